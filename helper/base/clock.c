@@ -1,0 +1,28 @@
+#include "base/clock.h"
+
+#include <errno.h>
+#include <time.h>
+
+static int64_t monotonic_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+int64_t fm_now_ms(void) {
+    return monotonic_ns() / 1000000;
+}
+
+int64_t fm_now_us(void) {
+    return monotonic_ns() / 1000;
+}
+
+int64_t fm_wall_seconds(void) {
+    return (int64_t)time(NULL);
+}
+
+void fm_sleep_ms(int64_t ms) {
+    struct timespec left = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};
+    while (nanosleep(&left, &left) != 0 && errno == EINTR) {
+    }
+}

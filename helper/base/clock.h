@@ -1,0 +1,29 @@
+/*
+ * Monotonic time. The wall clock is read for `created_at` alone; no deadline depends on it.
+ */
+#ifndef FM_BASE_CLOCK_H
+#define FM_BASE_CLOCK_H
+
+#include <pthread.h>
+#include <stdint.h>
+
+/* Milliseconds and microseconds of the monotonic clock; never go back. Any thread, never block. */
+int64_t fm_now_ms(void);
+int64_t fm_now_us(void);
+
+/* Seconds since 1970 (the wall clock). */
+int64_t fm_wall_seconds(void);
+
+/* Sleeps `ms` milliseconds; resumes after a signal. */
+void fm_sleep_ms(int64_t ms);
+
+/* A condition variable whose timed waits use the monotonic clock. Returns 0 or an errno value. */
+int fm_cond_init(pthread_cond_t *cond);
+
+/*
+ * Waits on `cond` (initialised by fm_cond_init) with `mutex` held, until signalled or until fm_now_ms() reaches
+ * `deadline_ms`. May wake early; the caller looks at its condition again.
+ */
+void fm_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t deadline_ms);
+
+#endif

@@ -1,0 +1,50 @@
+#include "base/error.h"
+#include "base/utf8.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const code_names[] = {
+    [FM_OK] = "OK",
+    [FM_UNAVAILABLE] = "UNAVAILABLE",
+    [FM_TIMEOUT] = "TIMEOUT",
+    [FM_CANCELLED] = "CANCELLED",
+    [FM_INTERNAL] = "INTERNAL",
+    [FM_INVALID_REQUEST] = "INVALID_REQUEST",
+    [FM_NOT_FOUND] = "NOT_FOUND",
+    [FM_CONTEXT_OVERFLOW] = "CONTEXT_OVERFLOW",
+    [FM_RATE_LIMITED] = "RATE_LIMITED",
+    [FM_OVERLOADED] = "OVERLOADED",
+    [FM_GUARDRAIL] = "GUARDRAIL",
+};
+
+const char *fm_code_name(enum fm_code code) {
+    return code_names[code];
+}
+
+enum fm_code fm_code_parse(const char *name) {
+    for (int i = FM_UNAVAILABLE; i <= FM_GUARDRAIL; i++) {
+        if (strcmp(name, code_names[i]) == 0) {
+            return (enum fm_code)i;
+        }
+    }
+    return FM_INTERNAL;
+}
+
+enum fm_code fm_fail(struct fm_error *error, enum fm_code code, const char *fmt, ...) {
+    *error = (struct fm_error){.code = code};
+    va_list args;
+    va_start(args, fmt);
+    int len = vsnprintf(error->detail, sizeof error->detail, fmt, args);
+    va_end(args);
+    if (len >= (int)sizeof error->detail) {
+        size_t whole = fm_utf8_whole_prefix(error->detail, strlen(error->detail));
+        error->detail[whole] = '\0';
+    }
+    return code;
+}
+
+enum fm_code fm_fail_no_memory(struct fm_error *error) {
+    return fm_fail(error, FM_INTERNAL, "out of memory");
+}

@@ -1,0 +1,52 @@
+/*
+ * The project's one error idiom: a function that can fail returns `enum fm_code` (FM_OK is 0), hands data out through
+ * pointers, and describes what went wrong in a caller-provided `struct fm_error`, which is only written on failure.
+ * The codes are those of protocol/PROTOCOL.md, "Errors".
+ */
+#ifndef FM_BASE_ERROR_H
+#define FM_BASE_ERROR_H
+
+#include "base/compiler.h"
+
+#include <stdint.h>
+
+enum fm_code {
+    FM_OK = 0,
+    FM_UNAVAILABLE,
+    FM_TIMEOUT,
+    FM_CANCELLED,
+    FM_INTERNAL,
+    FM_INVALID_REQUEST,
+    FM_NOT_FOUND,
+    FM_CONTEXT_OVERFLOW,
+    FM_RATE_LIMITED,
+    FM_OVERLOADED,
+    FM_GUARDRAIL,
+};
+
+struct fm_error {
+    enum fm_code code;
+    const char *openai_code; /* static string: OpenAI's finer `code`, such as "unsupported_parameter"; NULL: by `code` */
+    const char *limit;       /* FM_TIMEOUT: "queue", "first_token", "no_progress" or "total"; else NULL */
+    int64_t limit_ms;        /* FM_TIMEOUT: how long that limit is */
+    char param[160];         /* path of the field at fault, such as "tools[0].type"; "" when no field is */
+    char detail[512];        /* one sentence in English; never user text beyond a field's or a file's name */
+};
+
+/* The code's name on the wire, such as "NOT_FOUND". */
+const char *fm_code_name(enum fm_code code);
+
+/* The reverse of fm_code_name; FM_INTERNAL for a name that is none. */
+enum fm_code fm_code_parse(const char *name);
+
+/*
+ * Fills `error` and returns `code`, so that a failing function ends in one statement:
+ *     return fm_fail(error, FM_NOT_FOUND, "no such model: %s", id);
+ * An overlong detail is cut on a UTF-8 boundary.
+ */
+enum fm_code fm_fail(struct fm_error *error, enum fm_code code, const char *fmt, ...) FM_PRINTF(3, 4);
+
+/* Shorthand for running out of memory. */
+enum fm_code fm_fail_no_memory(struct fm_error *error);
+
+#endif

@@ -1,0 +1,31 @@
+/*
+ * Log lines on stderr: off by default, never blocking, never with user text.
+ *
+ * A line that stderr does not take at once (full or closed) is dropped and counted; the count is told with the next
+ * line that goes through. Callers pass lengths and times, never prompts or answers.
+ */
+#ifndef FM_BASE_LOG_H
+#define FM_BASE_LOG_H
+
+#include "base/compiler.h"
+
+#include <stdbool.h>
+
+enum fm_log_level { FM_LOG_OFF, FM_LOG_ERROR, FM_LOG_WARN, FM_LOG_INFO, FM_LOG_DEBUG };
+
+/* Sets the level and the name that starts each line. Call once, before the first thread. `name` must outlive the log. */
+void fm_log_init(const char *name, enum fm_log_level level);
+
+/* The level in force. */
+enum fm_log_level fm_log_level_get(void);
+
+/* "off", "error", "warn", "info", "debug" to a level. False for any other word. */
+FM_MUST_USE bool fm_log_level_parse(const char *word, enum fm_log_level *out);
+
+/* The word of a level, as fm_log_level_parse takes it. */
+const char *fm_log_level_name(enum fm_log_level level);
+
+/* One line (no newline in `fmt`). Any thread, never blocks; longer than 1,000 bytes is cut. */
+void fm_log(enum fm_log_level level, const char *fmt, ...) FM_PRINTF(2, 3);
+
+#endif

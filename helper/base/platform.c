@@ -1,0 +1,245 @@
+/* The parts of platform.h that POSIX gives on Linux and macOS; platform_linux.c and platform_macos.c have the rest. */
+#include "base/clock.h"
+#include "base/platform.h"
+#include "base/platform_os.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int end_pipe_write = -1;
+
+int fm_pipe(int *read_end, int *write_end) {
+    int fds[2];
+    if (fm_os_pipe(fds) != 0) {
+        return errno;
+    }
+    *read_end = fds[0];
+    *write_end = fds[1];
+    return 0;
+}
+
+void fm_set_nonblocking(int fd) {
+    int flags = fcntl(fd, F_GETFL);
+    if (flags >= 0) {
+        fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+    }
+}
+
+/* A host may hand us a non-blocking descriptor (Node's are): wait for it here. */
+static bool wait_ready(int fd, short events) {
+    struct pollfd poll_fd = {.fd = fd, .events = events};
+    return poll(&poll_fd, 1, -1) >= 0 || errno == EINTR;
+}
+
+ssize_t fm_read(int fd, void *data, size_t len) {
+    for (;;) {
+        ssize_t got = read(fd, data, len);
+        if (got >= 0) {
+            return got;
+        }
+        bool again = errno == EAGAIN || errno == EWOULDBLOCK;
+        if (errno != EINTR && !(again && wait_ready(fd, POLLIN))) {
+            return -1;
+        }
+    }
+}
+
+bool fm_write_all(int fd, const void *data, size_t len) {
+    const char *at = data;
+    while (len) {
+        ssize_t sent = write(fd, at, len);
+        if (sent >= 0) {
+            at += sent;
+            len -= (size_t)sent;
+            continue;
+        }
+        bool again = errno == EAGAIN || errno == EWOULDBLOCK;
+        if (errno != EINTR && !(again && wait_ready(fd, POLLOUT))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool fm_stderr_try_write(const char *data, size_t len) {
+    struct pollfd poll_fd = {.fd = STDERR_FILENO, .events = POLLOUT};
+    if (poll(&poll_fd, 1, 0) != 1 || !(poll_fd.revents & POLLOUT)) {
+        return false;
+    }
+    /* A pipe that polls writable takes PIPE_BUF bytes at once; a log line is shorter. */
+    return write(STDERR_FILENO, data, len) == (ssize_t)len;
+}
+
+int fm_claim_stdout(void) {
+    int wire = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+    if (wire >= 0 && dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
+        close(wire);
+        return -1;
+    }
+    return wire;
+}
+
+void fm_fill_std_fds(void) {
+    for (int fd = 0; fd <= 2; fd++) {
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF) {
+            int null_fd = open("/dev/null", fd == 0 ? O_RDONLY : O_WRONLY);
+            (void)null_fd; /* the lowest free one, so it is `fd` */
+        }
+    }
+}
+
+bool fm_program_dir(char *dir, size_t size) {
+    char path[PATH_MAX];
+    if (!fm_os_program_path(path, sizeof path)) {
+        return false;
+    }
+    char *slash = strrchr(path, '/');
+    if (!slash || (size_t)(slash - path) >= size) {
+        return false;
+    }
+    size_t len = slash == path ? 1 : (size_t)(slash - path);
+    memcpy(dir, path, len);
+    dir[len] = '\0';
+    return true;
+}
+
+int fm_thread_start(void *(*body)(void *), void *argument) {
+    pthread_attr_t attr;
+    pthread_t thread;
+    sigset_t all;
+    sigset_t before;
+    int error = pthread_attr_init(&attr);
+    if (error) {
+        return error;
+    }
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attr, FM_THREAD_STACK);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    error = pthread_create(&thread, &attr, body, argument);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attr);
+    return error;
+}
+
+static void on_end_signal(int signal_number) {
+    static volatile sig_atomic_t seen;
+    int saved = errno;
+    if (seen) {
+        _exit(128 + signal_number);
+    }
+    seen = 1;
+    ssize_t ignored = write(end_pipe_write, "s", 1);
+    (void)ignored;
+    errno = saved;
+}
+
+static void *parent_watch(void *unused) {
+    (void)unused;
+    fm_os_wait_for_parent();
+    ssize_t ignored = write(end_pipe_write, "p", 1);
+    (void)ignored;
+    return NULL;
+}
+
+int fm_watch_for_end(void) {
+    int read_end;
+    int error = fm_pipe(&read_end, &end_pipe_write);
+    if (error) {
+        errno = error;
+        return -1;
+    }
+    fm_os_note_parent();
+    struct sigaction action = {.sa_handler = on_end_signal, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    error = fm_thread_start(parent_watch, NULL);
+    if (error) {
+        close(read_end);
+        close(end_pipe_write);
+        errno = error;
+        return -1;
+    }
+    return read_end;
+}
+
+/* In the child, between fork and exec: async-signal-safe calls only. */
+static void become(const char *path, char *const env[], int in, int out, int report, pid_t parent) {
+    char *const argv[] = {(char *)path, NULL};
+    sigset_t none;
+    fm_os_die_with_parent(parent);
+    for (int number = 1; number < NSIG; number++) {
+        signal(number, SIG_DFL);
+    }
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    if (dup2(in, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0) {
+        execve(path, argv, env);
+    }
+    int error = errno;
+    ssize_t ignored = write(report, &error, sizeof error);
+    (void)ignored;
+    _exit(127);
+}
+
+static void close_all(const int *fds, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        if (fds[i] >= 0) {
+            close(fds[i]);
+        }
+    }
+}
+
+int fm_child_start(struct fm_child *child, const char *path, char *const env[]) {
+    enum { IN_READ, IN_WRITE, OUT_READ, OUT_WRITE, REPORT_READ, REPORT_WRITE, COUNT };
+    int fds[COUNT] = {-1, -1, -1, -1, -1, -1};
+    int error = fm_pipe(&fds[IN_READ], &fds[IN_WRITE]);
+    error = error ? error : fm_pipe(&fds[OUT_READ], &fds[OUT_WRITE]);
+    error = error ? error : fm_pipe(&fds[REPORT_READ], &fds[REPORT_WRITE]);
+    if (error) {
+        close_all(fds, COUNT);
+        return error;
+    }
+    pid_t parent = getpid();
+    pid_t pid = fork();
+    if (pid == 0) {
+        become(path, env, fds[IN_READ], fds[OUT_WRITE], fds[REPORT_WRITE], parent);
+    }
+    error = pid < 0 ? errno : 0;
+    close_all((int[]){fds[IN_READ], fds[OUT_WRITE], fds[REPORT_WRITE]}, 3);
+    /* The report pipe closes with a successful exec, so a read that gets nothing means that it worked. */
+    if (!error && fm_read(fds[REPORT_READ], &error, sizeof error) > 0) {
+        fm_child_reap(pid);
+    }
+    close(fds[REPORT_READ]);
+    if (error) {
+        close_all((int[]){fds[IN_WRITE], fds[OUT_READ]}, 2);
+        return error;
+    }
+    *child = (struct fm_child){.pid = pid, .to_child = fds[IN_WRITE], .from_child = fds[OUT_READ]};
+    return 0;
+}
+
+void fm_child_kill(pid_t pid) {
+    kill(pid, SIGKILL);
+}
+
+int fm_child_reap(pid_t pid) {
+    int status = 0;
+    while (waitpid(pid, &status, 0) < 0) {
+        if (errno != EINTR) {
+            return 0;
+        }
+    }
+    return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+}

@@ -1,0 +1,85 @@
+/*
+ * What differs between operating systems: processes, descriptors, signals. The only headers and sources with platform
+ * conditionals are helper/base/platform*.
+ */
+#ifndef FM_BASE_PLATFORM_H
+#define FM_BASE_PLATFORM_H
+
+#include "base/compiler.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* ---- descriptors; every one made here is close-on-exec ---- */
+
+/* A pipe. Returns 0 or an errno value. */
+FM_MUST_USE int fm_pipe(int *read_end, int *write_end);
+
+/* Makes a descriptor non-blocking. */
+void fm_set_nonblocking(int fd);
+
+/*
+ * Reads what is there, up to `len` bytes; blocks until there is something. EINTR is retried. Returns the count, 0 at the end of
+ * input, -1 on an error (errno).
+ */
+ssize_t fm_read(int fd, void *data, size_t len);
+
+/* Writes all of `len` bytes, blocking. EINTR and short writes are retried. False on an error (errno). */
+FM_MUST_USE bool fm_write_all(int fd, const void *data, size_t len);
+
+/* Writes to stderr if that does not block; false when not all of it went. */
+bool fm_stderr_try_write(const char *data, size_t len);
+
+/*
+ * Moves stdout away: returns a private descriptor for what was stdout, and lets descriptor 1 lead to stderr, so that a library's
+ * prints never reach the wire. -1 on an error (errno).
+ */
+int fm_claim_stdout(void);
+
+/* Opens /dev/null on each of descriptors 0 to 2 that is closed, so that no later file lands on one. */
+void fm_fill_std_fds(void);
+
+/* ---- this process ---- */
+
+/* `len` random bytes from the operating system. */
+void fm_random(void *data, size_t len);
+
+/* The folder of the running program, without a trailing slash, NUL-terminated. False when unknown or longer than `size`. */
+FM_MUST_USE bool fm_program_dir(char *dir, size_t size);
+
+/* Threads made by fm_thread_start have this stack, in bytes. */
+#define FM_THREAD_STACK (256u * 1024u)
+
+/* Starts a detached thread with all signals blocked. Returns 0 or an errno value. */
+FM_MUST_USE int fm_thread_start(void *(*body)(void *), void *argument);
+
+/*
+ * The end of this process that others ask for: a descriptor that polls readable when SIGTERM or SIGINT came, or when the
+ * parent died. Ignores SIGPIPE. A second SIGTERM or SIGINT exits at once. Call once, before the first thread. -1 on an error (errno).
+ */
+int fm_watch_for_end(void);
+
+/* ---- child processes ---- */
+
+struct fm_child {
+    pid_t pid;
+    int to_child;   /* its stdin */
+    int from_child; /* its stdout */
+};
+
+/*
+ * Starts `path` with no arguments, pipes as stdin and stdout, our stderr, default signals, and `env` (NULL-terminated) as its
+ * environment. On Linux the child is killed when the calling thread ends, so call it from the thread that reaps it. Returns
+ * 0 or an errno value (what exec said included).
+ */
+FM_MUST_USE int fm_child_start(struct fm_child *child, const char *path, char *const env[]);
+
+/* SIGKILL. Harmless when it is dead; not after fm_child_reap. */
+void fm_child_kill(pid_t pid);
+
+/* Waits for its end. Returns its exit status, or -N when signal N ended it. */
+int fm_child_reap(pid_t pid);
+
+#endif

@@ -1,0 +1,93 @@
+/* platform_os.h and the rest of platform.h and clock.h on Linux. */
+#ifdef __linux__
+
+#include "base/clock.h"
+#include "base/platform.h"
+#include "base/platform_os.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* How often the parent is looked at where the kernel has no pidfd (before 5.3). */
+#define PARENT_POLL_MS 500
+
+static pid_t parent_pid;
+static int parent_fd = -1;
+
+int fm_os_pipe(int fds[2]) {
+    return pipe2(fds, O_CLOEXEC);
+}
+
+bool fm_os_program_path(char *path, size_t size) {
+    ssize_t len = readlink("/proc/self/exe", path, size);
+    if (len <= 0 || (size_t)len >= size) {
+        return false;
+    }
+    path[len] = '\0';
+    return true;
+}
+
+void fm_random(void *data, size_t len) {
+    char *at = data;
+    while (len) {
+        ssize_t got = getrandom(at, len, 0);
+        if (got > 0) {
+            at += got;
+            len -= (size_t)got;
+        }
+    }
+}
+
+/* A pidfd follows the process, where PR_SET_PDEATHSIG follows the thread that forked us, which a host may end early. */
+void fm_os_note_parent(void) {
+    parent_pid = getppid();
+#ifdef SYS_pidfd_open
+    parent_fd = (int)syscall(SYS_pidfd_open, parent_pid, 0u);
+#endif
+}
+
+void fm_os_wait_for_parent(void) {
+    struct pollfd poll_fd = {.fd = parent_fd, .events = POLLIN};
+    int timeout = parent_fd >= 0 ? -1 : PARENT_POLL_MS;
+    while (getppid() == parent_pid) {
+        poll(&poll_fd, 1, timeout);
+        if (poll_fd.revents) {
+            return;
+        }
+    }
+}
+
+void fm_os_die_with_parent(pid_t parent) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) {
+        _exit(127);
+    }
+}
+
+int fm_cond_init(pthread_cond_t *cond) {
+    pthread_condattr_t attr;
+    int error = pthread_condattr_init(&attr);
+    if (error) {
+        return error;
+    }
+    error = pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    error = error ? error : pthread_cond_init(cond, &attr);
+    pthread_condattr_destroy(&attr);
+    return error;
+}
+
+void fm_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t deadline_ms) {
+    struct timespec until = {.tv_sec = (time_t)(deadline_ms / 1000), .tv_nsec = (long)(deadline_ms % 1000) * 1000000};
+    pthread_cond_timedwait(cond, mutex, &until);
+}
+
+#else
+typedef int fm_platform_linux_is_empty;
+#endif

@@ -1,0 +1,73 @@
+/* platform_os.h and the rest of platform.h and clock.h on macOS. */
+#ifdef __APPLE__
+
+#include "base/clock.h"
+#include "base/platform.h"
+#include "base/platform_os.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <mach-o/dyld.h>
+#include <stdlib.h>
+#include <sys/event.h>
+#include <unistd.h>
+
+static pid_t parent_pid;
+
+int fm_os_pipe(int fds[2]) {
+    if (pipe(fds) != 0) {
+        return -1;
+    }
+    fcntl(fds[0], F_SETFD, FD_CLOEXEC);
+    fcntl(fds[1], F_SETFD, FD_CLOEXEC);
+    return 0;
+}
+
+bool fm_os_program_path(char *path, size_t size) {
+    char raw[PATH_MAX];
+    char real[PATH_MAX];
+    uint32_t raw_size = sizeof raw;
+    if (_NSGetExecutablePath(raw, &raw_size) != 0 || !realpath(raw, real)) {
+        return false;
+    }
+    return strlcpy(path, real, size) < size;
+}
+
+void fm_random(void *data, size_t len) {
+    arc4random_buf(data, len);
+}
+
+void fm_os_note_parent(void) {
+    parent_pid = getppid();
+}
+
+void fm_os_wait_for_parent(void) {
+    int queue = kqueue();
+    struct kevent change;
+    struct kevent event;
+    EV_SET(&change, parent_pid, EVFILT_PROC, EV_ADD, NOTE_EXIT, 0, NULL);
+    kevent(queue, &change, 1, NULL, 0, NULL);
+    struct timespec second = {.tv_sec = 1};
+    while (getppid() == parent_pid && kevent(queue, NULL, 0, &event, 1, &second) <= 0) {
+    }
+}
+
+/* macOS has no such request: the engine's own parent watch does it. */
+void fm_os_die_with_parent(pid_t parent) {
+    (void)parent;
+}
+
+int fm_cond_init(pthread_cond_t *cond) {
+    return pthread_cond_init(cond, NULL);
+}
+
+void fm_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t deadline_ms) {
+    int64_t left = deadline_ms - fm_now_ms();
+    left = left > 0 ? left : 0;
+    struct timespec relative = {.tv_sec = (time_t)(left / 1000), .tv_nsec = (long)(left % 1000) * 1000000};
+    pthread_cond_timedwait_relative_np(cond, mutex, &relative);
+}
+
+#else
+typedef int fm_platform_macos_is_empty;
+#endif

@@ -1,0 +1,24 @@
+/* What platform.c asks of each operating system. Nobody else includes this. */
+#ifndef FM_BASE_PLATFORM_OS_H
+#define FM_BASE_PLATFORM_OS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/* pipe(2), both ends close-on-exec. 0, or -1 with errno. */
+int fm_os_pipe(int fds[2]);
+
+/* The absolute path of the running program. */
+bool fm_os_program_path(char *path, size_t size);
+
+/* Remembers who the parent is; before anything that takes time. */
+void fm_os_note_parent(void);
+
+/* Blocks until the parent that was noted is gone. */
+void fm_os_wait_for_parent(void);
+
+/* In a child before exec: SIGKILL when the thread that forked ends. `parent` is the process that forked. Async-signal-safe. */
+void fm_os_die_with_parent(pid_t parent);
+
+#endif

@@ -1,0 +1,45 @@
+#include "base/utf8.h"
+
+#include <stdint.h>
+
+/* RFC 3629 section 4: the second byte's range depends on the first. */
+static int second_byte_valid(uint8_t first, uint8_t second) {
+    uint8_t low = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
+    uint8_t high = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
+    return second >= low && second <= high;
+}
+
+int fm_utf8_sequence(const char *text, size_t len) {
+    const uint8_t *bytes = (const uint8_t *)text;
+    uint8_t first = bytes[0];
+    if (first < 0x80) {
+        return 1;
+    }
+    if (first < 0xC2 || first > 0xF4) {
+        return -1;
+    }
+    size_t need = first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+    for (size_t i = 1; i < need; i++) {
+        if (i == len) {
+            return 0;
+        }
+        if (i == 1 ? !second_byte_valid(first, bytes[1]) : (bytes[i] & 0xC0) != 0x80) {
+            return -1;
+        }
+    }
+    return (int)need;
+}
+
+size_t fm_utf8_whole_prefix(const char *text, size_t len) {
+    size_t back = len < 3 ? len : 3;
+    for (size_t i = 1; i <= back; i++) {
+        uint8_t byte = (uint8_t)text[len - i];
+        if (byte >= 0xC0) {
+            return fm_utf8_sequence(text + len - i, i) == 0 ? len - i : len;
+        }
+        if (byte < 0x80) {
+            break;
+        }
+    }
+    return len;
+}

@@ -1,0 +1,16 @@
+/* UTF-8 as RFC 3629 has it: no overlong forms, no surrogates, nothing above U+10FFFF. */
+#ifndef FM_BASE_UTF8_H
+#define FM_BASE_UTF8_H
+
+#include <stddef.h>
+
+/*
+ * Looks at the sequence that starts `text` (`len` bytes, at least 1). Returns its length of 1 to 4 bytes when it is
+ * valid, 0 when it is a valid start that `len` cuts short, and -1 when it is invalid.
+ */
+int fm_utf8_sequence(const char *text, size_t len);
+
+/* Length in bytes of the longest prefix of `text` that does not end inside a sequence which more bytes could complete. */
+size_t fm_utf8_whole_prefix(const char *text, size_t len);
+
+#endif

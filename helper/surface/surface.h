@@ -1,0 +1,145 @@
+/*
+ * The OpenAI surface: a request body is checked and turned into a neutral job, and what an engine says about that job is
+ * turned into the events and the object that an OpenAI client expects. Nobody below or beside this folder knows an
+ * OpenAI shape.
+ *
+ * The nouns: a *surface* is one API (Responses, chat completions), a table of functions. A *request* is a checked body.
+ * An *answer* is what has been produced for a request so far; it belongs to one job, and its caller keeps two threads from
+ * using it at once. Nothing here blocks, does I/O or takes a lock.
+ *
+ * Ownership: init or parse allocates, the matching free releases, on failure nothing is left to free. Pointers handed
+ * in are borrowed for the call, unless a comment says otherwise.
+ */
+#ifndef FM_SURFACE_SURFACE_H
+#define FM_SURFACE_SURFACE_H
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "protocol/json_writer.h"
+
+#include <stdint.h>
+
+struct json_object;
+struct fm_answer;
+
+/* The watchdog's limits in ms; PROTOCOL.md, "Limits". */
+struct fm_limits {
+    int64_t queue_ms;
+    int64_t first_token_ms;
+    int64_t no_progress_ms;
+    int64_t total_ms;
+};
+
+#define FM_LIMITS_DEFAULT                                                                                              \
+    ((struct fm_limits){.queue_ms = 120000, .first_token_ms = 120000, .no_progress_ms = 60000, .total_ms = 600000})
+
+struct fm_request {
+    struct json_object *body; /* the checked body, a reference of our own: what is echoed is read from it */
+    const char *model;        /* points into `body`; NULL: the default model */
+    struct fm_limits limits;
+    bool stream;
+    bool include_usage; /* chat: stream_options.include_usage */
+    /* The members of the engine's `job.start` params (protocol/ENGINE.md) but `job`, as JSON text without braces. */
+    struct fm_buf job_members;
+};
+
+struct fm_usage { /* tokens */
+    int64_t input;
+    int64_t cached; /* of input: those whose KV cache entries were reused */
+    int64_t output;
+    int64_t reasoning; /* of output */
+};
+
+/* How an answer ended. */
+enum fm_finish {
+    FM_FINISH_STOP,           /* the model's own end, or a stop string */
+    FM_FINISH_LENGTH,         /* the token limit, or the context is full */
+    FM_FINISH_CONTENT_FILTER, /* the engine's filter */
+    FM_FINISH_CANCELLED,      /* the host wanted no more */
+    FM_FINISH_FAILED,         /* `error` says why */
+};
+
+/* Takes one streaming event or chunk, a complete JSON value; valid during the call. */
+typedef void fm_emit_fn(void *context, const char *json, size_t len);
+
+struct fm_surface {
+    const char *create_method; /* "responses.create" */
+    const char *event_method;  /* the notification of a stream: "responses.event" */
+    const char *event_member;  /* its member that holds the event: "event" */
+    const char *result_member; /* the result's member that holds the final object: "response" */
+    const char *id_prefix;     /* of the answer's id: "resp_" */
+    const char *item_prefix;   /* of the output item's id: "msg_"; NULL: it has none */
+
+    /*
+     * Checks `params` (an object) and fills `request` (uninitialised). On failure `error` has code FM_INVALID_REQUEST, an
+     * openai_code and the path of the field, and `request` needs no free.
+     */
+    enum fm_code (*parse)(struct json_object *params, struct fm_request *request, struct fm_error *error);
+
+    /* The engine has accepted the prompt: the events that open a stream (response.created, in_progress; a first chunk). */
+    void (*open)(struct fm_answer *answer);
+
+    /* A piece of text, whole UTF-8 characters, not empty. Already appended to answer->text. */
+    void (*delta)(struct fm_answer *answer, const char *text, size_t len);
+
+    /* The end, told by answer->finish and, when failed, `error`: closes what is open, then the one terminal event. */
+    void (*close)(struct fm_answer *answer, const struct fm_error *error);
+
+    /* The object as it stands now (a Response or a completion); answer->finish counts when answer->finished is set. `error`: as in
+     * `close`, else NULL. */
+    void (*write)(const struct fm_answer *answer, const struct fm_error *error, struct fm_json_writer *w);
+};
+
+extern const struct fm_surface fm_surface_responses;
+extern const struct fm_surface fm_surface_chat;
+
+/* Bytes of an id: prefix and 32 hex digits, NUL included. */
+#define FM_ID_SIZE 48
+
+struct fm_answer {
+    const struct fm_surface *surface;
+    struct fm_request request; /* owned */
+    char id[FM_ID_SIZE];       /* "resp_..." or "chatcmpl-..."; never changes */
+    char item_id[FM_ID_SIZE];  /* the message item's "msg_..." */
+    char *model;               /* the id of the model that answers; owned */
+    int64_t created_at;        /* seconds since 1970 */
+    int64_t completed_at;      /* the same; 0 until the end */
+    int64_t sequence;          /* the next sequence_number */
+    struct fm_buf text;        /* the output so far */
+    struct fm_usage usage;
+    enum fm_finish finish; /* valid when `finished` */
+    bool finished;
+    bool opened;      /* the engine accepted the prompt: stream events may be, and have been, sent */
+    bool item_opened; /* the message item's opening events have been sent */
+    fm_emit_fn *emit; /* where events go; only called when request.stream */
+    void *emit_context;
+    struct fm_buf scratch; /* one event in the making */
+};
+
+/*
+ * Begins an answer: takes `request` over (the caller's copy is dead then, also on failure), copies `model`, draws the ids.
+ * FM_INTERNAL when out of memory.
+ */
+FM_MUST_USE enum fm_code fm_answer_init(struct fm_answer *answer, const struct fm_surface *surface,
+                                        struct fm_request *request, const char *model, fm_emit_fn *emit,
+                                        void *emit_context, struct fm_error *error);
+void fm_answer_free(struct fm_answer *answer);
+
+/* The engine accepted the prompt, of `input_tokens` tokens. Once. */
+void fm_answer_open(struct fm_answer *answer, int64_t input_tokens);
+
+/* Text from the engine: appended, and streamed. False when the answer outgrew memory or 16 MiB; it should be failed then. */
+FM_MUST_USE bool fm_answer_delta(struct fm_answer *answer, const char *text, size_t len);
+
+/* The end. Once. `error` is read when `finish` is FM_FINISH_FAILED or FM_FINISH_CANCELLED. An answer that was never opened emits nothing. */
+void fm_answer_finish(struct fm_answer *answer, enum fm_finish finish, const struct fm_error *error);
+
+void fm_request_free(struct fm_request *request);
+
+/*
+ * Writes a PROTOCOL.md error object: {"code","detail","openai":{"status","type","code","param","message"}}, with `limit` and
+ * `limit_ms` when they are set.
+ */
+void fm_error_write(const struct fm_error *error, struct fm_json_writer *w);
+
+#endif

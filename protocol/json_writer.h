@@ -1,0 +1,52 @@
+/*
+ * JSON written straight into a buffer, without a tree in between. Commas are put in by the writer. A failure of the
+ * buffer is sticky (base/buf.h): write all, check once. Pure; one thread at a time.
+ *
+ *     fm_json_object_begin(w);
+ *     fm_json_key(w, "ok");
+ *     fm_json_bool(w, true);
+ *     fm_json_object_end(w);
+ */
+#ifndef FM_PROTOCOL_JSON_WRITER_H
+#define FM_PROTOCOL_JSON_WRITER_H
+
+#include "base/buf.h"
+
+#include <stdint.h>
+
+struct json_object;
+
+struct fm_json_writer {
+    struct fm_buf *buf;
+    bool comma; /* the next key or element needs one */
+};
+
+/* Writes behind what `buf` holds already. `buf` stays the caller's and must outlive the writer. */
+struct fm_json_writer fm_json_writer_on(struct fm_buf *buf);
+
+void fm_json_object_begin(struct fm_json_writer *w);
+void fm_json_object_end(struct fm_json_writer *w);
+void fm_json_array_begin(struct fm_json_writer *w);
+void fm_json_array_end(struct fm_json_writer *w);
+
+/* A key of plain ASCII without characters that JSON escapes. */
+void fm_json_key(struct fm_json_writer *w, const char *key);
+
+void fm_json_null(struct fm_json_writer *w);
+void fm_json_bool(struct fm_json_writer *w, bool value);
+void fm_json_int(struct fm_json_writer *w, int64_t value);
+void fm_json_double(struct fm_json_writer *w, double value); /* finite; shortest of up to 17 digits that reads back equal */
+void fm_json_string(struct fm_json_writer *w, const char *text, size_t len); /* valid UTF-8, may hold NUL */
+void fm_json_str(struct fm_json_writer *w, const char *text);                /* NUL-terminated; NULL writes null */
+void fm_json_value(struct fm_json_writer *w, struct json_object *value);     /* a json-c tree; NULL writes null */
+void fm_json_raw(struct fm_json_writer *w, const char *json, size_t len);    /* a finished value */
+
+/* Key and value in one. */
+void fm_json_key_null(struct fm_json_writer *w, const char *key);
+void fm_json_key_bool(struct fm_json_writer *w, const char *key, bool value);
+void fm_json_key_int(struct fm_json_writer *w, const char *key, int64_t value);
+void fm_json_key_double(struct fm_json_writer *w, const char *key, double value);
+void fm_json_key_str(struct fm_json_writer *w, const char *key, const char *text);
+void fm_json_key_value(struct fm_json_writer *w, const char *key, struct json_object *value);
+
+#endif

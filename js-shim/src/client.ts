@@ -1,0 +1,149 @@
+import { ChatCompletions } from "./chat.js";
+import { Compatibility } from "./compatibility.js";
+import { createFetch } from "./fetch.js";
+import { Helper, RESTART_POLICY, type RestartPolicy } from "./helper.js";
+import { locateHelper } from "./locate.js";
+import type { SpawnOptions } from "./process.js";
+import { Responses } from "./responses.js";
+import type { Capabilities, JsonObject, Model, ModelList, Pong, Transport } from "./types.js";
+
+/** Options of {@link createClient}. All of them have a default. */
+export interface ClientOptions {
+  /** The helper program. Default: `FM_PROXY_PATH`, the platform's package, or this repository's build. */
+  helperPath?: string | undefined;
+  /** The engine: `llama`, `apple`, `remote` or `fake`. */
+  engine?: string | undefined;
+  /** The folder with the engine programs, when they are not beside the helper. */
+  engineDir?: string | undefined;
+  /** A model file's path, or the id of a model in `modelsDir`. */
+  model?: string | undefined;
+  /** The folder with the models. */
+  modelsDir?: string | undefined;
+  /** What the helper and its engine log, to its standard error; default: nothing. */
+  logLevel?: string | undefined;
+  /** Gets the log text. Default: it goes to this process's standard error when `logLevel` is set. */
+  onLog?: ((text: string) => void) | undefined;
+  /** More environment variables for the helper, which otherwise gets only a few harmless ones. */
+  env?: Record<string, string> | undefined;
+  /** The helper's working directory. */
+  cwd?: string | undefined;
+  /** How long a fresh helper may take to answer at all. Default: 5000. */
+  handshakeTimeoutMs?: number | undefined;
+  /** How long `close` waits before it ends the helper by force. Default: 2000. */
+  shutdownTimeoutMs?: number | undefined;
+  /** When crashes end the patience with a helper. */
+  restart?: Partial<RestartPolicy> | undefined;
+}
+
+/** `client.models`. */
+export class Models {
+  readonly #transport: Transport;
+
+  /** @internal */
+  constructor(transport: Transport) {
+    this.#transport = transport;
+  }
+
+  /** All models that the helper can answer with. */
+  async list(): Promise<ModelList> {
+    const { object, data } = await control(this.#transport, "models.list");
+    return { object: object as "list", data: data as Model[] };
+  }
+}
+
+/** A local language model behind OpenAI's API. Made by {@link createClient}. */
+export class Client {
+  /** OpenAI's Responses API. */
+  readonly responses: Responses;
+  /** OpenAI's Chat Completions API. */
+  readonly chat: { readonly completions: ChatCompletions };
+  /** The models at hand. */
+  readonly models: Models;
+  /** Whether this machine can answer requests. */
+  readonly compatibility: Compatibility;
+  /** What the helper can do. Loads no model. */
+  readonly capabilities: { get(): Promise<Capabilities> };
+  /** Whether the helper lives. */
+  readonly health: { ping(): Promise<Pong> };
+  /** A `fetch` for stock SDKs: any base URL will do, and nothing leaves the process. */
+  readonly fetch: typeof globalThis.fetch;
+  readonly #helper: Helper;
+
+  /** @internal */
+  constructor(options: ClientOptions) {
+    const helper = new Helper({
+      spawnOptions: () => spawnOptions(options),
+      handshakeTimeoutMs: options.handshakeTimeoutMs ?? 5000,
+      shutdownTimeoutMs: options.shutdownTimeoutMs ?? 2000,
+      restart: { ...RESTART_POLICY, ...options.restart },
+    });
+    this.#helper = helper;
+    this.responses = new Responses(helper);
+    this.chat = { completions: new ChatCompletions(helper) };
+    this.models = new Models(helper);
+    this.compatibility = new Compatibility(helper, options.engine ?? process.env["FM_PROXY_ENGINE"]);
+    this.capabilities = { get: async () => (await control(helper, "capabilities.get")) as Capabilities };
+    this.health = { ping: async () => (await control(helper, "health.ping")) as JsonObject as unknown as Pong };
+    this.fetch = createFetch(helper);
+  }
+
+  /** Ends the helper, and resolves when it is gone. Calls under way are cancelled; later ones are rejected. */
+  close(): Promise<void> {
+    return this.#helper.close();
+  }
+
+  /** For `await using`. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}
+
+/** Makes a client. The helper is started by its first call, not here. */
+export function createClient(options: ClientOptions = {}): Client {
+  return new Client(options);
+}
+
+const CONTROL_TIMEOUT_MS = 10_000;
+
+/** A call that a healthy helper answers at once. */
+async function control(transport: Transport, method: string): Promise<JsonObject> {
+  const { ok: _, ...rest } = await transport.call(method, {}, { timeoutMs: CONTROL_TIMEOUT_MS }).result;
+  return rest;
+}
+
+/** What the helper sees of the host's environment. Nothing in it is secret. */
+const ENVIRONMENT = new Set([
+  "PATH", "HOME", "TMPDIR", "TEMP", "TMP", "LANG", "LC_ALL", "LC_CTYPE", "TZ",
+  "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR",
+  "SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT", "USERPROFILE", "APPDATA", "LOCALAPPDATA",
+  "NUMBER_OF_PROCESSORS", "PROCESSOR_ARCHITECTURE",
+]);
+
+/** The helper's environment: a few variables of the host's, and those that the caller adds. */
+export function helperEnvironment(host: NodeJS.ProcessEnv, extra: Record<string, string> = {}): Record<string, string> {
+  const env: Record<string, string> = {};
+  for (const [name, value] of Object.entries(host)) {
+    const upper = name.toUpperCase();
+    if (value !== undefined && (ENVIRONMENT.has(upper) || upper.startsWith("FM_"))) env[name] = value;
+  }
+  return { ...env, ...extra };
+}
+
+function spawnOptions(options: ClientOptions): SpawnOptions {
+  const args = ["--stdio"];
+  const flags: [string, string | undefined][] = [
+    ["--engine", options.engine],
+    ["--engine-dir", options.engineDir],
+    ["--model", options.model],
+    ["--models-dir", options.modelsDir],
+    ["--log-level", options.logLevel],
+  ];
+  for (const [flag, value] of flags) if (value !== undefined) args.push(flag, value);
+  return {
+    path: locateHelper({ option: options.helperPath }),
+    args,
+    env: helperEnvironment(process.env, options.env),
+    cwd: options.cwd,
+    stderr: options.onLog ?? (options.logLevel === undefined ? "ignore" : "inherit"),
+  };
+}

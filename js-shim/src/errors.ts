@@ -1,0 +1,168 @@
+import type { JsonObject, ResponseObject } from "./types.js";
+import { isObject } from "./types.js";
+
+/** The codes that the helper answers with (see "Errors" in PROTOCOL.md). */
+export type HelperErrorCode =
+  | "UNAVAILABLE"
+  | "TIMEOUT"
+  | "CANCELLED"
+  | "INTERNAL"
+  | "INVALID_REQUEST"
+  | "NOT_FOUND"
+  | "CONTEXT_OVERFLOW"
+  | "RATE_LIMITED"
+  | "OVERLOADED"
+  | "GUARDRAIL";
+
+/** The codes of what goes wrong between this package and the helper. */
+export type ClientErrorCode =
+  /** The helper was not found, could not be started, or is not a helper. */
+  | "SPAWN_FAILED"
+  /** The helper speaks another version of the protocol. */
+  | "PROTOCOL_MISMATCH"
+  /** The helper does not answer, or has crashed too often. */
+  | "HELPER_UNHEALTHY"
+  /** The helper ended while the call was under way. */
+  | "HELPER_EXITED"
+  /** The helper wrote something that is not the protocol. */
+  | "PROTOCOL_ERROR"
+  /** The helper refused the call as such, as an older one does with a method that it does not know. */
+  | "RPC_ERROR"
+  /** `client.close()` was called. */
+  | "CLOSED";
+
+/** Every `code` of an {@link FmError}. */
+export type FmErrorCode = HelperErrorCode | ClientErrorCode;
+
+/** An error in the shape that OpenAI's clients know, with its HTTP status. */
+export interface OpenAIErrorShape {
+  status: number;
+  type: string;
+  code: string | null;
+  param: string | null;
+  message: string;
+}
+
+/** What an {@link FmError} may carry besides its code and detail. */
+export interface FmErrorFields {
+  openai?: Partial<OpenAIErrorShape> | undefined;
+  response?: ResponseObject | undefined;
+  completion?: JsonObject | undefined;
+  limit?: string | undefined;
+  limitMs?: number | undefined;
+  cause?: unknown;
+}
+
+/** Status, OpenAI type and OpenAI code of an error that does not bring its own. */
+const SHAPES: Record<FmErrorCode, readonly [number, string, string]> = {
+  UNAVAILABLE: [503, "server_error", "model_unavailable"],
+  TIMEOUT: [408, "timeout_error", "timeout"],
+  CANCELLED: [499, "cancelled", "cancelled"],
+  INTERNAL: [500, "server_error", "server_error"],
+  INVALID_REQUEST: [400, "invalid_request_error", "invalid_value"],
+  NOT_FOUND: [404, "invalid_request_error", "not_found"],
+  CONTEXT_OVERFLOW: [400, "invalid_request_error", "context_length_exceeded"],
+  RATE_LIMITED: [429, "rate_limit_error", "rate_limit_exceeded"],
+  OVERLOADED: [503, "server_error", "overloaded"],
+  GUARDRAIL: [400, "invalid_request_error", "content_filter"],
+  SPAWN_FAILED: [503, "server_error", "spawn_failed"],
+  PROTOCOL_MISMATCH: [503, "server_error", "protocol_mismatch"],
+  HELPER_UNHEALTHY: [503, "server_error", "helper_unhealthy"],
+  HELPER_EXITED: [500, "server_error", "helper_exited"],
+  PROTOCOL_ERROR: [500, "server_error", "protocol_error"],
+  RPC_ERROR: [500, "server_error", "rpc_error"],
+  CLOSED: [503, "server_error", "client_closed"],
+};
+
+/** The one class of error that this package rejects with, apart from an abort signal's own reason. */
+export class FmError extends Error {
+  override readonly name = "FmError";
+  /** What kind of failure it was. */
+  readonly code: FmErrorCode;
+  /** One English sentence; the same as `message`. */
+  readonly detail: string;
+  /** The HTTP status that a server would have answered with. */
+  readonly status: number;
+  /** The error as OpenAI's clients know it. */
+  readonly openai: OpenAIErrorShape;
+  /** What a response had produced before it failed. */
+  readonly response: ResponseObject | undefined;
+  /** What a chat completion had produced before it failed. */
+  readonly completion: JsonObject | undefined;
+  /** Of a TIMEOUT: the limit that fired (`queue`, `first_token`, `no_progress` or `total`). */
+  readonly limit: string | undefined;
+  /** Of a TIMEOUT: that limit in milliseconds. */
+  readonly limitMs: number | undefined;
+
+  constructor(code: FmErrorCode, detail: string, fields: FmErrorFields = {}) {
+    super(detail, fields.cause === undefined ? undefined : { cause: fields.cause });
+    const [status, type, openaiCode] = SHAPES[code] ?? SHAPES.INTERNAL;
+    this.code = code;
+    this.detail = detail;
+    this.openai = { status, type, code: openaiCode, param: null, message: detail, ...fields.openai };
+    this.status = this.openai.status;
+    this.response = fields.response;
+    this.completion = fields.completion;
+    this.limit = fields.limit;
+    this.limitMs = fields.limitMs;
+  }
+
+  /** Whether the same request may well succeed a moment later. */
+  get retryable(): boolean {
+    return this.code === "RATE_LIMITED" || this.code === "OVERLOADED";
+  }
+
+  /** The text that had been produced before the failure, or "". */
+  get partialText(): string {
+    if (this.response !== undefined) return textOfResponse(this.response);
+    const choices = this.completion?.["choices"];
+    const first: unknown = Array.isArray(choices) ? choices[0] : undefined;
+    const message = isObject(first) ? first["message"] : undefined;
+    const content = isObject(message) ? message["content"] : undefined;
+    return typeof content === "string" ? content : "";
+  }
+
+  /** The same error with what had been produced before it. */
+  withPartial(fields: Pick<FmErrorFields, "response" | "completion">): FmError {
+    return new FmError(this.code, this.detail, {
+      openai: this.openai,
+      response: this.response,
+      completion: this.completion,
+      limit: this.limit,
+      limitMs: this.limitMs,
+      cause: this.cause ?? this,
+      ...fields,
+    });
+  }
+
+  /** Makes an error of the `{"ok":false, ...}` result of a call. */
+  static fromResult(result: JsonObject): FmError {
+    const error = isObject(result["error"]) ? result["error"] : {};
+    const code = typeof error["code"] === "string" && error["code"] in SHAPES ? (error["code"] as FmErrorCode) : "INTERNAL";
+    const detail = typeof error["detail"] === "string" ? error["detail"] : "The helper gave no reason.";
+    return new FmError(code, detail, {
+      openai: isObject(error["openai"]) ? (error["openai"] as Partial<OpenAIErrorShape>) : undefined,
+      response: isObject(result["response"]) ? (result["response"] as ResponseObject) : undefined,
+      completion: isObject(result["completion"]) ? result["completion"] : undefined,
+      limit: typeof error["limit"] === "string" ? error["limit"] : undefined,
+      limitMs: typeof error["limit_ms"] === "number" ? error["limit_ms"] : undefined,
+    });
+  }
+}
+
+/** Makes an FmError of anything that was thrown. */
+export function toFmError(error: unknown): FmError {
+  if (error instanceof FmError) return error;
+  return new FmError("INTERNAL", error instanceof Error ? error.message : String(error), { cause: error });
+}
+
+/** All output text of a response, in order. */
+export function textOfResponse(response: ResponseObject): string {
+  let text = "";
+  for (const item of response.output ?? []) {
+    for (const part of item.content ?? []) {
+      if (part.type === "output_text") text += part.text ?? "";
+    }
+  }
+  return text;
+}

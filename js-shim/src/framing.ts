@@ -1,0 +1,178 @@
+/** The longest body that either side serves. */
+export const MAX_BODY_BYTES = 10_000_000;
+const MAX_HEADER_BYTES = 8192;
+const MAX_HEADER_LINES = 32;
+/** The deepest nesting that the helper accepts, the message itself included. */
+const MAX_DEPTH = 64;
+
+const CR = 0x0d;
+const LF = 0x0a;
+const COLON = 0x3a;
+
+/** Bytes that are not the protocol. There is no safe place to read on behind them. */
+export class FramingError extends Error {
+  override readonly name = "FramingError";
+}
+
+/** A message that the helper would not accept as a frame. */
+export class UnencodableError extends Error {
+  override readonly name = "UnencodableError";
+}
+
+const encoder = new TextEncoder();
+
+/**
+ * Makes one frame of a message: header and body in one piece, so that it is written at once.
+ *
+ * @throws UnencodableError for a message that is too long, nested too deeply, or has a NUL in a key: the helper could
+ * not tell which call such a frame belongs to, so it is caught here.
+ */
+export function encodeFrame(message: unknown): Uint8Array {
+  let json: string;
+  try {
+    json = JSON.stringify(message);
+    checkShape(message, 1);
+  } catch (error) {
+    throw error instanceof UnencodableError ? error : new UnencodableError(`The request is not JSON: ${(error as Error).message}`);
+  }
+  const body = encoder.encode(replaceLoneSurrogates(json));
+  if (body.length > MAX_BODY_BYTES) {
+    throw new UnencodableError(`The request has ${body.length} bytes; the limit is ${MAX_BODY_BYTES}.`);
+  }
+  const header = encoder.encode(`Content-Length: ${body.length}\r\n\r\n`);
+  const frame = new Uint8Array(header.length + body.length);
+  frame.set(header);
+  frame.set(body, header.length);
+  return frame;
+}
+
+function checkShape(value: unknown, depth: number): void {
+  if (typeof value !== "object" || value === null) return;
+  if (depth > MAX_DEPTH) throw new UnencodableError(`The request is nested more than ${MAX_DEPTH} levels deep.`);
+  if (Array.isArray(value)) {
+    for (const entry of value) checkShape(entry, depth + 1);
+    return;
+  }
+  for (const [key, entry] of Object.entries(value)) {
+    if (key.includes("\0")) throw new UnencodableError("A key in the request contains a NUL.");
+    checkShape(entry, depth + 1);
+  }
+}
+
+/** JSON.stringify writes half of a surrogate pair as an escape, which is not text; fetch would send U+FFFD too. */
+function replaceLoneSurrogates(json: string): string {
+  if (!json.includes("\\ud")) return json;
+  return json.replace(/\\(?:(ud[89a-f][0-9a-f]{2})|.)/g, (match, lone: string | undefined) => (lone ? "\ufffd" : match));
+}
+
+/**
+ * Cuts a byte stream into frame bodies. It is fed bytes as they come and hands out whole bodies as bytes, so a character
+ * that two reads share is never cut. Each byte is looked at, and copied, at most once.
+ */
+export class FrameParser {
+  readonly #onBody: (body: Uint8Array) => void;
+  readonly #header = new Uint8Array(MAX_HEADER_BYTES);
+  #headerLength = 0;
+  #body: Uint8Array | null = null;
+  #bodyLength = 0;
+  #missing = 0;
+
+  constructor(onBody: (body: Uint8Array) => void) {
+    this.#onBody = onBody;
+  }
+
+  /** Whether the stream may end here: between two frames. */
+  get atBoundary(): boolean {
+    return this.#headerLength === 0 && this.#missing === 0;
+  }
+
+  /**
+   * Takes the next bytes; calls back for each body that they complete.
+   *
+   * @throws FramingError when they break the protocol; nothing may be pushed after that.
+   */
+  push(chunk: Uint8Array): void {
+    let at = 0;
+    while (at < chunk.length) at = this.#missing > 0 ? this.#takeBody(chunk, at) : this.#takeHeader(chunk, at);
+  }
+
+  #takeHeader(chunk: Uint8Array, start: number): number {
+    const header = this.#header;
+    let length = this.#headerLength;
+    for (let at = start; at < chunk.length; at++) {
+      const byte = chunk[at] as number;
+      if (length === MAX_HEADER_BYTES) throw new FramingError(`a header of more than ${MAX_HEADER_BYTES} bytes`);
+      if (byte === 0 || byte >= 0x80) throw new FramingError(`byte 0x${byte.toString(16)} in a header`);
+      const afterCr = length > 0 && header[length - 1] === CR;
+      if ((byte === LF) !== afterCr) throw new FramingError("a header line that does not end with CR LF");
+      header[length++] = byte;
+      if (byte === LF && length >= 4 && header[length - 3] === LF) {
+        this.#headerLength = 0;
+        this.#begin(parseHeader(header.subarray(0, length - 2)));
+        return at + 1;
+      }
+      if (length === 1 && !isNameByte(byte)) throw new FramingError("something that is not a header");
+    }
+    this.#headerLength = length;
+    return chunk.length;
+  }
+
+  #begin(length: number): void {
+    if (length === 0) throw new FramingError("an empty body");
+    this.#bodyLength = length;
+    this.#missing = length;
+    this.#body = null;
+  }
+
+  #takeBody(chunk: Uint8Array, start: number): number {
+    const end = Math.min(chunk.length, start + this.#missing);
+    if (this.#body === null && end - start === this.#bodyLength) {
+      this.#missing = 0;
+      this.#onBody(chunk.subarray(start, end));
+      return end;
+    }
+    this.#body ??= new Uint8Array(this.#bodyLength);
+    this.#body.set(chunk.subarray(start, end), this.#bodyLength - this.#missing);
+    this.#missing -= end - start;
+    if (this.#missing === 0) {
+      const body = this.#body;
+      this.#body = null;
+      this.#onBody(body);
+    }
+    return end;
+  }
+}
+
+function isNameByte(byte: number): boolean {
+  return byte > 0x20 && byte < 0x7f && byte !== COLON;
+}
+
+/** Finds the length in whole header lines, each with its CR LF. */
+function parseHeader(bytes: Uint8Array): number {
+  let text = "";
+  for (const byte of bytes) text += String.fromCharCode(byte);
+  const lines = text.split("\r\n").slice(0, -1);
+  if (lines.length > MAX_HEADER_LINES) throw new FramingError(`more than ${MAX_HEADER_LINES} header lines`);
+  let length: number | null = null;
+  for (const line of lines) {
+    const match = /^([!-9;-~]+)[ \t]*:[ \t]*(.*?)[ \t]*$/.exec(line);
+    if (match === null) throw new FramingError("a header line without a name and a colon");
+    const [, name = "", value = ""] = match;
+    if (name.toLowerCase() === "content-length") {
+      if (length !== null) throw new FramingError("a second Content-Length");
+      length = parseLength(value);
+    } else if (name.toLowerCase() === "content-type") {
+      const charset = /charset[ \t]*=[ \t]*"?([^";\s]*)/i.exec(value)?.[1] ?? "utf-8";
+      if (!/^utf-?8$/i.test(charset)) throw new FramingError(`charset ${charset}`);
+    }
+  }
+  if (length === null) throw new FramingError("no Content-Length");
+  return length;
+}
+
+function parseLength(value: string): number {
+  if (!/^(0|[1-9][0-9]*)$/.test(value)) throw new FramingError(`Content-Length "${value.slice(0, 40)}"`);
+  const length = value.length > 15 ? Infinity : Number(value);
+  if (length > MAX_BODY_BYTES) throw new FramingError(`a body of ${value} bytes; the limit is ${MAX_BODY_BYTES}`);
+  return length;
+}

@@ -1,0 +1,96 @@
+import type { FmError } from "./errors.js";
+import type { JsonObject, OutputItem, OutputPart, ResponseEvent, ResponseObject } from "./types.js";
+import { isObject } from "./types.js";
+
+const TERMINAL = new Set(["response.completed", "response.incomplete", "response.failed"]);
+
+/**
+ * What a response stream has said so far. When its helper dies in the middle, nobody is left to end the stream as
+ * OpenAI's clients expect; this makes the missing events, with all that was produced.
+ */
+export class PartialResponse {
+  #response: ResponseObject | null = null;
+  #output: OutputItem[] = [];
+  #sequence = 0;
+  #over = false;
+
+  /** Whether the stream has begun and has not ended. */
+  get open(): boolean {
+    return this.#response !== null && !this.#over;
+  }
+
+  /** The response as it stands, or undefined before the stream has begun. */
+  get response(): ResponseObject | undefined {
+    return this.#response ?? undefined;
+  }
+
+  /** Takes note of an event. False means that the stream is over already and the event must not be passed on. */
+  observe(event: ResponseEvent): boolean {
+    if (this.#over) return false;
+    this.#sequence = event.sequence_number + 1;
+    if (isObject(event["response"])) this.#response = event["response"] as ResponseObject;
+    if (TERMINAL.has(event.type)) this.#over = true;
+    else this.#observeOutput(event);
+    return true;
+  }
+
+  /** Ends the stream: the events `error` and `response.failed`. */
+  fail(error: FmError): ResponseEvent[] {
+    if (this.#response === null || this.#over) return [];
+    this.#over = true;
+    const { type, code, param, message } = error.openai;
+    const failed: ResponseObject = {
+      ...this.#response,
+      status: "failed",
+      completed_at: null,
+      error: { type, code: code ?? "server_error", message, param },
+      output: this.#output.map((item) => (item.status === "in_progress" ? { ...item, status: "incomplete" } : item)),
+    };
+    this.#response = failed;
+    const shape = { type, code, message, param };
+    return [
+      { type: "error", sequence_number: this.#sequence++, code, message, param, error: shape },
+      { type: "response.failed", sequence_number: this.#sequence++, response: failed },
+    ];
+  }
+
+  #observeOutput(event: ResponseEvent): void {
+    const index = event["output_index"];
+    if (typeof index !== "number") return;
+    if (event.type === "response.output_item.added" || event.type === "response.output_item.done") {
+      const item = event["item"] as OutputItem;
+      this.#output[index] = event.type.endsWith(".done") ? item : copyItem(item);
+      return;
+    }
+    const item = this.#output[index];
+    if (item === undefined) return;
+    if (event.type === "response.function_call_arguments.delta") {
+      item["arguments"] = String(item["arguments"] ?? "") + String(event["delta"]);
+    } else if (event.type.startsWith("response.reasoning_summary_")) {
+      addTo((item["summary"] ??= []) as OutputPart[], event["summary_index"], event);
+    } else {
+      addTo((item.content ??= []), event["content_index"], event);
+    }
+  }
+}
+
+function copyItem(item: OutputItem): OutputItem {
+  const copy = { ...item };
+  for (const list of ["content", "summary"]) {
+    const parts = item[list];
+    if (Array.isArray(parts)) copy[list] = parts.map((part: JsonObject) => ({ ...part }));
+  }
+  return copy;
+}
+
+function addTo(parts: OutputPart[], index: unknown, event: ResponseEvent): void {
+  if (typeof index !== "number") return;
+  if (event.type.endsWith("part.added")) {
+    parts[index] = { ...(event["part"] as OutputPart) };
+    return;
+  }
+  const part = parts[index];
+  if (part === undefined || !event.type.endsWith(".delta")) return;
+  const field = event.type === "response.refusal.delta" ? "refusal" : "text";
+  part[field] = (part[field] ?? "") + String(event["delta"]);
+}

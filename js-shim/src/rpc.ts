@@ -1,0 +1,139 @@
+import { FmError } from "./errors.js";
+import { encodeFrame, FrameParser, FramingError, UnencodableError } from "./framing.js";
+import type { JsonObject } from "./types.js";
+import { isObject } from "./types.js";
+
+interface Pending {
+  resolve(result: JsonObject): void;
+  reject(error: FmError): void;
+  onNotification: ((params: JsonObject) => void) | undefined;
+}
+
+/** A call that was written. */
+export interface Sent {
+  readonly id: number;
+  readonly result: Promise<JsonObject>;
+}
+
+/** Methods whose notifications belong to the call that `params.id` names. */
+const STREAMS = new Set(["responses.event", "chat.completions.chunk"]);
+
+/**
+ * JSON-RPC over one connection: numbers the calls and brings each its notifications and its result. It is given a way to
+ * write and is fed what was read; it knows nothing of processes.
+ */
+export class RpcConnection {
+  readonly #write: (bytes: Uint8Array) => void;
+  readonly #pending = new Map<number, Pending>();
+  readonly #parser = new FrameParser((body) => this.#takeBody(body));
+  readonly #decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+  #nextId = 1;
+  #failure: FmError | null = null;
+
+  /** @param write - takes one whole frame; may throw an FmError, which then rejects the call. */
+  constructor(write: (bytes: Uint8Array) => void) {
+    this.#write = write;
+  }
+
+  /** How many calls wait for their result. */
+  get pending(): number {
+    return this.#pending.size;
+  }
+
+  /** Writes a call. Throws an FmError, with nothing written, when it cannot. */
+  call(method: string, params: JsonObject, onNotification?: (params: JsonObject) => void): Sent {
+    if (this.#failure !== null) throw this.#failure;
+    const id = this.#nextId++;
+    this.#send({ jsonrpc: "2.0", id, method, params });
+    const result = new Promise<JsonObject>((resolve, reject) => {
+      this.#pending.set(id, { resolve, reject, onNotification });
+    });
+    return { id, result };
+  }
+
+  /** Asks for a call's end. Says nothing about a call that is over. */
+  cancel(id: number): void {
+    if (this.#failure !== null || !this.#pending.has(id)) return;
+    try {
+      this.#send({ jsonrpc: "2.0", method: "$/cancelRequest", params: { id } });
+    } catch {
+      // The connection is breaking; its end settles the call.
+    }
+  }
+
+  /**
+   * Takes bytes that were read.
+   *
+   * @throws FmError (PROTOCOL_ERROR) when they are not the protocol; the connection is of no use after that.
+   */
+  receive(chunk: Uint8Array): void {
+    if (this.#failure !== null) return;
+    try {
+      this.#parser.push(chunk);
+    } catch (error) {
+      if (!(error instanceof FramingError)) throw error;
+      throw new FmError("PROTOCOL_ERROR", `The helper broke the protocol: ${error.message}.`, { cause: error });
+    }
+  }
+
+  /** Rejects every call that waits, and every later one. Only the first reason counts. */
+  fail(error: FmError): void {
+    if (this.#failure !== null) return;
+    this.#failure = error;
+    const waiting = [...this.#pending.values()];
+    this.#pending.clear();
+    for (const call of waiting) call.reject(error);
+  }
+
+  #send(message: JsonObject): void {
+    let frame: Uint8Array;
+    try {
+      frame = encodeFrame(message);
+    } catch (error) {
+      if (!(error instanceof UnencodableError)) throw error;
+      throw new FmError("INVALID_REQUEST", error.message, { cause: error });
+    }
+    this.#write(frame);
+  }
+
+  #takeBody(body: Uint8Array): void {
+    let message: unknown;
+    try {
+      message = JSON.parse(this.#decoder.decode(body));
+    } catch (error) {
+      throw new FmError("PROTOCOL_ERROR", "The helper broke the protocol: a frame that is not JSON.", { cause: error });
+    }
+    if (!isObject(message) || message["jsonrpc"] !== "2.0") {
+      throw new FmError("PROTOCOL_ERROR", "The helper broke the protocol: a message that is not JSON-RPC 2.0.");
+    }
+    if ("method" in message) this.#takeNotification(message);
+    else this.#takeReply(message);
+  }
+
+  #takeNotification(message: JsonObject): void {
+    const params = message["params"];
+    if (!STREAMS.has(message["method"] as string) || !isObject(params)) return;
+    this.#pending.get(params["id"] as number)?.onNotification?.(params);
+  }
+
+  #takeReply(message: JsonObject): void {
+    const failure = isObject(message["error"]) ? message["error"] : null;
+    if (message["id"] === null) {
+      throw new FmError("PROTOCOL_ERROR", `The helper could not read a request: ${String(failure?.["message"])}.`);
+    }
+    const id = message["id"] as number;
+    const call = this.#pending.get(id);
+    if (call === undefined) return;
+    this.#pending.delete(id);
+    const result = message["result"];
+    if (failure !== null) {
+      call.reject(new FmError("RPC_ERROR", `${String(failure["message"])} (${String(failure["code"])})`));
+    } else if (isObject(result) && result["ok"] === true) {
+      call.resolve(result);
+    } else if (isObject(result) && result["ok"] === false) {
+      call.reject(FmError.fromResult(result));
+    } else {
+      call.reject(new FmError("PROTOCOL_ERROR", "The helper broke the protocol: a result without ok."));
+    }
+  }
+}

@@ -1,0 +1,133 @@
+import type { Operation } from "./types.js";
+
+/**
+ * The events of one call, for one `for await`. Leaving the loop early stops the call. The call is under way from the
+ * start; events that come before the loop wait for it.
+ */
+export class EventStream<E, F> implements AsyncIterableIterator<E> {
+  readonly #operation: Operation<F>;
+  readonly #signal: AbortSignal | null;
+  readonly #final: Promise<F>;
+  #events: E[] = [];
+  #next = 0;
+  #iterated = false;
+  #over = false;
+  #failure: { reason: unknown } | null = null;
+  #thrown = false;
+  #waiting: (() => void)[] = [];
+
+  /**
+   * @param start - starts the call and hands its events on
+   * @param signal - stops it; must not be aborted yet
+   */
+  protected constructor(start: (push: (event: E) => void) => Operation<F>, signal: AbortSignal | null | undefined) {
+    this.#signal = signal ?? null;
+    this.#operation = start((event) => this.#push(event));
+    this.#final = new Promise<F>((resolve, reject) => {
+      this.#operation.result.then(
+        (final) => {
+          this.#end(null);
+          resolve(final);
+        },
+        (error: unknown) => {
+          this.#end({ reason: error });
+          reject(this.#failure?.reason ?? error);
+        },
+      );
+    });
+    this.#final.catch(() => {});
+    this.#signal?.addEventListener("abort", this.#onAbort, { once: true });
+  }
+
+  /** Stops the call. The loop ends as if the stream were over. */
+  abort(): void {
+    this.#stop(null);
+  }
+
+  /** Starts the one iteration that a stream has. */
+  [Symbol.asyncIterator](): this {
+    if (this.#iterated) throw new Error("This stream has been iterated already; make a new request for another one.");
+    this.#iterated = true;
+    return this;
+  }
+
+  /** The next event. */
+  async next(): Promise<IteratorResult<E, undefined>> {
+    for (;;) {
+      const event = this.#shift();
+      if (event !== undefined) return { done: false, value: event };
+      if (this.#failure !== null && !this.#thrown) {
+        this.#thrown = true;
+        throw this.#failure.reason;
+      }
+      if (this.#over) return { done: true, value: undefined };
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    }
+  }
+
+  /** What `break` calls: stops the call. */
+  async return(): Promise<IteratorResult<E, undefined>> {
+    this.abort();
+    return { done: true, value: undefined };
+  }
+
+  /** What the call ends with, whether the events are looked at or not. */
+  protected final(): Promise<F> {
+    return this.#final;
+  }
+
+  readonly #onAbort = (): void => this.#stop({ reason: this.#signal?.reason });
+
+  #stop(failure: { reason: unknown } | null): void {
+    this.#events = [];
+    this.#next = 0;
+    this.#end(failure);
+    this.#operation.cancel();
+  }
+
+  #push(event: E): void {
+    if (this.#over) return;
+    this.#events.push(event);
+    this.#wakeUp();
+  }
+
+  #shift(): E | undefined {
+    if (this.#next === this.#events.length) return undefined;
+    const event = this.#events[this.#next++];
+    if (this.#next === this.#events.length) {
+      this.#events = [];
+      this.#next = 0;
+    }
+    return event;
+  }
+
+  #end(failure: { reason: unknown } | null): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#failure = failure;
+    this.#signal?.removeEventListener("abort", this.#onAbort);
+    this.#wakeUp();
+  }
+
+  #wakeUp(): void {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const wake of waiting) wake();
+  }
+}
+
+/** The result of a call that a signal may stop: it then rejects with the signal's reason. */
+export function withSignal<T>(start: () => Operation<T>, signal: AbortSignal | null | undefined): Promise<T> {
+  if (!signal) return start().result;
+  if (signal.aborted) return Promise.reject(signal.reason);
+  const operation = start();
+  return new Promise<T>((resolve, reject) => {
+    const onAbort = () => {
+      reject(signal.reason);
+      operation.cancel();
+    };
+    const over = () => signal.removeEventListener("abort", onAbort);
+    signal.addEventListener("abort", onAbort, { once: true });
+    operation.result.finally(over).then(resolve, reject);
+  });
+}

@@ -1,0 +1,185 @@
+/** A JSON object whose fields the package passes on without looking at them. */
+export interface JsonObject {
+  [key: string]: unknown;
+}
+
+/** Time limits of one request, in milliseconds (see "Limits" in PROTOCOL.md). */
+export interface RequestLimits {
+  /** From arrival to the end, all included. */
+  timeout_ms?: number;
+  /** From arrival until the engine has accepted the prompt, loading the model included. */
+  queue_timeout_ms?: number;
+  /** From acceptance until the first output. */
+  first_token_timeout_ms?: number;
+  /** Since the last sign of progress. */
+  no_progress_timeout_ms?: number;
+}
+
+/** The body of `POST /responses`, and `fm` with the time limits. */
+export interface ResponseCreateParams extends JsonObject {
+  /** What to answer: a text, or message items. */
+  input?: string | readonly JsonObject[];
+  /** Absent or null: the default model. */
+  model?: string | null;
+  instructions?: string | null;
+  max_output_tokens?: number | null;
+  temperature?: number | null;
+  top_p?: number | null;
+  seed?: number | null;
+  stop?: string | readonly string[] | null;
+  stream?: boolean | null;
+  metadata?: Record<string, string> | null;
+  fm?: RequestLimits;
+}
+
+/** The body of `POST /chat/completions`, and `fm` with the time limits. */
+export interface ChatCreateParams extends JsonObject {
+  messages: readonly JsonObject[];
+  model?: string | null;
+  max_tokens?: number | null;
+  max_completion_tokens?: number | null;
+  temperature?: number | null;
+  top_p?: number | null;
+  seed?: number | null;
+  stop?: string | readonly string[] | null;
+  stream?: boolean | null;
+  stream_options?: { include_usage?: boolean } | null;
+  fm?: RequestLimits;
+}
+
+/** What a response cost, counted by the model's tokenizer. */
+export interface ResponseUsage {
+  input_tokens: number;
+  input_tokens_details: { cached_tokens: number; [key: string]: unknown };
+  output_tokens: number;
+  output_tokens_details: { reasoning_tokens: number; [key: string]: unknown };
+  total_tokens: number;
+}
+
+/** An OpenAI Response. The fields that are not named here are there too. */
+export interface ResponseObject extends JsonObject {
+  id: string;
+  object: "response";
+  created_at: number;
+  status: "queued" | "in_progress" | "completed" | "incomplete" | "failed" | "cancelled";
+  model: string;
+  output: OutputItem[];
+  error: { code: string; message: string; [key: string]: unknown } | null;
+  incomplete_details: { reason: string } | null;
+  usage: ResponseUsage | null;
+}
+
+/** One item of a response's `output`. */
+export interface OutputItem extends JsonObject {
+  id: string;
+  type: string;
+  status?: string;
+  content?: OutputPart[];
+}
+
+/** One part of a message item. */
+export interface OutputPart extends JsonObject {
+  type: string;
+  text?: string;
+  refusal?: string;
+}
+
+/** One streaming event of the Responses API; `type` says which fields it has. */
+export interface ResponseEvent extends JsonObject {
+  type: string;
+  sequence_number: number;
+}
+
+/** An OpenAI chat completion. */
+export interface ChatCompletion extends JsonObject {
+  id: string;
+  object: "chat.completion";
+  created: number;
+  model: string;
+  choices: {
+    index: number;
+    message: { role: "assistant"; content: string | null; [key: string]: unknown };
+    finish_reason: string;
+    [key: string]: unknown;
+  }[];
+}
+
+/** One chunk of a streamed chat completion. */
+export interface ChatCompletionChunk extends JsonObject {
+  id: string;
+  object: "chat.completion.chunk";
+  created: number;
+  model: string;
+  choices: {
+    index: number;
+    delta: { role?: string; content?: string | null; [key: string]: unknown };
+    finish_reason: string | null;
+    [key: string]: unknown;
+  }[];
+}
+
+/** One model that the helper can answer with. */
+export interface Model {
+  id: string;
+  object: "model";
+  created: number;
+  owned_by: string;
+}
+
+/** The answer of `models.list`. */
+export interface ModelList {
+  object: "list";
+  data: Model[];
+}
+
+/** The answer of `health.ping`. */
+export interface Pong {
+  protocol_version: number;
+  version: string;
+  pid: number;
+  uptime_ms: number;
+}
+
+/** The answer of `capabilities.get`. */
+export interface Capabilities extends JsonObject {
+  available: boolean;
+  reason_code: string | null;
+  detail: string | null;
+  engine: { name: string; state: string; [key: string]: unknown };
+  models: { id: string; default: boolean; [key: string]: unknown }[];
+  features: Record<string, boolean>;
+  limits: Record<string, number>;
+}
+
+/** Options of one call. */
+export interface RequestOptions {
+  /** Stops the call: it rejects with the signal's reason, and the helper stops working on it. */
+  signal?: AbortSignal | null | undefined;
+}
+
+/** A call that is under way. */
+export interface Operation<T = JsonObject> {
+  /** Settles exactly once. */
+  readonly result: Promise<T>;
+  /** Asks the helper to stop; only the first call has an effect, and none once the result is there. */
+  cancel(): void;
+}
+
+/** How one call is made. */
+export interface CallOptions {
+  /** Gets the params of every notification of this call, in order, before the result settles. */
+  onNotification?: (params: JsonObject) => void;
+  /** Without an answer within this time the call is rejected with TIMEOUT. */
+  timeoutMs?: number;
+}
+
+/** What the API classes are built on: something that carries calls to a helper. */
+export interface Transport {
+  /** Never throws; whatever goes wrong rejects `result`. A result with `ok: false` rejects too. */
+  call(method: string, params: JsonObject, options?: CallOptions): Operation;
+}
+
+/** Tells whether a JSON value is an object. */
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

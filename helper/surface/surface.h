@@ -34,13 +34,13 @@ struct fm_limits {
     ((struct fm_limits){.queue_ms = 120000, .first_token_ms = 120000, .no_progress_ms = 60000, .total_ms = 600000})
 
 struct fm_request {
-    struct json_object *body; /* the checked body, a reference of our own: what is echoed is read from it */
-    const char *model;        /* points into `body`; NULL: the default model */
+    char *model; /* owned; NULL: the default model */
     struct fm_limits limits;
     bool stream;
     bool include_usage; /* chat: stream_options.include_usage */
     /* The members of the engine's `job.start` params (protocol/ENGINE.md) but `job`, as JSON text without braces. */
     struct fm_buf job_members;
+    struct fm_buf echo; /* what the answer's object says back, JSON members without braces; the body is not kept */
 };
 
 struct fm_usage { /* tokens */
@@ -71,10 +71,12 @@ struct fm_surface {
     const char *item_prefix;   /* of the output item's id: "msg_"; NULL: it has none */
 
     /*
-     * Checks `params` (an object) and fills `request` (uninitialised). On failure `error` has code FM_INVALID_REQUEST, an
-     * openai_code and the path of the field, and `request` needs no free.
+     * Checks `params` (an object) and fills `request` (uninitialised); keeps nothing of `params`. On failure `error` has code
+     * FM_INVALID_REQUEST, an openai_code and the path of the field, or FM_INTERNAL (memory), and `request` needs no free.
      */
     enum fm_code (*parse)(struct json_object *params, struct fm_request *request, struct fm_error *error);
+
+    /* The next three are for answer.c, and for streams only. */
 
     /* The engine has accepted the prompt: the events that open a stream (response.created, in_progress; a first chunk). */
     void (*open)(struct fm_answer *answer);
@@ -85,8 +87,10 @@ struct fm_surface {
     /* The end, told by answer->finish and, when failed, `error`: closes what is open, then the one terminal event. */
     void (*close)(struct fm_answer *answer, const struct fm_error *error);
 
-    /* The object as it stands now (a Response or a completion); answer->finish counts when answer->finished is set. `error`: as in
-     * `close`, else NULL. */
+    /*
+     * The object as it stands now (a Response or a completion); answer->finish counts when answer->finished is set.
+     * `error`: as in `close`, else NULL.
+     */
     void (*write)(const struct fm_answer *answer, const struct fm_error *error, struct fm_json_writer *w);
 };
 
@@ -111,13 +115,14 @@ struct fm_answer {
     bool finished;
     bool opened;      /* the engine accepted the prompt: stream events may be, and have been, sent */
     bool item_opened; /* the message item's opening events have been sent */
+    bool lost;        /* an event could not be built, so the stream has a hole */
     fm_emit_fn *emit; /* where events go; only called when request.stream */
     void *emit_context;
     struct fm_buf scratch; /* one event in the making */
 };
 
 /*
- * Begins an answer: takes `request` over (the caller's copy is dead then, also on failure), copies `model`, draws the ids.
+ * Begins an answer: takes `request` over (the caller's copy is empty then, also on failure), copies `model`, draws the ids.
  * FM_INTERNAL when out of memory.
  */
 FM_MUST_USE enum fm_code fm_answer_init(struct fm_answer *answer, const struct fm_surface *surface,
@@ -128,12 +133,19 @@ void fm_answer_free(struct fm_answer *answer);
 /* The engine accepted the prompt, of `input_tokens` tokens. Once. */
 void fm_answer_open(struct fm_answer *answer, int64_t input_tokens);
 
-/* Text from the engine: appended, and streamed. False when the answer outgrew memory or 16 MiB; it should be failed then. */
+/*
+ * Text from the engine, behind fm_answer_open: appended, and streamed. Empty text does nothing. False when the answer outgrew
+ * memory or 16 MiB; it should be failed then, and keeps what it had.
+ */
 FM_MUST_USE bool fm_answer_delta(struct fm_answer *answer, const char *text, size_t len);
 
-/* The end. Once. `error` is read when `finish` is FM_FINISH_FAILED or FM_FINISH_CANCELLED. An answer that was never opened emits nothing. */
+/*
+ * The end. Once; set answer->usage before. `error` is read when `finish` is FM_FINISH_FAILED, where NULL stands for a plain
+ * FM_INTERNAL. An answer that was never opened emits nothing.
+ */
 void fm_answer_finish(struct fm_answer *answer, enum fm_finish finish, const struct fm_error *error);
 
+/* Of a request that fm_answer_init did not take over. Harmless twice. */
 void fm_request_free(struct fm_request *request);
 
 /*

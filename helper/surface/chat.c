@@ -1,0 +1,150 @@
+/*
+ * The chat completions API: the completion object and its streaming chunks. A cancelled or failed answer has no finish
+ * chunk, and its completion has finish_reason null: no reason that OpenAI has would be true.
+ */
+#include "surface/answer.h"
+#include "surface/request.h"
+
+static const char *finish_reason(const struct fm_answer *answer) {
+    static const char *const names[] = {
+        [FM_FINISH_STOP] = "stop",
+        [FM_FINISH_LENGTH] = "length",
+        [FM_FINISH_CONTENT_FILTER] = "content_filter",
+        [FM_FINISH_CANCELLED] = NULL,
+        [FM_FINISH_FAILED] = NULL,
+    };
+    return answer->finished ? names[answer->finish] : NULL;
+}
+
+/* ---- the object ---- */
+
+static void write_usage(const struct fm_usage *usage, struct fm_json_writer *w) {
+    fm_json_key(w, "usage");
+    fm_json_object_begin(w);
+    fm_json_key_int(w, "prompt_tokens", usage->input);
+    fm_json_key_int(w, "completion_tokens", usage->output);
+    fm_json_key_int(w, "total_tokens", usage->input + usage->output);
+    fm_json_key(w, "prompt_tokens_details");
+    fm_json_object_begin(w);
+    fm_json_key_int(w, "cached_tokens", usage->cached);
+    fm_json_object_end(w);
+    fm_json_key(w, "completion_tokens_details");
+    fm_json_object_begin(w);
+    fm_json_key_int(w, "reasoning_tokens", usage->reasoning);
+    fm_json_object_end(w);
+    fm_json_object_end(w);
+}
+
+static void write_head(const struct fm_answer *answer, const char *object, struct fm_json_writer *w) {
+    fm_json_key_str(w, "id", answer->id);
+    fm_json_key_str(w, "object", object);
+    fm_json_key_int(w, "created", answer->created_at);
+    fm_json_key_str(w, "model", answer->model);
+}
+
+static void chat_write(const struct fm_answer *answer, const struct fm_error *error, struct fm_json_writer *w) {
+    (void)error; /* stands beside the completion, not in it */
+    fm_json_object_begin(w);
+    write_head(answer, "chat.completion", w);
+    fm_json_key(w, "choices");
+    fm_json_array_begin(w);
+    fm_json_object_begin(w);
+    fm_json_key_int(w, "index", 0);
+    fm_json_key(w, "message");
+    fm_json_object_begin(w);
+    fm_json_key_str(w, "role", "assistant");
+    fm_json_key(w, "content");
+    fm_answer_write_text(answer, w);
+    fm_json_key_null(w, "refusal");
+    fm_json_key(w, "annotations");
+    fm_json_raw(w, "[]", 2);
+    fm_json_object_end(w);
+    fm_json_key_null(w, "logprobs");
+    fm_json_key_str(w, "finish_reason", finish_reason(answer));
+    fm_json_object_end(w);
+    fm_json_array_end(w);
+    write_usage(&answer->usage, w);
+    fm_json_key_str(w, "service_tier", "default");
+    fm_json_object_end(w);
+}
+
+/* ---- the chunks ---- */
+
+/* Up to the members of the one choice's delta. */
+static struct fm_json_writer begin_delta(struct fm_answer *answer) {
+    struct fm_json_writer w = fm_event_begin(answer);
+    fm_json_object_begin(&w);
+    write_head(answer, "chat.completion.chunk", &w);
+    fm_json_key(&w, "choices");
+    fm_json_array_begin(&w);
+    fm_json_object_begin(&w);
+    fm_json_key_int(&w, "index", 0);
+    fm_json_key(&w, "delta");
+    fm_json_object_begin(&w);
+    return w;
+}
+
+static void end_delta(struct fm_answer *answer, const char *reason, struct fm_json_writer *w) {
+    fm_json_object_end(w);
+    fm_json_key_null(w, "logprobs");
+    fm_json_key_str(w, "finish_reason", reason);
+    fm_json_object_end(w);
+    fm_json_array_end(w);
+    if (answer->request.include_usage) {
+        fm_json_key_null(w, "usage");
+    }
+    fm_json_object_end(w);
+    fm_event_send(answer);
+}
+
+static void chat_open(struct fm_answer *answer) {
+    struct fm_json_writer w = begin_delta(answer);
+    fm_json_key_str(&w, "role", "assistant");
+    fm_json_key_null(&w, "content");
+    end_delta(answer, NULL, &w);
+}
+
+static void chat_delta(struct fm_answer *answer, const char *text, size_t len) {
+    struct fm_json_writer w = begin_delta(answer);
+    fm_json_key(&w, "content");
+    fm_json_string(&w, text, len);
+    end_delta(answer, NULL, &w);
+}
+
+static void send_usage(struct fm_answer *answer) {
+    struct fm_json_writer w = fm_event_begin(answer);
+    fm_json_object_begin(&w);
+    write_head(answer, "chat.completion.chunk", &w);
+    fm_json_key(&w, "choices");
+    fm_json_raw(&w, "[]", 2);
+    write_usage(&answer->usage, &w);
+    fm_json_object_end(&w);
+    fm_event_send(answer);
+}
+
+static void chat_close(struct fm_answer *answer, const struct fm_error *error) {
+    (void)error;
+    const char *reason = finish_reason(answer);
+    if (!reason) {
+        return;
+    }
+    struct fm_json_writer w = begin_delta(answer);
+    end_delta(answer, reason, &w);
+    if (answer->request.include_usage) {
+        send_usage(answer);
+    }
+}
+
+const struct fm_surface fm_surface_chat = {
+    .create_method = "chat.completions.create",
+    .event_method = "chat.completions.chunk",
+    .event_member = "chunk",
+    .result_member = "completion",
+    .id_prefix = "chatcmpl-",
+    .item_prefix = NULL,
+    .parse = fm_chat_parse,
+    .open = chat_open,
+    .delta = chat_delta,
+    .close = chat_close,
+    .write = chat_write,
+};

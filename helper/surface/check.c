@@ -1,0 +1,335 @@
+#include "surface/check.h"
+#include "base/utf8.h"
+
+#include <inttypes.h>
+#include <json-c/json.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- paths and rejections ---- */
+
+struct path_text {
+    char text[sizeof(((struct fm_error *)0)->param)];
+    size_t len;
+};
+
+/* A key may be the host's own text, so it can be too long; what is cut stays UTF-8. */
+static void path_append(struct path_text *path, const char *part, size_t len) {
+    size_t room = sizeof path->text - 1 - path->len;
+    if (len > room) {
+        len = fm_utf8_whole_prefix(part, room);
+    }
+    memcpy(path->text + path->len, part, len);
+    path->len += len;
+    path->text[path->len] = '\0';
+}
+
+/* Not recursive: a path is at most as deep as its table. */
+static struct path_text path_write(const struct fm_path *at) {
+    const struct fm_path *chain[16];
+    size_t depth = 0;
+    for (; at && depth < sizeof chain / sizeof chain[0]; at = at->parent) {
+        chain[depth++] = at;
+    }
+    struct path_text path = {.len = 0};
+    while (depth > 0) {
+        const struct fm_path *step = chain[--depth];
+        if (step->key) {
+            path_append(&path, ".", path.len > 0 ? 1 : 0);
+            path_append(&path, step->key, strlen(step->key));
+        } else {
+            char index[32];
+            int len = snprintf(index, sizeof index, "[%zu]", step->index);
+            path_append(&path, index, (size_t)len);
+        }
+    }
+    return path;
+}
+
+/* The second half of a rejection; `error` has its sentence. */
+static enum fm_code blame(struct fm_error *error, const struct path_text *path, const char *openai_code) {
+    error->openai_code = openai_code;
+    memcpy(error->param, path->text, path->len + 1);
+    return error->code;
+}
+
+enum fm_code fm_reject_missing(const struct fm_path *at, struct fm_error *error) {
+    struct path_text path = path_write(at);
+    fm_fail(error, FM_INVALID_REQUEST, "Missing required parameter: '%s'.", path.text);
+    return blame(error, &path, "missing_required_parameter");
+}
+
+enum fm_code fm_reject_unknown(const struct fm_path *at, struct fm_error *error) {
+    struct path_text path = path_write(at);
+    fm_fail(error, FM_INVALID_REQUEST, "Unknown parameter: '%s'.", path.text);
+    return blame(error, &path, "unknown_parameter");
+}
+
+enum fm_code fm_reject_unsupported(const struct fm_path *at, const char *note, struct fm_error *error) {
+    struct path_text path = path_write(at);
+    fm_fail(error, FM_INVALID_REQUEST, "Unsupported parameter: '%s'. %s", path.text,
+            note ? note : "fm-proxy does not have it yet.");
+    return blame(error, &path, "unsupported_parameter");
+}
+
+enum fm_code fm_reject_type(const struct fm_path *at, struct json_object *value, const char *expected,
+                            struct fm_error *error) {
+    static const char *const names[] = {
+        [json_type_null] = "null",        [json_type_boolean] = "a boolean", [json_type_double] = "a decimal",
+        [json_type_int] = "an integer",   [json_type_object] = "an object",  [json_type_array] = "an array",
+        [json_type_string] = "a string",
+    };
+    struct path_text path = path_write(at);
+    fm_fail(error, FM_INVALID_REQUEST, "Invalid type for '%s': expected %s, but got %s instead.", path.text, expected,
+            names[json_object_get_type(value)]);
+    return blame(error, &path, "invalid_type");
+}
+
+enum fm_code fm_reject_value(const struct fm_path *at, const char *note, struct fm_error *error) {
+    struct path_text path = path_write(at);
+    fm_fail(error, FM_INVALID_REQUEST, "Invalid value for '%s'. %s", path.text, note);
+    return blame(error, &path, "invalid_value");
+}
+
+enum fm_code fm_reject_long_string(const struct fm_path *at, size_t max, size_t chars, struct fm_error *error) {
+    struct path_text path = path_write(at);
+    fm_fail(error, FM_INVALID_REQUEST,
+            "Invalid '%s': string too long. Expected a string with maximum length %zu, but got one with length %zu.",
+            path.text, max, chars);
+    return blame(error, &path, "string_above_max_length");
+}
+
+enum fm_code fm_reject_long_array(const struct fm_path *at, size_t max, size_t entries, struct fm_error *error) {
+    struct path_text path = path_write(at);
+    fm_fail(error, FM_INVALID_REQUEST,
+            "Invalid '%s': array too long. Expected an array with maximum length %zu, but got one with length %zu.",
+            path.text, max, entries);
+    return blame(error, &path, "array_above_max_length");
+}
+
+/* A number outside of `rule`; `kind` is "integer" or "decimal". */
+static enum fm_code reject_range(const struct fm_rule *rule, bool above, const char *kind, const char *openai_code,
+                                 const struct fm_path *at, struct fm_error *error) {
+    struct path_text path = path_write(at);
+    fm_fail(error, FM_INVALID_REQUEST, "Invalid '%s': %s %s value. Expected a value %s %" PRId64 ".", path.text, kind,
+            above ? "above maximum" : "below minimum", above ? "<=" : ">=", above ? rule->max : rule->min);
+    return blame(error, &path, openai_code);
+}
+
+/* ---- values ---- */
+
+bool fm_string_is(struct json_object *value, const char *word) {
+    size_t len = strlen(word);
+    return json_object_is_type(value, json_type_string) && (size_t)json_object_get_string_len(value) == len &&
+           memcmp(json_object_get_string(value), word, len) == 0;
+}
+
+size_t fm_string_chars(struct json_object *value) {
+    const char *text = json_object_get_string(value);
+    size_t len = (size_t)json_object_get_string_len(value);
+    size_t chars = 0;
+    for (size_t i = 0; i < len; i++) {
+        chars += ((unsigned char)text[i] & 0xC0) != 0x80;
+    }
+    return chars;
+}
+
+static bool is_word(struct json_object *value, const char *const *words) {
+    for (; *words; words++) {
+        if (fm_string_is(value, *words)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_number(struct json_object *value) {
+    return json_object_is_type(value, json_type_int) || json_object_is_type(value, json_type_double);
+}
+
+/* ---- checkers ---- */
+
+enum fm_code fm_check_any(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
+                          struct fm_error *error) {
+    (void)rule, (void)value, (void)at, (void)error;
+    return FM_OK;
+}
+
+enum fm_code fm_check_bool(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
+                           struct fm_error *error) {
+    (void)rule;
+    return json_object_is_type(value, json_type_boolean) ? FM_OK : fm_reject_type(at, value, "a boolean", error);
+}
+
+enum fm_code fm_check_int(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
+                          struct fm_error *error) {
+    if (!json_object_is_type(value, json_type_int)) {
+        return fm_reject_type(at, value, "an integer", error);
+    }
+    int64_t number = json_object_get_int64(value);
+    bool beyond = json_object_get_uint64(value) > INT64_MAX; /* json-c keeps those apart */
+    if (number < rule->min) {
+        return reject_range(rule, false, "integer", "integer_below_min_value", at, error);
+    }
+    if (beyond || number > rule->max) {
+        return reject_range(rule, true, "integer", "integer_above_max_value", at, error);
+    }
+    return FM_OK;
+}
+
+enum fm_code fm_check_number(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
+                             struct fm_error *error) {
+    if (!is_number(value)) {
+        return fm_reject_type(at, value, "a decimal", error);
+    }
+    double number = json_object_get_double(value);
+    if (number < (double)rule->min) {
+        return reject_range(rule, false, "decimal", "decimal_below_min_value", at, error);
+    }
+    if (number > (double)rule->max) {
+        return reject_range(rule, true, "decimal", "decimal_above_max_value", at, error);
+    }
+    return FM_OK;
+}
+
+enum fm_code fm_check_string(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
+                             struct fm_error *error) {
+    if (!json_object_is_type(value, json_type_string)) {
+        return fm_reject_type(at, value, "a string", error);
+    }
+    size_t chars = fm_string_chars(value);
+    if (chars < (size_t)rule->min) {
+        return fm_reject_value(at, "Expected a string that is not empty.", error);
+    }
+    if (rule->max > 0 && chars > (size_t)rule->max) {
+        return fm_reject_long_string(at, (size_t)rule->max, chars, error);
+    }
+    return FM_OK;
+}
+
+enum fm_code fm_check_enum(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
+                           struct fm_error *error) {
+    if (!json_object_is_type(value, json_type_string)) {
+        return fm_reject_type(at, value, "a string", error);
+    }
+    if (is_word(value, rule->words)) {
+        return FM_OK;
+    }
+    char note[256];
+    size_t len = (size_t)snprintf(note, sizeof note, "Supported values are: ");
+    for (size_t i = 0; rule->words[i] && len < sizeof note; i++) {
+        len += (size_t)snprintf(note + len, sizeof note - len, "%s'%s'", i ? ", " : "", rule->words[i]);
+    }
+    if (len < sizeof note) {
+        snprintf(note + len, sizeof note - len, ".");
+    }
+    return fm_reject_value(at, note, error);
+}
+
+enum fm_code fm_check_array(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
+                            struct fm_error *error) {
+    (void)rule;
+    return json_object_is_type(value, json_type_array) ? FM_OK : fm_reject_type(at, value, "an array", error);
+}
+
+enum fm_code fm_check_object(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
+                             struct fm_error *error) {
+    if (!json_object_is_type(value, json_type_object)) {
+        return fm_reject_type(at, value, "an object", error);
+    }
+    return fm_check_members(rule->members, value, at, error);
+}
+
+static enum fm_code only(bool harmless, const struct fm_rule *rule, const struct fm_path *at, struct fm_error *error) {
+    return harmless ? FM_OK : fm_reject_unsupported(at, rule->note, error);
+}
+
+enum fm_code fm_check_unsupported(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
+                                  struct fm_error *error) {
+    (void)value;
+    return only(false, rule, at, error);
+}
+
+enum fm_code fm_check_only_words(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
+                                 struct fm_error *error) {
+    return only(is_word(value, rule->words), rule, at, error);
+}
+
+enum fm_code fm_check_only_false(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
+                                 struct fm_error *error) {
+    bool harmless = json_object_is_type(value, json_type_boolean) && !json_object_get_boolean(value);
+    return only(harmless, rule, at, error);
+}
+
+enum fm_code fm_check_only_number(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
+                                  struct fm_error *error) {
+    bool harmless = is_number(value) && json_object_get_double(value) == (double)rule->min;
+    return only(harmless, rule, at, error);
+}
+
+enum fm_code fm_check_only_empty(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
+                                 struct fm_error *error) {
+    bool harmless = (json_object_is_type(value, json_type_array) && json_object_array_length(value) == 0) ||
+                    (json_object_is_type(value, json_type_object) && json_object_object_length(value) == 0);
+    return only(harmless, rule, at, error);
+}
+
+enum fm_code fm_check_only_list(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
+                                struct fm_error *error) {
+    bool harmless = json_object_is_type(value, json_type_array);
+    size_t count = harmless ? json_object_array_length(value) : 0;
+    for (size_t i = 0; i < count && harmless; i++) {
+        harmless = is_word(json_object_array_get_idx(value, i), rule->words);
+    }
+    return only(harmless, rule, at, error);
+}
+
+enum fm_code fm_check_only_text(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
+                                struct fm_error *error) {
+    bool harmless = json_object_is_type(value, json_type_object) && json_object_object_length(value) == 1 &&
+                    fm_string_is(json_object_object_get(value, "type"), "text");
+    return only(harmless, rule, at, error);
+}
+
+/* ---- the walk ---- */
+
+/* The row behind `rule`, or NULL behind the last. */
+static const struct fm_rule *next_rule(const struct fm_rule *rule) {
+    rule++;
+    if (!rule->name) {
+        rule = rule->members;
+    }
+    return rule;
+}
+
+static const struct fm_rule *find_rule(const struct fm_rule *rules, const char *name) {
+    for (const struct fm_rule *rule = rules; rule; rule = next_rule(rule)) {
+        if (strcmp(rule->name, name) == 0) {
+            return rule;
+        }
+    }
+    return NULL;
+}
+
+enum fm_code fm_check_members(const struct fm_rule *rules, struct json_object *object, const struct fm_path *at,
+                              struct fm_error *error) {
+    for (struct lh_entry *entry = json_object_get_object(object)->head; entry; entry = lh_entry_next(entry)) {
+        struct fm_path here = {.parent = at, .key = lh_entry_k(entry)};
+        struct json_object *value = lh_entry_v(entry);
+        const struct fm_rule *rule = find_rule(rules, here.key);
+        if (!rule) {
+            return fm_reject_unknown(&here, error);
+        }
+        enum fm_code code = value ? rule->check(rule, value, &here, error) : FM_OK;
+        if (code != FM_OK) {
+            return code;
+        }
+    }
+    for (const struct fm_rule *rule = rules; rule; rule = next_rule(rule)) {
+        struct fm_path here = {.parent = at, .key = rule->name};
+        if (rule->required && !json_object_object_get(object, rule->name)) {
+            return fm_reject_missing(&here, error);
+        }
+    }
+    return FM_OK;
+}

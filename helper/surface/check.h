@@ -1,0 +1,85 @@
+/*
+ * Checking a request body against a table: one row a parameter. The walk and the typed checkers are here; which
+ * parameters there are stands in the tables of request.c, responses_request.c and chat_request.c.
+ *
+ * A checker returns FM_OK, or fills `error` (FM_INVALID_REQUEST, an openai_code, the path) and returns its code. It never
+ * sees null: a null parameter counts as absent. Pure; values are borrowed.
+ */
+#ifndef FM_SURFACE_CHECK_H
+#define FM_SURFACE_CHECK_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct json_object;
+
+/* Where a value stands: a chain up to the body, written out (`input[0].content[1].type`) when something is wrong. */
+struct fm_path {
+    const struct fm_path *parent; /* NULL: the body itself */
+    const char *key;              /* NULL: an array element, `index` */
+    size_t index;
+};
+
+struct fm_rule;
+
+typedef enum fm_code fm_check_fn(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
+                                 struct fm_error *error);
+
+/* What a parameter may be. `check` tells which of the fields below it count. */
+struct fm_rule {
+    const char *name; /* NULL ends the table; it goes on in `members` when there are some */
+    fm_check_fn *check;
+    int64_t min;
+    int64_t max;
+    const char *const *words;      /* NULL-terminated */
+    const struct fm_rule *members; /* of an object */
+    const char *note;              /* behind "Unsupported parameter: 'x'.": a sentence on what works today */
+    bool required;
+};
+
+/* Each member of `object` against its row, then the rows that are required. */
+FM_MUST_USE enum fm_code fm_check_members(const struct fm_rule *rules, struct json_object *object,
+                                          const struct fm_path *at, struct fm_error *error);
+
+/* ---- checkers for the tables ---- */
+
+fm_check_fn fm_check_any;    /* whatever it is */
+fm_check_fn fm_check_bool;   /* true or false */
+fm_check_fn fm_check_int;    /* an integer (5.0 is none) of `min` to `max` */
+fm_check_fn fm_check_number; /* any number of `min` to `max` */
+fm_check_fn fm_check_string; /* at least `min` characters and, where `max` is not 0, at most `max` */
+fm_check_fn fm_check_enum;   /* one of `words` */
+fm_check_fn fm_check_array;  /* any array */
+fm_check_fn fm_check_object; /* an object with `members` */
+
+/* For what is known and not served yet: anything but the harmless value is `unsupported_parameter`, with `note`. */
+fm_check_fn fm_check_unsupported; /* no value is harmless */
+fm_check_fn fm_check_only_words;  /* one of `words` is */
+fm_check_fn fm_check_only_false;  /* false is */
+fm_check_fn fm_check_only_number; /* the number `min` is */
+fm_check_fn fm_check_only_empty;  /* [] and {} are */
+fm_check_fn fm_check_only_list;   /* an array of nothing but `words` is */
+fm_check_fn fm_check_only_text;   /* {"type":"text"} is */
+
+/* ---- for checkers that live beside their tables ---- */
+
+/* Each fills `error` for the value at `at` and returns its code. `expected`: "an array"; `note`: a sentence. */
+enum fm_code fm_reject_missing(const struct fm_path *at, struct fm_error *error);
+enum fm_code fm_reject_unknown(const struct fm_path *at, struct fm_error *error);
+enum fm_code fm_reject_unsupported(const struct fm_path *at, const char *note, struct fm_error *error);
+enum fm_code fm_reject_type(const struct fm_path *at, struct json_object *value, const char *expected,
+                            struct fm_error *error);
+enum fm_code fm_reject_value(const struct fm_path *at, const char *note, struct fm_error *error);
+enum fm_code fm_reject_long_string(const struct fm_path *at, size_t max, size_t chars, struct fm_error *error);
+enum fm_code fm_reject_long_array(const struct fm_path *at, size_t max, size_t entries, struct fm_error *error);
+
+/* Whether `value` is the string `word`. */
+bool fm_string_is(struct json_object *value, const char *word);
+
+/* Characters (code points) of a string value. */
+size_t fm_string_chars(struct json_object *value);
+
+#endif

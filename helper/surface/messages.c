@@ -1,0 +1,146 @@
+#include "surface/messages.h"
+
+#include <json-c/json.h>
+
+static const struct fm_role *find_role(const struct fm_dialect *dialect, struct json_object *name) {
+    for (const struct fm_role *role = dialect->roles; role->name; role++) {
+        if (fm_string_is(name, role->name)) {
+            return role;
+        }
+    }
+    return NULL;
+}
+
+static const struct fm_part_kind *find_part(const struct fm_dialect *dialect, struct json_object *type) {
+    for (const struct fm_part_kind *kind = dialect->parts; kind->type; kind++) {
+        if (fm_string_is(type, kind->type)) {
+            return kind;
+        }
+    }
+    return NULL;
+}
+
+/* ---- checking ---- */
+
+/* The type comes first: what else may stand in a part depends on it. */
+static enum fm_code check_part(const struct fm_dialect *dialect, struct json_object *part, const struct fm_path *at,
+                               size_t *bytes, struct fm_error *error) {
+    if (!json_object_is_type(part, json_type_object)) {
+        return fm_reject_type(at, part, "an object", error);
+    }
+    struct json_object *type = json_object_object_get(part, "type");
+    struct fm_path type_at = {.parent = at, .key = "type"};
+    if (!type) {
+        return fm_reject_missing(&type_at, error);
+    }
+    if (!json_object_is_type(type, json_type_string)) {
+        return fm_reject_type(&type_at, type, "a string", error);
+    }
+    const struct fm_part_kind *kind = find_part(dialect, type);
+    if (!kind) {
+        return fm_reject_value(&type_at, dialect->parts_note, error);
+    }
+    if (!kind->member) {
+        return fm_reject_unsupported(&type_at, "fm-proxy takes text only.", error);
+    }
+    enum fm_code code = fm_check_members(dialect->part_rules, part, at, error);
+    if (code != FM_OK) {
+        return code;
+    }
+    struct json_object *text = json_object_object_get(part, kind->member);
+    struct fm_path text_at = {.parent = at, .key = kind->member};
+    if (!text) {
+        return fm_reject_missing(&text_at, error);
+    }
+    *bytes += (size_t)json_object_get_string_len(text);
+    return FM_OK;
+}
+
+static enum fm_code check_content(const struct fm_dialect *dialect, struct json_object *content,
+                                  const struct fm_path *at, size_t *bytes, struct fm_error *error) {
+    if (json_object_is_type(content, json_type_string)) {
+        *bytes += (size_t)json_object_get_string_len(content);
+        return FM_OK;
+    }
+    if (!json_object_is_type(content, json_type_array)) {
+        return fm_reject_type(at, content, "a string or an array", error);
+    }
+    size_t count = json_object_array_length(content);
+    for (size_t i = 0; i < count; i++) {
+        struct fm_path part_at = {.parent = at, .index = i};
+        enum fm_code code = check_part(dialect, json_object_array_get_idx(content, i), &part_at, bytes, error);
+        if (code != FM_OK) {
+            return code;
+        }
+    }
+    return FM_OK;
+}
+
+/* The content, or what stands in for it; NULL when there is neither. */
+static struct json_object *content_of(const struct fm_dialect *dialect, struct json_object *message) {
+    struct json_object *content = json_object_object_get(message, "content");
+    return content || !dialect->stand_in ? content : json_object_object_get(message, dialect->stand_in);
+}
+
+enum fm_code fm_message_check(const struct fm_dialect *dialect, struct json_object *message, const struct fm_path *at,
+                              size_t *bytes, struct fm_error *error) {
+    if (!json_object_is_type(message, json_type_object)) {
+        return fm_reject_type(at, message, "an object", error);
+    }
+    struct json_object *name = json_object_object_get(message, "role");
+    struct fm_path role_at = {.parent = at, .key = "role"};
+    if (!name) {
+        return fm_reject_missing(&role_at, error);
+    }
+    if (!json_object_is_type(name, json_type_string)) {
+        return fm_reject_type(&role_at, name, "a string", error);
+    }
+    const struct fm_role *role = find_role(dialect, name);
+    if (!role) {
+        return fm_reject_value(&role_at, dialect->roles_note, error);
+    }
+    if (!role->neutral) {
+        return fm_reject_unsupported(&role_at, "fm-proxy cannot use tools yet.", error);
+    }
+    enum fm_code code = fm_check_members(dialect->message_rules, message, at, error);
+    if (code != FM_OK) {
+        return code;
+    }
+    struct json_object *content = content_of(dialect, message);
+    struct fm_path content_at = {.parent = at, .key = "content"};
+    return content ? check_content(dialect, content, &content_at, bytes, error)
+                   : fm_reject_missing(&content_at, error);
+}
+
+/* ---- writing ---- */
+
+void fm_turn_write(const char *role, const char *text, size_t len, struct fm_json_writer *w) {
+    fm_json_object_begin(w);
+    fm_json_key_str(w, "role", role);
+    fm_json_key(w, "content");
+    fm_json_string(w, text, len);
+    fm_json_object_end(w);
+}
+
+static void append_text(struct fm_buf *buf, struct json_object *text) {
+    fm_buf_append(buf, json_object_get_string(text), (size_t)json_object_get_string_len(text));
+}
+
+void fm_message_write(const struct fm_dialect *dialect, struct json_object *message, struct fm_buf *scratch,
+                      struct fm_json_writer *w) {
+    const struct fm_role *role = find_role(dialect, json_object_object_get(message, "role"));
+    struct json_object *content = content_of(dialect, message);
+    if (json_object_is_type(content, json_type_string)) {
+        fm_turn_write(role->neutral, json_object_get_string(content), (size_t)json_object_get_string_len(content), w);
+        return;
+    }
+    fm_buf_reset(scratch);
+    size_t count = json_object_array_length(content);
+    for (size_t i = 0; i < count; i++) {
+        struct json_object *part = json_object_array_get_idx(content, i);
+        const struct fm_part_kind *kind = find_part(dialect, json_object_object_get(part, "type"));
+        append_text(scratch, json_object_object_get(part, kind->member));
+    }
+    fm_turn_write(role->neutral, scratch->data ? scratch->data : "", scratch->len, w);
+    w->buf->failed |= scratch->failed;
+}

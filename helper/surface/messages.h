@@ -1,0 +1,43 @@
+/*
+ * Conversation turns, as both APIs write them: an object with a role and a content that is text or a list of parts. They
+ * differ in names only; a dialect holds those. Pure; values are borrowed.
+ */
+#ifndef FM_SURFACE_MESSAGES_H
+#define FM_SURFACE_MESSAGES_H
+
+#include "protocol/json_writer.h"
+#include "surface/check.h"
+
+struct fm_role {
+    const char *name;    /* NULL ends the table */
+    const char *neutral; /* what the engine calls it; NULL: known, but not served yet */
+};
+
+struct fm_part_kind {
+    const char *type;   /* NULL ends the table */
+    const char *member; /* the member that holds the part's text; NULL: known, but not served yet */
+};
+
+struct fm_dialect {
+    const struct fm_role *roles;
+    const char *roles_note; /* "Supported values are: ..." */
+    const struct fm_part_kind *parts;
+    const char *parts_note;
+    const struct fm_rule *message_rules; /* the members of a message */
+    const struct fm_rule *part_rules;    /* the members of a part */
+    const char *stand_in;                /* the member that counts where there is no content; NULL: none */
+};
+
+/* Checks one message; adds the bytes of its text to `bytes`. */
+FM_MUST_USE enum fm_code fm_message_check(const struct fm_dialect *dialect, struct json_object *message,
+                                          const struct fm_path *at, size_t *bytes, struct fm_error *error);
+
+/* Writes a checked message as ENGINE.md has it. `scratch` is overwritten. */
+void fm_message_write(const struct fm_dialect *dialect, struct json_object *message, struct fm_buf *scratch,
+                      struct fm_json_writer *w);
+
+/* Writes {"role","content"}. */
+void fm_turn_write(const char *role, const char *text, size_t len, struct fm_json_writer *w);
+
+
+#endif

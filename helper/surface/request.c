@@ -1,0 +1,173 @@
+#include "surface/request.h"
+#include "surface/limits.h"
+
+#include <json-c/json.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A body is at most 10 MB; re-escaped it is no longer than it came. Room for what came from elsewhere than a frame. */
+#define JOB_MAX (64u << 20)
+
+#define STOP_MAX 4
+#define METADATA_PAIRS_MAX 16
+#define METADATA_KEY_MAX 64
+#define METADATA_VALUE_MAX 512
+
+/* ---- checkers of the shared rows ---- */
+
+/* Ids are C strings everywhere below, so one with a NUL inside would pass for a shorter one. */
+static enum fm_code check_model(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
+                                struct fm_error *error) {
+    enum fm_code code = fm_check_string(rule, value, at, error);
+    if (code == FM_OK && strlen(json_object_get_string(value)) != (size_t)json_object_get_string_len(value)) {
+        return fm_reject_value(at, "Expected a model id.", error);
+    }
+    return code;
+}
+
+static enum fm_code check_stop(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
+                               struct fm_error *error) {
+    static const struct fm_rule entry_rule = {.min = 1};
+    if (json_object_is_type(value, json_type_string)) {
+        return fm_check_string(rule, value, at, error);
+    }
+    if (!json_object_is_type(value, json_type_array)) {
+        return fm_reject_type(at, value, "a string or an array of strings", error);
+    }
+    size_t count = json_object_array_length(value);
+    if (count == 0) {
+        return fm_reject_value(at, "Expected at least one string.", error);
+    }
+    if (count > STOP_MAX) {
+        return fm_reject_long_array(at, STOP_MAX, count, error);
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct fm_path here = {.parent = at, .index = i};
+        enum fm_code code = fm_check_string(&entry_rule, json_object_array_get_idx(value, i), &here, error);
+        if (code != FM_OK) {
+            return code;
+        }
+    }
+    return FM_OK;
+}
+
+static size_t chars_of(const char *text) {
+    size_t chars = 0;
+    for (; *text; text++) {
+        chars += ((unsigned char)*text & 0xC0) != 0x80;
+    }
+    return chars;
+}
+
+static enum fm_code check_metadata(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
+                                   struct fm_error *error) {
+    static const struct fm_rule value_rule = {.max = METADATA_VALUE_MAX};
+    (void)rule;
+    if (!json_object_is_type(value, json_type_object)) {
+        return fm_reject_type(at, value, "an object", error);
+    }
+    if (json_object_object_length(value) > METADATA_PAIRS_MAX) {
+        return fm_reject_value(at, "Expected at most 16 pairs.", error);
+    }
+    for (struct lh_entry *entry = json_object_get_object(value)->head; entry; entry = lh_entry_next(entry)) {
+        struct fm_path here = {.parent = at, .key = lh_entry_k(entry)};
+        size_t chars = chars_of(here.key);
+        if (chars > METADATA_KEY_MAX) {
+            return fm_reject_long_string(at, METADATA_KEY_MAX, chars, error);
+        }
+        enum fm_code code = fm_check_string(&value_rule, lh_entry_v(entry), &here, error);
+        if (code != FM_OK) {
+            return code;
+        }
+    }
+    return FM_OK;
+}
+
+/* ---- the shared rows ---- */
+
+static const char *const service_tiers[] = {"auto", "default", "flex", "scale", "priority", NULL};
+static const char *const retentions[] = {"in_memory", "in-memory", "24h", NULL};
+static const char *const tool_choices[] = {"auto", "none", NULL};
+
+const char *const fm_verbosity_words[] = {"low", "medium", "high", NULL};
+
+const struct fm_rule fm_shared_rules[] = {
+    {.name = "model", .check = check_model},
+    {.name = "stream", .check = fm_check_bool},
+    {.name = "temperature", .check = fm_check_number, .min = 0, .max = 2},
+    {.name = "top_p", .check = fm_check_number, .min = 0, .max = 1},
+    {.name = "seed", .check = fm_check_int, .min = -INT64_MAX, .max = INT64_MAX},
+    {.name = "stop", .check = check_stop, .min = 1},
+    {.name = "metadata", .check = check_metadata},
+    {.name = "safety_identifier", .check = fm_check_string, .max = 64},
+    {.name = "prompt_cache_key", .check = fm_check_string, .max = 64},
+    {.name = "prompt_cache_retention", .check = fm_check_enum, .words = retentions},
+    {.name = "user", .check = fm_check_string},
+    {.name = "service_tier", .check = fm_check_enum, .words = service_tiers},
+    {.name = "parallel_tool_calls", .check = fm_check_bool},
+    {.name = "fm", .check = fm_check_object, .members = fm_limits_rules},
+    {.name = "store", .check = fm_check_only_false, .note = "fm-proxy stores nothing yet; leave it out or say false."},
+    {.name = "tools", .check = fm_check_only_empty, .note = "fm-proxy cannot use tools yet."},
+    {.name = "tool_choice",
+     .check = fm_check_only_words,
+     .words = tool_choices,
+     .note = "fm-proxy cannot use tools yet; 'auto' and 'none' are accepted."},
+    {.name = "top_logprobs", .check = fm_check_only_number, .note = "fm-proxy has no logprobs yet; 0 is accepted."},
+    {.name = "presence_penalty", .check = fm_check_only_number, .note = "fm-proxy has no penalties yet; 0 is accepted."},
+    {.name = "frequency_penalty", .check = fm_check_only_number, .note = "fm-proxy has no penalties yet; 0 is accepted."},
+    {0},
+};
+
+/* ---- reading a checked body ---- */
+
+void fm_request_begin(struct fm_request *request, struct json_object *body) {
+    struct json_object *model = json_object_object_get(body, "model");
+    *request = (struct fm_request){
+        .model = model ? strdup(json_object_get_string(model)) : NULL,
+        .limits = fm_limits_read(json_object_object_get(body, "fm")),
+        .stream = json_object_get_boolean(json_object_object_get(body, "stream")),
+    };
+    fm_buf_init(&request->job_members, JOB_MAX);
+    fm_buf_init(&request->echo, JOB_MAX);
+    request->job_members.failed = model && !request->model;
+}
+
+static void copy_member(struct json_object *body, const char *name, struct fm_json_writer *w) {
+    struct json_object *value = json_object_object_get(body, name);
+    if (value) {
+        fm_json_key_value(w, name, value);
+    }
+}
+
+void fm_request_write_sampling(struct json_object *body, struct json_object *max_tokens, struct fm_json_writer *w) {
+    if (max_tokens) {
+        fm_json_key_value(w, "max_tokens", max_tokens);
+    }
+    copy_member(body, "temperature", w);
+    copy_member(body, "top_p", w);
+    copy_member(body, "seed", w);
+    struct json_object *stop = json_object_object_get(body, "stop");
+    if (json_object_is_type(stop, json_type_string)) {
+        fm_json_key(w, "stop");
+        fm_json_array_begin(w);
+        fm_json_value(w, stop);
+        fm_json_array_end(w);
+    } else {
+        copy_member(body, "stop", w);
+    }
+}
+
+enum fm_code fm_request_end(struct fm_request *request, struct fm_error *error) {
+    if (request->job_members.failed || request->echo.failed) {
+        fm_request_free(request);
+        return fm_fail_no_memory(error);
+    }
+    return FM_OK;
+}
+
+void fm_request_free(struct fm_request *request) {
+    free(request->model);
+    request->model = NULL;
+    fm_buf_free(&request->job_members);
+    fm_buf_free(&request->echo);
+}

@@ -1,0 +1,33 @@
+/*
+ * What the request bodies of both APIs have in common: the rows of the parameters that mean the same in both, and reading
+ * a checked body into a struct fm_request. Ownership: as in surface.h.
+ */
+#ifndef FM_SURFACE_REQUEST_H
+#define FM_SURFACE_REQUEST_H
+
+#include "surface/check.h"
+#include "surface/messages.h"
+#include "surface/surface.h"
+
+/* The shared rows. The APIs' own tables end in {.members = fm_shared_rules}. */
+extern const struct fm_rule fm_shared_rules[];
+
+extern const char *const fm_verbosity_words[];
+
+/* The largest token limit that a request may name. */
+#define FM_TOKENS_MAX INT32_MAX
+
+/* Fills `request` from a checked body but for job_members and echo, which stay empty. Then fm_request_end must follow. */
+void fm_request_begin(struct fm_request *request, struct json_object *body);
+
+/* The job members that both APIs name alike, behind the messages. `max_tokens`: the API's own value, or NULL. */
+void fm_request_write_sampling(struct json_object *body, struct json_object *max_tokens, struct fm_json_writer *w);
+
+/* FM_OK, or FM_INTERNAL with everything freed when something could not be allocated on the way. */
+FM_MUST_USE enum fm_code fm_request_end(struct fm_request *request, struct fm_error *error);
+
+/* fm_surface.parse of the two APIs. */
+enum fm_code fm_responses_parse(struct json_object *params, struct fm_request *request, struct fm_error *error);
+enum fm_code fm_chat_parse(struct json_object *params, struct fm_request *request, struct fm_error *error);
+
+#endif

@@ -1,0 +1,234 @@
+/* The body of responses.create: PROTOCOL.md, "responses.create". */
+#include "surface/request.h"
+
+#include <json-c/json.h>
+#include <string.h>
+
+#define INPUT_CHARS_MAX 10485760
+
+/* ---- input ---- */
+
+static const struct fm_role roles[] = {
+    {"user", "user"}, {"assistant", "assistant"}, {"system", "system"}, {"developer", "system"}, {0},
+};
+
+static const struct fm_part_kind parts[] = {
+    {"input_text", "text"},  {"output_text", "text"}, {"refusal", "refusal"},
+    {"input_image", NULL},   {"input_file", NULL},    {"input_audio", NULL},
+    {"computer_screenshot", NULL}, {0},
+};
+
+/* `id`, `status`, `phase` and the like come back from an earlier output and say nothing to a model. */
+static const struct fm_rule message_rules[] = {
+    {.name = "type", .check = fm_check_string},
+    {.name = "role", .check = fm_check_string},
+    {.name = "content", .check = fm_check_any},
+    {.name = "id", .check = fm_check_string},
+    {.name = "status", .check = fm_check_string},
+    {.name = "phase", .check = fm_check_string},
+    {0},
+};
+
+static const struct fm_rule part_rules[] = {
+    {.name = "type", .check = fm_check_string},
+    {.name = "text", .check = fm_check_string},
+    {.name = "refusal", .check = fm_check_string},
+    {.name = "annotations", .check = fm_check_array},
+    {.name = "logprobs", .check = fm_check_array},
+    {0},
+};
+
+static const struct fm_dialect dialect = {
+    .roles = roles,
+    .roles_note = "Supported values are: 'user', 'assistant', 'system', 'developer'.",
+    .parts = parts,
+    .parts_note = "Supported values are: 'input_text', 'output_text', 'refusal'.",
+    .message_rules = message_rules,
+    .part_rules = part_rules,
+};
+
+/* Items of the OpenAI API that need tools, stored responses or reasoning. */
+static const char *const later_items[] = {
+    "function_call", "function_call_output", "reasoning", "item_reference", "compaction", "compaction_trigger",
+    "custom_tool_call", "custom_tool_call_output", "web_search_call", "file_search_call", "computer_call",
+    "computer_call_output", "code_interpreter_call", "image_generation_call", "local_shell_call",
+    "local_shell_call_output", "shell_call", "shell_call_output", "apply_patch_call", "apply_patch_call_output",
+    "mcp_call", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "tool_search_call",
+    "tool_search_output", NULL,
+};
+
+/* A missing type with a role means a message: that is how the AI SDK writes them. */
+static enum fm_code check_item_type(struct json_object *item, const struct fm_path *at, struct fm_error *error) {
+    if (!json_object_is_type(item, json_type_object)) {
+        return fm_reject_type(at, item, "an object", error);
+    }
+    struct json_object *type = json_object_object_get(item, "type");
+    struct fm_path type_at = {.parent = at, .key = "type"};
+    if (!type) {
+        return json_object_object_get(item, "role") ? FM_OK : fm_reject_missing(&type_at, error);
+    }
+    if (!json_object_is_type(type, json_type_string)) {
+        return fm_reject_type(&type_at, type, "a string", error);
+    }
+    if (fm_string_is(type, "message")) {
+        return FM_OK;
+    }
+    for (const char *const *name = later_items; *name; name++) {
+        if (fm_string_is(type, *name)) {
+            return fm_reject_unsupported(&type_at, "fm-proxy takes message items only.", error);
+        }
+    }
+    return fm_reject_value(&type_at, "Supported values are: 'message'.", error);
+}
+
+static enum fm_code check_items(struct json_object *items, const struct fm_path *at, struct fm_error *error) {
+    size_t bytes = 0;
+    size_t count = json_object_array_length(items);
+    for (size_t i = 0; i < count; i++) {
+        struct json_object *item = json_object_array_get_idx(items, i);
+        struct fm_path item_at = {.parent = at, .index = i};
+        enum fm_code code = check_item_type(item, &item_at, error);
+        if (code == FM_OK) {
+            code = fm_message_check(&dialect, item, &item_at, &bytes, error);
+        }
+        if (code != FM_OK) {
+            return code;
+        }
+    }
+    return bytes > 0 ? FM_OK : fm_reject_value(at, "Expected some text.", error);
+}
+
+static enum fm_code check_input(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
+                                struct fm_error *error) {
+    if (json_object_is_type(value, json_type_array)) {
+        return check_items(value, at, error);
+    }
+    if (!json_object_is_type(value, json_type_string)) {
+        return fm_reject_type(at, value, "a string or an array", error);
+    }
+    return fm_check_string(rule, value, at, error);
+}
+
+static void write_messages(struct json_object *body, struct fm_json_writer *w) {
+    struct json_object *instructions = json_object_object_get(body, "instructions");
+    struct json_object *input = json_object_object_get(body, "input");
+    struct fm_buf scratch;
+    fm_buf_init(&scratch, w->buf->max);
+    fm_json_key(w, "messages");
+    fm_json_array_begin(w);
+    if (instructions) {
+        size_t len = (size_t)json_object_get_string_len(instructions);
+        fm_turn_write("system", json_object_get_string(instructions), len, w);
+    }
+    if (json_object_is_type(input, json_type_string)) {
+        fm_turn_write("user", json_object_get_string(input), (size_t)json_object_get_string_len(input), w);
+    } else {
+        size_t count = json_object_array_length(input);
+        for (size_t i = 0; i < count; i++) {
+            fm_message_write(&dialect, json_object_array_get_idx(input, i), &scratch, w);
+        }
+    }
+    fm_json_array_end(w);
+    fm_buf_free(&scratch);
+}
+
+/* ---- the body ---- */
+
+static const char *const truncations[] = {"disabled", NULL};
+
+static const struct fm_rule text_rules[] = {
+    {.name = "format", .check = fm_check_only_text, .note = "fm-proxy has no structured output yet."},
+    {.name = "verbosity", .check = fm_check_enum, .words = fm_verbosity_words},
+    {0},
+};
+
+static const struct fm_rule reasoning_rules[] = {
+    {.name = "effort", .check = fm_check_unsupported},
+    {.name = "summary", .check = fm_check_unsupported},
+    {.name = "generate_summary", .check = fm_check_unsupported},
+    {0},
+};
+
+static const struct fm_rule stream_option_rules[] = {
+    {.name = "include_obfuscation", .check = fm_check_bool},
+    {0},
+};
+
+static const struct fm_rule rules[] = {
+    {.name = "input", .check = check_input, .min = 1, .max = INPUT_CHARS_MAX, .required = true},
+    {.name = "instructions", .check = fm_check_string},
+    {.name = "max_output_tokens", .check = fm_check_int, .min = 1, .max = FM_TOKENS_MAX},
+    {.name = "max_tool_calls", .check = fm_check_int, .min = 1, .max = FM_TOKENS_MAX},
+    {.name = "text", .check = fm_check_object, .members = text_rules},
+    {.name = "reasoning", .check = fm_check_object, .members = reasoning_rules},
+    {.name = "stream_options", .check = fm_check_object, .members = stream_option_rules},
+    {.name = "truncation",
+     .check = fm_check_only_words,
+     .words = truncations,
+     .note = "fm-proxy cannot drop turns yet; 'disabled' is accepted."},
+    {.name = "background", .check = fm_check_only_false},
+    {.name = "include", .check = fm_check_only_empty},
+    {.name = "previous_response_id", .check = fm_check_unsupported, .note = "fm-proxy stores nothing yet."},
+    {.name = "conversation", .check = fm_check_unsupported, .note = "fm-proxy stores nothing yet."},
+    {.name = "prompt", .check = fm_check_unsupported},
+    {.name = "context_management", .check = fm_check_unsupported},
+    {.name = "moderation", .check = fm_check_unsupported},
+    {.name = "prompt_cache_options", .check = fm_check_unsupported},
+    {.members = fm_shared_rules},
+};
+
+/* ---- what the Response object says back ---- */
+
+static const struct {
+    const char *name;
+    const char *fallback; /* JSON */
+} echoed[] = {
+    {"instructions", "null"},       {"metadata", "{}"},          {"temperature", "1"},
+    {"top_p", "1"},                 {"max_output_tokens", "null"}, {"max_tool_calls", "null"},
+    {"tool_choice", "\"auto\""},    {"parallel_tool_calls", "true"}, {"safety_identifier", "null"},
+    {"prompt_cache_key", "null"},
+};
+
+/* Parameters that have one accepted value each. */
+static const char fixed[] = "\"tools\":[],\"truncation\":\"disabled\",\"background\":false,\"store\":false,"
+                            "\"service_tier\":\"default\",\"previous_response_id\":null,"
+                            "\"reasoning\":{\"effort\":null,\"summary\":null},\"top_logprobs\":0,"
+                            "\"presence_penalty\":0,\"frequency_penalty\":0";
+
+static void write_value_or(struct json_object *value, const char *fallback, struct fm_json_writer *w) {
+    if (value) {
+        fm_json_value(w, value);
+    } else {
+        fm_json_raw(w, fallback, strlen(fallback));
+    }
+}
+
+static void write_echo(struct json_object *body, struct fm_json_writer *w) {
+    for (size_t i = 0; i < sizeof echoed / sizeof echoed[0]; i++) {
+        fm_json_key(w, echoed[i].name);
+        write_value_or(json_object_object_get(body, echoed[i].name), echoed[i].fallback, w);
+    }
+    struct json_object *text = json_object_object_get(body, "text");
+    fm_json_key(w, "text");
+    fm_json_object_begin(w);
+    fm_json_key(w, "format");
+    fm_json_raw(w, "{\"type\":\"text\"}", sizeof "{\"type\":\"text\"}" - 1);
+    fm_json_key(w, "verbosity");
+    write_value_or(json_object_object_get(text, "verbosity"), "\"medium\"", w);
+    fm_json_object_end(w);
+    fm_json_raw(w, fixed, sizeof fixed - 1);
+}
+
+enum fm_code fm_responses_parse(struct json_object *params, struct fm_request *request, struct fm_error *error) {
+    enum fm_code code = fm_check_members(rules, params, NULL, error);
+    if (code != FM_OK) {
+        return code;
+    }
+    fm_request_begin(request, params);
+    struct fm_json_writer job = fm_json_writer_on(&request->job_members);
+    write_messages(params, &job);
+    fm_request_write_sampling(params, json_object_object_get(params, "max_output_tokens"), &job);
+    struct fm_json_writer echo = fm_json_writer_on(&request->echo);
+    write_echo(params, &echo);
+    return fm_request_end(request, error);
+}

@@ -130,6 +130,11 @@ int fm_thread_start(void *(*body)(void *), void *argument) {
     return error;
 }
 
+void fm_request_end(void) {
+    ssize_t ignored = write(end_pipe_write, "r", 1); /* a full pipe is readable already */
+    (void)ignored;
+}
+
 static void on_end_signal(int signal_number) {
     static volatile sig_atomic_t seen;
     int saved = errno;
@@ -145,18 +150,18 @@ static void on_end_signal(int signal_number) {
 static void *parent_watch(void *unused) {
     (void)unused;
     fm_os_wait_for_parent();
-    ssize_t ignored = write(end_pipe_write, "p", 1);
-    (void)ignored;
+    fm_request_end();
     return NULL;
 }
 
 int fm_watch_for_end(void) {
-    int read_end;
+    int read_end = -1;
     int error = fm_pipe(&read_end, &end_pipe_write);
     if (error) {
         errno = error;
         return -1;
     }
+    fm_set_nonblocking(end_pipe_write);
     fm_os_note_parent();
     struct sigaction action = {.sa_handler = on_end_signal, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);

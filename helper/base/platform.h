@@ -61,6 +61,9 @@ FM_MUST_USE int fm_thread_start(void *(*body)(void *), void *argument);
  */
 int fm_watch_for_end(void);
 
+/* Makes that descriptor readable from inside. Any thread, never blocks. */
+void fm_request_end(void);
+
 /* ---- child processes ---- */
 
 struct fm_child {

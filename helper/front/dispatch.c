@@ -1,0 +1,89 @@
+/* From a host's message to the method that serves it, and its answer. Runs in the reader's thread. */
+#include "front/methods.h"
+
+#include <json-c/json.h>
+
+static void reply_error(struct fm_front *front, const struct fm_rpc_id *id, enum fm_rpc_error code, const char *detail) {
+    fm_frame_begin(&front->reply);
+    fm_rpc_write_error(&front->reply, id, code, detail);
+    fm_send_frame(&front->outbox, &front->reply);
+}
+
+/* Why the message can't be run, or NULL. A notification gets no reply either way. */
+static const char *refuse(struct fm_front *front, const struct fm_rpc_message *message, const struct fm_method *method,
+                          enum fm_rpc_error *code) {
+    *code = FM_RPC_METHOD;
+    if (!method) {
+        return "there is no such method";
+    }
+    *code = FM_RPC_PARAMS;
+    bool ignored = method->flags & FM_METHOD_IGNORES_PARAMS;
+    if (!message->params && method->flags & FM_METHOD_NEEDS_PARAMS) {
+        return "params are missing";
+    }
+    if (message->params && !ignored && !json_object_is_type(message->params, json_type_object)) {
+        return "params must be an object";
+    }
+    *code = FM_RPC_INVALID;
+    pthread_mutex_lock(&front->lock);
+    bool taken = message->kind == FM_RPC_REQUEST && fm_call_in_flight_locked(front, &message->id);
+    pthread_mutex_unlock(&front->lock);
+    return taken ? "a call with this id is still in flight" : NULL;
+}
+
+static void write_failure(struct fm_buf *buf, const struct fm_rpc_id *id, const struct fm_error *error) {
+    fm_frame_begin(buf);
+    struct fm_json_writer w = fm_rpc_result_begin(buf, id);
+    fm_json_object_begin(&w);
+    fm_json_key_bool(&w, "ok", false);
+    fm_json_key(&w, "error");
+    fm_error_write(error, &w);
+    fm_json_object_end(&w);
+    fm_rpc_end(buf);
+}
+
+static void run(struct fm_front *front, const struct fm_rpc_message *message, const struct fm_method *method) {
+    struct fm_buf *buf = &front->reply;
+    struct fm_error error;
+    fm_frame_begin(buf);
+    struct fm_json_writer w = fm_rpc_result_begin(buf, &message->id);
+    fm_json_object_begin(&w);
+    fm_json_key_bool(&w, "ok", true);
+    enum fm_code code = method->run(front, message, &w, &error);
+    fm_json_object_end(&w);
+    fm_rpc_end(buf);
+    bool answered_later = code == FM_OK && method->flags & FM_METHOD_ANSWERS_LATER;
+    if (message->kind == FM_RPC_NOTIFICATION || answered_later) {
+        return;
+    }
+    if (code != FM_OK) {
+        write_failure(buf, &message->id, &error);
+    }
+    fm_send_frame(&front->outbox, buf);
+}
+
+static void on_message(void *context, const struct fm_rpc_message *message, struct json_object *root) {
+    struct fm_front *front = context;
+    (void)root;
+    if (message->kind == FM_RPC_RESPONSE || front->shutdown_called) {
+        return;
+    }
+    const struct fm_method *method = fm_method_find(message->method, message->method_len);
+    enum fm_rpc_error code;
+    const char *refusal = refuse(front, message, method, &code);
+    if (refusal) {
+        if (message->kind == FM_RPC_REQUEST) {
+            reply_error(front, &message->id, code, refusal);
+        }
+        return;
+    }
+    if (message->kind == FM_RPC_REQUEST || method->flags & FM_METHOD_NOTIFICATION) {
+        run(front, message, method);
+    }
+}
+
+static void on_fault(void *context, const struct fm_rpc_id *id, enum fm_rpc_error code, const char *detail) {
+    reply_error(context, id, code, detail);
+}
+
+const struct fm_inbound_handler fm_dispatch_handler = {.message = on_message, .fault = on_fault};

@@ -1,0 +1,276 @@
+/* The conversation with the engine (protocol/ENGINE.md): its replies and events become changes of jobs. */
+#include "base/clock.h"
+#include "front/front.h"
+
+#include <json-c/json.h>
+#include <stdio.h>
+#include <string.h>
+
+#define INITIALIZE_ID 1
+#define LOAD_ID 2
+
+/* ---- to the engine ---- */
+
+static struct fm_json_writer begin_notification(struct fm_front *front, const char *method) {
+    fm_frame_begin(&front->engine.message);
+    return fm_rpc_notification_begin(&front->engine.message, method);
+}
+
+static struct fm_json_writer begin_request(struct fm_front *front, int64_t number, const char *method) {
+    struct fm_rpc_id id = fm_rpc_id_int(number);
+    fm_frame_begin(&front->engine.message);
+    return fm_rpc_request_begin(&front->engine.message, &id, method);
+}
+
+static void end_message(struct fm_front *front) {
+    fm_rpc_end(&front->engine.message);
+    if (front->engine.pid) { /* else it is being reaped, and its jobs are settled by that */
+        fm_send_frame(&front->engine.outbox, &front->engine.message);
+    }
+}
+
+void fm_engine_send_initialize_locked(struct fm_front *front) {
+    struct fm_json_writer w = begin_request(front, INITIALIZE_ID, "engine.initialize");
+    fm_json_object_begin(&w);
+    fm_json_key_int(&w, "protocol_version", FM_PROTOCOL_VERSION);
+    fm_json_key_str(&w, "log_level", fm_log_level_name(fm_log_level_get()));
+    fm_json_object_end(&w);
+    end_message(front);
+}
+
+static void send_load(struct fm_front *front) {
+    struct fm_json_writer w = begin_request(front, LOAD_ID, "engine.load");
+    fm_json_object_begin(&w);
+    fm_json_key_str(&w, "model", front->engine.model.path);
+    fm_json_object_end(&w);
+    end_message(front);
+}
+
+void fm_engine_send_job_locked(struct fm_front *front, struct fm_job *job) {
+    const struct fm_buf *members = &job->answer.request.job_members;
+    struct fm_json_writer w = begin_notification(front, "job.start");
+    fm_json_object_begin(&w);
+    fm_json_key_int(&w, "job", (int64_t)job->number);
+    fm_json_raw(&w, members->data, members->len);
+    fm_json_object_end(&w);
+    end_message(front);
+    job->state = FM_JOB_SENT;
+    front->engine.held++;
+}
+
+void fm_engine_abort_locked(struct fm_front *front, const struct fm_job *job) {
+    struct fm_json_writer w = begin_notification(front, "job.abort");
+    fm_json_object_begin(&w);
+    fm_json_key_int(&w, "job", (int64_t)job->number);
+    fm_json_object_end(&w);
+    end_message(front);
+}
+
+void fm_engine_shutdown_locked(struct fm_front *front) {
+    struct fm_json_writer w = begin_notification(front, "engine.shutdown");
+    fm_json_object_begin(&w);
+    fm_json_object_end(&w);
+    end_message(front);
+}
+
+/* ---- reading values ---- */
+
+static int64_t get_int(struct json_object *object, const char *key) {
+    struct json_object *value;
+    return json_object_object_get_ex(object, key, &value) ? json_object_get_int64(value) : 0;
+}
+
+static const char *get_string(struct json_object *object, const char *key) {
+    struct json_object *value;
+    bool found = json_object_object_get_ex(object, key, &value) && json_object_is_type(value, json_type_string);
+    return found ? json_object_get_string(value) : NULL;
+}
+
+/* An engine's {code, detail, param?}. */
+static void read_error(struct json_object *object, enum fm_code fallback, struct fm_error *error) {
+    struct json_object *value = NULL;
+    json_object_object_get_ex(object, "error", &value);
+    const char *code = get_string(value, "code");
+    const char *detail = get_string(value, "detail");
+    const char *param = get_string(value, "param");
+    fm_fail(error, code ? fm_code_parse(code) : fallback, "%s", detail ? detail : "the engine gave no reason");
+    snprintf(error->param, sizeof error->param, "%s", param ? param : "");
+}
+
+/* ---- replies ---- */
+
+static bool is_ok(struct json_object *result) {
+    struct json_object *ok;
+    return json_object_object_get_ex(result, "ok", &ok) && json_object_get_boolean(ok);
+}
+
+static void on_initialized(struct fm_front *front, struct json_object *result) {
+    struct fm_engine *engine = &front->engine;
+    struct fm_error error;
+    int64_t version = get_int(result, "protocol_version");
+    if (is_ok(result) && version == FM_PROTOCOL_VERSION) {
+        engine->initialized = true;
+        send_load(front);
+        return;
+    }
+    fm_fail(&error, FM_UNAVAILABLE, "the engine program %s speaks version %lld of the engine protocol, not %d",
+            engine->program, (long long)version, FM_PROTOCOL_VERSION);
+    fm_engine_kill_locked(front, &error);
+}
+
+static void on_loaded(struct fm_front *front, struct json_object *result) {
+    struct fm_engine *engine = &front->engine;
+    if (!is_ok(result)) {
+        struct fm_error error;
+        read_error(result, FM_UNAVAILABLE, &error);
+        fm_engine_kill_locked(front, &error);
+        return;
+    }
+    int64_t slots = get_int(result, "slots");
+    engine->slots = slots < 1 ? 1 : slots > FM_JOBS_MAX ? FM_JOBS_MAX : (unsigned)slots;
+    engine->loaded = true;
+    engine->state = FM_ENGINE_READY;
+    fm_log(FM_LOG_INFO, "engine %d is ready, %u slots", (int)engine->pid, engine->slots);
+    fm_engine_pump_locked(front);
+}
+
+static void take_reply(struct fm_front *front, const struct fm_rpc_message *message) {
+    struct fm_rpc_id initialize = fm_rpc_id_int(INITIALIZE_ID);
+    struct fm_rpc_id load = fm_rpc_id_int(LOAD_ID);
+    struct fm_engine *engine = &front->engine;
+    if (engine->state != FM_ENGINE_STARTING) {
+        return;
+    }
+    if (!engine->initialized && fm_rpc_id_equal(&message->id, &initialize)) {
+        on_initialized(front, message->result);
+    } else if (engine->initialized && fm_rpc_id_equal(&message->id, &load)) {
+        on_loaded(front, message->result);
+    }
+}
+
+/* ---- events of jobs ---- */
+
+static void on_accepted(struct fm_front *front, struct fm_job *job, struct json_object *params) {
+    (void)front;
+    if (job->state != FM_JOB_SENT) {
+        return;
+    }
+    job->state = FM_JOB_RUNNING;
+    job->accepted_ms = job->progress_ms;
+    if (!job->stopping) { /* a job that is being stopped already fails without a stream */
+        fm_answer_open(&job->answer, get_int(params, "input_tokens"));
+    }
+    pthread_cond_broadcast(&job->changed);
+}
+
+static void on_progress(struct fm_front *front, struct fm_job *job, struct json_object *params) {
+    (void)front;
+    job->answer.usage.cached = get_int(params, "cached");
+}
+
+static void on_delta(struct fm_front *front, struct fm_job *job, struct json_object *params) {
+    struct json_object *text;
+    bool valid = json_object_object_get_ex(params, "text", &text) && json_object_is_type(text, json_type_string);
+    if (!valid || !job->answer.opened) {
+        return;
+    }
+    job->produced = true;
+    job->answer.usage.output = get_int(params, "output_tokens");
+    size_t len = (size_t)json_object_get_string_len(text);
+    if (len && !fm_answer_delta(&job->answer, json_object_get_string(text), len)) {
+        struct fm_error error;
+        fm_fail(&error, FM_INTERNAL, "the answer is too large to hold");
+        fm_job_stop_locked(front, job, &error);
+    }
+}
+
+static const struct {
+    const char *reason;
+    enum fm_finish finish;
+} finish_reasons[] = {
+    {"stop", FM_FINISH_STOP},
+    {"length", FM_FINISH_LENGTH},
+    {"content_filter", FM_FINISH_CONTENT_FILTER},
+};
+
+static void read_usage(struct json_object *params, struct fm_usage *usage) {
+    struct json_object *value;
+    if (json_object_object_get_ex(params, "usage", &value) && json_object_is_type(value, json_type_object)) {
+        usage->input = get_int(value, "input_tokens");
+        usage->cached = get_int(value, "cached_tokens");
+        usage->output = get_int(value, "output_tokens");
+        usage->reasoning = get_int(value, "reasoning_tokens");
+    }
+}
+
+static void on_finished(struct fm_front *front, struct fm_job *job, struct json_object *params) {
+    const char *reason = get_string(params, "reason");
+    struct fm_error error;
+    if (job->answer.opened) {
+        read_usage(params, &job->answer.usage);
+    }
+    if (job->stopping) { /* the stop came first, so it decides */
+        error = job->stop_error;
+        enum fm_finish finish = error.code == FM_CANCELLED ? FM_FINISH_CANCELLED : FM_FINISH_FAILED;
+        fm_job_settle_locked(front, job, finish, &error);
+        return;
+    }
+    for (size_t i = 0; i < sizeof finish_reasons / sizeof finish_reasons[0]; i++) {
+        if (reason && strcmp(reason, finish_reasons[i].reason) == 0 && job->answer.opened) {
+            fm_job_settle_locked(front, job, finish_reasons[i].finish, NULL);
+            return;
+        }
+    }
+    read_error(params, FM_INTERNAL, &error);
+    fm_job_settle_locked(front, job, FM_FINISH_FAILED, &error);
+}
+
+static const struct {
+    const char *method;
+    void (*handle)(struct fm_front *front, struct fm_job *job, struct json_object *params);
+} job_events[] = {
+    {"job.delta", on_delta},
+    {"job.progress", on_progress},
+    {"job.accepted", on_accepted},
+    {"job.finished", on_finished},
+};
+
+static void take_event(struct fm_front *front, const struct fm_rpc_message *message) {
+    struct fm_job *job = fm_job_by_number_locked(front, (uint64_t)get_int(message->params, "job"));
+    if (!job || job->state == FM_JOB_QUEUED) {
+        return; /* settled already, or never heard of */
+    }
+    for (size_t i = 0; i < sizeof job_events / sizeof job_events[0]; i++) {
+        if (strcmp(message->method, job_events[i].method) == 0) {
+            job->progress_ms = fm_now_ms();
+            job_events[i].handle(front, job, message->params);
+            return;
+        }
+    }
+}
+
+static void on_message(void *context, const struct fm_rpc_message *message, struct json_object *root) {
+    struct fm_front *front = context;
+    (void)root;
+    pthread_mutex_lock(&front->lock);
+    if (message->kind == FM_RPC_RESPONSE) {
+        take_reply(front, message);
+    } else if (message->kind == FM_RPC_NOTIFICATION) {
+        take_event(front, message);
+        fm_engine_pump_locked(front);
+    }
+    pthread_mutex_unlock(&front->lock);
+}
+
+static void on_fault(void *context, const struct fm_rpc_id *id, enum fm_rpc_error code, const char *detail) {
+    struct fm_front *front = context;
+    struct fm_error error;
+    (void)id;
+    (void)code;
+    fm_fail(&error, FM_INTERNAL, "the engine sent what is not a message: %s", detail);
+    pthread_mutex_lock(&front->lock);
+    fm_engine_kill_locked(front, &error);
+    pthread_mutex_unlock(&front->lock);
+}
+
+const struct fm_inbound_handler fm_engine_events_handler = {.message = on_message, .fault = on_fault};

@@ -1,0 +1,140 @@
+/* Start, the reader's loop, and the end. */
+#include "front/front.h"
+#include "base/clock.h"
+#include "base/platform.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#define READ_BYTES 65536
+#define EVENT_MAX (64u << 20)   /* bytes of one message to the host: an answer's text, escaped */
+#define ENGINE_END_MS 800       /* for the engine to end by itself */
+#define THREADS_END_MS 300      /* then, for it to be killed and for the watchdogs to see that their jobs are gone */
+#define FLUSH_MS 500            /* for the host to take what is queued */
+
+void fm_front_end(void *front) {
+    (void)front;
+    fm_request_end();
+}
+
+void fm_send_frame(struct fm_outbox *outbox, struct fm_buf *buf) {
+    const char *frame;
+    size_t len;
+    if (!fm_frame_end(buf, &frame, &len)) {
+        /* An answer that can't be built would leave its caller waiting: better a clear end that the host sees. */
+        fm_log(FM_LOG_ERROR, "out of memory");
+        _exit(EX_SOFTWARE);
+    }
+    fm_outbox_send(outbox, frame, len);
+}
+
+static void init_state(struct fm_front *front, const struct fm_options *options) {
+    front->options = *options;
+    front->started_ms = fm_now_ms();
+    pthread_mutex_init(&front->lock, NULL);
+    fm_cond_init(&front->quiet);
+    fm_buf_init(&front->reply, EVENT_MAX);
+    fm_buf_init(&front->event, EVENT_MAX);
+    fm_buf_init(&front->engine.message, EVENT_MAX);
+    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+        front->jobs[i].front = front;
+        fm_cond_init(&front->jobs[i].changed);
+    }
+}
+
+static void free_state(struct fm_front *front) {
+    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+        pthread_cond_destroy(&front->jobs[i].changed);
+    }
+    fm_model_free(&front->engine.model);
+    fm_buf_free(&front->engine.message);
+    fm_buf_free(&front->event);
+    fm_buf_free(&front->reply);
+    pthread_cond_destroy(&front->quiet);
+    pthread_mutex_destroy(&front->lock);
+}
+
+/* The last reply of a connection whose frames can't be read any more. */
+static int end_broken(struct fm_front *front, const char *fault) {
+    struct fm_rpc_id none = {.len = 0};
+    fm_log(FM_LOG_ERROR, "broken frame: %s", fault);
+    fm_frame_begin(&front->reply);
+    fm_rpc_write_error(&front->reply, &none, FM_RPC_PARSE, fault);
+    fm_send_frame(&front->outbox, &front->reply);
+    return EX_PROTOCOL;
+}
+
+/* Reads and serves until there is a reason to end. Returns the exit status. */
+static int serve(struct fm_front *front, struct fm_inbound *inbound, int end_fd) {
+    static char bytes[READ_BYTES];
+    struct fm_inbound_handler handler = fm_dispatch_handler;
+    handler.context = front;
+    while (!front->shutdown_called) {
+        struct pollfd fds[2] = {{.fd = STDIN_FILENO, .events = POLLIN}, {.fd = end_fd, .events = POLLIN}};
+        if (poll(fds, 2, -1) < 0) {
+            continue; /* EINTR */
+        }
+        if (fds[1].revents) {
+            return EX_OK;
+        }
+        ssize_t got = fm_read(STDIN_FILENO, bytes, sizeof bytes);
+        if (got <= 0) {
+            return got == 0 && fm_inbound_at_boundary(inbound) ? EX_OK : EX_PROTOCOL;
+        }
+        const char *fault = fm_inbound_feed(inbound, bytes, (size_t)got, &handler);
+        if (fault) {
+            return end_broken(front, fault);
+        }
+    }
+    return EX_OK;
+}
+
+/* Waits until the watchdogs and the engine's thread are gone. */
+static bool wait_quiet_locked(struct fm_front *front, int64_t wait_ms) {
+    int64_t deadline = fm_now_ms() + wait_ms;
+    while (front->threads && fm_now_ms() < deadline) {
+        fm_cond_wait_until(&front->quiet, &front->lock, deadline);
+    }
+    return front->threads == 0;
+}
+
+/* Settles what is in flight and ends the engine. False when a thread could not be brought to its end. */
+static bool end_work(struct fm_front *front) {
+    struct fm_error error;
+    fm_fail(&error, FM_CANCELLED, "the helper is shutting down");
+    pthread_mutex_lock(&front->lock);
+    front->ending = true;
+    fm_job_settle_all_locked(front);
+    fm_engine_shutdown_locked(front);
+    bool quiet = wait_quiet_locked(front, ENGINE_END_MS);
+    if (!quiet) {
+        fm_engine_kill_locked(front, &error);
+        quiet = wait_quiet_locked(front, THREADS_END_MS);
+    }
+    pthread_mutex_unlock(&front->lock);
+    return quiet;
+}
+
+int fm_front_run(struct fm_front *front, const struct fm_options *options) {
+    struct fm_inbound inbound;
+    init_state(front, options);
+    int end_fd = fm_watch_for_end();
+    int wire = fm_claim_stdout();
+    if (end_fd < 0 || wire < 0 || !fm_inbound_init(&inbound) ||
+        fm_outbox_start(&front->outbox, wire, FM_HOST_QUEUE_MAX, FM_STALL_MS, fm_front_end, front) != 0) {
+        fm_log(FM_LOG_ERROR, "can't start");
+        return EX_OSERR;
+    }
+    int status = serve(front, &inbound, end_fd);
+    bool quiet = end_work(front);
+    fm_outbox_stop(&front->outbox, FLUSH_MS);
+    fm_inbound_free(&inbound);
+    if (!quiet) {
+        _exit(status); /* a thread still uses the state, so it can't be freed */
+    }
+    free_state(front);
+    close(end_fd);
+    return status;
+}

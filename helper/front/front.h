@@ -1,0 +1,172 @@
+/*
+ * The front's shared state and the calls between its parts.
+ *
+ * The nouns: a *job* is a create call from its acceptance until it is settled; the *engine* is the one engine process (or
+ * none); the *outbox* is the way to the host. helper/README.md tells which thread owns what.
+ *
+ * Locking: `front->lock` guards the jobs and the engine's state. It is never held across anything that blocks: sending only
+ * appends to an outbox, so a health.ping waits microseconds for it. Functions named ..._locked want it held.
+ *
+ * Settle once: a job's end may be decided by its engine, its watchdog, a cancel, a dead engine or shutdown. All of them
+ * hold the lock and come to fm_job_settle_locked, which frees the slot, so the first one wins and later ones don't find the
+ * job any more. Other threads name a job by its number, never by pointer.
+ */
+#ifndef FM_FRONT_FRONT_H
+#define FM_FRONT_FRONT_H
+
+#include "front/models.h"
+#include "front/options.h"
+#include "front/outbox.h"
+#include "protocol/inbound.h"
+#include "surface/surface.h"
+
+#include <pthread.h>
+
+#define FM_PROTOCOL_VERSION 1
+#define FM_JOBS_MAX 64
+#define FM_CANCEL_WAITERS 4
+#define FM_GRACE_MS 750                /* from job.abort until the engine is ended */
+#define FM_STALL_MS 60000              /* a peer that takes no byte for so long is gone */
+#define FM_HOST_QUEUE_MAX (8u << 20)   /* bytes queued for the host */
+#define FM_HOST_QUEUE_PAUSE (2u << 20) /* above it, the engine's events are not read: generation pauses */
+#define FM_ENGINE_QUEUE_MAX (16u << 20)
+
+enum fm_job_state {
+    FM_JOB_FREE,    /* the slot is empty */
+    FM_JOB_QUEUED,  /* waits for the engine */
+    FM_JOB_SENT,    /* in the engine, the prompt not accepted yet */
+    FM_JOB_RUNNING, /* the engine accepted the prompt */
+};
+
+struct fm_front;
+
+struct fm_job {
+    struct fm_front *front;
+    enum fm_job_state state;
+    bool stopping;         /* job.abort was sent; `stop_error` is how it will end */
+    bool produced;         /* the first output has come */
+    uint64_t number;       /* never used twice */
+    struct fm_rpc_id call; /* the create call's id */
+    struct fm_model model;
+    struct fm_answer answer;
+    int64_t arrived_ms;
+    int64_t accepted_ms;
+    int64_t progress_ms;   /* the last sign of progress */
+    int64_t grace_end_ms;  /* while stopping: when the engine is ended */
+    struct fm_error stop_error;
+    struct fm_rpc_id cancel_calls[FM_CANCEL_WAITERS]; /* answered when the job settles */
+    unsigned cancel_count;
+    pthread_cond_t changed; /* wakes the watchdog; lives as long as the slot, over many jobs */
+};
+
+enum fm_engine_state { FM_ENGINE_IDLE, FM_ENGINE_STARTING, FM_ENGINE_READY, FM_ENGINE_STOPPING };
+
+struct fm_engine {
+    enum fm_engine_state state;
+    struct fm_model model;     /* the one it loads or holds */
+    char program[PATH_MAX];
+    pid_t pid;                 /* 0: none that may be killed */
+    unsigned slots;            /* jobs it runs at once */
+    unsigned held;             /* jobs in it */
+    struct fm_outbox outbox;   /* to its stdin; valid while pid is not 0 */
+    struct fm_error end_error; /* why it is being ended; code FM_OK: no reason noted */
+    bool initialized;          /* answered engine.initialize */
+    bool loaded;               /* answered engine.load with ok */
+    struct fm_buf message;     /* messages to the engine in the making */
+};
+
+struct fm_front {
+    struct fm_options options;
+    int64_t started_ms;
+    struct fm_outbox outbox; /* to the host */
+    struct fm_buf reply;     /* the reader's: replies in the making */
+    bool shutdown_called;    /* the reader's: process.shutdown was answered */
+
+    pthread_mutex_t lock; /* guards all below */
+    pthread_cond_t quiet; /* a watchdog or the engine's thread ended */
+    struct fm_job jobs[FM_JOBS_MAX];
+    unsigned jobs_in_flight;
+    struct fm_engine engine;
+    uint64_t last_number;
+    unsigned threads;     /* watchdogs and the engine's thread */
+    bool ending;          /* no new jobs, no new engine */
+    struct fm_buf event;  /* messages to the host in the making */
+};
+
+/* ---- front.c ---- */
+
+/* Serves until the end. Returns the process's exit status. Blocks; call from the main thread. */
+int fm_front_run(struct fm_front *front, const struct fm_options *options);
+
+/* Asks the main thread to end the process, as a signal would. Any thread, never blocks. */
+void fm_front_end(void *front);
+
+/* Sends what was built in `buf` between fm_frame_begin and here; out of memory ends the process with status 70. */
+void fm_send_frame(struct fm_outbox *outbox, struct fm_buf *buf);
+
+/* ---- dispatch.c: the reader's side ---- */
+
+extern const struct fm_inbound_handler fm_dispatch_handler; /* copy, and set context to the front */
+
+/* ---- jobs.c ---- */
+
+/*
+ * Takes a checked request as a new job (`request` and `model` are taken over, also on failure), starts its watchdog and queues it.
+ * On failure the caller answers.
+ */
+FM_MUST_USE enum fm_code fm_job_create_locked(struct fm_front *front, const struct fm_rpc_id *call,
+                                              const struct fm_surface *surface, struct fm_request *request,
+                                              struct fm_model *model, struct fm_error *error);
+
+/* NULL when there is none (any more). */
+struct fm_job *fm_job_by_number_locked(struct fm_front *front, uint64_t number);
+struct fm_job *fm_job_by_call_locked(struct fm_front *front, const struct fm_rpc_id *call);
+struct fm_job *fm_job_by_answer_locked(struct fm_front *front, const char *id);
+
+/* True when `call` is the id of a call that is still to be answered by a job. */
+bool fm_call_in_flight_locked(struct fm_front *front, const struct fm_rpc_id *call);
+
+/* The one end of a job: terminal event, the create call's result, the cancel calls' results. `error` NULL: it went well. */
+void fm_job_settle_locked(struct fm_front *front, struct fm_job *job, enum fm_finish finish,
+                          const struct fm_error *error);
+
+/* Settles every job as cancelled, because the helper ends. */
+void fm_job_settle_all_locked(struct fm_front *front);
+
+/* Ends a job early: at once when it is queued, else through the engine, which gets FM_GRACE_MS. The first stop's error counts. */
+void fm_job_stop_locked(struct fm_front *front, struct fm_job *job, const struct fm_error *error);
+
+/* ---- watchdog.c ---- */
+
+/* Starts the thread that enforces the job's limits and the engine's grace. Returns 0 or an errno value. */
+FM_MUST_USE int fm_watchdog_start_locked(struct fm_front *front, struct fm_job *job);
+
+/* ---- supervisor.c: the life of the engine process ---- */
+
+/* Hands queued jobs to the engine as far as it has slots; starts or changes the engine where needed. */
+void fm_engine_pump_locked(struct fm_front *front);
+
+/* Sends job.abort. */
+void fm_engine_abort_locked(struct fm_front *front, const struct fm_job *job);
+
+/*
+ * Ends the engine the hard way. `error` is what the jobs in it are told, unless they were stopped for another reason; before the
+ * model is loaded, the jobs that wait for that model are told too. The first kill's error counts.
+ */
+void fm_engine_kill_locked(struct fm_front *front, const struct fm_error *error);
+
+/* Asks the engine to end by itself. */
+void fm_engine_shutdown_locked(struct fm_front *front);
+
+/* ---- engine_events.c: what the engine says, and the calls that open the conversation ---- */
+
+/* Handles the engine's messages and replies; context is the front. The lock is taken inside. */
+extern const struct fm_inbound_handler fm_engine_events_handler;
+
+/* Sends engine.initialize; the rest of the conversation follows from the replies. */
+void fm_engine_send_initialize_locked(struct fm_front *front);
+
+/* Hands a queued job to the engine. */
+void fm_engine_send_job_locked(struct fm_front *front, struct fm_job *job);
+
+#endif

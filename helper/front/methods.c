@@ -1,0 +1,266 @@
+#include "front/methods.h"
+#include "base/clock.h"
+
+#include <json-c/json.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static enum fm_code health_ping(struct fm_front *front, const struct fm_rpc_message *message,
+                                struct fm_json_writer *result, struct fm_error *error) {
+    (void)message;
+    (void)error;
+    fm_json_key_int(result, "protocol_version", FM_PROTOCOL_VERSION);
+    fm_json_key_str(result, "version", FM_VERSION);
+    fm_json_key_int(result, "pid", getpid());
+    fm_json_key_int(result, "uptime_ms", fm_now_ms() - front->started_ms);
+    return FM_OK;
+}
+
+/* ---- capabilities.get ---- */
+
+static const struct {
+    const char *name;
+    bool supported;
+} features[] = {
+    {"responses", true},          {"chat_completions", true}, {"streaming", true},  {"cancel", true},
+    {"structured_output", false}, {"tools", false},           {"embeddings", false}, {"stored_responses", false},
+};
+
+static const char *engine_state_name(struct fm_front *front) {
+    static const char *const names[] = {"idle", "starting", "ready", "stopping"};
+    pthread_mutex_lock(&front->lock);
+    enum fm_engine_state state = front->engine.state;
+    pthread_mutex_unlock(&front->lock);
+    return names[state];
+}
+
+static void write_limits(struct fm_json_writer *w) {
+    const struct fm_limits limits = FM_LIMITS_DEFAULT;
+    fm_json_key(w, "limits");
+    fm_json_object_begin(w);
+    fm_json_key_int(w, "max_requests", FM_JOBS_MAX);
+    fm_json_key_int(w, "max_frame_bytes", FM_FRAME_BODY_MAX);
+    fm_json_key_int(w, "queue_timeout_ms", limits.queue_ms);
+    fm_json_key_int(w, "first_token_timeout_ms", limits.first_token_ms);
+    fm_json_key_int(w, "no_progress_timeout_ms", limits.no_progress_ms);
+    fm_json_key_int(w, "timeout_ms", limits.total_ms);
+    fm_json_key_int(w, "grace_ms", FM_GRACE_MS);
+    fm_json_object_end(w);
+}
+
+static void write_features(struct fm_json_writer *w) {
+    fm_json_key(w, "features");
+    fm_json_object_begin(w);
+    for (size_t i = 0; i < sizeof features / sizeof features[0]; i++) {
+        fm_json_key_bool(w, features[i].name, features[i].supported);
+    }
+    fm_json_object_end(w);
+}
+
+static void write_id(struct fm_json_writer *w, const char *id) {
+    fm_json_key_str(w, "id", id);
+}
+
+/* NULL when a request could be served; otherwise the reason's code, with `error` telling more. */
+static const char *unavailable_reason(const struct fm_options *options, struct fm_error *error) {
+    char program[PATH_MAX];
+    struct fm_model model;
+    if (fm_engine_program(options, program, error) != FM_OK) {
+        return "HELPER_UNHEALTHY";
+    }
+    if (fm_models_find(options, NULL, &model, error) != FM_OK) {
+        return "MODEL_NOT_READY";
+    }
+    fm_model_free(&model);
+    return NULL;
+}
+
+static enum fm_code capabilities_get(struct fm_front *front, const struct fm_rpc_message *message,
+                                     struct fm_json_writer *result, struct fm_error *error) {
+    struct fm_model_list list;
+    struct fm_error reason;
+    (void)message;
+    if (fm_models_list(&front->options, &list, error) != FM_OK) {
+        return error->code;
+    }
+    const char *reason_code = unavailable_reason(&front->options, &reason);
+    fm_json_key_bool(result, "available", !reason_code);
+    fm_json_key_str(result, "reason_code", reason_code);
+    fm_json_key_str(result, "detail", reason_code ? reason.detail : NULL);
+    fm_json_key(result, "engine");
+    fm_json_object_begin(result);
+    fm_json_key_str(result, "name", front->options.engine);
+    fm_json_key_str(result, "state", engine_state_name(front));
+    fm_json_object_end(result);
+    fm_json_key(result, "models");
+    fm_json_array_begin(result);
+    for (size_t i = 0; i < list.count; i++) {
+        fm_json_object_begin(result);
+        write_id(result, list.models[i].id);
+        fm_json_key_bool(result, "default", list.models[i].is_default);
+        fm_json_object_end(result);
+    }
+    fm_json_array_end(result);
+    write_features(result);
+    write_limits(result);
+    fm_model_list_free(&list);
+    return FM_OK;
+}
+
+static enum fm_code models_list(struct fm_front *front, const struct fm_rpc_message *message,
+                                struct fm_json_writer *result, struct fm_error *error) {
+    struct fm_model_list list;
+    (void)message;
+    if (fm_models_list(&front->options, &list, error) != FM_OK) {
+        return error->code;
+    }
+    fm_json_key_str(result, "object", "list");
+    fm_json_key(result, "data");
+    fm_json_array_begin(result);
+    for (size_t i = 0; i < list.count; i++) {
+        fm_json_object_begin(result);
+        write_id(result, list.models[i].id);
+        fm_json_key_str(result, "object", "model");
+        fm_json_key_int(result, "created", list.models[i].created);
+        fm_json_key_str(result, "owned_by", "fm-proxy");
+        fm_json_object_end(result);
+    }
+    fm_json_array_end(result);
+    fm_model_list_free(&list);
+    return FM_OK;
+}
+
+/* ---- create and cancel ---- */
+
+static enum fm_code create(struct fm_front *front, const struct fm_rpc_message *message,
+                           const struct fm_surface *surface, struct fm_error *error) {
+    struct fm_request request;
+    struct fm_model model;
+    if (surface->parse(message->params, &request, error) != FM_OK) {
+        return error->code;
+    }
+    if (fm_models_find(&front->options, request.model, &model, error) != FM_OK) {
+        fm_request_free(&request);
+        return error->code;
+    }
+    pthread_mutex_lock(&front->lock);
+    enum fm_code code = fm_job_create_locked(front, &message->id, surface, &request, &model, error);
+    pthread_mutex_unlock(&front->lock);
+    return code;
+}
+
+static enum fm_code responses_create(struct fm_front *front, const struct fm_rpc_message *message,
+                                     struct fm_json_writer *result, struct fm_error *error) {
+    (void)result;
+    return create(front, message, &fm_surface_responses, error);
+}
+
+static enum fm_code chat_create(struct fm_front *front, const struct fm_rpc_message *message,
+                                struct fm_json_writer *result, struct fm_error *error) {
+    (void)result;
+    return create(front, message, &fm_surface_chat, error);
+}
+
+static enum fm_code bad_cancel(struct fm_error *error, const char *param, const char *openai_code, const char *detail) {
+    fm_fail(error, FM_INVALID_REQUEST, "%s", detail);
+    error->openai_code = openai_code;
+    snprintf(error->param, sizeof error->param, "%s", param);
+    return error->code;
+}
+
+static enum fm_code nothing_to_cancel(struct fm_error *error) {
+    fm_fail(error, FM_NOT_FOUND, "no such request is in flight: it was never made, or it has ended");
+    error->openai_code = "response_not_found";
+    return error->code;
+}
+
+/* Stops `job`, and has `call` (when it has an id) answered at the job's end. */
+static enum fm_code cancel_job_locked(struct fm_front *front, struct fm_job *job, const struct fm_rpc_id *call,
+                                      struct fm_error *error) {
+    if (call->len && job->cancel_count == FM_CANCEL_WAITERS) {
+        return fm_fail(error, FM_RATE_LIMITED, "%d calls wait for this cancel already", FM_CANCEL_WAITERS);
+    }
+    if (call->len) {
+        job->cancel_calls[job->cancel_count++] = *call;
+    }
+    struct fm_error reason;
+    fm_fail(&reason, FM_CANCELLED, "the request was cancelled");
+    fm_job_stop_locked(front, job, &reason);
+    return FM_OK;
+}
+
+/* One of `answer_id` and `request_id` names the job. */
+static enum fm_code cancel(struct fm_front *front, const struct fm_rpc_id *call, const char *answer_id,
+                           const struct fm_rpc_id *request_id, struct fm_error *error) {
+    pthread_mutex_lock(&front->lock);
+    struct fm_job *job = answer_id ? fm_job_by_answer_locked(front, answer_id) : fm_job_by_call_locked(front, request_id);
+    enum fm_code code = job ? cancel_job_locked(front, job, call, error) : nothing_to_cancel(error);
+    pthread_mutex_unlock(&front->lock);
+    return code;
+}
+
+static enum fm_code responses_cancel(struct fm_front *front, const struct fm_rpc_message *message,
+                                     struct fm_json_writer *result, struct fm_error *error) {
+    struct json_object *value;
+    struct fm_rpc_id request_id;
+    (void)result;
+    if (json_object_object_get_ex(message->params, "id", &value)) {
+        if (!json_object_is_type(value, json_type_string)) {
+            return bad_cancel(error, "id", "invalid_type", "'id' must be a response's id, a string");
+        }
+        return cancel(front, &message->id, json_object_get_string(value), NULL, error);
+    }
+    if (!json_object_object_get_ex(message->params, "request_id", &value)) {
+        return bad_cancel(error, "id", "missing_required_parameter", "'id' or 'request_id' must say what to cancel");
+    }
+    if (!fm_rpc_id_read(value, &request_id)) {
+        return bad_cancel(error, "request_id", "invalid_type", "'request_id' must be a JSON-RPC id, a string or an integer");
+    }
+    return cancel(front, &message->id, NULL, &request_id, error);
+}
+
+/* As stock LSP clients send it; as a call (with an id) it is answered like responses.cancel. */
+static enum fm_code cancel_request(struct fm_front *front, const struct fm_rpc_message *message,
+                                   struct fm_json_writer *result, struct fm_error *error) {
+    struct json_object *value;
+    struct fm_rpc_id request_id;
+    (void)result;
+    if (!json_object_object_get_ex(message->params, "id", &value) || !fm_rpc_id_read(value, &request_id)) {
+        return bad_cancel(error, "id", "invalid_type", "'id' must be the JSON-RPC id of the call to cancel");
+    }
+    return cancel(front, &message->id, NULL, &request_id, error);
+}
+
+static enum fm_code process_shutdown(struct fm_front *front, const struct fm_rpc_message *message,
+                                     struct fm_json_writer *result, struct fm_error *error) {
+    (void)message;
+    (void)result;
+    (void)error;
+    pthread_mutex_lock(&front->lock);
+    front->ending = true;
+    fm_job_settle_all_locked(front);
+    pthread_mutex_unlock(&front->lock);
+    front->shutdown_called = true;
+    return FM_OK;
+}
+
+static const struct fm_method methods[] = {
+    {"health.ping", FM_METHOD_IGNORES_PARAMS, health_ping},
+    {"capabilities.get", 0, capabilities_get},
+    {"models.list", 0, models_list},
+    {"responses.create", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, responses_create},
+    {"responses.cancel", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, responses_cancel},
+    {"chat.completions.create", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, chat_create},
+    {"$/cancelRequest", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER | FM_METHOD_NOTIFICATION, cancel_request},
+    {"process.shutdown", FM_METHOD_NOTIFICATION, process_shutdown},
+};
+
+const struct fm_method *fm_method_find(const char *name, size_t len) {
+    for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
+        if (strlen(methods[i].name) == len && memcmp(methods[i].name, name, len) == 0) {
+            return &methods[i];
+        }
+    }
+    return NULL;
+}

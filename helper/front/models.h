@@ -1,0 +1,43 @@
+/*
+ * Which models there are: GGUF files in the models folder, and the one that --model names. Nothing is cached, so that a
+ * file that appears or goes is seen at once; nothing here reads more of a file than its first bytes.
+ */
+#ifndef FM_FRONT_MODELS_H
+#define FM_FRONT_MODELS_H
+
+#include "base/error.h"
+#include "front/options.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct fm_model {
+    char *id;        /* the file's name without ".gguf"; owned */
+    char *path;      /* owned; NULL: the engine has no model files */
+    int64_t created; /* the file's modification time, seconds since 1970 */
+    bool is_default;
+};
+
+struct fm_model_list {
+    struct fm_model *models; /* sorted by id, the default one first; owned */
+    size_t count;
+};
+
+/* All models. FM_INTERNAL when out of memory. An absent folder is an empty one. */
+FM_MUST_USE enum fm_code fm_models_list(const struct fm_options *options, struct fm_model_list *list,
+                                        struct fm_error *error);
+void fm_model_list_free(struct fm_model_list *list);
+
+/*
+ * The model that a request names; `name` NULL is the default. Fills `model` (caller frees) after a look at its file's header.
+ * FM_NOT_FOUND for a name that is none of the models; FM_UNAVAILABLE when there is no default one or its file can't be used.
+ */
+FM_MUST_USE enum fm_code fm_models_find(const struct fm_options *options, const char *name, struct fm_model *model,
+                                        struct fm_error *error);
+void fm_model_free(struct fm_model *model);
+
+/* The path of the engine program in `path`. FM_UNAVAILABLE, with the file's name, when it can't be run. */
+FM_MUST_USE enum fm_code fm_engine_program(const struct fm_options *options, char path[PATH_MAX],
+                                           struct fm_error *error);
+
+#endif

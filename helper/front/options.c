@@ -1,0 +1,133 @@
+#include "front/options.h"
+#include "base/platform.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const char fm_options_usage[] =
+    "Usage: fm-proxy [--stdio] [OPTION]...\n"
+    "\n"
+    "Serves a local language model to the program that started it: JSON-RPC in Content-Length frames on stdin and\n"
+    "stdout. It is meant to be spawned by an application (npm package fm-proxy), not typed.\n"
+    "\n"
+    "  --stdio              serve, also when stdin is a terminal\n"
+    "  --engine NAME        the engine program fm-engine-NAME (default: llama)\n"
+    "  --engine-dir DIR     where engine programs are (default: beside fm-proxy)\n"
+    "  --model PATH_OR_ID   the default model: a GGUF file, or the name of one in the models folder\n"
+    "  --models-dir DIR     the models folder (default: ../models beside fm-proxy's folder)\n"
+    "  --log-level LEVEL    off, error, warn, info or debug, on stderr (default: off)\n"
+    "  --version, --help\n"
+    "\n"
+    "Each option can also be set as FM_PROXY_ENGINE, FM_PROXY_ENGINE_DIR, FM_PROXY_MODEL, FM_PROXY_MODELS_DIR and\n"
+    "FM_PROXY_LOG_LEVEL; the command line wins.\n";
+
+enum option_key { OPT_STDIO = 256, OPT_ENGINE, OPT_ENGINE_DIR, OPT_MODEL, OPT_MODELS_DIR, OPT_LOG, OPT_HELP, OPT_VERSION };
+
+static const struct option long_options[] = {
+    {"stdio", no_argument, NULL, OPT_STDIO},
+    {"engine", required_argument, NULL, OPT_ENGINE},
+    {"engine-dir", required_argument, NULL, OPT_ENGINE_DIR},
+    {"model", required_argument, NULL, OPT_MODEL},
+    {"models-dir", required_argument, NULL, OPT_MODELS_DIR},
+    {"log-level", required_argument, NULL, OPT_LOG},
+    {"help", no_argument, NULL, OPT_HELP},
+    {"version", no_argument, NULL, OPT_VERSION},
+    {NULL, 0, NULL, 0},
+};
+
+/* What the command line said; NULL: nothing. */
+struct arguments {
+    const char *engine;
+    const char *engine_dir;
+    const char *model;
+    const char *models_dir;
+    const char *log_level;
+    bool stdio;
+};
+
+static const char *or_environment(const char *argument, const char *variable) {
+    if (argument) {
+        return argument;
+    }
+    const char *value = getenv(variable);
+    return value && *value ? value : NULL;
+}
+
+static bool read_arguments(struct arguments *arguments, struct fm_options *options, int argc, char *argv[]) {
+    int key;
+    while ((key = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
+        switch (key) {
+        case OPT_STDIO: arguments->stdio = true; break;
+        case OPT_ENGINE: arguments->engine = optarg; break;
+        case OPT_ENGINE_DIR: arguments->engine_dir = optarg; break;
+        case OPT_MODEL: arguments->model = optarg; break;
+        case OPT_MODELS_DIR: arguments->models_dir = optarg; break;
+        case OPT_LOG: arguments->log_level = optarg; break;
+        case OPT_HELP: options->mode = FM_RUN_HELP; return true;
+        case OPT_VERSION: options->mode = FM_RUN_VERSION; return true;
+        default: return false; /* getopt has said what is wrong */
+        }
+    }
+    if (optind < argc) {
+        fprintf(stderr, "fm-proxy: unknown argument: %s (see fm-proxy --help)\n", argv[optind]);
+        return false;
+    }
+    return true;
+}
+
+/* An engine's name becomes part of a file name, so it is kept to plain letters. */
+static bool engine_name_valid(const char *name) {
+    size_t len = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-");
+    return len > 0 && len <= 32 && name[len] == '\0';
+}
+
+static bool set_dir(char dir[PATH_MAX], const char *given, const char *program_dir, const char *suffix) {
+    int len = given ? snprintf(dir, PATH_MAX, "%s", given) : snprintf(dir, PATH_MAX, "%s%s", program_dir, suffix);
+    return len > 0 && len < PATH_MAX;
+}
+
+static bool apply(struct fm_options *options, const struct arguments *arguments) {
+    char program_dir[PATH_MAX];
+    if (!fm_program_dir(program_dir, sizeof program_dir)) {
+        fprintf(stderr, "fm-proxy: can't find my own program file\n");
+        return false;
+    }
+    const char *engine = or_environment(arguments->engine, "FM_PROXY_ENGINE");
+    options->engine = engine ? engine : "llama";
+    if (!engine_name_valid(options->engine)) {
+        fprintf(stderr, "fm-proxy: --engine: \"%s\" is not an engine's name (a-z, 0-9, -)\n", options->engine);
+        return false;
+    }
+    const char *level = or_environment(arguments->log_level, "FM_PROXY_LOG_LEVEL");
+    if (level && !fm_log_level_parse(level, &options->log_level)) {
+        fprintf(stderr, "fm-proxy: --log-level: \"%s\" is none of off, error, warn, info, debug\n", level);
+        return false;
+    }
+    options->model = or_environment(arguments->model, "FM_PROXY_MODEL");
+    const char *engine_dir = or_environment(arguments->engine_dir, "FM_PROXY_ENGINE_DIR");
+    const char *models_dir = or_environment(arguments->models_dir, "FM_PROXY_MODELS_DIR");
+    if (!set_dir(options->engine_dir, engine_dir, program_dir, "") ||
+        !set_dir(options->models_dir, models_dir, program_dir, "/../models")) {
+        fprintf(stderr, "fm-proxy: --engine-dir or --models-dir: the path is too long\n");
+        return false;
+    }
+    return true;
+}
+
+bool fm_options_read(struct fm_options *options, int argc, char *argv[]) {
+    *options = (struct fm_options){.mode = FM_RUN_SERVE};
+    struct arguments arguments = {0};
+    if (!read_arguments(&arguments, options, argc, argv)) {
+        return false;
+    }
+    if (options->mode != FM_RUN_SERVE) {
+        return true;
+    }
+    if (argc == 1 && isatty(STDIN_FILENO)) {
+        options->mode = FM_RUN_EXPLAIN;
+    }
+    return apply(options, &arguments);
+}

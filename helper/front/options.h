@@ -1,0 +1,34 @@
+/* The command line and the environment; README.md, "Options". */
+#ifndef FM_FRONT_OPTIONS_H
+#define FM_FRONT_OPTIONS_H
+
+#include "base/log.h"
+
+#include <limits.h>
+
+enum fm_run_mode {
+    FM_RUN_SERVE,   /* JSON-RPC on stdio */
+    FM_RUN_EXPLAIN, /* started by hand on a terminal: tell what this is */
+    FM_RUN_HELP,
+    FM_RUN_VERSION,
+};
+
+struct fm_options {
+    enum fm_run_mode mode;
+    const char *engine;          /* "llama" */
+    const char *model;           /* path or id of the default model; NULL: the first in models_dir */
+    char engine_dir[PATH_MAX];   /* where fm-engine-NAME lies */
+    char models_dir[PATH_MAX];   /* where models are looked for */
+    enum fm_log_level log_level;
+};
+
+/*
+ * Reads the arguments, then FM_PROXY_... for what they leave out, then the defaults. False with one line about the problem on
+ * stderr when the command line is wrong. Strings point into argv and the environment.
+ */
+FM_MUST_USE bool fm_options_read(struct fm_options *options, int argc, char *argv[]);
+
+/* The usage text. */
+extern const char fm_options_usage[];
+
+#endif

@@ -1,0 +1,183 @@
+#include "front/outbox.h"
+#include "base/clock.h"
+#include "base/platform.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <unistd.h>
+
+/* A buffer larger than this is given back when it has been written. */
+#define KEEP_BYTES 262144u
+
+/* The writer wakes this often while the descriptor takes nothing, to see whether it was told to give up. */
+#define POLL_SLICE_MS 100
+
+static bool has_failed(struct fm_outbox *outbox) {
+    pthread_mutex_lock(&outbox->lock);
+    bool failed = outbox->failed;
+    pthread_mutex_unlock(&outbox->lock);
+    return failed;
+}
+
+static void fail(struct fm_outbox *outbox) {
+    pthread_mutex_lock(&outbox->lock);
+    bool first = !outbox->failed;
+    outbox->failed = true;
+    fm_buf_free(&outbox->queued);
+    pthread_cond_broadcast(&outbox->changed);
+    pthread_mutex_unlock(&outbox->lock);
+    if (first && outbox->on_fail) {
+        outbox->on_fail(outbox->context);
+    }
+}
+
+/* Waits until the descriptor takes bytes. False when it has taken none for the stall limit, or the outbox failed meanwhile. */
+static bool wait_writable(struct fm_outbox *outbox) {
+    int64_t waited = 0; /* a sum of slices, so that a stopped process does not count */
+    while (waited < outbox->stall_ms && !has_failed(outbox)) {
+        struct pollfd poll_fd = {.fd = outbox->fd, .events = POLLOUT};
+        if (poll(&poll_fd, 1, POLL_SLICE_MS) > 0) {
+            return true;
+        }
+        waited += POLL_SLICE_MS;
+    }
+    return false;
+}
+
+/* Writes `writing`. False when the other side is gone or stalled. */
+static bool write_out(struct fm_outbox *outbox) {
+    const char *at = outbox->writing.data;
+    size_t left = outbox->writing.len;
+    while (left) {
+        ssize_t sent = write(outbox->fd, at, left);
+        if (sent >= 0) {
+            at += sent;
+            left -= (size_t)sent;
+            pthread_mutex_lock(&outbox->lock);
+            outbox->writing_left = left;
+            pthread_cond_broadcast(&outbox->changed);
+            pthread_mutex_unlock(&outbox->lock);
+            continue;
+        }
+        bool again = errno == EAGAIN || errno == EWOULDBLOCK;
+        if (errno != EINTR && !(again && wait_writable(outbox))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Moves what is queued to `writing`. False when there is nothing left to do. */
+static bool take_queued(struct fm_outbox *outbox) {
+    pthread_mutex_lock(&outbox->lock);
+    while (!outbox->queued.len && !outbox->closing && !outbox->failed) {
+        pthread_cond_wait(&outbox->changed, &outbox->lock);
+    }
+    bool more = outbox->queued.len && !outbox->failed;
+    if (more) {
+        struct fm_buf empty = outbox->writing;
+        fm_buf_reset(&empty);
+        outbox->writing = outbox->queued;
+        outbox->writing_left = outbox->writing.len;
+        outbox->queued = empty;
+        if (empty.cap > KEEP_BYTES) {
+            fm_buf_free(&outbox->queued);
+        }
+    }
+    pthread_mutex_unlock(&outbox->lock);
+    return more;
+}
+
+static void *writer_main(void *argument) {
+    struct fm_outbox *outbox = argument;
+    while (take_queued(outbox)) {
+        if (!write_out(outbox)) {
+            fail(outbox);
+        }
+    }
+    close(outbox->fd);
+    pthread_mutex_lock(&outbox->lock);
+    outbox->ended = true;
+    pthread_cond_broadcast(&outbox->changed);
+    pthread_mutex_unlock(&outbox->lock);
+    return NULL;
+}
+
+int fm_outbox_start(struct fm_outbox *outbox, int fd, size_t max, int64_t stall_ms, void (*on_fail)(void *context),
+                    void *context) {
+    *outbox = (struct fm_outbox){.fd = fd, .stall_ms = stall_ms, .on_fail = on_fail, .context = context};
+    fm_buf_init(&outbox->queued, max);
+    fm_buf_init(&outbox->writing, max);
+    pthread_mutex_init(&outbox->lock, NULL);
+    int error = fm_cond_init(&outbox->changed);
+    if (!isatty(fd)) { /* a terminal's description is shared with the shell, and takes bytes anyway */
+        fm_set_nonblocking(fd);
+    }
+    error = error ? error : fm_thread_start(writer_main, outbox);
+    if (error) {
+        close(fd);
+        outbox->ended = true;
+    }
+    return error;
+}
+
+void fm_outbox_send(struct fm_outbox *outbox, const char *frame, size_t len) {
+    pthread_mutex_lock(&outbox->lock);
+    bool dropped = outbox->failed;
+    bool ok = dropped;
+    if (!dropped) {
+        size_t max = outbox->queued.max;
+        bool alone = outbox->queued.len == 0 && outbox->writing_left == 0;
+        bool fits = len <= max && outbox->queued.len + outbox->writing_left <= max - len;
+        if (alone && len > max) {
+            outbox->queued.max = len;
+        }
+        if (alone || fits) {
+            fm_buf_append(&outbox->queued, frame, len);
+            ok = !outbox->queued.failed;
+        }
+        outbox->queued.max = max;
+        pthread_cond_broadcast(&outbox->changed);
+    }
+    pthread_mutex_unlock(&outbox->lock);
+    if (!ok) {
+        fail(outbox);
+    }
+}
+
+static bool is_above(const struct fm_outbox *outbox, size_t bytes) {
+    return outbox->queued.len + outbox->writing_left > bytes && !outbox->failed;
+}
+
+bool fm_outbox_wait_below(struct fm_outbox *outbox, size_t bytes, int64_t wait_ms) {
+    pthread_mutex_lock(&outbox->lock);
+    if (is_above(outbox, bytes)) {
+        int64_t deadline = fm_now_ms() + wait_ms;
+        while (is_above(outbox, bytes) && fm_now_ms() < deadline) {
+            fm_cond_wait_until(&outbox->changed, &outbox->lock, deadline);
+        }
+    }
+    bool below = !is_above(outbox, bytes);
+    pthread_mutex_unlock(&outbox->lock);
+    return below;
+}
+
+void fm_outbox_stop(struct fm_outbox *outbox, int64_t flush_ms) {
+    int64_t deadline = fm_now_ms() + flush_ms;
+    pthread_mutex_lock(&outbox->lock);
+    outbox->closing = true;
+    pthread_cond_broadcast(&outbox->changed);
+    while (!outbox->ended && fm_now_ms() < deadline) {
+        fm_cond_wait_until(&outbox->changed, &outbox->lock, deadline);
+    }
+    outbox->failed = true; /* from here on the writer gives up within a slice */
+    pthread_cond_broadcast(&outbox->changed);
+    while (!outbox->ended) {
+        pthread_cond_wait(&outbox->changed, &outbox->lock);
+    }
+    pthread_mutex_unlock(&outbox->lock);
+    fm_buf_free(&outbox->queued);
+    fm_buf_free(&outbox->writing);
+    pthread_cond_destroy(&outbox->changed);
+    pthread_mutex_destroy(&outbox->lock);
+}

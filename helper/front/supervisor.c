@@ -1,0 +1,348 @@
+/*
+ * The life of the engine process. One thread, which lives as long as there is an engine, starts the process, reads what it
+ * says, and reaps it; then it starts the next one if jobs wait. So a job that arrives while an engine is being ended waits for
+ * its successor.
+ *
+ *     IDLE --a job--> STARTING --loaded--> READY --killed, died, ended--> STOPPING --reaped--> IDLE, or STARTING again
+ *
+ * `engine->pid` is set to 0, under the lock, before the process is reaped: whoever kills it under the lock can't hit another
+ * process that got the number.
+ */
+#include "base/clock.h"
+#include "base/platform.h"
+#include "front/front.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SLICE_MS 250
+#define INITIALIZE_MS 5000    /* to answer engine.initialize */
+#define LOAD_QUIET_MS 60000   /* without a sign of progress in engine.load */
+#define ENVIRONMENT_MAX 64
+
+extern char **environ;
+
+/* What an engine may see of our environment: names, or prefixes that end with '_'. */
+static const char *const environment_allowed[] = {
+    "PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TZ", "FM_ENGINE_",
+#ifdef FM_SANITIZE
+    "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "LSAN_OPTIONS",
+#endif
+};
+
+static bool is_allowed(const char *entry) {
+    size_t name_len = strcspn(entry, "=");
+    for (size_t i = 0; i < sizeof environment_allowed / sizeof environment_allowed[0]; i++) {
+        const char *allowed = environment_allowed[i];
+        size_t len = strlen(allowed);
+        bool prefix = allowed[len - 1] == '_';
+        if (strncmp(entry, allowed, len) == 0 && (prefix || name_len == len)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void make_environment(char *env[ENVIRONMENT_MAX]) {
+    size_t count = 0;
+    for (char **entry = environ; *entry && count + 1 < ENVIRONMENT_MAX; entry++) {
+        if (is_allowed(*entry)) {
+            env[count++] = *entry;
+        }
+    }
+    env[count] = NULL;
+}
+
+/* ---- jobs in and out of the engine ---- */
+
+static struct fm_job *first_queued(struct fm_front *front) {
+    struct fm_job *first = NULL;
+    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+        struct fm_job *job = &front->jobs[i];
+        if (job->state == FM_JOB_QUEUED && (!first || job->number < first->number)) {
+            first = job;
+        }
+    }
+    return first;
+}
+
+static bool same_model(const struct fm_model *a, const struct fm_model *b) {
+    return a->id && b->id && strcmp(a->id, b->id) == 0;
+}
+
+/* The engine died with this job in it. */
+static void settle_held(struct fm_front *front, struct fm_job *job, const struct fm_error *death) {
+    const struct fm_error *error = job->stopping ? &job->stop_error : death;
+    enum fm_finish finish = error->code == FM_CANCELLED ? FM_FINISH_CANCELLED : FM_FINISH_FAILED;
+    struct fm_error copy = *error; /* the job's own goes with the job */
+    fm_job_settle_locked(front, job, finish, &copy);
+}
+
+static void settle_after_death(struct fm_front *front) {
+    const struct fm_engine *engine = &front->engine;
+    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+        struct fm_job *job = &front->jobs[i];
+        if (job->state == FM_JOB_SENT || job->state == FM_JOB_RUNNING) {
+            settle_held(front, job, &engine->end_error);
+        } else if (job->state == FM_JOB_QUEUED && !engine->loaded && same_model(&job->model, &engine->model)) {
+            fm_job_settle_locked(front, job, FM_FINISH_FAILED, &engine->end_error);
+        }
+    }
+}
+
+/* ---- the process ---- */
+
+static void note_end(struct fm_engine *engine, const struct fm_error *error) {
+    if (engine->end_error.code == FM_OK) {
+        engine->end_error = *error;
+    }
+}
+
+static void describe_death(struct fm_engine *engine, int status) {
+    struct fm_error error;
+    char how[48];
+    snprintf(how, sizeof how, status < 0 ? "was ended by signal %d" : "exited with status %d", abs(status));
+    if (engine->loaded) {
+        fm_fail(&error, FM_INTERNAL, "the engine %s while it held the request", how);
+    } else {
+        fm_fail(&error, FM_UNAVAILABLE, "the engine program %s %s before the model %s was loaded", engine->program, how,
+                engine->model.path ? engine->model.path : engine->model.id);
+    }
+    note_end(engine, &error);
+}
+
+/* How long the engine may say nothing in the state it is in; -1: as long as it likes. */
+static int64_t quiet_limit_locked(const struct fm_engine *engine) {
+    if (engine->state != FM_ENGINE_STARTING) {
+        return -1;
+    }
+    return engine->initialized ? LOAD_QUIET_MS : INITIALIZE_MS;
+}
+
+/* True when the engine has been quiet for too long; it is to be killed then. */
+static bool too_quiet(struct fm_front *front, int64_t quiet_ms) {
+    struct fm_engine *engine = &front->engine;
+    pthread_mutex_lock(&front->lock);
+    int64_t limit = quiet_limit_locked(engine);
+    bool over = limit >= 0 && quiet_ms >= limit;
+    if (over) {
+        struct fm_error error;
+        fm_fail(&error, FM_UNAVAILABLE, "the engine program %s made no progress for %lld ms while it %s", engine->program,
+                (long long)limit, engine->initialized ? "loaded the model" : "started");
+        note_end(engine, &error);
+    }
+    pthread_mutex_unlock(&front->lock);
+    return over;
+}
+
+/* While the host does not take what is there, jobs that run make no progress through no fault of the engine. */
+static bool must_read_locked(struct fm_front *front) {
+    bool must = front->ending || front->engine.state != FM_ENGINE_READY;
+    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+        struct fm_job *job = &front->jobs[i];
+        if (job->state == FM_JOB_RUNNING) {
+            job->progress_ms = fm_now_ms();
+            must = must || job->stopping;
+        }
+    }
+    return must;
+}
+
+/* Back-pressure: the engine's events stay in its pipe until the host has taken enough. An abort's answer is read all the same. */
+static void wait_for_host(struct fm_front *front) {
+    while (!fm_outbox_wait_below(&front->outbox, FM_HOST_QUEUE_PAUSE, SLICE_MS)) {
+        pthread_mutex_lock(&front->lock);
+        bool must = must_read_locked(front);
+        pthread_mutex_unlock(&front->lock);
+        if (must) {
+            return;
+        }
+    }
+}
+
+/* Waits for bytes. False when the engine was quiet for too long. */
+static bool wait_for_engine(struct fm_front *front, int fd) {
+    int64_t quiet_ms = 0; /* a sum of slices, so that a stopped process does not count */
+    for (;;) {
+        struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+        pthread_mutex_lock(&front->lock);
+        bool limited = quiet_limit_locked(&front->engine) >= 0;
+        pthread_mutex_unlock(&front->lock);
+        if (poll(&poll_fd, 1, limited ? SLICE_MS : -1) > 0) {
+            return true;
+        }
+        quiet_ms += SLICE_MS;
+        if (too_quiet(front, quiet_ms)) {
+            return false;
+        }
+    }
+}
+
+/* Reads until the engine's end, whatever it is. */
+static void read_engine(struct fm_front *front, int fd) {
+    struct fm_inbound inbound;
+    struct fm_inbound_handler handler = fm_engine_events_handler;
+    char bytes[16384];
+    const char *fault = NULL;
+    handler.context = front;
+    if (!fm_inbound_init(&inbound)) {
+        fault = "out of memory";
+    }
+    while (!fault && wait_for_engine(front, fd)) {
+        ssize_t got = fm_read(fd, bytes, sizeof bytes);
+        if (got <= 0) {
+            break;
+        }
+        fault = fm_inbound_feed(&inbound, bytes, (size_t)got, &handler);
+        wait_for_host(front);
+    }
+    fm_inbound_free(&inbound);
+    if (fault) {
+        struct fm_error error;
+        fm_fail(&error, FM_INTERNAL, "the engine sent what is not a frame: %s", fault);
+        pthread_mutex_lock(&front->lock);
+        note_end(&front->engine, &error);
+        pthread_mutex_unlock(&front->lock);
+    }
+}
+
+/* Starts the process and the outbox to it. False with end_error noted. */
+static bool start_process(struct fm_front *front, struct fm_child *child) {
+    struct fm_engine *engine = &front->engine;
+    struct fm_error error = {.code = FM_OK};
+    char *env[ENVIRONMENT_MAX];
+    make_environment(env);
+    int failure = 0;
+    if (fm_engine_program(&front->options, engine->program, &error) == FM_OK) {
+        failure = fm_child_start(child, engine->program, env);
+    }
+    if (failure) {
+        fm_fail(&error, FM_UNAVAILABLE, "can't start the engine program %s: %s", engine->program, strerror(failure));
+    }
+    pthread_mutex_lock(&front->lock);
+    if (error.code == FM_OK &&
+        (failure = fm_outbox_start(&engine->outbox, child->to_child, FM_ENGINE_QUEUE_MAX, FM_STALL_MS, NULL, NULL))) {
+        fm_child_kill(child->pid);
+        close(child->from_child);
+        fm_child_reap(child->pid);
+        fm_fail(&error, FM_OVERLOADED, "can't start a thread for the engine: %s", strerror(failure));
+    }
+    if (error.code != FM_OK) {
+        note_end(engine, &error);
+    } else {
+        engine->pid = child->pid;
+        fm_engine_send_initialize_locked(front);
+    }
+    if (error.code == FM_OK && (front->ending || engine->end_error.code != FM_OK)) {
+        fm_child_kill(child->pid); /* nobody wants it any more */
+    }
+    pthread_mutex_unlock(&front->lock);
+    return error.code == FM_OK;
+}
+
+/* Ends what is left of the process, and frees what belonged to it. */
+static void reap_process(struct fm_front *front, struct fm_child *child) {
+    struct fm_engine *engine = &front->engine;
+    pthread_mutex_lock(&front->lock);
+    engine->state = FM_ENGINE_STOPPING;
+    engine->pid = 0;
+    pthread_mutex_unlock(&front->lock);
+    fm_outbox_stop(&engine->outbox, 0);
+    close(child->from_child);
+    fm_child_kill(child->pid);
+    int status = fm_child_reap(child->pid);
+    fm_log(FM_LOG_INFO, "engine %d ended with %d", (int)child->pid, status);
+    pthread_mutex_lock(&front->lock);
+    describe_death(engine, status);
+    pthread_mutex_unlock(&front->lock);
+}
+
+/* Takes the next queued job's model as the engine's. False when there is nothing to start an engine for. */
+static bool choose_model_locked(struct fm_front *front) {
+    struct fm_engine *engine = &front->engine;
+    struct fm_job *job = front->ending ? NULL : first_queued(front);
+    fm_model_free(&engine->model);
+    engine->state = FM_ENGINE_IDLE;
+    if (!job) {
+        return false;
+    }
+    engine->model.id = strdup(job->model.id);
+    engine->model.path = job->model.path ? realpath(job->model.path, NULL) : NULL;
+    if (!engine->model.path && job->model.path) {
+        engine->model.path = strdup(job->model.path); /* it is gone meanwhile: the engine will say so */
+    }
+    engine->state = FM_ENGINE_STARTING;
+    engine->initialized = false;
+    engine->loaded = false;
+    engine->end_error.code = FM_OK;
+    return true;
+}
+
+static void *engine_main(void *argument) {
+    struct fm_front *front = argument;
+    struct fm_child child;
+    pthread_mutex_lock(&front->lock);
+    while (choose_model_locked(front)) {
+        pthread_mutex_unlock(&front->lock);
+        if (start_process(front, &child)) {
+            read_engine(front, child.from_child);
+            reap_process(front, &child);
+        }
+        pthread_mutex_lock(&front->lock);
+        settle_after_death(front);
+    }
+    front->threads--;
+    pthread_cond_broadcast(&front->quiet);
+    pthread_mutex_unlock(&front->lock);
+    return NULL;
+}
+
+/* ---- what others ask for ---- */
+
+static void start_thread_locked(struct fm_front *front, struct fm_job *job) {
+    front->engine.state = FM_ENGINE_STARTING;
+    front->engine.initialized = false;
+    int failure = fm_thread_start(engine_main, front);
+    if (failure == 0) {
+        front->threads++;
+        return;
+    }
+    struct fm_error error;
+    front->engine.state = FM_ENGINE_IDLE;
+    fm_fail(&error, FM_OVERLOADED, "can't start a thread for the engine: %s", strerror(failure));
+    fm_job_settle_locked(front, job, FM_FINISH_FAILED, &error);
+}
+
+void fm_engine_pump_locked(struct fm_front *front) {
+    struct fm_engine *engine = &front->engine;
+    struct fm_job *job;
+    while (!front->ending && (job = first_queued(front))) {
+        if (engine->state == FM_ENGINE_IDLE) {
+            start_thread_locked(front, job);
+            return;
+        }
+        if (engine->state != FM_ENGINE_READY || engine->held >= engine->slots) {
+            return;
+        }
+        if (!same_model(&job->model, &engine->model)) {
+            if (engine->held == 0) { /* an engine without jobs has nothing to lose */
+                struct fm_error error;
+                fm_fail(&error, FM_INTERNAL, "the engine was ended to load another model");
+                fm_engine_kill_locked(front, &error);
+            }
+            return;
+        }
+        fm_engine_send_job_locked(front, job);
+    }
+}
+
+void fm_engine_kill_locked(struct fm_front *front, const struct fm_error *error) {
+    note_end(&front->engine, error);
+    if (front->engine.pid) {
+        front->engine.state = FM_ENGINE_STOPPING;
+        fm_child_kill(front->engine.pid);
+    }
+}

@@ -1,0 +1,128 @@
+/*
+ * A thread per job that sleeps until the next of its limits, on the monotonic clock. It only asks: fm_job_stop_locked sends
+ * the abort, and when the engine's grace is over too, fm_engine_kill_locked ends the engine.
+ *
+ * Time in which the process was stopped (SIGSTOP, a debugger, suspend where the clock runs on) must not count. The thread
+ * sleeps in slices and knows how long each should have taken; what a slice took beyond that, with STOPPED_MS of tolerance for a
+ * busy machine, is added to the job's times, as if they had happened that much later.
+ */
+#include "base/clock.h"
+#include "base/platform.h"
+#include "front/front.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define SLICE_MS 500
+#define STOPPED_MS 1000
+
+struct watch {
+    struct fm_front *front;
+    struct fm_job *slot; /* the slot's condition may be waited on; the job is looked up by its number */
+    uint64_t number;
+};
+
+struct limit {
+    const char *name;
+    int64_t since_ms;
+    int64_t length_ms;
+};
+
+/* The limit that will fire next, given how far the job has come. */
+static struct limit next_limit(const struct fm_job *job) {
+    const struct fm_limits *limits = &job->answer.request.limits;
+    struct limit next = {"total", job->arrived_ms, limits->total_ms};
+    struct limit others[2] = {{0}};
+    if (job->state != FM_JOB_RUNNING) {
+        others[0] = (struct limit){"queue", job->arrived_ms, limits->queue_ms};
+    } else {
+        others[0] = (struct limit){"no_progress", job->progress_ms, limits->no_progress_ms};
+        others[1] = (struct limit){"first_token", job->accepted_ms, limits->first_token_ms};
+    }
+    size_t count = job->state != FM_JOB_RUNNING || job->produced ? 1 : 2;
+    for (size_t i = 0; i < count; i++) {
+        if (others[i].since_ms + others[i].length_ms < next.since_ms + next.length_ms) {
+            next = others[i];
+        }
+    }
+    return next;
+}
+
+static void fire(struct fm_front *front, struct fm_job *job, const struct limit *limit) {
+    struct fm_error error;
+    fm_fail(&error, FM_TIMEOUT, "the %s limit of %lld ms was reached", limit->name, (long long)limit->length_ms);
+    error.limit = limit->name;
+    error.limit_ms = limit->length_ms;
+    fm_job_stop_locked(front, job, &error);
+}
+
+static void end_engine(struct fm_front *front) {
+    struct fm_error error;
+    fm_fail(&error, FM_INTERNAL, "the engine was ended, because a request in it did not stop within %d ms", FM_GRACE_MS);
+    fm_engine_kill_locked(front, &error);
+}
+
+/* Does what is due; returns when to look again. The job may be settled afterwards. */
+static int64_t check(struct fm_front *front, struct fm_job *job) {
+    int64_t now = fm_now_ms();
+    if (job->stopping) {
+        if (now >= job->grace_end_ms) {
+            end_engine(front);
+            return now + SLICE_MS; /* the engine's thread settles the job when the process is gone */
+        }
+        return job->grace_end_ms;
+    }
+    struct limit limit = next_limit(job);
+    if (now < limit.since_ms + limit.length_ms) {
+        return limit.since_ms + limit.length_ms;
+    }
+    fire(front, job, &limit);
+    return now;
+}
+
+/* Sleeps at most a slice, and takes out the time in which the process was stopped. */
+static void sleep_until(struct watch *watch, int64_t due_ms) {
+    int64_t before = fm_now_ms();
+    int64_t until = due_ms < before + SLICE_MS ? due_ms : before + SLICE_MS;
+    fm_cond_wait_until(&watch->slot->changed, &watch->front->lock, until);
+    int64_t late = fm_now_ms() - until;
+    struct fm_job *job = fm_job_by_number_locked(watch->front, watch->number);
+    if (job && late > STOPPED_MS) {
+        job->arrived_ms += late;
+        job->accepted_ms += late;
+        job->progress_ms += late;
+        job->grace_end_ms += late;
+    }
+}
+
+static void *watchdog_main(void *argument) {
+    struct watch watch = *(struct watch *)argument;
+    free(argument);
+    pthread_mutex_lock(&watch.front->lock);
+    struct fm_job *job;
+    while ((job = fm_job_by_number_locked(watch.front, watch.number))) {
+        int64_t due = check(watch.front, job);
+        if (fm_job_by_number_locked(watch.front, watch.number)) {
+            sleep_until(&watch, due);
+        }
+    }
+    watch.front->threads--;
+    pthread_cond_broadcast(&watch.front->quiet);
+    pthread_mutex_unlock(&watch.front->lock);
+    return NULL;
+}
+
+int fm_watchdog_start_locked(struct fm_front *front, struct fm_job *job) {
+    struct watch *watch = malloc(sizeof *watch);
+    if (!watch) {
+        return ENOMEM;
+    }
+    *watch = (struct watch){.front = front, .slot = job, .number = job->number};
+    int error = fm_thread_start(watchdog_main, watch);
+    if (error) {
+        free(watch);
+        return error;
+    }
+    front->threads++;
+    return 0;
+}

@@ -130,7 +130,7 @@ int fm_thread_start(void *(*body)(void *), void *argument) {
     return error;
 }
 
-void fm_request_end(void) {
+void fm_ask_for_end(void) {
     ssize_t ignored = write(end_pipe_write, "r", 1); /* a full pipe is readable already */
     (void)ignored;
 }
@@ -150,7 +150,7 @@ static void on_end_signal(int signal_number) {
 static void *parent_watch(void *unused) {
     (void)unused;
     fm_os_wait_for_parent();
-    fm_request_end();
+    fm_ask_for_end();
     return NULL;
 }
 

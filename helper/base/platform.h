@@ -62,7 +62,7 @@ FM_MUST_USE int fm_thread_start(void *(*body)(void *), void *argument);
 int fm_watch_for_end(void);
 
 /* Makes that descriptor readable from inside. Any thread, never blocks. */
-void fm_request_end(void);
+void fm_ask_for_end(void);
 
 /* ---- child processes ---- */
 

@@ -16,7 +16,7 @@
 
 void fm_front_end(void *front) {
     (void)front;
-    fm_request_end();
+    fm_ask_for_end();
 }
 
 void fm_send_frame(struct fm_outbox *outbox, struct fm_buf *buf) {

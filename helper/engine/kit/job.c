@@ -1,0 +1,159 @@
+/* A job's life between fm_kit_take and fm_job_finish: its events, its flag, its text. */
+#include "engine/kit/kit_internal.h"
+#include "base/clock.h"
+
+#include <json-c/json.h>
+#include <stdlib.h>
+
+/* What one token may give out: all that was held, and itself. */
+#define DELTA_MAX (FM_TEXT_HELD_MAX + 1024u * 1024u)
+
+struct fm_job *fm_job_new(struct fm_kit *kit, int64_t id, struct json_object *params) {
+    struct fm_job *job = calloc(1, sizeof *job);
+    if (!job) {
+        return NULL;
+    }
+    job->id = id;
+    job->kit = kit;
+    atomic_init(&job->aborted, false);
+    fm_buf_init(&job->text, DELTA_MAX);
+    enum fm_code code = fm_job_read(job, params, &job->fault);
+    if (!fm_text_stream_init(&job->stream, job->stops, code == FM_OK ? job->stop_count : 0)) {
+        free(job->messages);
+        free(job);
+        return NULL;
+    }
+    job->params = params;
+    return job;
+}
+
+void fm_job_free(struct fm_job *job) {
+    fm_text_stream_free(&job->stream);
+    fm_buf_free(&job->text);
+    json_object_put(job->params);
+    free(job->messages);
+    free(job);
+}
+
+bool fm_job_aborted(const struct fm_job *job) {
+    return atomic_load_explicit(&job->aborted, memory_order_relaxed);
+}
+
+bool fm_job_sleep(struct fm_job *job, int64_t ms) {
+    struct fm_kit *kit = job->kit;
+    int64_t deadline = fm_now_ms() + ms;
+    pthread_mutex_lock(&kit->lock);
+    while (!fm_job_aborted(job) && fm_now_ms() < deadline) {
+        fm_cond_wait_until(&kit->changed, &kit->lock, deadline);
+    }
+    pthread_mutex_unlock(&kit->lock);
+    return fm_job_aborted(job);
+}
+
+static struct fm_json_writer begin_event(const struct fm_job *job, const char *method) {
+    struct fm_json_writer w = fm_output_notification(job->kit, method);
+    fm_json_object_begin(&w);
+    fm_json_key_int(&w, "job", job->id);
+    return w;
+}
+
+void fm_job_accept(struct fm_job *job, int64_t input_tokens) {
+    job->input_tokens = input_tokens;
+    struct fm_json_writer w = begin_event(job, "job.accepted");
+    fm_json_key_int(&w, "input_tokens", input_tokens);
+    fm_json_object_end(&w);
+    fm_output_send_or_end(job->kit);
+}
+
+void fm_job_progress(struct fm_job *job, int64_t processed, int64_t cached) {
+    job->cached_tokens = cached;
+    struct fm_json_writer w = begin_event(job, "job.progress");
+    fm_json_key_int(&w, "processed", processed);
+    fm_json_key_int(&w, "cached", cached);
+    fm_json_object_end(&w);
+    fm_output_send_or_end(job->kit);
+}
+
+/* Sends job->text and empties it. */
+static bool send_delta(struct fm_job *job) {
+    if (job->text.len == 0) {
+        return true;
+    }
+    struct fm_json_writer w = begin_event(job, "job.delta");
+    fm_json_key(&w, "text");
+    fm_json_string(&w, job->text.data, job->text.len);
+    fm_json_key_int(&w, "output_tokens", job->output_tokens);
+    fm_json_object_end(&w);
+    fm_buf_reset(&job->text);
+    return fm_output_send(job->kit);
+}
+
+enum fm_reason fm_job_token(struct fm_job *job, const char *bytes, size_t len) {
+    job->output_tokens++;
+    enum fm_text_status status = fm_text_stream_push(&job->stream, bytes, len, &job->text);
+    if (status == FM_TEXT_NO_MEMORY || !send_delta(job)) {
+        return FM_REASON_ERROR;
+    }
+    if (status == FM_TEXT_STOPPED) {
+        return FM_REASON_STOP;
+    }
+    if (job->output_tokens == job->max_tokens) {
+        return FM_REASON_LENGTH;
+    }
+    return fm_job_aborted(job) ? FM_REASON_ABORTED : FM_REASON_NONE;
+}
+
+static void write_usage(const struct fm_job *job, struct fm_json_writer *w) {
+    fm_json_key(w, "usage");
+    fm_json_object_begin(w);
+    fm_json_key_int(w, "input_tokens", job->input_tokens);
+    fm_json_key_int(w, "cached_tokens", job->cached_tokens);
+    fm_json_key_int(w, "output_tokens", job->output_tokens);
+    fm_json_key_int(w, "reasoning_tokens", 0);
+    fm_json_object_end(w);
+}
+
+static void send_finished(struct fm_job *job, enum fm_reason reason, const struct fm_error *error) {
+    static const char *const names[] = {
+        [FM_REASON_NONE] = "error",
+        [FM_REASON_STOP] = "stop",
+        [FM_REASON_LENGTH] = "length",
+        [FM_REASON_CONTENT_FILTER] = "content_filter",
+        [FM_REASON_ABORTED] = "aborted",
+        [FM_REASON_ERROR] = "error",
+    };
+    struct fm_json_writer w = begin_event(job, "job.finished");
+    fm_json_key_str(&w, "reason", names[reason]);
+    write_usage(job, &w);
+    if (reason == FM_REASON_ERROR) {
+        fm_json_key(&w, "error");
+        fm_output_error_value(&w, error);
+    }
+    fm_json_object_end(&w);
+    fm_output_send_or_end(job->kit);
+}
+
+static void unlist(struct fm_job *job) {
+    struct fm_kit *kit = job->kit;
+    pthread_mutex_lock(&kit->lock);
+    struct fm_job **link = &kit->jobs;
+    while (*link != job) {
+        link = &(*link)->next;
+    }
+    *link = job->next;
+    pthread_mutex_unlock(&kit->lock);
+}
+
+void fm_job_finish(struct fm_job *job, enum fm_reason reason, const struct fm_error *error) {
+    struct fm_error no_memory;
+    if (!error) {
+        (void)fm_fail_no_memory(&no_memory);
+        error = &no_memory;
+    }
+    if (fm_text_stream_flush(&job->stream, &job->text) == FM_TEXT_NO_MEMORY || !send_delta(job)) {
+        reason = FM_REASON_ERROR;
+    }
+    send_finished(job, reason, error);
+    unlist(job);
+    fm_job_free(job);
+}

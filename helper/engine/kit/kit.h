@@ -1,0 +1,154 @@
+/*
+ * The frame of an engine program: it speaks protocol/ENGINE.md with the front, so that an engine only loads and generates.
+ *
+ * The nouns: the *kit* owns stdin, stdout, the mailbox, the list of jobs and this process's end. The *engine thread* is
+ * the main thread: it alone calls `ops`. A *job* is one generation; it belongs to the kit until fm_kit_take hands it out,
+ * then to whoever took it until fm_job_finish. Its `aborted` flag may be raised by the kit at any time.
+ *
+ * Threads of the kit: a reader (stdin; never writes, so an abort always gets through) and a watch (signals, the parent,
+ * the end). When the end comes, every abort flag is raised, fm_kit_take returns NULL, and what has not returned from
+ * fm_kit_main within FM_KIT_GRACE_MS is cut off by _exit.
+ *
+ * Whatever writes a frame may block until the front takes it: that is the back-pressure.
+ */
+#ifndef FM_ENGINE_KIT_KIT_H
+#define FM_ENGINE_KIT_KIT_H
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "engine/kit/text_stream.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define FM_ENGINE_PROTOCOL_VERSION 1
+#define FM_KIT_GRACE_MS 600
+
+enum { /* exit statuses, besides 0 */
+    FM_EXIT_NO_MEMORY = 71, /* EX_OSERR: a message could not be taken or sent */
+    FM_EXIT_PROTOCOL = 76,  /* EX_PROTOCOL: a broken frame, or an end of input inside one */
+};
+
+struct fm_kit;
+struct json_object;
+
+/* What `load` tells about the model. */
+struct fm_model_info {
+    int64_t context_length; /* tokens of prompt and answer together */
+    int slots;              /* jobs at once */
+};
+
+struct fm_engine_ops {
+    const char *name;         /* "llama" */
+    const char *version;      /* the engine's own */
+    int slots;                /* jobs at once, before a model is known */
+    int64_t protocol_version; /* 0: FM_ENGINE_PROTOCOL_VERSION; another one is for tests */
+    void *state;              /* the engine's own, handed to the calls below */
+
+    /* engine.initialize has come; the log level is set. May be NULL. Engine thread; may block. */
+    void (*initializing)(void *state, struct fm_kit *kit);
+
+    /*
+     * Loads `model` (a path, borrowed; NULL when the front names none). Engine thread; blocks as long as it takes, and
+     * should look at fm_kit_ending. On failure nothing is left loaded, `error` names the file, and the front may try again.
+     */
+    enum fm_code (*load)(void *state, struct fm_kit *kit, const char *model, struct fm_model_info *info,
+                         struct fm_error *error);
+
+    /* A model is loaded: takes jobs until fm_kit_take (waiting) returns NULL, then frees the model. Engine thread. */
+    void (*serve)(void *state, struct fm_kit *kit);
+};
+
+/* Why a job ended. */
+enum fm_reason {
+    FM_REASON_NONE, /* it has not */
+    FM_REASON_STOP, /* the end of the turn, or a stop string */
+    FM_REASON_LENGTH,
+    FM_REASON_CONTENT_FILTER,
+    FM_REASON_ABORTED,
+    FM_REASON_ERROR,
+};
+
+struct fm_message {
+    const char *role;    /* "system", "user" or "assistant", NUL-terminated */
+    const char *content; /* UTF-8, may hold NUL */
+    size_t content_len;
+};
+
+/* All strings belong to the job. The members down to `stop_count` are read-only. */
+struct fm_job {
+    int64_t id;
+    struct fm_message *messages; /* at least one */
+    size_t message_count;
+    int64_t max_tokens; /* at least 1; 0: no limit */
+    double temperature; /* at least 0 */
+    double top_p;       /* 0 to 1 */
+    bool has_seed;
+    int64_t seed;
+    struct fm_stop stops[FM_STOPS_MAX];
+    size_t stop_count;
+
+    /* The kit's. */
+    struct fm_kit *kit;
+    struct fm_job *next;
+    struct json_object *params; /* holds the strings */
+    atomic_bool aborted;
+    struct fm_error fault; /* code not FM_OK: job.start was wrong, the engine never sees it */
+    struct fm_text_stream stream;
+    struct fm_buf text; /* of one job.delta */
+    int64_t input_tokens;
+    int64_t cached_tokens;
+    int64_t output_tokens;
+};
+
+/*
+ * The whole life of an engine program: call it from main, with no other thread running, and return what it returns. `ops` is borrowed.
+ */
+int fm_kit_main(const struct fm_engine_ops *ops);
+
+/*
+ * The next job. Engine thread. With `wait` it blocks until there is one, and NULL means that the end has come; without, NULL also
+ * means that there is none now. Calls of the front are answered in here.
+ */
+struct fm_job *fm_kit_take(struct fm_kit *kit, bool wait);
+
+/* True once this process should end. Any thread, never blocks. */
+bool fm_kit_ending(const struct fm_kit *kit);
+
+/* Tells the front how far `load` is, from 0 to 1. Only inside `load`. */
+void fm_kit_load_progress(struct fm_kit *kit, double progress);
+
+/* Writes bytes between two frames as they are: for tests of the front. Any thread. */
+void fm_kit_write_raw(struct fm_kit *kit, const char *bytes, size_t len);
+
+/*
+ * The calls below are for the one thread that works on the job at a time, and may block on output unless it says otherwise.
+ */
+
+/* True when the job should stop: asked by the front, or the process ends. Any thread while the job lives; never blocks. */
+bool fm_job_aborted(const struct fm_job *job);
+
+/* Sleeps `ms`, less when the job is aborted: returns fm_job_aborted. Writes nothing. */
+bool fm_job_sleep(struct fm_job *job, int64_t ms);
+
+/* The prompt fits: job.accepted. Once, before any call below but fm_job_finish. */
+void fm_job_accept(struct fm_job *job, int64_t input_tokens);
+
+/* `processed` input tokens are done, `cached` of them without work: job.progress. */
+void fm_job_progress(struct fm_job *job, int64_t processed, int64_t cached);
+
+/*
+ * A token was generated; `bytes` is its text, "" when it has none. Counts it, and sends what text is ready. FM_REASON_NONE: go on. Else
+ * finish with this reason: a stop string, max_tokens, an abort, or out of memory (FM_REASON_ERROR).
+ */
+FM_MUST_USE enum fm_reason fm_job_token(struct fm_job *job, const char *bytes, size_t len);
+
+/*
+ * The end: sends the text that was held back and job.finished, and frees the job. `error` goes with FM_REASON_ERROR alone; NULL
+ * stands for out of memory.
+ */
+void fm_job_finish(struct fm_job *job, enum fm_reason reason, const struct fm_error *error);
+
+#endif

@@ -1,0 +1,82 @@
+/* Frames to the front: one buffer and one lock for all threads. */
+#include "engine/kit/kit_internal.h"
+#include "base/platform.h"
+
+/* Kept allocated, and enough for every message but a long delta: job.finished needs no memory. */
+#define OUTPUT_ROOM 8192u
+
+/* A larger allocation is given back after its frame. */
+#define OUTPUT_KEEP (256u * 1024u)
+
+#define OUTPUT_MAX (FM_FRAME_BODY_MAX + 64u) /* the header's room comes on top */
+
+bool fm_output_init(struct fm_kit *kit) {
+    fm_buf_init(&kit->frame, OUTPUT_MAX);
+    return fm_buf_reserve(&kit->frame, OUTPUT_ROOM);
+}
+
+struct fm_json_writer fm_output_notification(struct fm_kit *kit, const char *method) {
+    pthread_mutex_lock(&kit->output_lock);
+    fm_frame_begin(&kit->frame);
+    return fm_rpc_notification_begin(&kit->frame, method);
+}
+
+struct fm_json_writer fm_output_result(struct fm_kit *kit, const struct fm_rpc_id *id) {
+    pthread_mutex_lock(&kit->output_lock);
+    fm_frame_begin(&kit->frame);
+    return fm_rpc_result_begin(&kit->frame, id);
+}
+
+static bool write_frame_and_unlock(struct fm_kit *kit) {
+    const char *frame;
+    size_t len;
+    bool built = fm_frame_end(&kit->frame, &frame, &len);
+    if (built && !fm_write_all(kit->wire, frame, len)) {
+        fm_kit_end(kit, 0);
+    }
+    if (kit->frame.cap > OUTPUT_KEEP) {
+        fm_buf_free(&kit->frame);
+        bool room = fm_buf_reserve(&kit->frame, OUTPUT_ROOM);
+        (void)room; /* the next frame tries again */
+    }
+    pthread_mutex_unlock(&kit->output_lock);
+    return built;
+}
+
+bool fm_output_send(struct fm_kit *kit) {
+    fm_rpc_end(&kit->frame);
+    return write_frame_and_unlock(kit);
+}
+
+void fm_output_send_or_end(struct fm_kit *kit) {
+    if (!fm_output_send(kit)) {
+        fm_kit_end(kit, FM_EXIT_NO_MEMORY);
+    }
+}
+
+void fm_output_fault(struct fm_kit *kit, const struct fm_rpc_id *id, enum fm_rpc_error code, const char *detail) {
+    pthread_mutex_lock(&kit->output_lock);
+    fm_frame_begin(&kit->frame);
+    fm_rpc_write_error(&kit->frame, id, code, detail);
+    if (!write_frame_and_unlock(kit)) {
+        fm_kit_end(kit, FM_EXIT_NO_MEMORY);
+    }
+}
+
+void fm_output_error_value(struct fm_json_writer *w, const struct fm_error *error) {
+    fm_json_object_begin(w);
+    fm_json_key_str(w, "code", fm_code_name(error->code));
+    fm_json_key_str(w, "detail", error->detail);
+    if (error->param[0]) {
+        fm_json_key_str(w, "param", error->param);
+    }
+    fm_json_object_end(w);
+}
+
+void fm_kit_write_raw(struct fm_kit *kit, const char *bytes, size_t len) {
+    pthread_mutex_lock(&kit->output_lock);
+    if (!fm_write_all(kit->wire, bytes, len)) {
+        fm_kit_end(kit, 0);
+    }
+    pthread_mutex_unlock(&kit->output_lock);
+}

@@ -1,0 +1,181 @@
+/*
+ * fm-engine-fake: the scripted engine for tests (script.h), with faults at initialize and load that environment variables
+ * ask for. A thread per job, so that scripts run side by side; `active` counts them.
+ *
+ *     FM_ENGINE_FAKE_INIT  hang | garbage | crash | version:N   (N: the protocol version that it answers)
+ *     FM_ENGINE_FAKE_LOAD  hang | error | crash | exit | slow:MS
+ */
+#include "base/clock.h"
+#include "base/platform.h"
+#include "engine/fake/script.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SLOTS 8
+#define CONTEXT_LENGTH 4096 /* words of input */
+#define LOAD_STEPS 10
+
+struct fake {
+    pthread_mutex_t lock;
+    pthread_cond_t idle;
+    int active; /* threads with a job, under lock */
+};
+
+static struct fake the_fake = {.lock = PTHREAD_MUTEX_INITIALIZER, .idle = PTHREAD_COND_INITIALIZER};
+
+/* An environment variable; "" when it is not set. */
+static const char *fault(const char *name) {
+    const char *value = getenv(name);
+    return value ? value : "";
+}
+
+static bool fault_is(const char *name, const char *word) {
+    return strcmp(fault(name), word) == 0;
+}
+
+/* The N of "word:N"; 0 when the variable says something else. */
+static int64_t fault_number(const char *name, const char *word) {
+    const char *value = fault(name);
+    size_t len = strlen(word);
+    return strncmp(value, word, len) == 0 && value[len] == ':' ? strtoll(value + len + 1, NULL, 10) : 0;
+}
+
+static void hang(void) {
+    for (;;) {
+        fm_sleep_ms(60 * 1000);
+    }
+}
+
+static void initializing(void *state, struct fm_kit *kit) {
+    static const char garbage[] = "Loading model, please wait...\n";
+    (void)state;
+    if (fault_is("FM_ENGINE_FAKE_INIT", "hang")) {
+        hang();
+    } else if (fault_is("FM_ENGINE_FAKE_INIT", "garbage")) {
+        fm_kit_write_raw(kit, garbage, sizeof garbage - 1);
+    } else if (fault_is("FM_ENGINE_FAKE_INIT", "crash")) {
+        abort();
+    }
+}
+
+static void load_slowly(struct fm_kit *kit, int64_t ms) {
+    int64_t start = fm_now_ms();
+    for (int step = 0; step < LOAD_STEPS && !fm_kit_ending(kit); step++) {
+        fm_kit_load_progress(kit, (double)step / LOAD_STEPS);
+        int64_t until = start + ms * (step + 1) / LOAD_STEPS;
+        while (fm_now_ms() < until && !fm_kit_ending(kit)) {
+            fm_sleep_ms(1);
+        }
+    }
+}
+
+static enum fm_code load(void *state, struct fm_kit *kit, const char *model, struct fm_model_info *info,
+                         struct fm_error *error) {
+    (void)state;
+    int64_t slow_ms = fault_number("FM_ENGINE_FAKE_LOAD", "slow");
+    if (fault_is("FM_ENGINE_FAKE_LOAD", "hang")) {
+        hang();
+    } else if (fault_is("FM_ENGINE_FAKE_LOAD", "crash")) {
+        abort();
+    } else if (fault_is("FM_ENGINE_FAKE_LOAD", "exit")) {
+        _exit(3);
+    } else if (fault_is("FM_ENGINE_FAKE_LOAD", "error")) {
+        return fm_fail(error, FM_UNAVAILABLE, "%s: this load fails, as FM_ENGINE_FAKE_LOAD asks", model ? model : "null");
+    } else if (slow_ms > 0) {
+        load_slowly(kit, slow_ms);
+    }
+    fm_kit_load_progress(kit, 1);
+    *info = (struct fm_model_info){.context_length = CONTEXT_LENGTH, .slots = SLOTS};
+    return FM_OK;
+}
+
+/* The last message of the user; "" when there is none. */
+static struct fm_message last_user_message(const struct fm_job *job) {
+    for (size_t i = job->message_count; i > 0; i--) {
+        if (strcmp(job->messages[i - 1].role, "user") == 0) {
+            return job->messages[i - 1];
+        }
+    }
+    return (struct fm_message){.role = "user", .content = ""};
+}
+
+static enum fm_reason answer(struct fm_job *job, struct fm_error *error) {
+    const struct fm_message message = last_user_message(job);
+    struct json_object *script;
+    int64_t words = 0;
+    if (fm_script_parse(message.content, message.content_len, &script, error) != FM_OK) {
+        return FM_REASON_ERROR;
+    }
+    for (size_t i = 0; i < job->message_count; i++) {
+        words += fm_script_words(job->messages[i].content, job->messages[i].content_len);
+    }
+    if (words > CONTEXT_LENGTH) {
+        fm_script_free(script);
+        (void)fm_fail(error, FM_CONTEXT_OVERFLOW, "the input has %lld tokens, the context holds %d", (long long)words,
+                      CONTEXT_LENGTH);
+        return FM_REASON_ERROR;
+    }
+    fm_job_accept(job, words);
+    enum fm_reason reason = script ? fm_script_run(script, job, error)
+                                   : fm_script_echo(message.content, message.content_len, job, error);
+    fm_script_free(script);
+    return reason;
+}
+
+static void *run_job(void *argument) {
+    struct fm_job *job = argument;
+    struct fm_error error;
+    enum fm_reason reason = answer(job, &error);
+    fm_job_finish(job, reason, &error);
+    pthread_mutex_lock(&the_fake.lock);
+    if (--the_fake.active == 0) {
+        pthread_cond_signal(&the_fake.idle);
+    }
+    pthread_mutex_unlock(&the_fake.lock);
+    return NULL;
+}
+
+static void start_job(struct fake *fake, struct fm_job *job) {
+    pthread_mutex_lock(&fake->lock);
+    fake->active++;
+    pthread_mutex_unlock(&fake->lock);
+    if (fm_thread_start(run_job, job) == 0) {
+        return;
+    }
+    struct fm_error error;
+    (void)fm_fail(&error, FM_OVERLOADED, "the engine can't start a thread");
+    fm_job_finish(job, FM_REASON_ERROR, &error);
+    pthread_mutex_lock(&fake->lock);
+    fake->active--;
+    pthread_mutex_unlock(&fake->lock);
+}
+
+static void serve(void *state, struct fm_kit *kit) {
+    struct fake *fake = state;
+    struct fm_job *job;
+    while ((job = fm_kit_take(kit, true))) {
+        start_job(fake, job);
+    }
+    pthread_mutex_lock(&fake->lock);
+    while (fake->active) {
+        pthread_cond_wait(&fake->idle, &fake->lock);
+    }
+    pthread_mutex_unlock(&fake->lock);
+}
+
+int main(void) {
+    const struct fm_engine_ops ops = {
+        .name = "fake",
+        .version = FM_VERSION,
+        .slots = SLOTS,
+        .protocol_version = fault_number("FM_ENGINE_FAKE_INIT", "version"),
+        .state = &the_fake,
+        .initializing = initializing,
+        .load = load,
+        .serve = serve,
+    };
+    return fm_kit_main(&ops);
+}

@@ -1,0 +1,288 @@
+#include "engine/fake/script.h"
+#include "base/clock.h"
+#include "protocol/json_check.h"
+
+#include <json-c/json.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A sleep without an end of its own. */
+#define FOREVER_MS ((int64_t)1000 * 60 * 60 * 24 * 365)
+
+struct run {
+    struct fm_job *job;
+    struct fm_error *error;
+};
+
+static enum fm_reason token(struct run *run, const char *text, size_t len) {
+    enum fm_reason reason = fm_job_token(run->job, text, len);
+    if (reason == FM_REASON_ERROR) {
+        (void)fm_fail_no_memory(run->error);
+    }
+    return reason;
+}
+
+static const char *text_of(struct json_object *value, size_t *len) {
+    *len = (size_t)json_object_get_string_len(value);
+    return json_object_get_string(value);
+}
+
+/* ---- what a step's argument may be ---- */
+
+static bool is_text(struct json_object *argument) {
+    return json_object_is_type(argument, json_type_string);
+}
+
+static bool is_count(struct json_object *argument) {
+    return json_object_is_type(argument, json_type_int) && json_object_get_int64(argument) >= 0;
+}
+
+static bool is_repeat(struct json_object *argument) {
+    return json_object_is_type(argument, json_type_array) && json_object_array_length(argument) == 2 &&
+           is_text(json_object_array_get_idx(argument, 0)) && is_count(json_object_array_get_idx(argument, 1));
+}
+
+struct word {
+    const char *word;
+    int value;
+};
+
+static const struct word finishes[] = {
+    {"stop", FM_REASON_STOP}, {"length", FM_REASON_LENGTH}, {"content_filter", FM_REASON_CONTENT_FILTER}, {NULL, 0}};
+static const struct word hangs[] = {{"soft", 0}, {"hard", 1}, {NULL, 0}};
+static const struct word signals[] = {{"SEGV", SIGSEGV}, {"ABRT", SIGABRT}, {"KILL", SIGKILL}, {"STOP", SIGSTOP},
+                                      {"TERM", SIGTERM}, {"BUS", SIGBUS},   {"FPE", SIGFPE},   {NULL, 0}};
+
+static const struct word *find_word(const struct word *words, struct json_object *argument) {
+    for (; is_text(argument) && words->word; words++) {
+        if (strcmp(words->word, json_object_get_string(argument)) == 0) {
+            return words;
+        }
+    }
+    return NULL;
+}
+
+static bool is_finish(struct json_object *argument) {
+    return find_word(finishes, argument) != NULL;
+}
+
+static bool is_hang(struct json_object *argument) {
+    return find_word(hangs, argument) != NULL;
+}
+
+static bool is_signal(struct json_object *argument) {
+    return find_word(signals, argument) != NULL;
+}
+
+/* ---- what a step does ---- */
+
+static enum fm_reason run_repeat(struct run *run, struct json_object *argument) {
+    size_t len;
+    const char *text = text_of(json_object_array_get_idx(argument, 0), &len);
+    enum fm_reason reason = FM_REASON_NONE;
+    for (int64_t left = json_object_get_int64(json_object_array_get_idx(argument, 1)); left && !reason; left--) {
+        reason = token(run, text, len);
+    }
+    return reason;
+}
+
+static enum fm_reason run_sleep(struct run *run, struct json_object *argument) {
+    return fm_job_sleep(run->job, json_object_get_int64(argument)) ? FM_REASON_ABORTED : FM_REASON_NONE;
+}
+
+static enum fm_reason run_prefill(struct run *run, struct json_object *argument) {
+    int64_t end = fm_now_ms() + json_object_get_int64(argument);
+    while (fm_now_ms() < end) {
+        if (fm_job_aborted(run->job)) {
+            return FM_REASON_ABORTED;
+        }
+        fm_sleep_ms(1);
+    }
+    fm_job_progress(run->job, run->job->input_tokens, 0);
+    return FM_REASON_NONE;
+}
+
+static enum fm_reason run_finish(struct run *run, struct json_object *argument) {
+    (void)run;
+    return (enum fm_reason)find_word(finishes, argument)->value;
+}
+
+static enum fm_reason run_error(struct run *run, struct json_object *argument) {
+    (void)fm_fail(run->error, FM_INTERNAL, "%s", json_object_get_string(argument));
+    return FM_REASON_ERROR;
+}
+
+static enum fm_reason run_stdout(struct run *run, struct json_object *argument) {
+    size_t len;
+    const char *text = text_of(argument, &len);
+    fm_kit_write_raw(run->job->kit, text, len);
+    return FM_REASON_NONE;
+}
+
+static void hang(void) {
+    for (;;) {
+        fm_sleep_ms(FOREVER_MS);
+    }
+}
+
+static enum fm_reason run_hang(struct run *run, struct json_object *argument) {
+    if (find_word(hangs, argument)->value) {
+        hang();
+    }
+    while (!fm_job_sleep(run->job, FOREVER_MS)) {
+    }
+    return FM_REASON_ABORTED;
+}
+
+static enum fm_reason run_signal(struct run *run, struct json_object *argument) {
+    int number = find_word(signals, argument)->value;
+    (void)run;
+    signal(number, SIG_DFL);
+    kill(getpid(), number); /* not raise: this thread blocks all signals, the main thread takes them */
+    if (number != SIGSTOP) {
+        hang();
+    }
+    return FM_REASON_NONE;
+}
+
+static enum fm_reason run_exit(struct run *run, struct json_object *argument) {
+    (void)run;
+    _exit(json_object_get_int(argument));
+}
+
+/* ---- the table ---- */
+
+static const struct step {
+    const char *name;
+    bool (*valid)(struct json_object *argument); /* NULL: a step that is not on the wire yet */
+    enum fm_reason (*run)(struct run *run, struct json_object *argument);
+} steps[] = {
+    {"repeat", is_repeat, run_repeat},     {"sleep_ms", is_count, run_sleep}, {"prefill_ms", is_count, run_prefill},
+    {"finish", is_finish, run_finish},     {"error", is_text, run_error},     {"stdout", is_text, run_stdout},
+    {"hang", is_hang, run_hang},           {"signal", is_signal, run_signal}, {"exit", is_count, run_exit},
+    {"reasoning", NULL, NULL}, {"tool_call", NULL, NULL},
+};
+
+/* The step's row and argument; NULL when the entry is none. */
+static const struct step *find_step(struct json_object *entry, struct json_object **argument) {
+    if (!json_object_is_type(entry, json_type_object) || json_object_object_length(entry) != 1) {
+        return NULL;
+    }
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        if (json_object_object_get_ex(entry, steps[i].name, argument)) {
+            return &steps[i];
+        }
+    }
+    return NULL;
+}
+
+static enum fm_code check_entry(struct json_object *entry, size_t index, struct fm_error *error) {
+    struct json_object *argument = NULL;
+    if (is_text(entry)) {
+        return FM_OK;
+    }
+    const struct step *step = find_step(entry, &argument);
+    if (!step) {
+        return fm_fail(error, FM_INVALID_REQUEST, "the script's step %zu is not known", index);
+    }
+    if (!step->valid) {
+        return fm_fail(error, FM_INVALID_REQUEST, "the script's step %zu, %s, is not supported yet", index, step->name);
+    }
+    if (!step->valid(argument)) {
+        return fm_fail(error, FM_INVALID_REQUEST, "the script's step %zu, %s, has a wrong argument", index, step->name);
+    }
+    return FM_OK;
+}
+
+enum fm_code fm_script_parse(const char *text, size_t len, struct json_object **script, struct fm_error *error) {
+    size_t offset;
+    *script = NULL;
+    if (fm_json_check(text, len, &offset)) {
+        return FM_OK;
+    }
+    struct json_tokener *tokener = json_tokener_new_ex(FM_JSON_DEPTH_MAX + 1);
+    if (!tokener) {
+        return fm_fail_no_memory(error);
+    }
+    struct json_object *value = json_tokener_parse_ex(tokener, text, (int)len);
+    json_tokener_free(tokener);
+    if (!json_object_is_type(value, json_type_array)) {
+        json_object_put(value);
+        return FM_OK;
+    }
+    enum fm_code code = FM_OK;
+    for (size_t i = 0; i < json_object_array_length(value) && code == FM_OK; i++) {
+        code = check_entry(json_object_array_get_idx(value, i), i, error);
+    }
+    if (code == FM_OK) {
+        *script = value;
+    } else {
+        json_object_put(value);
+    }
+    return code;
+}
+
+void fm_script_free(struct json_object *script) {
+    json_object_put(script);
+}
+
+enum fm_reason fm_script_run(struct json_object *script, struct fm_job *job, struct fm_error *error) {
+    struct run run = {.job = job, .error = error};
+    enum fm_reason reason = FM_REASON_NONE;
+    for (size_t i = 0; i < json_object_array_length(script) && !reason; i++) {
+        struct json_object *entry = json_object_array_get_idx(script, i);
+        struct json_object *argument = NULL;
+        if (is_text(entry)) {
+            size_t len;
+            const char *text = text_of(entry, &len);
+            reason = token(&run, text, len);
+        } else {
+            reason = find_step(entry, &argument)->run(&run, argument);
+        }
+    }
+    return reason ? reason : FM_REASON_STOP;
+}
+
+/* ---- words ---- */
+
+static bool is_space(char c) {
+    return c == ' ' || c == '\n' || c == '\t' || c == '\r';
+}
+
+/* Length of the white space and the word that `text` begins with; white space at the very end goes with the last word. */
+static size_t first_word(const char *text, size_t len) {
+    size_t at = 0;
+    while (at < len && is_space(text[at])) {
+        at++;
+    }
+    while (at < len && !is_space(text[at])) {
+        at++;
+    }
+    size_t rest = at;
+    while (rest < len && is_space(text[rest])) {
+        rest++;
+    }
+    return rest == len ? len : at;
+}
+
+int64_t fm_script_words(const char *text, size_t len) {
+    int64_t words = 0;
+    for (size_t i = 0; i < len; i++) {
+        words += !is_space(text[i]) && (i == 0 || is_space(text[i - 1]));
+    }
+    return words;
+}
+
+enum fm_reason fm_script_echo(const char *text, size_t len, struct fm_job *job, struct fm_error *error) {
+    struct run run = {.job = job, .error = error};
+    enum fm_reason reason = FM_REASON_NONE;
+    while (len && !reason) {
+        size_t word = first_word(text, len);
+        reason = token(&run, text, word);
+        text += word;
+        len -= word;
+    }
+    return reason ? reason : FM_REASON_STOP;
+}

@@ -1,0 +1,33 @@
+/*
+ * The fake engine's script: a JSON array of steps, run as the tokens of one job. tests use it to make an engine do what a
+ * real one does seldom: stall, crash, print, be slow.
+ *
+ *     ["Hello", {"sleep_ms":50}, {"repeat":[" again",3]}, {"finish":"length"}]
+ *
+ * Pure but for the job's own calls; a script belongs to one thread.
+ */
+#ifndef FM_ENGINE_FAKE_SCRIPT_H
+#define FM_ENGINE_FAKE_SCRIPT_H
+
+#include "engine/kit/kit.h"
+
+struct json_object;
+
+/*
+ * Parses `text`. `*script` is NULL when it is no JSON array, and so no script; else the caller frees it with fm_script_free. A step
+ * that is not known, or not well-formed, is FM_INVALID_REQUEST and names its index.
+ */
+FM_MUST_USE enum fm_code fm_script_parse(const char *text, size_t len, struct json_object **script,
+                                         struct fm_error *error);
+void fm_script_free(struct json_object *script);
+
+/* Runs a parsed script on an accepted job, up to its end. `error` is filled for FM_REASON_ERROR. Blocks. */
+enum fm_reason fm_script_run(struct json_object *script, struct fm_job *job, struct fm_error *error);
+
+/* Answers with `text` word by word, one token a word; white space goes with the word behind it. */
+enum fm_reason fm_script_echo(const char *text, size_t len, struct fm_job *job, struct fm_error *error);
+
+/* Words between white space: the fake engine's tokens. */
+int64_t fm_script_words(const char *text, size_t len);
+
+#endif

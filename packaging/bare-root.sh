@@ -1,0 +1,187 @@
+#!/bin/sh
+# Shows that the two commands work from nothing: makes a bare Debian 12 root with debootstrap (no compiler, no Node), clones
+# this repository's last commit into it, and runs there packaging/run.sh, packaging/run.sh again without a network, and
+# packaging/test.sh. What the host's network needs (mirror, proxies, certificates, registries) is taken over from the host.
+# Needs root, debootstrap and a network; takes about 2 GB of disk.
+#
+# usage: sh packaging/bare-root.sh [--root DIR] [--keep] [--fast] [--no-tests]
+#   --root DIR   where the root is made (default: ${TMPDIR:-/tmp}/fm-proxy-bare); DIR.base.tar keeps the bare system for
+#                the next time
+#   --keep       leave the root behind
+#   --fast       pass --fast to packaging/test.sh
+#   --no-tests   leave packaging/test.sh out
+set -eu
+
+PROMPT='Why is the sky blue?'
+SUITE=bookworm
+here=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
+root=${TMPDIR:-/tmp}/fm-proxy-bare
+keep=
+tests=yes
+test_options=
+
+say() { printf 'bare-root: %s\n' "$*" >&2; }
+
+die() {
+  say "$*"
+  exit 1
+}
+
+main() {
+  read_options "$@"
+  [ "$(id -u)" = 0 ] || die "needs root"
+  command -v debootstrap >/dev/null || die "needs debootstrap: apt-get install debootstrap"
+  [ ! -e "$root" ] || die "$root exists; delete it or choose another with --root"
+  trap clean_up EXIT
+  trap 'exit 129' HUP
+  trap 'exit 130' INT
+  trap 'exit 143' TERM
+  make_root
+  take_over_network
+  git clone --quiet "file://$here" "$root/fm-proxy" || die "could not clone $here"
+  run_commands
+}
+
+read_options() {
+  while [ $# -gt 0 ]; do
+    case $1 in
+      --root) root=$(realpath -m -- "${2:?--root needs a folder}") && shift ;;
+      --keep) keep=yes ;;
+      --fast) test_options=--fast ;;
+      --no-tests) tests= ;;
+      *) say "unknown option $1; the comment in $0 lists them" && exit 64 ;;
+    esac
+    shift
+  done
+}
+
+# Mounts live in the mount namespace of the command that needs them (see inside), so none can be left over here.
+clean_up() {
+  if [ -n "$keep" ]; then
+    say "left behind: $root"
+  else
+    rm -rf --one-file-system "$root"
+  fi
+}
+
+make_root() {
+  if [ ! -f "$root.base.tar" ]; then
+    say "debootstrap of $SUITE"
+    debootstrap --variant=minbase "$SUITE" "$root" "$(mirror)" >"$root.log" 2>&1 || die "debootstrap failed, see $root.log"
+    tar -C "$root" -cf "$root.base.tar.new" .
+    mv "$root.base.tar.new" "$root.base.tar"
+  else
+    mkdir -p "$root"
+    tar -C "$root" -xf "$root.base.tar"
+  fi
+  for tool in gcc cc make cmake node npm python3 git; do
+    [ ! -e "$root/usr/bin/$tool" ] || die "the root isn't bare: it has $tool"
+  done
+}
+
+# The host's own Debian mirror.
+mirror() {
+  # shellcheck disable=SC2016 # apt expands it
+  mirror_uri=$(apt-get indextargets --format '$(REPO_URI)' "Codename: $SUITE" "Origin: Debian" | head -n 1)
+  [ -n "$mirror_uri" ] || die "the host's apt knows no mirror with $SUITE; run apt-get update first"
+  printf '%s\n' "$mirror_uri"
+}
+
+# Writes the host's network settings into the root, and /host/enter, which sets the environment and starts a command.
+take_over_network() {
+  cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
+  apt-config dump | grep -iE '^Acquire::(http|https|ftp|retries)' >"$root/etc/apt/apt.conf.d/99host" || :
+  mkdir -p "$root/host"
+  pass HOME /root
+  pass LANG C.UTF-8
+  pass PATH /usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+  env | grep -iE '^(https?_proxy|all_proxy|no_proxy|pip_[a-z_]+|npm_config_[a-z_:/.@-]+)=' | while IFS='=' read -r key setting; do
+    pass "$key" "$setting"
+  done
+  take_over_certificates
+  take_over_registries
+  printf '%s\n' 'cd /fm-proxy' 'exec "$@"' >>"$root/host/enter"
+}
+
+# pass NAME VALUE: for the environment inside. A file that VALUE names is taken along; a folder is not there, so it is left out.
+pass() {
+  value=$2
+  if [ -f "$value" ]; then
+    value=/host/$(printf '%s' "$2" | tr / _)
+    cp -L "$2" "$root$value"
+  elif [ -d "$value" ] && [ "$1" != HOME ]; then
+    return 0
+  fi
+  printf "export %s='%s'\n" "$1" "$(printf '%s' "$value" | sed "s/'/'\\\\''/g")" >>"$root/host/enter"
+}
+
+take_over_certificates() {
+  bundle=${SSL_CERT_FILE:-/etc/ssl/certs/ca-certificates.crt}
+  [ -f "$bundle" ] || return 0
+  for key in SSL_CERT_FILE NODE_EXTRA_CA_CERTS PIP_CERT REQUESTS_CA_BUNDLE npm_config_cafile; do
+    pass "$key" "$bundle"
+  done
+}
+
+take_over_registries() {
+  if command -v npm >/dev/null; then
+    for key in registry proxy https-proxy noproxy; do
+      setting=$(npm config get "$key" 2>/dev/null) || continue
+      case $setting in
+        '' | null | undefined) ;;
+        *) pass "npm_config_$(printf '%s' "$key" | tr - _)" "$setting" ;;
+      esac
+    done
+  fi
+  command -v python3 >/dev/null || return 0
+  python3 -m pip config list 2>/dev/null | sed -n "s/^global\.\([a-z-]*\)='\(.*\)'\$/\1 \2/p" | while read -r key setting; do
+    case $key in
+      index-url | extra-index-url | proxy | trusted-host)
+        pass "PIP_$(printf '%s' "$key" | tr a-z- A-Z_)" "$setting" ;;
+    esac
+  done
+}
+
+run_commands() {
+  step "first run" inside sh packaging/run.sh "$PROMPT"
+  step "second run, without a network" offline sh packaging/run.sh "$PROMPT"
+  [ -z "$tests" ] || step "tests" inside sh packaging/test.sh $test_options
+  say "all passed"
+}
+
+# step TEXT COMMAND...: shows when the command's first output came and how long it took.
+step() {
+  say "== $1"
+  step_text=$1
+  shift
+  start=$(date +%s%N)
+  {
+    "$@" && status=0 || status=$?
+    echo "$status" >"$root/host/status"
+  } | {
+    first=$(dd bs=1 count=1 2>/dev/null)
+    first_at=$(date +%s%N)
+    printf '%s' "$first"
+    cat
+    say "$step_text: first output after $(((first_at - start) / 1000000)) ms, all of it after $((($(date +%s%N) - start) / 1000000)) ms"
+  }
+  read -r status <"$root/host/status"
+  [ "$status" = 0 ] || die "$step_text failed with status $status"
+}
+
+# inside COMMAND...: in the root, with namespaces of its own for mounts and processes: both end with the command.
+inside() { in_root '' "$@"; }
+
+offline() { in_root --net "$@"; }
+
+in_root() {
+  net=$1
+  shift
+  # shellcheck disable=SC2016 # expanded by the inner shell
+  unshare --mount --pid --fork --kill-child --propagation private ${net:+"$net"} sh -eu -c '
+    mount -t proc proc "$1/proc"
+    mount --rbind /dev "$1/dev"
+    exec env -i chroot "$@"' sh "$root" sh /host/enter "$@" </dev/null
+}
+
+main "$@"

@@ -1,0 +1,103 @@
+# What the scripts of this folder share. Sourced, never run: `. "$(dirname -- "$0")/lib.sh"`. It changes to the root of the
+# checkout, so every path below is relative to it. All that it prints goes to stderr.
+# shellcheck shell=sh
+
+ROOT=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
+cd "$ROOT" || exit
+DEPS=build/deps
+LOG=build/setup.log
+
+say() { printf 'fm-proxy: %s\n' "$*" >&2; }
+
+die() {
+  say "$*"
+  exit 1
+}
+
+has() { command -v "$1" >/dev/null 2>&1; }
+
+on_terminal() { [ -t 2 ]; }
+
+# One set-up or build at a time in a checkout. The lock ends with the process (and the tools that it started).
+lock() {
+  mkdir -p "$DEPS"
+  exec 9>"$DEPS/.lock"
+  flock -n 9 || {
+    say "another set-up works in this checkout; waiting for it"
+    flock 9
+  }
+}
+
+unlock() { exec 9>&-; }
+
+# logged TEXT COMMAND...: runs COMMAND with its output in the log, and shows the end of that when COMMAND fails.
+logged() {
+  logged_text=$1
+  shift
+  "$@" >"$LOG" 2>&1 </dev/null && return 0
+  tail -n 40 "$LOG" >&2
+  say "$logged_text failed; the lines above are the end of $ROOT/$LOG"
+  return 1
+}
+
+# Puts the Node that the set-up brought, if it did, before the system's.
+use_node() {
+  [ ! -x "$DEPS/node/bin/node" ] || PATH=$ROOT/$DEPS/node/bin:$PATH
+}
+
+# configure PRESET DIR: runs cmake where it has not run yet, the presets have changed or the checkout was moved. Changes of
+# the CMake files themselves are ninja's business.
+configure() {
+  if [ -f "$2/build.ninja" ] && configured_for | cmp -s - "$2/.configured"; then
+    return 0
+  fi
+  mkdir -p "$2"
+  grep -Fqsx "CMAKE_HOME_DIRECTORY:INTERNAL=$ROOT" "$2/CMakeCache.txt" || rm -rf "$2/CMakeCache.txt" "$2/CMakeFiles"
+  logged "cmake --preset $1" cmake --preset "$1" || return 1
+  configured_for >"$2/.configured"
+}
+
+configured_for() {
+  printf '%s\n' "$ROOT"
+  cat CMakePresets.json
+}
+
+# build_native PRESET DIR [TARGET...]: says so only where there is much to do.
+build_native() {
+  native_preset=$1
+  native_dir=$2
+  shift 2
+  [ -x "$native_dir/bin/fm-proxy" ] || say "building ($native_preset)"
+  configure "$native_preset" "$native_dir" && logged "the build ($native_preset)" cmake --build "$native_dir" --target "${@:-all}"
+}
+
+# install_js DIR: npm ci there, unless it has been done with the lock file that is there now.
+install_js() {
+  ! cmp -s "$1/package-lock.json" "$1/node_modules/.fm-installed" || return 0
+  say "installing the npm packages of $1"
+  twice logged "npm ci in $1" npm ci --prefix "$1" --no-audit --no-fund --no-update-notifier || return 1
+  cp "$1/package-lock.json" "$1/node_modules/.fm-installed"
+}
+
+# Compiles js-shim where one of its files is newer than the last build.
+build_js() {
+  install_js js-shim || return 1
+  if [ -d js-shim/dist ] && [ -f build/.js-built ] && [ -z "$(changed_js)" ]; then
+    return 0
+  fi
+  say "compiling js-shim"
+  touch build/.js-built.new
+  logged "npm run build in js-shim" npm run build --prefix js-shim || return 1
+  mv build/.js-built.new build/.js-built
+}
+
+changed_js() {
+  find js-shim -mindepth 1 \( -name node_modules -o -name dist -o -name '.dist-*' -o -name examples \) -prune \
+    -o -newer build/.js-built -print -quit
+}
+
+twice() {
+  "$@" && return 0
+  say "trying once more"
+  "$@"
+}

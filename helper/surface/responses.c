@@ -43,11 +43,12 @@ static void write_part(const struct fm_answer *answer, bool with_text, struct fm
     fm_json_object_end(w);
 }
 
+/* The message item; without `with_part`, as it is when it begins, even where that is at the end of the answer. */
 static void write_item(const struct fm_answer *answer, bool with_part, struct fm_json_writer *w) {
     fm_json_object_begin(w);
     fm_json_key_str(w, "id", answer->item_id);
     fm_json_key_str(w, "type", "message");
-    fm_json_key_str(w, "status", item_status_of(answer));
+    fm_json_key_str(w, "status", with_part ? item_status_of(answer) : "in_progress");
     fm_json_key_str(w, "role", "assistant");
     fm_json_key(w, "content");
     fm_json_array_begin(w);

@@ -1,0 +1,135 @@
+/* What the surface's tests share: JSON by a path, a captured stream, an answer that runs through a script of calls. */
+#ifndef TEST_SURFACE_H
+#define TEST_SURFACE_H
+
+#include "surface/surface.h"
+
+#include <json-c/json.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static inline struct json_object *json_of(const char *text, size_t len) {
+    struct json_tokener *tokener = json_tokener_new_ex(64);
+    struct json_object *value = json_tokener_parse_ex(tokener, text, (int)len);
+    if (json_tokener_get_error(tokener) != json_tokener_success || json_tokener_get_parse_end(tokener) != len) {
+        fail_msg("no JSON: %.*s", (int)len, text);
+    }
+    json_tokener_free(tokener);
+    return value;
+}
+
+/* The value at "response.output.0.content.0.text"; NULL where there is none, or null. */
+static inline struct json_object *at(struct json_object *value, const char *path) {
+    char copy[128];
+    snprintf(copy, sizeof copy, "%s", path);
+    char *rest = copy;
+    for (char *step = strsep(&rest, "."); step && value; step = strsep(&rest, ".")) {
+        if (json_object_is_type(value, json_type_array)) {
+            value = json_object_array_get_idx(value, strtoul(step, NULL, 10));
+        } else {
+            value = json_object_object_get(value, step);
+        }
+    }
+    return value;
+}
+
+static inline const char *str_at(struct json_object *value, const char *path) {
+    value = at(value, path);
+    if (!json_object_is_type(value, json_type_string)) {
+        fail_msg("no string at %s", path);
+    }
+    return json_object_get_string(value);
+}
+
+static inline int64_t int_at(struct json_object *value, const char *path) {
+    value = at(value, path);
+    if (!json_object_is_type(value, json_type_int)) {
+        fail_msg("no integer at %s", path);
+    }
+    return json_object_get_int64(value);
+}
+
+static inline void assert_json(struct json_object *value, const char *path, const char *expected) {
+    const char *text = json_object_to_json_string_ext(
+        at(value, path), JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
+    if (strcmp(text, expected) != 0) {
+        fail_msg("%s: expected %s, got %s", path, expected, text);
+    }
+}
+
+struct stream {
+    struct json_object *events[128];
+    size_t count;
+};
+
+static inline void capture(void *context, const char *json, size_t len) {
+    struct stream *stream = context;
+    assert_true(stream->count < sizeof stream->events / sizeof stream->events[0]);
+    stream->events[stream->count++] = json_of(json, len);
+}
+
+static inline void stream_free(struct stream *stream) {
+    for (size_t i = 0; i < stream->count; i++) {
+        json_object_put(stream->events[i]);
+    }
+    stream->count = 0;
+}
+
+/* A parsed request; the body must be right. */
+static inline struct fm_request request_of(const struct fm_surface *surface, const char *body) {
+    struct json_object *params = json_of(body, strlen(body));
+    struct fm_request request;
+    struct fm_error error;
+    if (surface->parse(params, &request, &error) != FM_OK) {
+        fail_msg("%s: %s", body, error.detail);
+    }
+    json_object_put(params);
+    return request;
+}
+
+/* An answer from its body to its end: `deltas` NULL means the prompt was never accepted. */
+struct script {
+    const struct fm_surface *surface;
+    const char *body;
+    const char *const *deltas; /* NULL-terminated */
+    enum fm_finish finish;
+    const struct fm_error *error;
+};
+
+static const struct fm_usage test_usage = {.input = 11, .cached = 3, .output = 7, .reasoning = 2};
+
+/* Runs `script`, captures its stream, returns the final object. */
+static inline struct json_object *run(const struct script *script, struct stream *stream) {
+    *stream = (struct stream){.count = 0};
+    struct fm_request request = request_of(script->surface, script->body);
+    struct fm_answer answer;
+    struct fm_error error;
+    assert_int_equal(fm_answer_init(&answer, script->surface, &request, "tiny", capture, stream, &error), FM_OK);
+    if (script->deltas) {
+        fm_answer_open(&answer, test_usage.input);
+        for (const char *const *delta = script->deltas; *delta; delta++) {
+            assert_true(fm_answer_delta(&answer, *delta, strlen(*delta)));
+        }
+    }
+    answer.usage = test_usage;
+    fm_answer_finish(&answer, script->finish, script->error);
+    struct fm_buf buf;
+    fm_buf_init(&buf, 1u << 24);
+    struct fm_json_writer w = fm_json_writer_on(&buf);
+    script->surface->write(&answer, script->error, &w);
+    assert_false(buf.failed);
+    struct json_object *object = json_of(buf.data, buf.len);
+    fm_buf_free(&buf);
+    fm_answer_free(&answer);
+    return object;
+}
+
+static const char *const no_deltas[] = {NULL};
+
+#endif

@@ -1,0 +1,77 @@
+/* Every allocation of our own fails once, in turn (the linker wraps realloc and strdup): FM_INTERNAL, no crash, no leak. */
+#include "test_surface.h"
+
+static int allocations_left; /* before one fails; negative: none does */
+
+void *__real_realloc(void *block, size_t size);
+char *__real_strdup(const char *text);
+void *__wrap_realloc(void *block, size_t size);
+char *__wrap_strdup(const char *text);
+
+static bool refuse(void) {
+    return allocations_left >= 0 && allocations_left-- == 0;
+}
+
+void *__wrap_realloc(void *block, size_t size) {
+    return refuse() ? NULL : __real_realloc(block, size);
+}
+
+char *__wrap_strdup(const char *text) {
+    return refuse() ? NULL : __real_strdup(text);
+}
+
+static void ignore(void *context, const char *json, size_t len) {
+    (void)context, (void)json, (void)len;
+}
+
+/* One whole answer; true when no allocation failed. */
+static bool attempt(const struct fm_surface *surface, struct json_object *params, int allocations) {
+    struct fm_request request;
+    struct fm_answer answer;
+    struct fm_error error;
+    allocations_left = allocations;
+    if (surface->parse(params, &request, &error) != FM_OK ||
+        fm_answer_init(&answer, surface, &request, "tiny", ignore, NULL, &error) != FM_OK) {
+        allocations_left = -1;
+        assert_int_equal(error.code, FM_INTERNAL);
+        fm_request_free(&request); /* harmless after either failure */
+        return false;
+    }
+    fm_answer_open(&answer, 1);
+    bool ok = fm_answer_delta(&answer, "Hello", 5);
+    fm_answer_finish(&answer, ok ? FM_FINISH_STOP : FM_FINISH_FAILED, NULL);
+    struct fm_buf buf;
+    fm_buf_init(&buf, 1u << 20);
+    struct fm_json_writer w = fm_json_writer_on(&buf);
+    surface->write(&answer, NULL, &w);
+    ok = ok && !buf.failed && !answer.lost;
+    allocations_left = -1;
+    fm_buf_free(&buf);
+    fm_answer_free(&answer);
+    return ok;
+}
+
+static void check_surface(const struct fm_surface *surface, const char *body) {
+    struct json_object *params = json_of(body, strlen(body));
+    int failed = 0;
+    while (!attempt(surface, params, failed)) {
+        failed++;
+        assert_true(failed < 1000);
+    }
+    assert_true(failed > 5); /* it did fail on the way */
+    json_object_put(params);
+}
+
+static void test_each_allocation(void **state) {
+    (void)state;
+    check_surface(&fm_surface_responses, "{\"model\":\"m\",\"stream\":true,\"instructions\":\"do\",\"metadata\":{\"a\":\"b\"},"
+                                         "\"input\":[{\"role\":\"user\",\"content\":[{\"type\":\"input_text\","
+                                         "\"text\":\"hi\"}]}],\"stop\":[\"x\"]}");
+    check_surface(&fm_surface_chat, "{\"model\":\"m\",\"stream\":true,\"messages\":[{\"role\":\"user\",\"content\":"
+                                    "[{\"type\":\"text\",\"text\":\"hi\"}]}],\"stop\":\"x\"}");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_each_allocation)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

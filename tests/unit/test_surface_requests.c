@@ -1,0 +1,443 @@
+/* Request bodies: what each parameter may be, and which error says otherwise. */
+#include "test_surface.h"
+
+struct row {
+    const char *body;  /* NULL ends the table */
+    const char *code;  /* openai_code; NULL: accepted */
+    const char *param;
+};
+
+/* Parameters that both APIs have; %s is the part that every body needs. */
+static const struct row shared_rows[] = {
+    {"{%s}", NULL, NULL},
+    {"{%s,\"model\":null,\"temperature\":null,\"stop\":null,\"fm\":null,\"metadata\":null,\"tools\":null}", NULL, NULL},
+    {"{%s,\"model\":5}", "invalid_type", "model"},
+    {"{%s,\"model\":\"a\\u0000b\"}", "invalid_value", "model"},
+    {"{%s,\"stream\":1}", "invalid_type", "stream"},
+    {"{%s,\"temperature\":0}", NULL, NULL},
+    {"{%s,\"temperature\":2}", NULL, NULL},
+    {"{%s,\"temperature\":2.01}", "decimal_above_max_value", "temperature"},
+    {"{%s,\"temperature\":-0.1}", "decimal_below_min_value", "temperature"},
+    {"{%s,\"temperature\":\"1\"}", "invalid_type", "temperature"},
+    {"{%s,\"top_p\":1.5}", "decimal_above_max_value", "top_p"},
+    {"{%s,\"top_p\":-1}", "decimal_below_min_value", "top_p"},
+    {"{%s,\"top_p\":true}", "invalid_type", "top_p"},
+    {"{%s,\"seed\":-7}", NULL, NULL},
+    {"{%s,\"seed\":9223372036854775807}", NULL, NULL},
+    {"{%s,\"seed\":9223372036854775808}", "integer_above_max_value", "seed"},
+    {"{%s,\"seed\":99999999999999999999999}", "integer_above_max_value", "seed"},
+    {"{%s,\"seed\":-99999999999999999999999}", "integer_below_min_value", "seed"},
+    {"{%s,\"seed\":5.0}", "invalid_type", "seed"},
+    {"{%s,\"stop\":\"x\"}", NULL, NULL},
+    {"{%s,\"stop\":[\"a\",\"b\",\"c\",\"d\"]}", NULL, NULL},
+    {"{%s,\"stop\":[\"a\",\"b\",\"c\",\"d\",\"e\"]}", "array_above_max_length", "stop"},
+    {"{%s,\"stop\":[]}", "invalid_value", "stop"},
+    {"{%s,\"stop\":\"\"}", "invalid_value", "stop"},
+    {"{%s,\"stop\":[\"a\",\"\"]}", "invalid_value", "stop[1]"},
+    {"{%s,\"stop\":[\"a\",null]}", "invalid_type", "stop[1]"},
+    {"{%s,\"stop\":{}}", "invalid_type", "stop"},
+    {"{%s,\"metadata\":{\"a\":\"b\"}}", NULL, NULL},
+    {"{%s,\"metadata\":{\"a\":1}}", "invalid_type", "metadata.a"},
+    {"{%s,\"metadata\":{\"a\":null}}", "invalid_type", "metadata.a"},
+    {"{%s,\"metadata\":[]}", "invalid_type", "metadata"},
+    {"{%s,\"safety_identifier\":7}", "invalid_type", "safety_identifier"},
+    {"{%s,\"prompt_cache_key\":{}}", "invalid_type", "prompt_cache_key"},
+    {"{%s,\"prompt_cache_retention\":\"24h\"}", NULL, NULL},
+    {"{%s,\"prompt_cache_retention\":\"48h\"}", "invalid_value", "prompt_cache_retention"},
+    {"{%s,\"user\":\"me\"}", NULL, NULL},
+    {"{%s,\"user\":1}", "invalid_type", "user"},
+    {"{%s,\"service_tier\":\"flex\"}", NULL, NULL},
+    {"{%s,\"service_tier\":\"gold\"}", "invalid_value", "service_tier"},
+    {"{%s,\"service_tier\":1}", "invalid_type", "service_tier"},
+    {"{%s,\"parallel_tool_calls\":false}", NULL, NULL},
+    {"{%s,\"parallel_tool_calls\":\"no\"}", "invalid_type", "parallel_tool_calls"},
+    {"{%s,\"store\":false}", NULL, NULL},
+    {"{%s,\"store\":true}", "unsupported_parameter", "store"},
+    {"{%s,\"tools\":[]}", NULL, NULL},
+    {"{%s,\"tools\":[{\"type\":\"function\"}]}", "unsupported_parameter", "tools"},
+    {"{%s,\"tool_choice\":\"auto\"}", NULL, NULL},
+    {"{%s,\"tool_choice\":\"none\"}", NULL, NULL},
+    {"{%s,\"tool_choice\":\"required\"}", "unsupported_parameter", "tool_choice"},
+    {"{%s,\"tool_choice\":{\"type\":\"function\"}}", "unsupported_parameter", "tool_choice"},
+    {"{%s,\"top_logprobs\":0}", NULL, NULL},
+    {"{%s,\"top_logprobs\":1}", "unsupported_parameter", "top_logprobs"},
+    {"{%s,\"presence_penalty\":0.0}", NULL, NULL},
+    {"{%s,\"presence_penalty\":0.5}", "unsupported_parameter", "presence_penalty"},
+    {"{%s,\"frequency_penalty\":-0.5}", "unsupported_parameter", "frequency_penalty"},
+    {"{%s,\"fm\":{}}", NULL, NULL},
+    {"{%s,\"fm\":{\"timeout_ms\":null}}", NULL, NULL},
+    {"{%s,\"fm\":[]}", "invalid_type", "fm"},
+    {"{%s,\"fm\":{\"timeout_ms\":0}}", "integer_below_min_value", "fm.timeout_ms"},
+    {"{%s,\"fm\":{\"timeout_ms\":86400001}}", "integer_above_max_value", "fm.timeout_ms"},
+    {"{%s,\"fm\":{\"queue_timeout_ms\":1.5}}", "invalid_type", "fm.queue_timeout_ms"},
+    {"{%s,\"fm\":{\"xyz\":1}}", "unknown_parameter", "fm.xyz"},
+    {"{%s,\"grammar\":\"x\"}", "unknown_parameter", "grammar"},
+    {"{%s,\"grammar\":null}", "unknown_parameter", "grammar"},
+    {NULL, NULL, NULL},
+};
+
+#define IN "\"input\":\"hi\""
+
+static const struct row responses_rows[] = {
+    {"{}", "missing_required_parameter", "input"},
+    {"{\"input\":null}", "missing_required_parameter", "input"},
+    {"{\"input\":5}", "invalid_type", "input"},
+    {"{\"input\":\"\"}", "invalid_value", "input"},
+    {"{\"input\":[]}", "invalid_value", "input"},
+    {"{\"input\":[{\"role\":\"user\",\"content\":\"\"}]}", "invalid_value", "input"},
+    {"{\"input\":[{\"role\":\"user\",\"content\":[]}],\"instructions\":\"do\"}", "invalid_value", "input"},
+    {"{\"input\":[null]}", "invalid_type", "input[0]"},
+    {"{\"input\":[{}]}", "missing_required_parameter", "input[0].type"},
+    {"{\"input\":[{\"type\":\"message\",\"content\":\"x\"}]}", "missing_required_parameter", "input[0].role"},
+    {"{\"input\":[{\"type\":7,\"role\":\"user\"}]}", "invalid_type", "input[0].type"},
+    {"{\"input\":[{\"type\":\"poem\"}]}", "invalid_value", "input[0].type"},
+    {"{\"input\":[{\"role\":\"user\",\"content\":\"x\"},{\"type\":\"function_call\"}]}", "unsupported_parameter",
+     "input[1].type"},
+    {"{\"input\":[{\"type\":\"item_reference\",\"id\":\"msg_1\"}]}", "unsupported_parameter", "input[0].type"},
+    {"{\"input\":[{\"type\":\"reasoning\",\"summary\":[]}]}", "unsupported_parameter", "input[0].type"},
+    {"{\"input\":[{\"role\":\"tool\",\"content\":\"x\"}]}", "invalid_value", "input[0].role"},
+    {"{\"input\":[{\"role\":1,\"content\":\"x\"}]}", "invalid_type", "input[0].role"},
+    {"{\"input\":[{\"role\":\"user\"}]}", "missing_required_parameter", "input[0].content"},
+    {"{\"input\":[{\"role\":\"user\",\"content\":null}]}", "missing_required_parameter", "input[0].content"},
+    {"{\"input\":[{\"role\":\"user\",\"content\":4}]}", "invalid_type", "input[0].content"},
+    {"{\"input\":[{\"role\":\"user\",\"content\":[4]}]}", "invalid_type", "input[0].content[0]"},
+    {"{\"input\":[{\"role\":\"user\",\"content\":[{}]}]}", "missing_required_parameter", "input[0].content[0].type"},
+    {"{\"input\":[{\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"a\"},"
+     "{\"type\":\"input_image\",\"image_url\":\"x\"}]}]}",
+     "unsupported_parameter", "input[0].content[1].type"},
+    {"{\"input\":[{\"role\":\"user\",\"content\":[{\"type\":\"input_file\"}]}]}", "unsupported_parameter",
+     "input[0].content[0].type"},
+    {"{\"input\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a\"}]}]}", "invalid_value",
+     "input[0].content[0].type"},
+    {"{\"input\":[{\"role\":\"user\",\"content\":[{\"type\":\"input_text\"}]}]}", "missing_required_parameter",
+     "input[0].content[0].text"},
+    {"{\"input\":[{\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":5}]}]}", "invalid_type",
+     "input[0].content[0].text"},
+    {"{\"input\":[{\"role\":\"assistant\",\"content\":[{\"type\":\"refusal\",\"text\":\"x\"}]}]}",
+     "missing_required_parameter", "input[0].content[0].refusal"},
+    {"{\"input\":[{\"role\":\"user\",\"content\":\"x\",\"mood\":1}]}", "unknown_parameter", "input[0].mood"},
+    {"{\"input\":[{\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"a\",\"b\":1}]}]}",
+     "unknown_parameter", "input[0].content[0].b"},
+    {"{\"input\":[{\"type\":\"message\",\"id\":\"msg_1\",\"status\":\"completed\",\"phase\":null,"
+     "\"role\":\"assistant\",\"content\":[{\"type\":\"output_text\",\"text\":\"x\",\"annotations\":[],"
+     "\"logprobs\":[]}]}]}",
+     NULL, NULL},
+    {"{" IN ",\"instructions\":7}", "invalid_type", "instructions"},
+    {"{" IN ",\"max_output_tokens\":1}", NULL, NULL},
+    {"{" IN ",\"max_output_tokens\":2147483647}", NULL, NULL},
+    {"{" IN ",\"max_output_tokens\":0}", "integer_below_min_value", "max_output_tokens"},
+    {"{" IN ",\"max_output_tokens\":-1}", "integer_below_min_value", "max_output_tokens"},
+    {"{" IN ",\"max_output_tokens\":2147483648}", "integer_above_max_value", "max_output_tokens"},
+    {"{" IN ",\"max_output_tokens\":5.0}", "invalid_type", "max_output_tokens"},
+    {"{" IN ",\"max_output_tokens\":\"5\"}", "invalid_type", "max_output_tokens"},
+    {"{" IN ",\"max_tool_calls\":0}", "integer_below_min_value", "max_tool_calls"},
+    {"{" IN ",\"text\":{}}", NULL, NULL},
+    {"{" IN ",\"text\":{\"format\":{\"type\":\"text\"},\"verbosity\":\"low\"}}", NULL, NULL},
+    {"{" IN ",\"text\":{\"format\":null}}", NULL, NULL},
+    {"{" IN ",\"text\":5}", "invalid_type", "text"},
+    {"{" IN ",\"text\":{\"format\":{\"type\":\"json_object\"}}}", "unsupported_parameter", "text.format"},
+    {"{" IN ",\"text\":{\"format\":{\"type\":\"text\",\"x\":1}}}", "unsupported_parameter", "text.format"},
+    {"{" IN ",\"text\":{\"verbosity\":\"huge\"}}", "invalid_value", "text.verbosity"},
+    {"{" IN ",\"text\":{\"tone\":\"huge\"}}", "unknown_parameter", "text.tone"},
+    {"{" IN ",\"reasoning\":{\"effort\":null,\"summary\":null}}", NULL, NULL},
+    {"{" IN ",\"reasoning\":{\"effort\":\"low\"}}", "unsupported_parameter", "reasoning.effort"},
+    {"{" IN ",\"reasoning\":{\"summary\":\"auto\"}}", "unsupported_parameter", "reasoning.summary"},
+    {"{" IN ",\"reasoning\":\"low\"}", "invalid_type", "reasoning"},
+    {"{" IN ",\"stream_options\":{\"include_obfuscation\":false}}", NULL, NULL},
+    {"{" IN ",\"stream_options\":{\"include_obfuscation\":1}}", "invalid_type", "stream_options.include_obfuscation"},
+    {"{" IN ",\"stream_options\":{\"include_usage\":true}}", "unknown_parameter", "stream_options.include_usage"},
+    {"{" IN ",\"truncation\":\"disabled\"}", NULL, NULL},
+    {"{" IN ",\"truncation\":\"auto\"}", "unsupported_parameter", "truncation"},
+    {"{" IN ",\"background\":false}", NULL, NULL},
+    {"{" IN ",\"background\":true}", "unsupported_parameter", "background"},
+    {"{" IN ",\"include\":[]}", NULL, NULL},
+    {"{" IN ",\"include\":[\"message.output_text.logprobs\"]}", "unsupported_parameter", "include"},
+    {"{" IN ",\"previous_response_id\":null,\"conversation\":null,\"prompt\":null,\"context_management\":null,"
+     "\"moderation\":null,\"prompt_cache_options\":null}",
+     NULL, NULL},
+    {"{" IN ",\"previous_response_id\":\"resp_1\"}", "unsupported_parameter", "previous_response_id"},
+    {"{" IN ",\"conversation\":{}}", "unsupported_parameter", "conversation"},
+    {"{" IN ",\"prompt\":{}}", "unsupported_parameter", "prompt"},
+    {"{" IN ",\"context_management\":[]}", "unsupported_parameter", "context_management"},
+    {"{" IN ",\"moderation\":{}}", "unsupported_parameter", "moderation"},
+    {"{" IN ",\"prompt_cache_options\":{}}", "unsupported_parameter", "prompt_cache_options"},
+    {"{" IN ",\"messages\":[]}", "unknown_parameter", "messages"},
+    {"{" IN ",\"max_tokens\":1}", "unknown_parameter", "max_tokens"},
+    {NULL, NULL, NULL},
+};
+
+#define MSG "\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]"
+
+static const struct row chat_rows[] = {
+    {"{}", "missing_required_parameter", "messages"},
+    {"{\"messages\":\"hi\"}", "invalid_type", "messages"},
+    {"{\"messages\":[]}", "invalid_value", "messages"},
+    {"{\"messages\":[{\"role\":\"user\",\"content\":\"\"}]}", "invalid_value", "messages"},
+    {"{\"messages\":[5]}", "invalid_type", "messages[0]"},
+    {"{\"messages\":[{\"content\":\"x\"}]}", "missing_required_parameter", "messages[0].role"},
+    {"{\"messages\":[{\"role\":\"poet\",\"content\":\"x\"}]}", "invalid_value", "messages[0].role"},
+    {"{" "\"messages\":[{\"role\":\"user\",\"content\":\"x\"},{\"role\":\"tool\",\"content\":\"x\",\"tool_call_id\":\"1\"}]}",
+     "unsupported_parameter", "messages[1].role"},
+    {"{\"messages\":[{\"role\":\"function\",\"name\":\"f\",\"content\":\"x\"}]}", "unsupported_parameter",
+     "messages[0].role"},
+    {"{\"messages\":[{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{}]}]}", "unsupported_parameter",
+     "messages[0].tool_calls"},
+    {"{\"messages\":[{\"role\":\"assistant\",\"content\":\"x\",\"refusal\":null,\"annotations\":[],\"tool_calls\":[],"
+     "\"name\":\"n\",\"audio\":null,\"function_call\":null}]}",
+     NULL, NULL},
+    {"{\"messages\":[{\"role\":\"assistant\",\"content\":\"x\",\"function_call\":{}}]}", "unsupported_parameter",
+     "messages[0].function_call"},
+    {"{\"messages\":[{\"role\":\"assistant\",\"content\":\"x\",\"audio\":{}}]}", "unsupported_parameter",
+     "messages[0].audio"},
+    {"{\"messages\":[{\"role\":\"assistant\",\"refusal\":\"no\"}]}", NULL, NULL},
+    {"{\"messages\":[{\"role\":\"assistant\"}]}", "missing_required_parameter", "messages[0].content"},
+    {"{\"messages\":[{\"role\":\"user\",\"content\":\"x\",\"mood\":1}]}", "unknown_parameter", "messages[0].mood"},
+    {"{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\"}]}]}", "unsupported_parameter",
+     "messages[0].content[0].type"},
+    {"{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"x\"}]}]}", "invalid_value",
+     "messages[0].content[0].type"},
+    {"{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\"}]}]}", "missing_required_parameter",
+     "messages[0].content[0].text"},
+    {"{" MSG ",\"max_tokens\":0}", "integer_below_min_value", "max_tokens"},
+    {"{" MSG ",\"max_completion_tokens\":2147483648}", "integer_above_max_value", "max_completion_tokens"},
+    {"{" MSG ",\"n\":1}", NULL, NULL},
+    {"{" MSG ",\"n\":2}", "unsupported_parameter", "n"},
+    {"{" MSG ",\"stream_options\":{\"include_usage\":true,\"include_obfuscation\":true}}", NULL, NULL},
+    {"{" MSG ",\"stream_options\":{\"include_usage\":1}}", "invalid_type", "stream_options.include_usage"},
+    {"{" MSG ",\"stream_options\":{\"x\":1}}", "unknown_parameter", "stream_options.x"},
+    {"{" MSG ",\"response_format\":{\"type\":\"text\"}}", NULL, NULL},
+    {"{" MSG ",\"response_format\":{\"type\":\"json_object\"}}", "unsupported_parameter", "response_format"},
+    {"{" MSG ",\"logprobs\":false}", NULL, NULL},
+    {"{" MSG ",\"logprobs\":true}", "unsupported_parameter", "logprobs"},
+    {"{" MSG ",\"logit_bias\":{}}", NULL, NULL},
+    {"{" MSG ",\"logit_bias\":{\"5\":1}}", "unsupported_parameter", "logit_bias"},
+    {"{" MSG ",\"modalities\":[\"text\"]}", NULL, NULL},
+    {"{" MSG ",\"modalities\":[\"text\",\"audio\"]}", "unsupported_parameter", "modalities"},
+    {"{" MSG ",\"verbosity\":\"high\"}", NULL, NULL},
+    {"{" MSG ",\"verbosity\":\"max\"}", "invalid_value", "verbosity"},
+    {"{" MSG ",\"reasoning_effort\":\"low\"}", "unsupported_parameter", "reasoning_effort"},
+    {"{" MSG ",\"functions\":[]}", "unsupported_parameter", "functions"},
+    {"{" MSG ",\"function_call\":\"none\"}", "unsupported_parameter", "function_call"},
+    {"{" MSG ",\"prediction\":{}}", "unsupported_parameter", "prediction"},
+    {"{" MSG ",\"audio\":{}}", "unsupported_parameter", "audio"},
+    {"{" MSG ",\"web_search_options\":{}}", "unsupported_parameter", "web_search_options"},
+    {"{" MSG ",\"input\":\"x\"}", "unknown_parameter", "input"},
+    {"{" MSG ",\"max_output_tokens\":5}", "unknown_parameter", "max_output_tokens"},
+    {NULL, NULL, NULL},
+};
+
+static void check_body(const struct fm_surface *surface, const char *body, const char *code, const char *param) {
+    struct json_object *params = json_of(body, strlen(body));
+    struct fm_request request;
+    struct fm_error error;
+    enum fm_code got = surface->parse(params, &request, &error);
+    json_object_put(params);
+    if (got == FM_OK) {
+        fm_request_free(&request);
+        if (code) {
+            fail_msg("accepted: %.200s", body);
+        }
+        return;
+    }
+    if (!code) {
+        fail_msg("%.200s refused: %s", body, error.detail);
+        return;
+    }
+    assert_int_equal(got, FM_INVALID_REQUEST);
+    assert_int_equal(error.code, got);
+    if (strcmp(error.openai_code, code) != 0 || strcmp(error.param, param) != 0) {
+        fail_msg("%.200s: expected %s at %s, got %s at %s", body, code, param, error.openai_code, error.param);
+    }
+    if (!strstr(error.detail, param) || error.detail[strlen(error.detail) - 1] != '.') {
+        fail_msg("%.200s: no sentence about %s: %s", body, param, error.detail);
+    }
+}
+
+static void check_rows(const struct fm_surface *surface, const struct row *rows) {
+    for (const struct row *row = rows; row->body; row++) {
+        check_body(surface, row->body, row->code, row->param);
+    }
+}
+
+static void check_shared(const struct fm_surface *surface, const char *needed) {
+    for (const struct row *row = shared_rows; row->body; row++) {
+        char body[512];
+        const char *rest = row->body + 3; /* behind "{%s" */
+        snprintf(body, sizeof body, "{%s%s", needed, rest);
+        check_body(surface, body, row->code, row->param);
+    }
+}
+
+static void test_shared(void **state) {
+    (void)state;
+    check_shared(&fm_surface_responses, IN);
+    check_shared(&fm_surface_chat, MSG);
+}
+
+static void test_responses(void **state) {
+    (void)state;
+    check_rows(&fm_surface_responses, responses_rows);
+}
+
+static void test_chat(void **state) {
+    (void)state;
+    check_rows(&fm_surface_chat, chat_rows);
+}
+
+/* ---- limits of length ---- */
+
+/* A body whose `format` (one %s) holds `unit` repeated `count` times. Free it. */
+static char *long_body(const char *format, const char *unit, size_t count) {
+    size_t unit_len = strlen(unit);
+    size_t size = strlen(format) + unit_len * count + 1;
+    char *body = malloc(size);
+    const char *hole = strstr(format, "%s");
+    size_t head = (size_t)(hole - format);
+    memcpy(body, format, head);
+    for (size_t i = 0; i < count; i++) {
+        memcpy(body + head + i * unit_len, unit, unit_len);
+    }
+    snprintf(body + head + unit_len * count, size - head - unit_len * count, "%s", hole + 2);
+    return body;
+}
+
+static void test_lengths(void **state) {
+    (void)state;
+    static const struct {
+        const char *format;
+        const char *unit;
+        size_t max;
+        const char *code;
+        const char *param;
+    } rows[] = {
+        {"{\"input\":\"%s\"}", "x", 10485760, "string_above_max_length", "input"},
+        {"{\"input\":\"%s\"}", "\xc3\xa9", 10485760, "string_above_max_length", "input"}, /* characters, not bytes */
+        {"{" IN ",\"safety_identifier\":\"%s\"}", "x", 64, "string_above_max_length", "safety_identifier"},
+        {"{" IN ",\"prompt_cache_key\":\"%s\"}", "\xe2\x82\xac", 64, "string_above_max_length", "prompt_cache_key"},
+        {"{" IN ",\"metadata\":{\"k\":\"%s\"}}", "x", 512, "string_above_max_length", "metadata.k"},
+        {"{" IN ",\"metadata\":{\"%s\":\"v\"}}", "\xc3\xa9", 64, "string_above_max_length", "metadata"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char *most = long_body(rows[i].format, rows[i].unit, rows[i].max);
+        char *more = long_body(rows[i].format, rows[i].unit, rows[i].max + 1);
+        check_body(&fm_surface_responses, most, NULL, NULL);
+        check_body(&fm_surface_responses, more, rows[i].code, rows[i].param);
+        free(most);
+        free(more);
+    }
+}
+
+static void test_metadata_pairs(void **state) {
+    (void)state;
+    for (int pairs = 16; pairs <= 17; pairs++) {
+        struct json_object *body = json_of("{" IN "}", strlen("{" IN "}"));
+        struct json_object *metadata = json_object_new_object();
+        for (int i = 0; i < pairs; i++) {
+            char key[8];
+            snprintf(key, sizeof key, "k%d", i);
+            json_object_object_add(metadata, key, json_object_new_string("v"));
+        }
+        json_object_object_add(body, "metadata", metadata);
+        check_body(&fm_surface_responses, json_object_to_json_string(body), pairs > 16 ? "invalid_value" : NULL,
+                   "metadata");
+        json_object_put(body);
+    }
+}
+
+/* A host's key can be longer than the path that names it: it is cut, between characters. */
+static void test_long_key(void **state) {
+    (void)state;
+    char *body = long_body("{" IN ",\"x%s\":1}", "\xe2\x82\xac", 500);
+    struct json_object *params = json_of(body, strlen(body));
+    struct fm_request request;
+    struct fm_error error;
+    assert_int_equal(fm_surface_responses.parse(params, &request, &error), FM_INVALID_REQUEST);
+    assert_string_equal(error.openai_code, "unknown_parameter");
+    assert_int_equal(strlen(error.param), 157); /* x and 52 whole characters of 159 bytes */
+    assert_memory_equal(error.param + 154, "\xe2\x82\xac", 4);
+    json_object_put(params);
+    free(body);
+}
+
+/* ---- what a right body becomes ---- */
+
+static void check_job(const struct fm_surface *surface, const char *body, const char *job) {
+    struct fm_request request = request_of(surface, body);
+    size_t len = strlen(job);
+    if (request.job_members.len != len || memcmp(request.job_members.data, job, len) != 0) {
+        fail_msg("expected %s, got %.*s", job, (int)request.job_members.len, request.job_members.data);
+    }
+    fm_request_free(&request);
+}
+
+static void test_job_members(void **state) {
+    (void)state;
+    check_job(&fm_surface_responses, "{" IN "}", "\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]");
+    check_job(&fm_surface_responses,
+              "{\"input\":[{\"role\":\"developer\",\"content\":[{\"type\":\"input_text\",\"text\":\"a\"},"
+              "{\"type\":\"input_text\",\"text\":\"b\\u0000\\n\"}]},{\"type\":\"message\",\"role\":\"assistant\","
+              "\"content\":[{\"type\":\"refusal\",\"refusal\":\"no\"}]},{\"role\":\"user\",\"content\":[]},"
+              "{\"role\":\"system\",\"content\":\"\xf0\x9f\x98\x80\\\"\"}],\"instructions\":\"first\","
+              "\"max_output_tokens\":5,\"temperature\":0.7,\"top_p\":1,\"seed\":-3,\"stop\":\"x\\u0000y\","
+              "\"stream\":true}",
+              "\"messages\":[{\"role\":\"system\",\"content\":\"first\"},{\"role\":\"system\",\"content\":"
+              "\"ab\\u0000\\n\"},{\"role\":\"assistant\",\"content\":\"no\"},{\"role\":\"user\",\"content\":\"\"},"
+              "{\"role\":\"system\",\"content\":\"\xf0\x9f\x98\x80\\\"\"}],\"max_tokens\":5,\"temperature\":0.7,"
+              "\"top_p\":1,\"seed\":-3,\"stop\":[\"x\\u0000y\"]");
+    check_job(&fm_surface_chat,
+              "{\"messages\":[{\"role\":\"developer\",\"content\":\"d\"},{\"role\":\"assistant\",\"content\":null,"
+              "\"refusal\":\"r\"},{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a\"},"
+              "{\"type\":\"text\",\"text\":\"b\"}]}],\"max_tokens\":4,\"stop\":[\"p\",\"q\"]}",
+              "\"messages\":[{\"role\":\"system\",\"content\":\"d\"},{\"role\":\"assistant\",\"content\":\"r\"},"
+              "{\"role\":\"user\",\"content\":\"ab\"}],\"max_tokens\":4,\"stop\":[\"p\",\"q\"]");
+    check_job(&fm_surface_chat, "{" MSG ",\"max_completion_tokens\":9,\"max_tokens\":4,\"seed\":9223372036854775807}",
+              "\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"max_tokens\":9,\"seed\":9223372036854775807");
+}
+
+static void test_request_fields(void **state) {
+    (void)state;
+    struct fm_request request = request_of(&fm_surface_responses, "{" IN "}");
+    assert_null(request.model);
+    assert_false(request.stream);
+    assert_int_equal(request.limits.queue_ms, 120000);
+    assert_int_equal(request.limits.first_token_ms, 120000);
+    assert_int_equal(request.limits.no_progress_ms, 60000);
+    assert_int_equal(request.limits.total_ms, 600000);
+    fm_request_free(&request);
+    fm_request_free(&request); /* harmless */
+    request = request_of(&fm_surface_chat,
+                         "{" MSG ",\"model\":\"m\",\"stream\":true,\"stream_options\":{\"include_usage\":true},"
+                         "\"fm\":{\"queue_timeout_ms\":1,\"first_token_timeout_ms\":2,\"no_progress_timeout_ms\":3,"
+                         "\"timeout_ms\":86400000}}");
+    assert_string_equal(request.model, "m");
+    assert_true(request.stream);
+    assert_true(request.include_usage);
+    assert_int_equal(request.limits.queue_ms, 1);
+    assert_int_equal(request.limits.first_token_ms, 2);
+    assert_int_equal(request.limits.no_progress_ms, 3);
+    assert_int_equal(request.limits.total_ms, 86400000);
+    fm_request_free(&request);
+}
+
+/* A refused value is the host's text: only the field is named. */
+static void test_no_user_text(void **state) {
+    (void)state;
+    struct json_object *params = json_of("{" IN ",\"service_tier\":\"sekrit\"}", strlen("{" IN ",\"service_tier\":\"sekrit\"}"));
+    struct fm_request request;
+    struct fm_error error;
+    assert_int_equal(fm_surface_responses.parse(params, &request, &error), FM_INVALID_REQUEST);
+    assert_null(strstr(error.detail, "sekrit"));
+    assert_string_equal(error.detail, "Invalid value for 'service_tier'. Supported values are: 'auto', 'default', "
+                                      "'flex', 'scale', 'priority'.");
+    json_object_put(params);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_shared),         cmocka_unit_test(test_responses),      cmocka_unit_test(test_chat),
+        cmocka_unit_test(test_lengths),        cmocka_unit_test(test_metadata_pairs), cmocka_unit_test(test_long_key),
+        cmocka_unit_test(test_job_members),    cmocka_unit_test(test_request_fields),
+        cmocka_unit_test(test_no_user_text),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

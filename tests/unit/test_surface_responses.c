@@ -1,0 +1,399 @@
+/* The Response object and its stream: every way an answer can end, held against the invariants that clients rely on. */
+#include "test_surface.h"
+
+/* What a client's parser of the Response object expects to find, null or not. */
+static const char *const response_keys[] = {
+    "id", "object", "created_at", "status", "model", "output", "tools", "tool_choice", "truncation",
+    "parallel_tool_calls", "text", "top_p", "presence_penalty", "frequency_penalty", "top_logprobs", "temperature",
+    "store", "background", "service_tier", /* those before are never null */
+    "completed_at", "incomplete_details", "previous_response_id", "instructions", "error", "reasoning", "usage",
+    "max_output_tokens", "max_tool_calls", "safety_identifier", "prompt_cache_key", "metadata",
+};
+#define NEVER_NULL 19
+
+static void check_response(struct json_object *response) {
+    assert_int_equal(sizeof response_keys / sizeof response_keys[0], 31);
+    assert_int_equal(json_object_object_length(response), 31);
+    for (size_t i = 0; i < 31; i++) {
+        struct json_object *value;
+        if (!json_object_object_get_ex(response, response_keys[i], &value) || (i < NEVER_NULL && !value)) {
+            fail_msg("%s is missing", response_keys[i]);
+        }
+    }
+    assert_string_equal(str_at(response, "object"), "response");
+    assert_true(int_at(response, "created_at") > 1600000000);
+    assert_int_equal(strncmp(str_at(response, "id"), "resp_", 5), 0);
+    assert_int_equal(strlen(str_at(response, "id")), 5 + 32);
+    assert_true(json_object_is_type(at(response, "metadata"), json_type_object));
+}
+
+static void check_usage(struct json_object *response) {
+    assert_json(response, "usage",
+                "{\"input_tokens\":11,\"input_tokens_details\":{\"cached_tokens\":3,\"cache_write_tokens\":0},"
+                "\"output_tokens\":7,\"output_tokens_details\":{\"reasoning_tokens\":2},\"total_tokens\":18}");
+}
+
+/* ---- the checker: a stream, event by event ---- */
+
+struct walk {
+    struct json_object *first; /* the Response of response.created */
+    struct json_object *last;  /* of the terminal event */
+    const char *item_id;
+    const char *done_text;
+    size_t at; /* the next event */
+    char deltas[4096];
+    size_t deltas_len;
+};
+
+static struct json_object *next(struct walk *walk, const struct stream *stream, const char *type) {
+    if (walk->at == stream->count || strcmp(str_at(stream->events[walk->at], "type"), type) != 0) {
+        fail_msg("event %zu is not %s", walk->at, type);
+    }
+    struct json_object *event = stream->events[walk->at];
+    assert_int_equal(int_at(event, "sequence_number"), walk->at);
+    assert_int_equal(json_object_object_get_ex(event, "error", NULL), strcmp(type, "error") == 0);
+    walk->at++;
+    return event;
+}
+
+static bool next_is(const struct walk *walk, const struct stream *stream, const char *type) {
+    return walk->at < stream->count && strcmp(str_at(stream->events[walk->at], "type"), type) == 0;
+}
+
+static struct json_object *next_response(struct walk *walk, const struct stream *stream, const char *type) {
+    struct json_object *event = next(walk, stream, type);
+    assert_int_equal(json_object_object_length(event), 3);
+    struct json_object *response = at(event, "response");
+    check_response(response);
+    if (!walk->first) {
+        walk->first = response;
+    }
+    assert_string_equal(str_at(response, "id"), str_at(walk->first, "id"));
+    assert_int_equal(int_at(response, "created_at"), int_at(walk->first, "created_at"));
+    return response;
+}
+
+static struct json_object *next_part(struct walk *walk, const struct stream *stream, const char *type) {
+    struct json_object *event = next(walk, stream, type);
+    assert_string_equal(str_at(event, "item_id"), walk->item_id);
+    assert_int_equal(int_at(event, "output_index"), 0);
+    assert_int_equal(int_at(event, "content_index"), 0);
+    return event;
+}
+
+static void check_part(struct json_object *part, const char *text) {
+    assert_int_equal(json_object_object_length(part), 4);
+    assert_string_equal(str_at(part, "type"), "output_text");
+    assert_string_equal(str_at(part, "text"), text);
+    assert_json(part, "annotations", "[]");
+    assert_json(part, "logprobs", "[]");
+}
+
+static void check_item(struct json_object *item, const char *id, const char *status, const char *text) {
+    assert_int_equal(json_object_object_length(item), 5);
+    assert_string_equal(str_at(item, "id"), id);
+    assert_string_equal(str_at(item, "type"), "message");
+    assert_string_equal(str_at(item, "role"), "assistant");
+    assert_string_equal(str_at(item, "status"), status);
+    assert_int_equal(json_object_array_length(at(item, "content")), 1);
+    check_part(at(item, "content.0"), text);
+}
+
+static void walk_deltas(struct walk *walk, const struct stream *stream) {
+    while (next_is(walk, stream, "response.output_text.delta")) {
+        struct json_object *event = next_part(walk, stream, "response.output_text.delta");
+        assert_int_equal(json_object_object_length(event), 7);
+        assert_json(event, "logprobs", "[]");
+        int len = json_object_get_string_len(at(event, "delta"));
+        assert_true(len > 0 && walk->deltas_len + (size_t)len < sizeof walk->deltas);
+        memcpy(walk->deltas + walk->deltas_len, str_at(event, "delta"), (size_t)len);
+        walk->deltas_len += (size_t)len;
+    }
+}
+
+/* The bracket around the message, closed with `status`. */
+static void walk_message(struct walk *walk, const struct stream *stream, const char *status) {
+    struct json_object *event = next(walk, stream, "response.output_item.added");
+    assert_int_equal(int_at(event, "output_index"), 0);
+    assert_json(event, "item.content", "[]");
+    assert_string_equal(str_at(event, "item.status"), "in_progress");
+    assert_string_equal(str_at(event, "item.type"), "message");
+    assert_string_equal(str_at(event, "item.role"), "assistant");
+    walk->item_id = str_at(event, "item.id");
+    assert_int_equal(strncmp(walk->item_id, "msg_", 4), 0);
+    check_part(at(next_part(walk, stream, "response.content_part.added"), "part"), "");
+    walk_deltas(walk, stream);
+    event = next_part(walk, stream, "response.output_text.done");
+    assert_json(event, "logprobs", "[]");
+    walk->done_text = str_at(event, "text");
+    assert_string_equal(walk->done_text, walk->deltas);
+    check_part(at(next_part(walk, stream, "response.content_part.done"), "part"), walk->done_text);
+    event = next(walk, stream, "response.output_item.done");
+    assert_int_equal(int_at(event, "output_index"), 0);
+    check_item(at(event, "item"), walk->item_id, status, walk->done_text);
+}
+
+static void check_in_progress(struct json_object *response) {
+    assert_string_equal(str_at(response, "status"), "in_progress");
+    assert_json(response, "output", "[]");
+    assert_null(at(response, "usage"));
+    assert_null(at(response, "error"));
+    assert_null(at(response, "completed_at"));
+}
+
+/* Every stream: `item_status` NULL means that no message was begun. */
+static struct walk walk_stream(const struct stream *stream, const char *item_status, bool failed, const char *terminal) {
+    struct walk walk = {.first = NULL};
+    check_in_progress(next_response(&walk, stream, "response.created"));
+    check_in_progress(next_response(&walk, stream, "response.in_progress"));
+    if (item_status) {
+        walk_message(&walk, stream, item_status);
+    }
+    if (failed) {
+        next(&walk, stream, "error");
+    }
+    walk.last = next_response(&walk, stream, terminal);
+    assert_int_equal(walk.at, stream->count);
+    check_usage(walk.last);
+    if (item_status) {
+        assert_int_equal(json_object_array_length(at(walk.last, "output")), 1);
+        check_item(at(walk.last, "output.0"), walk.item_id, item_status, walk.done_text);
+    } else {
+        assert_json(walk.last, "output", "[]");
+    }
+    return walk;
+}
+
+/* Runs it streamed and not: the final objects must not differ in anything but what is drawn anew. */
+static struct json_object *run_both(struct script *script, struct stream *stream) {
+    struct stream none;
+    script->body = "{\"input\":\"hi\"}";
+    struct json_object *plain = run(script, &none);
+    assert_int_equal(none.count, 0);
+    script->body = "{\"input\":\"hi\",\"stream\":true}";
+    struct json_object *streamed = run(script, stream);
+    check_response(plain);
+    assert_string_equal(str_at(plain, "status"), str_at(streamed, "status"));
+    assert_int_equal(json_object_array_length(at(plain, "output")), json_object_array_length(at(streamed, "output")));
+    if (at(plain, "output.0")) {
+        check_item(at(plain, "output.0"), str_at(plain, "output.0.id"), str_at(streamed, "output.0.status"),
+                   str_at(streamed, "output.0.content.0.text"));
+        assert_string_not_equal(str_at(plain, "output.0.id"), str_at(streamed, "output.0.id"));
+    }
+    assert_string_not_equal(str_at(plain, "id"), str_at(streamed, "id"));
+    json_object_put(plain);
+    return streamed;
+}
+
+static const char *const greeting[] = {"Hello", ", \"w\xc3\xb6rld\"\n", "\xf0\x9f\x98\x80", NULL};
+#define GREETING "Hello, \"w\xc3\xb6rld\"\n\xf0\x9f\x98\x80"
+
+/* ---- the ways to end ---- */
+
+struct ending {
+    enum fm_finish finish;
+    const char *const *deltas;
+    const char *item_status; /* NULL: no item */
+    const char *terminal;
+    const char *status;
+    const char *details; /* JSON */
+};
+
+static void test_endings(void **state) {
+    (void)state;
+    static const char filtered[] = "{\"reason\":\"content_filter\"}";
+    static const char limited[] = "{\"reason\":\"max_output_tokens\"}";
+    static const struct ending endings[] = {
+        {FM_FINISH_STOP, greeting, "completed", "response.completed", "completed", "null"},
+        {FM_FINISH_STOP, no_deltas, "completed", "response.completed", "completed", "null"},
+        {FM_FINISH_LENGTH, greeting, "incomplete", "response.incomplete", "incomplete", limited},
+        {FM_FINISH_LENGTH, no_deltas, NULL, "response.incomplete", "incomplete", limited},
+        {FM_FINISH_CONTENT_FILTER, greeting, "incomplete", "response.incomplete", "incomplete", filtered},
+        {FM_FINISH_CANCELLED, greeting, "incomplete", "response.incomplete", "cancelled", "null"},
+        {FM_FINISH_CANCELLED, no_deltas, NULL, "response.incomplete", "cancelled", "null"},
+        {FM_FINISH_FAILED, greeting, "incomplete", "response.failed", "failed", "null"},
+        {FM_FINISH_FAILED, no_deltas, NULL, "response.failed", "failed", "null"},
+    };
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+        const struct ending *ending = &endings[i];
+        struct fm_error error;
+        fm_fail(&error, FM_TIMEOUT, "The total limit of 5 ms fired.");
+        struct script script = {.surface = &fm_surface_responses,
+                                .deltas = ending->deltas,
+                                .finish = ending->finish,
+                                .error = ending->finish >= FM_FINISH_CANCELLED ? &error : NULL};
+        struct stream stream;
+        struct json_object *object = run_both(&script, &stream);
+        bool failed = ending->finish == FM_FINISH_FAILED;
+        struct walk walk = walk_stream(&stream, ending->item_status, failed, ending->terminal);
+        assert_string_equal(str_at(walk.last, "status"), ending->status);
+        assert_json(walk.last, "incomplete_details", ending->details);
+        assert_int_equal(at(walk.last, "completed_at") != NULL, ending->finish == FM_FINISH_STOP);
+        assert_int_equal(at(walk.last, "error") != NULL, failed);
+        assert_true(json_object_equal(walk.last, object));
+        if (ending->deltas == greeting) {
+            assert_string_equal(walk.done_text, GREETING);
+        }
+        json_object_put(object);
+        stream_free(&stream);
+    }
+}
+
+static void test_failure(void **state) {
+    (void)state;
+    struct fm_error error;
+    fm_fail(&error, FM_INTERNAL, "The engine died.");
+    struct script script = {.surface = &fm_surface_responses,
+                            .body = "{\"input\":\"hi\",\"stream\":true}",
+                            .deltas = greeting,
+                            .finish = FM_FINISH_FAILED,
+                            .error = &error};
+    struct stream stream;
+    struct json_object *object = run(&script, &stream);
+    struct json_object *event = stream.events[stream.count - 2];
+    assert_string_equal(str_at(event, "type"), "error");
+    assert_string_equal(str_at(event, "code"), "server_error");
+    assert_string_equal(str_at(event, "message"), "The engine died.");
+    assert_true(json_object_object_get_ex(event, "param", NULL));
+    const char expected[] =
+        "{\"type\":\"server_error\",\"code\":\"server_error\",\"message\":\"The engine died.\",\"param\":null}";
+    assert_json(event, "error", expected);
+    assert_json(object, "error", expected);
+    json_object_put(object);
+    stream_free(&stream);
+}
+
+/* A failure that nobody describes is still one. */
+static void test_failure_without_error(void **state) {
+    (void)state;
+    struct script script = {.surface = &fm_surface_responses,
+                            .body = "{\"input\":\"hi\",\"stream\":true}",
+                            .deltas = no_deltas,
+                            .finish = FM_FINISH_FAILED};
+    struct stream stream;
+    struct json_object *object = run(&script, &stream);
+    assert_string_equal(str_at(stream.events[2], "error.code"), "server_error");
+    assert_string_equal(str_at(stream.events[3], "response.error.code"), "server_error");
+    json_object_put(object);
+    stream_free(&stream);
+}
+
+static void test_never_opened(void **state) {
+    (void)state;
+    struct fm_error error;
+    fm_fail(&error, FM_CONTEXT_OVERFLOW, "Too long.");
+    for (int finish = FM_FINISH_CANCELLED; finish <= FM_FINISH_FAILED; finish++) {
+        struct script script = {.surface = &fm_surface_responses,
+                                .body = "{\"input\":\"hi\",\"stream\":true}",
+                                .finish = (enum fm_finish)finish,
+                                .error = &error};
+        struct stream stream;
+        struct json_object *object = run(&script, &stream);
+        assert_int_equal(stream.count, 0);
+        check_response(object);
+        json_object_put(object);
+    }
+}
+
+/* ---- what is echoed ---- */
+
+static void test_defaults(void **state) {
+    (void)state;
+    struct script script = {
+        .surface = &fm_surface_responses, .body = "{\"input\":\"hi\"}", .deltas = greeting, .finish = FM_FINISH_STOP};
+    struct stream stream;
+    struct json_object *object = run(&script, &stream);
+    static const char *const expected[][2] = {
+        {"model", "\"tiny\""}, {"tools", "[]"}, {"tool_choice", "\"auto\""}, {"truncation", "\"disabled\""},
+        {"parallel_tool_calls", "true"}, {"text", "{\"format\":{\"type\":\"text\"},\"verbosity\":\"medium\"}"},
+        {"top_p", "1"}, {"temperature", "1"}, {"presence_penalty", "0"}, {"frequency_penalty", "0"},
+        {"top_logprobs", "0"}, {"store", "false"}, {"background", "false"}, {"service_tier", "\"default\""},
+        {"reasoning", "{\"effort\":null,\"summary\":null}"}, {"metadata", "{}"}, {"instructions", "null"},
+        {"previous_response_id", "null"}, {"max_output_tokens", "null"}, {"max_tool_calls", "null"},
+        {"safety_identifier", "null"}, {"prompt_cache_key", "null"}, {"error", "null"},
+        {"incomplete_details", "null"},
+    };
+    for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
+        assert_json(object, expected[i][0], expected[i][1]);
+    }
+    json_object_put(object);
+}
+
+static void test_echo(void **state) {
+    (void)state;
+    struct script script = {
+        .surface = &fm_surface_responses,
+        .body = "{\"input\":\"hi\",\"instructions\":\"be \\u0000 \\\"brief\\\"\",\"metadata\":{\"a\":\"\xc3\xa9/\"},"
+                "\"temperature\":0.25,\"top_p\":0.1,\"max_output_tokens\":9,\"max_tool_calls\":3,"
+                "\"parallel_tool_calls\":false,\"tool_choice\":\"none\",\"text\":{\"verbosity\":\"low\"},"
+                "\"safety_identifier\":\"s\",\"prompt_cache_key\":\"k\",\"service_tier\":\"flex\",\"user\":\"u\","
+                "\"seed\":4,\"stop\":\"x\",\"presence_penalty\":0.0,\"stream\":true}",
+        .deltas = greeting,
+        .finish = FM_FINISH_STOP};
+    struct stream stream;
+    struct json_object *object = run(&script, &stream);
+    static const char *const expected[][2] = {
+        {"instructions", "\"be \\u0000 \\\"brief\\\"\""}, {"metadata", "{\"a\":\"\xc3\xa9/\"}"},
+        {"temperature", "0.25"}, {"top_p", "0.1"}, {"max_output_tokens", "9"}, {"max_tool_calls", "3"},
+        {"parallel_tool_calls", "false"}, {"tool_choice", "\"none\""},
+        {"text", "{\"format\":{\"type\":\"text\"},\"verbosity\":\"low\"}"}, {"safety_identifier", "\"s\""},
+        {"prompt_cache_key", "\"k\""}, {"service_tier", "\"default\""},
+    };
+    for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
+        assert_json(object, expected[i][0], expected[i][1]);
+        assert_json(at(stream.events[0], "response"), expected[i][0], expected[i][1]);
+    }
+    walk_stream(&stream, "completed", false, "response.completed");
+    json_object_put(object);
+    stream_free(&stream);
+}
+
+/* ---- limits ---- */
+
+static void count_bytes(void *context, const char *json, size_t len) {
+    (void)json;
+    *(size_t *)context += len;
+}
+
+/* Each delta's event holds that delta, not the text so far; beyond 16 MiB the answer is refused and keeps what it had. */
+static void test_growth(void **state) {
+    (void)state;
+    static char piece[1 << 16];
+    memset(piece, 'x', sizeof piece);
+    struct fm_request request = request_of(&fm_surface_responses, "{\"input\":\"hi\",\"stream\":true}");
+    struct fm_answer answer;
+    struct fm_error error;
+    size_t sent = 0;
+    assert_int_equal(
+        fm_answer_init(&answer, &fm_surface_responses, &request, "tiny", count_bytes, &sent, &error), FM_OK);
+    assert_null(request.echo.data); /* taken over */
+    fm_answer_open(&answer, 1);
+    assert_true(fm_answer_delta(&answer, "", 0));
+    size_t opening = sent;
+    for (int i = 0; i < 256; i++) {
+        assert_true(fm_answer_delta(&answer, piece, sizeof piece));
+    }
+    assert_true(sent - opening < 256 * (sizeof piece + 300) + 1000);
+    sent = 0;
+    assert_false(fm_answer_delta(&answer, "y", 1));
+    assert_int_equal(sent, 0);
+    assert_int_equal(answer.text.len, 1u << 24);
+    fm_fail(&error, FM_INTERNAL, "The answer is longer than 16 MiB.");
+    fm_answer_finish(&answer, FM_FINISH_FAILED, &error);
+    assert_true(sent > 4u << 24); /* text.done, part.done, item.done, failed */
+    assert_false(answer.lost);
+    fm_answer_free(&answer);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_endings),
+        cmocka_unit_test(test_failure),
+        cmocka_unit_test(test_failure_without_error),
+        cmocka_unit_test(test_never_opened),
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_echo),
+        cmocka_unit_test(test_growth),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,175 @@
+"""Engines that die, hang, lie or can't be started: one terminal event each, and the next request works."""
+
+import os
+import shutil
+import signal
+import tempfile
+import time
+
+import wire
+from wire import SLOW, HelperTest, check_stream, script
+
+
+class Death(HelperTest):
+    def assert_failed(self, helper, call):
+        events, result = helper.collect(call)
+        final = check_stream(self, events, result)
+        self.assert_error(result, "INTERNAL")
+        self.assertEqual([e["type"] for e in events][-2:], ["error", "response.failed"])
+        self.assertTrue(helper.call("responses.create", {"input": "next"})["ok"])
+        return final, result
+
+    def test_killed_in_mid_stream(self):
+        helper = self.helper()
+        call = self.create(helper, script("part", {"hang": "soft"}))
+        helper.event(call, "response.output_text.delta")
+        pings = []
+        before = time.monotonic()
+        os.kill(helper.engine_pid(), signal.SIGKILL)
+        for _ in range(20):
+            pings.append(helper.ping_ms())
+        helper.event(call, "error")
+        helper.event(call, "response.failed")
+        took = (time.monotonic() - before) * 1000
+        self.assertLess(max(pings), 50 * SLOW)
+        self.assertLess(took, 500 * SLOW)
+
+    def test_killed_keeps_the_text(self):
+        helper = self.helper()
+        call = self.create(helper, script("part", {"hang": "soft"}))
+        helper.event(call, "response.created")
+        helper.event(call, "response.output_text.delta")
+        os.kill(helper.engine_pid(), signal.SIGKILL)
+        _, result = helper.collect(call)
+        self.assertIn("signal 9", result["error"]["detail"])
+        self.assertEqual(result["response"]["output"][0]["content"][0]["text"], "part")
+
+    def test_each_way_to_die(self):
+        for step, word in (({"signal": "SEGV"}, "signal 11"), ({"signal": "ABRT"}, "signal 6"), ({"exit": 0}, "status 0"),
+                           ({"exit": 3}, "status 3")):
+            with self.subTest(str(step)):
+                helper = self.helper(env={"ASAN_OPTIONS": "handle_segv=0:handle_abort=0", "TSAN_OPTIONS": "handle_segv=0:handle_abort=0"})
+                _, result = self.assert_failed(helper, self.create(helper, script("a", step)))
+                self.assertIn(word, result["error"]["detail"])
+
+    def test_garbage_on_stdout(self):
+        for text in ("printf debugging\n", "Content-Length: 5\r\n\r\n{bad}", "Content-Length: 99999999999\r\n\r\n"):
+            with self.subTest(text):
+                helper = self.helper()
+                _, result = self.assert_failed(helper, self.create(helper, script("a", {"stdout": text}, {"hang": "soft"})))
+                self.assertIn("the engine sent what is not", result["error"]["detail"])
+
+    def test_events_nobody_asked_for(self):
+        helper = self.helper()
+        stray = b"".join(wire.frame({"jsonrpc": "2.0", "method": m, "params": p}) for m, p in [
+            ("job.delta", {"job": 999, "text": "x", "output_tokens": 1}),
+            ("job.finished", {"job": 999, "reason": "stop"}),
+            ("job.delta", {"job": "one"}), ("job.delta", {}), ("job.delta", None), ("nope", {}), ("job.accepted", {"job": 1}),
+        ]).decode()
+        _, result = helper.collect(self.create(helper, script("a", {"stdout": stray}, "b")))
+        self.assertTrue(result["ok"], result)
+        self.assertEqual(result["response"]["output"][0]["content"][0]["text"], "ab")
+
+
+class Start(HelperTest):
+    def assert_unavailable(self, helper, *words):
+        events, result = helper.collect(self.create(helper, "x"))
+        self.assertEqual(events, [])
+        error = self.assert_error(result, "UNAVAILABLE", openai_code="model_unavailable")
+        for word in words:
+            self.assertIn(word, error["detail"])
+        self.assertTrue(helper.call("health.ping")["ok"])
+
+    def test_faults_while_starting(self):
+        for env, words in (({"FM_ENGINE_FAKE_INIT": "crash"}, ["fm-engine-fake"]),
+                           ({"FM_ENGINE_FAKE_INIT": "version:7"}, ["version 7", "1"]),
+                           ({"FM_ENGINE_FAKE_LOAD": "error"}, []),
+                           ({"FM_ENGINE_FAKE_LOAD": "exit"}, ["fm-engine-fake"]),
+                           ({"FM_ENGINE_FAKE_LOAD": "crash"}, ["fm-engine-fake"])):
+            with self.subTest(str(env)):
+                helper = self.helper(env={**env, "ASAN_OPTIONS": "handle_segv=0:handle_abort=0"})
+                for _ in range(2):
+                    self.assert_unavailable(helper, *words)
+
+    def test_garbage_first(self):
+        helper = self.helper(env={"FM_ENGINE_FAKE_INIT": "garbage"})
+        self.assertFalse(helper.collect(self.create(helper, "x"))[1]["ok"])
+
+    def test_silent_at_initialize(self):
+        helper = self.helper(env={"FM_ENGINE_FAKE_INIT": "hang"})
+        before = time.monotonic()
+        call = self.create(helper, "x")
+        self.assertLess(helper.ping_ms(), 100 * SLOW)
+        error = self.assert_error(helper.collect(call)[1], "UNAVAILABLE")
+        self.assertIn("no progress", error["detail"])
+        self.assertLess(time.monotonic() - before, 6 + 5 * SLOW)
+
+    def test_hang_in_load_ends_with_the_queue_limit(self):
+        helper = self.helper(env={"FM_ENGINE_FAKE_LOAD": "hang"})
+        result = helper.collect(self.create(helper, "x", fm={"queue_timeout_ms": 200}))[1]
+        self.assertEqual(self.assert_error(result, "TIMEOUT")["limit"], "queue")
+
+    def test_slow_load_counts_as_queue(self):
+        helper = self.helper(env={"FM_ENGINE_FAKE_LOAD": "slow:300"})
+        self.assertTrue(helper.collect(self.create(helper, "x"))[1]["ok"])
+
+    def test_engine_program_missing_or_not_a_program(self):
+        with tempfile.TemporaryDirectory() as folder:
+            helper = self.helper("--engine-dir", folder)
+            self.assert_unavailable(helper, folder + "/fm-engine-fake", "No such file")
+            capabilities = helper.call("capabilities.get")
+            self.assertEqual((capabilities["available"], capabilities["reason_code"]), (False, "HELPER_UNHEALTHY"))
+            with open(folder + "/fm-engine-fake", "w") as f:
+                f.write("not a program")
+            os.chmod(folder + "/fm-engine-fake", 0o755)
+            self.assert_unavailable(helper, folder + "/fm-engine-fake", "Exec format error")
+            shutil.copy(os.path.join(wire.BIN, "fm-engine-fake"), folder + "/new")
+            os.replace(folder + "/new", folder + "/fm-engine-fake")
+            self.assertTrue(helper.call("responses.create", {"input": "x"})["ok"], "found without a restart")
+
+    def test_environment_is_an_allow_list(self):
+        helper = self.helper(env={"SECRET_TOKEN": "hunter2", "LD_LIBRARY_PATH": "/nowhere"})
+        helper.call("responses.create", {"input": "x"})
+        with open(f"/proc/{helper.engine_pid()}/environ", "rb") as f:
+            environ = f.read()
+        self.assertNotIn(b"SECRET_TOKEN", environ)
+        self.assertNotIn(b"LD_LIBRARY_PATH", environ)
+        self.assertIn(b"PATH=", environ)
+
+
+class Models(HelperTest):
+    """The llama engine's model file, looked at by the front alone."""
+
+    def unavailable(self, *args):
+        helper = self.helper(*args, engine="llama")
+        error = self.assert_error(helper.call("responses.create", {"input": "x"}), "UNAVAILABLE")
+        capabilities = helper.call("capabilities.get")
+        self.assertFalse(capabilities["available"])
+        self.assertIn(capabilities["reason_code"], ("MODEL_NOT_READY", "HELPER_UNHEALTHY"))
+        self.assertIsNone(helper.engine_pid())
+        return error["detail"]
+
+    def test_bad_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = lambda name: os.path.join(folder, name)
+            with open(path("text.gguf"), "w") as f:
+                f.write("this is no model")
+            open(path("empty.gguf"), "w").close()
+            os.mkdir(path("folder.gguf"))
+            os.mkfifo(path("fifo.gguf"))
+            for name, why in (("missing.gguf", "No such file"), ("text.gguf", "not a GGUF file"),
+                              ("empty.gguf", "not a GGUF file"), ("folder.gguf", "not a regular file"),
+                              ("fifo.gguf", "not a regular file")):
+                with self.subTest(name):
+                    detail = self.unavailable("--model", path(name))
+                    self.assertIn(path(name), detail)
+                    self.assertIn(why, detail)
+
+    def test_no_model(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertIn(folder, self.unavailable("--models-dir", folder))
+            self.assertIn("tiny", self.unavailable("--models-dir", folder, "--model", "tiny"))
+
+
+if __name__ == "__main__":
+    wire.main()

@@ -1,0 +1,194 @@
+"""Start, end, and what must not be left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import wire
+from wire import SLOW, Helper, HelperTest, alive, check_stream, children, frame, script, wait_until
+
+STATES = {
+    "idle": None,
+    "starting": ({}, "x", {"FM_ENGINE_FAKE_INIT": "hang"}),
+    "loading": ({}, "x", {"FM_ENGINE_FAKE_LOAD": "hang"}),
+    "prefill": ("response.in_progress", script({"prefill_ms": 60000}), {}),
+    "streaming": ("response.output_text.delta", script("x", {"hang": "soft"}), {}),
+    "hung": ("response.in_progress", script({"hang": "hard"}), {}),
+}
+
+
+class Ends(HelperTest):
+    def in_state(self, name):
+        """A helper in the state, its engine's pid (or None), and the call that brought it there (or None)."""
+        state = STATES[name]
+        if state is None:
+            helper = self.helper()
+            helper.call("health.ping")
+            return helper, None, None
+        event, prompt, env = state
+        helper = self.helper(env=env)
+        call = self.create(helper, prompt)
+        if event:
+            helper.event(call, event)
+        wait_until(helper.engine_pid, what="an engine")
+        return helper, helper.engine_pid(), call
+
+    def assert_ends(self, act, status):
+        for name in STATES:
+            with self.subTest(name):
+                helper, engine, call = self.in_state(name)
+                before = time.monotonic()
+                act(helper)
+                self.assertEqual(helper.wait_exit(), status)
+                self.assertLess(time.monotonic() - before, 2 * SLOW)
+                if engine:
+                    self.assertFalse(alive(engine), "the engine is gone when the helper is")
+                if call:
+                    self.assert_error(helper.collect(call)[1], "CANCELLED")
+
+    def test_end_of_input(self):
+        self.assert_ends(lambda h: h.process.stdin.close(), 0)
+
+    def test_sigterm(self):
+        self.assert_ends(lambda h: os.kill(h.pid, signal.SIGTERM), 0)
+
+    def test_sigint(self):
+        self.assert_ends(lambda h: os.kill(h.pid, signal.SIGINT), 0)
+
+    def test_shutdown(self):
+        def act(helper):
+            helper.send("process.shutdown", id="bye")
+            self.assertEqual(helper.reply("bye")["result"], {"ok": True})
+        self.assert_ends(act, 0)
+
+    def test_shutdown_with_eight_streams(self):
+        helper = self.helper()
+        calls = [self.create(helper, script("x", {"hang": "soft"})) for _ in range(8)]
+        for call in calls:
+            helper.event(call, "response.output_text.delta")
+        before = time.monotonic()
+        helper.send("process.shutdown", id="bye")
+        for call in calls:
+            events, result = helper.collect(call)
+            self.assert_error(result, "CANCELLED")
+            self.assertEqual(events[-1]["type"], "response.incomplete")
+        self.assertEqual(helper.reply("bye")["result"], {"ok": True})
+        self.assertEqual(helper.wait_exit(), 0)
+        self.assertLess(time.monotonic() - before, 2 * SLOW)
+
+    def test_nothing_is_served_after_shutdown(self):
+        helper = self.helper()
+        helper.send_raw(frame({"jsonrpc": "2.0", "id": 1, "method": "process.shutdown"})
+                        + frame({"jsonrpc": "2.0", "id": 2, "method": "health.ping"}))
+        self.assertEqual(helper.receive()["id"], 1)
+        self.assertIsNone(helper.receive())
+
+
+class ParentDeath(HelperTest):
+    HOST = textwrap.dedent("""
+        import json, os, sys
+        sys.path.insert(0, sys.argv[1])
+        import wire
+        read_end, write_end = os.pipe()
+        helper = wire.Helper(stdin=read_end)
+        if os.fork() == 0:          # another process that keeps stdin's write end open
+            os.close(1); os.close(0)
+            import time; time.sleep(60); os._exit(0)
+        body = wire.frame({"jsonrpc": "2.0", "id": 1, "method": "responses.create",
+                           "params": {"stream": True, "input": wire.script("x", {"hang": sys.argv[2]})}})
+        os.write(write_end, body)
+        helper.event(1, "response.in_progress")
+        print(helper.pid, helper.engine_pid(), *[p for p in wire.children(os.getpid()) if p != helper.pid], flush=True)
+        import time; time.sleep(60)
+    """)
+
+    def test_host_killed(self):
+        for hang in ("soft", "hard"):
+            with self.subTest(hang):
+                host = subprocess.Popen([sys.executable, "-c", self.HOST, os.path.dirname(__file__), hang],
+                                        stdout=subprocess.PIPE)
+                pids = [int(p) for p in host.stdout.readline().split()]
+                helper, engine, keeper = pids
+                self.assertTrue(alive(helper) and alive(engine))
+                host.kill()
+                host.wait()
+                host.stdout.close()
+                wait_until(lambda: not alive(helper) and not alive(engine), 2, "the end of helper and engine")
+                os.kill(keeper, signal.SIGKILL)
+
+    def test_helper_killed(self):
+        for hang in ("soft", "hard"):
+            helper = self.helper()
+            call = self.create(helper, script({"hang": hang}))
+            helper.event(call, "response.in_progress")
+            engine = helper.engine_pid()
+            os.kill(helper.pid, signal.SIGKILL)
+            helper.wait_exit()
+            wait_until(lambda: not alive(engine), 2, "the engine's end")
+
+
+class NothingLeft(HelperTest):
+    def counts(self, pid):
+        return (len(os.listdir(f"/proc/{pid}/fd")), len(os.listdir(f"/proc/{pid}/task")), len(children(pid)))
+
+    def test_descriptors_threads_children(self):
+        helper = self.helper()
+        def round():
+            calls = [self.create(helper, script("x", {"signal": "KILL"})), self.create(helper, "fine")]
+            for call in calls:
+                helper.collect(call)
+            helper.call("responses.create", {"input": "x"})
+        round()
+        wait_until(lambda: len(children(helper.pid)) == 1)
+        settled = lambda: (len(os.listdir(f"/proc/{helper.pid}/task")) <= 5)
+        wait_until(settled, what="the watchdogs' end")
+        before = self.counts(helper.pid)
+        for _ in range(10):
+            round()
+        wait_until(lambda: self.counts(helper.pid) == before, what=f"the counts of before: {before}")
+
+    def test_stderr_is_quiet(self):
+        process = subprocess.Popen([os.path.join(wire.BIN, "fm-proxy"), "--engine", "fake"], stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        out, err = process.communicate(frame({"jsonrpc": "2.0", "id": 1, "method": "responses.create",
+                                              "params": {"input": script({"signal": "KILL"})}}))
+        self.assertEqual(err, b"")
+
+    def test_closed_stderr_and_no_reader_of_it(self):
+        read_end, write_end = os.pipe()
+        process = subprocess.Popen([os.path.join(wire.BIN, "fm-proxy"), "--engine", "fake", "--log-level", "debug"],
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=write_end)
+        os.close(write_end)
+        request = b"".join(frame({"jsonrpc": "2.0", "id": i, "method": "responses.create", "params": {"input": script({"exit": 1})}})
+                           for i in range(3))
+        process.stdin.write(request)
+        process.stdin.flush()
+        os.close(read_end)
+        out, _ = process.communicate(frame({"jsonrpc": "2.0", "id": 9, "method": "health.ping"}))
+        self.assertIn(b'"id":9', out)
+        self.assertEqual(process.returncode, 0)
+
+
+class CommandLine(HelperTest):
+    def run_it(self, *args):
+        return subprocess.run([os.path.join(wire.BIN, "fm-proxy"), *args], stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, timeout=wire.WAIT)
+
+    def test_wrong(self):
+        for args, word in ((["--nonsense"], "nonsense"), (["word"], "word"), (["--engine", "../x"], "--engine"),
+                           (["--log-level", "loud"], "--log-level"), (["--model"], "model")):
+            with self.subTest(str(args)):
+                done = self.run_it(*args)
+                self.assertEqual((done.returncode, done.stdout), (64, ""))
+                self.assertIn(word, done.stderr)
+
+    def test_help_and_version(self):
+        self.assertIn("--models-dir", self.run_it("--help").stdout)
+        self.assertRegex(self.run_it("--version").stdout, r"^fm-proxy \d+\.\d+\.\d+\n$")
+
+
+if __name__ == "__main__":
+    wire.main()

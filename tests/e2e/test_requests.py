@@ -1,0 +1,281 @@
+"""Creating, streaming and cancelling, over the fake engine."""
+
+import wire
+from wire import HelperTest, check_stream, script
+
+
+class Methods(HelperTest):
+    def test_ping(self):
+        helper = self.helper()
+        result = helper.call("health.ping", {"anything": [1]})
+        self.assertEqual(set(result), {"ok", "protocol_version", "version", "pid", "uptime_ms"})
+        self.assertEqual(result["protocol_version"], 1)
+        self.assertEqual(result["pid"], helper.pid)
+
+    def test_capabilities_start_nothing(self):
+        helper = self.helper()
+        result = helper.call("capabilities.get")
+        self.assertTrue(result["available"])
+        self.assertEqual(result["engine"], {"name": "fake", "state": "idle"})
+        self.assertEqual(result["limits"]["max_requests"], 64)
+        self.assertIsNone(helper.engine_pid())
+
+    def test_models(self):
+        result = self.helper().call("models.list", {})
+        self.assertEqual([m["id"] for m in result["data"]], ["fake"])
+        self.assertEqual(set(result["data"][0]), {"id", "object", "created", "owned_by"})
+
+
+class Create(HelperTest):
+    def test_stream(self):
+        helper = self.helper()
+        events, result = helper.collect(self.create(helper, "Grüße, 世界 🙂!", instructions="be kind", metadata={"a": "b"}))
+        final = check_stream(self, events, result)
+        self.assertEqual(final["status"], "completed")
+        self.assertEqual(final["output"][0]["content"][0]["text"], "Grüße, 世界 🙂!")
+        self.assertEqual(final["usage"]["input_tokens"], 5)
+        self.assertEqual(final["usage"]["total_tokens"], 5 + final["usage"]["output_tokens"])
+        self.assertEqual((final["instructions"], final["metadata"]), ("be kind", {"a": "b"}))
+
+    def test_unstreamed_has_no_events(self):
+        helper = self.helper()
+        events, result = helper.collect(self.create(helper, "one two", stream=False))
+        self.assertEqual(events, [])
+        self.assertEqual(result["response"]["status"], "completed")
+
+    def test_message_items(self):
+        helper = self.helper()
+        items = [
+            {"role": "developer", "content": "rules"},
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "before"}]},
+            {"role": "user", "content": [{"type": "input_text", "text": "after "}, {"type": "input_text", "text": "all"}]},
+        ]
+        result = helper.call("responses.create", {"input": items})
+        self.assertEqual(result["response"]["output"][0]["content"][0]["text"], "after all")
+        self.assertEqual(result["response"]["usage"]["input_tokens"], 4)
+
+    def test_token_limit(self):
+        helper = self.helper()
+        events, result = helper.collect(self.create(helper, "a b c d", max_output_tokens=2))
+        final = check_stream(self, events, result)
+        self.assertTrue(result["ok"])
+        self.assertEqual(events[-1]["type"], "response.incomplete")
+        self.assertEqual(final["status"], "incomplete")
+        self.assertEqual(final["incomplete_details"], {"reason": "max_output_tokens"})
+        self.assertEqual(final["output"][0]["status"], "incomplete")
+        self.assertEqual(final["usage"]["output_tokens"], 2)
+
+    def test_content_filter(self):
+        helper = self.helper()
+        events, result = helper.collect(self.create(helper, script("some", {"finish": "content_filter"})))
+        final = check_stream(self, events, result)
+        self.assertEqual(final["incomplete_details"], {"reason": "content_filter"})
+
+    def test_empty_answer(self):
+        helper = self.helper()
+        events, result = helper.collect(self.create(helper, script({"finish": "stop"})))
+        final = check_stream(self, events, result)
+        self.assertEqual(final["output"][0]["content"][0]["text"], "")
+
+    def test_stop_string_over_token_borders(self):
+        helper = self.helper()
+        result = helper.call("responses.create", {"input": script("ab", "cSTO", "Pd"), "stop": ["STOP"]})
+        self.assertEqual(result["response"]["output"][0]["content"][0]["text"], "abc")
+        self.assertEqual(result["response"]["status"], "completed")
+
+    def test_engine_error(self):
+        helper = self.helper()
+        events, result = helper.collect(self.create(helper, script("part", {"error": "it broke"})))
+        final = check_stream(self, events, result)
+        self.assert_error(result, "INTERNAL")
+        self.assertEqual(final["status"], "failed")
+        self.assertEqual(final["output"][0]["content"][0]["text"], "part")
+        self.assertTrue(helper.call("responses.create", {"input": "next"})["ok"])
+
+    def test_overflow_has_no_events(self):
+        helper = self.helper()
+        events, result = helper.collect(self.create(helper, "word " * 5000))
+        self.assertEqual(events, [])
+        error = self.assert_error(result, "CONTEXT_OVERFLOW", openai_code="context_length_exceeded")
+        self.assertIn("maximum context length", error["openai"]["message"])
+        self.assertIn("5000", error["detail"])
+
+    def test_eight_side_by_side_and_more_in_turn(self):
+        helper = self.helper()
+        steps = script({"repeat": ["x", 50]})
+        calls = [self.create(helper, steps) for _ in range(20)]
+        for call in calls:
+            final = check_stream(self, *helper.collect(call))
+            self.assertEqual(final["output"][0]["content"][0]["text"], "x" * 50)
+
+    def test_sixty_fifth_request_is_refused(self):
+        helper = self.helper()
+        calls = [self.create(helper, script({"hang": "soft"})) for _ in range(64)]
+        error = self.assert_error(helper.call("responses.create", {"input": "x"}), "RATE_LIMITED")
+        self.assertEqual(error["openai"]["status"], 429)
+        for call in calls:
+            helper.send("$/cancelRequest", {"id": call})
+        for call in calls:
+            self.assert_error(helper.collect(call)[1], "CANCELLED")
+        self.assertTrue(helper.call("responses.create", {"input": "x"})["ok"])
+
+
+class BadInput(HelperTest):
+    CASES = [
+        ({}, "input", "missing_required_parameter"),
+        ({"input": ""}, "input", None),
+        ({"input": []}, "input", None),
+        ({"input": 7}, "input", "invalid_type"),
+        ({"input": "x", "temperature": 3}, "temperature", "decimal_above_max_value"),
+        ({"input": "x", "temperature": "hot"}, "temperature", "invalid_type"),
+        ({"input": "x", "max_output_tokens": 0}, "max_output_tokens", "integer_below_min_value"),
+        ({"input": "x", "tools": [{"type": "function", "name": "f"}]}, "tools", "unsupported_parameter"),
+        ({"input": "x", "store": True}, "store", "unsupported_parameter"),
+        ({"input": "x", "previous_response_id": "resp_1"}, "previous_response_id", "unsupported_parameter"),
+        ({"input": "x", "nonsense": 1}, "nonsense", "unknown_parameter"),
+        ({"input": "x", "fm": {"timeout_ms": 0}}, "fm.timeout_ms", "integer_below_min_value"),
+        ({"input": "x", "fm": {"time": 1}}, "fm.time", "unknown_parameter"),
+        ({"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "x"}]}]}, "input[0].content[0].type", None),
+    ]
+
+    def test_each_names_the_field(self):
+        helper = self.helper()
+        for body, param, openai_code in self.CASES:
+            with self.subTest(str(body)):
+                events, result = helper.collect(helper.start("responses.create", {**body, "stream": True}))
+                self.assertEqual(events, [])
+                self.assert_error(result, "INVALID_REQUEST", param, openai_code)
+        self.assertIsNone(helper.engine_pid(), "a bad request starts no engine")
+
+    def test_unknown_model(self):
+        for method, body in (("responses.create", {"input": "x"}),
+                             ("chat.completions.create", {"messages": [{"role": "user", "content": "x"}]})):
+            result = self.helper().call(method, {**body, "model": "gpt-9"})
+            error = self.assert_error(result, "NOT_FOUND", "model", "model_not_found")
+            self.assertIn("gpt-9", error["openai"]["message"])
+
+
+class Chat(HelperTest):
+    BODY = {"messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "one two"}]}
+
+    def test_completion(self):
+        completion = self.helper().call("chat.completions.create", self.BODY)["completion"]
+        self.assertEqual(completion["choices"][0]["message"]["content"], "one two")
+        self.assertEqual(completion["choices"][0]["finish_reason"], "stop")
+        self.assertEqual(completion["usage"]["total_tokens"], 5)
+
+    def test_chunks(self):
+        helper = self.helper()
+        body = {**self.BODY, "stream": True, "stream_options": {"include_usage": True}}
+        chunks, result = helper.collect(helper.start("chat.completions.create", body))
+        self.assertTrue(result["ok"])
+        self.assertEqual(len({c["id"] for c in chunks}), 1)
+        self.assertEqual(chunks[0]["choices"][0]["delta"]["role"], "assistant")
+        text = "".join(c["choices"][0]["delta"].get("content") or "" for c in chunks if c["choices"])
+        self.assertEqual(text, "one two")
+        reasons = [c["choices"][0]["finish_reason"] for c in chunks if c["choices"]]
+        self.assertEqual([r for r in reasons if r], ["stop"])
+        self.assertEqual(chunks[-1]["choices"], [])
+        self.assertEqual(chunks[-1]["usage"]["total_tokens"], 5)
+
+    def test_length_and_stop(self):
+        helper = self.helper()
+        result = helper.call("chat.completions.create", {**self.BODY, "max_tokens": 1})
+        self.assertEqual(result["completion"]["choices"][0]["finish_reason"], "length")
+        result = helper.call("chat.completions.create", {**self.BODY, "stop": "two"})
+        self.assertEqual(result["completion"]["choices"][0]["message"]["content"], "one ")
+
+
+class Cancel(HelperTest):
+    def running(self, helper, *steps):
+        """A call that has produced "begun" and goes on; returns (call, response id)."""
+        call = self.create(helper, script("begun", *(steps or ({"hang": "soft"},))))
+        id = helper.event(call, "response.created")["response"]["id"]
+        helper.event(call, "response.output_text.delta")
+        return call, id
+
+    def assert_cancelled(self, helper, call):
+        events, result = helper.collect(call)
+        self.assert_error(result, "CANCELLED")
+        self.assertEqual(events[-1]["type"], "response.incomplete")
+        self.assertEqual(result["response"], events[-1]["response"])
+        self.assertEqual(result["response"]["status"], "cancelled")
+        self.assertEqual(result["response"]["output"][0]["content"][0]["text"], "begun")
+        self.assertEqual(result["response"]["usage"]["output_tokens"], 1)
+        return result
+
+    def test_by_response_id(self):
+        helper = self.helper()
+        call, id = self.running(helper)
+        cancel = helper.start("responses.cancel", {"id": id})
+        result = self.assert_cancelled(helper, call)
+        self.assertEqual(helper.reply(cancel)["result"], {"ok": True, "response": result["response"]})
+
+    def test_by_request_id(self):
+        helper = self.helper()
+        call, _ = self.running(helper)
+        cancel = helper.start("responses.cancel", {"request_id": call})
+        self.assert_cancelled(helper, call)
+        self.assertTrue(helper.reply(cancel)["result"]["ok"])
+
+    def test_by_cancel_request(self):
+        helper = self.helper()
+        call, _ = self.running(helper)
+        helper.send("$/cancelRequest", {"id": call})
+        self.assert_cancelled(helper, call)
+
+    def test_chat(self):
+        helper = self.helper()
+        body = {"messages": [{"role": "user", "content": script("begun", {"hang": "soft"})}], "stream": True}
+        call = helper.start("chat.completions.create", body)
+        id = helper.event(call)["id"]
+        cancel = helper.start("responses.cancel", {"id": id})
+        chunks, result = helper.collect(call)
+        self.assert_error(result, "CANCELLED")
+        self.assertFalse([c for c in chunks if c["choices"] and c["choices"][0]["finish_reason"]])
+        self.assertIn("completion", helper.reply(cancel)["result"])
+
+    def test_twice_and_again(self):
+        helper = self.helper()
+        call, id = self.running(helper)
+        cancels = [helper.start("responses.cancel", {"id": id}) for _ in range(2)]
+        self.assert_cancelled(helper, call)
+        self.assertTrue(helper.reply(cancels[0])["result"]["ok"])
+        helper.reply(cancels[1])  # ok, or NOT_FOUND when the first was through already
+        self.assert_error(helper.call("responses.cancel", {"id": id}), "NOT_FOUND")
+
+    def test_in_prefill(self):
+        helper = self.helper()
+        call = self.create(helper, script({"prefill_ms": 60000}, "never"))
+        helper.event(call, "response.in_progress")
+        helper.send("$/cancelRequest", {"id": call})
+        events, result = helper.collect(call)
+        self.assert_error(result, "CANCELLED")
+        self.assertEqual(result["response"]["output"], [])
+
+    def test_queued_leaves_the_running_alone(self):
+        helper = self.helper()
+        running = [self.running(helper)[0] for _ in range(8)]
+        queued = self.create(helper, "waits")
+        cancel = helper.start("responses.cancel", {"request_id": queued})
+        events, result = helper.collect(queued)
+        self.assertEqual(events, [])
+        self.assert_error(result, "CANCELLED")
+        self.assertTrue(helper.reply(cancel)["result"]["ok"])
+        helper.send("$/cancelRequest", {"id": running[0]})
+        self.assert_cancelled(helper, running[0])
+        for call in running[1:]:
+            helper.send("$/cancelRequest", {"id": call})
+            self.assert_cancelled(helper, call)
+
+    def test_unknown_and_malformed(self):
+        helper = self.helper()
+        self.assert_error(helper.call("responses.cancel", {"id": "resp_none"}), "NOT_FOUND", openai_code="response_not_found")
+        self.assert_error(helper.call("responses.cancel", {"request_id": 4711}), "NOT_FOUND")
+        self.assert_error(helper.call("responses.cancel", {}), "INVALID_REQUEST", "id", "missing_required_parameter")
+        self.assert_error(helper.call("responses.cancel", {"id": 7}), "INVALID_REQUEST", "id", "invalid_type")
+        self.assert_error(helper.call("responses.cancel", {"request_id": [1]}), "INVALID_REQUEST", "request_id")
+
+
+if __name__ == "__main__":
+    wire.main()

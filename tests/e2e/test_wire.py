@@ -1,0 +1,154 @@
+"""Frames, JSON and RPC rules on the real binary; the unit tests have the rest of the tables."""
+
+
+import wire
+from wire import HelperTest, frame
+
+PING = {"jsonrpc": "2.0", "id": 1, "method": "health.ping"}
+
+
+class Fatal(HelperTest):
+    """A broken header: one error reply with id null, then exit status 76; what follows is not executed."""
+
+    CASES = {
+        "no colon": b"GET / HTTP/1.1\r\n\r\n",
+        "line feed only": b"Content-Length: 2\n\n{}",
+        "negative": b"Content-Length: -1\r\n\r\n",
+        "plus": b"Content-Length: +5\r\n\r\n",
+        "leading zero": b"Content-Length: 010\r\n\r\n",
+        "twice": b"Content-Length: 2\r\nContent-Length: 2\r\n\r\n{}",
+        "missing": b"Content-Type: x\r\n\r\n{}",
+        "too large": b"Content-Length: 40000001\r\n\r\n",
+        "folded": b"Content-Length:\r\n 2\r\n\r\n{}",
+        "not ASCII": b"Content-Length\xc3\xa9: 2\r\n\r\n{}",
+        "many lines": b"A: b\r\n" * 33 + b"Content-Length: 2\r\n\r\n{}",
+        "long": b"A: " + b"b" * 9000 + b"\r\n",
+    }
+
+    def test_each(self):
+        for name, data in self.CASES.items():
+            with self.subTest(name):
+                helper = self.helper()
+                helper.send_raw(data + frame(PING))
+                reply = helper.receive()
+                self.assertIsNone(reply["id"])
+                self.assertEqual(reply["error"]["code"], -32700)
+                self.assertIsNone(helper.receive())
+                self.assertEqual(helper.wait_exit(), 76)
+
+
+class Recoverable(HelperTest):
+    """A broken body in an intact frame: one error, and the connection goes on."""
+
+    BODIES = {
+        "empty": (b"", -32700),
+        "not JSON": (b"{nope}", -32700),
+        "two values": (b"{} {}", -32700),
+        "byte order mark": (b"\xef\xbb\xbf{}", -32700),
+        "overlong UTF-8": (b'{"a":"\xc0\x80"}', -32700),
+        "lone surrogate": (b'{"a":"\\ud800"}', -32700),
+        "NUL in a key": (b'{"a\\u0000":1}', -32700),
+        "65 levels": (b"[" * 65 + b"]" * 65, -32700),
+        "100,000 levels": (b"[" * 100000, -32700),
+        "infinite": (b'{"a":1e400}', -32700),
+        "number": (b"7", -32600),
+        "null": (b"null", -32600),
+        "batch of one": (b'[{"jsonrpc":"2.0","id":1,"method":"health.ping"}]', -32600),
+        "no version": (b'{"id":1,"method":"health.ping"}', -32600),
+        "id 1.5": (b'{"jsonrpc":"2.0","id":1.5,"method":"health.ping"}', -32600),
+        "id null": (b'{"jsonrpc":"2.0","id":null,"method":"health.ping"}', -32600),
+        "id too large": (b'{"jsonrpc":"2.0","id":9007199254740992,"method":"health.ping"}', -32600),
+        "no method": (b'{"jsonrpc":"2.0","id":1}', -32600),
+        "unknown method": (b'{"jsonrpc":"2.0","id":1,"method":"__proto__"}', -32601),
+        "params missing": (b'{"jsonrpc":"2.0","id":1,"method":"responses.create"}', -32602),
+        "params an array": (b'{"jsonrpc":"2.0","id":1,"method":"responses.create","params":[]}', -32602),
+    }
+
+    def test_each(self):
+        helper = self.helper()
+        for name, (body, code) in self.BODIES.items():
+            with self.subTest(name):
+                helper.send_raw(frame(body))
+                self.assertEqual(helper.receive()["error"]["code"], code)
+                self.assertTrue(helper.call("health.ping")["ok"])
+
+    def test_too_large_body_is_skipped_exactly(self):
+        helper = self.helper()
+        helper.send_raw(b"Content-Length: 10000001\r\n\r\n" + b"x" * 10000001 + frame(PING))
+        self.assertEqual(helper.receive()["error"]["code"], -32700)
+        self.assertEqual(helper.receive()["id"], 1)
+
+    def test_largest_body_is_served(self):
+        helper = self.helper()
+        body = b'{"jsonrpc":"2.0","id":1,"method":"health.ping"}'
+        helper.send_raw(frame(body + b" " * (10000000 - len(body))))
+        self.assertEqual(helper.receive()["id"], 1)
+
+    def test_other_charset(self):
+        helper = self.helper()
+        helper.send_raw(b"Content-Type: application/json; charset=utf-16\r\nContent-Length: 2\r\n\r\n{}")
+        self.assertEqual(helper.receive()["error"]["code"], -32700)
+        self.assertTrue(helper.call("health.ping")["ok"])
+
+
+class Splits(HelperTest):
+    def test_one_byte_a_write(self):
+        helper = self.helper()
+        for byte in frame(PING):
+            helper.send_raw(bytes([byte]))
+        self.assertEqual(helper.receive()["id"], 1)
+
+    def test_many_frames_in_one_write(self):
+        helper = self.helper()
+        helper.send_raw(b"".join(frame({**PING, "id": i}) for i in range(64)))
+        self.assertEqual([helper.receive()["id"] for _ in range(64)], list(range(64)))
+
+    def test_a_prompt_that_holds_a_frame_is_text(self):
+        helper = self.helper()
+        prompt = "Content-Length: 5\r\n\r\n{}"
+        result = helper.call("responses.create", {"input": prompt})
+        self.assertEqual(result["response"]["output"][0]["content"][0]["text"], prompt)
+
+
+class Ids(HelperTest):
+    def test_echoed_as_they_came(self):
+        helper = self.helper()
+        for id in [0, -1, 9007199254740991, "", "a", "é\u0001\"\\", "x" * 256]:
+            helper.send("health.ping", id=id)
+            self.assertEqual(helper.receive()["id"], id)
+
+    def test_in_flight_again(self):
+        helper = self.helper()
+        helper.send("responses.create", {"input": wire.script({"hang": "soft"}), "stream": True}, id=5)
+        helper.event(5)
+        helper.send("health.ping", id=5)
+        self.assertEqual(helper.reply(5)["error"]["code"], -32600)
+        helper.send("$/cancelRequest", {"id": 5})
+        self.assert_error(helper.reply(5)["result"], "CANCELLED")
+
+    def test_notifications_are_not_answered(self):
+        helper = self.helper()
+        for method in ["health.ping", "nope", "responses.create", "$/cancelRequest"]:
+            helper.send(method, {"id": 1})
+        helper.send_raw(frame({"jsonrpc": "2.0", "id": 9, "result": {}}))  # a stray response
+        helper.send("health.ping", id=3)
+        self.assertEqual(helper.receive()["id"], 3)
+
+
+class EndOfInput(HelperTest):
+    def test_between_frames(self):
+        helper = self.helper()
+        helper.send_raw(frame(PING))
+        self.assertEqual(helper.close(), 0)
+        self.assertEqual(helper.receive()["id"], 1)
+
+    def test_inside_a_header_or_body(self):
+        for part in (b"Content-Le", frame(PING)[:-1]):
+            helper = self.helper()
+            helper.send_raw(part)
+            self.assertEqual(helper.close(), 76)
+            self.assertIsNone(helper.receive())
+
+
+if __name__ == "__main__":
+    wire.main()

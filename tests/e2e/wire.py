@@ -1,0 +1,272 @@
+"""What the end-to-end tests share: a helper process, its frames, and a checker for streams."""
+
+import json
+import os
+import queue
+import re
+import signal
+import subprocess
+import threading
+import time
+import unittest
+
+BIN = os.environ.get("FM_BIN", os.path.join(os.path.dirname(__file__), "..", "..", "build", "bin"))
+# Sanitizers make everything slower: time bounds are multiplied by this.
+SLOW = float(os.environ.get("FM_SLOW", "1"))
+WAIT = 20 * SLOW  # seconds after which a missing message is a failure
+
+
+def frame(body):
+    if not isinstance(body, bytes):
+        body = json.dumps(body, ensure_ascii=False).encode()
+    return b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
+
+
+def script(*steps):
+    """A prompt that the fake engine runs as a script."""
+    return json.dumps(list(steps))
+
+
+class Helper:
+    """A running program that speaks frames on stdio: fm-proxy, or an engine itself."""
+
+    def __init__(self, *args, program="fm-proxy", engine="fake", env=None, stdin=subprocess.PIPE):
+        command = [os.path.join(BIN, program)]
+        if program == "fm-proxy":
+            command += ["--engine", engine]
+        full_env = {k: v for k, v in os.environ.items() if not k.startswith("FM_PROXY_")}
+        full_env.update(env or {})
+        self.process = subprocess.Popen(command + list(args), stdin=stdin, stdout=subprocess.PIPE, env=full_env)
+        self.messages = queue.Queue()
+        self.backlog = []  # taken from the queue, not asked for yet
+        self.next_id = 100
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def _read(self):
+        out = self.process.stdout
+        while True:
+            header = out.readline()
+            if not header:
+                break
+            match = re.fullmatch(rb"Content-Length: (\d+)\r\n", header)
+            if not match or out.readline() != b"\r\n":
+                self.messages.put({"broken frame": header.decode("latin-1")})
+                break
+            self.messages.put(json.loads(out.read(int(match.group(1)))))
+        self.messages.put(None)
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def send_raw(self, data):
+        self.process.stdin.write(data)
+        self.process.stdin.flush()
+
+    def send(self, method, params=None, id=None):
+        message = {"jsonrpc": "2.0", "method": method}
+        if id is not None:
+            message["id"] = id
+        if params is not None:
+            message["params"] = params
+        self.send_raw(frame(message))
+
+    def start(self, method, params=None):
+        """Sends a call; returns its id."""
+        self.next_id += 1
+        self.send(method, params, self.next_id)
+        return self.next_id
+
+    def receive(self, timeout=None):
+        """The next message; None at the end of output."""
+        if self.backlog:
+            return self.backlog.pop(0)
+        return self.messages.get(timeout=timeout or WAIT)
+
+    def receive_where(self, wanted, timeout=None):
+        """The next message that fits; the others wait for later calls."""
+        for i, message in enumerate(self.backlog):
+            if wanted(message):
+                return self.backlog.pop(i)
+        deadline = time.monotonic() + (timeout or WAIT)
+        while True:
+            message = self.messages.get(timeout=max(0.01, deadline - time.monotonic()))
+            if message is None:
+                raise AssertionError("the output ended")
+            if wanted(message):
+                return message
+            self.backlog.append(message)
+
+    def reply(self, id, timeout=None):
+        return self.receive_where(lambda m: m.get("id") == id and "method" not in m, timeout)
+
+    def call(self, method, params=None, timeout=None):
+        """Sends a call and waits for its result."""
+        reply = self.reply(self.start(method, params), timeout)
+        return reply["result"] if "result" in reply else reply
+
+    def event(self, id, type=None, timeout=None, keep=False):
+        """The next streaming event (or chunk) of a call. `keep`: leave it where a later collect() finds it."""
+        def wanted(m):
+            if "params" not in m or m["params"].get("id") != id:
+                return False
+            body = m["params"].get("event") or m["params"].get("chunk")
+            return body is not None and (type is None or body.get("type") == type)
+        message = self.receive_where(wanted, timeout)
+        if keep:
+            self.backlog.append(message)  # it came last of all that was received
+        params = message["params"]
+        return params.get("event") or params.get("chunk")
+
+    def collect(self, id, timeout=None):
+        """All events of a call until its result: (events, result)."""
+        events = []
+        mine = lambda m: m.get("id") == id or m.get("params", {}).get("id") == id
+        while True:
+            message = self.receive_where(mine, timeout)
+            if "method" not in message:
+                return events, message.get("result", message)
+            params = message["params"]
+            events.append(params.get("event") or params.get("chunk"))
+
+    def ping_ms(self):
+        before = time.monotonic()
+        assert self.call("health.ping")["ok"]
+        return (time.monotonic() - before) * 1000
+
+    def engine_pid(self):
+        """The helper's child, from the process table."""
+        kids = children(self.pid)
+        return kids[0] if kids else None
+
+    def wait_exit(self, timeout=None):
+        return self.process.wait(timeout or 5 * SLOW)
+
+    def close(self):
+        try:
+            self.process.stdin.close()
+        except (BrokenPipeError, AttributeError):
+            pass
+        try:
+            return self.wait_exit()
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise
+        finally:
+            self.reader.join(5)
+            self.process.stdout.close()
+
+
+def children(pid):
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children") as f:
+            kids = f.read().split()
+    except OSError:
+        return []
+    out = [int(k) for k in kids]
+    # a child belongs to the thread that forked it
+    try:
+        for task in os.listdir(f"/proc/{pid}/task"):
+            if task != str(pid):
+                with open(f"/proc/{pid}/task/{task}/children") as f:
+                    out += [int(k) for k in f.read().split()]
+    except OSError:
+        pass
+    return out
+
+
+def alive(pid):
+    """False for a zombie too."""
+    try:
+        with open(f"/proc/{pid}/stat") as f:
+            return f.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def wait_until(condition, timeout=5.0, what="the condition"):
+    """Waits for something that no message tells about (another process's end)."""
+    deadline = time.monotonic() + timeout * SLOW
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{what} did not come true in {timeout * SLOW} s")
+        time.sleep(0.005)
+
+
+def kill(pid, number=signal.SIGKILL):
+    os.kill(pid, number)
+
+
+RESPONSE_KEYS = set("""id object created_at completed_at status incomplete_details model previous_response_id instructions
+output error tools tool_choice truncation parallel_tool_calls text top_p presence_penalty frequency_penalty top_logprobs
+temperature reasoning usage max_output_tokens max_tool_calls store background service_tier metadata safety_identifier
+prompt_cache_key""".split())
+
+TERMINAL = {"response.completed", "response.incomplete", "response.failed"}
+
+
+def check_stream(test, events, result):
+    """The invariants of a Responses stream (one message item); returns the final response."""
+    test.assertEqual([e["sequence_number"] for e in events], list(range(len(events))))
+    types = [e["type"] for e in events]
+    test.assertEqual(types[:2], ["response.created", "response.in_progress"])
+    test.assertEqual([t for t in types if t in TERMINAL], types[-1:], "exactly one terminal event, the last")
+    if types[-1] == "response.failed":
+        test.assertEqual(types[-2], "error")
+    for e in events:
+        if "response" in e:
+            test.assertEqual(set(e["response"]), RESPONSE_KEYS)
+            test.assertEqual(e["response"]["id"], events[0]["response"]["id"])
+    deltas = "".join(e["delta"] for e in events if e["type"] == "response.output_text.delta")
+    final = events[-1]["response"]
+    done = [e["text"] for e in events if e["type"] == "response.output_text.done"]
+    if final["output"]:
+        test.assertEqual(done, [deltas])
+        test.assertEqual(final["output"][0]["content"][0]["text"], deltas)
+        test.assertEqual(len({e["item_id"] for e in events if "item_id" in e}), 1)
+    else:
+        test.assertEqual(deltas, "")
+    test.assertEqual(result.get("response"), final)
+    return final
+
+
+class HelperTest(unittest.TestCase):
+    """A test with helpers that are closed at its end."""
+
+    def helper(self, *args, **kwargs):
+        helper = Helper(*args, **kwargs)
+        self.addCleanup(self._end, helper)
+        return helper
+
+    def _end(self, helper):
+        if helper.process.poll() is None:
+            self.assertEqual(helper.close(), 0, "a clean end (sanitizers speak up here too)")
+        elif not helper.process.stdout.closed:
+            helper.reader.join(5)
+            helper.process.stdout.close()
+            if helper.process.stdin and not helper.process.stdin.closed:
+                try:
+                    helper.process.stdin.close()
+                except BrokenPipeError:
+                    pass
+
+    def create(self, helper, prompt, stream=True, **params):
+        """Starts responses.create; returns the call's id."""
+        return helper.start("responses.create", {"input": prompt, "stream": stream, **params})
+
+    def assert_error(self, result, code, param=None, openai_code=None):
+        self.assertIs(result.get("ok"), False, result)
+        self.assertEqual(result["error"]["code"], code, result)
+        openai = result["error"]["openai"]
+        self.assertEqual(set(openai), {"status", "type", "code", "param", "message"})
+        if param is not None:
+            self.assertEqual(openai["param"], param)
+        if openai_code is not None:
+            self.assertEqual(openai["code"], openai_code)
+        return result["error"]
+
+
+def main():
+    unittest.main(verbosity=1)

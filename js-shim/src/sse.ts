@@ -5,12 +5,17 @@ const encoder = new TextEncoder();
 /** The frame that ends every event stream. */
 export const DONE: Uint8Array = encoder.encode("data: [DONE]\n\n");
 
-/** One event of the Responses API as one server-sent event. JSON.stringify leaves no line break in it. */
+/** One event of the Responses API as one server-sent event. */
 export function responseFrame(event: ResponseEvent): Uint8Array {
-  return encoder.encode(`event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);
+  return encoder.encode(`event: ${event.type}\ndata: ${oneLine(event)}\n\n`);
 }
 
 /** One chunk of a chat completion, or `{error}`, as one server-sent event. */
 export function chatFrame(chunk: ChatCompletionChunk | { error: JsonObject }): Uint8Array {
-  return encoder.encode(`data: ${JSON.stringify(chunk)}\n\n`);
+  return encoder.encode(`data: ${oneLine(chunk)}\n\n`);
+}
+
+/** JSON without a line break of any kind: there are parsers that break lines at U+2028 too. */
+function oneLine(value: unknown): string {
+  return JSON.stringify(value).replace(/[\u2028\u2029]/g, (char) => (char === "\u2028" ? "\\u2028" : "\\u2029"));
 }

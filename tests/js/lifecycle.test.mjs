@@ -1,0 +1,444 @@
+// The life of the helper process, with a stub that misbehaves in all ways that the real helper should not.
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { chmodSync, closeSync, copyFileSync, mkdirSync, openSync, symlinkSync, writeFileSync } from "node:fs";
+import { getEventListeners } from "node:events";
+import { dirname, join } from "node:path";
+import { createInterface } from "node:readline";
+import { test } from "node:test";
+import { createClient } from "../../js-shim/dist/esm/index.js";
+import { checkResponse, checkResponseStream } from "./support/invariants.mjs";
+import { alive, deltas, drain, script, stubClient, stubPath, temporaryFolder, until } from "./support/helper.mjs";
+
+const here = import.meta.dirname ?? dirname(new URL(import.meta.url).pathname);
+const isDelta = ({ type }) => type === "response.output_text.delta";
+const hang = script("a", { hang: "soft" });
+
+test("nothing is started before the first call; one helper serves all", async (t) => {
+  const client = stubClient(t);
+  assert.deepEqual(client.starts(), []);
+  await Promise.all([client.health.ping(), client.models.list(), client.responses.create({ input: "x" })]);
+  assert.equal(client.starts().length, 1);
+  assert.equal(client.log()[1].method, "health.ping", "the handshake comes first");
+});
+
+test("options become arguments", async (t) => {
+  const client = stubClient(t, {}, { engine: "e", engineDir: "d", model: "m", modelsDir: "n", logLevel: "debug", onLog() {} });
+  await client.health.ping();
+  const [{ args }] = client.starts();
+  assert.deepEqual(args, ["--stdio", "--engine", "e", "--engine-dir", "d", "--model", "m", "--models-dir", "n", "--log-level", "debug"]);
+});
+
+test("responses and chat, whole and streamed", async (t) => {
+  const client = stubClient(t);
+  const response = await client.responses.create({ input: "one two" });
+  checkResponse(response);
+  const { events } = await drain(client.responses.create({ input: "one two", stream: true }));
+  assert.equal(deltas(events), "one two");
+  checkResponseStream(events);
+  const messages = [{ role: "user", content: "one two" }];
+  assert.equal((await client.chat.completions.create({ messages })).choices[0].message.content, "one two");
+  const stream = client.chat.completions.create({ messages, stream: true });
+  const chunks = await drain(stream);
+  assert.equal(chunks.events.at(-1).choices[0].finish_reason, "stop");
+  assert.equal((await stream.finalCompletion()).choices[0].message.content, "one two");
+});
+
+for (const signal of ["SEGV", "ABRT", "KILL"]) {
+  test(`J1: SIG${signal} in mid-stream: a typed error at once, the text so far, no silent retry, and the next request works`, async (t) => {
+    const client = stubClient(t);
+    let last = 0;
+    const stream = client.responses.stream({ input: script("half ", "an answer", { signal }) });
+    const { events, error } = await drain(stream, () => void (last = performance.now()));
+    assert.ok(performance.now() - last < 500);
+    assert.equal(error.code, "HELPER_EXITED");
+    assert.match(error.detail, new RegExp(`SIG${signal}`));
+    assert.equal(error.partialText, "half an answer");
+    checkResponseStream(events);
+    assert.equal(client.received("responses.create").length, 1);
+    checkResponse(await client.responses.create({ input: "again" }));
+    assert.equal(client.starts().length, 2);
+  });
+}
+
+test("J1: every call of a helper that dies is rejected, streamed or not", async (t) => {
+  const client = stubClient(t);
+  const calls = [
+    client.responses.create({ input: hang }),
+    client.chat.completions.create({ messages: [{ role: "user", content: hang }] }),
+    client.responses.create({ input: script({ sleep_ms: 20 }, { exit: 0 }) }),
+  ];
+  for (const outcome of await Promise.allSettled(calls)) assert.equal(outcome.reason?.code, "HELPER_EXITED");
+});
+
+test("J2, J18: a crash loop is bounded, ends in a clear error, and is tried again later", async (t) => {
+  const restart = { maxCrashes: 3, firstDelayMs: 20, maxDelayMs: 40, coolDownMs: 300 };
+  const client = stubClient(t, { start: "exit" }, { restart });
+  for (let attempt = 0; attempt < 3; attempt++) await assert.rejects(client.health.ping(), { code: "SPAWN_FAILED" });
+  await assert.rejects(client.health.ping(), (error) => {
+    assert.equal(error.code, "HELPER_UNHEALTHY");
+    assert.match(error.detail, /failed 3 times in a row.*status 9/);
+    return true;
+  });
+  assert.equal(client.starts().length, 3);
+  await until(async () => (await client.health.ping().catch((error) => error.code)) === "SPAWN_FAILED", "a further try");
+  assert.equal(client.starts().length, 4);
+});
+
+test("J18: crashes of a helper that had been healthy do not add up", async (t) => {
+  const client = stubClient(t, {}, { restart: { maxCrashes: 2, coolDownMs: 60_000, healthyAfterMs: 0 } });
+  for (let round = 0; round < 4; round++) {
+    await assert.rejects(client.responses.create({ input: script({ exit: 1 }) }), { code: "HELPER_EXITED" });
+  }
+});
+
+test("J3: a silent helper is given up in time, and killed", async (t) => {
+  const client = stubClient(t, { start: "silent" }, { handshakeTimeoutMs: 700 });
+  const started = performance.now();
+  await assert.rejects(client.responses.create({ input: "x" }), { code: "HELPER_UNHEALTHY", status: 503 });
+  assert.ok(performance.now() - started < 1500);
+  const [{ started: pid }] = client.starts();
+  await until(() => !alive(pid), "the silent helper's end");
+});
+
+test("J4: another protocol version: both are named, nothing is asked of it, and it is ended", async (t) => {
+  const client = stubClient(t, { version: 2 });
+  await assert.rejects(client.responses.create({ input: "x" }), (error) => {
+    assert.equal(error.code, "PROTOCOL_MISMATCH");
+    assert.match(error.detail, /0\.0\.1-stub.*version 2.*version 1/);
+    return true;
+  });
+  assert.equal(client.received("responses.create").length, 0);
+  await until(() => !alive(client.starts()[0].started), "its end");
+});
+
+/** Makes the files that are no helpers. */
+function wrongHelpers(folder) {
+  const file = (name, content, mode) => {
+    writeFileSync(join(folder, name), content);
+    chmodSync(join(folder, name), mode);
+    return join(folder, name);
+  };
+  return [
+    ["J5: missing", { helperPath: join(folder, "missing") }, /missing does not exist/],
+    ["J5: not executable", { helperPath: file("plain", "#!/bin/sh\n", 0o644) }, /plain is not executable/],
+    ["J5: a directory", { helperPath: folder }, /is a directory/],
+    ["J5: a bad working directory", { helperPath: stubPath, cwd: join(folder, "nowhere") }, /working directory .*nowhere/],
+    ["J6: empty", { helperPath: file("empty", "", 0o755) }, /./],
+    ["J6: garbage", { helperPath: file("garbage", "\x7fELF\0\x01\x02 nothing", 0o755) }, /./],
+    ["J6: another program", { helperPath: "/bin/true" }, /ended with status 0/],
+    ["J6: a program that prints something", { helperPath: "/bin/echo" }, /./],
+  ];
+}
+
+test("J5, J6: what is no helper is a spawn failure that says which file is to blame", async (t) => {
+  const folder = temporaryFolder(t);
+  for (const [name, options, message] of wrongHelpers(folder)) {
+    await t.test(name, async () => {
+      const client = createClient(options);
+      for (const call of [client.health.ping(), client.responses.create({ input: "x" })]) {
+        await assert.rejects(call, (error) => {
+          assert.equal(error.code, "SPAWN_FAILED", error.detail);
+          assert.match(error.detail, message);
+          return true;
+        });
+      }
+      await client.close();
+    });
+  }
+});
+
+test("J6: a helper that greets is none", async (t) => {
+  const client = stubClient(t, { start: "garbage" });
+  await assert.rejects(client.health.ping(), { code: "SPAWN_FAILED" });
+});
+
+test("J7: ETXTBSY, which spawn throws, is a rejection all the same", async (t) => {
+  const helperPath = join(temporaryFolder(t), "busy");
+  copyFileSync("/bin/true", helperPath);
+  chmodSync(helperPath, 0o755);
+  const open = openSync(helperPath, "r+");
+  const client = createClient({ helperPath });
+  await assert.rejects(client.health.ping(), (error) => error.code === "SPAWN_FAILED" && /is being written/.test(error.detail));
+  const stream = client.responses.stream({ input: "x" });
+  assert.equal((await drain(stream)).error.code, "SPAWN_FAILED");
+  closeSync(open);
+  await client.close();
+});
+
+test("J8: spaces, unicode and length in the path", async (t) => {
+  const folder = join(temporaryFolder(t), "with space", "ünï-日本", "x".repeat(120), "y".repeat(120));
+  mkdirSync(folder, { recursive: true });
+  const helperPath = join(folder, "fm proxy.mjs");
+  symlinkSync(stubPath, helperPath);
+  await stubClient(t, {}, { helperPath }).health.ping();
+});
+
+test("J10: stray text on stdout fails fast, and the next request gets a new helper", async (t) => {
+  const client = stubClient(t);
+  const started = performance.now();
+  const { events, error } = await drain(client.responses.stream({ input: script("a", { stdout: "debug: here\n" }, { hang: "soft" }) }));
+  assert.ok(performance.now() - started < 2000);
+  assert.equal(error.code, "PROTOCOL_ERROR");
+  assert.equal(error.partialText, "a");
+  checkResponseStream(events);
+  await until(() => !alive(client.starts()[0].started), "the end of the helper that wrote it");
+  await client.responses.create({ input: "x" });
+  assert.equal(client.starts().length, 2);
+});
+
+test("J11: characters that are cut between two reads arrive whole", async (t) => {
+  const client = stubClient(t, { split: true });
+  const text = "é€😀".repeat(20);
+  const { events } = await drain(client.responses.stream({ input: script(text, text) }));
+  assert.equal(deltas(events), text + text);
+});
+
+test("J12: what a helper does not read is capped", async (t) => {
+  const client = stubClient(t, { start: "deaf", shutdown: "ignore" }, { shutdownTimeoutMs: 50 });
+  const input = "x".repeat(9_000_000);
+  const calls = Array.from({ length: 9 }, () => client.responses.create({ input }).catch(({ code }) => code));
+  assert.equal(await Promise.race(calls), "OVERLOADED");
+  await client.close();
+  const codes = await Promise.all(calls);
+  assert.ok(codes.slice(0, 7).every((code) => code === "CLOSED"), codes.join());
+});
+
+const listeners = (signal) => getEventListeners(signal, "abort").length;
+
+for (const kind of ["whole", "stream", "fetch", "chat"]) {
+  test(`J13: an abort sends one cancel and leaves no listener: ${kind}`, async (t) => {
+    const client = stubClient(t);
+    const controller = new AbortController();
+    const { signal } = controller;
+    const messages = [{ role: "user", content: hang }];
+    const body = JSON.stringify({ input: hang, stream: true });
+    const outcome = {
+      whole: () => client.responses.create({ input: hang }, { signal }).catch((error) => error),
+      stream: () => drain(client.responses.stream({ input: hang }, { signal })).then(({ error }) => error),
+      fetch: () =>
+        client.fetch("http://x/responses", { method: "POST", body, signal }).then((response) => response.text()).catch((error) => error),
+      chat: () => drain(client.chat.completions.create({ messages, stream: true }, { signal })).then(({ error }) => error),
+    }[kind]();
+    await until(() => client.log().some(({ method }) => /create/.test(method)), "the request's arrival");
+    controller.abort();
+    controller.abort();
+    assert.equal((await outcome).name, "AbortError");
+    await client.health.ping();
+    assert.equal(client.received("$/cancelRequest").length, 1);
+    assert.equal(client.received("$/cancelRequest")[0].params.id, client.log().find(({ method }) => /create/.test(method)).id);
+    assert.equal(listeners(signal), 0);
+  });
+}
+
+test("J13: an abort while the helper starts: rejected at once, the request is never sent", async (t) => {
+  const client = stubClient(t);
+  const controller = new AbortController();
+  const call = client.responses.create({ input: "x" }, { signal: controller.signal });
+  controller.abort();
+  await assert.rejects(call, { name: "AbortError" });
+  await client.health.ping();
+  assert.equal(client.received("responses.create").length, 0);
+  assert.equal(client.received("$/cancelRequest").length, 0);
+});
+
+test("J13: break stops the request; the client goes on", async (t) => {
+  const client = stubClient(t);
+  for await (const event of client.responses.create({ input: hang, stream: true })) if (isDelta(event)) break;
+  await client.health.ping();
+  assert.equal(client.received("$/cancelRequest").length, 1);
+  assert.equal((await client.responses.create({ input: "x" })).status, "completed");
+});
+
+test("responses.cancel ends the stream with its own last event", async (t) => {
+  const client = stubClient(t);
+  const { events, error } = await drain(client.responses.stream({ input: hang }), async (event) => {
+    if (isDelta(event)) await client.responses.cancel("resp_2");
+  });
+  const final = checkResponseStream(events);
+  assert.equal(final.status, "cancelled");
+  assert.equal(error.code, "CANCELLED");
+  assert.equal(error.partialText, "a");
+  await assert.rejects(client.responses.cancel("resp_2"), { code: "NOT_FOUND", status: 404 });
+});
+
+test("J14: a helper that closes its stdin: a rejection, no uncaught EPIPE, a new helper", async (t) => {
+  const client = stubClient(t, { start: "close-stdin" });
+  // The handshake is answered; whatever is written after it finds nobody.
+  await assert.rejects(client.responses.create({ input: "x".repeat(1_000_000) }), { code: "HELPER_EXITED" });
+  await until(() => !alive(client.starts()[0].started), "its end");
+});
+
+/** Runs a host in a process of its own; resolves with its output's lines, its status and the helper's pid. */
+function runHost(t, mode, { onLine = () => {} } = {}) {
+  const options = JSON.stringify({ helperPath: stubPath });
+  const child = spawn(process.execPath, [join(here, "fixtures", "host.mjs"), mode, options], { stdio: ["ignore", "pipe", "ignore"] });
+  t.after(() => child.kill("SIGKILL"));
+  const lines = [];
+  createInterface({ input: child.stdout }).on("line", (line) => {
+    lines.push(line);
+    onLine(line, child);
+  });
+  return new Promise((resolve) => {
+    child.on("close", (code, signal) => resolve({ lines, code, signal, pid: Number(/pid (\d+)/.exec(lines[0])[1]) }));
+  });
+}
+
+for (const mode of ["idle", "broken-off"]) {
+  test(`J15: an idle helper does not keep Node alive: ${mode}`, { timeout: 10_000 }, async (t) => {
+    const { lines, code, pid } = await runHost(t, mode);
+    assert.equal(lines.at(-1), "idle");
+    assert.equal(code, 0);
+    await until(() => !alive(pid), "the helper's end", 2000);
+  });
+}
+
+test("J15: a busy helper keeps Node alive until it has answered", { timeout: 10_000 }, async (t) => {
+  const { lines, code, pid } = await runHost(t, "busy");
+  assert.equal(lines.at(-1), "answered");
+  assert.equal(code, 0);
+  await until(() => !alive(pid), "the helper's end", 2000);
+});
+
+for (const [mode, how] of [["exit"], ["throw"], ["stuck", "SIGTERM"], ["stuck", "SIGKILL"]]) {
+  test(`J15: no orphan after the host's end in mid-stream: ${how ?? mode}`, { timeout: 10_000 }, async (t) => {
+    const onLine = (line, child) => how && line === "streaming" && child.kill(how);
+    const { lines, signal, code, pid } = await runHost(t, mode, { onLine });
+    assert.equal(lines.at(-1), "streaming");
+    if (how) assert.equal(signal, how);
+    else assert.equal(code, mode === "exit" ? 0 : 1);
+    await until(() => !alive(pid), "the helper's end", 2000);
+  });
+}
+
+test("J19: the helper does not see the host's secrets", async (t) => {
+  process.env.MY_API_KEY = "secret";
+  t.after(() => delete process.env.MY_API_KEY);
+  const client = stubClient(t);
+  await client.health.ping();
+  const [{ env }] = client.starts();
+  assert.ok(env.includes("PATH"));
+  for (const name of env) assert.match(name, /^(PATH|HOME|TMPDIR|TEMP|TMP|LANG|LC_\w+|TZ|XDG_\w+|FM_\w+)$/);
+});
+
+test("J20: a hundred requests over crashes and cancels: each settles exactly once", async (t) => {
+  const client = stubClient(t, {}, { restart: { maxCrashes: 1000, firstDelayMs: 1, maxDelayMs: 5 } });
+  const inputs = ["x", script("a", { sleep_ms: 5 }, "b"), script({ error: "broken" }), script({ sleep_ms: 20 }, { exit: 1 }), hang];
+  let settled = 0;
+  const calls = Array.from({ length: 100 }, (_, index) => {
+    const signal = index % 5 === 4 ? AbortSignal.timeout(30) : undefined;
+    const body = { input: inputs[index % 5] };
+    const call = index % 2 ? client.responses.create(body, { signal }) : client.responses.stream(body, { signal }).finalResponse();
+    return call.finally(() => settled++);
+  });
+  const outcomes = await Promise.allSettled(calls);
+  assert.equal(settled, 100);
+  for (const { reason } of outcomes) {
+    assert.ok(reason === undefined || reason.name === "TimeoutError" || ["HELPER_EXITED", "INTERNAL"].includes(reason.code), reason);
+  }
+});
+
+test("J21: twenty streams side by side: each in order, with one terminal event", async (t) => {
+  const client = stubClient(t);
+  const words = Array.from({ length: 30 }, (_, index) => [`w${index} `, { sleep_ms: 1 }]).flat();
+  const streams = Array.from({ length: 20 }, (_, index) => drain(client.responses.stream({ input: script(`${index}: `, ...words) })));
+  (await Promise.all(streams)).forEach(({ events, error }, index) => {
+    assert.equal(error, null);
+    checkResponseStream(events);
+    assert.ok(deltas(events).startsWith(`${index}: w0 w1 `));
+  });
+});
+
+test("an engine failure in mid-stream: the helper's own last events, then the error", async (t) => {
+  const client = stubClient(t);
+  const { events, error } = await drain(client.responses.stream({ input: script("a", { error: "broken" }) }));
+  assert.equal(checkResponseStream(events).error.message, "broken");
+  assert.equal(error.code, "INTERNAL");
+  assert.equal(error.response.status, "failed");
+});
+
+test("a request that cannot be sent is refused, and disturbs nobody", async (t) => {
+  const client = stubClient(t);
+  const other = client.responses.create({ input: script({ sleep_ms: 50 }, "a") });
+  const input = "x".repeat(10_000_001);
+  await assert.rejects(client.responses.create({ input }), { code: "INVALID_REQUEST", status: 400 });
+  const response = await client.fetch("http://x/responses", { method: "POST", body: JSON.stringify({ input }) });
+  assert.equal(response.status, 400);
+  assert.equal((await other).status, "completed");
+});
+
+test("close: a goodbye, then the exit is awaited; calls under way are cancelled, later ones refused", async (t) => {
+  const client = stubClient(t);
+  const { pid } = await client.health.ping();
+  const call = client.responses.create({ input: hang });
+  const cancelled = assert.rejects(call, { code: "CANCELLED" });
+  await until(() => client.received("responses.create").length === 1, "the request's arrival");
+  await Promise.all([client.close(), client.close()]);
+  assert.equal(alive(pid), false);
+  assert.equal(client.received("process.shutdown").length, 1);
+  await cancelled;
+  await assert.rejects(client.health.ping(), { code: "CLOSED" });
+  assert.equal((await drain(client.responses.stream({ input: "x" }))).error.code, "CLOSED");
+  assert.equal((await client.fetch("http://x/models")).status, 503);
+  assert.equal(client.starts().length, 1);
+});
+
+test("close: a helper that will not go is killed", async (t) => {
+  const client = stubClient(t, { shutdown: "ignore" }, { shutdownTimeoutMs: 300 });
+  const { pid } = await client.health.ping();
+  const call = assert.rejects(client.responses.create({ input: hang }), { code: "CLOSED" });
+  await client.close();
+  assert.equal(alive(pid), false);
+  await call;
+});
+
+test("close: before the start, while starting, while waiting to start again", async (t) => {
+  await stubClient(t).close();
+
+  const starting = stubClient(t, { start: "silent" });
+  const first = assert.rejects(starting.health.ping(), { code: "CLOSED" });
+  await until(() => starting.starts().length === 1, "its start");
+  await starting.close();
+  await first;
+  assert.equal(alive(starting.starts()[0].started), false);
+
+  const waiting = stubClient(t, { start: "exit" }, { restart: { firstDelayMs: 60_000, maxDelayMs: 60_000 } });
+  for (let attempt = 0; attempt < 2; attempt++) await waiting.health.ping().catch(() => {});
+  const second = assert.rejects(waiting.health.ping(), { code: "CLOSED" });
+  await waiting.close();
+  await second;
+});
+
+test("await using closes", async (t) => {
+  const client = stubClient(t);
+  const { pid } = await client.health.ping();
+  await client[Symbol.asyncDispose]();
+  assert.equal(alive(pid), false);
+});
+
+test("compatibility: every reason, and never a throw", async (t) => {
+  const reason = async (stub, options) => {
+    const report = await stubClient(t, stub, options).compatibility.check();
+    assert.equal(report.compatible, report.reasonCode === null);
+    assert.equal(report.detail === null, report.compatible);
+    return report.reasonCode;
+  };
+  const unavailable = (reason_code) => ({ capabilities: { available: false, reason_code, detail: "why" } });
+  assert.equal(await reason({}), null);
+  assert.equal(await reason(unavailable("MODEL_NOT_READY")), "MODEL_NOT_READY");
+  assert.equal(await reason(unavailable("AI_DISABLED")), "AI_DISABLED");
+  assert.equal(await reason(unavailable("SOMETHING_NEW")), "HELPER_UNHEALTHY");
+  assert.equal(await reason({ start: "exit" }), "SPAWN_FAILED");
+  assert.equal(await reason({}, { helperPath: "/nowhere/fm-proxy" }), "SPAWN_FAILED");
+  assert.equal(await reason({ version: 7 }), "PROTOCOL_MISMATCH");
+  assert.equal(await reason({ start: "silent" }, { handshakeTimeoutMs: 300 }), "HELPER_UNHEALTHY");
+  const closed = stubClient(t);
+  await closed.close();
+  assert.equal((await closed.compatibility.check()).reasonCode, "HELPER_UNHEALTHY");
+});
+
+test("compatibility: the apple engine elsewhere is refused without a start", { skip: process.platform === "darwin" }, async (t) => {
+  const client = stubClient(t, {}, { engine: "apple" });
+  assert.equal((await client.compatibility.check()).reasonCode, "NOT_DARWIN");
+  assert.deepEqual(client.starts(), []);
+});

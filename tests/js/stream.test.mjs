@@ -1,0 +1,155 @@
+import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
+import { test } from "node:test";
+import { PartialResponse } from "../../js-shim/dist/esm/partial.js";
+import { Responses } from "../../js-shim/dist/esm/responses.js";
+import { ChatCompletions } from "../../js-shim/dist/esm/chat.js";
+import { drain } from "./support/helper.mjs";
+import { checkResponseStream } from "./support/invariants.mjs";
+import { closingEvents, openingEvents, StubTransport } from "./support/transport.mjs";
+
+function begin(options) {
+  const transport = new StubTransport();
+  const stream = new Responses(transport).stream({ input: "x" }, options);
+  return { stream, call: transport.calls[0] };
+}
+
+const whole = (text) => [...openingEvents(text), ...closingEvents(text)];
+
+test("a stream gives every event in order, then its final response", async () => {
+  const { stream, call } = begin();
+  whole("abc").forEach(call.event);
+  call.resolve({ response: whole("abc").at(-1).response });
+  const { events, error } = await drain(stream);
+  assert.equal(error, null);
+  assert.deepEqual(events, whole("abc"));
+  assert.equal((await stream.finalResponse()).output[0].content[0].text, "abc");
+  assert.equal(call.cancels, 0);
+});
+
+test("the final response can be had without iterating", async () => {
+  const { stream, call } = begin();
+  whole("abc").forEach(call.event);
+  call.resolve({ response: whole("abc").at(-1).response });
+  assert.equal((await stream.finalResponse()).status, "completed");
+});
+
+test("a second iteration throws", async () => {
+  const { stream, call } = begin();
+  whole("a").forEach(call.event);
+  call.resolve({ response: {} });
+  await drain(stream);
+  assert.throws(() => stream[Symbol.asyncIterator](), /iterated already/);
+});
+
+test("break stops the request; its late result bothers nobody", async () => {
+  const { stream, call } = begin();
+  openingEvents("abc").forEach(call.event);
+  for await (const _ of stream) break;
+  assert.equal(call.cancels, 1);
+  call.reject("CANCELLED");
+  await assert.rejects(stream.finalResponse(), { code: "CANCELLED" });
+});
+
+test("abort() ends the loop quietly", async () => {
+  const { stream, call } = begin();
+  openingEvents("abc").forEach(call.event);
+  const { events, error } = await drain(stream, () => stream.abort());
+  assert.equal(events.length, 1);
+  assert.equal(error, null);
+  assert.equal(call.cancels, 1);
+});
+
+test("a signal ends the loop with its reason, with one cancel and no listener left", async () => {
+  const controller = new AbortController();
+  const { stream, call } = begin({ signal: controller.signal });
+  openingEvents("abc").forEach(call.event);
+  const { error } = await drain(stream, () => controller.abort());
+  assert.equal(error.name, "AbortError");
+  call.reject("CANCELLED");
+  await assert.rejects(stream.finalResponse(), { name: "AbortError" });
+  assert.equal(call.cancels, 1);
+  assert.equal(getEventListeners(controller.signal, "abort").length, 0);
+});
+
+test("a signal that is aborted already: thrown, nothing is called", async () => {
+  const transport = new StubTransport();
+  const responses = new Responses(transport);
+  assert.throws(() => responses.stream({ input: "x" }, { signal: AbortSignal.abort() }), { name: "AbortError" });
+  await assert.rejects(responses.create({ input: "x" }, { signal: AbortSignal.abort() }), { name: "AbortError" });
+  assert.equal(transport.calls.length, 0);
+});
+
+test("a failure: the events first, then the error with the partial response, and one terminal event", async () => {
+  const { stream, call } = begin();
+  openingEvents("half").forEach(call.event);
+  call.reject("HELPER_EXITED", "gone");
+  const { events, error } = await drain(stream);
+  checkResponseStream(events);
+  assert.equal(error.code, "HELPER_EXITED");
+  assert.equal(error.partialText, "half");
+  assert.equal(error.response.status, "failed");
+  await assert.rejects(stream.finalResponse(), { code: "HELPER_EXITED" });
+});
+
+test("a stream without an end is ended as a failure; one with two ends has one", async () => {
+  const endless = begin();
+  openingEvents("half").forEach(endless.call.event);
+  endless.call.resolve({ response: {} });
+  const first = await drain(endless.stream);
+  checkResponseStream(first.events);
+  assert.equal(first.error.code, "PROTOCOL_ERROR");
+
+  const twice = begin();
+  const events = whole("a");
+  [...events, events.at(-1), events.at(-2)].forEach(twice.call.event);
+  twice.call.resolve({ response: {} });
+  assert.deepEqual((await drain(twice.stream)).events, events);
+});
+
+test("two readers of one iterator both go on", async () => {
+  const { stream, call } = begin();
+  const both = Promise.all([stream.next(), stream.next()]);
+  openingEvents("").slice(0, 2).forEach(call.event);
+  assert.deepEqual((await both).map(({ value }) => value.sequence_number), [0, 1]);
+});
+
+test("partial output of every kind is kept", () => {
+  const partial = new PartialResponse();
+  const [created] = openingEvents("");
+  const say = (type, fields) => partial.observe({ type, sequence_number: 1, ...fields });
+  partial.observe(created);
+  const reasoning = { output_index: 0, item_id: "rs_1", summary_index: 0 };
+  say("response.output_item.added", { output_index: 0, item: { id: "rs_1", type: "reasoning", summary: [] } });
+  say("response.reasoning_summary_part.added", { ...reasoning, part: { type: "summary_text", text: "" } });
+  say("response.reasoning_summary_text.delta", { ...reasoning, delta: "because" });
+  const item = { id: "fc_1", type: "function_call", call_id: "c", name: "f", arguments: "", status: "in_progress" };
+  say("response.output_item.added", { output_index: 1, item });
+  say("response.function_call_arguments.delta", { output_index: 1, item_id: "fc_1", delta: '{"a":' });
+  const refusal = { output_index: 2, item_id: "msg_1", content_index: 0 };
+  say("response.output_item.added", { output_index: 2, item: { id: "msg_1", type: "message", status: "in_progress", content: [] } });
+  say("response.content_part.added", { ...refusal, part: { type: "refusal", refusal: "" } });
+  say("response.refusal.delta", { ...refusal, delta: "no" });
+  const openai = { type: "server_error", code: "x", param: null, message: "gone" };
+  const [, failed] = partial.fail({ openai });
+  assert.equal(failed.response.output[0].summary[0].text, "because");
+  assert.equal(failed.response.output[1].arguments, '{"a":');
+  assert.equal(failed.response.output[1].status, "incomplete");
+  assert.equal(failed.response.output[2].content[0].refusal, "no");
+  assert.equal(item.arguments, "", "the host's own event was changed");
+});
+
+test("chat: the text so far is in the error", async () => {
+  const transport = new StubTransport();
+  const stream = new ChatCompletions(transport).create({ messages: [], stream: true });
+  const [call] = transport.calls;
+  const base = { id: "c", object: "chat.completion.chunk", created: 1, model: "m" };
+  for (const delta of [{ role: "assistant", content: null }, { content: "half " }, { content: "a word" }]) {
+    call.chunk({ ...base, choices: [{ index: 0, delta, finish_reason: null }] });
+  }
+  call.reject("HELPER_EXITED", "gone");
+  const { events, error } = await drain(stream);
+  assert.equal(events.length, 3);
+  assert.equal(error.partialText, "half a word");
+  assert.equal(error.completion.id, "c");
+});

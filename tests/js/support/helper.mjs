@@ -1,0 +1,103 @@
+// Where the helpers are, and clients for them that a test need not close itself.
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { createClient } from "../../../js-shim/dist/esm/index.js";
+
+const here = dirname(fileURLToPath(import.meta.url));
+export const root = join(here, "..", "..", "..");
+export const stubPath = join(here, "..", "fixtures", "stub-helper.mjs");
+export const helperPath = process.env.FM_PROXY_PATH || join(root, "build", "bin", "fm-proxy");
+
+/** A sanitizer's options must reach the helper, which otherwise sees little of the environment. */
+export const sanitizerEnv = Object.fromEntries(
+  Object.entries(process.env).filter(([name]) => /^(A|T|UB|L)SAN_OPTIONS$/.test(name)),
+);
+
+/** Why the real model cannot be asked; null when it can. */
+export function noModel() {
+  const models = join(root, "build", "models");
+  if (!existsSync(helperPath)) return `${helperPath} is not built`;
+  if (!existsSync(join(dirname(helperPath), "fm-engine-llama"))) return "the llama engine is not built";
+  if (!existsSync(models) || !readdirSync(models).some((name) => name.endsWith(".gguf"))) return `no model in ${models}`;
+  return null;
+}
+
+/** A client whose helper is gone at the end of the test. */
+export function clientFor(t, options) {
+  const client = createClient(options);
+  t.after(() => client.close());
+  return client;
+}
+
+/** The built helper with the fake engine. */
+export function fakeClient(t, options = {}) {
+  return clientFor(t, { helperPath, engine: "fake", env: sanitizerEnv, ...options });
+}
+
+/** The built helper with the llama engine and the model that the build folder holds. */
+export function modelClient(t, options = {}) {
+  return clientFor(t, { helperPath, engine: "llama", env: sanitizerEnv, modelsDir: join(root, "build", "models"), ...options });
+}
+
+/** The stub, with the log of what it got. */
+export function stubClient(t, stub = {}, options = {}) {
+  const folder = temporaryFolder(t);
+  const logFile = join(folder, "log");
+  const env = { FM_STUB: JSON.stringify(stub), FM_STUB_LOG: logFile, ...options.env };
+  const client = clientFor(t, { helperPath: stubPath, ...options, env });
+  const entries = () =>
+    existsSync(logFile) ? readFileSync(logFile, "utf8").trim().split("\n").map((line) => JSON.parse(line)) : [];
+  return Object.assign(client, {
+    log: entries,
+    starts: () => entries().filter((entry) => "started" in entry),
+    received: (method) => entries().filter((entry) => entry.method === method),
+  });
+}
+
+export function temporaryFolder(t) {
+  const folder = mkdtempSync(join(tmpdir(), "fm-js-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** Text of a script for the fake engine (and the stub). */
+export const script = (...steps) => JSON.stringify(steps);
+
+/** Reads a stream to its end; what it threw comes back beside what it gave. */
+export async function drain(stream, onEach = () => {}) {
+  const events = [];
+  let error = null;
+  try {
+    for await (const event of stream) {
+      events.push(event);
+      await onEach(event);
+    }
+  } catch (reason) {
+    error = reason;
+  }
+  return { events, error };
+}
+
+export const deltas = (events) =>
+  events.filter(({ type }) => type === "response.output_text.delta").map(({ delta }) => delta).join("");
+
+/** Waits until a condition holds; the only place that polls, for what has no event. */
+export async function until(condition, what, ms = 5000) {
+  const end = performance.now() + ms;
+  while (!(await condition())) {
+    if (performance.now() > end) throw new Error(`not within ${ms} ms: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+/** Whether a process is there and is no zombie. */
+export function alive(pid) {
+  try {
+    process.kill(pid, 0);
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
+  } catch {
+    return false;
+  }
+}

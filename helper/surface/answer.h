@@ -10,7 +10,10 @@ struct fm_json_writer fm_event_begin(struct fm_answer *answer);
 /* Hands the event to answer->emit. One that could not be built is dropped, and answer->lost is set. */
 void fm_event_send(struct fm_answer *answer);
 
-/* An error in OpenAI's words: the members "code", "message" and "param" of an open object; an object of them and "type". */
+/*
+ * An error in OpenAI's words: the members "code", "message" and "param" of an open object; an object of them and
+ * "type".
+ */
 void fm_openai_error_fields(const struct fm_error *error, struct fm_json_writer *w);
 void fm_openai_error_write(const struct fm_error *error, struct fm_json_writer *w);
 

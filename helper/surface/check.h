@@ -2,8 +2,8 @@
  * Checking a request body against a table: one row a parameter. The walk and the typed checkers are here; which
  * parameters there are stands in the tables of request.c, responses_request.c and chat_request.c.
  *
- * A checker returns FM_OK, or fills `error` (FM_INVALID_REQUEST, an openai_code, the path) and returns its code. It never
- * sees null: a null parameter counts as absent. Pure; values are borrowed.
+ * A checker returns FM_OK, or fills `error` (FM_INVALID_REQUEST, an openai_code, the path) and returns its code. It
+ * never sees null: a null parameter counts as absent. Pure; values are borrowed.
  */
 #ifndef FM_SURFACE_CHECK_H
 #define FM_SURFACE_CHECK_H

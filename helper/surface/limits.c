@@ -6,7 +6,11 @@
 #define LIMIT(member) {.name = member, .check = fm_check_int, .min = 1, .max = 86400000}
 
 const struct fm_rule fm_limits_rules[] = {
-    LIMIT("queue_timeout_ms"), LIMIT("first_token_timeout_ms"), LIMIT("no_progress_timeout_ms"), LIMIT("timeout_ms"), {0},
+    LIMIT("queue_timeout_ms"),
+    LIMIT("first_token_timeout_ms"),
+    LIMIT("no_progress_timeout_ms"),
+    LIMIT("timeout_ms"),
+    {0},
 };
 
 static int64_t read_limit(struct json_object *fm, const char *name, int64_t otherwise) {

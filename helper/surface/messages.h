@@ -1,6 +1,6 @@
 /*
- * Conversation turns, as both APIs write them: an object with a role and a content that is text or a list of parts. They
- * differ in names only; a dialect holds those. Pure; values are borrowed.
+ * Conversation turns, as both APIs write them: an object with a role and a content that is text or a list of parts.
+ * They differ in names only; a dialect holds those. Pure; values are borrowed.
  */
 #ifndef FM_SURFACE_MESSAGES_H
 #define FM_SURFACE_MESSAGES_H

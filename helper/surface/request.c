@@ -112,9 +112,9 @@ const struct fm_rule fm_shared_rules[] = {
      .check = fm_check_only_words,
      .words = tool_choices,
      .note = "fm-proxy cannot use tools yet; 'auto' and 'none' are accepted."},
-    {.name = "top_logprobs", .check = fm_check_only_number, .note = "fm-proxy has no logprobs yet; 0 is accepted."},
-    {.name = "presence_penalty", .check = fm_check_only_number, .note = "fm-proxy has no penalties yet; 0 is accepted."},
-    {.name = "frequency_penalty", .check = fm_check_only_number, .note = "fm-proxy has no penalties yet; 0 is accepted."},
+    {.name = "top_logprobs", .check = fm_check_only_number, .note = "fm-proxy has no logprobs yet."},
+    {.name = "presence_penalty", .check = fm_check_only_number, .note = "fm-proxy has no penalties yet."},
+    {.name = "frequency_penalty", .check = fm_check_only_number, .note = "fm-proxy has no penalties yet."},
     {0},
 };
 

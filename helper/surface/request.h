@@ -1,6 +1,6 @@
 /*
- * What the request bodies of both APIs have in common: the rows of the parameters that mean the same in both, and reading
- * a checked body into a struct fm_request. Ownership: as in surface.h.
+ * What the request bodies of both APIs have in common: the rows of the parameters that mean the same in both, and
+ * reading a checked body into a struct fm_request. Ownership: as in surface.h.
  */
 #ifndef FM_SURFACE_REQUEST_H
 #define FM_SURFACE_REQUEST_H
@@ -17,7 +17,7 @@ extern const char *const fm_verbosity_words[];
 /* The largest token limit that a request may name. */
 #define FM_TOKENS_MAX INT32_MAX
 
-/* Fills `request` from a checked body but for job_members and echo, which stay empty. Then fm_request_end must follow. */
+/* Fills `request` from a checked body, but leaves job_members and echo empty. Then fm_request_end must follow. */
 void fm_request_begin(struct fm_request *request, struct json_object *body);
 
 /* The job members that both APIs name alike, behind the messages. `max_tokens`: the API's own value, or NULL. */

@@ -121,7 +121,8 @@ static void responses_write(const struct fm_answer *answer, const struct fm_erro
     } else {
         fm_json_key_null(w, "usage");
     }
-    fm_json_raw(w, answer->request.echo.data, answer->request.echo.len); /* members, not a value: the commas are the same */
+    /* Members, not a value: the commas are the same. */
+    fm_json_raw(w, answer->request.echo.data, answer->request.echo.len);
     fm_json_object_end(w);
 }
 

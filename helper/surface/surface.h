@@ -1,11 +1,11 @@
 /*
- * The OpenAI surface: a request body is checked and turned into a neutral job, and what an engine says about that job is
- * turned into the events and the object that an OpenAI client expects. Nobody below or beside this folder knows an
+ * The OpenAI surface: a request body is checked and turned into a neutral job, and what an engine says about that job
+ * is turned into the events and the object that an OpenAI client expects. Nobody below or beside this folder knows an
  * OpenAI shape.
  *
  * The nouns: a *surface* is one API (Responses, chat completions), a table of functions. A *request* is a checked body.
- * An *answer* is what has been produced for a request so far; it belongs to one job, and its caller keeps two threads from
- * using it at once. Nothing here blocks, does I/O or takes a lock.
+ * An *answer* is what has been produced for a request so far; it belongs to one job, and its caller keeps two threads
+ * from using it at once. Nothing here blocks, does I/O (but for random bytes and the clock) or takes a lock.
  *
  * Ownership: init or parse allocates, the matching free releases, on failure nothing is left to free. Pointers handed
  * in are borrowed for the call, unless a comment says otherwise.
@@ -71,14 +71,15 @@ struct fm_surface {
     const char *item_prefix;   /* of the output item's id: "msg_"; NULL: it has none */
 
     /*
-     * Checks `params` (an object) and fills `request` (uninitialised); keeps nothing of `params`. On failure `error` has code
-     * FM_INVALID_REQUEST, an openai_code and the path of the field, or FM_INTERNAL (memory), and `request` needs no free.
+     * Checks `params` (an object) and fills `request` (uninitialised); keeps nothing of `params`. On failure `error`
+     * has code FM_INVALID_REQUEST, an openai_code and the path of the field, or FM_INTERNAL (memory), and `request`
+     * needs no free.
      */
     enum fm_code (*parse)(struct json_object *params, struct fm_request *request, struct fm_error *error);
 
     /* The next three are for answer.c, and for streams only. */
 
-    /* The engine has accepted the prompt: the events that open a stream (response.created, in_progress; a first chunk). */
+    /* The engine has accepted the prompt: the events that open a stream. */
     void (*open)(struct fm_answer *answer);
 
     /* A piece of text, whole UTF-8 characters, not empty. Already appended to answer->text. */
@@ -122,8 +123,8 @@ struct fm_answer {
 };
 
 /*
- * Begins an answer: takes `request` over (the caller's copy is empty then, also on failure), copies `model`, draws the ids.
- * FM_INTERNAL when out of memory.
+ * Begins an answer: takes `request` over (the caller's copy is empty then, also on failure), copies `model`, draws the
+ * ids. FM_INTERNAL when out of memory.
  */
 FM_MUST_USE enum fm_code fm_answer_init(struct fm_answer *answer, const struct fm_surface *surface,
                                         struct fm_request *request, const char *model, fm_emit_fn *emit,
@@ -134,14 +135,14 @@ void fm_answer_free(struct fm_answer *answer);
 void fm_answer_open(struct fm_answer *answer, int64_t input_tokens);
 
 /*
- * Text from the engine, behind fm_answer_open: appended, and streamed. Empty text does nothing. False when the answer outgrew
- * memory or 16 MiB; it should be failed then, and keeps what it had.
+ * Text from the engine, behind fm_answer_open: appended, and streamed. Empty text does nothing. False when the answer
+ * outgrew memory or 16 MiB; it should be failed then, and keeps what it had.
  */
 FM_MUST_USE bool fm_answer_delta(struct fm_answer *answer, const char *text, size_t len);
 
 /*
- * The end. Once; set answer->usage before. `error` is read when `finish` is FM_FINISH_FAILED, where NULL stands for a plain
- * FM_INTERNAL. An answer that was never opened emits nothing.
+ * The end. Once; set answer->usage before. `error` is read when `finish` is FM_FINISH_FAILED, where NULL stands for a
+ * plain FM_INTERNAL. An answer that was never opened emits nothing.
  */
 void fm_answer_finish(struct fm_answer *answer, enum fm_finish finish, const struct fm_error *error);
 
@@ -149,8 +150,8 @@ void fm_answer_finish(struct fm_answer *answer, enum fm_finish finish, const str
 void fm_request_free(struct fm_request *request);
 
 /*
- * Writes a PROTOCOL.md error object: {"code","detail","openai":{"status","type","code","param","message"}}, with `limit` and
- * `limit_ms` when they are set.
+ * Writes a PROTOCOL.md error object: {"code","detail","openai":{"status","type","code","message","param"}}, with
+ * `limit` and `limit_ms` when they are set.
  */
 void fm_error_write(const struct fm_error *error, struct fm_json_writer *w);
 

@@ -177,9 +177,10 @@ static void test_error_details(void **state) {
     fm_fail(&error, FM_NOT_FOUND, "No response runs by that id.");
     error.openai_code = "response_not_found";
     snprintf(error.param, sizeof error.param, "id");
-    check_error(&error, "{\"code\":\"NOT_FOUND\",\"detail\":\"No response runs by that id.\",\"openai\":{\"status\":404,"
-                        "\"type\":\"invalid_request_error\",\"code\":\"response_not_found\",\"message\":"
-                        "\"No response runs by that id.\",\"param\":\"id\"}}");
+    check_error(&error, "{\"code\":\"NOT_FOUND\",\"detail\":\"No response runs by that id.\","
+                        "\"openai\":{\"status\":404,\"type\":\"invalid_request_error\","
+                        "\"code\":\"response_not_found\",\"message\":\"No response runs by that id.\","
+                        "\"param\":\"id\"}}");
     fm_fail(&error, FM_TIMEOUT, "Late.");
     error.limit = "first_token";
     error.limit_ms = 200;
@@ -193,8 +194,9 @@ static void test_overflow(void **state) {
     (void)state;
     struct fm_error error;
     fm_fail(&error, FM_CONTEXT_OVERFLOW, "9 tokens, room for 5.");
-    check_error(&error, "{\"code\":\"CONTEXT_OVERFLOW\",\"detail\":\"9 tokens, room for 5.\",\"openai\":{\"status\":400,"
-                        "\"type\":\"invalid_request_error\",\"code\":\"context_length_exceeded\",\"message\":"
+    check_error(&error, "{\"code\":\"CONTEXT_OVERFLOW\",\"detail\":\"9 tokens, room for 5.\","
+                        "\"openai\":{\"status\":400,\"type\":\"invalid_request_error\","
+                        "\"code\":\"context_length_exceeded\",\"message\":"
                         "\"The prompt is beyond the model's maximum context length: 9 tokens, room for 5.\","
                         "\"param\":null}}");
     fm_fail(&error, FM_CONTEXT_OVERFLOW, "The maximum context length is 5.");

@@ -57,6 +57,8 @@ static const struct row shared_rows[] = {
     {"{%s,\"tools\":[{\"type\":\"function\"}]}", "unsupported_parameter", "tools"},
     {"{%s,\"tool_choice\":\"auto\"}", NULL, NULL},
     {"{%s,\"tool_choice\":\"none\"}", NULL, NULL},
+    {"{%s,\"tool_choice\":\"automatic\"}", "unsupported_parameter", "tool_choice"},
+    {"{%s,\"tool_choice\":\"auto\\u0000\"}", "unsupported_parameter", "tool_choice"},
     {"{%s,\"tool_choice\":\"required\"}", "unsupported_parameter", "tool_choice"},
     {"{%s,\"tool_choice\":{\"type\":\"function\"}}", "unsupported_parameter", "tool_choice"},
     {"{%s,\"top_logprobs\":0}", NULL, NULL},
@@ -96,6 +98,7 @@ static const struct row responses_rows[] = {
     {"{\"input\":[{\"type\":\"item_reference\",\"id\":\"msg_1\"}]}", "unsupported_parameter", "input[0].type"},
     {"{\"input\":[{\"type\":\"reasoning\",\"summary\":[]}]}", "unsupported_parameter", "input[0].type"},
     {"{\"input\":[{\"role\":\"tool\",\"content\":\"x\"}]}", "invalid_value", "input[0].role"},
+    {"{\"input\":[{\"role\":\"user\\u0000\",\"content\":\"x\"}]}", "invalid_value", "input[0].role"},
     {"{\"input\":[{\"role\":1,\"content\":\"x\"}]}", "invalid_type", "input[0].role"},
     {"{\"input\":[{\"role\":\"user\"}]}", "missing_required_parameter", "input[0].content"},
     {"{\"input\":[{\"role\":\"user\",\"content\":null}]}", "missing_required_parameter", "input[0].content"},
@@ -176,7 +179,8 @@ static const struct row chat_rows[] = {
     {"{\"messages\":[5]}", "invalid_type", "messages[0]"},
     {"{\"messages\":[{\"content\":\"x\"}]}", "missing_required_parameter", "messages[0].role"},
     {"{\"messages\":[{\"role\":\"poet\",\"content\":\"x\"}]}", "invalid_value", "messages[0].role"},
-    {"{" "\"messages\":[{\"role\":\"user\",\"content\":\"x\"},{\"role\":\"tool\",\"content\":\"x\",\"tool_call_id\":\"1\"}]}",
+    {"{\"messages\":[{\"role\":\"user\",\"content\":\"x\"},{\"role\":\"tool\",\"content\":\"x\","
+     "\"tool_call_id\":\"1\"}]}",
      "unsupported_parameter", "messages[1].role"},
     {"{\"messages\":[{\"role\":\"function\",\"name\":\"f\",\"content\":\"x\"}]}", "unsupported_parameter",
      "messages[0].role"},
@@ -422,7 +426,8 @@ static void test_request_fields(void **state) {
 /* A refused value is the host's text: only the field is named. */
 static void test_no_user_text(void **state) {
     (void)state;
-    struct json_object *params = json_of("{" IN ",\"service_tier\":\"sekrit\"}", strlen("{" IN ",\"service_tier\":\"sekrit\"}"));
+    static const char body[] = "{" IN ",\"service_tier\":\"sekrit\"}";
+    struct json_object *params = json_of(body, sizeof body - 1);
     struct fm_request request;
     struct fm_error error;
     assert_int_equal(fm_surface_responses.parse(params, &request, &error), FM_INVALID_REQUEST);

@@ -142,7 +142,8 @@ static void check_in_progress(struct json_object *response) {
 }
 
 /* Every stream: `item_status` NULL means that no message was begun. */
-static struct walk walk_stream(const struct stream *stream, const char *item_status, bool failed, const char *terminal) {
+static struct walk walk_stream(const struct stream *stream, const char *item_status, bool failed,
+                               const char *terminal) {
     struct walk walk = {.first = NULL};
     check_in_progress(next_response(&walk, stream, "response.created"));
     check_in_progress(next_response(&walk, stream, "response.in_progress"));
@@ -355,7 +356,7 @@ static void count_bytes(void *context, const char *json, size_t len) {
     *(size_t *)context += len;
 }
 
-/* Each delta's event holds that delta, not the text so far; beyond 16 MiB the answer is refused and keeps what it had. */
+/* Each delta's event holds that delta, not the text so far; beyond 16 MiB more is refused, what was there is kept. */
 static void test_growth(void **state) {
     (void)state;
     static char piece[1 << 16];

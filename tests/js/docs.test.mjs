@@ -1,0 +1,52 @@
+// What the documents show can be run: every ```js block, and the example, on the fake engine.
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { promisify } from "node:util";
+import { helperPath, root } from "./support/helper.mjs";
+
+const run = promisify(execFile);
+const shim = join(root, "js-shim");
+const env = { ...process.env, FM_PROXY_PATH: helperPath, FM_PROXY_ENGINE: "fake" };
+
+/** Runs code as a module of the package, so that it finds "fm-proxy" and "openai" as a user's code does. */
+const evaluate = (code) => run(process.execPath, ["--input-type=module", "--eval", code], { cwd: shim, env, timeout: 20_000 });
+
+for (const file of ["js-shim/README.md", "README.md"]) {
+  const path = join(root, file);
+  const blocks = existsSync(path) ? [...readFileSync(path, "utf8").matchAll(/^```js\n(.*?)^```$/gms)].map(([, code]) => code) : [];
+  if (file === "js-shim/README.md") test("the package's README has examples", () => assert.ok(blocks.length >= 2));
+  blocks.forEach((code, index) => {
+    test(`${file}, example ${index + 1}`, async () => {
+      const { stdout, stderr } = await evaluate(code);
+      assert.equal(stderr, "");
+      assert.notEqual(stdout.trim(), "");
+    });
+  });
+}
+
+const example = (args, more = {}) =>
+  run(process.execPath, [join(shim, "examples", "openai-stream.mjs"), ...args], { env: { ...env, ...more }, timeout: 20_000 });
+
+test("the example streams an answer", async () => {
+  const { stdout, stderr } = await example(["Why is", "the sky blue?"]);
+  assert.equal(stdout, "Why is the sky blue?\n");
+  assert.equal(stderr, "");
+});
+
+test("the example says what went wrong", async () => {
+  await assert.rejects(example([]), (error) => error.code === 64 && /^usage: /.test(error.stderr));
+  await assert.rejects(example(["x"], { FM_PROXY_PATH: "/nowhere/fm-proxy" }), (error) => {
+    assert.equal(error.code, 1);
+    assert.match(error.stderr, /The request failed: .*\/nowhere\/fm-proxy does not exist/);
+    return true;
+  });
+  await assert.rejects(example([JSON.stringify(["a ", { error: "out of luck" }])]), (error) => {
+    assert.equal(error.code, 1);
+    assert.equal(error.stdout, "a ");
+    assert.match(error.stderr, /The request failed: .*out of luck/);
+    return true;
+  });
+});

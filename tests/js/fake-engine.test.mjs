@@ -1,0 +1,180 @@
+// The package's own calls on the built helper with the fake engine.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { checkChatStream, checkResponse, checkResponseStream } from "./support/invariants.mjs";
+import { alive, deltas, drain, fakeClient, script, until } from "./support/helper.mjs";
+
+const user = (content) => [{ role: "user", content }];
+
+test("health, capabilities, models, compatibility", async (t) => {
+  const client = fakeClient(t);
+  const pong = await client.health.ping();
+  assert.equal(pong.protocol_version, 1);
+  assert.ok(alive(pong.pid));
+  const capabilities = await client.capabilities.get();
+  assert.equal(capabilities.available, true);
+  assert.equal(capabilities.engine.name, "fake");
+  assert.equal(capabilities.engine.state, "idle", "looking has started the engine");
+  assert.deepEqual(await client.compatibility.check(), { compatible: true, reasonCode: null, detail: null });
+  const { object, data } = await client.models.list();
+  assert.equal(object, "list");
+  assert.deepEqual(data.map(({ id }) => id), capabilities.models.map(({ id }) => id));
+});
+
+test("compatibility of a helper without its engine, and without a model", async (t) => {
+  const missing = await fakeClient(t, { engine: "no-such-engine" }).compatibility.check();
+  assert.equal(missing.compatible, false);
+  assert.equal(missing.reasonCode, "HELPER_UNHEALTHY");
+  const noFile = await fakeClient(t, { engine: "llama", model: "/nowhere/model.gguf" }).compatibility.check();
+  assert.equal(noFile.compatible, false);
+  assert.ok(["MODEL_NOT_READY", "HELPER_UNHEALTHY"].includes(noFile.reasonCode), noFile.reasonCode);
+});
+
+test("responses and chat, whole and streamed, agree", async (t) => {
+  const client = fakeClient(t);
+  const input = script("Hé", "llo ", "😀 ", "wörld");
+  const text = "Héllo 😀 wörld";
+  const response = await client.responses.create({ input });
+  checkResponse(response);
+  assert.equal(response.output[0].content[0].text, text);
+  const stream = client.responses.stream({ input });
+  const { events, error } = await drain(stream);
+  assert.equal(error, null);
+  assert.deepEqual(await stream.finalResponse(), checkResponseStream(events));
+  assert.equal(deltas(events), text);
+  const completion = await client.chat.completions.create({ messages: user(input) });
+  assert.equal(completion.choices[0].message.content, text);
+  const chat = client.chat.completions.create({ messages: user(input), stream: true });
+  assert.equal(checkChatStream((await drain(chat)).events), text);
+  assert.equal((await chat.finalCompletion()).choices[0].message.content, text);
+});
+
+test("every way for a stream to end keeps the invariants", async (t) => {
+  const client = fakeClient(t);
+  const a = "a ".repeat(3);
+  for (const [name, body, status, code] of [
+    ["done", { input: script(a) }, "completed", null],
+    ["nothing said", { input: script({ finish: "stop" }) }, "completed", null],
+    ["content filter", { input: script(a, { finish: "content_filter" }) }, "incomplete", null],
+    ["token limit", { input: script({ repeat: ["b ", 9] }), max_output_tokens: 4 }, "incomplete", null],
+    ["stop sequence", { input: script("one ", "STOP", " two"), stop: "STOP" }, "completed", null],
+    ["engine failure", { input: script(a, { error: "broken" }) }, "failed", "INTERNAL"],
+    ["engine crash", { input: script(a, { signal: "SEGV" }) }, "failed", "INTERNAL"],
+    ["engine exit", { input: script(a, { exit: 0 }) }, "failed", "INTERNAL"],
+    ["total limit", { input: script(a, { hang: "soft" }), fm: { timeout_ms: 200 } }, "failed", "TIMEOUT"],
+    ["no progress", { input: script(a, { hang: "hard" }), fm: { no_progress_timeout_ms: 200 } }, "failed", "TIMEOUT"],
+  ]) {
+    await t.test(name, async () => {
+      const { events, error } = await drain(client.responses.stream(body));
+      const final = checkResponseStream(events);
+      assert.equal(final.status, status);
+      assert.equal(error?.code ?? null, code);
+      if (code !== null) {
+        assert.equal(error.partialText, a);
+        assert.equal(error.response.status, "failed");
+      }
+      if (code === "TIMEOUT") {
+        assert.equal(error.limit, name === "total limit" ? "total" : "no_progress");
+        assert.equal(error.limitMs, 200);
+      }
+    });
+  }
+});
+
+test("what the helper refuses is an FmError with code, param and status", async (t) => {
+  const client = fakeClient(t);
+  for (const [body, code, param, openaiCode] of [
+    [{}, "INVALID_REQUEST", "input", "missing_required_parameter"],
+    [{ input: 7 }, "INVALID_REQUEST", "input", "invalid_type"],
+    [{ input: "x", max_output_tokens: 0 }, "INVALID_REQUEST", "max_output_tokens", "integer_below_min_value"],
+    [{ input: "x", nonsense: 1 }, "INVALID_REQUEST", "nonsense", "unknown_parameter"],
+    [{ input: "x", background: true }, "INVALID_REQUEST", "background", "unsupported_parameter"],
+    [{ input: "x", model: "none" }, "NOT_FOUND", "model", "model_not_found"],
+  ]) {
+    for (const stream of [false, true]) {
+      const call = stream ? client.responses.stream(body).finalResponse() : client.responses.create(body);
+      await assert.rejects(call, (error) => {
+        assert.equal(error.name, "FmError");
+        assert.deepEqual([error.code, error.openai.param, error.openai.code], [code, param, openaiCode]);
+        return true;
+      });
+    }
+  }
+});
+
+test("a cancel frees the engine: by break, by signal, by id, by abort()", async (t) => {
+  const client = fakeClient(t);
+  const input = script("a ", { hang: "soft" });
+  for await (const event of client.responses.stream({ input })) if (deltas([event])) break;
+  const controller = new AbortController();
+  const { error } = await drain(client.responses.stream({ input }, { signal: controller.signal }), (event) => {
+    if (deltas([event])) controller.abort();
+  });
+  assert.equal(error.name, "AbortError");
+  let id;
+  const byId = await drain(client.responses.stream({ input }), async (event) => {
+    id ??= event.response.id;
+    if (!deltas([event])) return;
+    const cancelled = await client.responses.cancel(id);
+    assert.equal(cancelled.status, "cancelled");
+    assert.equal(cancelled.output[0].content[0].text, "a ");
+  });
+  assert.equal(checkResponseStream(byId.events).status, "cancelled");
+  assert.equal(byId.error.code, "CANCELLED");
+  const quiet = client.responses.stream({ input });
+  assert.equal((await drain(quiet, (event) => deltas([event]) && quiet.abort())).error, null);
+  assert.equal((await client.responses.create({ input: script("b") })).status, "completed");
+});
+
+test("SIGKILL to the helper in mid-stream: one terminal event, a typed error, and the next request works", async (t) => {
+  const client = fakeClient(t);
+  const { pid } = await client.health.ping();
+  let killed = 0;
+  const { events, error } = await drain(client.responses.stream({ input: script("a ", { hang: "hard" }) }), (event) => {
+    if (!deltas([event])) return;
+    process.kill(pid, "SIGKILL");
+    killed = performance.now();
+  });
+  assert.ok(performance.now() - killed < 500);
+  assert.equal(checkResponseStream(events).status, "failed");
+  assert.equal(error.code, "HELPER_EXITED");
+  assert.equal(error.partialText, "a ");
+  assert.equal((await client.responses.create({ input: script("b") })).status, "completed");
+});
+
+test("close: the helper is gone, whatever its engine does", async (t) => {
+  for (const hang of ["soft", "hard"]) {
+    const client = fakeClient(t);
+    const { pid } = await client.health.ping();
+    let closing;
+    const { events, error } = await drain(client.responses.stream({ input: script("a ", { hang }) }), (event) => {
+      if (deltas([event])) closing = client.close();
+    });
+    checkResponseStream(events);
+    assert.ok(["CANCELLED", "CLOSED"].includes(error.code), error.code);
+    const started = performance.now();
+    await closing;
+    assert.ok(performance.now() - started < 2500);
+    await until(() => !alive(pid), "the helper's end");
+  }
+});
+
+test("ten thousand deltas: all there, in order", async (t) => {
+  const client = fakeClient(t);
+  const { events, error } = await drain(client.responses.stream({ input: script({ repeat: ["word ", 10_000] }) }));
+  assert.equal(error, null);
+  checkResponseStream(events);
+  assert.equal(deltas(events), "word ".repeat(10_000));
+});
+
+test("64 streams at once", async (t) => {
+  const client = fakeClient(t);
+  const all = await Promise.all(
+    Array.from({ length: 64 }, (_, index) => drain(client.responses.stream({ input: script(`${index}`, { repeat: [" x", 50] }) }))),
+  );
+  all.forEach(({ events, error }, index) => {
+    assert.equal(error, null);
+    checkResponseStream(events);
+    assert.equal(deltas(events), `${index}${" x".repeat(50)}`);
+  });
+});

@@ -1,0 +1,79 @@
+// The packed tarball, installed as a user has it: both module formats, the types, and nothing that does not belong.
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { before, after, test } from "node:test";
+import { promisify } from "node:util";
+import { root, stubPath, temporaryFolder } from "./support/helper.mjs";
+
+const run = promisify(execFile);
+const shim = join(root, "js-shim");
+const cleanups = [];
+let folder;
+
+before(async () => {
+  folder = temporaryFolder({ after: (it) => cleanups.push(it) });
+  const modules = join(folder, "node_modules");
+  mkdirSync(modules);
+  await run("npm", ["pack", "--ignore-scripts", "--pack-destination", folder], { cwd: shim });
+  const [tarball] = readdirSync(folder).filter((name) => name.endsWith(".tgz"));
+  await run("tar", ["-xzf", join(folder, tarball), "-C", modules]);
+  await run("mv", [join(modules, "package"), join(modules, "fm-proxy")]);
+});
+after(() => cleanups.forEach((cleanup) => cleanup()));
+
+const body = `
+const client = createClient({ helperPath: ${JSON.stringify(stubPath)} });
+const response = await client.responses.create({ input: "one two" });
+console.log(textOfResponse(response), (await (await client.fetch("http://x/models")).json()).data.length);
+await client.close();
+`;
+
+test("as an ES module", async () => {
+  writeFileSync(join(folder, "a.mjs"), `import { createClient, textOfResponse } from "fm-proxy";${body}`);
+  assert.equal((await run(process.execPath, [join(folder, "a.mjs")])).stdout, "one two 1\n");
+});
+
+test("as CommonJS", async () => {
+  const code = `const { createClient, textOfResponse } = require("fm-proxy"); (async () => {${body}})();`;
+  writeFileSync(join(folder, "a.cjs"), code);
+  assert.equal((await run(process.execPath, [join(folder, "a.cjs")])).stdout, "one two 1\n");
+});
+
+test("the types, for both", async () => {
+  const code = `
+import { createClient, FmError, type ResponseEvent, type CompatibilityReport } from "fm-proxy";
+export async function f(): Promise<string> {
+  const client = createClient({ engine: "fake" });
+  for await (const event of client.responses.create({ input: "x", stream: true })) { const it: ResponseEvent = event; void it; }
+  const report: CompatibilityReport = await client.compatibility.check();
+  const fetch: typeof globalThis.fetch = client.fetch; void fetch;
+  // @ts-expect-error messages are required
+  client.chat.completions.create({});
+  try { return (await client.responses.create({ input: "x" })).id; }
+  catch (error) { return error instanceof FmError ? error.code : String(report.reasonCode); }
+}
+`;
+  for (const name of ["t.mts", "t.cts"]) writeFileSync(join(folder, name), code);
+  const tsc = createRequire(join(shim, "package.json")).resolve("typescript/bin/tsc");
+  const args = ["--noEmit", "--strict", "--exactOptionalPropertyTypes", "--module", "nodenext", "--target", "es2022"];
+  const types = ["--typeRoots", join(shim, "node_modules", "@types"), "--types", "node"];
+  await run(process.execPath, [tsc, ...args, ...types, "t.mts", "t.cts"], { cwd: folder }).catch((error) => assert.fail(error.stdout));
+});
+
+test("what is in it", () => {
+  const files = readdirSync(join(folder, "node_modules", "fm-proxy"), { recursive: true }).map(String);
+  for (const name of ["README.md", "dist/esm/index.js", "dist/esm/index.d.ts", "dist/cjs/index.js", "dist/cjs/index.d.ts"]) {
+    assert.ok(files.includes(name), `${name} is missing`);
+  }
+  const manifest = JSON.parse(readFileSync(join(folder, "node_modules", "fm-proxy", "package.json"), "utf8"));
+  assert.equal(manifest.dependencies, undefined);
+  assert.ok(!files.some((name) => /^(src|scripts|node_modules)|\.ts$(?<!\.d\.ts)|\.tgz$/.test(name)), files.join());
+});
+
+test("only one file knows child processes", () => {
+  const users = readdirSync(join(shim, "src")).filter((name) => /child_process/.test(readFileSync(join(shim, "src", name), "utf8")));
+  assert.deepEqual(users, ["process.ts"]);
+});

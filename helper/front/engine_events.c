@@ -47,13 +47,14 @@ static void send_load(struct fm_front *front) {
 }
 
 void fm_engine_send_job_locked(struct fm_front *front, struct fm_job *job) {
-    const struct fm_buf *members = &job->answer.request.job_members;
+    struct fm_buf *members = &job->answer.request.job_members;
     struct fm_json_writer w = begin_notification(front, "job.start");
     fm_json_object_begin(&w);
     fm_json_key_int(&w, "job", (int64_t)job->number);
     fm_json_raw(&w, members->data, members->len);
     fm_json_object_end(&w);
     end_message(front);
+    fm_buf_free(members); /* a prompt can be megabytes, and a job is sent once */
     job->state = FM_JOB_SENT;
     front->engine.held++;
 }

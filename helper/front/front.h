@@ -27,7 +27,7 @@
 #define FM_CANCEL_WAITERS 4
 #define FM_GRACE_MS 750                /* from job.abort until the engine is ended */
 #define FM_STALL_MS 60000              /* a peer that takes no byte for so long is gone */
-#define FM_HOST_QUEUE_MAX (8u << 20)   /* bytes queued for the host */
+#define FM_HOST_QUEUE_MAX (64u << 20)  /* bytes queued for the host; beyond it the host counts as gone */
 #define FM_HOST_QUEUE_PAUSE (2u << 20) /* above it, the engine's events are not read: generation pauses */
 #define FM_ENGINE_QUEUE_MAX (16u << 20)
 

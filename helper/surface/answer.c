@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TEXT_MAX (16u << 20)
+#define TEXT_MAX (4u << 20)
 
 /* The longest event is the terminal one: the text with every byte escaped (six times as long) and the echo. */
-#define EVENT_MAX (192u << 20)
+#define EVENT_MAX (48u << 20)
 
 #define ID_RANDOM 16 /* bytes; each is two hex digits */
 

@@ -136,7 +136,7 @@ void fm_answer_open(struct fm_answer *answer, int64_t input_tokens);
 
 /*
  * Text from the engine, behind fm_answer_open: appended, and streamed. Empty text does nothing. False when the answer
- * outgrew memory or 16 MiB; it should be failed then, and keeps what it had.
+ * outgrew memory or 4 MiB; it should be failed then, and keeps what it had.
  */
 FM_MUST_USE bool fm_answer_delta(struct fm_answer *answer, const char *text, size_t len);
 

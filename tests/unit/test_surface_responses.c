@@ -356,7 +356,7 @@ static void count_bytes(void *context, const char *json, size_t len) {
     *(size_t *)context += len;
 }
 
-/* Each delta's event holds that delta, not the text so far; beyond 16 MiB more is refused, what was there is kept. */
+/* Each delta's event holds that delta, not the text so far; beyond 4 MiB more is refused, what was there is kept. */
 static void test_growth(void **state) {
     (void)state;
     static char piece[1 << 16];
@@ -379,7 +379,7 @@ static void test_growth(void **state) {
     assert_false(fm_answer_delta(&answer, "y", 1));
     assert_int_equal(sent, 0);
     assert_int_equal(answer.text.len, 1u << 24);
-    fm_fail(&error, FM_INTERNAL, "The answer is longer than 16 MiB.");
+    fm_fail(&error, FM_INTERNAL, "The answer is longer than 4 MiB.");
     fm_answer_finish(&answer, FM_FINISH_FAILED, &error);
     assert_true(sent > 4u << 24); /* text.done, part.done, item.done, failed */
     assert_false(answer.lost);

@@ -1,0 +1,93 @@
+extern "C" {
+#include "engine/llama/bridge.h"
+}
+
+#include "chat.h"
+#include "log.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <thread>
+
+struct fm_templates {
+    common_chat_templates_ptr parsed;
+};
+
+/* Runs `body`; an exception becomes an error of `code`. */
+template <typename Body> static fm_code guarded(fm_error *error, fm_code code, const char *what, Body body) {
+    try {
+        return body();
+    } catch (const std::bad_alloc &) {
+        return fm_fail_no_memory(error);
+    } catch (const std::exception &e) {
+        return fm_fail(error, code, "%s: %s", what, e.what());
+    } catch (...) {
+        return fm_fail(error, code, "%s", what);
+    }
+}
+
+extern "C" fm_code fm_templates_load(const llama_model *model, fm_templates **templates, bool *replaced,
+                                     fm_error *error) {
+    *templates = nullptr;
+    *replaced = false;
+    return guarded(error, FM_UNAVAILABLE, "the chat template can't be used", [&]() {
+        common_log_set_verbosity_thold(-1); /* its lines hold prompts */
+        auto result = std::make_unique<fm_templates>();
+        try {
+            result->parsed = common_chat_templates_init(model, "");
+            *replaced = !common_chat_templates_was_explicit(result->parsed.get());
+        } catch (const std::exception &) {
+            result->parsed = common_chat_templates_init(model, "chatml");
+            *replaced = true;
+        }
+        *templates = result.release();
+        return FM_OK;
+    });
+}
+
+extern "C" void fm_templates_free(fm_templates *templates) {
+    delete templates;
+}
+
+static common_chat_templates_inputs inputs_of(const fm_chat_message *messages, size_t count) {
+    common_chat_templates_inputs inputs;
+    inputs.force_pure_content = true; /* text in, text out: the model's tool and reasoning syntax is not looked for */
+    inputs.messages.reserve(count);
+    for (size_t i = 0; i < count; i++) {
+        common_chat_msg message;
+        message.role = messages[i].role;
+        message.content.assign(messages[i].content, messages[i].content_len);
+        inputs.messages.push_back(std::move(message));
+    }
+    return inputs;
+}
+
+extern "C" fm_code fm_templates_apply(const fm_templates *templates, const fm_chat_message *messages, size_t count,
+                                      char **prompt, size_t *len, fm_error *error) {
+    *prompt = nullptr;
+    *len = 0;
+    return guarded(error, FM_INVALID_REQUEST, "the model's chat template refuses these messages", [&]() {
+        auto params = common_chat_templates_apply(templates->parsed.get(), inputs_of(messages, count));
+        auto copy = static_cast<char *>(std::malloc(params.prompt.size() + 1));
+        if (!copy) {
+            return fm_fail_no_memory(error);
+        }
+        std::memcpy(copy, params.prompt.data(), params.prompt.size());
+        *prompt = copy;
+        *len = params.prompt.size();
+        return FM_OK;
+    });
+}
+
+extern "C" int fm_math_cores(void) {
+    fm_error ignored;
+    int cores = 1;
+    (void)guarded(&ignored, FM_INTERNAL, "cores", [&]() {
+        int usable = static_cast<int>(std::thread::hardware_concurrency());
+        cores = std::max(1, std::min<int>(common_cpu_get_num_math(), usable ? usable : 1));
+        return FM_OK;
+    });
+    return cores;
+}

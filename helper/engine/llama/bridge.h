@@ -1,0 +1,44 @@
+/*
+ * The one door to llama.cpp's C++: chat templates. Plain C; no exception escapes. Everything else of llama.cpp is used
+ * through its C API, llama.h.
+ *
+ * No call here is thread-safe on the same fm_templates; all run on the caller's thread, and none logs.
+ */
+#ifndef FM_ENGINE_LLAMA_BRIDGE_H
+#define FM_ENGINE_LLAMA_BRIDGE_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct llama_model;
+
+/* A model's chat template, parsed. */
+struct fm_templates;
+
+struct fm_chat_message { /* all borrowed */
+    const char *role;
+    const char *content;
+    size_t content_len;
+};
+
+/*
+ * Reads the chat template out of `model`, which must outlive the result. One that is missing or broken is replaced by ChatML, as llama.cpp
+ * does, and `*replaced` tells. Free with fm_templates_free, NULL included.
+ */
+FM_MUST_USE enum fm_code fm_templates_load(const struct llama_model *model, struct fm_templates **templates,
+                                           bool *replaced, struct fm_error *error);
+void fm_templates_free(struct fm_templates *templates);
+
+/*
+ * Renders `messages` and the start of the assistant's turn. `*prompt` (`*len` bytes) is the caller's to free(). A template that refuses
+ * these messages (roles that do not alternate, say) is FM_INVALID_REQUEST.
+ */
+FM_MUST_USE enum fm_code fm_templates_apply(const struct fm_templates *templates, const struct fm_chat_message *messages,
+                                            size_t count, char **prompt, size_t *len, struct fm_error *error);
+
+/* Cores that are worth a thread for arithmetic, at least 1: those this process may use, hyper-threads counted once. */
+int fm_math_cores(void);
+
+#endif

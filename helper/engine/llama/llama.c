@@ -1,0 +1,100 @@
+/*
+ * fm-engine-llama: GGUF models through llama.cpp. One slot for now: the engine thread takes a job and generates it to its
+ * end. Everything here belongs to the engine thread; ggml's compute threads know nothing of jobs.
+ *
+ *     FM_ENGINE_LLAMA_CTX      context length in tokens, above 0 (default: the model's, at most 8,192)
+ *     FM_ENGINE_LLAMA_THREADS  compute threads, above 0 (default: the cores worth one)
+ */
+#include "engine/kit/kit.h"
+#include "engine/llama/generate.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define SLOTS 1
+
+struct llama_engine {
+    struct fm_model model;
+    struct fm_slot slot;
+};
+
+static struct llama_engine the_engine;
+
+/* ---- load ---- */
+
+struct load_progress {
+    struct fm_kit *kit;
+    float told;
+};
+
+/* The load itself comes in hundreds of tensors: told once a percent. */
+static bool on_progress(float progress, void *argument) {
+    struct load_progress *state = argument;
+    if (progress >= state->told + 0.01f || (progress >= 1 && state->told < 1)) {
+        state->told = progress;
+        fm_kit_load_progress(state->kit, progress);
+    }
+    return !fm_kit_ending(state->kit);
+}
+
+/* An environment variable that is a number above 0; 0 when it is not set. */
+static enum fm_code read_setting(const char *name, int64_t *value, struct fm_error *error) {
+    const char *text = getenv(name);
+    char *end;
+    *value = 0;
+    if (!text || !text[0]) {
+        return FM_OK;
+    }
+    *value = strtoll(text, &end, 10);
+    if (*end || *value < 1 || *value > INT32_MAX) {
+        return fm_fail(error, FM_UNAVAILABLE, "%s is not a number above 0", name);
+    }
+    return FM_OK;
+}
+
+static enum fm_code load(void *state, struct fm_kit *kit, const char *path, struct fm_model_info *info,
+                         struct fm_error *error) {
+    struct llama_engine *engine = state;
+    struct load_progress progress = {.kit = kit, .told = 0};
+    struct fm_model_options options;
+    if (!path) {
+        return fm_fail(error, FM_UNAVAILABLE, "the llama engine needs a model file");
+    }
+    enum fm_code code = read_setting("FM_ENGINE_LLAMA_CTX", &options.context_length, error);
+    code = code ? code : read_setting("FM_ENGINE_LLAMA_THREADS", &options.threads, error);
+    code = code ? code : fm_model_load(&engine->model, path, &options, on_progress, &progress, error);
+    if (code != FM_OK) {
+        return code;
+    }
+    code = fm_slot_init(&engine->slot, &engine->model, 0, error);
+    if (code != FM_OK) {
+        fm_model_free(&engine->model);
+        return code;
+    }
+    *info = (struct fm_model_info){.context_length = engine->model.context_length, .slots = SLOTS};
+    return FM_OK;
+}
+
+static void serve(void *state, struct fm_kit *kit) {
+    struct llama_engine *engine = state;
+    struct fm_job *job;
+    while ((job = fm_kit_take(kit, true))) {
+        fm_generate(&engine->slot, job);
+    }
+    fm_slot_free(&engine->slot);
+    fm_model_free(&engine->model);
+}
+
+int main(void) {
+    char version[64];
+    snprintf(version, sizeof version, "%s (llama.cpp %s)", FM_VERSION, llama_version());
+    const struct fm_engine_ops ops = {
+        .name = "llama",
+        .version = version,
+        .slots = SLOTS,
+        .state = &the_engine,
+        .load = load,
+        .serve = serve,
+    };
+    return fm_kit_main(&ops);
+}

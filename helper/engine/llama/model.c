@@ -1,0 +1,217 @@
+#include "engine/llama/model.h"
+#include "base/log.h"
+#include "engine/llama/bridge.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ggml-backend.h>
+#include <ggml-cpu.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define CONTEXT_LENGTH_MAX 8192 /* by default: memory grows with it */
+
+/*
+ * How long ggml's threads spin for the next graph before they sleep, in units of 131,072 pause instructions: longer than
+ * what happens between two tokens (sampling, a frame), short enough that the CPU is idle some ms after a job.
+ */
+#define THREAD_POLL 1
+
+/* ---- llama.cpp's log ---- */
+
+/* The first error line since log_reset: later ones only say that the load failed. */
+static struct {
+    pthread_mutex_t lock;
+    char error[256];
+} llama_log = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void log_reset(void) {
+    pthread_mutex_lock(&llama_log.lock);
+    llama_log.error[0] = '\0';
+    pthread_mutex_unlock(&llama_log.lock);
+}
+
+static void on_log(enum ggml_log_level level, const char *text, void *unused) {
+    (void)unused;
+    size_t len = strcspn(text, "\n");
+    fm_log(FM_LOG_DEBUG, "llama.cpp: %.*s", (int)len, text);
+    if (level != GGML_LOG_LEVEL_ERROR) {
+        return;
+    }
+    pthread_mutex_lock(&llama_log.lock);
+    if (!llama_log.error[0]) {
+        len = len < sizeof llama_log.error ? len : sizeof llama_log.error - 1;
+        memcpy(llama_log.error, text, len);
+        llama_log.error[len] = '\0';
+    }
+    pthread_mutex_unlock(&llama_log.lock);
+}
+
+/* ggml's own last words; without a callback it prints a stack trace. */
+static void on_ggml_abort(const char *message) {
+    fm_log(FM_LOG_ERROR, "ggml aborts: %s", message);
+}
+
+/* "NAME of a function: what is wrong" without the function. */
+static const char *without_function(const char *line) {
+    const char *colon = strstr(line, ": ");
+    size_t name = strspn(line, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+    return colon && name && line + name == colon ? colon + 2 : line;
+}
+
+static enum fm_code fail_with_log(struct fm_error *error, const char *path, const char *what) {
+    pthread_mutex_lock(&llama_log.lock);
+    const char *reason = without_function(llama_log.error);
+    enum fm_code code = fm_fail(error, FM_UNAVAILABLE, "%s: %s%s%s", path, what, reason[0] ? ": " : "", reason);
+    pthread_mutex_unlock(&llama_log.lock);
+    return code;
+}
+
+/* ---- backends ---- */
+
+/* The libraries of ggml's backends lie beside libllama, wherever that is. */
+static enum fm_code load_backends(struct fm_error *error) {
+    if (ggml_backend_reg_count() > 0) {
+        return FM_OK;
+    }
+    Dl_info info;
+    char dir[4096];
+    void *symbol = dlsym(RTLD_DEFAULT, "llama_backend_init");
+    const char *slash = symbol && dladdr(symbol, &info) && info.dli_fname ? strrchr(info.dli_fname, '/') : NULL;
+    if (!slash || (size_t)(slash - info.dli_fname) >= sizeof dir) {
+        return fm_fail(error, FM_UNAVAILABLE, "the folder of libllama is not known");
+    }
+    memcpy(dir, info.dli_fname, (size_t)(slash - info.dli_fname));
+    dir[slash - info.dli_fname] = '\0';
+    ggml_backend_load_all_from_path(dir);
+    if (!ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU)) {
+        return fm_fail(error, FM_UNAVAILABLE, "no libggml-cpu library in %s fits this processor", dir);
+    }
+    return FM_OK;
+}
+
+/* A function of the CPU backend's library, which is not linked. */
+static void *cpu_function(const char *name) {
+    ggml_backend_dev_t device = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
+    return device ? ggml_backend_reg_get_proc_address(ggml_backend_dev_backend_reg(device), name) : NULL;
+}
+
+/* Threads that outlive a batch; started for each, they cost 2% at 5 ms a token. */
+static void start_threads(struct fm_model *model) {
+    struct ggml_threadpool *(*new_pool)(struct ggml_threadpool_params *);
+    void *function = cpu_function("ggml_threadpool_new");
+    if (!function || model->thread_count < 2) {
+        return;
+    }
+    memcpy(&new_pool, &function, sizeof new_pool); /* ISO C has no cast from an object pointer */
+    struct ggml_threadpool_params params = ggml_threadpool_params_default(model->thread_count);
+    params.poll = THREAD_POLL;
+    model->threads = new_pool(&params);
+    if (model->threads) {
+        llama_attach_threadpool(model->context, model->threads, model->threads);
+    }
+}
+
+static void stop_threads(struct fm_model *model) {
+    void (*free_pool)(struct ggml_threadpool *);
+    void *function = cpu_function("ggml_threadpool_free");
+    if (model->threads && function) {
+        memcpy(&free_pool, &function, sizeof free_pool);
+        free_pool(model->threads);
+    }
+    model->threads = NULL;
+}
+
+/* ---- the file ---- */
+
+/* Looked at before llama.cpp does: it would wait for a FIFO, and tells less. */
+static enum fm_code check_file(const char *path, struct fm_error *error) {
+    struct stat info;
+    char magic[4];
+    enum fm_code code = FM_OK;
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) {
+        return fm_fail(error, FM_UNAVAILABLE, "%s: %s", path, strerror(errno));
+    }
+    if (fstat(fd, &info) != 0) {
+        code = fm_fail(error, FM_UNAVAILABLE, "%s: %s", path, strerror(errno));
+    } else if (!S_ISREG(info.st_mode)) {
+        code = fm_fail(error, FM_UNAVAILABLE, "%s: not a regular file", path);
+    } else if (read(fd, magic, sizeof magic) != (ssize_t)sizeof magic || memcmp(magic, "GGUF", sizeof magic) != 0) {
+        code = fm_fail(error, FM_UNAVAILABLE, "%s: not a GGUF file", path);
+    }
+    close(fd);
+    return code;
+}
+
+static uint32_t wanted_context(const struct fm_model *model, const struct fm_model_options *options) {
+    int64_t trained = llama_model_n_ctx_train(model->weights);
+    int64_t wanted = options->context_length;
+    if (wanted <= 0) {
+        wanted = trained > 0 && trained < CONTEXT_LENGTH_MAX ? trained : CONTEXT_LENGTH_MAX;
+    }
+    return wanted < UINT32_MAX ? (uint32_t)wanted : UINT32_MAX;
+}
+
+static enum fm_code make_context(struct fm_model *model, const char *path, const struct fm_model_options *options,
+                                 struct fm_error *error) {
+    struct llama_context_params params = llama_context_default_params();
+    model->thread_count = options->threads > 0 ? (int)options->threads : fm_math_cores();
+    params.n_ctx = wanted_context(model, options);
+    params.n_batch = FM_MODEL_CHUNK;
+    params.n_ubatch = FM_MODEL_CHUNK;
+    params.n_seq_max = 1;
+    params.n_threads = model->thread_count;
+    params.n_threads_batch = model->thread_count;
+    params.no_perf = true;
+    model->context = llama_init_from_model(model->weights, params);
+    if (!model->context) {
+        return fail_with_log(error, path, "no memory for the context");
+    }
+    model->context_length = llama_n_ctx_seq(model->context);
+    return FM_OK;
+}
+
+enum fm_code fm_model_load(struct fm_model *model, const char *path, const struct fm_model_options *options,
+                           fm_model_progress *progress, void *argument, struct fm_error *error) {
+    *model = (struct fm_model){0};
+    llama_log_set(on_log, NULL);
+    ggml_set_abort_callback(on_ggml_abort);
+    enum fm_code code = check_file(path, error);
+    code = code ? code : load_backends(error);
+    if (code != FM_OK) {
+        return code;
+    }
+    log_reset();
+    struct llama_model_params params = llama_model_default_params();
+    params.progress_callback = progress;
+    params.progress_callback_user_data = argument;
+    model->weights = llama_model_load_from_file(path, params);
+    if (!model->weights) {
+        return fail_with_log(error, path, "the model does not load");
+    }
+    if (!llama_model_has_decoder(model->weights) || llama_model_has_encoder(model->weights)) {
+        code = fm_fail(error, FM_UNAVAILABLE, "%s: not a model that generates text from text alone", path);
+    }
+    code = code ? code : fm_prompter_init(&model->prompter, model->weights, error);
+    code = code ? code : make_context(model, path, options, error);
+    if (code != FM_OK) {
+        fm_model_free(model);
+        return code;
+    }
+    start_threads(model);
+    fm_log(FM_LOG_INFO, "context %u, %d threads", model->context_length, model->thread_count);
+    return FM_OK;
+}
+
+void fm_model_free(struct fm_model *model) {
+    fm_prompter_free(&model->prompter);
+    llama_free(model->context);
+    stop_threads(model);
+    llama_model_free(model->weights);
+    *model = (struct fm_model){0};
+}

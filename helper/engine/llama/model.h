@@ -1,0 +1,47 @@
+/*
+ * A loaded GGUF model: weights, context (with the KV memory), compute threads, tokenizer. It belongs to the engine thread;
+ * llama.cpp's log callback alone comes from elsewhere.
+ */
+#ifndef FM_ENGINE_LLAMA_MODEL_H
+#define FM_ENGINE_LLAMA_MODEL_H
+
+#include "base/error.h"
+#include "engine/llama/prompt.h"
+
+#include <ggml.h>
+#include <llama.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Tokens of one llama_decode call in prefill: how long an abort may have to wait, and how often progress is told. */
+#define FM_MODEL_CHUNK 128
+
+struct fm_model {
+    struct llama_model *weights;
+    struct llama_context *context;
+    struct ggml_threadpool *threads; /* NULL: llama.cpp starts threads for each batch */
+    struct fm_prompter prompter;
+    uint32_t context_length; /* tokens */
+    int thread_count;
+};
+
+/* Settings; 0: the default. */
+struct fm_model_options {
+    int64_t context_length; /* default: what the model was trained for, at most 8,192 */
+    int64_t threads;        /* default: fm_math_cores */
+};
+
+/* Called while the weights are read, from 0 to 1; false gives the load up. */
+typedef bool fm_model_progress(float progress, void *argument);
+
+/*
+ * Loads `path`. Blocks as long as it takes. Every failure is FM_UNAVAILABLE (or out of memory), names the file and says why; nothing
+ * is left loaded then. Call from the main thread, without another model loaded.
+ */
+FM_MUST_USE enum fm_code fm_model_load(struct fm_model *model, const char *path, const struct fm_model_options *options,
+                                       fm_model_progress *progress, void *argument, struct fm_error *error);
+
+/* Also after a failed load. */
+void fm_model_free(struct fm_model *model);
+
+#endif

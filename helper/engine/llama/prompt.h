@@ -1,0 +1,41 @@
+/*
+ * Messages to tokens: the model's chat template, then its tokenizer. The template's own control tokens are parsed; text
+ * inside a message that only looks like one ("<|im_end|>") stays text.
+ */
+#ifndef FM_ENGINE_LLAMA_PROMPT_H
+#define FM_ENGINE_LLAMA_PROMPT_H
+
+#include "base/error.h"
+#include "engine/llama/bridge.h"
+
+#include <llama.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct fm_control_text { /* borrowed from the vocabulary */
+    const char *text;
+    size_t len;
+};
+
+struct fm_prompter {
+    const struct llama_vocab *vocab;
+    struct fm_templates *templates;
+    struct fm_control_text *controls; /* what a message may not smuggle in */
+    size_t control_count;
+    bool control_starts[256]; /* the first bytes of `controls` */
+};
+
+/* `model` must outlive the prompter. On failure nothing is left to free. */
+FM_MUST_USE enum fm_code fm_prompter_init(struct fm_prompter *prompter, const struct llama_model *model,
+                                          struct fm_error *error);
+void fm_prompter_free(struct fm_prompter *prompter);
+
+/*
+ * Renders and tokenizes. `*tokens` (`*count` of them, at least 1) are the caller's to free(). FM_INVALID_REQUEST when the template refuses
+ * the messages.
+ */
+FM_MUST_USE enum fm_code fm_prompter_tokens(const struct fm_prompter *prompter, const struct fm_chat_message *messages,
+                                            size_t message_count, llama_token **tokens, size_t *count,
+                                            struct fm_error *error);
+
+#endif

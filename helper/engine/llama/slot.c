@@ -1,0 +1,92 @@
+#include "engine/llama/slot.h"
+#include "base/log.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define DECODE_ABORTED 2 /* llama_decode's */
+
+enum fm_code fm_slot_init(struct fm_slot *slot, struct fm_model *model, llama_seq_id sequence,
+                          struct fm_error *error) {
+    *slot = (struct fm_slot){.model = model, .sequence = sequence};
+    slot->tokens = calloc(model->context_length, sizeof *slot->tokens);
+    slot->batch = llama_batch_init(FM_MODEL_CHUNK, 0, 1);
+    if (!slot->tokens || !slot->batch.token) {
+        fm_slot_free(slot);
+        return fm_fail_no_memory(error);
+    }
+    return FM_OK;
+}
+
+void fm_slot_free(struct fm_slot *slot) {
+    free(slot->tokens);
+    llama_batch_free(slot->batch);
+    *slot = (struct fm_slot){0};
+}
+
+static size_t whole_chunks(size_t count) {
+    return count - count % FM_MODEL_CHUNK;
+}
+
+/* Forgets all but the first `count` tokens. Some memories can't forget a part: then all goes. */
+static void truncate_to(struct fm_slot *slot, size_t count) {
+    llama_memory_t memory = llama_get_memory(slot->model->context);
+    if (!llama_memory_seq_rm(memory, slot->sequence, (llama_pos)count, -1)) {
+        llama_memory_seq_rm(memory, slot->sequence, -1, -1);
+        count = 0;
+    }
+    slot->count = count;
+    slot->exact = whole_chunks(count) < slot->exact ? whole_chunks(count) : slot->exact;
+}
+
+void fm_slot_reuse(struct fm_slot *slot, const llama_token *prompt, size_t count, bool repeatable) {
+    size_t common = 0;
+    size_t limit = repeatable ? slot->exact : slot->count;
+    while (common < limit && common + 1 < count && slot->tokens[common] == prompt[common]) {
+        common++;
+    }
+    /* A recurrent or sliding memory holds the end of the sequence alone. */
+    if (llama_memory_seq_pos_min(llama_get_memory(slot->model->context), slot->sequence) != 0) {
+        common = 0;
+    }
+    truncate_to(slot, repeatable ? whole_chunks(common) : common);
+}
+
+static enum fm_decode decode(struct fm_slot *slot, const llama_token *tokens, size_t count, bool logits) {
+    struct llama_batch *batch = &slot->batch;
+    batch->n_tokens = (int32_t)count;
+    for (size_t i = 0; i < count; i++) {
+        batch->token[i] = tokens[i];
+        batch->pos[i] = (llama_pos)(slot->count + i);
+        batch->n_seq_id[i] = 1;
+        batch->seq_id[i][0] = slot->sequence;
+        batch->logits[i] = logits && i + 1 == count;
+    }
+    int32_t status = llama_decode(slot->model->context, *batch);
+    if (status != 0) {
+        truncate_to(slot, slot->count); /* what was processed before it stopped is still in the memory */
+        if (status != DECODE_ABORTED) {
+            fm_log(FM_LOG_ERROR, "llama_decode: %d", (int)status);
+        }
+        return status == DECODE_ABORTED ? FM_DECODE_ABORTED : FM_DECODE_FAILED;
+    }
+    memcpy(slot->tokens + slot->count, tokens, count * sizeof *tokens);
+    slot->count += count;
+    return FM_DECODE_OK;
+}
+
+enum fm_decode fm_slot_prefill(struct fm_slot *slot, const llama_token *prompt, size_t count) {
+    size_t from = slot->count;
+    size_t left = count - from;
+    size_t chunk = FM_MODEL_CHUNK - from % FM_MODEL_CHUNK;
+    chunk = chunk < left ? chunk : left;
+    enum fm_decode result = decode(slot, prompt + from, chunk, chunk == left);
+    if (result == FM_DECODE_OK && from == slot->exact && chunk == FM_MODEL_CHUNK) {
+        slot->exact = slot->count;
+    }
+    return result;
+}
+
+enum fm_decode fm_slot_append(struct fm_slot *slot, llama_token token) {
+    return decode(slot, &token, 1, true);
+}

@@ -54,7 +54,7 @@ bool fm_rpc_id_equal(const struct fm_rpc_id *a, const struct fm_rpc_id *b) {
 static bool version_valid(struct json_object *root) {
     struct json_object *version;
     return json_object_object_get_ex(root, "jsonrpc", &version) && json_object_is_type(version, json_type_string) &&
-           strcmp(json_object_get_string(version), "2.0") == 0;
+           json_object_get_string_len(version) == 3 && strcmp(json_object_get_string(version), "2.0") == 0;
 }
 
 enum fm_rpc_error fm_rpc_read(struct json_object *root, struct fm_rpc_message *message) {

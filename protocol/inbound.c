@@ -4,6 +4,9 @@
 #include <json-c/json.h>
 #include <stdio.h>
 
+/* json-c keeps a buffer as large as the longest string it has read; after a body larger than this it is given back. */
+#define BODY_KEEP 65536u
+
 static const struct fm_rpc_id no_id;
 
 bool fm_inbound_init(struct fm_inbound *inbound) {
@@ -38,6 +41,16 @@ static void take_value(struct json_object *root, const struct fm_inbound_handler
     }
 }
 
+/* Ready for the next body. Without memory for a new tokener the old one goes on, with its buffer. */
+static void reset_tokener(struct fm_inbound *inbound, size_t body_len) {
+    json_tokener_reset(inbound->tokener);
+    struct json_tokener *fresh = body_len > BODY_KEEP ? json_tokener_new_ex(FM_JSON_DEPTH_MAX + 1) : NULL;
+    if (fresh) {
+        json_tokener_free(inbound->tokener);
+        inbound->tokener = fresh;
+    }
+}
+
 static void take_body(struct fm_inbound *inbound, const char *body, size_t len,
                       const struct fm_inbound_handler *handler) {
     char detail[160];
@@ -61,7 +74,7 @@ static void take_body(struct fm_inbound *inbound, const char *body, size_t len,
         handler->fault(handler->context, &no_id, FM_RPC_PARSE, "the body could not be parsed: out of memory");
     }
     json_object_put(root);
-    json_tokener_reset(inbound->tokener);
+    reset_tokener(inbound, len);
 }
 
 static const char *skipped_detail(enum fm_frame_event event) {

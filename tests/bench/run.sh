@@ -1,0 +1,11 @@
+#!/bin/sh
+# Speed and size of the helper, each beside what it is compared with, in one run. Takes about two minutes; let nothing else
+# run meanwhile. Needs what packaging/test.sh installs.
+#
+# usage: sh tests/bench/run.sh [pings] [spawn] [model]
+set -eu
+cd "$(dirname -- "$0")/../.."
+sh packaging/setup.sh --tests
+. packaging/lib.sh
+use_node
+exec node tests/bench/bench.mjs "$@"

@@ -138,7 +138,7 @@ export class FmError extends Error {
   /** Makes an error of the `{"ok":false, ...}` result of a call. */
   static fromResult(result: JsonObject): FmError {
     const error = isObject(result["error"]) ? result["error"] : {};
-    const code = typeof error["code"] === "string" && error["code"] in SHAPES ? (error["code"] as FmErrorCode) : "INTERNAL";
+    const code = Object.hasOwn(SHAPES, String(error["code"])) ? (error["code"] as FmErrorCode) : "INTERNAL";
     const detail = typeof error["detail"] === "string" ? error["detail"] : "The helper gave no reason.";
     return new FmError(code, detail, {
       openai: isObject(error["openai"]) ? (error["openai"] as Partial<OpenAIErrorShape>) : undefined,

@@ -80,7 +80,7 @@ run_ctest() {
   }
   xml=$ROOT/$RESULTS/ctest-$1.xml
   status=0
-  without_aslr ctest --preset "$1" --output-junit "$xml" || status=$?
+  without_aslr ctest --preset "$1" --timeout 300 --output-junit "$xml" || status=$?
   count_results "ctest ($1)" "$status" "$(junit_totals "$xml")"
 }
 
@@ -124,7 +124,10 @@ run_node() {
     return 0
   }
   tap=$RESULTS/node.tap
-  node --test --test-reporter=spec --test-reporter-destination=stdout \
+  # Node before 20.11 has no such limit, which ends a file that hangs.
+  limit=--test-timeout=300000
+  node "$limit" -e 0 2>/dev/null || limit=
+  node --test ${limit:+"$limit"} --test-reporter=spec --test-reporter-destination=stdout \
     --test-reporter=tap --test-reporter-destination="$tap" tests/js/*.test.mjs || status=$?
   count_results "node --test" "$status" "$(tap_totals "$tap")"
 }

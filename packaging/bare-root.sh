@@ -159,7 +159,8 @@ step() {
     "$@" && status=0 || status=$?
     echo "$status" >"$root/host/status"
   } | {
-    first=$(dd bs=1 count=1 2>/dev/null)
+    first=$(dd bs=1 count=1 2>/dev/null && printf x) # the x keeps a newline
+    first=${first%x}
     [ -n "$first" ] || say "$step_text: no output"
     first_at=$(date +%s%N)
     printf '%s' "$first"

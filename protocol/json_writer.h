@@ -24,6 +24,7 @@ struct fm_json_writer {
 /* Writes behind what `buf` holds already. `buf` stays the caller's and must outlive the writer. */
 struct fm_json_writer fm_json_writer_on(struct fm_buf *buf);
 
+/* Containers; each begin has its end. */
 void fm_json_object_begin(struct fm_json_writer *w);
 void fm_json_object_end(struct fm_json_writer *w);
 void fm_json_array_begin(struct fm_json_writer *w);
@@ -32,6 +33,7 @@ void fm_json_array_end(struct fm_json_writer *w);
 /* A key of plain ASCII without characters that JSON escapes. */
 void fm_json_key(struct fm_json_writer *w, const char *key);
 
+/* Values: an element of an array, or what belongs to the key just written. */
 void fm_json_null(struct fm_json_writer *w);
 void fm_json_bool(struct fm_json_writer *w, bool value);
 void fm_json_int(struct fm_json_writer *w, int64_t value);

@@ -44,6 +44,7 @@ FM_MUST_USE enum fm_rpc_error fm_rpc_read(struct json_object *root, struct fm_rp
 /* An id out of a parameter (`request_id`, or `id` of $/cancelRequest). False when it is no valid id. */
 FM_MUST_USE bool fm_rpc_id_read(struct json_object *value, struct fm_rpc_id *id);
 
+/* Whether both are the same id: the integer 1 and the string "1" are two. */
 bool fm_rpc_id_equal(const struct fm_rpc_id *a, const struct fm_rpc_id *b);
 
 /* An integer id. */

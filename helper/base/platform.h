@@ -57,7 +57,8 @@ FM_MUST_USE int fm_thread_start(void *(*body)(void *), void *argument);
 
 /*
  * The end of this process that others ask for: a descriptor that polls readable when SIGTERM or SIGINT came, or when the
- * parent died. Ignores SIGPIPE. A second SIGTERM or SIGINT exits at once. Call once, before the first thread. -1 on an error (errno).
+ * parent died. Ignores SIGPIPE. A second SIGTERM or SIGINT exits at once. Call once, before the first thread. -1 on an
+ * error (errno).
  */
 int fm_watch_for_end(void);
 

@@ -159,7 +159,8 @@ static void bad_headers(void **state) {
         {"random bytes", BYTES("\x1F\x8B\x08\0\0\0\0\0" PING), bad_byte},
         {"a good frame before", BYTES(PING "Content-Length: x\r\n\r\n" PING),
          "body(ping) broken(Content-Length is not a decimal number) ~"},
-        {"length short by one", BYTES("Content-Length: 3\r\n\r\nping\r\n" PING), "body(pin) broken(a header line without a name and a colon) ~"},
+        {"length short by one", BYTES("Content-Length: 3\r\n\r\nping\r\n" PING),
+         "body(pin) broken(a header line without a name and a colon) ~"},
     };
     expect_rows(rows, COUNT(rows));
 }
@@ -267,7 +268,8 @@ static void sizes(void **state) {
         size_t header = (size_t)snprintf(input, 64, "Content-Length: %zu\r\n\r\n", rows[i].body);
         memset(input + header, 'x', rows[i].body);
         memcpy(input + header + rows[i].body, PING, sizeof PING - 1);
-        for (size_t s = rows[i].body > FM_FRAME_BODY_MAX + 1; s < COUNT(steps); s++) {
+        size_t first = rows[i].body == FM_FRAME_BODY_MAX + 1 ? 0 : 1; /* byte by byte takes its time */
+        for (size_t s = first; s < COUNT(steps); s++) {
             log = (struct transcript){.len = 0};
             void *feeding = start_framer(&log);
             feed_steps(feed_framer, feeding, input, header + rows[i].body + sizeof PING - 1, steps[s]);

@@ -9,7 +9,9 @@
 
 #define HEAD "{\"jsonrpc\":\"2.0\","
 #define PING HEAD "\"id\":1,\"method\":\"ping\"}"
-#define BATCH "not a JSON-RPC 2.0 request: an object with \"jsonrpc\":\"2.0\", a string \"method\" and a string or integer \"id\" is expected"
+#define BATCH                                                                                                        \
+    "not a JSON-RPC 2.0 request: an object with \"jsonrpc\":\"2.0\", a string \"method\" and a string or integer "     \
+    "\"id\" is expected"
 
 struct receiver {
     struct fm_inbound inbound;

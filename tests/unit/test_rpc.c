@@ -28,92 +28,94 @@ static const char *outcome(const char *json, size_t len, char *out, size_t size)
     return out;
 }
 
+static const struct {
+    const char *json;
+    size_t len;
+    const char *expected;
+} message_rows[] = {
+    /* requests */
+    {BYTES("{" HEAD "\"id\":1,\"method\":\"m\"}"), "0 request 1"},
+    {BYTES("{\"method\":\"m\",\"id\":\"x\",\"jsonrpc\":\"2.0\",\"params\":{}}"), "0 request \"x\""},
+    {BYTES("{" HEAD "\"id\":1,\"method\":\"m\",\"unknown\":[1]}"), "0 request 1"},
+    {BYTES("{" HEAD "\"id\":1,\"method\":\"m\",\"result\":1}"), "0 request 1"},
+    {BYTES("{" HEAD "\"id\":1,\"method\":\"\"}"), "0 request 1"},
+    /* ids */
+    {BYTES("{" HEAD "\"id\":0,\"method\":\"m\"}"), "0 request 0"},
+    {BYTES("{" HEAD "\"id\":-7,\"method\":\"m\"}"), "0 request -7"},
+    {BYTES("{" HEAD "\"id\":9007199254740991,\"method\":\"m\"}"), "0 request 9007199254740991"},
+    {BYTES("{" HEAD "\"id\":-9007199254740991,\"method\":\"m\"}"), "0 request -9007199254740991"},
+    {BYTES("{" HEAD "\"id\":\"\",\"method\":\"m\"}"), "0 request \"\""},
+    {BYTES("{" HEAD "\"id\":\"1\",\"method\":\"m\"}"), "0 request \"1\""},
+    {BYTES("{" HEAD "\"id\":\"null\",\"method\":\"m\"}"), "0 request \"null\""},
+    {BYTES("{" HEAD "\"id\":\"\xC3\xA9 \\\" \\\\ \\n /\",\"method\":\"m\"}"), "0 request \"\xC3\xA9 \\\" \\\\ \\n /\""},
+    {BYTES("{" HEAD "\"id\":" NUL_ID ",\"method\":\"m\"}"), "0 request " NUL_ID},
+    {BYTES("{" HEAD "\"id\":null,\"method\":\"m\"}"), "-32600 request -"},
+    {BYTES("{" HEAD "\"id\":1.5,\"method\":\"m\"}"), "-32600 request -"},
+    {BYTES("{" HEAD "\"id\":1.0,\"method\":\"m\"}"), "-32600 request -"},
+    {BYTES("{" HEAD "\"id\":1e2,\"method\":\"m\"}"), "-32600 request -"},
+    {BYTES("{" HEAD "\"id\":true,\"method\":\"m\"}"), "-32600 request -"},
+    {BYTES("{" HEAD "\"id\":false,\"method\":\"m\"}"), "-32600 request -"},
+    {BYTES("{" HEAD "\"id\":{},\"method\":\"m\"}"), "-32600 request -"},
+    {BYTES("{" HEAD "\"id\":[1],\"method\":\"m\"}"), "-32600 request -"},
+    {BYTES("{" HEAD "\"id\":9007199254740992,\"method\":\"m\"}"), "-32600 request -"},
+    {BYTES("{" HEAD "\"id\":9007199254740993,\"method\":\"m\"}"), "-32600 request -"},
+    {BYTES("{" HEAD "\"id\":-9007199254740992,\"method\":\"m\"}"), "-32600 request -"},
+    {BYTES("{" HEAD "\"id\":18446744073709551617,\"method\":\"m\"}"), "-32600 request -"},
+    {BYTES("{" HEAD "\"id\":-18446744073709551617,\"method\":\"m\"}"), "-32600 request -"},
+    /* jsonrpc: the id is valid, so it is in the answer */
+    {BYTES("{\"id\":1,\"method\":\"m\"}"), "-32600 request 1"},
+    {BYTES("{\"jsonrpc\":2.0,\"id\":1,\"method\":\"m\"}"), "-32600 request 1"},
+    {BYTES("{\"jsonrpc\":\"1.0\",\"id\":1,\"method\":\"m\"}"), "-32600 request 1"},
+    {BYTES("{\"jsonrpc\":\"2.0 \",\"id\":1,\"method\":\"m\"}"), "-32600 request 1"},
+    {BYTES("{\"jsonrpc\":\"2.0\\u0000\",\"id\":1,\"method\":\"m\"}"), "-32600 request 1"},
+    {BYTES("{\"jsonrpc\":\"2\",\"id\":1,\"method\":\"m\"}"), "-32600 request 1"},
+    {BYTES("{\"jsonrpc\":\"\",\"id\":1,\"method\":\"m\"}"), "-32600 request 1"},
+    {BYTES("{\"jsonrpc\":null,\"id\":1,\"method\":\"m\"}"), "-32600 request 1"},
+    {BYTES("{\"jsonrpc\":[\"2.0\"],\"id\":1,\"method\":\"m\"}"), "-32600 request 1"},
+    {BYTES("{\"JSONRPC\":\"2.0\",\"id\":1,\"method\":\"m\"}"), "-32600 request 1"},
+    /* method */
+    {BYTES("{" HEAD "\"id\":1}"), "-32600 request 1"},
+    {BYTES("{" HEAD "\"id\":1,\"method\":null}"), "-32600 request 1"},
+    {BYTES("{" HEAD "\"id\":1,\"method\":1}"), "-32600 request 1"},
+    {BYTES("{" HEAD "\"id\":1,\"method\":[\"m\"]}"), "-32600 request 1"},
+    {BYTES("{" HEAD "\"id\":1,\"method\":{}}"), "-32600 request 1"},
+    {BYTES("{" HEAD "\"id\":\"x\",\"method\":true}"), "-32600 request \"x\""},
+    /* notifications: never answered, even when they are wrong */
+    {BYTES("{" HEAD "\"method\":\"m\"}"), "0 notification -"},
+    {BYTES("{" HEAD "\"method\":\"m\",\"params\":[]}"), "0 notification -"},
+    {BYTES("{\"method\":\"m\"}"), "-32600 notification -"},
+    {BYTES("{\"jsonrpc\":\"1.0\",\"method\":\"m\"}"), "-32600 notification -"},
+    /* neither a method nor an id: an error, with id null */
+    {BYTES("{}"), "-32600 request -"},
+    {BYTES("{" HEAD "\"params\":{}}"), "-32600 request -"},
+    {BYTES("{" HEAD "\"method\":1}"), "-32600 request -"},
+    /* responses: the receiver drops what it did not ask for */
+    {BYTES("{" HEAD "\"id\":1,\"result\":{}}"), "0 response 1"},
+    {BYTES("{" HEAD "\"id\":1,\"result\":null}"), "0 response 1"},
+    {BYTES("{" HEAD "\"id\":\"x\",\"error\":{\"code\":1,\"message\":\"\"}}"), "0 response \"x\""},
+    {BYTES("{" HEAD "\"id\":1,\"error\":null}"), "0 response 1"},
+    {BYTES("{" HEAD "\"id\":null,\"error\":{}}"), "0 response -"},
+    {BYTES("{" HEAD "\"id\":1.5,\"result\":{}}"), "0 response -"},
+    {BYTES("{" HEAD "\"result\":{}}"), "0 response -"},
+    {BYTES("{\"result\":{}}"), "0 response -"},
+    /* no objects */
+    {BYTES("null"), "-32600 request -"},
+    {BYTES("true"), "-32600 request -"},
+    {BYTES("7"), "-32600 request -"},
+    {BYTES("1.5"), "-32600 request -"},
+    {BYTES("\"x\""), "-32600 request -"},
+    {BYTES("[]"), "-32600 request -"},
+    {BYTES("[{" HEAD "\"id\":1,\"method\":\"m\"}]"), "-32600 request -"},
+    {BYTES("[{" HEAD "\"id\":1,\"method\":\"m\"},{" HEAD "\"id\":2,\"method\":\"m\"}]"), "-32600 request -"},
+    {BYTES("[{" HEAD "\"method\":\"m\"}]"), "-32600 request -"},
+};
+
 static void messages(void **state) {
     (void)state;
-    static const struct {
-        const char *json;
-        size_t len;
-        const char *expected;
-    } rows[] = {
-        /* requests */
-        {BYTES("{" HEAD "\"id\":1,\"method\":\"m\"}"), "0 request 1"},
-        {BYTES("{\"method\":\"m\",\"id\":\"x\",\"jsonrpc\":\"2.0\",\"params\":{}}"), "0 request \"x\""},
-        {BYTES("{" HEAD "\"id\":1,\"method\":\"m\",\"unknown\":[1]}"), "0 request 1"},
-        {BYTES("{" HEAD "\"id\":1,\"method\":\"m\",\"result\":1}"), "0 request 1"},
-        {BYTES("{" HEAD "\"id\":1,\"method\":\"\"}"), "0 request 1"},
-        /* ids */
-        {BYTES("{" HEAD "\"id\":0,\"method\":\"m\"}"), "0 request 0"},
-        {BYTES("{" HEAD "\"id\":-7,\"method\":\"m\"}"), "0 request -7"},
-        {BYTES("{" HEAD "\"id\":9007199254740991,\"method\":\"m\"}"), "0 request 9007199254740991"},
-        {BYTES("{" HEAD "\"id\":-9007199254740991,\"method\":\"m\"}"), "0 request -9007199254740991"},
-        {BYTES("{" HEAD "\"id\":\"\",\"method\":\"m\"}"), "0 request \"\""},
-        {BYTES("{" HEAD "\"id\":\"1\",\"method\":\"m\"}"), "0 request \"1\""},
-        {BYTES("{" HEAD "\"id\":\"null\",\"method\":\"m\"}"), "0 request \"null\""},
-        {BYTES("{" HEAD "\"id\":\"\xC3\xA9 \\\" \\\\ \\n /\",\"method\":\"m\"}"), "0 request \"\xC3\xA9 \\\" \\\\ \\n /\""},
-        {BYTES("{" HEAD "\"id\":" NUL_ID ",\"method\":\"m\"}"), "0 request " NUL_ID},
-        {BYTES("{" HEAD "\"id\":null,\"method\":\"m\"}"), "-32600 request -"},
-        {BYTES("{" HEAD "\"id\":1.5,\"method\":\"m\"}"), "-32600 request -"},
-        {BYTES("{" HEAD "\"id\":1.0,\"method\":\"m\"}"), "-32600 request -"},
-        {BYTES("{" HEAD "\"id\":1e2,\"method\":\"m\"}"), "-32600 request -"},
-        {BYTES("{" HEAD "\"id\":true,\"method\":\"m\"}"), "-32600 request -"},
-        {BYTES("{" HEAD "\"id\":false,\"method\":\"m\"}"), "-32600 request -"},
-        {BYTES("{" HEAD "\"id\":{},\"method\":\"m\"}"), "-32600 request -"},
-        {BYTES("{" HEAD "\"id\":[1],\"method\":\"m\"}"), "-32600 request -"},
-        {BYTES("{" HEAD "\"id\":9007199254740992,\"method\":\"m\"}"), "-32600 request -"},
-        {BYTES("{" HEAD "\"id\":9007199254740993,\"method\":\"m\"}"), "-32600 request -"},
-        {BYTES("{" HEAD "\"id\":-9007199254740992,\"method\":\"m\"}"), "-32600 request -"},
-        {BYTES("{" HEAD "\"id\":18446744073709551617,\"method\":\"m\"}"), "-32600 request -"},
-        {BYTES("{" HEAD "\"id\":-18446744073709551617,\"method\":\"m\"}"), "-32600 request -"},
-        /* jsonrpc: the id is valid, so it is in the answer */
-        {BYTES("{\"id\":1,\"method\":\"m\"}"), "-32600 request 1"},
-        {BYTES("{\"jsonrpc\":2.0,\"id\":1,\"method\":\"m\"}"), "-32600 request 1"},
-        {BYTES("{\"jsonrpc\":\"1.0\",\"id\":1,\"method\":\"m\"}"), "-32600 request 1"},
-        {BYTES("{\"jsonrpc\":\"2.0 \",\"id\":1,\"method\":\"m\"}"), "-32600 request 1"},
-        {BYTES("{\"jsonrpc\":\"2.0\\u0000\",\"id\":1,\"method\":\"m\"}"), "-32600 request 1"},
-        {BYTES("{\"jsonrpc\":\"2\",\"id\":1,\"method\":\"m\"}"), "-32600 request 1"},
-        {BYTES("{\"jsonrpc\":\"\",\"id\":1,\"method\":\"m\"}"), "-32600 request 1"},
-        {BYTES("{\"jsonrpc\":null,\"id\":1,\"method\":\"m\"}"), "-32600 request 1"},
-        {BYTES("{\"jsonrpc\":[\"2.0\"],\"id\":1,\"method\":\"m\"}"), "-32600 request 1"},
-        {BYTES("{\"JSONRPC\":\"2.0\",\"id\":1,\"method\":\"m\"}"), "-32600 request 1"},
-        /* method */
-        {BYTES("{" HEAD "\"id\":1}"), "-32600 request 1"},
-        {BYTES("{" HEAD "\"id\":1,\"method\":null}"), "-32600 request 1"},
-        {BYTES("{" HEAD "\"id\":1,\"method\":1}"), "-32600 request 1"},
-        {BYTES("{" HEAD "\"id\":1,\"method\":[\"m\"]}"), "-32600 request 1"},
-        {BYTES("{" HEAD "\"id\":1,\"method\":{}}"), "-32600 request 1"},
-        {BYTES("{" HEAD "\"id\":\"x\",\"method\":true}"), "-32600 request \"x\""},
-        /* notifications: never answered, even when they are wrong */
-        {BYTES("{" HEAD "\"method\":\"m\"}"), "0 notification -"},
-        {BYTES("{" HEAD "\"method\":\"m\",\"params\":[]}"), "0 notification -"},
-        {BYTES("{\"method\":\"m\"}"), "-32600 notification -"},
-        {BYTES("{\"jsonrpc\":\"1.0\",\"method\":\"m\"}"), "-32600 notification -"},
-        /* neither a method nor an id: an error, with id null */
-        {BYTES("{}"), "-32600 request -"},
-        {BYTES("{" HEAD "\"params\":{}}"), "-32600 request -"},
-        {BYTES("{" HEAD "\"method\":1}"), "-32600 request -"},
-        /* responses: the receiver drops what it did not ask for */
-        {BYTES("{" HEAD "\"id\":1,\"result\":{}}"), "0 response 1"},
-        {BYTES("{" HEAD "\"id\":1,\"result\":null}"), "0 response 1"},
-        {BYTES("{" HEAD "\"id\":\"x\",\"error\":{\"code\":1,\"message\":\"\"}}"), "0 response \"x\""},
-        {BYTES("{" HEAD "\"id\":1,\"error\":null}"), "0 response 1"},
-        {BYTES("{" HEAD "\"id\":null,\"error\":{}}"), "0 response -"},
-        {BYTES("{" HEAD "\"id\":1.5,\"result\":{}}"), "0 response -"},
-        {BYTES("{" HEAD "\"result\":{}}"), "0 response -"},
-        {BYTES("{\"result\":{}}"), "0 response -"},
-        /* no objects */
-        {BYTES("null"), "-32600 request -"},
-        {BYTES("true"), "-32600 request -"},
-        {BYTES("7"), "-32600 request -"},
-        {BYTES("1.5"), "-32600 request -"},
-        {BYTES("\"x\""), "-32600 request -"},
-        {BYTES("[]"), "-32600 request -"},
-        {BYTES("[{" HEAD "\"id\":1,\"method\":\"m\"}]"), "-32600 request -"},
-        {BYTES("[{" HEAD "\"id\":1,\"method\":\"m\"},{" HEAD "\"id\":2,\"method\":\"m\"}]"), "-32600 request -"},
-        {BYTES("[{" HEAD "\"method\":\"m\"}]"), "-32600 request -"},
-    };
     char out[2048];
-    for (size_t i = 0; i < COUNT(rows); i++) {
-        expect_text(rows[i].json, "row", i, rows[i].expected, outcome(rows[i].json, rows[i].len, out, sizeof out));
+    for (size_t i = 0; i < COUNT(message_rows); i++) {
+        const char *json = message_rows[i].json;
+        expect_text(json, "row", i, message_rows[i].expected, outcome(json, message_rows[i].len, out, sizeof out));
     }
 }
 

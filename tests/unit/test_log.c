@@ -1,0 +1,152 @@
+/*
+ * Log lines: which go through, what they look like, and that a stderr which takes nothing never holds anybody up. Each
+ * test puts a pipe in the place of stderr and looks at what came out.
+ */
+#include "base/log.h"
+#include "base/platform.h"
+#include "wire.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+static int real_stderr = -1;
+static int read_end = -1;
+
+static int pipe_as_stderr(void **state) {
+    (void)state;
+    int write_end;
+    assert_int_equal(fm_pipe(&read_end, &write_end), 0);
+    real_stderr = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 10);
+    assert_true(dup2(write_end, STDERR_FILENO) >= 0);
+    close(write_end);
+    fm_set_nonblocking(read_end);
+    return 0;
+}
+
+static int stderr_again(void **state) {
+    (void)state;
+    dup2(real_stderr, STDERR_FILENO);
+    close(real_stderr);
+    close(read_end);
+    fm_log_init("fm", FM_LOG_OFF);
+    return 0;
+}
+
+/* All that stderr has been given since the last look. */
+static const char *drain(void) {
+    static char text[1u << 20];
+    size_t len = 0;
+    ssize_t got;
+    while ((got = read(read_end, text + len, sizeof text - 1 - len)) > 0) {
+        len += (size_t)got;
+    }
+    text[len] = '\0';
+    return text;
+}
+
+/* Fills the pipe until it takes nothing more. */
+static void fill_stderr(void) {
+    static const char block[4096] = {0};
+    int flags = fcntl(STDERR_FILENO, F_GETFL);
+    fcntl(STDERR_FILENO, F_SETFL, flags | O_NONBLOCK);
+    while (write(STDERR_FILENO, block, sizeof block) > 0) {
+    }
+    fcntl(STDERR_FILENO, F_SETFL, flags);
+}
+
+static void levels(void **state) {
+    (void)state;
+    static const char *const lines[] = {"", "fm: error: e 1\n", "fm: warn: w\n", "fm: info: i\n", "fm: debug: d\n"};
+    for (int level = FM_LOG_OFF; level <= FM_LOG_DEBUG; level++) {
+        char expected[128] = "";
+        for (int i = 0; i <= level; i++) {
+            snprintf(expected + strlen(expected), sizeof expected - strlen(expected), "%s", lines[i]);
+        }
+        fm_log_init("fm", (enum fm_log_level)level);
+        assert_int_equal(fm_log_level_get(), level);
+        fm_log(FM_LOG_OFF, "never");
+        fm_log(FM_LOG_ERROR, "e %d", 1);
+        fm_log(FM_LOG_WARN, "w");
+        fm_log(FM_LOG_INFO, "i");
+        fm_log(FM_LOG_DEBUG, "d");
+        assert_string_equal(drain(), expected);
+    }
+}
+
+static void level_words(void **state) {
+    (void)state;
+    static const char *const words[] = {"off", "error", "warn", "info", "debug"};
+    static const char *const wrong[] = {"", "Off", "ERROR", "warning", "inf", "debugs", "1", " info"};
+    enum fm_log_level level;
+    for (size_t i = 0; i < COUNT(words); i++) {
+        assert_true(fm_log_level_parse(words[i], &level));
+        assert_int_equal(level, i);
+        assert_string_equal(fm_log_level_name(level), words[i]);
+    }
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        assert_false(fm_log_level_parse(wrong[i], &level));
+    }
+}
+
+static void long_lines_are_cut(void **state) {
+    (void)state;
+    char text[3000];
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    fm_log_init("fm", FM_LOG_ERROR);
+    fm_log(FM_LOG_ERROR, "%s", text);
+    fm_log(FM_LOG_ERROR, "next");
+    const char *got = drain();
+    const char *line_end = strchr(got, '\n');
+    assert_non_null(line_end);
+    assert_in_range(line_end - got, 1000, 1023);
+    assert_string_equal(line_end + 1, "fm: error: next\n");
+}
+
+/* Full: lines are dropped without waiting, and the first one that goes through tells how many. */
+static void full_stderr_drops_and_counts(void **state) {
+    (void)state;
+    fm_log_init("fm", FM_LOG_WARN);
+    fill_stderr();
+    alarm(20); /* a log call that waits would wait for ever */
+    for (int i = 0; i < 1000; i++) {
+        fm_log(FM_LOG_WARN, "lost %d", i);
+        fm_log(FM_LOG_INFO, "not counted");
+    }
+    alarm(0);
+    drain();
+    fm_log(FM_LOG_WARN, "back");
+    fm_log(FM_LOG_WARN, "on");
+    assert_string_equal(drain(), "fm: 1000 log lines dropped\nfm: warn: back\nfm: warn: on\n");
+}
+
+static void closed_reader_is_survived(void **state) {
+    (void)state;
+    signal(SIGPIPE, SIG_IGN); /* as fm_watch_for_end does */
+    fm_log_init("fm", FM_LOG_WARN);
+    close(read_end);
+    for (int i = 0; i < 3; i++) {
+        fm_log(FM_LOG_WARN, "lost");
+    }
+    int write_end;
+    assert_int_equal(fm_pipe(&read_end, &write_end), 0);
+    fm_set_nonblocking(read_end);
+    close(STDERR_FILENO); /* and no stderr at all */
+    fm_log(FM_LOG_WARN, "lost");
+    dup2(write_end, STDERR_FILENO);
+    close(write_end);
+    fm_log(FM_LOG_WARN, "back");
+    assert_string_equal(drain(), "fm: 4 log lines dropped\nfm: warn: back\n");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(levels, pipe_as_stderr, stderr_again),
+        cmocka_unit_test(level_words),
+        cmocka_unit_test_setup_teardown(long_lines_are_cut, pipe_as_stderr, stderr_again),
+        cmocka_unit_test_setup_teardown(full_stderr_drops_and_counts, pipe_as_stderr, stderr_again),
+        cmocka_unit_test_setup_teardown(closed_reader_is_survived, pipe_as_stderr, stderr_again),
+    };
+    return cmocka_run_group_tests_name("log", tests, NULL, NULL);
+}

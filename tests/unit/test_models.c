@@ -1,0 +1,312 @@
+/* Which models there are, in a folder of its own under TMPDIR. */
+#include "front/models.h"
+#include "wire.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static char root[PATH_MAX];
+static struct fm_options options;
+
+static const char *at(const char *name) {
+    static char paths[4][PATH_MAX + 512]; /* so that a few are good at the same time */
+    static unsigned next;
+    char *path = paths[next++ % COUNT(paths)];
+    snprintf(path, sizeof paths[0], "%s/%s", root, name);
+    return path;
+}
+
+static void write_file(const char *name, const char *bytes, size_t len) {
+    FILE *file = fopen(at(name), "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, len, file), len);
+    fclose(file);
+}
+
+static void gguf(const char *name) {
+    write_file(name, BYTES("GGUF\x03\0\0\0 and what follows"));
+}
+
+static int make_folder(void **state) {
+    (void)state;
+    const char *tmp = getenv("TMPDIR");
+    snprintf(root, sizeof root, "%.200s/fm-models-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+    options = (struct fm_options){.engine = "llama"};
+    if (!mkdtemp(root)) {
+        return -1;
+    }
+    snprintf(options.models_dir, sizeof options.models_dir, "%s", root);
+    snprintf(options.engine_dir, sizeof options.engine_dir, "%s", root);
+    return 0;
+}
+
+static int remove_folder(void **state) {
+    (void)state;
+    DIR *stream = opendir(root);
+    struct dirent *entry;
+    while (stream && (entry = readdir(stream))) {
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
+            remove(at(entry->d_name));
+        }
+    }
+    closedir(stream);
+    return rmdir(root);
+}
+
+/* The ids in order, "*" behind the default one. */
+static void expect_list(const char *expected) {
+    struct fm_model_list list;
+    struct fm_error error;
+    struct transcript log = {.len = 0};
+    assert_int_equal(fm_models_list(&options, &list, &error), FM_OK);
+    for (size_t i = 0; i < list.count; i++) {
+        note(&log, "%s%s ", list.models[i].id, list.models[i].is_default ? "*" : "");
+    }
+    fm_model_list_free(&list);
+    assert_null(list.models);
+    assert_string_equal(log.text, expected);
+}
+
+static void expect_found(const char *name, const char *id, const char *path, bool is_default) {
+    struct fm_model model;
+    struct fm_error error;
+    if (fm_models_find(&options, name, &model, &error) != FM_OK) {
+        fail_msg("%s: %s", name ? name : "the default", error.detail);
+    }
+    assert_string_equal(model.id, id);
+    assert_string_equal(model.path, path);
+    assert_int_equal(model.is_default, is_default);
+    fm_model_free(&model);
+    assert_null(model.id);
+}
+
+/* `names` must stand in the message. */
+static void expect_refused(const char *name, enum fm_code code, const char *names, const char *why) {
+    struct fm_model model;
+    struct fm_error error;
+    assert_int_equal(fm_models_find(&options, name, &model, &error), code);
+    assert_int_equal(error.code, code);
+    if (!strstr(error.detail, names) || !strstr(error.detail, why)) {
+        fail_msg("expected \"%s\" and \"%s\" in: %s", names, why, error.detail);
+    }
+}
+
+static void nothing_there(void **state) {
+    (void)state;
+    expect_list("");
+    expect_refused(NULL, FM_UNAVAILABLE, root, "no model file (*.gguf)");
+    expect_refused("x", FM_NOT_FOUND, "'x'", "does not exist");
+    snprintf(options.models_dir, sizeof options.models_dir, "%s", at("absent"));
+    expect_list("");
+    expect_refused(NULL, FM_UNAVAILABLE, at("absent"), "no model file");
+}
+
+static void a_name_that_is_none(void **state) {
+    (void)state;
+    gguf("a.gguf");
+    static const char *const names[] = {"b", "a.gguf", "A", "", "a ", "../a", "./a", "a\n"};
+    for (size_t i = 0; i < COUNT(names); i++) {
+        struct fm_model model;
+        struct fm_error error;
+        assert_int_equal(fm_models_find(&options, names[i], &model, &error), FM_NOT_FOUND);
+        assert_string_equal(error.openai_code, "model_not_found");
+        assert_string_equal(error.param, "model");
+        assert_non_null(strstr(error.detail, names[i]));
+    }
+    expect_refused(at("a.gguf"), FM_NOT_FOUND, "a.gguf", "does not exist"); /* a request opens no path of its own */
+}
+
+static void the_first_is_the_default(void **state) {
+    (void)state;
+    gguf("b.gguf");
+    gguf("a.1-Q4_0.gguf");
+    gguf("c.gguf");
+    gguf(".hidden.gguf");
+    gguf(".gguf");
+    gguf("d.ggu");
+    gguf("e.gguf.part");
+    gguf("F.GGUF");
+    expect_list("a.1-Q4_0* b c ");
+    expect_found(NULL, "a.1-Q4_0", at("a.1-Q4_0.gguf"), true);
+    expect_found("b", "b", at("b.gguf"), false);
+    expect_refused(".hidden", FM_NOT_FOUND, ".hidden", "does not exist");
+}
+
+static void named_by_id(void **state) {
+    (void)state;
+    gguf("a.gguf");
+    gguf("b.gguf");
+    gguf("c.gguf");
+    options.model = "b";
+    expect_list("b* a c ");
+    expect_found(NULL, "b", at("b.gguf"), true);
+    expect_found("a", "a", at("a.gguf"), false);
+    options.model = "gone";
+    expect_list("a b c "); /* none of the others takes its place */
+    expect_refused(NULL, FM_UNAVAILABLE, "gone", "there is no model");
+    expect_refused(NULL, FM_UNAVAILABLE, root, "there is no model");
+    expect_found("a", "a", at("a.gguf"), false);
+}
+
+static void named_by_path(void **state) {
+    (void)state;
+    char path[PATH_MAX + 512];
+    snprintf(path, sizeof path, "%s", at("z.gguf"));
+    gguf("z.gguf");
+    gguf("noext");
+    snprintf(options.models_dir, sizeof options.models_dir, "%s", at("sub"));
+    assert_int_equal(mkdir(at("sub"), 0700), 0);
+    gguf("sub/a.gguf");
+    gguf("sub/z.gguf");
+
+    options.model = path;
+    expect_list("z* a "); /* the file that is named wins over the one of the same id in the folder */
+    expect_found(NULL, "z", path, true);
+    expect_found("z", "z", path, true);
+
+    snprintf(path, sizeof path, "%s", at("noext"));
+    expect_list("noext* a z ");
+    expect_found(NULL, "noext", path, true);
+
+    snprintf(path, sizeof path, "%s", at("missing.gguf"));
+    expect_list("missing* a z ");
+    expect_refused(NULL, FM_UNAVAILABLE, path, "No such file");
+    expect_refused("missing", FM_UNAVAILABLE, path, "No such file");
+    expect_found("a", "a", at("sub/a.gguf"), false);
+
+    remove(at("sub/a.gguf"));
+    remove(at("sub/z.gguf"));
+}
+
+static void files_that_are_no_models(void **state) {
+    (void)state;
+    static const struct {
+        const char *id;
+        const char *bytes;
+        size_t len;
+        const char *why;
+    } rows[] = {
+        {"empty", BYTES(""), "is not a GGUF file"},
+        {"short", BYTES("GGU"), "is not a GGUF file"},
+        {"text", BYTES("hello, world"), "is not a GGUF file"},
+        {"reversed", BYTES("FUGG\x03\0\0\0"), "is not a GGUF file"},
+        {"lower", BYTES("gguf\x03\0\0\0"), "is not a GGUF file"},
+        {"pointer", BYTES("version https://git-lfs.github.com/spec/v1\n"), "is not a GGUF file"},
+    };
+    char name[64];
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        snprintf(name, sizeof name, "%s.gguf", rows[i].id);
+        write_file(name, rows[i].bytes, rows[i].len);
+        expect_refused(rows[i].id, FM_UNAVAILABLE, at(name), rows[i].why);
+    }
+    expect_refused(NULL, FM_UNAVAILABLE, at("empty.gguf"), "is not a GGUF file");
+}
+
+/* Things that are no regular files. A FIFO without a writer would hold an ordinary open() up for ever. */
+static void things_that_are_no_files(void **state) {
+    (void)state;
+    assert_int_equal(mkdir(at("folder.gguf"), 0700), 0);
+    assert_int_equal(mkfifo(at("fifo.gguf"), 0600), 0);
+    assert_int_equal(symlink("nowhere", at("dangling.gguf")), 0);
+    assert_int_equal(symlink("/dev/zero", at("device.gguf")), 0);
+    assert_int_equal(symlink("loop.gguf", at("loop.gguf")), 0);
+    alarm(20);
+    expect_refused("folder", FM_UNAVAILABLE, at("folder.gguf"), "is not a regular file");
+    expect_refused("fifo", FM_UNAVAILABLE, at("fifo.gguf"), "is not a regular file");
+    expect_refused("device", FM_UNAVAILABLE, at("device.gguf"), "is not a regular file");
+    expect_refused("dangling", FM_UNAVAILABLE, at("dangling.gguf"), "No such file");
+    expect_refused("loop", FM_UNAVAILABLE, at("loop.gguf"), "can't open");
+    char path[PATH_MAX + 512];
+    snprintf(path, sizeof path, "%s", at("fifo.gguf"));
+    options.model = path;
+    expect_refused(NULL, FM_UNAVAILABLE, path, "is not a regular file");
+    alarm(0);
+}
+
+static void unreadable(void **state) {
+    (void)state;
+    if (geteuid() == 0) {
+        skip(); /* root reads everything */
+    }
+    gguf("secret.gguf");
+    assert_int_equal(chmod(at("secret.gguf"), 0), 0);
+    expect_refused("secret", FM_UNAVAILABLE, at("secret.gguf"), "Permission denied");
+}
+
+static void what_appears_or_goes_is_seen(void **state) {
+    (void)state;
+    gguf("b.gguf");
+    expect_found(NULL, "b", at("b.gguf"), true);
+    gguf("a.gguf");
+    expect_found(NULL, "a", at("a.gguf"), true);
+    remove(at("a.gguf"));
+    remove(at("b.gguf"));
+    expect_list("");
+}
+
+static void modification_time(void **state) {
+    (void)state;
+    gguf("a.gguf");
+    struct timespec times[2] = {{.tv_sec = 1700000000}, {.tv_sec = 1700000001}};
+    assert_int_equal(utimensat(AT_FDCWD, at("a.gguf"), times, 0), 0);
+    struct fm_model model;
+    struct fm_error error;
+    assert_int_equal(fm_models_find(&options, NULL, &model, &error), FM_OK);
+    assert_int_equal(model.created, 1700000001);
+    fm_model_free(&model);
+}
+
+/* Another engine has one model that bears its name, and looks at the path itself. */
+static void engine_without_files(void **state) {
+    (void)state;
+    gguf("a.gguf");
+    options.engine = "fake";
+    struct fm_model model;
+    struct fm_error error;
+    expect_list("fake* ");
+    assert_int_equal(fm_models_find(&options, NULL, &model, &error), FM_OK);
+    assert_null(model.path);
+    fm_model_free(&model);
+    expect_refused("a", FM_NOT_FOUND, "'a'", "does not exist");
+    options.model = "anything";
+    expect_found("fake", "fake", "anything", true);
+}
+
+static void engine_program(void **state) {
+    (void)state;
+    char path[PATH_MAX];
+    struct fm_error error;
+    assert_int_equal(fm_engine_program(&options, path, &error), FM_UNAVAILABLE);
+    assert_non_null(strstr(error.detail, at("fm-engine-llama")));
+    assert_non_null(strstr(error.detail, "No such file"));
+    write_file("fm-engine-llama", BYTES("#!/bin/sh\n"));
+    assert_int_equal(fm_engine_program(&options, path, &error), FM_UNAVAILABLE);
+    assert_non_null(strstr(error.detail, "Permission denied"));
+    assert_int_equal(chmod(at("fm-engine-llama"), 0700), 0);
+    assert_int_equal(fm_engine_program(&options, path, &error), FM_OK);
+    assert_string_equal(path, at("fm-engine-llama"));
+    memset(options.engine_dir, 'x', PATH_MAX - 1);
+    assert_int_equal(fm_engine_program(&options, path, &error), FM_UNAVAILABLE);
+}
+
+int main(void) {
+#define IN_A_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
+    const struct CMUnitTest tests[] = {
+        IN_A_FOLDER(nothing_there),
+        IN_A_FOLDER(a_name_that_is_none),
+        IN_A_FOLDER(the_first_is_the_default),
+        IN_A_FOLDER(named_by_id),
+        IN_A_FOLDER(named_by_path),
+        IN_A_FOLDER(files_that_are_no_models),
+        IN_A_FOLDER(things_that_are_no_files),
+        IN_A_FOLDER(unreadable),
+        IN_A_FOLDER(what_appears_or_goes_is_seen),
+        IN_A_FOLDER(modification_time),
+        IN_A_FOLDER(engine_without_files),
+        IN_A_FOLDER(engine_program),
+    };
+    return cmocka_run_group_tests_name("models", tests, NULL, NULL);
+}

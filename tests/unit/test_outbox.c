@@ -1,0 +1,343 @@
+/*
+ * The writer: whole frames in order over a pipe, and what happens when the other side is slow, silent or gone. Nothing
+ * here waits for a time to pass: a reader blocks in read(), a failure is awaited on a condition variable.
+ */
+#include "base/clock.h"
+#include "base/platform.h"
+#include "front/outbox.h"
+#include "wire.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#define PATIENCE_MS 20000 /* far beyond what anything here takes; reached only by a bug */
+#define NEVER_MS (24 * 60 * 60 * 1000LL)
+
+/* Counts what on_fail is told, and lets a test wait for it. */
+struct failures {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int count;
+};
+
+static struct failures failures;
+static struct fm_outbox outbox;
+static int read_end = -1;
+
+static void count_failure(void *context) {
+    struct failures *counted = context;
+    assert_true(fm_outbox_wait_below(&outbox, 0, PATIENCE_MS)); /* its lock must be free here */
+    pthread_mutex_lock(&counted->lock);
+    counted->count++;
+    pthread_cond_broadcast(&counted->changed);
+    pthread_mutex_unlock(&counted->lock);
+}
+
+static int failure_count(void) {
+    pthread_mutex_lock(&failures.lock);
+    int count = failures.count;
+    pthread_mutex_unlock(&failures.lock);
+    return count;
+}
+
+static void await_failure(void) {
+    int64_t deadline = fm_now_ms() + PATIENCE_MS;
+    pthread_mutex_lock(&failures.lock);
+    while (!failures.count && fm_now_ms() < deadline) {
+        fm_cond_wait_until(&failures.changed, &failures.lock, deadline);
+    }
+    int count = failures.count;
+    pthread_mutex_unlock(&failures.lock);
+    assert_int_equal(count, 1);
+}
+
+static int ignore_sigpipe(void **state) {
+    (void)state;
+    signal(SIGPIPE, SIG_IGN);
+    pthread_mutex_init(&failures.lock, NULL);
+    return fm_cond_init(&failures.changed);
+}
+
+/* A pipe, its read end with us, an outbox on its write end. Returns the bytes that the pipe holds. */
+static size_t start(size_t max, int64_t stall_ms) {
+    int write_end;
+    assert_int_equal(fm_pipe(&read_end, &write_end), 0);
+    failures.count = 0;
+    size_t holds = 65536;
+#ifdef F_GETPIPE_SZ
+    holds = (size_t)fcntl(write_end, F_GETPIPE_SZ);
+#endif
+    assert_int_equal(fm_outbox_start(&outbox, write_end, max, stall_ms, count_failure, &failures), 0);
+    return holds;
+}
+
+static void expect_read(const char *expected, size_t len) {
+    char *got = malloc(len ? len : 1);
+    size_t have = 0;
+    while (have < len) {
+        ssize_t more = fm_read(read_end, got + have, len - have);
+        assert_true(more > 0);
+        have += (size_t)more;
+    }
+    assert_memory_equal(got, expected, len);
+    free(got);
+}
+
+static void expect_end_of_input(void) {
+    char byte;
+    assert_int_equal(fm_read(read_end, &byte, 1), 0);
+    close(read_end);
+}
+
+static void order_and_flush(void **state) {
+    (void)state;
+    start(1u << 20, NEVER_MS);
+    fm_outbox_send(&outbox, BYTES("one"));
+    fm_outbox_send(&outbox, BYTES(""));
+    fm_outbox_send(&outbox, BYTES("two\0"));
+    expect_read(BYTES("onetwo\0"));
+    fm_outbox_send(&outbox, BYTES("three"));
+    fm_outbox_stop(&outbox, PATIENCE_MS);
+    expect_read(BYTES("three"));
+    expect_end_of_input(); /* the descriptor is closed */
+    assert_int_equal(failure_count(), 0);
+}
+
+static void stop_of_an_idle_one(void **state) {
+    (void)state;
+    start(1u << 20, NEVER_MS);
+    fm_outbox_stop(&outbox, PATIENCE_MS);
+    expect_end_of_input();
+    assert_int_equal(failure_count(), 0);
+}
+
+#define SENDERS 4
+#define FRAMES_EACH 2000
+
+/* Frame I of sender S: "S:I:" and filling, by a length that both sides know. */
+static size_t make_frame(char *frame, int sender, int number) {
+    size_t len = (size_t)snprintf(frame, 64, "%d:%d:", sender, number);
+    size_t fill = (size_t)(number * 7 + sender) % 300;
+    memset(frame + len, 'a' + sender, fill);
+    frame[len + fill] = '\n';
+    return len + fill + 1;
+}
+
+static void *sender_main(void *argument) {
+    char frame[400];
+    int sender = *(int *)argument;
+    for (int i = 0; i < FRAMES_EACH; i++) {
+        size_t len = make_frame(frame, sender, i);
+        while (!fm_outbox_wait_below(&outbox, 65536, PATIENCE_MS)) {
+        }
+        fm_outbox_send(&outbox, frame, len);
+    }
+    return NULL;
+}
+
+static void senders_never_mix(void **state) {
+    (void)state;
+    pthread_t threads[SENDERS];
+    int numbers[SENDERS];
+    start(1u << 20, NEVER_MS);
+    for (int i = 0; i < SENDERS; i++) {
+        numbers[i] = i;
+        assert_int_equal(pthread_create(&threads[i], NULL, sender_main, &numbers[i]), 0);
+    }
+    FILE *stream = fdopen(read_end, "r");
+    int next[SENDERS] = {0};
+    char line[400];
+    char expected[400];
+    for (int i = 0; i < SENDERS * FRAMES_EACH; i++) {
+        assert_non_null(fgets(line, sizeof line, stream));
+        int sender = line[0] - '0';
+        assert_in_range(sender, 0, SENDERS - 1);
+        expected[make_frame(expected, sender, next[sender]++)] = '\0';
+        assert_string_equal(line, expected);
+    }
+    for (int i = 0; i < SENDERS; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    fm_outbox_stop(&outbox, PATIENCE_MS);
+    assert_int_equal(fgetc(stream), EOF);
+    fclose(stream);
+    assert_int_equal(failure_count(), 0);
+}
+
+/* Fills the pipe and `queued` bytes of the outbox behind it, and waits until the pipe has all that it takes. */
+static void stuff(size_t pipe_bytes, size_t queued) {
+    char *bytes = calloc(1, pipe_bytes + queued);
+    fm_outbox_send(&outbox, bytes, pipe_bytes);
+    assert_true(fm_outbox_wait_below(&outbox, 0, PATIENCE_MS));
+    for (size_t sent = 0; sent < queued; sent += 1000) {
+        fm_outbox_send(&outbox, bytes, queued - sent < 1000 ? queued - sent : 1000);
+    }
+    free(bytes);
+}
+
+/* Up to the maximum is queued; one byte more fails the outbox, once, and drops all. */
+static void cap(void **state) {
+    (void)state;
+    size_t holds = start(100000, NEVER_MS);
+    stuff(holds, 100000);
+    assert_int_equal(failure_count(), 0);
+    fm_outbox_send(&outbox, BYTES("x"));
+    await_failure();
+    for (int i = 0; i < 100; i++) {
+        fm_outbox_send(&outbox, BYTES("dropped"));
+    }
+    assert_int_equal(failure_count(), 1);
+    assert_true(fm_outbox_wait_below(&outbox, 0, PATIENCE_MS));
+    fm_outbox_stop(&outbox, PATIENCE_MS);
+    assert_int_equal(failure_count(), 1);
+    close(read_end);
+}
+
+/* A frame larger than the maximum goes into an empty queue, and into no other. */
+static void one_frame_of_any_size(void **state) {
+    (void)state;
+    size_t large = 3000000;
+    char *bytes = malloc(large);
+    memset(bytes, 'y', large);
+    start(1000, NEVER_MS);
+    fm_outbox_send(&outbox, bytes, large);
+    expect_read(bytes, large);
+    assert_true(fm_outbox_wait_below(&outbox, 0, PATIENCE_MS));
+    fm_outbox_send(&outbox, bytes, 1000); /* the maximum is what it was */
+    expect_read(bytes, 1000);
+    assert_true(fm_outbox_wait_below(&outbox, 0, PATIENCE_MS));
+    fm_outbox_send(&outbox, bytes, large); /* more than the pipe holds: the rest waits in the outbox */
+    assert_int_equal(failure_count(), 0);
+    fm_outbox_send(&outbox, bytes, 1001);
+    await_failure();
+    fm_outbox_stop(&outbox, PATIENCE_MS);
+    close(read_end);
+    free(bytes);
+}
+
+/* What is queued when the reader goes is lost, on_fail is called once, and SIGPIPE kills nobody. */
+static void reader_gone(void **state) {
+    (void)state;
+    size_t holds = start(1u << 20, NEVER_MS);
+    stuff(holds, 5000);
+    close(read_end);
+    await_failure();
+    fm_outbox_send(&outbox, BYTES("dropped"));
+    fm_outbox_stop(&outbox, PATIENCE_MS);
+    assert_int_equal(failure_count(), 1);
+}
+
+static void reader_gone_before_the_first(void **state) {
+    (void)state;
+    start(1u << 20, NEVER_MS);
+    close(read_end);
+    fm_outbox_send(&outbox, BYTES("lost"));
+    await_failure();
+    fm_outbox_stop(&outbox, PATIENCE_MS);
+    assert_int_equal(failure_count(), 1);
+}
+
+static void reader_stalls(void **state) {
+    (void)state;
+    size_t holds = start(1u << 20, 200);
+    int64_t before = fm_now_ms();
+    stuff(holds, 5000);
+    await_failure();
+    assert_true(fm_now_ms() - before >= 200);
+    fm_outbox_stop(&outbox, PATIENCE_MS);
+    assert_int_equal(failure_count(), 1);
+    close(read_end);
+}
+
+static void *read_all(void *argument) {
+    size_t *left = argument;
+    static char sink[65536];
+    while (*left) {
+        ssize_t got = fm_read(read_end, sink, *left < sizeof sink ? *left : sizeof sink);
+        if (got <= 0) {
+            break;
+        }
+        *left -= (size_t)got;
+    }
+    return NULL;
+}
+
+static void wait_below(void **state) {
+    (void)state;
+    size_t holds = start(1u << 20, NEVER_MS);
+    assert_true(fm_outbox_wait_below(&outbox, 0, 0));
+    stuff(holds, 50000);
+    assert_false(fm_outbox_wait_below(&outbox, 0, 1));
+    assert_false(fm_outbox_wait_below(&outbox, 49999, 1));
+    assert_true(fm_outbox_wait_below(&outbox, 50000, 0));
+    size_t left = holds + 50000;
+    pthread_t reader;
+    assert_int_equal(pthread_create(&reader, NULL, read_all, &left), 0);
+    assert_true(fm_outbox_wait_below(&outbox, 0, PATIENCE_MS));
+    pthread_join(reader, NULL);
+    assert_int_equal(left, 0);
+    fm_outbox_stop(&outbox, PATIENCE_MS);
+    expect_end_of_input();
+}
+
+static void stop_flushes_to_a_slow_reader(void **state) {
+    (void)state;
+    size_t holds = start(1u << 20, NEVER_MS);
+    stuff(holds, 500000);
+    size_t left = holds + 500000;
+    pthread_t reader;
+    assert_int_equal(pthread_create(&reader, NULL, read_all, &left), 0);
+    fm_outbox_stop(&outbox, PATIENCE_MS);
+    pthread_join(reader, NULL);
+    assert_int_equal(left, 0);
+    expect_end_of_input();
+    assert_int_equal(failure_count(), 0);
+}
+
+/* The flush has its limit; giving up then is asked for, and so no failure. */
+static void stop_gives_up_on_a_silent_reader(void **state) {
+    (void)state;
+    size_t holds = start(1u << 20, NEVER_MS);
+    stuff(holds, 5000);
+    int64_t before = fm_now_ms();
+    fm_outbox_stop(&outbox, 50);
+    assert_in_range(fm_now_ms() - before, 50, PATIENCE_MS);
+    assert_int_equal(failure_count(), 0);
+    size_t left = holds + 5000;
+    read_all(&left);
+    assert_int_equal(left, 5000); /* what the pipe held; then its end */
+    close(read_end);
+}
+
+/* Nobody need care about a failure. */
+static void without_on_fail(void **state) {
+    (void)state;
+    int write_end;
+    assert_int_equal(fm_pipe(&read_end, &write_end), 0);
+    close(read_end);
+    assert_int_equal(fm_outbox_start(&outbox, write_end, 1000, NEVER_MS, NULL, NULL), 0);
+    fm_outbox_send(&outbox, BYTES("lost"));
+    fm_outbox_stop(&outbox, PATIENCE_MS);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(order_and_flush),
+        cmocka_unit_test(stop_of_an_idle_one),
+        cmocka_unit_test(senders_never_mix),
+        cmocka_unit_test(cap),
+        cmocka_unit_test(one_frame_of_any_size),
+        cmocka_unit_test(reader_gone),
+        cmocka_unit_test(reader_gone_before_the_first),
+        cmocka_unit_test(reader_stalls),
+        cmocka_unit_test(wait_below),
+        cmocka_unit_test(stop_flushes_to_a_slow_reader),
+        cmocka_unit_test(stop_gives_up_on_a_silent_reader),
+        cmocka_unit_test(without_on_fail),
+    };
+    return cmocka_run_group_tests_name("outbox", tests, ignore_sigpipe, NULL);
+}

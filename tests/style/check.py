@@ -1,0 +1,303 @@
+#!/usr/bin/env python3
+"""The project's style rules that a script can check; see RULES below. Standard library only.
+
+    check.py [ROOT]       checks the tree; prints "path:line: message" for each finding and a total, exit status 1 if any
+    selftest.py           proves that each rule fires
+
+A file is first *masked*: comments and the contents of string literals become spaces, line by line and byte by byte, so
+that a rule sees code alone and its line numbers hold.
+"""
+import os
+import re
+import sys
+
+FUNCTION_WARN = 60
+FUNCTION_MAX = 100
+FUNCTION_ALLOWED = {}  # "path:name": lines; empty, and meant to stay so
+LINE_MAX = 130
+
+SKIPPED_FOLDERS = {".git", "node_modules", "build", "dist", "__pycache__", "golden", "corpus"}
+C_ENDINGS = (".c", ".h")
+CXX_ENDINGS = (".cpp", ".cc", ".cxx", ".hpp", ".hh")
+TS_ENDINGS = (".ts", ".mts", ".cts")
+TEXT_ENDINGS = C_ENDINGS + CXX_ENDINGS + TS_ENDINGS + (".py", ".sh", ".mjs", ".js", ".cmake")
+
+BANNED = {
+    "strcpy": "snprintf or memcpy", "strcat": "snprintf", "stpcpy": "snprintf", "strncat": "snprintf",
+    "strncpy": "snprintf or memcpy", "sprintf": "snprintf", "vsprintf": "vsnprintf", "gets": "fgets",
+    "atoi": "strtol", "atol": "strtol", "atoll": "strtoll", "atof": "strtod", "strtok": "strcspn",
+    "strtok_r": "strcspn", "scanf": "strtol", "fscanf": "strtol", "sscanf": "strtol", "vscanf": "strtol",
+    "vsscanf": "strtol", "vfscanf": "strtol", "alloca": "a buffer with a maximum", "system": "fm_child_start",
+    "popen": "fm_child_start", "tmpnam": "mkstemp", "tempnam": "mkstemp", "mktemp": "mkstemp",
+    "setjmp": "a return code", "longjmp": "a return code",
+}
+
+# Which folders a folder's files may include, the first match of a path counts. A folder may always include itself.
+LAYERS = (
+    ("helper/base/", ()),
+    ("protocol/", ("base/",)),
+    ("helper/surface/", ("protocol/", "base/")),
+    ("helper/front/", ("surface/", "protocol/", "base/")),
+    ("helper/engine/kit/", ("protocol/", "base/")),
+    ("helper/engine/", ("engine/kit/", "protocol/", "base/")),  # and its own folder, below
+    ("helper/main.c", ("front/", "surface/", "protocol/", "base/")),
+)
+OUR_FOLDERS = ("base/", "protocol/", "surface/", "front/", "engine/")
+LLAMA_HEADER = re.compile(r'^(llama|ggml|gguf|mtmd)[\w.-]*\.h$|^common/|^(common|chat|sampling|json-schema-to-grammar)\.h$')
+LLAMA_FOLDER = "helper/engine/llama/"
+CXX_FOLDERS = (LLAMA_FOLDER, "tests/bench/")
+PLATFORM_MACRO = re.compile(r"\b(__linux__|__linux|__APPLE__|__MACH__|_WIN32|_WIN64|__FreeBSD__|__unix__)\b")
+PLATFORM_FILE = re.compile(r"helper/base/platform[\w.]*$")
+
+
+class Source:
+    """One file: its lines, and the same lines with comments and literals blanked."""
+
+    def __init__(self, path, text):
+        self.path = path
+        self.text = text
+        self.lines = text.split("\n")
+        self.is_c = path.endswith(C_ENDINGS + CXX_ENDINGS)
+        self.is_cxx = path.endswith(CXX_ENDINGS)
+        self.is_ts = path.endswith(TS_ENDINGS)
+        self.masked = mask(text) if self.is_c or self.is_ts else text
+        self.code = self.masked.split("\n")
+
+    def line_of(self, offset):
+        return self.masked.count("\n", 0, offset) + 1
+
+
+# A raw string, a comment, a string or a character; what is none of these is code.
+LITERAL = re.compile(
+    r'R"(?P<tag>[^()\\\s]{0,16})\(.*?\)(?P=tag)"'
+    r"|//(?:\\\n|[^\n])*|/\*.*?(?:\*/|\Z)"
+    r'|"(?:\\.|[^"\\\n])*"?'
+    r"|(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])*'?",
+    re.S,
+)
+
+
+def mask(text):
+    """Comments become spaces, and so does what stands between quotes."""
+    def blank(match):
+        found = match.group(0)
+        spaces = re.sub(r"[^\n]", " ", found)
+        if found[0] == "/":
+            return spaces
+        return found[0] + spaces[1:-1] + found[-1] if len(found) > 1 else found
+    return LITERAL.sub(blank, text)
+
+
+def banned_calls(source):
+    """(a) calls that have no bound, no error or no place in a library."""
+    if not source.is_c:
+        return
+    for number, line in enumerate(source.code, 1):
+        for match in re.finditer(r"(?<![\w.>])(\w+)\s*\(", line):
+            name = match.group(1)
+            if name in BANNED:
+                yield number, f"{name}() is banned; use {BANNED[name]}"
+
+
+KEYWORDS = {"if", "for", "while", "switch", "do", "else", "return", "sizeof", "catch"}
+SCOPE = re.compile(r'(?:\bnamespace\b[\w:\s]*|\bextern\s+" *"\s*|\b(?:class|struct|union)\s+\w+[^;(){}]*)$')
+
+INITIALIZERS = re.compile(r"\)\s*(?:noexcept\s*)?:(?!:)")
+
+
+def functions(source):
+    """(name, first line, last line) of every function body; namespaces and classes are looked into."""
+    code = re.sub(r"(?m)^[ \t]*#(?:[^\n\\]|\\.|\\\n)*", lambda m: re.sub(r"[^\n]", " ", m.group(0)), source.masked)
+    at = 0
+    while True:
+        brace = code.find("{", at)
+        if brace < 0:
+            return
+        head = re.split(r"[;{}]", code[at:brace])[-1]
+        if SCOPE.search(head) and "(" not in head:
+            at = brace + 1
+            continue
+        start = brace - len(re.sub(r"^\s*(?:(?:public|private|protected)\s*:)?\s*", "", head))
+        end = closing_brace(code, brace)
+        while INITIALIZERS.search(head) and re.match(r"\w", code[brace - 1]):  # a member set in braces, not the body
+            brace = code.find("{", end)
+            end = closing_brace(code, brace)
+        match = re.search(r"([\w:~]+)\s*\(", head)
+        if match and "=" not in head[: match.start()] and match.group(1) not in KEYWORDS:
+            first = source.line_of(start)
+            yield match.group(1), first, source.line_of(end)
+        at = end + 1
+
+
+def closing_brace(code, brace):
+    depth = 0
+    for match in re.compile(r"[{}]").finditer(code, brace):
+        depth += 1 if match.group(0) == "{" else -1
+        if depth == 0:
+            return match.start()
+    return len(code) - 1
+
+
+def function_length(source):
+    """(b) a function of more than 60 lines is pointed at, one of more than 100 is a finding."""
+    if not source.is_c:
+        return
+    for name, first, last in functions(source):
+        lines = last - first + 1
+        allowed = FUNCTION_ALLOWED.get(f"{source.path}:{name}", FUNCTION_MAX)
+        if lines > allowed:
+            yield first, f"{name} has {lines} lines; {FUNCTION_MAX} are the most"
+        elif lines > FUNCTION_WARN:
+            yield first, f"warning: {name} has {lines} lines; beyond {FUNCTION_WARN} it asks to be cut"
+
+
+def includes(source):
+    for number, line in enumerate(source.lines, 1):
+        match = re.match(r'\s*#\s*include\s*([<"])([^>"]+)[>"]', line)
+        if match and source.code[number - 1].lstrip().startswith("#"):
+            yield number, match.group(2), match.group(1) == '"'
+
+
+def allowed_folders(path):
+    for folder, allowed in LAYERS:
+        if path.startswith(folder):
+            own = re.match(r"(?:helper/)?((?:engine/)?[\w-]+/)", path)
+            return allowed + ((own.group(1),) if own and folder.endswith("/") else ())
+    return None
+
+
+def include_direction(source):
+    """(c) includes point downwards only, and llama.cpp's headers stay in its engine's folder."""
+    if not source.is_c:
+        return
+    allowed = allowed_folders(source.path)
+    for number, name, quoted in includes(source):
+        if LLAMA_HEADER.search(name) and not source.path.startswith(LLAMA_FOLDER) and not source.path.startswith("tests/bench/"):
+            yield number, f"{name}: llama.cpp's headers belong to {LLAMA_FOLDER} alone"
+        elif allowed is None:
+            continue
+        elif ".." in name.split("/"):
+            yield number, f"{name}: an include names its folder from the root"
+        elif name.startswith(OUR_FOLDERS) and not name.startswith(allowed):
+            yield number, f"{name}: {source.path.rsplit('/', 1)[0]} may not include it"
+        elif quoted and "/" not in name and not source.path.startswith(LLAMA_FOLDER):
+            yield number, f"{name}: an include names its folder"
+
+
+def platform_conditionals(source):
+    """(d) which system this is, is asked in helper/base/platform* alone."""
+    if not source.is_c or PLATFORM_FILE.match(source.path):
+        return
+    for number, line in enumerate(source.code, 1):
+        match = re.match(r"\s*#\s*(?:el)?if", line) and PLATFORM_MACRO.search(line)
+        if match:
+            yield number, f"{match.group(1)}: only helper/base/platform* asks for the platform"
+
+
+def cxx_folder(source):
+    """(e) C++ in the llama engine and the benchmarks alone."""
+    if source.is_cxx and not source.path.startswith(CXX_FOLDERS):
+        yield 1, f"C++ belongs to {' and '.join(CXX_FOLDERS)} alone"
+
+
+DECLARATION = re.compile(r"^(?!typedef\b|#|return\b|static_assert\b|_Static_assert\b)[A-Za-z_][\w\s\*,]*?\b(\w+)\s*\(")
+
+
+def declarations(source):
+    """First line and name of each function that stands at file level, brace depth 0 (extern "C" not counted)."""
+    depth = 0
+    continued = False
+    for number, line in enumerate(source.code, 1):
+        directive = line.lstrip().startswith("#")
+        if depth == 0 and not continued and not directive:
+            match = DECLARATION.match(line)
+            if match and match.group(1) not in KEYWORDS:
+                yield number, match.group(1)
+        if directive:
+            continued = False if not line.rstrip().endswith("\\") else continued
+            continue
+        opens_scope = re.search(r'extern\s+" *"\s*\{\s*$', line)
+        depth += line.count("{") - line.count("}") - (1 if opens_scope else 0)
+        depth = max(depth, 0)
+        stripped = line.rstrip()
+        continued = bool(stripped) and not stripped.endswith((";", "{", "}")) and not opens_scope
+
+
+def commented_declarations(source):
+    """(f) in the headers, each function stands below a comment, or in a group without blank lines below one."""
+    if not source.path.endswith((".h", ".hpp")) or not source.path.startswith(("helper/", "protocol/")):
+        return
+    for number, name in declarations(source):
+        above = number - 2
+        while above >= 0 and source.lines[above].strip() and source.code[above].strip():
+            above -= 1
+        if above < 0 or not source.lines[above].strip() or not source.lines[above].rstrip().endswith("*/"):
+            if not (above >= 0 and source.lines[above].lstrip().startswith("//")):
+                yield number, f"{name} has no comment above it"
+
+
+CHILD_PROCESS = re.compile(r"""(?:from|require\s*\(|import\s*\(|import)\s*["'](?:node:)?child_process["']""")
+
+
+def child_process(source):
+    """(g) one TypeScript file starts processes."""
+    if not source.is_ts or os.path.basename(source.path) == "process.ts":
+        return
+    for number, line in enumerate(source.lines, 1):
+        if CHILD_PROCESS.search(line) and source.code[number - 1].strip():
+            yield number, "child_process is imported by process.ts alone"
+
+
+def line_length(source):
+    """(h) at most 130 characters a line."""
+    for number, line in enumerate(source.lines, 1):
+        if len(line) > LINE_MAX:
+            yield number, f"{len(line)} characters; {LINE_MAX} are the most"
+
+
+def white_space(source):
+    """(i) no tabs, nothing invisible at a line's end, one line end at the end of the file."""
+    for number, line in enumerate(source.lines, 1):
+        if "\t" in line:
+            yield number, "a tab"
+        if line != line.rstrip():
+            yield number, "white space at the end of the line"
+    if source.text and (not source.text.endswith("\n") or source.text.endswith("\n\n")):
+        yield len(source.lines), "the file must end with one line end"
+
+
+RULES = (banned_calls, function_length, include_direction, platform_conditionals, cxx_folder, commented_declarations,
+         child_process, line_length, white_space)
+
+
+def check_text(path, text):
+    """All findings of one file, as (line, message), in order."""
+    source = Source(path, text)
+    return sorted(finding for rule in RULES for finding in rule(source))
+
+
+def paths_below(root):
+    for folder, folders, files in os.walk(root):
+        folders[:] = sorted(f for f in folders if f not in SKIPPED_FOLDERS and not f.startswith(("build-", ".")))
+        for name in sorted(files):
+            if name.endswith(TEXT_ENDINGS) or name == "CMakeLists.txt":
+                yield os.path.relpath(os.path.join(folder, name), root).replace(os.sep, "/")
+
+
+def main(root):
+    checked = findings = warnings = 0
+    for path in paths_below(root):
+        with open(os.path.join(root, path), encoding="utf-8", newline="") as file:
+            text = file.read()
+        checked += 1
+        for line, message in check_text(path, text):
+            print(f"{path}:{line}: {message}")
+            is_warning = message.startswith("warning:")
+            warnings += is_warning
+            findings += not is_warning
+    print(f"style: {checked} files, {findings} findings, {warnings} warnings")
+    return 1 if findings or not checked else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")))

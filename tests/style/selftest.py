@@ -1,0 +1,198 @@
+#!/usr/bin/env python3
+"""Proves that each rule of check.py fires on what it is for, and on nothing beside it.
+
+A row is: the rule, a path, a text, and the (line, part of the message) of each finding expected.
+"""
+import os
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.dont_write_bytecode = True
+import check  # noqa: E402
+
+C = "helper/base/x.c"
+H = "helper/base/x.h"
+
+
+def body(name, lines):
+    """A function of that many lines in all."""
+    return f"static int {name}(int a) {{\n" + "    a++;\n" * (lines - 3) + "    return a;\n}\n"
+
+
+ROWS = [
+    # (a) banned calls
+    (check.banned_calls, C, "strcpy(a, b);\n", [(1, "strcpy() is banned")]),
+    (check.banned_calls, C, "\nx = atoi (s);\n", [(2, "atoi() is banned; use strtol")]),
+    (check.banned_calls, C, "a = sprintf(b, c) + strlen(d); gets(e);\n", [(1, "gets()"), (1, "sprintf()")]),
+    (check.banned_calls, "helper/engine/llama/x.cpp", "std::system(c);\n", [(1, "system()")]),
+    (check.banned_calls, C, "sscanf(a, b);\nalloca(4);\npopen(c, d);\ntmpnam(0);\n",
+     [(1, "sscanf()"), (2, "alloca()"), (3, "popen()"), (4, "tmpnam()")]),
+    (check.banned_calls, C, 'f("%s", /* gets( */ "system(\\"a\\") sprintf(");\n// atoi(x)\n', []),
+    (check.banned_calls, C, "/* two\n strcpy(a, b)\n lines */ strcat(a, b);\n", [(3, "strcat()")]),
+    (check.banned_calls, C, "snprintf(a); my_strcpy(b); fm_system(c); x->gets(d); y.system(e); int atoi;\n", []),
+    (check.banned_calls, C, "char q = '\"'; strtok(a, b); char r = '\"';\n", [(1, "strtok()")]),
+    (check.banned_calls, C, "char q = '\\''; strtok(a, b);\n", [(1, "strtok()")]),
+    (check.banned_calls, "helper/engine/llama/x.cpp", 'auto s = R"(atoi(1) " )"; int n = 1\'000; atoi(s);\n',
+     [(1, "atoi()")]),
+    (check.banned_calls, "js-shim/src/x.ts", "system(1);\n", []),
+    # (b) function length
+    (check.function_length, C, body("short_one", 60), []),
+    (check.function_length, C, body("longer", 61), [(1, "warning: longer has 61 lines")]),
+    (check.function_length, C, "int a;\n\n" + body("longest", 100), [(3, "warning: longest has 100 lines")]),
+    (check.function_length, C, body("first", 5) + body("too_long", 101), [(6, "too_long has 101 lines; 100 are")]),
+    (check.function_length, C,
+     "static int f(int a,\n             int b) {\n" + "    a++;\n" * 99 + "}\n", [(1, "f has 102 lines")]),
+    (check.function_length, C, 'int f(void) {\n    g("}");\n' + "    /* } */\n" * 100 + "}\n",
+     [(1, "f has 103 lines")]),
+    (check.function_length, C, "static const int table[] = {\n" + "    1,\n" * 200 + "};\n", []),
+    (check.function_length, C, "#define M(x) do { \\\n    (x); \\\n} while (0)\n" + body("f", 101),
+     [(4, "f has 101 lines")]),
+    (check.function_length, "helper/engine/llama/x.cpp",
+     "namespace a {\nextern \"C\" {\n" + body("f", 101) + "}\n}\n", [(3, "f has 101")]),
+    (check.function_length, "helper/engine/llama/x.cpp",
+     "class A : public B {\n  public:\n" + body("m", 101) + "};\n", [(3, "m has 101")]),
+    (check.function_length, "helper/engine/llama/x.cpp",
+     "A::A(int a) : b(a), c{0} {\n" + "    x();\n" * 101 + "}\n", [(1, "A::A has 103")]),
+    # (c) include direction
+    (check.include_direction, "helper/base/x.c", '#include "protocol/frame.h"\n', [(1, "may not include it")]),
+    (check.include_direction, "protocol/x.c", '#include "surface/surface.h"\n', [(1, "may not include it")]),
+    (check.include_direction, "helper/surface/x.h", '#include <stdio.h>\n#include "front/front.h"\n',
+     [(2, "helper/surface may not")]),
+    (check.include_direction, "helper/front/x.c", '#include "engine/kit/kit.h"\n', [(1, "may not include it")]),
+    (check.include_direction, "helper/engine/kit/x.c", '#include "surface/surface.h"\n', [(1, "may not include it")]),
+    (check.include_direction, "helper/engine/kit/x.c", '#include "engine/fake/script.h"\n',
+     [(1, "may not include it")]),
+    (check.include_direction, "helper/engine/fake/x.c", '#include "front/outbox.h"\n', [(1, "may not include it")]),
+    (check.include_direction, "helper/engine/fake/x.c", '#include "engine/llama/slot.h"\n',
+     [(1, "may not include it")]),
+    (check.include_direction, "helper/main.c", '#include "engine/kit/kit.h"\n', [(1, "may not include it")]),
+    (check.include_direction, "helper/front/x.c", '#include "../surface/surface.h"\n', [(1, "from the root")]),
+    (check.include_direction, "helper/front/x.c", '#include "front.h"\n', [(1, "names its folder")]),
+    (check.include_direction, "helper/front/x.c", '#include "llama.h"\n', [(1, "llama.cpp's headers")]),
+    (check.include_direction, "helper/engine/kit/x.c", "#include <ggml-backend.h>\n", [(1, "llama.cpp's headers")]),
+    (check.include_direction, "helper/engine/fake/x.c", '#  include "common/chat.h"\n', [(1, "llama.cpp's headers")]),
+    (check.include_direction, "tests/unit/x.c", "#include <llama.h>\n", [(1, "llama.cpp's headers")]),
+    (check.include_direction, "helper/base/x.c", '#include "base/buf.h"\n#include <json-c/json.h>\n', []),
+    (check.include_direction, "protocol/x.c", '#include "base/buf.h"\n#include "protocol/rpc.h"\n#include <math.h>\n',
+     []),
+    (check.include_direction, "helper/surface/x.c", '#include "surface/a.h"\n#include "protocol/a.h"\n#include "base/a.h"\n',
+     []),
+    (check.include_direction, "helper/front/x.c", '#include "front/a.h"\n#include "surface/a.h"\n#include "base/a.h"\n',
+     []),
+    (check.include_direction, "helper/engine/kit/x.c", '#include "engine/kit/a.h"\n#include "protocol/a.h"\n', []),
+
+        (check.include_direction, "helper/engine/llama/x.cpp", '#include "engine/llama/a.h"\n#include "engine/kit/kit.h"\n'
+     '#include "llama.h"\n#include "log.h"\n', []),
+    (check.include_direction, "tests/unit/x.c", '#include "front/outbox.h"\n#include "wire.h"\n', []),
+    (check.include_direction, "helper/base/x.c", '// #include "front/front.h"\n/*\n#include "front/front.h"\n*/\n',
+     []),
+    # (d) platform conditionals
+    (check.platform_conditionals, "helper/front/x.c", "#ifdef __linux__\n", [(1, "__linux__")]),
+    (check.platform_conditionals, "helper/front/x.c", "#if 0\n#elif defined(__APPLE__)\n#endif\n",
+     [(2, "__APPLE__")]),
+    (check.platform_conditionals, "tests/unit/x.c", "#  ifndef _WIN32\n", [(1, "_WIN32")]),
+    (check.platform_conditionals, "helper/base/platform_linux.c", "#ifdef __linux__\n", []),
+    (check.platform_conditionals, "helper/base/clock.c", "#ifdef __linux__\n", [(1, "__linux__")]),
+    (check.platform_conditionals, "helper/front/x.c", "#ifdef FM_SANITIZE\n/* #ifdef __linux__ */\n", []),
+    # (e) C++
+    (check.cxx_folder, "helper/front/x.cpp", "", [(1, "C++ belongs to")]),
+    (check.cxx_folder, "helper/engine/kit/x.hpp", "", [(1, "C++ belongs to")]),
+    (check.cxx_folder, "helper/engine/llama/x.cpp", "", []),
+    (check.cxx_folder, "tests/bench/x.cc", "", []),
+    (check.cxx_folder, "helper/front/x.c", "", []),
+    # (f) comments in headers
+    (check.commented_declarations, H, "int f(void);\n", [(1, "f has no comment")]),
+    (check.commented_declarations, H, "/* What f does. */\nint f(void);\n", []),
+    (check.commented_declarations, H, "/* Both. */\nint f(void);\nint g(int a,\n      int b);\nint h(void);\n", []),
+    (check.commented_declarations, H, "/* Of f. */\nint f(void);\n\nint g(void);\n", [(4, "g has no comment")]),
+    (check.commented_declarations, H, "/* Far off. */\n\nint f(void);\n", [(3, "f has no comment")]),
+    (check.commented_declarations, H, "/*\n * Long.\n */\nFM_MUST_USE enum fm_code f(struct s *s,\n    int b) FM_PRINTF(1, 2);\n",
+     []),
+    (check.commented_declarations, H, "struct s {\n    int (*call)(void);\n};\n\nstruct s f(void);\n",
+     [(5, "f has no comment")]),
+    (check.commented_declarations, H, "int f(void); /* trailing only */\n", [(1, "f has no comment")]),
+    (check.commented_declarations, H, "// C++ style.\nint f(void);\n", []),
+    (check.commented_declarations, H, 'extern "C" {\n\nint f(void);\n}\n', [(3, "f has no comment")]),
+    (check.commented_declarations, H, "extern const char *const words[];\ntypedef int (*fn)(void);\n#define F(x) g(x)\n",
+     []),
+    (check.commented_declarations, "protocol/x.h", "void f(void);\n", [(1, "f has no comment")]),
+    (check.commented_declarations, "tests/unit/x.h", "int f(void);\n", []),
+    (check.commented_declarations, C, "int f(void);\n", []),
+    # (g) child_process
+    (check.child_process, "js-shim/src/client.ts", 'import { spawn } from "node:child_process";\n',
+     [(1, "child_process")]),
+    (check.child_process, "js-shim/src/client.ts", "const c = require('child_process');\n", [(1, "child_process")]),
+    (check.child_process, "js-shim/src/client.ts", 'const c = await import("child_process");\n',
+     [(1, "child_process")]),
+    (check.child_process, "js-shim/src/process.ts", 'import { spawn } from "node:child_process";\n', []),
+    (check.child_process, "js-shim/src/client.ts", '// import { spawn } from "node:child_process";\nimport "./process.js";\n',
+     []),
+    # (h) line length
+    (check.line_length, C, "x" * 130 + "\n", []),
+    (check.line_length, C, "\n" + "x" * 131 + "\n", [(2, "131 characters")]),
+    (check.line_length, "tests/x.py", "\u00e9" * 130 + "\n", []),
+    # (i) white space
+    (check.white_space, C, "\tint a;\n", [(1, "a tab")]),
+    (check.white_space, C, "int a; \nint b;\n", [(1, "white space at the end")]),
+    (check.white_space, C, "int a;\r\n", [(1, "white space at the end")]),
+    (check.white_space, C, "int a;", [(1, "one line end")]),
+    (check.white_space, C, "int a;\n\n", [(3, "one line end")]),
+    (check.white_space, C, "int a;\n\nint b;\n", []),
+]
+
+
+def run_row(row):
+    rule, path, text, expected = row
+    got = sorted(rule(check.Source(path, text)))
+    same = len(got) == len(expected) and all(g[0] == e[0] and e[1] in g[1] for g, e in zip(got, expected))
+    return same, got
+
+
+def run_program(files):
+    """The script as it is used: exit status and output over a tree of these files."""
+    with tempfile.TemporaryDirectory() as root:
+        for path, text in files.items():
+            full = os.path.join(root, path)
+            os.makedirs(os.path.dirname(full), exist_ok=True)
+            with open(full, "w", encoding="utf-8", newline="") as file:
+                file.write(text)
+        result = subprocess.run([sys.executable, check.__file__, root], capture_output=True, text=True, check=False)
+        return result.returncode, result.stdout
+
+
+PROGRAM_ROWS = [
+    ({C: "int a;\n"}, 0, "style: 1 files, 0 findings, 0 warnings\n"),
+    ({C: "int a;\n\tint b;\n"}, 1, f"{C}:2: a tab\nstyle: 1 files, 1 findings, 0 warnings\n"),
+    ({C: body("f", 61)},
+     0, f"{C}:1: warning: f has 61 lines; beyond 60 it asks to be cut\nstyle: 1 files, 0 findings, 1 warnings\n"),
+    ({C: "int a;\n", "js-shim/node_modules/x.ts": "\t\n", "build/x.c": "\t\n"},
+     0, "style: 1 files, 0 findings, 0 warnings\n"),
+    ({}, 1, "style: 0 files, 0 findings, 0 warnings\n"),
+]
+
+
+def main():
+    failed = 0
+    for row in ROWS:
+        good, got = run_row(row)
+        if not good:
+            failed += 1
+            print(f"{row[0].__name__}, {row[1]}: {row[2][:200]!r}\n  expected {row[3]}\n  got      {got}")
+    fired = {row[0] for row in ROWS if row[3]}
+    for rule in check.RULES:
+        if rule not in fired:
+            failed += 1
+            print(f"{rule.__name__}: no row shows that it fires")
+    for files, status, output in PROGRAM_ROWS:
+        got = run_program(files)
+        if got != (status, output):
+            failed += 1
+            print(f"{files}\n  expected {(status, output)}\n  got      {got}")
+    print(f"style selftest: {len(ROWS) + len(PROGRAM_ROWS)} rows, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

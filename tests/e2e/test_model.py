@@ -1,0 +1,183 @@
+"""The real model, through the whole helper. Skipped, with the reason, where llama's engine or the model is missing."""
+
+import glob
+import os
+import signal
+import sys
+import tempfile
+import time
+
+import wire
+from wire import SLOW, HelperTest, check_stream, wait_until
+
+MODELS = os.environ.get("FM_MODELS", os.path.join(wire.BIN, "..", "models"))
+FILES = sorted(glob.glob(os.path.join(MODELS, "*.gguf")))
+ENGINE = os.path.join(wire.BIN, "fm-engine-llama")
+
+STORY = "Write a long story about a lighthouse keeper and the sea."
+LONG = "The quick brown fox jumps over the lazy dog. " * 780  # about 7,800 tokens: seconds of prefill
+
+
+def cpu_ticks(pid):
+    with open(f"/proc/{pid}/stat") as f:
+        fields = f.read().rsplit(")", 1)[1].split()
+    return int(fields[11]) + int(fields[12])
+
+
+class ModelTest(HelperTest):
+    @classmethod
+    def setUpClass(cls):
+        cls.shared = wire.Helper("--model", FILES[0], engine="llama")
+
+    @classmethod
+    def tearDownClass(cls):
+        assert cls.shared.close() == 0
+
+    def text(self, result):
+        return result["response"]["output"][0]["content"][0]["text"]
+
+
+class Answers(ModelTest):
+    def ask(self, input, **params):
+        result = self.shared.call("responses.create", {"input": input, "temperature": 0, "max_output_tokens": 40, **params},
+                                  timeout=120 * SLOW)
+        self.assertTrue(result["ok"], result)
+        return result
+
+    def test_streamed_equals_unstreamed(self):
+        for prompt in ("Why is the sky blue?", "Say this again: 🙂 你好 Grüße", "Count from one to ten."):
+            plain = self.ask(prompt)
+            events, result = self.shared.collect(self.create(self.shared, prompt, temperature=0, max_output_tokens=40))
+            final = check_stream(self, events, result)
+            self.assertEqual(final["output"][0]["content"][0]["text"], self.text(plain))
+            self.assertEqual(final["usage"]["output_tokens"], plain["response"]["usage"]["output_tokens"])
+
+    def test_seed_reproduces(self):
+        texts = [self.text(self.ask(STORY, temperature=1.2, seed=seed)) for seed in (7, 7, 8)]
+        self.assertEqual(texts[0], texts[1])
+        self.assertNotEqual(texts[0], texts[2])
+
+    def test_token_limit_counts_tokens(self):
+        response = self.ask(STORY, max_output_tokens=12)["response"]
+        self.assertEqual((response["status"], response["usage"]["output_tokens"]), ("incomplete", 12))
+
+    def test_instructions_reach_the_model(self):
+        plain = self.ask("Hello")["response"]["usage"]["input_tokens"]
+        instructed = self.ask("Hello", instructions="You answer in French only, and very briefly.")["response"]["usage"]["input_tokens"]
+        self.assertNotEqual(plain, instructed)
+
+    def test_stop_string(self):
+        whole = self.text(self.ask("Count from one to ten, in words."))
+        word = whole.split()[3]
+        cut = self.ask("Count from one to ten, in words.", stop=[word])
+        self.assertEqual(self.text(cut), whole[: whole.index(word)])
+        self.assertEqual(cut["response"]["status"], "completed")
+
+    def test_second_turn_reuses_the_prefix(self):
+        self.ask(STORY + LONG[:2000])
+        usage = self.ask(STORY + LONG[:2000])["response"]["usage"]
+        self.assertGreater(usage["input_tokens_details"]["cached_tokens"], 100)
+        self.assertLess(usage["input_tokens_details"]["cached_tokens"], usage["input_tokens"])
+
+    def test_requests_queue(self):
+        calls = [self.create(self.shared, f"Say the number {i}.", max_output_tokens=8) for i in range(4)]
+        for call in calls:
+            check_stream(self, *self.shared.collect(call, timeout=120 * SLOW))
+
+    def test_overflow(self):
+        error = self.assert_error(self.shared.call("responses.create", {"input": LONG * 3}), "CONTEXT_OVERFLOW")
+        self.assertIn("8192", error["detail"])
+
+
+class Stops(ModelTest):
+    def assert_idle(self):
+        """The engine burns no CPU once its work was stopped: three quiet looks in a row."""
+        pid = self.shared.engine_pid()
+        quiet = []
+        def look():
+            before = cpu_ticks(pid)
+            time.sleep(0.2)
+            quiet.append(cpu_ticks(pid) - before <= 1)
+            return quiet[-3:] == [True] * 3
+        wait_until(look, 10, "an idle engine")
+
+    def warm(self):
+        self.shared.call("responses.create", {"input": "x", "max_output_tokens": 1}, timeout=120 * SLOW)
+
+    def test_total_limit_in_prefill(self):
+        self.warm()
+        before = time.monotonic()
+        events, result = self.shared.collect(self.create(self.shared, LONG, fm={"timeout_ms": 200}))
+        took = time.monotonic() - before
+        error = self.assert_error(result, "TIMEOUT")
+        self.assertEqual((error["limit"], error["limit_ms"]), ("total", 200))
+        self.assertEqual([e for e in events if e["type"].endswith("delta")], [])
+        self.assertLess(took, 0.2 + 0.5 * SLOW)
+        self.assert_idle()
+
+    def test_cancel_in_prefill_and_decode(self):
+        self.warm()
+        for prompt, event in ((LONG, "response.in_progress"), (STORY, "response.output_text.delta")):
+            call = self.create(self.shared, prompt)
+            self.shared.event(call, event, keep=True)
+            before = time.monotonic()
+            cancel = self.shared.start("responses.cancel", {"request_id": call})
+            events, result = self.shared.collect(call)
+            self.assertLess(time.monotonic() - before, 0.5 * SLOW)
+            self.assert_error(result, "CANCELLED")
+            check_stream(self, events, result)
+            self.assertTrue(self.shared.reply(cancel)["result"]["ok"])
+            self.assert_idle()
+
+    def test_killed_in_mid_stream(self):
+        call = self.create(self.shared, STORY)
+        self.shared.event(call, "response.output_text.delta", keep=True, timeout=120 * SLOW)
+        before = time.monotonic()
+        os.kill(self.shared.engine_pid(), signal.SIGKILL)
+        pings = [self.shared.ping_ms() for _ in range(10)]
+        events, result = self.shared.collect(call)
+        self.assertLess(time.monotonic() - before, 0.5 * SLOW)
+        self.assertLess(max(pings), 50 * SLOW)
+        self.assertEqual([e["type"] for e in events][-2:], ["error", "response.failed"])
+        self.assert_error(result, "INTERNAL")
+        self.assertTrue(self.shared.call("responses.create", {"input": "Hi", "max_output_tokens": 4}, timeout=120 * SLOW)["ok"])
+
+
+class BrokenFiles(HelperTest):
+    def test_truncated_and_damaged(self):
+        with open(FILES[0], "rb") as f:
+            head = f.read(1 << 20)
+        damaged = bytearray(head)
+        damaged[8:24] = b"\xff" * 16  # the counts of tensors and of keys
+        with tempfile.TemporaryDirectory() as folder:
+            for name, data in (("magic-only", b"GGUF"), ("cut-in-header", head[:4096]), ("cut-in-weights", head),
+                               ("huge-counts", bytes(damaged))):
+                with self.subTest(name):
+                    path = os.path.join(folder, name + ".gguf")
+                    with open(path, "wb") as f:
+                        f.write(data)
+                    helper = self.helper("--model", path, engine="llama")
+                    result = helper.call("responses.create", {"input": "x"}, timeout=60 * SLOW)
+                    self.assertIn(path, self.assert_error(result, "UNAVAILABLE")["detail"])
+                    self.assertTrue(helper.call("health.ping")["ok"])
+
+    def test_stderr_stays_quiet(self):
+        import subprocess
+        with tempfile.NamedTemporaryFile(suffix=".gguf") as f:
+            f.write(b"GGUF and then nothing that makes sense")
+            f.flush()
+            process = subprocess.Popen([os.path.join(wire.BIN, "fm-proxy"), "--model", f.name], stdin=subprocess.PIPE,
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            process.stdin.write(wire.frame({"jsonrpc": "2.0", "id": 1, "method": "responses.create", "params": {"input": "x"}}))
+            process.stdin.flush()
+            header = process.stdout.readline()
+            process.stdout.read(2 + int(header.split()[1]))
+            _, err = process.communicate()
+            self.assertEqual(err, b"")
+
+
+if __name__ == "__main__":
+    for missing in [p for p in (ENGINE, FILES[0] if FILES else MODELS + "/*.gguf") if not os.path.exists(p)]:
+        print(f"skipped: there is no {missing}")
+        sys.exit(77)
+    wire.main()

@@ -250,9 +250,9 @@ static void reap_process(struct fm_front *front, struct fm_child *child) {
     engine->state = FM_ENGINE_STOPPING;
     engine->pid = 0;
     pthread_mutex_unlock(&front->lock);
+    fm_child_kill(child->pid);
     fm_outbox_stop(&engine->outbox, 0);
     close(child->from_child);
-    fm_child_kill(child->pid);
     int status = fm_child_reap(child->pid);
     fm_log(FM_LOG_INFO, "engine %d ended with %d", (int)child->pid, status);
     pthread_mutex_lock(&front->lock);

@@ -1,4 +1,5 @@
 #include "protocol/json_writer.h"
+#include "base/utf8.h"
 
 #include <inttypes.h>
 #include <json-c/json.h>
@@ -83,11 +84,25 @@ void fm_json_double(struct fm_json_writer *w, double value) {
     fm_json_raw(w, text, (size_t)len);
 }
 
-/* RFC 8259 section 7: what a string must escape. */
+/* How many bytes at `text` go as they are; 0 when the first one does not. */
+static size_t plain_bytes(const char *text, size_t len) {
+    unsigned char c = (unsigned char)*text;
+    if (c < 0x80) {
+        return c >= 0x20 && c != '"' && c != '\\';
+    }
+    int sequence = fm_utf8_sequence(text, len);
+    return sequence > 0 ? (size_t)sequence : 0;
+}
+
+/* RFC 8259 section 7: what a string must escape. A byte that is not UTF-8 becomes U+FFFD. */
 static void escape(struct fm_buf *buf, unsigned char c) {
     static const char short_form[] = {['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r'};
     char text[8] = {'\\', (char)c};
     size_t len = 2;
+    if (c >= 0x80) {
+        fm_buf_append(buf, "\xEF\xBF\xBD", 3);
+        return;
+    }
     if (c < 0x20 && c < sizeof short_form && short_form[c]) {
         text[1] = short_form[c];
     } else if (c < 0x20) {
@@ -100,14 +115,15 @@ void fm_json_string(struct fm_json_writer *w, const char *text, size_t len) {
     separate(w);
     fm_buf_append_char(w->buf, '"');
     size_t plain = 0; /* start of the run that needs no escape */
-    for (size_t i = 0; i < len; i++) {
-        unsigned char c = (unsigned char)text[i];
-        if (c >= 0x20 && c != '"' && c != '\\') {
+    for (size_t i = 0; i < len;) {
+        size_t step = plain_bytes(text + i, len - i);
+        if (step) {
+            i += step;
             continue;
         }
         fm_buf_append(w->buf, text + plain, i - plain);
-        escape(w->buf, c);
-        plain = i + 1;
+        escape(w->buf, (unsigned char)text[i]);
+        plain = ++i;
     }
     fm_buf_append(w->buf, text + plain, len - plain);
     fm_buf_append_char(w->buf, '"');

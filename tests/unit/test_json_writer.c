@@ -118,6 +118,52 @@ static void strings(void **state) {
     }
 }
 
+/* A file's name or a message cut short may hold anything; the wire is UTF-8 all the same. */
+static void what_is_not_utf8(void **state) {
+    (void)state;
+#define FFFD "\xEF\xBF\xBD"
+    static const struct {
+        const char *text;
+        size_t len;
+        const char *expected;
+    } rows[] = {
+        {BYTES("caf\xE9.gguf"), "\"caf" FFFD ".gguf\""}, /* latin-1 */
+        {BYTES("cut \xC3"), "\"cut " FFFD "\""},
+        {BYTES("cut \xF0\x9F\x98"), "\"cut " FFFD FFFD FFFD "\""},
+        {BYTES("\xC0\x80"), "\"" FFFD FFFD "\""},
+        {BYTES("\xED\xA0\x80\n"), "\"" FFFD FFFD FFFD "\\n\""},
+        {BYTES("\xC3\xA9\xFF\xC3\xA9"), "\"\xC3\xA9" FFFD "\xC3\xA9\""},
+        {BYTES("\xE2\"\x82"), "\"" FFFD "\\\"" FFFD "\""},
+        {BYTES(FFFD), "\"" FFFD "\""},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        fresh();
+        char *text = exact_copy(rows[i].text, rows[i].len);
+        fm_json_string(&w, text, rows[i].len);
+        free(text);
+        expect(rows[i].expected);
+    }
+}
+
+/* All that are below a space, for there is no other way to write them. */
+static void every_control_character(void **state) {
+    (void)state;
+    static const char short_forms[] = "\b\t\n\f\r";
+    for (int c = 0; c < 0x20; c++) {
+        char text[] = {(char)c};
+        char expected[16];
+        const char *found = c ? strchr(short_forms, c) : NULL;
+        if (found) {
+            snprintf(expected, sizeof expected, "\"\\%c\"", "btnfr"[found - short_forms]);
+        } else {
+            snprintf(expected, sizeof expected, "\"\\u%04x\"", (unsigned)c);
+        }
+        fresh();
+        fm_json_string(&w, text, 1);
+        expect(expected);
+    }
+}
+
 static void integers(void **state) {
     (void)state;
     static const struct {
@@ -257,6 +303,8 @@ int main(void) {
         cmocka_unit_test(commas),
         cmocka_unit_test(appends_behind_what_is_there),
         cmocka_unit_test(strings),
+        cmocka_unit_test(what_is_not_utf8),
+        cmocka_unit_test(every_control_character),
         cmocka_unit_test(integers),
         cmocka_unit_test(doubles_as_text),
         cmocka_unit_test(doubles_round_trip),

@@ -181,8 +181,10 @@ static void depth(void **state) {
         char body[512];
         size_t len = (size_t)snprintf(body, sizeof body, HEAD "\"id\":1,\"method\":\"m\",\"params\":{\"a\":");
         memset(body + len, '[', (size_t)levels);
-        memset(body + len + levels, ']', (size_t)levels);
-        len += 2 * (size_t)levels;
+        len += (size_t)levels;
+        body[len++] = '1';
+        memset(body + len, ']', (size_t)levels);
+        len += (size_t)levels;
         memcpy(body + len, "}}", 2);
         len += 2;
         char input[600];

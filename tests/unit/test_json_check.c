@@ -67,6 +67,8 @@ static void must_accept(void **state) {
         /* arrays and objects */
         {BYTES("[]")}, {BYTES("{}")}, {BYTES("[[]]")}, {BYTES("[{}]")}, {BYTES("{\"a\":{}}")}, {BYTES("[1,2]")},
         {BYTES("[[],[[],{}],{\"a\":[]}]")}, {BYTES("{\"a\":1,\"b\":[2,{\"c\":null}],\"d\":{}}")},
+        {BYTES("[{\"a\":1},[2,3]]")}, {BYTES("[[1],{\"a\":1,\"b\":2}]")},
+        {BYTES("{\"a\":{\"b\":1},\"c\":[1,2],\"d\":{\"e\":1}}")},
         {BYTES("{\"\":0}")}, {BYTES("{\"a\":1,\"a\":2}")}, {BYTES("{\"\\u0001\":0}")}, {BYTES("{\"\xC3\xA9\":0}")},
         {BYTES("{\"a\":\"\\u0000\"}")}, {BYTES("{\"a\":[\"\\u0000\"]}")}, {BYTES("[{\"a\":1},\"\\u0000\"]")},
         {BYTES("{\"__proto__\":{}}")}, {BYTES("[null,true,false]")},

@@ -64,7 +64,9 @@ async function pingsPerSecond(command, count) {
   await first;
   child.stdout.removeAllListeners("data");
   child.removeAllListeners("exit");
-  const all = Buffer.concat(Array.from({ length: count }, (_, i) => frame({ jsonrpc: "2.0", id: i + 1, method: "health.ping" })));
+  const all = Buffer.concat(
+    Array.from({ length: count }, (_, i) => frame({ jsonrpc: "2.0", id: i + 1, method: "health.ping" })),
+  );
   const before = performance.now();
   const replies = frames(child, count);
   child.stdin.write(all);
@@ -102,17 +104,35 @@ function row(what, value, bound, holds, detail) {
 
 async function benchPings() {
   const count = 100_000;
-  const r = await sideBySide(5, () => pingsPerSecond(helper, count), () => pingsPerSecond(nodeServer, count));
+  const r = await sideBySide(
+    5,
+    () => pingsPerSecond(helper, count),
+    () => pingsPerSecond(nodeServer, count),
+  );
   const ratio = r.ours / r.theirs;
-  row("pings/s, pipelined, over the Node server's", ratio.toFixed(1), ">= 5", ratio >= 5,
-    `${Math.round(r.ours)} against ${Math.round(r.theirs)}, ${count} a round`);
+  row(
+    "pings/s, pipelined, over the Node server's",
+    ratio.toFixed(1),
+    ">= 5",
+    ratio >= 5,
+    `${Math.round(r.ours)} against ${Math.round(r.theirs)}, ${count} a round`,
+  );
 }
 
 async function benchSpawn() {
-  const r = await sideBySide(15, () => spawnToPong(helper), () => spawnToPong(nodeServer));
+  const r = await sideBySide(
+    15,
+    () => spawnToPong(helper),
+    () => spawnToPong(nodeServer),
+  );
   const ratio = r.ours / r.theirs;
-  row("spawn to first pong, over the Node server's", ratio.toFixed(3), "<= 0.1", ratio <= 0.1,
-    `${r.ours.toFixed(2)} ms against ${r.theirs.toFixed(2)} ms`);
+  row(
+    "spawn to first pong, over the Node server's",
+    ratio.toFixed(3),
+    "<= 0.1",
+    ratio <= 0.1,
+    `${r.ours.toFixed(2)} ms against ${r.theirs.toFixed(2)} ms`,
+  );
 }
 
 const PROMPT = "Write a long story about a lighthouse keeper and the sea.";
@@ -123,7 +143,12 @@ async function packageTokensPerSecond(client) {
   let first = 0;
   let last = 0;
   let usage;
-  const stream = await client.responses.create({ input: PROMPT, temperature: 0, max_output_tokens: TOKENS, stream: true });
+  const stream = await client.responses.create({
+    input: PROMPT,
+    temperature: 0,
+    max_output_tokens: TOKENS,
+    stream: true,
+  });
   for await (const event of stream) {
     if (event.type === "response.output_text.delta") {
       last = performance.now();
@@ -159,11 +184,22 @@ async function benchModel() {
     bare.push(bareTokensPerSecond(join(models, file)).decode_tokens_per_second);
   }
   const ratio = median(ours.map((value, i) => value / bare[i]));
-  row("tokens/s through the package, over the bare engine loop's", ratio.toFixed(3), ">= 0.95", ratio >= 0.95,
-    `${median(ours).toFixed(1)} against ${median(bare).toFixed(1)}, ${tokens} tokens a round`);
+  row(
+    "tokens/s through the package, over the bare engine loop's",
+    ratio.toFixed(3),
+    ">= 0.95",
+    ratio >= 0.95,
+    `${median(ours).toFixed(1)} against ${median(bare).toFixed(1)}, ${tokens} tokens a round`,
+  );
   const { pid } = await client.health.ping();
   const kib = residentKiB(pid);
-  row("the front's resident memory with a model loaded", `${(kib / 1024).toFixed(2)} MiB`, "<= 6 MiB", kib <= 6 * 1024, "VmRSS");
+  row(
+    "the front's resident memory with a model loaded",
+    `${(kib / 1024).toFixed(2)} MiB`,
+    "<= 6 MiB",
+    kib <= 6 * 1024,
+    "VmRSS",
+  );
   await client.close();
 }
 

@@ -168,8 +168,8 @@ class NothingLeft(HelperTest):
         process = subprocess.Popen([os.path.join(wire.BIN, "fm-proxy"), "--engine", "fake", "--log-level", "debug"],
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=write_end)
         os.close(write_end)
-        request = b"".join(frame({"jsonrpc": "2.0", "id": i, "method": "responses.create", "params": {"input": script({"exit": 1})}})
-                           for i in range(3))
+        params = {"input": script({"exit": 1})}
+        request = b"".join(frame({"jsonrpc": "2.0", "id": i, "method": "responses.create", "params": params}) for i in range(3))
         process.stdin.write(request)
         process.stdin.flush()
         os.close(read_end)

@@ -62,9 +62,9 @@ class Answers(ModelTest):
         self.assertEqual((response["status"], response["usage"]["output_tokens"]), ("incomplete", 12))
 
     def test_instructions_reach_the_model(self):
-        plain = self.ask("Hello")["response"]["usage"]["input_tokens"]
-        instructed = self.ask("Hello", instructions="You answer in French only, and very briefly.")["response"]["usage"]["input_tokens"]
-        self.assertNotEqual(plain, instructed)
+        plain = self.ask("Hello")["response"]["usage"]
+        instructed = self.ask("Hello", instructions="You answer in French only, and very briefly.")["response"]["usage"]
+        self.assertNotEqual(plain["input_tokens"], instructed["input_tokens"])
 
     def test_stop_string(self):
         whole = self.text(self.ask("Count from one to ten, in words."))

@@ -12,11 +12,14 @@ const shim = join(root, "js-shim");
 const env = { ...process.env, FM_PROXY_PATH: helperPath, FM_PROXY_ENGINE: "fake" };
 
 /** Runs code as a module of the package, so that it finds "fm-proxy" and "openai" as a user's code does. */
-const evaluate = (code) => run(process.execPath, ["--input-type=module", "--eval", code], { cwd: shim, env, timeout: 20_000 });
+const evaluate = (code) =>
+  run(process.execPath, ["--input-type=module", "--eval", code], { cwd: shim, env, timeout: 20_000 });
 
 for (const file of ["js-shim/README.md", "README.md"]) {
   const path = join(root, file);
-  const blocks = existsSync(path) ? [...readFileSync(path, "utf8").matchAll(/^```js\n(.*?)^```$/gms)].map(([, code]) => code) : [];
+  const blocks = existsSync(path)
+    ? [...readFileSync(path, "utf8").matchAll(/^```js\n(.*?)^```$/gms)].map(([, code]) => code)
+    : [];
   if (file === "js-shim/README.md") test("the package's README has examples", () => assert.ok(blocks.length >= 2));
   blocks.forEach((code, index) => {
     test(`${file}, example ${index + 1}`, async () => {
@@ -28,7 +31,10 @@ for (const file of ["js-shim/README.md", "README.md"]) {
 }
 
 const example = (args, more = {}) =>
-  run(process.execPath, [join(shim, "examples", "openai-stream.mjs"), ...args], { env: { ...env, ...more }, timeout: 20_000 });
+  run(process.execPath, [join(shim, "examples", "openai-stream.mjs"), ...args], {
+    env: { ...env, ...more },
+    timeout: 20_000,
+  });
 
 test("the example streams an answer", async () => {
   const { stdout, stderr } = await example(["Why is", "the sky blue?"]);

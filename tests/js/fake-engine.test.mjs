@@ -18,7 +18,10 @@ test("health, capabilities, models, compatibility", async (t) => {
   assert.deepEqual(await client.compatibility.check(), { compatible: true, reasonCode: null, detail: null });
   const { object, data } = await client.models.list();
   assert.equal(object, "list");
-  assert.deepEqual(data.map(({ id }) => id), capabilities.models.map(({ id }) => id));
+  assert.deepEqual(
+    data.map(({ id }) => id),
+    capabilities.models.map(({ id }) => id),
+  );
 });
 
 test("compatibility of a helper without its engine, and without a model", async (t) => {
@@ -170,7 +173,9 @@ test("ten thousand deltas: all there, in order", async (t) => {
 test("64 streams at once", async (t) => {
   const client = fakeClient(t);
   const all = await Promise.all(
-    Array.from({ length: 64 }, (_, index) => drain(client.responses.stream({ input: script(`${index}`, { repeat: [" x", 50] }) }))),
+    Array.from({ length: 64 }, (_, index) =>
+      drain(client.responses.stream({ input: script(`${index}`, { repeat: [" x", 50] }) })),
+    ),
   );
   all.forEach(({ events, error }, index) => {
     assert.equal(error, null);

@@ -5,7 +5,11 @@ import { createFetch } from "../../js-shim/dist/esm/fetch.js";
 import { checkResponseStream } from "./support/invariants.mjs";
 import { closingEvents, openingEvents, StubTransport } from "./support/transport.mjs";
 
-const post = (body, more) => ({ method: "POST", body: typeof body === "string" ? body : JSON.stringify(body), ...more });
+const post = (body, more) => ({
+  method: "POST",
+  body: typeof body === "string" ? body : JSON.stringify(body),
+  ...more,
+});
 
 function setUp() {
   const transport = new StubTransport();
@@ -128,7 +132,12 @@ test("each event can be read before the next one is there", async () => {
 for (const path of ["responses", "chat/completions"]) {
   for (const stream of [false, true]) {
     test(`${path}, stream ${stream}: what fails before the stream is an answer with its status`, async () => {
-      const openai = { status: 400, type: "invalid_request_error", code: "integer_below_min_value", param: "max_output_tokens" };
+      const openai = {
+        status: 400,
+        type: "invalid_request_error",
+        code: "integer_below_min_value",
+        param: "max_output_tokens",
+      };
       const { response, call } = await begin(`http://x/${path}`, post({ stream, input: "x" }));
       call.reject("INVALID_REQUEST", "too small", { openai });
       const answer = await response;
@@ -142,7 +151,15 @@ for (const path of ["responses", "chat/completions"]) {
 }
 
 test("only want of room asks to be tried again", async () => {
-  const codes = { RATE_LIMITED: 429, OVERLOADED: 503, UNAVAILABLE: 503, TIMEOUT: 408, INTERNAL: 500, SPAWN_FAILED: 503, HELPER_EXITED: 500 };
+  const codes = {
+    RATE_LIMITED: 429,
+    OVERLOADED: 503,
+    UNAVAILABLE: 503,
+    TIMEOUT: 408,
+    INTERNAL: 500,
+    SPAWN_FAILED: 503,
+    HELPER_EXITED: 500,
+  };
   for (const [code, status] of Object.entries(codes)) {
     const { response, call } = await begin("http://x/responses", post({ input: "x" }));
     call.reject(code);
@@ -165,13 +182,20 @@ test("a helper that dies in mid-stream: error and response.failed, with the text
   assert.equal(frames.pop(), "data: [DONE]");
   const events = frames.map((frame) => JSON.parse(frame.split("\ndata: ")[1]));
   const final = checkResponseStream(events);
-  assert.deepEqual(events.slice(-2).map(({ type }) => type), ["error", "response.failed"]);
+  assert.deepEqual(
+    events.slice(-2).map(({ type }) => type),
+    ["error", "response.failed"],
+  );
   assert.equal(final.output[0].content[0].text, "half an ans");
   assert.match(final.error.message, /SIGSEGV/);
 });
 
 const chunkOf = (delta, finish_reason = null) => ({
-  id: "chatcmpl_1", object: "chat.completion.chunk", created: 1, model: "m", choices: [{ index: 0, delta, finish_reason }],
+  id: "chatcmpl_1",
+  object: "chat.completion.chunk",
+  created: 1,
+  model: "m",
+  choices: [{ index: 0, delta, finish_reason }],
 });
 
 test("a chat stream: data lines and [DONE]", async () => {
@@ -179,7 +203,10 @@ test("a chat stream: data lines and [DONE]", async () => {
   const chunks = [chunkOf({ role: "assistant", content: null }), chunkOf({ content: "hi" }), chunkOf({}, "stop")];
   chunks.forEach(call.chunk);
   call.resolve({ completion: {} });
-  assert.deepEqual(await readEvents(await response), [...chunks.map((chunk) => `data: ${JSON.stringify(chunk)}`), "data: [DONE]"]);
+  assert.deepEqual(await readEvents(await response), [
+    ...chunks.map((chunk) => `data: ${JSON.stringify(chunk)}`),
+    "data: [DONE]",
+  ]);
 });
 
 test("a chat stream that fails in the middle tells it in a frame", async () => {
@@ -189,7 +216,12 @@ test("a chat stream that fails in the middle tells it in a frame", async () => {
   const frames = await readEvents(await response);
   assert.equal(frames.at(-1), "data: [DONE]");
   const { error } = JSON.parse(frames.at(-2).slice("data: ".length));
-  assert.deepEqual(error, { message: "The limit total of 5 ms is over.", type: "timeout_error", param: null, code: "timeout" });
+  assert.deepEqual(error, {
+    message: "The limit total of 5 ms is over.",
+    type: "timeout_error",
+    param: null,
+    code: "timeout",
+  });
 });
 
 test("models: the list, one of it by its percent-encoded id, and none", async () => {
@@ -232,7 +264,9 @@ for (const stream of [false, true]) {
     test(`an abort before the headers, signal in ${way}, stream ${stream}: rejected, one cancel`, async () => {
       const controller = new AbortController();
       const init = post({ stream, input: "x" }, { signal: controller.signal });
-      const { response, call } = await begin(...(way === "init" ? ["http://x/responses", init] : [new Request("http://x/responses", init)]));
+      const { response, call } = await begin(
+        ...(way === "init" ? ["http://x/responses", init] : [new Request("http://x/responses", init)]),
+      );
       controller.abort();
       await assert.rejects(response, { name: "AbortError" });
       assert.equal(call.cancels, 1);
@@ -253,7 +287,10 @@ test("an abort rejects with the signal's own reason", async () => {
 
 test("an abort after the headers breaks the body, once, and late events are dropped", async () => {
   const controller = new AbortController();
-  const { response, call } = await begin("http://x/responses", post({ stream: true, input: "x" }, { signal: controller.signal }));
+  const { response, call } = await begin(
+    "http://x/responses",
+    post({ stream: true, input: "x" }, { signal: controller.signal }),
+  );
   const events = openingEvents("ab");
   events.slice(0, -1).forEach(call.event);
   const answer = await response;
@@ -268,7 +305,10 @@ test("an abort after the headers breaks the body, once, and late events are drop
 
 test("cancelling the body stops the request, once", async () => {
   const controller = new AbortController();
-  const { response, call } = await begin("http://x/chat/completions", post({ stream: true, messages: [] }, { signal: controller.signal }));
+  const { response, call } = await begin(
+    "http://x/chat/completions",
+    post({ stream: true, messages: [] }, { signal: controller.signal }),
+  );
   call.chunk(chunkOf({ role: "assistant", content: null }));
   await (await response).body.cancel();
   controller.abort();
@@ -282,7 +322,10 @@ test("cancelling the body stops the request, once", async () => {
 test("an abort after the end does nothing", async () => {
   for (const stream of [false, true]) {
     const controller = new AbortController();
-    const { response, call } = await begin("http://x/responses", post({ stream, input: "x" }, { signal: controller.signal }));
+    const { response, call } = await begin(
+      "http://x/responses",
+      post({ stream, input: "x" }, { signal: controller.signal }),
+    );
     const events = [...openingEvents("a"), ...closingEvents("a")];
     if (stream) events.forEach(call.event);
     call.resolve({ response: events.at(-1).response });

@@ -25,7 +25,10 @@ const good = {
   "any case": [bytes("cOnTeNt-LeNgTh: 2\r\n\r\n{}"), ["{}"]],
   "no space": [bytes("Content-Length:2\r\n\r\n{}"), ["{}"]],
   "tabs and spaces": [bytes("Content-Length:\t 2 \t\r\n\r\n{}"), ["{}"]],
-  "Content-Type before": [bytes("Content-Type: application/vscode-jsonrpc; charset=utf-8\r\nContent-Length: 2\r\n\r\n{}"), ["{}"]],
+  "Content-Type before": [
+    bytes("Content-Type: application/vscode-jsonrpc; charset=utf-8\r\nContent-Length: 2\r\n\r\n{}"),
+    ["{}"],
+  ],
   "Content-Type behind, utf8": [bytes("Content-Length: 2\r\nContent-Type: x; charset=utf8\r\n\r\n{}"), ["{}"]],
   "an unknown header of 4 KiB": [bytes(`X-Long: ${"x".repeat(4096)}\r\nContent-Length: 2\r\n\r\n{}`), ["{}"]],
   "32 lines": [bytes(`${"A: b\r\n".repeat(31)}Content-Length: 2\r\n\r\n{}`), ["{}"]],
@@ -109,11 +112,17 @@ const unencodable = {
 };
 for (const [name, [value, message]] of Object.entries(unencodable)) {
   test(`the encoder refuses: ${name}`, () => {
-    assert.throws(() => encodeFrame(value), (error) => error.name === "UnencodableError" && message.test(error.message));
+    assert.throws(
+      () => encodeFrame(value),
+      (error) => error.name === "UnencodableError" && message.test(error.message),
+    );
   });
 }
 
 test("the encoder takes what is just within the limits", () => {
   encodeFrame(nested(64));
-  assert.equal(encodeFrame("x".repeat(MAX_BODY_BYTES - 2)).length, MAX_BODY_BYTES + "Content-Length: 10000000\r\n\r\n".length);
+  assert.equal(
+    encodeFrame("x".repeat(MAX_BODY_BYTES - 2)).length,
+    MAX_BODY_BYTES + "Content-Length: 10000000\r\n\r\n".length,
+  );
 });

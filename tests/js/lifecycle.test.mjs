@@ -23,10 +23,26 @@ test("nothing is started before the first call; one helper serves all", async (t
 });
 
 test("options become arguments", async (t) => {
-  const client = stubClient(t, {}, { engine: "e", engineDir: "d", model: "m", modelsDir: "n", logLevel: "debug", onLog() {} });
+  const client = stubClient(
+    t,
+    {},
+    { engine: "e", engineDir: "d", model: "m", modelsDir: "n", logLevel: "debug", onLog() {} },
+  );
   await client.health.ping();
   const [{ args }] = client.starts();
-  assert.deepEqual(args, ["--stdio", "--engine", "e", "--engine-dir", "d", "--model", "m", "--models-dir", "n", "--log-level", "debug"]);
+  assert.deepEqual(args, [
+    "--stdio",
+    "--engine",
+    "e",
+    "--engine-dir",
+    "d",
+    "--model",
+    "m",
+    "--models-dir",
+    "n",
+    "--log-level",
+    "debug",
+  ]);
 });
 
 test("responses and chat, whole and streamed", async (t) => {
@@ -81,7 +97,10 @@ test("J2, J18: a crash loop is bounded, ends in a clear error, and is tried agai
     return true;
   });
   assert.equal(client.starts().length, 3);
-  await until(async () => (await client.health.ping().catch((error) => error.code)) === "SPAWN_FAILED", "a further try");
+  await until(
+    async () => (await client.health.ping().catch((error) => error.code)) === "SPAWN_FAILED",
+    "a further try",
+  );
   assert.equal(client.starts().length, 4);
 });
 
@@ -123,7 +142,11 @@ function wrongHelpers(folder) {
     ["J5: missing", { helperPath: join(folder, "missing") }, /missing does not exist/],
     ["J5: not executable", { helperPath: file("plain", "#!/bin/sh\n", 0o644) }, /plain is not executable/],
     ["J5: a directory", { helperPath: folder }, /is a directory/],
-    ["J5: a bad working directory", { helperPath: stubPath, cwd: join(folder, "nowhere") }, /working directory .*nowhere/],
+    [
+      "J5: a bad working directory",
+      { helperPath: stubPath, cwd: join(folder, "nowhere") },
+      /working directory .*nowhere/,
+    ],
     ["J6: empty", { helperPath: file("empty", "", 0o755) }, /./],
     ["J6: garbage", { helperPath: file("garbage", "\x7fELF\0\x01\x02 nothing", 0o755) }, /./],
     ["J6: another program", { helperPath: "/bin/true" }, /ended with status 0/],
@@ -159,7 +182,10 @@ test("J7: ETXTBSY, which spawn throws, is a rejection all the same", async (t) =
   chmodSync(helperPath, 0o755);
   const open = openSync(helperPath, "r+");
   const client = createClient({ helperPath });
-  await assert.rejects(client.health.ping(), (error) => error.code === "SPAWN_FAILED" && /is being written/.test(error.detail));
+  await assert.rejects(
+    client.health.ping(),
+    (error) => error.code === "SPAWN_FAILED" && /is being written/.test(error.detail),
+  );
   const stream = client.responses.stream({ input: "x" });
   assert.equal((await drain(stream)).error.code, "SPAWN_FAILED");
   closeSync(open);
@@ -177,7 +203,9 @@ test("J8: spaces, unicode and length in the path", async (t) => {
 test("J10: stray text on stdout fails fast, and the next request gets a new helper", async (t) => {
   const client = stubClient(t);
   const started = performance.now();
-  const { events, error } = await drain(client.responses.stream({ input: script("a", { stdout: "debug: here\n" }, { hang: "soft" }) }));
+  const { events, error } = await drain(
+    client.responses.stream({ input: script("a", { stdout: "debug: here\n" }, { hang: "soft" }) }),
+  );
   assert.ok(performance.now() - started < 2000);
   assert.equal(error.code, "PROTOCOL_ERROR");
   assert.equal(error.partialText, "a");
@@ -201,7 +229,10 @@ test("J12: what a helper does not read is capped", async (t) => {
   assert.equal(await Promise.race(calls), "OVERLOADED");
   await client.close();
   const codes = await Promise.all(calls);
-  assert.ok(codes.slice(0, 7).every((code) => code === "CLOSED"), codes.join());
+  assert.ok(
+    codes.slice(0, 7).every((code) => code === "CLOSED"),
+    codes.join(),
+  );
 });
 
 const listeners = (signal) => getEventListeners(signal, "abort").length;
@@ -217,8 +248,12 @@ for (const kind of ["whole", "stream", "fetch", "chat"]) {
       whole: () => client.responses.create({ input: hang }, { signal }).catch((error) => error),
       stream: () => drain(client.responses.stream({ input: hang }, { signal })).then(({ error }) => error),
       fetch: () =>
-        client.fetch("http://x/responses", { method: "POST", body, signal }).then((response) => response.text()).catch((error) => error),
-      chat: () => drain(client.chat.completions.create({ messages, stream: true }, { signal })).then(({ error }) => error),
+        client
+          .fetch("http://x/responses", { method: "POST", body, signal })
+          .then((response) => response.text())
+          .catch((error) => error),
+      chat: () =>
+        drain(client.chat.completions.create({ messages, stream: true }, { signal })).then(({ error }) => error),
     }[kind]();
     await until(() => client.log().some(({ method }) => /create/.test(method)), "the request's arrival");
     controller.abort();
@@ -226,7 +261,10 @@ for (const kind of ["whole", "stream", "fetch", "chat"]) {
     assert.equal((await outcome).name, "AbortError");
     await client.health.ping();
     assert.equal(client.received("$/cancelRequest").length, 1);
-    assert.equal(client.received("$/cancelRequest")[0].params.id, client.log().find(({ method }) => /create/.test(method)).id);
+    assert.equal(
+      client.received("$/cancelRequest")[0].params.id,
+      client.log().find(({ method }) => /create/.test(method)).id,
+    );
     assert.equal(listeners(signal), 0);
   });
 }
@@ -272,7 +310,9 @@ test("J14: a helper that closes its stdin: a rejection, no uncaught EPIPE, a new
 /** Runs a host in a process of its own; resolves with its output's lines, its status and the helper's pid. */
 function runHost(t, mode, { onLine = () => {} } = {}) {
   const options = JSON.stringify({ helperPath: stubPath });
-  const child = spawn(process.execPath, [join(here, "fixtures", "host.mjs"), mode, options], { stdio: ["ignore", "pipe", "ignore"] });
+  const child = spawn(process.execPath, [join(here, "fixtures", "host.mjs"), mode, options], {
+    stdio: ["ignore", "pipe", "ignore"],
+  });
   t.after(() => child.kill("SIGKILL"));
   const lines = [];
   createInterface({ input: child.stdout }).on("line", (line) => {
@@ -323,25 +363,37 @@ test("J19: the helper does not see the host's secrets", async (t) => {
 
 test("J20: a hundred requests over crashes and cancels: each settles exactly once", async (t) => {
   const client = stubClient(t, {}, { restart: { maxCrashes: 1000, firstDelayMs: 1, maxDelayMs: 5 } });
-  const inputs = ["x", script("a", { sleep_ms: 5 }, "b"), script({ error: "broken" }), script({ sleep_ms: 20 }, { exit: 1 }), hang];
+  const inputs = [
+    "x",
+    script("a", { sleep_ms: 5 }, "b"),
+    script({ error: "broken" }),
+    script({ sleep_ms: 20 }, { exit: 1 }),
+    hang,
+  ];
   let settled = 0;
   const calls = Array.from({ length: 100 }, (_, index) => {
     const signal = index % 5 === 4 ? AbortSignal.timeout(30) : undefined;
     const body = { input: inputs[index % 5] };
-    const call = index % 2 ? client.responses.create(body, { signal }) : client.responses.stream(body, { signal }).finalResponse();
+    const call =
+      index % 2 ? client.responses.create(body, { signal }) : client.responses.stream(body, { signal }).finalResponse();
     return call.finally(() => settled++);
   });
   const outcomes = await Promise.allSettled(calls);
   assert.equal(settled, 100);
   for (const { reason } of outcomes) {
-    assert.ok(reason === undefined || reason.name === "TimeoutError" || ["HELPER_EXITED", "INTERNAL"].includes(reason.code), reason);
+    assert.ok(
+      reason === undefined || reason.name === "TimeoutError" || ["HELPER_EXITED", "INTERNAL"].includes(reason.code),
+      reason,
+    );
   }
 });
 
 test("J21: twenty streams side by side: each in order, with one terminal event", async (t) => {
   const client = stubClient(t);
   const words = Array.from({ length: 30 }, (_, index) => [`w${index} `, { sleep_ms: 1 }]).flat();
-  const streams = Array.from({ length: 20 }, (_, index) => drain(client.responses.stream({ input: script(`${index}: `, ...words) })));
+  const streams = Array.from({ length: 20 }, (_, index) =>
+    drain(client.responses.stream({ input: script(`${index}: `, ...words) })),
+  );
   (await Promise.all(streams)).forEach(({ events, error }, index) => {
     assert.equal(error, null);
     checkResponseStream(events);
@@ -437,8 +489,12 @@ test("compatibility: every reason, and never a throw", async (t) => {
   assert.equal((await closed.compatibility.check()).reasonCode, "HELPER_UNHEALTHY");
 });
 
-test("compatibility: the apple engine elsewhere is refused without a start", { skip: process.platform === "darwin" }, async (t) => {
-  const client = stubClient(t, {}, { engine: "apple" });
-  assert.equal((await client.compatibility.check()).reasonCode, "NOT_DARWIN");
-  assert.deepEqual(client.starts(), []);
-});
+test(
+  "compatibility: the apple engine elsewhere is refused without a start",
+  { skip: process.platform === "darwin" },
+  async (t) => {
+    const client = stubClient(t, {}, { engine: "apple" });
+    assert.equal((await client.compatibility.check()).reasonCode, "NOT_DARWIN");
+    assert.deepEqual(client.starts(), []);
+  },
+);

@@ -21,13 +21,20 @@ test("the helper is looked for in order: option, environment, platform package, 
   };
   assert.equal(locateHelper({ option: "/given", env, resolve, packageRoot }), "/given");
   assert.equal(locateHelper({ option: undefined, env, resolve, packageRoot }), "/from/env");
-  assert.equal(locateHelper({ option: "", env: { FM_PROXY_PATH: "" }, resolve, packageRoot }), "/modules/platform/bin/fm-proxy");
+  assert.equal(
+    locateHelper({ option: "", env: { FM_PROXY_PATH: "" }, resolve, packageRoot }),
+    "/modules/platform/bin/fm-proxy",
+  );
   const built = join(root, "build", "bin", "fm-proxy");
-  assert.throws(() => locateHelper({ option: undefined, env: {}, resolve: nothing, packageRoot }), (error) => {
-    assert.equal(error.code, "SPAWN_FAILED");
-    for (const place of ["helperPath", "FM_PROXY_PATH", platformPackage(), built]) assert.ok(error.detail.includes(place));
-    return true;
-  });
+  assert.throws(
+    () => locateHelper({ option: undefined, env: {}, resolve: nothing, packageRoot }),
+    (error) => {
+      assert.equal(error.code, "SPAWN_FAILED");
+      for (const place of ["helperPath", "FM_PROXY_PATH", platformPackage(), built])
+        assert.ok(error.detail.includes(place));
+      return true;
+    },
+  );
   mkdirSync(join(root, "build", "bin"), { recursive: true });
   writeFileSync(built, "");
   assert.equal(locateHelper({ option: undefined, env: {}, resolve: nothing, packageRoot }), built);
@@ -41,12 +48,33 @@ test("a program in an Electron archive is looked for beside it", () => {
 
 test("J19: the environment is an allow-list, and the caller's own additions", () => {
   const host = {
-    PATH: "p", HOME: "h", LANG: "l", LC_ALL: "a", TZ: "z", TMPDIR: "t", FM_PROXY_MODEL: "m", SystemRoot: "s",
-    OPENAI_API_KEY: "secret", AWS_SECRET_ACCESS_KEY: "secret", NODE_OPTIONS: "--x", LD_PRELOAD: "x", DYLD_INSERT_LIBRARIES: "x",
-    GITHUB_TOKEN: "secret", npm_config_token: "secret", UNSET: undefined,
+    PATH: "p",
+    HOME: "h",
+    LANG: "l",
+    LC_ALL: "a",
+    TZ: "z",
+    TMPDIR: "t",
+    FM_PROXY_MODEL: "m",
+    SystemRoot: "s",
+    OPENAI_API_KEY: "secret",
+    AWS_SECRET_ACCESS_KEY: "secret",
+    NODE_OPTIONS: "--x",
+    LD_PRELOAD: "x",
+    DYLD_INSERT_LIBRARIES: "x",
+    GITHUB_TOKEN: "secret",
+    npm_config_token: "secret",
+    UNSET: undefined,
   };
   assert.deepEqual(helperEnvironment(host, { EXTRA: "1" }), {
-    PATH: "p", HOME: "h", LANG: "l", LC_ALL: "a", TZ: "z", TMPDIR: "t", FM_PROXY_MODEL: "m", SystemRoot: "s", EXTRA: "1",
+    PATH: "p",
+    HOME: "h",
+    LANG: "l",
+    LC_ALL: "a",
+    TZ: "z",
+    TMPDIR: "t",
+    FM_PROXY_MODEL: "m",
+    SystemRoot: "s",
+    EXTRA: "1",
   });
 });
 

@@ -60,12 +60,20 @@ export async function f(): Promise<string> {
   const tsc = createRequire(join(shim, "package.json")).resolve("typescript/bin/tsc");
   const args = ["--noEmit", "--strict", "--exactOptionalPropertyTypes", "--module", "nodenext", "--target", "es2022"];
   const types = ["--typeRoots", join(shim, "node_modules", "@types"), "--types", "node"];
-  await run(process.execPath, [tsc, ...args, ...types, "t.mts", "t.cts"], { cwd: folder }).catch((error) => assert.fail(error.stdout));
+  await run(process.execPath, [tsc, ...args, ...types, "t.mts", "t.cts"], { cwd: folder }).catch((error) =>
+    assert.fail(error.stdout),
+  );
 });
 
 test("what is in it", () => {
   const files = readdirSync(join(folder, "node_modules", "fm-proxy"), { recursive: true }).map(String);
-  for (const name of ["README.md", "dist/esm/index.js", "dist/esm/index.d.ts", "dist/cjs/index.js", "dist/cjs/index.d.ts"]) {
+  for (const name of [
+    "README.md",
+    "dist/esm/index.js",
+    "dist/esm/index.d.ts",
+    "dist/cjs/index.js",
+    "dist/cjs/index.d.ts",
+  ]) {
     assert.ok(files.includes(name), `${name} is missing`);
   }
   const manifest = JSON.parse(readFileSync(join(folder, "node_modules", "fm-proxy", "package.json"), "utf8"));
@@ -74,6 +82,8 @@ test("what is in it", () => {
 });
 
 test("only one file knows child processes", () => {
-  const users = readdirSync(join(shim, "src")).filter((name) => /child_process/.test(readFileSync(join(shim, "src", name), "utf8")));
+  const users = readdirSync(join(shim, "src")).filter((name) =>
+    /child_process/.test(readFileSync(join(shim, "src", name), "utf8")),
+  );
   assert.deepEqual(users, ["process.ts"]);
 });

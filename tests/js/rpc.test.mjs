@@ -5,7 +5,9 @@ import { RpcConnection } from "../../js-shim/dist/esm/rpc.js";
 
 function open() {
   const written = [];
-  const rpc = new RpcConnection((bytes) => written.push(JSON.parse(Buffer.from(bytes).toString().split("\r\n\r\n")[1])));
+  const rpc = new RpcConnection((bytes) =>
+    written.push(JSON.parse(Buffer.from(bytes).toString().split("\r\n\r\n")[1])),
+  );
   const receive = (message) => rpc.receive(encodeFrame({ jsonrpc: "2.0", ...message }));
   return { rpc, written, receive };
 }
@@ -52,12 +54,24 @@ test("ok:false is an FmError with all that the result says", async () => {
   const call = rpc.call("a", {});
   const openai = { status: 408, type: "timeout_error", code: "timeout", param: null, message: "m" };
   const error = { code: "TIMEOUT", detail: "d", openai, limit: "total", limit_ms: 5 };
-  receive({ id: 1, result: { ok: false, error, response: { output: [{ content: [{ type: "output_text", text: "so far" }] }] } } });
+  receive({
+    id: 1,
+    result: { ok: false, error, response: { output: [{ content: [{ type: "output_text", text: "so far" }] }] } },
+  });
   await assert.rejects(call.result, (failure) => {
     const { name, code, detail, message, status, limit, limitMs, partialText } = failure;
     assert.deepEqual(
       { name, code, detail, message, status, limit, limitMs, partialText },
-      { name: "FmError", code: "TIMEOUT", detail: "d", message: "d", status: 408, limit: "total", limitMs: 5, partialText: "so far" },
+      {
+        name: "FmError",
+        code: "TIMEOUT",
+        detail: "d",
+        message: "d",
+        status: 408,
+        limit: "total",
+        limitMs: 5,
+        partialText: "so far",
+      },
     );
     assert.deepEqual(failure.openai, openai);
     return true;
@@ -70,7 +84,11 @@ for (const [name, reply, code] of [
   ["no result at all", {}, "PROTOCOL_ERROR"],
   ["ok:false without an error", { result: { ok: false } }, "INTERNAL"],
   ["a code that is not known", { result: { ok: false, error: { code: "NEW", detail: "d" } } }, "INTERNAL"],
-  ["a code that is a method of objects", { result: { ok: false, error: { code: "toString", detail: "d" } } }, "INTERNAL"],
+  [
+    "a code that is a method of objects",
+    { result: { ok: false, error: { code: "toString", detail: "d" } } },
+    "INTERNAL",
+  ],
 ]) {
   test(`the call alone is rejected by ${name}`, async () => {
     const { rpc, receive } = open();
@@ -111,7 +129,10 @@ test("a failure rejects what waits and what comes, for the first reason", async 
   rpc.fail(first);
   rpc.fail(second);
   await assert.rejects(call.result, (error) => error === first);
-  assert.throws(() => rpc.call("b", {}), (error) => error === first);
+  assert.throws(
+    () => rpc.call("b", {}),
+    (error) => error === first,
+  );
   rpc.cancel(1);
   assert.equal(written.length, 1);
 });

@@ -72,7 +72,10 @@ async function common(t, OpenAI, client, long) {
     const controller = new AbortController();
     const call = openai.responses.create({ input: long, stream: true }, { signal: controller.signal });
     setImmediate(() => controller.abort());
-    await assert.rejects(call.then(drain).then(({ error }) => error && Promise.reject(error)), OpenAI.APIUserAbortError);
+    await assert.rejects(
+      call.then(drain).then(({ error }) => error && Promise.reject(error)),
+      OpenAI.APIUserAbortError,
+    );
     checkResponse(await openai.responses.create({ input: PROMPT, ...SHORT }));
   });
 
@@ -100,11 +103,14 @@ async function common(t, OpenAI, client, long) {
         assert.equal(error.type, "invalid_request_error");
         return true;
       });
-      await assert.rejects(openai.chat.completions.create({ messages: [{ role: "nobody", content: "x" }], stream }), (error) => {
-        assert.ok(error instanceof OpenAI.BadRequestError, String(error));
-        assert.equal(error.param, "messages[0].role");
-        return true;
-      });
+      await assert.rejects(
+        openai.chat.completions.create({ messages: [{ role: "nobody", content: "x" }], stream }),
+        (error) => {
+          assert.ok(error instanceof OpenAI.BadRequestError, String(error));
+          assert.equal(error.param, "messages[0].role");
+          return true;
+        },
+      );
     }
   });
 
@@ -159,10 +165,14 @@ for (const name of ["openai-7", "openai-6"]) {
 
     await t.test("an engine that fails in mid-stream: the SDK throws", async () => {
       for (const step of [{ error: "out of luck" }, { signal: "SEGV" }]) {
-        const { events, error } = await drain(await openai.responses.create({ input: script("a ", step), stream: true }));
+        const { events, error } = await drain(
+          await openai.responses.create({ input: script("a ", step), stream: true }),
+        );
         assert.ok(error instanceof OpenAI.APIError, String(error));
         assert.equal(deltas(events), "a ");
-        const chat = await drain(await openai.chat.completions.create({ messages: user(script("a ", step)), stream: true }));
+        const chat = await drain(
+          await openai.chat.completions.create({ messages: user(script("a ", step)), stream: true }),
+        );
         assert.ok(chat.error instanceof OpenAI.APIError, String(chat.error));
         await assert.rejects(openai.responses.create({ input: script("a ", step) }), OpenAI.InternalServerError);
       }
@@ -173,7 +183,10 @@ for (const name of ["openai-7", "openai-6"]) {
       const retrying = sdk(OpenAI, client, { maxRetries: 2 });
       const started = performance.now();
       const body = { input: script({ sleep_ms: 5000 }), fm: { timeout_ms: 100 } };
-      await assert.rejects(retrying.responses.create(body), (error) => error.status === 408 && error.code === "timeout");
+      await assert.rejects(
+        retrying.responses.create(body),
+        (error) => error.status === 408 && error.code === "timeout",
+      );
       assert.ok(performance.now() - started < 1000);
     });
 

@@ -111,7 +111,10 @@ test("two readers of one iterator both go on", async () => {
   const { stream, call } = begin();
   const both = Promise.all([stream.next(), stream.next()]);
   openingEvents("").slice(0, 2).forEach(call.event);
-  assert.deepEqual((await both).map(({ value }) => value.sequence_number), [0, 1]);
+  assert.deepEqual(
+    (await both).map(({ value }) => value.sequence_number),
+    [0, 1],
+  );
 });
 
 test("partial output of every kind is kept", () => {
@@ -127,7 +130,10 @@ test("partial output of every kind is kept", () => {
   say("response.output_item.added", { output_index: 1, item });
   say("response.function_call_arguments.delta", { output_index: 1, item_id: "fc_1", delta: '{"a":' });
   const refusal = { output_index: 2, item_id: "msg_1", content_index: 0 };
-  say("response.output_item.added", { output_index: 2, item: { id: "msg_1", type: "message", status: "in_progress", content: [] } });
+  say("response.output_item.added", {
+    output_index: 2,
+    item: { id: "msg_1", type: "message", status: "in_progress", content: [] },
+  });
   say("response.content_part.added", { ...refusal, part: { type: "refusal", refusal: "" } });
   say("response.refusal.delta", { ...refusal, delta: "no" });
   const openai = { type: "server_error", code: "x", param: null, message: "gone" };

@@ -20,7 +20,8 @@ export function noModel() {
   const models = join(root, "build", "models");
   if (!existsSync(helperPath)) return `${helperPath} is not built`;
   if (!existsSync(join(dirname(helperPath), "fm-engine-llama"))) return "the llama engine is not built";
-  if (!existsSync(models) || !readdirSync(models).some((name) => name.endsWith(".gguf"))) return `no model in ${models}`;
+  if (!existsSync(models) || !readdirSync(models).some((name) => name.endsWith(".gguf")))
+    return `no model in ${models}`;
   return null;
 }
 
@@ -38,7 +39,13 @@ export function fakeClient(t, options = {}) {
 
 /** The built helper with the llama engine and the model that the build folder holds. */
 export function modelClient(t, options = {}) {
-  return clientFor(t, { helperPath, engine: "llama", env: sanitizerEnv, modelsDir: join(root, "build", "models"), ...options });
+  return clientFor(t, {
+    helperPath,
+    engine: "llama",
+    env: sanitizerEnv,
+    modelsDir: join(root, "build", "models"),
+    ...options,
+  });
 }
 
 /** The stub, with the log of what it got. */
@@ -48,7 +55,12 @@ export function stubClient(t, stub = {}, options = {}) {
   const env = { FM_STUB: JSON.stringify(stub), FM_STUB_LOG: logFile, ...options.env };
   const client = clientFor(t, { helperPath: stubPath, ...options, env });
   const entries = () =>
-    existsSync(logFile) ? readFileSync(logFile, "utf8").trim().split("\n").map((line) => JSON.parse(line)) : [];
+    existsSync(logFile)
+      ? readFileSync(logFile, "utf8")
+          .trim()
+          .split("\n")
+          .map((line) => JSON.parse(line))
+      : [];
   return Object.assign(client, {
     log: entries,
     starts: () => entries().filter((entry) => "started" in entry),
@@ -81,7 +93,10 @@ export async function drain(stream, onEach = () => {}) {
 }
 
 export const deltas = (events) =>
-  events.filter(({ type }) => type === "response.output_text.delta").map(({ delta }) => delta).join("");
+  events
+    .filter(({ type }) => type === "response.output_text.delta")
+    .map(({ delta }) => delta)
+    .join("");
 
 /** Waits until a condition holds; the only place that polls, for what has no event. */
 export async function until(condition, what, ms = 5000) {

@@ -2,13 +2,39 @@
 import assert from "node:assert/strict";
 
 const REQUIRED = [
-  "id", "object", "created_at", "status", "model", "output", "tools", "tool_choice", "truncation", "parallel_tool_calls",
-  "text", "top_p", "presence_penalty", "frequency_penalty", "top_logprobs", "temperature", "store", "background",
-  "service_tier", "metadata",
+  "id",
+  "object",
+  "created_at",
+  "status",
+  "model",
+  "output",
+  "tools",
+  "tool_choice",
+  "truncation",
+  "parallel_tool_calls",
+  "text",
+  "top_p",
+  "presence_penalty",
+  "frequency_penalty",
+  "top_logprobs",
+  "temperature",
+  "store",
+  "background",
+  "service_tier",
+  "metadata",
 ];
 const NULLABLE = [
-  "completed_at", "incomplete_details", "previous_response_id", "instructions", "error", "reasoning", "usage",
-  "max_output_tokens", "max_tool_calls", "safety_identifier", "prompt_cache_key",
+  "completed_at",
+  "incomplete_details",
+  "previous_response_id",
+  "instructions",
+  "error",
+  "reasoning",
+  "usage",
+  "max_output_tokens",
+  "max_tool_calls",
+  "safety_identifier",
+  "prompt_cache_key",
 ];
 const TERMINAL = ["response.completed", "response.incomplete", "response.failed"];
 const STATUS = {
@@ -22,14 +48,16 @@ const STATUS = {
 
 /** A Response object, wherever it stands: all 31 keys, and nothing null that must not be. */
 export function checkResponse(response) {
-  for (const key of REQUIRED) assert.ok(response[key] != null, `the response has no ${key}: ${JSON.stringify(response)}`);
+  for (const key of REQUIRED)
+    assert.ok(response[key] != null, `the response has no ${key}: ${JSON.stringify(response)}`);
   for (const key of NULLABLE) assert.ok(key in response, `the response has no key ${key}`);
   assert.equal(REQUIRED.length + NULLABLE.length, 31);
   assert.equal(response.object, "response");
   assert.ok(Number.isInteger(response.created_at));
   if (response.status === "completed" || response.status === "incomplete") checkUsage(response.usage);
   if (response.status === "completed") assert.equal(response.error, null);
-  if (response.status === "incomplete") assert.match(response.incomplete_details.reason, /^(max_output_tokens|content_filter)$/);
+  if (response.status === "incomplete")
+    assert.match(response.incomplete_details.reason, /^(max_output_tokens|content_filter)$/);
   if (response.status === "failed") {
     assert.equal(typeof response.error.code, "string");
     assert.equal(typeof response.error.type, "string");
@@ -69,7 +97,8 @@ export function checkResponseStream(events, { aborted = false } = {}) {
     checkEvent(state, event);
   });
   if (events.length > 0) assert.equal(events[0].type, "response.created");
-  if (events.length > 1) assert.ok(["response.queued", "response.in_progress"].includes(events[1].type), events[1].type);
+  if (events.length > 1)
+    assert.ok(["response.queued", "response.in_progress"].includes(events[1].type), events[1].type);
   if (aborted) return state.terminal;
   assert.ok(state.terminal !== null, "no terminal event");
   if (state.terminal.status === "failed") assert.ok(state.failed, "response.failed without error before it");
@@ -115,7 +144,10 @@ function addItem(state, { output_index, item }) {
 
 function endItem(item, { item: done }) {
   assert.equal(done.id, item.id, "item.id changed");
-  assert.ok(item.parts.every((part) => part.done), "an item ended before its parts");
+  assert.ok(
+    item.parts.every((part) => part.done),
+    "an item ended before its parts",
+  );
   const parts = (done.type === "reasoning" ? done.summary : done.content) ?? [];
   assert.equal(parts.length, item.parts.length);
   parts.forEach((part, index) => {
@@ -165,7 +197,10 @@ function checkPart(item, event) {
 
 function checkFinal(state) {
   const done = state.items.map((item) => item.done);
-  assert.ok(done.every((item) => item !== null), "the stream ended before an item");
+  assert.ok(
+    done.every((item) => item !== null),
+    "the stream ended before an item",
+  );
   assert.deepEqual(state.terminal.output, done, "the final output differs from what was streamed");
 }
 

@@ -29,12 +29,37 @@ export class StubTransport {
 /** The first events of a response with one open text part, and `text` in it. */
 export function openingEvents(text) {
   const response = {
-    id: "resp_1", object: "response", created_at: 1, completed_at: null, status: "in_progress", error: null,
-    incomplete_details: null, instructions: null, max_output_tokens: null, max_tool_calls: null, metadata: {}, model: "m",
-    output: [], parallel_tool_calls: true, previous_response_id: null, prompt_cache_key: null, reasoning: null,
-    safety_identifier: null, service_tier: "default", store: false, temperature: 1, text: { format: { type: "text" } },
-    tool_choice: "auto", tools: [], top_logprobs: 0, top_p: 1, truncation: "disabled", usage: null, background: false,
-    presence_penalty: 0, frequency_penalty: 0,
+    id: "resp_1",
+    object: "response",
+    created_at: 1,
+    completed_at: null,
+    status: "in_progress",
+    error: null,
+    incomplete_details: null,
+    instructions: null,
+    max_output_tokens: null,
+    max_tool_calls: null,
+    metadata: {},
+    model: "m",
+    output: [],
+    parallel_tool_calls: true,
+    previous_response_id: null,
+    prompt_cache_key: null,
+    reasoning: null,
+    safety_identifier: null,
+    service_tier: "default",
+    store: false,
+    temperature: 1,
+    text: { format: { type: "text" } },
+    tool_choice: "auto",
+    tools: [],
+    top_logprobs: 0,
+    top_p: 1,
+    truncation: "disabled",
+    usage: null,
+    background: false,
+    presence_penalty: 0,
+    frequency_penalty: 0,
   };
   const at = { item_id: "msg_1", output_index: 0, content_index: 0 };
   const item = { id: "msg_1", type: "message", role: "assistant", status: "in_progress", content: [] };
@@ -54,7 +79,10 @@ export function closingEvents(text) {
   const part = { type: "output_text", text, annotations: [] };
   const item = { id: "msg_1", type: "message", role: "assistant", status: "completed", content: [part] };
   const usage = {
-    input_tokens: 1, output_tokens: 1, total_tokens: 2, input_tokens_details: { cached_tokens: 0, cache_write_tokens: 0 },
+    input_tokens: 1,
+    output_tokens: 1,
+    total_tokens: 2,
+    input_tokens_details: { cached_tokens: 0, cache_write_tokens: 0 },
     output_tokens_details: { reasoning_tokens: 0 },
   };
   const response = { ...opening[0].response, status: "completed", output: [item], usage };

@@ -171,6 +171,10 @@ static void named_by_path(void **state) {
     expect_list("noext* a z ");
     expect_found(NULL, "noext", path, true);
 
+    gguf(".gguf");
+    snprintf(path, sizeof path, "%s", at(".gguf"));
+    expect_list(".gguf* a z "); /* an id is never empty */
+
     snprintf(path, sizeof path, "%s", at("missing.gguf"));
     expect_list("missing* a z ");
     expect_refused(NULL, FM_UNAVAILABLE, path, "No such file");

@@ -1,0 +1,171 @@
+"""An engine program on two pipes, spoken to in ENGINE.md's frames. Python's standard library only."""
+
+import json
+import os
+import queue
+import re
+import subprocess
+import threading
+import time
+
+SLOW = float(os.environ.get("FM_SLOW", "1"))  # sanitizers: time bounds are multiplied by this
+WAIT = 60 * SLOW  # seconds after which a missing message is a failure
+GRACE = 0.75 * SLOW  # ENGINE.md: how long the front waits for an aborted job
+EXIT = 1.0 * SLOW  # ENGINE.md: how long an engine has to exit
+
+
+def frame(body):
+    if not isinstance(body, bytes):
+        body = json.dumps(body, ensure_ascii=False).encode()
+    return b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
+
+
+def notification(method, params=None):
+    message = {"jsonrpc": "2.0", "method": method}
+    if params is not None:
+        message["params"] = params
+    return frame(message)
+
+
+def user(text):
+    return [{"role": "user", "content": text}]
+
+
+class Engine:
+    def __init__(self, program, env=None):
+        full_env = {k: v for k, v in os.environ.items() if not k.startswith("FM_ENGINE_FAKE_")}
+        full_env.update(env or {})
+        self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, env=full_env)
+        self.messages = queue.Queue()
+        self.next_id = 0
+        self.next_job = 0
+        self.stderr = b""
+        self.threads = [threading.Thread(target=body, daemon=True) for body in (self._read, self._read_stderr)]
+        for thread in self.threads:
+            thread.start()
+
+    def _read(self):
+        out = self.process.stdout
+        while header := out.readline():
+            match = re.fullmatch(rb"Content-Length: (\d+)\r\n", header)
+            if not match or out.readline() != b"\r\n":
+                self.messages.put({"broken": header})
+                break
+            body = out.read(int(match.group(1)))
+            if len(body) < int(match.group(1)):
+                break  # it died inside a frame
+            self.messages.put(json.loads(body.decode("utf-8")))
+        self.messages.put(None)
+
+    def _read_stderr(self):
+        self.stderr = self.process.stderr.read()
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        for thread in self.threads:
+            thread.join()
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+            try:
+                pipe.close()
+            except BrokenPipeError:
+                pass
+
+    def send_raw(self, data):
+        self.process.stdin.write(data)
+        self.process.stdin.flush()
+
+    def notify(self, method, params=None):
+        self.send_raw(notification(method, params))
+
+    def receive(self, timeout=WAIT):
+        """The next message; None at the end of the engine's output."""
+        try:
+            return self.messages.get(timeout=timeout)
+        except queue.Empty:
+            raise AssertionError(f"no message within {timeout} s")
+
+    def call(self, method, params):
+        """A call's reply, and the notifications that came before it."""
+        self.next_id += 1
+        self.send_raw(frame({"jsonrpc": "2.0", "id": self.next_id, "method": method, "params": params}))
+        before = []
+        while True:
+            message = self.receive()
+            assert message is not None, "the engine ended without an answer"
+            if message.get("id") == self.next_id:
+                return message, before
+            before.append(message)
+
+    def initialize(self, version=1):
+        reply, _ = self.call("engine.initialize", {"protocol_version": version, "log_level": "off"})
+        return reply["result"]
+
+    def load(self, model):
+        reply, before = self.call("engine.load", {"model": model})
+        assert all(m["method"] == "engine.load_progress" for m in before), before
+        return reply["result"], [m["params"]["progress"] for m in before]
+
+    def start(self, messages, **params):
+        self.next_job += 1
+        self.notify("job.start", {"job": self.next_job, "messages": messages, **params})
+        return self.next_job
+
+    def events(self, job, timeout=WAIT):
+        """The events of `job` up to job.finished, which must be the only job that runs."""
+        while True:
+            message = self.receive(timeout)
+            assert message is not None, "the engine ended inside a job"
+            assert message["params"]["job"] == job, message
+            yield message["method"], message["params"]
+            if message["method"] == "job.finished":
+                return
+
+    def run(self, messages, **params):
+        return Outcome(self.events(self.start(messages, **params)))
+
+    def wait_exit(self, timeout):
+        """Exit status, and the seconds that it took."""
+        start = time.monotonic()
+        try:
+            status = self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"the engine is still there after {timeout} s")
+        return status, time.monotonic() - start
+
+
+class Outcome:
+    """A job's events, checked against the order that ENGINE.md gives, and what they add up to."""
+
+    def __init__(self, events):
+        self.names = []
+        self.text = ""
+        self.accepted = None
+        self.processed = 0
+        self.cached = 0
+        output_tokens = 0
+        for name, params in events:
+            self.names.append(name)
+            if name == "job.accepted":
+                assert self.names == ["job.accepted"], self.names
+                self.accepted = params["input_tokens"]
+            elif name == "job.progress":
+                assert self.accepted is not None and "job.delta" not in self.names, self.names
+                assert self.processed < params["processed"] <= self.accepted, params
+                assert 0 <= params["cached"] <= params["processed"], params
+                self.processed, self.cached = params["processed"], params["cached"]
+            elif name == "job.delta":
+                assert self.accepted is not None and params["text"] != "", params
+                assert params["output_tokens"] >= output_tokens, params
+                output_tokens = params["output_tokens"]
+                self.text += params["text"]
+            else:
+                assert name == "job.finished", name
+                self.reason, self.usage, self.error = params["reason"], params["usage"], params.get("error")
+        assert (self.error is not None) == (self.reason == "error"), self.error
+        assert self.usage["input_tokens"] == (self.accepted or 0), self.usage
+        assert self.usage["output_tokens"] >= output_tokens, self.usage
+        assert self.usage["cached_tokens"] == self.cached, self.usage
+        assert self.usage["reasoning_tokens"] == 0, self.usage

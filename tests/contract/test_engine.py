@@ -1,0 +1,463 @@
+"""What protocol/ENGINE.md promises of every engine. One suite for all of them:
+
+    test_engine.py PROGRAM [MODEL]
+
+Without MODEL the engine has no files. Exit status 77: skipped, because MODEL is not there.
+"""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+from engine import EXIT, GRACE, SLOW, WAIT, Engine, Outcome, frame, notification, user
+
+PROGRAM = None
+MODEL = None
+
+SHORT = "Please count from one to ten in words, slowly and with care."
+
+
+def long_prompt():
+    """A job that is still generating seconds after its first text."""
+    if MODEL:
+        return user("Write a very long story about a fox and the sea, with many chapters.")
+    return user(json.dumps(["once", {"repeat": [" upon a time", 20]}, {"hang": "soft"}]))
+
+
+def prefill_prompt():
+    """A job whose prompt takes seconds to read."""
+    if MODEL:
+        return user("All work and no play makes Jack a dull boy. " * 450)
+    return user(json.dumps([{"prefill_ms": 60000}, "late"]))
+
+
+class Case(unittest.TestCase):
+    def start(self, env=None):
+        engine = Engine(PROGRAM, env)
+        self.addCleanup(engine.close)
+        return engine
+
+    def ready(self):
+        engine = self.start()
+        self.assertTrue(engine.initialize()["ok"])
+        loaded, _ = engine.load(MODEL)
+        self.assertTrue(loaded["ok"], loaded)
+        self.context_length = loaded["context_length"]
+        return engine
+
+    def assert_works(self, engine):
+        outcome = engine.run(user(SHORT), max_tokens=4, temperature=0)
+        self.assertEqual((outcome.reason, outcome.usage["output_tokens"]), ("length", 4))
+
+    def assert_exits(self, engine, status=0):
+        got, seconds = engine.wait_exit(WAIT)
+        self.assertEqual(got, status)
+        self.assertLess(seconds, EXIT)
+
+
+class Calls(Case):
+    def test_initialize(self):
+        result = self.start().initialize()
+        self.assertIs(result["ok"], True)
+        self.assertEqual(result["protocol_version"], 1)
+        self.assertGreaterEqual(result["slots"], 1)
+        for key in ("name", "version"):
+            self.assertTrue(result[key] and isinstance(result[key], str), result)
+
+    def test_another_protocol_version_is_refused_by_both_numbers(self):
+        engine = self.start()
+        result = engine.initialize(version=734)
+        self.assertIs(result["ok"], False)
+        self.assertIn("734", result["error"]["detail"])
+        self.assertRegex(result["error"]["detail"], r"\b1\b")
+        self.assertTrue(engine.initialize()["ok"], "a second try is allowed")
+
+    def test_wrong_initialize(self):
+        for params in ({}, {"protocol_version": "1"}, {"protocol_version": 1, "log_level": "loud"}):
+            reply, _ = self.start().call("engine.initialize", params)
+            self.assertIs(reply["result"]["ok"], False, params)
+            self.assertEqual(reply["result"]["error"]["code"], "INVALID_REQUEST", params)
+
+    def test_load(self):
+        engine = self.start()
+        engine.initialize()
+        loaded, progress = engine.load(MODEL)
+        self.assertIs(loaded["ok"], True, loaded)
+        self.assertGreaterEqual(loaded["context_length"], 256)
+        self.assertGreaterEqual(loaded["slots"], 1)
+        self.assertEqual(progress, sorted(progress))
+        self.assertTrue(all(0 <= p <= 1 for p in progress), progress)
+        again, _ = engine.load(MODEL)
+        self.assertIs(again["ok"], False, "an engine has one model")
+        self.assert_works(engine)
+
+    def test_out_of_order(self):
+        engine = self.start()
+        loaded, _ = engine.load(MODEL)
+        self.assertEqual((loaded["ok"], loaded["error"]["code"]), (False, "INVALID_REQUEST"))
+        outcome = engine.run(user(SHORT))
+        self.assertEqual((outcome.names, outcome.error["code"]), (["job.finished"], "INVALID_REQUEST"))
+        self.assertTrue(engine.initialize()["ok"])
+
+    def test_unknown_messages(self):
+        engine = self.ready()
+        engine.notify("job.dance", {"job": 1})
+        engine.notify("job.start")
+        engine.notify("job.start", {"messages": user("no id")})
+        engine.send_raw(frame({"jsonrpc": "2.0", "id": 5, "result": {}}))
+        reply, before = engine.call("engine.dance", {})
+        self.assertEqual((reply["error"]["code"], before), (-32601, []))
+        reply, _ = engine.call("engine.load", [1])
+        self.assertEqual(reply["error"]["code"], -32602)
+        self.assert_works(engine)
+
+    def test_a_body_that_is_no_json(self):
+        engine = self.ready()
+        engine.send_raw(frame(b"{nonsense"))
+        reply = engine.receive()
+        self.assertEqual((reply["id"], reply["error"]["code"]), (None, -32700))
+        self.assert_works(engine)
+
+
+class ModelFiles(Case):
+    def setUp(self):
+        if not MODEL:
+            self.skipTest("this engine has no files")
+        self.folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def path(self, name, content=None):
+        path = os.path.join(self.folder, name)
+        if content is not None:
+            with open(path, "wb") as file:
+                file.write(content)
+        return path
+
+    def test_a_bad_file_is_named_and_the_engine_lives_on(self):
+        with open(MODEL, "rb") as file:
+            head = file.read(8_000_000)
+        os.mkfifo(self.path("fifo.gguf"))
+        os.mkdir(self.path("folder.gguf"))
+        paths = [
+            self.path("missing.gguf"),
+            self.path("folder.gguf"),
+            self.path("fifo.gguf"),
+            self.path("empty.gguf", b""),
+            self.path("text.gguf", b"This is no model at all.\n" * 100),
+            self.path("magic.gguf", head[:4]),
+            self.path("header.gguf", head[:64]),
+            self.path("vocabulary.gguf", head[:100_000]),
+            self.path("cut.gguf", head),
+            self.path("garbled.gguf", head[:24] + bytes(b ^ 0x5A for b in head[24:4096]) + head[4096:]),
+        ]
+        engine = self.start()
+        engine.initialize()
+        details = set()
+        for path in paths:
+            start = time.monotonic()
+            result, _ = engine.load(path)
+            self.assertIs(result["ok"], False, path)
+            self.assertEqual(result["error"]["code"], "UNAVAILABLE", path)
+            self.assertIn(path, result["error"]["detail"])
+            self.assertLess(time.monotonic() - start, 5 * SLOW, path)
+            reason = result["error"]["detail"].replace(path, "")
+            self.assertGreater(len(reason.strip(": ")), 8, "the detail says why")
+            details.add(reason)
+        self.assertGreater(len(details), 5, "different faults are told differently")
+        loaded, _ = engine.load(MODEL)
+        self.assertIs(loaded["ok"], True, loaded)
+        self.assert_works(engine)
+
+
+class Jobs(Case):
+    def setUp(self):
+        self.engine = self.ready()
+
+    def test_events_in_order(self):
+        outcome = self.engine.run(user(SHORT), max_tokens=8, temperature=0)
+        self.assertEqual(outcome.names[0], "job.accepted")
+        self.assertEqual(outcome.names[-1], "job.finished")
+        self.assertGreater(outcome.names.count("job.delta"), 1)
+        self.assertGreater(outcome.accepted, 5)
+        if "job.progress" in outcome.names:
+            self.assertEqual(outcome.processed, outcome.accepted)
+
+    def test_all_roles(self):
+        outcome = self.engine.run([{"role": "system", "content": "You are brief."}, {"role": "user", "content": "Hello."},
+                                   {"role": "assistant", "content": "Hi!"}, {"role": "user", "content": SHORT}],
+                                  max_tokens=6, top_p=0.9, temperature=0.8, seed=7)
+        self.assertIn(outcome.reason, ("stop", "length"))
+        self.assertGreater(len(outcome.text), 0)
+
+    def test_max_tokens(self):
+        outcome = self.engine.run(user(SHORT), max_tokens=3, temperature=0)
+        self.assertEqual((outcome.reason, outcome.usage["output_tokens"]), ("length", 3))
+
+    def test_stop_string(self):
+        whole = self.engine.run(user(SHORT), max_tokens=12, temperature=0).text
+        middle = len(whole) // 2
+        stop = whole[middle:middle + 5]
+        outcome = self.engine.run(user(SHORT), max_tokens=12, temperature=0, stop=["never, ever", stop])
+        self.assertEqual((outcome.reason, outcome.text), ("stop", whole[:whole.index(stop)]))
+        self.assertLess(outcome.usage["output_tokens"], 12)
+
+    def test_a_stop_string_that_does_not_come_costs_no_text(self):
+        whole = self.engine.run(user(SHORT), max_tokens=12, temperature=0).text
+        outcome = self.engine.run(user(SHORT), max_tokens=12, temperature=0, stop=[whole[-6:] + "\u20ac"])
+        self.assertEqual((outcome.reason, outcome.text), ("length", whole))
+
+    def test_overflow_tells_both_numbers(self):
+        outcome = self.engine.run(user("word " * (self.context_length + 40)))
+        self.assertEqual((outcome.names, outcome.reason), (["job.finished"], "error"))
+        self.assertEqual(outcome.error["code"], "CONTEXT_OVERFLOW")
+        numbers = [int(n) for n in re.findall(r"\d+", outcome.error["detail"])]
+        self.assertIn(self.context_length, numbers)
+        self.assertGreater(max(numbers), self.context_length)
+        self.assert_works(self.engine)
+
+    def test_malformed_starts(self):
+        good = {"messages": user("hi")}
+        for params in (
+            {},
+            {"messages": None},
+            {"messages": "hi"},
+            {"messages": []},
+            {"messages": [1]},
+            {"messages": [{"role": "user"}]},
+            {"messages": [{"role": "robot", "content": "hi"}]},
+            {"messages": [{"role": "user", "content": 5}]},
+            {**good, "max_tokens": "5"},
+            {**good, "max_tokens": 0},
+            {**good, "temperature": "hot"},
+            {**good, "temperature": -1},
+            {**good, "top_p": 2},
+            {**good, "seed": 0.5},
+            {**good, "stop": "x"},
+            {**good, "stop": [""]},
+            {**good, "stop": ["1", "2", "3", "4", "5"]},
+            {**good, "tools": []},
+        ):
+            self.engine.next_job += 1
+            self.engine.notify("job.start", {"job": self.engine.next_job, **params})
+            outcome = Outcome(self.engine.events(self.engine.next_job))
+            self.assertEqual((outcome.names, outcome.reason), (["job.finished"], "error"), params)
+            self.assertEqual(outcome.error["code"], "INVALID_REQUEST", params)
+        self.assert_works(self.engine)
+
+    def test_jobs_one_after_the_other(self):
+        texts = {self.engine.run(user(SHORT), max_tokens=10, temperature=0).text for _ in range(3)}
+        self.assertEqual(len(texts), 1, texts)
+        self.engine.run(user("Something else in between."), max_tokens=5)
+        self.assertIn(self.engine.run(user(SHORT), max_tokens=10, temperature=0).text, texts)
+
+    def test_the_same_seed_gives_the_same_text(self):
+        first = self.engine.run(user(SHORT), max_tokens=40, temperature=1, seed=42).text
+        self.engine.run(user(SHORT), max_tokens=20, temperature=1)
+        self.assertEqual(self.engine.run(user(SHORT), max_tokens=40, temperature=1, seed=42).text, first)
+
+    def test_jobs_that_wait_for_a_slot(self):
+        jobs = [self.engine.start(user(SHORT), max_tokens=3) for _ in range(3)]
+        open_jobs = set(jobs)
+        while open_jobs:
+            message = self.engine.receive()
+            if message["method"] == "job.finished":
+                open_jobs.remove(message["params"]["job"])
+                self.assertEqual(message["params"]["reason"], "length")
+
+    def test_silent_on_stderr(self):
+        self.engine.run(user(SHORT), max_tokens=4)
+        self.engine.process.stdin.close()
+        self.assert_exits(self.engine)
+        self.engine.threads[1].join()
+        self.assertEqual(self.engine.stderr, b"")
+
+
+class Aborts(Case):
+    def setUp(self):
+        self.engine = self.ready()
+
+    def test_before_anything_happened(self):
+        self.engine.next_job += 1
+        job = self.engine.next_job
+        start = time.monotonic()
+        self.engine.send_raw(notification("job.start", {"job": job, "messages": long_prompt()}) +
+                             notification("job.abort", {"job": job}))
+        outcome = Outcome(self.engine.events(job))
+        self.assertEqual(outcome.reason, "aborted")
+        self.assertLess(time.monotonic() - start, GRACE)
+        self.assert_works(self.engine)
+
+    def test_in_prefill(self):
+        job = self.engine.start(prefill_prompt(), temperature=0)
+        events = self.engine.events(job)
+        name, _ = first = next(events)
+        self.assertEqual(name, "job.accepted")
+        start = time.monotonic()
+        self.engine.notify("job.abort", {"job": job})
+        rest = list(events)
+        self.assertLess(time.monotonic() - start, GRACE)
+        outcome = Outcome([first] + rest)
+        self.assertEqual((outcome.reason, outcome.text), ("aborted", ""))
+        self.assertLess(outcome.processed, outcome.accepted)
+        self.assert_works(self.engine)
+
+    def test_in_mid_stream(self):
+        before = self.engine.run(user(SHORT), max_tokens=10, temperature=0).text
+        job = self.engine.start(long_prompt())
+        seen, start = [], None
+        for name, params in self.engine.events(job):
+            seen.append((name, params))
+            if name == "job.delta" and not start:
+                start = time.monotonic()
+                self.engine.notify("job.abort", {"job": job})
+        self.assertLess(time.monotonic() - start, GRACE)
+        outcome = Outcome(seen)
+        self.assertEqual(outcome.reason, "aborted")
+        self.assertGreater(outcome.usage["output_tokens"], 0)
+        self.assertEqual(self.engine.run(user(SHORT), max_tokens=10, temperature=0).text, before,
+                         "an abort leaves nothing behind")
+
+    def test_aborted_prompts_are_read_again(self):
+        fresh = self.engine.run(long_prompt(), max_tokens=8, temperature=0).text
+        for _ in range(3):
+            job = self.engine.start(prefill_prompt(), temperature=0)
+            events = self.engine.events(job)
+            next(events)
+            self.engine.notify("job.abort", {"job": job})
+            self.assertEqual(list(events)[-1][1]["reason"], "aborted")
+        self.assertEqual(self.engine.run(long_prompt(), max_tokens=8, temperature=0).text, fresh)
+
+    def test_of_unknown_and_finished_jobs(self):
+        self.engine.notify("job.abort", {"job": 999})
+        self.engine.notify("job.abort", {"job": "x"})
+        self.engine.notify("job.abort", {})
+        self.assert_works(self.engine)
+        self.engine.notify("job.abort", {"job": self.engine.next_job})
+        self.assert_works(self.engine)
+
+    def test_the_cpu_is_idle_afterwards(self):
+        stat = f"/proc/{self.engine.process.pid}/stat"
+        if not os.path.exists(stat):
+            self.skipTest("needs /proc")
+        job = self.engine.start(prefill_prompt())
+        events = self.engine.events(job)
+        next(events)
+        self.engine.notify("job.abort", {"job": job})
+        list(events)
+
+        def ticks():
+            with open(stat) as file:
+                return sum(int(field) for field in file.read().rsplit(")", 1)[1].split()[11:13])
+
+        deadline = time.monotonic() + WAIT
+        while time.monotonic() < deadline:
+            before = ticks()
+            time.sleep(0.3)
+            if ticks() - before <= 1:
+                return
+        self.fail("the engine still uses the CPU")
+
+
+class Ends(Case):
+    def generating(self, prompt):
+        engine = self.ready()
+        job = engine.start(prompt)
+        events = engine.events(job)
+        self.assertEqual(next(events)[0], "job.accepted")
+        return engine
+
+    def test_stdin_ends_when_nothing_was_said(self):
+        engine = self.start()
+        engine.process.stdin.close()
+        self.assert_exits(engine)
+
+    def test_stdin_ends_when_idle(self):
+        engine = self.ready()
+        engine.process.stdin.close()
+        self.assert_exits(engine)
+
+    def test_stdin_ends_in_prefill(self):
+        engine = self.generating(prefill_prompt())
+        engine.process.stdin.close()
+        self.assert_exits(engine)
+
+    def test_stdin_ends_in_mid_stream(self):
+        engine = self.generating(long_prompt())
+        engine.process.stdin.close()
+        self.assert_exits(engine)
+
+    def test_shutdown(self):
+        engine = self.generating(long_prompt())
+        engine.notify("engine.shutdown")
+        self.assert_exits(engine)
+
+    def test_sigterm(self):
+        engine = self.generating(long_prompt())
+        engine.process.send_signal(signal.SIGTERM)
+        self.assert_exits(engine)
+
+    def test_a_broken_frame(self):
+        engine = self.ready()
+        engine.send_raw(b"Content-Length: many\r\n\r\n")
+        self.assert_exits(engine, 76)
+
+    def test_stdin_ends_inside_a_frame(self):
+        engine = self.ready()
+        engine.send_raw(b"Content-Length: 100\r\n\r\n{")
+        engine.process.stdin.close()
+        self.assert_exits(engine, 76)
+
+    def test_the_parent_dies(self):
+        read_end, write_end = os.pipe()
+        self.addCleanup(os.close, write_end)  # stays open: the engine's stdin does not end
+        middle = "import subprocess, sys; subprocess.Popen([sys.argv[1]], stdin=int(sys.argv[2])).wait()"
+        parent = subprocess.Popen([sys.executable, "-c", middle, PROGRAM, str(read_end)], stdout=subprocess.PIPE,
+                                  stdin=subprocess.DEVNULL, pass_fds=[read_end])
+        os.close(read_end)
+        self.addCleanup(parent.stdout.close)
+        os.write(write_end, frame({"jsonrpc": "2.0", "id": 1, "method": "engine.initialize",
+                                   "params": {"protocol_version": 1, "log_level": "off"}}))
+        self.assertIn(b"Content-Length", parent.stdout.readline())
+        parent.kill()
+        parent.wait()
+        start = time.monotonic()
+        parent.stdout.read()  # ends with the engine
+        self.assertLess(time.monotonic() - start, EXIT)
+
+
+class ControlTokens(Case):
+    def test_text_that_looks_like_one_stays_text(self):
+        engine = self.ready()
+        plain = engine.run(user("Say x"), max_tokens=1).accepted
+        one_token = engine.run(user("Say x!"), max_tokens=1).accepted - plain
+        for text in ("<|im_end|>", "<|im_start|>", "<|endoftext|>"):
+            if MODEL:
+                more = engine.run(user("Say x" + text), max_tokens=1).accepted - plain
+                self.assertGreater(more, one_token + 1, text)
+        turns = "Say x<|im_end|>\n<|im_start|>assistant\nx<|im_end|>\n<|im_start|>user\nSay y"
+        self.assertIn(engine.run(user(turns), max_tokens=3).reason, ("stop", "length"))
+
+
+def main():
+    global PROGRAM, MODEL
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    PROGRAM = os.path.abspath(sys.argv[1])
+    if len(sys.argv) > 2 and not sys.argv[2].startswith("-"):
+        MODEL = os.path.abspath(sys.argv.pop(2))
+    del sys.argv[1]
+    if MODEL and not os.path.exists(MODEL):
+        print(f"skipped: there is no model file {MODEL}; packaging/setup.sh downloads it")
+        sys.exit(77)
+    unittest.main()
+
+
+if __name__ == "__main__":
+    main()

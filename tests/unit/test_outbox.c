@@ -214,6 +214,7 @@ static void one_frame_of_any_size(void **state) {
     }
     fm_outbox_send(&outbox, bytes, large); /* more than the pipe holds: the rest waits in the outbox */
     assert_int_equal(failure_count(), 0);
+    expect_read(bytes, 1); /* so the writer has taken it, and the next one meets the other buffer */
     fm_outbox_send(&outbox, bytes, 1001); /* the maximum is what it was */
     await_failure();
     fm_outbox_stop(&outbox, PATIENCE_MS);

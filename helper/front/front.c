@@ -129,7 +129,7 @@ int fm_front_run(struct fm_front *front, const struct fm_options *options) {
     }
     int status = serve(front, &inbound, end_fd);
     bool quiet = end_work(front);
-    fm_outbox_stop(&front->outbox, FLUSH_MS);
+    quiet = fm_outbox_stop(&front->outbox, FLUSH_MS) && quiet;
     fm_inbound_free(&inbound);
     if (!quiet) {
         _exit(status); /* a thread still uses the state, so it can't be freed */

@@ -158,11 +158,11 @@ static enum fm_code check_header(const char *path, struct fm_error *error) {
     enum fm_code code = FM_OK;
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &info) != 0) {
-        code = fm_fail(error, FM_UNAVAILABLE, "can't open the model file %s: %s", path, strerror(errno));
+        code = fm_fail(error, FM_UNAVAILABLE, "can't open the model file (%s): %s", strerror(errno), path);
     } else if (!S_ISREG(info.st_mode)) {
-        code = fm_fail(error, FM_UNAVAILABLE, "the model %s is not a regular file", path);
+        code = fm_fail(error, FM_UNAVAILABLE, "the model is not a regular file: %s", path);
     } else if (read(fd, magic, sizeof magic) != sizeof magic || memcmp(magic, "GGUF", sizeof magic) != 0) {
-        code = fm_fail(error, FM_UNAVAILABLE, "the model file %s is not a GGUF file", path);
+        code = fm_fail(error, FM_UNAVAILABLE, "the model file is not a GGUF file: %s", path);
     }
     if (fd >= 0) {
         close(fd);
@@ -218,8 +218,12 @@ enum fm_code fm_engine_program(const struct fm_options *options, char path[PATH_
     if (len >= PATH_MAX) {
         return fm_fail(error, FM_UNAVAILABLE, "the path of the engine program is too long");
     }
-    if (access(path, X_OK) != 0) {
-        return fm_fail(error, FM_UNAVAILABLE, "can't run the engine program %s: %s", path, strerror(errno));
+    struct stat info;
+    if (stat(path, &info) != 0 || access(path, X_OK) != 0) {
+        return fm_fail(error, FM_UNAVAILABLE, "can't run the engine program (%s): %s", strerror(errno), path);
+    }
+    if (!S_ISREG(info.st_mode)) {
+        return fm_fail(error, FM_UNAVAILABLE, "the engine program is not a regular file: %s", path);
     }
     return FM_OK;
 }

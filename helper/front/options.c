@@ -111,7 +111,7 @@ static bool apply(struct fm_options *options, const struct arguments *arguments)
     const char *models_dir = or_environment(arguments->models_dir, "FM_PROXY_MODELS_DIR");
     if (!set_dir(options->engine_dir, engine_dir, program_dir, "") ||
         !set_dir(options->models_dir, models_dir, program_dir, "/../models")) {
-        fprintf(stderr, "fm-proxy: --engine-dir or --models-dir: the path is too long\n");
+        fprintf(stderr, "fm-proxy: --engine-dir or --models-dir: the path is empty or too long\n");
         return false;
     }
     return true;

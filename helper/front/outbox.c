@@ -162,22 +162,29 @@ bool fm_outbox_wait_below(struct fm_outbox *outbox, size_t bytes, int64_t wait_m
     return below;
 }
 
-void fm_outbox_stop(struct fm_outbox *outbox, int64_t flush_ms) {
+static void wait_for_end(struct fm_outbox *outbox, int64_t deadline) {
+    while (!outbox->ended && fm_now_ms() < deadline) {
+        fm_cond_wait_until(&outbox->changed, &outbox->lock, deadline);
+    }
+}
+
+bool fm_outbox_stop(struct fm_outbox *outbox, int64_t flush_ms) {
     int64_t deadline = fm_now_ms() + flush_ms;
     pthread_mutex_lock(&outbox->lock);
     outbox->closing = true;
     pthread_cond_broadcast(&outbox->changed);
-    while (!outbox->ended && fm_now_ms() < deadline) {
-        fm_cond_wait_until(&outbox->changed, &outbox->lock, deadline);
-    }
+    wait_for_end(outbox, deadline);
     outbox->failed = true; /* from here on the writer gives up within a slice */
     pthread_cond_broadcast(&outbox->changed);
-    while (!outbox->ended) {
-        pthread_cond_wait(&outbox->changed, &outbox->lock);
-    }
+    wait_for_end(outbox, fm_now_ms() + 3 * POLL_SLICE_MS);
+    bool ended = outbox->ended;
     pthread_mutex_unlock(&outbox->lock);
+    if (!ended) {
+        return false;
+    }
     fm_buf_free(&outbox->queued);
     fm_buf_free(&outbox->writing);
     pthread_cond_destroy(&outbox->changed);
     pthread_mutex_destroy(&outbox->lock);
+    return true;
 }

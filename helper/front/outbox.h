@@ -46,9 +46,10 @@ void fm_outbox_send(struct fm_outbox *outbox, const char *frame, size_t len);
 FM_MUST_USE bool fm_outbox_wait_below(struct fm_outbox *outbox, size_t bytes, int64_t wait_ms);
 
 /*
- * Ends the writer thread: waits up to `flush_ms` for what is queued to go out, then gives up on it. The outbox's memory is free
- * again afterwards; nobody may use it any more.
+ * Ends the writer thread: waits up to `flush_ms` for what is queued to go out, then gives up on it. The outbox's memory
+ * is free again afterwards; nobody may use it any more. False when the thread can't be brought to its end, because it
+ * hangs in a write (to a paused terminal): then nothing is freed, and only _exit is left.
  */
-void fm_outbox_stop(struct fm_outbox *outbox, int64_t flush_ms);
+FM_MUST_USE bool fm_outbox_stop(struct fm_outbox *outbox, int64_t flush_ms);
 
 #endif

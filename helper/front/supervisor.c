@@ -251,7 +251,8 @@ static void reap_process(struct fm_front *front, struct fm_child *child) {
     engine->pid = 0;
     pthread_mutex_unlock(&front->lock);
     fm_child_kill(child->pid);
-    fm_outbox_stop(&engine->outbox, 0);
+    while (!fm_outbox_stop(&engine->outbox, 0)) { /* a write to a dead engine's pipe fails, so it is only late */
+    }
     close(child->from_child);
     int status = fm_child_reap(child->pid);
     fm_log(FM_LOG_INFO, "engine %d ended with %d", (int)child->pid, status);

@@ -101,7 +101,7 @@ static void order_and_flush(void **state) {
     fm_outbox_send(&outbox, BYTES("two\0"));
     expect_read(BYTES("onetwo\0"));
     fm_outbox_send(&outbox, BYTES("three"));
-    fm_outbox_stop(&outbox, PATIENCE_MS);
+    assert_true(fm_outbox_stop(&outbox, PATIENCE_MS));
     expect_read(BYTES("three"));
     expect_end_of_input(); /* the descriptor is closed */
     assert_int_equal(failure_count(), 0);
@@ -110,7 +110,7 @@ static void order_and_flush(void **state) {
 static void stop_of_an_idle_one(void **state) {
     (void)state;
     start(1u << 20, NEVER_MS);
-    fm_outbox_stop(&outbox, PATIENCE_MS);
+    assert_true(fm_outbox_stop(&outbox, PATIENCE_MS));
     expect_end_of_input();
     assert_int_equal(failure_count(), 0);
 }
@@ -162,7 +162,7 @@ static void senders_never_mix(void **state) {
     for (int i = 0; i < SENDERS; i++) {
         pthread_join(threads[i], NULL);
     }
-    fm_outbox_stop(&outbox, PATIENCE_MS);
+    assert_true(fm_outbox_stop(&outbox, PATIENCE_MS));
     assert_int_equal(fgetc(stream), EOF);
     fclose(stream);
     assert_int_equal(failure_count(), 0);
@@ -192,7 +192,7 @@ static void cap(void **state) {
     }
     assert_int_equal(failure_count(), 1);
     assert_true(fm_outbox_wait_below(&outbox, 0, PATIENCE_MS));
-    fm_outbox_stop(&outbox, PATIENCE_MS);
+    assert_true(fm_outbox_stop(&outbox, PATIENCE_MS));
     assert_int_equal(failure_count(), 1);
     close(read_end);
 }
@@ -217,7 +217,7 @@ static void one_frame_of_any_size(void **state) {
     expect_read(bytes, 1); /* so the writer has taken it, and the next one meets the other buffer */
     fm_outbox_send(&outbox, bytes, 1001); /* the maximum is what it was */
     await_failure();
-    fm_outbox_stop(&outbox, PATIENCE_MS);
+    assert_true(fm_outbox_stop(&outbox, PATIENCE_MS));
     close(read_end);
     free(bytes);
 }
@@ -230,7 +230,7 @@ static void reader_gone(void **state) {
     close(read_end);
     await_failure();
     fm_outbox_send(&outbox, BYTES("dropped"));
-    fm_outbox_stop(&outbox, PATIENCE_MS);
+    assert_true(fm_outbox_stop(&outbox, PATIENCE_MS));
     assert_int_equal(failure_count(), 1);
 }
 
@@ -240,7 +240,7 @@ static void reader_gone_before_the_first(void **state) {
     close(read_end);
     fm_outbox_send(&outbox, BYTES("lost"));
     await_failure();
-    fm_outbox_stop(&outbox, PATIENCE_MS);
+    assert_true(fm_outbox_stop(&outbox, PATIENCE_MS));
     assert_int_equal(failure_count(), 1);
 }
 
@@ -251,7 +251,7 @@ static void reader_stalls(void **state) {
     stuff(holds, 5000);
     await_failure();
     assert_true(fm_now_ms() - before >= 200);
-    fm_outbox_stop(&outbox, PATIENCE_MS);
+    assert_true(fm_outbox_stop(&outbox, PATIENCE_MS));
     assert_int_equal(failure_count(), 1);
     close(read_end);
 }
@@ -283,7 +283,7 @@ static void wait_below(void **state) {
     assert_true(fm_outbox_wait_below(&outbox, 0, PATIENCE_MS));
     pthread_join(reader, NULL);
     assert_int_equal(left, 0);
-    fm_outbox_stop(&outbox, PATIENCE_MS);
+    assert_true(fm_outbox_stop(&outbox, PATIENCE_MS));
     expect_end_of_input();
 }
 
@@ -294,7 +294,7 @@ static void stop_flushes_to_a_slow_reader(void **state) {
     size_t left = holds + 500000;
     pthread_t reader;
     assert_int_equal(pthread_create(&reader, NULL, read_all, &left), 0);
-    fm_outbox_stop(&outbox, PATIENCE_MS);
+    assert_true(fm_outbox_stop(&outbox, PATIENCE_MS));
     pthread_join(reader, NULL);
     assert_int_equal(left, 0);
     expect_end_of_input();
@@ -307,7 +307,7 @@ static void stop_gives_up_on_a_silent_reader(void **state) {
     size_t holds = start(1u << 20, NEVER_MS);
     stuff(holds, 5000);
     int64_t before = fm_now_ms();
-    fm_outbox_stop(&outbox, 50);
+    assert_true(fm_outbox_stop(&outbox, 50));
     assert_in_range(fm_now_ms() - before, 50, PATIENCE_MS);
     assert_int_equal(failure_count(), 0);
     size_t left = holds + 5000;
@@ -324,7 +324,7 @@ static void without_on_fail(void **state) {
     close(read_end);
     assert_int_equal(fm_outbox_start(&outbox, write_end, 1000, NEVER_MS, NULL, NULL), 0);
     fm_outbox_send(&outbox, BYTES("lost"));
-    fm_outbox_stop(&outbox, PATIENCE_MS);
+    assert_true(fm_outbox_stop(&outbox, PATIENCE_MS));
 }
 
 int main(void) {

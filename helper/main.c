@@ -5,9 +5,10 @@
 #include <stdio.h>
 #include <sysexits.h>
 
-static const char explanation[] = "fm-proxy " FM_VERSION " gives desktop applications a local language model.\n"
-                                  "It speaks JSON-RPC on stdin and stdout with the program that starts it, so there is\n"
-                                  "nothing to type here. fm-proxy --help lists the options.\n";
+static const char explanation[] =
+    "fm-proxy " FM_VERSION " gives desktop applications a local language model.\n"
+    "It speaks JSON-RPC on stdin and stdout with the program that starts it, so there is\n"
+    "nothing to type here. fm-proxy --help lists the options.\n";
 
 static struct fm_front front;
 
@@ -18,17 +19,10 @@ int main(int argc, char *argv[]) {
         return EX_USAGE;
     }
     switch (options.mode) {
-    case FM_RUN_HELP:
-        fputs(fm_options_usage, stdout);
-        return EX_OK;
-    case FM_RUN_VERSION:
-        puts("fm-proxy " FM_VERSION);
-        return EX_OK;
-    case FM_RUN_EXPLAIN:
-        fputs(explanation, stdout);
-        return EX_OK;
-    case FM_RUN_SERVE:
-        break;
+    case FM_RUN_HELP: fputs(fm_options_usage, stdout); return EX_OK;
+    case FM_RUN_VERSION: puts("fm-proxy " FM_VERSION); return EX_OK;
+    case FM_RUN_EXPLAIN: fputs(explanation, stdout); return EX_OK;
+    case FM_RUN_SERVE: break;
     }
     fm_log_init("fm-proxy", options.log_level);
     return fm_front_run(&front, &options);

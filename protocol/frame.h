@@ -10,9 +10,9 @@
 
 #include <stdint.h>
 
-#define FM_FRAME_BODY_MAX 10000000u    /* bytes of a body that is served */
-#define FM_FRAME_DISCARD_MAX 40000000u /* bytes of a body that is skipped exactly; beyond it the frame is fatal */
-#define FM_FRAME_HEADER_MAX 8192u      /* bytes of a header, the empty line included */
+#define FM_FRAME_BODY_MAX     10000000u /* bytes of a body that is served */
+#define FM_FRAME_DISCARD_MAX  40000000u /* bytes of a body that is skipped exactly; beyond it the frame is fatal */
+#define FM_FRAME_HEADER_MAX   8192u     /* bytes of a header, the empty line included */
 #define FM_FRAME_HEADER_LINES 32u
 
 enum fm_frame_event {
@@ -28,9 +28,9 @@ struct fm_framer {
     struct fm_buf body;
     char header[FM_FRAME_HEADER_MAX];
     size_t header_len;
-    size_t line_start;     /* where the current header line begins in `header` */
-    unsigned header_lines; /* complete ones */
-    uint64_t remaining;    /* body bytes still to come */
+    size_t line_start;           /* where the current header line begins in `header` */
+    unsigned header_lines;       /* complete ones */
+    uint64_t remaining;          /* body bytes still to come */
     enum fm_frame_event verdict; /* what the frame will be when its body is consumed */
     const char *fault;           /* for FM_FRAME_BROKEN: what is wrong, a static string */
     bool has_length;
@@ -43,8 +43,8 @@ void fm_framer_free(struct fm_framer *framer);
 
 /*
  * Consumes input up to the end of the next frame. `*data` and `*len` are advanced past what was consumed; call again
- * with what is left until FM_FRAME_MORE. On FM_FRAME_BODY, `*body` and `*body_len` name the body: it lies in the input or in
- * the parser, and is valid until the next call or until the input goes.
+ * with what is left until FM_FRAME_MORE. On FM_FRAME_BODY, `*body` and `*body_len` name the body: it lies in the input
+ * or in the parser, and is valid until the next call or until the input goes.
  */
 enum fm_frame_event fm_framer_next(struct fm_framer *framer, const char **data, size_t *len, const char **body,
                                    size_t *body_len);
@@ -53,8 +53,9 @@ enum fm_frame_event fm_framer_next(struct fm_framer *framer, const char **data, 
 bool fm_framer_at_boundary(const struct fm_framer *framer);
 
 /*
- * Writing: fm_frame_begin empties `buf` and leaves room for a header, the caller appends the body, and fm_frame_end puts the
- * header in front of it. False when the buffer has failed. `*frame` lies in `buf` and is valid until it changes.
+ * Writing: fm_frame_begin empties `buf` and leaves room for a header, the caller appends the body, and fm_frame_end
+ * puts the header in front of it. False when the buffer has failed. `*frame` lies in `buf` and is valid until it
+ * changes.
  */
 void fm_frame_begin(struct fm_buf *buf);
 FM_MUST_USE bool fm_frame_end(struct fm_buf *buf, const char **frame, size_t *frame_len);

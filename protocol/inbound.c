@@ -26,9 +26,10 @@ bool fm_inbound_at_boundary(const struct fm_inbound *inbound) {
 }
 
 static const char *describe(enum fm_rpc_error code) {
-    return code == FM_RPC_INVALID ? "not a JSON-RPC 2.0 request: an object with \"jsonrpc\":\"2.0\", a string \"method\" and "
-                                    "a string or integer \"id\" is expected"
-                                  : "parse error";
+    return code == FM_RPC_INVALID
+               ? "not a JSON-RPC 2.0 request: an object with \"jsonrpc\":\"2.0\", a string \"method\" and "
+                 "a string or integer \"id\" is expected"
+               : "parse error";
 }
 
 static void take_value(struct json_object *root, const struct fm_inbound_handler *handler) {
@@ -79,12 +80,9 @@ static void take_body(struct fm_inbound *inbound, const char *body, size_t len,
 
 static const char *skipped_detail(enum fm_frame_event event) {
     switch (event) {
-    case FM_FRAME_TOO_LARGE:
-        return "the body is larger than 10,000,000 bytes";
-    case FM_FRAME_CHARSET:
-        return "the body's charset is not utf-8";
-    default:
-        return "out of memory for the body";
+    case FM_FRAME_TOO_LARGE: return "the body is larger than 10,000,000 bytes";
+    case FM_FRAME_CHARSET: return "the body's charset is not utf-8";
+    default: return "out of memory for the body";
     }
 }
 
@@ -95,16 +93,10 @@ const char *fm_inbound_feed(struct fm_inbound *inbound, const char *data, size_t
         size_t body_len = 0;
         enum fm_frame_event event = fm_framer_next(&inbound->framer, &data, &len, &body, &body_len);
         switch (event) {
-        case FM_FRAME_MORE:
-            return NULL;
-        case FM_FRAME_BROKEN:
-            return inbound->framer.fault;
-        case FM_FRAME_BODY:
-            take_body(inbound, body, body_len, handler);
-            break;
-        default:
-            handler->fault(handler->context, &no_id, FM_RPC_PARSE, skipped_detail(event));
-            break;
+        case FM_FRAME_MORE: return NULL;
+        case FM_FRAME_BROKEN: return inbound->framer.fault;
+        case FM_FRAME_BODY: take_body(inbound, body, body_len, handler); break;
+        default: handler->fault(handler->context, &no_id, FM_RPC_PARSE, skipped_detail(event)); break;
         }
     }
 }

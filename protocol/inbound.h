@@ -29,8 +29,8 @@ FM_MUST_USE bool fm_inbound_init(struct fm_inbound *inbound);
 void fm_inbound_free(struct fm_inbound *inbound);
 
 /*
- * Consumes `len` bytes. Returns NULL, or on a broken frame what is wrong with it (a static string): the connection can't be read
- * any further then, and nothing behind the broken byte was looked at.
+ * Consumes `len` bytes. Returns NULL, or on a broken frame what is wrong with it (a static string): the connection
+ * can't be read any further then, and nothing behind the broken byte was looked at.
  */
 FM_MUST_USE const char *fm_inbound_feed(struct fm_inbound *inbound, const char *data, size_t len,
                                         const struct fm_inbound_handler *handler);

@@ -181,16 +181,11 @@ static bool scan_scalar(struct scan *scan) {
         return fail(scan, "a value is missing");
     }
     switch (*scan->at) {
-    case '"':
-        return scan_string(scan, false);
-    case 't':
-        return scan_word(scan, "true");
-    case 'f':
-        return scan_word(scan, "false");
-    case 'n':
-        return scan_word(scan, "null");
-    default:
-        return *scan->at == '-' || digit_at(scan) ? scan_number(scan) : fail(scan, "a value is missing");
+    case '"': return scan_string(scan, false);
+    case 't': return scan_word(scan, "true");
+    case 'f': return scan_word(scan, "false");
+    case 'n': return scan_word(scan, "null");
+    default: return *scan->at == '-' || digit_at(scan) ? scan_number(scan) : fail(scan, "a value is missing");
     }
 }
 

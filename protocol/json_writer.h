@@ -37,11 +37,13 @@ void fm_json_key(struct fm_json_writer *w, const char *key);
 void fm_json_null(struct fm_json_writer *w);
 void fm_json_bool(struct fm_json_writer *w, bool value);
 void fm_json_int(struct fm_json_writer *w, int64_t value);
-void fm_json_double(struct fm_json_writer *w, double value); /* finite; shortest of up to 17 digits that reads back equal */
-void fm_json_string(struct fm_json_writer *w, const char *text, size_t len); /* may hold NUL; what is not UTF-8 becomes U+FFFD */
-void fm_json_str(struct fm_json_writer *w, const char *text);                /* NUL-terminated; NULL writes null */
-void fm_json_value(struct fm_json_writer *w, struct json_object *value);     /* a json-c tree; NULL writes null */
-void fm_json_raw(struct fm_json_writer *w, const char *json, size_t len);    /* a finished value */
+void fm_json_double(struct fm_json_writer *w,
+                    double value); /* finite; shortest of up to 17 digits that reads back equal */
+void fm_json_string(struct fm_json_writer *w, const char *text,
+                    size_t len);                              /* may hold NUL; what is not UTF-8 becomes U+FFFD */
+void fm_json_str(struct fm_json_writer *w, const char *text); /* NUL-terminated; NULL writes null */
+void fm_json_value(struct fm_json_writer *w, struct json_object *value);  /* a json-c tree; NULL writes null */
+void fm_json_raw(struct fm_json_writer *w, const char *json, size_t len); /* a finished value */
 
 /* Key and value in one. */
 void fm_json_key_null(struct fm_json_writer *w, const char *key);

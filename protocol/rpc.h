@@ -11,11 +11,11 @@ struct json_object;
 #define FM_RPC_ID_MAX 256u /* bytes of a string id */
 
 enum fm_rpc_error { /* JSON-RPC 2.0 section 5.1 */
-    FM_RPC_OK = 0,
-    FM_RPC_PARSE = -32700,
-    FM_RPC_INVALID = -32600,
-    FM_RPC_METHOD = -32601,
-    FM_RPC_PARAMS = -32602,
+                    FM_RPC_OK = 0,
+                    FM_RPC_PARSE = -32700,
+                    FM_RPC_INVALID = -32600,
+                    FM_RPC_METHOD = -32601,
+                    FM_RPC_PARAMS = -32602,
 };
 
 /* An id as JSON text, ready to be echoed; `len` 0: none, written as null. A control character takes six bytes. */
@@ -36,8 +36,8 @@ struct fm_rpc_message {
 };
 
 /*
- * Reads `root` (borrowed; the message points into it). On failure what stands in `message->id` is the id to answer with, and
- * `message->kind` is FM_RPC_NOTIFICATION when nothing may be answered.
+ * Reads `root` (borrowed; the message points into it). On failure what stands in `message->id` is the id to answer
+ * with, and `message->kind` is FM_RPC_NOTIFICATION when nothing may be answered.
  */
 FM_MUST_USE enum fm_rpc_error fm_rpc_read(struct json_object *root, struct fm_rpc_message *message);
 
@@ -51,8 +51,8 @@ bool fm_rpc_id_equal(const struct fm_rpc_id *a, const struct fm_rpc_id *b);
 struct fm_rpc_id fm_rpc_id_int(int64_t value);
 
 /*
- * Writing into `buf` (see protocol/frame.h for the frame around it): the `..._begin` call opens the message up to and including
- * the start of `result` or `params`, which the caller writes as one value; `fm_rpc_end` closes it.
+ * Writing into `buf` (see protocol/frame.h for the frame around it): the `..._begin` call opens the message up to and
+ * including the start of `result` or `params`, which the caller writes as one value; `fm_rpc_end` closes it.
  */
 struct fm_json_writer fm_rpc_result_begin(struct fm_buf *buf, const struct fm_rpc_id *id);
 struct fm_json_writer fm_rpc_request_begin(struct fm_buf *buf, const struct fm_rpc_id *id, const char *method);

@@ -2,7 +2,7 @@
 #ifndef FM_BASE_COMPILER_H
 #define FM_BASE_COMPILER_H
 
-#define FM_MUST_USE __attribute__((warn_unused_result))
+#define FM_MUST_USE                     __attribute__((warn_unused_result))
 #define FM_PRINTF(fmt_index, first_arg) __attribute__((format(printf, fmt_index, first_arg)))
 
 #endif

@@ -26,11 +26,12 @@ enum fm_code {
 
 struct fm_error {
     enum fm_code code;
-    const char *openai_code; /* static string: OpenAI's finer `code`, such as "unsupported_parameter"; NULL: by `code` */
-    const char *limit;       /* FM_TIMEOUT: "queue", "first_token", "no_progress" or "total"; else NULL */
-    int64_t limit_ms;        /* FM_TIMEOUT: how long that limit is */
-    char param[160];         /* path of the field at fault, such as "tools[0].type"; "" when no field is */
-    char detail[512];        /* one sentence in English; never user text beyond a field's or a file's name */
+    const char
+        *openai_code;  /* static string: OpenAI's finer `code`, such as "unsupported_parameter"; NULL: by `code` */
+    const char *limit; /* FM_TIMEOUT: "queue", "first_token", "no_progress" or "total"; else NULL */
+    int64_t limit_ms;  /* FM_TIMEOUT: how long that limit is */
+    char param[160];   /* path of the field at fault, such as "tools[0].type"; "" when no field is */
+    char detail[512];  /* one sentence in English; never user text beyond a field's or a file's name */
 };
 
 /* The code's name on the wire, such as "NOT_FOUND". */

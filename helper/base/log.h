@@ -13,7 +13,8 @@
 
 enum fm_log_level { FM_LOG_OFF, FM_LOG_ERROR, FM_LOG_WARN, FM_LOG_INFO, FM_LOG_DEBUG };
 
-/* Sets the level and the name that starts each line. Call once, before the first thread. `name` must outlive the log. */
+/* Sets the level and the name that starts each line. Call once, before the first thread. `name` must outlive the log.
+ */
 void fm_log_init(const char *name, enum fm_log_level level);
 
 /* The level in force. */

@@ -21,8 +21,8 @@ FM_MUST_USE int fm_pipe(int *read_end, int *write_end);
 void fm_set_nonblocking(int fd);
 
 /*
- * Reads what is there, up to `len` bytes; blocks until there is something. EINTR is retried. Returns the count, 0 at the end of
- * input, -1 on an error (errno).
+ * Reads what is there, up to `len` bytes; blocks until there is something. EINTR is retried. Returns the count, 0 at
+ * the end of input, -1 on an error (errno).
  */
 ssize_t fm_read(int fd, void *data, size_t len);
 
@@ -33,8 +33,8 @@ FM_MUST_USE bool fm_write_all(int fd, const void *data, size_t len);
 bool fm_stderr_try_write(const char *data, size_t len);
 
 /*
- * Moves stdout away: returns a private descriptor for what was stdout, and lets descriptor 1 lead to stderr, so that a library's
- * prints never reach the wire. -1 on an error (errno).
+ * Moves stdout away: returns a private descriptor for what was stdout, and lets descriptor 1 lead to stderr, so that a
+ * library's prints never reach the wire. -1 on an error (errno).
  */
 int fm_claim_stdout(void);
 
@@ -46,7 +46,8 @@ void fm_fill_std_fds(void);
 /* `len` random bytes from the operating system. */
 void fm_random(void *data, size_t len);
 
-/* The folder of the running program, without a trailing slash, NUL-terminated. False when unknown or longer than `size`. */
+/* The folder of the running program, without a trailing slash, NUL-terminated. False when unknown or longer than
+ * `size`. */
 FM_MUST_USE bool fm_program_dir(char *dir, size_t size);
 
 /* Threads made by fm_thread_start have this stack, in bytes. */
@@ -56,9 +57,9 @@ FM_MUST_USE bool fm_program_dir(char *dir, size_t size);
 FM_MUST_USE int fm_thread_start(void *(*body)(void *), void *argument);
 
 /*
- * The end of this process that others ask for: a descriptor that polls readable when SIGTERM or SIGINT came, or when the
- * parent died. Ignores SIGPIPE. A second SIGTERM or SIGINT exits at once. Call once, before the first thread. -1 on an
- * error (errno).
+ * The end of this process that others ask for: a descriptor that polls readable when SIGTERM or SIGINT came, or when
+ * the parent died. Ignores SIGPIPE. A second SIGTERM or SIGINT exits at once. Call once, before the first thread. -1 on
+ * an error (errno).
  */
 int fm_watch_for_end(void);
 
@@ -74,9 +75,9 @@ struct fm_child {
 };
 
 /*
- * Starts `path` with no arguments, pipes as stdin and stdout, our stderr, default signals, and `env` (NULL-terminated) as its
- * environment. On Linux the child is killed when the calling thread ends, so call it from the thread that reaps it. Returns
- * 0 or an errno value (what exec said included).
+ * Starts `path` with no arguments, pipes as stdin and stdout, our stderr, default signals, and `env` (NULL-terminated)
+ * as its environment. On Linux the child is killed when the calling thread ends, so call it from the thread that reaps
+ * it. Returns 0 or an errno value (what exec said included).
  */
 FM_MUST_USE int fm_child_start(struct fm_child *child, const char *path, char *const env[]);
 

@@ -18,7 +18,8 @@ void fm_os_note_parent(void);
 /* Blocks until the parent that was noted is gone. */
 void fm_os_wait_for_parent(void);
 
-/* In a child before exec: SIGKILL when the thread that forked ends. `parent` is the process that forked. Async-signal-safe. */
+/* In a child before exec: SIGKILL when the thread that forked ends. `parent` is the process that forked.
+ * Async-signal-safe. */
 void fm_os_die_with_parent(pid_t parent);
 
 #endif

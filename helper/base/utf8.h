@@ -10,7 +10,8 @@
  */
 int fm_utf8_sequence(const char *text, size_t len);
 
-/* Length in bytes of the longest prefix of `text` that does not end inside a sequence which more bytes could complete. */
+/* Length in bytes of the longest prefix of `text` that does not end inside a sequence which more bytes could complete.
+ */
 size_t fm_utf8_whole_prefix(const char *text, size_t len);
 
 #endif

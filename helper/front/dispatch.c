@@ -3,7 +3,8 @@
 
 #include <json-c/json.h>
 
-static void reply_error(struct fm_front *front, const struct fm_rpc_id *id, enum fm_rpc_error code, const char *detail) {
+static void reply_error(struct fm_front *front, const struct fm_rpc_id *id, enum fm_rpc_error code,
+                        const char *detail) {
     fm_frame_begin(&front->reply);
     fm_rpc_write_error(&front->reply, id, code, detail);
     fm_send_frame(&front->outbox, &front->reply);

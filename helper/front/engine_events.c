@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define INITIALIZE_ID 1
-#define LOAD_ID 2
+#define LOAD_ID       2
 
 /* ---- to the engine ---- */
 

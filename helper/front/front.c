@@ -8,11 +8,11 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#define READ_BYTES 65536
-#define EVENT_MAX (64u << 20)   /* bytes of one message to the host: an answer's text, escaped */
-#define ENGINE_END_MS 800       /* for the engine to end by itself */
-#define THREADS_END_MS 300      /* then, for it to be killed and for the watchdogs to see that their jobs are gone */
-#define FLUSH_MS 500            /* for the host to take what is queued */
+#define READ_BYTES     65536
+#define EVENT_MAX      (64u << 20) /* bytes of one message to the host: an answer's text, escaped */
+#define ENGINE_END_MS  800         /* for the engine to end by itself */
+#define THREADS_END_MS 300         /* then, for it to be killed and for the watchdogs to see that their jobs are gone */
+#define FLUSH_MS       500         /* for the host to take what is queued */
 
 void fm_front_end(void *front) {
     (void)front;

@@ -1,15 +1,15 @@
 /*
  * The front's shared state and the calls between its parts.
  *
- * The nouns: a *job* is a create call from its acceptance until it is settled; the *engine* is the one engine process (or
- * none); the *outbox* is the way to the host. helper/README.md tells which thread owns what.
+ * The nouns: a *job* is a create call from its acceptance until it is settled; the *engine* is the one engine process
+ * (or none); the *outbox* is the way to the host. helper/README.md tells which thread owns what.
  *
- * Locking: `front->lock` guards the jobs and the engine's state. It is never held across anything that blocks: sending only
- * appends to an outbox, so a health.ping waits microseconds for it. Functions named ..._locked want it held.
+ * Locking: `front->lock` guards the jobs and the engine's state. It is never held across anything that blocks: sending
+ * only appends to an outbox, so a health.ping waits microseconds for it. Functions named ..._locked want it held.
  *
  * Settle once: a job's end may be decided by its engine, its watchdog, a cancel, a dead engine or shutdown. All of them
- * hold the lock and come to fm_job_settle_locked, which frees the slot, so the first one wins and later ones don't find the
- * job any more. Other threads name a job by its number, never by pointer.
+ * hold the lock and come to fm_job_settle_locked, which frees the slot, so the first one wins and later ones don't find
+ * the job any more. Other threads name a job by its number, never by pointer.
  */
 #ifndef FM_FRONT_FRONT_H
 #define FM_FRONT_FRONT_H
@@ -23,12 +23,12 @@
 #include <pthread.h>
 
 #define FM_PROTOCOL_VERSION 1
-#define FM_JOBS_MAX 64
-#define FM_CANCEL_WAITERS 4
-#define FM_GRACE_MS 750                /* from job.abort until the engine is ended */
-#define FM_STALL_MS 60000              /* a peer that takes no byte for so long is gone */
-#define FM_HOST_QUEUE_MAX (64u << 20)  /* bytes queued for the host; beyond it the host counts as gone */
-#define FM_HOST_QUEUE_PAUSE (2u << 20) /* above it, the engine's events are not read: generation pauses */
+#define FM_JOBS_MAX         64
+#define FM_CANCEL_WAITERS   4
+#define FM_GRACE_MS         750         /* from job.abort until the engine is ended */
+#define FM_STALL_MS         60000       /* a peer that takes no byte for so long is gone */
+#define FM_HOST_QUEUE_MAX   (64u << 20) /* bytes queued for the host; beyond it the host counts as gone */
+#define FM_HOST_QUEUE_PAUSE (2u << 20)  /* above it, the engine's events are not read: generation pauses */
 #define FM_ENGINE_QUEUE_MAX (16u << 20)
 
 enum fm_job_state {
@@ -51,8 +51,8 @@ struct fm_job {
     struct fm_answer answer;
     int64_t arrived_ms;
     int64_t accepted_ms;
-    int64_t progress_ms;   /* the last sign of progress */
-    int64_t grace_end_ms;  /* while stopping: when the engine is ended */
+    int64_t progress_ms;  /* the last sign of progress */
+    int64_t grace_end_ms; /* while stopping: when the engine is ended */
     struct fm_error stop_error;
     struct fm_rpc_id cancel_calls[FM_CANCEL_WAITERS]; /* answered when the job settles */
     unsigned cancel_count;
@@ -63,7 +63,7 @@ enum fm_engine_state { FM_ENGINE_IDLE, FM_ENGINE_STARTING, FM_ENGINE_READY, FM_E
 
 struct fm_engine {
     enum fm_engine_state state;
-    struct fm_model model;     /* the one it loads or holds */
+    struct fm_model model; /* the one it loads or holds */
     char program[PATH_MAX];
     pid_t pid;                 /* 0: none that may be killed */
     unsigned slots;            /* jobs it runs at once */
@@ -88,9 +88,9 @@ struct fm_front {
     unsigned jobs_in_flight;
     struct fm_engine engine;
     uint64_t last_number;
-    unsigned threads;     /* watchdogs and the engine's thread */
-    bool ending;          /* no new jobs, no new engine */
-    struct fm_buf event;  /* messages to the host in the making */
+    unsigned threads;    /* watchdogs and the engine's thread */
+    bool ending;         /* no new jobs, no new engine */
+    struct fm_buf event; /* messages to the host in the making */
 };
 
 /* ---- front.c ---- */
@@ -111,8 +111,8 @@ extern const struct fm_inbound_handler fm_dispatch_handler; /* copy, and set con
 /* ---- jobs.c ---- */
 
 /*
- * Takes a checked request as a new job (`request` and `model` are taken over, also on failure), starts its watchdog and queues it.
- * On failure the caller answers.
+ * Takes a checked request as a new job (`request` and `model` are taken over, also on failure), starts its watchdog and
+ * queues it. On failure the caller answers.
  */
 FM_MUST_USE enum fm_code fm_job_create_locked(struct fm_front *front, const struct fm_rpc_id *call,
                                               const struct fm_surface *surface, struct fm_request *request,
@@ -126,14 +126,16 @@ struct fm_job *fm_job_by_answer_locked(struct fm_front *front, const char *id);
 /* True when `call` is the id of a call that is still to be answered by a job. */
 bool fm_call_in_flight_locked(struct fm_front *front, const struct fm_rpc_id *call);
 
-/* The one end of a job: terminal event, the create call's result, the cancel calls' results. `error` NULL: it went well. */
+/* The one end of a job: terminal event, the create call's result, the cancel calls' results. `error` NULL: it went
+ * well. */
 void fm_job_settle_locked(struct fm_front *front, struct fm_job *job, enum fm_finish finish,
                           const struct fm_error *error);
 
 /* Settles every job as cancelled, because the helper ends. */
 void fm_job_settle_all_locked(struct fm_front *front);
 
-/* Ends a job early: at once when it is queued, else through the engine, which gets FM_GRACE_MS. The first stop's error counts. */
+/* Ends a job early: at once when it is queued, else through the engine, which gets FM_GRACE_MS. The first stop's error
+ * counts. */
 void fm_job_stop_locked(struct fm_front *front, struct fm_job *job, const struct fm_error *error);
 
 /* ---- watchdog.c ---- */
@@ -150,8 +152,8 @@ void fm_engine_pump_locked(struct fm_front *front);
 void fm_engine_abort_locked(struct fm_front *front, const struct fm_job *job);
 
 /*
- * Ends the engine the hard way. `error` is what the jobs in it are told, unless they were stopped for another reason; before the
- * model is loaded, the jobs that wait for that model are told too. The first kill's error counts.
+ * Ends the engine the hard way. `error` is what the jobs in it are told, unless they were stopped for another reason;
+ * before the model is loaded, the jobs that wait for that model are told too. The first kill's error counts.
  */
 void fm_engine_kill_locked(struct fm_front *front, const struct fm_error *error);
 

@@ -38,8 +38,8 @@ static void release(struct fm_job *job) {
 }
 
 enum fm_code fm_job_create_locked(struct fm_front *front, const struct fm_rpc_id *call,
-                                  const struct fm_surface *surface, struct fm_request *request,
-                                  struct fm_model *model, struct fm_error *error) {
+                                  const struct fm_surface *surface, struct fm_request *request, struct fm_model *model,
+                                  struct fm_error *error) {
     struct fm_job *job = front->ending ? NULL : free_slot(front);
     if (!job) {
         fm_request_free(request);
@@ -47,8 +47,7 @@ enum fm_code fm_job_create_locked(struct fm_front *front, const struct fm_rpc_id
         return front->ending ? fm_fail(error, FM_CANCELLED, "the helper is shutting down")
                              : fm_fail(error, FM_RATE_LIMITED, "%d requests are in flight already", FM_JOBS_MAX);
     }
-    enum fm_code code = fm_answer_init(&job->answer, surface, request, model->id, emit_notification, job,
-                                       error);
+    enum fm_code code = fm_answer_init(&job->answer, surface, request, model->id, emit_notification, job, error);
     if (code != FM_OK) {
         fm_model_free(model);
         return code;

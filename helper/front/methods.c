@@ -23,7 +23,7 @@ static const struct {
     const char *name;
     bool supported;
 } features[] = {
-    {"responses", true},          {"chat_completions", true}, {"streaming", true},  {"cancel", true},
+    {"responses", true},          {"chat_completions", true}, {"streaming", true},   {"cancel", true},
     {"structured_output", false}, {"tools", false},           {"embeddings", false}, {"stored_responses", false},
 };
 
@@ -194,7 +194,8 @@ static enum fm_code cancel_job_locked(struct fm_front *front, struct fm_job *job
 static enum fm_code cancel(struct fm_front *front, const struct fm_rpc_id *call, const char *answer_id,
                            const struct fm_rpc_id *request_id, struct fm_error *error) {
     pthread_mutex_lock(&front->lock);
-    struct fm_job *job = answer_id ? fm_job_by_answer_locked(front, answer_id) : fm_job_by_call_locked(front, request_id);
+    struct fm_job *job =
+        answer_id ? fm_job_by_answer_locked(front, answer_id) : fm_job_by_call_locked(front, request_id);
     enum fm_code code = job ? cancel_job_locked(front, job, call, error) : nothing_to_cancel(error);
     pthread_mutex_unlock(&front->lock);
     return code;
@@ -215,7 +216,8 @@ static enum fm_code responses_cancel(struct fm_front *front, const struct fm_rpc
         return bad_cancel(error, "id", "missing_required_parameter", "'id' or 'request_id' must say what to cancel");
     }
     if (!fm_rpc_id_read(value, &request_id)) {
-        return bad_cancel(error, "request_id", "invalid_type", "'request_id' must be a JSON-RPC id, a string or an integer");
+        return bad_cancel(error, "request_id", "invalid_type",
+                          "'request_id' must be a JSON-RPC id, a string or an integer");
     }
     return cancel(front, &message->id, NULL, &request_id, error);
 }

@@ -15,8 +15,8 @@ struct fm_method {
     const char *name;
     unsigned flags;
     /*
-     * Runs in the reader's thread, must not block. Writes its members of {"ok":true, ...} to `result`; on failure fills `error` and
-     * returns its code, and what it wrote is thrown away.
+     * Runs in the reader's thread, must not block. Writes its members of {"ok":true, ...} to `result`; on failure fills
+     * `error` and returns its code, and what it wrote is thrown away.
      */
     enum fm_code (*run)(struct fm_front *front, const struct fm_rpc_message *message, struct fm_json_writer *result,
                         struct fm_error *error);

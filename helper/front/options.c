@@ -24,7 +24,16 @@ const char fm_options_usage[] =
     "Each option can also be set as FM_PROXY_ENGINE, FM_PROXY_ENGINE_DIR, FM_PROXY_MODEL, FM_PROXY_MODELS_DIR and\n"
     "FM_PROXY_LOG_LEVEL; the command line wins.\n";
 
-enum option_key { OPT_STDIO = 256, OPT_ENGINE, OPT_ENGINE_DIR, OPT_MODEL, OPT_MODELS_DIR, OPT_LOG, OPT_HELP, OPT_VERSION };
+enum option_key {
+    OPT_STDIO = 256,
+    OPT_ENGINE,
+    OPT_ENGINE_DIR,
+    OPT_MODEL,
+    OPT_MODELS_DIR,
+    OPT_LOG,
+    OPT_HELP,
+    OPT_VERSION
+};
 
 static const struct option long_options[] = {
     {"stdio", no_argument, NULL, OPT_STDIO},

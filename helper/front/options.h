@@ -15,16 +15,16 @@ enum fm_run_mode {
 
 struct fm_options {
     enum fm_run_mode mode;
-    const char *engine;          /* "llama" */
-    const char *model;           /* path or id of the default model; NULL: the first in models_dir */
-    char engine_dir[PATH_MAX];   /* where fm-engine-NAME lies */
-    char models_dir[PATH_MAX];   /* where models are looked for */
+    const char *engine;        /* "llama" */
+    const char *model;         /* path or id of the default model; NULL: the first in models_dir */
+    char engine_dir[PATH_MAX]; /* where fm-engine-NAME lies */
+    char models_dir[PATH_MAX]; /* where models are looked for */
     enum fm_log_level log_level;
 };
 
 /*
- * Reads the arguments, then FM_PROXY_... for what they leave out, then the defaults. False with one line about the problem on
- * stderr when the command line is wrong. Strings point into argv and the environment.
+ * Reads the arguments, then FM_PROXY_... for what they leave out, then the defaults. False with one line about the
+ * problem on stderr when the command line is wrong. Strings point into argv and the environment.
  */
 FM_MUST_USE bool fm_options_read(struct fm_options *options, int argc, char *argv[]);
 

@@ -31,7 +31,8 @@ static void fail(struct fm_outbox *outbox) {
     }
 }
 
-/* Waits until the descriptor takes bytes. False when it has taken none for the stall limit, or the outbox failed meanwhile. */
+/* Waits until the descriptor takes bytes. False when it has taken none for the stall limit, or the outbox failed
+ * meanwhile. */
 static bool wait_writable(struct fm_outbox *outbox) {
     int64_t waited = 0; /* a sum of slices, so that a stopped process does not count */
     while (waited < outbox->stall_ms && !has_failed(outbox)) {

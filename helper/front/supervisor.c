@@ -1,12 +1,12 @@
 /*
- * The life of the engine process. One thread, which lives as long as there is an engine, starts the process, reads what it
- * says, and reaps it; then it starts the next one if jobs wait. So a job that arrives while an engine is being ended waits for
- * its successor.
+ * The life of the engine process. One thread, which lives as long as there is an engine, starts the process, reads what
+ * it says, and reaps it; then it starts the next one if jobs wait. So a job that arrives while an engine is being ended
+ * waits for its successor.
  *
  *     IDLE --a job--> STARTING --loaded--> READY --killed, died, ended--> STOPPING --reaped--> IDLE, or STARTING again
  *
- * `engine->pid` is set to 0, under the lock, before the process is reaped: whoever kills it under the lock can't hit another
- * process that got the number.
+ * `engine->pid` is set to 0, under the lock, before the process is reaped: whoever kills it under the lock can't hit
+ * another process that got the number.
  */
 #include "base/clock.h"
 #include "base/platform.h"
@@ -18,16 +18,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SLICE_MS 250
-#define INITIALIZE_MS 5000    /* to answer engine.initialize */
-#define LOAD_QUIET_MS 60000   /* without a sign of progress in engine.load */
+#define SLICE_MS        250
+#define INITIALIZE_MS   5000  /* to answer engine.initialize */
+#define LOAD_QUIET_MS   60000 /* without a sign of progress in engine.load */
 #define ENVIRONMENT_MAX 64
 
 extern char **environ;
 
 /* What an engine may see of our environment: names, or prefixes that end with '_'. */
 static const char *const environment_allowed[] = {
-    "PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TZ", "FM_ENGINE_",
+    "PATH",         "HOME",          "TMPDIR",       "LANG",         "LC_ALL", "TZ", "FM_ENGINE_",
 #ifdef FM_SANITIZE
     "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "LSAN_OPTIONS",
 #endif
@@ -130,8 +130,8 @@ static bool too_quiet(struct fm_front *front, int64_t quiet_ms) {
     bool over = limit >= 0 && quiet_ms >= limit;
     if (over) {
         struct fm_error error;
-        fm_fail(&error, FM_UNAVAILABLE, "the engine program %s made no progress for %lld ms while it %s", engine->program,
-                (long long)limit, engine->initialized ? "loaded the model" : "started");
+        fm_fail(&error, FM_UNAVAILABLE, "the engine program %s made no progress for %lld ms while it %s",
+                engine->program, (long long)limit, engine->initialized ? "loaded the model" : "started");
         note_end(engine, &error);
     }
     pthread_mutex_unlock(&front->lock);
@@ -151,7 +151,8 @@ static bool must_read_locked(struct fm_front *front) {
     return must;
 }
 
-/* Back-pressure: the engine's events stay in its pipe until the host has taken enough. An abort's answer is read all the same. */
+/* Back-pressure: the engine's events stay in its pipe until the host has taken enough. An abort's answer is read all
+ * the same. */
 static void wait_for_host(struct fm_front *front) {
     while (!fm_outbox_wait_below(&front->outbox, FM_HOST_QUEUE_PAUSE, SLICE_MS)) {
         pthread_mutex_lock(&front->lock);

@@ -1,10 +1,10 @@
 /*
- * A thread per job that sleeps until the next of its limits, on the monotonic clock. It only asks: fm_job_stop_locked sends
- * the abort, and when the engine's grace is over too, fm_engine_kill_locked ends the engine.
+ * A thread per job that sleeps until the next of its limits, on the monotonic clock. It only asks: fm_job_stop_locked
+ * sends the abort, and when the engine's grace is over too, fm_engine_kill_locked ends the engine.
  *
- * Time in which the process was stopped (SIGSTOP, a debugger, suspend where the clock runs on) must not count. The thread
- * sleeps in slices and knows how long each should have taken; what a slice took beyond that, with STOPPED_MS of tolerance for a
- * busy machine, is added to the job's times, as if they had happened that much later.
+ * Time in which the process was stopped (SIGSTOP, a debugger, suspend where the clock runs on) must not count. The
+ * thread sleeps in slices and knows how long each should have taken; what a slice took beyond that, with STOPPED_MS of
+ * tolerance for a busy machine, is added to the job's times, as if they had happened that much later.
  */
 #include "base/clock.h"
 #include "base/platform.h"
@@ -13,7 +13,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define SLICE_MS 500
+#define SLICE_MS   500
 #define STOPPED_MS 1000
 
 struct watch {
@@ -58,7 +58,8 @@ static void fire(struct fm_front *front, struct fm_job *job, const struct limit 
 
 static void end_engine(struct fm_front *front) {
     struct fm_error error;
-    fm_fail(&error, FM_INTERNAL, "the engine was ended, because a request in it did not stop within %d ms", FM_GRACE_MS);
+    fm_fail(&error, FM_INTERNAL, "the engine was ended, because a request in it did not stop within %d ms",
+            FM_GRACE_MS);
     fm_engine_kill_locked(front, &error);
 }
 

@@ -7,11 +7,8 @@
 
 static const char *finish_reason(const struct fm_answer *answer) {
     static const char *const names[] = {
-        [FM_FINISH_STOP] = "stop",
-        [FM_FINISH_LENGTH] = "length",
-        [FM_FINISH_CONTENT_FILTER] = "content_filter",
-        [FM_FINISH_CANCELLED] = NULL,
-        [FM_FINISH_FAILED] = NULL,
+        [FM_FINISH_STOP] = "stop",    [FM_FINISH_LENGTH] = "length", [FM_FINISH_CONTENT_FILTER] = "content_filter",
+        [FM_FINISH_CANCELLED] = NULL, [FM_FINISH_FAILED] = NULL,
     };
     return answer->finished ? names[answer->finish] : NULL;
 }

@@ -6,8 +6,12 @@
 /* ---- messages ---- */
 
 static const struct fm_role roles[] = {
-    {"system", "system"},       {"developer", "system"}, {"user", "user"},
-    {"assistant", "assistant"}, {"tool", NULL},          {"function", NULL},
+    {"system", "system"},
+    {"developer", "system"},
+    {"user", "user"},
+    {"assistant", "assistant"},
+    {"tool", NULL},
+    {"function", NULL},
     {0},
 };
 
@@ -54,8 +58,7 @@ static enum fm_code check_messages(const struct fm_rule *rule, struct json_objec
     size_t count = json_object_array_length(value);
     for (size_t i = 0; i < count; i++) {
         struct fm_path here = {.parent = at, .index = i};
-        enum fm_code code =
-            fm_message_check(&dialect, json_object_array_get_idx(value, i), &here, &bytes, error);
+        enum fm_code code = fm_message_check(&dialect, json_object_array_get_idx(value, i), &here, &bytes, error);
         if (code != FM_OK) {
             return code;
         }

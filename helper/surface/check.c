@@ -75,8 +75,8 @@ enum fm_code fm_reject_unsupported(const struct fm_path *at, const char *note, s
 enum fm_code fm_reject_type(const struct fm_path *at, struct json_object *value, const char *expected,
                             struct fm_error *error) {
     static const char *const names[] = {
-        [json_type_null] = "null",        [json_type_boolean] = "a boolean", [json_type_double] = "a decimal",
-        [json_type_int] = "an integer",   [json_type_object] = "an object",  [json_type_array] = "an array",
+        [json_type_null] = "null",       [json_type_boolean] = "a boolean", [json_type_double] = "a decimal",
+        [json_type_int] = "an integer",  [json_type_object] = "an object",  [json_type_array] = "an array",
         [json_type_string] = "a string",
     };
     struct path_text path = path_write(at);

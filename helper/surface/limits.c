@@ -3,7 +3,8 @@
 
 #include <json-c/json.h>
 
-#define LIMIT(member) {.name = member, .check = fm_check_int, .min = 1, .max = 86400000}
+#define LIMIT(member)                                                                                                  \
+    { .name = member, .check = fm_check_int, .min = 1, .max = 86400000 }
 
 const struct fm_rule fm_limits_rules[] = {
     LIMIT("queue_timeout_ms"),

@@ -108,8 +108,7 @@ enum fm_code fm_message_check(const struct fm_dialect *dialect, struct json_obje
     }
     struct json_object *content = content_of(dialect, message);
     struct fm_path content_at = {.parent = at, .key = "content"};
-    return content ? check_content(dialect, content, &content_at, bytes, error)
-                   : fm_reject_missing(&content_at, error);
+    return content ? check_content(dialect, content, &content_at, bytes, error) : fm_reject_missing(&content_at, error);
 }
 
 /* ---- writing ---- */

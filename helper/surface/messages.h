@@ -39,5 +39,4 @@ void fm_message_write(const struct fm_dialect *dialect, struct json_object *mess
 /* Writes {"role","content"}. */
 void fm_turn_write(const char *role, const char *text, size_t len, struct fm_json_writer *w);
 
-
 #endif

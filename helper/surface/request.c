@@ -8,9 +8,9 @@
 /* A body is at most 10 MB; re-escaped it is no longer than it came. Room for what came from elsewhere than a frame. */
 #define JOB_MAX (64u << 20)
 
-#define STOP_MAX 4
+#define STOP_MAX           4
 #define METADATA_PAIRS_MAX 16
-#define METADATA_KEY_MAX 64
+#define METADATA_KEY_MAX   64
 #define METADATA_VALUE_MAX 512
 
 /* ---- checkers of the shared rows ---- */

@@ -13,9 +13,8 @@ static const struct fm_role roles[] = {
 };
 
 static const struct fm_part_kind parts[] = {
-    {"input_text", "text"},  {"output_text", "text"}, {"refusal", "refusal"},
-    {"input_image", NULL},   {"input_file", NULL},    {"input_audio", NULL},
-    {"computer_screenshot", NULL}, {0},
+    {"input_text", "text"}, {"output_text", "text"}, {"refusal", "refusal"},        {"input_image", NULL},
+    {"input_file", NULL},   {"input_audio", NULL},   {"computer_screenshot", NULL}, {0},
 };
 
 /* `id`, `status`, `phase` and the like come back from an earlier output and say nothing to a model. */
@@ -30,12 +29,9 @@ static const struct fm_rule message_rules[] = {
 };
 
 static const struct fm_rule part_rules[] = {
-    {.name = "type", .check = fm_check_string},
-    {.name = "text", .check = fm_check_string},
-    {.name = "refusal", .check = fm_check_string},
-    {.name = "annotations", .check = fm_check_array},
-    {.name = "logprobs", .check = fm_check_array},
-    {0},
+    {.name = "type", .check = fm_check_string},    {.name = "text", .check = fm_check_string},
+    {.name = "refusal", .check = fm_check_string}, {.name = "annotations", .check = fm_check_array},
+    {.name = "logprobs", .check = fm_check_array}, {0},
 };
 
 static const struct fm_dialect dialect = {
@@ -49,12 +45,33 @@ static const struct fm_dialect dialect = {
 
 /* Items of the OpenAI API that need tools, stored responses or reasoning. */
 static const char *const later_items[] = {
-    "function_call", "function_call_output", "reasoning", "item_reference", "compaction", "compaction_trigger",
-    "custom_tool_call", "custom_tool_call_output", "web_search_call", "file_search_call", "computer_call",
-    "computer_call_output", "code_interpreter_call", "image_generation_call", "local_shell_call",
-    "local_shell_call_output", "shell_call", "shell_call_output", "apply_patch_call", "apply_patch_call_output",
-    "mcp_call", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "tool_search_call",
-    "tool_search_output", NULL,
+    "function_call",
+    "function_call_output",
+    "reasoning",
+    "item_reference",
+    "compaction",
+    "compaction_trigger",
+    "custom_tool_call",
+    "custom_tool_call_output",
+    "web_search_call",
+    "file_search_call",
+    "computer_call",
+    "computer_call_output",
+    "code_interpreter_call",
+    "image_generation_call",
+    "local_shell_call",
+    "local_shell_call_output",
+    "shell_call",
+    "shell_call_output",
+    "apply_patch_call",
+    "apply_patch_call_output",
+    "mcp_call",
+    "mcp_list_tools",
+    "mcp_approval_request",
+    "mcp_approval_response",
+    "tool_search_call",
+    "tool_search_output",
+    NULL,
 };
 
 /* A missing type with a role means a message: that is how the AI SDK writes them. */
@@ -183,10 +200,11 @@ static const struct {
     const char *name;
     const char *fallback; /* JSON */
 } echoed[] = {
-    {"instructions", "null"},       {"metadata", "{}"},          {"temperature", "1"},
-    {"top_p", "1"},                 {"max_output_tokens", "null"}, {"max_tool_calls", "null"},
-    {"tool_choice", "\"auto\""},    {"parallel_tool_calls", "true"}, {"safety_identifier", "null"},
-    {"prompt_cache_key", "null"},
+    {"instructions", "null"},      {"metadata", "{}"},
+    {"temperature", "1"},          {"top_p", "1"},
+    {"max_output_tokens", "null"}, {"max_tool_calls", "null"},
+    {"tool_choice", "\"auto\""},   {"parallel_tool_calls", "true"},
+    {"safety_identifier", "null"}, {"prompt_cache_key", "null"},
 };
 
 /* Parameters that have one accepted value each. */

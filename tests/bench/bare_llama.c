@@ -1,6 +1,6 @@
 /*
- * The reference for tokens/s: llama.cpp's own loop with the model, template, context and threads of fm-engine-llama, but
- * without frames, JSON, stop strings or a second process. Greedy, up to the model's end of turn.
+ * The reference for tokens/s: llama.cpp's own loop with the model, template, context and threads of fm-engine-llama,
+ * but without frames, JSON, stop strings or a second process. Greedy, up to the model's end of turn.
  *
  *     bare_llama MODEL PROMPT TOKENS
  *
@@ -78,7 +78,8 @@ int main(int argc, char **argv) {
     bool ok = generate(&model, prompt, count, limit, &timing);
     if (ok) {
         double decode_s = (double)(timing.end_us - timing.first_us) / 1e6;
-        printf("{\"prompt_tokens\":%zu,\"tokens\":%ld,\"threads\":%d,\"prefill_ms\":%.1f,\"decode_tokens_per_second\":%.2f}\n",
+        printf("{\"prompt_tokens\":%zu,\"tokens\":%ld,\"threads\":%d,\"prefill_ms\":%.1f,\"decode_tokens_per_second\":%"
+               ".2f}\n",
                count, timing.tokens, model.thread_count, (double)(timing.first_us - timing.start_us) / 1e3,
                timing.tokens > 1 ? (double)(timing.tokens - 1) / decode_s : 0.0);
     }

@@ -160,7 +160,7 @@ async function packageTokensPerSecond(client) {
 }
 
 function bareTokensPerSecond(model) {
-  const out = execFileSync(join(bin, "bare_llama"), [model, PROMPT, String(TOKENS)], { encoding: "utf8" });
+  const out = execFileSync(join(root, "build/tests-bin/bare_llama"), [model, PROMPT, String(TOKENS)], { encoding: "utf8" });
   return JSON.parse(out.trim().split("\n").at(-1));
 }
 

@@ -41,16 +41,9 @@ static void maximum(void **state) {
         size_t max, first, second;
         bool first_fits, second_fits;
     } rows[] = {
-        {0, 0, 0, true, true},
-        {0, 1, 0, false, true},
-        {10, 10, 0, true, true},
-        {10, 11, 0, false, true},
-        {10, 4, 6, true, true},
-        {10, 4, 7, true, false},
-        {10, 10, 1, true, false},
-        {10, 11, 1, false, false},
-        {300, 256, 44, true, true},
-        {300, 256, 45, true, false},
+        {0, 0, 0, true, true},      {0, 1, 0, false, true},      {10, 10, 0, true, true},  {10, 11, 0, false, true},
+        {10, 4, 6, true, true},     {10, 4, 7, true, false},     {10, 10, 1, true, false}, {10, 11, 1, false, false},
+        {300, 256, 44, true, true}, {300, 256, 45, true, false},
     };
     static const char text[512] = {'a'};
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -151,12 +144,9 @@ static void drop_front(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(starts_empty),
-        cmocka_unit_test(grows),
-        cmocka_unit_test(maximum),
-        cmocka_unit_test(failure_stays_until_reset),
-        cmocka_unit_test(reserve),
-        cmocka_unit_test(no_memory),
+        cmocka_unit_test(starts_empty), cmocka_unit_test(grows),
+        cmocka_unit_test(maximum),      cmocka_unit_test(failure_stays_until_reset),
+        cmocka_unit_test(reserve),      cmocka_unit_test(no_memory),
         cmocka_unit_test(drop_front),
     };
     return cmocka_run_group_tests_name("buf", tests, NULL, NULL);

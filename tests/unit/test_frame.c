@@ -27,9 +27,7 @@ static void feed_framer(void *context, const char *piece, size_t len) {
     size_t body_len = 0;
     for (;;) {
         switch (fm_framer_next(&feeding->framer, &piece, &len, &body, &body_len)) {
-        case FM_FRAME_MORE:
-            assert_int_equal(len, 0);
-            return;
+        case FM_FRAME_MORE: assert_int_equal(len, 0); return;
         case FM_FRAME_BODY: note_body(feeding->log, body, body_len); break;
         case FM_FRAME_TOO_LARGE: note(feeding->log, "too-large "); break;
         case FM_FRAME_CHARSET: note(feeding->log, "charset "); break;
@@ -82,11 +80,14 @@ static void valid_headers(void **state) {
         {"blanks behind", BYTES("Content-Length: 4 \t \r\n\r\nping"), "body(ping) ."},
         {"type before", BYTES("Content-Type: application/json\r\nContent-Length: 4\r\n\r\nping"), "body(ping) ."},
         {"type behind", BYTES("Content-Length: 4\r\nContent-Type: application/json\r\n\r\nping"), "body(ping) ."},
-        {"unknown headers", BYTES("X-A: 1\r\nContent-Length: 4\r\n!#$%&'*+-.^_`|~9: \x01\x7f\r\n\r\nping"), "body(ping) ."},
+        {"unknown headers", BYTES("X-A: 1\r\nContent-Length: 4\r\n!#$%&'*+-.^_`|~9: \x01\x7f\r\n\r\nping"),
+         "body(ping) ."},
         {"an empty value", BYTES("X-A:\r\nContent-Length: 4\r\n\r\nping"), "body(ping) ."},
-        {"a similar name", BYTES("X-Content-Length: 9\r\nContent-Lengths: 9\r\nContent-Length: 4\r\n\r\nping"), "body(ping) ."},
+        {"a similar name", BYTES("X-Content-Length: 9\r\nContent-Lengths: 9\r\nContent-Length: 4\r\n\r\nping"),
+         "body(ping) ."},
         {"a body that holds a frame", BYTES("Content-Length: 25\r\n\r\n" PING PING), "body(" PING ") body(ping) ."},
-        {"a body of any bytes", BYTES("Content-Length: 5\r\n\r\n\xEF\xBB\xBF\r\n" PING), "body(\xEF\xBB\xBF\r\n) body(ping) ."},
+        {"a body of any bytes", BYTES("Content-Length: 5\r\n\r\n\xEF\xBB\xBF\r\n" PING),
+         "body(\xEF\xBB\xBF\r\n) body(ping) ."},
         {"length 0, then the next", BYTES("Content-Length: 0\r\n\r\n" PING), "body() body(ping) ."},
     };
     expect_rows(rows, COUNT(rows));
@@ -135,7 +136,8 @@ static void bad_headers(void **state) {
         {"bare CR at the end", BYTES("Content-Length: 4\r\n\rping" PING), line_end},
         {"folded by a space", BYTES("X-A: 1\r\n 2\r\nContent-Length: 4\r\n\r\nping" PING), no_colon},
         {"folded by a tab", BYTES("X-A: 1\r\n\tb: 2\r\nContent-Length: 4\r\n\r\nping" PING), bad_name},
-        {"folded length", BYTES("Content-Length:\r\n 4\r\n\r\nping" PING), "broken(Content-Length is not a decimal number) ~"},
+        {"folded length", BYTES("Content-Length:\r\n 4\r\n\r\nping" PING),
+         "broken(Content-Length is not a decimal number) ~"},
         {"no colon", BYTES("Content-Length 4\r\n\r\nping" PING), no_colon},
         {"no name", BYTES(": 4\r\n\r\nping" PING), no_colon},
         {"space before the colon", BYTES("Content-Length : 4\r\n\r\nping" PING), bad_name},
@@ -168,13 +170,32 @@ static void bad_headers(void **state) {
 static void bad_lengths(void **state) {
     (void)state;
     static const char *const not_decimal[] = {
-        "", " ", "-1", "-0", "+5", "0x10", "010", "00", "1e3", "5.0", "5,5", "5 5", "5;", "4\v", "4\f", "a", "4a", "a4", "4:",
-        "99999999999999999999",   /* 20 digits */
-        "18446744073709551620",   /* 2^64 + 4: 4, if it wrapped */
+        "",
+        " ",
+        "-1",
+        "-0",
+        "+5",
+        "0x10",
+        "010",
+        "00",
+        "1e3",
+        "5.0",
+        "5,5",
+        "5 5",
+        "5;",
+        "4\v",
+        "4\f",
+        "a",
+        "4a",
+        "a4",
+        "4:",
+        "99999999999999999999",                    /* 20 digits */
+        "18446744073709551620",                    /* 2^64 + 4: 4, if it wrapped */
         "340282366920938463463374607431768211460", /* 2^128 + 4 */
         "00000000000000000004",
     };
-    static const char *const above[] = {"40000001", "4294967300", "2147483648", "9223372036854775807", "9999999999999999999"};
+    static const char *const above[] = {"40000001", "4294967300", "2147483648", "9223372036854775807",
+                                        "9999999999999999999"};
     char input[1024];
     for (size_t i = 0; i < COUNT(not_decimal); i++) {
         int len = snprintf(input, sizeof input, "Content-Length: %s\r\n\r\nping" PING, not_decimal[i]);

@@ -1,6 +1,6 @@
 /*
- * Bytes to messages: a transcript of the callbacks, for any split. "msg(METHOD ID)", "fault(CODE ID DETAIL)", and at the
- * end "broken(FAULT)" or whether an end of input would be orderly: "." or "~".
+ * Bytes to messages: a transcript of the callbacks, for any split. "msg(METHOD ID)", "fault(CODE ID DETAIL)", and at
+ * the end "broken(FAULT)" or whether an end of input would be orderly: "." or "~".
  */
 #include "protocol/inbound.h"
 #include "wire.h"
@@ -9,7 +9,7 @@
 
 #define HEAD "{\"jsonrpc\":\"2.0\","
 #define PING HEAD "\"id\":1,\"method\":\"ping\"}"
-#define BATCH                                                                                                        \
+#define BATCH                                                                                                          \
     "not a JSON-RPC 2.0 request: an object with \"jsonrpc\":\"2.0\", a string \"method\" and a string or integer "     \
     "\"id\" is expected"
 
@@ -92,7 +92,8 @@ static void bodies(void **state) {
         {BYTES(HEAD "\"id\":\"x\",\"result\":1}"), "msg(response: \"x\") "},
         {BYTES(""), "fault(-32700 null the body is not valid JSON: a value is missing, at byte 0) "},
         {BYTES("{"), "fault(-32700 null the body is not valid JSON: a key is missing, at byte 1) "},
-        {BYTES("nonsense"), "fault(-32700 null the body is not valid JSON: a word that JSON does not have, at byte 0) "},
+        {BYTES("nonsense"),
+         "fault(-32700 null the body is not valid JSON: a word that JSON does not have, at byte 0) "},
         {BYTES(PING PING), "fault(-32700 null the body is not valid JSON: something follows the value, at byte 40) "},
         {BYTES(PING "\0"), "fault(-32700 null the body is not valid JSON: something follows the value, at byte 40) "},
         {BYTES("\xEF\xBB\xBF" PING), "fault(-32700 null the body is not valid JSON: a value is missing, at byte 0) "},
@@ -117,7 +118,8 @@ static void bodies(void **state) {
         size_t len = (size_t)snprintf(input, sizeof input, "Content-Length: %zu\r\n\r\n", rows[i].len);
         memcpy(input + len, rows[i].body, rows[i].len);
         len += rows[i].len;
-        len += (size_t)snprintf(input + len, sizeof input - len, "Content-Length: %zu\r\n\r\n%s", sizeof PING - 1, PING);
+        len +=
+            (size_t)snprintf(input + len, sizeof input - len, "Content-Length: %zu\r\n\r\n%s", sizeof PING - 1, PING);
         char expected[1024];
         snprintf(expected, sizeof expected, "%smsg(ping 1) .", rows[i].expected);
         expect_in_any_split(&inbound, rows[i].body, input, len, expected);
@@ -194,8 +196,9 @@ static void depth(void **state) {
         void *receiver = start_receiver(&log);
         feed_piece(feed_receiver, receiver, input, head + len);
         end_receiver(receiver);
-        const char *expected = levels == 62 ? "msg(m 1) ."
-                                            : "fault(-32700 null the body is not valid JSON: more than 64 levels, at byte 113) .";
+        const char *expected =
+            levels == 62 ? "msg(m 1) ."
+                         : "fault(-32700 null the body is not valid JSON: more than 64 levels, at byte 113) .";
         assert_string_equal(log.text, expected);
     }
 }
@@ -209,7 +212,8 @@ static void a_large_message_is_given_back(void **state) {
     size_t prompt = 5000000;
     char *input = malloc(prompt + 200);
     assert_non_null(input);
-    size_t len = (size_t)snprintf(input, 200, "Content-Length: %zu\r\n\r\n" HEAD "\"id\":1,\"method\":\"m\",\"params\":{\"a\":\"",
+    size_t len = (size_t)snprintf(input, 200,
+                                  "Content-Length: %zu\r\n\r\n" HEAD "\"id\":1,\"method\":\"m\",\"params\":{\"a\":\"",
                                   prompt + strlen(HEAD "\"id\":1,\"method\":\"m\",\"params\":{\"a\":\"\"}}"));
     memset(input + len, 'x', prompt);
     len += prompt;
@@ -228,8 +232,11 @@ static void a_large_message_is_given_back(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bodies), cmocka_unit_test(frames), cmocka_unit_test(too_large_is_skipped),
-        cmocka_unit_test(depth),  cmocka_unit_test(a_large_message_is_given_back),
+        cmocka_unit_test(bodies),
+        cmocka_unit_test(frames),
+        cmocka_unit_test(too_large_is_skipped),
+        cmocka_unit_test(depth),
+        cmocka_unit_test(a_large_message_is_given_back),
     };
     return cmocka_run_group_tests_name("inbound", tests, NULL, NULL);
 }

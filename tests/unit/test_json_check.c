@@ -1,5 +1,6 @@
 /*
- * The strict look at a body. What it accepts, json-c must parse to the end; what it refuses, it refuses at a known byte.
+ * The strict look at a body. What it accepts, json-c must parse to the end; what it refuses, it refuses at a known
+ * byte.
  */
 #include "protocol/json_check.h"
 #include "wire.h"
@@ -47,31 +48,83 @@ static void must_accept(void **state) {
     (void)state;
     static const struct text rows[] = {
         /* scalars alone */
-        {BYTES("null")}, {BYTES("true")}, {BYTES("false")}, {BYTES("0")}, {BYTES("\"\"")}, {BYTES("\"a\"")},
+        {BYTES("null")},
+        {BYTES("true")},
+        {BYTES("false")},
+        {BYTES("0")},
+        {BYTES("\"\"")},
+        {BYTES("\"a\"")},
         /* white space */
-        {BYTES(" \t\r\n{ \t\r\n\"a\" \t\r\n: \t\r\n1 \t\r\n, \"b\" : [ ] \t\r\n} \t\r\n")}, {BYTES(" 1 ")}, {BYTES("[\n]")},
+        {BYTES(" \t\r\n{ \t\r\n\"a\" \t\r\n: \t\r\n1 \t\r\n, \"b\" : [ ] \t\r\n} \t\r\n")},
+        {BYTES(" 1 ")},
+        {BYTES("[\n]")},
         /* numbers */
-        {BYTES("-0")}, {BYTES("-1")}, {BYTES("10")}, {BYTES("1234567890")}, {BYTES("0.5")}, {BYTES("-0.0")}, {BYTES("1.0")},
-        {BYTES("1e1")}, {BYTES("1E1")}, {BYTES("1e+1")}, {BYTES("1e-1")}, {BYTES("0e0")}, {BYTES("0E+00")},
-        {BYTES("1.5e10")}, {BYTES("-1.5E-10")}, {BYTES("1e01")}, {BYTES("1.7976931348623157e308")}, {BYTES("5e-324")},
-        {BYTES("1e-400")}, {BYTES("-1e-99999")}, {BYTES("9223372036854775808")}, {BYTES("-9223372036854775809")},
-        {BYTES("123456789012345678901234567890")}, {BYTES("0.10000000000000000000000000000000000001")},
+        {BYTES("-0")},
+        {BYTES("-1")},
+        {BYTES("10")},
+        {BYTES("1234567890")},
+        {BYTES("0.5")},
+        {BYTES("-0.0")},
+        {BYTES("1.0")},
+        {BYTES("1e1")},
+        {BYTES("1E1")},
+        {BYTES("1e+1")},
+        {BYTES("1e-1")},
+        {BYTES("0e0")},
+        {BYTES("0E+00")},
+        {BYTES("1.5e10")},
+        {BYTES("-1.5E-10")},
+        {BYTES("1e01")},
+        {BYTES("1.7976931348623157e308")},
+        {BYTES("5e-324")},
+        {BYTES("1e-400")},
+        {BYTES("-1e-99999")},
+        {BYTES("9223372036854775808")},
+        {BYTES("-9223372036854775809")},
+        {BYTES("123456789012345678901234567890")},
+        {BYTES("0.10000000000000000000000000000000000001")},
         {BYTES("[-0,0.1,1e2]")},
         /* strings */
-        {BYTES("\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"")}, {BYTES("\"\\u0000\"")}, {BYTES("\"\\u0041\\u00e9\\u20AC\\uFFFF\"")},
-        {BYTES("\"\\uD83D\\uDE00\"")}, {BYTES("\"\\ud800\\udc00\"")}, {BYTES("\"\\uDBFF\\uDFFF\"")},
-        {BYTES("\"\\uD7FF\\uE000\"")}, {BYTES("\"\x7F\"")}, {BYTES("\"\x20\"")}, {BYTES("\"/'`\"")},
-        {BYTES("\"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\"")}, {BYTES("\"\xEF\xBB\xBF\"")}, {BYTES("\"\xEF\xBF\xBF\"")},
-        {BYTES("\"\xF4\x8F\xBF\xBF\"")}, {BYTES("\"\xC2\x80\"")}, {BYTES("\"\xE2\x80\xA8\xE2\x80\xA9\"")},
-        {BYTES("\"Content-Length: 5\\r\\n\\r\\n\"")}, {BYTES("\"[{,:}]\"")}, {BYTES("\"\\\\u0000\"")},
+        {BYTES("\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"")},
+        {BYTES("\"\\u0000\"")},
+        {BYTES("\"\\u0041\\u00e9\\u20AC\\uFFFF\"")},
+        {BYTES("\"\\uD83D\\uDE00\"")},
+        {BYTES("\"\\ud800\\udc00\"")},
+        {BYTES("\"\\uDBFF\\uDFFF\"")},
+        {BYTES("\"\\uD7FF\\uE000\"")},
+        {BYTES("\"\x7F\"")},
+        {BYTES("\"\x20\"")},
+        {BYTES("\"/'`\"")},
+        {BYTES("\"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\"")},
+        {BYTES("\"\xEF\xBB\xBF\"")},
+        {BYTES("\"\xEF\xBF\xBF\"")},
+        {BYTES("\"\xF4\x8F\xBF\xBF\"")},
+        {BYTES("\"\xC2\x80\"")},
+        {BYTES("\"\xE2\x80\xA8\xE2\x80\xA9\"")},
+        {BYTES("\"Content-Length: 5\\r\\n\\r\\n\"")},
+        {BYTES("\"[{,:}]\"")},
+        {BYTES("\"\\\\u0000\"")},
         /* arrays and objects */
-        {BYTES("[]")}, {BYTES("{}")}, {BYTES("[[]]")}, {BYTES("[{}]")}, {BYTES("{\"a\":{}}")}, {BYTES("[1,2]")},
-        {BYTES("[[],[[],{}],{\"a\":[]}]")}, {BYTES("{\"a\":1,\"b\":[2,{\"c\":null}],\"d\":{}}")},
-        {BYTES("[{\"a\":1},[2,3]]")}, {BYTES("[[1],{\"a\":1,\"b\":2}]")},
+        {BYTES("[]")},
+        {BYTES("{}")},
+        {BYTES("[[]]")},
+        {BYTES("[{}]")},
+        {BYTES("{\"a\":{}}")},
+        {BYTES("[1,2]")},
+        {BYTES("[[],[[],{}],{\"a\":[]}]")},
+        {BYTES("{\"a\":1,\"b\":[2,{\"c\":null}],\"d\":{}}")},
+        {BYTES("[{\"a\":1},[2,3]]")},
+        {BYTES("[[1],{\"a\":1,\"b\":2}]")},
         {BYTES("{\"a\":{\"b\":1},\"c\":[1,2],\"d\":{\"e\":1}}")},
-        {BYTES("{\"\":0}")}, {BYTES("{\"a\":1,\"a\":2}")}, {BYTES("{\"\\u0001\":0}")}, {BYTES("{\"\xC3\xA9\":0}")},
-        {BYTES("{\"a\":\"\\u0000\"}")}, {BYTES("{\"a\":[\"\\u0000\"]}")}, {BYTES("[{\"a\":1},\"\\u0000\"]")},
-        {BYTES("{\"__proto__\":{}}")}, {BYTES("[null,true,false]")},
+        {BYTES("{\"\":0}")},
+        {BYTES("{\"a\":1,\"a\":2}")},
+        {BYTES("{\"\\u0001\":0}")},
+        {BYTES("{\"\xC3\xA9\":0}")},
+        {BYTES("{\"a\":\"\\u0000\"}")},
+        {BYTES("{\"a\":[\"\\u0000\"]}")},
+        {BYTES("[{\"a\":1},\"\\u0000\"]")},
+        {BYTES("{\"__proto__\":{}}")},
+        {BYTES("[null,true,false]")},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         accept(rows[i].text, rows[i].text, rows[i].len);
@@ -100,25 +153,27 @@ static void refuse_rows(const struct refused *rows, size_t count) {
     }
 }
 
-#define VALUE "a value is missing"
-#define WORD "a word that JSON does not have"
-#define CLOSE "a comma or a closing bracket is missing"
+#define VALUE   "a value is missing"
+#define WORD    "a word that JSON does not have"
+#define CLOSE   "a comma or a closing bracket is missing"
 #define FOLLOWS "something follows the value"
-#define KEY "a key is missing"
-#define COLON "a colon is missing"
-#define UTF "bytes that are not UTF-8"
-#define END "a string without an end"
-#define ESCAPE "an escape that JSON does not have"
-#define HEX "a \\u escape without four hex digits"
-#define LONE "a lone surrogate"
-#define RANGE "a number beyond a double's range"
+#define KEY     "a key is missing"
+#define COLON   "a colon is missing"
+#define UTF     "bytes that are not UTF-8"
+#define END     "a string without an end"
+#define ESCAPE  "an escape that JSON does not have"
+#define HEX     "a \\u escape without four hex digits"
+#define LONE    "a lone surrogate"
+#define RANGE   "a number beyond a double's range"
 
 static const struct refused structure_rows[] = {
     {BYTES(""), 0, VALUE},
     {BYTES(" \n\t\r"), 4, VALUE},
     {BYTES("\v1"), 0, VALUE},
     {BYTES("\f1"), 0, VALUE},
-    {BYTES("\xC2\xA0" "1"), 0, VALUE},
+    {BYTES("\xC2\xA0"
+           "1"),
+     0, VALUE},
     {BYTES("["), 1, VALUE},
     {BYTES("{"), 1, KEY},
     {BYTES("]"), 0, VALUE},
@@ -320,25 +375,25 @@ static const struct refused strings_rows[] = {
     /* bytes */
     {BYTES("\"\x80\""), 1, UTF},
     {BYTES("\"\xBF\""), 1, UTF},
-    {BYTES("\"a\xC0\x80\""), 2, UTF},      /* overlong NUL */
-    {BYTES("\"\xC0\xAF\""), 1, UTF},       /* overlong slash */
+    {BYTES("\"a\xC0\x80\""), 2, UTF}, /* overlong NUL */
+    {BYTES("\"\xC0\xAF\""), 1, UTF},  /* overlong slash */
     {BYTES("\"\xC1\xBF\""), 1, UTF},
     {BYTES("\"\xE0\x80\x80\""), 1, UTF},
     {BYTES("\"\xE0\x9F\xBF\""), 1, UTF},
     {BYTES("\"\xF0\x80\x80\x80\""), 1, UTF},
     {BYTES("\"\xF0\x8F\xBF\xBF\""), 1, UTF},
-    {BYTES("\"\xED\xA0\x80\""), 1, UTF},   /* surrogates */
+    {BYTES("\"\xED\xA0\x80\""), 1, UTF}, /* surrogates */
     {BYTES("\"\xED\xBF\xBF\""), 1, UTF},
     {BYTES("\"\xED\xA0\xBD\xED\xB8\x80\""), 1, UTF},
     {BYTES("\"\xF4\x90\x80\x80\""), 1, UTF},
     {BYTES("\"\xF5\x80\x80\x80\""), 1, UTF},
     {BYTES("\"\xFC\x80\x80\x80\x80\x80\""), 1, UTF},
     {BYTES("\"\xFE\xFF\""), 1, UTF},
-    {BYTES("\"\xE9t\xE9\""), 1, UTF},      /* latin-1 */
-    {BYTES("\"\xC3\""), 1, UTF},           /* truncated by the quote */
+    {BYTES("\"\xE9t\xE9\""), 1, UTF}, /* latin-1 */
+    {BYTES("\"\xC3\""), 1, UTF},      /* truncated by the quote */
     {BYTES("\"\xE2\x82\""), 1, UTF},
     {BYTES("\"\xF0\x9F\x98\""), 1, UTF},
-    {BYTES("\"\xC3"), 1, UTF},             /* truncated by the end */
+    {BYTES("\"\xC3"), 1, UTF}, /* truncated by the end */
     {BYTES("\"\xF0\x9F\x98"), 1, UTF},
     {BYTES("{\"\xC0\x80\":1}"), 2, UTF},
     {BYTES("{\"a\xED\xA0\x80\":1}"), 3, UTF},
@@ -392,7 +447,7 @@ static void depth(void **state) {
         int levels;
         const char *inner;
         bool ok;
-    } rows[] = {{63, "1", true},  {63, "[]", true}, {63, "{}", true}, {64, "1", true},
+    } rows[] = {{63, "1", true},   {63, "[]", true},  {63, "{}", true}, {64, "1", true},
                 {64, "[]", false}, {64, "{}", false}, {65, "1", false}, {66, "1", false}};
     char text[1024];
     for (size_t p = 0; p < COUNT(patterns); p++) {

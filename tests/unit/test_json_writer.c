@@ -189,9 +189,19 @@ static void doubles_as_text(void **state) {
         double value;
         const char *expected;
     } rows[] = {
-        {0, "0"},       {-0.0, "-0"},         {1, "1"},           {0.5, "0.5"},   {0.1, "0.1"},
-        {0.7, "0.7"},   {-2.25, "-2.25"},     {100000, "100000"}, {1e22, "1e+22"}, {0.1234567, "0.1234567"},
-        {1e-7, "1e-07"}, {0.1 + 0.2, "0.30000000000000004"}, {1.0 / 3, "0.3333333333333333"},
+        {0, "0"},
+        {-0.0, "-0"},
+        {1, "1"},
+        {0.5, "0.5"},
+        {0.1, "0.1"},
+        {0.7, "0.7"},
+        {-2.25, "-2.25"},
+        {100000, "100000"},
+        {1e22, "1e+22"},
+        {0.1234567, "0.1234567"},
+        {1e-7, "1e-07"},
+        {0.1 + 0.2, "0.30000000000000004"},
+        {1.0 / 3, "0.3333333333333333"},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         fresh();
@@ -214,8 +224,19 @@ static void expect_round_trip(double value) {
 
 static void doubles_round_trip(void **state) {
     (void)state;
-    static const double edges[] = {DBL_MAX, -DBL_MAX, DBL_MIN, DBL_TRUE_MIN, -DBL_TRUE_MIN, DBL_EPSILON, 1 + DBL_EPSILON,
-                                   9007199254740993.0, 1e15, 1e16, 1e17, 123456789012345678.0, 2.2250738585072011e-308};
+    static const double edges[] = {DBL_MAX,
+                                   -DBL_MAX,
+                                   DBL_MIN,
+                                   DBL_TRUE_MIN,
+                                   -DBL_TRUE_MIN,
+                                   DBL_EPSILON,
+                                   1 + DBL_EPSILON,
+                                   9007199254740993.0,
+                                   1e15,
+                                   1e16,
+                                   1e17,
+                                   123456789012345678.0,
+                                   2.2250738585072011e-308};
     for (size_t i = 0; i < COUNT(edges); i++) {
         expect_round_trip(edges[i]);
     }

@@ -18,8 +18,10 @@ static const struct row {
     const char *param; /* of the error; NULL: accepted; "": refused without one */
 } rows[] = {
     {"{\"job\":1," MESSAGES "}", NULL},
-    {"{\"job\":1," MESSAGES ",\"max_tokens\":null,\"temperature\":null,\"top_p\":null,\"seed\":null,\"stop\":null}", NULL},
-    {"{\"job\":1," MESSAGES ",\"max_tokens\":1,\"temperature\":0,\"top_p\":0.5,\"seed\":-1,\"stop\":[\"a\",\"b\"]}", NULL},
+    {"{\"job\":1," MESSAGES ",\"max_tokens\":null,\"temperature\":null,\"top_p\":null,\"seed\":null,\"stop\":null}",
+     NULL},
+    {"{\"job\":1," MESSAGES ",\"max_tokens\":1,\"temperature\":0,\"top_p\":0.5,\"seed\":-1,\"stop\":[\"a\",\"b\"]}",
+     NULL},
     {"{\"job\":1," MESSAGES ",\"stop\":[]}", NULL},
     {"{\"job\":1}", "messages"},
     {"{\"job\":1,\"messages\":null}", "messages"},
@@ -77,7 +79,8 @@ static void rows_are_taken_or_refused(void **state) {
 static void values_arrive(void **state) {
     (void)state;
     struct json_object *params = json_tokener_parse(
-        "{\"job\":1,\"messages\":[{\"role\":\"system\",\"content\":\"a\\u0000b\"},{\"role\":\"assistant\",\"content\":\"\"}],"
+        "{\"job\":1,\"messages\":[{\"role\":\"system\",\"content\":\"a\\u0000b\"},{\"role\":\"assistant\",\"content\":"
+        "\"\"}],"
         "\"max_tokens\":7,\"temperature\":0.5,\"top_p\":1,\"seed\":-9,\"stop\":[\"x\\u0000\",\"yz\"]}");
     struct fm_job job;
     struct fm_error error;

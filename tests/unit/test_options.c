@@ -7,8 +7,8 @@
 #include <getopt.h>
 #include <unistd.h>
 
-static const char *const variables[] = {"FM_PROXY_ENGINE", "FM_PROXY_ENGINE_DIR", "FM_PROXY_MODEL", "FM_PROXY_MODELS_DIR",
-                                        "FM_PROXY_LOG_LEVEL"};
+static const char *const variables[] = {"FM_PROXY_ENGINE", "FM_PROXY_ENGINE_DIR", "FM_PROXY_MODEL",
+                                        "FM_PROXY_MODELS_DIR", "FM_PROXY_LOG_LEVEL"};
 
 static int clear_environment(void **state) {
     (void)state;
@@ -43,8 +43,14 @@ static bool read_options(struct fm_options *options, const char *const *argument
     return ok;
 }
 
-#define ARGS(...) (const char *const[]) { __VA_ARGS__, NULL }
-#define NO_ARGS (const char *const[]) { NULL }
+#define ARGS(...)                                                                                                      \
+    (const char *const[]) {                                                                                            \
+        __VA_ARGS__, NULL                                                                                              \
+    }
+#define NO_ARGS                                                                                                        \
+    (const char *const[]) {                                                                                            \
+        NULL                                                                                                           \
+    }
 
 static void defaults(void **state) {
     (void)state;
@@ -67,14 +73,15 @@ static void defaults(void **state) {
 static void arguments_and_environment(void **state) {
     (void)state;
     static const char *const none[] = {NULL};
-    static const char *const all[] = {"--engine", "fake", "--engine-dir", "/e", "--model", "m", "--models-dir", "/m",
-                                      "--log-level", "debug", NULL};
-    static const char *const equals[] = {"--stdio", "--engine=x-1", "--engine-dir=e/", "--model=/a/b.gguf",
-                                         "--models-dir=m m", "--log-level=error", NULL};
+    static const char *const all[] = {"--engine",     "fake", "--engine-dir", "/e",    "--model", "m",
+                                      "--models-dir", "/m",   "--log-level",  "debug", NULL};
+    static const char *const equals[] = {
+        "--stdio", "--engine=x-1", "--engine-dir=e/", "--model=/a/b.gguf", "--models-dir=m m", "--log-level=error",
+        NULL};
     static const char *const twice[] = {"--engine", "a", "--engine", "b", "--model", "", NULL};
     const struct {
         const char *const *arguments;
-        bool env; /* every variable is set, to the values below */
+        bool env;                                             /* every variable is set, to the values below */
         const char *engine, *engine_dir, *model, *models_dir; /* NULL: not looked at, but a model of NULL */
         enum fm_log_level log_level;
     } rows[] = {
@@ -193,7 +200,8 @@ static void refused(void **state) {
             assert_true(ok);
             continue;
         }
-        if (ok || !strstr(said, rows[i].names) || !strstr(said, "fm-proxy") || strchr(said, '\n') != strrchr(said, '\n')) {
+        if (ok || !strstr(said, rows[i].names) || !strstr(said, "fm-proxy") ||
+            strchr(said, '\n') != strrchr(said, '\n')) {
             fail_msg("row %zu: %s, said: %s", i, ok ? "accepted" : "refused", said);
         }
     }

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define PATIENCE_MS 20000 /* far beyond what anything here takes; reached only by a bug */
-#define NEVER_MS (24 * 60 * 60 * 1000LL)
+#define NEVER_MS    (24 * 60 * 60 * 1000LL)
 
 /* Counts what on_fail is told, and lets a test wait for it. */
 struct failures {
@@ -115,7 +115,7 @@ static void stop_of_an_idle_one(void **state) {
     assert_int_equal(failure_count(), 0);
 }
 
-#define SENDERS 4
+#define SENDERS     4
 #define FRAMES_EACH 2000
 
 /* Frame I of sender S: "S:I:" and filling, by a length that both sides know. */
@@ -214,7 +214,7 @@ static void one_frame_of_any_size(void **state) {
     }
     fm_outbox_send(&outbox, bytes, large); /* more than the pipe holds: the rest waits in the outbox */
     assert_int_equal(failure_count(), 0);
-    expect_read(bytes, 1); /* so the writer has taken it, and the next one meets the other buffer */
+    expect_read(bytes, 1);                /* so the writer has taken it, and the next one meets the other buffer */
     fm_outbox_send(&outbox, bytes, 1001); /* the maximum is what it was */
     await_failure();
     assert_true(fm_outbox_stop(&outbox, PATIENCE_MS));

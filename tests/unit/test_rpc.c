@@ -6,7 +6,7 @@
 #include <json-c/json.h>
 
 #define NUL_ID "\"a\\u0000b\""
-#define HEAD "\"jsonrpc\":\"2.0\","
+#define HEAD   "\"jsonrpc\":\"2.0\","
 
 static const char *const kind_names[] = {"request", "notification", "response"};
 
@@ -128,9 +128,9 @@ static void long_ids(void **state) {
         size_t units;
         bool ok;
     } rows[] = {
-        {"x", 1, 256, true},       {"x", 1, 257, false},       {"\\u0001", 1, 256, true},  {"\\u0001", 1, 257, false},
-        {"\xC3\xA9", 2, 128, true}, {"\xC3\xA9", 2, 129, false}, {"\\\"", 1, 256, true},     {"x", 1, 100000, false},
-        {"\\u0000", 1, 256, true},
+        {"x", 1, 256, true},        {"x", 1, 257, false},       {"\\u0001", 1, 256, true},
+        {"\\u0001", 1, 257, false}, {"\xC3\xA9", 2, 128, true}, {"\xC3\xA9", 2, 129, false},
+        {"\\\"", 1, 256, true},     {"x", 1, 100000, false},    {"\\u0000", 1, 256, true},
     };
     static char json[200000];
     char out[2048];
@@ -191,8 +191,8 @@ static void ids_of_parameters(void **state) {
         const char *json;
         const char *expected; /* NULL: no id */
     } rows[] = {
-        {"1", "1"}, {"\"a\"", "\"a\""}, {"\"\\u0061\"", "\"a\""}, {"null", NULL}, {"1.5", NULL}, {"{}", NULL}, {"[]", NULL},
-        {"true", NULL},
+        {"1", "1"},   {"\"a\"", "\"a\""}, {"\"\\u0061\"", "\"a\""}, {"null", NULL}, {"1.5", NULL},
+        {"{}", NULL}, {"[]", NULL},       {"true", NULL},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct fm_rpc_id id = {.len = 9};
@@ -210,7 +210,7 @@ static void equal_ids(void **state) {
         const char *a, *b;
         bool equal;
     } rows[] = {
-        {"1", "1", true},   {"1", "2", false},         {"1", "\"1\"", false}, {"\"a\"", "\"\\u0061\"", true},
+        {"1", "1", true},   {"1", "2", false},          {"1", "\"1\"", false},      {"\"a\"", "\"\\u0061\"", true},
         {"1", "11", false}, {"\"a\"", "\"ab\"", false}, {"\"/\"", "\"\\/\"", true},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -264,7 +264,8 @@ static void written(void **state) {
     expect_written(&buf, "{\"jsonrpc\":\"2.0\",\"method\":\"responses.event\",\"params\":null}");
 
     fm_rpc_write_error(&buf, &id, FM_RPC_METHOD, "no \"such\" method");
-    expect_written(&buf, "{\"jsonrpc\":\"2.0\",\"id\":7,\"error\":{\"code\":-32601,\"message\":\"no \\\"such\\\" method\"}}");
+    expect_written(&buf,
+                   "{\"jsonrpc\":\"2.0\",\"id\":7,\"error\":{\"code\":-32601,\"message\":\"no \\\"such\\\" method\"}}");
     fm_rpc_write_error(&buf, &none, FM_RPC_PARSE, "parse error");
     expect_written(&buf, "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32700,\"message\":\"parse error\"}}");
     fm_buf_free(&buf);

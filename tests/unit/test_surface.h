@@ -56,8 +56,8 @@ static inline int64_t int_at(struct json_object *value, const char *path) {
 }
 
 static inline void assert_json(struct json_object *value, const char *path, const char *expected) {
-    const char *text = json_object_to_json_string_ext(
-        at(value, path), JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
+    const char *text =
+        json_object_to_json_string_ext(at(value, path), JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
     if (strcmp(text, expected) != 0) {
         fail_msg("%s: expected %s, got %s", path, expected, text);
     }

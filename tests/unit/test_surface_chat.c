@@ -2,8 +2,8 @@
 #include "test_surface.h"
 
 #define BODY "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"stream\":true"
-#define USAGE                                                                                                         \
-    "{\"prompt_tokens\":11,\"completion_tokens\":7,\"total_tokens\":18,\"prompt_tokens_details\":"                    \
+#define USAGE                                                                                                          \
+    "{\"prompt_tokens\":11,\"completion_tokens\":7,\"total_tokens\":18,\"prompt_tokens_details\":"                     \
     "{\"cached_tokens\":3},\"completion_tokens_details\":{\"reasoning_tokens\":2}}"
 
 static const char *const greeting[] = {"He\"llo", " w\xc3\xb6rld", NULL};
@@ -35,12 +35,9 @@ struct ending {
 };
 
 static const struct ending endings[] = {
-    {FM_FINISH_STOP, greeting, "\"stop\""},
-    {FM_FINISH_STOP, no_deltas, "\"stop\""},
-    {FM_FINISH_LENGTH, greeting, "\"length\""},
-    {FM_FINISH_CONTENT_FILTER, greeting, "\"content_filter\""},
-    {FM_FINISH_CANCELLED, greeting, "null"},
-    {FM_FINISH_FAILED, no_deltas, "null"},
+    {FM_FINISH_STOP, greeting, "\"stop\""},     {FM_FINISH_STOP, no_deltas, "\"stop\""},
+    {FM_FINISH_LENGTH, greeting, "\"length\""}, {FM_FINISH_CONTENT_FILTER, greeting, "\"content_filter\""},
+    {FM_FINISH_CANCELLED, greeting, "null"},    {FM_FINISH_FAILED, no_deltas, "null"},
     {FM_FINISH_FAILED, greeting, "null"},
 };
 
@@ -219,9 +216,8 @@ static void test_overflow(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stream),        cmocka_unit_test(test_completion), cmocka_unit_test(test_never_opened),
-        cmocka_unit_test(test_error_table),   cmocka_unit_test(test_error_details),
-        cmocka_unit_test(test_overflow),
+        cmocka_unit_test(test_stream),      cmocka_unit_test(test_completion),    cmocka_unit_test(test_never_opened),
+        cmocka_unit_test(test_error_table), cmocka_unit_test(test_error_details), cmocka_unit_test(test_overflow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

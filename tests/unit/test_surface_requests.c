@@ -2,8 +2,8 @@
 #include "test_surface.h"
 
 struct row {
-    const char *body;  /* NULL ends the table */
-    const char *code;  /* openai_code; NULL: accepted */
+    const char *body; /* NULL ends the table */
+    const char *code; /* openai_code; NULL: accepted */
     const char *param;
 };
 
@@ -439,10 +439,9 @@ static void test_no_user_text(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shared),         cmocka_unit_test(test_responses),      cmocka_unit_test(test_chat),
-        cmocka_unit_test(test_lengths),        cmocka_unit_test(test_metadata_pairs), cmocka_unit_test(test_long_key),
-        cmocka_unit_test(test_job_members),    cmocka_unit_test(test_request_fields),
-        cmocka_unit_test(test_no_user_text),
+        cmocka_unit_test(test_shared),      cmocka_unit_test(test_responses),      cmocka_unit_test(test_chat),
+        cmocka_unit_test(test_lengths),     cmocka_unit_test(test_metadata_pairs), cmocka_unit_test(test_long_key),
+        cmocka_unit_test(test_job_members), cmocka_unit_test(test_request_fields), cmocka_unit_test(test_no_user_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,11 +3,37 @@
 
 /* What a client's parser of the Response object expects to find, null or not. */
 static const char *const response_keys[] = {
-    "id", "object", "created_at", "status", "model", "output", "tools", "tool_choice", "truncation",
-    "parallel_tool_calls", "text", "top_p", "presence_penalty", "frequency_penalty", "top_logprobs", "temperature",
-    "store", "background", "service_tier", /* those before are never null */
-    "completed_at", "incomplete_details", "previous_response_id", "instructions", "error", "reasoning", "usage",
-    "max_output_tokens", "max_tool_calls", "safety_identifier", "prompt_cache_key", "metadata",
+    "id",
+    "object",
+    "created_at",
+    "status",
+    "model",
+    "output",
+    "tools",
+    "tool_choice",
+    "truncation",
+    "parallel_tool_calls",
+    "text",
+    "top_p",
+    "presence_penalty",
+    "frequency_penalty",
+    "top_logprobs",
+    "temperature",
+    "store",
+    "background",
+    "service_tier", /* those before are never null */
+    "completed_at",
+    "incomplete_details",
+    "previous_response_id",
+    "instructions",
+    "error",
+    "reasoning",
+    "usage",
+    "max_output_tokens",
+    "max_tool_calls",
+    "safety_identifier",
+    "prompt_cache_key",
+    "metadata",
 };
 #define NEVER_NULL 19
 
@@ -305,13 +331,29 @@ static void test_defaults(void **state) {
     struct stream stream;
     struct json_object *object = run(&script, &stream);
     static const char *const expected[][2] = {
-        {"model", "\"tiny\""}, {"tools", "[]"}, {"tool_choice", "\"auto\""}, {"truncation", "\"disabled\""},
-        {"parallel_tool_calls", "true"}, {"text", "{\"format\":{\"type\":\"text\"},\"verbosity\":\"medium\"}"},
-        {"top_p", "1"}, {"temperature", "1"}, {"presence_penalty", "0"}, {"frequency_penalty", "0"},
-        {"top_logprobs", "0"}, {"store", "false"}, {"background", "false"}, {"service_tier", "\"default\""},
-        {"reasoning", "{\"effort\":null,\"summary\":null}"}, {"metadata", "{}"}, {"instructions", "null"},
-        {"previous_response_id", "null"}, {"max_output_tokens", "null"}, {"max_tool_calls", "null"},
-        {"safety_identifier", "null"}, {"prompt_cache_key", "null"}, {"error", "null"},
+        {"model", "\"tiny\""},
+        {"tools", "[]"},
+        {"tool_choice", "\"auto\""},
+        {"truncation", "\"disabled\""},
+        {"parallel_tool_calls", "true"},
+        {"text", "{\"format\":{\"type\":\"text\"},\"verbosity\":\"medium\"}"},
+        {"top_p", "1"},
+        {"temperature", "1"},
+        {"presence_penalty", "0"},
+        {"frequency_penalty", "0"},
+        {"top_logprobs", "0"},
+        {"store", "false"},
+        {"background", "false"},
+        {"service_tier", "\"default\""},
+        {"reasoning", "{\"effort\":null,\"summary\":null}"},
+        {"metadata", "{}"},
+        {"instructions", "null"},
+        {"previous_response_id", "null"},
+        {"max_output_tokens", "null"},
+        {"max_tool_calls", "null"},
+        {"safety_identifier", "null"},
+        {"prompt_cache_key", "null"},
+        {"error", "null"},
         {"incomplete_details", "null"},
     };
     for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
@@ -334,11 +376,18 @@ static void test_echo(void **state) {
     struct stream stream;
     struct json_object *object = run(&script, &stream);
     static const char *const expected[][2] = {
-        {"instructions", "\"be \\u0000 \\\"brief\\\"\""}, {"metadata", "{\"a\":\"\xc3\xa9/\"}"},
-        {"temperature", "0.25"}, {"top_p", "0.1"}, {"max_output_tokens", "9"}, {"max_tool_calls", "3"},
-        {"parallel_tool_calls", "false"}, {"tool_choice", "\"none\""},
-        {"text", "{\"format\":{\"type\":\"text\"},\"verbosity\":\"low\"}"}, {"safety_identifier", "\"s\""},
-        {"prompt_cache_key", "\"k\""}, {"service_tier", "\"default\""},
+        {"instructions", "\"be \\u0000 \\\"brief\\\"\""},
+        {"metadata", "{\"a\":\"\xc3\xa9/\"}"},
+        {"temperature", "0.25"},
+        {"top_p", "0.1"},
+        {"max_output_tokens", "9"},
+        {"max_tool_calls", "3"},
+        {"parallel_tool_calls", "false"},
+        {"tool_choice", "\"none\""},
+        {"text", "{\"format\":{\"type\":\"text\"},\"verbosity\":\"low\"}"},
+        {"safety_identifier", "\"s\""},
+        {"prompt_cache_key", "\"k\""},
+        {"service_tier", "\"default\""},
     };
     for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
         assert_json(object, expected[i][0], expected[i][1]);
@@ -365,8 +414,8 @@ static void test_growth(void **state) {
     struct fm_answer answer;
     struct fm_error error;
     size_t sent = 0;
-    assert_int_equal(
-        fm_answer_init(&answer, &fm_surface_responses, &request, "tiny", count_bytes, &sent, &error), FM_OK);
+    assert_int_equal(fm_answer_init(&answer, &fm_surface_responses, &request, "tiny", count_bytes, &sent, &error),
+                     FM_OK);
     assert_null(request.echo.data); /* taken over */
     fm_answer_open(&answer, 1);
     assert_true(fm_answer_delta(&answer, "", 0));

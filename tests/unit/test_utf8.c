@@ -56,9 +56,10 @@ static void every_short_sequence(void **state) {
         if (first >= 0xF0) {
             continue; /* see boundaries_of_four */
         }
-        uint32_t code = need == 1   ? first
-                        : need == 2 ? (uint32_t)(first & 0x1F) << 6 | (text[1] & 0x3F)
-                                    : (uint32_t)(first & 0x0F) << 12 | (uint32_t)(text[1] & 0x3F) << 6 | (text[2] & 0x3F);
+        uint32_t code = need == 1 ? first
+                        : need == 2
+                            ? (uint32_t)(first & 0x1F) << 6 | (text[1] & 0x3F)
+                            : (uint32_t)(first & 0x0F) << 12 | (uint32_t)(text[1] & 0x3F) << 6 | (text[2] & 0x3F);
         char again[4];
         bool valid = encode(code, again) == need && memcmp(again, text, need) == 0;
         int got = fm_utf8_sequence(text, sizeof text);
@@ -101,26 +102,26 @@ static void sequences(void **state) {
         {BYTES("\xE2\x82"), 0},
         {BYTES("\xF0\x9F\x98"), 0},
         {BYTES("\xED"), 0},
-        {BYTES("\x80"), -1},                 /* a continuation alone */
-        {BYTES("\xC3("), -1},                /* no continuation */
+        {BYTES("\x80"), -1},  /* a continuation alone */
+        {BYTES("\xC3("), -1}, /* no continuation */
         {BYTES("\xE2\x82("), -1},
         {BYTES("\xF0\x9F\x98("), -1},
-        {BYTES("\xC0\x80"), -1},             /* overlong NUL */
+        {BYTES("\xC0\x80"), -1}, /* overlong NUL */
         {BYTES("\xC0"), -1},
-        {BYTES("\xC1\xBF"), -1},             /* overlong U+007F */
-        {BYTES("\xE0\x80\xAF"), -1},         /* overlong slash */
-        {BYTES("\xE0\x9F\xBF"), -1},         /* overlong U+07FF */
-        {BYTES("\xE0\x9F"), -1},             /* can't be completed any more */
-        {BYTES("\xF0\x8F\xBF\xBF"), -1},     /* overlong U+FFFF */
-        {BYTES("\xED\xA0\x80"), -1},         /* surrogates */
+        {BYTES("\xC1\xBF"), -1},         /* overlong U+007F */
+        {BYTES("\xE0\x80\xAF"), -1},     /* overlong slash */
+        {BYTES("\xE0\x9F\xBF"), -1},     /* overlong U+07FF */
+        {BYTES("\xE0\x9F"), -1},         /* can't be completed any more */
+        {BYTES("\xF0\x8F\xBF\xBF"), -1}, /* overlong U+FFFF */
+        {BYTES("\xED\xA0\x80"), -1},     /* surrogates */
         {BYTES("\xED\xBF\xBF"), -1},
         {BYTES("\xED\xA0"), -1},
-        {BYTES("\xF4\x90\x80\x80"), -1},     /* U+110000 */
+        {BYTES("\xF4\x90\x80\x80"), -1}, /* U+110000 */
         {BYTES("\xF5\x80\x80\x80"), -1},
         {BYTES("\xF8\x88\x80\x80\x80"), -1}, /* five bytes */
         {BYTES("\xFE"), -1},
         {BYTES("\xFF"), -1},
-        {BYTES("\xE9t"), -1},                /* latin-1 */
+        {BYTES("\xE9t"), -1}, /* latin-1 */
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         char *text = exact_copy(rows[i].text, rows[i].len);
@@ -153,7 +154,7 @@ static void whole_prefixes(void **state) {
         {BYTES("ab\xF0\x9F"), 2},
         {BYTES("ab\xF0\x9F\x98\x80"), 6},
         {BYTES("\xC3\xA9\xC3"), 2},
-        {BYTES("ab\x80"), 3},         /* invalid: nothing would complete it, so it is not held back */
+        {BYTES("ab\x80"), 3}, /* invalid: nothing would complete it, so it is not held back */
         {BYTES("ab\xFF"), 3},
         {BYTES("ab\xC0"), 3},
         {BYTES("ab\xED\xA0"), 4},
@@ -171,8 +172,9 @@ static void whole_prefixes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_code_point), cmocka_unit_test(every_short_sequence),
-        cmocka_unit_test(boundaries_of_four), cmocka_unit_test(sequences), cmocka_unit_test(whole_prefixes),
+        cmocka_unit_test(every_code_point),   cmocka_unit_test(every_short_sequence),
+        cmocka_unit_test(boundaries_of_four), cmocka_unit_test(sequences),
+        cmocka_unit_test(whole_prefixes),
     };
     return cmocka_run_group_tests_name("utf8", tests, NULL, NULL);
 }

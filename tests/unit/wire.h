@@ -23,7 +23,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
-#define SHOWN_BODY_MAX 60u   /* bytes of a body that a transcript quotes; of a longer one it names the length */
+#define SHOWN_BODY_MAX  60u  /* bytes of a body that a transcript quotes; of a longer one it names the length */
 #define SPLIT_INPUT_MAX 700u /* inputs up to this length are split at every position */
 
 struct transcript {

@@ -1,6 +1,6 @@
 /*
- * fm-engine-fake: the scripted engine for tests (script.h), with faults at initialize and load that environment variables
- * ask for. A thread per job, so that scripts run side by side; `active` counts them.
+ * fm-engine-fake: the scripted engine for tests (script.h), with faults at initialize and load that environment
+ * variables ask for. A thread per job, so that scripts run side by side; `active` counts them.
  *
  *     FM_ENGINE_FAKE_INIT  hang | garbage | crash | version:N   (N: the protocol version that it answers)
  *     FM_ENGINE_FAKE_LOAD  hang | error | crash | exit | slow:MS
@@ -14,9 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SLOTS 8
+#define SLOTS          8
 #define CONTEXT_LENGTH 4096 /* words of input */
-#define LOAD_STEPS 10
+#define LOAD_STEPS     10
 
 struct fake {
     pthread_mutex_t lock;
@@ -83,7 +83,8 @@ static enum fm_code load(void *state, struct fm_kit *kit, const char *model, str
     } else if (fault_is("FM_ENGINE_FAKE_LOAD", "exit")) {
         _exit(3);
     } else if (fault_is("FM_ENGINE_FAKE_LOAD", "error")) {
-        return fm_fail(error, FM_UNAVAILABLE, "%s: this load fails, as FM_ENGINE_FAKE_LOAD asks", model ? model : "null");
+        return fm_fail(error, FM_UNAVAILABLE, "%s: this load fails, as FM_ENGINE_FAKE_LOAD asks",
+                       model ? model : "null");
     } else if (slow_ms > 0) {
         load_slowly(kit, slow_ms);
     }
@@ -119,8 +120,8 @@ static enum fm_reason answer(struct fm_job *job, struct fm_error *error) {
         return FM_REASON_ERROR;
     }
     fm_job_accept(job, words);
-    enum fm_reason reason = script ? fm_script_run(script, job, error)
-                                   : fm_script_echo(message.content, message.content_len, job, error);
+    enum fm_reason reason =
+        script ? fm_script_run(script, job, error) : fm_script_echo(message.content, message.content_len, job, error);
     fm_script_free(script);
     return reason;
 }

@@ -159,10 +159,10 @@ static const struct step {
     bool (*valid)(struct json_object *argument); /* NULL: a step that is not on the wire yet */
     enum fm_reason (*run)(struct run *run, struct json_object *argument);
 } steps[] = {
-    {"repeat", is_repeat, run_repeat},     {"sleep_ms", is_count, run_sleep}, {"prefill_ms", is_count, run_prefill},
-    {"finish", is_finish, run_finish},     {"error", is_text, run_error},     {"stdout", is_text, run_stdout},
-    {"hang", is_hang, run_hang},           {"signal", is_signal, run_signal}, {"exit", is_count, run_exit},
-    {"reasoning", NULL, NULL}, {"tool_call", NULL, NULL},
+    {"repeat", is_repeat, run_repeat}, {"sleep_ms", is_count, run_sleep}, {"prefill_ms", is_count, run_prefill},
+    {"finish", is_finish, run_finish}, {"error", is_text, run_error},     {"stdout", is_text, run_stdout},
+    {"hang", is_hang, run_hang},       {"signal", is_signal, run_signal}, {"exit", is_count, run_exit},
+    {"reasoning", NULL, NULL},         {"tool_call", NULL, NULL},
 };
 
 /* The step's row and argument; NULL when the entry is none. */
@@ -251,7 +251,8 @@ static bool is_space(char c) {
     return c == ' ' || c == '\n' || c == '\t' || c == '\r';
 }
 
-/* Length of the white space and the word that `text` begins with; white space at the very end goes with the last word. */
+/* Length of the white space and the word that `text` begins with; white space at the very end goes with the last word.
+ */
 static size_t first_word(const char *text, size_t len) {
     size_t at = 0;
     while (at < len && is_space(text[at])) {

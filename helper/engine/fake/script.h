@@ -1,6 +1,6 @@
 /*
- * The fake engine's script: a JSON array of steps, run as the tokens of one job. tests use it to make an engine do what a
- * real one does seldom: stall, crash, print, be slow.
+ * The fake engine's script: a JSON array of steps, run as the tokens of one job. tests use it to make an engine do what
+ * a real one does seldom: stall, crash, print, be slow.
  *
  *     ["Hello", {"sleep_ms":50}, {"repeat":[" again",3]}, {"finish":"length"}]
  *
@@ -14,8 +14,8 @@
 struct json_object;
 
 /*
- * Parses `text`. `*script` is NULL when it is no JSON array, and so no script; else the caller frees it with fm_script_free. A step
- * that is not known, or not well-formed, is FM_INVALID_REQUEST and names its index.
+ * Parses `text`. `*script` is NULL when it is no JSON array, and so no script; else the caller frees it with
+ * fm_script_free. A step that is not known, or not well-formed, is FM_INVALID_REQUEST and names its index.
  */
 FM_MUST_USE enum fm_code fm_script_parse(const char *text, size_t len, struct json_object **script,
                                          struct fm_error *error);

@@ -115,12 +115,9 @@ static void write_usage(const struct fm_job *job, struct fm_json_writer *w) {
 
 static void send_finished(struct fm_job *job, enum fm_reason reason, const struct fm_error *error) {
     static const char *const names[] = {
-        [FM_REASON_NONE] = "error",
-        [FM_REASON_STOP] = "stop",
-        [FM_REASON_LENGTH] = "length",
-        [FM_REASON_CONTENT_FILTER] = "content_filter",
-        [FM_REASON_ABORTED] = "aborted",
-        [FM_REASON_ERROR] = "error",
+        [FM_REASON_NONE] = "error",      [FM_REASON_STOP] = "stop",
+        [FM_REASON_LENGTH] = "length",   [FM_REASON_CONTENT_FILTER] = "content_filter",
+        [FM_REASON_ABORTED] = "aborted", [FM_REASON_ERROR] = "error",
     };
     struct fm_json_writer w = begin_event(job, "job.finished");
     fm_json_key_str(&w, "reason", names[reason]);

@@ -130,8 +130,13 @@ static const struct member {
     const char *name;
     enum fm_code (*read)(struct fm_job *job, struct json_object *value, struct fm_error *error);
 } members[] = {
-    {"job", read_nothing},     {"messages", read_messages}, {"max_tokens", read_max_tokens}, {"temperature", read_temperature},
-    {"top_p", read_top_p}, {"seed", read_seed},         {"stop", read_stop},
+    {"job", read_nothing},
+    {"messages", read_messages},
+    {"max_tokens", read_max_tokens},
+    {"temperature", read_temperature},
+    {"top_p", read_top_p},
+    {"seed", read_seed},
+    {"stop", read_stop},
 };
 
 static const struct member *find_member(const char *name) {

@@ -1,7 +1,7 @@
 /*
- * The life of an engine program. Three threads: the engine thread (main) waits for the mailbox and calls the engine's ops; the
- * reader (reader.c) fills the mailbox; the watch waits for the end and sees to it that it comes in time. The kit is never
- * freed: the reader may sit in read() when main returns.
+ * The life of an engine program. Three threads: the engine thread (main) waits for the mailbox and calls the engine's
+ * ops; the reader (reader.c) fills the mailbox; the watch waits for the end and sees to it that it comes in time. The
+ * kit is never freed: the reader may sit in read() when main returns.
  */
 #include "engine/kit/kit_internal.h"
 #include "base/clock.h"
@@ -103,8 +103,8 @@ static enum fm_code check_initialize(struct fm_kit *kit, struct json_object *par
         return fm_fail(error, FM_INVALID_REQUEST, "engine.initialize: protocol_version: an integer is expected");
     }
     if (json_object_get_int64(version) != FM_ENGINE_PROTOCOL_VERSION) {
-        return fm_fail(error, FM_INVALID_REQUEST, "the engine %s speaks engine protocol version %d, not %lld", kit->ops->name,
-                       FM_ENGINE_PROTOCOL_VERSION, (long long)json_object_get_int64(version));
+        return fm_fail(error, FM_INVALID_REQUEST, "the engine %s speaks engine protocol version %d, not %lld",
+                       kit->ops->name, FM_ENGINE_PROTOCOL_VERSION, (long long)json_object_get_int64(version));
     }
     *level = FM_LOG_OFF;
     bool known = !word || (json_object_is_type(word, json_type_string) &&
@@ -205,18 +205,10 @@ static struct fm_job *admit(struct fm_kit *kit, struct fm_job *job) {
 static struct fm_job *take_item(struct fm_kit *kit, struct fm_item *item) {
     struct fm_job *job = NULL;
     switch (item->kind) {
-    case FM_ITEM_INITIALIZE:
-        answer_initialize(kit, item);
-        break;
-    case FM_ITEM_LOAD:
-        answer_load(kit, item);
-        break;
-    case FM_ITEM_FAULT:
-        fm_output_fault(kit, &item->id, item->code, item->detail);
-        break;
-    case FM_ITEM_JOB:
-        job = admit(kit, item->job);
-        break;
+    case FM_ITEM_INITIALIZE: answer_initialize(kit, item); break;
+    case FM_ITEM_LOAD: answer_load(kit, item); break;
+    case FM_ITEM_FAULT: fm_output_fault(kit, &item->id, item->code, item->detail); break;
+    case FM_ITEM_JOB: job = admit(kit, item->job); break;
     }
     free_item(item);
     return job;

@@ -1,9 +1,10 @@
 /*
- * The frame of an engine program: it speaks protocol/ENGINE.md with the front, so that an engine only loads and generates.
+ * The frame of an engine program: it speaks protocol/ENGINE.md with the front, so that an engine only loads and
+ * generates.
  *
  * The nouns: the *kit* owns stdin, stdout, the mailbox, the list of jobs and this process's end. The *engine thread* is
- * the main thread: it alone calls `ops`. A *job* is one generation; it belongs to the kit until fm_kit_take hands it out,
- * then to whoever took it until fm_job_finish. Its `aborted` flag may be raised by the kit at any time.
+ * the main thread: it alone calls `ops`. A *job* is one generation; it belongs to the kit until fm_kit_take hands it
+ * out, then to whoever took it until fm_job_finish. Its `aborted` flag may be raised by the kit at any time.
  *
  * Threads of the kit: a reader (stdin; never writes, so an abort always gets through) and a watch (signals, the parent,
  * the end). When the end comes, every abort flag is raised, fm_kit_take returns NULL, and what has not returned from
@@ -24,11 +25,11 @@
 #include <stdint.h>
 
 #define FM_ENGINE_PROTOCOL_VERSION 1
-#define FM_KIT_GRACE_MS 600
+#define FM_KIT_GRACE_MS            600
 
-enum { /* exit statuses, besides 0 */
-    FM_EXIT_NO_MEMORY = 71, /* EX_OSERR: a message could not be taken or sent */
-    FM_EXIT_PROTOCOL = 76,  /* EX_PROTOCOL: a broken frame, or an end of input inside one */
+enum {                         /* exit statuses, besides 0 */
+       FM_EXIT_NO_MEMORY = 71, /* EX_OSERR: a message could not be taken or sent */
+       FM_EXIT_PROTOCOL = 76,  /* EX_PROTOCOL: a broken frame, or an end of input inside one */
 };
 
 struct fm_kit;
@@ -52,7 +53,8 @@ struct fm_engine_ops {
 
     /*
      * Loads `model` (a path, borrowed; NULL when the front names none). Engine thread; blocks as long as it takes, and
-     * should look at fm_kit_ending. On failure nothing is left loaded, `error` names the file, and the front may try again.
+     * should look at fm_kit_ending. On failure nothing is left loaded, `error` names the file, and the front may try
+     * again.
      */
     enum fm_code (*load)(void *state, struct fm_kit *kit, const char *model, struct fm_model_info *info,
                          struct fm_error *error);
@@ -104,13 +106,14 @@ struct fm_job {
 };
 
 /*
- * The whole life of an engine program: call it from main, with no other thread running, and return what it returns. `ops` is borrowed.
+ * The whole life of an engine program: call it from main, with no other thread running, and return what it returns.
+ * `ops` is borrowed.
  */
 int fm_kit_main(const struct fm_engine_ops *ops);
 
 /*
- * The next job. Engine thread. With `wait` it blocks until there is one, and NULL means that the end has come; without, NULL also
- * means that there is none now. Calls of the front are answered in here.
+ * The next job. Engine thread. With `wait` it blocks until there is one, and NULL means that the end has come; without,
+ * NULL also means that there is none now. Calls of the front are answered in here.
  */
 struct fm_job *fm_kit_take(struct fm_kit *kit, bool wait);
 
@@ -124,10 +127,12 @@ void fm_kit_load_progress(struct fm_kit *kit, double progress);
 void fm_kit_write_raw(struct fm_kit *kit, const char *bytes, size_t len);
 
 /*
- * The calls below are for the one thread that works on the job at a time, and may block on output unless it says otherwise.
+ * The calls below are for the one thread that works on the job at a time, and may block on output unless it says
+ * otherwise.
  */
 
-/* True when the job should stop: asked by the front, or the process ends. Any thread while the job lives; never blocks. */
+/* True when the job should stop: asked by the front, or the process ends. Any thread while the job lives; never blocks.
+ */
 bool fm_job_aborted(const struct fm_job *job);
 
 /* Sleeps `ms`, less when the job is aborted: returns fm_job_aborted. Writes nothing. */
@@ -140,14 +145,15 @@ void fm_job_accept(struct fm_job *job, int64_t input_tokens);
 void fm_job_progress(struct fm_job *job, int64_t processed, int64_t cached);
 
 /*
- * A token was generated; `bytes` is its text, "" when it has none. Counts it, and sends what text is ready. FM_REASON_NONE: go on. Else
- * finish with this reason: a stop string, max_tokens, an abort, or out of memory (FM_REASON_ERROR).
+ * A token was generated; `bytes` is its text, "" when it has none. Counts it, and sends what text is ready.
+ * FM_REASON_NONE: go on. Else finish with this reason: a stop string, max_tokens, an abort, or out of memory
+ * (FM_REASON_ERROR).
  */
 FM_MUST_USE enum fm_reason fm_job_token(struct fm_job *job, const char *bytes, size_t len);
 
 /*
- * The end: sends the text that was held back and job.finished, and frees the job. `error` goes with FM_REASON_ERROR alone; NULL
- * stands for out of memory.
+ * The end: sends the text that was held back and job.finished, and frees the job. `error` goes with FM_REASON_ERROR
+ * alone; NULL stands for out of memory.
  */
 void fm_job_finish(struct fm_job *job, enum fm_reason reason, const struct fm_error *error);
 

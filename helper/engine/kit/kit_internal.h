@@ -58,8 +58,9 @@ void *fm_reader(void *kit);
 /* ---- output.c ---- */
 
 /*
- * fm_output_notification or fm_output_result takes output_lock and opens a message; write its value, then call fm_output_send: it closes,
- * writes (may block) and unlocks. False when out of memory; a front that is gone begins the end and counts as sent.
+ * fm_output_notification or fm_output_result takes output_lock and opens a message; write its value, then call
+ * fm_output_send: it closes, writes (may block) and unlocks. False when out of memory; a front that is gone begins the
+ * end and counts as sent.
  */
 FM_MUST_USE bool fm_output_init(struct fm_kit *kit);
 struct fm_json_writer fm_output_notification(struct fm_kit *kit, const char *method);
@@ -78,12 +79,13 @@ void fm_output_error_value(struct fm_json_writer *w, const struct fm_error *erro
 /* ---- job_params.c, job.c ---- */
 
 /*
- * Reads job.start's `params` (borrowed; what it names must outlive the job) but `job` into a zeroed `job`. Allocates job->messages, also
- * on failure; the caller frees. Pure.
+ * Reads job.start's `params` (borrowed; what it names must outlive the job) but `job` into a zeroed `job`. Allocates
+ * job->messages, also on failure; the caller frees. Pure.
  */
 FM_MUST_USE enum fm_code fm_job_read(struct fm_job *job, struct json_object *params, struct fm_error *error);
 
-/* A job of job.start's `params`, whose reference it takes over on success. What is wrong in them is in job->fault. NULL: out of memory. */
+/* A job of job.start's `params`, whose reference it takes over on success. What is wrong in them is in job->fault.
+ * NULL: out of memory. */
 struct fm_job *fm_job_new(struct fm_kit *kit, int64_t id, struct json_object *params);
 
 /* Frees a job that is on no list. */

@@ -2,8 +2,8 @@
  * The reader thread: stdin becomes mailbox items and abort flags. It never writes to the front, so that an abort gets
  * through while every other thread waits for the front to take output.
  *
- * json-c counts references without atomics, so a tree must have one owner: `params` is taken out of its message before it
- * crosses to the engine thread.
+ * json-c counts references without atomics, so a tree must have one owner: `params` is taken out of its message before
+ * it crosses to the engine thread.
  */
 #include "engine/kit/kit_internal.h"
 #include "base/platform.h"

@@ -1,6 +1,7 @@
 /*
  * Token bytes in, text out: whole UTF-8 characters, invalid bytes replaced by U+FFFD (one per maximal subpart, Unicode
- * 3.9 D93b), and no byte of a stop string. What may still become a stop string, or is the beginning of a character, is held back.
+ * 3.9 D93b), and no byte of a stop string. What may still become a stop string, or is the beginning of a character, is
+ * held back.
  *
  * The match that ends first wins, and of those that end together the longest: the result does not depend on where the
  * tokens' borders are. Pure; one thread at a time.
@@ -43,7 +44,8 @@ struct fm_text_stream {
 };
 
 /*
- * `stops` (count <= FM_STOPS_MAX) are borrowed until the free. False when out of memory; nothing is left allocated then.
+ * `stops` (count <= FM_STOPS_MAX) are borrowed until the free. False when out of memory; nothing is left allocated
+ * then.
  */
 FM_MUST_USE bool fm_text_stream_init(struct fm_text_stream *stream, const struct fm_stop *stops, size_t count);
 void fm_text_stream_free(struct fm_text_stream *stream);

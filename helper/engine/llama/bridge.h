@@ -24,19 +24,20 @@ struct fm_chat_message { /* all borrowed */
 };
 
 /*
- * Reads the chat template out of `model`, which must outlive the result. One that is missing or broken is replaced by ChatML, as llama.cpp
- * does, and `*replaced` tells. Free with fm_templates_free, NULL included.
+ * Reads the chat template out of `model`, which must outlive the result. One that is missing or broken is replaced by
+ * ChatML, as llama.cpp does, and `*replaced` tells. Free with fm_templates_free, NULL included.
  */
 FM_MUST_USE enum fm_code fm_templates_load(const struct llama_model *model, struct fm_templates **templates,
                                            bool *replaced, struct fm_error *error);
 void fm_templates_free(struct fm_templates *templates);
 
 /*
- * Renders `messages` and the start of the assistant's turn. `*prompt` (`*len` bytes) is the caller's to free(). A template that refuses
- * these messages (roles that do not alternate, say) is FM_INVALID_REQUEST.
+ * Renders `messages` and the start of the assistant's turn. `*prompt` (`*len` bytes) is the caller's to free(). A
+ * template that refuses these messages (roles that do not alternate, say) is FM_INVALID_REQUEST.
  */
-FM_MUST_USE enum fm_code fm_templates_apply(const struct fm_templates *templates, const struct fm_chat_message *messages,
-                                            size_t count, char **prompt, size_t *len, struct fm_error *error);
+FM_MUST_USE enum fm_code fm_templates_apply(const struct fm_templates *templates,
+                                            const struct fm_chat_message *messages, size_t count, char **prompt,
+                                            size_t *len, struct fm_error *error);
 
 /* Cores that are worth a thread for arithmetic, at least 1: those this process may use, hyper-threads counted once. */
 int fm_math_cores(void);

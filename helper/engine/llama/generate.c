@@ -58,12 +58,9 @@ static enum fm_reason fail(struct generation *run, enum fm_code code, const char
 
 static enum fm_reason reason_of(struct generation *run, enum fm_decode result) {
     switch (result) {
-    case FM_DECODE_OK:
-        return FM_REASON_NONE;
-    case FM_DECODE_ABORTED:
-        return FM_REASON_ABORTED;
-    default:
-        return fail(run, FM_INTERNAL, "the model could not be evaluated");
+    case FM_DECODE_OK: return FM_REASON_NONE;
+    case FM_DECODE_ABORTED: return FM_REASON_ABORTED;
+    default: return fail(run, FM_INTERNAL, "the model could not be evaluated");
     }
 }
 

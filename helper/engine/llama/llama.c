@@ -1,6 +1,6 @@
 /*
- * fm-engine-llama: GGUF models through llama.cpp. One slot for now: the engine thread takes a job and generates it to its
- * end. Everything here belongs to the engine thread; ggml's compute threads know nothing of jobs.
+ * fm-engine-llama: GGUF models through llama.cpp. One slot for now: the engine thread takes a job and generates it to
+ * its end. Everything here belongs to the engine thread; ggml's compute threads know nothing of jobs.
  *
  *     FM_ENGINE_LLAMA_CTX      context length in tokens, above 0 (default: the model's, at most 8,192)
  *     FM_ENGINE_LLAMA_THREADS  compute threads, above 0 (default: the cores worth one)

@@ -16,9 +16,9 @@
 #define CONTEXT_LENGTH_MAX 8192 /* by default: memory grows with it */
 
 /*
- * How long ggml's threads spin for the next graph before they sleep, in units of 131,072 pause instructions: longer than
- * what happens between two tokens (sampling, a frame), and the CPU is idle less than 0.1 s after a job. Threads that sleep at
- * once cost a small model a fifth of its speed.
+ * How long ggml's threads spin for the next graph before they sleep, in units of 131,072 pause instructions: longer
+ * than what happens between two tokens (sampling, a frame), and the CPU is idle less than 0.1 s after a job. Threads
+ * that sleep at once cost a small model a fifth of its speed.
  */
 #define THREAD_POLL 10
 

@@ -1,6 +1,6 @@
 /*
- * A loaded GGUF model: weights, context (with the KV memory), compute threads, tokenizer. It belongs to the engine thread;
- * llama.cpp's log callback alone comes from elsewhere.
+ * A loaded GGUF model: weights, context (with the KV memory), compute threads, tokenizer. It belongs to the engine
+ * thread; llama.cpp's log callback alone comes from elsewhere.
  */
 #ifndef FM_ENGINE_LLAMA_MODEL_H
 #define FM_ENGINE_LLAMA_MODEL_H
@@ -35,8 +35,8 @@ struct fm_model_options {
 typedef bool fm_model_progress(float progress, void *argument);
 
 /*
- * Loads `path`. Blocks as long as it takes. Every failure is FM_UNAVAILABLE (or out of memory), names the file and says why; nothing
- * is left loaded then. Call from the main thread, without another model loaded.
+ * Loads `path`. Blocks as long as it takes. Every failure is FM_UNAVAILABLE (or out of memory), names the file and says
+ * why; nothing is left loaded then. Call from the main thread, without another model loaded.
  */
 FM_MUST_USE enum fm_code fm_model_load(struct fm_model *model, const char *path, const struct fm_model_options *options,
                                        fm_model_progress *progress, void *argument, struct fm_error *error);

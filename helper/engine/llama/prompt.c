@@ -1,7 +1,7 @@
 /*
- * How text that looks like a control token is kept text: it is replaced by a marker before the template is rendered, and
- * the rendered prompt is tokenized piece by piece between the markers, the replaced text without control tokens. Messages
- * without such text, which is nearly all, take none of that way and are tokenized in one piece.
+ * How text that looks like a control token is kept text: it is replaced by a marker before the template is rendered,
+ * and the rendered prompt is tokenized piece by piece between the markers, the replaced text without control tokens.
+ * Messages without such text, which is nearly all, take none of that way and are tokenized in one piece.
  */
 #include "engine/llama/prompt.h"
 #include "base/buf.h"
@@ -161,7 +161,8 @@ static enum fm_code tokenize_marked(struct render *render, const char *prompt, s
     const struct fm_prompter *prompter = render->prompter;
     size_t from = 0;
     for (;;) {
-        const char *found = from < len ? memmem(prompt + from, len - from, render->marker, strlen(render->marker)) : NULL;
+        const char *found =
+            from < len ? memmem(prompt + from, len - from, render->marker, strlen(render->marker)) : NULL;
         size_t upto = found ? (size_t)(found - prompt) : len;
         enum fm_code code = tokenize(render, prompt + from, upto - from, from == 0, true, error);
         if (code != FM_OK || !found) {

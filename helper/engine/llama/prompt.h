@@ -31,8 +31,8 @@ FM_MUST_USE enum fm_code fm_prompter_init(struct fm_prompter *prompter, const st
 void fm_prompter_free(struct fm_prompter *prompter);
 
 /*
- * Renders and tokenizes. `*tokens` (`*count` of them, at least 1) are the caller's to free(). FM_INVALID_REQUEST when the template refuses
- * the messages.
+ * Renders and tokenizes. `*tokens` (`*count` of them, at least 1) are the caller's to free(). FM_INVALID_REQUEST when
+ * the template refuses the messages.
  */
 FM_MUST_USE enum fm_code fm_prompter_tokens(const struct fm_prompter *prompter, const struct fm_chat_message *messages,
                                             size_t message_count, llama_token **tokens, size_t *count,

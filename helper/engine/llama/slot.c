@@ -6,8 +6,7 @@
 
 #define DECODE_ABORTED 2 /* llama_decode's */
 
-enum fm_code fm_slot_init(struct fm_slot *slot, struct fm_model *model, llama_seq_id sequence,
-                          struct fm_error *error) {
+enum fm_code fm_slot_init(struct fm_slot *slot, struct fm_model *model, llama_seq_id sequence, struct fm_error *error) {
     *slot = (struct fm_slot){.model = model, .sequence = sequence};
     slot->tokens = calloc(model->context_length, sizeof *slot->tokens);
     slot->batch = llama_batch_init(FM_MODEL_CHUNK, 0, 1);

@@ -1,10 +1,11 @@
 /*
- * A slot: one sequence of the KV memory and the tokens that are in it, so that the next job reuses the prefix that it has
- * in common with the last. Engine thread only.
+ * A slot: one sequence of the KV memory and the tokens that are in it, so that the next job reuses the prefix that it
+ * has in common with the last. Engine thread only.
  *
- * Reuse and repeatability: an entry's last bits depend on the batch that it was computed in, and a sampled text turns on
- * such a bit every few hundred tokens. So prompts are decoded in chunks that begin at multiples of FM_MODEL_CHUNK, and a
- * job that must be repeatable reuses none but the whole chunks that a fresh run would compute in just the same way.
+ * Reuse and repeatability: an entry's last bits depend on the batch that it was computed in, and a sampled text turns
+ * on such a bit every few hundred tokens. So prompts are decoded in chunks that begin at multiples of FM_MODEL_CHUNK,
+ * and a job that must be repeatable reuses none but the whole chunks that a fresh run would compute in just the same
+ * way.
  */
 #ifndef FM_ENGINE_LLAMA_SLOT_H
 #define FM_ENGINE_LLAMA_SLOT_H
@@ -16,7 +17,7 @@ struct fm_slot {
     llama_seq_id sequence;
     llama_token *tokens; /* room for a whole context; entry i is at position i */
     size_t count;
-    size_t exact; /* of count: computed as in a fresh run, whole chunks */
+    size_t exact;             /* of count: computed as in a fresh run, whole chunks */
     struct llama_batch batch; /* FM_MODEL_CHUNK tokens */
 };
 
@@ -28,14 +29,15 @@ FM_MUST_USE enum fm_code fm_slot_init(struct fm_slot *slot, struct fm_model *mod
 void fm_slot_free(struct fm_slot *slot);
 
 /*
- * Keeps what the slot's tokens have in common with the beginning of `prompt`, but never all of it: its last token must be decoded for
- * there to be logits. Forgets the rest. slot->count tells how many are kept. `repeatable`: see above.
+ * Keeps what the slot's tokens have in common with the beginning of `prompt`, but never all of it: its last token must
+ * be decoded for there to be logits. Forgets the rest. slot->count tells how many are kept. `repeatable`: see above.
  */
 void fm_slot_reuse(struct fm_slot *slot, const llama_token *prompt, size_t count, bool repeatable);
 
 /*
- * Decodes the next chunk of `prompt` (`count` tokens, more than are in the slot). With the last chunk the logits of the last token are ready.
- * When it does not return FM_DECODE_OK the slot is as it was before, or empty. Blocks; the context's abort callback ends it early.
+ * Decodes the next chunk of `prompt` (`count` tokens, more than are in the slot). With the last chunk the logits of the
+ * last token are ready. When it does not return FM_DECODE_OK the slot is as it was before, or empty. Blocks; the
+ * context's abort callback ends it early.
  */
 FM_MUST_USE enum fm_decode fm_slot_prefill(struct fm_slot *slot, const llama_token *prompt, size_t count);
 

@@ -165,7 +165,8 @@ step() {
     first_at=$(date +%s%N)
     printf '%s' "$first"
     cat
-    say "$step_text: first output after $(((first_at - start) / 1000000)) ms, all of it after $((($(date +%s%N) - start) / 1000000)) ms"
+    whole=$((($(date +%s%N) - start) / 1000000))
+    say "$step_text: first output after $(((first_at - start) / 1000000)) ms, all of it after $whole ms"
   }
   read -r status <"$root/host/status"
   [ "$status" = 0 ] || die "$step_text failed with status $status"

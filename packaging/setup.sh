@@ -151,7 +151,8 @@ get_node() {
   chmod +x "$TMP/node/bin/node" "$TMP/node/lib/node_modules/npm/bin/npm-cli.js" "$TMP/node/lib/node_modules/npm/bin/npx-cli.js"
   ln -s ../lib/node_modules/npm/bin/npm-cli.js "$TMP/node/bin/npm"
   ln -s ../lib/node_modules/npm/bin/npx-cli.js "$TMP/node/bin/npx"
-  "$TMP/node/bin/node" --version >/dev/null || die "Node of packaging/pins does not start on this system; install Node 20 or later"
+  "$TMP/node/bin/node" --version >/dev/null ||
+    die "Node of packaging/pins does not start on this system; install Node 20 or later"
   put node "$TMP/node" "$DEPS/node"
 }
 
@@ -167,7 +168,8 @@ get_llama_lib() {
 get_llama_src() {
   download llama-src
   tar -xzmf "$file_path" --no-same-owner -C "$TMP" package/llama/gitRelease.bundle
-  logged "git clone of llama.cpp" git -c advice.detachedHead=false clone --quiet "$TMP/package/llama/gitRelease.bundle" "$TMP/src" || exit 1
+  logged "git clone of llama.cpp" git -c advice.detachedHead=false clone --quiet \
+    "$TMP/package/llama/gitRelease.bundle" "$TMP/src" || exit 1
   put llama-src "$TMP/src" "$DEPS/llama/src"
 }
 
@@ -207,7 +209,8 @@ download() {
   until try_download "$TMP/$name.$try"; do
     head -n 8 "$TMP/$name.$try/log" >&2
     [ "$try" -lt "$TRIES" ] ||
-      die "could not download $file ($kind package $package $version). Check the network and the registry settings of ${kind}, then run again"
+      die "could not download $file ($kind package $package $version)." \
+        "Check the network and the registry settings of ${kind}, then run again"
     say "could not download $file; trying once more"
     try=$((try + 1))
   done

@@ -68,7 +68,9 @@ export function streamChat(
   );
   const result = operation.result.catch((reason: unknown) => {
     const error = toFmError(reason);
-    throw error.completion !== undefined || last === null ? error : error.withPartial({ completion: partialOf(last, text) });
+    throw error.completion !== undefined || last === null
+      ? error
+      : error.withPartial({ completion: partialOf(last, text) });
   });
   return { result, cancel: operation.cancel };
 }
@@ -77,7 +79,13 @@ export function streamChat(
 function partialOf(chunk: ChatCompletionChunk, text: string): ChatCompletion {
   const { id, created, model } = chunk;
   const message = { role: "assistant" as const, content: text, refusal: null };
-  return { id, object: "chat.completion", created, model, choices: [{ index: 0, message, finish_reason: "stop", logprobs: null }] };
+  return {
+    id,
+    object: "chat.completion",
+    created,
+    model,
+    choices: [{ index: 0, message, finish_reason: "stop", logprobs: null }],
+  };
 }
 
 function completionOf(operation: Operation): Operation<ChatCompletion> {

@@ -67,7 +67,8 @@ export class Compatibility {
 
 /** What the `apple` engine needs of the machine; null when it has all of it. */
 export function checkMachine(machine: Machine): CompatibilityReport | null {
-  if (machine.platform !== "darwin") return no("NOT_DARWIN", `The apple engine needs macOS; this is ${machine.platform}.`);
+  if (machine.platform !== "darwin")
+    return no("NOT_DARWIN", `The apple engine needs macOS; this is ${machine.platform}.`);
   if (machine.arch !== "arm64") return no("UNSUPPORTED_HARDWARE", "The apple engine needs Apple silicon.");
   if (!(Number.parseInt(machine.release, 10) >= DARWIN_OF_MACOS_26)) {
     return no("OS_TOO_OLD", `The apple engine needs macOS 26; this is Darwin ${machine.release}.`);

@@ -93,7 +93,9 @@ async function dispatch(transport: Transport, call: Call): Promise<Response> {
       ? [405, `${call.method} is not allowed here; ${there.map(({ method }) => method).join(" and ")} is.`]
       : [404, `There is nothing at ${call.method} ${call.path}.`];
   const code = status === 405 ? "method_not_allowed" : "unknown_url";
-  return errorResponse(new FmError(status === 404 ? "NOT_FOUND" : "INVALID_REQUEST", message, { openai: { status, code } }));
+  return errorResponse(
+    new FmError(status === 404 ? "NOT_FOUND" : "INVALID_REQUEST", message, { openai: { status, code } }),
+  );
 }
 
 /** The parameter of a path, percent-decoded; as it came where it is no such encoding. */

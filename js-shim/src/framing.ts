@@ -33,7 +33,9 @@ export function encodeFrame(message: unknown): Uint8Array {
     json = JSON.stringify(message);
     checkShape(message, 1);
   } catch (error) {
-    throw error instanceof UnencodableError ? error : new UnencodableError(`The request is not JSON: ${(error as Error).message}`);
+    throw error instanceof UnencodableError
+      ? error
+      : new UnencodableError(`The request is not JSON: ${(error as Error).message}`);
   }
   const body = encoder.encode(replaceLoneSurrogates(json));
   if (body.length > MAX_BODY_BYTES) {
@@ -62,7 +64,9 @@ function checkShape(value: unknown, depth: number): void {
 /** JSON.stringify writes half of a surrogate pair as an escape, which is not text; fetch would send U+FFFD too. */
 function replaceLoneSurrogates(json: string): string {
   if (!json.includes("\\ud")) return json;
-  return json.replace(/\\(?:(ud[89a-f][0-9a-f]{2})|.)/g, (match, lone: string | undefined) => (lone ? "\ufffd" : match));
+  return json.replace(/\\(?:(ud[89a-f][0-9a-f]{2})|.)/g, (match, lone: string | undefined) =>
+    lone ? "\ufffd" : match,
+  );
 }
 
 /**

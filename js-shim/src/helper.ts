@@ -185,7 +185,9 @@ export class Helper implements Transport {
     let timer: NodeJS.Timeout | undefined;
     const tooLate = new Promise<never>((_, reject) => {
       timer = setTimeout(() => {
-        reject(new FmError("HELPER_UNHEALTHY", `The helper did not answer within ${handshakeTimeoutMs} ms of its start.`));
+        reject(
+          new FmError("HELPER_UNHEALTHY", `The helper did not answer within ${handshakeTimeoutMs} ms of its start.`),
+        );
       }, handshakeTimeoutMs);
       // While a call waits, the child keeps the loop alive; nothing else should.
       timer.unref();

@@ -56,5 +56,8 @@ function resolvePackage(name: string, resolve: (name: string) => string): string
 
 /** A program inside an Electron archive cannot be run; packagers put it beside the archive. */
 export function unpacked(path: string): string {
-  return path.replace(/app\.asar(?=[\\/])/, `app.asar.unpacked`).split("/").join(sep);
+  return path
+    .replace(/app\.asar(?=[\\/])/, `app.asar.unpacked`)
+    .split("/")
+    .join(sep);
 }

@@ -42,7 +42,8 @@ class Scripts(Case):
         return [p["text"] for name, p in events if name == "job.delta"], Outcome(events)
 
     def test_echo(self):
-        for text, words in (("one two  three", ["one", " two", "  three"]), (" lead and trail \n", [" lead", " and", " trail \n"]),
+        for text, words in (("one two  three", ["one", " two", "  three"]),
+                            (" lead and trail \n", [" lead", " and", " trail \n"]),
                             ("", []), ("  ", ["  "]), ("h\u00e9llo \u4e16\u754c", ["h\u00e9llo", " \u4e16\u754c"]),
                             ('{"no":"array"}', ['{"no":"array"}']), ("[broken", ["[broken"])):
             texts, outcome = self.deltas(user(text))

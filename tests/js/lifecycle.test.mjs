@@ -61,7 +61,7 @@ test("responses and chat, whole and streamed", async (t) => {
 });
 
 for (const signal of ["SEGV", "ABRT", "KILL"]) {
-  test(`J1: SIG${signal} in mid-stream: a typed error at once, the text so far, no silent retry, and the next request works`, async (t) => {
+  test(`J1: SIG${signal} in mid-stream: a typed error at once, the text so far, no silent retry, the next works`, async (t) => {
     const client = stubClient(t);
     let last = 0;
     const stream = client.responses.stream({ input: script("half ", "an answer", { signal }) });

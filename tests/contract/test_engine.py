@@ -262,6 +262,20 @@ class Jobs(Case):
         self.engine.run(user(SHORT), max_tokens=20, temperature=1)
         self.assertEqual(self.engine.run(user(SHORT), max_tokens=40, temperature=1, seed=42).text, first)
 
+    def test_prompts_that_begin_alike(self):
+        """What is kept of the last prompt must be what it has in common with the next."""
+        filler = "It was a long and quiet day by the sea, and nobody said a word. " * 8
+        for texts in (("What is the capital of France?", "What is the capital of Japan?"),
+                      (filler + "Question: 2 + 2 = ?" + filler, filler + "Name any animal." + filler)):
+            first = self.engine.run(user(texts[0]), max_tokens=10, temperature=0)
+            self.engine.run(user("Hello"), max_tokens=1)
+            # The second temperature does not ask for repeatability, so that more is kept, and late tokens may differ.
+            for temperature, characters in ((0, None), (1e-6, 8)):
+                self.engine.run(user(texts[1]), max_tokens=10, temperature=temperature)
+                again = self.engine.run(user(texts[0]), max_tokens=10, temperature=temperature)
+                self.assertEqual(again.text[:characters], first.text[:characters])
+                self.assertLess(again.cached, again.accepted)
+
     def test_jobs_that_wait_for_a_slot(self):
         jobs = [self.engine.start(user(SHORT), max_tokens=3) for _ in range(3)]
         open_jobs = set(jobs)

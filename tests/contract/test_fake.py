@@ -190,7 +190,7 @@ class Faults(Case):
         engine.initialize()
         start = time.monotonic()
         result, progress = engine.load(None)
-        self.assertGreaterEqual(time.monotonic() - start, 0.2)
+        self.assertGreaterEqual(time.monotonic() - start, 0.199)  # the fake engine counts whole milliseconds
         self.assertEqual((result["ok"], len(progress), progress[-1]), (True, 11, 1))
 
 

@@ -1,8 +1,9 @@
 # What the scripts of this folder share. Sourced, never run: `. "$(dirname -- "$0")/lib.sh"`. It changes to the root of the
-# checkout, so every path below is relative to it. All that it prints goes to stderr.
+# checkout, so every path below is relative to it. All that it prints goes to stderr. A script of another folder sets
+# FM_ROOT before.
 # shellcheck shell=sh
 
-ROOT=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
+ROOT=${FM_ROOT:-$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)}
 cd "$ROOT" || exit
 DEPS=build/deps
 LOG=build/setup.log

@@ -5,7 +5,9 @@
 # usage: sh tests/bench/run.sh [pings] [spawn] [model]
 set -eu
 cd "$(dirname -- "$0")/../.."
+FM_ROOT=$(pwd)
 sh packaging/setup.sh --tests
+# shellcheck source=packaging/lib.sh
 . packaging/lib.sh
 use_node
 exec node tests/bench/bench.mjs "$@"

@@ -177,7 +177,7 @@ async function benchModel() {
   const ours = [];
   const bare = [];
   let tokens;
-  for (let i = 0; i < 5; i++) {
+  for (let i = 0; i < 9; i++) {
     const run = await packageTokensPerSecond(client);
     ours.push(run.tokensPerSecond);
     tokens = run.tokens;

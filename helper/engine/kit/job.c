@@ -85,13 +85,19 @@ static bool send_delta(struct fm_job *job) {
     fm_json_key_int(&w, "output_tokens", job->output_tokens);
     fm_json_object_end(&w);
     fm_buf_reset(&job->text);
+    job->delta_ms = fm_now_ms();
     return fm_output_send(job->kit);
+}
+
+static bool is_delta_due(const struct fm_job *job) {
+    int64_t interval = job->kit->ops->delta_ms;
+    return interval == 0 || fm_now_ms() - job->delta_ms >= interval;
 }
 
 enum fm_reason fm_job_token(struct fm_job *job, const char *bytes, size_t len) {
     job->output_tokens++;
     enum fm_text_status status = fm_text_stream_push(&job->stream, bytes, len, &job->text);
-    if (status == FM_TEXT_NO_MEMORY || !send_delta(job)) {
+    if (status == FM_TEXT_NO_MEMORY || (is_delta_due(job) && !send_delta(job))) {
         return FM_REASON_ERROR;
     }
     if (status == FM_TEXT_STOPPED) {

@@ -46,6 +46,7 @@ struct fm_engine_ops {
     const char *version;      /* the engine's own */
     int slots;                /* jobs at once, before a model is known */
     int64_t protocol_version; /* 0: FM_ENGINE_PROTOCOL_VERSION; another one is for tests */
+    int64_t delta_ms;         /* a job's deltas are at least so far apart, but for the last one; 0: one a token */
     void *state;              /* the engine's own, handed to the calls below */
 
     /* engine.initialize has come; the log level is set. May be NULL. Engine thread; may block. */
@@ -99,7 +100,8 @@ struct fm_job {
     atomic_bool aborted;
     struct fm_error fault; /* code not FM_OK: job.start was wrong, the engine never sees it */
     struct fm_text_stream stream;
-    struct fm_buf text; /* of one job.delta */
+    struct fm_buf text; /* of the next job.delta */
+    int64_t delta_ms;   /* when the last one was sent */
     int64_t input_tokens;
     int64_t cached_tokens;
     int64_t output_tokens;
@@ -145,7 +147,8 @@ void fm_job_accept(struct fm_job *job, int64_t input_tokens);
 void fm_job_progress(struct fm_job *job, int64_t processed, int64_t cached);
 
 /*
- * A token was generated; `bytes` is its text, "" when it has none. Counts it, and sends what text is ready.
+ * A token was generated; `bytes` is its text, "" when it has none. Counts it, and sends what text is ready when it is
+ * time for a delta.
  * FM_REASON_NONE: go on. Else finish with this reason: a stop string, max_tokens, an abort, or out of memory
  * (FM_REASON_ERROR).
  */

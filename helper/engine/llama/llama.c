@@ -13,6 +13,12 @@
 
 #define SLOTS 1
 
+/*
+ * Too short to see. A small model makes several tokens in it, and each delta wakes the front and the host, on cores
+ * that the model computes on.
+ */
+#define DELTA_MS 30
+
 struct llama_engine {
     struct fm_model model;
     struct fm_slot slot;
@@ -92,6 +98,7 @@ int main(void) {
         .name = "llama",
         .version = version,
         .slots = SLOTS,
+        .delta_ms = DELTA_MS,
         .state = &the_engine,
         .load = load,
         .serve = serve,

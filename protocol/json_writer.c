@@ -95,15 +95,16 @@ static size_t plain_bytes(const char *text, size_t len) {
 }
 
 /* RFC 8259 section 7: what a string must escape. A byte that is not UTF-8 becomes U+FFFD. */
+static const char short_form[0x20] = {['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r'};
+
 static void escape(struct fm_buf *buf, unsigned char c) {
-    static const char short_form[] = {['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r'};
     char text[8] = {'\\', (char)c};
     size_t len = 2;
     if (c >= 0x80) {
         fm_buf_append(buf, "\xEF\xBF\xBD", 3);
         return;
     }
-    if (c < 0x20 && c < sizeof short_form && short_form[c]) {
+    if (c < 0x20 && short_form[c]) {
         text[1] = short_form[c];
     } else if (c < 0x20) {
         len = (size_t)snprintf(text, sizeof text, "\\u%04x", c);
@@ -127,6 +128,19 @@ void fm_json_string(struct fm_json_writer *w, const char *text, size_t len) {
     }
     fm_buf_append(w->buf, text + plain, len - plain);
     fm_buf_append_char(w->buf, '"');
+}
+
+size_t fm_json_string_size(const char *text, size_t len) {
+    size_t size = len + 2;
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)text[i];
+        if (c == '"' || c == '\\') {
+            size += 1;
+        } else if (c < 0x20) {
+            size += short_form[c] ? 1 : 5;
+        }
+    }
+    return size;
 }
 
 void fm_json_str(struct fm_json_writer *w, const char *text) {

@@ -41,6 +41,7 @@ void fm_json_double(struct fm_json_writer *w,
                     double value); /* finite; shortest of up to 17 digits that reads back equal */
 void fm_json_string(struct fm_json_writer *w, const char *text,
                     size_t len);                              /* may hold NUL; what is not UTF-8 becomes U+FFFD */
+size_t fm_json_string_size(const char *text, size_t len);     /* bytes of UTF-8 `text` as fm_json_string writes it */
 void fm_json_str(struct fm_json_writer *w, const char *text); /* NUL-terminated; NULL writes null */
 void fm_json_value(struct fm_json_writer *w, struct json_object *value);  /* a json-c tree; NULL writes null */
 void fm_json_raw(struct fm_json_writer *w, const char *json, size_t len); /* a finished value */

@@ -152,7 +152,6 @@ static void take_reply(struct fm_front *front, const struct fm_rpc_message *mess
 /* ---- events of jobs ---- */
 
 static void on_accepted(struct fm_front *front, struct fm_job *job, struct json_object *params) {
-    (void)front;
     if (job->state != FM_JOB_SENT) {
         return;
     }
@@ -160,6 +159,7 @@ static void on_accepted(struct fm_front *front, struct fm_job *job, struct json_
     job->accepted_ms = job->progress_ms;
     if (!job->stopping) { /* a job that is being stopped already fails without a stream */
         fm_answer_open(&job->answer, get_int(params, "input_tokens"));
+        fm_streams_pump_locked(front);
     }
     pthread_cond_broadcast(&job->changed);
 }
@@ -178,11 +178,12 @@ static void on_delta(struct fm_front *front, struct fm_job *job, struct json_obj
     job->produced = true;
     job->answer.usage.output = get_int(params, "output_tokens");
     size_t len = (size_t)json_object_get_string_len(text);
-    if (len && !fm_answer_delta(&job->answer, json_object_get_string(text), len)) {
+    if (!fm_answer_append(&job->answer, json_object_get_string(text), len)) {
         struct fm_error error;
         fm_fail(&error, FM_INTERNAL, "the answer is too large to hold");
         fm_job_stop_locked(front, job, &error);
     }
+    fm_streams_pump_locked(front);
 }
 
 static const struct {

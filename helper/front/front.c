@@ -12,7 +12,9 @@
 #define EVENT_MAX      (64u << 20) /* bytes of one message to the host: an answer's text, escaped */
 #define ENGINE_END_MS  800         /* for the engine to end by itself */
 #define THREADS_END_MS 300         /* then, for it to be killed and for the watchdogs to see that their jobs are gone */
-#define FLUSH_MS       500         /* for the host to take what is queued */
+#define SAY_MS         200         /* for the host to make room for the last events and results */
+#define FLUSH_MS       200         /* then, to take what is queued */
+#define KEEP_BYTES     (256u << 10) /* a larger buffer is given back after its frame */
 
 void fm_front_end(void *front) {
     (void)front;
@@ -28,6 +30,9 @@ void fm_send_frame(struct fm_outbox *outbox, struct fm_buf *buf) {
         _exit(EX_SOFTWARE);
     }
     fm_outbox_send(outbox, frame, len);
+    if (buf->cap > KEEP_BYTES) {
+        fm_buf_free(buf);
+    }
 }
 
 static void init_state(struct fm_front *front, const struct fm_options *options) {
@@ -35,6 +40,7 @@ static void init_state(struct fm_front *front, const struct fm_options *options)
     front->started_ms = fm_now_ms();
     pthread_mutex_init(&front->lock, NULL);
     fm_cond_init(&front->quiet);
+    fm_cond_init(&front->drained);
     fm_buf_init(&front->reply, EVENT_MAX);
     fm_buf_init(&front->event, EVENT_MAX);
     fm_buf_init(&front->engine.message, EVENT_MAX);
@@ -46,12 +52,16 @@ static void init_state(struct fm_front *front, const struct fm_options *options)
 
 static void free_state(struct fm_front *front) {
     for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+        if (front->jobs[i].state != FM_JOB_FREE) { /* what the host did not wait for */
+            fm_job_release_locked(front, &front->jobs[i]);
+        }
         pthread_cond_destroy(&front->jobs[i].changed);
     }
     fm_model_free(&front->engine.model);
     fm_buf_free(&front->engine.message);
     fm_buf_free(&front->event);
     fm_buf_free(&front->reply);
+    pthread_cond_destroy(&front->drained);
     pthread_cond_destroy(&front->quiet);
     pthread_mutex_destroy(&front->lock);
 }
@@ -117,18 +127,44 @@ static bool end_work(struct fm_front *front) {
     return quiet;
 }
 
+/* The last that the host hears: what jobs have left to say, then the reply to process.shutdown. */
+static void say_the_rest(struct fm_front *front) {
+    pthread_mutex_lock(&front->lock);
+    bool all = fm_streams_flush_locked(front, SAY_MS);
+    pthread_mutex_unlock(&front->lock);
+    if (!all || !front->shutdown_call.len) {
+        return;
+    }
+    fm_frame_begin(&front->reply);
+    struct fm_json_writer w = fm_rpc_result_begin(&front->reply, &front->shutdown_call);
+    fm_json_object_begin(&w);
+    fm_json_key_bool(&w, "ok", true);
+    fm_json_object_end(&w);
+    fm_rpc_end(&front->reply);
+    fm_send_frame(&front->outbox, &front->reply);
+}
+
 int fm_front_run(struct fm_front *front, const struct fm_options *options) {
     struct fm_inbound inbound;
     init_state(front, options);
     int end_fd = fm_watch_for_end();
     int wire = fm_claim_stdout();
-    if (end_fd < 0 || wire < 0 || !fm_inbound_init(&inbound) ||
-        fm_outbox_start(&front->outbox, wire, FM_HOST_QUEUE_MAX, FM_STALL_MS, fm_front_end, front) != 0) {
+    const struct fm_outbox_options outbox = {
+        .fd = wire,
+        .max = FM_HOST_QUEUE_MAX,
+        .room = FM_HOST_ROOM,
+        .stall_ms = FM_STALL_MS,
+        .on_fail = fm_front_end,
+        .on_room = fm_streams_on_room,
+        .context = front,
+    };
+    if (end_fd < 0 || wire < 0 || !fm_inbound_init(&inbound) || fm_outbox_start(&front->outbox, &outbox) != 0) {
         fm_log(FM_LOG_ERROR, "can't start");
         return EX_OSERR;
     }
     int status = serve(front, &inbound, end_fd);
     bool quiet = end_work(front);
+    say_the_rest(front);
     quiet = fm_outbox_stop(&front->outbox, FLUSH_MS) && quiet;
     fm_inbound_free(&inbound);
     if (!quiet) {

@@ -1,15 +1,15 @@
 /*
  * The front's shared state and the calls between its parts.
  *
- * The nouns: a *job* is a create call from its acceptance until it is settled; the *engine* is the one engine process
- * (or none); the *outbox* is the way to the host. helper/README.md tells which thread owns what.
+ * The nouns: a *job* is a create call from its acceptance until its last result is on the way; the *engine* is the one
+ * engine process (or none); the *outbox* is the way to the host. helper/README.md tells which thread owns what.
  *
  * Locking: `front->lock` guards the jobs and the engine's state. It is never held across anything that blocks: sending
  * only appends to an outbox, so a health.ping waits microseconds for it. Functions named ..._locked want it held.
  *
  * Settle once: a job's end may be decided by its engine, its watchdog, a cancel, a dead engine or shutdown. All of them
- * hold the lock and come to fm_job_settle_locked, which frees the slot, so the first one wins and later ones don't find
- * the job any more. Other threads name a job by its number, never by pointer.
+ * hold the lock and come to fm_job_settle_locked. From then on the job is closing, and fm_job_by_number_locked does not
+ * find it any more: the first one wins. Other threads name a job by its number, never by pointer.
  */
 #ifndef FM_FRONT_FRONT_H
 #define FM_FRONT_FRONT_H
@@ -27,8 +27,9 @@
 #define FM_CANCEL_WAITERS   4
 #define FM_GRACE_MS         750         /* from job.abort until the engine is ended */
 #define FM_STALL_MS         60000       /* a peer that takes no byte for so long is gone */
-#define FM_HOST_QUEUE_MAX   (64u << 20) /* bytes queued for the host; beyond it the host counts as gone */
-#define FM_HOST_QUEUE_PAUSE (2u << 20)  /* above it, the engine's events are not read: generation pauses */
+#define FM_HOST_QUEUE_MAX   (8u << 20)  /* bytes queued for the host; beyond it the host counts as gone */
+#define FM_HOST_ROOM        (64u << 10) /* bytes: below it, streams and results are queued too, not replies alone */
+#define FM_BACKLOG_PAUSE    (2u << 20)  /* bytes of text waiting for the host: above it, generation pauses */
 #define FM_ENGINE_QUEUE_MAX (16u << 20)
 
 enum fm_job_state {
@@ -36,6 +37,7 @@ enum fm_job_state {
     FM_JOB_QUEUED,  /* waits for the engine */
     FM_JOB_SENT,    /* in the engine, the prompt not accepted yet */
     FM_JOB_RUNNING, /* the engine accepted the prompt */
+    FM_JOB_CLOSING, /* settled: what is left to say waits for the host */
 };
 
 struct fm_front;
@@ -54,8 +56,10 @@ struct fm_job {
     int64_t progress_ms;  /* the last sign of progress */
     int64_t grace_end_ms; /* while stopping: when the engine is ended */
     struct fm_error stop_error;
-    struct fm_rpc_id cancel_calls[FM_CANCEL_WAITERS]; /* answered when the job settles */
+    struct fm_error end_error;                        /* once closing: why it failed; code FM_OK: it did not */
+    struct fm_rpc_id cancel_calls[FM_CANCEL_WAITERS]; /* answered behind the create call */
     unsigned cancel_count;
+    unsigned results_sent;  /* of 1 + cancel_count */
     pthread_cond_t changed; /* wakes the watchdog; lives as long as the slot, over many jobs */
 };
 
@@ -78,14 +82,17 @@ struct fm_engine {
 struct fm_front {
     struct fm_options options;
     int64_t started_ms;
-    struct fm_outbox outbox; /* to the host */
-    struct fm_buf reply;     /* the reader's: replies in the making */
-    bool shutdown_called;    /* the reader's: process.shutdown was answered */
+    struct fm_outbox outbox;        /* to the host */
+    struct fm_buf reply;            /* the reader's: replies in the making */
+    bool shutdown_called;           /* the reader's: process.shutdown came */
+    struct fm_rpc_id shutdown_call; /* the reader's: its id, answered behind everything else; or none */
 
-    pthread_mutex_t lock; /* guards all below */
-    pthread_cond_t quiet; /* a watchdog or the engine's thread ended */
+    pthread_mutex_t lock;   /* guards all below */
+    pthread_cond_t quiet;   /* a watchdog or the engine's thread ended */
+    pthread_cond_t drained; /* a frame of a job was queued for the host */
     struct fm_job jobs[FM_JOBS_MAX];
     unsigned jobs_in_flight;
+    unsigned next_stream; /* whose turn it is to say something, modulo FM_JOBS_MAX */
     struct fm_engine engine;
     uint64_t last_number;
     unsigned threads;    /* watchdogs and the engine's thread */
@@ -118,25 +125,46 @@ FM_MUST_USE enum fm_code fm_job_create_locked(struct fm_front *front, const stru
                                               const struct fm_surface *surface, struct fm_request *request,
                                               struct fm_model *model, struct fm_error *error);
 
-/* NULL when there is none (any more). */
+/* NULL when there is none, or when it is settled. */
 struct fm_job *fm_job_by_number_locked(struct fm_front *front, uint64_t number);
+
+/* NULL when there is none, or when the create call is answered. */
 struct fm_job *fm_job_by_call_locked(struct fm_front *front, const struct fm_rpc_id *call);
 struct fm_job *fm_job_by_answer_locked(struct fm_front *front, const char *id);
 
 /* True when `call` is the id of a call that is still to be answered by a job. */
 bool fm_call_in_flight_locked(struct fm_front *front, const struct fm_rpc_id *call);
 
-/* The one end of a job: terminal event, the create call's result, the cancel calls' results. `error` NULL: it went
- * well. */
+/*
+ * The one end of a job: decides it. What the host is told of it (the last events, the create call's result, the cancel
+ * calls' results) goes out as there is room. `error` (copied) NULL: it went well.
+ */
 void fm_job_settle_locked(struct fm_front *front, struct fm_job *job, enum fm_finish finish,
                           const struct fm_error *error);
 
 /* Settles every job as cancelled, because the helper ends. */
 void fm_job_settle_all_locked(struct fm_front *front);
 
+/* Frees a closing job's slot. */
+void fm_job_release_locked(struct fm_front *front, struct fm_job *job);
+
 /* Ends a job early: at once when it is queued, else through the engine, which gets FM_GRACE_MS. The first stop's error
  * counts. */
 void fm_job_stop_locked(struct fm_front *front, struct fm_job *job, const struct fm_error *error);
+
+/* ---- streams.c ---- */
+
+/* Queues what jobs have to say, in turns, while the host has room. Call when there is news of a job. */
+void fm_streams_pump_locked(struct fm_front *front);
+
+/* The host has room again; `front` is the context of the outbox to the host. */
+void fm_streams_on_room(void *front);
+
+/* Bytes of text that wait for the host. */
+size_t fm_streams_backlog_locked(const struct fm_front *front);
+
+/* Waits up to `wait_ms` until every job is gone; they should be settled. False when some are left. */
+FM_MUST_USE bool fm_streams_flush_locked(struct fm_front *front, int64_t wait_ms);
 
 /* ---- watchdog.c ---- */
 

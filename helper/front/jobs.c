@@ -3,23 +3,6 @@
 
 #include <string.h>
 
-/* What an answer emits becomes a notification of its create call. `context` is the job: a slot never moves. */
-static void emit_notification(void *context, const char *json, size_t len) {
-    const struct fm_job *job = context;
-    const struct fm_surface *surface = job->answer.surface;
-    struct fm_buf *buf = &job->front->event;
-    fm_frame_begin(buf);
-    struct fm_json_writer w = fm_rpc_notification_begin(buf, surface->event_method);
-    fm_json_object_begin(&w);
-    fm_json_key(&w, "id");
-    fm_json_raw(&w, job->call.text, job->call.len);
-    fm_json_key(&w, surface->event_member);
-    fm_json_raw(&w, json, len);
-    fm_json_object_end(&w);
-    fm_rpc_end(buf);
-    fm_send_frame(&job->front->outbox, buf);
-}
-
 static struct fm_job *free_slot(struct fm_front *front) {
     for (size_t i = 0; i < FM_JOBS_MAX; i++) {
         if (front->jobs[i].state == FM_JOB_FREE) {
@@ -29,11 +12,11 @@ static struct fm_job *free_slot(struct fm_front *front) {
     return NULL;
 }
 
-static void release(struct fm_job *job) {
+void fm_job_release_locked(struct fm_front *front, struct fm_job *job) {
     fm_answer_free(&job->answer);
     fm_model_free(&job->model);
     job->state = FM_JOB_FREE;
-    job->front->jobs_in_flight--;
+    front->jobs_in_flight--;
     pthread_cond_broadcast(&job->changed); /* the watchdog looks, and finds its job gone */
 }
 
@@ -47,7 +30,7 @@ enum fm_code fm_job_create_locked(struct fm_front *front, const struct fm_rpc_id
         return front->ending ? fm_fail(error, FM_CANCELLED, "the helper is shutting down")
                              : fm_fail(error, FM_RATE_LIMITED, "%d requests are in flight already", FM_JOBS_MAX);
     }
-    enum fm_code code = fm_answer_init(&job->answer, surface, request, model->id, emit_notification, job, error);
+    enum fm_code code = fm_answer_init(&job->answer, surface, request, model->id, error);
     if (code != FM_OK) {
         fm_model_free(model);
         return code;
@@ -61,17 +44,26 @@ enum fm_code fm_job_create_locked(struct fm_front *front, const struct fm_rpc_id
     job->model = *model;
     job->arrived_ms = fm_now_ms();
     job->cancel_count = 0;
+    job->results_sent = 0;
     if (fm_watchdog_start_locked(front, job) != 0) {
-        release(job);
+        fm_job_release_locked(front, job);
         return fm_fail(error, FM_OVERLOADED, "can't start a thread for the request");
     }
     fm_engine_pump_locked(front);
     return FM_OK;
 }
 
+static bool is_settled(const struct fm_job *job) {
+    return job->state == FM_JOB_FREE || job->state == FM_JOB_CLOSING;
+}
+
+static bool is_answered(const struct fm_job *job) {
+    return job->state == FM_JOB_FREE || job->results_sent > 0;
+}
+
 struct fm_job *fm_job_by_number_locked(struct fm_front *front, uint64_t number) {
     for (size_t i = 0; i < FM_JOBS_MAX; i++) {
-        if (front->jobs[i].state != FM_JOB_FREE && front->jobs[i].number == number) {
+        if (!is_settled(&front->jobs[i]) && front->jobs[i].number == number) {
             return &front->jobs[i];
         }
     }
@@ -80,7 +72,7 @@ struct fm_job *fm_job_by_number_locked(struct fm_front *front, uint64_t number) 
 
 struct fm_job *fm_job_by_call_locked(struct fm_front *front, const struct fm_rpc_id *call) {
     for (size_t i = 0; i < FM_JOBS_MAX; i++) {
-        if (front->jobs[i].state != FM_JOB_FREE && fm_rpc_id_equal(&front->jobs[i].call, call)) {
+        if (!is_answered(&front->jobs[i]) && fm_rpc_id_equal(&front->jobs[i].call, call)) {
             return &front->jobs[i];
         }
     }
@@ -89,77 +81,57 @@ struct fm_job *fm_job_by_call_locked(struct fm_front *front, const struct fm_rpc
 
 struct fm_job *fm_job_by_answer_locked(struct fm_front *front, const char *id) {
     for (size_t i = 0; i < FM_JOBS_MAX; i++) {
-        if (front->jobs[i].state != FM_JOB_FREE && strcmp(front->jobs[i].answer.id, id) == 0) {
+        if (!is_answered(&front->jobs[i]) && strcmp(front->jobs[i].answer.id, id) == 0) {
             return &front->jobs[i];
         }
     }
     return NULL;
 }
 
+/* True when one of the job's results still to come answers `call`. */
+static bool will_answer(const struct fm_job *job, const struct fm_rpc_id *call) {
+    unsigned sent = job->results_sent;
+    bool found = sent == 0 && fm_rpc_id_equal(&job->call, call);
+    for (unsigned i = sent ? sent - 1 : 0; i < job->cancel_count && !found; i++) {
+        found = fm_rpc_id_equal(&job->cancel_calls[i], call);
+    }
+    return found;
+}
+
 bool fm_call_in_flight_locked(struct fm_front *front, const struct fm_rpc_id *call) {
     for (size_t i = 0; i < FM_JOBS_MAX && front->jobs_in_flight; i++) {
-        const struct fm_job *job = &front->jobs[i];
-        if (job->state == FM_JOB_FREE) {
-            continue;
-        }
-        bool found = fm_rpc_id_equal(&job->call, call);
-        for (unsigned k = 0; k < job->cancel_count; k++) {
-            found = found || fm_rpc_id_equal(&job->cancel_calls[k], call);
-        }
-        if (found) {
+        if (front->jobs[i].state != FM_JOB_FREE && will_answer(&front->jobs[i], call)) {
             return true;
         }
     }
     return false;
 }
 
-/* The result of a create or cancel call: ok or the error, and the object as far as it came. */
-static void send_result(struct fm_front *front, const struct fm_job *job, const struct fm_rpc_id *call, bool ok,
-                        const struct fm_error *error) {
-    struct fm_buf *buf = &front->event;
-    const struct fm_surface *surface = job->answer.surface;
-    fm_frame_begin(buf);
-    struct fm_json_writer w = fm_rpc_result_begin(buf, call);
-    fm_json_object_begin(&w);
-    fm_json_key_bool(&w, "ok", ok);
-    if (!ok) {
-        fm_json_key(&w, "error");
-        fm_error_write(error, &w);
-    }
-    if (ok || job->answer.opened) {
-        fm_json_key(&w, surface->result_member);
-        surface->write(&job->answer, error, &w);
-    }
-    fm_json_object_end(&w);
-    fm_rpc_end(buf);
-    fm_send_frame(&front->outbox, buf);
-}
-
 void fm_job_settle_locked(struct fm_front *front, struct fm_job *job, enum fm_finish finish,
                           const struct fm_error *error) {
+    static const struct fm_error none = {.code = FM_OK};
     if (job->state != FM_JOB_QUEUED) {
         front->engine.held--;
     }
+    job->end_error = error ? *error : none;
+    job->state = FM_JOB_CLOSING;
     fm_answer_finish(&job->answer, finish, error);
-    send_result(front, job, &job->call, error == NULL, error);
-    for (unsigned i = 0; i < job->cancel_count; i++) {
-        send_result(front, job, &job->cancel_calls[i], true, error);
-    }
-    release(job);
+    pthread_cond_broadcast(&job->changed); /* the watchdog is done with it */
+    fm_streams_pump_locked(front);
 }
 
 void fm_job_settle_all_locked(struct fm_front *front) {
     struct fm_error error;
     fm_fail(&error, FM_CANCELLED, "the helper is shutting down");
     for (size_t i = 0; i < FM_JOBS_MAX; i++) {
-        if (front->jobs[i].state != FM_JOB_FREE) {
+        if (!is_settled(&front->jobs[i])) {
             fm_job_settle_locked(front, &front->jobs[i], FM_FINISH_CANCELLED, &error);
         }
     }
 }
 
 void fm_job_stop_locked(struct fm_front *front, struct fm_job *job, const struct fm_error *error) {
-    if (job->stopping) {
+    if (job->stopping || is_settled(job)) {
         return;
     }
     if (job->state == FM_JOB_QUEUED) {

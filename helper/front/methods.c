@@ -236,14 +236,10 @@ static enum fm_code cancel_request(struct fm_front *front, const struct fm_rpc_m
 
 static enum fm_code process_shutdown(struct fm_front *front, const struct fm_rpc_message *message,
                                      struct fm_json_writer *result, struct fm_error *error) {
-    (void)message;
     (void)result;
     (void)error;
-    pthread_mutex_lock(&front->lock);
-    front->ending = true;
-    fm_job_settle_all_locked(front);
-    pthread_mutex_unlock(&front->lock);
     front->shutdown_called = true;
+    front->shutdown_call = message->id;
     return FM_OK;
 }
 
@@ -255,7 +251,7 @@ static const struct fm_method methods[] = {
     {"responses.cancel", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, responses_cancel},
     {"chat.completions.create", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, chat_create},
     {"$/cancelRequest", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER | FM_METHOD_NOTIFICATION, cancel_request},
-    {"process.shutdown", FM_METHOD_NOTIFICATION, process_shutdown},
+    {"process.shutdown", FM_METHOD_ANSWERS_LATER | FM_METHOD_NOTIFICATION, process_shutdown},
 };
 
 const struct fm_method *fm_method_find(const char *name, size_t len) {

@@ -26,17 +26,21 @@ static void fail(struct fm_outbox *outbox) {
     fm_buf_free(&outbox->queued);
     pthread_cond_broadcast(&outbox->changed);
     pthread_mutex_unlock(&outbox->lock);
-    if (first && outbox->on_fail) {
-        outbox->on_fail(outbox->context);
+    if (first && outbox->options.on_fail) {
+        outbox->options.on_fail(outbox->options.context);
     }
+}
+
+static size_t pending(const struct fm_outbox *outbox) {
+    return outbox->queued.len + outbox->writing_left;
 }
 
 /* Waits until the descriptor takes bytes. False when it has taken none for the stall limit, or the outbox failed
  * meanwhile. */
 static bool wait_writable(struct fm_outbox *outbox) {
     int64_t waited = 0; /* a sum of slices, so that a stopped process does not count */
-    while (waited < outbox->stall_ms && !has_failed(outbox)) {
-        struct pollfd poll_fd = {.fd = outbox->fd, .events = POLLOUT};
+    while (waited < outbox->options.stall_ms && !has_failed(outbox)) {
+        struct pollfd poll_fd = {.fd = outbox->options.fd, .events = POLLOUT};
         if (poll(&poll_fd, 1, POLL_SLICE_MS) > 0) {
             return true;
         }
@@ -45,19 +49,28 @@ static bool wait_writable(struct fm_outbox *outbox) {
     return false;
 }
 
+/* Bytes have gone. */
+static void note_written(struct fm_outbox *outbox, size_t left) {
+    pthread_mutex_lock(&outbox->lock);
+    outbox->writing_left = left;
+    bool call = outbox->room_wanted && pending(outbox) < outbox->options.room;
+    outbox->room_wanted = outbox->room_wanted && !call;
+    pthread_mutex_unlock(&outbox->lock);
+    if (call) {
+        outbox->options.on_room(outbox->options.context);
+    }
+}
+
 /* Writes `writing`. False when the other side is gone or stalled. */
 static bool write_out(struct fm_outbox *outbox) {
     const char *at = outbox->writing.data;
     size_t left = outbox->writing.len;
     while (left) {
-        ssize_t sent = write(outbox->fd, at, left);
+        ssize_t sent = write(outbox->options.fd, at, left);
         if (sent >= 0) {
             at += sent;
             left -= (size_t)sent;
-            pthread_mutex_lock(&outbox->lock);
-            outbox->writing_left = left;
-            pthread_cond_broadcast(&outbox->changed);
-            pthread_mutex_unlock(&outbox->lock);
+            note_written(outbox, left);
             continue;
         }
         bool again = errno == EAGAIN || errno == EWOULDBLOCK;
@@ -96,7 +109,7 @@ static void *writer_main(void *argument) {
             fail(outbox);
         }
     }
-    close(outbox->fd);
+    close(outbox->options.fd);
     pthread_mutex_lock(&outbox->lock);
     outbox->ended = true;
     pthread_cond_broadcast(&outbox->changed);
@@ -104,11 +117,11 @@ static void *writer_main(void *argument) {
     return NULL;
 }
 
-int fm_outbox_start(struct fm_outbox *outbox, int fd, size_t max, int64_t stall_ms, void (*on_fail)(void *context),
-                    void *context) {
-    *outbox = (struct fm_outbox){.fd = fd, .stall_ms = stall_ms, .on_fail = on_fail, .context = context};
-    fm_buf_init(&outbox->queued, max);
-    fm_buf_init(&outbox->writing, max);
+int fm_outbox_start(struct fm_outbox *outbox, const struct fm_outbox_options *options) {
+    int fd = options->fd;
+    *outbox = (struct fm_outbox){.options = *options};
+    fm_buf_init(&outbox->queued, PTRDIFF_MAX);
+    fm_buf_init(&outbox->writing, PTRDIFF_MAX);
     pthread_mutex_init(&outbox->lock, NULL);
     int error = fm_cond_init(&outbox->changed);
     if (!isatty(fd)) { /* a terminal's description is shared with the shell, and takes bytes anyway */
@@ -127,17 +140,12 @@ void fm_outbox_send(struct fm_outbox *outbox, const char *frame, size_t len) {
     bool dropped = outbox->failed;
     bool ok = dropped;
     if (!dropped) {
-        size_t max = outbox->queued.max;
-        bool alone = outbox->queued.len == 0 && outbox->writing_left == 0;
-        bool fits = len <= max && outbox->queued.len + outbox->writing_left <= max - len;
-        if (alone && len > max) {
-            outbox->queued.max = len;
-        }
-        if (alone || fits) {
+        size_t max = outbox->options.max;
+        bool fits = len <= max && pending(outbox) <= max - len;
+        if (fits || pending(outbox) < outbox->options.room) {
             fm_buf_append(&outbox->queued, frame, len);
             ok = !outbox->queued.failed;
         }
-        outbox->queued.max = max;
         pthread_cond_broadcast(&outbox->changed);
     }
     pthread_mutex_unlock(&outbox->lock);
@@ -146,21 +154,12 @@ void fm_outbox_send(struct fm_outbox *outbox, const char *frame, size_t len) {
     }
 }
 
-static bool is_above(const struct fm_outbox *outbox, size_t bytes) {
-    return outbox->queued.len + outbox->writing_left > bytes && !outbox->failed;
-}
-
-bool fm_outbox_wait_below(struct fm_outbox *outbox, size_t bytes, int64_t wait_ms) {
+bool fm_outbox_has_room(struct fm_outbox *outbox) {
     pthread_mutex_lock(&outbox->lock);
-    if (is_above(outbox, bytes)) {
-        int64_t deadline = fm_now_ms() + wait_ms;
-        while (is_above(outbox, bytes) && fm_now_ms() < deadline) {
-            fm_cond_wait_until(&outbox->changed, &outbox->lock, deadline);
-        }
-    }
-    bool below = !is_above(outbox, bytes);
+    bool room = outbox->failed || pending(outbox) < outbox->options.room;
+    outbox->room_wanted = !room;
     pthread_mutex_unlock(&outbox->lock);
-    return below;
+    return room;
 }
 
 static void wait_for_end(struct fm_outbox *outbox, int64_t deadline) {

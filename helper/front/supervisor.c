@@ -138,30 +138,42 @@ static bool too_quiet(struct fm_front *front, int64_t quiet_ms) {
     return over;
 }
 
-/* While the host does not take what is there, jobs that run make no progress through no fault of the engine. */
-static bool must_read_locked(struct fm_front *front) {
-    bool must = front->ending || front->engine.state != FM_ENGINE_READY;
+/* Jobs that run make no progress now, through no fault of the engine. */
+static void excuse_jobs(struct fm_front *front) {
+    int64_t now = fm_now_ms();
     for (size_t i = 0; i < FM_JOBS_MAX; i++) {
         struct fm_job *job = &front->jobs[i];
         if (job->state == FM_JOB_RUNNING) {
-            job->progress_ms = fm_now_ms();
-            must = must || job->stopping;
+            job->progress_ms = now;
+            job->accepted_ms = job->produced ? job->accepted_ms : now;
         }
     }
-    return must;
 }
 
-/* Back-pressure: the engine's events stay in its pipe until the host has taken enough. An abort's answer is read all
- * the same. */
-static void wait_for_host(struct fm_front *front) {
-    while (!fm_outbox_wait_below(&front->outbox, FM_HOST_QUEUE_PAUSE, SLICE_MS)) {
-        pthread_mutex_lock(&front->lock);
-        bool must = must_read_locked(front);
-        pthread_mutex_unlock(&front->lock);
-        if (must) {
-            return;
+static bool is_job_stopping(const struct fm_front *front) {
+    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+        if (front->jobs[i].state == FM_JOB_RUNNING && front->jobs[i].stopping) {
+            return true;
         }
     }
+    return false;
+}
+
+/* True when the engine's events must stay in its pipe. An abort's answer is read a while longer, whatever is before it.
+ */
+static bool must_pause(const struct fm_front *front) {
+    size_t limit = is_job_stopping(front) ? 2 * (size_t)FM_BACKLOG_PAUSE : FM_BACKLOG_PAUSE;
+    return !front->ending && front->engine.state == FM_ENGINE_READY && fm_streams_backlog_locked(front) > limit;
+}
+
+/* Back-pressure: an engine whose pipe is full stops generating. */
+static void wait_for_host(struct fm_front *front) {
+    pthread_mutex_lock(&front->lock);
+    while (must_pause(front)) {
+        excuse_jobs(front);
+        fm_cond_wait_until(&front->drained, &front->lock, fm_now_ms() + SLICE_MS);
+    }
+    pthread_mutex_unlock(&front->lock);
 }
 
 /* Waits for bytes. False when the engine was quiet for too long. */
@@ -224,8 +236,9 @@ static bool start_process(struct fm_front *front, struct fm_child *child) {
         fm_fail(&error, FM_UNAVAILABLE, "can't start the engine program %s: %s", engine->program, strerror(failure));
     }
     pthread_mutex_lock(&front->lock);
-    if (error.code == FM_OK &&
-        (failure = fm_outbox_start(&engine->outbox, child->to_child, FM_ENGINE_QUEUE_MAX, FM_STALL_MS, NULL, NULL))) {
+    struct fm_outbox_options outbox = {
+        .fd = child->to_child, .max = FM_ENGINE_QUEUE_MAX, .room = 1, .stall_ms = FM_STALL_MS};
+    if (error.code == FM_OK && (failure = fm_outbox_start(&engine->outbox, &outbox))) {
         fm_child_kill(child->pid);
         close(child->from_child);
         fm_child_reap(child->pid);

@@ -5,10 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TEXT_MAX (4u << 20)
-
-/* The longest event is the terminal one: the text with every byte escaped (six times as long) and the echo. */
-#define EVENT_MAX (48u << 20)
+#define TEXT_MAX  (4u << 20) /* bytes as JSON: what an event or a result has to hold */
+#define DELTA_MAX 32768u     /* bytes of text in one delta, when a slow host let it collect */
 
 #define ID_RANDOM 16 /* bytes; each is two hex digits */
 
@@ -26,18 +24,15 @@ static void draw_id(char id[FM_ID_SIZE], const char *prefix) {
 }
 
 enum fm_code fm_answer_init(struct fm_answer *answer, const struct fm_surface *surface, struct fm_request *request,
-                            const char *model, fm_emit_fn *emit, void *emit_context, struct fm_error *error) {
+                            const char *model, struct fm_error *error) {
     *answer = (struct fm_answer){
         .surface = surface,
         .request = *request,
         .model = strdup(model),
         .created_at = fm_wall_seconds(),
-        .emit = emit,
-        .emit_context = emit_context,
     };
     *request = (struct fm_request){0};
     fm_buf_init(&answer->text, TEXT_MAX);
-    fm_buf_init(&answer->scratch, EVENT_MAX);
     draw_id(answer->id, surface->id_prefix);
     if (surface->item_prefix) {
         draw_id(answer->item_id, surface->item_prefix);
@@ -54,26 +49,24 @@ void fm_answer_free(struct fm_answer *answer) {
     free(answer->model);
     answer->model = NULL;
     fm_buf_free(&answer->text);
-    fm_buf_free(&answer->scratch);
 }
 
 void fm_answer_open(struct fm_answer *answer, int64_t input_tokens) {
     answer->usage.input = input_tokens;
     answer->opened = true;
-    if (answer->request.stream) {
-        answer->surface->open(answer);
-    }
 }
 
-bool fm_answer_delta(struct fm_answer *answer, const char *text, size_t len) {
+bool fm_answer_append(struct fm_answer *answer, const char *text, size_t len) {
+    size_t json = fm_json_string_size(text, len) - 2; /* without the quotes */
+    if (json > TEXT_MAX - answer->text_json) {
+        return false;
+    }
     fm_buf_append(&answer->text, text, len);
     if (answer->text.failed) {
         return false;
     }
-    if (answer->request.stream && len > 0) {
-        answer->surface->delta(answer, text, len);
-    }
-    return !answer->lost;
+    answer->text_json += json;
+    return true;
 }
 
 void fm_answer_finish(struct fm_answer *answer, enum fm_finish finish, const struct fm_error *error) {
@@ -81,24 +74,67 @@ void fm_answer_finish(struct fm_answer *answer, enum fm_finish finish, const str
     answer->finish = finish;
     answer->finished = true;
     answer->completed_at = fm_wall_seconds();
-    if (answer->request.stream && answer->opened) {
-        answer->surface->close(answer, finish == FM_FINISH_FAILED && !error ? &unknown : error);
-    }
-}
-
-struct fm_json_writer fm_event_begin(struct fm_answer *answer) {
-    fm_buf_reset(&answer->scratch);
-    return fm_json_writer_on(&answer->scratch);
-}
-
-void fm_event_send(struct fm_answer *answer) {
-    if (answer->scratch.failed) {
-        answer->lost = true;
-    } else {
-        answer->emit(answer->emit_context, answer->scratch.data, answer->scratch.len);
+    if (finish == FM_FINISH_FAILED) {
+        answer->error = error ? *error : unknown;
     }
 }
 
 void fm_answer_write_text(const struct fm_answer *answer, struct fm_json_writer *w) {
     fm_json_string(w, answer->text.len > 0 ? answer->text.data : "", answer->text.len);
+}
+
+/* ---- the stream ---- */
+
+bool fm_answer_has_event(struct fm_answer *answer) {
+    const struct fm_surface *surface = answer->surface;
+    if (!answer->request.stream || !answer->opened) {
+        return false;
+    }
+    enum fm_event_state state = FM_EVENT_SKIP;
+    while (answer->next_event < surface->event_count) {
+        state = surface->events[answer->next_event].state(answer);
+        if (state != FM_EVENT_SKIP) {
+            break;
+        }
+        answer->next_event++;
+    }
+    return state == FM_EVENT_DUE;
+}
+
+void fm_answer_write_event(struct fm_answer *answer, struct fm_json_writer *w) {
+    const struct fm_event_row *row = &answer->surface->events[answer->next_event];
+    row->write(answer, w);
+    answer->next_event += !row->repeats;
+}
+
+size_t fm_answer_backlog(const struct fm_answer *answer) {
+    if (answer->request.stream && !answer->finished) {
+        return answer->text.len - answer->sent;
+    }
+    return answer->finished ? answer->text.len : 0; /* the last events of a stream have all of it */
+}
+
+enum fm_event_state fm_event_due(const struct fm_answer *answer) {
+    (void)answer;
+    return FM_EVENT_DUE;
+}
+
+enum fm_event_state fm_event_text_state(const struct fm_answer *answer) {
+    if (answer->sent < answer->text.len) {
+        return FM_EVENT_DUE;
+    }
+    return answer->finished ? FM_EVENT_SKIP : FM_EVENT_LATER;
+}
+
+void fm_event_write_text(struct fm_answer *answer, struct fm_json_writer *w) {
+    const char *text = answer->text.data + answer->sent;
+    size_t len = answer->text.len - answer->sent;
+    if (len > DELTA_MAX) {
+        len = DELTA_MAX;
+        while (((unsigned char)text[len] & 0xC0) == 0x80) { /* `text` is whole characters, so there is a first byte */
+            len--;
+        }
+    }
+    fm_json_string(w, text, len);
+    answer->sent += len;
 }

@@ -1,14 +1,28 @@
-/* What the APIs share inside this folder: putting events on a stream, and errors in OpenAI's words. */
+/* What the APIs share inside this folder: the rows of a stream's events, and errors in OpenAI's words. */
 #ifndef FM_SURFACE_ANSWER_H
 #define FM_SURFACE_ANSWER_H
 
 #include "surface/surface.h"
 
-/* A writer on the empty scratch buffer, for one event or chunk. */
-struct fm_json_writer fm_event_begin(struct fm_answer *answer);
+enum fm_event_state {
+    FM_EVENT_LATER, /* it is not known yet, or not known whether it will be sent */
+    FM_EVENT_DUE,
+    FM_EVENT_SKIP, /* this answer has no such event, or no more of them */
+};
 
-/* Hands the event to answer->emit. One that could not be built is dropped, and answer->lost is set. */
-void fm_event_send(struct fm_answer *answer);
+/* An event in the order of a stream. */
+struct fm_event_row {
+    enum fm_event_state (*state)(const struct fm_answer *answer);
+    void (*write)(struct fm_answer *answer, struct fm_json_writer *w);
+    bool repeats; /* asked for its state again after it was sent */
+};
+
+/* States that both APIs have: at once; while there is text that no delta has taken. */
+enum fm_event_state fm_event_due(const struct fm_answer *answer);
+enum fm_event_state fm_event_text_state(const struct fm_answer *answer);
+
+/* Writes the text of the next delta as a value, whole UTF-8 characters, and counts it as sent. */
+void fm_event_write_text(struct fm_answer *answer, struct fm_json_writer *w);
 
 /*
  * An error in OpenAI's words: the members "code", "message" and "param" of an open object; an object of them and

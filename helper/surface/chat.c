@@ -39,8 +39,7 @@ static void write_head(const struct fm_answer *answer, const char *object, struc
     fm_json_key_str(w, "model", answer->model);
 }
 
-static void chat_write(const struct fm_answer *answer, const struct fm_error *error, struct fm_json_writer *w) {
-    (void)error; /* stands beside the completion, not in it */
+static void chat_write(const struct fm_answer *answer, struct fm_json_writer *w) {
     fm_json_object_begin(w);
     write_head(answer, "chat.completion", w);
     fm_json_key(w, "choices");
@@ -68,20 +67,18 @@ static void chat_write(const struct fm_answer *answer, const struct fm_error *er
 /* ---- the chunks ---- */
 
 /* Up to the members of the one choice's delta. */
-static struct fm_json_writer begin_delta(struct fm_answer *answer) {
-    struct fm_json_writer w = fm_event_begin(answer);
-    fm_json_object_begin(&w);
-    write_head(answer, "chat.completion.chunk", &w);
-    fm_json_key(&w, "choices");
-    fm_json_array_begin(&w);
-    fm_json_object_begin(&w);
-    fm_json_key_int(&w, "index", 0);
-    fm_json_key(&w, "delta");
-    fm_json_object_begin(&w);
-    return w;
+static void begin_delta(const struct fm_answer *answer, struct fm_json_writer *w) {
+    fm_json_object_begin(w);
+    write_head(answer, "chat.completion.chunk", w);
+    fm_json_key(w, "choices");
+    fm_json_array_begin(w);
+    fm_json_object_begin(w);
+    fm_json_key_int(w, "index", 0);
+    fm_json_key(w, "delta");
+    fm_json_object_begin(w);
 }
 
-static void end_delta(struct fm_answer *answer, const char *reason, struct fm_json_writer *w) {
+static void end_delta(const struct fm_answer *answer, const char *reason, struct fm_json_writer *w) {
     fm_json_object_end(w);
     fm_json_key_null(w, "logprobs");
     fm_json_key_str(w, "finish_reason", reason);
@@ -91,46 +88,50 @@ static void end_delta(struct fm_answer *answer, const char *reason, struct fm_js
         fm_json_key_null(w, "usage");
     }
     fm_json_object_end(w);
-    fm_event_send(answer);
 }
 
-static void chat_open(struct fm_answer *answer) {
-    struct fm_json_writer w = begin_delta(answer);
-    fm_json_key_str(&w, "role", "assistant");
-    fm_json_key_null(&w, "content");
-    end_delta(answer, NULL, &w);
+static void write_role(struct fm_answer *answer, struct fm_json_writer *w) {
+    begin_delta(answer, w);
+    fm_json_key_str(w, "role", "assistant");
+    fm_json_key_null(w, "content");
+    end_delta(answer, NULL, w);
 }
 
-static void chat_delta(struct fm_answer *answer, const char *text, size_t len) {
-    struct fm_json_writer w = begin_delta(answer);
-    fm_json_key(&w, "content");
-    fm_json_string(&w, text, len);
-    end_delta(answer, NULL, &w);
+static void write_content(struct fm_answer *answer, struct fm_json_writer *w) {
+    begin_delta(answer, w);
+    fm_json_key(w, "content");
+    fm_event_write_text(answer, w);
+    end_delta(answer, NULL, w);
 }
 
-static void send_usage(struct fm_answer *answer) {
-    struct fm_json_writer w = fm_event_begin(answer);
-    fm_json_object_begin(&w);
-    write_head(answer, "chat.completion.chunk", &w);
-    fm_json_key(&w, "choices");
-    fm_json_raw(&w, "[]", 2);
-    write_usage(&answer->usage, &w);
-    fm_json_object_end(&w);
-    fm_event_send(answer);
+static void write_finish(struct fm_answer *answer, struct fm_json_writer *w) {
+    begin_delta(answer, w);
+    end_delta(answer, finish_reason(answer), w);
 }
 
-static void chat_close(struct fm_answer *answer, const struct fm_error *error) {
-    (void)error;
-    const char *reason = finish_reason(answer);
-    if (!reason) {
-        return;
-    }
-    struct fm_json_writer w = begin_delta(answer);
-    end_delta(answer, reason, &w);
-    if (answer->request.include_usage) {
-        send_usage(answer);
-    }
+static void write_usage_chunk(struct fm_answer *answer, struct fm_json_writer *w) {
+    fm_json_object_begin(w);
+    write_head(answer, "chat.completion.chunk", w);
+    fm_json_key(w, "choices");
+    fm_json_raw(w, "[]", 2);
+    write_usage(&answer->usage, w);
+    fm_json_object_end(w);
 }
+
+static enum fm_event_state finish_state(const struct fm_answer *answer) {
+    return finish_reason(answer) ? FM_EVENT_DUE : FM_EVENT_SKIP;
+}
+
+static enum fm_event_state usage_state(const struct fm_answer *answer) {
+    return finish_reason(answer) && answer->request.include_usage ? FM_EVENT_DUE : FM_EVENT_SKIP;
+}
+
+static const struct fm_event_row events[] = {
+    {fm_event_due, write_role, false},
+    {fm_event_text_state, write_content, true}, /* what follows is reached by a finished answer alone */
+    {finish_state, write_finish, false},
+    {usage_state, write_usage_chunk, false},
+};
 
 const struct fm_surface fm_surface_chat = {
     .create_method = "chat.completions.create",
@@ -140,8 +141,7 @@ const struct fm_surface fm_surface_chat = {
     .id_prefix = "chatcmpl-",
     .item_prefix = NULL,
     .parse = fm_chat_parse,
-    .open = chat_open,
-    .delta = chat_delta,
-    .close = chat_close,
+    .events = events,
+    .event_count = sizeof events / sizeof events[0],
     .write = chat_write,
 };

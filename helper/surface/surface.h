@@ -7,6 +7,9 @@
  * An *answer* is what has been produced for a request so far; it belongs to one job, and its caller keeps two threads
  * from using it at once. Nothing here blocks, does I/O (but for random bytes and the clock) or takes a lock.
  *
+ * Streaming events are pulled, not pushed: an answer knows which events it has sent, and builds the next one when it is
+ * asked for it. Text that comes meanwhile goes into the next delta, so a slow host costs no memory but the text's own.
+ *
  * Ownership: init or parse allocates, the matching free releases, on failure nothing is left to free. Pointers handed
  * in are borrowed for the call, unless a comment says otherwise.
  */
@@ -21,6 +24,7 @@
 
 struct json_object;
 struct fm_answer;
+struct fm_event_row;
 
 /* The watchdog's limits in ms; PROTOCOL.md, "Limits". */
 struct fm_limits {
@@ -59,9 +63,6 @@ enum fm_finish {
     FM_FINISH_FAILED,         /* `error` says why */
 };
 
-/* Takes one streaming event or chunk, a complete JSON value; valid during the call. */
-typedef void fm_emit_fn(void *context, const char *json, size_t len);
-
 struct fm_surface {
     const char *create_method; /* "responses.create" */
     const char *event_method;  /* the notification of a stream: "responses.event" */
@@ -77,22 +78,12 @@ struct fm_surface {
      */
     enum fm_code (*parse)(struct json_object *params, struct fm_request *request, struct fm_error *error);
 
-    /* The next three are for answer.c, and for streams only. */
+    /* The events of a stream in their order; for answer.c. */
+    const struct fm_event_row *events;
+    size_t event_count;
 
-    /* The engine has accepted the prompt: the events that open a stream. */
-    void (*open)(struct fm_answer *answer);
-
-    /* A piece of text, whole UTF-8 characters, not empty. Already appended to answer->text. */
-    void (*delta)(struct fm_answer *answer, const char *text, size_t len);
-
-    /* The end, told by answer->finish and, when failed, `error`: closes what is open, then the one terminal event. */
-    void (*close)(struct fm_answer *answer, const struct fm_error *error);
-
-    /*
-     * The object as it stands now (a Response or a completion); answer->finish counts when answer->finished is set.
-     * `error`: as in `close`, else NULL.
-     */
-    void (*write)(const struct fm_answer *answer, const struct fm_error *error, struct fm_json_writer *w);
+    /* The object as it stands now: a Response or a completion. */
+    void (*write)(const struct fm_answer *answer, struct fm_json_writer *w);
 };
 
 extern const struct fm_surface fm_surface_responses;
@@ -109,17 +100,16 @@ struct fm_answer {
     char *model;               /* the id of the model that answers; owned */
     int64_t created_at;        /* seconds since 1970 */
     int64_t completed_at;      /* the same; 0 until the end */
-    int64_t sequence;          /* the next sequence_number */
     struct fm_buf text;        /* the output so far */
+    size_t text_json;          /* bytes of it as JSON */
     struct fm_usage usage;
-    enum fm_finish finish; /* valid when `finished` */
+    bool opened; /* the engine accepted the prompt: stream events may be sent */
     bool finished;
-    bool opened;      /* the engine accepted the prompt: stream events may be, and have been, sent */
-    bool item_opened; /* the message item's opening events have been sent */
-    bool lost;        /* an event could not be built, so the stream has a hole */
-    fm_emit_fn *emit; /* where events go; only called when request.stream */
-    void *emit_context;
-    struct fm_buf scratch; /* one event in the making */
+    enum fm_finish finish; /* valid when `finished` */
+    struct fm_error error; /* valid when finished as FM_FINISH_FAILED */
+    size_t next_event;     /* of a stream: the row in surface->events */
+    size_t sent;           /* of a stream: bytes of `text` that have gone out in deltas */
+    int64_t sequence;      /* of a stream: the next sequence_number */
 };
 
 /*
@@ -127,24 +117,32 @@ struct fm_answer {
  * ids. FM_INTERNAL when out of memory.
  */
 FM_MUST_USE enum fm_code fm_answer_init(struct fm_answer *answer, const struct fm_surface *surface,
-                                        struct fm_request *request, const char *model, fm_emit_fn *emit,
-                                        void *emit_context, struct fm_error *error);
+                                        struct fm_request *request, const char *model, struct fm_error *error);
 void fm_answer_free(struct fm_answer *answer);
 
 /* The engine accepted the prompt, of `input_tokens` tokens. Once. */
 void fm_answer_open(struct fm_answer *answer, int64_t input_tokens);
 
 /*
- * Text from the engine, behind fm_answer_open: appended, and streamed. Empty text does nothing. False when the answer
- * outgrew memory or 4 MiB; it should be failed then, and keeps what it had.
+ * Text from the engine (whole UTF-8 characters), behind fm_answer_open. False when the answer outgrew memory or 4 MiB
+ * as JSON; it should be failed then, and keeps what it had.
  */
-FM_MUST_USE bool fm_answer_delta(struct fm_answer *answer, const char *text, size_t len);
+FM_MUST_USE bool fm_answer_append(struct fm_answer *answer, const char *text, size_t len);
 
 /*
- * The end. Once; set answer->usage before. `error` is read when `finish` is FM_FINISH_FAILED, where NULL stands for a
- * plain FM_INTERNAL. An answer that was never opened emits nothing.
+ * The end. Once; set answer->usage before. `error` (copied) is read when `finish` is FM_FINISH_FAILED, where NULL
+ * stands for a plain FM_INTERNAL.
  */
 void fm_answer_finish(struct fm_answer *answer, enum fm_finish finish, const struct fm_error *error);
+
+/* True when a streaming event can be sent now. Always false when no stream was asked for, or before fm_answer_open. */
+FM_MUST_USE bool fm_answer_has_event(struct fm_answer *answer);
+
+/* Writes the event that fm_answer_has_event told of, one JSON value, and counts it as sent. */
+void fm_answer_write_event(struct fm_answer *answer, struct fm_json_writer *w);
+
+/* Bytes of text that no event has taken yet; of an answer without a stream, all of it once it is finished. */
+size_t fm_answer_backlog(const struct fm_answer *answer);
 
 /* Of a request that fm_answer_init did not take over. Harmless twice. */
 void fm_request_free(struct fm_request *request);

@@ -40,12 +40,15 @@ class Helper:
         self.messages = queue.Queue()
         self.backlog = []  # taken from the queue, not asked for yet
         self.next_id = 100
+        self.reading = threading.Event()  # cleared: a host that does not read
+        self.reading.set()
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
 
     def _read(self):
         out = self.process.stdout
         while True:
+            self.reading.wait()
             header = out.readline()
             if not header:
                 break
@@ -144,6 +147,7 @@ class Helper:
         return self.process.wait(timeout or 5 * SLOW)
 
     def close(self):
+        self.reading.set()
         try:
             self.process.stdin.close()
         except (BrokenPipeError, AttributeError):

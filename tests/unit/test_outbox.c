@@ -17,11 +17,12 @@
 #define PATIENCE_MS 20000 /* far beyond what anything here takes; reached only by a bug */
 #define NEVER_MS    (24 * 60 * 60 * 1000LL)
 
-/* Counts what on_fail is told, and lets a test wait for it. */
+/* Counts what on_fail and on_room are told, and lets a test wait for it. */
 struct failures {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     int count;
+    int rooms;
 };
 
 static struct failures failures;
@@ -30,11 +31,30 @@ static int read_end = -1;
 
 static void count_failure(void *context) {
     struct failures *counted = context;
-    assert_true(fm_outbox_wait_below(&outbox, 0, PATIENCE_MS)); /* its lock must be free here */
+    assert_true(fm_outbox_has_room(&outbox)); /* its lock must be free here */
     pthread_mutex_lock(&counted->lock);
     counted->count++;
     pthread_cond_broadcast(&counted->changed);
     pthread_mutex_unlock(&counted->lock);
+}
+
+static void count_room(void *context) {
+    struct failures *counted = context;
+    pthread_mutex_lock(&counted->lock);
+    counted->rooms++;
+    pthread_cond_broadcast(&counted->changed);
+    pthread_mutex_unlock(&counted->lock);
+}
+
+/* With the room of start(), that is until nothing is queued. */
+static void await_room(void) {
+    int64_t deadline = fm_now_ms() + PATIENCE_MS;
+    pthread_mutex_lock(&failures.lock);
+    while (!fm_outbox_has_room(&outbox) && fm_now_ms() < deadline) {
+        fm_cond_wait_until(&failures.changed, &failures.lock, deadline);
+    }
+    assert_true(fm_now_ms() < deadline);
+    pthread_mutex_unlock(&failures.lock);
 }
 
 static int failure_count(void) {
@@ -63,16 +83,31 @@ static int ignore_sigpipe(void **state) {
 }
 
 /* A pipe, its read end with us, an outbox on its write end. Returns the bytes that the pipe holds. */
-static size_t start(size_t max, int64_t stall_ms) {
+static size_t start_with_room(size_t max, int64_t stall_ms, size_t room) {
     int write_end;
     assert_int_equal(fm_pipe(&read_end, &write_end), 0);
     failures.count = 0;
+    failures.rooms = 0;
     size_t holds = 65536;
 #ifdef F_GETPIPE_SZ
     holds = (size_t)fcntl(write_end, F_GETPIPE_SZ);
 #endif
-    assert_int_equal(fm_outbox_start(&outbox, write_end, max, stall_ms, count_failure, &failures), 0);
+    const struct fm_outbox_options options = {
+        .fd = write_end,
+        .max = max,
+        .room = room,
+        .stall_ms = stall_ms,
+        .on_fail = count_failure,
+        .on_room = count_room,
+        .context = &failures,
+    };
+    assert_int_equal(fm_outbox_start(&outbox, &options), 0);
     return holds;
+}
+
+/* There is room when nothing is queued. */
+static size_t start(size_t max, int64_t stall_ms) {
+    return start_with_room(max, stall_ms, 1);
 }
 
 static void expect_read(const char *expected, size_t len) {
@@ -132,8 +167,7 @@ static void *sender_main(void *argument) {
     int sender = *(int *)argument;
     for (int i = 0; i < FRAMES_EACH; i++) {
         size_t len = make_frame(frame, sender, i);
-        while (!fm_outbox_wait_below(&outbox, 65536, PATIENCE_MS)) {
-        }
+        await_room();
         fm_outbox_send(&outbox, frame, len);
     }
     return NULL;
@@ -143,7 +177,7 @@ static void senders_never_mix(void **state) {
     (void)state;
     pthread_t threads[SENDERS];
     int numbers[SENDERS];
-    start(1u << 20, NEVER_MS);
+    start_with_room(1u << 20, NEVER_MS, 65536);
     for (int i = 0; i < SENDERS; i++) {
         numbers[i] = i;
         assert_int_equal(pthread_create(&threads[i], NULL, sender_main, &numbers[i]), 0);
@@ -172,7 +206,7 @@ static void senders_never_mix(void **state) {
 static void stuff(size_t pipe_bytes, size_t queued) {
     char *bytes = calloc(1, pipe_bytes + queued);
     fm_outbox_send(&outbox, bytes, pipe_bytes);
-    assert_true(fm_outbox_wait_below(&outbox, 0, PATIENCE_MS));
+    await_room();
     for (size_t sent = 0; sent < queued; sent += 1000) {
         fm_outbox_send(&outbox, bytes, queued - sent < 1000 ? queued - sent : 1000);
     }
@@ -191,13 +225,13 @@ static void cap(void **state) {
         fm_outbox_send(&outbox, BYTES("dropped"));
     }
     assert_int_equal(failure_count(), 1);
-    assert_true(fm_outbox_wait_below(&outbox, 0, PATIENCE_MS));
+    await_room();
     assert_true(fm_outbox_stop(&outbox, PATIENCE_MS));
     assert_int_equal(failure_count(), 1);
     close(read_end);
 }
 
-/* A frame larger than the maximum goes into an empty queue, and into no other. */
+/* A frame larger than the maximum goes in where there is room, and nowhere else. */
 static void one_frame_of_any_size(void **state) {
     (void)state;
     size_t large = 3000000;
@@ -206,11 +240,11 @@ static void one_frame_of_any_size(void **state) {
     start(1000, NEVER_MS);
     fm_outbox_send(&outbox, bytes, large);
     expect_read(bytes, large);
-    assert_true(fm_outbox_wait_below(&outbox, 0, PATIENCE_MS));
+    await_room();
     for (int i = 0; i < 2; i++) { /* twice: queue and writer take turns with two buffers */
         fm_outbox_send(&outbox, bytes, 1000);
         expect_read(bytes, 1000);
-        assert_true(fm_outbox_wait_below(&outbox, 0, PATIENCE_MS));
+        await_room();
     }
     fm_outbox_send(&outbox, bytes, large); /* more than the pipe holds: the rest waits in the outbox */
     assert_int_equal(failure_count(), 0);
@@ -269,20 +303,29 @@ static void *read_all(void *argument) {
     return NULL;
 }
 
-static void wait_below(void **state) {
+/* on_room is called once for all who asked in vain, when less than `room` bytes are queued, and for nobody else. */
+static void room(void **state) {
     (void)state;
-    size_t holds = start(1u << 20, NEVER_MS);
-    assert_true(fm_outbox_wait_below(&outbox, 0, 0));
-    stuff(holds, 50000);
-    assert_false(fm_outbox_wait_below(&outbox, 0, 1));
-    assert_false(fm_outbox_wait_below(&outbox, 49999, 1));
-    assert_true(fm_outbox_wait_below(&outbox, 50000, 0));
+    size_t holds = start_with_room(1u << 20, NEVER_MS, 50000);
+    assert_true(fm_outbox_has_room(&outbox));
+    char *bytes = calloc(1, holds + 1000000);
+    fm_outbox_send(&outbox, bytes, holds);
+    await_room();
+    failures.rooms = 0; /* the writer has nothing to do */
+    fm_outbox_send(&outbox, bytes, 49999);
+    assert_true(fm_outbox_has_room(&outbox));
+    fm_outbox_send(&outbox, bytes, 1);
+    assert_int_equal(failures.rooms, 0);
+    assert_false(fm_outbox_has_room(&outbox));
+    assert_false(fm_outbox_has_room(&outbox));
     size_t left = holds + 50000;
     pthread_t reader;
     assert_int_equal(pthread_create(&reader, NULL, read_all, &left), 0);
-    assert_true(fm_outbox_wait_below(&outbox, 0, PATIENCE_MS));
+    await_room();
     pthread_join(reader, NULL);
     assert_int_equal(left, 0);
+    assert_int_equal(failures.rooms, 1);
+    free(bytes);
     assert_true(fm_outbox_stop(&outbox, PATIENCE_MS));
     expect_end_of_input();
 }
@@ -322,7 +365,8 @@ static void without_on_fail(void **state) {
     int write_end;
     assert_int_equal(fm_pipe(&read_end, &write_end), 0);
     close(read_end);
-    assert_int_equal(fm_outbox_start(&outbox, write_end, 1000, NEVER_MS, NULL, NULL), 0);
+    const struct fm_outbox_options options = {.fd = write_end, .max = 1000, .room = 1, .stall_ms = NEVER_MS};
+    assert_int_equal(fm_outbox_start(&outbox, &options), 0);
     fm_outbox_send(&outbox, BYTES("lost"));
     assert_true(fm_outbox_stop(&outbox, PATIENCE_MS));
 }
@@ -337,7 +381,7 @@ int main(void) {
         cmocka_unit_test(reader_gone),
         cmocka_unit_test(reader_gone_before_the_first),
         cmocka_unit_test(reader_stalls),
-        cmocka_unit_test(wait_below),
+        cmocka_unit_test(room),
         cmocka_unit_test(stop_flushes_to_a_slow_reader),
         cmocka_unit_test(stop_gives_up_on_a_silent_reader),
         cmocka_unit_test(without_on_fail),

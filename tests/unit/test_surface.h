@@ -68,10 +68,22 @@ struct stream {
     size_t count;
 };
 
-static inline void capture(void *context, const char *json, size_t len) {
-    struct stream *stream = context;
-    assert_true(stream->count < sizeof stream->events / sizeof stream->events[0]);
-    stream->events[stream->count++] = json_of(json, len);
+/* Takes the events that can be sent now. Returns their bytes. */
+static inline size_t pull(struct fm_answer *answer, struct stream *stream) {
+    struct fm_buf buf;
+    size_t bytes = 0;
+    fm_buf_init(&buf, 1u << 24);
+    while (fm_answer_has_event(answer)) {
+        fm_buf_reset(&buf);
+        struct fm_json_writer w = fm_json_writer_on(&buf);
+        fm_answer_write_event(answer, &w);
+        assert_false(buf.failed);
+        assert_true(stream->count < sizeof stream->events / sizeof stream->events[0]);
+        stream->events[stream->count++] = json_of(buf.data, buf.len);
+        bytes += buf.len;
+    }
+    fm_buf_free(&buf);
+    return bytes;
 }
 
 static inline void stream_free(struct stream *stream) {
@@ -102,6 +114,15 @@ struct script {
     const struct fm_error *error;
 };
 
+/* How the events of a script are taken: each as soon as it can be sent, or, by a slow host, all at the end. */
+static bool slow_host;
+
+static inline int with_slow_host(void **state) {
+    (void)state;
+    slow_host = true;
+    return 0;
+}
+
 static const struct fm_usage test_usage = {.input = 11, .cached = 3, .output = 7, .reasoning = 2};
 
 /* Runs `script`, captures its stream, returns the final object. */
@@ -110,19 +131,24 @@ static inline struct json_object *run(const struct script *script, struct stream
     struct fm_request request = request_of(script->surface, script->body);
     struct fm_answer answer;
     struct fm_error error;
-    assert_int_equal(fm_answer_init(&answer, script->surface, &request, "tiny", capture, stream, &error), FM_OK);
+    assert_int_equal(fm_answer_init(&answer, script->surface, &request, "tiny", &error), FM_OK);
     if (script->deltas) {
         fm_answer_open(&answer, test_usage.input);
         for (const char *const *delta = script->deltas; *delta; delta++) {
-            assert_true(fm_answer_delta(&answer, *delta, strlen(*delta)));
+            assert_true(fm_answer_append(&answer, *delta, strlen(*delta)));
+            if (!slow_host) {
+                pull(&answer, stream);
+            }
         }
     }
     answer.usage = test_usage;
     fm_answer_finish(&answer, script->finish, script->error);
+    pull(&answer, stream);
+    assert_false(fm_answer_has_event(&answer));
     struct fm_buf buf;
     fm_buf_init(&buf, 1u << 24);
     struct fm_json_writer w = fm_json_writer_on(&buf);
-    script->surface->write(&answer, script->error, &w);
+    script->surface->write(&answer, &w);
     assert_false(buf.failed);
     struct json_object *object = json_of(buf.data, buf.len);
     fm_buf_free(&buf);

@@ -400,12 +400,7 @@ static void test_echo(void **state) {
 
 /* ---- limits ---- */
 
-static void count_bytes(void *context, const char *json, size_t len) {
-    (void)json;
-    *(size_t *)context += len;
-}
-
-/* Each delta's event holds that delta, not the text so far; beyond 4 MiB more is refused, what was there is kept. */
+/* Events hold a delta each, not the text so far; beyond 4 MiB more is refused, what was there is kept. */
 static void test_growth(void **state) {
     (void)state;
     static char piece[1 << 16];
@@ -413,25 +408,66 @@ static void test_growth(void **state) {
     struct fm_request request = request_of(&fm_surface_responses, "{\"input\":\"hi\",\"stream\":true}");
     struct fm_answer answer;
     struct fm_error error;
-    size_t sent = 0;
-    assert_int_equal(fm_answer_init(&answer, &fm_surface_responses, &request, "tiny", count_bytes, &sent, &error),
-                     FM_OK);
+    struct stream stream = {.count = 0};
+    assert_int_equal(fm_answer_init(&answer, &fm_surface_responses, &request, "tiny", &error), FM_OK);
     assert_null(request.echo.data); /* taken over */
     fm_answer_open(&answer, 1);
-    assert_true(fm_answer_delta(&answer, "", 0));
-    size_t opening = sent;
+    assert_true(fm_answer_append(&answer, "", 0));
+    pull(&answer, &stream);
+    assert_int_equal(stream.count, 2);
     for (int i = 0; i < 64; i++) {
-        assert_true(fm_answer_delta(&answer, piece, sizeof piece));
+        assert_true(fm_answer_append(&answer, piece, sizeof piece));
+        assert_int_equal(fm_answer_backlog(&answer), sizeof piece);
+        assert_true(pull(&answer, &stream) < sizeof piece + 3000);
+        assert_int_equal(fm_answer_backlog(&answer), 0);
+        stream_free(&stream);
     }
-    assert_true(sent - opening < 64 * (sizeof piece + 300) + 1000);
-    sent = 0;
-    assert_false(fm_answer_delta(&answer, "y", 1));
-    assert_int_equal(sent, 0);
+    assert_false(fm_answer_append(&answer, "y", 1));
+    assert_int_equal(pull(&answer, &stream), 0);
     assert_int_equal(answer.text.len, 1u << 22);
     fm_fail(&error, FM_INTERNAL, "The answer is longer than 4 MiB.");
     fm_answer_finish(&answer, FM_FINISH_FAILED, &error);
-    assert_true(sent > 4u << 22); /* text.done, part.done, item.done, failed */
-    assert_false(answer.lost);
+    assert_int_equal(fm_answer_backlog(&answer), 1u << 22);
+    assert_true(pull(&answer, &stream) > 4u << 22); /* text.done, part.done, item.done, failed */
+    stream_free(&stream);
+    fm_answer_free(&answer);
+}
+
+/* The 4 MiB are counted as JSON, which is what an event has to hold. */
+static void test_growth_escaped(void **state) {
+    (void)state;
+    static char piece[1 << 16];
+    memset(piece, 1, sizeof piece); /* \u0001 each */
+    struct fm_request request = request_of(&fm_surface_responses, "{\"input\":\"hi\"}");
+    struct fm_answer answer;
+    struct fm_error error;
+    assert_int_equal(fm_answer_init(&answer, &fm_surface_responses, &request, "tiny", &error), FM_OK);
+    fm_answer_open(&answer, 1);
+    int taken = 0;
+    while (fm_answer_append(&answer, piece, sizeof piece)) {
+        taken++;
+    }
+    assert_int_equal(taken, 64 / 6);
+    fm_answer_free(&answer);
+}
+
+/* Text that collected goes out in deltas of at most 32 KiB, cut between characters. */
+static void test_long_delta(void **state) {
+    (void)state;
+    struct fm_request request = request_of(&fm_surface_responses, "{\"input\":\"hi\",\"stream\":true}");
+    struct fm_answer answer;
+    struct fm_error error;
+    struct stream stream = {.count = 0};
+    assert_int_equal(fm_answer_init(&answer, &fm_surface_responses, &request, "tiny", &error), FM_OK);
+    fm_answer_open(&answer, 1);
+    for (int i = 0; i < 20000; i++) {
+        assert_true(fm_answer_append(&answer, "\xE2\x82\xAC", 3));
+    }
+    pull(&answer, &stream);
+    assert_int_equal(stream.count, 6);
+    assert_int_equal(json_object_get_string_len(at(stream.events[4], "delta")), 32766);
+    assert_int_equal(json_object_get_string_len(at(stream.events[5], "delta")), 60000 - 32766);
+    stream_free(&stream);
     fm_answer_free(&answer);
 }
 
@@ -444,6 +480,9 @@ int main(void) {
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_echo),
         cmocka_unit_test(test_growth),
+        cmocka_unit_test(test_growth_escaped),
+        cmocka_unit_test(test_long_delta),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    return failed + cmocka_run_group_tests(tests, with_slow_host, NULL);
 }

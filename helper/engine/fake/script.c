@@ -129,6 +129,7 @@ static void hang(void) {
 
 static enum fm_reason run_hang(struct run *run, struct json_object *argument) {
     if (find_word(hangs, argument)->value) {
+        fm_job_progress(run->job, run->job->input_tokens, 0); /* nothing looks at the abort flag from here on */
         hang();
     }
     while (!fm_job_sleep(run->job, FOREVER_MS)) {

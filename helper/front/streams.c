@@ -1,0 +1,110 @@
+/*
+ * What jobs have to say to the host: streaming events, then the results. A frame is built when the host has room for it
+ * and not before, by whichever thread finds the room: the one that brought the news, or the host's writer. So a host
+ * that reads slowly gets longer deltas, and one that does not read costs the text of the answers and little more.
+ */
+#include "base/clock.h"
+#include "front/front.h"
+
+static void send_event(struct fm_front *front, struct fm_job *job) {
+    const struct fm_surface *surface = job->answer.surface;
+    struct fm_buf *buf = &front->event;
+    fm_frame_begin(buf);
+    struct fm_json_writer w = fm_rpc_notification_begin(buf, surface->event_method);
+    fm_json_object_begin(&w);
+    fm_json_key(&w, "id");
+    fm_json_raw(&w, job->call.text, job->call.len);
+    fm_json_key(&w, surface->event_member);
+    fm_answer_write_event(&job->answer, &w);
+    fm_json_object_end(&w);
+    fm_rpc_end(buf);
+    fm_send_frame(&front->outbox, buf);
+}
+
+/* The result of the create call or of a cancel call: ok or the error, and the object as far as it came. */
+static void send_result(struct fm_front *front, const struct fm_job *job, const struct fm_rpc_id *call, bool ok) {
+    const struct fm_surface *surface = job->answer.surface;
+    struct fm_buf *buf = &front->event;
+    fm_frame_begin(buf);
+    struct fm_json_writer w = fm_rpc_result_begin(buf, call);
+    fm_json_object_begin(&w);
+    fm_json_key_bool(&w, "ok", ok);
+    if (!ok) {
+        fm_json_key(&w, "error");
+        fm_error_write(&job->end_error, &w);
+    }
+    if (ok || job->answer.opened) {
+        fm_json_key(&w, surface->result_member);
+        surface->write(&job->answer, &w);
+    }
+    fm_json_object_end(&w);
+    fm_rpc_end(buf);
+    fm_send_frame(&front->outbox, buf);
+}
+
+/* The create call's result, then those of the cancel calls; behind the last one, the job is gone. */
+static void send_next_result(struct fm_front *front, struct fm_job *job) {
+    if (job->results_sent == 0) {
+        send_result(front, job, &job->call, job->end_error.code == FM_OK);
+    } else {
+        send_result(front, job, &job->cancel_calls[job->results_sent - 1], true);
+    }
+    job->results_sent++;
+    if (job->results_sent > job->cancel_count) {
+        fm_job_release_locked(front, job);
+    }
+}
+
+void fm_streams_pump_locked(struct fm_front *front) {
+    bool sent = false;
+    for (unsigned idle = 0; idle < FM_JOBS_MAX;) {
+        struct fm_job *job = &front->jobs[front->next_stream % FM_JOBS_MAX];
+        bool event = job->state != FM_JOB_FREE && fm_answer_has_event(&job->answer);
+        if (!event && job->state != FM_JOB_CLOSING) {
+            front->next_stream++;
+            idle++;
+            continue;
+        }
+        if (!fm_outbox_has_room(&front->outbox)) {
+            break; /* the outbox calls back, and this job is the next */
+        }
+        if (event) {
+            send_event(front, job);
+        } else {
+            send_next_result(front, job);
+        }
+        front->next_stream++; /* in turns: one long answer does not keep the others waiting */
+        idle = 0;
+        sent = true;
+    }
+    if (sent) {
+        pthread_cond_broadcast(&front->drained);
+    }
+}
+
+void fm_streams_on_room(void *context) {
+    struct fm_front *front = context;
+    pthread_mutex_lock(&front->lock);
+    fm_streams_pump_locked(front);
+    pthread_mutex_unlock(&front->lock);
+}
+
+size_t fm_streams_backlog_locked(const struct fm_front *front) {
+    size_t backlog = 0;
+    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+        if (front->jobs[i].state != FM_JOB_FREE) {
+            backlog += fm_answer_backlog(&front->jobs[i].answer);
+        }
+    }
+    return backlog;
+}
+
+bool fm_streams_flush_locked(struct fm_front *front, int64_t wait_ms) {
+    int64_t deadline = fm_now_ms() + wait_ms;
+    fm_streams_pump_locked(front);
+    while (front->jobs_in_flight && fm_now_ms() < deadline) {
+        fm_cond_wait_until(&front->drained, &front->lock, deadline);
+        fm_streams_pump_locked(front); /* a host that is gone has room for everything */
+    }
+    return front->jobs_in_flight == 0;
+}

@@ -1,0 +1,108 @@
+"""A host that reads late: nothing is lost, deltas merge, and the helper's memory stays small."""
+
+import os
+import time
+
+import wire
+from wire import SLOW, HelperTest, check_stream, script, wait_until
+
+MIB = 1 << 20
+
+
+def rss(pid):
+    """Bytes."""
+    with open(f"/proc/{pid}/statm") as f:
+        return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def cpu_ticks(pid):
+    with open(f"/proc/{pid}/stat") as f:
+        fields = f.read().rsplit(")", 1)[1].split()
+    return int(fields[11]) + int(fields[12])
+
+
+def wait_idle(*pids):
+    """Until none of the processes has run for a while: whatever they do is held up."""
+    last = None
+    since = time.monotonic()
+
+    def idle():
+        nonlocal last, since
+        now = [cpu_ticks(pid) for pid in pids]
+        if now != last:
+            last, since = now, time.monotonic()
+        return time.monotonic() - since > 0.3
+    wait_until(idle, 20, "idleness")
+
+
+class SlowHost(HelperTest):
+    def stalled(self, streams, prompt):
+        """A helper whose streams are held up, because nobody reads: (helper, calls)."""
+        helper = self.helper()
+        helper.call("responses.create", {"input": "x"})
+        helper.reading.clear()
+        helper.send("health.ping", None, 1)  # the reader waits inside a read; this one gets it out
+        calls = [self.create(helper, prompt) for _ in range(streams)]
+        wait_idle(helper.pid, helper.engine_pid())
+        return helper, calls
+
+    def test_streams_are_held_up_and_go_on(self):
+        text = "0123456789abcdef" * 8
+        helper, calls = self.stalled(8, script({"repeat": [text, 4000]}))  # 512,000 bytes each
+        pings = [helper.start("health.ping") for _ in range(100)]
+        helper.reading.set()
+        for call in calls:
+            events, result = helper.collect(call)
+            final = check_stream(self, events, result)
+            self.assertEqual(final["output"][0]["content"][0]["text"], text * 4000)
+            self.assertEqual(final["usage"]["output_tokens"], 4000)
+            deltas = [e for e in events if e["type"] == "response.output_text.delta"]
+            self.assertLess(len(deltas), 3900, "deltas merge")
+        replies = [m["id"] for m in helper.backlog if m.get("id") in pings]
+        self.assertEqual(replies, pings, "replies come in order")
+
+    def test_memory(self):
+        """8 streams of 4 MiB for a host that does not read: generation pauses, and a cancel still comes through."""
+        helper, calls = self.stalled(8, script({"repeat": ["0123456789abcdef" * 64, 4096]}))
+        if SLOW == 1:  # sanitizers have memory of their own
+            self.assertLess(rss(helper.pid), 24 * MIB)
+        cancels = [helper.start("responses.cancel", {"request_id": call}) for call in calls]
+        wait_idle(helper.pid)
+        if SLOW == 1:
+            self.assertLess(rss(helper.pid), 24 * MIB)
+        helper.reading.set()
+        for call, cancel in zip(calls, cancels):
+            events, result = helper.collect(call)
+            self.assert_error(result, "CANCELLED")
+            check_stream(self, events, result)
+            self.assertTrue(helper.reply(cancel)["result"]["ok"])
+        self.assertLess(helper.ping_ms(), 1000 * SLOW)
+
+    def test_no_limit_fires_for_the_host(self):
+        """no_progress and first_token are about the engine: a host that reads late does not use them up."""
+        helper = self.helper()
+        helper.call("responses.create", {"input": "x"})
+        helper.reading.clear()
+        helper.send("health.ping", None, 1)
+        fm = {"no_progress_timeout_ms": int(700 * SLOW), "first_token_timeout_ms": int(700 * SLOW)}
+        call = self.create(helper, script({"repeat": ["x" * 1000, 4000]}), fm=fm)
+        wait_idle(helper.pid, helper.engine_pid())
+        time.sleep(1.0 * SLOW)  # longer than the limits
+        helper.reading.set()
+        events, result = helper.collect(call)
+        self.assertTrue(result["ok"], result.get("error"))
+        check_stream(self, events, result)
+
+    def test_an_id_is_free_once_its_result_is_sent(self):
+        helper, calls = self.stalled(1, script({"repeat": ["x" * 1000, 4000]}))
+        helper.send("responses.create", {"input": "y"}, calls[0])
+        helper.reading.set()
+        refusal = helper.receive_where(lambda m: m.get("id") == calls[0] and "error" in m)
+        self.assertEqual(refusal["error"]["code"], -32600)
+        helper.collect(calls[0])
+        helper.send("responses.create", {"input": "y"}, calls[0])
+        self.assertTrue(helper.reply(calls[0])["result"]["ok"])
+
+
+if __name__ == "__main__":
+    wire.main()

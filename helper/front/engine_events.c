@@ -116,7 +116,7 @@ static void on_initialized(struct fm_front *front, struct json_object *result) {
     }
     fm_fail(&error, FM_UNAVAILABLE, "the engine program %s speaks version %lld of the engine protocol, not %d",
             engine->program, (long long)version, FM_PROTOCOL_VERSION);
-    fm_engine_kill_locked(front, &error);
+    fm_engine_kill_locked(front, FM_BLAME_NOBODY, &error);
 }
 
 static void on_loaded(struct fm_front *front, struct json_object *result) {
@@ -124,7 +124,7 @@ static void on_loaded(struct fm_front *front, struct json_object *result) {
     if (!is_ok(result)) {
         struct fm_error error;
         read_error(result, FM_UNAVAILABLE, &error);
-        fm_engine_kill_locked(front, &error);
+        fm_engine_kill_locked(front, FM_BLAME_NOBODY, &error);
         return;
     }
     int64_t slots = get_int(result, "slots");
@@ -219,6 +219,7 @@ static void on_finished(struct fm_front *front, struct fm_job *job, struct json_
     }
     for (size_t i = 0; i < sizeof finish_reasons / sizeof finish_reasons[0]; i++) {
         if (reason && strcmp(reason, finish_reasons[i].reason) == 0 && job->answer.opened) {
+            fm_crash_loop_reset(&front->engine.crash_loop);
             fm_job_settle_locked(front, job, finish_reasons[i].finish, NULL);
             return;
         }
@@ -271,7 +272,7 @@ static void on_fault(void *context, const struct fm_rpc_id *id, enum fm_rpc_erro
     (void)code;
     fm_fail(&error, FM_INTERNAL, "the engine sent what is not a message: %s", detail);
     pthread_mutex_lock(&front->lock);
-    fm_engine_kill_locked(front, &error);
+    fm_engine_kill_locked(front, FM_BLAME_ENGINE, &error);
     pthread_mutex_unlock(&front->lock);
 }
 

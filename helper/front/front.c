@@ -58,6 +58,7 @@ static void free_state(struct fm_front *front) {
         pthread_cond_destroy(&front->jobs[i].changed);
     }
     fm_model_free(&front->engine.model);
+    fm_crash_loop_reset(&front->engine.crash_loop);
     fm_buf_free(&front->engine.message);
     fm_buf_free(&front->event);
     fm_buf_free(&front->reply);
@@ -120,7 +121,7 @@ static bool end_work(struct fm_front *front) {
     fm_engine_shutdown_locked(front);
     bool quiet = wait_quiet_locked(front, ENGINE_END_MS);
     if (!quiet) {
-        fm_engine_kill_locked(front, &error);
+        fm_engine_kill_locked(front, FM_BLAME_NOBODY, &error);
         quiet = wait_quiet_locked(front, THREADS_END_MS);
     }
     pthread_mutex_unlock(&front->lock);

@@ -14,6 +14,7 @@
 #ifndef FM_FRONT_FRONT_H
 #define FM_FRONT_FRONT_H
 
+#include "front/crash_loop.h"
 #include "front/models.h"
 #include "front/options.h"
 #include "front/outbox.h"
@@ -74,9 +75,11 @@ struct fm_engine {
     unsigned held;             /* jobs in it */
     struct fm_outbox outbox;   /* to its stdin; valid while pid is not 0 */
     struct fm_error end_error; /* why it is being ended; code FM_OK: no reason noted */
-    bool initialized;          /* answered engine.initialize */
-    bool loaded;               /* answered engine.load with ok */
-    struct fm_buf message;     /* messages to the engine in the making */
+    bool end_counts;           /* its end is a crash, if it was not asked for */
+    struct fm_crash_loop crash_loop;
+    bool initialized;      /* answered engine.initialize */
+    bool loaded;           /* answered engine.load with ok */
+    struct fm_buf message; /* messages to the engine in the making */
 };
 
 struct fm_front {
@@ -179,11 +182,14 @@ void fm_engine_pump_locked(struct fm_front *front);
 /* Sends job.abort. */
 void fm_engine_abort_locked(struct fm_front *front, const struct fm_job *job);
 
+/* What makes an engine be ended: its own fault, which counts as a crash, or not. */
+enum fm_blame { FM_BLAME_NOBODY, FM_BLAME_ENGINE };
+
 /*
  * Ends the engine the hard way. `error` is what the jobs in it are told, unless they were stopped for another reason;
  * before the model is loaded, the jobs that wait for that model are told too. The first kill's error counts.
  */
-void fm_engine_kill_locked(struct fm_front *front, const struct fm_error *error);
+void fm_engine_kill_locked(struct fm_front *front, enum fm_blame blame, const struct fm_error *error);
 
 /* Asks the engine to end by itself. */
 void fm_engine_shutdown_locked(struct fm_front *front);

@@ -272,13 +272,29 @@ static void reap_process(struct fm_front *front, struct fm_child *child) {
     fm_log(FM_LOG_INFO, "engine %d ended with %d", (int)child->pid, status);
     pthread_mutex_lock(&front->lock);
     describe_death(engine, status);
+    if (engine->end_counts && !front->ending) {
+        fm_crash_loop_note(&engine->crash_loop, engine->model.id, &engine->end_error, fm_now_ms());
+    }
     pthread_mutex_unlock(&front->lock);
+}
+
+/* The job that an engine is to be started for. Those of a model in a crash loop are failed. */
+static struct fm_job *first_startable(struct fm_front *front) {
+    struct fm_job *job;
+    struct fm_error error;
+    while (!front->ending && (job = first_queued(front))) {
+        if (fm_crash_loop_check(&front->engine.crash_loop, job->model.id, fm_now_ms(), &error) == FM_OK) {
+            return job;
+        }
+        fm_job_settle_locked(front, job, FM_FINISH_FAILED, &error);
+    }
+    return NULL;
 }
 
 /* Takes the next queued job's model as the engine's. False when there is nothing to start an engine for. */
 static bool choose_model_locked(struct fm_front *front) {
     struct fm_engine *engine = &front->engine;
-    struct fm_job *job = front->ending ? NULL : first_queued(front);
+    struct fm_job *job = first_startable(front);
     fm_model_free(&engine->model);
     engine->state = FM_ENGINE_IDLE;
     if (!job) {
@@ -293,6 +309,7 @@ static bool choose_model_locked(struct fm_front *front) {
     engine->initialized = false;
     engine->loaded = false;
     engine->end_error.code = FM_OK;
+    engine->end_counts = true;
     return true;
 }
 
@@ -336,7 +353,10 @@ void fm_engine_pump_locked(struct fm_front *front) {
     struct fm_job *job;
     while (!front->ending && (job = first_queued(front))) {
         if (engine->state == FM_ENGINE_IDLE) {
-            start_thread_locked(front, job);
+            job = first_startable(front);
+            if (job) {
+                start_thread_locked(front, job);
+            }
             return;
         }
         if (engine->state != FM_ENGINE_READY || engine->held >= engine->slots) {
@@ -346,7 +366,7 @@ void fm_engine_pump_locked(struct fm_front *front) {
             if (engine->held == 0) { /* an engine without jobs has nothing to lose */
                 struct fm_error error;
                 fm_fail(&error, FM_INTERNAL, "the engine was ended to load another model");
-                fm_engine_kill_locked(front, &error);
+                fm_engine_kill_locked(front, FM_BLAME_NOBODY, &error);
             }
             return;
         }
@@ -354,7 +374,8 @@ void fm_engine_pump_locked(struct fm_front *front) {
     }
 }
 
-void fm_engine_kill_locked(struct fm_front *front, const struct fm_error *error) {
+void fm_engine_kill_locked(struct fm_front *front, enum fm_blame blame, const struct fm_error *error) {
+    front->engine.end_counts = front->engine.end_counts && blame == FM_BLAME_ENGINE;
     note_end(&front->engine, error);
     if (front->engine.pid) {
         front->engine.state = FM_ENGINE_STOPPING;

@@ -7,7 +7,7 @@ import tempfile
 import time
 
 import wire
-from wire import SLOW, HelperTest, check_stream, script
+from wire import SLOW, HelperTest, check_stream, script, wait_until
 
 
 class Death(HelperTest):
@@ -52,6 +52,24 @@ class Death(HelperTest):
                 helper = self.helper(env={"ASAN_OPTIONS": no_handlers, "TSAN_OPTIONS": no_handlers})
                 _, result = self.assert_failed(helper, self.create(helper, script("a", step)))
                 self.assertIn(word, result["error"]["detail"])
+
+    def test_crash_loop(self):
+        """After three deaths in a row: UNAVAILABLE at once, with the reason; later the engine is tried again."""
+        helper = self.helper()
+        death = script({"signal": "KILL"})
+        for _ in range(3):
+            _, result = helper.collect(self.create(helper, death))
+            self.assert_error(result, "INTERNAL")
+        before = time.monotonic()
+        error = self.assert_error(helper.call("responses.create", {"input": "x"}), "UNAVAILABLE")
+        self.assertLess(time.monotonic() - before, 0.5 * SLOW)
+        self.assertIn("3 times in a row", error["detail"])
+        self.assertIn("signal 9", error["detail"])
+        self.assertIsNone(helper.engine_pid(), "no engine is started for it")
+        wait_until(lambda: helper.call("responses.create", {"input": "x"})["ok"], 10, "the next try")
+        for _ in range(2):  # an answer that ended well has set the count back
+            helper.collect(self.create(helper, death))
+        self.assertTrue(helper.call("responses.create", {"input": "x"})["ok"])
 
     def test_garbage_on_stdout(self):
         for text in ("printf debugging\n", "Content-Length: 5\r\n\r\n{bad}", "Content-Length: 99999999999\r\n\r\n"):

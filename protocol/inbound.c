@@ -72,18 +72,14 @@ static void take_body(struct fm_inbound *inbound, const char *body, size_t len,
     if (error == json_tokener_success) {
         take_value(root, handler);
     } else {
-        handler->fault(handler->context, &no_id, FM_RPC_PARSE, "the body could not be parsed: out of memory");
+        handler->fault(handler->context, &no_id, FM_RPC_INTERNAL, "out of memory for the body");
     }
     json_object_put(root);
     reset_tokener(inbound, len);
 }
 
 static const char *skipped_detail(enum fm_frame_event event) {
-    switch (event) {
-    case FM_FRAME_TOO_LARGE: return "the body is larger than 10,000,000 bytes";
-    case FM_FRAME_CHARSET: return "the body's charset is not utf-8";
-    default: return "out of memory for the body";
-    }
+    return event == FM_FRAME_TOO_LARGE ? "the body is larger than 10,000,000 bytes" : "the body's charset is not utf-8";
 }
 
 const char *fm_inbound_feed(struct fm_inbound *inbound, const char *data, size_t len,
@@ -96,6 +92,9 @@ const char *fm_inbound_feed(struct fm_inbound *inbound, const char *data, size_t
         case FM_FRAME_MORE: return NULL;
         case FM_FRAME_BROKEN: return inbound->framer.fault;
         case FM_FRAME_BODY: take_body(inbound, body, body_len, handler); break;
+        case FM_FRAME_NO_MEMORY:
+            handler->fault(handler->context, &no_id, FM_RPC_INTERNAL, "out of memory for the body");
+            break;
         default: handler->fault(handler->context, &no_id, FM_RPC_PARSE, skipped_detail(event)); break;
         }
     }

@@ -18,17 +18,12 @@ static bool string_id(const char *text, size_t len, struct fm_rpc_id *id) {
     if (len > FM_RPC_ID_MAX) {
         return false;
     }
-    struct fm_buf buf;
-    fm_buf_init(&buf, sizeof id->text);
+    /* A buffer that never allocates: without memory, a good id would be called a bad one. */
+    struct fm_buf buf = {.data = id->text, .cap = sizeof id->text, .max = sizeof id->text};
     struct fm_json_writer w = fm_json_writer_on(&buf);
     fm_json_string(&w, text, len);
-    bool ok = !buf.failed;
-    if (ok) {
-        memcpy(id->text, buf.data, buf.len);
-        id->len = (unsigned short)buf.len;
-    }
-    fm_buf_free(&buf);
-    return ok;
+    id->len = buf.failed ? 0 : (unsigned short)buf.len;
+    return !buf.failed;
 }
 
 bool fm_rpc_id_read(struct json_object *value, struct fm_rpc_id *id) {

@@ -16,6 +16,7 @@ enum fm_rpc_error { /* JSON-RPC 2.0 section 5.1 */
                     FM_RPC_INVALID = -32600,
                     FM_RPC_METHOD = -32601,
                     FM_RPC_PARAMS = -32602,
+                    FM_RPC_INTERNAL = -32603, /* out of memory */
 };
 
 /* An id as JSON text, ready to be echoed; `len` 0: none, written as null. A control character takes six bytes. */

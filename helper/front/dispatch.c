@@ -7,7 +7,7 @@ static void reply_error(struct fm_front *front, const struct fm_rpc_id *id, enum
                         const char *detail) {
     fm_frame_begin(&front->reply);
     fm_rpc_write_error(&front->reply, id, code, detail);
-    fm_send_frame(&front->outbox, &front->reply);
+    fm_send_frame(front, &front->outbox, &front->reply);
 }
 
 /* Why the message can't be run, or NULL. A notification gets no reply either way. */
@@ -60,7 +60,7 @@ static void run(struct fm_front *front, const struct fm_rpc_message *message, co
     if (code != FM_OK) {
         write_failure(buf, &message->id, &error);
     }
-    fm_send_frame(&front->outbox, buf);
+    fm_send_frame(front, &front->outbox, buf);
 }
 
 static void on_message(void *context, const struct fm_rpc_message *message, struct json_object *root) {
@@ -85,6 +85,9 @@ static void on_message(void *context, const struct fm_rpc_message *message, stru
 
 static void on_fault(void *context, const struct fm_rpc_id *id, enum fm_rpc_error code, const char *detail) {
     reply_error(context, id, code, detail);
+    if (code == FM_RPC_INTERNAL) { /* a call that nobody can answer: its id was not read */
+        fm_front_no_memory(context);
+    }
 }
 
 const struct fm_inbound_handler fm_dispatch_handler = {.message = on_message, .fault = on_fault};

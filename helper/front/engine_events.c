@@ -25,7 +25,7 @@ static struct fm_json_writer begin_request(struct fm_front *front, int64_t numbe
 static void end_message(struct fm_front *front) {
     fm_rpc_end(&front->engine.message);
     if (front->engine.pid) { /* else it is being reaped, and its jobs are settled by that */
-        fm_send_frame(&front->engine.outbox, &front->engine.message);
+        fm_send_frame(front, &front->engine.outbox, &front->engine.message);
     }
 }
 

@@ -16,18 +16,29 @@
 #define FLUSH_MS       200         /* then, to take what is queued */
 #define KEEP_BYTES     (256u << 10) /* a larger buffer is given back after its frame */
 
-void fm_front_end(void *front) {
-    (void)front;
-    fm_ask_for_end();
+void fm_front_no_memory(struct fm_front *front) {
+    if (!atomic_exchange(&front->out_of_memory, true)) {
+        fm_log(FM_LOG_ERROR, "out of memory");
+        fm_outbox_close(&front->outbox);
+        fm_ask_for_end();
+    }
 }
 
-void fm_send_frame(struct fm_outbox *outbox, struct fm_buf *buf) {
+/* The host is gone, or can't be told something. */
+static void on_outbox_failure(void *front, enum fm_outbox_failure failure) {
+    if (failure == FM_OUTBOX_NO_MEMORY) {
+        fm_front_no_memory(front);
+    } else {
+        fm_ask_for_end();
+    }
+}
+
+void fm_send_frame(struct fm_front *front, struct fm_outbox *outbox, struct fm_buf *buf) {
     const char *frame;
     size_t len;
     if (!fm_frame_end(buf, &frame, &len)) {
-        /* An answer that can't be built would leave its caller waiting: better a clear end that the host sees. */
-        fm_log(FM_LOG_ERROR, "out of memory");
-        _exit(EX_SOFTWARE);
+        fm_front_no_memory(front); /* a caller would wait for it in vain */
+        return;
     }
     fm_outbox_send(outbox, frame, len);
     if (buf->cap > KEEP_BYTES) {
@@ -73,7 +84,7 @@ static int end_broken(struct fm_front *front, const char *fault) {
     fm_log(FM_LOG_ERROR, "broken frame: %s", fault);
     fm_frame_begin(&front->reply);
     fm_rpc_write_error(&front->reply, &none, FM_RPC_PARSE, fault);
-    fm_send_frame(&front->outbox, &front->reply);
+    fm_send_frame(front, &front->outbox, &front->reply);
     return EX_PROTOCOL;
 }
 
@@ -142,7 +153,7 @@ static void say_the_rest(struct fm_front *front) {
     fm_json_key_bool(&w, "ok", true);
     fm_json_object_end(&w);
     fm_rpc_end(&front->reply);
-    fm_send_frame(&front->outbox, &front->reply);
+    fm_send_frame(front, &front->outbox, &front->reply);
 }
 
 int fm_front_run(struct fm_front *front, const struct fm_options *options) {
@@ -155,7 +166,7 @@ int fm_front_run(struct fm_front *front, const struct fm_options *options) {
         .max = FM_HOST_QUEUE_MAX,
         .room = FM_HOST_ROOM,
         .stall_ms = FM_STALL_MS,
-        .on_fail = fm_front_end,
+        .on_fail = on_outbox_failure,
         .on_room = fm_streams_on_room,
         .context = front,
     };
@@ -167,6 +178,7 @@ int fm_front_run(struct fm_front *front, const struct fm_options *options) {
     bool quiet = end_work(front);
     say_the_rest(front);
     quiet = fm_outbox_stop(&front->outbox, FLUSH_MS) && quiet;
+    status = atomic_load(&front->out_of_memory) ? EX_SOFTWARE : status;
     fm_inbound_free(&inbound);
     if (!quiet) {
         _exit(status); /* a thread still uses the state, so it can't be freed */

@@ -22,6 +22,7 @@
 #include "surface/surface.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #define FM_PROTOCOL_VERSION 1
 #define FM_JOBS_MAX         64
@@ -86,6 +87,7 @@ struct fm_front {
     struct fm_options options;
     int64_t started_ms;
     struct fm_outbox outbox;        /* to the host */
+    atomic_bool out_of_memory;      /* the process ends with EX_SOFTWARE */
     struct fm_buf reply;            /* the reader's: replies in the making */
     bool shutdown_called;           /* the reader's: process.shutdown came */
     struct fm_rpc_id shutdown_call; /* the reader's: its id, answered behind everything else; or none */
@@ -108,11 +110,14 @@ struct fm_front {
 /* Serves until the end. Returns the process's exit status. Blocks; call from the main thread. */
 int fm_front_run(struct fm_front *front, const struct fm_options *options);
 
-/* Asks the main thread to end the process, as a signal would. Any thread, never blocks. */
-void fm_front_end(void *front);
+/*
+ * Out of memory for something that must not be lost: no further frame goes to the host, and the main thread ends the
+ * process with EX_SOFTWARE, which the host can't miss. Any thread, any lock; never blocks.
+ */
+void fm_front_no_memory(struct fm_front *front);
 
-/* Sends what was built in `buf` between fm_frame_begin and here; out of memory ends the process with status 70. */
-void fm_send_frame(struct fm_outbox *outbox, struct fm_buf *buf);
+/* Sends what was built in `buf` between fm_frame_begin and here; without memory, fm_front_no_memory. */
+void fm_send_frame(struct fm_front *front, struct fm_outbox *outbox, struct fm_buf *buf);
 
 /* ---- dispatch.c: the reader's side ---- */
 

@@ -19,6 +19,12 @@ static bool has_failed(struct fm_outbox *outbox) {
     return failed;
 }
 
+static void report(struct fm_outbox *outbox, enum fm_outbox_failure failure) {
+    if (outbox->options.on_fail) {
+        outbox->options.on_fail(outbox->options.context, failure);
+    }
+}
+
 static void fail(struct fm_outbox *outbox) {
     pthread_mutex_lock(&outbox->lock);
     bool first = !outbox->failed;
@@ -26,8 +32,8 @@ static void fail(struct fm_outbox *outbox) {
     fm_buf_free(&outbox->queued);
     pthread_cond_broadcast(&outbox->changed);
     pthread_mutex_unlock(&outbox->lock);
-    if (first && outbox->options.on_fail) {
-        outbox->options.on_fail(outbox->options.context);
+    if (first) {
+        report(outbox, FM_OUTBOX_GONE);
     }
 }
 
@@ -136,27 +142,38 @@ int fm_outbox_start(struct fm_outbox *outbox, const struct fm_outbox_options *op
 }
 
 void fm_outbox_send(struct fm_outbox *outbox, const char *frame, size_t len) {
+    bool overflow = false;
+    bool no_memory = false;
     pthread_mutex_lock(&outbox->lock);
-    bool dropped = outbox->failed;
-    bool ok = dropped;
-    if (!dropped) {
+    if (!outbox->failed && !outbox->closed) {
         size_t max = outbox->options.max;
         bool fits = len <= max && pending(outbox) <= max - len;
-        if (fits || pending(outbox) < outbox->options.room) {
+        overflow = !fits && pending(outbox) >= outbox->options.room;
+        if (!overflow) {
             fm_buf_append(&outbox->queued, frame, len);
-            ok = !outbox->queued.failed;
         }
+        no_memory = outbox->queued.failed;
+        outbox->closed = no_memory;
+        outbox->queued.failed = false; /* what it holds is whole frames */
         pthread_cond_broadcast(&outbox->changed);
     }
     pthread_mutex_unlock(&outbox->lock);
-    if (!ok) {
+    if (overflow) {
         fail(outbox);
+    } else if (no_memory) {
+        report(outbox, FM_OUTBOX_NO_MEMORY);
     }
+}
+
+void fm_outbox_close(struct fm_outbox *outbox) {
+    pthread_mutex_lock(&outbox->lock);
+    outbox->closed = true;
+    pthread_mutex_unlock(&outbox->lock);
 }
 
 bool fm_outbox_has_room(struct fm_outbox *outbox) {
     pthread_mutex_lock(&outbox->lock);
-    bool room = outbox->failed || pending(outbox) < outbox->options.room;
+    bool room = outbox->failed || outbox->closed || pending(outbox) < outbox->options.room;
     outbox->room_wanted = !room;
     pthread_mutex_unlock(&outbox->lock);
     return room;

@@ -5,6 +5,7 @@
  * in as few calls as the descriptor allows. A sender that can wait asks for *room* first, and is called back when the
  * other side has taken enough. When the other side takes no byte for `stall_ms`, or is gone, or the buffer would pass
  * its maximum, the outbox has *failed*: what is queued is dropped, later frames too, and `on_fail` is called once.
+ * Without memory for a frame it is closed: that frame and later ones are dropped, what is queued still goes out.
  */
 #ifndef FM_FRONT_OUTBOX_H
 #define FM_FRONT_OUTBOX_H
@@ -14,13 +15,20 @@
 #include <pthread.h>
 #include <stdint.h>
 
+enum fm_outbox_failure {
+    FM_OUTBOX_GONE,      /* the other side is gone, or has stalled, or let too much collect */
+    FM_OUTBOX_NO_MEMORY, /* a frame could not be queued */
+};
+
 struct fm_outbox_options {
-    int fd;                         /* owned from the start on, also when it fails */
-    size_t max;                     /* bytes that may be queued */
-    size_t room;                    /* bytes: there is room while less is queued; a frame of any size is taken then */
-    int64_t stall_ms;               /* how long the other side may take no byte */
-    void (*on_fail)(void *context); /* from the writer thread or a sender, without the outbox's lock; or NULL */
-    void (*on_room)(void *context); /* from the writer thread, without the lock; or NULL */
+    int fd;           /* owned from the start on, also when it fails */
+    size_t max;       /* bytes that may be queued */
+    size_t room;      /* bytes: there is room while less is queued; a frame of any size is taken then */
+    int64_t stall_ms; /* how long the other side may take no byte */
+    void (*on_fail)(
+        void *context,
+        enum fm_outbox_failure failure); /* from the writer thread or a sender, without the outbox's lock; or NULL */
+    void (*on_room)(void *context);      /* from the writer thread, without the lock; or NULL */
     void *context;
 };
 
@@ -32,6 +40,7 @@ struct fm_outbox {
     struct fm_buf writing;  /* frames that the writer is busy with; its alone but for `len` */
     size_t writing_left;    /* bytes of `writing` not written yet */
     bool room_wanted;       /* somebody waits for on_room */
+    bool closed;            /* takes no more frames */
     bool closing;           /* write what is queued, then end */
     bool failed;
     bool ended; /* the writer thread is done with everything */
@@ -42,6 +51,9 @@ FM_MUST_USE int fm_outbox_start(struct fm_outbox *outbox, const struct fm_outbox
 
 /* Queues one whole frame (copied). Any thread; never blocks on the descriptor. */
 void fm_outbox_send(struct fm_outbox *outbox, const char *frame, size_t len);
+
+/* Takes no more frames from here on; what is queued goes out. on_fail is not called. Any thread, never blocks. */
+void fm_outbox_close(struct fm_outbox *outbox);
 
 /* True when there is room, or all is dropped anyway. When it is false, on_room is called once as soon as there is. */
 FM_MUST_USE bool fm_outbox_has_room(struct fm_outbox *outbox);

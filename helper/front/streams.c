@@ -18,7 +18,7 @@ static void send_event(struct fm_front *front, struct fm_job *job) {
     fm_answer_write_event(&job->answer, &w);
     fm_json_object_end(&w);
     fm_rpc_end(buf);
-    fm_send_frame(&front->outbox, buf);
+    fm_send_frame(front, &front->outbox, buf);
 }
 
 /* The result of the create call or of a cancel call: ok or the error, and the object as far as it came. */
@@ -39,7 +39,7 @@ static void send_result(struct fm_front *front, const struct fm_job *job, const 
     }
     fm_json_object_end(&w);
     fm_rpc_end(buf);
-    fm_send_frame(&front->outbox, buf);
+    fm_send_frame(front, &front->outbox, buf);
 }
 
 /* The create call's result, then those of the cancel calls; behind the last one, the job is gone. */

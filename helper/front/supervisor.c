@@ -222,6 +222,13 @@ static void read_engine(struct fm_front *front, int fd) {
     }
 }
 
+/* An engine that takes nothing any more is dealt with by the limits of its jobs; a message that is lost is not. */
+static void on_engine_outbox_failure(void *front, enum fm_outbox_failure failure) {
+    if (failure == FM_OUTBOX_NO_MEMORY) {
+        fm_front_no_memory(front);
+    }
+}
+
 /* Starts the process and the outbox to it. False with end_error noted. */
 static bool start_process(struct fm_front *front, struct fm_child *child) {
     struct fm_engine *engine = &front->engine;
@@ -236,8 +243,12 @@ static bool start_process(struct fm_front *front, struct fm_child *child) {
         fm_fail(&error, FM_UNAVAILABLE, "can't start the engine program %s: %s", engine->program, strerror(failure));
     }
     pthread_mutex_lock(&front->lock);
-    struct fm_outbox_options outbox = {
-        .fd = child->to_child, .max = FM_ENGINE_QUEUE_MAX, .room = 1, .stall_ms = FM_STALL_MS};
+    struct fm_outbox_options outbox = {.fd = child->to_child,
+                                       .max = FM_ENGINE_QUEUE_MAX,
+                                       .room = 1,
+                                       .stall_ms = FM_STALL_MS,
+                                       .on_fail = on_engine_outbox_failure,
+                                       .context = front};
     if (error.code == FM_OK && (failure = fm_outbox_start(&engine->outbox, &outbox))) {
         fm_child_kill(child->pid);
         close(child->from_child);

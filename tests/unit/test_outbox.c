@@ -29,7 +29,8 @@ static struct failures failures;
 static struct fm_outbox outbox;
 static int read_end = -1;
 
-static void count_failure(void *context) {
+static void count_failure(void *context, enum fm_outbox_failure failure) {
+    assert_int_equal(failure, FM_OUTBOX_GONE);
     struct failures *counted = context;
     assert_true(fm_outbox_has_room(&outbox)); /* its lock must be free here */
     pthread_mutex_lock(&counted->lock);

@@ -10,9 +10,14 @@
 /* A body buffer larger than this is given back after its frame. */
 #define BODY_KEEP 65536u
 
+void fm_framer_set_max(struct fm_framer *framer, size_t max) {
+    framer->body_max = max;
+    fm_buf_init(&framer->body, max);
+}
+
 void fm_framer_init(struct fm_framer *framer) {
     memset(framer, 0, sizeof *framer);
-    fm_buf_init(&framer->body, FM_FRAME_BODY_MAX);
+    fm_framer_set_max(framer, FM_FRAME_BODY_MAX);
 }
 
 void fm_framer_free(struct fm_framer *framer) {
@@ -127,7 +132,7 @@ static bool end_header(struct fm_framer *framer) {
     if (!framer->has_length) {
         return broken(framer, "a header without Content-Length");
     }
-    if (framer->remaining > FM_FRAME_BODY_MAX) {
+    if (framer->remaining > framer->body_max) {
         framer->verdict = FM_FRAME_TOO_LARGE;
     }
     framer->in_body = true;

@@ -26,6 +26,7 @@ enum fm_frame_event {
 
 struct fm_framer {
     struct fm_buf body;
+    size_t body_max; /* bytes; a larger body is skipped */
     char header[FM_FRAME_HEADER_MAX];
     size_t header_len;
     size_t line_start;           /* where the current header line begins in `header` */
@@ -40,6 +41,10 @@ struct fm_framer {
 /* Prepares a parser; allocates nothing. */
 void fm_framer_init(struct fm_framer *framer);
 void fm_framer_free(struct fm_framer *framer);
+
+/* Serves bodies of up to `max` bytes (at most FM_FRAME_DISCARD_MAX) instead of FM_FRAME_BODY_MAX. Before the first
+ * byte. */
+void fm_framer_set_max(struct fm_framer *framer, size_t max);
 
 /*
  * Consumes input up to the end of the next frame. `*data` and `*len` are advanced past what was consumed; call again

@@ -62,7 +62,7 @@ enum fm_rpc_error fm_rpc_read(struct json_object *root, struct fm_rpc_message *m
     bool has_id = json_object_object_get_ex(root, "id", &id);
     bool has_method = json_object_object_get_ex(root, "method", &method);
     bool is_response = !has_method && (json_object_object_get_ex(root, "result", &message->result) ||
-                                       json_object_object_get_ex(root, "error", NULL));
+                                       json_object_object_get_ex(root, "error", &message->error));
     if (is_response) {
         message->kind = FM_RPC_RESPONSE;
         if (!has_id || !fm_rpc_id_read(id, &message->id)) {

@@ -34,6 +34,7 @@ struct fm_rpc_message {
     size_t method_len;          /* a method with a NUL inside is no known method */
     struct json_object *params; /* as it came, of any type; NULL: absent or null */
     struct json_object *result; /* responses; NULL: absent, null or an error */
+    struct json_object *error;  /* responses; NULL: absent or null */
 };
 
 /*

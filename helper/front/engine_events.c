@@ -81,10 +81,22 @@ static int64_t get_int(struct json_object *object, const char *key) {
     return json_object_object_get_ex(object, key, &value) ? json_object_get_int64(value) : 0;
 }
 
+/* A count; an engine's negative one is none. */
+static int64_t get_count(struct json_object *object, const char *key) {
+    int64_t count = get_int(object, key);
+    return count > 0 ? count : 0;
+}
+
 static const char *get_string(struct json_object *object, const char *key) {
     struct json_object *value;
     bool found = json_object_object_get_ex(object, key, &value) && json_object_is_type(value, json_type_string);
     return found ? json_object_get_string(value) : NULL;
+}
+
+/* The codes that an engine may use; the others are the front's own. */
+static enum fm_code read_code(const char *name, enum fm_code fallback) {
+    enum fm_code code = name ? fm_code_parse(name) : fallback;
+    return code == FM_TIMEOUT || code == FM_CANCELLED ? FM_INTERNAL : code;
 }
 
 /* An engine's {code, detail, param?}. */
@@ -94,7 +106,7 @@ static void read_error(struct json_object *object, enum fm_code fallback, struct
     const char *code = get_string(value, "code");
     const char *detail = get_string(value, "detail");
     const char *param = get_string(value, "param");
-    fm_fail(error, code ? fm_code_parse(code) : fallback, "%s", detail ? detail : "the engine gave no reason");
+    fm_fail(error, read_code(code, fallback), "%s", detail ? detail : "the engine gave no reason");
     snprintf(error->param, sizeof error->param, "%s", param ? param : "");
 }
 
@@ -105,29 +117,44 @@ static bool is_ok(struct json_object *result) {
     return json_object_object_get_ex(result, "ok", &ok) && json_object_get_boolean(ok);
 }
 
-static void on_initialized(struct fm_front *front, struct json_object *result) {
+/* What the engine says against it: the result's `error`, or a JSON-RPC error. */
+static void read_refusal(const struct fm_rpc_message *message, const char *program, struct fm_error *error) {
+    const char *text = get_string(message->error, "message");
+    if (message->error) {
+        fm_fail(error, FM_UNAVAILABLE, "the engine program %s: %s", program,
+                text ? text : "an error without a message");
+    } else {
+        read_error(message->result, FM_UNAVAILABLE, error);
+    }
+}
+
+static void on_initialized(struct fm_front *front, const struct fm_rpc_message *message) {
     struct fm_engine *engine = &front->engine;
     struct fm_error error;
-    int64_t version = get_int(result, "protocol_version");
-    if (is_ok(result) && version == FM_PROTOCOL_VERSION) {
+    int64_t version = get_int(message->result, "protocol_version");
+    if (is_ok(message->result) && version == FM_PROTOCOL_VERSION) {
         engine->initialized = true;
         send_load(front);
         return;
     }
-    fm_fail(&error, FM_UNAVAILABLE, "the engine program %s speaks version %lld of the engine protocol, not %d",
-            engine->program, (long long)version, FM_PROTOCOL_VERSION);
+    if (is_ok(message->result)) {
+        fm_fail(&error, FM_UNAVAILABLE, "the engine program %s speaks version %lld of the engine protocol, not %d",
+                engine->program, (long long)version, FM_PROTOCOL_VERSION);
+    } else {
+        read_refusal(message, engine->program, &error);
+    }
     fm_engine_kill_locked(front, FM_BLAME_NOBODY, &error);
 }
 
-static void on_loaded(struct fm_front *front, struct json_object *result) {
+static void on_loaded(struct fm_front *front, const struct fm_rpc_message *message) {
     struct fm_engine *engine = &front->engine;
-    if (!is_ok(result)) {
+    if (!is_ok(message->result)) {
         struct fm_error error;
-        read_error(result, FM_UNAVAILABLE, &error);
+        read_refusal(message, engine->program, &error);
         fm_engine_kill_locked(front, FM_BLAME_NOBODY, &error);
         return;
     }
-    int64_t slots = get_int(result, "slots");
+    int64_t slots = get_int(message->result, "slots");
     engine->slots = slots < 1 ? 1 : slots > FM_JOBS_MAX ? FM_JOBS_MAX : (unsigned)slots;
     engine->loaded = true;
     engine->state = FM_ENGINE_READY;
@@ -139,13 +166,16 @@ static void take_reply(struct fm_front *front, const struct fm_rpc_message *mess
     struct fm_rpc_id initialize = fm_rpc_id_int(INITIALIZE_ID);
     struct fm_rpc_id load = fm_rpc_id_int(LOAD_ID);
     struct fm_engine *engine = &front->engine;
-    if (engine->state != FM_ENGINE_STARTING) {
+    if (message->error && !message->id.len) { /* which one is not known, so nobody knows what waits for it */
+        struct fm_error error;
+        fm_fail(&error, FM_INTERNAL, "the engine could not read a message");
+        fm_engine_kill_locked(front, FM_BLAME_ENGINE, &error);
+    } else if (engine->state != FM_ENGINE_STARTING) {
         return;
-    }
-    if (!engine->initialized && fm_rpc_id_equal(&message->id, &initialize)) {
-        on_initialized(front, message->result);
+    } else if (!engine->initialized && fm_rpc_id_equal(&message->id, &initialize)) {
+        on_initialized(front, message);
     } else if (engine->initialized && fm_rpc_id_equal(&message->id, &load)) {
-        on_loaded(front, message->result);
+        on_loaded(front, message);
     }
 }
 
@@ -158,7 +188,7 @@ static void on_accepted(struct fm_front *front, struct fm_job *job, struct json_
     job->state = FM_JOB_RUNNING;
     job->accepted_ms = job->progress_ms;
     if (!job->stopping) { /* a job that is being stopped already fails without a stream */
-        fm_answer_open(&job->answer, get_int(params, "input_tokens"));
+        fm_answer_open(&job->answer, get_count(params, "input_tokens"));
         fm_streams_pump_locked(front);
     }
     pthread_cond_broadcast(&job->changed);
@@ -166,7 +196,7 @@ static void on_accepted(struct fm_front *front, struct fm_job *job, struct json_
 
 static void on_progress(struct fm_front *front, struct fm_job *job, struct json_object *params) {
     (void)front;
-    job->answer.usage.cached = get_int(params, "cached");
+    job->answer.usage.cached = get_count(params, "cached");
 }
 
 static void on_delta(struct fm_front *front, struct fm_job *job, struct json_object *params) {
@@ -176,7 +206,7 @@ static void on_delta(struct fm_front *front, struct fm_job *job, struct json_obj
         return;
     }
     job->produced = true;
-    job->answer.usage.output = get_int(params, "output_tokens");
+    job->answer.usage.output = get_count(params, "output_tokens");
     size_t len = (size_t)json_object_get_string_len(text);
     if (!fm_answer_append(&job->answer, json_object_get_string(text), len)) {
         struct fm_error error;
@@ -198,10 +228,10 @@ static const struct {
 static void read_usage(struct json_object *params, struct fm_usage *usage) {
     struct json_object *value;
     if (json_object_object_get_ex(params, "usage", &value) && json_object_is_type(value, json_type_object)) {
-        usage->input = get_int(value, "input_tokens");
-        usage->cached = get_int(value, "cached_tokens");
-        usage->output = get_int(value, "output_tokens");
-        usage->reasoning = get_int(value, "reasoning_tokens");
+        usage->input = get_count(value, "input_tokens");
+        usage->cached = get_count(value, "cached_tokens");
+        usage->output = get_count(value, "output_tokens");
+        usage->reasoning = get_count(value, "reasoning_tokens");
     }
 }
 

@@ -17,6 +17,29 @@ static enum fm_code health_ping(struct fm_front *front, const struct fm_rpc_mess
     return FM_OK;
 }
 
+/* Params have the members of `allowed` (NULL-terminated) and no other. */
+static enum fm_code check_members(struct json_object *params, const char *const *allowed, struct fm_error *error) {
+    if (!params) {
+        return FM_OK;
+    }
+    json_object_object_foreach(params, name, value) {
+        (void)value;
+        const char *const *known = allowed;
+        while (*known && strcmp(*known, name) != 0) {
+            known++;
+        }
+        if (!*known) {
+            fm_fail(error, FM_INVALID_REQUEST, "Unknown parameter: '%.100s'.", name);
+            error->openai_code = "unknown_parameter";
+            snprintf(error->param, sizeof error->param, "%.100s", name);
+            return error->code;
+        }
+    }
+    return FM_OK;
+}
+
+static const char *const no_members[] = {NULL};
+
 /* ---- capabilities.get ---- */
 
 static const struct {
@@ -80,8 +103,8 @@ static enum fm_code capabilities_get(struct fm_front *front, const struct fm_rpc
                                      struct fm_json_writer *result, struct fm_error *error) {
     struct fm_model_list list;
     struct fm_error reason;
-    (void)message;
-    if (fm_models_list(&front->options, &list, error) != FM_OK) {
+    if (check_members(message->params, no_members, error) != FM_OK ||
+        fm_models_list(&front->options, &list, error) != FM_OK) {
         return error->code;
     }
     const char *reason_code = unavailable_reason(&front->options, &reason);
@@ -111,8 +134,8 @@ static enum fm_code capabilities_get(struct fm_front *front, const struct fm_rpc
 static enum fm_code models_list(struct fm_front *front, const struct fm_rpc_message *message,
                                 struct fm_json_writer *result, struct fm_error *error) {
     struct fm_model_list list;
-    (void)message;
-    if (fm_models_list(&front->options, &list, error) != FM_OK) {
+    if (check_members(message->params, no_members, error) != FM_OK ||
+        fm_models_list(&front->options, &list, error) != FM_OK) {
         return error->code;
     }
     fm_json_key_str(result, "object", "list");
@@ -201,21 +224,39 @@ static enum fm_code cancel(struct fm_front *front, const struct fm_rpc_id *call,
     return code;
 }
 
+/* By a response's id. One that goes on behind a NUL is nobody's. */
+static enum fm_code cancel_answer(struct fm_front *front, const struct fm_rpc_id *call, struct json_object *id,
+                                  struct fm_error *error) {
+    if (!json_object_is_type(id, json_type_string)) {
+        return bad_cancel(error, "id", "invalid_type", "'id' must be a response's id, a string");
+    }
+    const char *text = json_object_get_string(id);
+    bool whole = strlen(text) == (size_t)json_object_get_string_len(id);
+    return whole ? cancel(front, call, text, NULL, error) : nothing_to_cancel(error);
+}
+
 static enum fm_code responses_cancel(struct fm_front *front, const struct fm_rpc_message *message,
                                      struct fm_json_writer *result, struct fm_error *error) {
-    struct json_object *value;
+    static const char *const members[] = {"id", "request_id", NULL};
+    struct json_object *id;
+    struct json_object *request;
     struct fm_rpc_id request_id;
     (void)result;
-    if (json_object_object_get_ex(message->params, "id", &value)) {
-        if (!json_object_is_type(value, json_type_string)) {
-            return bad_cancel(error, "id", "invalid_type", "'id' must be a response's id, a string");
-        }
-        return cancel(front, &message->id, json_object_get_string(value), NULL, error);
+    if (check_members(message->params, members, error) != FM_OK) {
+        return error->code;
     }
-    if (!json_object_object_get_ex(message->params, "request_id", &value)) {
+    bool by_answer = json_object_object_get_ex(message->params, "id", &id);
+    bool by_request = json_object_object_get_ex(message->params, "request_id", &request);
+    if (by_answer && by_request) {
+        return bad_cancel(error, "request_id", "invalid_value", "'id' or 'request_id' says what to cancel, not both");
+    }
+    if (by_answer) {
+        return cancel_answer(front, &message->id, id, error);
+    }
+    if (!by_request) {
         return bad_cancel(error, "id", "missing_required_parameter", "'id' or 'request_id' must say what to cancel");
     }
-    if (!fm_rpc_id_read(value, &request_id)) {
+    if (!fm_rpc_id_read(request, &request_id)) {
         return bad_cancel(error, "request_id", "invalid_type",
                           "'request_id' must be a JSON-RPC id, a string or an integer");
     }
@@ -227,7 +268,11 @@ static enum fm_code cancel_request(struct fm_front *front, const struct fm_rpc_m
                                    struct fm_json_writer *result, struct fm_error *error) {
     struct json_object *value;
     struct fm_rpc_id request_id;
+    static const char *const members[] = {"id", NULL};
     (void)result;
+    if (check_members(message->params, members, error) != FM_OK) {
+        return error->code;
+    }
     if (!json_object_object_get_ex(message->params, "id", &value) || !fm_rpc_id_read(value, &request_id)) {
         return bad_cancel(error, "id", "invalid_type", "'id' must be the JSON-RPC id of the call to cancel");
     }

@@ -1,4 +1,5 @@
 #include "front/models.h"
+#include "base/utf8.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -92,6 +93,21 @@ static bool add_file(struct fm_model_list *list, const char *dir, const char *na
     return add(list, id, path, false);
 }
 
+static bool is_utf8(const char *text) {
+    int step = 1;
+    for (; *text && step > 0; text += step) {
+        step = fm_utf8_sequence(text, strlen(text));
+        step = step > 0 ? step : 0;
+    }
+    return step > 0;
+}
+
+/* A name that JSON can say, of a regular file. */
+static bool can_be_asked_for(int dir_fd, const char *name) {
+    struct stat info;
+    return is_utf8(name) && fstatat(dir_fd, name, &info, 0) == 0 && S_ISREG(info.st_mode);
+}
+
 static bool add_folder(struct fm_model_list *list, const char *dir) {
     DIR *stream = opendir(dir);
     if (!stream) {
@@ -100,7 +116,7 @@ static bool add_folder(struct fm_model_list *list, const char *dir) {
     bool ok = true;
     struct dirent *entry;
     while (ok && (entry = readdir(stream))) {
-        if (entry->d_name[0] != '.' && has_suffix(entry->d_name)) {
+        if (entry->d_name[0] != '.' && has_suffix(entry->d_name) && can_be_asked_for(dirfd(stream), entry->d_name)) {
             ok = add_file(list, dir, entry->d_name);
         }
     }

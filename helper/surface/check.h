@@ -56,13 +56,14 @@ fm_check_fn fm_check_array;  /* any array */
 fm_check_fn fm_check_object; /* an object with `members` */
 
 /* For what is known and not served yet: anything but the harmless value is `unsupported_parameter`, with `note`. */
-fm_check_fn fm_check_unsupported; /* no value is harmless */
-fm_check_fn fm_check_only_words;  /* one of `words` is */
-fm_check_fn fm_check_only_false;  /* false is */
-fm_check_fn fm_check_only_number; /* the number `min` is */
-fm_check_fn fm_check_only_empty;  /* [] and {} are */
-fm_check_fn fm_check_only_list;   /* an array of nothing but `words` is */
-fm_check_fn fm_check_only_text;   /* {"type":"text"} is */
+fm_check_fn fm_check_unsupported;       /* no value is harmless */
+fm_check_fn fm_check_only_words;        /* one of `words` is */
+fm_check_fn fm_check_only_false;        /* false is */
+fm_check_fn fm_check_only_number;       /* the number `min` is */
+fm_check_fn fm_check_only_empty_array;  /* [] is */
+fm_check_fn fm_check_only_empty_object; /* {} is */
+fm_check_fn fm_check_only_list;         /* an array of nothing but `words` is */
+fm_check_fn fm_check_only_text;         /* {"type":"text"} is */
 
 /* ---- for checkers that live beside their tables ---- */
 

@@ -107,7 +107,7 @@ const struct fm_rule fm_shared_rules[] = {
     {.name = "parallel_tool_calls", .check = fm_check_bool},
     {.name = "fm", .check = fm_check_object, .members = fm_limits_rules},
     {.name = "store", .check = fm_check_only_false, .note = "fm-proxy stores nothing yet; leave it out or say false."},
-    {.name = "tools", .check = fm_check_only_empty, .note = "fm-proxy cannot use tools yet."},
+    {.name = "tools", .check = fm_check_only_empty_array, .note = "fm-proxy cannot use tools yet."},
     {.name = "tool_choice",
      .check = fm_check_only_words,
      .words = tool_choices,

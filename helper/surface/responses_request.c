@@ -184,7 +184,7 @@ static const struct fm_rule rules[] = {
      .words = truncations,
      .note = "fm-proxy cannot drop turns yet; 'disabled' is accepted."},
     {.name = "background", .check = fm_check_only_false},
-    {.name = "include", .check = fm_check_only_empty},
+    {.name = "include", .check = fm_check_only_empty_array},
     {.name = "previous_response_id", .check = fm_check_unsupported, .note = "fm-proxy stores nothing yet."},
     {.name = "conversation", .check = fm_check_unsupported, .note = "fm-proxy stores nothing yet."},
     {.name = "prompt", .check = fm_check_unsupported},

@@ -78,6 +78,35 @@ class Death(HelperTest):
                 _, result = self.assert_failed(helper, self.create(helper, script("a", {"stdout": text}, {"hang": "soft"})))
                 self.assertIn("the engine sent what is not", result["error"]["detail"])
 
+    def say(self, method_or_reply):
+        """A step by which the engine says something that the kit would not."""
+        return {"stdout": wire.frame({"jsonrpc": "2.0", **method_or_reply}).decode()}
+
+    def test_codes_and_counts_that_are_not_an_engines(self):
+        for code in ("CANCELLED", "TIMEOUT", "NO_SUCH_CODE"):
+            usage = {"input_tokens": -5, "cached_tokens": -1, "output_tokens": -7, "reasoning_tokens": -1}
+            end = {"job": 1, "reason": "error", "error": {"code": code, "detail": "because"}, "usage": usage}
+            helper = self.helper()
+            call = self.create(helper, script("a", self.say({"method": "job.finished", "params": end}), {"hang": "soft"}))
+            events, result = helper.collect(call)
+            self.assertEqual(self.assert_error(result, "INTERNAL")["detail"], "because")
+            final = check_stream(self, events, result)
+            self.assertEqual((final["usage"]["input_tokens"], final["usage"]["total_tokens"]), (0, 0))
+
+    def test_a_message_that_the_engine_could_not_read(self):
+        helper = self.helper()
+        step = self.say({"id": None, "error": {"code": -32700, "message": "too large"}})
+        self.assert_failed(helper, self.create(helper, script("a", step, {"hang": "soft"})))
+
+    def test_the_largest_request(self):
+        """A frame of 10,000,000 bytes fits into the engine too, with what is added on the way."""
+        helper = self.helper()
+        body = {"jsonrpc": "2.0", "id": 1, "method": "responses.create", "params": {"input": ""}}
+        room = 10_000_000 - len(wire.frame(body).split(b"\r\n\r\n")[1])
+        body["params"]["input"] = '["x"' + " " * (room - 8) + "]"  # two quotes are escaped
+        helper.send_raw(wire.frame(body))
+        self.assertTrue(helper.reply(1)["result"]["ok"])
+
     def test_events_nobody_asked_for(self):
         helper = self.helper()
         stray = b"".join(wire.frame({"jsonrpc": "2.0", "method": m, "params": p}) for m, p in [
@@ -183,6 +212,17 @@ class Models(HelperTest):
                     detail = self.unavailable("--model", path(name))
                     self.assertIn(path(name), detail)
                     self.assertIn(why, detail)
+
+    def test_only_what_can_be_asked_for_is_listed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name in (b"good.gguf", b"bad\xff.gguf", b".hidden.gguf", b"other.bin"):
+                open(os.path.join(folder.encode(), name), "w").close()
+            os.mkdir(os.path.join(folder, "folder.gguf"))
+            os.mkfifo(os.path.join(folder, "fifo.gguf"))
+            helper = self.helper("--models-dir", folder, engine="llama")
+            self.assertEqual([m["id"] for m in helper.call("models.list")["data"]], ["good"])
+            for method in ("models.list", "capabilities.get"):
+                self.assert_error(helper.call(method, {"engine": "x"}), "INVALID_REQUEST", "engine", "unknown_parameter")
 
     def test_no_model(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -272,6 +272,9 @@ class Cancel(HelperTest):
         helper = self.helper()
         self.assert_error(helper.call("responses.cancel", {"id": "resp_none"}), "NOT_FOUND", openai_code="response_not_found")
         self.assert_error(helper.call("responses.cancel", {"request_id": 4711}), "NOT_FOUND")
+        self.assert_error(helper.call("responses.cancel", {"id": "resp_1", "request_id": 1}), "INVALID_REQUEST", "request_id")
+        self.assert_error(helper.call("responses.cancel", {"id": "resp_1", "zz": 1}), "INVALID_REQUEST", "zz",
+                          "unknown_parameter")
         self.assert_error(helper.call("responses.cancel", {}), "INVALID_REQUEST", "id", "missing_required_parameter")
         self.assert_error(helper.call("responses.cancel", {"id": 7}), "INVALID_REQUEST", "id", "invalid_type")
         self.assert_error(helper.call("responses.cancel", {"request_id": [1]}), "INVALID_REQUEST", "request_id")

@@ -261,8 +261,9 @@ class HelperTest(unittest.TestCase):
         return helper.start("responses.create", {"input": prompt, "stream": stream, **params})
 
     def assert_error(self, result, code, param=None, openai_code=None):
-        self.assertIs(result.get("ok"), False, result)
-        self.assertEqual(result["error"]["code"], code, result)
+        said = str(result)[:1000]
+        self.assertIs(result.get("ok"), False, said)
+        self.assertEqual(result["error"]["code"], code, said)
         openai = result["error"]["openai"]
         self.assertEqual(set(openai), {"status", "type", "code", "param", "message"})
         if param is not None:

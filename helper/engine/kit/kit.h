@@ -26,6 +26,7 @@
 
 #define FM_ENGINE_PROTOCOL_VERSION 1
 #define FM_KIT_GRACE_MS            600
+#define FM_ENGINE_BODY_MAX         20000000u /* bytes of a message from the front; ENGINE.md, "Life" */
 
 enum {                         /* exit statuses, besides 0 */
        FM_EXIT_NO_MEMORY = 71, /* EX_OSERR: a message could not be taken or sent */

@@ -169,6 +169,7 @@ static void on_fault(void *context, const struct fm_rpc_id *id, enum fm_rpc_erro
 void *fm_reader(void *argument) {
     struct fm_kit *kit = argument;
     const struct fm_inbound_handler handler = {.context = kit, .message = on_message, .fault = on_fault};
+    fm_framer_set_max(&kit->inbound.framer, FM_ENGINE_BODY_MAX);
     while (!fm_kit_ending(kit)) {
         ssize_t got = fm_read(STDIN_FILENO, kit->input, sizeof kit->input);
         if (got <= 0) {

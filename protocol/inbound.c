@@ -1,24 +1,23 @@
 #include "protocol/inbound.h"
 #include "protocol/json_check.h"
+#include "protocol/json_tree.h"
 
 #include <json-c/json.h>
 #include <stdio.h>
 
-/* json-c keeps a buffer as large as the longest string it has read; after a body larger than this it is given back. */
-#define BODY_KEEP 65536u
+/* The scratch buffer grows to the longest string with an escape; larger than this, it is given back after its body. */
+#define SCRATCH_KEEP 65536u
 
 static const struct fm_rpc_id no_id;
 
-bool fm_inbound_init(struct fm_inbound *inbound) {
+void fm_inbound_init(struct fm_inbound *inbound) {
     fm_framer_init(&inbound->framer);
-    inbound->tokener = json_tokener_new_ex(FM_JSON_DEPTH_MAX + 1);
-    return inbound->tokener != NULL;
+    fm_buf_init(&inbound->scratch, FM_FRAME_DISCARD_MAX);
 }
 
 void fm_inbound_free(struct fm_inbound *inbound) {
     fm_framer_free(&inbound->framer);
-    json_tokener_free(inbound->tokener);
-    inbound->tokener = NULL;
+    fm_buf_free(&inbound->scratch);
 }
 
 bool fm_inbound_at_boundary(const struct fm_inbound *inbound) {
@@ -42,16 +41,6 @@ static void take_value(struct json_object *root, const struct fm_inbound_handler
     }
 }
 
-/* Ready for the next body. Without memory for a new tokener the old one goes on, with its buffer. */
-static void reset_tokener(struct fm_inbound *inbound, size_t body_len) {
-    json_tokener_reset(inbound->tokener);
-    struct json_tokener *fresh = body_len > BODY_KEEP ? json_tokener_new_ex(FM_JSON_DEPTH_MAX + 1) : NULL;
-    if (fresh) {
-        json_tokener_free(inbound->tokener);
-        inbound->tokener = fresh;
-    }
-}
-
 static void take_body(struct fm_inbound *inbound, const char *body, size_t len,
                       const struct fm_inbound_handler *handler) {
     char detail[160];
@@ -62,20 +51,16 @@ static void take_body(struct fm_inbound *inbound, const char *body, size_t len,
         handler->fault(handler->context, &no_id, FM_RPC_PARSE, detail);
         return;
     }
-    json_tokener_reset(inbound->tokener);
-    struct json_object *root = json_tokener_parse_ex(inbound->tokener, body, (int)len);
-    enum json_tokener_error error = json_tokener_get_error(inbound->tokener);
-    if (error == json_tokener_continue) { /* a bare number ends with the body */
-        root = json_tokener_parse_ex(inbound->tokener, "", -1);
-        error = json_tokener_get_error(inbound->tokener);
-    }
-    if (error == json_tokener_success) {
+    struct json_object *root;
+    if (fm_json_tree(body, len, &inbound->scratch, &root)) {
         take_value(root, handler);
     } else {
         handler->fault(handler->context, &no_id, FM_RPC_INTERNAL, "out of memory for the body");
     }
     json_object_put(root);
-    reset_tokener(inbound, len);
+    if (inbound->scratch.cap > SCRATCH_KEEP) {
+        fm_buf_free(&inbound->scratch);
+    }
 }
 
 static const char *skipped_detail(enum fm_frame_event event) {

@@ -8,11 +8,9 @@
 #include "protocol/frame.h"
 #include "protocol/rpc.h"
 
-struct json_tokener;
-
 struct fm_inbound {
     struct fm_framer framer;
-    struct json_tokener *tokener;
+    struct fm_buf scratch; /* of fm_json_tree */
 };
 
 /* What the receiver does with what came. The pointers are valid during the call alone. */
@@ -24,8 +22,8 @@ struct fm_inbound_handler {
     void (*fault)(void *context, const struct fm_rpc_id *id, enum fm_rpc_error code, const char *detail);
 };
 
-/* False when out of memory; nothing is left allocated then. */
-FM_MUST_USE bool fm_inbound_init(struct fm_inbound *inbound);
+/* Allocates nothing. */
+void fm_inbound_init(struct fm_inbound *inbound);
 void fm_inbound_free(struct fm_inbound *inbound);
 
 /*

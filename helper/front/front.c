@@ -161,6 +161,7 @@ int fm_front_run(struct fm_front *front, const struct fm_options *options) {
     init_state(front, options);
     int end_fd = fm_watch_for_end();
     int wire = fm_claim_stdout();
+    fm_inbound_init(&inbound);
     const struct fm_outbox_options outbox = {
         .fd = wire,
         .max = FM_HOST_QUEUE_MAX,
@@ -170,7 +171,7 @@ int fm_front_run(struct fm_front *front, const struct fm_options *options) {
         .on_room = fm_streams_on_room,
         .context = front,
     };
-    if (end_fd < 0 || wire < 0 || !fm_inbound_init(&inbound) || fm_outbox_start(&front->outbox, &outbox) != 0) {
+    if (end_fd < 0 || wire < 0 || fm_outbox_start(&front->outbox, &outbox) != 0) {
         fm_log(FM_LOG_ERROR, "can't start");
         return EX_OSERR;
     }

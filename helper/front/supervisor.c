@@ -201,9 +201,7 @@ static void read_engine(struct fm_front *front, int fd) {
     char bytes[16384];
     const char *fault = NULL;
     handler.context = front;
-    if (!fm_inbound_init(&inbound)) {
-        fault = "out of memory";
-    }
+    fm_inbound_init(&inbound);
     while (!fault && wait_for_engine(front, fd)) {
         ssize_t got = fm_read(fd, bytes, sizeof bytes);
         if (got <= 0) {
@@ -302,19 +300,30 @@ static struct fm_job *first_startable(struct fm_front *front) {
     return NULL;
 }
 
+/* False when out of memory. */
+static bool copy_model(struct fm_model *copy, const struct fm_model *model) {
+    copy->id = strdup(model->id);
+    copy->path = model->path ? realpath(model->path, NULL) : NULL;
+    if (!copy->path && model->path) {
+        copy->path = strdup(model->path); /* it is gone meanwhile: the engine will say so */
+    }
+    return copy->id && !copy->path == !model->path;
+}
+
 /* Takes the next queued job's model as the engine's. False when there is nothing to start an engine for. */
 static bool choose_model_locked(struct fm_front *front) {
     struct fm_engine *engine = &front->engine;
-    struct fm_job *job = first_startable(front);
-    fm_model_free(&engine->model);
+    struct fm_error error;
+    struct fm_job *job;
     engine->state = FM_ENGINE_IDLE;
+    fm_model_free(&engine->model);
+    while ((job = first_startable(front)) && !copy_model(&engine->model, &job->model)) {
+        fm_model_free(&engine->model);
+        fm_fail_no_memory(&error);
+        fm_job_settle_locked(front, job, FM_FINISH_FAILED, &error);
+    }
     if (!job) {
         return false;
-    }
-    engine->model.id = strdup(job->model.id);
-    engine->model.path = job->model.path ? realpath(job->model.path, NULL) : NULL;
-    if (!engine->model.path && job->model.path) {
-        engine->model.path = strdup(job->model.path); /* it is gone meanwhile: the engine will say so */
     }
     engine->state = FM_ENGINE_STARTING;
     engine->initialized = false;

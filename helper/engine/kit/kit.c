@@ -243,10 +243,11 @@ static bool start(struct fm_kit *kit, const struct fm_engine_ops *ops) {
     fm_fill_std_fds();
     kit->end_fd = fm_watch_for_end();
     kit->wire = fm_claim_stdout();
+    fm_inbound_init(&kit->inbound);
     return kit->end_fd >= 0 && kit->wire >= 0 && fm_pipe(&kit->wake_read, &kit->wake_write) == 0 &&
            pthread_mutex_init(&kit->lock, NULL) == 0 && pthread_mutex_init(&kit->output_lock, NULL) == 0 &&
-           fm_cond_init(&kit->changed) == 0 && fm_inbound_init(&kit->inbound) && fm_output_init(kit) &&
-           fm_thread_start(watch, kit) == 0 && fm_thread_start(fm_reader, kit) == 0;
+           fm_cond_init(&kit->changed) == 0 && fm_output_init(kit) && fm_thread_start(watch, kit) == 0 &&
+           fm_thread_start(fm_reader, kit) == 0;
 }
 
 int fm_kit_main(const struct fm_engine_ops *ops) {

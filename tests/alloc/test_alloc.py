@@ -1,0 +1,291 @@
+"""
+Memory runs out: each allocation of the front fails in turn, once and for good, in a dozen sessions.
+
+    test_alloc.py [--every K] [SCENARIO...]
+
+K: only each Kth allocation (default 1, all of them). What must hold, whatever fails: no crash, no hang, whole frames on
+stdout; when the helper ends with status 0, each call was answered once, and each stream had one terminal event; else the
+status is 70 or 71. In a build with AddressSanitizer also: no leak.
+"""
+
+import json
+import os
+import re
+import select
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "e2e"))
+from wire import BIN, SLOW, TERMINAL, children, frame, script  # noqa: E402
+
+LIBRARY = os.environ.get("FM_FAIL_ALLOC", os.path.join(BIN, "..", "tests-bin", "libfail_alloc.so"))
+PATIENCE = 20 * SLOW  # seconds; reached only by a hang
+ORDERLY = (0, 70, 71)
+
+
+class Ended(Exception):
+    """The helper's output ended: without memory it may, at any time."""
+
+
+class Broken(Exception):
+    """What must never happen."""
+
+
+class Session:
+    """The helper with failing allocations: sends, waits, and keeps all that it said."""
+
+    def __init__(self, env):
+        command = [os.path.join(BIN, "fm-proxy"), "--engine", "fake"]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                        env=env, close_fds=False)
+        self.bytes = b""
+        self.messages = []
+        self.calls = []
+
+    def send_raw(self, data):
+        try:
+            os.write(self.process.stdin.fileno(), data)
+        except BrokenPipeError:
+            raise Ended from None
+
+    def call(self, method, params=None):
+        id = len(self.calls) + 1
+        self.calls.append(id)
+        self.send_raw(frame({"jsonrpc": "2.0", "id": id, "method": method, "params": params or {}}))
+        return id
+
+    def _take_frames(self):
+        while match := re.match(rb"Content-Length: (\d+)\r\n\r\n", self.bytes):
+            end = match.end() + int(match.group(1))
+            if len(self.bytes) < end:
+                return
+            self.messages.append(json.loads(self.bytes[match.end():end]))
+            self.bytes = self.bytes[end:]
+
+    def read(self, deadline):
+        """False at the end of output."""
+        fd = self.process.stdout.fileno()
+        if not select.select([fd], [], [], max(0, deadline - time.monotonic()))[0]:
+            raise Broken("a hang")
+        data = os.read(fd, 1 << 20)
+        self.bytes += data
+        self._take_frames()
+        return bool(data)
+
+    def until(self, condition):
+        deadline = time.monotonic() + PATIENCE
+        while not condition():
+            if not self.read(deadline):
+                raise Ended
+
+    def reply(self, id):
+        self.until(lambda: any(m.get("id") == id and "method" not in m for m in self.messages) or self.nameless())
+
+    def nameless(self):
+        return any("id" in m and m["id"] is None for m in self.messages)
+
+    def delta(self, id):
+        """Waits for the first delta; an answer is the end too."""
+        wanted = lambda m: (m.get("params", {}).get("event", {}).get("type") == "response.output_text.delta"
+                            or m.get("id") == id)
+        self.until(lambda: any(wanted(m) for m in self.messages) or self.nameless())
+
+    def end(self):
+        """Closes stdin, reads to the end. Returns the exit status and stderr."""
+        try:
+            self.process.stdin.close()
+        except BrokenPipeError:
+            pass
+        deadline = time.monotonic() + PATIENCE
+        while self.read(deadline):
+            pass
+        said = self.process.stderr.read().decode(errors="replace")
+        status = self.process.wait(PATIENCE)
+        self.process.stdout.close()
+        self.process.stderr.close()
+        return status, said
+
+
+def check_streams(session, status):
+    """Events end with the answer, and of a stream that was answered the last one is the one terminal event."""
+    for id in session.calls:
+        mine = [m for m in session.messages if m.get("id") == id or m.get("params", {}).get("id") == id]
+        answers = [i for i, m in enumerate(mine) if "method" not in m]
+        if len(answers) > 1 or (answers and answers[0] != len(mine) - 1):
+            raise Broken(f"call {id}: {len(answers)} answers, or events behind one")
+        types = [m["params"].get("event", {}).get("type") for m in mine if m.get("method") == "responses.event"]
+        terminals = [t for t in types if t in TERMINAL]
+        if len(terminals) > 1 or (terminals and types[-1] not in TERMINAL):
+            raise Broken(f"call {id}: terminal events {terminals}")
+        if status == 0 and not answers and not session.nameless():
+            raise Broken(f"call {id} was never answered")
+        if answers and types and not terminals:
+            raise Broken(f"call {id}: answered without a terminal event")
+
+
+def check(session, status, said):
+    if status not in ORDERLY:
+        raise Broken(f"status {status}: {said[-3000:]}")
+    if session.bytes:
+        raise Broken(f"not a whole frame: {session.bytes[:200]!r}")
+    check_streams(session, status)
+
+
+# ---- the scenarios ----
+
+def ping(s):
+    s.reply(s.call("health.ping"))
+
+
+def lists(s):
+    s.reply(s.call("capabilities.get"))
+    s.reply(s.call("models.list"))
+
+
+def answer(s):
+    s.reply(s.call("responses.create", {"input": "hello", "metadata": {"a": "b"}, "stop": ["x"]}))
+
+
+def stream(s):
+    s.reply(s.call("responses.create", {"input": script("one", " two", " three"), "stream": True}))
+
+
+def chat(s):
+    s.reply(s.call("chat.completions.create", {"messages": [{"role": "user", "content": "hi"}]}))
+
+
+def chat_stream(s):
+    s.reply(s.call("chat.completions.create", {"messages": [{"role": "user", "content": script("a", "b")}],
+                                               "stream": True, "stream_options": {"include_usage": True}}))
+
+
+def refused(s):
+    s.reply(s.call("responses.create", {"input": "x", "temperature": 9}))
+    s.reply(s.call("responses.create", {"input": "x", "model": "nope"}))
+    s.reply(s.call("no.such.method"))
+
+
+def cancelled(s):
+    id = s.call("responses.create", {"input": script("part", {"hang": "soft"}), "stream": True})
+    s.delta(id)
+    s.reply(s.call("responses.cancel", {"request_id": id}))
+    s.reply(id)
+
+
+def timed_out(s):
+    s.reply(s.call("responses.create", {"input": script("part", {"hang": "soft"}), "stream": True,
+                                        "fm": {"no_progress_timeout_ms": 30}}))
+
+
+def engine_dies(s):
+    s.reply(s.call("responses.create", {"input": script("part", {"signal": "KILL"}), "stream": True}))
+    s.reply(s.call("responses.create", {"input": "next"}))
+
+
+def together(s):
+    ids = [s.call("responses.create", {"input": script("a", "b"), "stream": True}) for _ in range(3)]
+    for id in ids:
+        s.reply(id)
+
+
+def shutdown(s):
+    id = s.call("responses.create", {"input": script("part", {"hang": "soft"}), "stream": True})
+    s.delta(id)
+    s.reply(s.call("process.shutdown"))
+
+
+def bad_bodies(s):
+    s.send_raw(frame(b"{bad}"))
+    s.send_raw(frame({"jsonrpc": "2.0", "id": [], "method": "health.ping"}))
+    s.until(lambda: len(s.messages) >= 2)
+    s.messages.clear()
+    s.reply(s.call("health.ping"))
+
+
+def large(s):
+    s.reply(s.call("responses.create", {"input": script({"repeat": ["0123456789" * 2000, 20]}), "stream": True}))
+
+
+def killed_host(s):
+    s.delta(s.call("responses.create", {"input": script("part", {"hang": "soft"}), "stream": True}))
+    raise Ended
+
+
+SCENARIOS = [ping, lists, answer, stream, chat, chat_stream, refused, cancelled, timed_out, engine_dies, together, shutdown,
+             bad_bodies, large, killed_host]
+
+
+# ---- the sweep ----
+
+def environment(**more):
+    env = {k: v for k, v in os.environ.items() if not k.startswith("FM_PROXY_")}
+    env.update(more, LD_PRELOAD=LIBRARY)
+    env["ASAN_OPTIONS"] = "verify_asan_link_order=0:detect_leaks=1:exitcode=99"
+    return env
+
+
+def run(scenario, **env):
+    """Returns (session, status, what was said on stderr)."""
+    session = Session(environment(**env))
+    try:
+        scenario(session)
+    except Ended:
+        pass
+    except Broken:
+        session.process.kill()
+        session.end()
+        raise
+    status, said = session.end()
+    # A host that ends without waiting leaves calls unanswered.
+    check(session, 70 if scenario in (killed_host,) and status == 0 else status, said)
+    return status
+
+
+def count(scenario):
+    """How many allocations the session has when none fails."""
+    with tempfile.TemporaryFile() as out:
+        os.set_inheritable(out.fileno(), True)
+        status = run(scenario, FM_FAIL_COUNT=str(out.fileno()))
+        out.seek(0)
+        if status != 0:
+            raise Broken(f"status {status} though nothing failed")
+        return int(out.read())
+
+
+def sweep(scenario, every):
+    total = count(scenario)
+    statuses = {}
+    for offset, mode in enumerate(("FM_FAIL_AT", "FM_FAIL_FROM")):
+        for number in range(1 + offset % every, total + 1, every):
+            try:
+                status = run(scenario, **{mode: str(number)})
+            except Broken as e:
+                raise Broken(f"{scenario.__name__}, {mode}={number}: {e}") from None
+            statuses[status] = statuses.get(status, 0) + 1
+    return total, statuses
+
+
+def main():
+    arguments = sys.argv[1:]
+    every = int(arguments[arguments.index("--every") + 1]) if "--every" in arguments else 1
+    if not os.path.exists(LIBRARY):
+        print(f"skipped: {LIBRARY} is not there; it is built with glibc only")
+        return 77
+    broken = 0
+    for scenario in SCENARIOS:
+        if any(a == scenario.__name__ for a in arguments) or not any(a in [s.__name__ for s in SCENARIOS] for a in arguments):
+            before = time.monotonic()
+            try:
+                total, statuses = sweep(scenario, every)
+                told = ", ".join(f"{n} x status {s}" for s, n in sorted(statuses.items()))
+                print(f"{scenario.__name__:12} {total:4} allocations: {told} ({time.monotonic() - before:.1f} s)", flush=True)
+            except Broken as e:
+                broken += 1
+                print(f"{scenario.__name__:12} BROKEN {e}", flush=True)
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -119,6 +119,7 @@ static void expect_string(const char *bytes, size_t len) {
     struct json_object *value = json_must_parse(buf.data, buf.len);
     HOLDS(json_object_is_type(value, json_type_string));
     if (is_utf8(bytes, len)) {
+        HOLDS(fm_json_string_size(bytes, len) == buf.len);
         HOLDS((size_t)json_object_get_string_len(value) == len);
         HOLDS(memcmp(json_object_get_string(value), bytes, len) == 0);
     }

@@ -180,8 +180,8 @@ static void build_array(struct choices *from, struct fm_json_writer *w, unsigned
 
 /* As long as the limits on lengths are. */
 static void build_long(struct choices *from, struct fm_json_writer *w) {
-    static const char *const characters[] = {"x", "\xC3\xA9", "\xF0\x9F\x98\x80", "\n", "\"", "\x01"};
-    static const size_t lengths[] = {63, 64, 65, 511, 512, 513, 200, 5000};
+    static const char *const characters[] = {"x", "\xC3\xA9"};
+    static const size_t lengths[] = {63, 64, 65, 511, 512, 513, 200};
     const char *character = characters[choose_of(from, COUNT(characters))];
     struct fm_buf text;
     fm_buf_init(&text, TEXT_MAX);

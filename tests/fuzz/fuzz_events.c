@@ -284,7 +284,7 @@ static void send_reply(struct choices *from) {
     };
     char body[256];
     unsigned choice = choose(from);
-    unsigned id = choice % 8 < 6 ? 1 + front.engine.initialized : choice % 8;
+    unsigned id = choice % 8 < 6 ? 1u + front.engine.initialized : choice % 8;
     const char *kind = choice < 250 ? "result" : "error";
     int len = snprintf(body, sizeof body, "{\"jsonrpc\":\"2.0\",\"id\":%u,\"%s\":%s}", id, kind,
                        results[choice / 8 % COUNT(results)]);

@@ -1,7 +1,7 @@
 /*
- * The framer. An input is a list of piece lengths and a stream of bytes: the stream in one piece, in those pieces and
- * byte by byte must give the same events, those that a second reading of the rules gives, and what it gives must
- * survive being framed again. The parser's memory never outgrows what came.
+ * The framer. An input is a size, a list of piece lengths and a stream of bytes: the stream in one piece, in those
+ * pieces and byte by byte must give the same events, those that a second reading of the rules gives, and what it gives
+ * must survive being framed again. The parser's memory never outgrows what came.
  */
 #include "protocol/frame.h"
 #include "tests/fuzz/fuzz.h"
@@ -10,6 +10,7 @@
 #include <strings.h>
 
 #define PIECES_MAX 15
+#define SMALL_MAX  40u /* bytes of a body that is served, so that larger ones fit into an input */
 
 struct event {
     enum fm_frame_event kind;
@@ -24,6 +25,8 @@ struct transcript {
     struct fm_buf bodies;
     bool boundary;
 };
+
+static size_t body_max;
 
 static void note(struct transcript *log, enum fm_frame_event kind, size_t end, const char *body, size_t len) {
     HOLDS(log->count < COUNT(log->events));
@@ -76,6 +79,7 @@ static void stays_broken(struct fm_framer *framer) {
 static void feed(const char *stream, size_t len, const uint8_t *steps, size_t step_count, struct transcript *log) {
     struct fm_framer framer;
     fm_framer_init(&framer);
+    fm_framer_set_max(&framer, body_max);
     transcript_init(log);
     bool ok = true;
     for (size_t at = 0, i = 0; ok && at < len; i++) {
@@ -214,7 +218,9 @@ static void expect_rules(const char *stream, size_t len, const struct transcript
             return;
         }
         HOLDS_OR(event && event->end == at + (size_t)header.length, "a frame");
-        if (event->kind == FM_FRAME_BODY) {
+        if ((uint64_t)header.length > body_max) {
+            HOLDS(event->kind == FM_FRAME_TOO_LARGE);
+        } else if (event->kind == FM_FRAME_BODY) {
             HOLDS(event->len == (size_t)header.length);
             HOLDS(memcmp(body_of(got, i), stream + at, event->len) == 0);
         } else {
@@ -258,7 +264,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static const uint8_t one = 1;
     uint8_t steps[PIECES_MAX];
     struct choices from = {data, data + size};
-    size_t step_count = choose_of(&from, PIECES_MAX + 1);
+    unsigned choice = choose(&from);
+    size_t step_count = choice % (PIECES_MAX + 1);
+    body_max = choice / (PIECES_MAX + 1) & 1 ? SMALL_MAX : FM_FRAME_BODY_MAX;
     unsigned sum = 0;
     for (size_t i = 0; i < step_count; i++) {
         steps[i] = (uint8_t)choose(&from); /* 0 is allowed: an empty piece */

@@ -81,10 +81,10 @@ static int64_t get_int(struct json_object *object, const char *key) {
     return json_object_object_get_ex(object, key, &value) ? json_object_get_int64(value) : 0;
 }
 
-/* A count; an engine's negative one is none. */
+/* A count of tokens. Of an engine's nonsense the nearest one is taken, so that sums stay in range. */
 static int64_t get_count(struct json_object *object, const char *key) {
     int64_t count = get_int(object, key);
-    return count > 0 ? count : 0;
+    return count < 0 ? 0 : count > INT32_MAX ? INT32_MAX : count;
 }
 
 static const char *get_string(struct json_object *object, const char *key) {

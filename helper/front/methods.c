@@ -22,8 +22,8 @@ static enum fm_code check_members(struct json_object *params, const char *const 
     if (!params) {
         return FM_OK;
     }
-    json_object_object_foreach(params, name, value) {
-        (void)value;
+    for (struct lh_entry *entry = json_object_get_object(params)->head; entry; entry = lh_entry_next(entry)) {
+        const char *name = lh_entry_k(entry);
         const char *const *known = allowed;
         while (*known && strcmp(*known, name) != 0) {
             known++;

@@ -93,6 +93,15 @@ class Death(HelperTest):
             final = check_stream(self, events, result)
             self.assertEqual((final["usage"]["input_tokens"], final["usage"]["total_tokens"]), (0, 0))
 
+    def test_counts_beyond_any_context(self):
+        usage = {"input_tokens": 2**63 - 1, "cached_tokens": 2**64, "output_tokens": 2**63 - 1, "reasoning_tokens": 1e300}
+        end = {"job": 1, "reason": "stop", "usage": usage}
+        helper = self.helper()
+        call = self.create(helper, script("a", self.say({"method": "job.finished", "params": end}), {"hang": "soft"}))
+        events, result = helper.collect(call)
+        final = check_stream(self, events, result)
+        self.assertEqual((final["usage"]["input_tokens"], final["usage"]["total_tokens"]), (2**31 - 1, 2**32 - 2))
+
     def test_a_message_that_the_engine_could_not_read(self):
         helper = self.helper()
         step = self.say({"id": None, "error": {"code": -32700, "message": "too large"}})

@@ -1,0 +1,584 @@
+#include "tests/fuzz/front.h"
+#include "protocol/frame.h"
+
+#define EVENT_MAX (64u << 20)
+
+struct fm_front front;
+unsigned host_room;
+
+/* ---- the host's memory ---- */
+
+/* How far a stream is; the order of PROTOCOL.md's events. */
+enum stage {
+    STAGE_NONE,
+    STAGE_CREATED,
+    STAGE_BEGUN,
+    STAGE_ITEM,
+    STAGE_PART,
+    STAGE_TEXT_DONE,
+    STAGE_PART_DONE,
+    STAGE_ITEM_DONE,
+    STAGE_ERROR,
+    STAGE_END
+};
+
+/* An id that was used, and the stream that goes under it now. */
+struct call {
+    struct fm_rpc_id id; /* len 0: null */
+    unsigned asked;
+    unsigned answered;
+    bool stream; /* the create call in flight asked for one */
+    bool chat;
+    bool usage; /* chat: and for the usage chunk */
+    enum stage stage;
+    int64_t sequence;
+    struct fm_buf text; /* the deltas */
+};
+
+static struct {
+    struct call *calls;
+    size_t count;
+    size_t cap;
+    struct fm_inbound inbound;
+    bool broken;
+} host;
+
+static struct call *call_of(const struct fm_rpc_id *id) {
+    for (size_t i = 0; i < host.count; i++) {
+        if (fm_rpc_id_equal(&host.calls[i].id, id)) {
+            return &host.calls[i];
+        }
+    }
+    if (host.count == host.cap) {
+        host.cap = host.cap ? 2 * host.cap : 16;
+        host.calls = realloc(host.calls, host.cap * sizeof *host.calls);
+        HOLDS(host.calls);
+    }
+    struct call *call = &host.calls[host.count++];
+    *call = (struct call){.id = *id};
+    fm_buf_init(&call->text, EVENT_MAX);
+    return call;
+}
+
+static struct call *call_named(struct json_object *id) {
+    struct fm_rpc_id read = {.len = 0};
+    HOLDS(!id || fm_rpc_id_read(id, &read));
+    return call_of(&read);
+}
+
+/* ---- values ---- */
+
+static struct json_object *member(struct json_object *object, const char *name) {
+    struct json_object *value = NULL;
+    HOLDS_OR(json_object_object_get_ex(object, name, &value), "no member %s", name);
+    return value;
+}
+
+static bool is_word(struct json_object *value, const char *word) {
+    return json_object_is_type(value, json_type_string) && strcmp(json_object_get_string(value), word) == 0;
+}
+
+static bool has(struct json_object *object, const char *name) {
+    return json_object_object_get_ex(object, name, NULL);
+}
+
+static int64_t count_at(struct json_object *object, const char *name) {
+    struct json_object *value = member(object, name);
+    HOLDS(json_object_is_type(value, json_type_int) && json_object_get_int64(value) >= 0);
+    return json_object_get_int64(value);
+}
+
+static void expect_text(const struct call *call, struct json_object *text) {
+    HOLDS(json_object_is_type(text, json_type_string));
+    HOLDS((size_t)json_object_get_string_len(text) == call->text.len);
+    HOLDS(call->text.len == 0 || memcmp(json_object_get_string(text), call->text.data, call->text.len) == 0);
+}
+
+static void take_delta(struct call *call, struct json_object *text) {
+    HOLDS(json_object_is_type(text, json_type_string) && json_object_get_string_len(text) > 0);
+    fm_buf_append(&call->text, json_object_get_string(text), (size_t)json_object_get_string_len(text));
+}
+
+static void expect_usage(struct json_object *usage, const char *input, const char *output) {
+    HOLDS(count_at(usage, "total_tokens") == count_at(usage, input) + count_at(usage, output));
+}
+
+static void expect_error(struct json_object *error) {
+    struct json_object *openai = member(error, "openai");
+    HOLDS(json_object_is_type(member(error, "code"), json_type_string) && !is_word(member(error, "code"), "OK"));
+    HOLDS(json_object_get_string_len(member(error, "detail")) > 0);
+    HOLDS(count_at(openai, "status") >= 400 && count_at(openai, "status") < 600);
+    HOLDS(json_object_is_type(member(openai, "code"), json_type_string));
+    HOLDS(json_object_is_type(member(openai, "type"), json_type_string));
+    HOLDS(json_object_is_type(member(openai, "message"), json_type_string));
+    HOLDS(has(openai, "param"));
+}
+
+/* ---- the Responses API's stream ---- */
+
+/* The one text part of a Response, or NULL. */
+static struct json_object *response_text(struct json_object *response) {
+    struct json_object *output = member(response, "output");
+    HOLDS(json_object_is_type(output, json_type_array) && json_object_array_length(output) <= 1);
+    if (json_object_array_length(output) == 0) {
+        return NULL;
+    }
+    struct json_object *content = member(json_object_array_get_idx(output, 0), "content");
+    HOLDS(json_object_array_length(content) == 1);
+    return member(json_object_array_get_idx(content, 0), "text");
+}
+
+static const struct event {
+    const char *type;
+    enum stage from_first;
+    enum stage from_last;
+    enum stage to;
+} events[] = {
+    {"response.created", STAGE_NONE, STAGE_NONE, STAGE_CREATED},
+    {"response.in_progress", STAGE_CREATED, STAGE_CREATED, STAGE_BEGUN},
+    {"response.output_item.added", STAGE_BEGUN, STAGE_BEGUN, STAGE_ITEM},
+    {"response.content_part.added", STAGE_ITEM, STAGE_ITEM, STAGE_PART},
+    {"response.output_text.delta", STAGE_PART, STAGE_PART, STAGE_PART},
+    {"response.output_text.done", STAGE_PART, STAGE_PART, STAGE_TEXT_DONE},
+    {"response.content_part.done", STAGE_TEXT_DONE, STAGE_TEXT_DONE, STAGE_PART_DONE},
+    {"response.output_item.done", STAGE_PART_DONE, STAGE_PART_DONE, STAGE_ITEM_DONE},
+    {"error", STAGE_BEGUN, STAGE_ITEM_DONE, STAGE_ERROR},
+    {"response.failed", STAGE_ERROR, STAGE_ERROR, STAGE_END},
+    {"response.completed", STAGE_ITEM_DONE, STAGE_ITEM_DONE, STAGE_END},
+    {"response.incomplete", STAGE_BEGUN, STAGE_ITEM_DONE, STAGE_END},
+};
+
+static void advance(struct call *call, struct json_object *type) {
+    for (size_t i = 0; i < COUNT(events); i++) {
+        if (!is_word(type, events[i].type)) {
+            continue;
+        }
+        bool in_order = call->stage >= events[i].from_first && call->stage <= events[i].from_last;
+        bool item_open = call->stage > STAGE_BEGUN && call->stage < STAGE_ITEM_DONE;
+        HOLDS_OR(in_order, "%s in stage %d", events[i].type, call->stage);
+        HOLDS(!item_open || (events[i].to != STAGE_ERROR && events[i].to != STAGE_END)); /* it is closed first */
+        call->stage = events[i].to;
+        return;
+    }
+    HOLDS_OR(false, "%s", json_object_get_string(type));
+}
+
+static void take_event(struct call *call, struct json_object *event) {
+    struct json_object *type = member(event, "type");
+    HOLDS(!call->chat);
+    HOLDS(count_at(event, "sequence_number") == call->sequence++);
+    advance(call, type);
+    if (is_word(type, "response.output_text.delta")) {
+        take_delta(call, member(event, "delta"));
+    } else if (is_word(type, "response.output_text.done")) {
+        expect_text(call, member(event, "text"));
+    } else if (call->stage == STAGE_END) {
+        struct json_object *text = response_text(member(event, "response"));
+        HOLDS(text || call->text.len == 0);
+        if (text) {
+            expect_text(call, text);
+        }
+        expect_usage(member(member(event, "response"), "usage"), "input_tokens", "output_tokens");
+    }
+}
+
+/* ---- the chat stream ---- */
+
+static void take_chunk(struct call *call, struct json_object *chunk) {
+    struct json_object *choices = member(chunk, "choices");
+    HOLDS(call->chat && call->stage != STAGE_END);
+    if (json_object_array_length(choices) == 0) {
+        HOLDS(call->usage && call->stage == STAGE_TEXT_DONE);
+        expect_usage(member(chunk, "usage"), "prompt_tokens", "completion_tokens");
+        call->stage = STAGE_END;
+        return;
+    }
+    struct json_object *choice = json_object_array_get_idx(choices, 0);
+    struct json_object *delta = member(choice, "delta");
+    HOLDS(json_object_array_length(choices) == 1);
+    HOLDS(has(chunk, "usage") == call->usage);
+    if (call->stage == STAGE_NONE) {
+        HOLDS(is_word(member(delta, "role"), "assistant"));
+        call->stage = STAGE_BEGUN;
+    } else if (json_object_is_type(member(choice, "finish_reason"), json_type_string)) {
+        HOLDS(call->stage == STAGE_BEGUN && json_object_object_length(delta) == 0);
+        call->stage = call->usage ? STAGE_TEXT_DONE : STAGE_END;
+    } else {
+        HOLDS(call->stage == STAGE_BEGUN);
+        take_delta(call, member(delta, "content"));
+    }
+}
+
+/* ---- what the front sends ---- */
+
+static void take_notification(struct json_object *message) {
+    struct json_object *params = member(message, "params");
+    struct json_object *method = member(message, "method");
+    struct call *call = call_named(member(params, "id"));
+    HOLDS(call->stream && call->asked > call->answered);
+    if (is_word(method, "responses.event")) {
+        take_event(call, member(params, "event"));
+    } else {
+        HOLDS(is_word(method, "chat.completions.chunk"));
+        take_chunk(call, member(params, "chunk"));
+    }
+}
+
+/* A chat stream has its finish chunk when the answer ended well, and only then. */
+static void expect_stream_ended(const struct call *call, bool ok) {
+    HOLDS_OR(call->stage == STAGE_END || (call->chat && !ok && call->stage == STAGE_BEGUN), "stage %d", call->stage);
+}
+
+static void take_object(struct call *call, struct json_object *result, bool ok) {
+    struct json_object *object = member(result, has(result, "response") ? "response" : "completion");
+    struct json_object *text = NULL;
+    if (has(result, "response")) {
+        text = response_text(object);
+        expect_usage(member(object, "usage"), "input_tokens", "output_tokens");
+    } else {
+        struct json_object *choice = json_object_array_get_idx(member(object, "choices"), 0);
+        text = member(member(choice, "message"), "content");
+        expect_usage(member(object, "usage"), "prompt_tokens", "completion_tokens");
+    }
+    if (call->stream) {
+        HOLDS(call->chat == has(result, "completion"));
+        HOLDS(text || call->text.len == 0);
+        if (text) {
+            expect_text(call, text);
+        }
+        expect_stream_ended(call, ok);
+    }
+}
+
+static void take_result(struct call *call, struct json_object *result) {
+    bool ok = json_object_get_boolean(member(result, "ok"));
+    HOLDS(json_object_is_type(member(result, "ok"), json_type_boolean));
+    HOLDS(ok != has(result, "error"));
+    if (!ok) {
+        expect_error(member(result, "error"));
+    }
+    if (has(result, "response") || has(result, "completion")) {
+        take_object(call, result, ok);
+    } else {
+        HOLDS(call->stage == STAGE_NONE); /* what fails before the prompt is accepted has no events */
+    }
+    call->stream = false;
+    call->stage = STAGE_NONE;
+    call->sequence = 0;
+    fm_buf_free(&call->text);
+}
+
+static void take_reply(struct json_object *message) {
+    struct call *call = call_named(member(message, "id"));
+    call->answered++;
+    HOLDS_OR(call->answered <= call->asked, "%.*s is answered too often", call->id.len, call->id.text);
+    HOLDS(has(message, "result") != has(message, "error"));
+    if (has(message, "result")) {
+        HOLDS(call->id.len > 0);
+        take_result(call, member(message, "result"));
+    } else {
+        struct json_object *code = member(member(message, "error"), "code");
+        int number = json_object_get_int(code);
+        HOLDS(number == FM_RPC_PARSE || number == FM_RPC_INVALID || number == FM_RPC_METHOD || number == FM_RPC_PARAMS);
+    }
+}
+
+/* One whole frame, and nothing else. */
+static struct json_object *unwrap(const char *frame, size_t len) {
+    struct fm_framer framer;
+    const char *body = NULL;
+    size_t body_len = 0;
+    fm_framer_init(&framer);
+    HOLDS(fm_framer_next(&framer, &frame, &len, &body, &body_len) == FM_FRAME_BODY && len == 0);
+    struct json_object *message = json_must_parse(body, body_len);
+    HOLDS(is_word(member(message, "jsonrpc"), "2.0"));
+    fm_framer_free(&framer);
+    return message;
+}
+
+/* ---- in place of outbox.c and watchdog.c ---- */
+
+void fm_outbox_send(struct fm_outbox *outbox, const char *frame, size_t len) {
+    struct json_object *message = unwrap(frame, len);
+    if (outbox == &front.engine.outbox) {
+        engine_got(message);
+    } else {
+        host_room -= host_room > 0;
+        has(message, "method") ? take_notification(message) : take_reply(message);
+    }
+    json_object_put(message);
+}
+
+void fm_outbox_close(struct fm_outbox *outbox) {
+    (void)outbox;
+    abort(); /* there is memory */
+}
+
+bool fm_outbox_has_room(struct fm_outbox *outbox) {
+    (void)outbox;
+    return host_room > 0;
+}
+
+int fm_outbox_start(struct fm_outbox *outbox, const struct fm_outbox_options *options) {
+    (void)outbox;
+    (void)options;
+    abort(); /* fm_front_run is never called */
+}
+
+bool fm_outbox_stop(struct fm_outbox *outbox, int64_t flush_ms) {
+    (void)outbox;
+    (void)flush_ms;
+    abort();
+}
+
+int fm_watchdog_start_locked(struct fm_front *the_front, struct fm_job *job) {
+    (void)the_front;
+    (void)job;
+    return 0;
+}
+
+/* ---- what the host sends ---- */
+
+static void note_create(struct call *call, const struct fm_rpc_message *message) {
+    bool chat = strcmp(message->method, "chat.completions.create") == 0;
+    struct json_object *options = NULL;
+    struct json_object *value = NULL;
+    if (!chat && strcmp(message->method, "responses.create") != 0) {
+        return;
+    }
+    call->chat = chat;
+    call->stream = json_object_object_get_ex(message->params, "stream", &value) && json_object_get_boolean(value);
+    call->usage = json_object_object_get_ex(message->params, "stream_options", &options) &&
+                  json_object_object_get_ex(options, "include_usage", &value) && json_object_get_boolean(value);
+}
+
+static void on_message(void *context, const struct fm_rpc_message *message, struct json_object *root) {
+    if (message->kind == FM_RPC_REQUEST && !front.shutdown_called) {
+        struct call *call = call_of(&message->id);
+        if (call->asked == call->answered) {
+            note_create(call, message);
+        }
+        call->asked++;
+    }
+    fm_dispatch_handler.message(context, message, root);
+}
+
+static void on_fault(void *context, const struct fm_rpc_id *id, enum fm_rpc_error code, const char *detail) {
+    call_of(id)->asked++;
+    fm_dispatch_handler.fault(context, id, code, detail);
+}
+
+bool host_send(const char *bytes, size_t len) {
+    const struct fm_inbound_handler handler = {&front, on_message, on_fault};
+    char *copy = exact_copy(bytes, len);
+    if (!host.broken) {
+        host.broken = fm_inbound_feed(&host.inbound, copy, len, &handler) != NULL;
+    }
+    free(copy);
+    return !host.broken;
+}
+
+bool host_send_body(const char *body, size_t len) {
+    char header[40];
+    int header_len = snprintf(header, sizeof header, "Content-Length: %zu\r\n\r\n", len);
+    return host_send(header, (size_t)header_len) && host_send(body, len);
+}
+
+static const char *const ids[] = {
+    "1",
+    "2",
+    "3",
+    "\"a\"",
+    "\"1\"",
+    "\"\"",
+    "-9007199254740991",
+    "9007199254740992",
+    "1.5",
+    "null",
+    "true",
+    "{}",
+    "0",
+    "\"\\u0000\\u0001\"",
+    "4",
+    "5",
+    "6",
+    "7",
+    "8",
+    "9",
+};
+
+static const char *const methods[] = {
+    "responses.create", "chat.completions.create",
+    "responses.cancel", "$/cancelRequest",
+    "health.ping",      "capabilities.get",
+    "models.list",      "process.shutdown",
+    "__proto__",        "",
+};
+
+static const char *const bodies[] = {
+    "{\"input\":\"x\",\"stream\":true}",
+    "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"stream\":true}",
+    "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"stream\":true,\"stream_options\":{\"include_usage\":true}"
+    "}",
+    "{\"input\":\"x\"}",
+    "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"stop\":\"y\"}",
+    "{\"input\":[{\"role\":\"user\",\"content\":\"\\u0000\"}],\"stream\":true,\"instructions\":\"be\",\"metadata\":{"
+    "\"a\":\"b\"}}",
+    "{\"input\":\"x\",\"model\":\"other\"}",
+    "{\"input\":\"\"}",
+    "{}",
+    "[]",
+    "null",
+    "7",
+};
+
+/* What a cancel names: a job by its answer or its call, or nothing that there is. */
+static void build_cancel(struct choices *from, struct fm_buf *body) {
+    unsigned choice = choose(from);
+    const struct fm_job *job = nth_job(choice / 8);
+    const char *name = choice & 1 ? "request_id" : "id";
+    fm_buf_append_str(body, "{\"");
+    fm_buf_append_str(body, name);
+    fm_buf_append_str(body, "\":");
+    if (job && choice & 2) {
+        fm_buf_append(body, job->call.text, job->call.len);
+    } else if (job && choice & 4) {
+        fm_buf_append_char(body, '"');
+        fm_buf_append_str(body, job->answer.id);
+        fm_buf_append_char(body, '"');
+    } else {
+        fm_buf_append_str(body, ids[choose_of(from, COUNT(ids))]);
+    }
+    fm_buf_append_char(body, '}');
+}
+
+void host_call(struct choices *from) {
+    unsigned choice = choose(from);
+    size_t method = choice % COUNT(methods);
+    struct fm_buf body;
+    fm_buf_init(&body, EVENT_MAX);
+    fm_buf_append_str(&body, "{\"jsonrpc\":\"2.0\"");
+    if (choice < 250) { /* else a notification */
+        fm_buf_append_str(&body, ",\"id\":");
+        fm_buf_append_str(&body, ids[choose_of(from, COUNT(ids))]);
+    }
+    fm_buf_append_str(&body, ",\"method\":\"");
+    fm_buf_append_str(&body, methods[method]);
+    fm_buf_append_str(&body, "\",\"params\":");
+    if (method == 2 || method == 3) {
+        build_cancel(from, &body);
+    } else {
+        fm_buf_append_str(&body, bodies[choose_of(from, COUNT(bodies))]);
+    }
+    fm_buf_append_char(&body, '}');
+    host_send_body(body.data, body.len);
+    fm_buf_free(&body);
+}
+
+void host_takes(unsigned frames) {
+    host_room = frames;
+    fm_streams_on_room(&front);
+}
+
+/* ---- the state ---- */
+
+unsigned jobs_held(void) {
+    unsigned held = 0;
+    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+        held += front.jobs[i].state == FM_JOB_SENT || front.jobs[i].state == FM_JOB_RUNNING;
+    }
+    return held;
+}
+
+struct fm_job *nth_job(size_t n) {
+    n = front.jobs_in_flight ? n % front.jobs_in_flight : 0;
+    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+        if (front.jobs[i].state != FM_JOB_FREE && n-- == 0) {
+            return &front.jobs[i];
+        }
+    }
+    return NULL;
+}
+
+/* Calls with this id that a job will answer. */
+static unsigned in_flight(const struct fm_rpc_id *id) {
+    unsigned found = front.shutdown_called && fm_rpc_id_equal(&front.shutdown_call, id);
+    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+        const struct fm_job *job = &front.jobs[i];
+        if (job->state == FM_JOB_FREE) {
+            continue;
+        }
+        found += job->results_sent == 0 && fm_rpc_id_equal(&job->call, id);
+        for (unsigned k = job->results_sent ? job->results_sent - 1 : 0; k < job->cancel_count; k++) {
+            found += fm_rpc_id_equal(&job->cancel_calls[k], id);
+        }
+    }
+    return found;
+}
+
+void expect_calls(void) {
+    unsigned jobs = 0;
+    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+        jobs += front.jobs[i].state != FM_JOB_FREE;
+    }
+    HOLDS(jobs == front.jobs_in_flight);
+    HOLDS(front.engine.held == jobs_held());
+    for (size_t i = 0; i < host.count; i++) {
+        const struct call *call = &host.calls[i];
+        unsigned left = call->asked - call->answered;
+        HOLDS_OR(left == (call->id.len ? in_flight(&call->id) : 0), "%u calls of %.*s are open", left, call->id.len,
+                 call->id.text);
+    }
+    HOLDS(front.reply.cap <= 256u << 10 && front.event.cap <= 256u << 10 && front.engine.message.cap <= 256u << 10);
+}
+
+static void init_once(void) {
+    static bool done;
+    if (done) {
+        return;
+    }
+    done = true;
+    pthread_mutex_init(&front.lock, NULL);
+    pthread_cond_init(&front.quiet, NULL);
+    pthread_cond_init(&front.drained, NULL);
+    fm_buf_init(&front.reply, EVENT_MAX);
+    fm_buf_init(&front.event, EVENT_MAX);
+    fm_buf_init(&front.engine.message, EVENT_MAX);
+    front.options.engine = "fake";
+    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+        front.jobs[i].front = &front;
+        pthread_cond_init(&front.jobs[i].changed, NULL);
+    }
+}
+
+void front_begin(void) {
+    init_once();
+    host_room = 1000000;
+    HOLDS(fm_inbound_init(&host.inbound));
+}
+
+void front_end(void) {
+    pthread_mutex_lock(&front.lock);
+    front.ending = true;
+    fm_job_settle_all_locked(&front);
+    pthread_mutex_unlock(&front.lock);
+    host_takes(1000000);
+    expect_calls();
+    HOLDS(front.jobs_in_flight == 0 && front.engine.held == 0);
+    for (size_t i = 0; i < host.count; i++) {
+        fm_buf_free(&host.calls[i].text);
+    }
+    free(host.calls);
+    fm_inbound_free(&host.inbound);
+    memset(&host, 0, sizeof host);
+    fm_buf_free(&front.reply);
+    fm_buf_free(&front.event);
+    fm_buf_free(&front.engine.message);
+    fm_crash_loop_reset(&front.engine.crash_loop);
+    front.engine = (struct fm_engine){.message = front.engine.message};
+    front.last_number = 0;
+    front.next_stream = 0;
+    front.ending = false;
+    front.shutdown_called = false;
+    front.shutdown_call.len = 0;
+}

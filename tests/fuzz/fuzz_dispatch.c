@@ -1,0 +1,147 @@
+/*
+ * The front's dispatch, with a stub for the engine. The first byte chooses: the rest is what the host sends, byte for
+ * byte, or a list of steps (calls, raw bodies, raw bytes, what the engine does, whether the host reads). Every frame
+ * out is held to PROTOCOL.md by front.c; behind each step every call is answered or in flight, once.
+ */
+#include "tests/fuzz/front.h"
+
+static unsigned slots; /* jobs that the stub takes at once */
+
+/* ---- the stub, in place of supervisor.c and engine_events.c ---- */
+
+static struct fm_job *first_queued(void) {
+    struct fm_job *first = NULL;
+    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+        struct fm_job *job = &front.jobs[i];
+        if (job->state == FM_JOB_QUEUED && (!first || job->number < first->number)) {
+            first = job;
+        }
+    }
+    return first;
+}
+
+void fm_engine_pump_locked(struct fm_front *the_front) {
+    struct fm_job *job;
+    while (!the_front->ending && the_front->engine.held < slots && (job = first_queued())) {
+        job->state = FM_JOB_SENT;
+        the_front->engine.held++;
+    }
+}
+
+void fm_engine_abort_locked(struct fm_front *the_front, const struct fm_job *job) {
+    (void)the_front;
+    HOLDS(job->stopping && (job->state == FM_JOB_SENT || job->state == FM_JOB_RUNNING));
+}
+
+void fm_engine_kill_locked(struct fm_front *the_front, enum fm_blame blame, const struct fm_error *error) {
+    (void)the_front;
+    (void)blame;
+    (void)error;
+}
+
+void fm_engine_shutdown_locked(struct fm_front *the_front) {
+    (void)the_front;
+}
+
+void engine_got(struct json_object *message) {
+    HOLDS_OR(false, "%s", json_object_to_json_string(message)); /* the stub is not spoken to */
+}
+
+/* ---- what the engine does ---- */
+
+static void accept(struct fm_job *job) {
+    if (job->state == FM_JOB_SENT) {
+        job->state = FM_JOB_RUNNING;
+        if (!job->stopping) {
+            fm_answer_open(&job->answer, 3);
+        }
+    }
+}
+
+static void produce(struct choices *from, struct fm_job *job) {
+    size_t len = choose_of(from, 32);
+    const char *text = choose_bytes(from, &len);
+    if (job->state == FM_JOB_RUNNING && job->answer.opened && is_utf8(text, len)) {
+        job->answer.usage.output++;
+        HOLDS(fm_answer_append(&job->answer, text, len));
+    }
+}
+
+static void stop(struct fm_job *job, enum fm_code code) {
+    struct fm_error error;
+    fm_fail(&error, code, "stopped");
+    fm_job_stop_locked(&front, job, &error);
+}
+
+static void finish(struct fm_job *job, enum fm_finish finish) {
+    struct fm_error error = job->stop_error;
+    if (job->state != FM_JOB_SENT && job->state != FM_JOB_RUNNING) {
+        return;
+    }
+    if (!job->stopping) {
+        fm_fail(&error, FM_INTERNAL, "it broke");
+    }
+    if (job->stopping || !job->answer.opened) {
+        finish = error.code == FM_CANCELLED ? FM_FINISH_CANCELLED : FM_FINISH_FAILED;
+    }
+    bool failed = finish == FM_FINISH_CANCELLED || finish == FM_FINISH_FAILED;
+    fm_job_settle_locked(&front, job, finish, failed ? &error : NULL);
+}
+
+static void engine_step(struct choices *from) {
+    static const enum fm_code codes[] = {FM_TIMEOUT, FM_CANCELLED, FM_INTERNAL};
+    static const enum fm_finish ends[] = {FM_FINISH_STOP, FM_FINISH_LENGTH, FM_FINISH_CONTENT_FILTER, FM_FINISH_FAILED};
+    unsigned choice = choose(from);
+    struct fm_job *job = nth_job(choice / 8);
+    pthread_mutex_lock(&front.lock);
+    switch (job ? choice % 8 : 7) {
+    case 0:
+    case 1: accept(job); break;
+    case 2:
+    case 3: produce(from, job); break;
+    case 4: finish(job, ends[choose_of(from, COUNT(ends))]); break;
+    case 5: stop(job, codes[choose_of(from, COUNT(codes))]); break;
+    default: slots = choice / 8 % 9; break;
+    }
+    fm_streams_pump_locked(&front);
+    fm_engine_pump_locked(&front);
+    pthread_mutex_unlock(&front.lock);
+}
+
+static bool step(struct choices *from) {
+    unsigned choice = choose(from);
+    size_t len = choice / 8;
+    switch (choice % 8) {
+    case 0:
+    case 1:
+    case 2: host_call(from); return true;
+    case 3: {
+        const char *body = choose_bytes(from, &len);
+        return host_send_body(body, len);
+    }
+    case 4: {
+        const char *bytes = choose_bytes(from, &len);
+        return host_send(bytes, len);
+    }
+    case 5: host_takes(choice / 8 % 4 ? choice / 8 : 0); return true;
+    default: engine_step(from); return true;
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    struct choices from = {data, data + size};
+    bool wire = choose(&from) & 1;
+    slots = 2;
+    front_begin();
+    if (wire) {
+        size_t len = choices_left(&from);
+        const char *bytes = choose_bytes(&from, &len);
+        host_send(bytes, len);
+        expect_calls();
+    }
+    while (!wire && choices_left(&from) && step(&from)) {
+        expect_calls();
+    }
+    front_end();
+    return 0;
+}

@@ -1,0 +1,351 @@
+/*
+ * What an engine says, against jobs in flight. An input is a list of steps: calls of the host, and replies, events, raw
+ * bodies and raw bytes of the engine, in any order and with any values. front.c holds what the host gets to
+ * PROTOCOL.md: whole frames, streams in their order without holes, one end each. What the engine gets is held to
+ * ENGINE.md here.
+ */
+#include "tests/fuzz/front.h"
+
+#define BODY_MAX 65536u
+
+static struct {
+    struct fm_inbound inbound;
+    bool broken;       /* its stdout can't be read any more */
+    uint64_t last_job; /* the number of the last job.start */
+    uint64_t aborted[FM_JOBS_MAX * 4];
+    size_t aborts;
+} engine;
+
+/* ---- in place of supervisor.c: an engine that starts at once, and dies when it is told to ---- */
+
+static struct fm_job *first_queued(void) {
+    struct fm_job *first = NULL;
+    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+        struct fm_job *job = &front.jobs[i];
+        if (job->state == FM_JOB_QUEUED && (!first || job->number < first->number)) {
+            first = job;
+        }
+    }
+    return first;
+}
+
+static void start_engine(void) {
+    front.engine.state = FM_ENGINE_STARTING;
+    front.engine.pid = 1;
+    front.engine.initialized = false;
+    front.engine.loaded = false;
+    front.engine.end_error.code = FM_OK;
+    engine.broken = false;
+    HOLDS(fm_inbound_init(&engine.inbound));
+    fm_engine_send_initialize_locked(&front);
+}
+
+void fm_engine_pump_locked(struct fm_front *the_front) {
+    struct fm_job *job;
+    while (!the_front->ending && (job = first_queued())) {
+        if (the_front->engine.state == FM_ENGINE_IDLE) {
+            start_engine();
+        }
+        if (the_front->engine.state != FM_ENGINE_READY || the_front->engine.held >= the_front->engine.slots) {
+            return;
+        }
+        fm_engine_send_job_locked(the_front, job);
+    }
+}
+
+void fm_engine_kill_locked(struct fm_front *the_front, enum fm_blame blame, const struct fm_error *error) {
+    (void)blame;
+    HOLDS(error->code != FM_OK && *error->detail);
+    if (the_front->engine.end_error.code == FM_OK) {
+        the_front->engine.end_error = *error;
+    }
+    if (the_front->engine.pid) {
+        the_front->engine.state = FM_ENGINE_STOPPING;
+    }
+}
+
+static void settle_dead(struct fm_job *job, const struct fm_error *death) {
+    struct fm_error error = job->stopping ? job->stop_error : *death;
+    if (job->state == FM_JOB_SENT || job->state == FM_JOB_RUNNING || !front.engine.loaded) {
+        enum fm_finish finish = error.code == FM_CANCELLED ? FM_FINISH_CANCELLED : FM_FINISH_FAILED;
+        fm_job_settle_locked(&front, job, finish, &error);
+    }
+}
+
+/* The process is gone: its jobs end, and the next one starts where jobs wait. */
+static void reap_engine(void) {
+    struct fm_error error = front.engine.end_error;
+    if (!front.engine.pid) {
+        return;
+    }
+    if (error.code == FM_OK) {
+        fm_fail(&error, FM_INTERNAL, "it died");
+    }
+    front.engine.pid = 0;
+    front.engine.state = FM_ENGINE_STOPPING;
+    fm_inbound_free(&engine.inbound);
+    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+        struct fm_job *job = &front.jobs[i];
+        if (job->state != FM_JOB_FREE && job->state != FM_JOB_CLOSING) {
+            settle_dead(job, &error);
+        }
+    }
+    front.engine.state = FM_ENGINE_IDLE;
+    fm_engine_pump_locked(&front);
+}
+
+/* ---- what the engine is told ---- */
+
+static uint64_t job_of(struct json_object *params) {
+    struct json_object *job = NULL;
+    HOLDS(json_object_object_get_ex(params, "job", &job) && json_object_is_type(job, json_type_int));
+    return (uint64_t)json_object_get_int64(job);
+}
+
+static void take_abort(uint64_t job) {
+    HOLDS(job > 0 && job <= engine.last_job); /* it was started */
+    for (size_t i = 0; i < engine.aborts; i++) {
+        HOLDS_OR(engine.aborted[i] != job, "job %llu is aborted twice", (unsigned long long)job);
+    }
+    if (engine.aborts < COUNT(engine.aborted)) {
+        engine.aborted[engine.aborts++] = job;
+    }
+}
+
+void engine_got(struct json_object *message) {
+    struct json_object *method = NULL;
+    struct json_object *params = NULL;
+    HOLDS(front.engine.pid);
+    HOLDS(json_object_object_get_ex(message, "method", &method) &&
+          json_object_object_get_ex(message, "params", &params));
+    const char *name = json_object_get_string(method);
+    if (strcmp(name, "job.start") == 0) {
+        HOLDS(front.engine.state == FM_ENGINE_READY && job_of(params) > engine.last_job); /* never used twice */
+        engine.last_job = job_of(params);
+    } else if (strcmp(name, "job.abort") == 0) {
+        take_abort(job_of(params));
+    } else {
+        bool call = json_object_object_get_ex(message, "id", NULL);
+        HOLDS_OR(strcmp(name, "engine.initialize") == 0 || strcmp(name, "engine.load") == 0, "%s", name);
+        HOLDS(call && front.engine.state == FM_ENGINE_STARTING);
+    }
+}
+
+/* ---- what the engine says ---- */
+
+static void engine_send(const char *bytes, size_t len) {
+    struct fm_inbound_handler handler = fm_engine_events_handler;
+    struct fm_error error;
+    handler.context = &front;
+    if (!front.engine.pid || engine.broken) {
+        return;
+    }
+    char *copy = exact_copy(bytes, len);
+    engine.broken = fm_inbound_feed(&engine.inbound, copy, len, &handler) != NULL;
+    free(copy);
+    if (engine.broken) { /* as supervisor.c does */
+        fm_fail(&error, FM_INTERNAL, "the engine sent what is not a frame");
+        fm_engine_kill_locked(&front, FM_BLAME_ENGINE, &error);
+        reap_engine();
+    }
+}
+
+static void engine_send_body(const char *body, size_t len) {
+    char header[40];
+    int header_len = snprintf(header, sizeof header, "Content-Length: %zu\r\n\r\n", len);
+    engine_send(header, (size_t)header_len);
+    engine_send(body, len);
+}
+
+static const char *const names[] = {
+    "job",   "input_tokens", "processed",        "cached",           "text",     "output_tokens", "reason",
+    "usage", "error",        "cached_tokens",    "reasoning_tokens", "code",     "detail",        "param",
+    "ok",    "slots",        "protocol_version", "context_length",   "progress",
+};
+
+static const char *const values[] = {
+    "1",
+    "0",
+    "2",
+    "-1",
+    "3",
+    "null",
+    "true",
+    "false",
+    "[]",
+    "{}",
+    "1.5",
+    "1e300",
+    "9223372036854775807",
+    "9223372036854775808",
+    "-9223372036854775808",
+    "\"\"",
+    "\"stop\"",
+    "\"length\"",
+    "\"content_filter\"",
+    "\"aborted\"",
+    "\"error\"",
+    "\"x\"",
+    "\"\\u0000\"",
+    "\"\xF0\x9F\x98\x80\"",
+    "\"CANCELLED\"",
+    "\"TIMEOUT\"",
+    "\"OK\"",
+    "\"CONTEXT_OVERFLOW\"",
+    "\"no such code\"",
+    "2147483648",
+    "\"12\"",
+    "64",
+    "65",
+    "\"maximum context length\"",
+};
+
+static void append_member(struct fm_buf *body, const char *name, const char *value, bool first) {
+    if (!first) {
+        fm_buf_append_char(body, ',');
+    }
+    fm_buf_append_char(body, '"');
+    fm_buf_append_str(body, name);
+    fm_buf_append_str(body, "\":");
+    fm_buf_append_str(body, value);
+}
+
+/* An object of up to 7 members, with objects in it. */
+static void append_object(struct choices *from, struct fm_buf *body, unsigned depth, bool first) {
+    for (size_t left = choose_of(from, 8); left; left--, first = false) {
+        unsigned choice = choose(from);
+        const char *name = names[choice % COUNT(names)];
+        if (choice / COUNT(names) == 0 && depth < 2) {
+            append_member(body, name, "{", first);
+            append_object(from, body, depth + 1, true);
+            fm_buf_append_char(body, '}');
+        } else {
+            append_member(body, name, values[choose_of(from, COUNT(values))], first);
+        }
+    }
+}
+
+/* Text of any length, whole characters, escaped or not. */
+static void append_text(struct choices *from, struct fm_buf *body) {
+    size_t len = choose_of(from, 64);
+    const char *text = choose_bytes(from, &len);
+    fm_buf_append_str(body, ",\"text\":");
+    struct fm_json_writer w = fm_json_writer_on(body);
+    fm_json_string(&w, text, len);
+}
+
+static const char *number_of_job(struct choices *from, char number[24]) {
+    unsigned choice = choose(from);
+    const struct fm_job *job = nth_job(choice / 2);
+    if (!job || choice == 255) {
+        return values[choose_of(from, COUNT(values))];
+    }
+    snprintf(number, 24, "%llu", (unsigned long long)job->number);
+    return number;
+}
+
+static void send_event(struct choices *from) {
+    static const char *const methods[] = {
+        "job.accepted", "job.delta", "job.progress", "job.finished", "engine.load_progress", "job.start", ""};
+    char number[24];
+    struct fm_buf body;
+    unsigned choice = choose(from);
+    size_t method = choice % 16 < 12 ? choice % 4 : choose_of(from, COUNT(methods));
+    fm_buf_init(&body, BODY_MAX);
+    fm_buf_append_str(&body, "{\"jsonrpc\":\"2.0\",\"method\":\"");
+    fm_buf_append_str(&body, methods[method]);
+    fm_buf_append_str(&body, "\",\"params\":{");
+    append_member(&body, "job", number_of_job(from, number), true);
+    if (method == 1) {
+        append_text(from, &body);
+    } else if (method == 3) {
+        append_member(&body, "reason", values[16 + choose_of(from, 5)], false);
+    }
+    if (choice & 128) { /* a later member of the same name counts */
+        append_object(from, &body, 0, false);
+    }
+    fm_buf_append_str(&body, "}}");
+    if (!body.failed) {
+        engine_send_body(body.data, body.len);
+    }
+    fm_buf_free(&body);
+}
+
+static void send_reply(struct choices *from) {
+    static const char *const results[] = {
+        "{\"ok\":true,\"protocol_version\":1,\"slots\":3}",
+        "{\"ok\":true,\"slots\":2}",
+        "{\"ok\":false}",
+        "{\"ok\":false,\"error\":{\"code\":\"NOT_FOUND\",\"detail\":\"no file\"}}",
+        "{\"ok\":true,\"slots\":-1}",
+        "{\"ok\":true,\"protocol_version\":2}",
+        "[]",
+        "null",
+    };
+    char body[256];
+    unsigned choice = choose(from);
+    unsigned id = choice % 8 < 6 ? 1u + front.engine.initialized : choice % 8;
+    const char *kind = choice < 250 ? "result" : "error";
+    int len = snprintf(body, sizeof body, "{\"jsonrpc\":\"2.0\",\"id\":%u,\"%s\":%s}", id, kind,
+                       results[choice / 8 % COUNT(results)]);
+    engine_send_body(body, (size_t)len);
+}
+
+/* What becomes of a fresh front most of the time: an engine that answers both calls well. */
+static void start_well(void) {
+    static const char initialized[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"ok\":true,\"protocol_version\":1}}";
+    static const char loaded[] = "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"ok\":true,\"slots\":4}}";
+    engine_send_body(initialized, sizeof initialized - 1);
+    engine_send_body(loaded, sizeof loaded - 1);
+}
+
+/* As the watchdog does it, and the grace. */
+static void time_out(struct choices *from) {
+    struct fm_job *job = nth_job(choose(from));
+    struct fm_error error;
+    fm_fail(&error, FM_TIMEOUT, "the %s limit of 5 ms was reached", "total");
+    error.limit = "total";
+    error.limit_ms = 5;
+    if (job) {
+        fm_job_stop_locked(&front, job, &error);
+    }
+}
+
+static void step(struct choices *from) {
+    unsigned choice = choose(from);
+    size_t len = choice / 16 * 4;
+    const char *bytes;
+    switch (choice % 16) {
+    case 0:
+    case 1: host_call(from); break;
+    case 2: send_reply(from); break;
+    case 3: start_well(); break;
+    case 4: host_takes(choice / 16); break;
+    case 5: time_out(from); break;
+    case 6: reap_engine(); break;
+    case 7:
+        bytes = choose_bytes(from, &len);
+        engine_send_body(bytes, len);
+        break;
+    case 8:
+        bytes = choose_bytes(from, &len);
+        engine_send(bytes, len);
+        break;
+    default: send_event(from); break;
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    struct choices from = {data, data + size};
+    front_begin();
+    memset(&engine, 0, sizeof engine);
+    while (choices_left(&from)) {
+        step(&from);
+        expect_calls();
+    }
+    front.ending = true;
+    fm_job_settle_all_locked(&front);
+    reap_engine();
+    front_end();
+    return 0;
+}

@@ -1,0 +1,374 @@
+/*
+ * The surface's check of a request body, of both APIs. The first byte chooses the API, and whether the rest is the
+ * body's text or a list of choices that builds one (which gets deeper into the tables). A body that is refused is
+ * refused in words that can be sent; one that is accepted makes a job that the engines' own reader takes.
+ */
+#include "engine/kit/kit_internal.h"
+#include "surface/surface.h"
+#include "tests/fuzz/fuzz.h"
+
+#include <math.h>
+
+#define TEXT_MAX   (64u << 20)
+#define BODY_MAX   1000000u
+#define DEPTH_MAX  6
+#define LIMITS_MAX 86400000
+
+/* ---- building a body ---- */
+
+static const char *const words[] = {
+    "input",
+    "instructions",
+    "model",
+    "stream",
+    "temperature",
+    "top_p",
+    "seed",
+    "stop",
+    "metadata",
+    "store",
+    "tools",
+    "max_output_tokens",
+    "max_tokens",
+    "max_completion_tokens",
+    "max_tool_calls",
+    "messages",
+    "n",
+    "user",
+    "fm",
+    "queue_timeout_ms",
+    "first_token_timeout_ms",
+    "no_progress_timeout_ms",
+    "timeout_ms",
+    "service_tier",
+    "text",
+    "format",
+    "type",
+    "verbosity",
+    "reasoning",
+    "effort",
+    "summary",
+    "generate_summary",
+    "truncation",
+    "background",
+    "include",
+    "tool_choice",
+    "parallel_tool_calls",
+    "stream_options",
+    "include_usage",
+    "include_obfuscation",
+    "response_format",
+    "logprobs",
+    "top_logprobs",
+    "logit_bias",
+    "modalities",
+    "presence_penalty",
+    "frequency_penalty",
+    "safety_identifier",
+    "prompt_cache_key",
+    "prompt_cache_retention",
+    "previous_response_id",
+    "conversation",
+    "prompt",
+    "context_management",
+    "moderation",
+    "prompt_cache_options",
+    "reasoning_effort",
+    "functions",
+    "function_call",
+    "prediction",
+    "audio",
+    "web_search_options",
+    "role",
+    "content",
+    "id",
+    "status",
+    "phase",
+    "refusal",
+    "annotations",
+    "name",
+    "tool_calls",
+    "message",
+    "developer",
+    "system",
+    "assistant",
+    "tool",
+    "function",
+    "input_text",
+    "output_text",
+    "input_image",
+    "image_url",
+    "function_call_output",
+    "item_reference",
+    "auto",
+    "none",
+    "low",
+    "medium",
+    "high",
+    "in_memory",
+    "24h",
+    "default",
+    "flex",
+    "disabled",
+    "",
+};
+
+static const char *const numbers[] = {
+    "0",
+    "1",
+    "-1",
+    "2",
+    "0.5",
+    "-0",
+    "-0.0",
+    "1.0",
+    "2.0000000001",
+    "1e-400",
+    "1e308",
+    "4",
+    "5",
+    "64",
+    "65",
+    "512",
+    "2147483647",
+    "2147483648",
+    "9223372036854775807",
+    "9223372036854775808",
+    "-9223372036854775808",
+    "-9223372036854775809",
+    "18446744073709551615",
+    "18446744073709551616",
+    "86400000",
+    "86400001",
+    "123456789012345678901234567890",
+    "1e0",
+    "1.5e1",
+    "100e-2",
+};
+
+static void build_value(struct choices *from, struct fm_json_writer *w, unsigned depth);
+
+static void build_key(struct choices *from, struct fm_json_writer *w) {
+    unsigned choice = choose(from);
+    if (choice < COUNT(words)) {
+        fm_json_key(w, words[choice]);
+        return;
+    }
+    size_t len = choice % 100;
+    const char *raw = choose_bytes(from, &len);
+    fm_json_string(w, raw, len);
+    fm_buf_append_char(w->buf, ':');
+    w->comma = false;
+}
+
+static void build_object(struct choices *from, struct fm_json_writer *w, unsigned depth) {
+    fm_json_object_begin(w);
+    for (size_t left = choose_of(from, 20); left; left--) {
+        build_key(from, w);
+        build_value(from, w, depth + 1);
+    }
+    fm_json_object_end(w);
+}
+
+static void build_array(struct choices *from, struct fm_json_writer *w, unsigned depth) {
+    fm_json_array_begin(w);
+    for (size_t left = choose_of(from, 7); left; left--) {
+        build_value(from, w, depth + 1);
+    }
+    fm_json_array_end(w);
+}
+
+/* As long as the limits on lengths are. */
+static void build_long(struct choices *from, struct fm_json_writer *w) {
+    static const char *const characters[] = {"x", "\xC3\xA9"};
+    static const size_t lengths[] = {63, 64, 65, 511, 512, 513, 200};
+    const char *character = characters[choose_of(from, COUNT(characters))];
+    struct fm_buf text;
+    fm_buf_init(&text, TEXT_MAX);
+    for (size_t left = lengths[choose_of(from, COUNT(lengths))]; left; left--) {
+        fm_buf_append_str(&text, character);
+    }
+    fm_json_string(w, text.data, text.len);
+    fm_buf_free(&text);
+}
+
+static void build_raw(struct choices *from, struct fm_json_writer *w) {
+    size_t len = choose_of(from, 40);
+    const char *raw = choose_bytes(from, &len);
+    fm_json_string(w, raw, len);
+}
+
+/* A message or a part: the members that each needs, and then some. */
+static void build_turn(struct choices *from, struct fm_json_writer *w, unsigned depth) {
+    static const char *const kinds[] = {"type", "role"};
+    static const char *const contents[] = {"content", "text", "refusal"};
+    fm_json_object_begin(w);
+    fm_json_key_str(w, kinds[choose_of(from, COUNT(kinds))], words[choose_of(from, COUNT(words))]);
+    fm_json_key(w, contents[choose_of(from, COUNT(contents))]);
+    build_value(from, w, depth + 1);
+    for (size_t left = choose_of(from, 3); left; left--) {
+        build_key(from, w);
+        build_value(from, w, depth + 1);
+    }
+    fm_json_object_end(w);
+}
+
+static void build_value(struct choices *from, struct fm_json_writer *w, unsigned depth) {
+    unsigned choice = choose(from);
+    const char *number = numbers[choice / 16 % COUNT(numbers)];
+    switch (choice % 16) {
+    case 0: fm_json_null(w); break;
+    case 1: fm_json_bool(w, true); break;
+    case 2: fm_json_bool(w, false); break;
+    case 3: fm_json_raw(w, number, strlen(number)); break;
+    case 4:
+        number = numbers[choose_of(from, COUNT(numbers))];
+        fm_json_raw(w, number, strlen(number));
+        break;
+    case 5:
+    case 6: fm_json_str(w, words[choose_of(from, COUNT(words))]); break;
+    case 7: build_long(from, w); break;
+    case 8:
+    case 9: build_raw(from, w); break;
+    default:
+        if (depth >= DEPTH_MAX) {
+            fm_json_null(w);
+        } else if (choice % 16 < 12) {
+            build_array(from, w, depth);
+        } else if (choice % 16 < 14) {
+            build_turn(from, w, depth);
+        } else {
+            build_object(from, w, depth);
+        }
+    }
+}
+
+/* Half of the bodies have what the API needs already. */
+static void build_body(struct choices *from, bool chat, struct fm_buf *body) {
+    static const char turn[] = "[{\"role\":\"user\",\"content\":\"x\"}]";
+    struct fm_json_writer w = fm_json_writer_on(body);
+    unsigned start = choose(from);
+    fm_json_object_begin(&w);
+    if (start & 1 && chat) {
+        fm_json_key(&w, "messages");
+        fm_json_raw(&w, turn, sizeof turn - 1);
+    } else if (start & 1) {
+        fm_json_key_str(&w, "input", "x");
+    }
+    for (unsigned left = start / 2 % 32; left && choices_left(from); left--) {
+        build_key(from, &w);
+        build_value(from, &w, 1);
+    }
+    fm_json_object_end(&w);
+}
+
+/* ---- what must hold ---- */
+
+static void expect_refusal(const struct fm_error *error, enum fm_code code) {
+    HOLDS_OR(code == FM_INVALID_REQUEST && error->code == code, "%s", fm_code_name(code));
+    bool nameless = strstr(error->detail, "parameter: ''") != NULL; /* {"":1} has a path of no characters */
+    HOLDS(error->openai_code && *error->openai_code && *error->detail);
+    HOLDS_OR(*error->param || nameless, "%s", error->detail);
+    HOLDS(memchr(error->param, '\0', sizeof error->param) && memchr(error->detail, '\0', sizeof error->detail));
+    HOLDS_OR(is_utf8(error->param, strlen(error->param)), "%s", error->param);
+    HOLDS_OR(is_utf8(error->detail, strlen(error->detail)), "%s", error->detail);
+    struct fm_buf buf;
+    fm_buf_init(&buf, TEXT_MAX);
+    struct fm_json_writer w = fm_json_writer_on(&buf);
+    fm_error_write(error, &w);
+    json_object_put(json_must_parse(buf.data, buf.len));
+    fm_buf_free(&buf);
+}
+
+/* The members of an object without its braces, as an object. */
+static struct json_object *parse_members(const struct fm_buf *members, const char *before) {
+    struct fm_buf text;
+    fm_buf_init(&text, TEXT_MAX);
+    fm_buf_append_str(&text, before);
+    fm_buf_append(&text, members->data, members->len);
+    fm_buf_append_char(&text, '}');
+    struct json_object *object = json_must_parse(text.data, text.len);
+    HOLDS(json_object_is_type(object, json_type_object));
+    fm_buf_free(&text);
+    return object;
+}
+
+/* Engines refuse a job that is not as ENGINE.md has it; what passes the surface must never be one. */
+static void expect_job(const struct fm_buf *members) {
+    struct fm_error error = {.code = FM_OK};
+    struct fm_job job = {0};
+    struct json_object *params = parse_members(members, "{\"job\":1,");
+    enum fm_code code = fm_job_read(&job, params, &error);
+    HOLDS_OR(code == FM_OK, "%s", error.detail);
+    size_t bytes = 0;
+    for (size_t i = 0; i < job.message_count; i++) {
+        bytes += job.messages[i].content_len;
+        HOLDS(is_utf8(job.messages[i].content, job.messages[i].content_len));
+    }
+    HOLDS(bytes > 0);
+    HOLDS(job.max_tokens >= 0 && job.max_tokens <= INT32_MAX);
+    HOLDS(isfinite(job.temperature) && job.temperature >= 0 && job.temperature <= 2);
+    HOLDS(isfinite(job.top_p) && job.top_p >= 0 && job.top_p <= 1);
+    free(job.messages);
+    json_object_put(params);
+}
+
+static bool is_limit(int64_t value) {
+    return value >= 1 && value <= LIMITS_MAX;
+}
+
+static void expect_request(struct fm_request *request, bool chat, size_t body_len) {
+    HOLDS(is_limit(request->limits.queue_ms) && is_limit(request->limits.first_token_ms));
+    HOLDS(is_limit(request->limits.no_progress_ms) && is_limit(request->limits.total_ms));
+    HOLDS(chat || !request->include_usage);
+    HOLDS(!request->model || is_utf8(request->model, strlen(request->model)));
+    /* request.c's maximum counts on this */
+    HOLDS_OR(request->job_members.len <= body_len + 256, "%zu of %zu", request->job_members.len, body_len);
+    HOLDS_OR(request->echo.len <= body_len + 1024, "%zu of %zu", request->echo.len, body_len);
+    expect_job(&request->job_members);
+    json_object_put(parse_members(&request->echo, "{"));
+}
+
+static void run(const struct fm_surface *surface, bool chat, const char *text, size_t len) {
+    size_t offset = 0;
+    if (fm_json_check(text, len, &offset)) {
+        return;
+    }
+    struct json_object *body = json_must_parse(text, len);
+    if (json_object_is_type(body, json_type_object)) { /* the front sees to that */
+        struct fm_error error = {.code = FM_OK};
+        struct fm_request request;
+        enum fm_code code = surface->parse(body, &request, &error);
+        json_object_put(body); /* nothing of it is kept */
+        body = NULL;
+        if (code == FM_OK) {
+            expect_request(&request, chat, len);
+            fm_request_free(&request);
+            fm_request_free(&request); /* harmless */
+        } else {
+            expect_refusal(&error, code);
+        }
+    }
+    json_object_put(body);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    struct choices from = {data, data + size};
+    unsigned mode = choose(&from);
+    bool chat = mode & 1;
+    const struct fm_surface *surface = chat ? &fm_surface_chat : &fm_surface_responses;
+    if (mode & 2) {
+        size_t len = choices_left(&from);
+        const char *text = choose_bytes(&from, &len);
+        run(surface, chat, text, len);
+        return 0;
+    }
+    struct fm_buf body;
+    fm_buf_init(&body, BODY_MAX);
+    build_body(&from, chat, &body);
+    if (!body.failed) {
+        run(surface, chat, body.data, body.len);
+    }
+    fm_buf_free(&body);
+    return 0;
+}

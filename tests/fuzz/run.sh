@@ -1,0 +1,147 @@
+#!/bin/sh
+# Fuzzes from the corpus on: builds the targets with clang, runs each for MINUTES, minimises what was found into
+# tests/fuzz/corpus/TARGET, and prints a table. Installs nothing; wants clang with compiler-rt, cmake, ninja and json-c.
+#
+# usage: sh tests/fuzz/run.sh [-j N] MINUTES [TARGET...]
+#   -j N    N processes on each target at once; without it one
+#   TARGET  framer, json, dispatch, request, events; without it all, one after the other
+#
+# A finding ends its target. Its input is kept in build/fuzz/findings/, the path is printed, and the exit status is 1.
+set -eu
+FM_ROOT=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd)
+# shellcheck source=packaging/lib.sh
+. "$FM_ROOT/packaging/lib.sh"
+
+TARGETS="framer json dispatch request events"
+BUILD=build/fuzz
+FINDINGS=$FM_ROOT/$BUILD/findings
+CORPUS=$FM_ROOT/tests/fuzz/corpus
+
+usage() {
+  echo "usage: sh tests/fuzz/run.sh [-j N] MINUTES [TARGET...]   (targets: $TARGETS)" >&2
+  exit 64
+}
+
+main() {
+  jobs=1
+  if [ "${1-}" = -j ]; then
+    is_number "${2-}" || usage
+    jobs=$2
+    shift 2
+  fi
+  is_number "${1-}" || usage
+  seconds=$(($1 * 60))
+  shift
+  for target; do
+    case " $TARGETS " in
+      *" $target "*) ;;
+      *) usage ;;
+    esac
+  done
+  [ $# -gt 0 ] || eval "set -- $TARGETS"
+  need_tools
+  build_targets "$@" || exit 1
+  mkdir -p "$FINDINGS"
+  findings=0
+  rows=
+  for target; do
+    fuzz "$target"
+    minimise "$target"
+    add_row "$target"
+  done
+  print_table
+  [ "$findings" -eq 0 ]
+}
+
+is_number() {
+  case $1 in
+    '' | *[!0-9]* | 0*) return 1 ;;
+  esac
+}
+
+need_tools() {
+  for tool in clang cmake ninja pkg-config; do
+    has "$tool" || die "there is no $tool. On Debian or Ubuntu: apt-get install clang cmake ninja-build pkg-config"
+  done
+  pkg-config --exists json-c || die "there is no json-c to build with. On Debian or Ubuntu: apt-get install libjson-c-dev"
+  mkdir -p "$BUILD"
+  echo 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return n && !d; }' >"$BUILD/probe.c"
+  clang -fsanitize=fuzzer,address,undefined -o "$BUILD/probe" "$BUILD/probe.c" >"$BUILD/probe.log" 2>&1 || {
+    tail -n 3 "$BUILD/probe.log" >&2
+    die "this clang can't link libFuzzer and the sanitizers: its compiler-rt is missing. On Debian: apt-get install" \
+      "libclang-rt-$(clang -dumpversion | cut -d . -f 1)-dev"
+  }
+}
+
+build_targets() {
+  say "building the fuzz targets"
+  programs=
+  for target; do programs="$programs fuzz_$target"; done
+  # shellcheck disable=SC2086 # a list of words
+  configure fuzz "$BUILD" && logged "the build (fuzz)" cmake --build "$BUILD" --target $programs
+}
+
+# fuzz TARGET: leaves what it found in $run/new, and its logs in $run.
+fuzz() {
+  run=$FM_ROOT/$BUILD/run/$1
+  rm -rf "$run"
+  mkdir -p "$run/new" "$CORPUS/$1"
+  say "fuzzing $1 for $((seconds / 60)) min"
+  set -- "$1" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=256 -print_final_stats=1 \
+    -artifact_prefix="$FINDINGS/$1-" -max_len="$(max_len "$1")" "$run/new" "$CORPUS/$1"
+  dictionary=$FM_ROOT/tests/fuzz/$1.dict
+  [ ! -f "$dictionary" ] || set -- "$@" -dict="$dictionary"
+  [ "$jobs" -eq 1 ] || set -- "$@" -jobs="$jobs" -workers="$jobs"
+  program=$FM_ROOT/$BUILD/tests-bin/fuzz_$1
+  shift
+  # What is freed is soon used again, which is faster; json-c reads the locale's decimal point, so there is none but C's.
+  (cd "$run" && ASAN_OPTIONS=quarantine_size_mb=16 LC_ALL=C "$program" "$@" >fuzz.log 2>&1) || :
+}
+
+max_len() {
+  case $1 in
+    framer) echo 12000 ;; # a header may have 8 KiB
+    *) echo 4096 ;;
+  esac
+}
+
+# minimise TARGET: the smallest set of inputs, old and new, that covers the same.
+minimise() {
+  mkdir "$run/least"
+  "$FM_ROOT/$BUILD/tests-bin/fuzz_$1" -merge=1 -set_cover_merge=1 "$run/least" "$CORPUS/$1" "$run/new" \
+    >"$run/merge.log" 2>&1 || {
+    say "the corpus of $1 stays as it is: an input of it fails. See $run/merge.log"
+    return 0
+  }
+  rm -rf "${CORPUS:?}/$1"
+  mv "$run/least" "$CORPUS/$1"
+}
+
+# Sums the counters of all processes.
+add_row() {
+  row=$(cat "$run"/*.log | awk -v target="$1" '
+    /^stat::number_of_executed_units:/ { runs += $2 }
+    /^stat::average_exec_per_sec:/ { speed += $2 }
+    / cov: / { for (i = 1; i < NF; i++) if ($i == "cov:" && $(i + 1) > edges) edges = $(i + 1) }
+    /ERROR: |SUMMARY: / { found = 1 }
+    END { printf "%-9s %12d %8d %7d", target, runs, speed, edges }')
+  found=$(find "$FINDINGS" -name "$1-*" -newer "$BUILD/probe" | sort)
+  count=$(printf '%s' "$found" | grep -c . || :)
+  bytes=$(cat "$CORPUS/$1"/* | wc -c)
+  files=$(find "$CORPUS/$1" -type f | wc -l)
+  rows="$rows$row $(printf '%6d %8d %9d' "$files" "$bytes" "$count")
+"
+  findings=$((findings + count))
+  [ "$count" -eq 0 ] || {
+    say "$1: a finding; the input is"
+    printf '%s\n' "$found" >&2
+    grep -h -A 3 -E 'does not hold|ERROR: |runtime error' "$run"/*.log | head -n 20 >&2
+  }
+}
+
+print_table() {
+  echo "target      executions   exec/s   edges  files    bytes  findings"
+  printf '%s' "$rows"
+}
+
+main "$@"

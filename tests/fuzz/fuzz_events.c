@@ -36,7 +36,7 @@ static void start_engine(void) {
     front.engine.loaded = false;
     front.engine.end_error.code = FM_OK;
     engine.broken = false;
-    HOLDS(fm_inbound_init(&engine.inbound));
+    fm_inbound_init(&engine.inbound);
     fm_engine_send_initialize_locked(&front);
 }
 

@@ -1,8 +1,9 @@
 /*
- * The pre-scan and json-c. What the check accepts, json-c parses to the end, also in its own strict mode; what json-c
- * makes of it passes the check and is the same value again; a part of it is refused. And the other way: whatever bytes
- * our writer is given, the check accepts what it writes.
+ * The pre-scan, our tree and json-c. What the check accepts, json-c parses to the end, also in its own strict mode;
+ * what json-c makes of it passes the check and is the same value again; a part of it is refused. And the other way:
+ * whatever bytes our writer is given, the check accepts what it writes.
  */
+#include "protocol/json_tree.h"
 #include "protocol/rpc.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -45,6 +46,22 @@ static void expect_strict(const char *text, size_t len, struct json_object *valu
     HOLDS_OR(ok, "json-c's strict mode refuses it");
     HOLDS(json_object_equal(value, strict));
     json_object_put(strict);
+}
+
+/* Our tree is the one that json-c's tokener builds, to the last digit. */
+static void expect_same_tree(const char *text, size_t len, struct json_object *value) {
+    struct fm_buf scratch;
+    struct json_object *tree;
+    char *copy = exact_copy(text, len);
+    fm_buf_init(&scratch, TEXT_MAX);
+    HOLDS(fm_json_tree(copy, len, &scratch, &tree));
+    HOLDS(json_object_equal(value, tree));
+    const char *theirs = json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN);
+    const char *ours = json_object_to_json_string_ext(tree, JSON_C_TO_STRING_PLAIN);
+    HOLDS_OR(strcmp(theirs, ours) == 0, "%s is not %s", ours, theirs);
+    json_object_put(tree);
+    fm_buf_free(&scratch);
+    free(copy);
 }
 
 /* A value cut short is none, unless it is a number. One more value behind it is one too many. */
@@ -159,6 +176,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         HOLDS(offset == size && is_utf8(text, size));
         struct json_object *value = json_must_parse(text, size);
         expect_strict(text, size, value);
+        expect_same_tree(text, size, value);
         expect_round_trip(value);
         expect_whole(text, size);
         expect_message(value);

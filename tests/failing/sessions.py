@@ -1,13 +1,15 @@
 """
-Memory runs out: each allocation of the front fails in turn, once and for good, in a dozen sessions.
+Calls of the front fail, in a dozen sessions: each allocation in turn (once and for good), each thread that is started, each
+read and each write; and reads and writes that move few bytes and are interrupted.
 
-    test_alloc.py [--every K] [SCENARIO...]
+    sessions.py [alloc|thread|read|write|short] [--every K] [SCENARIO...]
 
 K: only each Kth allocation (default 1, all of them). What must hold, whatever fails: no crash, no hang, whole frames on
 stdout; when the helper ends with status 0, each call was answered once, and each stream had one terminal event; else the
-status is 70 or 71. In a build with AddressSanitizer also: no leak.
+status is one of ORDERLY. In a build with AddressSanitizer also: no leak.
 """
 
+import argparse
 import json
 import os
 import re
@@ -20,9 +22,9 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "e2e"))
 from wire import BIN, SLOW, TERMINAL, children, frame, script  # noqa: E402
 
-LIBRARY = os.environ.get("FM_FAIL_ALLOC", os.path.join(BIN, "..", "tests-bin", "libfail_alloc.so"))
+LIBRARY = os.environ.get("FM_FAILING", os.path.join(BIN, "..", "tests-bin", "libfailing.so"))
 PATIENCE = 20 * SLOW  # seconds; reached only by a hang
-ORDERLY = (0, 70, 71)
+ORDERLY = {"alloc": (0, 70, 71), "thread": (0, 71), "read": (0, 76), "write": (0,), "short": (0,)}
 
 
 class Ended(Exception):
@@ -125,12 +127,13 @@ def check_streams(session, status):
             raise Broken(f"call {id}: answered without a terminal event")
 
 
-def check(session, status, said):
-    if status not in ORDERLY:
+def check(session, what, left, status, said):
+    """`left`: the host went before it had its answers, or its output failed, so that some may be missing."""
+    if status not in ORDERLY[what]:
         raise Broken(f"status {status}: {said[-3000:]}")
-    if session.bytes:
+    if session.bytes and what != "write":
         raise Broken(f"not a whole frame: {session.bytes[:200]!r}")
-    check_streams(session, status)
+    check_streams(session, -1 if left else status)
 
 
 # ---- the scenarios ----
@@ -226,65 +229,79 @@ def environment(**more):
     return env
 
 
-def run(scenario, **env):
-    """Returns (session, status, what was said on stderr)."""
-    session = Session(environment(**env))
+def run(scenario, what, **env):
+    """One session. Returns the exit status."""
+    session = Session(environment(FM_FAIL_WHAT=what, **env))
+    left = False
     try:
         scenario(session)
     except Ended:
-        pass
+        left = scenario is killed_host or what == "write"
     except Broken:
         session.process.kill()
         session.end()
         raise
     status, said = session.end()
-    # A host that ends without waiting leaves calls unanswered.
-    check(session, 70 if scenario in (killed_host,) and status == 0 else status, said)
+    check(session, what, left, status, said)
     return status
 
 
-def count(scenario):
-    """How many allocations the session has when none fails."""
+def count(scenario, what):
+    """How many such calls the session has when none fails."""
     with tempfile.TemporaryFile() as out:
         os.set_inheritable(out.fileno(), True)
-        status = run(scenario, FM_FAIL_COUNT=str(out.fileno()))
+        status = run(scenario, what, FM_FAIL_COUNT=str(out.fileno()))
         out.seek(0)
         if status != 0:
             raise Broken(f"status {status} though nothing failed")
         return int(out.read())
 
 
-def sweep(scenario, every):
-    total = count(scenario)
+def sweep(scenario, what, every):
+    """Lets each call fail in turn. Returns how many there are, and how often each exit status came."""
+    total = count(scenario, what)
     statuses = {}
     for offset, mode in enumerate(("FM_FAIL_AT", "FM_FAIL_FROM")):
         for number in range(1 + offset % every, total + 1, every):
             try:
-                status = run(scenario, **{mode: str(number)})
+                status = run(scenario, what, **{mode: str(number)})
             except Broken as e:
-                raise Broken(f"{scenario.__name__}, {mode}={number}: {e}") from None
+                raise Broken(f"{mode}={number}: {e}") from None
             statuses[status] = statuses.get(status, 0) + 1
     return total, statuses
 
 
+def trickle(scenario, what, every):
+    del every
+    return 1, {run(scenario, what, FM_FAIL_SHORT="1"): 1}
+
+
+def report(scenario, what, every):
+    """Prints a line. True when all held."""
+    before = time.monotonic()
+    try:
+        total, statuses = (trickle if what == "short" else sweep)(scenario, what, every)
+    except Broken as e:
+        print(f"{what:6} {scenario.__name__:12} BROKEN {e}", flush=True)
+        return False
+    told = ", ".join(f"{n} x status {s}" for s, n in sorted(statuses.items()))
+    print(f"{what:6} {scenario.__name__:12} {total:4} calls: {told} ({time.monotonic() - before:.1f} s)", flush=True)
+    return True
+
+
 def main():
-    arguments = sys.argv[1:]
-    every = int(arguments[arguments.index("--every") + 1]) if "--every" in arguments else 1
+    parser = argparse.ArgumentParser()
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--every", type=int, default=1)
+    arguments = parser.parse_args()
     if not os.path.exists(LIBRARY):
         print(f"skipped: {LIBRARY} is not there; it is built with glibc only")
         return 77
-    broken = 0
-    for scenario in SCENARIOS:
-        if any(a == scenario.__name__ for a in arguments) or not any(a in [s.__name__ for s in SCENARIOS] for a in arguments):
-            before = time.monotonic()
-            try:
-                total, statuses = sweep(scenario, every)
-                told = ", ".join(f"{n} x status {s}" for s, n in sorted(statuses.items()))
-                print(f"{scenario.__name__:12} {total:4} allocations: {told} ({time.monotonic() - before:.1f} s)", flush=True)
-            except Broken as e:
-                broken += 1
-                print(f"{scenario.__name__:12} BROKEN {e}", flush=True)
-    return 1 if broken else 0
+    named = set(arguments.names)
+    whats = [w for w in ORDERLY if w in named] or list(ORDERLY)
+    scenarios = [s for s in SCENARIOS if s.__name__ in named] or SCENARIOS
+    held = [report(s, w, arguments.every if w == "alloc" else 1) for w in whats for s in scenarios]
+    return 0 if all(held) else 1
 
 
 if __name__ == "__main__":

@@ -14,6 +14,8 @@ struct session {
     int64_t probe_pause_us; /* between an answer and the next ping; below 0: no probe */
     int64_t probe;
     int64_t probe_answered;
+    int64_t crawl_probe; /* slow.c: the last one before the host became slow */
+    long slow_peak_kib;  /* slow.c: peak RSS while it was */
     int64_t probe_sent_us;
     int64_t probe_next_us;
     struct samples probes;

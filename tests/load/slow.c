@@ -14,6 +14,7 @@
 #define STREAMS   8
 #define PIECE     1024 /* bytes of a delta */
 #define TICK_MS   100
+#define PING_MS   1000
 #define RATE      1024 /* bytes a second */
 #define PEAK_KIB  (24 * 1024)
 #define LATE_MS   10000 /* beyond the front's own limit */
@@ -53,11 +54,12 @@ static bool has_ended(pid_t pid) {
     return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
 }
 
-/* One tick of a host; what it may read is the caller's business. */
-static void tick(struct session *session) {
-    int64_t end_us = fm_now_us() + TICK_MS * 1000;
+/* Turns for a while; what the host may read is the caller's business. */
+static void tick(struct session *session, int64_t ms) {
+    int64_t end_us = fm_now_us() + ms * 1000;
     for (int64_t left; (left = end_us - fm_now_us()) > 0;) {
-        bool idle = !host_sending(&session->host) && session->host.may_read == 0;
+        bool deaf = session->host.may_read == 0 || session->host.ended;
+        bool idle = deaf && !host_sending(&session->host);
         if (idle) {
             fm_sleep_ms((left + 999) / 1000);
         } else {
@@ -72,30 +74,45 @@ static void report_peak(long peak_kib) {
     }
 }
 
-/* 1 KiB/s, then as fast as it comes. */
-static void crawl(const struct scale *scale) {
-    static struct session session;
-    report_part("crawl");
-    session_start(&session, WIRE_SOCKET, -1, scale->seed);
-    start_streams(&session, scale->slow_kib);
-    session.host.may_read = 0;
-    uint64_t before = session.host.bytes_in;
-    for (int64_t ms = 0; ms < scale->crawl_ms && !session.host.ended; ms += TICK_MS) {
-        session.host.may_read += RATE * TICK_MS / 1000;
-        ping(&session);
-        tick(&session);
-    }
+/* What a host that reads 1 KiB/s has seen, then the rest as fast as it comes. */
+static void read_the_rest(const struct scale *scale, struct session *session, const char *name) {
+    report_part(name);
     report_note("seconds at 1 KiB/s", (double)scale->crawl_ms / 1000, "s");
-    report_note("bytes read meanwhile", (double)(session.host.bytes_in - before), "");
-    report_note("pings sent meanwhile", (double)(session.probe - PROBE_FIRST), "");
-    report_note("pings answered meanwhile", (double)(session.probe_answered - PROBE_FIRST), "");
-    report_note("RSS meanwhile", (double)footprint_of(session.host.pid).rss_kib, "KiB");
-    session.host.may_read = -1;
-    session_wait(&session, (int64_t)(120000 * bounds.slow));
-    check_streams(&session, scale->slow_kib);
-    report_exactly("streams that ended", (long)session.calls.finished - 1, STREAMS);
-    report_peak(footprint_of(session.host.pid).peak_kib);
-    session_end(&session);
+    report_note("pings sent meanwhile", (double)(session->probe - session->crawl_probe), "");
+    report_note("pings answered meanwhile", (double)(session->probe_answered - session->crawl_probe), "");
+    report_peak(session->slow_peak_kib);
+    report_exactly("the front is still there", !session->host.ended && !has_ended(session->host.pid), 1);
+    session->host.may_read = -1;
+    session_wait(session, (int64_t)(120000 * bounds.slow));
+    check_streams(session, scale->slow_kib);
+    report_exactly("streams that ended", (long)session->calls.finished - 1, STREAMS);
+    report_note("peak RSS when it has read all", (double)footprint_of(session->host.pid).peak_kib, "KiB");
+    session_end(session);
+}
+
+/* 1 KiB/s over a pipe and over sockets, side by side. */
+static void crawl(const struct scale *scale) {
+    static struct session sessions[2];
+    report_part("crawl");
+    for (size_t i = 0; i < 2; i++) {
+        session_start(&sessions[i], i ? WIRE_SOCKET : WIRE_PIPE, -1, scale->seed);
+        start_streams(&sessions[i], scale->slow_kib);
+        sessions[i].host.may_read = 0;
+        sessions[i].crawl_probe = sessions[i].probe;
+    }
+    for (int64_t ms = 0; ms < scale->crawl_ms; ms += TICK_MS) {
+        for (size_t i = 0; i < 2; i++) {
+            sessions[i].host.may_read += RATE * TICK_MS / 1000;
+            if (ms % PING_MS == 0) {
+                ping(&sessions[i]);
+            }
+            tick(&sessions[i], TICK_MS / 2);
+            long peak_kib = footprint_of(sessions[i].host.pid).peak_kib;
+            sessions[i].slow_peak_kib = peak_kib ? peak_kib : sessions[i].slow_peak_kib;
+        }
+    }
+    read_the_rest(scale, &sessions[0], "crawl");
+    read_the_rest(scale, &sessions[1], "crawl/s");
 }
 
 /* Until the front ends, at most `wait_ms`; with `flood`, as many pings as it takes. Reports how it ended. */
@@ -112,7 +129,7 @@ static void be_deaf(struct session *session, int64_t wait_ms, bool flood) {
             host_turn(&session->host, 1000);
         } else {
             ping(session);
-            tick(session);
+            tick(session, TICK_MS);
         }
         long now_kib = footprint_of(session->host.pid).peak_kib;
         peak_kib = now_kib > peak_kib ? now_kib : peak_kib;

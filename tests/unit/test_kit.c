@@ -16,12 +16,21 @@
 #include <unistd.h>
 
 #define WAIT_MS                  20000
-#define INIT                     "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"engine.initialize\",\"params\":{\"protocol_version\":1}}"
-#define LOAD                     "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"engine.load\",\"params\":{\"model\":null}}"
+#define HEAD                     "{\"jsonrpc\":\"2.0\","
+#define INIT                     HEAD "\"id\":1,\"method\":\"engine.initialize\",\"params\":{\"protocol_version\":1}}"
+#define LOAD                     HEAD "\"id\":2,\"method\":\"engine.load\",\"params\":{\"model\":null}}"
 #define CALL(id, method, params) "{\"jsonrpc\":\"2.0\",\"id\":" #id ",\"method\":\"" method "\",\"params\":" params "}"
 #define NOTE(method, params)     "{\"jsonrpc\":\"2.0\",\"method\":\"" method "\",\"params\":" params "}"
 #define MESSAGES(text)           "\"messages\":[{\"role\":\"user\",\"content\":\"" text "\"}]"
 #define JOB(number, text, end)   NOTE("job.start", "{\"job\":" #number "," MESSAGES(text) end "}")
+
+#ifdef FM_SANITIZE
+/* Else TSan waits for a second at each of the many ends. */
+const char *__tsan_default_options(void);
+const char *__tsan_default_options(void) {
+    return "atexit_sleep_ms=0";
+}
+#endif
 
 /* ---- calls that fail, in the child alone ---- */
 

@@ -62,9 +62,13 @@ class Engine:
         self.stderr = self.process.stderr.read()
 
     def close(self):
-        if self.process.poll() is None:
+        """Ends it as a front that hangs up does, so that sanitizers and coverage have their say."""
+        self.hang_up()
+        try:
+            self.process.wait(2 * EXIT)
+        except subprocess.TimeoutExpired:
             self.process.kill()
-        self.process.wait()
+            self.process.wait()
         for thread in self.threads:
             thread.join()
         for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
@@ -72,6 +76,12 @@ class Engine:
                 pipe.close()
             except BrokenPipeError:
                 pass
+
+    def hang_up(self):
+        try:
+            self.process.stdin.close()
+        except BrokenPipeError:
+            pass
 
     def send_raw(self, data):
         self.process.stdin.write(data)

@@ -73,6 +73,29 @@ static void commas(void **state) {
            "\"i\":{},\"j\":0}");
 }
 
+/* What a text takes is told before it is written. */
+static void sizes(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t len;
+    } rows[] = {
+        {BYTES("")},
+        {BYTES("plain")},
+        {BYTES("\"")},
+        {BYTES("\\")},
+        {BYTES("\b\t\n\f\r")},
+        {BYTES("\0\x01\x0B\x1F")},
+        {BYTES("\xC3\xA9\x7F/")},
+        {BYTES("a\"b\\c\nd\x02")},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        fresh();
+        fm_json_string(&w, rows[i].text, rows[i].len);
+        assert_int_equal(fm_json_string_size(rows[i].text, rows[i].len), buf.len);
+    }
+}
+
 static void appends_behind_what_is_there(void **state) {
     (void)state;
     fresh();
@@ -322,6 +345,7 @@ static int free_buf(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(commas),
+        cmocka_unit_test(sizes),
         cmocka_unit_test(appends_behind_what_is_there),
         cmocka_unit_test(strings),
         cmocka_unit_test(what_is_not_utf8),

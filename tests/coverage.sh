@@ -1,0 +1,56 @@
+#!/bin/sh
+# Line and branch coverage of protocol/ and of helper/ without engine/llama, by all of ctest on a build without llama.cpp.
+# Exits 1 when a test fails or branch coverage is below the bounds. Takes about four minutes; the report in detail is
+# build/coverage/report/index.html.
+#
+# usage: sh tests/coverage.sh [CTEST-OPTION...]
+set -eu
+cd "$(dirname -- "$0")/.."
+DIR=build/coverage
+TOOLS=$DIR/tools
+PROTOCOL_BRANCHES=95
+HELPER_BRANCHES=85
+
+main() {
+  get_gcovr
+  cmake -S . -B $DIR -G Ninja -DCMAKE_BUILD_TYPE=Debug -DFM_LLAMA=off \
+    -DCMAKE_C_FLAGS="--coverage -fprofile-update=atomic -DFM_COVERAGE" \
+    -DCMAKE_EXE_LINKER_FLAGS="--coverage -Wl,--wrap=_exit" >$DIR/cmake.log
+  cmake --build $DIR >$DIR/build.log || {
+    tail -n 40 $DIR/build.log
+    return 1
+  }
+  find $DIR -name '*.gcda' -delete
+  failed=0
+  ctest --test-dir $DIR --output-on-failure "$@" || failed=1
+  gcovr --json $DIR/coverage.json $DIR
+  mkdir -p $DIR/report
+  gcovr -a $DIR/coverage.json --filter 'protocol/' --filter 'helper/' --html-details $DIR/report/index.html
+  report protocol "$PROTOCOL_BRANCHES" --filter 'protocol/'
+  report helper "$HELPER_BRANCHES" --filter 'helper/'
+  return "$failed"
+}
+
+get_gcovr() {
+  mkdir -p $TOOLS
+  cmp -s tests/coverage-tools.txt $TOOLS/.installed && return 0
+  python3 -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --upgrade --target $TOOLS \
+    -r tests/coverage-tools.txt
+  cp tests/coverage-tools.txt $TOOLS/.installed
+}
+
+gcovr() {
+  PYTHONPATH=$TOOLS python3 -m gcovr --root . --exclude 'helper/engine/llama/' --exclude 'build/' --exclude 'tests/' \
+    --exclude 'helper/base/platform_macos.c' "$@"
+}
+
+# report NAME PERCENT FILTER...: the table of each kind; a failure below PERCENT of the branches.
+report() {
+  name=$1
+  percent=$2
+  shift 2
+  printf '\n== %s/\n' "$name"
+  gcovr -a $DIR/coverage.json "$@" --txt --txt-metric branch --txt-summary --fail-under-branch "$percent" || failed=1
+}
+
+main "$@"

@@ -1,0 +1,67 @@
+/*
+ * Create calls and all that the front says about them: each stream is put together and held to PROTOCOL.md's rules
+ * (sequence numbers without a hole, the text of the deltas is the text of the end, one terminal event and nothing
+ * behind it, one result). What breaks a rule is told to report_fault.
+ */
+#ifndef TESTS_LOAD_CALLS_H
+#define TESTS_LOAD_CALLS_H
+
+#include "host.h"
+
+struct json_object;
+struct json_tokener;
+
+#define CALLS_MAX 1024 /* a slot is used again by the 1,024th call after it */
+
+enum call_api { CALL_RESPONSES, CALL_CHAT };
+
+struct call {
+    int64_t id; /* 0: no call had this slot yet */
+    enum call_api api;
+    bool done;     /* the result has come */
+    bool ended;    /* the terminal event (or finish chunk) has come */
+    char code[24]; /* of the result: "ok", or the error's */
+    char answer_id[64];
+    char terminal[32];
+    struct fm_buf text; /* of the deltas */
+    int64_t events;
+    int64_t deltas;
+    int64_t started_us;
+    int64_t ended_us; /* the result's arrival */
+};
+
+struct calls {
+    struct host *host;
+    struct json_tokener *tokener;
+    struct call slots[CALLS_MAX];
+    int64_t last_id;
+    unsigned open;
+    int64_t finished;
+    /* Replies and notifications that belong to no create call; the reply's `result` or `error`. */
+    void (*other)(void *context, int64_t id, struct json_object *message);
+    void *context;
+};
+
+/* `calls` is large: keep it static. Ids are counted from 1. */
+void calls_init(struct calls *calls, struct host *host);
+void calls_free(struct calls *calls);
+
+/*
+ * Starts a streamed call whose prompt is `script`; returns its number. `limits`: JSON of `fm`, or NULL. The call is the
+ * caller's to look at until its slot is used again.
+ */
+struct call *call_create(struct calls *calls, enum call_api api, const char *script, const char *limits);
+
+/* The call by its id; NULL when there is none (any more). */
+struct call *call_by_id(struct calls *calls, int64_t id);
+
+/* One message from the front. */
+void calls_take(struct calls *calls, const char *body, size_t len);
+
+/* Turns until no call is open. False when that takes longer than `wait_ms` or the front is gone. */
+bool calls_wait(struct calls *calls, int64_t wait_ms);
+
+/* One short call, so that the engine runs and all is warm. */
+void calls_warm_up(struct calls *calls);
+
+#endif

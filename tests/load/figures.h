@@ -1,0 +1,74 @@
+/* What is measured, and the table of it. */
+#ifndef TESTS_LOAD_FIGURES_H
+#define TESTS_LOAD_FIGURES_H
+
+#include "base/compiler.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* ---- a process, from /proc ---- */
+
+struct footprint {
+    long descriptors;
+    long threads;
+    long children; /* zombies too */
+    long rss_kib;
+    long peak_kib; /* the most that RSS ever was */
+};
+
+/* All zero when there is no such process. */
+struct footprint footprint_of(pid_t pid);
+
+/* Its first child, or 0. */
+pid_t child_of(pid_t pid);
+
+/* ---- times ---- */
+
+struct samples {
+    int64_t *us;
+    size_t count;
+    size_t room;
+};
+
+void samples_add(struct samples *samples, int64_t us);
+
+/* In ms; `share` 0.99 for p99, 1 for the maximum. -1 without samples. */
+double samples_ms(struct samples *samples, double share);
+void samples_free(struct samples *samples);
+
+/* ---- the table: part, figure, value, bound, ok or FAIL ---- */
+
+/* Memory is asserted (not so under sanitizers). Times are multiplied by `slow` where they are asserted. */
+struct bounds {
+    bool memory;
+    double slow;
+};
+extern struct bounds bounds;
+
+/* Begins the rows of a part. */
+void report_part(const char *name);
+
+/* A row. The value must be at most (or exactly) the bound; a note has none. */
+void report_at_most(const char *figure, double value, double bound, const char *unit);
+void report_exactly(const char *figure, long value, long expected);
+void report_note(const char *figure, double value, const char *unit);
+
+/* p50, p99 and maximum of a time; p99 is bounded, and must have been measured. */
+void report_times(const char *what, struct samples *samples, double p99_ms);
+
+/* Waits a while until descriptors, threads and children are as they were, and reports them. */
+void report_footprint(pid_t pid, const struct footprint *start);
+
+/* Something is wrong that no figure tells. The first few of a part are printed. */
+void report_fault(const char *fmt, ...) FM_PRINTF(1, 2);
+
+/* The row of faults; ends the part. */
+void report_part_end(void);
+
+/* True when no row failed. */
+bool report_passed(void);
+
+#endif

@@ -1,0 +1,69 @@
+/*
+ * A host: one fm-proxy that this program started, and the wire to it. Frames are queued and go out as the front takes
+ * them; what comes in is cut into bodies and handed to `take`. One thread, nothing blocks but host_turn.
+ */
+#ifndef TESTS_LOAD_HOST_H
+#define TESTS_LOAD_HOST_H
+
+#include "protocol/frame.h"
+#include "protocol/rpc.h"
+
+#include <sys/types.h>
+
+enum wire {
+    WIRE_PIPE,
+    WIRE_SOCKET /* a pair of stream sockets for each direction, as Node makes them */
+};
+
+struct host {
+    pid_t pid;
+    int to;   /* its stdin; -1: closed */
+    int from; /* its stdout */
+    struct fm_framer framer;
+    struct fm_buf message; /* in the making */
+    struct fm_buf out;     /* frames that it has not taken yet */
+    int64_t may_read;      /* bytes; below 0: any number */
+    bool ended;            /* its output ended */
+    const char *fault;     /* its output is not frames: what is wrong; else NULL */
+    uint64_t bytes_in;     /* of all that was read */
+    void (*take)(void *context, const char *body, size_t len);
+    void *context;
+};
+
+/* Where the programs are; set once. */
+extern const char *host_programs;
+
+/* Starts fm-proxy with the fake engine. Ends this program when it can't. */
+void host_start(struct host *host, enum wire wire, void (*take)(void *context, const char *body, size_t len),
+                void *context);
+
+/* A message is begun, its params are written, and it is queued. `id` 0: a notification. */
+struct fm_json_writer host_begin(struct host *host, int64_t id, const char *method);
+void host_send(struct host *host);
+
+/* A call without params. */
+void host_call(struct host *host, int64_t id, const char *method);
+
+/* Queues bytes as they are. */
+void host_send_raw(struct host *host, const char *bytes, size_t len);
+
+/* Moves bytes both ways; waits up to `wait_us` for something to move. */
+void host_turn(struct host *host, int64_t wait_us);
+
+/* True until nothing is left to send or the front is gone. */
+bool host_sending(const struct host *host);
+
+/* Closes the front's stdin. */
+void host_hang_up(struct host *host);
+
+/*
+ * Reads what is left, waits up to `wait_ms` for the front's end and frees the host. Returns its exit status, -N for
+ * signal N, and HOST_STAYED for one that had to be killed.
+ */
+#define HOST_STAYED (-1000)
+int host_end(struct host *host, int64_t wait_ms);
+
+/* The id of a reply that begins like ours all do, or -1. Cheaper than parsing. */
+int64_t reply_id(const char *body, size_t len);
+
+#endif

@@ -1,0 +1,32 @@
+/* The parts of the load program; each reports its rows. */
+#ifndef TESTS_LOAD_PARTS_H
+#define TESTS_LOAD_PARTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* How much of everything: the real figures, or a few seconds of the same. */
+struct scale {
+    bool quick;
+    int64_t pings;
+    int64_t probes_pause_us;
+    unsigned streams;
+    unsigned deltas; /* a stream */
+    int64_t races;
+    unsigned spawns;
+    unsigned engine_spawns;
+    unsigned slow_kib; /* of each of the 8 streams that a slow host doesn't read */
+    int64_t crawl_ms;  /* how long it reads 1 KiB/s */
+    int64_t stall_ms;  /* the front's own limit for a host that takes nothing; 0: not waited for */
+    int64_t soak_ms;
+    unsigned seed;
+};
+
+void part_pings(const struct scale *scale);
+void part_streams(const struct scale *scale);
+void part_cancels(const struct scale *scale);
+void part_spawns(const struct scale *scale);
+void part_slow(const struct scale *scale);
+void part_soak(const struct scale *scale);
+
+#endif

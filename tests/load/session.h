@@ -1,0 +1,43 @@
+/* A host with calls and a serial probe beside them: what the parts with an engine share. */
+#ifndef TESTS_LOAD_SESSION_H
+#define TESTS_LOAD_SESSION_H
+
+#include "calls.h"
+#include "figures.h"
+
+#define PROBE_FIRST 1000000000 /* ids from here on are pings */
+
+struct session {
+    struct host host;
+    struct calls calls;
+    struct footprint start; /* with a warm engine */
+    int64_t probe_pause_us; /* between an answer and the next ping; below 0: no probe */
+    int64_t probe;
+    int64_t probe_answered;
+    int64_t crawl_probe; /* slow.c: the last one before the host became slow */
+    long slow_peak_kib;  /* slow.c: peak RSS while it was */
+    int64_t probe_sent_us;
+    int64_t probe_next_us;
+    struct samples probes;
+    int64_t random; /* state of session_random */
+    /* Replies that belong neither to a create call nor to a ping. */
+    void (*other)(void *context, int64_t id, struct json_object *message);
+    void *context;
+};
+
+/* Starts a front and warms its engine up. `session` is large: keep it static. */
+void session_start(struct session *session, enum wire wire, int64_t probe_pause_us, unsigned seed);
+
+/* host_turn, with the probe. */
+void session_turn(struct session *session, int64_t wait_us);
+
+/* Turns until no call is open or `wait_ms` have passed; tells what is missing. */
+bool session_wait(struct session *session, int64_t wait_ms);
+
+/* From 0 up to `below`. */
+int64_t session_random(struct session *session, int64_t below);
+
+/* Rows about counts, memory and the exit; frees the session. */
+void session_end(struct session *session);
+
+#endif

@@ -1,0 +1,649 @@
+/*
+ * The kit as a whole: an engine program of the test's own in a child process, spoken to in frames. The linker wraps the
+ * allocations and a few calls of the system, so that each can fail in there.
+ */
+#include "base/clock.h"
+#include "base/platform.h"
+#include "engine/kit/kit.h"
+#include "protocol/frame.h"
+#include "wire.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define WAIT_MS                  20000
+#define HEAD                     "{\"jsonrpc\":\"2.0\","
+#define INIT                     HEAD "\"id\":1,\"method\":\"engine.initialize\",\"params\":{\"protocol_version\":1}}"
+#define LOAD                     HEAD "\"id\":2,\"method\":\"engine.load\",\"params\":{\"model\":null}}"
+#define CALL(id, method, params) "{\"jsonrpc\":\"2.0\",\"id\":" #id ",\"method\":\"" method "\",\"params\":" params "}"
+#define NOTE(method, params)     "{\"jsonrpc\":\"2.0\",\"method\":\"" method "\",\"params\":" params "}"
+#define MESSAGES(text)           "\"messages\":[{\"role\":\"user\",\"content\":\"" text "\"}]"
+#define JOB(number, text, end)   NOTE("job.start", "{\"job\":" #number "," MESSAGES(text) end "}")
+
+#ifdef FM_SANITIZE
+/* Else TSan waits for a second at each of the many ends. */
+const char *__tsan_default_options(void);
+const char *__tsan_default_options(void) {
+    return "atexit_sleep_ms=0";
+}
+#endif
+
+/* ---- calls that fail, in the child alone ---- */
+
+struct faults {
+    bool memory;      /* allocations fail: */
+    bool for_good;    /* all, not one, */
+    int allocations;  /* after so many */
+    const char *call; /* a call of the system that fails once */
+    int skip;
+};
+
+static struct faults planned; /* for the next start */
+static struct faults faults;  /* in force */
+
+static bool refuse(void) {
+    if (!faults.memory) {
+        return false;
+    }
+    int left = __atomic_fetch_sub(&faults.allocations, 1, __ATOMIC_RELAXED);
+    return left == 0 || (faults.for_good && left < 0);
+}
+
+static bool fails(const char *call) {
+    bool named = faults.call && strcmp(faults.call, call) == 0;
+    return named && __atomic_fetch_sub(&faults.skip, 1, __ATOMIC_RELAXED) == 0;
+}
+
+void *__real_realloc(void *block, size_t size);
+void *__wrap_realloc(void *block, size_t size);
+void *__wrap_realloc(void *block, size_t size) {
+    return refuse() ? NULL : __real_realloc(block, size);
+}
+
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size) {
+    return refuse() ? NULL : __real_calloc(count, size);
+}
+
+int __real_pipe2(int fds[2], int flags);
+int __wrap_pipe2(int fds[2], int flags);
+int __wrap_pipe2(int fds[2], int flags) {
+    errno = EMFILE;
+    return fails("pipe2") ? -1 : __real_pipe2(fds, flags);
+}
+
+int __real_dup2(int from, int to);
+int __wrap_dup2(int from, int to);
+int __wrap_dup2(int from, int to) {
+    errno = EBADF;
+    return fails("dup2") ? -1 : __real_dup2(from, to);
+}
+
+int __real_poll(struct pollfd *fds, nfds_t count, int timeout);
+int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout);
+int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout) {
+    if (fails("poll")) {
+        errno = EINTR;
+        return -1;
+    }
+    return __real_poll(fds, count, timeout);
+}
+
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*body)(void *), void *argument);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*body)(void *), void *argument);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*body)(void *), void *argument) {
+    return fails("pthread_create") ? EAGAIN : __real_pthread_create(thread, attr, body, argument);
+}
+
+int __real_pthread_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attr);
+int __wrap_pthread_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attr);
+int __wrap_pthread_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attr) {
+    return fails("pthread_mutex_init") ? ENOMEM : __real_pthread_mutex_init(mutex, attr);
+}
+
+int __real_pthread_condattr_init(pthread_condattr_t *attr);
+int __wrap_pthread_condattr_init(pthread_condattr_t *attr);
+int __wrap_pthread_condattr_init(pthread_condattr_t *attr) {
+    return fails("pthread_condattr_init") ? ENOMEM : __real_pthread_condattr_init(attr);
+}
+
+/* ---- the engine under test ---- */
+
+static bool is(const struct fm_message *message, const char *text) {
+    return message->content_len == strlen(text) && memcmp(message->content, text, message->content_len) == 0;
+}
+
+/* One token of `len` bytes. */
+static enum fm_reason long_token(struct fm_job *job, char c, size_t len) {
+    char *text = malloc(len);
+    memset(text, c, len);
+    enum fm_reason reason = fm_job_token(job, text, len);
+    free(text);
+    return reason;
+}
+
+/* The prompt says what to do; anything else is echoed byte by byte. */
+static enum fm_reason work(struct fm_kit *kit, struct fm_job *job) {
+    const struct fm_message *message = &job->messages[job->message_count - 1];
+    enum fm_reason reason = FM_REASON_NONE;
+    fm_job_accept(job, 5);
+    fm_job_progress(job, 5, 2);
+    if (is(message, "wait")) {
+        return fm_job_sleep(job, WAIT_MS) ? FM_REASON_ABORTED : FM_REASON_STOP;
+    } else if (is(message, "hang")) {
+        for (;;) {
+            fm_sleep_ms(WAIT_MS);
+        }
+    } else if (is(message, "long")) {
+        reason = long_token(job, 'x', 300000);
+    } else if (is(message, "too long")) {
+        reason = long_token(job, 'x', 18u << 20);
+    } else if (is(message, "too long as JSON")) {
+        reason = long_token(job, '\x01', 1900000);
+    } else if (is(message, "raw")) {
+        fm_kit_write_raw(kit, "raw", 3);
+    } else {
+        for (size_t i = 0; i < message->content_len && !reason; i++) {
+            reason = fm_job_token(job, &message->content[i], 1);
+        }
+    }
+    return reason ? reason : FM_REASON_STOP;
+}
+
+static void serve(void *state, struct fm_kit *kit) {
+    struct fm_job *job;
+    (void)state;
+    while ((job = fm_kit_take(kit, true))) {
+        struct fm_job *other = fm_kit_take(kit, false);
+        enum fm_reason reason = work(kit, job);
+        fm_job_finish(job, reason, NULL);
+        if (other) {
+            reason = work(kit, other);
+            fm_job_finish(other, reason, NULL);
+        }
+    }
+}
+
+static enum fm_code load(void *state, struct fm_kit *kit, const char *model, struct fm_model_info *info,
+                         struct fm_error *error) {
+    (void)state;
+    fm_kit_load_progress(kit, 0.5);
+    if (model) {
+        enum fm_code code = fm_fail(error, FM_UNAVAILABLE, "%s: no such model", model);
+        snprintf(error->param, sizeof error->param, "model");
+        return code;
+    }
+    *info = (struct fm_model_info){.context_length = 100, .slots = 2};
+    return FM_OK;
+}
+
+static struct fm_engine_ops ops = {
+    .name = "test", .version = "7", .slots = 2, .state = NULL, .load = load, .serve = serve};
+
+/* ---- the front's side ---- */
+
+struct engine {
+    pid_t pid;
+    int to;
+    int from;
+    struct fm_framer framer;
+    char bytes[65536];
+    const char *at;
+    size_t left;
+};
+
+static struct engine engine;
+
+static void start(void) {
+    int in[2];
+    int out[2];
+    engine = (struct engine){.left = 0};
+    assert_int_equal(fm_pipe(&in[0], &in[1]), 0);
+    assert_int_equal(fm_pipe(&out[0], &out[1]), 0);
+    fflush(NULL);
+    engine.pid = fork();
+    assert_true(engine.pid >= 0);
+    if (engine.pid == 0) {
+        signal(SIGPIPE, SIG_DFL);
+        (void)__real_dup2(in[0], STDIN_FILENO);
+        (void)__real_dup2(out[1], STDOUT_FILENO);
+        close(in[1]);
+        close(out[0]);
+        faults = planned;
+        _exit(fm_kit_main(&ops));
+    }
+    close(in[0]);
+    close(out[1]);
+    engine.to = in[1];
+    engine.from = out[0];
+    fm_framer_init(&engine.framer);
+}
+
+static void say_raw(const char *bytes, size_t len) {
+    assert_true(fm_write_all(engine.to, bytes, len));
+}
+
+static void say(const char *json) {
+    char frame[4096];
+    int len = snprintf(frame, sizeof frame, "Content-Length: %zu\r\n\r\n%s", strlen(json), json);
+    assert_true(len > 0 && (size_t)len < sizeof frame);
+    say_raw(frame, (size_t)len);
+}
+
+/* The next body, NUL-terminated; NULL at the end of the engine's output, which is never inside a frame. */
+static const char *hear(void) {
+    static char *text;
+    const char *body;
+    size_t len;
+    enum fm_frame_event event;
+    free(text);
+    text = NULL;
+    while ((event = fm_framer_next(&engine.framer, &engine.at, &engine.left, &body, &len)) == FM_FRAME_MORE) {
+        struct pollfd poll_fd = {.fd = engine.from, .events = POLLIN};
+        assert_int_equal(__real_poll(&poll_fd, 1, WAIT_MS), 1);
+        ssize_t got = fm_read(engine.from, engine.bytes, sizeof engine.bytes);
+        if (got <= 0) {
+            assert_true(fm_framer_at_boundary(&engine.framer));
+            return NULL;
+        }
+        engine.at = engine.bytes;
+        engine.left = (size_t)got;
+    }
+    assert_int_equal(event, FM_FRAME_BODY);
+    text = strndup(body, len);
+    assert_non_null(text);
+    return text;
+}
+
+/* The next body has all of these words in it. */
+#define expect(...) expect_words((const char *const[]){__VA_ARGS__, NULL})
+
+static void expect_words(const char *const *words) {
+    const char *body = hear();
+    for (; *words; words++) {
+        if (!body || !strstr(body, *words)) {
+            fail_msg("no %s in %.300s", *words, body ? body : "nothing");
+        }
+    }
+}
+
+static int exit_status(void) {
+    int status = 0;
+    int64_t deadline = fm_now_ms() + WAIT_MS;
+    while (waitpid(engine.pid, &status, WNOHANG) == 0) {
+        if (fm_now_ms() > deadline) {
+            kill(engine.pid, SIGKILL);
+        }
+        fm_sleep_ms(1);
+    }
+    close(engine.from);
+    fm_framer_free(&engine.framer);
+    return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* The rest of the output goes unread, but for its frames. */
+static int hang_up(void) {
+    close(engine.to);
+    while (hear()) {
+    }
+    return exit_status();
+}
+
+static void start_loaded(void) {
+    start();
+    say(INIT);
+    expect("\"id\":1,\"result\":{\"ok\":true,\"protocol_version\":1,\"name\":\"test\",\"version\":\"7\",\"slots\":2}");
+    say(LOAD);
+    expect("engine.load_progress", "0.5");
+    expect("\"id\":2,\"result\":{\"ok\":true,\"context_length\":100,\"slots\":2}");
+}
+
+/* ---- calls ---- */
+
+static void calls_and_their_answers(void **state) {
+    (void)state;
+    static const struct {
+        const char *sent;
+        const char *expected; /* NULL: nothing; the next row's answer shows it */
+    } rows[] = {
+        {CALL(1, "engine.load", "{\"model\":null}"), "engine.load came before engine.initialize"},
+        {JOB(1, "x", ""), "job.start came before a model was loaded"},
+        {JOB(2, "x", ",\"max_tokens\":0"), "job.start: max_tokens: an integer from 1 is expected"},
+        {CALL(2, "engine.initialize", "{}"), "protocol_version: an integer is expected"},
+        {CALL(3, "engine.initialize", "{\"protocol_version\":\"1\"}"), "protocol_version: an integer is expected"},
+        {CALL(4, "engine.initialize", "{\"protocol_version\":2}"), "speaks engine protocol version 1, not 2"},
+        {CALL(5, "engine.initialize", "{\"protocol_version\":1,\"log_level\":5}"), "log_level: a level's name"},
+        {CALL(6, "engine.initialize", "{\"protocol_version\":1,\"log_level\":\"loud\"}"), "log_level: a level's name"},
+        {CALL(7, "engine.initialize", "[]"), "\"id\":7,\"error\":{\"code\":-32602"},
+        {"{\"jsonrpc\":\"2.0\",\"id\":8,\"method\":\"engine.load\"}", "\"id\":8,\"error\":{\"code\":-32602"},
+        {CALL(9, "engine.nonsense", "{}"), "\"id\":9,\"error\":{\"code\":-32601"},
+        {CALL(10, "engine.loaD", "{}"), "\"id\":10,\"error\":{\"code\":-32601"},
+        {CALL(11, "job.start", "{}"), "\"id\":11,\"error\":{\"code\":-32601"},
+        {NOTE("engine.initialize", "{\"protocol_version\":1}"), NULL},
+        {NOTE("engine.nonsense", "{}"), NULL},
+        {NOTE("job.start", "[]"), NULL},
+        {NOTE("job.start", "{" MESSAGES("x") "}"), NULL},
+        {NOTE("job.start", "{\"job\":\"1\"," MESSAGES("x") "}"), NULL},
+        {NOTE("job.abort", "{}"), NULL},
+        {NOTE("job.abort", "{\"job\":99}"), NULL},
+        {"{\"jsonrpc\":\"2.0\",\"id\":5,\"result\":{}}", NULL},
+        {"{\"jsonrpc\":\"2.0\",\"id\":", "\"id\":null,\"error\":{\"code\":-32700"},
+        {"[]", "\"id\":null,\"error\":{\"code\":-32600"},
+        {CALL(20, "engine.initialize", "{\"protocol_version\":1,\"log_level\":\"error\"}"),
+         "\"id\":20,\"result\":{\"ok\":true"},
+        {CALL(21, "engine.initialize", "{\"protocol_version\":1}"), "engine.initialize was called before"},
+        {CALL(22, "engine.load", "{\"model\":5}"), "model: a path or null is expected"},
+        {CALL(23, "engine.load", "{\"model\":\"a\\u0000b\"}"), "model: a path or null is expected"},
+        {CALL(24, "engine.load", "{\"model\":\"/m\"}"), "engine.load_progress"},
+        {"", "\"code\":\"UNAVAILABLE\",\"detail\":\"/m: no such model\",\"param\":\"model\""},
+        {CALL(25, "engine.load", "{}"), "engine.load_progress"},
+        {"", "\"id\":25,\"result\":{\"ok\":true"},
+        {CALL(26, "engine.load", "{\"model\":null}"), "a model is loaded already"},
+    };
+    start();
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        if (rows[i].sent[0]) {
+            say(rows[i].sent);
+        }
+        if (rows[i].expected) {
+            expect(rows[i].expected);
+        }
+    }
+    assert_int_equal(hang_up(), 0);
+}
+
+/* ---- jobs ---- */
+
+static void a_job_tells_all(void **state) {
+    (void)state;
+    start_loaded();
+    say(JOB(1, "ab", ""));
+    expect("job.accepted", "{\"job\":1,\"input_tokens\":5}");
+    expect("job.progress", "{\"job\":1,\"processed\":5,\"cached\":2}");
+    expect("job.delta", "\"text\":\"a\",\"output_tokens\":1");
+    expect("job.delta", "\"text\":\"b\",\"output_tokens\":2");
+    expect("job.finished", "\"reason\":\"stop\"",
+           "\"usage\":{\"input_tokens\":5,\"cached_tokens\":2,\"output_tokens\":2,\"reasoning_tokens\":0}");
+    assert_int_equal(hang_up(), 0);
+}
+
+static void reasons(void **state) {
+    (void)state;
+    static const struct {
+        const char *job;
+        const char *text; /* of the one delta that matters; NULL: none */
+        const char *end;
+    } rows[] = {
+        {JOB(1, "abc", ",\"max_tokens\":1"), "\"a\"", "\"reason\":\"length\""},
+        {JOB(2, "abc", ",\"stop\":[\"b\"]"), "\"a\"", "\"reason\":\"stop\""},
+        {JOB(3, "", ""), NULL, "\"reason\":\"stop\""},
+        {JOB(4, "ab", ",\"stop\":[\"abc\"]"), "\"ab\"", "\"reason\":\"stop\""},
+        {JOB(5, "too long", ""), NULL, "\"reason\":\"error\""},
+        {JOB(6, "too long as JSON", ""), NULL, "\"reason\":\"error\""},
+    };
+    start_loaded();
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        say(rows[i].job);
+        expect("job.accepted");
+        expect("job.progress");
+        if (rows[i].text) {
+            expect("job.delta", rows[i].text);
+        }
+        expect("job.finished", rows[i].end);
+    }
+    say(JOB(7, "a", "")); /* it goes on after all of that */
+    expect("job.accepted");
+    assert_int_equal(hang_up(), 0);
+}
+
+static void a_long_delta_is_one_frame(void **state) {
+    (void)state;
+    start_loaded();
+    say(JOB(1, "long", ""));
+    expect("job.accepted");
+    expect("job.progress");
+    const char *body = hear();
+    assert_non_null(body);
+    assert_true(strlen(body) > 300000);
+    expect("job.finished", "\"reason\":\"stop\"");
+    assert_int_equal(hang_up(), 0);
+}
+
+/* With an interval, the first token is told at once and the rest at the end. */
+static void deltas_are_an_interval_apart(void **state) {
+    (void)state;
+    ops.delta_ms = 3600000;
+    start_loaded();
+    ops.delta_ms = 0;
+    say(JOB(1, "abcdef", ""));
+    expect("job.accepted");
+    expect("job.progress");
+    const char *body = hear();
+    if (body && strstr(body, "\"text\":\"a\"")) { /* the machine has run for longer than the interval */
+        body = hear();
+        assert_true(body && strstr(body, "\"text\":\"bcdef\",\"output_tokens\":6"));
+    } else {
+        assert_true(body && strstr(body, "\"text\":\"abcdef\",\"output_tokens\":6"));
+    }
+    expect("job.finished", "\"reason\":\"stop\"");
+    assert_int_equal(hang_up(), 0);
+}
+
+static void aborts(void **state) {
+    (void)state;
+    start_loaded();
+    say(JOB(1, "wait", ""));
+    expect("job.accepted");
+    expect("job.progress");
+    say(JOB(2, "x", "")); /* aborted while it waits for the first: the engine never sees it */
+    say(NOTE("job.abort", "{\"job\":2}"));
+    say(NOTE("job.abort", "{\"job\":1}"));
+    expect("job.finished", "\"job\":1", "\"reason\":\"aborted\"");
+    expect("job.finished", "\"job\":2", "\"reason\":\"aborted\"", "\"input_tokens\":0");
+    assert_int_equal(hang_up(), 0);
+}
+
+static void raw_bytes_stand_between_frames(void **state) {
+    (void)state;
+    start_loaded();
+    say(JOB(1, "raw", ""));
+    expect("job.accepted");
+    expect("job.progress");
+    const char *body;
+    size_t len;
+    enum fm_frame_event event;
+    char bytes[512];
+    while ((event = fm_framer_next(&engine.framer, &engine.at, &engine.left, &body, &len)) == FM_FRAME_MORE) {
+        ssize_t got = fm_read(engine.from, bytes, sizeof bytes);
+        assert_true(got > 0);
+        engine.at = bytes;
+        engine.left = (size_t)got;
+    }
+    assert_int_equal(event, FM_FRAME_BROKEN); /* "rawContent-Length: ..." has no length */
+    close(engine.to);
+    assert_int_equal(exit_status(), 0);
+}
+
+/* ---- the end ---- */
+
+static void ends(void **state) {
+    (void)state;
+    static const struct {
+        const char *name;
+        const char *last;
+        size_t len;
+        int status;
+    } rows[] = {
+        {"end of input", BYTES(""), 0},
+        {"in a header", BYTES("Content-"), FM_EXIT_PROTOCOL},
+        {"in a body", BYTES("Content-Length: 5\r\n\r\n{"), FM_EXIT_PROTOCOL},
+        {"a broken header", BYTES("nonsense\r\n"), FM_EXIT_PROTOCOL},
+        {"shutdown", BYTES("Content-Length: 44\r\n\r\n{\"jsonrpc\":\"2.0\",\"method\":\"engine.shutdown\"}"), 0},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        for (int busy = 0; busy < 3; busy++) { /* idle, with a job that sees its abort, with one that does not */
+            static const char *const jobs[] = {NULL, JOB(1, "wait", ""), JOB(1, "hang", "")};
+            start_loaded();
+            if (jobs[busy]) {
+                say(jobs[busy]);
+                expect("job.accepted");
+            }
+            bool shutdown = strcmp(rows[i].name, "shutdown") == 0; /* needs no end of input */
+            say_raw(rows[i].last, rows[i].len);
+            int64_t before = fm_now_ms();
+            if (!shutdown) {
+                close(engine.to);
+            }
+            while (hear()) {
+            }
+            int status = exit_status();
+            if (shutdown) {
+                close(engine.to);
+            }
+            if (status != rows[i].status || fm_now_ms() - before > WAIT_MS / 2) {
+                fail_msg("%s, %s: status %d after %lld ms", rows[i].name, jobs[busy] ? jobs[busy] : "idle", status,
+                         (long long)(fm_now_ms() - before));
+            }
+        }
+    }
+}
+
+static void ends_with_its_front(void **state) {
+    (void)state;
+    start_loaded();
+    int null_fd = engine.from; /* nobody reads its events any more */
+    close(null_fd);
+    int fds[2];
+    assert_int_equal(fm_pipe(&fds[0], &fds[1]), 0);
+    engine.from = fds[0];
+    say(JOB(1, "abc", ""));
+    int64_t deadline = fm_now_ms() + WAIT_MS;
+    int status;
+    while (waitpid(engine.pid, &status, WNOHANG) == 0 && fm_now_ms() < deadline) {
+        fm_sleep_ms(1);
+    }
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    close(engine.to);
+    close(fds[0]);
+    close(fds[1]);
+    fm_framer_free(&engine.framer);
+}
+
+static void sigterm_ends_it(void **state) {
+    (void)state;
+    start_loaded();
+    kill(engine.pid, SIGTERM);
+    while (hear()) {
+    }
+    assert_int_equal(exit_status(), 0);
+    close(engine.to);
+}
+
+/* ---- what the system refuses ---- */
+
+static void a_start_that_fails(void **state) {
+    (void)state;
+    static const struct {
+        const char *call;
+        int skip;
+    } rows[] = {
+        {"pipe2", 0},
+        {"pipe2", 1},
+        {"dup2", 0},
+        {"pthread_create", 0},
+        {"pthread_create", 1},
+        {"pthread_create", 2},
+        {"pthread_mutex_init", 0},
+        {"pthread_mutex_init", 1},
+        {"pthread_condattr_init", 0},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        planned = (struct faults){.call = rows[i].call, .skip = rows[i].skip};
+        start();
+        planned = (struct faults){.call = NULL};
+        int status = hang_up();
+        if (status != FM_EXIT_NO_MEMORY) {
+            fail_msg("%s %d: exit status %d", rows[i].call, rows[i].skip, status);
+        }
+    }
+}
+
+static void an_interrupted_watch_goes_on(void **state) {
+    (void)state;
+    for (int skip = 0; skip < 3; skip++) { /* of the parent's watch, the end's and the reader's */
+        planned = (struct faults){.call = "poll", .skip = skip};
+        start_loaded();
+        planned = (struct faults){.call = NULL};
+        assert_int_equal(hang_up(), 0);
+    }
+}
+
+/* A whole session with the Nth allocation refused: its end is in order, or has the status that says why. */
+static bool session(int allocations, bool all_after) {
+    planned = (struct faults){.memory = true, .for_good = all_after, .allocations = allocations};
+    start();
+    planned = (struct faults){.call = NULL};
+    signal(SIGPIPE, SIG_IGN);
+    static const char *const messages[] = {
+        INIT, LOAD, JOB(1, "ab", ",\"stop\":[\"xyz\",\"b\"]"), "{\"jsonrpc\":", JOB(2, "long", ""),
+    };
+    char bytes[4096];
+    size_t len = 0;
+    for (size_t i = 0; i < COUNT(messages); i++) {
+        len += (size_t)snprintf(bytes + len, sizeof bytes - len, "Content-Length: %zu\r\n\r\n%s", strlen(messages[i]),
+                                messages[i]);
+    }
+    bool taken = fm_write_all(engine.to, bytes, len);
+    int finished = 0;
+    int errors = 0;
+    const char *body;
+    while ((finished < 2 || errors < 1) && (body = hear())) {
+        finished += strstr(body, "job.finished") != NULL;
+        errors += strstr(body, "-32700") != NULL;
+    }
+    int status = hang_up();
+    assert_true(status == 0 || status == FM_EXIT_NO_MEMORY);
+    bool whole = taken && status == 0 && finished == 2 && errors == 1;
+    assert_true(whole || status == FM_EXIT_NO_MEMORY); /* nothing is lost without a word */
+    return whole;
+}
+
+static void each_allocation(void **state) {
+    (void)state;
+    int failed = 0;
+    for (int all_after = 0; all_after < 2; all_after++) {
+        int whole = 0;
+        for (int i = 0; i < 200 && whole < 20; i++) { /* some are made up for */
+            bool ok = session(i, all_after);
+            whole = ok ? whole + 1 : 0;
+            failed += !ok;
+        }
+        assert_int_equal(whole, 20);
+    }
+    assert_true(failed > 10);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(calls_and_their_answers),
+        cmocka_unit_test(a_job_tells_all),
+        cmocka_unit_test(reasons),
+        cmocka_unit_test(a_long_delta_is_one_frame),
+        cmocka_unit_test(deltas_are_an_interval_apart),
+        cmocka_unit_test(aborts),
+        cmocka_unit_test(raw_bytes_stand_between_frames),
+        cmocka_unit_test(ends),
+        cmocka_unit_test(ends_with_its_front),
+        cmocka_unit_test(sigterm_ends_it),
+        cmocka_unit_test(a_start_that_fails),
+        cmocka_unit_test(an_interrupted_watch_goes_on),
+        cmocka_unit_test(each_allocation),
+    };
+    return cmocka_run_group_tests_name("kit", tests, NULL, NULL);
+}

@@ -1,0 +1,677 @@
+/*
+ * Descriptors, threads, children and the end of a process, and what happens when the system refuses. The linker wraps
+ * the system's calls; `faults` says which one of them fails next, and how.
+ */
+#include "base/clock.h"
+#include "base/platform.h"
+#include "base/platform_os.h"
+#include "wire.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define WAIT_MS 20000
+
+/* ---- calls that fail ---- */
+
+struct fault {
+    const char *call;
+    int skip;  /* so many calls go well first */
+    int error; /* errno; 0: it does less than was asked for */
+};
+
+static struct fault faults[8];
+static size_t fault_count;
+
+static void plan(const char *call, int skip, int error) {
+    assert_true(fault_count < COUNT(faults));
+    faults[fault_count++] = (struct fault){call, skip, error};
+}
+
+static int reset(void **state) {
+    (void)state;
+    fault_count = 0;
+    return 0;
+}
+
+/* The fault of this call, once; NULL: it goes well. Calls of other threads are not meant. */
+static const struct fault *due(const char *call) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static struct fault found;
+    const struct fault *result = NULL;
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < fault_count && !result; i++) {
+        if (strcmp(faults[i].call, call) != 0) {
+            continue;
+        }
+        if (faults[i].skip-- > 0) {
+            break;
+        }
+        found = faults[i];
+        memmove(&faults[i], &faults[i + 1], (fault_count - i - 1) * sizeof faults[0]);
+        fault_count--;
+        result = &found;
+    }
+    pthread_mutex_unlock(&lock);
+    if (result && result->error) {
+        errno = result->error;
+    }
+    return result;
+}
+
+ssize_t __real_read(int fd, void *data, size_t len);
+ssize_t __wrap_read(int fd, void *data, size_t len);
+ssize_t __wrap_read(int fd, void *data, size_t len) {
+    const struct fault *fault = due("read");
+    return fault && fault->error ? -1 : __real_read(fd, data, fault ? 1 : len);
+}
+
+ssize_t __real_write(int fd, const void *data, size_t len);
+ssize_t __wrap_write(int fd, const void *data, size_t len);
+ssize_t __wrap_write(int fd, const void *data, size_t len) {
+    const struct fault *fault = due("write");
+    return fault && fault->error ? -1 : __real_write(fd, data, fault ? 1 : len);
+}
+
+int __real_poll(struct pollfd *fds, nfds_t count, int timeout);
+int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout);
+int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout) {
+    return due("poll") ? -1 : __real_poll(fds, count, timeout);
+}
+
+int __real_pipe2(int fds[2], int flags);
+int __wrap_pipe2(int fds[2], int flags);
+int __wrap_pipe2(int fds[2], int flags) {
+    return due("pipe2") ? -1 : __real_pipe2(fds, flags);
+}
+
+int __real_dup2(int from, int to);
+int __wrap_dup2(int from, int to);
+int __wrap_dup2(int from, int to) {
+    return due("dup2") ? -1 : __real_dup2(from, to);
+}
+
+pid_t __real_fork(void);
+pid_t __wrap_fork(void);
+pid_t __wrap_fork(void) {
+    return due("fork") ? -1 : __real_fork();
+}
+
+pid_t __real_waitpid(pid_t pid, int *status, int options);
+pid_t __wrap_waitpid(pid_t pid, int *status, int options);
+pid_t __wrap_waitpid(pid_t pid, int *status, int options) {
+    return due("waitpid") ? -1 : __real_waitpid(pid, status, options);
+}
+
+int __real_pthread_attr_init(pthread_attr_t *attr);
+int __wrap_pthread_attr_init(pthread_attr_t *attr);
+int __wrap_pthread_attr_init(pthread_attr_t *attr) {
+    const struct fault *fault = due("pthread_attr_init");
+    return fault ? fault->error : __real_pthread_attr_init(attr);
+}
+
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*body)(void *), void *argument);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*body)(void *), void *argument);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*body)(void *), void *argument) {
+    const struct fault *fault = due("pthread_create");
+    return fault ? fault->error : __real_pthread_create(thread, attr, body, argument);
+}
+
+int __real_pthread_condattr_init(pthread_condattr_t *attr);
+int __wrap_pthread_condattr_init(pthread_condattr_t *attr);
+int __wrap_pthread_condattr_init(pthread_condattr_t *attr) {
+    const struct fault *fault = due("pthread_condattr_init");
+    return fault ? fault->error : __real_pthread_condattr_init(attr);
+}
+
+int __real_pthread_condattr_setclock(pthread_condattr_t *attr, clockid_t clock);
+int __wrap_pthread_condattr_setclock(pthread_condattr_t *attr, clockid_t clock);
+int __wrap_pthread_condattr_setclock(pthread_condattr_t *attr, clockid_t clock) {
+    const struct fault *fault = due("pthread_condattr_setclock");
+    return fault ? fault->error : __real_pthread_condattr_setclock(attr, clock);
+}
+
+ssize_t __real_getrandom(void *data, size_t len, unsigned flags);
+ssize_t __wrap_getrandom(void *data, size_t len, unsigned flags);
+ssize_t __wrap_getrandom(void *data, size_t len, unsigned flags) {
+    const struct fault *fault = due("getrandom");
+    return fault && fault->error ? -1 : __real_getrandom(data, fault ? 1 : len, flags);
+}
+
+int __real_nanosleep(const struct timespec *time, struct timespec *left);
+int __wrap_nanosleep(const struct timespec *time, struct timespec *left);
+int __wrap_nanosleep(const struct timespec *time, struct timespec *left) {
+    return due("nanosleep") ? -1 : __real_nanosleep(time, left);
+}
+
+static const char *program_path; /* NULL: the real one */
+
+ssize_t __real_readlink(const char *path, char *text, size_t size);
+ssize_t __wrap_readlink(const char *path, char *text, size_t size);
+ssize_t __wrap_readlink(const char *path, char *text, size_t size) {
+    if (due("readlink")) {
+        return -1;
+    }
+    if (!program_path) {
+        return __real_readlink(path, text, size);
+    }
+    size_t len = strlen(program_path) < size ? strlen(program_path) : size;
+    memcpy(text, program_path, len);
+    return (ssize_t)len;
+}
+
+static bool no_pidfd;
+
+long __real_syscall(long number, long first, long second);
+long __wrap_syscall(long number, long first, long second);
+long __wrap_syscall(long number, long first, long second) {
+    if (no_pidfd) {
+        errno = ENOSYS;
+        return -1;
+    }
+    return __real_syscall(number, first, second);
+}
+
+/* ---- descriptors ---- */
+
+static void make_pipe(int fds[2]) {
+    assert_int_equal(fm_pipe(&fds[0], &fds[1]), 0);
+}
+
+static void close_pipe(const int fds[2]) {
+    close(fds[0]);
+    close(fds[1]);
+}
+
+static void pipes_close_on_exec(void **state) {
+    (void)state;
+    int fds[2];
+    make_pipe(fds);
+    assert_true(fcntl(fds[0], F_GETFD) & FD_CLOEXEC);
+    assert_true(fcntl(fds[1], F_GETFD) & FD_CLOEXEC);
+    fm_set_nonblocking(fds[0]);
+    assert_true(fcntl(fds[0], F_GETFL) & O_NONBLOCK);
+    fm_set_nonblocking(-1); /* not a descriptor: nothing happens */
+    close_pipe(fds);
+    plan("pipe2", 0, EMFILE);
+    assert_int_equal(fm_pipe(&fds[0], &fds[1]), EMFILE);
+}
+
+static const struct {
+    const char *name;
+    struct fault faults[3]; /* up to one without a name */
+    int error;              /* 0: the call goes well */
+} io_rows[] = {
+    {"nothing wrong", {{NULL, 0, 0}}, 0},
+    {"short", {{"io", 0, 0}}, 0},
+    {"short twice", {{"io", 0, 0}, {"io", 0, 0}}, 0},
+    {"interrupted", {{"io", 0, EINTR}}, 0},
+    {"interrupted twice", {{"io", 0, EINTR}, {"io", 0, EINTR}}, 0},
+    {"not ready", {{"io", 0, EAGAIN}}, 0},
+    {"not ready, and the wait is interrupted", {{"io", 0, EAGAIN}, {"poll", 0, EINTR}}, 0},
+    {"not ready, and the wait fails", {{"io", 0, EAGAIN}, {"poll", 0, ENOMEM}}, ENOMEM},
+    {"broken", {{"io", 0, EIO}}, EIO},
+    {"interrupted, then broken", {{"io", 0, EINTR}, {"io", 0, EPIPE}}, EPIPE},
+    {"short, then broken", {{"io", 0, 0}, {"io", 0, EPIPE}}, EPIPE},
+};
+
+static void plan_row(size_t row, const char *call) {
+    fault_count = 0;
+    for (size_t i = 0; i < COUNT(io_rows[row].faults) && io_rows[row].faults[i].call; i++) {
+        const struct fault *fault = &io_rows[row].faults[i];
+        plan(strcmp(fault->call, "io") == 0 ? call : fault->call, fault->skip, fault->error);
+    }
+}
+
+static void reads_go_on(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT(io_rows); i++) {
+        int fds[2];
+        char got[8] = "";
+        make_pipe(fds);
+        fm_set_nonblocking(fds[0]);
+        assert_int_equal(__real_write(fds[1], "abc", 3), 3);
+        plan_row(i, "read");
+        size_t len = 0;
+        ssize_t more = 1;
+        while (len < 3 && (more = fm_read(fds[0], got + len, sizeof got - len)) > 0) {
+            len += (size_t)more;
+        }
+        int error = more < 0 ? errno : 0;
+        if (error != io_rows[i].error || (!error && strcmp(got, "abc") != 0)) {
+            fail_msg("%s: errno %d, \"%s\"", io_rows[i].name, error, got);
+        }
+        close_pipe(fds);
+    }
+}
+
+static void writes_go_on(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT(io_rows); i++) {
+        int fds[2];
+        char got[8] = "";
+        make_pipe(fds);
+        plan_row(i, "write");
+        bool ok = fm_write_all(fds[1], "abc", 3);
+        int error = ok ? 0 : errno;
+        fault_count = 0;
+        if (error != io_rows[i].error) {
+            fail_msg("%s: errno %d", io_rows[i].name, error);
+        }
+        if (ok) {
+            assert_int_equal(__real_read(fds[0], got, sizeof got), 3);
+            assert_string_equal(got, "abc");
+        }
+        close_pipe(fds);
+    }
+}
+
+static void *read_late(void *argument) {
+    static char bytes[65536];
+    const int *fds = argument;
+    fm_sleep_ms(50);
+    for (size_t left = 200000; left;) {
+        ssize_t got = __real_read(fds[0], bytes, left < sizeof bytes ? left : sizeof bytes);
+        left -= got > 0 ? (size_t)got : left;
+    }
+    return NULL;
+}
+
+/* A descriptor that its host made non-blocking, and that is full. */
+static void a_write_waits_for_its_reader(void **state) {
+    (void)state;
+    static const char bytes[200000];
+    int fds[2];
+    pthread_t reader;
+    make_pipe(fds);
+    fm_set_nonblocking(fds[1]);
+    assert_int_equal(__real_pthread_create(&reader, NULL, read_late, fds), 0);
+    assert_true(fm_write_all(fds[1], bytes, sizeof bytes));
+    pthread_join(reader, NULL);
+    close_pipe(fds);
+}
+
+static void the_end_of_input_is_zero(void **state) {
+    (void)state;
+    int fds[2];
+    char byte;
+    make_pipe(fds);
+    close(fds[1]);
+    assert_int_equal(fm_read(fds[0], &byte, 1), 0);
+    close(fds[0]);
+}
+
+/* Runs `body` in a process of its own; its exit status. */
+static int in_child(int (*body)(void)) {
+    pid_t pid = __real_fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        _exit(body());
+    }
+    int status = 0;
+    assert_int_equal(__real_waitpid(pid, &status, 0), pid);
+    return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+#define CHECK(condition)                                                                                               \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            return __LINE__ % 200 + 20;                                                                                \
+        }                                                                                                              \
+    } while (0)
+
+static int stderr_that_is_full(void) {
+    int fds[2];
+    char bytes[65536] = {0};
+    CHECK(fm_pipe(&fds[0], &fds[1]) == 0 && __real_dup2(fds[1], STDERR_FILENO) == STDERR_FILENO);
+    CHECK(fm_stderr_try_write("line\n", 5));
+    fm_set_nonblocking(fds[1]);
+    while (__real_write(fds[1], bytes, sizeof bytes) > 0) {
+    }
+    CHECK(!fm_stderr_try_write("line\n", 5)); /* dropped, and no wait */
+    CHECK(__real_read(fds[0], bytes, sizeof bytes) > 4096);
+    CHECK(fm_stderr_try_write("line\n", 5));
+    close(fds[0]);
+    signal(SIGPIPE, SIG_IGN);
+    CHECK(!fm_stderr_try_write("line\n", 5)); /* nobody reads any more */
+    close(STDERR_FILENO);
+    CHECK(!fm_stderr_try_write("line\n", 5));
+    return 0;
+}
+
+static int stdout_that_is_claimed(void) {
+    int fds[2];
+    char bytes[8] = "";
+    CHECK(fm_pipe(&fds[0], &fds[1]) == 0 && __real_dup2(fds[1], STDOUT_FILENO) == STDOUT_FILENO);
+    int wire = fm_claim_stdout();
+    CHECK(wire > STDERR_FILENO && (fcntl(wire, F_GETFD) & FD_CLOEXEC));
+    CHECK(__real_write(wire, "w", 1) == 1 && __real_read(fds[0], bytes, sizeof bytes) == 1 && bytes[0] == 'w');
+    struct stat out;
+    struct stat err;
+    CHECK(fstat(STDOUT_FILENO, &out) == 0 && fstat(STDERR_FILENO, &err) == 0);
+    CHECK(out.st_ino == err.st_ino && out.st_dev == err.st_dev);
+    plan("dup2", 0, EBADF);
+    CHECK(fm_claim_stdout() == -1);
+    close(STDOUT_FILENO);
+    CHECK(fm_claim_stdout() == -1);
+    return 0;
+}
+
+static int closed_descriptors(void) {
+    fm_fill_std_fds(); /* all open: nothing happens */
+    close(0);
+    close(1);
+    close(2);
+    fm_fill_std_fds();
+    char byte;
+    CHECK(__real_read(0, &byte, 1) == 0);
+    CHECK(__real_write(1, "x", 1) == 1 && __real_write(2, "x", 1) == 1);
+    int next = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    CHECK(next > 2);
+    return 0;
+}
+
+static void standard_descriptors(void **state) {
+    (void)state;
+    assert_int_equal(in_child(stderr_that_is_full), 0);
+    assert_int_equal(in_child(stdout_that_is_claimed), 0);
+    assert_int_equal(in_child(closed_descriptors), 0);
+}
+
+/* ---- this process ---- */
+
+static void random_bytes_are_all_there(void **state) {
+    (void)state;
+    unsigned char bytes[64] = {0};
+    plan("getrandom", 0, EINTR);
+    plan("getrandom", 0, 0);
+    fm_random(bytes, sizeof bytes);
+    assert_int_equal(fault_count, 0);
+    size_t zeros = 0;
+    for (size_t i = 0; i < sizeof bytes; i++) {
+        zeros += bytes[i] == 0;
+    }
+    assert_in_range(zeros, 0, 16);
+}
+
+static void the_programs_folder(void **state) {
+    (void)state;
+    static char long_path[PATH_MAX + 10];
+    char dir[PATH_MAX];
+    assert_true(fm_program_dir(dir, sizeof dir));
+    assert_int_equal(dir[0], '/');
+    assert_string_equal(strrchr(dir, '/'), "/tests-bin");
+    assert_false(fm_program_dir(dir, 5));
+    plan("readlink", 0, ENOENT);
+    assert_false(fm_program_dir(dir, sizeof dir));
+    memset(long_path, 'x', sizeof long_path - 1);
+    static const struct {
+        const char *path;
+        const char *dir; /* NULL: not known */
+    } rows[] = {{"/program", "/"}, {"/a/b", "/a"}, {"program", NULL}, {long_path, NULL}};
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        program_path = rows[i].path;
+        bool known = fm_program_dir(dir, sizeof dir);
+        program_path = NULL;
+        assert_int_equal(known, rows[i].dir != NULL);
+        if (known) {
+            assert_string_equal(dir, rows[i].dir);
+        }
+    }
+}
+
+static void sleep_outlasts_a_signal(void **state) {
+    (void)state;
+    int64_t before = fm_now_us();
+    plan("nanosleep", 0, EINTR);
+    fm_sleep_ms(30);
+    assert_true(fm_now_us() - before >= 30000);
+    plan("nanosleep", 0, EINVAL);
+    before = fm_now_us();
+    fm_sleep_ms(60000); /* an error that is none of a signal's does not make it spin */
+    assert_true(fm_now_us() - before < 30000000);
+}
+
+static void conditions_use_the_monotonic_clock(void **state) {
+    (void)state;
+    pthread_cond_t cond;
+    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    plan("pthread_condattr_init", 0, ENOMEM);
+    assert_int_equal(fm_cond_init(&cond), ENOMEM);
+    plan("pthread_condattr_setclock", 0, EINVAL);
+    assert_int_equal(fm_cond_init(&cond), EINVAL);
+    assert_int_equal(fm_cond_init(&cond), 0);
+    int64_t deadline = fm_now_ms() + 20;
+    pthread_mutex_lock(&mutex);
+    while (fm_now_ms() < deadline) {
+        fm_cond_wait_until(&cond, &mutex, deadline);
+    }
+    pthread_mutex_unlock(&mutex);
+    assert_true(fm_now_ms() - deadline < WAIT_MS);
+    pthread_cond_destroy(&cond);
+}
+
+/* ---- threads ---- */
+
+struct thread_report {
+    pthread_mutex_t lock;
+    pthread_cond_t told;
+    bool ran;
+    bool blocks_all;
+};
+
+static void *tell(void *argument) {
+    struct thread_report *report = argument;
+    sigset_t mask;
+    pthread_sigmask(SIG_SETMASK, NULL, &mask);
+    pthread_mutex_lock(&report->lock);
+    report->ran = true;
+    report->blocks_all = sigismember(&mask, SIGTERM) == 1 && sigismember(&mask, SIGINT) == 1;
+    pthread_cond_signal(&report->told);
+    pthread_mutex_unlock(&report->lock);
+    return NULL;
+}
+
+static void threads_block_signals(void **state) {
+    (void)state;
+    static struct thread_report report = {.lock = PTHREAD_MUTEX_INITIALIZER, .told = PTHREAD_COND_INITIALIZER};
+    plan("pthread_attr_init", 0, ENOMEM);
+    assert_int_equal(fm_thread_start(tell, &report), ENOMEM);
+    plan("pthread_create", 0, EAGAIN);
+    assert_int_equal(fm_thread_start(tell, &report), EAGAIN);
+    assert_int_equal(fm_thread_start(tell, &report), 0);
+    pthread_mutex_lock(&report.lock);
+    while (!report.ran) {
+        pthread_cond_wait(&report.told, &report.lock);
+    }
+    assert_true(report.blocks_all);
+    pthread_mutex_unlock(&report.lock);
+    sigset_t mask;
+    pthread_sigmask(SIG_SETMASK, NULL, &mask); /* ours is as it was */
+    assert_int_equal(sigismember(&mask, SIGTERM), 0);
+}
+
+/* ---- the end that others ask for ---- */
+
+static bool readable(int fd, int wait_ms) {
+    struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+    return __real_poll(&poll_fd, 1, wait_ms) == 1;
+}
+
+static int end_by_a_call(void) {
+    int end = fm_watch_for_end();
+    CHECK(end >= 0 && !readable(end, 0));
+    fm_ask_for_end();
+    CHECK(readable(end, 0));
+    for (int i = 0; i < 70000; i++) { /* more than its pipe holds: no wait */
+        fm_ask_for_end();
+    }
+    return 0;
+}
+
+static int end_by_a_signal(void) {
+    int end = fm_watch_for_end();
+    CHECK(end >= 0 && !readable(end, 0));
+    raise(SIGPIPE); /* ignored from now on */
+    raise(SIGTERM);
+    CHECK(readable(end, 0));
+    raise(SIGINT); /* the second one ends at once */
+    return 1;
+}
+
+static int end_that_cannot_be_watched(void) {
+    plan("pipe2", 0, EMFILE);
+    CHECK(fm_watch_for_end() == -1 && errno == EMFILE);
+    plan("pthread_create", 0, EAGAIN);
+    CHECK(fm_watch_for_end() == -1 && errno == EAGAIN);
+    return 0;
+}
+
+static void ends(void **state) {
+    (void)state;
+    assert_int_equal(in_child(end_by_a_call), 0);
+    assert_int_equal(in_child(end_by_a_signal), 128 + SIGINT);
+    assert_int_equal(in_child(end_that_cannot_be_watched), 0);
+}
+
+/* The grandchild: says when it watches, then what it saw. */
+static void watch_the_parent(int ready, int result) {
+    int end = fm_watch_for_end();
+    bool early = end < 0 || readable(end, 0);
+    ssize_t told = __real_write(ready, "r", 1);
+    char seen = !early && told == 1 && readable(end, WAIT_MS) ? 'y' : 'n';
+    told = __real_write(result, &seen, 1);
+    _exit(told == 1 ? 0 : 1);
+}
+
+static void the_parents_death_is_seen(void **state) {
+    (void)state;
+    for (int kernel = 0; kernel < 2; kernel++) {
+        int ready[2];
+        int result[2];
+        char byte = ' ';
+        make_pipe(ready);
+        make_pipe(result);
+        no_pidfd = kernel == 1; /* before 5.3 it is polled for */
+        pid_t parent = __real_fork();
+        if (parent == 0) {
+            if (__real_fork() == 0) {
+                watch_the_parent(ready[1], result[1]);
+            }
+            ssize_t told = __real_read(ready[0], &byte, 1);
+            _exit(told == 1 ? 0 : 1);
+        }
+        close(result[1]);
+        int status;
+        assert_int_equal(__real_waitpid(parent, &status, 0), parent);
+        no_pidfd = false;
+        assert_int_equal(status, 0);
+        assert_true(readable(result[0], WAIT_MS));
+        assert_int_equal(__real_read(result[0], &byte, 1), 1);
+        assert_int_equal(byte, 'y');
+        close_pipe(ready);
+        close(result[0]);
+    }
+}
+
+/* ---- children ---- */
+
+static char *const no_environment[] = {NULL};
+
+static long open_descriptors(void) {
+    long count = 0;
+    for (int fd = 0; fd < 256; fd++) {
+        count += fcntl(fd, F_GETFD) >= 0;
+    }
+    return count;
+}
+
+static void a_child_has_two_pipes(void **state) {
+    (void)state;
+    struct fm_child child;
+    char got[8] = "";
+    assert_int_equal(fm_child_start(&child, "/bin/cat", no_environment), 0);
+    assert_true(fm_write_all(child.to_child, "abc", 3));
+    close(child.to_child);
+    size_t len = 0;
+    for (ssize_t more; (more = fm_read(child.from_child, got + len, sizeof got - len)) > 0;) {
+        len += (size_t)more;
+    }
+    assert_string_equal(got, "abc");
+    close(child.from_child);
+    plan("waitpid", 0, EINTR);
+    assert_int_equal(fm_child_reap(child.pid), 0);
+    assert_int_equal(fm_child_reap(child.pid), 0); /* not ours any more: no wait */
+}
+
+static void a_killed_child_says_so(void **state) {
+    (void)state;
+    struct fm_child child;
+    assert_int_equal(fm_child_start(&child, "/bin/cat", no_environment), 0);
+    fm_child_kill(child.pid);
+    assert_int_equal(fm_child_reap(child.pid), -SIGKILL);
+    close(child.to_child);
+    close(child.from_child);
+    assert_int_equal(fm_child_start(&child, "/bin/false", no_environment), 0);
+    assert_int_equal(fm_child_reap(child.pid), 1);
+    close(child.to_child);
+    close(child.from_child);
+}
+
+/* Whatever fails, the error is told and nothing stays open. */
+static void a_start_that_fails_leaves_nothing(void **state) {
+    (void)state;
+    static const struct {
+        const char *path;
+        struct fault fault;
+        int error;
+    } rows[] = {
+        {"/bin/cat", {"pipe2", 0, EMFILE}, EMFILE},   {"/bin/cat", {"pipe2", 1, ENFILE}, ENFILE},
+        {"/bin/cat", {"pipe2", 2, EMFILE}, EMFILE},   {"/bin/cat", {"fork", 0, EAGAIN}, EAGAIN},
+        {"/bin/cat", {"dup2", 0, EBADF}, EBADF},      {"/bin/cat", {"dup2", 1, EBADF}, EBADF},
+        {"/no/such/program", {"none", 0, 0}, ENOENT}, {"/dev/null", {"none", 0, 0}, EACCES},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct fm_child child;
+        long before = open_descriptors();
+        fault_count = 0;
+        plan(rows[i].fault.call, rows[i].fault.skip, rows[i].fault.error);
+        int error = fm_child_start(&child, rows[i].path, no_environment);
+        fault_count = 0;
+        if (error != rows[i].error || open_descriptors() != before) {
+            fail_msg("row %zu: %s, %ld descriptors more", i, strerror(error), open_descriptors() - before);
+        }
+        assert_int_equal(__real_waitpid(-1, NULL, WNOHANG), -1); /* and no child */
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(pipes_close_on_exec, reset),
+        cmocka_unit_test_setup(reads_go_on, reset),
+        cmocka_unit_test_setup(writes_go_on, reset),
+        cmocka_unit_test_setup(a_write_waits_for_its_reader, reset),
+        cmocka_unit_test_setup(the_end_of_input_is_zero, reset),
+        cmocka_unit_test_setup(standard_descriptors, reset),
+        cmocka_unit_test_setup(random_bytes_are_all_there, reset),
+        cmocka_unit_test_setup(the_programs_folder, reset),
+        cmocka_unit_test_setup(sleep_outlasts_a_signal, reset),
+        cmocka_unit_test_setup(conditions_use_the_monotonic_clock, reset),
+        cmocka_unit_test_setup(threads_block_signals, reset),
+        cmocka_unit_test_setup(ends, reset),
+        cmocka_unit_test_setup(the_parents_death_is_seen, reset),
+        cmocka_unit_test_setup(a_child_has_two_pipes, reset),
+        cmocka_unit_test_setup(a_killed_child_says_so, reset),
+        cmocka_unit_test_setup(a_start_that_fails_leaves_nothing, reset),
+    };
+    return cmocka_run_group_tests_name("platform", tests, NULL, NULL);
+}

@@ -1,0 +1,166 @@
+"""
+Takes each check out of the code, one at a time, and looks that the test that guards it goes red.
+
+    run.py [WORD...]      only the mutations whose rule contains one of the words
+
+Works in a copy (build/mutations), with the build of the fake engine alone. A mutation is a text in a file and what
+stands there instead; a test that stays green without its check is a failure of this run. Prints the table of
+tests/README.md. Takes about five minutes.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
+COPY = os.path.join(ROOT, "build", "mutations")
+SOURCE = os.path.join(COPY, "source")
+BUILD = os.path.join(COPY, "build")
+
+FRAME = "protocol/frame.c"
+CHECK = "protocol/json_check.c"
+RPC = "protocol/rpc.c"
+DISPATCH = "helper/front/dispatch.c"
+JOBS = "helper/front/jobs.c"
+EVENTS = "helper/front/engine_events.c"
+SUPERVISOR = "helper/front/supervisor.c"
+WATCHDOG = "helper/front/watchdog.c"
+OUTBOX = "helper/front/outbox.c"
+METHODS = "helper/front/methods.c"
+PLATFORM = "helper/base/platform.c"
+LINUX = "helper/base/platform_linux.c"
+KIT = "helper/engine/kit/kit.c"
+
+# (the rule, file, what is there, what is put there instead, the test that must go red)
+MUTATIONS = [
+    # framing
+    ("a second Content-Length is fatal", FRAME, "if (framer->has_length) {\n        return broken", "if (0) {\n        return broken", "unit.frame"),
+    ("no sign, blank or leading zero in a length", FRAME, "(value[0] == '0' && len > 1)", "0", "unit.frame"),
+    ("a length has digits only", FRAME, "if (value[i] < '0' || value[i] > '9') {", "if (0) {", "unit.frame"),
+    ("beyond 40,000,000 bytes: fatal", FRAME, "if (length > FM_FRAME_DISCARD_MAX) {", "if (0) {", "unit.frame"),
+    ("beyond 10,000,000 bytes: skipped", FRAME, "if (framer->remaining > framer->body_max) {", "if (0) {", "unit.frame"),
+    ("a charset other than UTF-8: skipped", FRAME, "if (!utf8) {", "if (0) {", "unit.frame"),
+    ("a header line has a colon", FRAME, "if (!colon || colon == line) {", "if (!colon) {\n        return true;\n    }\n    if (0) {", "unit.frame"),
+    ("a folded header line is fatal", FRAME, "if (!is_token_char(line[i])) {", "if (0) {", "unit.frame"),
+    ("a header without Content-Length is fatal", FRAME, "if (!framer->has_length) {", "if (0) {", "unit.frame"),
+    ("at most 32 header lines", FRAME, "if (++framer->header_lines > FM_FRAME_HEADER_LINES) {", "if (0) {", "unit.frame"),
+    ("at most 8,192 bytes of header", FRAME, "framer->header_len == FM_FRAME_HEADER_MAX", "framer->header_len == FM_FRAME_HEADER_MAX - 1", "unit.frame"),
+    ("NUL and bytes above 0x7F in a header are fatal", FRAME, "if (c == '\\0' || (unsigned char)c >= 0x80) {", "if (0) {", "unit.frame"),
+    ("a bare LF or CR is fatal", FRAME, "if ((c == '\\n') != after_cr) {", "if (0) {", "unit.frame"),
+    ("an end of input inside a frame: status 76", "helper/front/front.c", "got == 0 && fm_inbound_at_boundary(inbound) ? EX_OK : EX_PROTOCOL", "EX_OK", "e2e.wire"),
+    ("nothing behind garbage is executed", "protocol/inbound.c", "case FM_FRAME_BROKEN: return inbound->framer.fault;", "case FM_FRAME_BROKEN: fm_framer_init(&inbound->framer); break;", "unit.inbound"),
+    # JSON
+    ("UTF-8 only", CHECK, "if (step <= 0) {", "if (step <= 0) {\n            step = 1;\n        }\n        if (0) {", "unit.json_check"),
+    ("no control character in a string", CHECK, "if (c < 0x20) {", "if (0) {", "unit.json_check"),
+    ("no NUL in a key", CHECK, "if (unit == 0 && key) {", "if (0) {", "unit.json_check"),
+    ("no lone surrogate", CHECK, "(low >= 0xDC00 && low <= 0xDFFF) ||", "1 ||", "unit.json_check"),
+    ("at most 64 levels", CHECK, "if (scan->depth == FM_JSON_DEPTH_MAX) {", "if (0) {", "unit.json_check"),
+    ("numbers that a double holds", CHECK, "in_double_range(start, scan->at, exponent) ||", "1 ||", "unit.json_check"),
+    ("JSON's escapes only", CHECK, "if (c != '\\0' && strchr(\"\\\"\\\\/bfnrt\", c)) {", "if (c != '\\0') {", "unit.json_check"),
+    ("a point has digits behind it", CHECK, "if (!digit_at(scan)) {\n            return fail(scan, \"a number without digits after its point\");", "if (0) {\n            return fail(scan, \"a number without digits after its point\");", "unit.json_check"),
+    # RPC
+    ("jsonrpc is \"2.0\"", RPC, "if (!named || !version_valid(root)) {", "if (!named) {", "unit.rpc"),
+    ("an id is a string or an integer", RPC, "if (!json_object_is_type(value, json_type_int)) {", "if (0) {", "unit.rpc"),
+    ("integer ids are below 2^53", RPC, "if (number > ID_INTEGER_MAX || number < -ID_INTEGER_MAX) {", "if (0) {", "unit.rpc"),
+    ("string ids have at most 256 bytes", RPC, "if (len > FM_RPC_ID_MAX) {", "if (0) {", "unit.rpc"),
+    ("an id in flight is not taken again", DISPATCH, "bool taken = message->kind == FM_RPC_REQUEST && ", "bool taken = 0 && ", "e2e.requests"),
+    ("params are an object", DISPATCH, "if (message->params && !ignored && !json_object_is_type(message->params, json_type_object)) {", "if (0) {", "e2e.wire"),
+    ("a notification is never answered", DISPATCH, "if (message->kind == FM_RPC_NOTIFICATION || answered_later) {", "if (answered_later) {", "e2e.wire"),
+    ("unknown keys of a cancel are refused", METHODS, "if (!*known) {", "if (0) {", "e2e.requests|e2e.faults"),
+    ("64 requests in flight", JOBS, "\"%d requests are in flight already\", FM_JOBS_MAX);", "\"none\");", "e2e.requests"),
+    # deadlines
+    ("total and the others fire", WATCHDOG, "if (now < limit.since_ms + limit.length_ms) {", "if (1) {", "e2e.limits"),
+    ("first_token counts until the first output", WATCHDOG, "job->state != FM_JOB_RUNNING || job->produced ? 1 : 2", "1", "e2e.limits"),
+    ("progress puts no_progress off", EVENTS, "job->progress_ms = fm_now_ms();\n            job_events", "job_events", "e2e.limits"),
+    ("after the grace the engine is ended", WATCHDOG, "end_engine(front);\n", "(void)end_engine;\n", "e2e.limits|e2e.requests|e2e.faults"),
+    ("a stopped process uses up no limit", WATCHDOG, "if (job && late > STOPPED_MS) {", "if (0) {", "e2e.limits"),
+    ("no_progress is not about a slow host", SUPERVISOR, "excuse_jobs(front);\n", "", "e2e.slow_host"),
+    # output
+    ("generation pauses for a slow host", SUPERVISOR, "while (must_pause(front)) {", "while (0) {", "e2e.slow_host"),
+    ("deltas wait for room", "helper/front/streams.c", "if (!fm_outbox_has_room(&front->outbox)) {", "if (0) {", "e2e.slow_host"),
+    ("the queue has a maximum", OUTBOX, "overflow = !fits && pending(outbox) >= outbox->options.room;", "overflow = false;", "unit.outbox"),
+    ("a host that takes nothing is gone", OUTBOX, "while (waited < outbox->options.stall_ms && !has_failed(outbox)) {", "while (!has_failed(outbox)) {", "unit.outbox"),
+    # life and death
+    ("the parent's end is noticed", PLATFORM, "error = fm_thread_start(parent_watch, NULL);", "error = 0;\n    (void)parent_watch;", "e2e.life"),
+    ("an engine dies with the front", LINUX, "prctl(PR_SET_PDEATHSIG, SIGKILL);", "", "e2e.life"),
+    ("SIGPIPE kills nobody", PLATFORM, "signal(SIGPIPE, SIG_IGN);", "", "e2e.life|e2e.faults|unit.platform|e2e.failing"),
+    ("an engine ends within its grace", KIT, "_exit(end_status(kit));", "for (;;) {\n        fm_sleep_ms(1000);\n    }", "contract.fake|contract.fake_script"),
+    # engines that misbehave
+    ("a crash loop is bounded", "helper/front/crash_loop.c", "if (now_ms >= loop->retry_ms ||", "if (1 || now_ms >= loop->retry_ms ||", "e2e.faults"),
+    ("garbage from an engine ends it", EVENTS, "fm_engine_kill_locked(front, FM_BLAME_ENGINE, &error);\n    pthread_mutex_unlock", "pthread_mutex_unlock", "e2e.faults"),
+    ("what an engine could not read is told", EVENTS, "if (message->error && !message->id.len) {", "if (0) {", "e2e.faults"),
+    ("an engine that does not answer is ended", SUPERVISOR, "bool over = limit >= 0 && quiet_ms >= limit;", "bool over = false;", "e2e.faults"),
+    ("events of unknown jobs are dropped", EVENTS, "if (!job || job->state == FM_JOB_QUEUED) {", "if (!job) {\n        fm_ask_for_end();\n        return;\n    }\n    if (job->state == FM_JOB_QUEUED) {", "e2e.faults"),
+    ("an engine's counts are not negative", EVENTS, "return count > 0", "return 1", "e2e.faults|fuzz.events"),
+    ("an engine's environment is an allow-list", SUPERVISOR, "if (is_allowed(*entry)) {", "if (is_allowed(*entry) || 1) {", "e2e.faults"),
+    ("the engine has headroom for the largest request", "helper/engine/kit/reader.c", "fm_framer_set_max(&kit->inbound.framer, FM_ENGINE_BODY_MAX);", "", "e2e.faults"),
+    ("out of memory ends the helper in order", "helper/front/front.c", "fm_front_no_memory(front); /* a caller would wait for it in vain */", "", "e2e.failing"),
+]
+
+
+def call(*command):
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+
+
+def build():
+    return call("cmake", "--build", BUILD)
+
+
+def prepare():
+    shutil.rmtree(SOURCE, ignore_errors=True)
+    ignore = shutil.ignore_patterns("build", "node_modules", ".git", "dist")
+    shutil.copytree(ROOT, SOURCE, ignore=ignore)
+    configured = call("cmake", "-S", SOURCE, "-B", BUILD, "-G", "Ninja", "-DFM_LLAMA=off", "-DCMAKE_BUILD_TYPE=Debug",
+                      "-DCMAKE_C_FLAGS=-Wno-error")
+    built = build()
+    if configured.returncode or built.returncode:
+        sys.exit(configured.stdout + built.stdout)
+
+
+def is_red(test):
+    """True when one of the tests fails; they stop at the first."""
+    done = call("ctest", "--test-dir", BUILD, "-R", f"^({test})$", "--stop-on-failure", "--timeout", "240")
+    if "No tests were found" in done.stdout:
+        sys.exit(f"no such test: {test}")
+    return done.returncode != 0
+
+
+def try_mutation(file, old, new, test):
+    """What happened, in a word."""
+    path = os.path.join(SOURCE, file)
+    with open(path) as f:
+        whole = f.read()
+    if whole.count(old) != 1:
+        return f"STALE ({whole.count(old)} places)"
+    with open(path, "w") as f:
+        f.write(whole.replace(old, new))
+    try:
+        built = build()
+        if built.returncode:
+            return "DOES NOT BUILD: " + " ".join(re.findall(r"error: .*", built.stdout)[:2])
+        return "red" if is_red(test) else "GREEN"
+    finally:
+        with open(path, "w") as f:
+            f.write(whole)
+
+
+def main():
+    words = sys.argv[1:]
+    prepare()
+    print("| Rule | Taken out of | Test that goes red |\n|---|---|---|")
+    bad = 0
+    for rule, file, old, new, test in MUTATIONS:
+        if words and not any(word in rule for word in words):
+            continue
+        outcome = try_mutation(file, old, new, test)
+        note = "" if outcome == "red" else f" **{outcome}**"
+        bad += outcome != "red"
+        tests = test.replace("|", ", ")
+        print(f"| {rule} | `{file}` | {tests}{note} |", flush=True)
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

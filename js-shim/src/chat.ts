@@ -38,7 +38,6 @@ export class ChatCompletions {
   create(body: ChatCreateParams, options?: RequestOptions): Promise<ChatCompletion> | ChatStream;
   create(body: ChatCreateParams, options: RequestOptions = {}): Promise<ChatCompletion> | ChatStream {
     if (body.stream !== true) return withSignal(() => createChat(this.#transport, body), options.signal);
-    options.signal?.throwIfAborted();
     return new ChatStream(this.#transport, body, options);
   }
 }
@@ -75,16 +74,18 @@ export function streamChat(
   return { result, cancel: operation.cancel };
 }
 
-/** What was produced before the helper died, in the shape in which the helper itself would tell it. */
+/** What was produced before the helper died, as the helper tells a failure; but nobody is left who has counted. */
 function partialOf(chunk: ChatCompletionChunk, text: string): ChatCompletion {
   const { id, created, model } = chunk;
-  const message = { role: "assistant" as const, content: text, refusal: null };
+  const message = { role: "assistant" as const, content: text, refusal: null, annotations: [] };
   return {
     id,
     object: "chat.completion",
     created,
     model,
-    choices: [{ index: 0, message, finish_reason: "stop", logprobs: null }],
+    choices: [{ index: 0, message, finish_reason: null, logprobs: null }],
+    usage: null,
+    service_tier: "default",
   };
 }
 

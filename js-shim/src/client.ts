@@ -2,7 +2,7 @@ import { ChatCompletions } from "./chat.js";
 import { Compatibility } from "./compatibility.js";
 import { createFetch } from "./fetch.js";
 import { Helper, RESTART_POLICY, type RestartPolicy } from "./helper.js";
-import { locateHelper } from "./locate.js";
+import { findHelper } from "./locate.js";
 import type { SpawnOptions } from "./process.js";
 import { Responses } from "./responses.js";
 import type { Capabilities, JsonObject, Model, ModelList, Pong, Transport } from "./types.js";
@@ -111,8 +111,8 @@ async function control(transport: Transport, method: string): Promise<JsonObject
   return rest;
 }
 
-/** What the helper sees of the host's environment. Nothing in it is secret. */
-const ENVIRONMENT = new Set([
+/** What the helper sees of the host's environment, besides `FM_*`. Nothing in it is secret. The README lists it. */
+export const ENVIRONMENT: ReadonlySet<string> = new Set([
   "PATH",
   "HOME",
   "TMPDIR",
@@ -148,20 +148,31 @@ export function helperEnvironment(host: NodeJS.ProcessEnv, extra: Record<string,
   return { ...env, ...extra };
 }
 
+/** The options that become arguments of the helper, and the variable that each may be set by instead. */
+const FLAGS = [
+  ["engine", "--engine", "FM_PROXY_ENGINE"],
+  ["engineDir", "--engine-dir", "FM_PROXY_ENGINE_DIR"],
+  ["model", "--model", "FM_PROXY_MODEL"],
+  ["modelsDir", "--models-dir", "FM_PROXY_MODELS_DIR"],
+  ["logLevel", "--log-level", "FM_PROXY_LOG_LEVEL"],
+] as const;
+
 function spawnOptions(options: ClientOptions): SpawnOptions {
+  const env = helperEnvironment(process.env, options.env);
   const args = ["--stdio"];
-  const flags: [string, string | undefined][] = [
-    ["--engine", options.engine],
-    ["--engine-dir", options.engineDir],
-    ["--model", options.model],
-    ["--models-dir", options.modelsDir],
-    ["--log-level", options.logLevel],
-  ];
-  for (const [flag, value] of flags) if (value !== undefined) args.push(flag, value);
+  const settings: string[] = [];
+  for (const [name, flag, variable] of FLAGS) {
+    const value = options[name];
+    const fromEnv = env[variable];
+    if (value !== undefined) args.push(flag, value);
+    if (value !== undefined) settings.push(`${name} ${JSON.stringify(value)}`);
+    else if (fromEnv !== undefined && fromEnv !== "") settings.push(`${variable} ${JSON.stringify(fromEnv)}`);
+  }
   return {
-    path: locateHelper({ option: options.helperPath }),
+    ...findHelper({ option: options.helperPath }),
     args,
-    env: helperEnvironment(process.env, options.env),
+    settings,
+    env,
     cwd: options.cwd,
     stderr: options.onLog ?? (options.logLevel === undefined ? "ignore" : "inherit"),
   };

@@ -1,9 +1,10 @@
+import { isObject } from "./types.js";
+import { findFault } from "./wire-check.js";
+
 /** The longest body that either side serves. */
 export const MAX_BODY_BYTES = 10_000_000;
 const MAX_HEADER_BYTES = 8192;
 const MAX_HEADER_LINES = 32;
-/** The deepest nesting that the helper accepts, the message itself included. */
-const MAX_DEPTH = 64;
 
 const CR = 0x0d;
 const LF = 0x0a;
@@ -17,6 +18,14 @@ export class FramingError extends Error {
 /** A message that the helper would not accept as a frame. */
 export class UnencodableError extends Error {
   override readonly name = "UnencodableError";
+
+  /** @param param - the field that is to blame, as in `input[0].content`; null: the whole */
+  constructor(
+    message: string,
+    readonly param: string | null = null,
+  ) {
+    super(message);
+  }
 }
 
 const encoder = new TextEncoder();
@@ -24,19 +33,13 @@ const encoder = new TextEncoder();
 /**
  * Makes one frame of a message: header and body in one piece, so that it is written at once.
  *
- * @throws UnencodableError for a message that is too long, nested too deeply, or has a NUL in a key: the helper could
- * not tell which call such a frame belongs to, so it is caught here.
+ * @throws UnencodableError for a message that is too long, or that serialises to what the helper refuses as no message:
+ * it could not tell which call such a frame belongs to, so it is caught here.
  */
 export function encodeFrame(message: unknown): Uint8Array {
-  let json: string;
-  try {
-    json = JSON.stringify(message);
-    checkShape(message, 1);
-  } catch (error) {
-    throw error instanceof UnencodableError
-      ? error
-      : new UnencodableError(`The request is not JSON: ${(error as Error).message}`);
-  }
+  const json = serialise(message);
+  const fault = findFault(json);
+  if (fault !== null) throw unencodable(fault.path === "" ? null : fault.path, fault.what);
   const body = encoder.encode(replaceLoneSurrogates(json));
   if (body.length > MAX_BODY_BYTES) {
     throw new UnencodableError(`The request has ${body.length} bytes; the limit is ${MAX_BODY_BYTES}.`);
@@ -48,24 +51,46 @@ export function encodeFrame(message: unknown): Uint8Array {
   return frame;
 }
 
-function checkShape(value: unknown, depth: number): void {
-  if (typeof value !== "object" || value === null) return;
-  if (depth > MAX_DEPTH) throw new UnencodableError(`The request is nested more than ${MAX_DEPTH} levels deep.`);
-  if (Array.isArray(value)) {
-    for (const entry of value) checkShape(entry, depth + 1);
-    return;
-  }
-  for (const [key, entry] of Object.entries(value)) {
-    if (key.includes("\0")) throw new UnencodableError("A key in the request contains a NUL.");
-    checkShape(entry, depth + 1);
+function serialise(message: unknown): string {
+  try {
+    return JSON.stringify(message);
+  } catch (error) {
+    throw unencodable(findUnserialisable(message), `it is not JSON (${describe(error)})`);
   }
 }
 
-/** JSON.stringify writes half of a surrogate pair as an escape, which is not text; fetch would send U+FFFD too. */
+/** The first field of the message's params that JSON.stringify throws for. */
+function findUnserialisable(message: unknown): string | null {
+  const params = isObject(message) && isObject(message["params"]) ? message["params"] : message;
+  if (!isObject(params)) return null;
+  for (const key of Object.keys(params)) {
+    try {
+      JSON.stringify({ [key]: params[key] });
+    } catch {
+      return key;
+    }
+  }
+  return null;
+}
+
+/** On one line: JavaScript explains a circle over several. */
+function describe(error: unknown): string {
+  return (error instanceof Error ? error.message : String(error)).replace(/\s+/g, " ");
+}
+
+function unencodable(param: string | null, what: string): UnencodableError {
+  return new UnencodableError(`${param === null ? "Invalid request" : `Invalid '${param}'`}: ${what}.`, param);
+}
+
+/**
+ * JSON.stringify writes half of a surrogate pair as an escape, which is not text; fetch would send U+FFFD too. Whole
+ * pairs are escaped by JSON.rawJSON only.
+ */
 function replaceLoneSurrogates(json: string): string {
-  if (!json.includes("\\ud")) return json;
-  return json.replace(/\\(?:(ud[89a-f][0-9a-f]{2})|.)/g, (match, lone: string | undefined) =>
-    lone ? "\ufffd" : match,
+  if (!/\\ud[89a-f]/i.test(json)) return json;
+  return json.replace(
+    /\\(?:ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}|(ud[89a-f][0-9a-f]{2})|.)/gi,
+    (match, lone: string | undefined) => (lone ? "\ufffd" : match),
   );
 }
 

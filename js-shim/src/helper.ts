@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { FmError, toFmError } from "./errors.js";
+import { FmError, toFmError, type FmErrorCode } from "./errors.js";
 import { HelperProcess, type SpawnOptions } from "./process.js";
 import { RpcConnection } from "./rpc.js";
 import type { CallOptions, JsonObject, Operation, Transport } from "./types.js";
@@ -53,6 +53,8 @@ export class Helper implements Transport {
   readonly #options: HelperOptions;
   readonly #closing = new AbortController();
   #live: Live | null = null;
+  /** All that were started and are not gone yet, those that were given up included. */
+  readonly #processes = new Set<HelperProcess>();
   #starting: Promise<Live> | null = null;
   #closed: Promise<void> | null = null;
   #busy = 0;
@@ -114,8 +116,13 @@ export class Helper implements Transport {
     return this.#closed;
   }
 
+  /** True from the first moment of `close`. */
+  get #isClosed(): boolean {
+    return this.#closing.signal.aborted;
+  }
+
   async #connect(): Promise<Live> {
-    if (this.#closed !== null) throw closedError();
+    if (this.#isClosed) throw closedError();
     if (this.#live?.readySince != null) return this.#live;
     this.#starting ??= this.#start().finally(() => {
       this.#starting = null;
@@ -125,16 +132,17 @@ export class Helper implements Transport {
 
   async #start(): Promise<Live> {
     await this.#backOff();
+    // The client may have been closed meanwhile, and nobody would end what is started then.
+    if (this.#isClosed) throw closedError();
     const live = this.#spawn();
     try {
-      await this.#shakeHands(live.rpc);
+      await this.#shakeHands(live);
     } catch (error) {
-      const failure = this.#closed === null ? startError(error) : closedError();
       live.process.kill();
-      this.#drop(live, failure);
-      throw failure;
+      throw this.#drop(live, toFmError(error));
     }
     live.readySince = performance.now();
+    live.process.setReady();
     return live;
   }
 
@@ -172,22 +180,23 @@ export class Helper implements Transport {
           this.#drop(live, toFmError(error));
         }
       },
-      onEnd: (error) => this.#drop(live, this.#closed === null ? error : closedError()),
+      onEnd: (error) => void this.#drop(live, error),
     });
+    this.#processes.add(process);
+    void process.exited.then(() => this.#processes.delete(process));
     const live: Live = { process, rpc: new RpcConnection((bytes) => process.write(bytes)), readySince: null };
     this.#live = live;
     process.setBusy(this.#busy > 0);
     return live;
   }
 
-  async #shakeHands(rpc: RpcConnection): Promise<void> {
+  async #shakeHands({ process, rpc }: Live): Promise<void> {
     const { handshakeTimeoutMs } = this.#options;
     let timer: NodeJS.Timeout | undefined;
     const tooLate = new Promise<never>((_, reject) => {
       timer = setTimeout(() => {
-        reject(
-          new FmError("HELPER_UNHEALTHY", `The helper did not answer within ${handshakeTimeoutMs} ms of its start.`),
-        );
+        const what = `The helper did not answer within ${handshakeTimeoutMs} ms of its start.`;
+        reject(new FmError("HELPER_UNHEALTHY", what + process.describeStart()));
       }, handshakeTimeoutMs);
       // While a call waits, the child keeps the loop alive; nothing else should.
       timer.unref();
@@ -198,25 +207,32 @@ export class Helper implements Transport {
       throw new FmError(
         "PROTOCOL_MISMATCH",
         `The helper ${String(pong["version"] ?? "")} speaks protocol version ${String(pong["protocol_version"])}; ` +
-          `this package speaks version ${PROTOCOL_VERSION}. Update the older of the two.`,
+          `this package speaks version ${PROTOCOL_VERSION}. Update the older of the two.${process.describeStart()}`,
       );
     } finally {
       clearTimeout(timer);
     }
   }
 
-  /** The one place where a helper is given up; only the first reason counts. */
-  #drop(live: Live, error: FmError): void {
+  /** The one place where a helper is given up; only the first reason counts. Returns what its calls were told. */
+  #drop(live: Live, reason: FmError): FmError {
+    const error = this.#explain(live, reason);
     if (this.#live === live) {
       this.#live = null;
-      if (this.#closed === null) this.#countCrash(live, error);
+      if (!this.#isClosed) this.#countCrash(live, reason.code, error);
     }
     live.rpc.fail(error);
+    return error;
   }
 
-  #countCrash(live: Live, error: FmError): void {
+  #explain(live: Live, reason: FmError): FmError {
+    if (this.#isClosed) return closedError();
+    return live.readySince === null ? startError(reason, live.process) : reason;
+  }
+
+  #countCrash(live: Live, code: FmErrorCode, error: FmError): void {
     const { healthyAfterMs, coolDownMs, maxCrashes } = this.#options.restart;
-    if (error.code === "PROTOCOL_MISMATCH" || error.code === "SPAWN_FAILED") return;
+    if (code === "PROTOCOL_MISMATCH" || code === "SPAWN_FAILED") return;
     const healthy = live.readySince !== null && performance.now() - live.readySince >= healthyAfterMs;
     this.#crashes = healthy ? 1 : this.#crashes + 1;
     this.#lastCrash = error.detail;
@@ -231,14 +247,18 @@ export class Helper implements Transport {
   async #shutDown(): Promise<void> {
     this.#closing.abort();
     const live = this.#live;
-    if (live === null) return;
-    live.process.setBusy(true);
-    if (live.readySince === null) live.process.kill();
-    else this.#sayGoodbye(live.rpc);
-    const timer = setTimeout(() => live.process.kill(), this.#options.shutdownTimeoutMs);
-    await live.process.exited;
+    const starting = this.#starting;
+    if (live !== null && live.readySince !== null) this.#sayGoodbye(live.rpc);
+    else live?.process.kill();
+    const leaving = [...this.#processes];
+    for (const process of leaving) process.setBusy(true);
+    const timer = setTimeout(() => {
+      for (const process of leaving) process.kill();
+    }, this.#options.shutdownTimeoutMs);
+    await Promise.all(leaving.map(({ exited }) => exited));
     clearTimeout(timer);
-    this.#drop(live, closedError());
+    if (live !== null) this.#drop(live, closedError());
+    await starting?.catch(() => {});
   }
 
   #sayGoodbye(rpc: RpcConnection): void {
@@ -255,16 +275,12 @@ function closedError(): FmError {
 }
 
 /** What goes wrong before the first pong says that this is no helper, rather than that a helper failed. */
-function startError(error: unknown): FmError {
-  const failure = toFmError(error);
-  if (failure.code === "PROTOCOL_ERROR") {
-    return new FmError("SPAWN_FAILED", `The program is not an fm-proxy helper. ${failure.detail}`, { cause: failure });
-  }
-  if (failure.code === "HELPER_EXITED") {
-    return new FmError("SPAWN_FAILED", `${failure.detail} It had not answered yet.`, { cause: failure });
-  }
-  if (failure.code === "RPC_ERROR") {
-    return new FmError("HELPER_UNHEALTHY", `The helper refused its first call: ${failure.detail}.`, { cause: failure });
-  }
+function startError(failure: FmError, process: HelperProcess): FmError {
+  const { code, detail } = failure;
+  const told = (newCode: FmErrorCode, what: string): FmError =>
+    new FmError(newCode, what + process.describeStart(), { cause: failure });
+  if (code === "PROTOCOL_ERROR") return told("SPAWN_FAILED", `The program is not an fm-proxy helper. ${detail}`);
+  if (code === "HELPER_EXITED") return told("SPAWN_FAILED", `${detail} It had not answered yet.`);
+  if (code === "RPC_ERROR") return told("HELPER_UNHEALTHY", `The helper refused its first call: ${detail}.`);
   return failure;
 }

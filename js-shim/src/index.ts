@@ -16,6 +16,7 @@ export type {
   ChatCompletion,
   ChatCompletionChunk,
   ChatCreateParams,
+  ChatUsage,
   JsonObject,
   Model,
   ModelList,

@@ -25,15 +25,20 @@ export interface LocateOptions {
  * @throws FmError (SPAWN_FAILED) that lists every place that was looked at.
  */
 export function locateHelper(options: LocateOptions): string {
+  return findHelper(options).path;
+}
+
+/** The same, and who said so, as a user knows it. */
+export function findHelper(options: LocateOptions): { path: string; origin: string } {
   const { option, env = process.env } = options;
-  if (option !== undefined && option !== "") return option;
+  if (option !== undefined && option !== "") return { path: option, origin: "the option helperPath" };
   const fromEnv = env["FM_PROXY_PATH"];
-  if (fromEnv !== undefined && fromEnv !== "") return fromEnv;
+  if (fromEnv !== undefined && fromEnv !== "") return { path: fromEnv, origin: "the variable FM_PROXY_PATH" };
   const name = platformPackage();
   const fromPackage = resolvePackage(name, options.resolve ?? createRequire(join(here, "locate.js")).resolve);
-  if (fromPackage !== null) return fromPackage;
+  if (fromPackage !== null) return { path: fromPackage, origin: `the package ${name}` };
   const built = join(options.packageRoot ?? join(here, "..", ".."), "..", "build", "bin", NAME);
-  if (existsSync(built)) return built;
+  if (existsSync(built)) return { path: built, origin: "this repository's build" };
   throw new FmError(
     "SPAWN_FAILED",
     `No fm-proxy helper was found: the option helperPath and FM_PROXY_PATH are not set, the package ${name} is not ` +

@@ -1,18 +1,26 @@
 import { spawn, type ChildProcess } from "node:child_process";
-import { statSync } from "node:fs";
+import { statSync, writeSync } from "node:fs";
+import { StringDecoder } from "node:string_decoder";
 import { FmError } from "./errors.js";
 
 /** Bytes that may wait for a helper that does not read. */
 const MAX_UNWRITTEN_BYTES = 64 * 1024 * 1024;
 /** How long the last output may still come after the exit was seen. */
 const DRAIN_MS = 100;
+/** How much is kept of what a helper says on stderr before it has answered. */
+const MAX_LAST_WORDS_BYTES = 2048;
 
 /** How a helper process is started. */
 export interface SpawnOptions {
   path: string;
+  /** Where the path is from, for errors. */
+  origin: string;
   args: readonly string[];
+  /** What the arguments and the environment set, for errors: `engine "fake"`. */
+  settings: readonly string[];
   env: Record<string, string>;
   cwd: string | undefined;
+  /** Who gets its standard error: nobody, this process's own, or a function. */
   stderr: "ignore" | "inherit" | ((text: string) => void);
 }
 
@@ -27,27 +35,38 @@ export interface ProcessEvents {
 export class HelperProcess {
   readonly #child: ChildProcess;
   readonly #events: ProcessEvents;
-  readonly #path: string;
+  readonly #options: SpawnOptions;
   /** Resolves when the process is gone. */
   readonly exited: Promise<void>;
   #ended = false;
+  /** The end of its stderr until it has answered; null from then on. */
+  #lastWords: Buffer | null = Buffer.alloc(0);
 
   /** Starts the process. Throws an FmError (SPAWN_FAILED) for what the system refuses at once. */
   constructor(options: SpawnOptions, events: ProcessEvents) {
     this.#events = events;
-    this.#path = options.path;
-    const { path, args, env, cwd, stderr } = options;
+    this.#options = options;
+    const { path, args, env, cwd } = options;
     try {
-      this.#child = spawn(path, args, {
-        env,
-        cwd,
-        stdio: ["pipe", "pipe", typeof stderr === "string" ? stderr : "pipe"],
-        windowsHide: true,
-      });
+      this.#child = spawn(path, args, { env, cwd, stdio: "pipe", windowsHide: true });
     } catch (error) {
-      throw spawnError(error, path, cwd);
+      throw spawnError(error, options);
     }
-    this.exited = this.#listen(cwd, stderr);
+    this.#readStderr();
+    this.exited = this.#listen();
+  }
+
+  /** It has answered: from now on its stderr is not kept. */
+  setReady(): void {
+    this.#lastWords = null;
+  }
+
+  /** For errors of a start: the program, what it was told, and what it said of it; with a space before it. */
+  describeStart(): string {
+    const { path, origin, settings } = this.#options;
+    const told = settings.length > 0 ? `, started with ${settings.join(", ")}` : "";
+    const words = oneLine(this.#lastWords ?? Buffer.alloc(0));
+    return ` It is ${path}, from ${origin}${told}.${words === "" ? "" : ` It said: ${words}`}`;
   }
 
   /** Writes one whole frame. Throws an FmError (OVERLOADED) when the helper has stopped reading. */
@@ -74,7 +93,21 @@ export class HelperProcess {
     }
   }
 
-  #listen(cwd: string | undefined, stderr: SpawnOptions["stderr"]): Promise<void> {
+  /** Always through a pipe: what a helper says before it gives up must be in the error, whoever else gets it. */
+  #readStderr(): void {
+    const { stderr } = this.#options;
+    const decoder = new StringDecoder("utf8");
+    this.#child.stderr?.on("error", () => {});
+    this.#child.stderr?.on("data", (chunk: Buffer) => {
+      if (this.#lastWords !== null) {
+        this.#lastWords = Buffer.concat([this.#lastWords, chunk]).subarray(-MAX_LAST_WORDS_BYTES);
+      }
+      if (stderr === "inherit") writeToStderr(chunk);
+      else if (stderr !== "ignore") stderr(decoder.write(chunk));
+    });
+  }
+
+  #listen(): Promise<void> {
     const child = this.#child;
     child.stdout?.on("data", (chunk: Uint8Array) => {
       if (!this.#ended) this.#events.onBytes(chunk);
@@ -82,14 +115,10 @@ export class HelperProcess {
     child.stdout?.on("error", () => {});
     // A dead helper's stdin gives EPIPE; the exit follows and says more.
     child.stdin?.on("error", () => this.#endSoon("closed its input"));
-    if (typeof stderr === "function") {
-      child.stderr?.setEncoding("utf8").on("data", stderr);
-      child.stderr?.on("error", () => {});
-    }
     return new Promise((resolve) => {
       child.on("error", (error) => {
         if (child.pid !== undefined) return;
-        this.#end(spawnError(error, this.#path, cwd));
+        this.#end(spawnError(error, this.#options));
         resolve();
       });
       child.on("exit", (code, signal) => {
@@ -124,11 +153,12 @@ export class HelperProcess {
 }
 
 /** Says which file is to blame: the system reports a missing working directory as a missing program. */
-function spawnError(error: unknown, path: string, cwd: string | undefined): FmError {
+function spawnError(error: unknown, { path, origin, cwd }: SpawnOptions): FmError {
   const code = (error as NodeJS.ErrnoException).code ?? (error as Error).message;
   const fields = { cause: error };
   if (cwd !== undefined && !isDirectory(cwd)) {
-    return new FmError("SPAWN_FAILED", `The helper's working directory ${cwd} is not a directory (${code}).`, fields);
+    const what = `The helper's working directory ${cwd}, from the option cwd, is not a directory (${code}).`;
+    return new FmError("SPAWN_FAILED", what, fields);
   }
   const why: Record<string, string> = {
     ENOENT: "does not exist, or needs an interpreter or a library loader that does not exist",
@@ -136,7 +166,8 @@ function spawnError(error: unknown, path: string, cwd: string | undefined): FmEr
     ENOEXEC: "is not a program for this machine",
     ETXTBSY: "is being written",
   };
-  return new FmError("SPAWN_FAILED", `The helper ${path} ${why[code] ?? "could not be started"} (${code}).`, fields);
+  const what = `The helper ${path} ${why[code] ?? "could not be started"} (${code}).`;
+  return new FmError("SPAWN_FAILED", `${what} The path is from ${origin}.`, fields);
 }
 
 function isDirectory(path: string): boolean {
@@ -145,4 +176,25 @@ function isDirectory(path: string): boolean {
   } catch {
     return false;
   }
+}
+
+/** As the child would have done it itself, without process.stderr, whose errors would be the host's. */
+function writeToStderr(chunk: Uint8Array): void {
+  try {
+    for (let at = 0; at < chunk.length; ) at += writeSync(2, chunk, at);
+  } catch {
+    // It is closed or full: then the log is lost, as it would have been.
+  }
+}
+
+/** Any program's words as part of a sentence: no half character at the cut, no control characters. */
+function oneLine(words: Buffer): string {
+  let start = 0;
+  while (start < 3 && ((words[start] ?? 0) & 0xc0) === 0x80) start++;
+  const lines = words
+    .subarray(start)
+    .toString("utf8")
+    .split(/[\r\n]+/)
+    .map((line) => line.replace(/\p{Cc}+/gu, " ").trim());
+  return lines.filter((line) => line !== "").join("; ");
 }

@@ -45,9 +45,8 @@ export class Responses {
     return withSignal(() => createResponse(this.#transport, body), options.signal);
   }
 
-  /** The same as `create` with `stream: true`. Throws the reason of a signal that is aborted already. */
+  /** The same as `create` with `stream: true`. */
   stream(body: ResponseCreateParams, options: RequestOptions = {}): ResponseStream {
-    options.signal?.throwIfAborted();
     return new ResponseStream(this.#transport, { ...body, stream: true }, options);
   }
 

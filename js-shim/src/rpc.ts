@@ -3,6 +3,9 @@ import { encodeFrame, FrameParser, FramingError, UnencodableError } from "./fram
 import type { JsonObject } from "./types.js";
 import { isObject } from "./types.js";
 
+/** JSON-RPC's "internal error". Without an id it is a helper's last word: it is out of memory and exits. */
+const INTERNAL_ERROR = -32603;
+
 interface Pending {
   resolve(result: JsonObject): void;
   reject(error: FmError): void;
@@ -64,7 +67,8 @@ export class RpcConnection {
   /**
    * Takes bytes that were read.
    *
-   * @throws FmError (PROTOCOL_ERROR) when they are not the protocol; the connection is of no use after that.
+   * @throws FmError when they are not the protocol (PROTOCOL_ERROR) or say that the helper ends (HELPER_EXITED); the
+   * connection is of no use after that.
    */
   receive(chunk: Uint8Array): void {
     if (this.#failure !== null) return;
@@ -91,7 +95,7 @@ export class RpcConnection {
       frame = encodeFrame(message);
     } catch (error) {
       if (!(error instanceof UnencodableError)) throw error;
-      throw new FmError("INVALID_REQUEST", error.message, { cause: error });
+      throw new FmError("INVALID_REQUEST", error.message, { openai: { param: error.param }, cause: error });
     }
     this.#write(frame);
   }
@@ -118,9 +122,7 @@ export class RpcConnection {
 
   #takeReply(message: JsonObject): void {
     const failure = isObject(message["error"]) ? message["error"] : null;
-    if (message["id"] === null) {
-      throw new FmError("PROTOCOL_ERROR", `The helper could not read a request: ${String(failure?.["message"])}.`);
-    }
+    if (message["id"] === null) throw fatalError(failure);
     const id = message["id"] as number;
     const call = this.#pending.get(id);
     if (call === undefined) return;
@@ -136,4 +138,12 @@ export class RpcConnection {
       call.reject(new FmError("PROTOCOL_ERROR", "The helper broke the protocol: a result without ok."));
     }
   }
+}
+
+/** An error that belongs to no call. */
+function fatalError(failure: JsonObject | null): FmError {
+  const message = String(failure?.["message"] ?? "no reason given");
+  return failure?.["code"] === INTERNAL_ERROR
+    ? new FmError("HELPER_EXITED", `The helper is out of memory and ended: ${message}.`)
+    : new FmError("PROTOCOL_ERROR", `The helper could not read a request: ${message}.`);
 }

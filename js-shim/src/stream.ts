@@ -18,11 +18,12 @@ export class EventStream<E, F> implements AsyncIterableIterator<E> {
 
   /**
    * @param start - starts the call and hands its events on
-   * @param signal - stops it; must not be aborted yet
+   * @param signal - stops it; where it is aborted already, nothing is started, and the loop throws its reason
    */
   protected constructor(start: (push: (event: E) => void) => Operation<F>, signal: AbortSignal | null | undefined) {
     this.#signal = signal ?? null;
-    this.#operation = start((event) => this.#push(event));
+    this.#operation = signal?.aborted ? refused(signal.reason) : start((event) => this.#push(event));
+    if (signal?.aborted) this.#end({ reason: signal.reason });
     this.#final = new Promise<F>((resolve, reject) => {
       this.#operation.result.then(
         (final) => {
@@ -36,7 +37,7 @@ export class EventStream<E, F> implements AsyncIterableIterator<E> {
       );
     });
     this.#final.catch(() => {});
-    this.#signal?.addEventListener("abort", this.#onAbort, { once: true });
+    if (!this.#over) this.#signal?.addEventListener("abort", this.#onAbort, { once: true });
   }
 
   /** Stops the call. The loop ends as if the stream were over. */
@@ -114,6 +115,11 @@ export class EventStream<E, F> implements AsyncIterableIterator<E> {
     this.#waiting = [];
     for (const wake of waiting) wake();
   }
+}
+
+/** A call that was never made. */
+function refused(reason: unknown): Operation<never> {
+  return { result: Promise.reject(reason), cancel() {} };
 }
 
 /** The result of a call that a signal may stop: it then rejects with the signal's reason. */

@@ -90,6 +90,13 @@ export interface ResponseEvent extends JsonObject {
   sequence_number: number;
 }
 
+/** What a chat completion cost, counted by the model's tokenizer. */
+export interface ChatUsage extends JsonObject {
+  prompt_tokens: number;
+  completion_tokens: number;
+  total_tokens: number;
+}
+
 /** An OpenAI chat completion. */
 export interface ChatCompletion extends JsonObject {
   id: string;
@@ -99,9 +106,12 @@ export interface ChatCompletion extends JsonObject {
   choices: {
     index: number;
     message: { role: "assistant"; content: string | null; [key: string]: unknown };
-    finish_reason: string;
+    /** Null in what an error carries: it failed or was cancelled. */
+    finish_reason: string | null;
     [key: string]: unknown;
   }[];
+  /** Null in what an error carries when the helper died before it could tell. */
+  usage?: ChatUsage | null;
 }
 
 /** One chunk of a streamed chat completion. */
@@ -116,6 +126,8 @@ export interface ChatCompletionChunk extends JsonObject {
     finish_reason: string | null;
     [key: string]: unknown;
   }[];
+  /** Of the last chunk, with `stream_options.include_usage`; null in the others then. */
+  usage?: ChatUsage | null;
 }
 
 /** One model that the helper can answer with. */

@@ -5,6 +5,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
+import { ENVIRONMENT, helperEnvironment } from "../../js-shim/dist/esm/client.js";
 import { helperPath, root } from "./support/helper.mjs";
 
 const run = promisify(execFile);
@@ -29,6 +30,17 @@ for (const file of ["js-shim/README.md", "README.md"]) {
     });
   });
 }
+
+test("the package's README tells the whole environment that the helper gets", () => {
+  const text = readFileSync(join(shim, "README.md"), "utf8");
+  const [paragraph] = /^- The helper gets [^]*?(?=\n- |\n\n|(?![^]))/m.exec(text.slice(text.indexOf("## Limits")));
+  const names = [...paragraph.matchAll(/`([A-Z_]+)(\*?)`/g)];
+  const told = new Set(names.filter(([, , star]) => star === "").map(([, name]) => name));
+  assert.deepEqual([...told].sort(), [...ENVIRONMENT].sort());
+  assert.deepEqual(names.filter(([, , star]) => star).map(([, name]) => name), ["FM_"]);
+  const host = Object.fromEntries([...told, "FM_X", "XDG_OTHER", "SECRET"].map((name) => [name, "1"]));
+  assert.deepEqual(new Set(Object.keys(helperEnvironment(host))), new Set([...told, "FM_X"]));
+});
 
 const example = (args, more = {}) =>
   run(process.execPath, [join(shim, "examples", "openai-stream.mjs"), ...args], {

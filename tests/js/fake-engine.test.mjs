@@ -2,7 +2,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { checkChatStream, checkResponse, checkResponseStream } from "./support/invariants.mjs";
-import { alive, deltas, drain, fakeClient, script, until } from "./support/helper.mjs";
+import {
+  alive,
+  children,
+  deltas,
+  drain,
+  fakeClient,
+  helperPath,
+  sanitizerEnv,
+  script,
+  until,
+} from "./support/helper.mjs";
 
 const user = (content) => [{ role: "user", content }];
 
@@ -160,6 +170,73 @@ test("close: the helper is gone, whatever its engine does", async (t) => {
     assert.ok(performance.now() - started < 2500);
     await until(() => !alive(pid), "the helper's end");
   }
+});
+
+test("SIGKILL to the helper in a chat stream: the partial completion is like the helper's own", async (t) => {
+  const client = fakeClient(t);
+  const { pid } = await client.health.ping();
+  const stream = (step) => client.chat.completions.create({ messages: user(script("a ", step)), stream: true });
+  const failed = await drain(stream({ error: "broken" }));
+  const killed = await drain(stream({ hang: "hard" }), ({ choices }) => {
+    if (choices[0].delta.content) process.kill(pid, "SIGKILL");
+  });
+  assert.equal(killed.error.code, "HELPER_EXITED");
+  assert.equal(killed.error.partialText, "a ");
+  const [own, made] = [failed.error.completion, killed.error.completion];
+  assert.equal(own.choices[0].finish_reason, null);
+  assert.equal(made.choices[0].finish_reason, null);
+  assert.equal(made.usage, null);
+  assert.deepEqual(Object.keys(made).sort(), Object.keys(own).sort());
+  assert.deepEqual(made.choices, own.choices);
+});
+
+test("a deep object from toJSON fails alone on the real wire", async (t) => {
+  const client = fakeClient(t);
+  const { pid } = await client.health.ping();
+  const other = client.responses.create({ input: script({ sleep_ms: 200 }, "b") });
+  for (const levels of [60, 61, 62, 63, 64, 80]) {
+    let value = {};
+    for (let level = 0; level < levels; level++) value = { a: value };
+    await assert.rejects(client.responses.create({ input: "x", metadata: { toJSON: () => value } }), (error) => {
+      assert.equal(error.code, "INVALID_REQUEST", error.detail);
+      assert.match(error.openai.param, /^metadata/);
+      return true;
+    });
+  }
+  assert.equal((await other).status, "completed");
+  assert.equal((await client.health.ping()).pid, pid);
+});
+
+test("options that the helper refuses: the error names its program, the option and the reason", async (t) => {
+  for (const [options, ...said] of [
+    [{ engine: "../x" }, 'engine "../x"', "not an engine's name"],
+    [{ engine: "" }, 'engine ""', "not an engine's name"],
+    [{ modelsDir: "" }, 'modelsDir ""', "the path is empty"],
+    [{ logLevel: "loud" }, 'logLevel "loud"', "none of off, error"],
+    [{ engine: undefined, env: { ...sanitizerEnv, FM_PROXY_ENGINE: "a b" } }, 'FM_PROXY_ENGINE "a b"', "engine's name"],
+    [{ helperPath: "/etc/hostname" }, "/etc/hostname", "helperPath"],
+    [{ helperPath: "/bin/true" }, "/bin/true", "helperPath"],
+  ]) {
+    await t.test(JSON.stringify(options), async () => {
+      const client = fakeClient(t, options);
+      const report = await client.compatibility.check();
+      assert.equal(report.reasonCode, "SPAWN_FAILED");
+      const error = await client.responses.create({ input: "x" }).catch((reason) => reason);
+      assert.equal(error.code, "SPAWN_FAILED");
+      for (const text of [options.helperPath ?? helperPath, ...said]) {
+        assert.ok(error.detail.includes(text), `no ${text}: ${error.detail}`);
+        assert.ok(report.detail.includes(text), `no ${text}: ${report.detail}`);
+      }
+    });
+  }
+});
+
+test("close right behind the first call leaves neither helper nor engine", async (t) => {
+  const before = children();
+  const client = fakeClient(t);
+  const call = client.responses.create({ input: script("a", { hang: "soft" }) });
+  await Promise.all([client.close(), assert.rejects(call, { code: "CLOSED" })]);
+  assert.deepEqual(children(), before);
 });
 
 test("ten thousand deltas: all there, in order", async (t) => {

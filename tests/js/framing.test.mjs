@@ -97,13 +97,20 @@ test("half a surrogate pair becomes U+FFFD; an escaped backslash before a u stay
   assert.deepEqual(JSON.parse(body), { a: "x\ufffd", b: "\\ud83d", c: "😀", d: "\ufffd\\" });
 });
 
-const nested = (depth) => {
-  let value = 1;
+const nested = (depth, innermost = 1) => {
+  let value = innermost;
   for (let level = 0; level < depth; level++) value = [value];
   return value;
 };
 
+const levels = (count) => ({ toJSON: () => nested(count) });
 const unencodable = {
+  "an object whose toJSON goes too deep": [{ params: { metadata: levels(80) } }, /'metadata\[0\]\[0\].*64 levels/],
+  "65 levels, the last one empty": [nested(64, []), /64 levels/],
+  "a NUL in a key far down": [{ params: { a: [1, { "b c": { "x\0": 1 } }] } }, /'a\[1\]\["b c"\]\["x\\u0000"\]'.*NUL/],
+  "a NUL in a key behind quotes and backslashes": [{ '\\"': '"\\', "\\\0": 1 }, /NUL/],
+  "a NUL in a key that toJSON made": [{ a: { toJSON: () => ({ "\0": 1 }) } }, /NUL/],
+  "a circle": [Object.assign([], { 0: { get self() { return this; } } }), /not JSON/],
   "65 levels": [nested(65), /64 levels/],
   "a hundred thousand levels": [nested(100_000), /64 levels|call stack/],
   "more than the cap": ["x".repeat(MAX_BODY_BYTES - 1), /limit is 10000000/],
@@ -125,4 +132,37 @@ test("the encoder takes what is just within the limits", () => {
     encodeFrame("x".repeat(MAX_BODY_BYTES - 2)).length,
     MAX_BODY_BYTES + "Content-Length: 10000000\r\n\r\n".length,
   );
+});
+
+test("the encoder looks at what is sent, not at the object", () => {
+  const body = (value) => JSON.parse(parse(Buffer.from(encodeFrame(value)))[0]);
+  const shallow = Object.assign([nested(80)], { toJSON: () => 7 });
+  assert.deepEqual(body({ a: shallow, "b\0": undefined, c: "\0", d: '{"x\0":[[[', e: "\\u0000" }), {
+    a: 7,
+    c: "\0",
+    d: '{"x\0":[[[',
+    e: "\\u0000",
+  });
+  assert.deepEqual(body({ "\\u0000": 1 }), { "\\u0000": 1 });
+  assert.deepEqual(body([Number.MAX_VALUE, -5e-324, 1e21, NaN]), [Number.MAX_VALUE, -5e-324, 1e21, null]);
+});
+
+const raw = { skip: JSON.rawJSON === undefined && "this Node has no JSON.rawJSON" };
+test("JSON.rawJSON: a number that is none is refused by name; a surrogate pair stays whole", raw, () => {
+  for (const text of ["1e400", "-1E+400", "9".repeat(400)]) {
+    assert.throws(
+      () => encodeFrame({ params: { temperature: JSON.rawJSON(text) } }),
+      (error) => error.param === "temperature" && /double/.test(error.message),
+    );
+  }
+  const value = { a: JSON.rawJSON("1e308"), b: JSON.rawJSON('"\\uD83D\\ude00 \\uD83D"') };
+  const [body] = parse(Buffer.from(encodeFrame(value)));
+  assert.deepEqual(JSON.parse(body), { a: 1e308, b: "\u{1f600} \ufffd" });
+});
+
+test("a request of 10 MB is looked at in time that grows with its length only", () => {
+  const started = performance.now();
+  encodeFrame({ a: '"\\'.repeat(2_400_000) });
+  encodeFrame(Array.from({ length: 1_000_000 }, (_, index) => [index]));
+  assert.ok(performance.now() - started < 5000);
 });

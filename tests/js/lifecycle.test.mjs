@@ -8,7 +8,17 @@ import { createInterface } from "node:readline";
 import { test } from "node:test";
 import { createClient } from "../../js-shim/dist/esm/index.js";
 import { checkResponse, checkResponseStream } from "./support/invariants.mjs";
-import { alive, deltas, drain, script, stubClient, stubPath, temporaryFolder, until } from "./support/helper.mjs";
+import {
+  alive,
+  children,
+  deltas,
+  drain,
+  script,
+  stubClient,
+  stubPath,
+  temporaryFolder,
+  until,
+} from "./support/helper.mjs";
 
 const here = import.meta.dirname ?? dirname(new URL(import.meta.url).pathname);
 const isDelta = ({ type }) => type === "response.output_text.delta";
@@ -145,12 +155,13 @@ function wrongHelpers(folder) {
     [
       "J5: a bad working directory",
       { helperPath: stubPath, cwd: join(folder, "nowhere") },
-      /working directory .*nowhere/,
+      /working directory .*nowhere, from the option cwd/,
     ],
     ["J6: empty", { helperPath: file("empty", "", 0o755) }, /./],
     ["J6: garbage", { helperPath: file("garbage", "\x7fELF\0\x01\x02 nothing", 0o755) }, /./],
     ["J6: another program", { helperPath: "/bin/true" }, /ended with status 0/],
     ["J6: a program that prints something", { helperPath: "/bin/echo" }, /./],
+    ["J6: a program that complains", { helperPath: "/bin/cat" }, /ended with status 1.*stdio/],
   ];
 }
 
@@ -163,6 +174,10 @@ test("J5, J6: what is no helper is a spawn failure that says which file is to bl
         await assert.rejects(call, (error) => {
           assert.equal(error.code, "SPAWN_FAILED", error.detail);
           assert.match(error.detail, message);
+          if (options.cwd === undefined) {
+            assert.ok(error.detail.includes(options.helperPath), error.detail);
+            assert.match(error.detail, /helperPath/);
+          }
           return true;
         });
       }
@@ -308,19 +323,23 @@ test("J14: a helper that closes its stdin: a rejection, no uncaught EPIPE, a new
 });
 
 /** Runs a host in a process of its own; resolves with its output's lines, its status and the helper's pid. */
-function runHost(t, mode, { onLine = () => {} } = {}) {
-  const options = JSON.stringify({ helperPath: stubPath });
-  const child = spawn(process.execPath, [join(here, "fixtures", "host.mjs"), mode, options], {
-    stdio: ["ignore", "pipe", "ignore"],
+function runHost(t, mode, { onLine = () => {}, options = {} } = {}) {
+  const json = JSON.stringify({ helperPath: stubPath, ...options });
+  const child = spawn(process.execPath, [join(here, "fixtures", "host.mjs"), mode, json], {
+    stdio: ["ignore", "pipe", "pipe"],
   });
   t.after(() => child.kill("SIGKILL"));
   const lines = [];
+  let stderr = "";
+  child.stderr.setEncoding("utf8").on("data", (text) => void (stderr += text));
   createInterface({ input: child.stdout }).on("line", (line) => {
     lines.push(line);
     onLine(line, child);
   });
   return new Promise((resolve) => {
-    child.on("close", (code, signal) => resolve({ lines, code, signal, pid: Number(/pid (\d+)/.exec(lines[0])[1]) }));
+    child.on("close", (code, signal) => {
+      resolve({ lines, stderr, code, signal, pid: Number(/pid (\d+)/.exec(lines[0])[1]) });
+    });
   });
 }
 
@@ -409,6 +428,40 @@ test("an engine failure in mid-stream: the helper's own last events, then the er
   assert.equal(error.response.status, "failed");
 });
 
+const deep = (levels) => {
+  let value = {};
+  for (let level = 0; level < levels; level++) value = { a: value };
+  return value;
+};
+
+test("what an object's toJSON makes is what is checked: that call fails by name, the others go on", async (t) => {
+  const client = stubClient(t);
+  const other = client.responses.create({ input: script("a", { sleep_ms: 200 }, "b") });
+  const bad = (value) => ({ toJSON: () => value });
+  for (const [body, param, message] of [
+    [{ input: "x", metadata: bad(deep(80)) }, /^metadata\.a\.a/, /64 levels/],
+    [{ input: [{ role: "user", content: bad(deep(80)) }] }, /^input\[0\]\.content\.a/, /64 levels/],
+    [{ input: "x", metadata: bad({ "a\0b": "c" }) }, /^metadata\["a\\u0000b"\]$/, /NUL/],
+    [{ input: "x", seed: bad(5n) }, /^seed$/, /BigInt/],
+  ]) {
+    const isFault = (error) => {
+      assert.equal(error.code, "INVALID_REQUEST", error.detail);
+      assert.equal(error.status, 400);
+      assert.match(error.openai.param, param);
+      assert.match(error.detail, message);
+      assert.ok(error.detail.includes(error.openai.param));
+      return true;
+    };
+    await assert.rejects(client.responses.create(body), isFault);
+    await assert.rejects(client.responses.stream(body).finalResponse(), isFault);
+  }
+  // And an object that is deeper than what it serialises to may go.
+  const flat = Object.assign(deep(80), { toJSON: () => ({ a: "b" }) });
+  checkResponse(await client.responses.create({ input: "x", metadata: flat }));
+  assert.equal((await other).status, "completed");
+  assert.equal(client.starts().length, 1);
+});
+
 test("a request that cannot be sent is refused, and disturbs nobody", async (t) => {
   const client = stubClient(t);
   const other = client.responses.create({ input: script({ sleep_ms: 50 }, "a") });
@@ -459,6 +512,130 @@ test("close: before the start, while starting, while waiting to start again", as
   const second = assert.rejects(waiting.health.ping(), { code: "CLOSED" });
   await waiting.close();
   await second;
+});
+
+test("close right behind the first call: nothing is started any more, and each call fails once", async (t) => {
+  const client = stubClient(t);
+  let settled = 0;
+  const count = () => void settled++;
+  const calls = [client.health.ping(), client.responses.create({ input: "x" })];
+  const stream = client.responses.stream({ input: "x" });
+  const outcomes = [...calls, stream.finalResponse(), client.fetch("http://x/models")].map((call) => {
+    call.then(count, count);
+    return call.then(({ status }) => status, ({ code }) => code);
+  });
+  await client.close();
+  assert.deepEqual(await Promise.all(outcomes), ["CLOSED", "CLOSED", "CLOSED", 503]);
+  assert.equal((await drain(stream)).error.code, "CLOSED");
+  assert.equal(settled, 4);
+  await client.close();
+  assert.deepEqual(client.starts(), []);
+});
+
+for (let pause = 1; pause <= 12; pause++) {
+  test(`close ${pause} turns behind the first call: nothing runs afterwards`, async (t) => {
+    const before = children();
+    const client = stubClient(t);
+    const call = client.responses.create({ input: hang }).catch(({ code }) => code);
+    // First within one turn of the event loop, then some turns later, before and after the handshake.
+    for (let turn = 0; turn < pause; turn++) await (pause <= 6 ? null : new Promise(setImmediate));
+    await client.close();
+    assert.deepEqual(children(), before);
+    assert.match(await call, /^(CLOSED|CANCELLED)$/);
+    await new Promise(setImmediate);
+    assert.deepEqual(children(), before, "started after close");
+  });
+}
+
+test("close waits for a helper that was given up before, too", async (t) => {
+  const client = stubClient(t, { start: "silent" }, { handshakeTimeoutMs: 700 });
+  const ping = assert.rejects(client.health.ping(), { code: "HELPER_UNHEALTHY" });
+  await until(() => client.starts().length === 1, "its start");
+  const [{ started: pid }] = client.starts();
+  await ping;
+  await client.close();
+  // Not even a zombie: its end has been seen.
+  assert.throws(() => process.kill(pid, 0), { code: "ESRCH" });
+});
+
+for (const memory of ["ends", "lingers"]) {
+  test(`a helper out of memory fails every call clearly and is replaced: ${memory}`, async (t) => {
+    const client = stubClient(t);
+    const first = drain(client.responses.stream({ input: hang }));
+    await until(() => client.received("responses.create").length === 1, "the first request");
+    const second = client.responses.create({ input: script("a", { memory }) });
+    await assert.rejects(second, (error) => {
+      assert.equal(error.code, "HELPER_EXITED");
+      assert.match(error.detail, /out of memory/);
+      return true;
+    });
+    const { events, error } = await first;
+    assert.equal(error.code, "HELPER_EXITED");
+    assert.equal(error.partialText, "a");
+    checkResponseStream(events);
+    await until(() => !alive(client.starts()[0].started), "its end");
+    checkResponse(await client.responses.create({ input: "again" }));
+    assert.equal(client.starts().length, 2);
+  });
+}
+
+test("a chat completion that its helper's death cut off has no finish_reason and no usage", async (t) => {
+  const client = stubClient(t);
+  const messages = [{ role: "user", content: script("half ", "an answer", { signal: "KILL" }) }];
+  const { error } = await drain(client.chat.completions.create({ messages, stream: true }));
+  assert.equal(error.code, "HELPER_EXITED");
+  assert.equal(error.partialText, "half an answer");
+  assert.equal(error.completion.choices[0].finish_reason, null);
+  assert.equal(error.completion.usage, null);
+});
+
+test("what a helper says before it has answered is in the error: the end of it, on one line", async (t) => {
+  const noise = "noise \u00e9\n".repeat(2000);
+  const client = stubClient(t, { start: "exit", stderr: `first\n${noise}the \x1b[31mreason\n\n` }, { engine: "e\nx" });
+  await assert.rejects(client.health.ping(), ({ code, detail }) => {
+    assert.equal(code, "SPAWN_FAILED");
+    assert.ok(detail.includes(stubPath), detail);
+    assert.match(detail, /helperPath/);
+    assert.match(detail, /engine "e\\nx"/);
+    assert.match(detail, /status 9/);
+    assert.match(detail, /noise \u00e9.*reason$/);
+    assert.doesNotMatch(detail, /first|\ufffd|[\x00-\x1f]/);
+    assert.ok(Buffer.byteLength(detail) < 2048 + 512, `${detail.length} characters`);
+    return true;
+  });
+  const silent = stubClient(t, { start: "silent", stderr: "I wait for something" }, { handshakeTimeoutMs: 700 });
+  await assert.rejects(silent.health.ping(), ({ code, detail }) => {
+    assert.equal(code, "HELPER_UNHEALTHY");
+    assert.ok(detail.includes(stubPath), detail);
+    assert.match(detail, /I wait for something/);
+    return true;
+  });
+});
+
+test("onLog gets all of stderr, whole characters, before the handshake and after it", async (t) => {
+  const log = [];
+  const client = stubClient(t, { stderr: "start \u00e9\n", later: "later\n" }, { onLog: (text) => log.push(text) });
+  await client.responses.create({ input: "x" });
+  await until(() => log.join("") === "start \u00e9\nlater\n", "the log");
+});
+
+for (const [name, options, expected] of [
+  ["with logLevel, stderr goes to the host's", { logLevel: "debug" }, "start later "],
+  ["without it, stderr goes nowhere", {}, ""],
+]) {
+  test(name, async (t) => {
+    const env = { FM_STUB: JSON.stringify({ stderr: "start ", later: "later " }) };
+    const { stderr, lines, code } = await runHost(t, "idle", { options: { ...options, env } });
+    assert.equal(code, 0);
+    assert.equal(lines.at(-1), "idle");
+    assert.equal(stderr, expected);
+  });
+}
+
+test("a helper that writes much to stderr is not held up by it", async (t) => {
+  const client = stubClient(t, { later: "x".repeat(1000), times: 1000 });
+  for (let round = 0; round < 3; round++) checkResponse(await client.responses.create({ input: "x" }));
+  assert.equal(client.starts().length, 1);
 });
 
 test("await using closes", async (t) => {

@@ -122,6 +122,14 @@ for (const [name, bytes] of [
   });
 }
 
+test("an internal error without an id is the helper's end, for want of memory", () => {
+  const body = Buffer.from('{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"no memory left"}}');
+  assert.throws(
+    () => open().rpc.receive(raw(body)),
+    ({ code, detail }) => code === "HELPER_EXITED" && /no memory left/.test(detail),
+  );
+});
+
 test("a failure rejects what waits and what comes, for the first reason", async () => {
   const { rpc, written } = open();
   const call = rpc.call("a", {});
@@ -139,7 +147,10 @@ test("a failure rejects what waits and what comes, for the first reason", async 
 
 test("what cannot be sent leaves nothing behind", () => {
   const { rpc, written } = open();
-  assert.throws(() => rpc.call("a", { x: 1n }), { code: "INVALID_REQUEST" });
+  assert.throws(
+    () => rpc.call("a", { y: 1, x: 1n }),
+    ({ code, openai }) => code === "INVALID_REQUEST" && openai.param === "x",
+  );
   assert.equal(rpc.pending, 0);
   assert.deepEqual(written, []);
 });

@@ -72,12 +72,29 @@ test("a signal ends the loop with its reason, with one cancel and no listener le
   assert.equal(getEventListeners(controller.signal, "abort").length, 0);
 });
 
-test("a signal that is aborted already: thrown, nothing is called", async () => {
+test("a signal that is aborted already: the loop throws its reason, not the call; nothing is sent", async () => {
   const transport = new StubTransport();
   const responses = new Responses(transport);
-  assert.throws(() => responses.stream({ input: "x" }, { signal: AbortSignal.abort() }), { name: "AbortError" });
-  await assert.rejects(responses.create({ input: "x" }, { signal: AbortSignal.abort() }), { name: "AbortError" });
+  const chat = new ChatCompletions(transport);
+  const reason = new Error("the user left");
+  const options = { signal: AbortSignal.abort(reason) };
+  for (const [stream, final] of [
+    [responses.stream({ input: "x" }, options), "finalResponse"],
+    [responses.create({ input: "x", stream: true }, options), "finalResponse"],
+    [chat.create({ messages: [], stream: true }, options), "finalCompletion"],
+  ]) {
+    // As users of the SDK do: the stream is awaited first.
+    const { events, error } = await drain(await stream);
+    assert.deepEqual(events, []);
+    assert.equal(error, reason);
+    await assert.rejects(stream[final](), (error) => error === reason);
+    assert.deepEqual(await stream.next(), { done: true, value: undefined });
+    stream.abort();
+  }
+  await assert.rejects(responses.create({ input: "x" }, options), (error) => error === reason);
+  await assert.rejects(chat.create({ messages: [] }, options), (error) => error === reason);
   assert.equal(transport.calls.length, 0);
+  assert.equal(getEventListeners(options.signal, "abort").length, 0);
 });
 
 test("a failure: the events first, then the error with the partial response, and one terminal event", async () => {
@@ -158,4 +175,6 @@ test("chat: the text so far is in the error", async () => {
   assert.equal(events.length, 3);
   assert.equal(error.partialText, "half a word");
   assert.equal(error.completion.id, "c");
+  assert.equal(error.completion.choices[0].finish_reason, null);
+  assert.equal(error.completion.usage, null);
 });

@@ -56,9 +56,10 @@ export function stubClient(t, stub = {}, options = {}) {
   const client = clientFor(t, { helperPath: stubPath, ...options, env });
   const entries = () =>
     existsSync(logFile)
-      ? readFileSync(logFile, "utf8")
-          .trim()
+      ? // Whole lines only: it may be read while it is written.
+        readFileSync(logFile, "utf8")
           .split("\n")
+          .slice(0, -1)
           .map((line) => JSON.parse(line))
       : [];
   return Object.assign(client, {
@@ -115,4 +116,10 @@ export function alive(pid) {
   } catch {
     return false;
   }
+}
+
+/** The pids of this process's own children, those included whose end it has not seen. */
+export function children() {
+  const pids = readFileSync(`/proc/self/task/${process.pid}/children`, "utf8").trim();
+  return pids === "" ? [] : pids.split(" ").map(Number);
 }

@@ -1,0 +1,136 @@
+/** The deepest nesting that the helper accepts, the message itself included. */
+const MAX_DEPTH = 64;
+/** Shorter numbers without an exponent are within a double's range. */
+const MAX_PLAIN_DIGITS = 300;
+const MAX_PATH = 120;
+
+const [QUOTE, BACKSLASH, COMMA, MINUS, ZERO, NINE] = [0x22, 0x5c, 0x2c, 0x2d, 0x30, 0x39];
+const [OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [0x5b, 0x5d, 0x7b, 0x7d];
+
+/** What is wrong in a message, and where. */
+export interface Fault {
+  what: string;
+  /** The field, as in `input[0].content`. */
+  path: string;
+}
+
+/** A container that is open: where its latest key stands in the text, or which of its elements it is at. */
+interface Level {
+  object: boolean;
+  keyNext: boolean;
+  keyStart: number;
+  keyEnd: number;
+  index: number;
+}
+
+/**
+ * Looks at a message as it will be sent for what the helper refuses without being able to say whose message it was. The
+ * text decides, not the object that it was made of: `toJSON` may make anything of that.
+ *
+ * @param json - made by JSON.stringify, so its grammar is right
+ */
+export function findFault(json: string): Fault | null {
+  return new Scan(json).run();
+}
+
+class Scan {
+  readonly #json: string;
+  readonly #levels: Level[] = [];
+  #at = 0;
+
+  constructor(json: string) {
+    this.#json = json;
+  }
+
+  run(): Fault | null {
+    for (; this.#at < this.#json.length; this.#at++) {
+      const what = this.#take(this.#json.charCodeAt(this.#at));
+      if (what !== null) return { what, path: this.#path() };
+    }
+    return null;
+  }
+
+  /** Takes what begins with a character; leaves `at` on its last one. */
+  #take(char: number): string | null {
+    const level = this.#levels.at(-1);
+    switch (char) {
+      case QUOTE:
+        return this.#takeString(level);
+      case OPEN_BRACE:
+      case OPEN_BRACKET:
+        return this.#open(char === OPEN_BRACE);
+      case CLOSE_BRACE:
+      case CLOSE_BRACKET:
+        this.#levels.pop();
+        return null;
+      case COMMA:
+        if (level !== undefined) {
+          level.index++;
+          level.keyNext = level.object;
+        }
+        return null;
+      default:
+        return char === MINUS || isDigit(char) ? this.#takeNumber() : null;
+    }
+  }
+
+  #open(object: boolean): string | null {
+    if (this.#levels.length === MAX_DEPTH) return `the request is nested more than ${MAX_DEPTH} levels deep`;
+    this.#levels.push({ object, keyNext: object, keyStart: 0, keyEnd: 0, index: 0 });
+    return null;
+  }
+
+  #takeString(level: Level | undefined): string | null {
+    const start = this.#at;
+    let end = start;
+    do end = this.#json.indexOf('"', end + 1);
+    while (this.#isEscaped(end));
+    this.#at = end;
+    if (!level?.keyNext) return null;
+    level.keyNext = false;
+    level.keyStart = start;
+    level.keyEnd = end + 1;
+    return this.#key(level).includes("\0") ? "a key contains a NUL" : null;
+  }
+
+  /** An odd number of backslashes stands before it. */
+  #isEscaped(at: number): boolean {
+    let before = at;
+    while (this.#json.charCodeAt(before - 1) === BACKSLASH) before--;
+    return (at - before) % 2 === 1;
+  }
+
+  #takeNumber(): string | null {
+    const number = /[-+.\deE]+/y;
+    number.lastIndex = this.#at;
+    const text = number.exec(this.#json)?.[0] ?? "";
+    this.#at += text.length - 1;
+    const plain = text.length <= MAX_PLAIN_DIGITS && !/[eE]/.test(text);
+    return plain || Number.isFinite(Number(text)) ? null : "a number is beyond a double's range";
+  }
+
+  #key(level: Level): string {
+    const text = this.#json.slice(level.keyStart, level.keyEnd);
+    return text.includes("\\") ? (JSON.parse(text) as string) : text.slice(1, -1);
+  }
+
+  /** The path from the params of the call, which the caller gave, down to here. */
+  #path(): string {
+    let path = "";
+    this.#levels.forEach((level, depth) => {
+      if (!level.object) path += `[${level.index}]`;
+      else if (level.keyEnd > 0 && path.length <= MAX_PATH) path += step(this.#key(level), depth);
+    });
+    path = path.replace(/^params(?:\.|(?=\[)|$)/, "");
+    return path.length > MAX_PATH ? `${path.slice(0, MAX_PATH)}...` : path;
+  }
+}
+
+function step(key: string, depth: number): string {
+  if (!/^[\w$-]+$/.test(key)) return `[${JSON.stringify(key)}]`;
+  return depth === 0 ? key : `.${key}`;
+}
+
+function isDigit(char: number): boolean {
+  return char >= ZERO && char <= NINE;
+}

@@ -65,11 +65,11 @@ MUTATIONS = [
     ("an id is a string or an integer", RPC, "if (!json_object_is_type(value, json_type_int)) {", "if (0) {", "unit.rpc"),
     ("integer ids are below 2^53", RPC, "if (number > ID_INTEGER_MAX || number < -ID_INTEGER_MAX) {", "if (0) {", "unit.rpc"),
     ("string ids have at most 256 bytes", RPC, "if (len > FM_RPC_ID_MAX) {", "if (0) {", "unit.rpc"),
-    ("an id in flight is not taken again", DISPATCH, "bool taken = message->kind == FM_RPC_REQUEST && ", "bool taken = 0 && ", "e2e.requests"),
+    ("an id in flight is not taken again", DISPATCH, "bool taken = message->kind == FM_RPC_REQUEST && ", "bool taken = 0 && ", "e2e.wire|e2e.requests|e2e.slow_host"),
     ("params are an object", DISPATCH, "if (message->params && !ignored && !json_object_is_type(message->params, json_type_object)) {", "if (0) {", "e2e.wire"),
     ("a notification is never answered", DISPATCH, "if (message->kind == FM_RPC_NOTIFICATION || answered_later) {", "if (answered_later) {", "e2e.wire"),
     ("unknown keys of a cancel are refused", METHODS, "if (!*known) {", "if (0) {", "e2e.requests|e2e.faults"),
-    ("64 requests in flight", JOBS, "\"%d requests are in flight already\", FM_JOBS_MAX);", "\"none\");", "e2e.requests"),
+    ("64 requests in flight", "helper/front/front.h", "FM_JOBS_MAX         64", "FM_JOBS_MAX         65", "e2e.requests|e2e.wire|unit.options"),
     # deadlines
     ("total and the others fire", WATCHDOG, "if (now < limit.since_ms + limit.length_ms) {", "if (1) {", "e2e.limits"),
     ("first_token counts until the first output", WATCHDOG, "job->state != FM_JOB_RUNNING || job->produced ? 1 : 2", "1", "e2e.limits"),
@@ -112,8 +112,12 @@ def prepare():
     shutil.rmtree(SOURCE, ignore_errors=True)
     ignore = shutil.ignore_patterns("build", "node_modules", ".git", "dist")
     shutil.copytree(ROOT, SOURCE, ignore=ignore)
-    configured = call("cmake", "-S", SOURCE, "-B", BUILD, "-G", "Ninja", "-DFM_LLAMA=off", "-DCMAKE_BUILD_TYPE=Debug",
-                      "-DCMAKE_C_FLAGS=-Wno-error")
+    flags = os.path.join(SOURCE, "CMakeLists.txt")  # a check taken out leaves things unused
+    with open(flags) as f:
+        lenient = f.read().replace("-Werror", "-Wno-error")
+    with open(flags, "w") as f:
+        f.write(lenient)
+    configured = call("cmake", "-S", SOURCE, "-B", BUILD, "-G", "Ninja", "-DFM_LLAMA=off", "-DCMAKE_BUILD_TYPE=Debug")
     built = build()
     if configured.returncode or built.returncode:
         sys.exit(configured.stdout + built.stdout)

@@ -26,11 +26,11 @@ static bool always(float progress, void *unused) {
     return true;
 }
 
-static bool prefill(struct llama_context *context, llama_token *prompt, size_t count) {
-    for (size_t at = 0; at < count; at += FM_MODEL_CHUNK) {
+static bool prefill(const struct fm_model *model, llama_token *prompt, size_t count) {
+    for (size_t at = 0; at < count; at += model->chunk) {
         size_t left = count - at;
-        int32_t chunk = left < FM_MODEL_CHUNK ? (int32_t)left : FM_MODEL_CHUNK;
-        if (llama_decode(context, llama_batch_get_one(prompt + at, chunk)) != 0) {
+        int32_t chunk = (int32_t)(left < model->chunk ? left : model->chunk);
+        if (llama_decode(model->context, llama_batch_get_one(prompt + at, chunk)) != 0) {
             return false;
         }
     }
@@ -41,7 +41,7 @@ static bool generate(const struct fm_model *model, llama_token *prompt, size_t c
                      struct timing *timing) {
     struct llama_sampler *sampler = llama_sampler_init_greedy();
     timing->start_us = fm_now_us();
-    bool ok = prefill(model->context, prompt, count);
+    bool ok = prefill(model, prompt, count);
     while (ok && timing->tokens < limit) {
         llama_token token = llama_sampler_sample(sampler, model->context, -1);
         timing->first_us = timing->tokens ? timing->first_us : fm_now_us();

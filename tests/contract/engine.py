@@ -155,14 +155,20 @@ class Outcome:
         self.accepted = None
         self.processed = 0
         self.cached = 0
+        self.signs = []  # output_tokens of each job.progress while it generates
         output_tokens = 0
         for name, params in events:
             self.names.append(name)
             if name == "job.accepted":
                 assert self.names == ["job.accepted"], self.names
                 self.accepted = params["input_tokens"]
+            elif name == "job.progress" and "output_tokens" in params:
+                assert params["processed"] == self.accepted and params["cached"] == self.cached, params
+                assert params["output_tokens"] > output_tokens, params
+                output_tokens = params["output_tokens"]
+                self.signs.append(output_tokens)
             elif name == "job.progress":
-                assert self.accepted is not None and "job.delta" not in self.names, self.names
+                assert self.accepted is not None and "job.delta" not in self.names and not self.signs, self.names
                 assert self.processed < params["processed"] <= self.accepted, params
                 assert 0 <= params["cached"] <= params["processed"], params
                 self.processed, self.cached = params["processed"], params["cached"]

@@ -222,6 +222,14 @@ class Jobs(Case):
         self.assertGreater(max(numbers), self.context_length)
         self.assert_works(self.engine)
 
+    def test_held_text_is_told_as_progress(self):
+        whole = self.engine.run(user(SHORT), max_tokens=40, temperature=0)
+        held = self.engine.run(user(SHORT), max_tokens=40, temperature=0, stop=[whole.text + "\0never"])
+        self.assertEqual((held.text, held.usage["output_tokens"]), (whole.text, whole.usage["output_tokens"]))
+        self.assertEqual(held.names.count("job.delta"), 1, "a stop string may begin with the first character")
+        self.assertEqual(held.signs[:1], [1], "the first token is told at once")
+        self.assertEqual(whole.signs, [], "text is sign enough")
+
     def test_malformed_starts(self):
         good = {"messages": user("hi")}
         for params in (

@@ -86,6 +86,28 @@ class Scripts(Case):
         texts, outcome = self.deltas(script("on", "e S", "T", "OP", " two"), stop=["STOP"])
         self.assertEqual((texts, outcome.reason, outcome.usage["output_tokens"]), (["on", "e "], "stop", 4))
 
+    def test_tokens_without_text_are_told_now_and_then(self):
+        pause = {"sleep_ms": 40}
+        for first, stop, text in (("", None, ""), ("a", ["a" * 12 + "b"], "a" * 12)):
+            job = self.engine.start(script(*[first, pause] * 12), **({"stop": stop} if stop else {}))
+            times, events = [], []
+            for event in self.engine.events(job):
+                times.append(time.monotonic())
+                events.append(event)
+            outcome = Outcome(events)
+            self.assertEqual((outcome.text, outcome.usage["output_tokens"]), (text, 12))
+            # 12 tokens in 480 ms or more: the first one at once, then not before 100 ms have gone, and not much later
+            seconds = times[-1] - times[0]
+            self.assertEqual(outcome.signs[0], 1)
+            self.assertGreaterEqual(len(outcome.signs), 3)
+            self.assertLessEqual(len(outcome.signs), 2 + seconds / 0.1)
+
+    def test_a_flood_of_tokens_without_text_is_no_flood_of_messages(self):
+        start = time.monotonic()
+        _, outcome = self.deltas(script({"repeat": ["", 100000]}))
+        self.assertEqual(outcome.usage["output_tokens"], 100000)
+        self.assertLessEqual(len(outcome.signs), 2 + (time.monotonic() - start) / 0.1)
+
     def test_sleep_and_hang_end_with_an_abort(self):
         for steps in ([{"sleep_ms": 60000}], [{"hang": "soft"}], [{"prefill_ms": 60000}], [{"repeat": ["x", 10**9]}]):
             job = self.engine.start(script(*steps))

@@ -8,6 +8,9 @@
 /* What one token may give out: all that was held, and itself. */
 #define DELTA_MAX (FM_TEXT_HELD_MAX + 1024u * 1024u)
 
+/* ENGINE.md: how long a job that makes tokens without text stays silent at most. */
+#define SILENCE_MS 100
+
 struct fm_job *fm_job_new(struct fm_kit *kit, int64_t id, struct json_object *params) {
     struct fm_job *job = calloc(1, sizeof *job);
     if (!job) {
@@ -50,7 +53,8 @@ bool fm_job_sleep(struct fm_job *job, int64_t ms) {
     return fm_job_aborted(job);
 }
 
-static struct fm_json_writer begin_event(const struct fm_job *job, const char *method) {
+static struct fm_json_writer begin_event(struct fm_job *job, const char *method) {
+    job->event_ms = fm_now_ms();
     struct fm_json_writer w = fm_output_notification(job->kit, method);
     fm_json_object_begin(&w);
     fm_json_key_int(&w, "job", job->id);
@@ -70,6 +74,10 @@ void fm_job_progress(struct fm_job *job, int64_t processed, int64_t cached) {
     struct fm_json_writer w = begin_event(job, "job.progress");
     fm_json_key_int(&w, "processed", processed);
     fm_json_key_int(&w, "cached", cached);
+    if (job->output_tokens) {
+        fm_json_key_int(&w, "output_tokens", job->output_tokens);
+        job->told_tokens = job->output_tokens;
+    }
     fm_json_object_end(&w);
     fm_output_send_or_end(job->kit);
 }
@@ -85,6 +93,7 @@ static bool send_delta(struct fm_job *job) {
     fm_json_key_int(&w, "output_tokens", job->output_tokens);
     fm_json_object_end(&w);
     fm_buf_reset(&job->text);
+    job->told_tokens = job->output_tokens;
     job->delta_ms = fm_now_ms();
     return fm_output_send(job->kit);
 }
@@ -92,6 +101,14 @@ static bool send_delta(struct fm_job *job) {
 static bool is_delta_due(const struct fm_job *job) {
     int64_t interval = job->kit->ops->delta_ms;
     return interval == 0 || fm_now_ms() - job->delta_ms >= interval;
+}
+
+/* Text that is held back must not look like an engine that stands still, nor its first token like none. */
+static void send_sign(struct fm_job *job) {
+    bool silent = fm_now_ms() - job->event_ms >= SILENCE_MS;
+    if (job->told_tokens == 0 || (silent && job->told_tokens < job->output_tokens)) {
+        fm_job_progress(job, job->input_tokens, job->cached_tokens);
+    }
 }
 
 enum fm_reason fm_job_token(struct fm_job *job, const char *bytes, size_t len) {
@@ -106,7 +123,11 @@ enum fm_reason fm_job_token(struct fm_job *job, const char *bytes, size_t len) {
     if (job->output_tokens == job->max_tokens) {
         return FM_REASON_LENGTH;
     }
-    return fm_job_aborted(job) ? FM_REASON_ABORTED : FM_REASON_NONE;
+    if (fm_job_aborted(job)) {
+        return FM_REASON_ABORTED;
+    }
+    send_sign(job);
+    return FM_REASON_NONE;
 }
 
 static void write_usage(const struct fm_job *job, struct fm_json_writer *w) {

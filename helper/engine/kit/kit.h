@@ -103,9 +103,11 @@ struct fm_job {
     struct fm_text_stream stream;
     struct fm_buf text; /* of the next job.delta */
     int64_t delta_ms;   /* when the last one was sent */
+    int64_t event_ms;   /* when the last event was */
     int64_t input_tokens;
     int64_t cached_tokens;
     int64_t output_tokens;
+    int64_t told_tokens; /* of these, those that the front has heard of */
 };
 
 /*
@@ -144,12 +146,14 @@ bool fm_job_sleep(struct fm_job *job, int64_t ms);
 /* The prompt fits: job.accepted. Once, before any call below but fm_job_finish. */
 void fm_job_accept(struct fm_job *job, int64_t input_tokens);
 
-/* `processed` input tokens are done, `cached` of them without work: job.progress. */
+/* `processed` input tokens are done, `cached` of them without work: job.progress. With the tokens generated so far, if
+ * there are any. */
 void fm_job_progress(struct fm_job *job, int64_t processed, int64_t cached);
 
 /*
  * A token was generated; `bytes` is its text, "" when it has none. Counts it, and sends what text is ready when it is
- * time for a delta.
+ * time for a delta; a job.progress instead when there is no text for so long that the front would take the job for
+ * stuck (ENGINE.md).
  * FM_REASON_NONE: go on. Else finish with this reason: a stop string, max_tokens, an abort, or out of memory
  * (FM_REASON_ERROR).
  */

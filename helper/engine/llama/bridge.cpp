@@ -1,4 +1,5 @@
 extern "C" {
+#include "base/utf8.h"
 #include "engine/llama/bridge.h"
 }
 
@@ -15,6 +16,24 @@ struct fm_templates {
     common_chat_templates_ptr parsed;
 };
 
+/*
+ * What an exception says, as one short line, without memory of its own. A template's has several lines: where it was,
+ * its source there, an arrow below that, and last "Error: " and the reason.
+ */
+template <size_t Size> static void describe(const std::exception &e, char (&line)[Size]) noexcept {
+    static const char mark[] = "\nError: ";
+    const char *reason = std::strstr(e.what(), mark);
+    size_t len = 0;
+    for (reason = reason ? reason + sizeof mark - 1 : e.what(); *reason && len + 1 < Size; reason++) {
+        unsigned char c = static_cast<unsigned char>(*reason);
+        bool space = c <= ' ' || c == 0x7f;
+        if (!space || (len && line[len - 1] != ' ')) {
+            line[len++] = space ? ' ' : *reason;
+        }
+    }
+    line[fm_utf8_whole_prefix(line, len)] = '\0';
+}
+
 /* Runs `body`; an exception becomes an error of `code`. */
 template <typename Body> static fm_code guarded(fm_error *error, fm_code code, const char *what, Body body) {
     try {
@@ -22,7 +41,9 @@ template <typename Body> static fm_code guarded(fm_error *error, fm_code code, c
     } catch (const std::bad_alloc &) {
         return fm_fail_no_memory(error);
     } catch (const std::exception &e) {
-        return fm_fail(error, code, "%s: %s", what, e.what());
+        char reason[128];
+        describe(e, reason);
+        return fm_fail(error, code, "%s: %s", what, reason);
     } catch (...) {
         return fm_fail(error, code, "%s", what);
     }

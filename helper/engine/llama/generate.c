@@ -8,6 +8,12 @@
 /* Tokens less likely than this, relative to the best one, are never drawn. PROTOCOL.md names it. */
 #define MIN_P 0.05f
 
+/*
+ * Below this a temperature is 0. Logits are floats of 1 to 100, and where two of them differ at all, divided by this
+ * they are so far apart that only the best can be drawn; divided by much less they overflow to infinity.
+ */
+#define TEMPERATURE_MIN 1e-8
+
 #define PIECE_SIZE 256 /* bytes of a token's text; most have less than 20 */
 
 struct generation {
@@ -30,9 +36,13 @@ static uint32_t seed_of(const struct fm_job *job) {
     return folded == LLAMA_DEFAULT_SEED ? 0 : folded; /* that one means "any" */
 }
 
+static bool is_greedy(const struct fm_job *job) {
+    return job->temperature < TEMPERATURE_MIN;
+}
+
 static struct llama_sampler *make_sampler(const struct fm_job *job) {
     struct llama_sampler *chain = llama_sampler_chain_init(llama_sampler_chain_default_params());
-    if (job->temperature <= 0) {
+    if (is_greedy(job)) {
         llama_sampler_chain_add(chain, llama_sampler_init_greedy());
         return chain;
     }
@@ -89,7 +99,7 @@ static enum fm_reason read_prompt(struct generation *run) {
 static enum fm_reason prefill(struct generation *run) {
     struct fm_slot *slot = run->slot;
     enum fm_reason reason = FM_REASON_NONE;
-    bool repeatable = run->job->has_seed || run->job->temperature <= 0;
+    bool repeatable = run->job->has_seed || is_greedy(run->job);
     fm_slot_reuse(slot, run->prompt, run->prompt_count, repeatable);
     int64_t cached = (int64_t)slot->count;
     while (slot->count < run->prompt_count && !reason) {
@@ -129,8 +139,8 @@ static enum fm_reason step(struct generation *run) {
         return FM_REASON_STOP;
     }
     enum fm_reason reason = send_token(run, token);
-    if (!reason && slot->count == slot->model->context_length) {
-        reason = FM_REASON_LENGTH;
+    if (!reason && slot->count + 1 >= slot->model->context_length) {
+        reason = FM_REASON_LENGTH; /* this token has the last place */
     }
     return reason ? reason : reason_of(run, fm_slot_append(slot, token));
 }

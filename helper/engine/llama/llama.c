@@ -2,14 +2,15 @@
  * fm-engine-llama: GGUF models through llama.cpp. One slot for now: the engine thread takes a job and generates it to
  * its end. Everything here belongs to the engine thread; ggml's compute threads know nothing of jobs.
  *
- *     FM_ENGINE_LLAMA_CTX      context length in tokens, above 0 (default: the model's, at most 8,192)
- *     FM_ENGINE_LLAMA_THREADS  compute threads, above 0 (default: the cores worth one)
+ *     FM_ENGINE_LLAMA_CTX      context length in tokens, 1 to 16,777,216 (default: the model's, at most 8,192)
+ *     FM_ENGINE_LLAMA_THREADS  compute threads, 1 to the processors, at most 512 (default: the cores worth one)
  */
 #include "engine/kit/kit.h"
 #include "engine/llama/generate.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define SLOTS 1
 
@@ -43,8 +44,8 @@ static bool on_progress(float progress, void *argument) {
     return !fm_kit_ending(state->kit);
 }
 
-/* An environment variable that is a number above 0; 0 when it is not set. */
-static enum fm_code read_setting(const char *name, int64_t *value, struct fm_error *error) {
+/* An environment variable that is a number from 1 to `max`; 0 when it is not set. */
+static enum fm_code read_setting(const char *name, int64_t max, int64_t *value, struct fm_error *error) {
     const char *text = getenv(name);
     char *end;
     *value = 0;
@@ -52,10 +53,22 @@ static enum fm_code read_setting(const char *name, int64_t *value, struct fm_err
         return FM_OK;
     }
     *value = strtoll(text, &end, 10);
-    if (*end || *value < 1 || *value > INT32_MAX) {
-        return fm_fail(error, FM_UNAVAILABLE, "%s is not a number above 0", name);
+    if (*end || *value < 1 || *value > max) { /* what is too long for the type is read as its maximum */
+        return fm_fail(error, FM_UNAVAILABLE, "%s is not a number from 1 to %lld", name, (long long)max);
     }
     return FM_OK;
+}
+
+/* ggml's threads wait for each other in a loop: one more than there are processors, and next to nothing gets done. */
+static int64_t threads_max(void) {
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    processors = processors > 0 ? processors : 1;
+    return processors < GGML_MAX_N_THREADS ? processors : GGML_MAX_N_THREADS;
+}
+
+static enum fm_code read_settings(struct fm_model_options *options, struct fm_error *error) {
+    enum fm_code code = read_setting("FM_ENGINE_LLAMA_CTX", FM_MODEL_CONTEXT_MAX, &options->context_length, error);
+    return code ? code : read_setting("FM_ENGINE_LLAMA_THREADS", threads_max(), &options->threads, error);
 }
 
 static enum fm_code load(void *state, struct fm_kit *kit, const char *path, struct fm_model_info *info,
@@ -66,8 +79,7 @@ static enum fm_code load(void *state, struct fm_kit *kit, const char *path, stru
     if (!path) {
         return fm_fail(error, FM_UNAVAILABLE, "the llama engine needs a model file");
     }
-    enum fm_code code = read_setting("FM_ENGINE_LLAMA_CTX", &options.context_length, error);
-    code = code ? code : read_setting("FM_ENGINE_LLAMA_THREADS", &options.threads, error);
+    enum fm_code code = read_settings(&options, error);
     code = code ? code : fm_model_load(&engine->model, path, &options, on_progress, &progress, error);
     if (code != FM_OK) {
         return code;

@@ -8,6 +8,7 @@
 #include <ggml-backend.h>
 #include <ggml-cpu.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -149,20 +150,89 @@ static enum fm_code check_file(const char *path, struct fm_error *error) {
     return code;
 }
 
+/* ---- the context ---- */
+
 static uint32_t wanted_context(const struct fm_model *model, const struct fm_model_options *options) {
     int64_t trained = llama_model_n_ctx_train(model->weights);
-    int64_t wanted = options->context_length;
-    if (wanted <= 0) {
-        wanted = trained > 0 && trained < CONTEXT_LENGTH_MAX ? trained : CONTEXT_LENGTH_MAX;
+    if (options->context_length > 0) {
+        return (uint32_t)options->context_length;
     }
-    return wanted < UINT32_MAX ? (uint32_t)wanted : UINT32_MAX;
+    return trained > 0 && trained < CONTEXT_LENGTH_MAX ? (uint32_t)trained : CONTEXT_LENGTH_MAX;
+}
+
+/* A number of the file's metadata, "ARCHITECTURE.name"; `otherwise` when there is none. */
+static int64_t meta_number(const struct llama_model *weights, const char *name, int64_t otherwise) {
+    char architecture[64];
+    char key[128];
+    char value[32];
+    if (llama_model_meta_val_str(weights, "general.architecture", architecture, sizeof architecture) < 0) {
+        return otherwise;
+    }
+    snprintf(key, sizeof key, "%s.%s", architecture, name);
+    return llama_model_meta_val_str(weights, key, value, sizeof value) > 0 ? strtoll(value, NULL, 10) : otherwise;
+}
+
+/*
+ * Bytes of the KV memory for one token, 2 a number, in each layer. 0 when that is not known: models with a sliding
+ * window or with recurrent layers need less.
+ */
+static int64_t token_bytes(const struct llama_model *weights) {
+    int64_t heads = llama_model_n_head(weights);
+    if (heads < 1 || llama_model_n_swa(weights) > 0 || llama_model_is_recurrent(weights) ||
+        llama_model_is_hybrid(weights)) {
+        return 0;
+    }
+    int64_t width = llama_model_n_embd(weights) / heads;
+    int64_t key = meta_number(weights, "attention.key_length", width);
+    int64_t value = meta_number(weights, "attention.value_length", width);
+    return 2 * (key + value) * llama_model_n_head_kv(weights) * llama_model_n_layer(weights);
+}
+
+/* Bytes of all devices, the CPU's included. */
+static int64_t total_memory(void) {
+    int64_t sum = 0;
+    for (size_t i = 0; i < ggml_backend_dev_count(); i++) {
+        size_t available;
+        size_t total = 0;
+        ggml_backend_dev_memory(ggml_backend_dev_get(i), &available, &total);
+        sum += (int64_t)total;
+    }
+    return sum;
+}
+
+/*
+ * A context that someone asked for and that can't be held is refused before llama.cpp writes to all of its memory: that
+ * takes a minute, and then the kernel ends some process.
+ */
+static enum fm_code check_memory(const struct fm_model *model, const char *path, const struct fm_model_options *options,
+                                 struct fm_error *error) {
+    const int64_t mib = 1024 * 1024;
+    int64_t needed = token_bytes(model->weights) * options->context_length;
+    int64_t usable = total_memory() / 4 * 3;
+    if (needed <= usable || usable == 0) {
+        return FM_OK;
+    }
+    return fm_fail(
+        error, FM_UNAVAILABLE,
+        "FM_ENGINE_LLAMA_CTX: %lld tokens of this model's context need %lld MiB, above the %lld MiB that are "
+        "three quarters of the memory: %s",
+        (long long)options->context_length, (long long)(needed / mib), (long long)(usable / mib), path);
+}
+
+static uint32_t smaller(uint32_t a, uint32_t b) {
+    return a < b ? a : b;
 }
 
 static enum fm_code make_context(struct fm_model *model, const char *path, const struct fm_model_options *options,
                                  struct fm_error *error) {
     struct llama_context_params params = llama_context_default_params();
+    uint32_t wanted = wanted_context(model, options);
+    enum fm_code code = check_memory(model, path, options, error);
+    if (code != FM_OK) {
+        return code;
+    }
     model->thread_count = options->threads > 0 ? (int)options->threads : fm_math_cores();
-    params.n_ctx = wanted_context(model, options);
+    params.n_ctx = wanted;
     params.n_batch = FM_MODEL_CHUNK;
     params.n_ubatch = FM_MODEL_CHUNK;
     params.n_seq_max = 1;
@@ -171,9 +241,13 @@ static enum fm_code make_context(struct fm_model *model, const char *path, const
     params.no_perf = true;
     model->context = llama_init_from_model(model->weights, params);
     if (!model->context) {
-        return fail_with_log(error, path, "no memory for the context");
+        bool asked = options->context_length > 0;
+        return fail_with_log(error, path,
+                             asked ? "no memory for the context that FM_ENGINE_LLAMA_CTX asks for"
+                                   : "no memory for the context");
     }
-    model->context_length = llama_n_ctx_seq(model->context);
+    model->context_length = smaller(wanted, llama_n_ctx_seq(model->context));
+    model->chunk = smaller(smaller(FM_MODEL_CHUNK, llama_n_batch(model->context)), llama_n_ubatch(model->context));
     return FM_OK;
 }
 

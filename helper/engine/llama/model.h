@@ -16,18 +16,22 @@
 /* Tokens of one llama_decode call in prefill: how long an abort may have to wait, and how often progress is told. */
 #define FM_MODEL_CHUNK 128
 
+/* The largest context that can be asked for: above what any model was trained for. README.md names it. */
+#define FM_MODEL_CONTEXT_MAX 16777216
+
 struct fm_model {
     struct llama_model *weights;
     struct llama_context *context;
     struct ggml_threadpool *threads; /* NULL: llama.cpp starts threads for each batch */
     struct fm_prompter prompter;
-    uint32_t context_length; /* tokens */
+    uint32_t context_length; /* tokens of input and output; llama.cpp's own may be longer, it rounds up */
+    uint32_t chunk;          /* FM_MODEL_CHUNK, or less where llama.cpp takes less at once */
     int thread_count;
 };
 
 /* Settings; 0: the default. */
 struct fm_model_options {
-    int64_t context_length; /* default: what the model was trained for, at most 8,192 */
+    int64_t context_length; /* at most FM_MODEL_CONTEXT_MAX; default: what the model was trained for, at most 8,192 */
     int64_t threads;        /* default: fm_math_cores */
 };
 
@@ -35,8 +39,9 @@ struct fm_model_options {
 typedef bool fm_model_progress(float progress, void *argument);
 
 /*
- * Loads `path`. Blocks as long as it takes. Every failure is FM_UNAVAILABLE (or out of memory), names the file and says
- * why; nothing is left loaded then. Call from the main thread, without another model loaded.
+ * Loads `path`. Blocks as long as it takes. Every failure is FM_UNAVAILABLE (or out of memory), names the file (and
+ * FM_ENGINE_LLAMA_CTX, where that is at fault) and says why; nothing is left loaded then. Call from the main thread,
+ * without another model loaded.
  */
 FM_MUST_USE enum fm_code fm_model_load(struct fm_model *model, const char *path, const struct fm_model_options *options,
                                        fm_model_progress *progress, void *argument, struct fm_error *error);

@@ -9,7 +9,7 @@
 enum fm_code fm_slot_init(struct fm_slot *slot, struct fm_model *model, llama_seq_id sequence, struct fm_error *error) {
     *slot = (struct fm_slot){.model = model, .sequence = sequence};
     slot->tokens = calloc(model->context_length, sizeof *slot->tokens);
-    slot->batch = llama_batch_init(FM_MODEL_CHUNK, 0, 1);
+    slot->batch = llama_batch_init((int32_t)model->chunk, 0, 1);
     if (!slot->tokens || !slot->batch.token) {
         fm_slot_free(slot);
         return fm_fail_no_memory(error);
@@ -23,8 +23,8 @@ void fm_slot_free(struct fm_slot *slot) {
     *slot = (struct fm_slot){0};
 }
 
-static size_t whole_chunks(size_t count) {
-    return count - count % FM_MODEL_CHUNK;
+static size_t whole_chunks(const struct fm_slot *slot, size_t count) {
+    return count - count % slot->model->chunk;
 }
 
 /* Forgets all but the first `count` tokens. Some memories can't forget a part: then all goes. */
@@ -35,7 +35,8 @@ static void truncate_to(struct fm_slot *slot, size_t count) {
         count = 0;
     }
     slot->count = count;
-    slot->exact = whole_chunks(count) < slot->exact ? whole_chunks(count) : slot->exact;
+    size_t whole = whole_chunks(slot, count);
+    slot->exact = whole < slot->exact ? whole : slot->exact;
 }
 
 void fm_slot_reuse(struct fm_slot *slot, const llama_token *prompt, size_t count, bool repeatable) {
@@ -48,7 +49,7 @@ void fm_slot_reuse(struct fm_slot *slot, const llama_token *prompt, size_t count
     if (llama_memory_seq_pos_min(llama_get_memory(slot->model->context), slot->sequence) != 0) {
         common = 0;
     }
-    truncate_to(slot, repeatable ? whole_chunks(common) : common);
+    truncate_to(slot, repeatable ? whole_chunks(slot, common) : common);
 }
 
 static enum fm_decode decode(struct fm_slot *slot, const llama_token *tokens, size_t count, bool logits) {
@@ -77,10 +78,11 @@ static enum fm_decode decode(struct fm_slot *slot, const llama_token *tokens, si
 enum fm_decode fm_slot_prefill(struct fm_slot *slot, const llama_token *prompt, size_t count) {
     size_t from = slot->count;
     size_t left = count - from;
-    size_t chunk = FM_MODEL_CHUNK - from % FM_MODEL_CHUNK;
+    size_t whole = slot->model->chunk;
+    size_t chunk = whole - from % whole;
     chunk = chunk < left ? chunk : left;
     enum fm_decode result = decode(slot, prompt + from, chunk, chunk == left);
-    if (result == FM_DECODE_OK && from == slot->exact && chunk == FM_MODEL_CHUNK) {
+    if (result == FM_DECODE_OK && from == slot->exact && chunk == whole) {
         slot->exact = slot->count;
     }
     return result;

@@ -3,7 +3,7 @@
  * has in common with the last. Engine thread only.
  *
  * Reuse and repeatability: an entry's last bits depend on the batch that it was computed in, and a sampled text turns
- * on such a bit every few hundred tokens. So prompts are decoded in chunks that begin at multiples of FM_MODEL_CHUNK,
+ * on such a bit every few hundred tokens. So prompts are decoded in chunks that begin at multiples of model->chunk,
  * and a job that must be repeatable reuses none but the whole chunks that a fresh run would compute in just the same
  * way.
  */
@@ -18,7 +18,7 @@ struct fm_slot {
     llama_token *tokens; /* room for a whole context; entry i is at position i */
     size_t count;
     size_t exact;             /* of count: computed as in a fresh run, whole chunks */
-    struct llama_batch batch; /* FM_MODEL_CHUNK tokens */
+    struct llama_batch batch; /* model->chunk tokens */
 };
 
 enum fm_decode { FM_DECODE_OK, FM_DECODE_ABORTED, FM_DECODE_FAILED };

@@ -1,0 +1,201 @@
+"""What the llama engine has of its own: its settings, odd GGUF files, its sampling.
+
+    test_llama.py PROGRAM MODEL
+
+Exit status 77: skipped, because MODEL is not there.
+"""
+
+import os
+import re
+import struct
+import sys
+import tempfile
+import unittest
+
+from engine import Engine, user
+
+PROGRAM = None
+MODEL = None
+
+CTX = "FM_ENGINE_LLAMA_CTX"
+THREADS = "FM_ENGINE_LLAMA_THREADS"
+CTX_MAX = 16_777_216  # README.md names it
+
+
+class Case(unittest.TestCase):
+    def load(self, model=None, **env):
+        """A fresh engine, and its answer to engine.load. One thread: several wait for each other on a busy machine."""
+        engine = Engine(PROGRAM, {THREADS: "1", **env})
+        self.addCleanup(engine.close)
+        self.assertTrue(engine.initialize()["ok"])
+        result, _ = engine.load(model or MODEL)
+        return engine, result
+
+    def ready(self, model=None, **env):
+        engine, result = self.load(model, **env)
+        self.assertTrue(result["ok"], result)
+        return engine, result["context_length"]
+
+    def assert_refused(self, result, *words):
+        self.assertIs(result["ok"], False, result)
+        self.assertEqual(result["error"]["code"], "UNAVAILABLE")
+        for word in words:
+            self.assertIn(word, result["error"]["detail"])
+
+    def prompt_of(self, engine, tokens):
+        """A prompt that is `tokens` long. The chat template takes some of them."""
+        words = " a" * max(0, tokens - engine.run(user("a"), max_tokens=1).accepted)
+        for _ in range(4):
+            outcome = engine.run(user("a" + words), max_tokens=1)
+            if outcome.accepted == tokens:
+                return user("a" + words)
+            words = " a" * (len(words) // 2 + tokens - outcome.accepted)
+        self.fail(f"no prompt of {tokens} tokens")
+
+
+class Context(Case):
+    """llama.cpp rounds a context up to 256 tokens, and its batch down to the context that was asked for."""
+
+    def assert_overflow(self, outcome, context):
+        self.assertEqual((outcome.names, outcome.error["code"]), (["job.finished"], "CONTEXT_OVERFLOW"))
+        numbers = [int(number) for number in re.findall(r"\d+", outcome.error["detail"])]
+        self.assertIn(context, numbers, outcome.error["detail"])
+        self.assertNotIn(256, numbers, outcome.error["detail"])
+
+    def assert_obeyed(self, engine, context, prompt):
+        outcome = engine.run(prompt, temperature=0)
+        self.assertEqual(outcome.reason, "length")
+        self.assertEqual(outcome.usage["input_tokens"] + outcome.usage["output_tokens"], context)
+
+    def test_what_is_set_is_what_holds(self):
+        roomy, _ = self.ready()
+        for context in (60, 130, 300):
+            engine, told = self.ready(**{CTX: str(context)})
+            self.assertEqual(told, context)
+            self.assert_overflow(engine.run(user("word " * 400)), context)
+            self.assert_overflow(engine.run(self.prompt_of(roomy, context)), context)
+            for room in (1, 20):
+                self.assert_obeyed(engine, context, self.prompt_of(roomy, context - room))
+
+    def test_too_short_for_any_prompt(self):
+        for context in (1, 2, 4):
+            engine, told = self.ready(**{CTX: str(context)})
+            self.assertEqual(told, context)
+            self.assert_overflow(engine.run(user("Hello")), context)
+
+    def test_the_text_is_the_same_in_a_short_context(self):
+        roomy, _ = self.ready()
+        prompt = self.prompt_of(roomy, 100)
+        texts = []
+        for context in (64 + 60, 1000):
+            engine, _ = self.ready(**{CTX: str(context)})
+            texts.append(engine.run(prompt, max_tokens=8, temperature=0).text)
+        self.assertEqual(texts[0], texts[1])
+
+    def test_no_number_or_far_too_large(self):
+        for value in ("x", "0", "-5", "12k", str(CTX_MAX + 1), "2147483647", "99999999999999999999"):
+            _, result = self.load(**{CTX: value})
+            self.assert_refused(result, CTX, str(CTX_MAX))
+
+    def test_more_than_the_memory_holds(self):
+        engine, result = self.load(**{CTX: str(CTX_MAX)})
+        self.assert_refused(result, CTX, MODEL)
+        again, _ = engine.load(MODEL)
+        self.assert_refused(again, CTX)
+
+
+class Threads(Case):
+    def test_one_and_the_most(self):
+        for threads in {1, min(os.cpu_count(), 512)}:
+            engine, _ = self.ready(**{THREADS: str(threads)})
+            self.assertEqual(engine.run(user("Hello"), max_tokens=2).reason, "length")
+
+    def test_no_number_or_too_many(self):
+        for value in ("x", "0", "513", "600", str(os.cpu_count() + 1), "2147483647"):
+            _, result = self.load(**{THREADS: value})
+            self.assert_refused(result, THREADS, str(min(os.cpu_count(), 512)))
+
+
+class Files(Case):
+    """Copies of the model with other metadata."""
+
+    def setUp(self):
+        with open(MODEL, "rb") as file:
+            self.data = bytearray(file.read())
+        handle, self.path = tempfile.mkstemp(suffix=".gguf")
+        os.close(handle)
+        self.addCleanup(os.unlink, self.path)
+
+    def value_at(self, key):
+        """Offset of a key's value: the key is a length and a text, then its type comes, of 4 bytes."""
+        match = re.search(key, self.data)
+        if not match:
+            self.skipTest(f"the model has no {key}")
+        return match.end() + 4
+
+    def write(self):
+        with open(self.path, "wb") as file:
+            file.write(self.data)
+        return self.path
+
+    def set_template(self, text):
+        at = self.value_at(rb"tokenizer\.chat_template(?=\x08\0\0\0)")
+        length, = struct.unpack_from("<Q", self.data, at)
+        template = text.encode().ljust(length)
+        self.assertEqual(len(template), length, "the template fits into the model's own")
+        self.data[at + 8:at + 8 + length] = template
+        return self.write()
+
+    def test_a_model_of_a_short_context(self):
+        struct.pack_into("<I", self.data, self.value_at(rb"[a-z0-9]\.context_length(?=\x04\0\0\0)"), 40)
+        engine, told = self.ready(self.write())
+        self.assertEqual(told, 40)
+        outcome = engine.run(user("Hello"), temperature=0)
+        total = outcome.usage["input_tokens"] + outcome.usage["output_tokens"]
+        self.assertEqual((outcome.reason, total), ("length", 40))
+        outcome = engine.run(user("word " * 100))
+        self.assertEqual(outcome.error["code"], "CONTEXT_OVERFLOW")
+
+    def test_a_template_that_raises_is_told_in_one_line(self):
+        for text, words in (("no system here", ["no system here"]), ("two\\nlines", ["two lines"]),
+                            ("é" * 100, ["é" * 20])):
+            path = self.set_template("{# a remark #}\n\n{{ raise_exception('%s') }}" % text)
+            engine, _ = self.ready(path)
+            error = engine.run(user("Hello")).error
+            self.assertEqual(error["code"], "INVALID_REQUEST")
+            self.assertRegex(error["detail"], r"^the model's chat template [^\x00-\x1f]{10,200}$")
+            self.assertNotIn("raise_exception", error["detail"], "the template's source")
+            for word in words:
+                self.assertIn(word, error["detail"])
+
+
+class Sampling(Case):
+    def test_next_to_no_temperature_is_none(self):
+        engine, _ = self.ready()
+        prompt = user("Name three colours.")
+        greedy = engine.run(prompt, max_tokens=24, temperature=0).text
+        for temperature in (1e-8, 1e-9, 1e-30, 1e-36, 1e-37, 1e-38, 1e-39, 1e-44, 1e-45, 1e-46, 1e-300):
+            text = engine.run(prompt, max_tokens=24, temperature=temperature, seed=1).text
+            self.assertEqual(text, greedy, temperature)
+
+    def test_a_huge_temperature_still_gives_text(self):
+        engine, _ = self.ready()
+        for temperature in (1e10, 1e38, 1e39, 1e300):
+            outcome = engine.run(user("Name three colours."), max_tokens=8, temperature=temperature, seed=1)
+            self.assertIn(outcome.reason, ("length", "stop"), temperature)
+
+
+def main():
+    global PROGRAM, MODEL
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    PROGRAM = os.path.abspath(sys.argv.pop(1))
+    MODEL = os.path.abspath(sys.argv.pop(1))
+    if not os.path.exists(MODEL):
+        print(f"skipped: there is no model file {MODEL}; packaging/setup.sh downloads it")
+        sys.exit(77)
+    unittest.main()
+
+
+if __name__ == "__main__":
+    main()

@@ -59,7 +59,7 @@ void fm_answer_open(struct fm_answer *answer, int64_t input_tokens) {
 bool fm_answer_append(struct fm_answer *answer, const char *text, size_t len) {
     size_t json = fm_json_string_size(text, len) - 2; /* without the quotes */
     if (json > TEXT_MAX - answer->text_json) {
-        return false;
+        answer->text.failed = true; /* for good: what came later would leave a hole before it */
     }
     fm_buf_append(&answer->text, text, len);
     if (answer->text.failed) {

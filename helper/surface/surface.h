@@ -124,8 +124,8 @@ void fm_answer_free(struct fm_answer *answer);
 void fm_answer_open(struct fm_answer *answer, int64_t input_tokens);
 
 /*
- * Text from the engine (whole UTF-8 characters), behind fm_answer_open. False when the answer outgrew memory or 4 MiB
- * as JSON; it should be failed then, and keeps what it had.
+ * Text from the engine (whole UTF-8 characters), behind fm_answer_open. False, and from then on for good, when the
+ * answer outgrew memory or 4 MiB as JSON; it should be failed then, and keeps what it had.
  */
 FM_MUST_USE bool fm_answer_append(struct fm_answer *answer, const char *text, size_t len);
 

@@ -76,7 +76,7 @@ static inline const char *choose_bytes(struct choices *from, size_t *len) {
 
 /* ---- JSON ---- */
 
-/* As protocol/inbound.c has json-c read a body. NULL is also the value null: see `ok`. */
+/* What json-c itself reads. NULL is also the value null: see `ok`. */
 static inline struct json_object *json_parse(const char *text, size_t len, int flags, bool *ok) {
     struct json_tokener *tokener = json_tokener_new_ex(FM_JSON_DEPTH_MAX + 1);
     HOLDS(tokener);

@@ -6,7 +6,7 @@
  */
 #include "tests/fuzz/front.h"
 
-#define BODY_MAX 65536u
+#define BODY_MAX (1u << 20)
 
 static struct {
     struct fm_inbound inbound;
@@ -133,16 +133,44 @@ void engine_got(struct json_object *message) {
 
 /* ---- what the engine says ---- */
 
+struct before {
+    uint64_t number;
+    enum fm_job_state state;
+    bool stopping;
+    bool opened;
+};
+
+/* What the engine must not do to a job, whatever it says. */
+static void expect_job(const struct before *before, const struct fm_job *job) {
+    bool same = job->state != FM_JOB_FREE && job->number == before->number;
+    if (before->state == FM_JOB_QUEUED) { /* which the engine does not hold: it is only sent, or goes on waiting */
+        HOLDS(same && (job->state == FM_JOB_QUEUED || job->state == FM_JOB_SENT));
+    }
+    if (same && !before->opened) {
+        HOLDS(!before->stopping || !job->answer.opened); /* it fails without a stream */
+        HOLDS(job->answer.opened || job->answer.text.len == 0);
+    }
+}
+
 static void engine_send(const char *bytes, size_t len) {
+    struct before before[FM_JOBS_MAX];
     struct fm_inbound_handler handler = fm_engine_events_handler;
     struct fm_error error;
     handler.context = &front;
     if (!front.engine.pid || engine.broken) {
         return;
     }
+    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+        const struct fm_job *job = &front.jobs[i];
+        before[i] = (struct before){job->number, job->state, job->stopping, job->answer.opened};
+    }
     char *copy = exact_copy(bytes, len);
     engine.broken = fm_inbound_feed(&engine.inbound, copy, len, &handler) != NULL;
     free(copy);
+    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+        expect_job(&before[i], &front.jobs[i]);
+    }
+    HOLDS(!front.engine.loaded || (front.engine.slots >= 1 && front.engine.slots <= FM_JOBS_MAX));
     if (engine.broken) { /* as supervisor.c does */
         fm_fail(&error, FM_INTERNAL, "the engine sent what is not a frame");
         fm_engine_kill_locked(&front, FM_BLAME_ENGINE, &error);
@@ -225,13 +253,19 @@ static void append_object(struct choices *from, struct fm_buf *body, unsigned de
     }
 }
 
-/* Text of any length, whole characters, escaped or not. */
+/* Whole characters, escaped or not; now and then more of them than a delta to the host holds. */
 static void append_text(struct choices *from, struct fm_buf *body) {
     size_t len = choose_of(from, 64);
+    struct fm_buf all;
     const char *text = choose_bytes(from, &len);
+    fm_buf_init(&all, BODY_MAX);
+    for (size_t left = len < 56 ? 1 : 600; left; left--) {
+        fm_buf_append(&all, text, len);
+    }
     fm_buf_append_str(body, ",\"text\":");
     struct fm_json_writer w = fm_json_writer_on(body);
-    fm_json_string(&w, text, len);
+    fm_json_string(&w, all.len ? all.data : "", all.len);
+    fm_buf_free(&all);
 }
 
 static const char *number_of_job(struct choices *from, char number[24]) {

@@ -1,18 +1,217 @@
 /*
- * The pre-scan, our tree and json-c. What the check accepts, json-c parses to the end, also in its own strict mode;
- * what json-c makes of it passes the check and is the same value again; a part of it is refused. And the other way:
- * whatever bytes our writer is given, the check accepts what it writes.
+ * The pre-scan, our tree and json-c. The check accepts what a second reading of the rules accepts. Of that json-c
+ * parses all, also in its own strict mode, and to the tree that is ours; what it makes of it passes the check and is
+ * the same value again; a part of it is refused. And the other way: whatever bytes our writer is given, the check
+ * accepts what it writes.
  */
 #include "protocol/json_tree.h"
 #include "protocol/rpc.h"
 #include "tests/fuzz/fuzz.h"
 
+#include <ctype.h>
 #include <math.h>
 
 #define TEXT_MAX (64u << 20)
 
 static bool is_space(char c) {
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+/* ---- the rules once more, as a descent ---- */
+
+/*
+ * Each function returns what is behind its part of the text, or NULL; `dead` is then the byte that can't be, or the end
+ * of the escape or number that can't.
+ */
+struct rules {
+    const char *end;
+    const char *dead;
+};
+
+static const char *die(struct rules *rules, const char *at) {
+    rules->dead = at;
+    return NULL;
+}
+
+static const char *blank(const struct rules *rules, const char *at) {
+    while (at < rules->end && is_space(*at)) {
+        at++;
+    }
+    return at;
+}
+
+/* `at` is a lead byte; the code point decides, not tables of bytes. */
+static const char *rule_character(struct rules *rules, const char *at) {
+    static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};
+    unsigned char lead = (unsigned char)*at;
+    unsigned bytes = lead < 0x80 ? 1 : lead >> 5 == 6 ? 2 : lead >> 4 == 14 ? 3 : lead >> 3 == 30 ? 4 : 0;
+    unsigned point = bytes < 2 ? lead : lead & (0x7Fu >> bytes);
+    if (bytes == 0) {
+        return die(rules, at);
+    }
+    for (unsigned i = 1; i < bytes; i++) {
+        if (at + i == rules->end || ((unsigned char)at[i] >> 6) != 2) {
+            return die(rules, at + i);
+        }
+        point = point * 64 + ((unsigned char)at[i] & 63);
+    }
+    bool scalar = point >= least[bytes] && point <= 0x10FFFF && point / 0x800 != 0xD800 / 0x800;
+    return scalar ? at + bytes : die(rules, at + bytes - 1);
+}
+
+/* Four hex digits behind "\\u"; -1 when they are none. */
+static int rule_hex(struct rules *rules, const char *at) {
+    char digits[5] = "";
+    for (int i = 0; i < 4; i++) {
+        if (at + i >= rules->end || !isxdigit((unsigned char)at[i])) {
+            die(rules, at + i < rules->end ? at + i : rules->end);
+            return -1;
+        }
+        digits[i] = at[i];
+    }
+    return (int)strtol(digits, NULL, 16);
+}
+
+/* `at` is behind the backslash. */
+static const char *rule_escape(struct rules *rules, const char *at, bool key) {
+    if (at == rules->end || !*at || !strchr("\"\\/bfnrtu", *at)) {
+        return die(rules, at);
+    }
+    if (*at++ != 'u') {
+        return at;
+    }
+    int unit = rule_hex(rules, at);
+    if (unit < 0 || (unit == 0 && key)) {
+        return unit < 0 ? NULL : die(rules, at + 4);
+    }
+    at += 4;
+    if (unit < 0xD800 || unit > 0xDFFF) {
+        return at;
+    }
+    if (unit > 0xDBFF || rules->end - at < 2 || memcmp(at, "\\u", 2) != 0) {
+        return die(rules, at);
+    }
+    int low = rule_hex(rules, at + 2);
+    if (low >= 0 && (low < 0xDC00 || low > 0xDFFF)) {
+        die(rules, at + 6);
+    }
+    return low >= 0xDC00 && low <= 0xDFFF ? at + 6 : NULL;
+}
+
+static const char *rule_string(struct rules *rules, const char *at, bool key) {
+    if (at == rules->end || *at++ != '"') {
+        return die(rules, at);
+    }
+    while (at && at < rules->end && *at != '"') {
+        if ((unsigned char)*at < 0x20) {
+            return die(rules, at);
+        }
+        at = *at == '\\' ? rule_escape(rules, at + 1, key) : rule_character(rules, at);
+    }
+    if (at == rules->end) {
+        return die(rules, at);
+    }
+    return at ? at + 1 : NULL;
+}
+
+static const char *digits(struct rules *rules, const char *at) {
+    const char *first = at;
+    while (at < rules->end && isdigit((unsigned char)*at)) {
+        at++;
+    }
+    return at > first ? at : die(rules, at);
+}
+
+static const char *rule_number(struct rules *rules, const char *at) {
+    const char *first = at;
+    at += *at == '-';
+    bool zero = at < rules->end && *at == '0';
+    at = zero ? at + 1 : digits(rules, at);
+    if (at && at < rules->end && *at == '.') {
+        at = digits(rules, at + 1);
+    }
+    if (at && at < rules->end && (*at | 0x20) == 'e') {
+        at++;
+        at += at < rules->end && (*at == '+' || *at == '-');
+        at = digits(rules, at);
+    }
+    if (!at) {
+        return NULL;
+    }
+    char *copy = strndup(first, (size_t)(at - first));
+    bool finite = isfinite(strtod(copy, NULL));
+    free(copy);
+    return finite ? at : die(rules, at);
+}
+
+static const char *rule_word(struct rules *rules, const char *at) {
+    static const char *const words[] = {"true", "false", "null"};
+    for (size_t i = 0; i < COUNT(words); i++) {
+        size_t len = strlen(words[i]);
+        if ((size_t)(rules->end - at) >= len && memcmp(at, words[i], len) == 0) {
+            return at + len;
+        }
+    }
+    return die(rules, at);
+}
+
+static const char *rule_value(struct rules *rules, const char *at, int depth);
+
+/* Behind an opening bracket. */
+static const char *rule_container(struct rules *rules, const char *at, int depth) {
+    bool object = at[-1] == '{';
+    char close = object ? '}' : ']';
+    at = blank(rules, at);
+    if (at < rules->end && *at == close) {
+        return at + 1;
+    }
+    for (;;) {
+        if (object) {
+            at = rule_string(rules, blank(rules, at), true);
+            at = at ? blank(rules, at) : NULL;
+            if (at && (at == rules->end || *at++ != ':')) {
+                return die(rules, at);
+            }
+        }
+        at = at ? rule_value(rules, at, depth) : NULL;
+        if (!at) {
+            return NULL;
+        }
+        at = blank(rules, at);
+        if (at == rules->end || (*at != ',' && *at != close)) {
+            return die(rules, at);
+        }
+        if (*at++ == close) {
+            return at;
+        }
+    }
+}
+
+/* With white space before it. */
+static const char *rule_value(struct rules *rules, const char *at, int depth) {
+    at = blank(rules, at);
+    if (at == rules->end) {
+        return die(rules, at);
+    }
+    if (*at == '[' || *at == '{') {
+        return depth < FM_JSON_DEPTH_MAX ? rule_container(rules, at + 1, depth + 1) : die(rules, at);
+    }
+    if (*at == '"') {
+        return rule_string(rules, at, false);
+    }
+    return *at == '-' || isdigit((unsigned char)*at) ? rule_number(rules, at) : rule_word(rules, at);
+}
+
+/* The check finds what is wrong, and not behind it. */
+static void expect_rules(const char *text, size_t len, bool accepted, size_t offset) {
+    struct rules rules = {.end = text + len, .dead = NULL};
+    const char *at = rule_value(&rules, text, 0);
+    at = at ? blank(&rules, at) : NULL;
+    if (at && at < rules.end) {
+        at = die(&rules, at);
+    }
+    HOLDS_OR(accepted == (at != NULL), "at byte %zu", accepted ? (size_t)(rules.dead - text) : offset);
+    HOLDS_OR(at || text + offset <= rules.dead, "at byte %zu, not %zu", (size_t)(rules.dead - text), offset);
 }
 
 /* ---- what the check accepts ---- */
@@ -93,6 +292,11 @@ static void expect_id(const struct fm_rpc_id *id) {
     struct json_object *value = json_must_parse(id->text, id->len);
     HOLDS(id->len <= sizeof id->text);
     HOLDS_OR(fm_rpc_id_read(value, &again) && fm_rpc_id_equal(id, &again), "%.*s", id->len, id->text);
+    if (json_object_is_type(value, json_type_int)) {
+        HOLDS(llabs(json_object_get_int64(value)) <= 9007199254740991);
+    } else {
+        HOLDS(json_object_get_string_len(value) <= 256);
+    }
     json_object_put(value);
 }
 
@@ -120,7 +324,8 @@ static void expect_message(struct json_object *root) {
     }
     if (message.id.len) {
         expect_id(&message.id);
-        HOLDS(fm_rpc_id_equal(&message.id, &other) == (message.id.len == 1 && message.id.text[0] == '1'));
+        bool one = message.id.len == 1 && message.id.text[0] == '1';
+        HOLDS(fm_rpc_id_equal(&message.id, &other) == one && fm_rpc_id_equal(&other, &message.id) == one);
     }
     expect_error_reply(&message.id, FM_RPC_INVALID);
 }
@@ -170,6 +375,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     size_t offset = size + 1;
     const char *fault = fm_json_check(text, size, &offset);
     HOLDS(offset <= size);
+    expect_rules(text, size, !fault, offset);
     if (fault) {
         HOLDS(*fault);
     } else {

@@ -4,6 +4,7 @@
  * refused in words that can be sent; one that is accepted makes a job that the engines' own reader takes.
  */
 #include "engine/kit/kit_internal.h"
+#include "protocol/json_tree.h"
 #include "surface/surface.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -334,7 +335,11 @@ static void run(const struct fm_surface *surface, bool chat, const char *text, s
     if (fm_json_check(text, len, &offset)) {
         return;
     }
-    struct json_object *body = json_must_parse(text, len);
+    struct json_object *body = NULL;
+    struct fm_buf scratch;
+    fm_buf_init(&scratch, TEXT_MAX);
+    HOLDS(fm_json_tree(text, len, &scratch, &body));
+    fm_buf_free(&scratch);
     if (json_object_is_type(body, json_type_object)) { /* the front sees to that */
         struct fm_error error = {.code = FM_OK};
         struct fm_request request;

@@ -88,14 +88,14 @@ fuzz() {
   mkdir -p "$run/new" "$CORPUS/$1"
   say "fuzzing $1 for $((seconds / 60)) min"
   set -- "$1" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=256 -print_final_stats=1 \
-    -artifact_prefix="$FINDINGS/$1-" -max_len="$(max_len "$1")" "$run/new" "$CORPUS/$1"
+    -artifact_prefix="$FINDINGS/$1-" -max_len="$(max_len "$1")" "$run/new" "$CORPUS/$1" "$FM_ROOT/tests/fuzz/seeds/$1"
   dictionary=$FM_ROOT/tests/fuzz/$1.dict
   [ ! -f "$dictionary" ] || set -- "$@" -dict="$dictionary"
   [ "$jobs" -eq 1 ] || set -- "$@" -jobs="$jobs" -workers="$jobs"
   program=$FM_ROOT/$BUILD/tests-bin/fuzz_$1
   shift
-  # What is freed is soon used again, which is faster; json-c reads the locale's decimal point, so there is none but C's.
-  (cd "$run" && ASAN_OPTIONS=quarantine_size_mb=16 LC_ALL=C "$program" "$@" >fuzz.log 2>&1) || :
+  # What is freed is soon used again: faster than new memory all the time.
+  (cd "$run" && ASAN_OPTIONS=quarantine_size_mb=16 "$program" "$@" >fuzz.log 2>&1) || :
 }
 
 max_len() {

@@ -448,6 +448,8 @@ static void test_growth_escaped(void **state) {
         taken++;
     }
     assert_int_equal(taken, 64 / 6);
+    assert_false(fm_answer_append(&answer, "y", 1)); /* it would fit, but leave a hole before it */
+    assert_int_equal(answer.text.len, (size_t)taken * sizeof piece);
     fm_answer_free(&answer);
 }
 

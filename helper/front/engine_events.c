@@ -194,9 +194,15 @@ static void on_accepted(struct fm_front *front, struct fm_job *job, struct json_
     pthread_cond_broadcast(&job->changed);
 }
 
+/* Prefill, or tokens whose text is held back: those count as output that has begun. */
 static void on_progress(struct fm_front *front, struct fm_job *job, struct json_object *params) {
+    int64_t output = get_count(params, "output_tokens");
     (void)front;
     job->answer.usage.cached = get_count(params, "cached");
+    if (output > 0 && job->answer.opened) {
+        job->produced = true;
+        job->answer.usage.output = output;
+    }
 }
 
 static void on_delta(struct fm_front *front, struct fm_job *job, struct json_object *params) {

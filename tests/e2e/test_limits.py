@@ -53,6 +53,17 @@ class Limits(HelperTest):
         _, result, _ = self.run_limited(self.warm(), script(*steps), no_progress_timeout_ms=int(500 * SLOW))
         self.assertTrue(result["ok"], result)
 
+    def test_tokens_without_text_are_progress(self):
+        """What may become a stop string is held back, and a token may have no text: the engine works all the same."""
+        held = script(*[step for _ in range(12) for step in ("a", {"sleep_ms": int(100 * SLOW)})])
+        silent = script(*[step for _ in range(12) for step in ("", {"sleep_ms": int(100 * SLOW)})])
+        limit = int(500 * SLOW)
+        for prompt, more in ((held, {"stop": ["a" * 12 + "X"]}), (silent, {})):
+            helper = self.warm()
+            fm = {"no_progress_timeout_ms": limit, "first_token_timeout_ms": limit}
+            result = helper.call("responses.create", {"input": prompt, "fm": fm, **more})
+            self.assertTrue(result["ok"], str(result.get("error")))
+
     def test_queue(self):
         helper = self.warm()
         running = [self.create(helper, script("x", {"hang": "soft"})) for _ in range(8)]

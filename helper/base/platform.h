@@ -76,8 +76,8 @@ struct fm_child {
 
 /*
  * Starts `path` with no arguments, pipes as stdin and stdout, our stderr, default signals, and `env` (NULL-terminated)
- * as its environment. On Linux the child is killed when the calling thread ends, so call it from the thread that reaps
- * it. Returns 0 or an errno value (what exec said included).
+ * as its environment. It inherits no other descriptor, and leaves no core dump. On Linux the child is killed when the
+ * calling thread ends, so call it from the thread that reaps it. Returns 0 or an errno value (what exec said included).
  */
 FM_MUST_USE int fm_child_start(struct fm_child *child, const char *path, char *const env[]);
 

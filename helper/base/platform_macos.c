@@ -57,6 +57,10 @@ void fm_os_die_with_parent(pid_t parent) {
     (void)parent;
 }
 
+bool fm_os_close_rest_on_exec(void) {
+    return false;
+}
+
 int fm_cond_init(pthread_cond_t *cond) {
     return pthread_cond_init(cond, NULL);
 }

@@ -66,6 +66,24 @@ int fm_watch_for_end(void);
 /* Makes that descriptor readable from inside. Any thread, never blocks. */
 void fm_ask_for_end(void);
 
+/* ---- the sandbox ---- */
+
+/* What is in force; all false and 0 where the system has none of it. */
+struct fm_sandbox {
+    bool no_new_privs;
+    int landlock; /* its ABI's number; 0: none */
+    bool seccomp;
+    bool network_denied; /* every kind of socket, not TCP alone */
+};
+
+/*
+ * From here on this process can't write, make, change or remove a file, start a program or a process, reach the
+ * network (but with `needs_network`), touch other processes, or gain privileges. It may read, and write to what is
+ * open. Each part works without the others; `in_force` says which do. Can't be undone, and threads inherit it, so call
+ * it once, before the first thread. The rules: ENGINE.md, Sandbox.
+ */
+void fm_sandbox_enter(bool needs_network, struct fm_sandbox *in_force);
+
 /* ---- child processes ---- */
 
 struct fm_child {

@@ -16,6 +16,7 @@ export type {
   ChatCompletion,
   ChatCompletionChunk,
   ChatCreateParams,
+  EngineSandbox,
   JsonObject,
   Model,
   ModelList,

@@ -13,9 +13,7 @@ HELPER_BRANCHES=85
 
 main() {
   get_gcovr
-  cmake -S . -B $DIR -G Ninja -DCMAKE_BUILD_TYPE=Debug -DFM_LLAMA=off \
-    -DCMAKE_C_FLAGS="--coverage -fprofile-update=atomic -DFM_COVERAGE" \
-    -DCMAKE_EXE_LINKER_FLAGS="--coverage -Wl,--wrap=_exit" >$DIR/cmake.log
+  cmake --preset coverage >$DIR/cmake.log
   cmake --build $DIR >$DIR/build.log || {
     tail -n 40 $DIR/build.log
     return 1

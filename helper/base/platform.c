@@ -11,8 +11,12 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+/* Descriptors up to here are looked at where there is no call for all: a limit can be in the thousands of millions. */
+#define FD_MAX ((rlim_t)1 << 20)
 
 static int end_pipe_write = -1;
 
@@ -178,7 +182,28 @@ int fm_watch_for_end(void) {
     return read_end;
 }
 
-/* In the child, between fork and exec: async-signal-safe calls only. */
+/* In the child: descriptors that the host left open in us are not the engine's. */
+static void close_rest_on_exec(void) {
+    struct rlimit files;
+    if (fm_os_close_rest_on_exec()) {
+        return;
+    }
+    rlim_t end = getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < FD_MAX ? files.rlim_cur : FD_MAX;
+    for (int fd = 3; fd < (int)end; fd++) {
+        fcntl(fd, F_SETFD, FD_CLOEXEC);
+    }
+}
+
+/*
+ * In the child: its memory holds prompts, which must not reach a disk. Linux hands a dump to a program in core_pattern
+ * even where the limit is 0; 1 stops that too, and is too small for a file (fs/coredump.c).
+ */
+static void forbid_core_dumps(void) {
+    const struct rlimit limit = {.rlim_cur = 1, .rlim_max = 1};
+    setrlimit(RLIMIT_CORE, &limit);
+}
+
+/* In the child, between fork and exec: async-signal-safe calls only, and bare system calls. */
 static void become(const char *path, char *const env[], int in, int out, int report, pid_t parent) {
     char *const argv[] = {(char *)path, NULL};
     sigset_t none;
@@ -188,6 +213,8 @@ static void become(const char *path, char *const env[], int in, int out, int rep
     }
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
+    close_rest_on_exec();
+    forbid_core_dumps();
     if (dup2(in, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0) {
         execve(path, argv, env);
     }

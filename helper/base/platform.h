@@ -66,6 +66,24 @@ int fm_watch_for_end(void);
 /* Makes that descriptor readable from inside. Any thread, never blocks. */
 void fm_ask_for_end(void);
 
+/* ---- the sandbox ---- */
+
+/* What is in force; all false and 0 where the system has none of it. */
+struct fm_sandbox {
+    bool no_new_privs;
+    int landlock; /* its ABI's number; 0: none */
+    bool seccomp;
+    bool network_denied; /* every kind of socket, not TCP alone */
+};
+
+/*
+ * From here on this process can't write, make, change or remove a file, start a program or a process, reach the
+ * network (but with `needs_network`), touch other processes, or gain privileges. It may read, and write to what is
+ * open. Each part works without the others; `in_force` says which do. Can't be undone, and threads inherit it, so call
+ * it once, before the first thread. The rules: ENGINE.md, Sandbox.
+ */
+void fm_sandbox_enter(bool needs_network, struct fm_sandbox *in_force);
+
 /* ---- child processes ---- */
 
 struct fm_child {
@@ -76,8 +94,8 @@ struct fm_child {
 
 /*
  * Starts `path` with no arguments, pipes as stdin and stdout, our stderr, default signals, and `env` (NULL-terminated)
- * as its environment. On Linux the child is killed when the calling thread ends, so call it from the thread that reaps
- * it. Returns 0 or an errno value (what exec said included).
+ * as its environment. It inherits no other descriptor, and leaves no core dump. On Linux the child is killed when the
+ * calling thread ends, so call it from the thread that reaps it. Returns 0 or an errno value (what exec said included).
  */
 FM_MUST_USE int fm_child_start(struct fm_child *child, const char *path, char *const env[]);
 

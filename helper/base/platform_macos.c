@@ -57,6 +57,15 @@ void fm_os_die_with_parent(pid_t parent) {
     (void)parent;
 }
 
+void fm_sandbox_enter(bool needs_network, struct fm_sandbox *in_force) {
+    (void)needs_network;
+    *in_force = (struct fm_sandbox){0};
+}
+
+bool fm_os_close_rest_on_exec(void) {
+    return false;
+}
+
 int fm_cond_init(pthread_cond_t *cond) {
     return pthread_cond_init(cond, NULL);
 }

@@ -22,4 +22,8 @@ void fm_os_wait_for_parent(void);
  * Async-signal-safe. */
 void fm_os_die_with_parent(pid_t parent);
 
+/* In a child before exec: every descriptor from 3 on becomes close-on-exec. False where the system has no call for it.
+ * Async-signal-safe. */
+bool fm_os_close_rest_on_exec(void);
+
 #endif

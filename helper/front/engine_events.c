@@ -128,12 +128,33 @@ static void read_refusal(const struct fm_rpc_message *message, const char *progr
     }
 }
 
+/* What the engine says of its sandbox. False when it says nothing, or not all, or not in the types of ENGINE.md. */
+static bool read_sandbox(struct json_object *result, struct fm_sandbox *sandbox) {
+    struct json_object *report = NULL;
+    struct json_object *no_new_privs = NULL;
+    struct json_object *landlock = NULL;
+    struct json_object *seccomp = NULL;
+    json_object_object_get_ex(result, "sandbox", &report);
+    json_object_object_get_ex(report, "no_new_privs", &no_new_privs);
+    json_object_object_get_ex(report, "landlock", &landlock);
+    json_object_object_get_ex(report, "seccomp", &seccomp);
+    const char *network = get_string(report, "network");
+    sandbox->no_new_privs = json_object_get_boolean(no_new_privs);
+    sandbox->landlock = json_object_get_int(landlock);
+    sandbox->seccomp = json_object_get_boolean(seccomp);
+    sandbox->network_denied = network && strcmp(network, "denied") == 0;
+    return json_object_is_type(no_new_privs, json_type_boolean) && json_object_is_type(landlock, json_type_int) &&
+           json_object_is_type(seccomp, json_type_boolean) && sandbox->landlock >= 0 &&
+           (sandbox->network_denied || (network && strcmp(network, "allowed") == 0));
+}
+
 static void on_initialized(struct fm_front *front, const struct fm_rpc_message *message) {
     struct fm_engine *engine = &front->engine;
     struct fm_error error;
     int64_t version = get_int(message->result, "protocol_version");
     if (is_ok(message->result) && version == FM_PROTOCOL_VERSION) {
         engine->initialized = true;
+        engine->has_sandbox = read_sandbox(message->result, &engine->sandbox);
         send_load(front);
         return;
     }

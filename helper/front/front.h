@@ -14,6 +14,7 @@
 #ifndef FM_FRONT_FRONT_H
 #define FM_FRONT_FRONT_H
 
+#include "base/platform.h"
 #include "front/crash_loop.h"
 #include "front/models.h"
 #include "front/options.h"
@@ -78,9 +79,11 @@ struct fm_engine {
     struct fm_error end_error; /* why it is being ended; code FM_OK: no reason noted */
     bool end_counts;           /* its end is a crash, if it was not asked for */
     struct fm_crash_loop crash_loop;
-    bool initialized;      /* answered engine.initialize */
-    bool loaded;           /* answered engine.load with ok */
-    struct fm_buf message; /* messages to the engine in the making */
+    bool initialized;          /* answered engine.initialize */
+    bool loaded;               /* answered engine.load with ok */
+    bool has_sandbox;          /* the last one that was initialized told what is below */
+    struct fm_sandbox sandbox; /* what the engine says is in force */
+    struct fm_buf message;     /* messages to the engine in the making */
 };
 
 struct fm_front {

@@ -50,12 +50,34 @@ static const struct {
     {"structured_output", false}, {"tools", false},           {"embeddings", false}, {"stored_responses", false},
 };
 
-static const char *engine_state_name(struct fm_front *front) {
-    static const char *const names[] = {"idle", "starting", "ready", "stopping"};
+/* What the last engine told; null when it told nothing, or there was none yet. */
+static void write_sandbox(struct fm_json_writer *w, const struct fm_sandbox *sandbox, bool told) {
+    fm_json_key(w, "sandbox");
+    if (!told) {
+        fm_json_null(w);
+        return;
+    }
+    fm_json_object_begin(w);
+    fm_json_key_bool(w, "no_new_privs", sandbox->no_new_privs);
+    fm_json_key_int(w, "landlock", sandbox->landlock);
+    fm_json_key_bool(w, "seccomp", sandbox->seccomp);
+    fm_json_key_str(w, "network", sandbox->network_denied ? "denied" : "allowed");
+    fm_json_object_end(w);
+}
+
+static void write_engine(struct fm_front *front, struct fm_json_writer *w) {
+    static const char *const state_names[] = {"idle", "starting", "ready", "stopping"};
     pthread_mutex_lock(&front->lock);
     enum fm_engine_state state = front->engine.state;
+    bool told = front->engine.has_sandbox;
+    struct fm_sandbox sandbox = front->engine.sandbox;
     pthread_mutex_unlock(&front->lock);
-    return names[state];
+    fm_json_key(w, "engine");
+    fm_json_object_begin(w);
+    fm_json_key_str(w, "name", front->options.engine);
+    fm_json_key_str(w, "state", state_names[state]);
+    write_sandbox(w, &sandbox, told);
+    fm_json_object_end(w);
 }
 
 static void write_limits(struct fm_json_writer *w) {
@@ -111,11 +133,7 @@ static enum fm_code capabilities_get(struct fm_front *front, const struct fm_rpc
     fm_json_key_bool(result, "available", !reason_code);
     fm_json_key_str(result, "reason_code", reason_code);
     fm_json_key_str(result, "detail", reason_code ? reason.detail : NULL);
-    fm_json_key(result, "engine");
-    fm_json_object_begin(result);
-    fm_json_key_str(result, "name", front->options.engine);
-    fm_json_key_str(result, "state", engine_state_name(front));
-    fm_json_object_end(result);
+    write_engine(front, result);
     fm_json_key(result, "models");
     fm_json_array_begin(result);
     for (size_t i = 0; i < list.count; i++) {

@@ -17,6 +17,7 @@ export type {
   ChatCompletionChunk,
   ChatCreateParams,
   ChatUsage,
+  EngineSandbox,
   JsonObject,
   Model,
   ModelList,

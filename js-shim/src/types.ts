@@ -152,12 +152,21 @@ export interface Pong {
   uptime_ms: number;
 }
 
+/** What confines the engine process, as the last engine told (see `capabilities.get` in PROTOCOL.md). */
+export interface EngineSandbox {
+  no_new_privs: boolean;
+  /** The version of Landlock that is in force; 0: none. */
+  landlock: number;
+  seccomp: boolean;
+  network: "denied" | "allowed";
+}
+
 /** The answer of `capabilities.get`. */
 export interface Capabilities extends JsonObject {
   available: boolean;
   reason_code: string | null;
   detail: string | null;
-  engine: { name: string; state: string; [key: string]: unknown };
+  engine: { name: string; state: string; sandbox: EngineSandbox | null; [key: string]: unknown };
   models: { id: string; default: boolean; [key: string]: unknown }[];
   features: Record<string, boolean>;
   limits: Record<string, number>;

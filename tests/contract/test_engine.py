@@ -46,7 +46,8 @@ class Case(unittest.TestCase):
 
     def ready(self):
         engine = self.start()
-        self.assertTrue(engine.initialize()["ok"])
+        engine.initialized = engine.initialize()
+        self.assertTrue(engine.initialized["ok"])
         loaded, _ = engine.load(MODEL)
         self.assertTrue(loaded["ok"], loaded)
         self.context_length = loaded["context_length"]
@@ -70,6 +71,24 @@ class Calls(Case):
         self.assertGreaterEqual(result["slots"], 1)
         for key in ("name", "version"):
             self.assertTrue(result[key] and isinstance(result[key], str), result)
+
+    def test_the_sandbox_is_what_the_report_says(self):
+        """The member is not required; where it is there, the kernel must say the same of every thread."""
+        engine = self.ready()
+        report = engine.initialized.get("sandbox")
+        if report is None or sys.platform != "linux":
+            return print(f"the sandbox is not looked at: report {report}, on {sys.platform}", file=sys.stderr)
+        self.assertEqual({k: type(v) for k, v in report.items()},
+                         {"no_new_privs": bool, "landlock": int, "seccomp": bool, "network": str})
+        self.assertIn(report["network"], ("denied", "allowed"))
+        self.assert_works(engine)
+        states = []
+        for thread in os.listdir(f"/proc/{engine.process.pid}/task"):
+            with open(f"/proc/{engine.process.pid}/task/{thread}/status") as f:
+                lines = dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
+            states.append((lines["NoNewPrivs"], lines["Seccomp"]))
+        self.assertGreaterEqual(len(states), 3)
+        self.assertEqual(set(states), {(str(int(report["no_new_privs"])), "2" if report["seccomp"] else "0")})
 
     def test_another_protocol_version_is_refused_by_both_numbers(self):
         engine = self.start()

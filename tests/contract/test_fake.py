@@ -66,6 +66,7 @@ class Scripts(Case):
             ([{"finish": "content_filter"}], [], "content_filter"),
             ([{"sleep_ms": 1}, "a"], ["a"], "stop"),
             ([{"prefill_ms": 1}, "a"], ["a"], "stop"),
+            ([{"try": "thread"}, {"try": "read=/no such file"}], ["ok", "ENOENT"], "stop"),
         ):
             got, outcome = self.deltas(script(*steps))
             self.assertEqual((got, outcome.reason), (texts, reason), steps)
@@ -76,7 +77,8 @@ class Scripts(Case):
 
     def test_wrong_steps_are_named(self):
         for step in (5, None, {}, {"dance": 1}, {"finish": "soon"}, {"repeat": ["x"]}, {"repeat": ["x", -1]}, {"sleep_ms": "1"},
-                     {"hang": "firm"}, {"signal": "HUP"}, {"exit": "0"}, {"sleep_ms": 1, "exit": 1}, {"reasoning": "hm"},
+                     {"hang": "firm"}, {"signal": "HUP"}, {"exit": "0"},
+                     {"try": "flying"}, {"try": "socket=1"}, {"try": 1}, {"sleep_ms": 1, "exit": 1}, {"reasoning": "hm"},
                      {"tool_call": {"name": "f", "arguments": "{}"}}):
             texts, outcome = self.deltas(script("a", step))
             self.assertEqual((texts, outcome.reason, outcome.error["code"]), ([], "error", "INVALID_REQUEST"), step)
@@ -191,6 +193,7 @@ class Faults(Case):
         self.assertEqual(self.initializing("version:9").receive()["result"]["protocol_version"], 9)
         self.assertIn("broken", self.initializing("garbage").receive())
         self.assertEqual(self.initializing("crash").wait_exit(WAIT)[0], -signal.SIGABRT)
+        self.assertEqual(self.initializing("network").receive()["result"]["sandbox"]["network"], "allowed")
         engine = self.initializing("hang")
         with self.assertRaises(AssertionError):
             engine.receive(timeout=0.2)

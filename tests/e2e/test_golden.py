@@ -39,7 +39,7 @@ ENGINE = [
     ("job.start", {"job": 4, "messages": []}, "finished"),
 ]
 
-VOLATILE = {"pid", "uptime_ms", "created_at", "completed_at", "created", "version"}
+VOLATILE = {"pid", "uptime_ms", "created_at", "completed_at", "created", "version", "landlock"}
 
 
 def normal(value, key=None):

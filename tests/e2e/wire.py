@@ -30,13 +30,13 @@ def script(*steps):
 class Helper:
     """A running program that speaks frames on stdio: fm-proxy, or an engine itself."""
 
-    def __init__(self, *args, program="fm-proxy", engine="fake", env=None, stdin=subprocess.PIPE):
+    def __init__(self, *args, program="fm-proxy", engine="fake", env=None, stdin=subprocess.PIPE, **popen):
         command = [os.path.join(BIN, program)]
         if program == "fm-proxy":
             command += ["--engine", engine]
         full_env = {k: v for k, v in os.environ.items() if not k.startswith("FM_PROXY_")}
         full_env.update(env or {})
-        self.process = subprocess.Popen(command + list(args), stdin=stdin, stdout=subprocess.PIPE, env=full_env)
+        self.process = subprocess.Popen(command + list(args), stdin=stdin, stdout=subprocess.PIPE, env=full_env, **popen)
         self.messages = queue.Queue()
         self.backlog = []  # taken from the queue, not asked for yet
         self.next_id = 100
@@ -172,12 +172,16 @@ def children(pid):
     out = [int(k) for k in kids]
     # a child belongs to the thread that forked it
     try:
-        for task in os.listdir(f"/proc/{pid}/task"):
+        tasks = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return out
+    for task in tasks:
+        try:
             if task != str(pid):
                 with open(f"/proc/{pid}/task/{task}/children") as f:
                     out += [int(k) for k in f.read().split()]
-    except OSError:
-        pass
+        except OSError:
+            pass  # the thread has ended meanwhile; the others have not
     return out
 
 

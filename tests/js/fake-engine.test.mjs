@@ -25,6 +25,7 @@ test("health, capabilities, models, compatibility", async (t) => {
   assert.equal(capabilities.available, true);
   assert.equal(capabilities.engine.name, "fake");
   assert.equal(capabilities.engine.state, "idle", "looking has started the engine");
+  assert.equal(capabilities.engine.sandbox, null, "no engine has told");
   assert.deepEqual(await client.compatibility.check(), { compatible: true, reasonCode: null, detail: null });
   const { object, data } = await client.models.list();
   assert.equal(object, "list");

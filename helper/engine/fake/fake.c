@@ -2,7 +2,8 @@
  * fm-engine-fake: the scripted engine for tests (script.h), with faults at initialize and load that environment
  * variables ask for. A thread per job, so that scripts run side by side; `active` counts them.
  *
- *     FM_ENGINE_FAKE_INIT  hang | garbage | crash | version:N   (N: the protocol version that it answers)
+ *     FM_ENGINE_FAKE_INIT  hang | garbage | crash | network | version:N   (N: the protocol version that it answers;
+ *                          network: an engine that needs it)
  *     FM_ENGINE_FAKE_LOAD  hang | error | crash | exit | slow:MS
  */
 #include "base/clock.h"
@@ -172,6 +173,7 @@ int main(void) {
         .name = "fake",
         .version = FM_VERSION,
         .slots = SLOTS,
+        .needs_network = fault_is("FM_ENGINE_FAKE_INIT", "network"),
         .protocol_version = fault_number("FM_ENGINE_FAKE_INIT", "version"),
         .state = &the_fake,
         .initializing = initializing,

@@ -1,5 +1,6 @@
 #include "engine/fake/script.h"
 #include "base/clock.h"
+#include "engine/fake/attempt.h"
 #include "protocol/json_check.h"
 
 #include <json-c/json.h>
@@ -74,6 +75,10 @@ static bool is_hang(struct json_object *argument) {
 
 static bool is_signal(struct json_object *argument) {
     return find_word(signals, argument) != NULL;
+}
+
+static bool is_attempt(struct json_object *argument) {
+    return is_text(argument) && fm_attempt_known(json_object_get_string(argument));
 }
 
 /* ---- what a step does ---- */
@@ -153,6 +158,12 @@ static enum fm_reason run_exit(struct run *run, struct json_object *argument) {
     _exit(json_object_get_int(argument));
 }
 
+/* One token: the outcome. */
+static enum fm_reason run_try(struct run *run, struct json_object *argument) {
+    const char *outcome = fm_attempt_run(json_object_get_string(argument));
+    return token(run, outcome, strlen(outcome));
+}
+
 /* ---- the table ---- */
 
 static const struct step {
@@ -163,7 +174,7 @@ static const struct step {
     {"repeat", is_repeat, run_repeat}, {"sleep_ms", is_count, run_sleep}, {"prefill_ms", is_count, run_prefill},
     {"finish", is_finish, run_finish}, {"error", is_text, run_error},     {"stdout", is_text, run_stdout},
     {"hang", is_hang, run_hang},       {"signal", is_signal, run_signal}, {"exit", is_count, run_exit},
-    {"reasoning", NULL, NULL},         {"tool_call", NULL, NULL},
+    {"try", is_attempt, run_try},      {"reasoning", NULL, NULL},         {"tool_call", NULL, NULL},
 };
 
 /* The step's row and argument; NULL when the entry is none. */

@@ -4,6 +4,18 @@
  *
  *     ["Hello", {"sleep_ms":50}, {"repeat":[" again",3]}, {"finish":"length"}]
  *
+ *     "text"                   a token
+ *     {"repeat":[TEXT,COUNT]}  the same token COUNT times
+ *     {"sleep_ms":N}           nothing; ends with an abort
+ *     {"prefill_ms":N}         works, then tells that the prompt is read; ends with an abort
+ *     {"finish":WHY}           the end: stop, length or content_filter
+ *     {"error":DETAIL}         the end: INTERNAL
+ *     {"stdout":TEXT}          prints among the frames
+ *     {"hang":HOW}             soft: until the abort; hard: tells progress, then for good
+ *     {"signal":NAME}          to itself, such as SEGV
+ *     {"exit":STATUS}          at once
+ *     {"try":ATTEMPT}          what the sandbox should forbid (attempt.h); a token says how it went: "ok" or "EPERM"
+ *
  * Pure but for the job's own calls; a script belongs to one thread.
  */
 #ifndef FM_ENGINE_FAKE_SCRIPT_H

@@ -115,6 +115,16 @@ static enum fm_code check_initialize(struct fm_kit *kit, struct json_object *par
     return FM_OK;
 }
 
+static void write_sandbox(struct fm_json_writer *w, const struct fm_sandbox *sandbox) {
+    fm_json_key(w, "sandbox");
+    fm_json_object_begin(w);
+    fm_json_key_bool(w, "no_new_privs", sandbox->no_new_privs);
+    fm_json_key_int(w, "landlock", sandbox->landlock);
+    fm_json_key_bool(w, "seccomp", sandbox->seccomp);
+    fm_json_key_str(w, "network", sandbox->network_denied ? "denied" : "allowed");
+    fm_json_object_end(w);
+}
+
 static void answer_initialize(struct fm_kit *kit, const struct fm_item *item) {
     const struct fm_engine_ops *ops = kit->ops;
     enum fm_log_level level;
@@ -135,6 +145,7 @@ static void answer_initialize(struct fm_kit *kit, const struct fm_item *item) {
     fm_json_key_str(&w, "name", ops->name);
     fm_json_key_str(&w, "version", ops->version);
     fm_json_key_int(&w, "slots", ops->slots);
+    write_sandbox(&w, &kit->sandbox);
     fm_json_object_end(&w);
     fm_output_send_or_end(kit);
 }
@@ -240,7 +251,6 @@ static bool start(struct fm_kit *kit, const struct fm_engine_ops *ops) {
     kit->ops = ops;
     kit->last = &kit->first;
     atomic_init(&kit->ending, false);
-    fm_fill_std_fds();
     kit->end_fd = fm_watch_for_end();
     kit->wire = fm_claim_stdout();
     fm_inbound_init(&kit->inbound);
@@ -252,6 +262,8 @@ static bool start(struct fm_kit *kit, const struct fm_engine_ops *ops) {
 
 int fm_kit_main(const struct fm_engine_ops *ops) {
     struct fm_kit *kit = &the_kit;
+    fm_fill_std_fds(); /* opens /dev/null for writing, so it comes first */
+    fm_sandbox_enter(ops->needs_network, &kit->sandbox);
     if (!start(kit, ops)) {
         return FM_EXIT_NO_MEMORY;
     }

@@ -47,6 +47,7 @@ struct fm_engine_ops {
     const char *version;      /* the engine's own */
     int slots;                /* jobs at once, before a model is known */
     int64_t protocol_version; /* 0: FM_ENGINE_PROTOCOL_VERSION; another one is for tests */
+    bool needs_network;       /* leaves the network out of the sandbox */
     int64_t delta_ms;         /* a job's deltas are at least so far apart, but for the last one; 0: one a token */
     void *state;              /* the engine's own, handed to the calls below */
 
@@ -112,7 +113,8 @@ struct fm_job {
 
 /*
  * The whole life of an engine program: call it from main, with no other thread running, and return what it returns.
- * `ops` is borrowed.
+ * `ops` is borrowed. The process is in the sandbox (fm_sandbox_enter) before anything that the front says is read:
+ * what the engine must write or connect to, it opens before.
  */
 int fm_kit_main(const struct fm_engine_ops *ops);
 

@@ -2,6 +2,7 @@
 #ifndef FM_ENGINE_KIT_INTERNAL_H
 #define FM_ENGINE_KIT_INTERNAL_H
 
+#include "base/platform.h"
 #include "engine/kit/kit.h"
 #include "protocol/inbound.h"
 
@@ -22,6 +23,7 @@ struct fm_item {
 
 struct fm_kit {
     const struct fm_engine_ops *ops;
+    struct fm_sandbox sandbox;
     int wire;      /* frames go out here */
     int end_fd;    /* readable: a signal came, or the parent died */
     int wake_read; /* readable: fm_kit_end was called */

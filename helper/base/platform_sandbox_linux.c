@@ -1,0 +1,417 @@
+/*
+ * fm_sandbox_enter on Linux: no_new_privs, Landlock, seccomp. Landlock knows files, whatever the call; seccomp knows
+ * calls, whatever the file. Most is denied by both, so that a kernel with one of them still denies it.
+ */
+#ifdef __linux__
+
+#include "base/platform.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <stddef.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+#ifdef FM_COVERAGE /* its counters are written to files at exit */
+#define MAY_WRITE true
+#else
+#define MAY_WRITE false
+#endif
+
+/* ---- Landlock (Documentation/userspace-api/landlock.rst); headers may be older than the kernel ---- */
+
+#define NR_LANDLOCK_CREATE_RULESET 444
+#define NR_LANDLOCK_RESTRICT_SELF  446
+#define LANDLOCK_VERSION           1u
+
+#define LANDLOCK_EXECUTE   (1u << 0)
+#define LANDLOCK_ALL_WRITE (1u << 1 | 0x1ff0u) /* write_file, remove_dir to make_sym */
+#define LANDLOCK_TRUNCATE  (1u << 14)
+#define LANDLOCK_IOCTL_DEV (1u << 15)
+#define LANDLOCK_TCP       3u /* bind, connect */
+#define LANDLOCK_SCOPES    3u /* abstract UNIX sockets, signals */
+
+enum { LANDLOCK_ABI_TRUNCATE = 3, LANDLOCK_ABI_NETWORK, LANDLOCK_ABI_IOCTL, LANDLOCK_ABI_SCOPE };
+
+struct landlock_rules {
+    uint64_t files;
+    uint64_t network;
+    uint64_t scopes;
+};
+
+static struct landlock_rules landlock_rules(long abi, bool needs_network) {
+    struct landlock_rules rules = {.files = LANDLOCK_EXECUTE};
+    if (!MAY_WRITE) {
+        rules.files |= LANDLOCK_ALL_WRITE;
+        rules.files |= abi >= LANDLOCK_ABI_TRUNCATE ? LANDLOCK_TRUNCATE : 0;
+    }
+    rules.files |= abi >= LANDLOCK_ABI_IOCTL ? LANDLOCK_IOCTL_DEV : 0;
+    rules.network = abi >= LANDLOCK_ABI_NETWORK && !needs_network ? LANDLOCK_TCP : 0;
+    rules.scopes = abi >= LANDLOCK_ABI_SCOPE ? LANDLOCK_SCOPES : 0;
+    return rules;
+}
+
+/* The ABI; 0 when none is in force. A right that is handled and granted nowhere is denied everywhere. */
+static int enter_landlock(bool needs_network) {
+    long abi = syscall(NR_LANDLOCK_CREATE_RULESET, NULL, (size_t)0, LANDLOCK_VERSION);
+    if (abi < 1) {
+        return 0;
+    }
+    struct landlock_rules rules = landlock_rules(abi, needs_network); /* what an old kernel has no field for is 0 */
+    long ruleset = syscall(NR_LANDLOCK_CREATE_RULESET, &rules, sizeof rules, 0u);
+    if (ruleset < 0) {
+        return 0;
+    }
+    bool entered = syscall(NR_LANDLOCK_RESTRICT_SELF, (int)ruleset, 0u) == 0;
+    close((int)ruleset);
+    return entered ? (int)abi : 0;
+}
+
+/* ---- seccomp: which calls ---- */
+
+#if defined(__x86_64__)
+#define OUR_ARCH AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define OUR_ARCH AUDIT_ARCH_AARCH64
+#endif
+
+#ifdef OUR_ARCH
+
+#define X32_BIT 0x40000000u
+
+/* The same numbers on every architecture, newer than some headers. */
+enum {
+    NR_PIDFD_SEND_SIGNAL = 424,
+    NR_IO_URING_SETUP,
+    NR_IO_URING_ENTER,
+    NR_IO_URING_REGISTER,
+    NR_OPEN_TREE,
+    NR_MOVE_MOUNT,
+    NR_FSOPEN,
+    NR_FSCONFIG,
+    NR_FSMOUNT,
+    NR_FSPICK,
+    NR_CLONE3 = 435,
+    NR_OPENAT2 = 437,
+    NR_PIDFD_GETFD = 438,
+    NR_PROCESS_MADVISE = 440,
+    NR_MOUNT_SETATTR = 442,
+    NR_QUOTACTL_FD = 443,
+    NR_PROCESS_MRELEASE = 448,
+    NR_FCHMODAT2 = 452,
+    NR_LSM_SET_SELF_ATTR = 460,
+    NR_SETXATTRAT = 463,
+    NR_REMOVEXATTRAT = 466,
+    NR_OPEN_TREE_ATTR = 467,
+    NR_FILE_SETATTR = 469,
+    NR_LAST = 469, /* Linux 6.17: newer calls have not been looked at */
+};
+
+/* What reaches into other processes, the kernel or the machine. */
+static const int denied[] = {
+    /* programs and processes */
+    SYS_execve,
+    SYS_execveat,
+    SYS_setpgid,
+    SYS_setsid,
+    SYS_personality,
+#ifdef __x86_64__
+    SYS_fork,
+    SYS_vfork,
+    SYS_uselib,
+#endif
+#ifndef FM_SANITIZE /* LeakSanitizer looks at the threads with it */
+    SYS_ptrace,
+#endif
+    SYS_process_vm_readv,
+    SYS_process_vm_writev,
+    SYS_kcmp,
+    SYS_migrate_pages,
+    SYS_move_pages,
+    NR_PIDFD_GETFD,
+    NR_PROCESS_MADVISE,
+    NR_PROCESS_MRELEASE,
+    SYS_tkill,
+    NR_PIDFD_SEND_SIGNAL,
+    SYS_setpriority,
+    SYS_ioprio_set,
+    SYS_shmget,
+    SYS_shmat,
+    SYS_shmctl,
+    SYS_semget,
+    SYS_semop,
+    SYS_semtimedop,
+    SYS_semctl,
+    SYS_msgget,
+    SYS_msgsnd,
+    SYS_msgrcv,
+    SYS_msgctl,
+    SYS_mq_open,
+    SYS_mq_unlink,
+    /* privileges */
+    SYS_setuid,
+    SYS_setgid,
+    SYS_setreuid,
+    SYS_setregid,
+    SYS_setgroups,
+    SYS_setresuid,
+    SYS_setresgid,
+    SYS_setfsuid,
+    SYS_setfsgid,
+    SYS_capset,
+    SYS_setrlimit,
+    NR_LSM_SET_SELF_ATTR,
+    /* parts of the kernel that many holes were in */
+    NR_IO_URING_SETUP,
+    NR_IO_URING_ENTER,
+    NR_IO_URING_REGISTER,
+    SYS_io_setup,
+    SYS_bpf,
+    SYS_perf_event_open,
+    SYS_userfaultfd,
+    SYS_keyctl,
+    SYS_add_key,
+    SYS_request_key,
+    SYS_fanotify_init,
+    SYS_open_by_handle_at,
+    SYS_lookup_dcookie,
+    /* mounts and namespaces */
+    SYS_mount,
+    SYS_umount2,
+    SYS_pivot_root,
+    SYS_chroot,
+    SYS_unshare,
+    SYS_setns,
+    NR_OPEN_TREE,
+    NR_OPEN_TREE_ATTR,
+    NR_MOVE_MOUNT,
+    NR_FSOPEN,
+    NR_FSCONFIG,
+    NR_FSMOUNT,
+    NR_FSPICK,
+    NR_MOUNT_SETATTR,
+    /* the machine */
+    SYS_init_module,
+    SYS_finit_module,
+    SYS_delete_module,
+    SYS_kexec_load,
+    SYS_kexec_file_load,
+    SYS_reboot,
+    SYS_swapon,
+    SYS_swapoff,
+    SYS_acct,
+    SYS_quotactl,
+    NR_QUOTACTL_FD,
+    SYS_nfsservctl,
+    SYS_sethostname,
+    SYS_setdomainname,
+    SYS_settimeofday,
+    SYS_clock_settime,
+    SYS_adjtimex,
+    SYS_clock_adjtime,
+    SYS_syslog,
+    SYS_vhangup,
+#ifdef __x86_64__
+    SYS_iopl,
+    SYS_ioperm,
+    SYS_modify_ldt,
+    SYS__sysctl,
+#endif
+};
+
+/* What changes files. Opening one is looked at below. */
+static const int denied_writes[] = {
+#ifdef __x86_64__
+    SYS_creat,       SYS_mkdir,        SYS_rmdir,        SYS_unlink,       SYS_rename,
+    SYS_link,        SYS_symlink,      SYS_mknod,        SYS_chmod,        SYS_chown,
+    SYS_lchown,      SYS_utime,        SYS_utimes,       SYS_futimesat,
+#endif
+    SYS_mkdirat,     SYS_unlinkat,     SYS_renameat,     SYS_renameat2,    SYS_linkat,
+    SYS_symlinkat,   SYS_mknodat,      SYS_fchmod,       SYS_fchmodat,     NR_FCHMODAT2,
+    SYS_fchown,      SYS_fchownat,     SYS_utimensat,    SYS_truncate,     SYS_ftruncate,
+    SYS_fallocate,   SYS_setxattr,     SYS_lsetxattr,    SYS_fsetxattr,    NR_SETXATTRAT,
+    SYS_removexattr, SYS_lremovexattr, SYS_fremovexattr, NR_REMOVEXATTRAT, NR_FILE_SETATTR,
+};
+
+static const int denied_network[] = {
+    SYS_socket,   SYS_socketpair, SYS_connect,    SYS_bind,       SYS_listen,      SYS_accept,
+    SYS_accept4,  SYS_sendto,     SYS_sendmsg,    SYS_sendmmsg,   SYS_recvfrom,    SYS_recvmsg,
+    SYS_recvmmsg, SYS_shutdown,   SYS_setsockopt, SYS_getsockopt, SYS_getsockname, SYS_getpeername,
+};
+
+/* On a terminal or a device others would push input to the user's shell, or drive the device. */
+static const uint32_t allowed_ioctls[] = {TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIOCLEX, FIONCLEX, 0x802c542a};
+
+/* Signals to others when a descriptor is ready, and holding up whoever opens a file. */
+static const uint32_t denied_fcntls[] = {F_SETOWN, F_SETOWN_EX, F_SETSIG, F_SETLEASE};
+
+/* The end with the parent is not to be called off. */
+static const uint32_t denied_prctls[] = {PR_SET_PDEATHSIG};
+
+#define NAMESPACES                                                                                                     \
+    (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET)
+
+/* ---- seccomp: the filter ---- */
+
+/* Where an argument's low and high half are: both architectures are little-endian. */
+#define ARGUMENT(index)      ((uint32_t)(offsetof(struct seccomp_data, args) + 8u * (index)))
+#define ARGUMENT_HIGH(index) (ARGUMENT(index) + 4u)
+#define ALLOW                SECCOMP_RET_ALLOW
+#define FAIL(number)         (SECCOMP_RET_ERRNO | (uint32_t)(number))
+#define FILTER_MAX           1024u
+
+struct filter {
+    struct sock_filter code[FILTER_MAX];
+    size_t len; /* above FILTER_MAX: it did not fit */
+};
+
+static void emit(struct filter *filter, uint16_t code, uint32_t k, uint8_t if_true, uint8_t if_false) {
+    if (filter->len < FILTER_MAX) {
+        filter->code[filter->len] = (struct sock_filter)BPF_JUMP(code, k, if_true, if_false);
+    }
+    filter->len++;
+}
+
+static void load(struct filter *filter, size_t offset) {
+    emit(filter, BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset, 0, 0);
+}
+
+static void answer(struct filter *filter, uint32_t action) {
+    emit(filter, BPF_RET | BPF_K, action, 0, 0);
+}
+
+/* `action` if the loaded value compares so with `value`. */
+static void answer_if(struct filter *filter, uint16_t comparison, uint32_t value, uint32_t action) {
+    emit(filter, BPF_JMP | BPF_K | comparison, value, 0, 1);
+    answer(filter, action);
+}
+
+static void deny_all(struct filter *filter, const int *numbers, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        answer_if(filter, BPF_JEQ, (uint32_t)numbers[i], FAIL(EPERM));
+    }
+}
+
+/* The next `len` instructions are for the call `number` alone, and decide on it. */
+static void only_for(struct filter *filter, int number, size_t len) {
+    emit(filter, BPF_JMP | BPF_K | BPF_JEQ, (uint32_t)number, 0, (uint8_t)len);
+}
+
+/* `listed` if the argument (32 bits of it count, as in the kernel) is one of the values, else `other`. */
+static void by_value(struct filter *filter, int number, unsigned argument, const uint32_t *values, size_t count,
+                     uint32_t listed, uint32_t other) {
+    only_for(filter, number, 2 * count + 2);
+    load(filter, ARGUMENT(argument));
+    for (size_t i = 0; i < count; i++) {
+        answer_if(filter, BPF_JEQ, values[i], listed);
+    }
+    answer(filter, other);
+}
+
+/* No open for writing. O_TMPFILE has O_WRONLY or O_RDWR in it. */
+static void read_only(struct filter *filter, int number, unsigned argument) {
+    only_for(filter, number, 4);
+    load(filter, ARGUMENT(argument));
+    answer_if(filter, BPF_JSET, O_WRONLY | O_RDWR | O_CREAT | O_TRUNC, FAIL(EPERM));
+    answer(filter, ALLOW);
+}
+
+#ifdef FM_SANITIZE /* LeakSanitizer looks at the threads from a process of its own */
+#define NEW_PROCESS ALLOW
+#else
+#define NEW_PROCESS FAIL(EPERM)
+#endif
+
+static void threads_only(struct filter *filter) {
+    only_for(filter, SYS_clone, 6);
+    load(filter, ARGUMENT(0));
+    answer_if(filter, BPF_JSET, NAMESPACES, FAIL(EPERM));
+    answer_if(filter, BPF_JSET, CLONE_THREAD, ALLOW);
+    answer(filter, NEW_PROCESS);
+}
+
+/* Limits may be read: the C library asks by prlimit64 with no new value. */
+static void limits_stay(struct filter *filter) {
+    only_for(filter, SYS_prlimit64, 6);
+    load(filter, ARGUMENT(2));
+    emit(filter, BPF_JMP | BPF_K | BPF_JEQ, 0, 0, 3);
+    load(filter, ARGUMENT_HIGH(2));
+    answer_if(filter, BPF_JEQ, 0, ALLOW);
+    answer(filter, FAIL(EPERM));
+}
+
+static void build_writes(struct filter *filter) {
+    deny_all(filter, denied_writes, COUNT(denied_writes));
+#ifdef __x86_64__
+    read_only(filter, SYS_open, 1);
+#endif
+    read_only(filter, SYS_openat, 2);
+}
+
+static void build_filter(struct filter *filter, bool needs_network) {
+    const uint32_t self[] = {(uint32_t)getpid()};
+    load(filter, offsetof(struct seccomp_data, arch));
+    emit(filter, BPF_JMP | BPF_K | BPF_JEQ, OUR_ARCH, 1, 0);
+    answer(filter, SECCOMP_RET_KILL_PROCESS);
+    load(filter, offsetof(struct seccomp_data, nr));
+#ifdef __x86_64__
+    answer_if(filter, BPF_JSET, X32_BIT, SECCOMP_RET_KILL_PROCESS);
+#endif
+    answer_if(filter, BPF_JGT, NR_LAST, FAIL(ENOSYS));
+    /* Their flags are in memory, where a filter can't look. Programs take openat and clone then. */
+    answer_if(filter, BPF_JEQ, NR_OPENAT2, FAIL(ENOSYS));
+    answer_if(filter, BPF_JEQ, NR_CLONE3, FAIL(ENOSYS));
+    deny_all(filter, denied, COUNT(denied));
+    if (!MAY_WRITE) {
+        build_writes(filter);
+    }
+    if (!needs_network) {
+        deny_all(filter, denied_network, COUNT(denied_network));
+    }
+    by_value(filter, SYS_kill, 0, self, 1, ALLOW, FAIL(EPERM));
+    by_value(filter, SYS_tgkill, 0, self, 1, ALLOW, FAIL(EPERM)); /* abort() */
+    by_value(filter, SYS_rt_sigqueueinfo, 0, self, 1, ALLOW, FAIL(EPERM));
+    by_value(filter, SYS_rt_tgsigqueueinfo, 0, self, 1, ALLOW, FAIL(EPERM));
+    by_value(filter, SYS_ioctl, 1, allowed_ioctls, COUNT(allowed_ioctls), ALLOW, FAIL(EPERM));
+    by_value(filter, SYS_fcntl, 1, denied_fcntls, COUNT(denied_fcntls), FAIL(EPERM), ALLOW);
+    by_value(filter, SYS_prctl, 0, denied_prctls, COUNT(denied_prctls), FAIL(EPERM), ALLOW);
+    limits_stay(filter);
+    threads_only(filter);
+    answer(filter, ALLOW);
+}
+
+static bool enter_seccomp(bool needs_network) {
+    static struct filter filter;
+    build_filter(&filter, needs_network);
+    const struct sock_fprog program = {.len = (unsigned short)filter.len, .filter = filter.code};
+    return filter.len <= FILTER_MAX && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0;
+}
+
+#else
+
+/* Nobody has tried it there. */
+static bool enter_seccomp(bool needs_network) {
+    (void)needs_network;
+    return false;
+}
+
+#endif
+
+void fm_sandbox_enter(bool needs_network, struct fm_sandbox *in_force) {
+    in_force->no_new_privs = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
+    in_force->landlock = enter_landlock(needs_network);
+    in_force->seccomp = enter_seccomp(needs_network);
+    in_force->network_denied = in_force->seccomp && !needs_network;
+}
+
+#else
+typedef int fm_platform_sandbox_linux_is_empty;
+#endif

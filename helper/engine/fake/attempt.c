@@ -1,0 +1,275 @@
+#include "engine/fake/attempt.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Each returns 0 or more, or -1 with errno. `value` is what stands behind the "=". */
+
+static int try_socket(const char *value) {
+    (void)value;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    return fd < 0 ? -1 : close(fd);
+}
+
+/* A new socket that `use` is called with; closed again. */
+static int with_socket(int (*use)(int, const struct sockaddr *, socklen_t), const void *address, socklen_t len) {
+    int fd = socket(((const struct sockaddr *)address)->sa_family, SOCK_STREAM, 0);
+    if (fd < 0) {
+        return -1;
+    }
+    int result = use(fd, address, len);
+    int error = errno;
+    close(fd);
+    errno = error;
+    return result;
+}
+
+/* A port on 127.0.0.1. */
+static int with_port(int (*use)(int, const struct sockaddr *, socklen_t), const char *port) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)strtol(port, NULL, 10))};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    return with_socket(use, &address, sizeof address);
+}
+
+static int try_connect(const char *value) {
+    return with_port(connect, value);
+}
+
+static int try_bind(const char *value) {
+    return with_port(bind, value);
+}
+
+static int try_connect_abstract(const char *value) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t len = strlen(value);
+    if (len >= sizeof address.sun_path) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    memcpy(address.sun_path + 1, value, len); /* a NUL before it makes it abstract */
+    return with_socket(connect, &address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len));
+}
+
+static int try_open(const char *path, int flags) {
+    int fd = open(path, flags | O_CLOEXEC, 0600);
+    return fd < 0 ? -1 : close(fd);
+}
+
+static int try_write(const char *value) {
+    return try_open(value, O_WRONLY | O_CREAT | O_TRUNC);
+}
+
+static int try_append(const char *value) {
+    return try_open(value, O_WRONLY | O_APPEND);
+}
+
+static int try_read(const char *value) {
+    return try_open(value, O_RDONLY);
+}
+
+static int try_mkdir(const char *value) {
+    return mkdir(value, 0700);
+}
+
+static int try_truncate(const char *value) {
+    return truncate(value, 0);
+}
+
+static int try_mkfifo(const char *value) {
+    return mkfifo(value, 0600);
+}
+
+static int try_symlink(const char *value) {
+    return symlink("/", value);
+}
+
+/* Into the folder above. */
+static int try_rename(const char *value) {
+    char to[PATH_MAX];
+    const char *slash = strrchr(value, '/');
+    if (!slash || snprintf(to, sizeof to, "%.*s/..%s", (int)(slash - value), value, slash) >= (int)sizeof to) {
+        errno = EINVAL;
+        return -1;
+    }
+    return rename(value, to);
+}
+
+/* A request that no device knows. */
+static int try_ioctl(const char *value) {
+    int fd = open(value, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return -1;
+    }
+    int result = ioctl(fd, 0x666dUL, NULL);
+    int error = errno;
+    close(fd);
+    errno = error;
+    return result;
+}
+
+static int try_exec(const char *value) {
+    char *const argv[] = {(char *)value, NULL};
+    char *const env[] = {NULL};
+    return execve(value, argv, env);
+}
+
+static int try_fork(const char *value) {
+    (void)value;
+    pid_t pid = fork();
+    if (pid == 0) {
+        _exit(0);
+    }
+    return pid < 0 || waitpid(pid, NULL, 0) == pid ? (int)pid : -1;
+}
+
+static int try_kill_parent(const char *value) {
+    (void)value;
+    return kill(getppid(), 0); /* asks only whether it could */
+}
+
+static void *nothing(void *argument) {
+    return argument;
+}
+
+static int try_thread(const char *value) {
+    (void)value;
+    pthread_t thread;
+    errno = pthread_create(&thread, NULL, nothing, NULL);
+    return errno ? -1 : pthread_join(thread, NULL);
+}
+
+static int try_descriptor(const char *value) {
+    return fcntl((int)strtol(value, NULL, 10), F_GETFD);
+}
+
+/* Only where calls have numbers that stay. */
+static int try_syscall(const char *value) {
+#ifdef SYS_gettid
+    long n[7] = {-1, -1, -1, -1, -1, -1, -1};
+    pid_t self = getpid();
+    for (size_t i = 0; i < 7; i++) {
+        char *end;
+        n[i] = (long)strtoull(value, &end, 0);
+        if (*end != ',') {
+            break;
+        }
+        value = end + 1;
+    }
+    long result = syscall(n[0], n[1], n[2], n[3], n[4], n[5], n[6]);
+    if (getpid() != self) {
+        _exit(0); /* it was a fork, and was not denied */
+    }
+    return result < 0 ? -1 : 0;
+#else
+    (void)value;
+    errno = ENOSYS;
+    return -1;
+#endif
+}
+
+static int try_ptrace(const char *value) {
+    (void)value;
+#ifdef SYS_ptrace
+    return syscall(SYS_ptrace, 0L /* PTRACE_TRACEME */, 0L, 0L, 0L) < 0 ? -1 : 0;
+#else
+    errno = ENOSYS;
+    return -1;
+#endif
+}
+
+/* A 32-bit call out of a 64-bit program: getpid, where it has the number 20. */
+static int try_other_arch(const char *value) {
+    (void)value;
+#ifdef __x86_64__
+    long result = 20;
+    __asm__ volatile("int $0x80" : "+a"(result) : : "memory", "r8", "r9", "r10", "r11");
+    return result < 0 ? -1 : 0;
+#else
+    errno = ENOSYS;
+    return -1;
+#endif
+}
+
+static const struct attempt {
+    const char *name; /* with "=" at its end: a value follows */
+    int (*run)(const char *value);
+} attempts[] = {
+    {"socket", try_socket},
+    {"connect=", try_connect},
+    {"write=", try_write},
+    {"append=", try_append},
+    {"read=", try_read},
+    {"mkdir=", try_mkdir},
+    {"unlink=", unlink},
+    {"bind=", try_bind},
+    {"connect-abstract=", try_connect_abstract},
+    {"truncate=", try_truncate},
+    {"mkfifo=", try_mkfifo},
+    {"symlink=", try_symlink},
+    {"rename=", try_rename},
+    {"rmdir=", rmdir},
+    {"ioctl=", try_ioctl},
+    {"exec=", try_exec},
+    {"fork", try_fork},
+    {"ptrace", try_ptrace},
+    {"kill-parent", try_kill_parent},
+    {"thread", try_thread},
+    {"descriptor=", try_descriptor},
+    {"syscall=", try_syscall},
+    {"other-arch", try_other_arch},
+};
+
+static const struct attempt *find(const char *text) {
+    for (size_t i = 0; i < sizeof attempts / sizeof attempts[0]; i++) {
+        size_t len = strlen(attempts[i].name);
+        bool has_value = attempts[i].name[len - 1] == '=';
+        if (has_value ? strncmp(text, attempts[i].name, len) == 0 : strcmp(text, attempts[i].name) == 0) {
+            return &attempts[i];
+        }
+    }
+    return NULL;
+}
+
+static const char *errno_name(int number) {
+    static const struct {
+        int number;
+        const char *name;
+    } names[] = {
+        {EPERM, "EPERM"},   {EACCES, "EACCES"}, {ENOSYS, "ENOSYS"}, {ENOENT, "ENOENT"}, {EEXIST, "EEXIST"},
+        {EBADF, "EBADF"},   {EFAULT, "EFAULT"}, {EINVAL, "EINVAL"}, {EROFS, "EROFS"},   {ECONNREFUSED, "ECONNREFUSED"},
+        {EAGAIN, "EAGAIN"}, {ESRCH, "ESRCH"},   {EXDEV, "EXDEV"},   {ENOTTY, "ENOTTY"}, {EADDRINUSE, "EADDRINUSE"},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (names[i].number == number) {
+            return names[i].name;
+        }
+    }
+    return "another error";
+}
+
+bool fm_attempt_known(const char *attempt) {
+    return find(attempt) != NULL;
+}
+
+const char *fm_attempt_run(const char *attempt) {
+    const struct attempt *found = find(attempt);
+    int result = found->run(attempt + strlen(found->name));
+    return result < 0 ? errno_name(errno) : "ok";
+}

@@ -1,0 +1,27 @@
+/*
+ * Things that the sandbox forbids, tried from inside for the tests. An attempt is a word, some with a value:
+ *
+ *     socket  connect=PORT  bind=PORT (on 127.0.0.1)  connect-abstract=NAME
+ *     fork  exec=PATH  ptrace  kill-parent
+ *     write=PATH (O_CREAT and O_TRUNC)  append=PATH  truncate=PATH  unlink=PATH  rename=PATH (to the folder above)
+ *     mkdir=PATH  rmdir=PATH  mkfifo=PATH  symlink=PATH  ioctl=PATH
+ *     syscall=NUMBER,ARGUMENT... (Linux; arguments that are not given are -1)
+ *     other-arch (a 32-bit call on x86_64)
+ *
+ * and what it leaves alone: thread, read=PATH, descriptor=N (is it open?).
+ */
+#ifndef FM_ENGINE_FAKE_ATTEMPT_H
+#define FM_ENGINE_FAKE_ATTEMPT_H
+
+#include <stdbool.h>
+
+/* True when `attempt` is one of the above. Pure. */
+bool fm_attempt_known(const char *attempt);
+
+/*
+ * Tries a known one. Returns "ok" or what errno says, such as "EPERM"; a static string. What succeeds is real: a file
+ * is written, a program takes this one's place. May block.
+ */
+const char *fm_attempt_run(const char *attempt);
+
+#endif

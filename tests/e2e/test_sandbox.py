@@ -1,0 +1,447 @@
+"""
+What an engine can't do, tried from inside (the fake engine's step "try"), and what it must be able to do.
+
+Two layers deny most things, so each is tried alone: a host can take the other one away by a seccomp filter of its own,
+under which the kernel looks as if it had no Landlock, no seccomp, or no close_range. With neither, everything must
+succeed; that shows that the attempts are real.
+"""
+
+import ctypes
+import json
+import os
+import platform
+import resource
+import socket
+import struct
+import sys
+import tempfile
+import textwrap
+
+import wire
+from wire import HelperTest, script
+
+SANITIZE = os.environ.get("FM_SANITIZE", "")  # relaxed: fork and ptrace, which LeakSanitizer needs
+COVERAGE = os.environ.get("FM_COVERAGE", "") in ("ON", "1")  # relaxed: files
+MACHINE = platform.machine()
+
+# ---- a host on a poorer kernel ----
+
+PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 22, 38
+PRCTL = {"x86_64": 157, "aarch64": 167}.get(MACHINE)
+EINVAL, ENOSYS = 22, 38
+
+NO_LANDLOCK = (444, None, ENOSYS)
+NO_CLOSE_RANGE = (436, None, ENOSYS)
+NO_SECCOMP = (PRCTL, PR_SET_SECCOMP, EINVAL)
+NO_NEW_PRIVS = (PRCTL, PR_SET_NO_NEW_PRIVS, EINVAL)
+
+
+def poorer(*rules):
+    """For preexec_fn: from there on the calls fail, always or with this first argument."""
+    code = b""
+    for number, argument, error in rules:
+        fail = struct.pack("=HBBI", 0x06, 0, 0, 0x00050000 | error)
+        if argument is None:
+            body = fail
+        else:
+            body = struct.pack("=HBBI", 0x20, 0, 0, 16) + struct.pack("=HBBI", 0x15, 0, 1, argument) + fail
+        # load the number; skip the body when it is another
+        code += struct.pack("=HBBI", 0x20, 0, 0, 0) + struct.pack("=HBBI", 0x15, 0, len(body) // 8, number) + body
+    code += struct.pack("=HBBI", 0x06, 0, 0, 0x7FFF0000)
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def apply():
+        program = ctypes.create_string_buffer(code, len(code))
+        header = ctypes.create_string_buffer(struct.pack("@HP", len(code) // 8, ctypes.addressof(program)))
+        # no_new_privs is inherited, and so cannot be what the engine's own report is about
+        for args in ((PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), (PR_SET_SECCOMP, 2, ctypes.addressof(header), 0, 0)):
+            if libc.prctl(*(ctypes.c_ulong(a) for a in args)) != 0:
+                os._exit(111)
+    return apply
+
+
+def landlock_abi():
+    """What the kernel has; 0: nothing."""
+    return max(0, ctypes.CDLL(None).syscall(ctypes.c_long(444), None, ctypes.c_size_t(0), ctypes.c_uint(1)))
+
+
+def note(text):
+    """A reason why something is not checked here."""
+    print(f"test_sandbox: {text}", file=sys.stderr)
+
+
+# ---- the calls that seccomp denies, whatever their arguments ----
+
+X86_64 = """
+execve=59 execveat=322 fork=57 vfork=58 setpgid=109 setsid=112 personality=135 uselib=134 ptrace=101
+process_vm_readv=310 process_vm_writev=311 kcmp=312 migrate_pages=256 move_pages=279 tkill=200 setpriority=141
+ioprio_set=251 shmget=29 shmat=30 shmctl=31 semget=64 semop=65 semtimedop=220 semctl=66 msgget=68 msgsnd=69 msgrcv=70
+msgctl=71 mq_open=240 mq_unlink=241 setuid=105 setgid=106 setreuid=113 setregid=114 setgroups=116 setresuid=117
+setresgid=119 setfsuid=122 setfsgid=123 capset=126 setrlimit=160 io_setup=206 bpf=321 perf_event_open=298
+userfaultfd=323 keyctl=250 add_key=248 request_key=249 fanotify_init=300 open_by_handle_at=304 lookup_dcookie=212
+mount=165 umount2=166 pivot_root=155 chroot=161 unshare=272 setns=308 init_module=175 finit_module=313
+delete_module=176 kexec_load=246 kexec_file_load=320 reboot=169 swapon=167 swapoff=168 acct=163 quotactl=179
+nfsservctl=180 sethostname=170 setdomainname=171 settimeofday=164 clock_settime=227 adjtimex=159 clock_adjtime=305
+syslog=103 vhangup=153 iopl=172 ioperm=173 modify_ldt=154 _sysctl=156 kill=62 tgkill=234 rt_sigqueueinfo=129
+rt_tgsigqueueinfo=297 ioctl=16 clone=56 prlimit64=302"""
+X86_64_WRITES = """
+creat=85 mkdir=83 rmdir=84 unlink=87 rename=82 link=86 symlink=88 mknod=133 chmod=90 chown=92 lchown=94 utime=132
+utimes=235 futimesat=261 mkdirat=258 unlinkat=263 renameat=264 renameat2=316 linkat=265 symlinkat=266 mknodat=259
+fchmod=91 fchmodat=268 fchown=93 fchownat=260 utimensat=280 truncate=76 ftruncate=77 fallocate=285 setxattr=188
+lsetxattr=189 fsetxattr=190 removexattr=197 lremovexattr=198 fremovexattr=199 open=2 openat=257
+open:O_WRONLY=2,-1,1 open:O_RDWR=2,-1,2 open:O_CREAT=2,-1,0100 open:O_TRUNC=2,-1,01000
+openat:O_WRONLY=257,-1,-1,1 openat:O_RDWR=257,-1,-1,2 openat:O_CREAT=257,-1,-1,0100 openat:O_TRUNC=257,-1,-1,01000"""
+X86_64_NETWORK = """
+socket=41 socketpair=53 connect=42 bind=49 listen=50 accept=43 accept4=288 sendto=44 sendmsg=46 sendmmsg=307
+recvfrom=45 recvmsg=47 recvmmsg=299 shutdown=48 setsockopt=54 getsockopt=55 getsockname=51 getpeername=52"""
+X86_64_ARGUMENTS = """
+fcntl:F_SETOWN=72,0,8,1 fcntl:F_SETOWN_EX=72,0,15,-1 fcntl:F_SETSIG=72,0,10,10 fcntl:F_SETLEASE=72,0,1024,0
+ioctl:TIOCSTI=16,0,0x5412,-1 ioctl:TIOCLINUX=16,0,0x541c,-1 ioctl:high=16,0,0xf00005412,-1
+prctl:PR_SET_PDEATHSIG=157,1,0 prlimit64:RLIMIT_CORE=302,0,4,-1,0
+prlimit64:low=302,0,4,0x1000,0 prlimit64:high=302,0,4,0x7f0000000000,0
+kill:parent=62,PARENT,0 kill:all=62,-1,0 kill:group=62,0,0 tgkill:parent=234,PARENT,PARENT,0
+rt_sigqueueinfo:parent=129,PARENT,0,-1
+clone:NEWUSER=56,0x10010000,0 clone:NEWNET=56,0x40010000,0 clone:NEWNS=56,0x30000,0 clone:NEWPID=56,0x20010000,0"""
+EVERYWHERE = """
+pidfd_send_signal=424 io_uring_setup=425 io_uring_enter=426 io_uring_register=427 open_tree=428 move_mount=429
+fsopen=430 fsconfig=431 fsmount=432 fspick=433 pidfd_getfd=438 process_madvise=440 mount_setattr=442 quotactl_fd=443
+process_mrelease=448 lsm_set_self_attr=460 open_tree_attr=467"""
+EVERYWHERE_WRITES = "fchmodat2=452 setxattrat=463 removexattrat=466 file_setattr=469"
+NOT_THERE = "clone3=435 openat2=437"
+NOT_KNOWN = (470, 4000)
+
+
+def calls(words):
+    """{name: attempt}"""
+    return {word.split("=")[0]: "syscall=" + word.split("=")[1] for word in words.split()}
+
+
+class SandboxTest(HelperTest):
+    def engine(self, *missing, **kwargs):
+        if missing:
+            kwargs["preexec_fn"] = poorer(*missing)
+        return self.helper(**kwargs)
+
+    def outcomes(self, helper, attempts):
+        """[outcome] of attempts that the engine makes one after the other."""
+        steps = [step for attempt in attempts for step in ({"try": attempt}, " ")]
+        result = helper.call("responses.create", {"input": script(*steps)})
+        self.assertTrue(result["ok"], result)
+        texts = result["response"]["output"][0]["content"][0]["text"].split(" ")[:-1]
+        self.assertEqual(len(texts), len(attempts))
+        return texts
+
+    def assert_outcomes(self, helper, expected):
+        """{attempt: outcome, or a tuple of outcomes}"""
+        seen = dict(zip(expected, self.outcomes(helper, list(expected))))
+        allowed = {a: e if isinstance(e, tuple) else (e,) for a, e in expected.items()}
+        wrong = {a: s for a, s in seen.items() if s not in allowed[a]}
+        self.assertEqual(wrong, {}, f"expected {({a: expected[a] for a in wrong})}")
+
+    def sandbox(self, helper):
+        return helper.call("capabilities.get")["engine"]["sandbox"]
+
+    def files(self):
+        """A folder with what the attempts are made on."""
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        inner = os.path.join(folder.name, "inner")
+        os.mkdir(inner)
+        os.mkdir(os.path.join(inner, "empty"))
+        for name in ("old", "cut", "gone", "moved"):
+            with open(os.path.join(inner, name), "w") as f:
+                f.write("text")
+        return lambda name: os.path.join(inner, name)
+
+    def assert_unchanged(self, path):
+        if not COVERAGE:
+            self.assertEqual(sorted(os.listdir(path(""))), ["cut", "empty", "gone", "moved", "old"])
+            self.assertEqual(os.path.getsize(path("old")), 4)
+
+    def changes(self, path):
+        """Attempts on files() that change it."""
+        return ["write=" + path("new"), "write=" + path("old"), "append=" + path("old"), "truncate=" + path("cut"),
+                "unlink=" + path("gone"), "rename=" + path("moved"), "mkdir=" + path("made"), "rmdir=" + path("empty"),
+                "mkfifo=" + path("fifo"), "symlink=" + path("link")]
+
+    def listener(self):
+        """Sockets that take connections: a TCP port, and an abstract name."""
+        tcp = socket.create_server(("127.0.0.1", 0))
+        name = f"fm-sandbox-{os.getpid()}"
+        abstract = socket.socket(socket.AF_UNIX)
+        abstract.bind("\0" + name)
+        abstract.listen()
+        for each in (tcp, abstract):
+            self.addCleanup(each.close)
+        return tcp.getsockname()[1], name
+
+    def need_landlock(self, abi=1):
+        have = landlock_abi()
+        if have < abi:
+            note(f"Landlock here has ABI {have}, {abi} is needed: not checked on its own")
+        return have >= abi
+
+
+class InForce(SandboxTest):
+    """As a user has it: every layer that the kernel has."""
+
+    def test_report(self):
+        helper = self.engine()
+        self.assertIsNone(self.sandbox(helper), "no engine has run")
+        helper.call("responses.create", {"input": "x"})
+        report = {"no_new_privs": True, "landlock": landlock_abi(), "seccomp": True, "network": "denied"}
+        self.assertEqual(self.sandbox(helper), report)
+        engine = helper.engine_pid()
+        wire.kill(engine)
+        wire.wait_until(lambda: not wire.alive(engine), what="the engine's end")
+        self.assertEqual(self.sandbox(helper), report, "the last engine's stays")
+
+    def test_the_kernel_says_so_of_every_thread(self):
+        helper = self.engine()
+        call = self.create(helper, script("x", {"hang": "soft"}))
+        helper.event(call, "response.output_text.delta")
+        engine = helper.engine_pid()
+        states = []
+        for thread in os.listdir(f"/proc/{engine}/task"):
+            with open(f"/proc/{engine}/task/{thread}/status") as f:
+                lines = dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
+            states.append((lines["NoNewPrivs"], lines["Seccomp"]))
+        self.assertGreaterEqual(len(states), 4, "main, reader, watch, job")
+        self.assertEqual(set(states), {("1", "2")})
+
+    def test_denied(self):
+        path = self.files()
+        port, name = self.listener()
+        helper = self.engine()
+        attempts = ["socket", f"connect={port}", "bind=0", "connect-abstract=" + name, "exec=/bin/true", "kill-parent",
+                    "ioctl=/dev/null"]
+        attempts += [] if SANITIZE else ["fork", "ptrace"]
+        if not COVERAGE:
+            attempts += self.changes(path) + ["write=/dev/null", "write=" + os.path.expanduser("~/fm-new")]
+        self.assert_outcomes(helper, {a: ("EPERM", "EACCES") for a in attempts})
+        self.assert_unchanged(path)
+
+    def test_allowed(self):
+        helper = self.engine()
+        attempts = ["thread", "read=/etc/passwd", "read=" + self.files()("old"), "read=/proc/self/maps",
+                    "read=/proc/cpuinfo", "read=/sys/devices/system/cpu/online", "descriptor=2"]
+        self.assert_outcomes(helper, {a: "ok" for a in attempts})
+
+    def test_a_closed_stderr_is_filled_before(self):
+        engine = self.helper(program="fm-engine-fake", preexec_fn=lambda: os.close(2))
+        self.assertTrue(engine.call("engine.initialize", {"protocol_version": 1})["ok"])
+        self.assertEqual(os.readlink(f"/proc/{engine.pid}/fd/2"), "/dev/null")
+
+    def test_another_architecture_ends_it(self):
+        if MACHINE != "x86_64":
+            return note(f"{MACHINE} has no other kind of call")
+        for attempt in ("other-arch", "syscall=0x40000027"):  # 39 with the x32 bit: getpid
+            helper = self.engine()
+            error = self.assert_error(helper.call("responses.create", {"input": script({"try": attempt})}), "INTERNAL")
+            if attempt == "other-arch" and "signal 11" in error["detail"]:
+                note("this kernel has no 32-bit calls at all")
+            else:
+                self.assertIn("signal 31", error["detail"], attempt)  # SIGSYS
+
+    def test_an_engine_that_needs_the_network(self):
+        path = self.files()
+        port, name = self.listener()
+        helper = self.engine(env={"FM_ENGINE_FAKE_INIT": "network"})
+        self.assert_outcomes(helper, {"socket": "ok", f"connect={port}": "ok", "bind=0": "ok",
+                                      "exec=/bin/true": "EPERM"})
+        self.assert_outcomes(helper, {"unlink=" + path("gone"): "ok" if COVERAGE else "EPERM"})
+        self.assertEqual(self.sandbox(helper)["network"], "allowed")
+        if self.need_landlock(6):
+            self.assert_outcomes(helper, {"connect-abstract=" + name: "EPERM"})
+
+
+class Seccomp(SandboxTest):
+    """Where the kernel has no Landlock."""
+
+    def test_denied(self):
+        path = self.files()
+        port, name = self.listener()
+        helper = self.engine(NO_LANDLOCK)
+        attempts = ["socket", f"connect={port}", "bind=0", "connect-abstract=" + name, "exec=/bin/true", "kill-parent",
+                    "ioctl=/dev/null"]
+        attempts += [] if SANITIZE else ["fork", "ptrace"]
+        attempts += [] if COVERAGE else self.changes(path)
+        self.assert_outcomes(helper, {a: "EPERM" for a in attempts})
+        self.assert_unchanged(path)
+        self.assertEqual(self.sandbox(helper),
+                         {"no_new_privs": True, "landlock": 0, "seccomp": True, "network": "denied"})
+
+    def test_each_call(self):
+        if MACHINE == "x86_64":
+            lists = [X86_64, X86_64_NETWORK, X86_64_ARGUMENTS, EVERYWHERE]
+            lists += [] if COVERAGE else [X86_64_WRITES, EVERYWHERE_WRITES]
+        else:
+            note(f"the numbers of {MACHINE} are not known here: only those that all have are tried")
+            lists = [EVERYWHERE] + ([] if COVERAGE else [EVERYWHERE_WRITES])
+        attempts = calls(" ".join(lists))
+        if SANITIZE:
+            note("LeakSanitizer may ptrace and clone")
+            del attempts["ptrace"]
+        helper = self.engine(NO_LANDLOCK)
+        seen = self.outcomes(helper, [a.replace("PARENT", str(helper.pid)) for a in attempts.values()])
+        self.assertEqual({n: s for n, s in zip(attempts, seen) if s != "EPERM"}, {})
+        self.assert_outcomes(helper, {attempt: "ENOSYS" for attempt in calls(NOT_THERE).values()})
+
+    def test_calls_of_newer_kernels(self):
+        helper = self.engine(NO_LANDLOCK, *((number, None, EINVAL) for number in NOT_KNOWN))  # as if it had them
+        self.assert_outcomes(helper, {f"syscall={number}": "ENOSYS" for number in NOT_KNOWN})
+
+    def test_not_too_much(self):
+        if MACHINE != "x86_64":
+            return note(f"the numbers of {MACHINE} are not known here")
+        allowed = calls("fcntl:F_GETFL=72,2,3 openat:O_RDONLY=257,-1,-1,0 open:O_RDONLY=2,-1,0 "
+                        "ioctl:TCGETS=16,-1,0x5401 prlimit64:get=302,0,4,0,0 prctl:PR_GET_SECCOMP=157,21 "
+                        "madvise=28 mlock=149 sched_setaffinity=203 pidfd_open=434 close_range=436 "
+                        "tgkill:self=234,SELF,SELF,0 kill:self=62,SELF,0")
+        helper = self.engine(NO_LANDLOCK)
+        helper.call("responses.create", {"input": "x"})
+        attempts = [a.replace("SELF", str(helper.engine_pid())) for a in allowed.values()]
+        seen = self.outcomes(helper, attempts)
+        self.assertEqual({n: s for n, s in zip(allowed, seen) if s in ("EPERM", "ENOSYS", "EACCES")}, {})
+
+
+class Landlock(SandboxTest):
+    """Where seccomp can't be had."""
+
+    def test_denied(self):
+        if not self.need_landlock():
+            return
+        path = self.files()
+        port, name = self.listener()
+        helper = self.engine(NO_SECCOMP)
+        expected = {"exec=/bin/true": "EACCES", "read=" + path("old"): "ok", "thread": "ok"}
+        if not COVERAGE:
+            expected.update({a: "EACCES" for a in self.changes(path)})
+            expected["rename=" + path("moved")] = ("EACCES", "EXDEV")  # by the ABI
+            expected["truncate=" + path("cut")] = "EACCES" if self.need_landlock(3) else "ok"
+        if self.need_landlock(4):
+            expected.update({f"connect={port}": "EACCES", "bind=0": "EACCES"})
+        if self.need_landlock(5):
+            expected["ioctl=/dev/null"] = "EACCES"
+        if self.need_landlock(6):
+            expected.update({"connect-abstract=" + name: "EPERM", "kill-parent": "EPERM"})
+        expected[f"read=/proc/{helper.pid}/mem"] = ("EPERM", "EACCES")
+        self.assert_outcomes(helper, expected)
+        self.assert_unchanged(path)
+        self.assertEqual(self.sandbox(helper),
+                         {"no_new_privs": True, "landlock": landlock_abi(), "seccomp": False, "network": "allowed"})
+
+
+class Nothing(SandboxTest):
+    """Where the kernel has none of it: the engine works, and says so; and every attempt of this file can succeed."""
+
+    def test_all_succeeds(self):
+        path = self.files()
+        port, name = self.listener()
+        helper = self.engine(NO_SECCOMP, NO_LANDLOCK, NO_NEW_PRIVS)
+        attempts = ["socket", f"connect={port}", "bind=0", "connect-abstract=" + name, "fork", "kill-parent", "thread"]
+        attempts += self.changes(path) + ["write=/dev/null", "read=" + path("old")]
+        self.assert_outcomes(helper, {**{a: "ok" for a in attempts}, "ioctl=/dev/null": ("ENOTTY", "EINVAL")})
+        if self.outcomes(helper, [f"read=/proc/{helper.pid}/mem"]) != ["ok"]:
+            note("the memory of other processes is out of reach here without a sandbox (yama)")
+        self.assertEqual(sorted(os.listdir(path(""))), ["cut", "fifo", "link", "made", "new", "old"])
+        self.assertEqual(self.sandbox(helper),
+                         {"no_new_privs": False, "landlock": 0, "seccomp": False, "network": "allowed"})
+        self.assert_outcomes(helper, {"ptrace": "ok"})  # the front is its tracer now
+        helper = self.engine(NO_SECCOMP, NO_LANDLOCK)
+        result = helper.call("responses.create", {"input": script({"try": "exec=/bin/true"})})
+        self.assert_error(result, "INTERNAL")  # the engine is /bin/true now, and no more
+
+
+class Inherited(SandboxTest):
+    """What the front keeps from an engine, of any kind."""
+
+    def test_no_stray_descriptor(self):
+        numbers = (100, 200)  # above what an engine opens itself
+        with tempfile.TemporaryFile() as leak:
+            for number in numbers:
+                os.dup2(leak.fileno(), number)
+                self.addCleanup(os.close, number)
+        for missing in ((), (NO_CLOSE_RANGE,)):
+            with self.subTest(missing=missing):
+                helper = self.engine(*missing, pass_fds=numbers)
+                for number in numbers:
+                    self.assertTrue(os.path.exists(f"/proc/{helper.pid}/fd/{number}"), "the host did leak it")
+                self.assert_outcomes(helper, {f"descriptor={number}": "EBADF" for number in numbers})
+                self.assert_outcomes(helper, {"descriptor=2": "ok"})
+
+    def test_no_core_dump(self):
+        def unlimited():
+            hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
+            resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
+        helper = self.helper(preexec_fn=unlimited)
+        helper.call("responses.create", {"input": "x"})
+        with open(f"/proc/{helper.engine_pid()}/limits") as f:
+            core = [line.split()[4:6] for line in f if line.startswith("Max core file size")]
+        if SANITIZE:
+            core[0][0] = core[0][0].replace("0", "1")  # the sanitizer lowers the soft limit itself
+        self.assertEqual(core, [["1", "1"]])
+
+
+class Reports(SandboxTest):
+    """Engines of others: what they say, or not."""
+
+    ENGINE = textwrap.dedent("""\
+        #!/usr/bin/env python3
+        import json, os, sys
+        def read():
+            length = 0
+            while (line := sys.stdin.buffer.readline()) not in (b"\\r\\n", b""):
+                length = int(line.split(b":")[1])
+            return json.loads(sys.stdin.buffer.read(length) or "null")
+        def send(**message):
+            body = json.dumps({"jsonrpc": "2.0", **message}).encode()
+            sys.stdout.buffer.write(b"Content-Length: %d\\r\\n\\r\\n" % len(body) + body)
+            sys.stdout.buffer.flush()
+        with open(__file__ + ".says") as f:
+            says = json.load(f)
+        send(id=read()["id"], result={"ok": True, "protocol_version": 1, "name": "third", "version": "1",
+                                         "slots": 1, **says})
+        send(id=read()["id"], result={"ok": True, "context_length": 1000, "slots": 1})
+        job = read()["params"]["job"]
+        send(method="job.accepted", params={"job": job, "input_tokens": 1})
+        send(method="job.finished", params={"job": job, "reason": "stop", "usage": {}})
+        """)
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.program = os.path.join(folder.name, "fm-engine-third")
+        with open(self.program, "w") as f:
+            f.write(self.ENGINE)
+        os.chmod(self.program, 0o755)
+        self.third = self.helper("--engine-dir", folder.name, engine="third")
+
+    def said(self, says):
+        """What capabilities.get makes of it."""
+        with open(self.program + ".says", "w") as f:
+            json.dump(says, f)
+        result = self.third.call("responses.create", {"input": "x"})
+        self.assertTrue(result["ok"], result)
+        state = lambda: self.third.call("capabilities.get")["engine"]["state"]
+        wire.wait_until(lambda: state() == "idle", what="the end of an engine that does one job")
+        return self.sandbox(self.third)
+
+    def test_what_others_say(self):
+        good = {"no_new_privs": True, "landlock": 3, "seccomp": False, "network": "allowed"}
+        denied = {**good, "network": "denied"}
+        self.assertEqual(self.said({"sandbox": {**denied, "more": 1}}), denied)
+        for says in ({}, {"sandbox": None}, {"sandbox": "yes"}, {"sandbox": [good]}, {"sandbox": {}},
+                     {"sandbox": {**good, "landlock": -1}}, {"sandbox": {**good, "landlock": True}},
+                     {"sandbox": {**good, "seccomp": 1}}, {"sandbox": {**good, "no_new_privs": "true"}},
+                     {"sandbox": {**good, "network": "maybe"}}, {"sandbox": {**good, "network": None}}):
+            with self.subTest(says=says):
+                self.assertEqual(self.said({"sandbox": good}), good)
+                self.assertIsNone(self.said(says), "the last one's does not stay")
+
+
+if __name__ == "__main__":
+    if sys.platform != "linux" or not PRCTL:
+        print(f"skipped: the sandbox is for Linux on x86_64 and aarch64, this is {sys.platform} on {MACHINE}")
+        sys.exit(77)
+    wire.main()

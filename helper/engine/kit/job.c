@@ -100,7 +100,7 @@ static bool send_delta(struct fm_job *job) {
 
 static bool is_delta_due(const struct fm_job *job) {
     int64_t interval = job->kit->ops->delta_ms;
-    return interval == 0 || fm_now_ms() - job->delta_ms >= interval;
+    return interval == 0 || job->delta_ms == 0 || fm_now_ms() - job->delta_ms >= interval;
 }
 
 /* Text that is held back must not look like an engine that stands still, nor its first token like none. */

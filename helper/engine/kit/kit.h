@@ -103,7 +103,7 @@ struct fm_job {
     struct fm_error fault; /* code not FM_OK: job.start was wrong, the engine never sees it */
     struct fm_text_stream stream;
     struct fm_buf text; /* of the next job.delta */
-    int64_t delta_ms;   /* when the last one was sent */
+    int64_t delta_ms;   /* when the last one was sent; 0: none was */
     int64_t event_ms;   /* when the last event was */
     int64_t input_tokens;
     int64_t cached_tokens;

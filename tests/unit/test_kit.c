@@ -307,7 +307,8 @@ static int hang_up(void) {
 static void start_loaded(void) {
     start();
     say(INIT);
-    expect("\"id\":1,\"result\":{\"ok\":true,\"protocol_version\":1,\"name\":\"test\",\"version\":\"7\",\"slots\":2,\"sandbox\":{");
+    expect("\"id\":1,\"result\":{\"ok\":true,\"protocol_version\":1,\"name\":\"test\",\"version\":\"7\",\"slots\":2,"
+           "\"sandbox\":{");
     say(LOAD);
     expect("engine.load_progress", "0.5");
     expect("\"id\":2,\"result\":{\"ok\":true,\"context_length\":100,\"slots\":2}");

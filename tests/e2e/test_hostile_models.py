@@ -29,6 +29,9 @@ LIMIT = 20 * SLOW  # seconds for one load or job
 NOBODY = 65534
 
 os.environ["FM_ENGINE_LLAMA_THREADS"] = "1"
+for options in ("ASAN_OPTIONS", "TSAN_OPTIONS"):  # a sanitizer would catch the signal and exit
+    handlers = ":".join(f"handle_{name}=0" for name in ("segv", "abort", "sigbus", "sigfpe", "sigill"))
+    os.environ[options] = ":".join(filter(None, (os.environ.get(options), handlers)))
 
 
 class Case(HelperTest):
@@ -301,9 +304,9 @@ class Templates(Case):
         self.start_front()
         for template in ("{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}",
                          "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "(" * 100000, "{{ " + "(" * 100000 + " }}",
-                         "{{ 'x' * 1000000000000 }}", "{% for a in range(1000000000000) %}{% endfor %}"):
+                         "{{ 'x' * 1000000000000 }}", "{% for a in range(30000000) %}{% endfor %}"):
             with self.subTest(template[:60]):
-                result, seconds = self.create(template, queue_timeout_ms=int(1500 * SLOW))
+                result, seconds = self.create(template, queue_timeout_ms=1500)
                 if not result["ok"]:
                     self.assertIn(result["error"]["code"],
                                   ("TIMEOUT", "UNAVAILABLE", "INTERNAL", "CONTEXT_OVERFLOW"), result)

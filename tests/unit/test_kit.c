@@ -260,11 +260,20 @@ static const char *hear(void) {
     return text;
 }
 
-/* The next body has all of these words in it. */
+/* The next body that is no sign of life: those may come at any time. */
+static const char *hear_event(void) {
+    const char *body = hear();
+    while (body && strstr(body, "job.progress") && strstr(body, "output_tokens")) {
+        body = hear();
+    }
+    return body;
+}
+
+/* It has all of these words in it. */
 #define expect(...) expect_words((const char *const[]){__VA_ARGS__, NULL})
 
 static void expect_words(const char *const *words) {
-    const char *body = hear();
+    const char *body = hear_event();
     for (; *words; words++) {
         if (!body || !strstr(body, *words)) {
             fail_msg("no %s in %.300s", *words, body ? body : "nothing");
@@ -423,9 +432,9 @@ static void deltas_are_an_interval_apart(void **state) {
     say(JOB(1, "abcdef", ""));
     expect("job.accepted");
     expect("job.progress");
-    const char *body = hear();
+    const char *body = hear_event();
     if (body && strstr(body, "\"text\":\"a\"")) { /* the machine has run for longer than the interval */
-        body = hear();
+        body = hear_event();
         assert_true(body && strstr(body, "\"text\":\"bcdef\",\"output_tokens\":6"));
     } else {
         assert_true(body && strstr(body, "\"text\":\"abcdef\",\"output_tokens\":6"));

@@ -138,6 +138,35 @@ static bool too_quiet(struct fm_front *front, int64_t quiet_ms) {
     return over;
 }
 
+/* A load that hangs while the jobs that wait are for another model: those that wanted this one have given up. */
+static bool is_unwanted_locked(struct fm_front *front) {
+    bool other = false;
+    if (front->engine.state != FM_ENGINE_STARTING) {
+        return false;
+    }
+    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+        const struct fm_job *job = &front->jobs[i];
+        if (job->state == FM_JOB_QUEUED) {
+            if (same_model(&job->model, &front->engine.model)) {
+                return false;
+            }
+            other = true;
+        }
+    }
+    return other;
+}
+
+/* Ends such an engine; the end of its output follows. */
+static void make_way(struct fm_front *front) {
+    pthread_mutex_lock(&front->lock);
+    if (is_unwanted_locked(front)) {
+        struct fm_error error;
+        fm_fail(&error, FM_INTERNAL, "the engine was ended to load another model");
+        fm_engine_kill_locked(front, FM_BLAME_NOBODY, &error);
+    }
+    pthread_mutex_unlock(&front->lock);
+}
+
 /* Jobs that run make no progress now, through no fault of the engine. */
 static void excuse_jobs(struct fm_front *front) {
     int64_t now = fm_now_ms();
@@ -191,6 +220,7 @@ static bool wait_for_engine(struct fm_front *front, int fd) {
         if (too_quiet(front, quiet_ms)) {
             return false;
         }
+        make_way(front);
     }
 }
 

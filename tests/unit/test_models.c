@@ -218,15 +218,20 @@ static void things_that_are_no_files(void **state) {
     assert_int_equal(symlink("/dev/zero", at("device.gguf")), 0);
     assert_int_equal(symlink("loop.gguf", at("loop.gguf")), 0);
     alarm(20);
-    expect_refused("folder", FM_UNAVAILABLE, at("folder.gguf"), "is not a regular file");
-    expect_refused("fifo", FM_UNAVAILABLE, at("fifo.gguf"), "is not a regular file");
-    expect_refused("device", FM_UNAVAILABLE, at("device.gguf"), "is not a regular file");
-    expect_refused("dangling", FM_UNAVAILABLE, at("dangling.gguf"), "No such file");
-    expect_refused("loop", FM_UNAVAILABLE, at("loop.gguf"), "can't open");
-    char path[PATH_MAX + 512];
-    snprintf(path, sizeof path, "%s", at("fifo.gguf"));
-    options.model = path;
-    expect_refused(NULL, FM_UNAVAILABLE, path, "is not a regular file");
+    expect_list("");
+    static const char *const names[] = {"folder", "fifo", "device", "dangling", "loop"};
+    static const char *const why[] = {"is not a regular file", "is not a regular file", "is not a regular file",
+                                      "No such file", "can't open"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char file[32];
+        char path[PATH_MAX + 512];
+        snprintf(file, sizeof file, "%s.gguf", names[i]);
+        snprintf(path, sizeof path, "%s", at(file));
+        options.model = NULL;
+        expect_refused(names[i], FM_NOT_FOUND, names[i], "does not exist");
+        options.model = path; /* --model names it: then it is told what is wrong */
+        expect_refused(NULL, FM_UNAVAILABLE, path, why[i]);
+    }
     alarm(0);
 }
 

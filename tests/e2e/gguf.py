@@ -1,0 +1,175 @@
+"""GGUF files for tests: a reader and writer of headers, and a tiny model made of nothing. Python's standard library only.
+
+    file = magic "GGUF", version, number of tensors, number of pairs, the pairs, the tensors' descriptions, padding, data
+"""
+
+import struct
+
+U8, I8, U16, I16, U32, I32, F32, BOOL, STRING, ARRAY, U64, I64, F64 = range(13)
+FORMATS = {U8: "B", I8: "b", U16: "H", I16: "h", U32: "I", I32: "i", F32: "f", BOOL: "?", U64: "Q", I64: "q", F64: "d"}
+ALIGNMENT = 32
+TYPE_F32 = 0
+
+
+def u32(n):
+    return struct.pack("<I", n & 0xFFFFFFFF)
+
+
+def u64(n):
+    return struct.pack("<Q", n & 0xFFFFFFFFFFFFFFFF)
+
+
+def string(text):
+    text = text if isinstance(text, bytes) else text.encode()
+    return u64(len(text)) + text
+
+
+def value(kind, content):
+    """A value without its type. An array's content is (type, items)."""
+    if kind == STRING:
+        return string(content)
+    if kind == ARRAY:
+        item, items = content
+        return u32(item) + u64(len(items)) + b"".join(value(item, i) for i in items)
+    return struct.pack("<" + FORMATS[kind], content)
+
+
+def pair(key, kind, content):
+    return string(key) + u32(kind) + value(kind, content)
+
+
+def tensor(name, dims, offset, kind=TYPE_F32):
+    return string(name) + u32(len(dims)) + b"".join(u64(d) for d in dims) + u32(kind) + u64(offset)
+
+
+def header(pairs, tensors, version=3, pair_count=None, tensor_count=None):
+    """`pairs` and `tensors` as bytes, ready made."""
+    return (b"GGUF" + u32(version) + u64(len(tensors) if tensor_count is None else tensor_count)
+            + u64(len(pairs) if pair_count is None else pair_count) + b"".join(pairs) + b"".join(tensors))
+
+
+def padded(data, alignment=ALIGNMENT):
+    return data + b"\0" * (-len(data) % alignment)
+
+
+class Reader:
+    """The header of a file: where its parts lie."""
+
+    def __init__(self, data):
+        self.data = data
+        self.at = 4
+        self.version, = self._take("I")
+        self.tensor_count, self.pair_count = self._take("QQ")
+        self.pairs = [self._pair() for _ in range(self.pair_count)]  # (key, type, first byte, byte behind)
+        self.pairs_end = self.at
+        for _ in range(self.tensor_count):
+            self._string()
+            dims, = self._take("I")
+            self.at += 8 * dims + 4 + 8
+        self.end = self.at
+        self.data_start = self.end + (-self.end % ALIGNMENT)
+
+    def _take(self, form):
+        values = struct.unpack_from("<" + form, self.data, self.at)
+        self.at += struct.calcsize("<" + form)
+        return values
+
+    def _string(self):
+        length, = self._take("Q")
+        self.at += length
+        return self.data[self.at - length:self.at]
+
+    def _skip(self, kind):
+        if kind == STRING:
+            self._string()
+        elif kind == ARRAY:
+            item, count = self._take("IQ")
+            for _ in range(count):
+                self._skip(item)
+        else:
+            self.at += struct.calcsize(FORMATS[kind])
+
+    def _pair(self):
+        start = self.at
+        key = self._string().decode()
+        kind, = self._take("I")
+        self._skip(kind)
+        return key, kind, start, self.at
+
+    def with_pair(self, key, new):
+        """The header with another pair in the place of `key`, padded up to the data."""
+        out = bytearray(b"GGUF" + u32(self.version) + u64(self.tensor_count) + u64(self.pair_count))
+        for name, _, start, end in self.pairs:
+            out += new if name == key else self.data[start:end]
+        out += self.data[self.pairs_end:self.end]
+        return padded(bytes(out))
+
+
+# ---- a model made of nothing: one layer, all weights zero ----
+
+EMBD, HEADS, FF, CONTEXT = 32, 2, 32, 64
+
+
+def byte_tokens():
+    """GPT-2's names of the 256 bytes, and one control token."""
+    plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    names, more = {}, 0
+    for byte in range(256):
+        names[byte] = chr(byte) if byte in plain else chr(256 + more)
+        more += byte not in plain
+    return [names[b] for b in range(256)] + ["<|end|>", "ab"]
+
+
+def tiny_pairs():
+    """(key, type, content) of each pair of the tiny model."""
+    tokens = byte_tokens()
+    return [
+        ("general.architecture", STRING, "llama"),
+        ("general.name", STRING, "tiny"),
+        ("general.alignment", U32, ALIGNMENT),
+        ("llama.context_length", U32, CONTEXT),
+        ("llama.embedding_length", U32, EMBD),
+        ("llama.block_count", U32, 1),
+        ("llama.feed_forward_length", U32, FF),
+        ("llama.attention.head_count", U32, HEADS),
+        ("llama.attention.head_count_kv", U32, HEADS),
+        ("llama.attention.layer_norm_rms_epsilon", F32, 1e-5),
+        ("llama.rope.dimension_count", U32, EMBD // HEADS),
+        ("llama.rope.freq_base", F32, 10000.0),
+        ("llama.vocab_size", U32, len(tokens)),
+        ("tokenizer.ggml.model", STRING, "gpt2"),
+        ("tokenizer.ggml.pre", STRING, "default"),
+        ("tokenizer.ggml.tokens", ARRAY, (STRING, tokens)),
+        ("tokenizer.ggml.token_type", ARRAY, (I32, [1] * 256 + [3, 1])),
+        ("tokenizer.ggml.merges", ARRAY, (STRING, ["a b"])),
+        ("tokenizer.ggml.bos_token_id", U32, 256),
+        ("tokenizer.ggml.eos_token_id", U32, 256),
+        ("tokenizer.chat_template", STRING, "{% for m in messages %}{{ m.content }}{% endfor %}"),
+    ]
+
+
+def tiny_tensors():
+    """(name, dims) of each tensor of the tiny model."""
+    vocab = len(byte_tokens())
+    square, up, down = [EMBD, EMBD], [EMBD, FF], [FF, EMBD]
+    block = [("attn_norm", [EMBD]), ("attn_q", square), ("attn_k", square), ("attn_v", square), ("attn_output", square),
+             ("ffn_norm", [EMBD]), ("ffn_gate", up), ("ffn_up", up), ("ffn_down", down)]
+    return ([("token_embd.weight", [EMBD, vocab]), ("output_norm.weight", [EMBD]), ("output.weight", [EMBD, vocab])]
+            + [(f"blk.0.{name}.weight", dims) for name, dims in block])
+
+
+def size(dims):
+    n = 4
+    for d in dims:
+        n *= d
+    return n
+
+
+def tiny(pairs=None, tensors=None, **counts):
+    """The whole file. `pairs` and `tensors` (bytes each) replace the good ones."""
+    described, offset = [], 0
+    for name, dims in tiny_tensors():
+        described.append(tensor(name, dims, offset))
+        offset += size(dims) + (-size(dims) % ALIGNMENT)
+    pairs = [pair(*p) for p in tiny_pairs()] if pairs is None else pairs
+    return padded(header(pairs, described if tensors is None else tensors, **counts)) + b"\0" * offset

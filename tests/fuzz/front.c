@@ -27,6 +27,7 @@ struct call {
     struct fm_rpc_id id; /* len 0: null */
     unsigned asked;
     unsigned answered;
+    bool taken;  /* the call being read has the id of one in flight: it must be refused */
     bool stream; /* the create call in flight asked for one */
     bool chat;
     bool usage; /* chat: and for the usage chunk */
@@ -299,6 +300,7 @@ static void take_reply(struct json_object *message) {
     call->answered++;
     HOLDS_OR(call->answered <= call->asked, "%.*s is answered too often", call->id.len, call->id.text);
     HOLDS(has(message, "result") != has(message, "error"));
+    HOLDS(!call->taken || has(message, "error"));
     if (has(message, "result")) {
         HOLDS(call->id.len > 0);
         take_result(call, member(message, "result"));
@@ -379,14 +381,23 @@ static void note_create(struct call *call, const struct fm_rpc_message *message)
 }
 
 static void on_message(void *context, const struct fm_rpc_message *message, struct json_object *root) {
-    if (message->kind == FM_RPC_REQUEST && !front.shutdown_called) {
+    bool noted = message->kind == FM_RPC_REQUEST && !front.shutdown_called;
+    unsigned answered = 0;
+    if (noted) {
         struct call *call = call_of(&message->id);
-        if (call->asked == call->answered) {
+        call->taken = call->asked > call->answered;
+        answered = call->answered;
+        if (!call->taken) {
             note_create(call, message);
         }
         call->asked++;
     }
     fm_dispatch_handler.message(context, message, root);
+    if (noted) {
+        struct call *call = call_of(&message->id);
+        HOLDS(!call->taken || call->answered == answered + 1);
+        call->taken = false;
+    }
 }
 
 static void on_fault(void *context, const struct fm_rpc_id *id, enum fm_rpc_error code, const char *detail) {
@@ -458,9 +469,21 @@ static const char *const bodies[] = {
     "7",
 };
 
-/* What a cancel names: a job by its answer or its call, or nothing that there is. */
+/* An id of the table, or a number. */
+static void append_id(unsigned choice, struct fm_buf *body) {
+    char number[12];
+    snprintf(number, sizeof number, "%u", choice);
+    fm_buf_append_str(body, choice < COUNT(ids) ? ids[choice] : number);
+}
+
+/* What a cancel names: a job by its answer or its call, or nothing that there is; or it names too much or too little.
+ */
 static void build_cancel(struct choices *from, struct fm_buf *body) {
     unsigned choice = choose(from);
+    if (choice >= 252) {
+        fm_buf_append_str(body, choice & 1 ? "{\"id\":\"a\",\"request_id\":1}" : "{\"zz\":1}");
+        return;
+    }
     const struct fm_job *job = nth_job(choice / 8);
     const char *name = choice & 1 ? "request_id" : "id";
     fm_buf_append_str(body, "{\"");
@@ -473,7 +496,7 @@ static void build_cancel(struct choices *from, struct fm_buf *body) {
         fm_buf_append_str(body, job->answer.id);
         fm_buf_append_char(body, '"');
     } else {
-        fm_buf_append_str(body, ids[choose_of(from, COUNT(ids))]);
+        append_id(choose(from), body);
     }
     fm_buf_append_char(body, '}');
 }
@@ -486,7 +509,7 @@ void host_call(struct choices *from) {
     fm_buf_append_str(&body, "{\"jsonrpc\":\"2.0\"");
     if (choice < 250) { /* else a notification */
         fm_buf_append_str(&body, ",\"id\":");
-        fm_buf_append_str(&body, ids[choose_of(from, COUNT(ids))]);
+        append_id(choose(from), &body);
     }
     fm_buf_append_str(&body, ",\"method\":\"");
     fm_buf_append_str(&body, methods[method]);
@@ -531,6 +554,7 @@ static unsigned in_flight(const struct fm_rpc_id *id, struct fm_job *const *jobs
     unsigned found = front.shutdown_called && fm_rpc_id_equal(&front.shutdown_call, id);
     for (size_t i = 0; i < count; i++) {
         const struct fm_job *job = jobs[i];
+        HOLDS(job->cancel_count <= FM_CANCEL_WAITERS && job->results_sent <= job->cancel_count);
         found += job->results_sent == 0 && fm_rpc_id_equal(&job->call, id);
         for (unsigned k = job->results_sent ? job->results_sent - 1 : 0; k < job->cancel_count; k++) {
             found += fm_rpc_id_equal(&job->cancel_calls[k], id);
@@ -542,9 +566,11 @@ static unsigned in_flight(const struct fm_rpc_id *id, struct fm_job *const *jobs
 void expect_calls(void) {
     struct fm_job *jobs[FM_JOBS_MAX];
     size_t count = 0;
+    size_t text = 0;
     for (size_t i = 0; i < FM_JOBS_MAX; i++) {
         jobs[count] = &front.jobs[i];
         count += front.jobs[i].state != FM_JOB_FREE;
+        text += front.jobs[i].state != FM_JOB_FREE ? front.jobs[i].answer.text.len : 0;
     }
     HOLDS(count == front.jobs_in_flight && front.engine.held == jobs_held());
     for (size_t i = 0; i < host.count; i++) {
@@ -553,6 +579,7 @@ void expect_calls(void) {
         HOLDS_OR(left == (call->id.len ? in_flight(&call->id, jobs, count) : 0), "%u calls of %.*s are open", left,
                  call->id.len, call->id.text);
     }
+    HOLDS(fm_streams_backlog_locked(&front) <= text);
     HOLDS(front.reply.cap <= 256u << 10 && front.event.cap <= 256u << 10 && front.engine.message.cap <= 256u << 10);
 }
 
@@ -585,8 +612,9 @@ void front_end(void) {
     pthread_mutex_lock(&front.lock);
     front.ending = true;
     fm_job_settle_all_locked(&front);
+    host_room = 1000000;
+    HOLDS(fm_streams_flush_locked(&front, 0));
     pthread_mutex_unlock(&front.lock);
-    host_takes(1000000);
     expect_calls();
     HOLDS(front.jobs_in_flight == 0 && front.engine.held == 0);
     for (size_t i = 0; i < host.count; i++) {

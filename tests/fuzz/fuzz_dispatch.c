@@ -6,6 +6,7 @@
 #include "tests/fuzz/front.h"
 
 static unsigned slots; /* jobs that the stub takes at once */
+static bool flooded;   /* once an input, because it takes its time */
 
 /* ---- the stub, in place of supervisor.c and engine_events.c ---- */
 
@@ -108,6 +109,18 @@ static void engine_step(struct choices *from) {
     pthread_mutex_unlock(&front.lock);
 }
 
+/* More calls than there is room for. */
+static void flood(void) {
+    static const char before[] =
+        "{\"jsonrpc\":\"2.0\",\"method\":\"responses.create\",\"params\":{\"input\":\"x\"},\"id\":";
+    char body[sizeof before + 8];
+    for (unsigned i = 100; i < 100 + FM_JOBS_MAX + 2; i++) {
+        int len = snprintf(body, sizeof body, "%s%u}", before, i);
+        host_send_body(body, (size_t)len);
+    }
+    HOLDS(front.jobs_in_flight <= FM_JOBS_MAX);
+}
+
 static bool step(struct choices *from) {
     unsigned choice = choose(from);
     size_t len = choice / 8;
@@ -124,6 +137,13 @@ static bool step(struct choices *from) {
         return host_send(bytes, len);
     }
     case 5: host_takes(choice / 8 % 4 ? choice / 8 : 0); return true;
+    case 7:
+        if (choice == 255 && !flooded) {
+            flooded = true;
+            flood();
+            return true;
+        }
+        /* fall through */
     default: engine_step(from); return true;
     }
 }
@@ -132,6 +152,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct choices from = {data, data + size};
     bool wire = choose(&from) & 1;
     slots = 2;
+    flooded = false;
     front_begin();
     if (wire) {
         size_t len = choices_left(&from);

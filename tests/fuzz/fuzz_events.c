@@ -124,6 +124,8 @@ void engine_got(struct json_object *message) {
         engine.last_job = job_of(params);
     } else if (strcmp(name, "job.abort") == 0) {
         take_abort(job_of(params));
+    } else if (strcmp(name, "engine.shutdown") == 0) {
+        HOLDS(front.ending);
     } else {
         bool call = json_object_object_get_ex(message, "id", NULL);
         HOLDS_OR(strcmp(name, "engine.initialize") == 0 || strcmp(name, "engine.load") == 0, "%s", name);
@@ -316,12 +318,15 @@ static void send_reply(struct choices *from) {
         "[]",
         "null",
     };
+    static const char *const others[] = {"7", "null"};
     char body[256];
+    char id[8];
     unsigned choice = choose(from);
-    unsigned id = choice % 8 < 6 ? 1u + front.engine.initialized : choice % 8;
-    const char *kind = choice < 250 ? "result" : "error";
-    int len = snprintf(body, sizeof body, "{\"jsonrpc\":\"2.0\",\"id\":%u,\"%s\":%s}", id, kind,
-                       results[choice / 8 % COUNT(results)]);
+    size_t what = choice / 8 % (COUNT(results) + 1);
+    const char *result = what < COUNT(results) ? results[what] : "{\"code\":-32603,\"message\":\"no\"}";
+    const char *kind = what < COUNT(results) ? "result" : "error";
+    snprintf(id, sizeof id, "%s", choice % 8 < 6 ? front.engine.initialized ? "2" : "1" : others[choice % 2]);
+    int len = snprintf(body, sizeof body, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"%s\":%s}", id, kind, result);
     engine_send_body(body, (size_t)len);
 }
 
@@ -379,6 +384,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     front.ending = true;
     fm_job_settle_all_locked(&front);
+    fm_engine_shutdown_locked(&front);
     reap_engine();
     front_end();
     return 0;

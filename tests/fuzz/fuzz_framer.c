@@ -9,8 +9,10 @@
 #include <ctype.h>
 #include <strings.h>
 
-#define PIECES_MAX 15
-#define SMALL_MAX  40u /* bytes of a body that is served, so that larger ones fit into an input */
+#define PIECES_MAX   15
+#define SMALL_MAX    40u /* bytes of a body that is served, so that larger ones fit into an input */
+/* A longer stream is not fed byte by byte, because a block for each takes too long. */
+#define BYTEWISE_MAX 512u
 
 struct event {
     enum fm_frame_event kind;
@@ -274,9 +276,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     feed(stream, len, steps, sum ? step_count : 0, &pieces);
     expect_same(&whole, &pieces);
     fm_buf_free(&pieces.bodies);
-    feed(stream, len, &one, 1, &pieces);
-    expect_same(&whole, &pieces);
-    fm_buf_free(&pieces.bodies);
+    if (len <= BYTEWISE_MAX) {
+        feed(stream, len, &one, 1, &pieces);
+        expect_same(&whole, &pieces);
+        fm_buf_free(&pieces.bodies);
+    }
     expect_rules(stream, len, &whole);
     expect_round_trip(&whole, &pieces);
     fm_buf_free(&whole.bodies);

@@ -46,6 +46,7 @@ main() {
   rows=
   for target; do
     fuzz "$target"
+    look_for_findings "$target"
     minimise "$target"
     add_row "$target"
   done
@@ -105,38 +106,48 @@ max_len() {
   esac
 }
 
-# minimise TARGET: the smallest set of inputs, old and new, that covers the same.
+# look_for_findings TARGET: tells them, and leaves their number in $count.
+look_for_findings() {
+  found=$(find "$FINDINGS" -name "$1-*" -newer "$BUILD/probe" | sort)
+  count=$(printf '%s' "$found" | grep -c . || :)
+  findings=$((findings + count))
+  [ "$count" -eq 0 ] || {
+    say "$1: a finding; the input is"
+    printf '%s\n' "$found" >&2
+    grep -h -A 2 -E 'does not hold|ERROR: |runtime error' "$run/fuzz.log" | head -n 12 >&2
+  }
+}
+
+# minimise TARGET: the smallest set of inputs, old and new, that covers the same. A merge drops what fails.
 minimise() {
+  [ "$count" -eq 0 ] || {
+    say "the corpus of $1 stays as it is"
+    return 0
+  }
   mkdir "$run/least"
   "$FM_ROOT/$BUILD/tests-bin/fuzz_$1" -merge=1 -set_cover_merge=1 "$run/least" "$CORPUS/$1" "$run/new" \
     >"$run/merge.log" 2>&1 || {
-    say "the corpus of $1 stays as it is: an input of it fails. See $run/merge.log"
+    say "the corpus of $1 stays as it is: it could not be merged. See $run/merge.log"
     return 0
   }
   rm -rf "${CORPUS:?}/$1"
   mv "$run/least" "$CORPUS/$1"
 }
 
-# Sums the counters of all processes.
+# Sums the counters of all processes. With more than one, each has a log.
 add_row() {
-  row=$(cat "$run"/*.log | awk -v target="$1" '
+  row_of=$1
+  set -- "$run/fuzz.log"
+  [ "$jobs" -eq 1 ] || set -- "$run"/fuzz-*.log
+  row=$(awk -v target="$row_of" '
     /^stat::number_of_executed_units:/ { runs += $2 }
     /^stat::average_exec_per_sec:/ { speed += $2 }
     / cov: / { for (i = 1; i < NF; i++) if ($i == "cov:" && $(i + 1) > edges) edges = $(i + 1) }
-    /ERROR: |SUMMARY: / { found = 1 }
-    END { printf "%-9s %12d %8d %7d", target, runs, speed, edges }')
-  found=$(find "$FINDINGS" -name "$1-*" -newer "$BUILD/probe" | sort)
-  count=$(printf '%s' "$found" | grep -c . || :)
-  bytes=$(cat "$CORPUS/$1"/* | wc -c)
-  files=$(find "$CORPUS/$1" -type f | wc -l)
+    END { printf "%-9s %12d %8d %7d", target, runs, speed, edges }' "$@")
+  bytes=$(cat "$CORPUS/$row_of"/* | wc -c)
+  files=$(find "$CORPUS/$row_of" -type f | wc -l)
   rows="$rows$row $(printf '%6d %8d %9d' "$files" "$bytes" "$count")
 "
-  findings=$((findings + count))
-  [ "$count" -eq 0 ] || {
-    say "$1: a finding; the input is"
-    printf '%s\n' "$found" >&2
-    grep -h -A 3 -E 'does not hold|ERROR: |runtime error' "$run"/*.log | head -n 20 >&2
-  }
 }
 
 print_table() {

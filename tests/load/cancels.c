@@ -141,6 +141,23 @@ static bool racing(const struct races *races) {
     return false;
 }
 
+static void run_races(struct races *races, int64_t count) {
+    int64_t deadline = fm_now_ms() + (int64_t)(300000 * bounds.slow);
+    do {
+        session_turn(&races->session, step(races, count));
+    } while (racing(races) && !races->session.host.ended && fm_now_ms() < deadline);
+}
+
+static void forget(struct races *races) {
+    samples_free(&races->times);
+    races->started = 0;
+    races->answered = 0;
+    races->notified = 0;
+    races->stopped = 0;
+    races->done = 0;
+    races->missed = 0;
+}
+
 void part_cancels(const struct scale *scale) {
     static struct races races;
     races = (struct races){.started = 0};
@@ -148,16 +165,17 @@ void part_cancels(const struct scale *scale) {
     session_start(&races.session, WIRE_SOCKET, 5000, scale->seed);
     races.session.other = take_answer;
     races.session.context = &races;
+    run_races(&races, scale->races / 10);
+    forget(&races);
+    session_warm(&races.session);
     int64_t before = fm_now_us();
-    int64_t deadline = fm_now_ms() + (int64_t)(300000 * bounds.slow);
-    do {
-        session_turn(&races.session, step(&races, scale->races));
-    } while (racing(&races) && !races.session.host.ended && fm_now_ms() < deadline);
+    run_races(&races, scale->races);
     double seconds = (double)(fm_now_us() - before) / 1e6;
     report_exactly("races with one end each", (long)(races.stopped + races.done), (long)scale->races);
     report_exactly("cancels answered", (long)races.answered, (long)(scale->races - races.notified));
     report_note("cancelled", (double)races.stopped, "");
     report_note("done before their cancel", (double)races.done, "");
+    report_note("cancels that found nothing any more", (double)races.missed, "");
     report_note("races a second", (double)(int64_t)((double)scale->races / seconds), "");
     report_times("answer to a cancel", &races.times, scale->quick ? 1000 : 100);
     report_times("ping", &races.session.probes, scale->quick ? 500 : 50);

@@ -1,7 +1,8 @@
 #include "session.h"
 #include "base/clock.h"
 
-#define ENGINE_THREADS 2    /* of the front: one reads the engine, one writes to it */
+#define ENGINE_THREADS 2 /* of the front: one reads the engine, one writes to it */
+#define GROWTH_KIB     2048
 #define SETTLE_MS      5000 /* for an answer or a thread's end */
 
 static void take(void *context, const char *body, size_t len) {
@@ -48,9 +49,18 @@ void session_start(struct session *session, enum wire wire, int64_t probe_pause_
     long idle_threads = footprint_of(session->host.pid).threads;
     calls_warm_up(&session->calls);
     int64_t deadline = fm_now_ms() + (int64_t)(SETTLE_MS * bounds.slow);
-    do { /* the last watchdog may be about to end */
+    bool settled; /* the last watchdog may be about to end */
+    do {
         session->start = footprint_of(session->host.pid);
-    } while (session->start.threads > idle_threads + ENGINE_THREADS && fm_now_ms() < deadline);
+        settled = session->start.threads == idle_threads + ENGINE_THREADS && session->start.children == 1;
+    } while (!settled && fm_now_ms() < deadline);
+    samples_free(&session->probes);
+}
+
+void session_warm(struct session *session) {
+    session->warm = true;
+    session->warm_calls = session->calls.finished;
+    session->start.rss_kib = footprint_of(session->host.pid).rss_kib;
     samples_free(&session->probes);
 }
 
@@ -83,7 +93,12 @@ int64_t session_random(struct session *session, int64_t below) {
 void session_end(struct session *session) {
     wait_probe(session);
     report_exactly("pings without an answer", (long)(session->probe - session->probe_answered), 0);
-    report_note("RSS now", (double)footprint_of(session->host.pid).rss_kib, "KiB");
+    long rss_kib = footprint_of(session->host.pid).rss_kib;
+    if (session->warm && bounds.memory) {
+        long growth = rss_kib - session->start.rss_kib;
+        report_at_most("RSS growth since the warm-up", growth < 0 ? 0 : (double)growth, GROWTH_KIB, "KiB");
+    }
+    report_note("RSS now", (double)rss_kib, "KiB");
     report_footprint(session->host.pid, &session->start);
     host_hang_up(&session->host);
     report_exactly("exit status", host_end(&session->host, (int64_t)(2000 * bounds.slow)), 0);

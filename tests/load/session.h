@@ -11,6 +11,8 @@ struct session {
     struct host host;
     struct calls calls;
     struct footprint start; /* with a warm engine */
+    bool warm;              /* start.rss_kib is that of session_warm */
+    int64_t warm_calls;     /* that had finished by then */
     int64_t probe_pause_us; /* between an answer and the next ping; below 0: no probe */
     int64_t probe;
     int64_t probe_answered;
@@ -27,6 +29,9 @@ struct session {
 
 /* Starts a front and warms its engine up. `session` is large: keep it static. */
 void session_start(struct session *session, enum wire wire, int64_t probe_pause_us, unsigned seed);
+
+/* The load's first round is over: from here on times count, and memory may grow by 2 MiB (session_end looks). */
+void session_warm(struct session *session);
 
 /* host_turn, with the probe. */
 void session_turn(struct session *session, int64_t wait_us);

@@ -32,6 +32,8 @@ METHODS = "helper/front/methods.c"
 PLATFORM = "helper/base/platform.c"
 LINUX = "helper/base/platform_linux.c"
 KIT = "helper/engine/kit/kit.c"
+READER = "helper/engine/kit/reader.c"
+RESPONSES = "helper/surface/responses.c"
 
 # (the rule, file, what is there, what is put there instead, the test that must go red)
 MUTATIONS = [
@@ -166,6 +168,40 @@ MUTATIONS = [
      "_exit(end_status(kit));",
      "for (;;) {\n        fm_sleep_ms(1000);\n    }",
      "contract.fake|contract.fake_script"),
+    # what the system refuses
+    ("a read goes on after a signal", PLATFORM,
+     "if (errno != EINTR && !(again && wait_ready(fd, POLLIN))) {",
+     "if (!(again && wait_ready(fd, POLLIN))) {",
+     "unit.platform"),
+    ("a write waits for a descriptor that is full", PLATFORM,
+     "if (errno != EINTR && !(again && wait_ready(fd, POLLOUT))) {",
+     "(void)again;\n        if (errno != EINTR) {",
+     "unit.platform"),
+    ("stderr never blocks", PLATFORM,
+     "if (poll(&poll_fd, 1, 0) != 1 || !(poll_fd.revents & POLLOUT)) {",
+     "if (0) {",
+     "unit.platform"),
+    ("closed descriptors are filled", PLATFORM, "if (fcntl(fd, F_GETFD) < 0 && errno == EBADF) {", "if (0) {", "unit.platform"),
+    ("threads leave signals alone", PLATFORM, "pthread_sigmask(SIG_SETMASK, &all, &before);", "pthread_sigmask(SIG_SETMASK, NULL, &before);",
+     "unit.platform"),
+    ("a second signal ends at once", PLATFORM, "if (seen) {", "if (0) {", "unit.platform"),
+    ("a start that fails leaves nothing open", PLATFORM,
+     "close_all((int[]){fds[IN_WRITE], fds[OUT_READ]}, 2);",
+     "",
+     "unit.platform"),
+    ("a child that could not exec is reaped", PLATFORM, "fm_child_reap(pid);\n    }\n    close", "}\n    close", "unit.platform"),
+    ("random bytes are all there", LINUX, "len -= (size_t)got;", "len = 0;", "unit.platform"),
+    ("kernels without pidfd are polled", LINUX, "int timeout = parent_fd >= 0 ? -1 : PARENT_POLL_MS;", "int timeout = -1;", "unit.platform"),
+    ("an engine's end of input inside a frame: status 76", READER, "? 0 : FM_EXIT_PROTOCOL);", "? 0 : 0);", "unit.kit"),
+    ("an engine out of memory says so by its status", READER, "fm_kit_end(kit, FM_EXIT_NO_MEMORY);\n    }\n    return item;", "fm_kit_end(kit, 0);\n    }\n    return item;", "unit.kit"),
+    ("a job that was aborted while it waited is not begun", KIT, "if (fm_job_aborted(job)) {", "if (0) {", "unit.kit"),
+    ("an engine loads once", KIT, "if (kit->loaded) {\n        return", "if (0) {\n        return", "unit.kit"),
+    ("deltas are an interval apart", "helper/engine/kit/job.c", "return interval == 0 ||", "return 1 ||", "unit.kit"),
+    # load
+    ("sequence numbers have no hole", RESPONSES, "answer->sequence++", "(answer->sequence == 70 ? answer->sequence += 2 : answer->sequence++)", "e2e.load"),
+    ("no text is lost", "helper/surface/answer.c", "answer->sent += len;", "answer->sent += len + (answer->sent == 4096);", "e2e.load"),
+    ("a dead engine's descriptor is closed", SUPERVISOR, "close(child->from_child);\n    int status", "int status", "e2e.load"),
+    ("a dead engine is reaped", SUPERVISOR, "int status = fm_child_reap(child->pid);", "int status = 0;", "e2e.load"),
     # engines that misbehave
     ("a crash loop is bounded", "helper/front/crash_loop.c",
      "if (now_ms >= loop->retry_ms ||",

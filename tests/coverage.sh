@@ -1,6 +1,6 @@
 #!/bin/sh
-# Line and branch coverage of protocol/ and of helper/ without engine/llama, by all of ctest on a build without llama.cpp.
-# Exits 1 when a test fails or branch coverage is below the bounds. Takes about four minutes; the report in detail is
+# Line and branch coverage of protocol/ and of helper/ without engine/llama, by ctest on a build without llama.cpp.
+# Exits 1 when a test fails or branch coverage is below the bounds. Takes about two minutes; the report in detail is
 # build/coverage/report/index.html.
 #
 # usage: sh tests/coverage.sh [CTEST-OPTION...]
@@ -20,7 +20,8 @@ main() {
   }
   find $DIR -name '*.gcda' -delete
   failed=0
-  ctest --test-dir $DIR --output-on-failure "$@" || failed=1
+  # gcov's own code does not survive a failing malloc, so that test would tell nothing of ours.
+  ctest --test-dir $DIR --output-on-failure --exclude-regex '^e2e.failing$' "$@" || failed=1
   gcovr --json $DIR/coverage.json $DIR
   mkdir -p $DIR/report
   gcovr -a $DIR/coverage.json --filter 'protocol/' --filter 'helper/' --html-details $DIR/report/index.html
@@ -48,7 +49,7 @@ report() {
   percent=$2
   shift 2
   printf '\n== %s/\n' "$name"
-  gcovr -a $DIR/coverage.json "$@" --txt --txt-metric branch --txt-summary --fail-under-branch "$percent" || failed=1
+  gcovr -a $DIR/coverage.json "$@" --txt-metric=branch --txt --txt-summary --fail-under-branch "$percent" || failed=1
 }
 
 main "$@"

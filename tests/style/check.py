@@ -20,7 +20,7 @@ SKIPPED_FOLDERS = {".git", "node_modules", "build", "dist", "__pycache__", "gold
 C_ENDINGS = (".c", ".h")
 CXX_ENDINGS = (".cpp", ".cc", ".cxx", ".hpp", ".hh")
 TS_ENDINGS = (".ts", ".mts", ".cts")
-TEXT_ENDINGS = C_ENDINGS + CXX_ENDINGS + TS_ENDINGS + (".py", ".sh", ".mjs", ".js", ".cmake")
+TEXT_ENDINGS = C_ENDINGS + CXX_ENDINGS + TS_ENDINGS + (".py", ".sh", ".mjs", ".js", ".cmake", ".md")
 
 BANNED = {
     "strcpy": "snprintf or memcpy", "strcat": "snprintf", "stpcpy": "snprintf", "strncat": "snprintf",
@@ -47,6 +47,7 @@ LLAMA_HEADER = re.compile(r'^(llama|ggml|gguf|mtmd)[\w.-]*\.h$|^common/|^(common
 LLAMA_FOLDER = "helper/engine/llama/"
 CXX_FOLDERS = (LLAMA_FOLDER, "tests/bench/")
 PLATFORM_MACRO = re.compile(r"\b(__linux__|__linux|__APPLE__|__MACH__|_WIN32|_WIN64|__FreeBSD__|__unix__)\b")
+CONFLICT = re.compile(r"(<{7}|>{7}|\|{7}) |={7}$")
 PLATFORM_FILE = re.compile(r"helper/base/platform[\w.]*$")
 
 
@@ -249,9 +250,9 @@ def child_process(source):
 
 
 def line_length(source):
-    """(h) at most 130 characters a line."""
+    """(h) at most 130 characters a line; a row of a Markdown table can't be broken."""
     for number, line in enumerate(source.lines, 1):
-        if len(line) > LINE_MAX:
+        if len(line) > LINE_MAX and not (source.path.endswith(".md") and line.startswith("|")):
             yield number, f"{len(line)} characters; {LINE_MAX} are the most"
 
 
@@ -266,8 +267,15 @@ def white_space(source):
         yield len(source.lines), "the file must end with one line end"
 
 
+def merge_leftover(source):
+    """(j) no marker that git leaves at a conflict."""
+    for number, line in enumerate(source.lines, 1):
+        if CONFLICT.match(line):
+            yield number, "left over from a merge"
+
+
 RULES = (banned_calls, function_length, include_direction, platform_conditionals, cxx_folder, commented_declarations,
-         child_process, line_length, white_space)
+         child_process, line_length, white_space, merge_leftover)
 
 
 def check_text(path, text):

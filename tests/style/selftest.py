@@ -133,6 +133,7 @@ ROWS = [
     (check.line_length, C, "x" * 130 + "\n", []),
     (check.line_length, C, "\n" + "x" * 131 + "\n", [(2, "131 characters")]),
     (check.line_length, "tests/x.py", "\u00e9" * 130 + "\n", []),
+    (check.line_length, "x.md", "| " + "x" * 131 + "\n" + "x" * 131 + "\n", [(2, "131 characters")]),
     # (i) white space
     (check.white_space, C, "\tint a;\n", [(1, "a tab")]),
     (check.white_space, C, "int a; \nint b;\n", [(1, "white space at the end")]),
@@ -140,6 +141,10 @@ ROWS = [
     (check.white_space, C, "int a;", [(1, "one line end")]),
     (check.white_space, C, "int a;\n\n", [(3, "one line end")]),
     (check.white_space, C, "int a;\n\nint b;\n", []),
+    # (j) leftovers of a merge
+    (check.merge_leftover, "x.md", "\n".join(("a", "<" * 7 + " HEAD", "b", "=" * 7, "c", ">" * 7 + " topic", "")),
+     [(2, "left over"), (4, "left over"), (6, "left over")]),
+    (check.merge_leftover, "x.md", "=" * 8 + "\n" + "<" * 7 + "\n", []),
 ]
 
 

@@ -29,6 +29,9 @@ ssize_t fm_read(int fd, void *data, size_t len);
 /* Writes all of `len` bytes, blocking. EINTR and short writes are retried. False on an error (errno). */
 FM_MUST_USE bool fm_write_all(int fd, const void *data, size_t len);
 
+/* How many bytes written to a socket the other side has not taken yet; 0 for what is no socket. */
+size_t fm_socket_unread(int fd);
+
 /* Writes to stderr if that does not block; false when not all of it went. */
 bool fm_stderr_try_write(const char *data, size_t len);
 

@@ -7,8 +7,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
@@ -32,6 +34,12 @@ bool fm_os_program_path(char *path, size_t size) {
     }
     path[len] = '\0';
     return true;
+}
+
+/* unix(7), SIOCOUTQ: counted with what the kernel needs around it, and in the pieces that were written. */
+size_t fm_socket_unread(int fd) {
+    int bytes;
+    return ioctl(fd, SIOCOUTQ, &bytes) == 0 && bytes > 0 ? (size_t)bytes : 0;
 }
 
 void fm_random(void *data, size_t len) {

@@ -10,6 +10,7 @@
 #include <mach-o/dyld.h>
 #include <stdlib.h>
 #include <sys/event.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 static pid_t parent_pid;
@@ -31,6 +32,12 @@ bool fm_os_program_path(char *path, size_t size) {
         return false;
     }
     return strlcpy(path, real, size) < size;
+}
+
+size_t fm_socket_unread(int fd) {
+    int bytes;
+    socklen_t size = sizeof bytes;
+    return getsockopt(fd, SOL_SOCKET, SO_NWRITE, &bytes, &size) == 0 && bytes > 0 ? (size_t)bytes : 0;
 }
 
 void fm_random(void *data, size_t len) {

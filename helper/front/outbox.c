@@ -41,16 +41,21 @@ static size_t pending(const struct fm_outbox *outbox) {
     return outbox->queued.len + outbox->writing_left;
 }
 
-/* Waits until the descriptor takes bytes. False when it has taken none for the stall limit, or the outbox failed
- * meanwhile. */
+/*
+ * Waits until the descriptor takes bytes. False when the other side has taken none for the stall limit, or the outbox
+ * failed meanwhile. A socket takes bytes again only when most of what it holds is read, so that is asked for too.
+ */
 static bool wait_writable(struct fm_outbox *outbox) {
+    struct pollfd poll_fd = {.fd = outbox->options.fd, .events = POLLOUT};
+    size_t unread = fm_socket_unread(poll_fd.fd);
     int64_t waited = 0; /* a sum of slices, so that a stopped process does not count */
     while (waited < outbox->options.stall_ms && !has_failed(outbox)) {
-        struct pollfd poll_fd = {.fd = outbox->options.fd, .events = POLLOUT};
         if (poll(&poll_fd, 1, POLL_SLICE_MS) > 0) {
             return true;
         }
-        waited += POLL_SLICE_MS;
+        size_t unread_now = fm_socket_unread(poll_fd.fd);
+        waited = unread_now == unread ? waited + POLL_SLICE_MS : 0;
+        unread = unread_now;
     }
     return false;
 }

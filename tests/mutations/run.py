@@ -4,7 +4,8 @@ Takes each check out of the code, one at a time, and looks that the test that gu
     run.py [WORD...]      only the mutations whose rule contains one of the words
 
 Works in a copy (build/mutations), with the build of the fake engine alone. A mutation is a text in a file and what
-stands there instead; a test that stays green without its check is a failure of this run. Prints a table. Takes about ten minutes.
+stands there instead; a test that stays green without its check is a failure of this run. Prints a table. It takes some
+ten minutes.
 """
 
 import os
@@ -152,6 +153,10 @@ MUTATIONS = [
     ("a host that takes nothing is gone", OUTBOX,
      "while (waited < outbox->options.stall_ms && !has_failed(outbox)) {",
      "while (!has_failed(outbox)) {",
+     "unit.outbox"),
+    ("a slow reader of a socket is not a gone host", OUTBOX,
+     "waited = unread_now == unread ? waited + POLL_SLICE_MS : 0;",
+     "waited += unread_now == unread ? POLL_SLICE_MS : POLL_SLICE_MS;",
      "unit.outbox"),
     # life and death
     ("the parent's end is noticed", PLATFORM,

@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define PATIENCE_MS 20000 /* far beyond what anything here takes; reached only by a bug */
@@ -83,16 +84,9 @@ static int ignore_sigpipe(void **state) {
     return fm_cond_init(&failures.changed);
 }
 
-/* A pipe, its read end with us, an outbox on its write end. Returns the bytes that the pipe holds. */
-static size_t start_with_room(size_t max, int64_t stall_ms, size_t room) {
-    int write_end;
-    assert_int_equal(fm_pipe(&read_end, &write_end), 0);
+static void start_on(int write_end, size_t max, int64_t stall_ms, size_t room) {
     failures.count = 0;
     failures.rooms = 0;
-    size_t holds = 65536;
-#ifdef F_GETPIPE_SZ
-    holds = (size_t)fcntl(write_end, F_GETPIPE_SZ);
-#endif
     const struct fm_outbox_options options = {
         .fd = write_end,
         .max = max,
@@ -103,7 +97,18 @@ static size_t start_with_room(size_t max, int64_t stall_ms, size_t room) {
         .context = &failures,
     };
     assert_int_equal(fm_outbox_start(&outbox, &options), 0);
-    return holds;
+}
+
+/* A pipe, its read end with us, an outbox on its write end. Returns the bytes that the pipe holds. */
+static size_t start_with_room(size_t max, int64_t stall_ms, size_t room) {
+    int write_end;
+    assert_int_equal(fm_pipe(&read_end, &write_end), 0);
+    start_on(write_end, max, stall_ms, room);
+#ifdef F_GETPIPE_SZ
+    return (size_t)fcntl(write_end, F_GETPIPE_SZ);
+#else
+    return 65536;
+#endif
 }
 
 /* There is room when nothing is queued. */
@@ -304,6 +309,35 @@ static void *read_all(void *argument) {
     return NULL;
 }
 
+/*
+ * A socket pair, as Node makes them, whose reader takes 4 KiB every 50 ms: the socket polls writable again only after
+ * some 180 KiB, which is later than the stall limit.
+ */
+static void slow_reader_of_a_socket(void **state) {
+    (void)state;
+    const int64_t stall_ms = 1500;
+    int ends[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    read_end = ends[0];
+    start_on(ends[1], 1u << 20, stall_ms, 1);
+    static char bytes[600000];
+    size_t left = sizeof bytes;
+    fm_outbox_send(&outbox, bytes, left);
+    int64_t before = fm_now_ms();
+    while (fm_now_ms() - before < 2 * stall_ms) {
+        static char sink[4096];
+        ssize_t got = fm_read(read_end, sink, sizeof sink);
+        assert_true(got > 0);
+        left -= (size_t)got;
+        poll(NULL, 0, 50);
+    }
+    assert_int_equal(failure_count(), 0);
+    read_all(&left);
+    assert_int_equal(left, 0);
+    assert_true(fm_outbox_stop(&outbox, PATIENCE_MS));
+    close(read_end);
+}
+
 /* on_room is called once for all who asked in vain, when less than `room` bytes are queued, and for nobody else. */
 static void room(void **state) {
     (void)state;
@@ -382,6 +416,7 @@ int main(void) {
         cmocka_unit_test(reader_gone),
         cmocka_unit_test(reader_gone_before_the_first),
         cmocka_unit_test(reader_stalls),
+        cmocka_unit_test(slow_reader_of_a_socket),
         cmocka_unit_test(room),
         cmocka_unit_test(stop_flushes_to_a_slow_reader),
         cmocka_unit_test(stop_gives_up_on_a_silent_reader),

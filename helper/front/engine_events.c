@@ -164,7 +164,7 @@ static void on_initialized(struct fm_front *front, const struct fm_rpc_message *
     } else {
         read_refusal(message, engine->program, &error);
     }
-    fm_engine_kill_locked(front, FM_BLAME_NOBODY, &error);
+    fm_engine_kill_locked(front, FM_END_REFUSED, &error);
 }
 
 static void on_loaded(struct fm_front *front, const struct fm_rpc_message *message) {
@@ -172,7 +172,7 @@ static void on_loaded(struct fm_front *front, const struct fm_rpc_message *messa
     if (!is_ok(message->result)) {
         struct fm_error error;
         read_refusal(message, engine->program, &error);
-        fm_engine_kill_locked(front, FM_BLAME_NOBODY, &error);
+        fm_engine_kill_locked(front, FM_END_REFUSED, &error);
         return;
     }
     int64_t slots = get_int(message->result, "slots");
@@ -190,7 +190,7 @@ static void take_reply(struct fm_front *front, const struct fm_rpc_message *mess
     if (message->error && !message->id.len) { /* which one is not known, so nobody knows what waits for it */
         struct fm_error error;
         fm_fail(&error, FM_INTERNAL, "the engine could not read a message");
-        fm_engine_kill_locked(front, FM_BLAME_ENGINE, &error);
+        fm_engine_kill_locked(front, FM_END_CRASH, &error);
     } else if (engine->state != FM_ENGINE_STARTING) {
         return;
     } else if (!engine->initialized && fm_rpc_id_equal(&message->id, &initialize)) {
@@ -329,7 +329,7 @@ static void on_fault(void *context, const struct fm_rpc_id *id, enum fm_rpc_erro
     (void)code;
     fm_fail(&error, FM_INTERNAL, "the engine sent what is not a message: %s", detail);
     pthread_mutex_lock(&front->lock);
-    fm_engine_kill_locked(front, FM_BLAME_ENGINE, &error);
+    fm_engine_kill_locked(front, FM_END_CRASH, &error);
     pthread_mutex_unlock(&front->lock);
 }
 

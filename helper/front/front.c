@@ -132,7 +132,7 @@ static bool end_work(struct fm_front *front) {
     fm_engine_shutdown_locked(front);
     bool quiet = wait_quiet_locked(front, ENGINE_END_MS);
     if (!quiet) {
-        fm_engine_kill_locked(front, FM_BLAME_NOBODY, &error);
+        fm_engine_kill_locked(front, FM_END_ASKED, &error);
         quiet = wait_quiet_locked(front, THREADS_END_MS);
     }
     pthread_mutex_unlock(&front->lock);

@@ -68,6 +68,13 @@ struct fm_job {
 
 enum fm_engine_state { FM_ENGINE_IDLE, FM_ENGINE_STARTING, FM_ENGINE_READY, FM_ENGINE_STOPPING };
 
+/* How an engine comes to its end. Before the model is loaded it decides about the jobs that wait for that model. */
+enum fm_engine_end {
+    FM_END_CRASH,   /* its own fault: they are told, and it counts for the crash loop */
+    FM_END_REFUSED, /* it said why it can't: they are told */
+    FM_END_ASKED,   /* it makes way: they go on waiting */
+};
+
 struct fm_engine {
     enum fm_engine_state state;
     struct fm_model model; /* the one it loads or holds */
@@ -77,7 +84,7 @@ struct fm_engine {
     unsigned held;             /* jobs in it */
     struct fm_outbox outbox;   /* to its stdin; valid while pid is not 0 */
     struct fm_error end_error; /* why it is being ended; code FM_OK: no reason noted */
-    bool end_counts;           /* its end is a crash, if it was not asked for */
+    enum fm_engine_end end;    /* what kind of end that is */
     struct fm_crash_loop crash_loop;
     bool initialized;          /* answered engine.initialize */
     bool loaded;               /* answered engine.load with ok */
@@ -190,14 +197,11 @@ void fm_engine_pump_locked(struct fm_front *front);
 /* Sends job.abort. */
 void fm_engine_abort_locked(struct fm_front *front, const struct fm_job *job);
 
-/* What makes an engine be ended: its own fault, which counts as a crash, or not. */
-enum fm_blame { FM_BLAME_NOBODY, FM_BLAME_ENGINE };
-
 /*
- * Ends the engine the hard way. `error` is what the jobs in it are told, unless they were stopped for another reason;
- * before the model is loaded, the jobs that wait for that model are told too. The first kill's error counts.
+ * Ends the engine the hard way. `error` is what the jobs in it are told, unless they were stopped for another reason,
+ * and the jobs that `end` says. The first kill decides.
  */
-void fm_engine_kill_locked(struct fm_front *front, enum fm_blame blame, const struct fm_error *error);
+void fm_engine_kill_locked(struct fm_front *front, enum fm_engine_end end, const struct fm_error *error);
 
 /* Asks the engine to end by itself. */
 void fm_engine_shutdown_locked(struct fm_front *front);

@@ -12,6 +12,7 @@
 #include "base/platform.h"
 #include "front/front.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,13 +82,18 @@ static void settle_held(struct fm_front *front, struct fm_job *job, const struct
     fm_job_settle_locked(front, job, finish, &copy);
 }
 
+/* The engine did not come to load the model that the job waits for. */
+static bool was_for(const struct fm_engine *engine, const struct fm_job *job) {
+    return !engine->loaded && engine->end != FM_END_ASKED && same_model(&job->model, &engine->model);
+}
+
 static void settle_after_death(struct fm_front *front) {
     const struct fm_engine *engine = &front->engine;
     for (size_t i = 0; i < FM_JOBS_MAX; i++) {
         struct fm_job *job = &front->jobs[i];
         if (job->state == FM_JOB_SENT || job->state == FM_JOB_RUNNING) {
             settle_held(front, job, &engine->end_error);
-        } else if (job->state == FM_JOB_QUEUED && !engine->loaded && same_model(&job->model, &engine->model)) {
+        } else if (job->state == FM_JOB_QUEUED && was_for(engine, job)) {
             fm_job_settle_locked(front, job, FM_FINISH_FAILED, &engine->end_error);
         }
     }
@@ -95,9 +101,10 @@ static void settle_after_death(struct fm_front *front) {
 
 /* ---- the process ---- */
 
-static void note_end(struct fm_engine *engine, const struct fm_error *error) {
+static void note_end(struct fm_engine *engine, enum fm_engine_end end, const struct fm_error *error) {
     if (engine->end_error.code == FM_OK) {
         engine->end_error = *error;
+        engine->end = end;
     }
 }
 
@@ -111,7 +118,7 @@ static void describe_death(struct fm_engine *engine, int status) {
         fm_fail(&error, FM_UNAVAILABLE, "the engine program %s %s before the model %s was loaded", engine->program, how,
                 engine->model.path ? engine->model.path : engine->model.id);
     }
-    note_end(engine, &error);
+    note_end(engine, FM_END_CRASH, &error);
 }
 
 /* How long the engine may say nothing in the state it is in; -1: as long as it likes. */
@@ -132,7 +139,7 @@ static bool too_quiet(struct fm_front *front, int64_t quiet_ms) {
         struct fm_error error;
         fm_fail(&error, FM_UNAVAILABLE, "the engine program %s made no progress for %lld ms while it %s",
                 engine->program, (long long)limit, engine->initialized ? "loaded the model" : "started");
-        note_end(engine, &error);
+        note_end(engine, FM_END_CRASH, &error);
     }
     pthread_mutex_unlock(&front->lock);
     return over;
@@ -162,7 +169,7 @@ static void make_way(struct fm_front *front) {
     if (is_unwanted_locked(front)) {
         struct fm_error error;
         fm_fail(&error, FM_INTERNAL, "the engine was ended to load another model");
-        fm_engine_kill_locked(front, FM_BLAME_NOBODY, &error);
+        fm_engine_kill_locked(front, FM_END_ASKED, &error);
     }
     pthread_mutex_unlock(&front->lock);
 }
@@ -245,7 +252,7 @@ static void read_engine(struct fm_front *front, int fd) {
         struct fm_error error;
         fm_fail(&error, FM_INTERNAL, "the engine sent what is not a frame: %s", fault);
         pthread_mutex_lock(&front->lock);
-        note_end(&front->engine, &error);
+        note_end(&front->engine, FM_END_CRASH, &error);
         pthread_mutex_unlock(&front->lock);
     }
 }
@@ -255,6 +262,11 @@ static void on_engine_outbox_failure(void *front, enum fm_outbox_failure failure
     if (failure == FM_OUTBOX_NO_MEMORY) {
         fm_front_no_memory(front);
     }
+}
+
+/* The system has no descriptor, process or memory left, which may pass. */
+static bool is_shortage(int error) {
+    return error == EMFILE || error == ENFILE || error == EAGAIN || error == ENOMEM;
 }
 
 /* Starts the process and the outbox to it. False with end_error noted. */
@@ -268,7 +280,8 @@ static bool start_process(struct fm_front *front, struct fm_child *child) {
         failure = fm_child_start(child, engine->program, env);
     }
     if (failure) {
-        fm_fail(&error, FM_UNAVAILABLE, "can't start the engine program %s: %s", engine->program, strerror(failure));
+        fm_fail(&error, is_shortage(failure) ? FM_OVERLOADED : FM_UNAVAILABLE, "can't start the engine program %s: %s",
+                engine->program, strerror(failure));
     }
     pthread_mutex_lock(&front->lock);
     struct fm_outbox_options outbox = {.fd = child->to_child,
@@ -284,7 +297,7 @@ static bool start_process(struct fm_front *front, struct fm_child *child) {
         fm_fail(&error, FM_OVERLOADED, "can't start a thread for the engine: %s", strerror(failure));
     }
     if (error.code != FM_OK) {
-        note_end(engine, &error);
+        note_end(engine, FM_END_REFUSED, &error);
     } else {
         engine->pid = child->pid;
         fm_engine_send_initialize_locked(front);
@@ -311,7 +324,7 @@ static void reap_process(struct fm_front *front, struct fm_child *child) {
     fm_log(FM_LOG_INFO, "engine %d ended with %d", (int)child->pid, status);
     pthread_mutex_lock(&front->lock);
     describe_death(engine, status);
-    if (engine->end_counts && !front->ending) {
+    if (engine->end == FM_END_CRASH && !front->ending) {
         fm_crash_loop_note(&engine->crash_loop, engine->model.id, &engine->end_error, fm_now_ms());
     }
     pthread_mutex_unlock(&front->lock);
@@ -359,13 +372,12 @@ static bool choose_model_locked(struct fm_front *front) {
     engine->initialized = false;
     engine->loaded = false;
     engine->end_error.code = FM_OK;
-    engine->end_counts = true;
     return true;
 }
 
 static void *engine_main(void *argument) {
     struct fm_front *front = argument;
-    struct fm_child child;
+    struct fm_child child = {0};
     pthread_mutex_lock(&front->lock);
     while (choose_model_locked(front)) {
         pthread_mutex_unlock(&front->lock);
@@ -416,7 +428,7 @@ void fm_engine_pump_locked(struct fm_front *front) {
             if (engine->held == 0) { /* an engine without jobs has nothing to lose */
                 struct fm_error error;
                 fm_fail(&error, FM_INTERNAL, "the engine was ended to load another model");
-                fm_engine_kill_locked(front, FM_BLAME_NOBODY, &error);
+                fm_engine_kill_locked(front, FM_END_ASKED, &error);
             }
             return;
         }
@@ -424,9 +436,8 @@ void fm_engine_pump_locked(struct fm_front *front) {
     }
 }
 
-void fm_engine_kill_locked(struct fm_front *front, enum fm_blame blame, const struct fm_error *error) {
-    front->engine.end_counts = front->engine.end_counts && blame == FM_BLAME_ENGINE;
-    note_end(&front->engine, error);
+void fm_engine_kill_locked(struct fm_front *front, enum fm_engine_end end, const struct fm_error *error) {
+    note_end(&front->engine, end, error);
     if (front->engine.pid) {
         front->engine.state = FM_ENGINE_STOPPING;
         fm_child_kill(front->engine.pid);

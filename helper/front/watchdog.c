@@ -60,7 +60,7 @@ static void end_engine(struct fm_front *front) {
     struct fm_error error;
     fm_fail(&error, FM_INTERNAL, "the engine was ended, because a request in it did not stop within %d ms",
             FM_GRACE_MS);
-    fm_engine_kill_locked(front, FM_BLAME_ENGINE, &error);
+    fm_engine_kill_locked(front, FM_END_CRASH, &error);
 }
 
 /* Does what is due; returns when to look again. The job may be settled afterwards. */

@@ -109,16 +109,25 @@ class Grace(HelperTest):
         self.assertTrue(helper.call("responses.create", {"input": "next"})["ok"])
         self.assertFalse(wire.alive(engine))
 
-    def test_one_that_arrives_meanwhile_waits_for_the_successor(self):
+    def test_one_that_waits_outlives_the_engine(self):
+        """Its slots are full of jobs that hang; one is cancelled, so the engine is ended. Those in the queue are served."""
         helper = self.helper()
-        hung = self.create(helper, script({"hang": "hard"}))
-        helper.event(hung, "response.in_progress")
-        helper.send("$/cancelRequest", {"id": hung})
-        later = [self.create(helper, "later") for _ in range(12)]
-        self.assert_error(helper.collect(hung)[1], "CANCELLED")
-        results = [helper.collect(call)[1] for call in later]
-        # 7 were in the engine with it when it was ended or had been answered before; none of the queued ones died
-        self.assertTrue(all(r["ok"] for r in results), results)
+        hung = [self.create(helper, script({"hang": "hard"})) for _ in range(8)]
+        for call in hung:
+            helper.event(call, "response.in_progress", keep=True)
+        engine = helper.engine_pid()
+        waiting = [self.create(helper, "next") for _ in range(3)]
+        helper.send("$/cancelRequest", {"id": hung[0]})
+        self.assert_error(helper.collect(hung[0])[1], "CANCELLED")
+        for call in hung[1:]:
+            events, result = helper.collect(call)
+            self.assert_error(result, "INTERNAL")
+            check_stream(self, events, result)
+        for call in waiting:
+            events, result = helper.collect(call)
+            self.assertTrue(result["ok"], result)
+            check_stream(self, events, result)
+        self.assertNotEqual(helper.engine_pid(), engine)
 
 
 class StoppedTime(HelperTest):

@@ -34,9 +34,9 @@ void fm_engine_abort_locked(struct fm_front *the_front, const struct fm_job *job
     HOLDS(job->stopping && (job->state == FM_JOB_SENT || job->state == FM_JOB_RUNNING));
 }
 
-void fm_engine_kill_locked(struct fm_front *the_front, enum fm_blame blame, const struct fm_error *error) {
+void fm_engine_kill_locked(struct fm_front *the_front, enum fm_engine_end end, const struct fm_error *error) {
     (void)the_front;
-    (void)blame;
+    (void)end;
     (void)error;
 }
 

@@ -53,8 +53,8 @@ void fm_engine_pump_locked(struct fm_front *the_front) {
     }
 }
 
-void fm_engine_kill_locked(struct fm_front *the_front, enum fm_blame blame, const struct fm_error *error) {
-    (void)blame;
+void fm_engine_kill_locked(struct fm_front *the_front, enum fm_engine_end end, const struct fm_error *error) {
+    (void)end;
     HOLDS(error->code != FM_OK && *error->detail);
     if (the_front->engine.end_error.code == FM_OK) {
         the_front->engine.end_error = *error;
@@ -175,7 +175,7 @@ static void engine_send(const char *bytes, size_t len) {
     HOLDS(!front.engine.loaded || (front.engine.slots >= 1 && front.engine.slots <= FM_JOBS_MAX));
     if (engine.broken) { /* as supervisor.c does */
         fm_fail(&error, FM_INTERNAL, "the engine sent what is not a frame");
-        fm_engine_kill_locked(&front, FM_BLAME_ENGINE, &error);
+        fm_engine_kill_locked(&front, FM_END_CRASH, &error);
         reap_engine();
     }
 }

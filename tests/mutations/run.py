@@ -235,7 +235,7 @@ MUTATIONS = [
      "if (1 || now_ms >= loop->retry_ms ||",
      "e2e.faults"),
     ("garbage from an engine ends it", EVENTS,
-     "fm_engine_kill_locked(front, FM_BLAME_ENGINE, &error);\n    pthread_mutex_unlock",
+     "fm_engine_kill_locked(front, FM_END_CRASH, &error);\n    pthread_mutex_unlock",
      "pthread_mutex_unlock",
      "e2e.faults"),
     ("what an engine could not read is told", EVENTS,

@@ -4,7 +4,7 @@
  *
  *     FM_ENGINE_FAKE_INIT  hang | garbage | crash | network | version:N   (N: the protocol version that it answers;
  *                          network: an engine that needs it)
- *     FM_ENGINE_FAKE_LOAD  hang | error | crash | exit | slow:MS
+ *     FM_ENGINE_FAKE_LOAD  hang | hang:NAME | error | crash | exit | slow:MS   (NAME: part of the model's path)
  */
 #include "base/clock.h"
 #include "base/platform.h"
@@ -37,11 +37,23 @@ static bool fault_is(const char *name, const char *word) {
     return strcmp(fault(name), word) == 0;
 }
 
+/* What follows "word:"; NULL when the variable says something else. */
+static const char *fault_detail(const char *name, const char *word) {
+    const char *value = fault(name);
+    size_t len = strcspn(value, ":");
+    return value[len] && len == strlen(word) && memcmp(value, word, len) == 0 ? value + len + 1 : NULL;
+}
+
 /* The N of "word:N"; 0 when the variable says something else. */
 static int64_t fault_number(const char *name, const char *word) {
-    const char *value = fault(name);
-    size_t len = strlen(word);
-    return strncmp(value, word, len) == 0 && value[len] == ':' ? strtoll(value + len + 1, NULL, 10) : 0;
+    const char *detail = fault_detail(name, word);
+    return detail ? strtoll(detail, NULL, 10) : 0;
+}
+
+/* "hang", or "hang:NAME" and this is such a model. */
+static bool load_hangs(const char *model) {
+    const char *name = fault_detail("FM_ENGINE_FAKE_LOAD", "hang");
+    return fault_is("FM_ENGINE_FAKE_LOAD", "hang") || (name && model && strstr(model, name));
 }
 
 static void hang(void) {
@@ -77,7 +89,7 @@ static enum fm_code load(void *state, struct fm_kit *kit, const char *model, str
                          struct fm_error *error) {
     (void)state;
     int64_t slow_ms = fault_number("FM_ENGINE_FAKE_LOAD", "slow");
-    if (fault_is("FM_ENGINE_FAKE_LOAD", "hang")) {
+    if (load_hangs(model)) {
         hang();
     } else if (fault_is("FM_ENGINE_FAKE_LOAD", "crash")) {
         abort();

@@ -1,0 +1,85 @@
+"""Two models and one engine at a time: who waits, who gives way, and what the others are told.
+
+Only the engine "llama" has a models folder, so the fake one stands in its place.
+"""
+
+import os
+import tempfile
+import time
+
+import wire
+from wire import SLOW, HelperTest, check_stream, script
+
+FIRST, SECOND = "first", "second"
+
+
+class ModelChange(HelperTest):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        os.symlink(os.path.abspath(os.path.join(wire.BIN, "fm-engine-fake")), os.path.join(self.folder, "fm-engine-llama"))
+        for name in (FIRST, SECOND):
+            with open(os.path.join(self.folder, f"{name}.gguf"), "wb") as file:
+                file.write(b"GGUF")
+
+    def two_models(self, **env):
+        return self.helper("--engine-dir", self.folder, "--models-dir", self.folder, engine="llama", env=env)
+
+    def ask(self, helper, model, *steps, **fm):
+        return self.create(helper, script(*steps), model=model, fm=fm)
+
+    def assert_answer(self, helper, call, model):
+        events, result = helper.collect(call)
+        self.assertTrue(result["ok"], result)
+        self.assertEqual(result["response"]["model"], model)
+        check_stream(self, events, result)
+
+    def test_an_idle_engine_gives_way(self):
+        helper = self.two_models()
+        engines = []
+        for model in (FIRST, SECOND, SECOND, FIRST):
+            self.assert_answer(helper, self.ask(helper, model, "x"), model)
+            engines.append(helper.engine_pid())
+        self.assertEqual(engines[1], engines[2])
+        self.assertEqual(len(set(engines)), 3)
+        self.assertFalse(any(wire.alive(pid) for pid in engines[:2]))
+
+    def test_a_busy_engine_is_waited_for(self):
+        helper = self.two_models()
+        busy = self.ask(helper, FIRST, "begun", {"hang": "soft"})
+        helper.event(busy, "response.output_text.delta", keep=True)
+        engine = helper.engine_pid()
+        waiting = self.ask(helper, SECOND, "x")
+        impatient = self.ask(helper, SECOND, "x", queue_timeout_ms=100)
+        error = self.assert_error(helper.collect(impatient)[1], "TIMEOUT")
+        self.assertEqual(error["limit"], "queue")
+        self.assertEqual(helper.engine_pid(), engine)
+        helper.call("responses.cancel", {"request_id": busy})
+        self.assert_answer(helper, waiting, SECOND)
+        self.assertFalse(wire.alive(engine))
+
+    def test_a_load_that_nobody_waits_for_gives_way(self):
+        helper = self.two_models(FM_ENGINE_FAKE_LOAD=f"hang:{FIRST}")
+        before = time.monotonic()
+        hung = self.ask(helper, FIRST, "x", timeout_ms=300)
+        waiting = [self.ask(helper, SECOND, "x") for _ in range(3)]
+        self.assertEqual(self.assert_error(helper.collect(hung)[1], "TIMEOUT")["limit"], "total")
+        for call in waiting:
+            self.assert_answer(helper, call, SECOND)
+        self.assertLess(time.monotonic() - before, 0.3 + 2 * SLOW)
+
+    def test_a_load_that_somebody_waits_for_goes_on(self):
+        helper = self.two_models(FM_ENGINE_FAKE_LOAD=f"hang:{FIRST}")
+        hung = [self.ask(helper, FIRST, "x", timeout_ms=ms) for ms in (200, 1200)]
+        waiting = self.ask(helper, SECOND, "x")
+        self.assert_error(helper.collect(hung[0])[1], "TIMEOUT")
+        engine = helper.engine_pid()
+        self.assertEqual(self.assert_error(helper.collect(hung[1])[1], "TIMEOUT")["limit_ms"], 1200)
+        self.assertTrue(wire.alive(engine), "the helper asks each 250 ms whether anybody waits")
+        self.assert_answer(helper, waiting, SECOND)
+        self.assertFalse(wire.alive(engine))
+
+
+if __name__ == "__main__":
+    wire.main()

@@ -11,6 +11,7 @@
 #define READ_BYTES     65536
 #define EVENT_MAX      (64u << 20) /* bytes of one message to the host: an answer's text, escaped */
 #define ENGINE_END_MS  800         /* for the engine to end by itself */
+#define BROKEN_END_MS  100         /* the same, when the host broke the protocol: the end comes within 1 s then */
 #define THREADS_END_MS 300         /* then, for it to be killed and for the watchdogs to see that their jobs are gone */
 #define SAY_MS         200         /* for the host to make room for the last events and results */
 #define FLUSH_MS       200         /* then, to take what is queued */
@@ -122,15 +123,15 @@ static bool wait_quiet_locked(struct fm_front *front, int64_t wait_ms) {
     return front->threads == 0;
 }
 
-/* Settles what is in flight and ends the engine. False when a thread could not be brought to its end. */
-static bool end_work(struct fm_front *front) {
+/* Settles what is in flight and ends the engine, which has `engine_ms` to do so by itself. False when a thread could not be brought to its end. */
+static bool end_work(struct fm_front *front, int64_t engine_ms) {
     struct fm_error error;
     fm_fail(&error, FM_CANCELLED, "the helper is shutting down");
     pthread_mutex_lock(&front->lock);
     front->ending = true;
     fm_job_settle_all_locked(front);
     fm_engine_shutdown_locked(front);
-    bool quiet = wait_quiet_locked(front, ENGINE_END_MS);
+    bool quiet = wait_quiet_locked(front, engine_ms);
     if (!quiet) {
         fm_engine_kill_locked(front, FM_END_ASKED, &error);
         quiet = wait_quiet_locked(front, THREADS_END_MS);
@@ -176,7 +177,7 @@ int fm_front_run(struct fm_front *front, const struct fm_options *options) {
         return EX_OSERR;
     }
     int status = serve(front, &inbound, end_fd);
-    bool quiet = end_work(front);
+    bool quiet = end_work(front, status == EX_PROTOCOL ? BROKEN_END_MS : ENGINE_END_MS);
     say_the_rest(front);
     quiet = fm_outbox_stop(&front->outbox, FLUSH_MS) && quiet;
     status = atomic_load(&front->out_of_memory) ? EX_SOFTWARE : status;

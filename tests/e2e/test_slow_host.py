@@ -93,6 +93,15 @@ class SlowHost(HelperTest):
         self.assertTrue(result["ok"], result.get("error"))
         check_stream(self, events, result)
 
+    def test_a_broken_header_ends_it_within_a_second(self):
+        """Nobody reads, and the engine does not end by itself."""
+        helper, _ = self.stalled(1, script({"repeat": ["x" * 1000, 400]}, {"hang": "hard"}))
+        before = time.monotonic()
+        helper.send_raw(b"GET / HTTP/1.1\r\n\r\n")
+        self.assertEqual(helper.wait_exit(), 76)
+        self.assertLess(time.monotonic() - before, SLOW)
+        helper.reading.set()
+
     def test_an_id_is_free_once_its_result_is_sent(self):
         helper, calls = self.stalled(1, script({"repeat": ["x" * 1000, 4000]}))
         helper.send("responses.create", {"input": "y"}, calls[0])

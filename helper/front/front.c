@@ -123,7 +123,10 @@ static bool wait_quiet_locked(struct fm_front *front, int64_t wait_ms) {
     return front->threads == 0;
 }
 
-/* Settles what is in flight and ends the engine, which has `engine_ms` to do so by itself. False when a thread could not be brought to its end. */
+/*
+ * Settles what is in flight and ends the engine, which has `engine_ms` to do so by itself. False when a thread could
+ * not be brought to its end.
+ */
 static bool end_work(struct fm_front *front, int64_t engine_ms) {
     struct fm_error error;
     fm_fail(&error, FM_CANCELLED, "the helper is shutting down");

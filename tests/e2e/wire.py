@@ -56,7 +56,10 @@ class Helper:
             if not match or out.readline() != b"\r\n":
                 self.messages.put({"broken frame": header.decode("latin-1")})
                 break
-            self.messages.put(json.loads(out.read(int(match.group(1)))))
+            body = out.read(int(match.group(1)))
+            if len(body) < int(match.group(1)):
+                break  # it ended in the middle, which is its right with a host that does not read
+            self.messages.put(json.loads(body))
         self.messages.put(None)
 
     @property

@@ -1,0 +1,28 @@
+"""A host that takes no byte for 60 s is gone: the helper ends, and its engine too. Takes those 60 s."""
+
+import time
+
+import wire
+from wire import HelperTest, script
+
+STALL_S = 60
+LATE_S = 5
+
+
+class DeafHost(HelperTest):
+    def test_it_is_left(self):
+        helper = self.helper()
+        helper.call("responses.create", {"input": "x"})
+        engine = helper.engine_pid()
+        helper.reading.clear()
+        helper.send("health.ping", None, 1)  # the reader waits inside a read; this one gets it out
+        self.create(helper, script({"repeat": ["x" * 1000, 4000]}))
+        before = time.monotonic()
+        self.assertEqual(helper.wait_exit(STALL_S + LATE_S), 0)
+        self.assertGreater(time.monotonic() - before, STALL_S - 1)
+        self.assertFalse(wire.alive(engine))
+        helper.reading.set()
+
+
+if __name__ == "__main__":
+    wire.main()

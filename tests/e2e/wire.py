@@ -58,7 +58,8 @@ class Helper:
                 break
             body = out.read(int(match.group(1)))
             if len(body) < int(match.group(1)):
-                break  # it ended in the middle, which is its right with a host that does not read
+                self.messages.put({"broken frame": "cut short"})
+                break
             self.messages.put(json.loads(body))
         self.messages.put(None)
 

@@ -218,6 +218,22 @@ class Files(Case):
         outcome = engine.run(user("word " * 100))
         self.assertEqual(outcome.error["code"], "CONTEXT_OVERFLOW")
 
+    def test_a_file_that_is_cut_short_says_so(self):
+        self.data = gguf.tiny()
+        whole, header = len(self.data), gguf.Reader(self.data).data_start
+        for length in (whole - 1, whole // 2 + header // 2, header + 1, header - 40, header // 2, 30, 5):
+            with open(self.path, "wb") as file:
+                file.write(self.data[:length])
+            _, result = self.load(self.path)
+            self.assert_refused(result, self.path, "cut short")
+            if length > header:
+                self.assert_refused(result, f"{length} of {whole} bytes")
+        with open(self.path, "wb") as file:
+            file.write(self.data.replace(b"blk.0.attn_q.weight", b"blk.0.attn_z.weight"))
+        _, result = self.load(self.path)
+        self.assert_refused(result, self.path, "attn_q")
+        self.assertNotIn("cut short", result["error"]["detail"])
+
     def test_a_template_that_raises_is_told_in_one_line(self):
         for text, words in (("no system here", ["no system here"]), ("two\\nlines", ["two lines"]),
                             ("é" * 100, ["é" * 20])):

@@ -18,6 +18,9 @@
 /* Descriptors up to here are looked at where there is no call for all: a limit can be in the thousands of millions. */
 #define FD_MAX ((rlim_t)1 << 20)
 
+/* Stack sizes are whole pages; none is larger than this. */
+#define STACK_STEP ((size_t)64 * 1024)
+
 static int end_pipe_write = -1;
 
 int fm_pipe(int *read_end, int *write_end) {
@@ -115,22 +118,48 @@ bool fm_program_dir(char *dir, size_t size) {
     return true;
 }
 
-int fm_thread_start(void *(*body)(void *), void *argument) {
+static int start_thread(pthread_t *thread, int detached, size_t stack, void *(*body)(void *), void *argument) {
     pthread_attr_t attr;
-    pthread_t thread;
     sigset_t all;
     sigset_t before;
     int error = pthread_attr_init(&attr);
     if (error) {
         return error;
     }
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attr, FM_THREAD_STACK);
+    pthread_attr_setdetachstate(&attr, detached);
+    pthread_attr_setstacksize(&attr, stack);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(&thread, &attr, body, argument);
+    error = pthread_create(thread, &attr, body, argument);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attr);
+    return error;
+}
+
+int fm_thread_start(void *(*body)(void *), void *argument) {
+    pthread_t thread;
+    return start_thread(&thread, PTHREAD_CREATE_DETACHED, FM_THREAD_STACK, body, argument);
+}
+
+struct stack_call {
+    void (*body)(void *);
+    void *argument;
+};
+
+static void *run_stack_call(void *argument) {
+    const struct stack_call *call = argument;
+    call->body(call->argument);
+    return NULL;
+}
+
+int fm_run_on_stack(size_t stack, void (*body)(void *), void *argument) {
+    struct stack_call call = {body, argument};
+    pthread_t thread;
+    size_t whole = (stack + STACK_STEP - 1) / STACK_STEP * STACK_STEP;
+    int error = start_thread(&thread, PTHREAD_CREATE_JOINABLE, whole, run_stack_call, &call);
+    if (!error) {
+        pthread_join(thread, NULL);
+    }
     return error;
 }
 

@@ -60,6 +60,13 @@ FM_MUST_USE bool fm_program_dir(char *dir, size_t size);
 FM_MUST_USE int fm_thread_start(void *(*body)(void *), void *argument);
 
 /*
+ * Runs `body` to its end on a thread of its own that has a stack of at least `stack` bytes and all signals blocked, for
+ * what recurses deeply: the caller's stack is as small as the host's limits made it. Memory is taken as the stack is
+ * used, and given back at the end. Returns 0 or an errno value; then `body` was not run.
+ */
+FM_MUST_USE int fm_run_on_stack(size_t stack, void (*body)(void *), void *argument);
+
+/*
  * The end of this process that others ask for: a descriptor that polls readable when SIGTERM or SIGINT came, or when
  * the parent died. Ignores SIGPIPE. A second SIGTERM or SIGINT exits at once. Call once, before the first thread. -1 on
  * an error (errno).

@@ -1,9 +1,9 @@
 #include "front/models.h"
+#include "base/file.h"
 #include "base/utf8.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -167,25 +167,6 @@ enum fm_code fm_models_list(const struct fm_options *options, struct fm_model_li
     return FM_OK;
 }
 
-/* Opens without waiting (a FIFO), and looks whether this can be a GGUF file at all. */
-static enum fm_code check_header(const char *path, struct fm_error *error) {
-    char magic[4];
-    struct stat info;
-    enum fm_code code = FM_OK;
-    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &info) != 0) {
-        code = fm_fail(error, FM_UNAVAILABLE, "can't open the model file (%s): %s", strerror(errno), path);
-    } else if (!S_ISREG(info.st_mode)) {
-        code = fm_fail(error, FM_UNAVAILABLE, "the model is not a regular file: %s", path);
-    } else if (read(fd, magic, sizeof magic) != sizeof magic || memcmp(magic, "GGUF", sizeof magic) != 0) {
-        code = fm_fail(error, FM_UNAVAILABLE, "the model file is not a GGUF file: %s", path);
-    }
-    if (fd >= 0) {
-        close(fd);
-    }
-    return code;
-}
-
 /* The default one is the first of the list. */
 static struct fm_model *pick(struct fm_model_list *list, const char *name) {
     if (name) {
@@ -219,7 +200,7 @@ enum fm_code fm_models_find(const struct fm_options *options, const char *name, 
     if (!found) {
         code = no_such_model(options, name, error);
     } else if (found->path && engine_reads_gguf(options)) {
-        code = check_header(found->path, error);
+        code = fm_file_check_magic(found->path, "GGUF", error);
     }
     if (code == FM_OK) {
         *model = *found;

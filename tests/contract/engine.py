@@ -32,11 +32,11 @@ def user(text):
 
 
 class Engine:
-    def __init__(self, program, env=None):
+    def __init__(self, program, env=None, **popen):
         full_env = {k: v for k, v in os.environ.items() if not k.startswith("FM_ENGINE_FAKE_")}
         full_env.update(env or {})
         self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, env=full_env)
+                                        stderr=subprocess.PIPE, env=full_env, **popen)
         self.messages = queue.Queue()
         self.next_id = 0
         self.next_job = 0

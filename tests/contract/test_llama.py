@@ -7,6 +7,7 @@ Exit status 77: skipped, because MODEL is not there.
 
 import os
 import re
+import resource
 import struct
 import sys
 import tempfile
@@ -14,25 +15,29 @@ import unittest
 
 from engine import Engine, user
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
+import gguf  # noqa: E402
+
 PROGRAM = None
 MODEL = None
 
 CTX = "FM_ENGINE_LLAMA_CTX"
 THREADS = "FM_ENGINE_LLAMA_THREADS"
 CTX_MAX = 16_777_216  # README.md names it
+LINE_MAX = 524_288  # characters; README.md names it
 
 
 class Case(unittest.TestCase):
-    def load(self, model=None, **env):
+    def load(self, model=None, popen=None, **env):
         """A fresh engine, and its answer to engine.load. One thread: several wait for each other on a busy machine."""
-        engine = Engine(PROGRAM, {THREADS: "1", **env})
+        engine = Engine(PROGRAM, {THREADS: "1", **env}, **(popen or {}))
         self.addCleanup(engine.close)
         self.assertTrue(engine.initialize()["ok"])
         result, _ = engine.load(model or MODEL)
         return engine, result
 
-    def ready(self, model=None, **env):
-        engine, result = self.load(model, **env)
+    def ready(self, model=None, popen=None, **env):
+        engine, result = self.load(model, popen, **env)
         self.assertTrue(result["ok"], result)
         return engine, result["context_length"]
 
@@ -104,6 +109,63 @@ class Context(Case):
         self.assert_refused(again, CTX)
 
 
+def small_stack():
+    resource.setrlimit(resource.RLIMIT_STACK, (512 * 1024, 512 * 1024))
+
+
+class PromptShape(Case):
+    """llama.cpp's tokenizers recurse through std::regex, once for each character of a run; which runs, depends."""
+
+    def assert_overflows(self, engine, text):
+        outcome = engine.run(user(text), max_tokens=1)
+        self.assertEqual(outcome.reason, "error", text[:20])
+        self.assertEqual(outcome.error["code"], "CONTEXT_OVERFLOW", (text[:20], outcome.error))
+        return outcome.error["detail"]
+
+    def tiny(self, splitter, context):
+        """A model of nothing whose text is split by the patterns that `splitter` names."""
+        pairs = [gguf.pair(key, kind, splitter if key == "tokenizer.ggml.pre" else content)
+                 for key, kind, content in gguf.tiny_pairs()]
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        path = os.path.join(folder.name, "tiny.gguf")
+        with open(path, "wb") as file:
+            file.write(gguf.tiny(pairs))
+        return self.ready(path, popen={"preexec_fn": small_stack}, **{CTX: str(context)})[0]
+
+    def test_odd_ones(self):
+        engine, _ = self.ready(popen={"preexec_fn": small_stack}, **{CTX: "2500"})
+        for text in ("a" * 26000, "a" * 200000, "1" * 200000, "é" * 200000, " " * 200000, "\n" * 200000, "a " * 100000,
+                     "🙂" * 250000, "<|im_start|>" * 20000, "<|im_start" * 20000, "[" * 100000 + "]" * 100000,
+                     "你" * 100000, "e" + "\u0301" * 200000, "\0" * 200000, "'s" * 100000, "a" * 8000000):
+            self.assert_overflows(engine, text)
+        self.assertEqual(engine.run(user("Hello"), max_tokens=1).reason, "length")
+
+    def test_runs(self):
+        """60,000 of these ended an engine with 8 MiB of stack; here the host left it 512 KiB."""
+        for splitter, units in (("default", "1!"), ("tekken", "a é\n"), ("gpt-4o", "A!"), ("deepseek-llm", "1你"),
+                                ("exaone-moe", ("ab ", "é"))):
+            engine = self.tiny(splitter, 80000)
+            for unit in units:
+                detail = self.assert_overflows(engine, unit * (180000 // len(unit)))
+                self.assertNotIn("has at least", detail, "it was not tokenized")
+        self.assert_overflows(engine, "a" * (LINE_MAX - 4))
+
+    def test_a_line_is_too_long(self):
+        engine = self.tiny("tekken", 80000)
+        outcome = engine.run(user("a" * (LINE_MAX + 1)))
+        self.assertEqual((outcome.names, outcome.error["code"]), (["job.finished"], "INVALID_REQUEST"))
+        self.assertIn(str(LINE_MAX), outcome.error["detail"])
+        self.assert_overflows(engine, ("a" * 1000 + "\n") * 520)
+
+    def test_what_can_not_fit_is_not_tokenized(self):
+        engine, _ = self.ready(**{CTX: "100"})
+        self.assertIn("has at least", self.assert_overflows(engine, "a" * 100000))
+        self.assertNotIn("has at least", self.assert_overflows(engine, "a" * 10000))
+        outcome = engine.run(user(" " * 64 * 50), max_tokens=1)  # few tokens of many bytes
+        self.assertGreater(outcome.accepted or 0, 50, outcome.error)
+
+
 class Threads(Case):
     def test_one_and_the_most(self):
         for threads in {1, min(os.cpu_count(), 512)}:
@@ -155,6 +217,22 @@ class Files(Case):
         self.assertEqual((outcome.reason, total), ("length", 40))
         outcome = engine.run(user("word " * 100))
         self.assertEqual(outcome.error["code"], "CONTEXT_OVERFLOW")
+
+    def test_a_file_that_is_cut_short_says_so(self):
+        self.data = gguf.tiny()
+        whole, header = len(self.data), gguf.Reader(self.data).data_start
+        for length in (whole - 1, whole // 2 + header // 2, header + 1, header - 40, header // 2, 30, 5):
+            with open(self.path, "wb") as file:
+                file.write(self.data[:length])
+            _, result = self.load(self.path)
+            self.assert_refused(result, self.path, "cut short")
+            if length > header:
+                self.assert_refused(result, f"{length} of {whole} bytes")
+        with open(self.path, "wb") as file:
+            file.write(self.data.replace(b"blk.0.attn_q.weight", b"blk.0.attn_z.weight"))
+        _, result = self.load(self.path)
+        self.assert_refused(result, self.path, "attn_q")
+        self.assertNotIn("cut short", result["error"]["detail"])
 
     def test_a_template_that_raises_is_told_in_one_line(self):
         for text, words in (("no system here", ["no system here"]), ("two\\nlines", ["two lines"]),

@@ -5,6 +5,7 @@ import glob
 import itertools
 import os
 import random
+import resource
 import shutil
 import subprocess
 import sys
@@ -84,9 +85,9 @@ class Case(HelperTest):
 
     # ---- one front for all ----
 
-    def start_front(self):
+    def start_front(self, **popen):
         self.write(tiny(), os.path.join(self.folder, "good.gguf"))
-        self.front = self.helper("--models-dir", self.folder, engine="llama")
+        self.front = self.helper("--models-dir", self.folder, engine="llama", **popen)
         self.assert_good_model()
         self.baseline = self.footprint()
 
@@ -314,6 +315,45 @@ class Templates(Case):
                 self.assertLess(self.front.ping_ms(), 100 * SLOW)
                 self.assert_good_model()
                 self.assertEqual(self.footprint(), self.baseline)
+
+
+class Tokenizers(Case):
+    """A tokenizer's patterns run in the engine too, on prompts of any shape."""
+
+    def start(self, splitter):
+        def small_stack():
+            resource.setrlimit(resource.RLIMIT_STACK, (512 * 1024, 512 * 1024))
+        self.start_front(preexec_fn=small_stack, env={"FM_ENGINE_LLAMA_CTX": "80000"})
+        self.write(tiny([pair(key, kind, splitter if key == "tokenizer.ggml.pre" else content)
+                         for key, kind, content in gguf.tiny_pairs()]))
+        self.ask("hi")
+
+    def ask(self, prompt, **limits):
+        return self.front.call("responses.create", {"model": "case", "input": prompt, "max_output_tokens": 1,
+                                                    "fm": limits}, LIMIT)
+
+    def test_a_long_run_on_a_small_stack(self):
+        self.start("tekken")
+        error = self.assert_error(self.ask("a" * 500_000), "CONTEXT_OVERFLOW")
+        self.assertNotIn("has at least", error["detail"], "it was not tokenized")
+        self.assertTrue(self.ask("hi")["ok"])
+
+    def test_a_slow_one_is_ended(self):
+        self.start("superbpe")
+        digits = "1" * 40_000  # the time grows with the square: most of a minute
+        before = time.monotonic()
+        error = self.assert_error(self.ask(digits, queue_timeout_ms=300), "TIMEOUT")
+        self.assertEqual(error["limit"], "queue")
+        self.assertLess(time.monotonic() - before, 3 * SLOW)
+        self.assertTrue(self.ask("hi")["ok"])
+        before = time.monotonic()
+        call = self.front.start("responses.create", {"model": "case", "input": digits})
+        cancel = self.front.start("responses.cancel", {"request_id": call})
+        self.assert_error(self.front.collect(call, LIMIT)[1], "CANCELLED")
+        self.assertLess(time.monotonic() - before, 3 * SLOW)
+        self.assertTrue(self.front.reply(cancel)["result"]["ok"])
+        self.assert_good_model()
+        self.assertEqual(self.footprint(), self.baseline)
 
 
 class Shrinking(Case):

@@ -504,6 +504,33 @@ static void threads_block_signals(void **state) {
     assert_int_equal(sigismember(&mask, SIGTERM), 0);
 }
 
+#define DEEP ((size_t)64 * 1024 * 1024)
+
+/* Its frames are on one stack: a page of each is written. */
+static size_t recurse(size_t left) {
+    volatile char frame[64 * 1024];
+    frame[0] = 1;
+    frame[sizeof frame / 2] = 1;
+    return left > sizeof frame ? recurse(left - sizeof frame) + (size_t)frame[0] : (size_t)frame[sizeof frame / 2];
+}
+
+static void go_deep(void *argument) {
+    struct thread_report *report = argument;
+    tell(report);
+    assert_int_equal(recurse(DEEP), DEEP / (64 * 1024));
+}
+
+static void a_stack_of_any_size(void **state) {
+    (void)state;
+    struct thread_report report = {.lock = PTHREAD_MUTEX_INITIALIZER, .told = PTHREAD_COND_INITIALIZER};
+    plan("pthread_create", 0, EAGAIN);
+    assert_int_equal(fm_run_on_stack(DEEP, go_deep, &report), EAGAIN);
+    assert_false(report.ran);
+    assert_int_equal(fm_run_on_stack(DEEP + DEEP / 8 + 1, go_deep, &report), 0); /* not of whole pages */
+    assert_true(report.ran);
+    assert_true(report.blocks_all);
+}
+
 /* ---- the end that others ask for ---- */
 
 static bool readable(int fd, int wait_ms) {
@@ -671,6 +698,7 @@ int main(void) {
         cmocka_unit_test_setup(sleep_outlasts_a_signal, reset),
         cmocka_unit_test_setup(conditions_use_the_monotonic_clock, reset),
         cmocka_unit_test_setup(threads_block_signals, reset),
+        cmocka_unit_test_setup(a_stack_of_any_size, reset),
         cmocka_unit_test_setup(ends, reset),
         cmocka_unit_test_setup(the_parents_death_is_seen, reset),
         cmocka_unit_test_setup(a_child_has_two_pipes, reset),

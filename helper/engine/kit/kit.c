@@ -1,7 +1,8 @@
 /*
- * The life of an engine program. Three threads: the engine thread (main) waits for the mailbox and calls the engine's
- * ops; the reader (reader.c) fills the mailbox; the watch waits for the end and sees to it that it comes in time. The
- * kit is never freed: the reader may sit in read() when main returns.
+ * The life of an engine program. Three threads: the engine thread waits for the mailbox and calls the engine's ops;
+ * the reader (reader.c) fills the mailbox; the watch waits for the end and sees to it that it comes in time. main waits
+ * for the engine thread, whose stack does not depend on the host's limits as main's does. The kit is never freed: the
+ * reader may sit in read() when main returns.
  */
 #include "engine/kit/kit_internal.h"
 #include "base/clock.h"
@@ -234,7 +235,8 @@ struct fm_job *fm_kit_take(struct fm_kit *kit, bool wait) {
     return job;
 }
 
-static void run(struct fm_kit *kit) {
+static void run(void *argument) {
+    struct fm_kit *kit = argument;
     struct fm_item *item;
     while (!kit->loaded && (item = next_item(kit, true))) {
         struct fm_job *none = take_item(kit, item); /* no model yet: the job was refused */
@@ -267,6 +269,8 @@ int fm_kit_main(const struct fm_engine_ops *ops) {
     if (!start(kit, ops)) {
         return FM_EXIT_NO_MEMORY;
     }
-    run(kit);
+    if (fm_run_on_stack(FM_KIT_STACK, run, kit) != 0) {
+        return FM_EXIT_NO_MEMORY;
+    }
     return end_status(kit);
 }

@@ -2,9 +2,10 @@
  * The frame of an engine program: it speaks protocol/ENGINE.md with the front, so that an engine only loads and
  * generates.
  *
- * The nouns: the *kit* owns stdin, stdout, the mailbox, the list of jobs and this process's end. The *engine thread* is
- * the main thread: it alone calls `ops`. A *job* is one generation; it belongs to the kit until fm_kit_take hands it
- * out, then to whoever took it until fm_job_finish. Its `aborted` flag may be raised by the kit at any time.
+ * The nouns: the *kit* owns stdin, stdout, the mailbox, the list of jobs and this process's end. The *engine thread*
+ * alone calls `ops`; its stack has FM_KIT_STACK bytes, and main waits for its end. A *job* is one generation; it
+ * belongs to the kit until fm_kit_take hands it out, then to whoever took it until fm_job_finish. Its `aborted` flag
+ * may be raised by the kit at any time.
  *
  * Threads of the kit: a reader (stdin; never writes, so an abort always gets through) and a watch (signals, the parent,
  * the end). When the end comes, every abort flag is raised, fm_kit_take returns NULL, and what has not returned from
@@ -26,7 +27,8 @@
 
 #define FM_ENGINE_PROTOCOL_VERSION 1
 #define FM_KIT_GRACE_MS            600
-#define FM_ENGINE_BODY_MAX         20000000u /* bytes of a message from the front; ENGINE.md, "Life" */
+#define FM_KIT_STACK               (16u * 1024u * 1024u) /* bytes of the engine thread's stack */
+#define FM_ENGINE_BODY_MAX         20000000u             /* bytes of a message from the front; ENGINE.md, "Life" */
 
 enum {                         /* exit statuses, besides 0 */
        FM_EXIT_NO_MEMORY = 71, /* EX_OSERR: a message could not be taken or sent */

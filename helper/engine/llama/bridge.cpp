@@ -102,6 +102,20 @@ extern "C" fm_code fm_templates_apply(const fm_templates *templates, const fm_ch
     });
 }
 
+extern "C" fm_code fm_tokenize(const llama_vocab *vocab, const char *text, size_t len, bool first, bool parse_control,
+                               int32_t *tokens, size_t room, size_t *count, fm_error *error) {
+    *count = 0;
+    return guarded(error, FM_INTERNAL, "the prompt can't be tokenized", [&]() {
+        int32_t got = llama_tokenize(vocab, text, static_cast<int32_t>(len), tokens, static_cast<int32_t>(room), first,
+                                     parse_control);
+        if (got < 0) {
+            return fm_fail(error, FM_INTERNAL, "the prompt can't be tokenized");
+        }
+        *count = static_cast<size_t>(got);
+        return FM_OK;
+    });
+}
+
 extern "C" int fm_math_cores(void) {
     fm_error ignored;
     int cores = 1;

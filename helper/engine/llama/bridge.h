@@ -1,6 +1,6 @@
 /*
- * The one door to llama.cpp's C++: chat templates. Plain C; no exception escapes. Everything else of llama.cpp is used
- * through its C API, llama.h.
+ * The one door to llama.cpp's C++: chat templates, and what throws in spite of its C API. Plain C; no exception
+ * escapes. Everything else of llama.cpp is used through that API, llama.h.
  *
  * No call here is thread-safe on the same fm_templates; all run on the caller's thread, and none logs.
  */
@@ -11,8 +11,10 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct llama_model;
+struct llama_vocab;
 
 /* A model's chat template, parsed. */
 struct fm_templates;
@@ -38,6 +40,14 @@ void fm_templates_free(struct fm_templates *templates);
 FM_MUST_USE enum fm_code fm_templates_apply(const struct fm_templates *templates,
                                             const struct fm_chat_message *messages, size_t count, char **prompt,
                                             size_t *len, struct fm_error *error);
+
+/*
+ * llama_tokenize: at most `room` tokens to `tokens`, `*count` of them. It recurses once for each character of an
+ * unbroken run. FM_INTERNAL when it fails.
+ */
+FM_MUST_USE enum fm_code fm_tokenize(const struct llama_vocab *vocab, const char *text, size_t len, bool first,
+                                     bool parse_control, int32_t *tokens, size_t room, size_t *count,
+                                     struct fm_error *error);
 
 /* Cores that are worth a thread for arithmetic, at least 1: those this process may use, hyper-threads counted once. */
 int fm_math_cores(void);

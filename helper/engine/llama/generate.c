@@ -85,14 +85,9 @@ static enum fm_reason read_prompt(struct generation *run) {
         const struct fm_message *message = &job->messages[i];
         messages[i] = (struct fm_chat_message){message->role, message->content, message->content_len};
     }
-    enum fm_code code = fm_prompter_tokens(&model->prompter, messages, job->message_count, &run->prompt,
-                                           &run->prompt_count, &run->error);
+    enum fm_code code = fm_prompter_tokens(&model->prompter, messages, job->message_count, model->context_length,
+                                           &run->prompt, &run->prompt_count, &run->error);
     free(messages);
-    if (code == FM_OK && run->prompt_count >= model->context_length) {
-        code = fm_fail(&run->error, FM_CONTEXT_OVERFLOW,
-                       "the input has %zu tokens, the context holds %u with at least one of output", run->prompt_count,
-                       model->context_length);
-    }
     return code == FM_OK ? FM_REASON_NONE : FM_REASON_ERROR;
 }
 

@@ -1,18 +1,16 @@
 #include "engine/llama/model.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "engine/llama/bridge.h"
+#include "engine/llama/gguf_file.h"
 
 #include <dlfcn.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <ggml-backend.h>
 #include <ggml-cpu.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define CONTEXT_LENGTH_MAX 8192 /* by default: memory grows with it */
 
@@ -130,24 +128,17 @@ static void stop_threads(struct fm_model *model) {
 
 /* ---- the file ---- */
 
-/* Looked at before llama.cpp does: it would wait for a FIFO, and tells less. */
-static enum fm_code check_file(const char *path, struct fm_error *error) {
-    struct stat info;
-    char magic[4];
-    enum fm_code code = FM_OK;
-    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0) {
-        return fm_fail(error, FM_UNAVAILABLE, "%s: %s", path, strerror(errno));
+/* Why `path` did not load, as far as its header tells; else what llama.cpp said. */
+static enum fm_code fail_to_load(struct fm_error *error, const char *path) {
+    int64_t size;
+    int64_t needed;
+    switch (fm_gguf_look(path, &size, &needed)) {
+    case FM_GGUF_NO_HEADER: return fail_with_log(error, path, "the file's header is damaged or cut short");
+    case FM_GGUF_CUT:
+        return fm_fail(error, FM_UNAVAILABLE, "%s: the file is cut short: it has %lld of %lld bytes", path,
+                       (long long)size, (long long)needed);
+    default: return fail_with_log(error, path, "the model does not load");
     }
-    if (fstat(fd, &info) != 0) {
-        code = fm_fail(error, FM_UNAVAILABLE, "%s: %s", path, strerror(errno));
-    } else if (!S_ISREG(info.st_mode)) {
-        code = fm_fail(error, FM_UNAVAILABLE, "%s: not a regular file", path);
-    } else if (read(fd, magic, sizeof magic) != (ssize_t)sizeof magic || memcmp(magic, "GGUF", sizeof magic) != 0) {
-        code = fm_fail(error, FM_UNAVAILABLE, "%s: not a GGUF file", path);
-    }
-    close(fd);
-    return code;
 }
 
 /* ---- the context ---- */
@@ -256,7 +247,7 @@ enum fm_code fm_model_load(struct fm_model *model, const char *path, const struc
     *model = (struct fm_model){0};
     llama_log_set(on_log, NULL);
     ggml_set_abort_callback(on_ggml_abort);
-    enum fm_code code = check_file(path, error);
+    enum fm_code code = fm_file_check_magic(path, "GGUF", error); /* llama.cpp would wait for a FIFO */
     code = code ? code : load_backends(error);
     if (code != FM_OK) {
         return code;
@@ -267,7 +258,7 @@ enum fm_code fm_model_load(struct fm_model *model, const char *path, const struc
     params.progress_callback_user_data = argument;
     model->weights = llama_model_load_from_file(path, params);
     if (!model->weights) {
-        return fail_with_log(error, path, "the model does not load");
+        return fail_to_load(error, path);
     }
     if (!llama_model_has_decoder(model->weights) || llama_model_has_encoder(model->weights)) {
         code = fm_fail(error, FM_UNAVAILABLE, "%s: not a model that generates text from text alone", path);

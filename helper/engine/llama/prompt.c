@@ -2,11 +2,15 @@
  * How text that looks like a control token is kept text: it is replaced by a marker before the template is rendered,
  * and the rendered prompt is tokenized piece by piece between the markers, the replaced text without control tokens.
  * Messages without such text, which is nearly all, take none of that way and are tokenized in one piece.
+ *
+ * Most tokenizers split text by std::regex, which recurses once for each character that one match takes in. None of
+ * their patterns goes on past the end of a line, so the longest line says how much stack is needed.
  */
 #include "engine/llama/prompt.h"
 #include "base/buf.h"
 #include "base/log.h"
 #include "base/platform.h"
+#include "engine/kit/kit.h"
 
 #include <limits.h>
 #include <stdint.h>
@@ -18,8 +22,15 @@
 
 #define MARKER_KEY_SIZE 24
 
+/* README.md names it: 256 MiB of stack, at worst, which the kernel hands out as it is used. */
+#define LINE_CHARACTERS_MAX 524288
+
+#define STACK_PER_CHARACTER 512                                      /* bytes; GCC's library takes 365 */
+#define LINE_ON_OUR_STACK   (FM_KIT_STACK / 2 / STACK_PER_CHARACTER) /* characters; longer ones get another stack */
+
 struct render {
     const struct fm_prompter *prompter;
+    size_t context;               /* tokens */
     char marker[MARKER_KEY_SIZE]; /* what a marker begins with; not guessable. A control text's index and 'x' follow */
     struct fm_buf tokens;         /* of llama_token */
 };
@@ -50,6 +61,23 @@ static bool collect_controls(struct fm_prompter *prompter) {
     return true;
 }
 
+/*
+ * A token's text, as the vocabulary has it, is at least as long as what it stands for. 0 for the rarer kinds, some of
+ * which drop or merge text, and where a token swallows the white space beside it.
+ */
+static size_t longest_token(const struct llama_vocab *vocab) {
+    enum llama_vocab_type type = llama_vocab_type(vocab);
+    size_t longest = 0;
+    for (llama_token token = 0; token < llama_vocab_n_tokens(vocab); token++) {
+        if (llama_vocab_get_attr(vocab, token) & (LLAMA_TOKEN_ATTR_LSTRIP | LLAMA_TOKEN_ATTR_RSTRIP)) {
+            return 0;
+        }
+        size_t len = strlen(llama_vocab_get_text(vocab, token));
+        longest = len > longest ? len : longest;
+    }
+    return type == LLAMA_VOCAB_TYPE_BPE || type == LLAMA_VOCAB_TYPE_SPM ? longest : 0;
+}
+
 enum fm_code fm_prompter_init(struct fm_prompter *prompter, const struct llama_model *model, struct fm_error *error) {
     bool replaced;
     *prompter = (struct fm_prompter){.vocab = llama_model_get_vocab(model)};
@@ -64,6 +92,7 @@ enum fm_code fm_prompter_init(struct fm_prompter *prompter, const struct llama_m
         fm_prompter_free(prompter);
         return fm_fail_no_memory(error);
     }
+    prompter->longest_token = longest_token(prompter->vocab);
     return FM_OK;
 }
 
@@ -123,26 +152,91 @@ static void make_marker(struct render *render) {
 
 /* ---- tokens ---- */
 
-static enum fm_code tokenize(struct render *render, const char *text, size_t len, bool first, bool parse_control,
-                             struct fm_error *error) {
-    const size_t size = sizeof(llama_token);
-    if (len > INT32_MAX) {
-        return fm_fail(error, FM_INVALID_REQUEST, "the prompt is longer than 2 GiB");
+struct piece {
+    struct render *render;
+    const char *text;
+    size_t len;
+    bool first;
+    bool parse_control;
+    enum fm_code code;
+    struct fm_error *error;
+};
+
+static size_t token_count(const struct render *render) {
+    return render->tokens.len / sizeof(llama_token);
+}
+
+/* Refuses what is `count` tokens long, or more. */
+static enum fm_code check_fits(const struct render *render, size_t count, bool or_more, struct fm_error *error) {
+    if (count < render->context) {
+        return FM_OK;
     }
+    return fm_fail(error, FM_CONTEXT_OVERFLOW,
+                   "the input has %s%zu tokens, the context holds %zu with at least one of output",
+                   or_more ? "at least " : "", count, render->context);
+}
+
+/*
+ * Characters of the longest line, with the blank lines and the indent that follow it: patterns take in white space on
+ * both sides of a line's end.
+ */
+static size_t longest_line(const char *text, size_t len) {
+    size_t longest = 0;
+    size_t current = 0;
+    bool ended = false;
+    for (size_t i = 0; i < len; i++) {
+        bool space = text[i] == ' ' || (text[i] >= '\t' && text[i] <= '\r');
+        if (ended && !space) {
+            current = 0;
+            ended = false;
+        }
+        ended = ended || text[i] == '\n';
+        current += ((unsigned char)text[i] & 0xC0) != 0x80; /* not inside a UTF-8 sequence */
+        longest = current > longest ? current : longest;
+    }
+    return longest;
+}
+
+static void tokenize_piece(void *argument) {
+    struct piece *piece = argument;
+    struct fm_buf *tokens = &piece->render->tokens;
     /* A token has at least one byte, but for those that are added at the ends. */
-    size_t room = len + 8;
-    if (!fm_buf_reserve(&render->tokens, room * size)) {
-        return fm_fail_no_memory(error);
+    size_t room = piece->len + 8;
+    if (!fm_buf_reserve(tokens, room * sizeof(llama_token))) {
+        piece->code = fm_fail_no_memory(piece->error);
+        return;
     }
     /* Allocated memory is aligned, and `len` is a multiple of a token's size. */
-    llama_token *end = (llama_token *)(void *)(render->tokens.data + render->tokens.len);
-    int32_t count =
-        llama_tokenize(render->prompter->vocab, text, (int32_t)len, end, (int32_t)room, first, parse_control);
-    if (count < 0) {
-        return fm_fail(error, FM_INTERNAL, "the prompt can't be tokenized");
+    llama_token *end = (llama_token *)(void *)(tokens->data + tokens->len);
+    size_t count;
+    piece->code = fm_tokenize(piece->render->prompter->vocab, piece->text, piece->len, piece->first,
+                              piece->parse_control, end, room, &count, piece->error);
+    tokens->len += count * sizeof(llama_token);
+}
+
+static enum fm_code tokenize(struct render *render, const char *text, size_t len, bool first, bool parse_control,
+                             struct fm_error *error) {
+    struct piece piece = {render, text, len, first, parse_control, FM_OK, error};
+    size_t longest = render->prompter->longest_token;
+    size_t least = token_count(render) + (longest ? len / longest : 0);
+    enum fm_code code = check_fits(render, least, true, error);
+    if (code != FM_OK) {
+        return code;
     }
-    render->tokens.len += (size_t)count * size;
-    return FM_OK;
+    size_t line = longest_line(text, len);
+    if (len > INT32_MAX - 8) {
+        return fm_fail(error, FM_INVALID_REQUEST, "the prompt is longer than 2 GiB");
+    }
+    if (line > LINE_CHARACTERS_MAX) {
+        return fm_fail(error, FM_INVALID_REQUEST, "a line of the input has %zu characters, %d are the most", line,
+                       LINE_CHARACTERS_MAX);
+    }
+    if (line <= LINE_ON_OUR_STACK) {
+        tokenize_piece(&piece);
+        return piece.code;
+    }
+    size_t stack = FM_KIT_STACK + line * STACK_PER_CHARACTER;
+    return fm_run_on_stack(stack, tokenize_piece, &piece) == 0 ? piece.code : fm_fail_no_memory(error);
 }
 
 /* Reads the marker at `text`: its control text's index, and in `*len` its length. `control_count` when it is none. */
@@ -222,14 +316,16 @@ static enum fm_code render_tokens(struct render *render, const struct fm_chat_me
     if (code == FM_OK && render->tokens.len == 0) {
         code = fm_fail(error, FM_INVALID_REQUEST, "the prompt is empty");
     }
+    code = code ? code : check_fits(render, token_count(render), false, error);
     free(prompt);
     free(copies);
     return code;
 }
 
 enum fm_code fm_prompter_tokens(const struct fm_prompter *prompter, const struct fm_chat_message *messages,
-                                size_t message_count, llama_token **tokens, size_t *count, struct fm_error *error) {
-    struct render render = {.prompter = prompter};
+                                size_t message_count, size_t context, llama_token **tokens, size_t *count,
+                                struct fm_error *error) {
+    struct render render = {.prompter = prompter, .context = context};
     struct fm_buf text;
     *tokens = NULL;
     *count = 0;
@@ -243,6 +339,6 @@ enum fm_code fm_prompter_tokens(const struct fm_prompter *prompter, const struct
         return code;
     }
     *tokens = (llama_token *)(void *)render.tokens.data;
-    *count = render.tokens.len / sizeof(llama_token);
+    *count = token_count(&render);
     return FM_OK;
 }

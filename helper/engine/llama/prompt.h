@@ -23,6 +23,7 @@ struct fm_prompter {
     struct fm_control_text *controls; /* what a message may not smuggle in */
     size_t control_count;
     bool control_starts[256]; /* the first bytes of `controls` */
+    size_t longest_token;     /* no token stands for more bytes than this; 0: not known */
 };
 
 /* `model` must outlive the prompter. On failure nothing is left to free. */
@@ -31,11 +32,12 @@ FM_MUST_USE enum fm_code fm_prompter_init(struct fm_prompter *prompter, const st
 void fm_prompter_free(struct fm_prompter *prompter);
 
 /*
- * Renders and tokenizes. `*tokens` (`*count` of them, at least 1) are the caller's to free(). FM_INVALID_REQUEST when
- * the template refuses the messages.
+ * Renders and tokenizes. `*tokens` (`*count` of them, at least 1 and less than `context`) are the caller's to free().
+ * FM_INVALID_REQUEST when the template refuses the messages, or a line is too long (README.md, "What does not");
+ * FM_CONTEXT_OVERFLOW when they do not fit, which is seen before the work is done where their length shows it.
  */
 FM_MUST_USE enum fm_code fm_prompter_tokens(const struct fm_prompter *prompter, const struct fm_chat_message *messages,
-                                            size_t message_count, llama_token **tokens, size_t *count,
+                                            size_t message_count, size_t context, llama_token **tokens, size_t *count,
                                             struct fm_error *error);
 
 #endif

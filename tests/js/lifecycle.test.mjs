@@ -1,23 +1,39 @@
 // The life of the helper process, with a stub that misbehaves in all ways that the real helper should not.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { chmodSync, closeSync, copyFileSync, mkdirSync, openSync, symlinkSync, writeFileSync } from "node:fs";
-import { getEventListeners } from "node:events";
+import {
+  chmodSync,
+  closeSync,
+  copyFileSync,
+  cpSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { getEventListeners, once } from "node:events";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { test } from "node:test";
+import { pathToFileURL } from "node:url";
+import { Worker } from "node:worker_threads";
 import { createClient } from "../../js-shim/dist/esm/index.js";
+import { platformPackage } from "../../js-shim/dist/esm/locate.js";
 import { checkResponse, checkResponseStream } from "./support/invariants.mjs";
 import {
   alive,
   children,
   deltas,
   drain,
+  root,
   script,
+  snapshot,
   stubClient,
   stubPath,
   temporaryFolder,
   until,
+  watchLife,
 } from "./support/helper.mjs";
 
 const here = import.meta.dirname ?? dirname(new URL(import.meta.url).pathname);
@@ -215,6 +231,56 @@ test("J8: spaces, unicode and length in the path", async (t) => {
   await stubClient(t, {}, { helperPath }).health.ping();
 });
 
+/** This package and its platform's, as npm lays them out, with the stub as helper; nobody may write anywhere in it. */
+function readOnlyInstallation(folder, helperMode) {
+  const modules = join(folder, "node_modules");
+  const bin = join(modules, platformPackage(), "bin");
+  mkdirSync(bin, { recursive: true });
+  cpSync(join(root, "js-shim", "dist"), join(modules, "fm-proxy", "dist"), { recursive: true });
+  writeFileSync(join(modules, platformPackage(), "package.json"), "{}");
+  copyFileSync(stubPath, join(bin, "stub.mjs"));
+  symlinkSync("stub.mjs", join(bin, "fm-proxy"));
+  chmodAll(folder, { files: 0o444, folders: 0o555 });
+  chmodSync(join(bin, "fm-proxy"), helperMode);
+  return pathToFileURL(join(modules, "fm-proxy", "dist", "esm", "index.js")).href;
+}
+
+function chmodAll(folder, { files, folders }) {
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) chmodAll(path, { files, folders });
+    else if (entry.isFile()) chmodSync(path, files);
+  }
+  chmodSync(folder, folders);
+}
+
+for (const [name, mode, outcome] of [
+  ["a helper that may be run answers", 0o555, "one two"],
+  ["one that lost its permission is refused, not repaired", 0o444, "SPAWN_FAILED"],
+]) {
+  test(`J9: nothing is written to a read-only installation, and no mode changed: ${name}`, async (t) => {
+    const folder = temporaryFolder(t);
+    const { FM_PROXY_PATH } = process.env;
+    delete process.env.FM_PROXY_PATH;
+    try {
+      const installed = await import(readOnlyInstallation(folder, mode));
+      // Root may write there all the same, so that the calls work says little; that nothing has changed says it all.
+      const before = snapshot(folder);
+      const client = installed.createClient();
+      const answer = client.responses.create({ input: "one two" });
+      assert.equal(await answer.then(installed.textOfResponse, ({ code }) => code), outcome);
+      const report = await client.compatibility.check();
+      assert.equal(report.reasonCode, mode === 0o555 ? null : outcome);
+      if (report.detail !== null) assert.match(report.detail, /fm-proxy is not executable/);
+      await client.close();
+      assert.deepEqual(snapshot(folder), before);
+    } finally {
+      if (FM_PROXY_PATH !== undefined) process.env.FM_PROXY_PATH = FM_PROXY_PATH;
+      chmodAll(folder, { files: 0o644, folders: 0o755 });
+    }
+  });
+}
+
 test("J10: stray text on stdout fails fast, and the next request gets a new helper", async (t) => {
   const client = stubClient(t);
   const started = performance.now();
@@ -369,6 +435,34 @@ for (const [mode, how] of [["exit"], ["throw"], ["stuck", "SIGTERM"], ["stuck", 
     await until(() => !alive(pid), "the helper's end", 2000);
   });
 }
+
+/** Runs the same host in a worker thread; `lines` gives what it prints. */
+function startWorker(t, mode, life) {
+  const options = { helperPath: stubPath, env: { FM_STUB: JSON.stringify({ life }) } };
+  const argv = [mode, JSON.stringify(options)];
+  const worker = new Worker(join(here, "fixtures", "host.mjs"), { argv, stdout: true });
+  t.after(() => worker.terminate());
+  return { worker, lines: createInterface({ input: worker.stdout }) };
+}
+
+test("J16: in a worker thread: a streamed answer; idle, it lets the thread end", { timeout: 10_000 }, async (t) => {
+  const { path, death } = await watchLife(t);
+  const { worker, lines } = startWorker(t, "streamed", path);
+  const said = [];
+  lines.on("line", (line) => said.push(line));
+  const [[code]] = await Promise.all([once(worker, "exit"), once(lines, "close")]);
+  assert.equal(code, 0);
+  assert.deepEqual(said.slice(1), ["one ", "two"]);
+  await death;
+});
+
+test("J16: a worker thread that is terminated in mid-stream leaves no helper", { timeout: 10_000 }, async (t) => {
+  const { path, death } = await watchLife(t);
+  const { worker, lines } = startWorker(t, "stuck", path);
+  for await (const line of lines) if (line === "streaming") break;
+  await worker.terminate();
+  await death;
+});
 
 test("J19: the helper does not see the host's secrets", async (t) => {
   process.env.MY_API_KEY = "secret";

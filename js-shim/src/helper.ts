@@ -29,6 +29,11 @@ export const RESTART_POLICY: RestartPolicy = {
   healthyAfterMs: 60_000,
 };
 
+/** The pause before a start after two crashes or more. Chance keeps many hosts from starting in step. */
+export function restartDelay(crashes: number, { firstDelayMs, maxDelayMs }: RestartPolicy): number {
+  return Math.min(maxDelayMs, firstDelayMs * 2 ** (crashes - 2)) * (0.5 + Math.random() / 2);
+}
+
 /** How a {@link Helper} starts and ends its process. */
 export interface HelperOptions {
   /** Makes the spawn options anew for every start; may throw an FmError. */
@@ -148,7 +153,7 @@ export class Helper implements Transport {
 
   /** After a crash the next request tries again at once, then with growing pauses, then not for a while. */
   async #backOff(): Promise<void> {
-    const { maxCrashes, firstDelayMs, maxDelayMs, coolDownMs } = this.#options.restart;
+    const { maxCrashes, coolDownMs } = this.#options.restart;
     if (this.#crashes >= maxCrashes) {
       const wait = this.#blockedUntil - performance.now();
       if (wait > 0) {
@@ -162,9 +167,8 @@ export class Helper implements Transport {
       return;
     }
     if (this.#crashes < 2) return;
-    const delay = Math.min(maxDelayMs, firstDelayMs * 2 ** (this.#crashes - 2));
     try {
-      await sleep(delay * (0.5 + Math.random() / 2), undefined, { signal: this.#closing.signal });
+      await sleep(restartDelay(this.#crashes, this.#options.restart), undefined, { signal: this.#closing.signal });
     } catch {
       throw closedError();
     }

@@ -1,5 +1,7 @@
 // The package's own calls on the built helper with the fake engine.
 import assert from "node:assert/strict";
+import { chmodSync, copyFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { checkChatStream, checkResponse, checkResponseStream } from "./support/invariants.mjs";
 import {
@@ -11,6 +13,8 @@ import {
   helperPath,
   sanitizerEnv,
   script,
+  snapshot,
+  temporaryFolder,
   until,
 } from "./support/helper.mjs";
 
@@ -238,6 +242,27 @@ test("close right behind the first call leaves neither helper nor engine", async
   const call = client.responses.create({ input: script("a", { hang: "soft" }) });
   await Promise.all([client.close(), assert.rejects(call, { code: "CLOSED" })]);
   assert.deepEqual(children(), before);
+});
+
+test("J9: helper and engine answer from a read-only folder, which stays as it was", async (t) => {
+  const folder = temporaryFolder(t);
+  for (const name of ["fm-proxy", "fm-engine-fake"]) {
+    copyFileSync(join(dirname(helperPath), name), join(folder, name));
+    chmodSync(join(folder, name), 0o555);
+  }
+  chmodSync(folder, 0o555);
+  try {
+    const before = snapshot(folder);
+    const client = fakeClient(t, { helperPath: join(folder, "fm-proxy"), cwd: folder });
+    await client.health.ping();
+    const { events, error } = await drain(client.responses.stream({ input: script("one ", "two") }));
+    assert.equal(error, null);
+    assert.equal(deltas(events), "one two");
+    await client.close();
+    assert.deepEqual(snapshot(folder), before);
+  } finally {
+    chmodSync(folder, 0o755);
+  }
 });
 
 test("ten thousand deltas: all there, in order", async (t) => {

@@ -1,23 +1,39 @@
 // The life of the helper process, with a stub that misbehaves in all ways that the real helper should not.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { chmodSync, closeSync, copyFileSync, mkdirSync, openSync, symlinkSync, writeFileSync } from "node:fs";
-import { getEventListeners } from "node:events";
+import {
+  chmodSync,
+  closeSync,
+  copyFileSync,
+  cpSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { getEventListeners, once } from "node:events";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { test } from "node:test";
+import { pathToFileURL } from "node:url";
+import { Worker } from "node:worker_threads";
 import { createClient } from "../../js-shim/dist/esm/index.js";
+import { platformPackage } from "../../js-shim/dist/esm/locate.js";
 import { checkResponse, checkResponseStream } from "./support/invariants.mjs";
 import {
   alive,
   children,
   deltas,
   drain,
+  root,
   script,
+  snapshot,
   stubClient,
   stubPath,
   temporaryFolder,
   until,
+  watchLife,
 } from "./support/helper.mjs";
 
 const here = import.meta.dirname ?? dirname(new URL(import.meta.url).pathname);
@@ -97,6 +113,18 @@ test("J1: every call of a helper that dies is rejected, streamed or not", async 
   for (const outcome of await Promise.allSettled(calls)) assert.equal(outcome.reason?.code, "HELPER_EXITED");
 });
 
+test("J1: a death is noticed while another process still holds the helper's pipes", { timeout: 10_000 }, async (t) => {
+  const client = stubClient(t);
+  let last = 0;
+  const stream = client.responses.stream({ input: script("half", { heir: true }, { signal: "KILL" }) });
+  const { error } = await drain(stream, () => void (last = performance.now()));
+  const late = performance.now() - last;
+  process.kill(client.log().find((entry) => "heir" in entry).heir, "SIGKILL");
+  assert.equal(error.code, "HELPER_EXITED");
+  assert.equal(error.partialText, "half");
+  assert.ok(late < 500, `${late} ms`);
+});
+
 test("J2, J18: a crash loop is bounded, ends in a clear error, and is tried again later", async (t) => {
   const restart = { maxCrashes: 3, firstDelayMs: 20, maxDelayMs: 40, coolDownMs: 300 };
   const client = stubClient(t, { start: "exit" }, { restart });
@@ -112,6 +140,14 @@ test("J2, J18: a crash loop is bounded, ends in a clear error, and is tried agai
     "a further try",
   );
   assert.equal(client.starts().length, 4);
+});
+
+test("J2: what never was a helper is no crash: once it is one, it is started", async (t) => {
+  const helperPath = join(temporaryFolder(t), "late.mjs");
+  const client = stubClient(t, {}, { helperPath });
+  for (let attempt = 0; attempt < 7; attempt++) await assert.rejects(client.health.ping(), { code: "SPAWN_FAILED" });
+  symlinkSync(stubPath, helperPath);
+  checkResponse(await client.responses.create({ input: "x" }));
 });
 
 test("J18: crashes of a helper that had been healthy do not add up", async (t) => {
@@ -215,6 +251,56 @@ test("J8: spaces, unicode and length in the path", async (t) => {
   await stubClient(t, {}, { helperPath }).health.ping();
 });
 
+/** This package and its platform's, as npm lays them out, with the stub as helper; nobody may write anywhere in it. */
+function readOnlyInstallation(folder, helperMode) {
+  const modules = join(folder, "node_modules");
+  const bin = join(modules, platformPackage(), "bin");
+  mkdirSync(bin, { recursive: true });
+  cpSync(join(root, "js-shim", "dist"), join(modules, "fm-proxy", "dist"), { recursive: true });
+  writeFileSync(join(modules, platformPackage(), "package.json"), "{}");
+  copyFileSync(stubPath, join(bin, "stub.mjs"));
+  symlinkSync("stub.mjs", join(bin, "fm-proxy"));
+  chmodAll(folder, { files: 0o444, folders: 0o555 });
+  chmodSync(join(bin, "fm-proxy"), helperMode);
+  return pathToFileURL(join(modules, "fm-proxy", "dist", "esm", "index.js")).href;
+}
+
+function chmodAll(folder, { files, folders }) {
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) chmodAll(path, { files, folders });
+    else if (entry.isFile()) chmodSync(path, files);
+  }
+  chmodSync(folder, folders);
+}
+
+for (const [name, mode, outcome] of [
+  ["a helper that may be run answers", 0o555, "one two"],
+  ["one that lost its permission is refused, not repaired", 0o444, "SPAWN_FAILED"],
+]) {
+  test(`J9: nothing is written to a read-only installation, and no mode changed: ${name}`, async (t) => {
+    const folder = temporaryFolder(t);
+    const { FM_PROXY_PATH } = process.env;
+    delete process.env.FM_PROXY_PATH;
+    try {
+      const installed = await import(readOnlyInstallation(folder, mode));
+      // Root may write there all the same, so that the calls work says little; that nothing has changed says it all.
+      const before = snapshot(folder);
+      const client = installed.createClient();
+      const answer = client.responses.create({ input: "one two" });
+      assert.equal(await answer.then(installed.textOfResponse, ({ code }) => code), outcome);
+      const report = await client.compatibility.check();
+      assert.equal(report.reasonCode, mode === 0o555 ? null : outcome);
+      if (report.detail !== null) assert.match(report.detail, /fm-proxy is not executable/);
+      await client.close();
+      assert.deepEqual(snapshot(folder), before);
+    } finally {
+      if (FM_PROXY_PATH !== undefined) process.env.FM_PROXY_PATH = FM_PROXY_PATH;
+      chmodAll(folder, { files: 0o644, folders: 0o755 });
+    }
+  });
+}
+
 test("J10: stray text on stdout fails fast, and the next request gets a new helper", async (t) => {
   const client = stubClient(t);
   const started = performance.now();
@@ -243,11 +329,8 @@ test("J12: what a helper does not read is capped", async (t) => {
   const calls = Array.from({ length: 9 }, () => client.responses.create({ input }).catch(({ code }) => code));
   assert.equal(await Promise.race(calls), "OVERLOADED");
   await client.close();
-  const codes = await Promise.all(calls);
-  assert.ok(
-    codes.slice(0, 7).every((code) => code === "CLOSED"),
-    codes.join(),
-  );
+  // Seven fit into 64 MiB.
+  assert.deepEqual(await Promise.all(calls), [...Array(7).fill("CLOSED"), "OVERLOADED", "OVERLOADED"]);
 });
 
 const listeners = (signal) => getEventListeners(signal, "abort").length;
@@ -295,9 +378,13 @@ test("J13: an abort while the helper starts: rejected at once, the request is ne
   assert.equal(client.received("$/cancelRequest").length, 0);
 });
 
-test("J13: break stops the request; the client goes on", async (t) => {
+test("J13: break stops the request, once whatever follows; the client goes on", async (t) => {
   const client = stubClient(t);
-  for await (const event of client.responses.create({ input: hang, stream: true })) if (isDelta(event)) break;
+  const controller = new AbortController();
+  const stream = client.responses.stream({ input: hang }, { signal: controller.signal });
+  for await (const event of stream) if (isDelta(event)) break;
+  stream.abort();
+  controller.abort();
   await client.health.ping();
   assert.equal(client.received("$/cancelRequest").length, 1);
   assert.equal((await client.responses.create({ input: "x" })).status, "completed");
@@ -369,6 +456,34 @@ for (const [mode, how] of [["exit"], ["throw"], ["stuck", "SIGTERM"], ["stuck", 
     await until(() => !alive(pid), "the helper's end", 2000);
   });
 }
+
+/** Runs the same host in a worker thread; `lines` gives what it prints. */
+function startWorker(t, mode, life) {
+  const options = { helperPath: stubPath, env: { FM_STUB: JSON.stringify({ life }) } };
+  const argv = [mode, JSON.stringify(options)];
+  const worker = new Worker(join(here, "fixtures", "host.mjs"), { argv, stdout: true });
+  t.after(() => worker.terminate());
+  return { worker, lines: createInterface({ input: worker.stdout }) };
+}
+
+test("J16: in a worker thread: a streamed answer; idle, it lets the thread end", { timeout: 10_000 }, async (t) => {
+  const { path, death } = await watchLife(t);
+  const { worker, lines } = startWorker(t, "streamed", path);
+  const said = [];
+  lines.on("line", (line) => said.push(line));
+  const [[code]] = await Promise.all([once(worker, "exit"), once(lines, "close")]);
+  assert.equal(code, 0);
+  assert.deepEqual(said.slice(1), ["one ", "two"]);
+  await death;
+});
+
+test("J16: a worker thread that is terminated in mid-stream leaves no helper", { timeout: 10_000 }, async (t) => {
+  const { path, death } = await watchLife(t);
+  const { worker, lines } = startWorker(t, "stuck", path);
+  for await (const line of lines) if (line === "streaming") break;
+  await worker.terminate();
+  await death;
+});
 
 test("J19: the helper does not see the host's secrets", async (t) => {
   process.env.MY_API_KEY = "secret";
@@ -509,7 +624,10 @@ test("close: before the start, while starting, while waiting to start again", as
 
   const waiting = stubClient(t, { start: "exit" }, { restart: { firstDelayMs: 60_000, maxDelayMs: 60_000 } });
   for (let attempt = 0; attempt < 2; attempt++) await waiting.health.ping().catch(() => {});
+  const before = children();
   const second = assert.rejects(waiting.health.ping(), { code: "CLOSED" });
+  await new Promise(setImmediate);
+  assert.deepEqual(children(), before, "started without a pause");
   await waiting.close();
   await second;
 });
@@ -617,6 +735,12 @@ test("onLog gets all of stderr, whole characters, before the handshake and after
   const client = stubClient(t, { stderr: "start \u00e9\n", later: "later\n" }, { onLog: (text) => log.push(text) });
   await client.responses.create({ input: "x" });
   await until(() => log.join("") === "start \u00e9\nlater\n", "the log");
+  const [first, ...rest] = Buffer.from("\u20ac\n");
+  const pieces = [];
+  const cut = stubClient(t, { stderr: [first], later: rest }, { onLog: (text) => pieces.push(text) });
+  await cut.responses.create({ input: "x" });
+  await until(() => pieces.join("").endsWith("\n"), "the rest of the character");
+  assert.equal(pieces.join(""), "\u20ac\n");
 });
 
 for (const [name, options, expected] of [

@@ -60,16 +60,38 @@ test("abort() ends the loop quietly", async () => {
   assert.equal(call.cancels, 1);
 });
 
-test("a signal ends the loop with its reason, with one cancel and no listener left", async () => {
+test("a signal ends the loop with its reason, one cancel, no further event and no listener left", async () => {
   const controller = new AbortController();
   const { stream, call } = begin({ signal: controller.signal });
   openingEvents("abc").forEach(call.event);
-  const { error } = await drain(stream, () => controller.abort());
+  const { events, error } = await drain(stream, () => controller.abort());
   assert.equal(error.name, "AbortError");
+  assert.equal(events.length, 1, "what waited was not dropped");
+  call.event(closingEvents("abc")[0]);
+  assert.deepEqual(await stream.next(), { done: true, value: undefined });
   call.reject("CANCELLED");
   await assert.rejects(stream.finalResponse(), { name: "AbortError" });
   assert.equal(call.cancels, 1);
   assert.equal(getEventListeners(controller.signal, "abort").length, 0);
+});
+
+test("a signal that never came has no listener left either: streams and whole answers, done and failed", async () => {
+  const { signal } = new AbortController();
+  const listeners = () => getEventListeners(signal, "abort").length;
+  for (const end of [(call) => call.resolve({ response: {} }), (call) => call.reject("INTERNAL")]) {
+    const { stream, call } = begin({ signal });
+    assert.equal(listeners(), 1);
+    whole("abc").forEach(call.event);
+    end(call);
+    await drain(stream);
+    assert.equal(listeners(), 0);
+    const transport = new StubTransport();
+    const answer = new Responses(transport).create({ input: "x" }, { signal });
+    assert.equal(listeners(), 1);
+    end(transport.calls[0]);
+    await Promise.allSettled([answer]);
+    assert.equal(listeners(), 0);
+  }
 });
 
 test("a signal that is aborted already: the loop throws its reason, not the call; nothing is sent", async () => {

@@ -9,10 +9,10 @@ ten minutes.
 """
 
 import os
-import re
 import shutil
-import subprocess
 import sys
+
+from table import call, chosen, print_table, try_mutation
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 COPY = os.path.join(ROOT, "build", "mutations")
@@ -266,12 +266,9 @@ MUTATIONS = [
 ]
 
 
-def call(*command):
-    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-
-
 def build():
-    return call("cmake", "--build", BUILD)
+    done = call("cmake", "--build", BUILD)
+    return done.stdout if done.returncode else ""
 
 
 def prepare():
@@ -284,9 +281,9 @@ def prepare():
     with open(flags, "w") as f:
         f.write(lenient)
     configured = call("cmake", "-S", SOURCE, "-B", BUILD, "-G", "Ninja", "-DFM_LLAMA=off", "-DCMAKE_BUILD_TYPE=Debug")
-    built = build()
-    if configured.returncode or built.returncode:
-        sys.exit(configured.stdout + built.stdout)
+    errors = build()
+    if configured.returncode or errors:
+        sys.exit(configured.stdout + errors)
 
 
 def is_red(test):
@@ -297,39 +294,15 @@ def is_red(test):
     return done.returncode != 0
 
 
-def try_mutation(file, old, new, test):
-    """What happened, in a word."""
-    path = os.path.join(SOURCE, file)
-    with open(path) as f:
-        whole = f.read()
-    if whole.count(old) != 1:
-        return f"STALE ({whole.count(old)} places)"
-    with open(path, "w") as f:
-        f.write(whole.replace(old, new))
-    try:
-        built = build()
-        if built.returncode:
-            return "DOES NOT BUILD: " + " ".join(re.findall(r"error: .*", built.stdout)[:2])
-        return "red" if is_red(test) else "GREEN"
-    finally:
-        with open(path, "w") as f:
-            f.write(whole)
+def rows(words):
+    for rule, file, old, new, test in chosen(MUTATIONS, words):
+        outcome = try_mutation(os.path.join(SOURCE, file), old, new, build, lambda test=test: is_red(test))
+        yield rule, file, test.replace("|", ", "), outcome
 
 
 def main():
-    words = sys.argv[1:]
     prepare()
-    print("| Rule | Taken out of | Test that goes red |\n|---|---|---|")
-    bad = 0
-    for rule, file, old, new, test in MUTATIONS:
-        if words and not any(word in rule for word in words):
-            continue
-        outcome = try_mutation(file, old, new, test)
-        note = "" if outcome == "red" else f" **{outcome}**"
-        bad += outcome != "red"
-        tests = test.replace("|", ", ")
-        print(f"| {rule} | `{file}` | {tests}{note} |", flush=True)
-    return 1 if bad else 0
+    return print_table(rows(sys.argv[1:]))
 
 
 if __name__ == "__main__":

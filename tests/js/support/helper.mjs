@@ -1,5 +1,7 @@
 // Where the helpers are, and clients for them that a test need not close itself.
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { once } from "node:events";
+import { existsSync, lstatSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -73,6 +75,28 @@ export function temporaryFolder(t) {
   const folder = mkdtempSync(join(tmpdir(), "fm-js-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
+}
+
+/** What a write or a chmod anywhere in a folder would change; even one that was undone leaves its ctime behind. */
+export function snapshot(folder) {
+  const names = ["", ...readdirSync(folder, { recursive: true })].sort();
+  return names.map((name) => {
+    const { mode, size, mtimeNs, ctimeNs } = lstatSync(join(folder, name), { bigint: true });
+    return { name, mode: mode.toString(8), size, mtimeNs, ctimeNs };
+  });
+}
+
+/** A socket for a stub's `life`; `death` resolves when the system closes the stub's end of it. */
+export async function watchLife(t) {
+  const path = join(temporaryFolder(t), "life");
+  const server = createServer().listen(path);
+  const death = once(server, "connection").then(async ([socket]) => {
+    t.after(() => socket.destroy());
+    await once(socket.resume(), "close");
+  });
+  t.after(() => server.close());
+  await once(server, "listening");
+  return { path, death };
 }
 
 /** Text of a script for the fake engine (and the stub). */

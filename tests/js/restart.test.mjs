@@ -1,0 +1,76 @@
+// When a helper is started again, and the limits that hold unless the caller says otherwise.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { RESTART_POLICY, restartDelay } from "../../js-shim/dist/esm/helper.js";
+import { script, stubClient } from "./support/helper.mjs";
+
+test("J2, J18: the policy unless a caller says otherwise", () => {
+  assert.deepEqual(RESTART_POLICY, {
+    maxCrashes: 5,
+    firstDelayMs: 100,
+    maxDelayMs: 5000,
+    coolDownMs: 30_000,
+    healthyAfterMs: 60_000,
+  });
+});
+
+test("J18: pauses double up to their maximum, and chance takes at most half of one", (t) => {
+  const random = t.mock.method(Math, "random");
+  const delays = (chance) => {
+    random.mock.mockImplementation(() => chance);
+    return Array.from({ length: 9 }, (_, index) => restartDelay(index + 2, RESTART_POLICY));
+  };
+  const longest = [100, 200, 400, 800, 1600, 3200, 5000, 5000, 5000];
+  assert.deepEqual(delays(0), longest.map((delay) => delay / 2));
+  assert.deepEqual(delays(0.5), longest.map((delay) => delay * 0.75));
+  // Math.random never gives 1 itself.
+  delays(1 - Number.EPSILON).forEach((delay, index) => {
+    assert.ok(delay <= longest[index] && delay > longest[index] * 0.999, `${delay} of ${longest[index]}`);
+  });
+});
+
+/** Makes timers of one length fire at once; counts them. */
+function shorten(t, length) {
+  const { setTimeout } = globalThis;
+  let count = 0;
+  t.mock.method(globalThis, "setTimeout", (callback, ms, ...more) => {
+    if (ms === length) count++;
+    return setTimeout(callback, ms === length ? 0 : ms, ...more);
+  });
+  return () => count;
+}
+
+test("J3: a silent helper has 5 s unless the caller says otherwise", { timeout: 10_000 }, async (t) => {
+  const shortened = shorten(t, 5000);
+  const client = stubClient(t, { start: "silent" });
+  await assert.rejects(
+    client.health.ping(),
+    ({ code, detail }) => code === "HELPER_UNHEALTHY" && /within 5000 ms/.test(detail),
+  );
+  assert.equal(shortened(), 1);
+});
+
+test("close waits 2 s unless the caller says otherwise", { timeout: 10_000 }, async (t) => {
+  const client = stubClient(t, { shutdown: "ignore" });
+  await client.health.ping();
+  const shortened = shorten(t, 2000);
+  await client.close();
+  assert.equal(shortened(), 1);
+});
+
+for (const [lived, count, code] of [
+  [59_999, "goes on", "HELPER_UNHEALTHY"],
+  [60_000, "starts anew", "HELPER_EXITED"],
+]) {
+  test(`J18: a crash after ${lived} ms of health: the count of crashes ${count}`, async (t) => {
+    const client = stubClient(t, {}, { restart: { maxCrashes: 2 } });
+    let now = 0;
+    t.mock.method(performance, "now", () => now);
+    const crash = () => client.responses.create({ input: script({ exit: 1 }) });
+    await assert.rejects(crash(), { code: "HELPER_EXITED" });
+    await client.health.ping();
+    now += lived;
+    await assert.rejects(crash(), { code: "HELPER_EXITED" });
+    await assert.rejects(crash(), { code });
+  });
+}

@@ -1,0 +1,408 @@
+"""
+What run.py does for the helper, for the npm package: takes each check out of js-shim/src, one at a time, and looks that
+the test that guards it goes red.
+
+    run_js.py [WORD...]      only the mutations whose rule contains one of the words
+
+Works in a copy (build/mutations-js) with the installed packages of the checkout, so `sh packaging/setup.sh --tests` and
+a build of js-shim come first. The tests of the table play the helper themselves; no native build is needed. Each is run
+once before anything is taken out: it must be green then, and be there at all. It takes some five minutes.
+"""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+
+from table import call, chosen, print_table, try_mutation
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
+COPY = os.path.join(ROOT, "build", "mutations-js")
+SHIM = os.path.join(COPY, "js-shim")
+TESTS = os.path.join(COPY, "tests", "js")
+HERE_JS = os.path.join(SHIM, "dist", "esm", "here.js")
+LIMIT_S = 60
+
+CHAT = "chat.ts"
+CLIENT = "client.ts"
+FETCH = "fetch.ts"
+FRAMING = "framing.ts"
+HELPER = "helper.ts"
+LOCATE = "locate.ts"
+PARTIAL = "partial.ts"
+PROCESS = "process.ts"
+RESPONSES = "responses.ts"
+RPC = "rpc.ts"
+STREAM = "stream.ts"
+WIRE = "wire-check.ts"
+
+# (the rule, file of js-shim/src, what is there, what is put there instead, the file of tests/js that must go red, and
+# which of its tests)
+MUTATIONS = [
+    # crashes
+    ("J1: the calls of a dead helper are rejected", RPC,
+     "for (const call of waiting) call.reject(error);",
+     "void waiting;",
+     "lifecycle", "^J1:"),
+    ("J1: a stream that was cut off is ended", RESPONSES,
+     "if (partial.open) partial.fail(error).forEach(onEvent);",
+     "",
+     "lifecycle", "^J1:"),
+    ("J1: the text so far is in the error", RESPONSES,
+     "error.response === undefined && partial.response !== undefined",
+     "false && partial.response !== undefined",
+     "lifecycle", "^J1:"),
+    ("J1: so it is for chat", CHAT,
+     "error.withPartial({ completion: partialOf(last, text) })",
+     "error",
+     "lifecycle", "^a chat completion"),
+    ("J1: a dead helper is not used again", HELPER, "      this.#live = null;\n", "", "lifecycle", "^J1:"),
+    ("J1: a death is seen though its pipes are held open", PROCESS,
+     "this.#endSoon(signal === null ?",
+     "void (signal === null ?",
+     "lifecycle", "^J1:"),
+    ("J2: a crash loop is bounded", HELPER,
+     "if (this.#crashes >= maxCrashes) {\n",
+     "if (false) {\n",
+     "lifecycle", "^J2"),
+    ("J2: crashes are counted", HELPER,
+     "this.#crashes = healthy ? 1 : this.#crashes + 1;",
+     "this.#crashes = 1;",
+     "lifecycle", "^J2"),
+    ("J2: after the cool-down it is tried again", HELPER, "if (wait > 0) {", "if (true) {", "lifecycle", "^J2"),
+    ("J2: what never was a helper is no crash", HELPER,
+     'if (code === "PROTOCOL_MISMATCH" || code === "SPAWN_FAILED") return;',
+     "",
+     "lifecycle", "^J2"),
+    # starts
+    ("J3: a silent helper has a limit", HELPER,
+     "}, handshakeTimeoutMs);",
+     "}, 20 * handshakeTimeoutMs);",
+     "lifecycle", "^J3"),
+    ("J3: it is 5 s", CLIENT, "options.handshakeTimeoutMs ?? 5000", "options.handshakeTimeoutMs ?? 50_000",
+     "restart", "^J3"),
+    ("J3: a silent helper is killed", HELPER,
+     "live.process.kill();\n      throw",
+     "throw",
+     "lifecycle", "^J3"),
+    ("J4: another version is refused", HELPER,
+     'if (pong["protocol_version"] === PROTOCOL_VERSION) return;',
+     "return;",
+     "lifecycle", "^J4"),
+    ("J4: its version is named", HELPER,
+     'speaks protocol version ${String(pong["protocol_version"])}; `',
+     'speaks another version; `',
+     "lifecycle", "^J4"),
+    ("J5: a start that fails later is heard", PROCESS,
+     "this.#end(spawnError(error, this.#options));",
+     "",
+     "lifecycle", "^J5"),
+    ("J5: a missing working directory is told from a missing program", PROCESS,
+     "if (cwd !== undefined && !isDirectory(cwd)) {",
+     "if (false) {",
+     "lifecycle", "^J5"),
+    ("J5: a directory is told from a file that may not be run", PROCESS,
+     "EACCES: isDirectory(path) ?",
+     "EACCES: false ?",
+     "lifecycle", "^J5"),
+    ("J6: what greets is no helper", HELPER,
+     'if (code === "PROTOCOL_ERROR") return',
+     "if (false) return",
+     "lifecycle", "^J6"),
+    ("J6: what ends at once is no helper", HELPER,
+     'if (code === "HELPER_EXITED") return',
+     "if (false) return",
+     "lifecycle", "^J5"),
+    ("J7: what spawn throws is an FmError", PROCESS,
+     "throw spawnError(error, options);",
+     "throw error;",
+     "lifecycle", "^J7"),
+    ("J8: no shell reads the path", PROCESS,
+     "windowsHide: true }",
+     "windowsHide: true, shell: true }",
+     "lifecycle", "^J8"),
+    ("J8: not from within an Electron archive", LOCATE,
+     "  return path\n    .replace(/app\\.asar(?=[\\\\/])/, `app.asar.unpacked`)\n",
+     "  return path\n",
+     "locate", "Electron"),
+    # what comes from the helper
+    ("J10: stray text fails the calls", HELPER,
+     "live.process.kill();\n          this.#drop(live, toFmError(error));",
+     "live.process.kill();",
+     "lifecycle", "^J10"),
+    ("J10: and ends the helper", HELPER,
+     "live.process.kill();\n          this.#drop(live, toFmError(error));",
+     "this.#drop(live, toFmError(error));",
+     "lifecycle", "^J10"),
+    ("J10: a message is JSON-RPC 2.0", RPC,
+     'if (!isObject(message) || message["jsonrpc"] !== "2.0") {',
+     "if (!isObject(message)) {",
+     "rpc", "another version"),
+    ("J10: a result has ok", RPC,
+     'call.reject(new FmError("PROTOCOL_ERROR", "The helper broke the protocol: a result without ok."));',
+     "call.resolve({});",
+     "rpc", "rejected by"),
+    ("J10: an error without an id breaks the connection", RPC,
+     'if (message["id"] === null) throw fatalError(failure);',
+     "",
+     "rpc", "without an id"),
+    ("J10: out of memory is the helper's end", RPC,
+     'return failure?.["code"] === INTERNAL_ERROR',
+     "return false",
+     "lifecycle", "out of memory"),
+    ("J10: a header in pieces is one header", FRAMING,
+     "this.#headerLength = length;\n    return chunk.length;",
+     "return chunk.length;",
+     "framing", "^the parser takes"),
+    ("J10: a second Content-Length is fatal", FRAMING, "if (length !== null) throw", "if (false) throw",
+     "framing", "^the parser refuses"),
+    ("J10: no sign, blank or leading zero in a length", FRAMING,
+     "if (!/^(0|[1-9][0-9]*)$/.test(value)) throw",
+     "if (!(Number(value) >= 0)) throw",
+     "framing", "^the parser refuses"),
+    ("J10: a body has at most 10,000,000 bytes", FRAMING,
+     "if (length > MAX_BODY_BYTES) throw",
+     "if (length > MAX_BODY_BYTES + 1) throw",
+     "framing", "^the parser refuses"),
+    ("J10: a header has at most 8,192 bytes", FRAMING, "MAX_HEADER_BYTES = 8192", "MAX_HEADER_BYTES = 16384",
+     "framing", "^the parser refuses"),
+    ("J10: a header has at most 32 lines", FRAMING, "MAX_HEADER_LINES = 32", "MAX_HEADER_LINES = 33",
+     "framing", "^the parser refuses"),
+    ("J10: no NUL and no byte above 0x7F in a header", FRAMING,
+     "if (byte === 0 || byte >= 0x80) throw",
+     "if (false) throw",
+     "framing", "^the parser refuses"),
+    ("J10: a bare LF or CR is fatal", FRAMING, "if ((byte === LF) !== afterCr) throw", "if (false) throw",
+     "framing", "^the parser refuses"),
+    ("J10: no empty body", FRAMING, "if (length === 0) throw", "if (false) throw",
+     "framing", "^the parser refuses"),
+    ("J10: no charset but UTF-8", FRAMING, "if (!/^utf-?8$/i.test(charset)) throw", "if (false) throw",
+     "framing", "^the parser refuses"),
+    ("J10: stray text is refused at its first byte", FRAMING,
+     "if (length === 1 && !isNameByte(byte)) throw",
+     "if (false) throw",
+     "framing", "^the parser refuses"),
+    ("J11: a body in pieces is one body", FRAMING,
+     "this.#body.set(chunk.subarray(start, end), this.#bodyLength - this.#missing);",
+     "this.#body.set(chunk.subarray(start, end), 0);",
+     "lifecycle", "^J11"),
+    ("J11: what is not UTF-8 is refused", RPC, "{ fatal: true, ignoreBOM: true }", "{ ignoreBOM: true }",
+     "rpc", "character"),
+    ("J11: a log's character in pieces is one character", PROCESS,
+     "stderr(decoder.write(chunk))",
+     "stderr(chunk.toString())",
+     "lifecycle", "^onLog"),
+    # what goes to the helper
+    ("J12: what is not read is capped", PROCESS,
+     "if (stdin.writableLength + bytes.length > MAX_UNWRITTEN_BYTES) {",
+     "if (false) {",
+     "lifecycle", "^J12"),
+    ("J12: the cap is 64 MiB", PROCESS, "= 64 * 1024 * 1024", "= 72 * 1024 * 1024", "lifecycle", "^J12"),
+    ("a request has at most 10,000,000 bytes", FRAMING, "if (body.length > MAX_BODY_BYTES) {", "if (false) {",
+     "framing", "^the encoder"),
+    ("half a surrogate pair is not sent", FRAMING, "encoder.encode(replaceLoneSurrogates(json))",
+     "encoder.encode(json)",
+     "framing", "^half a surrogate"),
+    ("at most 64 levels", WIRE, "if (this.#levels.length === MAX_DEPTH) return", "if (false) return",
+     "framing", "^the encoder"),
+    ("no NUL in a key", WIRE, 'this.#key(level).includes("\\0") ?', "false ?", "framing", "^the encoder"),
+    ("J13: an abort is sent", HELPER, "sent.rpc.cancel(sent.id);", "{}", "lifecycle", "^J13"),
+    ("J13: once", HELPER, "if (over || cancelled) return;", "if (over) return;", "lifecycle", "^J13"),
+    ("J13: not for a call that is over", RPC,
+     "if (this.#failure !== null || !this.#pending.has(id)) return;",
+     "if (this.#failure !== null) return;",
+     "rpc", "^a cancel"),
+    ("J13: an abort before the call is sent keeps it from being sent", HELPER,
+     "if (over) return;\n          const call",
+     "const call",
+     "lifecycle", "^J13"),
+    ("J13: a signal that is aborted already starts no stream", STREAM,
+     "signal?.aborted ? refused(signal.reason) : start(",
+     "false ? refused(undefined) : start(",
+     "stream", "^a signal"),
+    ("J13: nor a call", STREAM, "if (signal.aborted) return Promise.reject(signal.reason);", "",
+     "stream", "^a signal"),
+    ("J13: break sends a cancel", STREAM, "    this.abort();\n    return {", "    return {", "lifecycle", "^J13"),
+    ("J13: an abort before the first token rejects", FETCH, "if (wasOpen === null) reject(signal?.reason);",
+     "if (wasOpen === null) void 0;",
+     "fetch", "^an abort"),
+    ("J13: one behind it breaks the body", FETCH, "else wasOpen.error(signal?.reason);", "else wasOpen.close();",
+     "fetch", "^an abort"),
+    ("J13: what comes behind an abort is dropped", STREAM, "if (this.#over) return;\n    this.#events.push(event);",
+     "this.#events.push(event);",
+     "stream", "^a signal"),
+    ("J13: what waits is dropped, too", STREAM, "    this.#events = [];\n    this.#next = 0;\n    this.#end(failure);",
+     "    this.#end(failure);",
+     "stream", "^a signal"),
+    ("J13: no listener is left: streams", STREAM,
+     'this.#signal?.removeEventListener("abort", this.#onAbort);',
+     "",
+     "stream", "listener"),
+    ("J13: no listener is left: calls", STREAM, "operation.result.finally(over).then",
+     "void over; operation.result.then",
+     "stream", "listener"),
+    ("J13: no listener is left: fetch", FETCH, 'signal?.removeEventListener("abort", onAbort);', "",
+     "fetch", "listener|abort"),
+    ("J14: a dead stdin is no uncaught error", PROCESS,
+     'child.stdin?.on("error", () => this.#endSoon("closed its input"));',
+     "",
+     "lifecycle", "^J14"),
+    ("J14: and fails the calls", PROCESS,
+     'child.stdin?.on("error", () => this.#endSoon("closed its input"));',
+     'child.stdin?.on("error", () => {});',
+     "lifecycle", "^J14"),
+    ("J14: a helper without stdin is killed", PROCESS,
+     'this.#child.kill("SIGKILL");\n    this.#child.stdin?.destroy();',
+     "this.#child.stdin?.destroy();",
+     "lifecycle", "^J14"),
+    # Node's event loop
+    ("J15: an idle child lets Node end", PROCESS, "this.#child[verb]();", "this.#child.ref();",
+     "lifecycle", "^J15: an idle"),
+    ("J15: so do its pipes", PROCESS,
+     "(stream as { ref?(): void; unref?(): void } | null)?.[verb]?.();",
+     "void stream;",
+     "lifecycle", "^J15: an idle"),
+    ("J15: a busy one does not", PROCESS,
+     'const verb = busy ? "ref" : "unref";',
+     'const verb = busy ? "unref" : "unref";',
+     "lifecycle", "^J15: a busy"),
+    ("J15: calls under way are counted", HELPER, "this.#setBusy(-1);", "", "lifecycle", "^J15: an idle"),
+    ("J16: nor does it keep a thread", PROCESS, "this.#child[verb]();", "this.#child.ref();", "lifecycle", "^J16"),
+    # pauses
+    ("J18: there is a pause before a restart", HELPER, "if (this.#crashes < 2) return;", "return;",
+     "lifecycle", "^close: before"),
+    ("J18: pauses have a maximum", HELPER,
+     "Math.min(maxDelayMs, firstDelayMs * 2 ** (crashes - 2))",
+     "(maxDelayMs - maxDelayMs + firstDelayMs * 2 ** (crashes - 2))",
+     "restart", "^J18"),
+    ("J18: pauses double", HELPER, "firstDelayMs * 2 ** (crashes - 2)", "firstDelayMs * (crashes - 1)",
+     "restart", "^J18"),
+    ("J18: chance varies them", HELPER, " * (0.5 + Math.random() / 2)", "", "restart", "^J18"),
+    ("J18: health starts the count anew", HELPER, "healthy ? 1 : this.#crashes + 1", "this.#crashes + 1",
+     "restart", "^J18"),
+    ("J18: after 60 s", HELPER, "healthyAfterMs: 60_000", "healthyAfterMs: 59_999", "restart", "^J18"),
+    # secrets
+    ("J19: the environment is an allow-list", CLIENT, "(ENVIRONMENT.has(upper) ||", "(true ||", "locate", "^J19"),
+    ("J19: whatever the case", CLIENT, "const upper = name.toUpperCase();", "const upper = name;", "locate", "^J19"),
+    ("J19: and it is what the helper gets", CLIENT,
+     "const env = helperEnvironment(process.env, options.env);",
+     "const env = { ...process.env, ...options.env } as Record<string, string>;",
+     "lifecycle", "^J19"),
+    # each call once
+    ("J20: an answer settles its call once", RPC, "    this.#pending.delete(id);\n", "", "rpc", "^notifications"),
+    ("J20: the first reason counts", RPC, "if (this.#failure !== null) return;\n    this.#failure = error;",
+     "this.#failure = error;",
+     "rpc", "^a failure"),
+    ("J20: a call behind the end is refused", RPC, "if (this.#failure !== null) throw this.#failure;", "",
+     "rpc", "^a failure"),
+    ("J20: a result that nobody wants is no unhandled rejection", STREAM, "this.#final.catch(() => {});", "",
+     "lifecycle", "^J13: break"),
+    ("J20: nor is a goodbye that is not answered", HELPER,
+     'rpc.call("process.shutdown", {}).result.catch(() => {});',
+     'rpc.call("process.shutdown", {});',
+     "lifecycle", "^close: a helper that will not go"),
+    # order
+    ("J21: one terminal event", PARTIAL, "if (this.#over) return false;", "", "stream", "^a stream without an end"),
+    ("J21: never none", RESPONSES, "if (partial.open) throw fail(", "if (false) throw fail(",
+     "stream", "^a stream without an end"),
+    ("J21: the events come before the error", STREAM,
+     "if (event !== undefined) return {",
+     "if (event !== undefined && this.#failure === null) return {",
+     "stream", "^a failure"),
+    ("J21: events reach their own call", RPC,
+     'this.#pending.get(params["id"] as number)?.onNotification',
+     "[...this.#pending.values()].at(-1)?.onNotification",
+     "lifecycle", "^J21"),
+    # close
+    ("close: nothing is started behind it", HELPER,
+     "if (this.#isClosed) throw closedError();\n    const live",
+     "const live",
+     "lifecycle", "^close"),
+    ("close: a helper that will not go is killed", HELPER,
+     "for (const process of leaving) process.kill();",
+     "",
+     "lifecycle", "^close: a helper that will not go"),
+    ("close: it waits for those that were given up, too", HELPER,
+     "const leaving = [...this.#processes];",
+     "const leaving = live === null ? [] : [live.process];",
+     "lifecycle", "^close waits"),
+    ("close: a helper that waits for its turn to start is not started", HELPER,
+     ", { signal: this.#closing.signal });",
+     ", {});",
+     "lifecycle", "^close: before"),
+]
+
+
+def prepare():
+    shutil.rmtree(COPY, ignore_errors=True)
+    ignore = shutil.ignore_patterns("node_modules", "dist", ".dist-*")
+    for folder in ("js-shim", os.path.join("tests", "js")):
+        shutil.copytree(os.path.join(ROOT, folder), os.path.join(COPY, folder), ignore=ignore)
+        os.symlink(os.path.join(ROOT, folder, "node_modules"), os.path.join(COPY, folder, "node_modules"))
+    built = call("node", "scripts/build.mjs", cwd=SHIM)
+    if built.returncode:
+        sys.exit(built.stdout)
+    shutil.copy(HERE_JS, COPY)  # it is not made by the compiler
+
+
+def build():
+    """Compiles the one format that the tests import; a check taken out may leave things unused."""
+    tsc = os.path.join("node_modules", "typescript", "bin", "tsc")
+    unused = ("--noUnusedLocals", "false", "--noUnusedParameters", "false", "--allowUnreachableCode", "true")
+    state = ("--incremental", "--tsBuildInfoFile", os.path.join(COPY, "tsbuildinfo"))
+    done = call("node", tsc, "-p", "tsconfig.json", *unused, *state, cwd=SHIM)
+    shutil.copy(os.path.join(COPY, "here.js"), HERE_JS)
+    return done.stdout if done.returncode else ""
+
+
+def run_tests(test, pattern):
+    """True when all are green; how many were run. Nothing that they started is left."""
+    command = ("node", "--test", "--test-reporter=tap", "--test-name-pattern", pattern, f"{test}.test.mjs")
+    child = subprocess.Popen(
+        command, cwd=TESTS, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True)
+    try:
+        output, _ = child.communicate(timeout=LIMIT_S)
+    except subprocess.TimeoutExpired:
+        output = ""
+    finally:
+        kill_group(child)
+    passed = re.search(r"^# pass (\d+)$", output, re.MULTILINE)
+    return child.returncode == 0, int(passed.group(1)) if passed else 0
+
+
+def kill_group(child):
+    """The helpers of a mutation that keeps them from being ended, too."""
+    try:
+        os.killpg(child.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    child.wait()
+
+
+def check_green(mutations):
+    for test, pattern in dict.fromkeys(mutation[4:] for mutation in mutations):
+        green, count = run_tests(test, pattern)
+        if not green or count == 0:
+            sys.exit(f"{test}, {pattern}: " + ("no such test" if green else "red before anything was taken out"))
+
+
+def rows(mutations):
+    for rule, file, old, new, test, pattern in mutations:
+        def is_red(test=test, pattern=pattern):
+            return not run_tests(test, pattern)[0]
+
+        outcome = try_mutation(os.path.join(SHIM, "src", file), old, new, build, is_red)
+        yield rule, file, f"{test}, {pattern}".replace("|", "\\|"), outcome
+
+
+def main():
+    mutations = chosen(MUTATIONS, sys.argv[1:])
+    prepare()
+    check_green(mutations)
+    return print_table(rows(mutations))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

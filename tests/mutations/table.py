@@ -1,0 +1,49 @@
+"""What both tables of mutations do: put one text in place of another, build, look for red, and print the outcome."""
+
+import re
+import subprocess
+
+
+def call(*command, cwd=None):
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, cwd=cwd)
+
+
+def try_mutation(path, old, new, build, is_red):
+    """
+    What happened, in a word.
+
+    build -- gives the compiler's output when it fails, else ""
+    is_red -- True when the test fails
+    """
+    with open(path) as f:
+        whole = f.read()
+    if whole.count(old) != 1:
+        return f"STALE ({whole.count(old)} places)"
+    with open(path, "w") as f:
+        f.write(whole.replace(old, new))
+    try:
+        errors = build()
+        if errors:
+            return "DOES NOT BUILD: " + " ".join(re.findall(r"error\b.*", errors)[:2])
+        return "red" if is_red() else "GREEN"
+    finally:
+        with open(path, "w") as f:
+            f.write(whole)
+
+
+def chosen(mutations, words):
+    """The mutations whose rule contains one of the words; all, when there are none."""
+    return [mutation for mutation in mutations if not words or any(word in mutation[0] for word in words)]
+
+
+def print_table(rows):
+    """Prints rows of (rule, file, test, what happened) as they come; the exit status."""
+    print("| Rule | Taken out of | Test that goes red |\n|---|---|---|", flush=True)
+    count = red = 0
+    for rule, file, test, outcome in rows:
+        count += 1
+        red += outcome == "red"
+        note = "" if outcome == "red" else f" **{outcome}**"
+        print(f"| {rule} | `{file}` | {test}{note} |", flush=True)
+    print(f"\n{red} of {count} go red")
+    return 0 if red == count else 1

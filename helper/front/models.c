@@ -1,4 +1,5 @@
 #include "front/models.h"
+#include "base/log.h"
 #include "base/utf8.h"
 
 #include <dirent.h>
@@ -108,18 +109,25 @@ static bool can_be_asked_for(int dir_fd, const char *name) {
     return is_utf8(name) && fstatat(dir_fd, name, &info, 0) == 0 && S_ISREG(info.st_mode);
 }
 
+static struct dirent *next_entry(DIR *stream) {
+    errno = 0; /* so that an error can be told from the end */
+    return readdir(stream);
+}
+
 static bool add_folder(struct fm_model_list *list, const char *dir) {
     DIR *stream = opendir(dir);
     if (!stream) {
-        return true;
+        list->folder_error = errno == ENOENT ? 0 : errno;
+        return errno != ENOMEM;
     }
     bool ok = true;
     struct dirent *entry;
-    while (ok && (entry = readdir(stream))) {
+    while (ok && (entry = next_entry(stream))) {
         if (entry->d_name[0] != '.' && has_suffix(entry->d_name) && can_be_asked_for(dirfd(stream), entry->d_name)) {
             ok = add_file(list, dir, entry->d_name);
         }
     }
+    list->folder_error = ok ? errno : 0;
     closedir(stream);
     return ok;
 }
@@ -161,10 +169,19 @@ enum fm_code fm_models_list(const struct fm_options *options, struct fm_model_li
         fm_model_list_free(list);
         return fm_fail_no_memory(error);
     }
+    if (list->folder_error) {
+        fm_log(FM_LOG_WARN, "can't read the models folder: %s", strerror(list->folder_error));
+    }
     if (engine_reads_gguf(options)) {
         choose_default(list, options->model);
     }
     return FM_OK;
+}
+
+/* Descriptors that ran out are no fault of the file or folder. */
+static enum fm_code cant_read(const char *what, int failure, const char *path, struct fm_error *error) {
+    enum fm_code code = failure == EMFILE || failure == ENFILE ? FM_OVERLOADED : FM_UNAVAILABLE;
+    return fm_fail(error, code, "can't open the %s (%s): %s", what, strerror(failure), path);
 }
 
 /* Opens without waiting (a FIFO), and looks whether this can be a GGUF file at all. */
@@ -174,7 +191,7 @@ static enum fm_code check_header(const char *path, struct fm_error *error) {
     enum fm_code code = FM_OK;
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &info) != 0) {
-        code = fm_fail(error, FM_UNAVAILABLE, "can't open the model file (%s): %s", strerror(errno), path);
+        code = cant_read("model file", errno, path, error);
     } else if (!S_ISREG(info.st_mode)) {
         code = fm_fail(error, FM_UNAVAILABLE, "the model is not a regular file: %s", path);
     } else if (read(fd, magic, sizeof magic) != sizeof magic || memcmp(magic, "GGUF", sizeof magic) != 0) {
@@ -216,7 +233,9 @@ enum fm_code fm_models_find(const struct fm_options *options, const char *name, 
         return code;
     }
     struct fm_model *found = pick(&list, name);
-    if (!found) {
+    if (!found && list.folder_error) {
+        code = cant_read("models folder", list.folder_error, options->models_dir, error);
+    } else if (!found) {
         code = no_such_model(options, name, error);
     } else if (found->path && engine_reads_gguf(options)) {
         code = check_header(found->path, error);

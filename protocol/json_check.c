@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define DIGITS_MAX   309 /* of the largest double, before its point */
+#define EXPONENT_CUT 1000000000
+
 struct scan {
     const char *at;
     const char *end;
@@ -40,21 +43,52 @@ static void skip_digits(struct scan *scan) {
     }
 }
 
-/* Only a number with an exponent or a very long one can leave a double's range. */
-static bool in_double_range(const char *start, const char *end, bool exponent) {
-    size_t len = (size_t)(end - start);
-    if (!exponent && len <= 300) {
-        return true;
+/* What stands behind 'e'; 0 when nothing does. A huge one is cut: no body has the digits to make up for it. */
+static int64_t exponent_of(const char *at, const char *end) {
+    int64_t value = 0;
+    bool negative = at < end && *at == '-';
+    for (; at < end; at++) {
+        if (*at >= '0' && *at <= '9' && value < EXPONENT_CUT) {
+            value = value * 10 + (*at - '0');
+        }
     }
-    char *copy = strndup(start, len);
-    bool finite = copy && isfinite(strtod(copy, NULL));
-    free(copy);
-    return finite;
+    return negative ? -value : value;
+}
+
+/*
+ * True for what does not round to infinity. Needs no memory, however long the numeral is: its digits from the first
+ * that is not 0 and the place of the point decide, and the limit is an integer of DIGITS_MAX digits, so that no digit
+ * behind as many counts.
+ */
+static bool in_double_range(const char *start, const char *end) {
+    char digits[DIGITS_MAX + 1];
+    size_t kept = 0;
+    int64_t places = 0; /* the value is 0.DIGITS times ten to this power */
+    bool fraction = false;
+    const char *at = start + (*start == '-');
+    for (; at < end && *at != 'e' && *at != 'E'; at++) {
+        if (*at == '.') {
+            fraction = true;
+        } else if (kept == 0 && *at == '0') {
+            places -= fraction;
+        } else {
+            places += !fraction;
+            if (kept < DIGITS_MAX) {
+                digits[kept++] = *at;
+            }
+        }
+    }
+    places += exponent_of(at + (at < end), end);
+    if (kept == 0 || places != DIGITS_MAX) {
+        return kept == 0 || places < DIGITS_MAX;
+    }
+    memset(digits + kept, '0', DIGITS_MAX - kept);
+    digits[DIGITS_MAX] = '\0';
+    return isfinite(strtod(digits, NULL));
 }
 
 static bool scan_number(struct scan *scan) {
     const char *start = scan->at;
-    bool exponent = false;
     scan->at += *scan->at == '-';
     if (!digit_at(scan)) {
         return fail(scan, "a number without digits");
@@ -72,7 +106,6 @@ static bool scan_number(struct scan *scan) {
         skip_digits(scan);
     }
     if (peek_is(scan, 'e') || peek_is(scan, 'E')) {
-        exponent = true;
         scan->at++;
         scan->at += peek_is(scan, '+') || peek_is(scan, '-');
         if (!digit_at(scan)) {
@@ -80,7 +113,7 @@ static bool scan_number(struct scan *scan) {
         }
         skip_digits(scan);
     }
-    return in_double_range(start, scan->at, exponent) || fail(scan, "a number beyond a double's range");
+    return in_double_range(start, scan->at) || fail(scan, "a number beyond a double's range");
 }
 
 static int hex_value(char c) {

@@ -5,8 +5,15 @@
 #include "base/error.h"
 
 /*
+ * Fills `error` for `what` (such as "file") that could not be opened, with the errno value: FM_UNAVAILABLE, or
+ * FM_OVERLOADED when there is no descriptor left, which is no fault of the file. Returns the code.
+ */
+enum fm_code fm_file_fail_open(const char *what, int failure, const char *path, struct fm_error *error);
+
+/*
  * Looks whether `path` can be read, is a regular file, and begins with the bytes of `magic`, a text that names the
- * format too, such as "GGUF". Never waits, as opening a FIFO would. Failures are FM_UNAVAILABLE and name the file.
+ * format too, such as "GGUF". Never waits, as opening a FIFO would. Failures are FM_UNAVAILABLE, or as
+ * fm_file_fail_open has them, and name the file.
  */
 FM_MUST_USE enum fm_code fm_file_check_magic(const char *path, const char *magic, struct fm_error *error);
 

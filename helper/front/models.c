@@ -1,5 +1,6 @@
 #include "front/models.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/utf8.h"
 
 #include <dirent.h>
@@ -108,18 +109,25 @@ static bool can_be_asked_for(int dir_fd, const char *name) {
     return is_utf8(name) && fstatat(dir_fd, name, &info, 0) == 0 && S_ISREG(info.st_mode);
 }
 
+static struct dirent *next_entry(DIR *stream) {
+    errno = 0; /* so that an error can be told from the end */
+    return readdir(stream);
+}
+
 static bool add_folder(struct fm_model_list *list, const char *dir) {
     DIR *stream = opendir(dir);
     if (!stream) {
-        return true;
+        list->folder_error = errno == ENOENT ? 0 : errno;
+        return errno != ENOMEM;
     }
     bool ok = true;
     struct dirent *entry;
-    while (ok && (entry = readdir(stream))) {
+    while (ok && (entry = next_entry(stream))) {
         if (entry->d_name[0] != '.' && has_suffix(entry->d_name) && can_be_asked_for(dirfd(stream), entry->d_name)) {
             ok = add_file(list, dir, entry->d_name);
         }
     }
+    list->folder_error = ok ? errno : 0;
     closedir(stream);
     return ok;
 }
@@ -161,6 +169,9 @@ enum fm_code fm_models_list(const struct fm_options *options, struct fm_model_li
         fm_model_list_free(list);
         return fm_fail_no_memory(error);
     }
+    if (list->folder_error) {
+        fm_log(FM_LOG_WARN, "can't read the models folder: %s", strerror(list->folder_error));
+    }
     if (engine_reads_gguf(options)) {
         choose_default(list, options->model);
     }
@@ -197,7 +208,9 @@ enum fm_code fm_models_find(const struct fm_options *options, const char *name, 
         return code;
     }
     struct fm_model *found = pick(&list, name);
-    if (!found) {
+    if (!found && list.folder_error) {
+        code = fm_file_fail_open("models folder", list.folder_error, options->models_dir, error);
+    } else if (!found) {
         code = no_such_model(options, name, error);
     } else if (found->path && engine_reads_gguf(options)) {
         code = fm_file_check_magic(found->path, "GGUF", error);

@@ -21,6 +21,7 @@ struct fm_model {
 struct fm_model_list {
     struct fm_model *models; /* sorted by id, the default one first; owned */
     size_t count;
+    int folder_error; /* an errno value: why files of the models folder may be missing here; 0: none are */
 };
 
 /* All models. FM_INTERNAL when out of memory. An absent folder is an empty one. */
@@ -30,8 +31,8 @@ void fm_model_list_free(struct fm_model_list *list);
 
 /*
  * The model that a request names; `name` NULL is the default. Fills `model` (caller frees) after a look at its file's
- * header. FM_NOT_FOUND for a name that is none of the models; FM_UNAVAILABLE when there is no default one or its file
- * can't be used.
+ * header. FM_NOT_FOUND for a name that is none of the models; FM_UNAVAILABLE when there is no default one, its file
+ * can't be used, or the folder can't be read; FM_OVERLOADED when there is no descriptor left to look.
  */
 FM_MUST_USE enum fm_code fm_models_find(const struct fm_options *options, const char *name, struct fm_model *model,
                                         struct fm_error *error);

@@ -1,10 +1,13 @@
 """Engines that die, hang, lie or can't be started: one terminal event each, and the next request works."""
 
 import os
+import resource
 import shutil
 import signal
+import subprocess
 import tempfile
 import time
+import unittest
 
 import wire
 from wire import SLOW, HelperTest, check_stream, script, wait_until
@@ -53,6 +56,19 @@ class Death(HelperTest):
                 _, result = self.assert_failed(helper, self.create(helper, script("a", step)))
                 self.assertIn(word, result["error"]["detail"])
 
+    def test_those_that_wait_outlive_it(self):
+        helper = self.helper()
+        inside = [self.create(helper, script("in", {"hang": "soft"})) for _ in range(8)]
+        for call in inside:
+            helper.event(call, "response.output_text.delta")
+        waiting = [self.create(helper, "later") for _ in range(4)]
+        self.assertTrue(helper.call("health.ping")["ok"])  # so they have arrived
+        os.kill(helper.engine_pid(), signal.SIGKILL)
+        for call in inside:
+            self.assert_error(helper.collect(call)[1], "INTERNAL")
+        for call in waiting:
+            self.assertTrue(helper.collect(call)[1]["ok"])
+
     def test_crash_loop(self):
         """After three deaths in a row: UNAVAILABLE at once, with the reason; later the engine is tried again."""
         helper = self.helper()
@@ -92,6 +108,36 @@ class Death(HelperTest):
             self.assertEqual(self.assert_error(result, "INTERNAL")["detail"], "because")
             final = check_stream(self, events, result)
             self.assertEqual((final["usage"]["input_tokens"], final["usage"]["total_tokens"]), (0, 0))
+
+    # PROTOCOL.md, "Errors": the host's code, HTTP status and OpenAI's code for an engine's code
+    CODES = {
+        "UNAVAILABLE": ("UNAVAILABLE", 503, "server_error", "model_unavailable"),
+        "TIMEOUT": ("INTERNAL", 500, "server_error", "server_error"),
+        "CANCELLED": ("INTERNAL", 500, "server_error", "server_error"),
+        "INTERNAL": ("INTERNAL", 500, "server_error", "server_error"),
+        "INVALID_REQUEST": ("INVALID_REQUEST", 400, "invalid_request_error", "invalid_value"),
+        "NOT_FOUND": ("NOT_FOUND", 404, "invalid_request_error", "model_not_found"),
+        "CONTEXT_OVERFLOW": ("CONTEXT_OVERFLOW", 400, "invalid_request_error", "context_length_exceeded"),
+        "RATE_LIMITED": ("RATE_LIMITED", 429, "rate_limit_error", "rate_limit_exceeded"),
+        "OVERLOADED": ("OVERLOADED", 503, "server_error", "overloaded"),
+        "GUARDRAIL": ("GUARDRAIL", 400, "invalid_request_error", "content_filter"),
+        "NO_SUCH_CODE": ("INTERNAL", 500, "server_error", "server_error"),
+    }
+
+    def test_each_code_of_an_engine(self):
+        for said, expected in self.CODES.items():
+            with self.subTest(said):
+                helper = self.helper()
+                end = {"job": 1, "reason": "error", "error": {"code": said, "detail": "because"}}
+                end = self.say({"method": "job.finished", "params": end})
+                events, result = helper.collect(self.create(helper, script("a", end, {"hang": "soft"})))
+                error = self.assert_error(result, expected[0])
+                openai = error["openai"]
+                self.assertEqual((error["code"], openai["status"], openai["type"], openai["code"]), expected)
+                self.assertEqual(error["detail"], "because")
+                check_stream(self, events, result)
+                self.assertEqual([e["type"] for e in events][-2:], ["error", "response.failed"])
+                self.assertEqual(events[-2]["code"], expected[3])
 
     def test_counts_beyond_any_context(self):
         usage = {"input_tokens": 2**63 - 1, "cached_tokens": 2**64, "output_tokens": 2**63 - 1, "reasoning_tokens": 1e300}
@@ -192,6 +238,75 @@ class Start(HelperTest):
         self.assertNotIn(b"SECRET_TOKEN", environ)
         self.assertNotIn(b"LD_LIBRARY_PATH", environ)
         self.assertIn(b"PATH=", environ)
+
+
+class SmallLimits(HelperTest):
+    """A helper that the system gives little to: it does not start, or it answers each call and ends in order."""
+
+    NOT_STARTED = (71, 127)  # it says so itself, or the dynamic linker does
+    REFUSED = ("OVERLOADED", "UNAVAILABLE")
+
+    def limited(self, which, limit, *args, **kwargs):
+        """A helper that answers a ping; None if it can't start."""
+        def set_limit():
+            resource.setrlimit(which, (limit, limit))
+        helper = wire.Helper(*args, preexec_fn=set_limit, stderr=subprocess.DEVNULL, **kwargs)
+        try:
+            helper.send("health.ping", id=1)
+            reply = helper.receive()
+        except BrokenPipeError:
+            reply = None
+        if reply:
+            self.addCleanup(self._end, helper)
+            self.assertTrue(reply["result"]["ok"])
+            return helper
+        self.assertIn(helper.wait_exit(), self.NOT_STARTED)
+        helper.reader.join()
+        helper.process.stdout.close()
+        try:
+            helper.process.stdin.close()
+        except BrokenPipeError:
+            pass
+        return None
+
+    def codes(self, which, limits, call, *args, **kwargs):
+        """What `call` is answered under each of the limits; "ok", or the error's code."""
+        codes = []
+        for limit in limits:
+            helper = self.limited(which, limit, *args, **kwargs)
+            if helper:
+                result = helper.call("responses.create", call)
+                codes.append("ok" if result["ok"] else result["error"]["code"])
+                self.assertTrue(helper.call("health.ping")["ok"])
+                self.assertEqual(helper.close(), 0)
+        return codes
+
+    def test_descriptors(self):
+        codes = self.codes(resource.RLIMIT_NOFILE, range(3, 20), {"input": "x"})
+        self.assertEqual(codes[-1], "ok")
+        self.assertIn(codes[0], self.REFUSED)
+        self.assertLessEqual(set(codes), {"ok", *self.REFUSED})
+
+    def test_eight_descriptors(self):
+        helper = self.limited(resource.RLIMIT_NOFILE, 8)
+        self.assertIn(helper.call("responses.create", {"input": "x"})["error"]["code"], self.REFUSED)
+
+    def test_a_folder_that_no_descriptor_is_left_for(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "good.gguf"), "wb") as f:
+                f.write(b"GGUF")
+            for call in ({"input": "x"}, {"input": "x", "model": "good"}):
+                codes = self.codes(resource.RLIMIT_NOFILE, range(3, 12), call, "--models-dir", folder,
+                                   "--engine-dir", folder, engine="llama")
+                self.assertIn("OVERLOADED", codes)
+                self.assertLessEqual(set(codes), set(self.REFUSED))
+
+    @unittest.skipIf(os.environ.get("FM_SANITIZE"), "sanitizers reserve terabytes")
+    def test_memory(self):
+        codes = self.codes(resource.RLIMIT_AS, range(3 << 20, 7 << 20, 128 << 10), {"input": "x"})
+        self.assertEqual(codes[-1], "ok")
+        self.assertIn(codes[0], (*self.REFUSED, "INTERNAL"))
+        self.assertLessEqual(set(codes), {"ok", "INTERNAL", *self.REFUSED})
 
 
 class Models(HelperTest):

@@ -2,10 +2,14 @@
 
 import os
 import signal
+import tempfile
 import time
+import unittest
 
 import wire
-from wire import SLOW, HelperTest, check_stream, script
+from wire import SLOW, HelperTest, check_stream, cpu_seconds, script
+
+WALL_CLOCK = os.path.abspath(os.path.join(wire.BIN, "..", "tests-bin", "libwall_clock.so"))
 
 
 class Limits(HelperTest):
@@ -144,6 +148,101 @@ class StoppedTime(HelperTest):
         for pid in reversed(pids):
             os.kill(pid, signal.SIGCONT)
         self.assertTrue(helper.collect(call)[1]["ok"])
+
+
+class HardHangs(HelperTest):
+    """An engine that does not even stop when it is asked: the host has its answer within the limit and a second."""
+
+    LIMIT_MS = 200
+
+    def assert_told_in_time(self, helper, call, since, code, limit_ms):
+        events, result = helper.collect(call)
+        took = time.monotonic() - since
+        self.assertLess(took, (limit_ms / 1000 + 1) * SLOW)
+        self.assertGreater(took, limit_ms / 1000)
+        self.assert_error(result, code)
+        check_stream(self, events, result)
+        self.assertTrue(helper.call("responses.create", {"input": "next"})["ok"])
+
+    def test_in_prefill_and_in_the_stream(self):
+        for steps in ([{"hang": "hard"}], ["text", {"hang": "hard"}]):
+            with self.subTest(str(steps)):
+                helper = self.helper()
+                helper.call("responses.create", {"input": "the engine is there"})
+                since = time.monotonic()
+                call = self.create(helper, script(*steps), fm={"timeout_ms": self.LIMIT_MS})
+                self.assert_told_in_time(helper, call, since, "TIMEOUT", self.LIMIT_MS)
+
+    def test_in_a_cancel(self):
+        helper = self.helper()
+        call = self.create(helper, script("text", {"hang": "hard"}))
+        helper.event(call, "response.output_text.delta", keep=True)
+        since = time.monotonic()
+        cancel = helper.start("responses.cancel", {"request_id": call})
+        self.assertLess(helper.ping_ms(), 100 * SLOW)
+        self.assert_told_in_time(helper, call, since, "CANCELLED", 0)
+        self.assertTrue(helper.reply(cancel)["result"]["ok"])
+
+
+@unittest.skipUnless(os.path.exists(WALL_CLOCK), "the library is built for Linux, and not with ThreadSanitizer")
+class WallClock(HelperTest):
+    """The user, or the network, sets the clock by a day: no limit fires for it, and none is late."""
+
+    DAY = 86400
+
+    def set_clock(self, seconds):
+        with open(self.clock, "r+b") as f:
+            f.write(seconds.to_bytes(8, "little", signed=True))
+
+    def setUp(self):
+        handle, self.clock = tempfile.mkstemp()
+        os.close(handle)
+        self.addCleanup(os.unlink, self.clock)
+        with open(self.clock, "wb") as f:
+            f.write(bytes(8))
+
+    def limited(self, helper, ms):
+        """Starts a call that ends with its limit; returns it with the time."""
+        since = time.monotonic()
+        call = self.create(helper, script("x", {"hang": "soft"}), fm={"timeout_ms": ms})
+        return call, since, ms
+
+    def assert_on_time(self, helper, call, since, ms):
+        """Returns what the clock said when the response was made."""
+        events, result = helper.collect(call)
+        took = (time.monotonic() - since) * 1000
+        self.assertEqual(self.assert_error(result, "TIMEOUT")["limit"], "total")
+        self.assertGreaterEqual(took, ms - 1)
+        self.assertLess(took, ms + 300 * SLOW)
+        return check_stream(self, events, result)["created_at"]
+
+    def set_and_limit(self, helper, seconds):
+        """One limit runs while the clock is set, one begins thereafter, and a call goes on below its limits."""
+        goes_on = self.create(helper, script("x", {"sleep_ms": 1000}, "y"))
+        helper.event(goes_on, "response.output_text.delta")
+        runs = self.limited(helper, int(600 * SLOW))
+        helper.event(runs[0], "response.output_text.delta", keep=True)
+        self.set_clock(seconds)
+        before = cpu_seconds(helper.pid), time.monotonic()
+        begins = self.limited(helper, int(300 * SLOW))
+        created = self.assert_on_time(helper, *begins)
+        self.assert_on_time(helper, *runs)
+        self.assertTrue(helper.collect(goes_on)[1]["ok"])
+        share = (cpu_seconds(helper.pid) - before[0]) / (time.monotonic() - before[1])
+        self.assertLess(share, 0.2, "a wait that returns at once, again and again")
+        return created
+
+    def test_set_by_a_day(self):
+        for day in (self.DAY, -self.DAY):
+            with self.subTest(day):
+                options = "verify_asan_link_order=0:" + os.environ.get("ASAN_OPTIONS", "")
+                helper = self.helper(env={"LD_PRELOAD": WALL_CLOCK, "FM_WALL_CLOCK": self.clock, "ASAN_OPTIONS": options})
+                self.set_clock(0)
+                first = helper.call("responses.create", {"input": "the engine is there"})["response"]["created_at"]
+                there = self.set_and_limit(helper, day)
+                back = self.set_and_limit(helper, 0)
+                for created, shift in ((there, day), (back, 0)):  # or the clock was never set
+                    self.assertAlmostEqual(created - first, shift, delta=60 * SLOW)
 
 
 if __name__ == "__main__":

@@ -244,6 +244,16 @@ class Cancel(HelperTest):
         helper.reply(cancels[1])  # ok, or NOT_FOUND when the first was through already
         self.assert_error(helper.call("responses.cancel", {"id": id}), "NOT_FOUND")
 
+    def test_a_fifth_call_that_waits_for_it(self):
+        helper = self.helper()
+        call, id = self.running(helper, {"hang": "hard"})
+        cancels = [helper.start("responses.cancel", {"id": id}) for _ in range(5)]
+        error = self.assert_error(helper.reply(cancels[4])["result"], "RATE_LIMITED", openai_code="rate_limit_exceeded")
+        self.assertEqual(error["openai"]["status"], 429)
+        self.assert_error(helper.collect(call)[1], "CANCELLED")
+        for cancel in cancels[:4]:
+            self.assertTrue(helper.reply(cancel)["result"]["ok"])
+
     def test_in_prefill(self):
         helper = self.helper()
         call = self.create(helper, script({"prefill_ms": 60000}, "never"))

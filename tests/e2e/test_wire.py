@@ -1,8 +1,9 @@
 """Frames, JSON and RPC rules on the real binary; the unit tests have the rest of the tables."""
 
+import time
 
 import wire
-from wire import HelperTest, frame
+from wire import HelperTest, cpu_seconds, frame
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "health.ping"}
 
@@ -72,6 +73,14 @@ class Recoverable(HelperTest):
                 self.assertEqual(helper.receive()["error"]["code"], code)
                 self.assertTrue(helper.call("health.ping")["ok"])
 
+    def test_long_method(self):
+        helper = self.helper()
+        for name in ("x" * 65536, "health.ping" + "\0" * 65536):
+            helper.send(name, id="long")
+            reply = helper.receive()
+            self.assertEqual((reply["id"], reply["error"]["code"]), ("long", -32601))
+            self.assertTrue(helper.call("health.ping")["ok"])
+
     def test_too_large_body_is_skipped_exactly(self):
         helper = self.helper()
         helper.send_raw(b"Content-Length: 10000001\r\n\r\n" + b"x" * 10000001 + frame(PING))
@@ -108,6 +117,23 @@ class Splits(HelperTest):
         prompt = "Content-Length: 5\r\n\r\n{}"
         result = helper.call("responses.create", {"input": prompt})
         self.assertEqual(result["response"]["output"][0]["content"][0]["text"], prompt)
+
+
+class Stalls(HelperTest):
+    STALL = 2.0  # seconds in which the peer says nothing: what is measured, not waited for
+
+    def test_inside_a_header_and_a_body(self):
+        helper = self.helper()
+        self.assertTrue(helper.call("health.ping")["ok"])  # the start is over
+        whole = frame(PING)
+        for part in (whole[:9], whole[9:-20]):
+            helper.send_raw(part)
+            before = cpu_seconds(helper.pid)
+            time.sleep(self.STALL)
+            self.assertLess(cpu_seconds(helper.pid) - before, 0.03 * self.STALL)
+        helper.send_raw(whole[-20:])
+        self.assertEqual(helper.receive()["id"], 1)
+        self.assertTrue(helper.call("health.ping")["ok"])
 
 
 class Ids(HelperTest):

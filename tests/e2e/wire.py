@@ -198,6 +198,13 @@ def alive(pid):
         return False
 
 
+def cpu_seconds(pid):
+    """What a process has used so far, all its threads together."""
+    with open(f"/proc/{pid}/stat") as f:
+        fields = f.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def wait_until(condition, timeout=5.0, what="the condition"):
     """Waits for something that no message tells about (another process's end)."""
     deadline = time.monotonic() + timeout * SLOW

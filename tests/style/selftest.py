@@ -32,6 +32,7 @@ ROWS = [
     (check.banned_calls, C, 'f("%s", /* gets( */ "system(\\"a\\") sprintf(");\n// atoi(x)\n', []),
     (check.banned_calls, C, "/* two\n strcpy(a, b)\n lines */ strcat(a, b);\n", [(3, "strcat()")]),
     (check.banned_calls, C, "snprintf(a); my_strcpy(b); fm_system(c); x->gets(d); y.system(e); int atoi;\n", []),
+    (check.banned_calls, C, 'setlocale(LC_ALL, "");\nuselocale(a);\n', [(1, "setlocale() is banned"), (2, "uselocale()")]),
     (check.banned_calls, C, "char q = '\"'; strtok(a, b); char r = '\"';\n", [(1, "strtok()")]),
     (check.banned_calls, C, "char q = '\\''; strtok(a, b);\n", [(1, "strtok()")]),
     (check.banned_calls, "helper/engine/llama/x.cpp", 'auto s = R"(atoi(1) " )"; int n = 1\'000; atoi(s);\n',

@@ -78,6 +78,14 @@ static void must_accept(void **state) {
         {BYTES("1.7976931348623157e308")},
         {BYTES("5e-324")},
         {BYTES("1e-400")},
+        {BYTES("1.7976931348623158e308")}, /* rounds down to the largest double */
+        {BYTES("-0.17976931348623158E+309")},
+        {BYTES("17976931348623158e292")},
+        {BYTES("0e99999999999999999999")},
+        {BYTES("0.000e99999999999999999999")},
+        {BYTES("1e-99999999999999999999")},
+        {BYTES("0.0000000001e318")},
+        {BYTES("1e00000000000000000000000000308")},
         {BYTES("-1e-99999")},
         {BYTES("9223372036854775808")},
         {BYTES("-9223372036854775809")},
@@ -308,6 +316,10 @@ static void numbers_refused(void **state) {
         {BYTES("-1e400"), 6, RANGE},
         {BYTES("1e309"), 5, RANGE},
         {BYTES("1.8e308"), 7, RANGE},
+        {BYTES("1.7976931348623159e308"), 22, RANGE},
+        {BYTES("-0.17976931348623159e+309"), 25, RANGE},
+        {BYTES("0.00000000018e318"), 17, RANGE},
+        {BYTES("1800000000e299"), 14, RANGE},
         {BYTES("[1e99999999999999999999]"), 23, RANGE},
         {BYTES("{\"a\":1e400}"), 10, RANGE},
     };
@@ -513,6 +525,28 @@ static void every_prefix_is_refused(void **state) {
     }
 }
 
+/* Where rounding to infinity begins, 2^1024 - 2^970, and what a digit more or less does to it. */
+static void the_limit_of_a_double(void **state) {
+    (void)state;
+    static const char limit[] =
+        "1797693134862315807937289714053034150799341327100378269361737789804449682927647509466490179775872070963"
+        "3028641669288791094655554785194040263065748867150582068190890200070838367627385484581771153176447573027"
+        "0069855571366959622842914819860834936475292719074168444365510704342711559699508093042880177904174497792";
+    char text[1024];
+    size_t offset;
+    size_t len = strlen(limit);
+    assert_string_equal(check(limit, len, &offset), RANGE);
+    memcpy(text, limit, len + 1);
+    text[len - 1]--;
+    accept("one less", text, len);
+    int longer = snprintf(text + len, sizeof text - len, ".%0*d", 500, 9);
+    accept("less by a fraction", text, len + (size_t)longer);
+    int moved = snprintf(text, sizeof text, "0.%0*d%se329", 20, 0, limit);
+    assert_string_equal(check(text, (size_t)moved, &offset), RANGE);
+    text[moved - 5]--;
+    accept("one less, with an exponent", text, (size_t)moved);
+}
+
 static void long_numbers(void **state) {
     (void)state;
     static char text[1000001];
@@ -526,6 +560,14 @@ static void long_numbers(void **state) {
     memset(text, '0', sizeof text);
     text[1] = '.';
     accept("a long fraction", text, sizeof text);
+    memcpy(text + sizeof text - 10, "1e+1000000", 10);
+    accept("as many zeros as the exponent takes away", text, sizeof text);
+    memcpy(text + sizeof text - 10, "1e+1000300", 10);
+    assert_string_equal(check(text, sizeof text, &offset), RANGE);
+    text[0] = '1';
+    text[1] = '0';
+    memcpy(text + sizeof text - 10, "00e-999990", 10);
+    accept("as many zeros as the exponent brings back", text, sizeof text);
 }
 
 int main(void) {
@@ -539,6 +581,7 @@ int main(void) {
         cmocka_unit_test(brackets_match_at_every_level),
         cmocka_unit_test(very_deep),
         cmocka_unit_test(every_prefix_is_refused),
+        cmocka_unit_test(the_limit_of_a_double),
         cmocka_unit_test(long_numbers),
     };
     return cmocka_run_group_tests_name("json_check", tests, NULL, NULL);

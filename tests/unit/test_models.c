@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -245,6 +246,38 @@ static void unreadable(void **state) {
     expect_refused("secret", FM_UNAVAILABLE, at("secret.gguf"), "Permission denied");
 }
 
+/* A folder that can't be looked into is not an empty one; an absent one is (nothing_there). */
+static void folder_that_cant_be_read(void **state) {
+    (void)state;
+    char path[PATH_MAX + 512];
+    gguf("a.gguf");
+    snprintf(path, sizeof path, "%s", at("a.gguf"));
+    snprintf(options.models_dir, sizeof options.models_dir, "%s", at("a.gguf"));
+    expect_list("");
+    expect_refused(NULL, FM_UNAVAILABLE, path, "Not a directory");
+    expect_refused("a", FM_UNAVAILABLE, path, "Not a directory");
+    options.model = path; /* the one that is named needs no folder */
+    expect_found(NULL, "a", path, true);
+    expect_refused("b", FM_UNAVAILABLE, path, "Not a directory");
+}
+
+static void no_descriptor_left(void **state) {
+    (void)state;
+    struct rlimit before;
+    char path[PATH_MAX + 512];
+    gguf("a.gguf");
+    snprintf(path, sizeof path, "%s", at("a.gguf"));
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    struct rlimit none = {.rlim_cur = 0, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    expect_refused(NULL, FM_OVERLOADED, root, "Too many open files");
+    expect_refused("a", FM_OVERLOADED, root, "Too many open files");
+    options.model = path;
+    expect_refused(NULL, FM_OVERLOADED, path, "Too many open files");
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    expect_found(NULL, "a", path, true);
+}
+
 static void what_appears_or_goes_is_seen(void **state) {
     (void)state;
     gguf("b.gguf");
@@ -312,6 +345,8 @@ int main(void) {
         IN_A_FOLDER(files_that_are_no_models),
         IN_A_FOLDER(things_that_are_no_files),
         IN_A_FOLDER(unreadable),
+        IN_A_FOLDER(folder_that_cant_be_read),
+        IN_A_FOLDER(no_descriptor_left),
         IN_A_FOLDER(what_appears_or_goes_is_seen),
         IN_A_FOLDER(modification_time),
         IN_A_FOLDER(engine_without_files),

@@ -303,7 +303,9 @@ class SmallLimits(HelperTest):
 
     @unittest.skipIf(os.environ.get("FM_SANITIZE"), "sanitizers reserve terabytes")
     def test_memory(self):
-        codes = self.codes(resource.RLIMIT_AS, range(3 << 20, 7 << 20, 128 << 10), {"input": "x"})
+        engine_stack = 16 << 20
+        limits = (*range(3 << 20, 7 << 20, 128 << 10), *range(engine_stack, engine_stack + (8 << 20), 512 << 10))
+        codes = self.codes(resource.RLIMIT_AS, limits, {"input": "x"})
         self.assertEqual(codes[-1], "ok")
         self.assertIn(codes[0], (*self.REFUSED, "INTERNAL"))
         self.assertLessEqual(set(codes), {"ok", "INTERNAL", *self.REFUSED})

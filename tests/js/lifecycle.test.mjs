@@ -378,13 +378,20 @@ test("J13: an abort while the helper starts: rejected at once, the request is ne
   assert.equal(client.received("$/cancelRequest").length, 0);
 });
 
-test("J13: break stops the request, once whatever follows; the client goes on", async (t) => {
+test("J13: break, abort() and the signal, all at once, send one cancel", async (t) => {
   const client = stubClient(t);
   const controller = new AbortController();
   const stream = client.responses.stream({ input: hang }, { signal: controller.signal });
   for await (const event of stream) if (isDelta(event)) break;
   stream.abort();
   controller.abort();
+  await client.health.ping();
+  assert.equal(client.received("$/cancelRequest").length, 1);
+});
+
+test("J13: break stops the request; the client goes on", async (t) => {
+  const client = stubClient(t);
+  for await (const event of client.responses.create({ input: hang, stream: true })) if (isDelta(event)) break;
   await client.health.ping();
   assert.equal(client.received("$/cancelRequest").length, 1);
   assert.equal((await client.responses.create({ input: "x" })).status, "completed");

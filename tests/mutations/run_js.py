@@ -6,7 +6,7 @@ the test that guards it goes red.
 
 Works in a copy (build/mutations-js) with the installed packages of the checkout, so `sh packaging/setup.sh --tests` and
 a build of js-shim come first. The tests of the table play the helper themselves; no native build is needed. Each is run
-once before anything is taken out: it must be green then, and be there at all. It takes some five minutes.
+once before anything is taken out: it must be green then, and be there at all. It takes some ten minutes.
 """
 
 import os

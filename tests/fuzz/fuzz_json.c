@@ -247,10 +247,33 @@ static void expect_strict(const char *text, size_t len, struct json_object *valu
     json_object_put(strict);
 }
 
+/*
+ * json-c 0.16 takes an escaped pair whose code point ends in D800 to DFFF, such as U+1DA00, for a lone surrogate, and
+ * gives U+FFFD. Those are the pairs whose high half ends, in binary, in 11011x.
+ */
+static bool has_pair_that_json_c_mistakes(const char *text, size_t len) {
+    for (size_t i = 0; i + 6 <= len; i++) {
+        unsigned half;
+        char digits[5] = {0};
+        if (memcmp(text + i, "\\u", 2) != 0) {
+            continue;
+        }
+        memcpy(digits, text + i + 2, 4);
+        half = (unsigned)strtoul(digits, NULL, 16);
+        if ((half & 0xFC3E) == 0xD836) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Our tree is the one that json-c's tokener builds, to the last digit. */
 static void expect_same_tree(const char *text, size_t len, struct json_object *value) {
     struct fm_buf scratch;
     struct json_object *tree;
+    if (has_pair_that_json_c_mistakes(text, len)) {
+        return;
+    }
     char *copy = exact_copy(text, len);
     fm_buf_init(&scratch, TEXT_MAX);
     HOLDS(fm_json_tree(copy, len, &scratch, &tree));

@@ -287,8 +287,18 @@ int fm_child_start(struct fm_child *child, const char *path, char *const env[]) 
         close_all((int[]){fds[IN_WRITE], fds[OUT_READ]}, 2);
         return error;
     }
-    *child = (struct fm_child){.pid = pid, .to_child = fds[IN_WRITE], .from_child = fds[OUT_READ]};
+    *child = (struct fm_child){
+        .pid = pid,
+        .to_child = fds[IN_WRITE],
+        .from_child = fds[OUT_READ],
+        .ended = fm_os_watch_process(pid),
+    };
     return 0;
+}
+
+bool fm_child_has_ended(pid_t pid) {
+    siginfo_t info = {.si_pid = 0};
+    return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == pid;
 }
 
 void fm_child_kill(pid_t pid) {

@@ -100,14 +100,19 @@ struct fm_child {
     pid_t pid;
     int to_child;   /* its stdin */
     int from_child; /* its stdout */
+    int ended;      /* polls readable when it has ended; -1 where the system has none: ask fm_child_has_ended */
 };
 
 /*
  * Starts `path` with no arguments, pipes as stdin and stdout, our stderr, default signals, and `env` (NULL-terminated)
  * as its environment. It inherits no other descriptor, and leaves no core dump. On Linux the child is killed when the
- * calling thread ends, so call it from the thread that reaps it. Returns 0 or an errno value (what exec said included).
+ * calling thread ends, so call it from the thread that reaps it. The descriptors are the caller's to close. Returns 0
+ * or an errno value (what exec said included).
  */
 FM_MUST_USE int fm_child_start(struct fm_child *child, const char *path, char *const env[]);
+
+/* True when it has ended and waits for fm_child_reap. Never blocks. */
+bool fm_child_has_ended(pid_t pid);
 
 /* SIGKILL. Harmless when it is dead; not after fm_child_reap. */
 void fm_child_kill(pid_t pid);

@@ -53,12 +53,20 @@ void fm_random(void *data, size_t len) {
     }
 }
 
+/* pidfd_open(2), since 5.3. */
+int fm_os_watch_process(pid_t pid) {
+#ifdef SYS_pidfd_open
+    return (int)syscall(SYS_pidfd_open, pid, 0u);
+#else
+    (void)pid;
+    return -1;
+#endif
+}
+
 /* A pidfd follows the process, where PR_SET_PDEATHSIG follows the thread that forked us, which a host may end early. */
 void fm_os_note_parent(void) {
     parent_pid = getppid();
-#ifdef SYS_pidfd_open
-    parent_fd = (int)syscall(SYS_pidfd_open, parent_pid, 0u);
-#endif
+    parent_fd = fm_os_watch_process(parent_pid);
 }
 
 void fm_os_wait_for_parent(void) {

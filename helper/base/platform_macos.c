@@ -44,6 +44,11 @@ void fm_random(void *data, size_t len) {
     arc4random_buf(data, len);
 }
 
+int fm_os_watch_process(pid_t pid) {
+    (void)pid;
+    return -1;
+}
+
 void fm_os_note_parent(void) {
     parent_pid = getppid();
 }

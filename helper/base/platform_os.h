@@ -18,6 +18,9 @@ void fm_os_note_parent(void);
 /* Blocks until the parent that was noted is gone. */
 void fm_os_wait_for_parent(void);
 
+/* A descriptor that polls readable from that process's end on, close-on-exec; -1 where there is none. */
+int fm_os_watch_process(pid_t pid);
+
 /* In a child before exec: SIGKILL when the thread that forked ends. `parent` is the process that forked.
  * Async-signal-safe. */
 void fm_os_die_with_parent(pid_t parent);

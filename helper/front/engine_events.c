@@ -36,6 +36,7 @@ void fm_engine_send_initialize_locked(struct fm_front *front) {
     fm_json_key_str(&w, "log_level", fm_log_level_name(fm_log_level_get()));
     fm_json_object_end(&w);
     end_message(front);
+    front->engine.progress_ms = fm_now_ms();
 }
 
 static void send_load(struct fm_front *front) {
@@ -154,6 +155,8 @@ static void on_initialized(struct fm_front *front, const struct fm_rpc_message *
     int64_t version = get_int(message->result, "protocol_version");
     if (is_ok(message->result) && version == FM_PROTOCOL_VERSION) {
         engine->initialized = true;
+        engine->progress_ms = fm_now_ms();
+        engine->load_progress = 0;
         engine->has_sandbox = read_sandbox(message->result, &engine->sandbox);
         send_load(front);
         return;
@@ -295,7 +298,20 @@ static const struct {
     {"job.finished", on_finished},
 };
 
+static void on_load_progress(struct fm_front *front, struct json_object *params) {
+    struct json_object *value;
+    double progress = json_object_object_get_ex(params, "progress", &value) ? json_object_get_double(value) : 0;
+    if (progress > front->engine.load_progress) {
+        front->engine.load_progress = progress;
+        front->engine.progress_ms = fm_now_ms();
+    }
+}
+
 static void take_event(struct fm_front *front, const struct fm_rpc_message *message) {
+    if (strcmp(message->method, "engine.load_progress") == 0) {
+        on_load_progress(front, message->params);
+        return;
+    }
     struct fm_job *job = fm_job_by_number_locked(front, (uint64_t)get_int(message->params, "job"));
     if (!job || job->state == FM_JOB_QUEUED) {
         return; /* settled already, or never heard of */

@@ -30,6 +30,7 @@ static void on_outbox_failure(void *front, enum fm_outbox_failure failure) {
     if (failure == FM_OUTBOX_NO_MEMORY) {
         fm_front_no_memory(front);
     } else {
+        fm_log(FM_LOG_WARN, "the host takes nothing any more");
         fm_ask_for_end();
     }
 }

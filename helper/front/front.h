@@ -29,11 +29,13 @@
 #define FM_JOBS_MAX         64
 #define FM_CANCEL_WAITERS   4
 #define FM_GRACE_MS         750         /* from job.abort until the engine is ended */
+#define FM_STOPPED_MS       1000        /* who wakes so much too late was stopped: SIGSTOP, a debugger, suspend */
 #define FM_STALL_MS         60000       /* a peer that takes no byte for so long is gone */
 #define FM_HOST_QUEUE_MAX   (8u << 20)  /* bytes queued for the host; beyond it the host counts as gone */
 #define FM_HOST_ROOM        (64u << 10) /* bytes: below it, streams and results are queued too, not replies alone */
 #define FM_BACKLOG_PAUSE    (2u << 20)  /* bytes of text waiting for the host: above it, generation pauses */
 #define FM_ENGINE_QUEUE_MAX (16u << 20)
+#define FM_ENGINE_ROOM      (64u << 10) /* bytes: below it, a prompt is queued for the engine */
 
 enum fm_job_state {
     FM_JOB_FREE,    /* the slot is empty */
@@ -87,6 +89,8 @@ struct fm_engine {
     enum fm_engine_end end;    /* what kind of end that is */
     struct fm_crash_loop crash_loop;
     bool initialized;          /* answered engine.initialize */
+    int64_t progress_ms;       /* while starting: the last step, or load_progress that rose */
+    double load_progress;      /* the highest so far */
     bool loaded;               /* answered engine.load with ok */
     bool has_sandbox;          /* the last one that was initialized told what is below */
     struct fm_sandbox sandbox; /* what the engine says is in force */

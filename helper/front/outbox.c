@@ -151,9 +151,9 @@ void fm_outbox_send(struct fm_outbox *outbox, const char *frame, size_t len) {
     bool no_memory = false;
     pthread_mutex_lock(&outbox->lock);
     if (!outbox->failed && !outbox->closed) {
-        size_t max = outbox->options.max;
-        bool fits = len <= max && pending(outbox) <= max - len;
-        overflow = !fits && pending(outbox) >= outbox->options.room;
+        bool has_room = pending(outbox) < outbox->options.room;
+        outbox->largest = has_room ? len : outbox->largest;
+        overflow = !has_room && pending(outbox) + len > outbox->options.max + outbox->largest;
         if (!overflow) {
             fm_buf_append(&outbox->queued, frame, len);
         }

@@ -22,7 +22,7 @@ enum fm_outbox_failure {
 
 struct fm_outbox_options {
     int fd;           /* owned from the start on, also when it fails */
-    size_t max;       /* bytes that may be queued */
+    size_t max;       /* bytes that may be queued behind the last frame there was room for */
     size_t room;      /* bytes: there is room while less is queued; a frame of any size is taken then */
     int64_t stall_ms; /* how long the other side may take no byte */
     void (*on_fail)(
@@ -39,6 +39,7 @@ struct fm_outbox {
     struct fm_buf queued;   /* frames that the writer has not taken yet */
     struct fm_buf writing;  /* frames that the writer is busy with; its alone but for `len` */
     size_t writing_left;    /* bytes of `writing` not written yet */
+    size_t largest;         /* bytes of the last frame there was room for */
     bool room_wanted;       /* somebody waits for on_room */
     bool closed;            /* takes no more frames */
     bool closing;           /* write what is queued, then end */

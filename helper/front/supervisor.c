@@ -21,7 +21,8 @@
 
 #define SLICE_MS        250
 #define INITIALIZE_MS   5000  /* to answer engine.initialize */
-#define LOAD_QUIET_MS   60000 /* without a sign of progress in engine.load */
+#define LOAD_QUIET_MS   60000 /* without progress in engine.load */
+#define READS_AFTER_END 64    /* what a pipe can hold, 1 MiB at most; a child of the engine may go on writing */
 #define ENVIRONMENT_MAX 64
 
 extern char **environ;
@@ -74,6 +75,11 @@ static bool same_model(const struct fm_model *a, const struct fm_model *b) {
     return a->id && b->id && strcmp(a->id, b->id) == 0;
 }
 
+/* The engine has it. */
+static bool is_held(const struct fm_job *job) {
+    return job->state == FM_JOB_SENT || job->state == FM_JOB_RUNNING;
+}
+
 /* The engine died with this job in it. */
 static void settle_held(struct fm_front *front, struct fm_job *job, const struct fm_error *death) {
     const struct fm_error *error = job->stopping ? &job->stop_error : death;
@@ -91,7 +97,7 @@ static void settle_after_death(struct fm_front *front) {
     const struct fm_engine *engine = &front->engine;
     for (size_t i = 0; i < FM_JOBS_MAX; i++) {
         struct fm_job *job = &front->jobs[i];
-        if (job->state == FM_JOB_SENT || job->state == FM_JOB_RUNNING) {
+        if (is_held(job)) {
             settle_held(front, job, &engine->end_error);
         } else if (job->state == FM_JOB_QUEUED && was_for(engine, job)) {
             fm_job_settle_locked(front, job, FM_FINISH_FAILED, &engine->end_error);
@@ -121,7 +127,7 @@ static void describe_death(struct fm_engine *engine, int status) {
     note_end(engine, FM_END_CRASH, &error);
 }
 
-/* How long the engine may say nothing in the state it is in; -1: as long as it likes. */
+/* How long the engine may make no progress in the state it is in; -1: as long as it likes. */
 static int64_t quiet_limit_locked(const struct fm_engine *engine) {
     if (engine->state != FM_ENGINE_STARTING) {
         return -1;
@@ -129,12 +135,16 @@ static int64_t quiet_limit_locked(const struct fm_engine *engine) {
     return engine->initialized ? LOAD_QUIET_MS : INITIALIZE_MS;
 }
 
-/* True when the engine has been quiet for too long; it is to be killed then. */
-static bool too_quiet(struct fm_front *front, int64_t quiet_ms) {
+/*
+ * True when the engine made no progress for too long; it is to be killed then. `late_ms` is by how much the last look
+ * came too late: the process was stopped, and that does not count.
+ */
+static bool too_quiet(struct fm_front *front, int64_t late_ms) {
     struct fm_engine *engine = &front->engine;
     pthread_mutex_lock(&front->lock);
+    engine->progress_ms += late_ms > FM_STOPPED_MS ? late_ms : 0;
     int64_t limit = quiet_limit_locked(engine);
-    bool over = limit >= 0 && quiet_ms >= limit;
+    bool over = limit >= 0 && fm_now_ms() - engine->progress_ms >= limit;
     if (over) {
         struct fm_error error;
         fm_fail(&error, FM_UNAVAILABLE, "the engine program %s made no progress for %lld ms while it %s",
@@ -174,21 +184,22 @@ static void make_way(struct fm_front *front) {
     pthread_mutex_unlock(&front->lock);
 }
 
-/* Jobs that run make no progress now, through no fault of the engine. */
+/* Jobs in the engine make no progress now, through no fault of its. */
 static void excuse_jobs(struct fm_front *front) {
     int64_t now = fm_now_ms();
     for (size_t i = 0; i < FM_JOBS_MAX; i++) {
         struct fm_job *job = &front->jobs[i];
-        if (job->state == FM_JOB_RUNNING) {
+        if (is_held(job)) {
             job->progress_ms = now;
             job->accepted_ms = job->produced ? job->accepted_ms : now;
+            job->grace_end_ms = now + FM_GRACE_MS; /* its end may be what is not read yet */
         }
     }
 }
 
 static bool is_job_stopping(const struct fm_front *front) {
     for (size_t i = 0; i < FM_JOBS_MAX; i++) {
-        if (front->jobs[i].state == FM_JOB_RUNNING && front->jobs[i].stopping) {
+        if (is_held(&front->jobs[i]) && front->jobs[i].stopping) {
             return true;
         }
     }
@@ -212,35 +223,42 @@ static void wait_for_host(struct fm_front *front) {
     pthread_mutex_unlock(&front->lock);
 }
 
-/* Waits for bytes. False when the engine was quiet for too long. */
-static bool wait_for_engine(struct fm_front *front, int fd) {
-    int64_t quiet_ms = 0; /* a sum of slices, so that a stopped process does not count */
+/* Waits for bytes. False when there is no more to wait for: the engine has ended, or made no progress for too long. */
+static bool wait_for_engine(struct fm_front *front, const struct fm_child *child) {
     for (;;) {
-        struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+        struct pollfd fds[2] = {{.fd = child->from_child, .events = POLLIN}, {.fd = child->ended, .events = POLLIN}};
         pthread_mutex_lock(&front->lock);
         bool limited = quiet_limit_locked(&front->engine) >= 0;
         pthread_mutex_unlock(&front->lock);
-        if (poll(&poll_fd, 1, limited ? SLICE_MS : -1) > 0) {
-            return true;
-        }
-        quiet_ms += SLICE_MS;
-        if (too_quiet(front, quiet_ms)) {
+        int64_t before = fm_now_ms();
+        poll(fds, 2, limited || child->ended < 0 ? SLICE_MS : -1);
+        if (limited && too_quiet(front, fm_now_ms() - before - SLICE_MS)) {
             return false;
         }
-        make_way(front);
+        if (limited) {
+            make_way(front);
+        }
+        if (fds[0].revents) {
+            return true;
+        }
+        if (fm_child_has_ended(child->pid)) { /* a child of its own may hold the pipe open */
+            return false;
+        }
     }
 }
 
 /* Reads until the engine's end, whatever it is. */
-static void read_engine(struct fm_front *front, int fd) {
+static void read_engine(struct fm_front *front, const struct fm_child *child) {
     struct fm_inbound inbound;
     struct fm_inbound_handler handler = fm_engine_events_handler;
     char bytes[16384];
     const char *fault = NULL;
+    unsigned reads_left = READS_AFTER_END;
     handler.context = front;
     fm_inbound_init(&inbound);
-    while (!fault && wait_for_engine(front, fd)) {
-        ssize_t got = fm_read(fd, bytes, sizeof bytes);
+    while (!fault && reads_left && wait_for_engine(front, child)) {
+        reads_left -= fm_child_has_ended(child->pid);
+        ssize_t got = fm_read(child->from_child, bytes, sizeof bytes);
         if (got <= 0) {
             break;
         }
@@ -257,6 +275,14 @@ static void read_engine(struct fm_front *front, int fd) {
     }
 }
 
+/* It can take another prompt. */
+static void on_engine_room(void *context) {
+    struct fm_front *front = context;
+    pthread_mutex_lock(&front->lock);
+    fm_engine_pump_locked(front);
+    pthread_mutex_unlock(&front->lock);
+}
+
 /* An engine that takes nothing any more is dealt with by the limits of its jobs; a message that is lost is not. */
 static void on_engine_outbox_failure(void *front, enum fm_outbox_failure failure) {
     if (failure == FM_OUTBOX_NO_MEMORY) {
@@ -267,6 +293,14 @@ static void on_engine_outbox_failure(void *front, enum fm_outbox_failure failure
 /* The system has no descriptor, process or memory left, which may pass. */
 static bool is_shortage(int error) {
     return error == EMFILE || error == ENFILE || error == EAGAIN || error == ENOMEM;
+}
+
+/* All but its stdin, which is the outbox's. */
+static void close_child(const struct fm_child *child) {
+    close(child->from_child);
+    if (child->ended >= 0) {
+        close(child->ended);
+    }
 }
 
 /* Starts the process and the outbox to it. False with end_error noted. */
@@ -286,14 +320,15 @@ static bool start_process(struct fm_front *front, struct fm_child *child) {
     pthread_mutex_lock(&front->lock);
     struct fm_outbox_options outbox = {.fd = child->to_child,
                                        .max = FM_ENGINE_QUEUE_MAX,
-                                       .room = 1,
+                                       .room = FM_ENGINE_ROOM,
                                        .stall_ms = FM_STALL_MS,
                                        .on_fail = on_engine_outbox_failure,
+                                       .on_room = on_engine_room,
                                        .context = front};
     if (error.code == FM_OK && (failure = fm_outbox_start(&engine->outbox, &outbox))) {
         fm_child_kill(child->pid);
-        close(child->from_child);
         fm_child_reap(child->pid);
+        close_child(child);
         fm_fail(&error, FM_OVERLOADED, "can't start a thread for the engine: %s", strerror(failure));
     }
     if (error.code != FM_OK) {
@@ -319,8 +354,8 @@ static void reap_process(struct fm_front *front, struct fm_child *child) {
     fm_child_kill(child->pid);
     while (!fm_outbox_stop(&engine->outbox, 0)) { /* a write to a dead engine's pipe fails, so it is only late */
     }
-    close(child->from_child);
     int status = fm_child_reap(child->pid);
+    close_child(child);
     fm_log(FM_LOG_INFO, "engine %d ended with %d", (int)child->pid, status);
     pthread_mutex_lock(&front->lock);
     describe_death(engine, status);
@@ -382,7 +417,7 @@ static void *engine_main(void *argument) {
     while (choose_model_locked(front)) {
         pthread_mutex_unlock(&front->lock);
         if (start_process(front, &child)) {
-            read_engine(front, child.from_child);
+            read_engine(front, &child);
             reap_process(front, &child);
         }
         pthread_mutex_lock(&front->lock);
@@ -431,6 +466,9 @@ void fm_engine_pump_locked(struct fm_front *front) {
                 fm_engine_kill_locked(front, FM_END_ASKED, &error);
             }
             return;
+        }
+        if (!fm_outbox_has_room(&engine->outbox)) {
+            return; /* on_engine_room goes on: prompts can be megabytes, and there are 64 */
         }
         fm_engine_send_job_locked(front, job);
     }

@@ -3,8 +3,8 @@
  * sends the abort, and when the engine's grace is over too, fm_engine_kill_locked ends the engine.
  *
  * Time in which the process was stopped (SIGSTOP, a debugger, suspend where the clock runs on) must not count. The
- * thread sleeps in slices and knows how long each should have taken; what a slice took beyond that, with STOPPED_MS of
- * tolerance for a busy machine, is added to the job's times, as if they had happened that much later.
+ * thread sleeps in slices and knows how long each should have taken; what a slice took beyond that, with FM_STOPPED_MS
+ * of tolerance for a busy machine, is added to the job's times, as if they had happened that much later.
  */
 #include "base/clock.h"
 #include "base/platform.h"
@@ -13,8 +13,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define SLICE_MS   500
-#define STOPPED_MS 1000
+#define SLICE_MS 500
 
 struct watch {
     struct fm_front *front;
@@ -88,7 +87,7 @@ static void sleep_until(struct watch *watch, int64_t due_ms) {
     fm_cond_wait_until(&watch->slot->changed, &watch->front->lock, until);
     int64_t late = fm_now_ms() - until;
     struct fm_job *job = fm_job_by_number_locked(watch->front, watch->number);
-    if (job && late > STOPPED_MS) {
+    if (job && late > FM_STOPPED_MS) {
         job->arrived_ms += late;
         job->accepted_ms += late;
         job->progress_ms += late;

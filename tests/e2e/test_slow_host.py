@@ -93,6 +93,39 @@ class SlowHost(HelperTest):
         self.assertTrue(result["ok"], result.get("error"))
         check_stream(self, events, result)
 
+    def test_one_frame_beyond_the_cap(self):
+        """Each event that repeats such instructions is larger than what a host may let collect; it is no fault of its."""
+        helper = self.helper()
+        helper.call("responses.create", {"input": "x"})
+        helper.reading.clear()
+        helper.send("health.ping", None, 1)
+        call = self.create(helper, "x", instructions="i" * 9_600_000)
+        wait_idle(helper.pid, helper.engine_pid())
+        pings = [helper.start("health.ping") for _ in range(100)]
+        wait_idle(helper.pid)
+        helper.reading.set()
+        events, result = helper.collect(call, 20 * SLOW)
+        self.assertTrue(result["ok"])
+        check_stream(self, events, result)
+        for ping in pings:
+            self.assertTrue(helper.reply(ping)["result"]["ok"])
+
+    def test_a_cancel_while_generation_pauses(self):
+        """The engine has answered it within its grace, although nobody reads that: it must not be ended for it."""
+        helper, calls = self.stalled(1, script({"repeat": ["x" * 1000, 4000]}))
+        engine = helper.engine_pid()
+        ways = [{}, {"queue_timeout_ms": 100}, {"timeout_ms": 100}]
+        others = [self.create(helper, script({"hang": "soft"}), fm=fm) for fm in ways]
+        helper.send("$/cancelRequest", {"id": others[0]})
+        time.sleep(1.5 * SLOW)  # longer than the grace
+        helper.reading.set()
+        events, result = helper.collect(calls[0])
+        self.assertTrue(result["ok"], result)
+        check_stream(self, events, result)
+        for call, code in zip(others, ("CANCELLED", "TIMEOUT", "TIMEOUT")):
+            self.assert_error(helper.collect(call)[1], code)
+        self.assertEqual(helper.engine_pid(), engine)
+
     def test_a_broken_header_ends_it_within_a_second(self):
         """Nobody reads, and the engine does not end by itself."""
         helper, _ = self.stalled(1, script({"repeat": ["x" * 1000, 400]}, {"hang": "hard"}))

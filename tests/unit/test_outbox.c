@@ -219,11 +219,11 @@ static void stuff(size_t pipe_bytes, size_t queued) {
     free(bytes);
 }
 
-/* Up to the maximum is queued; one byte more fails the outbox, once, and drops all. */
+/* Up to the maximum is queued behind the first frame; one byte more fails the outbox, once, and drops all. */
 static void cap(void **state) {
     (void)state;
     size_t holds = start(100000, NEVER_MS);
-    stuff(holds, 100000);
+    stuff(holds, 1000 + 100000);
     assert_int_equal(failure_count(), 0);
     fm_outbox_send(&outbox, BYTES("x"));
     await_failure();
@@ -237,7 +237,7 @@ static void cap(void **state) {
     close(read_end);
 }
 
-/* A frame larger than the maximum goes in where there is room, and nowhere else. */
+/* A frame larger than the maximum goes in where there is room, and nowhere else; others may follow it. */
 static void one_frame_of_any_size(void **state) {
     (void)state;
     size_t large = 3000000;
@@ -254,8 +254,10 @@ static void one_frame_of_any_size(void **state) {
     }
     fm_outbox_send(&outbox, bytes, large); /* more than the pipe holds: the rest waits in the outbox */
     assert_int_equal(failure_count(), 0);
-    expect_read(bytes, 1);                /* so the writer has taken it, and the next one meets the other buffer */
-    fm_outbox_send(&outbox, bytes, 1001); /* the maximum is what it was */
+    expect_read(bytes, 1); /* so the writer has taken it, and the next one meets the other buffer */
+    fm_outbox_send(&outbox, bytes, 1000);
+    assert_int_equal(failure_count(), 0);
+    fm_outbox_send(&outbox, bytes, large);
     await_failure();
     assert_true(fm_outbox_stop(&outbox, PATIENCE_MS));
     close(read_end);

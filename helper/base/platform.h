@@ -46,6 +46,9 @@ void fm_fill_std_fds(void);
 
 /* ---- this process ---- */
 
+/* Gives memory that was freed back to the system, where the allocator would keep it. */
+void fm_memory_trim(void);
+
 /* `len` random bytes from the operating system. */
 void fm_random(void *data, size_t len);
 

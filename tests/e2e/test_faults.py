@@ -252,6 +252,17 @@ class Start(HelperTest):
         self.assertNotIn(b"LD_LIBRARY_PATH", environ)
         self.assertIn(b"PATH=", environ)
 
+    def test_environment_is_whole(self):
+        many = {f"FM_ENGINE_X{i}": "1" for i in range(300)}
+        helper = self.helper(env={**many, "FM_ENGINE_FAKE_LOAD": "error"})
+        self.assertIn("FM_ENGINE_FAKE_LOAD", self.assert_error(helper.call("responses.create", {"input": "x"}),
+                                                               "UNAVAILABLE")["detail"])
+        helper = self.helper(env=many)
+        self.assertTrue(helper.call("responses.create", {"input": "x"})["ok"])
+        with open(f"/proc/{helper.engine_pid()}/environ", "rb") as f:
+            names = {entry.split(b"=")[0].decode() for entry in f.read().split(b"\0")}
+        self.assertLessEqual({"PATH", *many}, names)
+
 
 class SmallLimits(HelperTest):
     """A helper that the system gives little to: it does not start, or it answers each call and ends in order."""

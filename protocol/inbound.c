@@ -95,8 +95,16 @@ static void take_body(struct fm_inbound *inbound, const char *body, size_t len,
     }
 }
 
-static const char *skipped_detail(enum fm_frame_event event) {
-    return event == FM_FRAME_TOO_LARGE ? "the body is larger than 10,000,000 bytes" : "the body's charset is not utf-8";
+/* The framer has skipped a body. */
+static void refuse_skipped(const struct fm_inbound *inbound, enum fm_frame_event event,
+                           const struct fm_inbound_handler *handler) {
+    char detail[160] = "the body's charset is not utf-8";
+    char number[16];
+    if (event == FM_FRAME_TOO_LARGE) {
+        grouped(inbound->framer.body_max, number);
+        snprintf(detail, sizeof detail, "the body is larger than %s bytes", number);
+    }
+    handler->fault(handler->context, &no_id, FM_RPC_PARSE, detail);
 }
 
 const char *fm_inbound_feed(struct fm_inbound *inbound, const char *data, size_t len,
@@ -112,7 +120,7 @@ const char *fm_inbound_feed(struct fm_inbound *inbound, const char *data, size_t
         case FM_FRAME_NO_MEMORY:
             handler->fault(handler->context, &no_id, FM_RPC_INTERNAL, "out of memory for the body");
             break;
-        default: handler->fault(handler->context, &no_id, FM_RPC_PARSE, skipped_detail(event)); break;
+        default: refuse_skipped(inbound, event, handler); break;
         }
     }
 }

@@ -1,17 +1,22 @@
 #include "protocol/inbound.h"
+#include "base/platform.h"
 #include "protocol/json_check.h"
 #include "protocol/json_tree.h"
 
 #include <json-c/json.h>
 #include <stdio.h>
 
-/* The scratch buffer grows to the longest string with an escape; larger than this, it is given back after its body. */
-#define SCRATCH_KEEP 65536u
+/*
+ * What is larger than this gives its memory back: a body, that of its tree; the scratch buffer, which grows to the
+ * longest string with an escape, its own.
+ */
+#define LARGE 65536u
 
 static const struct fm_rpc_id no_id;
 
 void fm_inbound_init(struct fm_inbound *inbound) {
     fm_framer_init(&inbound->framer);
+    inbound->values_max = FM_JSON_VALUES_MAX;
     fm_buf_init(&inbound->scratch, FM_FRAME_DISCARD_MAX);
 }
 
@@ -41,14 +46,38 @@ static void take_value(struct json_object *root, const struct fm_inbound_handler
     }
 }
 
+/* 65536 as "65,536"; below a thousand millions. */
+static const char *grouped(size_t number, char text[16]) {
+    unsigned low = (unsigned)(number % 1000);
+    unsigned middle = (unsigned)(number / 1000 % 1000);
+    unsigned high = (unsigned)(number / 1000000 % 1000);
+    if (high) {
+        snprintf(text, 16, "%u,%03u,%03u", high, middle, low);
+    } else {
+        snprintf(text, 16, "%u,%03u", middle, low);
+    }
+    return text;
+}
+
+/* The body is not read: `wrong` is what fm_json_check said. */
+static void refuse_body(const struct fm_inbound *inbound, const char *wrong, size_t offset,
+                        const struct fm_inbound_handler *handler) {
+    char detail[160];
+    char number[16];
+    if (wrong == fm_json_too_many) {
+        snprintf(detail, sizeof detail, "the body has more than %s values", grouped(inbound->values_max, number));
+    } else {
+        snprintf(detail, sizeof detail, "the body is not valid JSON: %s, at byte %zu", wrong, offset);
+    }
+    handler->fault(handler->context, &no_id, FM_RPC_PARSE, detail);
+}
+
 static void take_body(struct fm_inbound *inbound, const char *body, size_t len,
                       const struct fm_inbound_handler *handler) {
-    char detail[160];
     size_t offset = 0;
-    const char *wrong = fm_json_check(body, len, &offset);
+    const char *wrong = fm_json_check(body, len, inbound->values_max, &offset);
     if (wrong) {
-        snprintf(detail, sizeof detail, "the body is not valid JSON: %s, at byte %zu", wrong, offset);
-        handler->fault(handler->context, &no_id, FM_RPC_PARSE, detail);
+        refuse_body(inbound, wrong, offset, handler);
         return;
     }
     struct json_object *root;
@@ -58,13 +87,24 @@ static void take_body(struct fm_inbound *inbound, const char *body, size_t len,
         handler->fault(handler->context, &no_id, FM_RPC_INTERNAL, "out of memory for the body");
     }
     json_object_put(root);
-    if (inbound->scratch.cap > SCRATCH_KEEP) {
+    if (inbound->scratch.cap > LARGE) {
         fm_buf_free(&inbound->scratch);
+    }
+    if (len > LARGE) {
+        fm_memory_trim();
     }
 }
 
-static const char *skipped_detail(enum fm_frame_event event) {
-    return event == FM_FRAME_TOO_LARGE ? "the body is larger than 10,000,000 bytes" : "the body's charset is not utf-8";
+/* The framer has skipped a body. */
+static void refuse_skipped(const struct fm_inbound *inbound, enum fm_frame_event event,
+                           const struct fm_inbound_handler *handler) {
+    char detail[160] = "the body's charset is not utf-8";
+    char number[16];
+    if (event == FM_FRAME_TOO_LARGE) {
+        grouped(inbound->framer.body_max, number);
+        snprintf(detail, sizeof detail, "the body is larger than %s bytes", number);
+    }
+    handler->fault(handler->context, &no_id, FM_RPC_PARSE, detail);
 }
 
 const char *fm_inbound_feed(struct fm_inbound *inbound, const char *data, size_t len,
@@ -80,7 +120,7 @@ const char *fm_inbound_feed(struct fm_inbound *inbound, const char *data, size_t
         case FM_FRAME_NO_MEMORY:
             handler->fault(handler->context, &no_id, FM_RPC_INTERNAL, "out of memory for the body");
             break;
-        default: handler->fault(handler->context, &no_id, FM_RPC_PARSE, skipped_detail(event)); break;
+        default: refuse_skipped(inbound, event, handler); break;
         }
     }
 }

@@ -10,6 +10,7 @@
 
 struct fm_inbound {
     struct fm_framer framer;
+    size_t values_max;     /* in a body: FM_JSON_VALUES_MAX, or what is put here before the first byte */
     struct fm_buf scratch; /* of fm_json_tree */
 };
 

@@ -10,12 +10,15 @@
 #define DIGITS_MAX   309 /* of the largest double, before its point */
 #define EXPONENT_CUT 1000000000
 
+const char fm_json_too_many[] = "too many values";
+
 struct scan {
     const char *at;
     const char *end;
     const char *fault;
     uint64_t objects; /* bit d: the container at depth d is an object */
     int depth;
+    size_t values_left; /* that may still begin */
 };
 
 static bool fail(struct scan *scan, const char *fault) {
@@ -287,6 +290,10 @@ static bool scan_document(struct scan *scan) {
     do {
         skip_space(scan);
         bool value_next = false;
+        if (scan->values_left == 0) {
+            return fail(scan, fm_json_too_many);
+        }
+        scan->values_left--;
         if (peek_is(scan, '{') || peek_is(scan, '[')) {
             if (!open_container(scan, &value_next)) {
                 return false;
@@ -302,8 +309,8 @@ static bool scan_document(struct scan *scan) {
     return scan->at == scan->end || fail(scan, "something follows the value");
 }
 
-const char *fm_json_check(const char *text, size_t len, size_t *offset) {
-    struct scan scan = {.at = text, .end = text + len};
+const char *fm_json_check(const char *text, size_t len, size_t values_max, size_t *offset) {
+    struct scan scan = {.at = text, .end = text + len, .values_left = values_max};
     scan_document(&scan);
     *offset = (size_t)(scan.at - text);
     return scan.fault;

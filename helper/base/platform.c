@@ -187,6 +187,26 @@ static void *parent_watch(void *unused) {
     return NULL;
 }
 
+/*
+ * What a host ignores or blocks stays so over its exec. With SIGCHLD ignored, the system reaps our children itself:
+ * their status is lost, and their number may go to another process.
+ */
+static void take_signals(void) {
+    static const int wanted[] = {SIGTERM, SIGINT, SIGCHLD};
+    struct sigaction action = {.sa_handler = on_end_signal, .sa_flags = SA_RESTART};
+    sigset_t set;
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
+    signal(SIGCHLD, SIG_DFL);
+    signal(SIGPIPE, SIG_IGN);
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        sigaddset(&set, wanted[i]);
+    }
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
 int fm_watch_for_end(void) {
     int read_end = -1;
     int error = fm_pipe(&read_end, &end_pipe_write);
@@ -196,11 +216,7 @@ int fm_watch_for_end(void) {
     }
     fm_set_nonblocking(end_pipe_write);
     fm_os_note_parent();
-    struct sigaction action = {.sa_handler = on_end_signal, .sa_flags = SA_RESTART};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGINT, &action, NULL);
-    signal(SIGPIPE, SIG_IGN);
+    take_signals();
     error = fm_thread_start(parent_watch, NULL);
     if (error) {
         close(read_end);

@@ -46,6 +46,9 @@ void fm_fill_std_fds(void);
 
 /* ---- this process ---- */
 
+/* Gives memory that was freed back to the system, where the allocator would keep it. */
+void fm_memory_trim(void);
+
 /* `len` random bytes from the operating system. */
 void fm_random(void *data, size_t len);
 
@@ -68,7 +71,8 @@ FM_MUST_USE int fm_run_on_stack(size_t stack, void (*body)(void *), void *argume
 
 /*
  * The end of this process that others ask for: a descriptor that polls readable when SIGTERM or SIGINT came, or when
- * the parent died. Ignores SIGPIPE. A second SIGTERM or SIGINT exits at once. Call once, before the first thread. -1 on
+ * the parent died. SIGTERM, SIGINT and SIGCHLD are unblocked, whatever this process inherited, SIGCHLD is as the system
+ * has it, and SIGPIPE is ignored. A second SIGTERM or SIGINT exits at once. Call once, before the first thread. -1 on
  * an error (errno).
  */
 int fm_watch_for_end(void);

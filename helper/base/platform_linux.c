@@ -8,6 +8,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sockios.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -40,6 +43,12 @@ bool fm_os_program_path(char *path, size_t size) {
 size_t fm_socket_unread(int fd) {
     int bytes;
     return ioctl(fd, SIOCOUTQ, &bytes) == 0 && bytes > 0 ? (size_t)bytes : 0;
+}
+
+void fm_memory_trim(void) {
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
 }
 
 void fm_random(void *data, size_t len) {

@@ -40,6 +40,8 @@ size_t fm_socket_unread(int fd) {
     return getsockopt(fd, SOL_SOCKET, SO_NWRITE, &bytes, &size) == 0 && bytes > 0 ? (size_t)bytes : 0;
 }
 
+void fm_memory_trim(void) {}
+
 void fm_random(void *data, size_t len) {
     arc4random_buf(data, len);
 }

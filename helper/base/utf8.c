@@ -1,6 +1,7 @@
 #include "base/utf8.h"
 
 #include <stdint.h>
+#include <string.h>
 
 /* RFC 3629 section 4: the second byte's range depends on the first. */
 static int second_byte_valid(uint8_t first, uint8_t second) {
@@ -42,4 +43,9 @@ size_t fm_utf8_whole_prefix(const char *text, size_t len) {
         }
     }
     return len;
+}
+
+int fm_utf8_shown(const char *text, size_t max) {
+    size_t len = strnlen(text, max + 1);
+    return (int)(len > max ? fm_utf8_whole_prefix(text, max) : len);
 }

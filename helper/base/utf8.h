@@ -14,4 +14,7 @@ int fm_utf8_sequence(const char *text, size_t len);
  */
 size_t fm_utf8_whole_prefix(const char *text, size_t len);
 
+/* How many bytes of `text` to show where at most `max` are wanted, for "%.*s": cut between characters. */
+int fm_utf8_shown(const char *text, size_t max);
+
 #endif

@@ -279,7 +279,7 @@ static void on_finished(struct fm_front *front, struct fm_job *job, struct json_
     }
     for (size_t i = 0; i < sizeof finish_reasons / sizeof finish_reasons[0]; i++) {
         if (reason && strcmp(reason, finish_reasons[i].reason) == 0 && job->answer.opened) {
-            fm_crash_loop_reset(&front->engine.crash_loop);
+            fm_crash_loop_reset(&front->engine.crash_loop, job->model.id);
             fm_job_settle_locked(front, job, finish_reasons[i].finish, NULL);
             return;
         }

@@ -71,7 +71,7 @@ static void free_state(struct fm_front *front) {
         pthread_cond_destroy(&front->jobs[i].changed);
     }
     fm_model_free(&front->engine.model);
-    fm_crash_loop_reset(&front->engine.crash_loop);
+    fm_crash_loop_free(&front->engine.crash_loop);
     fm_buf_free(&front->engine.message);
     fm_buf_free(&front->event);
     fm_buf_free(&front->reply);

@@ -1,10 +1,13 @@
 #include "front/methods.h"
 #include "base/clock.h"
+#include "base/utf8.h"
 
 #include <json-c/json.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+#define NAME_SHOWN 100 /* bytes of a name in an error */
 
 static enum fm_code health_ping(struct fm_front *front, const struct fm_rpc_message *message,
                                 struct fm_json_writer *result, struct fm_error *error) {
@@ -29,9 +32,10 @@ static enum fm_code check_members(struct json_object *params, const char *const 
             known++;
         }
         if (!*known) {
-            fm_fail(error, FM_INVALID_REQUEST, "Unknown parameter: '%.100s'.", name);
+            int shown = fm_utf8_shown(name, NAME_SHOWN);
+            fm_fail(error, FM_INVALID_REQUEST, "Unknown parameter: '%.*s'.", shown, name);
             error->openai_code = "unknown_parameter";
-            snprintf(error->param, sizeof error->param, "%.100s", name);
+            snprintf(error->param, sizeof error->param, "%.*s", shown, name);
             return error->code;
         }
     }

@@ -11,7 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SUFFIX ".gguf"
+#define SUFFIX     ".gguf"
+#define NAME_SHOWN 200 /* bytes of a name in an error */
 
 /* The one engine whose models are GGUF files; others have one model that bears the engine's name. */
 static bool engine_reads_gguf(const struct fm_options *options) {
@@ -188,14 +189,16 @@ static struct fm_model *pick(struct fm_model_list *list, const char *name) {
 
 static enum fm_code no_such_model(const struct fm_options *options, const char *name, struct fm_error *error) {
     if (name) {
-        enum fm_code code = fm_fail(error, FM_NOT_FOUND, "the model '%.200s' does not exist", name);
+        enum fm_code code =
+            fm_fail(error, FM_NOT_FOUND, "the model '%.*s' does not exist", fm_utf8_shown(name, NAME_SHOWN), name);
         error->openai_code = "model_not_found";
         snprintf(error->param, sizeof error->param, "model");
         return code;
     }
     if (options->model) {
-        return fm_fail(error, FM_UNAVAILABLE, "there is no model %.200s in the folder %.200s", options->model,
-                       options->models_dir);
+        return fm_fail(error, FM_UNAVAILABLE, "there is no model %.*s in the folder %.*s",
+                       fm_utf8_shown(options->model, NAME_SHOWN), options->model,
+                       fm_utf8_shown(options->models_dir, NAME_SHOWN), options->models_dir);
     }
     return fm_fail(error, FM_UNAVAILABLE, "there is no model file (*.gguf) in the folder %s", options->models_dir);
 }

@@ -23,7 +23,6 @@
 #define INITIALIZE_MS   5000  /* to answer engine.initialize */
 #define LOAD_QUIET_MS   60000 /* without progress in engine.load */
 #define READS_AFTER_END 64    /* what a pipe can hold, 1 MiB at most; a child of the engine may go on writing */
-#define ENVIRONMENT_MAX 64
 
 extern char **environ;
 
@@ -48,14 +47,24 @@ static bool is_allowed(const char *entry) {
     return false;
 }
 
-static void make_environment(char *env[ENVIRONMENT_MAX]) {
+/* The caller frees the array, not the entries. NULL when out of memory. */
+static char **make_environment(void) {
     size_t count = 0;
-    for (char **entry = environ; *entry && count + 1 < ENVIRONMENT_MAX; entry++) {
+    while (environ[count]) {
+        count++;
+    }
+    char **env = malloc((count + 1) * sizeof *env);
+    if (!env) {
+        return NULL;
+    }
+    count = 0;
+    for (char **entry = environ; *entry; entry++) {
         if (is_allowed(*entry)) {
             env[count++] = *entry;
         }
     }
     env[count] = NULL;
+    return env;
 }
 
 /* ---- jobs in and out of the engine ---- */
@@ -307,12 +316,12 @@ static void close_child(const struct fm_child *child) {
 static bool start_process(struct fm_front *front, struct fm_child *child) {
     struct fm_engine *engine = &front->engine;
     struct fm_error error = {.code = FM_OK};
-    char *env[ENVIRONMENT_MAX];
-    make_environment(env);
+    char **env = make_environment();
     int failure = 0;
     if (fm_engine_program(&front->options, engine->program, &error) == FM_OK) {
-        failure = fm_child_start(child, engine->program, env);
+        failure = env ? fm_child_start(child, engine->program, env) : ENOMEM;
     }
+    free(env);
     if (failure) {
         fm_fail(&error, is_shortage(failure) ? FM_OVERLOADED : FM_UNAVAILABLE, "can't start the engine program %s: %s",
                 engine->program, strerror(failure));

@@ -1,10 +1,13 @@
 /** The deepest nesting that the helper accepts, the message itself included. */
 const MAX_DEPTH = 64;
+/** The most strings, numbers, words, arrays and objects that it accepts in a message. */
+const MAX_VALUES = 65_536;
 /** Shorter numbers without an exponent are within a double's range. */
 const MAX_PLAIN_DIGITS = 300;
 const MAX_PATH = 120;
 
 const [QUOTE, BACKSLASH, COMMA, MINUS, ZERO, NINE] = [0x22, 0x5c, 0x2c, 0x2d, 0x30, 0x39];
+const [FALSE, NULL, TRUE] = [0x66, 0x6e, 0x74];
 const [OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [0x5b, 0x5d, 0x7b, 0x7d];
 
 /** What is wrong in a message, and where. */
@@ -37,6 +40,7 @@ class Scan {
   readonly #json: string;
   readonly #levels: Level[] = [];
   #at = 0;
+  #values = 0;
 
   constructor(json: string) {
     this.#json = json;
@@ -69,15 +73,24 @@ class Scan {
           level.keyNext = level.object;
         }
         return null;
+      case FALSE:
+      case NULL:
+      case TRUE:
+        return this.#count();
       default:
         return char === MINUS || isDigit(char) ? this.#takeNumber() : null;
     }
   }
 
+  #count(): string | null {
+    this.#values++;
+    return this.#values > MAX_VALUES ? `the request has more than ${MAX_VALUES} values` : null;
+  }
+
   #open(object: boolean): string | null {
     if (this.#levels.length === MAX_DEPTH) return `the request is nested more than ${MAX_DEPTH} levels deep`;
     this.#levels.push({ object, keyNext: object, keyStart: 0, keyEnd: 0, index: 0 });
-    return null;
+    return this.#count();
   }
 
   #takeString(level: Level | undefined): string | null {
@@ -86,7 +99,7 @@ class Scan {
     do end = this.#json.indexOf('"', end + 1);
     while (this.#isEscaped(end));
     this.#at = end;
-    if (!level?.keyNext) return null;
+    if (!level?.keyNext) return this.#count();
     level.keyNext = false;
     level.keyStart = start;
     level.keyEnd = end + 1;
@@ -106,7 +119,7 @@ class Scan {
     const text = number.exec(this.#json)?.[0] ?? "";
     this.#at += text.length - 1;
     const plain = text.length <= MAX_PLAIN_DIGITS && !/[eE]/.test(text);
-    return plain || Number.isFinite(Number(text)) ? null : "a number is beyond a double's range";
+    return plain || Number.isFinite(Number(text)) ? this.#count() : "a number is beyond a double's range";
   }
 
   #key(level: Level): string {

@@ -162,6 +162,19 @@ class Death(HelperTest):
         helper.send_raw(wire.frame(body))
         self.assertTrue(helper.reply(1)["result"]["ok"])
 
+    def test_the_most_values(self):
+        """A request of 65,536 values fits into the engine too; an engine that says as much and one more is ended."""
+        helper = self.helper()
+        messages = [{"role": "user", "content": ""}] * 21842 + [{"role": "user", "content": "x"}]
+        params = {"instructions": "y", "input": messages}  # 7 values besides
+        helper.send_raw(wire.frame({"jsonrpc": "2.0", "id": 1, "method": "responses.create", "params": params}))
+        reply = helper.reply(1)
+        self.assertTrue(reply["result"]["ok"], str(reply)[:1000])
+        event = {"stdout": 'Content-Length: %d\r\n\r\n[0' % (2 + 2 * 65535 + 1)}
+        script_steps = ["a", event, {"stdout": ",0" * 65535 + "]"}, {"hang": "soft"}]
+        _, result = self.assert_failed(helper, self.create(helper, script(*script_steps)))
+        self.assertIn("more than 65,536 values", result["error"]["detail"])
+
     def test_events_nobody_asked_for(self):
         helper = self.helper()
         stray = b"".join(wire.frame({"jsonrpc": "2.0", "method": m, "params": p}) for m, p in [
@@ -238,6 +251,17 @@ class Start(HelperTest):
         self.assertNotIn(b"SECRET_TOKEN", environ)
         self.assertNotIn(b"LD_LIBRARY_PATH", environ)
         self.assertIn(b"PATH=", environ)
+
+    def test_environment_is_whole(self):
+        many = {f"FM_ENGINE_X{i}": "1" for i in range(300)}
+        helper = self.helper(env={**many, "FM_ENGINE_FAKE_LOAD": "error"})
+        self.assertIn("FM_ENGINE_FAKE_LOAD", self.assert_error(helper.call("responses.create", {"input": "x"}),
+                                                               "UNAVAILABLE")["detail"])
+        helper = self.helper(env=many)
+        self.assertTrue(helper.call("responses.create", {"input": "x"})["ok"])
+        with open(f"/proc/{helper.engine_pid()}/environ", "rb") as f:
+            names = {entry.split(b"=")[0].decode() for entry in f.read().split(b"\0")}
+        self.assertLessEqual({"PATH", *many}, names)
 
 
 class SmallLimits(HelperTest):

@@ -58,6 +58,27 @@ class Ends(HelperTest):
     def test_sigint(self):
         self.assert_ends(lambda h: os.kill(h.pid, signal.SIGINT), 0)
 
+    def test_signals_that_the_host_has_blocked(self):
+        """A mask outlives exec."""
+        blocked = {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD}
+        for number in (signal.SIGTERM, signal.SIGINT):
+            for program in ("fm-proxy", "fm-engine-fake"):
+                with self.subTest(f"{number} {program}"):
+                    helper = self.helper(program=program,
+                                         preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, blocked))
+                    if program == "fm-proxy":
+                        helper.call("health.ping")
+                    else:
+                        helper.call("engine.initialize", {"protocol_version": 1, "log_level": "off"})
+                    os.kill(helper.pid, number)
+                    self.assertEqual(helper.wait_exit(), 0)
+
+    def test_a_host_that_ignores_sigchld(self):
+        """That outlives exec too, and would make the system reap the engine itself: its status would be lost."""
+        helper = self.helper(preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+        _, result = helper.collect(self.create(helper, script("a", {"exit": 3})))
+        self.assertIn("status 3", result["error"]["detail"])
+
     def test_shutdown(self):
         def act(helper):
             helper.send("process.shutdown", id="bye")

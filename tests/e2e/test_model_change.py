@@ -45,6 +45,21 @@ class ModelChange(HelperTest):
         self.assertEqual(len(set(engines)), 3)
         self.assertFalse(any(wire.alive(pid) for pid in engines[:2]))
 
+    def test_models_that_die_in_turns(self):
+        """Each has its own count of deaths, and an answer that ended well sets back that of its model alone."""
+        helper = self.two_models()
+
+        def die(model):
+            result = helper.collect(self.ask(helper, model, {"signal": "KILL"}))[1]
+            self.assert_error(result, "INTERNAL")
+        for model in (FIRST, SECOND, FIRST, SECOND):
+            die(model)
+        self.assert_answer(helper, self.ask(helper, SECOND, "x"), SECOND)
+        die(FIRST)
+        result = helper.collect(self.ask(helper, FIRST, "x"))[1]
+        self.assertIn("3 times in a row", self.assert_error(result, "UNAVAILABLE")["detail"])
+        self.assert_answer(helper, self.ask(helper, SECOND, "x"), SECOND)
+
     def test_a_busy_engine_is_waited_for(self):
         helper = self.two_models()
         busy = self.ask(helper, FIRST, "begun", {"hang": "soft"})

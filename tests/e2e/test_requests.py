@@ -285,6 +285,9 @@ class Cancel(HelperTest):
         self.assert_error(helper.call("responses.cancel", {"id": "resp_1", "request_id": 1}), "INVALID_REQUEST", "request_id")
         self.assert_error(helper.call("responses.cancel", {"id": "resp_1", "zz": 1}), "INVALID_REQUEST", "zz",
                           "unknown_parameter")
+        long = "a" + "\u00e9" * 80  # a name is cut between characters
+        error = self.assert_error(helper.call("models.list", {long: 1}), "INVALID_REQUEST", long[:50], "unknown_parameter")
+        self.assertIn(f"'{long[:50]}'", error["detail"])
         self.assert_error(helper.call("responses.cancel", {}), "INVALID_REQUEST", "id", "missing_required_parameter")
         self.assert_error(helper.call("responses.cancel", {"id": 7}), "INVALID_REQUEST", "id", "invalid_type")
         self.assert_error(helper.call("responses.cancel", {"request_id": [1]}), "INVALID_REQUEST", "request_id")

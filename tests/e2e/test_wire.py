@@ -1,9 +1,11 @@
 """Frames, JSON and RPC rules on the real binary; the unit tests have the rest of the tables."""
 
+import os
 import time
+import unittest
 
 import wire
-from wire import HelperTest, cpu_seconds, frame
+from wire import SLOW, HelperTest, cpu_seconds, frame, memory_kib
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "health.ping"}
 
@@ -72,6 +74,29 @@ class Recoverable(HelperTest):
                 helper.send_raw(frame(body))
                 self.assertEqual(helper.receive()["error"]["code"], code)
                 self.assertTrue(helper.call("health.ping")["ok"])
+
+    def test_too_many_values(self):
+        """The limit is named, and what is refused costs next to no time and memory."""
+        helper = self.helper()
+        ping = b'{"jsonrpc":"2.0","id":1,"method":"health.ping","params":[%s0]}'
+        helper.send_raw(frame(ping % (b"0," * 65530)))  # and 6 more
+        self.assertTrue(helper.receive()["result"]["ok"])
+        helper.send_raw(frame(ping % (b"0," * 65531)))
+        error = helper.receive()
+        self.assertEqual((error["id"], error["error"]["code"]), (None, -32700))
+        self.assertIn("more than 65,536 values", error["error"]["message"])
+        helper.send_raw(frame(ping % (b"{}," * 3_000_000)))
+        self.assertIsNone(helper.receive()["id"])
+        self.assertLess(helper.ping_ms(), 100 * SLOW)
+
+    @unittest.skipIf(os.environ.get("FM_SANITIZE"), "a sanitizer's allocator keeps what is freed")
+    def test_memory_of_a_large_body_is_given_back(self):
+        helper = self.helper()
+        helper.send_raw(frame(b'{"jsonrpc":"2.0","id":1,"method":"health.ping","params":[%s0]}' % (b"{}," * 65_000)))
+        self.assertTrue(helper.receive()["result"]["ok"])
+        self.assertGreater(memory_kib(helper.pid, "VmHWM"), 40 * 1024)  # the tree of the body
+        self.assertTrue(helper.call("health.ping")["ok"])
+        self.assertLess(memory_kib(helper.pid, "VmRSS"), 16 * 1024)
 
     def test_long_method(self):
         helper = self.helper()

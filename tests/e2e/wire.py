@@ -205,6 +205,12 @@ def cpu_seconds(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def memory_kib(pid, field):
+    """VmRSS or VmHWM, its peak."""
+    with open(f"/proc/{pid}/status") as f:
+        return int(re.search(rf"^{field}:\s+(\d+) kB", f.read(), re.M).group(1))
+
+
 def wait_until(condition, timeout=5.0, what="the condition"):
     """Waits for something that no message tells about (another process's end)."""
     deadline = time.monotonic() + timeout * SLOW

@@ -626,7 +626,7 @@ void front_end(void) {
     fm_buf_free(&front.reply);
     fm_buf_free(&front.event);
     fm_buf_free(&front.engine.message);
-    fm_crash_loop_reset(&front.engine.crash_loop);
+    fm_crash_loop_free(&front.engine.crash_loop);
     front.engine = (struct fm_engine){.message = front.engine.message};
     front.last_number = 0;
     front.next_stream = 0;

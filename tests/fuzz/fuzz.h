@@ -93,7 +93,7 @@ static inline struct json_object *json_parse(const char *text, size_t len, int f
 /* What our side has written: the check must pass it, and json-c must read it. The caller puts the value. */
 static inline struct json_object *json_must_parse(const char *text, size_t len) {
     size_t offset = 0;
-    const char *fault = fm_json_check(text, len, &offset);
+    const char *fault = fm_json_check(text, len, FM_JSON_VALUES_MAX, &offset);
     HOLDS_OR(!fault, "%s, at byte %zu of %.*s", fault, offset, (int)len, text);
     bool ok = false;
     struct json_object *value = json_parse(text, len, 0, &ok);

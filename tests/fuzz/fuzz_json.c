@@ -20,12 +20,13 @@ static bool is_space(char c) {
 /* ---- the rules once more, as a descent ---- */
 
 /*
- * Each function returns what is behind its part of the text, or NULL; `dead` is then the byte that can't be, or the end
- * of the escape or number that can't.
+ * Each function returns what is behind its part of the text, or NULL; `dead` is then the byte that can't be, the end
+ * of the escape or number that can't, or where a value too many begins.
  */
 struct rules {
     const char *end;
     const char *dead;
+    size_t values; /* that have begun */
 };
 
 static const char *die(struct rules *rules, const char *at) {
@@ -193,6 +194,9 @@ static const char *rule_value(struct rules *rules, const char *at, int depth) {
     if (at == rules->end) {
         return die(rules, at);
     }
+    if (++rules->values > FM_JSON_VALUES_MAX) {
+        return die(rules, at);
+    }
     if (*at == '[' || *at == '{') {
         return depth < FM_JSON_DEPTH_MAX ? rule_container(rules, at + 1, depth + 1) : die(rules, at);
     }
@@ -295,7 +299,7 @@ static void expect_whole(const char *text, size_t len) {
     }
     if (text[end - 1] < '0' || text[end - 1] > '9') {
         char *cut = exact_copy(text, end - 1);
-        HOLDS(fm_json_check(cut, end - 1, &offset));
+        HOLDS(fm_json_check(cut, end - 1, FM_JSON_VALUES_MAX, &offset));
         HOLDS(offset <= end - 1);
         free(cut);
     }
@@ -303,7 +307,7 @@ static void expect_whole(const char *text, size_t len) {
     HOLDS(more);
     memcpy(more, text, len);
     memcpy(more + len, " 1", 2);
-    HOLDS(fm_json_check(more, len + 2, &offset));
+    HOLDS(fm_json_check(more, len + 2, FM_JSON_VALUES_MAX, &offset));
     HOLDS(offset == len + 1);
     free(more);
 }
@@ -396,7 +400,7 @@ static void expect_number(struct choices from) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const char *text = (const char *)data;
     size_t offset = size + 1;
-    const char *fault = fm_json_check(text, size, &offset);
+    const char *fault = fm_json_check(text, size, FM_JSON_VALUES_MAX, &offset);
     HOLDS(offset <= size);
     expect_rules(text, size, !fault, offset);
     if (fault) {

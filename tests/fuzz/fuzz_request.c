@@ -332,7 +332,7 @@ static void expect_request(struct fm_request *request, bool chat, size_t body_le
 
 static void run(const struct fm_surface *surface, bool chat, const char *text, size_t len) {
     size_t offset = 0;
-    if (fm_json_check(text, len, &offset)) {
+    if (fm_json_check(text, len, FM_JSON_VALUES_MAX, &offset)) {
         return;
     }
     struct json_object *body = NULL;

@@ -205,6 +205,7 @@ MUTATIONS = [
     ("half a surrogate pair is not sent", FRAMING, "encoder.encode(replaceLoneSurrogates(json))",
      "encoder.encode(json)",
      "framing", "^half a surrogate"),
+    ("at most 65,536 values", WIRE, "this.#values > MAX_VALUES ?", "false ?", "framing", "^the encoder"),
     ("at most 64 levels", WIRE, "if (this.#levels.length === MAX_DEPTH) return", "if (false) return",
      "framing", "^the encoder"),
     ("no NUL in a key", WIRE, 'this.#key(level).includes("\\0") ?', "false ?", "framing", "^the encoder"),

@@ -159,20 +159,33 @@ static void frames(void **state) {
     }
 }
 
-static void too_large_is_skipped(void **state) {
-    (void)state;
-    static struct transcript log;
+static void feed_too_large(struct receiver *receiver, size_t len) {
     static char block[65536] = {'x'};
-    void *receiver = start_receiver(&log);
-    feed_piece(feed_receiver, receiver, BYTES("Content-Length: 20000000\r\n\r\n"));
-    for (size_t left = 20000000; left;) {
+    char header[64];
+    snprintf(header, sizeof header, "Content-Length: %zu\r\n\r\n", len);
+    feed_piece(feed_receiver, receiver, header, strlen(header));
+    for (size_t left = len; left;) {
         size_t take = left < sizeof block ? left : sizeof block;
         feed_piece(feed_receiver, receiver, block, take);
         left -= take;
     }
     feed_piece(feed_receiver, receiver, BYTES(FRAMED));
+}
+
+/* The host's limit is told, or the one that was set. */
+static void too_large_is_skipped(void **state) {
+    (void)state;
+    static struct transcript log;
+    struct receiver *receiver = start_receiver(&log);
+    feed_too_large(receiver, 20000000);
     end_receiver(receiver);
     assert_string_equal(log.text, "fault(-32700 null the body is larger than 10,000,000 bytes) msg(ping 1) .");
+    log = (struct transcript){.len = 0};
+    receiver = start_receiver(&log);
+    fm_framer_set_max(&receiver->inbound.framer, 20000000);
+    feed_too_large(receiver, 20000001);
+    end_receiver(receiver);
+    assert_string_equal(log.text, "fault(-32700 null the body is larger than 20,000,000 bytes) msg(ping 1) .");
 }
 
 /* Depth 64 is for both parsers the same: the params are level 2, so 62 more fit. */
@@ -199,6 +212,42 @@ static void depth(void **state) {
         const char *expected =
             levels == 62 ? "msg(m 1) ."
                          : "fault(-32700 null the body is not valid JSON: more than 64 levels, at byte 113) .";
+        assert_string_equal(log.text, expected);
+    }
+}
+
+/* `elements` numbers in an array; the message has five values besides. */
+static void feed_values(struct receiver *receiver, size_t elements) {
+    static const char start[] = HEAD "\"id\":1,\"method\":\"m\",\"params\":[0";
+    char *input = malloc(2 * elements + 200);
+    assert_non_null(input);
+    size_t body = sizeof start - 1 + 2 * (elements - 1) + strlen("]}");
+    size_t len = (size_t)snprintf(input, 200, "Content-Length: %zu\r\n\r\n%s", body, start);
+    for (size_t i = 1; i < elements; i++, len += 2) {
+        memcpy(input + len, ",0", 2);
+    }
+    memcpy(input + len, "]}", 2);
+    feed_piece(feed_receiver, receiver, input, len + 2);
+    free(input);
+}
+
+/* The host's limit, and one that was set. */
+static void values(void **state) {
+    (void)state;
+    for (size_t max = 65536; max <= 131072; max += 65536) {
+        static struct transcript log;
+        char expected[200];
+        log = (struct transcript){.len = 0};
+        struct receiver *receiver = start_receiver(&log);
+        assert_int_equal(receiver->inbound.values_max, 65536);
+        receiver->inbound.values_max = max;
+        feed_values(receiver, max - 5);
+        feed_values(receiver, max - 4);
+        feed_piece(feed_receiver, receiver, BYTES(FRAMED));
+        end_receiver(receiver);
+        snprintf(expected, sizeof expected,
+                 "msg(m 1) fault(-32700 null the body has more than %s values) msg(ping 1) .",
+                 max == 65536 ? "65,536" : "131,072");
         assert_string_equal(log.text, expected);
     }
 }
@@ -232,11 +281,8 @@ static void a_large_message_is_given_back(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bodies),
-        cmocka_unit_test(frames),
-        cmocka_unit_test(too_large_is_skipped),
-        cmocka_unit_test(depth),
-        cmocka_unit_test(a_large_message_is_given_back),
+        cmocka_unit_test(bodies), cmocka_unit_test(frames), cmocka_unit_test(too_large_is_skipped),
+        cmocka_unit_test(depth),  cmocka_unit_test(values), cmocka_unit_test(a_large_message_is_given_back),
     };
     return cmocka_run_group_tests_name("inbound", tests, NULL, NULL);
 }

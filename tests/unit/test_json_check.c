@@ -9,7 +9,7 @@
 
 static const char *check(const char *text, size_t len, size_t *offset) {
     char *copy = exact_copy(text, len);
-    const char *fault = fm_json_check(copy, len, offset);
+    const char *fault = fm_json_check(copy, len, FM_JSON_VALUES_MAX, offset);
     free(copy);
     return fault;
 }
@@ -511,6 +511,47 @@ static void very_deep(void **state) {
     assert_int_equal(offset, 64 * 5);
 }
 
+/* Of scalars, arrays and objects alike; keys are none. */
+static void values_are_counted(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t values;
+        size_t offset; /* of the last one */
+    } rows[] = {
+        {"7", 1, 0},
+        {" null ", 1, 1},
+        {"[]", 1, 0},
+        {"[{},[]]", 3, 4},
+        {"[true,false, \"a\"]", 4, 13},
+        {"{\"a\":1,\"b\":{\"c\":{}}}", 4, 16},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        size_t offset;
+        size_t len = strlen(rows[i].text);
+        assert_null(fm_json_check(rows[i].text, len, rows[i].values, &offset));
+        assert_int_equal(offset, len);
+        assert_ptr_equal(fm_json_check(rows[i].text, len, rows[i].values - 1, &offset), fm_json_too_many);
+        assert_int_equal(offset, rows[i].offset);
+    }
+}
+
+static void most_values(void **state) {
+    (void)state;
+    static char text[10000000];
+    size_t offset;
+    for (size_t i = 0; i < sizeof text; i += 2) {
+        memcpy(text + i, "0,", 2);
+    }
+    text[0] = '[';
+    text[1] = ' ';
+    text[2 * FM_JSON_VALUES_MAX - 1] = ']';
+    accept("the most values", text, 2 * FM_JSON_VALUES_MAX);
+    text[2 * FM_JSON_VALUES_MAX - 1] = ',';
+    assert_ptr_equal(check(text, sizeof text, &offset), fm_json_too_many);
+    assert_int_equal(offset, 2 * FM_JSON_VALUES_MAX); /* and nothing behind it was looked at */
+}
+
 /* No proper prefix of an object, array or string is a value. */
 static void every_prefix_is_refused(void **state) {
     (void)state;
@@ -581,6 +622,8 @@ int main(void) {
         cmocka_unit_test(depth),
         cmocka_unit_test(brackets_match_at_every_level),
         cmocka_unit_test(very_deep),
+        cmocka_unit_test(values_are_counted),
+        cmocka_unit_test(most_values),
         cmocka_unit_test(every_prefix_is_refused),
         cmocka_unit_test(the_limit_of_a_double),
         cmocka_unit_test(long_numbers),

@@ -23,7 +23,7 @@ static void expect_bytes(const char *expected, size_t len) {
         fail_msg("expected %s\n  got %.*s", expected, (int)buf.len, buf.data);
     }
     size_t offset;
-    assert_null(fm_json_check(buf.data, buf.len, &offset));
+    assert_null(fm_json_check(buf.data, buf.len, FM_JSON_VALUES_MAX, &offset));
 }
 
 static void expect(const char *expected) {
@@ -241,7 +241,7 @@ static void expect_round_trip(double value) {
         fail_msg("%.17g is written as %s", value, buf.data);
     }
     size_t offset;
-    assert_null(fm_json_check(buf.data, buf.len - 1, &offset));
+    assert_null(fm_json_check(buf.data, buf.len - 1, FM_JSON_VALUES_MAX, &offset));
     assert_in_range(buf.len, 2, 25);
 }
 

@@ -117,6 +117,14 @@ static void a_name_that_is_none(void **state) {
         assert_string_equal(error.param, "model");
         assert_non_null(strstr(error.detail, names[i]));
     }
+    char longer[400] = "a";
+    for (size_t len = 1; len < 301; len += 2) {
+        memcpy(longer + len, "\xC3\xA9", 3);
+    }
+    expect_refused(longer, FM_NOT_FOUND, "\xA9' ", "does not exist"); /* cut between characters */
+    options.model = longer;
+    expect_refused(NULL, FM_UNAVAILABLE, "\xA9 in the folder", "no model");
+    options.model = NULL;
     expect_refused(at("a.gguf"), FM_NOT_FOUND, "a.gguf", "does not exist"); /* a request opens no path of its own */
 }
 

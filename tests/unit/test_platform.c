@@ -559,6 +559,22 @@ static int end_by_a_signal(void) {
     return 1;
 }
 
+/* As a host may leave them. */
+static int signals_that_were_blocked_and_ignored(void) {
+    struct fm_child child;
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, NULL);
+    signal(SIGCHLD, SIG_IGN);
+    raise(SIGTERM); /* waits until it is unblocked */
+    int end = fm_watch_for_end();
+    CHECK(end >= 0 && readable(end, 0));
+    CHECK(fm_child_start(&child, "/bin/false", (char *[]){NULL}) == 0);
+    CHECK(fm_child_reap(child.pid) == 1);
+    raise(SIGINT);
+    return 1;
+}
+
 static int end_that_cannot_be_watched(void) {
     plan("pipe2", 0, EMFILE);
     CHECK(fm_watch_for_end() == -1 && errno == EMFILE);
@@ -571,6 +587,7 @@ static void ends(void **state) {
     (void)state;
     assert_int_equal(in_child(end_by_a_call), 0);
     assert_int_equal(in_child(end_by_a_signal), 128 + SIGINT);
+    assert_int_equal(in_child(signals_that_were_blocked_and_ignored), 128 + SIGINT);
     assert_int_equal(in_child(end_that_cannot_be_watched), 0);
 }
 

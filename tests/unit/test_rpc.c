@@ -234,7 +234,7 @@ static void expect_written(struct fm_buf *buf, const char *expected) {
     fm_buf_append_char(buf, '\0');
     assert_string_equal(buf->data, expected);
     size_t offset;
-    assert_null(fm_json_check(buf->data, buf->len - 1, &offset));
+    assert_null(fm_json_check(buf->data, buf->len - 1, FM_JSON_VALUES_MAX, &offset));
     fm_buf_reset(buf);
 }
 

@@ -170,11 +170,37 @@ static void whole_prefixes(void **state) {
     }
 }
 
+static void shown(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t max;
+        int expected;
+    } rows[] = {
+        {"", 3, 0},
+        {"abc", 3, 3},
+        {"abcd", 3, 3},
+        {"a\xC3\xA9", 3, 3},
+        {"ab\xC3\xA9", 3, 2},
+        {"ab\xC3", 3, 3}, /* not cut by us */
+        {"\xF0\x9F\x98\x80", 3, 0},
+        {"\xE2\x82\xAC\xE2\x82\xAC", 5, 3},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char *text = exact_copy(rows[i].text, strlen(rows[i].text) + 1);
+        int got = fm_utf8_shown(text, rows[i].max);
+        free(text);
+        if (got != rows[i].expected) {
+            fail_msg("row %zu: expected %d, got %d", i, rows[i].expected, got);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_code_point),   cmocka_unit_test(every_short_sequence),
         cmocka_unit_test(boundaries_of_four), cmocka_unit_test(sequences),
-        cmocka_unit_test(whole_prefixes),
+        cmocka_unit_test(whole_prefixes),     cmocka_unit_test(shown),
     };
     return cmocka_run_group_tests_name("utf8", tests, NULL, NULL);
 }

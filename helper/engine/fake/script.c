@@ -211,7 +211,7 @@ static enum fm_code check_entry(struct json_object *entry, size_t index, struct 
 enum fm_code fm_script_parse(const char *text, size_t len, struct json_object **script, struct fm_error *error) {
     size_t offset;
     *script = NULL;
-    if (fm_json_check(text, len, &offset)) {
+    if (fm_json_check(text, len, FM_JSON_VALUES_MAX, &offset)) {
         return FM_OK;
     }
     struct json_tokener *tokener = json_tokener_new_ex(FM_JSON_DEPTH_MAX + 1);

@@ -29,6 +29,7 @@
 #define FM_KIT_GRACE_MS            600
 #define FM_KIT_STACK               (16u * 1024u * 1024u) /* bytes of the engine thread's stack */
 #define FM_ENGINE_BODY_MAX         20000000u             /* bytes of a message from the front; ENGINE.md, "Life" */
+#define FM_ENGINE_VALUES_MAX       131072u               /* JSON values in it */
 
 enum {                         /* exit statuses, besides 0 */
        FM_EXIT_NO_MEMORY = 71, /* EX_OSERR: a message could not be taken or sent */

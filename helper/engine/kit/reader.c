@@ -170,6 +170,7 @@ void *fm_reader(void *argument) {
     struct fm_kit *kit = argument;
     const struct fm_inbound_handler handler = {.context = kit, .message = on_message, .fault = on_fault};
     fm_framer_set_max(&kit->inbound.framer, FM_ENGINE_BODY_MAX);
+    kit->inbound.values_max = FM_ENGINE_VALUES_MAX;
     while (!fm_kit_ending(kit)) {
         ssize_t got = fm_read(STDIN_FILENO, kit->input, sizeof kit->input);
         if (got <= 0) {

@@ -244,7 +244,7 @@ class SmallLimits(HelperTest):
     """A helper that the system gives little to: it does not start, or it answers each call and ends in order."""
 
     NO_MEMORY = 70
-    NOT_STARTED = (NO_MEMORY, 71, 127) + ((1,) if os.environ.get("FM_SANITIZE") else ())  # itself, the linker, a sanitizer says so
+    NOT_STARTED = (NO_MEMORY, 71, 127) + ((1,) if os.environ.get("FM_SANITIZE") else ())  # 127: the dynamic linker
     REFUSED = ("OVERLOADED", "UNAVAILABLE")
 
     def limited(self, which, limit, *args, **kwargs):

@@ -150,6 +150,17 @@ class ParentDeath(HelperTest):
             helper.wait_exit()
             wait_until(lambda: not alive(engine), 2, "the engine's end")
 
+    def test_helper_killed_and_engine_stopped(self):
+        """An engine that can't run any more can't see for itself that the helper is gone."""
+        helper = self.helper()
+        self.assertTrue(helper.call("responses.create", {"input": "x"})["ok"])
+        engine = helper.engine_pid()
+        self.addCleanup(lambda: alive(engine) and os.kill(engine, signal.SIGKILL))
+        os.kill(engine, signal.SIGSTOP)
+        os.kill(helper.pid, signal.SIGKILL)
+        helper.wait_exit()
+        wait_until(lambda: not alive(engine), 2, "the engine's end")
+
 
 class NothingLeft(HelperTest):
     def counts(self, pid):

@@ -295,4 +295,4 @@ class HelperTest(unittest.TestCase):
 
 
 def main():
-    unittest.main(verbosity=1)
+    unittest.main(verbosity=1, failfast="FM_FAIL_FAST" in os.environ)  # for who only asks whether one fails

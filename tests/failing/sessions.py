@@ -43,7 +43,9 @@ class Session:
 
     def __init__(self, env):
         command = [os.path.join(BIN, "fm-proxy"), "--engine", "fake"]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        # a file: a leak checker's helper process can outlive an engine that is killed, and would keep a pipe open
+        self.stderr = tempfile.TemporaryFile()
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.stderr,
                                         env=env, close_fds=False)
         self.bytes = b""
         self.messages = []
@@ -112,10 +114,11 @@ class Session:
         deadline = time.monotonic() + PATIENCE
         while self.read(deadline):
             pass
-        said = self.process.stderr.read().decode(errors="replace")
         status = self.process.wait(PATIENCE)
         self.process.stdout.close()
-        self.process.stderr.close()
+        self.stderr.seek(0)
+        said = self.stderr.read().decode(errors="replace")
+        self.stderr.close()
         return status, said
 
 

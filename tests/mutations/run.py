@@ -31,6 +31,7 @@ OUTBOX = "helper/front/outbox.c"
 METHODS = "helper/front/methods.c"
 PLATFORM = "helper/base/platform.c"
 LINUX = "helper/base/platform_linux.c"
+SANDBOX = "helper/base/platform_sandbox_linux.c"
 KIT = "helper/engine/kit/kit.c"
 READER = "helper/engine/kit/reader.c"
 RESPONSES = "helper/surface/responses.c"
@@ -174,6 +175,13 @@ MUTATIONS = [
      "error = 0;\n    (void)parent_watch;",
      "e2e.life"),
     ("an engine dies with the front", LINUX, "prctl(PR_SET_PDEATHSIG, SIGKILL);", "", "e2e.life"),
+    ("what an engine started ends with it", PLATFORM,
+     "kill(-pid, SIGKILL);",
+     "kill(pid, SIGKILL);",
+     "unit.platform|e2e.sandbox"),
+    ("an engine has no terminal", PLATFORM, "setsid();", "setpgid(0, 0);",
+     "unit.platform|e2e.sandbox"),
+    ("no signals by O_ASYNC", SANDBOX, "BPF_JSET, O_ASYNC,", "BPF_JSET, 0,", "e2e.sandbox"),
     ("SIGPIPE kills nobody", PLATFORM,
      "signal(SIGPIPE, SIG_IGN);",
      "",

@@ -108,6 +108,34 @@ class Context(Case):
         again, _ = engine.load(MODEL)
         self.assert_refused(again, CTX)
 
+    def wide(self, *args):
+        """The path of a file whose context takes more than such a file should."""
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        path = os.path.join(folder.name, "wide.gguf")
+        with open(path, "wb") as file:
+            file.write(gguf.wide(*args))
+        return path
+
+    def test_a_default_context_out_of_proportion(self):
+        for path in (self.wide(65536), self.wide(64, (1, 1023))):  # the second one's layers are not alike
+            self.assertLess(os.path.getsize(path), 3 << 20)
+            engine, result = self.load(path)
+            self.assert_refused(result, path, "2048 MiB", "proportion", CTX)
+            again, _ = engine.load(path)
+            self.assert_refused(again, path)
+        self.assertEqual(self.ready(self.wide(65536), **{CTX: "100"})[1], 100)
+
+    def test_a_default_context_that_is_small(self):
+        self.assertEqual(self.ready(self.wide(1024))[1], 8192)  # 32 MiB for 80 KiB
+
+    def test_a_default_context_beyond_the_memory(self):
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        path = self.wide(memory // (4 * 8192) // 32 * 32)
+        _, result = self.load(path)
+        self.assert_refused(result, path, "three quarters", CTX)
+        self.assertTrue(result["error"]["detail"].startswith(path + ": 8192 tokens"), result)
+
 
 def small_stack():
     resource.setrlimit(resource.RLIMIT_STACK, (512 * 1024, 512 * 1024))

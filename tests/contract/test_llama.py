@@ -150,9 +150,10 @@ class PromptShape(Case):
         self.assertEqual(outcome.error["code"], "CONTEXT_OVERFLOW", (text[:20], outcome.error))
         return outcome.error["detail"]
 
-    def tiny(self, splitter, context):
+    def tiny(self, splitter, context, **changed):
         """A model of nothing whose text is split by the patterns that `splitter` names."""
-        pairs = [gguf.pair(key, kind, splitter if key == "tokenizer.ggml.pre" else content)
+        changed["pre"] = splitter
+        pairs = [gguf.pair(key, kind, changed.get(key.split(".")[-1], content))
                  for key, kind, content in gguf.tiny_pairs()]
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -185,6 +186,13 @@ class PromptShape(Case):
         self.assertEqual((outcome.names, outcome.error["code"]), (["job.finished"], "INVALID_REQUEST"))
         self.assertIn(str(LINE_MAX), outcome.error["detail"])
         self.assert_overflows(engine, ("a" * 1000 + "\n") * 520)
+
+    def test_more_control_texts_than_the_context_has_tokens(self):
+        short = [{"<|end|>": "<s>"}.get(token, token) for token in gguf.byte_tokens()]
+        engine = self.tiny("default", 60, tokens=(gguf.STRING, short))
+        for count in (60, 3_300_000):  # the markers of the latter are above every bound
+            self.assertIn("has at least 60", self.assert_overflows(engine, "<s>" * count))
+        self.assertEqual(engine.run(user("<s>" * 19), max_tokens=1).accepted, 57)  # three bytes each
 
     def test_what_can_not_fit_is_not_tokenized(self):
         engine, _ = self.ready(**{CTX: "100"})

@@ -120,12 +120,13 @@ static size_t find_control(const struct fm_prompter *prompter, const char *text,
     return found;
 }
 
-/* Appends `message`'s content to `out` with markers for control texts. Returns how many there are. */
-static size_t mark(const struct render *render, const struct fm_chat_message *message, struct fm_buf *out) {
+/* Appends `message`'s content to `out` with markers for control texts, `most` at most. Returns how many there are. */
+static size_t mark(const struct render *render, const struct fm_chat_message *message, size_t most,
+                   struct fm_buf *out) {
     const struct fm_prompter *prompter = render->prompter;
     size_t marked = 0;
     size_t plain = 0; /* start of what is not copied yet */
-    for (size_t i = 0; i < message->content_len;) {
+    for (size_t i = 0; i < message->content_len && marked < most;) {
         size_t control = find_control(prompter, message->content + i, message->content_len - i);
         if (control == prompter->control_count) {
             i++;
@@ -275,7 +276,10 @@ static enum fm_code tokenize_marked(struct render *render, const char *prompt, s
     }
 }
 
-/* Copies of the messages whose contents lie in `text`, marked. NULL: out of memory. */
+/*
+ * Copies of the messages whose contents lie in `text`, marked. As many marks as the context has tokens are enough: each
+ * is a token at least. NULL: out of memory.
+ */
 static struct fm_chat_message *mark_messages(const struct render *render, const struct fm_chat_message *messages,
                                              size_t count, struct fm_buf *text, size_t *marked) {
     struct fm_chat_message *copies = calloc(count, sizeof *copies);
@@ -285,7 +289,7 @@ static struct fm_chat_message *mark_messages(const struct render *render, const 
     *marked = 0;
     for (size_t i = 0; i < count; i++) {
         size_t start = text->len;
-        *marked += mark(render, &messages[i], text);
+        *marked += mark(render, &messages[i], render->context - *marked, text);
         copies[i] = (struct fm_chat_message){.role = messages[i].role, .content_len = text->len - start};
     }
     if (text->failed) {
@@ -309,7 +313,8 @@ static enum fm_code render_tokens(struct render *render, const struct fm_chat_me
     if (!copies) {
         return fm_fail_no_memory(error);
     }
-    enum fm_code code = fm_templates_apply(render->prompter->templates, copies, count, &prompt, &len, error);
+    enum fm_code code = check_fits(render, marked, true, error);
+    code = code ? code : fm_templates_apply(render->prompter->templates, copies, count, &prompt, &len, error);
     if (code == FM_OK) {
         code = marked ? tokenize_marked(render, prompt, len, error) : tokenize(render, prompt, len, true, true, error);
     }

@@ -202,6 +202,46 @@ class PromptShape(Case):
         self.assertGreater(outcome.accepted or 0, 50, outcome.error)
 
 
+class Markers(Case):
+    """Text that looks like a control token is replaced while the template is at work."""
+
+    TEXT = "ab<|end|>cd<|end|>ef"
+
+    def outcome(self, template, text):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        path = os.path.join(folder.name, "tiny.gguf")
+        with open(path, "wb") as file:
+            file.write(gguf.tiny([gguf.pair(key, kind, template if key.endswith("chat_template") else content)
+                                  for key, kind, content in gguf.tiny_pairs()]))
+        engine, _ = self.ready(path, **{CTX: "200"})
+        return engine.run(text if isinstance(text, list) else user(text), max_tokens=1)
+
+    def test_templates_that_alter_text(self):
+        text = "{{ messages[0].content%s }}"
+        for change in ("|upper", "|lower", "|title", "|capitalize", "|length", "[:4]", "[:9]", "[:18]", "[3:]", "[:-3]",
+                       "[-3:]", "[-9:]", "[:40]", "|replace('x', 'z')", "[::-1]"):
+            with self.subTest(change):
+                outcome = self.outcome(text % change, self.TEXT)
+                self.assertEqual(outcome.reason, "error", outcome.accepted)
+                self.assertEqual(outcome.error["code"], "INVALID_REQUEST")
+                self.assertIn("alters", outcome.error["detail"])
+                plain = self.outcome(text % change, self.TEXT.replace("|", "!"))
+                self.assertGreater(plain.accepted, 0, "text of no control token may be altered")
+
+    def test_templates_that_leave_it_as_it_is(self):
+        one = "{{ messages[0].content%s }}"
+        whole = 19  # ab is one token, all else are bytes
+        for template, tokens in ((one % "", whole), (one % "|trim", whole), (one % "[2:]", whole - 1),
+                                 (one * 2 % ("", ""), 2 * whole), ("x{{ messages[1].content }}", 4),
+                                 ("{{ messages[0].role }}", 4),
+                                 ("{% if '<|end|>' in messages[0].content %}x{% endif %}y", 1)):
+            with self.subTest(template):
+                outcome = self.outcome(template, user(self.TEXT) + user("hi!"))
+                self.assertIsNone(outcome.error)
+                self.assertEqual(outcome.accepted, tokens)
+
+
 class Threads(Case):
     def test_one_and_the_most(self):
         for threads in {1, min(os.cpu_count(), 512)}:

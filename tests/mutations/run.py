@@ -35,6 +35,7 @@ SANDBOX = "helper/base/platform_sandbox_linux.c"
 KIT = "helper/engine/kit/kit.c"
 READER = "helper/engine/kit/reader.c"
 RESPONSES = "helper/surface/responses.c"
+FUZZ = "tests/fuzz/run.sh"
 
 # (the rule, file, what is there, what is put there instead, the test that must go red)
 MUTATIONS = [
@@ -289,6 +290,14 @@ MUTATIONS = [
      "if (fm_watchdog_start_locked(front, job) != 0) {",
      "if (fm_watchdog_start_locked(front, job) < 0) {",
      "e2e.failing"),
+    # the fuzzers
+    ("a target's exit status counts", FUZZ, '[ "$status" -ne 0 ] || ', "", "fuzz.run"),
+    ("a target has executions", FUZZ, '[ "$(executions)" -eq 0 ] || return 0', "return 0", "fuzz.run"),
+    ("a failed merge is a failure", FUZZ,
+     "fi\n  failures=$((failures + 1))",
+     "fi",
+     "fuzz.run"),
+    ("an empty merge does not empty the corpus", FUZZ, ' && [ -n "$(find "$run/least" -type f)" ]', "", "fuzz.run"),
 ]
 
 

@@ -253,6 +253,7 @@ static void become(const char *path, char *const env[], int in, int out, int rep
     char *const argv[] = {(char *)path, NULL};
     sigset_t none;
     fm_os_die_with_parent(parent);
+    setsid(); /* no terminal is its own, and fm_child_kill knows its group */
     for (int number = 1; number < NSIG; number++) {
         signal(number, SIG_DFL);
     }
@@ -318,7 +319,7 @@ bool fm_child_has_ended(pid_t pid) {
 }
 
 void fm_child_kill(pid_t pid) {
-    kill(pid, SIGKILL);
+    kill(-pid, SIGKILL);
 }
 
 int fm_child_reap(pid_t pid) {

@@ -109,16 +109,20 @@ struct fm_child {
 
 /*
  * Starts `path` with no arguments, pipes as stdin and stdout, our stderr, default signals, and `env` (NULL-terminated)
- * as its environment. It inherits no other descriptor, and leaves no core dump. On Linux the child is killed when the
- * calling thread ends, so call it from the thread that reaps it. The descriptors are the caller's to close. Returns 0
- * or an errno value (what exec said included).
+ * as its environment. It inherits no other descriptor, and leaves no core dump. It leads a session and a process group
+ * of its own, so no terminal is its controlling one and a terminal's signals do not reach it. On Linux the child is
+ * killed when the calling thread ends, so call it from the thread that reaps it. The descriptors are the caller's to
+ * close. Returns 0 or an errno value (what exec said included).
  */
 FM_MUST_USE int fm_child_start(struct fm_child *child, const char *path, char *const env[]);
 
 /* True when it has ended and waits for fm_child_reap. Never blocks. */
 bool fm_child_has_ended(pid_t pid);
 
-/* SIGKILL. Harmless when it is dead; not after fm_child_reap. */
+/*
+ * SIGKILL to it and to its process group: what it started and what did not leave that group. Harmless when it is dead,
+ * and reaches the others then; not after fm_child_reap.
+ */
 void fm_child_kill(pid_t pid);
 
 /* Waits for its end. Returns its exit status, or -N when signal N ended it. */

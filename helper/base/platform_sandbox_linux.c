@@ -250,7 +250,7 @@ static const int denied_network[] = {
 /* On a terminal or a device others would push input to the user's shell, or drive the device. */
 static const uint32_t allowed_ioctls[] = {TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIOCLEX, FIONCLEX, 0x802c542a};
 
-/* Signals to others when a descriptor is ready, and holding up whoever opens a file. */
+/* Signals to others when a descriptor is ready, and holding up whoever opens a file. F_SETFL is looked at below. */
 static const uint32_t denied_fcntls[] = {F_SETOWN, F_SETOWN_EX, F_SETSIG, F_SETLEASE};
 
 /* The end with the parent is not to be called off. */
@@ -314,6 +314,19 @@ static void by_value(struct filter *filter, int number, unsigned argument, const
         answer_if(filter, BPF_JEQ, values[i], listed);
     }
     answer(filter, other);
+}
+
+/* O_ASYNC makes a terminal's foreground processes the owners, whoever asks: SIGIO, the end of most, at the next key. */
+static void no_signals_from_files(struct filter *filter) {
+    only_for(filter, SYS_fcntl, 2 * COUNT(denied_fcntls) + 6);
+    load(filter, ARGUMENT(1));
+    for (size_t i = 0; i < COUNT(denied_fcntls); i++) {
+        answer_if(filter, BPF_JEQ, denied_fcntls[i], FAIL(EPERM));
+    }
+    emit(filter, BPF_JMP | BPF_K | BPF_JEQ, F_SETFL, 0, 3);
+    load(filter, ARGUMENT(2));
+    answer_if(filter, BPF_JSET, O_ASYNC, FAIL(EPERM));
+    answer(filter, ALLOW);
 }
 
 /* No open for writing. O_TMPFILE has O_WRONLY or O_RDWR in it. */
@@ -381,7 +394,7 @@ static void build_filter(struct filter *filter, bool needs_network) {
     by_value(filter, SYS_rt_sigqueueinfo, 0, self, 1, ALLOW, FAIL(EPERM));
     by_value(filter, SYS_rt_tgsigqueueinfo, 0, self, 1, ALLOW, FAIL(EPERM));
     by_value(filter, SYS_ioctl, 1, allowed_ioctls, COUNT(allowed_ioctls), ALLOW, FAIL(EPERM));
-    by_value(filter, SYS_fcntl, 1, denied_fcntls, COUNT(denied_fcntls), FAIL(EPERM), ALLOW);
+    no_signals_from_files(filter);
     by_value(filter, SYS_prctl, 0, denied_prctls, COUNT(denied_prctls), FAIL(EPERM), ALLOW);
     limits_stay(filter);
     threads_only(filter);

@@ -108,6 +108,34 @@ class Context(Case):
         again, _ = engine.load(MODEL)
         self.assert_refused(again, CTX)
 
+    def wide(self, *args):
+        """The path of a file whose context takes more than such a file should."""
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        path = os.path.join(folder.name, "wide.gguf")
+        with open(path, "wb") as file:
+            file.write(gguf.wide(*args))
+        return path
+
+    def test_a_default_context_out_of_proportion(self):
+        for path in (self.wide(65536), self.wide(64, (1, 1023))):  # the second one's layers are not alike
+            self.assertLess(os.path.getsize(path), 3 << 20)
+            engine, result = self.load(path)
+            self.assert_refused(result, path, "2048 MiB", "proportion", CTX)
+            again, _ = engine.load(path)
+            self.assert_refused(again, path)
+        self.assertEqual(self.ready(self.wide(65536), **{CTX: "100"})[1], 100)
+
+    def test_a_default_context_that_is_small(self):
+        self.assertEqual(self.ready(self.wide(1024))[1], 8192)  # 32 MiB for 80 KiB
+
+    def test_a_default_context_beyond_the_memory(self):
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        path = self.wide(memory // (4 * 8192) // 32 * 32)
+        _, result = self.load(path)
+        self.assert_refused(result, path, "three quarters", CTX)
+        self.assertTrue(result["error"]["detail"].startswith(path + ": 8192 tokens"), result)
+
 
 def small_stack():
     resource.setrlimit(resource.RLIMIT_STACK, (512 * 1024, 512 * 1024))
@@ -122,9 +150,10 @@ class PromptShape(Case):
         self.assertEqual(outcome.error["code"], "CONTEXT_OVERFLOW", (text[:20], outcome.error))
         return outcome.error["detail"]
 
-    def tiny(self, splitter, context):
+    def tiny(self, splitter, context, **changed):
         """A model of nothing whose text is split by the patterns that `splitter` names."""
-        pairs = [gguf.pair(key, kind, splitter if key == "tokenizer.ggml.pre" else content)
+        changed["pre"] = splitter
+        pairs = [gguf.pair(key, kind, changed.get(key.split(".")[-1], content))
                  for key, kind, content in gguf.tiny_pairs()]
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -158,12 +187,59 @@ class PromptShape(Case):
         self.assertIn(str(LINE_MAX), outcome.error["detail"])
         self.assert_overflows(engine, ("a" * 1000 + "\n") * 520)
 
+    def test_more_control_texts_than_the_context_has_tokens(self):
+        short = [{"<|end|>": "<s>"}.get(token, token) for token in gguf.byte_tokens()]
+        engine = self.tiny("default", 60, tokens=(gguf.STRING, short))
+        for count in (60, 3_300_000):  # the markers of the latter are above every bound
+            self.assertIn("has at least 60", self.assert_overflows(engine, "<s>" * count))
+        self.assertEqual(engine.run(user("<s>" * 19), max_tokens=1).accepted, 57)  # three bytes each
+
     def test_what_can_not_fit_is_not_tokenized(self):
         engine, _ = self.ready(**{CTX: "100"})
         self.assertIn("has at least", self.assert_overflows(engine, "a" * 100000))
         self.assertNotIn("has at least", self.assert_overflows(engine, "a" * 10000))
         outcome = engine.run(user(" " * 64 * 50), max_tokens=1)  # few tokens of many bytes
         self.assertGreater(outcome.accepted or 0, 50, outcome.error)
+
+
+class Markers(Case):
+    """Text that looks like a control token is replaced while the template is at work."""
+
+    TEXT = "ab<|end|>cd<|end|>ef"
+
+    def outcome(self, template, text):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        path = os.path.join(folder.name, "tiny.gguf")
+        with open(path, "wb") as file:
+            file.write(gguf.tiny([gguf.pair(key, kind, template if key.endswith("chat_template") else content)
+                                  for key, kind, content in gguf.tiny_pairs()]))
+        engine, _ = self.ready(path, **{CTX: "200"})
+        return engine.run(text if isinstance(text, list) else user(text), max_tokens=1)
+
+    def test_templates_that_alter_text(self):
+        text = "{{ messages[0].content%s }}"
+        for change in ("|upper", "|lower", "|title", "|capitalize", "|length", "[:4]", "[:9]", "[:18]", "[3:]", "[:-3]",
+                       "[-3:]", "[-9:]", "[:40]", "|replace('x', 'z')", "[::-1]"):
+            with self.subTest(change):
+                outcome = self.outcome(text % change, self.TEXT)
+                self.assertEqual(outcome.reason, "error", outcome.accepted)
+                self.assertEqual(outcome.error["code"], "INVALID_REQUEST")
+                self.assertIn("alters", outcome.error["detail"])
+                plain = self.outcome(text % change, self.TEXT.replace("|", "!"))
+                self.assertGreater(plain.accepted, 0, "text of no control token may be altered")
+
+    def test_templates_that_leave_it_as_it_is(self):
+        one = "{{ messages[0].content%s }}"
+        whole = 19  # ab is one token, all else are bytes
+        for template, tokens in ((one % "", whole), (one % "|trim", whole), (one % "[2:]", whole - 1),
+                                 (one * 2 % ("", ""), 2 * whole), ("x{{ messages[1].content }}", 4),
+                                 ("{{ messages[0].role }}", 4),
+                                 ("{% if '<|end|>' in messages[0].content %}x{% endif %}y", 1)):
+            with self.subTest(template):
+                outcome = self.outcome(template, user(self.TEXT) + user("hi!"))
+                self.assertIsNone(outcome.error)
+                self.assertEqual(outcome.accepted, tokens)
 
 
 class Threads(Case):

@@ -158,6 +158,25 @@ def tiny_tensors():
             + [(f"blk.0.{name}.weight", dims) for name, dims in block])
 
 
+def wide(width, kv_heads=(1,), context=8192):
+    """A file whose keys and values have `width` numbers a head; `kv_heads` are its layers. None of it takes much room."""
+    embd, ff, layers = 2, 8, len(kv_heads)
+    values = {"llama.context_length": context, "llama.embedding_length": embd, "llama.block_count": layers,
+              "llama.feed_forward_length": ff, "llama.attention.head_count": 1, "llama.attention.head_count_kv": 1,
+              "llama.rope.dimension_count": width}
+    pairs = [(key, kind, values.get(key, content)) for key, kind, content in tiny_pairs()]
+    if layers > 1:
+        pairs = [(key, ARRAY, (U32, kv_heads)) if key.endswith("head_count_kv") else (key, kind, content)
+                 for key, kind, content in pairs]
+    pairs += [("llama.attention.key_length", U32, width), ("llama.attention.value_length", U32, width)]
+    vocab, tall = len(byte_tokens()), [embd, width]
+    block = [("attn_norm", [embd]), ("attn_q", tall), ("attn_k", tall), ("attn_v", tall), ("attn_output", [width, embd]),
+             ("ffn_norm", [embd]), ("ffn_gate", [embd, ff]), ("ffn_up", [embd, ff]), ("ffn_down", [ff, embd])]
+    tensors = ([("token_embd.weight", [embd, vocab]), ("output_norm.weight", [embd]), ("output.weight", [embd, vocab])]
+               + [(f"blk.{i}.{name}.weight", dims) for i in range(layers) for name, dims in block])
+    return whole([pair(*p) for p in pairs], tensors)
+
+
 def size(dims):
     n = 4
     for d in dims:
@@ -167,9 +186,14 @@ def size(dims):
 
 def tiny(pairs=None, tensors=None, **counts):
     """The whole file. `pairs` and `tensors` (bytes each) replace the good ones."""
-    described, offset = [], 0
-    for name, dims in tiny_tensors():
-        described.append(tensor(name, dims, offset))
-        offset += size(dims) + (-size(dims) % ALIGNMENT)
     pairs = [pair(*p) for p in tiny_pairs()] if pairs is None else pairs
-    return padded(header(pairs, described if tensors is None else tensors, **counts)) + b"\0" * offset
+    return whole(pairs, tiny_tensors(), tensors, **counts)
+
+
+def whole(pairs, tensors, described=None, **counts):
+    """A file with room for `tensors`, (name, dims) of each. `described` (bytes each) replaces their descriptions."""
+    good, offset = [], 0
+    for name, dims in tensors:
+        good.append(tensor(name, dims, offset))
+        offset += size(dims) + (-size(dims) % ALIGNMENT)
+    return padded(header(pairs, good if described is None else described, **counts)) + b"\0" * offset

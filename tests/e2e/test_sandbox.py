@@ -7,6 +7,7 @@ succeed; that shows that the attempts are real.
 """
 
 import ctypes
+import fcntl
 import json
 import os
 import platform
@@ -15,6 +16,7 @@ import socket
 import struct
 import sys
 import tempfile
+import termios
 import textwrap
 
 import wire
@@ -96,6 +98,7 @@ socket=41 socketpair=53 connect=42 bind=49 listen=50 accept=43 accept4=288 sendt
 recvfrom=45 recvmsg=47 recvmmsg=299 shutdown=48 setsockopt=54 getsockopt=55 getsockname=51 getpeername=52"""
 X86_64_ARGUMENTS = """
 fcntl:F_SETOWN=72,0,8,1 fcntl:F_SETOWN_EX=72,0,15,-1 fcntl:F_SETSIG=72,0,10,10 fcntl:F_SETLEASE=72,0,1024,0
+fcntl:F_SETFL_O_ASYNC=72,2,4,0x2000 fcntl:F_SETFL_all=72,0,4,-1 ioctl:FIOASYNC=16,0,0x5452,-1
 ioctl:TIOCSTI=16,0,0x5412,-1 ioctl:TIOCLINUX=16,0,0x541c,-1 ioctl:high=16,0,0xf00005412,-1
 prctl:PR_SET_PDEATHSIG=157,1,0 prlimit64:RLIMIT_CORE=302,0,4,-1,0
 prlimit64:low=302,0,4,0x1000,0 prlimit64:high=302,0,4,0x7f0000000000,0
@@ -294,7 +297,7 @@ class Seccomp(SandboxTest):
     def test_not_too_much(self):
         if MACHINE != "x86_64":
             return note(f"the numbers of {MACHINE} are not known here")
-        allowed = calls("fcntl:F_GETFL=72,2,3 openat:O_RDONLY=257,-1,-1,0 open:O_RDONLY=2,-1,0 "
+        allowed = calls("fcntl:F_GETFL=72,2,3 fcntl:F_SETFL=72,0,4,0 openat:O_RDONLY=257,-1,-1,0 open:O_RDONLY=2,-1,0 "
                         "ioctl:TCGETS=16,-1,0x5401 prlimit64:get=302,0,4,0,0 prctl:PR_GET_SECCOMP=157,21 "
                         "madvise=28 mlock=149 sched_setaffinity=203 pidfd_open=434 close_range=436 "
                         "tgkill:self=234,SELF,SELF,0 kill:self=62,SELF,0")
@@ -383,12 +386,31 @@ class Inherited(SandboxTest):
         self.assertEqual(core, [["1", "1"]])
 
 
-class Reports(SandboxTest):
-    """Engines of others: what they say, or not."""
+    def test_no_terminal(self):
+        """Reading a terminal from the background stops its whole group; so an engine has none, and its own group."""
+        keyboard, terminal = os.openpty()
+        self.addCleanup(os.close, keyboard)
+        self.addCleanup(os.close, terminal)
+
+        def on_the_terminal():
+            os.setsid()
+            fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+
+        helper = self.helper(preexec_fn=on_the_terminal)
+        self.assert_outcomes(helper, {"read=/dev/tty": "ENXIO"})
+        engine = helper.engine_pid()
+        self.assertEqual(wire.session(engine), (engine, engine, 0))
+        group, session, device = wire.session(helper.pid)
+        self.assertEqual((group, session), (helper.pid, helper.pid))
+        self.assertNotEqual(device, 0, "the helper has one")
+
+
+class Third(SandboxTest):
+    """Engines of others. They have no sandbox."""
 
     ENGINE = textwrap.dedent("""\
         #!/usr/bin/env python3
-        import json, os, sys
+        import json, os, subprocess, sys
         def read():
             length = 0
             while (line := sys.stdin.buffer.readline()) not in (b"\\r\\n", b""):
@@ -400,10 +422,17 @@ class Reports(SandboxTest):
             sys.stdout.buffer.flush()
         with open(__file__ + ".says") as f:
             says = json.load(f)
+        starts = says.pop("starts", False)
+        if starts:
+            child = subprocess.Popen(["sleep", "60"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+            with open(__file__ + ".child", "w") as f:
+                f.write(f"{os.getpid()} {child.pid}\\n")
         send(id=read()["id"], result={"ok": True, "protocol_version": 1, "name": "third", "version": "1",
                                          "slots": 1, **says})
         send(id=read()["id"], result={"ok": True, "context_length": 1000, "slots": 1})
         job = read()["params"]["job"]
+        if starts:  # a job without an answer
+            sys.stdin.read()
         send(method="job.accepted", params={"job": job, "input_tokens": 1})
         send(method="job.finished", params={"job": job, "reason": "stop", "usage": {}})
         """)
@@ -417,10 +446,56 @@ class Reports(SandboxTest):
         os.chmod(self.program, 0o755)
         self.third = self.helper("--engine-dir", folder.name, engine="third")
 
-    def said(self, says):
-        """What capabilities.get makes of it."""
+    def say(self, says):
         with open(self.program + ".says", "w") as f:
             json.dump(says, f)
+
+
+class Family(Third):
+    """What an engine started ends with it."""
+
+    def family(self):
+        """The process ids of an engine with a job that it does not answer, and of its child."""
+        self.say({"starts": True})
+        self.call = self.create(self.third, "x", fm={"timeout_ms": 60000})
+        wire.wait_until(lambda: self.started().endswith("\n"), what="the engine's child")
+        engine, child = (int(pid) for pid in self.started().split())
+        self.addCleanup(lambda: wire.alive(child) and wire.kill(child))
+        self.assertEqual(wire.session(child), (engine, engine, 0))
+        return engine, child
+
+    def started(self):
+        try:
+            with open(self.program + ".child") as f:
+                return f.read()
+        except FileNotFoundError:
+            return ""
+
+    def assert_gone(self, *pids):
+        wire.wait_until(lambda: not any(wire.alive(pid) for pid in pids), what="the end of both")
+
+    def test_when_the_front_ends_the_engine(self):
+        engine, child = self.family()
+        self.third.call("responses.cancel", {"request_id": self.call})  # it does not stop, so it is killed
+        self.assert_gone(engine, child)
+
+    def test_when_the_engine_dies(self):
+        engine, child = self.family()
+        wire.kill(engine)
+        self.assert_gone(engine, child)
+
+    def test_when_the_helper_ends(self):
+        engine, child = self.family()
+        self.assertEqual(self.third.close(), 0)
+        self.assert_gone(engine, child)
+
+
+class Reports(Third):
+    """What they say, or not."""
+
+    def said(self, says):
+        """What capabilities.get makes of it."""
+        self.say(says)
         result = self.third.call("responses.create", {"input": "x"})
         self.assertTrue(result["ok"], result)
         state = lambda: self.third.call("capabilities.get")["engine"]["state"]

@@ -198,6 +198,12 @@ def alive(pid):
         return False
 
 
+def session(pid):
+    """(process group, session, controlling terminal's device or 0)"""
+    with open(f"/proc/{pid}/stat") as f:
+        return tuple(int(field) for field in f.read().rsplit(")", 1)[1].split()[2:5])
+
+
 def cpu_seconds(pid):
     """What a process has used so far, all its threads together."""
     with open(f"/proc/{pid}/stat") as f:

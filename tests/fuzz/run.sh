@@ -6,7 +6,8 @@
 #   -j N    N processes on each target at once; without it one
 #   TARGET  framer, json, dispatch, request, events; without it all, one after the other
 #
-# A finding ends its target. Its input is kept in build/fuzz/findings/, the path is printed, and the exit status is 1.
+# A finding ends its target. Its input is kept in build/fuzz/findings/, the path is printed, and the exit status is 1. So
+# it is where a target did not run to its end, or its corpus could not be merged.
 set -eu
 FM_ROOT=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd)
 # shellcheck source=packaging/lib.sh
@@ -43,15 +44,17 @@ main() {
   build_targets "$@" || exit 1
   mkdir -p "$FINDINGS"
   findings=0
+  failures=0
   rows=
   for target; do
     fuzz "$target"
     look_for_findings "$target"
+    check_run "$target"
     minimise "$target"
     add_row "$target"
   done
   print_table
-  [ "$findings" -eq 0 ]
+  [ "$findings" -eq 0 ] && [ "$failures" -eq 0 ]
 }
 
 is_number() {
@@ -82,7 +85,7 @@ build_targets() {
   configure fuzz "$BUILD" && logged "the build (fuzz)" cmake --build "$BUILD" --target $programs
 }
 
-# fuzz TARGET: leaves what it found in $run/new, and its logs in $run.
+# fuzz TARGET: leaves what it found in $run/new, its logs in $run, and its exit status in $status.
 fuzz() {
   run=$FM_ROOT/$BUILD/run/$1
   rm -rf "$run"
@@ -96,7 +99,8 @@ fuzz() {
   program=$FM_ROOT/$BUILD/tests-bin/fuzz_$1
   shift
   # What is freed is soon used again: faster than new memory all the time.
-  (cd "$run" && ASAN_OPTIONS=quarantine_size_mb=16 "$program" "$@" >fuzz.log 2>&1) || :
+  status=0
+  (cd "$run" && ASAN_OPTIONS=quarantine_size_mb=16 "$program" "$@" >fuzz.log 2>&1) || status=$?
 }
 
 max_len() {
@@ -118,33 +122,51 @@ look_for_findings() {
   }
 }
 
-# minimise TARGET: the smallest set of inputs, old and new, that covers the same. A merge drops what fails.
-minimise() {
-  [ "$count" -eq 0 ] || {
-    say "the corpus of $1 stays as it is"
-    return 0
-  }
-  mkdir "$run/least"
-  "$FM_ROOT/$BUILD/tests-bin/fuzz_$1" -merge=1 -set_cover_merge=1 "$run/least" "$CORPUS/$1" "$run/new" \
-    >"$run/merge.log" 2>&1 || {
-    say "the corpus of $1 stays as it is: it could not be merged. See $run/merge.log"
-    return 0
-  }
-  rm -rf "${CORPUS:?}/$1"
-  mv "$run/least" "$CORPUS/$1"
+# executions: of all processes. With more than one, each has a log.
+executions() {
+  set -- "$run"/fuzz-*.log
+  [ -e "$1" ] || set -- "$run/fuzz.log"
+  awk '/^stat::number_of_executed_units:/ { runs += $2 } END { printf "%d", runs }' "$@"
 }
 
-# Sums the counters of all processes. With more than one, each has a log.
+# check_run TARGET: without a finding it runs until its time is over, and exits 0. Leaves in $ran whether it did.
+check_run() {
+  ran=yes
+  [ "$count" -eq 0 ] || return 0
+  [ "$status" -ne 0 ] || [ "$(executions)" -eq 0 ] || return 0
+  ran=no
+  failures=$((failures + 1))
+  say "$1 did not run to its end: exit status $status, $(executions) executions. The end of $run/fuzz.log:"
+  tail -n 5 "$run/fuzz.log" >&2
+}
+
+# minimise TARGET: the smallest set of inputs, old and new, that covers the same. A merge drops what fails.
+minimise() {
+  if [ "$count" -ne 0 ] || [ "$ran" = no ]; then
+    say "the corpus of $1 stays as it is"
+    return 0
+  fi
+  mkdir "$run/least"
+  if "$FM_ROOT/$BUILD/tests-bin/fuzz_$1" -merge=1 -set_cover_merge=1 "$run/least" "$CORPUS/$1" "$run/new" \
+    >"$run/merge.log" 2>&1 && [ -n "$(find "$run/least" -type f)" ]; then
+    rm -rf "${CORPUS:?}/$1"
+    mv "$run/least" "$CORPUS/$1"
+    return 0
+  fi
+  failures=$((failures + 1))
+  say "the corpus of $1 stays as it is: it could not be merged. See $run/merge.log"
+}
+
+# Sums the counters of all processes.
 add_row() {
   row_of=$1
-  set -- "$run/fuzz.log"
-  [ "$jobs" -eq 1 ] || set -- "$run"/fuzz-*.log
-  row=$(awk -v target="$row_of" '
-    /^stat::number_of_executed_units:/ { runs += $2 }
+  set -- "$run"/fuzz-*.log
+  [ -e "$1" ] || set -- "$run/fuzz.log"
+  row=$(awk -v target="$row_of" -v runs="$(executions)" '
     /^stat::average_exec_per_sec:/ { speed += $2 }
     / cov: / { for (i = 1; i < NF; i++) if ($i == "cov:" && $(i + 1) > edges) edges = $(i + 1) }
     END { printf "%-9s %12d %8d %7d", target, runs, speed, edges }' "$@")
-  bytes=$(cat "$CORPUS/$row_of"/* | wc -c)
+  bytes=$(find "$CORPUS/$row_of" -type f -exec cat {} + | wc -c)
   files=$(find "$CORPUS/$row_of" -type f | wc -l)
   rows="$rows$row $(printf '%6d %8d %9d' "$files" "$bytes" "$count")
 "

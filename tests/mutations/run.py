@@ -35,9 +35,11 @@ FRONT = "helper/front/front.c"
 MODELS = "helper/front/models.c"
 FILE = "helper/base/file.c"
 FIELDS = "helper/surface/check.c"
+SANDBOX = "helper/base/platform_sandbox_linux.c"
 KIT = "helper/engine/kit/kit.c"
 READER = "helper/engine/kit/reader.c"
 RESPONSES = "helper/surface/responses.c"
+FUZZ = "tests/fuzz/run.sh"
 
 # (the rule, file, what is there, what is put there instead, the test that must go red)
 MUTATIONS = [
@@ -77,7 +79,7 @@ MUTATIONS = [
      "if (0) {",
      "unit.frame"),
     ("a bare LF or CR is fatal", FRAME, "if ((c == '\\n') != after_cr) {", "if (0) {", "unit.frame"),
-    ("an end of input inside a frame: status 76", "helper/front/front.c",
+    ("an end of input inside a frame: status 76", FRONT,
      "got == 0 && fm_inbound_at_boundary(inbound) ? EX_OK : EX_PROTOCOL",
      "EX_OK",
      "e2e.wire"),
@@ -273,6 +275,13 @@ MUTATIONS = [
     ("a host's SIGCHLD does not hide how an engine ended", PLATFORM, "signal(SIGCHLD, SIG_DFL);", "",
      "unit.platform|e2e.life"),
     ("an engine dies with the front", LINUX, "prctl(PR_SET_PDEATHSIG, SIGKILL);", "", "e2e.life"),
+    ("what an engine started ends with it", PLATFORM,
+     "kill(-pid, SIGKILL);",
+     "kill(pid, SIGKILL);",
+     "unit.platform|e2e.sandbox"),
+    ("an engine has no terminal", PLATFORM, "setsid();", "setpgid(0, 0);",
+     "unit.platform|e2e.sandbox"),
+    ("no signals by O_ASYNC", SANDBOX, "BPF_JSET, O_ASYNC,", "BPF_JSET, 0,", "e2e.sandbox"),
     ("SIGPIPE kills nobody", PLATFORM,
      "signal(SIGPIPE, SIG_IGN);",
      "",
@@ -374,7 +383,7 @@ MUTATIONS = [
      "outbox->options.max + outbox->largest",
      "outbox->options.max",
      "unit.outbox|e2e.slow_host"),
-    ("a broken header ends it within a second", "helper/front/front.c",
+    ("a broken header ends it within a second", FRONT,
      "status == EX_PROTOCOL ? BROKEN_END_MS : ENGINE_END_MS",
      "ENGINE_END_MS",
      "e2e.slow_host"),
@@ -467,7 +476,7 @@ MUTATIONS = [
      "kit->inbound.values_max = FM_ENGINE_VALUES_MAX;",
      "",
      "e2e.faults"),
-    ("out of memory ends the helper in order", "helper/front/front.c",
+    ("out of memory ends the helper in order", FRONT,
      "fm_front_no_memory(front); /* a caller would wait for it in vain */",
      "",
      "e2e.failing"),
@@ -476,6 +485,14 @@ MUTATIONS = [
      "if (fm_watchdog_start_locked(front, job) != 0) {",
      "if (fm_watchdog_start_locked(front, job) < 0) {",
      "e2e.failing"),
+    # the fuzzers
+    ("a target's exit status counts", FUZZ, '[ "$status" -ne 0 ] || ', "", "fuzz.run"),
+    ("a target has executions", FUZZ, '[ "$(executions)" -eq 0 ] || return 0', "return 0", "fuzz.run"),
+    ("a failed merge is a failure", FUZZ,
+     "fi\n  failures=$((failures + 1))",
+     "fi",
+     "fuzz.run"),
+    ("an empty merge does not empty the corpus", FUZZ, ' && [ -n "$(find "$run/least" -type f)" ]', "", "fuzz.run"),
 ]
 
 

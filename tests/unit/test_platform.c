@@ -675,6 +675,26 @@ static void a_killed_child_says_so(void **state) {
     close(child.from_child);
 }
 
+/* Its child holds the pipe open as long as it lives. */
+static void a_killed_child_takes_its_own_along(void **state) {
+    (void)state;
+    static const char start[] = "/bin/sleep 60 & echo x\n";
+    struct fm_child child;
+    char byte;
+    assert_int_equal(fm_child_start(&child, "/bin/sh", no_environment), 0);
+    assert_int_equal(getsid(child.pid), child.pid);
+    assert_int_equal(getpgid(child.pid), child.pid);
+    assert_true(fm_write_all(child.to_child, start, sizeof start - 1));
+    assert_int_equal(fm_read(child.from_child, &byte, 1), 1);
+    assert_int_equal(fm_read(child.from_child, &byte, 1), 1);
+    fm_child_kill(child.pid);
+    assert_int_equal(fm_child_reap(child.pid), -SIGKILL);
+    assert_true(readable(child.from_child, WAIT_MS));
+    assert_int_equal(fm_read(child.from_child, &byte, 1), 0);
+    close(child.to_child);
+    close(child.from_child);
+}
+
 /* Whatever fails, the error is told and nothing stays open. */
 static void a_start_that_fails_leaves_nothing(void **state) {
     (void)state;
@@ -720,6 +740,7 @@ int main(void) {
         cmocka_unit_test_setup(the_parents_death_is_seen, reset),
         cmocka_unit_test_setup(a_child_has_two_pipes, reset),
         cmocka_unit_test_setup(a_killed_child_says_so, reset),
+        cmocka_unit_test_setup(a_killed_child_takes_its_own_along, reset),
         cmocka_unit_test_setup(a_start_that_fails_leaves_nothing, reset),
     };
     return cmocka_run_group_tests_name("platform", tests, NULL, NULL);

@@ -255,6 +255,7 @@ static const char *errno_name(int number) {
         {EPERM, "EPERM"},   {EACCES, "EACCES"}, {ENOSYS, "ENOSYS"}, {ENOENT, "ENOENT"}, {EEXIST, "EEXIST"},
         {EBADF, "EBADF"},   {EFAULT, "EFAULT"}, {EINVAL, "EINVAL"}, {EROFS, "EROFS"},   {ECONNREFUSED, "ECONNREFUSED"},
         {EAGAIN, "EAGAIN"}, {ESRCH, "ESRCH"},   {EXDEV, "EXDEV"},   {ENOTTY, "ENOTTY"}, {EADDRINUSE, "EADDRINUSE"},
+        {ENXIO, "ENXIO"},
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (names[i].number == number) {

@@ -23,3 +23,23 @@ enum fm_gguf_state fm_gguf_look(const char *path, int64_t *size, int64_t *needed
     *size = stat(path, &info) == 0 ? (int64_t)info.st_size : 0;
     return *size < *needed ? FM_GGUF_CUT : FM_GGUF_WHOLE;
 }
+
+int64_t fm_gguf_sum(const char *path, const char *key) {
+    const struct gguf_init_params params = {.no_alloc = true};
+    struct gguf_context *header = gguf_init_from_file(path, params);
+    int64_t sum = 0;
+    if (!header) {
+        return 0;
+    }
+    int64_t at = gguf_find_key(header, key);
+    bool array = at >= 0 && gguf_get_kv_type(header, at) == GGUF_TYPE_ARRAY;
+    enum gguf_type type = array ? gguf_get_arr_type(header, at) : GGUF_TYPE_COUNT;
+    if (type == GGUF_TYPE_UINT32 || type == GGUF_TYPE_INT32) {
+        const uint32_t *items = gguf_get_arr_data(header, at);
+        for (size_t i = 0; i < gguf_get_arr_n(header, at); i++) {
+            sum += items[i];
+        }
+    }
+    gguf_free(header);
+    return sum;
+}

@@ -1,4 +1,4 @@
-/* What a GGUF file's header says about the file itself: why it may not load. */
+/* What a GGUF file's header says, and llama.h does not: why the file may not load, and arrays. */
 #ifndef FM_ENGINE_LLAMA_GGUF_FILE_H
 #define FM_ENGINE_LLAMA_GGUF_FILE_H
 
@@ -15,5 +15,8 @@ enum fm_gguf_state {
  * a file that llama.cpp has refused: it reads the header in the same way.
  */
 enum fm_gguf_state fm_gguf_look(const char *path, int64_t *size, int64_t *needed);
+
+/* The sum of the array of 32-bit integers that the header of `path` has as `key`; 0 when there is none. */
+int64_t fm_gguf_sum(const char *path, const char *key);
 
 #endif

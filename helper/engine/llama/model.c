@@ -15,6 +15,14 @@
 #define CONTEXT_LENGTH_MAX 8192 /* by default: memory grows with it */
 
 /*
+ * What a default context may take in comparison with the weights; up to a GiB is no matter. Real models stay below 3
+ * times their weights, even those of few bits.
+ */
+#define CONTEXT_PER_WEIGHTS 16
+#define CONTEXT_SMALL       (1024.0 * MIB)
+#define MIB                 (1024.0 * 1024.0)
+
+/*
  * How long ggml's threads spin for the next graph before they sleep, in units of 131,072 pause instructions: longer
  * than what happens between two tokens (sampling, a frame), and the CPU is idle less than 0.1 s after a job. Threads
  * that sleep at once cost a small model a fifth of its speed.
@@ -151,32 +159,44 @@ static uint32_t wanted_context(const struct fm_model *model, const struct fm_mod
     return trained > 0 && trained < CONTEXT_LENGTH_MAX ? (uint32_t)trained : CONTEXT_LENGTH_MAX;
 }
 
-/* A number of the file's metadata, "ARCHITECTURE.name"; `otherwise` when there is none. */
-static int64_t meta_number(const struct llama_model *weights, const char *name, int64_t otherwise) {
+/* "ARCHITECTURE.name", where the file's metadata has it. */
+static void meta_key(const struct llama_model *weights, const char *name, char *key, size_t size) {
     char architecture[64];
+    if (llama_model_meta_val_str(weights, "general.architecture", architecture, sizeof architecture) < 0) {
+        architecture[0] = '\0';
+    }
+    snprintf(key, size, "%s.%s", architecture, name);
+}
+
+/* A number of the file's metadata; `otherwise` when there is none, or an array. */
+static int64_t meta_number(const struct llama_model *weights, const char *name, int64_t otherwise) {
     char key[128];
     char value[32];
-    if (llama_model_meta_val_str(weights, "general.architecture", architecture, sizeof architecture) < 0) {
-        return otherwise;
-    }
-    snprintf(key, sizeof key, "%s.%s", architecture, name);
+    meta_key(weights, name, key, sizeof key);
     return llama_model_meta_val_str(weights, key, value, sizeof value) > 0 ? strtoll(value, NULL, 10) : otherwise;
 }
 
-/*
- * Bytes of the KV memory for one token, 2 a number, in each layer. 0 when that is not known: models with a sliding
- * window or with recurrent layers need less.
- */
-static int64_t token_bytes(const struct llama_model *weights) {
+/* Heads with keys and values, of all layers together. llama.h tells those of the first layer. */
+static double all_kv_heads(const struct llama_model *weights, const char *path) {
+    static const char name[] = "attention.head_count_kv";
+    char key[128];
+    meta_key(weights, name, key, sizeof key);
+    int64_t sum = meta_number(weights, name, -1) < 0 ? fm_gguf_sum(path, key) : 0;
+    return sum > 0 ? (double)sum : (double)llama_model_n_head_kv(weights) * llama_model_n_layer(weights);
+}
+
+/* Bytes of the KV memory for one token, 2 a number, in each layer. What a file claims may be beyond an int64_t. */
+static double token_bytes(const struct llama_model *weights, const char *path) {
     int64_t heads = llama_model_n_head(weights);
-    if (heads < 1 || llama_model_n_swa(weights) > 0 || llama_model_is_recurrent(weights) ||
-        llama_model_is_hybrid(weights)) {
-        return 0;
-    }
-    int64_t width = llama_model_n_embd(weights) / heads;
+    int64_t width = llama_model_n_embd(weights) / (heads > 0 ? heads : 1);
     int64_t key = meta_number(weights, "attention.key_length", width);
     int64_t value = meta_number(weights, "attention.value_length", width);
-    return 2 * (key + value) * llama_model_n_head_kv(weights) * llama_model_n_layer(weights);
+    return 2 * ((double)key + (double)value) * all_kv_heads(weights, path);
+}
+
+/* False for models that need less than token_bytes: those with a sliding window or with recurrent layers. */
+static bool keeps_all_tokens(const struct llama_model *weights) {
+    return llama_model_n_swa(weights) <= 0 && !llama_model_is_recurrent(weights) && !llama_model_is_hybrid(weights);
 }
 
 /* Bytes of all devices, the CPU's included. */
@@ -192,22 +212,29 @@ static int64_t total_memory(void) {
 }
 
 /*
- * A context that someone asked for and that can't be held is refused before llama.cpp writes to all of its memory: that
- * takes a minute, and then the kernel ends some process.
+ * A context that can't be held is refused before llama.cpp writes to all of its memory: that takes a minute, and then
+ * the kernel ends some process. So is one that nobody asked for and that no model of this size has: a file of 2 MiB can
+ * claim heads that take gigabytes.
  */
-static enum fm_code check_memory(const struct fm_model *model, const char *path, const struct fm_model_options *options,
+static enum fm_code check_memory(const struct fm_model *model, const char *path, uint32_t context, bool asked,
                                  struct fm_error *error) {
-    const int64_t mib = 1024 * 1024;
-    int64_t needed = token_bytes(model->weights) * options->context_length;
-    int64_t usable = total_memory() / 4 * 3;
-    if (needed <= usable || usable == 0) {
-        return FM_OK;
+    double needed = token_bytes(model->weights, path) * context;
+    double usable = (double)total_memory() / 4 * 3;
+    double weights = (double)llama_model_size(model->weights);
+    if (needed > usable && usable > 0 && keeps_all_tokens(model->weights)) {
+        return fm_fail(error, FM_UNAVAILABLE,
+                       "%s: %u tokens of this model's context need %.0f MiB, above the %.0f MiB that are three "
+                       "quarters of the memory%s%s",
+                       asked ? "FM_ENGINE_LLAMA_CTX" : path, context, needed / MIB, usable / MIB, asked ? ": " : "",
+                       asked ? path : "; FM_ENGINE_LLAMA_CTX sets a shorter one");
     }
-    return fm_fail(
-        error, FM_UNAVAILABLE,
-        "FM_ENGINE_LLAMA_CTX: %lld tokens of this model's context need %lld MiB, above the %lld MiB that are "
-        "three quarters of the memory: %s",
-        (long long)options->context_length, (long long)(needed / mib), (long long)(usable / mib), path);
+    if (!asked && needed > CONTEXT_SMALL && needed > CONTEXT_PER_WEIGHTS * weights) {
+        return fm_fail(error, FM_UNAVAILABLE,
+                       "%s: %u tokens of this model's context need %.0f MiB, out of proportion to its weights of %.0f "
+                       "MiB; FM_ENGINE_LLAMA_CTX sets a shorter one",
+                       path, context, needed / MIB, weights / MIB);
+    }
+    return FM_OK;
 }
 
 static uint32_t smaller(uint32_t a, uint32_t b) {
@@ -218,7 +245,8 @@ static enum fm_code make_context(struct fm_model *model, const char *path, const
                                  struct fm_error *error) {
     struct llama_context_params params = llama_context_default_params();
     uint32_t wanted = wanted_context(model, options);
-    enum fm_code code = check_memory(model, path, options, error);
+    bool asked = options->context_length > 0;
+    enum fm_code code = check_memory(model, path, wanted, asked, error);
     if (code != FM_OK) {
         return code;
     }
@@ -232,7 +260,6 @@ static enum fm_code make_context(struct fm_model *model, const char *path, const
     params.no_perf = true;
     model->context = llama_init_from_model(model->weights, params);
     if (!model->context) {
-        bool asked = options->context_length > 0;
         return fail_with_log(error, path,
                              asked ? "no memory for the context that FM_ENGINE_LLAMA_CTX asks for"
                                    : "no memory for the context");

@@ -40,7 +40,8 @@ typedef bool fm_model_progress(float progress, void *argument);
 
 /*
  * Loads `path`. Blocks as long as it takes. Every failure is FM_UNAVAILABLE (or out of memory), names the file (and
- * FM_ENGINE_LLAMA_CTX, where that is at fault) and says why; nothing is left loaded then. Call from the engine thread,
+ * FM_ENGINE_LLAMA_CTX, where that is at fault or helps) and says why; a context that the memory does not hold, or a
+ * default one out of proportion to the weights, is one. nothing is left loaded then. Call from the engine thread,
  * without another model loaded.
  */
 FM_MUST_USE enum fm_code fm_model_load(struct fm_model *model, const char *path, const struct fm_model_options *options,

@@ -3,6 +3,9 @@
  * and the rendered prompt is tokenized piece by piece between the markers, the replaced text without control tokens.
  * Messages without such text, which is nearly all, take none of that way and are tokenized in one piece.
  *
+ * A template may also alter text: upper-case, cut, or count it. So marked messages are rendered twice, with markers
+ * that have no letter and no length in common: where the results differ, something of a marker is left in them.
+ *
  * Most tokenizers split text by std::regex, which recurses once for each character that one match takes in. None of
  * their patterns goes on past the end of a line, so the longest line says how much stack is needed.
  */
@@ -20,7 +23,7 @@
 
 #define PROMPT_MAX (64u * 1024u * 1024u) /* bytes; a request has at most 10 MB */
 
-#define MARKER_KEY_SIZE 24
+#define MARKER_LETTERS 16 /* with 8 values each: one of 2^48, not guessable */
 
 /* README.md names it: 256 MiB of stack, at worst, which the kernel hands out as it is used. */
 #define LINE_CHARACTERS_MAX 524288
@@ -28,11 +31,23 @@
 #define STACK_PER_CHARACTER 512                                      /* bytes; GCC's library takes 365 */
 #define LINE_ON_OUR_STACK   (FM_KIT_STACK / 2 / STACK_PER_CHARACTER) /* characters; longer ones get another stack */
 
+/* Letters of both cases, so that no change of case leaves them as they are; then a control text's index, and `end`. */
+struct marker {
+    char begin[MARKER_LETTERS + 2];
+    char end;
+};
+
 struct render {
     const struct fm_prompter *prompter;
-    size_t context;               /* tokens */
-    char marker[MARKER_KEY_SIZE]; /* what a marker begins with; not guessable. A control text's index and 'x' follow */
-    struct fm_buf tokens;         /* of llama_token */
+    size_t context; /* tokens */
+    struct marker markers[2];
+    struct fm_buf tokens; /* of llama_token */
+};
+
+/* What the template made of the messages; malloc'd. */
+struct rendered {
+    char *text;
+    size_t len;
 };
 
 /* ---- set-up ---- */
@@ -120,21 +135,21 @@ static size_t find_control(const struct fm_prompter *prompter, const char *text,
     return found;
 }
 
-/* Appends `message`'s content to `out` with markers for control texts. Returns how many there are. */
-static size_t mark(const struct render *render, const struct fm_chat_message *message, struct fm_buf *out) {
-    const struct fm_prompter *prompter = render->prompter;
+/* Appends `message`'s content to `out` with markers for control texts, `most` at most. Returns how many there are. */
+static size_t mark(const struct fm_prompter *prompter, const struct marker *marker,
+                   const struct fm_chat_message *message, size_t most, struct fm_buf *out) {
     size_t marked = 0;
     size_t plain = 0; /* start of what is not copied yet */
-    for (size_t i = 0; i < message->content_len;) {
+    for (size_t i = 0; i < message->content_len && marked < most;) {
         size_t control = find_control(prompter, message->content + i, message->content_len - i);
         if (control == prompter->control_count) {
             i++;
             continue;
         }
         char index[24];
-        snprintf(index, sizeof index, "%zux", control);
+        snprintf(index, sizeof index, "%zu%c", control, marker->end);
         fm_buf_append(out, message->content + plain, i - plain);
-        fm_buf_append_str(out, render->marker);
+        fm_buf_append_str(out, marker->begin);
         fm_buf_append_str(out, index);
         i += prompter->controls[control].len;
         plain = i;
@@ -144,10 +159,79 @@ static size_t mark(const struct render *render, const struct fm_chat_message *me
     return marked;
 }
 
-static void make_marker(struct render *render) {
-    uint64_t random;
-    fm_random(&random, sizeof random);
-    snprintf(render->marker, sizeof render->marker, "fm%016llxq", (unsigned long long)random);
+static void make_markers(struct render *render) {
+    unsigned char random[MARKER_LETTERS];
+    char *first = render->markers[0].begin;
+    char *second = render->markers[1].begin;
+    fm_random(random, sizeof random);
+    for (size_t i = 0; i < MARKER_LETTERS; i++) {
+        char letter = (char)((i % 2 ? 'A' : 'a') + random[i] % 8);
+        first[i] = letter;
+        second[i] = (char)(letter + 8);
+    }
+    second[MARKER_LETTERS] = 'q'; /* another length */
+    render->markers[0].end = 'x';
+    render->markers[1].end = 'y';
+}
+
+/* A whole marker in a text. */
+struct found {
+    size_t at;
+    size_t end;     /* behind it */
+    size_t control; /* which text it stands for */
+};
+
+/* The index and the end behind a marker's beginning at `at`. */
+static bool read_marker(const struct fm_prompter *prompter, const struct marker *marker, const struct rendered *prompt,
+                        struct found *found) {
+    size_t at = found->at + strlen(marker->begin);
+    size_t index = 0;
+    while (at < prompt->len && prompt->text[at] >= '0' && prompt->text[at] <= '9' && index < prompter->control_count) {
+        index = index * 10 + (size_t)(prompt->text[at++] - '0');
+    }
+    found->end = at + 1;
+    found->control = index;
+    return at < prompt->len && prompt->text[at] == marker->end && index < prompter->control_count;
+}
+
+/* The next marker from `from` on. False when there is none; `found->at` is the end of the text then. */
+static bool find_marker(const struct fm_prompter *prompter, const struct marker *marker, const struct rendered *prompt,
+                        size_t from, struct found *found) {
+    const char *begin;
+    while ((begin = memmem(prompt->text + from, prompt->len - from, marker->begin, strlen(marker->begin)))) {
+        found->at = (size_t)(begin - prompt->text);
+        if (read_marker(prompter, marker, prompt, found)) {
+            return true;
+        }
+        from = found->at + 1;
+    }
+    found->at = prompt->len;
+    return false;
+}
+
+/* True when the texts are the same but for their markers, which stand for the same. */
+static bool same_but_for_markers(const struct render *render, const struct rendered prompts[2]) {
+    size_t from[2] = {0, 0};
+    for (;;) {
+        struct found found[2];
+        bool more[2];
+        for (size_t i = 0; i < 2; i++) {
+            more[i] = find_marker(render->prompter, &render->markers[i], &prompts[i], from[i], &found[i]);
+        }
+        size_t len = found[0].at - from[0];
+        if (more[0] != more[1] || len != found[1].at - from[1] ||
+            memcmp(prompts[0].text + from[0], prompts[1].text + from[1], len) != 0) {
+            return false;
+        }
+        if (!more[0]) {
+            return true;
+        }
+        if (found[0].control != found[1].control) {
+            return false;
+        }
+        from[0] = found[0].end;
+        from[1] = found[1].end;
+    }
 }
 
 /* ---- tokens ---- */
@@ -239,45 +323,31 @@ static enum fm_code tokenize(struct render *render, const char *text, size_t len
     return fm_run_on_stack(stack, tokenize_piece, &piece) == 0 ? piece.code : fm_fail_no_memory(error);
 }
 
-/* Reads the marker at `text`: its control text's index, and in `*len` its length. `control_count` when it is none. */
-static size_t read_marker(const struct render *render, const char *text, size_t available, size_t *len) {
-    size_t at = strlen(render->marker);
-    size_t index = 0;
-    while (at < available && text[at] >= '0' && text[at] <= '9' && index < render->prompter->control_count) {
-        index = index * 10 + (size_t)(text[at++] - '0');
-    }
-    *len = at + 1;
-    bool whole = at < available && text[at] == 'x' && index < render->prompter->control_count;
-    return whole ? index : render->prompter->control_count;
-}
-
-static enum fm_code tokenize_marked(struct render *render, const char *prompt, size_t len, struct fm_error *error) {
+static enum fm_code tokenize_marked(struct render *render, const struct rendered *prompt, struct fm_error *error) {
     const struct fm_prompter *prompter = render->prompter;
-    size_t from = 0;
-    for (;;) {
-        const char *found =
-            from < len ? memmem(prompt + from, len - from, render->marker, strlen(render->marker)) : NULL;
-        size_t upto = found ? (size_t)(found - prompt) : len;
-        enum fm_code code = tokenize(render, prompt + from, upto - from, from == 0, true, error);
-        if (code != FM_OK || !found) {
+    for (size_t from = 0;;) {
+        struct found found;
+        bool more = find_marker(prompter, &render->markers[0], prompt, from, &found);
+        enum fm_code code = tokenize(render, prompt->text + from, found.at - from, from == 0, true, error);
+        if (code != FM_OK || !more) {
             return code;
         }
-        size_t marker_len;
-        size_t control = read_marker(render, found, len - upto, &marker_len);
-        if (control == prompter->control_count) {
-            return fm_fail(error, FM_INVALID_REQUEST, "the model's chat template alters control tokens in a message");
-        }
-        code = tokenize(render, prompter->controls[control].text, prompter->controls[control].len, false, false, error);
+        const struct fm_control_text *control = &prompter->controls[found.control];
+        code = tokenize(render, control->text, control->len, false, false, error);
         if (code != FM_OK) {
             return code;
         }
-        from = upto + marker_len;
+        from = found.end;
     }
 }
 
-/* Copies of the messages whose contents lie in `text`, marked. NULL: out of memory. */
-static struct fm_chat_message *mark_messages(const struct render *render, const struct fm_chat_message *messages,
-                                             size_t count, struct fm_buf *text, size_t *marked) {
+/*
+ * Copies of the messages whose contents lie in `text`, marked. As many marks as the context has tokens are enough: each
+ * is a token at least. NULL: out of memory.
+ */
+static struct fm_chat_message *mark_messages(const struct render *render, const struct marker *marker,
+                                             const struct fm_chat_message *messages, size_t count, struct fm_buf *text,
+                                             size_t *marked) {
     struct fm_chat_message *copies = calloc(count, sizeof *copies);
     if (!copies) {
         return NULL;
@@ -285,7 +355,7 @@ static struct fm_chat_message *mark_messages(const struct render *render, const 
     *marked = 0;
     for (size_t i = 0; i < count; i++) {
         size_t start = text->len;
-        *marked += mark(render, &messages[i], text);
+        *marked += mark(render->prompter, marker, &messages[i], render->context - *marked, text);
         copies[i] = (struct fm_chat_message){.role = messages[i].role, .content_len = text->len - start};
     }
     if (text->failed) {
@@ -300,40 +370,61 @@ static struct fm_chat_message *mark_messages(const struct render *render, const 
     return copies;
 }
 
-static enum fm_code render_tokens(struct render *render, const struct fm_chat_message *messages, size_t count,
-                                  struct fm_buf *text, struct fm_error *error) {
+/* The template's text of the messages, marked. `*marked` is how many control texts there are. */
+static enum fm_code apply_template(const struct render *render, const struct marker *marker,
+                                   const struct fm_chat_message *messages, size_t count, struct rendered *prompt,
+                                   size_t *marked, struct fm_error *error) {
+    struct fm_buf text;
+    fm_buf_init(&text, PROMPT_MAX);
+    struct fm_chat_message *copies = mark_messages(render, marker, messages, count, &text, marked);
+    enum fm_code code = copies ? check_fits(render, *marked, true, error) : fm_fail_no_memory(error);
+    code = code ? code
+                : fm_templates_apply(render->prompter->templates, copies, count, &prompt->text, &prompt->len, error);
+    free(copies);
+    fm_buf_free(&text);
+    return code;
+}
+
+/* Refuses messages whose marked text the template alters. */
+static enum fm_code check_template(const struct render *render, const struct fm_chat_message *messages, size_t count,
+                                   const struct rendered *prompt, struct fm_error *error) {
+    struct rendered prompts[2] = {*prompt, {NULL, 0}};
     size_t marked;
-    char *prompt = NULL;
-    size_t len;
-    struct fm_chat_message *copies = mark_messages(render, messages, count, text, &marked);
-    if (!copies) {
-        return fm_fail_no_memory(error);
+    enum fm_code code = apply_template(render, &render->markers[1], messages, count, &prompts[1], &marked, error);
+    if (code == FM_OK && !same_but_for_markers(render, prompts)) {
+        code = fm_fail(error, FM_INVALID_REQUEST, "the model's chat template alters control tokens in a message");
     }
-    enum fm_code code = fm_templates_apply(render->prompter->templates, copies, count, &prompt, &len, error);
-    if (code == FM_OK) {
-        code = marked ? tokenize_marked(render, prompt, len, error) : tokenize(render, prompt, len, true, true, error);
+    free(prompts[1].text);
+    return code;
+}
+
+static enum fm_code render_tokens(struct render *render, const struct fm_chat_message *messages, size_t count,
+                                  struct fm_error *error) {
+    struct rendered prompt = {NULL, 0};
+    size_t marked = 0;
+    enum fm_code code = apply_template(render, &render->markers[0], messages, count, &prompt, &marked, error);
+    if (code == FM_OK && marked) {
+        code = check_template(render, messages, count, &prompt, error);
+        code = code ? code : tokenize_marked(render, &prompt, error);
+    } else if (code == FM_OK) {
+        code = tokenize(render, prompt.text, prompt.len, true, true, error);
     }
     if (code == FM_OK && render->tokens.len == 0) {
         code = fm_fail(error, FM_INVALID_REQUEST, "the prompt is empty");
     }
-    code = code ? code : check_fits(render, token_count(render), false, error);
-    free(prompt);
-    free(copies);
-    return code;
+    free(prompt.text);
+    return code ? code : check_fits(render, token_count(render), false, error);
 }
 
 enum fm_code fm_prompter_tokens(const struct fm_prompter *prompter, const struct fm_chat_message *messages,
                                 size_t message_count, size_t context, llama_token **tokens, size_t *count,
                                 struct fm_error *error) {
     struct render render = {.prompter = prompter, .context = context};
-    struct fm_buf text;
     *tokens = NULL;
     *count = 0;
-    fm_buf_init(&text, PROMPT_MAX);
     fm_buf_init(&render.tokens, PROMPT_MAX * sizeof(llama_token));
-    make_marker(&render);
-    enum fm_code code = render_tokens(&render, messages, message_count, &text, error);
-    fm_buf_free(&text);
+    make_markers(&render);
+    enum fm_code code = render_tokens(&render, messages, message_count, error);
     if (code != FM_OK) {
         fm_buf_free(&render.tokens);
         return code;

@@ -33,8 +33,9 @@ void fm_prompter_free(struct fm_prompter *prompter);
 
 /*
  * Renders and tokenizes. `*tokens` (`*count` of them, at least 1 and less than `context`) are the caller's to free().
- * FM_INVALID_REQUEST when the template refuses the messages, or a line is too long (README.md, "What does not");
- * FM_CONTEXT_OVERFLOW when they do not fit, which is seen before the work is done where their length shows it.
+ * FM_INVALID_REQUEST when the template refuses the messages or alters what looks like a control token in them, or a
+ * line is too long (README.md, "What does not"); FM_CONTEXT_OVERFLOW when they do not fit, which is seen before the
+ * work is done where their length shows it.
  */
 FM_MUST_USE enum fm_code fm_prompter_tokens(const struct fm_prompter *prompter, const struct fm_chat_message *messages,
                                             size_t message_count, size_t context, llama_token **tokens, size_t *count,

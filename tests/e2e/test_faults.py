@@ -311,6 +311,7 @@ class SmallLimits(HelperTest):
                 self.assertEqual(helper.close(), 0)
         return codes
 
+    @unittest.skipIf(os.environ.get("FM_SANITIZE"), "a leak checker needs descriptors of its own")
     def test_descriptors(self):
         codes = self.codes(resource.RLIMIT_NOFILE, range(3, 20), {"input": "x"})
         self.assertEqual(codes[-1], "ok")
@@ -319,8 +320,9 @@ class SmallLimits(HelperTest):
 
     def test_eight_descriptors(self):
         helper = self.limited(resource.RLIMIT_NOFILE, 8)
-        self.assertIn(helper.call("responses.create", {"input": "x"})["error"]["code"], self.REFUSED)
+        self.assertEqual(helper.call("responses.create", {"input": "x"})["error"]["code"], "OVERLOADED")
 
+    @unittest.skipIf(os.environ.get("FM_SANITIZE"), "a leak checker needs descriptors of its own")
     def test_a_folder_that_no_descriptor_is_left_for(self):
         with tempfile.TemporaryDirectory() as folder:
             with open(os.path.join(folder, "good.gguf"), "wb") as f:

@@ -213,7 +213,7 @@ MUTATIONS = [
      "end_engine(front);\n",
      "(void)end_engine;\n",
      "e2e.limits|e2e.requests|e2e.faults"),
-    ("a stopped process uses up no limit", WATCHDOG, "if (job && late > STOPPED_MS) {", "if (0) {", "e2e.limits"),
+    ("a stopped process uses up no limit", WATCHDOG, "if (job && late > FM_STOPPED_MS) {", "if (0) {", "e2e.limits"),
     ("no_progress is not about a slow host", SUPERVISOR, "excuse_jobs(front);\n", "", "e2e.slow_host"),
     ("deadlines know nothing of the wall clock", "helper/base/clock.c",
      "    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;",

@@ -1,7 +1,10 @@
 #include "front/crash_loop.h"
+#include "base/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#define MODEL_SHOWN 200 /* bytes of its id in an error */
 
 static int64_t backoff_ms(unsigned crashes) {
     int64_t backoff = FM_BACKOFF_FIRST_MS;
@@ -75,6 +78,8 @@ enum fm_code fm_crash_loop_check(const struct fm_crash_loop *loop, const char *m
     }
     const struct fm_crashes *crashes = &loop->models[at];
     return fm_fail(error, FM_UNAVAILABLE,
-                   "the engine failed %u times in a row and is tried again in %lld ms; the last time: %s",
-                   crashes->count, (long long)(crashes->retry_ms - now_ms), crashes->last.detail);
+                   "the engine failed %u times in a row with the model %.*s and is tried again in %lld ms; "
+                   "the last time: %s",
+                   crashes->count, fm_utf8_shown(model, MODEL_SHOWN), model, (long long)(crashes->retry_ms - now_ms),
+                   crashes->last.detail);
 }

@@ -226,8 +226,9 @@ class InForce(SandboxTest):
 
     def test_allowed(self):
         helper = self.engine()
-        attempts = ["thread", "read=/etc/passwd", "read=" + self.files()("old"), "read=/proc/self/maps",
-                    "read=/proc/cpuinfo", "read=/sys/devices/system/cpu/online", "descriptor=2"]
+        system = ("/proc/self/maps", "/proc/cpuinfo", "/sys/devices/system/cpu/online")  # a bare root has no /sys
+        readable = ["/etc/passwd", self.files()("old"), *filter(os.path.exists, system)]
+        attempts = ["thread", *("read=" + path for path in readable), "descriptor=2"]
         self.assert_outcomes(helper, {a: "ok" for a in attempts})
 
     def test_a_closed_stderr_is_filled_before(self):

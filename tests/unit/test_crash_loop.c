@@ -87,8 +87,9 @@ static void tells_the_reason(void **state) {
         fm_crash_loop_note(&loop, "m", &error, 100);
     }
     assert_int_equal(fm_crash_loop_check(&loop, "m", 200, &error), FM_UNAVAILABLE);
-    assert_string_equal(error.detail, "the engine failed 3 times in a row and is tried again in 900 ms; the last time: "
-                                      "the engine was ended by signal 11");
+    assert_string_equal(error.detail,
+                        "the engine failed 3 times in a row with the model m and is tried again in 900 ms; "
+                        "the last time: the engine was ended by signal 11");
     fm_crash_loop_free(&loop);
 }
 

@@ -186,6 +186,7 @@ class PromptShape(Case):
         self.assertEqual((outcome.names, outcome.error["code"]), (["job.finished"], "INVALID_REQUEST"))
         self.assertIn(str(LINE_MAX), outcome.error["detail"])
         self.assert_overflows(engine, ("a" * 1000 + "\n") * 520)
+        self.assertIn("at least", self.assert_overflows(engine, "ab " * LINE_MAX), "its beginning does not fit")
 
     def test_more_control_texts_than_the_context_has_tokens(self):
         short = [{"<|end|>": "<s>"}.get(token, token) for token in gguf.byte_tokens()]

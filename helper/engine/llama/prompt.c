@@ -298,6 +298,32 @@ static void tokenize_piece(void *argument) {
     tokens->len += count * sizeof(llama_token);
 }
 
+/* With the stack that a line of so many characters takes. */
+static enum fm_code run_piece(struct piece *piece, size_t line) {
+    if (line <= LINE_ON_OUR_STACK) {
+        tokenize_piece(piece);
+        return piece->code;
+    }
+    size_t stack = FM_KIT_STACK + line * STACK_PER_CHARACTER;
+    return fm_run_on_stack(stack, tokenize_piece, piece) == 0 ? piece->code : fm_fail_no_memory(piece->error);
+}
+
+/* A line is too long to tokenize. Mostly the text does not fit either, which its beginning tells: that is said first.
+ */
+static enum fm_code refuse_line(struct piece *piece, size_t line) {
+    size_t characters = 0;
+    size_t len = 0;
+    while (characters < LINE_CHARACTERS_MAX) { /* there are more of them */
+        characters += ((unsigned char)piece->text[++len] & 0xC0) != 0x80;
+    }
+    piece->len = len;
+    enum fm_code code = run_piece(piece, LINE_CHARACTERS_MAX);
+    code = code ? code : check_fits(piece->render, token_count(piece->render), true, piece->error);
+    return code ? code
+                : fm_fail(piece->error, FM_INVALID_REQUEST, "a line of the input has %zu characters, %d are the most",
+                          line, LINE_CHARACTERS_MAX);
+}
+
 static enum fm_code tokenize(struct render *render, const char *text, size_t len, bool first, bool parse_control,
                              struct fm_error *error) {
     struct piece piece = {render, text, len, first, parse_control, FM_OK, error};
@@ -311,16 +337,7 @@ static enum fm_code tokenize(struct render *render, const char *text, size_t len
     if (len > INT32_MAX - 8) {
         return fm_fail(error, FM_INVALID_REQUEST, "the prompt is longer than 2 GiB");
     }
-    if (line > LINE_CHARACTERS_MAX) {
-        return fm_fail(error, FM_INVALID_REQUEST, "a line of the input has %zu characters, %d are the most", line,
-                       LINE_CHARACTERS_MAX);
-    }
-    if (line <= LINE_ON_OUR_STACK) {
-        tokenize_piece(&piece);
-        return piece.code;
-    }
-    size_t stack = FM_KIT_STACK + line * STACK_PER_CHARACTER;
-    return fm_run_on_stack(stack, tokenize_piece, &piece) == 0 ? piece.code : fm_fail_no_memory(error);
+    return line > LINE_CHARACTERS_MAX ? refuse_line(&piece, line) : run_piece(&piece, line);
 }
 
 static enum fm_code tokenize_marked(struct render *render, const struct rendered *prompt, struct fm_error *error) {

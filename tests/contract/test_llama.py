@@ -181,12 +181,13 @@ class PromptShape(Case):
         self.assert_overflows(engine, "a" * (LINE_MAX - 4))
 
     def test_a_line_is_too_long(self):
-        engine = self.tiny("tekken", 80000)
+        engine = self.tiny("tekken", LINE_MAX + 1000)  # a token a character, so its beginning fits
         outcome = engine.run(user("a" * (LINE_MAX + 1)))
         self.assertEqual((outcome.names, outcome.error["code"]), (["job.finished"], "INVALID_REQUEST"))
         self.assertIn(str(LINE_MAX), outcome.error["detail"])
+        engine = self.tiny("tekken", 80000)
         self.assert_overflows(engine, ("a" * 1000 + "\n") * 520)
-        self.assertIn("at least", self.assert_overflows(engine, "ab " * LINE_MAX), "its beginning does not fit")
+        self.assertIn("at least", self.assert_overflows(engine, "a" * (LINE_MAX + 1)), "its beginning does not fit")
 
     def test_more_control_texts_than_the_context_has_tokens(self):
         short = [{"<|end|>": "<s>"}.get(token, token) for token in gguf.byte_tokens()]

@@ -334,6 +334,7 @@ class SmallLimits(HelperTest):
                 self.assertLessEqual(set(codes), set(self.REFUSED))
 
     @unittest.skipIf(os.environ.get("FM_SANITIZE"), "sanitizers reserve terabytes")
+    @unittest.skipIf(os.environ.get("FM_COVERAGE") in ("ON", "1"), "gcov does not survive without memory")
     def test_memory(self):
         engine_stack = 16 << 20
         limits = (*range(3 << 20, 7 << 20, 128 << 10), *range(engine_stack, engine_stack + (8 << 20), 512 << 10))

@@ -152,8 +152,8 @@ void fm_outbox_send(struct fm_outbox *outbox, const char *frame, size_t len) {
     pthread_mutex_lock(&outbox->lock);
     if (!outbox->failed && !outbox->closed) {
         bool has_room = pending(outbox) < outbox->options.room;
-        outbox->largest = has_room ? len : outbox->largest;
-        overflow = !has_room && pending(outbox) + len > outbox->options.max + outbox->largest;
+        outbox->last_with_room = has_room ? len : outbox->last_with_room;
+        overflow = !has_room && pending(outbox) + len > outbox->options.max + outbox->last_with_room;
         if (!overflow) {
             fm_buf_append(&outbox->queued, frame, len);
         }

@@ -39,7 +39,7 @@ struct fm_outbox {
     struct fm_buf queued;   /* frames that the writer has not taken yet */
     struct fm_buf writing;  /* frames that the writer is busy with; its alone but for `len` */
     size_t writing_left;    /* bytes of `writing` not written yet */
-    size_t largest;         /* bytes of the last frame there was room for */
+    size_t last_with_room;  /* bytes of the last frame there was room for */
     bool room_wanted;       /* somebody waits for on_room */
     bool closed;            /* takes no more frames */
     bool closing;           /* write what is queued, then end */

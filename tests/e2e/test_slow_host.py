@@ -71,11 +71,16 @@ class SlowHost(HelperTest):
         if SLOW == 1:
             self.assertLess(rss(helper.pid), 24 * MIB)
         helper.reading.set()
+        opened = 0
         for call, cancel in zip(calls, cancels):
             events, result = helper.collect(call)
             self.assert_error(result, "CANCELLED")
-            check_stream(self, events, result)
+            self.assertEqual(bool(events), "response" in result)
+            if events:
+                check_stream(self, events, result)
+                opened += 1
             self.assertTrue(helper.reply(cancel)["result"]["ok"])
+        self.assertGreater(opened, 0, "the pause may come before the last ones are accepted, not before the first")
         self.assertLess(helper.ping_ms(), 1000 * SLOW)
 
     def test_no_limit_fires_for_the_host(self):

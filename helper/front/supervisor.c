@@ -182,13 +182,17 @@ static bool is_unwanted_locked(struct fm_front *front) {
     return other;
 }
 
-/* Ends such an engine; the end of its output follows. */
-static void make_way(struct fm_front *front) {
+/* Ends the engine for another model's sake; the end of its output follows. */
+static void make_way_locked(struct fm_front *front) {
+    struct fm_error error;
+    fm_fail(&error, FM_INTERNAL, "the engine was ended to load another model");
+    fm_engine_kill_locked(front, FM_END_ASKED, &error);
+}
+
+static void make_way_if_unwanted(struct fm_front *front) {
     pthread_mutex_lock(&front->lock);
     if (is_unwanted_locked(front)) {
-        struct fm_error error;
-        fm_fail(&error, FM_INTERNAL, "the engine was ended to load another model");
-        fm_engine_kill_locked(front, FM_END_ASKED, &error);
+        make_way_locked(front);
     }
     pthread_mutex_unlock(&front->lock);
 }
@@ -232,8 +236,11 @@ static void wait_for_host(struct fm_front *front) {
     pthread_mutex_unlock(&front->lock);
 }
 
-/* Waits for bytes. False when there is no more to wait for: the engine has ended, or made no progress for too long. */
-static bool wait_for_engine(struct fm_front *front, const struct fm_child *child) {
+/*
+ * Waits for bytes. False when there is no more to wait for: the engine has ended, or made no progress for too long.
+ * `*ended`: its process has, though a child of its own may hold the pipe open.
+ */
+static bool wait_for_engine(struct fm_front *front, const struct fm_child *child, bool *ended) {
     for (;;) {
         struct pollfd fds[2] = {{.fd = child->from_child, .events = POLLIN}, {.fd = child->ended, .events = POLLIN}};
         pthread_mutex_lock(&front->lock);
@@ -245,13 +252,11 @@ static bool wait_for_engine(struct fm_front *front, const struct fm_child *child
             return false;
         }
         if (limited) {
-            make_way(front);
+            make_way_if_unwanted(front);
         }
-        if (fds[0].revents) {
-            return true;
-        }
-        if (fm_child_has_ended(child->pid)) { /* a child of its own may hold the pipe open */
-            return false;
+        *ended = child->ended < 0 ? fm_child_has_ended(child->pid) : fds[1].revents != 0;
+        if (fds[0].revents || *ended) {
+            return fds[0].revents || poll(fds, 1, 0) > 0; /* again: its last bytes may have come after the first look */
         }
     }
 }
@@ -263,10 +268,11 @@ static void read_engine(struct fm_front *front, const struct fm_child *child) {
     char bytes[16384];
     const char *fault = NULL;
     unsigned reads_left = READS_AFTER_END;
+    bool ended;
     handler.context = front;
     fm_inbound_init(&inbound);
-    while (!fault && reads_left && wait_for_engine(front, child)) {
-        reads_left -= fm_child_has_ended(child->pid);
+    while (!fault && reads_left && wait_for_engine(front, child, &ended)) {
+        reads_left -= ended;
         ssize_t got = fm_read(child->from_child, bytes, sizeof bytes);
         if (got <= 0) {
             break;
@@ -470,9 +476,7 @@ void fm_engine_pump_locked(struct fm_front *front) {
         }
         if (!same_model(&job->model, &engine->model)) {
             if (engine->held == 0) { /* an engine without jobs has nothing to lose */
-                struct fm_error error;
-                fm_fail(&error, FM_INTERNAL, "the engine was ended to load another model");
-                fm_engine_kill_locked(front, FM_END_ASKED, &error);
+                make_way_locked(front);
             }
             return;
         }

@@ -1,44 +1,12 @@
 """Engines that are none of ours: each is a Python script with a fault of its own."""
 
 import os
-import sys
 import tempfile
-import textwrap
 import time
 
+import foreign_engine
 import wire
 from wire import SLOW, HelperTest, check_stream
-
-PRELUDE = f"#!{sys.executable}\n" + textwrap.dedent("""\
-    import json, os, signal, sys, time
-
-    def read():
-        length = None
-        while (line := sys.stdin.buffer.readline()) != b"\\r\\n":
-            if not line:
-                sys.exit(0)
-            length = int(line.split(b":")[1])
-        return json.loads(sys.stdin.buffer.read(length))
-
-    def send(**message):
-        body = json.dumps({"jsonrpc": "2.0", **message}).encode()
-        sys.stdout.buffer.write(b"Content-Length: %d\\r\\n\\r\\n" % len(body) + body)
-        sys.stdout.buffer.flush()
-
-    def initialize():
-        send(id=read()["id"], result={"ok": True, "protocol_version": 1, "name": "bad", "version": "1", "slots": 1})
-
-    def load():
-        message = read()
-        send(id=message["id"], result={"ok": True, "context_length": 1000, "slots": 1})
-
-    def accept():
-        job = read()["params"]["job"]
-        send(method="job.accepted", params={"job": job, "input_tokens": 1})
-        return job
-
-    """)
-
 
 class BadEngine(HelperTest):
     def setUp(self):
@@ -46,14 +14,8 @@ class BadEngine(HelperTest):
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
 
-    def program(self, body, name="bad"):
-        path = os.path.join(self.folder, f"fm-engine-{name}")
-        with open(path, "w") as file:
-            file.write(PRELUDE + textwrap.dedent(body))
-        os.chmod(path, 0o755)
-
     def started(self, body):
-        self.program(body)
+        foreign_engine.write(self.folder, "bad", body)
         return self.helper("--engine-dir", self.folder, engine="bad")
 
     def test_its_child_holds_the_pipe(self):
@@ -91,15 +53,15 @@ class BadEngine(HelperTest):
         for model in ("first", "second"):
             with open(os.path.join(self.folder, f"{model}.gguf"), "wb") as file:
                 file.write(b"GGUF")
-        self.program("""
+        foreign_engine.write(self.folder, "llama", """
             initialize()
             message = read()
             while "first" in message["params"]["model"]:
                 send(method="engine.load_progress", params={"progress": 0.5})
                 time.sleep(0.05)
             send(id=message["id"], result={"ok": True, "context_length": 1000, "slots": 1})
-            send(method="job.finished", params={"job": accept(), "reason": "stop", "usage": {}})
-            """, name="llama")
+            finish(accept())
+            """)
         helper = self.helper("--engine-dir", self.folder, "--models-dir", self.folder, engine="llama")
         hung = self.create(helper, "x", model="first", fm={"timeout_ms": 300})
         waiting = self.create(helper, "x", model="second")

@@ -17,8 +17,8 @@ import struct
 import sys
 import tempfile
 import termios
-import textwrap
 
+import foreign_engine
 import wire
 from wire import HelperTest, script
 
@@ -409,18 +409,7 @@ class Inherited(SandboxTest):
 class Third(SandboxTest):
     """Engines of others. They have no sandbox."""
 
-    ENGINE = textwrap.dedent("""\
-        #!/usr/bin/env python3
-        import json, os, subprocess, sys
-        def read():
-            length = 0
-            while (line := sys.stdin.buffer.readline()) not in (b"\\r\\n", b""):
-                length = int(line.split(b":")[1])
-            return json.loads(sys.stdin.buffer.read(length) or "null")
-        def send(**message):
-            body = json.dumps({"jsonrpc": "2.0", **message}).encode()
-            sys.stdout.buffer.write(b"Content-Length: %d\\r\\n\\r\\n" % len(body) + body)
-            sys.stdout.buffer.flush()
+    ENGINE = """
         with open(__file__ + ".says") as f:
             says = json.load(f)
         starts = says.pop("starts", False)
@@ -428,23 +417,17 @@ class Third(SandboxTest):
             child = subprocess.Popen(["sleep", "60"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
             with open(__file__ + ".child", "w") as f:
                 f.write(f"{os.getpid()} {child.pid}\\n")
-        send(id=read()["id"], result={"ok": True, "protocol_version": 1, "name": "third", "version": "1",
-                                         "slots": 1, **says})
-        send(id=read()["id"], result={"ok": True, "context_length": 1000, "slots": 1})
-        job = read()["params"]["job"]
+        initialize(**says)
+        load()
         if starts:  # a job without an answer
             sys.stdin.read()
-        send(method="job.accepted", params={"job": job, "input_tokens": 1})
-        send(method="job.finished", params={"job": job, "reason": "stop", "usage": {}})
-        """)
+        finish(accept())
+        """
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        self.program = os.path.join(folder.name, "fm-engine-third")
-        with open(self.program, "w") as f:
-            f.write(self.ENGINE)
-        os.chmod(self.program, 0o755)
+        self.program = foreign_engine.write(folder.name, "third", self.ENGINE)
         self.third = self.helper("--engine-dir", folder.name, engine="third")
 
     def say(self, says):

@@ -1,6 +1,8 @@
 /* The conversation with the engine (protocol/ENGINE.md): its replies and events become changes of jobs. */
 #include "base/clock.h"
+#include "base/utf8.h"
 #include "front/front.h"
+#include "protocol/sandbox.h"
 
 #include <json-c/json.h>
 #include <stdio.h>
@@ -108,7 +110,8 @@ static void read_error(struct json_object *object, enum fm_code fallback, struct
     const char *detail = get_string(value, "detail");
     const char *param = get_string(value, "param");
     fm_fail(error, read_code(code, fallback), "%s", detail ? detail : "the engine gave no reason");
-    snprintf(error->param, sizeof error->param, "%s", param ? param : "");
+    param = param ? param : "";
+    snprintf(error->param, sizeof error->param, "%.*s", fm_utf8_shown(param, sizeof error->param - 1), param);
 }
 
 /* ---- replies ---- */
@@ -129,26 +132,6 @@ static void read_refusal(const struct fm_rpc_message *message, const char *progr
     }
 }
 
-/* What the engine says of its sandbox. False when it says nothing, or not all, or not in the types of ENGINE.md. */
-static bool read_sandbox(struct json_object *result, struct fm_sandbox *sandbox) {
-    struct json_object *report = NULL;
-    struct json_object *no_new_privs = NULL;
-    struct json_object *landlock = NULL;
-    struct json_object *seccomp = NULL;
-    json_object_object_get_ex(result, "sandbox", &report);
-    json_object_object_get_ex(report, "no_new_privs", &no_new_privs);
-    json_object_object_get_ex(report, "landlock", &landlock);
-    json_object_object_get_ex(report, "seccomp", &seccomp);
-    const char *network = get_string(report, "network");
-    sandbox->no_new_privs = json_object_get_boolean(no_new_privs);
-    sandbox->landlock = json_object_get_int(landlock);
-    sandbox->seccomp = json_object_get_boolean(seccomp);
-    sandbox->network_denied = network && strcmp(network, "denied") == 0;
-    return json_object_is_type(no_new_privs, json_type_boolean) && json_object_is_type(landlock, json_type_int) &&
-           json_object_is_type(seccomp, json_type_boolean) && sandbox->landlock >= 0 &&
-           (sandbox->network_denied || (network && strcmp(network, "allowed") == 0));
-}
-
 static void on_initialized(struct fm_front *front, const struct fm_rpc_message *message) {
     struct fm_engine *engine = &front->engine;
     struct fm_error error;
@@ -157,7 +140,7 @@ static void on_initialized(struct fm_front *front, const struct fm_rpc_message *
         engine->initialized = true;
         engine->progress_ms = fm_now_ms();
         engine->load_progress = 0;
-        engine->has_sandbox = read_sandbox(message->result, &engine->sandbox);
+        engine->has_sandbox = fm_sandbox_read(json_object_object_get(message->result, "sandbox"), &engine->sandbox);
         send_load(front);
         return;
     }

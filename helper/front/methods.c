@@ -1,6 +1,7 @@
 #include "front/methods.h"
 #include "base/clock.h"
 #include "base/utf8.h"
+#include "protocol/sandbox.h"
 
 #include <json-c/json.h>
 #include <stdio.h>
@@ -55,20 +56,6 @@ static const struct {
 };
 
 /* What the last engine told; null when it told nothing, or there was none yet. */
-static void write_sandbox(struct fm_json_writer *w, const struct fm_sandbox *sandbox, bool told) {
-    fm_json_key(w, "sandbox");
-    if (!told) {
-        fm_json_null(w);
-        return;
-    }
-    fm_json_object_begin(w);
-    fm_json_key_bool(w, "no_new_privs", sandbox->no_new_privs);
-    fm_json_key_int(w, "landlock", sandbox->landlock);
-    fm_json_key_bool(w, "seccomp", sandbox->seccomp);
-    fm_json_key_str(w, "network", sandbox->network_denied ? "denied" : "allowed");
-    fm_json_object_end(w);
-}
-
 static void write_engine(struct fm_front *front, struct fm_json_writer *w) {
     static const char *const state_names[] = {"idle", "starting", "ready", "stopping"};
     pthread_mutex_lock(&front->lock);
@@ -80,7 +67,12 @@ static void write_engine(struct fm_front *front, struct fm_json_writer *w) {
     fm_json_object_begin(w);
     fm_json_key_str(w, "name", front->options.engine);
     fm_json_key_str(w, "state", state_names[state]);
-    write_sandbox(w, &sandbox, told);
+    fm_json_key(w, "sandbox");
+    if (told) {
+        fm_sandbox_write(&sandbox, w);
+    } else {
+        fm_json_null(w);
+    }
     fm_json_object_end(w);
 }
 

@@ -139,6 +139,16 @@ class Death(HelperTest):
                 self.assertEqual([e["type"] for e in events][-2:], ["error", "response.failed"])
                 self.assertEqual(events[-2]["code"], expected[3])
 
+    def test_a_long_field_of_an_engine(self):
+        """It is cut between characters."""
+        for param in ("a" + "é" * 200, "é" * 200):
+            error = {"code": "INVALID_REQUEST", "detail": "because", "param": param}
+            end = self.say({"method": "job.finished", "params": {"job": 1, "reason": "error", "error": error}})
+            helper = self.helper()
+            result = helper.collect(self.create(helper, script(end)))[1]
+            shown = self.assert_error(result, "INVALID_REQUEST")["openai"]["param"]
+            self.assertTrue(len(shown) > 70 and param.startswith(shown), shown)
+
     def test_counts_beyond_any_context(self):
         usage = {"input_tokens": 2**63 - 1, "cached_tokens": 2**64, "output_tokens": 2**63 - 1, "reasoning_tokens": 1e300}
         end = {"job": 1, "reason": "stop", "usage": usage}

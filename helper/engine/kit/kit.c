@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/platform.h"
+#include "protocol/sandbox.h"
 
 #include <errno.h>
 #include <json-c/json.h>
@@ -116,16 +117,6 @@ static enum fm_code check_initialize(struct fm_kit *kit, struct json_object *par
     return FM_OK;
 }
 
-static void write_sandbox(struct fm_json_writer *w, const struct fm_sandbox *sandbox) {
-    fm_json_key(w, "sandbox");
-    fm_json_object_begin(w);
-    fm_json_key_bool(w, "no_new_privs", sandbox->no_new_privs);
-    fm_json_key_int(w, "landlock", sandbox->landlock);
-    fm_json_key_bool(w, "seccomp", sandbox->seccomp);
-    fm_json_key_str(w, "network", sandbox->network_denied ? "denied" : "allowed");
-    fm_json_object_end(w);
-}
-
 static void answer_initialize(struct fm_kit *kit, const struct fm_item *item) {
     const struct fm_engine_ops *ops = kit->ops;
     enum fm_log_level level;
@@ -146,7 +137,8 @@ static void answer_initialize(struct fm_kit *kit, const struct fm_item *item) {
     fm_json_key_str(&w, "name", ops->name);
     fm_json_key_str(&w, "version", ops->version);
     fm_json_key_int(&w, "slots", ops->slots);
-    write_sandbox(&w, &kit->sandbox);
+    fm_json_key(&w, "sandbox");
+    fm_sandbox_write(&kit->sandbox, &w);
     fm_json_object_end(&w);
     fm_output_send_or_end(kit);
 }

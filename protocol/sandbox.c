@@ -1,0 +1,36 @@
+#include "protocol/sandbox.h"
+
+#include <json-c/json.h>
+#include <string.h>
+
+void fm_sandbox_write(const struct fm_sandbox *sandbox, struct fm_json_writer *w) {
+    fm_json_object_begin(w);
+    fm_json_key_bool(w, "no_new_privs", sandbox->no_new_privs);
+    fm_json_key_int(w, "landlock", sandbox->landlock);
+    fm_json_key_bool(w, "seccomp", sandbox->seccomp);
+    fm_json_key_str(w, "network", sandbox->network_denied ? "denied" : "allowed");
+    fm_json_object_end(w);
+}
+
+/* The member of that type, or NULL. */
+static struct json_object *member(struct json_object *object, const char *key, enum json_type type) {
+    struct json_object *value = NULL;
+    json_object_object_get_ex(object, key, &value);
+    return json_object_is_type(value, type) ? value : NULL;
+}
+
+bool fm_sandbox_read(struct json_object *object, struct fm_sandbox *sandbox) {
+    struct json_object *no_new_privs = member(object, "no_new_privs", json_type_boolean);
+    struct json_object *landlock = member(object, "landlock", json_type_int);
+    struct json_object *seccomp = member(object, "seccomp", json_type_boolean);
+    struct json_object *network = member(object, "network", json_type_string);
+    const char *word = network ? json_object_get_string(network) : "";
+    *sandbox = (struct fm_sandbox){
+        .no_new_privs = json_object_get_boolean(no_new_privs),
+        .landlock = json_object_get_int(landlock),
+        .seccomp = json_object_get_boolean(seccomp),
+        .network_denied = strcmp(word, "denied") == 0,
+    };
+    return no_new_privs && landlock && seccomp && sandbox->landlock >= 0 &&
+           (sandbox->network_denied || strcmp(word, "allowed") == 0);
+}

@@ -413,13 +413,13 @@ class Third(SandboxTest):
         with open(__file__ + ".says") as f:
             says = json.load(f)
         starts = says.pop("starts", False)
-        if starts:
+        initialize(**says)
+        load()
+        if starts:  # with a job that it does not answer
+            read()
             child = subprocess.Popen(["sleep", "60"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
             with open(__file__ + ".child", "w") as f:
                 f.write(f"{os.getpid()} {child.pid}\\n")
-        initialize(**says)
-        load()
-        if starts:  # a job without an answer
             sys.stdin.read()
         finish(accept())
         """

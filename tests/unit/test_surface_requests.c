@@ -368,8 +368,8 @@ static void test_long_key(void **state) {
     struct fm_error error;
     assert_int_equal(fm_surface_responses.parse(params, &request, &error), FM_INVALID_REQUEST);
     assert_string_equal(error.openai_code, "unknown_parameter");
-    assert_int_equal(strlen(error.param), 157); /* x and 52 whole characters of 159 bytes */
-    assert_memory_equal(error.param + 154, "\xe2\x82\xac", 4);
+    assert_int_equal(strlen(error.param), 253); /* x and 84 whole characters of 255 bytes */
+    assert_memory_equal(error.param + 250, "\xe2\x82\xac", 4);
     json_object_put(params);
     free(body);
 }

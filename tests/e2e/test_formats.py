@@ -7,7 +7,7 @@ import foreign_engine
 import wire
 from wire import HelperTest, check_stream
 
-SCHEMA = {"type": "object", "properties": {"a": {"type": "number", "maximum": 1.5}}, "required": ["a"]}
+SCHEMA = {"type": "object", "properties": {"a": {"type": "number", "maximum": 10**30, "minimum": 1.5}}, "required": ["a"]}
 RESPONSES = {"text": {"format": {"type": "json_schema", "name": "n", "schema": SCHEMA}}}
 CHAT = {"response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": SCHEMA}}}
 OBJECT = {"type": "json_object"}

@@ -102,13 +102,23 @@ static bool take_string(struct input *in, struct json_object **value) {
 
 /* ---- numbers ---- */
 
+/* Beyond 64 bits the nearest value that fits stands for it, but what is written again are its own digits. */
+static struct json_object *large_integer(const char *digits, int64_t nearest) {
+    struct json_object *value =
+        digits[0] == '-' ? json_object_new_int64(nearest) : json_object_new_uint64(strtoull(digits, NULL, 10));
+    char *text = value ? strdup(digits) : NULL;
+    if (!text) {
+        json_object_put(value);
+        return NULL;
+    }
+    json_object_set_serializer(value, json_object_userdata_to_json_string, text, json_object_free_userdata);
+    return value;
+}
+
 static struct json_object *integer(const char *digits) {
     errno = 0;
     int64_t number = strtoll(digits, NULL, 10);
-    if (errno == ERANGE && digits[0] != '-') {
-        return json_object_new_uint64(strtoull(digits, NULL, 10));
-    }
-    return json_object_new_int64(number);
+    return errno == ERANGE ? large_integer(digits, number) : json_object_new_int64(number);
 }
 
 static bool take_number(struct input *in, struct json_object **value) {

@@ -13,7 +13,7 @@ struct json_object;
  * Builds the tree of the `len` bytes at `text` into `*root` (NULL for null); the caller puts it. `scratch` is used for
  * strings with escapes and keeps nothing. False when out of memory; nothing is left allocated then. Pure; recurses as
  * deep as the text is nested, which fm_json_check bounds. Values are what json-c's tokener makes of them: the last of
- * equal keys counts, an integer beyond 64 bits is the nearest one that fits.
+ * equal keys counts, an integer beyond 64 bits is the nearest one that fits. Numbers are written again as they came.
  */
 FM_MUST_USE bool fm_json_tree(const char *text, size_t len, struct fm_buf *scratch, struct json_object **root);
 

@@ -30,7 +30,7 @@ struct fm_error {
         *openai_code;  /* static string: OpenAI's finer `code`, such as "unsupported_parameter"; NULL: by `code` */
     const char *limit; /* FM_TIMEOUT: "queue", "first_token", "no_progress" or "total"; else NULL */
     int64_t limit_ms;  /* FM_TIMEOUT: how long that limit is */
-    char param[160];   /* path of the field at fault, such as "tools[0].type"; "" when no field is */
+    char param[256];   /* path of the field at fault, such as "tools[0].type"; "" when no field is */
     char detail[512];  /* one sentence in English; never user text beyond a field's or a file's name */
 };
 

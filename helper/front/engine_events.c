@@ -11,6 +11,10 @@
 #define INITIALIZE_ID 1
 #define LOAD_ID       2
 
+#define REPORT_MAX         (1u << 20) /* bytes of a schema report as JSON; its entries can't reach that */
+#define REPORT_ENTRIES_MAX 200        /* of each list */
+#define REPORT_ENTRY_MAX   255        /* bytes of an entry, as of an error's `param` */
+
 /* ---- to the engine ---- */
 
 static struct fm_json_writer begin_notification(struct fm_front *front, const char *method) {
@@ -188,6 +192,46 @@ static void take_reply(struct fm_front *front, const struct fm_rpc_message *mess
 
 /* ---- events of jobs ---- */
 
+/* The strings in the list `name` of a schema report; what is none is left out, and so is what is too much. */
+static void copy_report_list(struct json_object *report, const char *name, struct fm_json_writer *w) {
+    struct json_object *list;
+    bool found = json_object_object_get_ex(report, name, &list) && json_object_is_type(list, json_type_array);
+    size_t count = found ? json_object_array_length(list) : 0;
+    size_t written = 0;
+    fm_json_key(w, name);
+    fm_json_array_begin(w);
+    for (size_t i = 0; i < count && written < REPORT_ENTRIES_MAX; i++) {
+        struct json_object *entry = json_object_array_get_idx(list, i);
+        if (json_object_is_type(entry, json_type_string)) {
+            const char *text = json_object_get_string(entry);
+            fm_json_string(w, text, (size_t)fm_utf8_shown(text, REPORT_ENTRY_MAX));
+            written++;
+        }
+    }
+    fm_json_array_end(w);
+}
+
+/* Keeps an engine's `schema_report` for the host, where it is wanted. False when out of memory. */
+static bool take_report(struct fm_answer *answer, struct json_object *params) {
+    struct json_object *report;
+    bool told =
+        json_object_object_get_ex(params, "schema_report", &report) && json_object_is_type(report, json_type_object);
+    if (!answer->request.schema_report || !told) {
+        return true;
+    }
+    struct fm_buf members;
+    fm_buf_init(&members, REPORT_MAX);
+    struct fm_json_writer w = fm_json_writer_on(&members);
+    copy_report_list(report, "enforced", &w);
+    copy_report_list(report, "checked", &w);
+    bool ok = !members.failed;
+    if (ok) {
+        fm_answer_report(answer, &members);
+    }
+    fm_buf_free(&members);
+    return ok;
+}
+
 static void on_accepted(struct fm_front *front, struct fm_job *job, struct json_object *params) {
     if (job->state != FM_JOB_SENT) {
         return;
@@ -195,6 +239,11 @@ static void on_accepted(struct fm_front *front, struct fm_job *job, struct json_
     job->state = FM_JOB_RUNNING;
     job->accepted_ms = job->progress_ms;
     if (!job->stopping) { /* a job that is being stopped already fails without a stream */
+        if (!take_report(&job->answer, params)) {
+            struct fm_error error;
+            (void)fm_fail_no_memory(&error);
+            fm_job_stop_locked(front, job, &error);
+        }
         fm_answer_open(&job->answer, get_count(params, "input_tokens"));
         fm_streams_pump_locked(front);
     }
@@ -250,6 +299,7 @@ static void read_usage(struct json_object *params, struct fm_usage *usage) {
 
 static void on_finished(struct fm_front *front, struct fm_job *job, struct json_object *params) {
     const char *reason = get_string(params, "reason");
+    const char *mismatch = get_string(params, "schema_error");
     struct fm_error error;
     if (job->answer.opened) {
         read_usage(params, &job->answer.usage);
@@ -263,11 +313,15 @@ static void on_finished(struct fm_front *front, struct fm_job *job, struct json_
     for (size_t i = 0; i < sizeof finish_reasons / sizeof finish_reasons[0]; i++) {
         if (reason && strcmp(reason, finish_reasons[i].reason) == 0 && job->answer.opened) {
             fm_crash_loop_reset(&front->engine.crash_loop, job->model.id);
+            if (mismatch) {
+                fm_answer_mismatch(&job->answer, *mismatch ? mismatch : "the engine gave no reason");
+            }
             fm_job_settle_locked(front, job, finish_reasons[i].finish, NULL);
             return;
         }
     }
     read_error(params, FM_INTERNAL, &error);
+    fm_request_rename_param(&job->answer.request, &error);
     fm_job_settle_locked(front, job, FM_FINISH_FAILED, &error);
 }
 

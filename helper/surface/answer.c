@@ -1,7 +1,9 @@
 #include "surface/answer.h"
 #include "base/clock.h"
 #include "base/platform.h"
+#include "base/utf8.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,11 +51,23 @@ void fm_answer_free(struct fm_answer *answer) {
     free(answer->model);
     answer->model = NULL;
     fm_buf_free(&answer->text);
+    fm_buf_free(&answer->report);
 }
 
 void fm_answer_open(struct fm_answer *answer, int64_t input_tokens) {
     answer->usage.input = input_tokens;
     answer->opened = true;
+}
+
+void fm_answer_report(struct fm_answer *answer, struct fm_buf *report) {
+    answer->report = *report;
+    *report = (struct fm_buf){.max = report->max};
+}
+
+void fm_answer_mismatch(struct fm_answer *answer, const char *reason) {
+    int shown = fm_utf8_shown(reason, sizeof answer->schema_error - 1);
+    snprintf(answer->schema_error, sizeof answer->schema_error, "%.*s", shown, reason);
+    answer->mismatch = true;
 }
 
 bool fm_answer_append(struct fm_answer *answer, const char *text, size_t len) {
@@ -81,6 +95,40 @@ void fm_answer_finish(struct fm_answer *answer, enum fm_finish finish, const str
 
 void fm_answer_write_text(const struct fm_answer *answer, struct fm_json_writer *w) {
     fm_json_string(w, answer->text.len > 0 ? answer->text.data : "", answer->text.len);
+}
+
+/* An engine that told nothing has nothing to enforce. */
+static void write_schema_report(const struct fm_answer *answer, bool begun, struct fm_json_writer *w) {
+    static const char nothing[] = "\"enforced\":[],\"checked\":[]";
+    bool whole = !begun && answer->finished && answer->finish == FM_FINISH_STOP;
+    fm_json_object_begin(w);
+    if (answer->report.len > 0) {
+        fm_json_raw(w, answer->report.data, answer->report.len);
+    } else {
+        fm_json_raw(w, nothing, sizeof nothing - 1);
+    }
+    if (whole) {
+        fm_json_key_bool(w, "valid", !answer->mismatch);
+    } else {
+        fm_json_key_null(w, "valid");
+    }
+    fm_json_key_str(w, "error", whole && answer->mismatch ? answer->schema_error : NULL);
+    fm_json_object_end(w);
+}
+
+void fm_answer_write_report(const struct fm_answer *answer, bool begun, struct fm_json_writer *w) {
+    if (!answer->request.schema_report) {
+        return;
+    }
+    fm_json_key(w, "fm");
+    fm_json_object_begin(w);
+    fm_json_key(w, "schema");
+    if (answer->request.has_schema) {
+        write_schema_report(answer, begun, w);
+    } else {
+        fm_json_null(w);
+    }
+    fm_json_object_end(w);
 }
 
 /* ---- the stream ---- */

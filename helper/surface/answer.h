@@ -31,6 +31,12 @@ void fm_event_write_text(struct fm_answer *answer, struct fm_json_writer *w);
 void fm_openai_error_fields(const struct fm_error *error, struct fm_json_writer *w);
 void fm_openai_error_write(const struct fm_error *error, struct fm_json_writer *w);
 
+/*
+ * Writes the object's member `fm`, where the request asks for it: the schema report. `begun`: as it was when the answer
+ * began, however far it is by now.
+ */
+void fm_answer_write_report(const struct fm_answer *answer, bool begun, struct fm_json_writer *w);
+
 /* Writes the whole text as a value. */
 void fm_answer_write_text(const struct fm_answer *answer, struct fm_json_writer *w);
 

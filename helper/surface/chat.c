@@ -61,6 +61,7 @@ static void chat_write(const struct fm_answer *answer, struct fm_json_writer *w)
     fm_json_array_end(w);
     write_usage(&answer->usage, w);
     fm_json_key_str(w, "service_tier", "default");
+    fm_answer_write_report(answer, false, w);
     fm_json_object_end(w);
 }
 

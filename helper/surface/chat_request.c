@@ -1,4 +1,5 @@
 /* The body of chat.completions.create: PROTOCOL.md, "chat.completions.create". */
+#include "surface/format.h"
 #include "surface/request.h"
 
 #include <json-c/json.h>
@@ -97,9 +98,11 @@ static const struct fm_rule rules[] = {
     {.name = "stream_options", .check = fm_check_object, .members = stream_option_rules},
     {.name = "verbosity", .check = fm_check_enum, .words = fm_verbosity_words},
     {.name = "n", .check = fm_check_only_number, .min = 1, .note = "fm-proxy gives one choice; 1 is accepted."},
-    {.name = "response_format", .check = fm_check_only_text, .note = "fm-proxy has no structured output yet."},
+    {.name = "response_format", .check = fm_check_variant, .words = fm_format_types, .members = fm_chat_formats},
     {.name = "logprobs", .check = fm_check_only_false, .note = "fm-proxy has no logprobs yet; false is accepted."},
-    {.name = "logit_bias", .check = fm_check_only_empty_object, .note = "fm-proxy has no token biases yet; {} is accepted."},
+    {.name = "logit_bias",
+     .check = fm_check_only_empty_object,
+     .note = "fm-proxy has no token biases yet; {} is accepted."},
     {.name = "modalities", .check = fm_check_only_list, .words = modalities, .note = "fm-proxy gives text only."},
     {.name = "reasoning_effort", .check = fm_check_unsupported},
     {.name = "functions", .check = fm_check_unsupported, .note = "fm-proxy cannot use tools yet."},
@@ -111,11 +114,16 @@ static const struct fm_rule rules[] = {
 };
 
 enum fm_code fm_chat_parse(struct json_object *params, struct fm_request *request, struct fm_error *error) {
+    struct fm_asked_format format;
     enum fm_code code = fm_check_members(rules, params, NULL, error);
+    if (code == FM_OK) {
+        code = fm_format_find(params, json_object_object_get(params, "response_format"), &format, error);
+    }
     if (code != FM_OK) {
         return code;
     }
     fm_request_begin(request, params);
+    fm_format_note(&format, fm_chat_format_params, request);
     struct json_object *options = json_object_object_get(params, "stream_options");
     request->include_usage = json_object_get_boolean(json_object_object_get(options, "include_usage"));
     struct fm_json_writer job = fm_json_writer_on(&request->job_members);
@@ -124,5 +132,6 @@ enum fm_code fm_chat_parse(struct json_object *params, struct fm_request *reques
     struct json_object *max_tokens = json_object_object_get(params, "max_completion_tokens");
     max_tokens = max_tokens ? max_tokens : json_object_object_get(params, "max_tokens");
     fm_request_write_sampling(params, max_tokens, &job);
+    fm_format_write_job(&format, &job);
     return fm_request_end(request, error);
 }

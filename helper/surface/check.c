@@ -240,6 +240,24 @@ enum fm_code fm_check_object(const struct fm_rule *rule, struct json_object *val
     return fm_check_members(rule->members, value, at, error);
 }
 
+enum fm_code fm_check_variant(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
+                              struct fm_error *error) {
+    if (!json_object_is_type(value, json_type_object)) {
+        return fm_reject_type(at, value, "an object", error);
+    }
+    struct json_object *type = json_object_object_get(value, "type");
+    struct fm_path type_at = {.parent = at, .key = "type"};
+    enum fm_code code = type ? fm_check_enum(rule, type, &type_at, error) : fm_reject_missing(&type_at, error);
+    if (code != FM_OK) {
+        return code;
+    }
+    const struct fm_rule *row = rule->members;
+    while (!fm_string_is(type, row->name)) { /* every word has one */
+        row++;
+    }
+    return fm_check_members(row->members, value, at, error);
+}
+
 static enum fm_code only(bool harmless, const struct fm_rule *rule, const struct fm_path *at, struct fm_error *error) {
     return harmless ? FM_OK : fm_reject_unsupported(at, rule->note, error);
 }
@@ -286,13 +304,6 @@ enum fm_code fm_check_only_list(const struct fm_rule *rule, struct json_object *
     for (size_t i = 0; i < count && harmless; i++) {
         harmless = is_word(json_object_array_get_idx(value, i), rule->words);
     }
-    return only(harmless, rule, at, error);
-}
-
-enum fm_code fm_check_only_text(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
-                                struct fm_error *error) {
-    bool harmless = json_object_is_type(value, json_type_object) && json_object_object_length(value) == 1 &&
-                    fm_string_is(json_object_object_get(value, "type"), "text");
     return only(harmless, rule, at, error);
 }
 

@@ -1,6 +1,6 @@
 /*
  * Checking a request body against a table: one row a parameter. The walk and the typed checkers are here; which
- * parameters there are stands in the tables of request.c, responses_request.c and chat_request.c.
+ * parameters there are stands in the tables of request.c, format.c, responses_request.c and chat_request.c.
  *
  * A checker returns FM_OK, or fills `error` (FM_INVALID_REQUEST, an openai_code, the path) and returns its code. It
  * never sees null: a null parameter counts as absent. Pure; values are borrowed.
@@ -55,6 +55,9 @@ fm_check_fn fm_check_enum;   /* one of `words` */
 fm_check_fn fm_check_array;  /* any array */
 fm_check_fn fm_check_object; /* an object with `members` */
 
+/* An object whose `type` is one of `words`: each is the name of a row of `members`, and that row's are the object's. */
+fm_check_fn fm_check_variant;
+
 /* For what is known and not served yet: anything but the harmless value is `unsupported_parameter`, with `note`. */
 fm_check_fn fm_check_unsupported;       /* no value is harmless */
 fm_check_fn fm_check_only_words;        /* one of `words` is */
@@ -63,7 +66,6 @@ fm_check_fn fm_check_only_number;       /* the number `min` is */
 fm_check_fn fm_check_only_empty_array;  /* [] is */
 fm_check_fn fm_check_only_empty_object; /* {} is */
 fm_check_fn fm_check_only_list;         /* an array of nothing but `words` is */
-fm_check_fn fm_check_only_text;         /* {"type":"text"} is */
 
 /* ---- for checkers that live beside their tables ---- */
 

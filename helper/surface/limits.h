@@ -1,4 +1,4 @@
-/* The `fm` object: the watchdog's limits that a request brings along. PROTOCOL.md, "Limits". */
+/* The watchdog's limits that a request brings along in its `fm` object. PROTOCOL.md, "Limits". */
 #ifndef FM_SURFACE_LIMITS_H
 #define FM_SURFACE_LIMITS_H
 
@@ -6,7 +6,7 @@
 
 struct fm_limits;
 
-extern const struct fm_rule fm_limits_rules[]; /* the members of `fm` */
+extern const struct fm_rule fm_limits_rules[]; /* members of `fm` */
 
 /* The limits of a checked `fm`; NULL, and what it does not name: the defaults. */
 struct fm_limits fm_limits_read(struct json_object *fm);

@@ -1,4 +1,5 @@
 #include "surface/request.h"
+#include "surface/format.h"
 #include "surface/limits.h"
 
 #include <json-c/json.h>
@@ -91,6 +92,12 @@ static const char *const tool_choices[] = {"auto", "none", NULL};
 
 const char *const fm_verbosity_words[] = {"low", "medium", "high", NULL};
 
+static const struct fm_rule fm_rules[] = {
+    {.name = "grammar", .check = fm_check_object, .members = fm_grammar_rules},
+    {.name = "schema_report", .check = fm_check_bool},
+    {.members = fm_limits_rules},
+};
+
 const struct fm_rule fm_shared_rules[] = {
     {.name = "model", .check = check_model},
     {.name = "stream", .check = fm_check_bool},
@@ -105,7 +112,7 @@ const struct fm_rule fm_shared_rules[] = {
     {.name = "user", .check = fm_check_string},
     {.name = "service_tier", .check = fm_check_enum, .words = service_tiers},
     {.name = "parallel_tool_calls", .check = fm_check_bool},
-    {.name = "fm", .check = fm_check_object, .members = fm_limits_rules},
+    {.name = "fm", .check = fm_check_object, .members = fm_rules},
     {.name = "store", .check = fm_check_only_false, .note = "fm-proxy stores nothing yet; leave it out or say false."},
     {.name = "tools", .check = fm_check_only_empty_array, .note = "fm-proxy cannot use tools yet."},
     {.name = "tool_choice",
@@ -122,10 +129,12 @@ const struct fm_rule fm_shared_rules[] = {
 
 void fm_request_begin(struct fm_request *request, struct json_object *body) {
     struct json_object *model = json_object_object_get(body, "model");
+    struct json_object *fm = json_object_object_get(body, "fm");
     *request = (struct fm_request){
         .model = model ? strdup(json_object_get_string(model)) : NULL,
-        .limits = fm_limits_read(json_object_object_get(body, "fm")),
+        .limits = fm_limits_read(fm),
         .stream = json_object_get_boolean(json_object_object_get(body, "stream")),
+        .schema_report = json_object_get_boolean(json_object_object_get(fm, "schema_report")),
     };
     fm_buf_init(&request->job_members, JOB_MAX);
     fm_buf_init(&request->echo, JOB_MAX);

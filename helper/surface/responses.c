@@ -138,6 +138,7 @@ static void write_response(const struct fm_answer *answer, bool begun, struct fm
     }
     /* Members, not a value: the commas are the same. */
     fm_json_raw(w, answer->request.echo.data, answer->request.echo.len);
+    fm_answer_write_report(answer, begun, w);
     fm_json_object_end(w);
 }
 

@@ -1,4 +1,5 @@
 /* The body of responses.create: PROTOCOL.md, "responses.create". */
+#include "surface/format.h"
 #include "surface/request.h"
 
 #include <json-c/json.h>
@@ -154,7 +155,7 @@ static void write_messages(struct json_object *body, struct fm_json_writer *w) {
 static const char *const truncations[] = {"disabled", NULL};
 
 static const struct fm_rule text_rules[] = {
-    {.name = "format", .check = fm_check_only_text, .note = "fm-proxy has no structured output yet."},
+    {.name = "format", .check = fm_check_variant, .words = fm_format_types, .members = fm_responses_formats},
     {.name = "verbosity", .check = fm_check_enum, .words = fm_verbosity_words},
     {0},
 };
@@ -221,7 +222,7 @@ static void write_value_or(struct json_object *value, const char *fallback, stru
     }
 }
 
-static void write_echo(struct json_object *body, struct fm_json_writer *w) {
+static void write_echo(struct json_object *body, const struct fm_asked_format *format, struct fm_json_writer *w) {
     for (size_t i = 0; i < sizeof echoed / sizeof echoed[0]; i++) {
         fm_json_key(w, echoed[i].name);
         write_value_or(json_object_object_get(body, echoed[i].name), echoed[i].fallback, w);
@@ -230,7 +231,7 @@ static void write_echo(struct json_object *body, struct fm_json_writer *w) {
     fm_json_key(w, "text");
     fm_json_object_begin(w);
     fm_json_key(w, "format");
-    fm_json_raw(w, "{\"type\":\"text\"}", sizeof "{\"type\":\"text\"}" - 1);
+    fm_format_write_echo(format, w);
     fm_json_key(w, "verbosity");
     write_value_or(json_object_object_get(text, "verbosity"), "\"medium\"", w);
     fm_json_object_end(w);
@@ -238,15 +239,22 @@ static void write_echo(struct json_object *body, struct fm_json_writer *w) {
 }
 
 enum fm_code fm_responses_parse(struct json_object *params, struct fm_request *request, struct fm_error *error) {
+    struct fm_asked_format format;
     enum fm_code code = fm_check_members(rules, params, NULL, error);
+    if (code == FM_OK) {
+        struct json_object *text = json_object_object_get(params, "text");
+        code = fm_format_find(params, json_object_object_get(text, "format"), &format, error);
+    }
     if (code != FM_OK) {
         return code;
     }
     fm_request_begin(request, params);
+    fm_format_note(&format, fm_responses_format_params, request);
     struct fm_json_writer job = fm_json_writer_on(&request->job_members);
     write_messages(params, &job);
     fm_request_write_sampling(params, json_object_object_get(params, "max_output_tokens"), &job);
+    fm_format_write_job(&format, &job);
     struct fm_json_writer echo = fm_json_writer_on(&request->echo);
-    write_echo(params, &echo);
+    write_echo(params, &format, &echo);
     return fm_request_end(request, error);
 }

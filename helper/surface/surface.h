@@ -37,11 +37,20 @@ struct fm_limits {
 #define FM_LIMITS_DEFAULT                                                                                              \
     ((struct fm_limits){.queue_ms = 120000, .first_token_ms = 120000, .no_progress_ms = 60000, .total_ms = 600000})
 
+/* A field as an engine names it, and as the host does: "format", "text.format". */
+struct fm_param_name {
+    const char *engine; /* NULL ends the table */
+    const char *host;
+};
+
 struct fm_request {
     char *model; /* owned; NULL: the default model */
     struct fm_limits limits;
     bool stream;
-    bool include_usage; /* chat: stream_options.include_usage */
+    bool include_usage;                        /* chat: stream_options.include_usage */
+    bool schema_report;                        /* fm.schema_report: the answer's object has the member `fm` */
+    bool has_schema;                           /* the answer is to match a JSON schema */
+    const struct fm_param_name *format_params; /* static; for fm_request_rename_param */
     /* The members of the engine's `job.start` params (protocol/ENGINE.md) but `job`, as JSON text without braces. */
     struct fm_buf job_members;
     struct fm_buf echo; /* what the answer's object says back, JSON members without braces; the body is not kept */
@@ -102,6 +111,9 @@ struct fm_answer {
     int64_t completed_at;      /* the same; 0 until the end */
     struct fm_buf text;        /* the output so far */
     size_t text_json;          /* bytes of it as JSON */
+    struct fm_buf report;      /* what fm_answer_report took; empty: nothing */
+    char schema_error[512];    /* valid when `mismatch` */
+    bool mismatch;             /* the text is whole, and does not match its schema */
     struct fm_usage usage;
     bool opened; /* the engine accepted the prompt: stream events may be sent */
     bool finished;
@@ -122,6 +134,18 @@ void fm_answer_free(struct fm_answer *answer);
 
 /* The engine accepted the prompt, of `input_tokens` tokens. Once. */
 void fm_answer_open(struct fm_answer *answer, int64_t input_tokens);
+
+/*
+ * What the engine tells of the schema: `report` holds the members "enforced" and "checked", each an array of strings,
+ * as JSON text without braces, and is taken over. Once, and only when answer->request.schema_report.
+ */
+void fm_answer_report(struct fm_answer *answer, struct fm_buf *report);
+
+/*
+ * The text, now whole, does not match its schema, as `reason` (NUL-terminated UTF-8, copied, cut at 511 bytes) says.
+ * Before fm_answer_finish.
+ */
+void fm_answer_mismatch(struct fm_answer *answer, const char *reason);
 
 /*
  * Text from the engine (whole UTF-8 characters), behind fm_answer_open. False, and from then on for good, when the
@@ -146,6 +170,12 @@ size_t fm_answer_backlog(const struct fm_answer *answer);
 
 /* Of a request that fm_answer_init did not take over. Harmless twice. */
 void fm_request_free(struct fm_request *request);
+
+/*
+ * Turns the `param` of an engine's error that is the job's `format` or within it (ENGINE.md, Formats) into the path in
+ * the host's body, cut between characters where it gets too long. Another `param` stays as it is.
+ */
+void fm_request_rename_param(const struct fm_request *request, struct fm_error *error);
 
 /*
  * Writes a PROTOCOL.md error object: {"code","detail","openai":{"status","type","code","message","param"}}, with

@@ -270,6 +270,15 @@ class Jobs(Case):
             {**good, "stop": [""]},
             {**good, "stop": ["1", "2", "3", "4", "5"]},
             {**good, "tools": []},
+            {**good, "format": "json_object"},
+            {**good, "format": {}},
+            {**good, "format": {"type": "text"}},
+            {**good, "format": {"type": "json_object", "schema": {}}},
+            {**good, "format": {"type": "json_schema"}},
+            {**good, "format": {"type": "json_schema", "schema": []}},
+            {**good, "format": {"type": "json_schema", "schema": {}, "strict": "yes"}},
+            {**good, "format": {"type": "grammar", "syntax": "yacc", "definition": "x"}},
+            {**good, "format": {"type": "grammar", "syntax": "lark", "definition": ""}},
         ):
             self.engine.next_job += 1
             self.engine.notify("job.start", {"job": self.engine.next_job, **params})

@@ -458,9 +458,10 @@ static const char *const bodies[] = {
     "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"stream\":true,\"stream_options\":{\"include_usage\":true}"
     "}",
     "{\"input\":\"x\"}",
-    "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"stop\":\"y\"}",
+    "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"stop\":\"y\",\"fm\":{\"schema_report\":true}}",
     "{\"input\":[{\"role\":\"user\",\"content\":\"\\u0000\"}],\"stream\":true,\"instructions\":\"be\",\"metadata\":{"
-    "\"a\":\"b\"}}",
+    "\"a\":\"b\"},\"text\":{\"format\":{\"type\":\"json_schema\",\"name\":\"n\",\"schema\":{\"a\":[]}}},\"fm\":{"
+    "\"schema_report\":true}}",
     "{\"input\":\"x\",\"model\":\"other\"}",
     "{\"input\":\"\"}",
     "{}",

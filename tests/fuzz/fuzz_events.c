@@ -280,6 +280,22 @@ static const char *number_of_job(struct choices *from, char number[24]) {
     return number;
 }
 
+/* What events say of a schema. */
+static const char *const reports[8] = {
+    "",
+    ",\"schema_report\":{\"enforced\":[\"a\",\"\\u0000\"],\"checked\":[1,\"\xF0\x9F\x98\x80\\\"\"]}",
+    ",\"schema_report\":{\"enforced\":{},\"checked\":null}",
+    ",\"schema_report\":[]",
+    ",\"schema_report\":null",
+    ",\"schema_report\":{}",
+    ",\"schema_report\":{\"checked\":[[]]}",
+    ",\"schema_report\":7",
+};
+static const char *const mismatches[8] = {
+    "", ",\"schema_error\":\"x\"", ",\"schema_error\":\"\"", ",\"schema_error\":7",
+    "", ",\"schema_error\":null",  ",\"schema_error\":{}",   ",\"schema_error\":\"\\u0000\"",
+};
+
 static void send_event(struct choices *from) {
     static const char *const methods[] = {
         "job.accepted", "job.delta", "job.progress", "job.finished", "engine.load_progress", "job.start", ""};
@@ -296,6 +312,9 @@ static void send_event(struct choices *from) {
         append_text(from, &body);
     } else if (method == 3) {
         append_member(&body, "reason", values[16 + choose_of(from, 5)], false);
+        fm_buf_append_str(&body, mismatches[choice / 16 % COUNT(mismatches)]);
+    } else if (method == 0) {
+        fm_buf_append_str(&body, reports[choice / 16 % COUNT(reports)]);
     }
     if (choice & 128) { /* a later member of the same name counts */
         append_object(from, &body, 0, false);

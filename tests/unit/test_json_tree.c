@@ -48,8 +48,9 @@ static void values(void **state) {
         {"-0", "0"},
         {"9223372036854775807", "9223372036854775807"},
         {"18446744073709551615", "18446744073709551615"},
-        {"18446744073709551616", "18446744073709551615"},
-        {"-9223372036854775809", "-9223372036854775808"},
+        {"18446744073709551616", "18446744073709551616"},
+        {"-9223372036854775809", "-9223372036854775809"},
+        {"[100000000000000000000000,1]", "[100000000000000000000000,1]"},
         {"[1.50,1e2,-0.0,5E-324]", "[1.50,1e2,-0.0,5E-324]"},
         {"{\"a\":1,\"b\":{},\"a\":[2]}", "{\"a\":[2],\"b\":{}}"},
         {"[[[]],{\"\":{\"x\":null}}]", "[[[]],{\"\":{\"x\":null}}]"},
@@ -59,6 +60,16 @@ static void values(void **state) {
         assert_string_equal(json_object_to_json_string_ext(root, JSON_C_TO_STRING_PLAIN), rows[i][1]);
         json_object_put(root);
     }
+}
+
+/* As numbers, integers beyond 64 bits are the nearest that fit. */
+static void large_integers(void **state) {
+    (void)state;
+    struct json_object *root = tree_of(BYTES("[18446744073709551616,-9223372036854775809]"));
+    assert_true(json_object_get_uint64(json_object_array_get_idx(root, 0)) == UINT64_MAX);
+    assert_true(json_object_get_int64(json_object_array_get_idx(root, 0)) == INT64_MAX);
+    assert_true(json_object_get_int64(json_object_array_get_idx(root, 1)) == INT64_MIN);
+    json_object_put(root);
 }
 
 static void no_memory(void **state) {
@@ -75,6 +86,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(strings),
         cmocka_unit_test(values),
+        cmocka_unit_test(large_integers),
         cmocka_unit_test(no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -127,10 +127,22 @@ static enum fm_reason long_token(struct fm_job *job, char c, size_t len) {
     return reason;
 }
 
+static void append_many(struct fm_buf *buf, size_t len) {
+    while (len--) {
+        fm_buf_append_char(buf, 'x');
+    }
+}
+
 /* The prompt says what to do; anything else is echoed byte by byte. */
 static enum fm_reason work(struct fm_kit *kit, struct fm_job *job) {
     const struct fm_message *message = &job->messages[job->message_count - 1];
     enum fm_reason reason = FM_REASON_NONE;
+    if (job->format.kind == FM_FORMAT_JSON_SCHEMA) {
+        fm_buf_append_str(&job->schema_report, "{\"enforced\":[\"type\"],\"checked\":[]}");
+    }
+    if (is(message, "long report")) {
+        append_many(&job->schema_report, FM_SCHEMA_REPORT_MAX + 1);
+    }
     fm_job_accept(job, 5);
     fm_job_progress(job, 5, 2);
     if (is(message, "wait")) {
@@ -145,6 +157,10 @@ static enum fm_reason work(struct fm_kit *kit, struct fm_job *job) {
         reason = long_token(job, 'x', 18u << 20);
     } else if (is(message, "too long as JSON")) {
         reason = long_token(job, '\x01', 1900000);
+    } else if (is(message, "mismatch")) {
+        fm_buf_append_str(&job->schema_error, "a \"b\"");
+    } else if (is(message, "long mismatch")) {
+        append_many(&job->schema_error, FM_SCHEMA_ERROR_MAX + 1);
     } else if (is(message, "raw")) {
         fm_kit_write_raw(kit, "raw", 3);
     } else {
@@ -444,6 +460,63 @@ static void deltas_are_an_interval_apart(void **state) {
     assert_int_equal(hang_up(), 0);
 }
 
+#define SCHEMA ",\"format\":{\"type\":\"json_schema\",\"schema\":{}}"
+
+static void formats(void **state) {
+    (void)state;
+    ops.formats = true;
+    start_loaded();
+    ops.formats = false;
+    say(JOB(1, "", SCHEMA));
+    expect("job.accepted", "\"input_tokens\":5,\"schema_report\":{\"enforced\":[\"type\"],\"checked\":[]}}");
+    expect("job.progress");
+    expect("job.finished", "\"reason\":\"stop\"", "\"reasoning_tokens\":0}}}");
+    say(JOB(2, "mismatch", SCHEMA));
+    expect("job.accepted");
+    expect("job.progress");
+    expect("job.finished", "\"reason\":\"stop\"", "\"schema_error\":\"a \\\"b\\\"\"}");
+    say(JOB(3, "", ",\"format\":{\"type\":\"json_object\"}"));
+    expect("job.accepted", "\"input_tokens\":5}");
+    expect("job.progress");
+    expect("job.finished");
+    say(JOB(4, "", ",\"format\":{\"type\":\"xml\"}"));
+    expect("job.finished", "\"code\":\"INVALID_REQUEST\"", "\"param\":\"format.type\"");
+    assert_int_equal(hang_up(), 0);
+}
+
+/* An engine that has no formats never sees a job with one. */
+static void an_engine_without_formats(void **state) {
+    (void)state;
+    static const char *const jobs[] = {
+        JOB(1, "x", SCHEMA), JOB(2, "x", ",\"format\":{\"type\":\"json_object\"}"),
+        JOB(3, "x", ",\"format\":{\"type\":\"grammar\",\"syntax\":\"regex\",\"definition\":\"x\"}")};
+    start_loaded();
+    for (size_t i = 0; i < COUNT(jobs); i++) {
+        say(jobs[i]);
+        expect(
+            "job.finished", "\"reason\":\"error\"",
+            "\"error\":{\"code\":\"INVALID_REQUEST\",\"detail\":\"the engine test can't hold its output to a format\","
+            "\"param\":\"format\"}");
+    }
+    say(JOB(4, "", ",\"format\":null"));
+    expect("job.accepted");
+    assert_int_equal(hang_up(), 0);
+}
+
+/* What does not fit is not left out: the front would take it for something else. */
+static void a_report_that_does_not_fit(void **state) {
+    (void)state;
+    static const char *const jobs[] = {JOB(1, "long report", ""), JOB(1, "long mismatch", "")};
+    for (size_t i = 0; i < COUNT(jobs); i++) {
+        start_loaded();
+        say(jobs[i]);
+        while (hear()) {
+        }
+        assert_int_equal(exit_status(), FM_EXIT_NO_MEMORY);
+        close(engine.to);
+    }
+}
+
 static void aborts(void **state) {
     (void)state;
     start_loaded();
@@ -646,6 +719,9 @@ int main(void) {
         cmocka_unit_test(reasons),
         cmocka_unit_test(a_long_delta_is_one_frame),
         cmocka_unit_test(deltas_are_an_interval_apart),
+        cmocka_unit_test(formats),
+        cmocka_unit_test(an_engine_without_formats),
+        cmocka_unit_test(a_report_that_does_not_fit),
         cmocka_unit_test(aborts),
         cmocka_unit_test(raw_bytes_stand_between_frames),
         cmocka_unit_test(ends),

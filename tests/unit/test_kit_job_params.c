@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MESSAGES "\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]"
+#define MESSAGES         "\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]"
+#define GRAMMAR(members) "{\"job\":1," MESSAGES ",\"format\":{\"type\":\"grammar\"," members "}}"
 
 static const struct row {
     const char *params;
@@ -51,6 +52,37 @@ static const struct row {
     {"{\"job\":1," MESSAGES ",\"stop\":[1]}", "stop"},
     {"{\"job\":1," MESSAGES ",\"stop\":[\"1\",\"2\",\"3\",\"4\",\"5\"]}", "stop"},
     {"{\"job\":1," MESSAGES ",\"tools\":[]}", ""},
+    {"{\"job\":1,\"messages\":[{\"role\":\"user\\u0000\",\"content\":\"hi\"}]}", "messages[0].role"},
+    {"{\"job\":1," MESSAGES ",\"format\":null}", NULL},
+    {"{\"job\":1," MESSAGES ",\"format\":{\"type\":\"json_object\"}}", NULL},
+    {"{\"job\":1," MESSAGES ",\"format\":{\"type\":\"json_schema\",\"schema\":{}}}", NULL},
+    {"{\"job\":1," MESSAGES ",\"format\":{\"strict\":true,\"schema\":{},\"type\":\"json_schema\"}}", NULL},
+    {"{\"job\":1," MESSAGES ",\"format\":{\"type\":\"json_schema\",\"schema\":{},\"strict\":null}}", NULL},
+    {GRAMMAR("\"syntax\":\"lark\",\"definition\":\"x\""), NULL},
+    {GRAMMAR("\"syntax\":\"regex\",\"definition\":\"x\""), NULL},
+    {GRAMMAR("\"syntax\":\"gbnf\",\"definition\":\"x\""), NULL},
+    {"{\"job\":1," MESSAGES ",\"format\":\"json_object\"}", "format"},
+    {"{\"job\":1," MESSAGES ",\"format\":[]}", "format"},
+    {"{\"job\":1," MESSAGES ",\"format\":{}}", "format.type"},
+    {"{\"job\":1," MESSAGES ",\"format\":{\"type\":null}}", "format.type"},
+    {"{\"job\":1," MESSAGES ",\"format\":{\"type\":\"text\"}}", "format.type"},
+    {"{\"job\":1," MESSAGES ",\"format\":{\"type\":\"grammar\\u0000\"}}", "format.type"},
+    {"{\"job\":1," MESSAGES ",\"format\":{\"type\":\"json_object\",\"schema\":{}}}", "format"},
+    {"{\"job\":1," MESSAGES ",\"format\":{\"type\":\"json_object\",\"x\":null}}", "format"},
+    {"{\"job\":1," MESSAGES ",\"format\":{\"type\":\"json_schema\"}}", "format.schema"},
+    {"{\"job\":1," MESSAGES ",\"format\":{\"type\":\"json_schema\",\"schema\":null}}", "format.schema"},
+    {"{\"job\":1," MESSAGES ",\"format\":{\"type\":\"json_schema\",\"schema\":true}}", "format.schema"},
+    {"{\"job\":1," MESSAGES ",\"format\":{\"type\":\"json_schema\",\"schema\":[]}}", "format.schema"},
+    {"{\"job\":1," MESSAGES ",\"format\":{\"type\":\"json_schema\",\"schema\":{},\"strict\":1}}", "format.strict"},
+    {"{\"job\":1," MESSAGES ",\"format\":{\"type\":\"json_schema\",\"schema\":{},\"name\":\"x\"}}", "format"},
+    {GRAMMAR("\"definition\":\"x\""), "format.syntax"},
+    {GRAMMAR("\"syntax\":\"yacc\",\"definition\":\"x\""), "format.syntax"},
+    {GRAMMAR("\"syntax\":1,\"definition\":\"x\""), "format.syntax"},
+    {GRAMMAR("\"syntax\":\"lark\""), "format.definition"},
+    {GRAMMAR("\"syntax\":\"lark\",\"definition\":\"\""), "format.definition"},
+    {GRAMMAR("\"syntax\":\"lark\",\"definition\":\"a\\u0000\""), "format.definition"},
+    {GRAMMAR("\"syntax\":\"lark\",\"definition\":1"), "format.definition"},
+    {GRAMMAR("\"syntax\":\"lark\",\"definition\":\"x\",\"schema\":{}"), "format"},
 };
 
 static enum fm_code read_params(struct fm_job *job, struct json_object *params, struct fm_error *error) {
@@ -100,6 +132,44 @@ static void values_arrive(void **state) {
     json_object_put(params);
 }
 
+static void formats_arrive(void **state) {
+    (void)state;
+    static const struct {
+        const char *format;
+        enum fm_format_kind kind;
+        const char *schema; /* as JSON; the rest as it should be */
+        bool strict;
+        const char *syntax;
+        const char *definition;
+    } formats[] = {
+        {"null", FM_FORMAT_TEXT, NULL, false, NULL, NULL},
+        {"{\"type\":\"json_object\"}", FM_FORMAT_JSON_OBJECT, NULL, false, NULL, NULL},
+        {"{\"type\":\"json_schema\",\"schema\":{\"a\":1}}", FM_FORMAT_JSON_SCHEMA, "{\"a\":1}", false, NULL, NULL},
+        {"{\"type\":\"json_schema\",\"schema\":{},\"strict\":true}", FM_FORMAT_JSON_SCHEMA, "{}", true, NULL, NULL},
+        {"{\"type\":\"json_schema\",\"schema\":{},\"strict\":false}", FM_FORMAT_JSON_SCHEMA, "{}", false, NULL, NULL},
+        {"{\"type\":\"grammar\",\"syntax\":\"gbnf\",\"definition\":\"a\"}", FM_FORMAT_GRAMMAR, NULL, false, "gbnf",
+         "a"},
+    };
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
+        char text[256];
+        snprintf(text, sizeof text, "{\"job\":1," MESSAGES ",\"format\":%s}", formats[i].format);
+        struct json_object *params = json_tokener_parse(text);
+        struct fm_job job;
+        struct fm_error error;
+        assert_int_equal(read_params(&job, params, &error), FM_OK);
+        const struct fm_format *format = &job.format;
+        assert_int_equal(format->kind, formats[i].kind);
+        assert_int_equal(format->strict, formats[i].strict);
+        assert_string_equal(format->syntax ? format->syntax : "none", formats[i].syntax ? formats[i].syntax : "none");
+        assert_string_equal(format->definition ? format->definition : "none",
+                            formats[i].definition ? formats[i].definition : "none");
+        assert_string_equal(json_object_to_json_string_ext(format->schema, JSON_C_TO_STRING_PLAIN),
+                            formats[i].schema ? formats[i].schema : "null");
+        free(job.messages);
+        json_object_put(params);
+    }
+}
+
 static void absent_values_have_defaults(void **state) {
     (void)state;
     struct json_object *params = json_tokener_parse("{\"job\":1," MESSAGES "}");
@@ -115,6 +185,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_taken_or_refused),
         cmocka_unit_test(values_arrive),
+        cmocka_unit_test(formats_arrive),
         cmocka_unit_test(absent_values_have_defaults),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -112,6 +112,8 @@ struct script {
     const char *const *deltas; /* NULL-terminated */
     enum fm_finish finish;
     const struct fm_error *error;
+    const char *report;   /* what the engine tells of the schema, JSON members; NULL: nothing */
+    const char *mismatch; /* why the text does not match it; NULL: it does */
 };
 
 /* How the events of a script are taken: each as soon as it can be sent, or, by a slow host, all at the end. */
@@ -123,6 +125,15 @@ static inline int with_slow_host(void **state) {
     return 0;
 }
 
+/* As the front hands it over. */
+static inline void tell_report(struct fm_answer *answer, const char *members) {
+    struct fm_buf report;
+    fm_buf_init(&report, 1u << 20);
+    fm_buf_append_str(&report, members);
+    fm_answer_report(answer, &report);
+    assert_null(report.data); /* taken over */
+}
+
 static const struct fm_usage test_usage = {.input = 11, .cached = 3, .output = 7, .reasoning = 2};
 
 /* Runs `script`, captures its stream, returns the final object. */
@@ -132,6 +143,9 @@ static inline struct json_object *run(const struct script *script, struct stream
     struct fm_answer answer;
     struct fm_error error;
     assert_int_equal(fm_answer_init(&answer, script->surface, &request, "tiny", &error), FM_OK);
+    if (script->report) {
+        tell_report(&answer, script->report);
+    }
     if (script->deltas) {
         fm_answer_open(&answer, test_usage.input);
         for (const char *const *delta = script->deltas; *delta; delta++) {
@@ -142,6 +156,9 @@ static inline struct json_object *run(const struct script *script, struct stream
         }
     }
     answer.usage = test_usage;
+    if (script->mismatch) {
+        fm_answer_mismatch(&answer, script->mismatch);
+    }
     fm_answer_finish(&answer, script->finish, script->error);
     pull(&answer, stream);
     assert_false(fm_answer_has_event(&answer));

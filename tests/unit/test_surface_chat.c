@@ -127,6 +127,28 @@ static void test_never_opened(void **state) {
     json_object_put(object);
 }
 
+/* The completion has the schema report, a chunk never does. */
+static void test_report(void **state) {
+    (void)state;
+    struct script script = {.surface = &fm_surface_chat,
+                            .body =
+                                BODY ",\"fm\":{\"schema_report\":true},\"response_format\":{\"type\":\"json_schema\","
+                                     "\"json_schema\":{\"name\":\"n\",\"schema\":{}}}}",
+                            .deltas = greeting,
+                            .finish = FM_FINISH_STOP,
+                            .report = "\"enforced\":[\"type\"],\"checked\":[]",
+                            .mismatch = "a"};
+    struct stream stream;
+    struct json_object *object = run(&script, &stream);
+    assert_int_equal(json_object_object_length(object), 8);
+    assert_json(object, "fm", "{\"schema\":{\"enforced\":[\"type\"],\"checked\":[],\"valid\":false,\"error\":\"a\"}}");
+    for (size_t i = 0; i < stream.count; i++) {
+        check_chunk(&stream, i, 5);
+    }
+    json_object_put(object);
+    stream_free(&stream);
+}
+
 /* ---- errors ---- */
 
 static void check_error(const struct fm_error *error, const char *expected) {
@@ -219,8 +241,9 @@ static void test_overflow(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stream),      cmocka_unit_test(test_completion),    cmocka_unit_test(test_never_opened),
-        cmocka_unit_test(test_error_table), cmocka_unit_test(test_error_details), cmocka_unit_test(test_overflow),
+        cmocka_unit_test(test_stream),   cmocka_unit_test(test_completion),  cmocka_unit_test(test_never_opened),
+        cmocka_unit_test(test_report),   cmocka_unit_test(test_error_table), cmocka_unit_test(test_error_details),
+        cmocka_unit_test(test_overflow),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     return failed + cmocka_run_group_tests(tests, with_slow_host, NULL);

@@ -33,8 +33,13 @@ static bool attempt(const struct fm_surface *surface, struct json_object *params
         fm_request_free(&request); /* harmless after either failure */
         return false;
     }
+    struct fm_buf report;
+    fm_buf_init(&report, 1u << 20);
+    fm_buf_append_str(&report, "\"enforced\":[\"type\"],\"checked\":[]");
+    bool reported = !report.failed; /* the front fails the job then */
+    fm_answer_report(&answer, &report);
     fm_answer_open(&answer, 1);
-    bool ok = fm_answer_append(&answer, "Hello", 5);
+    bool ok = reported && fm_answer_append(&answer, "Hello", 5);
     fm_answer_finish(&answer, ok ? FM_FINISH_STOP : FM_FINISH_FAILED, NULL);
     struct fm_buf buf;
     fm_buf_init(&buf, 1u << 20);
@@ -68,6 +73,8 @@ static void test_each_allocation(void **state) {
                                          "\"content\":[{\"type\":\"input_text\",\"text\":\"hi\"}]}],\"stop\":[\"x\"]}");
     check_surface(&fm_surface_chat, "{\"model\":\"m\",\"stream\":true,\"messages\":[{\"role\":\"user\",\"content\":"
                                     "[{\"type\":\"text\",\"text\":\"hi\"}]}],\"stop\":\"x\"}");
+    check_surface(&fm_surface_responses, "{\"input\":\"hi\",\"fm\":{\"schema_report\":true},\"text\":{\"format\":"
+                                         "{\"type\":\"json_schema\",\"name\":\"n\",\"schema\":{\"a\":[{}]}}}}");
 }
 
 int main(void) {

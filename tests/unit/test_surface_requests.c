@@ -76,6 +76,27 @@ static const struct row shared_rows[] = {
     {"{%s,\"fm\":{\"timeout_ms\":86400001}}", "integer_above_max_value", "fm.timeout_ms"},
     {"{%s,\"fm\":{\"queue_timeout_ms\":1.5}}", "invalid_type", "fm.queue_timeout_ms"},
     {"{%s,\"fm\":{\"xyz\":1}}", "unknown_parameter", "fm.xyz"},
+    {"{%s,\"fm\":{\"schema_report\":true}}", NULL, NULL},
+    {"{%s,\"fm\":{\"schema_report\":1}}", "invalid_type", "fm.schema_report"},
+    {"{%s,\"fm\":{\"grammar\":null}}", NULL, NULL},
+    {"{%s,\"fm\":{\"grammar\":\"x\"}}", "invalid_type", "fm.grammar"},
+    {"{%s,\"fm\":{\"grammar\":{}}}", "missing_required_parameter", "fm.grammar.syntax"},
+    {"{%s,\"fm\":{\"grammar\":{\"syntax\":\"lark\"}}}", "missing_required_parameter", "fm.grammar.definition"},
+    {"{%s,\"fm\":{\"grammar\":{\"definition\":\"x\"}}}", "missing_required_parameter", "fm.grammar.syntax"},
+    {"{%s,\"fm\":{\"grammar\":{\"syntax\":\"lark\",\"definition\":\"start: /x/\"}}}", NULL, NULL},
+    {"{%s,\"fm\":{\"grammar\":{\"syntax\":\"regex\",\"definition\":\"x\"}}}", NULL, NULL},
+    {"{%s,\"fm\":{\"grammar\":{\"syntax\":\"gbnf\",\"definition\":\"x\"}}}", NULL, NULL},
+    {"{%s,\"fm\":{\"grammar\":{\"syntax\":\"yacc\",\"definition\":\"x\"}}}", "invalid_value", "fm.grammar.syntax"},
+    {"{%s,\"fm\":{\"grammar\":{\"syntax\":[],\"definition\":\"x\"}}}", "invalid_type", "fm.grammar.syntax"},
+    {"{%s,\"fm\":{\"grammar\":{\"syntax\":\"lark\",\"definition\":\"\"}}}", "invalid_value", "fm.grammar.definition"},
+    {"{%s,\"fm\":{\"grammar\":{\"syntax\":\"lark\",\"definition\":\"a\\u0000\"}}}", "invalid_value",
+     "fm.grammar.definition"},
+    {"{%s,\"fm\":{\"grammar\":{\"syntax\":\"lark\",\"definition\":7}}}", "invalid_type", "fm.grammar.definition"},
+    {"{%s,\"fm\":{\"grammar\":{\"syntax\":\"lark\",\"definition\":\"x\",\"start\":\"x\"}}}", "unknown_parameter",
+     "fm.grammar.start"},
+    {"{%s,\"fm\":{\"grammar\":{\"syntax\":\"lark\",\"definition\":\"x\"}},\"stop\":\"y\"}", "unsupported_parameter",
+     "stop"},
+    {"{%s,\"fm\":{\"grammar\":{\"syntax\":\"lark\",\"definition\":\"x\"}},\"stop\":null}", NULL, NULL},
     {"{%s,\"grammar\":\"x\"}", "unknown_parameter", "grammar"},
     {"{%s,\"grammar\":null}", "unknown_parameter", "grammar"},
     {NULL, NULL, NULL},
@@ -141,11 +162,8 @@ static const struct row responses_rows[] = {
     {"{" IN ",\"text\":{\"format\":{\"type\":\"text\"},\"verbosity\":\"low\"}}", NULL, NULL},
     {"{" IN ",\"text\":{\"format\":null}}", NULL, NULL},
     {"{" IN ",\"text\":5}", "invalid_type", "text"},
-    {"{" IN ",\"text\":{\"format\":{\"type\":\"json_object\"}}}", "unsupported_parameter", "text.format"},
-    {"{" IN ",\"text\":{\"format\":{\"type\":\"text\",\"x\":1}}}", "unsupported_parameter", "text.format"},
     {"{" IN ",\"text\":{\"verbosity\":\"huge\"}}", "invalid_value", "text.verbosity"},
     {"{" IN ",\"text\":{\"tone\":\"huge\"}}", "unknown_parameter", "text.tone"},
-    {"{" IN ",\"text\":{\"format\":\"text\"}}", "unsupported_parameter", "text.format"},
     {"{\"input\":[{\"role\":\"assistant\",\"content\":[{\"type\":\"output_text\",\"text\":\"x\",\"annotations\":{}}]}]"
      "}",
      "invalid_type", "input[0].content[0].annotations"},
@@ -217,8 +235,6 @@ static const struct row chat_rows[] = {
     {"{" MSG ",\"stream_options\":{\"include_usage\":true,\"include_obfuscation\":true}}", NULL, NULL},
     {"{" MSG ",\"stream_options\":{\"include_usage\":1}}", "invalid_type", "stream_options.include_usage"},
     {"{" MSG ",\"stream_options\":{\"x\":1}}", "unknown_parameter", "stream_options.x"},
-    {"{" MSG ",\"response_format\":{\"type\":\"text\"}}", NULL, NULL},
-    {"{" MSG ",\"response_format\":{\"type\":\"json_object\"}}", "unsupported_parameter", "response_format"},
     {"{" MSG ",\"logprobs\":false}", NULL, NULL},
     {"{" MSG ",\"logprobs\":true}", "unsupported_parameter", "logprobs"},
     {"{" MSG ",\"logit_bias\":{}}", NULL, NULL},
@@ -240,6 +256,88 @@ static const struct row chat_rows[] = {
     {"{" MSG ",\"max_output_tokens\":5}", "unknown_parameter", "max_output_tokens"},
     {NULL, NULL, NULL},
 };
+
+/* Formats; %s is the format. What stands beside them is in shared_rows. */
+static const struct row type_rows[] = {
+    {"null", NULL, NULL},
+    {"{\"type\":\"text\"}", NULL, NULL},
+    {"{\"type\":\"json_object\"}", NULL, NULL},
+    {"\"text\"", "invalid_type", ""},
+    {"[]", "invalid_type", ""},
+    {"{}", "missing_required_parameter", ".type"},
+    {"{\"type\":null}", "missing_required_parameter", ".type"},
+    {"{\"type\":7}", "invalid_type", ".type"},
+    {"{\"type\":\"xml\"}", "invalid_value", ".type"},
+    {"{\"type\":\"text\\u0000\"}", "invalid_value", ".type"},
+    {"{\"type\":\"grammar\"}", "invalid_value", ".type"},
+    {"{\"type\":\"text\",\"x\":1}", "unknown_parameter", ".x"},
+    {"{\"type\":\"text\",\"schema\":{}}", "unknown_parameter", ".schema"},
+    {"{\"type\":\"json_object\",\"name\":\"x\"}", "unknown_parameter", ".name"},
+    {"{\"x\":1}", "missing_required_parameter", ".type"},
+    {NULL, NULL, NULL},
+};
+
+/* The members of a json_schema. */
+static const struct row schema_rows[] = {
+    {"\"name\":\"a\",\"schema\":{}", NULL, NULL},
+    {"\"name\":\"Az_0-9\",\"schema\":{\"type\":\"object\"},\"strict\":true,\"description\":\"d\"", NULL, NULL},
+    {"\"name\":\"a\",\"schema\":{\"x\":null},\"strict\":null,\"description\":null", NULL, NULL},
+    {"\"name\":\"a\",\"schema\":{},\"strict\":false", NULL, NULL},
+    {"\"schema\":{}", "missing_required_parameter", ".name"},
+    {"\"name\":null,\"schema\":{}", "missing_required_parameter", ".name"},
+    {"\"name\":\"a\"", "missing_required_parameter", ".schema"},
+    {"\"name\":\"a\",\"schema\":null", "missing_required_parameter", ".schema"},
+    {"\"name\":\"\",\"schema\":{}", "invalid_value", ".name"},
+    {"\"name\":\"a b\",\"schema\":{}", "invalid_value", ".name"},
+    {"\"name\":\"a.b\",\"schema\":{}", "invalid_value", ".name"},
+    {"\"name\":\"\xc3\xa9\",\"schema\":{}", "invalid_value", ".name"},
+    {"\"name\":\"a\\u0000\",\"schema\":{}", "invalid_value", ".name"},
+    {"\"name\":7,\"schema\":{}", "invalid_type", ".name"},
+    {"\"name\":\"a\",\"schema\":true", "invalid_type", ".schema"},
+    {"\"name\":\"a\",\"schema\":\"{}\"", "invalid_type", ".schema"},
+    {"\"name\":\"a\",\"schema\":[]", "invalid_type", ".schema"},
+    {"\"name\":\"a\",\"schema\":{},\"strict\":\"yes\"", "invalid_type", ".strict"},
+    {"\"name\":\"a\",\"schema\":{},\"description\":{}", "invalid_type", ".description"},
+    {"\"name\":\"a\",\"schema\":{},\"x\":1", "unknown_parameter", ".x"},
+    {NULL, NULL, NULL},
+};
+
+/* Where a format stands in either API, and what stands around a schema's members there. */
+static const struct place {
+    const struct fm_surface *surface;
+    const char *open;
+    const char *close;
+    const char *at;
+    const char *schema_open;
+    const char *schema_close;
+    const char *schema_at;
+} places[] = {
+    {&fm_surface_responses, "{" IN ",\"text\":{\"format\":", "}", "text.format", "{\"type\":\"json_schema\",", "}",
+     "text.format"},
+    {&fm_surface_chat, "{" MSG ",\"response_format\":", "", "response_format",
+     "{\"type\":\"json_schema\",\"json_schema\":{", "}}", "response_format.json_schema"},
+};
+
+struct body {
+    char text[1024];
+};
+
+/* A body with `format`, and `more` beside it. */
+static struct body body_with(const struct place *place, const char *format, const char *more) {
+    struct body body;
+    int len = snprintf(body.text, sizeof body.text, "%s%s%s%s}", place->open, format, place->close, more);
+    assert_in_range(len, 1, sizeof body.text - 1);
+    return body;
+}
+
+/* A json_schema of these members. */
+static struct body schema_of(const struct place *place, const char *members, const char *more) {
+    struct body format;
+    int len =
+        snprintf(format.text, sizeof format.text, "%s%s%s%s", place->schema_open, members, more, place->schema_close);
+    assert_in_range(len, 1, sizeof format.text - 1);
+    return format;
+}
 
 static void check_body(const struct fm_surface *surface, const char *body, const char *code, const char *param) {
     struct json_object *params = json_of(body, strlen(body));
@@ -299,6 +397,125 @@ static void test_chat(void **state) {
     check_rows(&fm_surface_chat, chat_rows);
 }
 
+/* ---- formats ---- */
+
+static void check_format(const struct place *place, const char *format, const char *more, const char *code,
+                         const char *param) {
+    struct body body = body_with(place, format, more);
+    check_body(place->surface, body.text, code, param);
+}
+
+/* Checks `format`, whose error is at `at` and below it. */
+static void check_format_row(const struct place *place, const char *format, const struct row *row, const char *at) {
+    char param[160];
+    snprintf(param, sizeof param, "%s%s", at, row->code ? row->param : "");
+    check_format(place, format, "", row->code, param);
+}
+
+static void test_formats(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        const struct place *place = &places[i];
+        for (const struct row *row = type_rows; row->body; row++) {
+            check_format_row(place, row->body, row, place->at);
+        }
+        for (const struct row *row = schema_rows; row->body; row++) {
+            check_format_row(place, schema_of(place, row->body, "").text, row, place->schema_at);
+        }
+    }
+    check_body(&fm_surface_chat, "{" MSG ",\"response_format\":{\"type\":\"json_schema\"}}",
+               "missing_required_parameter", "response_format.json_schema");
+    check_body(&fm_surface_chat, "{" MSG ",\"response_format\":{\"type\":\"json_schema\",\"json_schema\":7}}",
+               "invalid_type", "response_format.json_schema");
+    check_body(&fm_surface_chat, "{" MSG ",\"response_format\":{\"type\":\"json_schema\",\"schema\":{}}}",
+               "unknown_parameter", "response_format.schema");
+    check_body(&fm_surface_responses, "{" IN ",\"text\":{\"format\":{\"type\":\"json_schema\",\"json_schema\":{}}}}",
+               "unknown_parameter", "text.format.json_schema");
+}
+
+#define GRAMMAR ",\"fm\":{\"grammar\":{\"syntax\":\"lark\",\"definition\":\"x\"}}"
+
+static void test_what_stands_beside_a_format(void **state) {
+    (void)state;
+    static const struct {
+        const char *more;
+        const char *code; /* beside a JSON format; beside {"type":"text"} all are accepted */
+        const char *param;
+    } rows[] = {
+        {",\"stop\":\"x\"", "unsupported_parameter", "stop"},
+        {",\"stop\":[\"x\"]", "unsupported_parameter", "stop"},
+        {",\"stop\":null", NULL, ""},
+        {GRAMMAR, "invalid_value", "fm.grammar"},
+        {",\"fm\":{\"grammar\":null,\"schema_report\":true}", NULL, ""},
+    };
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        struct body schema = schema_of(&places[i], "\"name\":\"a\",\"schema\":{}", "");
+        for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {
+            check_format(&places[i], schema.text, rows[k].more, rows[k].code, rows[k].param);
+            check_format(&places[i], "{\"type\":\"json_object\"}", rows[k].more, rows[k].code, rows[k].param);
+            check_format(&places[i], "{\"type\":\"text\"}", rows[k].more, NULL, NULL);
+            check_format(&places[i], "null", rows[k].more, NULL, NULL);
+        }
+    }
+}
+
+/* The sentences tell what is supported, and why a stop string is not. */
+static void test_format_notes(void **state) {
+    (void)state;
+    static const struct {
+        const char *body;
+        const char *detail;
+    } rows[] = {
+        {"{" IN ",\"text\":{\"format\":{\"type\":\"xml\"}}}",
+         "Invalid value for 'text.format.type'. Supported values are: 'text', 'json_object', 'json_schema'."},
+        {"{" IN ",\"text\":{\"format\":{\"type\":\"json_object\"}},\"stop\":\"x\"}",
+         "Unsupported parameter: 'stop'. It would cut the JSON."},
+        {"{" IN GRAMMAR ",\"stop\":\"x\"}",
+         "Unsupported parameter: 'stop'. It would cut the text that the grammar asks for."},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct json_object *params = json_of(rows[i].body, strlen(rows[i].body));
+        struct fm_request request;
+        struct fm_error error;
+        assert_int_equal(fm_surface_responses.parse(params, &request, &error), FM_INVALID_REQUEST);
+        assert_string_equal(error.detail, rows[i].detail);
+        json_object_put(params);
+    }
+}
+
+/* An answer that says the schema back must be a body that PROTOCOL.md allows. */
+static void test_size_of_a_schema(void **state) {
+    (void)state;
+    static const struct {
+        const char *head; /* of the schema, then `unit` so many times, then `tail` */
+        const char *unit;
+        const char *tail;
+        int most;
+    } rows[] = {
+        {"{\"a\":", "[", "]", 49},        /* levels, with the object around them; `tail` closes each */
+        {"{\"a\":[0", ",0", NULL, 32765}, /* values: the object, the array, the first, and so many more */
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        for (int over = 0; over < 2; over++) {
+            struct fm_buf body;
+            fm_buf_init(&body, 1u << 20);
+            fm_buf_append_str(&body,
+                              "{" IN ",\"text\":{\"format\":{\"type\":\"json_schema\",\"name\":\"a\",\"schema\":");
+            fm_buf_append_str(&body, rows[i].head);
+            for (int k = 0; k < rows[i].most + over; k++) {
+                fm_buf_append_str(&body, rows[i].unit);
+            }
+            for (int k = 0; k < rows[i].most + over && rows[i].tail; k++) {
+                fm_buf_append_str(&body, rows[i].tail);
+            }
+            fm_buf_append_str(&body, rows[i].tail ? "}}}}" : "]}}}}");
+            fm_buf_append_char(&body, '\0');
+            check_body(&fm_surface_responses, body.data, over ? "invalid_value" : NULL, "text.format.schema");
+            fm_buf_free(&body);
+        }
+    }
+}
+
 /* ---- limits of length ---- */
 
 /* A body whose `format` (one %s) holds `unit` repeated `count` times. Free it. */
@@ -327,6 +544,12 @@ static void test_lengths(void **state) {
     } rows[] = {
         {"{\"input\":\"%s\"}", "x", 10485760, "string_above_max_length", "input"},
         {"{\"input\":\"%s\"}", "\xc3\xa9", 10485760, "string_above_max_length", "input"}, /* characters, not bytes */
+        {"{" IN ",\"text\":{\"format\":{\"type\":\"json_schema\",\"name\":\"%s\",\"schema\":{}}}}", "x", 64,
+         "string_above_max_length", "text.format.name"},
+        {"{" IN ",\"fm\":{\"grammar\":{\"syntax\":\"lark\",\"definition\":\"%s\"}}}", "x", 65536,
+         "string_above_max_length", "fm.grammar.definition"},
+        {"{" IN ",\"fm\":{\"grammar\":{\"syntax\":\"lark\",\"definition\":\"%s\"}}}", "\xc3\xa9", 32768,
+         "string_above_max_length", "fm.grammar.definition"}, /* bytes, not characters */
         {"{" IN ",\"safety_identifier\":\"%s\"}", "x", 64, "string_above_max_length", "safety_identifier"},
         {"{" IN ",\"prompt_cache_key\":\"%s\"}", "\xe2\x82\xac", 64, "string_above_max_length", "prompt_cache_key"},
         {"{" IN ",\"metadata\":{\"k\":\"%s\"}}", "x", 512, "string_above_max_length", "metadata.k"},
@@ -368,8 +591,8 @@ static void test_long_key(void **state) {
     struct fm_error error;
     assert_int_equal(fm_surface_responses.parse(params, &request, &error), FM_INVALID_REQUEST);
     assert_string_equal(error.openai_code, "unknown_parameter");
-    assert_int_equal(strlen(error.param), 157); /* x and 52 whole characters of 159 bytes */
-    assert_memory_equal(error.param + 154, "\xe2\x82\xac", 4);
+    assert_int_equal(strlen(error.param), 253); /* x and 84 whole characters of 255 bytes */
+    assert_memory_equal(error.param + 250, "\xe2\x82\xac", 4);
     json_object_put(params);
     free(body);
 }
@@ -407,6 +630,101 @@ static void test_job_members(void **state) {
               "{\"role\":\"user\",\"content\":\"ab\"}],\"max_tokens\":4,\"stop\":[\"p\",\"q\"]");
     check_job(&fm_surface_chat, "{" MSG ",\"max_completion_tokens\":9,\"max_tokens\":4,\"seed\":9223372036854775807}",
               "\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"max_tokens\":9,\"seed\":9223372036854775807");
+}
+
+#define SCHEMA     "{\"type\":\"object\",\"a/b\":[1.50,null,-0.0,1e3,\"\\u0000\xc3\xa9\"],\"\":{}}"
+#define JOB_SCHEMA MSG ",\"format\":{\"type\":\"json_schema\",\"schema\":" SCHEMA ",\"strict\":"
+
+/* ENGINE.md: the schema as it came, but neither its name nor its description. */
+static void test_job_formats(void **state) {
+    (void)state;
+    static const char named[] = "\"name\":\"a\",\"description\":\"d\",\"schema\":" SCHEMA;
+    static const struct {
+        const char *format; /* NULL: a schema, with `strict` */
+        const char *more;
+        const char *job;
+    } rows[] = {
+        {"null", "", MSG},
+        {"{\"type\":\"text\"}", "", MSG},
+        {"{\"type\":\"json_object\"}", "", MSG ",\"format\":{\"type\":\"json_object\"}"},
+        {NULL, "", JOB_SCHEMA "false}"},
+        {NULL, ",\"strict\":null", JOB_SCHEMA "false}"},
+        {NULL, ",\"strict\":false", JOB_SCHEMA "false}"},
+        {NULL, ",\"strict\":true", JOB_SCHEMA "true}"},
+        {"{\"type\":\"text\"}", GRAMMAR,
+         MSG ",\"format\":{\"type\":\"grammar\",\"syntax\":\"lark\",\"definition\":\"x\"}"},
+    };
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {
+            bool given = rows[k].format != NULL;
+            struct body schema = schema_of(&places[i], named, rows[k].more);
+            struct body body = body_with(&places[i], given ? rows[k].format : schema.text, given ? rows[k].more : "");
+            check_job(places[i].surface, body.text, rows[k].job);
+        }
+    }
+}
+
+/* ---- an engine's `param` ---- */
+
+static void check_param(const struct place *place, const char *format, const char *more, const char *said,
+                        const char *told) {
+    struct body body = body_with(place, format, more);
+    struct fm_request request = request_of(place->surface, body.text);
+    struct fm_error error;
+    fm_fail(&error, FM_INVALID_REQUEST, "because");
+    snprintf(error.param, sizeof error.param, "%s", said);
+    fm_request_rename_param(&request, &error);
+    assert_string_equal(error.param, told);
+    assert_string_equal(error.detail, "because");
+    fm_request_free(&request);
+}
+
+static void test_param_of_an_engine(void **state) {
+    (void)state;
+    static const struct {
+        const char *said;
+        const char *told[3]; /* in Responses, in chat, of a grammar */
+    } rows[] = {
+        {"format", {"text.format", "response_format", "fm.grammar"}},
+        {"format.type", {"text.format.type", "response_format.type", "fm.grammar"}},
+        {"format.schema", {"text.format.schema", "response_format.json_schema.schema", "fm.grammar.schema"}},
+        {"format.schema.properties.a[0].not",
+         {"text.format.schema.properties.a[0].not", "response_format.json_schema.schema.properties.a[0].not",
+          "fm.grammar.schema.properties.a[0].not"}},
+        {"format.strict", {"text.format.strict", "response_format.json_schema.strict", "fm.grammar.strict"}},
+        {"format.definition", {"text.format.definition", "response_format.definition", "fm.grammar.definition"}},
+        {"", {"", "", ""}},
+        {"formats", {"formats", "formats", "formats"}},
+        {"messages[0].format", {"messages[0].format", "messages[0].format", "messages[0].format"}},
+        {"stop", {"stop", "stop", "stop"}},
+    };
+    static const char object[] = "{\"type\":\"json_object\"}";
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        for (size_t k = 0; k < sizeof places / sizeof places[0]; k++) {
+            check_param(&places[k], object, "", rows[i].said, rows[i].told[k]);
+            check_param(&places[k], "null", "", rows[i].said, rows[i].told[k]);
+            check_param(&places[k], "null", GRAMMAR, rows[i].said, rows[i].told[2]);
+        }
+    }
+}
+
+/* The host's path is the longer one: it is cut between characters. */
+static void test_long_param_of_an_engine(void **state) {
+    (void)state;
+    struct fm_request request = request_of(&fm_surface_chat, "{" MSG "}");
+    struct fm_error error;
+    fm_fail(&error, FM_INVALID_REQUEST, "because");
+    size_t len = (size_t)snprintf(error.param, sizeof error.param, "format.schema.");
+    while (len + 3 < sizeof error.param) {
+        memcpy(error.param + len, "\xe2\x82\xac", 4);
+        len += 3;
+    }
+    fm_request_rename_param(&request, &error);
+    static const char head[] = "response_format.json_schema.schema."; /* 35 bytes, then characters of 3 */
+    assert_memory_equal(error.param, head, sizeof head - 1);
+    assert_int_equal(strlen(error.param), 35 + 73 * 3);
+    assert_memory_equal(error.param + strlen(error.param) - 3, "\xe2\x82\xac", 4);
+    fm_request_free(&request);
 }
 
 static void test_request_fields(void **state) {
@@ -450,9 +768,22 @@ static void test_no_user_text(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shared),      cmocka_unit_test(test_responses),      cmocka_unit_test(test_chat),
-        cmocka_unit_test(test_lengths),     cmocka_unit_test(test_metadata_pairs), cmocka_unit_test(test_long_key),
-        cmocka_unit_test(test_job_members), cmocka_unit_test(test_request_fields), cmocka_unit_test(test_no_user_text),
+        cmocka_unit_test(test_shared),
+        cmocka_unit_test(test_responses),
+        cmocka_unit_test(test_chat),
+        cmocka_unit_test(test_formats),
+        cmocka_unit_test(test_what_stands_beside_a_format),
+        cmocka_unit_test(test_format_notes),
+        cmocka_unit_test(test_size_of_a_schema),
+        cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_metadata_pairs),
+        cmocka_unit_test(test_long_key),
+        cmocka_unit_test(test_job_members),
+        cmocka_unit_test(test_job_formats),
+        cmocka_unit_test(test_param_of_an_engine),
+        cmocka_unit_test(test_long_param_of_an_engine),
+        cmocka_unit_test(test_request_fields),
+        cmocka_unit_test(test_no_user_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

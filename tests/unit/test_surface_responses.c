@@ -398,6 +398,146 @@ static void test_echo(void **state) {
     stream_free(&stream);
 }
 
+static void test_echo_of_a_format(void **state) {
+    (void)state;
+    static const struct {
+        const char *text; /* the parameter */
+        const char *echo;
+    } rows[] = {
+        {"{}", "{\"type\":\"text\"}"},
+        {"{\"format\":{\"type\":\"text\"}}", "{\"type\":\"text\"}"},
+        {"{\"format\":{\"type\":\"json_object\"}}", "{\"type\":\"json_object\"}"},
+        {"{\"format\":{\"schema\":{\"b\":[1.50,null],\"a\":{}},\"name\":\"n\",\"type\":\"json_schema\"}}",
+         "{\"type\":\"json_schema\",\"name\":\"n\",\"description\":null,\"strict\":false,"
+         "\"schema\":{\"b\":[1.50,null],\"a\":{}}}"},
+        {"{\"format\":{\"type\":\"json_schema\",\"name\":\"n\",\"schema\":{},\"strict\":true,\"description\":\"d/\"}}",
+         "{\"type\":\"json_schema\",\"name\":\"n\",\"description\":\"d/\",\"strict\":true,\"schema\":{}}"},
+        {"{},\"fm\":{\"grammar\":{\"syntax\":\"lark\",\"definition\":\"x\"}}", "{\"type\":\"text\"}"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char body[256];
+        snprintf(body, sizeof body, "{\"input\":\"hi\",\"stream\":true,\"text\":%s}", rows[i].text);
+        struct script script = {
+            .surface = &fm_surface_responses, .body = body, .deltas = greeting, .finish = FM_FINISH_STOP};
+        struct stream stream;
+        struct json_object *object = run(&script, &stream);
+        assert_json(object, "text.format", rows[i].echo);
+        assert_json(stream.events[0], "response.text.format", rows[i].echo);
+        walk_stream(&stream, "completed", false, "response.completed");
+        json_object_put(object);
+        stream_free(&stream);
+    }
+}
+
+/* What is kept of a schema: its text, once. */
+static void test_memory_of_a_format(void **state) {
+    (void)state;
+    static const char head[] =
+        "{\"input\":\"hi\",\"text\":{\"format\":{\"type\":\"json_schema\",\"name\":\"n\",\"schema\":";
+    static char body[70000];
+    int len = snprintf(body, sizeof body, "%s{\"title\":\"", head);
+    memset(body + len, 'x', 65536);
+    snprintf(body + len + 65536, sizeof body - (size_t)len - 65536, "\"}}}}");
+    struct fm_request request = request_of(&fm_surface_responses, body);
+    assert_in_range(request.echo.len, 65536, 65536 + 1024);
+    assert_in_range(request.job_members.len, 65536, 65536 + 1024); /* goes when the job is sent */
+    fm_request_free(&request);
+}
+
+/* ---- the schema report ---- */
+
+#define SCHEMA_BODY "\"text\":{\"format\":{\"type\":\"json_schema\",\"name\":\"n\",\"schema\":{}}}"
+#define REPORT      "\"enforced\":[\"type\"],\"checked\":[\"properties.a.uniqueItems\"]"
+
+static void test_report(void **state) {
+    (void)state;
+    static const struct {
+        const char *format; /* members beside input */
+        const char *report;
+        const char *mismatch;
+        enum fm_finish finish;
+        const char *before; /* `fm` in response.created */
+        const char *after;
+    } rows[] = {
+        {"\"text\":null", NULL, NULL, FM_FINISH_STOP, "{\"schema\":null}", "{\"schema\":null}"},
+        {"\"text\":{\"format\":{\"type\":\"json_object\"}}", NULL, NULL, FM_FINISH_STOP, "{\"schema\":null}",
+         "{\"schema\":null}"},
+        {SCHEMA_BODY, NULL, NULL, FM_FINISH_STOP,
+         "{\"schema\":{\"enforced\":[],\"checked\":[],\"valid\":null,\"error\":null}}",
+         "{\"schema\":{\"enforced\":[],\"checked\":[],\"valid\":true,\"error\":null}}"},
+        {SCHEMA_BODY, REPORT, NULL, FM_FINISH_STOP, "{\"schema\":{" REPORT ",\"valid\":null,\"error\":null}}",
+         "{\"schema\":{" REPORT ",\"valid\":true,\"error\":null}}"},
+        {SCHEMA_BODY, REPORT, "a: \"twice\"", FM_FINISH_STOP, "{\"schema\":{" REPORT ",\"valid\":null,\"error\":null}}",
+         "{\"schema\":{" REPORT ",\"valid\":false,\"error\":\"a: \\\"twice\\\"\"}}"},
+        {SCHEMA_BODY, REPORT, "a", FM_FINISH_LENGTH, "{\"schema\":{" REPORT ",\"valid\":null,\"error\":null}}",
+         "{\"schema\":{" REPORT ",\"valid\":null,\"error\":null}}"},
+        {SCHEMA_BODY, REPORT, NULL, FM_FINISH_CANCELLED, "{\"schema\":{" REPORT ",\"valid\":null,\"error\":null}}",
+         "{\"schema\":{" REPORT ",\"valid\":null,\"error\":null}}"},
+        {SCHEMA_BODY, REPORT, NULL, FM_FINISH_FAILED, "{\"schema\":{" REPORT ",\"valid\":null,\"error\":null}}",
+         "{\"schema\":{" REPORT ",\"valid\":null,\"error\":null}}"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char body[256];
+        snprintf(body, sizeof body, "{\"input\":\"hi\",\"stream\":true,\"fm\":{\"schema_report\":true},%s}",
+                 rows[i].format);
+        struct script script = {.surface = &fm_surface_responses,
+                                .body = body,
+                                .deltas = greeting,
+                                .finish = rows[i].finish,
+                                .report = rows[i].report,
+                                .mismatch = rows[i].mismatch};
+        struct stream stream;
+        struct json_object *object = run(&script, &stream);
+        assert_int_equal(json_object_object_length(object), 32);
+        assert_json(stream.events[0], "response.fm", rows[i].before); /* by a slow host too, who takes it at the end */
+        assert_json(stream.events[stream.count - 1], "response.fm", rows[i].after);
+        assert_json(object, "fm", rows[i].after);
+        json_object_put(object);
+        stream_free(&stream);
+    }
+}
+
+/* Not asked for: it is not there, whatever the engine says. */
+static void test_no_report(void **state) {
+    (void)state;
+    static const char *const asked[] = {"", ",\"fm\":{}", ",\"fm\":{\"schema_report\":false}",
+                                        ",\"fm\":{\"schema_report\":null}"};
+    for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
+        char body[256];
+        snprintf(body, sizeof body, "{\"input\":\"hi\"," SCHEMA_BODY "%s}", asked[i]);
+        struct script script = {.surface = &fm_surface_responses,
+                                .body = body,
+                                .deltas = greeting,
+                                .finish = FM_FINISH_STOP,
+                                .mismatch = "a"};
+        struct stream stream;
+        struct json_object *object = run(&script, &stream);
+        check_response(object);
+        json_object_put(object);
+    }
+}
+
+/* What an engine says of a mismatch is kept as far as an error's detail is, in whole characters. */
+static void test_long_mismatch(void **state) {
+    (void)state;
+    char reason[800] = "";
+    size_t len = 0;
+    while (len + 4 < sizeof reason) {
+        memcpy(reason + len, "\xe2\x82\xac", 4);
+        len += 3;
+    }
+    struct script script = {.surface = &fm_surface_responses,
+                            .body = "{\"input\":\"hi\",\"fm\":{\"schema_report\":true}," SCHEMA_BODY "}",
+                            .deltas = greeting,
+                            .finish = FM_FINISH_STOP,
+                            .mismatch = reason};
+    struct stream stream;
+    struct json_object *object = run(&script, &stream);
+    assert_int_equal(json_object_get_string_len(at(object, "fm.schema.error")), 510);
+    assert_memory_equal(str_at(object, "fm.schema.error"), reason, 510);
+    json_object_put(object);
+}
+
 /* ---- limits ---- */
 
 /* Events hold a delta each, not the text so far; beyond 4 MiB more is refused, what was there is kept. */
@@ -481,6 +621,11 @@ int main(void) {
         cmocka_unit_test(test_never_opened),
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_echo),
+        cmocka_unit_test(test_echo_of_a_format),
+        cmocka_unit_test(test_memory_of_a_format),
+        cmocka_unit_test(test_report),
+        cmocka_unit_test(test_no_report),
+        cmocka_unit_test(test_long_mismatch),
         cmocka_unit_test(test_growth),
         cmocka_unit_test(test_growth_escaped),
         cmocka_unit_test(test_long_delta),

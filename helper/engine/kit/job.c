@@ -20,6 +20,8 @@ struct fm_job *fm_job_new(struct fm_kit *kit, int64_t id, struct json_object *pa
     job->kit = kit;
     atomic_init(&job->aborted, false);
     fm_buf_init(&job->text, DELTA_MAX);
+    fm_buf_init(&job->schema_report, FM_SCHEMA_REPORT_MAX);
+    fm_buf_init(&job->schema_error, FM_SCHEMA_ERROR_MAX);
     enum fm_code code = fm_job_read(job, params, &job->fault);
     if (!fm_text_stream_init(&job->stream, job->stops, code == FM_OK ? job->stop_count : 0)) {
         free(job->messages);
@@ -33,6 +35,8 @@ struct fm_job *fm_job_new(struct fm_kit *kit, int64_t id, struct json_object *pa
 void fm_job_free(struct fm_job *job) {
     fm_text_stream_free(&job->stream);
     fm_buf_free(&job->text);
+    fm_buf_free(&job->schema_report);
+    fm_buf_free(&job->schema_error);
     json_object_put(job->params);
     free(job->messages);
     free(job);
@@ -65,6 +69,11 @@ void fm_job_accept(struct fm_job *job, int64_t input_tokens) {
     job->input_tokens = input_tokens;
     struct fm_json_writer w = begin_event(job, "job.accepted");
     fm_json_key_int(&w, "input_tokens", input_tokens);
+    if (job->schema_report.len > 0) {
+        fm_json_key(&w, "schema_report");
+        fm_json_raw(&w, job->schema_report.data, job->schema_report.len);
+    }
+    w.buf->failed |= job->schema_report.failed;
     fm_json_object_end(&w);
     fm_output_send_or_end(job->kit);
 }
@@ -153,6 +162,11 @@ static void send_finished(struct fm_job *job, enum fm_reason reason, const struc
         fm_json_key(&w, "error");
         fm_output_error_value(&w, error);
     }
+    if (job->schema_error.len > 0) {
+        fm_json_key(&w, "schema_error");
+        fm_json_string(&w, job->schema_error.data, job->schema_error.len);
+    }
+    w.buf->failed |= job->schema_error.failed;
     fm_json_object_end(&w);
     fm_output_send_or_end(job->kit);
 }

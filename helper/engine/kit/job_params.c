@@ -19,11 +19,12 @@ static enum fm_code wrong_message(struct fm_error *error, size_t index, const ch
     return wrong(error, param, expected);
 }
 
-static const char *known_role(struct json_object *value) {
-    static const char *const roles[] = {"system", "user", "assistant"};
-    for (size_t i = 0; json_object_is_type(value, json_type_string) && i < sizeof roles / sizeof roles[0]; i++) {
-        if (strcmp(json_object_get_string(value), roles[i]) == 0) {
-            return roles[i];
+/* The one of `words` that it is, from the table itself; NULL for any other value. */
+static const char *known_word(struct json_object *value, const char *const *words) {
+    size_t len = json_object_is_type(value, json_type_string) ? (size_t)json_object_get_string_len(value) : 0;
+    for (; *words; words++) {
+        if (len > 0 && strlen(*words) == len && memcmp(json_object_get_string(value), *words, len) == 0) {
+            return *words;
         }
     }
     return NULL;
@@ -31,6 +32,7 @@ static const char *known_role(struct json_object *value) {
 
 static enum fm_code read_message(struct fm_message *message, size_t index, struct json_object *value,
                                  struct fm_error *error) {
+    static const char *const roles[] = {"system", "user", "assistant", NULL};
     struct json_object *role = NULL;
     struct json_object *content = NULL;
     if (!json_object_is_type(value, json_type_object)) {
@@ -38,7 +40,7 @@ static enum fm_code read_message(struct fm_message *message, size_t index, struc
     }
     json_object_object_get_ex(value, "role", &role);
     json_object_object_get_ex(value, "content", &content);
-    message->role = known_role(role);
+    message->role = known_word(role, roles);
     if (!message->role) {
         return wrong_message(error, index, ".role", "\"system\", \"user\" or \"assistant\"");
     }
@@ -118,6 +120,87 @@ static enum fm_code read_stop(struct fm_job *job, struct json_object *value, str
     return FM_OK;
 }
 
+/* ---- format ---- */
+
+static enum fm_code read_schema(struct fm_format *format, struct json_object *value, struct fm_error *error) {
+    format->schema = value;
+    return json_object_is_type(value, json_type_object) ? FM_OK : wrong(error, "format.schema", "an object");
+}
+
+static enum fm_code read_strict(struct fm_format *format, struct json_object *value, struct fm_error *error) {
+    format->strict = json_object_get_boolean(value);
+    return json_object_is_type(value, json_type_boolean) ? FM_OK : wrong(error, "format.strict", "true or false");
+}
+
+static enum fm_code read_syntax(struct fm_format *format, struct json_object *value, struct fm_error *error) {
+    static const char *const syntaxes[] = {"lark", "regex", "gbnf", NULL};
+    format->syntax = known_word(value, syntaxes);
+    return format->syntax ? FM_OK : wrong(error, "format.syntax", "\"lark\", \"regex\" or \"gbnf\"");
+}
+
+static enum fm_code read_definition(struct fm_format *format, struct json_object *value, struct fm_error *error) {
+    int len = json_object_is_type(value, json_type_string) ? json_object_get_string_len(value) : 0;
+    format->definition = json_object_get_string(value);
+    bool valid = len > 0 && strlen(format->definition) == (size_t)len;
+    return valid ? FM_OK : wrong(error, "format.definition", "a string that is not empty and has no NUL");
+}
+
+static const struct format_member {
+    enum fm_format_kind kind;
+    const char *name;
+    bool required;
+    enum fm_code (*read)(struct fm_format *format, struct json_object *value, struct fm_error *error);
+} format_members[] = {
+    {FM_FORMAT_JSON_SCHEMA, "schema", true, read_schema},
+    {FM_FORMAT_JSON_SCHEMA, "strict", false, read_strict},
+    {FM_FORMAT_GRAMMAR, "syntax", true, read_syntax},
+    {FM_FORMAT_GRAMMAR, "definition", true, read_definition},
+};
+
+/* Reads the members of `value` that its kind has; `count` tells how many there were. */
+static enum fm_code read_format_members(struct fm_format *format, struct json_object *value, int *count,
+                                        struct fm_error *error) {
+    *count = 0;
+    for (size_t i = 0; i < sizeof format_members / sizeof format_members[0]; i++) {
+        const struct format_member *row = &format_members[i];
+        struct json_object *member = NULL;
+        if (row->kind != format->kind) {
+            continue;
+        }
+        *count += json_object_object_get_ex(value, row->name, &member);
+        enum fm_code code = member || row->required ? row->read(format, member, error) : FM_OK;
+        if (code != FM_OK) {
+            return code;
+        }
+    }
+    return FM_OK;
+}
+
+static enum fm_code read_format(struct fm_job *job, struct json_object *value, struct fm_error *error) {
+    static const char *const types[] = {"json_object", "json_schema", "grammar", NULL};
+    static const enum fm_format_kind kinds[] = {FM_FORMAT_JSON_OBJECT, FM_FORMAT_JSON_SCHEMA, FM_FORMAT_GRAMMAR};
+    struct json_object *type = NULL;
+    size_t i = 0;
+    int count;
+    if (!json_object_is_type(value, json_type_object)) {
+        return wrong(error, "format", "an object");
+    }
+    json_object_object_get_ex(value, "type", &type);
+    const char *known = known_word(type, types);
+    if (!known) {
+        return wrong(error, "format.type", "\"json_object\", \"json_schema\" or \"grammar\"");
+    }
+    while (types[i] != known) {
+        i++;
+    }
+    job->format.kind = kinds[i];
+    enum fm_code code = read_format_members(&job->format, value, &count, error);
+    if (code == FM_OK && json_object_object_length(value) != count + 1) {
+        return wrong(error, "format", "the members of its type and nothing else");
+    }
+    return code;
+}
+
 /* `job` is read by whoever has the list of jobs. */
 static enum fm_code read_nothing(struct fm_job *job, struct json_object *value, struct fm_error *error) {
     (void)job;
@@ -137,6 +220,7 @@ static const struct member {
     {"top_p", read_top_p},
     {"seed", read_seed},
     {"stop", read_stop},
+    {"format", read_format},
 };
 
 static const struct member *find_member(const char *name) {

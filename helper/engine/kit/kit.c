@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <json-c/json.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -192,6 +193,10 @@ void fm_kit_load_progress(struct fm_kit *kit, double progress) {
 static struct fm_job *admit(struct fm_kit *kit, struct fm_job *job) {
     if (job->fault.code == FM_OK && !kit->loaded) {
         (void)fm_fail(&job->fault, FM_INVALID_REQUEST, "job.start came before a model was loaded");
+    } else if (job->fault.code == FM_OK && job->format.kind != FM_FORMAT_TEXT && !kit->ops->formats) {
+        (void)fm_fail(&job->fault, FM_INVALID_REQUEST, "the engine %s can't hold its output to a format",
+                      kit->ops->name);
+        snprintf(job->fault.param, sizeof job->fault.param, "format");
     }
     if (job->fault.code != FM_OK) {
         struct fm_error fault = job->fault;

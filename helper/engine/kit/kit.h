@@ -30,6 +30,8 @@
 #define FM_KIT_STACK               (16u * 1024u * 1024u) /* bytes of the engine thread's stack */
 #define FM_ENGINE_BODY_MAX         20000000u             /* bytes of a message from the front; ENGINE.md, "Life" */
 #define FM_ENGINE_VALUES_MAX       131072u               /* JSON values in it */
+#define FM_SCHEMA_REPORT_MAX       (1u << 20)            /* bytes of fm_job.schema_report */
+#define FM_SCHEMA_ERROR_MAX        (64u << 10)           /* bytes of fm_job.schema_error */
 
 enum {                         /* exit statuses, besides 0 */
        FM_EXIT_NO_MEMORY = 71, /* EX_OSERR: a message could not be taken or sent */
@@ -51,6 +53,7 @@ struct fm_engine_ops {
     int slots;                /* jobs at once, before a model is known */
     int64_t protocol_version; /* 0: FM_ENGINE_PROTOCOL_VERSION; another one is for tests */
     bool needs_network;       /* leaves the network out of the sandbox */
+    bool formats;             /* honours job->format; without it, the kit refuses jobs that have one */
     int64_t delta_ms;         /* a job's deltas are at least so far apart, but for the last one; 0: one a token */
     void *state;              /* the engine's own, handed to the calls below */
 
@@ -85,7 +88,23 @@ struct fm_message {
     size_t content_len;
 };
 
-/* All strings belong to the job. The members down to `stop_count` are read-only. */
+/* What the text is to be: ENGINE.md, Formats. */
+enum fm_format_kind {
+    FM_FORMAT_TEXT,        /* any text */
+    FM_FORMAT_JSON_OBJECT, /* some JSON object */
+    FM_FORMAT_JSON_SCHEMA, /* JSON that matches `schema` */
+    FM_FORMAT_GRAMMAR,     /* text that `definition` describes */
+};
+
+struct fm_format {
+    enum fm_format_kind kind;   /* tells which of the members below it count; the others are NULL and false */
+    struct json_object *schema; /* an object; the job's, read-only: what it says has not been looked at */
+    bool strict;                /* a keyword that can't be enforced is an error */
+    const char *syntax;         /* "lark", "regex" or "gbnf" */
+    const char *definition;     /* UTF-8, NUL-terminated, not empty */
+};
+
+/* All strings belong to the job. The members down to `format` are read-only. */
 struct fm_job {
     int64_t id;
     struct fm_message *messages; /* at least one */
@@ -97,6 +116,14 @@ struct fm_job {
     int64_t seed;
     struct fm_stop stops[FM_STOPS_MAX];
     size_t stop_count;
+    struct fm_format format;
+
+    /*
+     * Empty, and the engine's to fill; the kit frees them. An append that fails (they have a maximum) counts as out of
+     * memory when they are sent, and ends the process: an engine that can go on without looks before.
+     */
+    struct fm_buf schema_report; /* before fm_job_accept: the member `schema_report` of job.accepted, a JSON value */
+    struct fm_buf schema_error;  /* before fm_job_finish: that of job.finished, as text */
 
     /* The kit's. */
     struct fm_kit *kit;

@@ -110,6 +110,7 @@ int main(void) {
         .name = "llama",
         .version = version,
         .slots = SLOTS,
+        .formats = false,
         .delta_ms = DELTA_MS,
         .state = &the_engine,
         .load = load,

@@ -1,0 +1,240 @@
+#include "surface/format.h"
+#include "base/utf8.h"
+
+#include <json-c/json.h>
+#include <stdio.h>
+#include <string.h>
+
+#define NAME_CHARS_MAX 64
+#define DEFINITION_MAX 65536 /* bytes */
+
+/*
+ * An answer says the schema back some levels deeper than it came and among other values, and has to stay a body that
+ * PROTOCOL.md allows (64 levels, 65,536 values).
+ */
+#define SCHEMA_LEVELS_MAX 50
+#define SCHEMA_VALUES_MAX 32768
+#define SCHEMA_NOTE       "Expected a schema of at most 50 levels and 32,768 values."
+
+/* ---- checkers ---- */
+
+/* OpenAI's pattern for it: ^[a-zA-Z0-9_-]+$ */
+static enum fm_code check_name(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
+                               struct fm_error *error) {
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+    enum fm_code code = fm_check_string(rule, value, at, error);
+    if (code == FM_OK && strspn(json_object_get_string(value), allowed) != (size_t)json_object_get_string_len(value)) {
+        return fm_reject_value(at, "Expected letters, digits, '_' and '-' only.", error);
+    }
+    return code;
+}
+
+/* How many values `value` is, itself included; too many when it is deeper than `levels`, which bounds the recursion. */
+static size_t count_values(struct json_object *value, unsigned levels) {
+    bool is_object = json_object_is_type(value, json_type_object);
+    bool is_array = json_object_is_type(value, json_type_array);
+    size_t count = 1;
+    if (!is_object && !is_array) {
+        return count;
+    }
+    if (levels == 0) {
+        return SCHEMA_VALUES_MAX + 1;
+    }
+    struct lh_entry *entry = is_object ? json_object_get_object(value)->head : NULL;
+    for (; entry; entry = lh_entry_next(entry)) {
+        count += count_values(lh_entry_v(entry), levels - 1);
+    }
+    for (size_t i = 0; is_array && i < json_object_array_length(value); i++) {
+        count += count_values(json_object_array_get_idx(value, i), levels - 1);
+    }
+    return count;
+}
+
+static enum fm_code check_schema(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
+                                 struct fm_error *error) {
+    (void)rule;
+    if (!json_object_is_type(value, json_type_object)) {
+        return fm_reject_type(at, value, "an object", error);
+    }
+    bool fits = count_values(value, SCHEMA_LEVELS_MAX) <= SCHEMA_VALUES_MAX;
+    return fits ? FM_OK : fm_reject_value(at, SCHEMA_NOTE, error);
+}
+
+/* A limit in bytes, because grammars are read as such. */
+static enum fm_code check_definition(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
+                                     struct fm_error *error) {
+    enum fm_code code = fm_check_string(rule, value, at, error);
+    if (code != FM_OK) {
+        return code;
+    }
+    size_t len = (size_t)json_object_get_string_len(value);
+    if (len > DEFINITION_MAX) {
+        return fm_reject_long_string(at, DEFINITION_MAX, len, error);
+    }
+    bool whole = strlen(json_object_get_string(value)) == len;
+    return whole ? FM_OK : fm_reject_value(at, "Expected text without NUL.", error);
+}
+
+/* ---- the rows ---- */
+
+static const struct fm_rule type_rules[] = {{.name = "type", .check = fm_check_any}, {0}};
+
+static const struct fm_rule schema_rules[] = {
+    {.name = "name", .check = check_name, .min = 1, .max = NAME_CHARS_MAX, .required = true},
+    {.name = "schema", .check = check_schema, .required = true},
+    {.name = "strict", .check = fm_check_bool},
+    {.name = "description", .check = fm_check_string},
+    {0},
+};
+
+static const struct fm_rule responses_schema_rules[] = {
+    {.name = "type", .check = fm_check_any},
+    {.members = schema_rules},
+};
+
+static const struct fm_rule chat_schema_rules[] = {
+    {.name = "type", .check = fm_check_any},
+    {.name = "json_schema", .check = fm_check_object, .members = schema_rules, .required = true},
+    {0},
+};
+
+const char *const fm_format_types[] = {"text", "json_object", "json_schema", NULL};
+
+const struct fm_rule fm_responses_formats[] = {
+    {.name = "text", .members = type_rules},
+    {.name = "json_object", .members = type_rules},
+    {.name = "json_schema", .members = responses_schema_rules},
+    {0},
+};
+
+const struct fm_rule fm_chat_formats[] = {
+    {.name = "text", .members = type_rules},
+    {.name = "json_object", .members = type_rules},
+    {.name = "json_schema", .members = chat_schema_rules},
+    {0},
+};
+
+static const char *const syntaxes[] = {"lark", "regex", "gbnf", NULL};
+
+const struct fm_rule fm_grammar_rules[] = {
+    {.name = "syntax", .check = fm_check_enum, .words = syntaxes, .required = true},
+    {.name = "definition", .check = check_definition, .min = 1, .required = true},
+    {0},
+};
+
+/* ---- reading a checked body ---- */
+
+static enum fm_format_type type_of(struct json_object *format) {
+    struct json_object *type = json_object_object_get(format, "type");
+    return fm_string_is(type, "json_schema")   ? FM_ASKS_JSON_SCHEMA
+           : fm_string_is(type, "json_object") ? FM_ASKS_JSON_OBJECT
+                                               : FM_ASKS_TEXT;
+}
+
+enum fm_code fm_format_find(struct json_object *body, struct json_object *format, struct fm_asked_format *asked,
+                            struct fm_error *error) {
+    static const struct fm_path fm_at = {.key = "fm"};
+    static const struct fm_path grammar_at = {.parent = &fm_at, .key = "grammar"};
+    static const struct fm_path stop_at = {.key = "stop"};
+    struct json_object *grammar = json_object_object_get(json_object_object_get(body, "fm"), "grammar");
+    *asked = (struct fm_asked_format){.type = type_of(format)};
+    if (grammar && asked->type != FM_ASKS_TEXT) {
+        return fm_reject_value(&grammar_at, "A JSON format stands beside it, and the output can have one of them only.",
+                               error);
+    }
+    if (grammar) {
+        *asked = (struct fm_asked_format){.type = FM_ASKS_GRAMMAR, .members = grammar};
+    } else if (asked->type == FM_ASKS_JSON_SCHEMA) {
+        struct json_object *nested = json_object_object_get(format, "json_schema"); /* of chat */
+        asked->members = nested ? nested : format;
+    }
+    if (asked->type != FM_ASKS_TEXT && json_object_object_get(body, "stop")) {
+        const char *what = grammar ? "It would cut the text that the grammar asks for." : "It would cut the JSON.";
+        return fm_reject_unsupported(&stop_at, what, error);
+    }
+    return FM_OK;
+}
+
+/* ---- an engine's names, and the host's ---- */
+
+const struct fm_param_name fm_responses_format_params[] = {{"format", "text.format"}, {0}};
+
+const struct fm_param_name fm_chat_format_params[] = {
+    {"format.schema", "response_format.json_schema.schema"},
+    {"format.strict", "response_format.json_schema.strict"},
+    {"format", "response_format"},
+    {0},
+};
+
+/* The host did not write its type. */
+static const struct fm_param_name grammar_params[] = {{"format.type", "fm.grammar"}, {"format", "fm.grammar"}, {0}};
+
+void fm_format_note(const struct fm_asked_format *asked, const struct fm_param_name *params,
+                    struct fm_request *request) {
+    request->has_schema = asked->type == FM_ASKS_JSON_SCHEMA;
+    request->format_params = asked->type == FM_ASKS_GRAMMAR ? grammar_params : params;
+}
+
+/* Whether `param` is the field `name`, or within it. */
+static bool is_within(const char *param, const char *name) {
+    size_t len = strlen(name);
+    return strncmp(param, name, len) == 0 && (param[len] == '\0' || param[len] == '.' || param[len] == '[');
+}
+
+void fm_request_rename_param(const struct fm_request *request, struct fm_error *error) {
+    for (const struct fm_param_name *name = request->format_params; name && name->engine; name++) {
+        if (is_within(error->param, name->engine)) {
+            char param[sizeof error->param];
+            const char *rest = error->param + strlen(name->engine);
+            size_t room = sizeof param - 1 - strlen(name->host);
+            snprintf(param, sizeof param, "%s%.*s", name->host, fm_utf8_shown(rest, room), rest);
+            memcpy(error->param, param, sizeof param);
+            return;
+        }
+    }
+}
+
+/* ---- writing ---- */
+
+static bool is_strict(const struct fm_asked_format *asked) {
+    return json_object_get_boolean(json_object_object_get(asked->members, "strict"));
+}
+
+static void copy_member(const struct fm_asked_format *asked, const char *name, struct fm_json_writer *w) {
+    fm_json_key_value(w, name, json_object_object_get(asked->members, name));
+}
+
+void fm_format_write_job(const struct fm_asked_format *asked, struct fm_json_writer *w) {
+    static const char *const names[] = {
+        [FM_ASKS_JSON_OBJECT] = "json_object", [FM_ASKS_JSON_SCHEMA] = "json_schema", [FM_ASKS_GRAMMAR] = "grammar"};
+    if (asked->type == FM_ASKS_TEXT) {
+        return;
+    }
+    fm_json_key(w, "format");
+    fm_json_object_begin(w);
+    fm_json_key_str(w, "type", names[asked->type]);
+    if (asked->type == FM_ASKS_JSON_SCHEMA) {
+        copy_member(asked, "schema", w);
+        fm_json_key_bool(w, "strict", is_strict(asked));
+    } else if (asked->type == FM_ASKS_GRAMMAR) {
+        copy_member(asked, "syntax", w);
+        copy_member(asked, "definition", w);
+    }
+    fm_json_object_end(w);
+}
+
+void fm_format_write_echo(const struct fm_asked_format *asked, struct fm_json_writer *w) {
+    static const char *const names[] = {[FM_ASKS_TEXT] = "text",
+                                        [FM_ASKS_JSON_OBJECT] = "json_object",
+                                        [FM_ASKS_JSON_SCHEMA] = "json_schema",
+                                        [FM_ASKS_GRAMMAR] = "text"};
+    fm_json_object_begin(w);
+    fm_json_key_str(w, "type", names[asked->type]);
+    if (asked->type == FM_ASKS_JSON_SCHEMA) {
+        copy_member(asked, "name", w);
+        copy_member(asked, "description", w);
+        fm_json_key_bool(w, "strict", is_strict(asked));
+        copy_member(asked, "schema", w);
+    }
+    fm_json_object_end(w);
+}

@@ -1,0 +1,48 @@
+/*
+ * What a host asks the output to be: `text.format` of the Responses API, `response_format` of chat completions, and
+ * `fm.grammar` of both. Only the shape is checked here: what a schema or a grammar may say is the engine's matter
+ * (ENGINE.md, Formats). Pure; values are borrowed.
+ */
+#ifndef FM_SURFACE_FORMAT_H
+#define FM_SURFACE_FORMAT_H
+
+#include "protocol/json_writer.h"
+#include "surface/check.h"
+#include "surface/surface.h"
+
+/* The types of a format, for fm_check_variant: its words, and a row of members for each in either API. */
+extern const char *const fm_format_types[];
+extern const struct fm_rule fm_responses_formats[];
+extern const struct fm_rule fm_chat_formats[];
+
+extern const struct fm_rule fm_grammar_rules[]; /* the members of `fm.grammar` */
+
+/* Where an engine's "format..." stands in the body of either API; for fm_request.format_params. */
+extern const struct fm_param_name fm_responses_format_params[];
+extern const struct fm_param_name fm_chat_format_params[];
+
+enum fm_format_type { FM_ASKS_TEXT, FM_ASKS_JSON_OBJECT, FM_ASKS_JSON_SCHEMA, FM_ASKS_GRAMMAR };
+
+/* The format that a body asks for; it borrows from the body. */
+struct fm_asked_format {
+    enum fm_format_type type;
+    /* FM_ASKS_JSON_SCHEMA: name, schema, strict, description; FM_ASKS_GRAMMAR: syntax, definition. Else NULL. */
+    struct json_object *members;
+};
+
+/*
+ * Finds it in a checked `body`, where the API's own format is `format` (NULL: none). What can't stand side by side is
+ * refused: FM_INVALID_REQUEST, on `fm.grammar` or `stop`.
+ */
+FM_MUST_USE enum fm_code fm_format_find(struct json_object *body, struct json_object *format,
+                                        struct fm_asked_format *asked, struct fm_error *error);
+
+/* Notes in `request`, behind fm_request_begin, what its answer has to know. `params`: the API's own. */
+void fm_format_note(const struct fm_asked_format *asked, const struct fm_param_name *params,
+                    struct fm_request *request);
+
+/* The member `format` of job.start, where there is one; and the value of the Response object's `text.format`. */
+void fm_format_write_job(const struct fm_asked_format *asked, struct fm_json_writer *w);
+void fm_format_write_echo(const struct fm_asked_format *asked, struct fm_json_writer *w);
+
+#endif

@@ -129,6 +129,8 @@ static bool measure(struct json_object *value, int depth, size_t *bytes) {
                 return false;
             }
         }
+    } else {
+        *bytes += 1;
     }
     return *bytes <= FM_SCHEMA_TEXT_MAX;
 }
@@ -170,7 +172,7 @@ enum fm_code fm_schema_children(struct fm_schema_work *work, const struct fm_sch
         }
         return code;
     }
-    if (json_object_is_type(value, json_type_array)) {
+    if (keyword->shape != FM_SHAPE_ONE && json_object_is_type(value, json_type_array)) {
         for (at.index = 0; at.index < json_object_array_length(value) && code == FM_OK; at.index++) {
             struct json_object *element = json_object_array_get_idx(value, at.index);
             code = visit_element(work, place, keyword, &at, element, visit, context);
@@ -455,7 +457,7 @@ static enum fm_code prepare(struct fm_schema_work *work, struct fm_schema *out) 
         write_report(work, &out->report);
         out->exact = work->checked_count == 0;
     }
-    bool failed = out->guide.failed || out->report.failed || work->checked.failed || work->scratch.failed;
+    bool failed = out->guide.failed || out->report.failed || work->checked.failed || work->no_memory;
     return code == FM_OK && failed ? fm_schema_refuse_memory(work) : code;
 }
 

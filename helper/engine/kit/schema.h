@@ -17,18 +17,19 @@
 
 /* Limits of a schema; beyond them it is refused. */
 enum {
-    FM_SCHEMA_TEXT_MAX = 1024 * 1024, /* bytes of its text, written without blanks; a number counts as one byte */
-    FM_SCHEMA_DEPTH_MAX = 32,         /* schemas inside each other */
-    FM_SCHEMA_SUBSCHEMAS_MAX = 5000,  /* schemas in all, the root among them */
-    FM_SCHEMA_PATTERN_MAX = 1024,     /* bytes of a pattern, of a key of patternProperties, of a $ref */
-    FM_SCHEMA_ENUM_MAX = 1000,        /* values of all `enum` and `const` together, with those in them */
-    FM_SCHEMA_COUNT_MAX = 100000,     /* of minLength, minItems, minProperties: no answer is that long */
-    FM_SCHEMA_CHECKED_MAX = 100,      /* paths in the report's `checked` */
-    FM_SCHEMA_REPEAT_MAX = 10000,     /* of a pattern: counts of quantifiers inside each other, multiplied */
-    FM_SCHEMA_MULTIPLE_MAX = 10000,   /* least common multiple of all `multipleOf`: a state of the lexer each */
-    FM_SCHEMA_CHOICES_MAX = 64,       /* optional properties beside an enforced minProperties or maxProperties */
-    FM_SCHEMA_REF_DEPTH_MAX = 256,    /* schemas inside each other when every $ref is followed once: llguidance
-                                         recurses so, and 2,000 of them overflowed a stack of 8 MiB */
+    FM_SCHEMA_TEXT_MAX =
+        1024 * 1024,          /* bytes of its text, written without blanks; a number, true, false or null is one */
+    FM_SCHEMA_DEPTH_MAX = 32, /* schemas inside each other */
+    FM_SCHEMA_SUBSCHEMAS_MAX = 5000, /* schemas in all, the root among them */
+    FM_SCHEMA_PATTERN_MAX = 1024,    /* bytes of a pattern, of a key of patternProperties, of a $ref */
+    FM_SCHEMA_ENUM_MAX = 1000,       /* values of all `enum` and `const` together, with those in them */
+    FM_SCHEMA_COUNT_MAX = 100000,    /* of minLength, minItems, minProperties: no answer is that long */
+    FM_SCHEMA_CHECKED_MAX = 100,     /* paths in the report's `checked` */
+    FM_SCHEMA_REPEAT_MAX = 10000,    /* of a pattern: counts of quantifiers inside each other, multiplied */
+    FM_SCHEMA_MULTIPLE_MAX = 10000,  /* least common multiple of all `multipleOf`: a state of the lexer each */
+    FM_SCHEMA_CHOICES_MAX = 64,      /* optional properties beside an enforced minProperties or maxProperties */
+    FM_SCHEMA_REF_DEPTH_MAX = 256,   /* schemas inside each other when every $ref is followed once: llguidance
+                                        recurses so, and 2,000 of them overflowed a stack of 8 MiB */
 };
 
 struct json_object;

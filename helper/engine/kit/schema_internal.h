@@ -85,6 +85,7 @@ struct fm_schema_work {
 
     struct fm_json_writer guide;
     struct fm_buf scratch; /* a pattern */
+    bool no_memory;        /* there was none for a pattern, once */
     struct fm_buf path;
     struct fm_buf checked; /* elements of the report's list */
     struct fm_json_writer checked_list;

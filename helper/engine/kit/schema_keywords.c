@@ -168,7 +168,7 @@ static enum fm_code check_type(struct fm_schema_work *work, const struct fm_sche
 
 static bool fits_number(struct json_object *value) {
     double number = fabs(json_object_get_double(value));
-    return number == 0 || (number >= NUMBER_MIN && number <= NUMBER_MAX);
+    return number == 0 || (number >= NUMBER_MIN && number < NUMBER_MAX);
 }
 
 /* Counts a value and those in it. Recurses as deep as the schema is nested, which was measured. */
@@ -180,7 +180,7 @@ static enum fm_code check_literal(struct fm_schema_work *work, struct json_objec
                                 FM_SCHEMA_ENUM_MAX);
     }
     if (is_number(value) && !fits_number(value)) {
-        return fm_schema_refuse(work, at, "a number beyond 2^53, or closer to 0 than 1e-20, can't be told exactly");
+        return fm_schema_refuse(work, at, "a number of 2^53 or more, or closer to 0 than 1e-20, can't be told exactly");
     }
     if (json_object_is_type(value, json_type_array)) {
         for (size_t i = 0; i < json_object_array_length(value) && code == FM_OK; i++) {
@@ -269,7 +269,8 @@ static enum fm_code check_bound(struct fm_schema_work *work, const struct fm_sch
     }
     return fits_number(value)
                ? FM_OK
-               : fm_schema_refuse(work, at, "a bound is 0, or from 1e-20 to 2^53, or the negative of such a number");
+               : fm_schema_refuse(work, at,
+                                  "a bound is 0, or from 1e-20 to below 2^53, or the negative of such a number");
 }
 
 /* Draft 4 has true and false beside `minimum` and `maximum`. */
@@ -415,6 +416,13 @@ static enum fm_schema_fate contains_fate(struct fm_schema_work *work, const stru
 
 /* ---- strings ---- */
 
+/* A pattern into work->scratch. */
+static enum fm_pattern translate(struct fm_schema_work *work, const char *text, size_t len, const char **reason) {
+    enum fm_pattern kind = fm_pattern_translate(text, len, &work->scratch, reason);
+    work->no_memory = work->no_memory || work->scratch.failed;
+    return kind;
+}
+
 static enum fm_code check_pattern(struct fm_schema_work *work, const struct fm_schema_place *place,
                                   struct json_object *value, const struct fm_schema_at *at) {
     const char *reason;
@@ -423,7 +431,7 @@ static enum fm_code check_pattern(struct fm_schema_work *work, const struct fm_s
         return fm_schema_refuse(work, at, "a pattern of up to %d bytes is expected", FM_SCHEMA_PATTERN_MAX);
     }
     size_t len = (size_t)json_object_get_string_len(value);
-    if (fm_pattern_translate(json_object_get_string(value), len, &work->scratch, &reason) == FM_PATTERN_WRONG) {
+    if (translate(work, json_object_get_string(value), len, &reason) == FM_PATTERN_WRONG) {
         return fm_schema_refuse(work, at, "this pattern is not valid: %s", reason);
     }
     return FM_OK;
@@ -433,7 +441,7 @@ static enum fm_schema_fate pattern_fate(struct fm_schema_work *work, const struc
                                         struct json_object *value) {
     size_t len = (size_t)json_object_get_string_len(value);
     (void)place;
-    enum fm_pattern kind = fm_pattern_translate(json_object_get_string(value), len, &work->scratch, &work->reason);
+    enum fm_pattern kind = translate(work, json_object_get_string(value), len, &work->reason);
     return kind == FM_PATTERN_OK ? FM_FATE_ENFORCED : FM_FATE_CHECKED;
 }
 
@@ -652,7 +660,7 @@ static enum fm_code check_pattern_properties(struct fm_schema_work *work, const 
         if (strlen(name) > FM_SCHEMA_PATTERN_MAX) {
             return fm_schema_refuse(work, &member, "a pattern of up to %d bytes is expected", FM_SCHEMA_PATTERN_MAX);
         }
-        if (fm_pattern_translate(name, strlen(name), &work->scratch, &reason) == FM_PATTERN_WRONG) {
+        if (translate(work, name, strlen(name), &reason) == FM_PATTERN_WRONG) {
             return fm_schema_refuse(work, &member, "this pattern is not valid: %s", reason);
         }
     }
@@ -682,7 +690,7 @@ static enum fm_schema_fate pattern_properties_fate(struct fm_schema_work *work, 
     }
     json_object_object_foreach(value, name, schema) {
         (void)schema;
-        if (fm_pattern_translate(name, strlen(name), &work->scratch, &work->reason) != FM_PATTERN_OK) {
+        if (translate(work, name, strlen(name), &work->reason) != FM_PATTERN_OK) {
             return FM_FATE_CHECKED;
         }
     }
@@ -698,7 +706,7 @@ static enum fm_code put_pattern_properties(struct fm_schema_work *work, const st
         const struct fm_schema_at member = {.parent = at, .key = name};
         const char *reason;
         if (code == FM_OK) {
-            (void)fm_pattern_translate(name, strlen(name), &work->scratch, &reason);
+            (void)translate(work, name, strlen(name), &reason);
             fm_json_key_text(&work->guide, work->scratch.data ? work->scratch.data : "", work->scratch.len);
             code = write_schema(work, place, schema, &member);
         }
@@ -875,7 +883,8 @@ static const struct fm_schema_keyword keywords[] = {
     {.name = "contentSchema", .shape = FM_SHAPE_ONE},
     {.name = "default"},
     {.name = "definitions", .shape = FM_SHAPE_MAP},
-    {.name = "dependencies", .shape = FM_SHAPE_MIXED, .check = check_dependencies, .fate = unless_empty_fate, .advice = LIBRARY_LACKS "; anyOf can list the cases"},
+    {.name = "dependencies", .shape = FM_SHAPE_MIXED, .check = check_dependencies, .fate = unless_empty_fate,
+     .advice = LIBRARY_LACKS "; anyOf can list the cases"},
     {.name = "dependentRequired", .check = check_dependent_required, .fate = unless_empty_fate,
      .advice = LIBRARY_LACKS "; anyOf can list the cases"},
     {.name = "dependentSchemas", .shape = FM_SHAPE_MAP, .fate = unless_empty_fate,

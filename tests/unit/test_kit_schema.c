@@ -264,6 +264,10 @@ static const struct row {
     {"{'items':{'$id':'https://example.com/i','items':{'$ref':'#/$defs/a'},'$defs':{'a':{'type':'null'}}},'$defs':{'a':"
      "{'type':'string'}}}",
      ",'items':{'items':{'$ref':'#/$defs/1'}},'$defs':{'1':{'type':'null'}}}", "'$ref','items','type'", ""},
+    {"{'$ref':'b','items':{'$id':'b','items':{'$ref':'#/$defs/c'},'$defs':{'c':{'type':'null'}}}}",
+     ",'$ref':'#/$defs/1','items':{'items':{'$ref':'#/$defs/2'}},'$defs':{'1':{'items':{'$ref':'#/$defs/2'}},'2':"
+     "{'type':'null'}}}",
+     "'$ref','items','type'", ""},
     /* paths */
     {"{'properties':{'a b':{'not':{}},'0':{'not':{}},'':{'not':{}},'x-y_$':{'anyOf':[{'not':{}}]}}}",
      ",'properties':{'a b':{},'0':{},'':{},'x-y_$':{'anyOf':[{}]}}}", "'anyOf','properties'",

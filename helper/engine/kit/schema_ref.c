@@ -321,8 +321,10 @@ static enum fm_code follow_members(struct fm_schema_work *work, const struct fm_
                                 "with every $ref followed, schemas are more than %d deep in each other",
                                 FM_SCHEMA_REF_DEPTH_MAX);
     }
+    struct fm_schema_place inside = *place;
+    inside.resource = fm_schema_resource_inside(work, place->schema, place->resource);
     json_object_object_foreach(place->schema, name, value) {
-        code = code == FM_OK ? follow_member(work, place, name, value, way) : code;
+        code = code == FM_OK ? follow_member(work, &inside, name, value, way) : code;
     }
     return code;
 }

@@ -45,6 +45,8 @@ static const struct {
     {"{'required':['b'],'additionalProperties':false}", NULL, "required"},
     {"{'required':['b'],'additionalProperties':{'type':'null'}}", "{'b':null}", NULL},
     {"{'properties':{'a':{'type':'null'},'b':{'type':'null'}},'required':['b'],'maxProperties':1}", "{'b':null}", NULL},
+    {"{'properties':{'c':{'type':'null'},'a':{'type':'null'},'b':{'type':'null'}},'required':['c'],'maxProperties':2}",
+     "{'c':null,'a':null}", NULL},
     {"{'required':['a','b'],'maxProperties':1}", NULL, "maxProperties"},
     {"{'properties':{'a':{'type':'null'}},'minProperties':1}", "{'a':null}", NULL},
     {"{'properties':{'a':{'type':'null'}},'minProperties':2}", NULL, "minProperties"},

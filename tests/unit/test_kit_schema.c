@@ -232,6 +232,9 @@ static const struct row {
     {"{'oneOf':[{'$ref':'#/$defs/a'},{'anyOf':[{'type':'null'},{" KB "}]}],'$defs':{'a':{" KA "}}}",
      ",'anyOf':[{'$ref':'#/$defs/1'},{'anyOf':[{'type':'null'},{" KB "}]}],'$defs':{'1':{" KA "}}}",
      "'$ref','anyOf','const','enum','oneOf','properties','required','type'", ""},
+    {"{'oneOf':[{'required':['k'],'properties':{'k':{'const':1}}},{'required':['k'],'properties':{'k':{'const':2}}}]}",
+     ",'anyOf':[{'required':['k'],'properties':{'k':{'const':1}}},{'required':['k'],'properties':{'k':{'const':2}}}]}",
+     "'const','properties','required'", "'oneOf'"}, /* both fit 1, which is no object */
     {"{'oneOf':[{'maxLength':1}],'anyOf':[true]}", ",'anyOf':[true],'allOf':[{'anyOf':[{'maxLength':1}]}]}",
      "'anyOf','maxLength','oneOf'", ""},
     {"{'not':{'type':'null'}}", "}", "", "'not'"},
@@ -614,6 +617,18 @@ static void test_large_one_of(void **state) {
     assert_false(out.exact); /* half a million pairs of objects are too many */
     fm_schema_free(&out);
     free(text);
+    char *one = repeat("{\"$defs\":{\"a\":{\"enum\":[\"\"", ",#", 499, "]},\"b\":{\"enum\":[null");
+    char *other = repeat(one, ",7000#", 499, "]}},\"anyOf\":[true");
+    for (size_t count = 3; count < 6; count += 2) { /* 250,000 comparisons each */
+        text =
+            repeat(other, ",{\"oneOf\":[{\"$ref\":\"\\u0023/$defs/a\"},{\"$ref\":\"\\u0023/$defs/b\"}]}", count, "]}");
+        assert_int_equal(prepare(text, false, &out, &error), FM_OK);
+        assert_int_equal(out.exact, count == 3);
+        fm_schema_free(&out);
+        free(text);
+    }
+    free(other);
+    free(one);
 }
 
 /* ---- patterns ---- */

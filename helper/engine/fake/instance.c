@@ -627,8 +627,9 @@ static enum fm_code write_properties(struct writer *writer, struct object *objec
     struct json_object *required = member(schema, "required");
     enum fm_code code = FM_OK;
     if (properties) {
-        json_object_object_foreach(properties, name, value) {
-            (void)value;
+        struct json_object_iter member_at;
+        json_object_object_foreachC(properties, member_at) {
+            const char *name = member_at.key;
             code = code == FM_OK ? write_key(writer, object, name) : code;
         }
     }

@@ -123,7 +123,10 @@ static bool measure(struct json_object *value, int depth, size_t *bytes) {
             }
         }
     } else if (type == json_type_object) {
-        json_object_object_foreach(value, name, member) {
+        struct json_object_iter member_at;
+        json_object_object_foreachC(value, member_at) {
+            const char *name = member_at.key;
+            struct json_object *member = member_at.val;
             *bytes += fm_json_string_size(name, strlen(name)) + 1;
             if (*bytes > FM_SCHEMA_TEXT_MAX || !measure(member, depth + 1, bytes)) {
                 return false;
@@ -166,7 +169,10 @@ enum fm_code fm_schema_children(struct fm_schema_work *work, const struct fm_sch
         return FM_OK;
     }
     if (keyword->shape == FM_SHAPE_MAP || keyword->shape == FM_SHAPE_MIXED) {
-        json_object_object_foreach(value, name, member) {
+        struct json_object_iter member_at;
+        json_object_object_foreachC(value, member_at) {
+            const char *name = member_at.key;
+            struct json_object *member = member_at.val;
             at.key = name;
             code = code == FM_OK ? visit_element(work, place, keyword, &at, member, visit, context) : code;
         }
@@ -216,7 +222,10 @@ static enum fm_code index_child(struct fm_schema_work *work, const struct fm_sch
 static bool merges_here(struct json_object *schema) {
     size_t in_place = 0;
     size_t others = 0;
-    json_object_object_foreach(schema, name, value) {
+    struct json_object_iter member_at;
+    json_object_object_foreachC(schema, member_at) {
+        const char *name = member_at.key;
+        struct json_object *value = member_at.val;
         const struct fm_schema_keyword *keyword = fm_schema_keyword_find(name);
         if (keyword && keyword->in_place) {
             bool several = strcmp(name, "allOf") == 0 && json_object_array_length(value) > 1;
@@ -229,7 +238,10 @@ static bool merges_here(struct json_object *schema) {
 }
 
 static enum fm_code index_members(struct fm_schema_work *work, const struct fm_schema_place *place) {
-    json_object_object_foreach(place->schema, name, value) {
+    struct json_object_iter member_at;
+    json_object_object_foreachC(place->schema, member_at) {
+        const char *name = member_at.key;
+        struct json_object *value = member_at.val;
         const struct fm_schema_at at = {.parent = place->at, .key = name};
         const struct fm_schema_place here = {place->schema, &at, place->resource, place->depth};
         const struct fm_schema_keyword *keyword = fm_schema_keyword_find(name);
@@ -289,7 +301,10 @@ static enum fm_code check_schema(struct fm_schema_work *work, const struct fm_sc
         return FM_OK;
     }
     const size_t resource = fm_schema_resource_inside(work, place->schema, place->resource);
-    json_object_object_foreach(place->schema, name, value) {
+    struct json_object_iter member_at;
+    json_object_object_foreachC(place->schema, member_at) {
+        const char *name = member_at.key;
+        struct json_object *value = member_at.val;
         const struct fm_schema_at at = {.parent = place->at, .key = name};
         const struct fm_schema_place here = {place->schema, &at, resource, place->depth};
         const struct fm_schema_keyword *keyword = fm_schema_keyword_find(name);
@@ -361,7 +376,10 @@ static enum fm_code write_keyword(struct fm_schema_work *work, const struct fm_s
 }
 
 static enum fm_code write_members(struct fm_schema_work *work, const struct fm_schema_place *place) {
-    json_object_object_foreach(place->schema, name, value) {
+    struct json_object_iter member_at;
+    json_object_object_foreachC(place->schema, member_at) {
+        const char *name = member_at.key;
+        struct json_object *value = member_at.val;
         const struct fm_schema_keyword *keyword = fm_schema_keyword_find(name);
         if (keyword && (keyword->write || keyword->advice)) {
             enum fm_code code = write_keyword(work, place, keyword, value);

@@ -187,8 +187,9 @@ static enum fm_code check_literal(struct fm_schema_work *work, struct json_objec
             code = check_literal(work, json_object_array_get_idx(value, i), at);
         }
     } else if (json_object_is_type(value, json_type_object)) {
-        json_object_object_foreach(value, name, member) {
-            (void)name;
+        struct json_object_iter member_at;
+        json_object_object_foreachC(value, member_at) {
+            struct json_object *member = member_at.val;
             code = code == FM_OK ? check_literal(work, member, at) : code;
         }
     }
@@ -228,8 +229,9 @@ static bool is_writable(struct json_object *value) {
             writable = is_writable(json_object_array_get_idx(value, i));
         }
     } else if (json_object_is_type(value, json_type_object)) {
-        json_object_object_foreach(value, name, member) {
-            (void)name;
+        struct json_object_iter member_at;
+        json_object_object_foreachC(value, member_at) {
+            struct json_object *member = member_at.val;
             writable = writable && is_writable(member);
         }
     }
@@ -611,7 +613,10 @@ static enum fm_code write_map(struct fm_schema_work *work, const struct fm_schem
     enum fm_code code = FM_OK;
     fm_json_key(&work->guide, at->key);
     fm_json_object_begin(&work->guide);
-    json_object_object_foreach(value, name, schema) {
+    struct json_object_iter member_at;
+    json_object_object_foreachC(value, member_at) {
+        const char *name = member_at.key;
+        struct json_object *schema = member_at.val;
         const struct fm_schema_at member = {.parent = at, .key = name};
         if (code == FM_OK) {
             fm_json_key_text(&work->guide, name, strlen(name));
@@ -653,10 +658,11 @@ static enum fm_code check_required(struct fm_schema_work *work, const struct fm_
 static enum fm_code check_pattern_properties(struct fm_schema_work *work, const struct fm_schema_place *place,
                                              struct json_object *value, const struct fm_schema_at *at) {
     (void)place;
-    json_object_object_foreach(value, name, schema) {
+    struct json_object_iter member_at;
+    json_object_object_foreachC(value, member_at) {
+        const char *name = member_at.key;
         const struct fm_schema_at member = {.parent = at, .key = name};
         const char *reason;
-        (void)schema;
         if (strlen(name) > FM_SCHEMA_PATTERN_MAX) {
             return fm_schema_refuse(work, &member, "a pattern of up to %d bytes is expected", FM_SCHEMA_PATTERN_MAX);
         }
@@ -668,8 +674,9 @@ static enum fm_code check_pattern_properties(struct fm_schema_work *work, const 
 }
 
 static bool all_disjoint(struct fm_schema_work *work, struct json_object *value) {
-    json_object_object_foreach(value, name, schema) {
-        (void)schema;
+    struct json_object_iter member_at;
+    json_object_object_foreachC(value, member_at) {
+        const char *name = member_at.key;
         struct lh_entry *other = json_object_get_object(value)->head;
         for (; strcmp((const char *)lh_entry_k(other), name) != 0; other = lh_entry_next(other)) {
             if (work->fuel == 0 || !fm_pattern_disjoint((const char *)lh_entry_k(other), name)) {
@@ -688,8 +695,9 @@ static enum fm_schema_fate pattern_properties_fate(struct fm_schema_work *work, 
     if (work->merges && work->pattern_properties > 1) {
         return only_checked(work, "several stand in a schema that combines others");
     }
-    json_object_object_foreach(value, name, schema) {
-        (void)schema;
+    struct json_object_iter member_at;
+    json_object_object_foreachC(value, member_at) {
+        const char *name = member_at.key;
         if (translate(work, name, strlen(name), &work->reason) != FM_PATTERN_OK) {
             return FM_FATE_CHECKED;
         }
@@ -702,7 +710,10 @@ static enum fm_code put_pattern_properties(struct fm_schema_work *work, const st
     enum fm_code code = FM_OK;
     fm_json_key(&work->guide, "patternProperties");
     fm_json_object_begin(&work->guide);
-    json_object_object_foreach(value, name, schema) {
+    struct json_object_iter member_at;
+    json_object_object_foreachC(value, member_at) {
+        const char *name = member_at.key;
+        struct json_object *schema = member_at.val;
         const struct fm_schema_at member = {.parent = at, .key = name};
         const char *reason;
         if (code == FM_OK) {
@@ -811,7 +822,10 @@ static enum fm_code check_dependent_required(struct fm_schema_work *work, const 
     if (!json_object_is_type(value, json_type_object)) {
         return fm_schema_refuse(work, at, "an object of lists of strings is expected");
     }
-    json_object_object_foreach(value, name, names) {
+    struct json_object_iter member_at;
+    json_object_object_foreachC(value, member_at) {
+        const char *name = member_at.key;
+        struct json_object *names = member_at.val;
         const struct fm_schema_at member = {.parent = at, .key = name};
         code = code == FM_OK ? check_required(work, place, names, &member) : code;
     }
@@ -822,7 +836,10 @@ static enum fm_code check_dependent_required(struct fm_schema_work *work, const 
 static enum fm_code check_dependencies(struct fm_schema_work *work, const struct fm_schema_place *place,
                                        struct json_object *value, const struct fm_schema_at *at) {
     enum fm_code code = FM_OK;
-    json_object_object_foreach(value, name, entry) {
+    struct json_object_iter member_at;
+    json_object_object_foreachC(value, member_at) {
+        const char *name = member_at.key;
+        struct json_object *entry = member_at.val;
         const struct fm_schema_at member = {.parent = at, .key = name};
         if (code == FM_OK && json_object_is_type(entry, json_type_array)) {
             code = check_required(work, place, entry, &member);

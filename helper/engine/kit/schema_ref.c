@@ -239,9 +239,10 @@ static enum fm_code follow_members(struct fm_schema_work *work, const struct fm_
 
 /* Whether what stands beside this keyword is merged with it. */
 static bool has_siblings(struct json_object *schema, const struct fm_schema_keyword *keyword) {
-    json_object_object_foreach(schema, name, value) {
+    struct json_object_iter member_at;
+    json_object_object_foreachC(schema, member_at) {
+        const char *name = member_at.key;
         const struct fm_schema_keyword *other = fm_schema_keyword_find(name);
-        (void)value;
         if (other && other->write && other != keyword) {
             return true;
         }
@@ -323,7 +324,10 @@ static enum fm_code follow_members(struct fm_schema_work *work, const struct fm_
     }
     struct fm_schema_place inside = *place;
     inside.resource = fm_schema_resource_inside(work, place->schema, place->resource);
-    json_object_object_foreach(place->schema, name, value) {
+    struct json_object_iter member_at;
+    json_object_object_foreachC(place->schema, member_at) {
+        const char *name = member_at.key;
+        struct json_object *value = member_at.val;
         code = code == FM_OK ? follow_member(work, &inside, name, value, way) : code;
     }
     return code;

@@ -130,6 +130,12 @@ void fm_json_string(struct fm_json_writer *w, const char *text, size_t len) {
     fm_buf_append_char(w->buf, '"');
 }
 
+void fm_json_key_text(struct fm_json_writer *w, const char *text, size_t len) {
+    fm_json_string(w, text, len);
+    fm_buf_append_char(w->buf, ':');
+    w->comma = false;
+}
+
 size_t fm_json_string_size(const char *text, size_t len) {
     size_t size = len + 2;
     for (size_t i = 0; i < len; i++) {

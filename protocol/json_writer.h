@@ -33,6 +33,9 @@ void fm_json_array_end(struct fm_json_writer *w);
 /* A key of plain ASCII without characters that JSON escapes. */
 void fm_json_key(struct fm_json_writer *w, const char *key);
 
+/* A key of any text, as fm_json_string. */
+void fm_json_key_text(struct fm_json_writer *w, const char *text, size_t len);
+
 /* Values: an element of an array, or what belongs to the key just written. */
 void fm_json_null(struct fm_json_writer *w);
 void fm_json_bool(struct fm_json_writer *w, bool value);

@@ -1,0 +1,25 @@
+/* What the fake engine says when its job has a JSON format: a small instance of the schema. */
+#ifndef FM_ENGINE_FAKE_INSTANCE_H
+#define FM_ENGINE_FAKE_INSTANCE_H
+
+#include "base/buf.h"
+#include "base/error.h"
+
+#include <stddef.h>
+
+struct json_object;
+
+/*
+ * Appends an instance of `schema` (borrowed; {"type":"object"} for json_object) to `out`, as JSON without blanks. Its
+ * strings are the words of `text` (`len` bytes of UTF-8), one after the other and again from the start. It has all
+ * properties and the fewest items; of a type the first, of anyOf and oneOf the first branch. oneOf is not looked into
+ * further: that the branches exclude each other is fm_schema_prepare's to tell. Behind four $refs optional properties
+ * are left out and arrays stay empty. Pure; recursion, values and items are bounded.
+ *
+ * FM_INVALID_REQUEST with the keyword in the detail: the schema asks for what this can't do, such as a `pattern`, or
+ * nothing fits it. FM_INTERNAL: out of memory, or beyond out->max. `out` holds a part then.
+ */
+FM_MUST_USE enum fm_code fm_instance_write(struct json_object *schema, const char *text, size_t len, struct fm_buf *out,
+                                           struct fm_error *error);
+
+#endif

@@ -245,23 +245,16 @@ static void find_leading(const struct fm_gbnf *grammar, const struct fm_gbnf_nod
 
 /* The next byte tells of each child whether it goes on, ends or is left out. */
 static void go_on_sequence(const struct fm_gbnf *grammar, struct fm_gbnf_node *node) {
-    bool nullable = true; /* what stands before the child */
-    struct fm_byte_set first = {{0}};
     node->deterministic = true;
     for (uint32_t i = node->child; i != FM_GBNF_NONE; i = grammar->nodes[i].next) {
         const struct fm_gbnf_node *child = &grammar->nodes[i];
-        node->deterministic &= child->deterministic && !set_meets(&node->more, &child->first) &&
-                               !(nullable && set_meets(&first, &child->first));
-        if (child->nullable) {
+        node->deterministic &= child->deterministic && !set_meets(&node->more, &child->first);
+        if (child->nullable) { /* what stands before it may end the sequence, or go on itself */
             set_join(&node->more, &child->more);
             set_join(&node->more, &child->first);
         } else {
             node->more = child->more;
         }
-        if (nullable) {
-            set_join(&first, &child->first);
-        }
-        nullable &= child->nullable;
     }
 }
 

@@ -31,7 +31,7 @@
  * longer than lark->max. FM_INTERNAL: out of memory.
  *
  * Pure; takes some 40 KiB of stack and up to 16 MiB of memory. llguidance recurses over the result: 512 of
- * FM_GBNF_NESTING_MAX take it less than 2 MiB of stack.
+ * FM_GBNF_NESTING_MAX take it about 1 MiB of stack.
  */
 FM_MUST_USE enum fm_code fm_gbnf_to_lark(const char *gbnf, struct fm_buf *lark, struct fm_error *error);
 

@@ -136,9 +136,17 @@ static int start_thread(pthread_t *thread, int detached, size_t stack, void *(*b
     return error;
 }
 
+static size_t whole_steps(size_t stack) {
+    return (stack + STACK_STEP - 1) / STACK_STEP * STACK_STEP;
+}
+
 int fm_thread_start(void *(*body)(void *), void *argument) {
+    return fm_thread_start_with_stack(FM_THREAD_STACK, body, argument);
+}
+
+int fm_thread_start_with_stack(size_t stack, void *(*body)(void *), void *argument) {
     pthread_t thread;
-    return start_thread(&thread, PTHREAD_CREATE_DETACHED, FM_THREAD_STACK, body, argument);
+    return start_thread(&thread, PTHREAD_CREATE_DETACHED, whole_steps(stack), body, argument);
 }
 
 struct stack_call {
@@ -155,8 +163,7 @@ static void *run_stack_call(void *argument) {
 int fm_run_on_stack(size_t stack, void (*body)(void *), void *argument) {
     struct stack_call call = {body, argument};
     pthread_t thread;
-    size_t whole = (stack + STACK_STEP - 1) / STACK_STEP * STACK_STEP;
-    int error = start_thread(&thread, PTHREAD_CREATE_JOINABLE, whole, run_stack_call, &call);
+    int error = start_thread(&thread, PTHREAD_CREATE_JOINABLE, whole_steps(stack), run_stack_call, &call);
     if (!error) {
         pthread_join(thread, NULL);
     }

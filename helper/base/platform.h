@@ -62,6 +62,9 @@ FM_MUST_USE bool fm_program_dir(char *dir, size_t size);
 /* Starts a detached thread with all signals blocked. Returns 0 or an errno value. */
 FM_MUST_USE int fm_thread_start(void *(*body)(void *), void *argument);
 
+/* The same with a stack of at least `stack` bytes, for what recurses deeply. Memory is taken as the stack is used. */
+FM_MUST_USE int fm_thread_start_with_stack(size_t stack, void *(*body)(void *), void *argument);
+
 /*
  * Runs `body` to its end on a thread of its own that has a stack of at least `stack` bytes and all signals blocked, for
  * what recurses deeply: the caller's stack is as small as the host's limits made it. Memory is taken as the stack is

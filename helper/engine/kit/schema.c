@@ -428,6 +428,7 @@ static enum fm_code write_guide(struct fm_schema_work *work, const struct fm_sch
     fm_json_key(&work->guide, "x-guidance");
     fm_json_object_begin(&work->guide);
     fm_json_key_str(&work->guide, "json_allowed_escapes", "nrbtf\\\"");
+    fm_json_key_bool(&work->guide, "whitespace_flexible", false);
     fm_json_object_end(&work->guide);
     if (json_object_is_type(root->schema, json_type_object)) {
         code = write_members(work, root);

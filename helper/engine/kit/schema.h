@@ -38,7 +38,8 @@ struct fm_schema {
     /*
      * JSON text of a schema in draft 2020-12; all of it is enforced by llguidance. Its `x-guidance` leaves \uXXXX out
      * of the escapes: with them, a key spelled "\u0061" would pass by the property "a". The keys stand in the order of
-     * the input, so that an object's properties are generated in it; what a $ref names stands in $defs.
+     * the input, so that an object's properties are generated in it; what a $ref names stands in $defs. Between the
+     * tokens of the output is no white space: a small model, left alone, pads with it.
      */
     struct fm_buf guide;
     /* JSON text {"enforced":[names of keywords, sorted, unique],"checked":[paths below the schema]}. */

@@ -359,6 +359,24 @@ static enum fm_schema_fate multiple_fate(struct fm_schema_work *work, const stru
     return FM_FATE_ENFORCED;
 }
 
+/* What JavaScript holds exactly: of a larger number it can't tell whether it is a multiple. */
+#define SAFE_INTEGER_MAX 9007199254740991.0
+
+static enum fm_code write_multiple(struct fm_schema_work *work, const struct fm_schema_place *place,
+                                   struct json_object *value, const struct fm_schema_at *at) {
+    static const struct {
+        const char *name;
+        const char *exclusive;
+        double bound;
+    } ends[] = {{"minimum", "exclusiveMinimum", -SAFE_INTEGER_MAX}, {"maximum", "exclusiveMaximum", SAFE_INTEGER_MAX}};
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        if (!fm_schema_member(place->schema, ends[i].name) && !fm_schema_member(place->schema, ends[i].exclusive)) {
+            put_number(&work->guide, ends[i].name, ends[i].bound);
+        }
+    }
+    return write_value(work, place, value, at);
+}
+
 /* ---- counts ---- */
 
 static bool read_count(struct json_object *value, int64_t *count) {
@@ -931,7 +949,7 @@ static const struct fm_schema_keyword keywords[] = {
      .advice = "optional properties can't be counted, but for one of them if additionalProperties is false; required "
                "can ask for certain ones"},
     {.name = "minimum", .check = check_bound, .write = write_bound},
-    {.name = "multipleOf", .check = check_multiple, .fate = multiple_fate, .write = write_value,
+    {.name = "multipleOf", .check = check_multiple, .fate = multiple_fate, .write = write_multiple,
      .advice = "it has more than four decimal places, or with the others a least common multiple of too many digits"},
     {.name = "not", .shape = FM_SHAPE_ONE, .advice = LIBRARY_LACKS "; say what is allowed"},
     {.name = "oneOf", .shape = FM_SHAPE_LIST, .in_place = true, .fate = one_of_fate, .write = write_one_of,

@@ -91,11 +91,14 @@ mirror() {
 take_over_network() {
   cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
   apt-config dump | grep -iE '^Acquire::(http|https|ftp|retries)' >"$root/etc/apt/apt.conf.d/99host" || :
+  # A Debian installation has the security updates among its sources, debootstrap's minimum does not.
+  echo "deb $(mirror | sed 's,/*$,-security,') $SUITE-security main" >"$root/etc/apt/sources.list.d/security.list"
   mkdir -p "$root/host"
   pass HOME /root
   pass LANG C.UTF-8
   pass PATH /usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-  env | grep -iE '^(https?_proxy|all_proxy|no_proxy|pip_[a-z_]+|npm_config_[a-z_:/.@-]+)=' | while IFS='=' read -r key setting; do
+  settings='https?_proxy|all_proxy|no_proxy|pip_[a-z_]+|npm_config_[a-z_:/.@-]+|cargo_[a-z_]+'
+  env | grep -iE "^($settings)=" | while IFS='=' read -r key setting; do
     pass "$key" "$setting"
   done
   take_over_certificates

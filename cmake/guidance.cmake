@@ -1,0 +1,50 @@
+# llguidance, the library that keeps a model's output to a grammar: Rust, built by cargo into one static library.
+#
+#   FM_GUIDANCE=auto  (default) where packaging/setup.sh has brought the crates and there is a cargo
+#   FM_GUIDANCE=on    the same, and an error where it can't be had
+#   FM_GUIDANCE=off   without: a request that asks for a format is refused then
+#
+#   FM_DEPS_DIR       its folder rust/vendor holds the crates, as `cargo vendor` puts them
+#
+# Provides, unless off: the target fm::guidance, with the headers llguidance.h and guidance.h. FM_GUIDANCE is on or off
+# behind it.
+include_guard(GLOBAL)
+
+set(FM_GUIDANCE auto CACHE STRING "constrained output by llguidance: auto, on or off")
+set_property(CACHE FM_GUIDANCE PROPERTY STRINGS auto on off)
+
+find_program(FM_CARGO cargo)
+set(fm_crates "${FM_DEPS_DIR}/rust/vendor")
+string(TOLOWER "${FM_GUIDANCE}" fm_guidance_mode)
+if(NOT fm_guidance_mode MATCHES "^(auto|on|off)$")
+  message(FATAL_ERROR "FM_GUIDANCE is \"${FM_GUIDANCE}\"; it must be auto, on or off")
+endif()
+if(NOT fm_guidance_mode STREQUAL "off" AND NOT (FM_CARGO AND EXISTS "${fm_crates}/llguidance/llguidance.h"))
+  if(fm_guidance_mode STREQUAL "on")
+    message(FATAL_ERROR "FM_GUIDANCE=on needs cargo and ${fm_crates}. Run `sh packaging/setup.sh --no-build` first")
+  endif()
+  message(WARNING "without llguidance (no cargo, or no ${fm_crates}): requests for a format will be refused")
+  set(fm_guidance_mode off)
+endif()
+
+if(NOT fm_guidance_mode STREQUAL "off")
+  # One for all presets of a checkout: its code is the same in each.
+  set(fm_crate "${CMAKE_SOURCE_DIR}/helper/engine/llama/guidance")
+  set(fm_cargo_dir "${FM_DEPS_DIR}/rust/target")
+  set(fm_guidance_library "${fm_cargo_dir}/release/libfm_guidance.a")
+  add_custom_command(
+    OUTPUT "${fm_guidance_library}"
+    COMMAND "${FM_CARGO}" build --release --locked --offline --quiet --target-dir "${fm_cargo_dir}"
+      --config "source.crates-io.replace-with='vendored'" --config "source.vendored.directory='${fm_crates}'"
+    COMMAND "${CMAKE_COMMAND}" -E touch "${fm_guidance_library}"
+    WORKING_DIRECTORY "${fm_crate}"
+    DEPENDS "${fm_crate}/Cargo.toml" "${fm_crate}/Cargo.lock" "${fm_crate}/lib.rs"
+    COMMENT "building llguidance (a minute or two, once)"
+    VERBATIM)
+  add_custom_target(fm_guidance_build DEPENDS "${fm_guidance_library}")
+  add_library(fm_guidance INTERFACE)
+  add_dependencies(fm_guidance fm_guidance_build)
+  target_include_directories(fm_guidance SYSTEM INTERFACE "${fm_crates}/llguidance")
+  target_link_libraries(fm_guidance INTERFACE "${fm_guidance_library}" Threads::Threads m ${CMAKE_DL_LIBS})
+  add_library(fm::guidance ALIAS fm_guidance)
+endif()

@@ -1,0 +1,59 @@
+//! A static library for fm-engine-llama: llguidance's C API as it is, and `fm_schema_check` (guidance.h).
+pub use llguidance::ffi::*;
+
+use serde_json::Value;
+use std::ffi::c_char;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+
+struct NoRetrieval;
+
+impl jsonschema::Retrieve for NoRetrieval {
+    fn retrieve(
+        &self,
+        uri: &jsonschema::Uri<String>,
+    ) -> Result<Value, Box<dyn std::error::Error + Send + Sync>> {
+        Err(format!("{uri} is outside of the schema").into())
+    }
+}
+
+/// The first thing in `instance` that `schema` does not allow. It comes without the instance's text.
+fn first_error(schema: &[u8], instance: &[u8]) -> Result<Option<String>, String> {
+    let schema: Value = serde_json::from_slice(schema).map_err(|e| e.to_string())?;
+    let instance: Value = serde_json::from_slice(instance).map_err(|e| e.to_string())?;
+    let validator = jsonschema::options()
+        .should_validate_formats(true)
+        .with_retriever(NoRetrieval)
+        .build(&schema)
+        .map_err(|e| e.to_string())?;
+    let found = validator.validate(&instance).err();
+    Ok(found.map(|e| format!("{}: {}", e.schema_path, e.masked())))
+}
+
+/// # Safety
+/// As guidance.h has it.
+#[no_mangle]
+pub unsafe extern "C" fn fm_schema_check(
+    schema: *const c_char,
+    schema_len: usize,
+    instance: *const c_char,
+    instance_len: usize,
+    reason: *mut c_char,
+    reason_size: usize,
+) -> i32 {
+    let schema = std::slice::from_raw_parts(schema.cast::<u8>(), schema_len);
+    let instance = std::slice::from_raw_parts(instance.cast::<u8>(), instance_len);
+    let result = catch_unwind(AssertUnwindSafe(|| first_error(schema, instance)))
+        .unwrap_or_else(|_| Err("the check failed".to_string()));
+    let (status, text) = match result {
+        Ok(None) => (0, String::new()),
+        Ok(Some(error)) => (1, error),
+        Err(error) => (-1, error),
+    };
+    let mut len = text.len().min(reason_size - 1);
+    while !text.is_char_boundary(len) {
+        len -= 1;
+    }
+    std::ptr::copy_nonoverlapping(text.as_ptr(), reason.cast::<u8>(), len);
+    *reason.add(len) = 0;
+    status
+}

@@ -18,6 +18,7 @@ export type {
   ChatCreateParams,
   ChatUsage,
   EngineSandbox,
+  FmParams,
   JsonObject,
   Model,
   ModelList,
@@ -30,4 +31,5 @@ export type {
   ResponseEvent,
   ResponseObject,
   ResponseUsage,
+  SchemaReport,
 } from "./types.js";

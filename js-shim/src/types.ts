@@ -15,7 +15,26 @@ export interface RequestLimits {
   no_progress_timeout_ms?: number;
 }
 
-/** The body of `POST /responses`, and `fm` with the time limits. */
+/** What a body's `fm` can hold. */
+export interface FmParams extends RequestLimits {
+  /** Text that is not JSON, as this grammar describes it (see "Formats" in PROTOCOL.md). */
+  grammar?: { syntax: "lark" | "regex" | "gbnf"; definition: string };
+  /** The answer's `fm.schema` tells what of the JSON schema was enforced. */
+  schema_report?: boolean;
+}
+
+/** What became of a request's JSON schema; with `fm.schema_report`. */
+export interface SchemaReport {
+  /** Keywords that the answer can't break. */
+  enforced: string[];
+  /** Paths of those that were looked at when it was whole. */
+  checked: string[];
+  /** Null where there is no whole answer. */
+  valid: boolean | null;
+  error: string | null;
+}
+
+/** The body of `POST /responses`, and `fm` with what is our own. */
 export interface ResponseCreateParams extends JsonObject {
   /** What to answer: a text, or message items. */
   input?: string | readonly JsonObject[];
@@ -29,10 +48,10 @@ export interface ResponseCreateParams extends JsonObject {
   stop?: string | readonly string[] | null;
   stream?: boolean | null;
   metadata?: Record<string, string> | null;
-  fm?: RequestLimits;
+  fm?: FmParams;
 }
 
-/** The body of `POST /chat/completions`, and `fm` with the time limits. */
+/** The body of `POST /chat/completions`, and `fm` with what is our own. */
 export interface ChatCreateParams extends JsonObject {
   messages: readonly JsonObject[];
   model?: string | null;
@@ -44,7 +63,7 @@ export interface ChatCreateParams extends JsonObject {
   stop?: string | readonly string[] | null;
   stream?: boolean | null;
   stream_options?: { include_usage?: boolean } | null;
-  fm?: RequestLimits;
+  fm?: FmParams;
 }
 
 /** What a response cost, counted by the model's tokenizer. */
@@ -67,6 +86,8 @@ export interface ResponseObject extends JsonObject {
   error: { code: string; message: string; [key: string]: unknown } | null;
   incomplete_details: { reason: string } | null;
   usage: ResponseUsage | null;
+  /** With `fm.schema_report`; `schema` is null where none was asked for. */
+  fm?: { schema: SchemaReport | null };
 }
 
 /** One item of a response's `output`. */
@@ -112,6 +133,8 @@ export interface ChatCompletion extends JsonObject {
   }[];
   /** Null in what an error carries when the helper died before it could tell. */
   usage?: ChatUsage | null;
+  /** With `fm.schema_report`; `schema` is null where none was asked for. */
+  fm?: { schema: SchemaReport | null };
 }
 
 /** One chunk of a streamed chat completion. */

@@ -156,12 +156,15 @@ class Outcome:
         self.processed = 0
         self.cached = 0
         self.signs = []  # output_tokens of each job.progress while it generates
+        self.report = None  # of a job with a schema
+        self.schema_error = None
         output_tokens = 0
         for name, params in events:
             self.names.append(name)
             if name == "job.accepted":
                 assert self.names == ["job.accepted"], self.names
                 self.accepted = params["input_tokens"]
+                self.report = params.get("schema_report")
             elif name == "job.progress" and "output_tokens" in params:
                 assert params["processed"] == self.accepted and params["cached"] == self.cached, params
                 assert params["output_tokens"] > output_tokens, params
@@ -180,6 +183,7 @@ class Outcome:
             else:
                 assert name == "job.finished", name
                 self.reason, self.usage, self.error = params["reason"], params["usage"], params.get("error")
+                self.schema_error = params.get("schema_error")
         assert (self.error is not None) == (self.reason == "error"), self.error
         assert self.usage["input_tokens"] == (self.accepted or 0), self.usage
         assert self.usage["output_tokens"] >= output_tokens, self.usage

@@ -8,9 +8,12 @@
  */
 #include "base/clock.h"
 #include "base/platform.h"
+#include "engine/fake/instance.h"
 #include "engine/fake/script.h"
+#include "engine/kit/schema.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,6 +21,7 @@
 #define SLOTS          8
 #define CONTEXT_LENGTH 4096 /* words of input */
 #define LOAD_STEPS     10
+#define TEXT_MAX       (16u << 20) /* bytes of an answer without a script */
 
 struct fake {
     pthread_mutex_t lock;
@@ -116,6 +120,51 @@ static struct fm_message last_user_message(const struct fm_job *job) {
     return (struct fm_message){.role = "user", .content = ""};
 }
 
+/*
+ * The text that answers a job with a JSON format: a small instance whose strings are words of the message. What a real
+ * engine would check afterwards, it does not.
+ */
+static enum fm_code write_instance(struct fm_job *job, const struct fm_message *message, struct fm_buf *text,
+                                   struct fm_error *error) {
+    struct fm_schema prepared;
+    if (job->format.kind == FM_FORMAT_JSON_OBJECT) {
+        fm_buf_append_str(text, "{}");
+        return FM_OK;
+    }
+    if (job->format.kind == FM_FORMAT_GRAMMAR) {
+        return fm_fail(error, FM_INVALID_REQUEST, "the fake engine knows no grammars");
+    }
+    enum fm_code code = fm_schema_prepare(job->format.schema, job->format.strict, &prepared, error);
+    if (code == FM_OK) {
+        fm_buf_append(&job->schema_report, prepared.report.data, prepared.report.len);
+        fm_schema_free(&prepared);
+        code = fm_instance_write(job->format.schema, message->content, message->content_len, text, error);
+    }
+    return code;
+}
+
+/* Without a script: what the format asks for, else the message again. */
+static enum fm_reason answer_freely(struct fm_job *job, const struct fm_message *message, int64_t words,
+                                    struct fm_error *error) {
+    struct fm_buf text;
+    fm_buf_init(&text, TEXT_MAX);
+    enum fm_code code = FM_OK;
+    if (job->format.kind == FM_FORMAT_TEXT) {
+        fm_buf_append(&text, message->content, message->content_len);
+    } else {
+        code = write_instance(job, message, &text, error);
+    }
+    enum fm_reason reason = FM_REASON_ERROR;
+    if (code == FM_OK) {
+        fm_job_accept(job, words);
+        reason = fm_script_echo(text.len ? text.data : "", text.len, job, error);
+    } else if (code == FM_INVALID_REQUEST && !error->param[0]) {
+        snprintf(error->param, sizeof error->param, "format");
+    }
+    fm_buf_free(&text);
+    return reason;
+}
+
 static enum fm_reason answer(struct fm_job *job, struct fm_error *error) {
     const struct fm_message message = last_user_message(job);
     struct json_object *script;
@@ -132,9 +181,11 @@ static enum fm_reason answer(struct fm_job *job, struct fm_error *error) {
                       CONTEXT_LENGTH);
         return FM_REASON_ERROR;
     }
+    if (!script) {
+        return answer_freely(job, &message, words, error);
+    }
     fm_job_accept(job, words);
-    enum fm_reason reason =
-        script ? fm_script_run(script, job, error) : fm_script_echo(message.content, message.content_len, job, error);
+    enum fm_reason reason = fm_script_run(script, job, error);
     fm_script_free(script);
     return reason;
 }
@@ -185,6 +236,7 @@ int main(void) {
         .name = "fake",
         .version = FM_VERSION,
         .slots = SLOTS,
+        .formats = true,
         .needs_network = fault_is("FM_ENGINE_FAKE_INIT", "network"),
         .protocol_version = fault_number("FM_ENGINE_FAKE_INIT", "version"),
         .state = &the_fake,

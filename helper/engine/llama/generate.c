@@ -1,59 +1,26 @@
 #include "engine/llama/generate.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/platform.h"
+#include "engine/llama/guide.h"
+#include "engine/llama/sampler.h"
 
+#include <stdio.h>
 #include <stdlib.h>
-
-/* Tokens less likely than this, relative to the best one, are never drawn. PROTOCOL.md names it. */
-#define MIN_P 0.05f
-
-/*
- * Below this a temperature is 0. Logits are floats of 1 to 100, and where two of them differ at all, divided by this
- * they are so far apart that only the best can be drawn; divided by much less they overflow to infinity.
- */
-#define TEMPERATURE_MIN 1e-8
 
 #define PIECE_SIZE 256 /* bytes of a token's text; most have less than 20 */
 
 struct generation {
     struct fm_slot *slot;
     struct fm_job *job;
-    struct llama_sampler *sampler;
+    struct fm_guide guide;
+    struct fm_sampler sampler;
     llama_token *prompt;
     size_t prompt_count;
+    llama_token pending[FM_MODEL_CHUNK]; /* told to the host, not decoded yet */
+    size_t pending_count;
+    bool forced_more;      /* the next token may be a forced one: don't draw */
     struct fm_error error; /* of FM_REASON_ERROR */
 };
-
-/* ---- sampling ---- */
-
-static uint32_t seed_of(const struct fm_job *job) {
-    uint64_t seed = (uint64_t)job->seed;
-    if (!job->has_seed) {
-        fm_random(&seed, sizeof seed);
-    }
-    uint32_t folded = (uint32_t)(seed ^ seed >> 32);
-    return folded == LLAMA_DEFAULT_SEED ? 0 : folded; /* that one means "any" */
-}
-
-static bool is_greedy(const struct fm_job *job) {
-    return job->temperature < TEMPERATURE_MIN;
-}
-
-static struct llama_sampler *make_sampler(const struct fm_job *job) {
-    struct llama_sampler *chain = llama_sampler_chain_init(llama_sampler_chain_default_params());
-    if (is_greedy(job)) {
-        llama_sampler_chain_add(chain, llama_sampler_init_greedy());
-        return chain;
-    }
-    llama_sampler_chain_add(chain, llama_sampler_init_min_p(MIN_P, 1));
-    llama_sampler_chain_add(chain, llama_sampler_init_temp((float)job->temperature));
-    if (job->top_p < 1) {
-        llama_sampler_chain_add(chain, llama_sampler_init_top_p((float)job->top_p, 1));
-    }
-    llama_sampler_chain_add(chain, llama_sampler_init_dist(seed_of(job)));
-    return chain;
-}
 
 /* ---- steps ---- */
 
@@ -63,6 +30,13 @@ static bool abort_asked(void *job) {
 
 static enum fm_reason fail(struct generation *run, enum fm_code code, const char *detail) {
     (void)fm_fail(&run->error, code, "%s", detail);
+    return FM_REASON_ERROR;
+}
+
+static enum fm_reason fail_grammar(struct generation *run) {
+    const char *reason = fm_grammar_reason(run->guide.grammar);
+    (void)fm_fail(&run->error, FM_INVALID_REQUEST, "the format can't be kept to any further: %s", reason);
+    snprintf(run->error.param, sizeof run->error.param, "format");
     return FM_REASON_ERROR;
 }
 
@@ -94,8 +68,7 @@ static enum fm_reason read_prompt(struct generation *run) {
 static enum fm_reason prefill(struct generation *run) {
     struct fm_slot *slot = run->slot;
     enum fm_reason reason = FM_REASON_NONE;
-    bool repeatable = run->job->has_seed || is_greedy(run->job);
-    fm_slot_reuse(slot, run->prompt, run->prompt_count, repeatable);
+    fm_slot_reuse(slot, run->prompt, run->prompt_count, fm_sampler_repeats(run->job));
     int64_t cached = (int64_t)slot->count;
     while (slot->count < run->prompt_count && !reason) {
         reason = reason_of(run, fm_slot_prefill(slot, run->prompt, run->prompt_count));
@@ -106,38 +79,81 @@ static enum fm_reason prefill(struct generation *run) {
     return reason;
 }
 
+static enum fm_reason tell(struct generation *run, const char *bytes, size_t len) {
+    if (!fm_guide_add(&run->guide, bytes, len)) {
+        return fail(run, FM_INTERNAL, "out of memory");
+    }
+    enum fm_reason reason = fm_job_token(run->job, bytes, len);
+    return reason == FM_REASON_ERROR ? fail(run, FM_INTERNAL, "out of memory") : reason;
+}
+
 /* The text of `token`, "" for a control token; a token without room in a piece is told as empty. */
 static enum fm_reason send_token(struct generation *run, llama_token token) {
     char piece[PIECE_SIZE];
     const struct llama_vocab *vocab = run->slot->model->prompter.vocab;
     int32_t len = llama_token_to_piece(vocab, token, piece, sizeof piece, 0, false);
     if (len >= 0) {
-        return fm_job_token(run->job, piece, (size_t)len);
+        return tell(run, piece, (size_t)len);
     }
     char *larger = malloc((size_t)-len);
     if (!larger) {
         return fail(run, FM_INTERNAL, "out of memory");
     }
     len = llama_token_to_piece(vocab, token, larger, -len, 0, false);
-    enum fm_reason reason = fm_job_token(run->job, larger, len > 0 ? (size_t)len : 0);
+    enum fm_reason reason = tell(run, larger, len > 0 ? (size_t)len : 0);
     free(larger);
     return reason;
 }
 
-static enum fm_reason step(struct generation *run) {
+/* The text goes on with `token`. FM_REASON_NONE: it waits to be decoded. */
+static enum fm_reason add(struct generation *run, llama_token token) {
     struct fm_slot *slot = run->slot;
+    if (run->guide.grammar && !fm_grammar_take(run->guide.grammar, token)) {
+        return fail_grammar(run);
+    }
+    enum fm_reason reason = send_token(run, token);
+    if (run->guide.grammar && fm_grammar_complete(run->guide.grammar) && (!reason || reason == FM_REASON_LENGTH)) {
+        return FM_REASON_STOP;
+    }
+    run->pending[run->pending_count++] = token;
+    if (!reason && slot->count + run->pending_count >= slot->model->context_length) {
+        reason = FM_REASON_LENGTH; /* this token has the last place */
+    }
+    return reason;
+}
+
+static enum fm_reason draw(struct generation *run) {
+    const struct fm_model *model = run->slot->model;
+    llama_token token = fm_sampler_draw(&run->sampler, llama_get_logits_ith(model->context, -1));
+    if (token == LLAMA_TOKEN_NULL) {
+        return fail_grammar(run);
+    }
+    return llama_vocab_is_eog(model->prompter.vocab, token) ? FM_REASON_STOP : add(run, token);
+}
+
+/* What the grammar leaves no choice about needs no draw, and one decode for all of it. */
+static enum fm_reason add_forced(struct generation *run) {
+    enum fm_reason reason = FM_REASON_NONE;
+    run->forced_more = run->guide.grammar != NULL;
+    while (run->forced_more && !reason && run->pending_count < run->slot->model->chunk) {
+        llama_token token = fm_grammar_forced(run->guide.grammar);
+        run->forced_more = token != LLAMA_TOKEN_NULL;
+        reason = run->forced_more ? add(run, token) : FM_REASON_NONE;
+    }
+    return reason;
+}
+
+static enum fm_reason step(struct generation *run) {
     if (fm_job_aborted(run->job)) {
         return FM_REASON_ABORTED;
     }
-    llama_token token = llama_sampler_sample(run->sampler, slot->model->context, -1);
-    if (llama_vocab_is_eog(slot->model->prompter.vocab, token)) {
-        return FM_REASON_STOP;
+    run->pending_count = 0;
+    enum fm_reason reason = run->forced_more ? FM_REASON_NONE : draw(run);
+    reason = reason ? reason : add_forced(run);
+    if (reason || run->pending_count == 0) {
+        return reason;
     }
-    enum fm_reason reason = send_token(run, token);
-    if (!reason && slot->count + 1 >= slot->model->context_length) {
-        reason = FM_REASON_LENGTH; /* this token has the last place */
-    }
-    return reason ? reason : reason_of(run, fm_slot_append(slot, token));
+    return reason_of(run, fm_slot_append(run->slot, run->pending, run->pending_count));
 }
 
 static enum fm_reason generate(struct generation *run) {
@@ -153,15 +169,28 @@ static enum fm_reason generate(struct generation *run) {
     return reason;
 }
 
+/* What the job asks for, before there is a prompt. */
+static enum fm_reason prepare(struct generation *run) {
+    struct fm_model *model = run->slot->model;
+    const struct fm_prompter *prompter = &model->prompter;
+    enum fm_code code = fm_guide_init(&run->guide, run->job, prompter, &model->grammar_vocab, &run->error);
+    code = code ? code : fm_sampler_init(&run->sampler, run->job, run->guide.grammar, prompter->vocab, &run->error);
+    run->forced_more = run->guide.grammar != NULL;
+    return code == FM_OK ? FM_REASON_NONE : FM_REASON_ERROR;
+}
+
 void fm_generate(struct fm_slot *slot, struct fm_job *job) {
     struct generation run = {.slot = slot, .job = job};
     int64_t start = fm_now_ms();
-    (void)fm_fail_no_memory(&run.error); /* what FM_REASON_ERROR of a fm_job_token means */
     llama_set_abort_callback(slot->model->context, abort_asked, job);
-    run.sampler = make_sampler(job);
-    enum fm_reason reason = generate(&run);
+    enum fm_reason reason = prepare(&run);
+    reason = reason ? reason : generate(&run);
     llama_set_abort_callback(slot->model->context, NULL, NULL);
-    llama_sampler_free(run.sampler);
+    if (reason == FM_REASON_STOP) {
+        fm_guide_check(&run.guide, &job->schema_error);
+    }
+    fm_sampler_free(&run.sampler);
+    fm_guide_free(&run.guide);
     free(run.prompt);
     fm_log(FM_LOG_INFO, "job %lld: %zu tokens in, %lld out, %lld ms", (long long)job->id, run.prompt_count,
            (long long)job->output_tokens, (long long)(fm_now_ms() - start));

@@ -110,7 +110,7 @@ int main(void) {
         .name = "llama",
         .version = version,
         .slots = SLOTS,
-        .formats = false,
+        .formats = fm_grammar_supported(),
         .delta_ms = DELTA_MS,
         .state = &the_engine,
         .load = load,

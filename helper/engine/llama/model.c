@@ -302,6 +302,7 @@ enum fm_code fm_model_load(struct fm_model *model, const char *path, const struc
 }
 
 void fm_model_free(struct fm_model *model) {
+    fm_grammar_vocab_free(model->grammar_vocab);
     fm_prompter_free(&model->prompter);
     llama_free(model->context);
     stop_threads(model);

@@ -6,7 +6,7 @@
 #define FM_ENGINE_LLAMA_MODEL_H
 
 #include "base/error.h"
-#include "engine/llama/prompt.h"
+#include "engine/llama/grammar.h"
 
 #include <ggml.h>
 #include <llama.h>
@@ -24,6 +24,7 @@ struct fm_model {
     struct llama_context *context;
     struct ggml_threadpool *threads; /* NULL: llama.cpp starts threads for each batch */
     struct fm_prompter prompter;
+    struct fm_grammar_vocab *grammar_vocab; /* NULL before the first job with a format */
     uint32_t context_length; /* tokens of input and output; llama.cpp's own may be longer, it rounds up */
     uint32_t chunk;          /* FM_MODEL_CHUNK, or less where llama.cpp takes less at once */
     int thread_count;

@@ -433,20 +433,31 @@ static enum fm_code render_tokens(struct render *render, const struct fm_chat_me
     return code ? code : check_fits(render, token_count(render), false, error);
 }
 
+/* The tokens to the caller, or none after a failure. */
+static enum fm_code hand_over(struct render *render, enum fm_code code, llama_token **tokens, size_t *count) {
+    *tokens = NULL;
+    *count = 0;
+    if (code != FM_OK) {
+        fm_buf_free(&render->tokens);
+        return code;
+    }
+    *tokens = (llama_token *)(void *)render->tokens.data;
+    *count = token_count(render);
+    return FM_OK;
+}
+
 enum fm_code fm_prompter_tokens(const struct fm_prompter *prompter, const struct fm_chat_message *messages,
                                 size_t message_count, size_t context, llama_token **tokens, size_t *count,
                                 struct fm_error *error) {
     struct render render = {.prompter = prompter, .context = context};
-    *tokens = NULL;
-    *count = 0;
     fm_buf_init(&render.tokens, PROMPT_MAX * sizeof(llama_token));
     make_markers(&render);
-    enum fm_code code = render_tokens(&render, messages, message_count, error);
-    if (code != FM_OK) {
-        fm_buf_free(&render.tokens);
-        return code;
-    }
-    *tokens = (llama_token *)(void *)render.tokens.data;
-    *count = token_count(&render);
-    return FM_OK;
+    return hand_over(&render, render_tokens(&render, messages, message_count, error), tokens, count);
+}
+
+enum fm_code fm_prompter_text_tokens(const struct fm_prompter *prompter, const char *text, size_t len,
+                                     llama_token **tokens, size_t *count, struct fm_error *error) {
+    struct render render = {.prompter = prompter, .context = SIZE_MAX};
+    fm_buf_init(&render.tokens, PROMPT_MAX * sizeof(llama_token));
+    return hand_over(&render, tokenize(&render, text, len, false, false, error), tokens, count);
 }

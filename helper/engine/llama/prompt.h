@@ -41,4 +41,11 @@ FM_MUST_USE enum fm_code fm_prompter_tokens(const struct fm_prompter *prompter, 
                                             size_t message_count, size_t context, llama_token **tokens, size_t *count,
                                             struct fm_error *error);
 
+/*
+ * Tokenizes plain text, as it stands in an answer: no template, nothing added in front, no control tokens. `*tokens`
+ * (`*count`, may be 0) are the caller's to free(). FM_INVALID_REQUEST when a line is too long.
+ */
+FM_MUST_USE enum fm_code fm_prompter_text_tokens(const struct fm_prompter *prompter, const char *text, size_t len,
+                                                 llama_token **tokens, size_t *count, struct fm_error *error);
+
 #endif

@@ -88,6 +88,6 @@ enum fm_decode fm_slot_prefill(struct fm_slot *slot, const llama_token *prompt, 
     return result;
 }
 
-enum fm_decode fm_slot_append(struct fm_slot *slot, llama_token token) {
-    return decode(slot, &token, 1, true);
+enum fm_decode fm_slot_append(struct fm_slot *slot, const llama_token *tokens, size_t count) {
+    return decode(slot, tokens, count, true);
 }

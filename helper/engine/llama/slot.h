@@ -41,7 +41,7 @@ void fm_slot_reuse(struct fm_slot *slot, const llama_token *prompt, size_t count
  */
 FM_MUST_USE enum fm_decode fm_slot_prefill(struct fm_slot *slot, const llama_token *prompt, size_t count);
 
-/* The same for one generated token, for which there must be room. Its logits are ready. */
-FM_MUST_USE enum fm_decode fm_slot_append(struct fm_slot *slot, llama_token token);
+/* The same for generated tokens: at most model->chunk, for which there must be room. */
+FM_MUST_USE enum fm_decode fm_slot_append(struct fm_slot *slot, const llama_token *tokens, size_t count);
 
 #endif

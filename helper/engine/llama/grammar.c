@@ -1,0 +1,365 @@
+#include "engine/llama/grammar.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/platform.h"
+
+#include <llguidance.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PIECE_MAX 1024 /* bytes of a token's text */
+
+/* What toktrie, the token tree of llguidance, takes for the beginning of a control token: no UTF-8 has it. */
+#define CONTROL_MARK '\xff'
+
+/*
+ * llguidance's own limits are for servers. Here one grammar has half a second (README.md), and the engine does nothing
+ * else meanwhile; the figures of its header say what a unit takes.
+ */
+#define LEXER_FUEL      2000000 /* to build: 50,000 a millisecond */
+#define STEP_LEXER_FUEL 500000  /* for one mask: 14,000 a millisecond */
+#define LEXER_STATES    50000   /* 1 to 2 kB each */
+
+/* README.md promises half a second for what is refused. */
+#define COMPILE_MS 400
+
+/*
+ * Of the thread that compiles, in bytes. llguidance recurses over rules and groups: 28 groups in each of 850 rules in a
+ * chain, 60 kB of text, overflow 16 MiB. A schema is bounded by its own limits (FM_SCHEMA_REF_DEPTH_MAX).
+ */
+#define STACK          (16u << 20)
+#define STACK_PER_BYTE 4096u
+#define STACK_BYTES    65536u
+
+/* Forced tokens that are kept: each time that they are asked for, all of the forced text is tokenized anew. */
+#define FORCED_MAX 16384
+
+struct fm_grammar_vocab {
+    const struct fm_prompter *prompter;
+    struct LlgTokenizer *tokenizer;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool compiling; /* a thread uses this; it was started with the lock held */
+};
+
+struct fm_grammar {
+    struct LlgMatcher *matcher;
+    uint32_t forced[FORCED_MAX]; /* what must come next, from `forced_at` on */
+    size_t forced_count;         /* 0: not asked for since the last token, or there is a choice */
+    size_t forced_at;
+};
+
+bool fm_grammar_supported(void) {
+    return true;
+}
+
+/* With the lock held. False when the time is over. */
+static bool wait_until_idle(struct fm_grammar_vocab *vocab, int64_t deadline) {
+    while (vocab->compiling && fm_now_ms() < deadline) {
+        fm_cond_wait_until(&vocab->changed, &vocab->lock, deadline);
+    }
+    return !vocab->compiling;
+}
+
+/* ---- the vocabulary ---- */
+
+/* The bytes of `token`, PIECE_MAX at most. A control token's are its name behind a mark. */
+static size_t piece_of(const struct llama_vocab *vocab, llama_token token, char *piece) {
+    int32_t len = llama_token_to_piece(vocab, token, piece, PIECE_MAX, 0, false);
+    if (len > 0) {
+        return (size_t)len;
+    }
+    piece[0] = CONTROL_MARK;
+    len = llama_token_to_piece(vocab, token, piece + 1, PIECE_MAX - 1, 0, true);
+    return len > 0 ? (size_t)len + 1 : 0;
+}
+
+/* How many of `tokens` stand for just these bytes: some tokenizers put a space in front, or normalize. */
+static size_t same_bytes(const struct llama_vocab *vocab, const llama_token *tokens, size_t count, const uint8_t *bytes,
+                         size_t len) {
+    char piece[PIECE_MAX];
+    size_t at = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t part = piece_of(vocab, tokens[i], piece);
+        if (part > len - at || memcmp(piece, bytes + at, part) != 0) {
+            return i;
+        }
+        at += part;
+    }
+    return count;
+}
+
+/* Text as it comes out of a job: without control tokens. Called by llguidance, on the thread that called it. */
+static size_t tokenize(const void *user_data, const uint8_t *bytes, size_t len, uint32_t *tokens, size_t room) {
+    const struct fm_prompter *prompter = user_data;
+    llama_token *found = NULL;
+    size_t count = 0;
+    struct fm_error error;
+    if (fm_prompter_text_tokens(prompter, (const char *)bytes, len, &found, &count, &error) != FM_OK) {
+        fm_log(FM_LOG_ERROR, "forced text: %s", error.detail);
+        return 0; /* then nothing is forced, and the mask decides */
+    }
+    count = same_bytes(prompter->vocab, found, count, bytes, len);
+    for (size_t i = 0; i < count && i < room; i++) {
+        tokens[i] = (uint32_t)found[i];
+    }
+    free(found);
+    return count;
+}
+
+/* Every token that ends a turn but `first`; calloc'd, NULL without memory. */
+static uint32_t *other_ends(const struct llama_vocab *vocab, llama_token first, uint32_t *count) {
+    int32_t size = llama_vocab_n_tokens(vocab);
+    uint32_t *ends = calloc((size_t)size, sizeof *ends);
+    *count = 0;
+    for (llama_token token = 0; ends && token < size; token++) {
+        if (token != first && llama_vocab_is_eog(vocab, token)) {
+            ends[(*count)++] = (uint32_t)token;
+        }
+    }
+    return ends;
+}
+
+static llama_token end_of_turn(const struct llama_vocab *vocab) {
+    llama_token end = llama_vocab_eot(vocab);
+    return end == LLAMA_TOKEN_NULL ? llama_vocab_eos(vocab) : end;
+}
+
+/* Fills `init` but for the ends. `lens` has one entry a token. False without memory. */
+static bool read_pieces(const struct llama_vocab *vocab, uint32_t *lens, struct fm_buf *bytes) {
+    char piece[PIECE_MAX];
+    int32_t size = llama_vocab_n_tokens(vocab);
+    for (llama_token token = 0; token < size; token++) {
+        lens[token] = (uint32_t)piece_of(vocab, token, piece);
+        fm_buf_append(bytes, piece, lens[token]);
+    }
+    return !bytes->failed;
+}
+
+static struct LlgTokenizer *make_tokenizer(const struct fm_prompter *prompter, char *reason, size_t reason_size) {
+    const struct llama_vocab *vocab = prompter->vocab;
+    struct LlgTokenizer *tokenizer = NULL;
+    struct LlgTokenizerInitV2 init = {
+        .struct_size = sizeof init,
+        .vocab_size = (uint32_t)llama_vocab_n_tokens(vocab),
+        .tok_eos = (LlgToken)end_of_turn(vocab),
+        .tokenize_assumes_string = true,
+        .tokenize_fn = tokenize,
+        .tokenize_user_data = prompter,
+    };
+    struct fm_buf bytes;
+    fm_buf_init(&bytes, PTRDIFF_MAX);
+    uint32_t *lens = calloc(init.vocab_size, sizeof *lens);
+    uint32_t *ends = other_ends(vocab, (llama_token)init.tok_eos, &init.tok_eos_extra_count);
+    if (lens && ends && read_pieces(vocab, lens, &bytes)) {
+        init.token_lens = lens;
+        init.token_bytes = (const uint8_t *)bytes.data;
+        init.tok_eos_extra = ends;
+        tokenizer = llg_new_tokenizer_v2(&init, reason, reason_size);
+    }
+    fm_buf_free(&bytes);
+    free(ends);
+    free(lens);
+    return tokenizer;
+}
+
+enum fm_code fm_grammar_vocab_new(const struct fm_prompter *prompter, struct fm_grammar_vocab **vocab,
+                                  struct fm_error *error) {
+    char reason[200] = "out of memory";
+    *vocab = calloc(1, sizeof **vocab);
+    if (!*vocab) {
+        return fm_fail_no_memory(error);
+    }
+    (*vocab)->prompter = prompter;
+    pthread_mutex_init(&(*vocab)->lock, NULL);
+    if (fm_cond_init(&(*vocab)->changed) != 0) {
+        free(*vocab);
+        *vocab = NULL;
+        return fm_fail_no_memory(error);
+    }
+    (*vocab)->tokenizer = make_tokenizer(prompter, reason, sizeof reason);
+    if (!(*vocab)->tokenizer) {
+        free(*vocab);
+        *vocab = NULL;
+        return fm_fail(error, FM_INTERNAL, "the vocabulary can't be used for a format: %s", reason);
+    }
+    return FM_OK;
+}
+
+void fm_grammar_vocab_free(struct fm_grammar_vocab *vocab) {
+    if (!vocab) {
+        return;
+    }
+    pthread_mutex_lock(&vocab->lock);
+    wait_until_idle(vocab, INT64_MAX);
+    pthread_mutex_unlock(&vocab->lock);
+    llg_free_tokenizer(vocab->tokenizer);
+    pthread_cond_destroy(&vocab->changed);
+    pthread_mutex_destroy(&vocab->lock);
+    free(vocab);
+}
+
+/* ---- compiling ---- */
+
+/*
+ * llguidance can't be interrupted while it compiles, and few grammars that take it seconds can be told by their looks.
+ * So it does so on a thread of its own, with the stack that it recurses on, and what is not done in time is abandoned:
+ * the thread goes on to its end and frees what it made. Until then no other grammar is compiled.
+ */
+struct compilation {
+    struct fm_grammar_vocab *vocab; /* its lock guards the last three members */
+    const char *kind;               /* static */
+    char *text;
+    struct LlgMatcher *matcher;
+    bool done;
+    bool abandoned;
+};
+
+static void free_compilation(struct compilation *compilation) {
+    llg_free_matcher(compilation->matcher);
+    free(compilation->text);
+    free(compilation);
+}
+
+static void *compile_main(void *argument) {
+    struct compilation *compilation = argument;
+    struct fm_grammar_vocab *vocab = compilation->vocab;
+    struct LlgConstraintInit init = {.tokenizer = vocab->tokenizer};
+    llg_constraint_init_set_defaults(&init, vocab->tokenizer);
+    init.log_stderr_level = 0;
+    init.log_buffer_level = 0;
+    init.limits.initial_lexer_fuel = LEXER_FUEL;
+    init.limits.step_lexer_fuel = STEP_LEXER_FUEL;
+    init.limits.max_lexer_states = LEXER_STATES;
+    init.limits.verbose_errors = false; /* they would hold the text */
+    struct LlgMatcher *matcher = llg_new_matcher(&init, compilation->kind, compilation->text);
+    bool usable = !llg_matcher_get_error(matcher) && llg_matcher_compute_mask(matcher) == 0;
+    (void)usable; /* an ambiguous grammar shows with the first token, and may take long for it; the matcher knows why */
+    pthread_mutex_lock(&vocab->lock);
+    bool abandoned = compilation->abandoned;
+    compilation->matcher = matcher;
+    compilation->done = true;
+    pthread_mutex_unlock(&vocab->lock);
+    if (abandoned) {
+        free_compilation(compilation);
+    }
+    pthread_mutex_lock(&vocab->lock); /* and now it can be gone */
+    vocab->compiling = false;
+    pthread_cond_broadcast(&vocab->changed);
+    pthread_mutex_unlock(&vocab->lock);
+    return NULL;
+}
+
+static struct compilation *start(struct fm_grammar_vocab *vocab, const char *kind, const char *text) {
+    struct compilation *compilation = calloc(1, sizeof *compilation);
+    if (!compilation) {
+        return NULL;
+    }
+    *compilation = (struct compilation){.vocab = vocab, .kind = kind, .text = strdup(text)};
+    vocab->compiling = compilation->text != NULL;
+    size_t stack = STACK + STACK_PER_BYTE * (strlen(text) < STACK_BYTES ? strlen(text) : STACK_BYTES);
+    if (!vocab->compiling || fm_thread_start_with_stack(stack, compile_main, compilation) != 0) {
+        vocab->compiling = false;
+        free_compilation(compilation);
+        return NULL;
+    }
+    return compilation;
+}
+
+/* `*matcher` is what came of it, also where it holds an error. */
+static enum fm_code compile(struct fm_grammar_vocab *vocab, const char *kind, const char *text,
+                            struct LlgMatcher **matcher, struct fm_error *error) {
+    int64_t deadline = fm_now_ms() + COMPILE_MS;
+    enum fm_code code = FM_OK;
+    pthread_mutex_lock(&vocab->lock);
+    if (!wait_until_idle(vocab, deadline)) {
+        pthread_mutex_unlock(&vocab->lock);
+        return fm_fail(error, FM_OVERLOADED, "a format that was given up is still being compiled");
+    }
+    struct compilation *compilation = start(vocab, kind, text);
+    if (!compilation) {
+        code = fm_fail_no_memory(error);
+    } else if (wait_until_idle(vocab, deadline) || compilation->done) {
+        *matcher = compilation->matcher;
+        compilation->matcher = NULL;
+    } else {
+        compilation->abandoned = true;
+        compilation = NULL;
+        code = fm_fail(error, FM_INVALID_REQUEST, "it takes more than %d ms to compile", COMPILE_MS);
+    }
+    pthread_mutex_unlock(&vocab->lock);
+    if (code == FM_OK) {
+        free_compilation(compilation);
+    }
+    return code;
+}
+
+/* ---- grammars ---- */
+
+enum fm_code fm_grammar_new(struct fm_grammar_vocab *vocab, const char *kind, const char *text,
+                            struct fm_grammar **grammar, struct fm_error *error) {
+    *grammar = calloc(1, sizeof **grammar);
+    if (!*grammar) {
+        return fm_fail_no_memory(error);
+    }
+    enum fm_code code = compile(vocab, kind, text, &(*grammar)->matcher, error);
+    const char *reason = code == FM_OK ? llg_matcher_get_error((*grammar)->matcher) : NULL;
+    if (code == FM_OK && !reason && !fm_grammar_mask(*grammar)) {
+        reason = "no text fits it";
+    }
+    if (reason) {
+        code = fm_fail(error, FM_INVALID_REQUEST, "the %s can't be used: %s",
+                       strcmp(kind, "json_schema") == 0 ? "schema" : "grammar", reason);
+    }
+    if (code != FM_OK) {
+        fm_grammar_free(*grammar);
+        *grammar = NULL;
+    }
+    return code;
+}
+
+void fm_grammar_free(struct fm_grammar *grammar) {
+    if (grammar) {
+        llg_free_matcher(grammar->matcher);
+        free(grammar);
+    }
+}
+
+bool fm_grammar_allows(struct fm_grammar *grammar, llama_token token) {
+    uint32_t wanted = (uint32_t)token;
+    return llg_matcher_validate_tokens(grammar->matcher, &wanted, 1) == 1;
+}
+
+const uint32_t *fm_grammar_mask(struct fm_grammar *grammar) {
+    return llg_matcher_compute_mask(grammar->matcher) == 0 ? llg_matcher_get_mask(grammar->matcher) : NULL;
+}
+
+bool fm_grammar_take(struct fm_grammar *grammar, llama_token token) {
+    bool forced = grammar->forced_count && grammar->forced[grammar->forced_at] == (uint32_t)token;
+    grammar->forced_at += forced;
+    if (!forced || grammar->forced_at == grammar->forced_count) {
+        grammar->forced_at = 0;
+        grammar->forced_count = 0;
+    }
+    return llg_matcher_consume_token(grammar->matcher, (uint32_t)token) == 0;
+}
+
+llama_token fm_grammar_forced(struct fm_grammar *grammar) {
+    if (grammar->forced_count == 0) {
+        int32_t count = llg_matcher_compute_ff_tokens(grammar->matcher, grammar->forced, FORCED_MAX);
+        grammar->forced_at = 0;
+        grammar->forced_count = count > 0 ? (size_t)count : 0;
+    }
+    return grammar->forced_count ? (llama_token)grammar->forced[grammar->forced_at] : LLAMA_TOKEN_NULL;
+}
+
+bool fm_grammar_complete(const struct fm_grammar *grammar) {
+    return llg_matcher_is_stopped(grammar->matcher) && !llg_matcher_is_error(grammar->matcher);
+}
+
+const char *fm_grammar_reason(struct fm_grammar *grammar) {
+    const char *reason = llg_matcher_get_error(grammar->matcher);
+    return reason ? reason : "no token fits";
+}

@@ -1,0 +1,141 @@
+#include "engine/llama/guide.h"
+#include "engine/kit/schema.h"
+#include "engine/llama/gbnf.h"
+#include "engine/llama/guidance/guidance.h"
+#include "protocol/json_writer.h"
+
+#include <json-c/json.h>
+#include <stdio.h>
+#include <string.h>
+
+#define TEXT_MAX (64u * 1024u * 1024u) /* bytes */
+
+#define REASON_SIZE 300
+
+/* Brackets in each other, whatever they mean: deeper than any grammar is, and shallow for a parser that recurses. */
+#define BRACKETS_MAX 200
+
+/* ---- kinds of format ---- */
+
+static enum fm_code compile(struct fm_guide *guide, struct fm_grammar_vocab *vocab, const char *kind,
+                            struct fm_buf *text, const char *param, struct fm_error *error) {
+    fm_buf_append(text, "", 1);
+    if (text->failed) {
+        return fm_fail_no_memory(error);
+    }
+    enum fm_code code = fm_grammar_new(vocab, kind, text->data, &guide->grammar, error);
+    if (code == FM_INVALID_REQUEST) {
+        snprintf(error->param, sizeof error->param, "%s", param);
+    }
+    return code;
+}
+
+static enum fm_code by_schema(struct fm_guide *guide, struct fm_job *job, struct fm_grammar_vocab *vocab,
+                              struct fm_buf *text, struct fm_error *error) {
+    struct fm_schema schema;
+    enum fm_code code = fm_schema_prepare(job->format.schema, job->format.strict, &schema, error);
+    if (code != FM_OK) {
+        return code;
+    }
+    fm_buf_append(text, schema.guide.data, schema.guide.len);
+    fm_buf_append(&job->schema_report, schema.report.data, schema.report.len);
+    guide->schema = schema.exact ? NULL : job->format.schema;
+    fm_schema_free(&schema);
+    return compile(guide, vocab, "json_schema", text, "format.schema", error);
+}
+
+static enum fm_code by_json_object(struct fm_guide *guide, struct fm_grammar_vocab *vocab, struct fm_buf *text,
+                                   struct fm_error *error) {
+    fm_buf_append_str(text, "{\"x-guidance\":{\"whitespace_flexible\":false},\"type\":\"object\"}");
+    return compile(guide, vocab, "json_schema", text, "format", error);
+}
+
+/* llguidance's parsers recurse. */
+static bool too_deep(const char *text) {
+    size_t depth = 0;
+    for (; *text; text++) {
+        bool opens = *text == '(' || *text == '[' || *text == '{';
+        bool closes = *text == ')' || *text == ']' || *text == '}';
+        depth += opens;
+        depth -= closes && depth > 0;
+        if (depth > BRACKETS_MAX) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum fm_code by_grammar(struct fm_guide *guide, const struct fm_format *format, struct fm_grammar_vocab *vocab,
+                               struct fm_buf *text, struct fm_error *error) {
+    static const char param[] = "format.definition";
+    bool gbnf = strcmp(format->syntax, "gbnf") == 0;
+    if (too_deep(format->definition)) {
+        fm_fail(error, FM_INVALID_REQUEST, "the grammar has more than %d brackets in each other", BRACKETS_MAX);
+        snprintf(error->param, sizeof error->param, "%s", param);
+        return error->code;
+    }
+    if (gbnf) {
+        enum fm_code code = fm_gbnf_to_lark(format->definition, text, error);
+        if (code != FM_OK) {
+            return code;
+        }
+    } else {
+        fm_buf_append_str(text, format->definition);
+    }
+    return compile(guide, vocab, gbnf ? "lark" : format->syntax, text, param, error);
+}
+
+/* ---- life ---- */
+
+enum fm_code fm_guide_init(struct fm_guide *guide, struct fm_job *job, const struct fm_prompter *prompter,
+                           struct fm_grammar_vocab **vocab, struct fm_error *error) {
+    *guide = (struct fm_guide){0};
+    fm_buf_init(&guide->text, TEXT_MAX);
+    if (job->format.kind == FM_FORMAT_TEXT) {
+        return FM_OK;
+    }
+    enum fm_code code = *vocab ? FM_OK : fm_grammar_vocab_new(prompter, vocab, error);
+    if (code != FM_OK) {
+        return code;
+    }
+    struct fm_buf text;
+    fm_buf_init(&text, TEXT_MAX);
+    switch (job->format.kind) {
+    case FM_FORMAT_JSON_SCHEMA: code = by_schema(guide, job, *vocab, &text, error); break;
+    case FM_FORMAT_JSON_OBJECT: code = by_json_object(guide, *vocab, &text, error); break;
+    default: code = by_grammar(guide, &job->format, *vocab, &text, error); break;
+    }
+    fm_buf_free(&text);
+    return code;
+}
+
+void fm_guide_free(struct fm_guide *guide) {
+    fm_grammar_free(guide->grammar);
+    fm_buf_free(&guide->text);
+    *guide = (struct fm_guide){0};
+}
+
+bool fm_guide_add(struct fm_guide *guide, const char *bytes, size_t len) {
+    if (guide->schema) {
+        fm_buf_append(&guide->text, bytes, len);
+    }
+    return !guide->text.failed;
+}
+
+void fm_guide_check(const struct fm_guide *guide, struct fm_buf *reason) {
+    char violation[REASON_SIZE];
+    if (!guide->schema) {
+        return;
+    }
+    struct fm_buf schema;
+    fm_buf_init(&schema, TEXT_MAX);
+    struct fm_json_writer w = fm_json_writer_on(&schema);
+    fm_json_value(&w, guide->schema);
+    if (schema.failed) {
+        fm_buf_append_str(reason, "out of memory");
+    } else if (fm_schema_check(schema.data, schema.len, guide->text.data, guide->text.len, violation,
+                               sizeof violation) != 0) {
+        fm_buf_append_str(reason, violation);
+    }
+    fm_buf_free(&schema);
+}

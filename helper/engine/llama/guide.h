@@ -1,0 +1,28 @@
+/* What a job's format asks of its text: a grammar to generate by, and what is left to check afterwards. */
+#ifndef FM_ENGINE_LLAMA_GUIDE_H
+#define FM_ENGINE_LLAMA_GUIDE_H
+
+#include "engine/kit/kit.h"
+#include "engine/llama/grammar.h"
+
+struct fm_guide {
+    struct fm_grammar *grammar; /* NULL: free text */
+    struct json_object *schema; /* what `text` is to be checked by; the job's. NULL: nothing is left to check */
+    struct fm_buf text;         /* the output so far, where it is to be checked */
+};
+
+/*
+ * By `job`'s format. `*vocab` is made when it is NULL and wanted. Fills job->schema_report. FM_INVALID_REQUEST, with
+ * its path from "format" on, says what is wrong with the format. On failure nothing is left to free.
+ */
+FM_MUST_USE enum fm_code fm_guide_init(struct fm_guide *guide, struct fm_job *job, const struct fm_prompter *prompter,
+                                       struct fm_grammar_vocab **vocab, struct fm_error *error);
+void fm_guide_free(struct fm_guide *guide);
+
+/* The text goes on. False when out of memory. */
+FM_MUST_USE bool fm_guide_add(struct fm_guide *guide, const char *bytes, size_t len);
+
+/* The text is whole: into `reason` goes how it does not match the schema; nothing where it does. */
+void fm_guide_check(const struct fm_guide *guide, struct fm_buf *reason);
+
+#endif

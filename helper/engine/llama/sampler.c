@@ -1,0 +1,104 @@
+/*
+ * Most tokens that a model wants are within the grammar. So a token is drawn freely first, and only where the grammar
+ * does not allow it, the mask of all tokens is computed and another one is drawn from those. That changes no
+ * probability but by min_p, which is relative to the best candidate: a token of weight p, where those allowed have the
+ * weight A together, is drawn with p + (1 - A) * p / A = p / A.
+ */
+#include "engine/llama/sampler.h"
+#include "base/platform.h"
+
+#include <stdlib.h>
+
+/* Tokens less likely than this, relative to the best one, are never drawn. PROTOCOL.md names it. */
+#define MIN_P 0.05f
+
+/*
+ * Below this a temperature is 0. Logits are floats of 1 to 100, and where two of them differ at all, divided by this
+ * they are so far apart that only the best can be drawn; divided by much less they overflow to infinity.
+ */
+#define TEMPERATURE_MIN 1e-8
+
+static bool is_greedy(const struct fm_job *job) {
+    return job->temperature < TEMPERATURE_MIN;
+}
+
+bool fm_sampler_repeats(const struct fm_job *job) {
+    return job->has_seed || is_greedy(job);
+}
+
+static uint32_t seed_of(const struct fm_job *job) {
+    uint64_t seed = (uint64_t)job->seed;
+    if (!job->has_seed) {
+        fm_random(&seed, sizeof seed);
+    }
+    uint32_t folded = (uint32_t)(seed ^ seed >> 32);
+    return folded == LLAMA_DEFAULT_SEED ? 0 : folded; /* that one means "any" */
+}
+
+static struct llama_sampler *make_chain(const struct fm_job *job) {
+    struct llama_sampler *chain = llama_sampler_chain_init(llama_sampler_chain_default_params());
+    if (is_greedy(job)) {
+        llama_sampler_chain_add(chain, llama_sampler_init_greedy());
+        return chain;
+    }
+    llama_sampler_chain_add(chain, llama_sampler_init_min_p(MIN_P, 1));
+    llama_sampler_chain_add(chain, llama_sampler_init_temp((float)job->temperature));
+    if (job->top_p < 1) {
+        llama_sampler_chain_add(chain, llama_sampler_init_top_p((float)job->top_p, 1));
+    }
+    llama_sampler_chain_add(chain, llama_sampler_init_dist(seed_of(job)));
+    return chain;
+}
+
+enum fm_code fm_sampler_init(struct fm_sampler *sampler, const struct fm_job *job, struct fm_grammar *grammar,
+                             const struct llama_vocab *vocab, struct fm_error *error) {
+    *sampler = (struct fm_sampler){.grammar = grammar, .vocab_size = (size_t)llama_vocab_n_tokens(vocab)};
+    sampler->candidates = calloc(sampler->vocab_size, sizeof *sampler->candidates);
+    if (!sampler->candidates) {
+        return fm_fail_no_memory(error);
+    }
+    sampler->chain = make_chain(job);
+    return FM_OK;
+}
+
+void fm_sampler_free(struct fm_sampler *sampler) {
+    llama_sampler_free(sampler->chain);
+    free(sampler->candidates);
+    *sampler = (struct fm_sampler){0};
+}
+
+/* From the first `count` candidates. */
+static llama_token draw_from(struct fm_sampler *sampler, size_t count) {
+    struct llama_token_data_array candidates = {.data = sampler->candidates, .size = count, .selected = -1};
+    llama_sampler_apply(sampler->chain, &candidates);
+    return candidates.selected < 0 ? LLAMA_TOKEN_NULL : candidates.data[candidates.selected].id;
+}
+
+static llama_token draw_freely(struct fm_sampler *sampler, const float *logits) {
+    for (size_t i = 0; i < sampler->vocab_size; i++) {
+        sampler->candidates[i] = (struct llama_token_data){.id = (llama_token)i, .logit = logits[i]};
+    }
+    return draw_from(sampler, sampler->vocab_size);
+}
+
+static llama_token draw_masked(struct fm_sampler *sampler, const float *logits) {
+    const uint32_t *mask = fm_grammar_mask(sampler->grammar);
+    size_t count = 0;
+    for (size_t i = 0; mask && i < sampler->vocab_size; i++) {
+        if (mask[i / 32] & 1u << i % 32) {
+            sampler->candidates[count++] = (struct llama_token_data){.id = (llama_token)i, .logit = logits[i]};
+        }
+    }
+    return count ? draw_from(sampler, count) : LLAMA_TOKEN_NULL;
+}
+
+llama_token fm_sampler_draw(struct fm_sampler *sampler, const float *logits) {
+    llama_token token = draw_freely(sampler, logits);
+    if (sampler->grammar && (token == LLAMA_TOKEN_NULL || !fm_grammar_allows(sampler->grammar, token))) {
+        token = draw_masked(sampler, logits);
+    }
+    if (token != LLAMA_TOKEN_NULL) {
+        llama_sampler_accept(sampler->chain, token);
+    }
+    return token;
+}

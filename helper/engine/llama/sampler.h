@@ -1,0 +1,29 @@
+/* Draws a job's tokens: by its sampling parameters, and within its grammar where it has one. Engine thread only. */
+#ifndef FM_ENGINE_LLAMA_SAMPLER_H
+#define FM_ENGINE_LLAMA_SAMPLER_H
+
+#include "engine/kit/kit.h"
+#include "engine/llama/grammar.h"
+
+#include <llama.h>
+
+struct fm_sampler {
+    struct llama_sampler *chain;
+    struct fm_grammar *grammar;          /* borrowed; NULL: none */
+    struct llama_token_data *candidates; /* `vocab_size` of them */
+    size_t vocab_size;
+};
+
+/* Of `job`'s parameters. `grammar` must outlive it. FM_INTERNAL when out of memory; nothing is left to free then. */
+FM_MUST_USE enum fm_code fm_sampler_init(struct fm_sampler *sampler, const struct fm_job *job,
+                                         struct fm_grammar *grammar, const struct llama_vocab *vocab,
+                                         struct fm_error *error);
+void fm_sampler_free(struct fm_sampler *sampler);
+
+/* Greedy jobs, and those with a seed, are to give the same text again. */
+bool fm_sampler_repeats(const struct fm_job *job);
+
+/* The next token by `logits` (one a token). LLAMA_TOKEN_NULL: the grammar has none, fm_grammar_reason says why. */
+llama_token fm_sampler_draw(struct fm_sampler *sampler, const float *logits);
+
+#endif

@@ -1,0 +1,266 @@
+"""The llama engine's formats (ENGINE.md, Formats): what it is asked for is what comes, whatever the model would like.
+
+    test_formats.py PROGRAM MODEL
+
+Exit status 77: skipped, because MODEL is not there, or the engine was built without llguidance.
+"""
+
+import json
+import os
+import re
+import sys
+import time
+import unittest
+
+from engine import SLOW, Engine, user
+
+PROGRAM = None
+MODEL = None
+
+PROMPT = user("Tell me about a cat called Tom.")
+CAT = {"type": "object", "properties": {"name": {"type": "string", "maxLength": 12}, "kind": {"enum": ["cat", "dog"]},
+                                        "age": {"type": "integer", "minimum": 0, "maximum": 30},
+                                        "tags": {"type": "array", "items": {"enum": ["a", "b"]}, "maxItems": 3}},
+       "required": ["name", "kind", "age", "tags"], "additionalProperties": False}
+
+
+def by_schema(schema, strict=True):
+    return {"type": "json_schema", "schema": schema, "strict": strict}
+
+
+def by_grammar(syntax, definition):
+    return {"type": "grammar", "syntax": syntax, "definition": definition}
+
+
+class Case(unittest.TestCase):
+    """One engine for all: whatever a format does, the next job must not notice."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_THREADS": "1", "FM_ENGINE_LLAMA_CTX": "1024"})
+        cls.addClassCleanup(cls.engine.close)
+        assert cls.engine.initialize()["ok"]
+        result, _ = cls.engine.load(MODEL)
+        assert result["ok"], result
+
+    def run_format(self, format, **params):
+        return self.engine.run(PROMPT, **{"max_tokens": 300, "temperature": 0, **params}, format=format)
+
+    def assert_refused(self, format, param, *words):
+        start = time.monotonic()
+        outcome = self.run_format(format)
+        self.assertLess(time.monotonic() - start, 0.5 * SLOW, "README.md promises half a second")
+        self.assertEqual((outcome.names, outcome.reason), (["job.finished"], "error"))
+        self.assertEqual((outcome.error["code"], outcome.error.get("param")), ("INVALID_REQUEST", param), outcome.error)
+        for word in words:
+            self.assertIn(word, outcome.error["detail"])
+
+
+class Schemas(Case):
+    def assert_cat(self, outcome):
+        self.assertEqual(outcome.reason, "stop", outcome.text)
+        cat = json.loads(outcome.text)
+        self.assertEqual(list(cat), list(CAT["properties"]), "the keys come in the schema's order")
+        self.assertEqual(json.dumps(cat, separators=(",", ":"), ensure_ascii=False), outcome.text, "compact")
+        self.assertLessEqual(len(cat["name"]), 12)
+        self.assertIn(cat["kind"], ["cat", "dog"])
+        self.assertTrue(isinstance(cat["age"], int) and 0 <= cat["age"] <= 30)
+        self.assertTrue(set(cat["tags"]) <= {"a", "b"} and len(cat["tags"]) <= 3)
+        return outcome.text
+
+    def test_whatever_is_drawn(self):
+        texts = {self.assert_cat(self.run_format(by_schema(CAT), temperature=2, seed=seed)) for seed in range(12)}
+        self.assertGreater(len(texts), 6)
+
+    def test_greedy_and_seeds_repeat(self):
+        for params in ({"temperature": 0}, {"temperature": 1, "seed": 7}):
+            texts = {self.assert_cat(self.run_format(by_schema(CAT), **params)) for _ in range(2)}
+            self.assertEqual(len(texts), 1)
+
+    def test_the_report(self):
+        outcome = self.run_format(by_schema(CAT))
+        enforced = ["additionalProperties", "enum", "items", "maxItems", "maxLength", "maximum", "minimum", "properties",
+                    "required", "type"]
+        self.assertEqual(outcome.report, {"enforced": enforced, "checked": []})
+        self.assertIsNone(outcome.schema_error)
+
+    def test_token_limit(self):
+        """Each cut is told, but one behind the last token."""
+        whole = self.run_format(by_schema(CAT))
+        tokens = whole.usage["output_tokens"]
+        for limit in (1, tokens // 2, tokens - 1):
+            outcome = self.run_format(by_schema(CAT), max_tokens=limit)
+            self.assertEqual(outcome.reason, "length")
+            self.assertTrue(whole.text.startswith(outcome.text) and outcome.text != whole.text)
+            self.assertEqual(outcome.usage["output_tokens"], limit)
+        self.assertEqual(self.run_format(by_schema(CAT), max_tokens=tokens).reason, "stop")
+
+    def test_forced_text(self):
+        """It comes whole, at once, and is counted."""
+        text = "It was a dark and stormy night; the rain fell in torrents. " * 12
+        outcome = self.run_format(by_schema({"const": text}))
+        self.assertEqual((outcome.reason, json.loads(outcome.text)), ("stop", text))
+        free = self.engine.run(user(text + text), max_tokens=1)
+        self.assertGreater(outcome.usage["output_tokens"], free.accepted // 3)
+
+    def test_no_room_for_forced_text(self):
+        """Longer than the context: cut at its end."""
+        outcome = self.run_format(by_schema({"const": "It was a dark and stormy night. " * 2000}), max_tokens=100_000)
+        self.assertEqual(outcome.reason, "length")
+        self.assertEqual(sum(outcome.usage[key] for key in ("input_tokens", "output_tokens")), 1024)
+
+    def test_not_strict(self):
+        schema = {"type": "array", "items": {"enum": ["a"]}, "minItems": 2, "maxItems": 2, "uniqueItems": True}
+        self.assert_refused(by_schema(schema), "format.schema.uniqueItems")
+        outcome = self.run_format(by_schema(schema, strict=False))
+        self.assertEqual(outcome.text, '["a","a"]')
+        self.assertEqual(outcome.report["checked"], ["uniqueItems"])
+        self.assertIn("uniqueItems", outcome.schema_error)
+        self.assertNotIn("a", re.findall(r'"(.*?)"', outcome.schema_error), "the text itself is not told")
+        schema["items"] = {"enum": ["a", "b"]}
+        schema["prefixItems"] = [{"const": "b"}]
+        schema["not"] = {"type": "object"}
+        outcome = self.run_format(by_schema(schema, strict=False))
+        self.assertEqual(json.loads(outcome.text)[0], "b")
+        self.assertEqual(outcome.schema_error is None, json.loads(outcome.text)[1] == "a")
+
+    def test_any_object(self):
+        outcome = self.run_format({"type": "json_object"}, max_tokens=40)
+        self.assertEqual(outcome.text[0], "{")
+        if outcome.reason == "stop":
+            self.assertIsInstance(json.loads(outcome.text), dict)
+        else:
+            self.assertEqual(outcome.reason, "length")
+
+    def test_an_abort(self):
+        """Within what the front waits for, also in forced text and in a string without an end."""
+        for schema in ({"type": "string"}, {"type": "array", "items": {"type": "number"}, "minItems": 5000},
+                       {"const": "It was a dark and stormy night. " * 500}):
+            job = self.engine.start(PROMPT, temperature=1, format=by_schema(schema))
+            aborted = False
+            for name, params in self.engine.events(job):
+                if name in ("job.delta", "job.progress") and not aborted:
+                    self.engine.notify("job.abort", {"job": job})
+                    aborted, start = True, time.monotonic()
+            self.assertIn(params["reason"], ("aborted", "length"))
+            self.assertLess(time.monotonic() - start, 0.75 * SLOW)
+
+    def test_free_text_behind_it(self):
+        before = self.engine.run(PROMPT, max_tokens=12, temperature=0).text
+        self.run_format(by_schema(CAT))
+        self.assertEqual(self.engine.run(PROMPT, max_tokens=12, temperature=0).text, before)
+
+
+class Hostile(Case):
+    """A schema or a grammar that would take seconds or the stack is refused, and the engine goes on."""
+
+    def test_schemas(self):
+        cycle = {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"anyOf": [{"$ref": "#/$defs/a"}]}}}
+        for schema, param in (
+                (cycle, None),
+                ({"type": "string", "pattern": "(" * 500 + "a" + ")" * 500}, "format.schema.pattern"),
+                ({"type": "string", "pattern": "a" * 2000}, "format.schema.pattern"),
+                ({"type": "string", "pattern": "(((a{99}){99}){99}){99}"}, "format.schema.pattern"),
+                ({"type": "string", "pattern": "(?=a)a"}, "format.schema.pattern"),
+                ({"enum": [f"value {i}" for i in range(60_000)]}, None),
+                ({"type": "integer", "multipleOf": 1234567}, "format.schema.multipleOf"),
+                ({"allOf": [{"type": "integer", "multipleOf": m} for m in (97, 89, 83)]}, None),
+                ({"minItems": 10**9}, "format.schema.minItems"),
+                ({"$ref": "http://example.com/x.json"}, "format.schema.$ref"),
+                ({"x-guidance": {"whitespace_flexible": True}}, None),
+                ({"type": "strin"}, "format.schema.type"),
+                ({"allOf": [{"type": "string"}, {"type": "integer"}]}, "format.schema")):
+            with self.subTest(json.dumps(schema)[:80]):
+                start = time.monotonic()
+                outcome = self.run_format(by_schema(schema))
+                self.assertLess(time.monotonic() - start, 0.5 * SLOW)
+                self.assertEqual(outcome.error["code"], "INVALID_REQUEST")
+                self.assertTrue(outcome.error["param"].startswith(param or "format.schema"), outcome.error)
+
+    def test_grammars(self):
+        for syntax, definition, *words in (
+                ("lark", "start: (", "Expected"),
+                ("lark", "start: " + "(" * 30_000 + '"a"' + ")" * 30_000, "brackets"),
+                ("lark", 'begin: "a"', "start"),
+                ("lark", "start: r0\n" + "".join(f"r{i}: r{i + 1}\n" for i in range(4500)) + "r4500: (", "Expected"),
+                ("regex", "(?=a)b", "look-around"),
+                ("regex", "(" * 30_000, "brackets"),
+                ("regex", "a(b", "unclosed"),
+                ("gbnf", 'root ::= "a', "line 1, column"),
+                ("gbnf", "root ::= " + "(" * 30_000 + '"a"' + ")" * 30_000, "brackets"),
+                ("gbnf", 'rot ::= "a"', "root")):
+            with self.subTest(f"{syntax}: {definition[:40]}"):
+                self.assert_refused(by_grammar(syntax, definition), "format.definition", *words)
+        self.assertEqual(self.run_format(by_grammar("regex", "yes|no")).reason, "stop")
+
+    def test_deep_grammars(self):
+        """Rules and groups that the library recurses over, until it is done or the time is."""
+        for around in ("{}", "(" * 28 + "{}" + ")" * 28):
+            count = 58_000 // (len(around) + 14)
+            rules = "".join(f"a{i:x}:{around.format(f'a{i + 1:x}')}\n" for i in range(count))
+            outcome = self.run_format(by_grammar("lark", f'start: a0\n{rules}a{count:x}:"x"\n'))
+            if outcome.reason == "stop":
+                self.assertEqual(outcome.text, "x")
+            else:
+                self.assertEqual(outcome.error["param"], "format.definition")
+
+    def test_one_that_takes_seconds(self):
+        """It is given up, and what comes after it has to wait, but not for long; free text has not."""
+        schema = {"properties": {f"p{i}": {"type": "string"} for i in range(4900)}}
+        outcome = self.run_format(by_schema(schema))
+        if outcome.reason != "error":
+            self.skipTest("this machine compiles it in time")
+        self.assertIn("ms to compile", outcome.error["detail"])
+        self.assertEqual(self.engine.run(PROMPT, max_tokens=2, temperature=0).reason, "length")
+        deadline = time.monotonic() + 30 * SLOW
+        while (outcome := self.run_format(by_schema({"const": 1}))).reason == "error":
+            self.assertEqual(outcome.error["code"], "OVERLOADED")
+            self.assertLess(time.monotonic(), deadline)
+        self.assertEqual(outcome.text, "1")
+
+
+class Grammars(Case):
+    PATTERN = r"(\+|-)[1-9][0-9]{2} (EUR|USD)"
+    GRAMMARS = {
+        "regex": PATTERN,
+        "lark": 'start: SIGN NUMBER " " UNIT\nSIGN: "+" | "-"\nNUMBER: /[1-9][0-9]{2}/\nUNIT: "EUR" | "USD"',
+        "gbnf": 'root ::= sign [1-9] [0-9]{2} " " ("EUR" | "USD")\nsign ::= "+" | "-"',
+    }
+
+    def test_each_syntax(self):
+        for syntax, definition in self.GRAMMARS.items():
+            with self.subTest(syntax):
+                texts = set()
+                for seed in range(6):
+                    outcome = self.run_format(by_grammar(syntax, definition), temperature=2, seed=seed)
+                    self.assertEqual(outcome.reason, "stop")
+                    self.assertRegex(outcome.text, f"^{self.PATTERN}$")
+                    self.assertIsNone(outcome.report)
+                    texts.add(outcome.text)
+                self.assertGreater(len(texts), 2)
+
+    def test_text_of_all_kinds(self):
+        """Characters of several tokens, and those that JSON would escape."""
+        text = 'naïve 日本語 🦙 "quoted" \\ back'
+        outcome = self.run_format(by_grammar("lark", "start: " + json.dumps(text, ensure_ascii=False)))
+        self.assertEqual((outcome.reason, outcome.text), ("stop", text))
+
+
+def without_guidance():
+    engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_THREADS": "1"})
+    engine.initialize()
+    engine.load(MODEL)
+    error = engine.run(PROMPT, format={"type": "json_object"}, max_tokens=1).error
+    engine.close()
+    return error is not None and error.get("param") == "format"
+
+
+if __name__ == "__main__":
+    PROGRAM, MODEL = sys.argv[1:3]
+    if not os.path.exists(MODEL):
+        print(f"SKIPPED: no model: {MODEL}")
+        sys.exit(77)
+    if without_guidance():
+        print("SKIPPED: the engine was built without llguidance")
+        sys.exit(77)
+    unittest.main(argv=sys.argv[:1])

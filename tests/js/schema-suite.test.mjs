@@ -1,0 +1,31 @@
+// A part of tests/schema/suite.mjs: few texts of each schema, none of which may be wrong.
+import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { test } from "node:test";
+import { noModel } from "./support/helper.mjs";
+import { faults, sampled, SAMPLER, schemas, SUITE } from "../schema/suite.mjs";
+
+const missing = [SAMPLER, SUITE].find((file) => !existsSync(file));
+const skip = noModel() || (missing ? `${missing} is not there` : false);
+
+test("the JSON Schema Test Suite: what is accepted is valid, what is not is told by its path", { skip }, async () => {
+  const all = schemas();
+  assert.ok(all.length > 700, `${all.length} schemas`);
+  const counts = { accepted: 0, refused: 0, texts: 0 };
+  const requests = all.map(({ schema }, index) => ({ schema, strict: true, count: 1, seed: index }));
+  let index = 0;
+  for await (const answer of sampled(requests)) {
+    const entry = all[index++];
+    const label = `${entry.draft} ${entry.file}: ${entry.name}`;
+    if (answer.error === undefined) {
+      counts.accepted++;
+      counts.texts += answer.texts.length; // a few come to no end within the sampler's limit
+      assert.deepEqual(faults(entry, answer.texts) ?? [], [], label);
+    } else {
+      counts.refused++;
+      assert.match(answer.param, /^format\.schema/, label);
+    }
+  }
+  assert.equal(index, all.length);
+  assert.ok(counts.accepted >= 400 && counts.texts >= 390, JSON.stringify(counts));
+});

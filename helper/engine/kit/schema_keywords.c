@@ -64,16 +64,19 @@ static const struct {
     const char *uri;
     enum fm_schema_draft draft;
 } drafts[] = {
-    {"http://json-schema.org/draft-04/schema", FM_DRAFT_4},
-    {"http://json-schema.org/draft-06/schema", FM_DRAFT_6},
-    {"http://json-schema.org/draft-07/schema", FM_DRAFT_7},
-    {"https://json-schema.org/draft/2019-09/schema", FM_DRAFT_2019_09},
-    {"https://json-schema.org/draft/2020-12/schema", FM_DRAFT_2020_12},
+    {"//json-schema.org/draft-04/schema", FM_DRAFT_4},
+    {"//json-schema.org/draft-06/schema", FM_DRAFT_6},
+    {"//json-schema.org/draft-07/schema", FM_DRAFT_7},
+    {"//json-schema.org/draft/2019-09/schema", FM_DRAFT_2019_09},
+    {"//json-schema.org/draft/2020-12/schema", FM_DRAFT_2020_12},
+    {"//json-schema.org/schema", FM_DRAFT_2020_12}, /* the latest; none of the specification's, but much in use */
 };
 
 static bool find_draft(struct json_object *value, enum fm_schema_draft *draft) {
     const char *uri = is_string(value) ? json_object_get_string(value) : "";
-    size_t len = strlen(uri);
+    size_t scheme = strncmp(uri, "https:", 6) == 0 ? 6 : strncmp(uri, "http:", 5) == 0 ? 5 : 0;
+    uri += scheme;
+    size_t len = scheme ? strlen(uri) : 0;
     len -= len > 0 && uri[len - 1] == '#';
     for (size_t i = 0; i < sizeof drafts / sizeof drafts[0]; i++) {
         if (strlen(drafts[i].uri) == len && memcmp(drafts[i].uri, uri, len) == 0) {

@@ -16,9 +16,23 @@ impl jsonschema::Retrieve for NoRetrieval {
     }
 }
 
+/// Writes the `$schema` of the root as the validator knows it: fm_schema_prepare takes either scheme, and the latest draft
+/// without a date.
+fn name_draft(schema: &mut Value) {
+    let Some(uri) = schema.get_mut("$schema") else { return };
+    let text = uri.as_str().unwrap_or_default().trim_end_matches('#').to_string();
+    let rest = text.trim_start_matches("https:").trim_start_matches("http:");
+    *uri = match rest {
+        "//json-schema.org/schema" => "https://json-schema.org/draft/2020-12/schema".into(),
+        _ if rest.contains("/draft-0") => format!("http:{rest}").into(),
+        _ => format!("https:{rest}").into(),
+    };
+}
+
 /// The first thing in `instance` that `schema` does not allow. It comes without the instance's text.
 fn first_error(schema: &[u8], instance: &[u8]) -> Result<Option<String>, String> {
-    let schema: Value = serde_json::from_slice(schema).map_err(|e| e.to_string())?;
+    let mut schema: Value = serde_json::from_slice(schema).map_err(|e| e.to_string())?;
+    name_draft(&mut schema);
     let instance: Value = serde_json::from_slice(instance).map_err(|e| e.to_string())?;
     let validator = jsonschema::options()
         .should_validate_formats(true)

@@ -6,8 +6,8 @@
  * usage: sample_schema MODEL < REQUESTS
  *
  * A request is one line, {"schema":..., "strict":true, "count":20, "seed":1}; so is the answer to it,
- * {"texts":[...],"report":{...},"compile_us":n} or {"error":"...","param":"...","refused_us":n}. A text that does not
- * come to its end within TOKENS_MAX tokens is thrown away and tried again, TRIES_MAX times a text.
+ * {"texts":[...],"report":{...},"compile_us":n,"masks_us":[...]} or {"error":"...","param":"...","refused_us":n}. A text
+ * that does not come to its end within TOKENS_MAX tokens is thrown away and tried again, TRIES_MAX times a text.
  */
 #include "base/clock.h"
 #include "engine/llama/guide.h"
@@ -33,6 +33,7 @@ struct sampling {
     bool *ends; /* of each token: nothing but quotes, brackets and white space, or the end of the turn */
     size_t vocab_size;
     uint64_t random;
+    struct fm_buf masks; /* what each mask took, in us: JSON numbers with commas between them */
 };
 
 /* splitmix64: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014. */
@@ -57,12 +58,22 @@ static bool append_token(struct sampling *s, struct fm_grammar *grammar, llama_t
     return fm_grammar_take(grammar, token);
 }
 
+/* The draw computes it again, where it needs it. */
+static void time_mask(struct sampling *s, struct fm_grammar *grammar) {
+    char number[24];
+    int64_t start = fm_now_us();
+    (void)fm_grammar_mask(grammar);
+    snprintf(number, sizeof number, "%s%lld", s->masks.len ? "," : "", (long long)(fm_now_us() - start));
+    fm_buf_append_str(&s->masks, number);
+}
+
 /* True when `text` is whole. */
 static bool write_text(struct sampling *s, struct fm_grammar *grammar, struct fm_sampler *sampler,
                        struct fm_buf *text) {
     for (size_t tokens = 0; tokens < TOKENS_MAX; tokens++) {
         llama_token token = fm_grammar_forced(grammar);
         if (token == LLAMA_TOKEN_NULL) {
+            time_mask(s, grammar);
             draw_logits(s, tokens);
             token = fm_sampler_draw(sampler, s->logits);
         }
@@ -119,6 +130,7 @@ static void write_answer(struct sampling *s, struct json_object *request, struct
     job.format.strict = json_object_get_boolean(json_object_object_get(request, "strict"));
     fm_buf_init(&job.schema_report, PTRDIFF_MAX);
     s->random = (uint64_t)json_object_get_int64(json_object_object_get(request, "seed"));
+    fm_buf_reset(&s->masks);
     int64_t start = fm_now_us();
     enum fm_code code = fm_guide_init(&guide, &job, &s->prompter, &s->vocab, &error);
     int64_t took = fm_now_us() - start;
@@ -132,6 +144,12 @@ static void write_answer(struct sampling *s, struct json_object *request, struct
         for (int64_t i = 0; i < count && code == FM_OK; i++) {
             fm_buf_reset(&job.schema_report);
             code = sample(s, &job, w, &error);
+        }
+        fm_json_array_end(w);
+        fm_json_key(w, "masks_us");
+        fm_json_array_begin(w);
+        if (s->masks.len) {
+            fm_json_raw(w, s->masks.data, s->masks.len);
         }
         fm_json_array_end(w);
     }
@@ -195,6 +213,7 @@ int main(int argc, char **argv) {
     char *line = NULL;
     size_t size = 0;
     params.vocab_only = true;
+    fm_buf_init(&s.masks, PTRDIFF_MAX);
     llama_log_set(ignore_log, NULL);
     struct llama_model *model = argc == 2 ? llama_model_load_from_file(argv[1], params) : NULL;
     if (!model || !set_up(&s, model, &error)) {
@@ -205,6 +224,7 @@ int main(int argc, char **argv) {
         answer(&s, line);
     }
     free(line);
+    fm_buf_free(&s.masks);
     free(s.logits);
     free(s.ends);
     fm_grammar_vocab_free(s.vocab);

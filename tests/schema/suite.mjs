@@ -96,6 +96,7 @@ async function main() {
   const all = schemas(suite);
   const totals = { accepted: 0, refused: 0, texts: 0, none: [], unread: [], bad: [], pathless: [], slow: [] };
   const keywords = new Map();
+  const masks = [];
   const answers = sampled(all.map(({ schema }, i) => ({ schema, strict: true, count, seed: i + 1 })));
   let index = 0;
   for await (const answer of answers) {
@@ -109,6 +110,7 @@ async function main() {
     }
     totals.accepted++;
     totals.texts += answer.texts.length;
+    for (const us of answer.masks_us) masks.push(us);
     if (answer.texts.length === 0) totals.none.push(label);
     if (answer.compile_us > 100_000) totals.slow.push(`${label}: ${answer.compile_us} us`);
     const found = faults(entry, answer.texts);
@@ -124,6 +126,9 @@ async function main() {
     `${all.length} schemas: ${totals.accepted} accepted, ${totals.refused} refused; ${totals.texts} texts, ` +
       `${totals.bad.length} not valid, ${totals.pathless.length} refused without a path, ${totals.none.length} without a text`,
   );
+  masks.sort((a, b) => a - b);
+  const at = (share) => masks[Math.min(masks.length - 1, Math.floor(masks.length * share))];
+  console.log(`${masks.length} masks: p50 ${at(0.5)} us, p99 ${at(0.99)} us, most ${masks.at(-1)} us`);
   process.exitCode = totals.bad.length || totals.pathless.length ? 1 : 0;
 }
 

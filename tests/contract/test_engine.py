@@ -313,7 +313,7 @@ class Jobs(Case):
                 self.assertLess(again.cached, again.accepted)
 
     def test_jobs_that_wait_for_a_slot(self):
-        jobs = [self.engine.start(user(SHORT), max_tokens=3) for _ in range(3)]
+        jobs = [self.engine.start(user(SHORT), max_tokens=3, temperature=0) for _ in range(3)]
         open_jobs = set(jobs)
         while open_jobs:
             message = self.engine.receive()

@@ -106,8 +106,12 @@ static enum fm_code load(void *state, struct fm_kit *kit, const char *model, str
     return FM_OK;
 }
 
-/* The last message of the user; "" when there is none. */
-static struct fm_message last_user_message(const struct fm_job *job) {
+/* What is answered: what a tool said at last, or else the last message of the user; "" when there is none. */
+static struct fm_message message_to_answer(const struct fm_job *job) {
+    const struct fm_message last = job->messages[job->message_count - 1];
+    if (last.tool_call_id) {
+        return last;
+    }
     for (size_t i = job->message_count; i > 0; i--) {
         if (strcmp(job->messages[i - 1].role, "user") == 0) {
             return job->messages[i - 1];
@@ -116,11 +120,31 @@ static struct fm_message last_user_message(const struct fm_job *job) {
     return (struct fm_message){.role = "user", .content = ""};
 }
 
+/* The tool that has to be called; NULL where none has to. */
+static const struct fm_tool *tool_to_call(const struct fm_job *job) {
+    size_t i = 0;
+    while (i < job->tool_count && !job->tools[i].allowed) {
+        i++;
+    }
+    return job->tool_mode == FM_TOOLS_REQUIRED ? &job->tools[i] : NULL; /* then one is allowed */
+}
+
+static enum fm_reason run(struct json_object *script, const struct fm_message *message, struct fm_job *job,
+                          struct fm_error *error) {
+    const struct fm_tool *tool = tool_to_call(job);
+    if (script) {
+        return fm_script_run(script, job, error);
+    }
+    return tool ? fm_script_call(tool->name, "{}", 2, job, error)
+                : fm_script_echo(message->content, message->content_len, job, error);
+}
+
 static enum fm_reason answer(struct fm_job *job, struct fm_error *error) {
-    const struct fm_message message = last_user_message(job);
-    struct json_object *script;
+    const struct fm_message message = message_to_answer(job);
+    struct json_object *script = NULL;
     int64_t words = 0;
-    if (fm_script_parse(message.content, message.content_len, &script, error) != FM_OK) {
+    bool scripted = !message.tool_call_id; /* what a tool said is a text, whatever it looks like */
+    if (scripted && fm_script_parse(message.content, message.content_len, &script, error) != FM_OK) {
         return FM_REASON_ERROR;
     }
     for (size_t i = 0; i < job->message_count; i++) {
@@ -133,8 +157,7 @@ static enum fm_reason answer(struct fm_job *job, struct fm_error *error) {
         return FM_REASON_ERROR;
     }
     fm_job_accept(job, words);
-    enum fm_reason reason =
-        script ? fm_script_run(script, job, error) : fm_script_echo(message.content, message.content_len, job, error);
+    enum fm_reason reason = run(script, &message, job, error);
     fm_script_free(script);
     return reason;
 }
@@ -184,6 +207,7 @@ int main(void) {
     const struct fm_engine_ops ops = {
         .name = "fake",
         .version = FM_VERSION,
+        .tools = true,
         .slots = SLOTS,
         .needs_network = fault_is("FM_ENGINE_FAKE_INIT", "network"),
         .protocol_version = fault_number("FM_ENGINE_FAKE_INIT", "version"),

@@ -571,7 +571,7 @@ void expect_calls(void) {
     for (size_t i = 0; i < FM_JOBS_MAX; i++) {
         jobs[count] = &front.jobs[i];
         count += front.jobs[i].state != FM_JOB_FREE;
-        text += front.jobs[i].state != FM_JOB_FREE ? front.jobs[i].answer.text.len : 0;
+        text += front.jobs[i].state != FM_JOB_FREE ? front.jobs[i].answer.output.len : 0;
     }
     HOLDS(count == front.jobs_in_flight && front.engine.held == jobs_held());
     for (size_t i = 0; i < host.count; i++) {

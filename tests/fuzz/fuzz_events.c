@@ -150,7 +150,7 @@ static void expect_job(const struct before *before, const struct fm_job *job) {
     }
     if (same && !before->opened) {
         HOLDS(!before->stopping || !job->answer.opened); /* it fails without a stream */
-        HOLDS(job->answer.opened || job->answer.text.len == 0);
+        HOLDS(job->answer.opened || job->answer.output.len == 0);
     }
 }
 

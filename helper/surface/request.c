@@ -6,7 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A body is at most 10 MB; re-escaped it is no longer than it came. Room for what came from elsewhere than a frame. */
+/*
+ * A body is at most 10 MB; re-escaped it is no longer than it came, and what is put around calls and tools is less than
+ * they are. Room for what came from elsewhere than a frame.
+ */
 #define JOB_MAX (64u << 20)
 
 #define STOP_MAX           4

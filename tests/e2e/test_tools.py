@@ -186,11 +186,13 @@ class Tools(HelperTest):
         self.assertEqual([item["arguments"] for item in final["output"]], ["0123456789" * 8 * 3000] * 4)
 
     def test_a_format_beside_tools(self):
-        """The fake engine has no formats: what is asked about them is that they go along."""
+        """Text in that format, or calls."""
         helper = self.helper()
-        format = {"type": "json_object"}
-        result = helper.call("responses.create", {"input": "x", "tools": TOOLS, "text": {"format": format}})
-        self.assert_error(result, "INVALID_REQUEST", "text.format")
+        params = {"input": "x", "tools": TOOLS, "text": {"format": {"type": "json_object"}}}
+        result = helper.call("responses.create", params)
+        self.assertEqual(result["response"]["output"][0]["content"][0]["text"], "{}")
+        result = helper.call("responses.create", {**params, "tool_choice": "required"})
+        self.assertEqual([item["type"] for item in result["response"]["output"]], ["function_call"])
 
     def test_capabilities(self):
         """Not yet: no engine that is shipped has them."""

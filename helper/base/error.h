@@ -27,7 +27,7 @@ enum fm_code {
 struct fm_error {
     enum fm_code code;
     const char
-        *openai_code;  /* static string: OpenAI's finer `code`, such as "unsupported_parameter"; NULL: by `code` */
+        *openai_code;  /* static: OpenAI's finer `code`, such as "unsupported_parameter"; NULL: by `code`; "": null */
     const char *limit; /* FM_TIMEOUT: "queue", "first_token", "no_progress" or "total"; else NULL */
     int64_t limit_ms;  /* FM_TIMEOUT: how long that limit is */
     char param[256];   /* path of the field at fault, such as "tools[0].type"; "" when no field is */

@@ -261,21 +261,75 @@ static void on_progress(struct fm_front *front, struct fm_job *job, struct json_
     }
 }
 
+/* The engine said what it may not: the job fails, and the engine has to stop it. */
+static void fail_job(struct fm_front *front, struct fm_job *job, const char *detail) {
+    struct fm_error error;
+    fm_fail(&error, FM_INTERNAL, "%s", detail);
+    fm_job_stop_locked(front, job, &error);
+}
+
+/* `text` is more of the answer's last item. */
+static void take_output(struct fm_front *front, struct fm_job *job, struct json_object *params,
+                        struct json_object *text) {
+    job->produced = true;
+    job->answer.usage.output = get_count(params, "output_tokens");
+    size_t len = (size_t)json_object_get_string_len(text);
+    if (!fm_answer_append(&job->answer, json_object_get_string(text), len)) {
+        fail_job(front, job, "the answer is too large to hold");
+    }
+    fm_streams_pump_locked(front);
+}
+
 static void on_delta(struct fm_front *front, struct fm_job *job, struct json_object *params) {
     struct json_object *text;
     bool valid = json_object_object_get_ex(params, "text", &text) && json_object_is_type(text, json_type_string);
     if (!valid || !job->answer.opened) {
         return;
     }
+    if (job->answer.call_count > 0) {
+        fail_job(front, job, "the engine sent text behind a call");
+        return;
+    }
+    take_output(front, job, params, text);
+}
+
+/* The index in `params` is that of the call which is `next`. */
+static bool is_index(struct json_object *params, size_t next) {
+    struct json_object *index;
+    return json_object_object_get_ex(params, "index", &index) && json_object_is_type(index, json_type_int) &&
+           json_object_get_int64(index) == (int64_t)next;
+}
+
+static void on_tool_call(struct fm_front *front, struct fm_job *job, struct json_object *params) {
+    const char *name = get_string(params, "name");
+    struct fm_error error;
+    if (!job->answer.opened) {
+        return;
+    }
+    if (!name || !is_index(params, job->answer.call_count)) {
+        fail_job(front, job, "the engine began a call without its name, or not in order");
+        return;
+    }
     job->produced = true;
     job->answer.usage.output = get_count(params, "output_tokens");
-    size_t len = (size_t)json_object_get_string_len(text);
-    if (!fm_answer_append(&job->answer, json_object_get_string(text), len)) {
-        struct fm_error error;
-        fm_fail(&error, FM_INTERNAL, "the answer is too large to hold");
+    if (fm_answer_call(&job->answer, name, &error) != FM_OK) {
         fm_job_stop_locked(front, job, &error);
     }
     fm_streams_pump_locked(front);
+}
+
+static void on_tool_delta(struct fm_front *front, struct fm_job *job, struct json_object *params) {
+    struct json_object *arguments = NULL;
+    json_object_object_get_ex(params, "arguments", &arguments);
+    if (!job->answer.opened) {
+        return;
+    }
+    size_t calls = job->answer.call_count;
+    if (calls == 0 || !is_index(params, calls - 1) || !json_object_is_type(arguments, json_type_string)) {
+        fail_job(front, job, "the engine sent arguments of a call that it does not make");
+        return;
+    }
+    take_output(front, job, params, arguments);
 }
 
 static const struct {
@@ -329,10 +383,8 @@ static const struct {
     const char *method;
     void (*handle)(struct fm_front *front, struct fm_job *job, struct json_object *params);
 } job_events[] = {
-    {"job.delta", on_delta},
-    {"job.progress", on_progress},
-    {"job.accepted", on_accepted},
-    {"job.finished", on_finished},
+    {"job.delta", on_delta},       {"job.tool_call", on_tool_call}, {"job.tool_delta", on_tool_delta},
+    {"job.progress", on_progress}, {"job.accepted", on_accepted},   {"job.finished", on_finished},
 };
 
 static void on_load_progress(struct fm_front *front, struct json_object *params) {

@@ -3,12 +3,13 @@
 #include "base/platform.h"
 #include "base/utf8.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define TEXT_MAX  (4u << 20) /* bytes as JSON: what an event or a result has to hold */
-#define DELTA_MAX 32768u     /* bytes of text in one delta, when a slow host let it collect */
+#define OUTPUT_MAX (4u << 20) /* bytes as JSON: what an event or a result has to hold */
+#define DELTA_MAX  32768u     /* bytes of output in one delta, when a slow host let it collect */
 
 #define ID_RANDOM 16 /* bytes; each is two hex digits */
 
@@ -34,7 +35,7 @@ enum fm_code fm_answer_init(struct fm_answer *answer, const struct fm_surface *s
         .created_at = fm_wall_seconds(),
     };
     *request = (struct fm_request){0};
-    fm_buf_init(&answer->text, TEXT_MAX);
+    fm_buf_init(&answer->output, OUTPUT_MAX);
     draw_id(answer->id, surface->id_prefix);
     if (surface->item_prefix) {
         draw_id(answer->item_id, surface->item_prefix);
@@ -50,7 +51,10 @@ void fm_answer_free(struct fm_answer *answer) {
     fm_request_free(&answer->request);
     free(answer->model);
     answer->model = NULL;
-    fm_buf_free(&answer->text);
+    free(answer->calls);
+    answer->calls = NULL;
+    answer->call_count = 0;
+    fm_buf_free(&answer->output);
     fm_buf_free(&answer->report);
 }
 
@@ -72,15 +76,46 @@ void fm_answer_mismatch(struct fm_answer *answer, const char *reason) {
 
 bool fm_answer_append(struct fm_answer *answer, const char *text, size_t len) {
     size_t json = fm_json_string_size(text, len) - 2; /* without the quotes */
-    if (json > TEXT_MAX - answer->text_json) {
-        answer->text.failed = true; /* for good: what came later would leave a hole before it */
+    if (json > OUTPUT_MAX - answer->output_json) {
+        answer->output.failed = true; /* for good: what came later would leave a hole before it */
     }
-    fm_buf_append(&answer->text, text, len);
-    if (answer->text.failed) {
+    fm_buf_append(&answer->output, text, len);
+    if (answer->output.failed) {
         return false;
     }
-    answer->text_json += json;
+    answer->output_json += json;
     return true;
+}
+
+/* Whether the request lets the answer call `name`. */
+static bool may_call(const struct fm_request *request, const char *name) {
+    const char *known = request->tool_names.data;
+    const char *end = known ? known + request->tool_names.len : NULL;
+    while (known != end && strcmp(known, name) != 0) {
+        known += strlen(known) + 1;
+    }
+    return known != end;
+}
+
+enum fm_code fm_answer_call(struct fm_answer *answer, const char *name, struct fm_error *error) {
+    if (!may_call(&answer->request, name)) {
+        return fm_fail(error, FM_INTERNAL, "the engine called an unknown tool, or one that may not be called");
+    }
+    if (answer->call_count == (answer->request.one_call ? 1 : FM_CALLS_MAX)) {
+        return fm_fail(error, FM_INTERNAL, "the engine made more calls than it may");
+    }
+    struct fm_call *calls = realloc(answer->calls, (answer->call_count + 1) * sizeof *calls);
+    if (!calls) {
+        return fm_fail_no_memory(error);
+    }
+    struct fm_call *call = &calls[answer->call_count];
+    *call = (struct fm_call){.start = answer->output.len};
+    snprintf(call->name, sizeof call->name, "%s", name);
+    draw_id(call->item_id, "fc_");
+    draw_id(call->call_id, "call_");
+    answer->calls = calls;
+    answer->call_count++;
+    return FM_OK;
 }
 
 void fm_answer_finish(struct fm_answer *answer, enum fm_finish finish, const struct fm_error *error) {
@@ -93,14 +128,31 @@ void fm_answer_finish(struct fm_answer *answer, enum fm_finish finish, const str
     }
 }
 
+/* Where an item ends in the output: 0 is the text, n the call n - 1. */
+static size_t end_of(const struct fm_answer *answer, size_t item) {
+    return item < answer->call_count ? answer->calls[item].start : answer->output.len;
+}
+
+size_t fm_answer_text_len(const struct fm_answer *answer) {
+    return end_of(answer, 0);
+}
+
+static void write_output(const struct fm_answer *answer, size_t start, size_t end, struct fm_json_writer *w) {
+    fm_json_string(w, end > start ? answer->output.data + start : "", end - start);
+}
+
 void fm_answer_write_text(const struct fm_answer *answer, struct fm_json_writer *w) {
-    fm_json_string(w, answer->text.len > 0 ? answer->text.data : "", answer->text.len);
+    write_output(answer, 0, fm_answer_text_len(answer), w);
+}
+
+void fm_answer_write_arguments(const struct fm_answer *answer, size_t index, struct fm_json_writer *w) {
+    write_output(answer, answer->calls[index].start, end_of(answer, index + 1), w);
 }
 
 /* An engine that told nothing has nothing to enforce. */
 static void write_schema_report(const struct fm_answer *answer, bool begun, struct fm_json_writer *w) {
     static const char nothing[] = "\"enforced\":[],\"checked\":[]";
-    bool whole = !begun && answer->finished && answer->finish == FM_FINISH_STOP;
+    bool whole = !begun && answer->finished && answer->finish == FM_FINISH_STOP && answer->call_count == 0;
     fm_json_object_begin(w);
     if (answer->report.len > 0) {
         fm_json_raw(w, answer->report.data, answer->report.len);
@@ -152,14 +204,14 @@ bool fm_answer_has_event(struct fm_answer *answer) {
 void fm_answer_write_event(struct fm_answer *answer, struct fm_json_writer *w) {
     const struct fm_event_row *row = &answer->surface->events[answer->next_event];
     row->write(answer, w);
-    answer->next_event += !row->repeats;
+    answer->next_event = (size_t)((ptrdiff_t)answer->next_event + row->step);
 }
 
 size_t fm_answer_backlog(const struct fm_answer *answer) {
     if (answer->request.stream && !answer->finished) {
-        return answer->text.len - answer->sent;
+        return answer->output.len - answer->sent;
     }
-    return answer->finished ? answer->text.len : 0; /* the last events of a stream have all of it */
+    return answer->finished ? answer->output.len : 0; /* the last events of a stream have all of it */
 }
 
 enum fm_event_state fm_event_due(const struct fm_answer *answer) {
@@ -167,22 +219,38 @@ enum fm_event_state fm_event_due(const struct fm_answer *answer) {
     return FM_EVENT_DUE;
 }
 
+/* While there is output of the open item, or there may still be. */
+static enum fm_event_state piece_state(const struct fm_answer *answer) {
+    if (answer->sent < end_of(answer, answer->calls_begun)) {
+        return FM_EVENT_DUE;
+    }
+    bool over = answer->finished || answer->calls_begun < answer->call_count;
+    return over ? FM_EVENT_SKIP : FM_EVENT_LATER;
+}
+
 enum fm_event_state fm_event_text_state(const struct fm_answer *answer) {
-    if (answer->sent < answer->text.len) {
+    return piece_state(answer); /* no call has begun yet where this is asked */
+}
+
+enum fm_event_state fm_event_arguments_state(const struct fm_answer *answer) {
+    return answer->calls_begun > 0 ? piece_state(answer) : FM_EVENT_SKIP;
+}
+
+enum fm_event_state fm_event_call_state(const struct fm_answer *answer) {
+    if (answer->calls_begun < answer->call_count) {
         return FM_EVENT_DUE;
     }
     return answer->finished ? FM_EVENT_SKIP : FM_EVENT_LATER;
 }
 
-void fm_event_write_text(struct fm_answer *answer, struct fm_json_writer *w) {
-    const char *text = answer->text.data + answer->sent;
-    size_t len = answer->text.len - answer->sent;
-    if (len > DELTA_MAX) {
-        len = DELTA_MAX;
-        while (((unsigned char)text[len] & 0xC0) == 0x80) { /* `text` is whole characters, so there is a first byte */
-            len--;
+void fm_event_write_piece(struct fm_answer *answer, struct fm_json_writer *w) {
+    size_t end = end_of(answer, answer->calls_begun);
+    if (end - answer->sent > DELTA_MAX) {
+        end = answer->sent + DELTA_MAX;
+        while (((unsigned char)answer->output.data[end] & 0xC0) == 0x80) { /* an item is whole characters */
+            end--;
         }
     }
-    fm_json_string(w, text, len);
-    answer->sent += len;
+    write_output(answer, answer->sent, end, w);
+    answer->sent = end;
 }

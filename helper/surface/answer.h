@@ -14,15 +14,21 @@ enum fm_event_state {
 struct fm_event_row {
     enum fm_event_state (*state)(const struct fm_answer *answer);
     void (*write)(struct fm_answer *answer, struct fm_json_writer *w);
-    bool repeats; /* asked for its state again after it was sent */
+    int step; /* once it was sent, the row that comes next is so many rows further: 0, the same; less than 0, back */
 };
 
-/* States that both APIs have: at once; while there is text that no delta has taken. */
+/*
+ * States that both APIs have: at once; while there is text that no delta has taken; when there is a call behind the
+ * open item; while a call is open whose arguments are not all in deltas. Items are streamed one after the other, so the
+ * rows of a call's end come before those of the next call's beginning, which lead back to them.
+ */
 enum fm_event_state fm_event_due(const struct fm_answer *answer);
 enum fm_event_state fm_event_text_state(const struct fm_answer *answer);
+enum fm_event_state fm_event_call_state(const struct fm_answer *answer);
+enum fm_event_state fm_event_arguments_state(const struct fm_answer *answer);
 
-/* Writes the text of the next delta as a value, whole UTF-8 characters, and counts it as sent. */
-void fm_event_write_text(struct fm_answer *answer, struct fm_json_writer *w);
+/* Writes the next piece of the open item as a value, whole UTF-8 characters, and counts it as sent. */
+void fm_event_write_piece(struct fm_answer *answer, struct fm_json_writer *w);
 
 /*
  * An error in OpenAI's words: the members "code", "message" and "param" of an open object; an object of them and
@@ -37,7 +43,11 @@ void fm_openai_error_write(const struct fm_error *error, struct fm_json_writer *
  */
 void fm_answer_write_report(const struct fm_answer *answer, bool begun, struct fm_json_writer *w);
 
-/* Writes the whole text as a value. */
+/* Bytes of the text, the message's. */
+size_t fm_answer_text_len(const struct fm_answer *answer);
+
+/* Writes as a value: the whole text; all arguments of the call `index`. */
 void fm_answer_write_text(const struct fm_answer *answer, struct fm_json_writer *w);
+void fm_answer_write_arguments(const struct fm_answer *answer, size_t index, struct fm_json_writer *w);
 
 #endif

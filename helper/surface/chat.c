@@ -10,7 +10,10 @@ static const char *finish_reason(const struct fm_answer *answer) {
         [FM_FINISH_STOP] = "stop",    [FM_FINISH_LENGTH] = "length", [FM_FINISH_CONTENT_FILTER] = "content_filter",
         [FM_FINISH_CANCELLED] = NULL, [FM_FINISH_FAILED] = NULL,
     };
-    return answer->finished ? names[answer->finish] : NULL;
+    if (!answer->finished) {
+        return NULL;
+    }
+    return answer->finish == FM_FINISH_STOP && answer->call_count > 0 ? "tool_calls" : names[answer->finish];
 }
 
 /* ---- the object ---- */
@@ -39,6 +42,48 @@ static void write_head(const struct fm_answer *answer, const char *object, struc
     fm_json_key_str(w, "model", answer->model);
 }
 
+/* Up to the arguments of the call: what tells which call it is and which function it calls. */
+static void begin_call(const struct fm_call *call, struct fm_json_writer *w) {
+    fm_json_key_str(w, "id", call->call_id);
+    fm_json_key_str(w, "type", "function");
+    fm_json_key(w, "function");
+    fm_json_object_begin(w);
+    fm_json_key_str(w, "name", call->name);
+    fm_json_key(w, "arguments");
+}
+
+static void write_calls(const struct fm_answer *answer, struct fm_json_writer *w) {
+    fm_json_key(w, "tool_calls");
+    fm_json_array_begin(w);
+    for (size_t i = 0; i < answer->call_count; i++) {
+        fm_json_object_begin(w);
+        begin_call(&answer->calls[i], w);
+        fm_answer_write_arguments(answer, i, w);
+        fm_json_object_end(w);
+        fm_json_object_end(w);
+    }
+    fm_json_array_end(w);
+}
+
+static void write_message(const struct fm_answer *answer, struct fm_json_writer *w) {
+    fm_json_key(w, "message");
+    fm_json_object_begin(w);
+    fm_json_key_str(w, "role", "assistant");
+    fm_json_key(w, "content");
+    if (answer->call_count > 0 && fm_answer_text_len(answer) == 0) {
+        fm_json_null(w);
+    } else {
+        fm_answer_write_text(answer, w);
+    }
+    fm_json_key_null(w, "refusal");
+    fm_json_key(w, "annotations");
+    fm_json_raw(w, "[]", 2);
+    if (answer->call_count > 0) {
+        write_calls(answer, w);
+    }
+    fm_json_object_end(w);
+}
+
 static void chat_write(const struct fm_answer *answer, struct fm_json_writer *w) {
     fm_json_object_begin(w);
     write_head(answer, "chat.completion", w);
@@ -46,15 +91,7 @@ static void chat_write(const struct fm_answer *answer, struct fm_json_writer *w)
     fm_json_array_begin(w);
     fm_json_object_begin(w);
     fm_json_key_int(w, "index", 0);
-    fm_json_key(w, "message");
-    fm_json_object_begin(w);
-    fm_json_key_str(w, "role", "assistant");
-    fm_json_key(w, "content");
-    fm_answer_write_text(answer, w);
-    fm_json_key_null(w, "refusal");
-    fm_json_key(w, "annotations");
-    fm_json_raw(w, "[]", 2);
-    fm_json_object_end(w);
+    write_message(answer, w);
     fm_json_key_null(w, "logprobs");
     fm_json_key_str(w, "finish_reason", finish_reason(answer));
     fm_json_object_end(w);
@@ -101,8 +138,42 @@ static void write_role(struct fm_answer *answer, struct fm_json_writer *w) {
 static void write_content(struct fm_answer *answer, struct fm_json_writer *w) {
     begin_delta(answer, w);
     fm_json_key(w, "content");
-    fm_event_write_text(answer, w);
+    fm_event_write_piece(answer, w);
     end_delta(answer, NULL, w);
+}
+
+/* Up to the members of the one call in the delta. */
+static void begin_call_delta(const struct fm_answer *answer, size_t index, struct fm_json_writer *w) {
+    begin_delta(answer, w);
+    fm_json_key(w, "tool_calls");
+    fm_json_array_begin(w);
+    fm_json_object_begin(w);
+    fm_json_key_int(w, "index", (int64_t)index);
+}
+
+/* From the end of its function on. */
+static void end_call_delta(const struct fm_answer *answer, struct fm_json_writer *w) {
+    fm_json_object_end(w);
+    fm_json_object_end(w);
+    fm_json_array_end(w);
+    end_delta(answer, NULL, w);
+}
+
+static void write_call(struct fm_answer *answer, struct fm_json_writer *w) {
+    size_t index = answer->calls_begun++;
+    begin_call_delta(answer, index, w);
+    begin_call(&answer->calls[index], w);
+    fm_json_str(w, "");
+    end_call_delta(answer, w);
+}
+
+static void write_arguments(struct fm_answer *answer, struct fm_json_writer *w) {
+    begin_call_delta(answer, answer->calls_begun - 1, w);
+    fm_json_key(w, "function");
+    fm_json_object_begin(w);
+    fm_json_key(w, "arguments");
+    fm_event_write_piece(answer, w);
+    end_call_delta(answer, w);
 }
 
 static void write_finish(struct fm_answer *answer, struct fm_json_writer *w) {
@@ -128,10 +199,12 @@ static enum fm_event_state usage_state(const struct fm_answer *answer) {
 }
 
 static const struct fm_event_row events[] = {
-    {fm_event_due, write_role, false},
-    {fm_event_text_state, write_content, true}, /* what follows is reached by a finished answer alone */
-    {finish_state, write_finish, false},
-    {usage_state, write_usage_chunk, false},
+    {fm_event_due, write_role, 1},
+    {fm_event_text_state, write_content, 0},
+    {fm_event_arguments_state, write_arguments, 0}, /* of the open call */
+    {fm_event_call_state, write_call, -1},          /* what follows is reached by a finished answer alone */
+    {finish_state, write_finish, 1},
+    {usage_state, write_usage_chunk, 1},
 };
 
 const struct fm_surface fm_surface_chat = {

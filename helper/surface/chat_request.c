@@ -1,6 +1,6 @@
 /* The body of chat.completions.create: PROTOCOL.md, "chat.completions.create". */
-#include "surface/format.h"
 #include "surface/request.h"
+#include "surface/tools.h"
 
 #include <json-c/json.h>
 
@@ -11,7 +11,7 @@ static const struct fm_role roles[] = {
     {"developer", "system"},
     {"user", "user"},
     {"assistant", "assistant"},
-    {"tool", NULL},
+    {"tool", "tool"},
     {"function", NULL},
     {0},
 };
@@ -20,14 +20,28 @@ static const struct fm_part_kind parts[] = {
     {"text", "text"}, {"refusal", "refusal"}, {"image_url", NULL}, {"input_audio", NULL}, {"file", NULL}, {0},
 };
 
+static const struct fm_rule called_rules[] = {
+    {.name = "name", .check = fm_check_name, .required = true},
+    {.name = "arguments", .check = fm_check_text, .required = true},
+    {0},
+};
+
+static const struct fm_rule call_rules[] = {
+    {.name = "type", .check = fm_check_any},
+    {.name = "id", .check = fm_check_text, .min = 1, .required = true},
+    {.name = "function", .check = fm_check_object, .members = called_rules, .required = true},
+    {0},
+};
+
 static const struct fm_rule message_rules[] = {
     {.name = "role", .check = fm_check_string},
     {.name = "content", .check = fm_check_any},
     {.name = "name", .check = fm_check_string},
     {.name = "refusal", .check = fm_check_string},
     {.name = "annotations", .check = fm_check_array},
-    {.name = "tool_calls", .check = fm_check_only_empty_array, .note = "fm-proxy cannot use tools yet."},
-    {.name = "function_call", .check = fm_check_unsupported, .note = "fm-proxy cannot use tools yet."},
+    {.name = "tool_calls", .check = fm_check_functions, .members = call_rules},
+    {.name = "tool_call_id", .check = fm_check_text, .min = 1},
+    {.name = "function_call", .check = fm_check_unsupported, .note = "fm-proxy has 'tool_calls' instead."},
     {.name = "audio", .check = fm_check_unsupported, .note = "fm-proxy takes text only."},
     {0},
 };
@@ -41,13 +55,54 @@ static const struct fm_rule part_rules[] = {
 
 static const struct fm_dialect dialect = {
     .roles = roles,
-    .roles_note = "Supported values are: 'system', 'developer', 'user', 'assistant'.",
+    .roles_note = "Supported values are: 'system', 'developer', 'user', 'assistant', 'tool'.",
     .parts = parts,
     .parts_note = "Supported values are: 'text', 'refusal'.",
     .message_rules = message_rules,
     .part_rules = part_rules,
     .stand_in = "refusal",
+    .calls = "tool_calls",
 };
+
+/* What a message may have because of its role, and the calls that it makes, whose ids go into `ids`. */
+static enum fm_code check_calls(struct json_object *message, const struct fm_path *at, struct json_object *ids,
+                                size_t *bytes, struct fm_error *error) {
+    struct json_object *calls = json_object_object_get(message, "tool_calls");
+    size_t count = calls ? json_object_array_length(calls) : 0;
+    enum fm_code code = FM_OK;
+    if (count > 0 && !fm_string_is(json_object_object_get(message, "role"), "assistant")) {
+        struct fm_path here = {.parent = at, .key = "tool_calls"};
+        return fm_reject_value(&here, "Calls are the assistant's.", error);
+    }
+    for (size_t i = 0; i < count && code == FM_OK; i++) {
+        struct json_object *call = json_object_array_get_idx(calls, i);
+        struct json_object *name = json_object_object_get(json_object_object_get(call, "function"), "name");
+        *bytes += (size_t)json_object_get_string_len(name);
+        code = fm_call_note(ids, json_object_object_get(call, "id"), error);
+    }
+    return code;
+}
+
+/* The call that a message answers, which is there where it is a tool's and nowhere else. */
+static enum fm_code check_call_id(struct json_object *message, const struct fm_path *at, struct json_object *ids,
+                                  struct fm_error *error) {
+    struct json_object *id = json_object_object_get(message, "tool_call_id");
+    struct fm_path here = {.parent = at, .key = "tool_call_id"};
+    bool is_tool = fm_string_is(json_object_object_get(message, "role"), "tool");
+    if (!is_tool) {
+        return id ? fm_reject_value(&here, "Outputs are a tool's.", error) : FM_OK;
+    }
+    return id ? fm_call_find(ids, id, &here, error) : fm_reject_missing(&here, error);
+}
+
+static enum fm_code check_message(struct json_object *message, const struct fm_path *at, struct json_object *ids,
+                                  size_t *bytes, struct fm_error *error) {
+    enum fm_code code = fm_message_check(&dialect, message, at, bytes, error);
+    if (code == FM_OK) {
+        code = check_calls(message, at, ids, bytes, error);
+    }
+    return code == FM_OK ? check_call_id(message, at, ids, error) : code;
+}
 
 static enum fm_code check_messages(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
                                    struct fm_error *error) {
@@ -55,16 +110,37 @@ static enum fm_code check_messages(const struct fm_rule *rule, struct json_objec
     if (!json_object_is_type(value, json_type_array)) {
         return fm_reject_type(at, value, "an array", error);
     }
+    struct json_object *ids = json_object_new_object();
     size_t bytes = 0;
     size_t count = json_object_array_length(value);
-    for (size_t i = 0; i < count; i++) {
+    enum fm_code code = FM_OK;
+    for (size_t i = 0; i < count && code == FM_OK; i++) {
         struct fm_path here = {.parent = at, .index = i};
-        enum fm_code code = fm_message_check(&dialect, json_object_array_get_idx(value, i), &here, &bytes, error);
-        if (code != FM_OK) {
-            return code;
-        }
+        code = check_message(json_object_array_get_idx(value, i), &here, ids, &bytes, error);
     }
-    return bytes > 0 ? FM_OK : fm_reject_value(at, "Expected some text.", error);
+    json_object_put(ids);
+    return code == FM_OK && bytes == 0 ? fm_reject_value(at, "Expected some text.", error) : code;
+}
+
+static void write_message(struct json_object *message, struct fm_buf *scratch, struct fm_json_writer *w) {
+    struct json_object *calls = json_object_object_get(message, "tool_calls");
+    struct json_object *call_id = json_object_object_get(message, "tool_call_id");
+    size_t count = calls ? json_object_array_length(calls) : 0;
+    fm_json_object_begin(w);
+    fm_message_write(&dialect, message, scratch, w);
+    if (count > 0) {
+        fm_json_key(w, "tool_calls");
+        fm_json_array_begin(w);
+        for (size_t i = 0; i < count; i++) {
+            struct json_object *call = json_object_array_get_idx(calls, i);
+            fm_call_write(json_object_object_get(call, "id"), json_object_object_get(call, "function"), w);
+        }
+        fm_json_array_end(w);
+    }
+    if (call_id) {
+        fm_json_key_value(w, "tool_call_id", call_id);
+    }
+    fm_json_object_end(w);
 }
 
 static void write_messages(struct json_object *body, struct fm_json_writer *w) {
@@ -75,7 +151,7 @@ static void write_messages(struct json_object *body, struct fm_json_writer *w) {
     fm_json_array_begin(w);
     size_t count = json_object_array_length(messages);
     for (size_t i = 0; i < count; i++) {
-        fm_message_write(&dialect, json_object_array_get_idx(messages, i), &scratch, w);
+        write_message(json_object_array_get_idx(messages, i), &scratch, w);
     }
     fm_json_array_end(w);
     fm_buf_free(&scratch);
@@ -105,25 +181,30 @@ static const struct fm_rule rules[] = {
      .note = "fm-proxy has no token biases yet; {} is accepted."},
     {.name = "modalities", .check = fm_check_only_list, .words = modalities, .note = "fm-proxy gives text only."},
     {.name = "reasoning_effort", .check = fm_check_unsupported},
-    {.name = "functions", .check = fm_check_unsupported, .note = "fm-proxy cannot use tools yet."},
-    {.name = "function_call", .check = fm_check_unsupported, .note = "fm-proxy cannot use tools yet."},
+    {.name = "functions", .check = fm_check_unsupported, .note = "fm-proxy has 'tools' instead."},
+    {.name = "function_call", .check = fm_check_unsupported, .note = "fm-proxy has 'tool_choice' instead."},
     {.name = "prediction", .check = fm_check_unsupported},
     {.name = "audio", .check = fm_check_unsupported, .note = "fm-proxy gives text only."},
     {.name = "web_search_options", .check = fm_check_unsupported},
-    {.members = fm_shared_rules},
+    {.members = fm_chat_tool_rules},
 };
 
 enum fm_code fm_chat_parse(struct json_object *params, struct fm_request *request, struct fm_error *error) {
     struct fm_asked_format format;
+    struct fm_asked_tools tools;
     enum fm_code code = fm_check_members(rules, params, NULL, error);
     if (code == FM_OK) {
         code = fm_format_find(params, json_object_object_get(params, "response_format"), &format, error);
+    }
+    if (code == FM_OK) {
+        code = fm_tools_find(params, true, &format, &tools, error);
     }
     if (code != FM_OK) {
         return code;
     }
     fm_request_begin(request, params);
     fm_format_note(&format, fm_chat_format_params, request);
+    fm_tools_note(&tools, request);
     struct json_object *options = json_object_object_get(params, "stream_options");
     request->include_usage = json_object_get_boolean(json_object_object_get(options, "include_usage"));
     struct fm_json_writer job = fm_json_writer_on(&request->job_members);
@@ -133,5 +214,6 @@ enum fm_code fm_chat_parse(struct json_object *params, struct fm_request *reques
     max_tokens = max_tokens ? max_tokens : json_object_object_get(params, "max_tokens");
     fm_request_write_sampling(params, max_tokens, &job);
     fm_format_write_job(&format, &job);
+    fm_tools_write_job(&tools, &job);
     return fm_request_end(request, error);
 }

@@ -91,6 +91,12 @@ enum fm_code fm_reject_value(const struct fm_path *at, const char *note, struct 
     return blame(error, &path, "invalid_value");
 }
 
+enum fm_code fm_reject_unsupported_value(const struct fm_path *at, const char *note, struct fm_error *error) {
+    struct path_text path = path_write(at);
+    fm_fail(error, FM_INVALID_REQUEST, "Unsupported value: '%s'. %s", path.text, note);
+    return blame(error, &path, "unsupported_value");
+}
+
 enum fm_code fm_reject_long_string(const struct fm_path *at, size_t max, size_t chars, struct fm_error *error) {
     struct path_text path = path_write(at);
     fm_fail(error, FM_INVALID_REQUEST,
@@ -205,6 +211,15 @@ enum fm_code fm_check_string(const struct fm_rule *rule, struct json_object *val
         return fm_reject_long_string(at, (size_t)rule->max, chars, error);
     }
     return FM_OK;
+}
+
+enum fm_code fm_check_text(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
+                           struct fm_error *error) {
+    enum fm_code code = fm_check_string(rule, value, at, error);
+    if (code == FM_OK && strlen(json_object_get_string(value)) != (size_t)json_object_get_string_len(value)) {
+        return fm_reject_value(at, "Expected text without NUL.", error);
+    }
+    return code;
 }
 
 enum fm_code fm_check_enum(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,

@@ -51,6 +51,7 @@ fm_check_fn fm_check_bool;   /* true or false */
 fm_check_fn fm_check_int;    /* an integer (5.0 is none) of `min` to `max` */
 fm_check_fn fm_check_number; /* any number of `min` to `max` */
 fm_check_fn fm_check_string; /* at least `min` characters and, where `max` is not 0, at most `max` */
+fm_check_fn fm_check_text;   /* the same, without NUL */
 fm_check_fn fm_check_enum;   /* one of `words` */
 fm_check_fn fm_check_array;  /* any array */
 fm_check_fn fm_check_object; /* an object with `members` */
@@ -76,6 +77,7 @@ enum fm_code fm_reject_unsupported(const struct fm_path *at, const char *note, s
 enum fm_code fm_reject_type(const struct fm_path *at, struct json_object *value, const char *expected,
                             struct fm_error *error);
 enum fm_code fm_reject_value(const struct fm_path *at, const char *note, struct fm_error *error);
+enum fm_code fm_reject_unsupported_value(const struct fm_path *at, const char *note, struct fm_error *error);
 enum fm_code fm_reject_long_string(const struct fm_path *at, size_t max, size_t chars, struct fm_error *error);
 enum fm_code fm_reject_long_array(const struct fm_path *at, size_t max, size_t entries, struct fm_error *error);
 

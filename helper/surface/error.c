@@ -29,7 +29,8 @@ void fm_openai_error_fields(const struct fm_error *error, struct fm_json_writer 
     bool add = error->code == FM_CONTEXT_OVERFLOW && !strstr(error->detail, words);
     char message[sizeof sentence + sizeof error->detail];
     int len = snprintf(message, sizeof message, "%s%s", add ? sentence : "", error->detail);
-    fm_json_key_str(w, "code", error->openai_code ? error->openai_code : errors[error->code].code);
+    const char *code = error->openai_code ? error->openai_code : errors[error->code].code;
+    fm_json_key_str(w, "code", *code ? code : NULL);
     fm_json_key(w, "message");
     fm_json_string(w, message, (size_t)len);
     fm_json_key_str(w, "param", error->param[0] ? error->param : NULL);

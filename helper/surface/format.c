@@ -13,16 +13,16 @@
  * PROTOCOL.md allows (64 levels, 65,536 values).
  */
 #define SCHEMA_LEVELS_MAX 50
-#define SCHEMA_VALUES_MAX 32768
 #define SCHEMA_NOTE       "Expected a schema of at most 50 levels and 32,768 values."
 
 /* ---- checkers ---- */
 
-/* OpenAI's pattern for it: ^[a-zA-Z0-9_-]+$ */
-static enum fm_code check_name(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
-                               struct fm_error *error) {
+enum fm_code fm_check_name(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
+                           struct fm_error *error) {
+    static const struct fm_rule size = {.min = 1, .max = NAME_CHARS_MAX};
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
-    enum fm_code code = fm_check_string(rule, value, at, error);
+    (void)rule;
+    enum fm_code code = fm_check_string(&size, value, at, error);
     if (code == FM_OK && strspn(json_object_get_string(value), allowed) != (size_t)json_object_get_string_len(value)) {
         return fm_reject_value(at, "Expected letters, digits, '_' and '-' only.", error);
     }
@@ -38,7 +38,7 @@ static size_t count_values(struct json_object *value, unsigned levels) {
         return count;
     }
     if (levels == 0) {
-        return SCHEMA_VALUES_MAX + 1;
+        return FM_SCHEMA_VALUES_MAX + 1;
     }
     struct lh_entry *entry = is_object ? json_object_get_object(value)->head : NULL;
     for (; entry; entry = lh_entry_next(entry)) {
@@ -50,29 +50,26 @@ static size_t count_values(struct json_object *value, unsigned levels) {
     return count;
 }
 
-static enum fm_code check_schema(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
-                                 struct fm_error *error) {
+size_t fm_schema_values(struct json_object *schema) {
+    return schema ? count_values(schema, SCHEMA_LEVELS_MAX) : 0;
+}
+
+enum fm_code fm_check_schema(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
+                             struct fm_error *error) {
     (void)rule;
     if (!json_object_is_type(value, json_type_object)) {
         return fm_reject_type(at, value, "an object", error);
     }
-    bool fits = count_values(value, SCHEMA_LEVELS_MAX) <= SCHEMA_VALUES_MAX;
+    bool fits = fm_schema_values(value) <= FM_SCHEMA_VALUES_MAX;
     return fits ? FM_OK : fm_reject_value(at, SCHEMA_NOTE, error);
 }
 
 /* A limit in bytes, because grammars are read as such. */
 static enum fm_code check_definition(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
                                      struct fm_error *error) {
-    enum fm_code code = fm_check_string(rule, value, at, error);
-    if (code != FM_OK) {
-        return code;
-    }
+    enum fm_code code = fm_check_text(rule, value, at, error);
     size_t len = (size_t)json_object_get_string_len(value);
-    if (len > DEFINITION_MAX) {
-        return fm_reject_long_string(at, DEFINITION_MAX, len, error);
-    }
-    bool whole = strlen(json_object_get_string(value)) == len;
-    return whole ? FM_OK : fm_reject_value(at, "Expected text without NUL.", error);
+    return code == FM_OK && len > DEFINITION_MAX ? fm_reject_long_string(at, DEFINITION_MAX, len, error) : code;
 }
 
 /* ---- the rows ---- */
@@ -80,8 +77,8 @@ static enum fm_code check_definition(const struct fm_rule *rule, struct json_obj
 static const struct fm_rule type_rules[] = {{.name = "type", .check = fm_check_any}, {0}};
 
 static const struct fm_rule schema_rules[] = {
-    {.name = "name", .check = check_name, .min = 1, .max = NAME_CHARS_MAX, .required = true},
-    {.name = "schema", .check = check_schema, .required = true},
+    {.name = "name", .check = fm_check_name, .required = true},
+    {.name = "schema", .check = fm_check_schema, .required = true},
     {.name = "strict", .check = fm_check_bool},
     {.name = "description", .check = fm_check_string},
     {0},
@@ -181,14 +178,34 @@ static bool is_within(const char *param, const char *name) {
     return strncmp(param, name, len) == 0 && (param[len] == '\0' || param[len] == '.' || param[len] == '[');
 }
 
+/* Puts `rest`, a part of `error->param`, behind `before`. */
+static void set_param(struct fm_error *error, const char *before, int before_len, const char *rest) {
+    char param[sizeof error->param];
+    size_t room = sizeof param - 1 - (size_t)before_len;
+    snprintf(param, sizeof param, "%.*s%.*s", before_len, before, fm_utf8_shown(rest, room), rest);
+    memcpy(error->param, param, sizeof param);
+}
+
+/* "tools[0].x" becomes "tools[0].function.x". */
+static void rename_tool_param(struct fm_error *error) {
+    static const char list[] = "tools[";
+    static const char nest[] = "].function.";
+    size_t digits = strspn(error->param + sizeof list - 1, "0123456789");
+    const char *rest = error->param + sizeof list - 1 + digits;
+    char before[sizeof list + sizeof nest + 20];
+    if (strncmp(error->param, list, sizeof list - 1) == 0 && digits < 20 && strncmp(rest, "].", 2) == 0) {
+        int len = snprintf(before, sizeof before, "%.*s%s", (int)(rest - error->param), error->param, nest);
+        set_param(error, before, len, rest + 2);
+    }
+}
+
 void fm_request_rename_param(const struct fm_request *request, struct fm_error *error) {
+    if (request->nested_tools) {
+        rename_tool_param(error);
+    }
     for (const struct fm_param_name *name = request->format_params; name && name->engine; name++) {
         if (is_within(error->param, name->engine)) {
-            char param[sizeof error->param];
-            const char *rest = error->param + strlen(name->engine);
-            size_t room = sizeof param - 1 - strlen(name->host);
-            snprintf(param, sizeof param, "%s%.*s", name->host, fm_utf8_shown(rest, room), rest);
-            memcpy(error->param, param, sizeof param);
+            set_param(error, name->host, (int)strlen(name->host), error->param + strlen(name->engine));
             return;
         }
     }

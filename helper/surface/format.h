@@ -17,6 +17,16 @@ extern const struct fm_rule fm_chat_formats[];
 
 extern const struct fm_rule fm_grammar_rules[]; /* the members of `fm.grammar` */
 
+/* Checkers that tools have too: a name of OpenAI's pattern ^[a-zA-Z0-9_-]{1,64}$; a JSON schema's size. */
+fm_check_fn fm_check_name;
+fm_check_fn fm_check_schema;
+
+/* JSON values in all schemas of a request together. */
+#define FM_SCHEMA_VALUES_MAX 32768
+
+/* Values in a checked schema, itself included; NULL: none. */
+size_t fm_schema_values(struct json_object *schema);
+
 /* Where an engine's "format..." stands in the body of either API; for fm_request.format_params. */
 extern const struct fm_param_name fm_responses_format_params[];
 extern const struct fm_param_name fm_chat_format_params[];

@@ -56,8 +56,8 @@ static enum fm_code check_part(const struct fm_dialect *dialect, struct json_obj
     return FM_OK;
 }
 
-static enum fm_code check_content(const struct fm_dialect *dialect, struct json_object *content,
-                                  const struct fm_path *at, size_t *bytes, struct fm_error *error) {
+enum fm_code fm_content_check(const struct fm_dialect *dialect, struct json_object *content, const struct fm_path *at,
+                              size_t *bytes, struct fm_error *error) {
     if (json_object_is_type(content, json_type_string)) {
         *bytes += (size_t)json_object_get_string_len(content);
         return FM_OK;
@@ -82,6 +82,11 @@ static struct json_object *content_of(const struct fm_dialect *dialect, struct j
     return content || !dialect->stand_in ? content : json_object_object_get(message, dialect->stand_in);
 }
 
+static bool has_calls(const struct fm_dialect *dialect, struct json_object *message) {
+    struct json_object *calls = dialect->calls ? json_object_object_get(message, dialect->calls) : NULL;
+    return calls && json_object_array_length(calls) > 0;
+}
+
 enum fm_code fm_message_check(const struct fm_dialect *dialect, struct json_object *message, const struct fm_path *at,
                               size_t *bytes, struct fm_error *error) {
     if (!json_object_is_type(message, json_type_object)) {
@@ -100,7 +105,7 @@ enum fm_code fm_message_check(const struct fm_dialect *dialect, struct json_obje
         return fm_reject_value(&role_at, dialect->roles_note, error);
     }
     if (!role->neutral) {
-        return fm_reject_unsupported(&role_at, "fm-proxy cannot use tools yet.", error);
+        return fm_reject_unsupported(&role_at, "fm-proxy has the role 'tool' instead.", error);
     }
     enum fm_code code = fm_check_members(dialect->message_rules, message, at, error);
     if (code != FM_OK) {
@@ -108,7 +113,10 @@ enum fm_code fm_message_check(const struct fm_dialect *dialect, struct json_obje
     }
     struct json_object *content = content_of(dialect, message);
     struct fm_path content_at = {.parent = at, .key = "content"};
-    return content ? check_content(dialect, content, &content_at, bytes, error) : fm_reject_missing(&content_at, error);
+    if (content) {
+        return fm_content_check(dialect, content, &content_at, bytes, error);
+    }
+    return has_calls(dialect, message) ? FM_OK : fm_reject_missing(&content_at, error);
 }
 
 /* ---- writing ---- */
@@ -125,12 +133,10 @@ static void append_text(struct fm_buf *buf, struct json_object *text) {
     fm_buf_append(buf, json_object_get_string(text), (size_t)json_object_get_string_len(text));
 }
 
-void fm_message_write(const struct fm_dialect *dialect, struct json_object *message, struct fm_buf *scratch,
+void fm_content_write(const struct fm_dialect *dialect, struct json_object *content, struct fm_buf *scratch,
                       struct fm_json_writer *w) {
-    const struct fm_role *role = find_role(dialect, json_object_object_get(message, "role"));
-    struct json_object *content = content_of(dialect, message);
     if (json_object_is_type(content, json_type_string)) {
-        fm_turn_write(role->neutral, json_object_get_string(content), (size_t)json_object_get_string_len(content), w);
+        fm_json_value(w, content);
         return;
     }
     fm_buf_reset(scratch);
@@ -140,6 +146,41 @@ void fm_message_write(const struct fm_dialect *dialect, struct json_object *mess
         const struct fm_part_kind *kind = find_part(dialect, json_object_object_get(part, "type"));
         append_text(scratch, json_object_object_get(part, kind->member));
     }
-    fm_turn_write(role->neutral, scratch->data ? scratch->data : "", scratch->len, w);
+    fm_json_string(w, scratch->data ? scratch->data : "", scratch->len);
     w->buf->failed |= scratch->failed;
+}
+
+void fm_message_write(const struct fm_dialect *dialect, struct json_object *message, struct fm_buf *scratch,
+                      struct fm_json_writer *w) {
+    struct json_object *content = content_of(dialect, message);
+    fm_json_key_str(w, "role", find_role(dialect, json_object_object_get(message, "role"))->neutral);
+    if (content) {
+        fm_json_key(w, "content");
+        fm_content_write(dialect, content, scratch, w);
+    }
+}
+
+/* ---- calls ---- */
+
+void fm_call_write(struct json_object *id, struct json_object *call, struct fm_json_writer *w) {
+    fm_json_object_begin(w);
+    fm_json_key_value(w, "id", id);
+    fm_json_key_value(w, "name", json_object_object_get(call, "name"));
+    fm_json_key_value(w, "arguments", json_object_object_get(call, "arguments"));
+    fm_json_object_end(w);
+}
+
+enum fm_code fm_call_note(struct json_object *ids, struct json_object *id, struct fm_error *error) {
+    bool noted = ids && json_object_object_add(ids, json_object_get_string(id), NULL) == 0;
+    return noted ? FM_OK : fm_fail_no_memory(error);
+}
+
+enum fm_code fm_call_find(struct json_object *ids, struct json_object *id, const struct fm_path *at,
+                          struct fm_error *error) {
+    if (json_object_object_get_ex(ids, json_object_get_string(id), NULL)) {
+        return FM_OK;
+    }
+    enum fm_code code = fm_reject_value(at, "A tool's output answers no call before it.", error);
+    error->openai_code = "";
+    return code;
 }

@@ -6,7 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A body is at most 10 MB; re-escaped it is no longer than it came. Room for what came from elsewhere than a frame. */
+/*
+ * A body is at most 10 MB; re-escaped it is no longer than it came, and what is put around calls and tools is less than
+ * they are. Room for what came from elsewhere than a frame.
+ */
 #define JOB_MAX (64u << 20)
 
 #define STOP_MAX           4
@@ -88,7 +91,6 @@ static enum fm_code check_metadata(const struct fm_rule *rule, struct json_objec
 
 static const char *const service_tiers[] = {"auto", "default", "flex", "scale", "priority", NULL};
 static const char *const retentions[] = {"in_memory", "in-memory", "24h", NULL};
-static const char *const tool_choices[] = {"auto", "none", NULL};
 
 const char *const fm_verbosity_words[] = {"low", "medium", "high", NULL};
 
@@ -114,11 +116,6 @@ const struct fm_rule fm_shared_rules[] = {
     {.name = "parallel_tool_calls", .check = fm_check_bool},
     {.name = "fm", .check = fm_check_object, .members = fm_rules},
     {.name = "store", .check = fm_check_only_false, .note = "fm-proxy stores nothing yet; leave it out or say false."},
-    {.name = "tools", .check = fm_check_only_empty_array, .note = "fm-proxy cannot use tools yet."},
-    {.name = "tool_choice",
-     .check = fm_check_only_words,
-     .words = tool_choices,
-     .note = "fm-proxy cannot use tools yet; 'auto' and 'none' are accepted."},
     {.name = "top_logprobs", .check = fm_check_only_number, .note = "fm-proxy has no logprobs yet."},
     {.name = "presence_penalty", .check = fm_check_only_number, .note = "fm-proxy has no penalties yet."},
     {.name = "frequency_penalty", .check = fm_check_only_number, .note = "fm-proxy has no penalties yet."},
@@ -138,6 +135,7 @@ void fm_request_begin(struct fm_request *request, struct json_object *body) {
     };
     fm_buf_init(&request->job_members, JOB_MAX);
     fm_buf_init(&request->echo, JOB_MAX);
+    fm_buf_init(&request->tool_names, JOB_MAX);
     request->job_members.failed = model && !request->model;
 }
 
@@ -167,7 +165,7 @@ void fm_request_write_sampling(struct json_object *body, struct json_object *max
 }
 
 enum fm_code fm_request_end(struct fm_request *request, struct fm_error *error) {
-    if (request->job_members.failed || request->echo.failed) {
+    if (request->job_members.failed || request->echo.failed || request->tool_names.failed) {
         fm_request_free(request);
         return fm_fail_no_memory(error);
     }
@@ -179,4 +177,5 @@ void fm_request_free(struct fm_request *request) {
     request->model = NULL;
     fm_buf_free(&request->job_members);
     fm_buf_free(&request->echo);
+    fm_buf_free(&request->tool_names);
 }

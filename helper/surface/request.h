@@ -9,7 +9,7 @@
 #include "surface/messages.h"
 #include "surface/surface.h"
 
-/* The shared rows. The APIs' own tables end in {.members = fm_shared_rules}. */
+/* The shared rows. The APIs' own tables end in their tools', and those in {.members = fm_shared_rules}. */
 extern const struct fm_rule fm_shared_rules[];
 
 extern const char *const fm_verbosity_words[];

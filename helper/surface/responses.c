@@ -1,6 +1,7 @@
 /*
- * The Responses API: the Response object and its streaming events. An answer has one output item, a message with one
- * text part; it begins with the first text, or at the end of a completed answer without any.
+ * The Responses API: the Response object and its streaming events. An answer has an output item for its text, a message
+ * with one text part, which begins with the first text, or at the end of a completed answer that has nothing else; and
+ * behind it one for each call.
  */
 #include "surface/answer.h"
 #include "surface/request.h"
@@ -18,17 +19,21 @@ static const char *status_of(const struct fm_answer *answer) {
     return answer->finished ? names[answer->finish] : "in_progress";
 }
 
-static const char *item_status_of(const struct fm_answer *answer) {
-    return !answer->finished ? "in_progress" : answer->finish == FM_FINISH_STOP ? "completed" : "incomplete";
-}
-
 static bool completed(const struct fm_answer *answer) {
     return answer->finished && answer->finish == FM_FINISH_STOP;
 }
 
-/* The message item is there: from the first text on, or at the end of a completed answer without any. */
-static bool has_item(const struct fm_answer *answer) {
-    return answer->text.len > 0 || completed(answer);
+/* Of the item 0, the message, or n, the call n - 1: it is whole when another one follows. */
+static const char *item_status_of(const struct fm_answer *answer, size_t item) {
+    if (item < answer->call_count || completed(answer)) {
+        return "completed";
+    }
+    return answer->finished ? "incomplete" : "in_progress";
+}
+
+/* The message item is there: from the first text on, or at the end of a completed answer that has nothing else. */
+static bool has_message(const struct fm_answer *answer) {
+    return fm_answer_text_len(answer) > 0 || (completed(answer) && answer->call_count == 0);
 }
 
 /* The text part; without `with_text`, as it is when it begins. */
@@ -49,11 +54,11 @@ static void write_part(const struct fm_answer *answer, bool with_text, struct fm
 }
 
 /* The message item; without `with_part`, as it is when it begins, even where that is at the end of the answer. */
-static void write_item(const struct fm_answer *answer, bool with_part, struct fm_json_writer *w) {
+static void write_message(const struct fm_answer *answer, bool with_part, struct fm_json_writer *w) {
     fm_json_object_begin(w);
     fm_json_key_str(w, "id", answer->item_id);
     fm_json_key_str(w, "type", "message");
-    fm_json_key_str(w, "status", with_part ? item_status_of(answer) : "in_progress");
+    fm_json_key_str(w, "status", with_part ? item_status_of(answer, 0) : "in_progress");
     fm_json_key_str(w, "role", "assistant");
     fm_json_key(w, "content");
     fm_json_array_begin(w);
@@ -62,6 +67,36 @@ static void write_item(const struct fm_answer *answer, bool with_part, struct fm
     }
     fm_json_array_end(w);
     fm_json_object_end(w);
+}
+
+/* The item of the call `index`; without `with_arguments`, as it is when it begins. */
+static void write_call(const struct fm_answer *answer, size_t index, bool with_arguments, struct fm_json_writer *w) {
+    const struct fm_call *call = &answer->calls[index];
+    fm_json_object_begin(w);
+    fm_json_key_str(w, "id", call->item_id);
+    fm_json_key_str(w, "type", "function_call");
+    fm_json_key_str(w, "status", with_arguments ? item_status_of(answer, index + 1) : "in_progress");
+    fm_json_key_str(w, "call_id", call->call_id);
+    fm_json_key_str(w, "name", call->name);
+    fm_json_key(w, "arguments");
+    if (with_arguments) {
+        fm_answer_write_arguments(answer, index, w);
+    } else {
+        fm_json_str(w, "");
+    }
+    fm_json_object_end(w);
+}
+
+static void write_output(const struct fm_answer *answer, bool begun, struct fm_json_writer *w) {
+    fm_json_key(w, "output");
+    fm_json_array_begin(w);
+    if (!begun && has_message(answer)) {
+        write_message(answer, true, w);
+    }
+    for (size_t i = 0; !begun && i < answer->call_count; i++) {
+        write_call(answer, i, true, w);
+    }
+    fm_json_array_end(w);
 }
 
 static void write_usage(const struct fm_usage *usage, struct fm_json_writer *w) {
@@ -125,12 +160,7 @@ static void write_response(const struct fm_answer *answer, bool begun, struct fm
     fm_json_key_str(w, "status", begun ? "in_progress" : status_of(answer));
     write_outcome(answer, !begun && answer->finished, w);
     fm_json_key_str(w, "model", answer->model);
-    fm_json_key(w, "output");
-    fm_json_array_begin(w);
-    if (!begun && has_item(answer)) {
-        write_item(answer, true, w);
-    }
-    fm_json_array_end(w);
+    write_output(answer, begun, w);
     if (!begun && answer->finished) {
         write_usage(&answer->usage, w);
     } else {
@@ -161,11 +191,11 @@ static void write_response_event(struct fm_answer *answer, const char *type, boo
     fm_json_object_end(w);
 }
 
-static void write_item_event(struct fm_answer *answer, const char *type, bool with_part, struct fm_json_writer *w) {
+static void write_message_event(struct fm_answer *answer, const char *type, bool with_part, struct fm_json_writer *w) {
     begin(answer, type, w);
     fm_json_key_int(w, "output_index", 0);
     fm_json_key(w, "item");
-    write_item(answer, with_part, w);
+    write_message(answer, with_part, w);
     fm_json_object_end(w);
 }
 
@@ -198,8 +228,8 @@ static void write_in_progress(struct fm_answer *answer, struct fm_json_writer *w
     write_response_event(answer, "response.in_progress", true, w);
 }
 
-static void write_item_added(struct fm_answer *answer, struct fm_json_writer *w) {
-    write_item_event(answer, "response.output_item.added", false, w);
+static void write_message_added(struct fm_answer *answer, struct fm_json_writer *w) {
+    write_message_event(answer, "response.output_item.added", false, w);
 }
 
 static void write_part_added(struct fm_answer *answer, struct fm_json_writer *w) {
@@ -209,7 +239,7 @@ static void write_part_added(struct fm_answer *answer, struct fm_json_writer *w)
 static void write_delta(struct fm_answer *answer, struct fm_json_writer *w) {
     begin_part(answer, "response.output_text.delta", w);
     fm_json_key(w, "delta");
-    fm_event_write_text(answer, w);
+    fm_event_write_piece(answer, w);
     end_text(w);
 }
 
@@ -224,8 +254,53 @@ static void write_part_done(struct fm_answer *answer, struct fm_json_writer *w) 
     write_part_event(answer, "response.content_part.done", true, w);
 }
 
-static void write_item_done(struct fm_answer *answer, struct fm_json_writer *w) {
-    write_item_event(answer, "response.output_item.done", true, w);
+static void write_message_done(struct fm_answer *answer, struct fm_json_writer *w) {
+    write_message_event(answer, "response.output_item.done", true, w);
+}
+
+/* Events about the call that was begun last. */
+
+static size_t open_call(const struct fm_answer *answer) {
+    return answer->calls_begun - 1;
+}
+
+static void write_call_event(struct fm_answer *answer, const char *type, bool with_arguments,
+                             struct fm_json_writer *w) {
+    begin(answer, type, w);
+    fm_json_key_int(w, "output_index", (int64_t)open_call(answer) + has_message(answer));
+    fm_json_key(w, "item");
+    write_call(answer, open_call(answer), with_arguments, w);
+    fm_json_object_end(w);
+}
+
+static void begin_arguments(struct fm_answer *answer, const char *type, struct fm_json_writer *w) {
+    begin(answer, type, w);
+    fm_json_key_str(w, "item_id", answer->calls[open_call(answer)].item_id);
+    fm_json_key_int(w, "output_index", (int64_t)open_call(answer) + has_message(answer));
+}
+
+static void write_call_added(struct fm_answer *answer, struct fm_json_writer *w) {
+    answer->calls_begun++;
+    write_call_event(answer, "response.output_item.added", false, w);
+}
+
+static void write_arguments_delta(struct fm_answer *answer, struct fm_json_writer *w) {
+    begin_arguments(answer, "response.function_call_arguments.delta", w);
+    fm_json_key(w, "delta");
+    fm_event_write_piece(answer, w);
+    fm_json_object_end(w);
+}
+
+static void write_arguments_done(struct fm_answer *answer, struct fm_json_writer *w) {
+    begin_arguments(answer, "response.function_call_arguments.done", w);
+    fm_json_key_str(w, "name", answer->calls[open_call(answer)].name);
+    fm_json_key(w, "arguments");
+    fm_answer_write_arguments(answer, open_call(answer), w);
+    fm_json_object_end(w);
+}
+
+static void write_call_done(struct fm_answer *answer, struct fm_json_writer *w) {
+    write_call_event(answer, "response.output_item.done", true, w);
 }
 
 static void write_error(struct fm_answer *answer, struct fm_json_writer *w) {
@@ -247,8 +322,20 @@ static void write_terminal(struct fm_answer *answer, struct fm_json_writer *w) {
     write_response_event(answer, types[answer->finish], false, w);
 }
 
-static enum fm_event_state item_state(const struct fm_answer *answer) {
-    return has_item(answer) ? FM_EVENT_DUE : answer->finished ? FM_EVENT_SKIP : FM_EVENT_LATER;
+static enum fm_event_state message_state(const struct fm_answer *answer) {
+    bool never = answer->finished || answer->call_count > 0;
+    return has_message(answer) ? FM_EVENT_DUE : never ? FM_EVENT_SKIP : FM_EVENT_LATER;
+}
+
+/* The rows behind the arguments' deltas are reached when those are all out. */
+static enum fm_event_state call_end_state(const struct fm_answer *answer) {
+    return answer->calls_begun > 0 ? FM_EVENT_DUE : FM_EVENT_SKIP;
+}
+
+/* Clients want at least one delta, so there is one for a call without arguments too. */
+static enum fm_event_state first_arguments_state(const struct fm_answer *answer) {
+    enum fm_event_state state = fm_event_arguments_state(answer);
+    return state == FM_EVENT_SKIP ? call_end_state(answer) : state;
 }
 
 /* Some clients miss a failure that has no event of its own. */
@@ -257,12 +344,24 @@ static enum fm_event_state error_state(const struct fm_answer *answer) {
 }
 
 static const struct fm_event_row events[] = {
-    {fm_event_due, write_created, false},     {fm_event_due, write_in_progress, false},
-    {item_state, write_item_added, false},    {item_state, write_part_added, false},
-    {fm_event_text_state, write_delta, true}, /* what follows is reached by a finished answer alone */
-    {item_state, write_text_done, false},     {item_state, write_part_done, false},
-    {item_state, write_item_done, false},     {error_state, write_error, false},
-    {fm_event_due, write_terminal, false},
+    {fm_event_due, write_created, 1},
+    {fm_event_due, write_in_progress, 1},
+    /* the message */
+    {message_state, write_message_added, 1},
+    {message_state, write_part_added, 1},
+    {fm_event_text_state, write_delta, 0},
+    {message_state, write_text_done, 1},
+    {message_state, write_part_done, 1},
+    {message_state, write_message_done, 1},
+    /* the open call, then the beginning of the next, which is the open one from there on */
+    {first_arguments_state, write_arguments_delta, 1},
+    {fm_event_arguments_state, write_arguments_delta, 0},
+    {call_end_state, write_arguments_done, 1},
+    {call_end_state, write_call_done, 1},
+    {fm_event_call_state, write_call_added, -4},
+    /* the end, which a finished answer alone reaches */
+    {error_state, write_error, 1},
+    {fm_event_due, write_terminal, 1},
 };
 
 const struct fm_surface fm_surface_responses = {

@@ -1,6 +1,6 @@
 /* The body of responses.create: PROTOCOL.md, "responses.create". */
-#include "surface/format.h"
 #include "surface/request.h"
+#include "surface/tools.h"
 
 #include <json-c/json.h>
 #include <string.h>
@@ -44,10 +44,37 @@ static const struct fm_dialect dialect = {
     .part_rules = part_rules,
 };
 
-/* Items of the OpenAI API that need tools, stored responses or reasoning. */
+/* What a tool said may be text parts too. */
+static const struct fm_part_kind output_parts[] = {
+    {"input_text", "text"}, {"input_image", NULL}, {"input_file", NULL}, {0}};
+
+static const struct fm_dialect output_dialect = {
+    .parts = output_parts,
+    .parts_note = "Supported values are: 'input_text'.",
+    .part_rules = part_rules,
+};
+
+static const struct fm_rule call_rules[] = {
+    {.name = "type", .check = fm_check_any},
+    {.name = "id", .check = fm_check_string},
+    {.name = "status", .check = fm_check_string},
+    {.name = "call_id", .check = fm_check_text, .min = 1, .required = true},
+    {.name = "name", .check = fm_check_name, .required = true},
+    {.name = "arguments", .check = fm_check_text, .required = true},
+    {0},
+};
+
+static const struct fm_rule call_output_rules[] = {
+    {.name = "type", .check = fm_check_any},
+    {.name = "id", .check = fm_check_string},
+    {.name = "status", .check = fm_check_string},
+    {.name = "call_id", .check = fm_check_text, .min = 1, .required = true},
+    {.name = "output", .check = fm_check_any, .required = true},
+    {0},
+};
+
+/* Items of the OpenAI API that need other tools, stored responses or reasoning. */
 static const char *const later_items[] = {
-    "function_call",
-    "function_call_output",
     "reasoning",
     "item_reference",
     "compaction",
@@ -75,45 +102,95 @@ static const char *const later_items[] = {
     NULL,
 };
 
-/* A missing type with a role means a message: that is how the AI SDK writes them. */
-static enum fm_code check_item_type(struct json_object *item, const struct fm_path *at, struct fm_error *error) {
+/* What is known of the items so far. */
+struct item_walk {
+    size_t bytes;            /* of text */
+    struct json_object *ids; /* of the calls; owned */
+};
+
+static enum fm_code check_message(struct json_object *item, const struct fm_path *at, struct item_walk *walk,
+                                  struct fm_error *error) {
+    return fm_message_check(&dialect, item, at, &walk->bytes, error);
+}
+
+static enum fm_code check_call(struct json_object *item, const struct fm_path *at, struct item_walk *walk,
+                               struct fm_error *error) {
+    enum fm_code code = fm_check_members(call_rules, item, at, error);
+    if (code != FM_OK) {
+        return code;
+    }
+    walk->bytes += (size_t)json_object_get_string_len(json_object_object_get(item, "name"));
+    return fm_call_note(walk->ids, json_object_object_get(item, "call_id"), error);
+}
+
+static enum fm_code check_call_output(struct json_object *item, const struct fm_path *at, struct item_walk *walk,
+                                      struct fm_error *error) {
+    struct fm_path output_at = {.parent = at, .key = "output"};
+    enum fm_code code = fm_check_members(call_output_rules, item, at, error);
+    if (code == FM_OK) {
+        struct json_object *output = json_object_object_get(item, "output");
+        code = fm_content_check(&output_dialect, output, &output_at, &walk->bytes, error);
+    }
+    /* OpenAI blames the list */
+    return code == FM_OK ? fm_call_find(walk->ids, json_object_object_get(item, "call_id"), at->parent, error) : code;
+}
+
+static const struct item_kind {
+    const char *type;
+    enum fm_code (*check)(struct json_object *item, const struct fm_path *at, struct item_walk *walk,
+                          struct fm_error *error);
+} item_kinds[] = {
+    {"message", check_message},
+    {"function_call", check_call},
+    {"function_call_output", check_call_output},
+};
+
+/* NULL when it is none of these. A missing type means a message: that is how the AI SDK writes them. */
+static const struct item_kind *find_kind(struct json_object *type) {
+    for (size_t i = 0; i < sizeof item_kinds / sizeof item_kinds[0]; i++) {
+        if (!type || fm_string_is(type, item_kinds[i].type)) {
+            return &item_kinds[i];
+        }
+    }
+    return NULL;
+}
+
+static enum fm_code reject_item_type(struct json_object *type, const struct fm_path *at, struct fm_error *error) {
+    for (const char *const *name = later_items; *name; name++) {
+        if (fm_string_is(type, *name)) {
+            return fm_reject_unsupported(at, "fm-proxy takes messages, function calls and their outputs only.", error);
+        }
+    }
+    return fm_reject_value(at, "Supported values are: 'message', 'function_call', 'function_call_output'.", error);
+}
+
+static enum fm_code check_item(struct json_object *item, const struct fm_path *at, struct item_walk *walk,
+                               struct fm_error *error) {
     if (!json_object_is_type(item, json_type_object)) {
         return fm_reject_type(at, item, "an object", error);
     }
     struct json_object *type = json_object_object_get(item, "type");
     struct fm_path type_at = {.parent = at, .key = "type"};
-    if (!type) {
-        return json_object_object_get(item, "role") ? FM_OK : fm_reject_missing(&type_at, error);
+    if (!type && !json_object_object_get(item, "role")) {
+        return fm_reject_missing(&type_at, error);
     }
-    if (!json_object_is_type(type, json_type_string)) {
+    if (type && !json_object_is_type(type, json_type_string)) {
         return fm_reject_type(&type_at, type, "a string", error);
     }
-    if (fm_string_is(type, "message")) {
-        return FM_OK;
-    }
-    for (const char *const *name = later_items; *name; name++) {
-        if (fm_string_is(type, *name)) {
-            return fm_reject_unsupported(&type_at, "fm-proxy takes message items only.", error);
-        }
-    }
-    return fm_reject_value(&type_at, "Supported values are: 'message'.", error);
+    const struct item_kind *kind = find_kind(type);
+    return kind ? kind->check(item, at, walk, error) : reject_item_type(type, &type_at, error);
 }
 
 static enum fm_code check_items(struct json_object *items, const struct fm_path *at, struct fm_error *error) {
-    size_t bytes = 0;
+    struct item_walk walk = {.ids = json_object_new_object()};
+    enum fm_code code = FM_OK;
     size_t count = json_object_array_length(items);
-    for (size_t i = 0; i < count; i++) {
-        struct json_object *item = json_object_array_get_idx(items, i);
+    for (size_t i = 0; i < count && code == FM_OK; i++) {
         struct fm_path item_at = {.parent = at, .index = i};
-        enum fm_code code = check_item_type(item, &item_at, error);
-        if (code == FM_OK) {
-            code = fm_message_check(&dialect, item, &item_at, &bytes, error);
-        }
-        if (code != FM_OK) {
-            return code;
-        }
+        code = check_item(json_object_array_get_idx(items, i), &item_at, &walk, error);
     }
-    return bytes > 0 ? FM_OK : fm_reject_value(at, "Expected some text.", error);
+    json_object_put(walk.ids);
+    return code == FM_OK && walk.bytes == 0 ? fm_reject_value(at, "Expected some text.", error) : code;
 }
 
 static enum fm_code check_input(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
@@ -127,11 +204,64 @@ static enum fm_code check_input(const struct fm_rule *rule, struct json_object *
     return fm_check_string(rule, value, at, error);
 }
 
+static bool is_item(struct json_object *items, size_t index, const char *type) {
+    return fm_string_is(json_object_object_get(json_object_array_get_idx(items, index), "type"), type);
+}
+
+static void write_call_output(struct json_object *item, struct fm_buf *scratch, struct fm_json_writer *w) {
+    fm_json_object_begin(w);
+    fm_json_key_str(w, "role", "tool");
+    fm_json_key(w, "content");
+    fm_content_write(&output_dialect, json_object_object_get(item, "output"), scratch, w);
+    fm_json_key_value(w, "tool_call_id", json_object_object_get(item, "call_id"));
+    fm_json_object_end(w);
+}
+
+/*
+ * Writes the message at `index`, and the calls behind it as its own where it is the assistant's: they were one answer.
+ * Calls without a message before them are one too. Returns the index of the item that follows.
+ */
+static size_t write_turn(struct json_object *items, size_t index, struct fm_buf *scratch, struct fm_json_writer *w) {
+    struct json_object *item = json_object_array_get_idx(items, index);
+    bool takes_calls = true;
+    fm_json_object_begin(w);
+    if (is_item(items, index, "function_call")) {
+        fm_json_key_str(w, "role", "assistant");
+    } else {
+        fm_message_write(&dialect, item, scratch, w);
+        takes_calls = fm_string_is(json_object_object_get(item, "role"), "assistant");
+        index++;
+    }
+    if (takes_calls && is_item(items, index, "function_call")) {
+        fm_json_key(w, "tool_calls");
+        fm_json_array_begin(w);
+        for (; is_item(items, index, "function_call"); index++) {
+            struct json_object *call = json_object_array_get_idx(items, index);
+            fm_call_write(json_object_object_get(call, "call_id"), call, w);
+        }
+        fm_json_array_end(w);
+    }
+    fm_json_object_end(w);
+    return index;
+}
+
+static void write_items(struct json_object *items, struct fm_json_writer *w) {
+    struct fm_buf scratch;
+    fm_buf_init(&scratch, w->buf->max);
+    size_t count = json_object_array_length(items);
+    for (size_t i = 0; i < count;) {
+        if (is_item(items, i, "function_call_output")) {
+            write_call_output(json_object_array_get_idx(items, i++), &scratch, w);
+        } else {
+            i = write_turn(items, i, &scratch, w);
+        }
+    }
+    fm_buf_free(&scratch);
+}
+
 static void write_messages(struct json_object *body, struct fm_json_writer *w) {
     struct json_object *instructions = json_object_object_get(body, "instructions");
     struct json_object *input = json_object_object_get(body, "input");
-    struct fm_buf scratch;
-    fm_buf_init(&scratch, w->buf->max);
     fm_json_key(w, "messages");
     fm_json_array_begin(w);
     if (instructions) {
@@ -141,13 +271,9 @@ static void write_messages(struct json_object *body, struct fm_json_writer *w) {
     if (json_object_is_type(input, json_type_string)) {
         fm_turn_write("user", json_object_get_string(input), (size_t)json_object_get_string_len(input), w);
     } else {
-        size_t count = json_object_array_length(input);
-        for (size_t i = 0; i < count; i++) {
-            fm_message_write(&dialect, json_object_array_get_idx(input, i), &scratch, w);
-        }
+        write_items(input, w);
     }
     fm_json_array_end(w);
-    fm_buf_free(&scratch);
 }
 
 /* ---- the body ---- */
@@ -192,7 +318,7 @@ static const struct fm_rule rules[] = {
     {.name = "context_management", .check = fm_check_unsupported},
     {.name = "moderation", .check = fm_check_unsupported},
     {.name = "prompt_cache_options", .check = fm_check_unsupported},
-    {.members = fm_shared_rules},
+    {.members = fm_responses_tool_rules},
 };
 
 /* ---- what the Response object says back ---- */
@@ -209,7 +335,7 @@ static const struct {
 };
 
 /* Parameters that have one accepted value each. */
-static const char fixed[] = "\"tools\":[],\"truncation\":\"disabled\",\"background\":false,\"store\":false,"
+static const char fixed[] = "\"truncation\":\"disabled\",\"background\":false,\"store\":false,"
                             "\"service_tier\":\"default\",\"previous_response_id\":null,"
                             "\"reasoning\":{\"effort\":null,\"summary\":null},\"top_logprobs\":0,"
                             "\"presence_penalty\":0,\"frequency_penalty\":0";
@@ -222,7 +348,8 @@ static void write_value_or(struct json_object *value, const char *fallback, stru
     }
 }
 
-static void write_echo(struct json_object *body, const struct fm_asked_format *format, struct fm_json_writer *w) {
+static void write_echo(struct json_object *body, const struct fm_asked_format *format,
+                       const struct fm_asked_tools *tools, struct fm_json_writer *w) {
     for (size_t i = 0; i < sizeof echoed / sizeof echoed[0]; i++) {
         fm_json_key(w, echoed[i].name);
         write_value_or(json_object_object_get(body, echoed[i].name), echoed[i].fallback, w);
@@ -235,26 +362,34 @@ static void write_echo(struct json_object *body, const struct fm_asked_format *f
     fm_json_key(w, "verbosity");
     write_value_or(json_object_object_get(text, "verbosity"), "\"medium\"", w);
     fm_json_object_end(w);
+    fm_json_key(w, "tools");
+    fm_tools_write_echo(tools, w);
     fm_json_raw(w, fixed, sizeof fixed - 1);
 }
 
 enum fm_code fm_responses_parse(struct json_object *params, struct fm_request *request, struct fm_error *error) {
     struct fm_asked_format format;
+    struct fm_asked_tools tools;
     enum fm_code code = fm_check_members(rules, params, NULL, error);
     if (code == FM_OK) {
         struct json_object *text = json_object_object_get(params, "text");
         code = fm_format_find(params, json_object_object_get(text, "format"), &format, error);
+    }
+    if (code == FM_OK) {
+        code = fm_tools_find(params, false, &format, &tools, error);
     }
     if (code != FM_OK) {
         return code;
     }
     fm_request_begin(request, params);
     fm_format_note(&format, fm_responses_format_params, request);
+    fm_tools_note(&tools, request);
     struct fm_json_writer job = fm_json_writer_on(&request->job_members);
     write_messages(params, &job);
     fm_request_write_sampling(params, json_object_object_get(params, "max_output_tokens"), &job);
     fm_format_write_job(&format, &job);
+    fm_tools_write_job(&tools, &job);
     struct fm_json_writer echo = fm_json_writer_on(&request->echo);
-    write_echo(params, &format, &echo);
+    write_echo(params, &format, &tools, &echo);
     return fm_request_end(request, error);
 }

@@ -7,8 +7,11 @@
  * An *answer* is what has been produced for a request so far; it belongs to one job, and its caller keeps two threads
  * from using it at once. Nothing here blocks, does I/O (but for random bytes and the clock) or takes a lock.
  *
+ * An answer is a list of items: at most one message (a text), then function calls, each with its arguments. All of it
+ * lies in one buffer in that order, the text first.
+ *
  * Streaming events are pulled, not pushed: an answer knows which events it has sent, and builds the next one when it is
- * asked for it. Text that comes meanwhile goes into the next delta, so a slow host costs no memory but the text's own.
+ * asked for it. What comes meanwhile goes into the next delta, so a slow host costs no memory but the output's own.
  *
  * Ownership: init or parse allocates, the matching free releases, on failure nothing is left to free. Pointers handed
  * in are borrowed for the call, unless a comment says otherwise.
@@ -51,6 +54,9 @@ struct fm_request {
     bool schema_report;                        /* fm.schema_report: the answer's object has the member `fm` */
     bool has_schema;                           /* the answer is to match a JSON schema */
     const struct fm_param_name *format_params; /* static; for fm_request_rename_param */
+    struct fm_buf tool_names;                  /* of the tools that the answer may call; each ends with a NUL */
+    bool one_call;                             /* it may call one, not more */
+    bool nested_tools;                         /* chat: what is said of a tool stands in its member `function` */
     /* The members of the engine's `job.start` params (protocol/ENGINE.md) but `job`, as JSON text without braces. */
     struct fm_buf job_members;
     struct fm_buf echo; /* what the answer's object says back, JSON members without braces; the body is not kept */
@@ -101,6 +107,17 @@ extern const struct fm_surface fm_surface_chat;
 /* Bytes of an id: prefix and 32 hex digits, NUL included. */
 #define FM_ID_SIZE 48
 
+#define FM_TOOL_NAME_MAX 64   /* bytes of a tool's name */
+#define FM_CALLS_MAX     128u /* calls of an answer; ENGINE.md, "Tools" */
+
+/* A call of a tool. */
+struct fm_call {
+    char item_id[FM_ID_SIZE]; /* the output item's "fc_..." */
+    char call_id[FM_ID_SIZE]; /* "call_...", which the tool's output will name */
+    char name[FM_TOOL_NAME_MAX + 1];
+    size_t start; /* where its arguments begin in the answer's output; they end where the next call's begin */
+};
+
 struct fm_answer {
     const struct fm_surface *surface;
     struct fm_request request; /* owned */
@@ -109,18 +126,21 @@ struct fm_answer {
     char *model;               /* the id of the model that answers; owned */
     int64_t created_at;        /* seconds since 1970 */
     int64_t completed_at;      /* the same; 0 until the end */
-    struct fm_buf text;        /* the output so far */
-    size_t text_json;          /* bytes of it as JSON */
-    struct fm_buf report;      /* what fm_answer_report took; empty: nothing */
-    char schema_error[512];    /* valid when `mismatch` */
-    bool mismatch;             /* the text is whole, and does not match its schema */
+    struct fm_buf output;      /* what was produced so far: the text, then the arguments of the calls */
+    size_t output_json;        /* bytes of it as JSON */
+    struct fm_call *calls;     /* owned */
+    size_t call_count;
+    struct fm_buf report;   /* what fm_answer_report took; empty: nothing */
+    char schema_error[512]; /* valid when `mismatch` */
+    bool mismatch;          /* the text is whole, and does not match its schema */
     struct fm_usage usage;
     bool opened; /* the engine accepted the prompt: stream events may be sent */
     bool finished;
     enum fm_finish finish; /* valid when `finished` */
     struct fm_error error; /* valid when finished as FM_FINISH_FAILED */
     size_t next_event;     /* of a stream: the row in surface->events */
-    size_t sent;           /* of a stream: bytes of `text` that have gone out in deltas */
+    size_t calls_begun;    /* of a stream: calls that an event has told of; the last of them is the open item */
+    size_t sent;           /* of a stream: bytes of `output` that have gone out in deltas */
     int64_t sequence;      /* of a stream: the next sequence_number */
 };
 
@@ -148,10 +168,18 @@ void fm_answer_report(struct fm_answer *answer, struct fm_buf *report);
 void fm_answer_mismatch(struct fm_answer *answer, const char *reason);
 
 /*
- * Text from the engine (whole UTF-8 characters), behind fm_answer_open. False, and from then on for good, when the
- * answer outgrew memory or 4 MiB as JSON; it should be failed then, and keeps what it had.
+ * Text from the engine (whole UTF-8 characters), behind fm_answer_open; behind fm_answer_call, arguments of the last
+ * call. False, and from then on for good, when the answer outgrew memory or 4 MiB as JSON; it should be failed then,
+ * and keeps what it had.
  */
 FM_MUST_USE bool fm_answer_append(struct fm_answer *answer, const char *text, size_t len);
+
+/*
+ * The engine begins to call the tool `name` (NUL-terminated, copied), behind fm_answer_open. Where it may not (no such
+ * tool, or not this one, or one call too many), and without memory: FM_INTERNAL, and the answer stays as it was; it
+ * should be failed then.
+ */
+FM_MUST_USE enum fm_code fm_answer_call(struct fm_answer *answer, const char *name, struct fm_error *error);
 
 /*
  * The end. Once; set answer->usage before. `error` (copied) is read when `finish` is FM_FINISH_FAILED, where NULL
@@ -165,15 +193,16 @@ FM_MUST_USE bool fm_answer_has_event(struct fm_answer *answer);
 /* Writes the event that fm_answer_has_event told of, one JSON value, and counts it as sent. */
 void fm_answer_write_event(struct fm_answer *answer, struct fm_json_writer *w);
 
-/* Bytes of text that no event has taken yet; of an answer without a stream, all of it once it is finished. */
+/* Bytes of output that no event has taken yet; of an answer without a stream, all of it once it is finished. */
 size_t fm_answer_backlog(const struct fm_answer *answer);
 
 /* Of a request that fm_answer_init did not take over. Harmless twice. */
 void fm_request_free(struct fm_request *request);
 
 /*
- * Turns the `param` of an engine's error that is the job's `format` or within it (ENGINE.md, Formats) into the path in
- * the host's body, cut between characters where it gets too long. Another `param` stays as it is.
+ * Turns the `param` of an engine's error that is the job's `format`, or within it or within a tool (ENGINE.md, Formats
+ * and Tools), into the path in the host's body, cut between characters where it gets too long. Another `param` stays as
+ * it is.
  */
 void fm_request_rename_param(const struct fm_request *request, struct fm_error *error);
 

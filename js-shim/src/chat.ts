@@ -4,6 +4,7 @@ import type {
   ChatCompletion,
   ChatCompletionChunk,
   ChatCreateParams,
+  ChatToolCall,
   Operation,
   RequestOptions,
   Transport,
@@ -53,31 +54,53 @@ export function streamChat(
   body: ChatCreateParams,
   onChunk: (chunk: ChatCompletionChunk) => void,
 ): Operation<ChatCompletion> {
-  let text = "";
-  let last: ChatCompletionChunk | null = null;
+  const partial: Partial = { last: null, text: "", calls: [] };
   const operation = completionOf(
     transport.call("chat.completions.create", body, {
       onNotification: (params) => {
         const chunk = params["chunk"] as ChatCompletionChunk;
-        if (chunk.choices[0] !== undefined) last = chunk;
-        text += chunk.choices[0]?.delta.content ?? "";
+        observe(partial, chunk);
         onChunk(chunk);
       },
     }),
   );
   const result = operation.result.catch((reason: unknown) => {
     const error = toFmError(reason);
-    throw error.completion !== undefined || last === null
+    throw error.completion !== undefined || partial.last === null
       ? error
-      : error.withPartial({ completion: partialOf(last, text) });
+      : error.withPartial({ completion: completionSoFar(partial.last, partial) });
   });
   return { result, cancel: operation.cancel };
 }
 
+/** What a stream has said so far. */
+interface Partial {
+  last: ChatCompletionChunk | null;
+  text: string;
+  calls: ChatToolCall[];
+}
+
+function observe(partial: Partial, chunk: ChatCompletionChunk): void {
+  const delta = chunk.choices[0]?.delta;
+  if (delta === undefined) return;
+  partial.last = chunk;
+  partial.text += delta.content ?? "";
+  for (const { index, id, function: piece } of delta.tool_calls ?? []) {
+    const call = partial.calls[index];
+    if (call !== undefined) call.function.arguments += piece.arguments;
+    else partial.calls.push({ id: id ?? "", type: "function", function: { name: "", ...piece } });
+  }
+}
+
 /** What was produced before the helper died, as the helper tells a failure; but nobody is left who has counted. */
-function partialOf(chunk: ChatCompletionChunk, text: string): ChatCompletion {
-  const { id, created, model } = chunk;
-  const message = { role: "assistant" as const, content: text, refusal: null, annotations: [] };
+function completionSoFar({ id, created, model }: ChatCompletionChunk, { text, calls }: Partial): ChatCompletion {
+  const message = {
+    role: "assistant" as const,
+    content: text === "" && calls.length > 0 ? null : text,
+    refusal: null,
+    annotations: [],
+    ...(calls.length > 0 ? { tool_calls: calls } : {}),
+  };
   return {
     id,
     object: "chat.completion",

@@ -118,6 +118,21 @@ export interface ChatUsage extends JsonObject {
   total_tokens: number;
 }
 
+/** A call of a tool in a chat completion, as far as it came. */
+export interface ChatToolCall extends JsonObject {
+  id: string;
+  type: "function";
+  function: { name: string; arguments: string };
+}
+
+/** What a chunk says of a call: the first one has its id, type and name, later ones more of its arguments. */
+export interface ChatToolCallDelta extends JsonObject {
+  index: number;
+  id?: string;
+  type?: "function";
+  function: { name?: string; arguments: string };
+}
+
 /** An OpenAI chat completion. */
 export interface ChatCompletion extends JsonObject {
   id: string;
@@ -126,7 +141,7 @@ export interface ChatCompletion extends JsonObject {
   model: string;
   choices: {
     index: number;
-    message: { role: "assistant"; content: string | null; [key: string]: unknown };
+    message: { role: "assistant"; content: string | null; tool_calls?: ChatToolCall[]; [key: string]: unknown };
     /** Null in what an error carries: it failed or was cancelled. */
     finish_reason: string | null;
     [key: string]: unknown;
@@ -145,7 +160,7 @@ export interface ChatCompletionChunk extends JsonObject {
   model: string;
   choices: {
     index: number;
-    delta: { role?: string; content?: string | null; [key: string]: unknown };
+    delta: { role?: string; content?: string | null; tool_calls?: ChatToolCallDelta[]; [key: string]: unknown };
     finish_reason: string | null;
     [key: string]: unknown;
   }[];

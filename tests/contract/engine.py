@@ -158,6 +158,7 @@ class Outcome:
         self.signs = []  # output_tokens of each job.progress while it generates
         self.report = None  # of a job with a schema
         self.schema_error = None
+        self.calls = []  # [name, arguments] of each
         output_tokens = 0
         for name, params in events:
             self.names.append(name)
@@ -180,6 +181,16 @@ class Outcome:
                 assert params["output_tokens"] >= output_tokens, params
                 output_tokens = params["output_tokens"]
                 self.text += params["text"]
+                assert not self.calls, "text behind a call"
+            elif name in ("job.tool_call", "job.tool_delta"):
+                assert self.accepted is not None and params["output_tokens"] >= output_tokens, params
+                output_tokens = params["output_tokens"]
+                if name == "job.tool_call":
+                    self.calls.append([params["name"], ""])
+                else:
+                    assert params["arguments"] != "", params
+                    self.calls[-1][1] += params["arguments"]
+                assert params["index"] == len(self.calls) - 1, params
             else:
                 assert name == "job.finished", name
                 self.reason, self.usage, self.error = params["reason"], params["usage"], params.get("error")

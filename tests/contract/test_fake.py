@@ -67,6 +67,7 @@ class Scripts(Case):
             ([{"sleep_ms": 1}, "a"], ["a"], "stop"),
             ([{"prefill_ms": 1}, "a"], ["a"], "stop"),
             ([{"try": "thread"}, {"try": "read=/no such file"}], ["ok", "ENOENT"], "stop"),
+            (["a", {"tool_call": {"name": "f", "arguments": "{}"}}, {"finish": "length"}], ["a"], "length"),
         ):
             got, outcome = self.deltas(script(*steps))
             self.assertEqual((got, outcome.reason), (texts, reason), steps)
@@ -79,10 +80,37 @@ class Scripts(Case):
         for step in (5, None, {}, {"dance": 1}, {"finish": "soon"}, {"repeat": ["x"]}, {"repeat": ["x", -1]}, {"sleep_ms": "1"},
                      {"hang": "firm"}, {"signal": "HUP"}, {"exit": "0"},
                      {"try": "flying"}, {"try": "socket=1"}, {"try": 1}, {"sleep_ms": 1, "exit": 1}, {"reasoning": "hm"},
-                     {"tool_call": {"name": "f", "arguments": "{}"}}):
+                     {"tool_call": "f"}, {"tool_call": {"name": "f"}}, {"tool_call": {"name": "f", "arguments": {}}},
+                     {"tool_call": {"name": "f", "arguments": "{}", "id": "1"}}):
             texts, outcome = self.deltas(script("a", step))
             self.assertEqual((texts, outcome.reason, outcome.error["code"]), ([], "error", "INVALID_REQUEST"), step)
             self.assertIn("step 1", outcome.error["detail"])
+
+    def test_tool_calls(self):
+        call = {"tool_call": {"name": "f", "arguments": '{"a": 1, "b": 2}'}}
+        job = self.engine.start(script("let me see", call, {"repeat": [" ", 2]}, {"tool_call": {"name": "g", "arguments": ""}}))
+        events = list(self.engine.events(job))
+        outcome = Outcome(events)
+        self.assertEqual((outcome.text, outcome.reason), ("let me see", "stop"))
+        self.assertEqual(outcome.calls, [["f", '{"a": 1, "b": 2}  '], ["g", ""]])
+        pieces = [params["arguments"] for name, params in events if name == "job.tool_delta"]
+        self.assertEqual(pieces, ['{"a":', " 1,", ' "b":', " 2}", " ", " "])
+        self.assertEqual(outcome.usage["output_tokens"], 7)
+
+    def test_a_tool_that_has_to_be_called(self):
+        tools = [{"name": "f"}, {"name": "g"}]
+        for choice, calls in (({"mode": "auto"}, []), ({"mode": "none"}, []), ({"mode": "required"}, [["f", "{}"]]),
+                              ({"mode": "required", "names": ["g"]}, [["g", "{}"]])):
+            outcome = self.engine.run(user("hi"), tools=tools, tool_choice=choice)
+            self.assertEqual((outcome.calls, outcome.text), (calls, "" if calls else "hi"), choice)
+        _, outcome = self.deltas(script("said"), tools=tools, tool_choice={"mode": "required"})
+        self.assertEqual((outcome.calls, outcome.text), ([], "said"))
+
+    def test_what_a_tool_said_is_echoed(self):
+        called = {"role": "assistant", "tool_calls": [{"id": "1", "name": "f", "arguments": "{}"}]}
+        said = {"role": "tool", "content": '[{"exit":5}]', "tool_call_id": "1"}
+        self.assertEqual(self.engine.run([*user("hi"), called, said]).text, said["content"])
+        self.assertEqual(self.engine.run([*user("hi"), called, said, *user("thanks")]).text, "thanks")
 
     def test_a_stop_string_over_tokens(self):
         texts, outcome = self.deltas(script("on", "e S", "T", "OP", " two"), stop=["STOP"])

@@ -238,8 +238,41 @@ prompt_cache_key""".split())
 TERMINAL = {"response.completed", "response.incomplete", "response.failed"}
 
 
+def check_items(test, events):
+    """Each item's events, from its beginning to its end, before the next begins; returns the items as they ended."""
+    items = []
+    item = None  # that is open
+    for e in events:
+        kind = e["type"].removeprefix("response.")
+        if kind == "output_item.added":
+            test.assertIsNone(item, "two items at once")
+            test.assertEqual(e["output_index"], len(items))
+            item, said, told = e["item"], "", None
+            test.assertEqual(item["status"], "in_progress")
+        elif "output_index" in e:
+            test.assertEqual(e["output_index"], len(items))
+            test.assertEqual(e.get("item_id", item["id"]), item["id"])
+        if kind.endswith(".delta"):
+            test.assertIsNone(told, "a delta behind the end")
+            said += e["delta"]
+        elif kind in ("output_text.done", "function_call_arguments.done"):
+            told = e.get("text", e.get("arguments"))
+            test.assertEqual(told, said)
+            test.assertEqual(e.get("name"), item.get("name"))
+        elif kind == "output_item.done":
+            done = e["item"]
+            text = done["content"][0]["text"] if done["type"] == "message" else done["arguments"]
+            test.assertEqual((text, text), (said, told))
+            constant = ("id", "type", "call_id", "name", "role")
+            test.assertEqual([done.get(key) for key in constant], [item.get(key) for key in constant])
+            items.append(done)
+            item = None
+    test.assertIsNone(item, "an item that never ends")
+    return items
+
+
 def check_stream(test, events, result):
-    """The invariants of a Responses stream (one message item); returns the final response."""
+    """The invariants of a Responses stream; returns the final response."""
     test.assertEqual([e["sequence_number"] for e in events], list(range(len(events))))
     types = [e["type"] for e in events]
     test.assertEqual(types[:2], ["response.created", "response.in_progress"])
@@ -250,15 +283,12 @@ def check_stream(test, events, result):
         if "response" in e:
             test.assertEqual(set(e["response"]) - {"fm"}, RESPONSE_KEYS)  # `fm` is for those who ask
             test.assertEqual(e["response"]["id"], events[0]["response"]["id"])
-    deltas = "".join(e["delta"] for e in events if e["type"] == "response.output_text.delta")
     final = events[-1]["response"]
-    done = [e["text"] for e in events if e["type"] == "response.output_text.done"]
-    if final["output"]:
-        test.assertEqual(done, [deltas])
-        test.assertEqual(final["output"][0]["content"][0]["text"], deltas)
-        test.assertEqual(len({e["item_id"] for e in events if "item_id" in e}), 1)
-    else:
-        test.assertEqual(deltas, "")
+    test.assertEqual(check_items(test, events), final["output"])
+    test.assertEqual(len({item["id"] for item in final["output"]}), len(final["output"]))
+    whole = [item["status"] == "completed" for item in final["output"]]
+    test.assertTrue(all(whole[:-1]), "only the last item can be incomplete")
+    test.assertEqual(final["status"] == "completed", all(whole) if whole else final["status"] == "completed")
     test.assertEqual(result.get("response"), final)
     return final
 

@@ -17,6 +17,9 @@ enum stage {
     STAGE_PART,
     STAGE_TEXT_DONE,
     STAGE_PART_DONE,
+    STAGE_CALL,
+    STAGE_ARGUMENTS,
+    STAGE_ARGUMENTS_DONE,
     STAGE_ITEM_DONE,
     STAGE_ERROR,
     STAGE_END
@@ -33,7 +36,9 @@ struct call {
     bool usage; /* chat: and for the usage chunk */
     enum stage stage;
     int64_t sequence;
-    struct fm_buf text; /* the deltas */
+    struct fm_buf text; /* the deltas, of one item after the other */
+    size_t item;        /* where the last item begins in it */
+    size_t items;       /* begun so far; of a chat stream, its calls */
 };
 
 static struct {
@@ -89,14 +94,28 @@ static int64_t count_at(struct json_object *object, const char *name) {
     return json_object_get_int64(value);
 }
 
-static void expect_text(const struct call *call, struct json_object *text) {
+/* `text` is what the deltas say from `start` on, to their end or before. Returns where it ends in them. */
+static size_t expect_text(const struct call *call, size_t start, struct json_object *text) {
     HOLDS(json_object_is_type(text, json_type_string));
-    HOLDS((size_t)json_object_get_string_len(text) == call->text.len);
-    HOLDS(call->text.len == 0 || memcmp(json_object_get_string(text), call->text.data, call->text.len) == 0);
+    size_t len = (size_t)json_object_get_string_len(text);
+    HOLDS(len <= call->text.len - start);
+    HOLDS(len == 0 || memcmp(json_object_get_string(text), call->text.data + start, len) == 0);
+    return start + len;
 }
 
-static void take_delta(struct call *call, struct json_object *text) {
-    HOLDS(json_object_is_type(text, json_type_string) && json_object_get_string_len(text) > 0);
+/* The text of the last item. */
+static void expect_item(const struct call *call, struct json_object *text) {
+    HOLDS(expect_text(call, call->item, text) == call->text.len);
+}
+
+static void begin_item(struct call *call) {
+    call->item = call->text.len;
+    call->items++;
+}
+
+static void take_delta(struct call *call, struct json_object *text, bool may_be_empty) {
+    HOLDS(json_object_is_type(text, json_type_string));
+    HOLDS(may_be_empty || json_object_get_string_len(text) > 0);
     fm_buf_append(&call->text, json_object_get_string(text), (size_t)json_object_get_string_len(text));
 }
 
@@ -109,7 +128,7 @@ static void expect_error(struct json_object *error) {
     HOLDS(json_object_is_type(member(error, "code"), json_type_string) && !is_word(member(error, "code"), "OK"));
     HOLDS(json_object_get_string_len(member(error, "detail")) > 0);
     HOLDS(count_at(openai, "status") >= 400 && count_at(openai, "status") < 600);
-    HOLDS(json_object_is_type(member(openai, "code"), json_type_string));
+    HOLDS(!member(openai, "code") || json_object_is_type(member(openai, "code"), json_type_string));
     HOLDS(json_object_is_type(member(openai, "type"), json_type_string));
     HOLDS(json_object_is_type(member(openai, "message"), json_type_string));
     HOLDS(has(openai, "param"));
@@ -117,16 +136,30 @@ static void expect_error(struct json_object *error) {
 
 /* ---- the Responses API's stream ---- */
 
-/* The one text part of a Response, or NULL. */
-static struct json_object *response_text(struct json_object *response) {
-    struct json_object *output = member(response, "output");
-    HOLDS(json_object_is_type(output, json_type_array) && json_object_array_length(output) <= 1);
-    if (json_object_array_length(output) == 0) {
-        return NULL;
+/* What a message's one text part says, or a call's arguments. */
+static struct json_object *item_text(struct json_object *item) {
+    if (is_word(member(item, "type"), "function_call")) {
+        HOLDS(is_word(member(item, "name"), json_object_get_string(member(item, "name"))));
+        return member(item, "arguments");
     }
-    struct json_object *content = member(json_object_array_get_idx(output, 0), "content");
+    struct json_object *content = member(item, "content");
     HOLDS(json_object_array_length(content) == 1);
     return member(json_object_array_get_idx(content, 0), "text");
+}
+
+/* A Response's items: at most one message, the first, and each but the last is whole. Of a stream, what it said. */
+static void expect_output(const struct call *call, struct json_object *response) {
+    struct json_object *output = member(response, "output");
+    size_t count = json_object_array_length(output);
+    size_t at = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct json_object *item = json_object_array_get_idx(output, i);
+        HOLDS(i == 0 || is_word(member(item, "type"), "function_call"));
+        HOLDS(i + 1 == count || is_word(member(item, "status"), "completed"));
+        struct json_object *text = item_text(item);
+        at = call->stream ? expect_text(call, at, text) : at;
+    }
+    HOLDS(!call->stream || (at == call->text.len && count == call->items));
 }
 
 static const struct event {
@@ -137,53 +170,85 @@ static const struct event {
 } events[] = {
     {"response.created", STAGE_NONE, STAGE_NONE, STAGE_CREATED},
     {"response.in_progress", STAGE_CREATED, STAGE_CREATED, STAGE_BEGUN},
-    {"response.output_item.added", STAGE_BEGUN, STAGE_BEGUN, STAGE_ITEM},
+    {"response.output_item.added message", STAGE_BEGUN, STAGE_BEGUN, STAGE_ITEM},
     {"response.content_part.added", STAGE_ITEM, STAGE_ITEM, STAGE_PART},
     {"response.output_text.delta", STAGE_PART, STAGE_PART, STAGE_PART},
     {"response.output_text.done", STAGE_PART, STAGE_PART, STAGE_TEXT_DONE},
     {"response.content_part.done", STAGE_TEXT_DONE, STAGE_TEXT_DONE, STAGE_PART_DONE},
-    {"response.output_item.done", STAGE_PART_DONE, STAGE_PART_DONE, STAGE_ITEM_DONE},
+    {"response.output_item.done message", STAGE_PART_DONE, STAGE_PART_DONE, STAGE_ITEM_DONE},
+    {"response.output_item.added function_call", STAGE_BEGUN, STAGE_BEGUN, STAGE_CALL},
+    {"response.output_item.added function_call", STAGE_ITEM_DONE, STAGE_ITEM_DONE, STAGE_CALL},
+    {"response.function_call_arguments.delta", STAGE_CALL, STAGE_ARGUMENTS, STAGE_ARGUMENTS},
+    {"response.function_call_arguments.done", STAGE_ARGUMENTS, STAGE_ARGUMENTS, STAGE_ARGUMENTS_DONE},
+    {"response.output_item.done function_call", STAGE_ARGUMENTS_DONE, STAGE_ARGUMENTS_DONE, STAGE_ITEM_DONE},
     {"error", STAGE_BEGUN, STAGE_ITEM_DONE, STAGE_ERROR},
     {"response.failed", STAGE_ERROR, STAGE_ERROR, STAGE_END},
     {"response.completed", STAGE_ITEM_DONE, STAGE_ITEM_DONE, STAGE_END},
     {"response.incomplete", STAGE_BEGUN, STAGE_ITEM_DONE, STAGE_END},
 };
 
-static void advance(struct call *call, struct json_object *type) {
+/* The event's type, and that of its item behind it. */
+static void write_kind(struct json_object *event, char kind[96]) {
+    struct json_object *item = has(event, "item") ? member(event, "item") : NULL;
+    snprintf(kind, 96, "%s%s%s", json_object_get_string(member(event, "type")), item ? " " : "",
+             item ? json_object_get_string(member(item, "type")) : "");
+}
+
+static void advance(struct call *call, const char *kind) {
     for (size_t i = 0; i < COUNT(events); i++) {
-        if (!is_word(type, events[i].type)) {
+        bool in_order = call->stage >= events[i].from_first && call->stage <= events[i].from_last;
+        if (strcmp(kind, events[i].type) != 0 || !in_order) {
             continue;
         }
-        bool in_order = call->stage >= events[i].from_first && call->stage <= events[i].from_last;
         bool item_open = call->stage > STAGE_BEGUN && call->stage < STAGE_ITEM_DONE;
-        HOLDS_OR(in_order, "%s in stage %d", events[i].type, call->stage);
         HOLDS(!item_open || (events[i].to != STAGE_ERROR && events[i].to != STAGE_END)); /* it is closed first */
         call->stage = events[i].to;
         return;
     }
-    HOLDS_OR(false, "%s", json_object_get_string(type));
+    HOLDS_OR(false, "%s in stage %d", kind, call->stage);
 }
 
 static void take_event(struct call *call, struct json_object *event) {
     struct json_object *type = member(event, "type");
+    enum stage before = call->stage;
+    char kind[96];
     HOLDS(!call->chat);
     HOLDS(count_at(event, "sequence_number") == call->sequence++);
-    advance(call, type);
-    if (is_word(type, "response.output_text.delta")) {
-        take_delta(call, member(event, "delta"));
+    write_kind(event, kind);
+    advance(call, kind);
+    if (is_word(type, "response.output_item.added")) {
+        begin_item(call);
+    }
+    HOLDS(!has(event, "output_index") || (size_t)count_at(event, "output_index") == call->items - 1);
+    if (has(event, "delta")) {
+        take_delta(call, member(event, "delta"), before == STAGE_CALL);
     } else if (is_word(type, "response.output_text.done")) {
-        expect_text(call, member(event, "text"));
+        expect_item(call, member(event, "text"));
+    } else if (is_word(type, "response.function_call_arguments.done")) {
+        expect_item(call, member(event, "arguments"));
+    } else if (is_word(type, "response.output_item.done")) {
+        expect_item(call, item_text(member(event, "item")));
     } else if (call->stage == STAGE_END) {
-        struct json_object *text = response_text(member(event, "response"));
-        HOLDS(text || call->text.len == 0);
-        if (text) {
-            expect_text(call, text);
-        }
+        expect_output(call, member(event, "response"));
         expect_usage(member(member(event, "response"), "usage"), "input_tokens", "output_tokens");
     }
 }
 
 /* ---- the chat stream ---- */
+
+/* One call in a delta: its beginning, or more of its arguments. */
+static void take_call_delta(struct call *call, struct json_object *calls) {
+    struct json_object *entry = json_object_array_get_idx(calls, 0);
+    struct json_object *arguments = member(member(entry, "function"), "arguments");
+    HOLDS(json_object_array_length(calls) == 1);
+    if (has(entry, "id")) {
+        begin_item(call);
+        HOLDS(json_object_get_string_len(arguments) == 0 && has(member(entry, "function"), "name"));
+    } else {
+        take_delta(call, arguments, false);
+    }
+    HOLDS((size_t)count_at(entry, "index") == call->items - 1);
+}
 
 static void take_chunk(struct call *call, struct json_object *chunk) {
     struct json_object *choices = member(chunk, "choices");
@@ -206,7 +271,12 @@ static void take_chunk(struct call *call, struct json_object *chunk) {
         call->stage = call->usage ? STAGE_TEXT_DONE : STAGE_END;
     } else {
         HOLDS(call->stage == STAGE_BEGUN);
-        take_delta(call, member(delta, "content"));
+        if (has(delta, "tool_calls")) {
+            take_call_delta(call, member(delta, "tool_calls"));
+        } else {
+            HOLDS(call->items == 0); /* no text behind a call */
+            take_delta(call, member(delta, "content"), false);
+        }
     }
 }
 
@@ -230,23 +300,35 @@ static void expect_stream_ended(const struct call *call, bool ok) {
     HOLDS_OR(call->stage == STAGE_END || (call->chat && !ok && call->stage == STAGE_BEGUN), "stage %d", call->stage);
 }
 
+/* A completion's message: its text, then its calls. */
+static void expect_message(const struct call *call, struct json_object *message) {
+    struct json_object *calls = has(message, "tool_calls") ? member(message, "tool_calls") : NULL;
+    struct json_object *text = member(message, "content");
+    size_t count = calls ? json_object_array_length(calls) : 0;
+    size_t at = 0;
+    HOLDS(text || count > 0);
+    if (call->stream && text) {
+        at = expect_text(call, at, text);
+    }
+    for (size_t i = 0; i < count && call->stream; i++) {
+        struct json_object *function = member(json_object_array_get_idx(calls, i), "function");
+        at = expect_text(call, at, member(function, "arguments"));
+    }
+    HOLDS(!call->stream || (at == call->text.len && count == call->items));
+}
+
 static void take_object(struct call *call, struct json_object *result, bool ok) {
     struct json_object *object = member(result, has(result, "response") ? "response" : "completion");
-    struct json_object *text = NULL;
+    HOLDS(!call->stream || call->chat == has(result, "completion"));
     if (has(result, "response")) {
-        text = response_text(object);
+        expect_output(call, object);
         expect_usage(member(object, "usage"), "input_tokens", "output_tokens");
     } else {
         struct json_object *choice = json_object_array_get_idx(member(object, "choices"), 0);
-        text = member(member(choice, "message"), "content");
+        expect_message(call, member(choice, "message"));
         expect_usage(member(object, "usage"), "prompt_tokens", "completion_tokens");
     }
     if (call->stream) {
-        HOLDS(call->chat == has(result, "completion"));
-        HOLDS(text || call->text.len == 0);
-        if (text) {
-            expect_text(call, text);
-        }
         expect_stream_ended(call, ok);
     }
 }
@@ -292,6 +374,8 @@ static void take_result(struct call *call, struct json_object *result) {
     call->stream = false;
     call->stage = STAGE_NONE;
     call->sequence = 0;
+    call->item = 0;
+    call->items = 0;
     fm_buf_free(&call->text);
 }
 
@@ -468,6 +552,14 @@ static const char *const bodies[] = {
     "[]",
     "null",
     "7",
+    "{\"input\":\"x\",\"stream\":true,\"tools\":[{\"type\":\"function\",\"name\":\"f\"},{\"type\":\"function\","
+    "\"name\":"
+    "\"g\"}]}",
+    "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"stream\":true,\"tools\":[{\"type\":\"function\","
+    "\"function\":{\"name\":\"f\"}}]}",
+    "{\"input\":\"x\",\"parallel_tool_calls\":false,\"tools\":[{\"type\":\"function\",\"name\":\"f\",\"parameters\":{}}"
+    "]"
+    "}",
 };
 
 /* An id of the table, or a number. */
@@ -571,7 +663,7 @@ void expect_calls(void) {
     for (size_t i = 0; i < FM_JOBS_MAX; i++) {
         jobs[count] = &front.jobs[i];
         count += front.jobs[i].state != FM_JOB_FREE;
-        text += front.jobs[i].state != FM_JOB_FREE ? front.jobs[i].answer.text.len : 0;
+        text += front.jobs[i].state != FM_JOB_FREE ? front.jobs[i].answer.output.len : 0;
     }
     HOLDS(count == front.jobs_in_flight && front.engine.held == jobs_held());
     for (size_t i = 0; i < host.count; i++) {

@@ -150,7 +150,7 @@ static void expect_job(const struct before *before, const struct fm_job *job) {
     }
     if (same && !before->opened) {
         HOLDS(!before->stopping || !job->answer.opened); /* it fails without a stream */
-        HOLDS(job->answer.opened || job->answer.text.len == 0);
+        HOLDS(job->answer.opened || (job->answer.output.len == 0 && job->answer.call_count == 0));
     }
 }
 
@@ -188,9 +188,10 @@ static void engine_send_body(const char *body, size_t len) {
 }
 
 static const char *const names[] = {
-    "job",   "input_tokens", "processed",        "cached",           "text",     "output_tokens", "reason",
-    "usage", "error",        "cached_tokens",    "reasoning_tokens", "code",     "detail",        "param",
-    "ok",    "slots",        "protocol_version", "context_length",   "progress",
+    "job",       "input_tokens", "processed",        "cached",           "text",     "output_tokens", "reason",
+    "usage",     "error",        "cached_tokens",    "reasoning_tokens", "code",     "detail",        "param",
+    "ok",        "slots",        "protocol_version", "context_length",   "progress", "index",         "name",
+    "arguments",
 };
 
 static const char *const values[] = {
@@ -228,6 +229,8 @@ static const char *const values[] = {
     "64",
     "65",
     "\"maximum context length\"",
+    "\"f\"",
+    "\"g\"",
 };
 
 static void append_member(struct fm_buf *body, const char *name, const char *value, bool first) {
@@ -256,7 +259,7 @@ static void append_object(struct choices *from, struct fm_buf *body, unsigned de
 }
 
 /* Whole characters, escaped or not; now and then more of them than a delta to the host holds. */
-static void append_text(struct choices *from, struct fm_buf *body) {
+static void append_text(struct choices *from, const char *key, struct fm_buf *body) {
     size_t len = choose_of(from, 64);
     struct fm_buf all;
     const char *text = choose_bytes(from, &len);
@@ -264,7 +267,7 @@ static void append_text(struct choices *from, struct fm_buf *body) {
     for (size_t left = len < 56 ? 1 : 600; left; left--) {
         fm_buf_append(&all, text, len);
     }
-    fm_buf_append_str(body, ",\"text\":");
+    fm_buf_append_str(body, key);
     struct fm_json_writer w = fm_json_writer_on(body);
     fm_json_string(&w, all.len ? all.data : "", all.len);
     fm_buf_free(&all);
@@ -296,10 +299,21 @@ static const char *const mismatches[8] = {
     "", ",\"schema_error\":null",  ",\"schema_error\":{}",   ",\"schema_error\":\"\\u0000\"",
 };
 
+/* The index of a call that begins, or of the one that goes on; now and then another. */
+static void append_index(struct choices *from, const char *number, bool begins, struct fm_buf *body) {
+    const struct fm_job *job = fm_job_by_number_locked(&front, strtoull(number, NULL, 10));
+    unsigned choice = choose(from);
+    char index[24];
+    int next = job ? (int)job->answer.call_count : 0;
+    snprintf(index, sizeof index, "%d", next - !begins + (choice >= 240 ? (int)choice - 248 : 0));
+    append_member(body, "index", index, false);
+}
+
 static void send_event(struct choices *from) {
     static const char *const methods[] = {
-        "job.accepted", "job.delta", "job.progress", "job.finished", "engine.load_progress", "job.start", ""};
-    char number[24];
+        "job.accepted", "job.delta", "job.progress",  "job.finished",  "engine.load_progress",
+        "job.start",    "",          "job.tool_call", "job.tool_delta"};
+    char number[24] = "";
     struct fm_buf body;
     unsigned choice = choose(from);
     size_t method = choice % 16 < 12 ? choice % 4 : choose_of(from, COUNT(methods));
@@ -309,7 +323,13 @@ static void send_event(struct choices *from) {
     fm_buf_append_str(&body, "\",\"params\":{");
     append_member(&body, "job", number_of_job(from, number), true);
     if (method == 1) {
-        append_text(from, &body);
+        append_text(from, ",\"text\":", &body);
+    } else if (method == 7) {
+        append_index(from, number, true, &body);
+        append_member(&body, "name", choice & 64 ? "\"g\"" : "\"f\"", false);
+    } else if (method == 8) {
+        append_index(from, number, false, &body);
+        append_text(from, ",\"arguments\":", &body);
     } else if (method == 3) {
         append_member(&body, "reason", values[16 + choose_of(from, 5)], false);
         fm_buf_append_str(&body, mismatches[choice / 16 % COUNT(mismatches)]);

@@ -70,6 +70,8 @@ test("responses and chat, whole and streamed, agree", async (t) => {
 test("every way for a stream to end keeps the invariants", async (t) => {
   const client = fakeClient(t);
   const a = "a ".repeat(3);
+  const tools = [{ type: "function", name: "f" }];
+  const call = { tool_call: { name: "f", arguments: '{"a": 1}' } };
   for (const [name, body, status, code] of [
     ["done", { input: script(a) }, "completed", null],
     ["nothing said", { input: script({ finish: "stop" }) }, "completed", null],
@@ -79,6 +81,10 @@ test("every way for a stream to end keeps the invariants", async (t) => {
     ["engine failure", { input: script(a, { error: "broken" }) }, "failed", "INTERNAL"],
     ["engine crash", { input: script(a, { signal: "SEGV" }) }, "failed", "INTERNAL"],
     ["engine exit", { input: script(a, { exit: 0 }) }, "failed", "INTERNAL"],
+    ["calls", { input: script(a, call, call), tools }, "completed", null],
+    ["a cut call", { input: script(a, call), tools, max_output_tokens: 2 }, "incomplete", null],
+    ["a failure in mid-call", { input: script(a, call, { error: "broken" }), tools }, "failed", "INTERNAL"],
+    ["a crash in mid-call", { input: script(a, call, call, { signal: "SEGV" }), tools }, "failed", "INTERNAL"],
     ["total limit", { input: script(a, { hang: "soft" }), fm: { timeout_ms: 200 } }, "failed", "TIMEOUT"],
     ["no progress", { input: script(a, { hang: "hard" }), fm: { no_progress_timeout_ms: 200 } }, "failed", "TIMEOUT"],
   ]) {
@@ -193,6 +199,49 @@ test("SIGKILL to the helper in a chat stream: the partial completion is like the
   assert.equal(made.usage, null);
   assert.deepEqual(Object.keys(made).sort(), Object.keys(own).sort());
   assert.deepEqual(made.choices, own.choices);
+});
+
+test("SIGKILL to the helper in mid-call: the partial answers are like the helper's own", async (t) => {
+  const call = (name) => ({ tool_call: { name, arguments: '{"a": 1' } });
+  const input = (step) => script(call("f"), call("g"), step);
+  const functions = [{ name: "f" }, { name: "g" }];
+  const tools = functions.map((tool) => ({ type: "function", ...tool }));
+  const chatTools = functions.map((tool) => ({ type: "function", function: tool }));
+  const gone = async (start, isLast) => {
+    const client = fakeClient(t);
+    const { pid } = await client.health.ping();
+    const failed = await drain(start(client, { error: "broken" }));
+    let there = true;
+    const killed = await drain(start(client, { hang: "hard" }), (event) => {
+      if (there && isLast(event)) there = !process.kill(pid, "SIGKILL");
+    });
+    assert.equal(killed.error.code, "HELPER_EXITED");
+    return [failed.error, killed.error, killed.events];
+  };
+  const chat = (client, step) =>
+    client.chat.completions.create({ messages: user(input(step)), tools: chatTools, stream: true });
+  const all = '{"a": 1{"a": 1';
+  let said = "";
+  const [own, made] = await gone(chat, ({ choices }) => {
+    said += choices[0].delta.tool_calls?.[0].function.arguments ?? "";
+    return said === all;
+  });
+  const calls = ({ completion }) => completion.choices[0].message.tool_calls.map((one) => ({ ...one, id: null }));
+  assert.deepEqual(calls(made), calls(own));
+  assert.equal(made.completion.choices[0].message.content, null);
+  assert.deepEqual(Object.keys(made.completion.choices[0].message), Object.keys(own.completion.choices[0].message));
+
+  said = "";
+  const [failed, killed, events] = await gone(
+    (client, step) => client.responses.stream({ input: input(step), tools }),
+    ({ type, delta }) => {
+      said += type === "response.function_call_arguments.delta" ? delta : "";
+      return said === all;
+    },
+  );
+  checkResponseStream(events);
+  const output = ({ response }) => response.output.map((item) => ({ ...item, id: null, call_id: null }));
+  assert.deepEqual(output(killed), output(failed));
 });
 
 test("a deep object from toJSON fails alone on the real wire", async (t) => {

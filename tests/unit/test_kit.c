@@ -133,6 +133,23 @@ static void append_many(struct fm_buf *buf, size_t len) {
     }
 }
 
+/* Calls g, then h, each with its arguments byte by byte; `before` is a text. */
+static enum fm_reason call_tools(struct fm_job *job, const char *before) {
+    static const char *const calls[][2] = {{"g", "{\"a\":\"\xC3\xA9\"}"}, {"h", "\xC3"}};
+    enum fm_reason reason = fm_job_tool_arguments(job, "x", 1) == FM_REASON_ERROR ? FM_REASON_NONE : FM_REASON_ERROR;
+    for (const char *at = before; *at && !reason; at++) {
+        reason = fm_job_token(job, at, 1);
+    }
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0] && !reason; i++) {
+        reason = fm_job_tool_call(job, calls[i][0]);
+        for (const char *at = calls[i][1]; *at && !reason; at++) {
+            reason = fm_job_tool_arguments(job, at, 1);
+        }
+        reason = reason ? reason : fm_job_token(job, "", 0);
+    }
+    return reason ? reason : fm_job_token(job, "x", 1) == FM_REASON_ERROR ? FM_REASON_STOP : FM_REASON_ERROR;
+}
+
 /* The prompt says what to do; anything else is echoed byte by byte. */
 static enum fm_reason work(struct fm_kit *kit, struct fm_job *job) {
     const struct fm_message *message = &job->messages[job->message_count - 1];
@@ -161,6 +178,8 @@ static enum fm_reason work(struct fm_kit *kit, struct fm_job *job) {
         fm_buf_append_str(&job->schema_error, "a \"b\"");
     } else if (is(message, "long mismatch")) {
         append_many(&job->schema_error, FM_SCHEMA_ERROR_MAX + 1);
+    } else if (is(message, "call")) {
+        reason = call_tools(job, "ab");
     } else if (is(message, "raw")) {
         fm_kit_write_raw(kit, "raw", 3);
     } else {
@@ -503,6 +522,84 @@ static void an_engine_without_formats(void **state) {
     assert_int_equal(hang_up(), 0);
 }
 
+#define TOOLS ",\"tools\":[{\"name\":\"g\"},{\"name\":\"h\"}]"
+
+/* Arguments in whole characters, and no stop string in them; what was held back of the text comes before. */
+static void tool_calls(void **state) {
+    (void)state;
+    ops.tools = true;
+    start_loaded();
+    ops.tools = false;
+    say(JOB(1, "call", TOOLS ",\"stop\":[\"abc\",\"{\"]"));
+    expect("job.accepted");
+    expect("job.progress");
+    expect("job.progress", "\"output_tokens\":1}"); /* the text is held back */
+    expect("job.delta", "{\"job\":1,\"text\":\"ab\",\"output_tokens\":2}");
+    expect("job.tool_call", "{\"job\":1,\"index\":0,\"name\":\"g\",\"output_tokens\":2}");
+    static const char *const pieces[] = {"{", "\\\"", "a", "\\\"", ":", "\\\"", "\xC3\xA9", "\\\"", "}"};
+    for (size_t i = 0; i < COUNT(pieces); i++) {
+        char event[128];
+        snprintf(event, sizeof event, "{\"job\":1,\"index\":0,\"arguments\":\"%s\",\"output_tokens\":%zu}", pieces[i],
+                 i + (i < 6 ? 3 : 4));
+        expect("job.tool_delta", event);
+    }
+    expect("job.tool_call", "{\"job\":1,\"index\":1,\"name\":\"h\",\"output_tokens\":13}");
+    expect("job.tool_delta", "{\"job\":1,\"index\":1,\"arguments\":\"\xEF\xBF\xBD\",\"output_tokens\":15}");
+    expect("job.finished", "\"reason\":\"stop\"", "\"output_tokens\":15");
+    say(JOB(2, "call", TOOLS ",\"max_tokens\":4")); /* the second token of the arguments */
+    expect("job.accepted");
+    expect("job.progress");
+    expect("job.delta", "\"a\"");
+    expect("job.delta", "\"b\"");
+    expect("job.tool_call", "\"g\"");
+    expect("job.tool_delta", "{");
+    expect("job.tool_delta", "\\\"", "\"output_tokens\":4");
+    expect("job.finished", "\"reason\":\"length\"");
+    assert_int_equal(hang_up(), 0);
+}
+
+/* With an interval: a call is told at once, and what came before it too. */
+static void tool_calls_with_an_interval(void **state) {
+    (void)state;
+    ops.delta_ms = INT64_MAX / 2;
+    ops.tools = true;
+    start_loaded();
+    ops.delta_ms = 0;
+    ops.tools = false;
+    say(JOB(1, "call", TOOLS));
+    expect("job.accepted");
+    expect("job.progress");
+    expect("job.delta", "\"text\":\"a\"");
+    expect("job.delta", "\"text\":\"b\"");
+    expect("job.tool_call", "\"index\":0");
+    expect("job.tool_delta", "\"index\":0", "\"{\\\"a\\\":\\\"\xC3\xA9\\\"}\"", "\"output_tokens\":13");
+    expect("job.tool_call", "\"index\":1");
+    expect("job.tool_delta", "\"index\":1");
+    expect("job.finished", "\"reason\":\"stop\"");
+    assert_int_equal(hang_up(), 0);
+}
+
+/* It never sees a job with tools, nor one whose messages have calls. */
+static void an_engine_without_tools(void **state) {
+    (void)state;
+    static const char *const jobs[] = {
+        JOB(1, "x", TOOLS), JOB(2, "x", TOOLS ",\"tool_choice\":{\"mode\":\"none\"}"),
+        NOTE("job.start", "{\"job\":3,\"messages\":[{\"role\":\"tool\",\"content\":\"\",\"tool_call_id\":\"1\"}]}"),
+        NOTE("job.start",
+             "{\"job\":4,\"messages\":[{\"role\":\"assistant\",\"tool_calls\":[{\"id\":\"1\",\"name\":\"f\","
+             "\"arguments\":\"{}\"}]}]}")};
+    start_loaded();
+    for (size_t i = 0; i < COUNT(jobs); i++) {
+        say(jobs[i]);
+        expect("job.finished", "\"reason\":\"error\"",
+               "\"error\":{\"code\":\"INVALID_REQUEST\",\"detail\":\"the engine test can't use "
+               "tools\",\"param\":\"tools\"}");
+    }
+    say(JOB(5, "", ",\"parallel_tool_calls\":false"));
+    expect("job.accepted");
+    assert_int_equal(hang_up(), 0);
+}
+
 /* What does not fit is not left out: the front would take it for something else. */
 static void a_report_that_does_not_fit(void **state) {
     (void)state;
@@ -670,11 +767,18 @@ static void an_interrupted_watch_goes_on(void **state) {
 /* A whole session with the Nth allocation refused: its end is in order, or has the status that says why. */
 static bool session(int allocations, bool all_after) {
     planned = (struct faults){.memory = true, .for_good = all_after, .allocations = allocations};
+    ops.tools = true;
     start();
+    ops.tools = false;
     planned = (struct faults){.call = NULL};
     signal(SIGPIPE, SIG_IGN);
     static const char *const messages[] = {
-        INIT, LOAD, JOB(1, "ab", ",\"stop\":[\"xyz\",\"b\"]"), "{\"jsonrpc\":", JOB(2, "long", ""),
+        INIT,
+        LOAD,
+        JOB(1, "ab", ",\"stop\":[\"xyz\",\"b\"]"),
+        "{\"jsonrpc\":",
+        JOB(2, "long", ""),
+        JOB(3, "call", TOOLS),
     };
     char bytes[4096];
     size_t len = 0;
@@ -686,13 +790,13 @@ static bool session(int allocations, bool all_after) {
     int finished = 0;
     int errors = 0;
     const char *body;
-    while ((finished < 2 || errors < 1) && (body = hear())) {
+    while ((finished < 3 || errors < 1) && (body = hear())) {
         finished += strstr(body, "job.finished") != NULL;
         errors += strstr(body, "-32700") != NULL;
     }
     int status = hang_up();
     assert_true(status == 0 || status == FM_EXIT_NO_MEMORY);
-    bool whole = taken && status == 0 && finished == 2 && errors == 1;
+    bool whole = taken && status == 0 && finished == 3 && errors == 1;
     assert_true(whole || status == FM_EXIT_NO_MEMORY); /* nothing is lost without a word */
     return whole;
 }
@@ -721,6 +825,9 @@ int main(void) {
         cmocka_unit_test(deltas_are_an_interval_apart),
         cmocka_unit_test(formats),
         cmocka_unit_test(an_engine_without_formats),
+        cmocka_unit_test(tool_calls),
+        cmocka_unit_test(tool_calls_with_an_interval),
+        cmocka_unit_test(an_engine_without_tools),
         cmocka_unit_test(a_report_that_does_not_fit),
         cmocka_unit_test(aborts),
         cmocka_unit_test(raw_bytes_stand_between_frames),

@@ -13,6 +13,11 @@
 
 #define MESSAGES         "\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]"
 #define GRAMMAR(members) "{\"job\":1," MESSAGES ",\"format\":{\"type\":\"grammar\"," members "}}"
+#define TOOL(members)    "{\"job\":1," MESSAGES ",\"tools\":[{\"name\":\"g\"},{" members "}]}"
+#define CHOICE(choice)                                                                                                 \
+    "{\"job\":1,\"tool_choice\":" choice "," MESSAGES ",\"tools\":[{\"name\":\"f\"},{\"name\":\"g\"}]}"
+#define CALLS(calls)    "{\"job\":1,\"messages\":[{\"role\":\"assistant\",\"tool_calls\":" calls "}]}"
+#define TOOL_SAYS(more) "{\"job\":1,\"messages\":[{\"role\":\"tool\",\"content\":\"hi\"" more "}]}"
 
 static const struct row {
     const char *params;
@@ -33,7 +38,31 @@ static const struct row {
     {"{\"job\":1,\"messages\":[7]}", "messages[0]"},
     {"{\"job\":1,\"messages\":[{\"content\":\"hi\"}]}", "messages[0].role"},
     {"{\"job\":1,\"messages\":[{\"role\":\"user\"}]}", "messages[0].content"},
-    {"{\"job\":1,\"messages\":[{\"role\":\"tool\",\"content\":\"hi\"}]}", "messages[0].role"},
+    {"{\"job\":1,\"messages\":[{\"role\":\"function\",\"content\":\"hi\"}]}", "messages[0].role"},
+    {TOOL_SAYS(",\"tool_call_id\":\"1\""), NULL},
+    {TOOL_SAYS(""), "messages[0].tool_call_id"},
+    {TOOL_SAYS(",\"tool_call_id\":null"), "messages[0].tool_call_id"},
+    {TOOL_SAYS(",\"tool_call_id\":\"\""), "messages[0].tool_call_id"},
+    {TOOL_SAYS(",\"tool_call_id\":\"1\\u0000\""), "messages[0].tool_call_id"},
+    {TOOL_SAYS(",\"tool_call_id\":1"), "messages[0].tool_call_id"},
+    {TOOL_SAYS(",\"tool_call_id\":\"1\",\"tool_calls\":[]"), "messages[0]"},
+    {"{\"job\":1,\"messages\":[{\"role\":\"tool\",\"tool_call_id\":\"1\"}]}", "messages[0].content"},
+    {"{\"job\":1,\"messages\":[{\"role\":\"user\",\"content\":\"\",\"tool_call_id\":\"1\"}]}", "messages[0]"},
+    {"{\"job\":1,\"messages\":[{\"role\":\"user\",\"content\":\"\",\"tool_calls\":[]}]}", "messages[0]"},
+    {CALLS("[{\"id\":\"1\",\"name\":\"f\",\"arguments\":\"\"}]"), NULL},
+    {CALLS("[{\"id\":\"1\",\"name\":\"f\",\"arguments\":\"{}\"}],\"content\":null"), NULL},
+    {CALLS("[{\"id\":\"1\",\"name\":\"f\",\"arguments\":\"{}\"}],\"content\":1"), "messages[0].content"},
+    {CALLS("null"), "messages[0].content"},
+    {CALLS("[]"), "messages[0].tool_calls"},
+    {CALLS("{}"), "messages[0].tool_calls"},
+    {CALLS("[null]"), "messages[0].tool_calls[0]"},
+    {CALLS("[{\"name\":\"f\",\"arguments\":\"{}\"}]"), "messages[0].tool_calls[0]"},
+    {CALLS("[{\"id\":\"1\",\"arguments\":\"{}\"}]"), "messages[0].tool_calls[0]"},
+    {CALLS("[{\"id\":\"1\",\"name\":\"f\"}]"), "messages[0].tool_calls[0]"},
+    {CALLS("[{\"id\":\"1\",\"name\":\"f\",\"arguments\":{}}]"), "messages[0].tool_calls[0]"},
+    {CALLS("[{\"id\":\"1\",\"name\":\"f\",\"arguments\":\"{}\",\"x\":1}]"), "messages[0].tool_calls[0]"},
+    {CALLS("[{\"id\":\"1\",\"name\":\"f\",\"arguments\":\"{}\"},{\"id\":\"\",\"name\":\"f\",\"arguments\":\"{}\"}]"),
+     "messages[0].tool_calls[1]"},
     {"{\"job\":1,\"messages\":[{\"role\":3,\"content\":\"hi\"}]}", "messages[0].role"},
     {"{\"job\":1,\"messages\":[{\"role\":\"user\",\"content\":null}]}", "messages[0].content"},
     {"{\"job\":1,\"messages\":[{\"role\":\"user\",\"content\":[]}]}", "messages[0].content"},
@@ -51,7 +80,39 @@ static const struct row {
     {"{\"job\":1," MESSAGES ",\"stop\":[\"\"]}", "stop"},
     {"{\"job\":1," MESSAGES ",\"stop\":[1]}", "stop"},
     {"{\"job\":1," MESSAGES ",\"stop\":[\"1\",\"2\",\"3\",\"4\",\"5\"]}", "stop"},
-    {"{\"job\":1," MESSAGES ",\"tools\":[]}", ""},
+    {"{\"job\":1," MESSAGES ",\"functions\":[]}", ""},
+    {"{\"job\":1," MESSAGES ",\"tools\":null,\"tool_choice\":null,\"parallel_tool_calls\":null}", NULL},
+    {"{\"job\":1," MESSAGES ",\"parallel_tool_calls\":false}", NULL},
+    {"{\"job\":1," MESSAGES ",\"parallel_tool_calls\":0}", "parallel_tool_calls"},
+    {"{\"job\":1," MESSAGES ",\"tools\":[]}", "tools"},
+    {"{\"job\":1," MESSAGES ",\"tools\":{}}", "tools"},
+    {TOOL("\"name\":\"f\",\"description\":\"d\",\"parameters\":{},\"strict\":true"), NULL},
+    {TOOL("\"name\":\"f\",\"description\":null,\"parameters\":null,\"strict\":null"), NULL},
+    {TOOL("\"parameters\":{}"), "tools[1].name"},
+    {TOOL("\"name\":\"\""), "tools[1].name"},
+    {TOOL("\"name\":\"f\\u0000\""), "tools[1].name"},
+    {TOOL("\"name\":7"), "tools[1].name"},
+    {TOOL("\"name\":\"g\""), "tools[1].name"},
+    {TOOL("\"name\":\"f\",\"description\":7"), "tools[1].description"},
+    {TOOL("\"name\":\"f\",\"description\":\"\\u0000\""), "tools[1].description"},
+    {TOOL("\"name\":\"f\",\"parameters\":[]"), "tools[1].parameters"},
+    {TOOL("\"name\":\"f\",\"strict\":1"), "tools[1].strict"},
+    {TOOL("\"name\":\"f\",\"type\":\"function\""), "tools[1]"},
+    {"{\"job\":1," MESSAGES ",\"tools\":[null]}", "tools[0]"},
+    {CHOICE("{\"mode\":\"auto\"}"), NULL},
+    {CHOICE("{\"mode\":\"none\",\"names\":null}"), NULL},
+    {CHOICE("{\"names\":[\"g\",\"g\"],\"mode\":\"required\"}"), NULL},
+    {CHOICE("\"auto\""), "tool_choice"},
+    {CHOICE("{}"), "tool_choice.mode"},
+    {CHOICE("{\"mode\":\"any\"}"), "tool_choice.mode"},
+    {CHOICE("{\"mode\":\"auto\",\"name\":\"f\"}"), "tool_choice"},
+    {CHOICE("{\"mode\":\"auto\",\"names\":[]}"), "tool_choice.names"},
+    {CHOICE("{\"mode\":\"auto\",\"names\":\"f\"}"), "tool_choice.names"},
+    {CHOICE("{\"mode\":\"none\",\"names\":[\"f\"]}"), "tool_choice.names"},
+    {CHOICE("{\"mode\":\"auto\",\"names\":[\"f\",\"h\"]}"), "tool_choice.names[1]"},
+    {CHOICE("{\"mode\":\"auto\",\"names\":[null]}"), "tool_choice.names[0]"},
+    {CHOICE("{\"mode\":\"auto\",\"names\":[\"f\\u0000\"]}"), "tool_choice.names[0]"},
+    {"{\"job\":1," MESSAGES ",\"tool_choice\":{\"mode\":\"auto\"}}", "tool_choice"},
     {"{\"job\":1,\"messages\":[{\"role\":\"user\\u0000\",\"content\":\"hi\"}]}", "messages[0].role"},
     {"{\"job\":1," MESSAGES ",\"format\":null}", NULL},
     {"{\"job\":1," MESSAGES ",\"format\":{\"type\":\"json_object\"}}", NULL},
@@ -103,7 +164,7 @@ static void rows_are_taken_or_refused(void **state) {
         if (code != expected || (rows[i].param && strcmp(error.param, rows[i].param) != 0)) {
             fail_msg("%s: code %s, param \"%s\", %s", rows[i].params, fm_code_name(code), error.param, error.detail);
         }
-        free(job.messages);
+        fm_job_free_lists(&job);
         json_object_put(params);
     }
 }
@@ -128,7 +189,7 @@ static void values_arrive(void **state) {
     assert_int_equal(job.stops[0].len, 2);
     assert_memory_equal(job.stops[0].text, "x\0", 2);
     assert_int_equal(job.stops[1].len, 2);
-    free(job.messages);
+    fm_job_free_lists(&job);
     json_object_put(params);
 }
 
@@ -165,9 +226,100 @@ static void formats_arrive(void **state) {
                             formats[i].definition ? formats[i].definition : "none");
         assert_string_equal(json_object_to_json_string_ext(format->schema, JSON_C_TO_STRING_PLAIN),
                             formats[i].schema ? formats[i].schema : "null");
-        free(job.messages);
+        fm_job_free_lists(&job);
         json_object_put(params);
     }
+}
+
+static void tools_arrive(void **state) {
+    (void)state;
+    static const struct {
+        const char *choice;
+        enum fm_tool_mode mode;
+        bool allowed[3];
+    } choices[] = {
+        {"null", FM_TOOLS_AUTO, {true, true, true}},
+        {"{\"mode\":\"auto\"}", FM_TOOLS_AUTO, {true, true, true}},
+        {"{\"mode\":\"required\"}", FM_TOOLS_REQUIRED, {true, true, true}},
+        {"{\"mode\":\"none\"}", FM_TOOLS_NONE, {false, false, false}},
+        {"{\"mode\":\"required\",\"names\":[\"g\"]}", FM_TOOLS_REQUIRED, {false, true, false}},
+        {"{\"mode\":\"auto\",\"names\":[\"h\",\"f\"]}", FM_TOOLS_AUTO, {true, false, true}},
+    };
+    for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
+        char text[512];
+        snprintf(text, sizeof text,
+                 "{\"job\":1,\"tool_choice\":%s," MESSAGES
+                 ",\"parallel_tool_calls\":false,\"tools\":[{\"name\":\"f\",\"description\":\"does f\","
+                 "\"parameters\":{\"a\":1},\"strict\":true},{\"name\":\"g\"},{\"name\":\"h\",\"strict\":false}]}",
+                 choices[i].choice);
+        struct json_object *params = json_tokener_parse(text);
+        struct fm_job job;
+        struct fm_error error;
+        assert_int_equal(read_params(&job, params, &error), FM_OK);
+        assert_int_equal(job.tool_count, 3);
+        assert_int_equal(job.tool_mode, choices[i].mode);
+        assert_false(job.parallel_tool_calls);
+        assert_true(fm_job_uses_tools(&job));
+        for (size_t t = 0; t < 3; t++) {
+            assert_int_equal(job.tools[t].allowed, choices[i].allowed[t]);
+        }
+        assert_string_equal(job.tools[0].name, "f");
+        assert_string_equal(job.tools[0].description, "does f");
+        assert_string_equal(json_object_to_json_string_ext(job.tools[0].parameters, JSON_C_TO_STRING_PLAIN),
+                            "{\"a\":1}");
+        assert_true(job.tools[0].strict);
+        assert_string_equal(job.tools[1].name, "g");
+        assert_null(job.tools[1].description);
+        assert_null(job.tools[1].parameters);
+        assert_false(job.tools[1].strict);
+        fm_job_free_lists(&job);
+        json_object_put(params);
+    }
+}
+
+static void at_most_128_tools(void **state) {
+    (void)state;
+    for (size_t count = 128; count <= 129; count++) {
+        struct json_object *params = json_tokener_parse("{\"job\":1," MESSAGES ",\"tools\":[]}");
+        for (size_t i = 0; i < count; i++) {
+            char tool[32];
+            snprintf(tool, sizeof tool, "{\"name\":\"f%zu\"}", i);
+            json_object_array_add(json_object_object_get(params, "tools"), json_tokener_parse(tool));
+        }
+        struct fm_job job;
+        struct fm_error error;
+        assert_int_equal(read_params(&job, params, &error), count == 128 ? FM_OK : FM_INVALID_REQUEST);
+        fm_job_free_lists(&job);
+        json_object_put(params);
+    }
+}
+
+static void calls_arrive(void **state) {
+    (void)state;
+    struct json_object *params = json_tokener_parse("{\"job\":1,\"messages\":[{\"role\":\"assistant\",\"tool_calls\":[{"
+                                                    "\"id\":\"1\",\"name\":\"f\",\"arguments\":\"{}\"},"
+                                                    "{\"id\":\"2\",\"name\":\"g\",\"arguments\":\"{\\\"a\\\":1}\"}]},"
+                                                    "{\"role\":\"tool\",\"content\":\"so\",\"tool_call_id\":\"2\"}]}");
+    struct fm_job job;
+    struct fm_error error;
+    assert_int_equal(read_params(&job, params, &error), FM_OK);
+    assert_int_equal(job.messages[0].content_len, 0);
+    assert_non_null(job.messages[0].content);
+    assert_null(job.messages[0].tool_call_id);
+    assert_int_equal(job.messages[0].tool_call_count, 2);
+    const struct fm_tool_call *call = &job.messages[0].tool_calls[1];
+    assert_string_equal(call->id, "2");
+    assert_string_equal(call->name, "g");
+    assert_string_equal(call->arguments, "{\"a\":1}");
+    assert_int_equal(call->arguments_len, 7);
+    assert_string_equal(job.messages[1].role, "tool");
+    assert_string_equal(job.messages[1].content, "so");
+    assert_string_equal(job.messages[1].tool_call_id, "2");
+    assert_true(fm_job_uses_tools(&job));
+    job.messages[0].tool_call_count = 0; /* what the tool said needs one too */
+    assert_true(fm_job_uses_tools(&job));
+    fm_job_free_lists(&job);
+    json_object_put(params);
 }
 
 static void absent_values_have_defaults(void **state) {
@@ -177,7 +329,9 @@ static void absent_values_have_defaults(void **state) {
     struct fm_error error;
     assert_int_equal(read_params(&job, params, &error), FM_OK);
     assert_true(job.max_tokens == 0 && job.temperature == 1 && job.top_p == 1 && !job.has_seed && job.stop_count == 0);
-    free(job.messages);
+    assert_true(job.tool_count == 0 && job.tool_mode == FM_TOOLS_AUTO && job.parallel_tool_calls);
+    assert_false(fm_job_uses_tools(&job));
+    fm_job_free_lists(&job);
     json_object_put(params);
 }
 
@@ -186,6 +340,9 @@ int main(void) {
         cmocka_unit_test(rows_are_taken_or_refused),
         cmocka_unit_test(values_arrive),
         cmocka_unit_test(formats_arrive),
+        cmocka_unit_test(tools_arrive),
+        cmocka_unit_test(at_most_128_tools),
+        cmocka_unit_test(calls_arrive),
         cmocka_unit_test(absent_values_have_defaults),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

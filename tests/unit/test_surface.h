@@ -105,11 +105,49 @@ static inline struct fm_request request_of(const struct fm_surface *surface, con
     return request;
 }
 
+/* A body is accepted (`code` NULL), or refused with OpenAI's `code`, "" for none, at `param`. */
+static inline void check_body(const struct fm_surface *surface, const char *body, const char *code, const char *param) {
+    struct json_object *params = json_of(body, strlen(body));
+    struct fm_request request;
+    struct fm_error error;
+    enum fm_code got = surface->parse(params, &request, &error);
+    json_object_put(params);
+    if (got == FM_OK) {
+        fm_request_free(&request);
+        if (code) {
+            fail_msg("accepted: %.200s", body);
+        }
+        return;
+    }
+    if (!code) {
+        fail_msg("%.200s refused: %s", body, error.detail);
+        return;
+    }
+    assert_int_equal(got, FM_INVALID_REQUEST);
+    assert_int_equal(error.code, got);
+    if (strcmp(error.openai_code, code) != 0 || strcmp(error.param, param) != 0) {
+        fail_msg("%.200s: expected %s at %s, got %s at %s", body, code, param, error.openai_code, error.param);
+    }
+    if (!strstr(error.detail, param) || error.detail[strlen(error.detail) - 1] != '.') {
+        fail_msg("%.200s: no sentence about %s: %s", body, param, error.detail);
+    }
+}
+
+/* What the engine gets of a right body. */
+static inline void check_job(const struct fm_surface *surface, const char *body, const char *job) {
+    struct fm_request request = request_of(surface, body);
+    size_t len = strlen(job);
+    if (request.job_members.len != len || memcmp(request.job_members.data, job, len) != 0) {
+        fail_msg("expected %s, got %.*s", job, (int)request.job_members.len, request.job_members.data);
+    }
+    fm_request_free(&request);
+}
+
 /* An answer from its body to its end: `deltas` NULL means the prompt was never accepted. */
 struct script {
     const struct fm_surface *surface;
     const char *body;
-    const char *const *deltas; /* NULL-terminated */
+    const char *const *deltas; /* NULL-terminated; "@NAME" begins a call of the tool */
     enum fm_finish finish;
     const struct fm_error *error;
     const char *report;   /* what the engine tells of the schema, JSON members; NULL: nothing */
@@ -149,7 +187,11 @@ static inline struct json_object *run(const struct script *script, struct stream
     if (script->deltas) {
         fm_answer_open(&answer, test_usage.input);
         for (const char *const *delta = script->deltas; *delta; delta++) {
-            assert_true(fm_answer_append(&answer, *delta, strlen(*delta)));
+            if (**delta == '@') {
+                assert_int_equal(fm_answer_call(&answer, *delta + 1, &error), FM_OK);
+            } else {
+                assert_true(fm_answer_append(&answer, *delta, strlen(*delta)));
+            }
             if (!slow_host) {
                 pull(&answer, stream);
             }

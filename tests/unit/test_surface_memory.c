@@ -40,6 +40,9 @@ static bool attempt(const struct fm_surface *surface, struct json_object *params
     fm_answer_report(&answer, &report);
     fm_answer_open(&answer, 1);
     bool ok = reported && fm_answer_append(&answer, "Hello", 5);
+    if (answer.request.tool_names.len > 0) {
+        ok = ok && fm_answer_call(&answer, "f", &error) == FM_OK && fm_answer_append(&answer, "{}", 2);
+    }
     fm_answer_finish(&answer, ok ? FM_FINISH_STOP : FM_FINISH_FAILED, NULL);
     struct fm_buf buf;
     fm_buf_init(&buf, 1u << 20);
@@ -75,6 +78,11 @@ static void test_each_allocation(void **state) {
                                     "[{\"type\":\"text\",\"text\":\"hi\"}]}],\"stop\":\"x\"}");
     check_surface(&fm_surface_responses, "{\"input\":\"hi\",\"fm\":{\"schema_report\":true},\"text\":{\"format\":"
                                          "{\"type\":\"json_schema\",\"name\":\"n\",\"schema\":{\"a\":[{}]}}}}");
+    check_surface(&fm_surface_responses,
+                  "{\"stream\":true,\"tools\":[{\"type\":\"function\",\"name\":\"f\",\"parameters\":{\"a\":[{}]}}],"
+                  "\"input\":[{\"type\":\"function_call\",\"call_id\":\"1\",\"name\":\"f\",\"arguments\":\"{}\"},"
+                  "{\"type\":\"function_call_output\",\"call_id\":\"1\",\"output\":[{\"type\":\"input_text\","
+                  "\"text\":\"hi\"}]}]}");
 }
 
 int main(void) {

@@ -564,7 +564,7 @@ static void test_growth(void **state) {
     }
     assert_false(fm_answer_append(&answer, "y", 1));
     assert_int_equal(pull(&answer, &stream), 0);
-    assert_int_equal(answer.text.len, 1u << 22);
+    assert_int_equal(answer.output.len, 1u << 22);
     fm_fail(&error, FM_INTERNAL, "The answer is longer than 4 MiB.");
     fm_answer_finish(&answer, FM_FINISH_FAILED, &error);
     assert_int_equal(fm_answer_backlog(&answer), 1u << 22);
@@ -589,7 +589,7 @@ static void test_growth_escaped(void **state) {
     }
     assert_int_equal(taken, 64 / 6);
     assert_false(fm_answer_append(&answer, "y", 1)); /* it would fit, but leave a hole before it */
-    assert_int_equal(answer.text.len, (size_t)taken * sizeof piece);
+    assert_int_equal(answer.output.len, (size_t)taken * sizeof piece);
     fm_answer_free(&answer);
 }
 

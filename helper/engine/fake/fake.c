@@ -110,14 +110,27 @@ static enum fm_code load(void *state, struct fm_kit *kit, const char *model, str
     return FM_OK;
 }
 
-/* The last message of the user; "" when there is none. */
-static struct fm_message last_user_message(const struct fm_job *job) {
+/* What is answered: what a tool said at last, or else the last message of the user; "" when there is none. */
+static struct fm_message message_to_answer(const struct fm_job *job) {
+    const struct fm_message last = job->messages[job->message_count - 1];
+    if (last.tool_call_id) {
+        return last;
+    }
     for (size_t i = job->message_count; i > 0; i--) {
         if (strcmp(job->messages[i - 1].role, "user") == 0) {
             return job->messages[i - 1];
         }
     }
     return (struct fm_message){.role = "user", .content = ""};
+}
+
+/* The tool that has to be called; NULL where none has to. */
+static const struct fm_tool *tool_to_call(const struct fm_job *job) {
+    size_t i = 0;
+    while (i < job->tool_count && !job->tools[i].allowed) {
+        i++;
+    }
+    return job->tool_mode == FM_TOOLS_REQUIRED ? &job->tools[i] : NULL; /* then one is allowed */
 }
 
 /*
@@ -143,12 +156,38 @@ static enum fm_code write_instance(struct fm_job *job, const struct fm_message *
     return code;
 }
 
-/* Without a script: what the format asks for, else the message again. */
+/* A call of the tool that has to be called, with a small instance of its parameters. */
+static enum fm_reason call_tool(struct fm_job *job, const struct fm_tool *tool, const struct fm_message *message,
+                                int64_t words, struct fm_error *error) {
+    struct fm_buf arguments;
+    fm_buf_init(&arguments, TEXT_MAX);
+    enum fm_reason reason = FM_REASON_ERROR;
+    enum fm_code code = FM_OK;
+    if (tool->parameters) {
+        code = fm_instance_write(tool->parameters, message->content, message->content_len, &arguments, error);
+    } else {
+        fm_buf_append_str(&arguments, "{}");
+    }
+    if (code == FM_OK) {
+        fm_job_accept(job, words);
+        reason = fm_script_call(tool->name, arguments.data, arguments.len, job, error);
+    } else if (code == FM_INVALID_REQUEST) {
+        snprintf(error->param, sizeof error->param, "tools");
+    }
+    fm_buf_free(&arguments);
+    return reason;
+}
+
+/* Without a script: the call that has to be made, what the format asks for, else the message again. */
 static enum fm_reason answer_freely(struct fm_job *job, const struct fm_message *message, int64_t words,
                                     struct fm_error *error) {
     struct fm_buf text;
-    fm_buf_init(&text, TEXT_MAX);
+    const struct fm_tool *tool = tool_to_call(job);
     enum fm_code code = FM_OK;
+    if (tool) {
+        return call_tool(job, tool, message, words, error);
+    }
+    fm_buf_init(&text, TEXT_MAX);
     if (job->format.kind == FM_FORMAT_TEXT) {
         fm_buf_append(&text, message->content, message->content_len);
     } else {
@@ -166,10 +205,11 @@ static enum fm_reason answer_freely(struct fm_job *job, const struct fm_message 
 }
 
 static enum fm_reason answer(struct fm_job *job, struct fm_error *error) {
-    const struct fm_message message = last_user_message(job);
-    struct json_object *script;
+    const struct fm_message message = message_to_answer(job);
+    struct json_object *script = NULL;
     int64_t words = 0;
-    if (fm_script_parse(message.content, message.content_len, &script, error) != FM_OK) {
+    bool scripted = !message.tool_call_id; /* what a tool said is a text, whatever it looks like */
+    if (scripted && fm_script_parse(message.content, message.content_len, &script, error) != FM_OK) {
         return FM_REASON_ERROR;
     }
     for (size_t i = 0; i < job->message_count; i++) {
@@ -235,6 +275,7 @@ int main(void) {
     const struct fm_engine_ops ops = {
         .name = "fake",
         .version = FM_VERSION,
+        .tools = true,
         .slots = SLOTS,
         .formats = true,
         .needs_network = fault_is("FM_ENGINE_FAKE_INIT", "network"),

@@ -15,10 +15,11 @@
 struct run {
     struct fm_job *job;
     struct fm_error *error;
+    bool calls; /* a call has begun: tokens are its arguments */
 };
 
 static enum fm_reason token(struct run *run, const char *text, size_t len) {
-    enum fm_reason reason = fm_job_token(run->job, text, len);
+    enum fm_reason reason = run->calls ? fm_job_tool_arguments(run->job, text, len) : fm_job_token(run->job, text, len);
     if (reason == FM_REASON_ERROR) {
         (void)fm_fail_no_memory(run->error);
     }
@@ -75,6 +76,11 @@ static bool is_hang(struct json_object *argument) {
 
 static bool is_signal(struct json_object *argument) {
     return find_word(signals, argument) != NULL;
+}
+
+static bool is_tool_call(struct json_object *argument) {
+    return json_object_is_type(argument, json_type_object) && json_object_object_length(argument) == 2 &&
+           is_text(json_object_object_get(argument, "name")) && is_text(json_object_object_get(argument, "arguments"));
 }
 
 static bool is_attempt(struct json_object *argument) {
@@ -158,6 +164,23 @@ static enum fm_reason run_exit(struct run *run, struct json_object *argument) {
     _exit(json_object_get_int(argument));
 }
 
+static enum fm_reason run_words(struct run *run, const char *text, size_t len);
+
+static enum fm_reason call(struct run *run, const char *name, const char *arguments, size_t len) {
+    if (fm_job_tool_call(run->job, name) != FM_REASON_NONE) {
+        (void)fm_fail_no_memory(run->error);
+        return FM_REASON_ERROR;
+    }
+    run->calls = true;
+    return run_words(run, arguments, len);
+}
+
+static enum fm_reason run_tool_call(struct run *run, struct json_object *argument) {
+    size_t len;
+    const char *arguments = text_of(json_object_object_get(argument, "arguments"), &len);
+    return call(run, json_object_get_string(json_object_object_get(argument, "name")), arguments, len);
+}
+
 /* One token: the outcome. */
 static enum fm_reason run_try(struct run *run, struct json_object *argument) {
     const char *outcome = fm_attempt_run(json_object_get_string(argument));
@@ -174,7 +197,7 @@ static const struct step {
     {"repeat", is_repeat, run_repeat}, {"sleep_ms", is_count, run_sleep}, {"prefill_ms", is_count, run_prefill},
     {"finish", is_finish, run_finish}, {"error", is_text, run_error},     {"stdout", is_text, run_stdout},
     {"hang", is_hang, run_hang},       {"signal", is_signal, run_signal}, {"exit", is_count, run_exit},
-    {"try", is_attempt, run_try},      {"reasoning", NULL, NULL},         {"tool_call", NULL, NULL},
+    {"try", is_attempt, run_try},      {"reasoning", NULL, NULL},         {"tool_call", is_tool_call, run_tool_call},
 };
 
 /* The step's row and argument; NULL when the entry is none. */
@@ -288,14 +311,26 @@ int64_t fm_script_words(const char *text, size_t len) {
     return words;
 }
 
-enum fm_reason fm_script_echo(const char *text, size_t len, struct fm_job *job, struct fm_error *error) {
-    struct run run = {.job = job, .error = error};
+static enum fm_reason run_words(struct run *run, const char *text, size_t len) {
     enum fm_reason reason = FM_REASON_NONE;
     while (len && !reason) {
         size_t word = first_word(text, len);
-        reason = token(&run, text, word);
+        reason = token(run, text, word);
         text += word;
         len -= word;
     }
+    return reason;
+}
+
+enum fm_reason fm_script_echo(const char *text, size_t len, struct fm_job *job, struct fm_error *error) {
+    struct run run = {.job = job, .error = error};
+    enum fm_reason reason = run_words(&run, text, len);
+    return reason ? reason : FM_REASON_STOP;
+}
+
+enum fm_reason fm_script_call(const char *name, const char *arguments, size_t len, struct fm_job *job,
+                              struct fm_error *error) {
+    struct run run = {.job = job, .error = error};
+    enum fm_reason reason = call(&run, name, arguments, len);
     return reason ? reason : FM_REASON_STOP;
 }

@@ -4,8 +4,10 @@
  *
  *     ["Hello", {"sleep_ms":50}, {"repeat":[" again",3]}, {"finish":"length"}]
  *
- *     "text"                   a token
+ *     "text"                   a token; behind a tool_call, one of its arguments
  *     {"repeat":[TEXT,COUNT]}  the same token COUNT times
+ *     {"tool_call":{"name":NAME,"arguments":TEXT}}
+ *                              a call, whether there is such a tool or not; the text word by word
  *     {"sleep_ms":N}           nothing; ends with an abort
  *     {"prefill_ms":N}         works, then tells that the prompt is read; ends with an abort
  *     {"finish":WHY}           the end: stop, length or content_filter
@@ -38,6 +40,10 @@ enum fm_reason fm_script_run(struct json_object *script, struct fm_job *job, str
 
 /* Answers with `text` word by word, one token a word; white space goes with the word behind it. */
 enum fm_reason fm_script_echo(const char *text, size_t len, struct fm_job *job, struct fm_error *error);
+
+/* Calls the tool `name`, and then as fm_script_echo with its arguments. */
+enum fm_reason fm_script_call(const char *name, const char *arguments, size_t len, struct fm_job *job,
+                              struct fm_error *error);
 
 /* Words between white space: the fake engine's tokens. */
 int64_t fm_script_words(const char *text, size_t len);

@@ -24,7 +24,7 @@ struct fm_job *fm_job_new(struct fm_kit *kit, int64_t id, struct json_object *pa
     fm_buf_init(&job->schema_error, FM_SCHEMA_ERROR_MAX);
     enum fm_code code = fm_job_read(job, params, &job->fault);
     if (!fm_text_stream_init(&job->stream, job->stops, code == FM_OK ? job->stop_count : 0)) {
-        free(job->messages);
+        fm_job_free_lists(job);
         free(job);
         return NULL;
     }
@@ -38,7 +38,7 @@ void fm_job_free(struct fm_job *job) {
     fm_buf_free(&job->schema_report);
     fm_buf_free(&job->schema_error);
     json_object_put(job->params);
-    free(job->messages);
+    fm_job_free_lists(job);
     free(job);
 }
 
@@ -91,13 +91,16 @@ void fm_job_progress(struct fm_job *job, int64_t processed, int64_t cached) {
     fm_output_send_or_end(job->kit);
 }
 
-/* Sends job->text and empties it. */
+/* Sends job->text and empties it: text, or arguments of the last call. */
 static bool send_delta(struct fm_job *job) {
     if (job->text.len == 0) {
         return true;
     }
-    struct fm_json_writer w = begin_event(job, "job.delta");
-    fm_json_key(&w, "text");
+    struct fm_json_writer w = begin_event(job, job->calls > 0 ? "job.tool_delta" : "job.delta");
+    if (job->calls > 0) {
+        fm_json_key_int(&w, "index", job->calls - 1);
+    }
+    fm_json_key(&w, job->calls > 0 ? "arguments" : "text");
     fm_json_string(&w, job->text.data, job->text.len);
     fm_json_key_int(&w, "output_tokens", job->output_tokens);
     fm_json_object_end(&w);
@@ -120,7 +123,7 @@ static void send_sign(struct fm_job *job) {
     }
 }
 
-enum fm_reason fm_job_token(struct fm_job *job, const char *bytes, size_t len) {
+static enum fm_reason add_token(struct fm_job *job, const char *bytes, size_t len) {
     job->output_tokens++;
     enum fm_text_status status = fm_text_stream_push(&job->stream, bytes, len, &job->text);
     if (status == FM_TEXT_NO_MEMORY || (is_delta_due(job) && !send_delta(job))) {
@@ -137,6 +140,34 @@ enum fm_reason fm_job_token(struct fm_job *job, const char *bytes, size_t len) {
     }
     send_sign(job);
     return FM_REASON_NONE;
+}
+
+enum fm_reason fm_job_token(struct fm_job *job, const char *bytes, size_t len) {
+    return job->calls > 0 && len > 0 ? FM_REASON_ERROR : add_token(job, bytes, len);
+}
+
+enum fm_reason fm_job_tool_arguments(struct fm_job *job, const char *bytes, size_t len) {
+    return job->calls > 0 ? add_token(job, bytes, len) : FM_REASON_ERROR;
+}
+
+/* What was held back goes out, and what follows is another text: no stop string is looked for in arguments. */
+static bool begin_text(struct fm_job *job) {
+    bool flushed = fm_text_stream_flush(&job->stream, &job->text) != FM_TEXT_NO_MEMORY && send_delta(job);
+    fm_text_stream_free(&job->stream);
+    return fm_text_stream_init(&job->stream, NULL, 0) && flushed;
+}
+
+enum fm_reason fm_job_tool_call(struct fm_job *job, const char *name) {
+    if (!begin_text(job)) {
+        return FM_REASON_ERROR;
+    }
+    struct fm_json_writer w = begin_event(job, "job.tool_call");
+    fm_json_key_int(&w, "index", job->calls++);
+    fm_json_key_str(&w, "name", name);
+    fm_json_key_int(&w, "output_tokens", job->output_tokens);
+    fm_json_object_end(&w);
+    job->told_tokens = job->output_tokens;
+    return fm_output_send(job->kit) ? FM_REASON_NONE : FM_REASON_ERROR;
 }
 
 static void write_usage(const struct fm_job *job, struct fm_json_writer *w) {

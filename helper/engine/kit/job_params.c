@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum fm_code wrong(struct fm_error *error, const char *param, const char *expected) {
+enum fm_code fm_job_wrong(struct fm_error *error, const char *param, const char *expected) {
     enum fm_code code = fm_fail(error, FM_INVALID_REQUEST, "job.start: %s: %s is expected", param, expected);
     snprintf(error->param, sizeof error->param, "%s", param);
     return code;
@@ -16,11 +16,10 @@ static enum fm_code wrong(struct fm_error *error, const char *param, const char 
 static enum fm_code wrong_message(struct fm_error *error, size_t index, const char *what, const char *expected) {
     char param[64];
     snprintf(param, sizeof param, "messages[%zu]%s", index, what);
-    return wrong(error, param, expected);
+    return fm_job_wrong(error, param, expected);
 }
 
-/* The one of `words` that it is, from the table itself; NULL for any other value. */
-static const char *known_word(struct json_object *value, const char *const *words) {
+const char *fm_job_word(struct json_object *value, const char *const *words) {
     size_t len = json_object_is_type(value, json_type_string) ? (size_t)json_object_get_string_len(value) : 0;
     for (; *words; words++) {
         if (len > 0 && strlen(*words) == len && memcmp(json_object_get_string(value), *words, len) == 0) {
@@ -30,35 +29,66 @@ static const char *known_word(struct json_object *value, const char *const *word
     return NULL;
 }
 
+/* ---- messages ---- */
+
+static enum fm_code read_content(struct fm_message *message, size_t index, struct json_object *value,
+                                 struct fm_error *error) {
+    if (!json_object_is_type(value, json_type_string)) {
+        return wrong_message(error, index, ".content", "a string");
+    }
+    message->content = json_object_get_string(value);
+    message->content_len = (size_t)json_object_get_string_len(value);
+    return FM_OK;
+}
+
+/* The role comes first: it says which other members there may be. */
+static const struct message_member {
+    const char *name;
+    const char *role; /* that has it; NULL: all */
+    enum fm_code (*read)(struct fm_message *message, size_t index, struct json_object *value, struct fm_error *error);
+} message_members[] = {
+    {"tool_calls", "assistant", fm_job_read_calls},
+    {"tool_call_id", "tool", fm_job_read_call_id},
+    {"content", NULL, read_content},
+};
+
+/* Calls may stand without a text, and the text of any other message may not be absent. */
+static bool is_needed(const struct message_member *row, const struct fm_message *message) {
+    return !row->role ? message->tool_call_count == 0 : row->read == fm_job_read_call_id;
+}
+
 static enum fm_code read_message(struct fm_message *message, size_t index, struct json_object *value,
                                  struct fm_error *error) {
-    static const char *const roles[] = {"system", "user", "assistant", NULL};
-    struct json_object *role = NULL;
-    struct json_object *content = NULL;
+    static const char *const roles[] = {"system", "user", "assistant", "tool", NULL};
+    int count = 1;
+    message->content = "";
     if (!json_object_is_type(value, json_type_object)) {
         return wrong_message(error, index, "", "an object");
     }
-    json_object_object_get_ex(value, "role", &role);
-    json_object_object_get_ex(value, "content", &content);
-    message->role = known_word(role, roles);
+    message->role = fm_job_word(json_object_object_get(value, "role"), roles);
     if (!message->role) {
-        return wrong_message(error, index, ".role", "\"system\", \"user\" or \"assistant\"");
+        return wrong_message(error, index, ".role", "\"system\", \"user\", \"assistant\" or \"tool\"");
     }
-    if (!json_object_is_type(content, json_type_string)) {
-        return wrong_message(error, index, ".content", "a string");
+    for (size_t i = 0; i < sizeof message_members / sizeof message_members[0]; i++) {
+        const struct message_member *row = &message_members[i];
+        struct json_object *member = NULL;
+        if (row->role && strcmp(row->role, message->role) != 0) {
+            continue;
+        }
+        count += json_object_object_get_ex(value, row->name, &member);
+        enum fm_code code = member || is_needed(row, message) ? row->read(message, index, member, error) : FM_OK;
+        if (code != FM_OK) {
+            return code;
+        }
     }
-    if (json_object_object_length(value) != 2) {
-        return wrong_message(error, index, "", "role and content and nothing else");
-    }
-    message->content = json_object_get_string(content);
-    message->content_len = (size_t)json_object_get_string_len(content);
-    return FM_OK;
+    bool known = json_object_object_length(value) == count;
+    return known ? FM_OK : wrong_message(error, index, "", "the members of its role and nothing else");
 }
 
 static enum fm_code read_messages(struct fm_job *job, struct json_object *value, struct fm_error *error) {
     size_t count = json_object_is_type(value, json_type_array) ? json_object_array_length(value) : 0;
     if (count == 0) {
-        return wrong(error, "messages", "a list that is not empty");
+        return fm_job_wrong(error, "messages", "a list that is not empty");
     }
     job->messages = calloc(count, sizeof *job->messages);
     if (!job->messages) {
@@ -77,7 +107,7 @@ static enum fm_code read_messages(struct fm_job *job, struct json_object *value,
 static enum fm_code read_max_tokens(struct fm_job *job, struct json_object *value, struct fm_error *error) {
     job->max_tokens = json_object_get_int64(value);
     if (!json_object_is_type(value, json_type_int) || job->max_tokens < 1) {
-        return wrong(error, "max_tokens", "an integer from 1");
+        return fm_job_wrong(error, "max_tokens", "an integer from 1");
     }
     return FM_OK;
 }
@@ -89,30 +119,30 @@ static bool read_number(struct json_object *value, double *number) {
 }
 
 static enum fm_code read_temperature(struct fm_job *job, struct json_object *value, struct fm_error *error) {
-    return read_number(value, &job->temperature) ? FM_OK : wrong(error, "temperature", "a number from 0");
+    return read_number(value, &job->temperature) ? FM_OK : fm_job_wrong(error, "temperature", "a number from 0");
 }
 
 static enum fm_code read_top_p(struct fm_job *job, struct json_object *value, struct fm_error *error) {
     bool valid = read_number(value, &job->top_p) && job->top_p <= 1;
-    return valid ? FM_OK : wrong(error, "top_p", "a number from 0 to 1");
+    return valid ? FM_OK : fm_job_wrong(error, "top_p", "a number from 0 to 1");
 }
 
 static enum fm_code read_seed(struct fm_job *job, struct json_object *value, struct fm_error *error) {
     job->has_seed = true;
     job->seed = json_object_get_int64(value);
-    return json_object_is_type(value, json_type_int) ? FM_OK : wrong(error, "seed", "an integer");
+    return json_object_is_type(value, json_type_int) ? FM_OK : fm_job_wrong(error, "seed", "an integer");
 }
 
 static enum fm_code read_stop(struct fm_job *job, struct json_object *value, struct fm_error *error) {
     size_t count = json_object_is_type(value, json_type_array) ? json_object_array_length(value) : FM_STOPS_MAX + 1;
     if (count > FM_STOPS_MAX) {
-        return wrong(error, "stop", "a list of up to 4 strings");
+        return fm_job_wrong(error, "stop", "a list of up to 4 strings");
     }
     for (size_t i = 0; i < count; i++) {
         struct json_object *stop = json_object_array_get_idx(value, i);
         int len = json_object_is_type(stop, json_type_string) ? json_object_get_string_len(stop) : 0;
         if (len == 0) {
-            return wrong(error, "stop", "a list of strings that are not empty");
+            return fm_job_wrong(error, "stop", "a list of strings that are not empty");
         }
         job->stops[i] = (struct fm_stop){.text = json_object_get_string(stop), .len = (size_t)len};
         job->stop_count = i + 1;
@@ -124,25 +154,26 @@ static enum fm_code read_stop(struct fm_job *job, struct json_object *value, str
 
 static enum fm_code read_schema(struct fm_format *format, struct json_object *value, struct fm_error *error) {
     format->schema = value;
-    return json_object_is_type(value, json_type_object) ? FM_OK : wrong(error, "format.schema", "an object");
+    return json_object_is_type(value, json_type_object) ? FM_OK : fm_job_wrong(error, "format.schema", "an object");
 }
 
 static enum fm_code read_strict(struct fm_format *format, struct json_object *value, struct fm_error *error) {
     format->strict = json_object_get_boolean(value);
-    return json_object_is_type(value, json_type_boolean) ? FM_OK : wrong(error, "format.strict", "true or false");
+    return json_object_is_type(value, json_type_boolean) ? FM_OK
+                                                         : fm_job_wrong(error, "format.strict", "true or false");
 }
 
 static enum fm_code read_syntax(struct fm_format *format, struct json_object *value, struct fm_error *error) {
     static const char *const syntaxes[] = {"lark", "regex", "gbnf", NULL};
-    format->syntax = known_word(value, syntaxes);
-    return format->syntax ? FM_OK : wrong(error, "format.syntax", "\"lark\", \"regex\" or \"gbnf\"");
+    format->syntax = fm_job_word(value, syntaxes);
+    return format->syntax ? FM_OK : fm_job_wrong(error, "format.syntax", "\"lark\", \"regex\" or \"gbnf\"");
 }
 
 static enum fm_code read_definition(struct fm_format *format, struct json_object *value, struct fm_error *error) {
     int len = json_object_is_type(value, json_type_string) ? json_object_get_string_len(value) : 0;
     format->definition = json_object_get_string(value);
     bool valid = len > 0 && strlen(format->definition) == (size_t)len;
-    return valid ? FM_OK : wrong(error, "format.definition", "a string that is not empty and has no NUL");
+    return valid ? FM_OK : fm_job_wrong(error, "format.definition", "a string that is not empty and has no NUL");
 }
 
 static const struct format_member {
@@ -183,12 +214,12 @@ static enum fm_code read_format(struct fm_job *job, struct json_object *value, s
     size_t i = 0;
     int count;
     if (!json_object_is_type(value, json_type_object)) {
-        return wrong(error, "format", "an object");
+        return fm_job_wrong(error, "format", "an object");
     }
     json_object_object_get_ex(value, "type", &type);
-    const char *known = known_word(type, types);
+    const char *known = fm_job_word(type, types);
     if (!known) {
-        return wrong(error, "format.type", "\"json_object\", \"json_schema\" or \"grammar\"");
+        return fm_job_wrong(error, "format.type", "\"json_object\", \"json_schema\" or \"grammar\"");
     }
     while (types[i] != known) {
         i++;
@@ -196,12 +227,12 @@ static enum fm_code read_format(struct fm_job *job, struct json_object *value, s
     job->format.kind = kinds[i];
     enum fm_code code = read_format_members(&job->format, value, &count, error);
     if (code == FM_OK && json_object_object_length(value) != count + 1) {
-        return wrong(error, "format", "the members of its type and nothing else");
+        return fm_job_wrong(error, "format", "the members of its type and nothing else");
     }
     return code;
 }
 
-/* `job` is read by whoever has the list of jobs. */
+/* `job` is read by whoever has the list of jobs, `tool_choice` behind all others. */
 static enum fm_code read_nothing(struct fm_job *job, struct json_object *value, struct fm_error *error) {
     (void)job;
     (void)value;
@@ -221,6 +252,9 @@ static const struct member {
     {"seed", read_seed},
     {"stop", read_stop},
     {"format", read_format},
+    {"tools", fm_job_read_tools},
+    {"tool_choice", read_nothing},
+    {"parallel_tool_calls", fm_job_read_parallel_tool_calls},
 };
 
 static const struct member *find_member(const char *name) {
@@ -235,6 +269,7 @@ static const struct member *find_member(const char *name) {
 enum fm_code fm_job_read(struct fm_job *job, struct json_object *params, struct fm_error *error) {
     job->temperature = 1;
     job->top_p = 1;
+    job->parallel_tool_calls = true;
     struct json_object_iterator end = json_object_iter_end(params);
     for (struct json_object_iterator at = json_object_iter_begin(params); !json_object_iter_equal(&at, &end);
          json_object_iter_next(&at)) {
@@ -249,5 +284,16 @@ enum fm_code fm_job_read(struct fm_job *job, struct json_object *params, struct 
             return code;
         }
     }
-    return job->messages ? FM_OK : wrong(error, "messages", "a list that is not empty");
+    if (!job->messages) {
+        return fm_job_wrong(error, "messages", "a list that is not empty");
+    }
+    return fm_job_read_tool_choice(job, json_object_object_get(params, "tool_choice"), error);
+}
+
+void fm_job_free_lists(struct fm_job *job) {
+    for (size_t i = 0; i < job->message_count; i++) {
+        free(job->messages[i].tool_calls);
+    }
+    free(job->messages);
+    free(job->tools);
 }

@@ -197,6 +197,9 @@ static struct fm_job *admit(struct fm_kit *kit, struct fm_job *job) {
         (void)fm_fail(&job->fault, FM_INVALID_REQUEST, "the engine %s can't hold its output to a format",
                       kit->ops->name);
         snprintf(job->fault.param, sizeof job->fault.param, "format");
+    } else if (job->fault.code == FM_OK && fm_job_uses_tools(job) && !kit->ops->tools) {
+        (void)fm_fail(&job->fault, FM_INVALID_REQUEST, "the engine %s can't use tools", kit->ops->name);
+        snprintf(job->fault.param, sizeof job->fault.param, "tools");
     }
     if (job->fault.code != FM_OK) {
         struct fm_error fault = job->fault;

@@ -54,6 +54,7 @@ struct fm_engine_ops {
     int64_t protocol_version; /* 0: FM_ENGINE_PROTOCOL_VERSION; another one is for tests */
     bool needs_network;       /* leaves the network out of the sandbox */
     bool formats;             /* honours job->format; without it, the kit refuses jobs that have one */
+    bool tools;               /* honours job->tools, and calls in messages; the same */
     int64_t delta_ms;         /* a job's deltas are at least so far apart, but for the last one; 0: one a token */
     void *state;              /* the engine's own, handed to the calls below */
 
@@ -82,10 +83,38 @@ enum fm_reason {
     FM_REASON_ERROR,
 };
 
+/* A call that was made earlier in the conversation. Strings are NUL-terminated UTF-8. */
+struct fm_tool_call {
+    const char *id;
+    const char *name;
+    const char *arguments; /* as the host sent it: JSON text, unless the host says something else */
+    size_t arguments_len;
+};
+
 struct fm_message {
-    const char *role;    /* "system", "user" or "assistant", NUL-terminated */
-    const char *content; /* UTF-8, may hold NUL */
+    const char *role;    /* "system", "user", "assistant" or "tool", NUL-terminated */
+    const char *content; /* UTF-8, may hold NUL; "" for calls without a text */
     size_t content_len;
+    struct fm_tool_call *tool_calls; /* of the assistant */
+    size_t tool_call_count;
+    const char *tool_call_id; /* of a tool: the call that it answers; else NULL */
+};
+
+#define FM_TOOLS_MAX 128u /* tools of a job */
+
+/* A function that the answer may call: ENGINE.md, Tools. */
+struct fm_tool {
+    const char *name;               /* NUL-terminated, as the next */
+    const char *description;        /* NULL: none */
+    struct json_object *parameters; /* an object, a JSON schema; the job's, read-only. NULL: none */
+    bool strict;                    /* a keyword of it that can't be enforced is an error */
+    bool allowed;                   /* this answer may call it; the others stand in the prompt alone */
+};
+
+enum fm_tool_mode {
+    FM_TOOLS_AUTO,     /* text, or calls, or both */
+    FM_TOOLS_REQUIRED, /* at least one call */
+    FM_TOOLS_NONE,     /* text alone: no tool is allowed */
 };
 
 /* What the text is to be: ENGINE.md, Formats. */
@@ -104,7 +133,7 @@ struct fm_format {
     const char *definition;     /* UTF-8, NUL-terminated, not empty */
 };
 
-/* All strings belong to the job. The members down to `format` are read-only. */
+/* All strings belong to the job. The members down to `parallel_tool_calls` are read-only. */
 struct fm_job {
     int64_t id;
     struct fm_message *messages; /* at least one */
@@ -117,6 +146,10 @@ struct fm_job {
     struct fm_stop stops[FM_STOPS_MAX];
     size_t stop_count;
     struct fm_format format;
+    struct fm_tool *tools;
+    size_t tool_count;
+    enum fm_tool_mode tool_mode;
+    bool parallel_tool_calls; /* the answer may make more than one call */
 
     /*
      * Empty, and the engine's to fill; the kit frees them. An append that fails (they have a maximum) counts as out of
@@ -132,7 +165,8 @@ struct fm_job {
     atomic_bool aborted;
     struct fm_error fault; /* code not FM_OK: job.start was wrong, the engine never sees it */
     struct fm_text_stream stream;
-    struct fm_buf text; /* of the next job.delta */
+    struct fm_buf text; /* of the next job.delta, or job.tool_delta behind a call */
+    int64_t calls;      /* begun so far */
     int64_t delta_ms;   /* when the last one was sent; 0: none was */
     int64_t event_ms;   /* when the last event was */
     int64_t input_tokens;
@@ -187,9 +221,23 @@ void fm_job_progress(struct fm_job *job, int64_t processed, int64_t cached);
  * time for a delta; a job.progress instead when there is no text for so long that the front would take the job for
  * stuck (ENGINE.md).
  * FM_REASON_NONE: go on. Else finish with this reason: a stop string, max_tokens, an abort, or out of memory
- * (FM_REASON_ERROR).
+ * (FM_REASON_ERROR). Behind a call there is no text any more, so `len` must be 0; else it is FM_REASON_ERROR.
  */
 FM_MUST_USE enum fm_reason fm_job_token(struct fm_job *job, const char *bytes, size_t len);
+
+/*
+ * The answer calls a tool; `name` is that of one that is allowed (the front fails the job where it is not). Sends the
+ * text, or the last call's arguments, that was held back, and job.tool_call. It is no token: those whose text is the
+ * call's name and what stands around it are told with fm_job_token, as "".
+ * FM_REASON_NONE: the arguments may follow. FM_REASON_ERROR: out of memory.
+ */
+FM_MUST_USE enum fm_reason fm_job_tool_call(struct fm_job *job, const char *name);
+
+/*
+ * A token was generated, and `bytes` is its part of the arguments of the last call: as fm_job_token, but that stop
+ * strings do not count here. FM_REASON_ERROR also when there is no call.
+ */
+FM_MUST_USE enum fm_reason fm_job_tool_arguments(struct fm_job *job, const char *bytes, size_t len);
 
 /*
  * The end: sends the text that was held back and job.finished, and frees the job. `error` goes with FM_REASON_ERROR

@@ -78,13 +78,37 @@ void fm_output_fault(struct fm_kit *kit, const struct fm_rpc_id *id, enum fm_rpc
 /* {"code","detail","param"?} */
 void fm_output_error_value(struct fm_json_writer *w, const struct fm_error *error);
 
-/* ---- job_params.c, job.c ---- */
+/* ---- job_params.c, job_tools.c, job.c ---- */
 
 /*
  * Reads job.start's `params` (borrowed; what it names must outlive the job) but `job` into a zeroed `job`. Allocates
- * job->messages, also on failure; the caller frees. Pure.
+ * lists in it, also on failure; fm_job_free_lists frees them. Pure.
  */
 FM_MUST_USE enum fm_code fm_job_read(struct fm_job *job, struct json_object *params, struct fm_error *error);
+void fm_job_free_lists(struct fm_job *job);
+
+/* For the two files: an INVALID_REQUEST that names the member `param` and says what it should be. */
+enum fm_code fm_job_wrong(struct fm_error *error, const char *param, const char *expected);
+
+/* For the two files: the one of `words` (NULL ends them) that `value` is, from the table itself; else NULL. */
+const char *fm_job_word(struct json_object *value, const char *const *words);
+
+/* The members of job.start that are about tools, as fm_job_read. The choice is read behind the tools. */
+enum fm_code fm_job_read_tools(struct fm_job *job, struct json_object *value, struct fm_error *error);
+enum fm_code fm_job_read_tool_choice(struct fm_job *job, struct json_object *value, struct fm_error *error);
+enum fm_code fm_job_read_parallel_tool_calls(struct fm_job *job, struct json_object *value, struct fm_error *error);
+
+/*
+ * The same for the message `index`: the calls that `value` lists, for fm_job_free_lists to free, and the call that it
+ * answers.
+ */
+enum fm_code fm_job_read_calls(struct fm_message *message, size_t index, struct json_object *value,
+                               struct fm_error *error);
+enum fm_code fm_job_read_call_id(struct fm_message *message, size_t index, struct json_object *value,
+                                 struct fm_error *error);
+
+/* Whether the job needs an engine that has tools: for new calls, or to understand earlier ones. */
+bool fm_job_uses_tools(const struct fm_job *job);
 
 /* A job of job.start's `params`, whose reference it takes over on success. What is wrong in them is in job->fault.
  * NULL: out of memory. */

@@ -111,6 +111,7 @@ int main(void) {
         .version = version,
         .slots = SLOTS,
         .formats = fm_grammar_supported(),
+        .tools = false,
         .delta_ms = DELTA_MS,
         .state = &the_engine,
         .load = load,

@@ -56,6 +56,9 @@ export function checkResponse(response) {
   assert.ok(Number.isInteger(response.created_at));
   if (response.status === "completed" || response.status === "incomplete") checkUsage(response.usage);
   if (response.status === "completed") assert.equal(response.error, null);
+  for (const tool of response.tools)
+    for (const key of ["type", "name", "description", "parameters", "strict"])
+      assert.ok(key in tool, `a tool without ${key}`);
   if (response.status === "incomplete")
     assert.match(response.incomplete_details.reason, /^(max_output_tokens|content_filter)$/);
   if (response.status === "failed") {
@@ -117,7 +120,13 @@ function checkEvent(state, event) {
     return undefined;
   }
   assert.equal(typeof event.output_index, "number", `${type} has no output_index`);
-  if (type === "response.output_item.added") return addItem(state, event);
+  if (type === "response.output_item.added") {
+    assert.ok(
+      state.items.every((other) => other.done),
+      "an item begins before the one before it ends",
+    );
+    return addItem(state, event);
+  }
   const item = state.items[event.output_index];
   assert.ok(item && !item.done, `${type} for an item that is not open`);
   if (type === "response.output_item.done") return endItem(item, event);
@@ -138,8 +147,12 @@ function addItem(state, { output_index, item }) {
   assert.ok(item.id, "an item without an id");
   if (item.type === "message") assert.deepEqual(item.content, []);
   if (item.type === "reasoning") assert.deepEqual(item.summary, []);
-  if (item.type === "function_call") assert.equal(item.arguments, "");
-  state.items.push({ id: item.id, type: item.type, parts: [], arguments: "", argumentsDone: null, done: null });
+  if (item.type === "function_call") {
+    assert.equal(item.arguments, "");
+    assert.equal(item.status, "in_progress");
+    assert.ok(item.call_id && item.name, "a call without call_id or name");
+  }
+  state.items.push({ begun: item, id: item.id, parts: [], arguments: null, argumentsDone: null, done: null });
 }
 
 function endItem(item, { item: done }) {
@@ -154,20 +167,18 @@ function endItem(item, { item: done }) {
     assert.equal(part.text ?? part.refusal, item.parts[index].text, "item.done differs from its deltas");
     if (part.type === "output_text") assert.ok(Array.isArray(part.annotations), "output_text without annotations");
   });
-  if (done.type === "function_call") assert.equal(done.arguments, item.arguments);
+  assert.equal(done.type, item.begun.type, "item.type changed");
+  if (done.type === "function_call") {
+    assert.ok(item.argumentsDone !== null, "a call ended before its arguments");
+    assert.equal(done.arguments, item.argumentsDone, "item.done differs from its deltas");
+    assert.deepEqual([done.call_id, done.name], [item.begun.call_id, item.begun.name], "call_id or name changed");
+  }
   item.done = done;
 }
 
 function checkPart(item, event) {
   const { type } = event;
-  if (type === "response.function_call_arguments.delta") {
-    item.arguments += event.delta;
-    return;
-  }
-  if (type === "response.function_call_arguments.done") {
-    assert.equal(event.arguments, item.arguments);
-    return;
-  }
+  if (type.startsWith("response.function_call_arguments.")) return checkArguments(item, event);
   const index = type.includes("reasoning_summary") ? event.summary_index : event.content_index;
   assert.equal(typeof index, "number", `${type} has no index`);
   if (/_part\.added$/.test(type)) {
@@ -195,6 +206,18 @@ function checkPart(item, event) {
   }
 }
 
+function checkArguments(item, event) {
+  assert.equal(item.begun.type, "function_call", `${event.type} of a ${item.begun.type}`);
+  assert.equal(item.argumentsDone, null, `${event.type} after done`);
+  if (event.type.endsWith(".delta")) {
+    item.arguments = (item.arguments ?? "") + event.delta;
+    return;
+  }
+  assert.equal(event.arguments, item.arguments, "done differs from its deltas, or there was none");
+  assert.equal(event.name, item.begun.name);
+  item.argumentsDone = event.arguments;
+}
+
 function checkFinal(state) {
   const done = state.items.map((item) => item.done);
   assert.ok(
@@ -202,6 +225,27 @@ function checkFinal(state) {
     "the stream ended before an item",
   );
   assert.deepEqual(state.terminal.output, done, "the final output differs from what was streamed");
+}
+
+/** Checks the calls in the deltas of a chat stream; returns them as a message has them. */
+export function checkChatCalls(chunks) {
+  const calls = [];
+  for (const { delta } of chunks.flatMap(({ choices }) => choices)) {
+    if (calls.length > 0) assert.equal(delta.content ?? null, null, "text behind a call");
+    for (const { index, function: piece, ...rest } of delta.tool_calls ?? []) {
+      if ("id" in rest) {
+        assert.equal(index, calls.length, "index is not dense");
+        assert.ok(rest.id && piece.name, "a call without id or name");
+        assert.equal(rest.type, "function");
+        assert.equal(piece.arguments, "", "the first delta of a call has arguments");
+        calls.push({ id: rest.id, type: "function", function: { name: piece.name, arguments: "" } });
+      } else {
+        assert.deepEqual([index, rest, Object.keys(piece)], [calls.length - 1, {}, ["arguments"]]);
+        calls[index].function.arguments += piece.arguments;
+      }
+    }
+  }
+  return calls;
 }
 
 /** Checks all chunks of one chat stream that ended well; returns its text. */
@@ -223,5 +267,9 @@ export function checkChatStream(chunks, { usage = false } = {}) {
     assert.equal(choices.length, 1);
     assert.equal(choices[0].finish_reason !== null, index === chunks.length - 1, `finish_reason of chunk ${index}`);
   });
+  const reason = chunks.at(-1).choices[0].finish_reason;
+  const called = checkChatCalls(chunks).length > 0;
+  assert.ok(reason !== "tool_calls" || called, "tool_calls without a call");
+  assert.ok(reason !== "stop" || !called, "a call, and finish_reason stop");
   return chunks.map(({ choices }) => choices[0].delta.content ?? "").join("");
 }

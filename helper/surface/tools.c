@@ -1,0 +1,362 @@
+#include "surface/tools.h"
+#include "surface/request.h"
+
+#include <json-c/json.h>
+#include <string.h>
+
+/* ---- checkers ---- */
+
+static enum fm_code check_function(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
+                                   struct fm_error *error) {
+    if (!json_object_is_type(value, json_type_object)) {
+        return fm_reject_type(at, value, "an object", error);
+    }
+    struct json_object *type = json_object_object_get(value, "type");
+    struct fm_path type_at = {.parent = at, .key = "type"};
+    if (!type) {
+        return fm_reject_missing(&type_at, error);
+    }
+    if (!json_object_is_type(type, json_type_string)) {
+        return fm_reject_type(&type_at, type, "a string", error);
+    }
+    if (!fm_string_is(type, "function")) {
+        return fm_reject_unsupported_value(&type_at, "fm-proxy has tools of type 'function' only.", error);
+    }
+    return fm_check_members(rule->members, value, at, error);
+}
+
+enum fm_code fm_check_functions(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
+                                struct fm_error *error) {
+    if (!json_object_is_type(value, json_type_array)) {
+        return fm_reject_type(at, value, "an array", error);
+    }
+    size_t count = json_object_array_length(value);
+    if (count < (size_t)rule->min) {
+        return fm_reject_value(at, "Expected an array that is not empty.", error);
+    }
+    if (rule->max > 0 && count > (size_t)rule->max) {
+        return fm_reject_long_array(at, (size_t)rule->max, count, error);
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct fm_path here = {.parent = at, .index = i};
+        enum fm_code code = check_function(rule, json_object_array_get_idx(value, i), &here, error);
+        if (code != FM_OK) {
+            return code;
+        }
+    }
+    return FM_OK;
+}
+
+/* A mode, or an object that names tools; the rule's `words` are the latter's types. */
+static enum fm_code check_choice(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
+                                 struct fm_error *error) {
+    static const char *const modes[] = {"auto", "none", "required", NULL};
+    static const struct fm_rule mode = {.words = modes};
+    if (json_object_is_type(value, json_type_string)) {
+        return fm_check_enum(&mode, value, at, error);
+    }
+    if (!json_object_is_type(value, json_type_object)) {
+        return fm_reject_type(at, value, "a string or an object", error);
+    }
+    return fm_check_variant(rule, value, at, error);
+}
+
+/* ---- the rows ---- */
+
+static const char *const choice_types[] = {"function", "allowed_tools", NULL};
+static const char *const allowed_modes[] = {"auto", "required", NULL};
+
+static const struct fm_rule function_rules[] = {
+    {.name = "name", .check = fm_check_name, .required = true},
+    {.name = "description", .check = fm_check_text},
+    {.name = "parameters", .check = fm_check_schema},
+    {.name = "strict", .check = fm_check_bool},
+    {0},
+};
+
+static const struct fm_rule name_rules[] = {{.name = "name", .check = fm_check_name, .required = true}, {0}};
+
+/* Responses: the members stand beside the type. */
+
+static const struct fm_rule flat_function_rules[] = {
+    {.name = "type", .check = fm_check_any},
+    {.members = function_rules},
+};
+
+static const struct fm_rule flat_name_rules[] = {{.name = "type", .check = fm_check_any}, {.members = name_rules}};
+
+static const struct fm_rule flat_allowed_rules[] = {
+    {.name = "type", .check = fm_check_any},
+    {.name = "mode", .check = fm_check_enum, .words = allowed_modes, .required = true},
+    {.name = "tools",
+     .check = fm_check_functions,
+     .min = 1,
+     .max = FM_TOOLS_MAX,
+     .members = flat_name_rules,
+     .required = true},
+    {0},
+};
+
+static const struct fm_rule flat_choices[] = {
+    {.name = "function", .members = flat_name_rules},
+    {.name = "allowed_tools", .members = flat_allowed_rules},
+    {0},
+};
+
+const struct fm_rule fm_responses_tool_rules[] = {
+    {.name = "tools", .check = fm_check_functions, .max = FM_TOOLS_MAX, .members = flat_function_rules},
+    {.name = "tool_choice", .check = check_choice, .words = choice_types, .members = flat_choices},
+    {.members = fm_shared_rules},
+};
+
+/* Chat: they stand in a member that has the type's name. */
+
+static const struct fm_rule nested_function_rules[] = {
+    {.name = "type", .check = fm_check_any},
+    {.name = "function", .check = fm_check_object, .members = function_rules, .required = true},
+    {0},
+};
+
+static const struct fm_rule nested_name_rules[] = {
+    {.name = "type", .check = fm_check_any},
+    {.name = "function", .check = fm_check_object, .members = name_rules, .required = true},
+    {0},
+};
+
+static const struct fm_rule allowed_rules[] = {
+    {.name = "mode", .check = fm_check_enum, .words = allowed_modes, .required = true},
+    {.name = "tools",
+     .check = fm_check_functions,
+     .min = 1,
+     .max = FM_TOOLS_MAX,
+     .members = nested_name_rules,
+     .required = true},
+    {0},
+};
+
+static const struct fm_rule nested_allowed_rules[] = {
+    {.name = "type", .check = fm_check_any},
+    {.name = "allowed_tools", .check = fm_check_object, .members = allowed_rules, .required = true},
+    {0},
+};
+
+static const struct fm_rule nested_choices[] = {
+    {.name = "function", .members = nested_name_rules},
+    {.name = "allowed_tools", .members = nested_allowed_rules},
+    {0},
+};
+
+const struct fm_rule fm_chat_tool_rules[] = {
+    {.name = "tools", .check = fm_check_functions, .max = FM_TOOLS_MAX, .members = nested_function_rules},
+    {.name = "tool_choice", .check = check_choice, .words = choice_types, .members = nested_choices},
+    {.members = fm_shared_rules},
+};
+
+/* ---- reading a checked body ---- */
+
+static size_t tool_count(const struct fm_asked_tools *asked) {
+    return asked->list ? json_object_array_length(asked->list) : 0;
+}
+
+/* The object that holds the members of what `entry` names. */
+static struct json_object *function_of(const struct fm_asked_tools *asked, struct json_object *entry) {
+    return asked->nested ? json_object_object_get(entry, "function") : entry;
+}
+
+static struct json_object *tool_at(const struct fm_asked_tools *asked, size_t index) {
+    return function_of(asked, json_object_array_get_idx(asked->list, index));
+}
+
+static const char *name_in(struct json_object *function) {
+    return json_object_get_string(json_object_object_get(function, "name"));
+}
+
+/* The first tool of this name; tool_count where there is none. */
+static size_t find_tool(const struct fm_asked_tools *asked, const char *name) {
+    size_t i = 0;
+    while (i < tool_count(asked) && strcmp(name_in(tool_at(asked, i)), name) != 0) {
+        i++;
+    }
+    return i;
+}
+
+/* Refuses the name in `entry`, which stands at `at`. */
+static enum fm_code reject_name(const struct fm_asked_tools *asked, const struct fm_path *at, const char *note,
+                                struct fm_error *error) {
+    struct fm_path function_at = {.parent = at, .key = "function"};
+    struct fm_path name_at = {.parent = asked->nested ? &function_at : at, .key = "name"};
+    return fm_reject_value(&name_at, note, error);
+}
+
+static enum fm_code check_names(const struct fm_asked_tools *asked, struct fm_error *error) {
+    static const struct fm_path tools_at = {.key = "tools"};
+    for (size_t i = 0; i < tool_count(asked); i++) {
+        struct fm_path here = {.parent = &tools_at, .index = i};
+        if (find_tool(asked, name_in(tool_at(asked, i))) != i) {
+            return reject_name(asked, &here, "Another tool has this name.", error);
+        }
+    }
+    return FM_OK;
+}
+
+/* The tool that `entry`, at `at`, names may be called. */
+static enum fm_code allow(struct fm_asked_tools *asked, struct json_object *entry, const struct fm_path *at,
+                          struct fm_error *error) {
+    size_t index = find_tool(asked, name_in(function_of(asked, entry)));
+    if (index == tool_count(asked)) {
+        return reject_name(asked, at, "There is no such tool in 'tools'.", error);
+    }
+    asked->allowed[index] = true;
+    asked->some = true;
+    return FM_OK;
+}
+
+static enum fm_code allow_all_of(struct fm_asked_tools *asked, struct json_object *choice, const struct fm_path *at,
+                                 struct fm_error *error) {
+    struct fm_path nest_at = {.parent = at, .key = "allowed_tools"};
+    struct fm_path tools_at = {.parent = asked->nested ? &nest_at : at, .key = "tools"};
+    struct json_object *allowed = asked->nested ? json_object_object_get(choice, "allowed_tools") : choice;
+    struct json_object *tools = json_object_object_get(allowed, "tools");
+    enum fm_code code = FM_OK;
+    for (size_t i = 0; i < json_object_array_length(tools) && code == FM_OK; i++) {
+        struct fm_path here = {.parent = &tools_at, .index = i};
+        code = allow(asked, json_object_array_get_idx(tools, i), &here, error);
+    }
+    asked->mode = json_object_get_string(json_object_object_get(allowed, "mode"));
+    return code;
+}
+
+static enum fm_code read_choice(struct fm_asked_tools *asked, struct fm_error *error) {
+    static const struct fm_path at = {.key = "tool_choice"};
+    struct json_object *choice = json_object_object_get(asked->body, "tool_choice");
+    struct json_object *type = json_object_object_get(choice, "type");
+    if (fm_string_is(type, "allowed_tools")) {
+        return allow_all_of(asked, choice, &at, error);
+    }
+    asked->mode = type ? "required" : choice ? json_object_get_string(choice) : "auto";
+    if (type) {
+        return allow(asked, choice, &at, error);
+    }
+    bool forced = strcmp(asked->mode, "required") == 0;
+    return forced && !asked->list ? fm_reject_value(&at, "There are no tools to call.", error) : FM_OK;
+}
+
+static enum fm_code check_sizes(const struct fm_asked_tools *asked, const struct fm_asked_format *format,
+                                struct fm_error *error) {
+    static const struct fm_path at = {.key = "tools"};
+    size_t values = fm_schema_values(json_object_object_get(format->members, "schema"));
+    for (size_t i = 0; i < tool_count(asked); i++) {
+        values += fm_schema_values(json_object_object_get(tool_at(asked, i), "parameters"));
+    }
+    bool fits = values <= FM_SCHEMA_VALUES_MAX;
+    return fits ? FM_OK : fm_reject_value(&at, "Expected at most 32,768 values in all schemas together.", error);
+}
+
+static enum fm_code check_company(const struct fm_asked_tools *asked, const struct fm_asked_format *format,
+                                  struct fm_error *error) {
+    static const struct fm_path fm_at = {.key = "fm"};
+    static const struct fm_path grammar_at = {.parent = &fm_at, .key = "grammar"};
+    static const struct fm_path stop_at = {.key = "stop"};
+    if (asked->list && format->type == FM_ASKS_GRAMMAR) {
+        return fm_reject_value(&grammar_at, "Tools stand beside it, and the output can have one of them only.", error);
+    }
+    if (strcmp(asked->mode, "required") == 0 && json_object_object_get(asked->body, "stop")) {
+        return fm_reject_unsupported(&stop_at, "A call is forced, and there is no text to stop.", error);
+    }
+    return FM_OK;
+}
+
+enum fm_code fm_tools_find(struct json_object *body, bool nested, const struct fm_asked_format *format,
+                           struct fm_asked_tools *asked, struct fm_error *error) {
+    struct json_object *list = json_object_object_get(body, "tools");
+    bool any = list && json_object_array_length(list) > 0;
+    *asked = (struct fm_asked_tools){.body = body, .list = any ? list : NULL, .nested = nested, .mode = "auto"};
+    enum fm_code code = check_names(asked, error);
+    if (code == FM_OK) {
+        code = check_sizes(asked, format, error);
+    }
+    if (code == FM_OK) {
+        code = read_choice(asked, error);
+    }
+    return code == FM_OK ? check_company(asked, format, error) : code;
+}
+
+static bool is_allowed(const struct fm_asked_tools *asked, size_t index) {
+    return strcmp(asked->mode, "none") != 0 && (!asked->some || asked->allowed[index]);
+}
+
+void fm_tools_note(const struct fm_asked_tools *asked, struct fm_request *request) {
+    struct json_object *parallel = json_object_object_get(asked->body, "parallel_tool_calls");
+    request->nested_tools = asked->nested;
+    request->one_call = parallel && !json_object_get_boolean(parallel);
+    for (size_t i = 0; i < tool_count(asked); i++) {
+        const char *name = name_in(tool_at(asked, i));
+        if (is_allowed(asked, i)) {
+            fm_buf_append(&request->tool_names, name, strlen(name) + 1);
+        }
+    }
+}
+
+/* ---- writing ---- */
+
+static void write_tool(struct json_object *tool, struct fm_json_writer *w) {
+    static const char *const members[] = {"name", "description", "parameters", "strict"};
+    fm_json_object_begin(w);
+    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
+        struct json_object *member = json_object_object_get(tool, members[i]);
+        if (member) {
+            fm_json_key_value(w, members[i], member);
+        }
+    }
+    fm_json_object_end(w);
+}
+
+static void write_job_choice(const struct fm_asked_tools *asked, struct fm_json_writer *w) {
+    fm_json_key(w, "tool_choice");
+    fm_json_object_begin(w);
+    fm_json_key_str(w, "mode", asked->mode);
+    if (asked->some) {
+        fm_json_key(w, "names");
+        fm_json_array_begin(w);
+        for (size_t i = 0; i < tool_count(asked); i++) {
+            if (asked->allowed[i]) {
+                fm_json_str(w, name_in(tool_at(asked, i)));
+            }
+        }
+        fm_json_array_end(w);
+    }
+    fm_json_object_end(w);
+}
+
+void fm_tools_write_job(const struct fm_asked_tools *asked, struct fm_json_writer *w) {
+    struct json_object *parallel = json_object_object_get(asked->body, "parallel_tool_calls");
+    if (!asked->list) {
+        return;
+    }
+    fm_json_key(w, "tools");
+    fm_json_array_begin(w);
+    for (size_t i = 0; i < tool_count(asked); i++) {
+        write_tool(tool_at(asked, i), w);
+    }
+    fm_json_array_end(w);
+    if (json_object_object_get(asked->body, "tool_choice")) {
+        write_job_choice(asked, w);
+    }
+    if (parallel) {
+        fm_json_key_value(w, "parallel_tool_calls", parallel);
+    }
+}
+
+void fm_tools_write_echo(const struct fm_asked_tools *asked, struct fm_json_writer *w) {
+    static const char *const members[] = {"name", "description", "parameters", "strict"};
+    fm_json_array_begin(w);
+    for (size_t i = 0; i < tool_count(asked); i++) {
+        fm_json_object_begin(w);
+        fm_json_key_str(w, "type", "function");
+        for (size_t m = 0; m < sizeof members / sizeof members[0]; m++) {
+            fm_json_key_value(w, members[m], json_object_object_get(tool_at(asked, i), members[m]));
+        }
+        fm_json_object_end(w);
+    }
+    fm_json_array_end(w);
+}

@@ -124,6 +124,23 @@ class Schemas(Case):
         self.assertEqual(json.loads(outcome.text)[0], "b")
         self.assertEqual(outcome.schema_error is None, json.loads(outcome.text)[1] == "a")
 
+    def test_a_check_that_does_not_end(self):
+        """The validator builds such a schema over and over: the answer says so, and the engine ends for it."""
+        chain = {f"a{i}": {"anyOf": [{"not": {"$ref": f"#/$defs/a{i + 1}"}}] * 2} for i in range(40)}
+        schema = {"const": 1, "not": {"$ref": "#/$defs/a0"}, "$defs": {**chain, "a40": {"const": 2}}}
+        engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_THREADS": "1", "FM_ENGINE_LLAMA_CTX": "1024"})
+        self.addCleanup(engine.close)
+        engine.initialize()
+        engine.load(MODEL)
+        outcome = engine.run(PROMPT, temperature=0, format=by_schema(schema, strict=False))
+        self.assertEqual((outcome.reason, outcome.text), ("stop", "1"))
+        self.assertIn("could not be checked in time", outcome.schema_error)
+        self.assertEqual(engine.wait_exit(2 * SLOW)[0], 71)
+
+    def test_odd_annotations_are_no_error(self):
+        schema = {"const": {"title": "x"}, "title": None, "$comment": 1, "uniqueItems": True}
+        self.assertIsNone(self.run_format(by_schema(schema, strict=False)).schema_error)
+
     def test_any_object(self):
         outcome = self.run_format({"type": "json_object"}, max_tokens=40)
         self.assertEqual(outcome.text[0], "{")
@@ -177,15 +194,23 @@ class Hostile(Case):
                 self.assertEqual(outcome.error["code"], "INVALID_REQUEST")
                 self.assertTrue(outcome.error["param"].startswith(param or "format.schema"), outcome.error)
 
+    def test_too_much_for_it_later(self):
+        """What only shows when the text is under way is told, and no half text passes for a whole one."""
+        outcome = self.run_format(by_schema({"type": "array", "items": {"const": 1}, "minItems": 30_000}))
+        self.assertEqual((outcome.reason, outcome.error["code"]), ("error", "INVALID_REQUEST"))
+        self.assertTrue(outcome.error["param"].startswith("format"))
+
     def test_grammars(self):
         for syntax, definition, *words in (
                 ("lark", "start: (", "Expected"),
                 ("lark", "start: " + "(" * 30_000 + '"a"' + ")" * 30_000, "brackets"),
                 ("lark", 'begin: "a"', "start"),
                 ("lark", "start: r0\n" + "".join(f"r{i}: r{i + 1}\n" for i in range(4500)) + "r4500: (", "Expected"),
-                ("regex", "(?=a)b", "look-around"),
+                ("regex", "(?=a)b", "parse error"),
                 ("regex", "(" * 30_000, "brackets"),
-                ("regex", "a(b", "unclosed"),
+                ("regex", "a(b", "parse error"),
+                ("lark", "start: start", "no text fits"),
+                ("lark", '%llguidance {"allow_invalid_utf8": true}\nstart: /./', "UTF-8"),
                 ("gbnf", 'root ::= "a', "line 1, column"),
                 ("gbnf", "root ::= " + "(" * 30_000 + '"a"' + ")" * 30_000, "brackets"),
                 ("gbnf", 'rot ::= "a"', "root")):

@@ -6,6 +6,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #define PIECE_SIZE 256 /* bytes of a token's text; most have less than 20 */
 
@@ -35,7 +37,8 @@ static enum fm_reason fail(struct generation *run, enum fm_code code, const char
 
 static enum fm_reason fail_grammar(struct generation *run) {
     const char *reason = fm_grammar_reason(run->guide.grammar);
-    (void)fm_fail(&run->error, FM_INVALID_REQUEST, "the format can't be kept to any further: %s", reason);
+    (void)fm_fail(&run->error, FM_INVALID_REQUEST, "the format can't be kept to any further: %.*s",
+                  (int)strcspn(reason, "\n"), reason);
     snprintf(run->error.param, sizeof run->error.param, "format");
     return FM_REASON_ERROR;
 }
@@ -186,13 +189,15 @@ void fm_generate(struct fm_slot *slot, struct fm_job *job) {
     enum fm_reason reason = prepare(&run);
     reason = reason ? reason : generate(&run);
     llama_set_abort_callback(slot->model->context, NULL, NULL);
-    if (reason == FM_REASON_STOP) {
-        fm_guide_check(&run.guide, &job->schema_error);
-    }
+    bool stuck = reason == FM_REASON_STOP && !fm_guide_check(&run.guide, &job->schema_error);
     fm_sampler_free(&run.sampler);
     fm_guide_free(&run.guide);
     free(run.prompt);
     fm_log(FM_LOG_INFO, "job %lld: %zu tokens in, %lld out, %lld ms", (long long)job->id, run.prompt_count,
            (long long)job->output_tokens, (long long)(fm_now_ms() - start));
     fm_job_finish(job, reason, &run.error);
+    if (stuck) {
+        fm_log(FM_LOG_WARN, "the check of a text by its schema does not end: the engine is ended for it");
+        _exit(FM_EXIT_NO_MEMORY); /* it takes memory as long as it lasts, and can't be stopped otherwise */
+    }
 }

@@ -1,16 +1,23 @@
 #include "engine/llama/guide.h"
+#include "base/clock.h"
+#include "base/platform.h"
 #include "engine/kit/schema.h"
 #include "engine/llama/gbnf.h"
 #include "engine/llama/guidance/guidance.h"
 #include "protocol/json_writer.h"
 
 #include <json-c/json.h>
+#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define TEXT_MAX (64u * 1024u * 1024u) /* bytes */
 
 #define REASON_SIZE 300
+
+#define CHECK_MS    400 /* no check that ends takes so long; one that does not takes a gigabyte a second */
+#define CHECK_STACK (16u << 20)
 
 /* Brackets in each other, whatever they mean: deeper than any grammar is, and shallow for a parser that recurses. */
 #define BRACKETS_MAX 200
@@ -69,8 +76,10 @@ static enum fm_code by_grammar(struct fm_guide *guide, const struct fm_format *f
                                struct fm_buf *text, struct fm_error *error) {
     static const char param[] = "format.definition";
     bool gbnf = strcmp(format->syntax, "gbnf") == 0;
-    if (too_deep(format->definition)) {
-        fm_fail(error, FM_INVALID_REQUEST, "the grammar has more than %d brackets in each other", BRACKETS_MAX);
+    bool deep = too_deep(format->definition);
+    if (deep || strstr(format->definition, "allow_invalid_utf8")) { /* an option of llguidance's Lark */
+        fm_fail(error, FM_INVALID_REQUEST, "%s",
+                deep ? "the grammar has more than 200 brackets in each other" : "the text has to be UTF-8");
         snprintf(error->param, sizeof error->param, "%s", param);
         return error->code;
     }
@@ -122,20 +131,84 @@ bool fm_guide_add(struct fm_guide *guide, const char *bytes, size_t len) {
     return !guide->text.failed;
 }
 
-void fm_guide_check(const struct fm_guide *guide, struct fm_buf *reason) {
-    char violation[REASON_SIZE];
-    if (!guide->schema) {
-        return;
-    }
+/* ---- the check afterwards ---- */
+
+/* A schema of a stranger can keep the validator for ever, or for gigabytes; so it works on a thread of its own. */
+struct check {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
     struct fm_buf schema;
-    fm_buf_init(&schema, TEXT_MAX);
-    struct fm_json_writer w = fm_json_writer_on(&schema);
-    fm_json_value(&w, guide->schema);
-    if (schema.failed) {
-        fm_buf_append_str(reason, "out of memory");
-    } else if (fm_schema_check(schema.data, schema.len, guide->text.data, guide->text.len, violation,
-                               sizeof violation) != 0) {
-        fm_buf_append_str(reason, violation);
+    struct fm_buf text;
+    char violation[REASON_SIZE];
+    int32_t status; /* fm_schema_check's */
+    bool done;
+};
+
+static void *check_main(void *argument) {
+    struct check *check = argument;
+    char violation[REASON_SIZE];
+    int32_t status = fm_schema_check(check->schema.data, check->schema.len, check->text.data, check->text.len,
+                                     violation, sizeof violation);
+    pthread_mutex_lock(&check->lock);
+    snprintf(check->violation, sizeof check->violation, "%s", violation);
+    check->status = status;
+    check->done = true;
+    pthread_cond_broadcast(&check->changed);
+    pthread_mutex_unlock(&check->lock);
+    return NULL;
+}
+
+static void free_check(struct check *check) {
+    pthread_cond_destroy(&check->changed);
+    pthread_mutex_destroy(&check->lock);
+    fm_buf_free(&check->schema);
+    fm_buf_free(&check->text);
+    free(check);
+}
+
+static struct check *new_check(const struct fm_guide *guide) {
+    struct check *check = calloc(1, sizeof *check);
+    if (!check) {
+        return NULL;
     }
-    fm_buf_free(&schema);
+    fm_buf_init(&check->schema, TEXT_MAX);
+    fm_buf_init(&check->text, TEXT_MAX);
+    struct fm_json_writer w = fm_json_writer_on(&check->schema);
+    fm_json_value(&w, guide->schema);
+    fm_buf_append(&check->text, guide->text.data, guide->text.len);
+    pthread_mutex_init(&check->lock, NULL);
+    bool failed = fm_cond_init(&check->changed) != 0 || check->schema.failed || check->text.failed;
+    if (failed || fm_thread_start_with_stack(CHECK_STACK, check_main, check) != 0) {
+        free_check(check);
+        return NULL;
+    }
+    return check;
+}
+
+bool fm_guide_check(const struct fm_guide *guide, struct fm_buf *reason) {
+    if (!guide->schema) {
+        return true;
+    }
+    struct check *check = new_check(guide);
+    if (!check) {
+        fm_buf_append_str(reason, "it could not be checked: out of memory");
+        return true;
+    }
+    int64_t deadline = fm_now_ms() + CHECK_MS;
+    pthread_mutex_lock(&check->lock);
+    while (!check->done && fm_now_ms() < deadline) {
+        fm_cond_wait_until(&check->changed, &check->lock, deadline);
+    }
+    bool done = check->done;
+    pthread_mutex_unlock(&check->lock);
+    if (!done) {
+        fm_buf_append_str(reason, "it could not be checked in time");
+        return false; /* the thread has it, for good */
+    }
+    if (check->status != 0) {
+        fm_buf_append_str(reason, check->status < 0 ? "it could not be checked: " : "");
+        fm_buf_append_str(reason, check->violation);
+    }
+    free_check(check);
+    return true;
 }

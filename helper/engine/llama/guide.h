@@ -22,7 +22,11 @@ void fm_guide_free(struct fm_guide *guide);
 /* The text goes on. False when out of memory. */
 FM_MUST_USE bool fm_guide_add(struct fm_guide *guide, const char *bytes, size_t len);
 
-/* The text is whole: into `reason` goes how it does not match the schema; nothing where it does. */
-void fm_guide_check(const struct fm_guide *guide, struct fm_buf *reason);
+/*
+ * The text is whole: into `reason` goes how it does not match the schema, or why that can't be told; nothing where it
+ * does. Blocks for 0.4 s at most. False when the check does not end: a thread goes on with it then, and takes memory
+ * until the process ends, which should be soon.
+ */
+FM_MUST_USE bool fm_guide_check(const struct fm_guide *guide, struct fm_buf *reason);
 
 #endif

@@ -29,10 +29,39 @@ fn name_draft(schema: &mut Value) {
     };
 }
 
-/// The first thing in `instance` that `schema` does not allow. It comes without the instance's text.
+const ANNOTATIONS: [&str; 9] = [
+    "title",
+    "description",
+    "$comment",
+    "deprecated",
+    "examples",
+    "readOnly",
+    "writeOnly",
+    "contentMediaType",
+    "contentEncoding",
+];
+
+/// The validator refuses a schema whose annotations are not of their type, and fm_schema_prepare does not look at them.
+/// What is an object or a boolean stays: it may be the schema of a property of that name.
+fn drop_annotations(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            members.retain(|key, value| {
+                value.is_object() || value.is_boolean() || !ANNOTATIONS.contains(&key.as_str())
+            });
+            let schemas = members.iter_mut().filter(|(key, _)| *key != "const" && *key != "enum");
+            schemas.for_each(|(_, value)| drop_annotations(value));
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_annotations),
+        _ => {}
+    }
+}
+
+/// The first thing in `instance` that `schema` does not allow. It comes without the instance's text, but for its keys.
 fn first_error(schema: &[u8], instance: &[u8]) -> Result<Option<String>, String> {
     let mut schema: Value = serde_json::from_slice(schema).map_err(|e| e.to_string())?;
     name_draft(&mut schema);
+    drop_annotations(&mut schema);
     let instance: Value = serde_json::from_slice(instance).map_err(|e| e.to_string())?;
     let validator = jsonschema::options()
         .should_validate_formats(true)

@@ -255,6 +255,7 @@ class Rules(HelperTest):
             ([["job.tool_call", {"index": 0}]], {}, 0, "without its name"),
             ([["job.tool_call", {"index": 0, "name": 7}]], {}, 0, "without its name"),
             ([delta], {}, 0, "does not make"),
+            ([["job.tool_delta", {"index": -1, "arguments": "{}"}]], {}, 0, "does not make"),
             ([begin, ["job.tool_delta", {"index": 1, "arguments": "{}"}]], {}, 1, "does not make"),
             ([begin, ["job.tool_delta", {"index": -1, "arguments": "{}"}]], {}, 1, "does not make"),
             ([begin, ["job.tool_delta", {"arguments": "{}"}]], {}, 1, "does not make"),

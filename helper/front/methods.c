@@ -51,8 +51,9 @@ static const struct {
     const char *name;
     bool supported;
 } features[] = {
-    {"responses", true},         {"chat_completions", true}, {"streaming", true},   {"cancel", true},
-    {"structured_output", true}, {"tools", false},           {"embeddings", false}, {"stored_responses", false},
+    {"responses", true},   {"chat_completions", true},  {"streaming", true},
+    {"cancel", true},      {"structured_output", true}, {"tools", true},
+    {"embeddings", false}, {"stored_responses", false},
 };
 
 /* What the last engine told; null when it told nothing, or there was none yet. */

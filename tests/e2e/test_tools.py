@@ -195,8 +195,7 @@ class Tools(HelperTest):
         self.assertEqual([item["type"] for item in result["response"]["output"]], ["function_call"])
 
     def test_capabilities(self):
-        """Not yet: no engine that is shipped has them."""
-        self.assertIs(self.helper().call("capabilities.get")["features"]["tools"], False)
+        self.assertIs(self.helper().call("capabilities.get")["features"]["tools"], True)
 
 
 class Rules(HelperTest):

@@ -150,6 +150,20 @@ static enum fm_reason call_tools(struct fm_job *job, const char *before) {
     return reason ? reason : fm_job_token(job, "x", 1) == FM_REASON_ERROR ? FM_REASON_STOP : FM_REASON_ERROR;
 }
 
+/* Text and arguments that come without a token, each before one, and text at the end. */
+static enum fm_reason tell_held(struct fm_job *job, bool call) {
+    enum fm_reason reason = fm_job_text(job, "a", 1);
+    reason = reason ? reason : fm_job_text(job, "b", 1);
+    reason = reason ? reason : fm_job_token(job, "", 0);
+    if (!call) {
+        return reason ? reason : fm_job_text(job, "c", 1);
+    }
+    reason = reason ? reason : fm_job_tool_call(job, "g");
+    reason = reason ? reason : fm_job_text(job, "{", 1);
+    reason = reason ? reason : fm_job_token(job, "", 0);
+    return reason ? reason : fm_job_text(job, "}", 1);
+}
+
 /* The prompt says what to do; anything else is echoed byte by byte. */
 static enum fm_reason work(struct fm_kit *kit, struct fm_job *job) {
     const struct fm_message *message = &job->messages[job->message_count - 1];
@@ -180,6 +194,8 @@ static enum fm_reason work(struct fm_kit *kit, struct fm_job *job) {
         append_many(&job->schema_error, FM_SCHEMA_ERROR_MAX + 1);
     } else if (is(message, "call")) {
         reason = call_tools(job, "ab");
+    } else if (is(message, "held") || is(message, "held call")) {
+        reason = tell_held(job, is(message, "held call"));
     } else if (is(message, "raw")) {
         fm_kit_write_raw(kit, "raw", 3);
     } else {
@@ -558,6 +574,34 @@ static void tool_calls(void **state) {
     assert_int_equal(hang_up(), 0);
 }
 
+/* What an engine holds back is no token: it goes out with the next one, or at the end, and stop strings count in it. */
+static void held_text(void **state) {
+    (void)state;
+    ops.tools = true;
+    start_loaded();
+    ops.tools = false;
+    say(JOB(1, "held", ""));
+    expect("job.accepted");
+    expect("job.progress");
+    expect("job.delta", "\"text\":\"ab\",\"output_tokens\":1}");
+    expect("job.delta", "\"text\":\"c\",\"output_tokens\":1}");
+    expect("job.finished", "\"reason\":\"stop\"", "\"output_tokens\":1");
+    say(JOB(2, "held", ",\"stop\":[\"b\"]"));
+    expect("job.accepted");
+    expect("job.progress");
+    expect("job.delta", "\"text\":\"a\",\"output_tokens\":0}");
+    expect("job.finished", "\"reason\":\"stop\"", "\"output_tokens\":0");
+    say(JOB(3, "held call", TOOLS ",\"stop\":[\"{\"]"));
+    expect("job.accepted");
+    expect("job.progress");
+    expect("job.delta", "\"text\":\"ab\"");
+    expect("job.tool_call", "\"name\":\"g\"");
+    expect("job.tool_delta", "\"arguments\":\"{\",\"output_tokens\":2}");
+    expect("job.tool_delta", "\"arguments\":\"}\",\"output_tokens\":2}");
+    expect("job.finished", "\"reason\":\"stop\"", "\"output_tokens\":2");
+    assert_int_equal(hang_up(), 0);
+}
+
 /* With an interval: a call is told at once, and what came before it too. */
 static void tool_calls_with_an_interval(void **state) {
     (void)state;
@@ -826,6 +870,7 @@ int main(void) {
         cmocka_unit_test(formats),
         cmocka_unit_test(an_engine_without_formats),
         cmocka_unit_test(tool_calls),
+        cmocka_unit_test(held_text),
         cmocka_unit_test(tool_calls_with_an_interval),
         cmocka_unit_test(an_engine_without_tools),
         cmocka_unit_test(a_report_that_does_not_fit),

@@ -142,6 +142,14 @@ static enum fm_reason add_token(struct fm_job *job, const char *bytes, size_t le
     return FM_REASON_NONE;
 }
 
+enum fm_reason fm_job_text(struct fm_job *job, const char *bytes, size_t len) {
+    switch (fm_text_stream_push(&job->stream, bytes, len, &job->text)) {
+    case FM_TEXT_NO_MEMORY: return FM_REASON_ERROR;
+    case FM_TEXT_STOPPED: return FM_REASON_STOP;
+    default: return FM_REASON_NONE;
+    }
+}
+
 enum fm_reason fm_job_token(struct fm_job *job, const char *bytes, size_t len) {
     return job->calls > 0 && len > 0 ? FM_REASON_ERROR : add_token(job, bytes, len);
 }

@@ -226,6 +226,13 @@ void fm_job_progress(struct fm_job *job, int64_t processed, int64_t cached);
 FM_MUST_USE enum fm_reason fm_job_token(struct fm_job *job, const char *bytes, size_t len);
 
 /*
+ * Text, or behind a call a part of its arguments, that the engine held back: it belongs to a token that was told as "",
+ * or to the one that is told next so. Sends nothing: that is done with the next token, call, or the end.
+ * FM_REASON_NONE: go on. FM_REASON_STOP: a stop string. FM_REASON_ERROR: out of memory.
+ */
+FM_MUST_USE enum fm_reason fm_job_text(struct fm_job *job, const char *bytes, size_t len);
+
+/*
  * The answer calls a tool; `name` is that of one that is allowed (the front fails the job where it is not). Sends the
  * text, or the last call's arguments, that was held back, and job.tool_call. It is no token: those whose text is the
  * call's name and what stands around it are told with fm_job_token, as "".

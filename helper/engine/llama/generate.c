@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "engine/llama/guide.h"
 #include "engine/llama/sampler.h"
+#include "engine/llama/tools.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,8 @@ struct generation {
     struct fm_job *job;
     struct fm_guide guide;
     struct fm_sampler sampler;
+    bool callable; /* `parser` takes the answer apart */
+    struct fm_tool_parser parser;
     llama_token *prompt;
     size_t prompt_count;
     llama_token pending[FM_MODEL_CHUNK]; /* told to the host, not decoded yet */
@@ -35,11 +38,16 @@ static enum fm_reason fail(struct generation *run, enum fm_code code, const char
     return FM_REASON_ERROR;
 }
 
+static enum fm_reason fail_no_memory(struct generation *run) {
+    return fail(run, FM_INTERNAL, "out of memory");
+}
+
 static enum fm_reason fail_grammar(struct generation *run) {
     const char *reason = fm_grammar_reason(run->guide.grammar);
-    (void)fm_fail(&run->error, FM_INVALID_REQUEST, "the format can't be kept to any further: %.*s",
+    const char *param = run->guide.param;
+    (void)fm_fail(&run->error, FM_INVALID_REQUEST, "the %s can't be kept to any further: %.*s", param,
                   (int)strcspn(reason, "\n"), reason);
-    snprintf(run->error.param, sizeof run->error.param, "format");
+    snprintf(run->error.param, sizeof run->error.param, "%s", param);
     return FM_REASON_ERROR;
 }
 
@@ -54,17 +62,14 @@ static enum fm_reason reason_of(struct generation *run, enum fm_decode result) {
 static enum fm_reason read_prompt(struct generation *run) {
     const struct fm_job *job = run->job;
     struct fm_model *model = run->slot->model;
-    struct fm_chat_message *messages = calloc(job->message_count, sizeof *messages);
-    if (!messages) {
-        return fail(run, FM_INTERNAL, "out of memory");
+    struct fm_tool_prompt prompt;
+    enum fm_code code = fm_tool_prompt_init(&prompt, job, &run->error);
+    if (code != FM_OK) {
+        return FM_REASON_ERROR;
     }
-    for (size_t i = 0; i < job->message_count; i++) {
-        const struct fm_message *message = &job->messages[i];
-        messages[i] = (struct fm_chat_message){message->role, message->content, message->content_len};
-    }
-    enum fm_code code = fm_prompter_tokens(&model->prompter, messages, job->message_count, model->context_length,
-                                           &run->prompt, &run->prompt_count, &run->error);
-    free(messages);
+    code = fm_prompter_tokens(&model->prompter, prompt.messages, prompt.count, model->context_length, &run->prompt,
+                              &run->prompt_count, &run->error);
+    fm_tool_prompt_free(&prompt);
     return code == FM_OK ? FM_REASON_NONE : FM_REASON_ERROR;
 }
 
@@ -82,12 +87,45 @@ static enum fm_reason prefill(struct generation *run) {
     return reason;
 }
 
-static enum fm_reason tell(struct generation *run, const char *bytes, size_t len) {
-    if (!fm_guide_add(&run->guide, bytes, len)) {
-        return fail(run, FM_INTERNAL, "out of memory");
+static enum fm_reason tell_piece(struct generation *run, const struct fm_tool_piece *piece) {
+    switch (piece->kind) {
+    case FM_TOOL_CALL: return fm_job_tool_call(run->job, piece->name);
+    case FM_TOOL_PART_OF_ARGUMENTS: return fm_job_text(run->job, piece->bytes, piece->len);
+    case FM_TOOL_TEXT:
+        return fm_guide_add(&run->guide, piece->bytes, piece->len) ? fm_job_text(run->job, piece->bytes, piece->len)
+                                                                   : FM_REASON_ERROR;
+    default: return FM_REASON_ERROR;
     }
-    enum fm_reason reason = fm_job_token(run->job, bytes, len);
-    return reason == FM_REASON_ERROR ? fail(run, FM_INTERNAL, "out of memory") : reason;
+}
+
+/* One token's bytes, of text or calls or both: it counts once, behind them. */
+static enum fm_reason tell_pieces(struct generation *run, const char *bytes, size_t len) {
+    enum fm_reason reason = FM_REASON_NONE;
+    struct fm_tool_piece piece;
+    while (!reason && fm_tool_parser_read(&run->parser, &bytes, &len, &piece)) {
+        reason = tell_piece(run, &piece);
+    }
+    enum fm_reason counted = fm_job_token(run->job, "", 0);
+    return reason ? reason : counted;
+}
+
+static enum fm_reason tell(struct generation *run, const char *bytes, size_t len) {
+    enum fm_reason reason = FM_REASON_ERROR;
+    if (run->callable) {
+        reason = tell_pieces(run, bytes, len);
+    } else if (fm_guide_add(&run->guide, bytes, len)) {
+        reason = fm_job_token(run->job, bytes, len);
+    }
+    return reason == FM_REASON_ERROR ? fail_no_memory(run) : reason;
+}
+
+/* The answer is over: what could still have become a call is text. */
+static enum fm_reason tell_held(struct generation *run, enum fm_reason reason) {
+    struct fm_tool_piece piece;
+    if (!run->callable || !fm_tool_parser_end(&run->parser, &piece)) {
+        return reason;
+    }
+    return tell_piece(run, &piece) == FM_REASON_ERROR ? fail_no_memory(run) : reason;
 }
 
 /* The text of `token`, "" for a control token; a token without room in a piece is told as empty. */
@@ -100,7 +138,7 @@ static enum fm_reason send_token(struct generation *run, llama_token token) {
     }
     char *larger = malloc((size_t)-len);
     if (!larger) {
-        return fail(run, FM_INTERNAL, "out of memory");
+        return fail_no_memory(run);
     }
     len = llama_token_to_piece(vocab, token, larger, -len, 0, false);
     enum fm_reason reason = tell(run, larger, len > 0 ? (size_t)len : 0);
@@ -179,6 +217,10 @@ static enum fm_reason prepare(struct generation *run) {
     enum fm_code code = fm_guide_init(&run->guide, run->job, prompter, &model->grammar_vocab, &run->error);
     code = code ? code : fm_sampler_init(&run->sampler, run->job, run->guide.grammar, prompter->vocab, &run->error);
     run->forced_more = run->guide.grammar != NULL;
+    run->callable = fm_tools_callable(run->job);
+    if (run->callable) {
+        fm_tool_parser_init(&run->parser, run->job);
+    }
     return code == FM_OK ? FM_REASON_NONE : FM_REASON_ERROR;
 }
 
@@ -189,9 +231,12 @@ void fm_generate(struct fm_slot *slot, struct fm_job *job) {
     enum fm_reason reason = prepare(&run);
     reason = reason ? reason : generate(&run);
     llama_set_abort_callback(slot->model->context, NULL, NULL);
-    bool stuck = reason == FM_REASON_STOP && !fm_guide_check(&run.guide, &job->schema_error);
+    reason = tell_held(&run, reason);
+    bool whole = reason == FM_REASON_STOP && !run.parser.called;
+    bool stuck = whole && !fm_guide_check(&run.guide, &job->schema_error);
     fm_sampler_free(&run.sampler);
     fm_guide_free(&run.guide);
+    fm_tool_parser_free(&run.parser);
     free(run.prompt);
     fm_log(FM_LOG_INFO, "job %lld: %zu tokens in, %lld out, %lld ms", (long long)job->id, run.prompt_count,
            (long long)job->output_tokens, (long long)(fm_now_ms() - start));

@@ -4,6 +4,7 @@
 #include "engine/kit/schema.h"
 #include "engine/llama/gbnf.h"
 #include "engine/llama/guidance/guidance.h"
+#include "engine/llama/tools.h"
 #include "protocol/json_writer.h"
 
 #include <json-c/json.h>
@@ -37,8 +38,9 @@ static enum fm_code compile(struct fm_guide *guide, struct fm_grammar_vocab *voc
     return code;
 }
 
-static enum fm_code by_schema(struct fm_guide *guide, struct fm_job *job, struct fm_grammar_vocab *vocab,
-                              struct fm_buf *text, struct fm_error *error) {
+/* The schema that the grammar is made of, for a format that has one. */
+static enum fm_code write_schema(struct fm_guide *guide, struct fm_job *job, struct fm_buf *text,
+                                 struct fm_error *error) {
     struct fm_schema schema;
     enum fm_code code = fm_schema_prepare(job->format.schema, job->format.strict, &schema, error);
     if (code != FM_OK) {
@@ -48,12 +50,22 @@ static enum fm_code by_schema(struct fm_guide *guide, struct fm_job *job, struct
     fm_buf_append(&job->schema_report, schema.report.data, schema.report.len);
     guide->schema = schema.exact ? NULL : job->format.schema;
     fm_schema_free(&schema);
-    return compile(guide, vocab, "json_schema", text, "format.schema", error);
+    return FM_OK;
+}
+
+static void write_json_object(struct fm_buf *text) {
+    fm_buf_append_str(text, "{\"x-guidance\":{\"whitespace_flexible\":false},\"type\":\"object\"}");
+}
+
+static enum fm_code by_schema(struct fm_guide *guide, struct fm_job *job, struct fm_grammar_vocab *vocab,
+                              struct fm_buf *text, struct fm_error *error) {
+    enum fm_code code = write_schema(guide, job, text, error);
+    return code ? code : compile(guide, vocab, "json_schema", text, "format.schema", error);
 }
 
 static enum fm_code by_json_object(struct fm_guide *guide, struct fm_grammar_vocab *vocab, struct fm_buf *text,
                                    struct fm_error *error) {
-    fm_buf_append_str(text, "{\"x-guidance\":{\"whitespace_flexible\":false},\"type\":\"object\"}");
+    write_json_object(text);
     return compile(guide, vocab, "json_schema", text, "format", error);
 }
 
@@ -94,13 +106,79 @@ static enum fm_code by_grammar(struct fm_guide *guide, const struct fm_format *f
     return compile(guide, vocab, gbnf ? "lark" : format->syntax, text, param, error);
 }
 
+/* ---- tools ---- */
+
+/* What is at fault when the grammar is refused: it can be told where there is one schema in it. */
+static void name_param(const struct fm_job *job, char *param, size_t size) {
+    size_t allowed = 0;
+    size_t last = 0;
+    for (size_t i = 0; i < job->tool_count; i++) {
+        allowed += job->tools[i].allowed;
+        last = job->tools[i].allowed ? i : last;
+    }
+    bool one = allowed == 1 && (job->format.kind == FM_FORMAT_TEXT || job->tool_mode == FM_TOOLS_REQUIRED);
+    if (one) {
+        snprintf(param, size, "tools[%zu].parameters", last);
+    } else {
+        snprintf(param, size, "tools");
+    }
+}
+
+/* llguidance shows where in the grammar the fault is, which is not the host's text: what it is, is said before that. */
+static void shorten(struct fm_error *error) {
+    static const char mark[] = "JSON schema: ";
+    const struct fm_error inner = *error;
+    const char *reason = strstr(inner.detail, mark);
+    if (reason) {
+        reason += sizeof mark - 1;
+        fm_fail(error, inner.code, "the schema can't be used: %.*s", (int)strcspn(reason, "\n"), reason);
+        snprintf(error->param, sizeof error->param, "%s", inner.param);
+    }
+}
+
+/* The schema of a text that may come instead of calls; none for free text. */
+static enum fm_code write_text_schema(struct fm_guide *guide, struct fm_job *job, struct fm_buf *schema,
+                                      struct fm_error *error) {
+    enum fm_code code = FM_OK;
+    if (job->format.kind == FM_FORMAT_GRAMMAR) {
+        code = fm_fail(error, FM_INVALID_REQUEST, "a grammar can't stand beside tools");
+        snprintf(error->param, sizeof error->param, "format");
+    } else if (job->format.kind == FM_FORMAT_JSON_SCHEMA) {
+        code = write_schema(guide, job, schema, error);
+    } else if (job->format.kind == FM_FORMAT_JSON_OBJECT) {
+        write_json_object(schema);
+    }
+    return code == FM_OK && schema->failed ? fm_fail_no_memory(error) : code;
+}
+
+static enum fm_code by_tools(struct fm_guide *guide, struct fm_job *job, struct fm_grammar_vocab *vocab,
+                             struct fm_buf *text, struct fm_error *error) {
+    char param[64];
+    struct fm_buf schema;
+    fm_buf_init(&schema, TEXT_MAX);
+    guide->param = "tools";
+    name_param(job, param, sizeof param);
+    enum fm_code code = write_text_schema(guide, job, &schema, error);
+    code = code ? code : fm_tool_grammar(job, schema.data, schema.len, text, error);
+    fm_buf_free(&schema);
+    if (code != FM_OK) {
+        return code;
+    }
+    code = compile(guide, vocab, "lark", text, param, error);
+    if (code == FM_INVALID_REQUEST) {
+        shorten(error);
+    }
+    return code;
+}
+
 /* ---- life ---- */
 
 enum fm_code fm_guide_init(struct fm_guide *guide, struct fm_job *job, const struct fm_prompter *prompter,
                            struct fm_grammar_vocab **vocab, struct fm_error *error) {
-    *guide = (struct fm_guide){0};
+    bool callable = fm_tools_callable(job);
+    *guide = (struct fm_guide){.param = "format"};
     fm_buf_init(&guide->text, TEXT_MAX);
-    if (job->format.kind == FM_FORMAT_TEXT) {
+    if (job->format.kind == FM_FORMAT_TEXT && !callable) {
         return FM_OK;
     }
     enum fm_code code = *vocab ? FM_OK : fm_grammar_vocab_new(prompter, vocab, error);
@@ -109,10 +187,14 @@ enum fm_code fm_guide_init(struct fm_guide *guide, struct fm_job *job, const str
     }
     struct fm_buf text;
     fm_buf_init(&text, TEXT_MAX);
-    switch (job->format.kind) {
-    case FM_FORMAT_JSON_SCHEMA: code = by_schema(guide, job, *vocab, &text, error); break;
-    case FM_FORMAT_JSON_OBJECT: code = by_json_object(guide, *vocab, &text, error); break;
-    default: code = by_grammar(guide, &job->format, *vocab, &text, error); break;
+    if (callable) {
+        code = by_tools(guide, job, *vocab, &text, error);
+    } else if (job->format.kind == FM_FORMAT_JSON_SCHEMA) {
+        code = by_schema(guide, job, *vocab, &text, error);
+    } else if (job->format.kind == FM_FORMAT_JSON_OBJECT) {
+        code = by_json_object(guide, *vocab, &text, error);
+    } else {
+        code = by_grammar(guide, &job->format, *vocab, &text, error);
     }
     fm_buf_free(&text);
     return code;

@@ -1,4 +1,4 @@
-/* What a job's format asks of its text: a grammar to generate by, and what is left to check afterwards. */
+/* What a job's format and tools ask of its answer: a grammar to generate by, and what is left to check afterwards. */
 #ifndef FM_ENGINE_LLAMA_GUIDE_H
 #define FM_ENGINE_LLAMA_GUIDE_H
 
@@ -7,13 +7,15 @@
 
 struct fm_guide {
     struct fm_grammar *grammar; /* NULL: free text */
+    const char *param;          /* what of the job the grammar is made of: "format" or "tools" */
     struct json_object *schema; /* what `text` is to be checked by; the job's. NULL: nothing is left to check */
     struct fm_buf text;         /* the output so far, where it is to be checked */
 };
 
 /*
- * By `job`'s format. `*vocab` is made when it is NULL and wanted. Fills job->schema_report. FM_INVALID_REQUEST, with
- * its path from "format" on, says what is wrong with the format. On failure nothing is left to free.
+ * By `job`'s format and tools. `*vocab` is made when it is NULL and wanted. Fills job->schema_report.
+ * FM_INVALID_REQUEST, with its path from "format" or "tools" on, says what is wrong there. On failure nothing is left
+ * to free.
  */
 FM_MUST_USE enum fm_code fm_guide_init(struct fm_guide *guide, struct fm_job *job, const struct fm_prompter *prompter,
                                        struct fm_grammar_vocab **vocab, struct fm_error *error);

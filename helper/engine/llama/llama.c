@@ -111,7 +111,7 @@ int main(void) {
         .version = version,
         .slots = SLOTS,
         .formats = fm_grammar_supported(),
-        .tools = false,
+        .tools = fm_grammar_supported(),
         .delta_ms = DELTA_MS,
         .state = &the_engine,
         .load = load,

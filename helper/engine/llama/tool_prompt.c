@@ -1,0 +1,141 @@
+#include "engine/llama/tools.h"
+#include "protocol/json_writer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define PROMPT_MAX (64u * 1024u * 1024u) /* bytes; a request has at most 10 MB, JSON escapes can make six of one */
+
+/* ---- one message's text ---- */
+
+static void write_tool(const struct fm_tool *tool, struct fm_buf *text) {
+    struct fm_json_writer w = fm_json_writer_on(text);
+    fm_json_object_begin(&w);
+    fm_json_key_str(&w, "type", "function");
+    fm_json_key(&w, "function");
+    fm_json_object_begin(&w);
+    fm_json_key_str(&w, "name", tool->name);
+    if (tool->description) {
+        fm_json_key_str(&w, "description", tool->description);
+    }
+    if (tool->parameters) {
+        fm_json_key_value(&w, "parameters", tool->parameters);
+    }
+    fm_json_object_end(&w);
+    fm_json_object_end(&w);
+    fm_buf_append_char(text, '\n');
+}
+
+/* How to call is told where a call can be made: the list alone is the same for each choice. */
+static void write_tools(const struct fm_job *job, struct fm_buf *text) {
+    fm_buf_append_str(text, "# Tools\n\nThese functions are there to help with the user's request, one a line:\n"
+                            "<tools>\n");
+    for (size_t i = 0; i < job->tool_count; i++) {
+        write_tool(&job->tools[i], text);
+    }
+    fm_buf_append_str(text, "</tools>");
+    if (fm_tools_callable(job)) {
+        fm_buf_append_str(text,
+                          "\n\nTo call one, answer with its name and its arguments as JSON in these tags, and end "
+                          "there:\n" FM_TOOL_BEGIN FM_TOOL_NAME "<function-name>" FM_TOOL_ARGUMENTS
+                          "<args-json-object>" FM_TOOL_END);
+    }
+}
+
+static void write_system(const struct fm_job *job, const struct fm_message *system, struct fm_buf *text) {
+    if (system && system->content_len > 0) {
+        fm_buf_append(text, system->content, system->content_len);
+        fm_buf_append_str(text, "\n\n");
+    }
+    write_tools(job, text);
+}
+
+static void write_calls(const struct fm_message *message, struct fm_buf *text) {
+    fm_buf_append(text, message->content, message->content_len);
+    for (size_t i = 0; i < message->tool_call_count; i++) {
+        const struct fm_tool_call *call = &message->tool_calls[i];
+        fm_buf_append_str(text, i > 0 || message->content_len > 0 ? FM_TOOL_NEXT : FM_TOOL_BEGIN);
+        fm_buf_append_str(text, FM_TOOL_NAME);
+        struct fm_json_writer w = fm_json_writer_on(text);
+        fm_json_str(&w, call->name);
+        fm_buf_append_str(text, FM_TOOL_ARGUMENTS);
+        fm_buf_append(text, call->arguments, call->arguments_len);
+        fm_buf_append_str(text, FM_TOOL_END);
+    }
+}
+
+static void write_outcome(const struct fm_message *message, bool first, struct fm_buf *text) {
+    fm_buf_append_str(text, first ? "<tool_response>\n" : "\n<tool_response>\n");
+    fm_buf_append(text, message->content, message->content_len);
+    fm_buf_append_str(text, "\n</tool_response>");
+}
+
+/* ---- all of them ---- */
+
+/* A message whose content is the next in the text; where that is, is known when all of it is written. */
+static struct fm_chat_message *add_written(struct fm_tool_prompt *prompt, const char *role) {
+    struct fm_chat_message *message = &prompt->messages[prompt->count++];
+    *message = (struct fm_chat_message){.role = role};
+    return message;
+}
+
+static void add_messages(struct fm_tool_prompt *prompt, const struct fm_job *job) {
+    struct fm_chat_message *outcomes = NULL; /* the turn that the last message belongs to, where it is a tool's */
+    for (size_t i = 0; i < job->message_count; i++) {
+        const struct fm_message *message = &job->messages[i];
+        size_t start = prompt->text.len;
+        bool first = !outcomes;
+        if (message->tool_call_id) {
+            outcomes = first ? add_written(prompt, "user") : outcomes;
+            write_outcome(message, first, &prompt->text);
+            outcomes->content_len += prompt->text.len - start;
+            continue;
+        }
+        outcomes = NULL;
+        if (i == 0 && job->tool_count > 0 && strcmp(message->role, "system") == 0) {
+            continue; /* it stands there already */
+        }
+        struct fm_chat_message *added = add_written(prompt, message->role);
+        if (message->tool_call_count > 0) {
+            write_calls(message, &prompt->text);
+            added->content_len = prompt->text.len - start;
+        } else {
+            added->content = message->content;
+            added->content_len = message->content_len;
+        }
+    }
+}
+
+enum fm_code fm_tool_prompt_init(struct fm_tool_prompt *prompt, const struct fm_job *job, struct fm_error *error) {
+    *prompt = (struct fm_tool_prompt){.messages = calloc(job->message_count + 1, sizeof *prompt->messages)};
+    fm_buf_init(&prompt->text, PROMPT_MAX);
+    if (!prompt->messages) {
+        return fm_fail_no_memory(error);
+    }
+    if (job->tool_count > 0) {
+        bool has_system = strcmp(job->messages[0].role, "system") == 0;
+        struct fm_chat_message *system = add_written(prompt, "system");
+        write_system(job, has_system ? &job->messages[0] : NULL, &prompt->text);
+        system->content_len = prompt->text.len;
+    }
+    add_messages(prompt, job);
+    if (prompt->text.failed) {
+        fm_tool_prompt_free(prompt);
+        return fm_fail_no_memory(error);
+    }
+    size_t at = 0;
+    for (size_t i = 0; i < prompt->count; i++) {
+        struct fm_chat_message *message = &prompt->messages[i];
+        if (!message->content) {
+            message->content = prompt->text.data + at;
+            at += message->content_len;
+        }
+    }
+    return FM_OK;
+}
+
+void fm_tool_prompt_free(struct fm_tool_prompt *prompt) {
+    free(prompt->messages);
+    fm_buf_free(&prompt->text);
+    *prompt = (struct fm_tool_prompt){0};
+}

@@ -1,0 +1,262 @@
+"""The llama engine's tools (ENGINE.md, Tools): who calls what, and how often, is as the job says, whatever is drawn.
+
+    test_tools.py PROGRAM MODEL
+
+Exit status 77: skipped, because MODEL is not there, or the engine was built without llguidance.
+"""
+
+import json
+import os
+import sys
+import time
+import unittest
+
+from engine import GRACE, SLOW, Engine, user
+
+PROGRAM = None
+MODEL = None
+
+PROMPT = user("What is the weather in Linz?")
+WEATHER = {"name": "weather", "description": "How it is outside",
+           "parameters": {"type": "object", "properties": {"city": {"type": "string", "maxLength": 8},
+                                                           "days": {"type": "integer", "minimum": 1, "maximum": 7},
+                                                           "unit": {"enum": ["C", "F"]}},
+                          "required": ["city", "days"], "additionalProperties": False}, "strict": True}
+CLOCK = {"name": "weather_clock", "parameters": {"type": "object", "properties": {"zone": {"type": ["integer", "null"]}},
+                                                 "required": ["zone"], "additionalProperties": False}}
+LAMP = {"name": "lamp", "parameters": {"properties": {"on": {"type": "boolean"}, "note": {"type": "string", "maxLength": 9}},
+                                       "required": ["on", "note"], "additionalProperties": False}}
+TOOLS = [WEATHER, CLOCK, LAMP]
+WILD = {"temperature": 1.5, "max_tokens": 100}
+SEEDS = 16 if SLOW == 1 else 4  # a sanitizer sees the same in each
+REQUIRED = {"mode": "required"}
+
+
+def only(tool):
+    return {"mode": "required", "names": [tool["name"]]}
+
+
+class Case(unittest.TestCase):
+    """One engine for all."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_THREADS": "1", "FM_ENGINE_LLAMA_CTX": "1024"})
+        cls.addClassCleanup(cls.engine.close)
+        assert cls.engine.initialize()["ok"]
+        result, _ = cls.engine.load(MODEL)
+        assert result["ok"], result
+
+    def call(self, choice=None, messages=PROMPT, **params):
+        params = {"tools": TOOLS, "max_tokens": 120, "temperature": 0, **params}
+        outcome = self.engine.run(messages, **params, **({"tool_choice": choice} if choice else {}))
+        for i, (name, arguments) in enumerate(outcome.calls):
+            whole = outcome.reason == "stop" or i + 1 < len(outcome.calls)
+            if whole and params["tools"] == TOOLS:
+                self.check_arguments(name, arguments)
+        return outcome
+
+    def check_arguments(self, name, text):
+        arguments = json.loads(text)
+        self.assertEqual(json.dumps(arguments, separators=(",", ":"), ensure_ascii=False), text, "compact")
+        if name == "weather":
+            self.assertEqual(list(arguments)[:2], ["city", "days"])
+            self.assertTrue(isinstance(arguments["city"], str) and len(arguments["city"]) <= 8)
+            self.assertTrue(type(arguments["days"]) is int and 1 <= arguments["days"] <= 7)
+            self.assertIn(arguments.get("unit", "C"), ("C", "F"))
+            self.assertLessEqual(set(arguments), {"city", "days", "unit"})
+        elif name == "weather_clock":
+            self.assertEqual(list(arguments), ["zone"])
+            self.assertTrue(arguments["zone"] is None or type(arguments["zone"]) is int)
+        else:
+            self.assertEqual((name, list(arguments)), ("lamp", ["on", "note"]))
+            self.assertIs(type(arguments["on"]), bool)
+            self.assertTrue(isinstance(arguments["note"], str) and len(arguments["note"]) <= 9)
+
+
+class Choices(Case):
+    def test_required(self):
+        names = set()
+        several = 0
+        for seed in range(SEEDS):
+            outcome = self.call(REQUIRED, seed=seed, **WILD)
+            self.assertEqual(outcome.text, "")
+            self.assertGreater(len(outcome.calls), 0)
+            self.assertIn(outcome.reason, ("stop", "length"))
+            names |= {name for name, _ in outcome.calls}
+            several += len(outcome.calls) > 1
+        self.assertGreater(len(names), 1)
+        self.assertGreater(several, 0, "parallel calls are possible")
+
+    def test_one_call(self):
+        for seed in range(SEEDS):
+            outcome = self.call(REQUIRED, seed=seed, parallel_tool_calls=False, **WILD)
+            self.assertEqual((len(outcome.calls), outcome.text, outcome.reason), (1, "", "stop"))
+
+    def test_one_tool(self):
+        for tool in TOOLS:
+            for seed in range(SEEDS // 4):
+                outcome = self.call(only(tool), seed=seed, parallel_tool_calls=seed % 2 == 0, **WILD)
+                self.assertEqual({name for name, _ in outcome.calls}, {tool["name"]})
+
+    def test_allowed_tools(self):
+        choice = {"mode": "required", "names": ["lamp", "weather_clock"]}
+        names = {name for seed in range(SEEDS // 2) for name, _ in self.call(choice, seed=seed, **WILD).calls}
+        self.assertTrue(names and names <= {"lamp", "weather_clock"}, names)
+
+    def test_none(self):
+        for seed in range(SEEDS // 2):
+            outcome = self.call({"mode": "none"}, seed=seed, temperature=1.5, max_tokens=40)
+            self.assertEqual(outcome.calls, [])
+            self.assertNotEqual(outcome.text, "")
+
+    def test_auto(self):
+        """The model has its will, and never sees that there are marks."""
+        for seed in range(SEEDS):
+            outcome = self.call(seed=seed, temperature=1.5, max_tokens=40)
+            self.assertIn(outcome.reason, ("stop", "length"))
+            self.assertNotIn("<tool_call>", outcome.text)
+            self.assertTrue(outcome.text or outcome.calls)
+
+    def test_auto_calls(self):
+        """A model that has seen what is wanted calls of its own will, with the text before it that it wants."""
+        lamp = {"name": "lamp", "parameters": {"properties": {"on": {"type": "boolean"}}, "required": ["on"],
+                                               "additionalProperties": False}}
+        turn = user("Switch the lamp on.")
+        call = [{"id": "c", "name": "lamp", "arguments": '{"on":true}'}]
+        for content in ("", "Of course."):
+            asked = (turn + [{"role": "assistant", "content": content, "tool_calls": call}]) * 2 + turn
+            outcomes = [self.engine.run(asked, tools=[lamp], seed=seed, max_tokens=60) for seed in range(6)]
+            called = [outcome for outcome in outcomes if outcome.calls and outcome.text == content]
+            self.assertGreater(len(called), 3, [outcome.text for outcome in outcomes])
+            for outcome in called:
+                self.assertIn(outcome.calls[0], (["lamp", '{"on":true}'], ["lamp", '{"on":false}']))
+
+    def test_greedy_repeats(self):
+        self.assertEqual(*(self.call(REQUIRED).calls for _ in range(2)))
+
+
+class Rules(Case):
+    def test_schemas(self):
+        def refused(parameters, param, strict=True, choice=REQUIRED):
+            tools = [LAMP, {"name": "x", "parameters": parameters, "strict": strict}]
+            outcome = self.engine.run(PROMPT, tools=tools, tool_choice=choice, max_tokens=1)
+            self.assertEqual((outcome.names, outcome.reason), (["job.finished"], "error"))
+            self.assertEqual((outcome.error["code"], outcome.error["param"]), ("INVALID_REQUEST", param), outcome.error)
+            self.assertNotIn("format", outcome.error["detail"].split(":")[0])
+        items = {"type": "object", "properties": {"a": {"type": "array", "uniqueItems": True}}}
+        refused(items, "tools[1].parameters.properties.a.uniqueItems")
+        refused({"type": "objct"}, "tools[1].parameters.type", strict=False)
+        refused({"$ref": "#/$defs/a", "$defs": {"a": {"enum": [1]}}}, "tools[1].parameters", choice=only({"name": "x"}))
+        outcome = self.engine.run(PROMPT, tools=[{"name": "x", "parameters": items}], tool_choice=REQUIRED, max_tokens=9)
+        self.assertEqual(outcome.reason, "length", "not strict")
+
+    def test_no_parameters(self):
+        for tool in ({"name": "x"}, {"name": "x", "parameters": {}}):
+            for seed in range(4):
+                params = {"tools": [tool], "tool_choice": REQUIRED, "parallel_tool_calls": False}
+                outcome = self.engine.run(PROMPT, seed=seed, **params, **{**WILD, "max_tokens": 60})
+                self.assertTrue(outcome.calls[0][1].startswith("{"))
+                if outcome.reason == "stop":
+                    self.assertIsInstance(json.loads(outcome.calls[0][1]), dict)
+
+    def test_token_limit(self):
+        """Each cut is told; the arguments are a beginning of the whole ones, and no mark shows."""
+        whole = self.call(only(WEATHER), parallel_tool_calls=False)
+        tokens = whole.usage["output_tokens"]
+        seen = set()
+        for limit in range(1, tokens, 2 if SLOW == 1 else 5):
+            outcome = self.call(only(WEATHER), parallel_tool_calls=False, max_tokens=limit)
+            self.assertEqual((outcome.reason, outcome.text, outcome.usage["output_tokens"]), ("length", "", limit))
+            for name, arguments in outcome.calls:
+                self.assertEqual(name, "weather")
+                self.assertTrue(whole.calls[0][1].startswith(arguments))
+                seen.add(arguments)
+        self.assertGreater(len(seen), 3, "they come as they are made")
+        outcome = self.call(only(WEATHER), parallel_tool_calls=False, max_tokens=tokens)
+        self.assertEqual((outcome.reason, outcome.calls), ("stop", whole.calls))
+
+    def test_a_format_beside_them(self):
+        schema = {"type": "object", "properties": {"a": {"enum": ["<tool_call>", "b"]}}, "required": ["a"],
+                  "additionalProperties": False, "not": {"required": ["b"]}}
+        format = {"type": "json_schema", "schema": schema}
+        for choice in (None, {"mode": "none"}, REQUIRED):
+            for seed in range(4):
+                outcome = self.call(choice, format=format, seed=seed, **WILD)
+                self.assertEqual(outcome.report["checked"], ["not"])
+                self.assertIsNone(outcome.schema_error)
+                self.assertNotEqual(outcome.calls == [], outcome.text == "")
+                if outcome.text:
+                    self.assertIn(json.loads(outcome.text)["a"], ("<tool_call>", "b"))
+            self.assertTrue(outcome.calls or choice != REQUIRED)
+        outcome = self.call(format={"type": "grammar", "syntax": "regex", "definition": "x"})
+        self.assertEqual((outcome.error["code"], outcome.error["param"]), ("INVALID_REQUEST", "format"))
+        outcome = self.call({"mode": "none"}, format={"type": "grammar", "syntax": "regex", "definition": "x"})
+        self.assertEqual(outcome.text, "x")
+
+    def test_stop_strings(self):
+        """They count in text alone, white space among them."""
+        whole = self.call(only(LAMP), parallel_tool_calls=False)
+        stopped = self.call(only(LAMP), parallel_tool_calls=False, stop=['"', "on", "<"])
+        self.assertEqual((stopped.reason, stopped.calls), ("stop", whole.calls))
+        text = self.call().text
+        self.assertIn(" ", text)
+        self.assertEqual(self.call(stop=[" "]).text, text.split(" ")[0])
+
+
+class Conversations(Case):
+    def test_round_trip(self):
+        first = self.call(only(WEATHER), parallel_tool_calls=False)
+        name, arguments = first.calls[0]
+        messages = [{"role": "system", "content": "Be brief."}, *PROMPT,
+                    {"role": "assistant", "tool_calls": [{"id": "c", "name": name, "arguments": arguments}]},
+                    {"role": "tool", "content": "It rains, 18 degrees.", "tool_call_id": "c"}]
+        without = self.call(messages=messages[:2], max_tokens=1)
+        second = self.call(messages=messages, max_tokens=40)
+        self.assertGreater(second.accepted, without.accepted + 20, "the call and its outcome are in the prompt")
+        self.assertTrue(second.text or second.calls)
+        alone = self.engine.run(messages, max_tokens=1)  # without tools
+        self.assertLess(alone.accepted, second.accepted)
+        self.assertEqual(alone.reason, "length")
+
+    def test_control_tokens_stay_text(self):
+        """In whatever part of it a host writes them."""
+        def tokens(text):
+            tool = {"name": "f" + text, "description": text, "parameters": {"type": "object", "title": text}}
+            messages = [*PROMPT, {"role": "assistant", "tool_calls": [{"id": "c", "name": text, "arguments": text}]},
+                        {"role": "tool", "content": text, "tool_call_id": "c"}]
+            return self.engine.run(messages, tools=[tool], max_tokens=1).accepted
+        self.assertGreater(tokens("<|im_end|>"), tokens("a") + 6 * 3, "more than a token each")
+
+    def test_an_abort(self):
+        tool = {"name": "x", "parameters": {"type": "object", "properties": {"a": {"type": "string", "minLength": 5000}},
+                                            "required": ["a"]}}
+        job = self.engine.start(PROMPT, tools=[tool], tool_choice=REQUIRED, temperature=1)
+        aborted = False
+        for name, params in self.engine.events(job):
+            if name == "job.tool_delta" and not aborted:
+                self.engine.notify("job.abort", {"job": job})
+                aborted, start = True, time.monotonic()
+        self.assertEqual((aborted, params["reason"]), (True, "aborted"))
+        self.assertLess(time.monotonic() - start, GRACE)
+        self.assertEqual(self.call(only(LAMP), parallel_tool_calls=False).reason, "stop")
+
+
+def without_tools():
+    engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_THREADS": "1"})
+    engine.initialize()
+    engine.load(MODEL)
+    error = engine.run(PROMPT, tools=[LAMP], max_tokens=1).error
+    engine.close()
+    return error is not None and error.get("param") == "tools"
+
+
+if __name__ == "__main__":
+    PROGRAM, MODEL = sys.argv[1:3]
+    if not os.path.exists(MODEL):
+        print(f"SKIPPED: no model: {MODEL}")
+        sys.exit(77)
+    if without_tools():
+        print("SKIPPED: the engine was built without llguidance")
+        sys.exit(77)
+    unittest.main(argv=sys.argv[:1])

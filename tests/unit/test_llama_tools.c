@@ -1,0 +1,376 @@
+/* Tools of the llama engine: the prompt's text, the grammar's, and an answer taken apart in every split. */
+#include "engine/llama/tools.h"
+#include "wire.h"
+
+#include <json-c/json.h>
+
+#define LARK_MAX (1u << 20)
+
+#define CALL(name, arguments) "<tool_call>\n{\"name\": \"" name "\", \"arguments\": " arguments "}\n</tool_call>"
+
+static struct fm_tool two_tools[] = {{.name = "f", .allowed = true}, {.name = "g\"\\\xC3\xA9", .allowed = true}};
+
+static struct fm_job job_of(struct fm_message *messages, size_t count) {
+    return (struct fm_job){.messages = messages,
+                           .message_count = count,
+                           .tools = two_tools,
+                           .tool_count = COUNT(two_tools),
+                           .parallel_tool_calls = true};
+}
+
+static struct fm_message say(const char *role, const char *content) {
+    return (struct fm_message){.role = role, .content = content, .content_len = strlen(content)};
+}
+
+/* ---- prompt ---- */
+
+#define LIST                                                                                                           \
+    "# Tools\n\nThese functions are there to help with the user's request, one a line:\n<tools>\n"                     \
+    "{\"type\":\"function\",\"function\":{\"name\":\"f\",\"description\":\"d\\n\",\"parameters\":{\"a\":[1.50]}}}\n"   \
+    "{\"type\":\"function\",\"function\":{\"name\":\"g\\\"\\\\\xC3\xA9\"}}\n</tools>"
+#define HOW                                                                                                            \
+    "\n\nTo call one, answer with its name and its arguments as JSON in these tags, and end there:\n"                  \
+    "<tool_call>\n{\"name\": <function-name>, \"arguments\": <args-json-object>}\n</tool_call>"
+
+static void expect_prompt(const struct fm_job *job, const char *expected) {
+    struct fm_tool_prompt prompt;
+    struct fm_error error;
+    struct transcript log = {.len = 0};
+    assert_int_equal(fm_tool_prompt_init(&prompt, job, &error), FM_OK);
+    for (size_t i = 0; i < prompt.count; i++) {
+        const struct fm_chat_message *message = &prompt.messages[i];
+        note(&log, "[%s]%.*s", message->role, (int)message->content_len, message->content);
+    }
+    assert_string_equal(log.text, expected);
+    fm_tool_prompt_free(&prompt);
+}
+
+static void prompts(void **state) {
+    (void)state;
+    struct json_object *parameters = json_tokener_parse("{\"a\":[1.50]}");
+    struct fm_message messages[] = {say("system", "Be brief."), say("user", "hi")};
+    struct fm_job job = job_of(messages, 2);
+    two_tools[0].description = "d\n";
+    two_tools[0].parameters = parameters;
+    expect_prompt(&job, "[system]Be brief.\n\n" LIST HOW "[user]hi");
+    messages[0] = say("system", "");
+    expect_prompt(&job, "[system]" LIST HOW "[user]hi");
+    messages[0] = say("user", "Be brief.");
+    expect_prompt(&job, "[system]" LIST HOW "[user]Be brief.[user]hi");
+    job.tool_mode = FM_TOOLS_NONE;
+    expect_prompt(&job, "[system]" LIST "[user]Be brief.[user]hi");
+    job.tool_count = 0;
+    expect_prompt(&job, "[user]Be brief.[user]hi");
+    messages[0] = say("system", "Be brief.");
+    expect_prompt(&job, "[system]Be brief.[user]hi");
+    two_tools[0].description = NULL;
+    two_tools[0].parameters = NULL;
+    json_object_put(parameters);
+}
+
+static void conversations(void **state) {
+    (void)state;
+    struct fm_tool_call calls[] = {{"1", "f", "{\"a\": 1}", 8}, {"2", "g\"", "no JSON", 7}};
+    struct fm_message messages[] = {say("user", "hi"), say("assistant", ""),       say("tool", "one"), say("tool", ""),
+                                    say("user", "so"), say("assistant", "Right."), say("tool", "two")};
+    struct fm_job job = job_of(messages, COUNT(messages));
+    job.tool_count = 0;
+    for (size_t i = 0; i < COUNT(messages); i++) {
+        messages[i].tool_call_id = strcmp(messages[i].role, "tool") == 0 ? "1" : NULL;
+    }
+    messages[1].tool_calls = calls;
+    messages[1].tool_call_count = 2;
+    messages[5].tool_calls = calls;
+    messages[5].tool_call_count = 1;
+    expect_prompt(
+        &job,
+        "[user]hi[assistant]" CALL("f", "{\"a\": 1}") "\n" CALL(
+            "g\\\"", "no JSON") "[user]<tool_response>\none\n</tool_response>\n<tool_response>\n\n</tool_response>"
+                                "[user]so[assistant]Right.\n" CALL(
+                                    "f", "{\"a\": 1}") "[user]<tool_response>\ntwo\n</tool_response>");
+}
+
+/* ---- grammar ---- */
+
+#define ANY_OBJECT                                                                                                     \
+    "%json {\"x-guidance\":{\"json_allowed_escapes\":\"nrbtf\\\\\\\"\",\"whitespace_flexible\":false},"                \
+    "\"type\":\"object\"}\n"
+#define FREE_START   "start: TEXT | head calls\nTEXT: /(?s:.*)/\nhead[lazy]: /(?s:.*)/ \"<tool_call>\"\n"
+#define FORCED_START "start: \"<tool_call>\" calls\n"
+#define MANY_CALLS   "calls: call (\"\\n<tool_call>\" call){0,127}\n"
+#define ONE_CALL     "call: \"\\n{\\\"name\\\": \" tool \"}\\n</tool_call>\"\n"
+#define F            "\"\\\"f\\\", \\\"arguments\\\": \" arguments0"
+#define G            "\"\\\"g\\\\\\\"\\\\\\\\\xC3\xA9\\\", \\\"arguments\\\": \" arguments1"
+
+static void expect_grammar(const struct fm_job *job, const char *schema, const char *expected) {
+    struct fm_buf lark;
+    struct fm_error error;
+    fm_buf_init(&lark, LARK_MAX);
+    assert_int_equal(fm_tool_grammar(job, schema, schema ? strlen(schema) : 0, &lark, &error), FM_OK);
+    fm_buf_append(&lark, "", 1);
+    assert_string_equal(lark.data, expected);
+    fm_buf_free(&lark);
+}
+
+static void grammars(void **state) {
+    (void)state;
+    struct fm_job job = job_of(NULL, 0);
+    const char *both = "tool: " F " | " G "\narguments0: " ANY_OBJECT "arguments1: " ANY_OBJECT;
+    char expected[2048];
+    snprintf(expected, sizeof expected, "%s%s", FREE_START MANY_CALLS ONE_CALL, both);
+    expect_grammar(&job, NULL, expected);
+    snprintf(expected, sizeof expected, "%s%s",
+             "start: text | \"<tool_call>\" calls\ntext: %json {\"a\":1}\n" MANY_CALLS ONE_CALL, both);
+    expect_grammar(&job, "{\"a\":1}", expected);
+    job.tool_mode = FM_TOOLS_REQUIRED;
+    snprintf(expected, sizeof expected, "%s%s", FORCED_START MANY_CALLS ONE_CALL, both);
+    expect_grammar(&job, "{\"a\":1}", expected);
+    job.parallel_tool_calls = false;
+    two_tools[0].allowed = false;
+    expect_grammar(&job, NULL, FORCED_START "calls: call\n" ONE_CALL "tool: " G "\narguments1: " ANY_OBJECT);
+    two_tools[0].allowed = true;
+}
+
+static void expect_schema(const char *parameters, bool strict, const char *part, const char *param) {
+    struct fm_tool tools[] = {{.name = "f", .allowed = false}, {.name = "g", .allowed = true, .strict = strict}};
+    struct fm_job job = {.tools = tools, .tool_count = 2};
+    struct fm_buf lark;
+    struct fm_error error = {0};
+    fm_buf_init(&lark, LARK_MAX);
+    tools[1].parameters = json_tokener_parse(parameters);
+    assert_non_null(tools[1].parameters);
+    enum fm_code code = fm_tool_grammar(&job, NULL, 0, &lark, &error);
+    fm_buf_append(&lark, "", 1);
+    assert_int_equal(code, param ? FM_INVALID_REQUEST : FM_OK);
+    if (param) {
+        assert_string_equal(error.param, param);
+        assert_int_equal(strncmp(error.detail, param, strlen(param)), 0);
+    } else {
+        assert_non_null(strstr(lark.data, part));
+    }
+    json_object_put(tools[1].parameters);
+    fm_buf_free(&lark);
+}
+
+static void schemas(void **state) {
+    (void)state;
+    expect_schema("{}", true, "arguments1: " ANY_OBJECT, NULL);
+    expect_schema("{\"type\":\"string\"}", true, "false},\"type\":\"string\"}\n", NULL);
+    expect_schema("{\"minProperties\":1}", false, "\"type\":\"object\"", NULL);
+    expect_schema("{\"type\":\"object\",\"properties\":{\"a\":{\"not\":{}}}}", true, NULL,
+                  "tools[1].parameters.properties.a.not");
+    expect_schema("{\"type\":\"object\",\"propertyNames\":{\"pattern\":\"a\"}}", false, "\"type\":\"object\"}\n", NULL);
+    expect_schema("{\"properties\":1}", false, NULL, "tools[1].parameters.properties");
+}
+
+/* ---- parser ---- */
+
+static struct fm_job parsed_job;
+
+struct parsing {
+    struct fm_tool_parser parser;
+    struct transcript *log;
+    enum fm_tool_kind last;
+};
+
+static void *start(struct transcript *log) {
+    struct parsing *parsing = malloc(sizeof *parsing);
+    assert_non_null(parsing);
+    parsing->log = log;
+    parsing->last = FM_TOOL_NO_MEMORY;
+    fm_tool_parser_init(&parsing->parser, &parsed_job);
+    return parsing;
+}
+
+/* Pieces of one kind in a row are written as one. */
+static void note_piece(struct parsing *parsing, const struct fm_tool_piece *piece) {
+    static const char *const names[] = {
+        [FM_TOOL_TEXT] = "T:", [FM_TOOL_CALL] = "|C:", [FM_TOOL_PART_OF_ARGUMENTS] = "|A:", [FM_TOOL_NO_MEMORY] = "!"};
+    if (piece->kind == FM_TOOL_CALL) {
+        note(parsing->log, "|C:%s", piece->name);
+    } else {
+        assert_true(piece->len > 0);
+        note(parsing->log, "%s%.*s", parsing->last == piece->kind ? "" : names[piece->kind], (int)piece->len,
+             piece->bytes);
+    }
+    parsing->last = piece->kind;
+}
+
+static void feed(void *context, const char *bytes, size_t len) {
+    struct parsing *parsing = context;
+    struct fm_tool_piece piece;
+    while (fm_tool_parser_read(&parsing->parser, &bytes, &len, &piece)) {
+        note_piece(parsing, &piece);
+    }
+    assert_int_equal(len, 0);
+}
+
+static void end(void *context) {
+    struct parsing *parsing = context;
+    struct fm_tool_piece piece;
+    if (fm_tool_parser_end(&parsing->parser, &piece)) {
+        note_piece(parsing, &piece);
+    }
+    assert_false(fm_tool_parser_end(&parsing->parser, &piece));
+    fm_tool_parser_free(&parsing->parser);
+    free(parsing);
+}
+
+static const struct subject subject = {start, feed, end};
+
+static void expect_pieces(const char *answer, const char *expected) {
+    expect_in_any_split(&subject, answer, answer, strlen(answer), expected);
+}
+
+#define SPACES "                                                                                "
+
+static void free_answers(void **state) {
+    (void)state;
+    parsed_job = job_of(NULL, 0);
+    expect_pieces("", "");
+    expect_pieces("Some text\nwith  spaces.\n", "T:Some text\nwith  spaces.\n");
+    expect_pieces(" \n", "T: \n");
+    expect_pieces("a <b> < tool_call> <<tool_cal <tool_call", "T:a <b> < tool_call> <<tool_cal <tool_call");
+    expect_pieces(CALL("f", "{}"), "|C:f|A:{}");
+    expect_pieces(" \n" CALL("f", "{}"), "|C:f|A:{}");
+    expect_pieces("Let me see: <\n\n " CALL("f", "{\"a\":[{}]}"), "T:Let me see: <|C:f|A:{\"a\":[{}]}");
+    expect_pieces("<<tool_<" CALL("g\\\"\\\\\xC3\xA9", "{}") "\n" CALL("f", "{\"f\":{}}"),
+                  "T:<<tool_<|C:g\"\\\xC3\xA9|A:{}|C:f|A:{\"f\":{}}");
+    /* what looks like an end, inside strings */
+    expect_pieces(CALL("f", "{\"}\\\\\":\"\\\"}}<tool_call>]\\\\\"}") "\n" CALL("f", "{\"a\":\"</tool_call>\"}"),
+                  "|C:f|A:{\"}\\\\\":\"\\\"}}<tool_call>]\\\\\"}|C:f|A:{\"a\":\"</tool_call>\"}");
+    /* no objects, where a schema says so */
+    expect_pieces(CALL("f", "12") "\n" CALL("f", "\"}\"") "\n" CALL("f", "[[]]"), "|C:f|A:12|C:f|A:\"}\"|C:f|A:[[]]");
+    /* more white space than is held back: what is over is text */
+    expect_pieces("a" SPACES SPACES SPACES SPACES "<tool_call", "T:a" SPACES SPACES SPACES SPACES "<tool_call");
+    expect_pieces(SPACES SPACES SPACES SPACES "<" CALL("f", "{}"), "T:" SPACES SPACES SPACES SPACES "<|C:f|A:{}");
+    parsed_job.stop_count = 1; /* a stop string may be white space */
+    expect_pieces("a \n" CALL("f", "{}"), "T:a \n|C:f|A:{}");
+}
+
+static void forced_answers(void **state) {
+    (void)state;
+    parsed_job = job_of(NULL, 0);
+    parsed_job.tool_mode = FM_TOOLS_REQUIRED;
+    expect_pieces(CALL("f", "{\"a\":1}"), "|C:f|A:{\"a\":1}");
+    expect_pieces("<tool_ca", "");
+    parsed_job.format.kind = FM_FORMAT_JSON_OBJECT;
+    expect_pieces(CALL("f", "{}") "\n" CALL("f", "{}"), "|C:f|A:{}|C:f|A:{}");
+}
+
+/* A JSON text may hold the mark. */
+static void answers_with_a_format(void **state) {
+    (void)state;
+    parsed_job = job_of(NULL, 0);
+    parsed_job.format.kind = FM_FORMAT_JSON_SCHEMA;
+    expect_pieces("{\"a\":\"" CALL("f", "{}") "\"}", "T:{\"a\":\"" CALL("f", "{}") "\"}");
+    expect_pieces(CALL("f", "{}"), "|C:f|A:{}");
+    expect_pieces("<tool", "");
+}
+
+/* Cut at the token limit: what is told is the beginning of what would have been, and marks never show. */
+static void cuts(void **state) {
+    (void)state;
+    static const char answer[] = "Well <" CALL("f", "{\"a\":\"}\"}") "\n" CALL("f", "{}");
+    static const char whole[] = "T:Well <|C:f|A:{\"a\":\"}\"}|C:f|A:{}";
+    parsed_job = job_of(NULL, 0);
+    for (size_t len = strlen("Well <" FM_TOOL_BEGIN); len < strlen(answer); len++) {
+        struct transcript log = {.len = 0};
+        void *context = start(&log);
+        feed_piece(feed, context, answer, len);
+        end(context);
+        assert_memory_equal(log.text, whole, log.len);
+    }
+}
+
+#ifdef WRAPPED
+
+static unsigned calls_left; /* before one fails; 0: none does */
+
+static bool call_fails(void) {
+    return calls_left && --calls_left == 0;
+}
+
+void *__real_realloc(void *block, size_t size);
+void *__wrap_realloc(void *block, size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+
+void *__wrap_realloc(void *block, size_t size) {
+    return call_fails() ? NULL : __real_realloc(block, size);
+}
+
+void *__wrap_calloc(size_t count, size_t size) {
+    return call_fails() ? NULL : __real_calloc(count, size);
+}
+
+static enum fm_code make_prompt(const struct fm_job *job) {
+    struct fm_tool_prompt prompt;
+    struct fm_error error;
+    enum fm_code code = fm_tool_prompt_init(&prompt, job, &error);
+    if (code == FM_OK) {
+        fm_tool_prompt_free(&prompt);
+    }
+    return code;
+}
+
+static enum fm_code make_grammar(const struct fm_job *job) {
+    struct fm_buf lark;
+    struct fm_error error;
+    fm_buf_init(&lark, LARK_MAX);
+    enum fm_code code = fm_tool_grammar(job, NULL, 0, &lark, &error);
+    fm_buf_free(&lark);
+    return code;
+}
+
+static enum fm_code parse_answer(const struct fm_job *job) {
+    struct fm_tool_parser parser;
+    struct fm_tool_piece piece;
+    const char *answer = CALL("g\\\"\\\\\xC3\xA9", "{}");
+    size_t len = strlen(answer);
+    enum fm_code code = FM_OK;
+    fm_tool_parser_init(&parser, job);
+    while (fm_tool_parser_read(&parser, &answer, &len, &piece)) {
+        code = piece.kind == FM_TOOL_NO_MEMORY ? FM_INTERNAL : code;
+    }
+    fm_tool_parser_free(&parser);
+    return code;
+}
+
+static void out_of_memory(void **state) {
+    (void)state;
+    static enum fm_code (*const works[])(const struct fm_job *) = {make_prompt, make_grammar, parse_answer};
+    static const unsigned least[] = {2, 10, 2};
+    struct fm_message message = say("user", "hi");
+    struct fm_job job = job_of(&message, 1);
+    for (size_t i = 0; i < COUNT(works); i++) {
+        unsigned failures = 0;
+        for (bool done = false; !done; failures += !done) {
+            calls_left = failures + 1;
+            enum fm_code code = works[i](&job);
+            done = calls_left > 0;
+            calls_left = 0;
+            assert_int_equal(code, done ? FM_OK : FM_INTERNAL);
+        }
+        assert_true(failures >= least[i]);
+    }
+}
+
+#endif
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(prompts),
+        cmocka_unit_test(conversations),
+        cmocka_unit_test(grammars),
+        cmocka_unit_test(schemas),
+        cmocka_unit_test(free_answers),
+        cmocka_unit_test(forced_answers),
+        cmocka_unit_test(answers_with_a_format),
+        cmocka_unit_test(cuts),
+#ifdef WRAPPED
+        cmocka_unit_test(out_of_memory),
+#endif
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

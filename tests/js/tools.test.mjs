@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { checkChatCalls, checkChatStream, checkResponse, checkResponseStream } from "./support/invariants.mjs";
-import { drain, fakeClient, script } from "./support/helper.mjs";
+import { drain, fakeClient, modelClient, noModel, script } from "./support/helper.mjs";
 
 const parameters = {
   $schema: "http://json-schema.org/draft-07/schema#",
@@ -173,3 +173,87 @@ for (const name of ["openai-7", "openai-6"]) {
     }
   });
 }
+
+// The real model calls when it has to, and what it calls with fits the schema.
+const OUTSIDE = {
+  ...weather,
+  parameters: {
+    type: "object",
+    properties: { city: { type: "string", maxLength: 20 }, days: { type: "integer", minimum: 1, maximum: 7 } },
+    required: ["city", "days"],
+    additionalProperties: false,
+  },
+};
+const QUESTION = "What will the weather be like in Linz?";
+
+function checkOutside({ name, arguments: text }) {
+  assert.equal(name, "weather");
+  const { city, days, ...rest } = JSON.parse(text);
+  assert.ok(typeof city === "string" && [...city].length <= 20);
+  assert.ok(Number.isInteger(days) && days >= 1 && days <= 7);
+  assert.deepEqual(rest, {});
+}
+
+async function responsesOnModel(openai, way) {
+  const body = { input: QUESTION, tools: [{ type: "function", ...OUTSIDE }], tool_choice: "required" };
+  const settings = { parallel_tool_calls: false, temperature: 0, max_output_tokens: 100 };
+  if (way === "create") return openai.responses.create({ ...body, ...settings });
+  const { events, error } = await drain(await openai.responses.create({ ...body, ...settings, stream: true }));
+  assert.equal(error, null);
+  const pieces = events.filter(({ type }) => type === "response.function_call_arguments.delta");
+  assert.ok(pieces.length > 0);
+  return checkResponseStream(events);
+}
+
+async function chatOnModel(openai, way, messages, more = {}) {
+  const body = { messages, tools: [{ type: "function", function: OUTSIDE }], ...more };
+  const settings = { parallel_tool_calls: false, temperature: 0, max_completion_tokens: 100 };
+  if (way === "create") return (await openai.chat.completions.create({ ...body, ...settings })).choices[0];
+  const { events, error } = await drain(
+    await openai.chat.completions.create({ ...body, ...settings, stream: true }),
+  );
+  assert.equal(error, null);
+  const content = checkChatStream(events) || null;
+  const message = { role: "assistant", content, tool_calls: checkChatCalls(events) };
+  return { message, finish_reason: events.at(-1).choices[0].finish_reason };
+}
+
+for (const name of ["openai-7", "openai-6"])
+  test(`${name}: a call of the real model`, { skip: noModel() || false }, async (t) => {
+    const { default: OpenAI } = await import(name);
+    const { fetch } = modelClient(t);
+    const openai = new OpenAI({ apiKey: "local", baseURL: "http://fm-proxy/v1", fetch, maxRetries: 0 });
+    for (const way of ["create", "stream"]) {
+      await t.test(`responses, ${way}`, async () => {
+        const response = await responsesOnModel(openai, way);
+        checkResponse(response);
+        assert.equal(response.status, "completed");
+        assert.equal(response.output.length, 1);
+        checkOutside(response.output[0]);
+      });
+
+      await t.test(`chat completions, ${way}, and back`, async () => {
+        const messages = [{ role: "user", content: QUESTION }];
+        const { message, finish_reason } = await chatOnModel(openai, way, messages, { tool_choice: "required" });
+        assert.equal(finish_reason, "tool_calls");
+        assert.equal(message.tool_calls.length, 1);
+        checkOutside(message.tool_calls[0].function);
+        const [{ id }] = message.tool_calls;
+        messages.push(message, { role: "tool", tool_call_id: id, content: "Rain, 12 degrees." });
+        const answer = await chatOnModel(openai, way, messages, { tool_choice: "none" });
+        assert.notEqual(answer.finish_reason, "tool_calls");
+        assert.ok(answer.message.content);
+      });
+    }
+
+    await t.test("a schema that can't be enforced", async () => {
+      const tool = { ...OUTSIDE, parameters: { ...OUTSIDE.parameters, not: { required: ["x"] } } };
+      const tools = [{ type: "function", function: tool }];
+      const messages = [{ role: "user", content: QUESTION }];
+      await assert.rejects(openai.chat.completions.create({ messages, tools }), (error) => {
+        assert.equal(error.status, 400);
+        assert.equal(error.param, "tools[0].function.parameters.not");
+        return true;
+      });
+    });
+  });

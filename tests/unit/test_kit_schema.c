@@ -148,6 +148,9 @@ static const struct row {
     {"{'maxLength':1000000000000000000000}", "}", "", "'maxLength'"},
     {"{'pattern':'^a+$'}", ",'pattern':'^a+$'}", "'pattern'", ""},
     {"{'pattern':'(?=a)'}", "}", "", "'pattern'"},
+    {"{'pattern':'^a\\\\x01$'}", "}", "", "'pattern'"},
+    {"{'pattern':'^a\\u0001$'}", "}", "", "'pattern'"},
+    {"{'patternProperties':{'^\\\\v':{}}}", "}", "", "'patternProperties'"},
     {"{'format':'date'}", ",'pattern':'" DATE "'}", "'format'", ""},
     {"{'format':'date','pattern':'^2'}", ",'pattern':'^2','allOf':[{'pattern':'" DATE "'}]}", "'format','pattern'", ""},
     {"{'allOf':[{'maxLength':9}],'pattern':'^2','format':'date'}",
@@ -176,7 +179,9 @@ static const struct row {
      ",'properties':{'b':true,'a':{'type':'null'}},'required':['b'],'additionalProperties':false}",
      "'additionalProperties','properties','required','type'", ""},
     {"{'patternProperties':{'^a.':{'type':'null'}}}",
-     ",'patternProperties':{'^a[^\\\\x{A}\\\\x{D}\\\\x{2028}\\\\x{2029}]':{'type':'null'}}}",
+     ",'patternProperties':{'^a[^\\\\x{A}\\\\x{D}\\\\x{2028}\\\\x{2029}\\\\x{0}-\\\\x{7}\\\\x{B}\\\\x{E}-\\\\x{1F}"
+     "\\\\x{7F}]':{'type':"
+     "'null'}}}",
      "'patternProperties','type'", ""},
     {"{'patternProperties':{'^ab':{},'^b':{}},'allOf':[true],'additionalProperties':false}",
      ",'allOf':[true],'patternProperties':{'^ab':{},'^b':{}},'additionalProperties':false}",
@@ -653,8 +658,11 @@ static void test_large_one_of(void **state) {
 
 /* ---- patterns ---- */
 
-#define DOT   "[^\\x{A}\\x{D}\\x{2028}\\x{2029}]"
-#define SPACE "\\x{9}-\\x{D} \\x{A0}\\x{1680}\\x{2000}-\\x{200A}\\x{2028}\\x{2029}\\x{202F}\\x{205F}\\x{3000}\\x{FEFF}"
+#define UNWR "\\x{0}-\\x{7}\\x{B}\\x{E}-\\x{1F}\\x{7F}"
+#define DOT  "[^\\x{A}\\x{D}\\x{2028}\\x{2029}" UNWR "]"
+#define SPACE                                                                                                          \
+    "\\x{9}\\x{A}\\x{C}\\x{D} "                                                                                        \
+    "\\x{A0}\\x{1680}\\x{2000}-\\x{200A}\\x{2028}\\x{2029}\\x{202F}\\x{205F}\\x{3000}\\x{FEFF}"
 
 static const struct {
     const char *pattern;
@@ -664,16 +672,31 @@ static const struct {
     {"", FM_PATTERN_OK, ""},
     {"^ab1<> \xC3\xA9$", FM_PATTERN_OK, "^ab1<> \\x{E9}$"},
     {"a.b", FM_PATTERN_OK, "a" DOT "b"},
-    {"\\d\\D\\w\\W\\s\\S", FM_PATTERN_OK, "[0-9][[^0-9]][0-9A-Za-z_][[^0-9A-Za-z_]][" SPACE "][[^" SPACE "]]"},
-    {"[\\d\\Dx]", FM_PATTERN_OK, "[0-9[^0-9]x]"},
-    {"[^a-z&&[~~-]", FM_PATTERN_OK, "[^a-z\\&\\&\\[\\~\\~\\-]"},
+    {"\\d\\D\\w\\W\\s\\S", FM_PATTERN_OK,
+     "[0-9][[^0-9" UNWR "]][0-9A-Za-z_][[^0-9A-Za-z_" UNWR "]][" SPACE "][[^" SPACE UNWR "]]"},
+    {"[\\d\\Dx]", FM_PATTERN_OK, "[0-9[^0-9" UNWR "]x]"},
+    {"[^a-z&&[~~-]", FM_PATTERN_OK, "[^a-z\\&\\&\\[\\~\\~\\-" UNWR "]"},
     {"[+--]", FM_PATTERN_OK, "[\\+-\\-]"},
     {"[a-]", FM_PATTERN_OK, "[a\\-]"},
     {"[\\b\\]]", FM_PATTERN_OK, "[\\x{8}\\]]"},
     {"a#/-_]}", FM_PATTERN_OK, "a\\#\\/\\-\\_\\]\\}"},
-    {"\\t\\n\\v\\f\\r\\0\\x41\\u0042\\u{1F600}\\uD83D\\uDE00\\cJ\\.\\/", FM_PATTERN_OK,
-     "\\x{9}\\x{A}\\x{B}\\x{C}\\x{D}\\x{0}AB\\x{1F600}\\x{1F600}\\x{A}\\.\\/"},
-    {"\\p{L}[\\p{Nd}\\P{Zs}]", FM_PATTERN_OK, "\\p{L}[\\p{Nd}\\P{Zs}]"},
+    {"\\t\\n\\f\\r\\x41\\u0042\\u{1F600}\\uD83D\\uDE00\\cJ\\.\\/", FM_PATTERN_OK,
+     "\\x{9}\\x{A}\\x{C}\\x{D}AB\\x{1F600}\\x{1F600}\\x{A}\\.\\/"},
+    {"\\p{L}[\\p{Nd}\\P{Zs}]", FM_PATTERN_OK, "\\p{L}[\\p{Nd}[^\\p{Zs}" UNWR "]]"},
+    /* without what is written as \uXXXX */
+    {"[^\"]", FM_PATTERN_OK, "[^\\\"" UNWR "]"},
+    {"\\P{L}", FM_PATTERN_OK, "[^\\p{L}" UNWR "]"},
+    {"[\\x00-\\x1f]", FM_PATTERN_OK, "[\\x{8}-\\x{A}\\x{C}-\\x{D}]"},
+    {"[\\x06-\\x08\\x0ba]", FM_PATTERN_OK, "[\\x{8}a]"},
+    {"[x-\\x81]", FM_PATTERN_OK, "[x-\\~\\x{80}-\\x{81}]"},
+    {"[\\x00-\\u{10FFFF}]", FM_PATTERN_OK, "[\\x{8}-\\x{A}\\x{C}-\\x{D} -\\~\\x{80}-\\x{10FFFF}]"},
+    {"[\\x01\\v\\x0e-\\x1f]", FM_PATTERN_UNABLE, NULL},
+    {"^a\\x01$", FM_PATTERN_UNABLE, NULL},
+    {"^a\\0b$", FM_PATTERN_UNABLE, NULL},
+    {"^\\vb$", FM_PATTERN_UNABLE, NULL},
+    {"\\x7f", FM_PATTERN_UNABLE, NULL},
+    {"\x7f", FM_PATTERN_UNABLE, NULL},
+    {"\\cA", FM_PATTERN_UNABLE, NULL},
     {"(?:a|b)(c)(?<stop>d)", FM_PATTERN_OK, "(?:a|b)(?:c)(?:d)"},
     {"a*b+c?d{2}e{2,}f{2,3}", FM_PATTERN_OK, "a*b+c?d{2,2}e{2,}f{2,3}"},
     {"a*?b+?c??d{2}?", FM_PATTERN_OK, "a*b+c?d{2,2}"},

@@ -52,6 +52,8 @@ struct fm_schema_target {
     enum fm_schema_visit nested;   /* the search for what llguidance can't merge, and for depth */
 };
 
+enum { FM_SCHEMA_FRACTIONS = 16 };
+
 struct fm_schema_work {
     struct json_object *root;
     struct fm_error *error;
@@ -65,6 +67,8 @@ struct fm_schema_work {
     bool paths_differ;         /* a nested `$id` is not a plain name: relative references could mean another folder */
     int64_t multiple;          /* least common multiple of the enforced `multipleOf`, in units of 10^-multiple_exp */
     int multiple_exp;
+    double fractions[FM_SCHEMA_FRACTIONS]; /* integer parts, each once, of all bounds that are no integers */
+    size_t fraction_count;                 /* FM_SCHEMA_FRACTIONS + 1: there are more */
     size_t fuel;        /* comparisons left for oneOf */
     const char *reason; /* why the keyword at hand can only be checked; NULL: as its row says */
 

@@ -10,6 +10,7 @@
     9007199254740992.0   /* 2^53: below it a double holds every integer, and llguidance counts in doubles */
 #define NUMBER_MIN 1e-20 /* llguidance writes a bound out, digit by digit */
 
+#define NEAR_BOUND    "another bound, no integer, has the same integer part; type integer can be bounded so"
 #define LIBRARY_LACKS "the grammar library does not have it"
 
 /* ---- kinds of values ---- */
@@ -266,12 +267,28 @@ static void put_number(struct fm_json_writer *w, const char *key, double number)
     }
 }
 
+/* Notes the integer part of a bound that is no integer; beyond the room for them, any may be one. */
+static void note_fraction(struct fm_schema_work *work, double number) {
+    size_t i = 0;
+    while (i < work->fraction_count && i < FM_SCHEMA_FRACTIONS && work->fractions[i] != trunc(number)) {
+        i++;
+    }
+    if (number == trunc(number) || i < work->fraction_count) {
+        return;
+    }
+    if (i < FM_SCHEMA_FRACTIONS) {
+        work->fractions[i] = trunc(number);
+    }
+    work->fraction_count = i + 1;
+}
+
 static enum fm_code check_bound(struct fm_schema_work *work, const struct fm_schema_place *place,
                                 struct json_object *value, const struct fm_schema_at *at) {
     (void)place;
     if (!is_number(value)) {
         return fm_schema_refuse(work, at, "a number is expected");
     }
+    note_fraction(work, json_object_get_double(value));
     return fits_number(value)
                ? FM_OK
                : fm_schema_refuse(work, at,
@@ -291,20 +308,76 @@ static enum fm_code check_exclusive(struct fm_schema_work *work, const struct fm
     return check_bound(work, place, value, at);
 }
 
+/* The exclusive bound at one end; NULL: there is none. In draft 4 it is `inclusive`, and `exclusive` is a flag. */
+static struct json_object *exclusive_bound(struct json_object *schema, const char *exclusive, const char *inclusive) {
+    struct json_object *value = fm_schema_member(schema, exclusive);
+    value = is_true(value) ? fm_schema_member(schema, inclusive) : value;
+    return is_number(value) ? value : NULL;
+}
+
+static bool is_integer_type(struct json_object *schema) {
+    struct json_object *type = fm_schema_member(schema, "type");
+    size_t count = json_object_is_type(type, json_type_array) ? json_object_array_length(type) : 0;
+    bool fraction = !type || (is_string(type) && strcmp(json_object_get_string(type), "number") == 0);
+    for (size_t i = 0; i < count; i++) {
+        fraction = fraction || strcmp(json_object_get_string(json_object_array_get_idx(type, i)), "number") == 0;
+    }
+    return !fraction;
+}
+
+/* Of a number, not an integer, between two bounds with one integer part, llguidance forgets that the whole one is out.
+ */
+static bool forgets_exclusive(const struct fm_schema_work *work, struct json_object *schema, double bound) {
+    static const char *const names[] = {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"};
+    bool found = false;
+    if (bound != trunc(bound) || is_integer_type(schema)) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        struct json_object *value = fm_schema_member(schema, names[i]);
+        double other = is_number(value) ? json_object_get_double(value) : bound;
+        found = found || (other != bound && trunc(other) == bound);
+    }
+    for (size_t i = 0; work->merges && i < work->fraction_count; i++) { /* its other bound may stand elsewhere */
+        found = found || i == FM_SCHEMA_FRACTIONS || work->fractions[i] == bound;
+    }
+    return found;
+}
+
+static const struct end {
+    const char *inclusive;
+    const char *exclusive;
+    double safe; /* what JavaScript holds exactly: of a larger number it can't tell whether it is a multiple */
+} ends[] = {{"minimum", "exclusiveMinimum", -9007199254740991.0}, {"maximum", "exclusiveMaximum", 9007199254740991.0}};
+
+static bool exclusive_is_enforced(const struct fm_schema_work *work, struct json_object *schema,
+                                  const struct end *end) {
+    struct json_object *bound = exclusive_bound(schema, end->exclusive, end->inclusive);
+    return !bound || !forgets_exclusive(work, schema, json_object_get_double(bound));
+}
+
 static enum fm_schema_fate exclusive_fate(struct fm_schema_work *work, const struct fm_schema_place *place,
                                           struct json_object *value) {
-    (void)work;
-    (void)place;
-    return is_false(value) ? FM_FATE_IGNORED : FM_FATE_ENFORCED;
+    bool enforced = true;
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        if (fm_schema_member(place->schema, ends[i].exclusive) == value) {
+            enforced = exclusive_is_enforced(work, place->schema, &ends[i]);
+        }
+    }
+    if (is_false(value)) {
+        return FM_FATE_IGNORED;
+    }
+    return enforced ? FM_FATE_ENFORCED : FM_FATE_CHECKED;
 }
 
 static enum fm_code write_bound(struct fm_schema_work *work, const struct fm_schema_place *place,
                                 struct json_object *value, const struct fm_schema_at *at) {
     const char *key = at->key;
-    if (strcmp(key, "minimum") == 0 && is_true(fm_schema_member(place->schema, "exclusiveMinimum"))) {
-        key = "exclusiveMinimum";
-    } else if (strcmp(key, "maximum") == 0 && is_true(fm_schema_member(place->schema, "exclusiveMaximum"))) {
-        key = "exclusiveMaximum";
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        if (strcmp(key, ends[i].inclusive) == 0 && is_true(fm_schema_member(place->schema, ends[i].exclusive)) &&
+            exclusive_is_enforced(work, place->schema, &ends[i])) {
+            key = ends[i].exclusive;
+        }
     }
     if (is_number(value)) {
         put_number(&work->guide, key, json_object_get_double(value));
@@ -362,19 +435,12 @@ static enum fm_schema_fate multiple_fate(struct fm_schema_work *work, const stru
     return FM_FATE_ENFORCED;
 }
 
-/* What JavaScript holds exactly: of a larger number it can't tell whether it is a multiple. */
-#define SAFE_INTEGER_MAX 9007199254740991.0
-
 static enum fm_code write_multiple(struct fm_schema_work *work, const struct fm_schema_place *place,
                                    struct json_object *value, const struct fm_schema_at *at) {
-    static const struct {
-        const char *name;
-        const char *exclusive;
-        double bound;
-    } ends[] = {{"minimum", "exclusiveMinimum", -SAFE_INTEGER_MAX}, {"maximum", "exclusiveMaximum", SAFE_INTEGER_MAX}};
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
-        if (!fm_schema_member(place->schema, ends[i].name) && !fm_schema_member(place->schema, ends[i].exclusive)) {
-            put_number(&work->guide, ends[i].name, ends[i].bound);
+        if (!fm_schema_member(place->schema, ends[i].inclusive) &&
+            !fm_schema_member(place->schema, ends[i].exclusive)) {
+            put_number(&work->guide, ends[i].inclusive, ends[i].safe);
         }
     }
     return write_value(work, place, value, at);
@@ -932,8 +998,10 @@ static const struct fm_schema_keyword keywords[] = {
     {.name = "else", .shape = FM_SHAPE_ONE, .fate = condition_fate, .advice = LIBRARY_LACKS "; anyOf can list the cases"},
     {.name = "enum", .check = check_enum, .fate = literal_fate, .write = write_value},
     {.name = "examples"},
-    {.name = "exclusiveMaximum", .check = check_exclusive, .fate = exclusive_fate, .write = write_bound},
-    {.name = "exclusiveMinimum", .check = check_exclusive, .fate = exclusive_fate, .write = write_bound},
+    {.name = "exclusiveMaximum", .check = check_exclusive, .fate = exclusive_fate, .write = write_bound,
+     .advice = NEAR_BOUND},
+    {.name = "exclusiveMinimum", .check = check_exclusive, .fate = exclusive_fate, .write = write_bound,
+     .advice = NEAR_BOUND},
     {.name = "format", .check = check_string, .fate = format_fate, .write = write_format,
      .advice = "this format is none of those that a regular expression can tell"},
     {.name = "id"},

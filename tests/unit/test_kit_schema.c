@@ -286,7 +286,8 @@ static const struct row {
     {"{'if':true,'then':{},'else':{}}", "}", "", "'if','then','else'"},
     {"{'if':true}", "}", "", ""},
     {"{'then':true}", "}", "", ""},
-    {"{'$dynamicRef':'#a','$recursiveRef':'#'}", "}", "", "'$dynamicRef','$recursiveRef'"},
+    {"{'items':{'$dynamicRef':'#a','$recursiveRef':'#'}}", ",'items':{}}", "'items'",
+     "'items.$dynamicRef','items.$recursiveRef'"},
     /* $ref */
     {"{'type':'object','properties':{'next':{'$ref':'#'}}}",
      ",'type':'object','properties':{'next':{'$ref':'#/$defs/1'}},'$defs':{'1':{'type':'object','properties':{'next':"
@@ -316,6 +317,9 @@ static const struct row {
      ",'$ref':'#/$defs/1','items':{'items':{'$ref':'#/$defs/2'}},'$defs':{'1':{'items':{'$ref':'#/$defs/2'}},'2':"
      "{'type':'null'}}}",
      "'$ref','items','type'", ""},
+    /* a value is consumed on the way back */
+    {"{'items':{'properties':{'x':{'not':{'$ref':'#/items'}}}},'$dynamicAnchor':'a','contains':{'$dynamicRef':'#a'}}",
+     ",'items':{'properties':{'x':{}}}}", "'items','properties'", "'items.properties.x.not','contains'"},
     /* paths */
     {"{'properties':{'a b':{'not':{}},'0':{'not':{}},'':{'not':{}},'x-y_$':{'anyOf':[{'not':{}}]}}}",
      ",'properties':{'a b':{},'0':{},'':{},'x-y_$':{'anyOf':[{}]}}}", "'anyOf','properties'",
@@ -498,6 +502,18 @@ static const struct {
     {"{'$ref':'#/$defs/v','$defs':{'v':{'properties':{'x':{'$ref':'#/$defs/u'}},'allOf':[{'$ref':'#/$defs/u'}]},'u':"
      "{'$ref':'#/$defs/v'}}}",
      ".$defs.u.$ref"},
+    /* also through what only a validator follows */
+    {"{'const':1,'not':{'$ref':'#'}}", ".not.$ref"},
+    {"{'if':{'$ref':'#'},'then':true}", ".if.$ref"},
+    {"{'if':true,'then':{'allOf':[{'$ref':'#'}]}}", ".then.allOf[0].$ref"},
+    {"{'if':true,'else':{'not':{'$ref':'#'}}}", ".else.not.$ref"},
+    {"{'dependentSchemas':{'a':{'$ref':'#'}}}", ".dependentSchemas.a.$ref"},
+    {"{" D7 ",'dependencies':{'a':['b'],'c':{'$ref':'#'}}}", ".dependencies.c.$ref"},
+    {"{'$recursiveRef':'#'}", ".$recursiveRef"},
+    {"{'not':{'$recursiveRef':'#'}}", ".not.$recursiveRef"},
+    {"{'$dynamicAnchor':'a','anyOf':[{'$dynamicRef':'#a'}]}", ".anyOf[0].$dynamicRef"},
+    {"{'$dynamicAnchor':'a','allOf':[{'$id':'x','$dynamicAnchor':'b','$dynamicRef':'#a'}]}", ".allOf[0].$dynamicRef"},
+    {"{'$dynamicRef':'#/a','a':7}", ".a"},
     /* and that llguidance can't merge */
     {"{'$ref':'#/$defs/a','$defs':{'a':{'properties':{'n':{'$ref':'#/$defs/a','type':'object'}}}}}",
      ".$defs.a.properties.n.$ref"},

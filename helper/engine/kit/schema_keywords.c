@@ -118,6 +118,17 @@ static enum fm_code check_ref(struct fm_schema_work *work, const struct fm_schem
     return fm_schema_resolve(work, place->resource, value, at, &target);
 }
 
+/* It may name something outside: only a validator follows it. What it names here has to be a schema. */
+static enum fm_code check_dynamic_ref(struct fm_schema_work *work, const struct fm_schema_place *place,
+                                      struct json_object *value, const struct fm_schema_at *at) {
+    size_t target;
+    if (!is_string(value) || json_object_get_string_len(value) > FM_SCHEMA_PATTERN_MAX) {
+        return fm_schema_refuse(work, at, "a string of up to %d bytes is expected", FM_SCHEMA_PATTERN_MAX);
+    }
+    enum fm_code code = fm_schema_find_target(work, place->resource, value, at, &target);
+    return code == FM_OK ? fm_schema_find_target(work, 0, value, at, &target) : code;
+}
+
 static enum fm_code write_ref(struct fm_schema_work *work, const struct fm_schema_place *place,
                               struct json_object *value, const struct fm_schema_at *at) {
     size_t index;
@@ -969,10 +980,12 @@ static const struct fm_schema_keyword keywords[] = {
     {.name = "$comment"},
     {.name = "$defs", .shape = FM_SHAPE_MAP},
     {.name = "$dynamicAnchor", .check = check_string},
-    {.name = "$dynamicRef", .check = check_string, .advice = LIBRARY_LACKS "; $ref is there"},
+    {.name = "$dynamicRef", .checked_in_place = true, .check = check_dynamic_ref,
+     .advice = LIBRARY_LACKS "; $ref is there"},
     {.name = "$id", .check = check_string},
     {.name = "$recursiveAnchor", .check = check_bool},
-    {.name = "$recursiveRef", .check = check_string, .advice = LIBRARY_LACKS "; $ref is there"},
+    {.name = "$recursiveRef", .checked_in_place = true, .check = check_dynamic_ref,
+     .advice = LIBRARY_LACKS "; $ref is there"},
     {.name = "$ref", .in_place = true, .check = check_ref, .write = write_ref},
     {.name = "$schema", .check = check_draft},
     {.name = "$vocabulary"},
@@ -987,15 +1000,17 @@ static const struct fm_schema_keyword keywords[] = {
     {.name = "contentSchema", .shape = FM_SHAPE_ONE},
     {.name = "default"},
     {.name = "definitions", .shape = FM_SHAPE_MAP},
-    {.name = "dependencies", .shape = FM_SHAPE_MIXED, .check = check_dependencies, .fate = unless_empty_fate,
+    {.name = "dependencies", .shape = FM_SHAPE_MIXED, .checked_in_place = true, .check = check_dependencies,
+     .fate = unless_empty_fate,
      .advice = LIBRARY_LACKS "; anyOf can list the cases"},
     {.name = "dependentRequired", .check = check_dependent_required, .fate = unless_empty_fate,
      .advice = LIBRARY_LACKS "; anyOf can list the cases"},
-    {.name = "dependentSchemas", .shape = FM_SHAPE_MAP, .fate = unless_empty_fate,
+    {.name = "dependentSchemas", .shape = FM_SHAPE_MAP, .checked_in_place = true, .fate = unless_empty_fate,
      .advice = LIBRARY_LACKS "; anyOf can list the cases"},
     {.name = "deprecated"},
     {.name = "description"},
-    {.name = "else", .shape = FM_SHAPE_ONE, .fate = condition_fate, .advice = LIBRARY_LACKS "; anyOf can list the cases"},
+    {.name = "else", .shape = FM_SHAPE_ONE, .checked_in_place = true, .fate = condition_fate,
+     .advice = LIBRARY_LACKS "; anyOf can list the cases"},
     {.name = "enum", .check = check_enum, .fate = literal_fate, .write = write_value},
     {.name = "examples"},
     {.name = "exclusiveMaximum", .check = check_exclusive, .fate = exclusive_fate, .write = write_bound,
@@ -1005,7 +1020,8 @@ static const struct fm_schema_keyword keywords[] = {
     {.name = "format", .check = check_string, .fate = format_fate, .write = write_format,
      .advice = "this format is none of those that a regular expression can tell"},
     {.name = "id"},
-    {.name = "if", .shape = FM_SHAPE_ONE, .fate = condition_fate, .advice = LIBRARY_LACKS "; anyOf can list the cases"},
+    {.name = "if", .shape = FM_SHAPE_ONE, .checked_in_place = true, .fate = condition_fate,
+     .advice = LIBRARY_LACKS "; anyOf can list the cases"},
     {.name = "items", .shape = FM_SHAPE_EITHER, .check = check_items, .write = write_items},
     {.name = "maxContains", .check = check_count, .fate = contains_fate, .advice = LIBRARY_LACKS},
     {.name = "maxItems", .check = check_count, .fate = most_fate, .write = write_count},
@@ -1022,7 +1038,7 @@ static const struct fm_schema_keyword keywords[] = {
     {.name = "minimum", .check = check_bound, .write = write_bound},
     {.name = "multipleOf", .check = check_multiple, .fate = multiple_fate, .write = write_multiple,
      .advice = "it has more than four decimal places, or with the others a least common multiple of too many digits"},
-    {.name = "not", .shape = FM_SHAPE_ONE, .advice = LIBRARY_LACKS "; say what is allowed"},
+    {.name = "not", .shape = FM_SHAPE_ONE, .checked_in_place = true, .advice = LIBRARY_LACKS "; say what is allowed"},
     {.name = "oneOf", .shape = FM_SHAPE_LIST, .in_place = true, .fate = one_of_fate, .write = write_one_of,
      .advice = "nothing shows that no value fits two of its schemas; use anyOf, or a required property with a const "
                "of its own in each"},
@@ -1035,7 +1051,8 @@ static const struct fm_schema_keyword keywords[] = {
      .advice = LIBRARY_LACKS "; patternProperties with additionalProperties false is there"},
     {.name = "readOnly"},
     {.name = "required", .check = check_required, .write = write_value},
-    {.name = "then", .shape = FM_SHAPE_ONE, .fate = condition_fate, .advice = LIBRARY_LACKS "; anyOf can list the cases"},
+    {.name = "then", .shape = FM_SHAPE_ONE, .checked_in_place = true, .fate = condition_fate,
+     .advice = LIBRARY_LACKS "; anyOf can list the cases"},
     {.name = "title"},
     {.name = "type", .check = check_type, .write = write_value},
     {.name = "unevaluatedItems", .shape = FM_SHAPE_ONE, .fate = unless_true_fate, .advice = LIBRARY_LACKS "; items is there"},

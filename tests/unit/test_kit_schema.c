@@ -483,6 +483,18 @@ static const struct {
     {"{'$dynamicRef':1}", ".$dynamicRef"},
     {"{'not':{'minLength':'x'}}", ".not.minLength"}, /* also where nothing is enforced */
     {"{'$defs':{'a':{'enum':7}}}", ".$defs.a.enum"}, /* and what nobody refers to */
+    /* a NUL in what names something */
+    {"{'$ref':'#/$defs/a\\u0000b','$defs':{'a':true}}", ".$ref"},
+    {"{'$dynamicRef':'#a\\u0000'}", ".$dynamicRef"},
+    {"{'$recursiveRef':'#\\u0000'}", ".$recursiveRef"},
+    {"{'format':'date\\u0000x'}", ".format"},
+    {"{'$schema':'http://json-schema.org/schema\\u0000'}", ".$schema"},
+    {"{'type':'null\\u0000'}", ".type"},
+    {"{'type':['null','string\\u0000']}", ".type"},
+    {"{'$anchor':'a\\u0000'}", ".$anchor"},
+    {"{'$id':'a\\u0000'}", ".$id"},
+    {"{" D4 ",'id':'a\\u0000'}", ".id"},
+    {"{'id':'a\\u0000'}", NULL},
     /* $refs to nowhere */
     {"{'$ref':'http://example.com/a'}", ".$ref"},
     {"{'$ref':'other.json#/a'}", ".$ref"},

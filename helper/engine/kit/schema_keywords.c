@@ -40,10 +40,21 @@ static enum fm_schema_fate only_checked(struct fm_schema_work *work, const char 
     return FM_FATE_CHECKED;
 }
 
-static enum fm_code check_string(struct fm_schema_work *work, const struct fm_schema_place *place,
-                                 struct json_object *value, const struct fm_schema_at *at) {
+/* A string that can name something: without a NUL, at which strcmp would end. */
+static bool is_name(struct json_object *value) {
+    return is_string(value) && strlen(json_object_get_string(value)) == (size_t)json_object_get_string_len(value);
+}
+
+static enum fm_code check_name(struct fm_schema_work *work, const struct fm_schema_place *place,
+                               struct json_object *value, const struct fm_schema_at *at) {
     (void)place;
-    return is_string(value) ? FM_OK : fm_schema_refuse(work, at, "a string is expected");
+    return is_name(value) ? FM_OK : fm_schema_refuse(work, at, "a string without a NUL is expected");
+}
+
+/* Draft 4's `$id`; to the others it is unknown. */
+static enum fm_code check_id(struct fm_schema_work *work, const struct fm_schema_place *place,
+                             struct json_object *value, const struct fm_schema_at *at) {
+    return work->draft == FM_DRAFT_4 && is_string(value) ? check_name(work, place, value, at) : FM_OK;
 }
 
 static enum fm_code check_bool(struct fm_schema_work *work, const struct fm_schema_place *place,
@@ -74,7 +85,7 @@ static const struct {
 };
 
 static bool find_draft(struct json_object *value, enum fm_schema_draft *draft) {
-    const char *uri = is_string(value) ? json_object_get_string(value) : "";
+    const char *uri = is_name(value) ? json_object_get_string(value) : "";
     size_t scheme = strncmp(uri, "https:", 6) == 0 ? 6 : strncmp(uri, "http:", 5) == 0 ? 5 : 0;
     uri += scheme;
     size_t len = scheme ? strlen(uri) : 0;
@@ -112,8 +123,9 @@ static enum fm_code check_draft(struct fm_schema_work *work, const struct fm_sch
 static enum fm_code check_ref(struct fm_schema_work *work, const struct fm_schema_place *place,
                               struct json_object *value, const struct fm_schema_at *at) {
     size_t target;
-    if (!is_string(value) || json_object_get_string_len(value) > FM_SCHEMA_PATTERN_MAX) {
-        return fm_schema_refuse(work, at, "a string of up to %d bytes is expected", FM_SCHEMA_PATTERN_MAX);
+    if (!is_name(value) || json_object_get_string_len(value) > FM_SCHEMA_PATTERN_MAX) {
+        return fm_schema_refuse(work, at, "a string of up to %d bytes, without a NUL, is expected",
+                                FM_SCHEMA_PATTERN_MAX);
     }
     return fm_schema_resolve(work, place->resource, value, at, &target);
 }
@@ -122,8 +134,9 @@ static enum fm_code check_ref(struct fm_schema_work *work, const struct fm_schem
 static enum fm_code check_dynamic_ref(struct fm_schema_work *work, const struct fm_schema_place *place,
                                       struct json_object *value, const struct fm_schema_at *at) {
     size_t target;
-    if (!is_string(value) || json_object_get_string_len(value) > FM_SCHEMA_PATTERN_MAX) {
-        return fm_schema_refuse(work, at, "a string of up to %d bytes is expected", FM_SCHEMA_PATTERN_MAX);
+    if (!is_name(value) || json_object_get_string_len(value) > FM_SCHEMA_PATTERN_MAX) {
+        return fm_schema_refuse(work, at, "a string of up to %d bytes, without a NUL, is expected",
+                                FM_SCHEMA_PATTERN_MAX);
     }
     enum fm_code code = fm_schema_find_target(work, place->resource, value, at, &target);
     return code == FM_OK ? fm_schema_find_target(work, 0, value, at, &target) : code;
@@ -154,7 +167,7 @@ static enum fm_code write_ref(struct fm_schema_work *work, const struct fm_schem
 
 static bool is_type_name(struct json_object *value) {
     static const char *const names[] = {"array", "boolean", "integer", "null", "number", "object", "string"};
-    for (size_t i = 0; is_string(value) && i < sizeof names / sizeof names[0]; i++) {
+    for (size_t i = 0; is_name(value) && i < sizeof names / sizeof names[0]; i++) {
         if (strcmp(json_object_get_string(value), names[i]) == 0) {
             return true;
         }
@@ -736,8 +749,8 @@ static enum fm_code check_required(struct fm_schema_work *work, const struct fm_
     }
     for (size_t i = 0; i < count && code == FM_OK; i++) {
         struct json_object *element = json_object_array_get_idx(value, i);
-        const char *name = is_string(element) ? json_object_get_string(element) : NULL;
-        if (!name || strlen(name) != (size_t)json_object_get_string_len(element)) {
+        const char *name = is_name(element) ? json_object_get_string(element) : NULL;
+        if (!name) {
             code = fm_schema_refuse(work, at, "a list of strings is expected, without a NUL in them");
         } else if (lh_table_lookup_ex(names, name, NULL)) {
             code = fm_schema_refuse(work, at, "\"%.60s\" stands there twice", name);
@@ -976,13 +989,13 @@ static enum fm_code write_under_key(struct fm_schema_work *work, const struct fm
  */
 // clang-format off
 static const struct fm_schema_keyword keywords[] = {
-    {.name = "$anchor", .check = check_string},
+    {.name = "$anchor", .check = check_name},
     {.name = "$comment"},
     {.name = "$defs", .shape = FM_SHAPE_MAP},
-    {.name = "$dynamicAnchor", .check = check_string},
+    {.name = "$dynamicAnchor", .check = check_name},
     {.name = "$dynamicRef", .checked_in_place = true, .check = check_dynamic_ref,
      .advice = LIBRARY_LACKS "; $ref is there"},
-    {.name = "$id", .check = check_string},
+    {.name = "$id", .check = check_name},
     {.name = "$recursiveAnchor", .check = check_bool},
     {.name = "$recursiveRef", .checked_in_place = true, .check = check_dynamic_ref,
      .advice = LIBRARY_LACKS "; $ref is there"},
@@ -1017,9 +1030,9 @@ static const struct fm_schema_keyword keywords[] = {
      .advice = NEAR_BOUND},
     {.name = "exclusiveMinimum", .check = check_exclusive, .fate = exclusive_fate, .write = write_bound,
      .advice = NEAR_BOUND},
-    {.name = "format", .check = check_string, .fate = format_fate, .write = write_format,
+    {.name = "format", .check = check_name, .fate = format_fate, .write = write_format,
      .advice = "this format is none of those that a regular expression can tell"},
-    {.name = "id"},
+    {.name = "id", .check = check_id},
     {.name = "if", .shape = FM_SHAPE_ONE, .checked_in_place = true, .fate = condition_fate,
      .advice = LIBRARY_LACKS "; anyOf can list the cases"},
     {.name = "items", .shape = FM_SHAPE_EITHER, .check = check_items, .write = write_items},

@@ -122,10 +122,30 @@ static const struct row {
     {"{'enum':[{'a':['\\u007f']}]}", "}", "", "'enum'"},
     {"{'enum':['\\u0000']}", "}", "", "'enum'"},
     /* numbers */
-    {"{'minimum':-1.5,'maximum':3.0,'exclusiveMinimum':0,'exclusiveMaximum':1e-7}",
-     ",'minimum':-1.5,'maximum':3,'exclusiveMinimum':0,'exclusiveMaximum':1e-07}",
+    {"{'minimum':-1.5,'maximum':3.0,'exclusiveMinimum':-2,'exclusiveMaximum':1e-7}",
+     ",'minimum':-1.5,'maximum':3,'exclusiveMinimum':-2,'exclusiveMaximum':1e-07}",
      "'exclusiveMaximum','exclusiveMinimum','maximum','minimum'", ""},
     {"{'minimum':-0.0}", ",'minimum':0}", "'minimum'", ""},
+    /* two bounds with one integer part, of which the whole one is exclusive */
+    {"{'type':'number','exclusiveMinimum':0,'maximum':0.5}", ",'type':'number','maximum':0.5}", "'maximum','type'",
+     "'exclusiveMinimum'"},
+    {"{'exclusiveMaximum':-2,'exclusiveMinimum':-2.5}", ",'exclusiveMinimum':-2.5}", "'exclusiveMinimum'",
+     "'exclusiveMaximum'"},
+    {"{" D4 ",'type':['null','number'],'minimum':3,'exclusiveMinimum':true,'maximum':3.5}",
+     ",'type':['null','number'],'minimum':3,'maximum':3.5}", "'maximum','minimum','type'", "'exclusiveMinimum'"},
+    {"{'allOf':[{'exclusiveMinimum':7},{'maximum':7.5}]}", ",'allOf':[{},{'maximum':7.5}]}", "'allOf','maximum'",
+     "'allOf[0].exclusiveMinimum'"},
+    {"{'properties':{'a':{'exclusiveMinimum':7},'b':{'maximum':7.5}}}",
+     ",'properties':{'a':{'exclusiveMinimum':7},'b':{'maximum':7.5}}}", "'exclusiveMinimum','maximum','properties'",
+     ""},
+    {"{'allOf':[{'exclusiveMinimum':7},{'maximum':8.5}]}", ",'allOf':[{'exclusiveMinimum':7},{'maximum':8.5}]}",
+     "'allOf','exclusiveMinimum','maximum'", ""},
+    {"{'type':'integer','exclusiveMinimum':0,'maximum':0.5}", ",'type':'integer','exclusiveMinimum':0,'maximum':0.5}",
+     "'exclusiveMinimum','maximum','type'", ""},
+    {"{'exclusiveMinimum':0.5,'maximum':0.75}", ",'exclusiveMinimum':0.5,'maximum':0.75}",
+     "'exclusiveMinimum','maximum'", ""},
+    {"{'exclusiveMinimum':0,'maximum':1.5}", ",'exclusiveMinimum':0,'maximum':1.5}", "'exclusiveMinimum','maximum'",
+     ""},
     {"{" D4 ",'exclusiveMinimum':true,'minimum':3,'maximum':4,'exclusiveMaximum':false}",
      ",'exclusiveMinimum':3,'maximum':4}", "'exclusiveMinimum','maximum','minimum'", ""},
     {"{" D4 ",'exclusiveMaximum':true,'maximum':3}", ",'exclusiveMaximum':3}", "'exclusiveMaximum','maximum'", ""},
@@ -148,6 +168,9 @@ static const struct row {
     {"{'maxLength':1000000000000000000000}", "}", "", "'maxLength'"},
     {"{'pattern':'^a+$'}", ",'pattern':'^a+$'}", "'pattern'", ""},
     {"{'pattern':'(?=a)'}", "}", "", "'pattern'"},
+    {"{'pattern':'^a\\\\x01$'}", "}", "", "'pattern'"},
+    {"{'pattern':'^a\\u0001$'}", "}", "", "'pattern'"},
+    {"{'patternProperties':{'^\\\\v':{}}}", "}", "", "'patternProperties'"},
     {"{'format':'date'}", ",'pattern':'" DATE "'}", "'format'", ""},
     {"{'format':'date','pattern':'^2'}", ",'pattern':'^2','allOf':[{'pattern':'" DATE "'}]}", "'format','pattern'", ""},
     {"{'allOf':[{'maxLength':9}],'pattern':'^2','format':'date'}",
@@ -176,7 +199,9 @@ static const struct row {
      ",'properties':{'b':true,'a':{'type':'null'}},'required':['b'],'additionalProperties':false}",
      "'additionalProperties','properties','required','type'", ""},
     {"{'patternProperties':{'^a.':{'type':'null'}}}",
-     ",'patternProperties':{'^a[^\\\\x{A}\\\\x{D}\\\\x{2028}\\\\x{2029}]':{'type':'null'}}}",
+     ",'patternProperties':{'^a[^\\\\x{A}\\\\x{D}\\\\x{2028}\\\\x{2029}\\\\x{0}-\\\\x{7}\\\\x{B}\\\\x{E}-\\\\x{1F}"
+     "\\\\x{7F}]':{'type':"
+     "'null'}}}",
      "'patternProperties','type'", ""},
     {"{'patternProperties':{'^ab':{},'^b':{}},'allOf':[true],'additionalProperties':false}",
      ",'allOf':[true],'patternProperties':{'^ab':{},'^b':{}},'additionalProperties':false}",
@@ -242,13 +267,27 @@ static const struct row {
     {"{'oneOf':[{'required':['k'],'properties':{'k':{'const':1}}},{'required':['k'],'properties':{'k':{'const':2}}}]}",
      ",'anyOf':[{'required':['k'],'properties':{'k':{'const':1}}},{'required':['k'],'properties':{'k':{'const':2}}}]}",
      "'const','properties','required'", "'oneOf'"}, /* both fit 1, which is no object */
+    /* up to draft 7 what stands beside $ref says nothing */
+    {"{" D7 ",'oneOf':[{'$ref':'#/a','const':1},{'$ref':'#/a','const':2}],'a':{'type':'integer'}}",
+     ",'anyOf':[{'$ref':'#/$defs/1','const':1},{'$ref':'#/$defs/1','const':2}],'$defs':{'1':{'type':'integer'}}}",
+     "'$ref','const','type'", "'oneOf'"},
+    {"{" D7 ",'oneOf':[{'const':2},{'$ref':'#/a','const':1}],'a':{'type':'integer'}}",
+     ",'anyOf':[{'const':2},{'$ref':'#/$defs/1','const':1}],'$defs':{'1':{'type':'integer'}}}", "'$ref','const','type'",
+     "'oneOf'"},
+    {"{" D7 ",'oneOf':[{'$ref':'#/a'},{'$ref':'#/b'}],'a':{'const':1},'b':{'const':2}}",
+     ",'anyOf':[{'$ref':'#/$defs/1'},{'$ref':'#/$defs/2'}],'$defs':{'1':{'const':1},'2':{'const':2}}}",
+     "'$ref','const','oneOf'", ""},
+    {"{'oneOf':[{'$ref':'#/a','const':1},{'$ref':'#/a','const':2}],'a':{'type':'integer'}}",
+     ",'anyOf':[{'$ref':'#/$defs/1','const':1},{'$ref':'#/$defs/1','const':2}],'$defs':{'1':{'type':'integer'}}}",
+     "'$ref','const','oneOf','type'", ""},
     {"{'oneOf':[{'maxLength':1}],'anyOf':[true]}", ",'anyOf':[true],'allOf':[{'anyOf':[{'maxLength':1}]}]}",
      "'anyOf','maxLength','oneOf'", ""},
     {"{'not':{'type':'null'}}", "}", "", "'not'"},
     {"{'if':true,'then':{},'else':{}}", "}", "", "'if','then','else'"},
     {"{'if':true}", "}", "", ""},
     {"{'then':true}", "}", "", ""},
-    {"{'$dynamicRef':'#a','$recursiveRef':'#'}", "}", "", "'$dynamicRef','$recursiveRef'"},
+    {"{'items':{'$dynamicRef':'#a','$recursiveRef':'#'}}", ",'items':{}}", "'items'",
+     "'items.$dynamicRef','items.$recursiveRef'"},
     /* $ref */
     {"{'type':'object','properties':{'next':{'$ref':'#'}}}",
      ",'type':'object','properties':{'next':{'$ref':'#/$defs/1'}},'$defs':{'1':{'type':'object','properties':{'next':"
@@ -278,6 +317,9 @@ static const struct row {
      ",'$ref':'#/$defs/1','items':{'items':{'$ref':'#/$defs/2'}},'$defs':{'1':{'items':{'$ref':'#/$defs/2'}},'2':"
      "{'type':'null'}}}",
      "'$ref','items','type'", ""},
+    /* a value is consumed on the way back */
+    {"{'items':{'properties':{'x':{'not':{'$ref':'#/items'}}}},'$dynamicAnchor':'a','contains':{'$dynamicRef':'#a'}}",
+     ",'items':{'properties':{'x':{}}}}", "'items','properties'", "'items.properties.x.not','contains'"},
     /* paths */
     {"{'properties':{'a b':{'not':{}},'0':{'not':{}},'':{'not':{}},'x-y_$':{'anyOf':[{'not':{}}]}}}",
      ",'properties':{'a b':{},'0':{},'':{},'x-y_$':{'anyOf':[{}]}}}", "'anyOf','properties'",
@@ -441,6 +483,18 @@ static const struct {
     {"{'$dynamicRef':1}", ".$dynamicRef"},
     {"{'not':{'minLength':'x'}}", ".not.minLength"}, /* also where nothing is enforced */
     {"{'$defs':{'a':{'enum':7}}}", ".$defs.a.enum"}, /* and what nobody refers to */
+    /* a NUL in what names something */
+    {"{'$ref':'#/$defs/a\\u0000b','$defs':{'a':true}}", ".$ref"},
+    {"{'$dynamicRef':'#a\\u0000'}", ".$dynamicRef"},
+    {"{'$recursiveRef':'#\\u0000'}", ".$recursiveRef"},
+    {"{'format':'date\\u0000x'}", ".format"},
+    {"{'$schema':'http://json-schema.org/schema\\u0000'}", ".$schema"},
+    {"{'type':'null\\u0000'}", ".type"},
+    {"{'type':['null','string\\u0000']}", ".type"},
+    {"{'$anchor':'a\\u0000'}", ".$anchor"},
+    {"{'$id':'a\\u0000'}", ".$id"},
+    {"{" D4 ",'id':'a\\u0000'}", ".id"},
+    {"{'id':'a\\u0000'}", NULL},
     /* $refs to nowhere */
     {"{'$ref':'http://example.com/a'}", ".$ref"},
     {"{'$ref':'other.json#/a'}", ".$ref"},
@@ -460,6 +514,18 @@ static const struct {
     {"{'$ref':'#/$defs/v','$defs':{'v':{'properties':{'x':{'$ref':'#/$defs/u'}},'allOf':[{'$ref':'#/$defs/u'}]},'u':"
      "{'$ref':'#/$defs/v'}}}",
      ".$defs.u.$ref"},
+    /* also through what only a validator follows */
+    {"{'const':1,'not':{'$ref':'#'}}", ".not.$ref"},
+    {"{'if':{'$ref':'#'},'then':true}", ".if.$ref"},
+    {"{'if':true,'then':{'allOf':[{'$ref':'#'}]}}", ".then.allOf[0].$ref"},
+    {"{'if':true,'else':{'not':{'$ref':'#'}}}", ".else.not.$ref"},
+    {"{'dependentSchemas':{'a':{'$ref':'#'}}}", ".dependentSchemas.a.$ref"},
+    {"{" D7 ",'dependencies':{'a':['b'],'c':{'$ref':'#'}}}", ".dependencies.c.$ref"},
+    {"{'$recursiveRef':'#'}", ".$recursiveRef"},
+    {"{'not':{'$recursiveRef':'#'}}", ".not.$recursiveRef"},
+    {"{'$dynamicAnchor':'a','anyOf':[{'$dynamicRef':'#a'}]}", ".anyOf[0].$dynamicRef"},
+    {"{'$dynamicAnchor':'a','allOf':[{'$id':'x','$dynamicAnchor':'b','$dynamicRef':'#a'}]}", ".allOf[0].$dynamicRef"},
+    {"{'$dynamicRef':'#/a','a':7}", ".a"},
     /* and that llguidance can't merge */
     {"{'$ref':'#/$defs/a','$defs':{'a':{'properties':{'n':{'$ref':'#/$defs/a','type':'object'}}}}}",
      ".$defs.a.properties.n.$ref"},
@@ -653,8 +719,11 @@ static void test_large_one_of(void **state) {
 
 /* ---- patterns ---- */
 
-#define DOT   "[^\\x{A}\\x{D}\\x{2028}\\x{2029}]"
-#define SPACE "\\x{9}-\\x{D} \\x{A0}\\x{1680}\\x{2000}-\\x{200A}\\x{2028}\\x{2029}\\x{202F}\\x{205F}\\x{3000}\\x{FEFF}"
+#define UNWR "\\x{0}-\\x{7}\\x{B}\\x{E}-\\x{1F}\\x{7F}"
+#define DOT  "[^\\x{A}\\x{D}\\x{2028}\\x{2029}" UNWR "]"
+#define SPACE                                                                                                          \
+    "\\x{9}\\x{A}\\x{C}\\x{D} "                                                                                        \
+    "\\x{A0}\\x{1680}\\x{2000}-\\x{200A}\\x{2028}\\x{2029}\\x{202F}\\x{205F}\\x{3000}\\x{FEFF}"
 
 static const struct {
     const char *pattern;
@@ -664,16 +733,31 @@ static const struct {
     {"", FM_PATTERN_OK, ""},
     {"^ab1<> \xC3\xA9$", FM_PATTERN_OK, "^ab1<> \\x{E9}$"},
     {"a.b", FM_PATTERN_OK, "a" DOT "b"},
-    {"\\d\\D\\w\\W\\s\\S", FM_PATTERN_OK, "[0-9][[^0-9]][0-9A-Za-z_][[^0-9A-Za-z_]][" SPACE "][[^" SPACE "]]"},
-    {"[\\d\\Dx]", FM_PATTERN_OK, "[0-9[^0-9]x]"},
-    {"[^a-z&&[~~-]", FM_PATTERN_OK, "[^a-z\\&\\&\\[\\~\\~\\-]"},
+    {"\\d\\D\\w\\W\\s\\S", FM_PATTERN_OK,
+     "[0-9][[^0-9" UNWR "]][0-9A-Za-z_][[^0-9A-Za-z_" UNWR "]][" SPACE "][[^" SPACE UNWR "]]"},
+    {"[\\d\\Dx]", FM_PATTERN_OK, "[0-9[^0-9" UNWR "]x]"},
+    {"[^a-z&&[~~-]", FM_PATTERN_OK, "[^a-z\\&\\&\\[\\~\\~\\-" UNWR "]"},
     {"[+--]", FM_PATTERN_OK, "[\\+-\\-]"},
     {"[a-]", FM_PATTERN_OK, "[a\\-]"},
     {"[\\b\\]]", FM_PATTERN_OK, "[\\x{8}\\]]"},
     {"a#/-_]}", FM_PATTERN_OK, "a\\#\\/\\-\\_\\]\\}"},
-    {"\\t\\n\\v\\f\\r\\0\\x41\\u0042\\u{1F600}\\uD83D\\uDE00\\cJ\\.\\/", FM_PATTERN_OK,
-     "\\x{9}\\x{A}\\x{B}\\x{C}\\x{D}\\x{0}AB\\x{1F600}\\x{1F600}\\x{A}\\.\\/"},
-    {"\\p{L}[\\p{Nd}\\P{Zs}]", FM_PATTERN_OK, "\\p{L}[\\p{Nd}\\P{Zs}]"},
+    {"\\t\\n\\f\\r\\x41\\u0042\\u{1F600}\\uD83D\\uDE00\\cJ\\.\\/", FM_PATTERN_OK,
+     "\\x{9}\\x{A}\\x{C}\\x{D}AB\\x{1F600}\\x{1F600}\\x{A}\\.\\/"},
+    {"\\p{L}[\\p{Nd}\\P{Zs}]", FM_PATTERN_OK, "\\p{L}[\\p{Nd}[^\\p{Zs}" UNWR "]]"},
+    /* without what is written as \uXXXX */
+    {"[^\"]", FM_PATTERN_OK, "[^\\\"" UNWR "]"},
+    {"\\P{L}", FM_PATTERN_OK, "[^\\p{L}" UNWR "]"},
+    {"[\\x00-\\x1f]", FM_PATTERN_OK, "[\\x{8}-\\x{A}\\x{C}-\\x{D}]"},
+    {"[\\x06-\\x08\\x0ba]", FM_PATTERN_OK, "[\\x{8}a]"},
+    {"[x-\\x81]", FM_PATTERN_OK, "[x-\\~\\x{80}-\\x{81}]"},
+    {"[\\x00-\\u{10FFFF}]", FM_PATTERN_OK, "[\\x{8}-\\x{A}\\x{C}-\\x{D} -\\~\\x{80}-\\x{10FFFF}]"},
+    {"[\\x01\\v\\x0e-\\x1f]", FM_PATTERN_UNABLE, NULL},
+    {"^a\\x01$", FM_PATTERN_UNABLE, NULL},
+    {"^a\\0b$", FM_PATTERN_UNABLE, NULL},
+    {"^\\vb$", FM_PATTERN_UNABLE, NULL},
+    {"\\x7f", FM_PATTERN_UNABLE, NULL},
+    {"\x7f", FM_PATTERN_UNABLE, NULL},
+    {"\\cA", FM_PATTERN_UNABLE, NULL},
     {"(?:a|b)(c)(?<stop>d)", FM_PATTERN_OK, "(?:a|b)(?:c)(?:d)"},
     {"a*b+c?d{2}e{2,}f{2,3}", FM_PATTERN_OK, "a*b+c?d{2,2}e{2,}f{2,3}"},
     {"a*?b+?c??d{2}?", FM_PATTERN_OK, "a*b+c?d{2,2}"},

@@ -211,6 +211,12 @@ static bool disjoint(struct fm_schema_work *work, struct side one, struct side o
     work->fuel--;
     one.resource = fm_schema_resource_inside(work, one.schema, one.resource);
     other.resource = fm_schema_resource_inside(work, other.schema, other.resource);
+    if (work->draft <= FM_DRAFT_7 && fm_schema_member(one.schema, "$ref")) {
+        return ref_differs(work, one, other, depth); /* what stands beside it says nothing there */
+    }
+    if (work->draft <= FM_DRAFT_7 && fm_schema_member(other.schema, "$ref")) {
+        return ref_differs(work, other, one, depth);
+    }
     unsigned common = kinds(work, one.schema) & kinds(work, other.schema);
     if (common == 0 || values_differ(work, one.schema, other.schema)) {
         return true;

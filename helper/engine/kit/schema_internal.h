@@ -52,6 +52,8 @@ struct fm_schema_target {
     enum fm_schema_visit nested;   /* the search for what llguidance can't merge, and for depth */
 };
 
+enum { FM_SCHEMA_FRACTIONS = 16 };
+
 struct fm_schema_work {
     struct json_object *root;
     struct fm_error *error;
@@ -65,8 +67,10 @@ struct fm_schema_work {
     bool paths_differ;         /* a nested `$id` is not a plain name: relative references could mean another folder */
     int64_t multiple;          /* least common multiple of the enforced `multipleOf`, in units of 10^-multiple_exp */
     int multiple_exp;
-    size_t fuel;        /* comparisons left for oneOf */
-    const char *reason; /* why the keyword at hand can only be checked; NULL: as its row says */
+    double fractions[FM_SCHEMA_FRACTIONS]; /* integer parts, each once, of all bounds that are no integers */
+    size_t fraction_count;                 /* FM_SCHEMA_FRACTIONS + 1: there are more */
+    size_t fuel;                           /* comparisons left for oneOf */
+    const char *reason;                    /* why the keyword at hand can only be checked; NULL: as its row says */
 
     struct lh_table *seen; /* schemas that were indexed, to the resource inside + 1 */
     struct fm_schema_resource *resources;
@@ -124,6 +128,7 @@ struct fm_schema_keyword {
     const char *name;
     enum fm_schema_shape shape;
     bool in_place;             /* its schemas are about the same value as the one that they stand in */
+    bool checked_in_place;     /* likewise, but they are never in the guide */
     fm_schema_value_fn *check; /* NULL: any value, within its shape */
     fm_schema_fate_fn *fate;   /* NULL: enforced if there is `write`, else checked */
     fm_schema_value_fn *write; /* NULL: never in the guide */
@@ -179,6 +184,10 @@ FM_MUST_USE enum fm_code fm_schema_index_names(struct fm_schema_work *work, stru
 /* The target of a $ref that stands `at`, in a schema of `resource`: an index of work->targets. */
 FM_MUST_USE enum fm_code fm_schema_resolve(struct fm_schema_work *work, size_t resource, struct json_object *ref,
                                            const struct fm_schema_at *at, size_t *target);
+
+/* Likewise; SIZE_MAX where it names nothing in this schema. */
+FM_MUST_USE enum fm_code fm_schema_find_target(struct fm_schema_work *work, size_t resource, struct json_object *ref,
+                                               const struct fm_schema_at *at, size_t *target);
 
 /* The resource inside of a schema that was indexed; `outer` for any other value. */
 size_t fm_schema_resource_inside(const struct fm_schema_work *work, struct json_object *value, size_t outer);

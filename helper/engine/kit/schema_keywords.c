@@ -10,6 +10,7 @@
     9007199254740992.0   /* 2^53: below it a double holds every integer, and llguidance counts in doubles */
 #define NUMBER_MIN 1e-20 /* llguidance writes a bound out, digit by digit */
 
+#define NEAR_BOUND    "another bound, no integer, has the same integer part; type integer can be bounded so"
 #define LIBRARY_LACKS "the grammar library does not have it"
 
 /* ---- kinds of values ---- */
@@ -39,10 +40,21 @@ static enum fm_schema_fate only_checked(struct fm_schema_work *work, const char 
     return FM_FATE_CHECKED;
 }
 
-static enum fm_code check_string(struct fm_schema_work *work, const struct fm_schema_place *place,
-                                 struct json_object *value, const struct fm_schema_at *at) {
+/* A string that can name something: without a NUL, at which strcmp would end. */
+static bool is_name(struct json_object *value) {
+    return is_string(value) && strlen(json_object_get_string(value)) == (size_t)json_object_get_string_len(value);
+}
+
+static enum fm_code check_name(struct fm_schema_work *work, const struct fm_schema_place *place,
+                               struct json_object *value, const struct fm_schema_at *at) {
     (void)place;
-    return is_string(value) ? FM_OK : fm_schema_refuse(work, at, "a string is expected");
+    return is_name(value) ? FM_OK : fm_schema_refuse(work, at, "a string without a NUL is expected");
+}
+
+/* Draft 4's `$id`; to the others it is unknown. */
+static enum fm_code check_id(struct fm_schema_work *work, const struct fm_schema_place *place,
+                             struct json_object *value, const struct fm_schema_at *at) {
+    return work->draft == FM_DRAFT_4 && is_string(value) ? check_name(work, place, value, at) : FM_OK;
 }
 
 static enum fm_code check_bool(struct fm_schema_work *work, const struct fm_schema_place *place,
@@ -73,7 +85,7 @@ static const struct {
 };
 
 static bool find_draft(struct json_object *value, enum fm_schema_draft *draft) {
-    const char *uri = is_string(value) ? json_object_get_string(value) : "";
+    const char *uri = is_name(value) ? json_object_get_string(value) : "";
     size_t scheme = strncmp(uri, "https:", 6) == 0 ? 6 : strncmp(uri, "http:", 5) == 0 ? 5 : 0;
     uri += scheme;
     size_t len = scheme ? strlen(uri) : 0;
@@ -111,10 +123,23 @@ static enum fm_code check_draft(struct fm_schema_work *work, const struct fm_sch
 static enum fm_code check_ref(struct fm_schema_work *work, const struct fm_schema_place *place,
                               struct json_object *value, const struct fm_schema_at *at) {
     size_t target;
-    if (!is_string(value) || json_object_get_string_len(value) > FM_SCHEMA_PATTERN_MAX) {
-        return fm_schema_refuse(work, at, "a string of up to %d bytes is expected", FM_SCHEMA_PATTERN_MAX);
+    if (!is_name(value) || json_object_get_string_len(value) > FM_SCHEMA_PATTERN_MAX) {
+        return fm_schema_refuse(work, at, "a string of up to %d bytes, without a NUL, is expected",
+                                FM_SCHEMA_PATTERN_MAX);
     }
     return fm_schema_resolve(work, place->resource, value, at, &target);
+}
+
+/* It may name something outside: only a validator follows it. What it names here has to be a schema. */
+static enum fm_code check_dynamic_ref(struct fm_schema_work *work, const struct fm_schema_place *place,
+                                      struct json_object *value, const struct fm_schema_at *at) {
+    size_t target;
+    if (!is_name(value) || json_object_get_string_len(value) > FM_SCHEMA_PATTERN_MAX) {
+        return fm_schema_refuse(work, at, "a string of up to %d bytes, without a NUL, is expected",
+                                FM_SCHEMA_PATTERN_MAX);
+    }
+    enum fm_code code = fm_schema_find_target(work, place->resource, value, at, &target);
+    return code == FM_OK ? fm_schema_find_target(work, 0, value, at, &target) : code;
 }
 
 static enum fm_code write_ref(struct fm_schema_work *work, const struct fm_schema_place *place,
@@ -142,7 +167,7 @@ static enum fm_code write_ref(struct fm_schema_work *work, const struct fm_schem
 
 static bool is_type_name(struct json_object *value) {
     static const char *const names[] = {"array", "boolean", "integer", "null", "number", "object", "string"};
-    for (size_t i = 0; is_string(value) && i < sizeof names / sizeof names[0]; i++) {
+    for (size_t i = 0; is_name(value) && i < sizeof names / sizeof names[0]; i++) {
         if (strcmp(json_object_get_string(value), names[i]) == 0) {
             return true;
         }
@@ -266,12 +291,28 @@ static void put_number(struct fm_json_writer *w, const char *key, double number)
     }
 }
 
+/* Notes the integer part of a bound that is no integer; beyond the room for them, any may be one. */
+static void note_fraction(struct fm_schema_work *work, double number) {
+    size_t i = 0;
+    while (i < work->fraction_count && i < FM_SCHEMA_FRACTIONS && work->fractions[i] != trunc(number)) {
+        i++;
+    }
+    if (number == trunc(number) || i < work->fraction_count) {
+        return;
+    }
+    if (i < FM_SCHEMA_FRACTIONS) {
+        work->fractions[i] = trunc(number);
+    }
+    work->fraction_count = i + 1;
+}
+
 static enum fm_code check_bound(struct fm_schema_work *work, const struct fm_schema_place *place,
                                 struct json_object *value, const struct fm_schema_at *at) {
     (void)place;
     if (!is_number(value)) {
         return fm_schema_refuse(work, at, "a number is expected");
     }
+    note_fraction(work, json_object_get_double(value));
     return fits_number(value)
                ? FM_OK
                : fm_schema_refuse(work, at,
@@ -291,20 +332,76 @@ static enum fm_code check_exclusive(struct fm_schema_work *work, const struct fm
     return check_bound(work, place, value, at);
 }
 
+/* The exclusive bound at one end; NULL: there is none. In draft 4 it is `inclusive`, and `exclusive` is a flag. */
+static struct json_object *exclusive_bound(struct json_object *schema, const char *exclusive, const char *inclusive) {
+    struct json_object *value = fm_schema_member(schema, exclusive);
+    value = is_true(value) ? fm_schema_member(schema, inclusive) : value;
+    return is_number(value) ? value : NULL;
+}
+
+static bool is_integer_type(struct json_object *schema) {
+    struct json_object *type = fm_schema_member(schema, "type");
+    size_t count = json_object_is_type(type, json_type_array) ? json_object_array_length(type) : 0;
+    bool fraction = !type || (is_string(type) && strcmp(json_object_get_string(type), "number") == 0);
+    for (size_t i = 0; i < count; i++) {
+        fraction = fraction || strcmp(json_object_get_string(json_object_array_get_idx(type, i)), "number") == 0;
+    }
+    return !fraction;
+}
+
+/* Of a number, not an integer, between two bounds with one integer part, llguidance forgets that the whole one is out.
+ */
+static bool forgets_exclusive(const struct fm_schema_work *work, struct json_object *schema, double bound) {
+    static const char *const names[] = {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"};
+    bool found = false;
+    if (bound != trunc(bound) || is_integer_type(schema)) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        struct json_object *value = fm_schema_member(schema, names[i]);
+        double other = is_number(value) ? json_object_get_double(value) : bound;
+        found = found || (other != bound && trunc(other) == bound);
+    }
+    for (size_t i = 0; work->merges && i < work->fraction_count; i++) { /* its other bound may stand elsewhere */
+        found = found || i == FM_SCHEMA_FRACTIONS || work->fractions[i] == bound;
+    }
+    return found;
+}
+
+static const struct end {
+    const char *inclusive;
+    const char *exclusive;
+    double safe; /* what JavaScript holds exactly: of a larger number it can't tell whether it is a multiple */
+} ends[] = {{"minimum", "exclusiveMinimum", -9007199254740991.0}, {"maximum", "exclusiveMaximum", 9007199254740991.0}};
+
+static bool exclusive_is_enforced(const struct fm_schema_work *work, struct json_object *schema,
+                                  const struct end *end) {
+    struct json_object *bound = exclusive_bound(schema, end->exclusive, end->inclusive);
+    return !bound || !forgets_exclusive(work, schema, json_object_get_double(bound));
+}
+
 static enum fm_schema_fate exclusive_fate(struct fm_schema_work *work, const struct fm_schema_place *place,
                                           struct json_object *value) {
-    (void)work;
-    (void)place;
-    return is_false(value) ? FM_FATE_IGNORED : FM_FATE_ENFORCED;
+    bool enforced = true;
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        if (fm_schema_member(place->schema, ends[i].exclusive) == value) {
+            enforced = exclusive_is_enforced(work, place->schema, &ends[i]);
+        }
+    }
+    if (is_false(value)) {
+        return FM_FATE_IGNORED;
+    }
+    return enforced ? FM_FATE_ENFORCED : FM_FATE_CHECKED;
 }
 
 static enum fm_code write_bound(struct fm_schema_work *work, const struct fm_schema_place *place,
                                 struct json_object *value, const struct fm_schema_at *at) {
     const char *key = at->key;
-    if (strcmp(key, "minimum") == 0 && is_true(fm_schema_member(place->schema, "exclusiveMinimum"))) {
-        key = "exclusiveMinimum";
-    } else if (strcmp(key, "maximum") == 0 && is_true(fm_schema_member(place->schema, "exclusiveMaximum"))) {
-        key = "exclusiveMaximum";
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        if (strcmp(key, ends[i].inclusive) == 0 && is_true(fm_schema_member(place->schema, ends[i].exclusive)) &&
+            exclusive_is_enforced(work, place->schema, &ends[i])) {
+            key = ends[i].exclusive;
+        }
     }
     if (is_number(value)) {
         put_number(&work->guide, key, json_object_get_double(value));
@@ -362,19 +459,12 @@ static enum fm_schema_fate multiple_fate(struct fm_schema_work *work, const stru
     return FM_FATE_ENFORCED;
 }
 
-/* What JavaScript holds exactly: of a larger number it can't tell whether it is a multiple. */
-#define SAFE_INTEGER_MAX 9007199254740991.0
-
 static enum fm_code write_multiple(struct fm_schema_work *work, const struct fm_schema_place *place,
                                    struct json_object *value, const struct fm_schema_at *at) {
-    static const struct {
-        const char *name;
-        const char *exclusive;
-        double bound;
-    } ends[] = {{"minimum", "exclusiveMinimum", -SAFE_INTEGER_MAX}, {"maximum", "exclusiveMaximum", SAFE_INTEGER_MAX}};
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
-        if (!fm_schema_member(place->schema, ends[i].name) && !fm_schema_member(place->schema, ends[i].exclusive)) {
-            put_number(&work->guide, ends[i].name, ends[i].bound);
+        if (!fm_schema_member(place->schema, ends[i].inclusive) &&
+            !fm_schema_member(place->schema, ends[i].exclusive)) {
+            put_number(&work->guide, ends[i].inclusive, ends[i].safe);
         }
     }
     return write_value(work, place, value, at);
@@ -659,8 +749,8 @@ static enum fm_code check_required(struct fm_schema_work *work, const struct fm_
     }
     for (size_t i = 0; i < count && code == FM_OK; i++) {
         struct json_object *element = json_object_array_get_idx(value, i);
-        const char *name = is_string(element) ? json_object_get_string(element) : NULL;
-        if (!name || strlen(name) != (size_t)json_object_get_string_len(element)) {
+        const char *name = is_name(element) ? json_object_get_string(element) : NULL;
+        if (!name) {
             code = fm_schema_refuse(work, at, "a list of strings is expected, without a NUL in them");
         } else if (lh_table_lookup_ex(names, name, NULL)) {
             code = fm_schema_refuse(work, at, "\"%.60s\" stands there twice", name);
@@ -899,14 +989,16 @@ static enum fm_code write_under_key(struct fm_schema_work *work, const struct fm
  */
 // clang-format off
 static const struct fm_schema_keyword keywords[] = {
-    {.name = "$anchor", .check = check_string},
+    {.name = "$anchor", .check = check_name},
     {.name = "$comment"},
     {.name = "$defs", .shape = FM_SHAPE_MAP},
-    {.name = "$dynamicAnchor", .check = check_string},
-    {.name = "$dynamicRef", .check = check_string, .advice = LIBRARY_LACKS "; $ref is there"},
-    {.name = "$id", .check = check_string},
+    {.name = "$dynamicAnchor", .check = check_name},
+    {.name = "$dynamicRef", .checked_in_place = true, .check = check_dynamic_ref,
+     .advice = LIBRARY_LACKS "; $ref is there"},
+    {.name = "$id", .check = check_name},
     {.name = "$recursiveAnchor", .check = check_bool},
-    {.name = "$recursiveRef", .check = check_string, .advice = LIBRARY_LACKS "; $ref is there"},
+    {.name = "$recursiveRef", .checked_in_place = true, .check = check_dynamic_ref,
+     .advice = LIBRARY_LACKS "; $ref is there"},
     {.name = "$ref", .in_place = true, .check = check_ref, .write = write_ref},
     {.name = "$schema", .check = check_draft},
     {.name = "$vocabulary"},
@@ -921,23 +1013,28 @@ static const struct fm_schema_keyword keywords[] = {
     {.name = "contentSchema", .shape = FM_SHAPE_ONE},
     {.name = "default"},
     {.name = "definitions", .shape = FM_SHAPE_MAP},
-    {.name = "dependencies", .shape = FM_SHAPE_MIXED, .check = check_dependencies, .fate = unless_empty_fate,
+    {.name = "dependencies", .shape = FM_SHAPE_MIXED, .checked_in_place = true, .check = check_dependencies,
+     .fate = unless_empty_fate,
      .advice = LIBRARY_LACKS "; anyOf can list the cases"},
     {.name = "dependentRequired", .check = check_dependent_required, .fate = unless_empty_fate,
      .advice = LIBRARY_LACKS "; anyOf can list the cases"},
-    {.name = "dependentSchemas", .shape = FM_SHAPE_MAP, .fate = unless_empty_fate,
+    {.name = "dependentSchemas", .shape = FM_SHAPE_MAP, .checked_in_place = true, .fate = unless_empty_fate,
      .advice = LIBRARY_LACKS "; anyOf can list the cases"},
     {.name = "deprecated"},
     {.name = "description"},
-    {.name = "else", .shape = FM_SHAPE_ONE, .fate = condition_fate, .advice = LIBRARY_LACKS "; anyOf can list the cases"},
+    {.name = "else", .shape = FM_SHAPE_ONE, .checked_in_place = true, .fate = condition_fate,
+     .advice = LIBRARY_LACKS "; anyOf can list the cases"},
     {.name = "enum", .check = check_enum, .fate = literal_fate, .write = write_value},
     {.name = "examples"},
-    {.name = "exclusiveMaximum", .check = check_exclusive, .fate = exclusive_fate, .write = write_bound},
-    {.name = "exclusiveMinimum", .check = check_exclusive, .fate = exclusive_fate, .write = write_bound},
-    {.name = "format", .check = check_string, .fate = format_fate, .write = write_format,
+    {.name = "exclusiveMaximum", .check = check_exclusive, .fate = exclusive_fate, .write = write_bound,
+     .advice = NEAR_BOUND},
+    {.name = "exclusiveMinimum", .check = check_exclusive, .fate = exclusive_fate, .write = write_bound,
+     .advice = NEAR_BOUND},
+    {.name = "format", .check = check_name, .fate = format_fate, .write = write_format,
      .advice = "this format is none of those that a regular expression can tell"},
-    {.name = "id"},
-    {.name = "if", .shape = FM_SHAPE_ONE, .fate = condition_fate, .advice = LIBRARY_LACKS "; anyOf can list the cases"},
+    {.name = "id", .check = check_id},
+    {.name = "if", .shape = FM_SHAPE_ONE, .checked_in_place = true, .fate = condition_fate,
+     .advice = LIBRARY_LACKS "; anyOf can list the cases"},
     {.name = "items", .shape = FM_SHAPE_EITHER, .check = check_items, .write = write_items},
     {.name = "maxContains", .check = check_count, .fate = contains_fate, .advice = LIBRARY_LACKS},
     {.name = "maxItems", .check = check_count, .fate = most_fate, .write = write_count},
@@ -954,7 +1051,7 @@ static const struct fm_schema_keyword keywords[] = {
     {.name = "minimum", .check = check_bound, .write = write_bound},
     {.name = "multipleOf", .check = check_multiple, .fate = multiple_fate, .write = write_multiple,
      .advice = "it has more than four decimal places, or with the others a least common multiple of too many digits"},
-    {.name = "not", .shape = FM_SHAPE_ONE, .advice = LIBRARY_LACKS "; say what is allowed"},
+    {.name = "not", .shape = FM_SHAPE_ONE, .checked_in_place = true, .advice = LIBRARY_LACKS "; say what is allowed"},
     {.name = "oneOf", .shape = FM_SHAPE_LIST, .in_place = true, .fate = one_of_fate, .write = write_one_of,
      .advice = "nothing shows that no value fits two of its schemas; use anyOf, or a required property with a const "
                "of its own in each"},
@@ -967,7 +1064,8 @@ static const struct fm_schema_keyword keywords[] = {
      .advice = LIBRARY_LACKS "; patternProperties with additionalProperties false is there"},
     {.name = "readOnly"},
     {.name = "required", .check = check_required, .write = write_value},
-    {.name = "then", .shape = FM_SHAPE_ONE, .fate = condition_fate, .advice = LIBRARY_LACKS "; anyOf can list the cases"},
+    {.name = "then", .shape = FM_SHAPE_ONE, .checked_in_place = true, .fate = condition_fate,
+     .advice = LIBRARY_LACKS "; anyOf can list the cases"},
     {.name = "title"},
     {.name = "type", .check = check_type, .write = write_value},
     {.name = "unevaluatedItems", .shape = FM_SHAPE_ONE, .fate = unless_true_fate, .advice = LIBRARY_LACKS "; items is there"},

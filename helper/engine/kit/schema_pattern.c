@@ -10,7 +10,23 @@
 #define CODE_MAX   0x10FFFF
 
 /* White space and line ends of ECMA-262, 12.2 and 12.3, inside of brackets. */
-#define SPACES "\\x{9}-\\x{D} \\x{A0}\\x{1680}\\x{2000}-\\x{200A}\\x{2028}\\x{2029}\\x{202F}\\x{205F}\\x{3000}\\x{FEFF}"
+#define SPACES                                                                                                         \
+    "\\x{9}\\x{A}\\x{C}\\x{D} "                                                                                        \
+    "\\x{A0}\\x{1680}\\x{2000}-\\x{200A}\\x{2028}\\x{2029}\\x{202F}\\x{205F}\\x{3000}\\x{FEFF}"
+
+/*
+ * What the guide's strings can't have, as it would be written as \uXXXX, inside of brackets. No set holds them: where
+ * one has every character below U+0020, or all but the line feed, derivre 0.3 lets it match all short escapes, \" and
+ * \\ too. The vertical tab is left out of SPACES for the same reason.
+ */
+#define UNWRITABLE "\\x{0}-\\x{7}\\x{B}\\x{E}-\\x{1F}\\x{7F}"
+
+#define UNWRITABLE_REASON "it has a control character that is written as \\uXXXX"
+
+static const struct {
+    uint32_t first;
+    uint32_t last;
+} unwritable[] = {{0, 7}, {0xB, 0xB}, {0xE, 0x1F}, {0x7F, 0x7F}};
 
 struct group {
     int64_t repeats;  /* the largest product of counts inside */
@@ -162,11 +178,11 @@ static uint32_t take_escaped(struct scan *scan, char c) {
 static const char *set_of(char c) {
     switch (c) {
     case 'd': return "0-9";
-    case 'D': return "[^0-9]";
+    case 'D': return "[^0-9" UNWRITABLE "]";
     case 'w': return "0-9A-Za-z_";
-    case 'W': return "[^0-9A-Za-z_]";
+    case 'W': return "[^0-9A-Za-z_" UNWRITABLE "]";
     case 's': return SPACES;
-    case 'S': return "[^" SPACES "]";
+    case 'S': return "[^" SPACES UNWRITABLE "]";
     default: return NULL;
     }
 }
@@ -180,9 +196,9 @@ static void take_category(struct scan *scan, char kind) {
         char text[8];
         snprintf(text, sizeof text, "{%s}", names[i]);
         if (take(scan, text)) {
-            fm_buf_append_char(scan->out, '\\');
-            fm_buf_append_char(scan->out, kind);
+            fm_buf_append_str(scan->out, kind == 'P' ? "[^\\p" : "\\p");
             fm_buf_append_str(scan->out, text);
+            fm_buf_append_str(scan->out, kind == 'P' ? UNWRITABLE "]" : "");
             return;
         }
     }
@@ -190,6 +206,30 @@ static void take_category(struct scan *scan, char kind) {
 }
 
 /* ---- brackets ---- */
+
+static void put_piece(struct scan *scan, uint32_t low, uint32_t high) {
+    put_char(scan, low);
+    if (low < high) {
+        fm_buf_append_char(scan->out, '-');
+        put_char(scan, high);
+    }
+}
+
+/* A range without what can't be written. */
+static void put_range(struct scan *scan, uint32_t low, uint32_t high) {
+    for (size_t i = 0; i < sizeof unwritable / sizeof unwritable[0] && low <= high; i++) {
+        if (high < unwritable[i].first) {
+            break;
+        }
+        if (low < unwritable[i].first) {
+            put_piece(scan, low, unwritable[i].first - 1);
+        }
+        low = low <= unwritable[i].last ? unwritable[i].last + 1 : low;
+    }
+    if (low <= high) {
+        put_piece(scan, low, high);
+    }
+}
 
 /* One character or set. True: `*code` is a character, not written yet. */
 static bool take_member(struct scan *scan, uint32_t *code) {
@@ -214,42 +254,63 @@ static bool take_member(struct scan *scan, uint32_t *code) {
     return true;
 }
 
-/* Behind "[". */
-static void take_class(struct scan *scan) {
-    fm_buf_append_str(scan->out, take(scan, "^") ? "[^" : "[");
-    if (next_is(scan, "]")) {
-        stop(scan, FM_PATTERN_UNABLE, "it has empty brackets");
-    }
-    while (scan->at < scan->end && *scan->at != ']' && scan->result == FM_PATTERN_OK) {
-        uint32_t low;
-        uint32_t high;
-        bool is_char = take_member(scan, &low);
-        bool range = next_is(scan, "-") && scan->end - scan->at > 1 && scan->at[1] != ']';
-        if (!is_char || !range) {
-            if (is_char) {
-                put_char(scan, low);
-            }
-            if (range) {
-                stop(scan, FM_PATTERN_WRONG, "it has a range that begins with a set");
-            }
-            continue;
-        }
+/* One character, set or range of a class. */
+static void take_range(struct scan *scan) {
+    uint32_t low;
+    uint32_t high;
+    bool is_char = take_member(scan, &low);
+    bool range = next_is(scan, "-") && scan->end - scan->at > 1 && scan->at[1] != ']';
+    if (range && !is_char) {
+        stop(scan, FM_PATTERN_WRONG, "it has a range that begins with a set");
+    } else if (range) {
         scan->at++;
-        put_char(scan, low);
-        fm_buf_append_char(scan->out, '-');
         if (!take_member(scan, &high) || high < low) {
             stop(scan, FM_PATTERN_WRONG, "it has a range that ends before it begins");
             return;
         }
-        put_char(scan, high);
+        put_range(scan, low, high);
+    } else if (is_char) {
+        put_range(scan, low, low);
+    }
+}
+
+/* Behind "[". */
+static void take_class(struct scan *scan) {
+    bool negated = take(scan, "^");
+    fm_buf_append_str(scan->out, negated ? "[^" : "[");
+    size_t start = scan->out->len;
+    if (next_is(scan, "]")) {
+        stop(scan, FM_PATTERN_UNABLE, "it has empty brackets");
+    }
+    while (scan->at < scan->end && *scan->at != ']' && scan->result == FM_PATTERN_OK) {
+        take_range(scan);
     }
     if (!take(scan, "]")) {
         stop(scan, FM_PATTERN_WRONG, "it has brackets without their end");
     }
-    fm_buf_append_char(scan->out, ']');
+    if (!negated && scan->out->len == start) {
+        stop(scan, FM_PATTERN_UNABLE, UNWRITABLE_REASON);
+    }
+    fm_buf_append_str(scan->out, negated ? UNWRITABLE "]" : "]");
 }
 
 /* ---- what can be repeated ---- */
+
+static bool is_unwritable(uint32_t code) {
+    bool found = false;
+    for (size_t i = 0; i < sizeof unwritable / sizeof unwritable[0]; i++) {
+        found = found || (code >= unwritable[i].first && code <= unwritable[i].last);
+    }
+    return found;
+}
+
+/* A character outside of brackets: without one that can't be written, the pattern would mean something else. */
+static void put_literal(struct scan *scan, uint32_t code) {
+    if (is_unwritable(code)) {
+        stop(scan, FM_PATTERN_UNABLE, UNWRITABLE_REASON);
+    }
+    put_char(scan, code);
+}
 
 /* What was just taken is one. */
 static void atom(struct scan *scan, int64_t repeats, bool anchored) {
@@ -276,7 +337,7 @@ static void take_escape(struct scan *scan) {
     } else if (c == 'k' || (c >= '1' && c <= '9')) {
         stop(scan, FM_PATTERN_UNABLE, "it has a back-reference");
     } else {
-        put_char(scan, take_escaped(scan, c));
+        put_literal(scan, take_escaped(scan, c));
     }
     atom(scan, 1, false);
 }
@@ -398,7 +459,7 @@ static void take_quantifier(struct scan *scan, char c) {
 static void take_item(struct scan *scan) {
     char c = *scan->at;
     if (strchr("\\[(){|*+?.^$", c) == NULL || c == '\0') {
-        put_char(scan, take_plain(scan));
+        put_literal(scan, take_plain(scan));
         atom(scan, 1, false);
         return;
     }
@@ -417,7 +478,7 @@ static void take_item(struct scan *scan) {
         scan->atom = false;
         break;
     case '.':
-        fm_buf_append_str(scan->out, "[^\\x{A}\\x{D}\\x{2028}\\x{2029}]");
+        fm_buf_append_str(scan->out, "[^\\x{A}\\x{D}\\x{2028}\\x{2029}" UNWRITABLE "]");
         atom(scan, 1, false);
         break;
     case '^': take_start(scan); break;

@@ -206,21 +206,43 @@ static enum fm_code add_target(struct fm_schema_work *work, struct found *found,
     return FM_OK;
 }
 
+/* What was found as a target, which is checked now where no walk has come by. */
+static enum fm_code enter_target(struct fm_schema_work *work, struct found *found, size_t *target) {
+    void *known = NULL;
+    if (lh_table_lookup_ex(work->target_of, found->schema, &known)) {
+        *target = (size_t)(uintptr_t)known - 1;
+        return FM_OK;
+    }
+    enum fm_code code = add_target(work, found, target);
+    if (code == FM_OK && work->targets[*target].unchecked) {
+        const struct fm_schema_at where = {.key = work->targets[*target].where};
+        const struct fm_schema_place place = {work->targets[*target].schema, &where, work->targets[*target].resource,
+                                              1};
+        code = fm_schema_index(work, &place);
+    }
+    return code;
+}
+
 enum fm_code fm_schema_resolve(struct fm_schema_work *work, size_t resource, struct json_object *ref,
                                const struct fm_schema_at *at, size_t *target) {
     struct found found = {.schema = NULL};
-    void *known = NULL;
     enum fm_code code = find(work, resource, json_object_get_string(ref), at, &found);
-    if (code == FM_OK && lh_table_lookup_ex(work->target_of, found.schema, &known)) {
-        *target = (size_t)(uintptr_t)known - 1;
-    } else if (code == FM_OK) {
-        code = add_target(work, &found, target);
-        if (code == FM_OK && work->targets[*target].unchecked) {
-            const struct fm_schema_at where = {.key = work->targets[*target].where};
-            const struct fm_schema_place place = {work->targets[*target].schema, &where,
-                                                  work->targets[*target].resource, 1};
-            code = fm_schema_index(work, &place);
-        }
+    code = code == FM_OK ? enter_target(work, &found, target) : code;
+    free(found.where);
+    return code;
+}
+
+enum fm_code fm_schema_find_target(struct fm_schema_work *work, size_t resource, struct json_object *ref,
+                                   const struct fm_schema_at *at, size_t *target) {
+    const struct fm_error before = *work->error;
+    struct found found = {.schema = NULL};
+    enum fm_code code = find(work, resource, json_object_get_string(ref), at, &found);
+    if (code == FM_OK) {
+        code = enter_target(work, &found, target);
+    } else if (code == FM_INVALID_REQUEST) {
+        *work->error = before;
+        *target = SIZE_MAX;
+        code = FM_OK;
     }
     free(found.where);
     return code;
@@ -262,27 +284,43 @@ static enum fm_code follow_target(struct fm_schema_work *work, size_t index, con
     return code;
 }
 
-static enum fm_code follow_ref(struct fm_schema_work *work, const struct fm_schema_place *place,
-                               struct json_object *ref, const struct way *way) {
-    const struct fm_schema_at at = {.parent = place->at, .key = "$ref"};
-    size_t index;
-    enum fm_code code = fm_schema_resolve(work, place->resource, ref, &at, &index);
-    if (code != FM_OK) {
-        return code;
-    }
+static enum fm_code follow_to(struct fm_schema_work *work, const struct fm_schema_at *at, size_t index,
+                              const struct way *way) {
     enum fm_schema_visit visit = way->in_place ? work->targets[index].in_place : work->targets[index].nested;
     if (visit == FM_VISIT_NEW) {
         return follow_target(work, index, way);
     }
     if (visit == FM_VISIT_OPEN && way->in_place) {
-        return fm_schema_refuse(work, &at, "it comes back to itself and nothing is consumed on the way");
+        return fm_schema_refuse(work, at, "it comes back to itself and nothing is consumed on the way");
     }
     if (visit == FM_VISIT_OPEN && way->merged) {
-        return fm_schema_refuse(work, &at,
+        return fm_schema_refuse(work, at,
                                 "a schema that contains itself can't be combined with others there; let the $ref stand "
                                 "alone");
     }
     return FM_OK;
+}
+
+static enum fm_code follow_ref(struct fm_schema_work *work, const struct fm_schema_place *place,
+                               struct json_object *ref, const struct way *way) {
+    const struct fm_schema_at at = {.parent = place->at, .key = "$ref"};
+    size_t index;
+    enum fm_code code = fm_schema_resolve(work, place->resource, ref, &at, &index);
+    return code == FM_OK ? follow_to(work, &at, index, way) : code;
+}
+
+/* A $dynamicRef or $recursiveRef: what it names where it stands, and from the root, where evaluation begins. */
+static enum fm_code follow_dynamic_ref(struct fm_schema_work *work, const struct fm_schema_place *place,
+                                       const char *name, struct json_object *ref, const struct way *way) {
+    const struct fm_schema_at at = {.parent = place->at, .key = name};
+    const size_t resources[] = {place->resource, 0};
+    enum fm_code code = FM_OK;
+    for (size_t i = 0; i < 2 && code == FM_OK; i++) {
+        size_t index;
+        code = fm_schema_find_target(work, resources[i], ref, &at, &index);
+        code = code == FM_OK && index != SIZE_MAX ? follow_to(work, &at, index, way) : code;
+    }
+    return code;
 }
 
 static enum fm_code follow_child(struct fm_schema_work *work, const struct fm_schema_place *child,
@@ -296,7 +334,8 @@ static enum fm_code follow_child(struct fm_schema_work *work, const struct fm_sc
 static enum fm_code follow_member(struct fm_schema_work *work, const struct fm_schema_place *place, const char *name,
                                   struct json_object *value, const struct way *way) {
     const struct fm_schema_keyword *keyword = fm_schema_keyword_find(name);
-    if (!keyword || !keyword->write || (way->in_place && !keyword->in_place)) {
+    bool in_place = keyword && (keyword->in_place || keyword->checked_in_place);
+    if (!keyword || !(way->in_place ? in_place : keyword->write != NULL)) {
         return FM_OK;
     }
     struct way inside = *way;
@@ -306,6 +345,9 @@ static enum fm_code follow_member(struct fm_schema_work *work, const struct fm_s
     }
     if (strcmp(name, "$ref") == 0) {
         return follow_ref(work, place, value, &inside);
+    }
+    if (keyword->checked_in_place && keyword->shape == FM_SHAPE_VALUE) {
+        return follow_dynamic_ref(work, place, name, value, &inside);
     }
     const struct fm_schema_at at = {.parent = place->at, .key = name};
     const struct fm_schema_place here = {place->schema, &at, place->resource, place->depth};

@@ -703,6 +703,15 @@ static void test_large_one_of(void **state) {
     assert_false(out.exact); /* half a million pairs of objects are too many */
     fm_schema_free(&out);
     free(text);
+    char *body = repeat("", "x", 900, "");
+    char *each = repeat(",{\"const\":\"", body, 1, "#\"}");
+    text = repeat("{\"oneOf\":[{\"type\":\"null\"}", each, 500, "]}");
+    assert_int_equal(prepare(text, false, &out, &error), FM_OK);
+    assert_false(out.exact); /* as many pairs as above are enough, but they are 900 bytes long */
+    fm_schema_free(&out);
+    free(text);
+    free(each);
+    free(body);
     char *one = repeat("{\"$defs\":{\"a\":{\"enum\":[\"\"", ",#", 499, "]},\"b\":{\"enum\":[null");
     char *other = repeat(one, ",7000#", 499, "]}},\"anyOf\":[true");
     for (size_t count = 3; count < 6; count += 2) { /* 250,000 comparisons each */
@@ -715,6 +724,26 @@ static void test_large_one_of(void **state) {
     }
     free(other);
     free(one);
+}
+
+/* Keys that begin alike for long are sorted: two million pairs would be too many. */
+static void test_many_pattern_properties(void **state) {
+    (void)state;
+    static const struct {
+        const char *last;
+        bool exact;
+    } cases[] = {{"\"^b\":{}}}", true}, {"\"^aa\":{}}}", false}, {"\"b\":{}}}", false}};
+    char *body = repeat("\"^", "a", 400, "-#x\":{},");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct fm_schema out;
+        struct fm_error error;
+        char *text = repeat("{\"patternProperties\":{", body, 2000, cases[i].last);
+        assert_int_equal(prepare(text, false, &out, &error), FM_OK);
+        assert_int_equal(out.exact, cases[i].exact);
+        fm_schema_free(&out);
+        free(text);
+    }
+    free(body);
 }
 
 /* ---- patterns ---- */
@@ -930,7 +959,8 @@ static void test_each_allocation(void **state) {
     (void)state;
     struct json_object *schema =
         json_of("{'$id':'r','type':'object','properties':{'a':{'$ref':'#/$defs/a'},'b':{'$ref':'#b'},'c':{'not':{}},"
-                "'d':{'pattern':'^a'},'e':{'format':'date','pattern':'2'}},'$defs':{'a':{'items':{'$ref':'#'}},'b':"
+                "'d':{'pattern':'^a'},'e':{'format':'date','pattern':'2'},'f':{'$ref':'#/$defs/a/"
+                "items'}},'$defs':{'a':{'items':{'$ref':'#'}},'b':"
                 "{'$anchor':'b'}}}");
     struct fm_schema out;
     struct fm_error error;
@@ -958,11 +988,17 @@ static void test_each_allocation(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_keywords),        cmocka_unit_test(test_table),
-        cmocka_unit_test(test_refusals),        cmocka_unit_test(test_a_long_path_is_cut),
-        cmocka_unit_test(test_limits),          cmocka_unit_test(test_ref_depth),
-        cmocka_unit_test(test_many_checked),    cmocka_unit_test(test_large_one_of),
-        cmocka_unit_test(test_patterns),        cmocka_unit_test(test_disjoint_patterns),
+        cmocka_unit_test(test_keywords),
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_a_long_path_is_cut),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_ref_depth),
+        cmocka_unit_test(test_many_checked),
+        cmocka_unit_test(test_large_one_of),
+        cmocka_unit_test(test_many_pattern_properties),
+        cmocka_unit_test(test_patterns),
+        cmocka_unit_test(test_disjoint_patterns),
         cmocka_unit_test(test_formats),
 #ifdef WRAPPED
         cmocka_unit_test(test_each_allocation),

@@ -500,6 +500,9 @@ static void free_work(struct fm_schema_work *work) {
     if (work->target_of) {
         lh_table_free(work->target_of);
     }
+    if (work->target_by) {
+        lh_table_free(work->target_by);
+    }
     fm_buf_free(&work->scratch);
     fm_buf_free(&work->path);
     fm_buf_free(&work->checked);
@@ -518,7 +521,9 @@ enum fm_code fm_schema_prepare(struct json_object *schema, bool strict, struct f
     work.draft = fm_schema_draft_of(schema);
     work.seen = lh_kptr_table_new(64, NULL);
     work.target_of = lh_kptr_table_new(16, NULL);
-    enum fm_code code = work.seen && work.target_of ? prepare(&work, out) : fm_schema_refuse_memory(&work);
+    work.target_by = lh_kptr_table_new(16, NULL);
+    bool tables = work.seen && work.target_of && work.target_by;
+    enum fm_code code = tables ? prepare(&work, out) : fm_schema_refuse_memory(&work);
     free_work(&work);
     if (code != FM_OK) {
         fm_schema_free(out);

@@ -48,10 +48,11 @@ struct fm_schema {
 };
 
 /*
- * Prepares `schema` (borrowed, not changed; NULL is JSON's null). Never blocks; recursion is bounded; time is linear in
- * its size but for oneOf, whose work is bounded. On success the caller frees `out`; on failure it holds nothing.
- * FM_INVALID_REQUEST: `error->param` is the path of the keyword at fault, which begins with "format.schema", and the
- * detail says what can be done. FM_INTERNAL: out of memory.
+ * Prepares `schema` (borrowed, not changed; NULL is JSON's null). Never blocks; recursion is bounded. Time: a walk
+ * over the schema's text, but that keys of patternProperties are sorted, that $refs are compared with all `$id` and
+ * anchors, and that pairs of oneOf are compared, up to a million times 64 bytes. On success the caller frees `out`; on
+ * failure it holds nothing. FM_INVALID_REQUEST: `error->param` is the path of the keyword at fault, which begins with
+ * "format.schema", and the detail says what can be done. FM_INTERNAL: out of memory.
  */
 FM_MUST_USE enum fm_code fm_schema_prepare(struct json_object *schema, bool strict, struct fm_schema *out,
                                            struct fm_error *error);

@@ -25,6 +25,16 @@ struct side {
 
 static bool disjoint(struct fm_schema_work *work, struct side one, struct side other, int depth);
 
+/* Pays for a comparison of up to `bytes`. */
+static void spend(struct fm_schema_work *work, size_t bytes) {
+    size_t cost = 1 + bytes / 64;
+    work->fuel -= cost < work->fuel ? cost : work->fuel;
+}
+
+static size_t text_len(struct json_object *value) {
+    return json_object_is_type(value, json_type_string) ? (size_t)json_object_get_string_len(value) : 0;
+}
+
 /* ---- kinds of values ---- */
 
 static unsigned kind_of_name(const char *name) {
@@ -126,10 +136,11 @@ static bool values_differ(struct fm_schema_work *work, struct json_object *one, 
     }
     for (size_t i = 0; i < one_count; i++) {
         for (size_t j = 0; j < other_count; j++) {
-            if (work->fuel == 0 || !differ(value_at(one, one_values, i), value_at(other, other_values, j))) {
+            struct json_object *value = value_at(one, one_values, i);
+            if (work->fuel == 0 || !differ(value, value_at(other, other_values, j))) {
                 return false;
             }
-            work->fuel--;
+            spend(work, text_len(value));
         }
     }
     return true;
@@ -158,7 +169,7 @@ static bool keys_differ(struct fm_schema_work *work, struct side one, struct sid
         bool other_forbids;
         struct side in_one = {property(one.schema, key, &one_forbids), one.resource};
         struct side in_other = {property(other.schema, key, &other_forbids), other.resource};
-        work->fuel--;
+        spend(work, strlen(key));
         if (one_forbids || other_forbids) {
             return true;
         }

@@ -69,7 +69,7 @@ struct fm_schema_work {
     int multiple_exp;
     double fractions[FM_SCHEMA_FRACTIONS]; /* integer parts, each once, of all bounds that are no integers */
     size_t fraction_count;                 /* FM_SCHEMA_FRACTIONS + 1: there are more */
-    size_t fuel;                           /* comparisons left for oneOf */
+    size_t fuel;                           /* comparisons left for oneOf, of up to 64 bytes each */
     const char *reason;                    /* why the keyword at hand can only be checked; NULL: as its row says */
 
     struct lh_table *seen; /* schemas that were indexed, to the resource inside + 1 */
@@ -83,6 +83,7 @@ struct fm_schema_work {
     size_t target_count;
     size_t target_cap;
     struct lh_table *target_of; /* a schema to its target's index + 1 */
+    struct lh_table *target_by; /* the value of a $ref likewise: oneOf follows one again and again */
     size_t *defs;               /* targets in the order of their numbers */
     size_t def_count;
     size_t def_cap;

@@ -784,19 +784,32 @@ static enum fm_code check_pattern_properties(struct fm_schema_work *work, const 
     return FM_OK;
 }
 
+static int compare_keys(const void *one, const void *other) {
+    return strcmp(*(const char *const *)one, *(const char *const *)other);
+}
+
+/*
+ * Whether no key can match two patterns. In order: what begins like the patterns around it would have begun like the
+ * one beside it, so that neighbours alone are compared.
+ */
 static bool all_disjoint(struct fm_schema_work *work, struct json_object *value) {
+    size_t count = 0;
+    const char **keys = malloc((size_t)json_object_object_length(value) * sizeof *keys + 1);
+    if (!keys) {
+        work->no_memory = true;
+        return false;
+    }
     struct json_object_iter member_at;
     json_object_object_foreachC(value, member_at) {
-        const char *name = member_at.key;
-        struct lh_entry *other = json_object_get_object(value)->head;
-        for (; strcmp((const char *)lh_entry_k(other), name) != 0; other = lh_entry_next(other)) {
-            if (work->fuel == 0 || !fm_pattern_disjoint((const char *)lh_entry_k(other), name)) {
-                return false;
-            }
-            work->fuel--;
-        }
+        keys[count++] = member_at.key;
     }
-    return true;
+    qsort(keys, count, sizeof *keys, compare_keys);
+    bool disjoint = true;
+    for (size_t i = 1; i < count && disjoint; i++) {
+        disjoint = fm_pattern_disjoint(keys[i - 1], keys[i]);
+    }
+    free(keys);
+    return disjoint;
 }
 
 /* llguidance wants patterns that can't both match a key, also when it merges objects. */

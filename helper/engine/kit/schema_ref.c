@@ -226,8 +226,16 @@ static enum fm_code enter_target(struct fm_schema_work *work, struct found *foun
 enum fm_code fm_schema_resolve(struct fm_schema_work *work, size_t resource, struct json_object *ref,
                                const struct fm_schema_at *at, size_t *target) {
     struct found found = {.schema = NULL};
+    void *known = NULL;
+    if (lh_table_lookup_ex(work->target_by, ref, &known)) {
+        *target = (size_t)(uintptr_t)known - 1;
+        return FM_OK;
+    }
     enum fm_code code = find(work, resource, json_object_get_string(ref), at, &found);
     code = code == FM_OK ? enter_target(work, &found, target) : code;
+    if (code == FM_OK && lh_table_insert(work->target_by, ref, (void *)(uintptr_t)(*target + 1)) != 0) {
+        code = fm_schema_refuse_memory(work);
+    }
     free(found.where);
     return code;
 }

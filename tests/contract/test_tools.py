@@ -28,7 +28,7 @@ LAMP = {"name": "lamp", "parameters": {"properties": {"on": {"type": "boolean"},
                                        "required": ["on", "note"], "additionalProperties": False}}
 TOOLS = [WEATHER, CLOCK, LAMP]
 WILD = {"temperature": 1.5, "max_tokens": 100}
-SEEDS = 16 if SLOW == 1 else 4  # a sanitizer sees the same in each
+SEEDS = int(os.environ.get("FM_SEEDS", 8 if SLOW == 1 else 3))  # a sanitizer sees the same in each
 REQUIRED = {"mode": "required"}
 
 

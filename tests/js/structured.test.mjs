@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { z } from "zod";
 import { checkChatStream, checkResponse, checkResponseStream } from "./support/invariants.mjs";
-import { deltas, drain, fakeClient, modelClient, noModel } from "./support/helper.mjs";
+import { deltas, drain, fakeClient, modelClient, noFormats } from "./support/helper.mjs";
 
 const PROMPT = "Describe a cat called Tom, who is three years old.";
 const Animal = z.object({
@@ -151,7 +151,7 @@ async function othersSuite(t, client) {
 const engines = { "the fake engine": fakeClient, "the real model": modelClient };
 
 for (const [name, make] of Object.entries(engines)) {
-  const skip = (make === modelClient && noModel()) || false;
+  const skip = (make === modelClient && noFormats()) || false;
   for (const major of [6, 7])
     test(`openai-${major} on ${name}`, { skip }, async (t) => {
       const { default: OpenAI } = await import(`openai-${major}`);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { checkChatCalls, checkChatStream, checkResponse, checkResponseStream } from "./support/invariants.mjs";
-import { drain, fakeClient, modelClient, noModel, script } from "./support/helper.mjs";
+import { drain, fakeClient, modelClient, noFormats, script } from "./support/helper.mjs";
 
 const parameters = {
   $schema: "http://json-schema.org/draft-07/schema#",
@@ -219,7 +219,7 @@ async function chatOnModel(openai, way, messages, more = {}) {
 }
 
 for (const name of ["openai-7", "openai-6"])
-  test(`${name}: a call of the real model`, { skip: noModel() || false }, async (t) => {
+  test(`${name}: a call of the real model`, { skip: noFormats() || false }, async (t) => {
     const { default: OpenAI } = await import(name);
     const { fetch } = modelClient(t);
     const openai = new OpenAI({ apiKey: "local", baseURL: "http://fm-proxy/v1", fetch, maxRetries: 0 });

@@ -27,6 +27,12 @@ export function noModel() {
   return null;
 }
 
+/** Why the real model cannot be asked for a format or a tool; null when it can. */
+export function noFormats() {
+  const built = existsSync(join(root, "build", "tests-bin", "sample_schema"));
+  return noModel() ?? (built ? null : "the llama engine was built without llguidance");
+}
+
 /** A client whose helper is gone at the end of the test. */
 export function clientFor(t, options) {
   const client = createClient(options);

@@ -235,11 +235,8 @@ static void *compile_main(void *argument) {
     init.limits.max_lexer_states = LEXER_STATES;
     init.limits.verbose_errors = false; /* they would hold the text */
     struct LlgMatcher *matcher = llg_new_matcher(&init, compilation->kind, compilation->text);
-    uint32_t first;
-    /* Some grammars are too much for the first token, or for what must come. The matcher keeps that as its error. */
-    bool usable = !llg_matcher_get_error(matcher) && llg_matcher_compute_mask(matcher) == 0 &&
-                  llg_matcher_compute_ff_tokens(matcher, &first, 1) >= 0;
-    (void)usable;
+    bool usable = !llg_matcher_get_error(matcher) && llg_matcher_compute_mask(matcher) == 0;
+    (void)usable; /* an ambiguous grammar shows with the first token, and may take long for it; the matcher knows why */
     pthread_mutex_lock(&vocab->lock);
     bool abandoned = compilation->abandoned;
     compilation->matcher = matcher;

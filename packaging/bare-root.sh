@@ -121,7 +121,7 @@ pass() {
 take_over_certificates() {
   bundle=${SSL_CERT_FILE:-/etc/ssl/certs/ca-certificates.crt}
   [ -f "$bundle" ] || return 0
-  for key in SSL_CERT_FILE NODE_EXTRA_CA_CERTS PIP_CERT REQUESTS_CA_BUNDLE npm_config_cafile; do
+  for key in SSL_CERT_FILE NODE_EXTRA_CA_CERTS PIP_CERT REQUESTS_CA_BUNDLE npm_config_cafile CARGO_HTTP_CAINFO; do
     pass "$key" "$bundle"
   done
 }

@@ -13,20 +13,31 @@ enum fm_code fm_job_wrong(struct fm_error *error, const char *param, const char 
     return code;
 }
 
-static enum fm_code wrong_message(struct fm_error *error, size_t index, const char *what, const char *expected) {
-    char param[64];
-    snprintf(param, sizeof param, "messages[%zu]%s", index, what);
+enum fm_code fm_job_wrong_entry(struct fm_error *error, const char *list, size_t index, const char *member,
+                                const char *expected) {
+    char param[96];
+    snprintf(param, sizeof param, "%s[%zu]%s", list, index, member);
     return fm_job_wrong(error, param, expected);
 }
 
-const char *fm_job_word(struct json_object *value, const char *const *words) {
-    size_t len = json_object_is_type(value, json_type_string) ? (size_t)json_object_get_string_len(value) : 0;
-    for (; *words; words++) {
-        if (len > 0 && strlen(*words) == len && memcmp(json_object_get_string(value), *words, len) == 0) {
-            return *words;
+const char *fm_job_string(struct json_object *value) {
+    const char *text = json_object_is_type(value, json_type_string) ? json_object_get_string(value) : NULL;
+    return text && strlen(text) == (size_t)json_object_get_string_len(value) ? text : NULL;
+}
+
+const char *fm_job_full_string(struct json_object *value) {
+    const char *text = fm_job_string(value);
+    return text && *text ? text : NULL;
+}
+
+int fm_job_word(struct json_object *value, const char *const *words) {
+    const char *text = fm_job_string(value);
+    for (int i = 0; text && words[i]; i++) {
+        if (strcmp(text, words[i]) == 0) {
+            return i;
         }
     }
-    return NULL;
+    return -1;
 }
 
 /* ---- messages ---- */
@@ -34,7 +45,7 @@ const char *fm_job_word(struct json_object *value, const char *const *words) {
 static enum fm_code read_content(struct fm_message *message, size_t index, struct json_object *value,
                                  struct fm_error *error) {
     if (!json_object_is_type(value, json_type_string)) {
-        return wrong_message(error, index, ".content", "a string");
+        return fm_job_wrong_entry(error, "messages", index, ".content", "a string");
     }
     message->content = json_object_get_string(value);
     message->content_len = (size_t)json_object_get_string_len(value);
@@ -63,12 +74,13 @@ static enum fm_code read_message(struct fm_message *message, size_t index, struc
     int count = 1;
     message->content = "";
     if (!json_object_is_type(value, json_type_object)) {
-        return wrong_message(error, index, "", "an object");
+        return fm_job_wrong_entry(error, "messages", index, "", "an object");
     }
-    message->role = fm_job_word(json_object_object_get(value, "role"), roles);
-    if (!message->role) {
-        return wrong_message(error, index, ".role", "\"system\", \"user\", \"assistant\" or \"tool\"");
+    int role = fm_job_word(json_object_object_get(value, "role"), roles);
+    if (role < 0) {
+        return fm_job_wrong_entry(error, "messages", index, ".role", "\"system\", \"user\", \"assistant\" or \"tool\"");
     }
+    message->role = roles[role];
     for (size_t i = 0; i < sizeof message_members / sizeof message_members[0]; i++) {
         const struct message_member *row = &message_members[i];
         struct json_object *member = NULL;
@@ -82,7 +94,7 @@ static enum fm_code read_message(struct fm_message *message, size_t index, struc
         }
     }
     bool known = json_object_object_length(value) == count;
-    return known ? FM_OK : wrong_message(error, index, "", "the members of its role and nothing else");
+    return known ? FM_OK : fm_job_wrong_entry(error, "messages", index, "", "the members of its role and nothing else");
 }
 
 static enum fm_code read_messages(struct fm_job *job, struct json_object *value, struct fm_error *error) {
@@ -165,15 +177,15 @@ static enum fm_code read_strict(struct fm_format *format, struct json_object *va
 
 static enum fm_code read_syntax(struct fm_format *format, struct json_object *value, struct fm_error *error) {
     static const char *const syntaxes[] = {"lark", "regex", "gbnf", NULL};
-    format->syntax = fm_job_word(value, syntaxes);
+    int syntax = fm_job_word(value, syntaxes);
+    format->syntax = syntax < 0 ? NULL : syntaxes[syntax];
     return format->syntax ? FM_OK : fm_job_wrong(error, "format.syntax", "\"lark\", \"regex\" or \"gbnf\"");
 }
 
 static enum fm_code read_definition(struct fm_format *format, struct json_object *value, struct fm_error *error) {
-    int len = json_object_is_type(value, json_type_string) ? json_object_get_string_len(value) : 0;
-    format->definition = json_object_get_string(value);
-    bool valid = len > 0 && strlen(format->definition) == (size_t)len;
-    return valid ? FM_OK : fm_job_wrong(error, "format.definition", "a string that is not empty and has no NUL");
+    format->definition = fm_job_full_string(value);
+    return format->definition ? FM_OK
+                              : fm_job_wrong(error, "format.definition", "a string that is not empty and has no NUL");
 }
 
 static const struct format_member {
@@ -210,21 +222,15 @@ static enum fm_code read_format_members(struct fm_format *format, struct json_ob
 static enum fm_code read_format(struct fm_job *job, struct json_object *value, struct fm_error *error) {
     static const char *const types[] = {"json_object", "json_schema", "grammar", NULL};
     static const enum fm_format_kind kinds[] = {FM_FORMAT_JSON_OBJECT, FM_FORMAT_JSON_SCHEMA, FM_FORMAT_GRAMMAR};
-    struct json_object *type = NULL;
-    size_t i = 0;
     int count;
     if (!json_object_is_type(value, json_type_object)) {
         return fm_job_wrong(error, "format", "an object");
     }
-    json_object_object_get_ex(value, "type", &type);
-    const char *known = fm_job_word(type, types);
-    if (!known) {
+    int type = fm_job_word(json_object_object_get(value, "type"), types);
+    if (type < 0) {
         return fm_job_wrong(error, "format.type", "\"json_object\", \"json_schema\" or \"grammar\"");
     }
-    while (types[i] != known) {
-        i++;
-    }
-    job->format.kind = kinds[i];
+    job->format.kind = kinds[type];
     enum fm_code code = read_format_members(&job->format, value, &count, error);
     if (code == FM_OK && json_object_object_length(value) != count + 1) {
         return fm_job_wrong(error, "format", "the members of its type and nothing else");

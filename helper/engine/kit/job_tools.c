@@ -6,26 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "LIST[INDEX]MEMBER" is the error's `param`. */
-static enum fm_code wrong_entry(struct fm_error *error, const char *list, size_t index, const char *member,
-                                const char *expected) {
-    char param[96];
-    snprintf(param, sizeof param, "%s[%zu]%s", list, index, member);
-    return fm_job_wrong(error, param, expected);
-}
-
-/* The string without NUL that `value` is, NUL-terminated; NULL for any other value. */
-static const char *whole_string(struct json_object *value) {
-    const char *text = json_object_is_type(value, json_type_string) ? json_object_get_string(value) : NULL;
-    return text && strlen(text) == (size_t)json_object_get_string_len(value) ? text : NULL;
-}
-
-/* The same, not empty. */
-static const char *full_string(struct json_object *value) {
-    const char *text = whole_string(value);
-    return text && *text ? text : NULL;
-}
-
 /* ---- tools ---- */
 
 static struct fm_tool *find_tool(const struct fm_job *job, const char *name) {
@@ -39,12 +19,12 @@ static struct fm_tool *find_tool(const struct fm_job *job, const char *name) {
 
 /* Each tells whether `value` is what it should be. */
 static bool read_name(struct fm_tool *tool, struct json_object *value) {
-    tool->name = full_string(value);
+    tool->name = fm_job_full_string(value);
     return tool->name;
 }
 
 static bool read_description(struct fm_tool *tool, struct json_object *value) {
-    tool->description = whole_string(value);
+    tool->description = fm_job_string(value);
     return tool->description;
 }
 
@@ -74,18 +54,18 @@ static const struct tool_member {
 static enum fm_code read_tool(struct fm_tool *tool, size_t index, struct json_object *value, struct fm_error *error) {
     int count = 0;
     if (!json_object_is_type(value, json_type_object)) {
-        return wrong_entry(error, "tools", index, "", "an object");
+        return fm_job_wrong_entry(error, "tools", index, "", "an object");
     }
     for (size_t i = 0; i < sizeof tool_members / sizeof tool_members[0]; i++) {
         const struct tool_member *row = &tool_members[i];
         struct json_object *member = NULL;
         count += json_object_object_get_ex(value, row->name, &member);
         if ((member || row->required) && !row->read(tool, member)) {
-            return wrong_entry(error, "tools", index, row->at, row->expected);
+            return fm_job_wrong_entry(error, "tools", index, row->at, row->expected);
         }
     }
     bool known = json_object_object_length(value) == count;
-    return known ? FM_OK : wrong_entry(error, "tools", index, "", "the members of a tool and nothing else");
+    return known ? FM_OK : fm_job_wrong_entry(error, "tools", index, "", "the members of a tool and nothing else");
 }
 
 enum fm_code fm_job_read_tools(struct fm_job *job, struct json_object *value, struct fm_error *error) {
@@ -104,7 +84,7 @@ enum fm_code fm_job_read_tools(struct fm_job *job, struct json_object *value, st
             return code;
         }
         if (find_tool(job, tool.name)) {
-            return wrong_entry(error, "tools", i, ".name", "a name that no other tool has");
+            return fm_job_wrong_entry(error, "tools", i, ".name", "a name that no other tool has");
         }
         job->tools[job->tool_count++] = tool;
     }
@@ -123,10 +103,10 @@ static enum fm_code allow_names(struct fm_job *job, struct json_object *names, s
         job->tools[i].allowed = false;
     }
     for (size_t i = 0; i < count; i++) {
-        const char *name = whole_string(json_object_array_get_idx(names, i));
+        const char *name = fm_job_string(json_object_array_get_idx(names, i));
         struct fm_tool *tool = name ? find_tool(job, name) : NULL;
         if (!tool) {
-            return wrong_entry(error, "tool_choice.names", i, "", "the name of a tool");
+            return fm_job_wrong_entry(error, "tool_choice.names", i, "", "the name of a tool");
         }
         tool->allowed = true;
     }
@@ -143,13 +123,11 @@ enum fm_code fm_job_read_tool_choice(struct fm_job *job, struct json_object *val
     if (!json_object_is_type(value, json_type_object)) {
         return fm_job_wrong(error, "tool_choice", "an object");
     }
-    const char *mode = fm_job_word(json_object_object_get(value, "mode"), modes);
-    if (!mode) {
+    int mode = fm_job_word(json_object_object_get(value, "mode"), modes);
+    if (mode < 0) {
         return fm_job_wrong(error, "tool_choice.mode", "\"auto\", \"required\" or \"none\"");
     }
-    while (modes[job->tool_mode] != mode) {
-        job->tool_mode++;
-    }
+    job->tool_mode = (enum fm_tool_mode)mode;
     int count = 1 + json_object_object_get_ex(value, "names", &names);
     if (json_object_object_length(value) != count || job->tool_count == 0) {
         return fm_job_wrong(error, "tool_choice", "mode and names and nothing else, beside tools");
@@ -178,9 +156,9 @@ static bool read_call(struct fm_tool_call *call, struct json_object *value) {
     }
     struct json_object *arguments = json_object_object_get(value, "arguments");
     *call = (struct fm_tool_call){
-        .id = full_string(json_object_object_get(value, "id")),
-        .name = full_string(json_object_object_get(value, "name")),
-        .arguments = whole_string(arguments),
+        .id = fm_job_full_string(json_object_object_get(value, "id")),
+        .name = fm_job_full_string(json_object_object_get(value, "name")),
+        .arguments = fm_job_string(arguments),
         .arguments_len = (size_t)json_object_get_string_len(arguments),
     };
     return call->id && call->name && call->arguments && json_object_object_length(value) == 3;
@@ -190,7 +168,7 @@ enum fm_code fm_job_read_calls(struct fm_message *message, size_t index, struct 
                                struct fm_error *error) {
     size_t count = json_object_is_type(value, json_type_array) ? json_object_array_length(value) : 0;
     if (count == 0) {
-        return wrong_entry(error, "messages", index, ".tool_calls", "a list that is not empty");
+        return fm_job_wrong_entry(error, "messages", index, ".tool_calls", "a list that is not empty");
     }
     message->tool_calls = calloc(count, sizeof *message->tool_calls);
     if (!message->tool_calls) {
@@ -201,7 +179,7 @@ enum fm_code fm_job_read_calls(struct fm_message *message, size_t index, struct 
         if (!read_call(&message->tool_calls[i], json_object_array_get_idx(value, i))) {
             char list[64];
             snprintf(list, sizeof list, "messages[%zu].tool_calls", index);
-            return wrong_entry(error, list, i, "", "id, name and arguments, strings, and nothing else");
+            return fm_job_wrong_entry(error, list, i, "", "id, name and arguments, strings, and nothing else");
         }
     }
     return FM_OK;
@@ -209,10 +187,10 @@ enum fm_code fm_job_read_calls(struct fm_message *message, size_t index, struct 
 
 enum fm_code fm_job_read_call_id(struct fm_message *message, size_t index, struct json_object *value,
                                  struct fm_error *error) {
-    message->tool_call_id = full_string(value);
-    return message->tool_call_id
-               ? FM_OK
-               : wrong_entry(error, "messages", index, ".tool_call_id", "a string that is not empty and has no NUL");
+    message->tool_call_id = fm_job_full_string(value);
+    return message->tool_call_id ? FM_OK
+                                 : fm_job_wrong_entry(error, "messages", index, ".tool_call_id",
+                                                      "a string that is not empty and has no NUL");
 }
 
 bool fm_job_uses_tools(const struct fm_job *job) {

@@ -87,11 +87,19 @@ void fm_output_error_value(struct fm_json_writer *w, const struct fm_error *erro
 FM_MUST_USE enum fm_code fm_job_read(struct fm_job *job, struct json_object *params, struct fm_error *error);
 void fm_job_free_lists(struct fm_job *job);
 
-/* For the two files: an INVALID_REQUEST that names the member `param` and says what it should be. */
+/* For the two files: an INVALID_REQUEST that names the member `param`, or "LIST[INDEX]MEMBER", and says what it should
+ * be. */
 enum fm_code fm_job_wrong(struct fm_error *error, const char *param, const char *expected);
+enum fm_code fm_job_wrong_entry(struct fm_error *error, const char *list, size_t index, const char *member,
+                                const char *expected);
 
-/* For the two files: the one of `words` (NULL ends them) that `value` is, from the table itself; else NULL. */
-const char *fm_job_word(struct json_object *value, const char *const *words);
+/* For the two files: the string that `value` is, borrowed; NULL for what is no string or holds a NUL, and of the second
+ * function also for an empty one. */
+const char *fm_job_string(struct json_object *value);
+const char *fm_job_full_string(struct json_object *value);
+
+/* For the two files: which of `words` (NULL ends them) `value` is; -1: none. */
+int fm_job_word(struct json_object *value, const char *const *words);
 
 /* The members of job.start that are about tools, as fm_job_read. The choice is read behind the tools. */
 enum fm_code fm_job_read_tools(struct fm_job *job, struct json_object *value, struct fm_error *error);
@@ -107,8 +115,6 @@ enum fm_code fm_job_read_calls(struct fm_message *message, size_t index, struct 
 enum fm_code fm_job_read_call_id(struct fm_message *message, size_t index, struct json_object *value,
                                  struct fm_error *error);
 
-/* Whether the job needs an engine that has tools: for new calls, or to understand earlier ones. */
-bool fm_job_uses_tools(const struct fm_job *job);
 
 /* A job of job.start's `params`, whose reference it takes over on success. What is wrong in them is in job->fault.
  * NULL: out of memory. */
@@ -116,5 +122,8 @@ struct fm_job *fm_job_new(struct fm_kit *kit, int64_t id, struct json_object *pa
 
 /* Frees a job that is on no list. */
 void fm_job_free(struct fm_job *job);
+
+/* Whether the job needs an engine that has tools: for new calls, or to understand earlier ones. */
+bool fm_job_uses_tools(const struct fm_job *job);
 
 #endif

@@ -141,12 +141,8 @@ static size_t whole_steps(size_t stack) {
 }
 
 int fm_thread_start(void *(*body)(void *), void *argument) {
-    return fm_thread_start_with_stack(FM_THREAD_STACK, body, argument);
-}
-
-int fm_thread_start_with_stack(size_t stack, void *(*body)(void *), void *argument) {
     pthread_t thread;
-    return start_thread(&thread, PTHREAD_CREATE_DETACHED, whole_steps(stack), body, argument);
+    return start_thread(&thread, PTHREAD_CREATE_DETACHED, FM_THREAD_STACK, body, argument);
 }
 
 struct stack_call {
@@ -168,6 +164,75 @@ int fm_run_on_stack(size_t stack, void (*body)(void *), void *argument) {
         pthread_join(thread, NULL);
     }
     return error;
+}
+
+struct timed_call {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    void (*body)(void *);
+    void (*drop)(void *);
+    void *argument;
+    bool done;
+    bool abandoned;
+};
+
+static void free_timed_call(struct timed_call *call) {
+    pthread_cond_destroy(&call->changed);
+    pthread_mutex_destroy(&call->lock);
+    free(call);
+}
+
+static void *run_timed_call(void *argument) {
+    struct timed_call *call = argument;
+    call->body(call->argument);
+    pthread_mutex_lock(&call->lock);
+    call->done = true;
+    bool abandoned = call->abandoned;
+    pthread_cond_broadcast(&call->changed);
+    pthread_mutex_unlock(&call->lock);
+    if (abandoned) {
+        call->drop(call->argument);
+        free_timed_call(call);
+    }
+    return NULL;
+}
+
+static struct timed_call *new_timed_call(void (*body)(void *), void (*drop)(void *), void *argument) {
+    struct timed_call *call = calloc(1, sizeof *call);
+    if (!call || fm_cond_init(&call->changed) != 0) {
+        free(call);
+        return NULL;
+    }
+    pthread_mutex_init(&call->lock, NULL);
+    call->body = body;
+    call->drop = drop;
+    call->argument = argument;
+    return call;
+}
+
+int fm_run_on_stack_until(size_t stack, int64_t deadline, void (*body)(void *), void (*drop)(void *), void *argument) {
+    pthread_t thread;
+    struct timed_call *call = new_timed_call(body, drop, argument);
+    if (!call) {
+        return ENOMEM;
+    }
+    int error = start_thread(&thread, PTHREAD_CREATE_DETACHED, whole_steps(stack), run_timed_call, call);
+    if (error) {
+        free_timed_call(call);
+        return error;
+    }
+    pthread_mutex_lock(&call->lock);
+    while (!call->done && fm_now_ms() < deadline) {
+        fm_cond_wait_until(&call->changed, &call->lock, deadline);
+    }
+    bool done = call->done;
+    call->abandoned = !done;
+    pthread_mutex_unlock(&call->lock);
+    if (!done) {
+        return ETIMEDOUT; /* the thread frees `call` */
+    }
+    free_timed_call(call);
+    return 0;
 }
 
 void fm_ask_for_end(void) {

@@ -62,15 +62,20 @@ FM_MUST_USE bool fm_program_dir(char *dir, size_t size);
 /* Starts a detached thread with all signals blocked. Returns 0 or an errno value. */
 FM_MUST_USE int fm_thread_start(void *(*body)(void *), void *argument);
 
-/* The same with a stack of at least `stack` bytes, for what recurses deeply. Memory is taken as the stack is used. */
-FM_MUST_USE int fm_thread_start_with_stack(size_t stack, void *(*body)(void *), void *argument);
-
 /*
  * Runs `body` to its end on a thread of its own that has a stack of at least `stack` bytes and all signals blocked, for
  * what recurses deeply: the caller's stack is as small as the host's limits made it. Memory is taken as the stack is
  * used, and given back at the end. Returns 0 or an errno value; then `body` was not run.
  */
 FM_MUST_USE int fm_run_on_stack(size_t stack, void (*body)(void *), void *argument);
+
+/*
+ * The same for what may take too long and can't be interrupted. Returns 0 when `body` has run, or ETIMEDOUT when it had
+ * not by `deadline` (fm_now_ms()): then `argument` belongs to the thread, which calls `drop` on it after `body`, sooner
+ * or later. Any other errno value: `body` was not run, and `argument` is still the caller's.
+ */
+FM_MUST_USE int fm_run_on_stack_until(size_t stack, int64_t deadline, void (*body)(void *), void (*drop)(void *),
+                                      void *argument);
 
 /*
  * The end of this process that others ask for: a descriptor that polls readable when SIGTERM or SIGINT came, or when

@@ -531,6 +531,57 @@ static void a_stack_of_any_size(void **state) {
     assert_true(report.blocks_all);
 }
 
+/* What a thread does whose time is over: it waits for `go`, and is dropped when it has ended. */
+struct late {
+    pthread_mutex_t lock;
+    pthread_cond_t told;
+    bool go;
+    bool ran;
+    bool dropped;
+};
+
+static void run_late(void *argument) {
+    struct late *late = argument;
+    pthread_mutex_lock(&late->lock);
+    while (!late->go) {
+        pthread_cond_wait(&late->told, &late->lock);
+    }
+    late->ran = true;
+    pthread_mutex_unlock(&late->lock);
+}
+
+static void drop_late(void *argument) {
+    struct late *late = argument;
+    pthread_mutex_lock(&late->lock);
+    late->dropped = true;
+    pthread_cond_broadcast(&late->told);
+    pthread_mutex_unlock(&late->lock);
+}
+
+static void a_call_that_takes_too_long(void **state) {
+    (void)state;
+    static struct late late = {.lock = PTHREAD_MUTEX_INITIALIZER, .told = PTHREAD_COND_INITIALIZER};
+    struct thread_report report = {.lock = PTHREAD_MUTEX_INITIALIZER, .told = PTHREAD_COND_INITIALIZER};
+    plan("pthread_condattr_init", 0, ENOMEM);
+    assert_int_equal(fm_run_on_stack_until(DEEP + DEEP / 8, INT64_MAX, go_deep, drop_late, &report), ENOMEM);
+    plan("pthread_create", 0, EAGAIN);
+    assert_int_equal(fm_run_on_stack_until(DEEP + DEEP / 8, INT64_MAX, go_deep, drop_late, &report), EAGAIN);
+    assert_false(report.ran);
+    assert_int_equal(fm_run_on_stack_until(DEEP + DEEP / 8, fm_now_ms() + WAIT_MS, go_deep, drop_late, &report), 0);
+    assert_true(report.ran);
+    assert_true(report.blocks_all);
+    assert_int_equal(fm_run_on_stack_until(DEEP + DEEP / 8, fm_now_ms() + 20, run_late, drop_late, &late), ETIMEDOUT);
+    pthread_mutex_lock(&late.lock);
+    assert_false(late.ran || late.dropped);
+    late.go = true;
+    pthread_cond_broadcast(&late.told);
+    while (!late.dropped) {
+        pthread_cond_wait(&late.told, &late.lock);
+    }
+    assert_true(late.ran);
+    pthread_mutex_unlock(&late.lock);
+}
+
 /* ---- the end that others ask for ---- */
 
 static bool readable(int fd, int wait_ms) {
@@ -735,6 +786,7 @@ int main(void) {
         cmocka_unit_test_setup(sleep_outlasts_a_signal, reset),
         cmocka_unit_test_setup(conditions_use_the_monotonic_clock, reset),
         cmocka_unit_test_setup(threads_block_signals, reset),
+        cmocka_unit_test_setup(a_call_that_takes_too_long, reset),
         cmocka_unit_test_setup(a_stack_of_any_size, reset),
         cmocka_unit_test_setup(ends, reset),
         cmocka_unit_test_setup(the_parents_death_is_seen, reset),

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/platform.h"
 
+#include <errno.h>
 #include <llguidance.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -15,8 +16,8 @@
 #define CONTROL_MARK '\xff'
 
 /*
- * llguidance's own limits are for servers. Here one grammar has half a second (README.md), and the engine does nothing
- * else meanwhile; the figures of its header say what a unit takes.
+ * llguidance's own limits are for servers. Here one grammar has COMPILE_MS, and the engine does nothing else meanwhile;
+ * the figures of its header say what a unit takes.
  */
 #define LEXER_FUEL      2000000 /* to build: 50,000 a millisecond */
 #define STEP_LEXER_FUEL 500000  /* for one mask: 14,000 a millisecond */
@@ -41,7 +42,7 @@ struct fm_grammar_vocab {
     struct LlgTokenizer *tokenizer;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    bool compiling; /* a thread uses this; it was started with the lock held */
+    bool compiling; /* a thread uses this */
 };
 
 struct fm_grammar {
@@ -168,23 +169,20 @@ static struct LlgTokenizer *make_tokenizer(const struct fm_prompter *prompter, c
 enum fm_code fm_grammar_vocab_new(const struct fm_prompter *prompter, struct fm_grammar_vocab **vocab,
                                   struct fm_error *error) {
     char reason[200] = "out of memory";
-    *vocab = calloc(1, sizeof **vocab);
-    if (!*vocab) {
+    *vocab = NULL;
+    struct fm_grammar_vocab *made = calloc(1, sizeof *made);
+    if (!made || fm_cond_init(&made->changed) != 0) {
+        free(made);
         return fm_fail_no_memory(error);
     }
-    (*vocab)->prompter = prompter;
-    pthread_mutex_init(&(*vocab)->lock, NULL);
-    if (fm_cond_init(&(*vocab)->changed) != 0) {
-        free(*vocab);
-        *vocab = NULL;
-        return fm_fail_no_memory(error);
-    }
-    (*vocab)->tokenizer = make_tokenizer(prompter, reason, sizeof reason);
-    if (!(*vocab)->tokenizer) {
-        free(*vocab);
-        *vocab = NULL;
+    pthread_mutex_init(&made->lock, NULL);
+    made->prompter = prompter;
+    made->tokenizer = make_tokenizer(prompter, reason, sizeof reason);
+    if (!made->tokenizer) {
+        fm_grammar_vocab_free(made);
         return fm_fail(error, FM_INTERNAL, "the vocabulary can't be used for a format: %s", reason);
     }
+    *vocab = made;
     return FM_OK;
 }
 
@@ -205,94 +203,103 @@ void fm_grammar_vocab_free(struct fm_grammar_vocab *vocab) {
 
 /*
  * llguidance can't be interrupted while it compiles, and few grammars that take it seconds can be told by their looks.
- * So it does so on a thread of its own, with the stack that it recurses on, and what is not done in time is abandoned:
- * the thread goes on to its end and frees what it made. Until then no other grammar is compiled.
+ * So it does so on a thread of its own, with the stack that it recurses on, and what is not done in time is abandoned.
+ * Until that thread has ended no other grammar is compiled.
  */
 struct compilation {
-    struct fm_grammar_vocab *vocab; /* its lock guards the last three members */
-    const char *kind;               /* static */
+    struct fm_grammar_vocab *vocab;
+    const char *kind; /* static */
     char *text;
     struct LlgMatcher *matcher;
-    bool done;
-    bool abandoned;
 };
 
 static void free_compilation(struct compilation *compilation) {
-    llg_free_matcher(compilation->matcher);
-    free(compilation->text);
-    free(compilation);
-}
-
-static void *compile_main(void *argument) {
-    struct compilation *compilation = argument;
-    struct fm_grammar_vocab *vocab = compilation->vocab;
-    struct LlgConstraintInit init = {.tokenizer = vocab->tokenizer};
-    llg_constraint_init_set_defaults(&init, vocab->tokenizer);
-    init.log_stderr_level = 0;
-    init.log_buffer_level = 0;
-    init.limits.initial_lexer_fuel = LEXER_FUEL;
-    init.limits.step_lexer_fuel = STEP_LEXER_FUEL;
-    init.limits.max_lexer_states = LEXER_STATES;
-    init.limits.verbose_errors = false; /* they would hold the text */
-    struct LlgMatcher *matcher = llg_new_matcher(&init, compilation->kind, compilation->text);
-    bool usable = !llg_matcher_get_error(matcher) && llg_matcher_compute_mask(matcher) == 0;
-    (void)usable; /* an ambiguous grammar shows with the first token, and may take long for it; the matcher knows why */
-    pthread_mutex_lock(&vocab->lock);
-    bool abandoned = compilation->abandoned;
-    compilation->matcher = matcher;
-    compilation->done = true;
-    pthread_mutex_unlock(&vocab->lock);
-    if (abandoned) {
-        free_compilation(compilation);
+    if (compilation) {
+        llg_free_matcher(compilation->matcher);
+        free(compilation->text);
+        free(compilation);
     }
-    pthread_mutex_lock(&vocab->lock); /* and now it can be gone */
-    vocab->compiling = false;
-    pthread_cond_broadcast(&vocab->changed);
-    pthread_mutex_unlock(&vocab->lock);
-    return NULL;
 }
 
-static struct compilation *start(struct fm_grammar_vocab *vocab, const char *kind, const char *text) {
+static struct compilation *new_compilation(struct fm_grammar_vocab *vocab, const char *kind, const char *text) {
     struct compilation *compilation = calloc(1, sizeof *compilation);
     if (!compilation) {
         return NULL;
     }
     *compilation = (struct compilation){.vocab = vocab, .kind = kind, .text = strdup(text)};
-    vocab->compiling = compilation->text != NULL;
-    size_t stack = STACK + STACK_PER_BYTE * (strlen(text) < STACK_BYTES ? strlen(text) : STACK_BYTES);
-    if (!vocab->compiling || fm_thread_start_with_stack(stack, compile_main, compilation) != 0) {
-        vocab->compiling = false;
+    if (!compilation->text) {
         free_compilation(compilation);
         return NULL;
     }
     return compilation;
 }
 
+static void run_compilation(void *argument) {
+    struct compilation *compilation = argument;
+    struct LlgConstraintInit init = {.tokenizer = compilation->vocab->tokenizer};
+    llg_constraint_init_set_defaults(&init, compilation->vocab->tokenizer);
+    init.log_stderr_level = 0;
+    init.log_buffer_level = 0;
+    init.limits.initial_lexer_fuel = LEXER_FUEL;
+    init.limits.step_lexer_fuel = STEP_LEXER_FUEL;
+    init.limits.max_lexer_states = LEXER_STATES;
+    init.limits.verbose_errors = false; /* they would hold the text */
+    compilation->matcher = llg_new_matcher(&init, compilation->kind, compilation->text);
+    bool usable = !llg_matcher_get_error(compilation->matcher) && llg_matcher_compute_mask(compilation->matcher) == 0;
+    (void)usable; /* an ambiguous grammar shows with the first token, and may take long for it; the matcher knows why */
+}
+
+/* False when one that was abandoned is still at work at the deadline. */
+static bool begin_compiling(struct fm_grammar_vocab *vocab, int64_t deadline) {
+    pthread_mutex_lock(&vocab->lock);
+    bool idle = wait_until_idle(vocab, deadline);
+    vocab->compiling = true;
+    pthread_mutex_unlock(&vocab->lock);
+    return idle;
+}
+
+/* From here on the vocabulary can be gone. */
+static void end_compiling(struct fm_grammar_vocab *vocab) {
+    pthread_mutex_lock(&vocab->lock);
+    vocab->compiling = false;
+    pthread_cond_broadcast(&vocab->changed);
+    pthread_mutex_unlock(&vocab->lock);
+}
+
+static void drop_compilation(void *argument) {
+    struct compilation *compilation = argument;
+    struct fm_grammar_vocab *vocab = compilation->vocab;
+    free_compilation(compilation);
+    end_compiling(vocab);
+}
+
+static size_t stack_for(const char *text) {
+    size_t len = strlen(text);
+    return STACK + STACK_PER_BYTE * (len < STACK_BYTES ? len : STACK_BYTES);
+}
+
 /* `*matcher` is what came of it, also where it holds an error. */
 static enum fm_code compile(struct fm_grammar_vocab *vocab, const char *kind, const char *text,
                             struct LlgMatcher **matcher, struct fm_error *error) {
     int64_t deadline = fm_now_ms() + COMPILE_MS;
-    enum fm_code code = FM_OK;
-    pthread_mutex_lock(&vocab->lock);
-    if (!wait_until_idle(vocab, deadline)) {
-        pthread_mutex_unlock(&vocab->lock);
+    if (!begin_compiling(vocab, deadline)) {
         return fm_fail(error, FM_OVERLOADED, "a format that was given up is still being compiled");
     }
-    struct compilation *compilation = start(vocab, kind, text);
-    if (!compilation) {
+    struct compilation *work = new_compilation(vocab, kind, text);
+    int failed =
+        work ? fm_run_on_stack_until(stack_for(text), deadline, run_compilation, drop_compilation, work) : ENOMEM;
+    if (failed == ETIMEDOUT) {
+        return fm_fail(error, FM_INVALID_REQUEST, "it takes more than %d ms to compile", COMPILE_MS);
+    }
+    enum fm_code code = FM_OK;
+    if (failed) {
         code = fm_fail_no_memory(error);
-    } else if (wait_until_idle(vocab, deadline) || compilation->done) {
-        *matcher = compilation->matcher;
-        compilation->matcher = NULL;
     } else {
-        compilation->abandoned = true;
-        compilation = NULL;
-        code = fm_fail(error, FM_INVALID_REQUEST, "it takes more than %d ms to compile", COMPILE_MS);
+        *matcher = work->matcher;
+        work->matcher = NULL;
     }
-    pthread_mutex_unlock(&vocab->lock);
-    if (code == FM_OK) {
-        free_compilation(compilation);
-    }
+    free_compilation(work);
+    end_compiling(vocab);
     return code;
 }
 
@@ -311,7 +318,7 @@ enum fm_code fm_grammar_new(struct fm_grammar_vocab *vocab, const char *kind, co
     }
     enum fm_code code = compile(vocab, kind, text, &(*grammar)->matcher, error);
     const char *reason = NULL;
-    if (code == FM_OK && (llg_matcher_is_error((*grammar)->matcher) || !fm_grammar_mask(*grammar))) {
+    if (code == FM_OK && (llg_matcher_is_error((*grammar)->matcher) || !llg_matcher_get_mask((*grammar)->matcher))) {
         reason = fm_grammar_reason(*grammar);
     }
     if (reason) {

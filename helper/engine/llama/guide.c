@@ -7,8 +7,8 @@
 #include "engine/llama/tools.h"
 #include "protocol/json_writer.h"
 
+#include <errno.h>
 #include <json-c/json.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,8 +90,11 @@ static enum fm_code by_grammar(struct fm_guide *guide, const struct fm_format *f
     bool gbnf = strcmp(format->syntax, "gbnf") == 0;
     bool deep = too_deep(format->definition);
     if (deep || strstr(format->definition, "allow_invalid_utf8")) { /* an option of llguidance's Lark */
-        fm_fail(error, FM_INVALID_REQUEST, "%s",
-                deep ? "the grammar has more than 200 brackets in each other" : "the text has to be UTF-8");
+        if (deep) {
+            fm_fail(error, FM_INVALID_REQUEST, "the grammar has more than %d brackets in each other", BRACKETS_MAX);
+        } else {
+            fm_fail(error, FM_INVALID_REQUEST, "the text has to be UTF-8");
+        }
         snprintf(error->param, sizeof error->param, "%s", param);
         return error->code;
     }
@@ -217,35 +220,25 @@ bool fm_guide_add(struct fm_guide *guide, const char *bytes, size_t len) {
 
 /* A schema of a stranger can keep the validator for ever, or for gigabytes; so it works on a thread of its own. */
 struct check {
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
     struct fm_buf schema;
     struct fm_buf text;
     char violation[REASON_SIZE];
     int32_t status; /* fm_schema_check's */
-    bool done;
 };
 
-static void *check_main(void *argument) {
+static void run_check(void *argument) {
     struct check *check = argument;
-    char violation[REASON_SIZE];
-    int32_t status = fm_schema_check(check->schema.data, check->schema.len, check->text.data, check->text.len,
-                                     violation, sizeof violation);
-    pthread_mutex_lock(&check->lock);
-    snprintf(check->violation, sizeof check->violation, "%s", violation);
-    check->status = status;
-    check->done = true;
-    pthread_cond_broadcast(&check->changed);
-    pthread_mutex_unlock(&check->lock);
-    return NULL;
+    check->status = fm_schema_check(check->schema.data, check->schema.len, check->text.data, check->text.len,
+                                    check->violation, sizeof check->violation);
 }
 
-static void free_check(struct check *check) {
-    pthread_cond_destroy(&check->changed);
-    pthread_mutex_destroy(&check->lock);
-    fm_buf_free(&check->schema);
-    fm_buf_free(&check->text);
-    free(check);
+static void free_check(void *argument) {
+    struct check *check = argument;
+    if (check) {
+        fm_buf_free(&check->schema);
+        fm_buf_free(&check->text);
+        free(check);
+    }
 }
 
 static struct check *new_check(const struct fm_guide *guide) {
@@ -258,9 +251,7 @@ static struct check *new_check(const struct fm_guide *guide) {
     struct fm_json_writer w = fm_json_writer_on(&check->schema);
     fm_json_value(&w, guide->schema);
     fm_buf_append(&check->text, guide->text.data, guide->text.len);
-    pthread_mutex_init(&check->lock, NULL);
-    bool failed = fm_cond_init(&check->changed) != 0 || check->schema.failed || check->text.failed;
-    if (failed || fm_thread_start_with_stack(CHECK_STACK, check_main, check) != 0) {
+    if (check->schema.failed || check->text.failed) {
         free_check(check);
         return NULL;
     }
@@ -272,22 +263,15 @@ bool fm_guide_check(const struct fm_guide *guide, struct fm_buf *reason) {
         return true;
     }
     struct check *check = new_check(guide);
-    if (!check) {
-        fm_buf_append_str(reason, "it could not be checked: out of memory");
-        return true;
-    }
-    int64_t deadline = fm_now_ms() + CHECK_MS;
-    pthread_mutex_lock(&check->lock);
-    while (!check->done && fm_now_ms() < deadline) {
-        fm_cond_wait_until(&check->changed, &check->lock, deadline);
-    }
-    bool done = check->done;
-    pthread_mutex_unlock(&check->lock);
-    if (!done) {
+    int error =
+        check ? fm_run_on_stack_until(CHECK_STACK, fm_now_ms() + CHECK_MS, run_check, free_check, check) : ENOMEM;
+    if (error == ETIMEDOUT) {
         fm_buf_append_str(reason, "it could not be checked in time");
-        return false; /* the thread has it, for good */
+        return false;
     }
-    if (check->status != 0) {
+    if (error) {
+        fm_buf_append_str(reason, "it could not be checked: out of memory");
+    } else if (check->status != 0) {
         fm_buf_append_str(reason, check->status < 0 ? "it could not be checked: " : "");
         fm_buf_append_str(reason, check->violation);
     }

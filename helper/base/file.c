@@ -20,17 +20,45 @@ enum fm_code fm_file_fail_open(const char *what, int failure, const char *path, 
     return fm_fail(error, code, "can't open the %s (%s): %s", what, strerror(failure), path);
 }
 
-enum fm_code fm_file_check_magic(const char *path, const char *magic, struct fm_error *error) {
+/* A descriptor of the regular file `path` to `*fd`, at whose place nothing can make the caller wait. */
+static enum fm_code open_regular(const char *path, int *fd, struct fm_error *error) {
     struct stat info;
-    enum fm_code code = FM_OK;
-    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &info) != 0) {
-        code = fm_file_fail_open("file", errno, path, error);
-    } else if (!S_ISREG(info.st_mode)) {
-        code = fm_fail(error, FM_UNAVAILABLE, "this is not a regular file: %s", path);
-    } else if (!begins_with(fd, magic)) {
+    *fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (*fd < 0 || fstat(*fd, &info) != 0) {
+        return fm_file_fail_open("file", errno, path, error);
+    }
+    return S_ISREG(info.st_mode) ? FM_OK : fm_fail(error, FM_UNAVAILABLE, "this is not a regular file: %s", path);
+}
+
+enum fm_code fm_file_check_magic(const char *path, const char *magic, struct fm_error *error) {
+    int fd;
+    enum fm_code code = open_regular(path, &fd, error);
+    if (code == FM_OK && !begins_with(fd, magic)) {
         code = fm_fail(error, FM_UNAVAILABLE, "this is not a %s file: %s", magic, path);
     }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return code;
+}
+
+static enum fm_code read_all(int fd, const char *path, struct fm_buf *text, struct fm_error *error) {
+    ssize_t got;
+    do {
+        char bytes[4096];
+        got = read(fd, bytes, sizeof bytes);
+        fm_buf_append(text, bytes, got > 0 ? (size_t)got : 0);
+    } while (got > 0 && !text->failed);
+    if (got < 0) {
+        return fm_fail(error, FM_UNAVAILABLE, "can't read the file (%s): %s", strerror(errno), path);
+    }
+    return text->failed ? fm_fail(error, FM_UNAVAILABLE, "the file is too long: %s", path) : FM_OK;
+}
+
+enum fm_code fm_file_read(const char *path, struct fm_buf *text, struct fm_error *error) {
+    int fd;
+    enum fm_code code = open_regular(path, &fd, error);
+    code = code ? code : read_all(fd, path, text, error);
     if (fd >= 0) {
         close(fd);
     }

@@ -2,6 +2,7 @@
 #ifndef FM_BASE_FILE_H
 #define FM_BASE_FILE_H
 
+#include "base/buf.h"
 #include "base/error.h"
 
 /*
@@ -16,5 +17,11 @@ enum fm_code fm_file_fail_open(const char *what, int failure, const char *path, 
  * fm_file_fail_open has them, and name the file.
  */
 FM_MUST_USE enum fm_code fm_file_check_magic(const char *path, const char *magic, struct fm_error *error);
+
+/*
+ * Appends the contents of `path`, a regular file, to `text`; longer than that holds, it is refused. Never waits for
+ * another process. Failures are as above.
+ */
+FM_MUST_USE enum fm_code fm_file_read(const char *path, struct fm_buf *text, struct fm_error *error);
 
 #endif

@@ -18,11 +18,12 @@ const char fm_options_usage[] =
     "  --engine-dir DIR     where engine programs are (default: beside fm-proxy)\n"
     "  --model PATH_OR_ID   the default model: a GGUF file, or the name of one in the models folder\n"
     "  --models-dir DIR     the models folder (default: ../models beside fm-proxy's folder)\n"
+    "  --chat-template FILE a chat template in Jinja in place of the model's own\n"
     "  --log-level LEVEL    off, error, warn, info or debug, on stderr (default: off)\n"
     "  --version, --help\n"
     "\n"
-    "Each option can also be set as FM_PROXY_ENGINE, FM_PROXY_ENGINE_DIR, FM_PROXY_MODEL, FM_PROXY_MODELS_DIR and\n"
-    "FM_PROXY_LOG_LEVEL; the command line wins.\n";
+    "Each option can also be set as FM_PROXY_ENGINE, FM_PROXY_ENGINE_DIR, FM_PROXY_MODEL, FM_PROXY_MODELS_DIR,\n"
+    "FM_PROXY_CHAT_TEMPLATE and FM_PROXY_LOG_LEVEL; the command line wins.\n";
 
 enum option_key {
     OPT_STDIO = 256,
@@ -30,6 +31,7 @@ enum option_key {
     OPT_ENGINE_DIR,
     OPT_MODEL,
     OPT_MODELS_DIR,
+    OPT_CHAT_TEMPLATE,
     OPT_LOG,
     OPT_HELP,
     OPT_VERSION
@@ -41,6 +43,7 @@ static const struct option long_options[] = {
     {"engine-dir", required_argument, NULL, OPT_ENGINE_DIR},
     {"model", required_argument, NULL, OPT_MODEL},
     {"models-dir", required_argument, NULL, OPT_MODELS_DIR},
+    {"chat-template", required_argument, NULL, OPT_CHAT_TEMPLATE},
     {"log-level", required_argument, NULL, OPT_LOG},
     {"help", no_argument, NULL, OPT_HELP},
     {"version", no_argument, NULL, OPT_VERSION},
@@ -53,6 +56,7 @@ struct arguments {
     const char *engine_dir;
     const char *model;
     const char *models_dir;
+    const char *chat_template;
     const char *log_level;
     bool stdio;
 };
@@ -74,6 +78,7 @@ static bool read_arguments(struct arguments *arguments, struct fm_options *optio
         case OPT_ENGINE_DIR: arguments->engine_dir = optarg; break;
         case OPT_MODEL: arguments->model = optarg; break;
         case OPT_MODELS_DIR: arguments->models_dir = optarg; break;
+        case OPT_CHAT_TEMPLATE: arguments->chat_template = optarg; break;
         case OPT_LOG: arguments->log_level = optarg; break;
         case OPT_HELP: options->mode = FM_RUN_HELP; return true;
         case OPT_VERSION: options->mode = FM_RUN_VERSION; return true;
@@ -96,6 +101,19 @@ static bool engine_name_valid(const char *name) {
 static bool set_dir(char dir[PATH_MAX], const char *given, const char *program_dir, const char *suffix) {
     int len = given ? snprintf(dir, PATH_MAX, "%s", given) : snprintf(dir, PATH_MAX, "%s%s", program_dir, suffix);
     return len > 0 && len < PATH_MAX;
+}
+
+/* To the engine, by its environment: the llama engine alone has templates. */
+static bool pass_chat_template(const char *path) {
+    if (path && !path[0]) {
+        fprintf(stderr, "fm-proxy: --chat-template: the path is empty\n");
+        return false;
+    }
+    if (path && setenv("FM_ENGINE_LLAMA_TEMPLATE", path, 1) != 0) {
+        fprintf(stderr, "fm-proxy: --chat-template: out of memory\n");
+        return false;
+    }
+    return true;
 }
 
 static bool apply(struct fm_options *options, const struct arguments *arguments) {
@@ -123,7 +141,7 @@ static bool apply(struct fm_options *options, const struct arguments *arguments)
         fprintf(stderr, "fm-proxy: --engine-dir or --models-dir: the path is empty or too long\n");
         return false;
     }
-    return true;
+    return pass_chat_template(or_environment(arguments->chat_template, "FM_PROXY_CHAT_TEMPLATE"));
 }
 
 bool fm_options_read(struct fm_options *options, int argc, char *argv[]) {

@@ -24,7 +24,8 @@ struct fm_options {
 
 /*
  * Reads the arguments, then FM_PROXY_... for what they leave out, then the defaults. False with one line about the
- * problem on stderr when the command line is wrong. Strings point into argv and the environment.
+ * problem on stderr when the command line is wrong. Strings point into argv and the environment. Sets the environment
+ * that engines get, so call it before the first thread.
  */
 FM_MUST_USE bool fm_options_read(struct fm_options *options, int argc, char *argv[]);
 

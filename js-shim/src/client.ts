@@ -19,6 +19,8 @@ export interface ClientOptions {
   model?: string | undefined;
   /** The folder with the models. */
   modelsDir?: string | undefined;
+  /** A file with a chat template in Jinja, in place of the model's own. */
+  chatTemplate?: string | undefined;
   /** What the helper and its engine log, to its standard error; default: nothing. */
   logLevel?: string | undefined;
   /** Gets the log text. Default: it goes to this process's standard error when `logLevel` is set. */
@@ -154,6 +156,7 @@ const FLAGS = [
   ["engineDir", "--engine-dir", "FM_PROXY_ENGINE_DIR"],
   ["model", "--model", "FM_PROXY_MODEL"],
   ["modelsDir", "--models-dir", "FM_PROXY_MODELS_DIR"],
+  ["chatTemplate", "--chat-template", "FM_PROXY_CHAT_TEMPLATE"],
   ["logLevel", "--log-level", "FM_PROXY_LOG_LEVEL"],
 ] as const;
 

@@ -5,6 +5,7 @@ import os
 import queue
 import re
 import subprocess
+import sys
 import threading
 import time
 
@@ -29,6 +30,22 @@ def notification(method, params=None):
 
 def user(text):
     return [{"role": "user", "content": text}]
+
+
+def skip_without(program, model):
+    """Ends this process with status 77 where there is no model, or no llguidance in the engine, which it takes for formats
+    and tools alike."""
+    if not os.path.exists(model):
+        print(f"SKIPPED: no model: {model}")
+        sys.exit(77)
+    engine = Engine(program, {"FM_ENGINE_LLAMA_THREADS": "1"})
+    engine.initialize()
+    engine.load(model)
+    error = engine.run(user("hi"), format={"type": "json_object"}, max_tokens=1).error
+    engine.close()
+    if error is not None and error.get("param") == "format":
+        print("SKIPPED: the engine was built without llguidance")
+        sys.exit(77)
 
 
 class Engine:
@@ -109,8 +126,8 @@ class Engine:
                 return message, before
             before.append(message)
 
-    def initialize(self, version=1):
-        reply, _ = self.call("engine.initialize", {"protocol_version": version, "log_level": "off"})
+    def initialize(self, version=1, log_level="off"):
+        reply, _ = self.call("engine.initialize", {"protocol_version": version, "log_level": log_level})
         return reply["result"]
 
     def load(self, model):

@@ -12,7 +12,7 @@ import sys
 import time
 import unittest
 
-from engine import SLOW, Engine, user
+from engine import SLOW, Engine, skip_without, user
 
 PROGRAM = None
 MODEL = None
@@ -271,21 +271,7 @@ class Grammars(Case):
         self.assertEqual((outcome.reason, outcome.text), ("stop", text))
 
 
-def without_guidance():
-    engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_THREADS": "1"})
-    engine.initialize()
-    engine.load(MODEL)
-    error = engine.run(PROMPT, format={"type": "json_object"}, max_tokens=1).error
-    engine.close()
-    return error is not None and error.get("param") == "format"
-
-
 if __name__ == "__main__":
     PROGRAM, MODEL = sys.argv[1:3]
-    if not os.path.exists(MODEL):
-        print(f"SKIPPED: no model: {MODEL}")
-        sys.exit(77)
-    if without_guidance():
-        print("SKIPPED: the engine was built without llguidance")
-        sys.exit(77)
+    skip_without(PROGRAM, MODEL)
     unittest.main(argv=sys.argv[:1])

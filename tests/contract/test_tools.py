@@ -11,7 +11,7 @@ import sys
 import time
 import unittest
 
-from engine import GRACE, SLOW, Engine, user
+from engine import GRACE, SLOW, Engine, skip_without, user
 
 PROGRAM = None
 MODEL = None
@@ -242,21 +242,7 @@ class Conversations(Case):
         self.assertEqual(self.call(only(LAMP), parallel_tool_calls=False).reason, "stop")
 
 
-def without_tools():
-    engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_THREADS": "1"})
-    engine.initialize()
-    engine.load(MODEL)
-    error = engine.run(PROMPT, tools=[LAMP], max_tokens=1).error
-    engine.close()
-    return error is not None and error.get("param") == "tools"
-
-
 if __name__ == "__main__":
     PROGRAM, MODEL = sys.argv[1:3]
-    if not os.path.exists(MODEL):
-        print(f"SKIPPED: no model: {MODEL}")
-        sys.exit(77)
-    if without_tools():
-        print("SKIPPED: the engine was built without llguidance")
-        sys.exit(77)
+    skip_without(PROGRAM, MODEL)
     unittest.main(argv=sys.argv[:1])

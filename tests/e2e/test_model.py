@@ -52,6 +52,18 @@ class Answers(ModelTest):
             self.assertEqual(final["output"][0]["content"][0]["text"], self.text(plain))
             self.assertEqual(final["usage"]["output_tokens"], plain["response"]["usage"]["output_tokens"])
 
+    def test_a_chat_template_of_the_host_s(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".jinja") as file:
+            file.write("{{ messages[0].content }}")
+            file.flush()
+            helper = self.helper("--model", FILES[0], "--chat-template", file.name, engine="llama")
+            result = helper.call("responses.create", {"input": "hi", "max_output_tokens": 1}, timeout=60 * SLOW)
+            self.assertEqual(result["response"]["usage"]["input_tokens"], 1)
+        helper = self.helper("--model", FILES[0], "--chat-template", file.name, engine="llama")
+        result = helper.call("responses.create", {"input": "hi"}, timeout=60 * SLOW)
+        self.assertEqual((result["ok"], result["error"]["code"]), (False, "UNAVAILABLE"))
+        self.assertIn(file.name, result["error"]["detail"])
+
     def test_seed_reproduces(self):
         texts = [self.text(self.ask(STORY, temperature=1.2, seed=seed)) for seed in (7, 7, 8)]
         self.assertEqual(texts[0], texts[1])

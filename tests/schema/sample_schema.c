@@ -6,8 +6,8 @@
  * usage: sample_schema MODEL < REQUESTS
  *
  * A request is one line, {"schema":..., "strict":true, "count":20, "seed":1}; so is the answer to it,
- * {"texts":[...],"report":{...},"compile_us":n,"masks_us":[...]} or {"error":"...","param":"...","refused_us":n}. A text
- * that does not come to its end within TOKENS_MAX tokens is thrown away and tried again, TRIES_MAX times a text.
+ * {"texts":[...],"report":{...},"compile_us":n,"masks_us":[...]} or {"error":"...","param":"...","refused_us":n}. A
+ * text that does not come to its end within TOKENS_MAX tokens is thrown away and tried again, TRIES_MAX times a text.
  */
 #include "base/clock.h"
 #include "engine/llama/guide.h"
@@ -103,7 +103,7 @@ static enum fm_code sample(struct sampling *s, struct fm_job *job, struct fm_jso
         struct fm_sampler sampler;
         struct fm_buf text;
         job->seed = (int64_t)next_random(&s->random);
-        enum fm_code code = fm_guide_init(&guide, job, &s->prompter, &s->vocab, error);
+        enum fm_code code = fm_guide_init(&guide, job, &fm_tool_form_own, &s->prompter, &s->vocab, error);
         code = code ? code : fm_sampler_init(&sampler, job, guide.grammar, s->prompter.vocab, error);
         if (code != FM_OK) {
             return code;
@@ -132,7 +132,7 @@ static void write_answer(struct sampling *s, struct json_object *request, struct
     s->random = (uint64_t)json_object_get_int64(json_object_object_get(request, "seed"));
     fm_buf_reset(&s->masks);
     int64_t start = fm_now_us();
-    enum fm_code code = fm_guide_init(&guide, &job, &s->prompter, &s->vocab, &error);
+    enum fm_code code = fm_guide_init(&guide, &job, &fm_tool_form_own, &s->prompter, &s->vocab, &error);
     int64_t took = fm_now_us() - start;
     if (code == FM_OK) {
         fm_guide_free(&guide);
@@ -187,7 +187,7 @@ static bool is_end(const struct llama_vocab *vocab, llama_token token) {
 }
 
 static bool set_up(struct sampling *s, const struct llama_model *model, struct fm_error *error) {
-    if (fm_prompter_init(&s->prompter, model, error) != FM_OK ||
+    if (fm_prompter_init(&s->prompter, model, NULL, error) != FM_OK ||
         fm_grammar_vocab_new(&s->prompter, &s->vocab, error) != FM_OK) {
         return false;
     }

@@ -36,9 +36,11 @@ static void expect_prompt(const struct fm_job *job, const char *expected) {
     struct fm_tool_prompt prompt;
     struct fm_error error;
     struct transcript log = {.len = 0};
-    assert_int_equal(fm_tool_prompt_init(&prompt, job, &error), FM_OK);
-    for (size_t i = 0; i < prompt.count; i++) {
-        const struct fm_chat_message *message = &prompt.messages[i];
+    assert_int_equal(fm_tool_prompt_init(&prompt, job, &fm_tool_form_own, &error), FM_OK);
+    assert_int_equal(prompt.chat.tool_count, 0);
+    for (size_t i = 0; i < prompt.chat.count; i++) {
+        const struct fm_chat_message *message = &prompt.chat.messages[i];
+        assert_int_equal(message->call_count, 0);
         note(&log, "[%s]%.*s", message->role, (int)message->content_len, message->content);
     }
     assert_string_equal(log.text, expected);
@@ -97,16 +99,20 @@ static void conversations(void **state) {
     "\"type\":\"object\"}\n"
 #define FREE_START   "start: TEXT | head calls\nTEXT: /(?s:.*)/\nhead[lazy]: /(?s:.*)/ \"<tool_call>\"\n"
 #define FORCED_START "start: \"<tool_call>\" calls\n"
-#define MANY_CALLS   "calls: call (\"\\n<tool_call>\" call){0,127}\n"
-#define ONE_CALL     "call: \"\\n{\\\"name\\\": \" tool \"}\\n</tool_call>\"\n"
-#define F            "\"\\\"f\\\", \\\"arguments\\\": \" arguments0"
-#define G            "\"\\\"g\\\\\\\"\\\\\\\\\xC3\xA9\\\", \\\"arguments\\\": \" arguments1"
+#define NAME_MARK    "\\n{\\\"name\\\": \\\""
+#define END_MARK     "}\\n</tool_call>"
+#define MANY_CALLS                                                                                                     \
+    "calls: \"" NAME_MARK "\" tool ( \"" END_MARK "\\n<tool_call>" NAME_MARK "\" tool){0,127} \"" END_MARK "\"\n"
+#define ONE_CALL "calls: \"" NAME_MARK "\" tool \"" END_MARK "\"\n"
+#define F        "\"f\\\", \\\"arguments\\\": \" arguments0"
+#define G        "\"g\\\\\\\"\\\\\\\\\xC3\xA9\\\", \\\"arguments\\\": \" arguments1"
 
-static void expect_grammar(const struct fm_job *job, const char *schema, const char *expected) {
+static void expect_grammar(const struct fm_job *job, const struct fm_tool_form *form, const char *schema,
+                           const char *expected) {
     struct fm_buf lark;
     struct fm_error error;
     fm_buf_init(&lark, LARK_MAX);
-    assert_int_equal(fm_tool_grammar(job, schema, schema ? strlen(schema) : 0, &lark, &error), FM_OK);
+    assert_int_equal(fm_tool_grammar(job, form, schema, schema ? strlen(schema) : 0, &lark, &error), FM_OK);
     fm_buf_append(&lark, "", 1);
     assert_string_equal(lark.data, expected);
     fm_buf_free(&lark);
@@ -117,17 +123,18 @@ static void grammars(void **state) {
     struct fm_job job = job_of(NULL, 0);
     const char *both = "tool: " F " | " G "\narguments0: " ANY_OBJECT "arguments1: " ANY_OBJECT;
     char expected[2048];
-    snprintf(expected, sizeof expected, "%s%s", FREE_START MANY_CALLS ONE_CALL, both);
-    expect_grammar(&job, NULL, expected);
+    const struct fm_tool_form *own = &fm_tool_form_own;
+    snprintf(expected, sizeof expected, "%s%s", FREE_START MANY_CALLS, both);
+    expect_grammar(&job, own, NULL, expected);
     snprintf(expected, sizeof expected, "%s%s",
-             "start: text | \"<tool_call>\" calls\ntext: %json {\"a\":1}\n" MANY_CALLS ONE_CALL, both);
-    expect_grammar(&job, "{\"a\":1}", expected);
+             "start: text | \"<tool_call>\" calls\ntext: %json {\"a\":1}\n" MANY_CALLS, both);
+    expect_grammar(&job, own, "{\"a\":1}", expected);
     job.tool_mode = FM_TOOLS_REQUIRED;
-    snprintf(expected, sizeof expected, "%s%s", FORCED_START MANY_CALLS ONE_CALL, both);
-    expect_grammar(&job, "{\"a\":1}", expected);
+    snprintf(expected, sizeof expected, "%s%s", FORCED_START MANY_CALLS, both);
+    expect_grammar(&job, own, "{\"a\":1}", expected);
     job.parallel_tool_calls = false;
     two_tools[0].allowed = false;
-    expect_grammar(&job, NULL, FORCED_START "calls: call\n" ONE_CALL "tool: " G "\narguments1: " ANY_OBJECT);
+    expect_grammar(&job, own, NULL, FORCED_START ONE_CALL "tool: " G "\narguments1: " ANY_OBJECT);
     two_tools[0].allowed = true;
 }
 
@@ -139,7 +146,7 @@ static void expect_schema(const char *parameters, bool strict, const char *part,
     fm_buf_init(&lark, LARK_MAX);
     tools[1].parameters = json_tokener_parse(parameters);
     assert_non_null(tools[1].parameters);
-    enum fm_code code = fm_tool_grammar(&job, NULL, 0, &lark, &error);
+    enum fm_code code = fm_tool_grammar(&job, &fm_tool_form_own, NULL, 0, &lark, &error);
     fm_buf_append(&lark, "", 1);
     assert_int_equal(code, param ? FM_INVALID_REQUEST : FM_OK);
     if (param) {
@@ -155,7 +162,10 @@ static void expect_schema(const char *parameters, bool strict, const char *part,
 static void schemas(void **state) {
     (void)state;
     expect_schema("{}", true, "arguments1: " ANY_OBJECT, NULL);
-    expect_schema("{\"type\":\"string\"}", true, "false},\"type\":\"string\"}\n", NULL);
+    expect_schema("{\"type\":\"object\"}", true, "arguments1: " ANY_OBJECT, NULL);
+    expect_schema("{\"type\":\"string\"}", false, NULL, "tools[1].parameters.type");
+    expect_schema("{\"type\":[\"object\",\"null\"]}", false, NULL, "tools[1].parameters.type");
+    expect_schema("{\"type\":null}", false, NULL, "tools[1].parameters.type");
     expect_schema("{\"minProperties\":1}", false, "\"type\":\"object\"", NULL);
     expect_schema("{\"type\":\"object\",\"properties\":{\"a\":{\"not\":{}}}}", true, NULL,
                   "tools[1].parameters.properties.a.not");
@@ -166,6 +176,7 @@ static void schemas(void **state) {
 /* ---- parser ---- */
 
 static struct fm_job parsed_job;
+static const struct fm_tool_form *parsed_form = &fm_tool_form_own;
 
 struct parsing {
     struct fm_tool_parser parser;
@@ -178,7 +189,7 @@ static void *start(struct transcript *log) {
     assert_non_null(parsing);
     parsing->log = log;
     parsing->last = FM_TOOL_NO_MEMORY;
-    fm_tool_parser_init(&parsing->parser, &parsed_job);
+    fm_tool_parser_init(&parsing->parser, &parsed_job, parsed_form);
     return parsing;
 }
 
@@ -239,8 +250,6 @@ static void free_answers(void **state) {
     /* what looks like an end, inside strings */
     expect_pieces(CALL("f", "{\"}\\\\\":\"\\\"}}<tool_call>]\\\\\"}") "\n" CALL("f", "{\"a\":\"</tool_call>\"}"),
                   "|C:f|A:{\"}\\\\\":\"\\\"}}<tool_call>]\\\\\"}|C:f|A:{\"a\":\"</tool_call>\"}");
-    /* no objects, where a schema says so */
-    expect_pieces(CALL("f", "12") "\n" CALL("f", "\"}\"") "\n" CALL("f", "[[]]"), "|C:f|A:12|C:f|A:\"}\"|C:f|A:[[]]");
     /* more white space than is held back: what is over is text */
     expect_pieces("a" SPACES SPACES SPACES SPACES "<tool_call", "T:a" SPACES SPACES SPACES SPACES "<tool_call");
     expect_pieces(SPACES SPACES SPACES SPACES "<" CALL("f", "{}"), "T:" SPACES SPACES SPACES SPACES "<|C:f|A:{}");
@@ -283,6 +292,273 @@ static void cuts(void **state) {
     }
 }
 
+/* ---- a model's own form ---- */
+
+/* How a template writes calls, and what it does not do. */
+struct style {
+    const char *begin; /* before the first name */
+    const char *middle;
+    const char *next; /* before another name; NULL: more than one call is refused */
+    const char *end;
+    const char *turn_end; /* "<end>": a control token */
+    bool hides_tools;
+    bool hides_outcomes;
+    bool thinks;    /* the prompt ends with what an old turn has not */
+    bool has_ids;   /* in calls */
+    bool numbers;   /* calls */
+    bool announces; /* texts */
+};
+
+static enum fm_code render_style(const void *argument, const struct fm_chat *chat, char **text, size_t *len,
+                                 struct fm_error *error) {
+    const struct style *style = argument;
+    struct transcript log = {.len = 0};
+    *text = NULL;
+    note(&log, "<tools>%s", style->hides_tools || !chat->tool_count ? "" : chat->tools[0].name);
+    for (size_t i = 0; i < chat->count; i++) {
+        const struct fm_chat_message *message = &chat->messages[i];
+        note(&log, "<%s>%s", message->role, style->announces && strcmp(message->role, "assistant") == 0 ? "!" : "");
+        if (!style->hides_outcomes || strcmp(message->role, "tool") != 0) {
+            note(&log, "%.*s", (int)message->content_len, message->content);
+        }
+        if (message->call_count > 1 && !style->next) {
+            return fm_fail(error, FM_INVALID_REQUEST, "one call");
+        }
+        for (size_t k = 0; k < message->call_count; k++) {
+            const struct fm_chat_call *call = &message->calls[k];
+            note(&log, "%s%s%s%s", k ? style->next : style->begin, call->name, style->middle, call->arguments);
+            note(&log, "%s", style->has_ids ? call->id : "");
+            note(&log, "%s", !style->numbers ? "" : k == 0 ? "0" : k == 1 ? "1" : "2");
+        }
+        note(&log, "%s%s", message->call_count ? style->end : "", style->turn_end);
+    }
+    note(&log, "%s", chat->closed ? "" : style->thinks ? "<assistant><think>" : "<assistant>");
+    *len = log.len;
+    *text = strdup(log.text);
+    assert_non_null(*text);
+    return FM_OK;
+}
+
+/* "<end>" is 1 and ends a turn, "<c>" is 7. */
+static size_t control_of_style(const void *argument, const char *text, size_t len, int32_t *token, bool *ends_turn) {
+    (void)argument;
+    *ends_turn = len >= 5 && memcmp(text, "<end>", 5) == 0;
+    bool other = len >= 3 && memcmp(text, "<c>", 3) == 0;
+    *token = *ends_turn ? 1 : 7;
+    return *ends_turn ? 5 : other ? 3 : 0;
+}
+
+static struct fm_tool_template template_of(const struct style *style) {
+    return (struct fm_tool_template){render_style, control_of_style, style};
+}
+
+static void read_form(const struct style *style, struct fm_tool_form *form) {
+    struct fm_tool_template from = template_of(style);
+    struct fm_error error;
+    assert_int_equal(fm_tool_form_read(&from, form, &error), FM_OK);
+}
+
+static void note_mark(struct transcript *log, const struct fm_tool_mark *mark) {
+    note(log, "%.*s", (int)mark->len, mark->text);
+    for (size_t i = 0; i < mark->control_count; i++) {
+        note(log, "(%d at %zu)", (int)mark->controls[i].token, mark->controls[i].at);
+    }
+    note(log, "|");
+}
+
+/* `expected`: the five marks, and a word; NULL: no form. */
+static void expect_form(struct style style, const char *expected) {
+    struct fm_tool_form form;
+    struct transcript log = {.len = 0};
+    read_form(&style, &form);
+    assert_int_equal(form.native, expected != NULL);
+    if (expected) {
+        const struct fm_tool_mark *marks[] = {&form.trigger, &form.name, &form.arguments, &form.next, &form.end};
+        for (size_t i = 0; i < COUNT(marks); i++) {
+            note_mark(&log, marks[i]);
+        }
+        note(&log, "%s", form.first_only ? "first" : "any");
+        assert_string_equal(log.text, expected);
+    }
+    fm_tool_form_free(&form);
+}
+
+#define STYLE(before, between, following, behind, turns_end)                                                           \
+    .begin = (before), .middle = (between), .next = (following), .end = (behind), .turn_end = (turns_end)
+#define TAGS STYLE("\n<call>{\"", "\": ", "}</call>\n<call>{\"", "}</call>", "<end>\n")
+
+static void forms(void **state) {
+    (void)state;
+    expect_form((struct style){TAGS}, "<call>|{\"|\": |}</call>\n<call>{\"|}</call>|any");
+    /* without a token that ends the turn, the end of the text does */
+    expect_form((struct style){STYLE("[CALLS][", " ", ", ", "]", "")}, "[CALLS]|[| |, |]|any");
+    expect_form((struct style){STYLE("<c>", "<c>(", "<c>", "", "<end>")}, "<c>(7 at 0)||<c>((7 at 0)|<c>(7 at 0)||any");
+    expect_form((struct style){STYLE("{\"name\": \"", "\", \"p\": ", NULL, "}", "<end>")},
+                "{|\"name\": \"|\", \"p\": ||}|first");
+    expect_form((struct style){STYLE("call ", ": ", "; ", ".", "<end>")}, "call ||: |; |.|any");
+    /* a call after another can't be told from the end, or looks different each time */
+    expect_form((struct style){STYLE("<f=", ">", "</f>", "</f>!", "<end>")}, "<f=||>||</f>!|any");
+    expect_form((struct style){STYLE("<f=", ">", "</f><f=", "</f>", "<end>"), .numbers = true}, "<f=||>||0</f>|any");
+    /* not of this kind */
+    expect_form((struct style){TAGS, .hides_tools = true}, NULL);
+    expect_form((struct style){TAGS, .hides_outcomes = true}, NULL);
+    expect_form((struct style){TAGS, .thinks = true}, NULL);
+    expect_form((struct style){TAGS, .has_ids = true}, NULL);
+    expect_form((struct style){TAGS, .announces = true}, NULL);
+    expect_form((struct style){STYLE("", ": ", NULL, "", "<end>")}, NULL);      /* nothing tells a call */
+    expect_form((struct style){STYLE("<a<b>", ": ", NULL, "", "<end>")}, NULL); /* the trigger begins twice */
+    expect_form((struct style){STYLE("a<c>b>", ": ", NULL, "", "<end>")},
+                NULL);                                                         /* a control token inside the trigger */
+    expect_form((struct style){STYLE("<f>", "", NULL, "", "<end>")}, NULL);    /* names have no end */
+    expect_form((struct style){STYLE("<f>", "_a ", NULL, "", "<end>")}, NULL); /* no clear one */
+    expect_form((struct style){STYLE("<f>", "<end>", NULL, "", "<end>")}, NULL); /* the turn ends within a call */
+}
+
+/* Which form is taken for a job that has `tool`, `call` before it, and `format`. */
+static void expect_choice(struct fm_tool tool, struct fm_tool_call call, enum fm_format_kind format, bool native) {
+    struct style style = {STYLE("{\"name\": \"", "\", \"p\": ", NULL, "}", "<end>")};
+    struct fm_message messages[] = {say("user", "<c>"), say("assistant", "<c>"), say("tool", "<c>")};
+    struct fm_job job = {.messages = messages, .message_count = 3, .tools = &tool, .tool_count = 1};
+    struct fm_tool_template from = template_of(&style);
+    struct fm_tool_form form;
+    messages[1].tool_calls = &call;
+    messages[1].tool_call_count = 1;
+    messages[2].tool_call_id = "1";
+    job.format.kind = format;
+    read_form(&style, &form);
+    assert_ptr_equal(fm_tool_form_for(&form, &from, &job), native ? &form : &fm_tool_form_own);
+    fm_tool_form_free(&form);
+    assert_ptr_equal(fm_tool_form_for(&form, &from, &job), &fm_tool_form_own);
+}
+
+static void choices(void **state) {
+    (void)state;
+    struct json_object *parameters = json_tokener_parse("{\"a\":[{\"<c>\":1}]}");
+    const struct fm_tool tool = {.name = "f", .description = "d"};
+    const struct fm_tool_call call = {"1", "f", "{\"a\":\"b\"}", 9};
+    const struct {
+        struct fm_tool tool;
+        struct fm_tool_call call;
+        enum fm_format_kind format;
+        bool native;
+    } rows[] = {
+        {tool, call, FM_FORMAT_TEXT, true},
+        {{.name = "a-Z_0"}, call, FM_FORMAT_TEXT, true},
+        {tool, call, FM_FORMAT_JSON_OBJECT, false}, /* both begin with a brace */
+        {{.name = "f.g"}, call, FM_FORMAT_TEXT, false},
+        {{.name = "f", .description = "a <c>"}, call, FM_FORMAT_TEXT, false},
+        {{.name = "f", .parameters = parameters}, call, FM_FORMAT_TEXT, false},
+        {tool, {"1", "f\"", "{}", 2}, FM_FORMAT_TEXT, false},
+        {tool, {"2", "f", "{}", 2}, FM_FORMAT_TEXT, false}, /* the outcome is of another call */
+        {tool, {"1", "f", "[]", 2}, FM_FORMAT_TEXT, false},
+        {tool, {"1", "f", "{} ,", 4}, FM_FORMAT_TEXT, false},
+        {tool, {"1", "f", "", 0}, FM_FORMAT_TEXT, false},
+        {tool, {"1", "f", "{\"\\u003cc>\":1}", 14}, FM_FORMAT_TEXT, false},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        expect_choice(rows[i].tool, rows[i].call, rows[i].format, rows[i].native);
+    }
+    json_object_put(parameters);
+}
+
+static void native_prompts(void **state) {
+    (void)state;
+    struct json_object *parameters = json_tokener_parse("{\"type\":\"object\"}");
+    struct fm_tool tools[] = {{.name = "f", .description = "d", .parameters = parameters}, {.name = "g"}};
+    struct fm_tool_call calls[] = {{"1", "f", "{}", 2}, {"2", "g", "{}", 2}};
+    struct fm_message messages[] = {say("user", "hi"), say("assistant", ""), say("tool", "two")};
+    struct fm_job job = {.messages = messages, .message_count = 3, .tools = tools, .tool_count = 2};
+    struct style style = {TAGS};
+    struct fm_tool_form form;
+    struct fm_tool_prompt prompt;
+    struct fm_error error;
+    messages[1].tool_calls = calls;
+    messages[1].tool_call_count = 2;
+    messages[2].tool_call_id = "2";
+    read_form(&style, &form);
+    assert_int_equal(fm_tool_prompt_init(&prompt, &job, &form, &error), FM_OK);
+    assert_int_equal(prompt.chat.count, 3);
+    assert_string_equal(prompt.chat.messages[1].calls[1].id, "2");
+    assert_int_equal(prompt.chat.messages[1].call_count, 2);
+    assert_string_equal(prompt.chat.messages[2].answered_name, "g");
+    assert_null(prompt.chat.messages[1].answered_name);
+    assert_int_equal(prompt.chat.tool_count, 2);
+    assert_string_equal(prompt.chat.tools[0].description, "d");
+    assert_memory_equal(prompt.chat.tools[0].parameters, "{\"type\":\"object\"}", prompt.chat.tools[0].parameters_len);
+    assert_string_equal(prompt.chat.tools[1].name, "g");
+    assert_int_equal(prompt.chat.tools[1].parameters_len, strlen("{\"type\":\"object\",\"properties\":{}}"));
+    fm_tool_prompt_free(&prompt);
+    fm_tool_form_free(&form);
+    json_object_put(parameters);
+}
+
+static void expect_native_grammar(struct style style, enum fm_tool_mode mode, const char *schema,
+                                  const char *expected) {
+    struct fm_tool tools[] = {{.name = "f", .allowed = true}};
+    struct fm_job job = {.tools = tools, .tool_count = 1, .tool_mode = mode, .parallel_tool_calls = true};
+    struct fm_tool_form form;
+    char all[1024];
+    read_form(&style, &form);
+    snprintf(all, sizeof all, "%s arguments0\narguments0: %s", expected, ANY_OBJECT);
+    expect_grammar(&job, &form, schema, all);
+    fm_tool_form_free(&form);
+}
+
+static void native_grammars(void **state) {
+    (void)state;
+    const struct style control = {STYLE("<c>a", "<c>(", ")<c>", ")", "<end>")};
+    const struct style first = {STYLE("[{\"", "\": ", NULL, "}]", "<end>")};
+    expect_native_grammar(control, FM_TOOLS_AUTO, NULL,
+                          "start: TEXT | TEXT head calls\nTEXT: /(?s:.*)/\nhead: <[7]>\n"
+                          "calls: \"a\" tool ( \")\" <[7]> tool){0,127} \")\"\ntool: \"f\" <[7]> \"(\"");
+    expect_native_grammar(control, FM_TOOLS_AUTO, "{}",
+                          "start: text | <[7]> calls\ntext: %json {}\n"
+                          "calls: \"a\" tool ( \")\" <[7]> tool){0,127} \")\"\ntool: \"f\" <[7]> \"(\"");
+    expect_native_grammar(first, FM_TOOLS_AUTO, NULL,
+                          "start: TEXT | head calls\nTEXT: /(?s:[^\\[].*)?/\nhead: \"[\"\n"
+                          "calls: \"{\\\"\" tool \"}]\"\ntool: \"f\\\": \"");
+    expect_native_grammar(first, FM_TOOLS_REQUIRED, NULL,
+                          "start: \"[\" calls\ncalls: \"{\\\"\" tool \"}]\"\ntool: \"f\\\": \"");
+}
+
+static void native_answers(void **state) {
+    (void)state;
+    struct style list = {STYLE("[CALLS][", " ", ", ", "];", "<end>")};
+    struct style first = {STYLE("{\"", "\": ", NULL, "}", "<end>")};
+    struct fm_tool_form form;
+    parsed_job = job_of(NULL, 0);
+    parsed_form = &form;
+    read_form(&list, &form);
+    expect_pieces("a [CALLS][f {\"a\":1}, f {}];", "T:a|C:f|A:{\"a\":1}|C:f|A:{}");
+    fm_tool_form_free(&form);
+    read_form(&first, &form);
+    expect_pieces("{\"f\": {\"a\":1}}", "|C:f|A:{\"a\":1}");
+    expect_pieces(" {\"f\": {\"a\":1}}", "T: {\"f\": {\"a\":1}}");
+    fm_tool_form_free(&form);
+    parsed_form = &fm_tool_form_own;
+}
+
+/* The trigger is a token, and its bytes are text as any others. */
+static void triggers(void **state) {
+    (void)state;
+    struct style style = {STYLE("<c>", " ", NULL, ".", "<end>")};
+    struct fm_tool_form form;
+    struct transcript log = {.len = 0};
+    parsed_job = job_of(NULL, 0);
+    read_form(&style, &form);
+    parsed_form = &form;
+    struct parsing *parsing = start(&log);
+    feed_piece(feed, parsing, "<c>f {} ", 8);
+    assert_false(fm_tool_parser_read_trigger(&parsing->parser, 8));
+    assert_true(fm_tool_parser_read_trigger(&parsing->parser, 7));
+    assert_false(fm_tool_parser_read_trigger(&parsing->parser, 7));
+    feed_piece(feed, parsing, "f {}.", 5);
+    end(parsing);
+    assert_string_equal(log.text, "T:<c>f {}|C:f|A:{}");
+    parsed_form = &fm_tool_form_own;
+    fm_tool_form_free(&form);
+}
+
 #ifdef WRAPPED
 
 static unsigned calls_left; /* before one fails; 0: none does */
@@ -307,7 +583,7 @@ void *__wrap_calloc(size_t count, size_t size) {
 static enum fm_code make_prompt(const struct fm_job *job) {
     struct fm_tool_prompt prompt;
     struct fm_error error;
-    enum fm_code code = fm_tool_prompt_init(&prompt, job, &error);
+    enum fm_code code = fm_tool_prompt_init(&prompt, job, &fm_tool_form_own, &error);
     if (code == FM_OK) {
         fm_tool_prompt_free(&prompt);
     }
@@ -318,7 +594,7 @@ static enum fm_code make_grammar(const struct fm_job *job) {
     struct fm_buf lark;
     struct fm_error error;
     fm_buf_init(&lark, LARK_MAX);
-    enum fm_code code = fm_tool_grammar(job, NULL, 0, &lark, &error);
+    enum fm_code code = fm_tool_grammar(job, &fm_tool_form_own, NULL, 0, &lark, &error);
     fm_buf_free(&lark);
     return code;
 }
@@ -329,7 +605,7 @@ static enum fm_code parse_answer(const struct fm_job *job) {
     const char *answer = CALL("g\\\"\\\\\xC3\xA9", "{}");
     size_t len = strlen(answer);
     enum fm_code code = FM_OK;
-    fm_tool_parser_init(&parser, job);
+    fm_tool_parser_init(&parser, job, &fm_tool_form_own);
     while (fm_tool_parser_read(&parser, &answer, &len, &piece)) {
         code = piece.kind == FM_TOOL_NO_MEMORY ? FM_INTERNAL : code;
     }
@@ -368,6 +644,12 @@ int main(void) {
         cmocka_unit_test(forced_answers),
         cmocka_unit_test(answers_with_a_format),
         cmocka_unit_test(cuts),
+        cmocka_unit_test(forms),
+        cmocka_unit_test(choices),
+        cmocka_unit_test(native_prompts),
+        cmocka_unit_test(native_grammars),
+        cmocka_unit_test(native_answers),
+        cmocka_unit_test(triggers),
 #ifdef WRAPPED
         cmocka_unit_test(out_of_memory),
 #endif

@@ -7,14 +7,17 @@
 #include <getopt.h>
 #include <unistd.h>
 
-static const char *const variables[] = {"FM_PROXY_ENGINE", "FM_PROXY_ENGINE_DIR", "FM_PROXY_MODEL",
-                                        "FM_PROXY_MODELS_DIR", "FM_PROXY_LOG_LEVEL"};
+static const char *const variables[] = {"FM_PROXY_ENGINE",     "FM_PROXY_ENGINE_DIR", "FM_PROXY_MODEL",
+                                        "FM_PROXY_MODELS_DIR", "FM_PROXY_LOG_LEVEL",  "FM_PROXY_CHAT_TEMPLATE"};
+
+#define TEMPLATE "FM_ENGINE_LLAMA_TEMPLATE" /* where the engine gets it */
 
 static int clear_environment(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT(variables); i++) {
         unsetenv(variables[i]);
     }
+    unsetenv(TEMPLATE);
     return 0;
 }
 
@@ -92,7 +95,7 @@ static void arguments_and_environment(void **state) {
         {twice, false, "b", NULL, "", NULL, FM_LOG_OFF},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
-        static const char *const values[] = {"remote", "/env/e", "env.gguf", "/env/m", "info"};
+        static const char *const values[] = {"remote", "/env/e", "env.gguf", "/env/m", "info", "/env/t"};
         for (size_t v = 0; v < COUNT(variables); v++) {
             rows[i].env ? setenv(variables[v], values[v], 1) : unsetenv(variables[v]);
         }
@@ -110,6 +113,19 @@ static void arguments_and_environment(void **state) {
     }
 }
 
+static void chat_template(void **state) {
+    (void)state;
+    struct fm_options options;
+    char said[512];
+    assert_true(read_options(&options, ARGS("--stdio"), said, sizeof said));
+    assert_null(getenv(TEMPLATE));
+    setenv("FM_PROXY_CHAT_TEMPLATE", "/env/t", 1);
+    assert_true(read_options(&options, ARGS("--stdio"), said, sizeof said));
+    assert_string_equal(getenv(TEMPLATE), "/env/t");
+    assert_true(read_options(&options, ARGS("--chat-template", "t"), said, sizeof said));
+    assert_string_equal(getenv(TEMPLATE), "t");
+}
+
 /* A variable that is set to nothing is as good as none. */
 static void empty_variables(void **state) {
     (void)state;
@@ -123,6 +139,7 @@ static void empty_variables(void **state) {
     assert_null(options.model);
     assert_true(strstr(options.models_dir, "/../models") != NULL);
     assert_int_equal(options.log_level, FM_LOG_OFF);
+    assert_null(getenv(TEMPLATE));
 }
 
 static void modes(void **state) {
@@ -189,6 +206,7 @@ static void refused(void **state) {
         {ARGS("--engine", "a23456789012345678901234567890123"), "--engine"},
         {ARGS("--log-level", "loud"), "loud"},
         {ARGS("--log-level", ""), "--log-level"},
+        {ARGS("--chat-template", ""), "--chat-template"},
         {ARGS("--engine-dir", long_path), "--engine-dir"},
         {ARGS("--models-dir", long_path), "--models-dir"},
     };
@@ -224,6 +242,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(defaults, clear_environment),
         cmocka_unit_test_setup(arguments_and_environment, clear_environment),
+        cmocka_unit_test_setup(chat_template, clear_environment),
         cmocka_unit_test_setup(empty_variables, clear_environment),
         cmocka_unit_test_setup(modes, clear_environment),
         cmocka_unit_test_setup(stdin_decides, clear_environment),

@@ -182,6 +182,9 @@ struct fm_job {
  */
 int fm_kit_main(const struct fm_engine_ops *ops);
 
+/* True where the job needs an engine that has tools: for new calls, or to understand earlier ones. */
+bool fm_job_uses_tools(const struct fm_job *job);
+
 /*
  * The next job. Engine thread. With `wait` it blocks until there is one, and NULL means that the end has come; without,
  * NULL also means that there is none now. Calls of the front are answered in here.

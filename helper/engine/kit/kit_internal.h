@@ -123,7 +123,4 @@ struct fm_job *fm_job_new(struct fm_kit *kit, int64_t id, struct json_object *pa
 /* Frees a job that is on no list. */
 void fm_job_free(struct fm_job *job);
 
-/* Whether the job needs an engine that has tools: for new calls, or to understand earlier ones. */
-bool fm_job_uses_tools(const struct fm_job *job);
-
 #endif

@@ -49,17 +49,20 @@ template <typename Body> static fm_code guarded(fm_error *error, fm_code code, c
     }
 }
 
-extern "C" fm_code fm_templates_load(const llama_model *model, fm_templates **templates, bool *replaced,
-                                     fm_error *error) {
+extern "C" fm_code fm_templates_load(const llama_model *model, const char *source, fm_templates **templates,
+                                     bool *replaced, fm_error *error) {
     *templates = nullptr;
     *replaced = false;
     return guarded(error, FM_UNAVAILABLE, "the chat template can't be used", [&]() {
         common_log_set_verbosity_thold(-1); /* its lines hold prompts */
         auto result = std::make_unique<fm_templates>();
         try {
-            result->parsed = common_chat_templates_init(model, "");
-            *replaced = !common_chat_templates_was_explicit(result->parsed.get());
+            result->parsed = common_chat_templates_init(model, source ? source : "");
+            *replaced = !source && !common_chat_templates_was_explicit(result->parsed.get());
         } catch (const std::exception &) {
+            if (source) {
+                throw;
+            }
             result->parsed = common_chat_templates_init(model, "chatml");
             *replaced = true;
         }
@@ -72,30 +75,48 @@ extern "C" void fm_templates_free(fm_templates *templates) {
     delete templates;
 }
 
-static common_chat_templates_inputs inputs_of(const fm_chat_message *messages, size_t count) {
+static common_chat_msg message_of(const fm_chat_message &from) {
+    common_chat_msg message;
+    message.role = from.role;
+    message.content.assign(from.content, from.content_len);
+    for (size_t i = 0; i < from.call_count; i++) {
+        const fm_chat_call &call = from.calls[i];
+        message.tool_calls.push_back({call.name, std::string(call.arguments, call.arguments_len), call.id});
+    }
+    if (from.answered_id) {
+        message.tool_call_id = from.answered_id;
+        message.tool_name = from.answered_name;
+    }
+    return message;
+}
+
+static common_chat_templates_inputs inputs_of(const fm_chat &chat) {
     common_chat_templates_inputs inputs;
-    inputs.force_pure_content = true; /* text in, text out: the model's tool and reasoning syntax is not looked for */
-    inputs.messages.reserve(count);
-    for (size_t i = 0; i < count; i++) {
-        common_chat_msg message;
-        message.role = messages[i].role;
-        message.content.assign(messages[i].content, messages[i].content_len);
-        inputs.messages.push_back(std::move(message));
+    inputs.force_pure_content = true; /* the answer is taken apart elsewhere: no parser is made */
+    inputs.add_generation_prompt = !chat.closed;
+    inputs.parallel_tool_calls = true; /* as far as the template has an opinion */
+    for (size_t i = 0; i < chat.count; i++) {
+        inputs.messages.push_back(message_of(chat.messages[i]));
+    }
+    for (size_t i = 0; i < chat.tool_count; i++) {
+        const fm_chat_tool &tool = chat.tools[i];
+        inputs.tools.push_back(
+            {tool.name, tool.description ? tool.description : "", std::string(tool.parameters, tool.parameters_len)});
     }
     return inputs;
 }
 
-extern "C" fm_code fm_templates_apply(const fm_templates *templates, const fm_chat_message *messages, size_t count,
-                                      char **prompt, size_t *len, fm_error *error) {
+extern "C" fm_code fm_templates_apply(const fm_templates *templates, const fm_chat *chat, char **prompt, size_t *len,
+                                      fm_error *error) {
     *prompt = nullptr;
     *len = 0;
     return guarded(error, FM_INVALID_REQUEST, "the model's chat template refuses these messages", [&]() {
-        auto params = common_chat_templates_apply(templates->parsed.get(), inputs_of(messages, count));
+        auto params = common_chat_templates_apply(templates->parsed.get(), inputs_of(*chat));
         auto copy = static_cast<char *>(std::malloc(params.prompt.size() + 1));
         if (!copy) {
             return fm_fail_no_memory(error);
         }
-        std::memcpy(copy, params.prompt.data(), params.prompt.size());
+        std::memcpy(copy, params.prompt.c_str(), params.prompt.size() + 1);
         *prompt = copy;
         *len = params.prompt.size();
         return FM_OK;

@@ -19,27 +19,54 @@ struct llama_vocab;
 /* A model's chat template, parsed. */
 struct fm_templates;
 
-struct fm_chat_message { /* all borrowed */
+struct fm_chat_call { /* all borrowed, as below */
+    const char *id;
+    const char *name;
+    const char *arguments; /* JSON text of an object */
+    size_t arguments_len;
+};
+
+struct fm_chat_message {
     const char *role;
     const char *content;
     size_t content_len;
+    const struct fm_chat_call *calls; /* of the assistant */
+    size_t call_count;
+    const char *answered_id; /* of a tool: the call that it answers; else NULL, as the next */
+    const char *answered_name;
+};
+
+struct fm_chat_tool {
+    const char *name;
+    const char *description; /* NULL: none */
+    const char *parameters;  /* JSON text of a schema */
+    size_t parameters_len;
+};
+
+/* What a template renders. Calls and tools are for templates that know them: others leave them out without a word. */
+struct fm_chat {
+    const struct fm_chat_message *messages;
+    size_t count;
+    const struct fm_chat_tool *tools;
+    size_t tool_count;
+    bool closed; /* without the start of the assistant's turn */
 };
 
 /*
  * Reads the chat template out of `model`, which must outlive the result. One that is missing or broken is replaced by
- * ChatML, as llama.cpp does, and `*replaced` tells. Free with fm_templates_free, NULL included.
+ * ChatML, as llama.cpp does, and `*replaced` tells. `source` is used in its place, where it is not NULL: broken, it is
+ * FM_UNAVAILABLE. Free with fm_templates_free, NULL included.
  */
-FM_MUST_USE enum fm_code fm_templates_load(const struct llama_model *model, struct fm_templates **templates,
-                                           bool *replaced, struct fm_error *error);
+FM_MUST_USE enum fm_code fm_templates_load(const struct llama_model *model, const char *source,
+                                           struct fm_templates **templates, bool *replaced, struct fm_error *error);
 void fm_templates_free(struct fm_templates *templates);
 
 /*
- * Renders `messages` and the start of the assistant's turn. `*prompt` (`*len` bytes) is the caller's to free(). A
- * template that refuses these messages (roles that do not alternate, say) is FM_INVALID_REQUEST.
+ * Renders `chat`. `*prompt` (`*len` bytes, with a NUL behind them) is the caller's to free(). A template that refuses
+ * these messages (roles that do not alternate, say) is FM_INVALID_REQUEST.
  */
-FM_MUST_USE enum fm_code fm_templates_apply(const struct fm_templates *templates,
-                                            const struct fm_chat_message *messages, size_t count, char **prompt,
-                                            size_t *len, struct fm_error *error);
+FM_MUST_USE enum fm_code fm_templates_apply(const struct fm_templates *templates, const struct fm_chat *chat,
+                                            char **prompt, size_t *len, struct fm_error *error);
 
 /*
  * llama_tokenize: at most `room` tokens to `tokens`, `*count` of them. It recurses once for each character of an

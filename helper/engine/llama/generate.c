@@ -17,6 +17,7 @@ struct generation {
     struct fm_job *job;
     struct fm_guide guide;
     struct fm_sampler sampler;
+    const struct fm_tool_form *form;
     bool callable; /* `parser` takes the answer apart */
     struct fm_tool_parser parser;
     llama_token *prompt;
@@ -63,12 +64,12 @@ static enum fm_reason read_prompt(struct generation *run) {
     const struct fm_job *job = run->job;
     struct fm_model *model = run->slot->model;
     struct fm_tool_prompt prompt;
-    enum fm_code code = fm_tool_prompt_init(&prompt, job, &run->error);
+    enum fm_code code = fm_tool_prompt_init(&prompt, job, run->form, &run->error);
     if (code != FM_OK) {
         return FM_REASON_ERROR;
     }
-    code = fm_prompter_tokens(&model->prompter, prompt.messages, prompt.count, model->context_length, &run->prompt,
-                              &run->prompt_count, &run->error);
+    code = fm_prompter_tokens(&model->prompter, &prompt.chat, model->context_length, &run->prompt, &run->prompt_count,
+                              &run->error);
     fm_tool_prompt_free(&prompt);
     return code == FM_OK ? FM_REASON_NONE : FM_REASON_ERROR;
 }
@@ -128,11 +129,15 @@ static enum fm_reason tell_held(struct generation *run, enum fm_reason reason) {
     return tell_piece(run, &piece) == FM_REASON_ERROR ? fail_no_memory(run) : reason;
 }
 
-/* The text of `token`, "" for a control token; a token without room in a piece is told as empty. */
+/* The text of `token`, "" for a control token that is no part of a call. */
 static enum fm_reason send_token(struct generation *run, llama_token token) {
     char piece[PIECE_SIZE];
     const struct llama_vocab *vocab = run->slot->model->prompter.vocab;
-    int32_t len = llama_token_to_piece(vocab, token, piece, sizeof piece, 0, false);
+    bool control = run->callable; /* no others are in a grammar of tools */
+    if (run->callable && fm_tool_parser_read_trigger(&run->parser, token)) {
+        return tell(run, "", 0);
+    }
+    int32_t len = llama_token_to_piece(vocab, token, piece, sizeof piece, 0, control);
     if (len >= 0) {
         return tell(run, piece, (size_t)len);
     }
@@ -140,7 +145,7 @@ static enum fm_reason send_token(struct generation *run, llama_token token) {
     if (!larger) {
         return fail_no_memory(run);
     }
-    len = llama_token_to_piece(vocab, token, larger, -len, 0, false);
+    len = llama_token_to_piece(vocab, token, larger, -len, 0, control);
     enum fm_reason reason = tell(run, larger, len > 0 ? (size_t)len : 0);
     free(larger);
     return reason;
@@ -214,12 +219,16 @@ static enum fm_reason generate(struct generation *run) {
 static enum fm_reason prepare(struct generation *run) {
     struct fm_model *model = run->slot->model;
     const struct fm_prompter *prompter = &model->prompter;
-    enum fm_code code = fm_guide_init(&run->guide, run->job, prompter, &model->grammar_vocab, &run->error);
+    enum fm_code code = fm_model_tool_form(model, run->job, &run->form, &run->error);
+    if (code != FM_OK) {
+        return FM_REASON_ERROR;
+    }
+    code = fm_guide_init(&run->guide, run->job, run->form, prompter, &model->grammar_vocab, &run->error);
     code = code ? code : fm_sampler_init(&run->sampler, run->job, run->guide.grammar, prompter->vocab, &run->error);
     run->forced_more = run->guide.grammar != NULL;
     run->callable = fm_tools_callable(run->job);
     if (run->callable) {
-        fm_tool_parser_init(&run->parser, run->job);
+        fm_tool_parser_init(&run->parser, run->job, run->form);
     }
     return code == FM_OK ? FM_REASON_NONE : FM_REASON_ERROR;
 }

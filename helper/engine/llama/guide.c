@@ -154,15 +154,15 @@ static enum fm_code write_text_schema(struct fm_guide *guide, struct fm_job *job
     return code == FM_OK && schema->failed ? fm_fail_no_memory(error) : code;
 }
 
-static enum fm_code by_tools(struct fm_guide *guide, struct fm_job *job, struct fm_grammar_vocab *vocab,
-                             struct fm_buf *text, struct fm_error *error) {
+static enum fm_code by_tools(struct fm_guide *guide, struct fm_job *job, const struct fm_tool_form *form,
+                             struct fm_grammar_vocab *vocab, struct fm_buf *text, struct fm_error *error) {
     char param[64];
     struct fm_buf schema;
     fm_buf_init(&schema, TEXT_MAX);
     guide->param = "tools";
     name_param(job, param, sizeof param);
     enum fm_code code = write_text_schema(guide, job, &schema, error);
-    code = code ? code : fm_tool_grammar(job, schema.data, schema.len, text, error);
+    code = code ? code : fm_tool_grammar(job, form, schema.data, schema.len, text, error);
     fm_buf_free(&schema);
     if (code != FM_OK) {
         return code;
@@ -176,8 +176,9 @@ static enum fm_code by_tools(struct fm_guide *guide, struct fm_job *job, struct 
 
 /* ---- life ---- */
 
-enum fm_code fm_guide_init(struct fm_guide *guide, struct fm_job *job, const struct fm_prompter *prompter,
-                           struct fm_grammar_vocab **vocab, struct fm_error *error) {
+enum fm_code fm_guide_init(struct fm_guide *guide, struct fm_job *job, const struct fm_tool_form *form,
+                           const struct fm_prompter *prompter, struct fm_grammar_vocab **vocab,
+                           struct fm_error *error) {
     bool callable = fm_tools_callable(job);
     *guide = (struct fm_guide){.param = "format"};
     fm_buf_init(&guide->text, TEXT_MAX);
@@ -191,7 +192,7 @@ enum fm_code fm_guide_init(struct fm_guide *guide, struct fm_job *job, const str
     struct fm_buf text;
     fm_buf_init(&text, TEXT_MAX);
     if (callable) {
-        code = by_tools(guide, job, *vocab, &text, error);
+        code = by_tools(guide, job, form, *vocab, &text, error);
     } else if (job->format.kind == FM_FORMAT_JSON_SCHEMA) {
         code = by_schema(guide, job, *vocab, &text, error);
     } else if (job->format.kind == FM_FORMAT_JSON_OBJECT) {

@@ -4,6 +4,7 @@
 
 #include "engine/kit/kit.h"
 #include "engine/llama/grammar.h"
+#include "engine/llama/tools.h"
 
 struct fm_guide {
     struct fm_grammar *grammar; /* NULL: free text */
@@ -13,12 +14,13 @@ struct fm_guide {
 };
 
 /*
- * By `job`'s format and tools. `*vocab` is made when it is NULL and wanted. Fills job->schema_report.
- * FM_INVALID_REQUEST, with its path from "format" or "tools" on, says what is wrong there. On failure nothing is left
- * to free.
+ * By `job`'s format and tools, which are called in `form`. `*vocab` is made when it is NULL and wanted. Fills
+ * job->schema_report. FM_INVALID_REQUEST, with its path from "format" or "tools" on, says what is wrong there. On
+ * failure nothing is left to free.
  */
-FM_MUST_USE enum fm_code fm_guide_init(struct fm_guide *guide, struct fm_job *job, const struct fm_prompter *prompter,
-                                       struct fm_grammar_vocab **vocab, struct fm_error *error);
+FM_MUST_USE enum fm_code fm_guide_init(struct fm_guide *guide, struct fm_job *job, const struct fm_tool_form *form,
+                                       const struct fm_prompter *prompter, struct fm_grammar_vocab **vocab,
+                                       struct fm_error *error);
 void fm_guide_free(struct fm_guide *guide);
 
 /* The text goes on. False when out of memory. */

@@ -2,8 +2,9 @@
  * fm-engine-llama: GGUF models through llama.cpp. One slot for now: the engine thread takes a job and generates it to
  * its end. Everything here belongs to the engine thread; ggml's compute threads know nothing of jobs.
  *
- *     FM_ENGINE_LLAMA_CTX      context length in tokens, 1 to 16,777,216 (default: the model's, at most 8,192)
- *     FM_ENGINE_LLAMA_THREADS  compute threads, 1 to the processors, at most 512 (default: the cores worth one)
+ *     FM_ENGINE_LLAMA_CTX       context length in tokens, 1 to 16,777,216 (default: the model's, at most 8,192)
+ *     FM_ENGINE_LLAMA_THREADS   compute threads, 1 to the processors, at most 512 (default: the cores worth one)
+ *     FM_ENGINE_LLAMA_TEMPLATE  a file with a chat template in Jinja (default: the model's own)
  */
 #include "engine/kit/kit.h"
 #include "engine/llama/generate.h"
@@ -67,6 +68,8 @@ static int64_t threads_max(void) {
 }
 
 static enum fm_code read_settings(struct fm_model_options *options, struct fm_error *error) {
+    const char *chat_template = getenv("FM_ENGINE_LLAMA_TEMPLATE");
+    options->chat_template = chat_template && chat_template[0] ? chat_template : NULL;
     enum fm_code code = read_setting("FM_ENGINE_LLAMA_CTX", FM_MODEL_CONTEXT_MAX, &options->context_length, error);
     return code ? code : read_setting("FM_ENGINE_LLAMA_THREADS", threads_max(), &options->threads, error);
 }

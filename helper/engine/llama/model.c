@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define TEMPLATE_MAX (1u << 20) /* bytes of a chat template; the longest in use have 30 kB */
+
 #define CONTEXT_LENGTH_MAX 8192 /* by default: memory grows with it */
 
 /*
@@ -269,6 +271,27 @@ static enum fm_code make_context(struct fm_model *model, const char *path, const
     return FM_OK;
 }
 
+/* With the chat template in `path`; NULL: the model's own. */
+static enum fm_code init_prompter(struct fm_model *model, const char *path, struct fm_error *error) {
+    struct fm_buf source;
+    enum fm_code code = FM_OK;
+    fm_buf_init(&source, TEMPLATE_MAX);
+    if (path) {
+        code = fm_file_read(path, &source, error);
+        fm_buf_append(&source, "", 1);
+        code = code == FM_OK && source.failed ? fm_fail_no_memory(error) : code;
+    }
+    if (code == FM_OK) {
+        code = fm_prompter_init(&model->prompter, model->weights, source.data, error);
+        if (code == FM_UNAVAILABLE && path) {
+            const struct fm_error inner = *error;
+            fm_fail(error, code, "%s: %s", path, inner.detail);
+        }
+    }
+    fm_buf_free(&source);
+    return code;
+}
+
 enum fm_code fm_model_load(struct fm_model *model, const char *path, const struct fm_model_options *options,
                            fm_model_progress *progress, void *argument, struct fm_error *error) {
     *model = (struct fm_model){0};
@@ -290,7 +313,7 @@ enum fm_code fm_model_load(struct fm_model *model, const char *path, const struc
     if (!llama_model_has_decoder(model->weights) || llama_model_has_encoder(model->weights)) {
         code = fm_fail(error, FM_UNAVAILABLE, "%s: not a model that generates text from text alone", path);
     }
-    code = code ? code : fm_prompter_init(&model->prompter, model->weights, error);
+    code = code ? code : init_prompter(model, options->chat_template, error);
     code = code ? code : make_context(model, path, options, error);
     if (code != FM_OK) {
         fm_model_free(model);
@@ -303,6 +326,7 @@ enum fm_code fm_model_load(struct fm_model *model, const char *path, const struc
 
 void fm_model_free(struct fm_model *model) {
     fm_grammar_vocab_free(model->grammar_vocab);
+    fm_tool_form_free(&model->tool_form);
     fm_prompter_free(&model->prompter);
     llama_free(model->context);
     stop_threads(model);

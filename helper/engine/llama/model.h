@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "engine/llama/grammar.h"
+#include "engine/llama/tools.h"
 
 #include <ggml.h>
 #include <llama.h>
@@ -25,6 +26,8 @@ struct fm_model {
     struct ggml_threadpool *threads; /* NULL: llama.cpp starts threads for each batch */
     struct fm_prompter prompter;
     struct fm_grammar_vocab *grammar_vocab; /* NULL before the first job with a format */
+    struct fm_tool_form tool_form;          /* the model's own; read at the first job with tools */
+    bool tool_form_read;
     uint32_t context_length; /* tokens of input and output; llama.cpp's own may be longer, it rounds up */
     uint32_t chunk;          /* FM_MODEL_CHUNK, or less where llama.cpp takes less at once */
     int thread_count;
@@ -34,6 +37,7 @@ struct fm_model {
 struct fm_model_options {
     int64_t context_length; /* at most FM_MODEL_CONTEXT_MAX; default: what the model was trained for, at most 8,192 */
     int64_t threads;        /* default: fm_math_cores */
+    const char *chat_template; /* a file; default: the model's own */
 };
 
 /* Called while the weights are read, from 0 to 1; false gives the load up. */
@@ -50,5 +54,12 @@ FM_MUST_USE enum fm_code fm_model_load(struct fm_model *model, const char *path,
 
 /* Also after a failed load. */
 void fm_model_free(struct fm_model *model);
+
+/*
+ * How tools are told to the model for `job`, and how it calls them; valid as long as the model. The first job with
+ * tools has the form read off the chat template. FM_INTERNAL: out of memory.
+ */
+FM_MUST_USE enum fm_code fm_model_tool_form(struct fm_model *model, const struct fm_job *job,
+                                            const struct fm_tool_form **form, struct fm_error *error);
 
 #endif

@@ -69,7 +69,7 @@ static bool collect_controls(struct fm_prompter *prompter) {
     for (llama_token token = 0; token < vocab_size; token++) {
         const char *text = is_control(prompter->vocab, token) ? llama_vocab_get_text(prompter->vocab, token) : NULL;
         if (text && text[0]) {
-            prompter->controls[prompter->control_count++] = (struct fm_control_text){text, strlen(text)};
+            prompter->controls[prompter->control_count++] = (struct fm_control_text){text, strlen(text), token};
             prompter->control_starts[(unsigned char)text[0]] = true;
         }
     }
@@ -93,10 +93,11 @@ static size_t longest_token(const struct llama_vocab *vocab) {
     return type == LLAMA_VOCAB_TYPE_BPE || type == LLAMA_VOCAB_TYPE_SPM ? longest : 0;
 }
 
-enum fm_code fm_prompter_init(struct fm_prompter *prompter, const struct llama_model *model, struct fm_error *error) {
+enum fm_code fm_prompter_init(struct fm_prompter *prompter, const struct llama_model *model, const char *source,
+                              struct fm_error *error) {
     bool replaced;
     *prompter = (struct fm_prompter){.vocab = llama_model_get_vocab(model)};
-    enum fm_code code = fm_templates_load(model, &prompter->templates, &replaced, error);
+    enum fm_code code = fm_templates_load(model, source, &prompter->templates, &replaced, error);
     if (code != FM_OK) {
         return code;
     }
@@ -119,17 +120,16 @@ void fm_prompter_free(struct fm_prompter *prompter) {
 
 /* ---- markers ---- */
 
-/* The longest control text that `text` begins with; `control_count` when there is none. */
-static size_t find_control(const struct fm_prompter *prompter, const char *text, size_t len) {
-    size_t found = prompter->control_count;
+const struct fm_control_text *fm_prompter_control(const struct fm_prompter *prompter, const char *text, size_t len) {
+    const struct fm_control_text *found = NULL;
     if (!prompter->control_starts[(unsigned char)text[0]]) {
-        return found;
+        return NULL;
     }
     for (size_t i = 0; i < prompter->control_count; i++) {
         const struct fm_control_text *control = &prompter->controls[i];
-        bool longer = found == prompter->control_count || control->len > prompter->controls[found].len;
+        bool longer = !found || control->len > found->len;
         if (longer && control->len <= len && memcmp(text, control->text, control->len) == 0) {
-            found = i;
+            found = control;
         }
     }
     return found;
@@ -141,17 +141,18 @@ static size_t mark(const struct fm_prompter *prompter, const struct marker *mark
     size_t marked = 0;
     size_t plain = 0; /* start of what is not copied yet */
     for (size_t i = 0; i < message->content_len && marked < most;) {
-        size_t control = find_control(prompter, message->content + i, message->content_len - i);
-        if (control == prompter->control_count) {
+        const struct fm_control_text *control =
+            fm_prompter_control(prompter, message->content + i, message->content_len - i);
+        if (!control) {
             i++;
             continue;
         }
         char index[24];
-        snprintf(index, sizeof index, "%zu%c", control, marker->end);
+        snprintf(index, sizeof index, "%zu%c", (size_t)(control - prompter->controls), marker->end);
         fm_buf_append(out, message->content + plain, i - plain);
         fm_buf_append_str(out, marker->begin);
         fm_buf_append_str(out, index);
-        i += prompter->controls[control].len;
+        i += control->len;
         plain = i;
         marked++;
     }
@@ -363,24 +364,24 @@ static enum fm_code tokenize_marked(struct render *render, const struct rendered
  * is a token at least. NULL: out of memory.
  */
 static struct fm_chat_message *mark_messages(const struct render *render, const struct marker *marker,
-                                             const struct fm_chat_message *messages, size_t count, struct fm_buf *text,
-                                             size_t *marked) {
-    struct fm_chat_message *copies = calloc(count, sizeof *copies);
+                                             const struct fm_chat *chat, struct fm_buf *text, size_t *marked) {
+    struct fm_chat_message *copies = calloc(chat->count, sizeof *copies);
     if (!copies) {
         return NULL;
     }
     *marked = 0;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < chat->count; i++) {
         size_t start = text->len;
-        *marked += mark(render->prompter, marker, &messages[i], render->context - *marked, text);
-        copies[i] = (struct fm_chat_message){.role = messages[i].role, .content_len = text->len - start};
+        *marked += mark(render->prompter, marker, &chat->messages[i], render->context - *marked, text);
+        copies[i] = chat->messages[i];
+        copies[i].content_len = text->len - start;
     }
     if (text->failed) {
         free(copies);
         return NULL;
     }
     size_t at = 0;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < chat->count; i++) {
         copies[i].content = text->len ? text->data + at : "";
         at += copies[i].content_len;
     }
@@ -388,26 +389,26 @@ static struct fm_chat_message *mark_messages(const struct render *render, const 
 }
 
 /* The template's text of the messages, marked. `*marked` is how many control texts there are. */
-static enum fm_code apply_template(const struct render *render, const struct marker *marker,
-                                   const struct fm_chat_message *messages, size_t count, struct rendered *prompt,
-                                   size_t *marked, struct fm_error *error) {
+static enum fm_code apply_template(const struct render *render, const struct marker *marker, const struct fm_chat *chat,
+                                   struct rendered *prompt, size_t *marked, struct fm_error *error) {
     struct fm_buf text;
     fm_buf_init(&text, PROMPT_MAX);
-    struct fm_chat_message *copies = mark_messages(render, marker, messages, count, &text, marked);
+    struct fm_chat_message *copies = mark_messages(render, marker, chat, &text, marked);
+    struct fm_chat copy = *chat;
+    copy.messages = copies;
     enum fm_code code = copies ? check_fits(render, *marked, true, error) : fm_fail_no_memory(error);
-    code = code ? code
-                : fm_templates_apply(render->prompter->templates, copies, count, &prompt->text, &prompt->len, error);
+    code = code ? code : fm_templates_apply(render->prompter->templates, &copy, &prompt->text, &prompt->len, error);
     free(copies);
     fm_buf_free(&text);
     return code;
 }
 
 /* Refuses messages whose marked text the template alters. */
-static enum fm_code check_template(const struct render *render, const struct fm_chat_message *messages, size_t count,
+static enum fm_code check_template(const struct render *render, const struct fm_chat *chat,
                                    const struct rendered *prompt, struct fm_error *error) {
     struct rendered prompts[2] = {*prompt, {NULL, 0}};
     size_t marked;
-    enum fm_code code = apply_template(render, &render->markers[1], messages, count, &prompts[1], &marked, error);
+    enum fm_code code = apply_template(render, &render->markers[1], chat, &prompts[1], &marked, error);
     if (code == FM_OK && !same_but_for_markers(render, prompts)) {
         code = fm_fail(error, FM_INVALID_REQUEST, "the model's chat template alters control tokens in a message");
     }
@@ -415,13 +416,12 @@ static enum fm_code check_template(const struct render *render, const struct fm_
     return code;
 }
 
-static enum fm_code render_tokens(struct render *render, const struct fm_chat_message *messages, size_t count,
-                                  struct fm_error *error) {
+static enum fm_code render_tokens(struct render *render, const struct fm_chat *chat, struct fm_error *error) {
     struct rendered prompt = {NULL, 0};
     size_t marked = 0;
-    enum fm_code code = apply_template(render, &render->markers[0], messages, count, &prompt, &marked, error);
+    enum fm_code code = apply_template(render, &render->markers[0], chat, &prompt, &marked, error);
     if (code == FM_OK && marked) {
-        code = check_template(render, messages, count, &prompt, error);
+        code = check_template(render, chat, &prompt, error);
         code = code ? code : tokenize_marked(render, &prompt, error);
     } else if (code == FM_OK) {
         code = tokenize(render, prompt.text, prompt.len, true, true, error);
@@ -446,13 +446,12 @@ static enum fm_code hand_over(struct render *render, enum fm_code code, llama_to
     return FM_OK;
 }
 
-enum fm_code fm_prompter_tokens(const struct fm_prompter *prompter, const struct fm_chat_message *messages,
-                                size_t message_count, size_t context, llama_token **tokens, size_t *count,
-                                struct fm_error *error) {
+enum fm_code fm_prompter_tokens(const struct fm_prompter *prompter, const struct fm_chat *chat, size_t context,
+                                llama_token **tokens, size_t *count, struct fm_error *error) {
     struct render render = {.prompter = prompter, .context = context};
     fm_buf_init(&render.tokens, PROMPT_MAX * sizeof(llama_token));
     make_markers(&render);
-    return hand_over(&render, render_tokens(&render, messages, message_count, error), tokens, count);
+    return hand_over(&render, render_tokens(&render, chat, error), tokens, count);
 }
 
 enum fm_code fm_prompter_text_tokens(const struct fm_prompter *prompter, const char *text, size_t len,

@@ -12,9 +12,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct fm_control_text { /* borrowed from the vocabulary */
-    const char *text;
+struct fm_control_text {
+    const char *text; /* borrowed from the vocabulary */
     size_t len;
+    llama_token token;
 };
 
 struct fm_prompter {
@@ -26,19 +27,26 @@ struct fm_prompter {
     size_t longest_token;     /* no token stands for more bytes than this; 0: not known */
 };
 
-/* `model` must outlive the prompter. On failure nothing is left to free. */
+/*
+ * `model` must outlive the prompter. `source` is a chat template to use in place of the model's; NULL: none. On failure
+ * nothing is left to free.
+ */
 FM_MUST_USE enum fm_code fm_prompter_init(struct fm_prompter *prompter, const struct llama_model *model,
-                                          struct fm_error *error);
+                                          const char *source, struct fm_error *error);
 void fm_prompter_free(struct fm_prompter *prompter);
+
+/* The longest text of a control token that `text` (`len` bytes, at least 1) begins with; NULL: none. */
+const struct fm_control_text *fm_prompter_control(const struct fm_prompter *prompter, const char *text, size_t len);
 
 /*
  * Renders and tokenizes. `*tokens` (`*count` of them, at least 1 and less than `context`) are the caller's to free().
+ * Text that looks like a control token is kept text in contents alone: tools and calls must have none.
  * FM_INVALID_REQUEST when the template refuses the messages or alters what looks like a control token in them, or a
  * line is too long (README.md, "What does not"); FM_CONTEXT_OVERFLOW when they do not fit, which is seen before the
  * work is done where their length shows it.
  */
-FM_MUST_USE enum fm_code fm_prompter_tokens(const struct fm_prompter *prompter, const struct fm_chat_message *messages,
-                                            size_t message_count, size_t context, llama_token **tokens, size_t *count,
+FM_MUST_USE enum fm_code fm_prompter_tokens(const struct fm_prompter *prompter, const struct fm_chat *chat,
+                                            size_t context, llama_token **tokens, size_t *count,
                                             struct fm_error *error);
 
 /*

@@ -9,28 +9,21 @@
 
 #define NAME_MAX_BYTES (1u << 20) /* in JSON */
 
-static const char begin_mark[] = FM_TOOL_BEGIN;
-
-#define LENGTH_OF(literal) (sizeof literal - 1)
-
-#define SPACE_MAX (FM_TOOL_HELD_MAX - LENGTH_OF(FM_TOOL_BEGIN))
-
-/* FM_TOOL_NAME with the quote that the name begins with. */
-#define BEFORE_NAME   (LENGTH_OF(FM_TOOL_NAME) + 1)
-#define BETWEEN_CALLS (LENGTH_OF(FM_TOOL_END) - 1 + LENGTH_OF(FM_TOOL_NEXT) + BEFORE_NAME) /* without the brace */
+/* White space that is held back; the rest of the room is a trigger's. */
+#define SPACE_MAX (FM_TOOL_HELD_MAX - FM_TOOL_TRIGGER_MAX)
 
 static void skip(struct fm_tool_parser *parser, size_t count, enum fm_tool_state next) {
-    parser->state = FM_TOOL_IN_MARK;
+    parser->state = count ? FM_TOOL_IN_MARK : next;
     parser->skip = count;
     parser->next = next;
 }
 
-void fm_tool_parser_init(struct fm_tool_parser *parser, const struct fm_job *job) {
-    *parser = (struct fm_tool_parser){.job = job, .hold_space = job->stop_count == 0};
+void fm_tool_parser_init(struct fm_tool_parser *parser, const struct fm_job *job, const struct fm_tool_form *form) {
+    *parser = (struct fm_tool_parser){.job = job, .form = form, .hold_space = job->stop_count == 0};
     fm_buf_init(&parser->name, NAME_MAX_BYTES);
     if (job->tool_mode == FM_TOOLS_REQUIRED) {
-        skip(parser, LENGTH_OF(FM_TOOL_BEGIN) + BEFORE_NAME, FM_TOOL_IN_NAME);
-    } else if (job->format.kind != FM_FORMAT_TEXT) {
+        skip(parser, form->trigger.len + form->name.len, FM_TOOL_IN_NAME);
+    } else if (job->format.kind != FM_FORMAT_TEXT || form->first_only) {
         parser->state = FM_TOOL_AT_START;
     }
 }
@@ -59,10 +52,17 @@ static bool give_held(struct fm_tool_parser *parser, struct fm_tool_piece *piece
     return piece->len > 0;
 }
 
+/* Where the trigger is a control token, no byte of text is part of one. */
+static bool goes_on_trigger(const struct fm_tool_parser *parser, char c) {
+    const struct fm_tool_mark *trigger = &parser->form->trigger;
+    return trigger->control_count == 0 && c == trigger->text[parser->matched];
+}
+
 /* What is no white space and begins no call. */
 static bool give_plain(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
     size_t count = 0;
-    while (count < *len && (*bytes)[count] != begin_mark[0] && !(parser->hold_space && is_space((*bytes)[count]))) {
+    while (count < *len && !goes_on_trigger(parser, (*bytes)[count]) &&
+           !(parser->hold_space && is_space((*bytes)[count]))) {
         count++;
     }
     *piece = (struct fm_tool_piece){.kind = FM_TOOL_TEXT, .bytes = *bytes, .len = take(bytes, len, count)};
@@ -71,9 +71,9 @@ static bool give_plain(struct fm_tool_parser *parser, const char **bytes, size_t
 
 static bool read_text(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
     char c = **bytes;
-    bool marks = c == begin_mark[parser->matched];
+    bool goes_on = goes_on_trigger(parser, c);
     bool room = parser->held_len < SPACE_MAX;
-    bool holds = marks || (parser->matched == 0 && parser->hold_space && is_space(c) && room);
+    bool holds = goes_on || (parser->matched == 0 && parser->hold_space && is_space(c) && room);
     if (parser->held_len > 0 && !holds) {
         return give_held(parser, piece); /* and then the same byte again */
     }
@@ -82,12 +82,24 @@ static bool read_text(struct fm_tool_parser *parser, const char **bytes, size_t 
     }
     take(bytes, len, 1);
     parser->held[parser->held_len++] = c;
-    parser->matched += marks;
-    if (parser->matched == LENGTH_OF(FM_TOOL_BEGIN)) {
+    parser->matched += goes_on;
+    if (parser->matched == parser->form->trigger.len) {
         parser->held_len = 0;
-        skip(parser, BEFORE_NAME, FM_TOOL_IN_NAME);
+        parser->matched = 0;
+        skip(parser, parser->form->name.len, FM_TOOL_IN_NAME);
     }
     return false;
+}
+
+bool fm_tool_parser_read_trigger(struct fm_tool_parser *parser, int32_t token) {
+    const struct fm_tool_mark *trigger = &parser->form->trigger;
+    bool in_text = parser->state == FM_TOOL_IN_TEXT || parser->state == FM_TOOL_AT_START;
+    if (!in_text || trigger->control_count == 0 || trigger->controls[0].token != token) {
+        return false;
+    }
+    parser->held_len = 0;
+    skip(parser, parser->form->name.len, FM_TOOL_IN_NAME);
+    return true;
 }
 
 static bool read_plain(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
@@ -97,12 +109,14 @@ static bool read_plain(struct fm_tool_parser *parser, const char **bytes, size_t
     return true;
 }
 
+/* No JSON begins as a trigger does, nor does the text beside a form that tells calls by their first byte. */
 static bool read_start(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
+    const struct fm_tool_form *form = parser->form;
     (void)len;
     (void)piece;
     parser->state = FM_TOOL_IN_PLAIN;
-    if (**bytes == begin_mark[0]) { /* no JSON begins so */
-        skip(parser, LENGTH_OF(FM_TOOL_BEGIN) + BEFORE_NAME, FM_TOOL_IN_NAME);
+    if (form->trigger.control_count == 0 && **bytes == form->trigger.text[0]) {
+        skip(parser, form->trigger.len + form->name.len, FM_TOOL_IN_NAME);
     }
     return false;
 }
@@ -118,9 +132,9 @@ static bool read_mark(struct fm_tool_parser *parser, const char **bytes, size_t 
     return false;
 }
 
-/* True inside a JSON string behind `c`, which is in one. */
-static bool string_goes_on(struct fm_tool_parser *parser, char c) {
-    bool ends = c == '"' && !parser->escaped;
+/* True inside a JSON string behind `c`, which is in one that ends at `quote`. */
+static bool string_goes_on(struct fm_tool_parser *parser, char c, char quote) {
+    bool ends = c == quote && !parser->escaped;
     parser->escaped = c == '\\' && !parser->escaped;
     return !ends;
 }
@@ -147,7 +161,7 @@ static const char *find_tool(const struct fm_tool_parser *parser, bool *failed) 
 static bool read_name(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
     char c = **bytes;
     take(bytes, len, 1);
-    if (string_goes_on(parser, c)) {
+    if (string_goes_on(parser, c, parser->form->arguments.text[0])) {
         fm_buf_append_char(&parser->name, c);
         return false;
     }
@@ -156,39 +170,58 @@ static bool read_name(struct fm_tool_parser *parser, const char **bytes, size_t 
     *piece = (struct fm_tool_piece){.kind = failed || !name ? FM_TOOL_NO_MEMORY : FM_TOOL_CALL, .name = name};
     fm_buf_reset(&parser->name);
     parser->called = true;
-    skip(parser, LENGTH_OF(FM_TOOL_ARGUMENTS), FM_TOOL_IN_ARGUMENTS);
+    skip(parser, parser->form->arguments.len - 1, FM_TOOL_IN_ARGUMENTS);
     return true;
 }
 
-/* Moves on by `c`. False at the brace behind the arguments. */
+/* Moves on by `c`. False behind the brace that the arguments end with. */
 static bool arguments_go_on(struct fm_tool_parser *parser, char c) {
     if (parser->in_string) {
-        parser->in_string = string_goes_on(parser, c);
+        parser->in_string = string_goes_on(parser, c, '"');
         return true;
     }
     bool closes = c == '}' || c == ']';
-    if (closes && parser->depth == 0) {
-        return false;
-    }
     parser->in_string = c == '"';
     parser->depth += c == '{' || c == '[';
     parser->depth -= closes;
-    return true;
+    return !closes || parser->depth > 0;
 }
 
 static bool read_arguments(struct fm_tool_parser *parser, const char **bytes, size_t *len,
                            struct fm_tool_piece *piece) {
     size_t count = 0;
-    while (count < *len && arguments_go_on(parser, (*bytes)[count])) {
-        count++;
+    bool more = true;
+    while (more && count < *len) {
+        more = arguments_go_on(parser, (*bytes)[count++]);
     }
     *piece = (struct fm_tool_piece){.kind = FM_TOOL_PART_OF_ARGUMENTS, .bytes = *bytes, .len = count};
     take(bytes, len, count);
-    if (*len > 0) {
-        take(bytes, len, 1);
-        skip(parser, BETWEEN_CALLS, FM_TOOL_IN_NAME);
+    if (!more) {
+        parser->state = FM_TOOL_IN_NEXT;
+        parser->skip = 0;
     }
-    return count > 0;
+    return true;
+}
+
+static bool read_next(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
+    const struct fm_tool_mark *next = &parser->form->next;
+    (void)piece;
+    if (parser->skip == next->len || **bytes != next->text[parser->skip]) {
+        parser->state = FM_TOOL_AT_END;
+        return false;
+    }
+    take(bytes, len, 1);
+    if (++parser->skip == next->len) {
+        parser->state = FM_TOOL_IN_NAME;
+    }
+    return false;
+}
+
+static bool read_end(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
+    (void)parser;
+    (void)piece;
+    take(bytes, len, *len);
+    return false;
 }
 
 /* ---- all ---- */
@@ -197,6 +230,7 @@ bool fm_tool_parser_read(struct fm_tool_parser *parser, const char **bytes, size
     static bool (*const readers[])(struct fm_tool_parser *, const char **, size_t *, struct fm_tool_piece *) = {
         [FM_TOOL_IN_TEXT] = read_text, [FM_TOOL_AT_START] = read_start, [FM_TOOL_IN_PLAIN] = read_plain,
         [FM_TOOL_IN_MARK] = read_mark, [FM_TOOL_IN_NAME] = read_name,   [FM_TOOL_IN_ARGUMENTS] = read_arguments,
+        [FM_TOOL_IN_NEXT] = read_next, [FM_TOOL_AT_END] = read_end,
     };
     while (*len > 0) {
         if (readers[parser->state](parser, bytes, len, piece)) {

@@ -37,7 +37,7 @@ static void write_tools(const struct fm_job *job, struct fm_buf *text) {
     if (fm_tools_callable(job)) {
         fm_buf_append_str(text,
                           "\n\nTo call one, answer with its name and its arguments as JSON in these tags, and end "
-                          "there:\n" FM_TOOL_BEGIN FM_TOOL_NAME "<function-name>" FM_TOOL_ARGUMENTS
+                          "there:\n" FM_TOOL_BEGIN "\n{\"name\": <function-name>, \"arguments\": "
                           "<args-json-object>" FM_TOOL_END);
     }
 }
@@ -55,10 +55,10 @@ static void write_calls(const struct fm_message *message, struct fm_buf *text) {
     for (size_t i = 0; i < message->tool_call_count; i++) {
         const struct fm_tool_call *call = &message->tool_calls[i];
         fm_buf_append_str(text, i > 0 || message->content_len > 0 ? FM_TOOL_NEXT : FM_TOOL_BEGIN);
-        fm_buf_append_str(text, FM_TOOL_NAME);
+        fm_buf_append_str(text, "\n{\"name\": ");
         struct fm_json_writer w = fm_json_writer_on(text);
         fm_json_str(&w, call->name);
-        fm_buf_append_str(text, FM_TOOL_ARGUMENTS);
+        fm_buf_append_str(text, ", \"arguments\": ");
         fm_buf_append(text, call->arguments, call->arguments_len);
         fm_buf_append_str(text, FM_TOOL_END);
     }
@@ -70,11 +70,11 @@ static void write_outcome(const struct fm_message *message, bool first, struct f
     fm_buf_append_str(text, "\n</tool_response>");
 }
 
-/* ---- all of them ---- */
+/* ---- in our own form ---- */
 
 /* A message whose content is the next in the text; where that is, is known when all of it is written. */
 static struct fm_chat_message *add_written(struct fm_tool_prompt *prompt, const char *role) {
-    struct fm_chat_message *message = &prompt->messages[prompt->count++];
+    struct fm_chat_message *message = &prompt->messages[prompt->chat.count++];
     *message = (struct fm_chat_message){.role = role};
     return message;
 }
@@ -106,12 +106,7 @@ static void add_messages(struct fm_tool_prompt *prompt, const struct fm_job *job
     }
 }
 
-enum fm_code fm_tool_prompt_init(struct fm_tool_prompt *prompt, const struct fm_job *job, struct fm_error *error) {
-    *prompt = (struct fm_tool_prompt){.messages = calloc(job->message_count + 1, sizeof *prompt->messages)};
-    fm_buf_init(&prompt->text, PROMPT_MAX);
-    if (!prompt->messages) {
-        return fm_fail_no_memory(error);
-    }
+static void write_own(struct fm_tool_prompt *prompt, const struct fm_job *job) {
     if (job->tool_count > 0) {
         bool has_system = strcmp(job->messages[0].role, "system") == 0;
         struct fm_chat_message *system = add_written(prompt, "system");
@@ -119,23 +114,108 @@ enum fm_code fm_tool_prompt_init(struct fm_tool_prompt *prompt, const struct fm_
         system->content_len = prompt->text.len;
     }
     add_messages(prompt, job);
-    if (prompt->text.failed) {
-        fm_tool_prompt_free(prompt);
-        return fm_fail_no_memory(error);
-    }
     size_t at = 0;
-    for (size_t i = 0; i < prompt->count; i++) {
+    for (size_t i = 0; i < prompt->chat.count && !prompt->text.failed; i++) {
         struct fm_chat_message *message = &prompt->messages[i];
         if (!message->content) {
             message->content = prompt->text.data + at;
             at += message->content_len;
         }
     }
+}
+
+/* ---- in the model's form ---- */
+
+const struct fm_tool_call *fm_tool_answered(const struct fm_job *job, size_t index) {
+    const char *id = job->messages[index].tool_call_id;
+    while (id && index-- > 0) {
+        const struct fm_message *message = &job->messages[index];
+        for (size_t i = 0; i < message->tool_call_count; i++) {
+            if (strcmp(message->tool_calls[i].id, id) == 0) {
+                return &message->tool_calls[i];
+            }
+        }
+    }
+    return NULL;
+}
+
+static void add_tools(struct fm_tool_prompt *prompt, const struct fm_job *job) {
+    for (size_t i = 0; i < job->tool_count; i++) {
+        const struct fm_tool *tool = &job->tools[i];
+        size_t start = prompt->text.len;
+        struct fm_json_writer w = fm_json_writer_on(&prompt->text);
+        if (tool->parameters) {
+            fm_json_value(&w, tool->parameters);
+        } else {
+            fm_buf_append_str(&prompt->text, "{\"type\":\"object\",\"properties\":{}}");
+        }
+        prompt->tools[i] = (struct fm_chat_tool){
+            .name = tool->name, .description = tool->description, .parameters_len = prompt->text.len - start};
+    }
+    prompt->chat.tool_count = job->tool_count;
+    size_t at = 0;
+    for (size_t i = 0; i < job->tool_count && !prompt->text.failed; i++) {
+        prompt->tools[i].parameters = prompt->text.data + at;
+        at += prompt->tools[i].parameters_len;
+    }
+}
+
+static void write_native(struct fm_tool_prompt *prompt, const struct fm_job *job) {
+    struct fm_chat_call *call = prompt->calls;
+    add_tools(prompt, job);
+    for (size_t i = 0; i < job->message_count; i++) {
+        const struct fm_message *message = &job->messages[i];
+        const struct fm_tool_call *answered = fm_tool_answered(job, i);
+        prompt->messages[prompt->chat.count++] = (struct fm_chat_message){
+            .role = message->role,
+            .content = message->content,
+            .content_len = message->content_len,
+            .calls = call,
+            .call_count = message->tool_call_count,
+            .answered_id = answered ? answered->id : NULL,
+            .answered_name = answered ? answered->name : NULL,
+        };
+        for (size_t k = 0; k < message->tool_call_count; k++) {
+            const struct fm_tool_call *from = &message->tool_calls[k];
+            *call++ = (struct fm_chat_call){from->id, from->name, from->arguments, from->arguments_len};
+        }
+    }
+}
+
+static size_t count_calls(const struct fm_job *job) {
+    size_t count = 0;
+    for (size_t i = 0; i < job->message_count; i++) {
+        count += job->messages[i].tool_call_count;
+    }
+    return count;
+}
+
+/* ---- all ---- */
+
+enum fm_code fm_tool_prompt_init(struct fm_tool_prompt *prompt, const struct fm_job *job,
+                                 const struct fm_tool_form *form, struct fm_error *error) {
+    *prompt = (struct fm_tool_prompt){.messages = calloc(job->message_count + 1, sizeof *prompt->messages),
+                                      .tools = calloc(job->tool_count + 1, sizeof *prompt->tools),
+                                      .calls = calloc(count_calls(job) + 1, sizeof *prompt->calls)};
+    fm_buf_init(&prompt->text, PROMPT_MAX);
+    prompt->chat = (struct fm_chat){.messages = prompt->messages, .tools = prompt->tools};
+    bool made = prompt->messages && prompt->tools && prompt->calls;
+    if (made && form->native) {
+        write_native(prompt, job);
+    } else if (made) {
+        write_own(prompt, job);
+    }
+    if (!made || prompt->text.failed) {
+        fm_tool_prompt_free(prompt);
+        return fm_fail_no_memory(error);
+    }
     return FM_OK;
 }
 
 void fm_tool_prompt_free(struct fm_tool_prompt *prompt) {
     free(prompt->messages);
+    free(prompt->tools);
+    free(prompt->calls);
     fm_buf_free(&prompt->text);
-    *prompt = (struct fm_tool_prompt){0};
+    *prompt = (struct fm_tool_prompt){.text = {.data = NULL}};
 }

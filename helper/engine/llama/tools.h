@@ -1,6 +1,6 @@
 /*
- * Tools, for any model: they are told in the system message, and calls are text of our own form, which most models have
- * seen in training:
+ * Tools. How a call looks as text is a *tool form*: the model's own, read off its chat template, or ours, which most
+ * models have seen in training and which is told in the system message:
  *
  *     <tool_call>
  *     {"name": "get_weather", "arguments": {"city":"Linz"}}
@@ -15,33 +15,96 @@
 #include "engine/kit/kit.h"
 #include "engine/llama/bridge.h"
 
-/* A call is these, with the name as a JSON string behind FM_TOOL_NAME, and the arguments before FM_TOOL_END. */
-#define FM_TOOL_BEGIN     "<tool_call>"
-#define FM_TOOL_NAME      "\n{\"name\": "
-#define FM_TOOL_ARGUMENTS ", \"arguments\": "
-#define FM_TOOL_END       "}\n</tool_call>"
-#define FM_TOOL_NEXT      "\n" FM_TOOL_BEGIN /* between two calls, with the second one's beginning */
-
 #define FM_TOOL_CALLS_MAX 128 /* in an answer: ENGINE.md, Tools */
 
 /* True when the answer to `job` may call a tool. */
 bool fm_tools_callable(const struct fm_job *job);
 
+/* ---- form ---- */
+
+/* Our own. */
+#define FM_TOOL_BEGIN     "<tool_call>"
+#define FM_TOOL_NAME      "\n{\"name\": \"" /* the name is the inside of a JSON string */
+#define FM_TOOL_ARGUMENTS "\", \"arguments\": "
+#define FM_TOOL_END       "}\n</tool_call>"
+#define FM_TOOL_NEXT      "\n" FM_TOOL_BEGIN /* between two calls, with the second one's beginning */
+
+#define FM_TOOL_TRIGGER_MAX   64u /* bytes */
+#define FM_TOOL_MARK_CONTROLS 8u
+
+/* Text that stands around names and arguments. */
+struct fm_tool_mark {
+    const char *text; /* not NUL-terminated; with the control tokens as the vocabulary writes them */
+    size_t len;
+    struct fm_tool_control { /* in order */
+        size_t at;
+        size_t len;
+        int32_t token;
+    } controls[FM_TOOL_MARK_CONTROLS];
+    size_t control_count;
+};
+
+/* A call is `trigger`, `name`, the tool's name, `arguments`, those as JSON, then `end`, or `next` and another name. */
+struct fm_tool_form {
+    struct fm_tool_mark trigger; /* tells a call from text: not empty, and its first byte is not in it again */
+    struct fm_tool_mark name;
+    struct fm_tool_mark arguments; /* not empty, and begins with no byte of a name */
+    struct fm_tool_mark next;      /* empty: an answer has one call at most */
+    struct fm_tool_mark end;
+    bool first_only; /* the trigger may stand in any text, so a call is nothing but the first thing in an answer */
+    bool native;     /* the model's: its template renders tools and calls */
+    char *texts[2];  /* what the marks of a native form lie in */
+};
+
+extern const struct fm_tool_form fm_tool_form_own;
+
+/* A chat template with its vocabulary. */
+struct fm_tool_template {
+    /* As fm_templates_apply. */
+    enum fm_code (*render)(const void *argument, const struct fm_chat *chat, char **text, size_t *len,
+                           struct fm_error *error);
+    /* The bytes of the control token that `text` (`len` of them, at least 1) begins with; 0: none. */
+    size_t (*control)(const void *argument, const char *text, size_t len, int32_t *token, bool *ends_turn);
+    const void *argument;
+};
+
+/*
+ * Reads the form off what `from` makes of calls in a conversation. `form->native` is false where it renders none, or
+ * calls that are not of this kind: with an id or a number in them, or arguments that are no JSON. FM_INTERNAL: out of
+ * memory. Takes about as long as rendering five messages. Free with fm_tool_form_free.
+ */
+FM_MUST_USE enum fm_code fm_tool_form_read(const struct fm_tool_template *from, struct fm_tool_form *form,
+                                           struct fm_error *error);
+void fm_tool_form_free(struct fm_tool_form *form); /* harmless on one that is all zero */
+
+/*
+ * The form for `job`: `native`, or our own where there is none, or where the job has something that it can't say: a
+ * name that needs quotes, arguments that are no JSON object, text that looks like a control token, an outcome without
+ * its call.
+ */
+const struct fm_tool_form *fm_tool_form_for(const struct fm_tool_form *native, const struct fm_tool_template *from,
+                                            const struct fm_job *job);
+
+/* The call that the tool's message `index` of `job` answers, of a message before it; NULL: none. */
+const struct fm_tool_call *fm_tool_answered(const struct fm_job *job, size_t index);
+
 /* ---- prompt ---- */
 
 struct fm_tool_prompt {
+    struct fm_chat chat;              /* of the next two */
     struct fm_chat_message *messages; /* contents are the job's, or in `text` */
-    size_t count;
+    struct fm_chat_tool *tools;       /* of a native form, as the next; parameters are in `text` */
+    struct fm_chat_call *calls;
     struct fm_buf text;
 };
 
 /*
- * The messages of `job`, which must outlive them, as any chat template takes them: the tools in the first message, of
- * the system; calls as text of the assistant; their outcomes, several in a row together, as a turn of the user.
- * FM_INTERNAL when out of memory; nothing is left to free then.
+ * The messages of `job`, which must outlive them. In our own form they are as any chat template takes them: the tools
+ * in the first message, of the system; calls as text of the assistant; their outcomes, several in a row together, as a
+ * turn of the user. FM_INTERNAL when out of memory; nothing is left to free then.
  */
 FM_MUST_USE enum fm_code fm_tool_prompt_init(struct fm_tool_prompt *prompt, const struct fm_job *job,
-                                             struct fm_error *error);
+                                             const struct fm_tool_form *form, struct fm_error *error);
 void fm_tool_prompt_free(struct fm_tool_prompt *prompt);
 
 /* ---- grammar ---- */
@@ -51,8 +114,8 @@ void fm_tool_prompt_free(struct fm_tool_prompt *prompt);
  * guide) is what a text has to match; NULL: any text. FM_INVALID_REQUEST: a tool's schema can't be enforced, and the
  * param is its path, from "tools[" on. FM_INTERNAL: out of memory.
  */
-FM_MUST_USE enum fm_code fm_tool_grammar(const struct fm_job *job, const char *schema, size_t len, struct fm_buf *lark,
-                                         struct fm_error *error);
+FM_MUST_USE enum fm_code fm_tool_grammar(const struct fm_job *job, const struct fm_tool_form *form, const char *schema,
+                                         size_t len, struct fm_buf *lark, struct fm_error *error);
 
 /* ---- parser ---- */
 
@@ -60,15 +123,18 @@ FM_MUST_USE enum fm_code fm_tool_grammar(const struct fm_job *job, const char *s
 
 enum fm_tool_state {
     FM_TOOL_IN_TEXT,
-    FM_TOOL_AT_START, /* the first byte tells calls from a text with a format, whatever stands in that */
+    FM_TOOL_AT_START, /* the first byte tells calls from text, whatever stands in that */
     FM_TOOL_IN_PLAIN, /* no call follows */
     FM_TOOL_IN_MARK,  /* `skip` more bytes of what stands around names and arguments */
     FM_TOOL_IN_NAME,
     FM_TOOL_IN_ARGUMENTS,
+    FM_TOOL_IN_NEXT, /* as long as it is the form's `next`, of which `skip` bytes have come */
+    FM_TOOL_AT_END,
 };
 
 struct fm_tool_parser {
     const struct fm_job *job;
+    const struct fm_tool_form *form;
     enum fm_tool_state state;
     enum fm_tool_state next; /* behind the mark */
     size_t skip;
@@ -76,7 +142,7 @@ struct fm_tool_parser {
     bool hold_space;
     char held[FM_TOOL_HELD_MAX];
     size_t held_len;
-    size_t matched;     /* of FM_TOOL_BEGIN, at the end of `held` */
+    size_t matched;     /* of the trigger, at the end of `held` */
     struct fm_buf name; /* JSON, while it comes */
     size_t depth;       /* of brackets in the arguments */
     bool in_string;
@@ -92,8 +158,8 @@ struct fm_tool_piece {
     const char *name; /* of a call: the tool's */
 };
 
-/* For the answer to `job`, whose tools can be called. Allocates nothing. */
-void fm_tool_parser_init(struct fm_tool_parser *parser, const struct fm_job *job);
+/* For the answer to `job`, whose tools can be called, in `form`. Allocates nothing; both must outlive the parser. */
+void fm_tool_parser_init(struct fm_tool_parser *parser, const struct fm_job *job, const struct fm_tool_form *form);
 void fm_tool_parser_free(struct fm_tool_parser *parser); /* harmless on one that is all zero */
 
 /*
@@ -103,6 +169,10 @@ void fm_tool_parser_free(struct fm_tool_parser *parser); /* harmless on one that
  */
 FM_MUST_USE bool fm_tool_parser_read(struct fm_tool_parser *parser, const char **bytes, size_t *len,
                                      struct fm_tool_piece *piece);
+
+/* In place of its bytes, where the form's trigger is a control token: those may as well be text. True where it counts
+ * as the trigger; else the token is read as any other. */
+FM_MUST_USE bool fm_tool_parser_read_trigger(struct fm_tool_parser *parser, int32_t token);
 
 /* The answer ends: gives out the text that is held back. False when there is none. */
 FM_MUST_USE bool fm_tool_parser_end(struct fm_tool_parser *parser, struct fm_tool_piece *piece);

@@ -1,0 +1,39 @@
+/* A loaded model as tools.h wants it: its chat template with its vocabulary. */
+#include "base/log.h"
+#include "engine/llama/model.h"
+
+static enum fm_code render(const void *argument, const struct fm_chat *chat, char **text, size_t *len,
+                           struct fm_error *error) {
+    const struct fm_prompter *prompter = argument;
+    return fm_templates_apply(prompter->templates, chat, text, len, error);
+}
+
+static size_t control(const void *argument, const char *text, size_t len, int32_t *token, bool *ends_turn) {
+    const struct fm_prompter *prompter = argument;
+    const struct fm_control_text *found = fm_prompter_control(prompter, text, len);
+    if (!found) {
+        return 0;
+    }
+    *token = found->token;
+    *ends_turn = llama_vocab_is_eog(prompter->vocab, found->token);
+    return found->len;
+}
+
+enum fm_code fm_model_tool_form(struct fm_model *model, const struct fm_job *job, const struct fm_tool_form **form,
+                                struct fm_error *error) {
+    const struct fm_tool_template from = {.render = render, .control = control, .argument = &model->prompter};
+    *form = &fm_tool_form_own;
+    if (!fm_job_uses_tools(job)) {
+        return FM_OK;
+    }
+    if (!model->tool_form_read) {
+        enum fm_code code = fm_tool_form_read(&from, &model->tool_form, error);
+        if (code != FM_OK) {
+            return code;
+        }
+        model->tool_form_read = true;
+        fm_log(FM_LOG_INFO, "tools: %s", model->tool_form.native ? "in the model's own form" : "in our form");
+    }
+    *form = fm_tool_form_for(&model->tool_form, &from, job);
+    return FM_OK;
+}

@@ -1,0 +1,178 @@
+"""The llama engine's tools in a model's own form (ENGINE.md, Tools), with other models' chat templates on ours.
+
+    test_native_tools.py PROGRAM MODEL TEMPLATES    TEMPLATES: llama.cpp's folder of chat templates
+
+Exit status 77: skipped, because MODEL is not there, or the engine was built without llguidance.
+"""
+
+import json
+import os
+import sys
+import tempfile
+import unittest
+
+from engine import Engine, skip_without, user
+
+PROGRAM = MODEL = TEMPLATES = None
+
+LAMP = {"name": "lamp", "parameters": {"properties": {"on": {"type": "boolean"}}, "required": ["on"],
+                                       "additionalProperties": False}}
+HOUR = {"type": "integer", "minimum": 0, "maximum": 23}
+CLOCK = {"name": "set_clock", "parameters": {"type": "object", "properties": {"hour": HOUR}, "required": ["hour"],
+                                             "additionalProperties": False}}
+TOOLS = [LAMP, CLOCK]
+REQUIRED = {"mode": "required"}
+ASK = user("Switch the lamp on.")
+CALL = [{"id": "call_1", "name": "lamp", "arguments": '{"on":true}'}]
+CALLED = [*ASK, {"role": "assistant", "content": "", "tool_calls": CALL}]
+ANSWERED = [*CALLED, {"role": "tool", "content": "The lamp is on now.", "tool_call_id": "call_1"}]
+
+# Marks are control tokens of our model's vocabulary.
+CONTROL = """{%- if tools %}<|im_start|>system
+{% for tool in tools %}{{ tool | tojson }}
+{% endfor %}<|im_end|>
+{% endif %}{% for message in messages %}<|im_start|>{{ message.role }}
+{{ message.content or '' }}{% for call in message.tool_calls or [] -%}
+<issue_start>{{ call.function.name }}<issue_comment>{{ call.function.arguments | tojson }}
+{%- endfor %}{% if message.tool_calls %}<issue_closed>{% endif %}<|im_end|>
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+{% endif %}"""
+
+OWN = "tools: in the model's own form"
+OURS = "tools: in our form"
+FORMS = {
+    "Qwen-Qwen2.5-7B-Instruct": OWN, "MiniMax-M1": OWN, "unsloth-mistral-Devstral-Small-2507": OWN,
+    "Kimi-K2-Instruct": OWN,  # one call at a time: it numbers them
+    "mistralai-Mistral-Nemo-Instruct-2407": OURS, "Qwen3-Coder": OURS, "HuggingFaceTB-SmolLM3-3B": OURS,
+}
+
+
+class Case(unittest.TestCase):
+    def engine(self, template):
+        """With a template of the folder, or of its own text. It logs what it does."""
+        path = os.path.join(TEMPLATES, template + ".jinja")
+        if not os.path.exists(path):
+            file = tempfile.NamedTemporaryFile("w", suffix=".jinja")
+            self.addCleanup(file.close)
+            file.write(template)
+            file.flush()
+            path = file.name
+        return self.engine_with(path)
+
+    def engine_with(self, path):
+        engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_THREADS": "1", "FM_ENGINE_LLAMA_CTX": "2048",
+                                  "FM_ENGINE_LLAMA_TEMPLATE": path})
+        self.addCleanup(engine.close)
+        self.assertTrue(engine.initialize(log_level="info")["ok"])
+        self.result, _ = engine.load(MODEL)
+        return engine
+
+    def check_calls(self, outcome):
+        self.assertEqual((outcome.error, outcome.text), (None, ""))
+        for i, (name, arguments) in enumerate(outcome.calls):
+            if outcome.reason == "stop" or i + 1 < len(outcome.calls):
+                value = json.loads(arguments)
+                self.assertIn((name, list(value)), (("lamp", ["on"]), ("set_clock", ["hour"])))
+                self.assertIn(list(value.values())[0], (True, False) if name == "lamp" else range(24))
+        self.assertGreater(len(outcome.calls), 0)
+
+
+class Forms(Case):
+    def test_templates(self):
+        for template, form in FORMS.items():
+            with self.subTest(template):
+                engine = self.engine(template)
+                outcome = engine.run(ANSWERED, tools=TOOLS, tool_choice=REQUIRED, seed=1, max_tokens=40)
+                self.check_calls(outcome)
+                self.assertIn(outcome.reason, ("stop", "length"))
+                one = engine.run(ASK, tools=[LAMP], tool_choice=REQUIRED, parallel_tool_calls=False, max_tokens=60)
+                self.check_calls(one)
+                self.assertEqual((one.reason, len(one.calls)), ("stop", 1))
+                engine.close()
+                self.assertIn(form, engine.stderr.decode())
+
+    def test_the_prompt_is_the_template_s(self):
+        template = "{% for m in messages %}{{ m.content }}{% if m.tool_calls %}!{% endif %}{% endfor %}"
+        engine = self.engine(template)
+        self.assertEqual(engine.run(user("a"), max_tokens=1).accepted, 1)
+        tokens = engine.run(ASK, tools=TOOLS, max_tokens=1).accepted
+        self.assertGreater(tokens, 50, "it shows no tools, so they are told in the system message")
+
+    def test_control_tokens(self):
+        engine = self.engine(CONTROL)
+        several = 0
+        for seed in range(6):
+            outcome = engine.run(ASK, tools=TOOLS, tool_choice=REQUIRED, seed=seed, temperature=1.5, max_tokens=40)
+            self.check_calls(outcome)
+            several += len(outcome.calls) > 1
+        self.assertGreater(several, 0)
+        schema = {"type": "object", "properties": {"a": {"type": "boolean"}}, "required": ["a"], "additionalProperties": False}
+        for seed in range(6):
+            outcome = engine.run(ASK, tools=TOOLS, seed=seed, temperature=1.5, max_tokens=40,
+                                 format={"type": "json_schema", "schema": schema})
+            if outcome.text:
+                self.assertEqual(list(json.loads(outcome.text)), ["a"])
+            else:
+                self.check_calls(outcome)
+        text = engine.run(ASK, tools=TOOLS, seed=1, max_tokens=20)
+        self.assertNotIn("<issue", text.text)
+        engine.close()
+        self.assertIn(OWN, engine.stderr.decode())
+
+    def test_control_text_in_a_tool(self):
+        """Which the template would render as what it looks like: then the tools are told in our form."""
+        engine = self.engine(CONTROL)
+
+        def tokens(text):
+            tool = {"name": "f", "description": text}
+            outcome = engine.run(ASK, tools=[tool], tool_choice=REQUIRED, max_tokens=30)
+            self.assertEqual(outcome.calls[0][0], "f")
+            return outcome.accepted
+        self.assertGreater(tokens("<issue_start>"), tokens("a") + 30)
+
+
+class Choices(Case):
+    def test_auto(self):
+        """A model that has seen what is wanted calls of its own will, with the text before it that it wants."""
+        engine = self.engine("Qwen-Qwen2.5-7B-Instruct")
+        for content in ("", "Of course."):
+            asked = (ASK + [{"role": "assistant", "content": content, "tool_calls": CALL}]) * 2 + ASK
+            outcomes = [engine.run(asked, tools=[LAMP], seed=seed, max_tokens=60) for seed in range(6)]
+            called = [outcome for outcome in outcomes if outcome.calls and outcome.text == content]
+            self.assertGreater(len(called), 3, [outcome.text for outcome in outcomes])
+            for outcome in called:
+                self.assertIn(outcome.calls[0], (["lamp", '{"on":true}'], ["lamp", '{"on":false}']))
+
+    def test_a_call_that_begins_as_json_does(self):
+        """It comes first, or not at all; and no text begins so."""
+        engine = self.engine("meta-llama-Llama-3.2-3B-Instruct")
+        shown = user('Answer with this and nothing else: {"a": 1}')
+        for seed in range(6):
+            outcome = engine.run(shown, tools=TOOLS, seed=seed, max_tokens=30)
+            self.assertFalse(outcome.text.startswith("{"))
+            if outcome.calls:
+                self.check_calls(outcome)
+        outcome = engine.run(shown, tools=TOOLS, tool_choice={"mode": "none"}, max_tokens=10)
+        self.assertEqual(outcome.calls, [])
+        schema = {"type": "object", "properties": {"a": {"const": 1}}, "required": ["a"], "additionalProperties": False}
+        outcome = engine.run(shown, tools=TOOLS, format={"type": "json_schema", "schema": schema}, max_tokens=60)
+        self.assertTrue(outcome.calls or outcome.text == '{"a":1}', outcome.text)
+
+
+class Files(Case):
+    def test_no_template(self):
+        for path in ("/nonexistent/a.jinja", tempfile.gettempdir()):
+            self.engine_with(path)
+            self.assertEqual((self.result["ok"], self.result["error"]["code"]), (False, "UNAVAILABLE"))
+            self.assertIn(path, self.result["error"]["detail"])
+
+    def test_a_broken_template(self):
+        self.engine("{% for m in messages %}")
+        self.assertEqual((self.result["ok"], self.result["error"]["code"]), (False, "UNAVAILABLE"))
+        self.assertRegex(self.result["error"]["detail"], r"/.*\.jinja: the chat template can't be used: ")
+
+
+if __name__ == "__main__":
+    PROGRAM, MODEL, TEMPLATES = sys.argv[1:4]
+    skip_without(PROGRAM, MODEL)
+    unittest.main(argv=sys.argv[:1])

@@ -12,6 +12,7 @@ const model = join(models, readdirSync(models).find((name) => name.endsWith(".gg
 const threads = String(availableParallelism());
 const port = 18_000 + (process.pid % 2000);
 const ROUNDS = 15;
+const SETTLE_MS = 300; // the threads of whoever computed last still wait for more, in a loop
 
 const schema = {
   type: "object",
@@ -26,8 +27,9 @@ const schema = {
   additionalProperties: false,
 };
 const user = (content) => [{ role: "user", content }];
+const ask = (number) => user(`${number}Make a ticket about a thunderstorm that is coming to the harbour.`);
 const asObject = {
-  messages: user("Make a ticket about a thunderstorm that is coming to the harbour."),
+  messages: ask(""),
   response_format: { type: "json_schema", json_schema: { name: "ticket", strict: true, schema } },
   temperature: 0,
   max_tokens: 200,
@@ -71,6 +73,7 @@ async function compare(first, second) {
   const last = [];
   for (let round = -1; round < ROUNDS; round++)
     for (const [index, run] of [first, second].entries()) {
+      await new Promise((done) => setTimeout(done, SETTLE_MS));
       const { ms, completion } = await timed(run);
       if (round >= 0) times[index].push(ms); // the first round loads and caches
       last[index] = completion;
@@ -79,10 +82,10 @@ async function compare(first, second) {
 }
 
 function print(name, ours, theirs, unit, ratio, bound) {
-  const holds = ratio <= bound;
+  const holds = bound === undefined || ratio <= bound;
   console.log(
     `${name.padEnd(46)} ${ours.toFixed(2).padStart(9)} ${theirs.toFixed(2).padStart(9)} ${unit.padEnd(9)} ` +
-      `${ratio.toFixed(3).padStart(6)} (at most ${bound})${holds ? "" : "  DOES NOT HOLD"}`,
+      `${ratio.toFixed(3).padStart(6)} ${bound ? `(at most ${bound})` : ""}${holds ? "" : "  DOES NOT HOLD"}`,
   );
   if (!holds) process.exitCode = 1;
 }
@@ -102,6 +105,13 @@ try {
     if (Object.keys(ticket).join() !== schema.required.join()) throw new Error(choices[0].message.content);
   }
   print("an object of 5 fields, llama-server", ...object.ms, "ms", object.ms[0] / object.ms[1], 0.5);
+  let number = 0; // both have the prompt's beginning alone from the time before
+  const numbered = () => ({ ...asObject, messages: ask(`${++number}: `) });
+  const fresh = await compare(
+    () => ours(numbered())(),
+    () => serverCompletion(numbered()),
+  );
+  print("- with a prompt that is new each time", ...fresh.ms, "ms", fresh.ms[0] / fresh.ms[1]);
   const text = await compare(ours(guided), ours(free));
   const each = text.ms.map((ms, index) => ms / text.last[index].usage.completion_tokens);
   print("text by a grammar that allows all, free text", ...each, "ms/token", each[0] / each[1], 1.03);

@@ -325,6 +325,30 @@ class Files(Case):
                 self.assertIn(word, error["detail"])
 
 
+class Reuse(Case):
+    def test_a_prompt_that_comes_again(self):
+        """Nothing of it is computed again, with the same text; but not by a job that repeats what was computed otherwise."""
+        engine, _ = self.ready()
+        prompt = user("Tell a story about a lighthouse and a storm. " * 20)
+
+        def run(**params):
+            return engine.run(prompt, max_tokens=30, **params)
+        first = run(temperature=0)
+        self.assertEqual(first.cached, 0)
+        again = run(temperature=0)
+        self.assertEqual((again.cached, again.text, again.usage["output_tokens"]), (again.accepted, first.text, 30))
+        seeded = run(temperature=1, seed=7)
+        self.assertEqual(seeded.cached, seeded.accepted)
+        self.assertEqual(run(temperature=1).cached, first.accepted, "without a seed too")
+        for sentences in (10, 30):  # a part of it, and more than it
+            engine.run(user("Tell a story about a lighthouse and a storm. " * sentences), max_tokens=1)
+            begun = run(temperature=1)
+            self.assertGreater(begun.cached % 128, 0, "no whole chunks")
+            third = run(temperature=1, seed=7)
+            self.assertEqual((third.cached % 128, third.text), (0, seeded.text))
+        self.assertLess(third.cached, third.accepted)
+
+
 class Sampling(Case):
     def test_next_to_no_temperature_is_none(self):
         engine, _ = self.ready()

@@ -87,9 +87,11 @@ class Answers(ModelTest):
 
     def test_second_turn_reuses_the_prefix(self):
         self.ask(STORY + LONG[:2000])
-        usage = self.ask(STORY + LONG[:2000])["response"]["usage"]
+        usage = self.ask(STORY + LONG[:2100])["response"]["usage"]
         self.assertGreater(usage["input_tokens_details"]["cached_tokens"], 100)
         self.assertLess(usage["input_tokens_details"]["cached_tokens"], usage["input_tokens"])
+        usage = self.ask(STORY + LONG[:2100])["response"]["usage"]
+        self.assertEqual(usage["input_tokens_details"]["cached_tokens"], usage["input_tokens"])
 
     def test_requests_queue(self):
         calls = [self.create(self.shared, f"Say the number {i}.", max_output_tokens=8) for i in range(4)]

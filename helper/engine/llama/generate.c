@@ -79,6 +79,9 @@ static enum fm_reason prefill(struct generation *run) {
     enum fm_reason reason = FM_REASON_NONE;
     fm_slot_reuse(slot, run->prompt, run->prompt_count, fm_sampler_repeats(run->job));
     int64_t cached = (int64_t)slot->count;
+    if (slot->count == run->prompt_count) {
+        fm_job_progress(run->job, cached, cached);
+    }
     while (slot->count < run->prompt_count && !reason) {
         reason = reason_of(run, fm_slot_prefill(slot, run->prompt, run->prompt_count));
         if (!reason) {
@@ -170,7 +173,7 @@ static enum fm_reason add(struct generation *run, llama_token token) {
 
 static enum fm_reason draw(struct generation *run) {
     const struct fm_model *model = run->slot->model;
-    llama_token token = fm_sampler_draw(&run->sampler, llama_get_logits_ith(model->context, -1));
+    llama_token token = fm_sampler_draw(&run->sampler, fm_slot_logits(run->slot));
     if (token == LLAMA_TOKEN_NULL) {
         return fail_grammar(run);
     }

@@ -6,11 +6,16 @@
 
 #define DECODE_ABORTED 2 /* llama_decode's */
 
+static size_t vocab_size(const struct fm_slot *slot) {
+    return (size_t)llama_vocab_n_tokens(slot->model->prompter.vocab);
+}
+
 enum fm_code fm_slot_init(struct fm_slot *slot, struct fm_model *model, llama_seq_id sequence, struct fm_error *error) {
     *slot = (struct fm_slot){.model = model, .sequence = sequence};
     slot->tokens = calloc(model->context_length, sizeof *slot->tokens);
+    slot->logits = calloc(vocab_size(slot), sizeof *slot->logits);
     slot->batch = llama_batch_init((int32_t)model->chunk, 0, 1);
-    if (!slot->tokens || !slot->batch.token) {
+    if (!slot->tokens || !slot->logits || !slot->batch.token) {
         fm_slot_free(slot);
         return fm_fail_no_memory(error);
     }
@@ -19,6 +24,7 @@ enum fm_code fm_slot_init(struct fm_slot *slot, struct fm_model *model, llama_se
 
 void fm_slot_free(struct fm_slot *slot) {
     free(slot->tokens);
+    free(slot->logits);
     llama_batch_free(slot->batch);
     *slot = (struct fm_slot){0};
 }
@@ -37,17 +43,35 @@ static void truncate_to(struct fm_slot *slot, size_t count) {
     slot->count = count;
     size_t whole = whole_chunks(slot, count);
     slot->exact = whole < slot->exact ? whole : slot->exact;
+    slot->logits_count = slot->logits_count <= count ? slot->logits_count : 0;
+}
+
+/* The prompt is the last one, again. */
+static bool comes_again(const struct fm_slot *slot, const llama_token *prompt, size_t count, bool repeatable) {
+    return slot->logits_count == count && (slot->logits_exact || !repeatable) &&
+           memcmp(slot->tokens, prompt, count * sizeof *prompt) == 0;
+}
+
+static void keep_logits(struct fm_slot *slot, bool exact) {
+    memcpy(slot->logits, llama_get_logits_ith(slot->model->context, -1), vocab_size(slot) * sizeof *slot->logits);
+    slot->logits_count = slot->count;
+    slot->logits_exact = exact;
 }
 
 void fm_slot_reuse(struct fm_slot *slot, const llama_token *prompt, size_t count, bool repeatable) {
     size_t common = 0;
     size_t limit = repeatable ? slot->exact : slot->count;
-    while (common < limit && common + 1 < count && slot->tokens[common] == prompt[common]) {
-        common++;
-    }
     /* A recurrent or sliding memory holds the end of the sequence alone. */
     if (llama_memory_seq_pos_min(llama_get_memory(slot->model->context), slot->sequence) != 0) {
-        common = 0;
+        truncate_to(slot, 0);
+        return;
+    }
+    if (comes_again(slot, prompt, count, repeatable)) {
+        truncate_to(slot, count);
+        return;
+    }
+    while (common < limit && common + 1 < count && slot->tokens[common] == prompt[common]) {
+        common++;
     }
     truncate_to(slot, repeatable ? whole_chunks(slot, common) : common);
 }
@@ -82,7 +106,13 @@ enum fm_decode fm_slot_prefill(struct fm_slot *slot, const llama_token *prompt, 
     size_t chunk = whole - from % whole;
     chunk = chunk < left ? chunk : left;
     enum fm_decode result = decode(slot, prompt + from, chunk, chunk == left);
-    if (result == FM_DECODE_OK && from == slot->exact && chunk == whole) {
+    if (result != FM_DECODE_OK) {
+        return result;
+    }
+    if (chunk == left) {
+        keep_logits(slot, from == slot->exact);
+    }
+    if (from == slot->exact && chunk == whole) {
         slot->exact = slot->count;
     }
     return result;
@@ -90,4 +120,9 @@ enum fm_decode fm_slot_prefill(struct fm_slot *slot, const llama_token *prompt, 
 
 enum fm_decode fm_slot_append(struct fm_slot *slot, const llama_token *tokens, size_t count) {
     return decode(slot, tokens, count, true);
+}
+
+const float *fm_slot_logits(const struct fm_slot *slot) {
+    bool kept = slot->logits_count > 0 && slot->logits_count == slot->count;
+    return kept ? slot->logits : llama_get_logits_ith(slot->model->context, -1);
 }

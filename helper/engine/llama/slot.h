@@ -4,8 +4,8 @@
  *
  * Reuse and repeatability: an entry's last bits depend on the batch that it was computed in, and a sampled text turns
  * on such a bit every few hundred tokens. So prompts are decoded in chunks that begin at multiples of model->chunk,
- * and a job that must be repeatable reuses none but the whole chunks that a fresh run would compute in just the same
- * way.
+ * and a job that must be repeatable reuses none but what a fresh run would compute in just the same way: the whole
+ * chunks, and all of a prompt that comes again, with the logits at its end.
  */
 #ifndef FM_ENGINE_LLAMA_SLOT_H
 #define FM_ENGINE_LLAMA_SLOT_H
@@ -18,6 +18,9 @@ struct fm_slot {
     llama_token *tokens; /* room for a whole context; entry i is at position i */
     size_t count;
     size_t exact;             /* of count: computed as in a fresh run, whole chunks */
+    float *logits;            /* at the end of the last prompt; model->vocab_size of them */
+    size_t logits_count;      /* its length; 0: that is no longer in the slot */
+    bool logits_exact;        /* it was computed as in a fresh run */
     struct llama_batch batch; /* model->chunk tokens */
 };
 
@@ -29,8 +32,8 @@ FM_MUST_USE enum fm_code fm_slot_init(struct fm_slot *slot, struct fm_model *mod
 void fm_slot_free(struct fm_slot *slot);
 
 /*
- * Keeps what the slot's tokens have in common with the beginning of `prompt`, but never all of it: its last token must
- * be decoded for there to be logits. Forgets the rest. slot->count tells how many are kept. `repeatable`: see above.
+ * Keeps what the slot's tokens have in common with the beginning of `prompt`, and forgets the rest. slot->count tells
+ * how many are kept; all of them only where there are logits for the last. `repeatable`: see above.
  */
 void fm_slot_reuse(struct fm_slot *slot, const llama_token *prompt, size_t count, bool repeatable);
 
@@ -43,5 +46,8 @@ FM_MUST_USE enum fm_decode fm_slot_prefill(struct fm_slot *slot, const llama_tok
 
 /* The same for generated tokens: at most model->chunk, for which there must be room. */
 FM_MUST_USE enum fm_decode fm_slot_append(struct fm_slot *slot, const llama_token *tokens, size_t count);
+
+/* What may come behind the slot's last token: a logit for each token of the vocabulary, valid until the next decode. */
+const float *fm_slot_logits(const struct fm_slot *slot);
 
 #endif

@@ -23,6 +23,7 @@ static const struct fm_part_kind parts[] = {
 static const struct fm_rule called_rules[] = {
     {.name = "name", .check = fm_check_name, .required = true},
     {.name = "arguments", .check = fm_check_text, .required = true},
+    {.name = "parsed_arguments", .check = fm_check_any}, /* the SDK's helpers add it, and `parsed` below */
     {0},
 };
 
@@ -39,6 +40,7 @@ static const struct fm_rule message_rules[] = {
     {.name = "name", .check = fm_check_string},
     {.name = "refusal", .check = fm_check_string},
     {.name = "annotations", .check = fm_check_array},
+    {.name = "parsed", .check = fm_check_any},
     {.name = "tool_calls", .check = fm_check_functions, .members = call_rules},
     {.name = "tool_call_id", .check = fm_check_text, .min = 1},
     {.name = "function_call", .check = fm_check_unsupported, .note = "fm-proxy has 'tool_calls' instead."},

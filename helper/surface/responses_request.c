@@ -18,7 +18,10 @@ static const struct fm_part_kind parts[] = {
     {"input_file", NULL},   {"input_audio", NULL},   {"computer_screenshot", NULL}, {0},
 };
 
-/* `id`, `status`, `phase` and the like come back from an earlier output and say nothing to a model. */
+/*
+ * `id`, `status`, `phase` and the like come back from an earlier output and say nothing to a model. `parsed` and
+ * `parsed_arguments` are what the SDK's helpers add to it.
+ */
 static const struct fm_rule message_rules[] = {
     {.name = "type", .check = fm_check_string},
     {.name = "role", .check = fm_check_string},
@@ -30,9 +33,13 @@ static const struct fm_rule message_rules[] = {
 };
 
 static const struct fm_rule part_rules[] = {
-    {.name = "type", .check = fm_check_string},    {.name = "text", .check = fm_check_string},
-    {.name = "refusal", .check = fm_check_string}, {.name = "annotations", .check = fm_check_array},
-    {.name = "logprobs", .check = fm_check_array}, {0},
+    {.name = "type", .check = fm_check_string},
+    {.name = "text", .check = fm_check_string},
+    {.name = "refusal", .check = fm_check_string},
+    {.name = "annotations", .check = fm_check_array},
+    {.name = "logprobs", .check = fm_check_array},
+    {.name = "parsed", .check = fm_check_any},
+    {0},
 };
 
 static const struct fm_dialect dialect = {
@@ -61,6 +68,7 @@ static const struct fm_rule call_rules[] = {
     {.name = "call_id", .check = fm_check_text, .min = 1, .required = true},
     {.name = "name", .check = fm_check_name, .required = true},
     {.name = "arguments", .check = fm_check_text, .required = true},
+    {.name = "parsed_arguments", .check = fm_check_any},
     {0},
 };
 

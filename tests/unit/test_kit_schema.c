@@ -3,6 +3,9 @@
 #include "base/utf8.h"
 #include "engine/kit/schema.h"
 #include "engine/kit/schema_internal.h"
+#ifdef WRAPPED
+#include "allocations.h"
+#endif
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,27 +29,6 @@
 #define D7 "'$schema':'http://json-schema.org/draft-07/schema#'"
 #define KA "'type':'object','required':['k'],'properties':{'k':{'const':'a'}}"
 #define KB "'type':'object','required':['k'],'properties':{'k':{'enum':['b','c']}}"
-
-#ifdef WRAPPED
-static int allocations_left = -1; /* before one fails; negative: none does */
-
-void *__real_realloc(void *block, size_t size);
-char *__real_strdup(const char *text);
-void *__wrap_realloc(void *block, size_t size);
-char *__wrap_strdup(const char *text);
-
-static bool refuse(void) {
-    return allocations_left >= 0 && allocations_left-- == 0;
-}
-
-void *__wrap_realloc(void *block, size_t size) {
-    return refuse() ? NULL : __real_realloc(block, size);
-}
-
-char *__wrap_strdup(const char *text) {
-    return refuse() ? NULL : __real_strdup(text);
-}
-#endif
 
 /* `text` with " for ', to be freed. */
 static char *quoted(const char *text) {

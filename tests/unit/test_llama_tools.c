@@ -1,6 +1,9 @@
 /* Tools of the llama engine: the prompt's text, the grammar's, and an answer taken apart in every split. */
 #include "engine/llama/tools.h"
 #include "wire.h"
+#ifdef WRAPPED
+#include "allocations.h"
+#endif
 
 #include <json-c/json.h>
 
@@ -561,25 +564,6 @@ static void triggers(void **state) {
 
 #ifdef WRAPPED
 
-static unsigned calls_left; /* before one fails; 0: none does */
-
-static bool call_fails(void) {
-    return calls_left && --calls_left == 0;
-}
-
-void *__real_realloc(void *block, size_t size);
-void *__wrap_realloc(void *block, size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-
-void *__wrap_realloc(void *block, size_t size) {
-    return call_fails() ? NULL : __real_realloc(block, size);
-}
-
-void *__wrap_calloc(size_t count, size_t size) {
-    return call_fails() ? NULL : __real_calloc(count, size);
-}
-
 static enum fm_code make_prompt(const struct fm_job *job) {
     struct fm_tool_prompt prompt;
     struct fm_error error;
@@ -622,10 +606,10 @@ static void out_of_memory(void **state) {
     for (size_t i = 0; i < COUNT(works); i++) {
         unsigned failures = 0;
         for (bool done = false; !done; failures += !done) {
-            calls_left = failures + 1;
+            allocations_left = (int)failures;
             enum fm_code code = works[i](&job);
-            done = calls_left > 0;
-            calls_left = 0;
+            done = allocations_left >= 0;
+            allocations_left = -1;
             assert_int_equal(code, done ? FM_OK : FM_INTERNAL);
         }
         assert_true(failures >= least[i]);

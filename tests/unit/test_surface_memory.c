@@ -1,24 +1,6 @@
 /* Every allocation of our own fails once, in turn (the linker wraps them): no crash, no leak, an error. */
+#include "allocations.h"
 #include "test_surface.h"
-
-static int allocations_left; /* before one fails; negative: none does */
-
-void *__real_realloc(void *block, size_t size);
-char *__real_strdup(const char *text);
-void *__wrap_realloc(void *block, size_t size);
-char *__wrap_strdup(const char *text);
-
-static bool refuse(void) {
-    return allocations_left >= 0 && allocations_left-- == 0;
-}
-
-void *__wrap_realloc(void *block, size_t size) {
-    return refuse() ? NULL : __real_realloc(block, size);
-}
-
-char *__wrap_strdup(const char *text) {
-    return refuse() ? NULL : __real_strdup(text);
-}
 
 /* One whole answer; true when no allocation failed. */
 static bool attempt(const struct fm_surface *surface, struct json_object *params, int allocations) {

@@ -1,0 +1,33 @@
+/* Allocations of our own that fail; for tests with fm_wrap_allocations (CMakeLists.txt), which defines WRAPPED. */
+#ifndef FM_TESTS_ALLOCATIONS_H
+#define FM_TESTS_ALLOCATIONS_H
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+static int allocations_left = -1; /* before one fails, and those behind it go well; negative: none does */
+
+static bool refuse(void) {
+    return allocations_left >= 0 && allocations_left-- == 0;
+}
+
+void *__real_realloc(void *block, size_t size);
+void *__real_calloc(size_t count, size_t size);
+char *__real_strdup(const char *text);
+void *__wrap_realloc(void *block, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+char *__wrap_strdup(const char *text);
+
+void *__wrap_realloc(void *block, size_t size) {
+    return refuse() ? NULL : __real_realloc(block, size);
+}
+
+void *__wrap_calloc(size_t count, size_t size) {
+    return refuse() ? NULL : __real_calloc(count, size);
+}
+
+char *__wrap_strdup(const char *text) {
+    return refuse() ? NULL : __real_strdup(text);
+}
+
+#endif

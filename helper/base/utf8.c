@@ -31,6 +31,17 @@ int fm_utf8_sequence(const char *text, size_t len) {
     return (int)need;
 }
 
+bool fm_utf8_valid(const char *text, size_t len) {
+    for (size_t at = 0; at < len;) {
+        int step = fm_utf8_sequence(text + at, len - at);
+        if (step <= 0) {
+            return false;
+        }
+        at += (size_t)step;
+    }
+    return true;
+}
+
 size_t fm_utf8_whole_prefix(const char *text, size_t len) {
     size_t back = len < 3 ? len : 3;
     for (size_t i = 1; i <= back; i++) {

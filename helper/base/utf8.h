@@ -2,6 +2,7 @@
 #ifndef FM_BASE_UTF8_H
 #define FM_BASE_UTF8_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /*
@@ -9,6 +10,9 @@
  * valid, 0 when it is a valid start that `len` cuts short, and -1 when it is invalid.
  */
 int fm_utf8_sequence(const char *text, size_t len);
+
+/* True when `text` is UTF-8 from its first byte to its last. */
+bool fm_utf8_valid(const char *text, size_t len);
 
 /* Length in bytes of the longest prefix of `text` that does not end inside a sequence which more bytes could complete.
  */

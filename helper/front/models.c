@@ -95,19 +95,10 @@ static bool add_file(struct fm_model_list *list, const char *dir, const char *na
     return add(list, id, path, false);
 }
 
-static bool is_utf8(const char *text) {
-    int step = 1;
-    for (; *text && step > 0; text += step) {
-        step = fm_utf8_sequence(text, strlen(text));
-        step = step > 0 ? step : 0;
-    }
-    return step > 0;
-}
-
 /* A name that JSON can say, of a regular file. */
 static bool can_be_asked_for(int dir_fd, const char *name) {
     struct stat info;
-    return is_utf8(name) && fstatat(dir_fd, name, &info, 0) == 0 && S_ISREG(info.st_mode);
+    return fm_utf8_valid(name, strlen(name)) && fstatat(dir_fd, name, &info, 0) == 0 && S_ISREG(info.st_mode);
 }
 
 static struct dirent *next_entry(DIR *stream) {

@@ -76,10 +76,11 @@ enum fm_code fm_content_check(const struct fm_dialect *dialect, struct json_obje
     return FM_OK;
 }
 
-/* The content, or what stands in for it; NULL when there is neither. */
+/* The content, or what stands in for the assistant's; NULL when there is neither. */
 static struct json_object *content_of(const struct fm_dialect *dialect, struct json_object *message) {
     struct json_object *content = json_object_object_get(message, "content");
-    return content || !dialect->stand_in ? content : json_object_object_get(message, dialect->stand_in);
+    bool stands_in = dialect->stand_in && fm_string_is(json_object_object_get(message, "role"), "assistant");
+    return content || !stands_in ? content : json_object_object_get(message, dialect->stand_in);
 }
 
 static bool has_calls(const struct fm_dialect *dialect, struct json_object *message) {

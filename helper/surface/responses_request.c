@@ -61,8 +61,17 @@ static const struct fm_dialect output_dialect = {
     .part_rules = part_rules,
 };
 
+/* SDKs send back what they know of an item, as null where it has none. */
+#define LATER_MEMBERS                                                                                                  \
+    {.name = "namespace", .check = fm_check_unsupported, .note = "fm-proxy has no namespaces."},                       \
+        {.name = "caller", .check = fm_check_unsupported, .note = "fm-proxy's calls have no caller."},                 \
+        {.name = "async", .check = fm_check_unsupported, .note = "fm-proxy has no such calls."}, {                     \
+        .name = "created_by", .check = fm_check_string                                                                 \
+    }
+
 static const struct fm_rule call_rules[] = {
     {.name = "type", .check = fm_check_any},
+    LATER_MEMBERS,
     {.name = "id", .check = fm_check_string},
     {.name = "status", .check = fm_check_string},
     {.name = "call_id", .check = fm_check_text, .min = 1, .required = true},
@@ -74,6 +83,7 @@ static const struct fm_rule call_rules[] = {
 
 static const struct fm_rule call_output_rules[] = {
     {.name = "type", .check = fm_check_any},
+    LATER_MEMBERS,
     {.name = "id", .check = fm_check_string},
     {.name = "status", .check = fm_check_string},
     {.name = "call_id", .check = fm_check_text, .min = 1, .required = true},

@@ -41,7 +41,8 @@ CONTROL = """{%- if tools %}<|im_start|>system
 OWN = "tools: in the model's own form"
 OURS = "tools: in our form"
 FORMS = {
-    "Qwen-Qwen2.5-7B-Instruct": OWN, "MiniMax-M1": OWN, "unsloth-mistral-Devstral-Small-2507": OWN,
+    "Qwen-Qwen2.5-7B-Instruct": OWN, "Qwen-Qwen3-0.6B": OWN, "MiniMax-M1": OWN, "ibm-granite-granite-4.0": OWN,
+    "unsloth-mistral-Devstral-Small-2507": OWN,
     "Kimi-K2-Instruct": OWN,  # one call at a time: it numbers them
     "mistralai-Mistral-Nemo-Instruct-2407": OURS, "Qwen3-Coder": OURS, "HuggingFaceTB-SmolLM3-3B": OURS,
 }
@@ -159,16 +160,40 @@ class Choices(Case):
         self.assertTrue(outcome.calls or outcome.text == '{"a":1}', outcome.text)
 
 
+    def test_a_conversation_that_the_template_refuses(self):
+        """It has one call in a turn; two are told in our form."""
+        engine = self.engine("meta-llama-Llama-3.2-3B-Instruct")
+        calls = [*CALL, {"id": "call_2", "name": "lamp", "arguments": '{"on":false}'}]
+        answers = [{"role": "tool", "content": "Done.", "tool_call_id": call["id"]} for call in calls]
+        messages = [*ASK, {"role": "assistant", "content": "Well.", "tool_calls": calls}, *answers]
+        for tools in ({}, {"tools": TOOLS}):
+            outcome = engine.run(messages, max_tokens=1, **tools)
+            self.assertEqual((outcome.error, outcome.reason), (None, "length"))
+
+
 class Files(Case):
     def test_no_template(self):
         for path in ("/nonexistent/a.jinja", tempfile.gettempdir()):
             self.engine_with(path)
-            self.assertEqual((self.result["ok"], self.result["error"]["code"]), (False, "UNAVAILABLE"))
-            self.assertIn(path, self.result["error"]["detail"])
+            self.assert_unavailable(path)
+
+    def assert_unavailable(self, *words):
+        self.assertEqual((self.result["ok"], self.result["error"]["code"]), (False, "UNAVAILABLE"))
+        for word in words:
+            self.assertIn(word, self.result["error"]["detail"])
+
+    def test_odd_contents(self):
+        for contents, word in ((b"", "empty"), (b"a\0b", "UTF-8"), (b"\xff", "UTF-8"), (b"x" * 2**20, "too long"),
+                               (b"x" * (2**20 + 1), "too long")):
+            with tempfile.NamedTemporaryFile(suffix=".jinja") as file:
+                file.write(contents)
+                file.flush()
+                self.engine_with(file.name)
+                self.assert_unavailable(file.name, word)
 
     def test_a_broken_template(self):
         self.engine("{% for m in messages %}")
-        self.assertEqual((self.result["ok"], self.result["error"]["code"]), (False, "UNAVAILABLE"))
+        self.assert_unavailable()
         self.assertRegex(self.result["error"]["detail"], r"/.*\.jinja: the chat template can't be used: ")
 
 

@@ -47,6 +47,9 @@ SANDBOX = "helper/base/platform_sandbox_linux.c"
 KIT = "helper/engine/kit/kit.c"
 READER = "helper/engine/kit/reader.c"
 RESPONSES = "helper/surface/responses.c"
+TOOL_FORM = "helper/engine/llama/tool_form.c"
+TOOL_PARSER = "helper/engine/llama/tool_parser.c"
+TOOL_GRAMMAR = "helper/engine/llama/tool_grammar.c"
 FUZZ = "tests/fuzz/run.sh"
 
 # (the rule, file, what is there, what is put there instead, the test that must go red)
@@ -618,6 +621,40 @@ MUTATIONS = [
      "fi",
      "fuzz.run"),
     ("an empty merge does not empty the corpus", FUZZ, ' && [ -n "$(find "$run/least" -type f)" ]', "", "fuzz.run"),
+    # tools in a model's own form
+    ("tool form: tools are shown", TOOL_FORM, "contains(&parts[QUESTION], calls[0].name) &&", "1 &&", "unit.llama_tools"),
+    ("tool form: tools are shown beside a system message", TOOL_FORM,
+     "contains(&parts[SYSTEM_TOO], calls[0].name) &&", "1 &&", "unit.llama_tools"),
+    ("tool form: outcomes are shown", TOOL_FORM, "contains(&parts[CALL_AND_OUTCOME], OUTCOME)", "1", "unit.llama_tools"),
+    ("tool form: a call begins as the answer does", TOOL_FORM,
+     "begins_with(&parts[ONE_CALL], &before);", "1;", "unit.llama_tools"),
+    ("tool form: nothing of the probe is in a mark", TOOL_FORM, "contains(&piece, PROBE) || ", "", "unit.llama_tools"),
+    ("tool form: marks are UTF-8", TOOL_FORM, "!fm_utf8_valid(piece.text, piece.len)", "0", "unit.llama_tools"),
+    ("tool form: a trigger stands out", TOOL_FORM, "(form->first_only || len >= TRIGGER_MIN)", "1", "unit.llama_tools"),
+    ("tool form: a trigger begins once", TOOL_FORM,
+     "!memchr(trigger->text + 1, trigger->text[0], len - 1)", "1", "unit.llama_tools"),
+    ("tool form: names end", TOOL_FORM, "!strchr(NAME_CHARACTERS, mark->text[0])", "1", "unit.llama_tools"),
+    ("tool form: what ends them is no escape", TOOL_FORM, "mark->text[0] != '\\\\' && ", "", "unit.llama_tools"),
+    ("tool form: arguments are JSON", TOOL_FORM, "json_object_equal(found, expected)", "1", "unit.llama_tools"),
+    ("tool form: calls follow on each other in one way", TOOL_FORM,
+     "same_text(&next, part, places[1].arguments_end, places[2].name) &&", "1 &&", "unit.llama_tools"),
+    ("tool form: what follows can't be the end", TOOL_FORM, " && !begins_end", "", "unit.llama_tools"),
+    ("tool form: one call at a time", TOOL_FORM,
+     "(message->tool_call_count > 1 && native->next.len == 0) ||", "", "unit.llama_tools"),
+    ("tool form: no text is dropped", TOOL_FORM, "message->content_len > 0 && native->calls_alone", "0", "unit.llama_tools"),
+    ("tool form: a format's text does not begin as a call", TOOL_FORM,
+     "native->trigger.control_count > 0 || !json", "1", "unit.llama_tools"),
+    ("tool form: no control token in a tool", TOOL_FORM, "!value_has_control(from, tool->parameters)", "1", "unit.llama_tools"),
+    ("tool form: no control token in a call", TOOL_FORM,
+     "&& !value_has_control(from, arguments)", "", "unit.llama_tools"),
+    ("tool parser: a control token is no text", TOOL_PARSER,
+     "trigger->control_count == 0 && c == trigger", "c == trigger", "unit.llama_tools"),
+    ("tool parser: arguments end with their brace", TOOL_PARSER, "!closes || parser->depth > 0", "1", "unit.llama_tools"),
+    ("tool parser: the end is not the next call", TOOL_PARSER,
+     "parser->skip == next->len || **bytes != next->text[parser->skip]", "parser->skip == next->len", "unit.llama_tools"),
+    ("tool grammar: arguments are an object", TOOL_GRAMMAR, "if (object || !tool->parameters ||", "if (1 || !tool->parameters ||",
+     "unit.llama_tools"),
+    ("tool grammar: text ends where a call may begin", TOOL_GRAMMAR, "if (form->first_only) {", "if (0) {", "unit.llama_tools"),
 ]
 
 

@@ -297,43 +297,65 @@ static void cuts(void **state) {
 
 /* ---- a model's own form ---- */
 
-/* How a template writes calls, and what it does not do. */
+/* How a template writes calls, and what it does otherwise than others. */
 struct style {
     const char *begin; /* before the first name */
     const char *middle;
     const char *next; /* before another name; NULL: more than one call is refused */
     const char *end;
     const char *turn_end; /* "<end>": a control token */
+    const char *thought;  /* before the assistant's texts and calls */
     bool hides_tools;
+    bool hides_tools_from_system; /* where there is such a message */
+    bool hides_tools_from_user;   /* where there is none */
     bool hides_outcomes;
-    bool thinks;    /* the prompt ends with what an old turn has not */
-    bool has_ids;   /* in calls */
-    bool numbers;   /* calls */
-    bool announces; /* texts */
+    bool hides_text;       /* beside a call */
+    bool thinks;           /* the prompt ends with what an old turn has not */
+    bool has_ids;          /* in calls */
+    bool numbers;          /* calls, behind them */
+    bool counts;           /* those that follow, in front of them */
+    const char *arguments; /* in place of those that it is given */
+    bool names_twice;
+    bool announces; /* texts, but no calls */
 };
+
+static void render_message(const struct style *style, const struct fm_chat_message *message, struct transcript *log) {
+    bool assistant = strcmp(message->role, "assistant") == 0;
+    bool shows_text = !(style->hides_outcomes && strcmp(message->role, "tool") == 0) &&
+                      !(style->hides_text && message->call_count > 0);
+    note(log, "<%s>", message->role);
+    if (assistant) {
+        note(log, "%s%s", style->thought ? style->thought : "", style->announces && !message->call_count ? "!" : "");
+    }
+    if (shows_text) {
+        note(log, "%.*s", (int)message->content_len, message->content);
+    }
+    for (size_t k = 0; k < message->call_count; k++) {
+        const struct fm_chat_call *call = &message->calls[k];
+        note(log, "%s%s", k ? style->next : style->begin, !style->counts || k == 0 ? "" : k == 1 ? "1" : "2");
+        note(log, "%s%s%s", call->name, style->middle, style->arguments ? style->arguments : call->arguments);
+        note(log, "%s", style->has_ids ? call->id : "");
+        note(log, "%s", !style->numbers ? "" : k == 0 ? "0" : k == 1 ? "1" : "2");
+        note(log, "%s", style->names_twice ? call->name : "");
+    }
+    note(log, "%s%s", message->call_count ? style->end : "", style->turn_end);
+}
 
 static enum fm_code render_style(const void *argument, const struct fm_chat *chat, char **text, size_t *len,
                                  struct fm_error *error) {
     const struct style *style = argument;
     struct transcript log = {.len = 0};
+    bool system = strcmp(chat->messages[0].role, "system") == 0;
+    bool hides = style->hides_tools || (style->hides_tools_from_system && system) ||
+                 (style->hides_tools_from_user && !system) || chat->tool_count == 0;
     *text = NULL;
-    note(&log, "<tools>%s", style->hides_tools || !chat->tool_count ? "" : chat->tools[0].name);
+    *len = 0;
+    note(&log, "<tools>%s", hides ? "" : chat->tools[0].name);
     for (size_t i = 0; i < chat->count; i++) {
-        const struct fm_chat_message *message = &chat->messages[i];
-        note(&log, "<%s>%s", message->role, style->announces && strcmp(message->role, "assistant") == 0 ? "!" : "");
-        if (!style->hides_outcomes || strcmp(message->role, "tool") != 0) {
-            note(&log, "%.*s", (int)message->content_len, message->content);
-        }
-        if (message->call_count > 1 && !style->next) {
+        if (chat->messages[i].call_count > 1 && !style->next) {
             return fm_fail(error, FM_INVALID_REQUEST, "one call");
         }
-        for (size_t k = 0; k < message->call_count; k++) {
-            const struct fm_chat_call *call = &message->calls[k];
-            note(&log, "%s%s%s%s", k ? style->next : style->begin, call->name, style->middle, call->arguments);
-            note(&log, "%s", style->has_ids ? call->id : "");
-            note(&log, "%s", !style->numbers ? "" : k == 0 ? "0" : k == 1 ? "1" : "2");
-        }
-        note(&log, "%s%s", message->call_count ? style->end : "", style->turn_end);
+        render_message(style, &chat->messages[i], &log);
     }
     note(&log, "%s", chat->closed ? "" : style->thinks ? "<assistant><think>" : "<assistant>");
     *len = log.len;
@@ -342,13 +364,22 @@ static enum fm_code render_style(const void *argument, const struct fm_chat *cha
     return FM_OK;
 }
 
-/* "<end>" is 1 and ends a turn, "<c>" is 7. */
+/* "<end>" is 1 and ends a turn, "<c>" is 7, "[c]" is 8. */
 static size_t control_of_style(const void *argument, const char *text, size_t len, int32_t *token, bool *ends_turn) {
+    static const struct {
+        const char *text;
+        int32_t token;
+    } controls[] = {{"<end>", 1}, {"<c>", 7}, {"[c]", 8}};
     (void)argument;
-    *ends_turn = len >= 5 && memcmp(text, "<end>", 5) == 0;
-    bool other = len >= 3 && memcmp(text, "<c>", 3) == 0;
-    *token = *ends_turn ? 1 : 7;
-    return *ends_turn ? 5 : other ? 3 : 0;
+    for (size_t i = 0; i < COUNT(controls); i++) {
+        size_t control_len = strlen(controls[i].text);
+        if (len >= control_len && memcmp(text, controls[i].text, control_len) == 0) {
+            *token = controls[i].token;
+            *ends_turn = *token == 1;
+            return control_len;
+        }
+    }
+    return 0;
 }
 
 static struct fm_tool_template template_of(const struct style *style) {
@@ -393,28 +424,53 @@ static void expect_form(struct style style, const char *expected) {
 static void forms(void **state) {
     (void)state;
     expect_form((struct style){TAGS}, "<call>|{\"|\": |}</call>\n<call>{\"|}</call>|any");
+    expect_form((struct style){TAGS, .thought = "<think></think>\n"},
+                "<call>|{\"|\": |}</call>\n<call>{\"|}</call>|any");
     /* without a token that ends the turn, the end of the text does */
     expect_form((struct style){STYLE("[CALLS][", " ", ", ", "]", "")}, "[CALLS]|[| |, |]|any");
+    expect_form((struct style){STYLE("[CALLS]", "(", ")[CALLS]", ")", "")}, "[CALLS]||(|)[CALLS]|)|any");
     expect_form((struct style){STYLE("<c>", "<c>(", "<c>", "", "<end>")}, "<c>(7 at 0)||<c>((7 at 0)|<c>(7 at 0)||any");
+    expect_form((struct style){STYLE("[c]", "=", "[c]", "", "<end>")}, "[c](8 at 0)||=|[c](8 at 0)||any");
     expect_form((struct style){STYLE("{\"name\": \"", "\", \"p\": ", NULL, "}", "<end>")},
                 "{|\"name\": \"|\", \"p\": ||}|first");
-    expect_form((struct style){STYLE("call ", ": ", "; ", ".", "<end>")}, "call ||: |; |.|any");
+    expect_form((struct style){STYLE("[{\"", "\": ", ", {\"", "}]", "<end>")}, "[|{\"|\": |, {\"|}]|first");
     /* a call after another can't be told from the end, or looks different each time */
-    expect_form((struct style){STYLE("<f=", ">", "</f>", "</f>!", "<end>")}, "<f=||>||</f>!|any");
-    expect_form((struct style){STYLE("<f=", ">", "</f><f=", "</f>", "<end>"), .numbers = true}, "<f=||>||0</f>|any");
-    /* not of this kind */
-    expect_form((struct style){TAGS, .hides_tools = true}, NULL);
-    expect_form((struct style){TAGS, .hides_outcomes = true}, NULL);
-    expect_form((struct style){TAGS, .thinks = true}, NULL);
-    expect_form((struct style){TAGS, .has_ids = true}, NULL);
-    expect_form((struct style){TAGS, .announces = true}, NULL);
-    expect_form((struct style){STYLE("", ": ", NULL, "", "<end>")}, NULL);      /* nothing tells a call */
-    expect_form((struct style){STYLE("<a<b>", ": ", NULL, "", "<end>")}, NULL); /* the trigger begins twice */
-    expect_form((struct style){STYLE("a<c>b>", ": ", NULL, "", "<end>")},
-                NULL);                                                         /* a control token inside the trigger */
-    expect_form((struct style){STYLE("<f>", "", NULL, "", "<end>")}, NULL);    /* names have no end */
-    expect_form((struct style){STYLE("<f>", "_a ", NULL, "", "<end>")}, NULL); /* no clear one */
-    expect_form((struct style){STYLE("<f>", "<end>", NULL, "", "<end>")}, NULL); /* the turn ends within a call */
+    expect_form((struct style){STYLE("<fun=", ">", "</f>", "</f>!", "<end>")}, "<fun=||>||</f>!|any");
+    expect_form((struct style){STYLE("<fun=", ">", "</f><fun=", "</f>", "<end>"), .numbers = true},
+                "<fun=||>||0</f>|any");
+    expect_form((struct style){TAGS, .counts = true}, "<call>|{\"|\": ||}</call>|any");
+}
+
+static void no_forms(void **state) {
+    (void)state;
+    const struct style styles[] = {
+        {TAGS, .hides_tools = true},
+        {TAGS, .hides_tools_from_system = true},
+        {TAGS, .hides_tools_from_user = true},
+        {TAGS, .arguments = "{\"fm_key\": \"fm_value\", \"fm_flag\": \"True\"}"},
+        {TAGS, .hides_outcomes = true},
+        {TAGS, .thinks = true},
+        {TAGS, .has_ids = true},
+        {TAGS, .names_twice = true},
+        {TAGS, .announces = true},
+        {STYLE("", ": ", NULL, "", "<end>")},      /* nothing tells a call */
+        {STYLE("call ", ": ", NULL, "", "<end>")}, /* text as any other */
+        {STYLE("<f=", ": ", NULL, "", "<end>")},   /* hardly more */
+        {STYLE("<f>", ": ", NULL, "", "<end>")},
+        {STYLE("> ", ": ", NULL, "", "<end>")},
+        {STYLE("<a<b>", ": ", NULL, "", "<end>")},                          /* the trigger begins twice */
+        {STYLE("<a<c>b>", ": ", NULL, "", "<end>")},                        /* a control token inside the trigger */
+        {STYLE("<fun>", "", NULL, "", "<end>")},                            /* names have no end */
+        {STYLE("<fun>", "_a ", NULL, "", "<end>")},                         /* no clear one */
+        {STYLE("<fun>", "\\ ", NULL, "", "<end>")},                         /* one that escapes what comes */
+        {STYLE("<fun>", "<end>", NULL, "", "<end>")},                       /* the turn ends within a call */
+        {STYLE("<fun>", " {", NULL, "}", "<end>")},                         /* the arguments are no object */
+        {STYLE("<fun>", " \xC3", NULL, "", "<end>")},                       /* no UTF-8 */
+        {STYLE("<fun>", "<c><c><c><c><c><c><c><c><c>", NULL, "", "<end>")}, /* too many control tokens */
+    };
+    for (size_t i = 0; i < COUNT(styles); i++) {
+        expect_form(styles[i], NULL);
+    }
 }
 
 /* Which form is taken for a job that has `tool`, `call` before it, and `format`. */
@@ -462,6 +518,40 @@ static void choices(void **state) {
         expect_choice(rows[i].tool, rows[i].call, rows[i].format, rows[i].native);
     }
     json_object_put(parameters);
+}
+
+/* What the form can't say of a conversation, or not beside a format. */
+static void choices_by_form(void **state) {
+    (void)state;
+    struct fm_tool_call calls[] = {{"1", "f", "{}", 2}, {"2", "f", "{}", 2}};
+    struct fm_message message = say("assistant", "Well");
+    struct fm_job job = {.messages = &message, .message_count = 1};
+    const struct {
+        struct style style;
+        size_t calls;
+        enum fm_format_kind format;
+        bool native;
+    } rows[] = {
+        {{TAGS}, 2, FM_FORMAT_JSON_SCHEMA, true},
+        {{STYLE("<fun=", ">", NULL, "", "<end>")}, 1, FM_FORMAT_TEXT, true},
+        {{STYLE("<fun=", ">", NULL, "", "<end>")}, 2, FM_FORMAT_TEXT, false}, /* one call at a time */
+        {{TAGS, .hides_text = true}, 1, FM_FORMAT_TEXT, false},
+        {{TAGS, .hides_text = true}, 0, FM_FORMAT_TEXT, true},
+        {{STYLE("[CALLS]", "(", NULL, ")", "<end>")}, 1, FM_FORMAT_TEXT, true},
+        {{STYLE("[CALLS]", "(", NULL, ")", "<end>")}, 1, FM_FORMAT_JSON_SCHEMA, false}, /* an array may be asked for */
+        {{STYLE("[c]", "(", NULL, ")", "<end>")}, 1, FM_FORMAT_JSON_SCHEMA, true},
+    };
+    message.tool_calls = calls;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct fm_tool_template from = template_of(&rows[i].style);
+        struct fm_tool_form form;
+        read_form(&rows[i].style, &form);
+        assert_true(form.native);
+        message.tool_call_count = rows[i].calls;
+        job.format.kind = rows[i].format;
+        assert_ptr_equal(fm_tool_form_for(&form, &from, &job), rows[i].native ? &form : &fm_tool_form_own);
+        fm_tool_form_free(&form);
+    }
 }
 
 static void native_prompts(void **state) {
@@ -528,6 +618,7 @@ static void native_answers(void **state) {
     (void)state;
     struct style list = {STYLE("[CALLS][", " ", ", ", "];", "<end>")};
     struct style first = {STYLE("{\"", "\": ", NULL, "}", "<end>")};
+    struct style long_end = {STYLE("<call>", "=", ";<call>", "!!!!!!!!f={}", "<end>")};
     struct fm_tool_form form;
     parsed_job = job_of(NULL, 0);
     parsed_form = &form;
@@ -537,6 +628,9 @@ static void native_answers(void **state) {
     read_form(&first, &form);
     expect_pieces("{\"f\": {\"a\":1}}", "|C:f|A:{\"a\":1}");
     expect_pieces(" {\"f\": {\"a\":1}}", "T: {\"f\": {\"a\":1}}");
+    fm_tool_form_free(&form);
+    read_form(&long_end, &form);
+    expect_pieces("<call>f={};<call>f={}!!!!!!!!f={}", "|C:f|A:{}|C:f|A:{}");
     fm_tool_form_free(&form);
     parsed_form = &fm_tool_form_own;
 }
@@ -629,7 +723,9 @@ int main(void) {
         cmocka_unit_test(answers_with_a_format),
         cmocka_unit_test(cuts),
         cmocka_unit_test(forms),
+        cmocka_unit_test(no_forms),
         cmocka_unit_test(choices),
+        cmocka_unit_test(choices_by_form),
         cmocka_unit_test(native_prompts),
         cmocka_unit_test(native_grammars),
         cmocka_unit_test(native_answers),

@@ -1,6 +1,7 @@
 #include "engine/llama/model.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "engine/llama/bridge.h"
 #include "engine/llama/gguf_file.h"
 
@@ -271,16 +272,25 @@ static enum fm_code make_context(struct fm_model *model, const char *path, const
     return FM_OK;
 }
 
+/* The chat template in `path`, NUL-terminated. */
+static enum fm_code read_template(const char *path, struct fm_buf *source, struct fm_error *error) {
+    enum fm_code code = fm_file_read(path, source, error);
+    if (code != FM_OK) {
+        return code;
+    }
+    if (source->len == 0 || memchr(source->data, '\0', source->len) || !fm_utf8_valid(source->data, source->len)) {
+        return fm_fail(error, FM_UNAVAILABLE, "the chat template is %s: %s", source->len ? "no text in UTF-8" : "empty",
+                       path);
+    }
+    fm_buf_append(source, "", 1);
+    return source->failed ? fm_fail(error, FM_UNAVAILABLE, "the file is too long: %s", path) : FM_OK;
+}
+
 /* With the chat template in `path`; NULL: the model's own. */
 static enum fm_code init_prompter(struct fm_model *model, const char *path, struct fm_error *error) {
     struct fm_buf source;
-    enum fm_code code = FM_OK;
     fm_buf_init(&source, TEMPLATE_MAX);
-    if (path) {
-        code = fm_file_read(path, &source, error);
-        fm_buf_append(&source, "", 1);
-        code = code == FM_OK && source.failed ? fm_fail_no_memory(error) : code;
-    }
+    enum fm_code code = path ? read_template(path, &source, error) : FM_OK;
     if (code == FM_OK) {
         code = fm_prompter_init(&model->prompter, model->weights, source.data, error);
         if (code == FM_UNAVAILABLE && path) {

@@ -1,12 +1,12 @@
 /*
- * A model's own form is read off what its chat template makes of three calls in a conversation:
+ * A model's own form is read off what its chat template makes of calls in a conversation:
  *
- *     OPENING <tool_call>\n{"name": "fm_first", "arguments": {"fm_key":
- * "fm_value"}}\n</tool_call>\n<tool_call>...<|im_end|>
+ *     QUESTION <tool_call>\n{"name": "fm_first", "arguments": {"fm_key": ...}}\n</tool_call>\n<tool_call>...<|im_end|>
  *
- * OPENING is the prompt that an answer goes on from. Up to the first name it is `trigger` and `name`; between each name
- * and its arguments stands `arguments`, between two calls `next`, and `end` up to the token that ends the turn.
+ * QUESTION is the prompt that an answer goes on from. Up to the first name it is `trigger` and `name`; between each
+ * name and its arguments stands `arguments`, between two calls `next`, and `end` up to the token that ends the turn.
  */
+#include "base/utf8.h"
 #include "engine/llama/tools.h"
 #include "protocol/json_check.h"
 #include "protocol/json_tree.h"
@@ -16,6 +16,9 @@
 #include <string.h>
 
 #define NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+
+/* Bytes of a trigger that is plain text. */
+#define TRIGGER_MIN 4u
 
 #define MARK(literal)                                                                                                  \
     { .text = (literal), .len = sizeof(literal) - 1 }
@@ -32,35 +35,43 @@ const struct fm_tool_form fm_tool_form_own = {
 
 #define CALLS 3
 
-#define CALL_ID   "call_fm" /* all ids begin so */
-#define KEY       "\"fm_key\""
-#define VALUE     "\"fm_value\""
-#define ARGUMENTS "{" KEY ":" VALUE "}"
-#define SCHEMA    "{\"type\":\"object\",\"properties\":{" KEY ":{\"type\":\"string\"}}}"
-#define TEXT      "fm_text"
-#define OUTCOME   "fm_outcome"
+/* All that is ours in a rendered conversation has this in it; no mark may. */
+#define PROBE "fm_"
+
+#define ARGUMENTS "{\"fm_key\":\"fm_value\",\"fm_flag\":true}"
+#define SCHEMA                                                                                                         \
+    "{\"type\":\"object\",\"properties\":{\"fm_key\":{\"type\":\"string\"},\"fm_flag\":{\"type\":\"boolean\"}}}"
+#define TEXT    "fm_text"
+#define SYSTEM  "fm_system"
+#define OUTCOME "fm_outcome"
+
+#define LENGTH_OF(literal) (sizeof(literal) - 1)
 
 static const struct fm_chat_call calls[CALLS] = {
-    {CALL_ID "_1", "fm_first", ARGUMENTS, sizeof ARGUMENTS - 1},
-    {CALL_ID "_2", "fm_second", ARGUMENTS, sizeof ARGUMENTS - 1},
-    {CALL_ID "_3", "fm_third", ARGUMENTS, sizeof ARGUMENTS - 1},
+    {"call_fm_1", "fm_first", ARGUMENTS, LENGTH_OF(ARGUMENTS)},
+    {"call_fm_2", "fm_second", ARGUMENTS, LENGTH_OF(ARGUMENTS)},
+    {"call_fm_3", "fm_third", ARGUMENTS, LENGTH_OF(ARGUMENTS)},
 };
 
 static const struct fm_chat_tool tools[CALLS] = {
-    {"fm_first", "First.", SCHEMA, sizeof SCHEMA - 1},
-    {"fm_second", "Second.", SCHEMA, sizeof SCHEMA - 1},
-    {"fm_third", "Third.", SCHEMA, sizeof SCHEMA - 1},
+    {"fm_first", "First.", SCHEMA, LENGTH_OF(SCHEMA)},
+    {"fm_second", "Second.", SCHEMA, LENGTH_OF(SCHEMA)},
+    {"fm_third", "Third.", SCHEMA, LENGTH_OF(SCHEMA)},
 };
 
+static const struct fm_chat_message instructions = {
+    .role = "system", .content = SYSTEM, .content_len = LENGTH_OF(SYSTEM)};
 static const struct fm_chat_message question = {.role = "user", .content = "hi", .content_len = 2};
-static const struct fm_chat_message text = {.role = "assistant", .content = TEXT, .content_len = sizeof TEXT - 1};
+static const struct fm_chat_message text = {.role = "assistant", .content = TEXT, .content_len = LENGTH_OF(TEXT)};
 static const struct fm_chat_message one_call = {.role = "assistant", .content = "", .calls = calls, .call_count = 1};
 static const struct fm_chat_message all_calls = {
     .role = "assistant", .content = "", .calls = calls, .call_count = CALLS};
+static const struct fm_chat_message text_and_call = {
+    .role = "assistant", .content = TEXT, .content_len = LENGTH_OF(TEXT), .calls = calls, .call_count = 1};
 static const struct fm_chat_message outcome = {.role = "tool",
                                                .content = OUTCOME,
-                                               .content_len = sizeof OUTCOME - 1,
-                                               .answered_id = CALL_ID "_1",
+                                               .content_len = LENGTH_OF(OUTCOME),
+                                               .answered_id = "call_fm_1",
                                                .answered_name = "fm_first"};
 
 /* Some text of a template's. */
@@ -69,46 +80,35 @@ struct part {
     size_t len;
 };
 
-/* What the template made of the conversations. An empty one: it refuses them. */
-struct rendered {
-    struct part opening; /* the question */
-    struct part plain;   /* and a text behind it */
-    struct part one;     /* or one call */
-    struct part outcome; /* with what came of it */
-    struct part all;     /* or all calls */
+/* The conversations, by what they end with. */
+enum conversation { QUESTION, SYSTEM_TOO, PLAIN, ONE_CALL, TEXT_AND_CALL, ALL_CALLS, CALL_AND_OUTCOME, CONVERSATIONS };
+
+static const struct {
+    const struct fm_chat_message *messages[3];
+    bool closed;
+} conversations[CONVERSATIONS] = {
+    [QUESTION] = {{&question}, false},
+    [SYSTEM_TOO] = {{&instructions, &question}, false},
+    [PLAIN] = {{&question, &text}, true},
+    [ONE_CALL] = {{&question, &one_call}, true},
+    [TEXT_AND_CALL] = {{&question, &text_and_call}, true},
+    [ALL_CALLS] = {{&question, &all_calls}, true},
+    [CALL_AND_OUTCOME] = {{&question, &one_call, &outcome}, true},
 };
 
-static void free_rendered(struct rendered *rendered) {
-    free((char *)rendered->opening.text);
-    free((char *)rendered->plain.text);
-    free((char *)rendered->one.text);
-    free((char *)rendered->outcome.text);
-    free((char *)rendered->all.text);
-}
-
-/* Renders the question, `second` and `third`, as far as they are not NULL. */
-static enum fm_code render(const struct fm_tool_template *from, const struct fm_chat_message *second,
-                           const struct fm_chat_message *third, struct part *part, struct fm_error *error) {
-    struct fm_chat_message messages[3] = {question};
-    struct fm_chat chat = {.messages = messages, .count = 1, .tools = tools, .tool_count = CALLS, .closed = second};
+/* What the template made of one; empty where it refuses it. */
+static enum fm_code render(const struct fm_tool_template *from, enum conversation which, struct part *part,
+                           struct fm_error *error) {
+    struct fm_chat_message messages[3];
+    struct fm_chat chat = {
+        .messages = messages, .tools = tools, .tool_count = CALLS, .closed = conversations[which].closed};
     char *made = NULL;
-    if (second) {
-        messages[chat.count++] = *second;
-    }
-    if (third) {
-        messages[chat.count++] = *third;
+    for (size_t i = 0; i < 3 && conversations[which].messages[i]; i++) {
+        messages[chat.count++] = *conversations[which].messages[i];
     }
     enum fm_code code = from->render(from->argument, &chat, &made, &part->len, error);
     part->text = made;
     return code == FM_INTERNAL ? code : FM_OK;
-}
-
-static enum fm_code render_all(const struct fm_tool_template *from, struct rendered *rendered, struct fm_error *error) {
-    enum fm_code code = render(from, NULL, NULL, &rendered->opening, error);
-    code = code ? code : render(from, &text, NULL, &rendered->plain, error);
-    code = code ? code : render(from, &one_call, NULL, &rendered->one, error);
-    code = code ? code : render(from, &one_call, &outcome, &rendered->outcome, error);
-    return code ? code : render(from, &all_calls, NULL, &rendered->all, error);
 }
 
 /* ---- reading it ---- */
@@ -119,7 +119,7 @@ static bool is_space(char c) {
 
 /* Where `literal` is in `part`, from `from` on; `part->len` when it is not there. */
 static size_t find(const struct part *part, size_t from, const char *literal) {
-    const char *found = part->text ? memmem(part->text + from, part->len - from, literal, strlen(literal)) : NULL;
+    const char *found = from < part->len ? memmem(part->text + from, part->len - from, literal, strlen(literal)) : NULL;
     return found ? (size_t)(found - part->text) : part->len;
 }
 
@@ -131,17 +131,25 @@ static bool begins_with(const struct part *part, const struct part *beginning) {
     return part->len >= beginning->len && part->text && memcmp(part->text, beginning->text, beginning->len) == 0;
 }
 
-/* The template shows tools and outcomes, and puts nothing but white space in front of a text. */
-static bool is_whole(const struct rendered *rendered) {
-    size_t at = rendered->opening.len;
-    if (!contains(&rendered->opening, calls[0].name) || !contains(&rendered->outcome, OUTCOME) ||
-        !begins_with(&rendered->plain, &rendered->opening) || !begins_with(&rendered->one, &rendered->opening)) {
-        return false;
+/* The template shows tools, with a system message and without, and outcomes. */
+static bool shows_all(const struct part *parts) {
+    return contains(&parts[QUESTION], calls[0].name) && contains(&parts[SYSTEM_TOO], calls[0].name) &&
+           contains(&parts[SYSTEM_TOO], SYSTEM) && contains(&parts[CALL_AND_OUTCOME], OUTCOME);
+}
+
+/*
+ * Where an answer begins in a closed conversation: behind the question, and behind what the template puts in front of
+ * texts and calls alike, such as an empty thought. 0: it begins in another way than the model is asked to go on.
+ */
+static size_t find_answer(const struct part *parts) {
+    size_t at = find(&parts[PLAIN], parts[QUESTION].len, TEXT);
+    while (at > parts[QUESTION].len && is_space(parts[PLAIN].text[at - 1])) {
+        at--;
     }
-    while (at < rendered->plain.len && is_space(rendered->plain.text[at])) {
-        at++;
-    }
-    return find(&rendered->plain, at, TEXT) == at;
+    const struct part before = {parts[PLAIN].text, at};
+    bool same =
+        at < parts[PLAIN].len && begins_with(&parts[PLAIN], &parts[QUESTION]) && begins_with(&parts[ONE_CALL], &before);
+    return same ? at : 0;
 }
 
 /* Offsets of a call. */
@@ -152,34 +160,58 @@ struct call_place {
     size_t arguments_end;
 };
 
-/* Finds the call `index` from `from` on: the name, and behind it the arguments as one JSON object. */
+/* Behind the JSON object that begins at `at`; `part->len` where it does not end. */
+static size_t end_of_object(const struct part *part, size_t at) {
+    size_t depth = 0;
+    bool in_string = false; /* the probe has no escapes */
+    for (; at < part->len; at++) {
+        char c = part->text[at];
+        in_string = in_string != (c == '"');
+        depth += !in_string && c == '{';
+        if (!in_string && c == '}' && --depth == 0) {
+            return at + 1;
+        }
+    }
+    return at;
+}
+
+/* The bytes are the arguments that were asked for, as JSON. */
+static bool are_arguments(const char *bytes, size_t len) {
+    struct fm_buf scratch;
+    struct json_object *found = NULL;
+    struct json_object *expected = NULL;
+    size_t offset;
+    fm_buf_init(&scratch, PTRDIFF_MAX);
+    bool same = !fm_json_check(bytes, len, FM_JSON_VALUES_MAX, &offset) && fm_json_tree(bytes, len, &scratch, &found) &&
+                fm_json_tree(ARGUMENTS, LENGTH_OF(ARGUMENTS), &scratch, &expected) &&
+                json_object_equal(found, expected);
+    json_object_put(found);
+    json_object_put(expected);
+    fm_buf_free(&scratch);
+    return same;
+}
+
+/* Finds the call `index` from `from` on: the name, and behind it the arguments. */
 static bool find_call(const struct part *part, size_t from, size_t index, struct call_place *place) {
     place->name = find(part, from, calls[index].name);
-    place->name_end = place->name + strlen(calls[index].name);
     if (place->name == part->len) {
         return false;
     }
-    size_t key = find(part, place->name_end, KEY);
-    size_t value = find(part, key, VALUE);
-    size_t end = value + strlen(VALUE);
-    while (key > place->name_end && is_space(part->text[key - 1])) {
-        key--;
-    }
-    while (end < part->len && is_space(part->text[end])) {
-        end++;
-    }
-    if (value == part->len || part->text[key - 1] != '{' || end >= part->len || part->text[end] != '}') {
-        return false;
-    }
-    place->arguments = key - 1;
-    place->arguments_end = end + 1;
-    return place->arguments > place->name_end;
+    place->name_end = place->name + strlen(calls[index].name);
+    place->arguments = find(part, place->name_end, "{");
+    place->arguments_end = end_of_object(part, place->arguments);
+    return place->arguments > place->name_end &&
+           are_arguments(part->text + place->arguments, place->arguments_end - place->arguments);
 }
 
-/* False where it would need too many control tokens, or ends the turn. */
+/* False where it is no such text: too many control tokens, the end of a turn, what is not the template's. */
 static bool set_mark(const struct fm_tool_template *from, const struct part *part, size_t begin, size_t end,
                      struct fm_tool_mark *mark) {
-    *mark = (struct fm_tool_mark){.text = part->text + begin, .len = end - begin};
+    const struct part piece = {part->text + begin, end - begin};
+    *mark = (struct fm_tool_mark){.text = piece.text, .len = piece.len};
+    if (contains(&piece, PROBE) || !fm_utf8_valid(piece.text, piece.len)) {
+        return false;
+    }
     for (size_t at = 0; at < mark->len;) {
         struct fm_tool_control control = {.at = at};
         bool ends_turn = false;
@@ -210,16 +242,31 @@ static size_t end_of_turn(const struct fm_tool_template *from, const struct part
     return at;
 }
 
-/* How long the trigger is that `begin` (`len` bytes) begins with: a control token, a tag, or all of it. */
-static size_t trigger_len(const struct fm_tool_template *from, const char *begin, size_t len) {
+/* How many of `len` bytes are a tag, "<call>" or "[CALLS]"; 0: they begin with none. */
+static size_t tag_len(const char *begin, size_t len) {
+    char closing = begin[0] == '<' ? '>' : ']';
+    const char *end = begin[0] == '<' || begin[0] == '[' ? memchr(begin, closing, len) : NULL;
+    return end ? (size_t)(end - begin) + 1 : 0;
+}
+
+/*
+ * How long the trigger is at the beginning of `begin`: a control token, a tag, the beginning of one that ends behind
+ * the name, or a bracket, which any text may begin with: then `*first_only`. 0: nothing there stands out from text.
+ */
+static size_t trigger_len(const struct fm_tool_template *from, const char *begin, size_t len, bool *first_only) {
     int32_t token;
     bool ends_turn;
-    size_t control = len > 0 ? from->control(from->argument, begin, len, &token, &ends_turn) : 0;
-    size_t tag = 0;
-    while (tag < len && begin[tag] != '>' && begin[tag] != ']') {
-        tag++;
+    *first_only = false;
+    if (len == 0) {
+        return 0;
     }
-    return control ? control : tag < len ? tag + 1 : len;
+    size_t control = from->control(from->argument, begin, len, &token, &ends_turn);
+    size_t tag = tag_len(begin, len);
+    if (control || tag) {
+        return control ? control : tag;
+    }
+    *first_only = begin[0] == '{' || begin[0] == '[';
+    return *first_only ? 1 : begin[0] == '<' ? len : 0;
 }
 
 /* `trigger` and `name` of the bytes from `begin` to `end`. */
@@ -228,67 +275,94 @@ static bool set_beginning(const struct fm_tool_template *from, const struct part
     while (begin < end && is_space(part->text[begin])) {
         begin++;
     }
-    size_t len = trigger_len(from, part->text + begin, end - begin);
-    form->first_only = len > 0 && (part->text[begin] == '{' || (part->text[begin] == '[' && len == end - begin));
-    len = form->first_only ? 1 : len;
     const struct fm_tool_mark *trigger = &form->trigger;
-    if (!set_mark(from, part, begin, begin + len, &form->trigger) ||
-        !set_mark(from, part, begin + len, end, &form->name) || len == 0 || len > FM_TOOL_TRIGGER_MAX) {
+    size_t len = trigger_len(from, part->text + begin, end - begin, &form->first_only);
+    if (len == 0 || len > FM_TOOL_TRIGGER_MAX || !set_mark(from, part, begin, begin + len, &form->trigger) ||
+        !set_mark(from, part, begin + len, end, &form->name)) {
         return false;
     }
     bool is_control = trigger->control_count == 1 && trigger->controls[0].len == len;
-    bool recurs = memchr(trigger->text + 1, trigger->text[0], len - 1);
-    return is_control || (trigger->control_count == 0 && !recurs);
+    bool stands_out = trigger->control_count == 0 && (form->first_only || len >= TRIGGER_MIN);
+    return is_control || (stands_out && !memchr(trigger->text + 1, trigger->text[0], len - 1));
 }
 
-/* The marks of one call; `place` is where it is in `part`. */
-static bool read_one(const struct fm_tool_template *from, const struct rendered *rendered, struct fm_tool_form *form) {
-    const struct part *part = &rendered->one;
+/* What ends a name can't be part of one, nor be read as a JSON string's escape. */
+static bool ends_names(const struct fm_tool_mark *mark) {
+    return mark->text[0] != '\\' && !strchr(NAME_CHARACTERS, mark->text[0]);
+}
+
+/* The marks of a single call. */
+static bool read_one(const struct fm_tool_template *from, const struct part *parts, size_t answer,
+                     struct fm_tool_form *form) {
+    const struct part *part = &parts[ONE_CALL];
     struct call_place place;
-    return find_call(part, rendered->opening.len, 0, &place) &&
-           set_beginning(from, part, rendered->opening.len, place.name, form) &&
-           set_mark(from, part, place.name_end, place.arguments, &form->arguments) &&
-           !strchr(NAME_CHARACTERS, form->arguments.text[0]) &&
-           set_mark(from, part, place.arguments_end, end_of_turn(from, part, place.arguments_end), &form->end) &&
-           !contains(part, CALL_ID);
+    return find_call(part, answer, 0, &place) && set_beginning(from, part, answer, place.name, form) &&
+           set_mark(from, part, place.name_end, place.arguments, &form->arguments) && ends_names(&form->arguments) &&
+           set_mark(from, part, place.arguments_end, end_of_turn(from, part, place.arguments_end), &form->end);
 }
 
-/* How one call follows on another: not at all where it does so in two ways, or where one can't tell it from the end. */
-static void read_next(const struct fm_tool_template *from, const struct rendered *rendered, struct fm_tool_form *form) {
-    const struct part *part = &rendered->all;
-    struct call_place places[CALLS];
-    struct fm_tool_mark next = {.len = 0};
-    bool same = begins_with(part, &rendered->opening);
-    for (size_t i = 0; i < CALLS && same; i++) {
-        same = find_call(part, i ? places[i - 1].arguments_end : rendered->opening.len, i, &places[i]) &&
-               same_text(&form->arguments, part, places[i].name_end, places[i].arguments);
-        if (same && i == 1) {
-            same = set_mark(from, part, places[0].arguments_end, places[1].name, &next);
-        } else if (same && i > 1) {
-            same = same_text(&next, part, places[i - 1].arguments_end, places[i].name);
+/* The places of all calls, which are as the single one. */
+static bool find_calls(const struct part *part, size_t answer, const struct fm_tool_form *form,
+                       struct call_place places[CALLS]) {
+    for (size_t i = 0; i < CALLS; i++) {
+        if (!find_call(part, i ? places[i - 1].arguments_end : answer, i, &places[i]) ||
+            !same_text(&form->arguments, part, places[i].name_end, places[i].arguments)) {
+            return false;
         }
     }
-    if (same) {
-        size_t end = places[CALLS - 1].arguments_end;
-        bool begins_end = next.len <= form->end.len && memcmp(next.text, form->end.text, next.len) == 0;
-        same = same_text(&form->end, part, end, end_of_turn(from, part, end)) && !begins_end;
+    return true;
+}
+
+/*
+ * How one call follows on another. Left empty where it does so in two ways, as where calls are numbered, or where what
+ * stands between two is all that begins the end: then nothing tells whether a name follows.
+ */
+static void read_next(const struct fm_tool_template *from, const struct part *parts, size_t answer,
+                      struct fm_tool_form *form) {
+    const struct part *part = &parts[ALL_CALLS];
+    const struct part before = {parts[ONE_CALL].text, answer};
+    struct call_place places[CALLS];
+    struct fm_tool_mark next;
+    if (!begins_with(part, &before) || !find_calls(part, answer, form, places) ||
+        !set_mark(from, part, places[0].arguments_end, places[1].name, &next)) {
+        return;
     }
-    form->next = same ? next : (struct fm_tool_mark){.len = 0};
+    size_t end = places[CALLS - 1].arguments_end;
+    bool begins_end = next.len <= form->end.len && memcmp(next.text, form->end.text, next.len) == 0;
+    if (same_text(&next, part, places[1].arguments_end, places[2].name) &&
+        same_text(&form->end, part, end, end_of_turn(from, part, end)) && !begins_end) {
+        form->next = next;
+    }
+}
+
+static enum fm_code render_all(const struct fm_tool_template *from, struct part parts[CONVERSATIONS],
+                               struct fm_error *error) {
+    enum fm_code code = FM_OK;
+    for (size_t i = 0; i < CONVERSATIONS && code == FM_OK; i++) {
+        code = render(from, (enum conversation)i, &parts[i], error);
+    }
+    return code;
 }
 
 enum fm_code fm_tool_form_read(const struct fm_tool_template *from, struct fm_tool_form *form, struct fm_error *error) {
-    struct rendered rendered = {.opening = {NULL, 0}};
+    struct part parts[CONVERSATIONS] = {{NULL, 0}};
     *form = (struct fm_tool_form){.native = false};
-    enum fm_code code = render_all(from, &rendered, error);
-    if (code == FM_OK && is_whole(&rendered) && read_one(from, &rendered, form)) {
-        read_next(from, &rendered, form);
+    enum fm_code code = render_all(from, parts, error);
+    size_t answer = code == FM_OK && shows_all(parts) ? find_answer(parts) : 0;
+    if (answer > 0 && read_one(from, parts, answer, form)) {
+        read_next(from, parts, answer, form);
         form->native = true;
-        form->texts[0] = (char *)rendered.one.text;
-        form->texts[1] = (char *)rendered.all.text;
-        rendered.one.text = NULL;
-        rendered.all.text = NULL;
+        form->calls_alone = !contains(&parts[TEXT_AND_CALL], TEXT);
+        form->texts[0] = (char *)parts[ONE_CALL].text;
+        form->texts[1] = (char *)parts[ALL_CALLS].text;
+        parts[ONE_CALL].text = NULL;
+        parts[ALL_CALLS].text = NULL;
+    } else {
+        *form = (struct fm_tool_form){.native = false};
     }
-    free_rendered(&rendered);
+    for (size_t i = 0; i < CONVERSATIONS; i++) {
+        free((char *)parts[i].text);
+    }
     return code;
 }
 
@@ -355,8 +429,13 @@ static bool call_fits(const struct fm_tool_template *from, const struct fm_tool_
     return fits;
 }
 
-static bool message_fits(const struct fm_tool_template *from, const struct fm_job *job, size_t index) {
+static bool message_fits(const struct fm_tool_form *native, const struct fm_tool_template *from,
+                         const struct fm_job *job, size_t index) {
     const struct fm_message *message = &job->messages[index];
+    if ((message->tool_call_count > 1 && native->next.len == 0) ||
+        (message->tool_call_count > 0 && message->content_len > 0 && native->calls_alone)) {
+        return false;
+    }
     for (size_t i = 0; i < message->tool_call_count; i++) {
         if (!call_fits(from, &message->tool_calls[i])) {
             return false;
@@ -365,14 +444,20 @@ static bool message_fits(const struct fm_tool_template *from, const struct fm_jo
     return !message->tool_call_id || fm_tool_answered(job, index);
 }
 
+/* A text of the job's format and a call can be told apart by their first byte. */
+static bool format_fits(const struct fm_tool_form *native, const struct fm_job *job) {
+    bool json = strchr("{[\"-0123456789tfn", native->trigger.text[0]);
+    return job->format.kind == FM_FORMAT_TEXT || native->trigger.control_count > 0 || !json;
+}
+
 const struct fm_tool_form *fm_tool_form_for(const struct fm_tool_form *native, const struct fm_tool_template *from,
                                             const struct fm_job *job) {
-    bool fits = native->native && !(native->first_only && job->format.kind != FM_FORMAT_TEXT);
+    bool fits = native->native && format_fits(native, job);
     for (size_t i = 0; i < job->tool_count && fits; i++) {
         fits = tool_fits(from, &job->tools[i]);
     }
     for (size_t i = 0; i < job->message_count && fits; i++) {
-        fits = message_fits(from, job, i);
+        fits = message_fits(native, from, job, i);
     }
     return fits ? native : &fm_tool_form_own;
 }

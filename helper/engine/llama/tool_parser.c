@@ -109,7 +109,7 @@ static bool read_plain(struct fm_tool_parser *parser, const char **bytes, size_t
     return true;
 }
 
-/* No JSON begins as a trigger does, nor does the text beside a form that tells calls by their first byte. */
+/* The form was taken for the job (fm_tool_form_for) because no text of its format begins as a call does. */
 static bool read_start(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
     const struct fm_tool_form *form = parser->form;
     (void)len;

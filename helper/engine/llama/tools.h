@@ -51,9 +51,10 @@ struct fm_tool_form {
     struct fm_tool_mark arguments; /* not empty, and begins with no byte of a name */
     struct fm_tool_mark next;      /* empty: an answer has one call at most */
     struct fm_tool_mark end;
-    bool first_only; /* the trigger may stand in any text, so a call is nothing but the first thing in an answer */
-    bool native;     /* the model's: its template renders tools and calls */
-    char *texts[2];  /* what the marks of a native form lie in */
+    bool first_only;  /* the trigger may stand in any text, so a call is nothing but the first thing in an answer */
+    bool calls_alone; /* the template drops the text beside a call */
+    bool native;      /* the model's: its template renders tools and calls */
+    char *texts[2];   /* what the marks of a native form lie in */
 };
 
 extern const struct fm_tool_form fm_tool_form_own;
@@ -70,8 +71,9 @@ struct fm_tool_template {
 
 /*
  * Reads the form off what `from` makes of calls in a conversation. `form->native` is false where it renders none, or
- * calls that are not of this kind: with an id or a number in them, or arguments that are no JSON. FM_INTERNAL: out of
- * memory. Takes about as long as rendering five messages. Free with fm_tool_form_free.
+ * calls that are not of this kind: with an id in them, with arguments that are no JSON, with nothing in front that
+ * stands out from text, or in turns that begin otherwise than the model is asked to go on. FM_INTERNAL: out of memory.
+ * Renders seven conversations. Free with fm_tool_form_free.
  */
 FM_MUST_USE enum fm_code fm_tool_form_read(const struct fm_tool_template *from, struct fm_tool_form *form,
                                            struct fm_error *error);
@@ -79,8 +81,8 @@ void fm_tool_form_free(struct fm_tool_form *form); /* harmless on one that is al
 
 /*
  * The form for `job`: `native`, or our own where there is none, or where the job has something that it can't say: a
- * name that needs quotes, arguments that are no JSON object, text that looks like a control token, an outcome without
- * its call.
+ * name that needs quotes, arguments that are no JSON object, more calls in a turn than it has, a text that it drops,
+ * text that looks like a control token, an outcome without its call, a format whose texts begin as calls do.
  */
 const struct fm_tool_form *fm_tool_form_for(const struct fm_tool_form *native, const struct fm_tool_template *from,
                                             const struct fm_job *job);

@@ -235,6 +235,15 @@ static void test_input(void **state) {
          NULL, NULL},
         {"{\"type\":\"function_call\",\"call_id\":\"1\",\"name\":\"f\",\"arguments\":\"\",\"x\":1}",
          "unknown_parameter", "input[0].x"},
+        /* what SDKs know of it, and add to it */
+        {"{\"type\":\"function_call\",\"call_id\":\"1\",\"name\":\"f\",\"arguments\":\"{}\",\"namespace\":null,"
+         "\"caller\":null,\"async\":null,\"created_by\":null,\"parsed_arguments\":{}},"
+         "{\"type\":\"function_call_output\",\"call_id\":\"1\",\"output\":\"so\",\"created_by\":\"me\",\"caller\":"
+         "null}",
+         NULL, NULL},
+        {"{\"type\":\"function_call\",\"call_id\":\"1\",\"name\":\"f\",\"arguments\":\"\",\"namespace\":\"n\"}",
+         "unsupported_parameter", "input[0].namespace"},
+        {"{\"role\":\"assistant\",\"content\":[{\"type\":\"output_text\",\"text\":\"a\",\"parsed\":{}}]}", NULL, NULL},
         {CALL("1") ",{\"type\":\"function_call_output\",\"call_id\":\"1\"}", "missing_required_parameter",
          "input[1].output"},
         {CALL("1") ",{\"type\":\"function_call_output\",\"output\":\"x\"}", "missing_required_parameter",
@@ -295,6 +304,8 @@ static void test_messages(void **state) {
         {CALLS(CHAT_CALL("1")) "," SAYS("2"), "", "messages[1].tool_call_id"},
         {CALLS(CHAT_CALL("1")) ",{\"role\":\"tool\",\"content\":\"x\"}", "missing_required_parameter",
          "messages[1].tool_call_id"},
+        {CALLS(CHAT_CALL("1")) ",{\"role\":\"tool\",\"tool_call_id\":\"1\",\"refusal\":\"no\"}",
+         "missing_required_parameter", "messages[1].content"},
         {CALLS(CHAT_CALL("1")) ",{\"role\":\"tool\",\"tool_call_id\":\"1\"}", "missing_required_parameter",
          "messages[1].content"},
         {NULL, NULL, NULL},

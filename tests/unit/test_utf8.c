@@ -133,6 +133,15 @@ static void sequences(void **state) {
     }
 }
 
+static void valid_texts(void **state) {
+    (void)state;
+    assert_true(fm_utf8_valid("", 0));
+    assert_true(fm_utf8_valid("a\0\xE2\x82\xAC", 5));
+    assert_false(fm_utf8_valid("a\xE2\x82", 3));
+    assert_false(fm_utf8_valid("\xE2\x82\xAC\xFF", 4));
+    assert_false(fm_utf8_valid("\xC0\x80", 2));
+}
+
 static void whole_prefixes(void **state) {
     (void)state;
     static const struct {
@@ -198,9 +207,13 @@ static void shown(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_code_point),   cmocka_unit_test(every_short_sequence),
-        cmocka_unit_test(boundaries_of_four), cmocka_unit_test(sequences),
-        cmocka_unit_test(whole_prefixes),     cmocka_unit_test(shown),
+        cmocka_unit_test(every_code_point),
+        cmocka_unit_test(every_short_sequence),
+        cmocka_unit_test(boundaries_of_four),
+        cmocka_unit_test(sequences),
+        cmocka_unit_test(valid_texts),
+        cmocka_unit_test(whole_prefixes),
+        cmocka_unit_test(shown),
     };
     return cmocka_run_group_tests_name("utf8", tests, NULL, NULL);
 }

@@ -204,66 +204,67 @@ static void test_sizes(void **state) {
 #define CALL(id)   "{\"type\":\"function_call\",\"call_id\":\"" id "\",\"name\":\"f\",\"arguments\":\"{}\"}"
 #define OUTPUT(id) "{\"type\":\"function_call_output\",\"call_id\":\"" id "\",\"output\":\"so\"}"
 
+static const struct row input_rows[] = {
+    {CALL("1"), NULL, NULL},
+    {CALL("1") "," OUTPUT("1"), NULL, NULL},
+    {OUTPUT("1"), "", "input"},
+    {OUTPUT("1") "," CALL("1"), "", "input"},
+    {CALL("1") "," OUTPUT("2"), "", "input"},
+    {"{\"role\":\"user\",\"content\":\"x\"}," OUTPUT("1"), "", "input"},
+    {"{\"type\":\"function_call\"}", "missing_required_parameter", "input[0].call_id"},
+    {"{\"type\":\"function_call\",\"call_id\":\"\",\"name\":\"f\",\"arguments\":\"\"}", "invalid_value",
+     "input[0].call_id"},
+    {"{\"type\":\"function_call\",\"call_id\":\"1\\u0000\",\"name\":\"f\",\"arguments\":\"\"}", "invalid_value",
+     "input[0].call_id"},
+    {"{\"type\":\"function_call\",\"call_id\":1,\"name\":\"f\",\"arguments\":\"\"}", "invalid_type",
+     "input[0].call_id"},
+    {"{\"type\":\"function_call\",\"call_id\":\"1\",\"arguments\":\"\"}", "missing_required_parameter",
+     "input[0].name"},
+    {"{\"type\":\"function_call\",\"call_id\":\"1\",\"name\":\"a b\",\"arguments\":\"\"}", "invalid_value",
+     "input[0].name"},
+    {"{\"type\":\"function_call\",\"call_id\":\"1\",\"name\":\"f\"}", "missing_required_parameter",
+     "input[0].arguments"},
+    {"{\"type\":\"function_call\",\"call_id\":\"1\",\"name\":\"f\",\"arguments\":{}}", "invalid_type",
+     "input[0].arguments"},
+    {"{\"type\":\"function_call\",\"call_id\":\"1\",\"name\":\"f\",\"arguments\":\"\\u0000\"}", "invalid_value",
+     "input[0].arguments"},
+    {"{\"type\":\"function_call\",\"id\":\"fc_1\",\"status\":\"completed\",\"call_id\":\"1\",\"name\":\"f\","
+     "\"arguments\":\"\"}",
+     NULL, NULL},
+    {"{\"type\":\"function_call\",\"call_id\":\"1\",\"name\":\"f\",\"arguments\":\"\",\"x\":1}", "unknown_parameter",
+     "input[0].x"},
+    /* what SDKs know of it, and add to it */
+    {"{\"type\":\"function_call\",\"call_id\":\"1\",\"name\":\"f\",\"arguments\":\"{}\",\"namespace\":null,"
+     "\"caller\":null,\"async\":null,\"created_by\":null,\"parsed_arguments\":{}},"
+     "{\"type\":\"function_call_output\",\"call_id\":\"1\",\"output\":\"so\",\"created_by\":\"me\",\"caller\":"
+     "null}",
+     NULL, NULL},
+    {"{\"type\":\"function_call\",\"call_id\":\"1\",\"name\":\"f\",\"arguments\":\"\",\"namespace\":\"n\"}",
+     "unsupported_parameter", "input[0].namespace"},
+    {"{\"role\":\"assistant\",\"content\":[{\"type\":\"output_text\",\"text\":\"a\",\"parsed\":{}}]}", NULL, NULL},
+    {CALL("1") ",{\"type\":\"function_call_output\",\"call_id\":\"1\"}", "missing_required_parameter",
+     "input[1].output"},
+    {CALL("1") ",{\"type\":\"function_call_output\",\"output\":\"x\"}", "missing_required_parameter",
+     "input[1].call_id"},
+    {CALL("1") ",{\"type\":\"function_call_output\",\"call_id\":\"1\",\"output\":{}}", "invalid_type",
+     "input[1].output"},
+    {CALL("1") ",{\"type\":\"function_call_output\",\"call_id\":\"1\",\"output\":[]}", NULL, NULL},
+    {CALL("1") ",{\"type\":\"function_call_output\",\"call_id\":\"1\",\"output\":[{\"type\":\"input_text\","
+               "\"text\":\"a\"}]}",
+     NULL, NULL},
+    {CALL("1") ",{\"type\":\"function_call_output\",\"call_id\":\"1\",\"output\":[{\"type\":\"output_text\","
+               "\"text\":\"a\"}]}",
+     "invalid_value", "input[1].output[0].type"},
+    {CALL("1") ",{\"type\":\"function_call_output\",\"call_id\":\"1\",\"output\":[{\"type\":\"input_image\"}]}",
+     "unsupported_parameter", "input[1].output[0].type"},
+    {"{\"type\":\"reasoning\",\"summary\":[]}", "unsupported_parameter", "input[0].type"},
+    {"{\"type\":\"custom_tool_call\"}", "unsupported_parameter", "input[0].type"},
+    {NULL, NULL, NULL},
+};
+
 static void test_input(void **state) {
     (void)state;
-    static const struct row rows[] = {
-        {CALL("1"), NULL, NULL},
-        {CALL("1") "," OUTPUT("1"), NULL, NULL},
-        {OUTPUT("1"), "", "input"},
-        {OUTPUT("1") "," CALL("1"), "", "input"},
-        {CALL("1") "," OUTPUT("2"), "", "input"},
-        {"{\"role\":\"user\",\"content\":\"x\"}," OUTPUT("1"), "", "input"},
-        {"{\"type\":\"function_call\"}", "missing_required_parameter", "input[0].call_id"},
-        {"{\"type\":\"function_call\",\"call_id\":\"\",\"name\":\"f\",\"arguments\":\"\"}", "invalid_value",
-         "input[0].call_id"},
-        {"{\"type\":\"function_call\",\"call_id\":\"1\\u0000\",\"name\":\"f\",\"arguments\":\"\"}", "invalid_value",
-         "input[0].call_id"},
-        {"{\"type\":\"function_call\",\"call_id\":1,\"name\":\"f\",\"arguments\":\"\"}", "invalid_type",
-         "input[0].call_id"},
-        {"{\"type\":\"function_call\",\"call_id\":\"1\",\"arguments\":\"\"}", "missing_required_parameter",
-         "input[0].name"},
-        {"{\"type\":\"function_call\",\"call_id\":\"1\",\"name\":\"a b\",\"arguments\":\"\"}", "invalid_value",
-         "input[0].name"},
-        {"{\"type\":\"function_call\",\"call_id\":\"1\",\"name\":\"f\"}", "missing_required_parameter",
-         "input[0].arguments"},
-        {"{\"type\":\"function_call\",\"call_id\":\"1\",\"name\":\"f\",\"arguments\":{}}", "invalid_type",
-         "input[0].arguments"},
-        {"{\"type\":\"function_call\",\"call_id\":\"1\",\"name\":\"f\",\"arguments\":\"\\u0000\"}", "invalid_value",
-         "input[0].arguments"},
-        {"{\"type\":\"function_call\",\"id\":\"fc_1\",\"status\":\"completed\",\"call_id\":\"1\",\"name\":\"f\","
-         "\"arguments\":\"\"}",
-         NULL, NULL},
-        {"{\"type\":\"function_call\",\"call_id\":\"1\",\"name\":\"f\",\"arguments\":\"\",\"x\":1}",
-         "unknown_parameter", "input[0].x"},
-        /* what SDKs know of it, and add to it */
-        {"{\"type\":\"function_call\",\"call_id\":\"1\",\"name\":\"f\",\"arguments\":\"{}\",\"namespace\":null,"
-         "\"caller\":null,\"async\":null,\"created_by\":null,\"parsed_arguments\":{}},"
-         "{\"type\":\"function_call_output\",\"call_id\":\"1\",\"output\":\"so\",\"created_by\":\"me\",\"caller\":"
-         "null}",
-         NULL, NULL},
-        {"{\"type\":\"function_call\",\"call_id\":\"1\",\"name\":\"f\",\"arguments\":\"\",\"namespace\":\"n\"}",
-         "unsupported_parameter", "input[0].namespace"},
-        {"{\"role\":\"assistant\",\"content\":[{\"type\":\"output_text\",\"text\":\"a\",\"parsed\":{}}]}", NULL, NULL},
-        {CALL("1") ",{\"type\":\"function_call_output\",\"call_id\":\"1\"}", "missing_required_parameter",
-         "input[1].output"},
-        {CALL("1") ",{\"type\":\"function_call_output\",\"output\":\"x\"}", "missing_required_parameter",
-         "input[1].call_id"},
-        {CALL("1") ",{\"type\":\"function_call_output\",\"call_id\":\"1\",\"output\":{}}", "invalid_type",
-         "input[1].output"},
-        {CALL("1") ",{\"type\":\"function_call_output\",\"call_id\":\"1\",\"output\":[]}", NULL, NULL},
-        {CALL("1") ",{\"type\":\"function_call_output\",\"call_id\":\"1\",\"output\":[{\"type\":\"input_text\","
-                   "\"text\":\"a\"}]}",
-         NULL, NULL},
-        {CALL("1") ",{\"type\":\"function_call_output\",\"call_id\":\"1\",\"output\":[{\"type\":\"output_text\","
-                   "\"text\":\"a\"}]}",
-         "invalid_value", "input[1].output[0].type"},
-        {CALL("1") ",{\"type\":\"function_call_output\",\"call_id\":\"1\",\"output\":[{\"type\":\"input_image\"}]}",
-         "unsupported_parameter", "input[1].output[0].type"},
-        {"{\"type\":\"reasoning\",\"summary\":[]}", "unsupported_parameter", "input[0].type"},
-        {"{\"type\":\"custom_tool_call\"}", "unsupported_parameter", "input[0].type"},
-        {NULL, NULL, NULL},
-    };
-    for (const struct row *row = rows; row->members; row++) {
+    for (const struct row *row = input_rows; row->members; row++) {
         char body[1024];
         snprintf(body, sizeof body, "{\"input\":[%s]}", row->members);
         check_body(&fm_surface_responses, body, row->code, row->param);

@@ -633,6 +633,7 @@ MUTATIONS = [
     ("tool form: a trigger stands out", TOOL_FORM, "(form->first_only || len >= TRIGGER_MIN)", "1", "unit.llama_tools"),
     ("tool form: a trigger begins once", TOOL_FORM,
      "!memchr(trigger->text + 1, trigger->text[0], len - 1)", "1", "unit.llama_tools"),
+    ("tool form: names stand apart", TOOL_FORM, " && names_stand_apart(parts)", "", "unit.llama_tools"),
     ("tool form: names end", TOOL_FORM, "!strchr(NAME_CHARACTERS, mark->text[0])", "1", "unit.llama_tools"),
     ("tool form: what ends them is no escape", TOOL_FORM, "mark->text[0] != '\\\\' && ", "", "unit.llama_tools"),
     ("tool form: arguments are JSON", TOOL_FORM, "json_object_equal(found, expected)", "1", "unit.llama_tools"),

@@ -427,7 +427,7 @@ static void forms(void **state) {
     expect_form((struct style){TAGS, .thought = "<think></think>\n"},
                 "<call>|{\"|\": |}</call>\n<call>{\"|}</call>|any");
     /* without a token that ends the turn, the end of the text does */
-    expect_form((struct style){STYLE("[CALLS][", " ", ", ", "]", "")}, "[CALLS]|[| |, |]|any");
+    expect_form((struct style){STYLE("[CALLS](", " ", ", ", ")", "")}, "[CALLS]|(| |, |)|any");
     expect_form((struct style){STYLE("[CALLS]", "(", ")[CALLS]", ")", "")}, "[CALLS]||(|)[CALLS]|)|any");
     expect_form((struct style){STYLE("<c>", "<c>(", "<c>", "", "<end>")}, "<c>(7 at 0)||<c>((7 at 0)|<c>(7 at 0)||any");
     expect_form((struct style){STYLE("[c]", "=", "[c]", "", "<end>")}, "[c](8 at 0)||=|[c](8 at 0)||any");
@@ -461,6 +461,7 @@ static void no_forms(void **state) {
         {STYLE("<a<b>", ": ", NULL, "", "<end>")},                          /* the trigger begins twice */
         {STYLE("<a<c>b>", ": ", NULL, "", "<end>")},                        /* a control token inside the trigger */
         {STYLE("<fun>", "", NULL, "", "<end>")},                            /* names have no end */
+        {STYLE("<call><", "> ", NULL, "", "<end>")},                        /* some name makes it a control token */
         {STYLE("<fun>", "_a ", NULL, "", "<end>")},                         /* no clear one */
         {STYLE("<fun>", "\\ ", NULL, "", "<end>")},                         /* one that escapes what comes */
         {STYLE("<fun>", "<end>", NULL, "", "<end>")},                       /* the turn ends within a call */
@@ -616,14 +617,14 @@ static void native_grammars(void **state) {
 
 static void native_answers(void **state) {
     (void)state;
-    struct style list = {STYLE("[CALLS][", " ", ", ", "];", "<end>")};
+    struct style list = {STYLE("[CALLS](", " ", ", ", ");", "<end>")};
     struct style first = {STYLE("{\"", "\": ", NULL, "}", "<end>")};
     struct style long_end = {STYLE("<call>", "=", ";<call>", "!!!!!!!!f={}", "<end>")};
     struct fm_tool_form form;
     parsed_job = job_of(NULL, 0);
     parsed_form = &form;
     read_form(&list, &form);
-    expect_pieces("a [CALLS][f {\"a\":1}, f {}];", "T:a|C:f|A:{\"a\":1}|C:f|A:{}");
+    expect_pieces("a [CALLS](f {\"a\":1}, f {});", "T:a|C:f|A:{\"a\":1}|C:f|A:{}");
     fm_tool_form_free(&form);
     read_form(&first, &form);
     expect_pieces("{\"f\": {\"a\":1}}", "|C:f|A:{\"a\":1}");

@@ -137,6 +137,21 @@ static bool shows_all(const struct part *parts) {
            contains(&parts[SYSTEM_TOO], SYSTEM) && contains(&parts[CALL_AND_OUTCOME], OUTCOME);
 }
 
+/* No name stands behind what a control token begins with: with some name there it could become one. */
+static bool names_stand_apart(const struct part *parts) {
+    for (size_t i = 0; i < CONVERSATIONS; i++) {
+        for (size_t k = 0; k < CALLS; k++) {
+            size_t at = find(&parts[i], 0, calls[k].name);
+            for (; at < parts[i].len; at = find(&parts[i], at + 1, calls[k].name)) {
+                if (at > 0 && strchr("<[|", parts[i].text[at - 1])) {
+                    return false;
+                }
+            }
+        }
+    }
+    return true;
+}
+
 /*
  * Where an answer begins in a closed conversation: behind the question, and behind what the template puts in front of
  * texts and calls alike, such as an empty thought. 0: it begins in another way than the model is asked to go on.
@@ -348,7 +363,7 @@ enum fm_code fm_tool_form_read(const struct fm_tool_template *from, struct fm_to
     struct part parts[CONVERSATIONS] = {{NULL, 0}};
     *form = (struct fm_tool_form){.native = false};
     enum fm_code code = render_all(from, parts, error);
-    size_t answer = code == FM_OK && shows_all(parts) ? find_answer(parts) : 0;
+    size_t answer = code == FM_OK && shows_all(parts) && names_stand_apart(parts) ? find_answer(parts) : 0;
     if (answer > 0 && read_one(from, parts, answer, form)) {
         read_next(from, parts, answer, form);
         form->native = true;

@@ -513,6 +513,9 @@ MUTATIONS = [
     ("no stop string where a call is forced", TOOLS, 'if (strcmp(asked->mode, "required") == 0 && json', "if (0 && json",
      "unit.surface_tools"),
     ("the values of all schemas are bounded", TOOLS, "values <= FM_SCHEMA_VALUES_MAX;", "1;", "unit.surface_tools"),
+    ("a refusal stands in for the assistant's content alone", MESSAGES,
+     'dialect->stand_in && fm_string_is(json_object_object_get(message, "role"), "assistant")', "dialect->stand_in",
+     "unit.surface_tools"),
     ("an output has its call before it", MESSAGES,
      "if (json_object_object_get_ex(ids, ",
      "if (1 || json_object_object_get_ex(ids, ",
@@ -586,7 +589,7 @@ MUTATIONS = [
      "json_object_object_length(value) != count + 1",
      "0",
      "unit.kit_job_params"),
-    ("a model is a regular file", FILE, "} else if (!S_ISREG(info.st_mode)) {", "} else if (0) {", "unit.models"),
+    ("a model is a regular file", FILE, "return S_ISREG(info.st_mode) ? FM_OK", "return 1 ? FM_OK", "unit.models"),
     ("a FIFO is not waited for", FILE, "O_RDONLY | O_NONBLOCK | O_CLOEXEC", "O_RDONLY | O_CLOEXEC", "unit.models"),
     ("a folder that can't be read is not an empty one", MODELS,
      "if (!found && list.folder_error) {",
@@ -621,6 +624,11 @@ MUTATIONS = [
      "fi",
      "fuzz.run"),
     ("an empty merge does not empty the corpus", FUZZ, ' && [ -n "$(find "$run/least" -type f)" ]', "", "fuzz.run"),
+    # what takes too long, on its own stack
+    ("a call on its own stack has its time", PLATFORM,
+     "while (!call->done && fm_now_ms() < deadline) {", "while (!call->done) {", "unit.platform"),
+    ("what was abandoned is dropped when it ends", PLATFORM, "call->drop(call->argument);", "", "unit.platform"),
+
     # tools in a model's own form
     ("tool form: tools are shown", TOOL_FORM, "contains(&parts[QUESTION], calls[0].name) &&", "1 &&", "unit.llama_tools"),
     ("tool form: tools are shown beside a system message", TOOL_FORM,

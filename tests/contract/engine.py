@@ -217,3 +217,13 @@ class Outcome:
         assert self.usage["output_tokens"] >= output_tokens, self.usage
         assert self.usage["cached_tokens"] == self.cached, self.usage
         assert self.usage["reasoning_tokens"] == 0, self.usage
+
+
+def shared_engine(case, program, model):
+    """A llama engine with `model`, for all tests of the class `case`."""
+    engine = Engine(program, {"FM_ENGINE_LLAMA_THREADS": "1", "FM_ENGINE_LLAMA_CTX": "1024"})
+    case.addClassCleanup(engine.close)
+    assert engine.initialize()["ok"]
+    result, _ = engine.load(model)
+    assert result["ok"], result
+    return engine

@@ -12,7 +12,7 @@ import sys
 import time
 import unittest
 
-from engine import SLOW, Engine, skip_without, user
+from engine import SLOW, Engine, shared_engine, skip_without, user
 
 PROGRAM = None
 MODEL = None
@@ -37,11 +37,7 @@ class Case(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_THREADS": "1", "FM_ENGINE_LLAMA_CTX": "1024"})
-        cls.addClassCleanup(cls.engine.close)
-        assert cls.engine.initialize()["ok"]
-        result, _ = cls.engine.load(MODEL)
-        assert result["ok"], result
+        cls.engine = shared_engine(cls, PROGRAM, MODEL)
 
     def run_format(self, format, **params):
         return self.engine.run(PROMPT, **{"max_tokens": 300, "temperature": 0, **params}, format=format)

@@ -11,7 +11,7 @@ import sys
 import time
 import unittest
 
-from engine import GRACE, SLOW, Engine, skip_without, user
+from engine import GRACE, SLOW, shared_engine, skip_without, user
 
 PROGRAM = None
 MODEL = None
@@ -41,11 +41,7 @@ class Case(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_THREADS": "1", "FM_ENGINE_LLAMA_CTX": "1024"})
-        cls.addClassCleanup(cls.engine.close)
-        assert cls.engine.initialize()["ok"]
-        result, _ = cls.engine.load(MODEL)
-        assert result["ok"], result
+        cls.engine = shared_engine(cls, PROGRAM, MODEL)
 
     def call(self, choice=None, messages=PROMPT, **params):
         params = {"tools": TOOLS, "max_tokens": 120, "temperature": 0, **params}

@@ -136,7 +136,7 @@ static enum fm_reason tell_held(struct generation *run, enum fm_reason reason) {
 static enum fm_reason send_token(struct generation *run, llama_token token) {
     char piece[PIECE_SIZE];
     const struct llama_vocab *vocab = run->slot->model->prompter.vocab;
-    bool control = run->callable; /* no others are in a grammar of tools */
+    bool control = run->callable; /* a mark may have control tokens, and a grammar of tools has no others */
     if (run->callable && fm_tool_parser_read_trigger(&run->parser, token)) {
         return tell(run, "", 0);
     }

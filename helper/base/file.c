@@ -1,4 +1,5 @@
 #include "base/file.h"
+#include "base/platform.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -46,7 +47,7 @@ static enum fm_code read_all(int fd, const char *path, struct fm_buf *text, stru
     ssize_t got;
     do {
         char bytes[4096];
-        got = read(fd, bytes, sizeof bytes);
+        got = fm_read(fd, bytes, sizeof bytes);
         fm_buf_append(text, bytes, got > 0 ? (size_t)got : 0);
     } while (got > 0 && !text->failed);
     if (got < 0) {

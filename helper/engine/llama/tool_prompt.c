@@ -37,7 +37,7 @@ static void write_tools(const struct fm_job *job, struct fm_buf *text) {
     if (fm_tools_callable(job)) {
         fm_buf_append_str(text,
                           "\n\nTo call one, answer with its name and its arguments as JSON in these tags, and end "
-                          "there:\n" FM_TOOL_BEGIN "\n{\"name\": <function-name>, \"arguments\": "
+                          "there:\n" FM_TOOL_BEGIN FM_TOOL_NAME_KEY "<function-name>" FM_TOOL_ARGUMENTS_KEY
                           "<args-json-object>" FM_TOOL_END);
     }
 }
@@ -55,10 +55,10 @@ static void write_calls(const struct fm_message *message, struct fm_buf *text) {
     for (size_t i = 0; i < message->tool_call_count; i++) {
         const struct fm_tool_call *call = &message->tool_calls[i];
         fm_buf_append_str(text, i > 0 || message->content_len > 0 ? FM_TOOL_NEXT : FM_TOOL_BEGIN);
-        fm_buf_append_str(text, "\n{\"name\": ");
+        fm_buf_append_str(text, FM_TOOL_NAME_KEY);
         struct fm_json_writer w = fm_json_writer_on(text);
         fm_json_str(&w, call->name);
-        fm_buf_append_str(text, ", \"arguments\": ");
+        fm_buf_append_str(text, FM_TOOL_ARGUMENTS_KEY);
         fm_buf_append(text, call->arguments, call->arguments_len);
         fm_buf_append_str(text, FM_TOOL_END);
     }

@@ -23,11 +23,13 @@ bool fm_tools_callable(const struct fm_job *job);
 /* ---- form ---- */
 
 /* Our own. */
-#define FM_TOOL_BEGIN     "<tool_call>"
-#define FM_TOOL_NAME      "\n{\"name\": \"" /* the name is the inside of a JSON string */
-#define FM_TOOL_ARGUMENTS "\", \"arguments\": "
-#define FM_TOOL_END       "}\n</tool_call>"
-#define FM_TOOL_NEXT      "\n" FM_TOOL_BEGIN /* between two calls, with the second one's beginning */
+#define FM_TOOL_BEGIN         "<tool_call>"
+#define FM_TOOL_NAME_KEY      "\n{\"name\": "
+#define FM_TOOL_NAME          FM_TOOL_NAME_KEY "\"" /* the name is the inside of a JSON string */
+#define FM_TOOL_ARGUMENTS_KEY ", \"arguments\": "
+#define FM_TOOL_ARGUMENTS     "\"" FM_TOOL_ARGUMENTS_KEY
+#define FM_TOOL_END           "}\n</tool_call>"
+#define FM_TOOL_NEXT          "\n" FM_TOOL_BEGIN /* between two calls, with the second one's beginning */
 
 #define FM_TOOL_TRIGGER_MAX   64u /* bytes */
 #define FM_TOOL_MARK_CONTROLS 8u

@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { z } from "zod";
 import { checkChatStream, checkResponse, checkResponseStream } from "./support/invariants.mjs";
-import { deltas, drain, fakeClient, modelClient, noFormats } from "./support/helper.mjs";
+import { connection, deltas, drain, fakeClient, modelClient, noFormats } from "./support/helper.mjs";
 
 const PROMPT = "Describe a cat called Tom, who is three years old.";
 const Animal = z.object({
@@ -19,8 +19,6 @@ const schema = z.toJSONSchema(Animal);
 const format = { type: "json_schema", name: "animal", strict: true, schema };
 const settings = { temperature: 0, max_output_tokens: 200 };
 const user = [{ role: "user", content: PROMPT }];
-
-const connection = (client) => ({ apiKey: "local", baseURL: "http://fm-proxy/v1", fetch: client.fetch });
 
 async function openaiSuite(t, OpenAI, { zodTextFormat, zodResponseFormat }, client, real) {
   const openai = new OpenAI({ ...connection(client), maxRetries: 0 });

@@ -8,7 +8,7 @@ import { generateText, isStepCount, streamText, tool } from "ai";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { z } from "zod";
-import { fakeClient, modelClient, noFormats, script } from "./support/helper.mjs";
+import { connection, fakeClient, modelClient, noFormats, script } from "./support/helper.mjs";
 
 const ARGUMENTS = { city: "Linz", days: 2 };
 const Weather = z.object({ city: z.string().max(12), days: z.number().int().min(1).max(7) });
@@ -17,8 +17,6 @@ const outcome = ({ city, days }) => `dry in ${city} for ${days} days`;
 const QUESTION = "What will the weather be like in Linz?";
 const CALL = script({ tool_call: { name: "weather", arguments: JSON.stringify(ARGUMENTS) } });
 const LIMIT = 80; // tokens: the default model does not come to an end by itself
-
-const connection = (client) => ({ apiKey: "local", baseURL: "http://fm-proxy/v1", fetch: client.fetch });
 
 /** A function to give to a client, and what it was called with. */
 function recorder() {

@@ -113,10 +113,6 @@ static enum fm_code render(const struct fm_tool_template *from, enum conversatio
 
 /* ---- reading it ---- */
 
-static bool is_space(char c) {
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
 /* Where `literal` is in `part`, from `from` on; `part->len` when it is not there. */
 static size_t find(const struct part *part, size_t from, const char *literal) {
     const char *found = from < part->len ? memmem(part->text + from, part->len - from, literal, strlen(literal)) : NULL;
@@ -158,7 +154,7 @@ static bool names_stand_apart(const struct part *parts) {
  */
 static size_t find_answer(const struct part *parts) {
     size_t at = find(&parts[PLAIN], parts[QUESTION].len, TEXT);
-    while (at > parts[QUESTION].len && is_space(parts[PLAIN].text[at - 1])) {
+    while (at > parts[QUESTION].len && fm_tool_is_space(parts[PLAIN].text[at - 1])) {
         at--;
     }
     const struct part before = {parts[PLAIN].text, at};
@@ -287,7 +283,7 @@ static size_t trigger_len(const struct fm_tool_template *from, const char *begin
 /* `trigger` and `name` of the bytes from `begin` to `end`. */
 static bool set_beginning(const struct fm_tool_template *from, const struct part *part, size_t begin, size_t end,
                           struct fm_tool_form *form) {
-    while (begin < end && is_space(part->text[begin])) {
+    while (begin < end && fm_tool_is_space(part->text[begin])) {
         begin++;
     }
     const struct fm_tool_mark *trigger = &form->trigger;

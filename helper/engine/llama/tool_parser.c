@@ -41,7 +41,7 @@ static size_t take(const char **bytes, size_t *len, size_t count) {
 
 /* ---- text ---- */
 
-static bool is_space(char c) {
+bool fm_tool_is_space(char c) {
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
@@ -62,7 +62,7 @@ static bool goes_on_trigger(const struct fm_tool_parser *parser, char c) {
 static bool give_plain(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
     size_t count = 0;
     while (count < *len && !goes_on_trigger(parser, (*bytes)[count]) &&
-           !(parser->hold_space && is_space((*bytes)[count]))) {
+           !(parser->hold_space && fm_tool_is_space((*bytes)[count]))) {
         count++;
     }
     *piece = (struct fm_tool_piece){.kind = FM_TOOL_TEXT, .bytes = *bytes, .len = take(bytes, len, count)};
@@ -73,7 +73,7 @@ static bool read_text(struct fm_tool_parser *parser, const char **bytes, size_t 
     char c = **bytes;
     bool goes_on = goes_on_trigger(parser, c);
     bool room = parser->held_len < SPACE_MAX;
-    bool holds = goes_on || (parser->matched == 0 && parser->hold_space && is_space(c) && room);
+    bool holds = goes_on || (parser->matched == 0 && parser->hold_space && fm_tool_is_space(c) && room);
     if (parser->held_len > 0 && !holds) {
         return give_held(parser, piece); /* and then the same byte again */
     }

@@ -20,6 +20,9 @@
 /* True when the answer to `job` may call a tool. */
 bool fm_tools_callable(const struct fm_job *job);
 
+/* White space of ASCII, which may stand before a call without being told as text. */
+bool fm_tool_is_space(char c);
+
 /* ---- form ---- */
 
 /* Our own. */

@@ -105,6 +105,9 @@ export async function watchLife(t) {
   return { path, death };
 }
 
+/** What an OpenAI client is to be made with, to reach the helper of `client`. */
+export const connection = (client) => ({ apiKey: "local", baseURL: "http://fm-proxy/v1", fetch: client.fetch });
+
 /** Text of a script for the fake engine (and the stub). */
 export const script = (...steps) => JSON.stringify(steps);
 

@@ -55,6 +55,7 @@ install_system_packages() {
   need_command ninja ninja-build
   need_command pkg-config pkg-config
   need_library json-c libjson-c-dev
+  need_library sqlite3 libsqlite3-dev
   need_library cmocka libcmocka-dev
   need_command git git
   need_command python3 python3

@@ -65,3 +65,21 @@ enum fm_code fm_file_read(const char *path, struct fm_buf *text, struct fm_error
     }
     return code;
 }
+
+#define PRIVATE_MODE (S_IRUSR | S_IWUSR)
+
+enum fm_code fm_file_create(const char *path, struct fm_error *error) {
+    int fd = open(path, O_RDWR | O_CREAT | O_NONBLOCK | O_CLOEXEC, PRIVATE_MODE);
+    if (fd < 0) {
+        return fm_file_fail_open("file", errno, path, error);
+    }
+    close(fd);
+    return FM_OK;
+}
+
+enum fm_code fm_file_make_private(const char *path, struct fm_error *error) {
+    if (chmod(path, PRIVATE_MODE) != 0) {
+        return fm_fail(error, FM_UNAVAILABLE, "can't make the file private (%s): %s", strerror(errno), path);
+    }
+    return FM_OK;
+}

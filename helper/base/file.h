@@ -24,4 +24,10 @@ FM_MUST_USE enum fm_code fm_file_check_magic(const char *path, const char *magic
  */
 FM_MUST_USE enum fm_code fm_file_read(const char *path, struct fm_buf *text, struct fm_error *error);
 
+/* Makes the file `path`, empty, with mode 0600, unless there is one. UNAVAILABLE, with the path. Never waits. */
+FM_MUST_USE enum fm_code fm_file_create(const char *path, struct fm_error *error);
+
+/* Gives the file `path` the mode 0600. Opens nothing: a close would drop the locks that a library has on it. */
+FM_MUST_USE enum fm_code fm_file_make_private(const char *path, struct fm_error *error);
+
 #endif

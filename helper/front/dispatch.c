@@ -32,7 +32,7 @@ static const char *refuse(struct fm_front *front, const struct fm_rpc_message *m
     return taken ? "a call with this id is still in flight" : NULL;
 }
 
-static void write_failure(struct fm_buf *buf, const struct fm_rpc_id *id, const struct fm_error *error) {
+void fm_reply_write_failure(struct fm_buf *buf, const struct fm_rpc_id *id, const struct fm_error *error) {
     fm_frame_begin(buf);
     struct fm_json_writer w = fm_rpc_result_begin(buf, id);
     fm_json_object_begin(&w);
@@ -58,7 +58,7 @@ static void run(struct fm_front *front, const struct fm_rpc_message *message, co
         return;
     }
     if (code != FM_OK) {
-        write_failure(buf, &message->id, &error);
+        fm_reply_write_failure(buf, &message->id, &error);
     }
     fm_send_frame(front, &front->outbox, buf);
 }

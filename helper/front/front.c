@@ -57,6 +57,7 @@ static void init_state(struct fm_front *front, const struct fm_options *options)
     fm_buf_init(&front->reply, EVENT_MAX);
     fm_buf_init(&front->event, EVENT_MAX);
     fm_buf_init(&front->engine.message, EVENT_MAX);
+    fm_storage_init(&front->storage);
     for (size_t i = 0; i < FM_JOBS_MAX; i++) {
         front->jobs[i].front = front;
         fm_cond_init(&front->jobs[i].changed);
@@ -73,6 +74,7 @@ static void free_state(struct fm_front *front) {
     fm_model_free(&front->engine.model);
     fm_crash_loop_free(&front->engine.crash_loop);
     fm_buf_free(&front->engine.message);
+    fm_storage_free(&front->storage);
     fm_buf_free(&front->event);
     fm_buf_free(&front->reply);
     pthread_cond_destroy(&front->drained);
@@ -134,6 +136,7 @@ static bool end_work(struct fm_front *front, int64_t engine_ms) {
     pthread_mutex_lock(&front->lock);
     front->ending = true;
     fm_job_settle_all_locked(front);
+    fm_storage_end_locked(front);
     fm_engine_shutdown_locked(front);
     bool quiet = wait_quiet_locked(front, engine_ms);
     if (!quiet) {

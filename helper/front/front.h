@@ -28,6 +28,7 @@
 #define FM_PROTOCOL_VERSION 1
 #define FM_JOBS_MAX         64
 #define FM_CANCEL_WAITERS   4
+#define FM_STORE_CALLS_MAX  64
 #define FM_GRACE_MS         750         /* from job.abort until the engine is ended */
 #define FM_STOPPED_MS       1000        /* who wakes so much too late was stopped: SIGSTOP, a debugger, suspend */
 #define FM_STALL_MS         60000       /* a peer that takes no byte for so long is gone */
@@ -52,6 +53,7 @@ struct fm_job {
     enum fm_job_state state;
     bool stopping;         /* job.abort was sent; `stop_error` is how it will end */
     bool produced;         /* the first output has come */
+    bool storing;          /* once closing: the store has it, and what is left to say waits for that */
     uint64_t number;       /* never used twice */
     struct fm_rpc_id call; /* the create call's id */
     struct fm_model model;
@@ -97,6 +99,39 @@ struct fm_engine {
     struct fm_buf message;     /* messages to the engine in the making */
 };
 
+struct fm_store;
+struct fm_store_task;
+
+/* What a call asks the store. */
+struct fm_store_query {
+    char id[FM_ID_SIZE]; /* of the response; one that is longer is none */
+    int limit;           /* items in the list */
+    bool ascending;
+    char after[256]; /* the item that the list begins behind; "": none */
+    bool again;      /* set by the reply: the response is on its way into the store, so ask again behind that */
+};
+
+/*
+ * Answers a call, in the store's thread and without the lock: as fm_method.run. `store` NULL: it can't be opened, and
+ * `error` is filled already.
+ */
+typedef enum fm_code fm_store_reply_fn(struct fm_front *front, struct fm_store *store, struct fm_store_query *query,
+                                       struct fm_json_writer *result, struct fm_error *error);
+
+/* What waits for the store, and its thread, which alone has the store itself. */
+struct fm_storage {
+    bool started;
+    bool ending;
+    pthread_cond_t changed;
+    struct fm_store_task *first;
+    struct fm_store_task **last;   /* where the next task goes */
+    struct fm_store_task *running; /* out of the list, and the thread's alone but for its call's id */
+    unsigned calls;                /* tasks that answer one */
+    bool reply_waits;              /* `reply`, a frame for the host, waits for room; `reply_call` is its id */
+    struct fm_buf reply;
+    struct fm_rpc_id reply_call;
+};
+
 struct fm_front {
     struct fm_options options;
     int64_t started_ms;
@@ -113,6 +148,7 @@ struct fm_front {
     unsigned jobs_in_flight;
     unsigned next_stream; /* whose turn it is to say something, modulo FM_JOBS_MAX */
     struct fm_engine engine;
+    struct fm_storage storage;
     uint64_t last_number;
     unsigned threads;    /* watchdogs and the engine's thread */
     bool ending;         /* no new jobs, no new engine */
@@ -135,6 +171,9 @@ void fm_send_frame(struct fm_front *front, struct fm_outbox *outbox, struct fm_b
 
 /* ---- dispatch.c: the reader's side ---- */
 
+/* Makes `buf` the frame of {"ok":false,"error":...}; any thread. */
+void fm_reply_write_failure(struct fm_buf *buf, const struct fm_rpc_id *id, const struct fm_error *error);
+
 extern const struct fm_inbound_handler fm_dispatch_handler; /* copy, and set context to the front */
 
 /* ---- jobs.c ---- */
@@ -152,6 +191,8 @@ struct fm_job *fm_job_by_number_locked(struct fm_front *front, uint64_t number);
 
 /* NULL when there is none, or when the create call is answered. */
 struct fm_job *fm_job_by_call_locked(struct fm_front *front, const struct fm_rpc_id *call);
+
+/* The same by the response's id; one in the background is there until all calls have their answer. */
 struct fm_job *fm_job_by_answer_locked(struct fm_front *front, const char *id);
 
 /* True when `call` is the id of a call that is still to be answered by a job. */
@@ -166,6 +207,16 @@ void fm_job_settle_locked(struct fm_front *front, struct fm_job *job, enum fm_fi
 
 /* Settles every job as cancelled, because the helper ends. */
 void fm_job_settle_all_locked(struct fm_front *front);
+
+/* The store is done with the job `number`, if that is still there; not `stored`: it was lost. */
+void fm_job_stored_locked(struct fm_front *front, uint64_t number, bool stored);
+
+/*
+ * What fm_store_resolve_locked asked for: `messages` (borrowed), and `conversation`, which is taken over where the job
+ * is still there. `error`: it can't be had, and the job fails.
+ */
+void fm_job_resolved_locked(struct fm_front *front, uint64_t number, struct fm_conversation *conversation,
+                            const struct fm_buf *messages, const struct fm_error *error);
 
 /* Frees a closing job's slot. */
 void fm_job_release_locked(struct fm_front *front, struct fm_job *job);
@@ -187,6 +238,47 @@ size_t fm_streams_backlog_locked(const struct fm_front *front);
 
 /* Waits up to `wait_ms` until every job is gone; they should be settled. False when some are left. */
 FM_MUST_USE bool fm_streams_flush_locked(struct fm_front *front, int64_t wait_ms);
+
+/* ---- store_thread.c ---- */
+
+/* Starts the store's thread, unless it runs. False: it can't be had. */
+FM_MUST_USE bool fm_store_thread_start_locked(struct fm_front *front);
+
+/* ---- store_tasks.c ---- */
+
+/* Nothing waits, and there is no thread. */
+void fm_storage_init(struct fm_storage *storage);
+
+/*
+ * Does the first thing that can be done now; false: there is none. Opens `*store` where it is NULL. Lets go of the lock
+ * meanwhile, and may block on the disk: the store's thread alone calls it.
+ */
+FM_MUST_USE bool fm_store_run_next_locked(struct fm_front *front, struct fm_store **store);
+
+/* Its thread is gone, or never was. */
+void fm_storage_free(struct fm_storage *storage);
+
+/* The thread ends when it has done all that waits. */
+void fm_storage_end_locked(struct fm_front *front);
+
+/*
+ * Has a closing job's response stored; fm_job_stored_locked follows. False: out of memory, or no thread can be had.
+ */
+FM_MUST_USE bool fm_store_put_locked(struct fm_front *front, struct fm_job *job);
+
+/* Has a queued job's request made whole; fm_job_resolved_locked follows. False: as above. */
+FM_MUST_USE bool fm_store_resolve_locked(struct fm_front *front, struct fm_job *job);
+
+/* Has `call` answered by `answer`. On failure the caller answers: RATE_LIMITED, OVERLOADED, CANCELLED. */
+FM_MUST_USE enum fm_code fm_store_call_locked(struct fm_front *front, const struct fm_rpc_id *call,
+                                              fm_store_reply_fn *answer, const struct fm_store_query *query,
+                                              struct fm_error *error);
+
+/* Queues the reply that waits for the host, where there is room. */
+void fm_store_send_reply_locked(struct fm_front *front);
+
+/* True when `call` is the id of a call that is still to be answered from the store. */
+bool fm_store_call_in_flight_locked(const struct fm_front *front, const struct fm_rpc_id *call);
 
 /* ---- watchdog.c ---- */
 

@@ -39,6 +39,7 @@ enum fm_code fm_job_create_locked(struct fm_front *front, const struct fm_rpc_id
     job->state = FM_JOB_QUEUED;
     job->stopping = false;
     job->produced = false;
+    job->storing = false;
     job->number = ++front->last_number;
     job->call = *call;
     job->model = *model;
@@ -49,7 +50,12 @@ enum fm_code fm_job_create_locked(struct fm_front *front, const struct fm_rpc_id
         fm_job_release_locked(front, job);
         return fm_fail(error, FM_OVERLOADED, "can't start a thread for the request");
     }
+    if (job->answer.request.unresolved && !fm_store_resolve_locked(front, job)) {
+        fm_job_release_locked(front, job);
+        return fm_fail(error, FM_OVERLOADED, "can't ask the store for the request");
+    }
     fm_engine_pump_locked(front);
+    fm_streams_pump_locked(front); /* of one in the background there is something to say already */
     return FM_OK;
 }
 
@@ -81,7 +87,9 @@ struct fm_job *fm_job_by_call_locked(struct fm_front *front, const struct fm_rpc
 
 struct fm_job *fm_job_by_answer_locked(struct fm_front *front, const char *id) {
     for (size_t i = 0; i < FM_JOBS_MAX; i++) {
-        if (!is_answered(&front->jobs[i]) && strcmp(front->jobs[i].answer.id, id) == 0) {
+        const struct fm_job *job = &front->jobs[i];
+        bool there = !is_answered(job) || (job->state != FM_JOB_FREE && job->answer.request.background);
+        if (there && strcmp(front->jobs[i].answer.id, id) == 0) {
             return &front->jobs[i];
         }
     }
@@ -104,7 +112,7 @@ bool fm_call_in_flight_locked(struct fm_front *front, const struct fm_rpc_id *ca
             return true;
         }
     }
-    return false;
+    return fm_store_call_in_flight_locked(front, call);
 }
 
 void fm_job_settle_locked(struct fm_front *front, struct fm_job *job, enum fm_finish finish,
@@ -116,8 +124,43 @@ void fm_job_settle_locked(struct fm_front *front, struct fm_job *job, enum fm_fi
     job->end_error = error ? *error : none;
     job->state = FM_JOB_CLOSING;
     fm_answer_finish(&job->answer, finish, error);
+    if (fm_answer_is_kept(&job->answer)) {
+        job->storing = front->options.store_bytes > 0 && fm_store_put_locked(front, job);
+        job->answer.lost = !job->storing;
+    }
     pthread_cond_broadcast(&job->changed); /* the watchdog is done with it */
     fm_streams_pump_locked(front);
+}
+
+void fm_job_stored_locked(struct fm_front *front, uint64_t number, bool stored) {
+    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+        struct fm_job *job = &front->jobs[i];
+        if (job->state == FM_JOB_CLOSING && job->number == number) {
+            job->storing = false;
+            job->answer.lost = !stored;
+        }
+    }
+    fm_streams_pump_locked(front);
+}
+
+void fm_job_resolved_locked(struct fm_front *front, uint64_t number, struct fm_conversation *conversation,
+                            const struct fm_buf *messages, const struct fm_error *error) {
+    struct fm_job *job = fm_job_by_number_locked(front, number);
+    struct fm_error no_memory;
+    if (!job) {
+        return;
+    }
+    struct fm_request *request = &job->answer.request;
+    request->conversation = *conversation;
+    *conversation = (struct fm_conversation){0};
+    if (!error && fm_request_resolve(request, messages, &no_memory) != FM_OK) {
+        error = &no_memory;
+    }
+    if (error) {
+        fm_job_settle_locked(front, job, FM_FINISH_FAILED, error);
+    } else {
+        fm_engine_pump_locked(front);
+    }
 }
 
 void fm_job_settle_all_locked(struct fm_front *front) {

@@ -21,8 +21,7 @@ static enum fm_code health_ping(struct fm_front *front, const struct fm_rpc_mess
     return FM_OK;
 }
 
-/* Params have the members of `allowed` (NULL-terminated) and no other. */
-static enum fm_code check_members(struct json_object *params, const char *const *allowed, struct fm_error *error) {
+enum fm_code fm_params_check(struct json_object *params, const char *const *allowed, struct fm_error *error) {
     if (!params) {
         return FM_OK;
     }
@@ -53,7 +52,7 @@ static const struct {
 } features[] = {
     {"responses", true},   {"chat_completions", true},  {"streaming", true},
     {"cancel", true},      {"structured_output", true}, {"tools", true},
-    {"embeddings", false}, {"stored_responses", false},
+    {"embeddings", false}, {"stored_responses", true},
 };
 
 /* What the last engine told; null when it told nothing, or there was none yet. */
@@ -122,7 +121,7 @@ static enum fm_code capabilities_get(struct fm_front *front, const struct fm_rpc
                                      struct fm_json_writer *result, struct fm_error *error) {
     struct fm_model_list list;
     struct fm_error reason;
-    if (check_members(message->params, no_members, error) != FM_OK ||
+    if (fm_params_check(message->params, no_members, error) != FM_OK ||
         fm_models_list(&front->options, &list, error) != FM_OK) {
         return error->code;
     }
@@ -149,7 +148,7 @@ static enum fm_code capabilities_get(struct fm_front *front, const struct fm_rpc
 static enum fm_code models_list(struct fm_front *front, const struct fm_rpc_message *message,
                                 struct fm_json_writer *result, struct fm_error *error) {
     struct fm_model_list list;
-    if (check_members(message->params, no_members, error) != FM_OK ||
+    if (fm_params_check(message->params, no_members, error) != FM_OK ||
         fm_models_list(&front->options, &list, error) != FM_OK) {
         return error->code;
     }
@@ -200,7 +199,7 @@ static enum fm_code chat_create(struct fm_front *front, const struct fm_rpc_mess
     return create(front, message, &fm_surface_chat, error);
 }
 
-static enum fm_code bad_cancel(struct fm_error *error, const char *param, const char *openai_code, const char *detail) {
+enum fm_code fm_params_wrong(struct fm_error *error, const char *param, const char *openai_code, const char *detail) {
     fm_fail(error, FM_INVALID_REQUEST, "%s", detail);
     error->openai_code = openai_code;
     snprintf(error->param, sizeof error->param, "%s", param);
@@ -228,54 +227,71 @@ static enum fm_code cancel_job_locked(struct fm_front *front, struct fm_job *job
     return FM_OK;
 }
 
-/* One of `answer_id` and `request_id` names the job. */
-static enum fm_code cancel(struct fm_front *front, const struct fm_rpc_id *call, const char *answer_id,
-                           const struct fm_rpc_id *request_id, struct fm_error *error) {
+/* The call `request_id` gets no more events. What it made goes on, in the background. */
+static void detach_locked(struct fm_front *front, struct fm_job *job) {
+    job->answer.request.stream = false;
+    fm_streams_pump_locked(front);
+}
+
+/* By the call that made it. `detach`: what runs in the background goes on. */
+static enum fm_code cancel(struct fm_front *front, const struct fm_rpc_message *message,
+                           const struct fm_rpc_id *request_id, bool detach, struct fm_error *error) {
     pthread_mutex_lock(&front->lock);
-    struct fm_job *job =
-        answer_id ? fm_job_by_answer_locked(front, answer_id) : fm_job_by_call_locked(front, request_id);
-    enum fm_code code = job ? cancel_job_locked(front, job, call, error) : nothing_to_cancel(error);
+    struct fm_job *job = fm_job_by_call_locked(front, request_id);
+    enum fm_code code = FM_OK;
+    if (!job) {
+        code = nothing_to_cancel(error);
+    } else if (detach && job->answer.request.background) {
+        detach_locked(front, job);
+    } else {
+        code = cancel_job_locked(front, job, &message->id, error);
+    }
     pthread_mutex_unlock(&front->lock);
     return code;
 }
 
-/* By a response's id. One that goes on behind a NUL is nobody's. */
-static enum fm_code cancel_answer(struct fm_front *front, const struct fm_rpc_id *call, struct json_object *id,
+/* By a response's id: one that runs, or one that is stored. */
+static enum fm_code cancel_answer(struct fm_front *front, const struct fm_rpc_message *message,
                                   struct fm_error *error) {
-    if (!json_object_is_type(id, json_type_string)) {
-        return bad_cancel(error, "id", "invalid_type", "'id' must be a response's id, a string");
+    struct fm_store_query query;
+    if (fm_params_read_id(message->params, &query, error) != FM_OK) {
+        return error->code;
     }
-    const char *text = json_object_get_string(id);
-    bool whole = strlen(text) == (size_t)json_object_get_string_len(id);
-    return whole ? cancel(front, call, text, NULL, error) : nothing_to_cancel(error);
+    pthread_mutex_lock(&front->lock);
+    struct fm_job *job = fm_job_by_answer_locked(front, query.id);
+    enum fm_code code = job ? cancel_job_locked(front, job, &message->id, error)
+                            : fm_store_call_locked(front, &message->id, fm_reply_cancelled, &query, error);
+    pthread_mutex_unlock(&front->lock);
+    return code;
 }
 
 static enum fm_code responses_cancel(struct fm_front *front, const struct fm_rpc_message *message,
                                      struct fm_json_writer *result, struct fm_error *error) {
     static const char *const members[] = {"id", "request_id", NULL};
-    struct json_object *id;
     struct json_object *request;
     struct fm_rpc_id request_id;
     (void)result;
-    if (check_members(message->params, members, error) != FM_OK) {
+    if (fm_params_check(message->params, members, error) != FM_OK) {
         return error->code;
     }
-    bool by_answer = json_object_object_get_ex(message->params, "id", &id);
+    bool by_answer = json_object_object_get_ex(message->params, "id", NULL);
     bool by_request = json_object_object_get_ex(message->params, "request_id", &request);
     if (by_answer && by_request) {
-        return bad_cancel(error, "request_id", "invalid_value", "'id' or 'request_id' says what to cancel, not both");
+        return fm_params_wrong(error, "request_id", "invalid_value",
+                               "'id' or 'request_id' says what to cancel, not both");
     }
     if (by_answer) {
-        return cancel_answer(front, &message->id, id, error);
+        return cancel_answer(front, message, error);
     }
     if (!by_request) {
-        return bad_cancel(error, "id", "missing_required_parameter", "'id' or 'request_id' must say what to cancel");
+        return fm_params_wrong(error, "id", "missing_required_parameter",
+                               "'id' or 'request_id' must say what to cancel");
     }
     if (!fm_rpc_id_read(request, &request_id)) {
-        return bad_cancel(error, "request_id", "invalid_type",
-                          "'request_id' must be a JSON-RPC id, a string or an integer");
+        return fm_params_wrong(error, "request_id", "invalid_type",
+                               "'request_id' must be a JSON-RPC id, a string or an integer");
     }
-    return cancel(front, &message->id, NULL, &request_id, error);
+    return cancel(front, message, &request_id, false, error);
 }
 
 /* As stock LSP clients send it; as a call (with an id) it is answered like responses.cancel. */
@@ -285,13 +301,14 @@ static enum fm_code cancel_request(struct fm_front *front, const struct fm_rpc_m
     struct fm_rpc_id request_id;
     static const char *const members[] = {"id", NULL};
     (void)result;
-    if (check_members(message->params, members, error) != FM_OK) {
+    if (fm_params_check(message->params, members, error) != FM_OK) {
         return error->code;
     }
     if (!json_object_object_get_ex(message->params, "id", &value) || !fm_rpc_id_read(value, &request_id)) {
-        return bad_cancel(error, "id", "invalid_type", "'id' must be the JSON-RPC id of the call to cancel");
+        return fm_params_wrong(error, "id", "invalid_type", "'id' must be the JSON-RPC id of the call to cancel");
     }
-    return cancel(front, &message->id, NULL, &request_id, error);
+    /* who sends no id has gone */
+    return cancel(front, message, &request_id, message->kind == FM_RPC_NOTIFICATION, error);
 }
 
 static enum fm_code process_shutdown(struct fm_front *front, const struct fm_rpc_message *message,
@@ -309,6 +326,9 @@ static const struct fm_method methods[] = {
     {"models.list", 0, models_list},
     {"responses.create", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, responses_create},
     {"responses.cancel", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, responses_cancel},
+    {"responses.retrieve", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, fm_responses_retrieve},
+    {"responses.delete", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, fm_responses_delete},
+    {"responses.input_items", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, fm_responses_input_items},
     {"chat.completions.create", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, chat_create},
     {"$/cancelRequest", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER | FM_METHOD_NOTIFICATION, cancel_request},
     {"process.shutdown", FM_METHOD_ANSWERS_LATER | FM_METHOD_NOTIFICATION, process_shutdown},

@@ -22,6 +22,32 @@ struct fm_method {
                         struct fm_error *error);
 };
 
+/* ---- for methods that live elsewhere ---- */
+
+/* Params (NULL: none) have the members of `allowed` (NULL-terminated) and no other; else INVALID_REQUEST. */
+FM_MUST_USE enum fm_code fm_params_check(struct json_object *params, const char *const *allowed,
+                                         struct fm_error *error);
+
+/* Fills `error` with INVALID_REQUEST for the member `param`; the last two are static or formatted, one sentence. */
+enum fm_code fm_params_wrong(struct fm_error *error, const char *param, const char *openai_code, const char *detail);
+
+/* ---- store_methods.c ---- */
+
+/* Starts `query` with the member `id`, a response's id; NOT_FOUND where it can't be one. */
+FM_MUST_USE enum fm_code fm_params_read_id(struct json_object *params, struct fm_store_query *query,
+                                           struct fm_error *error);
+
+/* Rows of the table. */
+enum fm_code fm_responses_retrieve(struct fm_front *front, const struct fm_rpc_message *message,
+                                   struct fm_json_writer *result, struct fm_error *error);
+enum fm_code fm_responses_delete(struct fm_front *front, const struct fm_rpc_message *message,
+                                 struct fm_json_writer *result, struct fm_error *error);
+enum fm_code fm_responses_input_items(struct fm_front *front, const struct fm_rpc_message *message,
+                                      struct fm_json_writer *result, struct fm_error *error);
+
+/* What a cancel of a stored response says: it has ended. */
+fm_store_reply_fn fm_reply_cancelled;
+
 /* NULL when there is no such method. */
 const struct fm_method *fm_method_find(const char *name, size_t len);
 

@@ -1,6 +1,8 @@
 #include "front/options.h"
 #include "base/platform.h"
+#include "front/store.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,11 +21,13 @@ const char fm_options_usage[] =
     "  --model PATH_OR_ID   the default model: a GGUF file, or the name of one in the models folder\n"
     "  --models-dir DIR     the models folder (default: ../models beside fm-proxy's folder)\n"
     "  --chat-template FILE a chat template in Jinja in place of the model's own\n"
+    "  --store FILE         where responses are stored (default: in memory, as long as fm-proxy runs)\n"
+    "  --store-bytes BYTES  how much of them (default: 67108864); 0 stores nothing\n"
     "  --log-level LEVEL    off, error, warn, info or debug, on stderr (default: off)\n"
     "  --version, --help\n"
     "\n"
     "Each option can also be set as FM_PROXY_ENGINE, FM_PROXY_ENGINE_DIR, FM_PROXY_MODEL, FM_PROXY_MODELS_DIR,\n"
-    "FM_PROXY_CHAT_TEMPLATE and FM_PROXY_LOG_LEVEL; the command line wins.\n";
+    "FM_PROXY_CHAT_TEMPLATE, FM_PROXY_STORE, FM_PROXY_STORE_BYTES and FM_PROXY_LOG_LEVEL; the command line wins.\n";
 
 enum option_key {
     OPT_STDIO = 256,
@@ -32,6 +36,8 @@ enum option_key {
     OPT_MODEL,
     OPT_MODELS_DIR,
     OPT_CHAT_TEMPLATE,
+    OPT_STORE,
+    OPT_STORE_BYTES,
     OPT_LOG,
     OPT_HELP,
     OPT_VERSION
@@ -44,6 +50,8 @@ static const struct option long_options[] = {
     {"model", required_argument, NULL, OPT_MODEL},
     {"models-dir", required_argument, NULL, OPT_MODELS_DIR},
     {"chat-template", required_argument, NULL, OPT_CHAT_TEMPLATE},
+    {"store", required_argument, NULL, OPT_STORE},
+    {"store-bytes", required_argument, NULL, OPT_STORE_BYTES},
     {"log-level", required_argument, NULL, OPT_LOG},
     {"help", no_argument, NULL, OPT_HELP},
     {"version", no_argument, NULL, OPT_VERSION},
@@ -57,6 +65,8 @@ struct arguments {
     const char *model;
     const char *models_dir;
     const char *chat_template;
+    const char *store;
+    const char *store_bytes;
     const char *log_level;
     bool stdio;
 };
@@ -79,6 +89,8 @@ static bool read_arguments(struct arguments *arguments, struct fm_options *optio
         case OPT_MODEL: arguments->model = optarg; break;
         case OPT_MODELS_DIR: arguments->models_dir = optarg; break;
         case OPT_CHAT_TEMPLATE: arguments->chat_template = optarg; break;
+        case OPT_STORE: arguments->store = optarg; break;
+        case OPT_STORE_BYTES: arguments->store_bytes = optarg; break;
         case OPT_LOG: arguments->log_level = optarg; break;
         case OPT_HELP: options->mode = FM_RUN_HELP; return true;
         case OPT_VERSION: options->mode = FM_RUN_VERSION; return true;
@@ -101,6 +113,26 @@ static bool engine_name_valid(const char *name) {
 static bool set_dir(char dir[PATH_MAX], const char *given, const char *program_dir, const char *suffix) {
     int len = given ? snprintf(dir, PATH_MAX, "%s", given) : snprintf(dir, PATH_MAX, "%s%s", program_dir, suffix);
     return len > 0 && len < PATH_MAX;
+}
+
+static bool set_store(struct fm_options *options, const char *file, const char *bytes) {
+    options->store_file = file;
+    options->store_bytes = FM_STORE_BYTES_DEFAULT;
+    if (file && !file[0]) {
+        fprintf(stderr, "fm-proxy: --store: the path is empty\n");
+        return false;
+    }
+    if (bytes) {
+        char *end;
+        errno = 0;
+        options->store_bytes = strtoll(bytes, &end, 10);
+        bool digits = bytes[0] >= '0' && bytes[0] <= '9' && *end == '\0';
+        if (!digits || errno != 0) {
+            fprintf(stderr, "fm-proxy: --store-bytes: \"%s\" is no number of bytes\n", bytes);
+            return false;
+        }
+    }
+    return true;
 }
 
 /* To the engine, by its environment: the llama engine alone has templates. */
@@ -139,6 +171,10 @@ static bool apply(struct fm_options *options, const struct arguments *arguments)
     if (!set_dir(options->engine_dir, engine_dir, program_dir, "") ||
         !set_dir(options->models_dir, models_dir, program_dir, "/../models")) {
         fprintf(stderr, "fm-proxy: --engine-dir or --models-dir: the path is empty or too long\n");
+        return false;
+    }
+    if (!set_store(options, or_environment(arguments->store, "FM_PROXY_STORE"),
+                   or_environment(arguments->store_bytes, "FM_PROXY_STORE_BYTES"))) {
         return false;
     }
     return pass_chat_template(or_environment(arguments->chat_template, "FM_PROXY_CHAT_TEMPLATE"));

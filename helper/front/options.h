@@ -5,6 +5,7 @@
 #include "base/log.h"
 
 #include <limits.h>
+#include <stdint.h>
 
 enum fm_run_mode {
     FM_RUN_SERVE,   /* JSON-RPC on stdio */
@@ -19,6 +20,8 @@ struct fm_options {
     const char *model;         /* path or id of the default model; NULL: the first in models_dir */
     char engine_dir[PATH_MAX]; /* where fm-engine-NAME lies */
     char models_dir[PATH_MAX]; /* where models are looked for */
+    const char *store_file;    /* where responses are stored; NULL: in memory */
+    int64_t store_bytes;       /* how much of them; 0: nothing is stored */
     enum fm_log_level log_level;
 };
 

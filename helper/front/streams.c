@@ -33,7 +33,7 @@ static void send_result(struct fm_front *front, const struct fm_job *job, const 
         fm_json_key(&w, "error");
         fm_error_write(&job->end_error, &w);
     }
-    if (ok || job->answer.opened) {
+    if (ok || job->answer.opened || job->answer.request.background) {
         fm_json_key(&w, surface->result_member);
         surface->write(&job->answer, &w);
     }
@@ -42,25 +42,34 @@ static void send_result(struct fm_front *front, const struct fm_job *job, const 
     fm_send_frame(front, &front->outbox, buf);
 }
 
+/* A background response's create call does not wait for its end, but for that of the stream. */
+static bool is_early(const struct fm_job *job) {
+    return job->results_sent == 0 && job->answer.request.background && !job->answer.request.stream;
+}
+
 /* The create call's result, then those of the cancel calls; behind the last one, the job is gone. */
 static void send_next_result(struct fm_front *front, struct fm_job *job) {
     if (job->results_sent == 0) {
-        send_result(front, job, &job->call, job->end_error.code == FM_OK);
-    } else {
+        send_result(front, job, &job->call, is_early(job) || job->end_error.code == FM_OK);
+        job->results_sent++;
+    } else if (job->results_sent <= job->cancel_count) {
         send_result(front, job, &job->cancel_calls[job->results_sent - 1], true);
+        job->results_sent++;
     }
-    job->results_sent++;
-    if (job->results_sent > job->cancel_count) {
+    if (job->state == FM_JOB_CLOSING && job->results_sent > job->cancel_count) {
         fm_job_release_locked(front, job);
     }
 }
 
 void fm_streams_pump_locked(struct fm_front *front) {
     bool sent = false;
+    fm_store_send_reply_locked(front);
     for (unsigned idle = 0; idle < FM_JOBS_MAX;) {
         struct fm_job *job = &front->jobs[front->next_stream % FM_JOBS_MAX];
-        bool event = job->state != FM_JOB_FREE && fm_answer_has_event(&job->answer);
-        if (!event && job->state != FM_JOB_CLOSING) {
+        bool talks = job->state != FM_JOB_FREE && !job->storing;
+        bool event = talks && fm_answer_has_event(&job->answer);
+        bool result = talks && (job->state == FM_JOB_CLOSING || is_early(job));
+        if (!event && !result) {
             front->next_stream++;
             idle++;
             continue;

@@ -69,11 +69,13 @@ static char **make_environment(void) {
 
 /* ---- jobs in and out of the engine ---- */
 
+/* Of those that could go to the engine. */
 static struct fm_job *first_queued(struct fm_front *front) {
     struct fm_job *first = NULL;
     for (size_t i = 0; i < FM_JOBS_MAX; i++) {
         struct fm_job *job = &front->jobs[i];
-        if (job->state == FM_JOB_QUEUED && (!first || job->number < first->number)) {
+        bool ready = job->state == FM_JOB_QUEUED && !job->answer.request.unresolved;
+        if (ready && (!first || job->number < first->number)) {
             first = job;
         }
     }

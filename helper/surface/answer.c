@@ -13,7 +13,7 @@
 
 #define ID_RANDOM 16 /* bytes; each is two hex digits */
 
-static void draw_id(char id[FM_ID_SIZE], const char *prefix) {
+void fm_id_draw(char id[FM_ID_SIZE], const char *prefix) {
     static const char digits[] = "0123456789abcdef";
     unsigned char bytes[ID_RANDOM];
     fm_random(bytes, sizeof bytes);
@@ -36,9 +36,9 @@ enum fm_code fm_answer_init(struct fm_answer *answer, const struct fm_surface *s
     };
     *request = (struct fm_request){0};
     fm_buf_init(&answer->output, OUTPUT_MAX);
-    draw_id(answer->id, surface->id_prefix);
+    fm_id_draw(answer->id, surface->id_prefix);
     if (surface->item_prefix) {
-        draw_id(answer->item_id, surface->item_prefix);
+        fm_id_draw(answer->item_id, surface->item_prefix);
     }
     if (!answer->model) {
         fm_answer_free(answer);
@@ -111,8 +111,8 @@ enum fm_code fm_answer_call(struct fm_answer *answer, const char *name, struct f
     struct fm_call *call = &calls[answer->call_count];
     *call = (struct fm_call){.start = answer->output.len};
     snprintf(call->name, sizeof call->name, "%s", name);
-    draw_id(call->item_id, "fc_");
-    draw_id(call->call_id, "call_");
+    fm_id_draw(call->item_id, "fc_");
+    fm_id_draw(call->call_id, "call_");
     answer->calls = calls;
     answer->call_count++;
     return FM_OK;
@@ -126,6 +126,10 @@ void fm_answer_finish(struct fm_answer *answer, enum fm_finish finish, const str
     if (finish == FM_FINISH_FAILED) {
         answer->error = error ? *error : unknown;
     }
+}
+
+bool fm_answer_is_kept(const struct fm_answer *answer) {
+    return answer->request.store && (answer->opened || answer->request.background);
 }
 
 /* Where an item ends in the output: 0 is the text, n the call n - 1. */
@@ -187,7 +191,7 @@ void fm_answer_write_report(const struct fm_answer *answer, bool begun, struct f
 
 bool fm_answer_has_event(struct fm_answer *answer) {
     const struct fm_surface *surface = answer->surface;
-    if (!answer->request.stream || !answer->opened) {
+    if (!answer->request.stream || !(answer->opened || answer->request.background)) {
         return false;
     }
     enum fm_event_state state = FM_EVENT_SKIP;

@@ -43,6 +43,9 @@ void fm_openai_error_write(const struct fm_error *error, struct fm_json_writer *
  */
 void fm_answer_write_report(const struct fm_answer *answer, bool begun, struct fm_json_writer *w);
 
+/* Writes a new id: `prefix`, such as "msg_", and random hex digits. */
+void fm_id_draw(char id[FM_ID_SIZE], const char *prefix);
+
 /* Bytes of the text, the message's. */
 size_t fm_answer_text_len(const struct fm_answer *answer);
 

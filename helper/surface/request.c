@@ -115,7 +115,6 @@ const struct fm_rule fm_shared_rules[] = {
     {.name = "service_tier", .check = fm_check_enum, .words = service_tiers},
     {.name = "parallel_tool_calls", .check = fm_check_bool},
     {.name = "fm", .check = fm_check_object, .members = fm_rules},
-    {.name = "store", .check = fm_check_only_false, .note = "fm-proxy stores nothing yet; leave it out or say false."},
     {.name = "top_logprobs", .check = fm_check_only_number, .note = "fm-proxy has no logprobs yet."},
     {.name = "presence_penalty", .check = fm_check_only_number, .note = "fm-proxy has no penalties yet."},
     {.name = "frequency_penalty", .check = fm_check_only_number, .note = "fm-proxy has no penalties yet."},
@@ -136,6 +135,8 @@ void fm_request_begin(struct fm_request *request, struct json_object *body) {
     fm_buf_init(&request->job_members, JOB_MAX);
     fm_buf_init(&request->echo, JOB_MAX);
     fm_buf_init(&request->tool_names, JOB_MAX);
+    fm_buf_init(&request->conversation.first, JOB_MAX);
+    fm_buf_init(&request->conversation.input, JOB_MAX);
     request->job_members.failed = model && !request->model;
 }
 
@@ -165,11 +166,30 @@ void fm_request_write_sampling(struct json_object *body, struct json_object *max
 }
 
 enum fm_code fm_request_end(struct fm_request *request, struct fm_error *error) {
-    if (request->job_members.failed || request->echo.failed || request->tool_names.failed) {
+    const struct fm_buf *bufs[] = {&request->job_members, &request->echo, &request->tool_names,
+                                   &request->conversation.first, &request->conversation.input};
+    bool failed = false;
+    for (size_t i = 0; i < sizeof bufs / sizeof bufs[0]; i++) {
+        failed |= bufs[i]->failed;
+    }
+    if (failed) {
         fm_request_free(request);
         return fm_fail_no_memory(error);
     }
     return FM_OK;
+}
+
+enum fm_code fm_request_resolve(struct fm_request *request, const struct fm_buf *messages, struct fm_error *error) {
+    struct fm_json_writer w = fm_json_writer_on(&request->job_members);
+    w.comma = request->job_members.len > 0;
+    fm_json_key(&w, "messages");
+    fm_json_array_begin(&w);
+    if (messages->len > 0) {
+        fm_json_raw(&w, messages->data, messages->len);
+    }
+    fm_json_array_end(&w);
+    request->unresolved = false;
+    return request->job_members.failed ? fm_fail_no_memory(error) : FM_OK;
 }
 
 void fm_request_free(struct fm_request *request) {
@@ -178,4 +198,5 @@ void fm_request_free(struct fm_request *request) {
     fm_buf_free(&request->job_members);
     fm_buf_free(&request->echo);
     fm_buf_free(&request->tool_names);
+    fm_conversation_free(&request->conversation);
 }

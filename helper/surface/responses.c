@@ -16,7 +16,15 @@ static const char *status_of(const struct fm_answer *answer) {
         [FM_FINISH_CANCELLED] = "cancelled",
         [FM_FINISH_FAILED] = "failed",
     };
-    return answer->finished ? names[answer->finish] : "in_progress";
+    if (answer->finished) {
+        return names[answer->finish];
+    }
+    return answer->request.background && !answer->opened ? "queued" : "in_progress";
+}
+
+/* The status that a stream begins with. */
+static const char *first_status_of(const struct fm_answer *answer) {
+    return answer->request.background ? "queued" : "in_progress";
 }
 
 static bool completed(const struct fm_answer *answer) {
@@ -151,13 +159,14 @@ static void write_outcome(const struct fm_answer *answer, bool ended, struct fm_
     write_incomplete_details(ended ? reasons[answer->finish] : NULL, w);
 }
 
-/* `begun`: as the response was when it began, however far it is by now. */
-static void write_response(const struct fm_answer *answer, bool begun, struct fm_json_writer *w) {
+/* `first`: the status of the response as it was when it began, however far it is by now; NULL: as it stands. */
+static void write_response(const struct fm_answer *answer, const char *first, struct fm_json_writer *w) {
+    bool begun = first;
     fm_json_object_begin(w);
     fm_json_key_str(w, "id", answer->id);
     fm_json_key_str(w, "object", "response");
     fm_json_key_int(w, "created_at", answer->created_at);
-    fm_json_key_str(w, "status", begun ? "in_progress" : status_of(answer));
+    fm_json_key_str(w, "status", begun ? first : status_of(answer));
     write_outcome(answer, !begun && answer->finished, w);
     fm_json_key_str(w, "model", answer->model);
     write_output(answer, begun, w);
@@ -166,6 +175,7 @@ static void write_response(const struct fm_answer *answer, bool begun, struct fm
     } else {
         fm_json_key_null(w, "usage");
     }
+    fm_json_key_bool(w, "store", answer->request.store && !answer->lost);
     /* Members, not a value: the commas are the same. */
     fm_json_raw(w, answer->request.echo.data, answer->request.echo.len);
     fm_answer_write_report(answer, begun, w);
@@ -173,7 +183,7 @@ static void write_response(const struct fm_answer *answer, bool begun, struct fm
 }
 
 static void responses_write(const struct fm_answer *answer, struct fm_json_writer *w) {
-    write_response(answer, false, w);
+    write_response(answer, NULL, w);
 }
 
 /* ---- the events ---- */
@@ -184,10 +194,11 @@ static void begin(struct fm_answer *answer, const char *type, struct fm_json_wri
     fm_json_key_int(w, "sequence_number", answer->sequence++);
 }
 
-static void write_response_event(struct fm_answer *answer, const char *type, bool begun, struct fm_json_writer *w) {
+static void write_response_event(struct fm_answer *answer, const char *type, const char *first,
+                                 struct fm_json_writer *w) {
     begin(answer, type, w);
     fm_json_key(w, "response");
-    write_response(answer, begun, w);
+    write_response(answer, first, w);
     fm_json_object_end(w);
 }
 
@@ -221,11 +232,15 @@ static void end_text(struct fm_json_writer *w) {
 }
 
 static void write_created(struct fm_answer *answer, struct fm_json_writer *w) {
-    write_response_event(answer, "response.created", true, w);
+    write_response_event(answer, "response.created", first_status_of(answer), w);
+}
+
+static void write_queued(struct fm_answer *answer, struct fm_json_writer *w) {
+    write_response_event(answer, "response.queued", "queued", w);
 }
 
 static void write_in_progress(struct fm_answer *answer, struct fm_json_writer *w) {
-    write_response_event(answer, "response.in_progress", true, w);
+    write_response_event(answer, "response.in_progress", "in_progress", w);
 }
 
 static void write_message_added(struct fm_answer *answer, struct fm_json_writer *w) {
@@ -319,7 +334,16 @@ static void write_terminal(struct fm_answer *answer, struct fm_json_writer *w) {
         [FM_FINISH_CANCELLED] = "response.incomplete", /* clients throw at a type that they do not know */
         [FM_FINISH_FAILED] = "response.failed",
     };
-    write_response_event(answer, types[answer->finish], false, w);
+    write_response_event(answer, types[answer->finish], NULL, w);
+}
+
+static enum fm_event_state queued_state(const struct fm_answer *answer) {
+    return answer->request.background ? FM_EVENT_DUE : FM_EVENT_SKIP;
+}
+
+/* A stream begins before that in the background alone. */
+static enum fm_event_state in_progress_state(const struct fm_answer *answer) {
+    return answer->opened ? FM_EVENT_DUE : answer->finished ? FM_EVENT_SKIP : FM_EVENT_LATER;
 }
 
 static enum fm_event_state message_state(const struct fm_answer *answer) {
@@ -345,7 +369,8 @@ static enum fm_event_state error_state(const struct fm_answer *answer) {
 
 static const struct fm_event_row events[] = {
     {fm_event_due, write_created, 1},
-    {fm_event_due, write_in_progress, 1},
+    {queued_state, write_queued, 1},
+    {in_progress_state, write_in_progress, 1},
     /* the message */
     {message_state, write_message_added, 1},
     {message_state, write_part_added, 1},

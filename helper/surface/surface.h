@@ -22,6 +22,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "protocol/json_writer.h"
+#include "surface/conversation.h"
 
 #include <stdint.h>
 
@@ -57,6 +58,10 @@ struct fm_request {
     struct fm_buf tool_names;                  /* of the tools that the answer may call; each ends with a NUL */
     bool one_call;                             /* it may call one, not more */
     bool nested_tools;                         /* chat: what is said of a tool stands in its member `function` */
+    bool store;                                /* the response is to be kept */
+    bool background;                           /* its call is answered before it has run */
+    bool unresolved;                           /* job_members lacks `messages`: fm_request_resolve brings them */
+    struct fm_conversation conversation;       /* its `input` is there when it is stored or unresolved */
     /* The members of the engine's `job.start` params (protocol/ENGINE.md) but `job`, as JSON text without braces. */
     struct fm_buf job_members;
     struct fm_buf echo; /* what the answer's object says back, JSON members without braces; the body is not kept */
@@ -104,9 +109,6 @@ struct fm_surface {
 extern const struct fm_surface fm_surface_responses;
 extern const struct fm_surface fm_surface_chat;
 
-/* Bytes of an id: prefix and 32 hex digits, NUL included. */
-#define FM_ID_SIZE 48
-
 #define FM_TOOL_NAME_MAX 64   /* bytes of a tool's name */
 #define FM_CALLS_MAX     128u /* calls of an answer; ENGINE.md, "Tools" */
 
@@ -133,6 +135,7 @@ struct fm_answer {
     struct fm_buf report;   /* what fm_answer_report took; empty: nothing */
     char schema_error[512]; /* valid when `mismatch` */
     bool mismatch;          /* the text is whole, and does not match its schema */
+    bool lost;              /* it was to be stored, and could not be */
     struct fm_usage usage;
     bool opened; /* the engine accepted the prompt: stream events may be sent */
     bool finished;
@@ -187,6 +190,9 @@ FM_MUST_USE enum fm_code fm_answer_call(struct fm_answer *answer, const char *na
  */
 void fm_answer_finish(struct fm_answer *answer, enum fm_finish finish, const struct fm_error *error);
 
+/* Whether the finished answer belongs into the store: its request says so, and the engine had accepted it. */
+FM_MUST_USE bool fm_answer_is_kept(const struct fm_answer *answer);
+
 /* True when a streaming event can be sent now. Always false when no stream was asked for, or before fm_answer_open. */
 FM_MUST_USE bool fm_answer_has_event(struct fm_answer *answer);
 
@@ -195,6 +201,13 @@ void fm_answer_write_event(struct fm_answer *answer, struct fm_json_writer *w);
 
 /* Bytes of output that no event has taken yet; of an answer without a stream, all of it once it is finished. */
 size_t fm_answer_backlog(const struct fm_answer *answer);
+
+/*
+ * An unresolved request is whole now: `messages` is what fm_conversation_resolve wrote (borrowed). FM_INTERNAL: out of
+ * memory.
+ */
+FM_MUST_USE enum fm_code fm_request_resolve(struct fm_request *request, const struct fm_buf *messages,
+                                            struct fm_error *error);
 
 /* Of a request that fm_answer_init did not take over. Harmless twice. */
 void fm_request_free(struct fm_request *request);

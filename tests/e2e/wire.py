@@ -275,7 +275,8 @@ def check_stream(test, events, result):
     """The invariants of a Responses stream; returns the final response."""
     test.assertEqual([e["sequence_number"] for e in events], list(range(len(events))))
     types = [e["type"] for e in events]
-    test.assertEqual(types[:2], ["response.created", "response.in_progress"])
+    queued = ["response.queued"] if events[0]["response"]["background"] else []
+    test.assertEqual(types[: 2 + len(queued)], ["response.created", *queued, "response.in_progress"])
     test.assertEqual([t for t in types if t in TERMINAL], types[-1:], "exactly one terminal event, the last")
     if types[-1] == "response.failed":
         test.assertEqual(types[-2], "error")

@@ -14,7 +14,7 @@ static struct fm_job *first_queued(void) {
     struct fm_job *first = NULL;
     for (size_t i = 0; i < FM_JOBS_MAX; i++) {
         struct fm_job *job = &front.jobs[i];
-        if (job->state == FM_JOB_QUEUED && (!first || job->number < first->number)) {
+        if (job->state == FM_JOB_QUEUED && !job->answer.request.unresolved && (!first || job->number < first->number)) {
             first = job;
         }
     }

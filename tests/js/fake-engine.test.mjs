@@ -112,7 +112,7 @@ test("what the helper refuses is an FmError with code, param and status", async 
     [{ input: 7 }, "INVALID_REQUEST", "input", "invalid_type"],
     [{ input: "x", max_output_tokens: 0 }, "INVALID_REQUEST", "max_output_tokens", "integer_below_min_value"],
     [{ input: "x", nonsense: 1 }, "INVALID_REQUEST", "nonsense", "unknown_parameter"],
-    [{ input: "x", background: true }, "INVALID_REQUEST", "background", "unsupported_parameter"],
+    [{ input: "x", background: true, store: false }, "INVALID_REQUEST", "background", "unsupported_value"],
     [{ input: "x", model: "none" }, "NOT_FOUND", "model", "model_not_found"],
   ]) {
     for (const stream of [false, true]) {

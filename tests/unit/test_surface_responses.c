@@ -342,7 +342,7 @@ static void test_defaults(void **state) {
         {"presence_penalty", "0"},
         {"frequency_penalty", "0"},
         {"top_logprobs", "0"},
-        {"store", "false"},
+        {"store", "true"},
         {"background", "false"},
         {"service_tier", "\"default\""},
         {"reasoning", "{\"effort\":null,\"summary\":null}"},

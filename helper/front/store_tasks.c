@@ -1,0 +1,280 @@
+/*
+ * What the store has to do, one thing after the other: responses that have ended are put, requests that go on with
+ * stored ones are made whole, calls about stored ones are answered. All of it runs in the store's thread.
+ */
+#include "front/front.h"
+#include "front/store.h"
+
+#include <json-c/json.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REPLY_MAX (64u << 20) /* bytes: a stored text, escaped */
+
+struct fm_store_task {
+    struct fm_store_task *next;
+    /* In the store's thread, without the lock. `store` may be NULL, where `error` says why. */
+    void (*run)(struct fm_front *front, struct fm_store *store, struct fm_store_task *task, struct fm_error *error);
+    uint64_t job;                        /* of put and resolve: its number */
+    struct fm_stored_response response;  /* of put */
+    struct fm_conversation conversation; /* of resolve */
+    bool replies;                        /* it answers a call, and waits until the host has taken the last reply */
+    struct fm_rpc_id call;
+    fm_store_reply_fn *reply; /* of a task that replies */
+    struct fm_store_query query;
+};
+
+static void free_task(struct fm_store_task *task) {
+    fm_stored_response_free(&task->response);
+    fm_conversation_free(&task->conversation);
+    free(task);
+}
+
+/* ---- the list ---- */
+
+/* The next task that can be done now, out of the list; NULL: none. */
+static struct fm_store_task *take_task_locked(struct fm_storage *storage) {
+    struct fm_store_task **link = &storage->first;
+    while (*link && (*link)->replies && storage->reply_waits && !storage->ending) {
+        link = &(*link)->next;
+    }
+    struct fm_store_task *task = *link;
+    if (task) {
+        *link = task->next;
+        if (!*link) {
+            storage->last = link;
+        }
+    }
+    return task;
+}
+
+static void append_locked(struct fm_storage *storage, struct fm_store_task *task) {
+    task->next = NULL;
+    *storage->last = task;
+    storage->last = &task->next;
+}
+
+static void run_task(struct fm_front *front, struct fm_store **store, struct fm_store_task *task) {
+    struct fm_error error = {.code = FM_OK};
+    if (!*store && fm_store_open(front->options.store_file, front->options.store_bytes, store, &error) != FM_OK) {
+        fm_log(FM_LOG_ERROR, "%s", error.detail);
+    }
+    task->run(front, *store, task, &error);
+}
+
+bool fm_store_run_next_locked(struct fm_front *front, struct fm_store **store) {
+    struct fm_storage *storage = &front->storage;
+    storage->running = take_task_locked(storage);
+    if (!storage->running) {
+        return false;
+    }
+    pthread_mutex_unlock(&front->lock);
+    run_task(front, store, storage->running);
+    pthread_mutex_lock(&front->lock);
+    if (storage->running->query.again) {
+        append_locked(storage, storage->running);
+    } else {
+        free_task(storage->running);
+    }
+    storage->running = NULL;
+    return true;
+}
+
+static bool add_locked(struct fm_front *front, struct fm_store_task *task) {
+    if (!fm_store_thread_start_locked(front)) {
+        return false;
+    }
+    append_locked(&front->storage, task);
+    pthread_cond_signal(&front->storage.changed);
+    return true;
+}
+
+void fm_storage_init(struct fm_storage *storage) {
+    *storage = (struct fm_storage){.last = &storage->first};
+    pthread_cond_init(&storage->changed, NULL);
+    fm_buf_init(&storage->reply, REPLY_MAX);
+}
+
+void fm_storage_free(struct fm_storage *storage) {
+    fm_buf_free(&storage->reply);
+    pthread_cond_destroy(&storage->changed);
+}
+
+void fm_storage_end_locked(struct fm_front *front) {
+    front->storage.ending = true;
+    pthread_cond_signal(&front->storage.changed);
+}
+
+/* ---- putting ---- */
+
+static void put(struct fm_front *front, struct fm_store *store, struct fm_store_task *task, struct fm_error *error) {
+    enum fm_code code = store ? fm_store_put(store, &task->response, error) : error->code;
+    if (code != FM_OK) {
+        fm_log(FM_LOG_ERROR, "a response was not stored: %s", error->detail);
+    }
+    pthread_mutex_lock(&front->lock);
+    fm_job_stored_locked(front, task->job, code == FM_OK);
+    pthread_mutex_unlock(&front->lock);
+}
+
+/* Takes the request's input; what else the store wants is copied. */
+static bool fill_response(struct fm_stored_response *response, struct fm_answer *answer) {
+    struct fm_conversation *conversation = &answer->request.conversation;
+    const char *previous = conversation->previous_id;
+    *response = (struct fm_stored_response){.input = conversation->input};
+    fm_buf_init(&conversation->input, response->input.max);
+    fm_buf_init(&response->object, REPLY_MAX);
+    snprintf(response->id, sizeof response->id, "%s", answer->id);
+    snprintf(response->previous_id, sizeof response->previous_id, "%s", previous ? previous : "");
+    struct fm_json_writer w = fm_json_writer_on(&response->object);
+    answer->surface->write(answer, &w);
+    return !response->object.failed;
+}
+
+bool fm_store_put_locked(struct fm_front *front, struct fm_job *job) {
+    struct fm_store_task *task = calloc(1, sizeof *task);
+    if (!task) {
+        return false;
+    }
+    task->run = put;
+    task->job = job->number;
+    if (!fill_response(&task->response, &job->answer) || !add_locked(front, task)) {
+        free_task(task);
+        return false;
+    }
+    return true;
+}
+
+/* ---- resolving ---- */
+
+static enum fm_code get_response(void *store, const char *id, struct fm_stored_response *stored,
+                                 struct fm_error *error) {
+    return fm_store_get(store, id, stored, error);
+}
+
+static enum fm_code find_item(void *store, const char *item_id, char id[FM_ID_SIZE], struct fm_error *error) {
+    return fm_store_find_item(store, item_id, id, error);
+}
+
+static void resolve(struct fm_front *front, struct fm_store *store, struct fm_store_task *task,
+                    struct fm_error *error) {
+    const struct fm_conversation_source source = {.context = store, .get = get_response, .find_item = find_item};
+    struct fm_buf messages;
+    fm_buf_init(&messages, REPLY_MAX);
+    enum fm_code code = store ? fm_conversation_resolve(&task->conversation, &source, &messages, error) : error->code;
+    pthread_mutex_lock(&front->lock);
+    fm_job_resolved_locked(front, task->job, &task->conversation, &messages, code == FM_OK ? NULL : error);
+    pthread_mutex_unlock(&front->lock);
+    fm_buf_free(&messages);
+}
+
+bool fm_store_resolve_locked(struct fm_front *front, struct fm_job *job) {
+    struct fm_store_task *task = calloc(1, sizeof *task);
+    if (!task) {
+        return false;
+    }
+    task->run = resolve;
+    task->job = job->number;
+    if (!add_locked(front, task)) {
+        free_task(task);
+        return false;
+    }
+    task->conversation = job->answer.request.conversation;
+    job->answer.request.conversation = (struct fm_conversation){0};
+    return true;
+}
+
+/* ---- replying ---- */
+
+static void write_reply(struct fm_front *front, struct fm_store *store, struct fm_store_task *task, struct fm_buf *buf,
+                        struct fm_error *error) {
+    fm_frame_begin(buf);
+    struct fm_json_writer w = fm_rpc_result_begin(buf, &task->call);
+    fm_json_object_begin(&w);
+    fm_json_key_bool(&w, "ok", true);
+    enum fm_code code = task->reply(front, store, &task->query, &w, error);
+    fm_json_object_end(&w);
+    fm_rpc_end(buf);
+    if (code != FM_OK) {
+        fm_reply_write_failure(buf, &task->call, error);
+    }
+}
+
+static void hand_over_locked(struct fm_front *front, struct fm_store_task *task, struct fm_buf *buf) {
+    struct fm_storage *storage = &front->storage;
+    storage->calls--;
+    task->replies = false;      /* its id is free once the host has the reply */
+    if (storage->reply_waits) { /* the end: nobody waits for the host any more */
+        fm_send_frame(front, &front->outbox, buf);
+    } else {
+        fm_buf_free(&storage->reply);
+        storage->reply = *buf;
+        fm_buf_init(buf, REPLY_MAX);
+        storage->reply_call = task->call;
+        storage->reply_waits = true;
+        fm_streams_pump_locked(front);
+    }
+}
+
+static void reply(struct fm_front *front, struct fm_store *store, struct fm_store_task *task, struct fm_error *error) {
+    struct fm_buf buf;
+    fm_buf_init(&buf, REPLY_MAX);
+    task->query.again = false;
+    write_reply(front, store, task, &buf, error);
+    if (!task->query.again) {
+        pthread_mutex_lock(&front->lock);
+        hand_over_locked(front, task, &buf);
+        pthread_mutex_unlock(&front->lock);
+    }
+    fm_buf_free(&buf);
+}
+
+enum fm_code fm_store_call_locked(struct fm_front *front, const struct fm_rpc_id *call, fm_store_reply_fn *answer,
+                                  const struct fm_store_query *query, struct fm_error *error) {
+    if (front->ending) {
+        return fm_fail(error, FM_CANCELLED, "the helper is shutting down");
+    }
+    if (front->storage.calls == FM_STORE_CALLS_MAX) {
+        return fm_fail(error, FM_RATE_LIMITED, "%d calls wait for the store already", FM_STORE_CALLS_MAX);
+    }
+    struct fm_store_task *task = calloc(1, sizeof *task);
+    if (!task) {
+        return fm_fail_no_memory(error);
+    }
+    task->run = reply;
+    task->replies = true;
+    task->call = *call;
+    task->reply = answer;
+    task->query = *query;
+    if (!add_locked(front, task)) {
+        free_task(task);
+        return fm_fail(error, FM_OVERLOADED, "can't start a thread for the store");
+    }
+    front->storage.calls++;
+    return FM_OK;
+}
+
+void fm_store_send_reply_locked(struct fm_front *front) {
+    struct fm_storage *storage = &front->storage;
+    if (storage->reply_waits && fm_outbox_has_room(&front->outbox)) {
+        fm_send_frame(front, &front->outbox, &storage->reply);
+        storage->reply_waits = false;
+        pthread_cond_signal(&storage->changed);
+        pthread_cond_broadcast(&front->drained);
+    }
+}
+
+static bool answers(const struct fm_store_task *task, const struct fm_rpc_id *call) {
+    return task && task->replies && fm_rpc_id_equal(&task->call, call);
+}
+
+bool fm_store_call_in_flight_locked(const struct fm_front *front, const struct fm_rpc_id *call) {
+    const struct fm_storage *storage = &front->storage;
+    bool found =
+        answers(storage->running, call) || (storage->reply_waits && fm_rpc_id_equal(&storage->reply_call, call));
+    for (const struct fm_store_task *task = storage->first; task && !found; task = task->next) {
+        found = answers(task, call);
+    }
+    return found;
+}

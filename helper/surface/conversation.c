@@ -1,0 +1,272 @@
+#include "surface/conversation.h"
+#include "protocol/json_check.h"
+#include "protocol/json_tree.h"
+#include "surface/items.h"
+
+#include <json-c/json.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define VALUES_MAX   2000000u    /* of a stored text: logprobs have many */
+#define MESSAGES_MAX (16u << 20) /* bytes for the engine, whose messages have 20,000,000 with tools and formats */
+#define ITEMS_MAX    16384u      /* three values of the engine's 131,072 each, and tools and formats besides */
+
+void fm_conversation_free(struct fm_conversation *conversation) {
+    free(conversation->previous_id);
+    conversation->previous_id = NULL;
+    fm_buf_free(&conversation->first);
+    fm_buf_free(&conversation->input);
+}
+
+void fm_stored_response_free(struct fm_stored_response *stored) {
+    fm_buf_free(&stored->object);
+    fm_buf_free(&stored->input);
+}
+
+enum fm_code fm_stored_json_read(const struct fm_buf *text, struct json_object **root, struct fm_error *error) {
+    struct fm_buf scratch;
+    size_t offset;
+    if (!text->data || fm_json_check(text->data, text->len, VALUES_MAX, &offset)) {
+        return fm_fail(error, FM_INTERNAL, "a stored response is damaged");
+    }
+    fm_buf_init(&scratch, text->len);
+    bool read = fm_json_tree(text->data, text->len, &scratch, root);
+    fm_buf_free(&scratch);
+    return read ? FM_OK : fm_fail_no_memory(error);
+}
+
+/* ---- what came before ---- */
+
+/* Lists of items, the newest first: for each response its output, then its input. */
+struct history {
+    struct json_object **lists; /* owned, like the references in it */
+    size_t count;
+};
+
+static void free_history(struct history *history) {
+    for (size_t i = 0; i < history->count; i++) {
+        json_object_put(history->lists[i]);
+    }
+    free(history->lists);
+}
+
+static bool push(struct history *history, struct json_object *list) {
+    struct json_object **lists = realloc(history->lists, (history->count + 1) * sizeof(struct json_object *));
+    if (lists) {
+        history->lists = lists;
+        lists[history->count++] = json_object_get(list);
+    }
+    return lists;
+}
+
+/* Whoever can write to the store's file could put anything there. */
+static enum fm_code check_stored(struct json_object *list, struct fm_error *error) {
+    struct fm_error reason;
+    bool valid = json_object_is_type(list, json_type_array) && fm_check_input(NULL, list, NULL, &reason) == FM_OK &&
+                 !fm_items_refer(list);
+    return valid ? FM_OK : fm_fail(error, FM_INTERNAL, "a stored response is damaged");
+}
+
+static enum fm_code push_list(struct history *history, struct json_object *list, struct fm_error *error) {
+    enum fm_code code = check_stored(list, error);
+    if (code == FM_OK && !push(history, list)) {
+        code = fm_fail_no_memory(error);
+    }
+    return code;
+}
+
+static enum fm_code push_response(struct history *history, const struct fm_stored_response *stored,
+                                  struct fm_error *error) {
+    struct json_object *object = NULL;
+    struct json_object *input = NULL;
+    enum fm_code code = fm_stored_json_read(&stored->object, &object, error);
+    code = code ? code : fm_stored_json_read(&stored->input, &input, error);
+    code = code ? code : push_list(history, json_object_object_get(object, "output"), error);
+    code = code ? code : push_list(history, input, error);
+    json_object_put(object);
+    json_object_put(input);
+    return code;
+}
+
+static enum fm_code not_stored(const char *id, struct fm_error *error) {
+    fm_fail(error, FM_INVALID_REQUEST, "Previous response with id '%.*s' not found.", FM_ID_SIZE, id);
+    error->openai_code = "previous_response_not_found";
+    snprintf(error->param, sizeof error->param, "previous_response_id");
+    return error->code;
+}
+
+/* The response `id` and all before it. */
+static enum fm_code read_history(struct history *history, const struct fm_conversation_source *source, const char *id,
+                                 struct fm_error *error) {
+    struct fm_stored_response stored;
+    char next[FM_ID_SIZE];
+    enum fm_code code = strlen(id) < sizeof next ? FM_OK : not_stored(id, error);
+    snprintf(next, sizeof next, "%.*s", (int)sizeof next - 1, id);
+    while (code == FM_OK && next[0]) {
+        code = source->get(source->context, next, &stored, error);
+        if (code == FM_NOT_FOUND) {
+            return not_stored(next, error);
+        }
+        if (code != FM_OK) {
+            return code;
+        }
+        code = push_response(history, &stored, error);
+        memcpy(next, stored.previous_id, sizeof next);
+        fm_stored_response_free(&stored);
+        if (code == FM_OK && history->count > ITEMS_MAX) {
+            code = fm_fail(error, FM_CONTEXT_OVERFLOW, "the conversation has more than %u turns", ITEMS_MAX / 2);
+        }
+    }
+    return code;
+}
+
+/* Appends references to the entries of `list`. */
+static bool append_all(struct json_object *items, struct json_object *list) {
+    size_t count = json_object_array_length(list);
+    for (size_t i = 0; i < count; i++) {
+        struct json_object *item = json_object_get(json_object_array_get_idx(list, i));
+        if (json_object_array_add(items, item) != 0) {
+            json_object_put(item);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- items that stand for others ---- */
+
+static struct json_object *find_by_id(struct json_object *items, const char *id) {
+    size_t count = json_object_is_type(items, json_type_array) ? json_object_array_length(items) : 0;
+    for (size_t i = count; i > 0; i--) {
+        struct json_object *item = json_object_array_get_idx(items, i - 1);
+        if (fm_string_is(json_object_object_get(item, "id"), id)) {
+            return item;
+        }
+    }
+    return NULL;
+}
+
+static enum fm_code find_in_response(const struct fm_stored_response *stored, const char *id, struct json_object **item,
+                                     struct fm_error *error) {
+    struct history lists = {0};
+    enum fm_code code = push_response(&lists, stored, error);
+    *item = NULL;
+    for (size_t i = 0; code == FM_OK && i < lists.count && !*item; i++) {
+        *item = json_object_get(find_by_id(lists.lists[i], id));
+    }
+    free_history(&lists);
+    return code;
+}
+
+/* A new reference to the item; NULL with FM_OK: there is none. */
+static enum fm_code find_stored(const struct fm_conversation_source *source, const char *id, struct json_object **item,
+                                struct fm_error *error) {
+    struct fm_stored_response stored;
+    char response[FM_ID_SIZE];
+    *item = NULL;
+    enum fm_code code = source->find_item(source->context, id, response, error);
+    code = code ? code : source->get(source->context, response, &stored, error);
+    if (code != FM_OK) {
+        return code == FM_NOT_FOUND ? FM_OK : code;
+    }
+    code = find_in_response(&stored, id, item, error);
+    fm_stored_response_free(&stored);
+    return code;
+}
+
+static enum fm_code no_such_item(const char *id, struct fm_error *error) {
+    fm_fail(error, FM_INVALID_REQUEST, "Item with id '%.*s' not found.", FM_ID_SIZE, id);
+    error->openai_code = "";
+    snprintf(error->param, sizeof error->param, "input");
+    return error->code;
+}
+
+/* The entry `index` of `input` becomes what it stands for, out of `before` or the store. */
+static enum fm_code replace(struct json_object *input, size_t index, const char *id, struct json_object *before,
+                            const struct fm_conversation_source *source, struct fm_error *error) {
+    struct json_object *item = json_object_get(find_by_id(before, id));
+    enum fm_code code = item ? FM_OK : find_stored(source, id, &item, error);
+    if (code != FM_OK) {
+        return code;
+    }
+    if (!item) {
+        return no_such_item(id, error);
+    }
+    if (json_object_array_put_idx(input, index, item) != 0) {
+        json_object_put(item);
+        return fm_fail_no_memory(error);
+    }
+    return FM_OK;
+}
+
+static enum fm_code replace_references(struct json_object *input, struct json_object *before,
+                                       const struct fm_conversation_source *source, struct fm_error *error) {
+    size_t count = json_object_array_length(input);
+    for (size_t i = 0; i < count; i++) {
+        const char *id = fm_item_reference(json_object_array_get_idx(input, i));
+        enum fm_code code = id ? replace(input, i, id, before, source, error) : FM_OK;
+        if (code != FM_OK) {
+            return code;
+        }
+    }
+    return FM_OK;
+}
+
+/* ---- all of it ---- */
+
+static enum fm_code write_messages(const struct fm_conversation *conversation, struct json_object *items,
+                                   struct fm_buf *messages, struct fm_error *error) {
+    if (json_object_array_length(items) > ITEMS_MAX) {
+        return fm_fail(error, FM_CONTEXT_OVERFLOW, "the conversation has more than %u items", ITEMS_MAX);
+    }
+    struct fm_json_writer w = fm_json_writer_on(messages);
+    if (conversation->first.len > 0) {
+        fm_json_raw(&w, conversation->first.data, conversation->first.len);
+    }
+    fm_items_write_messages(items, &w);
+    if (messages->failed) {
+        return fm_fail_no_memory(error);
+    }
+    return messages->len <= MESSAGES_MAX
+               ? FM_OK
+               : fm_fail(error, FM_CONTEXT_OVERFLOW, "the conversation has more than %u bytes", MESSAGES_MAX);
+}
+
+/* `items` (empty) gets the conversation, `input` its last part without references. */
+static enum fm_code collect(const struct fm_conversation *conversation, const struct fm_conversation_source *source,
+                            struct json_object *items, struct json_object *input, struct fm_error *error) {
+    struct history history = {0};
+    enum fm_code code =
+        conversation->previous_id ? read_history(&history, source, conversation->previous_id, error) : FM_OK;
+    for (size_t i = history.count; code == FM_OK && i > 0; i--) {
+        code = append_all(items, history.lists[i - 1]) ? FM_OK : fm_fail_no_memory(error);
+    }
+    free_history(&history);
+    code = code ? code : replace_references(input, items, source, error);
+    if (code == FM_OK && !append_all(items, input)) {
+        code = fm_fail_no_memory(error);
+    }
+    return code ? code : fm_items_check_whole(items, error);
+}
+
+static enum fm_code keep_input(struct fm_conversation *conversation, struct json_object *input,
+                               struct fm_error *error) {
+    fm_buf_reset(&conversation->input);
+    struct fm_json_writer w = fm_json_writer_on(&conversation->input);
+    fm_json_value(&w, input);
+    return conversation->input.failed ? fm_fail_no_memory(error) : FM_OK;
+}
+
+enum fm_code fm_conversation_resolve(struct fm_conversation *conversation, const struct fm_conversation_source *source,
+                                     struct fm_buf *messages, struct fm_error *error) {
+    struct json_object *input = NULL;
+    struct json_object *items = json_object_new_array();
+    enum fm_code code = items ? fm_stored_json_read(&conversation->input, &input, error) : fm_fail_no_memory(error);
+    code = code ? code : collect(conversation, source, items, input, error);
+    code = code ? code : write_messages(conversation, items, messages, error);
+    code = code ? code : keep_input(conversation, input, error);
+    json_object_put(items);
+    json_object_put(input);
+    return code;
+}

@@ -1,0 +1,437 @@
+#include "surface/items.h"
+#include "surface/answer.h"
+#include "surface/format.h"
+#include "surface/messages.h"
+
+#include <json-c/json.h>
+#include <string.h>
+
+#define INPUT_CHARS_MAX 10485760
+
+/* ---- the shape of each ---- */
+
+static const struct fm_role roles[] = {
+    {"user", "user"}, {"assistant", "assistant"}, {"system", "system"}, {"developer", "system"}, {0},
+};
+
+static const struct fm_part_kind parts[] = {
+    {"input_text", "text"}, {"output_text", "text"}, {"refusal", "refusal"},        {"input_image", NULL},
+    {"input_file", NULL},   {"input_audio", NULL},   {"computer_screenshot", NULL}, {0},
+};
+
+/*
+ * `id`, `status`, `phase` and the like come back from an earlier output and say nothing to a model. `parsed` and
+ * `parsed_arguments` are what the SDK's helpers add to it.
+ */
+static const struct fm_rule message_rules[] = {
+    {.name = "type", .check = fm_check_string},
+    {.name = "role", .check = fm_check_string},
+    {.name = "content", .check = fm_check_any},
+    {.name = "id", .check = fm_check_string},
+    {.name = "status", .check = fm_check_string},
+    {.name = "phase", .check = fm_check_string},
+    {0},
+};
+
+static const struct fm_rule part_rules[] = {
+    {.name = "type", .check = fm_check_string},
+    {.name = "text", .check = fm_check_string},
+    {.name = "refusal", .check = fm_check_string},
+    {.name = "annotations", .check = fm_check_array},
+    {.name = "logprobs", .check = fm_check_array},
+    {.name = "parsed", .check = fm_check_any},
+    {0},
+};
+
+static const struct fm_dialect dialect = {
+    .roles = roles,
+    .roles_note = "Supported values are: 'user', 'assistant', 'system', 'developer'.",
+    .parts = parts,
+    .parts_note = "Supported values are: 'input_text', 'output_text', 'refusal'.",
+    .message_rules = message_rules,
+    .part_rules = part_rules,
+};
+
+/* What a tool said may be text parts too. */
+static const struct fm_part_kind output_parts[] = {
+    {"input_text", "text"}, {"input_image", NULL}, {"input_file", NULL}, {0}};
+
+static const struct fm_dialect output_dialect = {
+    .parts = output_parts,
+    .parts_note = "Supported values are: 'input_text'.",
+    .part_rules = part_rules,
+};
+
+/* SDKs send back what they know of an item, as null where it has none. */
+#define LATER_MEMBERS                                                                                                  \
+    {.name = "namespace", .check = fm_check_unsupported, .note = "fm-proxy has no namespaces."},                       \
+        {.name = "caller", .check = fm_check_unsupported, .note = "fm-proxy's calls have no caller."},                 \
+        {.name = "async", .check = fm_check_unsupported, .note = "fm-proxy has no such calls."}, {                     \
+        .name = "created_by", .check = fm_check_string                                                                 \
+    }
+
+static const struct fm_rule call_rules[] = {
+    {.name = "type", .check = fm_check_any},
+    LATER_MEMBERS,
+    {.name = "id", .check = fm_check_string},
+    {.name = "status", .check = fm_check_string},
+    {.name = "call_id", .check = fm_check_text, .min = 1, .required = true},
+    {.name = "name", .check = fm_check_name, .required = true},
+    {.name = "arguments", .check = fm_check_text, .required = true},
+    {.name = "parsed_arguments", .check = fm_check_any},
+    {0},
+};
+
+static const struct fm_rule call_output_rules[] = {
+    {.name = "type", .check = fm_check_any},
+    LATER_MEMBERS,
+    {.name = "id", .check = fm_check_string},
+    {.name = "status", .check = fm_check_string},
+    {.name = "call_id", .check = fm_check_text, .min = 1, .required = true},
+    {.name = "output", .check = fm_check_any, .required = true},
+    {0},
+};
+
+static const struct fm_rule reference_rules[] = {
+    {.name = "type", .check = fm_check_any},
+    {.name = "id", .check = fm_check_text, .min = 1, .required = true},
+    {0},
+};
+
+/* Items of the OpenAI API that need other tools or reasoning. */
+static const char *const later_items[] = {
+    "reasoning",
+    "compaction",
+    "compaction_trigger",
+    "custom_tool_call",
+    "custom_tool_call_output",
+    "web_search_call",
+    "file_search_call",
+    "computer_call",
+    "computer_call_output",
+    "code_interpreter_call",
+    "image_generation_call",
+    "local_shell_call",
+    "local_shell_call_output",
+    "shell_call",
+    "shell_call_output",
+    "apply_patch_call",
+    "apply_patch_call_output",
+    "mcp_call",
+    "mcp_list_tools",
+    "mcp_approval_request",
+    "mcp_approval_response",
+    "tool_search_call",
+    "tool_search_output",
+    NULL,
+};
+
+static enum fm_code check_message(struct json_object *item, const struct fm_path *at, struct fm_error *error) {
+    size_t bytes = 0;
+    return fm_message_check(&dialect, item, at, &bytes, error);
+}
+
+static enum fm_code check_call(struct json_object *item, const struct fm_path *at, struct fm_error *error) {
+    return fm_check_members(call_rules, item, at, error);
+}
+
+static enum fm_code check_call_output(struct json_object *item, const struct fm_path *at, struct fm_error *error) {
+    struct fm_path output_at = {.parent = at, .key = "output"};
+    size_t bytes = 0;
+    enum fm_code code = fm_check_members(call_output_rules, item, at, error);
+    return code ? code
+                : fm_content_check(&output_dialect, json_object_object_get(item, "output"), &output_at, &bytes, error);
+}
+
+static enum fm_code check_reference(struct json_object *item, const struct fm_path *at, struct fm_error *error) {
+    return fm_check_members(reference_rules, item, at, error);
+}
+
+/* The first is that of an item without a type but with a role: that is how the AI SDK writes messages. */
+static const struct item_kind {
+    const char *type;
+    const char *id_prefix; /* of an id that is drawn for it */
+    enum fm_code (*check)(struct json_object *item, const struct fm_path *at, struct fm_error *error);
+} item_kinds[] = {
+    {"message", "msg_", check_message},
+    {"function_call", "fc_", check_call},
+    {"function_call_output", "fco_", check_call_output},
+    {"item_reference", NULL, check_reference},
+};
+
+/* NULL when it is none of these. */
+static const struct item_kind *find_kind(struct json_object *type) {
+    for (size_t i = 0; i < sizeof item_kinds / sizeof item_kinds[0]; i++) {
+        if (!type || fm_string_is(type, item_kinds[i].type)) {
+            return &item_kinds[i];
+        }
+    }
+    return NULL;
+}
+
+static enum fm_code reject_item_type(struct json_object *type, const struct fm_path *at, struct fm_error *error) {
+    for (const char *const *name = later_items; *name; name++) {
+        if (fm_string_is(type, *name)) {
+            return fm_reject_unsupported(at, "fm-proxy takes messages, function calls and their outputs only.", error);
+        }
+    }
+    return fm_reject_value(
+        at, "Supported values are: 'message', 'function_call', 'function_call_output', 'item_reference'.", error);
+}
+
+/* Without a type, what has an id and no role stands for another item. */
+static bool is_bare_reference(struct json_object *item) {
+    return !json_object_object_get(item, "type") && !json_object_object_get(item, "role") &&
+           json_object_object_get(item, "id");
+}
+
+static enum fm_code check_item(struct json_object *item, const struct fm_path *at, struct fm_error *error) {
+    if (!json_object_is_type(item, json_type_object)) {
+        return fm_reject_type(at, item, "an object", error);
+    }
+    struct json_object *type = json_object_object_get(item, "type");
+    struct fm_path type_at = {.parent = at, .key = "type"};
+    if (is_bare_reference(item)) {
+        return check_reference(item, at, error);
+    }
+    if (!type && !json_object_object_get(item, "role")) {
+        return fm_reject_missing(&type_at, error);
+    }
+    if (type && !json_object_is_type(type, json_type_string)) {
+        return fm_reject_type(&type_at, type, "a string", error);
+    }
+    const struct item_kind *kind = find_kind(type);
+    return kind ? kind->check(item, at, error) : reject_item_type(type, &type_at, error);
+}
+
+enum fm_code fm_check_input(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
+                            struct fm_error *error) {
+    static const struct fm_rule text_rule = {.min = 1, .max = INPUT_CHARS_MAX};
+    (void)rule;
+    if (json_object_is_type(value, json_type_string)) {
+        return fm_check_string(&text_rule, value, at, error);
+    }
+    if (!json_object_is_type(value, json_type_array)) {
+        return fm_reject_type(at, value, "a string or an array", error);
+    }
+    enum fm_code code = FM_OK;
+    size_t count = json_object_array_length(value);
+    for (size_t i = 0; i < count && code == FM_OK; i++) {
+        struct fm_path item_at = {.parent = at, .index = i};
+        code = check_item(json_object_array_get_idx(value, i), &item_at, error);
+    }
+    return code;
+}
+
+/* ---- the whole conversation ---- */
+
+const char *fm_item_reference(struct json_object *item) {
+    bool refers = fm_string_is(json_object_object_get(item, "type"), "item_reference") || is_bare_reference(item);
+    return refers ? json_object_get_string(json_object_object_get(item, "id")) : NULL;
+}
+
+bool fm_items_refer(struct json_object *input) {
+    bool list = json_object_is_type(input, json_type_array);
+    size_t count = list ? json_object_array_length(input) : 0;
+    for (size_t i = 0; i < count; i++) {
+        if (fm_item_reference(json_object_array_get_idx(input, i))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_item(struct json_object *items, size_t index, const char *type) {
+    return fm_string_is(json_object_object_get(json_object_array_get_idx(items, index), "type"), type);
+}
+
+/* The name of a call counts as text: there is something to go on with. */
+static bool has_text(struct json_object *item) {
+    struct json_object *content = json_object_object_get(item, "content");
+    struct json_object *output = json_object_object_get(item, "output");
+    struct fm_error ignored;
+    size_t bytes = 0;
+    if (fm_string_is(json_object_object_get(item, "type"), "function_call")) {
+        return true;
+    }
+    enum fm_code code = output ? fm_content_check(&output_dialect, output, NULL, &bytes, &ignored)
+                               : fm_content_check(&dialect, content, NULL, &bytes, &ignored);
+    return code == FM_OK && bytes > 0;
+}
+
+/* `ids` are those of the calls so far. */
+static enum fm_code check_call_ids(struct json_object *items, size_t index, struct json_object *ids,
+                                   const struct fm_path *at, struct fm_error *error) {
+    struct json_object *id = json_object_object_get(json_object_array_get_idx(items, index), "call_id");
+    if (is_item(items, index, "function_call")) {
+        return fm_call_note(ids, id, error);
+    }
+    /* OpenAI blames the list */
+    return is_item(items, index, "function_call_output") ? fm_call_find(ids, id, at, error) : FM_OK;
+}
+
+enum fm_code fm_items_check_whole(struct json_object *items, struct fm_error *error) {
+    static const struct fm_path at = {.key = "input"};
+    struct json_object *ids = json_object_new_object();
+    enum fm_code code = FM_OK;
+    bool text = false;
+    size_t count = json_object_array_length(items);
+    for (size_t i = 0; i < count && code == FM_OK; i++) {
+        text = text || has_text(json_object_array_get_idx(items, i));
+        code = check_call_ids(items, i, ids, &at, error);
+    }
+    json_object_put(ids);
+    return code == FM_OK && !text ? fm_reject_value(&at, "Expected some text.", error) : code;
+}
+
+/* ---- as messages ---- */
+
+static void write_call_output(struct json_object *item, struct fm_buf *scratch, struct fm_json_writer *w) {
+    fm_json_object_begin(w);
+    fm_json_key_str(w, "role", "tool");
+    fm_json_key(w, "content");
+    fm_content_write(&output_dialect, json_object_object_get(item, "output"), scratch, w);
+    fm_json_key_value(w, "tool_call_id", json_object_object_get(item, "call_id"));
+    fm_json_object_end(w);
+}
+
+/*
+ * Writes the message at `index`, and the calls behind it as its own where it is the assistant's: they were one answer.
+ * Calls without a message before them are one too. Returns the index of the item that follows.
+ */
+static size_t write_turn(struct json_object *items, size_t index, struct fm_buf *scratch, struct fm_json_writer *w) {
+    struct json_object *item = json_object_array_get_idx(items, index);
+    bool takes_calls = true;
+    fm_json_object_begin(w);
+    if (is_item(items, index, "function_call")) {
+        fm_json_key_str(w, "role", "assistant");
+    } else {
+        fm_message_write(&dialect, item, scratch, w);
+        takes_calls = fm_string_is(json_object_object_get(item, "role"), "assistant");
+        index++;
+    }
+    if (takes_calls && is_item(items, index, "function_call")) {
+        fm_json_key(w, "tool_calls");
+        fm_json_array_begin(w);
+        for (; is_item(items, index, "function_call"); index++) {
+            struct json_object *call = json_object_array_get_idx(items, index);
+            fm_call_write(json_object_object_get(call, "call_id"), call, w);
+        }
+        fm_json_array_end(w);
+    }
+    fm_json_object_end(w);
+    return index;
+}
+
+void fm_items_write_messages(struct json_object *items, struct fm_json_writer *w) {
+    struct fm_buf scratch;
+    fm_buf_init(&scratch, w->buf->max);
+    size_t count = json_object_array_length(items);
+    for (size_t i = 0; i < count;) {
+        if (is_item(items, i, "function_call_output")) {
+            write_call_output(json_object_array_get_idx(items, i++), &scratch, w);
+        } else {
+            i = write_turn(items, i, &scratch, w);
+        }
+    }
+    fm_buf_free(&scratch);
+}
+
+/* ---- as they are kept ---- */
+
+static void write_part(const char *type, struct json_object *text, struct fm_json_writer *w) {
+    bool output = strcmp(type, "output_text") == 0;
+    fm_json_array_begin(w);
+    fm_json_object_begin(w);
+    fm_json_key_str(w, "type", type);
+    fm_json_key_value(w, "text", text);
+    if (output) { /* clients take it for granted */
+        fm_json_key(w, "annotations");
+        fm_json_raw(w, "[]", 2);
+    }
+    fm_json_object_end(w);
+    fm_json_array_end(w);
+}
+
+static void write_id(struct json_object *id, const char *prefix, struct fm_json_writer *w) {
+    char drawn[FM_ID_SIZE];
+    fm_json_key(w, "id");
+    if (id) {
+        fm_json_value(w, id);
+        return;
+    }
+    fm_id_draw(drawn, prefix);
+    fm_json_str(w, drawn);
+}
+
+static void write_kept_content(struct json_object *item, struct json_object *content, struct fm_json_writer *w) {
+    bool assistant = fm_string_is(json_object_object_get(item, "role"), "assistant");
+    fm_json_key(w, "content");
+    if (json_object_is_type(content, json_type_string)) {
+        write_part(assistant ? "output_text" : "input_text", content, w);
+    } else {
+        fm_json_value(w, content);
+    }
+}
+
+/* `type`, `id` and `status` first, then what else the item has. */
+static void write_kept(struct json_object *item, struct fm_json_writer *w) {
+    static const char *const written[] = {"type", "id", "status", "content"};
+    const struct item_kind *kind = find_kind(json_object_object_get(item, "type"));
+    struct json_object *content = json_object_object_get(item, "content");
+    struct json_object *status = json_object_object_get(item, "status");
+    fm_json_object_begin(w);
+    fm_json_key_str(w, "type", kind->type);
+    write_id(json_object_object_get(item, "id"), kind->id_prefix, w);
+    fm_json_key_str(w, "status", status ? json_object_get_string(status) : "completed");
+    json_object_object_foreach(item, key, value) {
+        bool done = false;
+        for (size_t i = 0; i < sizeof written / sizeof written[0]; i++) {
+            done |= strcmp(key, written[i]) == 0;
+        }
+        if (!done && value) {
+            fm_json_key_value(w, key, value);
+        }
+    }
+    if (content) {
+        write_kept_content(item, content, w);
+    }
+    fm_json_object_end(w);
+}
+
+static void write_kept_reference(const char *id, struct fm_json_writer *w) {
+    fm_json_object_begin(w);
+    fm_json_key_str(w, "type", "item_reference");
+    fm_json_key_str(w, "id", id);
+    fm_json_object_end(w);
+}
+
+static void write_kept_text(struct json_object *text, struct fm_json_writer *w) {
+    fm_json_object_begin(w);
+    fm_json_key_str(w, "type", "message");
+    write_id(NULL, "msg_", w);
+    fm_json_key_str(w, "status", "completed");
+    fm_json_key_str(w, "role", "user");
+    fm_json_key(w, "content");
+    write_part("input_text", text, w);
+    fm_json_object_end(w);
+}
+
+void fm_items_write_kept(struct json_object *input, struct fm_json_writer *w) {
+    bool list = json_object_is_type(input, json_type_array);
+    size_t count = list ? json_object_array_length(input) : 0;
+    fm_json_array_begin(w);
+    for (size_t i = 0; i < count; i++) {
+        struct json_object *item = json_object_array_get_idx(input, i);
+        const char *reference = fm_item_reference(item);
+        if (reference) {
+            write_kept_reference(reference, w);
+        } else {
+            write_kept(item, w);
+        }
+    }
+    if (json_object_is_type(input, json_type_string)) {
+        write_kept_text(input, w);
+    }
+    fm_json_array_end(w);
+}

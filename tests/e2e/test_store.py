@@ -1,0 +1,363 @@
+"""Stored responses (PROTOCOL.md, Stored responses): conversations that go on, the calls about them, the background."""
+
+import json
+import os
+import signal
+import sqlite3
+import stat
+import tempfile
+
+import wire
+from wire import HelperTest, check_stream, script, wait_until
+
+
+def text_of(response):
+    return "".join(part["text"] for item in response["output"] if item["type"] == "message" for part in item["content"])
+
+
+class StoreTest(HelperTest):
+    def ask(self, helper, input=None, **params):
+        result = helper.call("responses.create", {**({} if input is None else {"input": input}), **params})
+        self.assertTrue(result["ok"], result)
+        return result["response"]
+
+    def retrieve(self, helper, id):
+        result = helper.call("responses.retrieve", {"id": id})
+        self.assertTrue(result["ok"], result)
+        return result["response"]
+
+    def wait_for_end(self, helper, id):
+        wait_until(lambda: self.retrieve(helper, id)["status"] not in ("queued", "in_progress"), what="the end")
+        return self.retrieve(helper, id)
+
+
+class Calls(StoreTest):
+    def test_retrieve_and_delete(self):
+        helper = self.helper()
+        response = self.ask(helper, "one two")
+        self.assertEqual(response["store"], True)
+        self.assertEqual(self.retrieve(helper, response["id"]), response)
+        self.assertEqual(helper.call("responses.delete", {"id": response["id"]}),
+                         {"ok": True, "id": response["id"], "object": "response", "deleted": True})
+        for method in ("responses.retrieve", "responses.delete", "responses.input_items", "responses.cancel"):
+            error = self.assert_error(helper.call(method, {"id": response["id"]}), "NOT_FOUND",
+                                      openai_code="response_not_found")
+            self.assertEqual(error["openai"]["status"], 404)
+
+    def test_not_stored(self):
+        helper = self.helper()
+        response = self.ask(helper, "one two", store=False)
+        self.assertEqual(response["store"], False)
+        self.assert_error(helper.call("responses.retrieve", {"id": response["id"]}), "NOT_FOUND")
+        self.assert_error(helper.call("responses.create", {"input": "x", "previous_response_id": response["id"]}),
+                          "INVALID_REQUEST", "previous_response_id", "previous_response_not_found")
+
+    def test_one_that_failed(self):
+        helper = self.helper()
+        _, result = helper.collect(self.create(helper, script("part", {"error": "it broke"})))
+        self.assertEqual(self.retrieve(helper, result["response"]["id"]), result["response"])
+        self.assertEqual(result["response"]["status"], "failed")
+
+    def test_while_it_runs(self):
+        helper = self.helper()
+        call = self.create(helper, script("part", {"hang": "soft"}))
+        id = helper.event(call, "response.created")["response"]["id"]
+        helper.event(call, "response.output_text.delta")
+        response = self.retrieve(helper, id)
+        self.assertEqual((response["status"], text_of(response)), ("in_progress", "part"))
+        self.assert_error(helper.call("responses.delete", {"id": id}), "INVALID_REQUEST", "id")
+        self.assertTrue(helper.call("responses.cancel", {"id": id})["ok"])
+        self.assertEqual(self.retrieve(helper, id)["status"], "cancelled")
+
+    def test_input_items(self):
+        helper = self.helper()
+        items = [{"role": "user", "content": "one"}, {"role": "assistant", "content": "two", "id": "msg_mine"},
+                 {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
+                 {"type": "function_call_output", "call_id": "c", "output": "done"},
+                 {"role": "user", "content": [{"type": "input_text", "text": "five"}]}]
+        id = self.ask(helper, items)["id"]
+
+        def page(**params):
+            return helper.call("responses.input_items", {"id": id, **params})
+
+        whole = page(order="asc")
+        data = whole["data"]
+        self.assertEqual([item["type"] for item in data],
+                         ["message", "message", "function_call", "function_call_output", "message"])
+        self.assertEqual((whole["object"], whole["has_more"], whole["first_id"], whole["last_id"]),
+                         ("list", False, data[0]["id"], data[4]["id"]))
+        self.assertEqual(len({item["id"] for item in data}), 5)
+        self.assertEqual(data[1]["id"], "msg_mine")
+        self.assertEqual(data[0]["content"], [{"type": "input_text", "text": "one"}])
+        self.assertEqual(data[1]["content"], [{"type": "output_text", "text": "two", "annotations": []}])
+        self.assertEqual({item["status"] for item in data}, {"completed"})
+        self.assertEqual(page()["data"], data[::-1])
+        self.assertEqual(page(limit=2, order="asc", after=data[1]["id"]),
+                         {"ok": True, "object": "list", "data": data[2:4], "first_id": data[2]["id"],
+                          "last_id": data[3]["id"], "has_more": True})
+        self.assertEqual(page(limit=2, after=data[2]["id"])["data"], [data[1], data[0]])
+        self.assertEqual(page(after="none"), {"ok": True, "object": "list", "data": [], "first_id": None, "last_id": None,
+                                              "has_more": False})
+
+    def test_bad_params(self):
+        helper = self.helper()
+        for method, params, param, code in (
+                ("responses.retrieve", {}, "id", "missing_required_parameter"),
+                ("responses.retrieve", {"id": 1}, "id", "invalid_type"),
+                ("responses.retrieve", {"id": "x", "zz": 1}, "zz", "unknown_parameter"),
+                ("responses.retrieve", {"id": "x", "include": 1}, "include", "invalid_type"),
+                ("responses.delete", {"id": None}, "id", "invalid_type"),
+                ("responses.delete", {"id": "x", "include": []}, "include", "unknown_parameter"),
+                ("responses.input_items", {"id": "x", "limit": 0}, "limit", "integer_below_min_value"),
+                ("responses.input_items", {"id": "x", "limit": 101}, "limit", "integer_above_max_value"),
+                ("responses.input_items", {"id": "x", "limit": "1"}, "limit", "invalid_type"),
+                ("responses.input_items", {"id": "x", "order": "up"}, "order", "invalid_value"),
+                ("responses.input_items", {"id": "x", "order": 1}, "order", "invalid_value"),
+                ("responses.input_items", {"id": "x", "after": ""}, "after", "invalid_value"),
+                ("responses.input_items", {"id": "x", "after": 1}, "after", "invalid_value"),
+                ("responses.input_items", {"id": "x", "include": {}}, "include", "invalid_type")):
+            with self.subTest(f"{method} {params}"):
+                self.assert_error(helper.call(method, params), "INVALID_REQUEST", param, code)
+        for id in ("", "x" * 1000, "resp_\0", "'; DROP TABLE responses; --"):
+            self.assert_error(helper.call("responses.retrieve", {"id": id}), "NOT_FOUND")
+
+
+class Conversations(StoreTest):
+    def test_goes_on(self):
+        """The prompt of the second turn is that of the whole conversation in one request."""
+        helper = self.helper()
+        first = self.ask(helper, "one two", instructions="be kind to me")
+        second = self.ask(helper, "three", previous_response_id=first["id"])
+        self.assertEqual(second["previous_response_id"], first["id"])
+        self.assertEqual(second["instructions"], None)
+        replay = self.ask(helper, [{"role": "user", "content": "one two"}, first["output"][0],
+                                   {"role": "user", "content": "three"}])
+        self.assertEqual(second["usage"]["input_tokens"], replay["usage"]["input_tokens"])
+        third = self.ask(helper, "four", previous_response_id=second["id"], instructions="be brief")
+        self.assertEqual(third["usage"]["input_tokens"], replay["usage"]["input_tokens"] + 1 + 1 + 2)
+        self.assertEqual(text_of(self.ask(helper, previous_response_id=third["id"])), "four", "without an input")
+
+    def test_a_tool_s_output(self):
+        helper = self.helper()
+        tools = [{"type": "function", "name": "f", "parameters": {"type": "object"}}]
+        first = self.ask(helper, script({"tool_call": {"name": "f", "arguments": "{}"}}), tools=tools)
+        call = first["output"][0]
+        self.assertEqual(call["type"], "function_call")
+        output = {"type": "function_call_output", "call_id": call["call_id"], "output": "18 degrees"}
+        self.ask(helper, [output, {"role": "user", "content": "so"}], previous_response_id=first["id"])
+        self.assert_error(helper.call("responses.create", {"input": [{**output, "call_id": "other"}],
+                                                           "previous_response_id": first["id"]}),
+                          "INVALID_REQUEST", "input")
+
+    def test_references(self):
+        helper = self.helper()
+        first = self.ask(helper, "one two")
+        message = first["output"][0]
+        plain = self.ask(helper, [message, {"role": "user", "content": "go on"}])
+        for reference in ({"type": "item_reference", "id": message["id"]}, {"id": message["id"]}):
+            second = self.ask(helper, [reference, {"role": "user", "content": "go on"}])
+            self.assertEqual(second["usage"]["input_tokens"], plain["usage"]["input_tokens"])
+            items = helper.call("responses.input_items", {"id": second["id"], "order": "asc"})["data"]
+            self.assertEqual((items[0]["id"], items[0]["type"]), (message["id"], "message"))
+        of_input = helper.call("responses.input_items", {"id": first["id"]})["data"][0]["id"]
+        self.assertEqual(text_of(self.ask(helper, [{"id": of_input}])), "one two")
+        helper.call("responses.delete", {"id": first["id"]})
+        again = self.ask(helper, [{"id": message["id"]}, {"role": "user", "content": "go on"}])
+        self.assertEqual(again["usage"]["input_tokens"], plain["usage"]["input_tokens"], "the later ones have it too")
+        error = self.assert_error(helper.call("responses.create", {"input": [{"id": "msg_none"}]}), "INVALID_REQUEST", "input")
+        self.assertIsNone(error["openai"]["code"])
+
+    def test_a_gap(self):
+        helper = self.helper()
+        first = self.ask(helper, "one")
+        second = self.ask(helper, "two", previous_response_id=first["id"])
+        helper.call("responses.delete", {"id": first["id"]})
+        self.assert_error(helper.call("responses.create", {"input": "three", "previous_response_id": second["id"]}),
+                          "INVALID_REQUEST", "previous_response_id", "previous_response_not_found")
+
+    def test_streamed(self):
+        helper = self.helper()
+        first = self.ask(helper, "one")
+        events, result = helper.collect(self.create(helper, "two three", previous_response_id=first["id"]))
+        final = check_stream(self, events, result)
+        self.assertEqual(self.retrieve(helper, final["id"]), final)
+        events, result = helper.collect(self.create(helper, "x", previous_response_id="resp_none"))
+        self.assertEqual(events, [], "a real 400")
+        self.assert_error(result, "INVALID_REQUEST", "previous_response_id")
+
+    def test_cancelled_while_the_store_is_asked(self):
+        helper = self.helper()
+        first = self.ask(helper, "one")
+        calls = [self.create(helper, "two", previous_response_id=first["id"]) for _ in range(20)]
+        for call in calls:
+            helper.send("$/cancelRequest", {"id": call})
+        for call in calls:
+            _, result = helper.collect(call)
+            self.assertTrue(result["ok"] or result["error"]["code"] == "CANCELLED", result)
+
+
+class Background(StoreTest):
+    def test_polled(self):
+        helper = self.helper()
+        queued = self.ask(helper, script("one ", {"sleep_ms": 50}, "two"), background=True)
+        self.assertEqual((queued["status"], queued["background"], queued["output"]), ("queued", True, []))
+        response = self.wait_for_end(helper, queued["id"])
+        self.assertEqual((response["status"], text_of(response)), ("completed", "one two"))
+        again = helper.call("responses.cancel", {"id": queued["id"]})
+        self.assertEqual(again["response"], response, "a cancel comes too late")
+
+    def test_cancelled(self):
+        helper = self.helper()
+        id = self.ask(helper, script("part", {"hang": "soft"}), background=True)["id"]
+        wait_until(lambda: text_of(self.retrieve(helper, id)) == "part", what="the text")
+        cancelled = helper.call("responses.cancel", {"id": id})
+        self.assertEqual((cancelled["ok"], cancelled["response"]["status"]), (True, "cancelled"))
+        self.assertEqual(self.retrieve(helper, id), cancelled["response"])
+
+    def test_fails(self):
+        helper = self.helper()
+        id = self.ask(helper, script({"exit": 3}), background=True)["id"]
+        response = self.wait_for_end(helper, id)
+        self.assertEqual((response["status"], response["error"]["code"]), ("failed", "server_error"))
+
+    def test_fails_before_it_begins(self):
+        helper = self.helper()
+        queued = self.ask(helper, "x", background=True, previous_response_id="resp_none")
+        response = self.wait_for_end(helper, queued["id"])
+        self.assertEqual(response["error"]["code"], "previous_response_not_found")
+
+    def test_streamed(self):
+        helper = self.helper()
+        events, result = helper.collect(self.create(helper, "one two", background=True))
+        self.assertEqual([event["type"] for event in events][:3],
+                         ["response.created", "response.queued", "response.in_progress"])
+        self.assertEqual([event["response"]["status"] for event in events[:3]], ["queued", "queued", "in_progress"])
+        self.assertEqual(check_stream(self, events, result)["status"], "completed")
+
+    def test_a_stream_that_is_left(self):
+        helper = self.helper()
+        call = self.create(helper, script("one ", {"sleep_ms": 200}, "two"), background=True)
+        helper.event(call, "response.output_text.delta")
+        helper.send("$/cancelRequest", {"id": call})
+        _, result = helper.collect(call)
+        self.assertEqual((result["ok"], result["response"]["status"]), (True, "in_progress"))
+        response = self.wait_for_end(helper, result["response"]["id"])
+        self.assertEqual((response["status"], text_of(response)), ("completed", "one two"))
+
+    def test_a_stream_that_fails_early(self):
+        helper = self.helper()
+        call = self.create(helper, "x", background=True, previous_response_id="resp_none")
+        events, result = helper.collect(call)
+        self.assertEqual([event["type"] for event in events],
+                         ["response.created", "response.queued", "error", "response.failed"])
+        self.assertEqual(result["response"]["status"], "failed")
+
+
+class Files(StoreTest):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.file = os.path.join(self.folder.name, "responses.db")
+
+    def test_outlives_the_helper(self):
+        helper = self.helper("--store", self.file)
+        first = self.ask(helper, "one two")
+        self.assertEqual(helper.close(), 0)
+        self.assertEqual(os.listdir(self.folder.name), ["responses.db"], "one file")
+        self.assertEqual(stat.S_IMODE(os.stat(self.file).st_mode), 0o600)
+        helper = self.helper("--store", self.file)
+        self.assertEqual(self.retrieve(helper, first["id"]), first)
+        self.ask(helper, "three", previous_response_id=first["id"])
+
+    def test_nothing_on_the_disk_without_it(self):
+        helper = self.helper(env={"TMPDIR": self.folder.name, "SQLITE_TMPDIR": self.folder.name})
+        for _ in range(3):
+            self.ask(helper, "one " * 1000)
+        self.assertEqual(os.listdir(self.folder.name), [])
+
+    def test_shared(self):
+        one, other = self.helper("--store", self.file), self.helper("--store", self.file)
+        id = self.ask(one, "one two")["id"]
+        self.assertEqual(text_of(self.retrieve(other, id)), "one two")
+        self.ask(other, "three", previous_response_id=id)
+
+    def test_killed(self):
+        """What the host was told of is there, however the helper ended."""
+        told = []
+        for _ in range(3):
+            helper = self.helper("--store", self.file)
+            for i in range(8):
+                helper.start("responses.create", {"input": f"word {i} " * 200, "model": "fake"})
+            told.append(helper.receive_where(lambda message: "result" in message)["result"]["response"])
+            wire.kill(helper.pid, signal.SIGKILL)
+            helper.wait_exit()
+            while (message := helper.receive()) is not None:
+                if message.get("result", {}).get("ok"):
+                    told.append(message["result"]["response"])
+        helper = self.helper("--store", self.file)
+        for response in told:
+            self.assertEqual(self.retrieve(helper, response["id"]), response)
+        helper.close()
+        with sqlite3.connect(self.file) as db:
+            self.assertEqual(db.execute("PRAGMA integrity_check").fetchone(), ("ok",))
+            total = db.execute("SELECT bytes FROM total").fetchone()
+            self.assertEqual(total, db.execute("SELECT coalesce(sum(bytes), 0) FROM responses").fetchone())
+
+    def test_what_can_not_be_used(self):
+        """Answers come all the same, and say that they are not stored."""
+        with open(self.file, "w") as file:
+            file.write("this is a letter to a friend, and no database at all")
+        for path in (self.file, os.path.join(self.folder.name, "no", "such", "folder")):
+            helper = self.helper("--store", path)
+            self.assertEqual(self.ask(helper, "one two")["store"], False)
+            for method, params in (("responses.retrieve", {"id": "resp_1"}), ("responses.delete", {"id": "resp_1"}),
+                                   ("responses.create", {"input": "x", "previous_response_id": "resp_1"})):
+                error = self.assert_error(helper.call(method, params), "UNAVAILABLE")
+                self.assertIn(path, error["detail"])
+        with open(self.file) as file:
+            self.assertIn("letter", file.read())
+
+    def test_bytes(self):
+        helper = self.helper("--store-bytes", "20000")
+        ids = [self.ask(helper, "word " * 400)["id"] for _ in range(10)]
+        there = [helper.call("responses.retrieve", {"id": id})["ok"] for id in ids]
+        self.assertEqual(there, sorted(there), "the oldest made room")
+        self.assertIn(True, there)
+        self.assertIn(False, there)
+        self.assertEqual(self.ask(helper, "word" * 10_000)["store"], False, "larger than the store")
+        self.assertEqual(self.ask(self.helper("--store-bytes", "0"), "one")["store"], False)
+
+    def test_damaged(self):
+        """Whatever stands in the file, it is an error and not more."""
+        helper = self.helper("--store", self.file)
+        id = self.ask(helper, "one two")["id"]
+        helper.close()
+        good = sqlite3.connect(self.file).execute("SELECT object, input FROM responses").fetchone()
+        for object, input in (("{", good[1]), (good[0], "{}"), (good[0], "[1]"), (good[0], '[{"type":"message"}]'),
+                              ('{"output":[{"type":"x"}]}', good[1]), ("", ""), (b"\xff\0", b"\0"), ("7", "7"),
+                              (good[0], json.dumps([{"id": id}]))):
+            db = sqlite3.connect(self.file)
+            db.execute("UPDATE responses SET object = ?, input = ?", (object, input))
+            db.commit()
+            db.close()
+            with self.subTest(f"{object[:20]} {input[:20]}"):
+                helper = self.helper("--store", self.file)
+                result = helper.call("responses.create", {"input": "x", "previous_response_id": id})
+                self.assertEqual(result["error"]["code"], "INTERNAL")
+                helper.call("responses.input_items", {"id": id})
+                helper.call("responses.cancel", {"id": id})
+                self.assertEqual(helper.close(), 0)
+
+
+class CommandLine(HelperTest):
+    def test_bad(self):
+        for arguments in (["--store", ""], ["--store-bytes", "-1"], ["--store-bytes", "1x"], ["--store-bytes", ""],
+                          ["--store-bytes", "99999999999999999999"]):
+            helper = self.helper(*arguments, stderr=wire.subprocess.PIPE)
+            self.assertEqual(helper.wait_exit(), 64, arguments)
+            self.assertIn(arguments[0].encode(), helper.process.stderr.read())
+            helper.process.stderr.close()
+
+
+if __name__ == "__main__":
+    wire.main()

@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import signal
 import sqlite3
 import stat
@@ -9,6 +10,8 @@ import tempfile
 
 import wire
 from wire import HelperTest, check_stream, script, wait_until
+
+KILLS = int(os.environ.get("FM_KILLS", 3))  # more by hand
 
 
 def text_of(response):
@@ -284,11 +287,12 @@ class Files(StoreTest):
     def test_killed(self):
         """What the host was told of is there, however the helper ended."""
         told = []
-        for _ in range(3):
+        for _ in range(KILLS):
             helper = self.helper("--store", self.file)
             for i in range(8):
                 helper.start("responses.create", {"input": f"word {i} " * 200, "model": "fake"})
-            told.append(helper.receive_where(lambda message: "result" in message)["result"]["response"])
+            for _ in range(random.randrange(1, 8)):
+                told.append(helper.receive_where(lambda message: "result" in message)["result"]["response"])
             wire.kill(helper.pid, signal.SIGKILL)
             helper.wait_exit()
             while (message := helper.receive()) is not None:

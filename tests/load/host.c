@@ -21,6 +21,7 @@
 #define LAST_BYTES_MS 1000
 
 const char *host_programs = "build/bin";
+const char *host_store_bytes = "1048576";
 
 static void die(const char *what) {
     perror(what);
@@ -44,7 +45,7 @@ static void become_front(int in, int out) {
     signal(SIGPIPE, SIG_DFL);
     dup2(in, STDIN_FILENO);
     dup2(out, STDOUT_FILENO);
-    execl(path, path, "--engine", "fake", (char *)NULL);
+    execl(path, path, "--engine", "fake", "--store-bytes", host_store_bytes, (char *)NULL);
     perror(path);
     _exit(127);
 }

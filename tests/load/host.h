@@ -33,6 +33,9 @@ struct host {
 /* Where the programs are; set once. */
 extern const char *host_programs;
 
+/* How much the front stores, in bytes as an argument: little, so that responses soon make room for others. */
+extern const char *host_store_bytes;
+
 /* Starts fm-proxy with the fake engine. Ends this program when it can't. */
 void host_start(struct host *host, enum wire wire, void (*take)(void *context, const char *body, size_t len),
                 void *context);

@@ -17,8 +17,8 @@ static const struct part {
     const char *name;
     void (*run)(const struct scale *scale);
 } parts[] = {
-    {"pings", part_pings},   {"streams", part_streams}, {"cancels", part_cancels},
-    {"spawns", part_spawns}, {"slow", part_slow},       {"soak", part_soak},
+    {"pings", part_pings}, {"streams", part_streams}, {"cancels", part_cancels}, {"spawns", part_spawns},
+    {"slow", part_slow},   {"store", part_store},     {"soak", part_soak},
 };
 
 static const struct scale full = {
@@ -32,6 +32,8 @@ static const struct scale full = {
     .slow_kib = 4096,
     .crawl_ms = 75000,
     .stall_ms = 60000,
+    .responses = 100000,
+    .store_bytes = "67108864",
 };
 
 static const struct scale quick = {
@@ -45,11 +47,13 @@ static const struct scale quick = {
     .engine_spawns = 6,
     .slow_kib = 1024,
     .crawl_ms = 1500,
+    .responses = 1000,
+    .store_bytes = "1048576",
 };
 
 static int usage(void) {
     fputs("usage: load [--quick] [--bin DIR] [--slow FACTOR] [--seed N] [--minutes N]"
-          " [pings|streams|cancels|spawns|slow|soak]...\n",
+          " [pings|streams|cancels|spawns|slow|store|soak]...\n",
           stderr);
     return 64;
 }

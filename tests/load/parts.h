@@ -15,9 +15,11 @@ struct scale {
     int64_t races;
     unsigned spawns;
     unsigned engine_spawns;
-    unsigned slow_kib; /* of each of the 8 streams that a slow host doesn't read */
-    int64_t crawl_ms;  /* how long it reads 1 KiB/s */
-    int64_t stall_ms;  /* the front's own limit for a host that takes nothing; 0: not waited for */
+    unsigned slow_kib;  /* of each of the 8 streams that a slow host doesn't read */
+    int64_t crawl_ms;   /* how long it reads 1 KiB/s */
+    int64_t stall_ms;   /* the front's own limit for a host that takes nothing; 0: not waited for */
+    unsigned responses; /* stored, one after the other */
+    const char *store_bytes;
     int64_t soak_ms;
     unsigned seed;
 };
@@ -27,6 +29,7 @@ void part_streams(const struct scale *scale);
 void part_cancels(const struct scale *scale);
 void part_spawns(const struct scale *scale);
 void part_slow(const struct scale *scale);
+void part_store(const struct scale *scale);
 void part_soak(const struct scale *scale);
 
 #endif

@@ -8,14 +8,15 @@
 #   streams  64 streams x 10,000 deltas
 #   cancels  10,000 races of create and cancel
 #   spawns   1,000 starts and ends, 50 with an engine
+#   store    100,000 responses through a store of 64 MiB
 #   slow     hosts that read 1 KiB/s, nothing, and nothing while they flood
 set -eu
 cd "$(dirname -- "$0")/../.."
 FM_ROOT=$(pwd)
 case ${1-} in
   soak) set -- --minutes "${2:-1}" soak ;;
-  '') set -- pings streams cancels spawns slow ;;
-  -*) sed -n '2,11s/^# \{0,1\}//p' "$0" >&2 && exit 64 ;;
+  '') set -- pings streams cancels spawns store slow ;;
+  -*) sed -n '2,12s/^# \{0,1\}//p' "$0" >&2 && exit 64 ;;
 esac
 if [ -z "${FM_BUILD-}" ]; then
   FM_BUILD=build

@@ -1,9 +1,9 @@
 #include "session.h"
 #include "base/clock.h"
 
-#define ENGINE_THREADS 2 /* of the front: one reads the engine, one writes to it */
-#define GROWTH_KIB     2048
-#define SETTLE_MS      5000 /* for an answer or a thread's end */
+#define MORE_THREADS 3 /* of the front: one reads the engine, one writes to it, one has the store */
+#define GROWTH_KIB   2048
+#define SETTLE_MS    5000 /* for an answer or a thread's end */
 
 static void take(void *context, const char *body, size_t len) {
     struct session *session = context;
@@ -52,7 +52,7 @@ void session_start(struct session *session, enum wire wire, int64_t probe_pause_
     bool settled; /* the last watchdog may be about to end */
     do {
         session->start = footprint_of(session->host.pid);
-        settled = session->start.threads == idle_threads + ENGINE_THREADS && session->start.children == 1;
+        settled = session->start.threads == idle_threads + MORE_THREADS && session->start.children == 1;
     } while (!settled && fm_now_ms() < deadline);
     samples_free(&session->probes);
 }

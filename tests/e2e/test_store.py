@@ -102,6 +102,16 @@ class Calls(StoreTest):
         self.assertEqual(page(after="none"), {"ok": True, "object": "list", "data": [], "first_id": None, "last_id": None,
                                               "has_more": False})
 
+    def test_an_id_in_flight(self):
+        helper = self.helper()
+        for _ in range(50):
+            helper.send("responses.retrieve", {"id": "resp_none"}, id=7)
+        helper.send("responses.retrieve", {"id": "resp_none"}, id=8)
+        replies = []
+        while not replies or replies[-1]["id"] != 8:
+            replies.append(helper.receive())
+        self.assertIn(-32600, [reply["error"]["code"] for reply in replies if "error" in reply])
+
     def test_bad_params(self):
         helper = self.helper()
         for method, params, param, code in (
@@ -311,7 +321,11 @@ class Files(StoreTest):
         """Answers come all the same, and say that they are not stored."""
         with open(self.file, "w") as file:
             file.write("this is a letter to a friend, and no database at all")
-        for path in (self.file, os.path.join(self.folder.name, "no", "such", "folder")):
+        other = os.path.join(self.folder.name, "other.db")
+        db = sqlite3.connect(other)
+        db.execute("CREATE TABLE responses(mine)")
+        db.close()
+        for path in (self.file, other, os.path.join(self.folder.name, "no", "such", "folder")):
             helper = self.helper("--store", path)
             self.assertEqual(self.ask(helper, "one two")["store"], False)
             for method, params in (("responses.retrieve", {"id": "resp_1"}), ("responses.delete", {"id": "resp_1"}),

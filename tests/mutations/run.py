@@ -50,6 +50,12 @@ RESPONSES = "helper/surface/responses.c"
 TOOL_FORM = "helper/engine/llama/tool_form.c"
 TOOL_PARSER = "helper/engine/llama/tool_parser.c"
 TOOL_GRAMMAR = "helper/engine/llama/tool_grammar.c"
+STORE = "helper/front/store.c"
+STORE_TASKS = "helper/front/store_tasks.c"
+STORE_METHODS = "helper/front/store_methods.c"
+STREAMS = "helper/front/streams.c"
+CONVERSATION = "helper/surface/conversation.c"
+ITEMS = "helper/surface/items.c"
 FUZZ = "tests/fuzz/run.sh"
 
 # (the rule, file, what is there, what is put there instead, the test that must go red)
@@ -664,6 +670,42 @@ MUTATIONS = [
     ("tool grammar: arguments are an object", TOOL_GRAMMAR, "if (object || !tool->parameters ||", "if (1 || !tool->parameters ||",
      "unit.llama_tools"),
     ("tool grammar: text ends where a call may begin", TOOL_GRAMMAR, "if (form->first_only) {", "if (0) {", "unit.llama_tools"),
+    # stored responses
+    ("store: the least recently used goes first", STORE, "ORDER BY used LIMIT 1", "ORDER BY used DESC LIMIT 1", "unit.store"),
+    ("store: a get is a use", STORE, "    note_use(store, id);\n    return FM_OK;", "    return FM_OK;", "unit.store"),
+    ("store: what is larger than it", STORE, "if (size_of(response) > store->bytes_max) {", "if (0) {", "unit.store"),
+    ("store: the last of those with an item", STORE, "ORDER BY i.response DESC LIMIT 1", "ORDER BY i.response LIMIT 1",
+     "unit.store"),
+    ("store: another's database stays as it is", STORE, "if (application != strtoll(APPLICATION_ID, NULL, 10)) {", "if (0) {",
+     "e2e.store"),
+    ("store: its file is private", STORE, "code == FM_OK && file ? fm_file_make_private(file, error) : code", "code",
+     "unit.store"),
+    ("store: the end waits for it", STREAMS, "job->state != FM_JOB_FREE && !job->storing", "job->state != FM_JOB_FREE",
+     "e2e.store"),
+    ("store: a request waits for what it goes on with", SUPERVISOR, " && !job->answer.request.unresolved", "", "e2e.store"),
+    ("store: a call comes behind what is being stored", STORE_METHODS,
+     "query->again = found && job->state == FM_JOB_CLOSING && job->storing", "query->again = false", "e2e.store"),
+    ("store: what runs is not deleted", STORE_METHODS, "if (is_running(front, query)) {", "if (0) {", "e2e.store"),
+    ("store: a synchronous response is not cancelled", STORE_METHODS,
+     "if (code == FM_OK && !can_be_cancelled_again(object)) {", "if (0) {", "e2e.store"),
+    ("store: an id is in flight", STORE_TASKS, "    return found;\n}", "    return false;\n}", "e2e.store"),
+    ("store: what it holds is checked", CONVERSATION, "fm_check_input(NULL, list, NULL, &reason) == FM_OK", "1", "e2e.store"),
+    ("store: references are replaced", CONVERSATION, "code = code ? code : replace_references(input, items, source, error);", "",
+     "e2e.store"),
+    ("store: an output has its call", CONVERSATION, "return code ? code : fm_items_check_whole(items, error);", "return code;",
+     "e2e.store"),
+    ("store: the oldest comes first", CONVERSATION, "append_all(items, history.lists[i - 1])",
+     "append_all(items, history.lists[history.count - i])", "unit.surface_conversation"),
+    ("store: too many bytes", CONVERSATION, "messages->len <= MESSAGES_MAX", "1", "unit.surface_conversation"),
+    ("store: too many items", CONVERSATION, "if (json_object_array_length(items) > ITEMS_MAX) {", "if (0) {",
+     "unit.surface_conversation"),
+    ("store: an item has an id", ITEMS, "    fm_id_draw(drawn, prefix);", "    snprintf(drawn, sizeof drawn, \"%s\", prefix);",
+     "e2e.store"),
+    ("background: its call is answered at once", STREAMS, "job->answer.request.background && !job->answer.request.stream", "false",
+     "e2e.store"),
+    ("background: a stream that is left", METHODS, "if (detach && job->answer.request.background) {", "if (0) {", "e2e.store"),
+    ("background: has to be stored", RESPONSES_REQUEST, "return reject_lost_background(error);", "",
+     "unit.surface_requests"),
 ]
 
 

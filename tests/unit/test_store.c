@@ -131,7 +131,10 @@ static void a_file_outlives_it(void **state) {
     fm_store_close(other);
     assert_int_equal(stat(file, &info), 0);
     assert_int_equal(info.st_mode & 0777, 0600);
+    assert_int_equal(chmod(file, 0644), 0);
     store = open_store(file, ROOM);
+    assert_int_equal(stat(file, &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0600);
     assert_true(has(store, "resp_1") && has(store, "resp_2"));
     fm_store_close(store);
     unlink(file);

@@ -40,6 +40,7 @@ class Calls(StoreTest):
         response = self.ask(helper, "one two")
         self.assertEqual(response["store"], True)
         self.assertEqual(self.retrieve(helper, response["id"]), response)
+        self.assert_error(helper.call("responses.cancel", {"id": response["id"]}), "INVALID_REQUEST", "id")
         self.assertEqual(helper.call("responses.delete", {"id": response["id"]}),
                          {"ok": True, "id": response["id"], "object": "response", "deleted": True})
         for method in ("responses.retrieve", "responses.delete", "responses.input_items", "responses.cancel"):
@@ -332,6 +333,7 @@ class Files(StoreTest):
                                    ("responses.create", {"input": "x", "previous_response_id": "resp_1"})):
                 error = self.assert_error(helper.call(method, params), "UNAVAILABLE")
                 self.assertIn(path, error["detail"])
+                self.assertEqual("something else" in error["detail"], path == other)
         with open(self.file) as file:
             self.assertIn("letter", file.read())
 

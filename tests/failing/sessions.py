@@ -96,6 +96,17 @@ class Session:
         codes = [m["error"]["code"] for m in self.messages if "id" in m and m["id"] is None]
         return [code for code in codes if code not in self.provoked]
 
+    def response_id(self, id):
+        """Of the response that the call `id` is answered with, or one that nobody has."""
+        self.reply(id)
+        responses = [m.get("result", {}).get("response") for m in self.messages if m.get("id") == id]
+        return next((response["id"] for response in responses if response), "resp_none")
+
+    def lost_one(self):
+        """A response that says that it failed, or that it is not stored."""
+        responses = [m.get("result", {}).get("response") or {} for m in self.messages]
+        return any(response.get("status") == "failed" or response.get("store") is False for response in responses)
+
     def has_code(self, code):
         return any(m.get("result", {}).get("error", {}).get("code") == code for m in self.messages)
 
@@ -147,7 +158,8 @@ def check(session, what, failed, left, status, said):
         raise Broken(f"not a whole frame: {session.bytes[:200]!r}")
     if session.nameless() and (set(session.nameless()) != {NO_MEMORY} or status != EX_SOFTWARE):
         raise Broken(f"errors {session.nameless()} without an id, then status {status}")
-    if failed and what == "thread" and status == 0 and not session.has_code("OVERLOADED"):
+    told = session.has_code("OVERLOADED") or session.lost_one()
+    if failed and what == "thread" and status == 0 and not told:
         raise Broken("a thread is missing, and no call was told so")
     check_streams(session, -1 if left else status)
 
@@ -234,13 +246,28 @@ def large(s):
     s.reply(s.call("responses.create", {"input": script({"repeat": ["0123456789" * 2000, 20]}), "stream": True}))
 
 
+def stored(s):
+    """A turn that goes on with a stored one, and the calls about both."""
+    id = s.response_id(s.call("responses.create", {"input": "one"}))
+    s.reply(s.call("responses.create", {"input": "two", "previous_response_id": id, "stream": True}))
+    s.reply(s.call("responses.create", {"input": [{"id": "msg_none"}]}))
+    for method in ("responses.retrieve", "responses.input_items", "responses.cancel", "responses.delete"):
+        s.reply(s.call(method, {"id": id}))
+
+
+def background(s):
+    id = s.response_id(s.call("responses.create", {"input": script({"hang": "soft"}), "background": True}))
+    s.reply(s.call("responses.retrieve", {"id": id}))
+    s.reply(s.call("responses.cancel", {"id": id}))
+
+
 def killed_host(s):
     s.delta(s.call("responses.create", {"input": script("part", {"hang": "soft"}), "stream": True}))
     raise Ended
 
 
 SCENARIOS = [ping, lists, answer, stream, chat, chat_stream, refused, cancelled, timed_out, engine_dies, together, shutdown,
-             bad_bodies, exponent, large, killed_host]
+             bad_bodies, exponent, large, stored, background, killed_host]
 
 
 # ---- the sweep ----

@@ -96,11 +96,16 @@ class Session:
         codes = [m["error"]["code"] for m in self.messages if "id" in m and m["id"] is None]
         return [code for code in codes if code not in self.provoked]
 
-    def response_id(self, id):
-        """Of the response that the call `id` is answered with, or one that nobody has."""
+    def response(self, id):
+        """The response that the call `id` is answered with; {} where there is none."""
         self.reply(id)
-        responses = [m.get("result", {}).get("response") for m in self.messages if m.get("id") == id]
-        return next((response["id"] for response in responses if response), "resp_none")
+        return next((m.get("result", {}).get("response") or {} for m in self.messages if m.get("id") == id), {})
+
+    def response_id(self, id):
+        return self.response(id).get("id", "resp_none")
+
+    def status_of(self, id):
+        return self.response(id).get("status")
 
     def lost_one(self):
         """A response that says that it failed, or that it is not stored."""
@@ -257,7 +262,8 @@ def stored(s):
 
 def background(s):
     id = s.response_id(s.call("responses.create", {"input": script({"hang": "soft"}), "background": True}))
-    s.reply(s.call("responses.retrieve", {"id": id}))
+    while s.status_of(s.call("responses.retrieve", {"id": id})) == "queued":
+        pass
     s.reply(s.call("responses.cancel", {"id": id}))
 
 

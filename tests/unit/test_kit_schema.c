@@ -25,10 +25,12 @@
     "^(?:[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|"             \
     "02-(?:0[1-9]|1[0-9]|2[0-8]))|(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)-02-29)" \
     "$"
-#define D4 "'$schema':'http://json-schema.org/draft-04/schema#'"
-#define D7 "'$schema':'http://json-schema.org/draft-07/schema#'"
-#define KA "'type':'object','required':['k'],'properties':{'k':{'const':'a'}}"
-#define KB "'type':'object','required':['k'],'properties':{'k':{'enum':['b','c']}}"
+#define D4        "'$schema':'http://json-schema.org/draft-04/schema#'"
+#define D7        "'$schema':'http://json-schema.org/draft-07/schema#'"
+#define ENDLESS   "'type':'object','properties':{'a':{'$ref':'#'}},'required':['a']"
+#define ENDLESS_T "'type':'object','properties':{'a':{'$ref':'#/$defs/t'}},'required':['a']"
+#define KA        "'type':'object','required':['k'],'properties':{'k':{'const':'a'}}"
+#define KB        "'type':'object','required':['k'],'properties':{'k':{'enum':['b','c']}}"
 
 /* `text` with " for ', to be freed. */
 static char *quoted(const char *text) {
@@ -496,6 +498,42 @@ static const struct {
     {"{'$ref':'#/$defs/v','$defs':{'v':{'properties':{'x':{'$ref':'#/$defs/u'}},'allOf':[{'$ref':'#/$defs/u'}]},'u':"
      "{'$ref':'#/$defs/v'}}}",
      ".$defs.u.$ref"},
+    /* and that never end, as the greatest values would */
+    {"{" ENDLESS "}", ""},
+    {"{'$ref':'#/$defs/t','$defs':{'t':{'type':'array','items':{'$ref':'#/$defs/t'},'minItems':1}}}", ".$defs.t"},
+    {"{'$ref':'#/$defs/t','$defs':{'t':{'type':'object','properties':{'v':{'type':'string'},'l':{'$ref':'#/$defs/t'}},"
+     "'required':['v','l']}}}",
+     ".$defs.t"},
+    {"{'items':{'$ref':'#/$defs/t'},'$defs':{'t':{" ENDLESS_T "}}}", ".$defs.t"}, /* also where it need not be */
+    {"{'$defs':{'t':{" ENDLESS_T "}}}", NULL},                                    /* but nobody refers to it */
+    {"{'properties':{'a':{'$ref':'#'}},'required':['a']}", NULL},                 /* 1 fits */
+    {"{'type':'object','allOf':[{'properties':{'a':{'$ref':'#/$defs/"
+     "t'}},'required':['a']}],'$defs':{'t':{'$ref':'#'}}}",
+     ".$defs.t"},
+    {"{'type':'object','properties':{'a':{'anyOf':[{'$ref':'#'},{'type':'null'}]}},'required':['a']}", NULL},
+    {"{'type':'object','properties':{'a':{'oneOf':[{'$ref':'#'},{'$ref':'#'}]}},'required':['a']}", ""},
+    {"{'type':'object','properties':{'a':{'allOf':[{'$ref':'#'}]}},'required':['a']}", ""},
+    {"{'type':['object','integer'],'properties':{'a':{'$ref':'#'}},'required':['a']}", NULL},
+    {"{'type':'object','additionalProperties':{'$ref':'#'},'required':['a']}", ""},
+    {"{'type':'object','additionalProperties':{'$ref':'#'},'minProperties':1}", ""},
+    {"{'type':'object','additionalProperties':{'$ref':'#'}}", NULL},
+    {"{'type':'object','additionalProperties':{'$ref':'#'},'properties':{'b':true},'required':['b']}", NULL},
+    {"{'type':'array','prefixItems':[{'$ref':'#'}],'minItems':1}", ""},
+    {"{'type':'array','prefixItems':[true,{'$ref':'#'}],'minItems':1}", NULL},
+    {"{'type':'array','prefixItems':[true],'items':{'$ref':'#'},'minItems':2}", ""},
+    {"{" D7 ",'type':'array','items':[{'$ref':'#'}],'minItems':1}", ""},
+    {"{" D7 ",'type':'array','items':[true],'additionalItems':{'$ref':'#'},'minItems':2}", ""},
+    /* what nothing fits in any case is the grammar's to refuse */
+    {"{'items':{'$ref':'#/$defs/t'},'$defs':{'t':{'type':'string','allOf':[{'type':'null'}]}}}", NULL},
+    {"{'items':{'$ref':'#/$defs/t'},'$defs':{'t':{'type':'object','additionalProperties':false,'required':['a']}}}",
+     NULL},
+    /* each of two needs the other, one of them a third that ends */
+    {"{'$ref':'#/$defs/a','$defs':{'a':{'type':'array','items':{'$ref':'#/$defs/b'},'minItems':1},'b':{'type':'array',"
+     "'items':{'$ref':'#/$defs/a'},'minItems':1}}}",
+     ".$defs.a"},
+    {"{'$ref':'#/$defs/a','$defs':{'a':{'type':'array','items':{'$ref':'#/$defs/b'},'minItems':1},'b':{'type':'array',"
+     "'items':{'anyOf':[{'$ref':'#/$defs/a'},{'type':'null'}]},'minItems':1}}}",
+     NULL},
     /* also through what only a validator follows */
     {"{'const':1,'not':{'$ref':'#'}}", ".not.$ref"},
     {"{'if':{'$ref':'#'},'then':true}", ".if.$ref"},

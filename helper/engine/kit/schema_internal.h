@@ -49,7 +49,10 @@ struct fm_schema_target {
     bool unchecked;                /* it stands where no keyword has a schema, so that no walk has come by */
     size_t number;                 /* its key in the guide's $defs, from 1; 0: not in the guide */
     enum fm_schema_visit in_place; /* the search for $refs that come back without consuming anything */
-    enum fm_schema_visit nested;   /* the search for what llguidance can't merge, and for depth */
+    enum fm_schema_visit nested; /* the search for what llguidance can't merge, and for depth; it begins at the root */
+    unsigned types;              /* schema_endless.c, as the next two: a set of those that its values can have */
+    bool possible;               /* that is not empty where values without end count */
+    size_t pass;                 /* the last one that came by */
 };
 
 enum { FM_SCHEMA_FRACTIONS = 16 };
@@ -195,6 +198,11 @@ size_t fm_schema_resource_inside(const struct fm_schema_work *work, struct json_
 
 /* Refuses cycles of $refs that consume nothing, those that llguidance can't merge, and too long chains. */
 FM_MUST_USE enum fm_code fm_schema_check_graph(struct fm_schema_work *work);
+
+/* ---- schema_endless.c ---- */
+
+/* Refuses schemas that nothing fits because they need themselves for ever. After fm_schema_check_graph. */
+FM_MUST_USE enum fm_code fm_schema_check_endless(struct fm_schema_work *work);
 
 /* ---- schema_pattern.c ---- */
 

@@ -1,8 +1,9 @@
 /*
  * Most tokens that a model wants are within the grammar. So a token is drawn freely first, and only where the grammar
- * does not allow it, the mask of all tokens is computed and another one is drawn from those. That changes no
- * probability but by min_p, which is relative to the best candidate: a token of weight p, where those allowed have the
- * weight A together, is drawn with p + (1 - A) * p / A = p / A.
+ * does not allow it, the mask of all tokens is computed and another one is drawn from those. Where no token is cut off,
+ * that changes no probability: one of weight p, where those allowed have the weight A together, is drawn with
+ * p + (1 - A) * p / A = p / A. min_p and top_p cut each draw by its own candidates: a token that they leave out of the
+ * free draw, beside better ones that are not allowed, may still come in the other, and those that are in both gain.
  */
 #include "engine/llama/sampler.h"
 #include "base/platform.h"

@@ -182,6 +182,7 @@ class Hostile(Case):
                 ({"$ref": "http://example.com/x.json"}, "format.schema.$ref"),
                 ({"x-guidance": {"whitespace_flexible": True}}, None),
                 ({"type": "strin"}, "format.schema.type"),
+                ({"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]}, "format.schema"),
                 ({"allOf": [{"type": "string"}, {"type": "integer"}]}, "format.schema")):
             with self.subTest(json.dumps(schema)[:80]):
                 start = time.monotonic()
@@ -207,12 +208,17 @@ class Hostile(Case):
                 ("regex", "a(b", "parse error"),
                 ("lark", "start: start", "no text fits"),
                 ("lark", '%llguidance {"allow_invalid_utf8": true}\nstart: /./', "UTF-8"),
+                ("lark", 'start: "a" (<|im_end|> "b" | "c")', "tokens"),
+                ("lark", 'start: "a" <[2]> "b"', "tokens"),
+                ("lark", 'start: A\nA: "\\"" /\\/"/ // "\n | <[^0-7]>', "tokens"),
                 ("gbnf", 'root ::= "a', "line 1, column"),
                 ("gbnf", "root ::= " + "(" * 30_000 + '"a"' + ")" * 30_000, "brackets"),
                 ("gbnf", 'rot ::= "a"', "root")):
             with self.subTest(f"{syntax}: {definition[:40]}"):
                 self.assert_refused(by_grammar(syntax, definition), "format.definition", *words)
         self.assertEqual(self.run_format(by_grammar("regex", "yes|no")).reason, "stop")
+        text = self.run_format(by_grammar("lark", 'start: "<a>\\"<b>" /<c>\\/<d>/ %json {"const": "<e>"} // <[2]>'))
+        self.assertEqual((text.reason, text.text), ("stop", '<a>"<b><c>/<d>"<e>"'))
 
     def test_deep_grammars(self):
         """Rules and groups that the library recurses over, until it is done or the time is."""

@@ -84,22 +84,55 @@ static bool too_deep(const char *text) {
     return false;
 }
 
+/* Behind the string or the regular expression that begins here. */
+static const char *behind_quoted(const char *text) {
+    const char quote = *text++;
+    while (*text && *text != quote) {
+        text += *text == '\\' && text[1] ? 2 : 1;
+    }
+    return *text ? text + 1 : text;
+}
+
+/*
+ * In Lark, `<` begins a token of the vocabulary, <|im_end|> or <[5]>, but for strings, regular expressions and
+ * comments. Such a token is no text, and may end the turn.
+ */
+static bool names_token(const char *lark) {
+    while (*lark && *lark != '<') {
+        bool comment = *lark == '#' || (lark[0] == '/' && lark[1] == '/');
+        if (comment) {
+            lark += strcspn(lark, "\n");
+        } else {
+            lark = *lark == '"' || *lark == '/' ? behind_quoted(lark) : lark + 1;
+        }
+    }
+    return *lark;
+}
+
+static enum fm_code check_grammar(const struct fm_format *format, struct fm_error *error) {
+    enum fm_code code = FM_OK;
+    if (too_deep(format->definition)) {
+        code = fm_fail(error, FM_INVALID_REQUEST, "the grammar has more than %d brackets in each other", BRACKETS_MAX);
+    } else if (strstr(format->definition, "allow_invalid_utf8")) { /* an option of llguidance's Lark */
+        code = fm_fail(error, FM_INVALID_REQUEST, "the text has to be UTF-8");
+    } else if (strcmp(format->syntax, "lark") == 0 && names_token(format->definition)) {
+        code = fm_fail(error, FM_INVALID_REQUEST,
+                       "a grammar is of text; tokens, such as <|name|> and <[1000]>, are not supported");
+    }
+    return code;
+}
+
 static enum fm_code by_grammar(struct fm_guide *guide, const struct fm_format *format, struct fm_grammar_vocab *vocab,
                                struct fm_buf *text, struct fm_error *error) {
     static const char param[] = "format.definition";
     bool gbnf = strcmp(format->syntax, "gbnf") == 0;
-    bool deep = too_deep(format->definition);
-    if (deep || strstr(format->definition, "allow_invalid_utf8")) { /* an option of llguidance's Lark */
-        if (deep) {
-            fm_fail(error, FM_INVALID_REQUEST, "the grammar has more than %d brackets in each other", BRACKETS_MAX);
-        } else {
-            fm_fail(error, FM_INVALID_REQUEST, "the text has to be UTF-8");
-        }
+    enum fm_code code = check_grammar(format, error);
+    if (code != FM_OK) {
         snprintf(error->param, sizeof error->param, "%s", param);
-        return error->code;
+        return code;
     }
     if (gbnf) {
-        enum fm_code code = fm_gbnf_to_lark(format->definition, text, error);
+        code = fm_gbnf_to_lark(format->definition, text, error);
         if (code != FM_OK) {
             return code;
         }

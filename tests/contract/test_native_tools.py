@@ -171,6 +171,33 @@ class Choices(Case):
             self.assertEqual((outcome.error, outcome.reason), (None, "length"))
 
 
+    def test_roles_in_turns(self):
+        """A template that wants the user and the assistant in turns has a user's text behind an outcome in one with it."""
+        done = {"role": "tool", "content": "Done.", "tool_call_id": "call_1"}
+        for template, kinds in (("google-gemma-2-2b-it", 1), ("Mistral-Small-3.2-24B-Instruct-2506", 1),
+                                ("mistralai-Ministral-3-14B-Reasoning-2512", 2)):
+            engine = self.engine(template)
+            for messages in ([*CALLED, done, *ASK], [*CALLED, *ASK])[:kinds]:
+                for tools in ({}, {"tools": [LAMP], "tool_choice": {"mode": "none"}}):
+                    with self.subTest(template, messages=len(messages), tools=len(tools)):
+                        outcome = engine.run(messages, max_tokens=1, **tools)
+                        self.assertEqual((outcome.error, outcome.reason), (None, "length"))
+            called = engine.run([*CALLED, done, *ASK], tools=[LAMP], tool_choice=REQUIRED, max_tokens=60,
+                                parallel_tool_calls=False)
+            self.check_calls(called)
+            engine.close()
+
+    def test_calls_without_tools(self):
+        """A template that drops them then has them told in our form."""
+        template = CONTROL.replace("message.tool_calls or []", "(message.tool_calls or []) if tools else []")
+        engine = self.engine(template)
+        self.assertGreater(engine.run(ANSWERED, max_tokens=1).accepted,
+                           engine.run([*ASK, {"role": "assistant", "content": ""}], max_tokens=1).accepted + 30)
+        engine.run(ANSWERED, tools=TOOLS, max_tokens=1)
+        engine.close()
+        self.assertIn(OWN, engine.stderr.decode())
+
+
 class Files(Case):
     def test_no_template(self):
         for path in ("/nonexistent/a.jinja", tempfile.gettempdir()):

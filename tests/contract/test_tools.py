@@ -128,6 +128,17 @@ class Choices(Case):
             for outcome in called:
                 self.assertIn(outcome.calls[0], (["lamp", '{"on":true}'], ["lamp", '{"on":false}']))
 
+    def test_half_a_mark(self):
+        """An answer that is cut as it begins a call does not show how."""
+        turn = user("Switch the lamp on.")
+        call = [{"id": "c", "name": "lamp", "arguments": '{"on":true,"note":""}'}]
+        asked = (turn + [{"role": "assistant", "content": "Of course.", "tool_calls": call}]) * 2 + turn
+        whole = self.call(messages=asked, max_tokens=60)
+        self.assertEqual((whole.text, len(whole.calls)), ("Of course.", 1))
+        for limit in range(1, 16):
+            text = self.call(messages=asked, max_tokens=limit).text
+            self.assertTrue("Of course.\n".startswith(text), text)
+
     def test_greedy_repeats(self):
         self.assertEqual(*(self.call(REQUIRED).calls for _ in range(2)))
 
@@ -146,6 +157,17 @@ class Rules(Case):
         refused({"$ref": "#/$defs/a", "$defs": {"a": {"enum": [1]}}}, "tools[1].parameters", choice=only({"name": "x"}))
         outcome = self.engine.run(PROMPT, tools=[{"name": "x", "parameters": items}], tool_choice=REQUIRED, max_tokens=9)
         self.assertEqual(outcome.reason, "length", "not strict")
+        refused({"properties": {"a": {"$ref": "#"}}, "required": ["a"]}, "tools[1].parameters", strict=False)
+
+    def test_too_much_for_it_later(self):
+        """The tool is named whose arguments can't go on."""
+        many = {"type": "array", "items": {"const": 1}, "minItems": 30_000}
+        schema = {"type": "object", "properties": {"n": {"enum": [1, 2]}, "many": many}, "required": ["n", "many"]}
+        tools = [LAMP, {"name": "x", "parameters": schema}, {"name": "y", "parameters": schema}]
+        outcome = self.engine.run(PROMPT, tools=tools, tool_choice={"mode": "required", "names": ["x", "y"]}, max_tokens=60)
+        self.assertEqual((outcome.reason, outcome.error["code"]), ("error", "INVALID_REQUEST"))
+        index = 1 + ["x", "y"].index(outcome.calls[0][0])
+        self.assertEqual(outcome.error["param"], f"tools[{index}].parameters")
 
     def test_no_parameters(self):
         for tool in ({"name": "x"}, {"name": "x", "parameters": {}}):

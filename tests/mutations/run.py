@@ -47,8 +47,10 @@ SANDBOX = "helper/base/platform_sandbox_linux.c"
 KIT = "helper/engine/kit/kit.c"
 READER = "helper/engine/kit/reader.c"
 RESPONSES = "helper/surface/responses.c"
+SCHEMA_ENDLESS = "helper/engine/kit/schema_endless.c"
 TOOL_FORM = "helper/engine/llama/tool_form.c"
 TOOL_PARSER = "helper/engine/llama/tool_parser.c"
+TOOL_PROMPT = "helper/engine/llama/tool_prompt.c"
 TOOL_GRAMMAR = "helper/engine/llama/tool_grammar.c"
 STORE = "helper/front/store.c"
 STORE_TASKS = "helper/front/store_tasks.c"
@@ -636,10 +638,20 @@ MUTATIONS = [
     ("what was abandoned is dropped when it ends", PLATFORM, "call->drop(call->argument);", "", "unit.platform"),
 
     # tools in a model's own form
+    ("schema: one that nothing fits for ever is refused", SCHEMA_ENDLESS, "target->types == 0", "0", "unit.kit_schema"),
+    ("schema: and none that values without end do not fit either", SCHEMA_ENDLESS, "target->possible && ", "",
+     "unit.kit_schema"),
+    ("schema: nor one that nobody refers to", SCHEMA_ENDLESS, "if (counts(target) && ", "if (", "unit.kit_schema"),
     ("tool form: tools are shown", TOOL_FORM, "contains(&parts[QUESTION], calls[0].name) &&", "1 &&", "unit.llama_tools"),
     ("tool form: tools are shown beside a system message", TOOL_FORM,
      "contains(&parts[SYSTEM_TOO], calls[0].name) &&", "1 &&", "unit.llama_tools"),
-    ("tool form: outcomes are shown", TOOL_FORM, "contains(&parts[CALL_AND_OUTCOME], OUTCOME)", "1", "unit.llama_tools"),
+    ("tool form: outcomes are shown", TOOL_FORM,
+     "find(part, (size_t)(found - part->text) + call->len, OUTCOME)", "(size_t)(found - part->text) + call->len",
+     "unit.llama_tools"),
+    ("tool form: calls are the same in a history", TOOL_FORM, " && shows_call(&parts[HISTORY], &call)", "",
+     "unit.llama_tools"),
+    ("tool form: calls are shown where there are no tools", TOOL_FORM,
+     "(job->tool_count > 0 || !native->needs_tools)", "1", "unit.llama_tools"),
     ("tool form: a call begins as the answer does", TOOL_FORM,
      "begins_with(&parts[ONE_CALL], &before);", "1;", "unit.llama_tools"),
     ("tool form: nothing of the probe is in a mark", TOOL_FORM, "contains(&piece, PROBE) || ", "", "unit.llama_tools"),
@@ -662,6 +674,9 @@ MUTATIONS = [
     ("tool form: no control token in a tool", TOOL_FORM, "!value_has_control(from, tool->parameters)", "1", "unit.llama_tools"),
     ("tool form: no control token in a call", TOOL_FORM,
      "&& !value_has_control(from, arguments)", "", "unit.llama_tools"),
+    ("tool prompt: a user's text joins the outcomes before it", TOOL_PROMPT,
+     'if (outcomes && strcmp(message->role, "user") == 0) {', "if (0) {", "unit.llama_tools"),
+    ("tool parser: half a mark is no text", TOOL_PARSER, "cut ? parser->matched : 0", "0", "unit.llama_tools"),
     ("tool parser: a control token is no text", TOOL_PARSER,
      "trigger->control_count == 0 && c == trigger", "c == trigger", "unit.llama_tools"),
     ("tool parser: arguments end with their brace", TOOL_PARSER, "!closes || parser->depth > 0", "1", "unit.llama_tools"),

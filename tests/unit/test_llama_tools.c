@@ -91,7 +91,7 @@ static void conversations(void **state) {
         &job,
         "[user]hi[assistant]" CALL("f", "{\"a\": 1}") "\n" CALL(
             "g\\\"", "no JSON") "[user]<tool_response>\none\n</tool_response>\n<tool_response>\n\n</tool_response>"
-                                "[user]so[assistant]Right.\n" CALL(
+                                "\nso[assistant]Right.\n" CALL(
                                     "f", "{\"a\": 1}") "[user]<tool_response>\ntwo\n</tool_response>");
 }
 
@@ -202,6 +202,8 @@ static void note_piece(struct parsing *parsing, const struct fm_tool_piece *piec
         [FM_TOOL_TEXT] = "T:", [FM_TOOL_CALL] = "|C:", [FM_TOOL_PART_OF_ARGUMENTS] = "|A:", [FM_TOOL_NO_MEMORY] = "!"};
     if (piece->kind == FM_TOOL_CALL) {
         note(parsing->log, "|C:%s", piece->name);
+    } else if (piece->kind == FM_TOOL_UNKNOWN) {
+        note(parsing->log, "|?");
     } else {
         assert_true(piece->len > 0);
         note(parsing->log, "%s%.*s", parsing->last == piece->kind ? "" : names[piece->kind], (int)piece->len,
@@ -219,15 +221,18 @@ static void feed(void *context, const char *bytes, size_t len) {
     assert_int_equal(len, 0);
 }
 
-static void end(void *context) {
-    struct parsing *parsing = context;
+static void end_parsing(struct parsing *parsing, bool cut) {
     struct fm_tool_piece piece;
-    if (fm_tool_parser_end(&parsing->parser, &piece)) {
+    if (fm_tool_parser_end(&parsing->parser, cut, &piece)) {
         note_piece(parsing, &piece);
     }
-    assert_false(fm_tool_parser_end(&parsing->parser, &piece));
+    assert_false(fm_tool_parser_end(&parsing->parser, cut, &piece));
     fm_tool_parser_free(&parsing->parser);
     free(parsing);
+}
+
+static void end(void *context) {
+    end_parsing(context, false);
 }
 
 static const struct subject subject = {start, feed, end};
@@ -286,13 +291,19 @@ static void cuts(void **state) {
     static const char answer[] = "Well <" CALL("f", "{\"a\":\"}\"}") "\n" CALL("f", "{}");
     static const char whole[] = "T:Well <|C:f|A:{\"a\":\"}\"}|C:f|A:{}";
     parsed_job = job_of(NULL, 0);
-    for (size_t len = strlen("Well <" FM_TOOL_BEGIN); len < strlen(answer); len++) {
+    for (size_t len = 1; len < strlen(answer); len++) {
         struct transcript log = {.len = 0};
         void *context = start(&log);
         feed_piece(feed, context, answer, len);
-        end(context);
+        end_parsing(context, true);
         assert_memory_equal(log.text, whole, log.len);
     }
+}
+
+static void unknown_names(void **state) {
+    (void)state;
+    parsed_job = job_of(NULL, 0);
+    expect_pieces(CALL("h", "{}"), "|?|A:{}");
 }
 
 /* ---- a model's own form ---- */
@@ -309,6 +320,11 @@ struct style {
     bool hides_tools_from_system; /* where there is such a message */
     bool hides_tools_from_user;   /* where there is none */
     bool hides_outcomes;
+    bool hides_old_outcomes; /* all but the last message's, as the next */
+    bool hides_old_calls;
+    bool hides_calls_without_tools;
+    bool numbers_turns;    /* in calls */
+    bool small_letters;    /* in the names of calls */
     bool hides_text;       /* beside a call */
     bool thinks;           /* the prompt ends with what an old turn has not */
     bool has_ids;          /* in calls */
@@ -319,10 +335,27 @@ struct style {
     bool announces; /* texts, but no calls */
 };
 
-static void render_message(const struct style *style, const struct fm_chat_message *message, struct transcript *log) {
+static void render_call(const struct style *style, const struct fm_chat *chat, const struct fm_chat_call *call,
+                        size_t k, struct transcript *log) {
+    char first[2] = {(char)(style->small_letters ? call->name[3] | 0x20 : call->name[3])};
+    note(log, "%s%s", k ? style->next : style->begin, !style->counts || k == 0 ? "" : k == 1 ? "1" : "2");
+    note(log, "%s", !style->numbers_turns ? "" : chat->count > 2 ? "3" : "2");
+    note(log, "%.3s%s%s", call->name, first, call->name + 4);
+    note(log, "%s%s", style->middle, style->arguments ? style->arguments : call->arguments);
+    note(log, "%s", style->has_ids ? call->id : "");
+    note(log, "%s", !style->numbers ? "" : k == 0 ? "0" : k == 1 ? "1" : "2");
+    note(log, "%s", style->names_twice ? call->name : "");
+}
+
+static void render_message(const struct style *style, const struct fm_chat *chat, size_t index,
+                           struct transcript *log) {
+    const struct fm_chat_message *message = &chat->messages[index];
     bool assistant = strcmp(message->role, "assistant") == 0;
-    bool shows_text = !(style->hides_outcomes && strcmp(message->role, "tool") == 0) &&
-                      !(style->hides_text && message->call_count > 0);
+    bool last = index + 1 == chat->count;
+    bool hides_outcomes = style->hides_outcomes || (style->hides_old_outcomes && !last);
+    bool hides_calls = (style->hides_old_calls && !last) || (style->hides_calls_without_tools && !chat->tool_count);
+    bool shows_text =
+        !(hides_outcomes && strcmp(message->role, "tool") == 0) && !(style->hides_text && message->call_count > 0);
     note(log, "<%s>", message->role);
     if (assistant) {
         note(log, "%s%s", style->thought ? style->thought : "", style->announces && !message->call_count ? "!" : "");
@@ -330,13 +363,8 @@ static void render_message(const struct style *style, const struct fm_chat_messa
     if (shows_text) {
         note(log, "%.*s", (int)message->content_len, message->content);
     }
-    for (size_t k = 0; k < message->call_count; k++) {
-        const struct fm_chat_call *call = &message->calls[k];
-        note(log, "%s%s", k ? style->next : style->begin, !style->counts || k == 0 ? "" : k == 1 ? "1" : "2");
-        note(log, "%s%s%s", call->name, style->middle, style->arguments ? style->arguments : call->arguments);
-        note(log, "%s", style->has_ids ? call->id : "");
-        note(log, "%s", !style->numbers ? "" : k == 0 ? "0" : k == 1 ? "1" : "2");
-        note(log, "%s", style->names_twice ? call->name : "");
+    for (size_t k = 0; k < message->call_count && !hides_calls; k++) {
+        render_call(style, chat, &message->calls[k], k, log);
     }
     note(log, "%s%s", message->call_count ? style->end : "", style->turn_end);
 }
@@ -355,7 +383,7 @@ static enum fm_code render_style(const void *argument, const struct fm_chat *cha
         if (chat->messages[i].call_count > 1 && !style->next) {
             return fm_fail(error, FM_INVALID_REQUEST, "one call");
         }
-        render_message(style, &chat->messages[i], &log);
+        render_message(style, chat, i, &log);
     }
     note(&log, "%s", chat->closed ? "" : style->thinks ? "<assistant><think>" : "<assistant>");
     *len = log.len;
@@ -447,8 +475,12 @@ static void no_forms(void **state) {
         {TAGS, .hides_tools = true},
         {TAGS, .hides_tools_from_system = true},
         {TAGS, .hides_tools_from_user = true},
-        {TAGS, .arguments = "{\"fm_key\": \"fm_value\", \"fm_flag\": \"True\"}"},
+        {TAGS, .arguments = "{\"fm_key\": \"fm_Value\", \"fm_flag\": \"True\"}"},
         {TAGS, .hides_outcomes = true},
+        {TAGS, .hides_old_outcomes = true},
+        {TAGS, .hides_old_calls = true},
+        {TAGS, .numbers_turns = true},
+        {TAGS, .small_letters = true},
         {TAGS, .thinks = true},
         {TAGS, .has_ids = true},
         {TAGS, .names_twice = true},
@@ -553,6 +585,23 @@ static void choices_by_form(void **state) {
         assert_ptr_equal(fm_tool_form_for(&form, &from, &job), rows[i].native ? &form : &fm_tool_form_own);
         fm_tool_form_free(&form);
     }
+}
+
+/* A template may show the calls of earlier turns only to who gives it tools. */
+static void choices_without_tools(void **state) {
+    (void)state;
+    struct style style = {TAGS, .hides_calls_without_tools = true};
+    struct fm_tool tool = {.name = "f"};
+    struct fm_message message = say("user", "hi");
+    struct fm_job job = {.messages = &message, .message_count = 1, .tools = &tool, .tool_count = 1};
+    struct fm_tool_template from = template_of(&style);
+    struct fm_tool_form form;
+    read_form(&style, &form);
+    assert_true(form.native);
+    assert_ptr_equal(fm_tool_form_for(&form, &from, &job), &form);
+    job.tool_count = 0;
+    assert_ptr_equal(fm_tool_form_for(&form, &from, &job), &fm_tool_form_own);
+    fm_tool_form_free(&form);
 }
 
 static void native_prompts(void **state) {
@@ -723,10 +772,12 @@ int main(void) {
         cmocka_unit_test(forced_answers),
         cmocka_unit_test(answers_with_a_format),
         cmocka_unit_test(cuts),
+        cmocka_unit_test(unknown_names),
         cmocka_unit_test(forms),
         cmocka_unit_test(no_forms),
         cmocka_unit_test(choices),
         cmocka_unit_test(choices_by_form),
+        cmocka_unit_test(choices_without_tools),
         cmocka_unit_test(native_prompts),
         cmocka_unit_test(native_grammars),
         cmocka_unit_test(native_answers),

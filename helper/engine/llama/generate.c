@@ -43,9 +43,20 @@ static enum fm_reason fail_no_memory(struct generation *run) {
     return fail(run, FM_INTERNAL, "out of memory");
 }
 
-static enum fm_reason fail_grammar(struct generation *run) {
-    const char *reason = fm_grammar_reason(run->guide.grammar);
-    const char *param = run->guide.param;
+/* What of the job the answer is at: the tool whose arguments it writes, where that is so. */
+static void name_param(const struct generation *run, char *param, size_t size) {
+    const struct fm_tool_parser *parser = &run->parser;
+    enum fm_tool_state state = parser->state == FM_TOOL_IN_MARK ? parser->next : parser->state;
+    if (parser->called && state == FM_TOOL_IN_ARGUMENTS) {
+        snprintf(param, size, "tools[%td].parameters", parser->called - run->job->tools);
+    } else {
+        snprintf(param, size, "%s", run->guide.param);
+    }
+}
+
+static enum fm_reason fail_grammar(struct generation *run, const char *reason) {
+    char param[64];
+    name_param(run, param, sizeof param);
     (void)fm_fail(&run->error, FM_INVALID_REQUEST, "the %s can't be kept to any further: %.*s", param,
                   (int)strcspn(reason, "\n"), reason);
     snprintf(run->error.param, sizeof run->error.param, "%s", param);
@@ -60,18 +71,29 @@ static enum fm_reason reason_of(struct generation *run, enum fm_decode result) {
     }
 }
 
-static enum fm_reason read_prompt(struct generation *run) {
+static enum fm_code make_prompt(struct generation *run) {
     const struct fm_job *job = run->job;
     struct fm_model *model = run->slot->model;
     struct fm_tool_prompt prompt;
     enum fm_code code = fm_tool_prompt_init(&prompt, job, run->form, &run->error);
     if (code != FM_OK) {
-        return FM_REASON_ERROR;
+        return code;
     }
     code = fm_prompter_tokens(&model->prompter, &prompt.chat, model->context_length, &run->prompt, &run->prompt_count,
                               &run->error);
     fm_tool_prompt_free(&prompt);
-    return code == FM_OK ? FM_REASON_NONE : FM_REASON_ERROR;
+    return code;
+}
+
+/* A template that refuses calls where they are may take them in our form, whose messages are as any others. */
+static enum fm_code read_prompt(struct generation *run) {
+    enum fm_code code = make_prompt(run);
+    if (code == FM_INVALID_REQUEST && run->form->native) {
+        run->form = &fm_tool_form_own;
+        run->error = (struct fm_error){.code = FM_OK};
+        code = make_prompt(run);
+    }
+    return code;
 }
 
 static enum fm_reason prefill(struct generation *run) {
@@ -98,6 +120,7 @@ static enum fm_reason tell_piece(struct generation *run, const struct fm_tool_pi
     case FM_TOOL_TEXT:
         return fm_guide_add(&run->guide, piece->bytes, piece->len) ? fm_job_text(run->job, piece->bytes, piece->len)
                                                                    : FM_REASON_ERROR;
+    case FM_TOOL_UNKNOWN: return fail(run, FM_INTERNAL, "the call names no tool");
     default: return FM_REASON_ERROR;
     }
 }
@@ -120,13 +143,13 @@ static enum fm_reason tell(struct generation *run, const char *bytes, size_t len
     } else if (fm_guide_add(&run->guide, bytes, len)) {
         reason = fm_job_token(run->job, bytes, len);
     }
-    return reason == FM_REASON_ERROR ? fail_no_memory(run) : reason;
+    return reason == FM_REASON_ERROR && run->error.code == FM_OK ? fail_no_memory(run) : reason;
 }
 
-/* The answer is over: what could still have become a call is text. */
+/* The answer is over: what could have become a call is text, where the model ended it. */
 static enum fm_reason tell_held(struct generation *run, enum fm_reason reason) {
     struct fm_tool_piece piece;
-    if (!run->callable || !fm_tool_parser_end(&run->parser, &piece)) {
+    if (!run->callable || !fm_tool_parser_end(&run->parser, reason != FM_REASON_STOP, &piece)) {
         return reason;
     }
     return tell_piece(run, &piece) == FM_REASON_ERROR ? fail_no_memory(run) : reason;
@@ -158,7 +181,7 @@ static enum fm_reason send_token(struct generation *run, llama_token token) {
 static enum fm_reason add(struct generation *run, llama_token token) {
     struct fm_slot *slot = run->slot;
     if (run->guide.grammar && !fm_grammar_take(run->guide.grammar, token)) {
-        return fail_grammar(run);
+        return fail_grammar(run, fm_grammar_reason(run->guide.grammar));
     }
     enum fm_reason reason = send_token(run, token);
     if (run->guide.grammar && fm_grammar_complete(run->guide.grammar) && (!reason || reason == FM_REASON_LENGTH)) {
@@ -171,13 +194,19 @@ static enum fm_reason add(struct generation *run, llama_token token) {
     return reason;
 }
 
+/* A grammar may have an end of turn amid its text, as a token. A guide refuses those that it sees. */
+static enum fm_reason end_turn(struct generation *run) {
+    bool whole = !run->guide.grammar || fm_grammar_accepts(run->guide.grammar);
+    return whole ? FM_REASON_STOP : fail_grammar(run, "the turn ends inside of it");
+}
+
 static enum fm_reason draw(struct generation *run) {
     const struct fm_model *model = run->slot->model;
     llama_token token = fm_sampler_draw(&run->sampler, fm_slot_logits(run->slot));
     if (token == LLAMA_TOKEN_NULL) {
-        return fail_grammar(run);
+        return fail_grammar(run, fm_grammar_reason(run->guide.grammar));
     }
-    return llama_vocab_is_eog(model->prompter.vocab, token) ? FM_REASON_STOP : add(run, token);
+    return llama_vocab_is_eog(model->prompter.vocab, token) ? end_turn(run) : add(run, token);
 }
 
 /* What the grammar leaves no choice about needs no draw, and one decode for all of it. */
@@ -206,27 +235,21 @@ static enum fm_reason step(struct generation *run) {
 }
 
 static enum fm_reason generate(struct generation *run) {
-    enum fm_reason reason = read_prompt(run);
-    if (reason) {
-        return reason;
-    }
     fm_job_accept(run->job, (int64_t)run->prompt_count);
-    reason = prefill(run);
+    enum fm_reason reason = prefill(run);
     while (!reason) {
         reason = step(run);
     }
     return reason;
 }
 
-/* What the job asks for, before there is a prompt. */
+/* What the job asks for, before there is an answer. */
 static enum fm_reason prepare(struct generation *run) {
     struct fm_model *model = run->slot->model;
     const struct fm_prompter *prompter = &model->prompter;
     enum fm_code code = fm_model_tool_form(model, run->job, &run->form, &run->error);
-    if (code != FM_OK) {
-        return FM_REASON_ERROR;
-    }
-    code = fm_guide_init(&run->guide, run->job, run->form, prompter, &model->grammar_vocab, &run->error);
+    code = code ? code : read_prompt(run);
+    code = code ? code : fm_guide_init(&run->guide, run->job, run->form, prompter, &model->grammar_vocab, &run->error);
     code = code ? code : fm_sampler_init(&run->sampler, run->job, run->guide.grammar, prompter->vocab, &run->error);
     run->forced_more = run->guide.grammar != NULL;
     run->callable = fm_tools_callable(run->job);

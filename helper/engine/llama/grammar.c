@@ -371,6 +371,10 @@ bool fm_grammar_complete(const struct fm_grammar *grammar) {
     return llg_matcher_is_stopped(grammar->matcher) && !llg_matcher_is_error(grammar->matcher);
 }
 
+bool fm_grammar_accepts(struct fm_grammar *grammar) {
+    return llg_matcher_is_accepting(grammar->matcher);
+}
+
 const char *fm_grammar_reason(struct fm_grammar *grammar) {
     const char *reason = llg_matcher_get_error(grammar->matcher);
     return reason && !is_dead_end(reason) ? reason : "no text fits it";

@@ -36,7 +36,7 @@ FM_MUST_USE enum fm_code fm_grammar_new(struct fm_grammar_vocab *vocab, const ch
                                         struct fm_grammar **grammar, struct fm_error *error);
 void fm_grammar_free(struct fm_grammar *grammar); /* NULL is fine */
 
-/* Whether `token` may come next; of an end of turn: whether the text may end here. Takes microseconds. */
+/* Whether `token` may come next; of an end of turn also where it ends a rule alone. Takes microseconds. */
 bool fm_grammar_allows(struct fm_grammar *grammar, llama_token token);
 
 /*
@@ -56,6 +56,9 @@ llama_token fm_grammar_forced(struct fm_grammar *grammar);
 
 /* The text is whole, and nothing can follow. */
 bool fm_grammar_complete(const struct fm_grammar *grammar);
+
+/* The text may end here. Takes microseconds. */
+bool fm_grammar_accepts(struct fm_grammar *grammar);
 
 /* Why a call failed; valid as long as the grammar. */
 const char *fm_grammar_reason(struct fm_grammar *grammar);

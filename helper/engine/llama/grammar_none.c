@@ -59,6 +59,11 @@ bool fm_grammar_complete(const struct fm_grammar *grammar) {
     abort();
 }
 
+bool fm_grammar_accepts(struct fm_grammar *grammar) {
+    (void)grammar;
+    abort();
+}
+
 const char *fm_grammar_reason(struct fm_grammar *grammar) {
     (void)grammar;
     abort();

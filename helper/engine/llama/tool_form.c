@@ -38,23 +38,24 @@ const struct fm_tool_form fm_tool_form_own = {
 /* All that is ours in a rendered conversation has this in it; no mark may. */
 #define PROBE "fm_"
 
-#define ARGUMENTS "{\"fm_key\":\"fm_value\",\"fm_flag\":true}"
+/* Not all in lower case: a template may make it so. */
+#define ARGUMENTS "{\"fm_key\":\"fm_Value\",\"fm_flag\":true}"
 #define SCHEMA                                                                                                         \
     "{\"type\":\"object\",\"properties\":{\"fm_key\":{\"type\":\"string\"},\"fm_flag\":{\"type\":\"boolean\"}}}"
-#define TEXT    "fm_text"
-#define SYSTEM  "fm_system"
-#define OUTCOME "fm_outcome"
+#define TEXT    "fm_Text"
+#define SYSTEM  "fm_System"
+#define OUTCOME "fm_Outcome"
 
 #define LENGTH_OF(literal) (sizeof(literal) - 1)
 
 static const struct fm_chat_call calls[CALLS] = {
-    {"call_fm_1", "fm_first", ARGUMENTS, LENGTH_OF(ARGUMENTS)},
+    {"call_fm_1", "fm_First", ARGUMENTS, LENGTH_OF(ARGUMENTS)},
     {"call_fm_2", "fm_second", ARGUMENTS, LENGTH_OF(ARGUMENTS)},
     {"call_fm_3", "fm_third", ARGUMENTS, LENGTH_OF(ARGUMENTS)},
 };
 
 static const struct fm_chat_tool tools[CALLS] = {
-    {"fm_first", "First.", SCHEMA, LENGTH_OF(SCHEMA)},
+    {"fm_First", "First.", SCHEMA, LENGTH_OF(SCHEMA)},
     {"fm_second", "Second.", SCHEMA, LENGTH_OF(SCHEMA)},
     {"fm_third", "Third.", SCHEMA, LENGTH_OF(SCHEMA)},
 };
@@ -72,7 +73,7 @@ static const struct fm_chat_message outcome = {.role = "tool",
                                                .content = OUTCOME,
                                                .content_len = LENGTH_OF(OUTCOME),
                                                .answered_id = "call_fm_1",
-                                               .answered_name = "fm_first"};
+                                               .answered_name = "fm_First"};
 
 /* Some text of a template's. */
 struct part {
@@ -81,29 +82,49 @@ struct part {
 };
 
 /* The conversations, by what they end with. */
-enum conversation { QUESTION, SYSTEM_TOO, PLAIN, ONE_CALL, TEXT_AND_CALL, ALL_CALLS, CALL_AND_OUTCOME, CONVERSATIONS };
+enum conversation {
+    QUESTION,
+    SYSTEM_TOO,
+    PLAIN,
+    ONE_CALL,
+    TEXT_AND_CALL,
+    ALL_CALLS,
+    CALL_AND_OUTCOME,
+    HISTORY, /* the call and its outcome in the middle of it */
+    WITHOUT_TOOLS,
+    CONVERSATIONS
+};
+
+#define MESSAGES_MAX 8
+#define HISTORY_MESSAGES                                                                                               \
+    { &question, &text, &question, &one_call, &outcome, &text, &question, &text }
 
 static const struct {
-    const struct fm_chat_message *messages[3];
+    const struct fm_chat_message *messages[MESSAGES_MAX];
     bool closed;
+    size_t tools;
 } conversations[CONVERSATIONS] = {
-    [QUESTION] = {{&question}, false},
-    [SYSTEM_TOO] = {{&instructions, &question}, false},
-    [PLAIN] = {{&question, &text}, true},
-    [ONE_CALL] = {{&question, &one_call}, true},
-    [TEXT_AND_CALL] = {{&question, &text_and_call}, true},
-    [ALL_CALLS] = {{&question, &all_calls}, true},
-    [CALL_AND_OUTCOME] = {{&question, &one_call, &outcome}, true},
+    [QUESTION] = {{&question}, false, CALLS},
+    [SYSTEM_TOO] = {{&instructions, &question}, false, CALLS},
+    [PLAIN] = {{&question, &text}, true, CALLS},
+    [ONE_CALL] = {{&question, &one_call}, true, CALLS},
+    [TEXT_AND_CALL] = {{&question, &text_and_call}, true, CALLS},
+    [ALL_CALLS] = {{&question, &all_calls}, true, CALLS},
+    [CALL_AND_OUTCOME] = {{&question, &one_call, &outcome}, true, CALLS},
+    [HISTORY] = {HISTORY_MESSAGES, true, CALLS},
+    [WITHOUT_TOOLS] = {HISTORY_MESSAGES, true, 0},
 };
 
 /* What the template made of one; empty where it refuses it. */
 static enum fm_code render(const struct fm_tool_template *from, enum conversation which, struct part *part,
                            struct fm_error *error) {
-    struct fm_chat_message messages[3];
-    struct fm_chat chat = {
-        .messages = messages, .tools = tools, .tool_count = CALLS, .closed = conversations[which].closed};
+    struct fm_chat_message messages[MESSAGES_MAX];
+    struct fm_chat chat = {.messages = messages,
+                           .tools = tools,
+                           .tool_count = conversations[which].tools,
+                           .closed = conversations[which].closed};
     char *made = NULL;
-    for (size_t i = 0; i < 3 && conversations[which].messages[i]; i++) {
+    for (size_t i = 0; i < MESSAGES_MAX && conversations[which].messages[i]; i++) {
         messages[chat.count++] = *conversations[which].messages[i];
     }
     enum fm_code code = from->render(from->argument, &chat, &made, &part->len, error);
@@ -127,10 +148,10 @@ static bool begins_with(const struct part *part, const struct part *beginning) {
     return part->len >= beginning->len && part->text && memcmp(part->text, beginning->text, beginning->len) == 0;
 }
 
-/* The template shows tools, with a system message and without, and outcomes. */
-static bool shows_all(const struct part *parts) {
+/* The template shows tools, with a system message and without. */
+static bool shows_tools(const struct part *parts) {
     return contains(&parts[QUESTION], calls[0].name) && contains(&parts[SYSTEM_TOO], calls[0].name) &&
-           contains(&parts[SYSTEM_TOO], SYSTEM) && contains(&parts[CALL_AND_OUTCOME], OUTCOME);
+           contains(&parts[SYSTEM_TOO], SYSTEM);
 }
 
 /* No name stands behind what a control token begins with: with some name there it could become one. */
@@ -302,14 +323,28 @@ static bool ends_names(const struct fm_tool_mark *mark) {
     return mark->text[0] != '\\' && !strchr(NAME_CHARACTERS, mark->text[0]);
 }
 
-/* The marks of a single call. */
+/* `part` shows just this call, and an outcome behind it. */
+static bool shows_call(const struct part *part, const struct part *call) {
+    const char *found = part->text ? memmem(part->text, part->len, call->text, call->len) : NULL;
+    return found && find(part, (size_t)(found - part->text) + call->len, OUTCOME) < part->len;
+}
+
+/* The marks of a single call, which are the same wherever one is in a conversation. */
 static bool read_one(const struct fm_tool_template *from, const struct part *parts, size_t answer,
                      struct fm_tool_form *form) {
     const struct part *part = &parts[ONE_CALL];
     struct call_place place;
-    return find_call(part, answer, 0, &place) && set_beginning(from, part, answer, place.name, form) &&
-           set_mark(from, part, place.name_end, place.arguments, &form->arguments) && ends_names(&form->arguments) &&
-           set_mark(from, part, place.arguments_end, end_of_turn(from, part, place.arguments_end), &form->end);
+    bool read = find_call(part, answer, 0, &place) && set_beginning(from, part, answer, place.name, form) &&
+                set_mark(from, part, place.name_end, place.arguments, &form->arguments) &&
+                ends_names(&form->arguments) &&
+                set_mark(from, part, place.arguments_end, end_of_turn(from, part, place.arguments_end), &form->end);
+    if (!read) {
+        return false;
+    }
+    const char *begin = form->trigger.text;
+    const struct part call = {begin, (size_t)(form->end.text - begin) + form->end.len};
+    form->needs_tools = !shows_call(&parts[WITHOUT_TOOLS], &call);
+    return shows_call(&parts[CALL_AND_OUTCOME], &call) && shows_call(&parts[HISTORY], &call);
 }
 
 /* The places of all calls, which are as the single one. */
@@ -359,7 +394,7 @@ enum fm_code fm_tool_form_read(const struct fm_tool_template *from, struct fm_to
     struct part parts[CONVERSATIONS] = {{NULL, 0}};
     *form = (struct fm_tool_form){.native = false};
     enum fm_code code = render_all(from, parts, error);
-    size_t answer = code == FM_OK && shows_all(parts) && names_stand_apart(parts) ? find_answer(parts) : 0;
+    size_t answer = code == FM_OK && shows_tools(parts) && names_stand_apart(parts) ? find_answer(parts) : 0;
     if (answer > 0 && read_one(from, parts, answer, form)) {
         read_next(from, parts, answer, form);
         form->native = true;
@@ -463,7 +498,7 @@ static bool format_fits(const struct fm_tool_form *native, const struct fm_job *
 
 const struct fm_tool_form *fm_tool_form_for(const struct fm_tool_form *native, const struct fm_tool_template *from,
                                             const struct fm_job *job) {
-    bool fits = native->native && format_fits(native, job);
+    bool fits = native->native && format_fits(native, job) && (job->tool_count > 0 || !native->needs_tools);
     for (size_t i = 0; i < job->tool_count && fits; i++) {
         fits = tool_fits(from, &job->tools[i]);
     }

@@ -139,20 +139,19 @@ static bool string_goes_on(struct fm_tool_parser *parser, char c, char quote) {
     return !ends;
 }
 
-/* The tool whose name is, in JSON, `parser->name` between quotes. */
-static const char *find_tool(const struct fm_tool_parser *parser, bool *failed) {
-    const char *found = NULL;
+/* The tool whose name is, in JSON, `parser->name` between quotes; NULL: none. */
+static const struct fm_tool *find_tool(const struct fm_tool_parser *parser, bool *failed) {
+    const struct fm_tool *found = NULL;
     struct fm_buf quoted;
     fm_buf_init(&quoted, NAME_MAX_BYTES + 2);
     for (size_t i = 0; i < parser->job->tool_count && !found; i++) {
-        const char *name = parser->job->tools[i].name;
         fm_buf_reset(&quoted);
         struct fm_json_writer w = fm_json_writer_on(&quoted);
-        fm_json_str(&w, name);
+        fm_json_str(&w, parser->job->tools[i].name);
         *failed |= quoted.failed;
         bool same = quoted.len == parser->name.len + 2 && quoted.len > 2 &&
                     memcmp(quoted.data + 1, parser->name.data, parser->name.len) == 0;
-        found = same ? name : NULL;
+        found = same ? &parser->job->tools[i] : NULL;
     }
     fm_buf_free(&quoted);
     return found;
@@ -166,10 +165,13 @@ static bool read_name(struct fm_tool_parser *parser, const char **bytes, size_t 
         return false;
     }
     bool failed = parser->name.failed;
-    const char *name = find_tool(parser, &failed);
-    *piece = (struct fm_tool_piece){.kind = failed || !name ? FM_TOOL_NO_MEMORY : FM_TOOL_CALL, .name = name};
+    const struct fm_tool *tool = find_tool(parser, &failed);
+    *piece = (struct fm_tool_piece){.kind = failed ? FM_TOOL_NO_MEMORY : FM_TOOL_UNKNOWN};
+    if (tool && !failed) {
+        *piece = (struct fm_tool_piece){.kind = FM_TOOL_CALL, .name = tool->name};
+    }
     fm_buf_reset(&parser->name);
-    parser->called = true;
+    parser->called = tool;
     skip(parser, parser->form->arguments.len - 1, FM_TOOL_IN_ARGUMENTS);
     return true;
 }
@@ -240,6 +242,7 @@ bool fm_tool_parser_read(struct fm_tool_parser *parser, const char **bytes, size
     return false;
 }
 
-bool fm_tool_parser_end(struct fm_tool_parser *parser, struct fm_tool_piece *piece) {
+bool fm_tool_parser_end(struct fm_tool_parser *parser, bool cut, struct fm_tool_piece *piece) {
+    parser->held_len -= cut ? parser->matched : 0;
     return give_held(parser, piece);
 }

@@ -79,6 +79,14 @@ static struct fm_chat_message *add_written(struct fm_tool_prompt *prompt, const 
     return message;
 }
 
+/* A user's text behind outcomes, in one turn with them: many templates want the user and the assistant in turns. */
+static void join_user(struct fm_tool_prompt *prompt, struct fm_chat_message *outcomes,
+                      const struct fm_message *message) {
+    fm_buf_append_char(&prompt->text, '\n');
+    fm_buf_append(&prompt->text, message->content, message->content_len);
+    outcomes->content_len += 1 + message->content_len;
+}
+
 static void add_messages(struct fm_tool_prompt *prompt, const struct fm_job *job) {
     struct fm_chat_message *outcomes = NULL; /* the turn that the last message belongs to, where it is a tool's */
     for (size_t i = 0; i < job->message_count; i++) {
@@ -89,6 +97,11 @@ static void add_messages(struct fm_tool_prompt *prompt, const struct fm_job *job
             outcomes = first ? add_written(prompt, "user") : outcomes;
             write_outcome(message, first, &prompt->text);
             outcomes->content_len += prompt->text.len - start;
+            continue;
+        }
+        if (outcomes && strcmp(message->role, "user") == 0) {
+            join_user(prompt, outcomes, message);
+            outcomes = NULL;
             continue;
         }
         outcomes = NULL;

@@ -58,6 +58,7 @@ struct fm_tool_form {
     struct fm_tool_mark end;
     bool first_only;  /* the trigger may stand in any text, so a call is nothing but the first thing in an answer */
     bool calls_alone; /* the template drops the text beside a call */
+    bool needs_tools; /* the template drops calls of earlier turns where no tools are given */
     bool native;      /* the model's: its template renders tools and calls */
     char *texts[2];   /* what the marks of a native form lie in */
 };
@@ -77,8 +78,8 @@ struct fm_tool_template {
 /*
  * Reads the form off what `from` makes of calls in a conversation. `form->native` is false where it renders none, or
  * calls that are not of this kind: with an id in them, with arguments that are no JSON, with nothing in front that
- * stands out from text, or in turns that begin otherwise than the model is asked to go on. FM_INTERNAL: out of memory.
- * Renders seven conversations. Free with fm_tool_form_free.
+ * stands out from text, otherwise in another place of a conversation, or in turns that begin otherwise than the model
+ * is asked to go on. FM_INTERNAL: out of memory. Renders nine conversations. Free with fm_tool_form_free.
  */
 FM_MUST_USE enum fm_code fm_tool_form_read(const struct fm_tool_template *from, struct fm_tool_form *form,
                                            struct fm_error *error);
@@ -87,7 +88,8 @@ void fm_tool_form_free(struct fm_tool_form *form); /* harmless on one that is al
 /*
  * The form for `job`: `native`, or our own where there is none, or where the job has something that it can't say: a
  * name that needs quotes, arguments that are no JSON object, more calls in a turn than it has, a text that it drops,
- * text that looks like a control token, an outcome without its call, a format whose texts begin as calls do.
+ * text that looks like a control token, an outcome without its call, calls where it has no tools, a format whose texts
+ * begin as calls do. Whether the template takes the conversation shows when it is rendered.
  */
 const struct fm_tool_form *fm_tool_form_for(const struct fm_tool_form *native, const struct fm_tool_template *from,
                                             const struct fm_job *job);
@@ -107,8 +109,9 @@ struct fm_tool_prompt {
 
 /*
  * The messages of `job`, which must outlive them. In our own form they are as any chat template takes them: the tools
- * in the first message, of the system; calls as text of the assistant; their outcomes, several in a row together, as a
- * turn of the user. FM_INTERNAL when out of memory; nothing is left to free then.
+ * in the first message, of the system; calls as text of the assistant; their outcomes, several in a row together and
+ * with the user's text behind them, as a turn of the user. FM_INTERNAL when out of memory; nothing is left to free
+ * then.
  */
 FM_MUST_USE enum fm_code fm_tool_prompt_init(struct fm_tool_prompt *prompt, const struct fm_job *job,
                                              const struct fm_tool_form *form, struct fm_error *error);
@@ -145,7 +148,7 @@ struct fm_tool_parser {
     enum fm_tool_state state;
     enum fm_tool_state next; /* behind the mark */
     size_t skip;
-    bool called; /* a call has begun */
+    const struct fm_tool *called; /* by the last call; NULL: none has begun */
     bool hold_space;
     char held[FM_TOOL_HELD_MAX];
     size_t held_len;
@@ -156,7 +159,7 @@ struct fm_tool_parser {
     bool escaped;
 };
 
-enum fm_tool_kind { FM_TOOL_TEXT, FM_TOOL_CALL, FM_TOOL_PART_OF_ARGUMENTS, FM_TOOL_NO_MEMORY };
+enum fm_tool_kind { FM_TOOL_TEXT, FM_TOOL_CALL, FM_TOOL_PART_OF_ARGUMENTS, FM_TOOL_UNKNOWN, FM_TOOL_NO_MEMORY };
 
 struct fm_tool_piece {
     enum fm_tool_kind kind;
@@ -171,8 +174,8 @@ void fm_tool_parser_free(struct fm_tool_parser *parser); /* harmless on one that
 
 /*
  * Takes of `*bytes` (`*len`), which are as the tool grammar has them and may be cut anywhere, and moves both on.
- * False: all is taken, and there is nothing to tell. White space right before a call is dropped where no stop string
- * counts, up to FM_TOOL_HELD_MAX.
+ * FM_TOOL_UNKNOWN: they are not, a call names no tool of the job. False: all is taken, and there is nothing to tell.
+ * White space right before a call is dropped where no stop string counts, up to FM_TOOL_HELD_MAX.
  */
 FM_MUST_USE bool fm_tool_parser_read(struct fm_tool_parser *parser, const char **bytes, size_t *len,
                                      struct fm_tool_piece *piece);
@@ -181,7 +184,10 @@ FM_MUST_USE bool fm_tool_parser_read(struct fm_tool_parser *parser, const char *
  * as the trigger; else the token is read as any other. */
 FM_MUST_USE bool fm_tool_parser_read_trigger(struct fm_tool_parser *parser, int32_t token);
 
-/* The answer ends: gives out the text that is held back. False when there is none. */
-FM_MUST_USE bool fm_tool_parser_end(struct fm_tool_parser *parser, struct fm_tool_piece *piece);
+/*
+ * The answer ends: gives out the text that is held back, if there is any. One that is `cut` may have ended in a mark:
+ * what could be the beginning of one is dropped then.
+ */
+FM_MUST_USE bool fm_tool_parser_end(struct fm_tool_parser *parser, bool cut, struct fm_tool_piece *piece);
 
 #endif

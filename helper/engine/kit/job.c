@@ -1,8 +1,10 @@
 /* A job's life between fm_kit_take and fm_job_finish: its events, its flag, its text. */
 #include "engine/kit/kit_internal.h"
 #include "base/clock.h"
+#include "protocol/vector.h"
 
 #include <json-c/json.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* What one token may give out: all that was held, and itself. */
@@ -69,6 +71,9 @@ void fm_job_accept(struct fm_job *job, int64_t input_tokens) {
     job->input_tokens = input_tokens;
     struct fm_json_writer w = begin_event(job, "job.accepted");
     fm_json_key_int(&w, "input_tokens", input_tokens);
+    if (job->inputs) {
+        fm_json_key_int(&w, "dimension", (int64_t)job->dimension);
+    }
     if (job->schema_report.len > 0) {
         fm_json_key(&w, "schema_report");
         fm_json_raw(&w, job->schema_report.data, job->schema_report.len);
@@ -176,6 +181,27 @@ enum fm_reason fm_job_tool_call(struct fm_job *job, const char *name) {
     fm_json_object_end(&w);
     job->told_tokens = job->output_tokens;
     return fm_output_send(job->kit) ? FM_REASON_NONE : FM_REASON_ERROR;
+}
+
+enum fm_reason fm_job_embedding(struct fm_job *job, float *values, struct fm_error *error) {
+    if (!fm_vector_normalise(values, job->dimension)) {
+        (void)fm_fail(error, FM_INTERNAL, "the model makes no vector of the text");
+        snprintf(error->param, sizeof error->param, "embed[%zu]", job->embedded);
+        return FM_REASON_ERROR;
+    }
+    struct fm_json_writer w = begin_event(job, "job.embedding");
+    fm_json_key_int(&w, "index", (int64_t)job->embedded);
+    fm_json_key(&w, "vector");
+    fm_vector_write(values, job->dimension, &w);
+    fm_json_object_end(&w);
+    if (!fm_output_send(job->kit)) {
+        (void)fm_fail_no_memory(error);
+        return FM_REASON_ERROR;
+    }
+    if (++job->embedded == job->input_count) {
+        return FM_REASON_STOP;
+    }
+    return fm_job_aborted(job) ? FM_REASON_ABORTED : FM_REASON_NONE;
 }
 
 static void write_usage(const struct fm_job *job, struct fm_json_writer *w) {

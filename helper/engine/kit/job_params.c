@@ -116,6 +116,41 @@ static enum fm_code read_messages(struct fm_job *job, struct json_object *value,
     return FM_OK;
 }
 
+/* ---- embed ---- */
+
+static enum fm_code read_embed(struct fm_job *job, struct json_object *value, struct fm_error *error) {
+    size_t count = json_object_is_type(value, json_type_array) ? json_object_array_length(value) : 0;
+    if (count == 0 || count > FM_INPUTS_MAX) {
+        return fm_job_wrong(error, "embed", "a list of 1 to 2048 strings");
+    }
+    job->inputs = calloc(count, sizeof *job->inputs);
+    if (!job->inputs) {
+        return fm_fail_no_memory(error);
+    }
+    job->input_count = count;
+    for (size_t i = 0; i < count; i++) {
+        struct json_object *text = json_object_array_get_idx(value, i);
+        int len = json_object_is_type(text, json_type_string) ? json_object_get_string_len(text) : 0;
+        if (len == 0) {
+            return fm_job_wrong_entry(error, "embed", i, "", "a string that is not empty");
+        }
+        job->inputs[i] = (struct fm_input){.text = json_object_get_string(text), .len = (size_t)len};
+    }
+    return FM_OK;
+}
+
+/* A job that embeds has no other members. */
+static enum fm_code check_embed(struct json_object *params, struct fm_error *error) {
+    json_object_object_foreach(params, name, value) {
+        if (value && strcmp(name, "job") != 0 && strcmp(name, "embed") != 0) {
+            return fm_job_wrong(error, name, "nothing beside \"embed\"");
+        }
+    }
+    return FM_OK;
+}
+
+/* ---- sampling ---- */
+
 static enum fm_code read_max_tokens(struct fm_job *job, struct json_object *value, struct fm_error *error) {
     job->max_tokens = json_object_get_int64(value);
     if (!json_object_is_type(value, json_type_int) || job->max_tokens < 1) {
@@ -252,6 +287,7 @@ static const struct member {
 } members[] = {
     {"job", read_nothing},
     {"messages", read_messages},
+    {"embed", read_embed},
     {"max_tokens", read_max_tokens},
     {"temperature", read_temperature},
     {"top_p", read_top_p},
@@ -290,6 +326,9 @@ enum fm_code fm_job_read(struct fm_job *job, struct json_object *params, struct 
             return code;
         }
     }
+    if (job->inputs) {
+        return check_embed(params, error);
+    }
     if (!job->messages) {
         return fm_job_wrong(error, "messages", "a list that is not empty");
     }
@@ -301,5 +340,6 @@ void fm_job_free_lists(struct fm_job *job) {
         free(job->messages[i].tool_calls);
     }
     free(job->messages);
+    free(job->inputs);
     free(job->tools);
 }

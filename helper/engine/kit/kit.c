@@ -200,6 +200,9 @@ static struct fm_job *admit(struct fm_kit *kit, struct fm_job *job) {
     } else if (job->fault.code == FM_OK && fm_job_uses_tools(job) && !kit->ops->tools) {
         (void)fm_fail(&job->fault, FM_INVALID_REQUEST, "the engine %s can't use tools", kit->ops->name);
         snprintf(job->fault.param, sizeof job->fault.param, "tools");
+    } else if (job->fault.code == FM_OK && job->inputs && !kit->ops->embeddings) {
+        (void)fm_fail(&job->fault, FM_INVALID_REQUEST, "the engine %s can't embed texts", kit->ops->name);
+        snprintf(job->fault.param, sizeof job->fault.param, "embed");
     }
     if (job->fault.code != FM_OK) {
         struct fm_error fault = job->fault;

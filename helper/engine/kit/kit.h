@@ -3,9 +3,9 @@
  * generates.
  *
  * The nouns: the *kit* owns stdin, stdout, the mailbox, the list of jobs and this process's end. The *engine thread*
- * alone calls `ops`; its stack has FM_KIT_STACK bytes, and main waits for its end. A *job* is one generation; it
- * belongs to the kit until fm_kit_take hands it out, then to whoever took it until fm_job_finish. Its `aborted` flag
- * may be raised by the kit at any time.
+ * alone calls `ops`; its stack has FM_KIT_STACK bytes, and main waits for its end. A *job* is one generation, or texts
+ * to embed; it belongs to the kit until fm_kit_take hands it out, then to whoever took it until fm_job_finish. Its
+ * `aborted` flag may be raised by the kit at any time.
  *
  * Threads of the kit: a reader (stdin; never writes, so an abort always gets through) and a watch (signals, the parent,
  * the end). When the end comes, every abort flag is raised, fm_kit_take returns NULL, and what has not returned from
@@ -55,6 +55,7 @@ struct fm_engine_ops {
     bool needs_network;       /* leaves the network out of the sandbox */
     bool formats;             /* honours job->format; without it, the kit refuses jobs that have one */
     bool tools;               /* honours job->tools, and calls in messages; the same */
+    bool embeddings;          /* honours job->inputs; the same */
     int64_t delta_ms;         /* a job's deltas are at least so far apart, but for the last one; 0: one a token */
     void *state;              /* the engine's own, handed to the calls below */
 
@@ -133,9 +134,19 @@ struct fm_format {
     const char *definition;     /* UTF-8, NUL-terminated, not empty */
 };
 
+#define FM_INPUTS_MAX 2048u /* inputs of a job; ENGINE.md, Embeddings */
+
+/* A text of which the vector is wanted. */
+struct fm_input {
+    const char *text; /* UTF-8, not empty, may hold NUL */
+    size_t len;
+};
+
 /* All strings belong to the job. The members down to `parallel_tool_calls` are read-only. */
 struct fm_job {
     int64_t id;
+    struct fm_input *inputs; /* of a job that embeds: at least one, and none of what is below. Else NULL */
+    size_t input_count;
     struct fm_message *messages; /* at least one */
     size_t message_count;
     int64_t max_tokens; /* at least 1; 0: no limit */
@@ -150,6 +161,8 @@ struct fm_job {
     size_t tool_count;
     enum fm_tool_mode tool_mode;
     bool parallel_tool_calls; /* the answer may make more than one call */
+
+    size_t dimension; /* of a job that embeds, the engine's to set before fm_job_accept: the numbers of its vectors */
 
     /*
      * Empty, and the engine's to fill; the kit frees them. An append that fails (they have a maximum) counts as out of
@@ -167,6 +180,7 @@ struct fm_job {
     struct fm_text_stream stream;
     struct fm_buf text; /* of the next job.delta, or job.tool_delta behind a call */
     int64_t calls;      /* begun so far */
+    size_t embedded;    /* vectors told so far */
     int64_t delta_ms;   /* when the last one was sent; 0: none was */
     int64_t event_ms;   /* when the last event was */
     int64_t input_tokens;
@@ -248,6 +262,13 @@ FM_MUST_USE enum fm_reason fm_job_tool_call(struct fm_job *job, const char *name
  * strings do not count here. FM_REASON_ERROR also when there is no call.
  */
 FM_MUST_USE enum fm_reason fm_job_tool_arguments(struct fm_job *job, const char *bytes, size_t len);
+
+/*
+ * The vector of the next input, in their order: job->dimension numbers, which are brought to the length 1 in their
+ * place. FM_REASON_NONE: go on. FM_REASON_STOP: it was the last. FM_REASON_ABORTED. FM_REASON_ERROR, with `error`: the
+ * vector has no length, or out of memory.
+ */
+FM_MUST_USE enum fm_reason fm_job_embedding(struct fm_job *job, float *values, struct fm_error *error);
 
 /*
  * The end: sends the text that was held back and job.finished, and frees the job. `error` goes with FM_REASON_ERROR

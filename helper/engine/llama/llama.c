@@ -2,11 +2,12 @@
  * fm-engine-llama: GGUF models through llama.cpp. One slot for now: the engine thread takes a job and generates it to
  * its end. Everything here belongs to the engine thread; ggml's compute threads know nothing of jobs.
  *
- *     FM_ENGINE_LLAMA_CTX       context length in tokens, 1 to 16,777,216 (default: the model's, at most 8,192)
- *     FM_ENGINE_LLAMA_THREADS   compute threads, 1 to the processors, at most 512 (default: the cores worth one)
+ *     FM_ENGINE_LLAMA_CTX       context length in tokens, 1 to 16,777,216 (default: the model's, at most 8,192;
+ * README.md) FM_ENGINE_LLAMA_THREADS   compute threads, 1 to the processors, at most 512 (default: the cores worth one)
  *     FM_ENGINE_LLAMA_TEMPLATE  a file with a chat template in Jinja (default: the model's own)
  */
 #include "engine/kit/kit.h"
+#include "engine/llama/embed.h"
 #include "engine/llama/generate.h"
 
 #include <stdio.h>
@@ -87,7 +88,7 @@ static enum fm_code load(void *state, struct fm_kit *kit, const char *path, stru
     if (code != FM_OK) {
         return code;
     }
-    code = fm_slot_init(&engine->slot, &engine->model, 0, error);
+    code = engine->model.embeds ? FM_OK : fm_slot_init(&engine->slot, &engine->model, 0, error);
     if (code != FM_OK) {
         fm_model_free(&engine->model);
         return code;
@@ -96,13 +97,29 @@ static enum fm_code load(void *state, struct fm_kit *kit, const char *path, stru
     return FM_OK;
 }
 
+/* A file is for the one or the other. */
+static void refuse(const struct fm_model *model, struct fm_job *job) {
+    struct fm_error error;
+    (void)fm_fail(&error, FM_INVALID_REQUEST, "%s",
+                  model->embeds ? "this model embeds texts; it does not generate any"
+                                : "this model generates text; it does not embed any");
+    snprintf(error.param, sizeof error.param, "model");
+    fm_job_finish(job, FM_REASON_ERROR, &error);
+}
+
 static void serve(void *state, struct fm_kit *kit) {
     struct llama_engine *engine = state;
     struct fm_job *job;
     while ((job = fm_kit_take(kit, true))) {
-        fm_generate(&engine->slot, job);
+        if (engine->model.embeds != (job->inputs != NULL)) {
+            refuse(&engine->model, job);
+        } else if (job->inputs) {
+            fm_embed(&engine->model, job);
+        } else {
+            fm_generate(&engine->slot, job);
+        }
     }
-    fm_slot_free(&engine->slot);
+    fm_slot_free(&engine->slot); /* of a model that embeds, nothing */
     fm_model_free(&engine->model);
 }
 
@@ -115,6 +132,7 @@ int main(void) {
         .slots = SLOTS,
         .formats = fm_grammar_supported(),
         .tools = fm_grammar_supported(),
+        .embeddings = true,
         .delta_ms = DELTA_MS,
         .state = &the_engine,
         .load = load,

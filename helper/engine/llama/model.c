@@ -17,6 +17,10 @@
 
 #define CONTEXT_LENGTH_MAX 8192 /* by default: memory grows with it */
 
+/* The same where a text is computed in one piece: then it grows with the square, and an abort has to wait for longer.
+ */
+#define CONTEXT_WHOLE_MAX 2048
+
 /*
  * What a default context may take in comparison with the weights; up to a GiB is no matter. Real models stay below 3
  * times their weights, even those of few bits.
@@ -154,14 +158,6 @@ static enum fm_code fail_to_load(struct fm_error *error, const char *path) {
 
 /* ---- the context ---- */
 
-static uint32_t wanted_context(const struct fm_model *model, const struct fm_model_options *options) {
-    int64_t trained = llama_model_n_ctx_train(model->weights);
-    if (options->context_length > 0) {
-        return (uint32_t)options->context_length;
-    }
-    return trained > 0 && trained < CONTEXT_LENGTH_MAX ? (uint32_t)trained : CONTEXT_LENGTH_MAX;
-}
-
 /* "ARCHITECTURE.name", where the file's metadata has it. */
 static void meta_key(const struct llama_model *weights, const char *name, char *key, size_t size) {
     char architecture[64];
@@ -177,6 +173,32 @@ static int64_t meta_number(const struct llama_model *weights, const char *name, 
     char value[32];
     meta_key(weights, name, key, sizeof key);
     return llama_model_meta_val_str(weights, key, value, sizeof value) > 0 ? strtoll(value, NULL, 10) : otherwise;
+}
+
+/* How the states of a text's tokens become its vector; LLAMA_POOLING_TYPE_NONE where the file says nothing of it. */
+static enum llama_pooling_type pooling(const struct llama_model *weights) {
+    return (enum llama_pooling_type)meta_number(weights, "pooling_type", LLAMA_POOLING_TYPE_NONE);
+}
+
+static bool is_causal(const struct llama_model *weights) {
+    char key[128];
+    char value[8];
+    meta_key(weights, "attention.causal", key, sizeof key);
+    return llama_model_meta_val_str(weights, key, value, sizeof value) < 0 || strcmp(value, "false") != 0;
+}
+
+/* A text can't be computed in pieces: tokens look at later ones, or the vector is made of all states at once. */
+static bool needs_whole_text(const struct fm_model *model) {
+    return model->embeds && (pooling(model->weights) != LLAMA_POOLING_TYPE_LAST || !is_causal(model->weights));
+}
+
+static uint32_t wanted_context(const struct fm_model *model, const struct fm_model_options *options) {
+    int64_t trained = llama_model_n_ctx_train(model->weights);
+    int64_t limit = needs_whole_text(model) ? CONTEXT_WHOLE_MAX : CONTEXT_LENGTH_MAX;
+    bool asked = options->context_length > 0;
+    limit = asked ? options->context_length : limit;
+    bool capped = trained > 0 && trained < limit && (!asked || model->embeds); /* it may have no further positions */
+    return (uint32_t)(capped ? trained : limit);
 }
 
 /* Heads with keys and values, of all layers together. llama.h tells those of the first layer. */
@@ -255,8 +277,9 @@ static enum fm_code make_context(struct fm_model *model, const char *path, const
     }
     model->thread_count = options->threads > 0 ? (int)options->threads : fm_math_cores();
     params.n_ctx = wanted;
-    params.n_batch = FM_MODEL_CHUNK;
-    params.n_ubatch = FM_MODEL_CHUNK;
+    params.n_batch = needs_whole_text(model) ? wanted : FM_MODEL_CHUNK;
+    params.n_ubatch = params.n_batch;
+    params.embeddings = model->embeds;
     params.n_seq_max = 1;
     params.n_threads = model->thread_count;
     params.n_threads_batch = model->thread_count;
@@ -268,7 +291,14 @@ static enum fm_code make_context(struct fm_model *model, const char *path, const
                                    : "no memory for the context");
     }
     model->context_length = smaller(wanted, llama_n_ctx_seq(model->context));
-    model->chunk = smaller(smaller(FM_MODEL_CHUNK, llama_n_batch(model->context)), llama_n_ubatch(model->context));
+    model->chunk = smaller(smaller(params.n_batch, llama_n_batch(model->context)), llama_n_ubatch(model->context));
+    if (!llama_get_memory(model->context) && !model->embeds) {
+        return fm_fail(error, FM_UNAVAILABLE, "%s: not a model that generates text, nor does it say how it embeds one",
+                       path);
+    }
+    if (!llama_get_memory(model->context) || needs_whole_text(model)) {
+        model->context_length = smaller(model->context_length, model->chunk);
+    }
     return FM_OK;
 }
 
@@ -289,6 +319,10 @@ static enum fm_code read_template(const char *path, struct fm_buf *source, struc
 /* With the chat template in `path`; NULL: the model's own. */
 static enum fm_code init_prompter(struct fm_model *model, const char *path, struct fm_error *error) {
     struct fm_buf source;
+    if (model->embeds) {
+        fm_prompter_init_plain(&model->prompter, model->weights);
+        return FM_OK;
+    }
     fm_buf_init(&source, TEMPLATE_MAX);
     enum fm_code code = path ? read_template(path, &source, error) : FM_OK;
     if (code == FM_OK) {
@@ -300,6 +334,21 @@ static enum fm_code init_prompter(struct fm_model *model, const char *path, stru
     }
     fm_buf_free(&source);
     return code;
+}
+
+/* What kind of model it is. */
+static enum fm_code check_kind(struct fm_model *model, const char *path, struct fm_error *error) {
+    if (!llama_model_has_decoder(model->weights) || llama_model_has_encoder(model->weights)) {
+        return fm_fail(error, FM_UNAVAILABLE, "%s: not a model that generates text from text alone", path);
+    }
+    switch (pooling(model->weights)) {
+    case LLAMA_POOLING_TYPE_NONE: break;
+    case LLAMA_POOLING_TYPE_MEAN:
+    case LLAMA_POOLING_TYPE_CLS:
+    case LLAMA_POOLING_TYPE_LAST: model->embeds = true; break;
+    default: return fm_fail(error, FM_UNAVAILABLE, "%s: a reranker, which neither generates text nor embeds it", path);
+    }
+    return FM_OK;
 }
 
 enum fm_code fm_model_load(struct fm_model *model, const char *path, const struct fm_model_options *options,
@@ -320,9 +369,7 @@ enum fm_code fm_model_load(struct fm_model *model, const char *path, const struc
     if (!model->weights) {
         return fail_to_load(error, path);
     }
-    if (!llama_model_has_decoder(model->weights) || llama_model_has_encoder(model->weights)) {
-        code = fm_fail(error, FM_UNAVAILABLE, "%s: not a model that generates text from text alone", path);
-    }
+    code = check_kind(model, path, error);
     code = code ? code : init_prompter(model, options->chat_template, error);
     code = code ? code : make_context(model, path, options, error);
     if (code != FM_OK) {

@@ -24,19 +24,25 @@ struct fm_model {
     struct llama_model *weights;
     struct llama_context *context;
     struct ggml_threadpool *threads; /* NULL: llama.cpp starts threads for each batch */
-    struct fm_prompter prompter;
+    bool embeds; /* the file says how the model's states become a vector: it embeds, and does nothing else */
+    struct fm_prompter prompter;            /* plain, where it embeds */
     struct fm_grammar_vocab *grammar_vocab; /* NULL before the first job with a format */
     struct fm_tool_form tool_form;          /* the model's own; read at the first job with tools */
     bool tool_form_read;
     uint32_t context_length; /* tokens of input and output; llama.cpp's own may be longer, it rounds up */
-    uint32_t chunk;          /* FM_MODEL_CHUNK, or less where llama.cpp takes less at once */
+    uint32_t chunk;          /* tokens computed at once: FM_MODEL_CHUNK, or less where llama.cpp takes less; or, where
+                                it embeds and has to see a text whole, context_length */
     int thread_count;
 };
 
 /* Settings; 0: the default. */
 struct fm_model_options {
-    int64_t context_length; /* at most FM_MODEL_CONTEXT_MAX; default: what the model was trained for, at most 8,192 */
-    int64_t threads;        /* default: fm_math_cores */
+    /*
+     * At most FM_MODEL_CONTEXT_MAX; default: what the model was trained for, at most 8,192. One that embeds gets what
+     * it was trained for at most, and by default 2,048 at most where it has to see a text whole.
+     */
+    int64_t context_length;
+    int64_t threads;           /* default: fm_math_cores */
     const char *chat_template; /* a file; default: the model's own */
 };
 

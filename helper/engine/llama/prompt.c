@@ -40,6 +40,7 @@ struct marker {
 struct render {
     const struct fm_prompter *prompter;
     size_t context; /* tokens */
+    bool embeds;    /* no room for output is needed */
     struct marker markers[2];
     struct fm_buf tokens; /* of llama_token */
 };
@@ -110,6 +111,11 @@ enum fm_code fm_prompter_init(struct fm_prompter *prompter, const struct llama_m
     }
     prompter->longest_token = longest_token(prompter->vocab);
     return FM_OK;
+}
+
+void fm_prompter_init_plain(struct fm_prompter *prompter, const struct llama_model *model) {
+    *prompter = (struct fm_prompter){.vocab = llama_model_get_vocab(model)};
+    prompter->longest_token = longest_token(prompter->vocab);
 }
 
 void fm_prompter_free(struct fm_prompter *prompter) {
@@ -253,12 +259,12 @@ static size_t token_count(const struct render *render) {
 
 /* Refuses what is `count` tokens long, or more. */
 static enum fm_code check_fits(const struct render *render, size_t count, bool or_more, struct fm_error *error) {
-    if (count < render->context) {
+    if (count < render->context || (render->embeds && count == render->context)) {
         return FM_OK;
     }
-    return fm_fail(error, FM_CONTEXT_OVERFLOW,
-                   "the input has %s%zu tokens, the context holds %zu with at least one of output",
-                   or_more ? "at least " : "", count, render->context);
+    return fm_fail(error, FM_CONTEXT_OVERFLOW, "the input has %s%zu tokens, the context holds %zu%s",
+                   or_more ? "at least " : "", count, render->context,
+                   render->embeds ? "" : " with at least one of output");
 }
 
 /*
@@ -452,6 +458,18 @@ enum fm_code fm_prompter_tokens(const struct fm_prompter *prompter, const struct
     fm_buf_init(&render.tokens, PROMPT_MAX * sizeof(llama_token));
     make_markers(&render);
     return hand_over(&render, render_tokens(&render, chat, error), tokens, count);
+}
+
+enum fm_code fm_prompter_input_tokens(const struct fm_prompter *prompter, const char *text, size_t len, size_t context,
+                                      llama_token **tokens, size_t *count, struct fm_error *error) {
+    struct render render = {.prompter = prompter, .context = context, .embeds = true};
+    fm_buf_init(&render.tokens, PROMPT_MAX * sizeof(llama_token));
+    enum fm_code code = tokenize(&render, text, len, true, false, error);
+    code = code ? code : check_fits(&render, token_count(&render), false, error);
+    if (code == FM_OK && render.tokens.len == 0) {
+        code = fm_fail(error, FM_INVALID_REQUEST, "the model has no token for the input");
+    }
+    return hand_over(&render, code, tokens, count);
 }
 
 enum fm_code fm_prompter_text_tokens(const struct fm_prompter *prompter, const char *text, size_t len,

@@ -35,6 +35,9 @@ FM_MUST_USE enum fm_code fm_prompter_init(struct fm_prompter *prompter, const st
                                           const char *source, struct fm_error *error);
 void fm_prompter_free(struct fm_prompter *prompter);
 
+/* The same without a template, for fm_prompter_input_tokens alone. Allocates nothing. */
+void fm_prompter_init_plain(struct fm_prompter *prompter, const struct llama_model *model);
+
 /* The longest text of a control token that `text` (`len` bytes, at least 1) begins with; NULL: none. */
 const struct fm_control_text *fm_prompter_control(const struct fm_prompter *prompter, const char *text, size_t len);
 
@@ -48,6 +51,15 @@ const struct fm_control_text *fm_prompter_control(const struct fm_prompter *prom
 FM_MUST_USE enum fm_code fm_prompter_tokens(const struct fm_prompter *prompter, const struct fm_chat *chat,
                                             size_t context, llama_token **tokens, size_t *count,
                                             struct fm_error *error);
+
+/*
+ * Tokenizes a text to embed: no template, but what the model wants added at its ends; control tokens stay text.
+ * `*tokens` (`*count`, at least 1 and at most `context`) are the caller's to free(). FM_INVALID_REQUEST when a line is
+ * too long, or there is no token; FM_CONTEXT_OVERFLOW when they do not fit.
+ */
+FM_MUST_USE enum fm_code fm_prompter_input_tokens(const struct fm_prompter *prompter, const char *text, size_t len,
+                                                  size_t context, llama_token **tokens, size_t *count,
+                                                  struct fm_error *error);
 
 /*
  * Tokenizes plain text, as it stands in an answer: no template, nothing added in front, no control tokens. `*tokens`

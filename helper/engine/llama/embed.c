@@ -1,0 +1,137 @@
+/*
+ * Each text is computed alone, from an empty memory on, always in the same pieces. So its vector is the same to the
+ * last bit whatever else the job has and whatever came before: results of a batch depend on what is in it.
+ */
+#include "engine/llama/embed.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define ABORTED 2 /* of llama_encode and llama_decode */
+
+struct text {
+    llama_token *tokens; /* owned */
+    size_t count;
+};
+
+struct embedding {
+    struct fm_model *model;
+    struct fm_job *job;
+    struct text *texts; /* owned; one an input */
+    struct llama_batch batch;
+    int64_t processed; /* tokens of all texts so far */
+    struct fm_error error;
+};
+
+static bool abort_asked(void *job) {
+    return fm_job_aborted(job);
+}
+
+static enum fm_reason fail_no_memory(struct embedding *run) {
+    (void)fm_fail_no_memory(&run->error);
+    return FM_REASON_ERROR;
+}
+
+/* The texts as tokens, `*sum` in all. Nothing is computed before it is known that every one fits. */
+static enum fm_reason read_texts(struct embedding *run, int64_t *sum) {
+    const struct fm_job *job = run->job;
+    *sum = 0;
+    for (size_t i = 0; i < job->input_count; i++) {
+        struct text *text = &run->texts[i];
+        if (fm_job_aborted(job)) {
+            return FM_REASON_ABORTED;
+        }
+        enum fm_code code =
+            fm_prompter_input_tokens(&run->model->prompter, job->inputs[i].text, job->inputs[i].len,
+                                     run->model->context_length, &text->tokens, &text->count, &run->error);
+        if (code != FM_OK) {
+            snprintf(run->error.param, sizeof run->error.param, "embed[%zu]", i);
+            return FM_REASON_ERROR;
+        }
+        *sum += (int64_t)text->count;
+    }
+    return FM_REASON_NONE;
+}
+
+/* Computes `count` tokens of a text, from `from` on. */
+static enum fm_reason compute(struct embedding *run, const struct text *text, size_t from, size_t count) {
+    struct llama_context *context = run->model->context;
+    struct llama_batch *batch = &run->batch;
+    batch->n_tokens = (int32_t)count;
+    for (size_t i = 0; i < count; i++) {
+        batch->token[i] = text->tokens[from + i];
+        batch->pos[i] = (llama_pos)(from + i);
+        batch->n_seq_id[i] = 1;
+        batch->seq_id[i][0] = 0;
+        batch->logits[i] = true; /* all of them are pooled */
+    }
+    int32_t status = llama_get_memory(context) ? llama_decode(context, *batch) : llama_encode(context, *batch);
+    if (status == 0) {
+        run->processed += (int64_t)count;
+        return FM_REASON_NONE;
+    }
+    if (status == ABORTED) {
+        return FM_REASON_ABORTED;
+    }
+    fm_log(FM_LOG_ERROR, "llama_decode: %d", (int)status);
+    (void)fm_fail(&run->error, FM_INTERNAL, "the model could not be evaluated");
+    return FM_REASON_ERROR;
+}
+
+static enum fm_reason embed(struct embedding *run, const struct text *text) {
+    size_t chunk = run->model->chunk;
+    enum fm_reason reason = FM_REASON_NONE;
+    llama_memory_t memory = llama_get_memory(run->model->context);
+    if (memory) {
+        llama_memory_clear(memory, false);
+    }
+    for (size_t at = 0; at < text->count && !reason; at += chunk) {
+        size_t left = text->count - at;
+        if (at > 0) {
+            fm_job_progress(run->job, run->processed, 0);
+        }
+        reason = compute(run, text, at, left < chunk ? left : chunk);
+    }
+    float *vector = reason ? NULL : llama_get_embeddings_seq(run->model->context, 0);
+    if (!reason && !vector) {
+        (void)fm_fail(&run->error, FM_INTERNAL, "the model gave no vector");
+        return FM_REASON_ERROR;
+    }
+    return reason ? reason : fm_job_embedding(run->job, vector, &run->error);
+}
+
+static enum fm_reason embed_all(struct embedding *run) {
+    int64_t tokens;
+    run->texts = calloc(run->job->input_count, sizeof *run->texts);
+    if (!run->texts || !run->batch.token) {
+        return fail_no_memory(run);
+    }
+    enum fm_reason reason = read_texts(run, &tokens);
+    if (reason) {
+        return reason;
+    }
+    run->job->dimension = (size_t)llama_model_n_embd_out(run->model->weights);
+    fm_job_accept(run->job, tokens);
+    for (size_t i = 0; !reason; i++) { /* the last one ends it */
+        reason = embed(run, &run->texts[i]);
+    }
+    return reason;
+}
+
+void fm_embed(struct fm_model *model, struct fm_job *job) {
+    struct embedding run = {.model = model, .job = job, .batch = llama_batch_init((int32_t)model->chunk, 0, 1)};
+    int64_t start = fm_now_ms();
+    llama_set_abort_callback(model->context, abort_asked, job);
+    enum fm_reason reason = embed_all(&run);
+    llama_set_abort_callback(model->context, NULL, NULL);
+    for (size_t i = 0; run.texts && i < job->input_count; i++) {
+        free(run.texts[i].tokens);
+    }
+    free(run.texts);
+    llama_batch_free(run.batch);
+    fm_log(FM_LOG_INFO, "job %lld: %zu of %zu texts, %lld tokens, %lld ms", (long long)job->id, job->embedded,
+           job->input_count, (long long)run.processed, (long long)(fm_now_ms() - start));
+    fm_job_finish(job, reason, &run.error);
+}

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "protocol/sandbox.h"
+#include "surface/check.h"
 
 #include <json-c/json.h>
 #include <stdio.h>
@@ -145,6 +146,14 @@ static enum fm_code capabilities_get(struct fm_front *front, const struct fm_rpc
     return FM_OK;
 }
 
+/* The members of a model's object. */
+static void write_model(struct fm_json_writer *w, const struct fm_model *model) {
+    write_id(w, model->id);
+    fm_json_key_str(w, "object", "model");
+    fm_json_key_int(w, "created", model->created);
+    fm_json_key_str(w, "owned_by", "fm-proxy");
+}
+
 static enum fm_code models_list(struct fm_front *front, const struct fm_rpc_message *message,
                                 struct fm_json_writer *result, struct fm_error *error) {
     struct fm_model_list list;
@@ -157,14 +166,27 @@ static enum fm_code models_list(struct fm_front *front, const struct fm_rpc_mess
     fm_json_array_begin(result);
     for (size_t i = 0; i < list.count; i++) {
         fm_json_object_begin(result);
-        write_id(result, list.models[i].id);
-        fm_json_key_str(result, "object", "model");
-        fm_json_key_int(result, "created", list.models[i].created);
-        fm_json_key_str(result, "owned_by", "fm-proxy");
+        write_model(result, &list.models[i]);
         fm_json_object_end(result);
     }
     fm_json_array_end(result);
     fm_model_list_free(&list);
+    return FM_OK;
+}
+
+static enum fm_code models_retrieve(struct fm_front *front, const struct fm_rpc_message *message,
+                                    struct fm_json_writer *result, struct fm_error *error) {
+    static const struct fm_rule rules[] = {{.name = "id", .check = fm_check_text, .required = true}, {0}};
+    struct fm_model model;
+    if (fm_check_members(rules, message->params, NULL, error) != FM_OK) {
+        return error->code;
+    }
+    const char *id = json_object_get_string(json_object_object_get(message->params, "id"));
+    if (fm_models_look_up(&front->options, id, &model, error) != FM_OK) {
+        return error->code;
+    }
+    write_model(result, &model);
+    fm_model_free(&model);
     return FM_OK;
 }
 
@@ -324,6 +346,7 @@ static const struct fm_method methods[] = {
     {"health.ping", FM_METHOD_IGNORES_PARAMS, health_ping},
     {"capabilities.get", 0, capabilities_get},
     {"models.list", 0, models_list},
+    {"models.retrieve", FM_METHOD_NEEDS_PARAMS, models_retrieve},
     {"responses.create", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, responses_create},
     {"responses.cancel", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, responses_cancel},
     {"responses.retrieve", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, fm_responses_retrieve},

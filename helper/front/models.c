@@ -194,26 +194,35 @@ static enum fm_code no_such_model(const struct fm_options *options, const char *
     return fm_fail(error, FM_UNAVAILABLE, "there is no model file (*.gguf) in the folder %s", options->models_dir);
 }
 
-enum fm_code fm_models_find(const struct fm_options *options, const char *name, struct fm_model *model,
-                            struct fm_error *error) {
+enum fm_code fm_models_look_up(const struct fm_options *options, const char *name, struct fm_model *model,
+                               struct fm_error *error) {
     struct fm_model_list list;
     enum fm_code code = fm_models_list(options, &list, error);
     if (code != FM_OK) {
         return code;
     }
     struct fm_model *found = pick(&list, name);
-    if (!found && list.folder_error) {
-        code = fm_file_fail_open("models folder", list.folder_error, options->models_dir, error);
-    } else if (!found) {
-        code = no_such_model(options, name, error);
-    } else if (found->path && engine_reads_gguf(options)) {
-        code = fm_file_check_magic(found->path, "GGUF", error);
-    }
-    if (code == FM_OK) {
+    if (found) {
         *model = *found;
         *found = (struct fm_model){0};
+    } else if (list.folder_error) {
+        code = fm_file_fail_open("models folder", list.folder_error, options->models_dir, error);
+    } else {
+        code = no_such_model(options, name, error);
     }
     fm_model_list_free(&list);
+    return code;
+}
+
+enum fm_code fm_models_find(const struct fm_options *options, const char *name, struct fm_model *model,
+                            struct fm_error *error) {
+    enum fm_code code = fm_models_look_up(options, name, model, error);
+    if (code == FM_OK && model->path && engine_reads_gguf(options)) {
+        code = fm_file_check_magic(model->path, "GGUF", error);
+        if (code != FM_OK) {
+            fm_model_free(model);
+        }
+    }
     return code;
 }
 

@@ -30,9 +30,15 @@ FM_MUST_USE enum fm_code fm_models_list(const struct fm_options *options, struct
 void fm_model_list_free(struct fm_model_list *list);
 
 /*
- * The model that a request names; `name` NULL is the default. Fills `model` (caller frees) after a look at its file's
- * header. FM_NOT_FOUND for a name that is none of the models; FM_UNAVAILABLE when there is no default one, its file
- * can't be used, or the folder can't be read; FM_OVERLOADED when there is no descriptor left to look.
+ * The model that a request names; `name` NULL is the default. Fills `model` (caller frees). FM_NOT_FOUND for a name
+ * that is none of the models; FM_UNAVAILABLE when there is no default one, or the folder can't be read.
+ */
+FM_MUST_USE enum fm_code fm_models_look_up(const struct fm_options *options, const char *name, struct fm_model *model,
+                                           struct fm_error *error);
+
+/*
+ * The same after a look at its file's header: FM_UNAVAILABLE also when its file can't be used; FM_OVERLOADED when there
+ * is no descriptor left to look.
  */
 FM_MUST_USE enum fm_code fm_models_find(const struct fm_options *options, const char *name, struct fm_model *model,
                                         struct fm_error *error);

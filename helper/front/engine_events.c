@@ -232,6 +232,20 @@ static bool take_report(struct fm_answer *answer, struct json_object *params) {
     return ok;
 }
 
+static bool embeds(const struct fm_job *job) {
+    return job->answer.request.input_count > 0;
+}
+
+/* False when the vectors are not what the request asks for, or do not fit into a reply: nothing is worked on then. */
+static bool take_dimension(struct fm_front *front, struct fm_job *job, struct json_object *params) {
+    struct fm_error error;
+    if (fm_answer_expect_vectors(&job->answer, get_int(params, "dimension"), &error) == FM_OK) {
+        return true;
+    }
+    fm_job_stop_locked(front, job, &error);
+    return false;
+}
+
 static void on_accepted(struct fm_front *front, struct fm_job *job, struct json_object *params) {
     if (job->state != FM_JOB_SENT) {
         return;
@@ -239,6 +253,9 @@ static void on_accepted(struct fm_front *front, struct fm_job *job, struct json_
     job->state = FM_JOB_RUNNING;
     job->accepted_ms = job->progress_ms;
     if (!job->stopping) { /* a job that is being stopped already fails without a stream */
+        if (embeds(job) && !take_dimension(front, job, params)) {
+            return;
+        }
         if (!take_report(&job->answer, params)) {
             struct fm_error error;
             (void)fm_fail_no_memory(&error);
@@ -293,7 +310,7 @@ static void on_delta(struct fm_front *front, struct fm_job *job, struct json_obj
     take_output(front, job, params, text);
 }
 
-/* The index in `params` is that of the call which is `next`. */
+/* The index in `params` is that of the call, or of the vector, which is `next`. */
 static bool is_index(struct json_object *params, size_t next) {
     struct json_object *index;
     return json_object_object_get_ex(params, "index", &index) && json_object_is_type(index, json_type_int) &&
@@ -332,6 +349,22 @@ static void on_tool_delta(struct fm_front *front, struct fm_job *job, struct jso
     take_output(front, job, params, arguments);
 }
 
+static void on_embedding(struct fm_front *front, struct fm_job *job, struct json_object *params) {
+    const char *vector = get_string(params, "vector");
+    struct fm_error error;
+    if (!job->answer.opened) {
+        return;
+    }
+    if (!vector || !is_index(params, job->answer.vector_count)) {
+        fail_job(front, job, "the engine sent a vector without its text, or out of order");
+        return;
+    }
+    job->produced = true;
+    if (fm_answer_vector(&job->answer, vector, strlen(vector), &error) != FM_OK) {
+        fm_job_stop_locked(front, job, &error);
+    }
+}
+
 static const struct {
     const char *reason;
     enum fm_finish finish;
@@ -364,6 +397,12 @@ static void on_finished(struct fm_front *front, struct fm_job *job, struct json_
         fm_job_settle_locked(front, job, finish, &error);
         return;
     }
+    bool whole = job->answer.vector_count == job->answer.request.input_count; /* no vectors of no inputs, else */
+    if (reason && strcmp(reason, "error") != 0 && !whole) {
+        fm_fail(&error, FM_INTERNAL, "the engine did not send all vectors");
+        fm_job_settle_locked(front, job, FM_FINISH_FAILED, &error);
+        return;
+    }
     for (size_t i = 0; i < sizeof finish_reasons / sizeof finish_reasons[0]; i++) {
         if (reason && strcmp(reason, finish_reasons[i].reason) == 0 && job->answer.opened) {
             fm_crash_loop_reset(&front->engine.crash_loop, job->model.id);
@@ -383,9 +422,21 @@ static const struct {
     const char *method;
     void (*handle)(struct fm_front *front, struct fm_job *job, struct json_object *params);
 } job_events[] = {
-    {"job.delta", on_delta},       {"job.tool_call", on_tool_call}, {"job.tool_delta", on_tool_delta},
-    {"job.progress", on_progress}, {"job.accepted", on_accepted},   {"job.finished", on_finished},
+    {"job.delta", on_delta},         {"job.tool_call", on_tool_call}, {"job.tool_delta", on_tool_delta},
+    {"job.progress", on_progress},   {"job.accepted", on_accepted},   {"job.finished", on_finished},
+    {"job.embedding", on_embedding},
 };
+
+/* A job that embeds has no other output than vectors, and a job that answers has none. */
+static bool is_output_of_another_kind(const struct fm_job *job, const char *method) {
+    static const char *const of_both[] = {"job.accepted", "job.progress", "job.finished"};
+    for (size_t i = 0; i < sizeof of_both / sizeof of_both[0]; i++) {
+        if (strcmp(method, of_both[i]) == 0) {
+            return false;
+        }
+    }
+    return embeds(job) != (strcmp(method, "job.embedding") == 0);
+}
 
 static void on_load_progress(struct fm_front *front, struct json_object *params) {
     struct json_object *value;
@@ -408,7 +459,11 @@ static void take_event(struct fm_front *front, const struct fm_rpc_message *mess
     for (size_t i = 0; i < sizeof job_events / sizeof job_events[0]; i++) {
         if (strcmp(message->method, job_events[i].method) == 0) {
             job->progress_ms = fm_now_ms();
-            job_events[i].handle(front, job, message->params);
+            if (is_output_of_another_kind(job, message->method)) {
+                fail_job(front, job, "the engine sent output that the request does not ask for");
+            } else {
+                job_events[i].handle(front, job, message->params);
+            }
             return;
         }
     }

@@ -20,8 +20,8 @@
 /* ---- checkers of the shared rows ---- */
 
 /* Ids are C strings everywhere below, so one with a NUL inside would pass for a shorter one. */
-static enum fm_code check_model(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
-                                struct fm_error *error) {
+enum fm_code fm_check_model(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
+                            struct fm_error *error) {
     enum fm_code code = fm_check_string(rule, value, at, error);
     if (code == FM_OK && strlen(json_object_get_string(value)) != (size_t)json_object_get_string_len(value)) {
         return fm_reject_value(at, "Expected a model id.", error);
@@ -101,7 +101,7 @@ static const struct fm_rule fm_rules[] = {
 };
 
 const struct fm_rule fm_shared_rules[] = {
-    {.name = "model", .check = check_model},
+    {.name = "model", .check = fm_check_model},
     {.name = "stream", .check = fm_check_bool},
     {.name = "temperature", .check = fm_check_number, .min = 0, .max = 2},
     {.name = "top_p", .check = fm_check_number, .min = 0, .max = 1},

@@ -14,6 +14,9 @@ extern const struct fm_rule fm_shared_rules[];
 
 extern const char *const fm_verbosity_words[];
 
+/* The row `model`, for a table without the shared rows. */
+fm_check_fn fm_check_model;
+
 /* The largest token limit that a request may name. */
 #define FM_TOKENS_MAX INT32_MAX
 
@@ -26,8 +29,9 @@ void fm_request_write_sampling(struct json_object *body, struct json_object *max
 /* FM_OK, or FM_INTERNAL with everything freed when something could not be allocated on the way. */
 FM_MUST_USE enum fm_code fm_request_end(struct fm_request *request, struct fm_error *error);
 
-/* fm_surface.parse of the two APIs. */
+/* fm_surface.parse of the APIs. */
 enum fm_code fm_responses_parse(struct json_object *params, struct fm_request *request, struct fm_error *error);
 enum fm_code fm_chat_parse(struct json_object *params, struct fm_request *request, struct fm_error *error);
+enum fm_code fm_embeddings_parse(struct json_object *params, struct fm_request *request, struct fm_error *error);
 
 #endif

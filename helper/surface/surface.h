@@ -3,12 +3,14 @@
  * is turned into the events and the object that an OpenAI client expects. Nobody below or beside this folder knows an
  * OpenAI shape.
  *
- * The nouns: a *surface* is one API (Responses, chat completions), a table of functions. A *request* is a checked body.
+ * The nouns: a *surface* is one API (Responses, chat completions, embeddings), a table of functions. A *request* is a
+ * checked body.
  * An *answer* is what has been produced for a request so far; it belongs to one job, and its caller keeps two threads
  * from using it at once. Nothing here blocks, does I/O (but for random bytes and the clock) or takes a lock.
  *
  * An answer is a list of items: at most one message (a text), then function calls, each with its arguments. All of it
- * lies in one buffer in that order, the text first.
+ * lies in one buffer in that order, the text first. An answer to an embeddings request has vectors in their place, and
+ * no stream.
  *
  * Streaming events are pulled, not pushed: an answer knows which events it has sent, and builds the next one when it is
  * asked for it. What comes meanwhile goes into the next delta, so a slow host costs no memory but the output's own.
@@ -58,6 +60,9 @@ struct fm_request {
     struct fm_buf tool_names;                  /* of the tools that the answer may call; each ends with a NUL */
     bool one_call;                             /* it may call one, not more */
     bool nested_tools;                         /* chat: what is said of a tool stands in its member `function` */
+    size_t input_count;                        /* embeddings: the texts; 0: the request is for an answer */
+    int64_t dimensions;                        /* embeddings: the numbers of a vector; 0: as many as the model's have */
+    bool base64;                               /* embeddings: in the reply, vectors are text (protocol/vector.h) */
     bool store;                                /* the response is to be kept */
     bool background;                           /* its call is answered before it has run */
     bool unresolved;                           /* job_members lacks `messages`: fm_request_resolve brings them */
@@ -85,7 +90,7 @@ enum fm_finish {
 
 struct fm_surface {
     const char *create_method; /* "responses.create" */
-    const char *event_method;  /* the notification of a stream: "responses.event" */
+    const char *event_method;  /* the notification of a stream: "responses.event"; NULL: no streams, as the next */
     const char *event_member;  /* its member that holds the event: "event" */
     const char *result_member; /* the result's member that holds the final object: "response" */
     const char *id_prefix;     /* of the answer's id: "resp_" */
@@ -108,6 +113,7 @@ struct fm_surface {
 
 extern const struct fm_surface fm_surface_responses;
 extern const struct fm_surface fm_surface_chat;
+extern const struct fm_surface fm_surface_embeddings;
 
 #define FM_TOOL_NAME_MAX 64   /* bytes of a tool's name */
 #define FM_CALLS_MAX     128u /* calls of an answer; ENGINE.md, "Tools" */
@@ -128,10 +134,13 @@ struct fm_answer {
     char *model;               /* the id of the model that answers; owned */
     int64_t created_at;        /* seconds since 1970 */
     int64_t completed_at;      /* the same; 0 until the end */
-    struct fm_buf output;      /* what was produced so far: the text, then the arguments of the calls */
+    struct fm_buf output;      /* what was produced so far: the text, then the arguments of the calls; or, as the
+                                  entries of a JSON array, the vectors */
     size_t output_json;        /* bytes of it as JSON */
     struct fm_call *calls;     /* owned */
     size_t call_count;
+    size_t dimension;       /* numbers of the engine's vectors */
+    size_t vector_count;    /* so far */
     struct fm_buf report;   /* what fm_answer_report took; empty: nothing */
     char schema_error[512]; /* valid when `mismatch` */
     bool mismatch;          /* the text is whole, and does not match its schema */
@@ -185,6 +194,20 @@ FM_MUST_USE bool fm_answer_append(struct fm_answer *answer, const char *text, si
 FM_MUST_USE enum fm_code fm_answer_call(struct fm_answer *answer, const char *name, struct fm_error *error);
 
 /*
+ * Of an embeddings request, before fm_answer_open: the engine's vectors will have `dimension` numbers. FM_INTERNAL when
+ * that can't be, FM_INVALID_REQUEST when the request asks for more, or for more vectors than a frame holds.
+ */
+FM_MUST_USE enum fm_code fm_answer_expect_vectors(struct fm_answer *answer, int64_t dimension, struct fm_error *error);
+
+/*
+ * The vector of the next text, behind fm_answer_open; `vector` as protocol/vector.h has it. FM_INTERNAL where it is not
+ * that, or one too many, and without memory; FM_INVALID_REQUEST where what the request asks of it has no length. The
+ * answer should be failed then, and keeps what it had.
+ */
+FM_MUST_USE enum fm_code fm_answer_vector(struct fm_answer *answer, const char *vector, size_t len,
+                                          struct fm_error *error);
+
+/*
  * The end. Once; set answer->usage before. `error` (copied) is read when `finish` is FM_FINISH_FAILED, where NULL
  * stands for a plain FM_INTERNAL.
  */
@@ -213,9 +236,9 @@ FM_MUST_USE enum fm_code fm_request_resolve(struct fm_request *request, const st
 void fm_request_free(struct fm_request *request);
 
 /*
- * Turns the `param` of an engine's error that is the job's `format`, or within it or within a tool (ENGINE.md, Formats
- * and Tools), into the path in the host's body, cut between characters where it gets too long. Another `param` stays as
- * it is.
+ * Turns the `param` of an engine's error that is the job's `format` or `embed`, or within it or within a tool
+ * (ENGINE.md, Formats, Tools, Embeddings), into the path in the host's body, cut between characters where it gets too
+ * long. Another `param` stays as it is.
  */
 void fm_request_rename_param(const struct fm_request *request, struct fm_error *error);
 

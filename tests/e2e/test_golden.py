@@ -26,6 +26,8 @@ HOST = [
     ("responses.create", {"input": script("part", {"error": "it broke"}), "stream": True}, "id"),
     ("responses.create", {"input": script({"prefill_ms": 60000}), "stream": True, "fm": {"timeout_ms": 50}}, "id"),
     ("responses.cancel", {"id": "resp_none"}, "id"),
+    ("embeddings.create", {"input": ["Hello there", "Hi"], "dimensions": 2}, "id"),
+    ("models.retrieve", {"id": "fake"}, "id"),
     ("no.such.method", {}, "id"),
     ("process.shutdown", {}, "id"),
 ]
@@ -37,6 +39,7 @@ ENGINE = [
     ("job.start", {"job": 2, "messages": [{"role": "user", "content": "a b c"}], "max_tokens": 2}, "finished"),
     ("job.start", {"job": 3, "messages": [{"role": "user", "content": script({"error": "it broke"})}]}, "finished"),
     ("job.start", {"job": 4, "messages": []}, "finished"),
+    ("job.start", {"job": 5, "embed": ["Hello there", "Hi"]}, "finished"),
 ]
 
 VOLATILE = {"pid", "uptime_ms", "created_at", "completed_at", "created", "version", "landlock"}

@@ -3,6 +3,7 @@
 #include "protocol/frame.h"
 
 #define EVENT_MAX (64u << 20)
+#define EMBEDS    249u /* the choice of a call that is embeddings.create */
 
 struct fm_front front;
 unsigned host_room;
@@ -326,6 +327,17 @@ static void expect_message(const struct call *call, struct json_object *message)
     HOLDS(!call->stream || (at == call->text.len && count == call->items));
 }
 
+/* A list of vectors, as far as they came. */
+static void take_vectors(struct json_object *object) {
+    struct json_object *data = member(object, "data");
+    for (size_t i = 0; i < json_object_array_length(data); i++) {
+        struct json_object *entry = json_object_array_get_idx(data, i);
+        HOLDS(is_word(member(entry, "object"), "embedding") && (size_t)count_at(entry, "index") == i);
+        HOLDS(json_object_array_length(member(entry, "embedding")) > 0);
+    }
+    HOLDS(count_at(member(object, "usage"), "total_tokens") == count_at(member(object, "usage"), "prompt_tokens"));
+}
+
 static void take_object(struct call *call, struct json_object *result, bool ok) {
     struct json_object *object = member(result, has(result, "response") ? "response" : "completion");
     HOLDS(!call->stream || call->chat == has(result, "completion"));
@@ -383,6 +395,9 @@ static void take_result(struct call *call, struct json_object *result) {
     if (has(result, "response") || has(result, "completion")) {
         take_object(call, result, ok);
     } else {
+        if (has(result, "embeddings")) {
+            take_vectors(member(result, "embeddings"));
+        }
         HOLDS(call->stage == STAGE_NONE); /* what fails before the prompt is accepted has no events */
     }
     call->stream = false;
@@ -620,7 +635,9 @@ static void build_cancel(struct choices *from, struct fm_buf *body) {
 }
 
 void host_call(struct choices *from) {
+    static const char embed[] = "{\"input\":[\"x\",\"y\"],\"dimensions\":2}";
     unsigned choice = choose(from);
+    bool embeds = choice == EMBEDS;
     size_t method = choice % COUNT(methods);
     struct fm_buf body;
     fm_buf_init(&body, EVENT_MAX);
@@ -630,9 +647,11 @@ void host_call(struct choices *from) {
         append_id(choose(from), &body);
     }
     fm_buf_append_str(&body, ",\"method\":\"");
-    fm_buf_append_str(&body, methods[method]);
+    fm_buf_append_str(&body, embeds ? "embeddings.create" : methods[method]);
     fm_buf_append_str(&body, "\",\"params\":");
-    if (method == 2 || method == 3 || method >= 10) {
+    if (embeds) {
+        fm_buf_append_str(&body, embed);
+    } else if (method == 2 || method == 3 || method >= 10) {
         build_cancel(from, &body);
     } else {
         fm_buf_append_str(&body, bodies[choose_of(from, COUNT(bodies))]);

@@ -53,16 +53,30 @@ void engine_got(struct json_object *message) {
 static void accept(struct fm_job *job) {
     if (job->state == FM_JOB_SENT) {
         job->state = FM_JOB_RUNNING;
+        struct fm_error error;
+        bool embeds = job->answer.request.input_count > 0;
+        if (!job->stopping && embeds && fm_answer_expect_vectors(&job->answer, 1, &error) != FM_OK) {
+            HOLDS(error.code == FM_INVALID_REQUEST);
+            fm_job_stop_locked(&front, job, &error);
+        }
         if (!job->stopping) {
             fm_answer_open(&job->answer, 3);
         }
     }
 }
 
+static void produce_vector(struct fm_job *job) {
+    struct fm_error error;
+    enum fm_code code = fm_answer_vector(&job->answer, "AACAPw==", 8, &error);
+    HOLDS(code == FM_OK || error.code == FM_INTERNAL); /* one too many */
+}
+
 static void produce(struct choices *from, struct fm_job *job) {
     size_t len = choose_of(from, 32);
     const char *text = choose_bytes(from, &len);
-    if (job->state == FM_JOB_RUNNING && job->answer.opened && is_utf8(text, len)) {
+    if (job->state == FM_JOB_RUNNING && job->answer.opened && job->answer.request.input_count > 0) {
+        produce_vector(job);
+    } else if (job->state == FM_JOB_RUNNING && job->answer.opened && is_utf8(text, len)) {
         job->answer.usage.output++;
         HOLDS(fm_answer_append(&job->answer, text, len));
     }

@@ -7,6 +7,7 @@
 #include "tests/fuzz/front.h"
 
 #define BODY_MAX (1u << 20)
+#define VECTOR   255u /* the choice of an event that is job.embedding */
 
 static struct {
     struct fm_inbound inbound;
@@ -309,6 +310,22 @@ static void append_index(struct choices *from, const char *number, bool begins, 
     append_member(body, "index", index, false);
 }
 
+/* What the front needs to know before the vectors, and the next of them; now and then nonsense. */
+static void append_vector(struct choices *from, const char *number, struct fm_buf *body) {
+    static const char *const vectors[] = {"\"AACAPwAAAAAAAAAA\"", "\"AACAPw==\"", "\"x\"", "7"};
+    const struct fm_job *job = fm_job_by_number_locked(&front, strtoull(number, NULL, 10));
+    unsigned choice = choose(from);
+    char index[24];
+    snprintf(index, sizeof index, "%zu", (job ? job->answer.vector_count : 0) + (choice >= 240));
+    append_member(body, "index", index, false);
+    append_member(body, "vector", vectors[choice < 200 ? 0 : choice % COUNT(vectors)], false);
+}
+
+static bool embeds(const char *number) {
+    const struct fm_job *job = fm_job_by_number_locked(&front, strtoull(number, NULL, 10));
+    return job && job->answer.request.input_count > 0;
+}
+
 static void send_event(struct choices *from) {
     static const char *const methods[] = {
         "job.accepted", "job.delta", "job.progress",  "job.finished",  "engine.load_progress",
@@ -316,13 +333,19 @@ static void send_event(struct choices *from) {
     char number[24] = "";
     struct fm_buf body;
     unsigned choice = choose(from);
-    size_t method = choice % 16 < 12 ? choice % 4 : choose_of(from, COUNT(methods));
+    bool vector = choice == VECTOR;
+    size_t method = choice % 16 < 12 ? choice % 4 : vector ? COUNT(methods) : choose_of(from, COUNT(methods));
     fm_buf_init(&body, BODY_MAX);
     fm_buf_append_str(&body, "{\"jsonrpc\":\"2.0\",\"method\":\"");
-    fm_buf_append_str(&body, methods[method]);
+    fm_buf_append_str(&body, vector ? "job.embedding" : methods[method]);
     fm_buf_append_str(&body, "\",\"params\":{");
     append_member(&body, "job", number_of_job(from, number), true);
-    if (method == 1) {
+    if (method == 0 && embeds(number)) {
+        append_member(&body, "dimension", "3", false);
+    }
+    if (vector) {
+        append_vector(from, number, &body);
+    } else if (method == 1) {
         append_text(from, ",\"text\":", &body);
     } else if (method == 7) {
         append_index(from, number, true, &body);
@@ -336,7 +359,7 @@ static void send_event(struct choices *from) {
     } else if (method == 0) {
         fm_buf_append_str(&body, reports[choice / 16 % COUNT(reports)]);
     }
-    if (choice & 128) { /* a later member of the same name counts */
+    if (choice & 128 && !vector) { /* a later member of the same name counts */
         append_object(from, &body, 0, false);
     }
     fm_buf_append_str(&body, "}}");

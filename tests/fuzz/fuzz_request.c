@@ -1,5 +1,5 @@
 /*
- * The surface's check of a request body, of both APIs. The first byte chooses the API, and whether the rest is the
+ * The surface's check of a request body, of all APIs. The first byte chooses the API, and whether the rest is the
  * body's text or a list of choices that builds one (which gets deeper into the tables). A body that is refused is
  * refused in words that can be sent; one that is accepted makes a job that the engines' own reader takes.
  */
@@ -14,6 +14,7 @@
 #define BODY_MAX   1000000u
 #define DEPTH_MAX  6
 #define LIMITS_MAX 86400000
+#define EMBEDDINGS 252 /* first bytes from here on: that API, a body's text */
 
 /* ---- building a body ---- */
 
@@ -321,6 +322,10 @@ static void expect_job(const struct fm_buf *members) {
             bytes += strlen(job.messages[i].tool_calls[k].name);
         }
     }
+    for (size_t i = 0; i < job.input_count; i++) {
+        bytes += job.inputs[i].len;
+        HOLDS(is_utf8(job.inputs[i].text, job.inputs[i].len));
+    }
     HOLDS(bytes > 0);
     HOLDS(job.max_tokens >= 0 && job.max_tokens <= INT32_MAX);
     HOLDS(isfinite(job.temperature) && job.temperature >= 0 && job.temperature <= 2);
@@ -337,6 +342,7 @@ static void expect_request(struct fm_request *request, bool chat, size_t body_le
     HOLDS(is_limit(request->limits.queue_ms) && is_limit(request->limits.first_token_ms));
     HOLDS(is_limit(request->limits.no_progress_ms) && is_limit(request->limits.total_ms));
     HOLDS(chat || !request->include_usage);
+    HOLDS(request->input_count <= FM_INPUTS_MAX && request->dimensions >= 0 && request->dimensions <= INT32_MAX);
     HOLDS(!request->model || is_utf8(request->model, strlen(request->model)));
     /* request.c's maximum counts on this: a call that is a message of its own gets longer, and tools in the echo do */
     HOLDS_OR(request->job_members.len <= body_len + body_len / 6 + 256, "%zu of %zu", request->job_members.len,
@@ -376,9 +382,11 @@ static void run(const struct fm_surface *surface, bool chat, const char *text, s
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct choices from = {data, data + size};
     unsigned mode = choose(&from);
-    bool chat = mode & 1;
+    bool embeddings = mode >= EMBEDDINGS;
+    bool chat = mode & 1 && !embeddings;
     const struct fm_surface *surface = chat ? &fm_surface_chat : &fm_surface_responses;
-    if (mode & 2) {
+    surface = embeddings ? &fm_surface_embeddings : surface;
+    if (mode & 2 || embeddings) {
         size_t len = choices_left(&from);
         const char *text = choose_bytes(&from, &len);
         run(surface, chat, text, len);

@@ -1,5 +1,6 @@
 /* Every allocation of our own fails once, in turn (the linker wraps them): no crash, no leak, an error. */
 #include "allocations.h"
+#include "protocol/vector.h"
 #include "test_surface.h"
 
 /* One whole answer; true when no allocation failed. */
@@ -40,6 +41,58 @@ static bool attempt(const struct fm_surface *surface, struct json_object *params
     return ok;
 }
 
+#define DIMENSION 1000 /* so that the text of a vector needs several allocations */
+
+/* The same of vectors. */
+static bool attempt_vectors(struct json_object *params, const struct fm_buf *vector, int allocations) {
+    struct fm_request request;
+    struct fm_answer answer;
+    struct fm_error error;
+    allocations_left = allocations;
+    if (fm_surface_embeddings.parse(params, &request, &error) != FM_OK ||
+        fm_answer_init(&answer, &fm_surface_embeddings, &request, "tiny", &error) != FM_OK) {
+        allocations_left = -1;
+        assert_int_equal(error.code, FM_INTERNAL);
+        fm_request_free(&request);
+        return false;
+    }
+    bool ok = fm_answer_expect_vectors(&answer, DIMENSION, &error) == FM_OK;
+    fm_answer_open(&answer, 1);
+    for (size_t i = 0; i < 2 && ok; i++) {
+        ok = fm_answer_vector(&answer, vector->data + 1, vector->len - 2, &error) == FM_OK;
+    }
+    assert_true(ok || error.code == FM_INTERNAL);
+    fm_answer_finish(&answer, ok ? FM_FINISH_STOP : FM_FINISH_FAILED, NULL);
+    allocations_left = -1;
+    struct fm_buf buf;
+    fm_buf_init(&buf, 1u << 20);
+    struct fm_json_writer w = fm_json_writer_on(&buf);
+    answer.surface->write(&answer, &w);
+    json_object_put(json_of(buf.data, buf.len)); /* whole entries, however many */
+    fm_buf_free(&buf);
+    fm_answer_free(&answer);
+    return ok;
+}
+
+static void test_vectors(void **state) {
+    static const char body[] = "{\"model\":\"m\",\"input\":[\"hi\",\"ho\"]}";
+    static const float values[DIMENSION] = {1};
+    struct fm_buf vector;
+    (void)state;
+    fm_buf_init(&vector, 1u << 20);
+    struct fm_json_writer w = fm_json_writer_on(&vector);
+    fm_vector_write(values, DIMENSION, &w);
+    struct json_object *params = json_of(body, strlen(body));
+    int failed = 0;
+    while (!attempt_vectors(params, &vector, failed)) {
+        failed++;
+        assert_true(failed < 1000);
+    }
+    assert_true(failed > 5);
+    json_object_put(params);
+    fm_buf_free(&vector);
+}
+
 static void check_surface(const struct fm_surface *surface, const char *body) {
     struct json_object *params = json_of(body, strlen(body));
     int failed = 0;
@@ -68,6 +121,6 @@ static void test_each_allocation(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_each_allocation)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_each_allocation), cmocka_unit_test(test_vectors)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,152 @@
+/*
+ * The embeddings API. Vectors become JSON as they come, one at a time, so that the reply is put together in no time
+ * however many there are: nothing else can be answered meanwhile.
+ */
+#include "protocol/frame.h"
+#include "protocol/vector.h"
+#include "surface/request.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define DATA_MAX    (FM_FRAME_BODY_MAX - 16384u) /* bytes of the vectors as JSON: a frame has other things in it */
+#define ENTRY_SIZE  64u /* bytes: {"object":"embedding","index":2047,"embedding":""}, and a comma */
+#define NUMBER_SIZE 16u /* bytes: -1.23456789e-38 and a comma */
+
+/* ---- the size of the reply ---- */
+
+static size_t entry_size(bool base64, size_t dimension) {
+    return ENTRY_SIZE + (base64 ? fm_vector_text_size(dimension) : dimension * NUMBER_SIZE);
+}
+
+static enum fm_code check_size(const struct fm_request *request, size_t dimension, struct fm_error *error) {
+    size_t most = DATA_MAX / entry_size(request->base64, dimension);
+    if (request->input_count <= most) {
+        return FM_OK;
+    }
+    char hint[96] = "";
+    if (!request->base64) {
+        snprintf(hint, sizeof hint, ", with the encoding_format 'base64' %zu", DATA_MAX / entry_size(true, dimension));
+    }
+    fm_fail(error, FM_INVALID_REQUEST,
+            "Invalid 'input': %zu vectors of %zu numbers are too much for one reply. At most %zu fit%s.",
+            request->input_count, dimension, most, hint);
+    snprintf(error->param, sizeof error->param, "input");
+    return error->code;
+}
+
+static enum fm_code reject_dimensions(size_t dimension, struct fm_error *error) {
+    fm_fail(
+        error, FM_INVALID_REQUEST,
+        "Invalid 'dimensions': integer above maximum value. Expected a value <= %zu, which the model's vectors have.",
+        dimension);
+    error->openai_code = "integer_above_max_value";
+    snprintf(error->param, sizeof error->param, "dimensions");
+    return error->code;
+}
+
+/* The numbers of a vector in the reply. */
+static size_t wanted(const struct fm_answer *answer) {
+    return answer->request.dimensions ? (size_t)answer->request.dimensions : answer->dimension;
+}
+
+enum fm_code fm_answer_expect_vectors(struct fm_answer *answer, int64_t dimension, struct fm_error *error) {
+    if (dimension < 1 || dimension > FM_VECTOR_MAX) {
+        return fm_fail(error, FM_INTERNAL, "the engine does not say how many numbers its vectors have");
+    }
+    answer->dimension = (size_t)dimension;
+    if (answer->request.dimensions > dimension) {
+        return reject_dimensions(answer->dimension, error);
+    }
+    fm_buf_init(&answer->output, DATA_MAX);
+    return check_size(&answer->request, wanted(answer), error);
+}
+
+/* ---- the vectors ---- */
+
+static void write_numbers(const float *values, size_t count, struct fm_json_writer *w) {
+    fm_json_array_begin(w);
+    for (size_t i = 0; i < count; i++) {
+        char text[32];
+        int len = snprintf(text, sizeof text, "%.9g", (double)values[i]); /* 9 digits give the float back */
+        fm_json_raw(w, text, (size_t)len);
+    }
+    fm_json_array_end(w);
+}
+
+static void write_entry(struct fm_answer *answer, const float *values) {
+    struct fm_json_writer w = fm_json_writer_on(&answer->output);
+    w.comma = answer->vector_count > 0;
+    fm_json_object_begin(&w);
+    fm_json_key_str(&w, "object", "embedding");
+    fm_json_key_int(&w, "index", (int64_t)answer->vector_count);
+    fm_json_key(&w, "embedding");
+    if (answer->request.base64) {
+        fm_vector_write(values, wanted(answer), &w);
+    } else {
+        write_numbers(values, wanted(answer), &w);
+    }
+    fm_json_object_end(&w);
+}
+
+static enum fm_code add_vector(struct fm_answer *answer, const char *text, size_t len, float *values,
+                               struct fm_error *error) {
+    size_t count = wanted(answer);
+    if (!fm_vector_read(text, len, values, answer->dimension)) {
+        return fm_fail(error, FM_INTERNAL, "the engine sent what is no vector of %zu numbers", answer->dimension);
+    }
+    if (count < answer->dimension && !fm_vector_normalise(values, count)) {
+        fm_fail(error, FM_INVALID_REQUEST, "Invalid 'dimensions': the first %zu numbers of a vector are all 0.", count);
+        snprintf(error->param, sizeof error->param, "dimensions");
+        return error->code;
+    }
+    size_t before = answer->output.len;
+    write_entry(answer, values);
+    if (answer->output.failed) {
+        answer->output.len = before; /* whole entries alone */
+        return fm_fail_no_memory(error);
+    }
+    answer->vector_count++;
+    return FM_OK;
+}
+
+enum fm_code fm_answer_vector(struct fm_answer *answer, const char *text, size_t len, struct fm_error *error) {
+    if (answer->vector_count == answer->request.input_count) {
+        return fm_fail(error, FM_INTERNAL, "the engine sent more vectors than there are inputs");
+    }
+    float *values = calloc(answer->dimension, sizeof *values);
+    if (!values) {
+        return fm_fail_no_memory(error);
+    }
+    enum fm_code code = add_vector(answer, text, len, values, error);
+    free(values);
+    return code;
+}
+
+/* ---- the object ---- */
+
+static void embeddings_write(const struct fm_answer *answer, struct fm_json_writer *w) {
+    fm_json_object_begin(w);
+    fm_json_key_str(w, "object", "list");
+    fm_json_key(w, "data");
+    fm_json_array_begin(w);
+    if (answer->output.len > 0) {
+        fm_json_raw(w, answer->output.data, answer->output.len);
+    }
+    fm_json_array_end(w);
+    fm_json_key_str(w, "model", answer->model);
+    fm_json_key(w, "usage");
+    fm_json_object_begin(w);
+    fm_json_key_int(w, "prompt_tokens", answer->usage.input);
+    fm_json_key_int(w, "total_tokens", answer->usage.input);
+    fm_json_object_end(w);
+    fm_json_object_end(w);
+}
+
+const struct fm_surface fm_surface_embeddings = {
+    .create_method = "embeddings.create",
+    .result_member = "embeddings",
+    .id_prefix = "embd_",
+    .parse = fm_embeddings_parse,
+    .write = embeddings_write,
+};

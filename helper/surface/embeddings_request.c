@@ -1,0 +1,83 @@
+/* The body of embeddings.create: PROTOCOL.md, "embeddings.create". */
+#include "surface/request.h"
+#include "surface/limits.h"
+
+#include <json-c/json.h>
+
+#define INPUTS_MAX 2048u /* OpenAI's limit */
+
+static const char *const formats[] = {"float", "base64", NULL};
+
+static bool is_token_ids(struct json_object *value) {
+    return json_object_is_type(value, json_type_int) || json_object_is_type(value, json_type_array);
+}
+
+static enum fm_code check_text(struct json_object *value, const struct fm_path *at, struct fm_error *error) {
+    static const struct fm_rule rule = {.min = 1};
+    if (is_token_ids(value)) {
+        return fm_reject_unsupported_value(at, "fm-proxy takes texts: token ids mean something else to each model.",
+                                           error);
+    }
+    return fm_check_string(&rule, value, at, error);
+}
+
+static enum fm_code check_input(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
+                                struct fm_error *error) {
+    (void)rule;
+    if (json_object_is_type(value, json_type_string)) {
+        return check_text(value, at, error);
+    }
+    if (!json_object_is_type(value, json_type_array)) {
+        return fm_reject_type(at, value, "a string or an array of strings", error);
+    }
+    size_t count = json_object_array_length(value);
+    if (count == 0) {
+        return fm_reject_value(at, "Expected at least one string.", error);
+    }
+    enum fm_code code = FM_OK;
+    for (size_t i = 0; i < count && code == FM_OK; i++) {
+        struct fm_path here = {.parent = at, .index = i};
+        code = check_text(json_object_array_get_idx(value, i), &here, error);
+    }
+    return code == FM_OK && count > INPUTS_MAX ? fm_reject_long_array(at, INPUTS_MAX, count, error) : code;
+}
+
+static const struct fm_rule rules[] = {
+    {.name = "model", .check = fm_check_model},
+    {.name = "input", .check = check_input, .required = true},
+    {.name = "encoding_format", .check = fm_check_enum, .words = formats},
+    {.name = "dimensions", .check = fm_check_int, .min = 1, .max = INT32_MAX},
+    {.name = "user", .check = fm_check_string},
+    {.name = "fm", .check = fm_check_object, .members = fm_limits_rules},
+    {0},
+};
+
+static void write_inputs(struct json_object *input, struct fm_json_writer *w) {
+    bool listed = json_object_is_type(input, json_type_array);
+    size_t count = listed ? json_object_array_length(input) : 1;
+    fm_json_key(w, "embed");
+    fm_json_array_begin(w);
+    for (size_t i = 0; i < count; i++) {
+        fm_json_value(w, listed ? json_object_array_get_idx(input, i) : input);
+    }
+    fm_json_array_end(w);
+}
+
+enum fm_code fm_embeddings_parse(struct json_object *params, struct fm_request *request, struct fm_error *error) {
+    static const struct fm_param_name list_params[] = {{"embed", "input"}, {0}};
+    static const struct fm_param_name text_params[] = {{"embed[0]", "input"}, {"embed", "input"}, {0}};
+    enum fm_code code = fm_check_members(rules, params, NULL, error);
+    if (code != FM_OK) {
+        return code;
+    }
+    fm_request_begin(request, params);
+    struct json_object *input = json_object_object_get(params, "input");
+    bool listed = json_object_is_type(input, json_type_array);
+    request->format_params = listed ? list_params : text_params;
+    request->input_count = listed ? json_object_array_length(input) : 1;
+    request->dimensions = json_object_get_int64(json_object_object_get(params, "dimensions"));
+    request->base64 = fm_string_is(json_object_object_get(params, "encoding_format"), "base64");
+    struct fm_json_writer job = fm_json_writer_on(&request->job_members);
+    write_inputs(input, &job);
+    return fm_request_end(request, error);
+}

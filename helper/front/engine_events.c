@@ -350,8 +350,8 @@ static void on_tool_delta(struct fm_front *front, struct fm_job *job, struct jso
 }
 
 static void on_embedding(struct fm_front *front, struct fm_job *job, struct json_object *params) {
-    const char *vector = get_string(params, "vector");
     struct fm_error error;
+    const char *vector = get_string(params, "vector");
     if (!job->answer.opened) {
         return;
     }

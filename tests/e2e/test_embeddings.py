@@ -116,7 +116,8 @@ class Requests(Embeddings):
         helper = self.helper(env={"FM_ENGINE_FAKE_DIMENSION": "4096"})
         helper.ping_ms()
         helper.reading.clear()
-        calls = [helper.start("embeddings.create", {"input": ["x"] * 150}) for _ in range(24)]
+        count = 6 if os.environ.get("FM_SANITIZE") else 24
+        calls = [helper.start("embeddings.create", {"input": ["x"] * 150}) for _ in range(count)]
         highest, quiet = 0, 0
         while quiet < 10:
             time.sleep(0.1)

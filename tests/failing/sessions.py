@@ -178,6 +178,7 @@ def ping(s):
 def lists(s):
     s.reply(s.call("capabilities.get"))
     s.reply(s.call("models.list"))
+    s.reply(s.call("models.retrieve", {"id": "fake"}))
 
 
 def answer(s):
@@ -195,6 +196,11 @@ def chat(s):
 def chat_stream(s):
     s.reply(s.call("chat.completions.create", {"messages": [{"role": "user", "content": script("a", "b")}],
                                                "stream": True, "stream_options": {"include_usage": True}}))
+
+
+def embeddings(s):
+    s.reply(s.call("embeddings.create", {"input": ["one", "two"], "dimensions": 3}))
+    s.reply(s.call("embeddings.create", {"input": "one", "encoding_format": "base64"}))
 
 
 def refused(s):
@@ -272,8 +278,8 @@ def killed_host(s):
     raise Ended
 
 
-SCENARIOS = [ping, lists, answer, stream, chat, chat_stream, refused, cancelled, timed_out, engine_dies, together, shutdown,
-             bad_bodies, exponent, large, stored, background, killed_host]
+SCENARIOS = [ping, lists, answer, stream, chat, chat_stream, embeddings, refused, cancelled, timed_out, engine_dies, together,
+             shutdown, bad_bodies, exponent, large, stored, background, killed_host]
 
 
 # ---- the sweep ----

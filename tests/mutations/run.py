@@ -58,6 +58,11 @@ STORE_METHODS = "helper/front/store_methods.c"
 STREAMS = "helper/front/streams.c"
 CONVERSATION = "helper/surface/conversation.c"
 ITEMS = "helper/surface/items.c"
+EMBEDDINGS = "helper/surface/embeddings.c"
+EMBEDDINGS_REQUEST = "helper/surface/embeddings_request.c"
+JOB_PARAMS = "helper/engine/kit/job_params.c"
+VECTOR = "protocol/vector.c"
+FAKE_EMBED = "helper/engine/fake/embed.c"
 FUZZ = "tests/fuzz/run.sh"
 
 # (the rule, file, what is there, what is put there instead, the test that must go red)
@@ -221,8 +226,8 @@ MUTATIONS = [
      "1",
      "e2e.limits"),
     ("progress puts no_progress off", EVENTS,
-     "job->progress_ms = fm_now_ms();\n            job_events",
-     "job_events",
+     "job->progress_ms = fm_now_ms();\n            if",
+     "if",
      "e2e.limits"),
     ("tokens without text are progress", EVENTS, "if (output > 0 && job->answer.opened) {", "if (0) {", "e2e.limits"),
     ("after the grace the engine is ended", WATCHDOG,
@@ -600,8 +605,8 @@ MUTATIONS = [
     ("a model is a regular file", FILE, "return S_ISREG(info.st_mode) ? FM_OK", "return 1 ? FM_OK", "unit.models"),
     ("a FIFO is not waited for", FILE, "O_RDONLY | O_NONBLOCK | O_CLOEXEC", "O_RDONLY | O_CLOEXEC", "unit.models"),
     ("a folder that can't be read is not an empty one", MODELS,
-     "if (!found && list.folder_error) {",
-     "if (0) {",
+     "} else if (list.folder_error) {",
+     "} else if (0) {",
      "unit.models|e2e.faults"),
     ("descriptors that ran out are no fault of a file", FILE,
      "failure == EMFILE || failure == ENFILE ? FM_OVERLOADED : FM_UNAVAILABLE",
@@ -624,6 +629,49 @@ MUTATIONS = [
      "if (fm_watchdog_start_locked(front, job) != 0) {",
      "if (fm_watchdog_start_locked(front, job) < 0) {",
      "e2e.failing"),
+    # embeddings
+    ("a vector has its numbers", VECTOR, "if (len != fm_vector_text_size(count)) {", "if (0) {", "unit.vector"),
+    ("a vector is base64", VECTOR, "value == 64 || ", "", "unit.vector"),
+    ("no bits behind a vector", VECTOR, "} else if (byte != 0) {", "} else if (0) {", "unit.vector"),
+    ("numbers of a vector are finite", VECTOR, "if (!isfinite(values[i])) {", "if (0) {", "unit.vector"),
+    ("a vector of no length has none", VECTOR, "!isfinite(squares) || squares <= 0", "0", "unit.vector"),
+    ("inputs are not empty", EMBEDDINGS_REQUEST, "{.min = 1};", "{.min = 0};", "unit.surface_embeddings"),
+    ("token ids are refused as such", EMBEDDINGS_REQUEST, "if (is_token_ids(value)) {", "if (0) {", "unit.surface_embeddings"),
+    ("at most 2,048 inputs", EMBEDDINGS_REQUEST, "count > INPUTS_MAX ?", "0 ?", "unit.surface_embeddings"),
+    ("an input that is no list has no index", EMBEDDINGS_REQUEST,
+     "{{\"embed[0]\", \"input\"}, {\"embed\", \"input\"}, {0}}",
+     "{{\"embed\", \"input\"}, {0}}",
+     "unit.surface_embeddings"),
+    ("no more dimensions than there are", EMBEDDINGS, "if (answer->request.dimensions > dimension) {", "if (0) {",
+     "unit.surface_embeddings"),
+    ("a dimension that can be", EMBEDDINGS, "dimension < 1 || dimension > FM_VECTOR_MAX", "0", "unit.surface_embeddings"),
+    ("vectors fit into a frame", EMBEDDINGS, "if (request->input_count <= most) {", "if (1) {", "unit.surface_embeddings"),
+    ("fewer dimensions have the length 1 too", EMBEDDINGS,
+     "count < answer->dimension && !fm_vector_normalise(values, count)", "0", "unit.surface_embeddings"),
+    ("no vector too many", EMBEDDINGS, "if (answer->vector_count == answer->request.input_count) {", "if (0) {",
+     "unit.surface_embeddings"),
+    ("vectors are whole without memory", EMBEDDINGS, "answer->output.len = before;", "", "unit.surface_memory"),
+    ("vectors come in order", EVENTS, "!vector || !is_index(params, job->answer.vector_count)", "!vector", "e2e.embeddings"),
+    ("all vectors come", EVENTS, "strcmp(reason, \"error\") != 0 && !whole", "0", "e2e.embeddings"),
+    ("text is no vector, and no vector an answer", EVENTS, "if (is_output_of_another_kind(job, message->method)) {", "if (0) {",
+     "e2e.embeddings"),
+    ("dimensions are looked at before the work", EVENTS, "if (embeds(job) && !take_dimension(front, job, params)) {", "if (0) {",
+     "e2e.embeddings"),
+    ("a job that embeds has no other members", JOB_PARAMS, "strcmp(name, \"embed\") != 0) {", "0) {", "unit.kit_job_params"),
+    ("a job has at most 2,048 inputs", JOB_PARAMS, "|| count > FM_INPUTS_MAX", "", "unit.kit_job_params"),
+    ("a job's inputs are not empty", JOB_PARAMS,
+     "if (len == 0) {\n            return fm_job_wrong_entry(error, \"embed\"",
+     "if (0) {\n            return fm_job_wrong_entry(error, \"embed\"",
+     "unit.kit_job_params"),
+    ("an engine without embeddings gets none", KIT, "job->inputs && !kit->ops->embeddings", "0", "unit.kit"),
+    ("a vector without a length is an error", JOB, "if (!fm_vector_normalise(values, job->dimension)) {",
+     "if (fm_vector_normalise(values, job->dimension), 0) {", "unit.kit"),
+    ("vectors are told until the abort", JOB, "return fm_job_aborted(job) ? FM_REASON_ABORTED : FM_REASON_NONE;",
+     "return FM_REASON_NONE;", "contract.fake_embeddings"),
+    ("fake: the same text has the same vector", FAKE_EMBED, "uint64_t state = hash_of(input);",
+     "uint64_t state = hash_of(input) + job->embedded;", "contract.fake_embeddings"),
+    ("a model's id has no NUL", METHODS, "{.name = \"id\", .check = fm_check_text,", "{.name = \"id\", .check = fm_check_string,",
+     "e2e.embeddings"),
     # the fuzzers
     ("a target's exit status counts", FUZZ, '[ "$status" -ne 0 ] || ', "", "fuzz.run"),
     ("a target has executions", FUZZ, '[ "$(executions)" -eq 0 ] || return 0', "return 0", "fuzz.run"),

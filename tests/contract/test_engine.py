@@ -232,6 +232,24 @@ class Jobs(Case):
         outcome = self.engine.run(user(SHORT), max_tokens=12, temperature=0, stop=[whole[-6:] + "\u20ac"])
         self.assertEqual((outcome.reason, outcome.text), ("length", whole))
 
+    def test_count_only(self):
+        """The prompt is counted and nothing is computed; what a later job finds in the cache stays as it was."""
+        first = self.engine.run(user(SHORT), max_tokens=3, temperature=0)
+        for params in ({}, {"format": {"type": "json_object"}}, {"stop": ["x"], "seed": 1}):
+            counted = self.engine.run(user("Something else."), max_tokens=0, **params)
+            if counted.error is None:
+                self.assertEqual((counted.names, counted.reason), (["job.accepted", "job.finished"], "length"), params)
+                self.assertEqual((counted.usage["output_tokens"], counted.cached), (0, 0))
+            else:
+                self.assertEqual((bool(params), counted.error["code"]), (True, "INVALID_REQUEST"))
+        again = self.engine.run(user(SHORT), max_tokens=3, temperature=0)
+        self.assertEqual((again.text, again.accepted), (first.text, first.accepted))
+        self.assertIn(again.cached, (0, again.accepted))
+        counted = self.engine.run(user(SHORT), max_tokens=0)
+        self.assertEqual(counted.accepted, first.accepted)
+        over = self.engine.run(user("word " * (self.context_length + 40)), max_tokens=0)
+        self.assertEqual(over.error["code"], "CONTEXT_OVERFLOW")
+
     def test_overflow_tells_both_numbers(self):
         outcome = self.engine.run(user("word " * (self.context_length + 40)))
         self.assertEqual((outcome.names, outcome.reason), (["job.finished"], "error"))
@@ -261,7 +279,7 @@ class Jobs(Case):
             {"messages": [{"role": "robot", "content": "hi"}]},
             {"messages": [{"role": "user", "content": 5}]},
             {**good, "max_tokens": "5"},
-            {**good, "max_tokens": 0},
+            {**good, "max_tokens": -1},
             {**good, "temperature": "hot"},
             {**good, "temperature": -1},
             {**good, "top_p": 2},

@@ -174,7 +174,9 @@ static enum fm_reason work(struct fm_kit *kit, struct fm_job *job) {
     if (is(message, "long report")) {
         append_many(&job->schema_report, FM_SCHEMA_REPORT_MAX + 1);
     }
-    fm_job_accept(job, 5);
+    if (fm_job_accept(job, 5) != FM_REASON_NONE) {
+        return FM_REASON_LENGTH;
+    }
     fm_job_progress(job, 5, 2);
     if (is(message, "wait")) {
         return fm_job_sleep(job, WAIT_MS) ? FM_REASON_ABORTED : FM_REASON_STOP;
@@ -375,7 +377,7 @@ static void calls_and_their_answers(void **state) {
     } rows[] = {
         {CALL(1, "engine.load", "{\"model\":null}"), "engine.load came before engine.initialize"},
         {JOB(1, "x", ""), "job.start came before a model was loaded"},
-        {JOB(2, "x", ",\"max_tokens\":0"), "job.start: max_tokens: an integer from 1 is expected"},
+        {JOB(2, "x", ",\"max_tokens\":-1"), "job.start: max_tokens: an integer from 0 is expected"},
         {CALL(2, "engine.initialize", "{}"), "protocol_version: an integer is expected"},
         {CALL(3, "engine.initialize", "{\"protocol_version\":\"1\"}"), "protocol_version: an integer is expected"},
         {CALL(4, "engine.initialize", "{\"protocol_version\":2}"), "speaks engine protocol version 1, not 2"},
@@ -462,7 +464,10 @@ static void reasons(void **state) {
         }
         expect("job.finished", rows[i].end);
     }
-    say(JOB(7, "a", "")); /* it goes on after all of that */
+    say(JOB(7, "abc", ",\"max_tokens\":0"));
+    expect("job.accepted");
+    expect("job.finished", "\"reason\":\"length\"");
+    say(JOB(8, "a", "")); /* it goes on after all of that */
     expect("job.accepted");
     assert_int_equal(hang_up(), 0);
 }

@@ -67,7 +67,7 @@ static const struct row {
     {"{\"job\":1,\"messages\":[{\"role\":\"user\",\"content\":null}]}", "messages[0].content"},
     {"{\"job\":1,\"messages\":[{\"role\":\"user\",\"content\":[]}]}", "messages[0].content"},
     {"{\"job\":1,\"messages\":[{\"role\":\"user\",\"content\":\"hi\",\"name\":\"x\"}]}", "messages[0]"},
-    {"{\"job\":1," MESSAGES ",\"max_tokens\":0}", "max_tokens"},
+    {"{\"job\":1," MESSAGES ",\"max_tokens\":0}", NULL},
     {"{\"job\":1," MESSAGES ",\"max_tokens\":-5}", "max_tokens"},
     {"{\"job\":1," MESSAGES ",\"max_tokens\":1.5}", "max_tokens"},
     {"{\"job\":1," MESSAGES ",\"max_tokens\":\"1\"}", "max_tokens"},
@@ -328,7 +328,8 @@ static void absent_values_have_defaults(void **state) {
     struct fm_job job;
     struct fm_error error;
     assert_int_equal(read_params(&job, params, &error), FM_OK);
-    assert_true(job.max_tokens == 0 && job.temperature == 1 && job.top_p == 1 && !job.has_seed && job.stop_count == 0);
+    assert_true(job.max_tokens == 0 && !job.count_only && job.temperature == 1 && job.top_p == 1 && !job.has_seed &&
+                job.stop_count == 0);
     assert_true(job.tool_count == 0 && job.tool_mode == FM_TOOLS_AUTO && job.parallel_tool_calls);
     assert_false(fm_job_uses_tools(&job));
     fm_job_free_lists(&job);

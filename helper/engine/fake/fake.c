@@ -169,8 +169,8 @@ static enum fm_reason call_tool(struct fm_job *job, const struct fm_tool *tool, 
         fm_buf_append_str(&arguments, "{}");
     }
     if (code == FM_OK) {
-        fm_job_accept(job, words);
-        reason = fm_script_call(tool->name, arguments.data, arguments.len, job, error);
+        reason = fm_job_accept(job, words);
+        reason = reason ? reason : fm_script_call(tool->name, arguments.data, arguments.len, job, error);
     } else if (code == FM_INVALID_REQUEST) {
         snprintf(error->param, sizeof error->param, "tools");
     }
@@ -195,8 +195,8 @@ static enum fm_reason answer_freely(struct fm_job *job, const struct fm_message 
     }
     enum fm_reason reason = FM_REASON_ERROR;
     if (code == FM_OK) {
-        fm_job_accept(job, words);
-        reason = fm_script_echo(text.len ? text.data : "", text.len, job, error);
+        reason = fm_job_accept(job, words);
+        reason = reason ? reason : fm_script_echo(text.len ? text.data : "", text.len, job, error);
     } else if (code == FM_INVALID_REQUEST && !error->param[0]) {
         snprintf(error->param, sizeof error->param, "format");
     }
@@ -224,8 +224,8 @@ static enum fm_reason answer(struct fm_job *job, struct fm_error *error) {
     if (!script) {
         return answer_freely(job, &message, words, error);
     }
-    fm_job_accept(job, words);
-    enum fm_reason reason = fm_script_run(script, job, error);
+    enum fm_reason reason = fm_job_accept(job, words);
+    reason = reason ? reason : fm_script_run(script, job, error);
     fm_script_free(script);
     return reason;
 }

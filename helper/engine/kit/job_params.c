@@ -118,10 +118,9 @@ static enum fm_code read_messages(struct fm_job *job, struct json_object *value,
 
 static enum fm_code read_max_tokens(struct fm_job *job, struct json_object *value, struct fm_error *error) {
     job->max_tokens = json_object_get_int64(value);
-    if (!json_object_is_type(value, json_type_int) || job->max_tokens < 1) {
-        return fm_job_wrong(error, "max_tokens", "an integer from 1");
-    }
-    return FM_OK;
+    job->count_only = job->max_tokens == 0;
+    bool valid = json_object_is_type(value, json_type_int) && job->max_tokens >= 0;
+    return valid ? FM_OK : fm_job_wrong(error, "max_tokens", "an integer from 0");
 }
 
 static bool read_number(struct json_object *value, double *number) {

@@ -138,6 +138,7 @@ struct fm_job {
     int64_t id;
     struct fm_message *messages; /* at least one */
     size_t message_count;
+    bool count_only;    /* nothing is to be generated: fm_job_accept says so too */
     int64_t max_tokens; /* at least 1; 0: no limit */
     double temperature; /* at least 0 */
     double top_p;       /* 0 to 1 */
@@ -212,8 +213,11 @@ bool fm_job_aborted(const struct fm_job *job);
 /* Sleeps `ms`, less when the job is aborted: returns fm_job_aborted. Writes nothing. */
 bool fm_job_sleep(struct fm_job *job, int64_t ms);
 
-/* The prompt fits: job.accepted. Once, before any call below but fm_job_finish. */
-void fm_job_accept(struct fm_job *job, int64_t input_tokens);
+/*
+ * The prompt fits: job.accepted. Once, before any call below but fm_job_finish.
+ * FM_REASON_NONE: go on. Else finish with this reason: the job only wanted its prompt counted.
+ */
+FM_MUST_USE enum fm_reason fm_job_accept(struct fm_job *job, int64_t input_tokens);
 
 /* `processed` input tokens are done, `cached` of them without work: job.progress. With the tokens generated so far, if
  * there are any. */

@@ -210,8 +210,8 @@ static enum fm_reason generate(struct generation *run) {
     if (reason) {
         return reason;
     }
-    fm_job_accept(run->job, (int64_t)run->prompt_count);
-    reason = prefill(run);
+    reason = fm_job_accept(run->job, (int64_t)run->prompt_count);
+    reason = reason ? reason : prefill(run);
     while (!reason) {
         reason = step(run);
     }

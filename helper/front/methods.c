@@ -52,7 +52,7 @@ static const struct {
 } features[] = {
     {"responses", true},   {"chat_completions", true},  {"streaming", true},
     {"cancel", true},      {"structured_output", true}, {"tools", true},
-    {"embeddings", false}, {"stored_responses", true},
+    {"embeddings", false}, {"stored_responses", true},  {"input_tokens", true},
 };
 
 /* What the last engine told; null when it told nothing, or there was none yet. */
@@ -193,6 +193,12 @@ static enum fm_code responses_create(struct fm_front *front, const struct fm_rpc
     return create(front, message, &fm_surface_responses, error);
 }
 
+static enum fm_code responses_input_tokens(struct fm_front *front, const struct fm_rpc_message *message,
+                                           struct fm_json_writer *result, struct fm_error *error) {
+    (void)result;
+    return create(front, message, &fm_surface_input_tokens, error);
+}
+
 static enum fm_code chat_create(struct fm_front *front, const struct fm_rpc_message *message,
                                 struct fm_json_writer *result, struct fm_error *error) {
     (void)result;
@@ -325,6 +331,7 @@ static const struct fm_method methods[] = {
     {"capabilities.get", 0, capabilities_get},
     {"models.list", 0, models_list},
     {"responses.create", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, responses_create},
+    {"responses.input_tokens", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, responses_input_tokens},
     {"responses.cancel", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, responses_cancel},
     {"responses.retrieve", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, fm_responses_retrieve},
     {"responses.delete", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, fm_responses_delete},

@@ -26,8 +26,9 @@ void fm_request_write_sampling(struct json_object *body, struct json_object *max
 /* FM_OK, or FM_INTERNAL with everything freed when something could not be allocated on the way. */
 FM_MUST_USE enum fm_code fm_request_end(struct fm_request *request, struct fm_error *error);
 
-/* fm_surface.parse of the two APIs. */
+/* fm_surface.parse of the APIs. */
 enum fm_code fm_responses_parse(struct json_object *params, struct fm_request *request, struct fm_error *error);
+enum fm_code fm_input_tokens_parse(struct json_object *params, struct fm_request *request, struct fm_error *error);
 enum fm_code fm_chat_parse(struct json_object *params, struct fm_request *request, struct fm_error *error);
 
 #endif

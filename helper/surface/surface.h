@@ -85,9 +85,10 @@ enum fm_finish {
 
 struct fm_surface {
     const char *create_method; /* "responses.create" */
-    const char *event_method;  /* the notification of a stream: "responses.event" */
+    const char *event_method;  /* the notification of a stream: "responses.event"; NULL, as the next: it has none */
     const char *event_member;  /* its member that holds the event: "event" */
-    const char *result_member; /* the result's member that holds the final object: "response" */
+    const char *result_member; /* the result's member that holds the final object: "response"; NULL: its members are
+                                  the result's own, once the engine accepted the prompt */
     const char *id_prefix;     /* of the answer's id: "resp_" */
     const char *item_prefix;   /* of the output item's id: "msg_"; NULL: it has none */
 
@@ -102,11 +103,12 @@ struct fm_surface {
     const struct fm_event_row *events;
     size_t event_count;
 
-    /* The object as it stands now: a Response or a completion. */
+    /* The object as it stands now, a Response or a completion; without `result_member`, its members alone. */
     void (*write)(const struct fm_answer *answer, struct fm_json_writer *w);
 };
 
 extern const struct fm_surface fm_surface_responses;
+extern const struct fm_surface fm_surface_input_tokens;
 extern const struct fm_surface fm_surface_chat;
 
 #define FM_TOOL_NAME_MAX 64   /* bytes of a tool's name */

@@ -192,6 +192,53 @@ class Chat(HelperTest):
         self.assertEqual(result["completion"]["choices"][0]["message"]["content"], "one ")
 
 
+class InputTokens(HelperTest):
+    BODY = {"input": [{"role": "user", "content": "one two"}, {"role": "assistant", "content": "three"},
+                      {"role": "user", "content": script("a", "b")}], "instructions": "be kind"}
+
+    def count(self, helper, **more):
+        return helper.call("responses.input_tokens", {**self.BODY, **more})
+
+    def test_the_count_is_that_of_the_request(self):
+        helper = self.helper()
+        tools = {"tools": [{"type": "function", "name": "f"}]}
+        schema = {"text": {"format": {"type": "json_schema", "name": "n", "schema": {}}}}
+        for more in ({}, tools, schema):
+            usage = helper.call("responses.create", {**self.BODY, **more})["response"]["usage"]
+            self.assertEqual(self.count(helper, **more), {"ok": True, "object": "response.input_tokens",
+                                                          "input_tokens": usage["input_tokens"]})
+
+    def test_a_conversation_that_goes_on(self):
+        helper = self.helper()
+        first = helper.call("responses.create", {"input": "one two"})["response"]
+        for more in ({"previous_response_id": first["id"]},
+                     {"input": [{"type": "item_reference", "id": first["output"][0]["id"]}, *self.BODY["input"]]}):
+            created = helper.call("responses.create", {**self.BODY, **more})["response"]
+            self.assertEqual(self.count(helper, **more)["input_tokens"], created["usage"]["input_tokens"])
+        self.assertGreater(created["usage"]["input_tokens"], self.count(helper)["input_tokens"])
+
+    def test_it_fails_as_the_request_would(self):
+        helper = self.helper()
+        self.assert_error(self.count(helper, input="word " * 5000), "CONTEXT_OVERFLOW")
+        self.assert_error(self.count(helper, model="gpt-9"), "NOT_FOUND", "model")
+        for key, value, code in (("stream", True, "unknown_parameter"), ("max_output_tokens", 5, "unknown_parameter"),
+                                 ("previous_response_id", "resp_1", "previous_response_not_found"),
+                                 ("input", [], "invalid_value")):
+            self.assert_error(self.count(helper, **{key: value}), "INVALID_REQUEST", key, code)
+
+    def test_a_schema_report(self):
+        result = self.count(self.helper(), fm={"schema_report": True})
+        self.assertEqual((result["input_tokens"], result["fm"]), (7, {"schema": None}))
+
+    def test_it_waits_and_is_cancelled_like_any_request(self):
+        helper = self.helper(env={"FM_ENGINE_FAKE_LOAD": "hang"})
+        self.assert_error(self.count(helper, fm={"queue_timeout_ms": 30}), "TIMEOUT")
+        call = helper.start("responses.input_tokens", self.BODY)
+        cancel = helper.start("responses.cancel", {"request_id": call})
+        self.assertEqual(set(helper.reply(call)["result"]), {"ok", "error"})
+        self.assertEqual(helper.reply(cancel)["result"], {"ok": True})
+
+
 class Cancel(HelperTest):
     def running(self, helper, *steps):
         """A call that has produced "begun" and goes on; returns (call, response id)."""

@@ -53,6 +53,7 @@ static const struct {
     {"responses", true},   {"chat_completions", true},  {"streaming", true},
     {"cancel", true},      {"structured_output", true}, {"tools", true},
     {"embeddings", false}, {"stored_responses", true},  {"input_tokens", true},
+    {"truncation", true},
 };
 
 /* What the last engine told; null when it told nothing, or there was none yet. */

@@ -58,6 +58,10 @@ void fm_answer_free(struct fm_answer *answer) {
     fm_buf_free(&answer->report);
 }
 
+void fm_answer_drop(struct fm_answer *answer, int64_t messages) {
+    answer->dropped = messages;
+}
+
 void fm_answer_open(struct fm_answer *answer, int64_t input_tokens) {
     answer->usage.input = input_tokens;
     answer->opened = true;
@@ -173,16 +177,20 @@ static void write_schema_report(const struct fm_answer *answer, bool begun, stru
 }
 
 void fm_answer_write_report(const struct fm_answer *answer, bool begun, struct fm_json_writer *w) {
-    if (!answer->request.schema_report) {
+    bool schema = answer->request.schema_report;
+    if (!schema && answer->dropped == 0) {
         return;
     }
     fm_json_key(w, "fm");
     fm_json_object_begin(w);
-    fm_json_key(w, "schema");
-    if (answer->request.has_schema) {
+    if (schema && answer->request.has_schema) {
+        fm_json_key(w, "schema");
         write_schema_report(answer, begun, w);
-    } else {
-        fm_json_null(w);
+    } else if (schema) {
+        fm_json_key_null(w, "schema");
+    }
+    if (answer->dropped > 0) {
+        fm_json_key_int(w, "dropped_messages", answer->dropped);
     }
     fm_json_object_end(w);
 }

@@ -38,8 +38,8 @@ void fm_openai_error_fields(const struct fm_error *error, struct fm_json_writer 
 void fm_openai_error_write(const struct fm_error *error, struct fm_json_writer *w);
 
 /*
- * Writes the object's member `fm`, where the request asks for it: the schema report. `begun`: as it was when the answer
- * began, however far it is by now.
+ * Writes the object's member `fm`, where there is something for it: the schema report that the request asks for, the
+ * messages that were left out. `begun`: as it was when the answer began, however far it is by now.
  */
 void fm_answer_write_report(const struct fm_answer *answer, bool begun, struct fm_json_writer *w);
 

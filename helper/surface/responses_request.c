@@ -9,7 +9,7 @@
 
 /* ---- the body ---- */
 
-static const char *const truncations[] = {"disabled", NULL};
+static const char *const truncations[] = {"auto", "disabled", NULL};
 
 static const struct fm_rule text_rules[] = {
     {.name = "format", .check = fm_check_variant, .words = fm_format_types, .members = fm_responses_formats},
@@ -37,10 +37,7 @@ static const struct fm_rule rules[] = {
     {.name = "text", .check = fm_check_object, .members = text_rules},
     {.name = "reasoning", .check = fm_check_object, .members = reasoning_rules},
     {.name = "stream_options", .check = fm_check_object, .members = stream_option_rules},
-    {.name = "truncation",
-     .check = fm_check_only_words,
-     .words = truncations,
-     .note = "fm-proxy cannot drop turns yet; 'disabled' is accepted."},
+    {.name = "truncation", .check = fm_check_enum, .words = truncations},
     {.name = "store", .check = fm_check_bool},
     {.name = "background", .check = fm_check_bool},
     {.name = "include", .check = fm_check_only_empty_array},
@@ -59,16 +56,17 @@ static const struct {
     const char *name;
     const char *fallback; /* JSON */
 } echoed[] = {
-    {"instructions", "null"},      {"metadata", "{}"},
-    {"temperature", "1"},          {"top_p", "1"},
-    {"max_output_tokens", "null"}, {"max_tool_calls", "null"},
-    {"tool_choice", "\"auto\""},   {"parallel_tool_calls", "true"},
-    {"safety_identifier", "null"}, {"prompt_cache_key", "null"},
-    {"background", "false"},       {"previous_response_id", "null"},
+    {"instructions", "null"},       {"metadata", "{}"},
+    {"temperature", "1"},           {"top_p", "1"},
+    {"max_output_tokens", "null"},  {"max_tool_calls", "null"},
+    {"tool_choice", "\"auto\""},    {"parallel_tool_calls", "true"},
+    {"safety_identifier", "null"},  {"prompt_cache_key", "null"},
+    {"background", "false"},        {"previous_response_id", "null"},
+    {"truncation", "\"disabled\""},
 };
 
 /* Parameters that have one accepted value each. */
-static const char fixed[] = "\"truncation\":\"disabled\",\"service_tier\":\"default\","
+static const char fixed[] = "\"service_tier\":\"default\","
                             "\"reasoning\":{\"effort\":null,\"summary\":null},\"top_logprobs\":0,"
                             "\"presence_penalty\":0,\"frequency_penalty\":0";
 
@@ -196,6 +194,9 @@ static enum fm_code parse(struct json_object *params, bool count_only, struct fm
         fm_json_key_int(&job, "max_tokens", 0);
     }
     fm_request_write_sampling(params, json_object_object_get(params, "max_output_tokens"), &job);
+    if (fm_string_is(json_object_object_get(params, "truncation"), "auto")) {
+        fm_json_key_str(&job, "truncation", "auto");
+    }
     fm_format_write_job(&format, &job);
     fm_tools_write_job(&tools, &job);
     struct fm_json_writer echo = fm_json_writer_on(&request->echo);

@@ -134,6 +134,7 @@ struct fm_answer {
     size_t output_json;        /* bytes of it as JSON */
     struct fm_call *calls;     /* owned */
     size_t call_count;
+    int64_t dropped;        /* messages that the engine left out of the prompt */
     struct fm_buf report;   /* what fm_answer_report took; empty: nothing */
     char schema_error[512]; /* valid when `mismatch` */
     bool mismatch;          /* the text is whole, and does not match its schema */
@@ -156,6 +157,9 @@ struct fm_answer {
 FM_MUST_USE enum fm_code fm_answer_init(struct fm_answer *answer, const struct fm_surface *surface,
                                         struct fm_request *request, const char *model, struct fm_error *error);
 void fm_answer_free(struct fm_answer *answer);
+
+/* The engine left `messages` of the oldest out, to have the prompt fit. Before fm_answer_open. */
+void fm_answer_drop(struct fm_answer *answer, int64_t messages);
 
 /* The engine accepted the prompt, of `input_tokens` tokens. Once. */
 void fm_answer_open(struct fm_answer *answer, int64_t input_tokens);

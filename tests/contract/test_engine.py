@@ -44,8 +44,8 @@ class Case(unittest.TestCase):
         self.addCleanup(engine.close)
         return engine
 
-    def ready(self):
-        engine = self.start()
+    def ready(self, env=None):
+        engine = self.start(env)
         engine.initialized = engine.initialize()
         self.assertTrue(engine.initialized["ok"])
         loaded, _ = engine.load(MODEL)
@@ -280,6 +280,7 @@ class Jobs(Case):
             {"messages": [{"role": "user", "content": 5}]},
             {**good, "max_tokens": "5"},
             {**good, "max_tokens": -1},
+            {**good, "truncation": "oldest"},
             {**good, "temperature": "hot"},
             {**good, "temperature": -1},
             {**good, "top_p": 2},
@@ -349,6 +350,75 @@ class Jobs(Case):
         self.assert_exits(self.engine)
         self.engine.threads[1].join()
         self.assertEqual(self.engine.stderr, b"")
+
+
+class Truncation(Case):
+    """The oldest turns go until the prompt fits with a reserve for the answer. Mostly counted: that is quick."""
+
+    def setUp(self):
+        self.engine = self.ready({"FM_ENGINE_LLAMA_CTX": "1024"})
+        self.words = self.context_length // 20  # of each message
+
+    def turns(self, count):
+        return [{"role": role, "content": f"Number {i}. " + "word " * self.words}
+                for i in range(count) for role in ("user", "assistant")]
+
+    def count(self, messages, **params):
+        return self.engine.run(messages, max_tokens=0, **params)
+
+    def test_what_is_left_is_a_conversation_of_its_own(self):
+        system, last = {"role": "system", "content": "You are brief."}, user(SHORT)
+        turns = self.turns(20)
+        self.assertEqual(self.count([system, *turns, *last]).error["code"], "CONTEXT_OVERFLOW")
+        outcome = self.engine.run([system, *turns, *last], truncation="auto", max_tokens=2, temperature=0)
+        self.assertEqual(outcome.dropped % 2, 0)
+        self.assertGreater(outcome.dropped, 20)
+        self.assertLess(outcome.dropped, 32)
+        same = self.engine.run([system, *turns[outcome.dropped:], *last], max_tokens=2, temperature=0)
+        self.assertEqual((same.accepted, same.text, same.dropped), (outcome.accepted, outcome.text, 0))
+
+    def test_what_fits_stays(self):
+        messages = self.turns(2) + user(SHORT)
+        outcome = self.count(messages, truncation="auto")
+        self.assertEqual(outcome.dropped, 0)
+        self.assertEqual(self.count(messages, truncation="disabled").accepted, outcome.accepted)
+
+    def test_the_reserve(self):
+        messages = self.turns(20) + user(SHORT)
+        counted = self.count(messages, truncation="auto")
+        self.assertEqual(counted.names, ["job.accepted", "job.finished"])
+        self.assertLessEqual(counted.accepted + self.context_length // 8, self.context_length)
+        job = self.engine.start(messages, truncation="auto", max_tokens=self.context_length)
+        events = self.engine.events(job)
+        accepted = next(events)[1]
+        self.engine.notify("job.abort", {"job": job})
+        list(events)
+        self.assertEqual((accepted["input_tokens"], accepted["dropped"]), (counted.accepted, counted.dropped))
+
+    def test_the_last_turn_stays_and_what_follows_it(self):
+        last = user("word " * (self.context_length - self.context_length // 20))
+        outcome = self.count(self.turns(3) + last, truncation="auto")
+        self.assertEqual(outcome.dropped, 6)
+        more = [*last, {"role": "assistant", "content": "word " * (self.context_length // 10)}]
+        self.assertEqual(self.count(self.turns(3) + more, truncation="auto").error["code"], "CONTEXT_OVERFLOW")
+        self.assert_works(self.engine)
+
+    def test_a_call_goes_with_its_output(self):
+        call = [{"role": "assistant", "tool_calls": [{"id": "1", "name": "f", "arguments": "{}"}]}]
+        output = [{"role": "tool", "content": "word " * self.words, "tool_call_id": "1"}]
+        messages = self.turns(3) + user("Call it.") + call + self.turns(12) + output
+        outcome = self.count(messages + self.turns(6) + user(SHORT), truncation="auto")
+        if outcome.error and outcome.error.get("param") == "tools":
+            return self.assert_works(self.engine)  # it has no tools
+        self.assertGreaterEqual(outcome.dropped, len(messages))
+        self.assertEqual(self.count(messages + user(SHORT), truncation="auto").dropped, len(messages))
+
+    def test_very_long_histories(self):
+        turn = [{"role": role, "content": "So it goes on."} for role in ("user", "assistant")]
+        start = time.monotonic()
+        outcome = self.count(turn * 4000 + user(SHORT), truncation="auto")
+        self.assertLess(time.monotonic() - start, 20 * SLOW)
+        self.assertGreater(outcome.accepted, self.context_length // 2)
 
 
 class Aborts(Case):

@@ -239,6 +239,40 @@ class InputTokens(HelperTest):
         self.assertEqual(helper.reply(cancel)["result"], {"ok": True})
 
 
+class Truncation(HelperTest):
+    INPUT = [{"role": role, "content": "word " * 500} for _ in range(8) for role in ("user", "assistant")]
+    LAST = {"role": "user", "content": "one two"}
+
+    def test_what_was_left_out_is_told(self):
+        helper = self.helper()
+        input = [*self.INPUT, self.LAST]
+        self.assert_error(helper.call("responses.create", {"input": input}), "CONTEXT_OVERFLOW")
+        self.assert_error(helper.call("responses.create", {"input": input, "truncation": "disabled"}), "CONTEXT_OVERFLOW")
+        body = {"instructions": "be kind", "truncation": "auto"}
+        events, result = helper.collect(self.create(helper, input, **body))
+        final = check_stream(self, events, result)
+        self.assertEqual((final["status"], final["truncation"], final["fm"]), ("completed", "auto", {"dropped_messages": 10}))
+        self.assertEqual(events[0]["response"]["fm"], final["fm"])
+        self.assertEqual(final["usage"]["input_tokens"], 2 + 6 * 500 + 2)
+        counted = helper.call("responses.input_tokens", {**body, "input": input})
+        self.assertEqual((counted["input_tokens"], counted["fm"]), (3004, {"dropped_messages": 10}))
+
+    def test_a_small_answer_needs_a_small_reserve(self):
+        input = [*self.INPUT, self.LAST]
+        result = self.helper().call("responses.create", {"input": input, "truncation": "auto", "max_output_tokens": 2})
+        self.assertEqual(result["response"]["fm"], {"dropped_messages": 8})
+        self.assertEqual(result["response"]["output"][0]["content"][0]["text"], "one two")
+
+    def test_what_fits_says_nothing(self):
+        result = self.helper().call("responses.create", {"input": "one two", "truncation": "auto"})
+        self.assertNotIn("fm", result["response"])
+
+    def test_the_rest_does_not_fit(self):
+        input = [*self.INPUT, {"role": "user", "content": "word " * 5000}]
+        result = self.helper().call("responses.create", {"input": input, "truncation": "auto"})
+        self.assertIn("5000", self.assert_error(result, "CONTEXT_OVERFLOW")["detail"])
+
+
 class Cancel(HelperTest):
     def running(self, helper, *steps):
         """A call that has produced "begun" and goes on; returns (call, response id)."""

@@ -167,7 +167,9 @@ static const struct row responses_rows[] = {
     {"{" IN ",\"stream_options\":{\"include_obfuscation\":1}}", "invalid_type", "stream_options.include_obfuscation"},
     {"{" IN ",\"stream_options\":{\"include_usage\":true}}", "unknown_parameter", "stream_options.include_usage"},
     {"{" IN ",\"truncation\":\"disabled\"}", NULL, NULL},
-    {"{" IN ",\"truncation\":\"auto\"}", "unsupported_parameter", "truncation"},
+    {"{" IN ",\"truncation\":\"auto\"}", NULL, NULL},
+    {"{" IN ",\"truncation\":\"some\"}", "invalid_value", "truncation"},
+    {"{" IN ",\"truncation\":true}", "invalid_type", "truncation"},
     {"{" IN ",\"background\":false}", NULL, NULL},
     {"{" IN ",\"background\":true}", NULL, NULL},
     {"{" IN ",\"background\":true,\"store\":true}", NULL, NULL},
@@ -603,6 +605,8 @@ static void test_job_members(void **state) {
               "\"ab\\u0000\\n\"},{\"role\":\"assistant\",\"content\":\"no\"},{\"role\":\"user\",\"content\":\"\"},"
               "{\"role\":\"system\",\"content\":\"\xf0\x9f\x98\x80\\\"\"}],\"max_tokens\":5,\"temperature\":0.7,"
               "\"top_p\":1,\"seed\":-3,\"stop\":[\"x\\u0000y\"]");
+    check_job(&fm_surface_responses, "{" IN ",\"truncation\":\"auto\",\"max_output_tokens\":5}",
+              "\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"max_tokens\":5,\"truncation\":\"auto\"");
     check_job(&fm_surface_input_tokens, "{" IN ",\"instructions\":\"do\"}",
               "\"messages\":[{\"role\":\"system\",\"content\":\"do\"},{\"role\":\"user\",\"content\":\"hi\"}],"
               "\"max_tokens\":0");

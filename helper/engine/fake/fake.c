@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #define SLOTS          8
-#define CONTEXT_LENGTH 4096 /* words of input */
+#define CONTEXT_LENGTH 4096 /* words */
 #define LOAD_STEPS     10
 #define TEXT_MAX       (16u << 20) /* bytes of an answer without a script */
 
@@ -204,27 +204,42 @@ static enum fm_reason answer_freely(struct fm_job *job, const struct fm_message 
     return reason;
 }
 
+struct prompt {
+    const struct fm_job *job;
+    int64_t words;
+};
+
+/* fm_job_fit_fn: a prompt is the number of its words. */
+static enum fm_code fit(void *state, size_t reserve, struct fm_error *error) {
+    struct prompt *prompt = state;
+    int64_t words = 0;
+    for (size_t i = 0; i < prompt->job->message_count; i++) {
+        words += fm_script_words(prompt->job->messages[i].content, prompt->job->messages[i].content_len);
+    }
+    if (words + (int64_t)reserve > CONTEXT_LENGTH) {
+        return fm_fail(error, FM_CONTEXT_OVERFLOW, "the input has %lld tokens, the context holds %d", (long long)words,
+                       CONTEXT_LENGTH);
+    }
+    prompt->words = words;
+    return FM_OK;
+}
+
 static enum fm_reason answer(struct fm_job *job, struct fm_error *error) {
     const struct fm_message message = message_to_answer(job);
     struct json_object *script = NULL;
-    int64_t words = 0;
+    struct prompt prompt = {.job = job};
     bool scripted = !message.tool_call_id; /* what a tool said is a text, whatever it looks like */
     if (scripted && fm_script_parse(message.content, message.content_len, &script, error) != FM_OK) {
         return FM_REASON_ERROR;
     }
-    for (size_t i = 0; i < job->message_count; i++) {
-        words += fm_script_words(job->messages[i].content, job->messages[i].content_len);
-    }
-    if (words > CONTEXT_LENGTH) {
+    if (fm_job_fit(job, CONTEXT_LENGTH, fit, &prompt, error) != FM_OK) {
         fm_script_free(script);
-        (void)fm_fail(error, FM_CONTEXT_OVERFLOW, "the input has %lld tokens, the context holds %d", (long long)words,
-                      CONTEXT_LENGTH);
         return FM_REASON_ERROR;
     }
     if (!script) {
-        return answer_freely(job, &message, words, error);
+        return answer_freely(job, &message, prompt.words, error);
     }
-    enum fm_reason reason = fm_job_accept(job, words);
+    enum fm_reason reason = fm_job_accept(job, prompt.words);
     reason = reason ? reason : fm_script_run(script, job, error);
     fm_script_free(script);
     return reason;

@@ -69,6 +69,9 @@ enum fm_reason fm_job_accept(struct fm_job *job, int64_t input_tokens) {
     job->input_tokens = input_tokens;
     struct fm_json_writer w = begin_event(job, "job.accepted");
     fm_json_key_int(&w, "input_tokens", input_tokens);
+    if (job->dropped > 0) {
+        fm_json_key_int(&w, "dropped", job->dropped);
+    }
     if (job->schema_report.len > 0) {
         fm_json_key(&w, "schema_report");
         fm_json_raw(&w, job->schema_report.data, job->schema_report.len);

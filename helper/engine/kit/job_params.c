@@ -252,6 +252,7 @@ static const struct member {
     {"job", read_nothing},
     {"messages", read_messages},
     {"max_tokens", read_max_tokens},
+    {"truncation", fm_job_read_truncation},
     {"temperature", read_temperature},
     {"top_p", read_top_p},
     {"seed", read_seed},
@@ -292,10 +293,12 @@ enum fm_code fm_job_read(struct fm_job *job, struct json_object *params, struct 
     if (!job->messages) {
         return fm_job_wrong(error, "messages", "a list that is not empty");
     }
-    return fm_job_read_tool_choice(job, json_object_object_get(params, "tool_choice"), error);
+    enum fm_code code = fm_job_read_tool_choice(job, json_object_object_get(params, "tool_choice"), error);
+    return code ? code : fm_job_find_cuts(job, error);
 }
 
 void fm_job_free_lists(struct fm_job *job) {
+    fm_job_free_cuts(job);
     for (size_t i = 0; i < job->message_count; i++) {
         free(job->messages[i].tool_calls);
     }

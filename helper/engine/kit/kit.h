@@ -133,11 +133,22 @@ struct fm_format {
     const char *definition;     /* UTF-8, NUL-terminated, not empty */
 };
 
+/* The whole conversation, of a job whose oldest turns may be left out. The kit's. */
+struct fm_truncation {
+    bool asked;
+    struct fm_message *all; /* fm_job.messages is `left`, which has room for as many */
+    size_t count;
+    struct fm_message *left;
+    size_t *cuts; /* cuts[i]: the first message that stays, but for the system's, when i + 1 turns are left out */
+    size_t cut_count;
+};
+
 /* All strings belong to the job. The members down to `parallel_tool_calls` are read-only. */
 struct fm_job {
     int64_t id;
-    struct fm_message *messages; /* at least one */
+    struct fm_message *messages; /* at least one; what is left of them where turns were left out */
     size_t message_count;
+    int64_t dropped;    /* messages that were left out */
     bool count_only;    /* nothing is to be generated: fm_job_accept says so too */
     int64_t max_tokens; /* at least 1; 0: no limit */
     double temperature; /* at least 0 */
@@ -163,6 +174,7 @@ struct fm_job {
     struct fm_kit *kit;
     struct fm_job *next;
     struct json_object *params; /* holds the strings */
+    struct fm_truncation truncation;
     atomic_bool aborted;
     struct fm_error fault; /* code not FM_OK: job.start was wrong, the engine never sees it */
     struct fm_text_stream stream;
@@ -185,6 +197,21 @@ int fm_kit_main(const struct fm_engine_ops *ops);
 
 /* True where the job needs an engine that has tools: for new calls, or to understand earlier ones. */
 bool fm_job_uses_tools(const struct fm_job *job);
+
+/*
+ * Makes the prompt of a job's messages as they are now. FM_CONTEXT_OVERFLOW when it and `reserve` (at least 1) tokens
+ * of the answer do not fit into the context.
+ */
+typedef enum fm_code fm_job_fit_fn(void *state, size_t reserve, struct fm_error *error);
+
+/*
+ * Makes the prompt of `job` by `fit`. Where the oldest turns may be left out (ENGINE.md, Prompts) and it does not fit,
+ * `fit` is called again with fewer messages in the job, some 2 * log2(turns that stay) times; what the last call made
+ * that returned FM_OK is then the prompt of the messages that the job has. FM_CONTEXT_OVERFLOW: it does not fit,
+ * whatever may be left out. Before fm_job_accept. Blocks as `fit` does.
+ */
+FM_MUST_USE enum fm_code fm_job_fit(struct fm_job *job, size_t context_length, fm_job_fit_fn *fit, void *state,
+                                    struct fm_error *error);
 
 /*
  * The next job. Engine thread. With `wait` it blocks until there is one, and NULL means that the end has come; without,

@@ -60,18 +60,35 @@ static enum fm_reason reason_of(struct generation *run, enum fm_decode result) {
     }
 }
 
-static enum fm_reason read_prompt(struct generation *run) {
-    const struct fm_job *job = run->job;
-    struct fm_model *model = run->slot->model;
+/* fm_job_fit_fn: the prompt is replaced where the new one fits. FM_CANCELLED: an abort was asked for meanwhile. */
+static enum fm_code fit_messages(void *state, size_t reserve, struct fm_error *error) {
+    struct generation *run = state;
+    const struct fm_model *model = run->slot->model;
     struct fm_tool_prompt prompt;
-    enum fm_code code = fm_tool_prompt_init(&prompt, job, run->form, &run->error);
-    if (code != FM_OK) {
-        return FM_REASON_ERROR;
+    llama_token *tokens;
+    size_t count;
+    if (fm_job_aborted(run->job)) {
+        return fm_fail(error, FM_CANCELLED, "the job was aborted");
     }
-    code = fm_prompter_tokens(&model->prompter, &prompt.chat, model->context_length, &run->prompt, &run->prompt_count,
-                              &run->error);
+    enum fm_code code = fm_tool_prompt_init(&prompt, run->job, run->form, error);
+    if (code != FM_OK) {
+        return code;
+    }
+    code =
+        fm_prompter_tokens(&model->prompter, &prompt.chat, model->context_length + 1 - reserve, &tokens, &count, error);
     fm_tool_prompt_free(&prompt);
-    return code == FM_OK ? FM_REASON_NONE : FM_REASON_ERROR;
+    if (code == FM_OK) {
+        free(run->prompt);
+        run->prompt = tokens;
+        run->prompt_count = count;
+    }
+    return code;
+}
+
+static enum fm_reason read_prompt(struct generation *run) {
+    size_t context = run->slot->model->context_length;
+    enum fm_code code = fm_job_fit(run->job, context, fit_messages, run, &run->error);
+    return code == FM_OK ? FM_REASON_NONE : code == FM_CANCELLED ? FM_REASON_ABORTED : FM_REASON_ERROR;
 }
 
 static enum fm_reason prefill(struct generation *run) {

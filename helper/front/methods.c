@@ -53,7 +53,7 @@ static const struct {
     {"responses", true},   {"chat_completions", true},  {"streaming", true},
     {"cancel", true},      {"structured_output", true}, {"tools", true},
     {"embeddings", false}, {"stored_responses", true},  {"input_tokens", true},
-    {"truncation", true},
+    {"truncation", true},  {"completions", true},
 };
 
 /* What the last engine told; null when it told nothing, or there was none yet. */
@@ -206,6 +206,12 @@ static enum fm_code chat_create(struct fm_front *front, const struct fm_rpc_mess
     return create(front, message, &fm_surface_chat, error);
 }
 
+static enum fm_code completions_create(struct fm_front *front, const struct fm_rpc_message *message,
+                                       struct fm_json_writer *result, struct fm_error *error) {
+    (void)result;
+    return create(front, message, &fm_surface_completions, error);
+}
+
 enum fm_code fm_params_wrong(struct fm_error *error, const char *param, const char *openai_code, const char *detail) {
     fm_fail(error, FM_INVALID_REQUEST, "%s", detail);
     error->openai_code = openai_code;
@@ -338,6 +344,7 @@ static const struct fm_method methods[] = {
     {"responses.delete", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, fm_responses_delete},
     {"responses.input_items", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, fm_responses_input_items},
     {"chat.completions.create", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, chat_create},
+    {"completions.create", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, completions_create},
     {"$/cancelRequest", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER | FM_METHOD_NOTIFICATION, cancel_request},
     {"process.shutdown", FM_METHOD_ANSWERS_LATER | FM_METHOD_NOTIFICATION, process_shutdown},
 };

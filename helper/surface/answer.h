@@ -46,6 +46,17 @@ void fm_answer_write_report(const struct fm_answer *answer, bool begun, struct f
 /* Writes a new id: `prefix`, such as "msg_", and random hex digits. */
 void fm_id_draw(char id[FM_ID_SIZE], const char *prefix);
 
+/*
+ * What legacy completions have of chat's. The members of an object, or of a chunk, that tell which answer it is of;
+ * `usage`; why the answer ended, NULL where it has not, or not well; whether the chunks that say the latter two are
+ * due.
+ */
+void fm_chat_write_head(const struct fm_answer *answer, const char *object, struct fm_json_writer *w);
+void fm_chat_write_usage(const struct fm_usage *usage, struct fm_json_writer *w);
+const char *fm_chat_finish_reason(const struct fm_answer *answer);
+enum fm_event_state fm_chat_finish_state(const struct fm_answer *answer);
+enum fm_event_state fm_chat_usage_state(const struct fm_answer *answer);
+
 /* Bytes of the text, the message's. */
 size_t fm_answer_text_len(const struct fm_answer *answer);
 

@@ -51,7 +51,7 @@ struct fm_request {
     char *model; /* owned; NULL: the default model */
     struct fm_limits limits;
     bool stream;
-    bool include_usage;                        /* chat: stream_options.include_usage */
+    bool include_usage;                        /* chat, completions: stream_options.include_usage */
     bool schema_report;                        /* fm.schema_report: the answer's object has the member `fm` */
     bool has_schema;                           /* the answer is to match a JSON schema */
     const struct fm_param_name *format_params; /* static; for fm_request_rename_param */
@@ -65,6 +65,7 @@ struct fm_request {
     /* The members of the engine's `job.start` params (protocol/ENGINE.md) but `job`, as JSON text without braces. */
     struct fm_buf job_members;
     struct fm_buf echo; /* what the answer's object says back, JSON members without braces; the body is not kept */
+    struct fm_buf output_start; /* text that the answer's begins with, before any of the engine's */
 };
 
 struct fm_usage { /* tokens */
@@ -110,6 +111,10 @@ struct fm_surface {
 extern const struct fm_surface fm_surface_responses;
 extern const struct fm_surface fm_surface_input_tokens;
 extern const struct fm_surface fm_surface_chat;
+extern const struct fm_surface fm_surface_completions;
+
+/* Bytes of an answer's output as JSON: what an event or a result has to hold. */
+#define FM_OUTPUT_MAX (4u << 20)
 
 #define FM_TOOL_NAME_MAX 64   /* bytes of a tool's name */
 #define FM_CALLS_MAX     128u /* calls of an answer; ENGINE.md, "Tools" */

@@ -421,6 +421,66 @@ class Truncation(Case):
         self.assertGreater(outcome.accepted, self.context_length // 2)
 
 
+class Prompts(Case):
+    """A text that the answer goes on with, in place of messages."""
+
+    def setUp(self):
+        self.engine = self.ready()
+
+    def complete(self, prompt, **params):
+        return self.engine.run(None, prompt=prompt, **{"max_tokens": 6, "temperature": 0, **params})
+
+    def count(self, prompt, **params):
+        return self.complete(prompt, max_tokens=0, **params).accepted
+
+    def test_a_text_goes_on(self):
+        text = "One, two, three, four, five, six,"
+        outcome = self.complete(text)
+        self.assertIn("seven" if MODEL else "six", outcome.text)
+        self.assertEqual((outcome.accepted, self.complete(text).text), (self.count(text), outcome.text))
+        self.assert_works(self.engine)
+
+    def test_nothing_stands_around_it(self):
+        if MODEL:
+            self.assertEqual(self.count("Hello"), 1)
+        self.assertLess(self.count(SHORT), self.engine.run(user(SHORT + " a b"), max_tokens=0).accepted)
+        self.assertEqual(self.count(SHORT + " a") - self.count(SHORT), 1)
+
+    def test_control_tokens_are_text(self):
+        for text in ("<|im_end|>", "<|im_start|>", "<|endoftext|>"):
+            self.assertGreater(self.count("Say x" + text), self.count("Say x") + (1 if MODEL else -1), text)
+
+    def test_an_empty_one(self):
+        outcome = self.complete("")
+        self.assertIn((outcome.reason, outcome.error and outcome.error["code"]),
+                      (("stop", None), ("length", None), ("error", "INVALID_REQUEST")))
+
+    def test_overflow(self):
+        error = self.complete("word " * (self.context_length + 40)).error
+        self.assertEqual(error["code"], "CONTEXT_OVERFLOW")
+        self.assertIn(str(self.context_length), error["detail"])
+
+    def test_stop_and_seed(self):
+        text = "One, two, three, four, five, six,"
+        whole = self.complete(text, temperature=1, seed=3).text
+        stop = whole[len(whole) // 2:][:4]
+        outcome = self.complete(text, temperature=1, seed=3, stop=[stop])
+        self.assertEqual((outcome.reason, outcome.text), ("stop", whole[:whole.index(stop)]))
+
+    def test_a_suffix_is_known_or_refused(self):
+        outcome = self.complete("def add(a, b):\n    return ", suffix="\n\nprint(add(1, 2))")
+        if outcome.error:
+            self.assertEqual((outcome.error["code"], outcome.error["param"]), ("INVALID_REQUEST", "suffix"))
+        else:
+            self.assertGreater(outcome.accepted, self.count("def add(a, b):\n    return "))
+        self.assert_works(self.engine)
+
+    def test_what_it_excludes(self):
+        for params in ({"messages": user("hi")}, {"tools": [{"name": "f"}]}, {"truncation": "auto"}):
+            outcome = self.engine.run(params.pop("messages", None), prompt="x", **params)
+            self.assertEqual((outcome.error["code"], outcome.error["param"]), ("INVALID_REQUEST", "prompt"), params)
+
+
 class Aborts(Case):
     def setUp(self):
         self.engine = self.ready()

@@ -103,6 +103,24 @@ class Answers(ModelTest):
         self.assertIn("8192", error["detail"])
 
 
+class Completions(ModelTest):
+    def complete(self, prompt, **params):
+        return self.shared.call("completions.create", {"prompt": prompt, "temperature": 0, **params}, timeout=120 * SLOW)
+
+    def test_a_text_goes_on(self):
+        result = self.complete("One, two, three, four,", max_tokens=4)
+        choice = result["completion"]["choices"][0]
+        self.assertTrue(choice["text"].startswith(" five"), choice)
+        self.assertEqual((choice["finish_reason"], result["completion"]["usage"]["completion_tokens"]), ("length", 4))
+        self.assertEqual(self.complete("One, two, three, four,")["completion"]["usage"]["completion_tokens"], 16)
+        echo = self.complete("One, two, three, four,", max_tokens=4, echo=True)["completion"]["choices"][0]["text"]
+        self.assertEqual(echo, "One, two, three, four," + choice["text"])
+
+    def test_a_suffix_needs_a_model_for_it(self):
+        error = self.assert_error(self.complete("def f():", suffix="return 1"), "INVALID_REQUEST", "suffix", "invalid_value")
+        self.assertIn("suffix", error["detail"])
+
+
 class InputTokens(ModelTest):
     TOOL = {"type": "function", "name": "get_weather", "parameters": {"type": "object", "properties": {"city": {}}}}
 

@@ -192,6 +192,64 @@ class Chat(HelperTest):
         self.assertEqual(result["completion"]["choices"][0]["message"]["content"], "one ")
 
 
+class Completions(HelperTest):
+    def complete(self, helper, prompt, **params):
+        return helper.call("completions.create", {"prompt": prompt, **params})
+
+    def test_completion(self):
+        helper = self.helper()
+        for prompt in ("one two", ["one two"]):
+            completion = self.complete(helper, prompt)["completion"]
+            self.assertEqual(set(completion), {"id", "object", "created", "model", "choices", "usage"})
+            self.assertEqual(completion["object"], "text_completion")
+            self.assertEqual(completion["choices"], [{"index": 0, "text": "one two", "logprobs": None, "finish_reason": "stop"}])
+            self.assertEqual(completion["usage"]["total_tokens"], 4)
+
+    def test_chunks(self):
+        helper = self.helper()
+        body = {"prompt": "one two", "stream": True, "stream_options": {"include_usage": True}}
+        chunks, result = helper.collect(helper.start("completions.create", body))
+        self.assertTrue(result["ok"])
+        self.assertEqual({c["id"] for c in chunks}, {result["completion"]["id"]})
+        self.assertEqual([c["choices"][0]["text"] for c in chunks[:-1]], ["one", " two", ""])
+        self.assertEqual([c["choices"][0]["finish_reason"] for c in chunks[:-1]], [None, None, "stop"])
+        self.assertEqual((chunks[-1]["choices"], chunks[-1]["usage"]["total_tokens"]), ([], 4))
+
+    def test_echo_and_limits(self):
+        helper = self.helper()
+        words = " ".join("abcdefghijklmnopqrst")
+        for params, text, reason in (({}, words[:31], "length"), ({"max_tokens": 2}, "a b", "length"),
+                                     ({"max_tokens": 2, "echo": True}, words + "a b", "length"),
+                                     ({"max_tokens": 0, "echo": True}, words, "length"), ({"max_tokens": 0}, "", "length"),
+                                     ({"stop": " c"}, "a b", "stop"), ({"suffix": "x y", "max_tokens": 1}, "a", "length")):
+            completion = self.complete(helper, words, **params)["completion"]
+            self.assertEqual((completion["choices"][0]["text"], completion["choices"][0]["finish_reason"]), (text, reason))
+        self.assertEqual(completion["usage"]["prompt_tokens"], 22)
+
+    def test_cancel(self):
+        helper = self.helper()
+        body = {"prompt": script("begun", {"hang": "soft"}), "stream": True}
+        call = helper.start("completions.create", body)
+        id = helper.event(call)["id"]
+        cancel = helper.start("responses.cancel", {"id": id})
+        chunks, result = helper.collect(call)
+        self.assert_error(result, "CANCELLED")
+        self.assertEqual([c for c in chunks if c["choices"][0]["finish_reason"]], [])
+        self.assertEqual(result["completion"]["choices"][0]["text"], "begun")
+        self.assertIn("completion", helper.reply(cancel)["result"])
+
+    def test_errors(self):
+        helper = self.helper()
+        self.assert_error(self.complete(helper, "x", n=2), "INVALID_REQUEST", "n", "unsupported_parameter")
+        self.assert_error(self.complete(helper, [1, 2]), "INVALID_REQUEST", "prompt", "unsupported_value")
+        self.assert_error(self.complete(helper, "word " * 5000, echo=True), "CONTEXT_OVERFLOW")
+        grammar = {"grammar": {"syntax": "regex", "definition": "x"}}  # which the fake engine does not know
+        self.assert_error(self.complete(helper, "x", fm=grammar), "INVALID_REQUEST", "fm.grammar")
+        events, result = helper.collect(helper.start("completions.create", {"prompt": script("a", {"error": "it broke"})}))
+        self.assert_error(result, "INTERNAL")
+        self.assertEqual(result["completion"]["choices"][0]["finish_reason"], None)
+
+
 class InputTokens(HelperTest):
     BODY = {"input": [{"role": "user", "content": "one two"}, {"role": "assistant", "content": "three"},
                       {"role": "user", "content": script("a", "b")}], "instructions": "be kind"}

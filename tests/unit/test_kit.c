@@ -538,7 +538,9 @@ static void an_engine_without_formats(void **state) {
             "\"error\":{\"code\":\"INVALID_REQUEST\",\"detail\":\"the engine test can't hold its output to a format\","
             "\"param\":\"format\"}");
     }
-    say(JOB(4, "", ",\"format\":null"));
+    say(NOTE("job.start", "{\"job\":4,\"prompt\":\"a\"}"));
+    expect("job.finished", "\"detail\":\"the engine test takes messages alone\",\"param\":\"prompt\"}");
+    say(JOB(5, "", ",\"format\":null"));
     expect("job.accepted");
     assert_int_equal(hang_up(), 0);
 }

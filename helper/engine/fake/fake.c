@@ -110,8 +110,11 @@ static enum fm_code load(void *state, struct fm_kit *kit, const char *model, str
     return FM_OK;
 }
 
-/* What is answered: what a tool said at last, or else the last message of the user; "" when there is none. */
+/* What is answered: a prompt, what a tool said at last, or else the last message of the user; "" when there is none. */
 static struct fm_message message_to_answer(const struct fm_job *job) {
+    if (job->prompt) {
+        return (struct fm_message){.role = "user", .content = job->prompt, .content_len = job->prompt_len};
+    }
     const struct fm_message last = job->messages[job->message_count - 1];
     if (last.tool_call_id) {
         return last;
@@ -212,9 +215,10 @@ struct prompt {
 /* fm_job_fit_fn: a prompt is the number of its words. */
 static enum fm_code fit(void *state, size_t reserve, struct fm_error *error) {
     struct prompt *prompt = state;
-    int64_t words = 0;
-    for (size_t i = 0; i < prompt->job->message_count; i++) {
-        words += fm_script_words(prompt->job->messages[i].content, prompt->job->messages[i].content_len);
+    const struct fm_job *job = prompt->job;
+    int64_t words = fm_script_words(job->prompt, job->prompt_len) + fm_script_words(job->suffix, job->suffix_len);
+    for (size_t i = 0; i < job->message_count; i++) {
+        words += fm_script_words(job->messages[i].content, job->messages[i].content_len);
     }
     if (words + (int64_t)reserve > CONTEXT_LENGTH) {
         return fm_fail(error, FM_CONTEXT_OVERFLOW, "the input has %lld tokens, the context holds %d", (long long)words,
@@ -291,6 +295,7 @@ int main(void) {
         .name = "fake",
         .version = FM_VERSION,
         .tools = true,
+        .prompts = true,
         .slots = SLOTS,
         .formats = true,
         .needs_network = fault_is("FM_ENGINE_FAKE_INIT", "network"),

@@ -116,6 +116,33 @@ static enum fm_code read_messages(struct fm_job *job, struct json_object *value,
     return FM_OK;
 }
 
+/* ---- a prompt in their place ---- */
+
+static enum fm_code read_prompt(struct fm_job *job, struct json_object *value, struct fm_error *error) {
+    job->prompt = json_object_get_string(value);
+    job->prompt_len = (size_t)json_object_get_string_len(value);
+    return json_object_is_type(value, json_type_string) ? FM_OK : fm_job_wrong(error, "prompt", "a string");
+}
+
+static enum fm_code read_suffix(struct fm_job *job, struct json_object *value, struct fm_error *error) {
+    job->suffix = json_object_get_string(value);
+    job->suffix_len = (size_t)json_object_get_string_len(value);
+    return json_object_is_type(value, json_type_string) ? FM_OK : fm_job_wrong(error, "suffix", "a string");
+}
+
+/* What stands beside what, once all is read. */
+static enum fm_code check_company(const struct fm_job *job, struct fm_error *error) {
+    if (!job->messages && !job->prompt) {
+        return fm_job_wrong(error, "messages", "a list that is not empty");
+    }
+    if (job->prompt && (job->messages || job->tool_count > 0 || job->truncation.asked)) {
+        return fm_job_wrong(error, "prompt", "no messages, tools or truncation beside it");
+    }
+    return job->suffix && !job->prompt ? fm_job_wrong(error, "suffix", "a prompt beside it") : FM_OK;
+}
+
+/* ---- how to answer ---- */
+
 static enum fm_code read_max_tokens(struct fm_job *job, struct json_object *value, struct fm_error *error) {
     job->max_tokens = json_object_get_int64(value);
     job->count_only = job->max_tokens == 0;
@@ -251,6 +278,8 @@ static const struct member {
 } members[] = {
     {"job", read_nothing},
     {"messages", read_messages},
+    {"prompt", read_prompt},
+    {"suffix", read_suffix},
     {"max_tokens", read_max_tokens},
     {"truncation", fm_job_read_truncation},
     {"temperature", read_temperature},
@@ -290,10 +319,8 @@ enum fm_code fm_job_read(struct fm_job *job, struct json_object *params, struct 
             return code;
         }
     }
-    if (!job->messages) {
-        return fm_job_wrong(error, "messages", "a list that is not empty");
-    }
-    enum fm_code code = fm_job_read_tool_choice(job, json_object_object_get(params, "tool_choice"), error);
+    enum fm_code code = check_company(job, error);
+    code = code ? code : fm_job_read_tool_choice(job, json_object_object_get(params, "tool_choice"), error);
     return code ? code : fm_job_find_cuts(job, error);
 }
 

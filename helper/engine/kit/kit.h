@@ -55,6 +55,7 @@ struct fm_engine_ops {
     bool needs_network;       /* leaves the network out of the sandbox */
     bool formats;             /* honours job->format; without it, the kit refuses jobs that have one */
     bool tools;               /* honours job->tools, and calls in messages; the same */
+    bool prompts;             /* honours job->prompt; the same */
     int64_t delta_ms;         /* a job's deltas are at least so far apart, but for the last one; 0: one a token */
     void *state;              /* the engine's own, handed to the calls below */
 
@@ -146,9 +147,13 @@ struct fm_truncation {
 /* All strings belong to the job. The members down to `parallel_tool_calls` are read-only. */
 struct fm_job {
     int64_t id;
-    struct fm_message *messages; /* at least one; what is left of them where turns were left out */
+    struct fm_message *messages; /* at least one, or a prompt; what is left of them where turns were left out */
     size_t message_count;
     int64_t dropped;    /* messages that were left out */
+    const char *prompt; /* in place of messages: a text that the answer goes on with; UTF-8, may hold NUL. NULL: none */
+    size_t prompt_len;
+    const char *suffix; /* what follows the answer, of the same kind; NULL: nothing */
+    size_t suffix_len;
     bool count_only;    /* nothing is to be generated: fm_job_accept says so too */
     int64_t max_tokens; /* at least 1; 0: no limit */
     double temperature; /* at least 0 */

@@ -86,8 +86,15 @@ static enum fm_code fit_messages(void *state, size_t reserve, struct fm_error *e
 }
 
 static enum fm_reason read_prompt(struct generation *run) {
-    size_t context = run->slot->model->context_length;
-    enum fm_code code = fm_job_fit(run->job, context, fit_messages, run, &run->error);
+    const struct fm_job *job = run->job;
+    const struct fm_model *model = run->slot->model;
+    enum fm_code code;
+    if (job->prompt) {
+        code = fm_prompter_plain_tokens(&model->prompter, job->prompt, job->prompt_len, job->suffix, job->suffix_len,
+                                        model->context_length, &run->prompt, &run->prompt_count, &run->error);
+    } else {
+        code = fm_job_fit(run->job, model->context_length, fit_messages, run, &run->error);
+    }
     return code == FM_OK ? FM_REASON_NONE : code == FM_CANCELLED ? FM_REASON_ABORTED : FM_REASON_ERROR;
 }
 

@@ -115,6 +115,7 @@ int main(void) {
         .slots = SLOTS,
         .formats = fm_grammar_supported(),
         .tools = fm_grammar_supported(),
+        .prompts = true,
         .delta_ms = DELTA_MS,
         .state = &the_engine,
         .load = load,

@@ -180,6 +180,17 @@ def chat_stream(s):
                                                "stream": True, "stream_options": {"include_usage": True}}))
 
 
+def completion(s):
+    s.reply(s.call("completions.create", {"prompt": "one two", "echo": True, "stream": True}))
+
+
+def truncated(s):
+    input = [{"role": role, "content": "word " * 300} for _ in range(8) for role in ("user", "assistant")]
+    body = {"input": [*input, {"role": "user", "content": "hi"}], "truncation": "auto"}
+    s.reply(s.call("responses.input_tokens", body))
+    s.reply(s.call("responses.create", {**body, "store": False}))
+
+
 def refused(s):
     s.reply(s.call("responses.create", {"input": "x", "temperature": 9}))
     s.reply(s.call("responses.create", {"input": "x", "model": "nope"}))
@@ -239,8 +250,8 @@ def killed_host(s):
     raise Ended
 
 
-SCENARIOS = [ping, lists, answer, stream, chat, chat_stream, refused, cancelled, timed_out, engine_dies, together, shutdown,
-             bad_bodies, exponent, large, killed_host]
+SCENARIOS = [ping, lists, answer, stream, chat, chat_stream, completion, truncated, refused, cancelled, timed_out,
+             engine_dies, together, shutdown, bad_bodies, exponent, large, killed_host]
 
 
 # ---- the sweep ----

@@ -382,6 +382,9 @@ static void test_responses(void **state) {
 static void test_input_tokens(void **state) {
     (void)state;
     check_rows(&fm_surface_input_tokens, input_tokens_rows);
+    struct fm_request request = request_of(&fm_surface_input_tokens, "{" IN "}");
+    assert_false(request.store || request.stream || request.background);
+    fm_request_free(&request);
 }
 
 static void test_chat(void **state) {

@@ -321,6 +321,17 @@ class Truncation(HelperTest):
         self.assertEqual(result["response"]["fm"], {"dropped_messages": 8})
         self.assertEqual(result["response"]["output"][0]["content"][0]["text"], "one two")
 
+    def test_stored_turns_are_left_out_too(self):
+        helper = self.helper()
+        first = helper.call("responses.create", {"input": "word " * 3000, "max_output_tokens": 5})["response"]
+        body = {"input": "word " * 1500, "previous_response_id": first["id"]}
+        self.assert_error(helper.call("responses.create", body), "CONTEXT_OVERFLOW")
+        result = helper.call("responses.create", {**body, "truncation": "auto", "max_output_tokens": 5})
+        self.assertEqual(result["response"]["fm"], {"dropped_messages": 2})
+        self.assertEqual(result["response"]["usage"]["input_tokens"], 1500)
+        kept = helper.call("responses.retrieve", {"id": result["response"]["id"]})["response"]
+        self.assertEqual((kept["fm"], kept["truncation"]), ({"dropped_messages": 2}, "auto"))
+
     def test_what_fits_says_nothing(self):
         result = self.helper().call("responses.create", {"input": "one two", "truncation": "auto"})
         self.assertNotIn("fm", result["response"])

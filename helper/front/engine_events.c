@@ -261,6 +261,7 @@ static void on_accepted(struct fm_front *front, struct fm_job *job, struct json_
             (void)fm_fail_no_memory(&error);
             fm_job_stop_locked(front, job, &error);
         }
+        fm_answer_drop(&job->answer, get_count(params, "dropped"));
         fm_answer_open(&job->answer, get_count(params, "input_tokens"));
         fm_streams_pump_locked(front);
     }

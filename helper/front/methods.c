@@ -51,9 +51,10 @@ static const struct {
     const char *name;
     bool supported;
 } features[] = {
-    {"responses", true},  {"chat_completions", true},  {"streaming", true},
-    {"cancel", true},     {"structured_output", true}, {"tools", true},
-    {"embeddings", true}, {"stored_responses", true},
+    {"responses", true},   {"chat_completions", true},  {"streaming", true},
+    {"cancel", true},      {"structured_output", true}, {"tools", true},
+    {"embeddings", true},  {"stored_responses", true},  {"input_tokens", true},
+    {"truncation", true},  {"completions", true},
 };
 
 /* What the last engine told; null when it told nothing, or there was none yet. */
@@ -215,6 +216,12 @@ static enum fm_code responses_create(struct fm_front *front, const struct fm_rpc
     return create(front, message, &fm_surface_responses, error);
 }
 
+static enum fm_code responses_input_tokens(struct fm_front *front, const struct fm_rpc_message *message,
+                                           struct fm_json_writer *result, struct fm_error *error) {
+    (void)result;
+    return create(front, message, &fm_surface_input_tokens, error);
+}
+
 static enum fm_code chat_create(struct fm_front *front, const struct fm_rpc_message *message,
                                 struct fm_json_writer *result, struct fm_error *error) {
     (void)result;
@@ -225,6 +232,12 @@ static enum fm_code embeddings_create(struct fm_front *front, const struct fm_rp
                                       struct fm_json_writer *result, struct fm_error *error) {
     (void)result;
     return create(front, message, &fm_surface_embeddings, error);
+}
+
+static enum fm_code completions_create(struct fm_front *front, const struct fm_rpc_message *message,
+                                       struct fm_json_writer *result, struct fm_error *error) {
+    (void)result;
+    return create(front, message, &fm_surface_completions, error);
 }
 
 enum fm_code fm_params_wrong(struct fm_error *error, const char *param, const char *openai_code, const char *detail) {
@@ -354,12 +367,14 @@ static const struct fm_method methods[] = {
     {"models.list", 0, models_list},
     {"models.retrieve", FM_METHOD_NEEDS_PARAMS, models_retrieve},
     {"responses.create", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, responses_create},
+    {"responses.input_tokens", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, responses_input_tokens},
     {"responses.cancel", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, responses_cancel},
     {"responses.retrieve", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, fm_responses_retrieve},
     {"responses.delete", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, fm_responses_delete},
     {"responses.input_items", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, fm_responses_input_items},
     {"chat.completions.create", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, chat_create},
     {"embeddings.create", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, embeddings_create},
+    {"completions.create", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, completions_create},
     {"$/cancelRequest", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER | FM_METHOD_NOTIFICATION, cancel_request},
     {"process.shutdown", FM_METHOD_ANSWERS_LATER | FM_METHOD_NOTIFICATION, process_shutdown},
 };

@@ -33,8 +33,10 @@ static void send_result(struct fm_front *front, const struct fm_job *job, const 
         fm_json_key(&w, "error");
         fm_error_write(&job->end_error, &w);
     }
-    if (ok || job->answer.opened || job->answer.request.background) {
+    if (surface->result_member && (ok || job->answer.opened || job->answer.request.background)) {
         fm_json_key(&w, surface->result_member);
+        surface->write(&job->answer, &w);
+    } else if (job->answer.opened) {
         surface->write(&job->answer, &w);
     }
     fm_json_object_end(&w);

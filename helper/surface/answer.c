@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OUTPUT_MAX (4u << 20) /* bytes as JSON: what an event or a result has to hold */
-#define DELTA_MAX  32768u     /* bytes of output in one delta, when a slow host let it collect */
+#define DELTA_MAX 32768u /* bytes of output in one delta, when a slow host let it collect */
 
 #define ID_RANDOM 16 /* bytes; each is two hex digits */
 
@@ -35,7 +34,7 @@ enum fm_code fm_answer_init(struct fm_answer *answer, const struct fm_surface *s
         .created_at = fm_wall_seconds(),
     };
     *request = (struct fm_request){0};
-    fm_buf_init(&answer->output, OUTPUT_MAX);
+    fm_buf_init(&answer->output, FM_OUTPUT_MAX);
     fm_id_draw(answer->id, surface->id_prefix);
     if (surface->item_prefix) {
         fm_id_draw(answer->item_id, surface->item_prefix);
@@ -58,9 +57,18 @@ void fm_answer_free(struct fm_answer *answer) {
     fm_buf_free(&answer->report);
 }
 
+void fm_answer_drop(struct fm_answer *answer, int64_t messages) {
+    answer->dropped = messages;
+}
+
 void fm_answer_open(struct fm_answer *answer, int64_t input_tokens) {
     answer->usage.input = input_tokens;
     answer->opened = true;
+    if (answer->request.output_start.len > 0) { /* not before: it would wait for the host with nobody to send it */
+        answer->output = answer->request.output_start;
+        answer->output_json = fm_json_string_size(answer->output.data, answer->output.len) - 2;
+        fm_buf_init(&answer->request.output_start, FM_OUTPUT_MAX);
+    }
 }
 
 void fm_answer_report(struct fm_answer *answer, struct fm_buf *report) {
@@ -76,7 +84,7 @@ void fm_answer_mismatch(struct fm_answer *answer, const char *reason) {
 
 bool fm_answer_append(struct fm_answer *answer, const char *text, size_t len) {
     size_t json = fm_json_string_size(text, len) - 2; /* without the quotes */
-    if (json > OUTPUT_MAX - answer->output_json) {
+    if (json > FM_OUTPUT_MAX - answer->output_json) {
         answer->output.failed = true; /* for good: what came later would leave a hole before it */
     }
     fm_buf_append(&answer->output, text, len);
@@ -173,16 +181,20 @@ static void write_schema_report(const struct fm_answer *answer, bool begun, stru
 }
 
 void fm_answer_write_report(const struct fm_answer *answer, bool begun, struct fm_json_writer *w) {
-    if (!answer->request.schema_report) {
+    bool schema = answer->request.schema_report;
+    if (!schema && answer->dropped == 0) {
         return;
     }
     fm_json_key(w, "fm");
     fm_json_object_begin(w);
-    fm_json_key(w, "schema");
-    if (answer->request.has_schema) {
+    if (schema && answer->request.has_schema) {
+        fm_json_key(w, "schema");
         write_schema_report(answer, begun, w);
-    } else {
-        fm_json_null(w);
+    } else if (schema) {
+        fm_json_key_null(w, "schema");
+    }
+    if (answer->dropped > 0) {
+        fm_json_key_int(w, "dropped_messages", answer->dropped);
     }
     fm_json_object_end(w);
 }

@@ -38,13 +38,24 @@ void fm_openai_error_fields(const struct fm_error *error, struct fm_json_writer 
 void fm_openai_error_write(const struct fm_error *error, struct fm_json_writer *w);
 
 /*
- * Writes the object's member `fm`, where the request asks for it: the schema report. `begun`: as it was when the answer
- * began, however far it is by now.
+ * Writes the object's member `fm`, where there is something for it: the schema report that the request asks for, the
+ * messages that were left out. `begun`: as it was when the answer began, however far it is by now.
  */
 void fm_answer_write_report(const struct fm_answer *answer, bool begun, struct fm_json_writer *w);
 
 /* Writes a new id: `prefix`, such as "msg_", and random hex digits. */
 void fm_id_draw(char id[FM_ID_SIZE], const char *prefix);
+
+/*
+ * What legacy completions have of chat's. The members of an object, or of a chunk, that tell which answer it is of;
+ * `usage`; why the answer ended, NULL where it has not, or not well; whether the chunks that say the latter two are
+ * due.
+ */
+void fm_chat_write_head(const struct fm_answer *answer, const char *object, struct fm_json_writer *w);
+void fm_chat_write_usage(const struct fm_usage *usage, struct fm_json_writer *w);
+const char *fm_chat_finish_reason(const struct fm_answer *answer);
+enum fm_event_state fm_chat_finish_state(const struct fm_answer *answer);
+enum fm_event_state fm_chat_usage_state(const struct fm_answer *answer);
 
 /* Bytes of the text, the message's. */
 size_t fm_answer_text_len(const struct fm_answer *answer);

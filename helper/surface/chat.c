@@ -5,7 +5,7 @@
 #include "surface/answer.h"
 #include "surface/request.h"
 
-static const char *finish_reason(const struct fm_answer *answer) {
+const char *fm_chat_finish_reason(const struct fm_answer *answer) {
     static const char *const names[] = {
         [FM_FINISH_STOP] = "stop",    [FM_FINISH_LENGTH] = "length", [FM_FINISH_CONTENT_FILTER] = "content_filter",
         [FM_FINISH_CANCELLED] = NULL, [FM_FINISH_FAILED] = NULL,
@@ -18,7 +18,7 @@ static const char *finish_reason(const struct fm_answer *answer) {
 
 /* ---- the object ---- */
 
-static void write_usage(const struct fm_usage *usage, struct fm_json_writer *w) {
+void fm_chat_write_usage(const struct fm_usage *usage, struct fm_json_writer *w) {
     fm_json_key(w, "usage");
     fm_json_object_begin(w);
     fm_json_key_int(w, "prompt_tokens", usage->input);
@@ -35,7 +35,7 @@ static void write_usage(const struct fm_usage *usage, struct fm_json_writer *w) 
     fm_json_object_end(w);
 }
 
-static void write_head(const struct fm_answer *answer, const char *object, struct fm_json_writer *w) {
+void fm_chat_write_head(const struct fm_answer *answer, const char *object, struct fm_json_writer *w) {
     fm_json_key_str(w, "id", answer->id);
     fm_json_key_str(w, "object", object);
     fm_json_key_int(w, "created", answer->created_at);
@@ -86,17 +86,17 @@ static void write_message(const struct fm_answer *answer, struct fm_json_writer 
 
 static void chat_write(const struct fm_answer *answer, struct fm_json_writer *w) {
     fm_json_object_begin(w);
-    write_head(answer, "chat.completion", w);
+    fm_chat_write_head(answer, "chat.completion", w);
     fm_json_key(w, "choices");
     fm_json_array_begin(w);
     fm_json_object_begin(w);
     fm_json_key_int(w, "index", 0);
     write_message(answer, w);
     fm_json_key_null(w, "logprobs");
-    fm_json_key_str(w, "finish_reason", finish_reason(answer));
+    fm_json_key_str(w, "finish_reason", fm_chat_finish_reason(answer));
     fm_json_object_end(w);
     fm_json_array_end(w);
-    write_usage(&answer->usage, w);
+    fm_chat_write_usage(&answer->usage, w);
     fm_json_key_str(w, "service_tier", "default");
     fm_answer_write_report(answer, false, w);
     fm_json_object_end(w);
@@ -107,7 +107,7 @@ static void chat_write(const struct fm_answer *answer, struct fm_json_writer *w)
 /* Up to the members of the one choice's delta. */
 static void begin_delta(const struct fm_answer *answer, struct fm_json_writer *w) {
     fm_json_object_begin(w);
-    write_head(answer, "chat.completion.chunk", w);
+    fm_chat_write_head(answer, "chat.completion.chunk", w);
     fm_json_key(w, "choices");
     fm_json_array_begin(w);
     fm_json_object_begin(w);
@@ -178,24 +178,24 @@ static void write_arguments(struct fm_answer *answer, struct fm_json_writer *w) 
 
 static void write_finish(struct fm_answer *answer, struct fm_json_writer *w) {
     begin_delta(answer, w);
-    end_delta(answer, finish_reason(answer), w);
+    end_delta(answer, fm_chat_finish_reason(answer), w);
 }
 
 static void write_usage_chunk(struct fm_answer *answer, struct fm_json_writer *w) {
     fm_json_object_begin(w);
-    write_head(answer, "chat.completion.chunk", w);
+    fm_chat_write_head(answer, "chat.completion.chunk", w);
     fm_json_key(w, "choices");
     fm_json_raw(w, "[]", 2);
-    write_usage(&answer->usage, w);
+    fm_chat_write_usage(&answer->usage, w);
     fm_json_object_end(w);
 }
 
-static enum fm_event_state finish_state(const struct fm_answer *answer) {
-    return finish_reason(answer) ? FM_EVENT_DUE : FM_EVENT_SKIP;
+enum fm_event_state fm_chat_finish_state(const struct fm_answer *answer) {
+    return fm_chat_finish_reason(answer) ? FM_EVENT_DUE : FM_EVENT_SKIP;
 }
 
-static enum fm_event_state usage_state(const struct fm_answer *answer) {
-    return finish_reason(answer) && answer->request.include_usage ? FM_EVENT_DUE : FM_EVENT_SKIP;
+enum fm_event_state fm_chat_usage_state(const struct fm_answer *answer) {
+    return fm_chat_finish_reason(answer) && answer->request.include_usage ? FM_EVENT_DUE : FM_EVENT_SKIP;
 }
 
 static const struct fm_event_row events[] = {
@@ -203,8 +203,8 @@ static const struct fm_event_row events[] = {
     {fm_event_text_state, write_content, 0},
     {fm_event_arguments_state, write_arguments, 0}, /* of the open call */
     {fm_event_call_state, write_call, -1},          /* what follows is reached by a finished answer alone */
-    {finish_state, write_finish, 1},
-    {usage_state, write_usage_chunk, 1},
+    {fm_chat_finish_state, write_finish, 1},
+    {fm_chat_usage_state, write_usage_chunk, 1},
 };
 
 const struct fm_surface fm_surface_chat = {

@@ -163,7 +163,7 @@ static void write_messages(struct json_object *body, struct fm_json_writer *w) {
 
 static const char *const modalities[] = {"text", NULL};
 
-static const struct fm_rule stream_option_rules[] = {
+const struct fm_rule fm_chat_stream_option_rules[] = {
     {.name = "include_usage", .check = fm_check_bool},
     {.name = "include_obfuscation", .check = fm_check_bool},
     {0},
@@ -176,7 +176,7 @@ static const struct fm_rule rules[] = {
     {.name = "store",
      .check = fm_check_only_false,
      .note = "fm-proxy stores responses alone; leave it out or say false."},
-    {.name = "stream_options", .check = fm_check_object, .members = stream_option_rules},
+    {.name = "stream_options", .check = fm_check_object, .members = fm_chat_stream_option_rules},
     {.name = "verbosity", .check = fm_check_enum, .words = fm_verbosity_words},
     {.name = "n", .check = fm_check_only_number, .min = 1, .note = "fm-proxy gives one choice; 1 is accepted."},
     {.name = "response_format", .check = fm_check_variant, .words = fm_format_types, .members = fm_chat_formats},

@@ -283,11 +283,6 @@ enum fm_code fm_check_unsupported(const struct fm_rule *rule, struct json_object
     return only(false, rule, at, error);
 }
 
-enum fm_code fm_check_only_words(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
-                                 struct fm_error *error) {
-    return only(is_word(value, rule->words), rule, at, error);
-}
-
 enum fm_code fm_check_only_false(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
                                  struct fm_error *error) {
     bool harmless = json_object_is_type(value, json_type_boolean) && !json_object_get_boolean(value);

@@ -61,7 +61,6 @@ fm_check_fn fm_check_variant;
 
 /* For what is known and not served yet: anything but the harmless value is `unsupported_parameter`, with `note`. */
 fm_check_fn fm_check_unsupported;       /* no value is harmless */
-fm_check_fn fm_check_only_words;        /* one of `words` is */
 fm_check_fn fm_check_only_false;        /* false is */
 fm_check_fn fm_check_only_number;       /* the number `min` is */
 fm_check_fn fm_check_only_empty_array;  /* [] is */

@@ -100,25 +100,29 @@ static const struct fm_rule fm_rules[] = {
     {.members = fm_limits_rules},
 };
 
-const struct fm_rule fm_shared_rules[] = {
+const struct fm_rule fm_generation_rules[] = {
     {.name = "model", .check = fm_check_model},
     {.name = "stream", .check = fm_check_bool},
     {.name = "temperature", .check = fm_check_number, .min = 0, .max = 2},
     {.name = "top_p", .check = fm_check_number, .min = 0, .max = 1},
     {.name = "seed", .check = fm_check_int, .min = -INT64_MAX, .max = INT64_MAX},
     {.name = "stop", .check = check_stop, .min = 1},
+    {.name = "user", .check = fm_check_string},
+    {.name = "fm", .check = fm_check_object, .members = fm_rules},
+    {.name = "presence_penalty", .check = fm_check_only_number, .note = "fm-proxy has no penalties yet."},
+    {.name = "frequency_penalty", .check = fm_check_only_number, .note = "fm-proxy has no penalties yet."},
+    {0},
+};
+
+const struct fm_rule fm_shared_rules[] = {
     {.name = "metadata", .check = check_metadata},
     {.name = "safety_identifier", .check = fm_check_string, .max = 64},
     {.name = "prompt_cache_key", .check = fm_check_string, .max = 64},
     {.name = "prompt_cache_retention", .check = fm_check_enum, .words = retentions},
-    {.name = "user", .check = fm_check_string},
     {.name = "service_tier", .check = fm_check_enum, .words = service_tiers},
     {.name = "parallel_tool_calls", .check = fm_check_bool},
-    {.name = "fm", .check = fm_check_object, .members = fm_rules},
     {.name = "top_logprobs", .check = fm_check_only_number, .note = "fm-proxy has no logprobs yet."},
-    {.name = "presence_penalty", .check = fm_check_only_number, .note = "fm-proxy has no penalties yet."},
-    {.name = "frequency_penalty", .check = fm_check_only_number, .note = "fm-proxy has no penalties yet."},
-    {0},
+    {.members = fm_generation_rules},
 };
 
 /* ---- reading a checked body ---- */
@@ -137,6 +141,7 @@ void fm_request_begin(struct fm_request *request, struct json_object *body) {
     fm_buf_init(&request->tool_names, JOB_MAX);
     fm_buf_init(&request->conversation.first, JOB_MAX);
     fm_buf_init(&request->conversation.input, JOB_MAX);
+    fm_buf_init(&request->output_start, FM_OUTPUT_MAX);
     request->job_members.failed = model && !request->model;
 }
 
@@ -166,8 +171,9 @@ void fm_request_write_sampling(struct json_object *body, struct json_object *max
 }
 
 enum fm_code fm_request_end(struct fm_request *request, struct fm_error *error) {
-    const struct fm_buf *bufs[] = {&request->job_members, &request->echo, &request->tool_names,
-                                   &request->conversation.first, &request->conversation.input};
+    const struct fm_buf *bufs[] = {&request->job_members,        &request->echo,
+                                   &request->tool_names,         &request->conversation.first,
+                                   &request->conversation.input, &request->output_start};
     bool failed = false;
     for (size_t i = 0; i < sizeof bufs / sizeof bufs[0]; i++) {
         failed |= bufs[i]->failed;
@@ -199,4 +205,5 @@ void fm_request_free(struct fm_request *request) {
     fm_buf_free(&request->echo);
     fm_buf_free(&request->tool_names);
     fm_conversation_free(&request->conversation);
+    fm_buf_free(&request->output_start);
 }

@@ -9,8 +9,15 @@
 #include "surface/messages.h"
 #include "surface/surface.h"
 
-/* The shared rows. The APIs' own tables end in their tools', and those in {.members = fm_shared_rules}. */
+/*
+ * The shared rows. The APIs' own tables end in their tools', and those in {.members = fm_shared_rules}; its last rows,
+ * which all APIs that generate have, are fm_generation_rules.
+ */
 extern const struct fm_rule fm_shared_rules[];
+extern const struct fm_rule fm_generation_rules[];
+
+/* The members of chat's and completions' `stream_options`. */
+extern const struct fm_rule fm_chat_stream_option_rules[];
 
 extern const char *const fm_verbosity_words[];
 
@@ -31,6 +38,8 @@ FM_MUST_USE enum fm_code fm_request_end(struct fm_request *request, struct fm_er
 
 /* fm_surface.parse of the APIs. */
 enum fm_code fm_responses_parse(struct json_object *params, struct fm_request *request, struct fm_error *error);
+enum fm_code fm_input_tokens_parse(struct json_object *params, struct fm_request *request, struct fm_error *error);
+enum fm_code fm_completions_parse(struct json_object *params, struct fm_request *request, struct fm_error *error);
 enum fm_code fm_chat_parse(struct json_object *params, struct fm_request *request, struct fm_error *error);
 enum fm_code fm_embeddings_parse(struct json_object *params, struct fm_request *request, struct fm_error *error);
 

@@ -9,7 +9,7 @@
 
 /* ---- the body ---- */
 
-static const char *const truncations[] = {"disabled", NULL};
+static const char *const truncations[] = {"auto", "disabled", NULL};
 
 static const struct fm_rule text_rules[] = {
     {.name = "format", .check = fm_check_variant, .words = fm_format_types, .members = fm_responses_formats},
@@ -37,10 +37,7 @@ static const struct fm_rule rules[] = {
     {.name = "text", .check = fm_check_object, .members = text_rules},
     {.name = "reasoning", .check = fm_check_object, .members = reasoning_rules},
     {.name = "stream_options", .check = fm_check_object, .members = stream_option_rules},
-    {.name = "truncation",
-     .check = fm_check_only_words,
-     .words = truncations,
-     .note = "fm-proxy cannot drop turns yet; 'disabled' is accepted."},
+    {.name = "truncation", .check = fm_check_enum, .words = truncations},
     {.name = "store", .check = fm_check_bool},
     {.name = "background", .check = fm_check_bool},
     {.name = "include", .check = fm_check_only_empty_array},
@@ -59,16 +56,17 @@ static const struct {
     const char *name;
     const char *fallback; /* JSON */
 } echoed[] = {
-    {"instructions", "null"},      {"metadata", "{}"},
-    {"temperature", "1"},          {"top_p", "1"},
-    {"max_output_tokens", "null"}, {"max_tool_calls", "null"},
-    {"tool_choice", "\"auto\""},   {"parallel_tool_calls", "true"},
-    {"safety_identifier", "null"}, {"prompt_cache_key", "null"},
-    {"background", "false"},       {"previous_response_id", "null"},
+    {"instructions", "null"},       {"metadata", "{}"},
+    {"temperature", "1"},           {"top_p", "1"},
+    {"max_output_tokens", "null"},  {"max_tool_calls", "null"},
+    {"tool_choice", "\"auto\""},    {"parallel_tool_calls", "true"},
+    {"safety_identifier", "null"},  {"prompt_cache_key", "null"},
+    {"background", "false"},        {"previous_response_id", "null"},
+    {"truncation", "\"disabled\""},
 };
 
 /* Parameters that have one accepted value each. */
-static const char fixed[] = "\"truncation\":\"disabled\",\"service_tier\":\"default\","
+static const char fixed[] = "\"service_tier\":\"default\","
                             "\"reasoning\":{\"effort\":null,\"summary\":null},\"top_logprobs\":0,"
                             "\"presence_penalty\":0,\"frequency_penalty\":0";
 
@@ -144,13 +142,14 @@ static void write_messages(struct json_object *body, struct fm_json_writer *w) {
     fm_json_array_end(w);
 }
 
-/* The messages, or what they are made of once the store was asked; and what goes to the store. */
-static void note_conversation(struct json_object *body, struct fm_request *request, struct fm_json_writer *job) {
+/* The messages, or what they are made of once the store was asked; and what goes to the store, if the response may. */
+static void note_conversation(struct json_object *body, bool may_store, struct fm_request *request,
+                              struct fm_json_writer *job) {
     struct json_object *previous = json_object_object_get(body, "previous_response_id");
     struct json_object *input = json_object_object_get(body, "input");
     struct json_object *store = json_object_object_get(body, "store");
     struct fm_conversation *conversation = &request->conversation;
-    request->store = !store || json_object_get_boolean(store);
+    request->store = may_store && (!store || json_object_get_boolean(store));
     request->background = json_object_get_boolean(json_object_object_get(body, "background"));
     request->unresolved = previous || fm_items_refer(input);
     if (previous) {
@@ -169,7 +168,9 @@ static void note_conversation(struct json_object *body, struct fm_request *reque
     }
 }
 
-enum fm_code fm_responses_parse(struct json_object *params, struct fm_request *request, struct fm_error *error) {
+/* `count_only`: the job only counts the tokens of the input. */
+static enum fm_code parse(struct json_object *params, bool count_only, struct fm_request *request,
+                          struct fm_error *error) {
     struct fm_asked_format format;
     struct fm_asked_tools tools;
     enum fm_code code = fm_check_members(rules, params, NULL, error);
@@ -188,11 +189,46 @@ enum fm_code fm_responses_parse(struct json_object *params, struct fm_request *r
     fm_format_note(&format, fm_responses_format_params, request);
     fm_tools_note(&tools, request);
     struct fm_json_writer job = fm_json_writer_on(&request->job_members);
-    note_conversation(params, request, &job);
+    note_conversation(params, !count_only, request, &job);
+    if (count_only) {
+        fm_json_key_int(&job, "max_tokens", 0);
+    }
     fm_request_write_sampling(params, json_object_object_get(params, "max_output_tokens"), &job);
+    if (fm_string_is(json_object_object_get(params, "truncation"), "auto")) {
+        fm_json_key_str(&job, "truncation", "auto");
+    }
     fm_format_write_job(&format, &job);
     fm_tools_write_job(&tools, &job);
     struct fm_json_writer echo = fm_json_writer_on(&request->echo);
     write_echo(params, &format, &tools, &echo);
     return fm_request_end(request, error);
+}
+
+enum fm_code fm_responses_parse(struct json_object *params, struct fm_request *request, struct fm_error *error) {
+    return parse(params, false, request, error);
+}
+
+/* What of a body says what the model reads, and how the answer is waited for: nothing else counts here. */
+static bool is_of_input(const char *name) {
+    static const char *const names[] = {
+        "model",     "input",      "instructions",         "tools",        "tool_choice",         "text",
+        "reasoning", "truncation", "previous_response_id", "conversation", "parallel_tool_calls", "fm",
+    };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(names[i], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The same body makes the same prompt, so it is checked and read in the same way. */
+enum fm_code fm_input_tokens_parse(struct json_object *params, struct fm_request *request, struct fm_error *error) {
+    for (struct lh_entry *entry = json_object_get_object(params)->head; entry; entry = lh_entry_next(entry)) {
+        struct fm_path at = {.key = lh_entry_k(entry)};
+        if (!is_of_input(at.key)) {
+            return fm_reject_unknown(&at, error);
+        }
+    }
+    return parse(params, true, request, error);
 }

@@ -53,7 +53,7 @@ struct fm_request {
     char *model; /* owned; NULL: the default model */
     struct fm_limits limits;
     bool stream;
-    bool include_usage;                        /* chat: stream_options.include_usage */
+    bool include_usage;                        /* chat, completions: stream_options.include_usage */
     bool schema_report;                        /* fm.schema_report: the answer's object has the member `fm` */
     bool has_schema;                           /* the answer is to match a JSON schema */
     const struct fm_param_name *format_params; /* static; for fm_request_rename_param */
@@ -70,6 +70,7 @@ struct fm_request {
     /* The members of the engine's `job.start` params (protocol/ENGINE.md) but `job`, as JSON text without braces. */
     struct fm_buf job_members;
     struct fm_buf echo; /* what the answer's object says back, JSON members without braces; the body is not kept */
+    struct fm_buf output_start; /* text that the answer's begins with, before any of the engine's */
 };
 
 struct fm_usage { /* tokens */
@@ -90,9 +91,10 @@ enum fm_finish {
 
 struct fm_surface {
     const char *create_method; /* "responses.create" */
-    const char *event_method;  /* the notification of a stream: "responses.event"; NULL: no streams, as the next */
+    const char *event_method;  /* the notification of a stream: "responses.event"; NULL, as the next: it has none */
     const char *event_member;  /* its member that holds the event: "event" */
-    const char *result_member; /* the result's member that holds the final object: "response" */
+    const char *result_member; /* the result's member that holds the final object: "response"; NULL: its members are
+                                  the result's own, once the engine accepted the prompt */
     const char *id_prefix;     /* of the answer's id: "resp_" */
     const char *item_prefix;   /* of the output item's id: "msg_"; NULL: it has none */
 
@@ -107,13 +109,18 @@ struct fm_surface {
     const struct fm_event_row *events;
     size_t event_count;
 
-    /* The object as it stands now: a Response or a completion. */
+    /* The object as it stands now, a Response or a completion; without `result_member`, its members alone. */
     void (*write)(const struct fm_answer *answer, struct fm_json_writer *w);
 };
 
 extern const struct fm_surface fm_surface_responses;
+extern const struct fm_surface fm_surface_input_tokens;
 extern const struct fm_surface fm_surface_chat;
 extern const struct fm_surface fm_surface_embeddings;
+extern const struct fm_surface fm_surface_completions;
+
+/* Bytes of an answer's output as JSON: what an event or a result has to hold. */
+#define FM_OUTPUT_MAX (4u << 20)
 
 #define FM_TOOL_NAME_MAX 64   /* bytes of a tool's name */
 #define FM_CALLS_MAX     128u /* calls of an answer; ENGINE.md, "Tools" */
@@ -141,6 +148,7 @@ struct fm_answer {
     size_t call_count;
     size_t dimension;       /* numbers of the engine's vectors */
     size_t vector_count;    /* so far */
+    int64_t dropped;        /* messages that the engine left out of the prompt */
     struct fm_buf report;   /* what fm_answer_report took; empty: nothing */
     char schema_error[512]; /* valid when `mismatch` */
     bool mismatch;          /* the text is whole, and does not match its schema */
@@ -163,6 +171,9 @@ struct fm_answer {
 FM_MUST_USE enum fm_code fm_answer_init(struct fm_answer *answer, const struct fm_surface *surface,
                                         struct fm_request *request, const char *model, struct fm_error *error);
 void fm_answer_free(struct fm_answer *answer);
+
+/* The engine left `messages` of the oldest out, to have the prompt fit. Before fm_answer_open. */
+void fm_answer_drop(struct fm_answer *answer, int64_t messages);
 
 /* The engine accepted the prompt, of `input_tokens` tokens. Once. */
 void fm_answer_open(struct fm_answer *answer, int64_t input_tokens);

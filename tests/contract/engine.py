@@ -170,6 +170,7 @@ class Outcome:
         self.names = []
         self.text = ""
         self.accepted = None
+        self.dropped = 0
         self.processed = 0
         self.cached = 0
         self.signs = []  # output_tokens of each job.progress while it generates
@@ -182,6 +183,7 @@ class Outcome:
             if name == "job.accepted":
                 assert self.names == ["job.accepted"], self.names
                 self.accepted = params["input_tokens"]
+                self.dropped = params.get("dropped", 0)
                 self.report = params.get("schema_report")
             elif name == "job.progress" and "output_tokens" in params:
                 assert params["processed"] == self.accepted and params["cached"] == self.cached, params

@@ -44,8 +44,8 @@ class Case(unittest.TestCase):
         self.addCleanup(engine.close)
         return engine
 
-    def ready(self):
-        engine = self.start()
+    def ready(self, env=None):
+        engine = self.start(env)
         engine.initialized = engine.initialize()
         self.assertTrue(engine.initialized["ok"])
         loaded, _ = engine.load(MODEL)
@@ -232,6 +232,24 @@ class Jobs(Case):
         outcome = self.engine.run(user(SHORT), max_tokens=12, temperature=0, stop=[whole[-6:] + "\u20ac"])
         self.assertEqual((outcome.reason, outcome.text), ("length", whole))
 
+    def test_count_only(self):
+        """The prompt is counted and nothing is computed; what a later job finds in the cache stays as it was."""
+        first = self.engine.run(user(SHORT), max_tokens=3, temperature=0)
+        for params in ({}, {"format": {"type": "json_object"}}, {"stop": ["x"], "seed": 1}):
+            counted = self.engine.run(user("Something else."), max_tokens=0, **params)
+            if counted.error is None:
+                self.assertEqual((counted.names, counted.reason), (["job.accepted", "job.finished"], "length"), params)
+                self.assertEqual((counted.usage["output_tokens"], counted.cached), (0, 0))
+            else:
+                self.assertEqual((bool(params), counted.error["code"]), (True, "INVALID_REQUEST"))
+        again = self.engine.run(user(SHORT), max_tokens=3, temperature=0)
+        self.assertEqual((again.text, again.accepted), (first.text, first.accepted))
+        self.assertIn(again.cached, (0, again.accepted))
+        counted = self.engine.run(user(SHORT), max_tokens=0)
+        self.assertEqual(counted.accepted, first.accepted)
+        over = self.engine.run(user("word " * (self.context_length + 40)), max_tokens=0)
+        self.assertEqual(over.error["code"], "CONTEXT_OVERFLOW")
+
     def test_overflow_tells_both_numbers(self):
         outcome = self.engine.run(user("word " * (self.context_length + 40)))
         self.assertEqual((outcome.names, outcome.reason), (["job.finished"], "error"))
@@ -261,7 +279,8 @@ class Jobs(Case):
             {"messages": [{"role": "robot", "content": "hi"}]},
             {"messages": [{"role": "user", "content": 5}]},
             {**good, "max_tokens": "5"},
-            {**good, "max_tokens": 0},
+            {**good, "max_tokens": -1},
+            {**good, "truncation": "oldest"},
             {**good, "temperature": "hot"},
             {**good, "temperature": -1},
             {**good, "top_p": 2},
@@ -331,6 +350,135 @@ class Jobs(Case):
         self.assert_exits(self.engine)
         self.engine.threads[1].join()
         self.assertEqual(self.engine.stderr, b"")
+
+
+class Truncation(Case):
+    """The oldest turns go until the prompt fits with a reserve for the answer. Mostly counted: that is quick."""
+
+    def setUp(self):
+        self.engine = self.ready({"FM_ENGINE_LLAMA_CTX": "1024"})
+        self.words = self.context_length // 20  # of each message
+
+    def turns(self, count):
+        return [{"role": role, "content": f"Number {i}. " + "word " * self.words}
+                for i in range(count) for role in ("user", "assistant")]
+
+    def count(self, messages, **params):
+        return self.engine.run(messages, max_tokens=0, **params)
+
+    def test_what_is_left_is_a_conversation_of_its_own(self):
+        system, last = {"role": "system", "content": "You are brief."}, user(SHORT)
+        turns = self.turns(20)
+        self.assertEqual(self.count([system, *turns, *last]).error["code"], "CONTEXT_OVERFLOW")
+        outcome = self.engine.run([system, *turns, *last], truncation="auto", max_tokens=2, temperature=0)
+        self.assertEqual(outcome.dropped % 2, 0)
+        self.assertGreater(outcome.dropped, 20)
+        self.assertLess(outcome.dropped, 32)
+        same = self.engine.run([system, *turns[outcome.dropped:], *last], max_tokens=2, temperature=0)
+        self.assertEqual((same.accepted, same.text, same.dropped), (outcome.accepted, outcome.text, 0))
+
+    def test_what_fits_stays(self):
+        messages = self.turns(2) + user(SHORT)
+        outcome = self.count(messages, truncation="auto")
+        self.assertEqual(outcome.dropped, 0)
+        self.assertEqual(self.count(messages, truncation="disabled").accepted, outcome.accepted)
+
+    def test_the_reserve(self):
+        messages = self.turns(20) + user(SHORT)
+        counted = self.count(messages, truncation="auto")
+        self.assertEqual(counted.names, ["job.accepted", "job.finished"])
+        self.assertLessEqual(counted.accepted + self.context_length // 8, self.context_length)
+        job = self.engine.start(messages, truncation="auto", max_tokens=self.context_length)
+        events = self.engine.events(job)
+        accepted = next(events)[1]
+        self.engine.notify("job.abort", {"job": job})
+        list(events)
+        self.assertEqual((accepted["input_tokens"], accepted["dropped"]), (counted.accepted, counted.dropped))
+
+    def test_the_last_turn_stays_and_what_follows_it(self):
+        last = user("word " * (self.context_length - self.context_length // 20))
+        outcome = self.count(self.turns(3) + last, truncation="auto")
+        self.assertEqual(outcome.dropped, 6)
+        more = [*last, {"role": "assistant", "content": "word " * (self.context_length // 10)}]
+        self.assertEqual(self.count(self.turns(3) + more, truncation="auto").error["code"], "CONTEXT_OVERFLOW")
+        self.assert_works(self.engine)
+
+    def test_a_call_goes_with_its_output(self):
+        call = [{"role": "assistant", "tool_calls": [{"id": "1", "name": "f", "arguments": "{}"}]}]
+        output = [{"role": "tool", "content": "word " * self.words, "tool_call_id": "1"}]
+        messages = self.turns(3) + user("Call it.") + call + self.turns(12) + output
+        outcome = self.count(messages + self.turns(6) + user(SHORT), truncation="auto")
+        if outcome.error and outcome.error.get("param") == "tools":
+            return self.assert_works(self.engine)  # it has no tools
+        self.assertGreaterEqual(outcome.dropped, len(messages))
+        self.assertEqual(self.count(messages + user(SHORT), truncation="auto").dropped, len(messages))
+
+    def test_very_long_histories(self):
+        turn = [{"role": role, "content": "So it goes on."} for role in ("user", "assistant")]
+        start = time.monotonic()
+        outcome = self.count(turn * 4000 + user(SHORT), truncation="auto")
+        self.assertLess(time.monotonic() - start, 20 * SLOW)
+        self.assertGreater(outcome.accepted, self.context_length // 2)
+
+
+class Prompts(Case):
+    """A text that the answer goes on with, in place of messages."""
+
+    def setUp(self):
+        self.engine = self.ready()
+
+    def complete(self, prompt, **params):
+        return self.engine.run(None, prompt=prompt, **{"max_tokens": 6, "temperature": 0, **params})
+
+    def count(self, prompt, **params):
+        return self.complete(prompt, max_tokens=0, **params).accepted
+
+    def test_a_text_goes_on(self):
+        text = "One, two, three, four, five, six,"
+        outcome = self.complete(text)
+        self.assertIn("seven" if MODEL else "six", outcome.text)
+        self.assertEqual((outcome.accepted, self.complete(text).text), (self.count(text), outcome.text))
+        self.assert_works(self.engine)
+
+    def test_nothing_stands_around_it(self):
+        if MODEL:
+            self.assertEqual(self.count("Hello"), 1)
+        self.assertLess(self.count(SHORT), self.engine.run(user(SHORT + " a b"), max_tokens=0).accepted)
+        self.assertEqual(self.count(SHORT + " a") - self.count(SHORT), 1)
+
+    def test_control_tokens_are_text(self):
+        for text in ("<|im_end|>", "<|im_start|>", "<|endoftext|>"):
+            self.assertGreater(self.count("Say x" + text), self.count("Say x") + (1 if MODEL else -1), text)
+
+    def test_an_empty_one(self):
+        outcome = self.complete("")
+        self.assertIn((outcome.reason, outcome.error and outcome.error["code"]),
+                      (("stop", None), ("length", None), ("error", "INVALID_REQUEST")))
+
+    def test_overflow(self):
+        error = self.complete("word " * (self.context_length + 40)).error
+        self.assertEqual(error["code"], "CONTEXT_OVERFLOW")
+        self.assertIn(str(self.context_length), error["detail"])
+
+    def test_stop_and_seed(self):
+        text = "One, two, three, four, five, six,"
+        whole = self.complete(text, temperature=1, seed=3).text
+        stop = whole[len(whole) // 2:][:4]
+        outcome = self.complete(text, temperature=1, seed=3, stop=[stop])
+        self.assertEqual((outcome.reason, outcome.text), ("stop", whole[:whole.index(stop)]))
+
+    def test_a_suffix_is_known_or_refused(self):
+        outcome = self.complete("def add(a, b):\n    return ", suffix="\n\nprint(add(1, 2))")
+        if outcome.error:
+            self.assertEqual((outcome.error["code"], outcome.error["param"]), ("INVALID_REQUEST", "suffix"))
+        else:
+            self.assertGreater(outcome.accepted, self.count("def add(a, b):\n    return "))
+        self.assert_works(self.engine)
+
+    def test_what_it_excludes(self):
+        for params in ({"messages": user("hi")}, {"tools": [{"name": "f"}]}, {"truncation": "auto"}):
+            outcome = self.engine.run(params.pop("messages", None), prompt="x", **params)
+            self.assertEqual((outcome.error["code"], outcome.error["param"]), ("INVALID_REQUEST", "prompt"), params)
 
 
 class Aborts(Case):

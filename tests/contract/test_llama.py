@@ -244,6 +244,54 @@ class Markers(Case):
                 self.assertEqual(outcome.accepted, tokens)
 
 
+class Infill(Case):
+    """A text between a prompt and a suffix. The tiny model's tokens for it are those of x, y and z, which it can be
+    given as text too: a prompt that is in the cache already is the same, token by token."""
+
+    def tiny(self, *changed):
+        ids = [(f"tokenizer.ggml.fim_{name}_token_id", gguf.U32, gguf.byte_tokens().index(letter))
+               for name, letter in (("pre", "x"), ("suf", "y"), ("mid", "z"))]
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        path = os.path.join(folder.name, "tiny.gguf")
+        with open(path, "wb") as file:
+            file.write(gguf.tiny([gguf.pair(*pair) for pair in [*gguf.tiny_pairs(), *ids, *changed]]))
+        return self.ready(path)[0]
+
+    def run_both(self, engine, plain, prompt, suffix):
+        engine.run(None, prompt=plain, max_tokens=1, temperature=0)
+        return engine.run(None, prompt=prompt, suffix=suffix, max_tokens=1, temperature=0)
+
+    def test_what_stands_where(self):
+        engine = self.tiny()
+        for prompt, suffix in (("ab", "cd"), ("", "cd"), ("ab", ""), ("", ""), ("<|end|>", "c<|end|>")):
+            outcome = self.run_both(engine, f"x{prompt}y{suffix}z", prompt, suffix)
+            self.assertIsNone(outcome.error)
+            self.assertEqual(outcome.cached, outcome.accepted, (prompt, suffix))
+        self.assertEqual(outcome.accepted, 3 + 7 + 8)
+
+    def test_the_beginning_of_a_text(self):
+        engine = self.tiny(("tokenizer.ggml.add_bos_token", gguf.BOOL, True))
+        outcome = self.run_both(engine, "xaycz", "a", "c")
+        self.assertEqual((outcome.accepted, outcome.cached), (6, 6))
+        for prompt, tokens in (("", 1), ("a", 2), ("ab", 2)):
+            self.assertEqual(engine.run(None, prompt=prompt, max_tokens=0).accepted, tokens)
+        self.assertEqual(self.tiny().run(None, prompt="", max_tokens=0).accepted, 1, "it begins with nothing else")
+
+    def test_what_does_not_fit(self):
+        engine = self.tiny()
+        for prompt, suffix in (("a" * 62, "b"), ("a", "b" * 62), ("a" * 31, "b" * 31), ("a" * 8000, "b" * 8000)):
+            error = engine.run(None, prompt=prompt, suffix=suffix).error
+            self.assertEqual(error["code"], "CONTEXT_OVERFLOW")
+        self.assertEqual(engine.run(None, prompt="a" * 30, suffix="b" * 30).usage["output_tokens"], 1)
+
+    def test_a_model_without_such_tokens(self):
+        engine, _ = self.ready()
+        error = engine.run(None, prompt="a", suffix="b").error
+        self.assertEqual((error["code"], error["param"]), ("INVALID_REQUEST", "suffix"))
+        self.assertEqual(engine.run(None, prompt="a", max_tokens=1).reason, "length")
+
+
 class Threads(Case):
     def test_one_and_the_most(self):
         for threads in {1, min(os.cpu_count(), 512)}:

@@ -22,6 +22,8 @@ HOST = [
     ("responses.create", {"input": "one two three", "max_output_tokens": 2}, "id"),
     ("chat.completions.create", {"messages": [{"role": "user", "content": "Hi"}], "stream": True,
                                  "stream_options": {"include_usage": True}}, "id"),
+    ("completions.create", {"prompt": "Once upon a time", "stream": True, "max_tokens": 2, "echo": True}, "id"),
+    ("responses.input_tokens", {"input": "Hello there", "instructions": "Be brief."}, "id"),
     ("responses.create", {"input": "Hi", "temperature": 3}, "id"),
     ("responses.create", {"input": script("part", {"error": "it broke"}), "stream": True}, "id"),
     ("responses.create", {"input": script({"prefill_ms": 60000}), "stream": True, "fm": {"timeout_ms": 50}}, "id"),
@@ -40,6 +42,8 @@ ENGINE = [
     ("job.start", {"job": 3, "messages": [{"role": "user", "content": script({"error": "it broke"})}]}, "finished"),
     ("job.start", {"job": 4, "messages": []}, "finished"),
     ("job.start", {"job": 5, "embed": ["Hello there", "Hi"]}, "finished"),
+    ("job.start", {"job": 6, "messages": [{"role": "user", "content": "Hello there"}], "max_tokens": 0}, "finished"),
+    ("job.start", {"job": 7, "prompt": "Once upon a time", "max_tokens": 2}, "finished"),
 ]
 
 VOLATILE = {"pid", "uptime_ms", "created_at", "completed_at", "created", "version", "landlock"}
@@ -53,7 +57,7 @@ def normal(value, key=None):
     if key in VOLATILE and value is not None:
         return 0 if isinstance(value, int) else "0"
     if isinstance(value, str):
-        return re.sub(r"\b(resp|msg|chatcmpl)([_-])[0-9a-f]{32}", r"\1\g<2>0", value)
+        return re.sub(r"\b(resp|msg|chatcmpl|cmpl)([_-])[0-9a-f]{32}", r"\1\g<2>0", value)
     return value
 
 

@@ -103,6 +103,44 @@ class Answers(ModelTest):
         self.assertIn("8192", error["detail"])
 
 
+class Completions(ModelTest):
+    def complete(self, prompt, **params):
+        return self.shared.call("completions.create", {"prompt": prompt, "temperature": 0, **params}, timeout=120 * SLOW)
+
+    def test_a_text_goes_on(self):
+        result = self.complete("One, two, three, four,", max_tokens=4)
+        choice = result["completion"]["choices"][0]
+        self.assertTrue(choice["text"].startswith(" five"), choice)
+        self.assertEqual((choice["finish_reason"], result["completion"]["usage"]["completion_tokens"]), ("length", 4))
+        self.assertEqual(self.complete("One, two, three, four,")["completion"]["usage"]["completion_tokens"], 16)
+        echo = self.complete("One, two, three, four,", max_tokens=4, echo=True)["completion"]["choices"][0]["text"]
+        self.assertEqual(echo, "One, two, three, four," + choice["text"])
+
+    def test_a_suffix_needs_a_model_for_it(self):
+        error = self.assert_error(self.complete("def f():", suffix="return 1"), "INVALID_REQUEST", "suffix", "invalid_value")
+        self.assertIn("suffix", error["detail"])
+
+
+class InputTokens(ModelTest):
+    TOOL = {"type": "function", "name": "get_weather", "parameters": {"type": "object", "properties": {"city": {}}}}
+
+    def test_the_count_is_that_of_the_request(self):
+        call = [{"type": "function_call", "call_id": "1", "name": "get_weather", "arguments": "{}"},
+                {"type": "function_call_output", "call_id": "1", "output": "sunny"}]
+        for body in ({"input": "Hello <|im_end|> there"}, {"input": STORY, "instructions": "Be brief."},
+                     {"input": "Hi", "tools": [self.TOOL]}, {"input": "Hi", "tools": [self.TOOL], "tool_choice": "none"},
+                     {"input": [{"role": "user", "content": "Hi"}, *call, {"role": "user", "content": "So?"}]},
+                     {"input": "Hi", "text": {"format": {"type": "json_object"}}}):
+            with self.subTest(str(body)):
+                counted = self.shared.call("responses.input_tokens", body, timeout=120 * SLOW)
+                created = self.shared.call("responses.create", {**body, "max_output_tokens": 1}, timeout=120 * SLOW)
+                if not counted["ok"]:
+                    counted.pop("error"), created.pop("error")  # it has no llguidance, and says so to both
+                    self.assertEqual(counted, created)
+                    continue
+                self.assertEqual(counted["input_tokens"], created["response"]["usage"]["input_tokens"])
+
+
 class Stops(ModelTest):
     def assert_idle(self):
         """The engine burns no CPU once its work was stopped: three quiet looks in a row."""

@@ -192,6 +192,156 @@ class Chat(HelperTest):
         self.assertEqual(result["completion"]["choices"][0]["message"]["content"], "one ")
 
 
+class Completions(HelperTest):
+    def complete(self, helper, prompt, **params):
+        return helper.call("completions.create", {"prompt": prompt, **params})
+
+    def test_completion(self):
+        helper = self.helper()
+        for prompt in ("one two", ["one two"]):
+            completion = self.complete(helper, prompt)["completion"]
+            self.assertEqual(set(completion), {"id", "object", "created", "model", "choices", "usage"})
+            self.assertEqual(completion["object"], "text_completion")
+            self.assertEqual(completion["choices"], [{"index": 0, "text": "one two", "logprobs": None, "finish_reason": "stop"}])
+            self.assertEqual(completion["usage"]["total_tokens"], 4)
+
+    def test_chunks(self):
+        helper = self.helper()
+        body = {"prompt": "one two", "stream": True, "stream_options": {"include_usage": True}}
+        chunks, result = helper.collect(helper.start("completions.create", body))
+        self.assertTrue(result["ok"])
+        self.assertEqual({c["id"] for c in chunks}, {result["completion"]["id"]})
+        self.assertEqual([c["choices"][0]["text"] for c in chunks[:-1]], ["one", " two", ""])
+        self.assertEqual([c["choices"][0]["finish_reason"] for c in chunks[:-1]], [None, None, "stop"])
+        self.assertEqual((chunks[-1]["choices"], chunks[-1]["usage"]["total_tokens"]), ([], 4))
+
+    def test_echo_and_limits(self):
+        helper = self.helper()
+        words = " ".join("abcdefghijklmnopqrst")
+        for params, text, reason in (({}, words[:31], "length"), ({"max_tokens": 2}, "a b", "length"),
+                                     ({"max_tokens": 2, "echo": True}, words + "a b", "length"),
+                                     ({"max_tokens": 0, "echo": True}, words, "length"), ({"max_tokens": 0}, "", "length"),
+                                     ({"stop": " c"}, "a b", "stop"), ({"suffix": "x y", "max_tokens": 1}, "a", "length")):
+            completion = self.complete(helper, words, **params)["completion"]
+            self.assertEqual((completion["choices"][0]["text"], completion["choices"][0]["finish_reason"]), (text, reason))
+        self.assertEqual(completion["usage"]["prompt_tokens"], 22)
+
+    def test_cancel(self):
+        helper = self.helper()
+        body = {"prompt": script("begun", {"hang": "soft"}), "stream": True}
+        call = helper.start("completions.create", body)
+        id = helper.event(call)["id"]
+        cancel = helper.start("responses.cancel", {"id": id})
+        chunks, result = helper.collect(call)
+        self.assert_error(result, "CANCELLED")
+        self.assertEqual([c for c in chunks if c["choices"][0]["finish_reason"]], [])
+        self.assertEqual(result["completion"]["choices"][0]["text"], "begun")
+        self.assertIn("completion", helper.reply(cancel)["result"])
+
+    def test_errors(self):
+        helper = self.helper()
+        self.assert_error(self.complete(helper, "x", n=2), "INVALID_REQUEST", "n", "unsupported_parameter")
+        self.assert_error(self.complete(helper, [1, 2]), "INVALID_REQUEST", "prompt", "unsupported_value")
+        self.assert_error(self.complete(helper, "word " * 5000, echo=True), "CONTEXT_OVERFLOW")
+        grammar = {"grammar": {"syntax": "regex", "definition": "x"}}  # which the fake engine does not know
+        self.assert_error(self.complete(helper, "x", fm=grammar), "INVALID_REQUEST", "fm.grammar")
+        events, result = helper.collect(helper.start("completions.create", {"prompt": script("a", {"error": "it broke"})}))
+        self.assert_error(result, "INTERNAL")
+        self.assertEqual(result["completion"]["choices"][0]["finish_reason"], None)
+
+
+class InputTokens(HelperTest):
+    BODY = {"input": [{"role": "user", "content": "one two"}, {"role": "assistant", "content": "three"},
+                      {"role": "user", "content": script("a", "b")}], "instructions": "be kind"}
+
+    def count(self, helper, **more):
+        return helper.call("responses.input_tokens", {**self.BODY, **more})
+
+    def test_the_count_is_that_of_the_request(self):
+        helper = self.helper()
+        tools = {"tools": [{"type": "function", "name": "f"}]}
+        schema = {"text": {"format": {"type": "json_schema", "name": "n", "schema": {}}}}
+        for more in ({}, tools, schema):
+            usage = helper.call("responses.create", {**self.BODY, **more})["response"]["usage"]
+            self.assertEqual(self.count(helper, **more), {"ok": True, "object": "response.input_tokens",
+                                                          "input_tokens": usage["input_tokens"]})
+
+    def test_a_conversation_that_goes_on(self):
+        helper = self.helper()
+        first = helper.call("responses.create", {"input": "one two"})["response"]
+        for more in ({"previous_response_id": first["id"]},
+                     {"input": [{"type": "item_reference", "id": first["output"][0]["id"]}, *self.BODY["input"]]}):
+            created = helper.call("responses.create", {**self.BODY, **more})["response"]
+            self.assertEqual(self.count(helper, **more)["input_tokens"], created["usage"]["input_tokens"])
+        self.assertGreater(created["usage"]["input_tokens"], self.count(helper)["input_tokens"])
+
+    def test_it_fails_as_the_request_would(self):
+        helper = self.helper()
+        self.assert_error(self.count(helper, input="word " * 5000), "CONTEXT_OVERFLOW")
+        self.assert_error(self.count(helper, model="gpt-9"), "NOT_FOUND", "model")
+        for key, value, code in (("stream", True, "unknown_parameter"), ("max_output_tokens", 5, "unknown_parameter"),
+                                 ("previous_response_id", "resp_1", "previous_response_not_found"),
+                                 ("input", [], "invalid_value")):
+            self.assert_error(self.count(helper, **{key: value}), "INVALID_REQUEST", key, code)
+
+    def test_a_schema_report(self):
+        result = self.count(self.helper(), fm={"schema_report": True})
+        self.assertEqual((result["input_tokens"], result["fm"]), (7, {"schema": None}))
+
+    def test_it_waits_and_is_cancelled_like_any_request(self):
+        helper = self.helper(env={"FM_ENGINE_FAKE_LOAD": "hang"})
+        self.assert_error(self.count(helper, fm={"queue_timeout_ms": 30}), "TIMEOUT")
+        call = helper.start("responses.input_tokens", self.BODY)
+        cancel = helper.start("responses.cancel", {"request_id": call})
+        self.assertEqual(set(helper.reply(call)["result"]), {"ok", "error"})
+        self.assertEqual(helper.reply(cancel)["result"], {"ok": True})
+
+
+class Truncation(HelperTest):
+    INPUT = [{"role": role, "content": "word " * 500} for _ in range(8) for role in ("user", "assistant")]
+    LAST = {"role": "user", "content": "one two"}
+
+    def test_what_was_left_out_is_told(self):
+        helper = self.helper()
+        input = [*self.INPUT, self.LAST]
+        self.assert_error(helper.call("responses.create", {"input": input}), "CONTEXT_OVERFLOW")
+        self.assert_error(helper.call("responses.create", {"input": input, "truncation": "disabled"}), "CONTEXT_OVERFLOW")
+        body = {"instructions": "be kind", "truncation": "auto"}
+        events, result = helper.collect(self.create(helper, input, **body))
+        final = check_stream(self, events, result)
+        self.assertEqual((final["status"], final["truncation"], final["fm"]), ("completed", "auto", {"dropped_messages": 10}))
+        self.assertEqual(events[0]["response"]["fm"], final["fm"])
+        self.assertEqual(final["usage"]["input_tokens"], 2 + 6 * 500 + 2)
+        counted = helper.call("responses.input_tokens", {**body, "input": input})
+        self.assertEqual((counted["input_tokens"], counted["fm"]), (3004, {"dropped_messages": 10}))
+
+    def test_a_small_answer_needs_a_small_reserve(self):
+        input = [*self.INPUT, self.LAST]
+        result = self.helper().call("responses.create", {"input": input, "truncation": "auto", "max_output_tokens": 2})
+        self.assertEqual(result["response"]["fm"], {"dropped_messages": 8})
+        self.assertEqual(result["response"]["output"][0]["content"][0]["text"], "one two")
+
+    def test_stored_turns_are_left_out_too(self):
+        helper = self.helper()
+        first = helper.call("responses.create", {"input": "word " * 3000, "max_output_tokens": 5})["response"]
+        body = {"input": "word " * 1500, "previous_response_id": first["id"]}
+        self.assert_error(helper.call("responses.create", body), "CONTEXT_OVERFLOW")
+        result = helper.call("responses.create", {**body, "truncation": "auto", "max_output_tokens": 5})
+        self.assertEqual(result["response"]["fm"], {"dropped_messages": 2})
+        self.assertEqual(result["response"]["usage"]["input_tokens"], 1500)
+        kept = helper.call("responses.retrieve", {"id": result["response"]["id"]})["response"]
+        self.assertEqual((kept["fm"], kept["truncation"]), ({"dropped_messages": 2}, "auto"))
+
+    def test_what_fits_says_nothing(self):
+        result = self.helper().call("responses.create", {"input": "one two", "truncation": "auto"})
+        self.assertNotIn("fm", result["response"])
+
+    def test_the_rest_does_not_fit(self):
+        input = [*self.INPUT, {"role": "user", "content": "word " * 5000}]
+        result = self.helper().call("responses.create", {"input": input, "truncation": "auto"})
+        self.assertIn("5000", self.assert_error(result, "CONTEXT_OVERFLOW")["detail"])
+
+
 class Cancel(HelperTest):
     def running(self, helper, *steps):
         """A call that has produced "begun" and goes on; returns (call, response id)."""

@@ -203,6 +203,17 @@ def embeddings(s):
     s.reply(s.call("embeddings.create", {"input": "one", "encoding_format": "base64"}))
 
 
+def completion(s):
+    s.reply(s.call("completions.create", {"prompt": "one two", "echo": True, "stream": True}))
+
+
+def truncated(s):
+    input = [{"role": role, "content": "word " * 300} for _ in range(8) for role in ("user", "assistant")]
+    body = {"input": [*input, {"role": "user", "content": "hi"}], "truncation": "auto"}
+    s.reply(s.call("responses.input_tokens", body))
+    s.reply(s.call("responses.create", {**body, "store": False}))
+
+
 def refused(s):
     s.reply(s.call("responses.create", {"input": "x", "temperature": 9}))
     s.reply(s.call("responses.create", {"input": "x", "model": "nope"}))
@@ -278,8 +289,8 @@ def killed_host(s):
     raise Ended
 
 
-SCENARIOS = [ping, lists, answer, stream, chat, chat_stream, embeddings, refused, cancelled, timed_out, engine_dies, together,
-             shutdown, bad_bodies, exponent, large, stored, background, killed_host]
+SCENARIOS = [ping, lists, answer, stream, chat, chat_stream, embeddings, completion, truncated, refused, cancelled,
+             timed_out, engine_dies, together, shutdown, bad_bodies, exponent, large, stored, background, killed_host]
 
 
 # ---- the sweep ----

@@ -257,17 +257,25 @@ static void build_value(struct choices *from, struct fm_json_writer *w, unsigned
     }
 }
 
+static const struct api {
+    const struct fm_surface *surface;
+    const char *needed; /* the members that it can't do without, as JSON */
+    bool has_usage;     /* stream_options.include_usage */
+} apis[] = {
+    {&fm_surface_responses, "\"input\":\"x\"", false},
+    {&fm_surface_chat, "\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]", true},
+    {&fm_surface_completions, "\"prompt\":\"x\"", true},
+    {&fm_surface_input_tokens, "\"input\":\"x\"", false},
+    {&fm_surface_embeddings, "\"input\":\"x\"", false},
+};
+
 /* Half of the bodies have what the API needs already. */
-static void build_body(struct choices *from, bool chat, struct fm_buf *body) {
-    static const char turn[] = "[{\"role\":\"user\",\"content\":\"x\"}]";
+static void build_body(struct choices *from, const struct api *api, struct fm_buf *body) {
     struct fm_json_writer w = fm_json_writer_on(body);
     unsigned start = choose(from);
     fm_json_object_begin(&w);
-    if (start & 1 && chat) {
-        fm_json_key(&w, "messages");
-        fm_json_raw(&w, turn, sizeof turn - 1);
-    } else if (start & 1) {
-        fm_json_key_str(&w, "input", "x");
+    if (start & 1) {
+        fm_json_raw(&w, api->needed, strlen(api->needed));
     }
     for (unsigned left = start / 2 % 32; left && choices_left(from); left--) {
         build_key(from, &w);
@@ -326,7 +334,9 @@ static void expect_job(const struct fm_buf *members) {
         bytes += job.inputs[i].len;
         HOLDS(is_utf8(job.inputs[i].text, job.inputs[i].len));
     }
-    HOLDS(bytes > 0);
+    HOLDS(bytes > 0 || job.prompt);
+    HOLDS(is_utf8(job.prompt ? job.prompt : "", job.prompt_len) &&
+          is_utf8(job.suffix ? job.suffix : "", job.suffix_len));
     HOLDS(job.max_tokens >= 0 && job.max_tokens <= INT32_MAX);
     HOLDS(isfinite(job.temperature) && job.temperature >= 0 && job.temperature <= 2);
     HOLDS(isfinite(job.top_p) && job.top_p >= 0 && job.top_p <= 1);
@@ -338,10 +348,12 @@ static bool is_limit(int64_t value) {
     return value >= 1 && value <= LIMITS_MAX;
 }
 
-static void expect_request(struct fm_request *request, bool chat, size_t body_len) {
+static void expect_request(struct fm_request *request, const struct api *api, size_t body_len) {
     HOLDS(is_limit(request->limits.queue_ms) && is_limit(request->limits.first_token_ms));
     HOLDS(is_limit(request->limits.no_progress_ms) && is_limit(request->limits.total_ms));
-    HOLDS(chat || !request->include_usage);
+    HOLDS(api->has_usage || !request->include_usage);
+    HOLDS(api->surface->event_method || !request->stream);
+    HOLDS(request->output_start.len <= body_len);
     HOLDS(request->input_count <= FM_INPUTS_MAX && request->dimensions >= 0 && request->dimensions <= INT32_MAX);
     HOLDS(!request->model || is_utf8(request->model, strlen(request->model)));
     /* request.c's maximum counts on this: a call that is a message of its own gets longer, and tools in the echo do */
@@ -352,7 +364,7 @@ static void expect_request(struct fm_request *request, bool chat, size_t body_le
     json_object_put(parse_members(&request->echo, "{"));
 }
 
-static void run(const struct fm_surface *surface, bool chat, const char *text, size_t len) {
+static void run(const struct api *api, const char *text, size_t len) {
     size_t offset = 0;
     if (fm_json_check(text, len, FM_JSON_VALUES_MAX, &offset)) {
         return;
@@ -365,11 +377,11 @@ static void run(const struct fm_surface *surface, bool chat, const char *text, s
     if (json_object_is_type(body, json_type_object)) { /* the front sees to that */
         struct fm_error error = {.code = FM_OK};
         struct fm_request request;
-        enum fm_code code = surface->parse(body, &request, &error);
+        enum fm_code code = api->surface->parse(body, &request, &error);
         json_object_put(body); /* nothing of it is kept */
         body = NULL;
         if (code == FM_OK) {
-            expect_request(&request, chat, len);
+            expect_request(&request, api, len);
             fm_request_free(&request);
             fm_request_free(&request); /* harmless */
         } else {
@@ -383,20 +395,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct choices from = {data, data + size};
     unsigned mode = choose(&from);
     bool embeddings = mode >= EMBEDDINGS;
-    bool chat = mode & 1 && !embeddings;
-    const struct fm_surface *surface = chat ? &fm_surface_chat : &fm_surface_responses;
-    surface = embeddings ? &fm_surface_embeddings : surface;
+    /* what came later has the modes 4 to 7 */
+    const struct api *api = &apis[embeddings ? 4 : (mode & 1) + (mode / 4 == 1 ? 2 : 0)];
     if (mode & 2 || embeddings) {
         size_t len = choices_left(&from);
         const char *text = choose_bytes(&from, &len);
-        run(surface, chat, text, len);
+        run(api, text, len);
         return 0;
     }
     struct fm_buf body;
     fm_buf_init(&body, BODY_MAX);
-    build_body(&from, chat, &body);
+    build_body(&from, api, &body);
     if (!body.failed) {
-        run(surface, chat, body.data, body.len);
+        run(api, body.data, body.len);
     }
     fm_buf_free(&body);
     return 0;

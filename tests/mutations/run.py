@@ -43,6 +43,9 @@ CHAT_REQUEST = "helper/surface/chat_request.c"
 RESPONSES_REQUEST = "helper/surface/responses_request.c"
 JOB = "helper/engine/kit/job.c"
 JOB_TOOLS = "helper/engine/kit/job_tools.c"
+JOB_PARAMS = "helper/engine/kit/job_params.c"
+TRUNCATION = "helper/engine/kit/truncation.c"
+COMPLETIONS_REQUEST = "helper/surface/completions_request.c"
 SANDBOX = "helper/base/platform_sandbox_linux.c"
 KIT = "helper/engine/kit/kit.c"
 READER = "helper/engine/kit/reader.c"
@@ -769,6 +772,48 @@ MUTATIONS = [
     ("background: a stream that is left", METHODS, "if (detach && job->answer.request.background) {", "if (0) {", "e2e.store"),
     ("background: has to be stored", RESPONSES_REQUEST, "return reject_lost_background(error);", "",
      "unit.surface_requests"),
+    # prompts
+    ("count: nothing is generated", JOB, "return job->count_only ? FM_REASON_LENGTH : FM_REASON_NONE;", "return FM_REASON_NONE;",
+     "unit.kit"),
+    ("count: takes what makes the prompt, and nothing else", RESPONSES_REQUEST, "if (!is_of_input(at.key)) {", "if (0) {",
+     "unit.surface_requests"),
+    ("count: is never stored", RESPONSES_REQUEST, "request->store = may_store && (", "request->store = (",
+     "unit.surface_requests"),
+    ("count: says nothing before there is one", STREAMS, "} else if (job->answer.opened) {", "} else {", "e2e.requests"),
+    ("truncation: only where it is asked for", TRUNCATION, "if (!truncation->asked) {", "if (0) {", "unit.kit_truncation"),
+    ("truncation: the system's messages stay", TRUNCATION, 'if (i >= cut || is_role(&truncation->all[i], "system")) {',
+     "if (i >= cut) {", "unit.kit_truncation"),
+    ("truncation: a turn begins with the user", TRUNCATION, 'open == 0 && is_role(message, "user")', "open == 0",
+     "unit.kit_truncation"),
+    ("truncation: a call stays with its output", TRUNCATION, "dropped > 0 && open == 0 &&", "dropped > 0 &&",
+     "unit.kit_truncation"),
+    ("truncation: a reserve for the answer", TRUNCATION, "job->truncation.asked ? reserve_of(job, context_length) : 1", "1",
+     "unit.kit_truncation"),
+    ("truncation: no more of it than the answer may have", TRUNCATION, "(uint64_t)job->max_tokens < reserve", "0",
+     "unit.kit_truncation"),
+    ("truncation: one token is better than none", TRUNCATION, "if (code == FM_CONTEXT_OVERFLOW && reserve > 1) {", "if (0) {",
+     "unit.kit_truncation"),
+    ("truncation: the beginning stays for some turns", TRUNCATION, "while (unit * 8 <= all - turns) {", "while (0) {",
+     "unit.kit_truncation"),
+    ("truncation: the newest turns are tried first", TRUNCATION, "step < half ? step : half", "half", "unit.kit_truncation"),
+    ("truncation: what was left out is told", ANSWER, "if (!schema && answer->dropped == 0) {", "if (!schema) {",
+     "unit.surface_responses"),
+    ("prompt: stands in place of messages", JOB_PARAMS, "if (job->prompt && (job->messages", "if (0 && (job->messages",
+     "unit.kit_job_params"),
+    ("prompt: a suffix stands beside it", JOB_PARAMS, "return job->suffix && !job->prompt ?", "return 0 ?",
+     "unit.kit_job_params"),
+    ("prompt: an engine that takes messages alone", KIT, "job->prompt && !kit->ops->prompts", "0", "unit.kit"),
+    ("completions: one prompt", COMPLETIONS_REQUEST, "if (count > 1 || tokens) {", "if (tokens) {", "unit.surface_completions"),
+    ("completions: no tokens", COMPLETIONS_REQUEST, "if (count > 1 || tokens) {", "if (count > 1) {",
+     "unit.surface_completions"),
+    ("completions: an echo fits into an answer", COMPLETIONS_REQUEST, "return fits || !echo ?", "return 1 ?",
+     "unit.surface_completions"),
+    ("completions: 16 tokens where nothing is said", COMPLETIONS_REQUEST, "if (!max_tokens) {", "if (0) {",
+     "unit.surface_completions"),
+    ("completions: an empty suffix is none", COMPLETIONS_REQUEST, "suffix && json_object_get_string_len(suffix) > 0", "suffix",
+     "unit.surface_completions"),
+    ("completions: an echo counts in what an answer holds", ANSWER,
+     "answer->output_json = fm_json_string_size(answer->output.data, answer->output.len) - 2;", "", "unit.surface_completions"),
 ]
 
 

@@ -166,9 +166,8 @@ static enum fm_reason tell_held(struct fm_job *job, bool call) {
 
 /* A vector an input: its length and 4, or what has no length. */
 static enum fm_reason embed(struct fm_job *job, struct fm_error *error) {
-    enum fm_reason reason = FM_REASON_NONE;
     job->dimension = 2;
-    fm_job_accept(job, 9);
+    enum fm_reason reason = fm_job_accept(job, 9);
     for (size_t i = 0; !reason; i++) {
         float values[2] = {(float)job->inputs[i].len, 4};
         values[1] = job->inputs[i].text[0] == '0' ? 0 : values[1];
@@ -188,7 +187,9 @@ static enum fm_reason work(struct fm_kit *kit, struct fm_job *job) {
     if (is(message, "long report")) {
         append_many(&job->schema_report, FM_SCHEMA_REPORT_MAX + 1);
     }
-    fm_job_accept(job, 5);
+    if (fm_job_accept(job, 5) != FM_REASON_NONE) {
+        return FM_REASON_LENGTH;
+    }
     fm_job_progress(job, 5, 2);
     if (is(message, "wait")) {
         return fm_job_sleep(job, WAIT_MS) ? FM_REASON_ABORTED : FM_REASON_STOP;
@@ -394,7 +395,7 @@ static void calls_and_their_answers(void **state) {
     } rows[] = {
         {CALL(1, "engine.load", "{\"model\":null}"), "engine.load came before engine.initialize"},
         {JOB(1, "x", ""), "job.start came before a model was loaded"},
-        {JOB(2, "x", ",\"max_tokens\":0"), "job.start: max_tokens: an integer from 1 is expected"},
+        {JOB(2, "x", ",\"max_tokens\":-1"), "job.start: max_tokens: an integer from 0 is expected"},
         {CALL(2, "engine.initialize", "{}"), "protocol_version: an integer is expected"},
         {CALL(3, "engine.initialize", "{\"protocol_version\":\"1\"}"), "protocol_version: an integer is expected"},
         {CALL(4, "engine.initialize", "{\"protocol_version\":2}"), "speaks engine protocol version 1, not 2"},
@@ -481,7 +482,10 @@ static void reasons(void **state) {
         }
         expect("job.finished", rows[i].end);
     }
-    say(JOB(7, "a", "")); /* it goes on after all of that */
+    say(JOB(7, "abc", ",\"max_tokens\":0"));
+    expect("job.accepted");
+    expect("job.finished", "\"reason\":\"length\"");
+    say(JOB(8, "a", "")); /* it goes on after all of that */
     expect("job.accepted");
     assert_int_equal(hang_up(), 0);
 }
@@ -552,7 +556,9 @@ static void an_engine_without_formats(void **state) {
             "\"error\":{\"code\":\"INVALID_REQUEST\",\"detail\":\"the engine test can't hold its output to a format\","
             "\"param\":\"format\"}");
     }
-    say(JOB(4, "", ",\"format\":null"));
+    say(NOTE("job.start", "{\"job\":4,\"prompt\":\"a\"}"));
+    expect("job.finished", "\"detail\":\"the engine test takes messages alone\",\"param\":\"prompt\"}");
+    say(JOB(5, "", ",\"format\":null"));
     expect("job.accepted");
     assert_int_equal(hang_up(), 0);
 }

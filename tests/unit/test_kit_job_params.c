@@ -31,6 +31,21 @@ static const struct row {
     {"{\"job\":1," MESSAGES ",\"stop\":[]}", NULL},
     {"{\"job\":1}", "messages"},
     {"{\"job\":1,\"messages\":null}", "messages"},
+    {"{\"job\":1,\"prompt\":\"hi\"}", NULL},
+    {"{\"job\":1,\"prompt\":\"\",\"messages\":null,\"suffix\":null,\"truncation\":\"disabled\",\"max_tokens\":0}",
+     NULL},
+    {"{\"job\":1,\"suffix\":\"\",\"prompt\":\"hi\",\"format\":{\"type\":\"json_object\"}}", NULL},
+    {"{\"job\":1,\"prompt\":null}", "messages"},
+    {"{\"job\":1,\"prompt\":[\"hi\"]}", "prompt"},
+    {"{\"job\":1,\"prompt\":\"hi\",\"suffix\":1}", "suffix"},
+    {"{\"job\":1,\"suffix\":\"hi\"}", "messages"},
+    {"{\"job\":1,\"prompt\":\"hi\"," MESSAGES "}", "prompt"},
+    {"{\"job\":1,\"prompt\":\"hi\",\"tools\":[{\"name\":\"f\"}]}", "prompt"},
+    {"{\"job\":1,\"prompt\":\"hi\",\"truncation\":\"auto\"}", "prompt"},
+    {"{\"job\":1," MESSAGES ",\"suffix\":\"hi\"}", "suffix"},
+    {"{\"job\":1," MESSAGES ",\"truncation\":\"auto\"}", NULL},
+    {"{\"job\":1," MESSAGES ",\"truncation\":\"some\"}", "truncation"},
+    {"{\"job\":1," MESSAGES ",\"truncation\":true}", "truncation"},
     {"{\"job\":1,\"messages\":[]}", "messages"},
     {"{\"job\":1,\"messages\":{}}", "messages"},
     {"{\"job\":1,\"messages\":\"hi\"}", "messages"},
@@ -81,7 +96,7 @@ static const struct row {
     {"{\"job\":1,\"messages\":[{\"role\":\"user\",\"content\":null}]}", "messages[0].content"},
     {"{\"job\":1,\"messages\":[{\"role\":\"user\",\"content\":[]}]}", "messages[0].content"},
     {"{\"job\":1,\"messages\":[{\"role\":\"user\",\"content\":\"hi\",\"name\":\"x\"}]}", "messages[0]"},
-    {"{\"job\":1," MESSAGES ",\"max_tokens\":0}", "max_tokens"},
+    {"{\"job\":1," MESSAGES ",\"max_tokens\":0}", NULL},
     {"{\"job\":1," MESSAGES ",\"max_tokens\":-5}", "max_tokens"},
     {"{\"job\":1," MESSAGES ",\"max_tokens\":1.5}", "max_tokens"},
     {"{\"job\":1," MESSAGES ",\"max_tokens\":\"1\"}", "max_tokens"},
@@ -352,6 +367,24 @@ static void inputs_arrive(void **state) {
     json_object_put(params);
 }
 
+static void a_prompt_arrives(void **state) {
+    (void)state;
+    struct json_object *params =
+        json_tokener_parse("{\"job\":1,\"prompt\":\"a\\u0000b\",\"suffix\":\"c\\u0000\",\"max_tokens\":0}");
+    struct fm_job job;
+    struct fm_error error;
+    assert_int_equal(read_params(&job, params, &error), FM_OK);
+    assert_int_equal(job.prompt_len, 3);
+    assert_memory_equal(job.prompt, "a\0b", 3);
+    assert_int_equal(job.suffix_len, 2);
+    assert_memory_equal(job.suffix, "c\0", 2);
+    assert_int_equal(job.message_count, 0);
+    assert_true(job.count_only);
+    assert_false(fm_job_uses_tools(&job));
+    fm_job_free_lists(&job);
+    json_object_put(params);
+}
+
 static void at_most_2048_inputs(void **state) {
     (void)state;
     for (size_t count = 2048; count <= 2049; count++) {
@@ -373,7 +406,8 @@ static void absent_values_have_defaults(void **state) {
     struct fm_job job;
     struct fm_error error;
     assert_int_equal(read_params(&job, params, &error), FM_OK);
-    assert_true(job.max_tokens == 0 && job.temperature == 1 && job.top_p == 1 && !job.has_seed && job.stop_count == 0);
+    assert_true(job.max_tokens == 0 && !job.count_only && job.temperature == 1 && job.top_p == 1 && !job.has_seed &&
+                job.stop_count == 0);
     assert_true(job.tool_count == 0 && job.tool_mode == FM_TOOLS_AUTO && job.parallel_tool_calls);
     assert_false(fm_job_uses_tools(&job));
     fm_job_free_lists(&job);
@@ -390,6 +424,7 @@ int main(void) {
         cmocka_unit_test(calls_arrive),
         cmocka_unit_test(inputs_arrive),
         cmocka_unit_test(at_most_2048_inputs),
+        cmocka_unit_test(a_prompt_arrives),
         cmocka_unit_test(absent_values_have_defaults),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

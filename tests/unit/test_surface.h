@@ -152,6 +152,7 @@ struct script {
     const struct fm_error *error;
     const char *report;   /* what the engine tells of the schema, JSON members; NULL: nothing */
     const char *mismatch; /* why the text does not match it; NULL: it does */
+    int64_t dropped;      /* messages that the engine left out */
 };
 
 /* How the events of a script are taken: each as soon as it can be sent, or, by a slow host, all at the end. */
@@ -185,6 +186,7 @@ static inline struct json_object *run(const struct script *script, struct stream
         tell_report(&answer, script->report);
     }
     if (script->deltas) {
+        fm_answer_drop(&answer, script->dropped);
         fm_answer_open(&answer, test_usage.input);
         for (const char *const *delta = script->deltas; *delta; delta++) {
             if (**delta == '@') {

@@ -111,6 +111,7 @@ static void test_each_allocation(void **state) {
                                          "\"content\":[{\"type\":\"input_text\",\"text\":\"hi\"}]}],\"stop\":[\"x\"]}");
     check_surface(&fm_surface_chat, "{\"model\":\"m\",\"stream\":true,\"messages\":[{\"role\":\"user\",\"content\":"
                                     "[{\"type\":\"text\",\"text\":\"hi\"}]}],\"stop\":\"x\"}");
+    check_surface(&fm_surface_completions, "{\"model\":\"m\",\"stream\":true,\"prompt\":\"hi\",\"echo\":true}");
     check_surface(&fm_surface_responses, "{\"input\":\"hi\",\"fm\":{\"schema_report\":true},\"text\":{\"format\":"
                                          "{\"type\":\"json_schema\",\"name\":\"n\",\"schema\":{\"a\":[{}]}}}}");
     check_surface(&fm_surface_responses,

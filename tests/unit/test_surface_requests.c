@@ -167,7 +167,9 @@ static const struct row responses_rows[] = {
     {"{" IN ",\"stream_options\":{\"include_obfuscation\":1}}", "invalid_type", "stream_options.include_obfuscation"},
     {"{" IN ",\"stream_options\":{\"include_usage\":true}}", "unknown_parameter", "stream_options.include_usage"},
     {"{" IN ",\"truncation\":\"disabled\"}", NULL, NULL},
-    {"{" IN ",\"truncation\":\"auto\"}", "unsupported_parameter", "truncation"},
+    {"{" IN ",\"truncation\":\"auto\"}", NULL, NULL},
+    {"{" IN ",\"truncation\":\"some\"}", "invalid_value", "truncation"},
+    {"{" IN ",\"truncation\":true}", "invalid_type", "truncation"},
     {"{" IN ",\"background\":false}", NULL, NULL},
     {"{" IN ",\"background\":true}", NULL, NULL},
     {"{" IN ",\"background\":true,\"store\":true}", NULL, NULL},
@@ -249,6 +251,23 @@ static const struct row chat_rows[] = {
     {"{" MSG ",\"web_search_options\":{}}", "unsupported_parameter", "web_search_options"},
     {"{" MSG ",\"input\":\"x\"}", "unknown_parameter", "input"},
     {"{" MSG ",\"max_output_tokens\":5}", "unknown_parameter", "max_output_tokens"},
+    {NULL, NULL, NULL},
+};
+
+static const struct row input_tokens_rows[] = {
+    {"{" IN ",\"model\":null,\"instructions\":\"x\",\"tools\":[],\"tool_choice\":\"auto\",\"text\":{},\"reasoning\":{},"
+     "\"truncation\":\"disabled\",\"previous_response_id\":null,\"conversation\":null,\"parallel_tool_calls\":true,"
+     "\"fm\":{\"timeout_ms\":5}}",
+     NULL, NULL},
+    {"{}", "missing_required_parameter", "input"},
+    {"{\"previous_response_id\":\"resp_1\"}", NULL, NULL},
+    {"{" IN ",\"conversation\":\"conv_1\"}", "unsupported_parameter", "conversation"},
+    {"{" IN ",\"store\":false}", "unknown_parameter", "store"},
+    {"{" IN ",\"text\":{\"format\":{\"type\":\"xml\"}}}", "invalid_value", "text.format.type"},
+    {"{" IN ",\"stream\":false}", "unknown_parameter", "stream"},
+    {"{" IN ",\"max_output_tokens\":null}", "unknown_parameter", "max_output_tokens"},
+    {"{" IN ",\"temperature\":1}", "unknown_parameter", "temperature"},
+    {"{" IN ",\"x\":1}", "unknown_parameter", "x"},
     {NULL, NULL, NULL},
 };
 
@@ -358,6 +377,14 @@ static void test_shared(void **state) {
 static void test_responses(void **state) {
     (void)state;
     check_rows(&fm_surface_responses, responses_rows);
+}
+
+static void test_input_tokens(void **state) {
+    (void)state;
+    check_rows(&fm_surface_input_tokens, input_tokens_rows);
+    struct fm_request request = request_of(&fm_surface_input_tokens, "{" IN "}");
+    assert_false(request.store || request.stream || request.background);
+    fm_request_free(&request);
 }
 
 static void test_chat(void **state) {
@@ -581,6 +608,11 @@ static void test_job_members(void **state) {
               "\"ab\\u0000\\n\"},{\"role\":\"assistant\",\"content\":\"no\"},{\"role\":\"user\",\"content\":\"\"},"
               "{\"role\":\"system\",\"content\":\"\xf0\x9f\x98\x80\\\"\"}],\"max_tokens\":5,\"temperature\":0.7,"
               "\"top_p\":1,\"seed\":-3,\"stop\":[\"x\\u0000y\"]");
+    check_job(&fm_surface_responses, "{" IN ",\"truncation\":\"auto\",\"max_output_tokens\":5}",
+              "\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"max_tokens\":5,\"truncation\":\"auto\"");
+    check_job(&fm_surface_input_tokens, "{" IN ",\"instructions\":\"do\"}",
+              "\"messages\":[{\"role\":\"system\",\"content\":\"do\"},{\"role\":\"user\",\"content\":\"hi\"}],"
+              "\"max_tokens\":0");
     check_job(&fm_surface_chat,
               "{\"messages\":[{\"role\":\"developer\",\"content\":\"d\"},{\"role\":\"assistant\",\"content\":null,"
               "\"refusal\":\"r\"},{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a\"},"
@@ -729,6 +761,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shared),
         cmocka_unit_test(test_responses),
+        cmocka_unit_test(test_input_tokens),
         cmocka_unit_test(test_chat),
         cmocka_unit_test(test_formats),
         cmocka_unit_test(test_what_stands_beside_a_format),

@@ -398,6 +398,38 @@ static void test_echo(void **state) {
     stream_free(&stream);
 }
 
+/* Left out of the prompt: said from the first event on, beside a schema report or alone. */
+static void test_dropped_messages(void **state) {
+    (void)state;
+    static const struct {
+        const char *more; /* of the body */
+        int64_t dropped;
+        const char *fm;
+    } rows[] = {
+        {"", 0, "null"},
+        {"", 3, "{\"dropped_messages\":3}"},
+        {",\"fm\":{\"schema_report\":true}", 0, "{\"schema\":null}"},
+        {",\"fm\":{\"schema_report\":true}", 2, "{\"schema\":null,\"dropped_messages\":2}"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char body[128];
+        snprintf(body, sizeof body, "{\"input\":\"hi\",\"stream\":true,\"truncation\":\"auto\"%s}", rows[i].more);
+        struct script script = {.surface = &fm_surface_responses,
+                                .body = body,
+                                .deltas = greeting,
+                                .finish = FM_FINISH_STOP,
+                                .dropped = rows[i].dropped};
+        struct stream stream;
+        struct json_object *object = run(&script, &stream);
+        assert_json(object, "truncation", "\"auto\"");
+        assert_json(object, "fm", rows[i].fm);
+        assert_json(stream.events[0], "response.truncation", "\"auto\"");
+        assert_json(stream.events[0], "response.fm", rows[i].fm);
+        json_object_put(object);
+        stream_free(&stream);
+    }
+}
+
 static void test_echo_of_a_format(void **state) {
     (void)state;
     static const struct {
@@ -621,6 +653,7 @@ int main(void) {
         cmocka_unit_test(test_never_opened),
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_echo),
+        cmocka_unit_test(test_dropped_messages),
         cmocka_unit_test(test_echo_of_a_format),
         cmocka_unit_test(test_memory_of_a_format),
         cmocka_unit_test(test_report),

@@ -75,9 +75,7 @@ enum fm_reason fm_fake_embed(struct fm_job *job, int64_t context, struct fm_erro
         (void)fm_fail_no_memory(error);
     }
     enum fm_reason reason = words < 0 || !values ? FM_REASON_ERROR : FM_REASON_NONE;
-    if (!reason) {
-        fm_job_accept(job, words);
-    }
+    reason = reason ? reason : fm_job_accept(job, words);
     for (size_t i = 0; !reason; i++) {
         reason = embed(&job->inputs[i], job, values, error);
     }

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #define SLOTS          8
-#define CONTEXT_LENGTH 4096 /* words of input */
+#define CONTEXT_LENGTH 4096 /* words */
 #define LOAD_STEPS     10
 #define TEXT_MAX       (16u << 20) /* bytes of an answer without a script */
 
@@ -112,8 +112,11 @@ static enum fm_code load(void *state, struct fm_kit *kit, const char *model, str
     return FM_OK;
 }
 
-/* What is answered: what a tool said at last, or else the last message of the user; "" when there is none. */
+/* What is answered: a prompt, what a tool said at last, or else the last message of the user; "" when there is none. */
 static struct fm_message message_to_answer(const struct fm_job *job) {
+    if (job->prompt) {
+        return (struct fm_message){.role = "user", .content = job->prompt, .content_len = job->prompt_len};
+    }
     const struct fm_message last = job->messages[job->message_count - 1];
     if (last.tool_call_id) {
         return last;
@@ -171,8 +174,8 @@ static enum fm_reason call_tool(struct fm_job *job, const struct fm_tool *tool, 
         fm_buf_append_str(&arguments, "{}");
     }
     if (code == FM_OK) {
-        fm_job_accept(job, words);
-        reason = fm_script_call(tool->name, arguments.data, arguments.len, job, error);
+        reason = fm_job_accept(job, words);
+        reason = reason ? reason : fm_script_call(tool->name, arguments.data, arguments.len, job, error);
     } else if (code == FM_INVALID_REQUEST) {
         snprintf(error->param, sizeof error->param, "tools");
     }
@@ -197,8 +200,8 @@ static enum fm_reason answer_freely(struct fm_job *job, const struct fm_message 
     }
     enum fm_reason reason = FM_REASON_ERROR;
     if (code == FM_OK) {
-        fm_job_accept(job, words);
-        reason = fm_script_echo(text.len ? text.data : "", text.len, job, error);
+        reason = fm_job_accept(job, words);
+        reason = reason ? reason : fm_script_echo(text.len ? text.data : "", text.len, job, error);
     } else if (code == FM_INVALID_REQUEST && !error->param[0]) {
         snprintf(error->param, sizeof error->param, "format");
     }
@@ -206,28 +209,44 @@ static enum fm_reason answer_freely(struct fm_job *job, const struct fm_message 
     return reason;
 }
 
+struct prompt {
+    const struct fm_job *job;
+    int64_t words;
+};
+
+/* fm_job_fit_fn: a prompt is the number of its words. */
+static enum fm_code fit(void *state, size_t reserve, struct fm_error *error) {
+    struct prompt *prompt = state;
+    const struct fm_job *job = prompt->job;
+    int64_t words = fm_script_words(job->prompt, job->prompt_len) + fm_script_words(job->suffix, job->suffix_len);
+    for (size_t i = 0; i < job->message_count; i++) {
+        words += fm_script_words(job->messages[i].content, job->messages[i].content_len);
+    }
+    if (words + (int64_t)reserve > CONTEXT_LENGTH) {
+        return fm_fail(error, FM_CONTEXT_OVERFLOW, "the input has %lld tokens, the context holds %d", (long long)words,
+                       CONTEXT_LENGTH);
+    }
+    prompt->words = words;
+    return FM_OK;
+}
+
 static enum fm_reason answer(struct fm_job *job, struct fm_error *error) {
     const struct fm_message message = message_to_answer(job);
     struct json_object *script = NULL;
-    int64_t words = 0;
+    struct prompt prompt = {.job = job};
     bool scripted = !message.tool_call_id; /* what a tool said is a text, whatever it looks like */
     if (scripted && fm_script_parse(message.content, message.content_len, &script, error) != FM_OK) {
         return FM_REASON_ERROR;
     }
-    for (size_t i = 0; i < job->message_count; i++) {
-        words += fm_script_words(job->messages[i].content, job->messages[i].content_len);
-    }
-    if (words > CONTEXT_LENGTH) {
+    if (fm_job_fit(job, CONTEXT_LENGTH, fit, &prompt, error) != FM_OK) {
         fm_script_free(script);
-        (void)fm_fail(error, FM_CONTEXT_OVERFLOW, "the input has %lld tokens, the context holds %d", (long long)words,
-                      CONTEXT_LENGTH);
         return FM_REASON_ERROR;
     }
     if (!script) {
-        return answer_freely(job, &message, words, error);
+        return answer_freely(job, &message, prompt.words, error);
     }
-    fm_job_accept(job, words);
-    enum fm_reason reason = fm_script_run(script, job, error);
+    enum fm_reason reason = fm_job_accept(job, prompt.words);
+    reason = reason ? reason : fm_script_run(script, job, error);
     fm_script_free(script);
     return reason;
 }
@@ -279,6 +298,7 @@ int main(void) {
         .version = FM_VERSION,
         .tools = true,
         .embeddings = true,
+        .prompts = true,
         .slots = SLOTS,
         .formats = true,
         .needs_network = fault_is("FM_ENGINE_FAKE_INIT", "network"),

@@ -67,12 +67,15 @@ static struct fm_json_writer begin_event(struct fm_job *job, const char *method)
     return w;
 }
 
-void fm_job_accept(struct fm_job *job, int64_t input_tokens) {
+enum fm_reason fm_job_accept(struct fm_job *job, int64_t input_tokens) {
     job->input_tokens = input_tokens;
     struct fm_json_writer w = begin_event(job, "job.accepted");
     fm_json_key_int(&w, "input_tokens", input_tokens);
     if (job->inputs) {
         fm_json_key_int(&w, "dimension", (int64_t)job->dimension);
+    }
+    if (job->dropped > 0) {
+        fm_json_key_int(&w, "dropped", job->dropped);
     }
     if (job->schema_report.len > 0) {
         fm_json_key(&w, "schema_report");
@@ -81,6 +84,7 @@ void fm_job_accept(struct fm_job *job, int64_t input_tokens) {
     w.buf->failed |= job->schema_report.failed;
     fm_json_object_end(&w);
     fm_output_send_or_end(job->kit);
+    return job->count_only ? FM_REASON_LENGTH : FM_REASON_NONE;
 }
 
 void fm_job_progress(struct fm_job *job, int64_t processed, int64_t cached) {

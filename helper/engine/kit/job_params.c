@@ -149,14 +149,38 @@ static enum fm_code check_embed(struct json_object *params, struct fm_error *err
     return FM_OK;
 }
 
-/* ---- sampling ---- */
+/* ---- a prompt in their place ---- */
+
+static enum fm_code read_prompt(struct fm_job *job, struct json_object *value, struct fm_error *error) {
+    job->prompt = json_object_get_string(value);
+    job->prompt_len = (size_t)json_object_get_string_len(value);
+    return json_object_is_type(value, json_type_string) ? FM_OK : fm_job_wrong(error, "prompt", "a string");
+}
+
+static enum fm_code read_suffix(struct fm_job *job, struct json_object *value, struct fm_error *error) {
+    job->suffix = json_object_get_string(value);
+    job->suffix_len = (size_t)json_object_get_string_len(value);
+    return json_object_is_type(value, json_type_string) ? FM_OK : fm_job_wrong(error, "suffix", "a string");
+}
+
+/* What stands beside what, once all is read. */
+static enum fm_code check_company(const struct fm_job *job, struct fm_error *error) {
+    if (!job->messages && !job->prompt) {
+        return fm_job_wrong(error, "messages", "a list that is not empty");
+    }
+    if (job->prompt && (job->messages || job->tool_count > 0 || job->truncation.asked)) {
+        return fm_job_wrong(error, "prompt", "no messages, tools or truncation beside it");
+    }
+    return job->suffix && !job->prompt ? fm_job_wrong(error, "suffix", "a prompt beside it") : FM_OK;
+}
+
+/* ---- how to answer ---- */
 
 static enum fm_code read_max_tokens(struct fm_job *job, struct json_object *value, struct fm_error *error) {
     job->max_tokens = json_object_get_int64(value);
-    if (!json_object_is_type(value, json_type_int) || job->max_tokens < 1) {
-        return fm_job_wrong(error, "max_tokens", "an integer from 1");
-    }
-    return FM_OK;
+    job->count_only = job->max_tokens == 0;
+    bool valid = json_object_is_type(value, json_type_int) && job->max_tokens >= 0;
+    return valid ? FM_OK : fm_job_wrong(error, "max_tokens", "an integer from 0");
 }
 
 static bool read_number(struct json_object *value, double *number) {
@@ -288,7 +312,10 @@ static const struct member {
     {"job", read_nothing},
     {"messages", read_messages},
     {"embed", read_embed},
+    {"prompt", read_prompt},
+    {"suffix", read_suffix},
     {"max_tokens", read_max_tokens},
+    {"truncation", fm_job_read_truncation},
     {"temperature", read_temperature},
     {"top_p", read_top_p},
     {"seed", read_seed},
@@ -329,13 +356,13 @@ enum fm_code fm_job_read(struct fm_job *job, struct json_object *params, struct 
     if (job->inputs) {
         return check_embed(params, error);
     }
-    if (!job->messages) {
-        return fm_job_wrong(error, "messages", "a list that is not empty");
-    }
-    return fm_job_read_tool_choice(job, json_object_object_get(params, "tool_choice"), error);
+    enum fm_code code = check_company(job, error);
+    code = code ? code : fm_job_read_tool_choice(job, json_object_object_get(params, "tool_choice"), error);
+    return code ? code : fm_job_find_cuts(job, error);
 }
 
 void fm_job_free_lists(struct fm_job *job) {
+    fm_job_free_cuts(job);
     for (size_t i = 0; i < job->message_count; i++) {
         free(job->messages[i].tool_calls);
     }

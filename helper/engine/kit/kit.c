@@ -204,6 +204,10 @@ static struct fm_job *admit(struct fm_kit *kit, struct fm_job *job) {
         (void)fm_fail(&job->fault, FM_INVALID_REQUEST, "the engine %s can't embed texts", kit->ops->name);
         snprintf(job->fault.param, sizeof job->fault.param, "embed");
     }
+    if (job->fault.code == FM_OK && job->prompt && !kit->ops->prompts) {
+        (void)fm_fail(&job->fault, FM_INVALID_REQUEST, "the engine %s takes messages alone", kit->ops->name);
+        snprintf(job->fault.param, sizeof job->fault.param, "prompt");
+    }
     if (job->fault.code != FM_OK) {
         struct fm_error fault = job->fault;
         fm_job_finish(job, FM_REASON_ERROR, &fault);

@@ -56,6 +56,7 @@ struct fm_engine_ops {
     bool formats;             /* honours job->format; without it, the kit refuses jobs that have one */
     bool tools;               /* honours job->tools, and calls in messages; the same */
     bool embeddings;          /* honours job->inputs; the same */
+    bool prompts;             /* honours job->prompt; the same */
     int64_t delta_ms;         /* a job's deltas are at least so far apart, but for the last one; 0: one a token */
     void *state;              /* the engine's own, handed to the calls below */
 
@@ -142,13 +143,29 @@ struct fm_input {
     size_t len;
 };
 
+/* The whole conversation, of a job whose oldest turns may be left out. The kit's. */
+struct fm_truncation {
+    bool asked;
+    struct fm_message *all; /* fm_job.messages is `left`, which has room for as many */
+    size_t count;
+    struct fm_message *left;
+    size_t *cuts; /* cuts[i]: the first message that stays, but for the system's, when i + 1 turns are left out */
+    size_t cut_count;
+};
+
 /* All strings belong to the job. The members down to `parallel_tool_calls` are read-only. */
 struct fm_job {
     int64_t id;
     struct fm_input *inputs; /* of a job that embeds: at least one, and none of what is below. Else NULL */
     size_t input_count;
-    struct fm_message *messages; /* at least one */
+    struct fm_message *messages; /* at least one, or a prompt; what is left of them where turns were left out */
     size_t message_count;
+    int64_t dropped;    /* messages that were left out */
+    const char *prompt; /* in place of messages: a text that the answer goes on with; UTF-8, may hold NUL. NULL: none */
+    size_t prompt_len;
+    const char *suffix; /* what follows the answer, of the same kind; NULL: nothing */
+    size_t suffix_len;
+    bool count_only;    /* nothing is to be generated: fm_job_accept says so too */
     int64_t max_tokens; /* at least 1; 0: no limit */
     double temperature; /* at least 0 */
     double top_p;       /* 0 to 1 */
@@ -175,6 +192,7 @@ struct fm_job {
     struct fm_kit *kit;
     struct fm_job *next;
     struct json_object *params; /* holds the strings */
+    struct fm_truncation truncation;
     atomic_bool aborted;
     struct fm_error fault; /* code not FM_OK: job.start was wrong, the engine never sees it */
     struct fm_text_stream stream;
@@ -198,6 +216,21 @@ int fm_kit_main(const struct fm_engine_ops *ops);
 
 /* True where the job needs an engine that has tools: for new calls, or to understand earlier ones. */
 bool fm_job_uses_tools(const struct fm_job *job);
+
+/*
+ * Makes the prompt of a job's messages as they are now. FM_CONTEXT_OVERFLOW when it and `reserve` (at least 1) tokens
+ * of the answer do not fit into the context.
+ */
+typedef enum fm_code fm_job_fit_fn(void *state, size_t reserve, struct fm_error *error);
+
+/*
+ * Makes the prompt of `job` by `fit`. Where the oldest turns may be left out (ENGINE.md, Prompts) and it does not fit,
+ * `fit` is called again with fewer messages in the job, some 2 * log2(turns that stay) times; what the last call made
+ * that returned FM_OK is then the prompt of the messages that the job has. FM_CONTEXT_OVERFLOW: it does not fit,
+ * whatever may be left out. Before fm_job_accept. Blocks as `fit` does.
+ */
+FM_MUST_USE enum fm_code fm_job_fit(struct fm_job *job, size_t context_length, fm_job_fit_fn *fit, void *state,
+                                    struct fm_error *error);
 
 /*
  * The next job. Engine thread. With `wait` it blocks until there is one, and NULL means that the end has come; without,
@@ -226,8 +259,11 @@ bool fm_job_aborted(const struct fm_job *job);
 /* Sleeps `ms`, less when the job is aborted: returns fm_job_aborted. Writes nothing. */
 bool fm_job_sleep(struct fm_job *job, int64_t ms);
 
-/* The prompt fits: job.accepted. Once, before any call below but fm_job_finish. */
-void fm_job_accept(struct fm_job *job, int64_t input_tokens);
+/*
+ * The prompt fits: job.accepted. Once, before any call below but fm_job_finish.
+ * FM_REASON_NONE: go on. Else finish with this reason: the job only wanted its prompt counted.
+ */
+FM_MUST_USE enum fm_reason fm_job_accept(struct fm_job *job, int64_t input_tokens);
 
 /* `processed` input tokens are done, `cached` of them without work: job.progress. With the tokens generated so far, if
  * there are any. */

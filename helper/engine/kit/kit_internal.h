@@ -123,4 +123,13 @@ struct fm_job *fm_job_new(struct fm_kit *kit, int64_t id, struct json_object *pa
 /* Frees a job that is on no list. */
 void fm_job_free(struct fm_job *job);
 
+/* ---- truncation.c ---- */
+
+/* job.start's `truncation`, as fm_job_read; and, behind all other members, where the conversation may be cut. */
+enum fm_code fm_job_read_truncation(struct fm_job *job, struct json_object *value, struct fm_error *error);
+enum fm_code fm_job_find_cuts(struct fm_job *job, struct fm_error *error);
+
+/* Frees what the latter allocated, and gives the job all of its messages back. */
+void fm_job_free_cuts(struct fm_job *job);
+
 #endif

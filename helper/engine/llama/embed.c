@@ -113,7 +113,7 @@ static enum fm_reason embed_all(struct embedding *run) {
         return reason;
     }
     run->job->dimension = (size_t)llama_model_n_embd_out(run->model->weights);
-    fm_job_accept(run->job, tokens);
+    reason = fm_job_accept(run->job, tokens);
     for (size_t i = 0; !reason; i++) { /* the last one ends it */
         reason = embed(run, &run->texts[i]);
     }

@@ -71,18 +71,39 @@ static enum fm_reason reason_of(struct generation *run, enum fm_decode result) {
     }
 }
 
-static enum fm_code make_prompt(struct generation *run) {
-    const struct fm_job *job = run->job;
-    struct fm_model *model = run->slot->model;
+/* fm_job_fit_fn: the prompt is replaced where the new one fits. FM_CANCELLED: an abort was asked for meanwhile. */
+static enum fm_code fit_messages(void *state, size_t reserve, struct fm_error *error) {
+    struct generation *run = state;
+    const struct fm_model *model = run->slot->model;
     struct fm_tool_prompt prompt;
-    enum fm_code code = fm_tool_prompt_init(&prompt, job, run->form, &run->error);
+    llama_token *tokens;
+    size_t count;
+    if (fm_job_aborted(run->job)) {
+        return fm_fail(error, FM_CANCELLED, "the job was aborted");
+    }
+    enum fm_code code = fm_tool_prompt_init(&prompt, run->job, run->form, error);
     if (code != FM_OK) {
         return code;
     }
-    code = fm_prompter_tokens(&model->prompter, &prompt.chat, model->context_length, &run->prompt, &run->prompt_count,
-                              &run->error);
+    code =
+        fm_prompter_tokens(&model->prompter, &prompt.chat, model->context_length + 1 - reserve, &tokens, &count, error);
     fm_tool_prompt_free(&prompt);
+    if (code == FM_OK) {
+        free(run->prompt);
+        run->prompt = tokens;
+        run->prompt_count = count;
+    }
     return code;
+}
+
+static enum fm_code make_prompt(struct generation *run) {
+    const struct fm_job *job = run->job;
+    const struct fm_model *model = run->slot->model;
+    if (job->prompt) {
+        return fm_prompter_plain_tokens(&model->prompter, job->prompt, job->prompt_len, job->suffix, job->suffix_len,
+                                        model->context_length, &run->prompt, &run->prompt_count, &run->error);
+    }
+    return fm_job_fit(run->job, model->context_length, fit_messages, run, &run->error);
 }
 
 /* A template that refuses calls where they are may take them in our form, whose messages are as any others. */
@@ -235,8 +256,8 @@ static enum fm_reason step(struct generation *run) {
 }
 
 static enum fm_reason generate(struct generation *run) {
-    fm_job_accept(run->job, (int64_t)run->prompt_count);
-    enum fm_reason reason = prefill(run);
+    enum fm_reason reason = fm_job_accept(run->job, (int64_t)run->prompt_count);
+    reason = reason ? reason : prefill(run);
     while (!reason) {
         reason = step(run);
     }
@@ -256,7 +277,7 @@ static enum fm_reason prepare(struct generation *run) {
     if (run->callable) {
         fm_tool_parser_init(&run->parser, run->job, run->form);
     }
-    return code == FM_OK ? FM_REASON_NONE : FM_REASON_ERROR;
+    return code == FM_OK ? FM_REASON_NONE : code == FM_CANCELLED ? FM_REASON_ABORTED : FM_REASON_ERROR;
 }
 
 void fm_generate(struct fm_slot *slot, struct fm_job *job) {

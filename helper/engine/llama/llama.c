@@ -133,6 +133,7 @@ int main(void) {
         .formats = fm_grammar_supported(),
         .tools = fm_grammar_supported(),
         .embeddings = true,
+        .prompts = true,
         .delta_ms = DELTA_MS,
         .state = &the_engine,
         .load = load,

@@ -472,6 +472,61 @@ enum fm_code fm_prompter_input_tokens(const struct fm_prompter *prompter, const 
     return hand_over(&render, code, tokens, count);
 }
 
+/* ---- without a template ---- */
+
+static void append_token(struct render *render, llama_token token) {
+    fm_buf_append(&render->tokens, &token, sizeof token);
+}
+
+static enum fm_code refuse_suffix(struct fm_error *error) {
+    fm_fail(error, FM_INVALID_REQUEST, "the model has no tokens for what stands between a prompt and a suffix");
+    snprintf(error->param, sizeof error->param, "suffix");
+    return error->code;
+}
+
+/* The order that models are trained with most: the place to fill comes last. */
+static enum fm_code infill(struct render *render, const char *text, size_t len, const char *suffix, size_t suffix_len,
+                           struct fm_error *error) {
+    const struct llama_vocab *vocab = render->prompter->vocab;
+    llama_token before = llama_vocab_fim_pre(vocab);
+    llama_token behind = llama_vocab_fim_suf(vocab);
+    llama_token between = llama_vocab_fim_mid(vocab);
+    if (before == LLAMA_TOKEN_NULL || behind == LLAMA_TOKEN_NULL || between == LLAMA_TOKEN_NULL) {
+        return refuse_suffix(error);
+    }
+    append_token(render, before);
+    enum fm_code code = tokenize(render, text, len, false, false, error);
+    append_token(render, behind);
+    code = code ? code : tokenize(render, suffix, suffix_len, false, false, error);
+    append_token(render, between);
+    return code;
+}
+
+static enum fm_code plain(struct render *render, const char *text, size_t len, const char *suffix, size_t suffix_len,
+                          struct fm_error *error) {
+    const struct llama_vocab *vocab = render->prompter->vocab;
+    llama_token first = llama_vocab_bos(vocab);
+    bool nothing = !suffix && len == 0; /* then the answer is any text, from its beginning */
+    if (nothing && first == LLAMA_TOKEN_NULL) {
+        return fm_fail(error, FM_INVALID_REQUEST, "the prompt is empty");
+    }
+    if (nothing || llama_vocab_get_add_bos(vocab)) {
+        append_token(render, first);
+    }
+    enum fm_code code = suffix ? infill(render, text, len, suffix, suffix_len, error)
+                               : tokenize(render, text, len, false, false, error);
+    code = code ? code : check_fits(render, token_count(render), false, error);
+    return code == FM_OK && render->tokens.failed ? fm_fail_no_memory(error) : code;
+}
+
+enum fm_code fm_prompter_plain_tokens(const struct fm_prompter *prompter, const char *text, size_t len,
+                                      const char *suffix, size_t suffix_len, size_t context, llama_token **tokens,
+                                      size_t *count, struct fm_error *error) {
+    struct render render = {.prompter = prompter, .context = context};
+    fm_buf_init(&render.tokens, PROMPT_MAX * sizeof(llama_token));
+    return hand_over(&render, plain(&render, text, len, suffix, suffix_len, error), tokens, count);
+}
+
 enum fm_code fm_prompter_text_tokens(const struct fm_prompter *prompter, const char *text, size_t len,
                                      llama_token **tokens, size_t *count, struct fm_error *error) {
     struct render render = {.prompter = prompter, .context = SIZE_MAX};

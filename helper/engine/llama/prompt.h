@@ -62,6 +62,16 @@ FM_MUST_USE enum fm_code fm_prompter_input_tokens(const struct fm_prompter *prom
                                                   struct fm_error *error);
 
 /*
+ * Tokenizes a text that the answer goes on with, as it is: no template, no control tokens in it, and in front what the
+ * vocabulary wants there. With `suffix` (NULL: none) the tokens for infill stand around the two. `*tokens`, `*count`
+ * and errors are as above, but for FM_INVALID_REQUEST: the vocabulary has no such tokens (`suffix` is the param), a
+ * line is too long, or there is nothing, and no token to begin a text with.
+ */
+FM_MUST_USE enum fm_code fm_prompter_plain_tokens(const struct fm_prompter *prompter, const char *text, size_t len,
+                                                  const char *suffix, size_t suffix_len, size_t context,
+                                                  llama_token **tokens, size_t *count, struct fm_error *error);
+
+/*
  * Tokenizes plain text, as it stands in an answer: no template, nothing added in front, no control tokens. `*tokens`
  * (`*count`, may be 0) are the caller's to free(). FM_INVALID_REQUEST when a line is too long.
  */

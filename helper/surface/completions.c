@@ -1,0 +1,84 @@
+/*
+ * The legacy completions API: the object and its streaming chunks, which are alike. As in chat, an answer that was
+ * cancelled or failed has no finish chunk.
+ */
+#include "surface/answer.h"
+#include "surface/request.h"
+
+/* Up to the text of the one choice. */
+static void begin_choice(const struct fm_answer *answer, struct fm_json_writer *w) {
+    fm_json_object_begin(w);
+    fm_chat_write_head(answer, "text_completion", w);
+    fm_json_key(w, "choices");
+    fm_json_array_begin(w);
+    fm_json_object_begin(w);
+    fm_json_key_int(w, "index", 0);
+    fm_json_key(w, "text");
+}
+
+/* From the text's end to the end of `choices`. */
+static void end_choice(const char *reason, struct fm_json_writer *w) {
+    fm_json_key_null(w, "logprobs");
+    fm_json_key_str(w, "finish_reason", reason);
+    fm_json_object_end(w);
+    fm_json_array_end(w);
+}
+
+static void completions_write(const struct fm_answer *answer, struct fm_json_writer *w) {
+    begin_choice(answer, w);
+    fm_answer_write_text(answer, w);
+    end_choice(fm_chat_finish_reason(answer), w);
+    fm_chat_write_usage(&answer->usage, w);
+    fm_answer_write_report(answer, false, w);
+    fm_json_object_end(w);
+}
+
+/* ---- the chunks ---- */
+
+static void end_chunk(const struct fm_answer *answer, const char *reason, struct fm_json_writer *w) {
+    end_choice(reason, w);
+    if (answer->request.include_usage) {
+        fm_json_key_null(w, "usage");
+    }
+    fm_json_object_end(w);
+}
+
+static void write_text(struct fm_answer *answer, struct fm_json_writer *w) {
+    begin_choice(answer, w);
+    fm_event_write_piece(answer, w);
+    end_chunk(answer, NULL, w);
+}
+
+static void write_finish(struct fm_answer *answer, struct fm_json_writer *w) {
+    begin_choice(answer, w);
+    fm_json_str(w, "");
+    end_chunk(answer, fm_chat_finish_reason(answer), w);
+}
+
+static void write_usage_chunk(struct fm_answer *answer, struct fm_json_writer *w) {
+    fm_json_object_begin(w);
+    fm_chat_write_head(answer, "text_completion", w);
+    fm_json_key(w, "choices");
+    fm_json_raw(w, "[]", 2);
+    fm_chat_write_usage(&answer->usage, w);
+    fm_json_object_end(w);
+}
+
+static const struct fm_event_row events[] = {
+    {fm_event_text_state, write_text, 0},
+    {fm_chat_finish_state, write_finish, 1}, /* what follows the text is reached by a finished answer alone */
+    {fm_chat_usage_state, write_usage_chunk, 1},
+};
+
+const struct fm_surface fm_surface_completions = {
+    .create_method = "completions.create",
+    .event_method = "completions.chunk",
+    .event_member = "chunk",
+    .result_member = "completion",
+    .id_prefix = "cmpl-",
+    .item_prefix = NULL,
+    .parse = fm_completions_parse,
+    .events = events,
+    .event_count = sizeof events / sizeof events[0],
+    .write = completions_write,
+};

@@ -1,0 +1,19 @@
+/*
+ * How many tokens a Responses request would have as its input: the members of a result, beside `ok`. No stream: it is
+ * known when the engine has accepted the prompt, and then all is said.
+ */
+#include "surface/answer.h"
+#include "surface/request.h"
+
+static void input_tokens_write(const struct fm_answer *answer, struct fm_json_writer *w) {
+    fm_json_key_str(w, "object", "response.input_tokens");
+    fm_json_key_int(w, "input_tokens", answer->usage.input);
+    fm_answer_write_report(answer, false, w);
+}
+
+const struct fm_surface fm_surface_input_tokens = {
+    .create_method = "responses.input_tokens",
+    .id_prefix = "count_",
+    .parse = fm_input_tokens_parse,
+    .write = input_tokens_write,
+};

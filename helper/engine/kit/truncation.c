@@ -105,7 +105,7 @@ void fm_job_free_cuts(struct fm_job *job) {
 
 static void leave_out(struct fm_job *job, size_t turns) {
     struct fm_truncation *truncation = &job->truncation;
-    size_t cut = truncation->cuts[turns - 1];
+    size_t cut = turns > 0 ? truncation->cuts[turns - 1] : 0;
     size_t left = 0;
     for (size_t i = 0; i < truncation->count; i++) {
         if (i >= cut || is_role(&truncation->all[i], "system")) {
@@ -170,7 +170,11 @@ static size_t reserve_of(const struct fm_job *job, size_t context_length) {
 
 enum fm_code fm_job_fit(struct fm_job *job, size_t context_length, fm_job_fit_fn *fit, void *state,
                         struct fm_error *error) {
-    size_t reserve = job->truncation.asked ? reserve_of(job, context_length) : 1;
+    size_t reserve = 1;
+    if (job->truncation.asked) {
+        reserve = reserve_of(job, context_length);
+        leave_out(job, 0); /* an engine may try again in another way */
+    }
     enum fm_code code = fit(state, reserve, error);
     if (code == FM_CONTEXT_OVERFLOW && job->truncation.cut_count > 0) {
         code = leave_out_some(job, reserve, fit, state, error);

@@ -116,8 +116,8 @@ const struct fm_rule fm_shared_rules[] = {
     {.name = "parallel_tool_calls", .check = fm_check_bool},
     {.name = "fm", .check = fm_check_object, .members = fm_rules},
     {.name = "top_logprobs", .check = fm_check_only_number, .note = "fm-proxy has no logprobs yet."},
-    {.name = "presence_penalty", .check = fm_check_only_number, .note = "fm-proxy has no penalties yet."},
-    {.name = "frequency_penalty", .check = fm_check_only_number, .note = "fm-proxy has no penalties yet."},
+    {.name = "presence_penalty", .check = fm_check_number, .min = -2, .max = 2},
+    {.name = "frequency_penalty", .check = fm_check_number, .min = -2, .max = 2},
     {0},
 };
 
@@ -147,6 +147,13 @@ static void copy_member(struct json_object *body, const char *name, struct fm_js
     }
 }
 
+/* 0 asks for nothing, and an engine need not know it. */
+static void copy_penalty(struct json_object *body, const char *name, struct fm_json_writer *w) {
+    if (json_object_get_double(json_object_object_get(body, name)) != 0) {
+        copy_member(body, name, w);
+    }
+}
+
 void fm_request_write_sampling(struct json_object *body, struct json_object *max_tokens, struct fm_json_writer *w) {
     if (max_tokens) {
         fm_json_key_value(w, "max_tokens", max_tokens);
@@ -154,6 +161,8 @@ void fm_request_write_sampling(struct json_object *body, struct json_object *max
     copy_member(body, "temperature", w);
     copy_member(body, "top_p", w);
     copy_member(body, "seed", w);
+    copy_penalty(body, "presence_penalty", w);
+    copy_penalty(body, "frequency_penalty", w);
     struct json_object *stop = json_object_object_get(body, "stop");
     if (json_object_is_type(stop, json_type_string)) {
         fm_json_key(w, "stop");

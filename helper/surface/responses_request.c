@@ -65,12 +65,12 @@ static const struct {
     {"tool_choice", "\"auto\""},   {"parallel_tool_calls", "true"},
     {"safety_identifier", "null"}, {"prompt_cache_key", "null"},
     {"background", "false"},       {"previous_response_id", "null"},
+    {"presence_penalty", "0"},     {"frequency_penalty", "0"},
 };
 
 /* Parameters that have one accepted value each. */
 static const char fixed[] = "\"truncation\":\"disabled\",\"service_tier\":\"default\","
-                            "\"reasoning\":{\"effort\":null,\"summary\":null},\"top_logprobs\":0,"
-                            "\"presence_penalty\":0,\"frequency_penalty\":0";
+                            "\"reasoning\":{\"effort\":null,\"summary\":null},\"top_logprobs\":0";
 
 static void write_value_or(struct json_object *value, const char *fallback, struct fm_json_writer *w) {
     if (value) {

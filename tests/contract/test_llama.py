@@ -13,7 +13,7 @@ import sys
 import tempfile
 import unittest
 
-from engine import Engine, user
+from engine import Engine, shared_engine, user
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
 import gguf  # noqa: E402
@@ -363,6 +363,82 @@ class Sampling(Case):
         for temperature in (1e10, 1e38, 1e39, 1e300):
             outcome = engine.run(user("Name three colours."), max_tokens=8, temperature=temperature, seed=1)
             self.assertIn(outcome.reason, ("length", "stop"), temperature)
+
+
+class Bias(unittest.TestCase):
+    """logit_bias, and the grammar that goes before it."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.engine = shared_engine(cls, PROGRAM, MODEL)
+        with open(MODEL, "rb") as file:
+            names = gguf.Reader(file.read()).strings("tokenizer.ggml.tokens")
+        cls.ids = {name.decode(): token for token, name in enumerate(names)}
+
+    def text(self, biases, **params):
+        params = {"max_tokens": 12, "temperature": 0, **params}
+        outcome = self.engine.run(user("Name three colours."), logit_bias=biases, **params)
+        self.assertIsNone(outcome.error)
+        return outcome.text
+
+    def test_a_ban_and_its_opposite(self):
+        free = self.text([])
+        self.assertNotIn(free[0], self.text([[self.ids[free[0]], -100]]), "a digit, which is a token of its own")
+        self.assertEqual(self.text([[self.ids["Ġcat"], 100]]), " cat" * 12)
+        self.assertEqual(self.text([[self.ids["Ġcat"], 100]], temperature=1, seed=3), " cat" * 12)
+        self.assertEqual(self.text([[self.ids["Ġcat"], 0], [self.ids["Ġdog"], -0.0]]), free)
+        self.assertEqual(self.text([[self.ids["Ġcat"], 100], [self.ids["Ġcat"], 0]]), free, "the last one counts")
+
+    def test_a_ban_is_one_however_likely_the_token_is(self):
+        """Below it there is still room for one that is allowed."""
+        for banned, other in ("12", "21"):
+            text = self.text([[self.ids[banned], -100], [self.ids[other], -99.9]], max_tokens=60, format={
+                "type": "json_schema", "strict": True, "schema": {"enum": [1, 2]}})
+            self.assertEqual(text, other)
+
+    def test_a_grammar_goes_first(self):
+        for biases in ([[self.ids["Ġcat"], 100]], [[self.ids[name], -100] for name in ("{", "}", '"', "{\"", "{}")]):
+            for params in ({"temperature": 0}, {"temperature": 1.5, "seed": 7}):
+                text = self.text(biases, max_tokens=60, format={
+                    "type": "json_schema", "strict": True,
+                    "schema": {"type": "object", "properties": {"a": {"enum": ["x", "y"]}}, "required": ["a"],
+                               "additionalProperties": False}}, presence_penalty=2, frequency_penalty=-2, **params)
+                self.assertIn(text, ('{"a":"x"}', '{"a":"y"}'))
+
+    def test_a_call_is_whole_all_the_same(self):
+        tool = {"name": "paint", "parameters": {"type": "object", "properties": {"c": {"enum": ["red"]}},
+                                                "required": ["c"], "additionalProperties": False}}
+        outcome = self.engine.run(user("Paint it red."), tools=[tool], tool_choice={"mode": "required"}, temperature=0,
+                                  logit_bias=[[self.ids["Ġcat"], 100], [self.ids["red"], -100]], frequency_penalty=2)
+        self.assertEqual(outcome.calls, [["paint", '{"c":"red"}']])
+
+    def test_no_such_token(self):
+        for token in (len(self.ids), 2147483647):
+            outcome = self.engine.run(user("Hello"), logit_bias=[[0, 1], [token, 1]])
+            self.assertEqual((outcome.names, outcome.error["code"]), (["job.finished"], "INVALID_REQUEST"))
+            self.assertEqual(outcome.error["param"], "logit_bias")
+            self.assertIn(str(len(self.ids)), outcome.error["detail"])
+        self.assertIsNone(self.engine.run(user("Hello"), logit_bias=[[len(self.ids) - 1, 1]], max_tokens=1).error)
+
+
+class Penalties(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.engine = shared_engine(cls, PROGRAM, MODEL)
+
+    def text(self, **params):
+        params = {"max_tokens": 60, "temperature": 0, **params}
+        outcome = self.engine.run(user("Write the word red again and again."), **params)
+        self.assertIsNone(outcome.error)
+        return outcome.text
+
+    def test_they_repeat(self):
+        for params in ({"frequency_penalty": 0.7, "presence_penalty": 0.3}, {"presence_penalty": -2},
+                       {"frequency_penalty": 1.1, "temperature": 0.9, "seed": 11}):
+            self.assertEqual(self.text(**params), self.text(**params))
+
+    def test_zero_is_none(self):
+        self.assertEqual(self.text(frequency_penalty=0, presence_penalty=0.0), self.text())
 
 
 def main():

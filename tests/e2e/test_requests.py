@@ -83,6 +83,13 @@ class Create(HelperTest):
         self.assertEqual(result["response"]["output"][0]["content"][0]["text"], "abc")
         self.assertEqual(result["response"]["status"], "completed")
 
+    def test_biases_are_the_engines_to_judge(self):
+        helper = self.helper()
+        body = {"messages": [{"role": "user", "content": "one"}], "presence_penalty": 2, "frequency_penalty": -2}
+        self.assertTrue(helper.call("chat.completions.create", {**body, "logit_bias": {"5": 1}})["ok"])
+        result = helper.call("chat.completions.create", {**body, "logit_bias": {"5": 1, "32768": 1}})
+        self.assert_error(result, "INVALID_REQUEST", "logit_bias", "invalid_value")
+
     def test_engine_error(self):
         helper = self.helper()
         events, result = helper.collect(self.create(helper, script("part", {"error": "it broke"})))

@@ -42,6 +42,7 @@ MESSAGES = "helper/surface/messages.c"
 CHAT_REQUEST = "helper/surface/chat_request.c"
 RESPONSES_REQUEST = "helper/surface/responses_request.c"
 JOB = "helper/engine/kit/job.c"
+JOB_SAMPLING = "helper/engine/kit/job_sampling.c"
 JOB_TOOLS = "helper/engine/kit/job_tools.c"
 SANDBOX = "helper/base/platform_sandbox_linux.c"
 KIT = "helper/engine/kit/kit.c"
@@ -511,6 +512,20 @@ MUTATIONS = [
      "answer->finished && answer->finish == FM_FINISH_STOP && answer->call_count",
      "answer->finished && answer->call_count",
      "unit.surface_responses|e2e.formats"),
+    # sampling
+    ("a bias is a token's", CHAT_REQUEST, "if (token_of(here.key) < 0) {", "if (0) {", "unit.surface_requests"),
+    ("a token's id is a plain number", CHAT_REQUEST, " && (key[0] != '0' || digits == 1)", "", "unit.surface_requests"),
+    ("a token's id is 32 bits long", CHAT_REQUEST, "token <= INT32_MAX ? token : -1", "token", "unit.surface_requests"),
+    ("at most 1,024 biases", CHAT_REQUEST, "> LOGIT_BIASES_MAX) {", "> 100000) {", "unit.surface_requests"),
+    ("a penalty of 0 is not sent", "helper/surface/request.c",
+     "if (json_object_get_double(json_object_object_get(body, name)) != 0) {",
+     "if (1) {",
+     "unit.surface_requests"),
+    ("the kit: a bias is from -100 to 100", JOB_SAMPLING, "*number >= -limit && *number <= limit;", "*number == *number;",
+     "unit.kit_job_params"),
+    ("the kit: a bias is a pair", JOB_SAMPLING, " || json_object_array_length(value) != 2", "", "unit.kit_job_params"),
+    ("the kit: a bias has a token's id", JOB_SAMPLING, "json_object_is_type(token, json_type_int) && id", "id",
+     "unit.kit_job_params"),
     # tools
     ("a tool is a function", TOOLS, 'if (!fm_string_is(type, "function")) {', "if (0) {", "unit.surface_tools"),
     ("at most 128 tools", TOOLS, "if (rule->max > 0 && count", "if (0 && count", "unit.surface_tools"),

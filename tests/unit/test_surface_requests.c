@@ -56,8 +56,11 @@ static const struct row shared_rows[] = {
     {"{%s,\"top_logprobs\":1}", "unsupported_parameter", "top_logprobs"},
     {"{%s,\"top_logprobs\":\"0\"}", "unsupported_parameter", "top_logprobs"},
     {"{%s,\"presence_penalty\":0.0}", NULL, NULL},
-    {"{%s,\"presence_penalty\":0.5}", "unsupported_parameter", "presence_penalty"},
-    {"{%s,\"frequency_penalty\":-0.5}", "unsupported_parameter", "frequency_penalty"},
+    {"{%s,\"presence_penalty\":2,\"frequency_penalty\":-2.0}", NULL, NULL},
+    {"{%s,\"presence_penalty\":2.5}", "decimal_above_max_value", "presence_penalty"},
+    {"{%s,\"presence_penalty\":\"1\"}", "invalid_type", "presence_penalty"},
+    {"{%s,\"frequency_penalty\":-2.01}", "decimal_below_min_value", "frequency_penalty"},
+    {"{%s,\"frequency_penalty\":true}", "invalid_type", "frequency_penalty"},
     {"{%s,\"fm\":{}}", NULL, NULL},
     {"{%s,\"fm\":{\"timeout_ms\":null}}", NULL, NULL},
     {"{%s,\"fm\":[]}", "invalid_type", "fm"},
@@ -233,8 +236,18 @@ static const struct row chat_rows[] = {
     {"{" MSG ",\"logprobs\":false}", NULL, NULL},
     {"{" MSG ",\"logprobs\":true}", "unsupported_parameter", "logprobs"},
     {"{" MSG ",\"logit_bias\":{}}", NULL, NULL},
-    {"{" MSG ",\"logit_bias\":[]}", "unsupported_parameter", "logit_bias"},
-    {"{" MSG ",\"logit_bias\":{\"5\":1}}", "unsupported_parameter", "logit_bias"},
+    {"{" MSG ",\"logit_bias\":{\"0\":-100,\"5\":1.5,\"2147483647\":100}}", NULL, NULL},
+    {"{" MSG ",\"logit_bias\":[]}", "invalid_type", "logit_bias"},
+    {"{" MSG ",\"logit_bias\":{\"\":1}}", "invalid_value", "logit_bias"},
+    {"{" MSG ",\"logit_bias\":{\"the\":1}}", "invalid_value", "logit_bias"},
+    {"{" MSG ",\"logit_bias\":{\"5x\":1}}", "invalid_value", "logit_bias"},
+    {"{" MSG ",\"logit_bias\":{\"-5\":1}}", "invalid_value", "logit_bias"},
+    {"{" MSG ",\"logit_bias\":{\"05\":1}}", "invalid_value", "logit_bias"},
+    {"{" MSG ",\"logit_bias\":{\"2147483648\":1}}", "invalid_value", "logit_bias"},
+    {"{" MSG ",\"logit_bias\":{\"99999999999999999999\":1}}", "invalid_value", "logit_bias"},
+    {"{" MSG ",\"logit_bias\":{\"5\":100.5}}", "decimal_above_max_value", "logit_bias.5"},
+    {"{" MSG ",\"logit_bias\":{\"5\":-101}}", "decimal_below_min_value", "logit_bias.5"},
+    {"{" MSG ",\"logit_bias\":{\"5\":null}}", "invalid_type", "logit_bias.5"},
     {"{" MSG ",\"modalities\":[\"text\"]}", NULL, NULL},
     {"{" MSG ",\"modalities\":[\"text\",\"audio\"]}", "unsupported_parameter", "modalities"},
     {"{" MSG ",\"modalities\":[\"audio\",\"text\"]}", "unsupported_parameter", "modalities"},
@@ -591,6 +604,41 @@ static void test_job_members(void **state) {
               "\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"max_tokens\":9,\"seed\":9223372036854775807");
 }
 
+/* ENGINE.md: what asks for nothing is not sent, so that an engine need not know it. */
+static void test_job_sampling(void **state) {
+    (void)state;
+    static const char asked[] = ",\"presence_penalty\":-0.5,\"frequency_penalty\":2}";
+    static const char nothing[] = ",\"presence_penalty\":0,\"frequency_penalty\":-0.0,\"seed\":1}";
+    char body[128];
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        const char *needed = i == 0 ? IN : MSG;
+        snprintf(body, sizeof body, "{%s%s", needed, asked);
+        check_job(places[i].surface, body, MSG ",\"presence_penalty\":-0.5,\"frequency_penalty\":2");
+        snprintf(body, sizeof body, "{%s%s", needed, nothing);
+        check_job(places[i].surface, body, MSG ",\"seed\":1");
+    }
+    check_job(&fm_surface_chat, "{" MSG ",\"logit_bias\":{}}", MSG);
+    check_job(&fm_surface_chat, "{" MSG ",\"logit_bias\":{\"0\":-100,\"50256\":0.5}}",
+              MSG ",\"logit_bias\":[[0,-100],[50256,0.5]]");
+}
+
+static void test_many_biases(void **state) {
+    (void)state;
+    struct json_object *body = json_of("{" MSG "}", strlen("{" MSG "}"));
+    struct json_object *biases = json_object_new_object();
+    json_object_object_add(body, "logit_bias", biases);
+    for (int i = 0; i <= 1024; i++) {
+        char key[8];
+        snprintf(key, sizeof key, "%d", i);
+        json_object_object_add(biases, key, json_object_new_int(1));
+        if (i >= 1023) {
+            check_body(&fm_surface_chat, json_object_to_json_string(body), i > 1023 ? "invalid_value" : NULL,
+                       "logit_bias");
+        }
+    }
+    json_object_put(body);
+}
+
 #define SCHEMA     "{\"type\":\"object\",\"a/b\":[1.50,null,-0.0,1e3,\"\\u0000\xc3\xa9\"],\"\":{}}"
 #define JOB_SCHEMA MSG ",\"format\":{\"type\":\"json_schema\",\"schema\":" SCHEMA ",\"strict\":"
 
@@ -738,6 +786,8 @@ int main(void) {
         cmocka_unit_test(test_metadata_pairs),
         cmocka_unit_test(test_long_key),
         cmocka_unit_test(test_job_members),
+        cmocka_unit_test(test_job_sampling),
+        cmocka_unit_test(test_many_biases),
         cmocka_unit_test(test_job_formats),
         cmocka_unit_test(test_param_of_an_engine),
         cmocka_unit_test(test_long_param_of_an_engine),

@@ -142,6 +142,15 @@ struct fm_input {
     size_t len;
 };
 
+#define FM_LOGIT_BIASES_MAX 1024u  /* of a job */
+#define FM_LOGIT_BAN        (-100) /* the bias of a token that is not to come, whatever its logit is */
+
+/* What is added to the logit of a token before one is drawn. */
+struct fm_logit_bias {
+    int32_t token; /* at least 0; whether there is such a token is the engine's to look at */
+    double bias;   /* FM_LOGIT_BAN to 100 */
+};
+
 /* All strings belong to the job. The members down to `parallel_tool_calls` are read-only. */
 struct fm_job {
     int64_t id;
@@ -154,6 +163,10 @@ struct fm_job {
     double top_p;       /* 0 to 1 */
     bool has_seed;
     int64_t seed;
+    double presence_penalty;  /* -2 to 2: off the logit of each token that was generated, ENGINE.md; 0: none */
+    double frequency_penalty; /* the same, for each time that it was */
+    struct fm_logit_bias *logit_biases;
+    size_t logit_bias_count;
     struct fm_stop stops[FM_STOPS_MAX];
     size_t stop_count;
     struct fm_format format;

@@ -183,6 +183,7 @@ static enum fm_reason add(struct generation *run, llama_token token) {
     if (run->guide.grammar && !fm_grammar_take(run->guide.grammar, token)) {
         return fail_grammar(run, fm_grammar_reason(run->guide.grammar));
     }
+    fm_sampler_take(&run->sampler, token);
     enum fm_reason reason = send_token(run, token);
     if (run->guide.grammar && fm_grammar_complete(run->guide.grammar) && (!reason || reason == FM_REASON_LENGTH)) {
         return FM_REASON_STOP;

@@ -285,14 +285,18 @@ static void fail_job(struct fm_front *front, struct fm_job *job, const char *det
     fm_job_stop_locked(front, job, &error);
 }
 
-/* `text` is more of the answer's last item. */
+/* `text` is more of the answer's last item; a message's has log probabilities where the request asks for them. */
 static void take_output(struct fm_front *front, struct fm_job *job, struct json_object *params,
                         struct json_object *text) {
     job->produced = true;
     job->answer.usage.output = get_count(params, "output_tokens");
     size_t len = (size_t)json_object_get_string_len(text);
+    struct json_object *logprobs = json_object_object_get(params, "logprobs");
+    struct fm_error error;
     if (!fm_answer_append(&job->answer, json_object_get_string(text), len)) {
         fail_job(front, job, "the answer is too large to hold");
+    } else if (job->answer.call_count == 0 && fm_answer_logprobs(&job->answer, logprobs, &error) != FM_OK) {
+        fm_job_stop_locked(front, job, &error);
     }
     fm_streams_pump_locked(front);
 }

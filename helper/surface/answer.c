@@ -36,6 +36,7 @@ enum fm_code fm_answer_init(struct fm_answer *answer, const struct fm_surface *s
     };
     *request = (struct fm_request){0};
     fm_buf_init(&answer->output, OUTPUT_MAX);
+    fm_logprobs_init(answer);
     fm_id_draw(answer->id, surface->id_prefix);
     if (surface->item_prefix) {
         fm_id_draw(answer->item_id, surface->item_prefix);
@@ -55,6 +56,7 @@ void fm_answer_free(struct fm_answer *answer) {
     answer->calls = NULL;
     answer->call_count = 0;
     fm_buf_free(&answer->output);
+    fm_logprobs_free(answer);
     fm_buf_free(&answer->report);
 }
 
@@ -254,6 +256,9 @@ void fm_event_write_piece(struct fm_answer *answer, struct fm_json_writer *w) {
         while (((unsigned char)answer->output.data[end] & 0xC0) == 0x80) { /* an item is whole characters */
             end--;
         }
+    }
+    if (answer->request.logprobs && answer->calls_begun == 0) {
+        end = fm_logprobs_piece_end(answer, end);
     }
     write_output(answer, answer->sent, end, w);
     answer->sent = end;

@@ -46,6 +46,18 @@ void fm_answer_write_report(const struct fm_answer *answer, bool begun, struct f
 /* Writes a new id: `prefix`, such as "msg_", and random hex digits. */
 void fm_id_draw(char id[FM_ID_SIZE], const char *prefix);
 
+/*
+ * Writes as a value, an array, the log probabilities of the tokens: those of the piece that was written last, and all
+ * of the text's. Empty where the request asks for none.
+ */
+void fm_event_write_logprobs(const struct fm_answer *answer, struct fm_json_writer *w);
+void fm_answer_write_logprobs(const struct fm_answer *answer, struct fm_json_writer *w);
+
+/* For answer.c: prepares and frees them; how far a piece of the text may go that ends at `end` at most. */
+void fm_logprobs_init(struct fm_answer *answer);
+void fm_logprobs_free(struct fm_answer *answer);
+size_t fm_logprobs_piece_end(struct fm_answer *answer, size_t end);
+
 /* Bytes of the text, the message's. */
 size_t fm_answer_text_len(const struct fm_answer *answer);
 

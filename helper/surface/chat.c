@@ -84,6 +84,22 @@ static void write_message(const struct fm_answer *answer, struct fm_json_writer 
     fm_json_object_end(w);
 }
 
+typedef void write_logprobs_fn(const struct fm_answer *answer, struct fm_json_writer *w);
+
+/* Of the choice, or of a chunk: what `write` has; null where the request asks for none, or `write` is NULL. */
+static void write_logprobs(const struct fm_answer *answer, write_logprobs_fn *write, struct fm_json_writer *w) {
+    fm_json_key(w, "logprobs");
+    if (!answer->request.logprobs || !write) {
+        fm_json_null(w);
+        return;
+    }
+    fm_json_object_begin(w);
+    fm_json_key(w, "content");
+    write(answer, w);
+    fm_json_key_null(w, "refusal");
+    fm_json_object_end(w);
+}
+
 static void chat_write(const struct fm_answer *answer, struct fm_json_writer *w) {
     fm_json_object_begin(w);
     write_head(answer, "chat.completion", w);
@@ -92,7 +108,7 @@ static void chat_write(const struct fm_answer *answer, struct fm_json_writer *w)
     fm_json_object_begin(w);
     fm_json_key_int(w, "index", 0);
     write_message(answer, w);
-    fm_json_key_null(w, "logprobs");
+    write_logprobs(answer, fm_answer_write_logprobs, w);
     fm_json_key_str(w, "finish_reason", finish_reason(answer));
     fm_json_object_end(w);
     fm_json_array_end(w);
@@ -116,9 +132,10 @@ static void begin_delta(const struct fm_answer *answer, struct fm_json_writer *w
     fm_json_object_begin(w);
 }
 
-static void end_delta(const struct fm_answer *answer, const char *reason, struct fm_json_writer *w) {
+static void end_delta_with(const struct fm_answer *answer, const char *reason, write_logprobs_fn *logprobs,
+                           struct fm_json_writer *w) {
     fm_json_object_end(w);
-    fm_json_key_null(w, "logprobs");
+    write_logprobs(answer, logprobs, w);
     fm_json_key_str(w, "finish_reason", reason);
     fm_json_object_end(w);
     fm_json_array_end(w);
@@ -126,6 +143,10 @@ static void end_delta(const struct fm_answer *answer, const char *reason, struct
         fm_json_key_null(w, "usage");
     }
     fm_json_object_end(w);
+}
+
+static void end_delta(const struct fm_answer *answer, const char *reason, struct fm_json_writer *w) {
+    end_delta_with(answer, reason, NULL, w);
 }
 
 static void write_role(struct fm_answer *answer, struct fm_json_writer *w) {
@@ -139,7 +160,7 @@ static void write_content(struct fm_answer *answer, struct fm_json_writer *w) {
     begin_delta(answer, w);
     fm_json_key(w, "content");
     fm_event_write_piece(answer, w);
-    end_delta(answer, NULL, w);
+    end_delta_with(answer, NULL, fm_event_write_logprobs, w);
 }
 
 /* Up to the members of the one call in the delta. */

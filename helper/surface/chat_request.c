@@ -234,7 +234,7 @@ static const struct fm_rule rules[] = {
     {.name = "verbosity", .check = fm_check_enum, .words = fm_verbosity_words},
     {.name = "n", .check = fm_check_only_number, .min = 1, .note = "fm-proxy gives one choice; 1 is accepted."},
     {.name = "response_format", .check = fm_check_variant, .words = fm_format_types, .members = fm_chat_formats},
-    {.name = "logprobs", .check = fm_check_only_false, .note = "fm-proxy has no logprobs yet; false is accepted."},
+    {.name = "logprobs", .check = fm_check_bool},
     {.name = "logit_bias", .check = check_logit_bias},
     {.name = "modalities", .check = fm_check_only_list, .words = modalities, .note = "fm-proxy gives text only."},
     {.name = "reasoning_effort", .check = fm_check_unsupported},
@@ -246,10 +246,21 @@ static const struct fm_rule rules[] = {
     {.members = fm_chat_tool_rules},
 };
 
+/* As OpenAI has it: alternatives are told beside the tokens, never without them. */
+static enum fm_code check_top_logprobs(struct json_object *body, struct fm_error *error) {
+    const struct fm_path at = {.key = "top_logprobs"};
+    bool some = json_object_get_int64(json_object_object_get(body, "top_logprobs")) > 0;
+    bool asked = json_object_get_boolean(json_object_object_get(body, "logprobs"));
+    return some && !asked ? fm_reject_value(&at, "It needs 'logprobs' to be true.", error) : FM_OK;
+}
+
 enum fm_code fm_chat_parse(struct json_object *params, struct fm_request *request, struct fm_error *error) {
     struct fm_asked_format format;
     struct fm_asked_tools tools;
     enum fm_code code = fm_check_members(rules, params, NULL, error);
+    if (code == FM_OK) {
+        code = check_top_logprobs(params, error);
+    }
     if (code == FM_OK) {
         code = fm_format_find(params, json_object_object_get(params, "response_format"), &format, error);
     }
@@ -271,6 +282,8 @@ enum fm_code fm_chat_parse(struct json_object *params, struct fm_request *reques
     max_tokens = max_tokens ? max_tokens : json_object_object_get(params, "max_tokens");
     fm_request_write_sampling(params, max_tokens, &job);
     write_logit_bias(params, &job);
+    bool logprobs = json_object_get_boolean(json_object_object_get(params, "logprobs"));
+    fm_request_write_logprobs(request, params, logprobs, &job);
     fm_format_write_job(&format, &job);
     fm_tools_write_job(&tools, &job);
     return fm_request_end(request, error);

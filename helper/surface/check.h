@@ -60,12 +60,11 @@ fm_check_fn fm_check_object; /* an object with `members` */
 fm_check_fn fm_check_variant;
 
 /* For what is known and not served yet: anything but the harmless value is `unsupported_parameter`, with `note`. */
-fm_check_fn fm_check_unsupported;       /* no value is harmless */
-fm_check_fn fm_check_only_words;        /* one of `words` is */
-fm_check_fn fm_check_only_false;        /* false is */
-fm_check_fn fm_check_only_number;       /* the number `min` is */
-fm_check_fn fm_check_only_empty_array;  /* [] is */
-fm_check_fn fm_check_only_list;         /* an array of nothing but `words` is */
+fm_check_fn fm_check_unsupported; /* no value is harmless */
+fm_check_fn fm_check_only_words;  /* one of `words` is */
+fm_check_fn fm_check_only_false;  /* false is */
+fm_check_fn fm_check_only_number; /* the number `min` is */
+fm_check_fn fm_check_only_list;   /* an array of nothing but `words` is */
 
 /* ---- for checkers that live beside their tables ---- */
 

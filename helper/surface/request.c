@@ -115,7 +115,7 @@ const struct fm_rule fm_shared_rules[] = {
     {.name = "service_tier", .check = fm_check_enum, .words = service_tiers},
     {.name = "parallel_tool_calls", .check = fm_check_bool},
     {.name = "fm", .check = fm_check_object, .members = fm_rules},
-    {.name = "top_logprobs", .check = fm_check_only_number, .note = "fm-proxy has no logprobs yet."},
+    {.name = "top_logprobs", .check = fm_check_int, .min = 0, .max = 20},
     {.name = "presence_penalty", .check = fm_check_number, .min = -2, .max = 2},
     {.name = "frequency_penalty", .check = fm_check_number, .min = -2, .max = 2},
     {0},
@@ -171,6 +171,14 @@ void fm_request_write_sampling(struct json_object *body, struct json_object *max
         fm_json_array_end(w);
     } else {
         copy_member(body, "stop", w);
+    }
+}
+
+void fm_request_write_logprobs(struct fm_request *request, struct json_object *body, bool asked,
+                               struct fm_json_writer *w) {
+    request->logprobs = asked;
+    if (asked) {
+        fm_json_key_int(w, "logprobs", json_object_get_int64(json_object_object_get(body, "top_logprobs")));
     }
 }
 

@@ -55,6 +55,7 @@ struct fm_request {
     bool stream;
     bool include_usage;                        /* chat: stream_options.include_usage */
     bool schema_report;                        /* fm.schema_report: the answer's object has the member `fm` */
+    bool logprobs;                             /* the answer's text goes with the log probabilities of its tokens */
     bool has_schema;                           /* the answer is to match a JSON schema */
     const struct fm_param_name *format_params; /* static; for fm_request_rename_param */
     struct fm_buf tool_names;                  /* of the tools that the answer may call; each ends with a NUL */
@@ -141,6 +142,8 @@ struct fm_answer {
     size_t call_count;
     size_t dimension;       /* numbers of the engine's vectors */
     size_t vector_count;    /* so far */
+    struct fm_buf logprobs; /* of the text: entries as JSON, each with a comma behind it; when request.logprobs */
+    struct fm_buf marks;    /* where a delta ended in the output and in `logprobs`, as logprobs.c has it */
     struct fm_buf report;   /* what fm_answer_report took; empty: nothing */
     char schema_error[512]; /* valid when `mismatch` */
     bool mismatch;          /* the text is whole, and does not match its schema */
@@ -153,6 +156,8 @@ struct fm_answer {
     size_t next_event;     /* of a stream: the row in surface->events */
     size_t calls_begun;    /* of a stream: calls that an event has told of; the last of them is the open item */
     size_t sent;           /* of a stream: bytes of `output` that have gone out in deltas */
+    size_t sent_marks;     /* of a stream: marks that `sent` has come to */
+    size_t piece_marks;    /* of a stream: those that it had come to before the last piece */
     int64_t sequence;      /* of a stream: the next sequence_number */
 };
 
@@ -185,6 +190,13 @@ void fm_answer_mismatch(struct fm_answer *answer, const char *reason);
  * and keeps what it had.
  */
 FM_MUST_USE bool fm_answer_append(struct fm_answer *answer, const char *text, size_t len);
+
+/*
+ * The tokens of the text that fm_answer_append took last: `list` is ENGINE.md's `logprobs`; NULL: there was none. Does
+ * nothing where the request did not ask for them. FM_INTERNAL when they are wrong, or outgrow memory or 4 MiB as JSON;
+ * the answer should be failed then.
+ */
+FM_MUST_USE enum fm_code fm_answer_logprobs(struct fm_answer *answer, struct json_object *list, struct fm_error *error);
 
 /*
  * The engine begins to call the tool `name` (NUL-terminated, copied), behind fm_answer_open. Where it may not (no such

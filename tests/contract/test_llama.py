@@ -5,6 +5,7 @@
 Exit status 77: skipped, because MODEL is not there.
 """
 
+import math
 import os
 import re
 import resource
@@ -439,6 +440,98 @@ class Penalties(unittest.TestCase):
 
     def test_zero_is_none(self):
         self.assertEqual(self.text(frequency_penalty=0, presence_penalty=0.0), self.text())
+
+
+class Logprobs(unittest.TestCase):
+    """They line up with the text (engine.py looks at that), and they are the model's own."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.engine = shared_engine(cls, PROGRAM, MODEL)
+
+    def run_job(self, prompt, **params):
+        outcome = self.engine.run(user(prompt), **{"max_tokens": 24, "temperature": 0, "logprobs": 20, **params})
+        self.assertIsNone(outcome.error)
+        return outcome
+
+    @staticmethod
+    def told(entry):
+        return bytes(entry["bytes"]), entry["logprob"]
+
+    def test_the_best_token_is_the_greedy_one(self):
+        outcome = self.run_job("Name three colours.")
+        self.assertEqual(len(outcome.logprobs), outcome.usage["output_tokens"])
+        for entry in outcome.logprobs:
+            top = [alternative["logprob"] for alternative in entry["top"]]
+            self.assertEqual((len(top), top), (20, sorted(top, reverse=True)))
+            self.assertEqual(self.told(entry["top"][0]), self.told(entry))
+            self.assertLessEqual(sum(math.exp(logprob) for logprob in top), 1.00001)
+        self.assertEqual(self.run_job("Name three colours.", logprobs=0).text, outcome.text)
+        plain = self.engine.run(user("Name three colours."), max_tokens=24, temperature=0)
+        self.assertEqual((plain.text, plain.logprobs), (outcome.text, None))
+
+    def test_as_many_as_are_asked_for(self):
+        for top in (0, 1, 7):
+            for entry in self.run_job("Hello", logprobs=top, max_tokens=4).logprobs:
+                self.assertEqual(len(entry["top"]), top)
+
+    def test_neither_temperature_nor_bias_nor_penalties_change_them(self):
+        first = self.run_job("Name three colours.", max_tokens=1).logprobs[0]
+        for params in ({"temperature": 2, "seed": 5}, {"top_p": 0.1, "temperature": 1}, {"logit_bias": [[33, 100]]}):
+            again = self.run_job("Name three colours.", max_tokens=1, **params).logprobs[0]
+            self.assertEqual([self.told(top) for top in again["top"]], [self.told(top) for top in first["top"]])
+
+    def test_penalties_are_what_the_protocol_says(self):
+        """What is drawn at temperature 0 is the best of the model's own, less the penalties of those that came."""
+        for presence, frequency in ((1.5, 0), (0, 1.5), (0.7, 0.9), (-1, 0.5)):
+            outcome = self.run_job("Write the word red again and again.", max_tokens=40, presence_penalty=presence,
+                                   frequency_penalty=frequency)
+            seen, others = {}, 0
+            for entry in outcome.logprobs:
+                def penalised(token):
+                    count = seen.get(bytes(token["bytes"]), 0)
+                    return token["logprob"] - count * frequency - (presence if count else 0)
+                best = max(entry["top"], key=penalised)
+                if penalised(best) - penalised(entry) > 1e-4:
+                    self.fail((presence, frequency, entry))
+                others += bytes(entry["bytes"]) != bytes(entry["top"][0]["bytes"])
+                seen[bytes(entry["bytes"])] = seen.get(bytes(entry["bytes"]), 0) + 1
+            self.assertGreater(others, 0, "a penalty changed something")
+
+    def test_tokens_that_are_parts_of_characters(self):
+        smile = "\U0001f600\U0001f642"
+        form = {"type": "grammar", "syntax": "regex", "definition": f"a{smile}z"}
+        outcome = self.run_job("Hello", format=form)
+        self.assertEqual(outcome.text, f"a{smile}z")
+        parts = [bytes(entry["bytes"]) for entry in outcome.logprobs]
+        self.assertEqual(b"".join(parts).decode(), f"a{smile}z")
+        self.assertTrue(any(b"\xef\xbf\xbd" not in part and "\ufffd" in part.decode(errors="replace") for part in parts))
+
+    def test_forced_tokens_have_them_too(self):
+        schema = {"type": "object", "properties": {"colour": {"enum": ["red", "green"]}}, "required": ["colour"],
+                  "additionalProperties": False}
+        outcome = self.run_job("Name a colour.", format={"type": "json_schema", "schema": schema, "strict": True})
+        self.assertIn(outcome.text, ('{"colour":"red"}', '{"colour":"green"}'))
+        self.assertEqual(len(outcome.logprobs), outcome.usage["output_tokens"])
+        self.assertEqual(len({entry["logprob"] for entry in outcome.logprobs}), len(outcome.logprobs),
+                         "each has its own logits")
+        again = self.run_job("Name a colour.", format={"type": "json_schema", "schema": schema, "strict": True})
+        self.assertEqual(again.logprobs, outcome.logprobs)
+
+    def test_stop_strings(self):
+        whole = self.run_job("Count from one to ten in words.")
+        for stop in (whole.text[7:9], whole.text[10:15], whole.text[3], "nowhere"):
+            outcome = self.run_job("Count from one to ten in words.", stop=[stop])
+            self.assertEqual(outcome.text, whole.text.split(stop)[0])
+            self.assertEqual(b"".join(bytes(e["bytes"]) for e in outcome.logprobs or []).decode(), outcome.text)
+
+    def test_calls_have_none(self):
+        tool = {"name": "paint", "parameters": {"type": "object", "properties": {"c": {"enum": ["red"]}},
+                                                "required": ["c"], "additionalProperties": False}}
+        outcome = self.run_job("Paint it red.", tools=[tool], tool_choice={"mode": "required"})
+        self.assertEqual((outcome.calls, outcome.logprobs), ([["paint", '{"c":"red"}']], None))
+        auto = self.run_job("Say hello.", tools=[tool], max_tokens=30)
+        self.assertEqual(b"".join(bytes(entry["bytes"]) for entry in auto.logprobs or []).decode(), auto.text)
 
 
 def main():

@@ -1,7 +1,7 @@
 """Creating, streaming and cancelling, over the fake engine."""
 
 import wire
-from wire import HelperTest, check_stream, script
+from wire import HelperTest, check_logprobs, check_stream, script
 
 
 class Methods(HelperTest):
@@ -166,6 +166,89 @@ class BadInput(HelperTest):
             result = self.helper().call(method, {**body, "model": "gpt-9"})
             error = self.assert_error(result, "NOT_FOUND", "model", "model_not_found")
             self.assertIn("gpt-9", error["openai"]["message"])
+
+
+def made_up(token):
+    """The fake engine's."""
+    return -(sum(token.encode()) % 1024) / 1000
+
+
+class Logprobs(HelperTest):
+    INCLUDE = ["message.output_text.logprobs"]
+    WORDS = ["Grüße,", " 世界", " 🙂", " and", " more"]
+
+    def test_the_tokens_of_a_stream(self):
+        helper = self.helper()
+        for top in (None, 0, 1, 20):
+            call = self.create(helper, "".join(self.WORDS), include=self.INCLUDE, top_logprobs=top)
+            final = check_stream(self, *helper.collect(call))
+            entries = final["output"][0]["content"][0]["logprobs"]
+            self.assertEqual([e["token"] for e in entries], self.WORDS)
+            self.assertEqual([e["logprob"] for e in entries], [made_up(word) for word in self.WORDS])
+            for entry in entries:
+                tops = [(entry["token"] + "~" * i, round(entry["logprob"] - i, 6)) for i in range(top or 0)]
+                self.assertEqual([(t["token"], t["logprob"]) for t in entry["top_logprobs"]], tops)
+            self.assertEqual(final["top_logprobs"], top or 0)
+
+    def test_only_who_includes_them_gets_them(self):
+        helper = self.helper()
+        for params in ({"top_logprobs": 5}, {"top_logprobs": 5, "include": ["reasoning.encrypted_content"]}):
+            final = check_stream(self, *helper.collect(self.create(helper, "one two", **params)))
+            self.assertEqual(final["output"][0]["content"][0]["logprobs"], [])
+
+    def test_a_stop_string_cuts_the_last_token(self):
+        helper = self.helper()
+        for steps, tokens in ((["ab", "cSTO", "Pd"], ["ab", "c"]), (["ab", "STOP"], ["ab"]), (["STOP"], []),
+                              (["a", "ST", "O", "b"], ["a", "ST", "O", "b"])):
+            call = self.create(helper, script(*steps), stop="STOP", include=self.INCLUDE)
+            final = check_stream(self, *helper.collect(call))
+            self.assertEqual([e["token"] for e in final["output"][0]["content"][0]["logprobs"]], tokens)
+
+    def test_text_before_a_call_has_them_and_arguments_have_none(self):
+        helper = self.helper()
+        tools = [{"type": "function", "name": "f"}]
+        steps = script("I", " call", {"tool_call": {"name": "f", "arguments": "{\"a\": 1}"}})
+        final = check_stream(self, *helper.collect(self.create(helper, steps, tools=tools, include=self.INCLUDE)))
+        self.assertEqual([e["token"] for e in final["output"][0]["content"][0]["logprobs"]], ["I", " call"])
+
+    def test_deltas_that_merge_have_all_of_their_entries(self):
+        helper = self.helper()
+        helper.reading.clear()
+        call = self.create(helper, script({"repeat": [" word", 20000]}), include=self.INCLUDE)
+        helper.reading.set()
+        events, result = helper.collect(call)
+        final = check_stream(self, events, result)
+        self.assertEqual(len(final["output"][0]["content"][0]["logprobs"]), 20000)
+        self.assertTrue(any(len(e["logprobs"]) > 100 for e in events if e["type"].endswith("text.delta")))
+
+    def test_more_than_an_event_holds(self):
+        helper = self.helper()
+        call = self.create(helper, script({"repeat": [" word", 20000]}), include=self.INCLUDE, top_logprobs=20)
+        events, result = helper.collect(call)
+        final = check_stream(self, events, result)
+        self.assertIn("too many", self.assert_error(result, "INTERNAL")["detail"])
+        self.assertGreater(len(final["output"][0]["content"][0]["text"]), 1000)
+        self.assertTrue(helper.call("responses.create", {"input": "next"})["ok"])
+
+    def test_chat(self):
+        helper = self.helper()
+        body = {"messages": [{"role": "user", "content": "".join(self.WORDS)}], "logprobs": True, "top_logprobs": 2}
+        choice = helper.call("chat.completions.create", body)["completion"]["choices"][0]
+        self.assertEqual(set(choice["logprobs"]), {"content", "refusal"})
+        whole = check_logprobs(self, choice["message"]["content"], choice["logprobs"]["content"])
+        self.assertEqual([e["token"] for e in whole], self.WORDS)
+        self.assertEqual([len(e["top_logprobs"]) for e in whole], [2] * len(self.WORDS))
+        chunks, _ = helper.collect(helper.start("chat.completions.create", {**body, "stream": True}))
+        entries = []
+        for chunk in (chunk["choices"][0] for chunk in chunks):
+            content = chunk["delta"].get("content")
+            self.assertEqual(chunk["logprobs"] is None, content is None)
+            if content is not None:
+                self.assertIsNone(chunk["logprobs"]["refusal"])
+                entries += check_logprobs(self, content, chunk["logprobs"]["content"])
+        self.assertEqual(entries, whole)
+        del body["logprobs"], body["top_logprobs"]
+        self.assertIsNone(helper.call("chat.completions.create", body)["completion"]["choices"][0]["logprobs"])
 
 
 class Chat(HelperTest):

@@ -46,9 +46,11 @@ JOB_SAMPLING = "helper/engine/kit/job_sampling.c"
 JOB_TOOLS = "helper/engine/kit/job_tools.c"
 SANDBOX = "helper/base/platform_sandbox_linux.c"
 KIT = "helper/engine/kit/kit.c"
+LOGPROBS = "helper/engine/kit/logprobs.c"
 READER = "helper/engine/kit/reader.c"
 RESPONSES = "helper/surface/responses.c"
 SCHEMA_ENDLESS = "helper/engine/kit/schema_endless.c"
+SURFACE_LOGPROBS = "helper/surface/logprobs.c"
 TOOL_FORM = "helper/engine/llama/tool_form.c"
 TOOL_PARSER = "helper/engine/llama/tool_parser.c"
 TOOL_PROMPT = "helper/engine/llama/tool_prompt.c"
@@ -526,6 +528,31 @@ MUTATIONS = [
     ("the kit: a bias is a pair", JOB_SAMPLING, " || json_object_array_length(value) != 2", "", "unit.kit_job_params"),
     ("the kit: a bias has a token's id", JOB_SAMPLING, "json_object_is_type(token, json_type_int) && id", "id",
      "unit.kit_job_params"),
+    ("what can be included is known", RESPONSES_REQUEST, "if (code == FM_OK && !is_includable(entry)) {", "if (0) {",
+     "unit.surface_requests"),
+    ("alternatives need logprobs", CHAT_REQUEST, "return some && !asked ?", "return 0 ?", "unit.surface_requests"),
+    ("the kit: at most 20 alternatives", JOB_SAMPLING, "&& count <= FM_TOP_LOGPROBS_MAX;", ";", "unit.kit_job_params"),
+    ("the kit: text goes out in whole tokens", LOGPROBS, "(all || at_border(queue, stream))", "1", "unit.kit_logprobs"),
+    ("the kit: and in whole characters", LOGPROBS, "if (entries[i].carry == 0) {", "if (1) {", "unit.kit_logprobs"),
+    ("the kit: a stop string cuts the last entry", LOGPROBS, "least(entry->len, end - before)", "entry->len",
+     "unit.kit_logprobs"),
+    ("the kit: a delta has a bounded number of values", LOGPROBS, "> FM_LOGPROB_VALUES_MAX", "> FM_LOGPROB_VALUES_MAX * 100",
+     "unit.kit_logprobs"),
+    ("a delta has log probabilities where they are asked for", SURFACE_LOGPROBS,
+     "bool valid = json_object_is_type(list, json_type_array);",
+     "bool valid = !list || json_object_is_type(list, json_type_array);",
+     "unit.surface_logprobs"),
+    ("a byte is a byte", SURFACE_LOGPROBS, " || value < 0 || value > 255", "", "unit.surface_logprobs"),
+    ("a token has a bounded number of bytes", SURFACE_LOGPROBS, "if (len > BYTES_MAX) {", "if (len > BYTES_MAX + 1) {",
+     "unit.surface_logprobs"),
+    ("a log probability is one", SURFACE_LOGPROBS, " || value > 0 ||", " ||", "unit.surface_logprobs"),
+    ("at most 20 alternatives", SURFACE_LOGPROBS, "bool valid = count <= TOP_MAX;", "bool valid = count < 1000;",
+     "unit.surface_logprobs"),
+    ("a piece has the entries of its text", ANSWER, "if (answer->request.logprobs && answer->calls_begun == 0) {",
+     "if (0) {",
+     "unit.surface_logprobs"),
+    ("no mark leads to a list that was cut", SURFACE_LOGPROBS, "if (!answer->logprobs.failed) {", "if (1) {",
+     "e2e.requests"),
     # tools
     ("a tool is a function", TOOLS, 'if (!fm_string_is(type, "function")) {', "if (0) {", "unit.surface_tools"),
     ("at most 128 tools", TOOLS, "if (rule->max > 0 && count", "if (0 && count", "unit.surface_tools"),

@@ -95,6 +95,11 @@ static const struct row {
     {"{\"job\":1," MESSAGES ",\"presence_penalty\":NaN}", "presence_penalty"},
     {"{\"job\":1," MESSAGES ",\"frequency_penalty\":-2.1}", "frequency_penalty"},
     {"{\"job\":1," MESSAGES ",\"frequency_penalty\":\"0\"}", "frequency_penalty"},
+    {"{\"job\":1," MESSAGES ",\"logprobs\":0}", NULL},
+    {"{\"job\":1," MESSAGES ",\"logprobs\":20}", NULL},
+    {"{\"job\":1," MESSAGES ",\"logprobs\":21}", "logprobs"},
+    {"{\"job\":1," MESSAGES ",\"logprobs\":-1}", "logprobs"},
+    {"{\"job\":1," MESSAGES ",\"logprobs\":true}", "logprobs"},
     {"{\"job\":1," MESSAGES ",\"logit_bias\":[]}", NULL},
     {"{\"job\":1," MESSAGES ",\"logit_bias\":[[0,-100],[2147483647,100.0]]}", NULL},
     {"{\"job\":1," MESSAGES ",\"logit_bias\":{\"5\":1}}", "logit_bias"},
@@ -205,7 +210,7 @@ static void values_arrive(void **state) {
         "{\"job\":1,\"messages\":[{\"role\":\"system\",\"content\":\"a\\u0000b\"},{\"role\":\"assistant\",\"content\":"
         "\"\"}],"
         "\"max_tokens\":7,\"temperature\":0.5,\"top_p\":1,\"seed\":-9,\"presence_penalty\":-0.5,"
-        "\"frequency_penalty\":1,\"logit_bias\":[[7,-100],[0,0.5]],\"stop\":[\"x\\u0000\",\"yz\"]}");
+        "\"frequency_penalty\":1,\"logit_bias\":[[7,-100],[0,0.5]],\"logprobs\":3,\"stop\":[\"x\\u0000\",\"yz\"]}");
     struct fm_job job;
     struct fm_error error;
     assert_int_equal(read_params(&job, params, &error), FM_OK);
@@ -217,6 +222,7 @@ static void values_arrive(void **state) {
     assert_int_equal(job.max_tokens, 7);
     assert_true(job.temperature == 0.5 && job.top_p == 1 && job.has_seed && job.seed == -9);
     assert_true(job.presence_penalty == -0.5 && job.frequency_penalty == 1);
+    assert_true(job.logprobs && job.top_logprobs == 3);
     assert_int_equal(job.logit_bias_count, 2);
     assert_true(job.logit_biases[0].token == 7 && job.logit_biases[0].bias == FM_LOGIT_BAN);
     assert_true(job.logit_biases[1].token == 0 && job.logit_biases[1].bias == 0.5);

@@ -53,8 +53,9 @@ static const struct row shared_rows[] = {
     {"{%s,\"parallel_tool_calls\":\"no\"}", "invalid_type", "parallel_tool_calls"},
     {"{%s,\"store\":false}", NULL, NULL},
     {"{%s,\"top_logprobs\":0}", NULL, NULL},
-    {"{%s,\"top_logprobs\":1}", "unsupported_parameter", "top_logprobs"},
-    {"{%s,\"top_logprobs\":\"0\"}", "unsupported_parameter", "top_logprobs"},
+    {"{%s,\"top_logprobs\":21}", "integer_above_max_value", "top_logprobs"},
+    {"{%s,\"top_logprobs\":-1}", "integer_below_min_value", "top_logprobs"},
+    {"{%s,\"top_logprobs\":\"0\"}", "invalid_type", "top_logprobs"},
     {"{%s,\"presence_penalty\":0.0}", NULL, NULL},
     {"{%s,\"presence_penalty\":2,\"frequency_penalty\":-2.0}", NULL, NULL},
     {"{%s,\"presence_penalty\":2.5}", "decimal_above_max_value", "presence_penalty"},
@@ -179,7 +180,11 @@ static const struct row responses_rows[] = {
     {"{" IN ",\"store\":true}", NULL, NULL},
     {"{" IN ",\"store\":0}", "invalid_type", "store"},
     {"{" IN ",\"include\":[]}", NULL, NULL},
-    {"{" IN ",\"include\":[\"message.output_text.logprobs\"]}", "unsupported_parameter", "include"},
+    {"{" IN ",\"include\":[\"message.output_text.logprobs\",\"reasoning.encrypted_content\"]}", NULL, NULL},
+    {"{" IN ",\"include\":[\"file_search_call.results\",\"everything\"]}", "invalid_value", "include[1]"},
+    {"{" IN ",\"include\":[7]}", "invalid_type", "include[0]"},
+    {"{" IN ",\"include\":\"message.output_text.logprobs\"}", "invalid_type", "include"},
+    {"{" IN ",\"top_logprobs\":20}", NULL, NULL},
     {"{" IN ",\"previous_response_id\":null,\"conversation\":null,\"prompt\":null,\"context_management\":null,"
      "\"moderation\":null,\"prompt_cache_options\":null}",
      NULL, NULL},
@@ -234,7 +239,11 @@ static const struct row chat_rows[] = {
     {"{" MSG ",\"stream_options\":{\"include_usage\":1}}", "invalid_type", "stream_options.include_usage"},
     {"{" MSG ",\"stream_options\":{\"x\":1}}", "unknown_parameter", "stream_options.x"},
     {"{" MSG ",\"logprobs\":false}", NULL, NULL},
-    {"{" MSG ",\"logprobs\":true}", "unsupported_parameter", "logprobs"},
+    {"{" MSG ",\"logprobs\":true}", NULL, NULL},
+    {"{" MSG ",\"logprobs\":1}", "invalid_type", "logprobs"},
+    {"{" MSG ",\"logprobs\":true,\"top_logprobs\":20}", NULL, NULL},
+    {"{" MSG ",\"logprobs\":false,\"top_logprobs\":1}", "invalid_value", "top_logprobs"},
+    {"{" MSG ",\"top_logprobs\":1}", "invalid_value", "top_logprobs"},
     {"{" MSG ",\"logit_bias\":{}}", NULL, NULL},
     {"{" MSG ",\"logit_bias\":{\"0\":-100,\"5\":1.5,\"2147483647\":100}}", NULL, NULL},
     {"{" MSG ",\"logit_bias\":[]}", "invalid_type", "logit_bias"},
@@ -622,6 +631,20 @@ static void test_job_sampling(void **state) {
               MSG ",\"logit_bias\":[[0,-100],[50256,0.5]]");
 }
 
+static void test_job_logprobs(void **state) {
+    (void)state;
+    static const char include[] = ",\"include\":[\"message.output_text.logprobs\"]";
+    char body[256];
+    snprintf(body, sizeof body, "{" IN "%s}", include);
+    check_job(&fm_surface_responses, body, MSG ",\"logprobs\":0");
+    snprintf(body, sizeof body, "{" IN "%s,\"top_logprobs\":20}", include);
+    check_job(&fm_surface_responses, body, MSG ",\"logprobs\":20");
+    check_job(&fm_surface_responses, "{" IN ",\"top_logprobs\":5,\"include\":[\"reasoning.encrypted_content\"]}", MSG);
+    check_job(&fm_surface_chat, "{" MSG ",\"logprobs\":true}", MSG ",\"logprobs\":0");
+    check_job(&fm_surface_chat, "{" MSG ",\"logprobs\":true,\"top_logprobs\":3}", MSG ",\"logprobs\":3");
+    check_job(&fm_surface_chat, "{" MSG ",\"logprobs\":false,\"top_logprobs\":0}", MSG);
+}
+
 static void test_many_biases(void **state) {
     (void)state;
     struct json_object *body = json_of("{" MSG "}", strlen("{" MSG "}"));
@@ -787,6 +810,7 @@ int main(void) {
         cmocka_unit_test(test_long_key),
         cmocka_unit_test(test_job_members),
         cmocka_unit_test(test_job_sampling),
+        cmocka_unit_test(test_job_logprobs),
         cmocka_unit_test(test_many_biases),
         cmocka_unit_test(test_job_formats),
         cmocka_unit_test(test_param_of_an_engine),

@@ -295,6 +295,7 @@ static const struct member {
     {"presence_penalty", fm_job_read_presence_penalty},
     {"frequency_penalty", fm_job_read_frequency_penalty},
     {"logit_bias", fm_job_read_logit_bias},
+    {"logprobs", fm_job_read_logprobs},
     {"stop", read_stop},
     {"format", read_format},
     {"tools", fm_job_read_tools},

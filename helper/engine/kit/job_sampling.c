@@ -1,4 +1,4 @@
-/* The members of job.start that change which tokens are drawn. */
+/* The members of job.start that change which tokens are drawn, and what is told of them. */
 #include "engine/kit/kit_internal.h"
 
 #include <json-c/json.h>
@@ -49,4 +49,11 @@ enum fm_code fm_job_read_logit_bias(struct fm_job *job, struct json_object *valu
     }
     job->logit_bias_count = count;
     return FM_OK;
+}
+
+enum fm_code fm_job_read_logprobs(struct fm_job *job, struct json_object *value, struct fm_error *error) {
+    int64_t count = json_object_get_int64(value);
+    job->logprobs = json_object_is_type(value, json_type_int) && count >= 0 && count <= FM_TOP_LOGPROBS_MAX;
+    job->top_logprobs = job->logprobs ? (size_t)count : 0;
+    return job->logprobs ? FM_OK : fm_job_wrong(error, "logprobs", "an integer from 0 to 20");
 }

@@ -109,6 +109,7 @@ enum fm_code fm_job_read_parallel_tool_calls(struct fm_job *job, struct json_obj
 /* The members of job.start that say how tokens are drawn, and what is told of them, as fm_job_read. */
 enum fm_code fm_job_read_presence_penalty(struct fm_job *job, struct json_object *value, struct fm_error *error);
 enum fm_code fm_job_read_frequency_penalty(struct fm_job *job, struct json_object *value, struct fm_error *error);
+enum fm_code fm_job_read_logprobs(struct fm_job *job, struct json_object *value, struct fm_error *error);
 enum fm_code fm_job_read_logit_bias(struct fm_job *job, struct json_object *value, struct fm_error *error);
 
 /*

@@ -56,7 +56,11 @@ void fm_answer_write_logprobs(const struct fm_answer *answer, struct fm_json_wri
 /* For answer.c: prepares and frees them; how far a piece of the text may go that ends at `end` at most. */
 void fm_logprobs_init(struct fm_answer *answer);
 void fm_logprobs_free(struct fm_answer *answer);
+void fm_logprobs_next(struct fm_answer *answer); /* for another choice; what the last one had is not freed */
 size_t fm_logprobs_piece_end(struct fm_answer *answer, size_t end);
+
+/* Tokens of all choices; those of the prompt, which they share, once. */
+struct fm_usage fm_answer_usage(const struct fm_answer *answer);
 
 /* Bytes of the text, the message's. */
 size_t fm_answer_text_len(const struct fm_answer *answer);

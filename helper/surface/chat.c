@@ -18,7 +18,9 @@ static const char *finish_reason(const struct fm_answer *answer) {
 
 /* ---- the object ---- */
 
-static void write_usage(const struct fm_usage *usage, struct fm_json_writer *w) {
+static void write_usage(const struct fm_answer *answer, struct fm_json_writer *w) {
+    const struct fm_usage total = fm_answer_usage(answer);
+    const struct fm_usage *usage = &total;
     fm_json_key(w, "usage");
     fm_json_object_begin(w);
     fm_json_key_int(w, "prompt_tokens", usage->input);
@@ -100,19 +102,26 @@ static void write_logprobs(const struct fm_answer *answer, write_logprobs_fn *wr
     fm_json_object_end(w);
 }
 
+static void write_choice(const struct fm_answer *answer, struct fm_json_writer *w) {
+    fm_json_object_begin(w);
+    fm_json_key_int(w, "index", (int64_t)answer->choice);
+    write_message(answer, w);
+    write_logprobs(answer, fm_answer_write_logprobs, w);
+    fm_json_key_str(w, "finish_reason", finish_reason(answer));
+    fm_json_object_end(w);
+}
+
 static void chat_write(const struct fm_answer *answer, struct fm_json_writer *w) {
     fm_json_object_begin(w);
     write_head(answer, "chat.completion", w);
     fm_json_key(w, "choices");
     fm_json_array_begin(w);
-    fm_json_object_begin(w);
-    fm_json_key_int(w, "index", 0);
-    write_message(answer, w);
-    write_logprobs(answer, fm_answer_write_logprobs, w);
-    fm_json_key_str(w, "finish_reason", finish_reason(answer));
-    fm_json_object_end(w);
+    for (size_t i = 0; i < answer->choice; i++) {
+        write_choice(answer->earlier[i], w);
+    }
+    write_choice(answer, w);
     fm_json_array_end(w);
-    write_usage(&answer->usage, w);
+    write_usage(answer, w);
     fm_json_key_str(w, "service_tier", "default");
     fm_answer_write_report(answer, false, w);
     fm_json_object_end(w);
@@ -120,14 +129,14 @@ static void chat_write(const struct fm_answer *answer, struct fm_json_writer *w)
 
 /* ---- the chunks ---- */
 
-/* Up to the members of the one choice's delta. */
+/* Up to the members of the delta of the one choice in it. */
 static void begin_delta(const struct fm_answer *answer, struct fm_json_writer *w) {
     fm_json_object_begin(w);
     write_head(answer, "chat.completion.chunk", w);
     fm_json_key(w, "choices");
     fm_json_array_begin(w);
     fm_json_object_begin(w);
-    fm_json_key_int(w, "index", 0);
+    fm_json_key_int(w, "index", (int64_t)answer->choice);
     fm_json_key(w, "delta");
     fm_json_object_begin(w);
 }
@@ -207,7 +216,7 @@ static void write_usage_chunk(struct fm_answer *answer, struct fm_json_writer *w
     write_head(answer, "chat.completion.chunk", w);
     fm_json_key(w, "choices");
     fm_json_raw(w, "[]", 2);
-    write_usage(&answer->usage, w);
+    write_usage(answer, w);
     fm_json_object_end(w);
 }
 
@@ -216,7 +225,8 @@ static enum fm_event_state finish_state(const struct fm_answer *answer) {
 }
 
 static enum fm_event_state usage_state(const struct fm_answer *answer) {
-    return finish_reason(answer) && answer->request.include_usage ? FM_EVENT_DUE : FM_EVENT_SKIP;
+    bool due = finish_reason(answer) && answer->request.include_usage && !fm_answer_has_next(answer);
+    return due ? FM_EVENT_DUE : FM_EVENT_SKIP;
 }
 
 static const struct fm_event_row events[] = {

@@ -232,7 +232,7 @@ static const struct fm_rule rules[] = {
      .note = "fm-proxy stores responses alone; leave it out or say false."},
     {.name = "stream_options", .check = fm_check_object, .members = stream_option_rules},
     {.name = "verbosity", .check = fm_check_enum, .words = fm_verbosity_words},
-    {.name = "n", .check = fm_check_only_number, .min = 1, .note = "fm-proxy gives one choice; 1 is accepted."},
+    {.name = "n", .check = fm_check_int, .min = 1, .max = 128},
     {.name = "response_format", .check = fm_check_variant, .words = fm_format_types, .members = fm_chat_formats},
     {.name = "logprobs", .check = fm_check_bool},
     {.name = "logit_bias", .check = check_logit_bias},
@@ -273,6 +273,7 @@ enum fm_code fm_chat_parse(struct json_object *params, struct fm_request *reques
     fm_request_begin(request, params);
     fm_format_note(&format, fm_chat_format_params, request);
     fm_tools_note(&tools, request);
+    request->choices = json_object_get_int64(json_object_object_get(params, "n"));
     struct json_object *options = json_object_object_get(params, "stream_options");
     request->include_usage = json_object_get_boolean(json_object_object_get(options, "include_usage"));
     struct fm_json_writer job = fm_json_writer_on(&request->job_members);

@@ -63,7 +63,6 @@ fm_check_fn fm_check_variant;
 fm_check_fn fm_check_unsupported; /* no value is harmless */
 fm_check_fn fm_check_only_words;  /* one of `words` is */
 fm_check_fn fm_check_only_false;  /* false is */
-fm_check_fn fm_check_only_number; /* the number `min` is */
 fm_check_fn fm_check_only_list;   /* an array of nothing but `words` is */
 
 /* ---- for checkers that live beside their tables ---- */

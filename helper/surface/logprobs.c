@@ -35,6 +35,13 @@ void fm_logprobs_free(struct fm_answer *answer) {
     fm_buf_free(&answer->marks);
 }
 
+void fm_logprobs_next(struct fm_answer *answer) {
+    fm_buf_init(&answer->logprobs, answer->logprobs.max - answer->logprobs.len); /* they are told together */
+    fm_buf_init(&answer->marks, MARKS_MAX);
+    answer->sent_marks = 0;
+    answer->piece_marks = 0;
+}
+
 /* ---- from the engine ---- */
 
 static bool write_token(struct json_object *bytes, struct fm_json_writer *w) {

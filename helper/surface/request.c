@@ -126,7 +126,10 @@ const struct fm_rule fm_shared_rules[] = {
 void fm_request_begin(struct fm_request *request, struct json_object *body) {
     struct json_object *model = json_object_object_get(body, "model");
     struct json_object *fm = json_object_object_get(body, "fm");
+    struct json_object *seed = json_object_object_get(body, "seed");
     *request = (struct fm_request){
+        .has_seed = seed != NULL,
+        .seed = json_object_get_int64(seed),
         .model = model ? strdup(json_object_get_string(model)) : NULL,
         .limits = fm_limits_read(fm),
         .stream = json_object_get_boolean(json_object_object_get(body, "stream")),
@@ -160,7 +163,6 @@ void fm_request_write_sampling(struct json_object *body, struct json_object *max
     }
     copy_member(body, "temperature", w);
     copy_member(body, "top_p", w);
-    copy_member(body, "seed", w);
     copy_penalty(body, "presence_penalty", w);
     copy_penalty(body, "frequency_penalty", w);
     struct json_object *stop = json_object_object_get(body, "stop");

@@ -282,6 +282,109 @@ class Chat(HelperTest):
         self.assertEqual(result["completion"]["choices"][0]["message"]["content"], "one ")
 
 
+class Choices(HelperTest):
+    """chat's `n`: one job after the other in the engine, one answer for the host."""
+
+    def body(self, text, n, **params):
+        return {"messages": [{"role": "user", "content": text}], "n": n, **params}
+
+    def test_a_completion(self):
+        completion = self.helper().call("chat.completions.create", self.body("one two", 3))["completion"]
+        choices = completion["choices"]
+        self.assertEqual([c["index"] for c in choices], [0, 1, 2])
+        self.assertEqual([c["message"]["content"] for c in choices], ["one two"] * 3)
+        self.assertEqual([c["finish_reason"] for c in choices], ["stop"] * 3)
+        usage = completion["usage"]
+        self.assertEqual((usage["prompt_tokens"], usage["completion_tokens"], usage["total_tokens"]), (2, 6, 8))
+
+    def take(self, chunks, n):
+        """The texts of a stream's choices, each with its first and its last chunk."""
+        texts, begun, ended = [""] * n, [0] * n, [None] * n
+        for choice in (chunk["choices"][0] for chunk in chunks if chunk["choices"]):
+            index, delta = choice["index"], choice["delta"]
+            self.assertIsNone(ended[index], "a chunk behind the last")
+            begun[index] += "role" in delta
+            self.assertEqual(begun[index], 1)
+            texts[index] += delta.get("content") or ""
+            ended[index] = choice["finish_reason"]
+        return texts, ended
+
+    def test_a_stream(self):
+        helper = self.helper()
+        call = helper.start("chat.completions.create", self.body("a b c d", 3, stream=True, max_tokens=3,
+                                                                 stream_options={"include_usage": True}))
+        chunks, result = helper.collect(call)
+        self.assertEqual(len({chunk["id"] for chunk in chunks}), 1)
+        self.assertEqual(self.take(chunks, 3), (["a b c"] * 3, ["length"] * 3))
+        self.assertEqual([bool(chunk["choices"]) for chunk in chunks].index(False), len(chunks) - 1)
+        self.assertEqual(chunks[-1]["usage"], result["completion"]["usage"])
+        self.assertEqual(chunks[-1]["usage"]["completion_tokens"], 9)
+
+    def test_the_most(self):
+        result = self.helper().call("chat.completions.create", self.body("x", 128))
+        self.assertEqual([c["index"] for c in result["completion"]["choices"]], list(range(128)))
+
+    def test_a_slow_host_gets_them_all(self):
+        helper = self.helper()
+        helper.reading.clear()
+        call = helper.start("chat.completions.create", self.body("word " * 3000, 8, stream=True))
+        other = helper.start("chat.completions.create", self.body("hi", 8))
+        helper.reading.set()
+        self.assertEqual(self.take(helper.collect(call)[0], 8), (["word " * 3000] * 8, ["stop"] * 8))
+        self.assertEqual(len(helper.collect(other)[1]["completion"]["choices"]), 8)
+
+    def test_a_cancel_in_the_middle_keeps_what_there_is(self):
+        helper = self.helper()
+        call = helper.start("chat.completions.create", self.body(script("one", {"sleep_ms": 20}), 128, stream=True))
+        while helper.event(call)["choices"][0]["index"] < 2:
+            pass
+        cancelled = helper.call("responses.cancel", {"request_id": call})
+        _, result = helper.collect(call)
+        self.assert_error(result, "CANCELLED")
+        choices = result["completion"]["choices"]
+        self.assertEqual(cancelled["completion"], result["completion"])
+        self.assertLess(len(choices), 128)
+        self.assertEqual([c["message"]["content"] for c in choices[:2]], ["one"] * 2)
+        self.assertEqual([c["finish_reason"] for c in choices], ["stop"] * (len(choices) - 1) + [None])
+        self.assertTrue(helper.call("chat.completions.create", self.body("next", 2))["ok"])
+
+    def test_a_limit_is_for_all_of_them(self):
+        helper = self.helper()
+        result = helper.call("chat.completions.create",
+                             self.body(script("one", {"sleep_ms": 150}), 128, fm={"timeout_ms": 600, "queue_timeout_ms": 300}))
+        error = self.assert_error(result, "TIMEOUT")
+        self.assertEqual(error["limit"], "total")
+        self.assertGreaterEqual(len(result["completion"]["choices"]), 2)
+
+    def test_an_engine_that_dies(self):
+        helper = self.helper()
+        result = helper.call("chat.completions.create", self.body(script("one", {"signal": "KILL"}), 3))
+        self.assert_error(result, "INTERNAL")
+        self.assertEqual([c["message"]["content"] for c in result["completion"]["choices"]], ["one"])
+
+    def test_all_of_them_fit_into_one_answer(self):
+        helper = self.helper()
+        steps = script({"repeat": ["x" * 1000, 1500]})
+        result = helper.call("chat.completions.create", self.body(steps, 4))
+        self.assertIn("too large", self.assert_error(result, "INTERNAL")["detail"])
+        self.assertEqual(len(result["completion"]["choices"]), 3)
+        self.assertTrue(helper.call("chat.completions.create", self.body(steps, 2))["ok"])
+
+    def test_calls_and_logprobs_of_each(self):
+        helper = self.helper()
+        tools = [{"type": "function", "function": {"name": "f"}}]
+        steps = script("I", " call", {"tool_call": {"name": "f", "arguments": "{}"}})
+        body = self.body(steps, 2, tools=tools, logprobs=True)
+        for choice in helper.call("chat.completions.create", body)["completion"]["choices"]:
+            self.assertEqual([e["token"] for e in choice["logprobs"]["content"]], ["I", " call"])
+            self.assertEqual((choice["finish_reason"], len(choice["message"]["tool_calls"])), ("tool_calls", 1))
+        chunks, _ = helper.collect(helper.start("chat.completions.create", {**body, "stream": True}))
+        entries = [[], []]
+        for choice in (chunk["choices"][0] for chunk in chunks):
+            entries[choice["index"]] += (choice["logprobs"] or {"content": []})["content"]
+        self.assertEqual([[e["token"] for e in each] for each in entries], [["I", " call"]] * 2)
+
+
 class Cancel(HelperTest):
     def running(self, helper, *steps):
         """A call that has produced "begun" and goes on; returns (call, response id)."""

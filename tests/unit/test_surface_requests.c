@@ -234,7 +234,10 @@ static const struct row chat_rows[] = {
     {"{" MSG ",\"max_tokens\":0}", "integer_below_min_value", "max_tokens"},
     {"{" MSG ",\"max_completion_tokens\":2147483648}", "integer_above_max_value", "max_completion_tokens"},
     {"{" MSG ",\"n\":1}", NULL, NULL},
-    {"{" MSG ",\"n\":2}", "unsupported_parameter", "n"},
+    {"{" MSG ",\"n\":128}", NULL, NULL},
+    {"{" MSG ",\"n\":129}", "integer_above_max_value", "n"},
+    {"{" MSG ",\"n\":0}", "integer_below_min_value", "n"},
+    {"{" MSG ",\"n\":1.5}", "invalid_type", "n"},
     {"{" MSG ",\"stream_options\":{\"include_usage\":true,\"include_obfuscation\":true}}", NULL, NULL},
     {"{" MSG ",\"stream_options\":{\"include_usage\":1}}", "invalid_type", "stream_options.include_usage"},
     {"{" MSG ",\"stream_options\":{\"x\":1}}", "unknown_parameter", "stream_options.x"},
@@ -602,7 +605,7 @@ static void test_job_members(void **state) {
               "\"messages\":[{\"role\":\"system\",\"content\":\"first\"},{\"role\":\"system\",\"content\":"
               "\"ab\\u0000\\n\"},{\"role\":\"assistant\",\"content\":\"no\"},{\"role\":\"user\",\"content\":\"\"},"
               "{\"role\":\"system\",\"content\":\"\xf0\x9f\x98\x80\\\"\"}],\"max_tokens\":5,\"temperature\":0.7,"
-              "\"top_p\":1,\"seed\":-3,\"stop\":[\"x\\u0000y\"]");
+              "\"top_p\":1,\"stop\":[\"x\\u0000y\"]");
     check_job(&fm_surface_chat,
               "{\"messages\":[{\"role\":\"developer\",\"content\":\"d\"},{\"role\":\"assistant\",\"content\":null,"
               "\"refusal\":\"r\"},{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a\"},"
@@ -610,21 +613,21 @@ static void test_job_members(void **state) {
               "\"messages\":[{\"role\":\"system\",\"content\":\"d\"},{\"role\":\"assistant\",\"content\":\"r\"},"
               "{\"role\":\"user\",\"content\":\"ab\"}],\"max_tokens\":4,\"stop\":[\"p\",\"q\"]");
     check_job(&fm_surface_chat, "{" MSG ",\"max_completion_tokens\":9,\"max_tokens\":4,\"seed\":9223372036854775807}",
-              "\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"max_tokens\":9,\"seed\":9223372036854775807");
+              "\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"max_tokens\":9");
 }
 
 /* ENGINE.md: what asks for nothing is not sent, so that an engine need not know it. */
 static void test_job_sampling(void **state) {
     (void)state;
     static const char asked[] = ",\"presence_penalty\":-0.5,\"frequency_penalty\":2}";
-    static const char nothing[] = ",\"presence_penalty\":0,\"frequency_penalty\":-0.0,\"seed\":1}";
+    static const char nothing[] = ",\"presence_penalty\":0,\"frequency_penalty\":-0.0}";
     char body[128];
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
         const char *needed = i == 0 ? IN : MSG;
         snprintf(body, sizeof body, "{%s%s", needed, asked);
         check_job(places[i].surface, body, MSG ",\"presence_penalty\":-0.5,\"frequency_penalty\":2");
         snprintf(body, sizeof body, "{%s%s", needed, nothing);
-        check_job(places[i].surface, body, MSG ",\"seed\":1");
+        check_job(places[i].surface, body, MSG);
     }
     check_job(&fm_surface_chat, "{" MSG ",\"logit_bias\":{}}", MSG);
     check_job(&fm_surface_chat, "{" MSG ",\"logit_bias\":{\"0\":-100,\"50256\":0.5}}",

@@ -26,8 +26,8 @@ class Bias(unittest.TestCase):
     def setUpClass(cls):
         cls.engine = shared_engine(cls, PROGRAM, MODEL)
         with open(MODEL, "rb") as file:
-            names = gguf.Reader(file.read()).strings("tokenizer.ggml.tokens")
-        cls.ids = {name.decode(): token for token, name in enumerate(names)}
+            names = gguf.Reader(file.read()).values()["tokenizer.ggml.tokens"]
+        cls.ids = {name: token for token, name in enumerate(names)}
 
     def text(self, biases, **params):
         params = {"max_tokens": 12, "temperature": 0, **params}

@@ -108,13 +108,6 @@ class Reader:
         self._skip(kind)
         return key, kind, start, self.at
 
-    def strings(self, key):
-        """The list of strings of the pair `key`."""
-        self.at = next(start for name, _, start, _ in self.pairs if name == key)
-        self._string()
-        self._take("I")
-        _, count = self._take("IQ")
-        return [self._string() for _ in range(count)]
     def values(self):
         """What each pair's key says."""
         at, found = self.at, {}

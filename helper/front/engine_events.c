@@ -57,11 +57,16 @@ void fm_engine_send_job_locked(struct fm_front *front, struct fm_job *job) {
     struct fm_buf *members = &job->answer.request.job_members;
     struct fm_json_writer w = begin_notification(front, "job.start");
     fm_json_object_begin(&w);
-    fm_json_key_int(&w, "job", (int64_t)job->number);
+    fm_json_key_int(&w, "job", (int64_t)job->run);
     fm_json_raw(&w, members->data, members->len);
+    if (job->answer.request.has_seed) {
+        fm_json_key_int(&w, "seed", fm_answer_seed(&job->answer));
+    }
     fm_json_object_end(&w);
     end_message(front);
-    fm_buf_free(members); /* a prompt can be megabytes, and a job is sent once */
+    if (!fm_answer_has_next(&job->answer)) {
+        fm_buf_free(members); /* a prompt can be megabytes, and this was the last time that it is sent */
+    }
     job->state = FM_JOB_SENT;
     front->engine.held++;
 }
@@ -69,7 +74,7 @@ void fm_engine_send_job_locked(struct fm_front *front, struct fm_job *job) {
 void fm_engine_abort_locked(struct fm_front *front, const struct fm_job *job) {
     struct fm_json_writer w = begin_notification(front, "job.abort");
     fm_json_object_begin(&w);
-    fm_json_key_int(&w, "job", (int64_t)job->number);
+    fm_json_key_int(&w, "job", (int64_t)job->run);
     fm_json_object_end(&w);
     end_message(front);
 }
@@ -252,7 +257,8 @@ static void on_accepted(struct fm_front *front, struct fm_job *job, struct json_
     }
     job->state = FM_JOB_RUNNING;
     job->accepted_ms = job->progress_ms;
-    if (!job->stopping) { /* a job that is being stopped already fails without a stream */
+    /* a job that is being stopped already fails without a stream, and a later choice finds it open */
+    if (!job->stopping && !job->answer.opened) {
         if (embeds(job) && !take_dimension(front, job, params)) {
             return;
         }
@@ -286,14 +292,18 @@ static void fail_job(struct fm_front *front, struct fm_job *job, const char *det
     fm_job_stop_locked(front, job, &error);
 }
 
-/* `text` is more of the answer's last item. */
+/* `text` is more of the answer's last item; a message's has log probabilities where the request asks for them. */
 static void take_output(struct fm_front *front, struct fm_job *job, struct json_object *params,
                         struct json_object *text) {
     job->produced = true;
     job->answer.usage.output = get_count(params, "output_tokens");
     size_t len = (size_t)json_object_get_string_len(text);
+    struct json_object *logprobs = json_object_object_get(params, "logprobs");
+    struct fm_error error;
     if (!fm_answer_append(&job->answer, json_object_get_string(text), len)) {
         fail_job(front, job, "the answer is too large to hold");
+    } else if (job->answer.call_count == 0 && fm_answer_logprobs(&job->answer, logprobs, &error) != FM_OK) {
+        fm_job_stop_locked(front, job, &error);
     }
     fm_streams_pump_locked(front);
 }
@@ -410,7 +420,11 @@ static void on_finished(struct fm_front *front, struct fm_job *job, struct json_
             if (mismatch) {
                 fm_answer_mismatch(&job->answer, *mismatch ? mismatch : "the engine gave no reason");
             }
-            fm_job_settle_locked(front, job, finish_reasons[i].finish, NULL);
+            if (fm_answer_has_next(&job->answer)) {
+                fm_job_next_choice_locked(front, job, finish_reasons[i].finish);
+            } else {
+                fm_job_settle_locked(front, job, finish_reasons[i].finish, NULL);
+            }
             return;
         }
     }
@@ -453,7 +467,7 @@ static void take_event(struct fm_front *front, const struct fm_rpc_message *mess
         on_load_progress(front, message->params);
         return;
     }
-    struct fm_job *job = fm_job_by_number_locked(front, (uint64_t)get_int(message->params, "job"));
+    struct fm_job *job = fm_job_by_run_locked(front, (uint64_t)get_int(message->params, "job"));
     if (!job || job->state == FM_JOB_QUEUED) {
         return; /* settled already, or never heard of */
     }

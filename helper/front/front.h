@@ -55,6 +55,7 @@ struct fm_job {
     bool produced;         /* the first output has come */
     bool storing;          /* once closing: the store has it, and what is left to say waits for that */
     uint64_t number;       /* never used twice */
+    uint64_t run;          /* the number that the engine knows it by: `number`, then a new one for each choice */
     struct fm_rpc_id call; /* the create call's id */
     struct fm_model model;
     struct fm_answer answer;
@@ -188,6 +189,7 @@ FM_MUST_USE enum fm_code fm_job_create_locked(struct fm_front *front, const stru
 
 /* NULL when there is none, or when it is settled. */
 struct fm_job *fm_job_by_number_locked(struct fm_front *front, uint64_t number);
+struct fm_job *fm_job_by_run_locked(struct fm_front *front, uint64_t run);
 
 /* NULL when there is none, or when the create call is answered. */
 struct fm_job *fm_job_by_call_locked(struct fm_front *front, const struct fm_rpc_id *call);
@@ -197,6 +199,12 @@ struct fm_job *fm_job_by_answer_locked(struct fm_front *front, const char *id);
 
 /* True when `call` is the id of a call that is still to be answered by a job. */
 bool fm_call_in_flight_locked(struct fm_front *front, const struct fm_rpc_id *call);
+
+/*
+ * A choice of the job's answer ended as `finish`, and it has another one: the job goes back to the queue for that,
+ * before all that came after it. Without memory for it the job is settled.
+ */
+void fm_job_next_choice_locked(struct fm_front *front, struct fm_job *job, enum fm_finish finish);
 
 /*
  * The one end of a job: decides it. What the host is told of it (the last events, the create call's result, the cancel

@@ -41,6 +41,7 @@ enum fm_code fm_job_create_locked(struct fm_front *front, const struct fm_rpc_id
     job->produced = false;
     job->storing = false;
     job->number = ++front->last_number;
+    job->run = job->number;
     job->call = *call;
     job->model = *model;
     job->arrived_ms = fm_now_ms();
@@ -70,6 +71,15 @@ static bool is_answered(const struct fm_job *job) {
 struct fm_job *fm_job_by_number_locked(struct fm_front *front, uint64_t number) {
     for (size_t i = 0; i < FM_JOBS_MAX; i++) {
         if (!is_settled(&front->jobs[i]) && front->jobs[i].number == number) {
+            return &front->jobs[i];
+        }
+    }
+    return NULL;
+}
+
+struct fm_job *fm_job_by_run_locked(struct fm_front *front, uint64_t run) {
+    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+        if (!is_settled(&front->jobs[i]) && front->jobs[i].run == run) {
             return &front->jobs[i];
         }
     }
@@ -113,6 +123,18 @@ bool fm_call_in_flight_locked(struct fm_front *front, const struct fm_rpc_id *ca
         }
     }
     return fm_store_call_in_flight_locked(front, call);
+}
+
+void fm_job_next_choice_locked(struct fm_front *front, struct fm_job *job, enum fm_finish finish) {
+    struct fm_error error;
+    if (fm_answer_next(&job->answer, finish, &error) != FM_OK) {
+        fm_job_settle_locked(front, job, FM_FINISH_FAILED, &error);
+        return;
+    }
+    front->engine.held--;
+    job->state = FM_JOB_QUEUED; /* on_message pumps */
+    job->run = ++front->last_number;
+    fm_streams_pump_locked(front);
 }
 
 void fm_job_settle_locked(struct fm_front *front, struct fm_job *job, enum fm_finish finish,

@@ -32,13 +32,13 @@ static struct limit next_limit(const struct fm_job *job) {
     const struct fm_limits *limits = &job->answer.request.limits;
     struct limit next = {"total", job->arrived_ms, limits->total_ms};
     struct limit others[2] = {{0}};
-    if (job->state != FM_JOB_RUNNING) {
+    if (!job->answer.opened) {
         others[0] = (struct limit){"queue", job->arrived_ms, limits->queue_ms};
     } else {
         others[0] = (struct limit){"no_progress", job->progress_ms, limits->no_progress_ms};
         others[1] = (struct limit){"first_token", job->accepted_ms, limits->first_token_ms};
     }
-    size_t count = job->state != FM_JOB_RUNNING || job->produced ? 1 : 2;
+    size_t count = !job->answer.opened || job->produced ? 1 : 2;
     for (size_t i = 0; i < count; i++) {
         if (others[i].since_ms + others[i].length_ms < next.since_ms + next.length_ms) {
             next = others[i];

@@ -35,6 +35,7 @@ enum fm_code fm_answer_init(struct fm_answer *answer, const struct fm_surface *s
     };
     *request = (struct fm_request){0};
     fm_buf_init(&answer->output, FM_OUTPUT_MAX);
+    fm_logprobs_init(answer);
     fm_id_draw(answer->id, surface->id_prefix);
     if (surface->item_prefix) {
         fm_id_draw(answer->item_id, surface->item_prefix);
@@ -46,14 +47,25 @@ enum fm_code fm_answer_init(struct fm_answer *answer, const struct fm_surface *s
     return FM_OK;
 }
 
-void fm_answer_free(struct fm_answer *answer) {
-    fm_request_free(&answer->request);
-    free(answer->model);
-    answer->model = NULL;
+static void free_output(struct fm_answer *answer) {
     free(answer->calls);
     answer->calls = NULL;
     answer->call_count = 0;
     fm_buf_free(&answer->output);
+    fm_logprobs_free(answer);
+}
+
+void fm_answer_free(struct fm_answer *answer) {
+    for (size_t i = 0; answer->earlier && i < answer->choice; i++) {
+        free_output(answer->earlier[i]);
+        free(answer->earlier[i]);
+    }
+    free(answer->earlier);
+    answer->earlier = NULL;
+    free_output(answer);
+    fm_request_free(&answer->request);
+    free(answer->model);
+    answer->model = NULL;
     fm_buf_free(&answer->report);
 }
 
@@ -140,6 +152,54 @@ bool fm_answer_is_kept(const struct fm_answer *answer) {
     return answer->request.store && (answer->opened || answer->request.background);
 }
 
+/* ---- choices ---- */
+
+bool fm_answer_has_next(const struct fm_answer *answer) {
+    return (int64_t)answer->choice + 1 < answer->request.choices;
+}
+
+enum fm_code fm_answer_next(struct fm_answer *answer, enum fm_finish finish, struct fm_error *error) {
+    struct fm_answer **earlier = realloc(answer->earlier, (answer->choice + 1) * sizeof(struct fm_answer *));
+    struct fm_answer *copy = earlier ? malloc(sizeof *copy) : NULL;
+    answer->earlier = earlier ? earlier : answer->earlier;
+    if (!copy) {
+        return fm_fail_no_memory(error);
+    }
+    fm_answer_finish(answer, finish, NULL);
+    *copy = *answer;
+    copy->earlier = NULL;
+    earlier[answer->choice++] = copy;
+    answer->calls = NULL;
+    answer->call_count = 0;
+    fm_buf_init(&answer->output, FM_OUTPUT_MAX); /* output_json goes on: they are told together */
+    fm_logprobs_next(answer);
+    answer->usage = (struct fm_usage){.input = answer->usage.input};
+    answer->finished = false;
+    answer->completed_at = 0;
+    answer->next_event = 0;
+    answer->calls_begun = 0;
+    answer->sent = 0;
+    return FM_OK;
+}
+
+int64_t fm_answer_seed(const struct fm_answer *answer) {
+    return (int64_t)((uint64_t)answer->request.seed + answer->choice);
+}
+
+struct fm_usage fm_answer_usage(const struct fm_answer *answer) {
+    struct fm_usage total = answer->usage;
+    for (size_t i = 0; i < answer->choice; i++) {
+        const struct fm_usage *usage = &answer->earlier[i]->usage;
+        total.input = i == 0 ? usage->input : total.input;
+        total.cached = i == 0 ? usage->cached : total.cached;
+        total.output += usage->output;
+        total.reasoning += usage->reasoning;
+    }
+    return total;
+}
+
+/* ---- the object ---- */
+
 /* Where an item ends in the output: 0 is the text, n the call n - 1. */
 static size_t end_of(const struct fm_answer *answer, size_t item) {
     return item < answer->call_count ? answer->calls[item].start : answer->output.len;
@@ -161,10 +221,19 @@ void fm_answer_write_arguments(const struct fm_answer *answer, size_t index, str
     write_output(answer, answer->calls[index].start, end_of(answer, index + 1), w);
 }
 
+/* All choices are texts that ended well. */
+static bool is_whole(const struct fm_answer *answer) {
+    bool whole = answer->finished && answer->finish == FM_FINISH_STOP && answer->call_count == 0;
+    for (size_t i = 0; i < answer->choice; i++) {
+        whole = whole && is_whole(answer->earlier[i]);
+    }
+    return whole;
+}
+
 /* An engine that told nothing has nothing to enforce. */
 static void write_schema_report(const struct fm_answer *answer, bool begun, struct fm_json_writer *w) {
     static const char nothing[] = "\"enforced\":[],\"checked\":[]";
-    bool whole = !begun && answer->finished && answer->finish == FM_FINISH_STOP && answer->call_count == 0;
+    bool whole = !begun && is_whole(answer);
     fm_json_object_begin(w);
     if (answer->report.len > 0) {
         fm_json_raw(w, answer->report.data, answer->report.len);
@@ -201,11 +270,8 @@ void fm_answer_write_report(const struct fm_answer *answer, bool begun, struct f
 
 /* ---- the stream ---- */
 
-bool fm_answer_has_event(struct fm_answer *answer) {
+static bool has_event(struct fm_answer *answer) {
     const struct fm_surface *surface = answer->surface;
-    if (!answer->request.stream || !(answer->opened || answer->request.background)) {
-        return false;
-    }
     enum fm_event_state state = FM_EVENT_SKIP;
     while (answer->next_event < surface->event_count) {
         state = surface->events[answer->next_event].state(answer);
@@ -217,17 +283,38 @@ bool fm_answer_has_event(struct fm_answer *answer) {
     return state == FM_EVENT_DUE;
 }
 
+/* The choice whose events are to be sent now. */
+static struct fm_answer *telling(struct fm_answer *answer) {
+    return answer->told_choices < answer->choice ? answer->earlier[answer->told_choices] : answer;
+}
+
+bool fm_answer_has_event(struct fm_answer *answer) {
+    if (!answer->request.stream || !(answer->opened || answer->request.background)) {
+        return false;
+    }
+    while (answer->told_choices < answer->choice && !has_event(telling(answer))) {
+        answer->told_choices++;
+    }
+    return has_event(telling(answer));
+}
+
 void fm_answer_write_event(struct fm_answer *answer, struct fm_json_writer *w) {
-    const struct fm_event_row *row = &answer->surface->events[answer->next_event];
-    row->write(answer, w);
-    answer->next_event = (size_t)((ptrdiff_t)answer->next_event + row->step);
+    struct fm_answer *choice = telling(answer);
+    const struct fm_event_row *row = &choice->surface->events[choice->next_event];
+    row->write(choice, w);
+    choice->next_event = (size_t)((ptrdiff_t)choice->next_event + row->step);
 }
 
 size_t fm_answer_backlog(const struct fm_answer *answer) {
-    if (answer->request.stream && !answer->finished) {
-        return answer->output.len - answer->sent;
+    size_t backlog = 0;
+    for (size_t i = answer->told_choices; i < answer->choice; i++) {
+        const struct fm_answer *earlier = answer->earlier[i];
+        backlog += answer->request.stream ? earlier->output.len - earlier->sent : 0;
     }
-    return answer->finished ? answer->output.len : 0; /* the last events of a stream have all of it */
+    if (answer->request.stream && !answer->finished) {
+        return backlog + answer->output.len - answer->sent;
+    }
+    return backlog + (answer->finished ? answer->output.len : 0); /* the last events of a stream have all of it */
 }
 
 enum fm_event_state fm_event_due(const struct fm_answer *answer) {
@@ -266,6 +353,9 @@ void fm_event_write_piece(struct fm_answer *answer, struct fm_json_writer *w) {
         while (((unsigned char)answer->output.data[end] & 0xC0) == 0x80) { /* an item is whole characters */
             end--;
         }
+    }
+    if (answer->request.logprobs && answer->calls_begun == 0) {
+        end = fm_logprobs_piece_end(answer, end);
     }
     write_output(answer, answer->sent, end, w);
     answer->sent = end;

@@ -52,10 +52,26 @@ void fm_id_draw(char id[FM_ID_SIZE], const char *prefix);
  * due.
  */
 void fm_chat_write_head(const struct fm_answer *answer, const char *object, struct fm_json_writer *w);
-void fm_chat_write_usage(const struct fm_usage *usage, struct fm_json_writer *w);
+void fm_chat_write_usage(const struct fm_answer *answer, struct fm_json_writer *w);
 const char *fm_chat_finish_reason(const struct fm_answer *answer);
 enum fm_event_state fm_chat_finish_state(const struct fm_answer *answer);
 enum fm_event_state fm_chat_usage_state(const struct fm_answer *answer);
+
+/*
+ * Writes as a value, an array, the log probabilities of the tokens: those of the piece that was written last, and all
+ * of the text's. Empty where the request asks for none.
+ */
+void fm_event_write_logprobs(const struct fm_answer *answer, struct fm_json_writer *w);
+void fm_answer_write_logprobs(const struct fm_answer *answer, struct fm_json_writer *w);
+
+/* For answer.c: prepares and frees them; how far a piece of the text may go that ends at `end` at most. */
+void fm_logprobs_init(struct fm_answer *answer);
+void fm_logprobs_free(struct fm_answer *answer);
+void fm_logprobs_next(struct fm_answer *answer); /* for another choice; what the last one had is not freed */
+size_t fm_logprobs_piece_end(struct fm_answer *answer, size_t end);
+
+/* Tokens of all choices; those of the prompt, which they share, once. */
+struct fm_usage fm_answer_usage(const struct fm_answer *answer);
 
 /* Bytes of the text, the message's. */
 size_t fm_answer_text_len(const struct fm_answer *answer);

@@ -18,7 +18,9 @@ const char *fm_chat_finish_reason(const struct fm_answer *answer) {
 
 /* ---- the object ---- */
 
-void fm_chat_write_usage(const struct fm_usage *usage, struct fm_json_writer *w) {
+void fm_chat_write_usage(const struct fm_answer *answer, struct fm_json_writer *w) {
+    const struct fm_usage total = fm_answer_usage(answer);
+    const struct fm_usage *usage = &total;
     fm_json_key(w, "usage");
     fm_json_object_begin(w);
     fm_json_key_int(w, "prompt_tokens", usage->input);
@@ -84,19 +86,42 @@ static void write_message(const struct fm_answer *answer, struct fm_json_writer 
     fm_json_object_end(w);
 }
 
+typedef void write_logprobs_fn(const struct fm_answer *answer, struct fm_json_writer *w);
+
+/* Of the choice, or of a chunk: what `write` has; null where the request asks for none, or `write` is NULL. */
+static void write_logprobs(const struct fm_answer *answer, write_logprobs_fn *write, struct fm_json_writer *w) {
+    fm_json_key(w, "logprobs");
+    if (!answer->request.logprobs || !write) {
+        fm_json_null(w);
+        return;
+    }
+    fm_json_object_begin(w);
+    fm_json_key(w, "content");
+    write(answer, w);
+    fm_json_key_null(w, "refusal");
+    fm_json_object_end(w);
+}
+
+static void write_choice(const struct fm_answer *answer, struct fm_json_writer *w) {
+    fm_json_object_begin(w);
+    fm_json_key_int(w, "index", (int64_t)answer->choice);
+    write_message(answer, w);
+    write_logprobs(answer, fm_answer_write_logprobs, w);
+    fm_json_key_str(w, "finish_reason", fm_chat_finish_reason(answer));
+    fm_json_object_end(w);
+}
+
 static void chat_write(const struct fm_answer *answer, struct fm_json_writer *w) {
     fm_json_object_begin(w);
     fm_chat_write_head(answer, "chat.completion", w);
     fm_json_key(w, "choices");
     fm_json_array_begin(w);
-    fm_json_object_begin(w);
-    fm_json_key_int(w, "index", 0);
-    write_message(answer, w);
-    fm_json_key_null(w, "logprobs");
-    fm_json_key_str(w, "finish_reason", fm_chat_finish_reason(answer));
-    fm_json_object_end(w);
+    for (size_t i = 0; i < answer->choice; i++) {
+        write_choice(answer->earlier[i], w);
+    }
+    write_choice(answer, w);
     fm_json_array_end(w);
-    fm_chat_write_usage(&answer->usage, w);
+    fm_chat_write_usage(answer, w);
     fm_json_key_str(w, "service_tier", "default");
     fm_answer_write_report(answer, false, w);
     fm_json_object_end(w);
@@ -104,21 +129,22 @@ static void chat_write(const struct fm_answer *answer, struct fm_json_writer *w)
 
 /* ---- the chunks ---- */
 
-/* Up to the members of the one choice's delta. */
+/* Up to the members of the delta of the one choice in it. */
 static void begin_delta(const struct fm_answer *answer, struct fm_json_writer *w) {
     fm_json_object_begin(w);
     fm_chat_write_head(answer, "chat.completion.chunk", w);
     fm_json_key(w, "choices");
     fm_json_array_begin(w);
     fm_json_object_begin(w);
-    fm_json_key_int(w, "index", 0);
+    fm_json_key_int(w, "index", (int64_t)answer->choice);
     fm_json_key(w, "delta");
     fm_json_object_begin(w);
 }
 
-static void end_delta(const struct fm_answer *answer, const char *reason, struct fm_json_writer *w) {
+static void end_delta_with(const struct fm_answer *answer, const char *reason, write_logprobs_fn *logprobs,
+                           struct fm_json_writer *w) {
     fm_json_object_end(w);
-    fm_json_key_null(w, "logprobs");
+    write_logprobs(answer, logprobs, w);
     fm_json_key_str(w, "finish_reason", reason);
     fm_json_object_end(w);
     fm_json_array_end(w);
@@ -126,6 +152,10 @@ static void end_delta(const struct fm_answer *answer, const char *reason, struct
         fm_json_key_null(w, "usage");
     }
     fm_json_object_end(w);
+}
+
+static void end_delta(const struct fm_answer *answer, const char *reason, struct fm_json_writer *w) {
+    end_delta_with(answer, reason, NULL, w);
 }
 
 static void write_role(struct fm_answer *answer, struct fm_json_writer *w) {
@@ -139,7 +169,7 @@ static void write_content(struct fm_answer *answer, struct fm_json_writer *w) {
     begin_delta(answer, w);
     fm_json_key(w, "content");
     fm_event_write_piece(answer, w);
-    end_delta(answer, NULL, w);
+    end_delta_with(answer, NULL, fm_event_write_logprobs, w);
 }
 
 /* Up to the members of the one call in the delta. */
@@ -186,7 +216,7 @@ static void write_usage_chunk(struct fm_answer *answer, struct fm_json_writer *w
     fm_chat_write_head(answer, "chat.completion.chunk", w);
     fm_json_key(w, "choices");
     fm_json_raw(w, "[]", 2);
-    fm_chat_write_usage(&answer->usage, w);
+    fm_chat_write_usage(answer, w);
     fm_json_object_end(w);
 }
 
@@ -195,7 +225,8 @@ enum fm_event_state fm_chat_finish_state(const struct fm_answer *answer) {
 }
 
 enum fm_event_state fm_chat_usage_state(const struct fm_answer *answer) {
-    return fm_chat_finish_reason(answer) && answer->request.include_usage ? FM_EVENT_DUE : FM_EVENT_SKIP;
+    bool due = fm_chat_finish_reason(answer) && answer->request.include_usage && !fm_answer_has_next(answer);
+    return due ? FM_EVENT_DUE : FM_EVENT_SKIP;
 }
 
 static const struct fm_event_row events[] = {

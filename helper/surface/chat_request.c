@@ -3,6 +3,11 @@
 #include "surface/tools.h"
 
 #include <json-c/json.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOGIT_BIASES_MAX 1024 /* ENGINE.md */
+#define TOKEN_DIGITS_MAX 10   /* of INT32_MAX */
 
 /* ---- messages ---- */
 
@@ -159,6 +164,55 @@ static void write_messages(struct json_object *body, struct fm_json_writer *w) {
     fm_buf_free(&scratch);
 }
 
+/* ---- logit_bias ---- */
+
+/* The decimal number that `key` is; -1 for what is no token's id. */
+static int64_t token_of(const char *key) {
+    size_t digits = strspn(key, "0123456789");
+    bool plain = digits > 0 && digits <= TOKEN_DIGITS_MAX && !key[digits] && (key[0] != '0' || digits == 1);
+    int64_t token = plain ? strtoll(key, NULL, 10) : -1;
+    return token <= INT32_MAX ? token : -1;
+}
+
+static enum fm_code check_logit_bias(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
+                                     struct fm_error *error) {
+    static const struct fm_rule bias_rule = {.min = -100, .max = 100};
+    (void)rule;
+    if (!json_object_is_type(value, json_type_object)) {
+        return fm_reject_type(at, value, "an object", error);
+    }
+    if (json_object_object_length(value) > LOGIT_BIASES_MAX) {
+        return fm_reject_value(at, "Expected at most 1024 tokens.", error);
+    }
+    for (struct lh_entry *entry = json_object_get_object(value)->head; entry; entry = lh_entry_next(entry)) {
+        struct fm_path here = {.parent = at, .key = lh_entry_k(entry)};
+        if (token_of(here.key) < 0) {
+            return fm_reject_value(at, "Expected token ids as keys, such as '50256'.", error);
+        }
+        enum fm_code code = fm_check_number(&bias_rule, lh_entry_v(entry), &here, error);
+        if (code != FM_OK) {
+            return code;
+        }
+    }
+    return FM_OK;
+}
+
+static void write_logit_bias(struct json_object *body, struct fm_json_writer *w) {
+    struct json_object *biases = json_object_object_get(body, "logit_bias");
+    if (!biases || json_object_object_length(biases) == 0) {
+        return;
+    }
+    fm_json_key(w, "logit_bias");
+    fm_json_array_begin(w);
+    for (struct lh_entry *entry = json_object_get_object(biases)->head; entry; entry = lh_entry_next(entry)) {
+        fm_json_array_begin(w);
+        fm_json_int(w, token_of(lh_entry_k(entry)));
+        fm_json_value(w, lh_entry_v(entry));
+        fm_json_array_end(w);
+    }
+    fm_json_array_end(w);
+}
+
 /* ---- the body ---- */
 
 static const char *const modalities[] = {"text", NULL};
@@ -178,12 +232,10 @@ static const struct fm_rule rules[] = {
      .note = "fm-proxy stores responses alone; leave it out or say false."},
     {.name = "stream_options", .check = fm_check_object, .members = fm_chat_stream_option_rules},
     {.name = "verbosity", .check = fm_check_enum, .words = fm_verbosity_words},
-    {.name = "n", .check = fm_check_only_number, .min = 1, .note = "fm-proxy gives one choice; 1 is accepted."},
+    {.name = "n", .check = fm_check_int, .min = 1, .max = 128},
     {.name = "response_format", .check = fm_check_variant, .words = fm_format_types, .members = fm_chat_formats},
-    {.name = "logprobs", .check = fm_check_only_false, .note = "fm-proxy has no logprobs yet; false is accepted."},
-    {.name = "logit_bias",
-     .check = fm_check_only_empty_object,
-     .note = "fm-proxy has no token biases yet; {} is accepted."},
+    {.name = "logprobs", .check = fm_check_bool},
+    {.name = "logit_bias", .check = check_logit_bias},
     {.name = "modalities", .check = fm_check_only_list, .words = modalities, .note = "fm-proxy gives text only."},
     {.name = "reasoning_effort", .check = fm_check_unsupported},
     {.name = "functions", .check = fm_check_unsupported, .note = "fm-proxy has 'tools' instead."},
@@ -194,10 +246,21 @@ static const struct fm_rule rules[] = {
     {.members = fm_chat_tool_rules},
 };
 
+/* As OpenAI has it: alternatives are told beside the tokens, never without them. */
+static enum fm_code check_top_logprobs(struct json_object *body, struct fm_error *error) {
+    const struct fm_path at = {.key = "top_logprobs"};
+    bool some = json_object_get_int64(json_object_object_get(body, "top_logprobs")) > 0;
+    bool asked = json_object_get_boolean(json_object_object_get(body, "logprobs"));
+    return some && !asked ? fm_reject_value(&at, "It needs 'logprobs' to be true.", error) : FM_OK;
+}
+
 enum fm_code fm_chat_parse(struct json_object *params, struct fm_request *request, struct fm_error *error) {
     struct fm_asked_format format;
     struct fm_asked_tools tools;
     enum fm_code code = fm_check_members(rules, params, NULL, error);
+    if (code == FM_OK) {
+        code = check_top_logprobs(params, error);
+    }
     if (code == FM_OK) {
         code = fm_format_find(params, json_object_object_get(params, "response_format"), &format, error);
     }
@@ -210,6 +273,7 @@ enum fm_code fm_chat_parse(struct json_object *params, struct fm_request *reques
     fm_request_begin(request, params);
     fm_format_note(&format, fm_chat_format_params, request);
     fm_tools_note(&tools, request);
+    request->choices = json_object_get_int64(json_object_object_get(params, "n"));
     struct json_object *options = json_object_object_get(params, "stream_options");
     request->include_usage = json_object_get_boolean(json_object_object_get(options, "include_usage"));
     struct fm_json_writer job = fm_json_writer_on(&request->job_members);
@@ -218,6 +282,9 @@ enum fm_code fm_chat_parse(struct json_object *params, struct fm_request *reques
     struct json_object *max_tokens = json_object_object_get(params, "max_completion_tokens");
     max_tokens = max_tokens ? max_tokens : json_object_object_get(params, "max_tokens");
     fm_request_write_sampling(params, max_tokens, &job);
+    write_logit_bias(params, &job);
+    bool logprobs = json_object_get_boolean(json_object_object_get(params, "logprobs"));
+    fm_request_write_logprobs(request, params, logprobs, &job);
     fm_format_write_job(&format, &job);
     fm_tools_write_job(&tools, &job);
     return fm_request_end(request, error);

@@ -63,7 +63,6 @@ fm_check_fn fm_check_variant;
 fm_check_fn fm_check_unsupported;       /* no value is harmless */
 fm_check_fn fm_check_only_false;        /* false is */
 fm_check_fn fm_check_only_number;       /* the number `min` is */
-fm_check_fn fm_check_only_empty_array;  /* [] is */
 fm_check_fn fm_check_only_empty_object; /* {} is */
 fm_check_fn fm_check_only_list;         /* an array of nothing but `words` is */
 

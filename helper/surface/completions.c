@@ -28,7 +28,7 @@ static void completions_write(const struct fm_answer *answer, struct fm_json_wri
     begin_choice(answer, w);
     fm_answer_write_text(answer, w);
     end_choice(fm_chat_finish_reason(answer), w);
-    fm_chat_write_usage(&answer->usage, w);
+    fm_chat_write_usage(answer, w);
     fm_answer_write_report(answer, false, w);
     fm_json_object_end(w);
 }
@@ -60,7 +60,7 @@ static void write_usage_chunk(struct fm_answer *answer, struct fm_json_writer *w
     fm_chat_write_head(answer, "text_completion", w);
     fm_json_key(w, "choices");
     fm_json_raw(w, "[]", 2);
-    fm_chat_write_usage(&answer->usage, w);
+    fm_chat_write_usage(answer, w);
     fm_json_object_end(w);
 }
 

@@ -109,8 +109,8 @@ const struct fm_rule fm_generation_rules[] = {
     {.name = "stop", .check = check_stop, .min = 1},
     {.name = "user", .check = fm_check_string},
     {.name = "fm", .check = fm_check_object, .members = fm_rules},
-    {.name = "presence_penalty", .check = fm_check_only_number, .note = "fm-proxy has no penalties yet."},
-    {.name = "frequency_penalty", .check = fm_check_only_number, .note = "fm-proxy has no penalties yet."},
+    {.name = "presence_penalty", .check = fm_check_number, .min = -2, .max = 2},
+    {.name = "frequency_penalty", .check = fm_check_number, .min = -2, .max = 2},
     {0},
 };
 
@@ -121,7 +121,7 @@ const struct fm_rule fm_shared_rules[] = {
     {.name = "prompt_cache_retention", .check = fm_check_enum, .words = retentions},
     {.name = "service_tier", .check = fm_check_enum, .words = service_tiers},
     {.name = "parallel_tool_calls", .check = fm_check_bool},
-    {.name = "top_logprobs", .check = fm_check_only_number, .note = "fm-proxy has no logprobs yet."},
+    {.name = "top_logprobs", .check = fm_check_int, .min = 0, .max = 20},
     {.members = fm_generation_rules},
 };
 
@@ -130,7 +130,10 @@ const struct fm_rule fm_shared_rules[] = {
 void fm_request_begin(struct fm_request *request, struct json_object *body) {
     struct json_object *model = json_object_object_get(body, "model");
     struct json_object *fm = json_object_object_get(body, "fm");
+    struct json_object *seed = json_object_object_get(body, "seed");
     *request = (struct fm_request){
+        .has_seed = seed != NULL,
+        .seed = json_object_get_int64(seed),
         .model = model ? strdup(json_object_get_string(model)) : NULL,
         .limits = fm_limits_read(fm),
         .stream = json_object_get_boolean(json_object_object_get(body, "stream")),
@@ -152,13 +155,21 @@ static void copy_member(struct json_object *body, const char *name, struct fm_js
     }
 }
 
+/* 0 asks for nothing, and an engine need not know it. */
+static void copy_penalty(struct json_object *body, const char *name, struct fm_json_writer *w) {
+    if (json_object_get_double(json_object_object_get(body, name)) != 0) {
+        copy_member(body, name, w);
+    }
+}
+
 void fm_request_write_sampling(struct json_object *body, struct json_object *max_tokens, struct fm_json_writer *w) {
     if (max_tokens) {
         fm_json_key_value(w, "max_tokens", max_tokens);
     }
     copy_member(body, "temperature", w);
     copy_member(body, "top_p", w);
-    copy_member(body, "seed", w);
+    copy_penalty(body, "presence_penalty", w);
+    copy_penalty(body, "frequency_penalty", w);
     struct json_object *stop = json_object_object_get(body, "stop");
     if (json_object_is_type(stop, json_type_string)) {
         fm_json_key(w, "stop");
@@ -167,6 +178,14 @@ void fm_request_write_sampling(struct json_object *body, struct json_object *max
         fm_json_array_end(w);
     } else {
         copy_member(body, "stop", w);
+    }
+}
+
+void fm_request_write_logprobs(struct fm_request *request, struct json_object *body, bool asked,
+                               struct fm_json_writer *w) {
+    request->logprobs = asked;
+    if (asked) {
+        fm_json_key_int(w, "logprobs", json_object_get_int64(json_object_object_get(body, "top_logprobs")));
     }
 }
 

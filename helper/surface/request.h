@@ -33,6 +33,10 @@ void fm_request_begin(struct fm_request *request, struct json_object *body);
 /* The job members that both APIs name alike, behind the messages. `max_tokens`: the API's own value, or NULL. */
 void fm_request_write_sampling(struct json_object *body, struct json_object *max_tokens, struct fm_json_writer *w);
 
+/* The job member that asks for log probabilities, and `request->logprobs`: whether they are `asked` for. */
+void fm_request_write_logprobs(struct fm_request *request, struct json_object *body, bool asked,
+                               struct fm_json_writer *w);
+
 /* FM_OK, or FM_INTERNAL with everything freed when something could not be allocated on the way. */
 FM_MUST_USE enum fm_code fm_request_end(struct fm_request *request, struct fm_error *error);
 

@@ -57,7 +57,11 @@ static void write_part(const struct fm_answer *answer, bool with_text, struct fm
     fm_json_key(w, "annotations");
     fm_json_raw(w, "[]", 2);
     fm_json_key(w, "logprobs");
-    fm_json_raw(w, "[]", 2);
+    if (with_text) {
+        fm_answer_write_logprobs(answer, w);
+    } else {
+        fm_json_raw(w, "[]", 2);
+    }
     fm_json_object_end(w);
 }
 
@@ -225,12 +229,6 @@ static void write_part_event(struct fm_answer *answer, const char *type, bool wi
     fm_json_object_end(w);
 }
 
-static void end_text(struct fm_json_writer *w) {
-    fm_json_key(w, "logprobs");
-    fm_json_raw(w, "[]", 2);
-    fm_json_object_end(w);
-}
-
 static void write_created(struct fm_answer *answer, struct fm_json_writer *w) {
     write_response_event(answer, "response.created", first_status_of(answer), w);
 }
@@ -255,14 +253,18 @@ static void write_delta(struct fm_answer *answer, struct fm_json_writer *w) {
     begin_part(answer, "response.output_text.delta", w);
     fm_json_key(w, "delta");
     fm_event_write_piece(answer, w);
-    end_text(w);
+    fm_json_key(w, "logprobs");
+    fm_event_write_logprobs(answer, w);
+    fm_json_object_end(w);
 }
 
 static void write_text_done(struct fm_answer *answer, struct fm_json_writer *w) {
     begin_part(answer, "response.output_text.done", w);
     fm_json_key(w, "text");
     fm_answer_write_text(answer, w);
-    end_text(w);
+    fm_json_key(w, "logprobs");
+    fm_answer_write_logprobs(answer, w);
+    fm_json_object_end(w);
 }
 
 static void write_part_done(struct fm_answer *answer, struct fm_json_writer *w) {

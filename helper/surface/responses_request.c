@@ -7,6 +7,57 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- include ---- */
+
+/* The others tell more of what is never there, or is there anyway. */
+#define INCLUDE_LOGPROBS "message.output_text.logprobs"
+
+static const char *const includables[] = {
+    INCLUDE_LOGPROBS,
+    "reasoning.encrypted_content",
+    "file_search_call.results",
+    "web_search_call.results",
+    "web_search_call.action.sources",
+    "message.input_image.image_url",
+    "computer_call_output.output.image_url",
+    "code_interpreter_call.outputs",
+    NULL,
+};
+
+static bool is_includable(struct json_object *value) {
+    const char *const *word = includables;
+    while (*word && !fm_string_is(value, *word)) {
+        word++;
+    }
+    return *word != NULL;
+}
+
+static enum fm_code check_include(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
+                                  struct fm_error *error) {
+    static const struct fm_rule entry_rule = {0};
+    enum fm_code code = fm_check_array(rule, value, at, error);
+    size_t count = code == FM_OK ? json_object_array_length(value) : 0;
+    for (size_t i = 0; i < count && code == FM_OK; i++) {
+        struct fm_path here = {.parent = at, .index = i};
+        struct json_object *entry = json_object_array_get_idx(value, i);
+        code = fm_check_string(&entry_rule, entry, &here, error);
+        if (code == FM_OK && !is_includable(entry)) {
+            code = fm_reject_value(&here, "Expected such as '" INCLUDE_LOGPROBS "'.", error);
+        }
+    }
+    return code;
+}
+
+static bool includes(struct json_object *body, const char *what) {
+    struct json_object *list = json_object_object_get(body, "include");
+    size_t count = list ? json_object_array_length(list) : 0;
+    size_t i = 0;
+    while (i < count && !fm_string_is(json_object_array_get_idx(list, i), what)) {
+        i++;
+    }
+    return i < count;
+}
+
 /* ---- the body ---- */
 
 static const char *const truncations[] = {"auto", "disabled", NULL};
@@ -40,7 +91,7 @@ static const struct fm_rule rules[] = {
     {.name = "truncation", .check = fm_check_enum, .words = truncations},
     {.name = "store", .check = fm_check_bool},
     {.name = "background", .check = fm_check_bool},
-    {.name = "include", .check = fm_check_only_empty_array},
+    {.name = "include", .check = check_include},
     {.name = "previous_response_id", .check = fm_check_text, .min = 1},
     {.name = "conversation", .check = fm_check_unsupported, .note = "fm-proxy has 'previous_response_id' instead."},
     {.name = "prompt", .check = fm_check_unsupported},
@@ -62,13 +113,13 @@ static const struct {
     {"tool_choice", "\"auto\""},    {"parallel_tool_calls", "true"},
     {"safety_identifier", "null"},  {"prompt_cache_key", "null"},
     {"background", "false"},        {"previous_response_id", "null"},
-    {"truncation", "\"disabled\""},
+    {"truncation", "\"disabled\""}, {"presence_penalty", "0"},
+    {"frequency_penalty", "0"},     {"top_logprobs", "0"},
 };
 
 /* Parameters that have one accepted value each. */
 static const char fixed[] = "\"service_tier\":\"default\","
-                            "\"reasoning\":{\"effort\":null,\"summary\":null},\"top_logprobs\":0,"
-                            "\"presence_penalty\":0,\"frequency_penalty\":0";
+                            "\"reasoning\":{\"effort\":null,\"summary\":null}";
 
 static void write_value_or(struct json_object *value, const char *fallback, struct fm_json_writer *w) {
     if (value) {
@@ -197,6 +248,7 @@ static enum fm_code parse(struct json_object *params, bool count_only, struct fm
     if (fm_string_is(json_object_object_get(params, "truncation"), "auto")) {
         fm_json_key_str(&job, "truncation", "auto");
     }
+    fm_request_write_logprobs(request, params, includes(params, INCLUDE_LOGPROBS), &job);
     fm_format_write_job(&format, &job);
     fm_tools_write_job(&tools, &job);
     struct fm_json_writer echo = fm_json_writer_on(&request->echo);

@@ -55,18 +55,22 @@ struct fm_request {
     bool stream;
     bool include_usage;                        /* chat, completions: stream_options.include_usage */
     bool schema_report;                        /* fm.schema_report: the answer's object has the member `fm` */
+    bool logprobs;                             /* the answer's text goes with the log probabilities of its tokens */
     bool has_schema;                           /* the answer is to match a JSON schema */
     const struct fm_param_name *format_params; /* static; for fm_request_rename_param */
     struct fm_buf tool_names;                  /* of the tools that the answer may call; each ends with a NUL */
     bool one_call;                             /* it may call one, not more */
     bool nested_tools;                         /* chat: what is said of a tool stands in its member `function` */
-    size_t input_count;                        /* embeddings: the texts; 0: the request is for an answer */
-    int64_t dimensions;                        /* embeddings: the numbers of a vector; 0: as many as the model's have */
-    bool base64;                               /* embeddings: in the reply, vectors are text (protocol/vector.h) */
-    bool store;                                /* the response is to be kept */
-    bool background;                           /* its call is answered before it has run */
-    bool unresolved;                           /* job_members lacks `messages`: fm_request_resolve brings them */
-    struct fm_conversation conversation;       /* its `input` is there when it is stored or unresolved */
+    int64_t choices;                           /* chat: how many answers are wanted, one after the other; 0 is 1 */
+    bool has_seed;
+    int64_t seed;                        /* of the first choice; each later one has the next. Not in job_members */
+    size_t input_count;                  /* embeddings: the texts; 0: the request is for an answer */
+    int64_t dimensions;                  /* embeddings: the numbers of a vector; 0: as many as the model's have */
+    bool base64;                         /* embeddings: in the reply, vectors are text (protocol/vector.h) */
+    bool store;                          /* the response is to be kept */
+    bool background;                     /* its call is answered before it has run */
+    bool unresolved;                     /* job_members lacks `messages`: fm_request_resolve brings them */
+    struct fm_conversation conversation; /* its `input` is there when it is stored or unresolved */
     /* The members of the engine's `job.start` params (protocol/ENGINE.md) but `job`, as JSON text without braces. */
     struct fm_buf job_members;
     struct fm_buf echo; /* what the answer's object says back, JSON members without braces; the body is not kept */
@@ -149,6 +153,8 @@ struct fm_answer {
     size_t dimension;       /* numbers of the engine's vectors */
     size_t vector_count;    /* so far */
     int64_t dropped;        /* messages that the engine left out of the prompt */
+    struct fm_buf logprobs; /* of the text: entries as JSON, each with a comma behind it; when request.logprobs */
+    struct fm_buf marks;    /* where a delta ended in the output and in `logprobs`, as logprobs.c has it */
     struct fm_buf report;   /* what fm_answer_report took; empty: nothing */
     char schema_error[512]; /* valid when `mismatch` */
     bool mismatch;          /* the text is whole, and does not match its schema */
@@ -156,12 +162,17 @@ struct fm_answer {
     struct fm_usage usage;
     bool opened; /* the engine accepted the prompt: stream events may be sent */
     bool finished;
-    enum fm_finish finish; /* valid when `finished` */
-    struct fm_error error; /* valid when finished as FM_FINISH_FAILED */
-    size_t next_event;     /* of a stream: the row in surface->events */
-    size_t calls_begun;    /* of a stream: calls that an event has told of; the last of them is the open item */
-    size_t sent;           /* of a stream: bytes of `output` that have gone out in deltas */
-    int64_t sequence;      /* of a stream: the next sequence_number */
+    enum fm_finish finish;      /* valid when `finished` */
+    struct fm_error error;      /* valid when finished as FM_FINISH_FAILED */
+    size_t choice;              /* which one it is */
+    struct fm_answer **earlier; /* those before it, finished, `choice` of them; owned, but request, model and report */
+    size_t told_choices;        /* of a stream: those of `earlier` whose events are all sent */
+    size_t next_event;          /* of a stream: the row in surface->events */
+    size_t calls_begun;         /* of a stream: calls that an event has told of; the last of them is the open item */
+    size_t sent;                /* of a stream: bytes of `output` that have gone out in deltas */
+    size_t sent_marks;          /* of a stream: marks that `sent` has come to */
+    size_t piece_marks;         /* of a stream: those that it had come to before the last piece */
+    int64_t sequence;           /* of a stream: the next sequence_number */
 };
 
 /*
@@ -198,6 +209,13 @@ void fm_answer_mismatch(struct fm_answer *answer, const char *reason);
 FM_MUST_USE bool fm_answer_append(struct fm_answer *answer, const char *text, size_t len);
 
 /*
+ * The tokens of the text that fm_answer_append took last: `list` is ENGINE.md's `logprobs`; NULL: there was none. Does
+ * nothing where the request did not ask for them. FM_INTERNAL when they are wrong, or outgrow memory or 4 MiB as JSON;
+ * the answer should be failed then.
+ */
+FM_MUST_USE enum fm_code fm_answer_logprobs(struct fm_answer *answer, struct json_object *list, struct fm_error *error);
+
+/*
  * The engine begins to call the tool `name` (NUL-terminated, copied), behind fm_answer_open. Where it may not (no such
  * tool, or not this one, or one call too many), and without memory: FM_INTERNAL, and the answer stays as it was; it
  * should be failed then.
@@ -227,8 +245,18 @@ void fm_answer_finish(struct fm_answer *answer, enum fm_finish finish, const str
 /* Whether the finished answer belongs into the store: its request says so, and the engine had accepted it. */
 FM_MUST_USE bool fm_answer_is_kept(const struct fm_answer *answer);
 
+/*
+ * With several choices: whether one is to follow the one under way; ends that one as `finish` and begins the next,
+ * which has fm_answer_open behind it already. FM_INTERNAL when out of memory; the answer stays as it was then.
+ */
+bool fm_answer_has_next(const struct fm_answer *answer);
+FM_MUST_USE enum fm_code fm_answer_next(struct fm_answer *answer, enum fm_finish finish, struct fm_error *error);
+
 /* True when a streaming event can be sent now. Always false when no stream was asked for, or before fm_answer_open. */
 FM_MUST_USE bool fm_answer_has_event(struct fm_answer *answer);
+
+/* The job's seed for the choice under way; read it when request.has_seed. */
+int64_t fm_answer_seed(const struct fm_answer *answer);
 
 /* Writes the event that fm_answer_has_event told of, one JSON value, and counts it as sent. */
 void fm_answer_write_event(struct fm_answer *answer, struct fm_json_writer *w);

@@ -177,6 +177,7 @@ class Outcome:
         self.report = None  # of a job with a schema
         self.schema_error = None
         self.calls = []  # [name, arguments] of each
+        self.logprobs = None  # the entries of all deltas, where there are some
         output_tokens = 0
         for name, params in events:
             self.names.append(name)
@@ -200,6 +201,8 @@ class Outcome:
                 assert params["output_tokens"] >= output_tokens, params
                 output_tokens = params["output_tokens"]
                 self.text += params["text"]
+                if "logprobs" in params:
+                    self._add_logprobs(params["logprobs"], params["text"])
                 assert not self.calls, "text behind a call"
             elif name in ("job.tool_call", "job.tool_delta"):
                 assert self.accepted is not None and params["output_tokens"] >= output_tokens, params
@@ -219,6 +222,16 @@ class Outcome:
         assert self.usage["output_tokens"] >= output_tokens, self.usage
         assert self.usage["cached_tokens"] == self.cached, self.usage
         assert self.usage["reasoning_tokens"] == 0, self.usage
+
+    def _add_logprobs(self, entries, text):
+        """They are those of the text, unless it has characters that stand for what is none."""
+        told = b"".join(bytes(entry["bytes"]) for entry in entries)
+        assert told.decode(errors="replace") == text, (told, text)
+        for entry in entries:
+            assert set(entry) == {"bytes", "logprob", "top"} and entry["bytes"], entry
+            for token in [entry, *entry["top"]]:
+                assert -9999 <= token["logprob"] <= 0, token
+        self.logprobs = (self.logprobs or []) + entries
 
 
 def shared_engine(case, program, model):

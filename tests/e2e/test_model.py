@@ -52,6 +52,18 @@ class Answers(ModelTest):
             self.assertEqual(final["output"][0]["content"][0]["text"], self.text(plain))
             self.assertEqual(final["usage"]["output_tokens"], plain["response"]["usage"]["output_tokens"])
 
+    def test_choices_differ_and_come_again(self):
+        body = {"messages": [{"role": "user", "content": "Invent a name for a ship."}], "n": 3, "seed": 7, "max_tokens": 20}
+
+        def texts(**params):
+            result = self.shared.call("chat.completions.create", {**body, **params}, timeout=120 * SLOW)
+            self.assertTrue(result["ok"], result)
+            return [choice["message"]["content"] for choice in result["completion"]["choices"]]
+        first = texts()
+        self.assertEqual(len(set(first)), 3)
+        self.assertEqual(texts(), first)
+        self.assertEqual(texts(n=1, seed=9), first[2:], "the third one's seed")
+
     def test_a_chat_template_of_the_host_s(self):
         with tempfile.NamedTemporaryFile("w", suffix=".jinja") as file:
             file.write("{{ messages[0].content }}")

@@ -1,7 +1,7 @@
 """Creating, streaming and cancelling, over the fake engine."""
 
 import wire
-from wire import HelperTest, check_stream, script
+from wire import HelperTest, check_logprobs, check_stream, script
 
 
 class Methods(HelperTest):
@@ -83,6 +83,13 @@ class Create(HelperTest):
         self.assertEqual(result["response"]["output"][0]["content"][0]["text"], "abc")
         self.assertEqual(result["response"]["status"], "completed")
 
+    def test_biases_are_the_engines_to_judge(self):
+        helper = self.helper()
+        body = {"messages": [{"role": "user", "content": "one"}], "presence_penalty": 2, "frequency_penalty": -2}
+        self.assertTrue(helper.call("chat.completions.create", {**body, "logit_bias": {"5": 1}})["ok"])
+        result = helper.call("chat.completions.create", {**body, "logit_bias": {"5": 1, "32768": 1}})
+        self.assert_error(result, "INVALID_REQUEST", "logit_bias", "invalid_value")
+
     def test_engine_error(self):
         helper = self.helper()
         events, result = helper.collect(self.create(helper, script("part", {"error": "it broke"})))
@@ -159,6 +166,89 @@ class BadInput(HelperTest):
             result = self.helper().call(method, {**body, "model": "gpt-9"})
             error = self.assert_error(result, "NOT_FOUND", "model", "model_not_found")
             self.assertIn("gpt-9", error["openai"]["message"])
+
+
+def made_up(token):
+    """The fake engine's."""
+    return -(sum(token.encode()) % 1024) / 1000
+
+
+class Logprobs(HelperTest):
+    INCLUDE = ["message.output_text.logprobs"]
+    WORDS = ["Grüße,", " 世界", " 🙂", " and", " more"]
+
+    def test_the_tokens_of_a_stream(self):
+        helper = self.helper()
+        for top in (None, 0, 1, 20):
+            call = self.create(helper, "".join(self.WORDS), include=self.INCLUDE, top_logprobs=top)
+            final = check_stream(self, *helper.collect(call))
+            entries = final["output"][0]["content"][0]["logprobs"]
+            self.assertEqual([e["token"] for e in entries], self.WORDS)
+            self.assertEqual([e["logprob"] for e in entries], [made_up(word) for word in self.WORDS])
+            for entry in entries:
+                tops = [(entry["token"] + "~" * i, round(entry["logprob"] - i, 6)) for i in range(top or 0)]
+                self.assertEqual([(t["token"], t["logprob"]) for t in entry["top_logprobs"]], tops)
+            self.assertEqual(final["top_logprobs"], top or 0)
+
+    def test_only_who_includes_them_gets_them(self):
+        helper = self.helper()
+        for params in ({"top_logprobs": 5}, {"top_logprobs": 5, "include": ["reasoning.encrypted_content"]}):
+            final = check_stream(self, *helper.collect(self.create(helper, "one two", **params)))
+            self.assertEqual(final["output"][0]["content"][0]["logprobs"], [])
+
+    def test_a_stop_string_cuts_the_last_token(self):
+        helper = self.helper()
+        for steps, tokens in ((["ab", "cSTO", "Pd"], ["ab", "c"]), (["ab", "STOP"], ["ab"]), (["STOP"], []),
+                              (["a", "ST", "O", "b"], ["a", "ST", "O", "b"])):
+            call = self.create(helper, script(*steps), stop="STOP", include=self.INCLUDE)
+            final = check_stream(self, *helper.collect(call))
+            self.assertEqual([e["token"] for e in final["output"][0]["content"][0]["logprobs"]], tokens)
+
+    def test_text_before_a_call_has_them_and_arguments_have_none(self):
+        helper = self.helper()
+        tools = [{"type": "function", "name": "f"}]
+        steps = script("I", " call", {"tool_call": {"name": "f", "arguments": "{\"a\": 1}"}})
+        final = check_stream(self, *helper.collect(self.create(helper, steps, tools=tools, include=self.INCLUDE)))
+        self.assertEqual([e["token"] for e in final["output"][0]["content"][0]["logprobs"]], ["I", " call"])
+
+    def test_deltas_that_merge_have_all_of_their_entries(self):
+        helper = self.helper()
+        helper.reading.clear()
+        call = self.create(helper, script({"repeat": [" word", 20000]}), include=self.INCLUDE)
+        helper.reading.set()
+        events, result = helper.collect(call)
+        final = check_stream(self, events, result)
+        self.assertEqual(len(final["output"][0]["content"][0]["logprobs"]), 20000)
+        self.assertTrue(any(len(e["logprobs"]) > 100 for e in events if e["type"].endswith("text.delta")))
+
+    def test_more_than_an_event_holds(self):
+        helper = self.helper()
+        call = self.create(helper, script({"repeat": [" word", 20000]}), include=self.INCLUDE, top_logprobs=20)
+        events, result = helper.collect(call)
+        final = check_stream(self, events, result)
+        self.assertIn("too many", self.assert_error(result, "INTERNAL")["detail"])
+        self.assertGreater(len(final["output"][0]["content"][0]["text"]), 1000)
+        self.assertTrue(helper.call("responses.create", {"input": "next"})["ok"])
+
+    def test_chat(self):
+        helper = self.helper()
+        body = {"messages": [{"role": "user", "content": "".join(self.WORDS)}], "logprobs": True, "top_logprobs": 2}
+        choice = helper.call("chat.completions.create", body)["completion"]["choices"][0]
+        self.assertEqual(set(choice["logprobs"]), {"content", "refusal"})
+        whole = check_logprobs(self, choice["message"]["content"], choice["logprobs"]["content"])
+        self.assertEqual([e["token"] for e in whole], self.WORDS)
+        self.assertEqual([len(e["top_logprobs"]) for e in whole], [2] * len(self.WORDS))
+        chunks, _ = helper.collect(helper.start("chat.completions.create", {**body, "stream": True}))
+        entries = []
+        for chunk in (chunk["choices"][0] for chunk in chunks):
+            content = chunk["delta"].get("content")
+            self.assertEqual(chunk["logprobs"] is None, content is None)
+            if content is not None:
+                self.assertIsNone(chunk["logprobs"]["refusal"])
+                entries += check_logprobs(self, content, chunk["logprobs"]["content"])
+        self.assertEqual(entries, whole)
+        del body["logprobs"], body["top_logprobs"]
+        self.assertIsNone(helper.call("chat.completions.create", body)["completion"]["choices"][0]["logprobs"])
 
 
 class Chat(HelperTest):
@@ -340,6 +430,108 @@ class Truncation(HelperTest):
         input = [*self.INPUT, {"role": "user", "content": "word " * 5000}]
         result = self.helper().call("responses.create", {"input": input, "truncation": "auto"})
         self.assertIn("5000", self.assert_error(result, "CONTEXT_OVERFLOW")["detail"])
+
+class Choices(HelperTest):
+    """chat's `n`: one job after the other in the engine, one answer for the host."""
+
+    def body(self, text, n, **params):
+        return {"messages": [{"role": "user", "content": text}], "n": n, **params}
+
+    def test_a_completion(self):
+        completion = self.helper().call("chat.completions.create", self.body("one two", 3))["completion"]
+        choices = completion["choices"]
+        self.assertEqual([c["index"] for c in choices], [0, 1, 2])
+        self.assertEqual([c["message"]["content"] for c in choices], ["one two"] * 3)
+        self.assertEqual([c["finish_reason"] for c in choices], ["stop"] * 3)
+        usage = completion["usage"]
+        self.assertEqual((usage["prompt_tokens"], usage["completion_tokens"], usage["total_tokens"]), (2, 6, 8))
+
+    def take(self, chunks, n):
+        """The texts of a stream's choices, each with its first and its last chunk."""
+        texts, begun, ended = [""] * n, [0] * n, [None] * n
+        for choice in (chunk["choices"][0] for chunk in chunks if chunk["choices"]):
+            index, delta = choice["index"], choice["delta"]
+            self.assertIsNone(ended[index], "a chunk behind the last")
+            begun[index] += "role" in delta
+            self.assertEqual(begun[index], 1)
+            texts[index] += delta.get("content") or ""
+            ended[index] = choice["finish_reason"]
+        return texts, ended
+
+    def test_a_stream(self):
+        helper = self.helper()
+        call = helper.start("chat.completions.create", self.body("a b c d", 3, stream=True, max_tokens=3,
+                                                                 stream_options={"include_usage": True}))
+        chunks, result = helper.collect(call)
+        self.assertEqual(len({chunk["id"] for chunk in chunks}), 1)
+        self.assertEqual(self.take(chunks, 3), (["a b c"] * 3, ["length"] * 3))
+        self.assertEqual([bool(chunk["choices"]) for chunk in chunks].index(False), len(chunks) - 1)
+        self.assertEqual(chunks[-1]["usage"], result["completion"]["usage"])
+        self.assertEqual(chunks[-1]["usage"]["completion_tokens"], 9)
+
+    def test_the_most(self):
+        result = self.helper().call("chat.completions.create", self.body("x", 128))
+        self.assertEqual([c["index"] for c in result["completion"]["choices"]], list(range(128)))
+
+    def test_a_slow_host_gets_them_all(self):
+        helper = self.helper()
+        helper.reading.clear()
+        call = helper.start("chat.completions.create", self.body("word " * 3000, 8, stream=True))
+        other = helper.start("chat.completions.create", self.body("hi", 8))
+        helper.reading.set()
+        self.assertEqual(self.take(helper.collect(call)[0], 8), (["word " * 3000] * 8, ["stop"] * 8))
+        self.assertEqual(len(helper.collect(other)[1]["completion"]["choices"]), 8)
+
+    def test_a_cancel_in_the_middle_keeps_what_there_is(self):
+        helper = self.helper()
+        call = helper.start("chat.completions.create", self.body(script("one", {"sleep_ms": 20}), 128, stream=True))
+        while helper.event(call)["choices"][0]["index"] < 2:
+            pass
+        cancelled = helper.call("responses.cancel", {"request_id": call})
+        _, result = helper.collect(call)
+        self.assert_error(result, "CANCELLED")
+        choices = result["completion"]["choices"]
+        self.assertEqual(cancelled["completion"], result["completion"])
+        self.assertLess(len(choices), 128)
+        self.assertEqual([c["message"]["content"] for c in choices[:2]], ["one"] * 2)
+        self.assertEqual([c["finish_reason"] for c in choices], ["stop"] * (len(choices) - 1) + [None])
+        self.assertTrue(helper.call("chat.completions.create", self.body("next", 2))["ok"])
+
+    def test_a_limit_is_for_all_of_them(self):
+        helper = self.helper()
+        result = helper.call("chat.completions.create",
+                             self.body(script("one", {"sleep_ms": 150}), 128, fm={"timeout_ms": 600, "queue_timeout_ms": 300}))
+        error = self.assert_error(result, "TIMEOUT")
+        self.assertEqual(error["limit"], "total")
+        self.assertGreaterEqual(len(result["completion"]["choices"]), 2)
+
+    def test_an_engine_that_dies(self):
+        helper = self.helper()
+        result = helper.call("chat.completions.create", self.body(script("one", {"signal": "KILL"}), 3))
+        self.assert_error(result, "INTERNAL")
+        self.assertEqual([c["message"]["content"] for c in result["completion"]["choices"]], ["one"])
+
+    def test_all_of_them_fit_into_one_answer(self):
+        helper = self.helper()
+        steps = script({"repeat": ["x" * 1000, 1500]})
+        result = helper.call("chat.completions.create", self.body(steps, 4))
+        self.assertIn("too large", self.assert_error(result, "INTERNAL")["detail"])
+        self.assertEqual(len(result["completion"]["choices"]), 3)
+        self.assertTrue(helper.call("chat.completions.create", self.body(steps, 2))["ok"])
+
+    def test_calls_and_logprobs_of_each(self):
+        helper = self.helper()
+        tools = [{"type": "function", "function": {"name": "f"}}]
+        steps = script("I", " call", {"tool_call": {"name": "f", "arguments": "{}"}})
+        body = self.body(steps, 2, tools=tools, logprobs=True)
+        for choice in helper.call("chat.completions.create", body)["completion"]["choices"]:
+            self.assertEqual([e["token"] for e in choice["logprobs"]["content"]], ["I", " call"])
+            self.assertEqual((choice["finish_reason"], len(choice["message"]["tool_calls"])), ("tool_calls", 1))
+        chunks, _ = helper.collect(helper.start("chat.completions.create", {**body, "stream": True}))
+        entries = [[], []]
+        for choice in (chunk["choices"][0] for chunk in chunks):
+            entries[choice["index"]] += (choice["logprobs"] or {"content": []})["content"]
+        self.assertEqual([[e["token"] for e in each] for each in entries], [["I", " call"]] * 2)
 
 
 class Cancel(HelperTest):

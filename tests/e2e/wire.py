@@ -238,6 +238,17 @@ prompt_cache_key""".split())
 TERMINAL = {"response.completed", "response.incomplete", "response.failed"}
 
 
+def check_logprobs(test, text, entries):
+    """They are those of `text`, if there are any; returns them."""
+    for entry in entries:
+        test.assertEqual(set(entry), {"token", "logprob", "bytes", "top_logprobs"})
+        for token in [entry, *entry["top_logprobs"]]:
+            test.assertEqual(token["token"], bytes(token["bytes"]).decode(errors="replace"))
+    if entries:
+        test.assertEqual(b"".join(bytes(entry["bytes"]) for entry in entries).decode(), text)
+    return entries
+
+
 def check_items(test, events):
     """Each item's events, from its beginning to its end, before the next begins; returns the items as they ended."""
     items = []
@@ -247,7 +258,7 @@ def check_items(test, events):
         if kind == "output_item.added":
             test.assertIsNone(item, "two items at once")
             test.assertEqual(e["output_index"], len(items))
-            item, said, told = e["item"], "", None
+            item, said, told, entries = e["item"], "", None, []
             test.assertEqual(item["status"], "in_progress")
         elif "output_index" in e:
             test.assertEqual(e["output_index"], len(items))
@@ -255,14 +266,18 @@ def check_items(test, events):
         if kind.endswith(".delta"):
             test.assertIsNone(told, "a delta behind the end")
             said += e["delta"]
+            entries += check_logprobs(test, e["delta"], e.get("logprobs", []))
         elif kind in ("output_text.done", "function_call_arguments.done"):
             told = e.get("text", e.get("arguments"))
             test.assertEqual(told, said)
             test.assertEqual(e.get("name"), item.get("name"))
+            test.assertEqual(e.get("logprobs", []), entries)
         elif kind == "output_item.done":
             done = e["item"]
             text = done["content"][0]["text"] if done["type"] == "message" else done["arguments"]
             test.assertEqual((text, text), (said, told))
+            if done["type"] == "message":
+                test.assertEqual(done["content"][0]["logprobs"], entries)
             constant = ("id", "type", "call_id", "name", "role")
             test.assertEqual([done.get(key) for key in constant], [item.get(key) for key in constant])
             items.append(done)

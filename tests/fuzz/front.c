@@ -41,7 +41,10 @@ struct call {
     int64_t sequence;
     struct fm_buf text; /* the deltas, of one item after the other */
     size_t item;        /* where the last item begins in it */
-    size_t items;       /* begun so far; of a chat stream, its calls */
+    size_t items;       /* begun so far; of a chat stream, the calls of its choice */
+    int64_t choices;    /* how many are asked for; 0: by another call, which this one cancels */
+    int64_t choice;     /* of a chat stream: the one whose chunks come */
+    size_t all_calls;   /* of a chat stream: those of all its choices */
 };
 
 static struct {
@@ -253,11 +256,24 @@ static void take_call_delta(struct call *call, struct json_object *calls) {
     HOLDS(json_object_array_length(calls) == 1);
     if (has(entry, "id")) {
         begin_item(call);
+        call->all_calls++;
         HOLDS(json_object_get_string_len(arguments) == 0 && has(member(entry, "function"), "name"));
     } else {
         take_delta(call, arguments, false);
     }
     HOLDS((size_t)count_at(entry, "index") == call->items - 1);
+}
+
+/* The next one's chunks begin as the first one's did. */
+static void end_choice(struct call *call) {
+    if (call->choice + 1 < call->choices) {
+        call->choice++;
+        call->stage = STAGE_NONE;
+        call->items = 0;
+        call->item = call->text.len;
+        return;
+    }
+    call->stage = call->usage ? STAGE_TEXT_DONE : STAGE_END;
 }
 
 static void take_chunk(struct call *call, struct json_object *chunk) {
@@ -273,12 +289,13 @@ static void take_chunk(struct call *call, struct json_object *chunk) {
     struct json_object *delta = member(choice, "delta");
     HOLDS(json_object_array_length(choices) == 1);
     HOLDS(has(chunk, "usage") == call->usage);
+    HOLDS(count_at(choice, "index") == call->choice);
     if (call->stage == STAGE_NONE) {
         HOLDS(is_word(member(delta, "role"), "assistant"));
         call->stage = STAGE_BEGUN;
     } else if (json_object_is_type(member(choice, "finish_reason"), json_type_string)) {
         HOLDS(call->stage == STAGE_BEGUN && json_object_object_length(delta) == 0);
-        call->stage = call->usage ? STAGE_TEXT_DONE : STAGE_END;
+        end_choice(call);
     } else {
         HOLDS(call->stage == STAGE_BEGUN);
         if (has(delta, "tool_calls")) {
@@ -310,12 +327,14 @@ static void expect_stream_ended(const struct call *call, bool ok) {
     HOLDS_OR(call->stage == STAGE_END || (call->chat && !ok && call->stage == STAGE_BEGUN), "stage %d", call->stage);
 }
 
-/* A completion's message: its text, then its calls. */
-static void expect_message(const struct call *call, struct json_object *message) {
+/*
+ * A completion's message: its text, then its calls, which are from `at` on in what was streamed. Returns where they
+ * end; adds to `call_count`.
+ */
+static size_t expect_message(const struct call *call, struct json_object *message, size_t at, size_t *call_count) {
     struct json_object *calls = has(message, "tool_calls") ? member(message, "tool_calls") : NULL;
     struct json_object *text = member(message, "content");
     size_t count = calls ? json_object_array_length(calls) : 0;
-    size_t at = 0;
     HOLDS(text || count > 0);
     if (call->stream && text) {
         at = expect_text(call, at, text);
@@ -324,7 +343,22 @@ static void expect_message(const struct call *call, struct json_object *message)
         struct json_object *function = member(json_object_array_get_idx(calls, i), "function");
         at = expect_text(call, at, member(function, "arguments"));
     }
-    HOLDS(!call->stream || (at == call->text.len && count == call->items));
+    *call_count += count;
+    return at;
+}
+
+static void expect_choices(const struct call *call, struct json_object *choices, bool ok) {
+    size_t count = json_object_array_length(choices);
+    size_t at = 0;
+    size_t calls = 0;
+    HOLDS(count >= 1);
+    HOLDS(call->choices == 0 || (ok ? (int64_t)count == call->choices : (int64_t)count <= call->choices));
+    for (size_t i = 0; i < count; i++) {
+        struct json_object *choice = json_object_array_get_idx(choices, i);
+        HOLDS((size_t)count_at(choice, "index") == i);
+        at = expect_message(call, member(choice, "message"), at, &calls);
+    }
+    HOLDS(!call->stream || (at == call->text.len && calls == call->all_calls));
 }
 
 /* A list of vectors, as far as they came. */
@@ -349,8 +383,7 @@ static void take_object(struct call *call, struct json_object *result, bool ok) 
         expect_output(call, object);
         expect_usage(member(object, "usage"), "input_tokens", "output_tokens");
     } else {
-        struct json_object *choice = json_object_array_get_idx(member(object, "choices"), 0);
-        expect_message(call, member(choice, "message"));
+        expect_choices(call, member(object, "choices"), ok);
         expect_usage(member(object, "usage"), "prompt_tokens", "completion_tokens");
     }
     if (call->stream) {
@@ -405,6 +438,9 @@ static void take_result(struct call *call, struct json_object *result) {
     call->sequence = 0;
     call->item = 0;
     call->items = 0;
+    call->choices = 0;
+    call->choice = 0;
+    call->all_calls = 0;
     fm_buf_free(&call->text);
 }
 
@@ -488,6 +524,7 @@ static void note_create(struct call *call, const struct fm_rpc_message *message)
         return;
     }
     call->chat = chat;
+    call->choices = json_object_object_get_ex(message->params, "n", &value) && value ? json_object_get_int64(value) : 1;
     call->stream = json_object_object_get_ex(message->params, "stream", &value) && json_object_get_boolean(value);
     call->usage = json_object_object_get_ex(message->params, "stream_options", &options) &&
                   json_object_object_get_ex(options, "include_usage", &value) && json_object_get_boolean(value);

@@ -11,8 +11,9 @@
 
 static struct {
     struct fm_inbound inbound;
-    bool broken;       /* its stdout can't be read any more */
-    uint64_t last_job; /* the number of the last job.start */
+    bool broken;                    /* its stdout can't be read any more */
+    uint64_t jobs[FM_JOBS_MAX * 4]; /* the numbers of the last job.start */
+    size_t job_count;
     uint64_t aborted[FM_JOBS_MAX * 4];
     size_t aborts;
 } engine;
@@ -103,8 +104,22 @@ static uint64_t job_of(struct json_object *params) {
     return (uint64_t)json_object_get_int64(job);
 }
 
+static bool was_started(uint64_t job) {
+    size_t kept = engine.job_count < COUNT(engine.jobs) ? engine.job_count : COUNT(engine.jobs);
+    size_t i = 0;
+    while (i < kept && engine.jobs[i] != job) {
+        i++;
+    }
+    return i < kept;
+}
+
+static void take_start(uint64_t job) {
+    HOLDS(front.engine.state == FM_ENGINE_READY && job > 0 && !was_started(job)); /* never used twice */
+    engine.jobs[engine.job_count++ % COUNT(engine.jobs)] = job;
+}
+
 static void take_abort(uint64_t job) {
-    HOLDS(job > 0 && job <= engine.last_job); /* it was started */
+    HOLDS(was_started(job) || engine.job_count > COUNT(engine.jobs));
     for (size_t i = 0; i < engine.aborts; i++) {
         HOLDS_OR(engine.aborted[i] != job, "job %llu is aborted twice", (unsigned long long)job);
     }
@@ -121,8 +136,7 @@ void engine_got(struct json_object *message) {
           json_object_object_get_ex(message, "params", &params));
     const char *name = json_object_get_string(method);
     if (strcmp(name, "job.start") == 0) {
-        HOLDS(front.engine.state == FM_ENGINE_READY && job_of(params) > engine.last_job); /* never used twice */
-        engine.last_job = job_of(params);
+        take_start(job_of(params));
     } else if (strcmp(name, "job.abort") == 0) {
         take_abort(job_of(params));
     } else if (strcmp(name, "engine.shutdown") == 0) {

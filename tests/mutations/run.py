@@ -42,15 +42,18 @@ MESSAGES = "helper/surface/messages.c"
 CHAT_REQUEST = "helper/surface/chat_request.c"
 RESPONSES_REQUEST = "helper/surface/responses_request.c"
 JOB = "helper/engine/kit/job.c"
+JOB_SAMPLING = "helper/engine/kit/job_sampling.c"
 JOB_TOOLS = "helper/engine/kit/job_tools.c"
 JOB_PARAMS = "helper/engine/kit/job_params.c"
 TRUNCATION = "helper/engine/kit/truncation.c"
 COMPLETIONS_REQUEST = "helper/surface/completions_request.c"
 SANDBOX = "helper/base/platform_sandbox_linux.c"
 KIT = "helper/engine/kit/kit.c"
+LOGPROBS = "helper/engine/kit/logprobs.c"
 READER = "helper/engine/kit/reader.c"
 RESPONSES = "helper/surface/responses.c"
 SCHEMA_ENDLESS = "helper/engine/kit/schema_endless.c"
+SURFACE_LOGPROBS = "helper/surface/logprobs.c"
 TOOL_FORM = "helper/engine/llama/tool_form.c"
 TOOL_PARSER = "helper/engine/llama/tool_parser.c"
 TOOL_PROMPT = "helper/engine/llama/tool_prompt.c"
@@ -514,6 +517,58 @@ MUTATIONS = [
      "answer->finished && answer->finish == FM_FINISH_STOP && answer->call_count",
      "answer->finished && answer->call_count",
      "unit.surface_responses|e2e.formats"),
+    # sampling
+    ("a bias is a token's", CHAT_REQUEST, "if (token_of(here.key) < 0) {", "if (0) {", "unit.surface_requests"),
+    ("a token's id is a plain number", CHAT_REQUEST, " && (key[0] != '0' || digits == 1)", "", "unit.surface_requests"),
+    ("a token's id is 32 bits long", CHAT_REQUEST, "token <= INT32_MAX ? token : -1", "token", "unit.surface_requests"),
+    ("at most 1,024 biases", CHAT_REQUEST, "> LOGIT_BIASES_MAX) {", "> 100000) {", "unit.surface_requests"),
+    ("a penalty of 0 is not sent", "helper/surface/request.c",
+     "if (json_object_get_double(json_object_object_get(body, name)) != 0) {",
+     "if (1) {",
+     "unit.surface_requests"),
+    ("the kit: a bias is from -100 to 100", JOB_SAMPLING, "*number >= -limit && *number <= limit;", "*number == *number;",
+     "unit.kit_job_params"),
+    ("the kit: a bias is a pair", JOB_SAMPLING, " || json_object_array_length(value) != 2", "", "unit.kit_job_params"),
+    ("the kit: a bias has a token's id", JOB_SAMPLING, "json_object_is_type(token, json_type_int) && id", "id",
+     "unit.kit_job_params"),
+    ("what can be included is known", RESPONSES_REQUEST, "if (code == FM_OK && !is_includable(entry)) {", "if (0) {",
+     "unit.surface_requests"),
+    ("alternatives need logprobs", CHAT_REQUEST, "return some && !asked ?", "return 0 ?", "unit.surface_requests"),
+    ("the kit: at most 20 alternatives", JOB_SAMPLING, "&& count <= FM_TOP_LOGPROBS_MAX;", ";", "unit.kit_job_params"),
+    ("the kit: text goes out in whole tokens", LOGPROBS, "(all || at_border(queue, stream))", "1", "unit.kit_logprobs"),
+    ("the kit: and in whole characters", LOGPROBS, "if (entries[i].carry == 0) {", "if (1) {", "unit.kit_logprobs"),
+    ("the kit: a stop string cuts the last entry", LOGPROBS, "least(entry->len, end - before)", "entry->len",
+     "unit.kit_logprobs"),
+    ("the kit: a delta has a bounded number of values", "helper/engine/kit/logprobs.h", "16384u", "1638400u",
+     "unit.kit_logprobs"),
+    ("a delta has log probabilities where they are asked for", SURFACE_LOGPROBS,
+     "bool valid = json_object_is_type(list, json_type_array);",
+     "bool valid = !list || json_object_is_type(list, json_type_array);",
+     "unit.surface_logprobs"),
+    ("a byte is a byte", SURFACE_LOGPROBS, " || value < 0 || value > 255", "", "unit.surface_logprobs"),
+    ("a token has a bounded number of bytes", SURFACE_LOGPROBS, "if (len > BYTES_MAX) {", "if (len > BYTES_MAX + 1) {",
+     "unit.surface_logprobs"),
+    ("a log probability is one", SURFACE_LOGPROBS, " || value > 0 ||", " ||", "unit.surface_logprobs"),
+    ("at most 20 alternatives", SURFACE_LOGPROBS, "bool valid = count <= TOP_MAX;", "bool valid = count < 1000;",
+     "unit.surface_logprobs"),
+    ("a piece has the entries of its text", ANSWER, "if (answer->request.logprobs && answer->calls_begun == 0) {",
+     "if (0) {",
+     "unit.surface_logprobs"),
+    ("no mark leads to a list that was cut", SURFACE_LOGPROBS, "if (!answer->logprobs.failed) {", "if (1) {",
+     "e2e.requests"),
+    ("choices come one after the other", ANSWER,
+     "return answer->told_choices < answer->choice ? answer->earlier[answer->told_choices] : answer;",
+     "return answer;",
+     "e2e.requests"),
+    ("each choice has a seed of its own", ANSWER, "request.seed + answer->choice", "request.seed",
+     "unit.surface_chat"),
+    ("the prompt counts once", ANSWER, "total.output += usage->output;", "total.input += usage->input;", "e2e.requests"),
+    ("the usage chunk is behind the last choice", "helper/surface/chat.c", " && !fm_answer_has_next(answer);", ";",
+     "e2e.requests|fuzz.events"),
+    ("the prompt stays for the next choice", EVENTS, "if (!fm_answer_has_next(&job->answer)) {", "if (1) {", "e2e.requests"),
+    ("choices share the room of an answer", ANSWER, "fm_buf_init(&answer->output, OUTPUT_MAX); /*",
+     "answer->output_json = 0, fm_buf_init(&answer->output, OUTPUT_MAX); /*",
+     "e2e.requests"),
     # tools
     ("a tool is a function", TOOLS, 'if (!fm_string_is(type, "function")) {', "if (0) {", "unit.surface_tools"),
     ("at most 128 tools", TOOLS, "if (rule->max > 0 && count", "if (0 && count", "unit.surface_tools"),

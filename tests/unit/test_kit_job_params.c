@@ -105,6 +105,27 @@ static const struct row {
     {"{\"job\":1," MESSAGES ",\"top_p\":1.1}", "top_p"},
     {"{\"job\":1," MESSAGES ",\"top_p\":true}", "top_p"},
     {"{\"job\":1," MESSAGES ",\"seed\":1.5}", "seed"},
+    {"{\"job\":1," MESSAGES ",\"presence_penalty\":-2,\"frequency_penalty\":2.0}", NULL},
+    {"{\"job\":1," MESSAGES ",\"presence_penalty\":2.1}", "presence_penalty"},
+    {"{\"job\":1," MESSAGES ",\"presence_penalty\":NaN}", "presence_penalty"},
+    {"{\"job\":1," MESSAGES ",\"frequency_penalty\":-2.1}", "frequency_penalty"},
+    {"{\"job\":1," MESSAGES ",\"frequency_penalty\":\"0\"}", "frequency_penalty"},
+    {"{\"job\":1," MESSAGES ",\"logprobs\":0}", NULL},
+    {"{\"job\":1," MESSAGES ",\"logprobs\":20}", NULL},
+    {"{\"job\":1," MESSAGES ",\"logprobs\":21}", "logprobs"},
+    {"{\"job\":1," MESSAGES ",\"logprobs\":-1}", "logprobs"},
+    {"{\"job\":1," MESSAGES ",\"logprobs\":true}", "logprobs"},
+    {"{\"job\":1," MESSAGES ",\"logit_bias\":[]}", NULL},
+    {"{\"job\":1," MESSAGES ",\"logit_bias\":[[0,-100],[2147483647,100.0]]}", NULL},
+    {"{\"job\":1," MESSAGES ",\"logit_bias\":{\"5\":1}}", "logit_bias"},
+    {"{\"job\":1," MESSAGES ",\"logit_bias\":[[5,1],5]}", "logit_bias[1]"},
+    {"{\"job\":1," MESSAGES ",\"logit_bias\":[[5]]}", "logit_bias[0]"},
+    {"{\"job\":1," MESSAGES ",\"logit_bias\":[[5,1,1]]}", "logit_bias[0]"},
+    {"{\"job\":1," MESSAGES ",\"logit_bias\":[[-1,1]]}", "logit_bias[0]"},
+    {"{\"job\":1," MESSAGES ",\"logit_bias\":[[2147483648,1]]}", "logit_bias[0]"},
+    {"{\"job\":1," MESSAGES ",\"logit_bias\":[[1.0,1]]}", "logit_bias[0]"},
+    {"{\"job\":1," MESSAGES ",\"logit_bias\":[[5,100.1]]}", "logit_bias[0]"},
+    {"{\"job\":1," MESSAGES ",\"logit_bias\":[[5,null]]}", "logit_bias[0]"},
     {"{\"job\":1," MESSAGES ",\"stop\":\"a\"}", "stop"},
     {"{\"job\":1," MESSAGES ",\"stop\":[\"\"]}", "stop"},
     {"{\"job\":1," MESSAGES ",\"stop\":[1]}", "stop"},
@@ -203,7 +224,8 @@ static void values_arrive(void **state) {
     struct json_object *params = json_tokener_parse(
         "{\"job\":1,\"messages\":[{\"role\":\"system\",\"content\":\"a\\u0000b\"},{\"role\":\"assistant\",\"content\":"
         "\"\"}],"
-        "\"max_tokens\":7,\"temperature\":0.5,\"top_p\":1,\"seed\":-9,\"stop\":[\"x\\u0000\",\"yz\"]}");
+        "\"max_tokens\":7,\"temperature\":0.5,\"top_p\":1,\"seed\":-9,\"presence_penalty\":-0.5,"
+        "\"frequency_penalty\":1,\"logit_bias\":[[7,-100],[0,0.5]],\"logprobs\":3,\"stop\":[\"x\\u0000\",\"yz\"]}");
     struct fm_job job;
     struct fm_error error;
     assert_int_equal(read_params(&job, params, &error), FM_OK);
@@ -214,6 +236,11 @@ static void values_arrive(void **state) {
     assert_int_equal(job.messages[1].content_len, 0);
     assert_int_equal(job.max_tokens, 7);
     assert_true(job.temperature == 0.5 && job.top_p == 1 && job.has_seed && job.seed == -9);
+    assert_true(job.presence_penalty == -0.5 && job.frequency_penalty == 1);
+    assert_true(job.logprobs && job.top_logprobs == 3);
+    assert_int_equal(job.logit_bias_count, 2);
+    assert_true(job.logit_biases[0].token == 7 && job.logit_biases[0].bias == FM_LOGIT_BAN);
+    assert_true(job.logit_biases[1].token == 0 && job.logit_biases[1].bias == 0.5);
     assert_int_equal(job.stop_count, 2);
     assert_int_equal(job.stops[0].len, 2);
     assert_memory_equal(job.stops[0].text, "x\0", 2);

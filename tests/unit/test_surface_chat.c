@@ -239,11 +239,31 @@ static void test_overflow(void **state) {
     fm_buf_free(&buf);
 }
 
+/* PROTOCOL.md: choice i has the seed i further on. */
+static void test_seeds_of_choices(void **state) {
+    (void)state;
+    struct fm_request request = request_of(&fm_surface_chat, "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],"
+                                                             "\"seed\":9223372036854775806,\"n\":3}");
+    struct fm_answer answer;
+    struct fm_error error;
+    assert_int_equal(fm_answer_init(&answer, &fm_surface_chat, &request, "tiny", &error), FM_OK);
+    assert_true(answer.request.has_seed);
+    assert_true(fm_answer_seed(&answer) == INT64_MAX - 1);
+    fm_answer_open(&answer, 3);
+    assert_true(fm_answer_has_next(&answer));
+    assert_int_equal(fm_answer_next(&answer, FM_FINISH_STOP, &error), FM_OK);
+    assert_true(fm_answer_seed(&answer) == INT64_MAX);
+    assert_int_equal(fm_answer_next(&answer, FM_FINISH_LENGTH, &error), FM_OK);
+    assert_true(fm_answer_seed(&answer) == INT64_MIN);
+    assert_false(fm_answer_has_next(&answer));
+    fm_answer_free(&answer);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stream),   cmocka_unit_test(test_completion),  cmocka_unit_test(test_never_opened),
-        cmocka_unit_test(test_report),   cmocka_unit_test(test_error_table), cmocka_unit_test(test_error_details),
-        cmocka_unit_test(test_overflow),
+        cmocka_unit_test(test_stream),   cmocka_unit_test(test_completion),       cmocka_unit_test(test_never_opened),
+        cmocka_unit_test(test_report),   cmocka_unit_test(test_error_table),      cmocka_unit_test(test_error_details),
+        cmocka_unit_test(test_overflow), cmocka_unit_test(test_seeds_of_choices),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     return failed + cmocka_run_group_tests(tests, with_slow_host, NULL);

@@ -86,7 +86,7 @@ static void test_jobs(void **state) {
               "\"prompt\":\"a\\u0000b\",\"max_tokens\":16");
     check_job(&fm_surface_completions,
               "{" P ",\"suffix\":\"s\",\"max_tokens\":0,\"temperature\":0,\"top_p\":1,\"seed\":3,\"stop\":\"x\"}",
-              "\"prompt\":\"hi\",\"suffix\":\"s\",\"max_tokens\":0,\"temperature\":0,\"top_p\":1,\"seed\":3,\"stop\":["
+              "\"prompt\":\"hi\",\"suffix\":\"s\",\"max_tokens\":0,\"temperature\":0,\"top_p\":1,\"stop\":["
               "\"x\"]");
     check_job(&fm_surface_completions, "{" P ",\"fm\":{\"grammar\":{\"syntax\":\"lark\",\"definition\":\"x\"}}}",
               "\"prompt\":\"hi\",\"max_tokens\":16,\"format\":{\"type\":\"grammar\",\"syntax\":\"lark\",\"definition\":"

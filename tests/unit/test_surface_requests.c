@@ -53,11 +53,15 @@ static const struct row shared_rows[] = {
     {"{%s,\"parallel_tool_calls\":\"no\"}", "invalid_type", "parallel_tool_calls"},
     {"{%s,\"store\":false}", NULL, NULL},
     {"{%s,\"top_logprobs\":0}", NULL, NULL},
-    {"{%s,\"top_logprobs\":1}", "unsupported_parameter", "top_logprobs"},
-    {"{%s,\"top_logprobs\":\"0\"}", "unsupported_parameter", "top_logprobs"},
+    {"{%s,\"top_logprobs\":21}", "integer_above_max_value", "top_logprobs"},
+    {"{%s,\"top_logprobs\":-1}", "integer_below_min_value", "top_logprobs"},
+    {"{%s,\"top_logprobs\":\"0\"}", "invalid_type", "top_logprobs"},
     {"{%s,\"presence_penalty\":0.0}", NULL, NULL},
-    {"{%s,\"presence_penalty\":0.5}", "unsupported_parameter", "presence_penalty"},
-    {"{%s,\"frequency_penalty\":-0.5}", "unsupported_parameter", "frequency_penalty"},
+    {"{%s,\"presence_penalty\":2,\"frequency_penalty\":-2.0}", NULL, NULL},
+    {"{%s,\"presence_penalty\":2.5}", "decimal_above_max_value", "presence_penalty"},
+    {"{%s,\"presence_penalty\":\"1\"}", "invalid_type", "presence_penalty"},
+    {"{%s,\"frequency_penalty\":-2.01}", "decimal_below_min_value", "frequency_penalty"},
+    {"{%s,\"frequency_penalty\":true}", "invalid_type", "frequency_penalty"},
     {"{%s,\"fm\":{}}", NULL, NULL},
     {"{%s,\"fm\":{\"timeout_ms\":null}}", NULL, NULL},
     {"{%s,\"fm\":[]}", "invalid_type", "fm"},
@@ -178,7 +182,11 @@ static const struct row responses_rows[] = {
     {"{" IN ",\"store\":true}", NULL, NULL},
     {"{" IN ",\"store\":0}", "invalid_type", "store"},
     {"{" IN ",\"include\":[]}", NULL, NULL},
-    {"{" IN ",\"include\":[\"message.output_text.logprobs\"]}", "unsupported_parameter", "include"},
+    {"{" IN ",\"include\":[\"message.output_text.logprobs\",\"reasoning.encrypted_content\"]}", NULL, NULL},
+    {"{" IN ",\"include\":[\"file_search_call.results\",\"everything\"]}", "invalid_value", "include[1]"},
+    {"{" IN ",\"include\":[7]}", "invalid_type", "include[0]"},
+    {"{" IN ",\"include\":\"message.output_text.logprobs\"}", "invalid_type", "include"},
+    {"{" IN ",\"top_logprobs\":20}", NULL, NULL},
     {"{" IN ",\"previous_response_id\":null,\"conversation\":null,\"prompt\":null,\"context_management\":null,"
      "\"moderation\":null,\"prompt_cache_options\":null}",
      NULL, NULL},
@@ -228,15 +236,32 @@ static const struct row chat_rows[] = {
     {"{" MSG ",\"max_tokens\":0}", "integer_below_min_value", "max_tokens"},
     {"{" MSG ",\"max_completion_tokens\":2147483648}", "integer_above_max_value", "max_completion_tokens"},
     {"{" MSG ",\"n\":1}", NULL, NULL},
-    {"{" MSG ",\"n\":2}", "unsupported_parameter", "n"},
+    {"{" MSG ",\"n\":128}", NULL, NULL},
+    {"{" MSG ",\"n\":129}", "integer_above_max_value", "n"},
+    {"{" MSG ",\"n\":0}", "integer_below_min_value", "n"},
+    {"{" MSG ",\"n\":1.5}", "invalid_type", "n"},
     {"{" MSG ",\"stream_options\":{\"include_usage\":true,\"include_obfuscation\":true}}", NULL, NULL},
     {"{" MSG ",\"stream_options\":{\"include_usage\":1}}", "invalid_type", "stream_options.include_usage"},
     {"{" MSG ",\"stream_options\":{\"x\":1}}", "unknown_parameter", "stream_options.x"},
     {"{" MSG ",\"logprobs\":false}", NULL, NULL},
-    {"{" MSG ",\"logprobs\":true}", "unsupported_parameter", "logprobs"},
+    {"{" MSG ",\"logprobs\":true}", NULL, NULL},
+    {"{" MSG ",\"logprobs\":1}", "invalid_type", "logprobs"},
+    {"{" MSG ",\"logprobs\":true,\"top_logprobs\":20}", NULL, NULL},
+    {"{" MSG ",\"logprobs\":false,\"top_logprobs\":1}", "invalid_value", "top_logprobs"},
+    {"{" MSG ",\"top_logprobs\":1}", "invalid_value", "top_logprobs"},
     {"{" MSG ",\"logit_bias\":{}}", NULL, NULL},
-    {"{" MSG ",\"logit_bias\":[]}", "unsupported_parameter", "logit_bias"},
-    {"{" MSG ",\"logit_bias\":{\"5\":1}}", "unsupported_parameter", "logit_bias"},
+    {"{" MSG ",\"logit_bias\":{\"0\":-100,\"5\":1.5,\"2147483647\":100}}", NULL, NULL},
+    {"{" MSG ",\"logit_bias\":[]}", "invalid_type", "logit_bias"},
+    {"{" MSG ",\"logit_bias\":{\"\":1}}", "invalid_value", "logit_bias"},
+    {"{" MSG ",\"logit_bias\":{\"the\":1}}", "invalid_value", "logit_bias"},
+    {"{" MSG ",\"logit_bias\":{\"5x\":1}}", "invalid_value", "logit_bias"},
+    {"{" MSG ",\"logit_bias\":{\"-5\":1}}", "invalid_value", "logit_bias"},
+    {"{" MSG ",\"logit_bias\":{\"05\":1}}", "invalid_value", "logit_bias"},
+    {"{" MSG ",\"logit_bias\":{\"2147483648\":1}}", "invalid_value", "logit_bias"},
+    {"{" MSG ",\"logit_bias\":{\"99999999999999999999\":1}}", "invalid_value", "logit_bias"},
+    {"{" MSG ",\"logit_bias\":{\"5\":100.5}}", "decimal_above_max_value", "logit_bias.5"},
+    {"{" MSG ",\"logit_bias\":{\"5\":-101}}", "decimal_below_min_value", "logit_bias.5"},
+    {"{" MSG ",\"logit_bias\":{\"5\":null}}", "invalid_type", "logit_bias.5"},
     {"{" MSG ",\"modalities\":[\"text\"]}", NULL, NULL},
     {"{" MSG ",\"modalities\":[\"text\",\"audio\"]}", "unsupported_parameter", "modalities"},
     {"{" MSG ",\"modalities\":[\"audio\",\"text\"]}", "unsupported_parameter", "modalities"},
@@ -607,7 +632,7 @@ static void test_job_members(void **state) {
               "\"messages\":[{\"role\":\"system\",\"content\":\"first\"},{\"role\":\"system\",\"content\":"
               "\"ab\\u0000\\n\"},{\"role\":\"assistant\",\"content\":\"no\"},{\"role\":\"user\",\"content\":\"\"},"
               "{\"role\":\"system\",\"content\":\"\xf0\x9f\x98\x80\\\"\"}],\"max_tokens\":5,\"temperature\":0.7,"
-              "\"top_p\":1,\"seed\":-3,\"stop\":[\"x\\u0000y\"]");
+              "\"top_p\":1,\"stop\":[\"x\\u0000y\"]");
     check_job(&fm_surface_responses, "{" IN ",\"truncation\":\"auto\",\"max_output_tokens\":5}",
               "\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"max_tokens\":5,\"truncation\":\"auto\"");
     check_job(&fm_surface_input_tokens, "{" IN ",\"instructions\":\"do\"}",
@@ -620,7 +645,56 @@ static void test_job_members(void **state) {
               "\"messages\":[{\"role\":\"system\",\"content\":\"d\"},{\"role\":\"assistant\",\"content\":\"r\"},"
               "{\"role\":\"user\",\"content\":\"ab\"}],\"max_tokens\":4,\"stop\":[\"p\",\"q\"]");
     check_job(&fm_surface_chat, "{" MSG ",\"max_completion_tokens\":9,\"max_tokens\":4,\"seed\":9223372036854775807}",
-              "\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"max_tokens\":9,\"seed\":9223372036854775807");
+              "\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"max_tokens\":9");
+}
+
+/* ENGINE.md: what asks for nothing is not sent, so that an engine need not know it. */
+static void test_job_sampling(void **state) {
+    (void)state;
+    static const char asked[] = ",\"presence_penalty\":-0.5,\"frequency_penalty\":2}";
+    static const char nothing[] = ",\"presence_penalty\":0,\"frequency_penalty\":-0.0}";
+    char body[128];
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        const char *needed = i == 0 ? IN : MSG;
+        snprintf(body, sizeof body, "{%s%s", needed, asked);
+        check_job(places[i].surface, body, MSG ",\"presence_penalty\":-0.5,\"frequency_penalty\":2");
+        snprintf(body, sizeof body, "{%s%s", needed, nothing);
+        check_job(places[i].surface, body, MSG);
+    }
+    check_job(&fm_surface_chat, "{" MSG ",\"logit_bias\":{}}", MSG);
+    check_job(&fm_surface_chat, "{" MSG ",\"logit_bias\":{\"0\":-100,\"50256\":0.5}}",
+              MSG ",\"logit_bias\":[[0,-100],[50256,0.5]]");
+}
+
+static void test_job_logprobs(void **state) {
+    (void)state;
+    static const char include[] = ",\"include\":[\"message.output_text.logprobs\"]";
+    char body[256];
+    snprintf(body, sizeof body, "{" IN "%s}", include);
+    check_job(&fm_surface_responses, body, MSG ",\"logprobs\":0");
+    snprintf(body, sizeof body, "{" IN "%s,\"top_logprobs\":20}", include);
+    check_job(&fm_surface_responses, body, MSG ",\"logprobs\":20");
+    check_job(&fm_surface_responses, "{" IN ",\"top_logprobs\":5,\"include\":[\"reasoning.encrypted_content\"]}", MSG);
+    check_job(&fm_surface_chat, "{" MSG ",\"logprobs\":true}", MSG ",\"logprobs\":0");
+    check_job(&fm_surface_chat, "{" MSG ",\"logprobs\":true,\"top_logprobs\":3}", MSG ",\"logprobs\":3");
+    check_job(&fm_surface_chat, "{" MSG ",\"logprobs\":false,\"top_logprobs\":0}", MSG);
+}
+
+static void test_many_biases(void **state) {
+    (void)state;
+    struct json_object *body = json_of("{" MSG "}", strlen("{" MSG "}"));
+    struct json_object *biases = json_object_new_object();
+    json_object_object_add(body, "logit_bias", biases);
+    for (int i = 0; i <= 1024; i++) {
+        char key[8];
+        snprintf(key, sizeof key, "%d", i);
+        json_object_object_add(biases, key, json_object_new_int(1));
+        if (i >= 1023) {
+            check_body(&fm_surface_chat, json_object_to_json_string(body), i > 1023 ? "invalid_value" : NULL,
+                       "logit_bias");
+        }
+    }
+    json_object_put(body);
 }
 
 #define SCHEMA     "{\"type\":\"object\",\"a/b\":[1.50,null,-0.0,1e3,\"\\u0000\xc3\xa9\"],\"\":{}}"
@@ -771,6 +845,9 @@ int main(void) {
         cmocka_unit_test(test_metadata_pairs),
         cmocka_unit_test(test_long_key),
         cmocka_unit_test(test_job_members),
+        cmocka_unit_test(test_job_sampling),
+        cmocka_unit_test(test_job_logprobs),
+        cmocka_unit_test(test_many_biases),
         cmocka_unit_test(test_job_formats),
         cmocka_unit_test(test_param_of_an_engine),
         cmocka_unit_test(test_long_param_of_an_engine),

@@ -21,7 +21,8 @@
 #include <unistd.h>
 
 #define SLOTS          8
-#define CONTEXT_LENGTH 4096 /* words */
+#define CONTEXT_LENGTH 4096  /* words of input */
+#define VOCABULARY     32768 /* tokens, for who names one */
 #define LOAD_STEPS     10
 #define TEXT_MAX       (16u << 20) /* bytes of an answer without a script */
 
@@ -230,10 +231,27 @@ static enum fm_code fit(void *state, size_t reserve, struct fm_error *error) {
     return FM_OK;
 }
 
+/* What a real engine finds out before it accepts a job. Nothing is drawn here, so biases and penalties change nothing.
+ */
+static bool check_biases(const struct fm_job *job, struct fm_error *error) {
+    for (size_t i = 0; i < job->logit_bias_count; i++) {
+        if (job->logit_biases[i].token >= VOCABULARY) {
+            (void)fm_fail(error, FM_INVALID_REQUEST, "logit_bias: there is no token %d",
+                          (int)job->logit_biases[i].token);
+            snprintf(error->param, sizeof error->param, "logit_bias");
+            return false;
+        }
+    }
+    return true;
+}
+
 static enum fm_reason answer(struct fm_job *job, struct fm_error *error) {
     const struct fm_message message = message_to_answer(job);
     struct json_object *script = NULL;
     struct prompt prompt = {.job = job};
+    if (!check_biases(job, error)) {
+        return FM_REASON_ERROR;
+    }
     bool scripted = !message.tool_call_id; /* what a tool said is a text, whatever it looks like */
     if (scripted && fm_script_parse(message.content, message.content_len, &script, error) != FM_OK) {
         return FM_REASON_ERROR;

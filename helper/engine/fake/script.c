@@ -18,7 +18,33 @@ struct run {
     bool calls; /* a call has begun: tokens are its arguments */
 };
 
+#define TOP_TEXT_MAX 64u /* bytes of a token that the made-up ones begin with */
+
+/* A number from -1.023 to 0 that the bytes tell. */
+static double made_up_logprob(const char *text, size_t len) {
+    int sum = 0;
+    for (size_t i = 0; i < len; i++) {
+        sum = (sum + (unsigned char)text[i]) % 1024;
+    }
+    return -sum / 1000.0;
+}
+
+/* The token itself is the best, then it goes on with "~", "~~" and so on, each by 1 less likely. */
+static void tell_logprobs(struct fm_job *job, const char *text, size_t len) {
+    char tops[FM_TOP_LOGPROBS_MAX][TOP_TEXT_MAX + FM_TOP_LOGPROBS_MAX];
+    size_t kept = len < TOP_TEXT_MAX ? len : TOP_TEXT_MAX;
+    double logprob = made_up_logprob(text, len);
+    struct fm_token_logprobs told = {.token = {.bytes = text, .len = len, .logprob = logprob}};
+    for (size_t i = 0; job->logprobs && i < job->top_logprobs; i++) {
+        memcpy(tops[i], text, kept);
+        memset(tops[i] + kept, '~', i);
+        told.top[told.top_count++] = (struct fm_logprob){tops[i], kept + i, logprob - (double)i};
+    }
+    fm_job_logprobs(job, &told);
+}
+
 static enum fm_reason token(struct run *run, const char *text, size_t len) {
+    tell_logprobs(run->job, text, len);
     enum fm_reason reason = run->calls ? fm_job_tool_arguments(run->job, text, len) : fm_job_token(run->job, text, len);
     if (reason == FM_REASON_ERROR) {
         (void)fm_fail_no_memory(run->error);

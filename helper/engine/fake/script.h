@@ -18,6 +18,9 @@
  *     {"exit":STATUS}          at once
  *     {"try":ATTEMPT}          what the sandbox should forbid (attempt.h); a token says how it went: "ok" or "EPERM"
  *
+ * A job that asks for log probabilities gets made-up ones: the sum of a token's bytes modulo 1024, through -1000; the
+ * most likely tokens in its place are it, it with "~" behind it, with "~~" and so on, each by 1 less likely.
+ *
  * Pure but for the job's own calls; a script belongs to one thread.
  */
 #ifndef FM_ENGINE_FAKE_SCRIPT_H

@@ -22,6 +22,7 @@ struct fm_job *fm_job_new(struct fm_kit *kit, int64_t id, struct json_object *pa
     job->kit = kit;
     atomic_init(&job->aborted, false);
     fm_buf_init(&job->text, DELTA_MAX);
+    fm_logprob_queue_init(&job->entries);
     fm_buf_init(&job->schema_report, FM_SCHEMA_REPORT_MAX);
     fm_buf_init(&job->schema_error, FM_SCHEMA_ERROR_MAX);
     enum fm_code code = fm_job_read(job, params, &job->fault);
@@ -36,6 +37,7 @@ struct fm_job *fm_job_new(struct fm_kit *kit, int64_t id, struct json_object *pa
 
 void fm_job_free(struct fm_job *job) {
     fm_text_stream_free(&job->stream);
+    fm_logprob_queue_free(&job->entries);
     fm_buf_free(&job->text);
     fm_buf_free(&job->schema_report);
     fm_buf_free(&job->schema_error);
@@ -100,23 +102,47 @@ void fm_job_progress(struct fm_job *job, int64_t processed, int64_t cached) {
     fm_output_send_or_end(job->kit);
 }
 
-/* Sends job->text and empties it: text, or arguments of the last call. */
-static bool send_delta(struct fm_job *job) {
-    if (job->text.len == 0) {
-        return true;
-    }
+/* Text goes together with the log probabilities of its tokens; arguments have none. */
+static bool has_logprobs(const struct fm_job *job) {
+    return job->logprobs && job->calls == 0;
+}
+
+/* Sends `cut` of job->text, from its beginning on: text, or arguments of the last call. */
+static bool send_cut(struct fm_job *job, const struct fm_logprob_cut *cut) {
     struct fm_json_writer w = begin_event(job, job->calls > 0 ? "job.tool_delta" : "job.delta");
     if (job->calls > 0) {
         fm_json_key_int(&w, "index", job->calls - 1);
     }
     fm_json_key(&w, job->calls > 0 ? "arguments" : "text");
-    fm_json_string(&w, job->text.data, job->text.len);
+    fm_json_string(&w, job->text.data, cut->len);
+    if (has_logprobs(job)) {
+        fm_json_key(&w, "logprobs");
+        fm_logprob_queue_write(&job->entries, cut, &w);
+    }
     fm_json_key_int(&w, "output_tokens", job->output_tokens);
     fm_json_object_end(&w);
-    fm_buf_reset(&job->text);
+    fm_logprob_queue_drop(&job->entries, cut, &job->text);
     job->told_tokens = job->output_tokens;
     job->delta_ms = fm_now_ms();
     return fm_output_send(job->kit);
+}
+
+/* What of job->text is to go out next. `all`: no more of it will follow. */
+static struct fm_logprob_cut next_cut(const struct fm_job *job, bool all) {
+    if (!has_logprobs(job)) {
+        return (struct fm_logprob_cut){.len = job->text.len};
+    }
+    return fm_logprob_queue_cut(&job->entries, &job->stream, &job->text, all || job->stream.stopped);
+}
+
+static bool send_delta(struct fm_job *job, bool all) {
+    bool sent = true;
+    struct fm_logprob_cut cut = next_cut(job, all);
+    while (cut.len > 0 && sent) {
+        sent = send_cut(job, &cut);
+        cut = next_cut(job, all);
+    }
+    return sent;
 }
 
 static bool is_delta_due(const struct fm_job *job) {
@@ -132,10 +158,21 @@ static void send_sign(struct fm_job *job) {
     }
 }
 
+static enum fm_text_status push_text(struct fm_job *job, const char *bytes, size_t len) {
+    return has_logprobs(job) ? fm_logprob_queue_push(&job->entries, &job->stream, bytes, len, &job->text)
+                             : fm_text_stream_push(&job->stream, bytes, len, &job->text);
+}
+
+void fm_job_logprobs(struct fm_job *job, const struct fm_token_logprobs *token) {
+    if (has_logprobs(job)) {
+        fm_logprob_queue_add(&job->entries, token);
+    }
+}
+
 static enum fm_reason add_token(struct fm_job *job, const char *bytes, size_t len) {
     job->output_tokens++;
-    enum fm_text_status status = fm_text_stream_push(&job->stream, bytes, len, &job->text);
-    if (status == FM_TEXT_NO_MEMORY || (is_delta_due(job) && !send_delta(job))) {
+    enum fm_text_status status = push_text(job, bytes, len);
+    if (status == FM_TEXT_NO_MEMORY || (is_delta_due(job) && !send_delta(job, false))) {
         return FM_REASON_ERROR;
     }
     if (status == FM_TEXT_STOPPED) {
@@ -152,7 +189,7 @@ static enum fm_reason add_token(struct fm_job *job, const char *bytes, size_t le
 }
 
 enum fm_reason fm_job_text(struct fm_job *job, const char *bytes, size_t len) {
-    switch (fm_text_stream_push(&job->stream, bytes, len, &job->text)) {
+    switch (push_text(job, bytes, len)) {
     case FM_TEXT_NO_MEMORY: return FM_REASON_ERROR;
     case FM_TEXT_STOPPED: return FM_REASON_STOP;
     default: return FM_REASON_NONE;
@@ -169,7 +206,7 @@ enum fm_reason fm_job_tool_arguments(struct fm_job *job, const char *bytes, size
 
 /* What was held back goes out, and what follows is another text: no stop string is looked for in arguments. */
 static bool begin_text(struct fm_job *job) {
-    bool flushed = fm_text_stream_flush(&job->stream, &job->text) != FM_TEXT_NO_MEMORY && send_delta(job);
+    bool flushed = fm_text_stream_flush(&job->stream, &job->text) != FM_TEXT_NO_MEMORY && send_delta(job, true);
     fm_text_stream_free(&job->stream);
     return fm_text_stream_init(&job->stream, NULL, 0) && flushed;
 }
@@ -257,7 +294,7 @@ void fm_job_finish(struct fm_job *job, enum fm_reason reason, const struct fm_er
         (void)fm_fail_no_memory(&no_memory);
         error = &no_memory;
     }
-    if (fm_text_stream_flush(&job->stream, &job->text) == FM_TEXT_NO_MEMORY || !send_delta(job)) {
+    if (fm_text_stream_flush(&job->stream, &job->text) == FM_TEXT_NO_MEMORY || !send_delta(job, true)) {
         reason = FM_REASON_ERROR;
     }
     send_finished(job, reason, error);

@@ -319,6 +319,10 @@ static const struct member {
     {"temperature", read_temperature},
     {"top_p", read_top_p},
     {"seed", read_seed},
+    {"presence_penalty", fm_job_read_presence_penalty},
+    {"frequency_penalty", fm_job_read_frequency_penalty},
+    {"logit_bias", fm_job_read_logit_bias},
+    {"logprobs", fm_job_read_logprobs},
     {"stop", read_stop},
     {"format", read_format},
     {"tools", fm_job_read_tools},
@@ -369,4 +373,5 @@ void fm_job_free_lists(struct fm_job *job) {
     free(job->messages);
     free(job->inputs);
     free(job->tools);
+    free(job->logit_biases);
 }

@@ -18,6 +18,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "engine/kit/logprobs.h"
 #include "engine/kit/text_stream.h"
 
 #include <stdatomic.h>
@@ -153,6 +154,15 @@ struct fm_truncation {
     size_t cut_count;
 };
 
+#define FM_LOGIT_BIASES_MAX 1024u  /* of a job */
+#define FM_LOGIT_BAN        (-100) /* the bias of a token that is not to come, whatever its logit is */
+
+/* What is added to the logit of a token before one is drawn. */
+struct fm_logit_bias {
+    int32_t token; /* at least 0; whether there is such a token is the engine's to look at */
+    double bias;   /* FM_LOGIT_BAN to 100 */
+};
+
 /* All strings belong to the job. The members down to `parallel_tool_calls` are read-only. */
 struct fm_job {
     int64_t id;
@@ -171,6 +181,12 @@ struct fm_job {
     double top_p;       /* 0 to 1 */
     bool has_seed;
     int64_t seed;
+    double presence_penalty;  /* -2 to 2: off the logit of each token that was generated, ENGINE.md; 0: none */
+    double frequency_penalty; /* the same, for each time that it was */
+    struct fm_logit_bias *logit_biases;
+    size_t logit_bias_count;
+    bool logprobs;       /* fm_job_logprobs is wanted for tokens whose text is part of the answer's text */
+    size_t top_logprobs; /* up to FM_TOP_LOGPROBS_MAX: how many of the most likely tokens it should have */
     struct fm_stop stops[FM_STOPS_MAX];
     size_t stop_count;
     struct fm_format format;
@@ -196,11 +212,12 @@ struct fm_job {
     atomic_bool aborted;
     struct fm_error fault; /* code not FM_OK: job.start was wrong, the engine never sees it */
     struct fm_text_stream stream;
-    struct fm_buf text; /* of the next job.delta, or job.tool_delta behind a call */
-    int64_t calls;      /* begun so far */
-    size_t embedded;    /* vectors told so far */
-    int64_t delta_ms;   /* when the last one was sent; 0: none was */
-    int64_t event_ms;   /* when the last event was */
+    struct fm_logprob_queue entries; /* when `logprobs` */
+    struct fm_buf text;              /* of the next job.delta, or job.tool_delta behind a call */
+    int64_t calls;                   /* begun so far */
+    size_t embedded;                 /* vectors told so far */
+    int64_t delta_ms;                /* when the last one was sent; 0: none was */
+    int64_t event_ms;                /* when the last event was */
     int64_t input_tokens;
     int64_t cached_tokens;
     int64_t output_tokens;
@@ -268,6 +285,13 @@ FM_MUST_USE enum fm_reason fm_job_accept(struct fm_job *job, int64_t input_token
 /* `processed` input tokens are done, `cached` of them without work: job.progress. With the tokens generated so far, if
  * there are any. */
 void fm_job_progress(struct fm_job *job, int64_t processed, int64_t cached);
+
+/*
+ * How likely the token was that is told next (copied); its `bytes` are all that it has, whether they turn out to be
+ * text or not. For jobs with `logprobs`; harmless for others, and behind a call. Never blocks; a lack of memory is told
+ * with the token.
+ */
+void fm_job_logprobs(struct fm_job *job, const struct fm_token_logprobs *token);
 
 /*
  * A token was generated; `bytes` is its text, "" when it has none. Counts it, and sends what text is ready when it is

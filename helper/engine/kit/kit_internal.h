@@ -78,7 +78,7 @@ void fm_output_fault(struct fm_kit *kit, const struct fm_rpc_id *id, enum fm_rpc
 /* {"code","detail","param"?} */
 void fm_output_error_value(struct fm_json_writer *w, const struct fm_error *error);
 
-/* ---- job_params.c, job_tools.c, job.c ---- */
+/* ---- job_params.c, job_sampling.c, job_tools.c, job.c ---- */
 
 /*
  * Reads job.start's `params` (borrowed; what it names must outlive the job) but `job` into a zeroed `job`. Allocates
@@ -87,24 +87,30 @@ void fm_output_error_value(struct fm_json_writer *w, const struct fm_error *erro
 FM_MUST_USE enum fm_code fm_job_read(struct fm_job *job, struct json_object *params, struct fm_error *error);
 void fm_job_free_lists(struct fm_job *job);
 
-/* For the two files: an INVALID_REQUEST that names the member `param`, or "LIST[INDEX]MEMBER", and says what it should
+/* For these files: an INVALID_REQUEST that names the member `param`, or "LIST[INDEX]MEMBER", and says what it should
  * be. */
 enum fm_code fm_job_wrong(struct fm_error *error, const char *param, const char *expected);
 enum fm_code fm_job_wrong_entry(struct fm_error *error, const char *list, size_t index, const char *member,
                                 const char *expected);
 
-/* For the two files: the string that `value` is, borrowed; NULL for what is no string or holds a NUL, and of the second
+/* For these files: the string that `value` is, borrowed; NULL for what is no string or holds a NUL, and of the second
  * function also for an empty one. */
 const char *fm_job_string(struct json_object *value);
 const char *fm_job_full_string(struct json_object *value);
 
-/* For the two files: which of `words` (NULL ends them) `value` is; -1: none. */
+/* For these files: which of `words` (NULL ends them) `value` is; -1: none. */
 int fm_job_word(struct json_object *value, const char *const *words);
 
 /* The members of job.start that are about tools, as fm_job_read. The choice is read behind the tools. */
 enum fm_code fm_job_read_tools(struct fm_job *job, struct json_object *value, struct fm_error *error);
 enum fm_code fm_job_read_tool_choice(struct fm_job *job, struct json_object *value, struct fm_error *error);
 enum fm_code fm_job_read_parallel_tool_calls(struct fm_job *job, struct json_object *value, struct fm_error *error);
+
+/* The members of job.start that say how tokens are drawn, and what is told of them, as fm_job_read. */
+enum fm_code fm_job_read_presence_penalty(struct fm_job *job, struct json_object *value, struct fm_error *error);
+enum fm_code fm_job_read_frequency_penalty(struct fm_job *job, struct json_object *value, struct fm_error *error);
+enum fm_code fm_job_read_logprobs(struct fm_job *job, struct json_object *value, struct fm_error *error);
+enum fm_code fm_job_read_logit_bias(struct fm_job *job, struct json_object *value, struct fm_error *error);
 
 /*
  * The same for the message `index`: the calls that `value` lists, for fm_job_free_lists to free, and the call that it
@@ -114,7 +120,6 @@ enum fm_code fm_job_read_calls(struct fm_message *message, size_t index, struct 
                                struct fm_error *error);
 enum fm_code fm_job_read_call_id(struct fm_message *message, size_t index, struct json_object *value,
                                  struct fm_error *error);
-
 
 /* A job of job.start's `params`, whose reference it takes over on success. What is wrong in them is in job->fault.
  * NULL: out of memory. */

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/llama/guide.h"
+#include "engine/llama/logprobs.h"
 #include "engine/llama/sampler.h"
 #include "engine/llama/tools.h"
 
@@ -176,6 +177,27 @@ static enum fm_reason tell_held(struct generation *run, enum fm_reason reason) {
     return tell_piece(run, &piece) == FM_REASON_ERROR ? fail_no_memory(run) : reason;
 }
 
+/* Before `token` is told, whose text is `bytes`: the logits that it was drawn from, or forced against, are there still.
+ */
+static enum fm_reason tell_logprobs(struct generation *run, llama_token token, const char *bytes, size_t len) {
+    struct fm_logprobs logprobs;
+    if (!run->job->logprobs) {
+        return FM_REASON_NONE;
+    }
+    bool read = fm_logprobs_read(&logprobs, run->slot->model->prompter.vocab, fm_slot_logits(run->slot), token,
+                                 run->job->top_logprobs);
+    logprobs.told.token.bytes = bytes;
+    logprobs.told.token.len = len;
+    fm_job_logprobs(run->job, &logprobs.told);
+    fm_logprobs_free(&logprobs);
+    return read ? FM_REASON_NONE : fail_no_memory(run);
+}
+
+static enum fm_reason tell_token(struct generation *run, llama_token token, const char *bytes, size_t len) {
+    enum fm_reason reason = tell_logprobs(run, token, bytes, len);
+    return reason ? reason : tell(run, bytes, len);
+}
+
 /* The text of `token`, "" for a control token that is no part of a call. */
 static enum fm_reason send_token(struct generation *run, llama_token token) {
     char piece[PIECE_SIZE];
@@ -186,14 +208,14 @@ static enum fm_reason send_token(struct generation *run, llama_token token) {
     }
     int32_t len = llama_token_to_piece(vocab, token, piece, sizeof piece, 0, control);
     if (len >= 0) {
-        return tell(run, piece, (size_t)len);
+        return tell_token(run, token, piece, (size_t)len);
     }
     char *larger = malloc((size_t)-len);
     if (!larger) {
         return fail_no_memory(run);
     }
     len = llama_token_to_piece(vocab, token, larger, -len, 0, control);
-    enum fm_reason reason = tell(run, larger, len > 0 ? (size_t)len : 0);
+    enum fm_reason reason = tell_token(run, token, larger, len > 0 ? (size_t)len : 0);
     free(larger);
     return reason;
 }
@@ -204,6 +226,7 @@ static enum fm_reason add(struct generation *run, llama_token token) {
     if (run->guide.grammar && !fm_grammar_take(run->guide.grammar, token)) {
         return fail_grammar(run, fm_grammar_reason(run->guide.grammar));
     }
+    fm_sampler_take(&run->sampler, token);
     enum fm_reason reason = send_token(run, token);
     if (run->guide.grammar && fm_grammar_complete(run->guide.grammar) && (!reason || reason == FM_REASON_LENGTH)) {
         return FM_REASON_STOP;
@@ -230,11 +253,15 @@ static enum fm_reason draw(struct generation *run) {
     return llama_vocab_is_eog(model->prompter.vocab, token) ? end_turn(run) : add(run, token);
 }
 
-/* What the grammar leaves no choice about needs no draw, and one decode for all of it. */
+/*
+ * What the grammar leaves no choice about needs no draw, and one decode for all of it; but where each token's logits
+ * are wanted, a decode for each.
+ */
 static enum fm_reason add_forced(struct generation *run) {
     enum fm_reason reason = FM_REASON_NONE;
+    size_t most = run->job->logprobs ? 1 : run->slot->model->chunk;
     run->forced_more = run->guide.grammar != NULL;
-    while (run->forced_more && !reason && run->pending_count < run->slot->model->chunk) {
+    while (run->forced_more && !reason && run->pending_count < most) {
         llama_token token = fm_grammar_forced(run->guide.grammar);
         run->forced_more = token != LLAMA_TOKEN_NULL;
         reason = run->forced_more ? add(run, token) : FM_REASON_NONE;

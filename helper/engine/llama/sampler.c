@@ -4,10 +4,14 @@
  * that changes no probability: one of weight p, where those allowed have the weight A together, is drawn with
  * p + (1 - A) * p / A = p / A. min_p and top_p cut each draw by its own candidates: a token that they leave out of the
  * free draw, beside better ones that are not allowed, may still come in the other, and those that are in both gain.
+ *
+ * Biases and penalties are part of the logits that both draws see, so p above is what they make of it. They come before
+ * the mask: a token that is banned is drawn all the same where the grammar allows nothing else.
  */
 #include "engine/llama/sampler.h"
 #include "base/platform.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 /* Tokens less likely than this, relative to the best one, are never drawn. PROTOCOL.md names it. */
@@ -18,6 +22,9 @@
  * they are so far apart that only the best can be drawn; divided by much less they overflow to infinity.
  */
 #define TEMPERATURE_MIN 1e-8
+
+/* What a ban adds: more than logits differ by, and not so much that banned ones could no longer be told apart. */
+#define BAN (-1e5F)
 
 static bool is_greedy(const struct fm_job *job) {
     return job->temperature < TEMPERATURE_MIN;
@@ -51,12 +58,39 @@ static struct llama_sampler *make_chain(const struct fm_job *job) {
     return chain;
 }
 
+static enum fm_code add_biases(struct fm_sampler *sampler, struct fm_error *error) {
+    const struct fm_job *job = sampler->job;
+    for (size_t i = 0; i < job->logit_bias_count; i++) {
+        const struct fm_logit_bias *bias = &job->logit_biases[i];
+        if ((size_t)bias->token >= sampler->vocab_size) {
+            (void)fm_fail(error, FM_INVALID_REQUEST, "logit_bias: the model has no token %d, its vocabulary has %zu",
+                          (int)bias->token, sampler->vocab_size);
+            snprintf(error->param, sizeof error->param, "logit_bias");
+            return error->code;
+        }
+        sampler->added[bias->token] = bias->bias > FM_LOGIT_BAN ? (float)bias->bias : BAN;
+    }
+    return FM_OK;
+}
+
+static enum fm_code prepare_added(struct fm_sampler *sampler, struct fm_error *error) {
+    const struct fm_job *job = sampler->job;
+    if (job->presence_penalty == 0 && job->frequency_penalty == 0 && job->logit_bias_count == 0) {
+        return FM_OK;
+    }
+    sampler->added = calloc(sampler->vocab_size, sizeof *sampler->added);
+    sampler->seen = calloc(sampler->vocab_size, sizeof *sampler->seen);
+    return sampler->added && sampler->seen ? add_biases(sampler, error) : fm_fail_no_memory(error);
+}
+
 enum fm_code fm_sampler_init(struct fm_sampler *sampler, const struct fm_job *job, struct fm_grammar *grammar,
                              const struct llama_vocab *vocab, struct fm_error *error) {
-    *sampler = (struct fm_sampler){.grammar = grammar, .vocab_size = (size_t)llama_vocab_n_tokens(vocab)};
+    *sampler = (struct fm_sampler){.grammar = grammar, .job = job, .vocab_size = (size_t)llama_vocab_n_tokens(vocab)};
     sampler->candidates = calloc(sampler->vocab_size, sizeof *sampler->candidates);
-    if (!sampler->candidates) {
-        return fm_fail_no_memory(error);
+    enum fm_code code = sampler->candidates ? prepare_added(sampler, error) : fm_fail_no_memory(error);
+    if (code != FM_OK) {
+        fm_sampler_free(sampler);
+        return code;
     }
     sampler->chain = make_chain(job);
     return FM_OK;
@@ -65,11 +99,24 @@ enum fm_code fm_sampler_init(struct fm_sampler *sampler, const struct fm_job *jo
 void fm_sampler_free(struct fm_sampler *sampler) {
     llama_sampler_free(sampler->chain);
     free(sampler->candidates);
+    free(sampler->added);
+    free(sampler->seen);
     *sampler = (struct fm_sampler){0};
 }
 
-/* From the first `count` candidates. */
+void fm_sampler_take(struct fm_sampler *sampler, llama_token token) {
+    if (sampler->added) {
+        double penalty = sampler->job->frequency_penalty + (sampler->seen[token] ? 0 : sampler->job->presence_penalty);
+        sampler->added[token] -= (float)penalty;
+        sampler->seen[token] = 1;
+    }
+}
+
+/* From the first `count` candidates, whose logits are the model's. */
 static llama_token draw_from(struct fm_sampler *sampler, size_t count) {
+    for (size_t i = 0; sampler->added && i < count; i++) {
+        sampler->candidates[i].logit += sampler->added[sampler->candidates[i].id];
+    }
     struct llama_token_data_array candidates = {.data = sampler->candidates, .size = count, .selected = -1};
     llama_sampler_apply(sampler->chain, &candidates);
     return candidates.selected < 0 ? LLAMA_TOKEN_NULL : candidates.data[candidates.selected].id;

@@ -12,9 +12,15 @@ struct fm_sampler {
     struct fm_grammar *grammar;          /* borrowed; NULL: none */
     struct llama_token_data *candidates; /* `vocab_size` of them */
     size_t vocab_size;
+    const struct fm_job *job;
+    float *added;        /* to the logit of each token: its bias, and the penalties so far; NULL: to none */
+    unsigned char *seen; /* 1: the token was generated; as long as `added` */
 };
 
-/* Of `job`'s parameters. `grammar` must outlive it. FM_INTERNAL when out of memory; nothing is left to free then. */
+/*
+ * Of `job`'s parameters; it and `grammar` must outlive the sampler. FM_INVALID_REQUEST with `param` "logit_bias" where
+ * that names a token that the vocabulary has not. On failure nothing is left to free.
+ */
 FM_MUST_USE enum fm_code fm_sampler_init(struct fm_sampler *sampler, const struct fm_job *job,
                                          struct fm_grammar *grammar, const struct llama_vocab *vocab,
                                          struct fm_error *error);
@@ -25,5 +31,8 @@ bool fm_sampler_repeats(const struct fm_job *job);
 
 /* The next token by `logits` (one a token). LLAMA_TOKEN_NULL: the grammar has none, fm_grammar_reason says why. */
 llama_token fm_sampler_draw(struct fm_sampler *sampler, const float *logits);
+
+/* `token` is part of the answer, whether it was drawn or forced: it counts for the penalties from here on. */
+void fm_sampler_take(struct fm_sampler *sampler, llama_token token);
 
 #endif

@@ -1,0 +1,159 @@
+/*
+ * Log probabilities of an answer's tokens. They come with the text, in lists that belong to a delta as a whole, so a
+ * *mark* remembers where in the output and in the entries each delta ended: a piece of a stream takes whole deltas.
+ */
+#include "surface/answer.h"
+
+#include <json-c/json.h>
+#include <math.h>
+
+#define LOGPROBS_MAX (4u << 20) /* bytes of entries as JSON, beside as many of text in an event or a result */
+#define MARKS_MAX    (64u << 20)
+#define BYTES_MAX    2048 /* of a token: ENGINE.md */
+#define TOP_MAX      20
+
+struct mark {
+    size_t text;    /* bytes of the output, all deltas so far */
+    size_t entries; /* bytes of their entries */
+};
+
+static const struct mark *marks_of(const struct fm_answer *answer) {
+    return (const void *)answer->marks.data;
+}
+
+static size_t mark_count(const struct fm_answer *answer) {
+    return answer->marks.len / sizeof(struct mark);
+}
+
+void fm_logprobs_init(struct fm_answer *answer) {
+    fm_buf_init(&answer->logprobs, LOGPROBS_MAX);
+    fm_buf_init(&answer->marks, MARKS_MAX);
+}
+
+void fm_logprobs_free(struct fm_answer *answer) {
+    fm_buf_free(&answer->logprobs);
+    fm_buf_free(&answer->marks);
+}
+
+void fm_logprobs_next(struct fm_answer *answer) {
+    fm_buf_init(&answer->logprobs, answer->logprobs.max - answer->logprobs.len); /* they are told together */
+    fm_buf_init(&answer->marks, MARKS_MAX);
+    answer->sent_marks = 0;
+    answer->piece_marks = 0;
+}
+
+/* ---- from the engine ---- */
+
+static bool write_token(struct json_object *bytes, struct fm_json_writer *w) {
+    char text[BYTES_MAX];
+    size_t len = json_object_is_type(bytes, json_type_array) ? json_object_array_length(bytes) : BYTES_MAX + 1;
+    if (len > BYTES_MAX) {
+        return false;
+    }
+    for (size_t i = 0; i < len; i++) {
+        struct json_object *byte = json_object_array_get_idx(bytes, i);
+        int64_t value = json_object_get_int64(byte);
+        if (!json_object_is_type(byte, json_type_int) || value < 0 || value > 255) {
+            return false;
+        }
+        text[i] = (char)value;
+    }
+    fm_json_key(w, "token");
+    fm_json_string(w, text, len); /* part of a character becomes U+FFFD */
+    fm_json_key_value(w, "bytes", bytes);
+    return true;
+}
+
+/* The members of an entry that it shares with its alternatives. */
+static bool write_members(struct json_object *entry, struct fm_json_writer *w) {
+    struct json_object *logprob = json_object_object_get(entry, "logprob");
+    double value = json_object_get_double(logprob);
+    bool number = json_object_is_type(logprob, json_type_double) || json_object_is_type(logprob, json_type_int);
+    if (!number || !isfinite(value) || value > 0 || !write_token(json_object_object_get(entry, "bytes"), w)) {
+        return false;
+    }
+    fm_json_key_double(w, "logprob", value);
+    return true;
+}
+
+static bool write_alternatives(struct json_object *top, struct fm_json_writer *w) {
+    size_t count = json_object_is_type(top, json_type_array) ? json_object_array_length(top) : TOP_MAX + 1;
+    bool valid = count <= TOP_MAX;
+    fm_json_key(w, "top_logprobs");
+    fm_json_array_begin(w);
+    for (size_t i = 0; i < count && valid; i++) {
+        struct json_object *entry = json_object_array_get_idx(top, i);
+        fm_json_object_begin(w);
+        valid = json_object_is_type(entry, json_type_object) && write_members(entry, w);
+        fm_json_object_end(w);
+    }
+    fm_json_array_end(w);
+    return valid;
+}
+
+static bool write_entry(struct json_object *entry, struct fm_json_writer *w) {
+    fm_json_object_begin(w);
+    bool valid = json_object_is_type(entry, json_type_object) && write_members(entry, w) &&
+                 write_alternatives(json_object_object_get(entry, "top"), w);
+    fm_json_object_end(w);
+    fm_buf_append_char(w->buf, ',');
+    w->comma = false;
+    return valid;
+}
+
+enum fm_code fm_answer_logprobs(struct fm_answer *answer, struct json_object *list, struct fm_error *error) {
+    if (!answer->request.logprobs) {
+        return FM_OK;
+    }
+    bool valid = json_object_is_type(list, json_type_array);
+    size_t count = valid ? json_object_array_length(list) : 0;
+    struct fm_json_writer w = fm_json_writer_on(&answer->logprobs);
+    for (size_t i = 0; i < count && valid; i++) {
+        valid = write_entry(json_object_array_get_idx(list, i), &w);
+    }
+    if (!valid) {
+        return fm_fail(error, FM_INTERNAL, "the engine sent text without its log probabilities, or wrong ones");
+    }
+    const struct mark mark = {.text = answer->output.len, .entries = answer->logprobs.len};
+    if (!answer->logprobs.failed) { /* else a part of the list is in it, which no mark may lead to */
+        fm_buf_append(&answer->marks, &mark, sizeof mark);
+    }
+    bool held = !answer->logprobs.failed && !answer->marks.failed;
+    return held ? FM_OK : fm_fail(error, FM_INTERNAL, "the log probabilities are too many to hold");
+}
+
+/* ---- to the host ---- */
+
+static void write_entries(const struct fm_answer *answer, size_t from, size_t to, struct fm_json_writer *w) {
+    fm_json_array_begin(w);
+    if (to > from) {
+        fm_json_raw(w, answer->logprobs.data + from, to - from - 1); /* without the last comma */
+    }
+    fm_json_array_end(w);
+}
+
+/* The entries of the first `count` marks end here. */
+static size_t entries_end(const struct fm_answer *answer, size_t count) {
+    return count > 0 ? marks_of(answer)[count - 1].entries : 0;
+}
+
+/* The first mark behind what was sent is taken however far it goes. */
+size_t fm_logprobs_piece_end(struct fm_answer *answer, size_t end) {
+    const struct mark *marks = marks_of(answer);
+    size_t first = answer->sent_marks;
+    size_t next = first;
+    while (next < mark_count(answer) && (next == first || marks[next].text <= end)) {
+        next++;
+    }
+    answer->piece_marks = first;
+    answer->sent_marks = next;
+    return next > first ? marks[next - 1].text : end;
+}
+
+void fm_event_write_logprobs(const struct fm_answer *answer, struct fm_json_writer *w) {
+    write_entries(answer, entries_end(answer, answer->piece_marks), entries_end(answer, answer->sent_marks), w);
+}
+
+void fm_answer_write_logprobs(const struct fm_answer *answer, struct fm_json_writer *w) {
+    write_entries(answer, 0, entries_end(answer, mark_count(answer)), w);
+}

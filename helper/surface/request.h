@@ -13,6 +13,7 @@
 extern const struct fm_rule fm_shared_rules[];
 
 extern const char *const fm_verbosity_words[];
+extern const char *const fm_effort_words[];
 
 /* The largest token limit that a request may name. */
 #define FM_TOKENS_MAX INT32_MAX
@@ -22,6 +23,9 @@ void fm_request_begin(struct fm_request *request, struct json_object *body);
 
 /* The job members that both APIs name alike, behind the messages. `max_tokens`: the API's own value, or NULL. */
 void fm_request_write_sampling(struct json_object *body, struct json_object *max_tokens, struct fm_json_writer *w);
+
+/* The job's member `reasoning`, where `effort` (a checked word) is there. */
+void fm_request_write_effort(struct json_object *effort, struct fm_json_writer *w);
 
 /* FM_OK, or FM_INTERNAL with everything freed when something could not be allocated on the way. */
 FM_MUST_USE enum fm_code fm_request_end(struct fm_request *request, struct fm_error *error);

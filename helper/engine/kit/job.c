@@ -34,6 +34,7 @@ struct fm_job *fm_job_new(struct fm_kit *kit, int64_t id, struct json_object *pa
 
 void fm_job_free(struct fm_job *job) {
     fm_text_stream_free(&job->stream);
+    fm_text_stream_free(&job->thought);
     fm_buf_free(&job->text);
     fm_buf_free(&job->schema_report);
     fm_buf_free(&job->schema_error);
@@ -91,12 +92,16 @@ void fm_job_progress(struct fm_job *job, int64_t processed, int64_t cached) {
     fm_output_send_or_end(job->kit);
 }
 
-/* Sends job->text and empties it: text, or arguments of the last call. */
+static const char *delta_method(const struct fm_job *job) {
+    return job->calls > 0 ? "job.tool_delta" : job->thinking ? "job.reasoning" : "job.delta";
+}
+
+/* Sends job->text and empties it: reasoning, text, or arguments of the last call. */
 static bool send_delta(struct fm_job *job) {
     if (job->text.len == 0) {
         return true;
     }
-    struct fm_json_writer w = begin_event(job, job->calls > 0 ? "job.tool_delta" : "job.delta");
+    struct fm_json_writer w = begin_event(job, delta_method(job));
     if (job->calls > 0) {
         fm_json_key_int(&w, "index", job->calls - 1);
     }
@@ -123,9 +128,29 @@ static void send_sign(struct fm_job *job) {
     }
 }
 
-static enum fm_reason add_token(struct fm_job *job, const char *bytes, size_t len) {
+/* What is left of the thought goes out: what follows is text, or a call. */
+static bool end_thought(struct fm_job *job) {
+    if (!job->thinking) {
+        return true;
+    }
+    bool flushed = fm_text_stream_flush(&job->thought, &job->text) != FM_TEXT_NO_MEMORY && send_delta(job);
+    fm_text_stream_free(&job->thought);
+    job->thinking = false;
+    return flushed;
+}
+
+/* More of the text, or of the last call's arguments. */
+static enum fm_text_status push_text(struct fm_job *job, const char *bytes, size_t len) {
+    if (job->thinking && len == 0) {
+        return FM_TEXT_MORE;
+    }
+    job->spoke |= len > 0;
+    return end_thought(job) ? fm_text_stream_push(&job->stream, bytes, len, &job->text) : FM_TEXT_NO_MEMORY;
+}
+
+/* A token was generated, and its text came to `status`. */
+static enum fm_reason add_token(struct fm_job *job, enum fm_text_status status) {
     job->output_tokens++;
-    enum fm_text_status status = fm_text_stream_push(&job->stream, bytes, len, &job->text);
     if (status == FM_TEXT_NO_MEMORY || (is_delta_due(job) && !send_delta(job))) {
         return FM_REASON_ERROR;
     }
@@ -143,7 +168,7 @@ static enum fm_reason add_token(struct fm_job *job, const char *bytes, size_t le
 }
 
 enum fm_reason fm_job_text(struct fm_job *job, const char *bytes, size_t len) {
-    switch (fm_text_stream_push(&job->stream, bytes, len, &job->text)) {
+    switch (push_text(job, bytes, len)) {
     case FM_TEXT_NO_MEMORY: return FM_REASON_ERROR;
     case FM_TEXT_STOPPED: return FM_REASON_STOP;
     default: return FM_REASON_NONE;
@@ -151,16 +176,29 @@ enum fm_reason fm_job_text(struct fm_job *job, const char *bytes, size_t len) {
 }
 
 enum fm_reason fm_job_token(struct fm_job *job, const char *bytes, size_t len) {
-    return job->calls > 0 && len > 0 ? FM_REASON_ERROR : add_token(job, bytes, len);
+    return job->calls > 0 && len > 0 ? FM_REASON_ERROR : add_token(job, push_text(job, bytes, len));
 }
 
 enum fm_reason fm_job_tool_arguments(struct fm_job *job, const char *bytes, size_t len) {
-    return job->calls > 0 ? add_token(job, bytes, len) : FM_REASON_ERROR;
+    return job->calls > 0 ? add_token(job, push_text(job, bytes, len)) : FM_REASON_ERROR;
+}
+
+enum fm_reason fm_job_reasoning(struct fm_job *job, const char *bytes, size_t len) {
+    if (job->spoke || job->calls > 0) {
+        return FM_REASON_ERROR;
+    }
+    if (!job->thinking && !fm_text_stream_init(&job->thought, NULL, 0)) {
+        return FM_REASON_ERROR;
+    }
+    job->thinking = true;
+    job->reasoning_tokens = job->output_tokens + 1;
+    return add_token(job, fm_text_stream_push(&job->thought, bytes, len, &job->text));
 }
 
 /* What was held back goes out, and what follows is another text: no stop string is looked for in arguments. */
 static bool begin_text(struct fm_job *job) {
-    bool flushed = fm_text_stream_flush(&job->stream, &job->text) != FM_TEXT_NO_MEMORY && send_delta(job);
+    bool flushed =
+        end_thought(job) && fm_text_stream_flush(&job->stream, &job->text) != FM_TEXT_NO_MEMORY && send_delta(job);
     fm_text_stream_free(&job->stream);
     return fm_text_stream_init(&job->stream, NULL, 0) && flushed;
 }
@@ -184,7 +222,7 @@ static void write_usage(const struct fm_job *job, struct fm_json_writer *w) {
     fm_json_key_int(w, "input_tokens", job->input_tokens);
     fm_json_key_int(w, "cached_tokens", job->cached_tokens);
     fm_json_key_int(w, "output_tokens", job->output_tokens);
-    fm_json_key_int(w, "reasoning_tokens", 0);
+    fm_json_key_int(w, "reasoning_tokens", job->reasoning_tokens);
     fm_json_object_end(w);
 }
 
@@ -227,7 +265,7 @@ void fm_job_finish(struct fm_job *job, enum fm_reason reason, const struct fm_er
         (void)fm_fail_no_memory(&no_memory);
         error = &no_memory;
     }
-    if (fm_text_stream_flush(&job->stream, &job->text) == FM_TEXT_NO_MEMORY || !send_delta(job)) {
+    if (!end_thought(job) || fm_text_stream_flush(&job->stream, &job->text) == FM_TEXT_NO_MEMORY || !send_delta(job)) {
         reason = FM_REASON_ERROR;
     }
     send_finished(job, reason, error);

@@ -310,9 +310,9 @@ static void append_index(struct choices *from, const char *number, bool begins, 
 }
 
 static void send_event(struct choices *from) {
-    static const char *const methods[] = {
-        "job.accepted", "job.delta", "job.progress",  "job.finished",  "engine.load_progress",
-        "job.start",    "",          "job.tool_call", "job.tool_delta"};
+    static const char *const methods[] = {"job.accepted",         "job.delta", "job.progress",  "job.finished",
+                                          "engine.load_progress", "job.start", "job.reasoning", "job.tool_call",
+                                          "job.tool_delta"};
     char number[24] = "";
     struct fm_buf body;
     unsigned choice = choose(from);
@@ -322,7 +322,7 @@ static void send_event(struct choices *from) {
     fm_buf_append_str(&body, methods[method]);
     fm_buf_append_str(&body, "\",\"params\":{");
     append_member(&body, "job", number_of_job(from, number), true);
-    if (method == 1) {
+    if (method == 1 || method == 6) {
         append_text(from, ",\"text\":", &body);
     } else if (method == 7) {
         append_index(from, number, true, &body);

@@ -186,7 +186,8 @@ static enum fm_reason run_reasoning(struct run *run, struct json_object *argumen
         (void)fm_fail(run->error, FM_INVALID_REQUEST, "the script thinks behind its text");
         return FM_REASON_ERROR;
     }
-    return told(run, fm_job_reasoning(run->job, text, len));
+    enum fm_reason reason = fm_job_reasoning(run->job, text, len);
+    return told(run, reason ? reason : fm_job_token(run->job, "", 0));
 }
 
 static enum fm_reason run_tool_call(struct run *run, struct json_object *argument) {

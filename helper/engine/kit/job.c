@@ -141,16 +141,16 @@ static bool end_thought(struct fm_job *job) {
 
 /* More of the text, or of the last call's arguments. */
 static enum fm_text_status push_text(struct fm_job *job, const char *bytes, size_t len) {
-    if (job->thinking && len == 0) {
-        return FM_TEXT_MORE;
-    }
-    job->spoke |= len > 0;
+    job->spoke |= len > 0 || job->thinking;
     return end_thought(job) ? fm_text_stream_push(&job->stream, bytes, len, &job->text) : FM_TEXT_NO_MEMORY;
 }
 
 /* A token was generated, and its text came to `status`. */
 static enum fm_reason add_token(struct fm_job *job, enum fm_text_status status) {
     job->output_tokens++;
+    if (job->thinking) {
+        job->reasoning_tokens = job->output_tokens;
+    }
     if (status == FM_TEXT_NO_MEMORY || (is_delta_due(job) && !send_delta(job))) {
         return FM_REASON_ERROR;
     }
@@ -176,7 +176,11 @@ enum fm_reason fm_job_text(struct fm_job *job, const char *bytes, size_t len) {
 }
 
 enum fm_reason fm_job_token(struct fm_job *job, const char *bytes, size_t len) {
-    return job->calls > 0 && len > 0 ? FM_REASON_ERROR : add_token(job, push_text(job, bytes, len));
+    bool tag = job->thinking && len == 0;
+    if (job->calls > 0 && len > 0) {
+        return FM_REASON_ERROR;
+    }
+    return add_token(job, tag ? FM_TEXT_MORE : push_text(job, bytes, len));
 }
 
 enum fm_reason fm_job_tool_arguments(struct fm_job *job, const char *bytes, size_t len) {
@@ -191,8 +195,8 @@ enum fm_reason fm_job_reasoning(struct fm_job *job, const char *bytes, size_t le
         return FM_REASON_ERROR;
     }
     job->thinking = true;
-    job->reasoning_tokens = job->output_tokens + 1;
-    return add_token(job, fm_text_stream_push(&job->thought, bytes, len, &job->text));
+    return fm_text_stream_push(&job->thought, bytes, len, &job->text) == FM_TEXT_NO_MEMORY ? FM_REASON_ERROR
+                                                                                           : FM_REASON_NONE;
 }
 
 /* What was held back goes out, and what follows is another text: no stop string is looked for in arguments. */

@@ -248,9 +248,9 @@ void fm_job_progress(struct fm_job *job, int64_t processed, int64_t cached);
 FM_MUST_USE enum fm_reason fm_job_token(struct fm_job *job, const char *bytes, size_t len);
 
 /*
- * As fm_job_token, but `bytes` is what the model thinks, before all text and calls: no stop string counts in it. This
- * token and all before it are those of the reasoning, also where `bytes` is "", as for a tag around it. FM_REASON_ERROR
- * also behind text, or a call.
+ * What the model thinks, before all text and calls: as fm_job_text, but that no stop string counts in it. All tokens
+ * from the first up to the next fm_job_text, call, or token with text are those of the reasoning then, also where
+ * `bytes` is "", as with a thought that has just been opened. FM_REASON_ERROR: out of memory, or behind any of those.
  */
 FM_MUST_USE enum fm_reason fm_job_reasoning(struct fm_job *job, const char *bytes, size_t len);
 

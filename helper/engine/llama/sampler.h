@@ -12,6 +12,7 @@ struct fm_sampler {
     struct fm_grammar *grammar;          /* borrowed; NULL: none */
     struct llama_token_data *candidates; /* `vocab_size` of them */
     size_t vocab_size;
+    llama_token also[2]; /* tokens that may come whatever the grammar has; LLAMA_TOKEN_NULL: none */
 };
 
 /* Of `job`'s parameters. `grammar` must outlive it. FM_INTERNAL when out of memory; nothing is left to free then. */

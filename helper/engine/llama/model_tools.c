@@ -43,7 +43,8 @@ enum fm_code fm_model_thought_form(struct fm_model *model, const struct fm_thoug
         }
         model->thought_form_read = true;
         const struct fm_thought_form *read = &model->thought_form;
-        fm_log(FM_LOG_INFO, "thoughts: %s %s", read->thinks ? read->begin : "none", read->end);
+        fm_log(FM_LOG_INFO, "thoughts: %s%s%s", read->thinks ? read->begin : "none", read->thinks ? " " : "",
+               read->end);
     }
     return FM_OK;
 }

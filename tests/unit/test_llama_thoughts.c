@@ -205,6 +205,9 @@ static bool is_token_of_style(const void *argument, const char *text) {
 #define A "assistant\n"
 #define Q "hi " A
 
+#define ENDLESS                                                                                                        \
+    "----------------------------------------------------------------------------------------------------------------"
+
 static const struct style styles[] = {
     {"tags", Q, Q "<think>\n\n</think>\n\n", Q "<think>\n\n</think>\n\n", Q "<think>\n\n</think>\n\nfm_text",
      Q "<think>\nfm_thought\n</think>\n\nfm_text", NULL, NULL, "<think>|</think>|\n\n|| off prompts low medium high"},
@@ -235,6 +238,7 @@ static const struct style styles[] = {
     {"no prompt", "hi", "hi", "hi", "hi fm_text", "hi <think>fm_thought</think>fm_text", NULL, NULL,
      "<think>|</think>||| low medium high"},
     {"refuses all", NULL, NULL, NULL, NULL, NULL, "low", NULL, ""},
+    {"an endless gap", Q, Q, Q, Q "fm_text", Q "<x>fm_thought</x>" ENDLESS "fm_text", NULL, NULL, ""},
     {"an endless tag", Q, Q, Q, Q "fm_text",
      Q "<aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa>"
        "fm_thought</aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa>"

@@ -107,7 +107,8 @@ static const char *skip_space(const char *text) {
 
 /* Copies a mark. False where it is too long. */
 static bool set_mark(char mark[FM_THOUGHT_MARK_MAX], const char *text, size_t len) {
-    return (size_t)snprintf(mark, FM_THOUGHT_MARK_MAX, "%.*s", (int)len, text) == len;
+    snprintf(mark, FM_THOUGHT_MARK_MAX, "%.*s", (int)len, text);
+    return len < FM_THOUGHT_MARK_MAX;
 }
 
 /* What of a rendered thought lies around it. */

@@ -153,6 +153,25 @@ class Reasoning(HelperTest):
             result = helper.call("responses.create", {"input": items})
             self.assertEqual(result["response"]["output"][0]["content"][0]["text"], "It rains.")
 
+    def test_out_of_the_store(self):
+        """A stored answer's reasoning is gone on with, and can be referred to."""
+        helper = self.helper()
+        for dialect in DIALECTS:
+            response, _ = self.responses(helper, [think("Hm."), "Yes."], dialect=dialect)
+            kept = helper.call("responses.retrieve", {"id": response["id"]})["response"]
+            self.assertEqual(kept["output"], response["output"])
+            more = helper.call("responses.create", {"previous_response_id": response["id"], "input": "Go on."})
+            self.assertEqual(more["response"]["output"][0]["content"][0]["text"], "Go on.")
+            items = [{"type": "item_reference", "id": item["id"]} for item in response["output"]]
+            more = helper.call("responses.create", {"input": [*items, {"role": "user", "content": "And on."}]})
+            self.assertEqual(more["response"]["output"][0]["content"][0]["text"], "And on.")
+            said = helper.call("responses.input_items", {"id": more["response"]["id"], "order": "asc"})["data"]
+            self.assertEqual(said[:2], response["output"])
+        items = [{"type": "reasoning"}, {"role": "user", "content": "a"}]
+        response = helper.call("responses.create", {"input": items})["response"]
+        said = helper.call("responses.input_items", {"id": response["id"], "order": "asc"})["data"]
+        self.assertEqual((said[0]["type"], said[0]["id"][:3], said[0]["summary"]), ("reasoning", "rs_", []))
+
     def test_what_the_engine_is_told(self):
         with tempfile.TemporaryDirectory() as folder:
             foreign_engine.write(folder, "odd", """

@@ -705,7 +705,7 @@ MUTATIONS = [
      "unit.surface_reasoning"),
     ("chat has no dialects", CHAT_REQUEST, "return asked ? fm_reject_unsupported", "return 0 ? fm_reject_unsupported",
      "unit.surface_requests"),
-    ("a thought without an answer is left out", RESPONSES_REQUEST,
+    ("a thought without an answer is left out", ITEMS,
      "if (thought_end > thought && !is_answer(items, index)) {", "if (0) {", "unit.surface_reasoning"),
     ("an engine reads efforts that it knows", JOB_PARAMS, "if (effort && word < 0) {", "if (0) {", "unit.kit_job_params"),
     ("thoughts: white space around them is dropped", THOUGHT_PARSER,

@@ -321,6 +321,24 @@ static void on_delta(struct fm_front *front, struct fm_job *job, struct json_obj
     take_output(front, job, params, text);
 }
 
+static void on_reasoning(struct fm_front *front, struct fm_job *job, struct json_object *params) {
+    struct json_object *text;
+    bool valid = json_object_object_get_ex(params, "text", &text) && json_object_is_type(text, json_type_string);
+    struct fm_usage *usage = &job->answer.usage;
+    struct fm_error error;
+    if (!valid || !job->answer.opened) {
+        return;
+    }
+    job->produced = true;
+    usage->output = get_count(params, "output_tokens");
+    usage->reasoning = usage->output;
+    size_t len = (size_t)json_object_get_string_len(text);
+    if (fm_answer_reason(&job->answer, json_object_get_string(text), len, &error) != FM_OK) {
+        fm_job_stop_locked(front, job, &error);
+    }
+    fm_streams_pump_locked(front);
+}
+
 /* The index in `params` is that of the call, or of the vector, which is `next`. */
 static bool is_index(struct json_object *params, size_t next) {
     struct json_object *index;
@@ -437,9 +455,9 @@ static const struct {
     const char *method;
     void (*handle)(struct fm_front *front, struct fm_job *job, struct json_object *params);
 } job_events[] = {
-    {"job.delta", on_delta},         {"job.tool_call", on_tool_call}, {"job.tool_delta", on_tool_delta},
-    {"job.progress", on_progress},   {"job.accepted", on_accepted},   {"job.finished", on_finished},
-    {"job.embedding", on_embedding},
+    {"job.reasoning", on_reasoning},   {"job.delta", on_delta},         {"job.tool_call", on_tool_call},
+    {"job.tool_delta", on_tool_delta}, {"job.progress", on_progress},   {"job.accepted", on_accepted},
+    {"job.finished", on_finished},     {"job.embedding", on_embedding},
 };
 
 /* A job that embeds has no other output than vectors, and a job that answers has none. */

@@ -51,10 +51,10 @@ static const struct {
     const char *name;
     bool supported;
 } features[] = {
-    {"responses", true},   {"chat_completions", true},  {"streaming", true},
-    {"cancel", true},      {"structured_output", true}, {"tools", true},
-    {"embeddings", true},  {"stored_responses", true},  {"input_tokens", true},
-    {"truncation", true},  {"completions", true},
+    {"responses", true},  {"chat_completions", true},  {"streaming", true},
+    {"cancel", true},     {"structured_output", true}, {"tools", true},
+    {"embeddings", true}, {"stored_responses", true},  {"input_tokens", true},
+    {"truncation", true}, {"completions", true},
 };
 
 /* What the last engine told; null when it told nothing, or there was none yet. */

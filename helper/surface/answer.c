@@ -39,6 +39,7 @@ enum fm_code fm_answer_init(struct fm_answer *answer, const struct fm_surface *s
     fm_id_draw(answer->id, surface->id_prefix);
     if (surface->item_prefix) {
         fm_id_draw(answer->item_id, surface->item_prefix);
+        fm_id_draw(answer->reasoning_id, "rs_");
     }
     if (!answer->model) {
         fm_answer_free(answer);
@@ -92,6 +93,17 @@ void fm_answer_mismatch(struct fm_answer *answer, const char *reason) {
     int shown = fm_utf8_shown(reason, sizeof answer->schema_error - 1);
     snprintf(answer->schema_error, sizeof answer->schema_error, "%.*s", shown, reason);
     answer->mismatch = true;
+}
+
+enum fm_code fm_answer_reason(struct fm_answer *answer, const char *text, size_t len, struct fm_error *error) {
+    if (fm_answer_text_len(answer) > 0 || answer->call_count > 0) {
+        return fm_fail(error, FM_INTERNAL, "the engine sent a thought behind text or a call");
+    }
+    if (!fm_answer_append(answer, text, len)) {
+        return fm_fail(error, FM_INTERNAL, "the answer is too large to hold");
+    }
+    answer->reasoning_len = answer->output.len;
+    return FM_OK;
 }
 
 bool fm_answer_append(struct fm_answer *answer, const char *text, size_t len) {
@@ -171,6 +183,7 @@ enum fm_code fm_answer_next(struct fm_answer *answer, enum fm_finish finish, str
     earlier[answer->choice++] = copy;
     answer->calls = NULL;
     answer->call_count = 0;
+    answer->reasoning_len = 0;
     fm_buf_init(&answer->output, FM_OUTPUT_MAX); /* output_json goes on: they are told together */
     fm_logprobs_next(answer);
     answer->usage = (struct fm_usage){.input = answer->usage.input};
@@ -200,21 +213,25 @@ struct fm_usage fm_answer_usage(const struct fm_answer *answer) {
 
 /* ---- the object ---- */
 
-/* Where an item ends in the output: 0 is the text, n the call n - 1. */
+/* Where what is behind the reasoning ends in the output: 0 is the text, n the call n - 1. */
 static size_t end_of(const struct fm_answer *answer, size_t item) {
     return item < answer->call_count ? answer->calls[item].start : answer->output.len;
 }
 
 size_t fm_answer_text_len(const struct fm_answer *answer) {
-    return end_of(answer, 0);
+    return end_of(answer, 0) - answer->reasoning_len;
 }
 
 static void write_output(const struct fm_answer *answer, size_t start, size_t end, struct fm_json_writer *w) {
     fm_json_string(w, end > start ? answer->output.data + start : "", end - start);
 }
 
+void fm_answer_write_reasoning(const struct fm_answer *answer, struct fm_json_writer *w) {
+    write_output(answer, 0, answer->reasoning_len, w);
+}
+
 void fm_answer_write_text(const struct fm_answer *answer, struct fm_json_writer *w) {
-    write_output(answer, 0, fm_answer_text_len(answer), w);
+    write_output(answer, answer->reasoning_len, end_of(answer, 0), w);
 }
 
 void fm_answer_write_arguments(const struct fm_answer *answer, size_t index, struct fm_json_writer *w) {
@@ -322,6 +339,14 @@ enum fm_event_state fm_event_due(const struct fm_answer *answer) {
     return FM_EVENT_DUE;
 }
 
+enum fm_event_state fm_event_reasoning_state(const struct fm_answer *answer) {
+    if (answer->sent < answer->reasoning_len) {
+        return FM_EVENT_DUE;
+    }
+    bool over = answer->finished || answer->call_count > 0 || fm_answer_text_len(answer) > 0;
+    return over ? FM_EVENT_SKIP : FM_EVENT_LATER;
+}
+
 /* While there is output of the open item, or there may still be. */
 static enum fm_event_state piece_state(const struct fm_answer *answer) {
     if (answer->sent < end_of(answer, answer->calls_begun)) {
@@ -346,17 +371,25 @@ enum fm_event_state fm_event_call_state(const struct fm_answer *answer) {
     return answer->finished ? FM_EVENT_SKIP : FM_EVENT_LATER;
 }
 
-void fm_event_write_piece(struct fm_answer *answer, struct fm_json_writer *w) {
-    size_t end = end_of(answer, answer->calls_begun);
+/* Up to `end` of the output, where an item ends. */
+static void write_piece(struct fm_answer *answer, size_t end, struct fm_json_writer *w) {
     if (end - answer->sent > DELTA_MAX) {
         end = answer->sent + DELTA_MAX;
         while (((unsigned char)answer->output.data[end] & 0xC0) == 0x80) { /* an item is whole characters */
             end--;
         }
     }
-    if (answer->request.logprobs && answer->calls_begun == 0) {
+    if (answer->request.logprobs && answer->calls_begun == 0 && answer->sent >= answer->reasoning_len) {
         end = fm_logprobs_piece_end(answer, end);
     }
     write_output(answer, answer->sent, end, w);
     answer->sent = end;
+}
+
+void fm_event_write_reasoning_piece(struct fm_answer *answer, struct fm_json_writer *w) {
+    write_piece(answer, answer->reasoning_len, w);
+}
+
+void fm_event_write_piece(struct fm_answer *answer, struct fm_json_writer *w) {
+    write_piece(answer, end_of(answer, answer->calls_begun), w);
 }

@@ -18,17 +18,19 @@ struct fm_event_row {
 };
 
 /*
- * States that both APIs have: at once; while there is text that no delta has taken; when there is a call behind the
- * open item; while a call is open whose arguments are not all in deltas. Items are streamed one after the other, so the
- * rows of a call's end come before those of the next call's beginning, which lead back to them.
+ * States that both APIs have: at once; while there is reasoning, or text, that no delta has taken; when there is a call
+ * behind the open item; while a call is open whose arguments are not all in deltas. Items are streamed one after the
+ * other, so the rows of a call's end come before those of the next call's beginning, which lead back to them.
  */
 enum fm_event_state fm_event_due(const struct fm_answer *answer);
+enum fm_event_state fm_event_reasoning_state(const struct fm_answer *answer);
 enum fm_event_state fm_event_text_state(const struct fm_answer *answer);
 enum fm_event_state fm_event_call_state(const struct fm_answer *answer);
 enum fm_event_state fm_event_arguments_state(const struct fm_answer *answer);
 
 /* Writes the next piece of the open item as a value, whole UTF-8 characters, and counts it as sent. */
-void fm_event_write_piece(struct fm_answer *answer, struct fm_json_writer *w);
+void fm_event_write_reasoning_piece(struct fm_answer *answer, struct fm_json_writer *w); /* of the reasoning */
+void fm_event_write_piece(struct fm_answer *answer, struct fm_json_writer *w);           /* of the text, or a call */
 
 /*
  * An error in OpenAI's words: the members "code", "message" and "param" of an open object; an object of them and
@@ -76,7 +78,8 @@ struct fm_usage fm_answer_usage(const struct fm_answer *answer);
 /* Bytes of the text, the message's. */
 size_t fm_answer_text_len(const struct fm_answer *answer);
 
-/* Writes as a value: the whole text; all arguments of the call `index`. */
+/* Writes as a value: all of the reasoning; the whole text; all arguments of the call `index`. */
+void fm_answer_write_reasoning(const struct fm_answer *answer, struct fm_json_writer *w);
 void fm_answer_write_text(const struct fm_answer *answer, struct fm_json_writer *w);
 void fm_answer_write_arguments(const struct fm_answer *answer, size_t index, struct fm_json_writer *w);
 

@@ -80,6 +80,10 @@ static void write_message(const struct fm_answer *answer, struct fm_json_writer 
     fm_json_key_null(w, "refusal");
     fm_json_key(w, "annotations");
     fm_json_raw(w, "[]", 2);
+    if (answer->reasoning_len > 0) {
+        fm_json_key(w, "reasoning_content");
+        fm_answer_write_reasoning(answer, w);
+    }
     if (answer->call_count > 0) {
         write_calls(answer, w);
     }
@@ -165,6 +169,13 @@ static void write_role(struct fm_answer *answer, struct fm_json_writer *w) {
     end_delta(answer, NULL, w);
 }
 
+static void write_reasoning(struct fm_answer *answer, struct fm_json_writer *w) {
+    begin_delta(answer, w);
+    fm_json_key(w, "reasoning_content");
+    fm_event_write_reasoning_piece(answer, w);
+    end_delta(answer, NULL, w);
+}
+
 static void write_content(struct fm_answer *answer, struct fm_json_writer *w) {
     begin_delta(answer, w);
     fm_json_key(w, "content");
@@ -230,12 +241,10 @@ enum fm_event_state fm_chat_usage_state(const struct fm_answer *answer) {
 }
 
 static const struct fm_event_row events[] = {
-    {fm_event_due, write_role, 1},
-    {fm_event_text_state, write_content, 0},
-    {fm_event_arguments_state, write_arguments, 0}, /* of the open call */
-    {fm_event_call_state, write_call, -1},          /* what follows is reached by a finished answer alone */
-    {fm_chat_finish_state, write_finish, 1},
-    {fm_chat_usage_state, write_usage_chunk, 1},
+    {fm_event_due, write_role, 1},           {fm_event_reasoning_state, write_reasoning, 0},
+    {fm_event_text_state, write_content, 0}, {fm_event_arguments_state, write_arguments, 0}, /* of the open call */
+    {fm_event_call_state, write_call, -1}, /* what follows is reached by a finished answer alone */
+    {fm_chat_finish_state, write_finish, 1}, {fm_chat_usage_state, write_usage_chunk, 1},
 };
 
 const struct fm_surface fm_surface_chat = {

@@ -46,6 +46,7 @@ static const struct fm_rule message_rules[] = {
     {.name = "refusal", .check = fm_check_string},
     {.name = "annotations", .check = fm_check_array},
     {.name = "parsed", .check = fm_check_any},
+    {.name = "reasoning_content", .check = fm_check_string},
     {.name = "tool_calls", .check = fm_check_functions, .members = call_rules},
     {.name = "tool_call_id", .check = fm_check_text, .min = 1},
     {.name = "function_call", .check = fm_check_unsupported, .note = "fm-proxy has 'tool_calls' instead."},
@@ -102,9 +103,19 @@ static enum fm_code check_call_id(struct json_object *message, const struct fm_p
     return id ? fm_call_find(ids, id, &here, error) : fm_reject_missing(&here, error);
 }
 
+static enum fm_code check_reasoning(struct json_object *message, const struct fm_path *at, struct fm_error *error) {
+    struct fm_path here = {.parent = at, .key = "reasoning_content"};
+    bool thinks = json_object_object_get(message, "reasoning_content") != NULL;
+    bool assistant = fm_string_is(json_object_object_get(message, "role"), "assistant");
+    return thinks && !assistant ? fm_reject_value(&here, "Thoughts are the assistant's.", error) : FM_OK;
+}
+
 static enum fm_code check_message(struct json_object *message, const struct fm_path *at, struct json_object *ids,
                                   size_t *bytes, struct fm_error *error) {
     enum fm_code code = fm_message_check(&dialect, message, at, bytes, error);
+    if (code == FM_OK) {
+        code = check_reasoning(message, at, error);
+    }
     if (code == FM_OK) {
         code = check_calls(message, at, ids, bytes, error);
     }
@@ -132,9 +143,13 @@ static enum fm_code check_messages(const struct fm_rule *rule, struct json_objec
 static void write_message(struct json_object *message, struct fm_buf *scratch, struct fm_json_writer *w) {
     struct json_object *calls = json_object_object_get(message, "tool_calls");
     struct json_object *call_id = json_object_object_get(message, "tool_call_id");
+    struct json_object *reasoning = json_object_object_get(message, "reasoning_content");
     size_t count = calls ? json_object_array_length(calls) : 0;
     fm_json_object_begin(w);
     fm_message_write(&dialect, message, scratch, w);
+    if (reasoning) {
+        fm_json_key_value(w, "reasoning", reasoning);
+    }
     if (count > 0) {
         fm_json_key(w, "tool_calls");
         fm_json_array_begin(w);
@@ -237,7 +252,7 @@ static const struct fm_rule rules[] = {
     {.name = "logprobs", .check = fm_check_bool},
     {.name = "logit_bias", .check = check_logit_bias},
     {.name = "modalities", .check = fm_check_only_list, .words = modalities, .note = "fm-proxy gives text only."},
-    {.name = "reasoning_effort", .check = fm_check_unsupported},
+    {.name = "reasoning_effort", .check = fm_check_enum, .words = fm_effort_words},
     {.name = "functions", .check = fm_check_unsupported, .note = "fm-proxy has 'tools' instead."},
     {.name = "function_call", .check = fm_check_unsupported, .note = "fm-proxy has 'tool_choice' instead."},
     {.name = "prediction", .check = fm_check_unsupported},
@@ -254,12 +269,21 @@ static enum fm_code check_top_logprobs(struct json_object *body, struct fm_error
     return some && !asked ? fm_reject_value(&at, "It needs 'logprobs' to be true.", error) : FM_OK;
 }
 
+/* Chunks have one way to tell of reasoning. */
+static enum fm_code check_dialect(struct json_object *fm, struct fm_error *error) {
+    static const struct fm_path fm_at = {.key = "fm"};
+    static const struct fm_path here = {.parent = &fm_at, .key = "reasoning_dialect"};
+    bool asked = json_object_object_get(fm, "reasoning_dialect") != NULL;
+    return asked ? fm_reject_unsupported(&here, "It is for responses.create.", error) : FM_OK;
+}
+
 enum fm_code fm_chat_parse(struct json_object *params, struct fm_request *request, struct fm_error *error) {
     struct fm_asked_format format;
     struct fm_asked_tools tools;
     enum fm_code code = fm_check_members(rules, params, NULL, error);
     if (code == FM_OK) {
-        code = check_top_logprobs(params, error);
+        code = check_dialect(json_object_object_get(params, "fm"), error);
+        code = code ? code : check_top_logprobs(params, error);
     }
     if (code == FM_OK) {
         code = fm_format_find(params, json_object_object_get(params, "response_format"), &format, error);
@@ -285,6 +309,7 @@ enum fm_code fm_chat_parse(struct json_object *params, struct fm_request *reques
     write_logit_bias(params, &job);
     bool logprobs = json_object_get_boolean(json_object_object_get(params, "logprobs"));
     fm_request_write_logprobs(request, params, logprobs, &job);
+    fm_request_write_effort(json_object_object_get(params, "reasoning_effort"), &job);
     fm_format_write_job(&format, &job);
     fm_tools_write_job(&tools, &job);
     return fm_request_end(request, error);

@@ -98,9 +98,38 @@ static const struct fm_rule reference_rules[] = {
     {0},
 };
 
-/* Items of the OpenAI API that need other tools or reasoning. */
+/*
+ * What was thought before an answer. `encrypted_content` and `status` come back from other servers, and say nothing to
+ * a model here.
+ */
+static const struct fm_rule reasoning_rules[] = {
+    {.name = "type", .check = fm_check_any},
+    LATER_MEMBERS,
+    {.name = "id", .check = fm_check_string},
+    {.name = "status", .check = fm_check_string},
+    {.name = "summary", .check = fm_check_array},
+    {.name = "content", .check = fm_check_array},
+    {.name = "encrypted_content", .check = fm_check_string},
+    {0},
+};
+
+static const struct fm_part_kind summary_parts[] = {{"summary_text", "text"}, {0}};
+static const struct fm_part_kind thought_parts[] = {{"reasoning_text", "text"}, {"text", "text"}, {0}};
+
+static const struct fm_dialect summary_dialect = {
+    .parts = summary_parts,
+    .parts_note = "Supported values are: 'summary_text'.",
+    .part_rules = part_rules,
+};
+
+static const struct fm_dialect thought_dialect = {
+    .parts = thought_parts,
+    .parts_note = "Supported values are: 'reasoning_text', 'text'.",
+    .part_rules = part_rules,
+};
+
+/* Items of the OpenAI API that need other tools. */
 static const char *const later_items[] = {
-    "reasoning",
     "compaction",
     "compaction_trigger",
     "custom_tool_call",
@@ -143,6 +172,19 @@ static enum fm_code check_call_output(struct json_object *item, const struct fm_
                 : fm_content_check(&output_dialect, json_object_object_get(item, "output"), &output_at, &bytes, error);
 }
 
+static enum fm_code check_reasoning(struct json_object *item, const struct fm_path *at, struct fm_error *error) {
+    size_t bytes = 0;
+    struct json_object *summary = json_object_object_get(item, "summary");
+    struct json_object *content = json_object_object_get(item, "content");
+    struct fm_path summary_at = {.parent = at, .key = "summary"};
+    struct fm_path content_at = {.parent = at, .key = "content"};
+    enum fm_code code = fm_check_members(reasoning_rules, item, at, error);
+    if (code == FM_OK && summary) {
+        code = fm_content_check(&summary_dialect, summary, &summary_at, &bytes, error);
+    }
+    return code == FM_OK && content ? fm_content_check(&thought_dialect, content, &content_at, &bytes, error) : code;
+}
+
 static enum fm_code check_reference(struct json_object *item, const struct fm_path *at, struct fm_error *error) {
     return fm_check_members(reference_rules, item, at, error);
 }
@@ -156,6 +198,7 @@ static const struct item_kind {
     {"message", "msg_", check_message},
     {"function_call", "fc_", check_call},
     {"function_call_output", "fco_", check_call_output},
+    {"reasoning", "rs_", check_reasoning},
     {"item_reference", NULL, check_reference},
 };
 
@@ -172,11 +215,14 @@ static const struct item_kind *find_kind(struct json_object *type) {
 static enum fm_code reject_item_type(struct json_object *type, const struct fm_path *at, struct fm_error *error) {
     for (const char *const *name = later_items; *name; name++) {
         if (fm_string_is(type, *name)) {
-            return fm_reject_unsupported(at, "fm-proxy takes messages, function calls and their outputs only.", error);
+            return fm_reject_unsupported(
+                at, "fm-proxy takes messages, reasoning, function calls and their outputs only.", error);
         }
     }
-    return fm_reject_value(
-        at, "Supported values are: 'message', 'function_call', 'function_call_output', 'item_reference'.", error);
+    return fm_reject_value(at,
+                           "Supported values are: 'message', 'function_call', 'function_call_output', 'reasoning', "
+                           "'item_reference'.",
+                           error);
 }
 
 /* Without a type, what has an id and no role stands for another item. */
@@ -245,7 +291,7 @@ static bool is_item(struct json_object *items, size_t index, const char *type) {
     return fm_string_is(json_object_object_get(json_object_array_get_idx(items, index), "type"), type);
 }
 
-/* The name of a call counts as text: there is something to go on with. */
+/* The name of a call counts as text: there is something to go on with. A thought does not. */
 static bool has_text(struct json_object *item) {
     struct json_object *content = json_object_object_get(item, "content");
     struct json_object *output = json_object_object_get(item, "output");
@@ -253,6 +299,9 @@ static bool has_text(struct json_object *item) {
     size_t bytes = 0;
     if (fm_string_is(json_object_object_get(item, "type"), "function_call")) {
         return true;
+    }
+    if (fm_string_is(json_object_object_get(item, "type"), "reasoning")) {
+        return false;
     }
     enum fm_code code = output ? fm_content_check(&output_dialect, output, NULL, &bytes, &ignored)
                                : fm_content_check(&dialect, content, NULL, &bytes, &ignored);
@@ -295,14 +344,57 @@ static void write_call_output(struct json_object *item, struct fm_buf *scratch, 
     fm_json_object_end(w);
 }
 
+/* What an item at `index` says is the assistant's answer, or a part of it. */
+static bool is_answer(struct json_object *items, size_t index) {
+    struct json_object *role = json_object_object_get(json_object_array_get_idx(items, index), "role");
+    return is_item(items, index, "function_call") || fm_string_is(role, "assistant");
+}
+
+/* The texts of the parts in `list`; NULL: none. */
+static void append_parts(struct json_object *list, struct fm_buf *text) {
+    for (size_t i = 0; list && i < json_object_array_length(list); i++) {
+        struct json_object *part = json_object_object_get(json_object_array_get_idx(list, i), "text");
+        fm_buf_append(text, json_object_get_string(part), (size_t)json_object_get_string_len(part));
+    }
+}
+
+/* What was thought in the items from `index` to `end`, where it is told: whole, or else in summary. */
+static void write_reasoning(struct json_object *items, size_t index, size_t end, struct fm_buf *scratch,
+                            struct fm_json_writer *w) {
+    fm_buf_reset(scratch);
+    for (; index < end; index++) {
+        struct json_object *item = json_object_array_get_idx(items, index);
+        size_t before = scratch->len;
+        append_parts(json_object_object_get(item, "content"), scratch);
+        if (scratch->len == before) {
+            append_parts(json_object_object_get(item, "summary"), scratch);
+        }
+    }
+    if (scratch->len > 0) {
+        fm_json_key(w, "reasoning");
+        fm_json_string(w, scratch->data, scratch->len);
+    }
+    w->buf->failed |= scratch->failed;
+}
+
 /*
- * Writes the message at `index`, and the calls behind it as its own where it is the assistant's: they were one answer.
- * Calls without a message before them are one too. Returns the index of the item that follows.
+ * Writes the message at `index`, and the calls behind it as its own where it is the assistant's: they were one answer,
+ * with the reasoning before it. Calls without a message before them are one too, reasoning without an answer is
+ * nothing. Returns the index of the item that follows.
  */
 static size_t write_turn(struct json_object *items, size_t index, struct fm_buf *scratch, struct fm_json_writer *w) {
+    size_t thought = index;
+    while (is_item(items, index, "reasoning")) {
+        index++;
+    }
+    size_t thought_end = index;
+    if (thought_end > thought && !is_answer(items, index)) {
+        return index;
+    }
     struct json_object *item = json_object_array_get_idx(items, index);
     bool takes_calls = true;
     fm_json_object_begin(w);
+    write_reasoning(items, thought, thought_end, scratch, w);
     if (is_item(items, index, "function_call")) {
         fm_json_key_str(w, "role", "assistant");
     } else {
@@ -395,6 +487,10 @@ static void write_kept(struct json_object *item, struct fm_json_writer *w) {
     }
     if (content) {
         write_kept_content(item, content, w);
+    }
+    if (kind->check == check_reasoning && !json_object_object_get(item, "summary")) { /* clients take it for granted */
+        fm_json_key(w, "summary");
+        fm_json_raw(w, "[]", 2);
     }
     fm_json_object_end(w);
 }

@@ -93,10 +93,15 @@ static const char *const service_tiers[] = {"auto", "default", "flex", "scale", 
 static const char *const retentions[] = {"in_memory", "in-memory", "24h", NULL};
 
 const char *const fm_verbosity_words[] = {"low", "medium", "high", NULL};
+const char *const fm_effort_words[] = {"none", "minimal", "low", "medium", "high", "xhigh", "max", NULL};
+
+/* In the order of enum fm_reasoning_dialect. */
+static const char *const dialect_words[] = {"summary", "reasoning_text", "reasoning", NULL};
 
 static const struct fm_rule fm_rules[] = {
     {.name = "grammar", .check = fm_check_object, .members = fm_grammar_rules},
     {.name = "schema_report", .check = fm_check_bool},
+    {.name = "reasoning_dialect", .check = fm_check_enum, .words = dialect_words},
     {.members = fm_limits_rules},
 };
 
@@ -127,6 +132,16 @@ const struct fm_rule fm_shared_rules[] = {
 
 /* ---- reading a checked body ---- */
 
+/* Of a checked `fm`. */
+static enum fm_reasoning_dialect dialect_of(struct json_object *fm) {
+    struct json_object *word = json_object_object_get(fm, "reasoning_dialect");
+    int dialect = 0;
+    while (word && dialect_words[dialect] && !fm_string_is(word, dialect_words[dialect])) {
+        dialect++;
+    }
+    return (enum fm_reasoning_dialect)dialect;
+}
+
 void fm_request_begin(struct fm_request *request, struct json_object *body) {
     struct json_object *model = json_object_object_get(body, "model");
     struct json_object *fm = json_object_object_get(body, "fm");
@@ -137,6 +152,7 @@ void fm_request_begin(struct fm_request *request, struct json_object *body) {
         .model = model ? strdup(json_object_get_string(model)) : NULL,
         .limits = fm_limits_read(fm),
         .stream = json_object_get_boolean(json_object_object_get(body, "stream")),
+        .reasoning_dialect = dialect_of(fm),
         .schema_report = json_object_get_boolean(json_object_object_get(fm, "schema_report")),
     };
     fm_buf_init(&request->job_members, JOB_MAX);
@@ -186,6 +202,15 @@ void fm_request_write_logprobs(struct fm_request *request, struct json_object *b
     request->logprobs = asked;
     if (asked) {
         fm_json_key_int(w, "logprobs", json_object_get_int64(json_object_object_get(body, "top_logprobs")));
+    }
+}
+
+void fm_request_write_effort(struct json_object *effort, struct fm_json_writer *w) {
+    if (effort) {
+        fm_json_key(w, "reasoning");
+        fm_json_object_begin(w);
+        fm_json_key_value(w, "effort", effort);
+        fm_json_object_end(w);
     }
 }
 

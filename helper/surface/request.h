@@ -20,6 +20,7 @@ extern const struct fm_rule fm_generation_rules[];
 extern const struct fm_rule fm_chat_stream_option_rules[];
 
 extern const char *const fm_verbosity_words[];
+extern const char *const fm_effort_words[];
 
 /* The row `model`, for a table without the shared rows. */
 fm_check_fn fm_check_model;
@@ -36,6 +37,9 @@ void fm_request_write_sampling(struct json_object *body, struct json_object *max
 /* The job member that asks for log probabilities, and `request->logprobs`: whether they are `asked` for. */
 void fm_request_write_logprobs(struct fm_request *request, struct json_object *body, bool asked,
                                struct fm_json_writer *w);
+
+/* The job's member `reasoning`, where `effort` (a checked word) is there. */
+void fm_request_write_effort(struct json_object *effort, struct fm_json_writer *w);
 
 /* FM_OK, or FM_INTERNAL with everything freed when something could not be allocated on the way. */
 FM_MUST_USE enum fm_code fm_request_end(struct fm_request *request, struct fm_error *error);

@@ -1,5 +1,6 @@
 /*
- * The Responses API: the Response object and its streaming events. An answer has an output item for its text, a message
+ * The Responses API: the Response object and its streaming events. An answer has an output item for what was thought,
+ * where there is any, told of in one of three dialects; behind it one for its text, a message
  * with one text part, which begins with the first text, or at the end of a completed answer that has nothing else; and
  * behind it one for each call.
  */
@@ -31,17 +32,79 @@ static bool completed(const struct fm_answer *answer) {
     return answer->finished && answer->finish == FM_FINISH_STOP;
 }
 
-/* Of the item 0, the message, or n, the call n - 1: it is whole when another one follows. */
-static const char *item_status_of(const struct fm_answer *answer, size_t item) {
-    if (item < answer->call_count || completed(answer)) {
+/* An item is whole when another one follows, as `followed` tells. */
+static const char *item_status(const struct fm_answer *answer, bool followed) {
+    if (followed || completed(answer)) {
         return "completed";
     }
     return answer->finished ? "incomplete" : "in_progress";
 }
 
-/* The message item is there: from the first text on, or at the end of a completed answer that has nothing else. */
+static bool has_reasoning(const struct fm_answer *answer) {
+    return answer->reasoning_len > 0;
+}
+
+/* The message item is there: from the first text on, or at the end of a completed answer that calls nothing. */
 static bool has_message(const struct fm_answer *answer) {
     return fm_answer_text_len(answer) > 0 || (completed(answer) && answer->call_count == 0);
+}
+
+/* What a dialect has of a reasoning: where its one part lies, and what the events about it are called. */
+struct reasoning_words {
+    const char *member;
+    const char *part_type;
+    const char *index; /* the part's, in events */
+    const char *part_added;
+    const char *delta;
+    const char *text_done;
+    const char *part_done;
+};
+
+static const struct reasoning_words *words_of(const struct fm_answer *answer) {
+    static const struct reasoning_words words[] = {
+        [FM_REASONING_SUMMARY] = {"summary", "summary_text", "summary_index", "response.reasoning_summary_part.added",
+                                  "response.reasoning_summary_text.delta", "response.reasoning_summary_text.done",
+                                  "response.reasoning_summary_part.done"},
+        [FM_REASONING_TEXT] = {"content", "reasoning_text", "content_index", "response.content_part.added",
+                               "response.reasoning_text.delta", "response.reasoning_text.done",
+                               "response.content_part.done"},
+        [FM_REASONING_OPEN] = {"content", "reasoning_text", "content_index", "response.content_part.added",
+                               "response.reasoning.delta", "response.reasoning.done", "response.content_part.done"},
+    };
+    return &words[answer->request.reasoning_dialect];
+}
+
+/* The reasoning's part; without `with_text`, as it is when it begins. */
+static void write_reasoning_part(const struct fm_answer *answer, bool with_text, struct fm_json_writer *w) {
+    fm_json_object_begin(w);
+    fm_json_key_str(w, "type", words_of(answer)->part_type);
+    fm_json_key(w, "text");
+    if (with_text) {
+        fm_answer_write_reasoning(answer, w);
+    } else {
+        fm_json_str(w, "");
+    }
+    fm_json_object_end(w);
+}
+
+/* The reasoning item; without `with_part`, as it is when it begins. A summary it always has. */
+static void write_reasoning(const struct fm_answer *answer, bool with_part, struct fm_json_writer *w) {
+    bool followed = fm_answer_text_len(answer) > 0 || answer->call_count > 0;
+    fm_json_object_begin(w);
+    fm_json_key_str(w, "id", answer->reasoning_id);
+    fm_json_key_str(w, "type", "reasoning");
+    fm_json_key_str(w, "status", with_part ? item_status(answer, followed) : "in_progress");
+    if (answer->request.reasoning_dialect != FM_REASONING_SUMMARY) {
+        fm_json_key(w, "summary");
+        fm_json_raw(w, "[]", 2);
+    }
+    fm_json_key(w, words_of(answer)->member);
+    fm_json_array_begin(w);
+    if (with_part) {
+        write_reasoning_part(answer, true, w);
+    }
+    fm_json_array_end(w);
+    fm_json_object_end(w);
 }
 
 /* The text part; without `with_text`, as it is when it begins. */
@@ -70,7 +133,7 @@ static void write_message(const struct fm_answer *answer, bool with_part, struct
     fm_json_object_begin(w);
     fm_json_key_str(w, "id", answer->item_id);
     fm_json_key_str(w, "type", "message");
-    fm_json_key_str(w, "status", with_part ? item_status_of(answer, 0) : "in_progress");
+    fm_json_key_str(w, "status", with_part ? item_status(answer, answer->call_count > 0) : "in_progress");
     fm_json_key_str(w, "role", "assistant");
     fm_json_key(w, "content");
     fm_json_array_begin(w);
@@ -87,7 +150,7 @@ static void write_call(const struct fm_answer *answer, size_t index, bool with_a
     fm_json_object_begin(w);
     fm_json_key_str(w, "id", call->item_id);
     fm_json_key_str(w, "type", "function_call");
-    fm_json_key_str(w, "status", with_arguments ? item_status_of(answer, index + 1) : "in_progress");
+    fm_json_key_str(w, "status", with_arguments ? item_status(answer, index + 1 < answer->call_count) : "in_progress");
     fm_json_key_str(w, "call_id", call->call_id);
     fm_json_key_str(w, "name", call->name);
     fm_json_key(w, "arguments");
@@ -102,6 +165,9 @@ static void write_call(const struct fm_answer *answer, size_t index, bool with_a
 static void write_output(const struct fm_answer *answer, bool begun, struct fm_json_writer *w) {
     fm_json_key(w, "output");
     fm_json_array_begin(w);
+    if (!begun && has_reasoning(answer)) {
+        write_reasoning(answer, true, w);
+    }
     if (!begun && has_message(answer)) {
         write_message(answer, true, w);
     }
@@ -206,9 +272,65 @@ static void write_response_event(struct fm_answer *answer, const char *type, con
     fm_json_object_end(w);
 }
 
-static void write_message_event(struct fm_answer *answer, const char *type, bool with_part, struct fm_json_writer *w) {
+/* Events about the reasoning: always the first item. */
+
+static void write_reasoning_event(struct fm_answer *answer, const char *type, bool with_part,
+                                  struct fm_json_writer *w) {
     begin(answer, type, w);
     fm_json_key_int(w, "output_index", 0);
+    fm_json_key(w, "item");
+    write_reasoning(answer, with_part, w);
+    fm_json_object_end(w);
+}
+
+static void begin_reasoning_part(struct fm_answer *answer, const char *type, struct fm_json_writer *w) {
+    begin(answer, type, w);
+    fm_json_key_str(w, "item_id", answer->reasoning_id);
+    fm_json_key_int(w, "output_index", 0);
+    fm_json_key_int(w, words_of(answer)->index, 0);
+}
+
+static void write_reasoning_part_event(struct fm_answer *answer, const char *type, bool with_text,
+                                       struct fm_json_writer *w) {
+    begin_reasoning_part(answer, type, w);
+    fm_json_key(w, "part");
+    write_reasoning_part(answer, with_text, w);
+    fm_json_object_end(w);
+}
+
+static void write_reasoning_added(struct fm_answer *answer, struct fm_json_writer *w) {
+    write_reasoning_event(answer, "response.output_item.added", false, w);
+}
+
+static void write_reasoning_part_added(struct fm_answer *answer, struct fm_json_writer *w) {
+    write_reasoning_part_event(answer, words_of(answer)->part_added, false, w);
+}
+
+static void write_reasoning_delta(struct fm_answer *answer, struct fm_json_writer *w) {
+    begin_reasoning_part(answer, words_of(answer)->delta, w);
+    fm_json_key(w, "delta");
+    fm_event_write_reasoning_piece(answer, w);
+    fm_json_object_end(w);
+}
+
+static void write_reasoning_text_done(struct fm_answer *answer, struct fm_json_writer *w) {
+    begin_reasoning_part(answer, words_of(answer)->text_done, w);
+    fm_json_key(w, "text");
+    fm_answer_write_reasoning(answer, w);
+    fm_json_object_end(w);
+}
+
+static void write_reasoning_part_done(struct fm_answer *answer, struct fm_json_writer *w) {
+    write_reasoning_part_event(answer, words_of(answer)->part_done, true, w);
+}
+
+static void write_reasoning_done(struct fm_answer *answer, struct fm_json_writer *w) {
+    write_reasoning_event(answer, "response.output_item.done", true, w);
+}
+
+static void write_message_event(struct fm_answer *answer, const char *type, bool with_part, struct fm_json_writer *w) {
+    begin(answer, type, w);
+    fm_json_key_int(w, "output_index", has_reasoning(answer));
     fm_json_key(w, "item");
     write_message(answer, with_part, w);
     fm_json_object_end(w);
@@ -218,7 +340,7 @@ static void write_message_event(struct fm_answer *answer, const char *type, bool
 static void begin_part(struct fm_answer *answer, const char *type, struct fm_json_writer *w) {
     begin(answer, type, w);
     fm_json_key_str(w, "item_id", answer->item_id);
-    fm_json_key_int(w, "output_index", 0);
+    fm_json_key_int(w, "output_index", has_reasoning(answer));
     fm_json_key_int(w, "content_index", 0);
 }
 
@@ -281,10 +403,14 @@ static size_t open_call(const struct fm_answer *answer) {
     return answer->calls_begun - 1;
 }
 
+static int64_t open_call_index(const struct fm_answer *answer) {
+    return (int64_t)open_call(answer) + has_reasoning(answer) + has_message(answer);
+}
+
 static void write_call_event(struct fm_answer *answer, const char *type, bool with_arguments,
                              struct fm_json_writer *w) {
     begin(answer, type, w);
-    fm_json_key_int(w, "output_index", (int64_t)open_call(answer) + has_message(answer));
+    fm_json_key_int(w, "output_index", open_call_index(answer));
     fm_json_key(w, "item");
     write_call(answer, open_call(answer), with_arguments, w);
     fm_json_object_end(w);
@@ -293,7 +419,7 @@ static void write_call_event(struct fm_answer *answer, const char *type, bool wi
 static void begin_arguments(struct fm_answer *answer, const char *type, struct fm_json_writer *w) {
     begin(answer, type, w);
     fm_json_key_str(w, "item_id", answer->calls[open_call(answer)].item_id);
-    fm_json_key_int(w, "output_index", (int64_t)open_call(answer) + has_message(answer));
+    fm_json_key_int(w, "output_index", open_call_index(answer));
 }
 
 static void write_call_added(struct fm_answer *answer, struct fm_json_writer *w) {
@@ -348,6 +474,10 @@ static enum fm_event_state in_progress_state(const struct fm_answer *answer) {
     return answer->opened ? FM_EVENT_DUE : answer->finished ? FM_EVENT_SKIP : FM_EVENT_LATER;
 }
 
+static enum fm_event_state reasoning_state(const struct fm_answer *answer) {
+    return has_reasoning(answer) ? FM_EVENT_DUE : fm_event_reasoning_state(answer);
+}
+
 static enum fm_event_state message_state(const struct fm_answer *answer) {
     bool never = answer->finished || answer->call_count > 0;
     return has_message(answer) ? FM_EVENT_DUE : never ? FM_EVENT_SKIP : FM_EVENT_LATER;
@@ -373,6 +503,13 @@ static const struct fm_event_row events[] = {
     {fm_event_due, write_created, 1},
     {queued_state, write_queued, 1},
     {in_progress_state, write_in_progress, 1},
+    /* the reasoning */
+    {reasoning_state, write_reasoning_added, 1},
+    {reasoning_state, write_reasoning_part_added, 1},
+    {fm_event_reasoning_state, write_reasoning_delta, 0},
+    {reasoning_state, write_reasoning_text_done, 1},
+    {reasoning_state, write_reasoning_part_done, 1},
+    {reasoning_state, write_reasoning_done, 1},
     /* the message */
     {message_state, write_message_added, 1},
     {message_state, write_part_added, 1},

@@ -68,12 +68,16 @@ static const struct fm_rule text_rules[] = {
     {0},
 };
 
+static const char *const summary_words[] = {"auto", "concise", "detailed", NULL};
+
 static const struct fm_rule reasoning_rules[] = {
-    {.name = "effort", .check = fm_check_unsupported},
-    {.name = "summary", .check = fm_check_unsupported},
-    {.name = "generate_summary", .check = fm_check_unsupported},
+    {.name = "effort", .check = fm_check_enum, .words = fm_effort_words},
+    {.name = "summary", .check = fm_check_enum, .words = summary_words},
+    {.name = "generate_summary", .check = fm_check_enum, .words = summary_words}, /* its name before `summary` */
     {0},
 };
+
+/* Nothing is encrypted here: a client that asks for it gets reasoning without, as from a model that has none. */
 
 static const struct fm_rule stream_option_rules[] = {
     {.name = "include_obfuscation", .check = fm_check_bool},
@@ -118,8 +122,7 @@ static const struct {
 };
 
 /* Parameters that have one accepted value each. */
-static const char fixed[] = "\"service_tier\":\"default\","
-                            "\"reasoning\":{\"effort\":null,\"summary\":null}";
+static const char fixed[] = "\"service_tier\":\"default\"";
 
 static void write_value_or(struct json_object *value, const char *fallback, struct fm_json_writer *w) {
     if (value) {
@@ -127,6 +130,18 @@ static void write_value_or(struct json_object *value, const char *fallback, stru
     } else {
         fm_json_raw(w, fallback, strlen(fallback));
     }
+}
+
+static void write_reasoning_echo(struct json_object *reasoning, struct fm_json_writer *w) {
+    struct json_object *summary = json_object_object_get(reasoning, "summary");
+    summary = summary ? summary : json_object_object_get(reasoning, "generate_summary");
+    fm_json_key(w, "reasoning");
+    fm_json_object_begin(w);
+    fm_json_key(w, "effort");
+    write_value_or(json_object_object_get(reasoning, "effort"), "null", w);
+    fm_json_key(w, "summary");
+    write_value_or(summary, "null", w);
+    fm_json_object_end(w);
 }
 
 static void write_echo(struct json_object *body, const struct fm_asked_format *format,
@@ -145,6 +160,7 @@ static void write_echo(struct json_object *body, const struct fm_asked_format *f
     fm_json_object_end(w);
     fm_json_key(w, "tools");
     fm_tools_write_echo(tools, w);
+    write_reasoning_echo(json_object_object_get(body, "reasoning"), w);
     fm_json_raw(w, fixed, sizeof fixed - 1);
 }
 
@@ -249,6 +265,7 @@ static enum fm_code parse(struct json_object *params, bool count_only, struct fm
         fm_json_key_str(&job, "truncation", "auto");
     }
     fm_request_write_logprobs(request, params, includes(params, INCLUDE_LOGPROBS), &job);
+    fm_request_write_effort(json_object_object_get(json_object_object_get(params, "reasoning"), "effort"), &job);
     fm_format_write_job(&format, &job);
     fm_tools_write_job(&tools, &job);
     struct fm_json_writer echo = fm_json_writer_on(&request->echo);

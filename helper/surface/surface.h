@@ -8,9 +8,9 @@
  * An *answer* is what has been produced for a request so far; it belongs to one job, and its caller keeps two threads
  * from using it at once. Nothing here blocks, does I/O (but for random bytes and the clock) or takes a lock.
  *
- * An answer is a list of items: at most one message (a text), then function calls, each with its arguments. All of it
- * lies in one buffer in that order, the text first. An answer to an embeddings request has vectors in their place, and
- * no stream.
+ * An answer is a list of items: at most one reasoning (what the model thought), then at most one message (a text), then
+ * function calls, each with its arguments. All of it lies in one buffer in that order. An answer to an embeddings
+ * request has vectors in their place, and no stream.
  *
  * Streaming events are pulled, not pushed: an answer knows which events it has sent, and builds the next one when it is
  * asked for it. What comes meanwhile goes into the next delta, so a slow host costs no memory but the output's own.
@@ -49,12 +49,20 @@ struct fm_param_name {
     const char *host;
 };
 
+/* How the Responses API tells of reasoning: PROTOCOL.md, "Reasoning". */
+enum fm_reasoning_dialect {
+    FM_REASONING_SUMMARY, /* response.reasoning_summary_*: what every client reads */
+    FM_REASONING_TEXT,    /* response.reasoning_text.*, as OpenAI */
+    FM_REASONING_OPEN,    /* response.reasoning.*, as Open Responses */
+};
+
 struct fm_request {
     char *model; /* owned; NULL: the default model */
     struct fm_limits limits;
     bool stream;
-    bool include_usage;                        /* chat, completions: stream_options.include_usage */
-    bool schema_report;                        /* fm.schema_report: the answer's object has the member `fm` */
+    bool include_usage; /* chat, completions: stream_options.include_usage */
+    bool schema_report; /* fm.schema_report: the answer's object has the member `fm` */
+    enum fm_reasoning_dialect reasoning_dialect;
     bool logprobs;                             /* the answer's text goes with the log probabilities of its tokens */
     bool has_schema;                           /* the answer is to match a JSON schema */
     const struct fm_param_name *format_params; /* static; for fm_request_rename_param */
@@ -139,16 +147,18 @@ struct fm_call {
 
 struct fm_answer {
     const struct fm_surface *surface;
-    struct fm_request request; /* owned */
-    char id[FM_ID_SIZE];       /* "resp_..." or "chatcmpl-..."; never changes */
-    char item_id[FM_ID_SIZE];  /* the message item's "msg_..." */
-    char *model;               /* the id of the model that answers; owned */
-    int64_t created_at;        /* seconds since 1970 */
-    int64_t completed_at;      /* the same; 0 until the end */
-    struct fm_buf output;      /* what was produced so far: the text, then the arguments of the calls; or, as the
-                                  entries of a JSON array, the vectors */
-    size_t output_json;        /* bytes of it as JSON */
-    struct fm_call *calls;     /* owned */
+    struct fm_request request;     /* owned */
+    char id[FM_ID_SIZE];           /* "resp_..." or "chatcmpl-..."; never changes */
+    char item_id[FM_ID_SIZE];      /* the message item's "msg_..." */
+    char reasoning_id[FM_ID_SIZE]; /* the reasoning item's "rs_..." */
+    char *model;                   /* the id of the model that answers; owned */
+    int64_t created_at;            /* seconds since 1970 */
+    int64_t completed_at;          /* the same; 0 until the end */
+    struct fm_buf output;          /* what was produced so far: reasoning, text, arguments of the calls; or, as the
+                                      entries of a JSON array, the vectors */
+    size_t reasoning_len;          /* bytes of it that are reasoning */
+    size_t output_json;            /* bytes of it as JSON */
+    struct fm_call *calls;         /* owned */
     size_t call_count;
     size_t dimension;       /* numbers of the engine's vectors */
     size_t vector_count;    /* so far */
@@ -200,6 +210,13 @@ void fm_answer_report(struct fm_answer *answer, struct fm_buf *report);
  * Before fm_answer_finish.
  */
 void fm_answer_mismatch(struct fm_answer *answer, const char *reason);
+
+/*
+ * What the model thinks (whole UTF-8 characters), behind fm_answer_open. FM_INTERNAL behind text or a call, where no
+ * thought may be, and as soon as fm_answer_append is false; the answer stays as it was, and should be failed then.
+ */
+FM_MUST_USE enum fm_code fm_answer_reason(struct fm_answer *answer, const char *text, size_t len,
+                                          struct fm_error *error);
 
 /*
  * Text from the engine (whole UTF-8 characters), behind fm_answer_open; behind fm_answer_call, arguments of the last

@@ -71,7 +71,9 @@ int main(int argc, char **argv) {
     const struct fm_chat_message message = {.role = "user", .content = argv[2], .content_len = strlen(argv[2])};
     const struct fm_chat chat = {.messages = &message, .count = 1};
     enum fm_code code = fm_model_load(&model, argv[1], &options, always, NULL, &error);
-    code = code ? code : fm_prompter_tokens(&model.prompter, &chat, model.context_length, &prompt, &count, &error);
+    struct fm_prompt_thought thought = {.form = &(struct fm_thought_form){.thinks = false}};
+    code = code ? code
+                : fm_prompter_tokens(&model.prompter, &chat, model.context_length, &thought, &prompt, &count, &error);
     if (code != FM_OK) {
         fprintf(stderr, "bare_llama: %s\n", error.detail);
         return 1;

@@ -169,6 +169,7 @@ class Outcome:
     def __init__(self, events):
         self.names = []
         self.text = ""
+        self.reasoning = ""
         self.accepted = None
         self.dropped = 0
         self.processed = 0
@@ -192,10 +193,17 @@ class Outcome:
                 output_tokens = params["output_tokens"]
                 self.signs.append(output_tokens)
             elif name == "job.progress":
-                assert self.accepted is not None and "job.delta" not in self.names and not self.signs, self.names
+                assert self.accepted is not None and not self.signs, self.names
+                assert not {"job.delta", "job.reasoning"} & set(self.names), self.names
                 assert self.processed < params["processed"] <= self.accepted, params
                 assert 0 <= params["cached"] <= params["processed"], params
                 self.processed, self.cached = params["processed"], params["cached"]
+            elif name == "job.reasoning":
+                assert self.accepted is not None and params["text"] != "", params
+                assert params["output_tokens"] >= output_tokens, params
+                output_tokens = params["output_tokens"]
+                self.reasoning += params["text"]
+                assert not self.text and not self.calls, "a thought behind text or a call"
             elif name == "job.delta":
                 assert self.accepted is not None and params["text"] != "", params
                 assert params["output_tokens"] >= output_tokens, params
@@ -221,7 +229,8 @@ class Outcome:
         assert self.usage["input_tokens"] == (self.accepted or 0), self.usage
         assert self.usage["output_tokens"] >= output_tokens, self.usage
         assert self.usage["cached_tokens"] == self.cached, self.usage
-        assert self.usage["reasoning_tokens"] == 0, self.usage
+        assert 0 <= self.usage["reasoning_tokens"] <= self.usage["output_tokens"], self.usage
+        assert not self.reasoning or self.usage["reasoning_tokens"] > 0, self.usage
 
     def _add_logprobs(self, entries, text):
         """They are those of the text, unless it has characters that stand for what is none."""

@@ -79,7 +79,7 @@ class Scripts(Case):
     def test_wrong_steps_are_named(self):
         for step in (5, None, {}, {"dance": 1}, {"finish": "soon"}, {"repeat": ["x"]}, {"repeat": ["x", -1]}, {"sleep_ms": "1"},
                      {"hang": "firm"}, {"signal": "HUP"}, {"exit": "0"},
-                     {"try": "flying"}, {"try": "socket=1"}, {"try": 1}, {"sleep_ms": 1, "exit": 1}, {"reasoning": "hm"},
+                     {"try": "flying"}, {"try": "socket=1"}, {"try": 1}, {"sleep_ms": 1, "exit": 1}, {"reasoning": 1},
                      {"tool_call": "f"}, {"tool_call": {"name": "f"}}, {"tool_call": {"name": "f", "arguments": {}}},
                      {"tool_call": {"name": "f", "arguments": "{}", "id": "1"}}):
             texts, outcome = self.deltas(script("a", step))

@@ -249,17 +249,43 @@ def check_logprobs(test, text, entries):
     return entries
 
 
-def check_items(test, events):
+# The `done` events that tell a whole text, and the events in an item's brackets, by its dialect where it is a reasoning.
+TOLD = {"output_text.done", "function_call_arguments.done", "reasoning_summary_text.done", "reasoning_text.done",
+        "reasoning.done"}
+PARTS = {
+    "message": ["content_part.added", "output_text.delta", "output_text.done", "content_part.done"],
+    "function_call": ["function_call_arguments.delta", "function_call_arguments.done"],
+    "summary": ["reasoning_summary_part.added", "reasoning_summary_text.delta", "reasoning_summary_text.done",
+                "reasoning_summary_part.done"],
+    "reasoning_text": ["content_part.added", "reasoning_text.delta", "reasoning_text.done", "content_part.done"],
+    "reasoning": ["content_part.added", "reasoning.delta", "reasoning.done", "content_part.done"],
+}
+
+
+def text_of(item):
+    """What an item says: its one part's text, or its arguments."""
+    if item["type"] == "function_call":
+        return item["arguments"]
+    parts = item["content"] if item["type"] == "message" else item["summary"] + item.get("content", [])
+    assert len(parts) == 1, item
+    return parts[0]["text"]
+
+
+def check_items(test, events, dialect="summary"):
     """Each item's events, from its beginning to its end, before the next begins; returns the items as they ended."""
     items = []
     item = None  # that is open
+    kinds = []  # of the events in it, repeated ones once
     for e in events:
         kind = e["type"].removeprefix("response.")
+        if "output_index" in e and not kind.startswith("output_item.") and kind not in kinds[-1:]:
+            kinds.append(kind)
         if kind == "output_item.added":
             test.assertIsNone(item, "two items at once")
             test.assertEqual(e["output_index"], len(items))
-            item, said, told, entries = e["item"], "", None, []
+            item, said, told, entries, kinds = e["item"], "", None, [], []
             test.assertEqual(item["status"], "in_progress")
+            test.assertEqual(item.get("content", []) + item.get("summary", []), [])
         elif "output_index" in e:
             test.assertEqual(e["output_index"], len(items))
             test.assertEqual(e.get("item_id", item["id"]), item["id"])
@@ -267,17 +293,19 @@ def check_items(test, events):
             test.assertIsNone(told, "a delta behind the end")
             said += e["delta"]
             entries += check_logprobs(test, e["delta"], e.get("logprobs", []))
-        elif kind in ("output_text.done", "function_call_arguments.done"):
+        elif kind in TOLD:
             told = e.get("text", e.get("arguments"))
             test.assertEqual(told, said)
             test.assertEqual(e.get("name"), item.get("name"))
             test.assertEqual(e.get("logprobs", []), entries)
         elif kind == "output_item.done":
             done = e["item"]
-            text = done["content"][0]["text"] if done["type"] == "message" else done["arguments"]
+            text = text_of(done)
             test.assertEqual((text, text), (said, told))
             if done["type"] == "message":
                 test.assertEqual(done["content"][0]["logprobs"], entries)
+            parts = PARTS[dialect if done["type"] == "reasoning" else done["type"]]
+            test.assertEqual(kinds, [part for part in parts if said or not part.endswith("output_text.delta")])
             constant = ("id", "type", "call_id", "name", "role")
             test.assertEqual([done.get(key) for key in constant], [item.get(key) for key in constant])
             items.append(done)
@@ -286,7 +314,7 @@ def check_items(test, events):
     return items
 
 
-def check_stream(test, events, result):
+def check_stream(test, events, result, dialect="summary"):
     """The invariants of a Responses stream; returns the final response."""
     test.assertEqual([e["sequence_number"] for e in events], list(range(len(events))))
     types = [e["type"] for e in events]
@@ -300,7 +328,10 @@ def check_stream(test, events, result):
             test.assertEqual(set(e["response"]) - {"fm"}, RESPONSE_KEYS)  # `fm` is for those who ask
             test.assertEqual(e["response"]["id"], events[0]["response"]["id"])
     final = events[-1]["response"]
-    test.assertEqual(check_items(test, events), final["output"])
+    test.assertEqual(check_items(test, events, dialect), final["output"])
+    kinds = [item["type"] for item in final["output"]]
+    test.assertEqual(kinds, sorted(kinds, key=["reasoning", "message", "function_call"].index))
+    test.assertLessEqual(kinds.count("reasoning"), 1)
     test.assertEqual(len({item["id"] for item in final["output"]}), len(final["output"]))
     whole = [item["status"] == "completed" for item in final["output"]]
     test.assertTrue(all(whole[:-1]), "only the last item can be incomplete")

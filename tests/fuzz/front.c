@@ -16,6 +16,11 @@ enum stage {
     STAGE_CREATED,
     STAGE_QUEUED,
     STAGE_BEGUN,
+    STAGE_THOUGHT,
+    STAGE_THOUGHT_PART,
+    STAGE_THOUGHT_TEXT_DONE,
+    STAGE_THOUGHT_PART_DONE,
+    STAGE_THOUGHT_DONE,
     STAGE_ITEM,
     STAGE_PART,
     STAGE_TEXT_DONE,
@@ -45,6 +50,7 @@ struct call {
     int64_t choices;    /* how many are asked for; 0: by another call, which this one cancels */
     int64_t choice;     /* of a chat stream: the one whose chunks come */
     size_t all_calls;   /* of a chat stream: those of all its choices */
+    bool spoke;         /* chat: text has come, so no reasoning may */
 };
 
 static struct {
@@ -142,13 +148,14 @@ static void expect_error(struct json_object *error) {
 
 /* ---- the Responses API's stream ---- */
 
-/* What a message's one text part says, or a call's arguments. */
+/* What the one part of a message or of a reasoning's summary says, or a call's arguments. */
 static struct json_object *item_text(struct json_object *item) {
     if (is_word(member(item, "type"), "function_call")) {
         HOLDS(is_word(member(item, "name"), json_object_get_string(member(item, "name"))));
         return member(item, "arguments");
     }
-    struct json_object *content = member(item, "content");
+    bool thought = is_word(member(item, "type"), "reasoning");
+    struct json_object *content = member(item, thought ? "summary" : "content");
     HOLDS(json_object_array_length(content) == 1);
     return member(json_object_array_get_idx(content, 0), "text");
 }
@@ -159,14 +166,21 @@ static bool runs(struct json_object *response) {
     return is_word(status, "queued") || is_word(status, "in_progress");
 }
 
-/* A Response's items: at most one message, the first, and each but the last is whole. Of a stream, what it said. */
+/*
+ * A Response's items: at most one reasoning, the first, then at most one message, and each but the last is whole. Of a
+ * stream, what it said.
+ */
 static void expect_output(const struct call *call, struct json_object *response) {
     struct json_object *output = member(response, "output");
     size_t count = json_object_array_length(output);
     size_t at = 0;
+    bool reasons = false;
     for (size_t i = 0; i < count; i++) {
         struct json_object *item = json_object_array_get_idx(output, i);
-        HOLDS(i == 0 || is_word(member(item, "type"), "function_call"));
+        struct json_object *type = member(item, "type");
+        HOLDS(i == 0 || !is_word(type, "reasoning"));
+        HOLDS(i == 0 || is_word(type, "function_call") || (i == 1 && reasons));
+        reasons = is_word(type, "reasoning");
         HOLDS(i + 1 == count || is_word(member(item, "status"), "completed"));
         struct json_object *text = item_text(item);
         at = call->stream ? expect_text(call, at, text) : at;
@@ -183,13 +197,21 @@ static const struct event {
     {"response.created", STAGE_NONE, STAGE_NONE, STAGE_CREATED},
     {"response.queued", STAGE_CREATED, STAGE_CREATED, STAGE_QUEUED},
     {"response.in_progress", STAGE_CREATED, STAGE_QUEUED, STAGE_BEGUN},
+    {"response.output_item.added reasoning", STAGE_BEGUN, STAGE_BEGUN, STAGE_THOUGHT},
+    {"response.reasoning_summary_part.added", STAGE_THOUGHT, STAGE_THOUGHT, STAGE_THOUGHT_PART},
+    {"response.reasoning_summary_text.delta", STAGE_THOUGHT_PART, STAGE_THOUGHT_PART, STAGE_THOUGHT_PART},
+    {"response.reasoning_summary_text.done", STAGE_THOUGHT_PART, STAGE_THOUGHT_PART, STAGE_THOUGHT_TEXT_DONE},
+    {"response.reasoning_summary_part.done", STAGE_THOUGHT_TEXT_DONE, STAGE_THOUGHT_TEXT_DONE, STAGE_THOUGHT_PART_DONE},
+    {"response.output_item.done reasoning", STAGE_THOUGHT_PART_DONE, STAGE_THOUGHT_PART_DONE, STAGE_THOUGHT_DONE},
     {"response.output_item.added message", STAGE_BEGUN, STAGE_BEGUN, STAGE_ITEM},
+    {"response.output_item.added message", STAGE_THOUGHT_DONE, STAGE_THOUGHT_DONE, STAGE_ITEM},
     {"response.content_part.added", STAGE_ITEM, STAGE_ITEM, STAGE_PART},
     {"response.output_text.delta", STAGE_PART, STAGE_PART, STAGE_PART},
     {"response.output_text.done", STAGE_PART, STAGE_PART, STAGE_TEXT_DONE},
     {"response.content_part.done", STAGE_TEXT_DONE, STAGE_TEXT_DONE, STAGE_PART_DONE},
     {"response.output_item.done message", STAGE_PART_DONE, STAGE_PART_DONE, STAGE_ITEM_DONE},
     {"response.output_item.added function_call", STAGE_BEGUN, STAGE_BEGUN, STAGE_CALL},
+    {"response.output_item.added function_call", STAGE_THOUGHT_DONE, STAGE_THOUGHT_DONE, STAGE_CALL},
     {"response.output_item.added function_call", STAGE_ITEM_DONE, STAGE_ITEM_DONE, STAGE_CALL},
     {"response.function_call_arguments.delta", STAGE_CALL, STAGE_ARGUMENTS, STAGE_ARGUMENTS},
     {"response.function_call_arguments.done", STAGE_ARGUMENTS, STAGE_ARGUMENTS, STAGE_ARGUMENTS_DONE},
@@ -213,7 +235,8 @@ static void advance(struct call *call, const char *kind) {
         if (strcmp(kind, events[i].type) != 0 || !in_order) {
             continue;
         }
-        bool item_open = call->stage > STAGE_BEGUN && call->stage < STAGE_ITEM_DONE;
+        bool item_open =
+            call->stage > STAGE_BEGUN && call->stage < STAGE_ITEM_DONE && call->stage != STAGE_THOUGHT_DONE;
         HOLDS(!item_open || (events[i].to != STAGE_ERROR && events[i].to != STAGE_END)); /* it is closed first */
         call->stage = events[i].to;
         return;
@@ -235,7 +258,7 @@ static void take_event(struct call *call, struct json_object *event) {
     HOLDS(!has(event, "output_index") || (size_t)count_at(event, "output_index") == call->items - 1);
     if (has(event, "delta")) {
         take_delta(call, member(event, "delta"), before == STAGE_CALL);
-    } else if (is_word(type, "response.output_text.done")) {
+    } else if (is_word(type, "response.output_text.done") || is_word(type, "response.reasoning_summary_text.done")) {
         expect_item(call, member(event, "text"));
     } else if (is_word(type, "response.function_call_arguments.done")) {
         expect_item(call, member(event, "arguments"));
@@ -270,6 +293,7 @@ static void end_choice(struct call *call) {
         call->choice++;
         call->stage = STAGE_NONE;
         call->items = 0;
+        call->spoke = false;
         call->item = call->text.len;
         return;
     }
@@ -301,8 +325,11 @@ static void take_chunk(struct call *call, struct json_object *chunk) {
         if (has(delta, "tool_calls")) {
             take_call_delta(call, member(delta, "tool_calls"));
         } else {
+            bool thought = has(delta, "reasoning_content");
             HOLDS(call->items == 0); /* no text behind a call */
-            take_delta(call, member(delta, "content"), false);
+            HOLDS(!thought || !call->spoke);
+            call->spoke |= !thought;
+            take_delta(call, member(delta, thought ? "reasoning_content" : "content"), false);
         }
     }
 }
@@ -328,14 +355,17 @@ static void expect_stream_ended(const struct call *call, bool ok) {
 }
 
 /*
- * A completion's message: its text, then its calls, which are from `at` on in what was streamed. Returns where they
- * end; adds to `call_count`.
+ * A completion's message: its reasoning, its text, then its calls, which are from `at` on in what was streamed. Returns
+ * where they end; adds to `call_count`.
  */
 static size_t expect_message(const struct call *call, struct json_object *message, size_t at, size_t *call_count) {
     struct json_object *calls = has(message, "tool_calls") ? member(message, "tool_calls") : NULL;
     struct json_object *text = member(message, "content");
     size_t count = calls ? json_object_array_length(calls) : 0;
     HOLDS(text || count > 0);
+    if (call->stream && has(message, "reasoning_content")) {
+        at = expect_text(call, at, member(message, "reasoning_content"));
+    }
     if (call->stream && text) {
         at = expect_text(call, at, text);
     }
@@ -441,6 +471,7 @@ static void take_result(struct call *call, struct json_object *result) {
     call->choices = 0;
     call->choice = 0;
     call->all_calls = 0;
+    call->spoke = false;
     fm_buf_free(&call->text);
 }
 

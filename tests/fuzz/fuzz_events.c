@@ -341,9 +341,9 @@ static bool embeds(const char *number) {
 }
 
 static void send_event(struct choices *from) {
-    static const char *const methods[] = {
-        "job.accepted", "job.delta", "job.progress",  "job.finished",  "engine.load_progress",
-        "job.start",    "",          "job.tool_call", "job.tool_delta"};
+    static const char *const methods[] = {"job.accepted",         "job.delta", "job.progress",  "job.finished",
+                                          "engine.load_progress", "job.start", "job.reasoning", "job.tool_call",
+                                          "job.tool_delta"};
     char number[24] = "";
     struct fm_buf body;
     unsigned choice = choose(from);
@@ -359,7 +359,7 @@ static void send_event(struct choices *from) {
     }
     if (vector) {
         append_vector(from, number, &body);
-    } else if (method == 1) {
+    } else if (method == 1 || method == 6) {
         append_text(from, ",\"text\":", &body);
     } else if (method == 7) {
         append_index(from, number, true, &body);

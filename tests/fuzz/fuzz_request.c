@@ -326,6 +326,7 @@ static void expect_job(const struct fm_buf *members) {
     for (size_t i = 0; i < job.message_count; i++) {
         bytes += job.messages[i].content_len;
         HOLDS(is_utf8(job.messages[i].content, job.messages[i].content_len));
+        HOLDS(is_utf8(job.messages[i].reasoning, job.messages[i].reasoning_len));
         for (size_t k = 0; k < job.messages[i].tool_call_count; k++) {
             bytes += strlen(job.messages[i].tool_calls[k].name);
         }

@@ -55,6 +55,9 @@ RESPONSES = "helper/surface/responses.c"
 SCHEMA_ENDLESS = "helper/engine/kit/schema_endless.c"
 SURFACE_LOGPROBS = "helper/surface/logprobs.c"
 TOOL_FORM = "helper/engine/llama/tool_form.c"
+THOUGHT_FORM = "helper/engine/llama/thought_form.c"
+THOUGHT_PARSER = "helper/engine/llama/thought_parser.c"
+JOB_PARAMS = "helper/engine/kit/job_params.c"
 TOOL_PARSER = "helper/engine/llama/tool_parser.c"
 TOOL_PROMPT = "helper/engine/llama/tool_prompt.c"
 TOOL_GRAMMAR = "helper/engine/llama/tool_grammar.c"
@@ -788,6 +791,46 @@ MUTATIONS = [
     ("tool parser: arguments end with their brace", TOOL_PARSER, "!closes || parser->depth > 0", "1", "unit.llama_tools"),
     ("tool parser: the end is not the next call", TOOL_PARSER,
      "parser->skip == next->len || **bytes != next->text[parser->skip]", "parser->skip == next->len", "unit.llama_tools"),
+    # reasoning
+    ("a thought comes before text and calls", ANSWER,
+     "if (fm_answer_text_len(answer) > 0 || answer->call_count > 0) {\n        return fm_fail",
+     "if (0) {\n        return fm_fail",
+     "unit.surface_reasoning|e2e.reasoning"),
+    ("an engine built on the kit keeps to that", JOB, "if (job->spoke || job->calls > 0) {", "if (0) {", "unit.kit"),
+    ("no stop string in a thought", JOB, "fm_text_stream_init(&job->thought, NULL, 0)",
+     "fm_text_stream_init(&job->thought, job->stops, job->stop_count)", "e2e.reasoning"),
+    ("what is left of a thought is told as one", JOB,
+     "if (!end_thought(job) || fm_text_stream_flush", "if (fm_text_stream_flush", "unit.kit"),
+    ("a reasoning that was cut is incomplete", RESPONSES,
+     "bool followed = fm_answer_text_len(answer) > 0 || answer->call_count > 0;", "bool followed = true;",
+     "unit.surface_reasoning|e2e.reasoning"),
+    ("items behind the reasoning count from 1", RESPONSES,
+     "return (int64_t)open_call(answer) + has_reasoning(answer)", "return (int64_t)open_call(answer)",
+     "unit.surface_reasoning|e2e.reasoning"),
+    ("a thought in chat is the assistant's", CHAT_REQUEST, "return thinks && !assistant ?", "return 0 ?",
+     "unit.surface_reasoning"),
+    ("chat has no dialects", CHAT_REQUEST, "return asked ? fm_reject_unsupported", "return 0 ? fm_reject_unsupported",
+     "unit.surface_requests"),
+    ("a thought without an answer is left out", ITEMS,
+     "if (thought_end > thought && !is_answer(items, index)) {", "if (0) {", "unit.surface_reasoning"),
+    ("an engine reads efforts that it knows", JOB_PARAMS, "if (effort && word < 0) {", "if (0) {", "unit.kit_job_params"),
+    ("thoughts: white space around them is dropped", THOUGHT_PARSER,
+     "if (!space) {\n            parser->state = FM_THOUGHT_INSIDE;", "if (1) {\n            parser->state = FM_THOUGHT_INSIDE;",
+     "unit.llama_thoughts"),
+    ("thoughts: a look-alike is no mark", THOUGHT_PARSER, "return len < mark_len ?", "return len + 1 < mark_len ?",
+     "unit.llama_thoughts"),
+    ("thoughts: as much white space as there is", THOUGHT_PARSER,
+     "} else if (end == MATCH_NOT || space == FM_THOUGHT_SPACE_MAX) {", "} else if (end == MATCH_NOT) {", "unit.llama_thoughts"),
+    ("thoughts: a user's tag opens none", THOUGHT_PARSER,
+     "bool opened = form->prompts && ends_with", "bool opened = ends_with", "unit.llama_thoughts"),
+    ("thought form: the closing tag is that of the opening one", THOUGHT_FORM,
+     "strncmp(around->behind, form->end, (size_t)end_len) == 0 && set_gap", "set_gap", "unit.llama_thoughts"),
+    ("thought form: marks have room", THOUGHT_FORM,
+     "return len < FM_THOUGHT_MARK_MAX;", "return true;", "unit.llama_thoughts"),
+    ("thought form: both marks are in the vocabulary", THOUGHT_FORM,
+     "&& from->is_token(from->argument, row->end)", "", "unit.llama_thoughts"),
+    ("thought form: an effort that the template refuses is not asked for", THOUGHT_FORM,
+     "if (form->efforts[which]) {", "if (1) {", "unit.llama_thoughts"),
     ("tool grammar: arguments are an object", TOOL_GRAMMAR, "if (object || !tool->parameters ||", "if (1 || !tool->parameters ||",
      "unit.llama_tools"),
     ("tool grammar: text ends where a call may begin", TOOL_GRAMMAR, "if (form->first_only) {", "if (0) {", "unit.llama_tools"),

@@ -177,6 +177,26 @@ static enum fm_reason embed(struct fm_job *job, struct fm_error *error) {
     return reason;
 }
 
+/* Thinks, a character over two tokens between its tags, and speaks unless it is `cut`; then a thought is refused. */
+static enum fm_reason think(struct fm_job *job, bool cut) {
+    static const char *const parts[] = {"", "abc\xC3", "\xA9 abc\xC3"};
+    enum fm_reason reason = FM_REASON_NONE;
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0] && !reason; i++) {
+        reason = fm_job_reasoning(job, parts[i], strlen(parts[i]));
+        reason = reason ? reason : fm_job_token(job, "", 0);
+    }
+    if (cut) {
+        return reason ? reason : FM_REASON_LENGTH;
+    }
+    reason = reason ? reason : fm_job_token(job, "", 0); /* the closing tag */
+    reason = reason ? reason : fm_job_text(job, "", 0);
+    reason = reason ? reason : fm_job_token(job, "", 0);
+    if (fm_job_reasoning(job, "x", 1) != FM_REASON_ERROR) {
+        return FM_REASON_ERROR;
+    }
+    return reason ? reason : fm_job_token(job, "xabc", 4);
+}
+
 /* The prompt says what to do; anything else is echoed byte by byte. */
 static enum fm_reason work(struct fm_kit *kit, struct fm_job *job) {
     const struct fm_message *message = &job->messages[job->message_count - 1];
@@ -193,6 +213,10 @@ static enum fm_reason work(struct fm_kit *kit, struct fm_job *job) {
     fm_job_progress(job, 5, 2);
     if (is(message, "wait")) {
         return fm_job_sleep(job, WAIT_MS) ? FM_REASON_ABORTED : FM_REASON_STOP;
+    } else if (is(message, "think")) {
+        return think(job, false);
+    } else if (is(message, "think on")) {
+        return think(job, true);
     } else if (is(message, "hang")) {
         for (;;) {
             fm_sleep_ms(WAIT_MS);
@@ -599,6 +623,30 @@ static void tool_calls(void **state) {
     assert_int_equal(hang_up(), 0);
 }
 
+/* Thoughts are told as text is, and stop strings do not count in them; their tokens, tags included, count. */
+static void reasoning(void **state) {
+    (void)state;
+    start_loaded();
+    say(JOB(1, "think", ",\"stop\":[\"abc\"]"));
+    expect("job.accepted");
+    expect("job.progress");
+    expect("job.progress", "\"output_tokens\":1}");
+    expect("job.reasoning", "{\"job\":1,\"text\":\"abc\",\"output_tokens\":2}");
+    expect("job.reasoning", "{\"job\":1,\"text\":\"\xC3\xA9 abc\",\"output_tokens\":3}");
+    expect("job.reasoning", "{\"job\":1,\"text\":\"\xEF\xBF\xBD\",\"output_tokens\":4}");
+    expect("job.delta", "{\"job\":1,\"text\":\"x\",\"output_tokens\":6}");
+    expect("job.finished", "\"reason\":\"stop\"", "\"output_tokens\":6,\"reasoning_tokens\":4}");
+    say(JOB(2, "think on", ""));
+    expect("job.accepted");
+    expect("job.progress");
+    expect("job.progress", "\"output_tokens\":1}");
+    expect("job.reasoning", "\"abc\"");
+    expect("job.reasoning", "\"\xC3\xA9 abc\"");
+    expect("job.reasoning", "{\"job\":2,\"text\":\"\xEF\xBF\xBD\",\"output_tokens\":3}");
+    expect("job.finished", "\"reason\":\"length\"", "\"reasoning_tokens\":3}");
+    assert_int_equal(hang_up(), 0);
+}
+
 /* What an engine holds back is no token: it goes out with the next one, or at the end, and stop strings count in it. */
 static void held_text(void **state) {
     (void)state;
@@ -929,6 +977,7 @@ int main(void) {
         cmocka_unit_test(tool_calls),
         cmocka_unit_test(held_text),
         cmocka_unit_test(tool_calls_with_an_interval),
+        cmocka_unit_test(reasoning),
         cmocka_unit_test(an_engine_without_tools),
         cmocka_unit_test(vectors),
         cmocka_unit_test(an_engine_without_embeddings),

@@ -23,7 +23,11 @@ struct row {
 static const struct row rows[] = {
     {"plain", {0}, "hello", "hello", false},
     {"empty", {0}, "", "", false},
-    {"whole characters", {0}, "a\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80z", "a\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80z", false},
+    {"whole characters",
+     {0},
+     "a\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80z",
+     "a\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80z",
+     false},
     {"a lone continuation byte", {0}, "a\x80z", "a" FFFD "z", false},
     {"two of them", {0}, "\x80\x80", FFFD FFFD, false},
     {"a sequence cut by ASCII is one subpart", {0}, "a\xE2\x82z", "a" FFFD "z", false},
@@ -45,7 +49,12 @@ static const struct row rows[] = {
     {"four stops", {"1", "2", "3", "4"}, "a4b", "a", true},
     {"stop of several bytes a character", {"\xE2\x82\xAC"}, "5\xE2\x82\xAC.", "5", true},
     {"a character that begins like the stop", {"\xC3\xA9"}, "\xC3\xA8\xC3\xA9", "\xC3\xA8", true},
-    {"a stop of what was replaced", {FFFD "b"}, "a\x80" "bc", "a", true},
+    {"a stop of what was replaced",
+     {FFFD "b"},
+     "a\x80"
+     "bc",
+     "a",
+     true},
     {"a cut character completes a stop", {"a" FFFD}, "xa\xE2\x82", "x", true},
 };
 
@@ -79,7 +88,8 @@ static void check_cut(const struct row *row, uint32_t cuts) {
     }
     if (out.len != strlen(row->output) || (out.len && memcmp(out.data, row->output, out.len) != 0) ||
         status != (row->stopped ? FM_TEXT_STOPPED : FM_TEXT_MORE)) {
-        fail_msg("%s, cuts %#x: got \"%.*s\", status %d", row->name, (unsigned)cuts, (int)out.len, out.data, (int)status);
+        fail_msg("%s, cuts %#x: got \"%.*s\", status %d", row->name, (unsigned)cuts, (int)out.len, out.data,
+                 (int)status);
     }
     fm_text_stream_free(&stream);
     fm_buf_free(&out);
@@ -166,8 +176,10 @@ static void a_nul_is_text(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_cut_gives_the_same),   cmocka_unit_test(holds_back_the_least),
-        cmocka_unit_test(nothing_comes_after_a_stop), cmocka_unit_test(a_full_output_is_told),
+        cmocka_unit_test(every_cut_gives_the_same),
+        cmocka_unit_test(holds_back_the_least),
+        cmocka_unit_test(nothing_comes_after_a_stop),
+        cmocka_unit_test(a_full_output_is_told),
         cmocka_unit_test(a_nul_is_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -411,7 +411,7 @@ static size_t control_of_style(const void *argument, const char *text, size_t le
 }
 
 static struct fm_tool_template template_of(const struct style *style) {
-    return (struct fm_tool_template){render_style, control_of_style, style};
+    return (struct fm_tool_template){.render = render_style, .control = control_of_style, .argument = style};
 }
 
 static void read_form(const struct style *style, struct fm_tool_form *form) {

@@ -147,7 +147,7 @@ static inline void check_job(const struct fm_surface *surface, const char *body,
 struct script {
     const struct fm_surface *surface;
     const char *body;
-    const char *const *deltas; /* NULL-terminated; "@NAME" begins a call of the tool */
+    const char *const *deltas; /* NULL-terminated; "@NAME" begins a call of the tool, "~TEXT" is reasoning */
     enum fm_finish finish;
     const struct fm_error *error;
     const char *report;   /* what the engine tells of the schema, JSON members; NULL: nothing */
@@ -191,6 +191,8 @@ static inline struct json_object *run(const struct script *script, struct stream
         for (const char *const *delta = script->deltas; *delta; delta++) {
             if (**delta == '@') {
                 assert_int_equal(fm_answer_call(&answer, *delta + 1, &error), FM_OK);
+            } else if (**delta == '~') {
+                assert_int_equal(fm_answer_reason(&answer, *delta + 1, strlen(*delta + 1), &error), FM_OK);
             } else {
                 assert_true(fm_answer_append(&answer, *delta, strlen(*delta)));
             }

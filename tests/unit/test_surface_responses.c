@@ -370,7 +370,8 @@ static void test_echo(void **state) {
                 "\"temperature\":0.25,\"top_p\":0.1,\"max_output_tokens\":9,\"max_tool_calls\":3,"
                 "\"parallel_tool_calls\":false,\"tool_choice\":\"none\",\"text\":{\"verbosity\":\"low\"},"
                 "\"safety_identifier\":\"s\",\"prompt_cache_key\":\"k\",\"service_tier\":\"flex\",\"user\":\"u\","
-                "\"seed\":4,\"stop\":\"x\",\"presence_penalty\":0.5,\"frequency_penalty\":-1,\"top_logprobs\":7,\"stream\":true}",
+                "\"seed\":4,\"stop\":\"x\",\"presence_penalty\":0.5,\"frequency_penalty\":-1,\"top_logprobs\":7,"
+                "\"stream\":true}",
         .deltas = greeting,
         .finish = FM_FINISH_STOP};
     struct stream stream;

@@ -257,7 +257,6 @@ static const struct row input_rows[] = {
      "invalid_value", "input[1].output[0].type"},
     {CALL("1") ",{\"type\":\"function_call_output\",\"call_id\":\"1\",\"output\":[{\"type\":\"input_image\"}]}",
      "unsupported_parameter", "input[1].output[0].type"},
-    {"{\"type\":\"reasoning\",\"summary\":[]}", "unsupported_parameter", "input[0].type"},
     {"{\"type\":\"custom_tool_call\"}", "unsupported_parameter", "input[0].type"},
     {NULL, NULL, NULL},
 };

@@ -43,13 +43,16 @@ static void tell_logprobs(struct fm_job *job, const char *text, size_t len) {
     fm_job_logprobs(job, &told);
 }
 
-static enum fm_reason token(struct run *run, const char *text, size_t len) {
-    tell_logprobs(run->job, text, len);
-    enum fm_reason reason = run->calls ? fm_job_tool_arguments(run->job, text, len) : fm_job_token(run->job, text, len);
+static enum fm_reason told(struct run *run, enum fm_reason reason) {
     if (reason == FM_REASON_ERROR) {
         (void)fm_fail_no_memory(run->error);
     }
     return reason;
+}
+
+static enum fm_reason token(struct run *run, const char *text, size_t len) {
+    tell_logprobs(run->job, text, len);
+    return told(run, run->calls ? fm_job_tool_arguments(run->job, text, len) : fm_job_token(run->job, text, len));
 }
 
 static const char *text_of(struct json_object *value, size_t *len) {
@@ -201,6 +204,18 @@ static enum fm_reason call(struct run *run, const char *name, const char *argume
     return run_words(run, arguments, len);
 }
 
+/* One token. */
+static enum fm_reason run_reasoning(struct run *run, struct json_object *argument) {
+    size_t len;
+    const char *text = text_of(argument, &len);
+    if (run->job->spoke || run->calls) {
+        (void)fm_fail(run->error, FM_INVALID_REQUEST, "the script thinks behind its text");
+        return FM_REASON_ERROR;
+    }
+    enum fm_reason reason = fm_job_reasoning(run->job, text, len);
+    return told(run, reason ? reason : fm_job_token(run->job, "", 0));
+}
+
 static enum fm_reason run_tool_call(struct run *run, struct json_object *argument) {
     size_t len;
     const char *arguments = text_of(json_object_object_get(argument, "arguments"), &len);
@@ -217,13 +232,15 @@ static enum fm_reason run_try(struct run *run, struct json_object *argument) {
 
 static const struct step {
     const char *name;
-    bool (*valid)(struct json_object *argument); /* NULL: a step that is not on the wire yet */
+    bool (*valid)(struct json_object *argument);
     enum fm_reason (*run)(struct run *run, struct json_object *argument);
 } steps[] = {
-    {"repeat", is_repeat, run_repeat}, {"sleep_ms", is_count, run_sleep}, {"prefill_ms", is_count, run_prefill},
-    {"finish", is_finish, run_finish}, {"error", is_text, run_error},     {"stdout", is_text, run_stdout},
-    {"hang", is_hang, run_hang},       {"signal", is_signal, run_signal}, {"exit", is_count, run_exit},
-    {"try", is_attempt, run_try},      {"reasoning", NULL, NULL},         {"tool_call", is_tool_call, run_tool_call},
+    {"repeat", is_repeat, run_repeat},     {"sleep_ms", is_count, run_sleep},
+    {"prefill_ms", is_count, run_prefill}, {"finish", is_finish, run_finish},
+    {"error", is_text, run_error},         {"stdout", is_text, run_stdout},
+    {"hang", is_hang, run_hang},           {"signal", is_signal, run_signal},
+    {"exit", is_count, run_exit},          {"try", is_attempt, run_try},
+    {"reasoning", is_text, run_reasoning}, {"tool_call", is_tool_call, run_tool_call},
 };
 
 /* The step's row and argument; NULL when the entry is none. */
@@ -247,9 +264,6 @@ static enum fm_code check_entry(struct json_object *entry, size_t index, struct 
     const struct step *step = find_step(entry, &argument);
     if (!step) {
         return fm_fail(error, FM_INVALID_REQUEST, "the script's step %zu is not known", index);
-    }
-    if (!step->valid) {
-        return fm_fail(error, FM_INVALID_REQUEST, "the script's step %zu, %s, is not supported yet", index, step->name);
     }
     if (!step->valid(argument)) {
         return fm_fail(error, FM_INVALID_REQUEST, "the script's step %zu, %s, has a wrong argument", index, step->name);

@@ -6,6 +6,7 @@
  *
  *     "text"                   a token; behind a tool_call, one of its arguments
  *     {"repeat":[TEXT,COUNT]}  the same token COUNT times
+ *     {"reasoning":TEXT}       a token of what the model thinks, before all text and calls
  *     {"tool_call":{"name":NAME,"arguments":TEXT}}
  *                              a call, whether there is such a tool or not; the text word by word
  *     {"sleep_ms":N}           nothing; ends with an abort

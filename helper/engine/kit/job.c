@@ -38,6 +38,7 @@ struct fm_job *fm_job_new(struct fm_kit *kit, int64_t id, struct json_object *pa
 void fm_job_free(struct fm_job *job) {
     fm_text_stream_free(&job->stream);
     fm_logprob_queue_free(&job->entries);
+    fm_text_stream_free(&job->thought);
     fm_buf_free(&job->text);
     fm_buf_free(&job->schema_report);
     fm_buf_free(&job->schema_error);
@@ -102,14 +103,18 @@ void fm_job_progress(struct fm_job *job, int64_t processed, int64_t cached) {
     fm_output_send_or_end(job->kit);
 }
 
-/* Text goes together with the log probabilities of its tokens; arguments have none. */
+/* Text goes together with the log probabilities of its tokens; thoughts and arguments have none. */
 static bool has_logprobs(const struct fm_job *job) {
-    return job->logprobs && job->calls == 0;
+    return job->logprobs && job->calls == 0 && !job->thinking;
 }
 
-/* Sends `cut` of job->text, from its beginning on: text, or arguments of the last call. */
+static const char *delta_method(const struct fm_job *job) {
+    return job->calls > 0 ? "job.tool_delta" : job->thinking ? "job.reasoning" : "job.delta";
+}
+
+/* Sends `cut` of job->text, from its beginning on: reasoning, text, or arguments of the last call. */
 static bool send_cut(struct fm_job *job, const struct fm_logprob_cut *cut) {
-    struct fm_json_writer w = begin_event(job, job->calls > 0 ? "job.tool_delta" : "job.delta");
+    struct fm_json_writer w = begin_event(job, delta_method(job));
     if (job->calls > 0) {
         fm_json_key_int(&w, "index", job->calls - 1);
     }
@@ -158,20 +163,39 @@ static void send_sign(struct fm_job *job) {
     }
 }
 
+/* What is left of the thought goes out: what follows is text, or a call. */
+static bool end_thought(struct fm_job *job) {
+    if (!job->thinking) {
+        return true;
+    }
+    bool flushed = fm_text_stream_flush(&job->thought, &job->text) != FM_TEXT_NO_MEMORY && send_delta(job, true);
+    fm_text_stream_free(&job->thought);
+    job->thinking = false;
+    return flushed;
+}
+
+/* More of the text, or of the last call's arguments. */
 static enum fm_text_status push_text(struct fm_job *job, const char *bytes, size_t len) {
+    job->spoke |= len > 0 || job->thinking;
+    if (!end_thought(job)) {
+        return FM_TEXT_NO_MEMORY;
+    }
     return has_logprobs(job) ? fm_logprob_queue_push(&job->entries, &job->stream, bytes, len, &job->text)
                              : fm_text_stream_push(&job->stream, bytes, len, &job->text);
 }
 
 void fm_job_logprobs(struct fm_job *job, const struct fm_token_logprobs *token) {
-    if (has_logprobs(job)) {
+    if (job->logprobs && job->calls == 0) { /* a thought may be open still: this token's text ends it */
         fm_logprob_queue_add(&job->entries, token);
     }
 }
 
-static enum fm_reason add_token(struct fm_job *job, const char *bytes, size_t len) {
+/* A token was generated, and its text came to `status`. */
+static enum fm_reason add_token(struct fm_job *job, enum fm_text_status status) {
     job->output_tokens++;
-    enum fm_text_status status = push_text(job, bytes, len);
+    if (job->thinking) {
+        job->reasoning_tokens = job->output_tokens;
+    }
     if (status == FM_TEXT_NO_MEMORY || (is_delta_due(job) && !send_delta(job, false))) {
         return FM_REASON_ERROR;
     }
@@ -197,16 +221,33 @@ enum fm_reason fm_job_text(struct fm_job *job, const char *bytes, size_t len) {
 }
 
 enum fm_reason fm_job_token(struct fm_job *job, const char *bytes, size_t len) {
-    return job->calls > 0 && len > 0 ? FM_REASON_ERROR : add_token(job, bytes, len);
+    bool tag = job->thinking && len == 0;
+    if (job->calls > 0 && len > 0) {
+        return FM_REASON_ERROR;
+    }
+    return add_token(job, tag ? FM_TEXT_MORE : push_text(job, bytes, len));
 }
 
 enum fm_reason fm_job_tool_arguments(struct fm_job *job, const char *bytes, size_t len) {
-    return job->calls > 0 ? add_token(job, bytes, len) : FM_REASON_ERROR;
+    return job->calls > 0 ? add_token(job, push_text(job, bytes, len)) : FM_REASON_ERROR;
+}
+
+enum fm_reason fm_job_reasoning(struct fm_job *job, const char *bytes, size_t len) {
+    if (job->spoke || job->calls > 0) {
+        return FM_REASON_ERROR;
+    }
+    if (!job->thinking && !fm_text_stream_init(&job->thought, NULL, 0)) {
+        return FM_REASON_ERROR;
+    }
+    job->thinking = true;
+    return fm_text_stream_push(&job->thought, bytes, len, &job->text) == FM_TEXT_NO_MEMORY ? FM_REASON_ERROR
+                                                                                           : FM_REASON_NONE;
 }
 
 /* What was held back goes out, and what follows is another text: no stop string is looked for in arguments. */
 static bool begin_text(struct fm_job *job) {
-    bool flushed = fm_text_stream_flush(&job->stream, &job->text) != FM_TEXT_NO_MEMORY && send_delta(job, true);
+    bool flushed = end_thought(job) && fm_text_stream_flush(&job->stream, &job->text) != FM_TEXT_NO_MEMORY &&
+                   send_delta(job, true);
     fm_text_stream_free(&job->stream);
     return fm_text_stream_init(&job->stream, NULL, 0) && flushed;
 }
@@ -251,7 +292,7 @@ static void write_usage(const struct fm_job *job, struct fm_json_writer *w) {
     fm_json_key_int(w, "input_tokens", job->input_tokens);
     fm_json_key_int(w, "cached_tokens", job->cached_tokens);
     fm_json_key_int(w, "output_tokens", job->output_tokens);
-    fm_json_key_int(w, "reasoning_tokens", 0);
+    fm_json_key_int(w, "reasoning_tokens", job->reasoning_tokens);
     fm_json_object_end(w);
 }
 
@@ -294,7 +335,8 @@ void fm_job_finish(struct fm_job *job, enum fm_reason reason, const struct fm_er
         (void)fm_fail_no_memory(&no_memory);
         error = &no_memory;
     }
-    if (fm_text_stream_flush(&job->stream, &job->text) == FM_TEXT_NO_MEMORY || !send_delta(job, true)) {
+    if (!end_thought(job) || fm_text_stream_flush(&job->stream, &job->text) == FM_TEXT_NO_MEMORY ||
+        !send_delta(job, true)) {
         reason = FM_REASON_ERROR;
     }
     send_finished(job, reason, error);

@@ -52,6 +52,16 @@ static enum fm_code read_content(struct fm_message *message, size_t index, struc
     return FM_OK;
 }
 
+static enum fm_code read_message_reasoning(struct fm_message *message, size_t index, struct json_object *value,
+                                           struct fm_error *error) {
+    if (!json_object_is_type(value, json_type_string)) {
+        return fm_job_wrong_entry(error, "messages", index, ".reasoning", "a string");
+    }
+    message->reasoning = json_object_get_string(value);
+    message->reasoning_len = (size_t)json_object_get_string_len(value);
+    return FM_OK;
+}
+
 /* The role comes first: it says which other members there may be. */
 static const struct message_member {
     const char *name;
@@ -59,6 +69,7 @@ static const struct message_member {
     enum fm_code (*read)(struct fm_message *message, size_t index, struct json_object *value, struct fm_error *error);
 } message_members[] = {
     {"tool_calls", "assistant", fm_job_read_calls},
+    {"reasoning", "assistant", read_message_reasoning},
     {"tool_call_id", "tool", fm_job_read_call_id},
     {"content", NULL, read_content},
 };
@@ -73,6 +84,7 @@ static enum fm_code read_message(struct fm_message *message, size_t index, struc
     static const char *const roles[] = {"system", "user", "assistant", "tool", NULL};
     int count = 1;
     message->content = "";
+    message->reasoning = "";
     if (!json_object_is_type(value, json_type_object)) {
         return fm_job_wrong_entry(error, "messages", index, "", "an object");
     }
@@ -221,6 +233,26 @@ static enum fm_code read_stop(struct fm_job *job, struct json_object *value, str
     return FM_OK;
 }
 
+/* ---- reasoning ---- */
+
+static enum fm_code read_reasoning(struct fm_job *job, struct json_object *value, struct fm_error *error) {
+    static const char *const efforts[] = {"none", "minimal", "low", "medium", "high", "xhigh", "max", NULL};
+    struct json_object *effort = NULL;
+    if (!json_object_is_type(value, json_type_object)) {
+        return fm_job_wrong(error, "reasoning", "an object");
+    }
+    int count = json_object_object_get_ex(value, "effort", &effort);
+    if (json_object_object_length(value) != count) {
+        return fm_job_wrong(error, "reasoning", "effort and nothing else");
+    }
+    int word = fm_job_word(effort, efforts);
+    if (effort && word < 0) {
+        return fm_job_wrong(error, "reasoning.effort", "one of \"none\" to \"max\"");
+    }
+    job->effort = (enum fm_effort)(FM_EFFORT_NONE + word); /* without one, the word before the first: the default */
+    return FM_OK;
+}
+
 /* ---- format ---- */
 
 static enum fm_code read_schema(struct fm_format *format, struct json_object *value, struct fm_error *error) {
@@ -324,6 +356,7 @@ static const struct member {
     {"logit_bias", fm_job_read_logit_bias},
     {"logprobs", fm_job_read_logprobs},
     {"stop", read_stop},
+    {"reasoning", read_reasoning},
     {"format", read_format},
     {"tools", fm_job_read_tools},
     {"tool_choice", read_nothing},

@@ -98,6 +98,8 @@ struct fm_message {
     const char *role;    /* "system", "user", "assistant" or "tool", NUL-terminated */
     const char *content; /* UTF-8, may hold NUL; "" for calls without a text */
     size_t content_len;
+    const char *reasoning; /* of the assistant: what it thought before it; "" for nothing; the same */
+    size_t reasoning_len;
     struct fm_tool_call *tool_calls; /* of the assistant */
     size_t tool_call_count;
     const char *tool_call_id; /* of a tool: the call that it answers; else NULL */
@@ -118,6 +120,18 @@ enum fm_tool_mode {
     FM_TOOLS_AUTO,     /* text, or calls, or both */
     FM_TOOLS_REQUIRED, /* at least one call */
     FM_TOOLS_NONE,     /* text alone: no tool is allowed */
+};
+
+/* How much the model is to think before it answers: ENGINE.md, Reasoning. */
+enum fm_effort {
+    FM_EFFORT_DEFAULT, /* as the model does by itself */
+    FM_EFFORT_NONE,    /* not at all */
+    FM_EFFORT_MINIMAL,
+    FM_EFFORT_LOW,
+    FM_EFFORT_MEDIUM,
+    FM_EFFORT_HIGH,
+    FM_EFFORT_XHIGH,
+    FM_EFFORT_MAX,
 };
 
 /* What the text is to be: ENGINE.md, Formats. */
@@ -189,6 +203,7 @@ struct fm_job {
     size_t top_logprobs; /* up to FM_TOP_LOGPROBS_MAX: how many of the most likely tokens it should have */
     struct fm_stop stops[FM_STOPS_MAX];
     size_t stop_count;
+    enum fm_effort effort;
     struct fm_format format;
     struct fm_tool *tools;
     size_t tool_count;
@@ -213,7 +228,10 @@ struct fm_job {
     struct fm_error fault; /* code not FM_OK: job.start was wrong, the engine never sees it */
     struct fm_text_stream stream;
     struct fm_logprob_queue entries; /* when `logprobs` */
-    struct fm_buf text;              /* of the next job.delta, or job.tool_delta behind a call */
+    struct fm_buf text;              /* of the next job.reasoning, job.delta, or job.tool_delta behind a call */
+    bool thinking;                   /* it is reasoning */
+    bool spoke;                      /* text has begun */
+    struct fm_text_stream thought;   /* while `thinking` */
     int64_t calls;                   /* begun so far */
     size_t embedded;                 /* vectors told so far */
     int64_t delta_ms;                /* when the last one was sent; 0: none was */
@@ -221,7 +239,8 @@ struct fm_job {
     int64_t input_tokens;
     int64_t cached_tokens;
     int64_t output_tokens;
-    int64_t told_tokens; /* of these, those that the front has heard of */
+    int64_t told_tokens;      /* of these, those that the front has heard of */
+    int64_t reasoning_tokens; /* of these, those of the reasoning */
 };
 
 /*
@@ -301,6 +320,13 @@ void fm_job_logprobs(struct fm_job *job, const struct fm_token_logprobs *token);
  * (FM_REASON_ERROR). Behind a call there is no text any more, so `len` must be 0; else it is FM_REASON_ERROR.
  */
 FM_MUST_USE enum fm_reason fm_job_token(struct fm_job *job, const char *bytes, size_t len);
+
+/*
+ * What the model thinks, before all text and calls: as fm_job_text, but that no stop string counts in it. All tokens
+ * from the first up to the next fm_job_text, call, or token with text are those of the reasoning then, also where
+ * `bytes` is "", as with a thought that has just been opened. FM_REASON_ERROR: out of memory, or behind any of those.
+ */
+FM_MUST_USE enum fm_reason fm_job_reasoning(struct fm_job *job, const char *bytes, size_t len);
 
 /*
  * Text, or behind a call a part of its arguments, that the engine held back: it belongs to a token that was told as "",

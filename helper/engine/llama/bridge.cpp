@@ -79,6 +79,9 @@ static common_chat_msg message_of(const fm_chat_message &from) {
     common_chat_msg message;
     message.role = from.role;
     message.content.assign(from.content, from.content_len);
+    if (from.reasoning) {
+        message.reasoning_content.assign(from.reasoning, from.reasoning_len);
+    }
     for (size_t i = 0; i < from.call_count; i++) {
         const fm_chat_call &call = from.calls[i];
         message.tool_calls.push_back({call.name, std::string(call.arguments, call.arguments_len), call.id});
@@ -90,10 +93,29 @@ static common_chat_msg message_of(const fm_chat_message &from) {
     return message;
 }
 
+/* Each family of models has a name of its own for it; a template does not read those that it does not know. */
+static void set_thinking(const fm_chat &chat, common_chat_templates_inputs &inputs) {
+    std::map<std::string, std::string> &said = inputs.chat_template_kwargs; /* as JSON */
+    bool on = chat.thinking != FM_CHAT_THINKING_OFF;
+    inputs.enable_thinking = on;
+    if (chat.thinking != FM_CHAT_THINKING_DEFAULT) {
+        said["thinking"] = on ? "true" : "false";
+        said["thinking_mode"] = on ? "\"enabled\"" : "\"disabled\"";
+        said["thinking_option"] = on ? "\"on\"" : "\"off\"";
+    }
+    if (!on) {
+        said["thinking_budget"] = "0";
+    }
+    if (chat.effort) {
+        said["reasoning_effort"] = std::string("\"") + chat.effort + "\"";
+    }
+}
+
 static common_chat_templates_inputs inputs_of(const fm_chat &chat) {
     common_chat_templates_inputs inputs;
     inputs.force_pure_content = true; /* the answer is taken apart elsewhere: no parser is made */
     inputs.add_generation_prompt = !chat.closed;
+    set_thinking(chat, inputs);
     inputs.parallel_tool_calls = true; /* as far as the template has an opinion */
     for (size_t i = 0; i < chat.count; i++) {
         inputs.messages.push_back(message_of(chat.messages[i]));

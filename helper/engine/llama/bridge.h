@@ -30,6 +30,8 @@ struct fm_chat_message {
     const char *role;
     const char *content;
     size_t content_len;
+    const char *reasoning; /* of the assistant; NULL: none. Templates that show none leave it out without a word */
+    size_t reasoning_len;
     const struct fm_chat_call *calls; /* of the assistant */
     size_t call_count;
     const char *answered_id; /* of a tool: the call that it answers; else NULL, as the next */
@@ -43,13 +45,22 @@ struct fm_chat_tool {
     size_t parameters_len;
 };
 
+/* What a template is told of thinking, by the names that templates have for it. */
+enum fm_chat_thinking {
+    FM_CHAT_THINKING_DEFAULT,
+    FM_CHAT_THINKING_ON,
+    FM_CHAT_THINKING_OFF,
+};
+
 /* What a template renders. Calls and tools are for templates that know them: others leave them out without a word. */
 struct fm_chat {
     const struct fm_chat_message *messages;
     size_t count;
     const struct fm_chat_tool *tools;
     size_t tool_count;
-    bool closed; /* without the start of the assistant's turn */
+    enum fm_chat_thinking thinking;
+    const char *effort; /* how much to think: "low", say; NULL: nothing is said of it */
+    bool closed;        /* without the start of the assistant's turn */
 };
 
 /*

@@ -11,13 +11,24 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PIECE_SIZE 256 /* bytes of a token's text; most have less than 20 */
+#define PIECE_SIZE 256        /* bytes of a token's text; most have less than 20 */
+#define PIECE_MAX  (1u << 20) /* no token has so many */
+
+/* A text that an answer may begin with, though its grammar does not have it. */
+struct start {
+    const char *mark;
+    llama_token first;
+    size_t count; /* of its tokens */
+};
 
 struct generation {
     struct fm_slot *slot;
     struct fm_job *job;
     struct fm_guide guide;
     struct fm_sampler sampler;
+    struct fm_thought_parser thought; /* takes the answer first */
+    struct fm_buf piece;              /* of the token in it that was told last */
+    struct start starts[2];           /* of a thought, and of a text without one */
     const struct fm_tool_form *form;
     bool callable; /* `parser` takes the answer apart */
     struct fm_tool_parser parser;
@@ -72,27 +83,51 @@ static enum fm_reason reason_of(struct generation *run, enum fm_decode result) {
     }
 }
 
+/* The text has not begun: a thought may come, or has. */
+static bool is_thinking(const struct generation *run) {
+    return run->thought.state != FM_THOUGHT_OVER;
+}
+
+static bool is_inside(const struct generation *run) {
+    return run->thought.state == FM_THOUGHT_BEGUN || run->thought.state == FM_THOUGHT_INSIDE;
+}
+
+/* A thought is free. */
+static struct fm_grammar *grammar_in_force(const struct generation *run) {
+    return is_thinking(run) ? NULL : run->guide.grammar;
+}
+
+static enum fm_reason decode_pending(struct generation *run) {
+    size_t count = run->pending_count;
+    run->pending_count = 0;
+    return reason_of(run, fm_slot_append(run->slot, run->pending, count));
+}
+
 /* fm_job_fit_fn: the prompt is replaced where the new one fits. FM_CANCELLED: an abort was asked for meanwhile. */
 static enum fm_code fit_messages(void *state, size_t reserve, struct fm_error *error) {
     struct generation *run = state;
-    const struct fm_model *model = run->slot->model;
+    struct fm_model *model = run->slot->model;
+    struct fm_prompt_thought thought = {.job = run->job};
     struct fm_tool_prompt prompt;
     llama_token *tokens;
     size_t count;
     if (fm_job_aborted(run->job)) {
         return fm_fail(error, FM_CANCELLED, "the job was aborted");
     }
-    enum fm_code code = fm_tool_prompt_init(&prompt, run->job, run->form, error);
+    enum fm_code code = fm_model_thought_form(model, &thought.form, error);
+    code = code ? code : fm_tool_prompt_init(&prompt, run->job, run->form, error);
     if (code != FM_OK) {
         return code;
     }
-    code =
-        fm_prompter_tokens(&model->prompter, &prompt.chat, model->context_length + 1 - reserve, &tokens, &count, error);
+    fm_thought_ask(thought.form, run->job, &prompt.chat);
+    code = fm_prompter_tokens(&model->prompter, &prompt.chat, model->context_length + 1 - reserve, &thought, &tokens,
+                              &count, error);
     fm_tool_prompt_free(&prompt);
     if (code == FM_OK) {
         free(run->prompt);
         run->prompt = tokens;
         run->prompt_count = count;
+        fm_thought_parser_init(&run->thought, thought.form, thought.state);
     }
     return code;
 }
@@ -101,6 +136,7 @@ static enum fm_code make_prompt(struct generation *run) {
     const struct fm_job *job = run->job;
     const struct fm_model *model = run->slot->model;
     if (job->prompt) {
+        fm_thought_parser_init(&run->thought, NULL, FM_THOUGHT_OVER);
         return fm_prompter_plain_tokens(&model->prompter, job->prompt, job->prompt_len, job->suffix, job->suffix_len,
                                         model->context_length, &run->prompt, &run->prompt_count, &run->error);
     }
@@ -168,6 +204,42 @@ static enum fm_reason tell(struct generation *run, const char *bytes, size_t len
     return reason == FM_REASON_ERROR && run->error.code == FM_OK ? fail_no_memory(run) : reason;
 }
 
+/* What fm_thought_read, or fm_thought_end, has told. Behind a thought a grammar begins, which had no part in this text.
+ */
+static enum fm_reason tell_thought(struct generation *run) {
+    const struct fm_thought_parser *thought = &run->thought;
+    enum fm_reason reason = FM_REASON_NONE;
+    if (thought->thought.len > 0) {
+        reason = fm_job_reasoning(run->job, thought->thought.data, thought->thought.len);
+    }
+    if (!reason && thought->text.len > 0 && !run->guide.grammar) {
+        reason = fm_job_text(run->job, thought->text.data, thought->text.len);
+    }
+    return reason;
+}
+
+/* One token's bytes, where a thought may begin or has. */
+static enum fm_reason tell_thinking(struct generation *run, const char *bytes, size_t len) {
+    bool inside = is_inside(run);
+    if (!fm_thought_read(&run->thought, bytes, len)) {
+        return fail_no_memory(run);
+    }
+    enum fm_reason reason = inside || is_inside(run) ? fm_job_reasoning(run->job, "", 0) : FM_REASON_NONE;
+    reason = reason ? reason : tell_thought(run);
+    enum fm_reason counted = fm_job_token(run->job, "", 0);
+    reason = reason ? reason : counted;
+    if (!reason && inside && !is_inside(run)) {
+        reason = fm_job_text(run->job, "", 0); /* it is over with this token */
+    }
+    return reason == FM_REASON_ERROR ? fail_no_memory(run) : reason;
+}
+
+/* The answer is over: what could still have become a mark is thought, or text. */
+static enum fm_reason tell_held_thought(struct generation *run, enum fm_reason reason) {
+    bool told = !is_thinking(run) || (fm_thought_end(&run->thought) && tell_thought(run) != FM_REASON_ERROR);
+    return told ? reason : fail_no_memory(run);
+}
+
 /* The answer is over: what could have become a call is text, where the model ended it. */
 static enum fm_reason tell_held(struct generation *run, enum fm_reason reason) {
     struct fm_tool_piece piece;
@@ -198,11 +270,45 @@ static enum fm_reason tell_token(struct generation *run, llama_token token, cons
     return reason ? reason : tell(run, bytes, len);
 }
 
-/* The text of `token`, "" for a control token that is no part of a call. */
+/* The bytes of `token` into run->piece. */
+static bool read_piece(struct generation *run, llama_token token) {
+    const struct llama_vocab *vocab = run->slot->model->prompter.vocab;
+    struct fm_buf *piece = &run->piece;
+    fm_buf_reset(piece);
+    int32_t len =
+        fm_buf_reserve(piece, PIECE_SIZE) ? llama_token_to_piece(vocab, token, piece->data, PIECE_SIZE, 0, true) : 0;
+    if (len < 0) {
+        len = fm_buf_reserve(piece, (size_t)-len) ? llama_token_to_piece(vocab, token, piece->data, -len, 0, true) : 0;
+    }
+    piece->len = len > 0 ? (size_t)len : 0;
+    return !piece->failed;
+}
+
+static bool is_in(const char *mark, const struct fm_buf *piece) {
+    return memmem(mark, strlen(mark), piece->data, piece->len) != NULL;
+}
+
+static enum fm_reason send_thinking(struct generation *run, llama_token token) {
+    const struct fm_thought_form *form = run->thought.form;
+    if (!read_piece(run, token)) {
+        return fail_no_memory(run);
+    }
+    bool control = llama_vocab_is_control(run->slot->model->prompter.vocab, token);
+    if (control && !is_in(form->begin, &run->piece) && !is_in(form->end, &run->piece) &&
+        !is_in(form->lead, &run->piece)) {
+        run->piece.len = 0;
+    }
+    return tell_thinking(run, run->piece.data, run->piece.len);
+}
+
+/* The text of `token`, "" for a control token that is no part of a thought's mark or of a call. */
 static enum fm_reason send_token(struct generation *run, llama_token token) {
     char piece[PIECE_SIZE];
     const struct llama_vocab *vocab = run->slot->model->prompter.vocab;
     bool control = run->callable; /* a mark may have control tokens, and a grammar of tools has no others */
+    if (is_thinking(run)) {
+        return send_thinking(run, token);
+    }
     if (run->callable && fm_tool_parser_read_trigger(&run->parser, token)) {
         return tell(run, "", 0);
     }
@@ -220,23 +326,157 @@ static enum fm_reason send_token(struct generation *run, llama_token token) {
     return reason;
 }
 
-/* The text goes on with `token`. FM_REASON_NONE: it waits to be decoded. */
-static enum fm_reason add(struct generation *run, llama_token token) {
+static enum fm_reason add_before_grammar(struct generation *run, llama_token token);
+
+/* `token`, which was told, waits to be decoded. */
+static enum fm_reason push(struct generation *run, llama_token token) {
     struct fm_slot *slot = run->slot;
-    if (run->guide.grammar && !fm_grammar_take(run->guide.grammar, token)) {
-        return fail_grammar(run, fm_grammar_reason(run->guide.grammar));
+    if (run->pending_count == slot->model->chunk) {
+        enum fm_reason reason = decode_pending(run);
+        if (reason) {
+            return reason;
+        }
     }
     fm_sampler_take(&run->sampler, token);
+    run->pending[run->pending_count++] = token;
+    /* then this token has the last place */
+    return slot->count + run->pending_count >= slot->model->context_length ? FM_REASON_LENGTH : FM_REASON_NONE;
+}
+
+/* The text goes on with `token`. FM_REASON_NONE: it waits to be decoded. */
+static enum fm_reason add(struct generation *run, llama_token token) {
+    struct fm_grammar *grammar = grammar_in_force(run);
+    if (run->guide.grammar && !grammar) {
+        return add_before_grammar(run, token);
+    }
+    if (grammar && !fm_grammar_take(grammar, token)) {
+        return fail_grammar(run, fm_grammar_reason(run->guide.grammar));
+    }
     enum fm_reason reason = send_token(run, token);
-    if (run->guide.grammar && fm_grammar_complete(run->guide.grammar) && (!reason || reason == FM_REASON_LENGTH)) {
+    if (grammar && fm_grammar_complete(grammar) && (!reason || reason == FM_REASON_LENGTH)) {
         return FM_REASON_STOP;
     }
-    run->pending[run->pending_count++] = token;
-    if (!reason && slot->count + run->pending_count >= slot->model->context_length) {
-        reason = FM_REASON_LENGTH; /* this token has the last place */
+    enum fm_reason pushed = push(run, token);
+    return reason ? reason : pushed;
+}
+
+/* ---- thoughts before a grammar ---- */
+
+/* What must come next, though the model did not draw it. */
+static enum fm_reason add_mark(struct generation *run, const char *mark) {
+    llama_token *tokens;
+    size_t count;
+    enum fm_reason reason = FM_REASON_NONE;
+    if (fm_prompter_mark_tokens(&run->slot->model->prompter, mark, &tokens, &count, &run->error) != FM_OK) {
+        return FM_REASON_ERROR;
     }
+    for (size_t i = 0; i < count && !reason; i++) {
+        reason = send_token(run, tokens[i]);
+        enum fm_reason pushed = push(run, tokens[i]);
+        reason = reason ? reason : pushed;
+    }
+    free(tokens);
     return reason;
 }
+
+/* The thought is closed: the grammar begins, behind what stands between a thought and a text. */
+static enum fm_reason begin_grammar(struct generation *run) {
+    const char *gap = run->thought.form->gap;
+    size_t come = run->thought.behind; /* white space, as most gaps are */
+    run->thought.state = FM_THOUGHT_BEHIND;
+    enum fm_reason reason = come < strlen(gap) ? add_mark(run, gap + come) : FM_REASON_NONE;
+    run->thought.state = FM_THOUGHT_OVER;
+    return reason;
+}
+
+/* The model ends its turn in a thought; a text has to follow. */
+static enum fm_reason close_thought(struct generation *run) {
+    enum fm_reason reason = add_mark(run, run->thought.form->end);
+    return reason ? reason : begin_grammar(run);
+}
+
+/* Tells `token` and puts in its place, where text is in it already, the tokens of what is before that. */
+static enum fm_reason add_thought(struct generation *run, llama_token token) {
+    llama_token *tokens = NULL;
+    size_t count = 0;
+    enum fm_reason reason = send_token(run, token);
+    size_t text = run->thought.text.len;
+    if (text == 0) {
+        enum fm_reason pushed = push(run, token);
+        return reason ? reason : pushed;
+    }
+    const struct fm_buf *piece = &run->piece;
+    if (fm_prompter_text_tokens(&run->slot->model->prompter, piece->data, piece->len - text, &tokens, &count,
+                                &run->error) != FM_OK) {
+        return FM_REASON_ERROR;
+    }
+    for (size_t i = 0; i < count && !reason; i++) {
+        reason = push(run, tokens[i]);
+    }
+    free(tokens);
+    return reason;
+}
+
+/* The mark that the answer begins with; NULL: it is a text that the grammar has. */
+static const struct start *find_start(struct generation *run, llama_token token) {
+    for (size_t i = 0; i < sizeof run->starts / sizeof run->starts[0]; i++) {
+        const struct start *start = &run->starts[i];
+        bool sure = start->count == 1 || run->callable || !fm_grammar_allows(run->guide.grammar, token);
+        if (start->count > 0 && start->first == token && sure) {
+            return start;
+        }
+    }
+    return NULL;
+}
+
+static enum fm_reason add_before_grammar(struct generation *run, llama_token token) {
+    if (run->thought.state == FM_THOUGHT_AT_START) {
+        const struct start *start = find_start(run, token);
+        if (!start) {
+            run->thought.state = FM_THOUGHT_OVER;
+            return add(run, token);
+        }
+        return add_mark(run, start->mark);
+    }
+    enum fm_reason reason = add_thought(run, token);
+    return reason || is_inside(run) ? reason : begin_grammar(run);
+}
+
+/* What may come first, though the grammar does not have it. */
+static enum fm_reason find_starts(struct generation *run) {
+    const struct fm_thought_form *form = run->thought.form;
+    const char *const marks[] = {form->begin, form->lead};
+    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++) {
+        llama_token *tokens;
+        struct start *start = &run->starts[i];
+        start->mark = marks[i];
+        if (!marks[i][0]) {
+            continue;
+        }
+        if (fm_prompter_mark_tokens(&run->slot->model->prompter, marks[i], &tokens, &start->count, &run->error) !=
+            FM_OK) {
+            return FM_REASON_ERROR;
+        }
+        start->first = start->count ? tokens[0] : LLAMA_TOKEN_NULL;
+        run->sampler.also[i] = start->first;
+        free(tokens);
+    }
+    return FM_REASON_NONE;
+}
+
+/* Where a grammar waits for the end of a thought, or not even that. */
+static enum fm_reason begin_thinking(struct generation *run) {
+    if (!run->guide.grammar) {
+        return FM_REASON_NONE;
+    }
+    if (run->thought.state == FM_THOUGHT_BEHIND) {
+        run->thought.state = FM_THOUGHT_OVER;
+    }
+    run->forced_more = !is_thinking(run);
+    return run->thought.state == FM_THOUGHT_AT_START ? find_starts(run) : FM_REASON_NONE;
+}
+
+/* ---- the loop ---- */
 
 /* A grammar may have an end of turn amid its text, as a token. A guide refuses those that it sees. */
 static enum fm_reason end_turn(struct generation *run) {
@@ -246,11 +486,15 @@ static enum fm_reason end_turn(struct generation *run) {
 
 static enum fm_reason draw(struct generation *run) {
     const struct fm_model *model = run->slot->model;
+    run->sampler.grammar = is_inside(run) ? NULL : run->guide.grammar;
     llama_token token = fm_sampler_draw(&run->sampler, fm_slot_logits(run->slot));
     if (token == LLAMA_TOKEN_NULL) {
         return fail_grammar(run, fm_grammar_reason(run->guide.grammar));
     }
-    return llama_vocab_is_eog(model->prompter.vocab, token) ? end_turn(run) : add(run, token);
+    if (llama_vocab_is_eog(model->prompter.vocab, token)) {
+        return run->guide.grammar && is_inside(run) ? close_thought(run) : end_turn(run);
+    }
+    return add(run, token);
 }
 
 /*
@@ -260,7 +504,7 @@ static enum fm_reason draw(struct generation *run) {
 static enum fm_reason add_forced(struct generation *run) {
     enum fm_reason reason = FM_REASON_NONE;
     size_t most = run->job->logprobs ? 1 : run->slot->model->chunk;
-    run->forced_more = run->guide.grammar != NULL;
+    run->forced_more = grammar_in_force(run) != NULL;
     while (run->forced_more && !reason && run->pending_count < most) {
         llama_token token = fm_grammar_forced(run->guide.grammar);
         run->forced_more = token != LLAMA_TOKEN_NULL;
@@ -276,19 +520,26 @@ static enum fm_reason step(struct generation *run) {
     run->pending_count = 0;
     enum fm_reason reason = run->forced_more ? FM_REASON_NONE : draw(run);
     reason = reason ? reason : add_forced(run);
-    if (reason || run->pending_count == 0) {
-        return reason;
-    }
-    return reason_of(run, fm_slot_append(run->slot, run->pending, run->pending_count));
+    return reason || run->pending_count == 0 ? reason : decode_pending(run);
 }
 
 static enum fm_reason generate(struct generation *run) {
-    enum fm_reason reason = fm_job_accept(run->job, (int64_t)run->prompt_count);
+    enum fm_reason reason = begin_thinking(run);
+    reason = reason ? reason : fm_job_accept(run->job, (int64_t)run->prompt_count);
     reason = reason ? reason : prefill(run);
     while (!reason) {
         reason = step(run);
     }
     return reason;
+}
+
+/* What a token says of thought and of text may not be apart, so its log probability has no place. */
+static enum fm_reason refuse_logprobs(struct generation *run) {
+    (void)fm_fail(
+        &run->error, FM_INVALID_REQUEST,
+        "there are no log probabilities while a model may think; the reasoning effort \"none\" keeps it from that");
+    snprintf(run->error.param, sizeof run->error.param, "logprobs");
+    return FM_REASON_ERROR;
 }
 
 /* What the job asks for, before there is an answer. */
@@ -299,27 +550,32 @@ static enum fm_reason prepare(struct generation *run) {
     code = code ? code : read_prompt(run);
     code = code ? code : fm_guide_init(&run->guide, run->job, run->form, prompter, &model->grammar_vocab, &run->error);
     code = code ? code : fm_sampler_init(&run->sampler, run->job, run->guide.grammar, prompter->vocab, &run->error);
-    run->forced_more = run->guide.grammar != NULL;
     run->callable = fm_tools_callable(run->job);
     if (run->callable) {
         fm_tool_parser_init(&run->parser, run->job, run->form);
+    }
+    if (code == FM_OK && run->job->logprobs && is_thinking(run)) {
+        return refuse_logprobs(run);
     }
     return code == FM_OK ? FM_REASON_NONE : code == FM_CANCELLED ? FM_REASON_ABORTED : FM_REASON_ERROR;
 }
 
 void fm_generate(struct fm_slot *slot, struct fm_job *job) {
-    struct generation run = {.slot = slot, .job = job};
+    struct generation run = {.slot = slot, .job = job, .thought = {.state = FM_THOUGHT_OVER}};
+    fm_buf_init(&run.piece, PIECE_MAX);
     int64_t start = fm_now_ms();
     llama_set_abort_callback(slot->model->context, abort_asked, job);
     enum fm_reason reason = prepare(&run);
     reason = reason ? reason : generate(&run);
     llama_set_abort_callback(slot->model->context, NULL, NULL);
-    reason = tell_held(&run, reason);
+    reason = tell_held(&run, tell_held_thought(&run, reason));
     bool whole = reason == FM_REASON_STOP && !run.parser.called;
     bool stuck = whole && !fm_guide_check(&run.guide, &job->schema_error);
     fm_sampler_free(&run.sampler);
     fm_guide_free(&run.guide);
+    fm_thought_parser_free(&run.thought);
     fm_tool_parser_free(&run.parser);
+    fm_buf_free(&run.piece);
     free(run.prompt);
     fm_log(FM_LOG_INFO, "job %lld: %zu tokens in, %lld out, %lld ms", (long long)job->id, run.prompt_count,
            (long long)job->output_tokens, (long long)(fm_now_ms() - start));

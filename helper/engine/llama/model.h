@@ -29,6 +29,8 @@ struct fm_model {
     struct fm_grammar_vocab *grammar_vocab; /* NULL before the first job with a format */
     struct fm_tool_form tool_form;          /* the model's own; read at the first job with tools */
     bool tool_form_read;
+    struct fm_thought_form thought_form; /* read at the first job */
+    bool thought_form_read;
     uint32_t context_length; /* tokens of input and output; llama.cpp's own may be longer, it rounds up */
     uint32_t chunk;          /* tokens computed at once: FM_MODEL_CHUNK, or less where llama.cpp takes less; or, where
                                 it embeds and has to see a text whole, context_length */
@@ -67,5 +69,10 @@ void fm_model_free(struct fm_model *model);
  */
 FM_MUST_USE enum fm_code fm_model_tool_form(struct fm_model *model, const struct fm_job *job,
                                             const struct fm_tool_form **form, struct fm_error *error);
+
+/* How the model thinks; valid as long as it. The first call has it read off the chat template. FM_INTERNAL: the same.
+ */
+FM_MUST_USE enum fm_code fm_model_thought_form(struct fm_model *model, const struct fm_thought_form **form,
+                                               struct fm_error *error);
 
 #endif

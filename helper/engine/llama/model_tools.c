@@ -1,6 +1,8 @@
-/* A loaded model as tools.h wants it: its chat template with its vocabulary. */
+/* A loaded model as tools.h and thoughts.h want it: its chat template with its vocabulary. */
 #include "base/log.h"
 #include "engine/llama/model.h"
+
+#include <string.h>
 
 static enum fm_code render(const void *argument, const struct fm_chat *chat, char **text, size_t *len,
                            struct fm_error *error) {
@@ -19,9 +21,37 @@ static size_t control(const void *argument, const char *text, size_t len, int32_
     return found->len;
 }
 
+static bool is_token(const void *argument, const char *text) {
+    const struct fm_prompter *prompter = argument;
+    llama_token token;
+    return llama_tokenize(prompter->vocab, text, (int32_t)strlen(text), &token, 1, false, true) == 1;
+}
+
+static struct fm_tool_template template_of(const struct fm_model *model) {
+    return (struct fm_tool_template){
+        .render = render, .control = control, .is_token = is_token, .argument = &model->prompter};
+}
+
+enum fm_code fm_model_thought_form(struct fm_model *model, const struct fm_thought_form **form,
+                                   struct fm_error *error) {
+    const struct fm_tool_template from = template_of(model);
+    *form = &model->thought_form;
+    if (!model->thought_form_read) {
+        enum fm_code code = fm_thought_form_read(&from, &model->thought_form, error);
+        if (code != FM_OK) {
+            return code;
+        }
+        model->thought_form_read = true;
+        const struct fm_thought_form *read = &model->thought_form;
+        fm_log(FM_LOG_INFO, "thoughts: %s%s%s", read->thinks ? read->begin : "none", read->thinks ? " " : "",
+               read->end);
+    }
+    return FM_OK;
+}
+
 enum fm_code fm_model_tool_form(struct fm_model *model, const struct fm_job *job, const struct fm_tool_form **form,
                                 struct fm_error *error) {
-    const struct fm_tool_template from = {.render = render, .control = control, .argument = &model->prompter};
+    const struct fm_tool_template from = template_of(model);
     *form = &fm_tool_form_own;
     if (!fm_job_uses_tools(job)) {
         return FM_OK;

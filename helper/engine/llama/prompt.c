@@ -41,6 +41,7 @@ struct render {
     const struct fm_prompter *prompter;
     size_t context; /* tokens */
     bool embeds;    /* no room for output is needed */
+    struct fm_prompt_thought *thought;
     struct marker markers[2];
     struct fm_buf tokens; /* of llama_token */
 };
@@ -141,28 +142,27 @@ const struct fm_control_text *fm_prompter_control(const struct fm_prompter *prom
     return found;
 }
 
-/* Appends `message`'s content to `out` with markers for control texts, `most` at most. Returns how many there are. */
-static size_t mark(const struct fm_prompter *prompter, const struct marker *marker,
-                   const struct fm_chat_message *message, size_t most, struct fm_buf *out) {
+/* Appends `text` (`len` bytes) to `out` with markers for control texts, `most` at most. Returns how many there are. */
+static size_t mark(const struct fm_prompter *prompter, const struct marker *marker, const char *text, size_t len,
+                   size_t most, struct fm_buf *out) {
     size_t marked = 0;
     size_t plain = 0; /* start of what is not copied yet */
-    for (size_t i = 0; i < message->content_len && marked < most;) {
-        const struct fm_control_text *control =
-            fm_prompter_control(prompter, message->content + i, message->content_len - i);
+    for (size_t i = 0; i < len && marked < most;) {
+        const struct fm_control_text *control = fm_prompter_control(prompter, text + i, len - i);
         if (!control) {
             i++;
             continue;
         }
         char index[24];
         snprintf(index, sizeof index, "%zu%c", (size_t)(control - prompter->controls), marker->end);
-        fm_buf_append(out, message->content + plain, i - plain);
+        fm_buf_append(out, text + plain, i - plain);
         fm_buf_append_str(out, marker->begin);
         fm_buf_append_str(out, index);
         i += control->len;
         plain = i;
         marked++;
     }
-    fm_buf_append(out, message->content + plain, message->content_len - plain);
+    fm_buf_append(out, text + plain, len - plain);
     return marked;
 }
 
@@ -366,8 +366,8 @@ static enum fm_code tokenize_marked(struct render *render, const struct rendered
 }
 
 /*
- * Copies of the messages whose contents lie in `text`, marked. As many marks as the context has tokens are enough: each
- * is a token at least. NULL: out of memory.
+ * Copies of the messages whose contents and thoughts lie in `text`, marked. As many marks as the context has tokens are
+ * enough: each is a token at least. NULL: out of memory.
  */
 static struct fm_chat_message *mark_messages(const struct render *render, const struct marker *marker,
                                              const struct fm_chat *chat, struct fm_buf *text, size_t *marked) {
@@ -377,10 +377,14 @@ static struct fm_chat_message *mark_messages(const struct render *render, const 
     }
     *marked = 0;
     for (size_t i = 0; i < chat->count; i++) {
+        const struct fm_chat_message *from = &chat->messages[i];
         size_t start = text->len;
-        *marked += mark(render->prompter, marker, &chat->messages[i], render->context - *marked, text);
-        copies[i] = chat->messages[i];
+        copies[i] = *from;
+        *marked += mark(render->prompter, marker, from->content, from->content_len, render->context - *marked, text);
         copies[i].content_len = text->len - start;
+        *marked +=
+            mark(render->prompter, marker, from->reasoning, from->reasoning_len, render->context - *marked, text);
+        copies[i].reasoning_len = text->len - start - copies[i].content_len;
     }
     if (text->failed) {
         free(copies);
@@ -390,8 +394,28 @@ static struct fm_chat_message *mark_messages(const struct render *render, const 
     for (size_t i = 0; i < chat->count; i++) {
         copies[i].content = text->len ? text->data + at : "";
         at += copies[i].content_len;
+        copies[i].reasoning = copies[i].reasoning_len ? text->data + at : NULL;
+        at += copies[i].reasoning_len;
     }
     return copies;
+}
+
+/* How the answer begins, and what the prompt needs for that. */
+static enum fm_code begin_answer(const struct render *render, struct rendered *prompt, struct fm_error *error) {
+    struct fm_prompt_thought *thought = render->thought;
+    struct fm_buf more;
+    fm_buf_init(&more, FM_THOUGHT_MORE_MAX);
+    thought->state = fm_thought_prompt(thought->form, thought->job, prompt->text, prompt->len, &more);
+    char *text = more.len ? realloc(prompt->text, prompt->len + more.len + 1) : NULL;
+    bool failed = more.failed || (more.len && !text);
+    if (text) {
+        memcpy(text + prompt->len, more.data, more.len);
+        prompt->text = text;
+        prompt->len += more.len;
+        text[prompt->len] = '\0';
+    }
+    fm_buf_free(&more);
+    return failed ? fm_fail_no_memory(error) : FM_OK;
 }
 
 /* The template's text of the messages, marked. `*marked` is how many control texts there are. */
@@ -404,6 +428,7 @@ static enum fm_code apply_template(const struct render *render, const struct mar
     copy.messages = copies;
     enum fm_code code = copies ? check_fits(render, *marked, true, error) : fm_fail_no_memory(error);
     code = code ? code : fm_templates_apply(render->prompter->templates, &copy, &prompt->text, &prompt->len, error);
+    code = code ? code : begin_answer(render, prompt, error);
     free(copies);
     fm_buf_free(&text);
     return code;
@@ -453,8 +478,9 @@ static enum fm_code hand_over(struct render *render, enum fm_code code, llama_to
 }
 
 enum fm_code fm_prompter_tokens(const struct fm_prompter *prompter, const struct fm_chat *chat, size_t context,
-                                llama_token **tokens, size_t *count, struct fm_error *error) {
-    struct render render = {.prompter = prompter, .context = context};
+                                struct fm_prompt_thought *thought, llama_token **tokens, size_t *count,
+                                struct fm_error *error) {
+    struct render render = {.prompter = prompter, .context = context, .thought = thought};
     fm_buf_init(&render.tokens, PROMPT_MAX * sizeof(llama_token));
     make_markers(&render);
     return hand_over(&render, render_tokens(&render, chat, error), tokens, count);
@@ -532,4 +558,11 @@ enum fm_code fm_prompter_text_tokens(const struct fm_prompter *prompter, const c
     struct render render = {.prompter = prompter, .context = SIZE_MAX};
     fm_buf_init(&render.tokens, PROMPT_MAX * sizeof(llama_token));
     return hand_over(&render, tokenize(&render, text, len, false, false, error), tokens, count);
+}
+
+enum fm_code fm_prompter_mark_tokens(const struct fm_prompter *prompter, const char *mark, llama_token **tokens,
+                                     size_t *count, struct fm_error *error) {
+    struct render render = {.prompter = prompter, .context = SIZE_MAX};
+    fm_buf_init(&render.tokens, PROMPT_MAX * sizeof(llama_token));
+    return hand_over(&render, tokenize(&render, mark, strlen(mark), false, true, error), tokens, count);
 }

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "engine/llama/bridge.h"
+#include "engine/llama/thoughts.h"
 
 #include <llama.h>
 #include <stdbool.h>
@@ -41,16 +42,23 @@ void fm_prompter_init_plain(struct fm_prompter *prompter, const struct llama_mod
 /* The longest text of a control token that `text` (`len` bytes, at least 1) begins with; NULL: none. */
 const struct fm_control_text *fm_prompter_control(const struct fm_prompter *prompter, const char *text, size_t len);
 
+/* The thought of the answer to a prompt. */
+struct fm_prompt_thought {
+    const struct fm_thought_form *form;
+    const struct fm_job *job;
+    enum fm_thought_state state; /* out: where the answer begins */
+};
+
 /*
- * Renders and tokenizes. `*tokens` (`*count` of them, at least 1 and less than `context`) are the caller's to free().
- * Text that looks like a control token is kept text in contents alone: tools and calls must have none.
- * FM_INVALID_REQUEST when the template refuses the messages or alters what looks like a control token in them, or a
- * line is too long (README.md, "What does not"); FM_CONTEXT_OVERFLOW when they do not fit, which is seen before the
- * work is done where their length shows it.
+ * Renders and tokenizes, with what fm_thought_prompt puts behind it. `*tokens` (`*count` of them, at least 1 and less
+ * than `context`) are the caller's to free(). Text that looks like a control token is kept text in contents and
+ * thoughts alone: tools and calls must have none. FM_INVALID_REQUEST when the template refuses the messages or alters
+ * what looks like a control token in them, or a line is too long (README.md, "What does not"); FM_CONTEXT_OVERFLOW when
+ * they do not fit, which is seen before the work is done where their length shows it.
  */
 FM_MUST_USE enum fm_code fm_prompter_tokens(const struct fm_prompter *prompter, const struct fm_chat *chat,
-                                            size_t context, llama_token **tokens, size_t *count,
-                                            struct fm_error *error);
+                                            size_t context, struct fm_prompt_thought *thought, llama_token **tokens,
+                                            size_t *count, struct fm_error *error);
 
 /*
  * Tokenizes a text to embed: no template, but what the model wants added at its ends; control tokens stay text.
@@ -76,6 +84,10 @@ FM_MUST_USE enum fm_code fm_prompter_plain_tokens(const struct fm_prompter *prom
  * (`*count`, may be 0) are the caller's to free(). FM_INVALID_REQUEST when a line is too long.
  */
 FM_MUST_USE enum fm_code fm_prompter_text_tokens(const struct fm_prompter *prompter, const char *text, size_t len,
+                                                 llama_token **tokens, size_t *count, struct fm_error *error);
+
+/* The same of a mark: with control tokens. */
+FM_MUST_USE enum fm_code fm_prompter_mark_tokens(const struct fm_prompter *prompter, const char *mark,
                                                  llama_token **tokens, size_t *count, struct fm_error *error);
 
 #endif

@@ -85,7 +85,10 @@ static enum fm_code prepare_added(struct fm_sampler *sampler, struct fm_error *e
 
 enum fm_code fm_sampler_init(struct fm_sampler *sampler, const struct fm_job *job, struct fm_grammar *grammar,
                              const struct llama_vocab *vocab, struct fm_error *error) {
-    *sampler = (struct fm_sampler){.grammar = grammar, .job = job, .vocab_size = (size_t)llama_vocab_n_tokens(vocab)};
+    *sampler = (struct fm_sampler){.grammar = grammar,
+                                   .job = job,
+                                   .vocab_size = (size_t)llama_vocab_n_tokens(vocab),
+                                   .also = {LLAMA_TOKEN_NULL, LLAMA_TOKEN_NULL}};
     sampler->candidates = calloc(sampler->vocab_size, sizeof *sampler->candidates);
     enum fm_code code = sampler->candidates ? prepare_added(sampler, error) : fm_fail_no_memory(error);
     if (code != FM_OK) {
@@ -140,9 +143,14 @@ static llama_token draw_masked(struct fm_sampler *sampler, const float *logits) 
     return count ? draw_from(sampler, count) : LLAMA_TOKEN_NULL;
 }
 
+static bool may_come(struct fm_sampler *sampler, llama_token token) {
+    bool also = token == sampler->also[0] || token == sampler->also[1];
+    return token != LLAMA_TOKEN_NULL && (also || fm_grammar_allows(sampler->grammar, token));
+}
+
 llama_token fm_sampler_draw(struct fm_sampler *sampler, const float *logits) {
     llama_token token = draw_freely(sampler, logits);
-    if (sampler->grammar && (token == LLAMA_TOKEN_NULL || !fm_grammar_allows(sampler->grammar, token))) {
+    if (sampler->grammar && !may_come(sampler, token)) {
         token = draw_masked(sampler, logits);
     }
     if (token != LLAMA_TOKEN_NULL) {

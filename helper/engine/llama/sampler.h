@@ -15,6 +15,7 @@ struct fm_sampler {
     const struct fm_job *job;
     float *added;        /* to the logit of each token: its bias, and the penalties so far; NULL: to none */
     unsigned char *seen; /* 1: the token was generated; as long as `added` */
+    llama_token also[2]; /* tokens that may come whatever the grammar has; LLAMA_TOKEN_NULL: none */
 };
 
 /*

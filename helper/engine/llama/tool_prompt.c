@@ -109,6 +109,8 @@ static void add_messages(struct fm_tool_prompt *prompt, const struct fm_job *job
             continue; /* it stands there already */
         }
         struct fm_chat_message *added = add_written(prompt, message->role);
+        added->reasoning = message->reasoning_len > 0 ? message->reasoning : NULL;
+        added->reasoning_len = message->reasoning_len;
         if (message->tool_call_count > 0) {
             write_calls(message, &prompt->text);
             added->content_len = prompt->text.len - start;
@@ -183,6 +185,8 @@ static void write_native(struct fm_tool_prompt *prompt, const struct fm_job *job
             .role = message->role,
             .content = message->content,
             .content_len = message->content_len,
+            .reasoning = message->reasoning_len > 0 ? message->reasoning : NULL,
+            .reasoning_len = message->reasoning_len,
             .calls = call,
             .call_count = message->tool_call_count,
             .answered_id = answered ? answered->id : NULL,

@@ -72,6 +72,8 @@ struct fm_tool_template {
                            struct fm_error *error);
     /* The bytes of the control token that `text` (`len` of them, at least 1) begins with; 0: none. */
     size_t (*control)(const void *argument, const char *text, size_t len, int32_t *token, bool *ends_turn);
+    /* `text` (NUL-terminated) is one token, of whatever kind. */
+    bool (*is_token)(const void *argument, const char *text);
     const void *argument;
 };
 

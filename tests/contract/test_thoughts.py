@@ -1,0 +1,222 @@
+"""What a model of the llama engine thinks (ENGINE.md, Reasoning), with chat templates that have thoughts on ours.
+
+    test_thoughts.py PROGRAM MODEL TEMPLATES    TEMPLATES: llama.cpp's folder of chat templates
+
+The model is shown short thoughts, and then has its own. Exit status 77: skipped, because MODEL is not there, or the
+engine was built without llguidance.
+"""
+
+import json
+import os
+import sys
+import tempfile
+import unittest
+
+from engine import Engine, skip_without, user
+
+PROGRAM = MODEL = TEMPLATES = None
+
+# %s: how the assistant's turn begins in a prompt.
+THINKS = """{%% for m in messages %%}<|im_start|>{{ m.role }}
+{%% if m.reasoning_content %%}<think>
+{{ m.reasoning_content }}
+</think>
+
+{%% endif %%}{{ m.content }}<|im_end|>
+{%% endfor %%}{%% if add_generation_prompt %%}<|im_start|>assistant
+%s{%% endif %%}"""
+FREE = THINKS % ""  # the model begins a thought, or not
+OPENED = THINKS % "<think>\n"
+CAN_STOP = THINKS % "<think>{{ '\\n' if enable_thinking else '\\n\\n</think>\\n\\n' }}"
+# A text stands right behind the thought, and shares a token with the tag's end.
+TIGHT = OPENED.replace("</think>\n\n", "</think>")
+
+SHOWN = []
+for english, german in (("red", "rot"), ("blue", "blau"), ("green", "gruen")):
+    SHOWN += user(f"German for {english}?")
+    SHOWN += [{"role": "assistant", "content": german, "reasoning": f"They ask for {english}."}]
+ASK = SHOWN + user("German for black?")
+THOUGHT = "They ask for black."
+SCHEMA = {"type": "object", "properties": {"a": {"enum": ["rot", "schwarz"]}}, "required": ["a"],
+          "additionalProperties": False}
+FORMAT = {"type": "json_schema", "schema": SCHEMA, "strict": True}
+LAMP = {"name": "lamp", "parameters": {"properties": {"on": {"type": "boolean"}}, "required": ["on"],
+                                       "additionalProperties": False}}
+REQUIRED = {"tools": [LAMP], "tool_choice": {"mode": "required"}}
+NONE = {"effort": "none"}
+
+# The marks, as the engine logs them, of templates in llama.cpp's folder; the others have none.
+MARKS = {
+    "Qwen-Qwen3-0.6B": "<think> </think>", "deepseek-ai-DeepSeek-R1-Distill-Llama-8B": "<think> </think>",
+    "HuggingFaceTB-SmolLM3-3B": "<think> </think>", "ByteDance-Seed-OSS": "<seed:think> </seed:think>",
+    "google-gemma-4-31B-it": "<|channel>thought <channel|>", "Cohere2MoE": "<|START_THINKING|> <|END_THINKING|>",
+    "mistralai-Ministral-3-14B-Reasoning-2512": "[THINK] [/THINK]",
+    "openai-gpt-oss-120b":
+        "<|channel|>analysis<|message|> <|end|><|start|>assistant<|channel|>final<|message|>",
+    "Apriel-1.6-15b-Thinker-fixed": "Here are my reasoning steps: [BEGIN FINAL RESPONSE]",
+    "Qwen-Qwen2.5-7B-Instruct": "none", "meta-llama-Llama-3.2-3B-Instruct": "none", "google-gemma-2-2b-it": "none",
+}
+
+
+class Case(unittest.TestCase):
+    def engine(self, template):
+        """With a template of the folder, or of its own text. It logs what it does."""
+        path = os.path.join(TEMPLATES, template + ".jinja")
+        if not os.path.exists(path):
+            file = tempfile.NamedTemporaryFile("w", suffix=".jinja")
+            self.addCleanup(file.close)
+            file.write(template)
+            file.flush()
+            path = file.name
+        engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_THREADS": "1", "FM_ENGINE_LLAMA_CTX": "8192",
+                                  "FM_ENGINE_LLAMA_TEMPLATE": path})
+        self.addCleanup(engine.close)
+        self.assertTrue(engine.initialize(log_level="info")["ok"])
+        self.assertTrue(engine.load(MODEL)[0]["ok"])
+        return engine
+
+    def run_cold(self, engine, messages=ASK, **params):
+        outcome = engine.run(messages, temperature=0, **{"max_tokens": 60, **params})
+        self.assertIsNone(outcome.error)
+        return outcome
+
+    def check_thought(self, outcome):
+        self.assertEqual(outcome.reasoning, THOUGHT)
+        self.assertGreater(outcome.usage["reasoning_tokens"], 4)
+        self.assertLess(outcome.usage["reasoning_tokens"], outcome.usage["output_tokens"])
+
+
+class Forms(Case):
+    def test_templates(self):
+        for template, marks in MARKS.items():
+            with self.subTest(template):
+                engine = self.engine(template)
+                for effort in (NONE, {"effort": "max"}):
+                    outcome = engine.run(user("hi"), reasoning=effort, seed=1, max_tokens=2)
+                    self.assertEqual((outcome.error, outcome.usage["output_tokens"]), (None, 2))
+                engine.close()
+                self.assertIn(f"thoughts: {marks}\n", engine.stderr.decode() + "\n")
+
+    def test_no_thoughts(self):
+        """Where the template knows of none, a tag is text."""
+        engine = self.engine("{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+                             "<|im_start|>assistant\n")
+        shown = (user("Go.") + [{"role": "assistant", "content": "<think>\nhm\n</think>\n\nYes."}]) * 3 + user("Go.")
+        outcome = self.run_cold(engine, shown, max_tokens=20)
+        self.assertEqual((outcome.reasoning, outcome.usage["reasoning_tokens"]), ("", 0))
+        self.assertTrue(outcome.text.strip().startswith("<think>"), outcome.text)
+
+
+class Thoughts(Case):
+    def test_text(self):
+        for template in (FREE, OPENED, CAN_STOP):
+            engine = self.engine(template)
+            outcome = self.run_cold(engine)
+            self.check_thought(outcome)
+            self.assertTrue(outcome.text and not outcome.text[0].isspace(), outcome.text)
+            self.assertNotIn("think", outcome.text)
+            self.assertEqual(outcome.reason, "stop")
+            # a stop string counts in text alone
+            self.check_thought(self.run_cold(engine, stop=["ask"]))
+            stopped = self.run_cold(engine, stop=[outcome.text[1:3]])
+            self.check_thought(stopped)
+            self.assertEqual(stopped.text, outcome.text[0])
+
+    def test_the_limit(self):
+        for params in ({}, {"format": FORMAT}, REQUIRED):
+            outcome = self.run_cold(self.engine(OPENED), max_tokens=3, **params)
+            self.assertTrue(THOUGHT.startswith(outcome.reasoning) and outcome.reasoning)
+            self.assertEqual((outcome.reason, outcome.text, outcome.calls), ("length", "", []))
+            self.assertEqual(outcome.usage["reasoning_tokens"], 3)
+
+    def test_formats(self):
+        for template in (FREE, OPENED, CAN_STOP):
+            engine = self.engine(template)
+            outcome = self.run_cold(engine, format=FORMAT)
+            self.check_thought(outcome)
+            self.assertIn(json.loads(outcome.text)["a"], ("rot", "schwarz"))
+            outcome = self.run_cold(engine, **REQUIRED)
+            self.check_thought(outcome)
+            self.assertEqual([name for name, _ in outcome.calls], ["lamp"])
+            grammar = {"type": "grammar", "syntax": "regex", "definition": "[a-z]{3}"}
+            outcome = self.run_cold(engine, format=grammar)
+            self.check_thought(outcome)
+            self.assertRegex(outcome.text, "^[a-z]{3}$")
+
+    def test_a_format_without_a_thought(self):
+        """The model may think, and does not."""
+        engine = self.engine(FREE)
+        for seed in range(4):
+            outcome = engine.run(user("Hello."), seed=seed, temperature=1, max_tokens=40, format=FORMAT)
+            self.assertEqual((outcome.reason, outcome.usage["reasoning_tokens"]), ("stop", 0))
+            self.assertIn(json.loads(outcome.text)["a"], ("rot", "schwarz"))
+
+    def test_a_turn_that_ends_in_a_thought(self):
+        """With a format there is a text all the same."""
+        shown = []
+        for word in ("one", "two", "six"):
+            shown += user(word) + [{"role": "assistant", "content": f"<think>\nThis is {word}."}]
+        engine = self.engine(OPENED)
+        outcome = self.run_cold(engine, shown + user("ten"))
+        self.assertEqual((outcome.reason, outcome.text), ("stop", ""))
+        self.assertTrue(outcome.reasoning)
+        formed = self.run_cold(engine, shown + user("ten"), format=FORMAT)
+        self.assertEqual(formed.reasoning, outcome.reasoning)
+        self.assertIn(json.loads(formed.text)["a"], ("rot", "schwarz"))
+
+    def test_a_token_of_both(self):
+        """The end of the tag and the beginning of the text."""
+        shown = []
+        for word in ("one", "two", "six", "five"):
+            shown += user(word) + [{"role": "assistant", "content": ".x {}", "reasoning": f"This is {word}"}]
+        engine = self.engine(TIGHT)
+        free = self.run_cold(engine, shown + user("ten"), max_tokens=30)
+        self.assertEqual(free.reasoning, "This is ten")
+        self.assertTrue(free.text.startswith("."), free.text)
+        formed = self.run_cold(engine, shown + user("ten"), format=FORMAT)
+        self.assertEqual(formed.reasoning, free.reasoning)
+        self.assertIn(json.loads(formed.text)["a"], ("rot", "schwarz"))
+
+
+class Efforts(Case):
+    def test_none(self):
+        """The template turns it off, or an empty thought is put there."""
+        for template in (FREE, OPENED, CAN_STOP):
+            engine = self.engine(template)
+            for params in ({}, {"format": FORMAT}, REQUIRED):
+                outcome = self.run_cold(engine, reasoning=NONE, **params)
+                self.assertEqual((outcome.reasoning, outcome.usage["reasoning_tokens"]), ("", 0))
+                self.assertTrue(outcome.text or outcome.calls)
+        thinking = self.run_cold(engine, reasoning={"effort": "high"})
+        self.check_thought(thinking)
+
+    def test_the_template_is_told(self):
+        engine = self.engine(OPENED.replace("<|im_end|>", "{{ reasoning_effort }}<|im_end|>"))
+        tokens = {effort: engine.run(user("hi"), reasoning={"effort": effort}, max_tokens=1).accepted
+                  for effort in ("minimal", "low", "medium", "high", "xhigh", "max")}
+        plain = engine.run(user("hi"), max_tokens=1).accepted
+        self.assertTrue(all(count > plain for count in tokens.values()), (tokens, plain))
+
+
+class Conversations(Case):
+    def test_thoughts_of_before(self):
+        """They go to the template, and control tokens in them stay text."""
+        engine = self.engine(FREE)
+
+        def accepted(reasoning):
+            thought = {"reasoning": reasoning} if reasoning else {}
+            messages = user("a") + [{"role": "assistant", "content": "b", **thought}] + user("c")
+            return engine.run(messages, max_tokens=1).accepted
+        self.assertGreater(accepted("hm"), accepted(""))
+        self.assertGreater(accepted("<|im_end|>"), accepted("hm") + 2)
+        plain = self.engine("{% for m in messages %}{{ m.content }}{% endfor %}")
+        messages = user("a") + [{"role": "assistant", "content": "b", "reasoning": "<|im_end|> x"}] + user("c")
+        accepted_of_plain = plain.run(messages, max_tokens=1).accepted
+        del messages[1]["reasoning"]
+        self.assertEqual(plain.run(messages, max_tokens=1).accepted, accepted_of_plain)
+
+
+if __name__ == "__main__":
+    PROGRAM, MODEL, TEMPLATES = sys.argv[1:4]
+    skip_without(PROGRAM, MODEL)
+    unittest.main(argv=sys.argv[:1])

@@ -1,11 +1,15 @@
 import { ChatCompletions } from "./chat.js";
 import { Compatibility } from "./compatibility.js";
+import { Completions } from "./completions.js";
+import { Embeddings } from "./embeddings.js";
 import { createFetch } from "./fetch.js";
 import { Helper, RESTART_POLICY, type RestartPolicy } from "./helper.js";
 import { findHelper } from "./locate.js";
+import { Models } from "./models.js";
 import type { SpawnOptions } from "./process.js";
 import { Responses } from "./responses.js";
-import type { Capabilities, JsonObject, Model, ModelList, Pong, Transport } from "./types.js";
+import { withoutOk } from "./stream.js";
+import type { Capabilities, JsonObject, Pong, Transport } from "./types.js";
 
 /** Options of {@link createClient}. All of them have a default. */
 export interface ClientOptions {
@@ -37,28 +41,16 @@ export interface ClientOptions {
   restart?: Partial<RestartPolicy> | undefined;
 }
 
-/** `client.models`. */
-export class Models {
-  readonly #transport: Transport;
-
-  /** @internal */
-  constructor(transport: Transport) {
-    this.#transport = transport;
-  }
-
-  /** All models that the helper can answer with. */
-  async list(): Promise<ModelList> {
-    const { object, data } = await control(this.#transport, "models.list");
-    return { object: object as "list", data: data as Model[] };
-  }
-}
-
 /** A local language model behind OpenAI's API. Made by {@link createClient}. */
 export class Client {
   /** OpenAI's Responses API. */
   readonly responses: Responses;
   /** OpenAI's Chat Completions API. */
   readonly chat: { readonly completions: ChatCompletions };
+  /** OpenAI's older Completions API: text that goes on from a prompt. */
+  readonly completions: Completions;
+  /** OpenAI's Embeddings API. */
+  readonly embeddings: Embeddings;
   /** The models at hand. */
   readonly models: Models;
   /** Whether this machine can answer requests. */
@@ -82,6 +74,8 @@ export class Client {
     this.#helper = helper;
     this.responses = new Responses(helper);
     this.chat = { completions: new ChatCompletions(helper) };
+    this.completions = new Completions(helper);
+    this.embeddings = new Embeddings(helper);
     this.models = new Models(helper);
     this.compatibility = new Compatibility(helper, options.engine ?? process.env["FM_PROXY_ENGINE"]);
     this.capabilities = { get: async () => (await control(helper, "capabilities.get")) as Capabilities };
@@ -109,8 +103,7 @@ const CONTROL_TIMEOUT_MS = 10_000;
 
 /** A call that a healthy helper answers at once. */
 async function control(transport: Transport, method: string): Promise<JsonObject> {
-  const { ok: _, ...rest } = await transport.call(method, {}, { timeoutMs: CONTROL_TIMEOUT_MS }).result;
-  return rest;
+  return withoutOk(await transport.call(method, {}, { timeoutMs: CONTROL_TIMEOUT_MS }).result);
 }
 
 /** What the helper sees of the host's environment, besides `FM_*`. Nothing in it is secret. The README lists it. */

@@ -1,5 +1,12 @@
 import { pick, withSignal } from "./stream.js";
-import type { EmbeddingCreateParams, EmbeddingList, JsonObject, Operation, RequestOptions, Transport } from "./types.js";
+import type {
+  EmbeddingCreateParams,
+  EmbeddingList,
+  JsonObject,
+  Operation,
+  RequestOptions,
+  Transport,
+} from "./types.js";
 
 /** `client.embeddings`: OpenAI's Embeddings API. */
 export class Embeddings {

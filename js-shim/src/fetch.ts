@@ -202,7 +202,12 @@ const IGNORED = new Set(["api-version"]);
 /** How a parameter of a query is written: text, or what is that in JSON; a list as `name[]=a&name[]=b` or `name=a`. */
 type QueryType = "text" | "number" | "flag" | "list";
 
-const RETRIEVE_QUERY = { include: "list", stream: "flag", starting_after: "number", include_obfuscation: "flag" } as const;
+const RETRIEVE_QUERY = {
+  include: "list",
+  stream: "flag",
+  starting_after: "number",
+  include_obfuscation: "flag",
+} as const;
 const LIST_QUERY = { include: "list", limit: "number", order: "text", after: "text" } as const;
 
 /** The parameters of a query as a call has them. The helper judges the values; a name that is unknown is told here. */

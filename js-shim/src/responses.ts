@@ -78,8 +78,7 @@ export class Responses {
     query: ResponseRetrieveParams = {},
     options: RequestOptions = {},
   ): Promise<ResponseObject> | ResponseStream {
-    if (query.stream !== true)
-      return withSignal(() => retrieveResponse(this.#transport, id, query), options.signal);
+    if (query.stream !== true) return withSignal(() => retrieveResponse(this.#transport, id, query), options.signal);
     return new ResponseStream((push) => streamRetrieved(this.#transport, id, query, push), options);
   }
 

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { createClient } from "../../../js-shim/dist/esm/index.js";
+import { Audit, auditClient } from "./audit.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 export const root = join(here, "..", "..", "..");
@@ -33,11 +34,11 @@ export function noFormats() {
   return noModel() ?? (built ? null : "the llama engine was built without llguidance");
 }
 
-/** A client whose helper is gone at the end of the test. */
+/** A client whose helper is gone at the end of the test. All that it answers is looked at: audit.mjs. */
 export function clientFor(t, options) {
   const client = createClient(options);
   t.after(() => client.close());
-  return client;
+  return auditClient(client, new Audit(t));
 }
 
 /** The built helper with the fake engine. */
@@ -45,12 +46,15 @@ export function fakeClient(t, options = {}) {
   return clientFor(t, { helperPath, engine: "fake", env: sanitizerEnv, ...options });
 }
 
+/** Test files run side by side: an engine with more threads than processors are free would wait for them. */
+const modelEnv = { FM_ENGINE_LLAMA_THREADS: process.env.FM_ENGINE_LLAMA_THREADS || "1", ...sanitizerEnv };
+
 /** The built helper with the llama engine and the model that the build folder holds. */
 export function modelClient(t, options = {}) {
   return clientFor(t, {
     helperPath,
     engine: "llama",
-    env: sanitizerEnv,
+    env: modelEnv,
     modelsDir: join(root, "build", "models"),
     ...options,
   });

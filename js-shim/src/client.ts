@@ -25,6 +25,10 @@ export interface ClientOptions {
   modelsDir?: string | undefined;
   /** A file with a chat template in Jinja, in place of the model's own. */
   chatTemplate?: string | undefined;
+  /** The file where responses are stored, for later helpers too. Default: memory, as long as the helper runs. */
+  store?: string | undefined;
+  /** How many bytes the store takes; 0: nothing is stored. */
+  storeBytes?: number | undefined;
   /** What the helper and its engine log, to its standard error; default: nothing. */
   logLevel?: string | undefined;
   /** Gets the log text. Default: it goes to this process's standard error when `logLevel` is set. */
@@ -150,6 +154,8 @@ const FLAGS = [
   ["model", "--model", "FM_PROXY_MODEL"],
   ["modelsDir", "--models-dir", "FM_PROXY_MODELS_DIR"],
   ["chatTemplate", "--chat-template", "FM_PROXY_CHAT_TEMPLATE"],
+  ["store", "--store", "FM_PROXY_STORE"],
+  ["storeBytes", "--store-bytes", "FM_PROXY_STORE_BYTES"],
   ["logLevel", "--log-level", "FM_PROXY_LOG_LEVEL"],
 ] as const;
 
@@ -160,7 +166,7 @@ function spawnOptions(options: ClientOptions): SpawnOptions {
   for (const [name, flag, variable] of FLAGS) {
     const value = options[name];
     const fromEnv = env[variable];
-    if (value !== undefined) args.push(flag, value);
+    if (value !== undefined) args.push(flag, String(value));
     if (value !== undefined) settings.push(`${name} ${JSON.stringify(value)}`);
     else if (fromEnv !== undefined && fromEnv !== "") settings.push(`${variable} ${JSON.stringify(fromEnv)}`);
   }

@@ -155,6 +155,8 @@ async function responses(transport: Transport, { body, signal }: Call): Promise<
 
 async function retrieve(transport: Transport, { id, query, signal }: Call): Promise<Response> {
   const params = readQuery(query, RETRIEVE_QUERY);
+  // Frames are never padded.
+  if (typeof params["include_obfuscation"] === "boolean") delete params["include_obfuscation"];
   if (params["stream"] !== true)
     return jsonResponse(await withSignal(() => retrieveResponse(transport, id, params), signal));
   return responseStream(signal, (onEvent) => streamRetrieved(transport, id, params, onEvent));

@@ -41,24 +41,21 @@ export function clientFor(t, options) {
   return auditClient(client, new Audit(t));
 }
 
-/** The built helper with the fake engine. */
-export function fakeClient(t, options = {}) {
-  return clientFor(t, { helperPath, engine: "fake", env: sanitizerEnv, ...options });
-}
+export const fakeOptions = { helperPath, engine: "fake", env: sanitizerEnv };
 
-/** Test files run side by side: an engine with more threads than processors are free would wait for them. */
-const modelEnv = { FM_ENGINE_LLAMA_THREADS: process.env.FM_ENGINE_LLAMA_THREADS || "1", ...sanitizerEnv };
+export const modelOptions = {
+  helperPath,
+  engine: "llama",
+  // Test files run side by side: an engine with more threads than processors are free would wait for them.
+  env: { FM_ENGINE_LLAMA_THREADS: process.env.FM_ENGINE_LLAMA_THREADS || "1", ...sanitizerEnv },
+  modelsDir: join(root, "build", "models"),
+};
+
+/** The built helper with the fake engine. */
+export const fakeClient = (t, options = {}) => clientFor(t, { ...fakeOptions, ...options });
 
 /** The built helper with the llama engine and the model that the build folder holds. */
-export function modelClient(t, options = {}) {
-  return clientFor(t, {
-    helperPath,
-    engine: "llama",
-    env: modelEnv,
-    modelsDir: join(root, "build", "models"),
-    ...options,
-  });
-}
+export const modelClient = (t, options = {}) => clientFor(t, { ...modelOptions, ...options });
 
 /** The stub, with the log of what it got. */
 export function stubClient(t, stub = {}, options = {}) {

@@ -38,7 +38,8 @@ const NULLABLE = [
 ];
 /** Every key that a Response object always has. */
 export const RESPONSE_KEYS = [...REQUIRED, ...NULLABLE];
-const CHANGING = ["status", "output", "completed_at", "incomplete_details", "error", "usage"];
+// What can't be stored in the end says so.
+const CHANGING = ["store", "status", "output", "completed_at", "incomplete_details", "error", "usage"];
 const ECHOED = RESPONSE_KEYS.filter((key) => !CHANGING.includes(key));
 
 const OPENING = { "response.created": 0, "response.queued": 1, "response.in_progress": 2 };

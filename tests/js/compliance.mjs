@@ -25,7 +25,9 @@ try {
     if (options === null) continue;
     const client = createClient(options);
     for (const { id, status, duration, errors } of await runSuite(suite, client))
-      console.log(`  ${status.padEnd(8)}${String(duration).padStart(6)} ms  ${id}  ${(errors ?? []).join("; ").slice(0, 300)}`);
+      console.log(
+        `  ${status.padEnd(8)}${String(duration).padStart(6)} ms  ${id}  ${(errors ?? []).join("; ").slice(0, 300)}`,
+      );
     await client.close();
   }
 } finally {

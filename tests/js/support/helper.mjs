@@ -109,6 +109,19 @@ export async function watchLife(t) {
 /** What an OpenAI client is to be made with, to reach the helper of `client`. */
 export const connection = (client) => ({ apiKey: "local", baseURL: "http://fm-proxy/v1", fetch: client.fetch });
 
+/** Why a helper cannot do what `capabilities.get` tells of; false when it can. */
+export async function lacking(client, feature) {
+  const { features } = await client.capabilities.get();
+  return features[feature] === true ? false : `this helper has no ${feature}`;
+}
+
+/** Why there is nothing at a path; false when there is. */
+export async function lackingPath(client, path) {
+  const response = await client.fetch(`http://fm-proxy/v1/${path}`, { method: "POST", body: "{}" });
+  const { error } = await response.json();
+  return error?.code === "unknown_url" ? `this helper has no ${path}` : false;
+}
+
 /** Text of a script for the fake engine (and the stub). */
 export const script = (...steps) => JSON.stringify(steps);
 

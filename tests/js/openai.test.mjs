@@ -159,7 +159,8 @@ async function common(t, OpenAI, client, long) {
 /** What is kept of responses, and gone on from. */
 async function stored(t, OpenAI, openai, client, long) {
   const skip = await lacking(client, "stored_responses");
-  const gone = (call) => assert.rejects(call, (error) => error instanceof OpenAI.NotFoundError && error.code === "response_not_found");
+  const gone = (call) =>
+    assert.rejects(call, (error) => error instanceof OpenAI.NotFoundError && error.code === "response_not_found");
 
   await t.test("POST /responses: previous_response_id", { skip }, async () => {
     const first = await openai.responses.create({ input: PROMPT, instructions: "Be short.", ...SHORT });

@@ -7,7 +7,9 @@ import { deltas, drain, modelClient, noModel } from "./support/helper.mjs";
 const skip = noModel() ?? false;
 const WORDS = ["漢字かな", "👩‍🚀🚀", "Ünïcödé", "🇦🇹", "안녕하세요", "e\u0301", "中文字符", "😀😀", "Привет", "ไทย"];
 const ASKS = ["Repeat exactly: ", "Continue the list: ", "Translate: ", "Spell it: ", "Say it twice: "];
-const PROMPTS = ASKS.flatMap((ask) => WORDS.map((word, index) => `${ask}${word} ${WORDS[(index * 3 + 1) % WORDS.length]}`));
+const PROMPTS = ASKS.flatMap((ask) =>
+  WORDS.map((word, index) => `${ask}${word} ${WORDS[(index * 3 + 1) % WORDS.length]}`),
+);
 const AT_ONCE = 4;
 const TOKENS = 5;
 

@@ -65,7 +65,7 @@ export function toMarkdown(found) {
     `|---|${CLIENTS.map(() => "---|").join("")}`,
     ...rows.map(([endpoint, row]) => {
       const name = /^[A-Z]/.test(endpoint) ? `\`${endpoint}\`` : endpoint;
-      return `| ${name} | ${CLIENTS.map((client) => (row[client] ?? []).sort().join(", ") || "-").join(" | ")} |`;
+      return `| ${name} | ${CLIENTS.map((client) => (row[client] ?? []).sort().join("; ") || "-").join(" | ")} |`;
     }),
   ].join("\n");
 }
@@ -82,8 +82,7 @@ export function readTable(text) {
       .map((cell) => cell.trim().replaceAll("`", ""));
     row.forEach((cell, index) => {
       if (cell === "-") return;
-      // A comma within brackets belongs to a name.
-      for (const what of cell.split(/, (?![^(]*\))/)) claims.push([endpoint, CLIENTS[index], what].join("|"));
+      for (const what of cell.split("; ")) claims.push([endpoint, CLIENTS[index], what].join("|"));
     });
   }
   return claims;

@@ -147,10 +147,42 @@ function random(seed) {
 }
 
 const ODD = [
-  null, true, false, 0, -1, 1, 0.5, 2.5, 1e308, -1e-300, 2 ** 31, 2 ** 53, 9.3e18, "", "x", "\0", "\ud800", "null", "a".repeat(600),
-  "function", "user", "json_schema", "required", [], [null], [[]], ["a", "b", "c", "d", "e"], {}, { type: "function" }, { type: 1 },
-  { a: { a: { a: [] } } }, [{ role: "user", content: "x" }], [{ type: "item_reference", id: "nope" }], { id: "x" }, "resp_nope",
-]; // prettier-ignore
+  null,
+  true,
+  false,
+  0,
+  -1,
+  1,
+  0.5,
+  2.5,
+  1e308,
+  -1e-300,
+  2 ** 31,
+  2 ** 53,
+  9.3e18,
+  "",
+  "x",
+  "\0",
+  "\ud800",
+  "null",
+  "a".repeat(600),
+  "function",
+  "user",
+  "json_schema",
+  "required",
+  [],
+  [null],
+  [[]],
+  ["a", "b", "c", "d", "e"],
+  {},
+  { type: "function" },
+  { type: 1 },
+  { a: { a: { a: [] } } },
+  [{ role: "user", content: "x" }],
+  [{ type: "item_reference", id: "nope" }],
+  { id: "x" },
+  "resp_nope",
+];
 
 /** Every place in a value: the container and its key. */
 function places(value, found = []) {

@@ -1,4 +1,3 @@
-import { FmError } from "./errors.js";
 import { pick, withoutOk, withSignal } from "./stream.js";
 import type { Model, ModelList, Operation, RequestOptions, Transport } from "./types.js";
 
@@ -33,10 +32,6 @@ export function listModels(transport: Transport): Operation<ModelList> {
 
 /** One model. */
 export function retrieveModel(transport: Transport, id: string): Operation<Model> {
-  return pick(listModels(transport), ({ data }) => {
-    const model = data.find((entry) => entry.id === id);
-    if (model !== undefined) return model;
-    const openai = { param: "model", code: "model_not_found" };
-    throw new FmError("NOT_FOUND", `The model '${id}' does not exist.`, { openai });
-  });
+  const operation = transport.call("models.retrieve", { id }, { timeoutMs: TIMEOUT_MS });
+  return pick(operation, (answer) => withoutOk(answer) as unknown as Model);
 }

@@ -2,7 +2,7 @@
 import { createOpenAI } from "@ai-sdk/openai";
 import { embedMany, generateObject, generateText, isStepCount, streamObject, streamText, tool } from "ai";
 import assert from "node:assert/strict";
-import { connection, lacking, noFormats, noModel, script } from "./support/helper.mjs";
+import { connection, lacking, noEmbeddings, noFormats, noModel, script } from "./support/helper.mjs";
 import { Animal, CALL, checkRun, description, LIMIT, onBothEngines } from "./support/tasks.mjs";
 import { PROMPT, QUESTION, recorder, Weather } from "./support/tasks.mjs";
 
@@ -67,7 +67,7 @@ async function texts(t, client, real) {
     assert.ok(second.usage.inputTokens > first.usage.inputTokens);
   });
 
-  await t.test("POST /embeddings: embedMany", { skip: await lacking(client, "embeddings") }, async () => {
+  await t.test("POST /embeddings: embedMany", { skip: await noEmbeddings(client) }, async () => {
     const { embeddings } = await embedMany({ model: openai.embedding(id), values: ["a cat", "a dog"], maxRetries: 0 });
     assert.equal(embeddings.length, 2);
     assert.ok(embeddings[0].length > 0);

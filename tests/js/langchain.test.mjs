@@ -2,7 +2,7 @@
 import { tool as langChainTool } from "@langchain/core/tools";
 import { ChatOpenAI, OpenAIEmbeddings } from "@langchain/openai";
 import assert from "node:assert/strict";
-import { connection, lacking, noFormats, noModel } from "./support/helper.mjs";
+import { connection, noEmbeddings, noFormats, noModel } from "./support/helper.mjs";
 import { Animal, CALL, checkRun, description, LIMIT, onBothEngines } from "./support/tasks.mjs";
 import { PROMPT, QUESTION, recorder, Weather } from "./support/tasks.mjs";
 
@@ -15,7 +15,7 @@ onBothEngines("LangChain", noModel(), async (t, client, real) => {
       return new ChatOpenAI({ ...common, useResponsesApi, temperature: 0, maxTokens });
     });
 
-  await t.test("POST /embeddings: embedDocuments", { skip: await lacking(client, "embeddings") }, async () => {
+  await t.test("POST /embeddings: embedDocuments", { skip: await noEmbeddings(client) }, async () => {
     const embeddings = new OpenAIEmbeddings(common);
     const [one, two] = await embeddings.embedDocuments(["a cat", "a dog"]);
     assert.equal(one.length, two.length);

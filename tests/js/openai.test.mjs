@@ -11,6 +11,7 @@ import {
   lacking,
   lackingPath,
   modelClient,
+  noEmbeddings,
   noModel,
   script,
   until,
@@ -229,7 +230,7 @@ async function stored(t, OpenAI, openai, client, long) {
 
 /** The endpoints besides generation. */
 async function others(t, OpenAI, openai, client) {
-  await t.test("POST /embeddings: create", { skip: await lacking(client, "embeddings") }, async () => {
+  await t.test("POST /embeddings: create", { skip: await noEmbeddings(client) }, async () => {
     const input = ["a cat", "a small cat", "the stock market"];
     const bare = await openai.embeddings.create({ input });
     const floats = await openai.embeddings.create({ input, encoding_format: "float" });

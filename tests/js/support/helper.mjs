@@ -115,6 +115,12 @@ export async function lacking(client, feature) {
   return features[feature] === true ? false : `this helper has no ${feature}`;
 }
 
+/** Why a client's model gives no vectors; false when it does. The real model of the tests generates text. */
+export async function noEmbeddings(client) {
+  const { engine } = await client.capabilities.get();
+  return engine.name === "llama" ? "the model generates text; it embeds none" : lacking(client, "embeddings");
+}
+
 /** Why there is nothing at a path; false when there is. */
 export async function lackingPath(client, path) {
   const response = await client.fetch(`http://fm-proxy/v1/${path}`, { method: "POST", body: "{}" });

@@ -1,5 +1,5 @@
 import { toFmError } from "./errors.js";
-import { EventStream, withSignal } from "./stream.js";
+import { EventStream, pick, withSignal } from "./stream.js";
 import type {
   ChatCompletion,
   ChatCompletionChunk,
@@ -113,8 +113,5 @@ function completionSoFar({ id, created, model }: ChatCompletionChunk, { text, ca
 }
 
 function completionOf(operation: Operation): Operation<ChatCompletion> {
-  return {
-    result: operation.result.then((answer) => answer["completion"] as ChatCompletion),
-    cancel: () => operation.cancel(),
-  };
+  return pick(operation, (answer) => answer["completion"] as ChatCompletion);
 }

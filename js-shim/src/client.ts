@@ -1,11 +1,15 @@
 import { ChatCompletions } from "./chat.js";
 import { Compatibility } from "./compatibility.js";
+import { Completions } from "./completions.js";
+import { Embeddings } from "./embeddings.js";
 import { createFetch } from "./fetch.js";
 import { Helper, RESTART_POLICY, type RestartPolicy } from "./helper.js";
 import { findHelper } from "./locate.js";
+import { Models } from "./models.js";
 import type { SpawnOptions } from "./process.js";
 import { Responses } from "./responses.js";
-import type { Capabilities, JsonObject, Model, ModelList, Pong, Transport } from "./types.js";
+import { withoutOk } from "./stream.js";
+import type { Capabilities, JsonObject, Pong, Transport } from "./types.js";
 
 /** Options of {@link createClient}. All of them have a default. */
 export interface ClientOptions {
@@ -21,6 +25,10 @@ export interface ClientOptions {
   modelsDir?: string | undefined;
   /** A file with a chat template in Jinja, in place of the model's own. */
   chatTemplate?: string | undefined;
+  /** The file where responses are stored, for later helpers too. Default: memory, as long as the helper runs. */
+  store?: string | undefined;
+  /** How many bytes the store takes; 0: nothing is stored. */
+  storeBytes?: number | undefined;
   /** What the helper and its engine log, to its standard error; default: nothing. */
   logLevel?: string | undefined;
   /** Gets the log text. Default: it goes to this process's standard error when `logLevel` is set. */
@@ -37,28 +45,16 @@ export interface ClientOptions {
   restart?: Partial<RestartPolicy> | undefined;
 }
 
-/** `client.models`. */
-export class Models {
-  readonly #transport: Transport;
-
-  /** @internal */
-  constructor(transport: Transport) {
-    this.#transport = transport;
-  }
-
-  /** All models that the helper can answer with. */
-  async list(): Promise<ModelList> {
-    const { object, data } = await control(this.#transport, "models.list");
-    return { object: object as "list", data: data as Model[] };
-  }
-}
-
 /** A local language model behind OpenAI's API. Made by {@link createClient}. */
 export class Client {
   /** OpenAI's Responses API. */
   readonly responses: Responses;
   /** OpenAI's Chat Completions API. */
   readonly chat: { readonly completions: ChatCompletions };
+  /** OpenAI's older Completions API: text that goes on from a prompt. */
+  readonly completions: Completions;
+  /** OpenAI's Embeddings API. */
+  readonly embeddings: Embeddings;
   /** The models at hand. */
   readonly models: Models;
   /** Whether this machine can answer requests. */
@@ -82,6 +78,8 @@ export class Client {
     this.#helper = helper;
     this.responses = new Responses(helper);
     this.chat = { completions: new ChatCompletions(helper) };
+    this.completions = new Completions(helper);
+    this.embeddings = new Embeddings(helper);
     this.models = new Models(helper);
     this.compatibility = new Compatibility(helper, options.engine ?? process.env["FM_PROXY_ENGINE"]);
     this.capabilities = { get: async () => (await control(helper, "capabilities.get")) as Capabilities };
@@ -109,8 +107,7 @@ const CONTROL_TIMEOUT_MS = 10_000;
 
 /** A call that a healthy helper answers at once. */
 async function control(transport: Transport, method: string): Promise<JsonObject> {
-  const { ok: _, ...rest } = await transport.call(method, {}, { timeoutMs: CONTROL_TIMEOUT_MS }).result;
-  return rest;
+  return withoutOk(await transport.call(method, {}, { timeoutMs: CONTROL_TIMEOUT_MS }).result);
 }
 
 /** What the helper sees of the host's environment, besides `FM_*`. Nothing in it is secret. The README lists it. */
@@ -157,6 +154,8 @@ const FLAGS = [
   ["model", "--model", "FM_PROXY_MODEL"],
   ["modelsDir", "--models-dir", "FM_PROXY_MODELS_DIR"],
   ["chatTemplate", "--chat-template", "FM_PROXY_CHAT_TEMPLATE"],
+  ["store", "--store", "FM_PROXY_STORE"],
+  ["storeBytes", "--store-bytes", "FM_PROXY_STORE_BYTES"],
   ["logLevel", "--log-level", "FM_PROXY_LOG_LEVEL"],
 ] as const;
 
@@ -167,7 +166,7 @@ function spawnOptions(options: ClientOptions): SpawnOptions {
   for (const [name, flag, variable] of FLAGS) {
     const value = options[name];
     const fromEnv = env[variable];
-    if (value !== undefined) args.push(flag, value);
+    if (value !== undefined) args.push(flag, String(value));
     if (value !== undefined) settings.push(`${name} ${JSON.stringify(value)}`);
     else if (fromEnv !== undefined && fromEnv !== "") settings.push(`${variable} ${JSON.stringify(fromEnv)}`);
   }

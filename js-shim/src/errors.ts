@@ -87,7 +87,7 @@ export class FmError extends Error {
   readonly openai: OpenAIErrorShape;
   /** What a response had produced before it failed. */
   readonly response: ResponseObject | undefined;
-  /** What a chat completion had produced before it failed. */
+  /** What a completion had produced before it failed. */
   readonly completion: JsonObject | undefined;
   /** Of a TIMEOUT: the limit that fired (`queue`, `first_token`, `no_progress` or `total`). */
   readonly limit: string | undefined;
@@ -117,8 +117,8 @@ export class FmError extends Error {
     if (this.response !== undefined) return textOfResponse(this.response);
     const choices = this.completion?.["choices"];
     const first: unknown = Array.isArray(choices) ? choices[0] : undefined;
-    const message = isObject(first) ? first["message"] : undefined;
-    const content = isObject(message) ? message["content"] : undefined;
+    if (!isObject(first)) return "";
+    const content = isObject(first["message"]) ? first["message"]["content"] : first["text"];
     return typeof content === "string" ? content : "";
   }
 

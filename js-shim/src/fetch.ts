@@ -1,100 +1,124 @@
-import { randomUUID } from "node:crypto";
+import { readJson, takeBody, UnreadableBodyError, type Body } from "./body.js";
 import { createChat, streamChat } from "./chat.js";
-import { FmError, toFmError, type OpenAIErrorShape } from "./errors.js";
-import { createResponse, streamResponse } from "./responses.js";
-import { chatFrame, DONE, responseFrame } from "./sse.js";
+import { createCompletion, streamCompletion } from "./completions.js";
+import { createEmbeddings } from "./embeddings.js";
+import { FmError, toFmError } from "./errors.js";
+import { listModels, retrieveModel } from "./models.js";
+import { errorBody, errorResponse, headers, jsonResponse, streamBody } from "./reply.js";
+import {
+  cancelResponse,
+  compactResponse,
+  countInputTokens,
+  createResponse,
+  deleteResponse,
+  listInputItems,
+  retrieveResponse,
+  streamResponse,
+  streamRetrieved,
+} from "./responses.js";
+import { chunkFrame, responseFrame } from "./sse.js";
 import { withSignal } from "./stream.js";
-import type { ChatCreateParams, JsonObject, Operation, ResponseCreateParams, Transport } from "./types.js";
-import { isObject } from "./types.js";
+import type { JsonObject, Operation, ResponseCreateParams, ResponseEvent, Transport } from "./types.js";
 
-/** How long a client should wait before it tries again what was refused for want of room. */
-const RETRY_AFTER_MS = 500;
-
-/** One call as it comes in, apart from its body. */
+/** One call as it comes in. */
 interface Call {
   method: string;
   path: string;
+  /** What the path names, decoded, or "". */
+  id: string;
+  query: URLSearchParams;
+  body: Body;
   signal: AbortSignal | null;
-  /** Reads the body; only routes that take one do. */
-  json(): Promise<JsonObject>;
 }
+
+type Handler = (transport: Transport, call: Call) => Promise<Response>;
 
 interface Route {
-  method: string;
   path: RegExp;
-  handle(transport: Transport, call: Call, parameter: string): Promise<Response>;
+  methods: Readonly<Record<string, Handler>>;
 }
 
+/** The paths of OpenAI's API behind any base URL; no two fit the same. */
 const ROUTES: readonly Route[] = [
-  { method: "POST", path: /\/chat\/completions$/, handle: chat },
-  { method: "POST", path: /\/responses$/, handle: responses },
-  { method: "POST", path: /\/responses\/([^/]+)\/cancel$/, handle: cancelResponse },
-  { method: "GET", path: /\/models$/, handle: listModels },
-  { method: "GET", path: /\/models\/([^/]+)$/, handle: retrieveModel },
+  { path: /\/chat\/completions$/, methods: { POST: chunked(createChat, streamChat) } },
+  { path: /(?<!\/chat)\/completions$/, methods: { POST: chunked(createCompletion, streamCompletion) } },
+  { path: /\/embeddings$/, methods: { POST: withBody(createEmbeddings) } },
+  { path: /\/responses$/, methods: { POST: responses } },
+  { path: /\/responses\/input_tokens$/, methods: { POST: withBody(countInputTokens) } },
+  { path: /\/responses\/compact$/, methods: { POST: withBody(compactResponse) } },
+  {
+    path: /\/responses\/(?!(?:input_tokens|compact)$)([^/]+)$/,
+    methods: { GET: retrieve, DELETE: ofId(deleteResponse) },
+  },
+  { path: /\/responses\/([^/]+)\/cancel$/, methods: { POST: ofId(cancelResponse) } },
+  { path: /\/responses\/([^/]+)\/input_items$/, methods: { GET: inputItems } },
+  { path: /\/models$/, methods: { GET: allModels } },
+  { path: /\/models\/([^/]+)$/, methods: { GET: ofId(retrieveModel) } },
 ];
 
 /**
  * Makes a `fetch` that answers OpenAI's HTTP API from a helper. The host and any prefix of the URL do not matter, and
- * nothing leaves the process. As with the real one, a failure is a response; only an abort rejects.
+ * nothing leaves the process. As with the real one, a failure is a response; only an abort and a body that can't be read
+ * reject.
  */
 export function createFetch(transport: Transport): typeof globalThis.fetch {
   return async (input: string | URL | Request, init?: RequestInit): Promise<Response> => {
     const call = readCall(input, init);
     call.signal?.throwIfAborted();
-    try {
-      return await dispatch(transport, call);
-    } catch (error) {
-      if (call.signal?.aborted) throw call.signal.reason;
-      return errorResponse(toFmError(error));
-    }
+    const response = await answer(transport, call);
+    return call.method === "HEAD" ? withoutBody(response) : response;
   };
+}
+
+async function answer(transport: Transport, call: Call): Promise<Response> {
+  try {
+    return await dispatch(transport, call);
+  } catch (error) {
+    if (call.signal?.aborted) throw call.signal.reason;
+    if (error instanceof UnreadableBodyError) throw error;
+    return errorResponse(toFmError(error));
+  }
+}
+
+async function withoutBody(response: Response): Promise<Response> {
+  await response.body?.cancel();
+  return new Response(null, { status: response.status, headers: response.headers });
 }
 
 function readCall(input: string | URL | Request, init: RequestInit | undefined): Call {
   const request = typeof input === "object" && "url" in input ? input : null;
   const url = new URL(request?.url ?? String(input), "http://fm-proxy/");
-  const signal = init?.signal !== undefined ? init.signal : (request?.signal ?? null);
   return {
     method: (init?.method ?? request?.method ?? "GET").toUpperCase(),
     path: url.pathname.replace(/\/+$/, ""),
-    signal,
-    json: async () => parseBody(init?.body != null ? await readBody(init.body) : ((await request?.text()) ?? "")),
+    id: "",
+    query: url.searchParams,
+    body: takeBody(request, init),
+    signal: init?.signal !== undefined ? init.signal : (request?.signal ?? null),
   };
 }
 
-async function readBody(body: NonNullable<RequestInit["body"]>): Promise<string> {
-  return typeof body === "string" ? body : new Response(body).text();
-}
-
-function parseBody(text: string): JsonObject {
-  let body: unknown;
-  try {
-    body = JSON.parse(text);
-  } catch (error) {
-    throw badRequest(`The body is not JSON: ${(error as Error).message}`);
-  }
-  if (!isObject(body)) throw badRequest("The body is not a JSON object.");
-  return body;
-}
-
-function badRequest(message: string): FmError {
-  return new FmError("INVALID_REQUEST", message, { openai: { code: "invalid_body" } });
-}
-
 async function dispatch(transport: Transport, call: Call): Promise<Response> {
-  const there = ROUTES.filter((route) => route.path.test(call.path));
-  const route = there.find(({ method }) => method === call.method);
-  if (route !== undefined) {
-    const parameter = route.path.exec(call.path)?.[1] ?? "";
-    return route.handle(transport, call, decode(parameter));
+  const route = ROUTES.find(({ path }) => path.test(call.path));
+  if (route === undefined) {
+    const openai = { code: "unknown_url" };
+    throw new FmError("NOT_FOUND", `Unknown request URL: ${call.method} ${call.path}.`, { openai });
   }
-  const [status, message] =
-    there.length > 0
-      ? [405, `${call.method} is not allowed here; ${there.map(({ method }) => method).join(" and ")} is.`]
-      : [404, `There is nothing at ${call.method} ${call.path}.`];
-  const code = status === 405 ? "method_not_allowed" : "unknown_url";
+  const there = { ...call, id: decode(route.path.exec(call.path)?.[1] ?? "") };
+  const method = call.method === "HEAD" && "GET" in route.methods ? "GET" : call.method;
+  const handler = Object.hasOwn(route.methods, method) ? route.methods[method] : undefined;
+  return handler === undefined ? notHere(route, call) : handler(transport, there);
+}
+
+/** What a path says to other methods than its own. */
+function notHere({ methods }: Route, { method, path }: Call): Response {
+  const allowed = [...Object.keys(methods), ...("GET" in methods ? ["HEAD"] : []), "OPTIONS"];
+  const allow = { allow: allowed.join(", ") };
+  if (method === "OPTIONS") return new Response(null, { status: 204, headers: { ...headers(), ...allow } });
+  const message = `${method} is not allowed at ${path}; ${Object.keys(methods).join(" and ")} is.`;
   return errorResponse(
-    new FmError(status === 404 ? "NOT_FOUND" : "INVALID_REQUEST", message, { openai: { status, code } }),
+    new FmError("INVALID_REQUEST", message, { openai: { status: 405, code: "method_not_allowed" } }),
+    allow,
   );
 }
 
@@ -107,122 +131,108 @@ function decode(parameter: string): string {
   }
 }
 
-async function responses(transport: Transport, call: Call): Promise<Response> {
-  const body = (await call.json()) as ResponseCreateParams;
-  if (body.stream !== true) return jsonResponse(await withSignal(() => createResponse(transport, body), call.signal));
-  return streamBody(call.signal, {
-    start: (push) => streamResponse(transport, body, (event) => push(responseFrame(event))),
+/** An endpoint that takes an object and answers with another one. */
+function withBody<P extends JsonObject>(start: (transport: Transport, body: P) => Operation<unknown>): Handler {
+  return async (transport, { body, signal }) => {
+    const params = (await readJson(body, signal)) as P;
+    return jsonResponse(await withSignal(() => start(transport, params), signal));
+  };
+}
+
+/** An endpoint that needs no more than the id in its path. */
+function ofId(start: (transport: Transport, id: string) => Operation<unknown>): Handler {
+  return async (transport, { id, query, signal }) => {
+    readQuery(query, {});
+    return jsonResponse(await withSignal(() => start(transport, id), signal));
+  };
+}
+
+async function responses(transport: Transport, { body, signal }: Call): Promise<Response> {
+  const params = (await readJson(body, signal)) as ResponseCreateParams;
+  if (params.stream !== true) return jsonResponse(await withSignal(() => createResponse(transport, params), signal));
+  return responseStream(signal, (onEvent) => streamResponse(transport, params, onEvent));
+}
+
+async function retrieve(transport: Transport, { id, query, signal }: Call): Promise<Response> {
+  const params = readQuery(query, RETRIEVE_QUERY);
+  // Frames are never padded.
+  if (typeof params["include_obfuscation"] === "boolean") delete params["include_obfuscation"];
+  if (params["stream"] !== true)
+    return jsonResponse(await withSignal(() => retrieveResponse(transport, id, params), signal));
+  return responseStream(signal, (onEvent) => streamRetrieved(transport, id, params, onEvent));
+}
+
+function responseStream(
+  signal: AbortSignal | null,
+  start: (onEvent: (event: ResponseEvent) => void) => Operation<unknown>,
+): Promise<Response> {
+  return streamBody(signal, {
+    start: (push) => start((event) => push(responseFrame(event))),
     // The stream's own last events have told the failure.
     failure: () => [],
   });
 }
 
-async function chat(transport: Transport, call: Call): Promise<Response> {
-  const body = (await call.json()) as unknown as ChatCreateParams;
-  if (body.stream !== true) return jsonResponse(await withSignal(() => createChat(transport, body), call.signal));
-  return streamBody(call.signal, {
-    start: (push) => streamChat(transport, body, (chunk) => push(chatFrame(chunk))),
-    failure: (error) => [chatFrame({ error: errorBody(error.openai) })],
-  });
+async function inputItems(transport: Transport, { id, query, signal }: Call): Promise<Response> {
+  const params = readQuery(query, LIST_QUERY);
+  return jsonResponse(await withSignal(() => listInputItems(transport, id, params), signal));
 }
 
-async function cancelResponse(transport: Transport, call: Call, id: string): Promise<Response> {
-  const result = await withSignal(() => transport.call("responses.cancel", { id }), call.signal);
-  return jsonResponse(result["response"] ?? result["completion"]);
-}
-
-async function listModels(transport: Transport, call: Call): Promise<Response> {
-  const { ok: _, ...list } = await withSignal(() => transport.call("models.list", {}), call.signal);
-  return jsonResponse(list);
-}
-
-async function retrieveModel(transport: Transport, call: Call, id: string): Promise<Response> {
-  const { data } = await withSignal(() => transport.call("models.list", {}), call.signal);
-  const model: unknown = Array.isArray(data) ? data.find((entry) => isObject(entry) && entry["id"] === id) : undefined;
-  if (model !== undefined) return jsonResponse(model);
-  const openai = { param: "model", code: "model_not_found" };
-  throw new FmError("NOT_FOUND", `The model '${id}' does not exist.`, { openai });
-}
-
-interface StreamSource {
-  start(push: (frame: Uint8Array) => void): Operation<unknown>;
-  /** Frames that tell a failure in the middle. */
-  failure(error: FmError): Uint8Array[];
-}
-
-/**
- * Resolves with a streaming response at the first frame. What fails before that rejects, so that it becomes an answer
- * with the right status. An abort rejects, or breaks the body, at once, and the helper is told.
- */
-function streamBody(signal: AbortSignal | null, source: StreamSource): Promise<Response> {
-  signal?.throwIfAborted();
-  return new Promise<Response>((resolve, reject) => {
-    let controller: ReadableStreamDefaultController<Uint8Array> | null = null;
-    let over = false;
-    const push = (frame: Uint8Array): void => {
-      if (over) return;
-      if (controller === null) resolve(open());
-      controller?.enqueue(frame);
-    };
-    const end = (): boolean => {
-      if (over) return false;
-      over = true;
-      signal?.removeEventListener("abort", onAbort);
-      return true;
-    };
-    const stop = (): void => {
-      if (end()) operation.cancel();
-    };
-    const onAbort = (): void => {
-      const wasOpen = controller;
-      stop();
-      if (wasOpen === null) reject(signal?.reason);
-      else wasOpen.error(signal?.reason);
-    };
-    const open = (): Response => {
-      const body = new ReadableStream<Uint8Array>({ start: (it) => void (controller = it), cancel: stop });
-      return new Response(body, { status: 200, headers: headers("text/event-stream; charset=utf-8") });
-    };
-    const close = (frames: Uint8Array[]): void => {
-      for (const frame of [...frames, DONE]) push(frame);
-      if (end()) controller?.close();
-    };
-    const operation = source.start(push);
-    signal?.addEventListener("abort", onAbort, { once: true });
-    operation.result.then(
-      () => close([]),
-      (reason: unknown) => {
-        const error = toFmError(reason);
-        if (controller !== null) close(source.failure(error));
-        else if (end()) reject(error);
-      },
-    );
-  });
-}
-
-function headers(contentType: string): Record<string, string> {
-  return {
-    "content-type": contentType,
-    "cache-control": "no-store",
-    "x-request-id": `req_${randomUUID().replaceAll("-", "")}`,
+/** An endpoint whose answer is one object, or chunks of it. */
+function chunked<P extends JsonObject, C extends JsonObject>(
+  create: (transport: Transport, body: P) => Operation<unknown>,
+  stream: (transport: Transport, body: P, onChunk: (chunk: C) => void) => Operation<unknown>,
+): Handler {
+  return async (transport, { body, signal }) => {
+    const params = (await readJson(body, signal)) as P;
+    if (params["stream"] !== true) return jsonResponse(await withSignal(() => create(transport, params), signal));
+    return streamBody(signal, {
+      start: (push) => stream(transport, params, (chunk) => push(chunkFrame(chunk))),
+      failure: (error) => [chunkFrame({ error: errorBody(error.openai) })],
+    });
   };
 }
 
-function jsonResponse(body: unknown): Response {
-  return new Response(JSON.stringify(body), { status: 200, headers: headers("application/json") });
+async function allModels(transport: Transport, { query, signal }: Call): Promise<Response> {
+  readQuery(query, {});
+  return jsonResponse(await withSignal(() => listModels(transport), signal));
 }
 
-function errorBody({ message, type, param, code }: OpenAIErrorShape): JsonObject {
-  return { message, type, param, code };
+/** What some clients put behind every URL, and what means nothing here. */
+const IGNORED = new Set(["api-version"]);
+
+/** How a parameter of a query is written: text, or what is that in JSON; a list as `name[]=a&name[]=b` or `name=a`. */
+type QueryType = "text" | "number" | "flag" | "list";
+
+const RETRIEVE_QUERY = {
+  include: "list",
+  stream: "flag",
+  starting_after: "number",
+  include_obfuscation: "flag",
+} as const;
+const LIST_QUERY = { include: "list", limit: "number", order: "text", after: "text" } as const;
+
+/** The parameters of a query as a call has them. The helper judges the values; a name that is unknown is told here. */
+function readQuery(query: URLSearchParams, types: Readonly<Record<string, QueryType>>): JsonObject {
+  const params: JsonObject = {};
+  for (const [key, text] of query) {
+    if (IGNORED.has(key)) continue;
+    const name = key.replace(/\[\d*\]$/, "");
+    const type = Object.hasOwn(types, name) ? types[name] : undefined;
+    if (type === undefined || (name !== key && type !== "list")) throw badQuery("unknown_parameter", key, "Unknown");
+    if (type === "list") params[name] = [...((params[name] as string[] | undefined) ?? []), text];
+    else if (Object.hasOwn(params, name)) throw badQuery("invalid_value", key, "Repeated");
+    else params[name] = readValue(text, type);
+  }
+  return params;
 }
 
-function errorResponse(error: FmError): Response {
-  const retry: Record<string, string> = error.retryable
-    ? { "x-should-retry": "true", "retry-after-ms": String(RETRY_AFTER_MS) }
-    : { "x-should-retry": "false" };
-  const status = error.status >= 400 && error.status <= 599 ? error.status : 500;
-  return new Response(JSON.stringify({ error: errorBody(error.openai) }), {
-    status,
-    headers: { ...headers("application/json"), ...retry },
-  });
+function badQuery(code: string, param: string, what: string): FmError {
+  return new FmError("INVALID_REQUEST", `${what} parameter: '${param}'.`, { openai: { code, param } });
+}
+
+/** What is not of its type stays text, which the helper refuses. */
+function readValue(text: string, type: QueryType): unknown {
+  if (type === "flag" && (text === "true" || text === "false")) return text === "true";
+  return type === "number" && /^-?\d{1,15}$/.test(text) ? Number(text) : text;
 }

@@ -19,10 +19,14 @@ export class FramingError extends Error {
 export class UnencodableError extends Error {
   override readonly name = "UnencodableError";
 
-  /** @param param - the field that is to blame, as in `input[0].content`; null: the whole */
+  /**
+   * @param param - the field that is to blame, as in `input[0].content`; null: the whole
+   * @param tooLong - whether its length is what is wrong
+   */
   constructor(
     message: string,
     readonly param: string | null = null,
+    readonly tooLong = false,
   ) {
     super(message);
   }
@@ -42,7 +46,7 @@ export function encodeFrame(message: unknown): Uint8Array {
   if (fault !== null) throw unencodable(fault.path === "" ? null : fault.path, fault.what);
   const body = encoder.encode(replaceLoneSurrogates(json));
   if (body.length > MAX_BODY_BYTES) {
-    throw new UnencodableError(`The request has ${body.length} bytes; the limit is ${MAX_BODY_BYTES}.`);
+    throw new UnencodableError(`The request has ${body.length} bytes; the limit is ${MAX_BODY_BYTES}.`, null, true);
   }
   const header = encoder.encode(`Content-Length: ${body.length}\r\n\r\n`);
   const frame = new Uint8Array(header.length + body.length);

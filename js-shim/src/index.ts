@@ -3,11 +3,14 @@
  *
  * @packageDocumentation
  */
-export { Client, createClient, type ClientOptions, type Models } from "./client.js";
+export { Client, createClient, type ClientOptions } from "./client.js";
 export { FmError, textOfResponse } from "./errors.js";
 export type { ClientErrorCode, FmErrorCode, FmErrorFields, HelperErrorCode, OpenAIErrorShape } from "./errors.js";
 export { PROTOCOL_VERSION, type RestartPolicy } from "./helper.js";
-export type { ResponseStream, Responses } from "./responses.js";
+export type { InputItems, InputTokens, ResponseStream, Responses } from "./responses.js";
+export type { Completions, CompletionStream } from "./completions.js";
+export type { Embeddings } from "./embeddings.js";
+export type { Models } from "./models.js";
 export type { ChatCompletions, ChatStream } from "./chat.js";
 export type { EventStream } from "./stream.js";
 export type { Compatibility, CompatibilityReport, ReasonCode } from "./compatibility.js";
@@ -17,8 +20,17 @@ export type {
   ChatCompletionChunk,
   ChatCreateParams,
   ChatUsage,
+  CompactedResponse,
+  Completion,
+  CompletionCreateParams,
+  DeletedResponse,
+  EmbeddingCreateParams,
+  EmbeddingList,
   EngineSandbox,
   FmParams,
+  InputItemList,
+  InputItemListParams,
+  InputTokenCount,
   JsonObject,
   Model,
   ModelList,
@@ -27,9 +39,11 @@ export type {
   Pong,
   RequestLimits,
   RequestOptions,
+  ResponseCompactParams,
   ResponseCreateParams,
   ResponseEvent,
   ResponseObject,
+  ResponseRetrieveParams,
   ResponseUsage,
   SchemaReport,
 } from "./types.js";

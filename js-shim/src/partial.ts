@@ -12,11 +12,12 @@ export class PartialResponse {
   #response: ResponseObject | null = null;
   #output: OutputItem[] = [];
   #sequence = 0;
+  #begun = false;
   #over = false;
 
   /** Whether the stream has begun and has not ended. */
   get open(): boolean {
-    return this.#response !== null && !this.#over;
+    return this.#begun && !this.#over;
   }
 
   /** The response as it stands, or undefined before the stream has begun. */
@@ -27,6 +28,7 @@ export class PartialResponse {
   /** Takes note of an event. False means that the stream is over already and the event must not be passed on. */
   observe(event: ResponseEvent): boolean {
     if (this.#over) return false;
+    this.#begun = true;
     this.#sequence = event.sequence_number + 1;
     if (isObject(event["response"])) this.#response = event["response"] as ResponseObject;
     if (TERMINAL.has(event.type)) this.#over = true;
@@ -34,11 +36,17 @@ export class PartialResponse {
     return true;
   }
 
-  /** Ends the stream: the events `error` and `response.failed`. */
+  /**
+   * Ends the stream: the events `error` and `response.failed`. What was joined in the middle (`starting_after`) has no
+   * response to tell, and so `error` alone.
+   */
   fail(error: FmError): ResponseEvent[] {
-    if (this.#response === null || this.#over) return [];
+    if (!this.open) return [];
     this.#over = true;
     const { type, code, param, message } = error.openai;
+    const shape = { type, code, message, param };
+    const told = { type: "error", sequence_number: this.#sequence++, code, message, param, error: shape };
+    if (this.#response === null) return [told];
     const failed: ResponseObject = {
       ...this.#response,
       status: "failed",
@@ -47,11 +55,7 @@ export class PartialResponse {
       output: this.#output.map((item) => (item.status === "in_progress" ? { ...item, status: "incomplete" } : item)),
     };
     this.#response = failed;
-    const shape = { type, code, message, param };
-    return [
-      { type: "error", sequence_number: this.#sequence++, code, message, param, error: shape },
-      { type: "response.failed", sequence_number: this.#sequence++, response: failed },
-    ];
+    return [told, { type: "response.failed", sequence_number: this.#sequence++, response: failed }];
   }
 
   #observeOutput(event: ResponseEvent): void {

@@ -181,7 +181,7 @@ function isDirectory(path: string): boolean {
 /** As the child would have done it itself, without process.stderr, whose errors would be the host's. */
 function writeToStderr(chunk: Uint8Array): void {
   try {
-    for (let at = 0; at < chunk.length; ) at += writeSync(2, chunk, at);
+    for (let at = 0; at < chunk.length;) at += writeSync(2, chunk, at);
   } catch {
     // It is closed or full: then the log is lost, as it would have been.
   }

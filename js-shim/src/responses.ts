@@ -1,12 +1,20 @@
 import { FmError, toFmError } from "./errors.js";
 import { PartialResponse } from "./partial.js";
-import { EventStream, withSignal } from "./stream.js";
+import { EventStream, pick, withoutOk, withSignal } from "./stream.js";
 import type {
+  CompactedResponse,
+  DeletedResponse,
+  InputItemList,
+  InputItemListParams,
+  InputTokenCount,
+  JsonObject,
   Operation,
   RequestOptions,
+  ResponseCompactParams,
   ResponseCreateParams,
   ResponseEvent,
   ResponseObject,
+  ResponseRetrieveParams,
   Transport,
 } from "./types.js";
 import { isObject } from "./types.js";
@@ -14,8 +22,8 @@ import { isObject } from "./types.js";
 /** The events of one streamed response. Iterate it once; `break` stops the request. */
 export class ResponseStream extends EventStream<ResponseEvent, ResponseObject> {
   /** @internal */
-  constructor(transport: Transport, body: ResponseCreateParams, options: RequestOptions) {
-    super((push) => streamResponse(transport, body, push), options.signal);
+  constructor(start: (push: (event: ResponseEvent) => void) => Operation<ResponseObject>, options: RequestOptions) {
+    super(start, options.signal);
   }
 
   /**
@@ -28,11 +36,17 @@ export class ResponseStream extends EventStream<ResponseEvent, ResponseObject> {
 
 /** `client.responses`: OpenAI's Responses API. */
 export class Responses {
+  /** The items that a stored response was made from. */
+  readonly inputItems: InputItems;
+  /** What a request would cost. */
+  readonly inputTokens: InputTokens;
   readonly #transport: Transport;
 
   /** @internal */
   constructor(transport: Transport) {
     this.#transport = transport;
+    this.inputItems = new InputItems(transport);
+    this.inputTokens = new InputTokens(transport);
   }
 
   /** Answers with a stream of events; after a failure the stream's last events are followed by the error itself. */
@@ -47,34 +61,144 @@ export class Responses {
 
   /** The same as `create` with `stream: true`. */
   stream(body: ResponseCreateParams, options: RequestOptions = {}): ResponseStream {
-    return new ResponseStream(this.#transport, { ...body, stream: true }, options);
+    const params = { ...body, stream: true };
+    return new ResponseStream((push) => streamResponse(this.#transport, params, push), options);
+  }
+
+  /** Answers with a stored response, or with its events from the start, or behind `starting_after`. */
+  retrieve(id: string, query: ResponseRetrieveParams & { stream: true }, options?: RequestOptions): ResponseStream;
+  /** Answers with a stored response as it stands. */
+  retrieve(
+    id: string,
+    query?: ResponseRetrieveParams & { stream?: false },
+    options?: RequestOptions,
+  ): Promise<ResponseObject>;
+  retrieve(
+    id: string,
+    query: ResponseRetrieveParams = {},
+    options: RequestOptions = {},
+  ): Promise<ResponseObject> | ResponseStream {
+    if (query.stream !== true) return withSignal(() => retrieveResponse(this.#transport, id, query), options.signal);
+    return new ResponseStream((push) => streamRetrieved(this.#transport, id, query, push), options);
+  }
+
+  /** Forgets a stored response. */
+  delete(id: string, options: RequestOptions = {}): Promise<DeletedResponse> {
+    return withSignal(() => deleteResponse(this.#transport, id), options.signal);
   }
 
   /** Stops a response that is under way; answers with what was produced. */
-  async cancel(id: string): Promise<ResponseObject> {
-    const result = await this.#transport.call("responses.cancel", { id }).result;
-    return (result["response"] ?? result["completion"]) as ResponseObject;
+  cancel(id: string, options: RequestOptions = {}): Promise<ResponseObject> {
+    return withSignal(() => cancelResponse(this.#transport, id), options.signal);
+  }
+
+  /** Shortens a conversation: its `output` stands for it in the `input` of the next request. */
+  compact(body: ResponseCompactParams, options: RequestOptions = {}): Promise<CompactedResponse> {
+    return withSignal(() => compactResponse(this.#transport, body), options.signal);
+  }
+}
+
+/** `client.responses.inputItems`. */
+export class InputItems {
+  readonly #transport: Transport;
+
+  /** @internal */
+  constructor(transport: Transport) {
+    this.#transport = transport;
+  }
+
+  /** One page of the items that a stored response was made from. */
+  list(id: string, query: InputItemListParams = {}, options: RequestOptions = {}): Promise<InputItemList> {
+    return withSignal(() => listInputItems(this.#transport, id, query), options.signal);
+  }
+}
+
+/** `client.responses.inputTokens`. */
+export class InputTokens {
+  readonly #transport: Transport;
+
+  /** @internal */
+  constructor(transport: Transport) {
+    this.#transport = transport;
+  }
+
+  /** How many tokens a request would have. Generates nothing. */
+  count(body: ResponseCreateParams, options: RequestOptions = {}): Promise<InputTokenCount> {
+    return withSignal(() => countInputTokens(this.#transport, body), options.signal);
   }
 }
 
 /** One response, whole. */
 export function createResponse(transport: Transport, body: ResponseCreateParams): Operation<ResponseObject> {
-  const operation = transport.call("responses.create", body);
-  const result = operation.result.then((answer) => answer["response"] as ResponseObject);
-  return { result, cancel: () => operation.cancel() };
+  return pick(transport.call("responses.create", body), responseOf);
 }
 
-/**
- * One response, event by event. However it ends, a stream that has begun has exactly one terminal event: where the
- * helper could not send it any more, it is made here. Events always come before the result settles.
- */
+/** A stored response as it stands. */
+export function retrieveResponse(transport: Transport, id: string, query: JsonObject): Operation<ResponseObject> {
+  return pick(transport.call("responses.retrieve", { ...query, id }), responseOf);
+}
+
+/** Stops a response; answers with what was produced, of a chat completion too. */
+export function cancelResponse(transport: Transport, id: string): Operation<ResponseObject> {
+  return pick(transport.call("responses.cancel", { id }), responseOf);
+}
+
+/** Forgets a stored response. */
+export function deleteResponse(transport: Transport, id: string): Operation<DeletedResponse> {
+  return pick(transport.call("responses.delete", { id }), (answer) => withoutOk(answer) as DeletedResponse);
+}
+
+/** One page of the items that a stored response was made from. */
+export function listInputItems(transport: Transport, id: string, query: JsonObject): Operation<InputItemList> {
+  const operation = transport.call("responses.input_items", { ...query, id });
+  return pick(operation, (answer) => withoutOk(answer) as InputItemList);
+}
+
+/** How many tokens a request would have. */
+export function countInputTokens(transport: Transport, body: JsonObject): Operation<InputTokenCount> {
+  return pick(transport.call("responses.input_tokens", body), (answer) => withoutOk(answer) as InputTokenCount);
+}
+
+/** A shorter form of a conversation. */
+export function compactResponse(transport: Transport, body: JsonObject): Operation<CompactedResponse> {
+  return pick(transport.call("responses.compact", body), (answer) => withoutOk(answer) as CompactedResponse);
+}
+
+function responseOf(answer: JsonObject): ResponseObject {
+  return (answer["response"] ?? answer["completion"]) as ResponseObject;
+}
+
+/** One response, event by event, as it comes. */
 export function streamResponse(
   transport: Transport,
   body: ResponseCreateParams,
   onEvent: (event: ResponseEvent) => void,
 ): Operation<ResponseObject> {
+  return eventsOf(transport, "responses.create", body, onEvent);
+}
+
+/** The events of a stored response once more, and those that are still to come. */
+export function streamRetrieved(
+  transport: Transport,
+  id: string,
+  query: JsonObject,
+  onEvent: (event: ResponseEvent) => void,
+): Operation<ResponseObject> {
+  return eventsOf(transport, "responses.retrieve", { ...query, id }, onEvent);
+}
+
+/**
+ * However it ends, a stream that has begun has exactly one terminal event: where the helper could not send it any more,
+ * it is made here. Events always come before the result settles.
+ */
+function eventsOf(
+  transport: Transport,
+  method: string,
+  params: JsonObject,
+  onEvent: (event: ResponseEvent) => void,
+): Operation<ResponseObject> {
   const partial = new PartialResponse();
-  const operation = transport.call("responses.create", body, {
+  const operation = transport.call(method, params, {
     onNotification: ({ event }) => {
       if (isObject(event) && partial.observe(event as ResponseEvent)) onEvent(event as ResponseEvent);
     },
@@ -88,7 +212,7 @@ export function streamResponse(
   const result = operation.result.then(
     (answer) => {
       if (partial.open) throw fail(new FmError("PROTOCOL_ERROR", "The helper did not end its stream."));
-      return answer["response"] as ResponseObject;
+      return responseOf(answer);
     },
     (error: unknown) => {
       throw fail(toFmError(error));

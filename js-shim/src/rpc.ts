@@ -3,6 +3,8 @@ import { encodeFrame, FrameParser, FramingError, UnencodableError } from "./fram
 import type { JsonObject } from "./types.js";
 import { isObject } from "./types.js";
 
+/** JSON-RPC's "method not found", of a helper that is older than this package. */
+const METHOD_NOT_FOUND = -32601;
 /** JSON-RPC's "internal error". Without an id it is a helper's last word: it is out of memory and exits. */
 const INTERNAL_ERROR = -32603;
 
@@ -19,7 +21,7 @@ export interface Sent {
 }
 
 /** Methods whose notifications belong to the call that `params.id` names. */
-const STREAMS = new Set(["responses.event", "chat.completions.chunk"]);
+const STREAMS = new Set(["responses.event", "chat.completions.chunk", "completions.chunk"]);
 
 /**
  * JSON-RPC over one connection: numbers the calls and brings each its notifications and its result. It is given a way to
@@ -95,7 +97,8 @@ export class RpcConnection {
       frame = encodeFrame(message);
     } catch (error) {
       if (!(error instanceof UnencodableError)) throw error;
-      throw new FmError("INVALID_REQUEST", error.message, { openai: { param: error.param }, cause: error });
+      const openai = error.tooLong ? { status: 413, code: "request_too_large" } : { param: error.param };
+      throw new FmError("INVALID_REQUEST", error.message, { openai, cause: error });
     }
     this.#write(frame);
   }
@@ -129,7 +132,7 @@ export class RpcConnection {
     this.#pending.delete(id);
     const result = message["result"];
     if (failure !== null) {
-      call.reject(new FmError("RPC_ERROR", `${String(failure["message"])} (${String(failure["code"])})`));
+      call.reject(refusal(failure));
     } else if (isObject(result) && result["ok"] === true) {
       call.resolve(result);
     } else if (isObject(result) && result["ok"] === false) {
@@ -138,6 +141,13 @@ export class RpcConnection {
       call.reject(new FmError("PROTOCOL_ERROR", "The helper broke the protocol: a result without ok."));
     }
   }
+}
+
+/** A call that the helper refused as such. */
+function refusal({ code, message }: JsonObject): FmError {
+  const openai =
+    code === METHOD_NOT_FOUND ? { status: 404, type: "invalid_request_error", code: "unknown_url" } : undefined;
+  return new FmError("RPC_ERROR", `${String(message)} (${String(code)})`, { openai });
 }
 
 /** An error that belongs to no call. */

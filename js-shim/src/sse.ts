@@ -1,4 +1,4 @@
-import type { ChatCompletionChunk, JsonObject, ResponseEvent } from "./types.js";
+import type { JsonObject, ResponseEvent } from "./types.js";
 
 const encoder = new TextEncoder();
 
@@ -10,8 +10,8 @@ export function responseFrame(event: ResponseEvent): Uint8Array {
   return encoder.encode(`event: ${event.type}\ndata: ${oneLine(event)}\n\n`);
 }
 
-/** One chunk of a chat completion, or `{error}`, as one server-sent event. */
-export function chatFrame(chunk: ChatCompletionChunk | { error: JsonObject }): Uint8Array {
+/** One chunk of a completion, or `{error}`, as one server-sent event. */
+export function chunkFrame(chunk: JsonObject): Uint8Array {
   return encoder.encode(`data: ${oneLine(chunk)}\n\n`);
 }
 

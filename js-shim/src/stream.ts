@@ -1,4 +1,4 @@
-import type { Operation } from "./types.js";
+import type { JsonObject, Operation } from "./types.js";
 
 /**
  * The events of one call, for one `for await`. Leaving the loop early stops the call. The call is under way from the
@@ -120,6 +120,16 @@ export class EventStream<E, F> implements AsyncIterableIterator<E> {
 /** A call that was never made. */
 function refused(reason: unknown): Operation<never> {
   return { result: Promise.reject(reason), cancel() {} };
+}
+
+/** The part of a call's result that its caller wants. */
+export function pick<T, R>(operation: Operation<T>, part: (result: T) => R): Operation<R> {
+  return { result: operation.result.then(part), cancel: () => operation.cancel() };
+}
+
+/** A result without the `ok` that every one has. */
+export function withoutOk({ ok: _, ...rest }: JsonObject): JsonObject {
+  return rest;
 }
 
 /** The result of a call that a signal may stop: it then rejects with the signal's reason. */

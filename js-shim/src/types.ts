@@ -47,8 +47,118 @@ export interface ResponseCreateParams extends JsonObject {
   seed?: number | null;
   stop?: string | readonly string[] | null;
   stream?: boolean | null;
+  /** Whether it can be had again by its id, and gone on from. */
+  store?: boolean | null;
+  /** The response that this one goes on from. */
+  previous_response_id?: string | null;
+  /** Answers at once; the response is then looked at with `retrieve`. */
+  background?: boolean | null;
+  include?: readonly string[] | null;
   metadata?: Record<string, string> | null;
   fm?: FmParams;
+}
+
+/** What `responses.retrieve` takes besides the id. */
+export interface ResponseRetrieveParams extends JsonObject {
+  include?: readonly string[];
+  /** Its events once more, rather than the whole. */
+  stream?: boolean;
+  /** With `stream`: the `sequence_number` of the last event that need not come again. */
+  starting_after?: number;
+}
+
+/** The answer of `responses.delete`. */
+export interface DeletedResponse extends JsonObject {
+  id: string;
+  object: "response";
+  deleted: true;
+}
+
+/** What `responses.inputItems.list` takes besides the id. */
+export interface InputItemListParams extends JsonObject {
+  include?: readonly string[];
+  limit?: number;
+  order?: "asc" | "desc";
+  /** The id of the item behind which the page begins. */
+  after?: string;
+}
+
+/** One page of a stored response's input. */
+export interface InputItemList extends JsonObject {
+  object: "list";
+  data: JsonObject[];
+  first_id: string | null;
+  last_id: string | null;
+  has_more: boolean;
+}
+
+/** The answer of `responses.inputTokens.count`. */
+export interface InputTokenCount extends JsonObject {
+  object: "response.input_tokens";
+  input_tokens: number;
+}
+
+/** The body of `POST /responses/compact`. */
+export interface ResponseCompactParams extends JsonObject {
+  model: string;
+  input?: string | readonly JsonObject[] | null;
+  instructions?: string | null;
+  previous_response_id?: string | null;
+}
+
+/** A conversation made short; its `output` is input for the next request. */
+export interface CompactedResponse extends JsonObject {
+  id: string;
+  object: "response.compaction";
+  created_at: number;
+  output: JsonObject[];
+  usage: ResponseUsage;
+}
+
+/** The body of `POST /completions`, and `fm` with what is our own. */
+export interface CompletionCreateParams extends JsonObject {
+  prompt: string;
+  /** What comes behind the text that is asked for. */
+  suffix?: string | null;
+  model?: string | null;
+  max_tokens?: number | null;
+  temperature?: number | null;
+  top_p?: number | null;
+  seed?: number | null;
+  stop?: string | readonly string[] | null;
+  stream?: boolean | null;
+  stream_options?: { include_usage?: boolean } | null;
+  fm?: FmParams;
+}
+
+/** A completion of a text, or with `stream` one chunk of it. */
+export interface Completion extends JsonObject {
+  id: string;
+  object: "text_completion";
+  created: number;
+  model: string;
+  choices: { index: number; text: string; finish_reason: string | null; [key: string]: unknown }[];
+  /** Null in all chunks but the last, and in what an error carries when the helper died before it could tell. */
+  usage?: ChatUsage | null;
+}
+
+/** The body of `POST /embeddings`. */
+export interface EmbeddingCreateParams extends JsonObject {
+  /** A text or several, or their tokens. */
+  input: string | readonly string[] | readonly number[] | readonly (readonly number[])[];
+  model?: string | null;
+  dimensions?: number | null;
+  /** `base64`: the vectors as little-endian floats of 32 bits. Default: `float`. */
+  encoding_format?: "float" | "base64" | null;
+  user?: string | null;
+}
+
+/** The answer of `embeddings.create`. */
+export interface EmbeddingList extends JsonObject {
+  object: "list";
+  model: string;
+  data: { object: "embedding"; index: number; embedding: number[] | string; [key: string]: unknown }[];
+  usage: { prompt_tokens: number; total_tokens: number; [key: string]: unknown };
 }
 
 /** The body of `POST /chat/completions`, and `fm` with what is our own. */

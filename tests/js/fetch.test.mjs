@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { test } from "node:test";
-import { createFetch } from "../../js-shim/dist/esm/fetch.js";
 import { checkResponseStream } from "./support/invariants.mjs";
-import { closingEvents, openingEvents, StubTransport } from "./support/transport.mjs";
+import { closingEvents, openingEvents, stubFetch } from "./support/transport.mjs";
 
 const post = (body, more) => ({
   method: "POST",
@@ -11,14 +10,9 @@ const post = (body, more) => ({
   ...more,
 });
 
-function setUp() {
-  const transport = new StubTransport();
-  return { transport, fetch: createFetch(transport) };
-}
-
 /** Starts a fetch and waits until its call has reached the transport. */
 async function begin(input, init) {
-  const { transport, fetch } = setUp();
+  const { transport, fetch } = stubFetch();
   const arrived = transport.next();
   const response = fetch(input, init);
   response.catch(() => {});
@@ -47,6 +41,10 @@ test("any prefix of the URL will do, and every kind of input", async () => {
     ["responses/", { method: "post", body, headers: { a: "b" } }],
     [new URL("http://x/a/b/c/responses"), { method: "POST", body: new TextEncoder().encode(body) }],
     ["http://x/responses", { method: "POST", body: new TextEncoder().encode(body).buffer }],
+    ["http://x/responses", { method: "POST", body: new DataView(new TextEncoder().encode(` ${body}`).buffer, 1) }],
+    ["http://x/responses", { method: "POST", body: Buffer.from(`\ufeff${body}`) }],
+    ["http://x/responses", post(body, { headers: { "Content-Type": "application/json; charset=utf-8" } })],
+    ["http://x/responses", post(body, { headers: { "content-type": "application/vnd.api+json" } })],
     ["http://x/responses", { method: "POST", body: new Blob([body]) }],
     ["http://x/responses", { method: "POST", body: stream(), duplex: "half" }],
     [new Request("http://x/responses", { method: "POST", body }), undefined],
@@ -64,28 +62,67 @@ test("any prefix of the URL will do, and every kind of input", async () => {
   }
 });
 
+const UNSUPPORTED = "unsupported_content_type";
 const refused = [
-  ["unknown path", "http://x/v1/embeddings", post({}), 404, "unknown_url"],
+  ["unknown path", "http://x/v1/files", post({}), 404, "unknown_url"],
+  ["unknown path, HEAD", "http://x/v1/files", { method: "HEAD" }, 404, "unknown_url"],
+  ["unknown path, OPTIONS", "http://x/v1/files", { method: "OPTIONS" }, 404, "unknown_url"],
+  ["a path with too much", "http://x/responses/a/b/input_items", {}, 404, "unknown_url"],
   ["no path", "http://x", {}, 404, "unknown_url"],
   ["a path that only ends alike", "http://x/myresponses", post({}), 404, "unknown_url"],
   ["wrong method", "http://x/v1/responses", { method: "GET" }, 405, "method_not_allowed"],
   ["wrong method of models", "http://x/models", post({}), 405, "method_not_allowed"],
+  ["wrong method of a stored response", "http://x/responses/resp_1", { method: "PUT" }, 405, "method_not_allowed"],
+  ["a method that objects have", "http://x/models", { method: "constructor" }, 405, "method_not_allowed"],
+  ["HEAD where only POST is", "http://x/responses", { method: "HEAD" }, 405, "method_not_allowed"],
+  ["unknown query", "http://x/responses/resp_1?expand=1", {}, 400, "unknown_parameter"],
+  ["a list of what is none", "http://x/responses/resp_1?stream[]=true", {}, 400, "unknown_parameter"],
+  ["a name that objects have", "http://x/responses/resp_1?constructor=1", {}, 400, "unknown_parameter"],
+  ["a query twice", "http://x/responses/r/input_items?limit=1&limit=2", {}, 400, "invalid_value"],
+  ["a query where none is", "http://x/models?limit=1", {}, 400, "unknown_parameter"],
+  ["a form", "http://x/responses", post("input=x", { body: new URLSearchParams({ input: "x" }) }), 415, UNSUPPORTED],
+  ["form data", "http://x/responses", { method: "POST", body: new FormData() }, 415, UNSUPPORTED],
+  [
+    "a type that is no JSON",
+    "http://x/responses",
+    post({}, { headers: { "content-type": "text/html" } }),
+    415,
+    UNSUPPORTED,
+  ],
+  [
+    "a blob of another type",
+    "http://x/embeddings",
+    { method: "POST", body: new Blob(["{}"], { type: "a/b" }) },
+    415,
+    UNSUPPORTED,
+  ],
+  [
+    "no UTF-8",
+    "http://x/completions",
+    { method: "POST", body: new Uint8Array([0x7b, 0x22, 0xff, 0x22]) },
+    400,
+    "invalid_body",
+  ],
+  ["a long string", "http://x/responses", post(`{"input":"${"x".repeat(10_000_000)}"}`), 413, "request_too_large"],
+  ["a long body", "http://x/responses", { method: "POST", body: new Uint8Array(10_000_001) }, 413, "request_too_large"],
   ["no JSON", "http://x/responses", post("{"), 400, "invalid_body"],
   ["no body", "http://x/responses", { method: "POST" }, 400, "invalid_body"],
   ["no object", "http://x/chat/completions", post("[1]"), 400, "invalid_body"],
 ];
 for (const [name, url, init, status, code] of refused) {
   test(`refused without a call: ${name}`, async () => {
-    const { transport, fetch } = setUp();
+    const { transport, fetch } = stubFetch();
     const response = await fetch(url, init);
     assert.equal(response.status, status);
     assert.equal(response.headers.get("content-type"), "application/json");
     assert.equal(response.headers.get("x-should-retry"), "false");
     assert.match(response.headers.get("x-request-id"), /^req_/);
+    assert.equal(transport.calls.length, 0);
+    if (init.method === "HEAD") return assert.equal(response.body, null);
     const { error } = await response.json();
     assert.deepEqual(Object.keys(error).sort(), ["code", "message", "param", "type"]);
     assert.equal(error.code, code);
-    assert.equal(transport.calls.length, 0);
+    assert.equal(error.type, "invalid_request_error");
   });
 }
 
@@ -168,6 +205,7 @@ test("only want of room asks to be tried again", async () => {
     assert.equal(answer.status, status);
     assert.equal(answer.headers.get("x-should-retry"), String(again), code);
     assert.equal(answer.headers.has("retry-after-ms"), again, code);
+    assert.equal(answer.headers.has("retry-after"), again, code);
   }
 });
 
@@ -224,20 +262,178 @@ test("a chat stream that fails in the middle tells it in a frame", async () => {
   });
 });
 
-test("models: the list, one of it by its percent-encoded id, and none", async () => {
-  const data = [{ id: "org/a b", object: "model", created: 1, owned_by: "me" }];
-  for (const [path, status, check] of [
-    ["models", 200, (body) => assert.deepEqual(body, { object: "list", data })],
-    ["models/org%2Fa%20b", 200, (body) => assert.deepEqual(body, data[0])],
-    ["models/other", 404, ({ error }) => assert.equal(error.code, "model_not_found")],
-    ["models/%zz", 404, ({ error }) => assert.match(error.message, /'%zz'/)],
+const list = { object: "list", data: [] };
+const response = { id: "resp_1", status: "completed" };
+const json = { "content-type": "application/json; charset=utf-8" };
+const compact = { object: "response.compaction", output: [] };
+/** Request, the call that it makes, what that is answered with, and what comes of it. */
+const endpoints = [
+  ["GET models", ["models.list", {}], list, list],
+  ["GET models/org%2Fa%20b", ["models.retrieve", { id: "org/a b" }], { id: "org/a b" }, { id: "org/a b" }],
+  ["GET models/%zz", ["models.retrieve", { id: "%zz" }], { id: "%zz" }, { id: "%zz" }],
+  ["GET responses/resp%5F1", ["responses.retrieve", { id: "resp_1" }], { response }, response],
+  [
+    "GET responses/resp_1?include[]=a&include[]=b",
+    ["responses.retrieve", { id: "resp_1", include: ["a", "b"] }],
+    { response },
+    response,
+  ],
+  [
+    "GET responses/r?include=a&api-version=1",
+    ["responses.retrieve", { id: "r", include: ["a"] }],
+    { response },
+    response,
+  ],
+  ["GET responses/r?stream=maybe", ["responses.retrieve", { id: "r", stream: "maybe" }], { response }, response],
+  [
+    "DELETE responses/resp_1",
+    ["responses.delete", { id: "resp_1" }],
+    { id: "resp_1", deleted: true },
+    { id: "resp_1", deleted: true },
+  ],
+  ["POST responses/resp%5F1/cancel", ["responses.cancel", { id: "resp_1" }], { response }, response],
+  ["POST responses/c/cancel", ["responses.cancel", { id: "c" }], { completion: { id: "c" } }, { id: "c" }],
+  ["GET responses/r/input_items", ["responses.input_items", { id: "r" }], list, list],
+  [
+    "GET responses/r/input_items?limit=5&order=asc&after=7",
+    ["responses.input_items", { id: "r", limit: 5, order: "asc", after: "7" }],
+    list,
+    list,
+  ],
+  ["GET responses/r/input_items?limit=many", ["responses.input_items", { id: "r", limit: "many" }], list, list],
+  ["POST responses/input_tokens", ["responses.input_tokens", { a: 1 }], { input_tokens: 1 }, { input_tokens: 1 }],
+  ["POST responses/compact", ["responses.compact", { a: 1 }], compact, compact],
+  ["POST embeddings", ["embeddings.create", { a: 1 }], { embeddings: list }, list],
+  ["POST completions", ["completions.create", { a: 1 }], { completion: { id: "cmpl" } }, { id: "cmpl" }],
+  ["POST chat/completions/", ["chat.completions.create", { a: 1 }], { completion: { id: "chat" } }, { id: "chat" }],
+];
+for (const [request, [called, params], answer, expected] of endpoints)
+  test(request, async () => {
+    const [method, path] = request.split(" ");
+    const init = { method, ...(params.a ? { body: JSON.stringify(params), headers: json } : {}) };
+    const { response, call } = await begin(`http://x/v1/${path}`, init);
+    assert.equal(call.method, called);
+    assert.deepEqual(call.params, params);
+    call.resolve(answer);
+    const got = await response;
+    assert.equal(got.status, 200);
+    assert.deepEqual(await got.json(), expected);
+  });
+
+test("HEAD answers as GET does, without the body; OPTIONS tells the methods", async () => {
+  const { response, call } = await begin("http://x/models", { method: "HEAD" });
+  call.resolve({ object: "list", data: [] });
+  const head = await response;
+  assert.deepEqual([head.status, head.body, head.headers.get("content-type")], [200, null, "application/json"]);
+  const { fetch, transport } = stubFetch();
+  for (const [path, allow] of [
+    ["models", "GET, HEAD, OPTIONS"],
+    ["responses", "POST, OPTIONS"],
+    ["responses/resp_1", "GET, DELETE, HEAD, OPTIONS"],
   ]) {
-    const { response, call } = await begin(`http://x/v1/${path}`);
-    assert.equal(call.method, "models.list");
-    call.resolve({ object: "list", data });
-    const answer = await response;
-    assert.equal(answer.status, status);
-    check(await answer.json());
+    const options = await fetch(`http://x/${path}`, { method: "OPTIONS" });
+    assert.deepEqual([options.status, options.body, options.headers.get("allow")], [204, null, allow]);
+    assert.equal((await fetch(`http://x/${path}`, { method: "PATCH" })).headers.get("allow"), allow);
+  }
+  assert.equal(transport.calls.length, 0);
+});
+
+test("a method that an older helper does not have is 404", async () => {
+  const { response, call } = await begin("http://x/embeddings", post({ input: "x" }));
+  call.reject("RPC_ERROR", "no such method", { openai: { status: 404, code: "unknown_url" } });
+  assert.equal((await response).status, 404);
+});
+
+test("a stored response streamed once more, and joined in the middle", async () => {
+  const all = [...openingEvents("abc"), ...closingEvents("abc")];
+  for (const after of [null, 4, all.length - 1]) {
+    const query = after === null ? "" : `&starting_after=${after}`;
+    const { response, call } = await begin(`http://x/responses/resp_1?stream=true${query}`);
+    assert.equal(call.method, "responses.retrieve");
+    assert.deepEqual(call.params, { id: "resp_1", stream: true, ...(after === null ? {} : { starting_after: after }) });
+    const rest = all.slice(after === null ? 0 : after + 1);
+    rest.forEach(call.event);
+    call.resolve({ response: all.at(-1).response });
+    const frames = await readEvents(await response);
+    assert.equal(frames.pop(), "data: [DONE]");
+    assert.deepEqual(
+      frames.map((frame) => JSON.parse(frame.split("\ndata: ")[1])),
+      rest,
+    );
+  }
+});
+
+test("a stream that was joined in the middle and breaks ends with an error event", async () => {
+  const { response, call } = await begin("http://x/responses/resp_1?stream=true&starting_after=3");
+  call.event(openingEvents("a").at(-1));
+  call.reject("HELPER_EXITED", "gone");
+  const frames = await readEvents(await response);
+  assert.deepEqual(
+    frames.map((frame) => frame.split("\n")[0]),
+    ["event: response.output_text.delta", "event: error", "data: [DONE]"],
+  );
+});
+
+test("a body that is never whole: an abort rejects, the body is cancelled, nothing is called", async () => {
+  const { transport, fetch } = stubFetch();
+  const controller = new AbortController();
+  let cancelled = false;
+  const body = new ReadableStream({
+    start: (it) => it.enqueue(Buffer.from("{")),
+    cancel: () => void (cancelled = true),
+  });
+  const response = fetch("http://x/responses", { method: "POST", body, duplex: "half", signal: controller.signal });
+  setImmediate(() => controller.abort());
+  await assert.rejects(response, { name: "AbortError" });
+  assert.ok(cancelled);
+  assert.equal(listeners(controller.signal), 0);
+  assert.equal(transport.calls.length, 0);
+});
+
+test("a body without end is cut at the limit", async () => {
+  const { fetch } = stubFetch();
+  let cancelled = false;
+  const pull = (it) => it.enqueue(new Uint8Array(1_000_000));
+  const body = new ReadableStream({ pull, cancel: () => void (cancelled = true) });
+  assert.equal((await fetch("http://x/responses", { method: "POST", body, duplex: "half" })).status, 413);
+  assert.ok(cancelled);
+});
+
+test("a body that breaks, or is in use, rejects as with the real fetch", async () => {
+  const { transport, fetch } = stubFetch();
+  const broken = new ReadableStream({ pull: () => Promise.reject(new Error("torn")) });
+  await assert.rejects(fetch("http://x/responses", { method: "POST", body: broken, duplex: "half" }), (error) => {
+    assert.ok(error instanceof TypeError);
+    assert.match(error.cause.message, /torn/);
+    return true;
+  });
+  const used = new Request("http://x/responses", { method: "POST", body: "{}" });
+  used.body.getReader();
+  await assert.rejects(fetch(used), TypeError);
+  assert.equal(transport.calls.length, 0);
+});
+
+test("the older completions, streamed, and their failure in a frame", async () => {
+  const chunk = (text, finish_reason = null) => ({
+    id: "cmpl_1",
+    object: "text_completion",
+    created: 1,
+    model: "m",
+    choices: [{ index: 0, text, logprobs: null, finish_reason }],
+  });
+  for (const fails of [false, true]) {
+    const { response, call } = await begin("http://x/v1/completions", post({ stream: true, prompt: "x" }));
+    const chunks = [chunk("a"), chunk("b"), ...(fails ? [] : [chunk("", "stop")])];
+    chunks.forEach(call.chunk);
+    if (fails) call.reject("TIMEOUT", "over");
+    else call.resolve({ completion: {} });
+    const frames = await readEvents(await response);
+    assert.equal(frames.pop(), "data: [DONE]");
+    if (fails) assert.equal(JSON.parse(frames.pop().slice("data: ".length)).error.code, "timeout");
+    assert.deepEqual(
+      frames,
+      chunks.map((each) => `data: ${JSON.stringify(each)}`),
+    );
   }
 });
 
@@ -254,7 +450,7 @@ const listeners = (signal) => getEventListeners(signal, "abort").length;
 /** J13: the three moments of an abort, for both ways to give a signal, with and without stream. */
 for (const stream of [false, true]) {
   test(`an abort before the call, stream ${stream}: rejected, nothing is called`, async () => {
-    const { transport, fetch } = setUp();
+    const { transport, fetch } = stubFetch();
     const signal = AbortSignal.abort();
     await assert.rejects(fetch("http://x/responses", post({ stream, input: "x" }, { signal })), { name: "AbortError" });
     assert.equal(transport.calls.length, 0);

@@ -590,9 +590,9 @@ test("a request that cannot be sent is refused, and disturbs nobody", async (t) 
   const client = stubClient(t);
   const other = client.responses.create({ input: script({ sleep_ms: 50 }, "a") });
   const input = "x".repeat(10_000_001);
-  await assert.rejects(client.responses.create({ input }), { code: "INVALID_REQUEST", status: 400 });
+  await assert.rejects(client.responses.create({ input }), { code: "INVALID_REQUEST", status: 413 });
   const response = await client.fetch("http://x/responses", { method: "POST", body: JSON.stringify({ input }) });
-  assert.equal(response.status, 400);
+  assert.equal(response.status, 413);
   assert.equal((await other).status, "completed");
 });
 

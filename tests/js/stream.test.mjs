@@ -2,15 +2,13 @@ import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { test } from "node:test";
 import { PartialResponse } from "../../js-shim/dist/esm/partial.js";
-import { Responses } from "../../js-shim/dist/esm/responses.js";
-import { ChatCompletions } from "../../js-shim/dist/esm/chat.js";
 import { drain } from "./support/helper.mjs";
 import { checkResponseStream } from "./support/invariants.mjs";
-import { closingEvents, openingEvents, StubTransport } from "./support/transport.mjs";
+import { closingEvents, openingEvents, stubChat, stubResponses, StubTransport } from "./support/transport.mjs";
 
 function begin(options) {
   const transport = new StubTransport();
-  const stream = new Responses(transport).stream({ input: "x" }, options);
+  const stream = stubResponses(transport).stream({ input: "x" }, options);
   return { stream, call: transport.calls[0] };
 }
 
@@ -86,7 +84,7 @@ test("a signal that never came has no listener left either: streams and whole an
     await drain(stream);
     assert.equal(listeners(), 0);
     const transport = new StubTransport();
-    const answer = new Responses(transport).create({ input: "x" }, { signal });
+    const answer = stubResponses(transport).create({ input: "x" }, { signal });
     assert.equal(listeners(), 1);
     end(transport.calls[0]);
     await Promise.allSettled([answer]);
@@ -96,8 +94,8 @@ test("a signal that never came has no listener left either: streams and whole an
 
 test("a signal that is aborted already: the loop throws its reason, not the call; nothing is sent", async () => {
   const transport = new StubTransport();
-  const responses = new Responses(transport);
-  const chat = new ChatCompletions(transport);
+  const responses = stubResponses(transport);
+  const chat = stubChat(transport);
   const reason = new Error("the user left");
   const options = { signal: AbortSignal.abort(reason) };
   for (const [stream, final] of [
@@ -186,7 +184,7 @@ test("partial output of every kind is kept", () => {
 
 test("chat: the text so far is in the error", async () => {
   const transport = new StubTransport();
-  const stream = new ChatCompletions(transport).create({ messages: [], stream: true });
+  const stream = stubChat(transport).create({ messages: [], stream: true });
   const [call] = transport.calls;
   const base = { id: "c", object: "chat.completion.chunk", created: 1, model: "m" };
   for (const delta of [{ role: "assistant", content: null }, { content: "half " }, { content: "a word" }]) {

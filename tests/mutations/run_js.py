@@ -25,6 +25,7 @@ TESTS = os.path.join(COPY, "tests", "js")
 HERE_JS = os.path.join(SHIM, "dist", "esm", "here.js")
 LIMIT_S = 60
 
+BODY = "body.ts"
 CHAT = "chat.ts"
 CLIENT = "client.ts"
 FETCH = "fetch.ts"
@@ -33,6 +34,7 @@ HELPER = "helper.ts"
 LOCATE = "locate.ts"
 PARTIAL = "partial.ts"
 PROCESS = "process.ts"
+REPLY = "reply.ts"
 RESPONSES = "responses.ts"
 RPC = "rpc.ts"
 STREAM = "stream.ts"
@@ -55,7 +57,7 @@ MUTATIONS = [
      "false && partial.response !== undefined",
      "lifecycle", "^J1:"),
     ("J1: so it is for chat", CHAT,
-     "error.withPartial({ completion: partialOf(last, text) })",
+     "error.withPartial({ completion: completionSoFar(partial.last, partial) })",
      "error",
      "lifecycle", "^a chat completion"),
     ("J1: a dead helper is not used again", HELPER, "      this.#live = null;\n", "", "lifecycle", "^J1:"),
@@ -226,10 +228,10 @@ MUTATIONS = [
     ("J13: nor a call", STREAM, "if (signal.aborted) return Promise.reject(signal.reason);", "",
      "stream", "^a signal"),
     ("J13: break sends a cancel", STREAM, "    this.abort();\n    return {", "    return {", "lifecycle", "^J13"),
-    ("J13: an abort before the first token rejects", FETCH, "if (wasOpen === null) reject(signal?.reason);",
+    ("J13: an abort before the first token rejects", REPLY, "if (wasOpen === null) reject(signal?.reason);",
      "if (wasOpen === null) void 0;",
      "fetch", "^an abort"),
-    ("J13: one behind it breaks the body", FETCH, "else wasOpen.error(signal?.reason);", "else wasOpen.close();",
+    ("J13: one behind it breaks the body", REPLY, "else wasOpen.error(signal?.reason);", "else wasOpen.close();",
      "fetch", "^an abort"),
     ("J13: what comes behind an abort is dropped", STREAM, "if (this.#over) return;\n    this.#events.push(event);",
      "this.#events.push(event);",
@@ -244,7 +246,21 @@ MUTATIONS = [
     ("J13: no listener is left: calls", STREAM, "operation.result.finally(over).then",
      "void over; operation.result.then",
      "stream", "listener"),
-    ("J13: no listener is left: fetch", FETCH, 'signal?.removeEventListener("abort", onAbort);', "",
+    ("J13: an abort ends a body that never does", BODY,
+     "void reader.cancel(signal?.reason).catch(() => {});",
+     "void 0;",
+     "fetch", "^a body that is never whole"),
+    ("J13: a body without end is cut", BODY, "if (length > MAX_BODY_BYTES) {", "if (false) {",
+     "fetch", "^a body without end"),
+    ("a form is refused", BODY, r"json|text\/plain)", r"json|text\/plain|.*)",
+     "fetch", "form"),
+    ("a query has no unknown names", FETCH, 'throw badQuery("unknown_parameter", key, "Unknown");', "continue;",
+     "fetch", "unknown query"),
+    ("a stream that was joined in the middle ends with an error", PARTIAL,
+     "if (this.#response === null) return [told];",
+     "if (this.#response === null) return [];",
+     "fetch", "^a stream that was joined in the middle"),
+    ("J13: no listener is left: fetch", REPLY, 'signal?.removeEventListener("abort", onAbort);', "",
      "fetch", "listener|abort"),
     ("J14: a dead stdin is no uncaught error", PROCESS,
      'child.stdin?.on("error", () => this.#endSoon("closed its input"));',

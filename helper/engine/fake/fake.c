@@ -162,18 +162,29 @@ static enum fm_code write_instance(struct fm_job *job, const struct fm_message *
     return code;
 }
 
+/* An instance is written of a whole schema alone; what is wrong in one, the format's check tells. */
+static enum fm_code write_arguments(const struct fm_tool *tool, const struct fm_message *message,
+                                    struct fm_buf *arguments, struct fm_error *error) {
+    struct fm_schema prepared;
+    if (!tool->parameters) {
+        fm_buf_append_str(arguments, "{}");
+        return FM_OK;
+    }
+    enum fm_code code = fm_schema_prepare(tool->parameters, tool->strict, &prepared, error);
+    if (code == FM_OK) {
+        fm_schema_free(&prepared);
+        code = fm_instance_write(tool->parameters, message->content, message->content_len, arguments, error);
+    }
+    return code;
+}
+
 /* A call of the tool that has to be called, with a small instance of its parameters. */
 static enum fm_reason call_tool(struct fm_job *job, const struct fm_tool *tool, const struct fm_message *message,
                                 int64_t words, struct fm_error *error) {
     struct fm_buf arguments;
     fm_buf_init(&arguments, TEXT_MAX);
     enum fm_reason reason = FM_REASON_ERROR;
-    enum fm_code code = FM_OK;
-    if (tool->parameters) {
-        code = fm_instance_write(tool->parameters, message->content, message->content_len, &arguments, error);
-    } else {
-        fm_buf_append_str(&arguments, "{}");
-    }
+    enum fm_code code = write_arguments(tool, message, &arguments, error);
     if (code == FM_OK) {
         reason = fm_job_accept(job, words);
         reason = reason ? reason : fm_script_call(tool->name, arguments.data, arguments.len, job, error);

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { createClient } from "../../../js-shim/dist/esm/index.js";
+import { Audit, auditClient } from "./audit.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 export const root = join(here, "..", "..", "..");
@@ -33,28 +34,28 @@ export function noFormats() {
   return noModel() ?? (built ? null : "the llama engine was built without llguidance");
 }
 
-/** A client whose helper is gone at the end of the test. */
+/** A client whose helper is gone at the end of the test. All that it answers is looked at: audit.mjs. */
 export function clientFor(t, options) {
   const client = createClient(options);
   t.after(() => client.close());
-  return client;
+  return auditClient(client, new Audit(t));
 }
+
+export const fakeOptions = { helperPath, engine: "fake", env: sanitizerEnv };
+
+export const modelOptions = {
+  helperPath,
+  engine: "llama",
+  // Test files run side by side: an engine with more threads than processors are free would wait for them.
+  env: { FM_ENGINE_LLAMA_THREADS: process.env.FM_ENGINE_LLAMA_THREADS || "1", ...sanitizerEnv },
+  modelsDir: join(root, "build", "models"),
+};
 
 /** The built helper with the fake engine. */
-export function fakeClient(t, options = {}) {
-  return clientFor(t, { helperPath, engine: "fake", env: sanitizerEnv, ...options });
-}
+export const fakeClient = (t, options = {}) => clientFor(t, { ...fakeOptions, ...options });
 
 /** The built helper with the llama engine and the model that the build folder holds. */
-export function modelClient(t, options = {}) {
-  return clientFor(t, {
-    helperPath,
-    engine: "llama",
-    env: sanitizerEnv,
-    modelsDir: join(root, "build", "models"),
-    ...options,
-  });
-}
+export const modelClient = (t, options = {}) => clientFor(t, { ...modelOptions, ...options });
 
 /** The stub, with the log of what it got. */
 export function stubClient(t, stub = {}, options = {}) {
@@ -107,6 +108,25 @@ export async function watchLife(t) {
 
 /** What an OpenAI client is to be made with, to reach the helper of `client`. */
 export const connection = (client) => ({ apiKey: "local", baseURL: "http://fm-proxy/v1", fetch: client.fetch });
+
+/** Why a helper cannot do what `capabilities.get` tells of; false when it can. */
+export async function lacking(client, feature) {
+  const { features } = await client.capabilities.get();
+  return features[feature] === true ? false : `this helper has no ${feature}`;
+}
+
+/** Why a client's model gives no vectors; false when it does. The real model of the tests generates text. */
+export async function noEmbeddings(client) {
+  const { engine } = await client.capabilities.get();
+  return engine.name === "llama" ? "the model generates text; it embeds none" : lacking(client, "embeddings");
+}
+
+/** Why there is nothing at a path; false when there is. */
+export async function lackingPath(client, path) {
+  const response = await client.fetch(`http://fm-proxy/v1/${path}`, { method: "POST", body: "{}" });
+  const { error } = await response.json();
+  return error?.code === "unknown_url" ? `this helper has no ${path}` : false;
+}
 
 /** Text of a script for the fake engine (and the stub). */
 export const script = (...steps) => JSON.stringify(steps);

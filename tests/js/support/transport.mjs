@@ -1,5 +1,18 @@
 // A transport that a test plays itself: it holds each call until the test says what comes.
+import { ChatCompletions } from "../../../js-shim/dist/esm/chat.js";
+import { createFetch } from "../../../js-shim/dist/esm/fetch.js";
 import { FmError } from "../../../js-shim/dist/esm/index.js";
+import { Responses } from "../../../js-shim/dist/esm/responses.js";
+import { Audit, auditApi, auditFetch } from "./audit.mjs";
+
+/** A fetch on such a transport. Its streams are looked at, and its answers as far as a test gives any. */
+export function stubFetch() {
+  const transport = new StubTransport();
+  return { transport, fetch: auditFetch(createFetch(transport), new Audit(), { partial: true }) };
+}
+
+export const stubResponses = (transport) => auditApi(new Responses(transport), "responses", new Audit());
+export const stubChat = (transport) => auditApi(new ChatCompletions(transport), "chat", new Audit());
 
 export class StubTransport {
   calls = [];

@@ -1,0 +1,76 @@
+import { toFmError } from "./errors.js";
+import { EventStream, pick, withSignal } from "./stream.js";
+import type { Completion, CompletionCreateParams, Operation, RequestOptions, Transport } from "./types.js";
+
+/** The chunks of one streamed completion. Iterate it once; `break` stops the request. */
+export class CompletionStream extends EventStream<Completion, Completion> {
+  /** @internal */
+  constructor(transport: Transport, body: CompletionCreateParams, options: RequestOptions) {
+    super((push) => streamCompletion(transport, body, push), options.signal);
+  }
+
+  /** The whole completion, once it is there; rejects as `create` does. It can be had with or without iterating. */
+  finalCompletion(): Promise<Completion> {
+    return this.final();
+  }
+}
+
+/** `client.completions`: OpenAI's older Completions API. */
+export class Completions {
+  readonly #transport: Transport;
+
+  /** @internal */
+  constructor(transport: Transport) {
+    this.#transport = transport;
+  }
+
+  /** Answers with a stream of chunks, which throws when the request fails in the middle. */
+  create(body: CompletionCreateParams & { stream: true }, options?: RequestOptions): CompletionStream;
+  /** Answers with the whole completion. Rejects with an FmError, which has what was produced in `completion`. */
+  create(body: CompletionCreateParams & { stream?: false | null }, options?: RequestOptions): Promise<Completion>;
+  create(body: CompletionCreateParams, options?: RequestOptions): Promise<Completion> | CompletionStream;
+  create(body: CompletionCreateParams, options: RequestOptions = {}): Promise<Completion> | CompletionStream {
+    if (body.stream !== true) return withSignal(() => createCompletion(this.#transport, body), options.signal);
+    return new CompletionStream(this.#transport, body, options);
+  }
+}
+
+/** One completion, whole. */
+export function createCompletion(transport: Transport, body: CompletionCreateParams): Operation<Completion> {
+  return completionOf(transport.call("completions.create", body));
+}
+
+/** One completion, chunk by chunk. Chunks always come before the result settles. */
+export function streamCompletion(
+  transport: Transport,
+  body: CompletionCreateParams,
+  onChunk: (chunk: Completion) => void,
+): Operation<Completion> {
+  let soFar: Completion | null = null;
+  const operation = completionOf(
+    transport.call("completions.create", body, {
+      onNotification: (params) => {
+        const chunk = params["chunk"] as Completion;
+        soFar = extend(soFar, chunk);
+        onChunk(chunk);
+      },
+    }),
+  );
+  const result = operation.result.catch((reason: unknown) => {
+    const error = toFmError(reason);
+    throw error.completion !== undefined || soFar === null ? error : error.withPartial({ completion: soFar });
+  });
+  return { result, cancel: operation.cancel };
+}
+
+/** What a stream has said, for when its helper dies; but nobody is left then who has counted. */
+function extend(soFar: Completion | null, chunk: Completion): Completion {
+  const first = chunk.choices[0];
+  if (first === undefined) return soFar ?? chunk;
+  const text = (soFar?.choices[0]?.text ?? "") + first.text;
+  return { ...chunk, choices: [{ ...first, text, finish_reason: null }], usage: null };
+}
+
+function completionOf(operation: Operation): Operation<Completion> {
+  return pick(operation, (answer) => answer["completion"] as Completion);
+}

@@ -1,0 +1,29 @@
+import { pick, withSignal } from "./stream.js";
+import type {
+  EmbeddingCreateParams,
+  EmbeddingList,
+  JsonObject,
+  Operation,
+  RequestOptions,
+  Transport,
+} from "./types.js";
+
+/** `client.embeddings`: OpenAI's Embeddings API. */
+export class Embeddings {
+  readonly #transport: Transport;
+
+  /** @internal */
+  constructor(transport: Transport) {
+    this.#transport = transport;
+  }
+
+  /** One vector for each text. */
+  create(body: EmbeddingCreateParams, options: RequestOptions = {}): Promise<EmbeddingList> {
+    return withSignal(() => createEmbeddings(this.#transport, body), options.signal);
+  }
+}
+
+/** Vectors of texts. */
+export function createEmbeddings(transport: Transport, body: JsonObject): Operation<EmbeddingList> {
+  return pick(transport.call("embeddings.create", body), (answer) => answer["embeddings"] as EmbeddingList);
+}

@@ -1,0 +1,98 @@
+import { randomUUID } from "node:crypto";
+import type { FmError, OpenAIErrorShape } from "./errors.js";
+import { toFmError } from "./errors.js";
+import { DONE } from "./sse.js";
+import type { JsonObject, Operation } from "./types.js";
+
+/** How long a client should wait before it tries again what was refused for want of room. */
+const RETRY_AFTER_MS = 500;
+/** The same for clients that know the standard header alone, in seconds. */
+const RETRY_AFTER_S = 1;
+
+/** What every answer of `client.fetch` says; each has an id of its own. */
+export function headers(contentType?: string): Record<string, string> {
+  return {
+    ...(contentType === undefined ? {} : { "content-type": contentType }),
+    "cache-control": "no-store",
+    "x-request-id": `req_${randomUUID().replaceAll("-", "")}`,
+  };
+}
+
+/** An answer that went well. */
+export function jsonResponse(body: unknown): Response {
+  return new Response(JSON.stringify(body), { status: 200, headers: headers("application/json") });
+}
+
+/** An error as the body of an answer has it. */
+export function errorBody({ message, type, param, code }: OpenAIErrorShape): JsonObject {
+  return { message, type, param, code };
+}
+
+/** A failure. It says whether to try again: by their status alone, clients would do that after every 5xx and 408. */
+export function errorResponse(error: FmError, more: Record<string, string> = {}): Response {
+  const retry: Record<string, string> = error.retryable
+    ? { "x-should-retry": "true", "retry-after-ms": String(RETRY_AFTER_MS), "retry-after": String(RETRY_AFTER_S) }
+    : { "x-should-retry": "false" };
+  const status = error.status >= 400 && error.status <= 599 ? error.status : 500;
+  return new Response(JSON.stringify({ error: errorBody(error.openai) }), {
+    status,
+    headers: { ...headers("application/json"), ...retry, ...more },
+  });
+}
+
+/** Where the frames of a streaming answer come from. */
+export interface StreamSource {
+  start(push: (frame: Uint8Array) => void): Operation<unknown>;
+  /** Frames that tell a failure in the middle. */
+  failure(error: FmError): Uint8Array[];
+}
+
+/**
+ * Resolves with a streaming response at the first frame. What fails before that rejects, so that it becomes an answer
+ * with the right status. An abort rejects, or breaks the body, at once, and the helper is told.
+ */
+export function streamBody(signal: AbortSignal | null, source: StreamSource): Promise<Response> {
+  signal?.throwIfAborted();
+  return new Promise<Response>((resolve, reject) => {
+    let controller: ReadableStreamDefaultController<Uint8Array> | null = null;
+    let over = false;
+    const push = (frame: Uint8Array): void => {
+      if (over) return;
+      if (controller === null) resolve(open());
+      controller?.enqueue(frame);
+    };
+    const end = (): boolean => {
+      if (over) return false;
+      over = true;
+      signal?.removeEventListener("abort", onAbort);
+      return true;
+    };
+    const stop = (): void => {
+      if (end()) operation.cancel();
+    };
+    const onAbort = (): void => {
+      const wasOpen = controller;
+      stop();
+      if (wasOpen === null) reject(signal?.reason);
+      else wasOpen.error(signal?.reason);
+    };
+    const open = (): Response => {
+      const body = new ReadableStream<Uint8Array>({ start: (it) => void (controller = it), cancel: stop });
+      return new Response(body, { status: 200, headers: headers("text/event-stream; charset=utf-8") });
+    };
+    const close = (frames: Uint8Array[]): void => {
+      for (const frame of [...frames, DONE]) push(frame);
+      if (end()) controller?.close();
+    };
+    const operation = source.start(push);
+    signal?.addEventListener("abort", onAbort, { once: true });
+    operation.result.then(
+      () => close([]),
+      (reason: unknown) => {
+        const error = toFmError(reason);
+        if (controller !== null) close(source.failure(error));
+        else if (end()) reject(error);
+      },
+    );
+  });
+}

@@ -1,0 +1,55 @@
+// How the table of README.md is made of test results, and held to them.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { differences, readTable, readTap, summarise, toMarkdown } from "./conformance.mjs";
+
+const tap = (lines) => ["TAP version 13", ...lines].join("\n");
+const RESULTS = tap([
+  "# Subtest: AI SDK on the fake engine",
+  "    # Subtest: POST /responses: generateText",
+  "    ok 1 - POST /responses: generateText",
+  "    # Subtest: tools",
+  "        # Subtest: POST /responses: several steps, with a comma",
+  "        ok 1 - POST /responses: several steps, with a comma",
+  "    ok 2 - tools",
+  "    # Subtest: POST /embeddings: embedMany",
+  "    ok 3 - POST /embeddings: embedMany # SKIP this helper has no embeddings",
+  "    # Subtest: errors: one",
+  "    not ok 4 - errors: one",
+  "not ok 1 - AI SDK on the fake engine",
+  "# Subtest: AI SDK on the real model",
+  "    # Subtest: POST /responses: generateText",
+  "    not ok 1 - POST /responses: generateText",
+  "not ok 2 - AI SDK on the real model",
+  "# Subtest: POST /responses: of no client",
+  "ok 3 - POST /responses: of no client",
+]);
+
+test("results: the worst on any engine counts, and tests of no client do not", () => {
+  assert.deepEqual(
+    [...summarise(readTap(RESULTS))],
+    [
+      ["POST /responses|AI SDK|generateText", "failed"],
+      ["POST /responses|AI SDK|several steps, with a comma", "passed"],
+      ["POST /embeddings|AI SDK|embedMany", "skipped"],
+      ["errors|AI SDK|one", "failed"],
+    ],
+  );
+});
+
+test("the table says what passed, and reads back as that", () => {
+  const found = summarise(readTap(RESULTS.replaceAll("not ok", "ok")));
+  const table = toMarkdown(found);
+  assert.ok(!table.includes("embedMany"));
+  assert.deepEqual(differences(readTable(table), found), []);
+});
+
+test("a table that says too much, or too little, is seen", () => {
+  const good = summarise(readTap(RESULTS.replaceAll("not ok", "ok")));
+  const claims = readTable(toMarkdown(good));
+  assert.match(differences([...claims, "POST /x|AI SDK|y"], good).join(), /no test says so/);
+  assert.match(differences(claims.slice(1), good).join(), /passed, and not in the table/);
+  assert.match(differences(claims, summarise(readTap(RESULTS))).join(), /^failed: .*generateText/);
+  // What was skipped here has been seen elsewhere.
+  assert.deepEqual(differences([...claims, "POST /embeddings|AI SDK|embedMany"], good), []);
+});

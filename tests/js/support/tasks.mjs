@@ -1,0 +1,49 @@
+// What the clients are asked for, each in its own way: a structured answer, and a call of a tool.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { z } from "zod";
+import { fakeClient, modelClient, script } from "./helper.mjs";
+
+export const PROMPT = "Describe a cat called Tom, who is three years old.";
+export const Animal = z.object({
+  name: z.string().max(24),
+  kind: z.enum(["cat", "dog", "bird"]),
+  age: z.number().int().min(0).max(30),
+  tags: z.array(z.enum(["small", "large", "wild"])).max(3),
+});
+
+const ARGUMENTS = { city: "Linz", days: 2 };
+export const Weather = z.object({ city: z.string().max(12), days: z.number().int().min(1).max(7) });
+export const description = "How the weather will be";
+export const outcome = ({ city, days }) => `dry in ${city} for ${days} days`;
+export const QUESTION = "What will the weather be like in Linz?";
+export const CALL = script({ tool_call: { name: "weather", arguments: JSON.stringify(ARGUMENTS) } });
+export const LIMIT = 80; // tokens: the default model does not come to an end by itself
+
+/** A function to give to a client, and what it was called with. */
+export function recorder() {
+  const seen = [];
+  const run = (input) => {
+    seen.push(Weather.parse(input));
+    return outcome(input);
+  };
+  return { seen, run };
+}
+
+export function checkRun(seen, text, real) {
+  assert.equal(seen.length, 1);
+  assert.equal(typeof text, "string");
+  if (real) return;
+  assert.deepEqual(seen, [ARGUMENTS]);
+  assert.equal(text, outcome(ARGUMENTS));
+}
+
+/**
+ * A test on the fake engine, whose answers are exact, and on the real model, which says what it likes.
+ *
+ * @param {string | null} missing why the real model cannot be asked
+ */
+export function onBothEngines(name, missing, suite) {
+  test(`${name} on the fake engine`, async (t) => suite(t, fakeClient(t), false));
+  test(`${name} on the real model`, { skip: missing ?? false }, async (t) => suite(t, modelClient(t), true));
+}

@@ -432,6 +432,12 @@ static void on_finished(struct fm_front *front, struct fm_job *job, struct json_
         fm_job_settle_locked(front, job, FM_FINISH_FAILED, &error);
         return;
     }
+    if (reason && strcmp(reason, "length") == 0 && job->answer.surface->whole) {
+        fm_fail(&error, FM_CONTEXT_OVERFLOW,
+                "there is no room for all of the answer in what the input leaves of the context");
+        fm_job_settle_locked(front, job, FM_FINISH_FAILED, &error);
+        return;
+    }
     for (size_t i = 0; i < sizeof finish_reasons / sizeof finish_reasons[0]; i++) {
         if (reason && strcmp(reason, finish_reasons[i].reason) == 0 && job->answer.opened) {
             fm_crash_loop_reset(&front->engine.crash_loop, job->model.id);

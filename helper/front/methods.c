@@ -54,7 +54,7 @@ static const struct {
     {"responses", true},  {"chat_completions", true},  {"streaming", true},
     {"cancel", true},     {"structured_output", true}, {"tools", true},
     {"embeddings", true}, {"stored_responses", true},  {"input_tokens", true},
-    {"truncation", true}, {"completions", true},
+    {"truncation", true}, {"completions", true},       {"compaction", true},
 };
 
 /* What the last engine told; null when it told nothing, or there was none yet. */
@@ -222,6 +222,12 @@ static enum fm_code responses_input_tokens(struct fm_front *front, const struct 
     return create(front, message, &fm_surface_input_tokens, error);
 }
 
+static enum fm_code responses_compact(struct fm_front *front, const struct fm_rpc_message *message,
+                                      struct fm_json_writer *result, struct fm_error *error) {
+    (void)result;
+    return create(front, message, &fm_surface_compact, error);
+}
+
 static enum fm_code chat_create(struct fm_front *front, const struct fm_rpc_message *message,
                                 struct fm_json_writer *result, struct fm_error *error) {
     (void)result;
@@ -368,6 +374,7 @@ static const struct fm_method methods[] = {
     {"models.retrieve", FM_METHOD_NEEDS_PARAMS, models_retrieve},
     {"responses.create", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, responses_create},
     {"responses.input_tokens", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, responses_input_tokens},
+    {"responses.compact", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, responses_compact},
     {"responses.cancel", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, responses_cancel},
     {"responses.retrieve", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, fm_responses_retrieve},
     {"responses.delete", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, fm_responses_delete},

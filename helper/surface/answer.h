@@ -45,6 +45,9 @@ void fm_openai_error_write(const struct fm_error *error, struct fm_json_writer *
  */
 void fm_answer_write_report(const struct fm_answer *answer, bool begun, struct fm_json_writer *w);
 
+/* The member `usage` of the Responses API's objects. */
+void fm_responses_write_usage(const struct fm_usage *usage, struct fm_json_writer *w);
+
 /* Writes a new id: `prefix`, such as "msg_", and random hex digits. */
 void fm_id_draw(char id[FM_ID_SIZE], const char *prefix);
 

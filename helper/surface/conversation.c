@@ -16,6 +16,7 @@ void fm_conversation_free(struct fm_conversation *conversation) {
     free(conversation->previous_id);
     conversation->previous_id = NULL;
     fm_buf_free(&conversation->first);
+    fm_buf_free(&conversation->last);
     fm_buf_free(&conversation->input);
 }
 
@@ -225,6 +226,9 @@ static enum fm_code write_messages(const struct fm_conversation *conversation, s
         fm_json_raw(&w, conversation->first.data, conversation->first.len);
     }
     fm_items_write_messages(items, &w);
+    if (conversation->last.len > 0) {
+        fm_json_raw(&w, conversation->last.data, conversation->last.len);
+    }
     if (messages->failed) {
         return fm_fail_no_memory(error);
     }

@@ -17,6 +17,7 @@ struct json_object;
 struct fm_conversation {
     char *previous_id;   /* owned; NULL: none */
     struct fm_buf first; /* what goes before all items, as entries of the job's `messages` */
+    struct fm_buf last;  /* what goes behind them, the same */
     struct fm_buf input; /* the request's items as they are kept, a JSON list; items.h */
 };
 

@@ -113,6 +113,16 @@ static const struct fm_rule reasoning_rules[] = {
     {0},
 };
 
+/* What responses.compact made of a conversation. */
+static const struct fm_rule compaction_rules[] = {
+    {.name = "type", .check = fm_check_any},
+    LATER_MEMBERS,
+    {.name = "id", .check = fm_check_string},
+    {.name = "status", .check = fm_check_string},
+    {.name = "encrypted_content", .check = fm_check_string, .min = 1, .required = true},
+    {0},
+};
+
 static const struct fm_part_kind summary_parts[] = {{"summary_text", "text"}, {0}};
 static const struct fm_part_kind thought_parts[] = {{"reasoning_text", "text"}, {"text", "text"}, {0}};
 
@@ -130,29 +140,17 @@ static const struct fm_dialect thought_dialect = {
 
 /* Items of the OpenAI API that need other tools. */
 static const char *const later_items[] = {
-    "compaction",
-    "compaction_trigger",
-    "custom_tool_call",
-    "custom_tool_call_output",
-    "web_search_call",
-    "file_search_call",
-    "computer_call",
-    "computer_call_output",
-    "code_interpreter_call",
-    "image_generation_call",
-    "local_shell_call",
-    "local_shell_call_output",
-    "shell_call",
-    "shell_call_output",
-    "apply_patch_call",
-    "apply_patch_call_output",
-    "mcp_call",
-    "mcp_list_tools",
-    "mcp_approval_request",
-    "mcp_approval_response",
-    "tool_search_call",
-    "tool_search_output",
-    NULL,
+    "compaction_trigger",      "custom_tool_call",
+    "custom_tool_call_output", "web_search_call",
+    "file_search_call",        "computer_call",
+    "computer_call_output",    "code_interpreter_call",
+    "image_generation_call",   "local_shell_call",
+    "local_shell_call_output", "shell_call",
+    "shell_call_output",       "apply_patch_call",
+    "apply_patch_call_output", "mcp_call",
+    "mcp_list_tools",          "mcp_approval_request",
+    "mcp_approval_response",   "tool_search_call",
+    "tool_search_output",      NULL,
 };
 
 static enum fm_code check_message(struct json_object *item, const struct fm_path *at, struct fm_error *error) {
@@ -185,6 +183,18 @@ static enum fm_code check_reasoning(struct json_object *item, const struct fm_pa
     return code == FM_OK && content ? fm_content_check(&thought_dialect, content, &content_at, &bytes, error) : code;
 }
 
+static enum fm_code check_compaction(struct json_object *item, const struct fm_path *at, struct fm_error *error) {
+    static const char start[] = FM_COMPACTION_START;
+    struct fm_path content_at = {.parent = at, .key = "encrypted_content"};
+    enum fm_code code = fm_check_members(compaction_rules, item, at, error);
+    if (code != FM_OK) {
+        return code;
+    }
+    const char *content = json_object_get_string(json_object_object_get(item, "encrypted_content"));
+    bool ours = strncmp(content, start, sizeof start - 1) == 0;
+    return ours ? FM_OK : fm_reject_value(&content_at, "Expected what responses.compact gave.", error);
+}
+
 static enum fm_code check_reference(struct json_object *item, const struct fm_path *at, struct fm_error *error) {
     return fm_check_members(reference_rules, item, at, error);
 }
@@ -199,6 +209,7 @@ static const struct item_kind {
     {"function_call", "fc_", check_call},
     {"function_call_output", "fco_", check_call_output},
     {"reasoning", "rs_", check_reasoning},
+    {"compaction", FM_COMPACTION_PREFIX, check_compaction},
     {"item_reference", NULL, check_reference},
 };
 
@@ -216,12 +227,13 @@ static enum fm_code reject_item_type(struct json_object *type, const struct fm_p
     for (const char *const *name = later_items; *name; name++) {
         if (fm_string_is(type, *name)) {
             return fm_reject_unsupported(
-                at, "fm-proxy takes messages, reasoning, function calls and their outputs only.", error);
+                at, "fm-proxy takes messages, reasoning, function calls and their outputs, and compactions only.",
+                error);
         }
     }
     return fm_reject_value(at,
                            "Supported values are: 'message', 'function_call', 'function_call_output', 'reasoning', "
-                           "'item_reference'.",
+                           "'compaction', 'item_reference'.",
                            error);
 }
 
@@ -297,7 +309,8 @@ static bool has_text(struct json_object *item) {
     struct json_object *output = json_object_object_get(item, "output");
     struct fm_error ignored;
     size_t bytes = 0;
-    if (fm_string_is(json_object_object_get(item, "type"), "function_call")) {
+    if (fm_string_is(json_object_object_get(item, "type"), "function_call") ||
+        fm_string_is(json_object_object_get(item, "type"), "compaction")) {
         return true;
     }
     if (fm_string_is(json_object_object_get(item, "type"), "reasoning")) {
@@ -342,6 +355,21 @@ static void write_call_output(struct json_object *item, struct fm_buf *scratch, 
     fm_content_write(&output_dialect, json_object_object_get(item, "output"), scratch, w);
     fm_json_key_value(w, "tool_call_id", json_object_object_get(item, "call_id"));
     fm_json_object_end(w);
+}
+
+/* The summary is told as what it is, by the system. */
+static void write_compaction(struct json_object *item, struct fm_buf *scratch, struct fm_json_writer *w) {
+    struct json_object *content = json_object_object_get(item, "encrypted_content");
+    size_t start = sizeof FM_COMPACTION_START - 1;
+    fm_buf_reset(scratch);
+    fm_buf_append_str(scratch, "Summary of the conversation so far:\n");
+    fm_buf_append(scratch, json_object_get_string(content) + start,
+                  (size_t)json_object_get_string_len(content) - start);
+    if (scratch->failed) {
+        w->buf->failed = true;
+        return;
+    }
+    fm_turn_write("system", scratch->data, scratch->len, w);
 }
 
 /* What an item at `index` says is the assistant's answer, or a part of it. */
@@ -422,6 +450,8 @@ void fm_items_write_messages(struct json_object *items, struct fm_json_writer *w
     for (size_t i = 0; i < count;) {
         if (is_item(items, i, "function_call_output")) {
             write_call_output(json_object_array_get_idx(items, i++), &scratch, w);
+        } else if (is_item(items, i, "compaction")) {
+            write_compaction(json_object_array_get_idx(items, i++), &scratch, w);
         } else {
             i = write_turn(items, i, &scratch, w);
         }

@@ -9,6 +9,10 @@
 #include "protocol/json_writer.h"
 #include "surface/check.h"
 
+/* What the `encrypted_content` of a compaction begins with, before the summary; and its id. */
+#define FM_COMPACTION_START  "fm1:"
+#define FM_COMPACTION_PREFIX "cmp_"
+
 /* A string, which is the user's message, or a list of items. */
 fm_check_fn fm_check_input;
 

@@ -159,6 +159,7 @@ void fm_request_begin(struct fm_request *request, struct json_object *body) {
     fm_buf_init(&request->echo, JOB_MAX);
     fm_buf_init(&request->tool_names, JOB_MAX);
     fm_buf_init(&request->conversation.first, JOB_MAX);
+    fm_buf_init(&request->conversation.last, JOB_MAX);
     fm_buf_init(&request->conversation.input, JOB_MAX);
     fm_buf_init(&request->output_start, FM_OUTPUT_MAX);
     request->job_members.failed = model && !request->model;
@@ -215,9 +216,9 @@ void fm_request_write_effort(struct json_object *effort, struct fm_json_writer *
 }
 
 enum fm_code fm_request_end(struct fm_request *request, struct fm_error *error) {
-    const struct fm_buf *bufs[] = {&request->job_members,        &request->echo,
-                                   &request->tool_names,         &request->conversation.first,
-                                   &request->conversation.input, &request->output_start};
+    const struct fm_buf *bufs[] = {
+        &request->job_members,        &request->echo,         &request->tool_names,       &request->conversation.first,
+        &request->conversation.input, &request->output_start, &request->conversation.last};
     bool failed = false;
     for (size_t i = 0; i < sizeof bufs / sizeof bufs[0]; i++) {
         failed |= bufs[i]->failed;

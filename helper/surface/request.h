@@ -47,6 +47,7 @@ FM_MUST_USE enum fm_code fm_request_end(struct fm_request *request, struct fm_er
 /* fm_surface.parse of the APIs. */
 enum fm_code fm_responses_parse(struct json_object *params, struct fm_request *request, struct fm_error *error);
 enum fm_code fm_input_tokens_parse(struct json_object *params, struct fm_request *request, struct fm_error *error);
+enum fm_code fm_compact_parse(struct json_object *params, struct fm_request *request, struct fm_error *error);
 enum fm_code fm_completions_parse(struct json_object *params, struct fm_request *request, struct fm_error *error);
 enum fm_code fm_chat_parse(struct json_object *params, struct fm_request *request, struct fm_error *error);
 enum fm_code fm_embeddings_parse(struct json_object *params, struct fm_request *request, struct fm_error *error);

@@ -177,7 +177,7 @@ static void write_output(const struct fm_answer *answer, bool begun, struct fm_j
     fm_json_array_end(w);
 }
 
-static void write_usage(const struct fm_usage *usage, struct fm_json_writer *w) {
+void fm_responses_write_usage(const struct fm_usage *usage, struct fm_json_writer *w) {
     fm_json_key(w, "usage");
     fm_json_object_begin(w);
     fm_json_key_int(w, "input_tokens", usage->input);
@@ -241,7 +241,7 @@ static void write_response(const struct fm_answer *answer, const char *first, st
     fm_json_key_str(w, "model", answer->model);
     write_output(answer, begun, w);
     if (!begun && answer->finished) {
-        write_usage(&answer->usage, w);
+        fm_responses_write_usage(&answer->usage, w);
     } else {
         fm_json_key_null(w, "usage");
     }

@@ -196,7 +196,19 @@ static void write_instructions(struct json_object *body, struct fm_json_writer *
     }
 }
 
-static void write_messages(struct json_object *body, struct fm_json_writer *w) {
+/* What is made of the conversation. */
+enum purpose { ANSWER, COUNT, COMPACT };
+
+static void write_last(enum purpose purpose, struct fm_json_writer *w) {
+    static const char ask[] =
+        "Summarize the conversation so far for somebody who has to go on with it and has not read it. "
+        "Keep names, numbers, decisions, open questions and what was asked for. Write the summary alone.";
+    if (purpose == COMPACT) {
+        fm_turn_write("user", ask, sizeof ask - 1, w);
+    }
+}
+
+static void write_messages(struct json_object *body, enum purpose purpose, struct fm_json_writer *w) {
     struct json_object *input = json_object_object_get(body, "input");
     fm_json_key(w, "messages");
     fm_json_array_begin(w);
@@ -206,17 +218,18 @@ static void write_messages(struct json_object *body, struct fm_json_writer *w) {
     } else {
         fm_items_write_messages(input, w);
     }
+    write_last(purpose, w);
     fm_json_array_end(w);
 }
 
 /* The messages, or what they are made of once the store was asked; and what goes to the store, if the response may. */
-static void note_conversation(struct json_object *body, bool may_store, struct fm_request *request,
+static void note_conversation(struct json_object *body, enum purpose purpose, struct fm_request *request,
                               struct fm_json_writer *job) {
     struct json_object *previous = json_object_object_get(body, "previous_response_id");
     struct json_object *input = json_object_object_get(body, "input");
     struct json_object *store = json_object_object_get(body, "store");
     struct fm_conversation *conversation = &request->conversation;
-    request->store = may_store && (!store || json_object_get_boolean(store));
+    request->store = purpose == ANSWER && (!store || json_object_get_boolean(store));
     request->background = json_object_get_boolean(json_object_object_get(body, "background"));
     request->unresolved = previous || fm_items_refer(input);
     if (previous) {
@@ -226,8 +239,10 @@ static void note_conversation(struct json_object *body, bool may_store, struct f
     if (request->unresolved) {
         struct fm_json_writer first = fm_json_writer_on(&conversation->first);
         write_instructions(body, &first);
+        struct fm_json_writer last = fm_json_writer_on(&conversation->last);
+        write_last(purpose, &last);
     } else {
-        write_messages(body, job);
+        write_messages(body, purpose, job);
     }
     if (request->unresolved || request->store) {
         struct fm_json_writer kept = fm_json_writer_on(&conversation->input);
@@ -235,8 +250,20 @@ static void note_conversation(struct json_object *body, bool may_store, struct f
     }
 }
 
-/* `count_only`: the job only counts the tokens of the input. */
-static enum fm_code parse(struct json_object *params, bool count_only, struct fm_request *request,
+static void write_purpose(enum purpose purpose, struct fm_request *request, struct fm_json_writer *job) {
+    if (purpose == COUNT) {
+        fm_json_key_int(job, "max_tokens", 0);
+    } else if (purpose == COMPACT) {
+        fm_json_key_int(job, "temperature", 0);
+        fm_json_key(job, "reasoning");
+        fm_json_object_begin(job);
+        fm_json_key_str(job, "effort", "none");
+        fm_json_object_end(job);
+        fm_buf_append_str(&request->output_start, FM_COMPACTION_START);
+    }
+}
+
+static enum fm_code parse(struct json_object *params, enum purpose purpose, struct fm_request *request,
                           struct fm_error *error) {
     struct fm_asked_format format;
     struct fm_asked_tools tools;
@@ -256,10 +283,8 @@ static enum fm_code parse(struct json_object *params, bool count_only, struct fm
     fm_format_note(&format, fm_responses_format_params, request);
     fm_tools_note(&tools, request);
     struct fm_json_writer job = fm_json_writer_on(&request->job_members);
-    note_conversation(params, !count_only, request, &job);
-    if (count_only) {
-        fm_json_key_int(&job, "max_tokens", 0);
-    }
+    note_conversation(params, purpose, request, &job);
+    write_purpose(purpose, request, &job);
     fm_request_write_sampling(params, json_object_object_get(params, "max_output_tokens"), &job);
     if (fm_string_is(json_object_object_get(params, "truncation"), "auto")) {
         fm_json_key_str(&job, "truncation", "auto");
@@ -274,30 +299,47 @@ static enum fm_code parse(struct json_object *params, bool count_only, struct fm
 }
 
 enum fm_code fm_responses_parse(struct json_object *params, struct fm_request *request, struct fm_error *error) {
-    return parse(params, false, request, error);
+    return parse(params, ANSWER, request, error);
 }
 
-/* What of a body says what the model reads, and how the answer is waited for: nothing else counts here. */
-static bool is_of_input(const char *name) {
-    static const char *const names[] = {
-        "model",     "input",      "instructions",         "tools",        "tool_choice",         "text",
-        "reasoning", "truncation", "previous_response_id", "conversation", "parallel_tool_calls", "fm",
-    };
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (strcmp(names[i], name) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The same body makes the same prompt, so it is checked and read in the same way. */
-enum fm_code fm_input_tokens_parse(struct json_object *params, struct fm_request *request, struct fm_error *error) {
-    for (struct lh_entry *entry = json_object_get_object(params)->head; entry; entry = lh_entry_next(entry)) {
+/* A body has the members of `names` (NULL-terminated) alone. */
+static enum fm_code check_names(struct json_object *body, const char *const *names, struct fm_error *error) {
+    for (struct lh_entry *entry = json_object_get_object(body)->head; entry; entry = lh_entry_next(entry)) {
         struct fm_path at = {.key = lh_entry_k(entry)};
-        if (!is_of_input(at.key)) {
+        const char *const *name = names;
+        while (*name && strcmp(*name, at.key) != 0) {
+            name++;
+        }
+        if (!*name) {
             return fm_reject_unknown(&at, error);
         }
     }
-    return parse(params, true, request, error);
+    return FM_OK;
+}
+
+/*
+ * What of a body says what the model reads, and how the answer is waited for. The same body makes the same prompt, so
+ * it is checked and read in the same way.
+ */
+enum fm_code fm_input_tokens_parse(struct json_object *params, struct fm_request *request, struct fm_error *error) {
+    static const char *const names[] = {
+        "model",     "input",      "instructions",         "tools",        "tool_choice",         "text",
+        "reasoning", "truncation", "previous_response_id", "conversation", "parallel_tool_calls", "fm",
+        NULL,
+    };
+    enum fm_code code = check_names(params, names, error);
+    return code ? code : parse(params, COUNT, request, error);
+}
+
+enum fm_code fm_compact_parse(struct json_object *params, struct fm_request *request, struct fm_error *error) {
+    static const char *const names[] = {
+        "model",        "input", "instructions", "previous_response_id", "prompt_cache_key", "prompt_cache_retention",
+        "service_tier", "fm",    NULL,
+    };
+    static const struct fm_path model_at = {.key = "model"};
+    enum fm_code code = check_names(params, names, error);
+    if (code == FM_OK && !json_object_object_get(params, "model")) { /* OpenAI's has to be named */
+        code = fm_reject_missing(&model_at, error);
+    }
+    return code ? code : parse(params, COMPACT, request, error);
 }

@@ -107,6 +107,7 @@ struct fm_surface {
     const char *event_member;  /* its member that holds the event: "event" */
     const char *result_member; /* the result's member that holds the final object: "response"; NULL: its members are
                                   the result's own, once the engine accepted the prompt */
+    bool whole;                /* an answer that is cut is of no use: it fails */
     const char *id_prefix;     /* of the answer's id: "resp_" */
     const char *item_prefix;   /* of the output item's id: "msg_"; NULL: it has none */
 
@@ -127,6 +128,7 @@ struct fm_surface {
 
 extern const struct fm_surface fm_surface_responses;
 extern const struct fm_surface fm_surface_input_tokens;
+extern const struct fm_surface fm_surface_compact;
 extern const struct fm_surface fm_surface_chat;
 extern const struct fm_surface fm_surface_embeddings;
 extern const struct fm_surface fm_surface_completions;

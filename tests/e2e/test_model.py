@@ -64,6 +64,22 @@ class Answers(ModelTest):
         self.assertEqual(texts(), first)
         self.assertEqual(texts(n=1, seed=9), first[2:], "the third one's seed")
 
+    def test_a_summary(self):
+        """What stands for a conversation is read as what it says; one that is cut is none."""
+        turns = [{"role": "user", "content": "My name is Ada and I live in Linz. Which lake is near?"},
+                 {"role": "assistant", "content": "The Traunsee is a good lake near Linz."}]
+        model = self.shared.call("models.list")["data"][0]["id"]
+        compacted = self.shared.call("responses.compact", {"model": model, "input": turns}, timeout=60 * SLOW)
+        self.assertTrue(compacted["output"][0]["encrypted_content"].startswith("fm1:"), compacted)
+        follow = {"role": "user", "content": "Where is that?"}
+        count = self.shared.call("responses.input_tokens", {"input": [*compacted["output"], follow]})["input_tokens"]
+        self.assertGreater(count, compacted["usage"]["output_tokens"] + 10)  # its heading, the question, the template
+        helper = self.helper("--model", FILES[0], engine="llama",
+                             env={"FM_ENGINE_LLAMA_CTX": str(compacted["usage"]["input_tokens"] + 2)})
+        result = helper.call("responses.compact", {"model": model, "input": turns}, timeout=60 * SLOW)
+        self.assert_error(result, "CONTEXT_OVERFLOW")
+        self.assertNotIn("output", result)
+
     def test_a_chat_template_of_the_host_s(self):
         with tempfile.NamedTemporaryFile("w", suffix=".jinja") as file:
             file.write("{{ messages[0].content }}")

@@ -210,6 +210,52 @@ class Conversations(StoreTest):
             self.assertTrue(result["ok"] or result["error"]["code"] == "CANCELLED", result)
 
 
+class Compact(StoreTest):
+    def compact(self, helper, **params):
+        return helper.call("responses.compact", {"model": "fake", **params})
+
+    def test_in_its_place(self):
+        helper = self.helper()
+        items = [{"role": "user", "content": "one two"}, {"role": "assistant", "content": "three"}]
+        result = self.compact(helper, input=items, instructions="be kind")
+        self.assertEqual((result["object"], len(result["output"])), ("response.compaction", 1))
+        item = result["output"][0]
+        self.assertEqual(set(item), {"id", "type", "encrypted_content"})
+        summary = item["encrypted_content"].removeprefix("fm1:")  # the fake engine says what it is asked
+        self.assertIn("Summarize", summary)
+        words = len(summary.split())
+        self.assertEqual(result["usage"]["input_tokens"], 5 + words)
+        after = self.ask(helper, [item, {"role": "user", "content": "go on"}])
+        self.assertEqual(after["usage"]["input_tokens"], len("Summary of the conversation so far:".split()) + words + 2)
+        self.assertEqual(helper.call("responses.input_items", {"id": after["id"]})["data"][-1],
+                         {**item, "status": "completed"})
+        again = self.ask(helper, "on", previous_response_id=after["id"])
+        self.assertGreater(again["usage"]["input_tokens"], after["usage"]["input_tokens"])
+
+    def test_of_stored_ones(self):
+        helper = self.helper()
+        first = self.ask(helper, "one two")
+        direct = self.compact(helper, input=[{"role": "user", "content": "one two"}, first["output"][0]])
+        chained = self.compact(helper, previous_response_id=first["id"])
+        self.assertEqual(chained["usage"], direct["usage"])
+        self.assert_error(helper.call("responses.retrieve", {"id": chained["id"]}), "NOT_FOUND")
+
+    def test_bad(self):
+        helper = self.helper()
+        for params, param, code in (({"model": None}, "model", "missing_required_parameter"),
+                                    ({"temperature": 1}, "temperature", "unknown_parameter"),
+                                    ({"stream": True}, "stream", "unknown_parameter"),
+                                    ({"input": []}, "input", "invalid_value"),
+                                    ({"previous_response_id": "resp_x"}, "previous_response_id",
+                                     "previous_response_not_found")):
+            self.assert_error(self.compact(helper, **{"input": "x", **params}), "INVALID_REQUEST", param, code)
+        self.assert_error(self.compact(helper), "INVALID_REQUEST", "input", "missing_required_parameter")
+        self.assert_error(self.compact(helper, input="x", model="gpt-9"), "NOT_FOUND", "model")
+        item = {"type": "compaction", "encrypted_content": "gAAAAA"}
+        self.assert_error(helper.call("responses.create", {"input": [item]}), "INVALID_REQUEST",
+                          "input[0].encrypted_content", "invalid_value")
+
+
 class Background(StoreTest):
     def test_polled(self):
         helper = self.helper()

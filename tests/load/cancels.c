@@ -92,7 +92,8 @@ static void take_answer(void *context, int64_t id, struct json_object *message) 
             const char *code =
                 json_object_get_string(json_object_object_get(json_object_object_get(result, "error"), "code"));
             races->missed++;
-            if (!code || strcmp(code, "NOT_FOUND") != 0) {
+            /* too late: it is gone, or stored, as a synchronous response that has ended */
+            if (!code || (strcmp(code, "NOT_FOUND") != 0 && strcmp(code, "INVALID_REQUEST") != 0)) {
                 report_fault("cancel of %lld: %s", (long long)race->id, code ? code : "no error");
             }
         }

@@ -1,7 +1,7 @@
 """Creating, streaming and cancelling, over the fake engine."""
 
 import wire
-from wire import HelperTest, check_logprobs, check_stream, script
+from wire import HelperTest, alive, check_logprobs, check_stream, script, wait_until
 
 
 class Methods(HelperTest):
@@ -213,8 +213,11 @@ class Logprobs(HelperTest):
 
     def test_deltas_that_merge_have_all_of_their_entries(self):
         helper = self.helper()
+        helper.call("responses.create", {"input": "x"})
+        engine = helper.engine_pid()
         helper.reading.clear()
-        call = self.create(helper, script({"repeat": [" word", 20000]}), include=self.INCLUDE)
+        call = self.create(helper, script({"repeat": [" word", 20000]}, {"exit": 3}), include=self.INCLUDE)
+        wait_until(lambda: not alive(engine), 20, "the end of all words")
         helper.reading.set()
         events, result = helper.collect(call)
         final = check_stream(self, events, result)

@@ -64,6 +64,20 @@ class Answers(ModelTest):
         self.assertEqual(texts(), first)
         self.assertEqual(texts(n=1, seed=9), first[2:], "the third one's seed")
 
+    def test_a_second_turn(self):
+        """By its predecessor it has the prompt of the whole conversation, of which all that was computed is cached."""
+        first = self.ask("Name a river in Austria.")["response"]
+        second = self.ask("And its longest tributary?", previous_response_id=first["id"],
+                          temperature=1)["response"]["usage"]  # with 0, less than a chunk is not used again
+        turns = [{"role": "user", "content": "Name a river in Austria."}, *first["output"],
+                 {"role": "user", "content": "And its longest tributary?"}]
+        replay = self.ask(turns)["response"]["usage"]
+        self.assertEqual(second["input_tokens"], replay["input_tokens"])
+        before = first["usage"]["input_tokens"] + first["usage"]["output_tokens"]
+        cached = second["input_tokens_details"]["cached_tokens"]
+        self.assertLessEqual(cached, before + 1)
+        self.assertGreaterEqual(cached, first["usage"]["input_tokens"] - 1)
+
     def test_a_summary(self):
         """What stands for a conversation is read as what it says; one that is cut is none."""
         turns = [{"role": "user", "content": "My name is Ada and I live in Linz. Which lake is near?"},

@@ -27,7 +27,7 @@ struct generation {
     struct fm_guide guide;
     struct fm_sampler sampler;
     struct fm_thought_parser thought; /* takes the answer first */
-    struct fm_buf piece;              /* of the token in it that was told last */
+    struct fm_buf piece;              /* bytes of the token that was told last */
     struct start starts[2];           /* of a thought, and of a text without one */
     const struct fm_tool_form *form;
     bool callable; /* `parser` takes the answer apart */
@@ -136,7 +136,6 @@ static enum fm_code make_prompt(struct generation *run) {
     const struct fm_job *job = run->job;
     const struct fm_model *model = run->slot->model;
     if (job->prompt) {
-        fm_thought_parser_init(&run->thought, NULL, FM_THOUGHT_OVER);
         return fm_prompter_plain_tokens(&model->prompter, job->prompt, job->prompt_len, job->suffix, job->suffix_len,
                                         model->context_length, &run->prompt, &run->prompt_count, &run->error);
     }
@@ -270,15 +269,16 @@ static enum fm_reason tell_token(struct generation *run, llama_token token, cons
     return reason ? reason : tell(run, bytes, len);
 }
 
-/* The bytes of `token` into run->piece. */
-static bool read_piece(struct generation *run, llama_token token) {
+/* The bytes of `token` into run->piece, of a control token where `control` asks for them. */
+static bool read_piece(struct generation *run, llama_token token, bool control) {
     const struct llama_vocab *vocab = run->slot->model->prompter.vocab;
     struct fm_buf *piece = &run->piece;
     fm_buf_reset(piece);
     int32_t len =
-        fm_buf_reserve(piece, PIECE_SIZE) ? llama_token_to_piece(vocab, token, piece->data, PIECE_SIZE, 0, true) : 0;
+        fm_buf_reserve(piece, PIECE_SIZE) ? llama_token_to_piece(vocab, token, piece->data, PIECE_SIZE, 0, control) : 0;
     if (len < 0) {
-        len = fm_buf_reserve(piece, (size_t)-len) ? llama_token_to_piece(vocab, token, piece->data, -len, 0, true) : 0;
+        len =
+            fm_buf_reserve(piece, (size_t)-len) ? llama_token_to_piece(vocab, token, piece->data, -len, 0, control) : 0;
     }
     piece->len = len > 0 ? (size_t)len : 0;
     return !piece->failed;
@@ -290,7 +290,7 @@ static bool is_in(const char *mark, const struct fm_buf *piece) {
 
 static enum fm_reason send_thinking(struct generation *run, llama_token token) {
     const struct fm_thought_form *form = run->thought.form;
-    if (!read_piece(run, token)) {
+    if (!read_piece(run, token, true)) {
         return fail_no_memory(run);
     }
     bool control = llama_vocab_is_control(run->slot->model->prompter.vocab, token);
@@ -303,8 +303,6 @@ static enum fm_reason send_thinking(struct generation *run, llama_token token) {
 
 /* The text of `token`, "" for a control token that is no part of a thought's mark or of a call. */
 static enum fm_reason send_token(struct generation *run, llama_token token) {
-    char piece[PIECE_SIZE];
-    const struct llama_vocab *vocab = run->slot->model->prompter.vocab;
     bool control = run->callable; /* a mark may have control tokens, and a grammar of tools has no others */
     if (is_thinking(run)) {
         return send_thinking(run, token);
@@ -312,18 +310,8 @@ static enum fm_reason send_token(struct generation *run, llama_token token) {
     if (run->callable && fm_tool_parser_read_trigger(&run->parser, token)) {
         return tell(run, "", 0);
     }
-    int32_t len = llama_token_to_piece(vocab, token, piece, sizeof piece, 0, control);
-    if (len >= 0) {
-        return tell_token(run, token, piece, (size_t)len);
-    }
-    char *larger = malloc((size_t)-len);
-    if (!larger) {
-        return fail_no_memory(run);
-    }
-    len = llama_token_to_piece(vocab, token, larger, -len, 0, control);
-    enum fm_reason reason = tell_token(run, token, larger, len > 0 ? (size_t)len : 0);
-    free(larger);
-    return reason;
+    return read_piece(run, token, control) ? tell_token(run, token, run->piece.data, run->piece.len)
+                                           : fail_no_memory(run);
 }
 
 static enum fm_reason add_before_grammar(struct generation *run, llama_token token);

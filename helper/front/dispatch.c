@@ -50,7 +50,8 @@ static void run(struct fm_front *front, const struct fm_rpc_message *message, co
     struct fm_json_writer w = fm_rpc_result_begin(buf, &message->id);
     fm_json_object_begin(&w);
     fm_json_key_bool(&w, "ok", true);
-    enum fm_code code = method->run(front, message, &w, &error);
+    enum fm_code code = method->surface ? fm_method_create(front, message, method->surface, &error)
+                                        : method->run(front, message, &w, &error);
     fm_json_object_end(&w);
     fm_rpc_end(buf);
     bool answered_later = code == FM_OK && method->flags & FM_METHOD_ANSWERS_LATER;

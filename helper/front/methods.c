@@ -193,8 +193,8 @@ static enum fm_code models_retrieve(struct fm_front *front, const struct fm_rpc_
 
 /* ---- create and cancel ---- */
 
-static enum fm_code create(struct fm_front *front, const struct fm_rpc_message *message,
-                           const struct fm_surface *surface, struct fm_error *error) {
+enum fm_code fm_method_create(struct fm_front *front, const struct fm_rpc_message *message,
+                              const struct fm_surface *surface, struct fm_error *error) {
     struct fm_request request;
     struct fm_model model;
     if (surface->parse(message->params, &request, error) != FM_OK) {
@@ -208,42 +208,6 @@ static enum fm_code create(struct fm_front *front, const struct fm_rpc_message *
     enum fm_code code = fm_job_create_locked(front, &message->id, surface, &request, &model, error);
     pthread_mutex_unlock(&front->lock);
     return code;
-}
-
-static enum fm_code responses_create(struct fm_front *front, const struct fm_rpc_message *message,
-                                     struct fm_json_writer *result, struct fm_error *error) {
-    (void)result;
-    return create(front, message, &fm_surface_responses, error);
-}
-
-static enum fm_code responses_input_tokens(struct fm_front *front, const struct fm_rpc_message *message,
-                                           struct fm_json_writer *result, struct fm_error *error) {
-    (void)result;
-    return create(front, message, &fm_surface_input_tokens, error);
-}
-
-static enum fm_code responses_compact(struct fm_front *front, const struct fm_rpc_message *message,
-                                      struct fm_json_writer *result, struct fm_error *error) {
-    (void)result;
-    return create(front, message, &fm_surface_compact, error);
-}
-
-static enum fm_code chat_create(struct fm_front *front, const struct fm_rpc_message *message,
-                                struct fm_json_writer *result, struct fm_error *error) {
-    (void)result;
-    return create(front, message, &fm_surface_chat, error);
-}
-
-static enum fm_code embeddings_create(struct fm_front *front, const struct fm_rpc_message *message,
-                                      struct fm_json_writer *result, struct fm_error *error) {
-    (void)result;
-    return create(front, message, &fm_surface_embeddings, error);
-}
-
-static enum fm_code completions_create(struct fm_front *front, const struct fm_rpc_message *message,
-                                       struct fm_json_writer *result, struct fm_error *error) {
-    (void)result;
-    return create(front, message, &fm_surface_completions, error);
 }
 
 enum fm_code fm_params_wrong(struct fm_error *error, const char *param, const char *openai_code, const char *detail) {
@@ -368,22 +332,23 @@ static enum fm_code process_shutdown(struct fm_front *front, const struct fm_rpc
 }
 
 static const struct fm_method methods[] = {
-    {"health.ping", FM_METHOD_IGNORES_PARAMS, health_ping},
-    {"capabilities.get", 0, capabilities_get},
-    {"models.list", 0, models_list},
-    {"models.retrieve", FM_METHOD_NEEDS_PARAMS, models_retrieve},
-    {"responses.create", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, responses_create},
-    {"responses.input_tokens", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, responses_input_tokens},
-    {"responses.compact", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, responses_compact},
-    {"responses.cancel", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, responses_cancel},
-    {"responses.retrieve", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, fm_responses_retrieve},
-    {"responses.delete", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, fm_responses_delete},
-    {"responses.input_items", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, fm_responses_input_items},
-    {"chat.completions.create", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, chat_create},
-    {"embeddings.create", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, embeddings_create},
-    {"completions.create", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, completions_create},
-    {"$/cancelRequest", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER | FM_METHOD_NOTIFICATION, cancel_request},
-    {"process.shutdown", FM_METHOD_ANSWERS_LATER | FM_METHOD_NOTIFICATION, process_shutdown},
+    {"health.ping", FM_METHOD_IGNORES_PARAMS, .run = health_ping},
+    {"capabilities.get", 0, .run = capabilities_get},
+    {"models.list", 0, .run = models_list},
+    {"models.retrieve", FM_METHOD_NEEDS_PARAMS, .run = models_retrieve},
+    {"responses.create", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, .surface = &fm_surface_responses},
+    {"responses.input_tokens", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, .surface = &fm_surface_input_tokens},
+    {"responses.compact", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, .surface = &fm_surface_compact},
+    {"responses.cancel", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, .run = responses_cancel},
+    {"responses.retrieve", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, .run = fm_responses_retrieve},
+    {"responses.delete", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, .run = fm_responses_delete},
+    {"responses.input_items", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, .run = fm_responses_input_items},
+    {"chat.completions.create", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, .surface = &fm_surface_chat},
+    {"embeddings.create", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, .surface = &fm_surface_embeddings},
+    {"completions.create", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER, .surface = &fm_surface_completions},
+    {"$/cancelRequest", FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER | FM_METHOD_NOTIFICATION,
+     .run = cancel_request},
+    {"process.shutdown", FM_METHOD_ANSWERS_LATER | FM_METHOD_NOTIFICATION, .run = process_shutdown},
 };
 
 const struct fm_method *fm_method_find(const char *name, size_t len) {

@@ -8,7 +8,7 @@ enum fm_method_flags {
     FM_METHOD_NEEDS_PARAMS = 1,   /* absent params are an error */
     FM_METHOD_IGNORES_PARAMS = 2, /* params may be anything */
     FM_METHOD_NOTIFICATION = 4,   /* also works without an id */
-    FM_METHOD_ANSWERS_LATER = 8,  /* on FM_OK a job answers the call; `result` is not used */
+    FM_METHOD_ANSWERS_LATER = 8,  /* on FM_OK a job, or the store, answers the call; `result` is not used */
 };
 
 struct fm_method {
@@ -20,7 +20,15 @@ struct fm_method {
      */
     enum fm_code (*run)(struct fm_front *front, const struct fm_rpc_message *message, struct fm_json_writer *result,
                         struct fm_error *error);
+    const struct fm_surface *surface; /* of a method that makes an answer of it, in place of `run`; else NULL */
 };
+
+/*
+ * Runs such a method: its params become a job, which answers the call. On failure `error` is filled, and the caller
+ * answers. The reader's thread.
+ */
+FM_MUST_USE enum fm_code fm_method_create(struct fm_front *front, const struct fm_rpc_message *message,
+                                          const struct fm_surface *surface, struct fm_error *error);
 
 /* ---- for methods that live elsewhere ---- */
 

@@ -248,7 +248,6 @@ static const struct fm_event_row events[] = {
 };
 
 const struct fm_surface fm_surface_chat = {
-    .create_method = "chat.completions.create",
     .event_method = "chat.completions.chunk",
     .event_member = "chunk",
     .result_member = "completion",

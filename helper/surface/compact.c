@@ -31,7 +31,6 @@ static void compact_write(const struct fm_answer *answer, struct fm_json_writer 
 }
 
 const struct fm_surface fm_surface_compact = {
-    .create_method = "responses.compact",
     .whole = true,
     .id_prefix = "resp_",
     .item_prefix = FM_COMPACTION_PREFIX,

@@ -71,7 +71,6 @@ static const struct fm_event_row events[] = {
 };
 
 const struct fm_surface fm_surface_completions = {
-    .create_method = "completions.create",
     .event_method = "completions.chunk",
     .event_member = "chunk",
     .result_member = "completion",

@@ -144,7 +144,6 @@ static void embeddings_write(const struct fm_answer *answer, struct fm_json_writ
 }
 
 const struct fm_surface fm_surface_embeddings = {
-    .create_method = "embeddings.create",
     .result_member = "embeddings",
     .id_prefix = "embd_",
     .parse = fm_embeddings_parse,

@@ -12,7 +12,6 @@ static void input_tokens_write(const struct fm_answer *answer, struct fm_json_wr
 }
 
 const struct fm_surface fm_surface_input_tokens = {
-    .create_method = "responses.input_tokens",
     .id_prefix = "count_",
     .parse = fm_input_tokens_parse,
     .write = input_tokens_write,

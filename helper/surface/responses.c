@@ -529,7 +529,6 @@ static const struct fm_event_row events[] = {
 };
 
 const struct fm_surface fm_surface_responses = {
-    .create_method = "responses.create",
     .event_method = "responses.event",
     .event_member = "event",
     .result_member = "response",

@@ -102,7 +102,6 @@ enum fm_finish {
 };
 
 struct fm_surface {
-    const char *create_method; /* "responses.create" */
     const char *event_method;  /* the notification of a stream: "responses.event"; NULL, as the next: it has none */
     const char *event_member;  /* its member that holds the event: "event" */
     const char *result_member; /* the result's member that holds the final object: "response"; NULL: its members are

@@ -457,25 +457,19 @@ static void on_finished(struct fm_front *front, struct fm_job *job, struct json_
     fm_job_settle_locked(front, job, FM_FINISH_FAILED, &error);
 }
 
+/* A job that embeds has no other output than vectors, and a job that answers has none. */
+enum output { NO_OUTPUT, ANSWER, VECTOR };
+
 static const struct {
     const char *method;
+    enum output output;
     void (*handle)(struct fm_front *front, struct fm_job *job, struct json_object *params);
 } job_events[] = {
-    {"job.reasoning", on_reasoning},   {"job.delta", on_delta},         {"job.tool_call", on_tool_call},
-    {"job.tool_delta", on_tool_delta}, {"job.progress", on_progress},   {"job.accepted", on_accepted},
-    {"job.finished", on_finished},     {"job.embedding", on_embedding},
+    {"job.delta", ANSWER, on_delta},          {"job.reasoning", ANSWER, on_reasoning},
+    {"job.tool_call", ANSWER, on_tool_call},  {"job.tool_delta", ANSWER, on_tool_delta},
+    {"job.embedding", VECTOR, on_embedding},  {"job.progress", NO_OUTPUT, on_progress},
+    {"job.accepted", NO_OUTPUT, on_accepted}, {"job.finished", NO_OUTPUT, on_finished},
 };
-
-/* A job that embeds has no other output than vectors, and a job that answers has none. */
-static bool is_output_of_another_kind(const struct fm_job *job, const char *method) {
-    static const char *const of_both[] = {"job.accepted", "job.progress", "job.finished"};
-    for (size_t i = 0; i < sizeof of_both / sizeof of_both[0]; i++) {
-        if (strcmp(method, of_both[i]) == 0) {
-            return false;
-        }
-    }
-    return embeds(job) != (strcmp(method, "job.embedding") == 0);
-}
 
 static void on_load_progress(struct fm_front *front, struct json_object *params) {
     struct json_object *value;
@@ -498,7 +492,7 @@ static void take_event(struct fm_front *front, const struct fm_rpc_message *mess
     for (size_t i = 0; i < sizeof job_events / sizeof job_events[0]; i++) {
         if (strcmp(message->method, job_events[i].method) == 0) {
             job->progress_ms = fm_now_ms();
-            if (is_output_of_another_kind(job, message->method)) {
+            if (job_events[i].output == (embeds(job) ? ANSWER : VECTOR)) {
                 fail_job(front, job, "the engine sent output that the request does not ask for");
             } else {
                 job_events[i].handle(front, job, message->params);

@@ -53,11 +53,12 @@ void fm_id_draw(char id[FM_ID_SIZE], const char *prefix);
 
 /*
  * What legacy completions have of chat's. The members of an object, or of a chunk, that tell which answer it is of;
- * `usage`; why the answer ended, NULL where it has not, or not well; whether the chunks that say the latter two are
- * due.
+ * `usage`; the chunk that has it; why the answer ended, NULL where it has not, or not well; whether the chunks of
+ * reason and of usage are due.
  */
 void fm_chat_write_head(const struct fm_answer *answer, const char *object, struct fm_json_writer *w);
 void fm_chat_write_usage(const struct fm_answer *answer, struct fm_json_writer *w);
+void fm_chat_write_usage_chunk(const struct fm_answer *answer, const char *object, struct fm_json_writer *w);
 const char *fm_chat_finish_reason(const struct fm_answer *answer);
 enum fm_event_state fm_chat_finish_state(const struct fm_answer *answer);
 enum fm_event_state fm_chat_usage_state(const struct fm_answer *answer);

@@ -222,13 +222,17 @@ static void write_finish(struct fm_answer *answer, struct fm_json_writer *w) {
     end_delta(answer, fm_chat_finish_reason(answer), w);
 }
 
-static void write_usage_chunk(struct fm_answer *answer, struct fm_json_writer *w) {
+void fm_chat_write_usage_chunk(const struct fm_answer *answer, const char *object, struct fm_json_writer *w) {
     fm_json_object_begin(w);
-    fm_chat_write_head(answer, "chat.completion.chunk", w);
+    fm_chat_write_head(answer, object, w);
     fm_json_key(w, "choices");
     fm_json_raw(w, "[]", 2);
     fm_chat_write_usage(answer, w);
     fm_json_object_end(w);
+}
+
+static void write_usage_chunk(struct fm_answer *answer, struct fm_json_writer *w) {
+    fm_chat_write_usage_chunk(answer, "chat.completion.chunk", w);
 }
 
 enum fm_event_state fm_chat_finish_state(const struct fm_answer *answer) {

@@ -298,8 +298,6 @@ enum fm_code fm_chat_parse(struct json_object *params, struct fm_request *reques
     fm_format_note(&format, fm_chat_format_params, request);
     fm_tools_note(&tools, request);
     request->choices = json_object_get_int64(json_object_object_get(params, "n"));
-    struct json_object *options = json_object_object_get(params, "stream_options");
-    request->include_usage = json_object_get_boolean(json_object_object_get(options, "include_usage"));
     struct fm_json_writer job = fm_json_writer_on(&request->job_members);
     write_messages(params, &job);
     /* max_tokens is the older name of the two. */

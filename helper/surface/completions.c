@@ -56,12 +56,7 @@ static void write_finish(struct fm_answer *answer, struct fm_json_writer *w) {
 }
 
 static void write_usage_chunk(struct fm_answer *answer, struct fm_json_writer *w) {
-    fm_json_object_begin(w);
-    fm_chat_write_head(answer, "text_completion", w);
-    fm_json_key(w, "choices");
-    fm_json_raw(w, "[]", 2);
-    fm_chat_write_usage(answer, w);
-    fm_json_object_end(w);
+    fm_chat_write_usage_chunk(answer, "text_completion", w);
 }
 
 static const struct fm_event_row events[] = {

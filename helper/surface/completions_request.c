@@ -94,8 +94,6 @@ enum fm_code fm_completions_parse(struct json_object *params, struct fm_request 
     }
     fm_request_begin(request, params);
     fm_format_note(&format, NULL, request);
-    struct json_object *options = json_object_object_get(params, "stream_options");
-    request->include_usage = json_object_get_boolean(json_object_object_get(options, "include_usage"));
     if (json_object_get_boolean(json_object_object_get(params, "echo"))) {
         size_t len = (size_t)json_object_get_string_len(prompt);
         fm_buf_append(&request->output_start, json_object_get_string(prompt), len);

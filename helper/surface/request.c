@@ -146,12 +146,14 @@ void fm_request_begin(struct fm_request *request, struct json_object *body) {
     struct json_object *model = json_object_object_get(body, "model");
     struct json_object *fm = json_object_object_get(body, "fm");
     struct json_object *seed = json_object_object_get(body, "seed");
+    struct json_object *stream_options = json_object_object_get(body, "stream_options");
     *request = (struct fm_request){
         .has_seed = seed != NULL,
         .seed = json_object_get_int64(seed),
         .model = model ? strdup(json_object_get_string(model)) : NULL,
         .limits = fm_limits_read(fm),
         .stream = json_object_get_boolean(json_object_object_get(body, "stream")),
+        .include_usage = json_object_get_boolean(json_object_object_get(stream_options, "include_usage")),
         .reasoning_dialect = dialect_of(fm),
         .schema_report = json_object_get_boolean(json_object_object_get(fm, "schema_report")),
     };

@@ -6,6 +6,7 @@ import queue
 import re
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -30,6 +31,30 @@ def notification(method, params=None):
 
 def user(text):
     return [{"role": "user", "content": text}]
+
+
+def program_and_model(doc):
+    """The first two arguments, which unittest does not see then; ends this process, with status 77, where there is no
+    model."""
+    if len(sys.argv) < 3:
+        sys.exit(doc)
+    program, model = (os.path.abspath(sys.argv.pop(1)) for _ in range(2))
+    if not os.path.exists(model):
+        print(f"skipped: there is no model file {model}; packaging/setup.sh downloads it")
+        sys.exit(77)
+    return program, model
+
+
+def template_file(test, folder, template):
+    """The path of a template of the folder, or of a file with the text `template`, as long as the test runs."""
+    path = os.path.join(folder, template + ".jinja")
+    if os.path.exists(path):
+        return path
+    file = tempfile.NamedTemporaryFile("w", suffix=".jinja")
+    test.addCleanup(file.close)
+    file.write(template)
+    file.flush()
+    return file.name
 
 
 def skip_without(program, model):

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import unittest
 
-from engine import Engine, user
+from engine import Engine, program_and_model, user
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
 import gguf  # noqa: E402
@@ -413,17 +413,6 @@ class Sampling(Case):
             self.assertIn(outcome.reason, ("length", "stop"), temperature)
 
 
-def main():
-    global PROGRAM, MODEL
-    if len(sys.argv) < 3:
-        sys.exit(__doc__)
-    PROGRAM = os.path.abspath(sys.argv.pop(1))
-    MODEL = os.path.abspath(sys.argv.pop(1))
-    if not os.path.exists(MODEL):
-        print(f"skipped: there is no model file {MODEL}; packaging/setup.sh downloads it")
-        sys.exit(77)
-    unittest.main()
-
-
 if __name__ == "__main__":
-    main()
+    PROGRAM, MODEL = program_and_model(__doc__)
+    unittest.main()

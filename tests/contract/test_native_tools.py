@@ -6,12 +6,11 @@ Exit status 77: skipped, because MODEL is not there, or the engine was built wit
 """
 
 import json
-import os
 import sys
 import tempfile
 import unittest
 
-from engine import Engine, skip_without, user
+from engine import Engine, skip_without, template_file, user
 
 PROGRAM = MODEL = TEMPLATES = None
 
@@ -51,14 +50,7 @@ FORMS = {
 class Case(unittest.TestCase):
     def engine(self, template):
         """With a template of the folder, or of its own text. It logs what it does."""
-        path = os.path.join(TEMPLATES, template + ".jinja")
-        if not os.path.exists(path):
-            file = tempfile.NamedTemporaryFile("w", suffix=".jinja")
-            self.addCleanup(file.close)
-            file.write(template)
-            file.flush()
-            path = file.name
-        return self.engine_with(path)
+        return self.engine_with(template_file(self, TEMPLATES, template))
 
     def engine_with(self, path):
         engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_THREADS": "1", "FM_ENGINE_LLAMA_CTX": "2048",

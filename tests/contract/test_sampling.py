@@ -10,7 +10,7 @@ import os
 import sys
 import unittest
 
-from engine import shared_engine, user
+from engine import program_and_model, shared_engine, user
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
 import gguf  # noqa: E402
@@ -187,17 +187,6 @@ class Logprobs(unittest.TestCase):
         self.assertEqual(b"".join(bytes(entry["bytes"]) for entry in auto.logprobs or []).decode(), auto.text)
 
 
-def main():
-    global PROGRAM, MODEL
-    if len(sys.argv) < 3:
-        sys.exit(__doc__)
-    PROGRAM = os.path.abspath(sys.argv.pop(1))
-    MODEL = os.path.abspath(sys.argv.pop(1))
-    if not os.path.exists(MODEL):
-        print(f"skipped: there is no model file {MODEL}; packaging/setup.sh downloads it")
-        sys.exit(77)
-    unittest.main()
-
-
 if __name__ == "__main__":
-    main()
+    PROGRAM, MODEL = program_and_model(__doc__)
+    unittest.main()

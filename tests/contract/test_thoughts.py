@@ -7,12 +7,10 @@ engine was built without llguidance.
 """
 
 import json
-import os
 import sys
-import tempfile
 import unittest
 
-from engine import Engine, skip_without, user
+from engine import Engine, skip_without, template_file, user
 
 PROGRAM = MODEL = TEMPLATES = None
 
@@ -61,15 +59,8 @@ MARKS = {
 class Case(unittest.TestCase):
     def engine(self, template):
         """With a template of the folder, or of its own text. It logs what it does."""
-        path = os.path.join(TEMPLATES, template + ".jinja")
-        if not os.path.exists(path):
-            file = tempfile.NamedTemporaryFile("w", suffix=".jinja")
-            self.addCleanup(file.close)
-            file.write(template)
-            file.flush()
-            path = file.name
         engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_THREADS": "1", "FM_ENGINE_LLAMA_CTX": "8192",
-                                  "FM_ENGINE_LLAMA_TEMPLATE": path})
+                                  "FM_ENGINE_LLAMA_TEMPLATE": template_file(self, TEMPLATES, template)})
         self.addCleanup(engine.close)
         self.assertTrue(engine.initialize(log_level="info")["ok"])
         self.assertTrue(engine.load(MODEL)[0]["ok"])

@@ -299,6 +299,7 @@ def environment(**more):
     env = {k: v for k, v in os.environ.items() if not k.startswith("FM_PROXY_")}
     env.update(more, LD_PRELOAD=LIBRARY)
     env["ASAN_OPTIONS"] = "verify_asan_link_order=0:detect_leaks=1:exitcode=99"
+    env["LSAN_OPTIONS"] = f"print_suppressions=0:suppressions={os.path.join(os.path.dirname(__file__), 'lsan.supp')}"
     return env
 
 

@@ -65,6 +65,7 @@ struct soak {
     int64_t started;
     int64_t ok;
     int64_t failed;
+    int64_t refused; /* while no engine is started, because of the crash loop: they fail at once, any number of them */
     int64_t cancels;
     int64_t kills;
     int64_t odd_sent;
@@ -118,7 +119,8 @@ static void finish_task(struct soak *soak, struct task *task) {
         report_fault("call %lld, %s: %s", (long long)task->call->id, task->act->script, code);
     }
     soak->ok += strcmp(code, "ok") == 0;
-    soak->failed += strcmp(code, "ok") != 0;
+    soak->refused += strcmp(code, "UNAVAILABLE") == 0;
+    soak->failed += strcmp(code, "ok") != 0 && strcmp(code, "UNAVAILABLE") != 0;
     task->call = NULL;
 }
 
@@ -232,6 +234,7 @@ static void report(struct soak *soak, long before_kib) {
     report_note("calls", (double)soak->started, "");
     report_note("of them ok", (double)soak->ok, "");
     report_note("failed, as they should", (double)soak->failed, "");
+    report_note("refused in a crash loop", (double)soak->refused, "");
     report_note("cancels", (double)soak->cancels, "");
     report_note("engines killed", (double)soak->kills, "");
     report_exactly("bad bodies answered", (long)soak->odd_answered, (long)soak->odd_sent);

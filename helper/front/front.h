@@ -59,6 +59,12 @@ struct fm_job {
     struct fm_rpc_id call; /* the create call's id */
     struct fm_model model;
     struct fm_answer answer;
+    struct fm_cursor cursor; /* how far the create call's stream is */
+    bool stream;             /* the call gets events: still */
+    bool replays;            /* a call of responses.retrieve gets the events of `answer`, or of `source` */
+    struct fm_job *source;   /* the job whose answer that is; NULL: its own, which was stored */
+    unsigned readers;        /* jobs that have this one as their `source`; it stays as long as they do */
+    int64_t after;           /* events up to this sequence_number are not sent */
     int64_t arrived_ms;
     int64_t accepted_ms;
     int64_t progress_ms;  /* the last sign of progress */
@@ -110,6 +116,9 @@ struct fm_store_query {
     bool ascending;
     char after[256]; /* the item that the list begins behind; "": none */
     bool again;      /* set by the reply: the response is on its way into the store, so ask again behind that */
+    struct fm_rpc_id call;
+    int64_t after_event; /* of a stream: events behind the one with this sequence_number; -1: all */
+    bool taken;          /* set by the reply: a job answers the call */
 };
 
 /*
@@ -187,9 +196,20 @@ FM_MUST_USE enum fm_code fm_job_create_locked(struct fm_front *front, const stru
                                               const struct fm_surface *surface, struct fm_request *request,
                                               struct fm_model *model, struct fm_error *error);
 
+/*
+ * Takes a call of responses.retrieve as a job that is closing already: it gets the events behind the one numbered
+ * `after` of the job `source`, or, where that is NULL, of `answer` (taken over, also on failure), and then its result.
+ * RATE_LIMITED, CANCELLED.
+ */
+FM_MUST_USE enum fm_code fm_job_replay_locked(struct fm_front *front, const struct fm_rpc_id *call, int64_t after,
+                                              struct fm_job *source, struct fm_answer *answer, struct fm_error *error);
+
 /* NULL when there is none, or when it is settled. */
 struct fm_job *fm_job_by_number_locked(struct fm_front *front, uint64_t number);
 struct fm_job *fm_job_by_run_locked(struct fm_front *front, uint64_t run);
+
+/* Whether all calls that the job answers have their results. */
+bool fm_job_is_done(const struct fm_job *job);
 
 /* NULL when there is none, or when the create call is answered. */
 struct fm_job *fm_job_by_call_locked(struct fm_front *front, const struct fm_rpc_id *call);
@@ -226,7 +246,7 @@ void fm_job_stored_locked(struct fm_front *front, uint64_t number, bool stored);
 void fm_job_resolved_locked(struct fm_front *front, uint64_t number, struct fm_conversation *conversation,
                             const struct fm_buf *messages, const struct fm_error *error);
 
-/* Frees a closing job's slot. */
+/* Frees a closing job's slot, and that of its source, which may have waited for it alone. */
 void fm_job_release_locked(struct fm_front *front, struct fm_job *job);
 
 /* Ends a job early: at once when it is queued, else through the engine, which gets FM_GRACE_MS. The first stop's error

@@ -12,12 +12,76 @@ static struct fm_job *free_slot(struct fm_front *front) {
     return NULL;
 }
 
-void fm_job_release_locked(struct fm_front *front, struct fm_job *job) {
+bool fm_job_is_done(const struct fm_job *job) {
+    return job->results_sent > job->cancel_count;
+}
+
+static void release(struct fm_front *front, struct fm_job *job) {
     fm_answer_free(&job->answer);
     fm_model_free(&job->model);
     job->state = FM_JOB_FREE;
     front->jobs_in_flight--;
     pthread_cond_broadcast(&job->changed); /* the watchdog looks, and finds its job gone */
+}
+
+void fm_job_release_locked(struct fm_front *front, struct fm_job *job) {
+    struct fm_job *source = job->source;
+    if (source) {
+        source->readers--;
+    }
+    release(front, job);
+    if (source && source->readers == 0 && source->state == FM_JOB_CLOSING && fm_job_is_done(source)) {
+        release(front, source);
+    }
+}
+
+static enum fm_code no_slot(const struct fm_front *front, struct fm_error *error) {
+    return front->ending ? fm_fail(error, FM_CANCELLED, "the helper is shutting down")
+                         : fm_fail(error, FM_RATE_LIMITED, "%d requests are in flight already", FM_JOBS_MAX);
+}
+
+/* What jobs of both kinds begin with; the answer is there. */
+static void begin(struct fm_front *front, struct fm_job *job, const struct fm_rpc_id *call, bool stream) {
+    front->jobs_in_flight++;
+    job->stopping = false;
+    job->produced = false;
+    job->storing = false;
+    job->number = ++front->last_number;
+    job->run = job->number;
+    job->call = *call;
+    job->cursor = (struct fm_cursor){0};
+    job->stream = stream;
+    job->replays = false;
+    job->source = NULL;
+    job->readers = 0;
+    job->after = -1;
+    job->arrived_ms = fm_now_ms();
+    job->cancel_count = 0;
+    job->results_sent = 0;
+}
+
+enum fm_code fm_job_replay_locked(struct fm_front *front, const struct fm_rpc_id *call, int64_t after,
+                                  struct fm_job *source, struct fm_answer *answer, struct fm_error *error) {
+    struct fm_job *job = front->ending ? NULL : free_slot(front);
+    if (!job) {
+        if (!source) {
+            fm_answer_free(answer);
+        }
+        return no_slot(front, error);
+    }
+    begin(front, job, call, true);
+    job->state = FM_JOB_CLOSING;
+    job->replays = true;
+    job->source = source;
+    job->after = after;
+    job->end_error = (struct fm_error){.code = FM_OK};
+    job->model = (struct fm_model){0};
+    job->answer = source ? (struct fm_answer){0} : *answer;
+    if (source) {
+        source->readers++;
+    }
+    fm_streams_pump_locked(front);
+    return FM_OK;
 }
 
 enum fm_code fm_job_create_locked(struct fm_front *front, const struct fm_rpc_id *call,
@@ -27,26 +91,16 @@ enum fm_code fm_job_create_locked(struct fm_front *front, const struct fm_rpc_id
     if (!job) {
         fm_request_free(request);
         fm_model_free(model);
-        return front->ending ? fm_fail(error, FM_CANCELLED, "the helper is shutting down")
-                             : fm_fail(error, FM_RATE_LIMITED, "%d requests are in flight already", FM_JOBS_MAX);
+        return no_slot(front, error);
     }
     enum fm_code code = fm_answer_init(&job->answer, surface, request, model->id, error);
     if (code != FM_OK) {
         fm_model_free(model);
         return code;
     }
-    front->jobs_in_flight++;
+    begin(front, job, call, job->answer.request.stream);
     job->state = FM_JOB_QUEUED;
-    job->stopping = false;
-    job->produced = false;
-    job->storing = false;
-    job->number = ++front->last_number;
-    job->run = job->number;
-    job->call = *call;
     job->model = *model;
-    job->arrived_ms = fm_now_ms();
-    job->cancel_count = 0;
-    job->results_sent = 0;
     if (fm_watchdog_start_locked(front, job) != 0) {
         fm_job_release_locked(front, job);
         return fm_fail(error, FM_OVERLOADED, "can't start a thread for the request");
@@ -99,7 +153,7 @@ struct fm_job *fm_job_by_answer_locked(struct fm_front *front, const char *id) {
     for (size_t i = 0; i < FM_JOBS_MAX; i++) {
         const struct fm_job *job = &front->jobs[i];
         bool there = !is_answered(job) || (job->state != FM_JOB_FREE && job->answer.request.background);
-        if (there && strcmp(front->jobs[i].answer.id, id) == 0) {
+        if (there && !job->replays && strcmp(front->jobs[i].answer.id, id) == 0) {
             return &front->jobs[i];
         }
     }

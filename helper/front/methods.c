@@ -223,25 +223,37 @@ static enum fm_code nothing_to_cancel(struct fm_error *error) {
     return error->code;
 }
 
-/* Stops `job`, and has `call` (when it has an id) answered at the job's end. */
-static enum fm_code cancel_job_locked(struct fm_front *front, struct fm_job *job, const struct fm_rpc_id *call,
-                                      struct fm_error *error) {
+/* Has `call` (when it has an id) answered behind the job's other calls. */
+static enum fm_code await_locked(struct fm_job *job, const struct fm_rpc_id *call, struct fm_error *error) {
     if (call->len && job->cancel_count == FM_CANCEL_WAITERS) {
         return fm_fail(error, FM_RATE_LIMITED, "%d calls wait for this cancel already", FM_CANCEL_WAITERS);
     }
     if (call->len) {
         job->cancel_calls[job->cancel_count++] = *call;
     }
+    return FM_OK;
+}
+
+static enum fm_code cancel_job_locked(struct fm_front *front, struct fm_job *job, const struct fm_rpc_id *call,
+                                      struct fm_error *error) {
     struct fm_error reason;
+    if (await_locked(job, call, error) != FM_OK) {
+        return error->code;
+    }
     fm_fail(&reason, FM_CANCELLED, "the request was cancelled");
     fm_job_stop_locked(front, job, &reason);
     return FM_OK;
 }
 
-/* The call `request_id` gets no more events. What it made goes on, in the background. */
-static void detach_locked(struct fm_front *front, struct fm_job *job) {
-    job->answer.request.stream = false;
+/* The call that the job is of gets no more events. What it made, or follows, goes on. */
+static enum fm_code detach_locked(struct fm_front *front, struct fm_job *job, const struct fm_rpc_id *call,
+                                  struct fm_error *error) {
+    if (await_locked(job, call, error) != FM_OK) {
+        return error->code;
+    }
+    job->stream = false;
     fm_streams_pump_locked(front);
+    return FM_OK;
 }
 
 /* By the call that made it. `detach`: what runs in the background goes on. */
@@ -252,8 +264,8 @@ static enum fm_code cancel(struct fm_front *front, const struct fm_rpc_message *
     enum fm_code code = FM_OK;
     if (!job) {
         code = nothing_to_cancel(error);
-    } else if (detach && job->answer.request.background) {
-        detach_locked(front, job);
+    } else if (job->replays || (detach && job->answer.request.background)) {
+        code = detach_locked(front, job, &message->id, error);
     } else {
         code = cancel_job_locked(front, job, &message->id, error);
     }

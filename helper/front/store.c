@@ -9,7 +9,7 @@
 
 #define TEXT_MAX       (64u << 20)  /* bytes of a stored text that is read back */
 #define APPLICATION_ID "1718448752" /* "fmpp" as a number of 4 bytes: what the file is (sqlite.org/pragma.html) */
-#define SCHEMA_VERSION 1
+#define SCHEMA_VERSION 2
 
 struct fm_store {
     sqlite3 *db;
@@ -63,7 +63,8 @@ static enum fm_code not_found(const char *id, struct fm_error *error) {
  */
 static const char schema[] =
     "CREATE TABLE responses(key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, previous TEXT NOT NULL,"
-    " used INTEGER NOT NULL, bytes INTEGER NOT NULL, object TEXT NOT NULL, input TEXT NOT NULL);"
+    " used INTEGER NOT NULL, bytes INTEGER NOT NULL, object TEXT NOT NULL, input TEXT NOT NULL,"
+    " stream TEXT NOT NULL);"
     "CREATE INDEX responses_used ON responses(used);"
     "CREATE TABLE items(id TEXT NOT NULL, response INTEGER NOT NULL REFERENCES responses(key) ON DELETE CASCADE,"
     " PRIMARY KEY(id, response)) WITHOUT ROWID;"
@@ -73,7 +74,7 @@ static const char schema[] =
     "CREATE TRIGGER put AFTER INSERT ON responses BEGIN UPDATE total SET bytes = bytes + new.bytes; END;"
     "CREATE TRIGGER removed AFTER DELETE ON responses BEGIN UPDATE total SET bytes = bytes - old.bytes; END;"
     "PRAGMA application_id = " APPLICATION_ID ";"
-    "PRAGMA user_version = 1;";
+    "PRAGMA user_version = 2;";
 
 static int64_t read_pragma(struct fm_store *store, const char *sql) {
     sqlite3_stmt *statement = prepare(store, sql);
@@ -159,7 +160,7 @@ void fm_store_close(struct fm_store *store) {
 /* ---- putting ---- */
 
 static int64_t size_of(const struct fm_stored_response *response) {
-    return (int64_t)(response->object.len + response->input.len) + FM_STORE_ROW_BYTES;
+    return (int64_t)(response->object.len + response->input.len + response->stream.len) + FM_STORE_ROW_BYTES;
 }
 
 /* The least recently used ones go until there is room. */
@@ -176,13 +177,14 @@ static bool make_room(struct fm_store *store, int64_t bytes) {
 
 static bool insert_response(struct fm_store *store, const struct fm_stored_response *response) {
     sqlite3_stmt *statement =
-        prepare(store, "INSERT INTO responses(id, previous, used, bytes, object, input)"
-                       " VALUES(?1, ?2, (SELECT coalesce(max(used), 0) + 1 FROM responses), ?3, ?4, ?5)");
+        prepare(store, "INSERT INTO responses(id, previous, used, bytes, object, input, stream)"
+                       " VALUES(?1, ?2, (SELECT coalesce(max(used), 0) + 1 FROM responses), ?3, ?4, ?5, ?6)");
     bool bound = statement && bind_string(statement, 1, response->id) &&
                  bind_string(statement, 2, response->previous_id) &&
                  sqlite3_bind_int64(statement, 3, size_of(response)) == SQLITE_OK &&
                  bind(statement, 4, response->object.data, response->object.len) &&
-                 bind(statement, 5, response->input.data, response->input.len);
+                 bind(statement, 5, response->input.data, response->input.len) &&
+                 bind(statement, 6, response->stream.data, response->stream.len);
     return run(statement, bound);
 }
 
@@ -249,7 +251,8 @@ static bool take_row(sqlite3_stmt *statement, struct fm_stored_response *respons
     snprintf(response->previous_id, sizeof response->previous_id, "%s", previous ? (const char *)previous : "");
     bool object = take_text(statement, 1, &response->object);
     bool input = take_text(statement, 2, &response->input);
-    return object && input;
+    bool stream = take_text(statement, 3, &response->stream);
+    return object && input && stream;
 }
 
 /* Of no consequence where it fails. */
@@ -265,7 +268,7 @@ static void note_use(struct fm_store *store, const char *id) {
 
 enum fm_code fm_store_get(struct fm_store *store, const char *id, struct fm_stored_response *response,
                           struct fm_error *error) {
-    sqlite3_stmt *statement = prepare(store, "SELECT previous, object, input FROM responses WHERE id = ?1");
+    sqlite3_stmt *statement = prepare(store, "SELECT previous, object, input, stream FROM responses WHERE id = ?1");
     if (!statement || !bind_string(statement, 1, id)) {
         sqlite3_finalize(statement);
         return fail(store, error);

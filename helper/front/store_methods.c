@@ -26,7 +26,7 @@ static const char *get_string(struct json_object *params, const char *name) {
 }
 
 enum fm_code fm_params_read_id(struct json_object *params, struct fm_store_query *query, struct fm_error *error) {
-    *query = (struct fm_store_query){.limit = LIST_DEFAULT};
+    *query = (struct fm_store_query){.limit = LIST_DEFAULT, .after_event = -1};
     struct json_object *value;
     if (!json_object_object_get_ex(params, "id", &value)) {
         return fm_params_wrong(error, "id", "missing_required_parameter", "'id' must be a response's id");
@@ -94,7 +94,8 @@ static enum fm_code read_after(struct json_object *params, struct fm_store_query
 }
 
 static enum fm_code ask(struct fm_front *front, const struct fm_rpc_message *message, fm_store_reply_fn *reply,
-                        const struct fm_store_query *query, struct fm_error *error) {
+                        struct fm_store_query *query, struct fm_error *error) {
+    query->call = message->id;
     pthread_mutex_lock(&front->lock);
     enum fm_code code = fm_store_call_locked(front, &message->id, reply, query, error);
     pthread_mutex_unlock(&front->lock);
@@ -147,15 +148,87 @@ static enum fm_code reply_response(struct fm_front *front, struct fm_store *stor
     return code;
 }
 
+/* ---- its events ---- */
+
+/* True: the call is told what a job tells that has not ended; or it can't be (`code`). */
+static bool follow_running(struct fm_front *front, struct fm_store_query *query, enum fm_code *code,
+                           struct fm_error *error) {
+    pthread_mutex_lock(&front->lock);
+    struct fm_job *job = find_running_locked(front, query);
+    if (job) {
+        *code = fm_job_replay_locked(front, &query->call, query->after_event, job, NULL, error);
+    }
+    pthread_mutex_unlock(&front->lock);
+    return job;
+}
+
+static enum fm_code replay_stored(struct fm_front *front, struct fm_store *store, const struct fm_store_query *query,
+                                  struct fm_error *error) {
+    struct fm_stored_response stored;
+    struct fm_answer answer;
+    enum fm_code code = get(store, query->id, &stored, error);
+    if (code != FM_OK) {
+        return code;
+    }
+    code = fm_answer_restore(&answer, &stored, error);
+    fm_stored_response_free(&stored);
+    if (code == FM_OK) {
+        pthread_mutex_lock(&front->lock);
+        code = fm_job_replay_locked(front, &query->call, query->after_event, NULL, &answer, error);
+        pthread_mutex_unlock(&front->lock);
+    }
+    return code;
+}
+
+static enum fm_code reply_events(struct fm_front *front, struct fm_store *store, struct fm_store_query *query,
+                                 struct fm_json_writer *result, struct fm_error *error) {
+    enum fm_code code = FM_OK;
+    (void)result;
+    if (!follow_running(front, query, &code, error) && !query->again) {
+        code = replay_stored(front, store, query, error);
+    }
+    query->taken = code == FM_OK && !query->again;
+    return code;
+}
+
+static enum fm_code read_stream(struct json_object *params, bool *stream, struct fm_error *error) {
+    struct json_object *value = json_object_object_get(params, "stream");
+    *stream = json_object_get_boolean(value);
+    return !value || json_object_is_type(value, json_type_boolean)
+               ? FM_OK
+               : fm_params_wrong(error, "stream", "invalid_type", "'stream' must be a boolean");
+}
+
+static enum fm_code read_starting_after(struct json_object *params, bool stream, struct fm_store_query *query,
+                                        struct fm_error *error) {
+    static const char name[] = "starting_after";
+    struct json_object *value = json_object_object_get(params, name);
+    if (!value) {
+        return FM_OK;
+    }
+    if (!json_object_is_type(value, json_type_int)) {
+        return fm_params_wrong(error, name, "invalid_type", "'starting_after' must be an integer");
+    }
+    query->after_event = json_object_get_int64(value);
+    if (query->after_event < 0) {
+        return fm_params_wrong(error, name, "integer_below_min_value", "'starting_after' must be at least 0");
+    }
+    return stream ? FM_OK
+                  : fm_params_wrong(error, name, "invalid_value", "'starting_after' is about events: set 'stream'");
+}
+
 enum fm_code fm_responses_retrieve(struct fm_front *front, const struct fm_rpc_message *message,
                                    struct fm_json_writer *result, struct fm_error *error) {
-    static const char *const members[] = {"id", "include", NULL};
+    static const char *const members[] = {"id", "include", "stream", "starting_after", NULL};
     struct fm_store_query query;
+    bool stream = false;
     (void)result;
     enum fm_code code = fm_params_check(message->params, members, error);
     code = code ? code : fm_params_read_id(message->params, &query, error);
     code = code ? code : check_include(message->params, error);
-    return code ? code : ask(front, message, reply_response, &query, error);
+    code = code ? code : read_stream(message->params, &stream, error);
+    code = code ? code : read_starting_after(message->params, stream, &query, error);
+    return code ? code : ask(front, message, stream ? reply_events : reply_response, &query, error);
 }
 
 /* ---- responses.cancel, of one that has ended ---- */

@@ -129,7 +129,10 @@ static bool fill_response(struct fm_stored_response *response, struct fm_answer 
     snprintf(response->previous_id, sizeof response->previous_id, "%s", previous ? previous : "");
     struct fm_json_writer w = fm_json_writer_on(&response->object);
     answer->surface->write(answer, &w);
-    return !response->object.failed;
+    fm_buf_init(&response->stream, REPLY_MAX);
+    w = fm_json_writer_on(&response->stream);
+    fm_answer_write_stream(answer, &w);
+    return !response->object.failed && !response->stream.failed;
 }
 
 bool fm_store_put_locked(struct fm_front *front, struct fm_job *job) {
@@ -222,7 +225,12 @@ static void reply(struct fm_front *front, struct fm_store *store, struct fm_stor
     fm_buf_init(&buf, REPLY_MAX);
     task->query.again = false;
     write_reply(front, store, task, &buf, error);
-    if (!task->query.again) {
+    if (task->query.taken) {
+        pthread_mutex_lock(&front->lock);
+        front->storage.calls--;
+        task->replies = false;
+        pthread_mutex_unlock(&front->lock);
+    } else if (!task->query.again) {
         pthread_mutex_lock(&front->lock);
         hand_over_locked(front, task, &buf);
         pthread_mutex_unlock(&front->lock);

@@ -6,8 +6,15 @@
 #include "base/clock.h"
 #include "front/front.h"
 
+/* The answer that the job tells the host of. */
+static struct fm_answer *answer_of(struct fm_job *job) {
+    return job->source ? &job->source->answer : &job->answer;
+}
+
 static void send_event(struct fm_front *front, struct fm_job *job) {
-    const struct fm_surface *surface = job->answer.surface;
+    struct fm_answer *answer = answer_of(job);
+    const struct fm_surface *surface = answer->surface;
+    bool known = job->cursor.sequence <= job->after;
     struct fm_buf *buf = &front->event;
     fm_frame_begin(buf);
     struct fm_json_writer w = fm_rpc_notification_begin(buf, surface->event_method);
@@ -15,15 +22,18 @@ static void send_event(struct fm_front *front, struct fm_job *job) {
     fm_json_key(&w, "id");
     fm_json_raw(&w, job->call.text, job->call.len);
     fm_json_key(&w, surface->event_member);
-    fm_answer_write_event(&job->answer, &w);
+    fm_answer_write_event(answer, &job->cursor, &w);
     fm_json_object_end(&w);
     fm_rpc_end(buf);
-    fm_send_frame(front, &front->outbox, buf);
+    if (!known) {
+        fm_send_frame(front, &front->outbox, buf);
+    }
 }
 
 /* The result of the create call or of a cancel call: ok or the error, and the object as far as it came. */
-static void send_result(struct fm_front *front, const struct fm_job *job, const struct fm_rpc_id *call, bool ok) {
-    const struct fm_surface *surface = job->answer.surface;
+static void send_result(struct fm_front *front, struct fm_job *job, const struct fm_rpc_id *call, bool ok) {
+    const struct fm_answer *answer = answer_of(job);
+    const struct fm_surface *surface = answer->surface;
     struct fm_buf *buf = &front->event;
     fm_frame_begin(buf);
     struct fm_json_writer w = fm_rpc_result_begin(buf, call);
@@ -33,20 +43,35 @@ static void send_result(struct fm_front *front, const struct fm_job *job, const 
         fm_json_key(&w, "error");
         fm_error_write(&job->end_error, &w);
     }
-    if (surface->result_member && (ok || job->answer.opened || job->answer.request.background)) {
+    if (surface->result_member && (ok || answer->opened || answer->request.background)) {
         fm_json_key(&w, surface->result_member);
-        surface->write(&job->answer, &w);
-    } else if (job->answer.opened) {
-        surface->write(&job->answer, &w);
+        surface->write(answer, &w);
+    } else if (answer->opened) {
+        surface->write(answer, &w);
     }
     fm_json_object_end(&w);
     fm_rpc_end(buf);
     fm_send_frame(front, &front->outbox, buf);
 }
 
-/* A background response's create call does not wait for its end, but for that of the stream. */
+/* What goes on without its call: that waits for the end of the stream, and not for that of the response. */
 static bool is_early(const struct fm_job *job) {
-    return job->results_sent == 0 && job->answer.request.background && !job->answer.request.stream;
+    bool waits = !job->replays && !job->answer.request.background;
+    return job->results_sent == 0 && !waits && !job->stream;
+}
+
+/* Once there are no more events: a result is due, or the job can go. */
+static bool can_end(const struct fm_job *job) {
+    if (job->source && job->stream) {
+        return job->source->state == FM_JOB_CLOSING;
+    }
+    bool stays = fm_job_is_done(job) && job->readers > 0;
+    return (job->state == FM_JOB_CLOSING && !stays) || is_early(job);
+}
+
+/* What is being stored is told when that is done. */
+static bool waits_for_store(const struct fm_job *job) {
+    return job->source ? job->source->storing && job->stream : job->storing;
 }
 
 /* The create call's result, then those of the cancel calls; behind the last one, the job is gone. */
@@ -58,7 +83,7 @@ static void send_next_result(struct fm_front *front, struct fm_job *job) {
         send_result(front, job, &job->cancel_calls[job->results_sent - 1], true);
         job->results_sent++;
     }
-    if (job->state == FM_JOB_CLOSING && job->results_sent > job->cancel_count) {
+    if (job->state == FM_JOB_CLOSING && fm_job_is_done(job) && job->readers == 0) {
         fm_job_release_locked(front, job);
     }
 }
@@ -68,9 +93,9 @@ void fm_streams_pump_locked(struct fm_front *front) {
     fm_store_send_reply_locked(front);
     for (unsigned idle = 0; idle < FM_JOBS_MAX;) {
         struct fm_job *job = &front->jobs[front->next_stream % FM_JOBS_MAX];
-        bool talks = job->state != FM_JOB_FREE && !job->storing;
-        bool event = talks && fm_answer_has_event(&job->answer);
-        bool result = talks && (job->state == FM_JOB_CLOSING || is_early(job));
+        bool talks = job->state != FM_JOB_FREE && !waits_for_store(job);
+        bool event = talks && job->stream && fm_answer_has_event(answer_of(job), &job->cursor);
+        bool result = talks && can_end(job);
         if (!event && !result) {
             front->next_stream++;
             idle++;
@@ -103,8 +128,10 @@ void fm_streams_on_room(void *context) {
 size_t fm_streams_backlog_locked(const struct fm_front *front) {
     size_t backlog = 0;
     for (size_t i = 0; i < FM_JOBS_MAX; i++) {
-        if (front->jobs[i].state != FM_JOB_FREE) {
-            backlog += fm_answer_backlog(&front->jobs[i].answer);
+        const struct fm_job *job = &front->jobs[i];
+        if (job->state != FM_JOB_FREE) {
+            const struct fm_answer *answer = job->source ? &job->source->answer : &job->answer;
+            backlog += fm_answer_backlog(answer, job->stream ? &job->cursor : NULL);
         }
     }
     return backlog;

@@ -10,6 +10,8 @@
 
 #define DELTA_MAX 32768u /* bytes of output in one delta, when a slow host let it collect */
 
+#define PIECES_MAX (sizeof(size_t) * FM_OUTPUT_MAX)
+
 #define ID_RANDOM 16 /* bytes; each is two hex digits */
 
 void fm_id_draw(char id[FM_ID_SIZE], const char *prefix) {
@@ -35,6 +37,7 @@ enum fm_code fm_answer_init(struct fm_answer *answer, const struct fm_surface *s
     };
     *request = (struct fm_request){0};
     fm_buf_init(&answer->output, FM_OUTPUT_MAX);
+    fm_buf_init(&answer->pieces, PIECES_MAX);
     fm_logprobs_init(answer);
     fm_id_draw(answer->id, surface->id_prefix);
     if (surface->item_prefix) {
@@ -53,6 +56,7 @@ static void free_output(struct fm_answer *answer) {
     answer->calls = NULL;
     answer->call_count = 0;
     fm_buf_free(&answer->output);
+    fm_buf_free(&answer->pieces);
     fm_logprobs_free(answer);
 }
 
@@ -67,6 +71,8 @@ void fm_answer_free(struct fm_answer *answer) {
     fm_request_free(&answer->request);
     free(answer->model);
     answer->model = NULL;
+    free(answer->error_code);
+    answer->error_code = NULL;
     fm_buf_free(&answer->report);
 }
 
@@ -185,13 +191,11 @@ enum fm_code fm_answer_next(struct fm_answer *answer, enum fm_finish finish, str
     answer->call_count = 0;
     answer->reasoning_len = 0;
     fm_buf_init(&answer->output, FM_OUTPUT_MAX); /* output_json goes on: they are told together */
+    fm_buf_init(&answer->pieces, PIECES_MAX);
     fm_logprobs_next(answer);
     answer->usage = (struct fm_usage){.input = answer->usage.input};
     answer->finished = false;
     answer->completed_at = 0;
-    answer->next_event = 0;
-    answer->calls_begun = 0;
-    answer->sent = 0;
     return FM_OK;
 }
 
@@ -248,11 +252,11 @@ static bool is_whole(const struct fm_answer *answer) {
 }
 
 /* An engine that told nothing has nothing to enforce. */
-static void write_schema_report(const struct fm_answer *answer, bool begun, struct fm_json_writer *w) {
+static void write_schema_report(const struct fm_answer *answer, enum fm_moment moment, struct fm_json_writer *w) {
     static const char nothing[] = "\"enforced\":[],\"checked\":[]";
-    bool whole = !begun && is_whole(answer);
+    bool whole = moment == FM_MOMENT_NOW && is_whole(answer);
     fm_json_object_begin(w);
-    if (answer->report.len > 0) {
+    if (answer->report.len > 0 && moment != FM_MOMENT_QUEUED) {
         fm_json_raw(w, answer->report.data, answer->report.len);
     } else {
         fm_json_raw(w, nothing, sizeof nothing - 1);
@@ -266,72 +270,75 @@ static void write_schema_report(const struct fm_answer *answer, bool begun, stru
     fm_json_object_end(w);
 }
 
-void fm_answer_write_report(const struct fm_answer *answer, bool begun, struct fm_json_writer *w) {
+void fm_answer_write_report(const struct fm_answer *answer, enum fm_moment moment, struct fm_json_writer *w) {
+    int64_t dropped = moment == FM_MOMENT_QUEUED ? 0 : answer->dropped;
     bool schema = answer->request.schema_report;
-    if (!schema && answer->dropped == 0) {
+    if (!schema && dropped == 0) {
         return;
     }
     fm_json_key(w, "fm");
     fm_json_object_begin(w);
     if (schema && answer->request.has_schema) {
         fm_json_key(w, "schema");
-        write_schema_report(answer, begun, w);
+        write_schema_report(answer, moment, w);
     } else if (schema) {
         fm_json_key_null(w, "schema");
     }
-    if (answer->dropped > 0) {
-        fm_json_key_int(w, "dropped_messages", answer->dropped);
+    if (dropped > 0) {
+        fm_json_key_int(w, "dropped_messages", dropped);
     }
     fm_json_object_end(w);
 }
 
 /* ---- the stream ---- */
 
-static bool has_event(struct fm_answer *answer) {
+static bool has_event(struct fm_answer *answer, struct fm_cursor *cursor) {
     const struct fm_surface *surface = answer->surface;
     enum fm_event_state state = FM_EVENT_SKIP;
-    while (answer->next_event < surface->event_count) {
-        state = surface->events[answer->next_event].state(answer);
+    answer->cursor = cursor;
+    while (cursor->next_event < surface->event_count) {
+        state = surface->events[cursor->next_event].state(answer);
         if (state != FM_EVENT_SKIP) {
             break;
         }
-        answer->next_event++;
+        cursor->next_event++;
     }
     return state == FM_EVENT_DUE;
 }
 
-/* The choice whose events are to be sent now. */
-static struct fm_answer *telling(struct fm_answer *answer) {
-    return answer->told_choices < answer->choice ? answer->earlier[answer->told_choices] : answer;
+/* The choice whose events the reader gets now. */
+static struct fm_answer *choice_at(struct fm_answer *answer, const struct fm_cursor *cursor) {
+    return cursor->choice < answer->choice ? answer->earlier[cursor->choice] : answer;
 }
 
-bool fm_answer_has_event(struct fm_answer *answer) {
-    if (!answer->request.stream || !(answer->opened || answer->request.background)) {
+bool fm_answer_has_event(struct fm_answer *answer, struct fm_cursor *cursor) {
+    if (!answer->opened && !answer->request.background) {
         return false;
     }
-    while (answer->told_choices < answer->choice && !has_event(telling(answer))) {
-        answer->told_choices++;
+    while (cursor->choice < answer->choice && !has_event(choice_at(answer, cursor), cursor)) {
+        *cursor = (struct fm_cursor){.choice = cursor->choice + 1, .sequence = cursor->sequence};
     }
-    return has_event(telling(answer));
+    return has_event(choice_at(answer, cursor), cursor);
 }
 
-void fm_answer_write_event(struct fm_answer *answer, struct fm_json_writer *w) {
-    struct fm_answer *choice = telling(answer);
-    const struct fm_event_row *row = &choice->surface->events[choice->next_event];
+void fm_answer_write_event(struct fm_answer *answer, struct fm_cursor *cursor, struct fm_json_writer *w) {
+    struct fm_answer *choice = choice_at(answer, cursor);
+    const struct fm_event_row *row = &choice->surface->events[cursor->next_event];
+    choice->cursor = cursor;
     row->write(choice, w);
-    choice->next_event = (size_t)((ptrdiff_t)choice->next_event + row->step);
+    cursor->next_event = (size_t)((ptrdiff_t)cursor->next_event + row->step);
 }
 
-size_t fm_answer_backlog(const struct fm_answer *answer) {
-    size_t backlog = 0;
-    for (size_t i = answer->told_choices; i < answer->choice; i++) {
-        const struct fm_answer *earlier = answer->earlier[i];
-        backlog += answer->request.stream ? earlier->output.len - earlier->sent : 0;
+size_t fm_answer_backlog(const struct fm_answer *answer, const struct fm_cursor *cursor) {
+    if (!cursor) {
+        return answer->finished ? answer->output.len : 0;
     }
-    if (answer->request.stream && !answer->finished) {
-        return backlog + answer->output.len - answer->sent;
+    size_t backlog = answer->output.len;
+    for (size_t i = cursor->choice; i < answer->choice; i++) {
+        backlog += answer->earlier[i]->output.len;
     }
-    return backlog + (answer->finished ? answer->output.len : 0); /* the last events of a stream have all of it */
+    bool ends = answer->finished && cursor->choice == answer->choice; /* the last events of a stream have all of it */
+    return ends ? backlog : backlog - cursor->sent;
 }
 
 enum fm_event_state fm_event_due(const struct fm_answer *answer) {
@@ -340,7 +347,7 @@ enum fm_event_state fm_event_due(const struct fm_answer *answer) {
 }
 
 enum fm_event_state fm_event_reasoning_state(const struct fm_answer *answer) {
-    if (answer->sent < answer->reasoning_len) {
+    if (answer->cursor->sent < answer->reasoning_len) {
         return FM_EVENT_DUE;
     }
     bool over = answer->finished || answer->call_count > 0 || fm_answer_text_len(answer) > 0;
@@ -349,10 +356,10 @@ enum fm_event_state fm_event_reasoning_state(const struct fm_answer *answer) {
 
 /* While there is output of the open item, or there may still be. */
 static enum fm_event_state piece_state(const struct fm_answer *answer) {
-    if (answer->sent < end_of(answer, answer->calls_begun)) {
+    if (answer->cursor->sent < end_of(answer, answer->cursor->calls_begun)) {
         return FM_EVENT_DUE;
     }
-    bool over = answer->finished || answer->calls_begun < answer->call_count;
+    bool over = answer->finished || answer->cursor->calls_begun < answer->call_count;
     return over ? FM_EVENT_SKIP : FM_EVENT_LATER;
 }
 
@@ -361,29 +368,74 @@ enum fm_event_state fm_event_text_state(const struct fm_answer *answer) {
 }
 
 enum fm_event_state fm_event_arguments_state(const struct fm_answer *answer) {
-    return answer->calls_begun > 0 ? piece_state(answer) : FM_EVENT_SKIP;
+    return answer->cursor->calls_begun > 0 ? piece_state(answer) : FM_EVENT_SKIP;
 }
 
 enum fm_event_state fm_event_call_state(const struct fm_answer *answer) {
-    if (answer->calls_begun < answer->call_count) {
+    if (answer->cursor->calls_begun < answer->call_count) {
         return FM_EVENT_DUE;
     }
     return answer->finished ? FM_EVENT_SKIP : FM_EVENT_LATER;
 }
 
-/* Up to `end` of the output, where an item ends. */
-static void write_piece(struct fm_answer *answer, size_t end, struct fm_json_writer *w) {
-    if (end - answer->sent > DELTA_MAX) {
-        end = answer->sent + DELTA_MAX;
+/* Where a piece ends that no reader has had yet. `end`: of its item. */
+static size_t cut_piece(const struct fm_answer *answer, size_t end, bool logprobs) {
+    size_t start = answer->cursor->sent;
+    if (end - start > DELTA_MAX) {
+        end = start + DELTA_MAX;
         while (((unsigned char)answer->output.data[end] & 0xC0) == 0x80) { /* an item is whole characters */
             end--;
         }
     }
-    if (answer->request.logprobs && answer->calls_begun == 0 && answer->sent >= answer->reasoning_len) {
-        end = fm_logprobs_piece_end(answer, end);
+    return logprobs ? fm_logprobs_piece_end(answer, end) : end;
+}
+
+/* Moves the reader to the end of its next piece: as other readers had it, or else up to `end`, where an item ends. */
+static void take_piece(struct fm_answer *answer, size_t end) {
+    struct fm_cursor *cursor = answer->cursor;
+    bool text = cursor->calls_begun == 0 && cursor->sent >= answer->reasoning_len;
+    bool logprobs = answer->request.logprobs && text;
+    if (cursor->pieces < fm_answer_piece_count(answer)) {
+        end = fm_answer_pieces(answer)[cursor->pieces];
+    } else {
+        end = cut_piece(answer, end, logprobs);
+        if (answer->request.store || answer->request.background) { /* without memory for it, deltas may differ */
+            fm_buf_append(&answer->pieces, &end, sizeof end);
+        }
     }
-    write_output(answer, answer->sent, end, w);
-    answer->sent = end;
+    if (logprobs) {
+        fm_logprobs_take(answer, end);
+    }
+    cursor->sent = end;
+    cursor->pieces++;
+}
+
+size_t fm_answer_piece_count(const struct fm_answer *answer) {
+    return answer->pieces.len / sizeof(size_t);
+}
+
+const size_t *fm_answer_pieces(const struct fm_answer *answer) {
+    return (const void *)answer->pieces.data;
+}
+
+void fm_answer_cut(struct fm_answer *answer) {
+    struct fm_cursor cursor = {0};
+    answer->cursor = &cursor;
+    while (cursor.sent < end_of(answer, 0)) {
+        take_piece(answer, cursor.sent < answer->reasoning_len ? answer->reasoning_len : end_of(answer, 0));
+    }
+    for (cursor.calls_begun = 1; cursor.calls_begun <= answer->call_count; cursor.calls_begun++) {
+        do { /* a call without arguments has a delta too */
+            take_piece(answer, end_of(answer, cursor.calls_begun));
+        } while (cursor.sent < end_of(answer, cursor.calls_begun));
+    }
+    answer->cursor = NULL;
+}
+
+static void write_piece(struct fm_answer *answer, size_t end, struct fm_json_writer *w) {
+    size_t start = answer->cursor->sent;
+    take_piece(answer, end);
+    write_output(answer, start, answer->cursor->sent, w);
 }
 
 void fm_event_write_reasoning_piece(struct fm_answer *answer, struct fm_json_writer *w) {
@@ -391,5 +443,5 @@ void fm_event_write_reasoning_piece(struct fm_answer *answer, struct fm_json_wri
 }
 
 void fm_event_write_piece(struct fm_answer *answer, struct fm_json_writer *w) {
-    write_piece(answer, end_of(answer, answer->calls_begun), w);
+    write_piece(answer, end_of(answer, answer->cursor->calls_begun), w);
 }

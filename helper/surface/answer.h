@@ -39,11 +39,21 @@ void fm_event_write_piece(struct fm_answer *answer, struct fm_json_writer *w);  
 void fm_openai_error_fields(const struct fm_error *error, struct fm_json_writer *w);
 void fm_openai_error_write(const struct fm_error *error, struct fm_json_writer *w);
 
+/* A code that has this `type` in the OpenAI API; FM_INTERNAL for a type that is none. */
+enum fm_code fm_openai_error_code(const char *type);
+
+/* As of when an object is told, however far the answer is by now: all readers of a stream get the same. */
+enum fm_moment {
+    FM_MOMENT_QUEUED, /* in the background: before the engine accepted the prompt */
+    FM_MOMENT_BEGUN,  /* when it had */
+    FM_MOMENT_NOW,
+};
+
 /*
  * Writes the object's member `fm`, where there is something for it: the schema report that the request asks for, the
- * messages that were left out. `begun`: as it was when the answer began, however far it is by now.
+ * messages that were left out.
  */
-void fm_answer_write_report(const struct fm_answer *answer, bool begun, struct fm_json_writer *w);
+void fm_answer_write_report(const struct fm_answer *answer, enum fm_moment moment, struct fm_json_writer *w);
 
 /* The member `usage` of the Responses API's objects. */
 void fm_responses_write_usage(const struct fm_usage *usage, struct fm_json_writer *w);
@@ -74,7 +84,24 @@ void fm_answer_write_logprobs(const struct fm_answer *answer, struct fm_json_wri
 void fm_logprobs_init(struct fm_answer *answer);
 void fm_logprobs_free(struct fm_answer *answer);
 void fm_logprobs_next(struct fm_answer *answer); /* for another choice; what the last one had is not freed */
-size_t fm_logprobs_piece_end(struct fm_answer *answer, size_t end);
+size_t fm_logprobs_piece_end(const struct fm_answer *answer, size_t end);
+
+/* The reader's piece ends at `end`: moves it behind the marks up to there, which are the piece's. */
+void fm_logprobs_take(const struct fm_answer *answer, size_t end);
+
+/* Where each delta of the stream ends in the output, in their order, as far as a reader got them. */
+size_t fm_answer_piece_count(const struct fm_answer *answer);
+const size_t *fm_answer_pieces(const struct fm_answer *answer);
+
+/* Cuts what no reader of the finished answer has got into deltas, as they will get it. */
+void fm_answer_cut(struct fm_answer *answer);
+
+/*
+ * For replay.c. Writes as a value, an array, how many log probabilities go with each delta. Takes them back: `list` has
+ * all of them, `counts` is that array (both borrowed). False: they are damaged, or out of memory.
+ */
+void fm_logprobs_write_counts(const struct fm_answer *answer, struct fm_json_writer *w);
+FM_MUST_USE bool fm_logprobs_restore(struct fm_answer *answer, struct json_object *list, struct json_object *counts);
 
 /* Tokens of all choices; those of the prompt, which they share, once. */
 struct fm_usage fm_answer_usage(const struct fm_answer *answer);

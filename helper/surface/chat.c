@@ -127,7 +127,7 @@ static void chat_write(const struct fm_answer *answer, struct fm_json_writer *w)
     fm_json_array_end(w);
     fm_chat_write_usage(answer, w);
     fm_json_key_str(w, "service_tier", "default");
-    fm_answer_write_report(answer, false, w);
+    fm_answer_write_report(answer, FM_MOMENT_NOW, w);
     fm_json_object_end(w);
 }
 
@@ -201,7 +201,7 @@ static void end_call_delta(const struct fm_answer *answer, struct fm_json_writer
 }
 
 static void write_call(struct fm_answer *answer, struct fm_json_writer *w) {
-    size_t index = answer->calls_begun++;
+    size_t index = answer->cursor->calls_begun++;
     begin_call_delta(answer, index, w);
     begin_call(&answer->calls[index], w);
     fm_json_str(w, "");
@@ -209,7 +209,7 @@ static void write_call(struct fm_answer *answer, struct fm_json_writer *w) {
 }
 
 static void write_arguments(struct fm_answer *answer, struct fm_json_writer *w) {
-    begin_call_delta(answer, answer->calls_begun - 1, w);
+    begin_call_delta(answer, answer->cursor->calls_begun - 1, w);
     fm_json_key(w, "function");
     fm_json_object_begin(w);
     fm_json_key(w, "arguments");

@@ -29,7 +29,7 @@ static void completions_write(const struct fm_answer *answer, struct fm_json_wri
     fm_answer_write_text(answer, w);
     end_choice(fm_chat_finish_reason(answer), w);
     fm_chat_write_usage(answer, w);
-    fm_answer_write_report(answer, false, w);
+    fm_answer_write_report(answer, FM_MOMENT_NOW, w);
     fm_json_object_end(w);
 }
 

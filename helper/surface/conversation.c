@@ -23,6 +23,7 @@ void fm_conversation_free(struct fm_conversation *conversation) {
 void fm_stored_response_free(struct fm_stored_response *stored) {
     fm_buf_free(&stored->object);
     fm_buf_free(&stored->input);
+    fm_buf_free(&stored->stream);
 }
 
 enum fm_code fm_stored_json_read(const struct fm_buf *text, struct json_object **root, struct fm_error *error) {

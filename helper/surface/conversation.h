@@ -24,12 +24,13 @@ struct fm_conversation {
 /* Harmless twice. */
 void fm_conversation_free(struct fm_conversation *conversation);
 
-/* A response as it is stored. Both texts are JSON. */
+/* A response as it is stored. The texts are JSON. */
 struct fm_stored_response {
     char id[FM_ID_SIZE];
     char previous_id[FM_ID_SIZE]; /* ""; none */
     struct fm_buf object;         /* the Response object; owned */
     struct fm_buf input;          /* its own input items, a list; owned */
+    struct fm_buf stream;         /* what its events have that the object has not: replay.c; owned */
 };
 
 /* Harmless twice. */

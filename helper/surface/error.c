@@ -43,6 +43,14 @@ void fm_openai_error_write(const struct fm_error *error, struct fm_json_writer *
     fm_json_object_end(w);
 }
 
+enum fm_code fm_openai_error_code(const char *type) {
+    size_t code = FM_OK + 1;
+    while (code < sizeof errors / sizeof errors[0] && strcmp(errors[code].type, type) != 0) {
+        code++;
+    }
+    return code < sizeof errors / sizeof errors[0] ? (enum fm_code)code : FM_INTERNAL;
+}
+
 void fm_error_write(const struct fm_error *error, struct fm_json_writer *w) {
     fm_json_object_begin(w);
     fm_json_key_str(w, "code", fm_code_name(error->code));

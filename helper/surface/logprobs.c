@@ -15,6 +15,7 @@
 struct mark {
     size_t text;    /* bytes of the output, all deltas so far */
     size_t entries; /* bytes of their entries */
+    size_t count;   /* of their entries */
 };
 
 static const struct mark *marks_of(const struct fm_answer *answer) {
@@ -38,8 +39,11 @@ void fm_logprobs_free(struct fm_answer *answer) {
 void fm_logprobs_next(struct fm_answer *answer) {
     fm_buf_init(&answer->logprobs, answer->logprobs.max - answer->logprobs.len); /* they are told together */
     fm_buf_init(&answer->marks, MARKS_MAX);
-    answer->sent_marks = 0;
-    answer->piece_marks = 0;
+}
+
+/* Of the first `marks` marks. */
+static size_t entry_count(const struct fm_answer *answer, size_t marks) {
+    return marks > 0 ? marks_of(answer)[marks - 1].count : 0;
 }
 
 /* ---- from the engine ---- */
@@ -114,7 +118,11 @@ enum fm_code fm_answer_logprobs(struct fm_answer *answer, struct json_object *li
     if (!valid) {
         return fm_fail(error, FM_INTERNAL, "the engine sent text without its log probabilities, or wrong ones");
     }
-    const struct mark mark = {.text = answer->output.len, .entries = answer->logprobs.len};
+    const struct mark mark = {
+        .text = answer->output.len,
+        .entries = answer->logprobs.len,
+        .count = count + entry_count(answer, mark_count(answer)),
+    };
     if (!answer->logprobs.failed) { /* else a part of the list is in it, which no mark may lead to */
         fm_buf_append(&answer->marks, &mark, sizeof mark);
     }
@@ -138,22 +146,72 @@ static size_t entries_end(const struct fm_answer *answer, size_t count) {
 }
 
 /* The first mark behind what was sent is taken however far it goes. */
-size_t fm_logprobs_piece_end(struct fm_answer *answer, size_t end) {
+size_t fm_logprobs_piece_end(const struct fm_answer *answer, size_t end) {
     const struct mark *marks = marks_of(answer);
-    size_t first = answer->sent_marks;
+    size_t first = answer->cursor->sent_marks;
     size_t next = first;
     while (next < mark_count(answer) && (next == first || marks[next].text <= end)) {
         next++;
     }
-    answer->piece_marks = first;
-    answer->sent_marks = next;
     return next > first ? marks[next - 1].text : end;
 }
 
+void fm_logprobs_take(const struct fm_answer *answer, size_t end) {
+    struct fm_cursor *cursor = answer->cursor;
+    cursor->piece_marks = cursor->sent_marks;
+    while (cursor->sent_marks < mark_count(answer) && marks_of(answer)[cursor->sent_marks].text <= end) {
+        cursor->sent_marks++;
+    }
+}
+
 void fm_event_write_logprobs(const struct fm_answer *answer, struct fm_json_writer *w) {
-    write_entries(answer, entries_end(answer, answer->piece_marks), entries_end(answer, answer->sent_marks), w);
+    const struct fm_cursor *cursor = answer->cursor;
+    write_entries(answer, entries_end(answer, cursor->piece_marks), entries_end(answer, cursor->sent_marks), w);
 }
 
 void fm_answer_write_logprobs(const struct fm_answer *answer, struct fm_json_writer *w) {
     write_entries(answer, 0, entries_end(answer, mark_count(answer)), w);
+}
+
+/* ---- to the store and back ---- */
+
+void fm_logprobs_write_counts(const struct fm_answer *answer, struct fm_json_writer *w) {
+    const size_t *pieces = fm_answer_pieces(answer);
+    size_t mark = 0;
+    fm_json_array_begin(w);
+    for (size_t i = 0; i < fm_answer_piece_count(answer); i++) {
+        size_t before = entry_count(answer, mark);
+        while (mark < mark_count(answer) && marks_of(answer)[mark].text <= pieces[i]) {
+            mark++;
+        }
+        fm_json_int(w, (int64_t)(entry_count(answer, mark) - before));
+    }
+    fm_json_array_end(w);
+}
+
+/* The entries from `from` on, `count` of them. False: there are not so many. */
+static bool restore_entries(struct fm_answer *answer, struct json_object *list, size_t from, size_t count) {
+    struct fm_json_writer w = fm_json_writer_on(&answer->logprobs);
+    size_t have = json_object_array_length(list);
+    bool there = from <= have && count <= have - from;
+    for (size_t i = from; there && i < from + count; i++) {
+        w.comma = false;
+        fm_json_value(&w, json_object_array_get_idx(list, i));
+        fm_buf_append_char(&answer->logprobs, ',');
+    }
+    return there;
+}
+
+bool fm_logprobs_restore(struct fm_answer *answer, struct json_object *list, struct json_object *counts) {
+    const size_t *pieces = fm_answer_pieces(answer);
+    size_t total = 0;
+    bool there = json_object_is_type(list, json_type_array) && json_object_is_type(counts, json_type_array);
+    for (size_t i = 0; i < fm_answer_piece_count(answer) && there; i++) {
+        int64_t count = json_object_get_int64(json_object_array_get_idx(counts, i));
+        there = count >= 0 && restore_entries(answer, list, total, (size_t)count);
+        total += there ? (size_t)count : 0;
+        const struct mark mark = {.text = pieces[i], .entries = answer->logprobs.len, .count = total};
+        fm_buf_append(&answer->marks, &mark, sizeof mark);
+    }
+    return there && !answer->logprobs.failed && !answer->marks.failed;
 }

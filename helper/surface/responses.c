@@ -23,9 +23,9 @@ static const char *status_of(const struct fm_answer *answer) {
     return answer->request.background && !answer->opened ? "queued" : "in_progress";
 }
 
-/* The status that a stream begins with. */
-static const char *first_status_of(const struct fm_answer *answer) {
-    return answer->request.background ? "queued" : "in_progress";
+/* When a stream begins. */
+static enum fm_moment first_moment(const struct fm_answer *answer) {
+    return answer->request.background ? FM_MOMENT_QUEUED : FM_MOMENT_BEGUN;
 }
 
 static bool completed(const struct fm_answer *answer) {
@@ -162,16 +162,16 @@ static void write_call(const struct fm_answer *answer, size_t index, bool with_a
     fm_json_object_end(w);
 }
 
-static void write_output(const struct fm_answer *answer, bool begun, struct fm_json_writer *w) {
+static void write_output(const struct fm_answer *answer, bool now, struct fm_json_writer *w) {
     fm_json_key(w, "output");
     fm_json_array_begin(w);
-    if (!begun && has_reasoning(answer)) {
+    if (now && has_reasoning(answer)) {
         write_reasoning(answer, true, w);
     }
-    if (!begun && has_message(answer)) {
+    if (now && has_message(answer)) {
         write_message(answer, true, w);
     }
-    for (size_t i = 0; !begun && i < answer->call_count; i++) {
+    for (size_t i = 0; now && i < answer->call_count; i++) {
         write_call(answer, i, true, w);
     }
     fm_json_array_end(w);
@@ -229,18 +229,18 @@ static void write_outcome(const struct fm_answer *answer, bool ended, struct fm_
     write_incomplete_details(ended ? reasons[answer->finish] : NULL, w);
 }
 
-/* `first`: the status of the response as it was when it began, however far it is by now; NULL: as it stands. */
-static void write_response(const struct fm_answer *answer, const char *first, struct fm_json_writer *w) {
-    bool begun = first;
+static void write_response(const struct fm_answer *answer, enum fm_moment moment, struct fm_json_writer *w) {
+    const char *const statuses[] = {"queued", "in_progress", status_of(answer)};
+    bool now = moment == FM_MOMENT_NOW;
     fm_json_object_begin(w);
     fm_json_key_str(w, "id", answer->id);
     fm_json_key_str(w, "object", "response");
     fm_json_key_int(w, "created_at", answer->created_at);
-    fm_json_key_str(w, "status", begun ? first : status_of(answer));
-    write_outcome(answer, !begun && answer->finished, w);
+    fm_json_key_str(w, "status", statuses[moment]);
+    write_outcome(answer, now && answer->finished, w);
     fm_json_key_str(w, "model", answer->model);
-    write_output(answer, begun, w);
-    if (!begun && answer->finished) {
+    write_output(answer, now, w);
+    if (now && answer->finished) {
         fm_responses_write_usage(&answer->usage, w);
     } else {
         fm_json_key_null(w, "usage");
@@ -248,12 +248,12 @@ static void write_response(const struct fm_answer *answer, const char *first, st
     fm_json_key_bool(w, "store", answer->request.store && !answer->lost);
     /* Members, not a value: the commas are the same. */
     fm_json_raw(w, answer->request.echo.data, answer->request.echo.len);
-    fm_answer_write_report(answer, begun, w);
+    fm_answer_write_report(answer, moment, w);
     fm_json_object_end(w);
 }
 
 static void responses_write(const struct fm_answer *answer, struct fm_json_writer *w) {
-    write_response(answer, NULL, w);
+    write_response(answer, FM_MOMENT_NOW, w);
 }
 
 /* ---- the events ---- */
@@ -261,14 +261,14 @@ static void responses_write(const struct fm_answer *answer, struct fm_json_write
 static void begin(struct fm_answer *answer, const char *type, struct fm_json_writer *w) {
     fm_json_object_begin(w);
     fm_json_key_str(w, "type", type);
-    fm_json_key_int(w, "sequence_number", answer->sequence++);
+    fm_json_key_int(w, "sequence_number", answer->cursor->sequence++);
 }
 
-static void write_response_event(struct fm_answer *answer, const char *type, const char *first,
+static void write_response_event(struct fm_answer *answer, const char *type, enum fm_moment moment,
                                  struct fm_json_writer *w) {
     begin(answer, type, w);
     fm_json_key(w, "response");
-    write_response(answer, first, w);
+    write_response(answer, moment, w);
     fm_json_object_end(w);
 }
 
@@ -352,15 +352,15 @@ static void write_part_event(struct fm_answer *answer, const char *type, bool wi
 }
 
 static void write_created(struct fm_answer *answer, struct fm_json_writer *w) {
-    write_response_event(answer, "response.created", first_status_of(answer), w);
+    write_response_event(answer, "response.created", first_moment(answer), w);
 }
 
 static void write_queued(struct fm_answer *answer, struct fm_json_writer *w) {
-    write_response_event(answer, "response.queued", "queued", w);
+    write_response_event(answer, "response.queued", FM_MOMENT_QUEUED, w);
 }
 
 static void write_in_progress(struct fm_answer *answer, struct fm_json_writer *w) {
-    write_response_event(answer, "response.in_progress", "in_progress", w);
+    write_response_event(answer, "response.in_progress", FM_MOMENT_BEGUN, w);
 }
 
 static void write_message_added(struct fm_answer *answer, struct fm_json_writer *w) {
@@ -400,7 +400,7 @@ static void write_message_done(struct fm_answer *answer, struct fm_json_writer *
 /* Events about the call that was begun last. */
 
 static size_t open_call(const struct fm_answer *answer) {
-    return answer->calls_begun - 1;
+    return answer->cursor->calls_begun - 1;
 }
 
 static int64_t open_call_index(const struct fm_answer *answer) {
@@ -423,7 +423,7 @@ static void begin_arguments(struct fm_answer *answer, const char *type, struct f
 }
 
 static void write_call_added(struct fm_answer *answer, struct fm_json_writer *w) {
-    answer->calls_begun++;
+    answer->cursor->calls_begun++;
     write_call_event(answer, "response.output_item.added", false, w);
 }
 
@@ -462,7 +462,7 @@ static void write_terminal(struct fm_answer *answer, struct fm_json_writer *w) {
         [FM_FINISH_CANCELLED] = "response.incomplete", /* clients throw at a type that they do not know */
         [FM_FINISH_FAILED] = "response.failed",
     };
-    write_response_event(answer, types[answer->finish], NULL, w);
+    write_response_event(answer, types[answer->finish], FM_MOMENT_NOW, w);
 }
 
 static enum fm_event_state queued_state(const struct fm_answer *answer) {
@@ -485,7 +485,7 @@ static enum fm_event_state message_state(const struct fm_answer *answer) {
 
 /* The rows behind the arguments' deltas are reached when those are all out. */
 static enum fm_event_state call_end_state(const struct fm_answer *answer) {
-    return answer->calls_begun > 0 ? FM_EVENT_DUE : FM_EVENT_SKIP;
+    return answer->cursor->calls_begun > 0 ? FM_EVENT_DUE : FM_EVENT_SKIP;
 }
 
 /* Clients want at least one delta, so there is one for a call without arguments too. */

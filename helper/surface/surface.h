@@ -146,6 +146,18 @@ struct fm_call {
     size_t start; /* where its arguments begin in the answer's output; they end where the next call's begin */
 };
 
+/* How far a reader of an answer's stream has come. All readers get the same events. Zeroed, it is at the beginning. */
+struct fm_cursor {
+    size_t choice;      /* the one whose events come now */
+    size_t next_event;  /* the row in surface->events */
+    size_t calls_begun; /* calls that an event has told of; the last of them is the open item */
+    size_t sent;        /* bytes of the output that have gone out in deltas */
+    size_t pieces;      /* how many deltas those were */
+    size_t sent_marks;  /* marks that `sent` has come to */
+    size_t piece_marks; /* those that it had come to before the last piece */
+    int64_t sequence;   /* the next sequence_number */
+};
+
 struct fm_answer {
     const struct fm_surface *surface;
     struct fm_request request;     /* owned */
@@ -177,13 +189,9 @@ struct fm_answer {
     struct fm_error error;      /* valid when finished as FM_FINISH_FAILED */
     size_t choice;              /* which one it is */
     struct fm_answer **earlier; /* those before it, finished, `choice` of them; owned, but request, model and report */
-    size_t told_choices;        /* of a stream: those of `earlier` whose events are all sent */
-    size_t next_event;          /* of a stream: the row in surface->events */
-    size_t calls_begun;         /* of a stream: calls that an event has told of; the last of them is the open item */
-    size_t sent;                /* of a stream: bytes of `output` that have gone out in deltas */
-    size_t sent_marks;          /* of a stream: marks that `sent` has come to */
-    size_t piece_marks;         /* of a stream: those that it had come to before the last piece */
-    int64_t sequence;           /* of a stream: the next sequence_number */
+    struct fm_buf pieces;       /* where each delta of a stream ends in `output`, as answer.c has it */
+    char *error_code;           /* owned: error.openai_code, where the answer was stored meanwhile */
+    struct fm_cursor *cursor;   /* whose event is being made; borrowed, and valid as long as that takes */
 };
 
 /*
@@ -270,17 +278,31 @@ FM_MUST_USE bool fm_answer_is_kept(const struct fm_answer *answer);
 bool fm_answer_has_next(const struct fm_answer *answer);
 FM_MUST_USE enum fm_code fm_answer_next(struct fm_answer *answer, enum fm_finish finish, struct fm_error *error);
 
-/* True when a streaming event can be sent now. Always false when no stream was asked for, or before fm_answer_open. */
-FM_MUST_USE bool fm_answer_has_event(struct fm_answer *answer);
+/*
+ * True when a streaming event can be sent to the reader now. Always false before fm_answer_open, but in the background.
+ */
+FM_MUST_USE bool fm_answer_has_event(struct fm_answer *answer, struct fm_cursor *cursor);
 
 /* The job's seed for the choice under way; read it when request.has_seed. */
 int64_t fm_answer_seed(const struct fm_answer *answer);
 
 /* Writes the event that fm_answer_has_event told of, one JSON value, and counts it as sent. */
-void fm_answer_write_event(struct fm_answer *answer, struct fm_json_writer *w);
+void fm_answer_write_event(struct fm_answer *answer, struct fm_cursor *cursor, struct fm_json_writer *w);
 
-/* Bytes of output that no event has taken yet; of an answer without a stream, all of it once it is finished. */
-size_t fm_answer_backlog(const struct fm_answer *answer);
+/*
+ * Bytes of output that no event of the reader has taken yet; where there is no stream (NULL), all of it once the answer
+ * is finished.
+ */
+size_t fm_answer_backlog(const struct fm_answer *answer, const struct fm_cursor *cursor);
+
+/*
+ * A finished answer of the Responses API, into the store and back: writes as a value what `stored->stream` is to have;
+ * makes a stored response an answer again, whose stream has the same events, whoever read it before. FM_INTERNAL: what
+ * is stored is damaged, or out of memory.
+ */
+void fm_answer_write_stream(struct fm_answer *answer, struct fm_json_writer *w);
+FM_MUST_USE enum fm_code fm_answer_restore(struct fm_answer *answer, const struct fm_stored_response *stored,
+                                           struct fm_error *error);
 
 /*
  * An unresolved request is whole now: `messages` is what fm_conversation_resolve wrote (borrowed). FM_INTERNAL: out of

@@ -9,8 +9,9 @@ import stat
 import tempfile
 
 import wire
-from wire import HelperTest, check_stream, script, wait_until
+from wire import HelperTest, check_stream, script, state, wait_until
 
+STOP = ({"signal": "STOP"}, {"sleep_ms": 50})  # steps of a script; it takes a moment to have all threads stopped
 KILLS = int(os.environ.get("FM_KILLS", 3))  # more by hand
 
 
@@ -120,6 +121,11 @@ class Calls(StoreTest):
                 ("responses.retrieve", {"id": 1}, "id", "invalid_type"),
                 ("responses.retrieve", {"id": "x", "zz": 1}, "zz", "unknown_parameter"),
                 ("responses.retrieve", {"id": "x", "include": 1}, "include", "invalid_type"),
+                ("responses.retrieve", {"id": "x", "stream": "yes"}, "stream", "invalid_type"),
+                ("responses.retrieve", {"id": "x", "stream": True, "starting_after": "1"}, "starting_after", "invalid_type"),
+                ("responses.retrieve", {"id": "x", "stream": True, "starting_after": -1}, "starting_after",
+                 "integer_below_min_value"),
+                ("responses.retrieve", {"id": "x", "starting_after": 1}, "starting_after", "invalid_value"),
                 ("responses.delete", {"id": None}, "id", "invalid_type"),
                 ("responses.delete", {"id": "x", "include": []}, "include", "unknown_parameter"),
                 ("responses.input_items", {"id": "x", "limit": 0}, "limit", "integer_below_min_value"),
@@ -313,6 +319,115 @@ class Background(StoreTest):
         self.assertEqual(result["response"]["status"], "failed")
 
 
+class Streams(StoreTest):
+    """The events of a response, for those who come later."""
+
+    def follow(self, helper, id, **params):
+        return helper.start("responses.retrieve", {"id": id, "stream": True, **params})
+
+    def go_on(self, helper):
+        """The script stopped its engine."""
+        wait_until(lambda: state(helper.engine_pid()) == "T", what="the stop")
+        os.kill(helper.engine_pid(), signal.SIGCONT)
+
+    def test_of_one_that_has_ended(self):
+        helper = self.helper()
+        prompts = ["one two", script("part", {"error": "it broke"}),
+                   script({"reasoning": "let me"}, "one ", {"sleep_ms": 20}, "two")]
+        for prompt in prompts:
+            events, result = helper.collect(self.create(helper, prompt))
+            id = result["response"]["id"]
+            with self.subTest(prompt):
+                again, answer = helper.collect(self.follow(helper, id))
+                self.assertEqual(again, events)
+                self.assertEqual(answer, {"ok": True, "response": events[-1]["response"]})
+                for after in (0, 3, len(events) - 1, len(events) + 7):
+                    rest, answer = helper.collect(self.follow(helper, id, starting_after=after))
+                    self.assertEqual(rest, events[after + 1:])
+                    self.assertTrue(answer["ok"])
+        self.assertEqual(self.retrieve(helper, id)["status"], "completed", "who reads a stream keeps nobody from it")
+
+    def test_of_one_without_a_stream(self):
+        helper = self.helper()
+        response = self.ask(helper, "one two")
+        events, result = helper.collect(self.follow(helper, response["id"]))
+        self.assertEqual(check_stream(self, events, result), response)
+
+    def test_of_one_that_runs(self):
+        helper = self.helper()
+        call = self.create(helper, script("one ", *STOP, "two"), background=True)
+        first = [helper.event(call)]
+        id = first[0]["response"]["id"]
+        early = self.follow(helper, id)
+        first.append(helper.event(call, "response.output_text.delta"))
+        late = self.follow(helper, id, starting_after=first[-1]["sequence_number"])
+        helper.event(early, "response.output_text.delta", keep=True)
+        self.go_on(helper)
+        events, result = helper.collect(early)
+        check_stream(self, events, result)
+        rest, also = helper.collect(late)
+        self.assertEqual(rest, events[first[-1]["sequence_number"] + 1:])
+        self.assertEqual(result, also)
+        rest, also = helper.collect(call)
+        self.assertEqual((rest[-1], also), (events[-1], result))
+        self.assertEqual(helper.collect(self.follow(helper, id))[0], events)
+
+    def test_of_one_that_nobody_streams(self):
+        helper = self.helper()
+        id = self.ask(helper, script("one ", *STOP, "two"), background=True)["id"]
+        call = self.follow(helper, id)
+        helper.event(call, "response.output_text.delta", keep=True)
+        self.go_on(helper)
+        events, result = helper.collect(call)
+        self.assertEqual(text_of(check_stream(self, events, result)), "one two")
+
+    def test_one_that_is_left(self):
+        helper = self.helper()
+        id = self.ask(helper, script("one ", *STOP, "two"), background=True)["id"]
+        calls = [self.follow(helper, id) for _ in range(3)]
+        for call in calls:
+            helper.event(call, "response.output_text.delta", keep=True)
+        helper.send("$/cancelRequest", {"id": calls[0]})
+        for reply in (helper.collect(calls[0])[1], helper.call("responses.cancel", {"request_id": calls[1]}),
+                      helper.collect(calls[1])[1]):
+            self.assertEqual((reply["ok"], reply["response"]["status"]), (True, "in_progress"))
+        self.go_on(helper)
+        events, result = helper.collect(calls[2])
+        self.assertEqual(text_of(check_stream(self, events, result)), "one two")
+
+    def test_one_that_is_cancelled(self):
+        helper = self.helper()
+        id = self.ask(helper, script("one ", {"hang": "soft"}), background=True)["id"]
+        call = self.follow(helper, id)
+        helper.event(call, "response.output_text.delta")
+        cancelled = helper.call("responses.cancel", {"id": id})
+        events, result = helper.collect(call)
+        self.assertEqual(events[-1]["type"], "response.incomplete")
+        self.assertEqual((result["ok"], result["response"]), (True, cancelled["response"]))
+
+    def test_too_many(self):
+        helper = self.helper()
+        id = self.ask(helper, script(*STOP, "one"), background=True)["id"]
+        calls = [self.follow(helper, id) for _ in range(64)]
+        self.assert_error(helper.reply(calls.pop())["result"], "RATE_LIMITED")
+        self.go_on(helper)
+        for call in calls:
+            self.assertEqual(helper.collect(call)[1]["response"]["status"], "completed")
+        self.assertTrue(self.ask(helper, "one")["id"], "all places are free again")
+
+    def test_at_the_end(self):
+        helper = self.helper()
+        id = self.ask(helper, script("one ", {"hang": "soft"}), background=True)["id"]
+        call = self.follow(helper, id)
+        helper.event(call, "response.output_text.delta")
+        helper.start("process.shutdown")
+        events, result = helper.collect(call)
+        self.assertEqual((events[-1]["type"], result["response"]["status"]), ("response.incomplete", "cancelled"))
+        self.assertEqual(helper.wait_exit(), 0)
+
+    def test_of_none(self):
+        self.assert_error(self.helper().call("responses.retrieve", {"id": "resp_none", "stream": True}), "NOT_FOUND")
+
 class Files(StoreTest):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -328,6 +443,15 @@ class Files(StoreTest):
         helper = self.helper("--store", self.file)
         self.assertEqual(self.retrieve(helper, first["id"]), first)
         self.ask(helper, "three", previous_response_id=first["id"])
+
+    def test_events_outlive_the_helper(self):
+        helper = self.helper("--store", self.file)
+        prompt = script("one ", {"sleep_ms": 20}, "two")
+        events, _ = helper.collect(self.create(helper, prompt, include=["message.output_text.logprobs"]))
+        helper.close()
+        helper = self.helper("--store", self.file)
+        again = helper.start("responses.retrieve", {"id": events[0]["response"]["id"], "stream": True})
+        self.assertEqual(helper.collect(again)[0], events)
 
     def test_nothing_on_the_disk_without_it(self):
         helper = self.helper(env={"TMPDIR": self.folder.name, "SQLITE_TMPDIR": self.folder.name})

@@ -189,13 +189,18 @@ def children(pid):
     return out
 
 
-def alive(pid):
-    """False for a zombie too."""
+def state(pid):
+    """A letter, such as "T" of a process that was stopped; "X" of one that is not there."""
     try:
         with open(f"/proc/{pid}/stat") as f:
-            return f.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+            return f.read().rsplit(")", 1)[1].split()[0]
     except OSError:
-        return False
+        return "X"
+
+
+def alive(pid):
+    """False for a zombie too."""
+    return state(pid) not in "ZX"
 
 
 def session(pid):

@@ -215,11 +215,12 @@ static void test_room_behind_an_echo(void **state) {
     snprintf(body + len + (1u << 20), 16, "\"}");
     struct fm_request request = request_of(&fm_surface_completions, body);
     struct fm_answer answer;
+    struct fm_cursor cursor = {0};
     struct fm_error error;
     assert_int_equal(fm_answer_init(&answer, &fm_surface_completions, &request, "tiny", &error), FM_OK);
-    assert_int_equal(fm_answer_backlog(&answer), 0);
+    assert_int_equal(fm_answer_backlog(&answer, &cursor), 0);
     fm_answer_open(&answer, 1);
-    assert_int_equal(fm_answer_backlog(&answer), 1u << 19);
+    assert_int_equal(fm_answer_backlog(&answer, &cursor), 1u << 19);
     char *rest = malloc(FM_OUTPUT_MAX);
     memset(rest, 'y', FM_OUTPUT_MAX);
     assert_true(fm_answer_append(&answer, rest, FM_OUTPUT_MAX - (1u << 20)));

@@ -133,6 +133,7 @@ static struct json_object *object_of(const struct fm_answer *answer) {
 static struct json_object *two_vectors(const char *body) {
     static const float vectors[2][3] = {{0.6f, 0, -0.8f}, {0, 1, 0}};
     struct fm_answer answer;
+    struct fm_cursor cursor = {0};
     struct fm_error error;
     begin(&answer, body);
     assert_int_equal(fm_answer_expect_vectors(&answer, 3, &error), FM_OK);
@@ -140,10 +141,10 @@ static struct json_object *two_vectors(const char *body) {
     for (size_t i = 0; i < 2; i++) {
         assert_int_equal(add(&answer, vectors[i], 3, &error), FM_OK);
     }
-    assert_false(fm_answer_has_event(&answer));
+    assert_false(fm_answer_has_event(&answer, &cursor));
     fm_answer_finish(&answer, FM_FINISH_STOP, NULL);
-    assert_false(fm_answer_has_event(&answer));
-    assert_true(fm_answer_backlog(&answer) > 0);
+    assert_false(fm_answer_has_event(&answer, &cursor));
+    assert_true(fm_answer_backlog(&answer, NULL) > 0);
     struct json_object *object = object_of(&answer);
     fm_answer_free(&answer);
     return object;

@@ -30,8 +30,9 @@ static bool attempt(const struct fm_surface *surface, struct json_object *params
     struct fm_buf buf;
     fm_buf_init(&buf, 1u << 20);
     struct fm_json_writer w = fm_json_writer_on(&buf);
-    while (fm_answer_has_event(&answer)) {
-        fm_answer_write_event(&answer, &w);
+    struct fm_cursor cursor = {0};
+    while (answer.request.stream && fm_answer_has_event(&answer, &cursor)) {
+        fm_answer_write_event(&answer, &cursor, &w);
     }
     surface->write(&answer, &w);
     ok = ok && !buf.failed;

@@ -1,0 +1,248 @@
+/*
+ * The way of a Responses answer into the store and back. Its object has nearly all; what it lacks are where the deltas
+ * of its stream ended and the dialect of its reasoning. So a stream that is read again has the same events.
+ */
+#include "protocol/json_writer.h"
+#include "surface/answer.h"
+
+#include <json-c/json.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ECHO_MAX (64u << 20) /* bytes: it is part of a stored text */
+
+/* ---- to the store ---- */
+
+void fm_answer_write_stream(struct fm_answer *answer, struct fm_json_writer *w) {
+    fm_answer_cut(answer);
+    fm_json_object_begin(w);
+    fm_json_key_int(w, "dialect", answer->request.reasoning_dialect);
+    fm_json_key_bool(w, "opened", answer->opened);
+    fm_json_key(w, "ends");
+    fm_json_array_begin(w);
+    for (size_t i = 0; i < fm_answer_piece_count(answer); i++) {
+        fm_json_int(w, (int64_t)fm_answer_pieces(answer)[i]);
+    }
+    fm_json_array_end(w);
+    if (answer->request.logprobs) {
+        fm_json_key(w, "logprobs");
+        fm_logprobs_write_counts(answer, w);
+    }
+    fm_json_object_end(w);
+}
+
+/* ---- from the store ---- */
+
+static struct json_object *get(struct json_object *object, const char *name) {
+    return json_object_is_type(object, json_type_object) ? json_object_object_get(object, name) : NULL;
+}
+
+/* "" where it is no string. */
+static const char *get_text(struct json_object *object, const char *name) {
+    struct json_object *value = get(object, name);
+    return json_object_is_type(value, json_type_string) ? json_object_get_string(value) : "";
+}
+
+static bool is(const char *text, const char *word) {
+    return strcmp(text, word) == 0;
+}
+
+static void take_id(char id[FM_ID_SIZE], const char *text) {
+    snprintf(id, FM_ID_SIZE, "%s", text);
+}
+
+static bool take_text(struct fm_answer *answer, struct json_object *text) {
+    return json_object_is_type(text, json_type_string) &&
+           fm_answer_append(answer, json_object_get_string(text), (size_t)json_object_get_string_len(text));
+}
+
+/* The one part of an item. */
+static struct json_object *part_of(struct json_object *item, const char *list) {
+    struct json_object *parts = get(item, list);
+    return json_object_is_type(parts, json_type_array) ? json_object_array_get_idx(parts, 0) : NULL;
+}
+
+static bool take_reasoning(struct fm_answer *answer, struct json_object *item) {
+    const char *list = answer->request.reasoning_dialect == FM_REASONING_SUMMARY ? "summary" : "content";
+    take_id(answer->reasoning_id, get_text(item, "id"));
+    bool taken = take_text(answer, get(part_of(item, list), "text"));
+    answer->reasoning_len = answer->output.len;
+    return taken;
+}
+
+static bool take_message(struct fm_answer *answer, struct json_object *item) {
+    take_id(answer->item_id, get_text(item, "id"));
+    return take_text(answer, get(part_of(item, "content"), "text"));
+}
+
+static bool take_call(struct fm_answer *answer, struct json_object *item) {
+    struct fm_call *calls = realloc(answer->calls, (answer->call_count + 1) * sizeof *calls);
+    if (!calls) {
+        return false;
+    }
+    struct fm_call *call = &calls[answer->call_count++];
+    answer->calls = calls;
+    *call = (struct fm_call){.start = answer->output.len};
+    take_id(call->item_id, get_text(item, "id"));
+    take_id(call->call_id, get_text(item, "call_id"));
+    snprintf(call->name, sizeof call->name, "%s", get_text(item, "name"));
+    return take_text(answer, get(item, "arguments"));
+}
+
+static const struct {
+    const char *type;
+    bool (*take)(struct fm_answer *answer, struct json_object *item);
+} item_types[] = {{"reasoning", take_reasoning}, {"message", take_message}, {"function_call", take_call}};
+
+static bool take_item(struct fm_answer *answer, struct json_object *item) {
+    for (size_t i = 0; i < sizeof item_types / sizeof item_types[0]; i++) {
+        if (is(get_text(item, "type"), item_types[i].type)) {
+            return item_types[i].take(answer, item);
+        }
+    }
+    return false;
+}
+
+static bool take_output(struct fm_answer *answer, struct json_object *output) {
+    bool taken = json_object_is_type(output, json_type_array);
+    for (size_t i = 0; taken && i < json_object_array_length(output); i++) {
+        taken = take_item(answer, json_object_array_get_idx(output, i));
+    }
+    return taken;
+}
+
+static bool take_pieces(struct fm_answer *answer, struct json_object *ends) {
+    size_t count = json_object_is_type(ends, json_type_array) ? json_object_array_length(ends) : 0;
+    size_t last = 0;
+    for (size_t i = 0; i < count; i++) {
+        int64_t end = json_object_get_int64(json_object_array_get_idx(ends, i));
+        if (end < (int64_t)last || end > (int64_t)answer->output.len) {
+            return false;
+        }
+        last = (size_t)end;
+        fm_buf_append(&answer->pieces, &last, sizeof last);
+    }
+    return !answer->pieces.failed;
+}
+
+/* The log probabilities are those of the message's part. */
+static bool take_logprobs(struct fm_answer *answer, struct json_object *output, struct json_object *counts) {
+    struct json_object *list = NULL;
+    for (size_t i = 0; i < json_object_array_length(output) && !list; i++) {
+        list = get(part_of(json_object_array_get_idx(output, i), "content"), "logprobs");
+    }
+    answer->request.logprobs = counts;
+    return !counts || !list || fm_logprobs_restore(answer, list, counts);
+}
+
+static void take_usage(struct fm_answer *answer, struct json_object *usage) {
+    answer->usage = (struct fm_usage){
+        .input = json_object_get_int64(get(usage, "input_tokens")),
+        .cached = json_object_get_int64(get(get(usage, "input_tokens_details"), "cached_tokens")),
+        .output = json_object_get_int64(get(usage, "output_tokens")),
+        .reasoning = json_object_get_int64(get(get(usage, "output_tokens_details"), "reasoning_tokens")),
+    };
+}
+
+static bool take_report(struct fm_answer *answer, struct json_object *fm) {
+    struct json_object *schema = get(fm, "schema");
+    struct fm_buf report;
+    fm_buf_init(&report, FM_OUTPUT_MAX);
+    answer->dropped = json_object_get_int64(get(fm, "dropped_messages"));
+    answer->request.schema_report = fm && json_object_object_get_ex(fm, "schema", NULL);
+    answer->request.has_schema = schema;
+    if (schema) {
+        struct fm_json_writer w = fm_json_writer_on(&report);
+        fm_json_key_value(&w, "enforced", get(schema, "enforced"));
+        fm_json_key_value(&w, "checked", get(schema, "checked"));
+        answer->mismatch = get(schema, "error");
+        snprintf(answer->schema_error, sizeof answer->schema_error, "%s", get_text(schema, "error"));
+    }
+    bool taken = !report.failed;
+    fm_answer_report(answer, &report);
+    return taken;
+}
+
+/* What is not the answer's own is what the request said. */
+static bool take_echo(struct fm_answer *answer, struct json_object *object) {
+    static const char *const own[] = {
+        "id",     "object", "created_at", "status", "completed_at", "error", "incomplete_details", "model",
+        "output", "usage",  "store",      "fm"};
+    struct fm_json_writer w = fm_json_writer_on(&answer->request.echo);
+    for (struct lh_entry *entry = json_object_get_object(object)->head; entry; entry = lh_entry_next(entry)) {
+        bool echoed = true;
+        for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
+            echoed = echoed && !is(lh_entry_k(entry), own[i]);
+        }
+        if (echoed) {
+            fm_json_key_value(&w, lh_entry_k(entry), lh_entry_v(entry));
+        }
+    }
+    answer->request.background = json_object_get_boolean(get(object, "background"));
+    return !answer->request.echo.failed;
+}
+
+static enum fm_finish finish_of(struct json_object *object) {
+    const char *status = get_text(object, "status");
+    if (is(status, "incomplete")) {
+        bool filter = is(get_text(get(object, "incomplete_details"), "reason"), "content_filter");
+        return filter ? FM_FINISH_CONTENT_FILTER : FM_FINISH_LENGTH;
+    }
+    return is(status, "completed") ? FM_FINISH_STOP : is(status, "cancelled") ? FM_FINISH_CANCELLED : FM_FINISH_FAILED;
+}
+
+static bool take_end(struct fm_answer *answer, struct json_object *object) {
+    struct json_object *error = get(object, "error");
+    answer->finish = finish_of(object);
+    answer->finished = true;
+    answer->completed_at = json_object_get_int64(get(object, "completed_at"));
+    if (!error) {
+        return true;
+    }
+    answer->error_code = strdup(get_text(error, "code"));
+    fm_fail(&answer->error, fm_openai_error_code(get_text(error, "type")), "%s", get_text(error, "message"));
+    answer->error.openai_code = answer->error_code;
+    snprintf(answer->error.param, sizeof answer->error.param, "%s", get_text(error, "param"));
+    return answer->error_code;
+}
+
+static bool take_response(struct fm_answer *answer, struct json_object *object, struct json_object *stream) {
+    struct json_object *output = get(object, "output");
+    int64_t dialect = json_object_get_int64(get(stream, "dialect"));
+    take_id(answer->id, get_text(object, "id"));
+    answer->created_at = json_object_get_int64(get(object, "created_at"));
+    answer->request.store = true;
+    answer->request.reasoning_dialect = dialect == FM_REASONING_TEXT || dialect == FM_REASONING_OPEN
+                                            ? (enum fm_reasoning_dialect)dialect
+                                            : FM_REASONING_SUMMARY;
+    answer->opened = json_object_get_boolean(get(stream, "opened"));
+    take_usage(answer, get(object, "usage"));
+    return take_output(answer, output) && take_pieces(answer, get(stream, "ends")) &&
+           take_logprobs(answer, output, get(stream, "logprobs")) && take_report(answer, get(object, "fm")) &&
+           take_echo(answer, object) && take_end(answer, object);
+}
+
+static enum fm_code restore(struct fm_answer *answer, struct json_object *object, struct json_object *stream,
+                            struct fm_error *error) {
+    struct fm_request request = {0};
+    fm_buf_init(&request.echo, ECHO_MAX);
+    enum fm_code code = fm_answer_init(answer, &fm_surface_responses, &request, get_text(object, "model"), error);
+    if (code == FM_OK && !take_response(answer, object, stream)) {
+        fm_answer_free(answer);
+        code = fm_fail(error, FM_INTERNAL, "a stored response is damaged, or too large for the memory");
+    }
+    return code;
+}
+
+enum fm_code fm_answer_restore(struct fm_answer *answer, const struct fm_stored_response *stored,
+                               struct fm_error *error) {
+    struct json_object *object = NULL;
+    struct json_object *stream = NULL;
+    enum fm_code code = fm_stored_json_read(&stored->object, &object, error);
+    code = code ? code : fm_stored_json_read(&stored->stream, &stream, error);
+    code = code ? code : restore(answer, object, stream, error);
+    json_object_put(object);
+    json_object_put(stream);
+    return code;
+}

@@ -169,6 +169,51 @@ class Thoughts(Case):
         self.assertIn(json.loads(formed.text)["a"], ("rot", "schwarz"))
 
 
+class Logprobs(Case):
+    """Of the text alone; engine.py puts the tokens of each delta together."""
+
+    def check(self, engine, messages=ASK, **params):
+        plain = self.run_cold(engine, messages, **params)
+        told = self.run_cold(engine, messages, logprobs=3, **params)
+        self.assertEqual((told.text, told.reasoning, told.usage["output_tokens"]),
+                         (plain.text, plain.reasoning, plain.usage["output_tokens"]))
+        self.assertLessEqual(len(told.logprobs or []), told.usage["output_tokens"] - told.usage["reasoning_tokens"])
+        for entry in told.logprobs or []:  # what is drawn cold is the likeliest, but where a format forbids it
+            self.assertEqual(len(entry["top"]), 3)
+            if "format" not in params:
+                self.assertEqual(entry["logprob"], entry["top"][0]["logprob"])
+                self.assertEqual(entry["top"][0]["bytes"][-len(entry["bytes"]):], entry["bytes"])
+        return told
+
+    def test_behind_a_thought(self):
+        for template in (FREE, OPENED, CAN_STOP):
+            engine = self.engine(template)
+            self.check_thought(self.check(engine))
+            self.check_thought(self.check(engine, format=FORMAT))
+
+    def test_a_token_of_both(self):
+        shown = []
+        for word in ("one", "two", "six", "five"):
+            shown += user(word) + [{"role": "assistant", "content": ".x {}", "reasoning": f"This is {word}"}]
+        told = self.check(self.engine(TIGHT), shown + user("ten"), max_tokens=30)
+        self.assertEqual(told.logprobs[0]["bytes"], [ord(".")])
+
+    def test_what_may_become_a_thought(self):
+        shown = []
+        for word in ("one", "two", "six", "five"):
+            shown += user(word) + [{"role": "assistant", "content": f"<thing>{word}</thing>"}]
+        engine = self.engine(FREE)
+        told = self.check(engine, shown + user("ten"), max_tokens=12)
+        self.assertTrue(told.text.startswith("<thing>"), told.text)
+        self.assertEqual(len(told.logprobs), told.usage["output_tokens"])
+        cut = self.check(engine, shown + user("ten"), max_tokens=1)
+        self.assertTrue("<think>".startswith(cut.text) and cut.text)
+        self.assertEqual(len(cut.logprobs), 1)
+
+    def test_a_thought_that_is_cut(self):
+        self.assertIsNone(self.check(self.engine(OPENED), max_tokens=3).logprobs)
+
+
 class Efforts(Case):
     def test_none(self):
         """The template turns it off, or an empty thought is put there."""

@@ -27,6 +27,7 @@ struct generation {
     struct fm_guide guide;
     struct fm_sampler sampler;
     struct fm_thought_parser thought; /* takes the answer first */
+    struct fm_held_logprobs held;     /* of what it may still say is text */
     struct fm_buf piece;              /* bytes of the token that was told last */
     struct start starts[2];           /* of a thought, and of a text without one */
     const struct fm_tool_form *form;
@@ -212,21 +213,34 @@ static enum fm_reason tell_thought(struct generation *run) {
         reason = fm_job_reasoning(run->job, thought->thought.data, thought->thought.len);
     }
     if (!reason && thought->text.len > 0 && !run->guide.grammar) {
+        fm_held_logprobs_tell(&run->held, run->job, thought->text.data, thought->text.len);
         reason = fm_job_text(run->job, thought->text.data, thought->text.len);
     }
     return reason;
 }
 
+/* Holds the log probabilities of `token`, which the thought's parser has read, where they may be those of text. */
+static bool hold_logprobs(struct generation *run, llama_token token, size_t len) {
+    const struct fm_job *job = run->job;
+    bool text = run->thought.state == FM_THOUGHT_AT_START || run->thought.text.len > 0;
+    return !job->logprobs || run->guide.grammar || !text ||
+           fm_held_logprobs_add(&run->held, run->slot->model->prompter.vocab, fm_slot_logits(run->slot), token, len,
+                                job->top_logprobs);
+}
+
 /* One token's bytes, where a thought may begin or has. */
-static enum fm_reason tell_thinking(struct generation *run, const char *bytes, size_t len) {
+static enum fm_reason tell_thinking(struct generation *run, llama_token token, const char *bytes, size_t len) {
     bool inside = is_inside(run);
-    if (!fm_thought_read(&run->thought, bytes, len)) {
+    if (!fm_thought_read(&run->thought, bytes, len) || !hold_logprobs(run, token, len)) {
         return fail_no_memory(run);
     }
     enum fm_reason reason = inside || is_inside(run) ? fm_job_reasoning(run->job, "", 0) : FM_REASON_NONE;
     reason = reason ? reason : tell_thought(run);
     enum fm_reason counted = fm_job_token(run->job, "", 0);
     reason = reason ? reason : counted;
+    if (run->thought.state != FM_THOUGHT_AT_START) {
+        fm_held_logprobs_drop(&run->held);
+    }
     if (!reason && inside && !is_inside(run)) {
         reason = fm_job_text(run->job, "", 0); /* it is over with this token */
     }
@@ -298,7 +312,7 @@ static enum fm_reason send_thinking(struct generation *run, llama_token token) {
         !is_in(form->lead, &run->piece)) {
         run->piece.len = 0;
     }
-    return tell_thinking(run, run->piece.data, run->piece.len);
+    return tell_thinking(run, token, run->piece.data, run->piece.len);
 }
 
 /* The text of `token`, "" for a control token that is no part of a thought's mark or of a call. */
@@ -521,15 +535,6 @@ static enum fm_reason generate(struct generation *run) {
     return reason;
 }
 
-/* What a token says of thought and of text may not be apart, so its log probability has no place. */
-static enum fm_reason refuse_logprobs(struct generation *run) {
-    (void)fm_fail(
-        &run->error, FM_INVALID_REQUEST,
-        "there are no log probabilities while a model may think; the reasoning effort \"none\" keeps it from that");
-    snprintf(run->error.param, sizeof run->error.param, "logprobs");
-    return FM_REASON_ERROR;
-}
-
 /* What the job asks for, before there is an answer. */
 static enum fm_reason prepare(struct generation *run) {
     struct fm_model *model = run->slot->model;
@@ -541,9 +546,6 @@ static enum fm_reason prepare(struct generation *run) {
     run->callable = fm_tools_callable(run->job);
     if (run->callable) {
         fm_tool_parser_init(&run->parser, run->job, run->form);
-    }
-    if (code == FM_OK && run->job->logprobs && is_thinking(run)) {
-        return refuse_logprobs(run);
     }
     return code == FM_OK ? FM_REASON_NONE : code == FM_CANCELLED ? FM_REASON_ABORTED : FM_REASON_ERROR;
 }
@@ -562,6 +564,7 @@ void fm_generate(struct fm_slot *slot, struct fm_job *job) {
     fm_sampler_free(&run.sampler);
     fm_guide_free(&run.guide);
     fm_thought_parser_free(&run.thought);
+    fm_held_logprobs_drop(&run.held);
     fm_tool_parser_free(&run.parser);
     fm_buf_free(&run.piece);
     free(run.prompt);

@@ -1,6 +1,7 @@
 #include "engine/llama/logprobs.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define TEXT_MAX   (16u << 20) /* bytes of all the tokens */
@@ -71,4 +72,43 @@ bool fm_logprobs_read(struct fm_logprobs *logprobs, const struct llama_vocab *vo
 
 void fm_logprobs_free(struct fm_logprobs *logprobs) {
     fm_buf_free(&logprobs->text);
+}
+
+/* ---- held back ---- */
+
+bool fm_held_logprobs_add(struct fm_held_logprobs *held, const struct llama_vocab *vocab, const float *logits,
+                          llama_token token, size_t len, size_t count) {
+    struct fm_logprobs *tokens = realloc(held->tokens, (held->count + 1) * sizeof *tokens);
+    if (!tokens) {
+        return false;
+    }
+    held->tokens = tokens;
+    bool read = fm_logprobs_read(&tokens[held->count], vocab, logits, token, count);
+    tokens[held->count++].told.token.len = len;
+    return read;
+}
+
+void fm_held_logprobs_tell(struct fm_held_logprobs *held, struct fm_job *job, const char *text, size_t len) {
+    size_t more = 0; /* bytes of tokens before the text */
+    for (size_t i = 0; i < held->count; i++) {
+        more += held->tokens[i].told.token.len;
+    }
+    more -= len < more ? len : more;
+    for (size_t i = 0; i < held->count; i++) {
+        struct fm_logprob *token = &held->tokens[i].told.token;
+        size_t skipped = more < token->len ? more : token->len;
+        more -= skipped;
+        token->len -= skipped;
+        token->bytes = text;
+        text += token->len;
+        fm_job_logprobs(job, &held->tokens[i].told);
+    }
+}
+
+void fm_held_logprobs_drop(struct fm_held_logprobs *held) {
+    for (size_t i = 0; i < held->count; i++) {
+        fm_logprobs_free(&held->tokens[i]);
+    }
+    free(held->tokens);
+    *held = (struct fm_held_logprobs){0};
 }

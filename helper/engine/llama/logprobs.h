@@ -2,7 +2,7 @@
 #ifndef FM_ENGINE_LLAMA_LOGPROBS_H
 #define FM_ENGINE_LLAMA_LOGPROBS_H
 
-#include "engine/kit/logprobs.h"
+#include "engine/kit/kit.h"
 
 #include <llama.h>
 
@@ -19,5 +19,24 @@ struct fm_logprobs {
 FM_MUST_USE bool fm_logprobs_read(struct fm_logprobs *logprobs, const struct llama_vocab *vocab, const float *logits,
                                   llama_token token, size_t count);
 void fm_logprobs_free(struct fm_logprobs *logprobs);
+
+/* Of tokens that may be a thought's, as long as that is open. Zeroed, it has none. */
+struct fm_held_logprobs {
+    struct fm_logprobs *tokens; /* owned; told.token.len is known, the bytes are not */
+    size_t count;
+};
+
+/* Holds those of `token`, which has `len` bytes; the rest as for fm_logprobs_read. False when out of memory. */
+FM_MUST_USE bool fm_held_logprobs_add(struct fm_held_logprobs *held, const struct llama_vocab *vocab,
+                                      const float *logits, llama_token token, size_t len, size_t count);
+
+/*
+ * The last `len` bytes of the tokens are text after all, `text`: tells the job of those tokens, and of the first one as
+ * much as is text. Before the job is told the text.
+ */
+void fm_held_logprobs_tell(struct fm_held_logprobs *held, struct fm_job *job, const char *text, size_t len);
+
+/* Lets go of them; it can be used again. */
+void fm_held_logprobs_drop(struct fm_held_logprobs *held);
 
 #endif

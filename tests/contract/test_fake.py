@@ -247,6 +247,16 @@ class Faults(Case):
         self.assertGreaterEqual(time.monotonic() - start, 0.199)  # the fake engine counts whole milliseconds
         self.assertEqual((result["ok"], len(progress), progress[-1]), (True, 11, 1))
 
+    def test_calls(self):
+        engine = self.ready(FM_ENGINE_FAKE_CALLS="auto")
+        tools = [{"name": "f"}, {"name": "g"}]
+        for params, calls in (({}, [["f", "{}"]]), ({"tool_choice": {"mode": "none"}}, [])):
+            self.assertEqual(engine.run(user("hi"), tools=tools, **params).calls, calls)
+        self.assertEqual(engine.run(user("hi")).text, "hi")
+        done = [*user("hi"), {"role": "assistant", "content": "", "tool_calls": [{"id": "1", "name": "f", "arguments": "{}"}]},
+                {"role": "tool", "tool_call_id": "1", "content": "done"}]
+        self.assertEqual(engine.run(done, tools=tools).text, "done")
+
 
 def main():
     global PROGRAM

@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createClient } from "../../js-shim/dist/esm/index.js";
-import { loadSuite, runSuite, suiteFolder } from "./support/compliance.mjs";
+import { callingEnv, loadSuite, runSuite, suiteFolder } from "./support/compliance.mjs";
 import { fakeOptions, modelOptions, noModel } from "./support/helper.mjs";
 
 const folder = suiteFolder(process.argv[2]);
@@ -18,7 +18,7 @@ const target = mkdtempSync(join(tmpdir(), "fm-compliance-"));
 try {
   const suite = loadSuite(folder, target);
   for (const [engine, options] of [
-    ["fake engine", fakeOptions],
+    ["fake engine", { ...fakeOptions, env: callingEnv }],
     ["real model", noModel() === null ? modelOptions : null],
   ]) {
     console.log(`\n${engine}${options === null ? `: left out, ${noModel()}` : ""}`);

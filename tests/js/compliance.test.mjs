@@ -1,7 +1,7 @@
 // The Open Responses compliance suite, where somebody has a checkout of it; compliance.mjs shows its table.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { loadSuite, runSuite, suiteFolder } from "./support/compliance.mjs";
+import { callingEnv, loadSuite, runSuite, suiteFolder } from "./support/compliance.mjs";
 import { fakeClient, temporaryFolder } from "./support/helper.mjs";
 
 const folder = suiteFolder();
@@ -9,21 +9,14 @@ const skip = folder === null && "FM_COMPLIANCE_SUITE names no checkout of openre
 
 /** What cannot pass on the fake engine, and why. */
 const EXPECTED = {
-  "tool-calling": "it calls a tool only where a script says so",
   "image-input": "images are refused",
 };
 
 test("the compliance suite on the fake engine", { skip }, async (t) => {
-  const client = fakeClient(t);
+  const client = fakeClient(t, { env: callingEnv });
   const results = await runSuite(loadSuite(folder, temporaryFolder(t)), client);
   assert.ok(results.length > 0);
   for (const { id, status, errors } of results) {
-    const known = EXPECTED[id] ?? (await lacking(client, id));
-    await t.test(id, { skip: status !== "passed" && known }, () => assert.equal(status, "passed", errors?.join("; ")));
+    await t.test(id, { skip: status !== "passed" && EXPECTED[id] }, () => assert.equal(status, "passed", errors?.join("; ")));
   }
 });
-
-async function lacking(client, id) {
-  const missing = /^compact-/.test(id) && !(await client.capabilities.get()).features.compaction;
-  return missing && "this helper does not compact";
-}

@@ -6,6 +6,7 @@
  *                          network: an engine that needs it)
  *     FM_ENGINE_FAKE_LOAD  hang | hang:NAME | error | crash | exit | slow:MS   (NAME: part of the model's path)
  *     FM_ENGINE_FAKE_DIMENSION  numbers of a vector (default 8)
+ *     FM_ENGINE_FAKE_CALLS  auto   (a message of the user is answered by a call, where there are tools)
  */
 #include "base/clock.h"
 #include "base/platform.h"
@@ -130,13 +131,14 @@ static struct fm_message message_to_answer(const struct fm_job *job) {
     return (struct fm_message){.role = "user", .content = ""};
 }
 
-/* The tool that has to be called; NULL where none has to. */
-static const struct fm_tool *tool_to_call(const struct fm_job *job) {
+/* The tool that has to be called, or that is called because the environment says so; NULL: none. */
+static const struct fm_tool *tool_to_call(const struct fm_job *job, const struct fm_message *message) {
+    bool likes = job->tool_mode == FM_TOOLS_AUTO && !message->tool_call_id && fault_is("FM_ENGINE_FAKE_CALLS", "auto");
     size_t i = 0;
     while (i < job->tool_count && !job->tools[i].allowed) {
         i++;
     }
-    return job->tool_mode == FM_TOOLS_REQUIRED ? &job->tools[i] : NULL; /* then one is allowed */
+    return i < job->tool_count && (likes || job->tool_mode == FM_TOOLS_REQUIRED) ? &job->tools[i] : NULL;
 }
 
 /*
@@ -199,7 +201,7 @@ static enum fm_reason call_tool(struct fm_job *job, const struct fm_tool *tool, 
 static enum fm_reason answer_freely(struct fm_job *job, const struct fm_message *message, int64_t words,
                                     struct fm_error *error) {
     struct fm_buf text;
-    const struct fm_tool *tool = tool_to_call(job);
+    const struct fm_tool *tool = tool_to_call(job, message);
     enum fm_code code = FM_OK;
     if (tool) {
         return call_tool(job, tool, message, words, error);

@@ -4,6 +4,10 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "nod
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { fakeOptions } from "./helper.mjs";
+
+/** For the fake engine: it calls a tool that it may call, as the suite expects of a model. */
+export const callingEnv = { ...fakeOptions.env, FM_ENGINE_FAKE_CALLS: "auto" };
 
 const here = createRequire(import.meta.url);
 const shim = createRequire(join(dirname(fileURLToPath(import.meta.url)), "../../../js-shim/package.json"));

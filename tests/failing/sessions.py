@@ -277,6 +277,16 @@ def stored(s):
         s.reply(s.call(method, {"id": id}))
 
 
+def read_again(s):
+    """The events of a stored response, and of one that runs."""
+    id = s.response_id(s.call("responses.create", {"input": script("one ", "two"), "stream": True}))
+    s.reply(s.call("responses.retrieve", {"id": id, "stream": True, "starting_after": 2}))
+    id = s.response_id(s.call("responses.create", {"input": script("one ", {"hang": "soft"}), "background": True}))
+    call = s.call("responses.retrieve", {"id": id, "stream": True})
+    s.reply(s.call("responses.cancel", {"id": id}))
+    s.reply(call)
+
+
 def background(s):
     id = s.response_id(s.call("responses.create", {"input": script({"hang": "soft"}), "background": True}))
     while s.status_of(s.call("responses.retrieve", {"id": id})) == "queued":
@@ -290,7 +300,8 @@ def killed_host(s):
 
 
 SCENARIOS = [ping, lists, answer, stream, chat, chat_stream, embeddings, completion, truncated, refused, cancelled,
-             timed_out, engine_dies, together, shutdown, bad_bodies, exponent, large, stored, background, killed_host]
+             timed_out, engine_dies, together, shutdown, bad_bodies, exponent, large, stored, read_again, background,
+             killed_host]
 
 
 # ---- the sweep ----

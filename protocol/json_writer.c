@@ -116,7 +116,7 @@ void fm_json_string(struct fm_json_writer *w, const char *text, size_t len) {
     separate(w);
     fm_buf_append_char(w->buf, '"');
     size_t plain = 0; /* start of the run that needs no escape */
-    for (size_t i = 0; i < len;) {
+    for (size_t i = 0; i < len && !w->buf->failed;) {
         size_t step = plain_bytes(text + i, len - i);
         if (step) {
             i += step;

@@ -11,10 +11,16 @@ static struct fm_answer *answer_of(struct fm_job *job) {
     return job->source ? &job->source->answer : &job->answer;
 }
 
+/* An event that the reader has: into a buffer that takes nothing, in no time. */
+static void skip_event(struct fm_job *job) {
+    struct fm_buf nothing = {.failed = true};
+    struct fm_json_writer w = fm_json_writer_on(&nothing);
+    fm_answer_write_event(answer_of(job), &job->cursor, &w);
+}
+
 static void send_event(struct fm_front *front, struct fm_job *job) {
     struct fm_answer *answer = answer_of(job);
     const struct fm_surface *surface = answer->surface;
-    bool known = job->cursor.sequence <= job->after;
     struct fm_buf *buf = &front->event;
     fm_frame_begin(buf);
     struct fm_json_writer w = fm_rpc_notification_begin(buf, surface->event_method);
@@ -25,9 +31,7 @@ static void send_event(struct fm_front *front, struct fm_job *job) {
     fm_answer_write_event(answer, &job->cursor, &w);
     fm_json_object_end(&w);
     fm_rpc_end(buf);
-    if (!known) {
-        fm_send_frame(front, &front->outbox, buf);
-    }
+    fm_send_frame(front, &front->outbox, buf);
 }
 
 /* The result of the create call or of a cancel call: ok or the error, and the object as far as it came. */
@@ -104,7 +108,9 @@ void fm_streams_pump_locked(struct fm_front *front) {
         if (!fm_outbox_has_room(&front->outbox)) {
             break; /* the outbox calls back, and this job is the next */
         }
-        if (event) {
+        if (event && job->cursor.sequence <= job->after) {
+            skip_event(job);
+        } else if (event) {
             send_event(front, job);
         } else {
             send_next_result(front, job);

@@ -53,7 +53,7 @@ struct fm_job {
     enum fm_job_state state;
     bool stopping;         /* job.abort was sent; `stop_error` is how it will end */
     bool produced;         /* the first output has come */
-    bool storing;          /* once closing: the store has it, and what is left to say waits for that */
+    bool storing;          /* once closing: what is left to say waits for the store */
     uint64_t number;       /* never used twice */
     uint64_t run;          /* the number that the engine knows it by: `number`, then a new one for each choice */
     struct fm_rpc_id call; /* the create call's id */
@@ -61,8 +61,8 @@ struct fm_job {
     struct fm_answer answer;
     struct fm_cursor cursor; /* how far the create call's stream is */
     bool stream;             /* the call gets events: still */
-    bool replays;            /* a call of responses.retrieve gets the events of `answer`, or of `source` */
-    struct fm_job *source;   /* the job whose answer that is; NULL: its own, which was stored */
+    bool replays;            /* a call of responses.retrieve gets the events of a response that others made */
+    struct fm_job *source;   /* the job that makes it still; NULL: it was stored, and is `answer` */
     unsigned readers;        /* jobs that have this one as their `source`; it stays as long as they do */
     int64_t after;           /* events up to this sequence_number are not sent */
     int64_t arrived_ms;
@@ -116,9 +116,7 @@ struct fm_store_query {
     bool ascending;
     char after[256]; /* the item that the list begins behind; "": none */
     bool again;      /* set by the reply: the response is on its way into the store, so ask again behind that */
-    struct fm_rpc_id call;
-    int64_t after_event; /* of a stream: events behind the one with this sequence_number; -1: all */
-    bool taken;          /* set by the reply: a job answers the call */
+    uint64_t job;    /* number of the job that waits for it, if one does */
 };
 
 /*
@@ -197,12 +195,20 @@ FM_MUST_USE enum fm_code fm_job_create_locked(struct fm_front *front, const stru
                                               struct fm_model *model, struct fm_error *error);
 
 /*
- * Takes a call of responses.retrieve as a job that is closing already: it gets the events behind the one numbered
- * `after` of the job `source`, or, where that is NULL, of `answer` (taken over, also on failure), and then its result.
- * RATE_LIMITED, CANCELLED.
+ * Takes a call of responses.retrieve as a job, which gets the events behind the one numbered `after` (-1: all) of the
+ * response `query->id`, and then its result. `find` looks for it, in the store's thread; fm_job_replayed_locked
+ * follows. RATE_LIMITED, OVERLOADED, CANCELLED.
  */
 FM_MUST_USE enum fm_code fm_job_replay_locked(struct fm_front *front, const struct fm_rpc_id *call, int64_t after,
-                                              struct fm_job *source, struct fm_answer *answer, struct fm_error *error);
+                                              struct fm_store_query *query, fm_store_reply_fn *find,
+                                              struct fm_error *error);
+
+/*
+ * What the job `number` is to tell, if that is there still: the answer of `source`, or `answer` (taken over, or freed);
+ * with an `error`, neither.
+ */
+void fm_job_replayed_locked(struct fm_front *front, uint64_t number, struct fm_job *source, struct fm_answer *answer,
+                            const struct fm_error *error);
 
 /* NULL when there is none, or when it is settled. */
 struct fm_job *fm_job_by_number_locked(struct fm_front *front, uint64_t number);
@@ -264,7 +270,10 @@ void fm_streams_on_room(void *front);
 /* Bytes of text that wait for the host. */
 size_t fm_streams_backlog_locked(const struct fm_front *front);
 
-/* Waits up to `wait_ms` until every job is gone; they should be settled. False when some are left. */
+/*
+ * Waits up to `wait_ms` until every job is gone, and the host has the store's reply; they should be settled. False when
+ * something is left.
+ */
 FM_MUST_USE bool fm_streams_flush_locked(struct fm_front *front, int64_t wait_ms);
 
 /* ---- store_thread.c ---- */
@@ -296,6 +305,10 @@ FM_MUST_USE bool fm_store_put_locked(struct fm_front *front, struct fm_job *job)
 
 /* Has a queued job's request made whole; fm_job_resolved_locked follows. False: as above. */
 FM_MUST_USE bool fm_store_resolve_locked(struct fm_front *front, struct fm_job *job);
+
+/* Has `find` look for what the job `query->job` replays; it answers nothing. False: as above. */
+FM_MUST_USE bool fm_store_replay_locked(struct fm_front *front, fm_store_reply_fn *find,
+                                        const struct fm_store_query *query);
 
 /* Has `call` answered by `answer`. On failure the caller answers: RATE_LIMITED, OVERLOADED, CANCELLED. */
 FM_MUST_USE enum fm_code fm_store_call_locked(struct fm_front *front, const struct fm_rpc_id *call,

@@ -61,27 +61,55 @@ static void begin(struct fm_front *front, struct fm_job *job, const struct fm_rp
 }
 
 enum fm_code fm_job_replay_locked(struct fm_front *front, const struct fm_rpc_id *call, int64_t after,
-                                  struct fm_job *source, struct fm_answer *answer, struct fm_error *error) {
+                                  struct fm_store_query *query, fm_store_reply_fn *find, struct fm_error *error) {
     struct fm_job *job = front->ending ? NULL : free_slot(front);
     if (!job) {
-        if (!source) {
-            fm_answer_free(answer);
-        }
         return no_slot(front, error);
     }
     begin(front, job, call, true);
     job->state = FM_JOB_CLOSING;
+    job->storing = true;
     job->replays = true;
-    job->source = source;
     job->after = after;
-    job->end_error = (struct fm_error){.code = FM_OK};
+    job->answer = (struct fm_answer){.surface = &fm_surface_responses};
     job->model = (struct fm_model){0};
-    job->answer = source ? (struct fm_answer){0} : *answer;
-    if (source) {
+    job->end_error = (struct fm_error){.code = FM_OK};
+    query->job = job->number;
+    if (!fm_store_replay_locked(front, find, query)) {
+        fm_job_release_locked(front, job);
+        return fm_fail(error, FM_OVERLOADED, "can't ask the store for the response");
+    }
+    return FM_OK;
+}
+
+static struct fm_job *find_closing(struct fm_front *front, uint64_t number) {
+    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+        if (front->jobs[i].state == FM_JOB_CLOSING && front->jobs[i].number == number) {
+            return &front->jobs[i];
+        }
+    }
+    return NULL;
+}
+
+void fm_job_replayed_locked(struct fm_front *front, uint64_t number, struct fm_job *source, struct fm_answer *answer,
+                            const struct fm_error *error) {
+    struct fm_job *job = find_closing(front, number);
+    if (!job && answer) {
+        fm_answer_free(answer);
+    }
+    if (!job) {
+        return;
+    }
+    job->storing = false;
+    if (error) {
+        job->end_error = *error;
+    } else if (source) {
+        job->source = source;
         source->readers++;
+    } else {
+        job->answer = *answer;
     }
     fm_streams_pump_locked(front);
-    return FM_OK;
 }
 
 enum fm_code fm_job_create_locked(struct fm_front *front, const struct fm_rpc_id *call,
@@ -93,6 +121,7 @@ enum fm_code fm_job_create_locked(struct fm_front *front, const struct fm_rpc_id
         fm_model_free(model);
         return no_slot(front, error);
     }
+    request->store = request->store && front->options.store_bytes > 0;
     enum fm_code code = fm_answer_init(&job->answer, surface, request, model->id, error);
     if (code != FM_OK) {
         fm_model_free(model);
@@ -201,7 +230,7 @@ void fm_job_settle_locked(struct fm_front *front, struct fm_job *job, enum fm_fi
     job->state = FM_JOB_CLOSING;
     fm_answer_finish(&job->answer, finish, error);
     if (fm_answer_is_kept(&job->answer)) {
-        job->storing = front->options.store_bytes > 0 && fm_store_put_locked(front, job);
+        job->storing = fm_store_put_locked(front, job);
         job->answer.lost = !job->storing;
     }
     pthread_cond_broadcast(&job->changed); /* the watchdog is done with it */
@@ -209,12 +238,10 @@ void fm_job_settle_locked(struct fm_front *front, struct fm_job *job, enum fm_fi
 }
 
 void fm_job_stored_locked(struct fm_front *front, uint64_t number, bool stored) {
-    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
-        struct fm_job *job = &front->jobs[i];
-        if (job->state == FM_JOB_CLOSING && job->number == number) {
-            job->storing = false;
-            job->answer.lost = !stored;
-        }
+    struct fm_job *job = find_closing(front, number);
+    if (job) {
+        job->storing = false;
+        job->answer.lost = !stored;
     }
     fm_streams_pump_locked(front);
 }
@@ -227,6 +254,7 @@ void fm_job_resolved_locked(struct fm_front *front, uint64_t number, struct fm_c
         return;
     }
     struct fm_request *request = &job->answer.request;
+    fm_conversation_free(&request->conversation);
     request->conversation = *conversation;
     *conversation = (struct fm_conversation){0};
     if (!error && fm_request_resolve(request, messages, &no_memory) != FM_OK) {

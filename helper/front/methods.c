@@ -200,6 +200,12 @@ enum fm_code fm_method_create(struct fm_front *front, const struct fm_rpc_messag
     if (surface->parse(message->params, &request, error) != FM_OK) {
         return error->code;
     }
+    if (request.background && front->options.store_bytes == 0) {
+        fm_request_free(&request);
+        return fm_params_wrong(
+            error, "background", "unsupported_value",
+            "what runs in the background has to be stored, and fm-proxy was started without a store");
+    }
     if (fm_models_find(&front->options, request.model, &model, error) != FM_OK) {
         fm_request_free(&request);
         return error->code;

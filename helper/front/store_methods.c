@@ -1,6 +1,8 @@
 /* The methods about stored responses: params here, in the reader's thread; the reply later, in the store's. */
 #include "front/methods.h"
 #include "front/store.h"
+#include "protocol/frame.h"
+#include "surface/request.h"
 
 #include <json-c/json.h>
 #include <stdio.h>
@@ -8,7 +10,8 @@
 
 #define LIST_MAX     100 /* items; as the OpenAI API has it, and the next */
 #define LIST_DEFAULT 20
-#define INPUT_MAX    (64u << 20) /* bytes of a response's input */
+#define INPUT_MAX    (64u << 20)                  /* bytes of a response's input */
+#define PAGE_MAX     (FM_FRAME_BODY_MAX - 65536u) /* bytes of a list: a frame has other things in it */
 
 /* ---- params ---- */
 
@@ -26,7 +29,7 @@ static const char *get_string(struct json_object *params, const char *name) {
 }
 
 enum fm_code fm_params_read_id(struct json_object *params, struct fm_store_query *query, struct fm_error *error) {
-    *query = (struct fm_store_query){.limit = LIST_DEFAULT, .after_event = -1};
+    *query = (struct fm_store_query){.limit = LIST_DEFAULT};
     struct json_object *value;
     if (!json_object_object_get_ex(params, "id", &value)) {
         return fm_params_wrong(error, "id", "missing_required_parameter", "'id' must be a response's id");
@@ -42,12 +45,12 @@ enum fm_code fm_params_read_id(struct json_object *params, struct fm_store_query
     return FM_OK;
 }
 
-/* What else could be included is there anyway, or there is none. */
+/* What can be included is there anyway, or there is none. */
 static enum fm_code check_include(struct json_object *params, struct fm_error *error) {
+    static const struct fm_rule rule = {0};
+    static const struct fm_path at = {.key = "include"};
     struct json_object *include = json_object_object_get(params, "include");
-    return !include || json_object_is_type(include, json_type_array)
-               ? FM_OK
-               : fm_params_wrong(error, "include", "invalid_type", "'include' must be an array");
+    return include ? fm_check_include(&rule, include, &at, error) : FM_OK;
 }
 
 static enum fm_code read_limit(struct json_object *params, struct fm_store_query *query, struct fm_error *error) {
@@ -94,8 +97,7 @@ static enum fm_code read_after(struct json_object *params, struct fm_store_query
 }
 
 static enum fm_code ask(struct fm_front *front, const struct fm_rpc_message *message, fm_store_reply_fn *reply,
-                        struct fm_store_query *query, struct fm_error *error) {
-    query->call = message->id;
+                        const struct fm_store_query *query, struct fm_error *error) {
     pthread_mutex_lock(&front->lock);
     enum fm_code code = fm_store_call_locked(front, &message->id, reply, query, error);
     pthread_mutex_unlock(&front->lock);
@@ -110,7 +112,7 @@ static enum fm_code ask(struct fm_front *front, const struct fm_rpc_message *mes
  */
 static struct fm_job *find_running_locked(struct fm_front *front, struct fm_store_query *query) {
     struct fm_job *job = fm_job_by_answer_locked(front, query->id);
-    bool found = job && job->answer.surface == &fm_surface_responses;
+    bool found = job && job->answer.surface == &fm_surface_responses && job->answer.request.store;
     query->again = found && job->state == FM_JOB_CLOSING && job->storing;
     return found && job->state != FM_JOB_CLOSING ? job : NULL;
 }
@@ -150,16 +152,14 @@ static enum fm_code reply_response(struct fm_front *front, struct fm_store *stor
 
 /* ---- its events ---- */
 
-/* True: the call is told what a job tells that has not ended; or it can't be (`code`). */
-static bool follow_running(struct fm_front *front, struct fm_store_query *query, enum fm_code *code,
-                           struct fm_error *error) {
+static bool follow_running(struct fm_front *front, struct fm_store_query *query) {
     pthread_mutex_lock(&front->lock);
-    struct fm_job *job = find_running_locked(front, query);
-    if (job) {
-        *code = fm_job_replay_locked(front, &query->call, query->after_event, job, NULL, error);
+    struct fm_job *source = find_running_locked(front, query);
+    if (source) {
+        fm_job_replayed_locked(front, query->job, source, NULL, NULL);
     }
     pthread_mutex_unlock(&front->lock);
-    return job;
+    return source;
 }
 
 static enum fm_code replay_stored(struct fm_front *front, struct fm_store *store, const struct fm_store_query *query,
@@ -174,20 +174,26 @@ static enum fm_code replay_stored(struct fm_front *front, struct fm_store *store
     fm_stored_response_free(&stored);
     if (code == FM_OK) {
         pthread_mutex_lock(&front->lock);
-        code = fm_job_replay_locked(front, &query->call, query->after_event, NULL, &answer, error);
+        fm_job_replayed_locked(front, query->job, NULL, &answer, NULL);
         pthread_mutex_unlock(&front->lock);
     }
     return code;
 }
 
-static enum fm_code reply_events(struct fm_front *front, struct fm_store *store, struct fm_store_query *query,
-                                 struct fm_json_writer *result, struct fm_error *error) {
-    enum fm_code code = FM_OK;
+static enum fm_code find_events(struct fm_front *front, struct fm_store *store, struct fm_store_query *query,
+                                struct fm_json_writer *result, struct fm_error *error) {
     (void)result;
-    if (!follow_running(front, query, &code, error) && !query->again) {
-        code = replay_stored(front, store, query, error);
+    if (follow_running(front, query) || query->again) {
+        return FM_OK;
     }
-    query->taken = code == FM_OK && !query->again;
+    return replay_stored(front, store, query, error);
+}
+
+static enum fm_code replay(struct fm_front *front, const struct fm_rpc_message *message, int64_t after,
+                           struct fm_store_query *query, struct fm_error *error) {
+    pthread_mutex_lock(&front->lock);
+    enum fm_code code = fm_job_replay_locked(front, &message->id, after, query, find_events, error);
+    pthread_mutex_unlock(&front->lock);
     return code;
 }
 
@@ -199,7 +205,7 @@ static enum fm_code read_stream(struct json_object *params, bool *stream, struct
                : fm_params_wrong(error, "stream", "invalid_type", "'stream' must be a boolean");
 }
 
-static enum fm_code read_starting_after(struct json_object *params, bool stream, struct fm_store_query *query,
+static enum fm_code read_starting_after(struct json_object *params, bool stream, int64_t *after,
                                         struct fm_error *error) {
     static const char name[] = "starting_after";
     struct json_object *value = json_object_object_get(params, name);
@@ -209,8 +215,8 @@ static enum fm_code read_starting_after(struct json_object *params, bool stream,
     if (!json_object_is_type(value, json_type_int)) {
         return fm_params_wrong(error, name, "invalid_type", "'starting_after' must be an integer");
     }
-    query->after_event = json_object_get_int64(value);
-    if (query->after_event < 0) {
+    *after = json_object_get_int64(value);
+    if (*after < 0) {
         return fm_params_wrong(error, name, "integer_below_min_value", "'starting_after' must be at least 0");
     }
     return stream ? FM_OK
@@ -222,13 +228,17 @@ enum fm_code fm_responses_retrieve(struct fm_front *front, const struct fm_rpc_m
     static const char *const members[] = {"id", "include", "stream", "starting_after", NULL};
     struct fm_store_query query;
     bool stream = false;
+    int64_t after = -1;
     (void)result;
     enum fm_code code = fm_params_check(message->params, members, error);
     code = code ? code : fm_params_read_id(message->params, &query, error);
     code = code ? code : check_include(message->params, error);
     code = code ? code : read_stream(message->params, &stream, error);
-    code = code ? code : read_starting_after(message->params, stream, &query, error);
-    return code ? code : ask(front, message, stream ? reply_events : reply_response, &query, error);
+    code = code ? code : read_starting_after(message->params, stream, &after, error);
+    if (code != FM_OK) {
+        return code;
+    }
+    return stream ? replay(front, message, after, &query, error) : ask(front, message, reply_response, &query, error);
 }
 
 /* ---- responses.cancel, of one that has ended ---- */
@@ -319,10 +329,28 @@ static size_t find_start(struct json_object *items, const struct fm_store_query 
     return found ? start : count;
 }
 
+/* How many items from `start` on a frame has room for; one, however large. */
+static size_t items_that_fit(struct json_object *items, const struct fm_store_query *query, size_t start) {
+    size_t count = json_object_array_length(items);
+    size_t bytes = 0;
+    size_t fitting = 0;
+    while (start + fitting < count && fitting < (size_t)query->limit) {
+        size_t len;
+        json_object_to_json_string_length(item_at(items, query, start + fitting),
+                                          JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE, &len);
+        bytes += len + 1;
+        if (fitting > 0 && bytes > PAGE_MAX) {
+            break;
+        }
+        fitting++;
+    }
+    return fitting;
+}
+
 static void write_list(struct json_object *items, const struct fm_store_query *query, struct fm_json_writer *result) {
     size_t count = json_object_array_length(items);
     size_t start = find_start(items, query);
-    size_t end = start + (size_t)query->limit < count ? start + (size_t)query->limit : count;
+    size_t end = start + items_that_fit(items, query, start);
     fm_json_key_str(result, "object", "list");
     fm_json_key(result, "data");
     fm_json_array_begin(result);

@@ -4,6 +4,7 @@
  */
 #include "front/front.h"
 #include "front/store.h"
+#include "protocol/frame.h"
 
 #include <json-c/json.h>
 #include <stdio.h>
@@ -21,7 +22,7 @@ struct fm_store_task {
     struct fm_conversation conversation; /* of resolve */
     bool replies;                        /* it answers a call, and waits until the host has taken the last reply */
     struct fm_rpc_id call;
-    fm_store_reply_fn *reply; /* of a task that replies */
+    fm_store_reply_fn *reply; /* of a task that replies, or replays */
     struct fm_store_query query;
 };
 
@@ -33,13 +34,25 @@ static void free_task(struct fm_store_task *task) {
 
 /* ---- the list ---- */
 
-/* The next task that can be done now, out of the list; NULL: none. */
+static void replay(struct fm_front *front, struct fm_store *store, struct fm_store_task *task, struct fm_error *error);
+
+static bool can_be_done(const struct fm_storage *storage, const struct fm_store_task *task) {
+    return !task->replies || !storage->reply_waits || storage->ending;
+}
+
+/*
+ * The next task that can be done now, out of the list; NULL: none. A replay takes long where the response is large, and
+ * lets the others go first: it is of a response that they don't change, or it is asked for again.
+ */
 static struct fm_store_task *take_task_locked(struct fm_storage *storage) {
-    struct fm_store_task **link = &storage->first;
-    while (*link && (*link)->replies && storage->reply_waits && !storage->ending) {
-        link = &(*link)->next;
+    struct fm_store_task **link = NULL;
+    for (struct fm_store_task **at = &storage->first; *at; at = &(*at)->next) {
+        bool first = !link || ((*link)->run == replay && (*at)->run != replay);
+        if (can_be_done(storage, *at) && first) {
+            link = at;
+        }
     }
-    struct fm_store_task *task = *link;
+    struct fm_store_task *task = link ? *link : NULL;
     if (task) {
         *link = task->next;
         if (!*link) {
@@ -173,18 +186,49 @@ static void resolve(struct fm_front *front, struct fm_store *store, struct fm_st
 }
 
 bool fm_store_resolve_locked(struct fm_front *front, struct fm_job *job) {
+    struct fm_conversation *conversation = &job->answer.request.conversation;
+    struct fm_conversation kept = {0};
     struct fm_store_task *task = calloc(1, sizeof *task);
-    if (!task) {
+    if (!task || !fm_conversation_copy_kept(&kept, conversation)) {
+        fm_conversation_free(&kept);
+        free(task);
         return false;
     }
     task->run = resolve;
     task->job = job->number;
     if (!add_locked(front, task)) {
+        fm_conversation_free(&kept);
         free_task(task);
         return false;
     }
-    task->conversation = job->answer.request.conversation;
-    job->answer.request.conversation = (struct fm_conversation){0};
+    task->conversation = *conversation;
+    *conversation = kept;
+    return true;
+}
+
+/* ---- replaying ---- */
+
+static void replay(struct fm_front *front, struct fm_store *store, struct fm_store_task *task, struct fm_error *error) {
+    task->query.again = false;
+    if (task->reply(front, store, &task->query, NULL, error) != FM_OK) {
+        pthread_mutex_lock(&front->lock);
+        fm_job_replayed_locked(front, task->query.job, NULL, NULL, error);
+        pthread_mutex_unlock(&front->lock);
+    }
+}
+
+bool fm_store_replay_locked(struct fm_front *front, fm_store_reply_fn *find, const struct fm_store_query *query) {
+    struct fm_store_task *task = calloc(1, sizeof *task);
+    if (!task) {
+        return false;
+    }
+    task->run = replay;
+    task->reply = find;
+    task->query = *query;
+    if (!add_locked(front, task)) {
+        free_task(task);
+        return false;
+    }
     return true;
 }
 
@@ -199,6 +243,9 @@ static void write_reply(struct fm_front *front, struct fm_store *store, struct f
     enum fm_code code = task->reply(front, store, &task->query, &w, error);
     fm_json_object_end(&w);
     fm_rpc_end(buf);
+    if (code == FM_OK && buf->len > FM_FRAME_BODY_MAX) { /* a host would take it for a broken stream */
+        code = fm_fail(error, FM_INTERNAL, "the reply is too large for a frame");
+    }
     if (code != FM_OK) {
         fm_reply_write_failure(buf, &task->call, error);
     }
@@ -225,12 +272,7 @@ static void reply(struct fm_front *front, struct fm_store *store, struct fm_stor
     fm_buf_init(&buf, REPLY_MAX);
     task->query.again = false;
     write_reply(front, store, task, &buf, error);
-    if (task->query.taken) {
-        pthread_mutex_lock(&front->lock);
-        front->storage.calls--;
-        task->replies = false;
-        pthread_mutex_unlock(&front->lock);
-    } else if (!task->query.again) {
+    if (!task->query.again) {
         pthread_mutex_lock(&front->lock);
         hand_over_locked(front, task, &buf);
         pthread_mutex_unlock(&front->lock);

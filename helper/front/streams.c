@@ -58,30 +58,34 @@ static void send_result(struct fm_front *front, struct fm_job *job, const struct
     fm_send_frame(front, &front->outbox, buf);
 }
 
-/* What goes on without its call: that waits for the end of the stream, and not for that of the response. */
-static bool is_early(const struct fm_job *job) {
-    bool waits = !job->replays && !job->answer.request.background;
-    return job->results_sent == 0 && !waits && !job->stream;
+/* What the job tells of has ended. */
+static bool has_ended(const struct fm_job *job) {
+    return (job->source ? job->source : job)->state == FM_JOB_CLOSING;
+}
+
+/* The call is answered though that goes on: in the background without a stream, or when its reader has left. */
+static bool is_detached(const struct fm_job *job) {
+    return !job->stream && (job->replays || job->answer.request.background);
 }
 
 /* Once there are no more events: a result is due, or the job can go. */
-static bool can_end(const struct fm_job *job) {
-    if (job->source && job->stream) {
-        return job->source->state == FM_JOB_CLOSING;
+static bool has_result(const struct fm_job *job) {
+    if (fm_job_is_done(job)) {
+        return job->state == FM_JOB_CLOSING && job->readers == 0;
     }
-    bool stays = fm_job_is_done(job) && job->readers > 0;
-    return (job->state == FM_JOB_CLOSING && !stays) || is_early(job);
+    bool waits = job->results_sent > 0 && !job->replays; /* who cancels a response is answered at its end */
+    return has_ended(job) || (is_detached(job) && !waits);
 }
 
-/* What is being stored is told when that is done. */
+/* It is found, or stored, first. */
 static bool waits_for_store(const struct fm_job *job) {
-    return job->source ? job->source->storing && job->stream : job->storing;
+    return job->storing || (job->source && job->source->storing && job->stream);
 }
 
 /* The create call's result, then those of the cancel calls; behind the last one, the job is gone. */
 static void send_next_result(struct fm_front *front, struct fm_job *job) {
     if (job->results_sent == 0) {
-        send_result(front, job, &job->call, is_early(job) || job->end_error.code == FM_OK);
+        send_result(front, job, &job->call, is_detached(job) || job->end_error.code == FM_OK);
         job->results_sent++;
     } else if (job->results_sent <= job->cancel_count) {
         send_result(front, job, &job->cancel_calls[job->results_sent - 1], true);
@@ -99,7 +103,7 @@ void fm_streams_pump_locked(struct fm_front *front) {
         struct fm_job *job = &front->jobs[front->next_stream % FM_JOBS_MAX];
         bool talks = job->state != FM_JOB_FREE && !waits_for_store(job);
         bool event = talks && job->stream && fm_answer_has_event(answer_of(job), &job->cursor);
-        bool result = talks && can_end(job);
+        bool result = talks && has_result(job);
         if (!event && !result) {
             front->next_stream++;
             idle++;
@@ -146,9 +150,9 @@ size_t fm_streams_backlog_locked(const struct fm_front *front) {
 bool fm_streams_flush_locked(struct fm_front *front, int64_t wait_ms) {
     int64_t deadline = fm_now_ms() + wait_ms;
     fm_streams_pump_locked(front);
-    while (front->jobs_in_flight && fm_now_ms() < deadline) {
+    while ((front->jobs_in_flight || front->storage.reply_waits) && fm_now_ms() < deadline) {
         fm_cond_wait_until(&front->drained, &front->lock, deadline);
         fm_streams_pump_locked(front); /* a host that is gone has room for everything */
     }
-    return front->jobs_in_flight == 0;
+    return front->jobs_in_flight == 0 && !front->storage.reply_waits;
 }

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/platform.h"
 #include "base/utf8.h"
+#include "protocol/frame.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -12,7 +13,14 @@
 
 #define PIECES_MAX (sizeof(size_t) * FM_OUTPUT_MAX)
 
+/* Bytes of a frame that are neither output nor echo: ids and names of 128 calls, a schema's report of 1 MiB, usage. */
+#define FRAME_OVERHEAD ((1u << 20) + (256u << 10))
+
 #define ID_RANDOM 16 /* bytes; each is two hex digits */
+
+static size_t least(size_t a, size_t b) {
+    return a < b ? a : b;
+}
 
 void fm_id_draw(char id[FM_ID_SIZE], const char *prefix) {
     static const char digits[] = "0123456789abcdef";
@@ -27,6 +35,14 @@ void fm_id_draw(char id[FM_ID_SIZE], const char *prefix) {
     id[len] = '\0';
 }
 
+/* How much of it the output may have, and the log probabilities. */
+static void share_frame(struct fm_answer *answer) {
+    size_t room = FM_FRAME_BODY_MAX - FRAME_OVERHEAD - answer->request.echo.len;
+    size_t logprobs = answer->request.logprobs ? least(FM_LOGPROBS_MAX, room / 2) : 0;
+    answer->output_max = least(FM_OUTPUT_MAX, room - logprobs);
+    fm_logprobs_init(answer, logprobs);
+}
+
 enum fm_code fm_answer_init(struct fm_answer *answer, const struct fm_surface *surface, struct fm_request *request,
                             const char *model, struct fm_error *error) {
     *answer = (struct fm_answer){
@@ -38,7 +54,7 @@ enum fm_code fm_answer_init(struct fm_answer *answer, const struct fm_surface *s
     *request = (struct fm_request){0};
     fm_buf_init(&answer->output, FM_OUTPUT_MAX);
     fm_buf_init(&answer->pieces, PIECES_MAX);
-    fm_logprobs_init(answer);
+    share_frame(answer);
     fm_id_draw(answer->id, surface->id_prefix);
     if (surface->item_prefix) {
         fm_id_draw(answer->item_id, surface->item_prefix);
@@ -114,7 +130,7 @@ enum fm_code fm_answer_reason(struct fm_answer *answer, const char *text, size_t
 
 bool fm_answer_append(struct fm_answer *answer, const char *text, size_t len) {
     size_t json = fm_json_string_size(text, len) - 2; /* without the quotes */
-    if (json > FM_OUTPUT_MAX - answer->output_json) {
+    if (json > answer->output_max - answer->output_json) {
         answer->output.failed = true; /* for good: what came later would leave a hole before it */
     }
     fm_buf_append(&answer->output, text, len);

@@ -80,8 +80,12 @@ enum fm_event_state fm_chat_usage_state(const struct fm_answer *answer);
 void fm_event_write_logprobs(const struct fm_answer *answer, struct fm_json_writer *w);
 void fm_answer_write_logprobs(const struct fm_answer *answer, struct fm_json_writer *w);
 
-/* For answer.c: prepares and frees them; how far a piece of the text may go that ends at `end` at most. */
-void fm_logprobs_init(struct fm_answer *answer);
+#define FM_LOGPROBS_MAX (4u << 20) /* bytes of entries as JSON */
+
+/*
+ * For answer.c: prepares and frees them, of `max` bytes; how far a piece of the text may go that ends at `end` at most.
+ */
+void fm_logprobs_init(struct fm_answer *answer, size_t max);
 void fm_logprobs_free(struct fm_answer *answer);
 void fm_logprobs_next(struct fm_answer *answer); /* for another choice; what the last one had is not freed */
 size_t fm_logprobs_piece_end(const struct fm_answer *answer, size_t end);

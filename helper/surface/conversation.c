@@ -20,6 +20,19 @@ void fm_conversation_free(struct fm_conversation *conversation) {
     fm_buf_free(&conversation->input);
 }
 
+bool fm_conversation_copy_kept(struct fm_conversation *kept, const struct fm_conversation *from) {
+    static const char reference[] = "\"type\":\"item_reference\""; /* in a text, its quotes are escaped */
+    const struct fm_buf *input = &from->input;
+    fm_buf_init(&kept->input, input->max);
+    if (input->len == 0 || memmem(input->data, input->len, reference, sizeof reference - 1)) {
+        fm_buf_append_str(&kept->input, "[]");
+    } else {
+        fm_buf_append(&kept->input, input->data, input->len);
+    }
+    kept->previous_id = from->previous_id ? strdup(from->previous_id) : NULL;
+    return !kept->input.failed && (kept->previous_id || !from->previous_id);
+}
+
 void fm_stored_response_free(struct fm_stored_response *stored) {
     fm_buf_free(&stored->object);
     fm_buf_free(&stored->input);

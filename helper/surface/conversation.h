@@ -24,6 +24,12 @@ struct fm_conversation {
 /* Harmless twice. */
 void fm_conversation_free(struct fm_conversation *conversation);
 
+/*
+ * Copies into `kept` (zeroed) what is stored of a request that ends before fm_conversation_resolve has made it whole:
+ * its input, unless some of that stands for what is not known yet, and `previous_id`. False when out of memory.
+ */
+FM_MUST_USE bool fm_conversation_copy_kept(struct fm_conversation *kept, const struct fm_conversation *from);
+
 /* A response as it is stored. The texts are JSON. */
 struct fm_stored_response {
     char id[FM_ID_SIZE];

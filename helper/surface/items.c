@@ -6,6 +6,7 @@
 #include <json-c/json.h>
 #include <string.h>
 
+#define ITEM_ID_MAX     64 /* characters, as in the OpenAI API */
 #define INPUT_CHARS_MAX 10485760
 
 /* ---- the shape of each ---- */
@@ -27,7 +28,7 @@ static const struct fm_rule message_rules[] = {
     {.name = "type", .check = fm_check_string},
     {.name = "role", .check = fm_check_string},
     {.name = "content", .check = fm_check_any},
-    {.name = "id", .check = fm_check_string},
+    {.name = "id", .check = fm_check_text, .min = 1, .max = ITEM_ID_MAX},
     {.name = "status", .check = fm_check_string},
     {.name = "phase", .check = fm_check_string},
     {0},
@@ -73,7 +74,7 @@ static const struct fm_dialect output_dialect = {
 static const struct fm_rule call_rules[] = {
     {.name = "type", .check = fm_check_any},
     LATER_MEMBERS,
-    {.name = "id", .check = fm_check_string},
+    {.name = "id", .check = fm_check_text, .min = 1, .max = ITEM_ID_MAX},
     {.name = "status", .check = fm_check_string},
     {.name = "call_id", .check = fm_check_text, .min = 1, .required = true},
     {.name = "name", .check = fm_check_name, .required = true},
@@ -85,7 +86,7 @@ static const struct fm_rule call_rules[] = {
 static const struct fm_rule call_output_rules[] = {
     {.name = "type", .check = fm_check_any},
     LATER_MEMBERS,
-    {.name = "id", .check = fm_check_string},
+    {.name = "id", .check = fm_check_text, .min = 1, .max = ITEM_ID_MAX},
     {.name = "status", .check = fm_check_string},
     {.name = "call_id", .check = fm_check_text, .min = 1, .required = true},
     {.name = "output", .check = fm_check_any, .required = true},
@@ -94,7 +95,7 @@ static const struct fm_rule call_output_rules[] = {
 
 static const struct fm_rule reference_rules[] = {
     {.name = "type", .check = fm_check_any},
-    {.name = "id", .check = fm_check_text, .min = 1, .required = true},
+    {.name = "id", .check = fm_check_text, .min = 1, .max = ITEM_ID_MAX, .required = true},
     {0},
 };
 
@@ -105,7 +106,7 @@ static const struct fm_rule reference_rules[] = {
 static const struct fm_rule reasoning_rules[] = {
     {.name = "type", .check = fm_check_any},
     LATER_MEMBERS,
-    {.name = "id", .check = fm_check_string},
+    {.name = "id", .check = fm_check_text, .min = 1, .max = ITEM_ID_MAX},
     {.name = "status", .check = fm_check_string},
     {.name = "summary", .check = fm_check_array},
     {.name = "content", .check = fm_check_array},
@@ -117,7 +118,7 @@ static const struct fm_rule reasoning_rules[] = {
 static const struct fm_rule compaction_rules[] = {
     {.name = "type", .check = fm_check_any},
     LATER_MEMBERS,
-    {.name = "id", .check = fm_check_string},
+    {.name = "id", .check = fm_check_text, .min = 1, .max = ITEM_ID_MAX},
     {.name = "status", .check = fm_check_string},
     {.name = "encrypted_content", .check = fm_check_string, .min = 1, .required = true},
     {0},
@@ -262,6 +263,26 @@ static enum fm_code check_item(struct json_object *item, const struct fm_path *a
     return kind ? kind->check(item, at, error) : reject_item_type(type, &type_at, error);
 }
 
+/* An id names one item: a list of items goes on behind it. */
+static enum fm_code check_ids(struct json_object *items, const struct fm_path *at, struct fm_error *error) {
+    struct json_object *seen = json_object_new_object();
+    enum fm_code code = seen ? FM_OK : fm_fail_no_memory(error);
+    size_t count = json_object_array_length(items);
+    for (size_t i = 0; i < count && code == FM_OK; i++) {
+        struct json_object *id = json_object_object_get(json_object_array_get_idx(items, i), "id");
+        struct fm_path item_at = {.parent = at, .index = i};
+        struct fm_path id_at = {.parent = &item_at, .key = "id"};
+        const char *name = id ? json_object_get_string(id) : NULL;
+        if (name && json_object_object_get_ex(seen, name, NULL)) {
+            code = fm_reject_value(&id_at, "Another item has this id.", error);
+        } else if (name && json_object_object_add(seen, name, NULL) != 0) {
+            code = fm_fail_no_memory(error);
+        }
+    }
+    json_object_put(seen);
+    return code;
+}
+
 enum fm_code fm_check_input(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
                             struct fm_error *error) {
     static const struct fm_rule text_rule = {.min = 1, .max = INPUT_CHARS_MAX};
@@ -278,7 +299,7 @@ enum fm_code fm_check_input(const struct fm_rule *rule, struct json_object *valu
         struct fm_path item_at = {.parent = at, .index = i};
         code = check_item(json_object_array_get_idx(value, i), &item_at, error);
     }
-    return code;
+    return code ? code : check_ids(value, at, error);
 }
 
 /* ---- the whole conversation ---- */

@@ -7,10 +7,9 @@
 #include <json-c/json.h>
 #include <math.h>
 
-#define LOGPROBS_MAX (4u << 20) /* bytes of entries as JSON, beside as many of text in an event or a result */
-#define MARKS_MAX    (64u << 20)
-#define BYTES_MAX    2048 /* of a token: ENGINE.md */
-#define TOP_MAX      20
+#define MARKS_MAX (64u << 20)
+#define BYTES_MAX 2048 /* of a token: ENGINE.md */
+#define TOP_MAX   20
 
 struct mark {
     size_t text;    /* bytes of the output, all deltas so far */
@@ -26,8 +25,8 @@ static size_t mark_count(const struct fm_answer *answer) {
     return answer->marks.len / sizeof(struct mark);
 }
 
-void fm_logprobs_init(struct fm_answer *answer) {
-    fm_buf_init(&answer->logprobs, LOGPROBS_MAX);
+void fm_logprobs_init(struct fm_answer *answer, size_t max) {
+    fm_buf_init(&answer->logprobs, max);
     fm_buf_init(&answer->marks, MARKS_MAX);
 }
 

@@ -132,7 +132,6 @@ static bool take_logprobs(struct fm_answer *answer, struct json_object *output, 
     for (size_t i = 0; i < json_object_array_length(output) && !list; i++) {
         list = get(part_of(json_object_array_get_idx(output, i), "content"), "logprobs");
     }
-    answer->request.logprobs = counts;
     return !counts || !list || fm_logprobs_restore(answer, list, counts);
 }
 
@@ -225,7 +224,7 @@ static bool take_response(struct fm_answer *answer, struct json_object *object, 
 
 static enum fm_code restore(struct fm_answer *answer, struct json_object *object, struct json_object *stream,
                             struct fm_error *error) {
-    struct fm_request request = {0};
+    struct fm_request request = {.logprobs = get(stream, "logprobs")};
     fm_buf_init(&request.echo, ECHO_MAX);
     enum fm_code code = fm_answer_init(answer, &fm_surface_responses, &request, get_text(object, "model"), error);
     if (code == FM_OK && !take_response(answer, object, stream)) {

@@ -90,6 +90,15 @@ static enum fm_code check_metadata(const struct fm_rule *rule, struct json_objec
 /* ---- the shared rows ---- */
 
 static const char *const service_tiers[] = {"auto", "default", "flex", "scale", "priority", NULL};
+static const char *const cache_modes[] = {"implicit", "explicit", NULL};
+static const char *const cache_ttls[] = {"30m", NULL};
+
+static const struct fm_rule cache_rules[] = {
+    {.name = "mode", .check = fm_check_enum, .words = cache_modes},
+    {.name = "ttl", .check = fm_check_enum, .words = cache_ttls},
+    {0},
+};
+
 static const char *const retentions[] = {"in_memory", "in-memory", "24h", NULL};
 
 const char *const fm_verbosity_words[] = {"low", "medium", "high", NULL};
@@ -124,6 +133,7 @@ const struct fm_rule fm_shared_rules[] = {
     {.name = "safety_identifier", .check = fm_check_string, .max = 64},
     {.name = "prompt_cache_key", .check = fm_check_string, .max = 64},
     {.name = "prompt_cache_retention", .check = fm_check_enum, .words = retentions},
+    {.name = "prompt_cache_options", .check = fm_check_object, .members = cache_rules},
     {.name = "service_tier", .check = fm_check_enum, .words = service_tiers},
     {.name = "parallel_tool_calls", .check = fm_check_bool},
     {.name = "top_logprobs", .check = fm_check_int, .min = 0, .max = 20},

@@ -45,6 +45,7 @@ void fm_request_write_effort(struct json_object *effort, struct fm_json_writer *
 FM_MUST_USE enum fm_code fm_request_end(struct fm_request *request, struct fm_error *error);
 
 /* fm_surface.parse of the APIs. */
+fm_check_fn fm_check_include; /* a list of what a response may include; the rule does not count */
 enum fm_code fm_responses_parse(struct json_object *params, struct fm_request *request, struct fm_error *error);
 enum fm_code fm_input_tokens_parse(struct json_object *params, struct fm_request *request, struct fm_error *error);
 enum fm_code fm_compact_parse(struct json_object *params, struct fm_request *request, struct fm_error *error);

@@ -1,4 +1,5 @@
 /* The body of responses.create: PROTOCOL.md, "responses.create". */
+#include "protocol/frame.h"
 #include "surface/items.h"
 #include "surface/request.h"
 #include "surface/tools.h"
@@ -32,8 +33,8 @@ static bool is_includable(struct json_object *value) {
     return *word != NULL;
 }
 
-static enum fm_code check_include(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
-                                  struct fm_error *error) {
+enum fm_code fm_check_include(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
+                              struct fm_error *error) {
     static const struct fm_rule entry_rule = {0};
     enum fm_code code = fm_check_array(rule, value, at, error);
     size_t count = code == FM_OK ? json_object_array_length(value) : 0;
@@ -57,6 +58,8 @@ static bool includes(struct json_object *body, const char *what) {
     }
     return i < count;
 }
+
+#define ECHO_MAX (FM_FRAME_BODY_MAX - (2u << 20)) /* bytes: the rest of a frame is for the output */
 
 /* ---- the body ---- */
 
@@ -95,13 +98,12 @@ static const struct fm_rule rules[] = {
     {.name = "truncation", .check = fm_check_enum, .words = truncations},
     {.name = "store", .check = fm_check_bool},
     {.name = "background", .check = fm_check_bool},
-    {.name = "include", .check = check_include},
+    {.name = "include", .check = fm_check_include},
     {.name = "previous_response_id", .check = fm_check_text, .min = 1},
     {.name = "conversation", .check = fm_check_unsupported, .note = "fm-proxy has 'previous_response_id' instead."},
     {.name = "prompt", .check = fm_check_unsupported},
     {.name = "context_management", .check = fm_check_unsupported},
     {.name = "moderation", .check = fm_check_unsupported},
-    {.name = "prompt_cache_options", .check = fm_check_unsupported},
     {.members = fm_responses_tool_rules},
 };
 
@@ -162,6 +164,20 @@ static void write_echo(struct json_object *body, const struct fm_asked_format *f
     fm_tools_write_echo(tools, w);
     write_reasoning_echo(json_object_object_get(body, "reasoning"), w);
     fm_json_raw(w, fixed, sizeof fixed - 1);
+}
+
+/* The largest member of those that are echoed has to be smaller. */
+static enum fm_code reject_large_echo(struct json_object *body, struct fm_error *error) {
+    static const char *const large[] = {"instructions", "tools", "text"};
+    struct fm_path at = {.key = NULL};
+    size_t most = 0;
+    for (size_t i = 0; i < sizeof large / sizeof large[0]; i++) {
+        size_t len = 0;
+        json_object_to_json_string_length(json_object_object_get(body, large[i]), JSON_C_TO_STRING_PLAIN, &len);
+        at.key = len > most ? large[i] : at.key;
+        most = len > most ? len : most;
+    }
+    return fm_reject_value(&at, "The response says it back, and has to fit a frame with its output.", error);
 }
 
 /* ---- the conversation ---- */
@@ -295,6 +311,10 @@ static enum fm_code parse(struct json_object *params, enum purpose purpose, stru
     fm_tools_write_job(&tools, &job);
     struct fm_json_writer echo = fm_json_writer_on(&request->echo);
     write_echo(params, &format, &tools, &echo);
+    if (request->echo.len > ECHO_MAX) {
+        fm_request_free(request);
+        return reject_large_echo(params, error);
+    }
     return fm_request_end(request, error);
 }
 

@@ -132,7 +132,7 @@ extern const struct fm_surface fm_surface_chat;
 extern const struct fm_surface fm_surface_embeddings;
 extern const struct fm_surface fm_surface_completions;
 
-/* Bytes of an answer's output as JSON: what an event or a result has to hold. */
+/* Bytes of an answer's output as JSON: what an event or a result has to hold, with what the request has echoed. */
 #define FM_OUTPUT_MAX (4u << 20)
 
 #define FM_TOOL_NAME_MAX 64   /* bytes of a tool's name */
@@ -171,6 +171,7 @@ struct fm_answer {
                                       entries of a JSON array, the vectors */
     size_t reasoning_len;          /* bytes of it that are reasoning */
     size_t output_json;            /* bytes of it as JSON */
+    size_t output_max;             /* of those: FM_OUTPUT_MAX, or what else a frame has room for */
     struct fm_call *calls;         /* owned */
     size_t call_count;
     size_t dimension;       /* numbers of the engine's vectors */

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import random
 import signal
 import sqlite3
@@ -104,6 +105,22 @@ class Calls(StoreTest):
         self.assertEqual(page(after="none"), {"ok": True, "object": "list", "data": [], "first_id": None, "last_id": None,
                                               "has_more": False})
 
+    def test_what_a_frame_holds(self):
+        helper = self.helper("--store-bytes", str(1 << 30))
+        large = "x" * 6000000
+        for id in ("msg_a", "msg_b"):
+            helper.call("responses.create", {"input": [{"role": "user", "id": id, "content": large}], "truncation": "auto"})
+        self.assert_error(helper.call("responses.create", {"input": "x", "instructions": "y" * 9000000}),
+                          "INVALID_REQUEST", "instructions", "invalid_value")
+        words = "w" * 1000 + " "
+        whole = helper.call("responses.create", {"input": script({"repeat": [words, 4000]}), "instructions": "y" * 6000000})
+        self.assertEqual(whole["error"]["detail"], "the answer is too large to hold")
+        both = self.ask(helper, [{"id": "msg_a"}, {"id": "msg_b"}, {"role": "user", "content": "one", "id": "msg_c"}])
+        page = helper.call("responses.input_items", {"id": both["id"], "order": "asc"})
+        self.assertEqual(([item["id"] for item in page["data"]], page["has_more"]), (["msg_a"], True))
+        page = helper.call("responses.input_items", {"id": both["id"], "order": "asc", "after": "msg_a"})
+        self.assertEqual(([item["id"] for item in page["data"]], page["has_more"]), (["msg_b", "msg_c"], False))
+
     def test_an_id_in_flight(self):
         helper = self.helper()
         for _ in range(50):
@@ -121,6 +138,7 @@ class Calls(StoreTest):
                 ("responses.retrieve", {"id": 1}, "id", "invalid_type"),
                 ("responses.retrieve", {"id": "x", "zz": 1}, "zz", "unknown_parameter"),
                 ("responses.retrieve", {"id": "x", "include": 1}, "include", "invalid_type"),
+                ("responses.retrieve", {"id": "x", "include": ["everything"]}, "include[0]", "invalid_value"),
                 ("responses.retrieve", {"id": "x", "stream": "yes"}, "stream", "invalid_type"),
                 ("responses.retrieve", {"id": "x", "stream": True, "starting_after": "1"}, "starting_after", "invalid_type"),
                 ("responses.retrieve", {"id": "x", "stream": True, "starting_after": -1}, "starting_after",
@@ -280,6 +298,13 @@ class Background(StoreTest):
         self.assertEqual((cancelled["ok"], cancelled["response"]["status"]), (True, "cancelled"))
         self.assertEqual(self.retrieve(helper, id), cancelled["response"])
 
+    def test_where_nothing_is_stored(self):
+        helper = self.helper("--store-bytes", "0")
+        self.assert_error(helper.call("responses.create", {"input": "one", "background": True}), "INVALID_REQUEST",
+                          "background", "unsupported_value")
+        events, _ = helper.collect(self.create(helper, "one"))
+        self.assertEqual({event["response"]["store"] for event in events if "response" in event}, {False})
+
     def test_fails(self):
         helper = self.helper()
         id = self.ask(helper, script({"exit": 3}), background=True)["id"]
@@ -415,6 +440,36 @@ class Streams(StoreTest):
             self.assertEqual(helper.collect(call)[1]["response"]["status"], "completed")
         self.assertTrue(self.ask(helper, "one")["id"], "all places are free again")
 
+    def test_one_that_is_left_at_once(self):
+        """Before the store has found it."""
+        helper = self.helper()
+        id = self.ask(helper, script("one ", *STOP, "two"), background=True)["id"]
+        for _ in range(70):
+            helper.send("responses.retrieve", {"id": id, "stream": True}, id="left")
+            helper.send("$/cancelRequest", {"id": "left"})
+            self.assertTrue(helper.collect("left")[1]["ok"])
+            helper.send("responses.retrieve", {"id": id, "stream": True}, id="left")
+            self.assertTrue(helper.call("responses.cancel", {"request_id": "left"})["ok"])
+            self.assertTrue(helper.collect("left")[1]["ok"])
+        self.assertIn(self.retrieve(helper, id)["status"], ("queued", "in_progress"))
+        self.go_on(helper)
+        self.assertEqual(self.wait_for_end(helper, id)["status"], "completed")
+
+    def test_an_id_is_free_with_the_result(self):
+        helper = self.helper()
+        id = self.ask(helper, "one")["id"]
+        for _ in range(500):
+            helper.send("responses.retrieve", {"id": id, "stream": True, "starting_after": 900}, id=5)
+            self.assertEqual(helper.collect(5)[1]["response"]["id"], id)
+
+    def test_not_of_one_that_is_not_stored(self):
+        helper = self.helper()
+        call = self.create(helper, script("part", {"hang": "soft"}), store=False)
+        id = helper.event(call, "response.created")["response"]["id"]
+        for params in ({}, {"stream": True}):
+            self.assert_error(helper.call("responses.retrieve", {"id": id, **params}), "NOT_FOUND")
+        self.assertTrue(helper.call("responses.cancel", {"id": id})["ok"])
+
     def test_at_the_end(self):
         helper = self.helper()
         id = self.ask(helper, script("one ", {"hang": "soft"}), background=True)["id"]
@@ -464,6 +519,28 @@ class Files(StoreTest):
         id = self.ask(one, "one two")["id"]
         self.assertEqual(text_of(self.retrieve(other, id)), "one two")
         self.ask(other, "three", previous_response_id=id)
+
+    def test_deleted_is_gone(self):
+        helper = self.helper("--store", self.file)
+        id = self.ask(helper, "very-secret words")["id"]
+        held = lambda: [file.name for file in pathlib.Path(self.folder.name).iterdir() if b"very-secret" in file.read_bytes()]
+        self.assertTrue(held())
+        helper.call("responses.delete", {"id": id})
+        self.assertEqual(held(), [])
+
+    def test_cancelled_while_it_is_put_together(self):
+        helper = self.helper("--store", self.file)
+        first = self.ask(helper, "one")
+        for _ in range(20):
+            with sqlite3.connect(self.file) as other:  # so that the store has to wait
+                other.execute("BEGIN IMMEDIATE")
+                call = self.create(helper, "two", background=True, previous_response_id=first["id"])
+                helper.send("responses.cancel", {"request_id": call}, id="cancel")
+            events, result = helper.collect(call)
+            stored = self.retrieve(helper, result["response"]["id"])
+            self.assertEqual(stored, result["response"])
+            items = helper.call("responses.input_items", {"id": stored["id"]})["data"]
+            self.assertEqual([item["content"][0]["text"] for item in items], ["two"])
 
     def test_killed(self):
         """What the host was told of is there, however the helper ended."""

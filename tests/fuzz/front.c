@@ -478,10 +478,11 @@ static void take_notification(struct json_object *message) {
 }
 
 /* A chat stream has its finish chunk when the answer ended well, and only then. */
-static void expect_stream_ended(const struct call *call, bool ok) {
+static void expect_stream_ended(const struct call *call, struct json_object *object, bool ok) {
     bool begun = call->stage == STAGE_BEGUN || (call->legacy && call->stage == STAGE_NONE);
     bool nothing = call->after >= 0 && call->stage == STAGE_NONE; /* behind the last event */
-    bool cut = call->replay && call->left;
+    bool goes_on = call->replay || (has(object, "background") && json_object_get_boolean(member(object, "background")));
+    bool cut = ok && call->left && goes_on;
     HOLDS_OR(call->stage == STAGE_END || (call->chat && !ok && begun) || nothing || cut, "stage %d", call->stage);
 }
 
@@ -560,7 +561,7 @@ static void take_object(struct call *call, struct json_object *result, bool ok) 
         expect_usage(member(object, "usage"), "prompt_tokens", "completion_tokens");
     }
     if (call->stream) {
-        expect_stream_ended(call, ok);
+        expect_stream_ended(call, object, ok);
     }
 }
 

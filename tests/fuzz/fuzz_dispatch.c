@@ -86,7 +86,9 @@ static void produce(struct choices *from, struct fm_job *job) {
     } else if (job->state == FM_JOB_RUNNING && job->answer.opened && is_utf8(text, len)) {
         job->answer.usage.output++;
         HOLDS(fm_answer_append(&job->answer, text, len));
-        produce_logprobs(job);
+        if (len > 0) {
+            produce_logprobs(job);
+        }
     }
 }
 

@@ -326,9 +326,10 @@ static const char *const logprobs[8] = {
     ",\"logprobs\":[7]",
 };
 
+/* What comes behind a wrong list has none. */
 static bool has_logprobs(const char *number) {
     const struct fm_job *job = fm_job_by_run_locked(&front, strtoull(number, NULL, 10));
-    return job && job->answer.request.logprobs;
+    return job && job->answer.request.logprobs && !job->stopping;
 }
 
 /* The index of a call that begins, or of the one that goes on; now and then another. */
@@ -378,7 +379,10 @@ static void send_event(struct choices *from) {
         append_vector(from, number, &body);
     } else if (method == 1 || method == 6) {
         append_text(from, ",\"text\":", &body);
-        fm_buf_append_str(&body, method == 1 && has_logprobs(number) ? logprobs[choice / 16 % COUNT(logprobs)] : "");
+        if (method == 1 && has_logprobs(number)) {
+            bool empty = body.data[body.len - 2] == '"'; /* what has no text has no tokens */
+            fm_buf_append_str(&body, logprobs[empty ? 1 : choice / 16 % COUNT(logprobs)]);
+        }
     } else if (method == 7) {
         append_index(from, number, true, &body);
         append_member(&body, "name", choice & 64 ? "\"g\"" : "\"f\"", false);

@@ -430,6 +430,24 @@ class Streams(StoreTest):
         self.assertEqual(events[-1]["type"], "response.incomplete")
         self.assertEqual((result["ok"], result["response"]), (True, cancelled["response"]))
 
+    def test_an_id_is_of_what_ended(self):
+        """Who reads its events can't be cancelled by it."""
+        helper = self.helper()
+        response = self.ask(helper, script({"repeat": ["word ", 100_000]}))
+        call = self.follow(helper, response["id"])
+        helper.event(call, "response.created", keep=True)  # more than the pipe and the queue hold are behind it
+        self.assert_error(helper.call("responses.cancel", {"id": response["id"]}), "INVALID_REQUEST", "id")
+        events, result = helper.collect(call)
+        self.assertEqual(check_stream(self, events, result), response)
+
+    def test_of_one_that_can_not_be_stored(self):
+        helper = self.helper("--store-bytes", "1000")
+        id = self.ask(helper, script(*STOP, {"repeat": ["word ", 1000]}), background=True)["id"]
+        call = self.follow(helper, id)
+        helper.event(call, "response.in_progress", keep=True)
+        self.go_on(helper)
+        self.assertEqual(check_stream(self, *helper.collect(call))["store"], False)
+
     def test_too_many(self):
         helper = self.helper()
         id = self.ask(helper, script(*STOP, "one"), background=True)["id"]

@@ -3,7 +3,8 @@
 #include "protocol/frame.h"
 
 #define EVENT_MAX (64u << 20)
-#define EMBEDS    249u /* the choice of a call that is embeddings.create */
+#define TOLD_MAX  256u
+#define WHOLE     240u /* choices from here on: the calls of `whole_calls` */
 
 struct fm_front front;
 unsigned host_room;
@@ -51,12 +52,27 @@ struct call {
     int64_t choice;     /* of a chat stream: the one whose chunks come */
     size_t all_calls;   /* of a chat stream: those of all its choices */
     bool spoke;         /* chat: text has come, so no reasoning may */
+    bool legacy;        /* completions.create, which counts as chat too */
+    bool replay;        /* responses.retrieve */
+    int64_t after;      /* of a replay: its starting_after; -1: none */
+    bool left;          /* a cancel named it: its stream may break off */
+    struct told *told;  /* of a stream of responses; NULL: not known, or each of its readers has other deltas */
+    struct fm_buf logprobs; /* the entries of the deltas */
+};
+
+/* A response, and its events by their sequence_number: whoever reads them gets the same. */
+struct told {
+    char id[FM_ID_SIZE];
+    bool stored; /* else its readers' deltas may differ */
+    struct json_object *events;
 };
 
 static struct {
     struct call *calls;
     size_t count;
     size_t cap;
+    struct told *told[TOLD_MAX];
+    size_t told_count;
     struct fm_inbound inbound;
     bool broken;
 } host;
@@ -73,8 +89,9 @@ static struct call *call_of(const struct fm_rpc_id *id) {
         HOLDS(host.calls);
     }
     struct call *call = &host.calls[host.count++];
-    *call = (struct call){.id = *id};
+    *call = (struct call){.id = *id, .after = -1};
     fm_buf_init(&call->text, EVENT_MAX);
+    fm_buf_init(&call->logprobs, EVENT_MAX);
     return call;
 }
 
@@ -115,6 +132,61 @@ static size_t expect_text(const struct call *call, size_t start, struct json_obj
     return start + len;
 }
 
+/* ---- what other readers had ---- */
+
+static struct told *find_told(const char *id) {
+    for (size_t i = 0; i < host.told_count; i++) {
+        if (strcmp(host.told[i]->id, id) == 0) {
+            return host.told[i];
+        }
+    }
+    return NULL;
+}
+
+/* The host has seen a response. */
+static struct told *note_response(struct json_object *response) {
+    const char *id = json_object_get_string(member(response, "id"));
+    struct told *told = find_told(id);
+    if (!told && host.told_count < TOLD_MAX) {
+        told = calloc(1, sizeof *told);
+        HOLDS(told && strlen(id) < sizeof told->id);
+        snprintf(told->id, sizeof told->id, "%s", id);
+        told->stored = json_object_get_boolean(member(response, "store"));
+        told->events = json_object_new_array();
+        host.told[host.told_count++] = told;
+    }
+    return told;
+}
+
+static void expect_same(struct call *call, struct json_object *event) {
+    size_t number = (size_t)count_at(event, "sequence_number");
+    if (is_word(member(event, "type"), "response.created")) {
+        call->told = note_response(member(event, "response"));
+    }
+    if (!call->told || !call->told->stored) {
+        return;
+    }
+    struct json_object *other = json_object_array_get_idx(call->told->events, number);
+    HOLDS_OR(!other || json_object_equal(other, event), "%s", json_object_to_json_string(event));
+    if (!other) {
+        HOLDS(json_object_array_put_idx(call->told->events, number, json_object_get(event)) == 0);
+    }
+}
+
+static void free_told(void) {
+    for (size_t i = 0; i < host.told_count; i++) {
+        json_object_put(host.told[i]->events);
+        free(host.told[i]);
+    }
+}
+
+/* ---- texts ---- */
+
+/* All events of the stream have come to this call, or will. */
+static bool reads_all(const struct call *call) {
+    return call->stream && call->after < 0 && (!call->left || call->stage == STAGE_END);
+}
+
 /* The text of the last item. */
 static void expect_item(const struct call *call, struct json_object *text) {
     HOLDS(expect_text(call, call->item, text) == call->text.len);
@@ -129,6 +201,26 @@ static void take_delta(struct call *call, struct json_object *text, bool may_be_
     HOLDS(json_object_is_type(text, json_type_string));
     HOLDS(may_be_empty || json_object_get_string_len(text) > 0);
     fm_buf_append(&call->text, json_object_get_string(text), (size_t)json_object_get_string_len(text));
+}
+
+static void append_entries(struct json_object *list, struct fm_buf *entries) {
+    HOLDS(json_object_is_type(list, json_type_array));
+    for (size_t i = 0; i < json_object_array_length(list); i++) {
+        struct json_object *entry = json_object_array_get_idx(list, i);
+        HOLDS(json_object_get_double(member(entry, "logprob")) <= 0);
+        HOLDS(json_object_is_type(member(entry, "bytes"), json_type_array));
+        fm_buf_append_str(entries, json_object_to_json_string(entry));
+    }
+}
+
+/* What the end of a text lists is what its deltas had. */
+static void expect_entries(const struct call *call, struct json_object *list) {
+    struct fm_buf entries;
+    fm_buf_init(&entries, EVENT_MAX);
+    append_entries(list, &entries);
+    HOLDS(entries.len == call->logprobs.len);
+    HOLDS(entries.len == 0 || memcmp(entries.data, call->logprobs.data, entries.len) == 0);
+    fm_buf_free(&entries);
 }
 
 static void expect_usage(struct json_object *usage, const char *input, const char *output) {
@@ -175,6 +267,7 @@ static void expect_output(const struct call *call, struct json_object *response)
     size_t count = json_object_array_length(output);
     size_t at = 0;
     bool reasons = false;
+    bool streamed = reads_all(call);
     for (size_t i = 0; i < count; i++) {
         struct json_object *item = json_object_array_get_idx(output, i);
         struct json_object *type = member(item, "type");
@@ -183,9 +276,9 @@ static void expect_output(const struct call *call, struct json_object *response)
         reasons = is_word(type, "reasoning");
         HOLDS(i + 1 == count || is_word(member(item, "status"), "completed"));
         struct json_object *text = item_text(item);
-        at = call->stream ? expect_text(call, at, text) : at;
+        at = streamed ? expect_text(call, at, text) : at;
     }
-    HOLDS(!call->stream || (at == call->text.len && count == call->items));
+    HOLDS(!streamed || (at == call->text.len && count == call->items));
 }
 
 static const struct event {
@@ -244,12 +337,25 @@ static void advance(struct call *call, const char *kind) {
     HOLDS_OR(false, "%s in stage %d", kind, call->stage);
 }
 
+/* Of what came before it nothing is known. */
+static void take_joined(struct call *call, struct json_object *type) {
+    HOLDS(call->stage != STAGE_END);
+    bool ends = is_word(type, "response.completed") || is_word(type, "response.incomplete") ||
+                is_word(type, "response.failed");
+    call->stage = ends ? STAGE_END : STAGE_BEGUN;
+}
+
 static void take_event(struct call *call, struct json_object *event) {
     struct json_object *type = member(event, "type");
     enum stage before = call->stage;
     char kind[96];
     HOLDS(!call->chat);
     HOLDS(count_at(event, "sequence_number") == call->sequence++);
+    expect_same(call, event);
+    if (call->after >= 0) {
+        take_joined(call, type);
+        return;
+    }
     write_kind(event, kind);
     advance(call, kind);
     if (is_word(type, "response.output_item.added")) {
@@ -258,8 +364,14 @@ static void take_event(struct call *call, struct json_object *event) {
     HOLDS(!has(event, "output_index") || (size_t)count_at(event, "output_index") == call->items - 1);
     if (has(event, "delta")) {
         take_delta(call, member(event, "delta"), before == STAGE_CALL);
+        if (is_word(type, "response.output_text.delta")) {
+            append_entries(member(event, "logprobs"), &call->logprobs);
+        }
     } else if (is_word(type, "response.output_text.done") || is_word(type, "response.reasoning_summary_text.done")) {
         expect_item(call, member(event, "text"));
+        if (is_word(type, "response.output_text.done")) {
+            expect_entries(call, member(event, "logprobs"));
+        }
     } else if (is_word(type, "response.function_call_arguments.done")) {
         expect_item(call, member(event, "arguments"));
     } else if (is_word(type, "response.output_item.done")) {
@@ -300,6 +412,18 @@ static void end_choice(struct call *call) {
     call->stage = call->usage ? STAGE_TEXT_DONE : STAGE_END;
 }
 
+/* Of legacy completions, which begin with their text. */
+static void take_text_choice(struct call *call, struct json_object *choice) {
+    bool ends = json_object_is_type(member(choice, "finish_reason"), json_type_string);
+    HOLDS(call->stage == STAGE_NONE || call->stage == STAGE_BEGUN);
+    take_delta(call, member(choice, "text"), ends);
+    HOLDS(!ends || json_object_get_string_len(member(choice, "text")) == 0);
+    call->stage = STAGE_BEGUN;
+    if (ends) {
+        end_choice(call);
+    }
+}
+
 static void take_chunk(struct call *call, struct json_object *chunk) {
     struct json_object *choices = member(chunk, "choices");
     HOLDS(call->chat && call->stage != STAGE_END);
@@ -310,10 +434,14 @@ static void take_chunk(struct call *call, struct json_object *chunk) {
         return;
     }
     struct json_object *choice = json_object_array_get_idx(choices, 0);
-    struct json_object *delta = member(choice, "delta");
     HOLDS(json_object_array_length(choices) == 1);
     HOLDS(has(chunk, "usage") == call->usage);
     HOLDS(count_at(choice, "index") == call->choice);
+    if (call->legacy) {
+        take_text_choice(call, choice);
+        return;
+    }
+    struct json_object *delta = member(choice, "delta");
     if (call->stage == STAGE_NONE) {
         HOLDS(is_word(member(delta, "role"), "assistant"));
         call->stage = STAGE_BEGUN;
@@ -344,14 +472,18 @@ static void take_notification(struct json_object *message) {
     if (is_word(method, "responses.event")) {
         take_event(call, member(params, "event"));
     } else {
-        HOLDS(is_word(method, "chat.completions.chunk"));
+        HOLDS(is_word(method, call->legacy ? "completions.chunk" : "chat.completions.chunk"));
         take_chunk(call, member(params, "chunk"));
     }
 }
 
 /* A chat stream has its finish chunk when the answer ended well, and only then. */
-static void expect_stream_ended(const struct call *call, bool ok) {
-    HOLDS_OR(call->stage == STAGE_END || (call->chat && !ok && call->stage == STAGE_BEGUN), "stage %d", call->stage);
+static void expect_stream_ended(const struct call *call, struct json_object *object, bool ok) {
+    bool begun = call->stage == STAGE_BEGUN || (call->legacy && call->stage == STAGE_NONE);
+    bool nothing = call->after >= 0 && call->stage == STAGE_NONE; /* behind the last event */
+    bool goes_on = call->replay || (has(object, "background") && json_object_get_boolean(member(object, "background")));
+    bool cut = ok && call->left && goes_on;
+    HOLDS_OR(call->stage == STAGE_END || (call->chat && !ok && begun) || nothing || cut, "stage %d", call->stage);
 }
 
 /*
@@ -391,6 +523,12 @@ static void expect_choices(const struct call *call, struct json_object *choices,
     HOLDS(!call->stream || (at == call->text.len && calls == call->all_calls));
 }
 
+static void expect_text_choice(const struct call *call, struct json_object *choices) {
+    struct json_object *text = member(json_object_array_get_idx(choices, 0), "text");
+    HOLDS(json_object_array_length(choices) == 1);
+    HOLDS(!call->stream || expect_text(call, 0, text) == call->text.len);
+}
+
 /* A list of vectors, as far as they came. */
 static void take_vectors(struct json_object *object) {
     struct json_object *data = member(object, "data");
@@ -405,19 +543,25 @@ static void take_vectors(struct json_object *object) {
 static void take_object(struct call *call, struct json_object *result, bool ok) {
     struct json_object *object = member(result, has(result, "response") ? "response" : "completion");
     HOLDS(!call->stream || call->chat == has(result, "completion"));
+    if (has(result, "response")) {
+        (void)note_response(object);
+    }
     if (has(result, "response") && runs(object)) { /* there is no stream, or the host has left it */
-        HOLDS(ok);
+        HOLDS(ok && (!call->replay || !call->stream || call->left));
         return;
     }
     if (has(result, "response")) {
         expect_output(call, object);
         expect_usage(member(object, "usage"), "input_tokens", "output_tokens");
+    } else if (is_word(member(object, "object"), "text_completion")) {
+        expect_text_choice(call, member(object, "choices"));
+        expect_usage(member(object, "usage"), "prompt_tokens", "completion_tokens");
     } else {
         expect_choices(call, member(object, "choices"), ok);
         expect_usage(member(object, "usage"), "prompt_tokens", "completion_tokens");
     }
     if (call->stream) {
-        expect_stream_ended(call, ok);
+        expect_stream_ended(call, object, ok);
     }
 }
 
@@ -444,6 +588,16 @@ static void expect_job_result(const struct fm_job *job, struct json_object *resu
     }
 }
 
+static void forget_call(struct call *call) {
+    fm_buf_free(&call->text);
+    fm_buf_free(&call->logprobs);
+    struct call forgotten = {.id = call->id, .asked = call->asked, .answered = call->answered, .taken = call->taken};
+    *call = forgotten;
+    call->after = -1;
+    fm_buf_init(&call->text, EVENT_MAX);
+    fm_buf_init(&call->logprobs, EVENT_MAX);
+}
+
 static void take_result(struct call *call, struct json_object *result) {
     bool ok = json_object_get_boolean(member(result, "ok"));
     const struct fm_job *job = closing_job(&call->id);
@@ -463,16 +617,7 @@ static void take_result(struct call *call, struct json_object *result) {
         }
         HOLDS(call->stage == STAGE_NONE); /* what fails before the prompt is accepted has no events */
     }
-    call->stream = false;
-    call->stage = STAGE_NONE;
-    call->sequence = 0;
-    call->item = 0;
-    call->items = 0;
-    call->choices = 0;
-    call->choice = 0;
-    call->all_calls = 0;
-    call->spoke = false;
-    fm_buf_free(&call->text);
+    forget_call(call);
 }
 
 static void take_reply(struct json_object *message) {
@@ -547,14 +692,46 @@ int fm_watchdog_start_locked(struct fm_front *the_front, struct fm_job *job) {
 
 /* ---- what the host sends ---- */
 
-static void note_create(struct call *call, const struct fm_rpc_message *message) {
-    bool chat = strcmp(message->method, "chat.completions.create") == 0;
+static void note_retrieve(struct call *call, const struct fm_rpc_message *message) {
+    struct json_object *value = NULL;
+    call->replay = true;
+    call->stream = json_object_object_get_ex(message->params, "stream", &value) && json_object_get_boolean(value);
+    bool joins = json_object_object_get_ex(message->params, "starting_after", &value);
+    call->after = joins && json_object_is_type(value, json_type_int) ? json_object_get_int64(value) : -1;
+    call->sequence = (int64_t)((uint64_t)call->after + 1);
+    bool named = json_object_object_get_ex(message->params, "id", &value) && value;
+    call->told = named ? find_told(json_object_get_string(value)) : NULL;
+}
+
+/* What a cancel names may have less of a stream than there is. */
+static void note_cancel(const struct fm_rpc_message *message) {
+    struct json_object *value = NULL;
+    struct fm_rpc_id id;
+    bool cancels = strcmp(message->method, "$/cancelRequest") == 0;
+    const char *name = cancels ? "id" : "request_id";
+    if (!cancels && strcmp(message->method, "responses.cancel") != 0) {
+        return;
+    }
+    if (json_object_object_get_ex(message->params, name, &value) && value && fm_rpc_id_read(value, &id)) {
+        call_of(&id)->left = true;
+    }
+}
+
+static void note_call(struct call *call, const struct fm_rpc_message *message) {
+    bool legacy = strcmp(message->method, "completions.create") == 0;
+    bool chat = legacy || strcmp(message->method, "chat.completions.create") == 0;
     struct json_object *options = NULL;
     struct json_object *value = NULL;
+    forget_call(call);
+    if (strcmp(message->method, "responses.retrieve") == 0) {
+        note_retrieve(call, message);
+        return;
+    }
     if (!chat && strcmp(message->method, "responses.create") != 0) {
         return;
     }
     call->chat = chat;
+    call->legacy = legacy;
     call->choices = json_object_object_get_ex(message->params, "n", &value) && value ? json_object_get_int64(value) : 1;
     call->stream = json_object_object_get_ex(message->params, "stream", &value) && json_object_get_boolean(value);
     call->usage = json_object_object_get_ex(message->params, "stream_options", &options) &&
@@ -564,12 +741,15 @@ static void note_create(struct call *call, const struct fm_rpc_message *message)
 static void on_message(void *context, const struct fm_rpc_message *message, struct json_object *root) {
     bool noted = message->kind == FM_RPC_REQUEST && !front.shutdown_called;
     unsigned answered = 0;
+    if (message->kind != FM_RPC_RESPONSE) {
+        note_cancel(message);
+    }
     if (noted) {
         struct call *call = call_of(&message->id);
         call->taken = call->asked > call->answered;
         answered = call->answered;
         if (!call->taken) {
-            note_create(call, message);
+            note_call(call, message);
         }
         call->asked++;
     }
@@ -670,6 +850,41 @@ static const char *const bodies[] = {
     "{\"previous_response_id\":\"resp_1\",\"stream\":true}",
 };
 
+/* Calls that have one body each; without one: of a stored response's events. */
+static const struct {
+    const char *method;
+    const char *params;
+} whole_calls[] = {
+    {"responses.create", "{\"input\":\"x\",\"stream\":true,\"include\":[\"message.output_text.logprobs\"]}"},
+    {"chat.completions.create", "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"stream\":true,\"n\":3}"},
+    {"chat.completions.create", "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"stream\":true,\"n\":2,"
+                                "\"logprobs\":true,\"top_logprobs\":1,\"stream_options\":{\"include_usage\":true}}"},
+    {"completions.create", "{\"prompt\":\"x\",\"stream\":true}"},
+    {"completions.create", "{\"prompt\":\"x\",\"stream\":true,\"echo\":true,\"stream_options\":{\"include_usage\":true}}"},
+    {"responses.input_tokens", "{\"input\":\"x\"}"},
+    {"responses.compact", "{\"input\":\"x\",\"model\":\"fake\"}"},
+    {"responses.retrieve", NULL},
+    {"responses.retrieve", NULL},
+    {"embeddings.create", "{\"input\":[\"x\",\"y\"],\"dimensions\":2}"},
+};
+
+/* The events of one that the host has seen, or of one in flight. */
+static void build_retrieve(struct choices *from, struct fm_buf *body) {
+    unsigned choice = choose(from);
+    const struct fm_job *job = nth_job(choice / 4);
+    size_t told = host.told_count ? choice / 4 % host.told_count : 0;
+    const char *id = host.told_count ? host.told[told]->id : "resp_none";
+    char after[40] = "";
+    if (choice & 2) {
+        snprintf(after, sizeof after, ",\"starting_after\":%zu", choose_of(from, 16));
+    }
+    fm_buf_append_str(body, "{\"stream\":true,\"id\":\"");
+    fm_buf_append_str(body, choice & 1 && job ? job->answer.id : id);
+    fm_buf_append_char(body, '"');
+    fm_buf_append_str(body, after);
+    fm_buf_append_char(body, '}');
+}
+
 /* An id of the table, or a number. */
 static void append_id(unsigned choice, struct fm_buf *body) {
     char number[12];
@@ -703,9 +918,8 @@ static void build_cancel(struct choices *from, struct fm_buf *body) {
 }
 
 void host_call(struct choices *from) {
-    static const char embed[] = "{\"input\":[\"x\",\"y\"],\"dimensions\":2}";
     unsigned choice = choose(from);
-    bool embeds = choice == EMBEDS;
+    bool whole = choice >= WHOLE && choice < WHOLE + COUNT(whole_calls);
     size_t method = choice % COUNT(methods);
     struct fm_buf body;
     fm_buf_init(&body, EVENT_MAX);
@@ -715,10 +929,12 @@ void host_call(struct choices *from) {
         append_id(choose(from), &body);
     }
     fm_buf_append_str(&body, ",\"method\":\"");
-    fm_buf_append_str(&body, embeds ? "embeddings.create" : methods[method]);
+    fm_buf_append_str(&body, whole ? whole_calls[choice - WHOLE].method : methods[method]);
     fm_buf_append_str(&body, "\",\"params\":");
-    if (embeds) {
-        fm_buf_append_str(&body, embed);
+    if (whole && whole_calls[choice - WHOLE].params) {
+        fm_buf_append_str(&body, whole_calls[choice - WHOLE].params);
+    } else if (whole) {
+        build_retrieve(from, &body);
     } else if (method == 2 || method == 3 || method >= 10) {
         build_cancel(from, &body);
     } else {
@@ -776,14 +992,24 @@ static unsigned in_flight(const struct fm_rpc_id *id, struct fm_job *const *jobs
     unsigned found = front.shutdown_called && fm_rpc_id_equal(&front.shutdown_call, id);
     for (size_t i = 0; i < count; i++) {
         const struct fm_job *job = jobs[i];
-        HOLDS(job->cancel_count <= FM_CANCEL_WAITERS &&
-              job->results_sent <= job->cancel_count + job->answer.request.background);
+        bool stays = job->answer.request.background || job->readers > 0;
+        HOLDS(job->cancel_count <= FM_CANCEL_WAITERS && job->results_sent <= job->cancel_count + stays);
         found += job->results_sent == 0 && fm_rpc_id_equal(&job->call, id);
         for (unsigned k = job->results_sent ? job->results_sent - 1 : 0; k < job->cancel_count; k++) {
             found += fm_rpc_id_equal(&job->cancel_calls[k], id);
         }
     }
     return found + fm_store_call_in_flight_locked(&front, id);
+}
+
+/* Of all choices; of one that is read again, what its reader may still get. */
+static size_t output_of(const struct fm_job *job) {
+    const struct fm_answer *answer = job->source ? &job->source->answer : &job->answer;
+    size_t len = answer->output.len;
+    for (size_t i = 0; i < answer->choice; i++) {
+        len += answer->earlier[i]->output.len;
+    }
+    return len;
 }
 
 void expect_calls(void) {
@@ -794,7 +1020,7 @@ void expect_calls(void) {
     for (size_t i = 0; i < FM_JOBS_MAX; i++) {
         jobs[count] = &front.jobs[i];
         count += front.jobs[i].state != FM_JOB_FREE;
-        text += front.jobs[i].state != FM_JOB_FREE ? front.jobs[i].answer.output.len : 0;
+        text += front.jobs[i].state != FM_JOB_FREE ? output_of(&front.jobs[i]) : 0;
     }
     HOLDS(count == front.jobs_in_flight && front.engine.held == jobs_held());
     for (size_t i = 0; i < host.count; i++) {
@@ -848,8 +1074,10 @@ void front_end(void) {
     HOLDS(front.jobs_in_flight == 0 && front.engine.held == 0);
     for (size_t i = 0; i < host.count; i++) {
         fm_buf_free(&host.calls[i].text);
+        fm_buf_free(&host.calls[i].logprobs);
     }
     free(host.calls);
+    free_told();
     fm_inbound_free(&host.inbound);
     memset(&host, 0, sizeof host);
     fm_store_close(store);

@@ -71,6 +71,13 @@ static void produce_vector(struct fm_job *job) {
     HOLDS(code == FM_OK || error.code == FM_INTERNAL); /* one too many */
 }
 
+static void produce_logprobs(struct fm_job *job) {
+    struct json_object *list = json_tokener_parse("[{\"bytes\":[120],\"logprob\":-0.5,\"top\":[]}]");
+    struct fm_error error;
+    HOLDS(fm_answer_logprobs(&job->answer, list, &error) == FM_OK);
+    json_object_put(list);
+}
+
 static void produce(struct choices *from, struct fm_job *job) {
     size_t len = choose_of(from, 32);
     const char *text = choose_bytes(from, &len);
@@ -79,6 +86,9 @@ static void produce(struct choices *from, struct fm_job *job) {
     } else if (job->state == FM_JOB_RUNNING && job->answer.opened && is_utf8(text, len)) {
         job->answer.usage.output++;
         HOLDS(fm_answer_append(&job->answer, text, len));
+        if (len > 0) {
+            produce_logprobs(job);
+        }
     }
 }
 
@@ -100,7 +110,11 @@ static void finish(struct fm_job *job, enum fm_finish finish) {
         finish = error.code == FM_CANCELLED ? FM_FINISH_CANCELLED : FM_FINISH_FAILED;
     }
     bool failed = finish == FM_FINISH_CANCELLED || finish == FM_FINISH_FAILED;
-    fm_job_settle_locked(&front, job, finish, failed ? &error : NULL);
+    if (!failed && fm_answer_has_next(&job->answer)) {
+        fm_job_next_choice_locked(&front, job, finish);
+    } else {
+        fm_job_settle_locked(&front, job, finish, failed ? &error : NULL);
+    }
 }
 
 static void engine_step(struct choices *from) {

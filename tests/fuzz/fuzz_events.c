@@ -294,7 +294,7 @@ static const char *number_of_job(struct choices *from, char number[24]) {
     if (!job || choice == 255) {
         return values[choose_of(from, COUNT(values))];
     }
-    snprintf(number, 24, "%llu", (unsigned long long)job->number);
+    snprintf(number, 24, "%llu", (unsigned long long)job->run);
     return number;
 }
 
@@ -314,9 +314,27 @@ static const char *const mismatches[8] = {
     "", ",\"schema_error\":null",  ",\"schema_error\":{}",   ",\"schema_error\":\"\\u0000\"",
 };
 
+/* What deltas say of their tokens. */
+static const char *const logprobs[8] = {
+    ",\"logprobs\":[{\"bytes\":[120],\"logprob\":-0.5,\"top\":[{\"bytes\":[240,159],\"logprob\":-1e-7}]}]",
+    ",\"logprobs\":[]",
+    ",\"logprobs\":[{\"bytes\":[],\"logprob\":0,\"top\":[]},{\"bytes\":[0,255],\"logprob\":-9999,\"top\":[]}]",
+    ",\"logprobs\":[{\"bytes\":[256],\"logprob\":0,\"top\":[]}]",
+    ",\"logprobs\":[{\"bytes\":[1],\"logprob\":0.1,\"top\":[]}]",
+    ",\"logprobs\":[{\"bytes\":[1],\"logprob\":-1,\"top\":[{}]}]",
+    "",
+    ",\"logprobs\":[7]",
+};
+
+/* What comes behind a wrong list has none. */
+static bool has_logprobs(const char *number) {
+    const struct fm_job *job = fm_job_by_run_locked(&front, strtoull(number, NULL, 10));
+    return job && job->answer.request.logprobs && !job->stopping;
+}
+
 /* The index of a call that begins, or of the one that goes on; now and then another. */
 static void append_index(struct choices *from, const char *number, bool begins, struct fm_buf *body) {
-    const struct fm_job *job = fm_job_by_number_locked(&front, strtoull(number, NULL, 10));
+    const struct fm_job *job = fm_job_by_run_locked(&front, strtoull(number, NULL, 10));
     unsigned choice = choose(from);
     char index[24];
     int next = job ? (int)job->answer.call_count : 0;
@@ -327,7 +345,7 @@ static void append_index(struct choices *from, const char *number, bool begins, 
 /* What the front needs to know before the vectors, and the next of them; now and then nonsense. */
 static void append_vector(struct choices *from, const char *number, struct fm_buf *body) {
     static const char *const vectors[] = {"\"AACAPwAAAAAAAAAA\"", "\"AACAPw==\"", "\"x\"", "7"};
-    const struct fm_job *job = fm_job_by_number_locked(&front, strtoull(number, NULL, 10));
+    const struct fm_job *job = fm_job_by_run_locked(&front, strtoull(number, NULL, 10));
     unsigned choice = choose(from);
     char index[24];
     snprintf(index, sizeof index, "%zu", (job ? job->answer.vector_count : 0) + (choice >= 240));
@@ -336,7 +354,7 @@ static void append_vector(struct choices *from, const char *number, struct fm_bu
 }
 
 static bool embeds(const char *number) {
-    const struct fm_job *job = fm_job_by_number_locked(&front, strtoull(number, NULL, 10));
+    const struct fm_job *job = fm_job_by_run_locked(&front, strtoull(number, NULL, 10));
     return job && job->answer.request.input_count > 0;
 }
 
@@ -361,6 +379,10 @@ static void send_event(struct choices *from) {
         append_vector(from, number, &body);
     } else if (method == 1 || method == 6) {
         append_text(from, ",\"text\":", &body);
+        if (method == 1 && has_logprobs(number)) {
+            bool empty = body.data[body.len - 2] == '"'; /* what has no text has no tokens */
+            fm_buf_append_str(&body, logprobs[empty ? 1 : choice / 16 % COUNT(logprobs)]);
+        }
     } else if (method == 7) {
         append_index(from, number, true, &body);
         append_member(&body, "name", choice & 64 ? "\"g\"" : "\"f\"", false);

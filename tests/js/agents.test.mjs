@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import OpenAI from "openai-7";
 import { connection, noFormats } from "./support/helper.mjs";
 import { CALL, checkRun, description, LIMIT, onBothEngines, outcome } from "./support/tasks.mjs";
-import { QUESTION, recorder, Weather } from "./support/tasks.mjs";
+import { QUESTION, recorder, THINK, THOUGHT, Weather } from "./support/tasks.mjs";
 
 onBothEngines("Agents SDK", noFormats(), async (t, client, real) => {
   const [{ id }] = (await client.models.list()).data;
@@ -39,4 +39,15 @@ onBothEngines("Agents SDK", noFormats(), async (t, client, real) => {
         checkRun(seen, result.finalOutput, real);
         assert.equal(result.finalOutput, outcome(seen[0]));
       });
+
+  await t.test("POST /responses: reasoning", { skip: real && "the model does not think" }, async () => {
+    const agent = new agents.Agent({ name: "Thinker", model: new agents.OpenAIResponsesModel(openai, id) });
+    const { finalOutput, newItems } = await agents.run(agent, THINK);
+    assert.equal(finalOutput, "Yes.");
+    const [{ rawItem }] = newItems.filter(({ type }) => type === "reasoning_item");
+    assert.deepEqual(
+      rawItem.content.map(({ text }) => text),
+      [THOUGHT],
+    );
+  });
 });

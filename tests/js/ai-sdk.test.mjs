@@ -4,7 +4,7 @@ import { embedMany, generateObject, generateText, isStepCount, streamObject, str
 import assert from "node:assert/strict";
 import { connection, lacking, noEmbeddings, noFormats, noModel, script } from "./support/helper.mjs";
 import { Animal, CALL, checkRun, description, LIMIT, onBothEngines } from "./support/tasks.mjs";
-import { PROMPT, QUESTION, recorder, Weather } from "./support/tasks.mjs";
+import { PROMPT, QUESTION, recorder, THINK, THOUGHT, Weather } from "./support/tasks.mjs";
 
 async function texts(t, client, real) {
   const [{ id }] = (await client.models.list()).data;
@@ -65,6 +65,14 @@ async function texts(t, client, real) {
       JSON.stringify(bodies[0].input),
     );
     assert.ok(second.usage.inputTokens > first.usage.inputTokens);
+  });
+
+  await t.test("POST /responses: reasoning", { skip: real && "the model does not think" }, async () => {
+    const result = streamText({ model: openai.responses(id), prompt: THINK, maxRetries: 0 });
+    let told = "";
+    for await (const part of result.fullStream) if (part.type === "reasoning-delta") told += part.text;
+    assert.deepEqual([told, await result.reasoningText, await result.text], [THOUGHT, THOUGHT, "Yes."]);
+    assert.equal((await result.usage).outputTokenDetails.reasoningTokens, 2);
   });
 
   await t.test("POST /embeddings: embedMany", { skip: await noEmbeddings(client) }, async () => {

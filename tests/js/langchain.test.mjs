@@ -4,7 +4,7 @@ import { ChatOpenAI, OpenAIEmbeddings } from "@langchain/openai";
 import assert from "node:assert/strict";
 import { connection, noEmbeddings, noFormats, noModel } from "./support/helper.mjs";
 import { Animal, CALL, checkRun, description, LIMIT, onBothEngines } from "./support/tasks.mjs";
-import { PROMPT, QUESTION, recorder, Weather } from "./support/tasks.mjs";
+import { PROMPT, QUESTION, recorder, THINK, THOUGHT, Weather } from "./support/tasks.mjs";
 
 onBothEngines("LangChain", noModel(), async (t, client, real) => {
   const [{ id: model }] = (await client.models.list()).data;
@@ -45,6 +45,15 @@ async function chat(t, api, real, make) {
       assert.notEqual(text.trim(), "");
       if (!real) assert.equal(text, questions[index]);
     }
+  });
+
+  await t.test(`POST /${api}: reasoning`, { skip: real && "the model does not think" }, async () => {
+    const thoughtOf = ({ contentBlocks, additional_kwargs: more }) =>
+      more.reasoning_content ?? contentBlocks.find(({ type }) => type === "reasoning")?.reasoning;
+    let chunks;
+    for await (const chunk of await make(12).stream(THINK)) chunks = chunks?.concat(chunk) ?? chunk;
+    for (const answer of [await make(12).invoke(THINK), chunks])
+      assert.deepEqual([thoughtOf(answer), answer.text], [THOUGHT, "Yes."]);
   });
 
   const skip = (real && noFormats()) || false;

@@ -187,6 +187,8 @@ async function stored(t, OpenAI, openai, client, long) {
     await gone(openai.responses.retrieve(unstored.id));
   });
 
+  await replayed(t, openai, { long, gone, skip });
+
   await t.test("GET /responses/{id}/input_items: list", { skip }, async () => {
     const texts = ["one", "two", "three"];
     const input = texts.map((content) => ({ role: "user", content }));
@@ -225,6 +227,77 @@ async function stored(t, OpenAI, openai, client, long) {
     assert.equal((await openai.responses.cancel(id)).status, "cancelled");
     assert.equal((await openai.responses.retrieve(id)).status, "cancelled");
     await gone(openai.responses.cancel("resp_none"));
+  });
+}
+
+/** The events of a stored response, for who comes later. */
+async function replayed(t, openai, { long, gone, skip }) {
+  const streamed = { input: PROMPT, stream: true, ...SHORT };
+  const read = async (id, query = {}, onEach = undefined) => {
+    const { events, error } = await drain(await openai.responses.retrieve(id, { stream: true, ...query }), onEach);
+    assert.equal(error, null);
+    return events;
+  };
+  const statusOf = async (id) => (await openai.responses.retrieve(id)).status;
+
+  await t.test("GET /responses/{id}: stream", { skip }, async () => {
+    const { events } = await drain(await openai.responses.create(streamed));
+    const { id } = checkResponseStream(events);
+    assert.notEqual(deltas(events), "");
+    assert.deepEqual(await read(id), events);
+    const whole = await openai.responses.create({ ...streamed, stream: false });
+    const { output_text: _, _request_id: __, ...told } = whole;
+    assert.deepEqual(checkResponseStream(await read(whole.id)), told, "one that nobody streamed has events too");
+    await gone(openai.responses.retrieve("resp_none", { stream: true }));
+  });
+
+  await t.test("GET /responses/{id}: stream from starting_after", { skip }, async () => {
+    const { events } = await drain(await openai.responses.create(streamed));
+    const { id } = events[0].response;
+    for (const after of [0, 5, events.length - 2, events.length - 1, events.length + 5])
+      assert.deepEqual(await read(id, { starting_after: after }), events.slice(after + 1), `after ${after}`);
+  });
+
+  await t.test("GET /responses/{id}: stream helper", { skip }, async () => {
+    const { events } = await drain(await openai.responses.create(streamed));
+    const { id } = events[0].response;
+    const stream = openai.responses.stream({ response_id: id, starting_after: 3 });
+    const { events: again } = await drain(stream);
+    assert.deepEqual(
+      again.map((event) => event.sequence_number),
+      events.slice(4).map((event) => event.sequence_number),
+    );
+    assert.equal((await stream.finalResponse()).output_text, deltas(events));
+  });
+
+  await t.test("GET /responses/{id}: stream of one in the background", { skip }, async () => {
+    const short = await openai.responses.create({ input: PROMPT, background: true, ...SHORT });
+    const events = await read(short.id);
+    assert.equal(checkResponseStream(events).id, short.id);
+    assert.deepEqual(await read(short.id), events);
+
+    const { id } = await openai.responses.create({ input: long, background: true });
+    const seen = await read(id, {}, async (event) => {
+      if (deltas([event]) !== "") assert.equal((await openai.responses.cancel(id)).status, "cancelled");
+    });
+    assert.equal(checkResponseStream(seen).status, "cancelled");
+    assert.notEqual(deltas(seen), "");
+    assert.deepEqual(await read(id), seen);
+  });
+
+  await t.test("GET /responses/{id}: break", { skip }, async () => {
+    const { id } = await openai.responses.create({ input: long, background: true });
+    let last = -1;
+    for await (const event of await openai.responses.retrieve(id, { stream: true })) {
+      last = event.sequence_number;
+      if (deltas([event]) !== "") break;
+    }
+    assert.equal(await statusOf(id), "in_progress");
+    const cancelled = openai.responses.cancel(id);
+    const rest = await read(id, { starting_after: last });
+    assert.equal((await cancelled).status, "cancelled");
+    assert.equal(rest[0].sequence_number, last + 1);
+    assert.equal(rest.at(-1).response.status, "cancelled");
   });
 }
 

@@ -2,6 +2,7 @@
 Takes each check out of the code, one at a time, and looks that the test that guards it goes red.
 
     run.py [WORD...]      only the mutations whose rule contains one of the words
+    run.py --check        looks that the code still has what is to be taken out; builds nothing
 
 Works in a copy (build/mutations), with the build of the fake engine alone. A mutation is a text in a file and what
 stands there instead; a test that stays green without its check is a failure of this run, and so is one that is red with
@@ -12,7 +13,7 @@ import os
 import shutil
 import sys
 
-from table import call, chosen, print_table, try_mutation
+from table import call, check_places, chosen, print_table, try_mutation
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 COPY = os.path.join(ROOT, "build", "mutations")
@@ -65,6 +66,7 @@ STORE = "helper/front/store.c"
 STORE_TASKS = "helper/front/store_tasks.c"
 STORE_METHODS = "helper/front/store_methods.c"
 STREAMS = "helper/front/streams.c"
+REPLAY = "helper/surface/replay.c"
 CONVERSATION = "helper/surface/conversation.c"
 ITEMS = "helper/surface/items.c"
 EMBEDDINGS = "helper/surface/embeddings.c"
@@ -365,12 +367,12 @@ MUTATIONS = [
     ("deltas are an interval apart", "helper/engine/kit/job.c", "return interval == 0 ||", "return 1 ||", "unit.kit"),
     # load
     ("sequence numbers have no hole", RESPONSES,
-     "answer->sequence++",
-     "(answer->sequence == 70 ? answer->sequence += 2 : answer->sequence++)",
+     "answer->cursor->sequence++",
+     "(answer->cursor->sequence == 70 ? answer->cursor->sequence += 2 : answer->cursor->sequence++)",
      "e2e.load"),
     ("no text is lost", "helper/surface/answer.c",
-     "answer->sent = end;",
-     "answer->sent = end + (answer->sent == 4096);",
+     "    cursor->sent = end;",
+     "    cursor->sent = end + (cursor->sent == 4096);",
      "e2e.load"),
     ("a dead engine's descriptor is closed", SUPERVISOR,
      "    close(child->from_child);\n",
@@ -555,12 +557,11 @@ MUTATIONS = [
     ("at most 20 alternatives", SURFACE_LOGPROBS, "bool valid = count <= TOP_MAX;", "bool valid = count < 1000;",
      "unit.surface_logprobs"),
     ("a piece has the entries of its text", ANSWER,
-     "if (answer->request.logprobs && answer->calls_begun == 0 && answer->sent >= answer->reasoning_len) {", "if (0) {",
-     "unit.surface_logprobs"),
+     "bool logprobs = answer->request.logprobs && text;", "bool logprobs = 0 && text;", "unit.surface_logprobs"),
     ("no mark leads to a list that was cut", SURFACE_LOGPROBS, "if (!answer->logprobs.failed) {", "if (1) {",
      "e2e.requests"),
     ("choices come one after the other", ANSWER,
-     "return answer->told_choices < answer->choice ? answer->earlier[answer->told_choices] : answer;",
+     "return cursor->choice < answer->choice ? answer->earlier[cursor->choice] : answer;",
      "return answer;",
      "e2e.requests"),
     ("each choice has a seed of its own", ANSWER, "request.seed + answer->choice", "request.seed",
@@ -844,7 +845,8 @@ MUTATIONS = [
      "e2e.store"),
     ("store: its file is private", STORE, "code == FM_OK && file ? fm_file_make_private(file, error) : code", "code",
      "unit.store"),
-    ("store: the end waits for it", STREAMS, "job->state != FM_JOB_FREE && !job->storing", "job->state != FM_JOB_FREE",
+    ("store: the end waits for it", STREAMS, "job->state != FM_JOB_FREE && !waits_for_store(job)",
+     "job->state != FM_JOB_FREE",
      "e2e.store"),
     ("store: a request waits for what it goes on with", SUPERVISOR, " && !job->answer.request.unresolved", "", "e2e.store"),
     ("store: a call comes behind what is being stored", STORE_METHODS,
@@ -865,11 +867,38 @@ MUTATIONS = [
      "unit.surface_conversation"),
     ("store: an item has an id", ITEMS, "    fm_id_draw(drawn, prefix);", "    snprintf(drawn, sizeof drawn, \"%s\", prefix);",
      "e2e.store"),
-    ("background: its call is answered at once", STREAMS, "job->answer.request.background && !job->answer.request.stream",
-     "false", "e2e.store"),
-    ("background: a stream that is left", METHODS, "if (detach && job->answer.request.background) {", "if (0) {", "e2e.store"),
+    ("background: its call is answered at once", STREAMS, "!job->replays && !job->answer.request.background;",
+     "!job->replays;", "e2e.store"),
+    ("background: a stream that is left", METHODS, "(detach && job->answer.request.background)", "0", "e2e.store"),
     ("background: has to be stored", RESPONSES_REQUEST, "return reject_lost_background(error);", "",
      "unit.surface_requests"),
+    # events that are read again
+    ("replay: a piece that a reader had is the next one's too", ANSWER, "if (cursor->pieces < fm_answer_piece_count(answer)) {",
+     "if (0) {", "unit.surface_replay"),
+    ("replay: pieces are recorded", ANSWER, "fm_buf_append(&answer->pieces, &end, sizeof end);", "",
+     "unit.surface_replay"),
+    ("replay: what nobody read is cut before it is stored", REPLAY, "fm_answer_cut(answer);", "", "unit.surface_replay"),
+    ("replay: the ends of pieces are looked at", REPLAY, "if (end < (int64_t)last || end > (int64_t)answer->output.len) {",
+     "if (0) {", "unit.surface_replay"),
+    ("replay: counts of log probabilities are looked at", SURFACE_LOGPROBS, "from <= have && count <= have - from;", "true;",
+     "unit.surface_replay"),
+    ("replay: whether it was begun comes back", REPLAY, 'json_object_get_boolean(get(stream, "opened"));', "true;",
+     "unit.surface_replay"),
+    ("replay: so does how a thought is told", REPLAY, "dialect == FM_REASONING_TEXT || dialect == FM_REASONING_OPEN", "false",
+     "unit.surface_replay"),
+    ("replay: and what the request said", REPLAY, "fm_json_key_value(&w, lh_entry_k(entry), lh_entry_v(entry));", "",
+     "unit.surface_replay"),
+    ("replay: events up to starting_after are left out", STREAMS, "if (!known) {", "if (1) {", "e2e.store"),
+    ("replay: starting_after is not below 0", STORE_METHODS, "if (query->after_event < 0) {", "if (0) {", "e2e.store"),
+    ("replay: starting_after wants a stream", STORE_METHODS, "return stream ? FM_OK\n", "return 1 ? FM_OK\n", "e2e.store"),
+    ("replay: one that is read stays", STREAMS, "fm_job_is_done(job) && job->readers == 0", "fm_job_is_done(job)",
+     "e2e.store"),
+    ("replay: an id names who makes a response, not who reads it", JOBS, "there && !job->replays && ", "there && ",
+     "e2e.store"),
+    ("replay: its end waits for the store", STREAMS, "job->source->storing && job->stream : job->storing", "false : job->storing",
+     "e2e.store"),
+    ("replay: a cancel ends the reading alone", METHODS, "job->replays || (detach", "(detach", "e2e.store"),
+    ("replay: and no event follows", METHODS, "    job->stream = false;\n", "", "e2e.store"),
     # prompts
     ("count: nothing is generated", JOB, "return job->count_only ? FM_REASON_LENGTH : FM_REASON_NONE;", "return FM_REASON_NONE;",
      "unit.kit"),
@@ -877,7 +906,7 @@ MUTATIONS = [
      "unit.surface_requests"),
     ("count: is never stored", RESPONSES_REQUEST, "request->store = purpose == ANSWER && (", "request->store = (",
      "unit.surface_requests"),
-    ("count: says nothing before there is one", STREAMS, "} else if (job->answer.opened) {", "} else {", "e2e.requests"),
+    ("count: says nothing before there is one", STREAMS, "} else if (answer->opened) {", "} else {", "e2e.requests"),
     ("truncation: only where it is asked for", TRUNCATION, "if (!truncation->asked) {", "if (0) {", "unit.kit_truncation"),
     ("truncation: the system's messages stay", TRUNCATION, 'if (i >= cut || is_role(&truncation->all[i], "system")) {',
      "if (i >= cut) {", "unit.kit_truncation"),
@@ -894,7 +923,7 @@ MUTATIONS = [
     ("truncation: the beginning stays for some turns", TRUNCATION, "while (unit * 8 <= all - turns) {", "while (0) {",
      "unit.kit_truncation"),
     ("truncation: the newest turns are tried first", TRUNCATION, "step < half ? step : half", "half", "unit.kit_truncation"),
-    ("truncation: what was left out is told", ANSWER, "if (!schema && answer->dropped == 0) {", "if (!schema) {",
+    ("truncation: what was left out is told", ANSWER, "if (!schema && dropped == 0) {", "if (!schema) {",
      "unit.surface_responses"),
     ("prompt: stands in place of messages", JOB_PARAMS, "if (job->prompt && (job->messages", "if (0 && (job->messages",
      "unit.kit_job_params"),
@@ -951,6 +980,8 @@ def rows(wanted):
 
 
 def main():
+    if sys.argv[1:] == ["--check"]:
+        return check_places(ROOT, MUTATIONS)
     wanted = chosen(MUTATIONS, sys.argv[1:])
     prepare()
     if is_red("|".join({test for *_, test in wanted})):

@@ -3,6 +3,7 @@ What run.py does for the helper, for the npm package: takes each check out of js
 the test that guards it goes red.
 
     run_js.py [WORD...]      only the mutations whose rule contains one of the words
+    run_js.py --check        looks that the code still has what is to be taken out; builds nothing
 
 Works in a copy (build/mutations-js) with the installed packages of the checkout, so `sh packaging/setup.sh --tests` and
 a build of js-shim come first. The tests of the table play the helper themselves; no native build is needed. Each is run
@@ -16,7 +17,7 @@ import signal
 import subprocess
 import sys
 
-from table import call, chosen, print_table, try_mutation
+from table import call, check_places, chosen, print_table, try_mutation
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 COPY = os.path.join(ROOT, "build", "mutations-js")
@@ -415,6 +416,8 @@ def rows(mutations):
 
 
 def main():
+    if sys.argv[1:] == ["--check"]:
+        return check_places(os.path.join(ROOT, "js-shim", "src"), MUTATIONS)
     mutations = chosen(MUTATIONS, sys.argv[1:])
     prepare()
     check_green(mutations)

@@ -1,5 +1,6 @@
 """What both tables of mutations do: put one text in place of another, build, look for red, and print the outcome."""
 
+import os
 import re
 import subprocess
 
@@ -29,6 +30,19 @@ def try_mutation(path, old, new, build, is_red):
     finally:
         with open(path, "w") as f:
             f.write(whole)
+
+
+def check_places(folder, mutations):
+    """Whether each text that is to be replaced is in its file, once; says where it is not. The exit status."""
+    stale = 0
+    for rule, file, old, *_ in mutations:
+        with open(os.path.join(folder, file)) as f:
+            count = f.read().count(old)
+        if count != 1:
+            stale += 1
+            print(f"{file}: {count} places for the mutation '{rule}': {old}")
+    print(f"mutations: {len(mutations)}, {stale} stale")
+    return 1 if stale else 0
 
 
 def chosen(mutations, words):

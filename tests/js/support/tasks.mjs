@@ -18,6 +18,9 @@ export const description = "How the weather will be";
 export const outcome = ({ city, days }) => `dry in ${city} for ${days} days`;
 export const QUESTION = "What will the weather be like in Linz?";
 export const CALL = script({ tool_call: { name: "weather", arguments: JSON.stringify(ARGUMENTS) } });
+export const THOUGHT = "Hm, so 😀.";
+/** The real model of the tests does not think. */
+export const THINK = script({ reasoning: "Hm, " }, { reasoning: "so 😀." }, "Yes", ".");
 export const LIMIT = 80; // tokens: the default model does not come to an end by itself
 
 /** A function to give to a client, and what it was called with. */

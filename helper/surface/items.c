@@ -527,13 +527,14 @@ static void write_kept(struct json_object *item, struct fm_json_writer *w) {
     fm_json_key_str(w, "type", kind->type);
     write_id(json_object_object_get(item, "id"), kind->id_prefix, w);
     fm_json_key_str(w, "status", status ? json_object_get_string(status) : "completed");
-    json_object_object_foreach(item, key, value) {
+    struct json_object_iter member_at;
+    json_object_object_foreachC(item, member_at) {
         bool done = false;
         for (size_t i = 0; i < sizeof written / sizeof written[0]; i++) {
-            done |= strcmp(key, written[i]) == 0;
+            done |= strcmp(member_at.key, written[i]) == 0;
         }
-        if (!done && value) {
-            fm_json_key_value(w, key, value);
+        if (!done && member_at.val) {
+            fm_json_key_value(w, member_at.key, member_at.val);
         }
     }
     if (content) {

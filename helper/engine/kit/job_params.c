@@ -153,8 +153,10 @@ static enum fm_code read_embed(struct fm_job *job, struct json_object *value, st
 
 /* A job that embeds has no other members. */
 static enum fm_code check_embed(struct json_object *params, struct fm_error *error) {
-    json_object_object_foreach(params, name, value) {
-        if (value && strcmp(name, "job") != 0 && strcmp(name, "embed") != 0) {
+    struct json_object_iter member_at;
+    json_object_object_foreachC(params, member_at) {
+        const char *name = member_at.key;
+        if (member_at.val && strcmp(name, "job") != 0 && strcmp(name, "embed") != 0) {
             return fm_job_wrong(error, name, "nothing beside \"embed\"");
         }
     }

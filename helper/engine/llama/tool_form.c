@@ -442,8 +442,9 @@ static bool value_has_control(const struct fm_tool_template *from, struct json_o
             found = value_has_control(from, json_object_array_get_idx(value, i));
         }
     } else if (json_object_is_type(value, json_type_object)) {
-        json_object_object_foreach(value, key, member) {
-            found = found || has_control(from, key, strlen(key)) || value_has_control(from, member);
+        struct json_object_iter at;
+        json_object_object_foreachC(value, at) {
+            found = found || has_control(from, at.key, strlen(at.key)) || value_has_control(from, at.val);
         }
     }
     return found;

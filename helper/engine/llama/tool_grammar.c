@@ -102,8 +102,9 @@ static struct json_object *arguments_schema(const struct fm_tool *tool) {
     struct json_object *type = json_object_new_string("object");
     bool made = schema && type && add_member(schema, "type", type);
     if (tool->parameters) {
-        json_object_object_foreach(tool->parameters, key, value) {
-            made = made && add_member(schema, key, value);
+        struct json_object_iter member_at;
+        json_object_object_foreachC(tool->parameters, member_at) {
+            made = made && add_member(schema, member_at.key, member_at.val);
         }
     }
     json_object_put(type);

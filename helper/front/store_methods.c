@@ -197,12 +197,15 @@ static enum fm_code replay(struct fm_front *front, const struct fm_rpc_message *
     return code;
 }
 
-static enum fm_code read_stream(struct json_object *params, bool *stream, struct fm_error *error) {
-    struct json_object *value = json_object_object_get(params, "stream");
-    *stream = json_object_get_boolean(value);
-    return !value || json_object_is_type(value, json_type_boolean)
-               ? FM_OK
-               : fm_params_wrong(error, "stream", "invalid_type", "'stream' must be a boolean");
+static enum fm_code read_flag(struct json_object *params, const char *name, bool *flag, struct fm_error *error) {
+    struct json_object *value = json_object_object_get(params, name);
+    *flag = json_object_get_boolean(value);
+    if (value && !json_object_is_type(value, json_type_boolean)) {
+        char detail[64];
+        snprintf(detail, sizeof detail, "'%s' must be a boolean", name);
+        return fm_params_wrong(error, name, "invalid_type", detail);
+    }
+    return FM_OK;
 }
 
 static enum fm_code read_starting_after(struct json_object *params, bool stream, int64_t *after,
@@ -225,15 +228,17 @@ static enum fm_code read_starting_after(struct json_object *params, bool stream,
 
 enum fm_code fm_responses_retrieve(struct fm_front *front, const struct fm_rpc_message *message,
                                    struct fm_json_writer *result, struct fm_error *error) {
-    static const char *const members[] = {"id", "include", "stream", "starting_after", NULL};
+    static const char *const members[] = {"id", "include", "stream", "starting_after", "include_obfuscation", NULL};
     struct fm_store_query query;
     bool stream = false;
+    bool padded; /* frames never are */
     int64_t after = -1;
     (void)result;
     enum fm_code code = fm_params_check(message->params, members, error);
     code = code ? code : fm_params_read_id(message->params, &query, error);
     code = code ? code : check_include(message->params, error);
-    code = code ? code : read_stream(message->params, &stream, error);
+    code = code ? code : read_flag(message->params, "stream", &stream, error);
+    code = code ? code : read_flag(message->params, "include_obfuscation", &padded, error);
     code = code ? code : read_starting_after(message->params, stream, &after, error);
     if (code != FM_OK) {
         return code;

@@ -133,30 +133,37 @@ function decode(parameter: string): string {
 
 /** An endpoint that takes an object and answers with another one. */
 function withBody<P extends JsonObject>(start: (transport: Transport, body: P) => Operation<unknown>): Handler {
-  return async (transport, { body, signal }) => {
-    const params = (await readJson(body, signal)) as P;
-    return jsonResponse(await withSignal(() => start(transport, params), signal));
+  return async (transport, call) => {
+    const params = (await readParams(call)) as P;
+    return jsonResponse(await withSignal(() => start(transport, params), call.signal));
   };
 }
 
 /** An endpoint that needs no more than the id in its path. */
 function ofId(start: (transport: Transport, id: string) => Operation<unknown>): Handler {
-  return async (transport, { id, query, signal }) => {
+  return async (transport, { id, query, body, signal }) => {
     readQuery(query, {});
+    const params = body.content === null || body.content === "" ? {} : await readJson(body, signal);
+    for (const name of Object.keys(params)) throw badQuery("unknown_parameter", name, "Unknown");
     return jsonResponse(await withSignal(() => start(transport, id), signal));
   };
 }
 
-async function responses(transport: Transport, { body, signal }: Call): Promise<Response> {
-  const params = (await readJson(body, signal)) as ResponseCreateParams;
+/** What an endpoint that takes a body is asked for: all of it stands there, and nothing in the query. */
+function readParams({ query, body, signal }: Call): Promise<JsonObject> {
+  readQuery(query, {});
+  return readJson(body, signal);
+}
+
+async function responses(transport: Transport, call: Call): Promise<Response> {
+  const { signal } = call;
+  const params = (await readParams(call)) as ResponseCreateParams;
   if (params.stream !== true) return jsonResponse(await withSignal(() => createResponse(transport, params), signal));
   return responseStream(signal, (onEvent) => streamResponse(transport, params, onEvent));
 }
 
 async function retrieve(transport: Transport, { id, query, signal }: Call): Promise<Response> {
   const params = readQuery(query, RETRIEVE_QUERY);
-  // Frames are never padded.
-  if (typeof params["include_obfuscation"] === "boolean") delete params["include_obfuscation"];
   if (params["stream"] !== true)
     return jsonResponse(await withSignal(() => retrieveResponse(transport, id, params), signal));
   return responseStream(signal, (onEvent) => streamRetrieved(transport, id, params, onEvent));
@@ -183,8 +190,9 @@ function chunked<P extends JsonObject, C extends JsonObject>(
   create: (transport: Transport, body: P) => Operation<unknown>,
   stream: (transport: Transport, body: P, onChunk: (chunk: C) => void) => Operation<unknown>,
 ): Handler {
-  return async (transport, { body, signal }) => {
-    const params = (await readJson(body, signal)) as P;
+  return async (transport, call) => {
+    const { signal } = call;
+    const params = (await readParams(call)) as P;
     if (params["stream"] !== true) return jsonResponse(await withSignal(() => create(transport, params), signal));
     return streamBody(signal, {
       start: (push) => stream(transport, params, (chunk) => push(chunkFrame(chunk))),

@@ -140,6 +140,7 @@ class Calls(StoreTest):
                 ("responses.retrieve", {"id": "x", "include": 1}, "include", "invalid_type"),
                 ("responses.retrieve", {"id": "x", "include": ["everything"]}, "include[0]", "invalid_value"),
                 ("responses.retrieve", {"id": "x", "stream": "yes"}, "stream", "invalid_type"),
+                ("responses.retrieve", {"id": "x", "include_obfuscation": 1}, "include_obfuscation", "invalid_type"),
                 ("responses.retrieve", {"id": "x", "stream": True, "starting_after": "1"}, "starting_after", "invalid_type"),
                 ("responses.retrieve", {"id": "x", "stream": True, "starting_after": -1}, "starting_after",
                  "integer_below_min_value"),

@@ -36,7 +36,7 @@ test("any prefix of the URL will do, and every kind of input", async () => {
   const stream = () => new Blob([body]).stream();
   for (const [input, init] of [
     ["http://fm-proxy/v1/responses", post(body)],
-    ["https://api.openai.com/v1/responses?x=1", post(body, { headers: new Headers({ a: "b" }) })],
+    ["https://api.openai.com/v1/responses?api-version=1", post(body, { headers: new Headers({ a: "b" }) })],
     ["/responses", post(body, { headers: [["a", "b"]] })],
     ["responses/", { method: "post", body, headers: { a: "b" } }],
     [new URL("http://x/a/b/c/responses"), { method: "POST", body: new TextEncoder().encode(body) }],
@@ -105,6 +105,9 @@ const refused = [
   ],
   ["a long string", "http://x/responses", post(`{"input":"${"x".repeat(10_000_000)}"}`), 413, "request_too_large"],
   ["a long body", "http://x/responses", { method: "POST", body: new Uint8Array(10_000_001) }, 413, "request_too_large"],
+  ["a query beside a body", "http://x/responses?seed=1", post("{}"), 400, "unknown_parameter"],
+  ["a query beside a chat's body", "http://x/chat/completions?seed=1", post("{}"), 400, "unknown_parameter"],
+  ["a body where none is", "http://x/responses/resp_1/cancel", post('{"force":true}'), 400, "unknown_parameter"],
   ["no JSON", "http://x/responses", post("{"), 400, "invalid_body"],
   ["no body", "http://x/responses", { method: "POST" }, 400, "invalid_body"],
   ["no object", "http://x/chat/completions", post("[1]"), 400, "invalid_body"],

@@ -581,7 +581,8 @@ static const struct fm_job *closing_job(const struct fm_rpc_id *call) {
 /* Jobs wait for room. One that was stopped fails as the stop had it, whatever the engine says then. */
 static void expect_job_result(const struct fm_job *job, struct json_object *result, bool ok) {
     HOLDS(host_room > 0);
-    if (job->results_sent > 0) {
+    bool goes_on = !job->stream && (job->replays || job->answer.request.background); /* whatever became of it */
+    if (job->results_sent > 0 || goes_on) {
         HOLDS(ok);
     } else if (job->stopping && !front.ending) {
         HOLDS(!ok && is_word(member(member(result, "error"), "code"), fm_code_name(job->stop_error.code)));
@@ -874,12 +875,13 @@ static void build_retrieve(struct choices *from, struct fm_buf *body) {
     const struct fm_job *job = nth_job(choice / 4);
     size_t told = host.told_count ? choice / 4 % host.told_count : 0;
     const char *id = host.told_count ? host.told[told]->id : "resp_none";
+    bool told_to_host = job && (job->answer.opened || job->answer.request.background);
     char after[40] = "";
     if (choice & 2) {
         snprintf(after, sizeof after, ",\"starting_after\":%zu", choose_of(from, 16));
     }
     fm_buf_append_str(body, "{\"stream\":true,\"id\":\"");
-    fm_buf_append_str(body, choice & 1 && job ? job->answer.id : id);
+    fm_buf_append_str(body, choice & 1 && told_to_host ? job->answer.id : id);
     fm_buf_append_char(body, '"');
     fm_buf_append_str(body, after);
     fm_buf_append_char(body, '}');

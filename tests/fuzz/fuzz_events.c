@@ -380,8 +380,8 @@ static void send_event(struct choices *from) {
     } else if (method == 1 || method == 6) {
         append_text(from, ",\"text\":", &body);
         if (method == 1 && has_logprobs(number)) {
-            bool empty = body.data[body.len - 2] == '"'; /* what has no text has no tokens */
-            fm_buf_append_str(&body, logprobs[empty ? 1 : choice / 16 % COUNT(logprobs)]);
+            bool empty = body.data[body.len - 2] == '"' && body.data[body.len - 3] == ':'; /* no text has no tokens */
+            fm_buf_append_str(&body, empty ? "" : logprobs[choice / 16 % COUNT(logprobs)]);
         }
     } else if (method == 7) {
         append_index(from, number, true, &body);

@@ -139,7 +139,10 @@ async function find(isAmong) {
   const BIASES_MAX = 1024;
   const range = (begin, count) => Array.from({ length: count }, (_, index) => begin + index);
   let begin = 0;
-  while (!(await isAmong(range(begin, BIASES_MAX)))) begin += BIASES_MAX;
+  while (!(await isAmong(range(begin, BIASES_MAX)))) {
+    begin += BIASES_MAX;
+    assert.ok(begin < 2 ** 18, "no ban is seen");
+  }
   for (let count = BIASES_MAX / 2; count >= 1; count /= 2) if (!(await isAmong(range(begin, count)))) begin += count;
   return begin;
 }

@@ -1,4 +1,4 @@
-// What the clients are asked for, each in its own way: a structured answer, and a call of a tool.
+// What the clients are asked for, each in its own way: a structured answer, a call of a tool, and a thought.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { z } from "zod";

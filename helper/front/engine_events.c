@@ -300,6 +300,9 @@ static void take_output(struct fm_front *front, struct fm_job *job, struct json_
     size_t len = (size_t)json_object_get_string_len(text);
     struct json_object *logprobs = json_object_object_get(params, "logprobs");
     struct fm_error error;
+    if (len == 0) {
+        return; /* and no log probabilities: they are those of text */
+    }
     if (!fm_answer_append(&job->answer, json_object_get_string(text), len)) {
         fail_job(front, job, "the answer is too large to hold");
     } else if (job->answer.call_count == 0 && fm_answer_logprobs(&job->answer, logprobs, &error) != FM_OK) {

@@ -252,7 +252,7 @@ void fm_job_stored_locked(struct fm_front *front, uint64_t number, bool stored);
 void fm_job_resolved_locked(struct fm_front *front, uint64_t number, struct fm_conversation *conversation,
                             const struct fm_buf *messages, const struct fm_error *error);
 
-/* Frees a closing job's slot, and that of its source, which may have waited for it alone. */
+/* Frees a closing job's slot. */
 void fm_job_release_locked(struct fm_front *front, struct fm_job *job);
 
 /* Ends a job early: at once when it is queued, else through the engine, which gets FM_GRACE_MS. The first stop's error

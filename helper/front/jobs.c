@@ -16,23 +16,15 @@ bool fm_job_is_done(const struct fm_job *job) {
     return job->results_sent > job->cancel_count;
 }
 
-static void release(struct fm_front *front, struct fm_job *job) {
+void fm_job_release_locked(struct fm_front *front, struct fm_job *job) {
+    if (job->source) {
+        job->source->readers--; /* the pump sees to it, should it have waited for this one alone */
+    }
     fm_answer_free(&job->answer);
     fm_model_free(&job->model);
     job->state = FM_JOB_FREE;
     front->jobs_in_flight--;
     pthread_cond_broadcast(&job->changed); /* the watchdog looks, and finds its job gone */
-}
-
-void fm_job_release_locked(struct fm_front *front, struct fm_job *job) {
-    struct fm_job *source = job->source;
-    if (source) {
-        source->readers--;
-    }
-    release(front, job);
-    if (source && source->readers == 0 && source->state == FM_JOB_CLOSING && fm_job_is_done(source)) {
-        release(front, source);
-    }
 }
 
 static enum fm_code no_slot(const struct fm_front *front, struct fm_error *error) {

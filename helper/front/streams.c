@@ -84,11 +84,13 @@ static bool waits_for_store(const struct fm_job *job) {
 
 /* The create call's result, then those of the cancel calls; behind the last one, the job is gone. */
 static void send_next_result(struct fm_front *front, struct fm_job *job) {
+    bool failed = job->end_error.code != FM_OK;
+    bool found = !(job->replays && failed); /* else there is nothing to tell of */
     if (job->results_sent == 0) {
-        send_result(front, job, &job->call, is_detached(job) || job->end_error.code == FM_OK);
+        send_result(front, job, &job->call, found && (!failed || is_detached(job)));
         job->results_sent++;
     } else if (job->results_sent <= job->cancel_count) {
-        send_result(front, job, &job->cancel_calls[job->results_sent - 1], true);
+        send_result(front, job, &job->cancel_calls[job->results_sent - 1], found);
         job->results_sent++;
     }
     if (job->state == FM_JOB_CLOSING && fm_job_is_done(job) && job->readers == 0) {

@@ -110,11 +110,13 @@ enum fm_code fm_answer_logprobs(struct fm_answer *answer, struct json_object *li
     }
     bool valid = json_object_is_type(list, json_type_array);
     size_t count = valid ? json_object_array_length(list) : 0;
+    size_t before = answer->logprobs.len;
     struct fm_json_writer w = fm_json_writer_on(&answer->logprobs);
     for (size_t i = 0; i < count && valid; i++) {
         valid = write_entry(json_object_array_get_idx(list, i), &w);
     }
     if (!valid) {
+        answer->logprobs.len = before; /* of a wrong list, nothing is told */
         return fm_fail(error, FM_INTERNAL, "the engine sent text without its log probabilities, or wrong ones");
     }
     const struct mark mark = {

@@ -499,6 +499,13 @@ class Streams(StoreTest):
         self.assertEqual((events[-1]["type"], result["response"]["status"]), ("response.incomplete", "cancelled"))
         self.assertEqual(helper.wait_exit(), 0)
 
+    def test_of_none_that_is_left_at_once(self):
+        helper = self.helper()
+        helper.send("responses.retrieve", {"id": "resp_none", "stream": True}, id="left")
+        helper.send("responses.cancel", {"request_id": "left"}, id="cancel")
+        for call in ("left", "cancel"):
+            self.assert_error(helper.collect(call)[1], "NOT_FOUND", openai_code="response_not_found")
+
     def test_of_none(self):
         self.assert_error(self.helper().call("responses.retrieve", {"id": "resp_none", "stream": True}), "NOT_FOUND")
 

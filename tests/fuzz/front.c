@@ -582,7 +582,9 @@ static const struct fm_job *closing_job(const struct fm_rpc_id *call) {
 static void expect_job_result(const struct fm_job *job, struct json_object *result, bool ok) {
     HOLDS(host_room > 0);
     bool goes_on = !job->stream && (job->replays || job->answer.request.background); /* whatever became of it */
-    if (job->results_sent > 0 || goes_on) {
+    if (job->replays && job->end_error.code != FM_OK) {
+        HOLDS(!ok && !has(result, "response")); /* what was to be read is not there */
+    } else if (job->results_sent > 0 || goes_on) {
         HOLDS(ok);
     } else if (job->stopping && !front.ending) {
         HOLDS(!ok && is_word(member(member(result, "error"), "code"), fm_code_name(job->stop_error.code)));

@@ -329,7 +329,7 @@ static const char *const logprobs[8] = {
 /* What comes behind a wrong list has none. */
 static bool has_logprobs(const char *number) {
     const struct fm_job *job = fm_job_by_run_locked(&front, strtoull(number, NULL, 10));
-    return job && job->answer.request.logprobs && !job->stopping;
+    return job && job->answer.request.logprobs;
 }
 
 /* The index of a call that begins, or of the one that goes on; now and then another. */
@@ -380,8 +380,7 @@ static void send_event(struct choices *from) {
     } else if (method == 1 || method == 6) {
         append_text(from, ",\"text\":", &body);
         if (method == 1 && has_logprobs(number)) {
-            bool empty = body.data[body.len - 2] == '"' && body.data[body.len - 3] == ':'; /* no text has no tokens */
-            fm_buf_append_str(&body, empty ? "" : logprobs[choice / 16 % COUNT(logprobs)]);
+            fm_buf_append_str(&body, logprobs[choice / 16 % COUNT(logprobs)]);
         }
     } else if (method == 7) {
         append_index(from, number, true, &body);

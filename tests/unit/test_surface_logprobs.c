@@ -58,6 +58,7 @@ static void lists_are_taken_or_refused(void **state) {
         if (code != (rows[i].taken ? FM_OK : FM_INTERNAL)) {
             fail_msg("%s", rows[i].list ? rows[i].list : "none");
         }
+        assert_true(rows[i].taken || answer.logprobs.len == 0); /* nothing of a wrong one */
         fm_answer_free(&answer);
         struct fm_answer plain = answer_of(&fm_surface_responses, "{\"input\":\"hi\"}");
         assert_int_equal(say(&plain, "hi", 2, rows[i].list), FM_OK); /* it asked for none */

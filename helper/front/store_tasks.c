@@ -17,7 +17,7 @@ struct fm_store_task {
     struct fm_store_task *next;
     /* In the store's thread, without the lock. `store` may be NULL, where `error` says why. */
     void (*run)(struct fm_front *front, struct fm_store *store, struct fm_store_task *task, struct fm_error *error);
-    uint64_t job;                        /* of put and resolve: its number */
+    uint64_t job;                        /* of put and resolve: the number of the job that waits; else 0 */
     struct fm_stored_response response;  /* of put */
     struct fm_conversation conversation; /* of resolve */
     bool replies;                        /* it answers a call, and waits until the host has taken the last reply */
@@ -41,13 +41,13 @@ static bool can_be_done(const struct fm_storage *storage, const struct fm_store_
 }
 
 /*
- * The next task that can be done now, out of the list; NULL: none. A replay takes long where the response is large, and
- * lets the others go first: it is of a response that they don't change, or it is asked for again.
+ * The next task that can be done now, out of the list; NULL: none. A replay takes long where the response is large, so
+ * what jobs wait for goes before it.
  */
 static struct fm_store_task *take_task_locked(struct fm_storage *storage) {
     struct fm_store_task **link = NULL;
     for (struct fm_store_task **at = &storage->first; *at; at = &(*at)->next) {
-        bool first = !link || ((*link)->run == replay && (*at)->run != replay);
+        bool first = !link || ((*link)->run == replay && (*at)->job > 0);
         if (can_be_done(storage, *at) && first) {
             link = at;
         }

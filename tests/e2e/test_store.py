@@ -474,6 +474,15 @@ class Streams(StoreTest):
         self.go_on(helper)
         self.assertEqual(self.wait_for_end(helper, id)["status"], "completed")
 
+    def test_before_it_is_deleted(self):
+        helper = self.helper()
+        for _ in range(30):
+            id = self.ask(helper, "one two")["id"]
+            call = self.follow(helper, id)
+            self.assertTrue(helper.call("responses.delete", {"id": id})["ok"])
+            events, result = helper.collect(call)
+            check_stream(self, events, result)
+
     def test_an_id_is_free_with_the_result(self):
         helper = self.helper()
         id = self.ask(helper, "one")["id"]

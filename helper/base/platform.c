@@ -166,6 +166,8 @@ int fm_run_on_stack(size_t stack, void (*body)(void *), void *argument) {
     return error;
 }
 
+#define PATIENCE 4 /* times as long by the clock */
+
 struct timed_call {
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -210,7 +212,20 @@ static struct timed_call *new_timed_call(void (*body)(void *), void (*drop)(void
     return call;
 }
 
-int fm_run_on_stack_until(size_t stack, int64_t deadline, void (*body)(void *), void (*drop)(void *), void *argument) {
+/* Waits for its end, with its lock held. False: it took too long. */
+static bool wait_for_call(struct timed_call *call, pthread_t thread, int64_t ms) {
+    int64_t last = fm_now_ms() + PATIENCE * ms;
+    int64_t left = ms; /* of the thread's own time, at least so long */
+    while (!call->done && left > 0 && fm_now_ms() < last) {
+        int64_t next = fm_now_ms() + left;
+        fm_cond_wait_until(&call->changed, &call->lock, next < last ? next : last);
+        int64_t used = call->done ? 0 : fm_os_thread_ms(thread); /* it can't have ended, without the lock */
+        left = used < 0 ? next - fm_now_ms() : ms - used;
+    }
+    return call->done;
+}
+
+int fm_run_on_stack_within(size_t stack, int64_t ms, void (*body)(void *), void (*drop)(void *), void *argument) {
     pthread_t thread;
     struct timed_call *call = new_timed_call(body, drop, argument);
     if (!call) {
@@ -222,10 +237,7 @@ int fm_run_on_stack_until(size_t stack, int64_t deadline, void (*body)(void *), 
         return error;
     }
     pthread_mutex_lock(&call->lock);
-    while (!call->done && fm_now_ms() < deadline) {
-        fm_cond_wait_until(&call->changed, &call->lock, deadline);
-    }
-    bool done = call->done;
+    bool done = wait_for_call(call, thread, ms);
     call->abandoned = !done;
     pthread_mutex_unlock(&call->lock);
     if (!done) {

@@ -71,11 +71,12 @@ FM_MUST_USE int fm_run_on_stack(size_t stack, void (*body)(void *), void *argume
 
 /*
  * The same for what may take too long and can't be interrupted. Returns 0 when `body` has run, or ETIMEDOUT when it had
- * not by `deadline` (fm_now_ms()): then `argument` belongs to the thread, which calls `drop` on it after `body`, sooner
- * or later. Any other errno value: `body` was not run, and `argument` is still the caller's.
+ * not after `ms` of processor time, which a busy machine gives it later, or four times as long in all: then `argument`
+ * belongs to the thread, which calls `drop` on it after `body`, sooner or later. Any other errno value: `body` was not
+ * run, and `argument` is still the caller's.
  */
-FM_MUST_USE int fm_run_on_stack_until(size_t stack, int64_t deadline, void (*body)(void *), void (*drop)(void *),
-                                      void *argument);
+FM_MUST_USE int fm_run_on_stack_within(size_t stack, int64_t ms, void (*body)(void *), void (*drop)(void *),
+                                       void *argument);
 
 /*
  * The end of this process that others ask for: a descriptor that polls readable when SIGTERM or SIGINT came, or when

@@ -26,6 +26,13 @@
 static pid_t parent_pid;
 static int parent_fd = -1;
 
+int64_t fm_os_thread_ms(pthread_t thread) {
+    clockid_t clock;
+    struct timespec used;
+    bool known = pthread_getcpuclockid(thread, &clock) == 0 && clock_gettime(clock, &used) == 0;
+    return known ? (int64_t)used.tv_sec * 1000 + used.tv_nsec / 1000000 : -1;
+}
+
 int fm_os_pipe(int fds[2]) {
     return pipe2(fds, O_CLOEXEC);
 }

@@ -8,6 +8,8 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <mach-o/dyld.h>
+#include <mach/mach.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/event.h>
 #include <sys/socket.h>
@@ -74,6 +76,16 @@ void fm_os_die_with_parent(pid_t parent) {
 void fm_sandbox_enter(bool needs_network, struct fm_sandbox *in_force) {
     (void)needs_network;
     *in_force = (struct fm_sandbox){0};
+}
+
+int64_t fm_os_thread_ms(pthread_t thread) {
+    thread_basic_info_data_t info;
+    mach_msg_type_number_t count = THREAD_BASIC_INFO_COUNT;
+    if (thread_info(pthread_mach_thread_np(thread), THREAD_BASIC_INFO, (thread_info_t)&info, &count) != KERN_SUCCESS) {
+        return -1;
+    }
+    int64_t micros = (int64_t)info.user_time.microseconds + info.system_time.microseconds;
+    return ((int64_t)info.user_time.seconds + info.system_time.seconds) * 1000 + micros / 1000;
 }
 
 bool fm_os_close_rest_on_exec(void) {

@@ -2,8 +2,10 @@
 #ifndef FM_BASE_PLATFORM_OS_H
 #define FM_BASE_PLATFORM_OS_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* pipe(2), both ends close-on-exec. 0, or -1 with errno. */
@@ -28,5 +30,8 @@ void fm_os_die_with_parent(pid_t parent);
 /* In a child before exec: every descriptor from 3 on becomes close-on-exec. False where the system has no call for it.
  * Async-signal-safe. */
 bool fm_os_close_rest_on_exec(void);
+
+/* Processor time of a thread that has not ended, in ms; -1 where it can't be had. */
+int64_t fm_os_thread_ms(pthread_t thread);
 
 #endif

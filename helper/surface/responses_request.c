@@ -59,7 +59,7 @@ static bool includes(struct json_object *body, const char *what) {
     return i < count;
 }
 
-#define ECHO_MAX (FM_FRAME_BODY_MAX - (2u << 20)) /* bytes: the rest of a frame is for the output */
+#define ECHO_MAX (FM_FRAME_BODY_MAX - (3u << 19)) /* bytes: the rest of a frame is for the output */
 
 /* ---- the body ---- */
 

@@ -104,7 +104,7 @@ class SlowHost(HelperTest):
         helper.call("responses.create", {"input": "x"})
         helper.reading.clear()
         helper.send("health.ping", None, 1)
-        call = self.create(helper, "x", instructions="i" * 9_600_000)
+        call = self.create(helper, "x", instructions="i" * 8_400_000)
         wait_idle(helper.pid, helper.engine_pid())
         pings = [helper.start("health.ping") for _ in range(100)]
         wait_idle(helper.pid)

@@ -744,7 +744,7 @@ MUTATIONS = [
     ("an empty merge does not empty the corpus", FUZZ, ' && [ -n "$(find "$run/least" -type f)" ]', "", "fuzz.run"),
     # what takes too long, on its own stack
     ("a call on its own stack has its time", PLATFORM,
-     "while (!call->done && fm_now_ms() < deadline) {", "while (!call->done) {", "unit.platform"),
+     "while (!call->done && left > 0 && fm_now_ms() < last) {", "while (!call->done) {", "unit.platform"),
     ("what was abandoned is dropped when it ends", PLATFORM, "call->drop(call->argument);", "", "unit.platform"),
 
     # tools in a model's own form

@@ -286,8 +286,8 @@ static enum fm_code compile(struct fm_grammar_vocab *vocab, const char *kind, co
         return fm_fail(error, FM_OVERLOADED, "a format that was given up is still being compiled");
     }
     struct compilation *work = new_compilation(vocab, kind, text);
-    int failed =
-        work ? fm_run_on_stack_until(stack_for(text), deadline, run_compilation, drop_compilation, work) : ENOMEM;
+    int64_t left = deadline - fm_now_ms();
+    int failed = work ? fm_run_on_stack_within(stack_for(text), left, run_compilation, drop_compilation, work) : ENOMEM;
     if (failed == ETIMEDOUT) {
         return fm_fail(error, FM_INVALID_REQUEST, "it takes more than %d ms to compile", COMPILE_MS);
     }

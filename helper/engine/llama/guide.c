@@ -297,8 +297,7 @@ bool fm_guide_check(const struct fm_guide *guide, struct fm_buf *reason) {
         return true;
     }
     struct check *check = new_check(guide);
-    int error =
-        check ? fm_run_on_stack_until(CHECK_STACK, fm_now_ms() + CHECK_MS, run_check, free_check, check) : ENOMEM;
+    int error = check ? fm_run_on_stack_within(CHECK_STACK, CHECK_MS, run_check, free_check, check) : ENOMEM;
     if (error == ETIMEDOUT) {
         fm_buf_append_str(reason, "it could not be checked in time");
         return false;

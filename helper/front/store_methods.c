@@ -29,7 +29,7 @@ static const char *get_string(struct json_object *params, const char *name) {
 }
 
 enum fm_code fm_params_read_id(struct json_object *params, struct fm_store_query *query, struct fm_error *error) {
-    *query = (struct fm_store_query){.limit = LIST_DEFAULT};
+    *query = (struct fm_store_query){.id = ""};
     struct json_object *value;
     if (!json_object_object_get_ex(params, "id", &value)) {
         return fm_params_wrong(error, "id", "missing_required_parameter", "'id' must be a response's id");
@@ -42,33 +42,6 @@ enum fm_code fm_params_read_id(struct json_object *params, struct fm_store_query
         return no_such_response(error);
     }
     snprintf(query->id, sizeof query->id, "%s", id);
-    return FM_OK;
-}
-
-/* What can be included is there anyway, or there is none. */
-static enum fm_code check_include(struct json_object *params, struct fm_error *error) {
-    static const struct fm_rule rule = {0};
-    static const struct fm_path at = {.key = "include"};
-    struct json_object *include = json_object_object_get(params, "include");
-    return include ? fm_check_include(&rule, include, &at, error) : FM_OK;
-}
-
-static enum fm_code read_limit(struct json_object *params, struct fm_store_query *query, struct fm_error *error) {
-    struct json_object *value = json_object_object_get(params, "limit");
-    if (!value) {
-        return FM_OK;
-    }
-    if (!json_object_is_type(value, json_type_int)) {
-        return fm_params_wrong(error, "limit", "invalid_type", "'limit' must be an integer");
-    }
-    int64_t limit = json_object_get_int64(value);
-    if (limit < 1) {
-        return fm_params_wrong(error, "limit", "integer_below_min_value", "'limit' must be at least 1");
-    }
-    if (limit > LIST_MAX) {
-        return fm_params_wrong(error, "limit", "integer_above_max_value", "'limit' must be at most 100");
-    }
-    query->limit = (int)limit;
     return FM_OK;
 }
 
@@ -197,48 +170,31 @@ static enum fm_code replay(struct fm_front *front, const struct fm_rpc_message *
     return code;
 }
 
-static enum fm_code read_flag(struct json_object *params, const char *name, bool *flag, struct fm_error *error) {
-    struct json_object *value = json_object_object_get(params, name);
-    *flag = json_object_get_boolean(value);
-    if (value && !json_object_is_type(value, json_type_boolean)) {
-        char detail[64];
-        snprintf(detail, sizeof detail, "'%s' must be a boolean", name);
-        return fm_params_wrong(error, name, "invalid_type", detail);
-    }
-    return FM_OK;
-}
-
 static enum fm_code read_starting_after(struct json_object *params, bool stream, int64_t *after,
                                         struct fm_error *error) {
-    static const char name[] = "starting_after";
-    struct json_object *value = json_object_object_get(params, name);
-    if (!value) {
-        return FM_OK;
-    }
-    if (!json_object_is_type(value, json_type_int)) {
-        return fm_params_wrong(error, name, "invalid_type", "'starting_after' must be an integer");
-    }
-    *after = json_object_get_int64(value);
-    if (*after < 0) {
-        return fm_params_wrong(error, name, "integer_below_min_value", "'starting_after' must be at least 0");
-    }
-    return stream ? FM_OK
-                  : fm_params_wrong(error, name, "invalid_value", "'starting_after' is about events: set 'stream'");
+    struct json_object *value = json_object_object_get(params, "starting_after");
+    *after = value ? json_object_get_int64(value) : -1;
+    return stream || !value ? FM_OK
+                            : fm_params_wrong(error, "starting_after", "invalid_value",
+                                              "'starting_after' is about events: set 'stream'");
 }
 
 enum fm_code fm_responses_retrieve(struct fm_front *front, const struct fm_rpc_message *message,
                                    struct fm_json_writer *result, struct fm_error *error) {
-    static const char *const members[] = {"id", "include", "stream", "starting_after", "include_obfuscation", NULL};
+    static const struct fm_rule rules[] = {
+        {.name = "id", .check = fm_check_any},
+        {.name = "include", .check = fm_check_include}, /* it is there anyway, or there is none */
+        {.name = "stream", .check = fm_check_bool},
+        {.name = "starting_after", .check = fm_check_int, .min = 0, .max = INT64_MAX},
+        {.name = "include_obfuscation", .check = fm_check_bool}, /* frames are never padded */
+        {0},
+    };
     struct fm_store_query query;
-    bool stream = false;
-    bool padded; /* frames never are */
-    int64_t after = -1;
+    int64_t after;
     (void)result;
-    enum fm_code code = fm_params_check(message->params, members, error);
+    bool stream = json_object_get_boolean(json_object_object_get(message->params, "stream"));
+    enum fm_code code = fm_check_members(rules, message->params, NULL, error);
     code = code ? code : fm_params_read_id(message->params, &query, error);
-    code = code ? code : check_include(message->params, error);
-    code = code ? code : read_flag(message->params, "stream", &stream, error);
-    code = code ? code : read_flag(message->params, "include_obfuscation", &padded, error);
     code = code ? code : read_starting_after(message->params, stream, &after, error);
     if (code != FM_OK) {
         return code;
@@ -334,38 +290,33 @@ static size_t find_start(struct json_object *items, const struct fm_store_query 
     return found ? start : count;
 }
 
-/* How many items from `start` on a frame has room for; one, however large. */
-static size_t items_that_fit(struct json_object *items, const struct fm_store_query *query, size_t start) {
+/* Writes the items from `start` on, as many as are asked for and fit a frame; one, however large. Returns their end. */
+static size_t write_page(struct json_object *items, const struct fm_store_query *query, size_t start,
+                         struct fm_json_writer *result) {
     size_t count = json_object_array_length(items);
-    size_t bytes = 0;
-    size_t fitting = 0;
-    while (start + fitting < count && fitting < (size_t)query->limit) {
-        size_t len;
-        json_object_to_json_string_length(item_at(items, query, start + fitting),
-                                          JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE, &len);
-        bytes += len + 1;
-        if (fitting > 0 && bytes > PAGE_MAX) {
+    size_t begin = result->buf->len;
+    size_t end = start;
+    for (; end < count && end - start < (size_t)query->limit; end++) {
+        size_t before = result->buf->len;
+        fm_json_value(result, item_at(items, query, end));
+        if (end > start && result->buf->len - begin > PAGE_MAX) {
+            result->buf->len = before;
             break;
         }
-        fitting++;
     }
-    return fitting;
+    return end;
 }
 
 static void write_list(struct json_object *items, const struct fm_store_query *query, struct fm_json_writer *result) {
-    size_t count = json_object_array_length(items);
     size_t start = find_start(items, query);
-    size_t end = start + items_that_fit(items, query, start);
     fm_json_key_str(result, "object", "list");
     fm_json_key(result, "data");
     fm_json_array_begin(result);
-    for (size_t i = start; i < end; i++) {
-        fm_json_value(result, item_at(items, query, i));
-    }
+    size_t end = write_page(items, query, start, result);
     fm_json_array_end(result);
     fm_json_key_str(result, "first_id", start < end ? id_of(item_at(items, query, start)) : NULL);
     fm_json_key_str(result, "last_id", start < end ? id_of(item_at(items, query, end - 1)) : NULL);
-    fm_json_key_bool(result, "has_more", end < count);
+    fm_json_key_bool(result, "has_more", end < json_object_array_length(items));
 }
 
 /* Of one that runs the store has nothing yet, but its job has; unless the store is asked for what it goes on with. */
@@ -409,14 +360,21 @@ static enum fm_code reply_input_items(struct fm_front *front, struct fm_store *s
 
 enum fm_code fm_responses_input_items(struct fm_front *front, const struct fm_rpc_message *message,
                                       struct fm_json_writer *result, struct fm_error *error) {
-    static const char *const members[] = {"id", "limit", "order", "after", "include", NULL};
+    static const struct fm_rule rules[] = {
+        {.name = "id", .check = fm_check_any},
+        {.name = "limit", .check = fm_check_int, .min = 1, .max = LIST_MAX},
+        {.name = "order", .check = fm_check_any},
+        {.name = "after", .check = fm_check_any},
+        {.name = "include", .check = fm_check_include},
+        {0},
+    };
     struct fm_store_query query;
     (void)result;
-    enum fm_code code = fm_params_check(message->params, members, error);
+    enum fm_code code = fm_check_members(rules, message->params, NULL, error);
     code = code ? code : fm_params_read_id(message->params, &query, error);
-    code = code ? code : read_limit(message->params, &query, error);
     code = code ? code : read_order(message->params, &query, error);
     code = code ? code : read_after(message->params, &query, error);
-    code = code ? code : check_include(message->params, error);
+    struct json_object *limit = json_object_object_get(message->params, "limit");
+    query.limit = limit ? (int)json_object_get_int64(limit) : LIST_DEFAULT;
     return code ? code : ask(front, message, reply_input_items, &query, error);
 }

@@ -151,6 +151,18 @@ static bool may_call(const struct fm_request *request, const char *name) {
     return known != end;
 }
 
+struct fm_call *fm_answer_add_call(struct fm_answer *answer, const char *name) {
+    struct fm_call *calls = realloc(answer->calls, (answer->call_count + 1) * sizeof *calls);
+    if (!calls) {
+        return NULL;
+    }
+    struct fm_call *call = &calls[answer->call_count++];
+    answer->calls = calls;
+    *call = (struct fm_call){.start = answer->output.len};
+    snprintf(call->name, sizeof call->name, "%s", name);
+    return call;
+}
+
 enum fm_code fm_answer_call(struct fm_answer *answer, const char *name, struct fm_error *error) {
     if (!may_call(&answer->request, name)) {
         return fm_fail(error, FM_INTERNAL, "the engine called an unknown tool, or one that may not be called");
@@ -158,17 +170,12 @@ enum fm_code fm_answer_call(struct fm_answer *answer, const char *name, struct f
     if (answer->call_count == (answer->request.one_call ? 1 : FM_CALLS_MAX)) {
         return fm_fail(error, FM_INTERNAL, "the engine made more calls than it may");
     }
-    struct fm_call *calls = realloc(answer->calls, (answer->call_count + 1) * sizeof *calls);
-    if (!calls) {
+    struct fm_call *call = fm_answer_add_call(answer, name);
+    if (!call) {
         return fm_fail_no_memory(error);
     }
-    struct fm_call *call = &calls[answer->call_count];
-    *call = (struct fm_call){.start = answer->output.len};
-    snprintf(call->name, sizeof call->name, "%s", name);
     fm_id_draw(call->item_id, "fc_");
     fm_id_draw(call->call_id, "call_");
-    answer->calls = calls;
-    answer->call_count++;
     return FM_OK;
 }
 
@@ -415,7 +422,7 @@ static void take_piece(struct fm_answer *answer, size_t end) {
         end = fm_answer_pieces(answer)[cursor->pieces];
     } else {
         end = cut_piece(answer, end, logprobs);
-        if (answer->request.store || answer->request.background) { /* without memory for it, deltas may differ */
+        if (answer->request.store) { /* without memory for it, deltas may differ */
             fm_buf_append(&answer->pieces, &end, sizeof end);
         }
     }

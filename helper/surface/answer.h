@@ -97,6 +97,9 @@ void fm_logprobs_take(const struct fm_answer *answer, size_t end);
 size_t fm_answer_piece_count(const struct fm_answer *answer);
 const size_t *fm_answer_pieces(const struct fm_answer *answer);
 
+/* Begins another call of the tool `name` (copied); its ids are the caller's to fill in. NULL when out of memory. */
+struct fm_call *fm_answer_add_call(struct fm_answer *answer, const char *name);
+
 /* Cuts what no reader of the finished answer has got into deltas, as they will get it. */
 void fm_answer_cut(struct fm_answer *answer);
 

@@ -21,10 +21,9 @@ void fm_conversation_free(struct fm_conversation *conversation) {
 }
 
 bool fm_conversation_copy_kept(struct fm_conversation *kept, const struct fm_conversation *from) {
-    static const char reference[] = "\"type\":\"item_reference\""; /* in a text, its quotes are escaped */
     const struct fm_buf *input = &from->input;
     fm_buf_init(&kept->input, input->max);
-    if (input->len == 0 || memmem(input->data, input->len, reference, sizeof reference - 1)) {
+    if (from->refers) {
         fm_buf_append_str(&kept->input, "[]");
     } else {
         fm_buf_append(&kept->input, input->data, input->len);

@@ -19,6 +19,7 @@ struct fm_conversation {
     struct fm_buf first; /* what goes before all items, as entries of the job's `messages` */
     struct fm_buf last;  /* what goes behind them, the same */
     struct fm_buf input; /* the request's items as they are kept, a JSON list; items.h */
+    bool refers;         /* some of them stand for stored ones */
 };
 
 /* Harmless twice. */

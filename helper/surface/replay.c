@@ -77,16 +77,12 @@ static bool take_message(struct fm_answer *answer, struct json_object *item) {
 }
 
 static bool take_call(struct fm_answer *answer, struct json_object *item) {
-    struct fm_call *calls = realloc(answer->calls, (answer->call_count + 1) * sizeof *calls);
-    if (!calls) {
+    struct fm_call *call = fm_answer_add_call(answer, get_text(item, "name"));
+    if (!call) {
         return false;
     }
-    struct fm_call *call = &calls[answer->call_count++];
-    answer->calls = calls;
-    *call = (struct fm_call){.start = answer->output.len};
     take_id(call->item_id, get_text(item, "id"));
     take_id(call->call_id, get_text(item, "call_id"));
-    snprintf(call->name, sizeof call->name, "%s", get_text(item, "name"));
     return take_text(answer, get(item, "arguments"));
 }
 

@@ -247,7 +247,8 @@ static void note_conversation(struct json_object *body, enum purpose purpose, st
     struct fm_conversation *conversation = &request->conversation;
     request->store = purpose == ANSWER && (!store || json_object_get_boolean(store));
     request->background = json_object_get_boolean(json_object_object_get(body, "background"));
-    request->unresolved = previous || fm_items_refer(input);
+    conversation->refers = fm_items_refer(input);
+    request->unresolved = previous || conversation->refers;
     if (previous) {
         conversation->previous_id = strdup(json_object_get_string(previous));
         request->job_members.failed |= !conversation->previous_id;

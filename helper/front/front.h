@@ -268,7 +268,7 @@ void fm_streams_pump_locked(struct fm_front *front);
 void fm_streams_on_room(void *front);
 
 /* Bytes of text that wait for the host. */
-size_t fm_streams_backlog_locked(const struct fm_front *front);
+size_t fm_streams_backlog_locked(struct fm_front *front);
 
 /*
  * Waits up to `wait_ms` until every job is gone, and the host has the store's reply; they should be settled. False when

@@ -113,7 +113,6 @@ enum fm_code fm_job_create_locked(struct fm_front *front, const struct fm_rpc_id
         fm_model_free(model);
         return no_slot(front, error);
     }
-    request->store = request->store && front->options.store_bytes > 0;
     enum fm_code code = fm_answer_init(&job->answer, surface, request, model->id, error);
     if (code != FM_OK) {
         fm_model_free(model);

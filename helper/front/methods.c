@@ -200,7 +200,8 @@ enum fm_code fm_method_create(struct fm_front *front, const struct fm_rpc_messag
     if (surface->parse(message->params, &request, error) != FM_OK) {
         return error->code;
     }
-    if (request.background && front->options.store_bytes == 0) {
+    request.store = request.store && front->options.store_bytes > 0;
+    if (request.background && !request.store) {
         fm_request_free(&request);
         return fm_params_wrong(
             error, "background", "unsupported_value",

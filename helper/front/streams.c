@@ -137,13 +137,12 @@ void fm_streams_on_room(void *context) {
     pthread_mutex_unlock(&front->lock);
 }
 
-size_t fm_streams_backlog_locked(const struct fm_front *front) {
+size_t fm_streams_backlog_locked(struct fm_front *front) {
     size_t backlog = 0;
     for (size_t i = 0; i < FM_JOBS_MAX; i++) {
-        const struct fm_job *job = &front->jobs[i];
+        struct fm_job *job = &front->jobs[i];
         if (job->state != FM_JOB_FREE) {
-            const struct fm_answer *answer = job->source ? &job->source->answer : &job->answer;
-            backlog += fm_answer_backlog(answer, job->stream ? &job->cursor : NULL);
+            backlog += fm_answer_backlog(answer_of(job), job->stream ? &job->cursor : NULL);
         }
     }
     return backlog;

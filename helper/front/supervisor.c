@@ -223,7 +223,7 @@ static bool is_job_stopping(const struct fm_front *front) {
 
 /* True when the engine's events must stay in its pipe. An abort's answer is read a while longer, whatever is before it.
  */
-static bool must_pause(const struct fm_front *front) {
+static bool must_pause(struct fm_front *front) {
     size_t limit = is_job_stopping(front) ? 2 * (size_t)FM_BACKLOG_PAUSE : FM_BACKLOG_PAUSE;
     return !front->ending && front->engine.state == FM_ENGINE_READY && fm_streams_backlog_locked(front) > limit;
 }

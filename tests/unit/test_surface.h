@@ -176,6 +176,18 @@ static inline void tell_report(struct fm_answer *answer, const char *members) {
 
 static const struct fm_usage test_usage = {.input = 11, .cached = 3, .output = 7, .reasoning = 2};
 
+/* What the engine sends, as a script has it. */
+static inline void produce(struct fm_answer *answer, const char *delta) {
+    struct fm_error error;
+    if (*delta == '@') {
+        assert_int_equal(fm_answer_call(answer, delta + 1, &error), FM_OK);
+    } else if (*delta == '~') {
+        assert_int_equal(fm_answer_reason(answer, delta + 1, strlen(delta + 1), &error), FM_OK);
+    } else {
+        assert_true(fm_answer_append(answer, delta, strlen(delta)));
+    }
+}
+
 /* Runs `script`, captures its stream, returns the final object. */
 static inline struct json_object *run(const struct script *script, struct stream *stream) {
     *stream = (struct stream){.count = 0};
@@ -190,13 +202,7 @@ static inline struct json_object *run(const struct script *script, struct stream
         fm_answer_drop(&answer, script->dropped);
         fm_answer_open(&answer, test_usage.input);
         for (const char *const *delta = script->deltas; *delta; delta++) {
-            if (**delta == '@') {
-                assert_int_equal(fm_answer_call(&answer, *delta + 1, &error), FM_OK);
-            } else if (**delta == '~') {
-                assert_int_equal(fm_answer_reason(&answer, *delta + 1, strlen(*delta + 1), &error), FM_OK);
-            } else {
-                assert_true(fm_answer_append(&answer, *delta, strlen(*delta)));
-            }
+            produce(&answer, *delta);
             if (!slow_host) {
                 pull(&answer, stream);
             }

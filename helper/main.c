@@ -1,9 +1,11 @@
 /* fm-proxy: arguments and wiring only. */
 #include "base/platform.h"
 #include "front/front.h"
+#include "sessions/sessions.h"
 
 #include <stdio.h>
 #include <sysexits.h>
+#include <unistd.h>
 
 static const char explanation[] =
     "fm-proxy " FM_VERSION " gives desktop applications a local language model.\n"
@@ -22,8 +24,18 @@ int main(int argc, char *argv[]) {
     case FM_RUN_HELP: fputs(fm_options_usage, stdout); return EX_OK;
     case FM_RUN_VERSION: puts("fm-proxy " FM_VERSION); return EX_OK;
     case FM_RUN_EXPLAIN: fputs(explanation, stdout); return EX_OK;
-    case FM_RUN_SERVE: break;
+    case FM_RUN_SERVE:
+    case FM_RUN_SESSIONS: break;
     }
+    bool sessions = options.mode == FM_RUN_SESSIONS;
     fm_log_init("fm-proxy", options.log_level);
-    return fm_front_run(&front, &options);
+    if (sessions) {
+        fm_log_use_prefix(options.sessions.log_prefix);
+    }
+    const struct fm_wire wire = {.in = STDIN_FILENO, .end_fd = fm_watch_for_end(), .out = fm_claim_stdout()};
+    if (wire.end_fd < 0 || wire.out < 0) {
+        fm_log(FM_LOG_ERROR, "can't start");
+        return EX_OSERR;
+    }
+    return sessions ? fm_sessions_run(&front, &options, &wire) : fm_front_run(&front, &options, &wire);
 }

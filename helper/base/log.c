@@ -8,13 +8,20 @@
 
 static const char *const level_names[] = {"off", "error", "warn", "info", "debug"};
 
+static const char *const level_marks[] = {"", "Error: ", "Warning: ", "", "Debug: "};
+
 static const char *log_name = "fm";
+static const char *log_prefix; /* NULL: lines begin with name and level */
 static enum fm_log_level log_level = FM_LOG_OFF;
 static atomic_ulong dropped_lines;
 
 void fm_log_init(const char *name, enum fm_log_level level) {
     log_name = name;
     log_level = level;
+}
+
+void fm_log_use_prefix(const char *prefix) {
+    log_prefix = prefix;
 }
 
 enum fm_log_level fm_log_level_get(void) {
@@ -35,14 +42,28 @@ const char *fm_log_level_name(enum fm_log_level level) {
     return level_names[level];
 }
 
+/* What stands before a line's text. Returns its length in bytes, less than `size`. */
+static int write_start(char *line, size_t size, enum fm_log_level level) {
+    int len = log_prefix ? snprintf(line, size, "%s%s", log_prefix, level_marks[level])
+                         : snprintf(line, size, "%s: %s: ", log_name, level_names[level]);
+    return len < (int)size ? len : (int)size - 1;
+}
+
+/* A line of its own about those that were dropped. Returns its length in bytes, less than `size`. */
+static int write_dropped(char *line, size_t size, unsigned long dropped) {
+    int len = log_prefix ? snprintf(line, size, "%sWarning: %lu log lines dropped\n", log_prefix, dropped)
+                         : snprintf(line, size, "%s: %lu log lines dropped\n", log_name, dropped);
+    return len < (int)size ? len : (int)size - 1;
+}
+
 void fm_log(enum fm_log_level level, const char *fmt, ...) {
     if (level == FM_LOG_OFF || level > log_level) {
         return;
     }
     char line[1024];
     unsigned long dropped = atomic_exchange(&dropped_lines, 0);
-    int used = dropped ? snprintf(line, sizeof line, "%s: %lu log lines dropped\n", log_name, dropped) : 0;
-    used += snprintf(line + used, sizeof line - (size_t)used, "%s: %s: ", log_name, level_names[level]);
+    int used = dropped ? write_dropped(line, sizeof line / 4, dropped) : 0;
+    used += write_start(line + used, sizeof line / 4, level);
 
     va_list args;
     va_start(args, fmt);

@@ -17,6 +17,12 @@ enum fm_log_level { FM_LOG_OFF, FM_LOG_ERROR, FM_LOG_WARN, FM_LOG_INFO, FM_LOG_D
  */
 void fm_log_init(const char *name, enum fm_log_level level);
 
+/*
+ * From here on lines have the form of session mode (protocol/SESSIONS.md): `prefix`, then "Error: " or "Warning: "
+ * where it is one, in place of name and level. Behind fm_log_init; `prefix` must outlive the log.
+ */
+void fm_log_use_prefix(const char *prefix);
+
 /* The level in force. */
 enum fm_log_level fm_log_level_get(void);
 

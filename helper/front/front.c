@@ -93,19 +93,19 @@ static int end_broken(struct fm_front *front, const char *fault) {
 }
 
 /* Reads and serves until there is a reason to end. Returns the exit status. */
-static int serve(struct fm_front *front, struct fm_inbound *inbound, int end_fd) {
+static int serve(struct fm_front *front, struct fm_inbound *inbound, const struct fm_wire *wire) {
     static char bytes[READ_BYTES];
     struct fm_inbound_handler handler = fm_dispatch_handler;
     handler.context = front;
     while (!front->shutdown_called) {
-        struct pollfd fds[2] = {{.fd = STDIN_FILENO, .events = POLLIN}, {.fd = end_fd, .events = POLLIN}};
+        struct pollfd fds[2] = {{.fd = wire->in, .events = POLLIN}, {.fd = wire->end_fd, .events = POLLIN}};
         if (poll(fds, 2, -1) < 0) {
             continue; /* EINTR */
         }
         if (fds[1].revents) {
             return EX_OK;
         }
-        ssize_t got = fm_read(STDIN_FILENO, bytes, sizeof bytes);
+        ssize_t got = fm_read(wire->in, bytes, sizeof bytes);
         if (got <= 0) {
             return got == 0 && fm_inbound_at_boundary(inbound) ? EX_OK : EX_PROTOCOL;
         }
@@ -164,14 +164,12 @@ static void say_the_rest(struct fm_front *front) {
     fm_send_frame(front, &front->outbox, &front->reply);
 }
 
-int fm_front_run(struct fm_front *front, const struct fm_options *options) {
+int fm_front_run(struct fm_front *front, const struct fm_options *options, const struct fm_wire *wire) {
     struct fm_inbound inbound;
     init_state(front, options);
-    int end_fd = fm_watch_for_end();
-    int wire = fm_claim_stdout();
     fm_inbound_init(&inbound);
     const struct fm_outbox_options outbox = {
-        .fd = wire,
+        .fd = wire->out,
         .max = FM_HOST_QUEUE_MAX,
         .room = FM_HOST_ROOM,
         .stall_ms = FM_STALL_MS,
@@ -179,11 +177,11 @@ int fm_front_run(struct fm_front *front, const struct fm_options *options) {
         .on_room = fm_streams_on_room,
         .context = front,
     };
-    if (end_fd < 0 || wire < 0 || fm_outbox_start(&front->outbox, &outbox) != 0) {
+    if (fm_outbox_start(&front->outbox, &outbox) != 0) {
         fm_log(FM_LOG_ERROR, "can't start");
         return EX_OSERR;
     }
-    int status = serve(front, &inbound, end_fd);
+    int status = serve(front, &inbound, wire);
     bool quiet = end_work(front, status == EX_PROTOCOL ? BROKEN_END_MS : ENGINE_END_MS);
     say_the_rest(front);
     quiet = fm_outbox_stop(&front->outbox, FLUSH_MS) && quiet;
@@ -193,6 +191,5 @@ int fm_front_run(struct fm_front *front, const struct fm_options *options) {
         _exit(status); /* a thread still uses the state, so it can't be freed */
     }
     free_state(front);
-    close(end_fd);
     return status;
 }

@@ -165,8 +165,18 @@ struct fm_front {
 
 /* ---- front.c ---- */
 
-/* Serves until the end. Returns the process's exit status. Blocks; call from the main thread. */
-int fm_front_run(struct fm_front *front, const struct fm_options *options);
+/* Where the host is. */
+struct fm_wire {
+    int in;     /* frames from it; stays the caller's */
+    int out;    /* frames to it; closed before fm_front_run returns */
+    int end_fd; /* polls readable when the front is to end; stays the caller's. -1: the end of `in` is the only one */
+};
+
+/*
+ * Serves until the end. Returns the process's exit status. Blocks; once in a process. A state that a thread can't be
+ * brought to let go of ends the process.
+ */
+int fm_front_run(struct fm_front *front, const struct fm_options *options, const struct fm_wire *wire);
 
 /*
  * Out of memory for something that must not be lost: no further frame goes to the host, and the main thread ends the

@@ -1,5 +1,6 @@
 #include "front/options.h"
 #include "base/platform.h"
+#include "front/session_options.h"
 #include "front/store.h"
 
 #include <errno.h>
@@ -11,6 +12,7 @@
 
 const char fm_options_usage[] =
     "Usage: fm-proxy [--stdio] [OPTION]...\n"
+    "       fm-proxy sessions [OPTION]...\n"
     "\n"
     "Serves a local language model to the program that started it: JSON-RPC in Content-Length frames on stdin and\n"
     "stdout. It is meant to be spawned by an application (npm package fm-proxy), not typed.\n"
@@ -26,6 +28,22 @@ const char fm_options_usage[] =
     "  --log-level LEVEL    off, error, warn, info or debug, on stderr (default: off)\n"
     "  --version, --help\n"
     "\n"
+    "fm-proxy sessions: the same model by lines of JSON, for programs in any language (protocol/SESSIONS.md). It logs\n"
+    "at level info, stores nothing, and has options of its own:\n"
+    "\n"
+    "  --idle-timeout-ms MS     without activity for so long, a session is closed (default: 120000)\n"
+    "  --idle-check-ms MS       how often that is looked at (default: 30000)\n"
+    "  --eof-wait-ms MS         how long messages go on behind the end of the input (default: 0)\n"
+    "  --max-sessions N         open at once (default: 64)\n"
+    "  --max-turns N            of a session (default: 1000)\n"
+    "  --max-session-bytes N    of a session's turns, as JSON (default: 4194304)\n"
+    "  --max-output-tokens N    of an answer (default: 2048)\n"
+    "  --message-timeout-ms MS  of a message, all included (default: 600000)\n"
+    "  --temperature T          0 to 2 (default: 1)\n"
+    "  --truncation HOW         auto: what outgrows the context goes on without its oldest turns (default: disabled)\n"
+    "  --log-prefix TEXT        how each log line begins (default: \"[IntelligenceKit] \")\n"
+    "  --log-user-text          prompts and answers are logged too\n"
+    "\n"
     "Each option can also be set as FM_PROXY_ENGINE, FM_PROXY_ENGINE_DIR, FM_PROXY_MODEL, FM_PROXY_MODELS_DIR,\n"
     "FM_PROXY_CHAT_TEMPLATE, FM_PROXY_STORE, FM_PROXY_STORE_BYTES and FM_PROXY_LOG_LEVEL; the command line wins.\n";
 
@@ -40,7 +58,8 @@ enum option_key {
     OPT_STORE_BYTES,
     OPT_LOG,
     OPT_HELP,
-    OPT_VERSION
+    OPT_VERSION,
+    OPT_SESSION, /* and FM_SESSION_OPTIONS - 1 more */
 };
 
 static const struct option long_options[] = {
@@ -55,6 +74,18 @@ static const struct option long_options[] = {
     {"log-level", required_argument, NULL, OPT_LOG},
     {"help", no_argument, NULL, OPT_HELP},
     {"version", no_argument, NULL, OPT_VERSION},
+    {"idle-timeout-ms", required_argument, NULL, OPT_SESSION + FM_SESSION_IDLE},
+    {"idle-check-ms", required_argument, NULL, OPT_SESSION + FM_SESSION_CHECK},
+    {"eof-wait-ms", required_argument, NULL, OPT_SESSION + FM_SESSION_EOF_WAIT},
+    {"max-sessions", required_argument, NULL, OPT_SESSION + FM_SESSION_MAX_SESSIONS},
+    {"max-turns", required_argument, NULL, OPT_SESSION + FM_SESSION_MAX_TURNS},
+    {"max-session-bytes", required_argument, NULL, OPT_SESSION + FM_SESSION_MAX_BYTES},
+    {"max-output-tokens", required_argument, NULL, OPT_SESSION + FM_SESSION_MAX_OUTPUT},
+    {"message-timeout-ms", required_argument, NULL, OPT_SESSION + FM_SESSION_TIMEOUT},
+    {"temperature", required_argument, NULL, OPT_SESSION + FM_SESSION_TEMPERATURE},
+    {"truncation", required_argument, NULL, OPT_SESSION + FM_SESSION_TRUNCATION},
+    {"log-prefix", required_argument, NULL, OPT_SESSION + FM_SESSION_LOG_PREFIX},
+    {"log-user-text", no_argument, NULL, OPT_SESSION + FM_SESSION_LOG_USER_TEXT},
     {NULL, 0, NULL, 0},
 };
 
@@ -69,6 +100,7 @@ struct arguments {
     const char *store_bytes;
     const char *log_level;
     bool stdio;
+    const char *session[FM_SESSION_OPTIONS];
 };
 
 static const char *or_environment(const char *argument, const char *variable) {
@@ -94,12 +126,38 @@ static bool read_arguments(struct arguments *arguments, struct fm_options *optio
         case OPT_LOG: arguments->log_level = optarg; break;
         case OPT_HELP: options->mode = FM_RUN_HELP; return true;
         case OPT_VERSION: options->mode = FM_RUN_VERSION; return true;
-        default: return false; /* getopt has said what is wrong */
+        default:
+            if (key < OPT_SESSION) {
+                return false; /* getopt has said what is wrong */
+            }
+            arguments->session[key - OPT_SESSION] = optarg ? optarg : "";
         }
+    }
+    if (optind < argc && strcmp(argv[optind], "sessions") == 0) {
+        options->mode = FM_RUN_SESSIONS;
+        optind++;
     }
     if (optind < argc) {
         fprintf(stderr, "fm-proxy: unknown argument: %s (see fm-proxy --help)\n", argv[optind]);
         return false;
+    }
+    return true;
+}
+
+/* No option is dropped in silence: some are of one mode alone. */
+static bool check_mode(const struct fm_options *options, const struct arguments *arguments) {
+    if (options->mode == FM_RUN_SESSIONS) {
+        bool stores = arguments->store || arguments->store_bytes;
+        if (stores) {
+            fprintf(stderr, "fm-proxy: --store, --store-bytes: fm-proxy sessions stores nothing\n");
+        }
+        return !stores;
+    }
+    for (enum fm_session_option i = 0; i < FM_SESSION_OPTIONS; i++) {
+        if (arguments->session[i]) {
+            fprintf(stderr, "fm-proxy: %s is an option of fm-proxy sessions\n", fm_session_option_name(i));
+            return false;
+        }
     }
     return true;
 }
@@ -177,6 +235,12 @@ static bool apply(struct fm_options *options, const struct arguments *arguments)
                    or_environment(arguments->store_bytes, "FM_PROXY_STORE_BYTES"))) {
         return false;
     }
+    if (options->mode == FM_RUN_SESSIONS) {
+        options->log_level = level ? options->log_level : FM_LOG_INFO;
+        if (!fm_session_options_read(&options->sessions, arguments->session)) {
+            return false;
+        }
+    }
     return pass_chat_template(or_environment(arguments->chat_template, "FM_PROXY_CHAT_TEMPLATE"));
 }
 
@@ -186,11 +250,11 @@ bool fm_options_read(struct fm_options *options, int argc, char *argv[]) {
     if (!read_arguments(&arguments, options, argc, argv)) {
         return false;
     }
-    if (options->mode != FM_RUN_SERVE) {
+    if (options->mode == FM_RUN_HELP || options->mode == FM_RUN_VERSION) {
         return true;
     }
     if (argc == 1 && isatty(STDIN_FILENO)) {
         options->mode = FM_RUN_EXPLAIN;
     }
-    return apply(options, &arguments);
+    return check_mode(options, &arguments) && apply(options, &arguments);
 }

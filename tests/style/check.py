@@ -40,11 +40,12 @@ LAYERS = (
     ("protocol/", ("base/",)),
     ("helper/surface/", ("protocol/", "base/")),
     ("helper/front/", ("surface/", "protocol/", "base/")),
+    ("helper/sessions/", ("front/", "surface/", "protocol/", "base/")),
     ("helper/engine/kit/", ("protocol/", "base/")),
     ("helper/engine/", ("engine/kit/", "protocol/", "base/")),  # and its own folder, below
-    ("helper/main.c", ("front/", "surface/", "protocol/", "base/")),
+    ("helper/main.c", ("sessions/", "front/", "surface/", "protocol/", "base/")),
 )
-OUR_FOLDERS = ("base/", "protocol/", "surface/", "front/", "engine/")
+OUR_FOLDERS = ("base/", "protocol/", "surface/", "front/", "sessions/", "engine/")
 LLAMA_HEADER = re.compile(r'^(llama|ggml|gguf|mtmd)[\w.-]*\.h$|^common/|^(common|chat|sampling|json-schema-to-grammar)\.h$')
 LLAMA_FOLDER = "helper/engine/llama/"
 CXX_FOLDERS = (LLAMA_FOLDER, "tests/bench/")

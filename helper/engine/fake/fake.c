@@ -7,6 +7,8 @@
  *     FM_ENGINE_FAKE_LOAD  hang | hang:NAME | error | crash | exit | slow:MS   (NAME: part of the model's path)
  *     FM_ENGINE_FAKE_DIMENSION  numbers of a vector (default 8)
  *     FM_ENGINE_FAKE_CALLS  auto   (a message of the user is answered by a call, where there are tools)
+ *     FM_ENGINE_FAKE_ANSWER messages   (a job with a JSON format is answered by {"result":TEXT}, with its messages in
+ * it)
  */
 #include "base/clock.h"
 #include "base/platform.h"
@@ -114,6 +116,11 @@ static enum fm_code load(void *state, struct fm_kit *kit, const char *model, str
     return FM_OK;
 }
 
+struct span {
+    const char *text;
+    size_t len;
+};
+
 /* What is answered: a prompt, what a tool said at last, or else the last message of the user; "" when there is none. */
 static struct fm_message message_to_answer(const struct fm_job *job) {
     if (job->prompt) {
@@ -141,6 +148,28 @@ static const struct fm_tool *tool_to_call(const struct fm_job *job, const struct
     return i < job->tool_count && (likes || job->tool_mode == FM_TOOLS_REQUIRED) ? &job->tools[i] : NULL;
 }
 
+/* {"result":TEXT} with the messages, as they came, in the text: an array of [role, content]. */
+static void write_messages(const struct fm_job *job, struct fm_buf *text) {
+    struct fm_buf messages;
+    fm_buf_init(&messages, TEXT_MAX);
+    struct fm_json_writer w = fm_json_writer_on(&messages);
+    fm_json_array_begin(&w);
+    for (size_t i = 0; i < job->message_count; i++) {
+        fm_json_array_begin(&w);
+        fm_json_str(&w, job->messages[i].role);
+        fm_json_string(&w, job->messages[i].content, job->messages[i].content_len);
+        fm_json_array_end(&w);
+    }
+    fm_json_array_end(&w);
+    w = fm_json_writer_on(text);
+    fm_json_object_begin(&w);
+    fm_json_key(&w, "result");
+    fm_json_string(&w, messages.data, messages.len);
+    fm_json_object_end(&w);
+    text->failed = text->failed || messages.failed;
+    fm_buf_free(&messages);
+}
+
 /*
  * The text that answers a job with a JSON format: a small instance whose strings are words of the message. What a real
  * engine would check afterwards, it does not.
@@ -148,6 +177,10 @@ static const struct fm_tool *tool_to_call(const struct fm_job *job, const struct
 static enum fm_code write_instance(struct fm_job *job, const struct fm_message *message, struct fm_buf *text,
                                    struct fm_error *error) {
     struct fm_schema prepared;
+    if (fault_is("FM_ENGINE_FAKE_ANSWER", "messages")) {
+        write_messages(job, text);
+        return FM_OK;
+    }
     if (job->format.kind == FM_FORMAT_JSON_OBJECT) {
         fm_buf_append_str(text, "{}");
         return FM_OK;
@@ -258,15 +291,24 @@ static bool check_biases(const struct fm_job *job, struct fm_error *error) {
     return true;
 }
 
+/* In session mode a message has its script in the content. */
+static struct span find_script(const struct fm_message *message) {
+    static const char before[] = "\n\nContent:\n[";
+    const char *found = memmem(message->content, message->content_len, before, sizeof before - 1);
+    size_t skipped = found ? (size_t)(found - message->content) + sizeof before - 2 : 0;
+    return (struct span){message->content + skipped, message->content_len - skipped};
+}
+
 static enum fm_reason answer(struct fm_job *job, struct fm_error *error) {
     const struct fm_message message = message_to_answer(job);
+    const struct span text = find_script(&message);
     struct json_object *script = NULL;
     struct prompt prompt = {.job = job};
     if (!check_biases(job, error)) {
         return FM_REASON_ERROR;
     }
     bool scripted = !message.tool_call_id; /* what a tool said is a text, whatever it looks like */
-    if (scripted && fm_script_parse(message.content, message.content_len, &script, error) != FM_OK) {
+    if (scripted && fm_script_parse(text.text, text.len, &script, error) != FM_OK) {
         return FM_REASON_ERROR;
     }
     if (fm_job_fit(job, CONTEXT_LENGTH, fit, &prompt, error) != FM_OK) {

@@ -127,6 +127,9 @@ static void answer_initialize(struct fm_kit *kit, const struct fm_item *item) {
         return;
     }
     fm_log_init(ops->name, level);
+    if (getenv("FM_ENGINE_LOG_PREFIX")) { /* fm-proxy sessions sets it */
+        fm_log_use_prefix(getenv("FM_ENGINE_LOG_PREFIX"));
+    }
     kit->initialized = true;
     if (ops->initializing) {
         ops->initializing(ops->state, kit);

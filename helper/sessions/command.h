@@ -1,0 +1,90 @@
+/*
+ * A line of session mode becomes a command, or an error of protocol/SESSIONS.md. Pure.
+ */
+#ifndef FM_SESSIONS_COMMAND_H
+#define FM_SESSIONS_COMMAND_H
+
+#include "base/compiler.h"
+#include "protocol/json_writer.h"
+
+struct json_object;
+
+enum fm_command_kind { FM_COMMAND_OPEN, FM_COMMAND_MESSAGE, FM_COMMAND_CLOSE, FM_COMMAND_CHECK, FM_COMMAND_SHUTDOWN };
+
+enum fm_output_format { FM_OUTPUT_TEXT, FM_OUTPUT_STRING_LIST };
+
+/* SESSIONS.md, "Errors": the names on the wire, and the order in which a line is looked at. */
+enum fm_fault_code {
+    FM_FAULT_NONE,
+    FM_FAULT_INVALID_JSON,
+    FM_FAULT_COMMAND_REQUIRED,
+    FM_FAULT_UNKNOWN_COMMAND,
+    FM_FAULT_SESSION_ID_REQUIRED,
+    FM_FAULT_SESSION_NOT_FOUND,
+    FM_FAULT_PROMPT_REQUIRED,
+    FM_FAULT_CONTENT_REQUIRED,
+    FM_FAULT_OUTPUT_FORMAT_REQUIRED,
+    FM_FAULT_UNKNOWN_OUTPUT_FORMAT,
+    FM_FAULT_GUARDRAIL_BLOCKED,
+    FM_FAULT_MODEL_UNAVAILABLE,
+    FM_FAULT_FAILED_TO_OPEN, /* has a detail, and so has the next */
+    FM_FAULT_EXECUTION_FAILED,
+};
+
+struct fm_fault {
+    enum fm_fault_code code;
+    char detail[640]; /* UTF-8 */
+};
+
+/* Text of a line, or of an answer; it may hold NULs. `data` NULL: absent. */
+struct fm_text {
+    const char *data;
+    size_t len;
+};
+
+struct fm_command {
+    enum fm_command_kind kind;
+    struct json_object *root; /* owned; the texts lie in it */
+    struct fm_text session_id;
+    struct fm_text instructions;
+    struct fm_text prompt;
+    struct fm_text content;
+    enum fm_output_format format;
+};
+
+/* Fills `fault` and returns its code; the text after the code is formatted, and cut between characters. */
+enum fm_fault_code fm_fault_fill(struct fm_fault *fault, enum fm_fault_code code, const char *fmt, ...) FM_PRINTF(3, 4);
+
+/* The code's name, such as "invalid_json". */
+const char *fm_fault_name(enum fm_fault_code code);
+
+/* Writes the answer {"ok":false,"error":...}. */
+void fm_fault_write(const struct fm_fault *fault, struct fm_json_writer *w);
+
+/* True for a line of white space alone, which is no request. */
+bool fm_command_is_blank(const char *line, size_t len);
+
+/*
+ * What the line asks for, as far as `session_id`. On failure nothing is left to free, and `command->kind` says whose
+ * error it is as soon as that is known (FM_FAULT_SESSION_ID_REQUIRED and behind it). `scratch` is used for strings with
+ * escapes, and keeps nothing.
+ */
+FM_MUST_USE enum fm_fault_code fm_command_read(const char *line, size_t len, struct fm_buf *scratch,
+                                               struct fm_command *command, struct fm_fault *fault);
+
+/* The rest of it, once its session is known to be there. The command is still the caller's to free. */
+FM_MUST_USE enum fm_fault_code fm_command_read_rest(struct fm_command *command, struct fm_fault *fault);
+
+/* Harmless twice. */
+void fm_command_free(struct fm_command *command);
+
+/* The command's name, such as "open-session". */
+const char *fm_command_name(enum fm_command_kind kind);
+
+/* The length in bytes of the first `max` characters (code points) of UTF-8 `text`. */
+size_t fm_text_prefix(struct fm_text text, size_t max);
+
+/* How many characters it has. */
+size_t fm_text_characters(struct fm_text text);
+
+#endif

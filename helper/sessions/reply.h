@@ -1,0 +1,30 @@
+/* What the front says becomes what a session's host is told. Pure. */
+#ifndef FM_SESSIONS_REPLY_H
+#define FM_SESSIONS_REPLY_H
+
+#include "protocol/rpc.h"
+#include "sessions/command.h"
+
+/* What responses.create came to. */
+struct fm_turn_result {
+    struct fm_text answer;     /* as the model wrote it; lies in the reply */
+    struct json_object *value; /* its `result`; owned */
+    int64_t input_tokens;
+    int64_t cached_tokens; /* of these, those whose KV cache entries were reused */
+    int64_t output_tokens;
+};
+
+/*
+ * Reads the reply to responses.create. On failure there is nothing to free, but the tokens are told as far as the reply
+ * has them. `scratch` as for fm_command_read.
+ */
+FM_MUST_USE enum fm_fault_code fm_reply_read_turn(const struct fm_rpc_message *reply, enum fm_output_format format,
+                                                  int64_t max_output_tokens, struct fm_buf *scratch,
+                                                  struct fm_turn_result *result, struct fm_fault *fault);
+
+void fm_turn_result_free(struct fm_turn_result *result);
+
+/* Reads the reply to capabilities.get; `reason` (`size` bytes) is "" when a model is available. */
+bool fm_reply_read_availability(const struct fm_rpc_message *reply, char *reason, size_t size);
+
+#endif

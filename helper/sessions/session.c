@@ -1,0 +1,216 @@
+#include "sessions/session.h"
+#include "base/clock.h"
+#include "base/platform.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TEXT_MAX (16u << 20) /* bytes of a prompt with its content: less than two lines */
+
+static const char default_instructions[] =
+    "You are a helpful assistant. Follow the prompt instructions precisely."; /* the issue of session mode */
+
+static const char between[] = "\n\nContent:\n";
+
+/* What the answer has to be: one member, for a schema's root is an object (OpenAI, Structured Outputs). */
+static const char *const formats[] = {
+    [FM_OUTPUT_TEXT] = "{\"type\":\"json_schema\",\"name\":\"text\",\"strict\":true,\"schema\":{\"type\":\"object\","
+                       "\"properties\":{\"result\":{\"type\":\"string\"}},\"required\":[\"result\"],"
+                       "\"additionalProperties\":false}}",
+    [FM_OUTPUT_STRING_LIST] =
+        "{\"type\":\"json_schema\",\"name\":\"string_list\",\"strict\":true,\"schema\":{\"type\":\"object\","
+        "\"properties\":{\"result\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}}},\"required\":[\"result\"],"
+        "\"additionalProperties\":false}}",
+};
+
+/* ---- the table ---- */
+
+void fm_session_table_init(struct fm_session_table *table, const struct fm_session_options *options) {
+    *table = (struct fm_session_table){.options = options};
+}
+
+static void free_session(struct fm_session *session) {
+    fm_buf_free(&session->items);
+    fm_buf_free(&session->turn);
+}
+
+void fm_session_table_free(struct fm_session_table *table) {
+    for (size_t i = 0; i < table->count; i++) {
+        free_session(&table->sessions[i]);
+    }
+    free(table->sessions);
+    *table = (struct fm_session_table){.options = table->options};
+}
+
+static void draw_id(char id[FM_SESSION_ID_SIZE]) {
+    unsigned char bytes[16];
+    fm_random(bytes, sizeof bytes);
+    size_t len = (size_t)snprintf(id, FM_SESSION_ID_SIZE, "sess_");
+    for (size_t i = 0; i < sizeof bytes; i++) {
+        len += (size_t)snprintf(id + len, FM_SESSION_ID_SIZE - len, "%02x", bytes[i]);
+    }
+}
+
+static bool reserve(struct fm_session_table *table) {
+    if (table->count < table->cap) {
+        return true;
+    }
+    size_t cap = table->cap ? 2 * table->cap : 8;
+    struct fm_session *sessions = realloc(table->sessions, cap * sizeof *sessions);
+    if (!sessions) {
+        return false;
+    }
+    table->sessions = sessions;
+    table->cap = cap;
+    return true;
+}
+
+static void write_item(struct fm_buf *buf, const char *role, struct fm_text content) {
+    struct fm_json_writer w = fm_json_writer_on(buf);
+    fm_json_object_begin(&w);
+    fm_json_key_str(&w, "role", role);
+    fm_json_key(&w, "content");
+    fm_json_string(&w, content.data, content.len);
+    fm_json_object_end(&w);
+    fm_buf_append_char(buf, ',');
+}
+
+enum fm_fault_code fm_session_open(struct fm_session_table *table, struct fm_text instructions,
+                                   struct fm_session **session, struct fm_fault *fault) {
+    const struct fm_session_options *options = table->options;
+    if (table->count == (size_t)options->max_sessions) {
+        return fm_fault_fill(fault, FM_FAULT_FAILED_TO_OPEN, "%lld sessions are open already",
+                             (long long)options->max_sessions);
+    }
+    if (!reserve(table)) {
+        return fm_fault_fill(fault, FM_FAULT_FAILED_TO_OPEN, "out of memory");
+    }
+    struct fm_text given = instructions;
+    if (!given.data) {
+        given = (struct fm_text){default_instructions, sizeof default_instructions - 1};
+    }
+    struct fm_session *opened = &table->sessions[table->count];
+    *opened = (struct fm_session){.used_ms = fm_now_ms()};
+    fm_buf_init(&opened->items, (size_t)options->max_bytes);
+    fm_buf_init(&opened->turn, (size_t)options->max_bytes);
+    write_item(&opened->items, "system", given);
+    if (opened->items.failed) {
+        fm_buf_free(&opened->items);
+        return fm_fault_fill(fault, FM_FAULT_FAILED_TO_OPEN,
+                             "the instructions have %zu bytes, and a session's conversation may have %lld", given.len,
+                             (long long)options->max_bytes);
+    }
+    draw_id(opened->id);
+    table->count++;
+    *session = opened;
+    return FM_FAULT_NONE;
+}
+
+struct fm_session *fm_session_find(const struct fm_session_table *table, struct fm_text id) {
+    for (size_t i = 0; i < table->count; i++) {
+        struct fm_session *session = &table->sessions[i];
+        if (strlen(session->id) == id.len && memcmp(session->id, id.data, id.len) == 0) {
+            return session;
+        }
+    }
+    return NULL;
+}
+
+void fm_session_close(struct fm_session_table *table, struct fm_session *session) {
+    free_session(session);
+    *session = table->sessions[--table->count];
+}
+
+void fm_session_close_idle(struct fm_session_table *table) {
+    int64_t now = fm_now_ms();
+    for (size_t i = 0; i < table->count;) {
+        struct fm_session *session = &table->sessions[i];
+        int64_t idle = now - session->used_ms;
+        if (idle < table->options->idle_ms) {
+            i++;
+            continue;
+        }
+        fm_log(FM_LOG_WARN, "session %s was closed after %lld ms without activity", session->id, (long long)idle);
+        fm_session_close(table, session);
+    }
+}
+
+/* ---- turns ---- */
+
+/* What the model sees of the user: the prompt, an empty line, and the content. */
+static bool write_user_text(const struct fm_command *command, struct fm_buf *text) {
+    fm_buf_init(text, TEXT_MAX);
+    fm_buf_append(text, command->prompt.data, command->prompt.len);
+    fm_buf_append_str(text, between);
+    fm_buf_append(text, command->content.data, fm_text_prefix(command->content, FM_CONTENT_MAX));
+    return !text->failed;
+}
+
+enum fm_fault_code fm_session_begin_turn(const struct fm_session_table *table, struct fm_session *session,
+                                         const struct fm_command *command, struct fm_fault *fault) {
+    const struct fm_session_options *options = table->options;
+    struct fm_buf text;
+    if (session->turns == options->max_turns) {
+        return fm_fault_fill(fault, FM_FAULT_EXECUTION_FAILED, "session full: it has had %lld turns",
+                             (long long)session->turns);
+    }
+    fm_buf_reset(&session->turn);
+    bool written = write_user_text(command, &text);
+    if (written) {
+        write_item(&session->turn, "user", (struct fm_text){text.data, text.len});
+    }
+    fm_buf_free(&text);
+    if (!written || session->turn.failed || session->items.len + session->turn.len > (size_t)options->max_bytes) {
+        fm_buf_free(&session->turn);
+        return fm_fault_fill(fault, FM_FAULT_EXECUTION_FAILED,
+                             "session full: %zu bytes of a conversation that may have %lld, and the message",
+                             session->items.len, (long long)options->max_bytes);
+    }
+    return FM_FAULT_NONE;
+}
+
+void fm_session_drop_turn(struct fm_session *session) {
+    fm_buf_free(&session->turn);
+    session->used_ms = fm_now_ms();
+}
+
+bool fm_session_keep_turn(struct fm_session *session, struct fm_text answer) {
+    size_t before = session->items.len;
+    fm_buf_append(&session->items, session->turn.data, session->turn.len);
+    write_item(&session->items, "assistant", answer);
+    bool kept = !session->items.failed;
+    if (kept) {
+        session->turns++;
+    } else {
+        session->items.len = before;
+        session->items.failed = false;
+    }
+    fm_session_drop_turn(session);
+    return kept;
+}
+
+void fm_session_write_params(const struct fm_session_table *table, const struct fm_session *session,
+                             enum fm_output_format format, struct fm_json_writer *w) {
+    const struct fm_session_options *options = table->options;
+    fm_json_object_begin(w);
+    fm_json_key(w, "input");
+    fm_json_array_begin(w);
+    fm_json_raw(w, session->items.data, session->items.len - 1); /* without the last comma */
+    fm_json_raw(w, session->turn.data, session->turn.len - 1);
+    fm_json_array_end(w);
+    fm_json_key(w, "text");
+    fm_json_object_begin(w);
+    fm_json_key(w, "format");
+    fm_json_raw(w, formats[format], strlen(formats[format]));
+    fm_json_object_end(w);
+    fm_json_key_bool(w, "store", false);
+    fm_json_key_double(w, "temperature", options->temperature);
+    fm_json_key_int(w, "max_output_tokens", options->max_output_tokens);
+    fm_json_key_str(w, "truncation", options->truncation);
+    fm_json_key(w, "fm");
+    fm_json_object_begin(w);
+    fm_json_key_int(w, "timeout_ms", options->timeout_ms);
+    fm_json_object_end(w);
+    fm_json_object_end(w);
+}

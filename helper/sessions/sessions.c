@@ -1,0 +1,494 @@
+/*
+ * The gateway's one thread: a line comes, is answered, and then comes the next. What has to be asked of the front is
+ * pending meanwhile; lines are still read then, so that an end of the input is seen.
+ */
+#include "sessions/sessions.h"
+#include "base/clock.h"
+#include "base/platform.h"
+#include "base/utf8.h"
+#include "protocol/line.h"
+#include "sessions/command.h"
+#include "sessions/link.h"
+#include "sessions/reply.h"
+#include "sessions/session.h"
+
+#include <json-c/json.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#define AVAILABILITY_MS 1900        /* for an answer within 2 s */
+#define OUTPUT_MAX      (64u << 20) /* bytes of an answer's line */
+#define ROOM            (64u << 10) /* bytes that wait for the host: above it no line is served */
+#define FLUSH_MS        300         /* at the end, for the host to take the last answers */
+#define SHOWN           700         /* bytes of a user's text in a log line */
+
+enum pending { NOTHING, A_TURN, AVAILABILITY };
+
+struct gateway {
+    const struct fm_options *options;
+    const struct fm_wire *wire;
+    struct fm_link link;
+    struct fm_outbox outbox;
+    struct fm_lines lines;
+    struct fm_session_table table;
+    struct fm_buf scratch;
+    struct fm_buf line; /* an answer in the making */
+    int room_read;      /* polls readable when the host has taken what waited for it */
+    int room_write;
+    bool reading;            /* the input has not ended */
+    bool asked_to_end;       /* by a signal, or the parent died */
+    bool ended;              /* nothing more is served */
+    atomic_bool failed;      /* an answer is lost: the host can't miss it, by the exit status */
+    int64_t last_message_ms; /* messages are generated until then; INT64_MAX: no end is in sight */
+    int64_t last_answer_ms;  /* the same of all answers */
+    int64_t check_ms;        /* when sessions are looked at next */
+
+    enum pending pending;
+    int64_t call;               /* its id */
+    int64_t deadline_ms;        /* of AVAILABILITY */
+    int64_t started_ms;         /* when the command came to be served */
+    struct fm_session *session; /* whose turn it is */
+    enum fm_output_format format;
+    size_t prompt_characters;
+    size_t content_characters;
+};
+
+/* No memory, or no front, for something that must not be lost. */
+static void fail(struct gateway *gateway, const char *why) {
+    fm_log(FM_LOG_ERROR, "%s", why);
+    atomic_store(&gateway->failed, true);
+    gateway->ended = true;
+}
+
+/* ---- answers ---- */
+
+static struct fm_json_writer answer_begin(struct gateway *gateway) {
+    fm_buf_reset(&gateway->line);
+    struct fm_json_writer w = fm_json_writer_on(&gateway->line);
+    return w;
+}
+
+static void answer_end(struct gateway *gateway) {
+    fm_buf_append_char(&gateway->line, '\n');
+    if (gateway->line.failed) {
+        fail(gateway, "out of memory");
+        return;
+    }
+    fm_outbox_send(&gateway->outbox, gateway->line.data, gateway->line.len);
+    if (gateway->line.cap > ROOM) {
+        fm_buf_free(&gateway->line);
+    }
+}
+
+static void answer_ok(struct gateway *gateway) {
+    struct fm_json_writer w = answer_begin(gateway);
+    fm_json_object_begin(&w);
+    fm_json_key_bool(&w, "ok", true);
+    fm_json_object_end(&w);
+    answer_end(gateway);
+}
+
+/* `name`: of the command; NULL when it has none. A detail has no user text beyond a field's name (base/error.h). */
+static void answer_fault(struct gateway *gateway, const char *name, const struct fm_fault *fault) {
+    struct fm_json_writer w = answer_begin(gateway);
+    fm_fault_write(fault, &w);
+    answer_end(gateway);
+    fm_log(FM_LOG_ERROR, "%s: %s after %lld ms%s%s", name ? name : "a line", fm_fault_name(fault->code),
+           (long long)(fm_now_ms() - gateway->started_ms), fault->detail[0] ? ": " : "", fault->detail);
+}
+
+static void log_text(const struct gateway *gateway, const char *what, struct fm_text text) {
+    struct fm_buf shown;
+    if (!gateway->options->sessions.log_user_text) {
+        return;
+    }
+    fm_buf_init(&shown, OUTPUT_MAX);
+    struct fm_json_writer w = fm_json_writer_on(&shown);
+    fm_json_string(&w, text.data, text.len < SHOWN ? text.len : SHOWN);
+    if (!shown.failed) {
+        size_t len = fm_utf8_whole_prefix(shown.data, shown.len < SHOWN ? shown.len : SHOWN);
+        fm_log(FM_LOG_INFO, "%s, %zu bytes: %.*s", what, text.len, (int)len, shown.data);
+    }
+    fm_buf_free(&shown);
+}
+
+/* ---- what the front is asked ---- */
+
+static void pend(struct gateway *gateway, enum pending pending) {
+    gateway->pending = pending;
+    if (!fm_link_call_send(&gateway->link, &gateway->call)) {
+        fail(gateway, "the front can't be asked: it is gone, or out of memory");
+    }
+}
+
+static void tell_availability(struct gateway *gateway, bool available, const char *reason) {
+    struct fm_json_writer w = answer_begin(gateway);
+    gateway->pending = NOTHING;
+    fm_json_object_begin(&w);
+    fm_json_key_bool(&w, "ok", true);
+    fm_json_key_bool(&w, "available", available);
+    fm_json_key_str(&w, "reason", available ? NULL : reason);
+    fm_json_object_end(&w);
+    answer_end(gateway);
+}
+
+/* The turn under way comes to nothing. */
+static void fail_turn(struct gateway *gateway, const struct fm_fault *fault) {
+    gateway->pending = NOTHING;
+    fm_session_drop_turn(gateway->session);
+    answer_fault(gateway, fm_command_name(FM_COMMAND_MESSAGE), fault);
+}
+
+static void end_turn(struct gateway *gateway, const struct fm_turn_result *result) {
+    struct fm_fault fault;
+    if (!fm_session_keep_turn(gateway->session, result->answer)) {
+        fm_fault_fill(&fault, FM_FAULT_EXECUTION_FAILED, "session full: no room for the answer of %zu bytes",
+                      result->answer.len);
+        fail_turn(gateway, &fault);
+        return;
+    }
+    struct fm_json_writer w = answer_begin(gateway);
+    gateway->pending = NOTHING;
+    fm_json_object_begin(&w);
+    fm_json_key_bool(&w, "ok", true);
+    fm_json_key_value(&w, "result", result->value);
+    fm_json_object_end(&w);
+    answer_end(gateway);
+}
+
+static void log_turn(const struct gateway *gateway, const struct fm_turn_result *result) {
+    fm_log(FM_LOG_INFO,
+           "message: %lld ms, prompt of %zu and content of %zu characters, %lld input tokens (%lld cached), "
+           "%lld output tokens",
+           (long long)(fm_now_ms() - gateway->started_ms), gateway->prompt_characters, gateway->content_characters,
+           (long long)result->input_tokens, (long long)result->cached_tokens, (long long)result->output_tokens);
+    log_text(gateway, "answer", result->answer);
+}
+
+static void on_turn(struct gateway *gateway, const struct fm_rpc_message *message) {
+    struct fm_turn_result result;
+    struct fm_fault fault;
+    int64_t max_output = gateway->options->sessions.max_output_tokens;
+    enum fm_fault_code code =
+        fm_reply_read_turn(message, gateway->format, max_output, &gateway->scratch, &result, &fault);
+    log_turn(gateway, &result);
+    if (code == FM_FAULT_NONE) {
+        end_turn(gateway, &result);
+        fm_turn_result_free(&result);
+    } else {
+        fail_turn(gateway, &fault);
+    }
+}
+
+/* A reply to what is not pending any more, or to nothing, is not for us. */
+static void on_message(void *context, const struct fm_rpc_message *message, struct json_object *root) {
+    struct gateway *gateway = context;
+    struct fm_rpc_id call = fm_rpc_id_int(gateway->call);
+    char reason[640];
+    (void)root;
+    if (message->kind != FM_RPC_RESPONSE || !fm_rpc_id_equal(&message->id, &call)) {
+        return;
+    }
+    if (gateway->pending == A_TURN) {
+        on_turn(gateway, message);
+    } else if (gateway->pending == AVAILABILITY) {
+        bool available = fm_reply_read_availability(message, reason, sizeof reason);
+        tell_availability(gateway, available, reason);
+    }
+}
+
+/* The front's frames are ours to read, but for want of memory. */
+static void on_fault(void *context, const struct fm_rpc_id *id, enum fm_rpc_error code, const char *detail) {
+    struct gateway *gateway = context;
+    (void)id;
+    (void)code;
+    fail(gateway, detail);
+}
+
+/* ---- commands ---- */
+
+static void serve_open(struct gateway *gateway, const struct fm_command *command, struct fm_fault *fault) {
+    struct fm_session *session;
+    if (fm_session_open(&gateway->table, command->instructions, &session, fault) != FM_FAULT_NONE) {
+        answer_fault(gateway, fm_command_name(command->kind), fault);
+        return;
+    }
+    struct fm_json_writer w = answer_begin(gateway);
+    fm_json_object_begin(&w);
+    fm_json_key_bool(&w, "ok", true);
+    fm_json_key_str(&w, "session_id", session->id);
+    fm_json_object_end(&w);
+    answer_end(gateway);
+    fm_log(FM_LOG_INFO, "session %s is open, %zu in all", session->id, gateway->table.count);
+    log_text(gateway, "instructions", command->instructions);
+}
+
+static void serve_message(struct gateway *gateway, const struct fm_command *command, struct fm_fault *fault) {
+    struct fm_session *session = gateway->session;
+    enum fm_fault_code code = gateway->started_ms >= gateway->last_message_ms
+                                  ? fm_fault_fill(fault, FM_FAULT_EXECUTION_FAILED, "cancelled: the input has ended")
+                                  : fm_session_begin_turn(&gateway->table, session, command, fault);
+    if (code != FM_FAULT_NONE) {
+        answer_fault(gateway, fm_command_name(command->kind), fault);
+        return;
+    }
+    gateway->format = command->format;
+    gateway->prompt_characters = fm_text_characters(command->prompt);
+    gateway->content_characters = fm_text_characters(command->content);
+    log_text(gateway, "prompt", command->prompt);
+    log_text(gateway, "content", command->content);
+    struct fm_json_writer w = fm_link_call_begin(&gateway->link, "responses.create");
+    fm_session_write_params(&gateway->table, session, command->format, &w);
+    pend(gateway, A_TURN);
+}
+
+static void serve_close(struct gateway *gateway) {
+    fm_log(FM_LOG_INFO, "session %s is closed, %zu are left", gateway->session->id, gateway->table.count - 1);
+    fm_session_close(&gateway->table, gateway->session);
+    answer_ok(gateway);
+}
+
+static void serve_check(struct gateway *gateway) {
+    struct fm_json_writer w = fm_link_call_begin(&gateway->link, "capabilities.get");
+    fm_json_object_begin(&w);
+    fm_json_object_end(&w);
+    gateway->deadline_ms = gateway->started_ms + AVAILABILITY_MS;
+    pend(gateway, AVAILABILITY);
+}
+
+static void serve_command(struct gateway *gateway, struct fm_command *command) {
+    struct fm_fault fault;
+    gateway->session = fm_session_find(&gateway->table, command->session_id);
+    bool of_session = command->kind == FM_COMMAND_MESSAGE || command->kind == FM_COMMAND_CLOSE;
+    enum fm_fault_code code = of_session && !gateway->session
+                                  ? fm_fault_fill(&fault, FM_FAULT_SESSION_NOT_FOUND, "%s", "")
+                                  : fm_command_read_rest(command, &fault);
+    if (of_session && gateway->session) {
+        gateway->session->used_ms = gateway->started_ms;
+    }
+    if (code != FM_FAULT_NONE) {
+        answer_fault(gateway, fm_command_name(command->kind), &fault);
+        return;
+    }
+    switch (command->kind) {
+    case FM_COMMAND_OPEN: serve_open(gateway, command, &fault); break;
+    case FM_COMMAND_MESSAGE: serve_message(gateway, command, &fault); break;
+    case FM_COMMAND_CLOSE: serve_close(gateway); break;
+    case FM_COMMAND_CHECK: serve_check(gateway); break;
+    case FM_COMMAND_SHUTDOWN:
+        answer_ok(gateway);
+        gateway->ended = true;
+        break;
+    }
+}
+
+static void serve_line(struct gateway *gateway, const char *line, size_t len) {
+    struct fm_command command;
+    struct fm_fault fault;
+    if (fm_command_read(line, len, &gateway->scratch, &command, &fault) == FM_FAULT_NONE) {
+        serve_command(gateway, &command);
+        fm_command_free(&command);
+    } else {
+        answer_fault(gateway, NULL, &fault);
+    }
+    if (gateway->scratch.cap > ROOM) {
+        fm_buf_free(&gateway->scratch);
+    }
+    if (len > ROOM) {
+        fm_memory_trim();
+    }
+}
+
+/* Serves what is there, as long as nothing is pending and the host takes the answers. */
+static void serve_lines(struct gateway *gateway) {
+    while (!gateway->ended && gateway->pending == NOTHING && fm_outbox_has_room(&gateway->outbox)) {
+        const char *line;
+        size_t len;
+        struct fm_fault fault = {.code = FM_FAULT_INVALID_JSON};
+        enum fm_line_event event = fm_lines_next(&gateway->lines, &line, &len);
+        gateway->started_ms = fm_now_ms();
+        if (event == FM_LINE_NONE) {
+            gateway->ended = !gateway->reading; /* all is answered */
+            return;
+        }
+        if (event == FM_LINE_TOO_LONG) {
+            answer_fault(gateway, NULL, &fault);
+        } else if (!fm_command_is_blank(line, len)) {
+            serve_line(gateway, line, len);
+        }
+    }
+}
+
+/* ---- the end ---- */
+
+/* No more requests; messages have `wait_ms` from here on. */
+static void end_input(struct gateway *gateway, int64_t wait_ms) {
+    int64_t last = fm_now_ms() + wait_ms;
+    gateway->reading = false;
+    fm_lines_end(&gateway->lines);
+    gateway->last_message_ms = last < gateway->last_message_ms ? last : gateway->last_message_ms;
+}
+
+/* A signal, or the parent died: what came so far has its answers, if the host takes them in time. */
+static void end_soon(struct gateway *gateway) {
+    gateway->asked_to_end = true;
+    end_input(gateway, 0);
+    gateway->last_answer_ms = fm_now_ms() + FLUSH_MS;
+}
+
+/* What is pending has taken too long. */
+static void look_at_clock(struct gateway *gateway) {
+    struct fm_fault fault;
+    int64_t now = fm_now_ms();
+    if (gateway->pending == AVAILABILITY && now >= gateway->deadline_ms) {
+        tell_availability(gateway, false, "HELPER_UNHEALTHY: no answer within 2 s");
+    }
+    if (gateway->pending == A_TURN && now >= gateway->last_message_ms) {
+        fm_fault_fill(&fault, FM_FAULT_EXECUTION_FAILED, "cancelled: the input has ended");
+        fail_turn(gateway, &fault);
+    }
+    if (gateway->pending == NOTHING && now >= gateway->check_ms) {
+        fm_session_close_idle(&gateway->table);
+        gateway->check_ms = now + gateway->options->sessions.check_ms;
+    }
+    gateway->ended = gateway->ended || now >= gateway->last_answer_ms;
+}
+
+/* ---- the loop ---- */
+
+static void read_input(struct gateway *gateway) {
+    static char bytes[FM_LINE_FEED];
+    ssize_t got = fm_read(gateway->wire->in, bytes, sizeof bytes);
+    if (got <= 0) {
+        end_input(gateway, gateway->options->sessions.eof_wait_ms);
+    } else if (!fm_lines_feed(&gateway->lines, bytes, (size_t)got)) {
+        fail(gateway, "out of memory");
+    }
+}
+
+/* For poll: until the clock has to be looked at; -1: never. */
+static int next_timeout(const struct gateway *gateway) {
+    static const int most = 1 << 30;
+    int64_t next = gateway->last_answer_ms;
+    int64_t pending[] = {
+        [NOTHING] = gateway->check_ms, [A_TURN] = gateway->last_message_ms, [AVAILABILITY] = gateway->deadline_ms};
+    next = pending[gateway->pending] < next ? pending[gateway->pending] : next;
+    if (next == INT64_MAX) {
+        return -1;
+    }
+    int64_t left = next - fm_now_ms();
+    return left < 0 ? 0 : left < most ? (int)left : most;
+}
+
+static void wait_for_news(struct gateway *gateway) {
+    enum { INPUT, END, FRONT, ROOM_MADE, COUNT };
+    char ignored[64];
+    const struct fm_inbound_handler handler = {.context = gateway, .message = on_message, .fault = on_fault};
+    bool reads = gateway->reading && fm_lines_has_room(&gateway->lines);
+    struct pollfd fds[COUNT] = {
+        [INPUT] = {.fd = reads ? gateway->wire->in : -1, .events = POLLIN},
+        [END] = {.fd = gateway->asked_to_end ? -1 : gateway->wire->end_fd, .events = POLLIN},
+        [FRONT] = {.fd = gateway->link.from_front, .events = POLLIN},
+        [ROOM_MADE] = {.fd = gateway->room_read, .events = POLLIN},
+    };
+    if (poll(fds, COUNT, next_timeout(gateway)) < 0) {
+        return; /* EINTR */
+    }
+    if (fds[ROOM_MADE].revents) {
+        fm_read(gateway->room_read, ignored, sizeof ignored);
+    }
+    if (fds[FRONT].revents && !fm_link_receive(&gateway->link, &handler)) {
+        fail(gateway, "the front has ended");
+    }
+    if (fds[END].revents) {
+        end_soon(gateway);
+    } else if (fds[INPUT].revents) {
+        read_input(gateway);
+    }
+}
+
+static void serve(struct gateway *gateway) {
+    while (!gateway->ended) {
+        serve_lines(gateway);
+        if (!gateway->ended) {
+            wait_for_news(gateway);
+            look_at_clock(gateway);
+        }
+    }
+}
+
+/* ---- start and end ---- */
+
+/* From the outbox's thread. */
+static void on_room(void *context) {
+    const struct gateway *gateway = context;
+    ssize_t ignored = write(gateway->room_write, "r", 1); /* a full pipe is readable already */
+    (void)ignored;
+}
+
+/* The host is gone, or there is no memory for an answer; from either thread. */
+static void on_outbox_failure(void *context, enum fm_outbox_failure failure) {
+    struct gateway *gateway = context;
+    if (failure == FM_OUTBOX_NO_MEMORY) {
+        atomic_store(&gateway->failed, true);
+    } else {
+        fm_log(FM_LOG_WARN, "the host takes nothing any more");
+    }
+    fm_ask_for_end();
+}
+
+static int start(struct gateway *gateway, struct fm_front *front) {
+    const struct fm_outbox_options outbox = {
+        .fd = gateway->wire->out,
+        .max = FM_HOST_QUEUE_MAX,
+        .room = ROOM,
+        .stall_ms = FM_STALL_MS,
+        .on_fail = on_outbox_failure,
+        .on_room = on_room,
+        .context = gateway,
+    };
+    fm_lines_init(&gateway->lines);
+    fm_buf_init(&gateway->scratch, OUTPUT_MAX);
+    fm_buf_init(&gateway->line, OUTPUT_MAX);
+    fm_session_table_init(&gateway->table, &gateway->options->sessions);
+    int error = fm_pipe(&gateway->room_read, &gateway->room_write);
+    if (error) {
+        return error;
+    }
+    fm_set_nonblocking(gateway->room_write);
+    error = fm_outbox_start(&gateway->outbox, &outbox);
+    return error ? error : fm_link_start(&gateway->link, front, gateway->options);
+}
+
+int fm_sessions_run(struct fm_front *front, const struct fm_options *options, const struct fm_wire *wire) {
+    static struct gateway gateway;
+    gateway = (struct gateway){
+        .options = options,
+        .wire = wire,
+        .reading = true,
+        .last_message_ms = INT64_MAX,
+        .last_answer_ms = INT64_MAX,
+        .check_ms = fm_now_ms() + options->sessions.check_ms,
+    };
+    if (start(&gateway, front) != 0) {
+        fm_log(FM_LOG_ERROR, "can't start");
+        return EX_OSERR;
+    }
+    serve(&gateway);
+    fm_log(FM_LOG_INFO, "the end, with %zu sessions open", gateway.table.count);
+    int status = fm_link_end(&gateway.link);
+    bool flushed = fm_outbox_stop(&gateway.outbox, FLUSH_MS);
+    status = atomic_load(&gateway.failed) ? EX_SOFTWARE : status;
+    if (!flushed) {
+        _exit(status); /* its thread still uses the state */
+    }
+    close(gateway.room_read);
+    close(gateway.room_write);
+    fm_session_table_free(&gateway.table);
+    fm_lines_free(&gateway.lines);
+    fm_buf_free(&gateway.scratch);
+    fm_buf_free(&gateway.line);
+    return status;
+}

@@ -37,7 +37,7 @@ const char fm_options_usage[] =
     "  --max-sessions N         open at once (default: 64)\n"
     "  --max-turns N            of a session (default: 1000)\n"
     "  --max-session-bytes N    of a session's turns, as JSON (default: 4194304)\n"
-    "  --max-output-tokens N    of an answer (default: 2048)\n"
+    "  --max-output-tokens N    of an answer (default: 1024)\n"
     "  --message-timeout-ms MS  of a message, all included (default: 600000)\n"
     "  --temperature T          0 to 2 (default: 1)\n"
     "  --truncation HOW         auto: what outgrows the context goes on without its oldest turns (default: disabled)\n"

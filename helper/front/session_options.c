@@ -25,7 +25,7 @@ static const struct number numbers[] = {
     [FM_SESSION_MAX_SESSIONS] = {"--max-sessions", NUMBER(max_sessions), 1, 10000, 64},
     [FM_SESSION_MAX_TURNS] = {"--max-turns", NUMBER(max_turns), 1, 1000000, 1000},
     [FM_SESSION_MAX_BYTES] = {"--max-session-bytes", NUMBER(max_bytes), 1024, 8 << 20, 4 << 20},
-    [FM_SESSION_MAX_OUTPUT] = {"--max-output-tokens", NUMBER(max_output_tokens), 1, INT32_MAX, 2048},
+    [FM_SESSION_MAX_OUTPUT] = {"--max-output-tokens", NUMBER(max_output_tokens), 1, INT32_MAX, 1024},
     [FM_SESSION_TIMEOUT] = {"--message-timeout-ms", NUMBER(timeout_ms), 1, DAY_MS, 600000},
 };
 

@@ -43,7 +43,7 @@ static enum fm_fault_code read_failure(const struct fm_rpc_message *reply, struc
 
 /* The answer is only the beginning of one. */
 static enum fm_fault_code fail_incomplete(struct json_object *response, int64_t max_output_tokens,
-                                          const struct fm_turn_result *result, struct fm_fault *fault) {
+                                          struct fm_turn_result *result, struct fm_fault *fault) {
     const char *reason = string_member(member(response, "incomplete_details"), "reason");
     if (strcmp(reason, "content_filter") == 0) {
         return fm_fault_fill(fault, FM_FAULT_GUARDRAIL_BLOCKED, "the engine's filter ended the answer");
@@ -54,6 +54,7 @@ static enum fm_fault_code fail_incomplete(struct json_object *response, int64_t 
             "context full: %lld input tokens left room for %lld output tokens, and the answer has more",
             (long long)result->input_tokens, (long long)result->output_tokens);
     }
+    result->ran_on = true;
     return fm_fault_fill(fault, FM_FAULT_EXECUTION_FAILED, "the answer has more than %lld tokens",
                          (long long)max_output_tokens);
 }

@@ -12,6 +12,7 @@ struct fm_turn_result {
     int64_t input_tokens;
     int64_t cached_tokens; /* of these, those whose KV cache entries were reused */
     int64_t output_tokens;
+    bool ran_on; /* it was cut at the limit of output tokens */
 };
 
 /*

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TEXT_MAX (16u << 20) /* bytes of a prompt with its content: less than two lines */
+#define TEXT_MAX     (16u << 20) /* bytes of a prompt with its content: less than two lines */
+#define LOOP_PENALTY 0.5         /* off a token's logit each time that the answer has it: it outweighs any loop soon */
 
 static const char default_instructions[] =
     "You are a helpful assistant. Follow the prompt instructions precisely."; /* the issue of session mode */
@@ -191,7 +192,7 @@ bool fm_session_keep_turn(struct fm_session *session, struct fm_text answer) {
 }
 
 void fm_session_write_params(const struct fm_session_table *table, const struct fm_session *session,
-                             enum fm_output_format format, struct fm_json_writer *w) {
+                             const struct fm_attempt *attempt, struct fm_json_writer *w) {
     const struct fm_session_options *options = table->options;
     fm_json_object_begin(w);
     fm_json_key(w, "input");
@@ -202,15 +203,18 @@ void fm_session_write_params(const struct fm_session_table *table, const struct 
     fm_json_key(w, "text");
     fm_json_object_begin(w);
     fm_json_key(w, "format");
-    fm_json_raw(w, formats[format], strlen(formats[format]));
+    fm_json_raw(w, formats[attempt->format], strlen(formats[attempt->format]));
     fm_json_object_end(w);
     fm_json_key_bool(w, "store", false);
     fm_json_key_double(w, "temperature", options->temperature);
+    if (attempt->again) {
+        fm_json_key_double(w, "frequency_penalty", LOOP_PENALTY);
+    }
     fm_json_key_int(w, "max_output_tokens", options->max_output_tokens);
     fm_json_key_str(w, "truncation", options->truncation);
     fm_json_key(w, "fm");
     fm_json_object_begin(w);
-    fm_json_key_int(w, "timeout_ms", options->timeout_ms);
+    fm_json_key_int(w, "timeout_ms", attempt->timeout_ms);
     fm_json_object_end(w);
     fm_json_object_end(w);
 }

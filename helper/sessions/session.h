@@ -61,8 +61,15 @@ FM_MUST_USE bool fm_session_keep_turn(struct fm_session *session, struct fm_text
 /* Ends it without an answer: it never was. */
 void fm_session_drop_turn(struct fm_session *session);
 
+/* How the turn under way is to be generated. */
+struct fm_attempt {
+    enum fm_output_format format;
+    bool again;         /* the first answer ran on: what repeats itself gets less likely */
+    int64_t timeout_ms; /* all included */
+};
+
 /* Writes the params of responses.create for the turn under way. */
 void fm_session_write_params(const struct fm_session_table *table, const struct fm_session *session,
-                             enum fm_output_format format, struct fm_json_writer *w);
+                             const struct fm_attempt *attempt, struct fm_json_writer *w);
 
 #endif

@@ -50,7 +50,7 @@ struct gateway {
     int64_t deadline_ms;        /* of AVAILABILITY */
     int64_t started_ms;         /* when the command came to be served */
     struct fm_session *session; /* whose turn it is */
-    enum fm_output_format format;
+    struct fm_attempt attempt;
     size_t prompt_characters;
     size_t content_characters;
 };
@@ -167,17 +167,37 @@ static void log_turn(const struct gateway *gateway, const struct fm_turn_result 
     log_text(gateway, "answer", result->answer);
 }
 
+static void ask_for_turn(struct gateway *gateway, bool again) {
+    int64_t left = gateway->started_ms + gateway->options->sessions.timeout_ms - fm_now_ms();
+    gateway->attempt.again = again;
+    gateway->attempt.timeout_ms = left > 0 ? left : 1;
+    struct fm_json_writer w = fm_link_call_begin(&gateway->link, "responses.create");
+    fm_session_write_params(&gateway->table, gateway->session, &gateway->attempt, &w);
+    pend(gateway, A_TURN);
+}
+
+/* A small model may repeat itself without end; then the answer is generated once more, in a way that can't. */
+static bool try_again(struct gateway *gateway, const struct fm_turn_result *result) {
+    if (!result->ran_on || gateway->attempt.again) {
+        return false;
+    }
+    ask_for_turn(gateway, true);
+    fm_log(FM_LOG_WARN, "message: the answer ran on to %lld tokens, so it is generated again",
+           (long long)result->output_tokens);
+    return true;
+}
+
 static void on_turn(struct gateway *gateway, const struct fm_rpc_message *message) {
     struct fm_turn_result result;
     struct fm_fault fault;
     int64_t max_output = gateway->options->sessions.max_output_tokens;
     enum fm_fault_code code =
-        fm_reply_read_turn(message, gateway->format, max_output, &gateway->scratch, &result, &fault);
+        fm_reply_read_turn(message, gateway->attempt.format, max_output, &gateway->scratch, &result, &fault);
     log_turn(gateway, &result);
     if (code == FM_FAULT_NONE) {
         end_turn(gateway, &result);
         fm_turn_result_free(&result);
-    } else {
+    } else if (!try_again(gateway, &result)) {
         fail_turn(gateway, &fault);
     }
 }
@@ -234,14 +254,12 @@ static void serve_message(struct gateway *gateway, const struct fm_command *comm
         answer_fault(gateway, fm_command_name(command->kind), fault);
         return;
     }
-    gateway->format = command->format;
+    gateway->attempt.format = command->format;
     gateway->prompt_characters = fm_text_characters(command->prompt);
     gateway->content_characters = fm_text_characters(command->content);
     log_text(gateway, "prompt", command->prompt);
     log_text(gateway, "content", command->content);
-    struct fm_json_writer w = fm_link_call_begin(&gateway->link, "responses.create");
-    fm_session_write_params(&gateway->table, session, command->format, &w);
-    pend(gateway, A_TURN);
+    ask_for_turn(gateway, false);
 }
 
 static void serve_close(struct gateway *gateway) {

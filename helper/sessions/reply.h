@@ -23,6 +23,7 @@ FM_MUST_USE enum fm_fault_code fm_reply_read_turn(const struct fm_rpc_message *r
                                                   int64_t max_output_tokens, struct fm_buf *scratch,
                                                   struct fm_turn_result *result, struct fm_fault *fault);
 
+/* Of a result that was read; harmless twice. */
 void fm_turn_result_free(struct fm_turn_result *result);
 
 /* Reads the reply to capabilities.get; `reason` (`size` bytes) is "" when a model is available. */

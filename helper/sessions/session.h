@@ -40,6 +40,7 @@ FM_MUST_USE enum fm_fault_code fm_session_open(struct fm_session_table *table, s
 /* NULL when there is none. */
 struct fm_session *fm_session_find(const struct fm_session_table *table, struct fm_text id);
 
+/* It and its conversation are gone. */
 void fm_session_close(struct fm_session_table *table, struct fm_session *session);
 
 /* Closes those without activity for so long as the options say, with a warning each. */

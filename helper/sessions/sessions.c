@@ -193,11 +193,14 @@ static void on_turn(struct gateway *gateway, const struct fm_rpc_message *messag
     int64_t max_output = gateway->options->sessions.max_output_tokens;
     enum fm_fault_code code =
         fm_reply_read_turn(message, gateway->attempt.format, max_output, &gateway->scratch, &result, &fault);
+    if (code != FM_FAULT_NONE && try_again(gateway, &result)) {
+        return;
+    }
     log_turn(gateway, &result);
     if (code == FM_FAULT_NONE) {
         end_turn(gateway, &result);
         fm_turn_result_free(&result);
-    } else if (!try_again(gateway, &result)) {
+    } else {
         fail_turn(gateway, &fault);
     }
 }

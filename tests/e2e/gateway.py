@@ -1,0 +1,118 @@
+"""What the tests of session mode share: a gateway process, its lines and its log."""
+
+import json
+import os
+import queue
+import subprocess
+import threading
+
+from wire import BIN, SLOW, WAIT
+
+PREFIX = "[IntelligenceKit] "
+
+
+def compact(value):
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def scripted(*steps):
+    """Content that the fake engine runs as a script."""
+    return compact(list(steps))
+
+
+def says(result):
+    """Content that makes the fake engine answer `result`."""
+    return scripted(compact({"result": result}))
+
+
+class Gateway:
+    """A running `fm-proxy sessions`."""
+
+    def __init__(self, *args, engine="fake", env=None, **popen):
+        full_env = {k: v for k, v in os.environ.items() if not k.startswith("FM_PROXY_")}
+        full_env.update(env or {})
+        command = [os.path.join(BIN, "fm-proxy"), "sessions", "--engine", engine, *args]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                        env=full_env, **popen)
+        self.answers = queue.Queue()  # bytes; None at the end
+        self.log = queue.Queue()
+        self.threads = [threading.Thread(target=self._read, args=pair, daemon=True)
+                        for pair in ((self.process.stdout, self.answers), (self.process.stderr, self.log))]
+        for thread in self.threads:
+            thread.start()
+
+    @staticmethod
+    def _read(file, lines):
+        for line in file:
+            lines.put(line)
+        lines.put(None)
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def send_raw(self, data):
+        self.process.stdin.write(data)
+        self.process.stdin.flush()
+
+    def send(self, command, **fields):
+        self.send_raw(compact({"command": command, **fields}).encode() + b"\n")
+
+    def answer_line(self, timeout=None):
+        return self.answers.get(timeout=timeout or WAIT)
+
+    def answer(self, timeout=None):
+        line = self.answer_line(timeout)
+        if line is None:
+            raise AssertionError("the output ended")
+        return json.loads(line)
+
+    def ask(self, command, timeout=None, **fields):
+        self.send(command, **fields)
+        return self.answer(timeout)
+
+    def open(self, **fields):
+        answer = self.ask("open-session", **fields)
+        assert answer["ok"], answer
+        return answer["session_id"]
+
+    def message(self, session, prompt="", content="", output_format="text", timeout=None):
+        return self.ask("message", timeout, session_id=session, prompt=prompt, content=content,
+                        output_format=output_format)
+
+    def send_message(self, session, prompt="", content="", output_format="text"):
+        self.send("message", session_id=session, prompt=prompt, content=content, output_format=output_format)
+
+    def log_where(self, part):
+        """The next line of the log that has `part`; those before it are gone."""
+        while True:
+            line = self.log.get(timeout=WAIT)
+            if line is None:
+                raise AssertionError(f"the log ended without {part!r}")
+            if part in line.decode():
+                return line.decode().rstrip("\n")
+
+    def rest_of_log(self):
+        """All that the log has still, once the process has ended."""
+        return [line.decode() for line in iter(lambda: self.log.get(timeout=WAIT), None)]
+
+    def wait_exit(self, timeout=None):
+        return self.process.wait(timeout or 5 * SLOW)
+
+    def close(self):
+        """Ends the input, unless it has ended; returns the exit status. Harmless twice."""
+        try:
+            self.process.stdin.close()
+        except BrokenPipeError:
+            pass
+        try:
+            return self.wait_exit()
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise
+        finally:
+            for thread in self.threads:
+                thread.join(5)
+            self.process.stdout.close()
+            self.process.stderr.close()

@@ -1,0 +1,70 @@
+"""Session mode with the real model. Skipped, with the reason, where llama's engine or the model is missing."""
+
+import glob
+import os
+import re
+import sys
+import unittest
+
+import wire
+from gateway import Gateway
+
+MODELS = os.environ.get("FM_MODELS", os.path.join(wire.BIN, "..", "models"))
+FILES = sorted(glob.glob(os.path.join(MODELS, "*.gguf")))
+ENGINE = os.path.join(wire.BIN, "fm-engine-llama")
+COUNT = int(os.environ.get("FM_MESSAGES", 50 if not os.environ.get("FM_SANITIZE") else 5))  # of each format
+PATIENCE = 120 * wire.SLOW
+
+TOPICS = ("rivers of Europe", "musical instruments", "a short poem", "the history of bread", "planets", "how engines work",
+          "names for a cat", "a birthday", "winter sports", "the sea \u2013 \u6d77 \U0001f30a")
+PROMPTS = {"text": "Describe this topic in two sentences.", "string_list": "List some ideas about this topic."}
+
+
+class Model(unittest.TestCase):
+    def setUp(self):
+        # a model of this size runs on now and then: it is to come to the second try soon
+        self.gateway = Gateway("--model", FILES[0], "--max-output-tokens", "300", engine="llama")
+
+    def tearDown(self):
+        self.assertEqual(self.gateway.close(), 0)
+
+    def test_shape(self):
+        """At temperature 1 each answer is what was asked for."""
+        for i in range(COUNT):
+            for output_format, prompt in PROMPTS.items():
+                session = self.gateway.open()
+                answer = self.gateway.message(session, prompt, TOPICS[i % len(TOPICS)], output_format, timeout=PATIENCE)
+                self.assertTrue(answer["ok"], answer)
+                if output_format == "text":
+                    self.assertIsInstance(answer["result"], str)
+                else:
+                    self.assertIsInstance(answer["result"], list)
+                    self.assertTrue(all(isinstance(item, str) for item in answer["result"]), answer)
+                self.assertTrue(self.gateway.ask("close-session", session_id=session)["ok"])
+
+    def turn(self, session, prompt):
+        """A message's tokens, as the log has them: (input, cached)."""
+        answer = self.gateway.message(session, prompt, "", timeout=PATIENCE)
+        self.assertTrue(answer["ok"], answer)
+        line = self.gateway.log_where("input tokens")
+        return tuple(map(int, re.search(r"(\d+) input tokens \((\d+) cached\)", line).groups()))
+
+    def test_second_turn(self):
+        """It has the first one's code word in its prompt, and finds the first turn in the KV cache."""
+        code = "The code word is xylophone-" + "marmalade-" * 40
+        session = self.gateway.open()
+        first, _ = self.turn(session, code)
+        second, cached = self.turn(session, "What is the code word?")
+        alone, _ = self.turn(self.gateway.open(), "What is the code word?")
+        self.assertGreater(second, first, "the first turn is part of it")
+        self.assertGreater(second, alone + first // 2)
+        # all of the first turn but what its template writes behind it
+        self.assertGreaterEqual(cached, first - 16)
+        self.assertLess(cached, second)
+
+
+if __name__ == "__main__":
+    if not FILES or not os.path.exists(ENGINE):
+        print(f"skipped: no {ENGINE}" if FILES else f"skipped: no model in {MODELS}")
+        sys.exit(77)
+    unittest.main(verbosity=1)

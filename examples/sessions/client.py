@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""
+A conversation with the local model through session mode (protocol/SESSIONS.md). Standard library only.
+
+    python3 client.py [FM_PROXY [OPTION...]]
+"""
+
+import json
+import subprocess
+import sys
+
+TEXT = "Apples and pears grew in the garden. The plums came later, from a neighbour."
+
+
+class GatewayError(Exception):
+    """What the gateway said in place of an answer."""
+
+
+class Gateway:
+    """A running `fm-proxy sessions`, which `with` ends. One thread at a time."""
+
+    def __init__(self, program="fm-proxy", *options):
+        self.process = subprocess.Popen(
+            [program, "sessions", *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8"
+        )
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.process.communicate()  # the end of its input ends it, whatever went wrong here
+
+    def ask(self, command, **members):
+        """Sends one request and waits for its answer."""
+        print(json.dumps({"command": command, **members}), file=self.process.stdin, flush=True)
+        line = self.process.stdout.readline()
+        if not line:
+            raise GatewayError("the gateway has ended")
+        answer = json.loads(line)
+        if not answer["ok"]:
+            raise GatewayError(answer["error"])
+        return answer
+
+    def message(self, session, prompt, content, output_format):
+        """A list of strings, or a string, as output_format says."""
+        answer = self.ask(
+            "message", session_id=session, prompt=prompt, content=content, output_format=output_format
+        )
+        return answer["result"]
+
+    def shut_down(self):
+        self.ask("shutdown")
+        status = self.process.wait()
+        if status != 0:
+            raise GatewayError(f"the gateway ended with status {status}")
+
+
+def converse(gateway):
+    availability = gateway.ask("check-availability")
+    if not availability["available"]:
+        print("not available:", availability["reason"])
+        return
+    session = gateway.ask("open-session", instructions="You answer in few words.")["session_id"]
+    fruits = gateway.message(session, "List the fruits that the text names.", TEXT, "string_list")
+    for fruit in fruits:
+        print("-", fruit)
+    # The session knows what was said in it.
+    print(gateway.message(session, "Write a sentence about the first of them.", "", "text"))
+    gateway.ask("close-session", session_id=session)
+    gateway.shut_down()
+
+
+def main():
+    try:
+        with Gateway(*sys.argv[1:]) as gateway:
+            converse(gateway)
+    except (GatewayError, OSError, ValueError) as error:
+        sys.exit(f"error: {error}")
+
+
+if __name__ == "__main__":
+    main()

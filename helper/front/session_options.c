@@ -82,15 +82,10 @@ static bool read_truncation(struct fm_session_options *options, const char *text
     return true;
 }
 
-/* The engine's lines begin with it too. */
 static bool read_log_prefix(struct fm_session_options *options, const char *text) {
     options->log_prefix = text ? text : "[IntelligenceKit] ";
     if (strlen(options->log_prefix) > PREFIX_MAX || strpbrk(options->log_prefix, "\r\n")) {
         fprintf(stderr, "fm-proxy: --log-prefix: more than %d bytes, or more than a line\n", PREFIX_MAX);
-        return false;
-    }
-    if (setenv("FM_ENGINE_LOG_PREFIX", options->log_prefix, 1) != 0) {
-        fprintf(stderr, "fm-proxy: --log-prefix: out of memory\n");
         return false;
     }
     return true;

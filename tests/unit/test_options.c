@@ -12,8 +12,7 @@
 static const char *const variables[] = {"FM_PROXY_ENGINE",     "FM_PROXY_ENGINE_DIR", "FM_PROXY_MODEL",
                                         "FM_PROXY_MODELS_DIR", "FM_PROXY_LOG_LEVEL",  "FM_PROXY_CHAT_TEMPLATE"};
 
-#define TEMPLATE   "FM_ENGINE_LLAMA_TEMPLATE" /* where the engine gets it */
-#define LOG_PREFIX "FM_ENGINE_LOG_PREFIX"     /* and this */
+#define TEMPLATE "FM_ENGINE_LLAMA_TEMPLATE" /* where the engine gets it */
 
 static int clear_environment(void **state) {
     (void)state;
@@ -21,7 +20,6 @@ static int clear_environment(void **state) {
         unsetenv(variables[i]);
     }
     unsetenv(TEMPLATE);
-    unsetenv(LOG_PREFIX);
     return 0;
 }
 
@@ -75,7 +73,6 @@ static void defaults(void **state) {
     assert_string_equal(options.engine_dir, program_dir);
     assert_string_equal(options.models_dir, models_dir);
     assert_int_equal(options.log_level, FM_LOG_OFF);
-    assert_null(getenv(LOG_PREFIX));
 }
 
 static void arguments_and_environment(void **state) {
@@ -179,7 +176,6 @@ static void session_defaults(void **state) {
     assert_true(options.sessions.temperature == 1);
     assert_string_equal(options.sessions.truncation, "disabled");
     assert_string_equal(options.sessions.log_prefix, "[IntelligenceKit] ");
-    assert_string_equal(getenv(LOG_PREFIX), "[IntelligenceKit] ");
     assert_false(options.sessions.log_user_text);
 }
 
@@ -243,14 +239,13 @@ static void session_words(void **state) {
     assert_true(options.sessions.temperature == 0.25);
     assert_string_equal(options.sessions.truncation, "auto");
     assert_string_equal(options.sessions.log_prefix, "");
-    assert_string_equal(getenv(LOG_PREFIX), "");
     assert_true(options.sessions.log_user_text);
     assert_int_equal(options.log_level, FM_LOG_WARN);
     assert_string_equal(options.model, "m");
     assert_true(
         read_options(&options, ARGS("sessions", "--temperature", "2", "--log-prefix", longest), said, sizeof said));
+    assert_string_equal(options.sessions.log_prefix, longest);
     assert_true(options.sessions.temperature == 2);
-    assert_string_equal(getenv(LOG_PREFIX), longest);
     assert_true(read_options(&options, ARGS("sessions", "--temperature", "0"), said, sizeof said));
     assert_true(options.sessions.temperature == 0);
 }

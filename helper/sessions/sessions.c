@@ -501,7 +501,9 @@ int fm_sessions_run(struct fm_front *front, const struct fm_options *options, co
     fm_log(FM_LOG_INFO, "the end, with %zu sessions open", gateway.table.count);
     int status = fm_link_end(&gateway.link);
     bool flushed = fm_outbox_stop(&gateway.outbox, FLUSH_MS);
-    status = atomic_load(&gateway.failed) ? EX_SOFTWARE : status;
+    if (atomic_load(&gateway.failed) || status != EX_OK) { /* the front's own status is about its host: this process */
+        status = EX_SOFTWARE;
+    }
     if (!flushed) {
         _exit(status); /* its thread still uses the state */
     }

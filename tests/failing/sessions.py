@@ -188,15 +188,18 @@ def check_streams(session, status):
             raise Broken(f"call {id}: answered without a terminal event")
 
 
-def check_lines(session, what, left, status):
-    """Answers are whole, no more than the requests, and no fewer where the status says that all went well."""
+def check_lines(session, what, status):
+    """
+    Answers are whole, no more than the requests, and no fewer where the status says that all went well. A read that fails
+    is the end of the input, and a write may be the end of the host.
+    """
     if session.bytes and what != "write":
         raise Broken(f"not a whole line: {session.bytes[:200]!r}")
     for answer in session.messages:
         if not isinstance(answer.get("ok"), bool) or answer["ok"] == ("error" in answer):
             raise Broken(f"no answer: {answer}")
     missing = session.requests - len(session.messages)
-    if missing < 0 or (missing > 0 and status == 0 and not left):
+    if missing < 0 or (missing > 0 and status == 0 and what not in ("read", "write")):
         raise Broken(f"{session.requests} requests and {len(session.messages)} answers, then status {status}")
     wait_until(lambda: not any(alive(engine) for engine in session.engines), what="the engines' end")
 
@@ -206,7 +209,7 @@ def check(session, what, failed, left, status, said):
     if status not in session.ORDERLY[what]:
         raise Broken(f"status {status}: {said[-3000:]}")
     if isinstance(session, Lines):
-        check_lines(session, what, left, status)
+        check_lines(session, what, status)
         return
     if session.bytes and what != "write":
         raise Broken(f"not a whole frame: {session.bytes[:200]!r}")
@@ -395,7 +398,7 @@ def run(scenario, what, **env):
     try:
         scenario(session)
     except Ended:
-        left = scenario is killed_host or what in ("write", "read") and isinstance(session, Lines) or what == "write"
+        left = scenario is killed_host or what == "write"
     except Broken:
         session.process.kill()
         session.end()

@@ -6,9 +6,8 @@
 
 #include <stddef.h>
 
-#define FM_SESSION_TURNS_MAX                                                                                           \
-    10000 /* of six values each: a conversation is one frame, of FM_JSON_VALUES_MAX at most                            \
-           */
+/* Of six values each: a conversation is one frame, of FM_JSON_VALUES_MAX at most. */
+#define FM_SESSION_TURNS_MAX 10000
 
 enum fm_session_option {
     FM_SESSION_IDLE,

@@ -75,6 +75,12 @@ JOB_PARAMS = "helper/engine/kit/job_params.c"
 VECTOR = "protocol/vector.c"
 FAKE_EMBED = "helper/engine/fake/embed.c"
 FUZZ = "tests/fuzz/run.sh"
+LINE = "protocol/line.c"
+COMMAND = "helper/sessions/command.c"
+SESSION = "helper/sessions/session.c"
+SESSION_REPLY = "helper/sessions/reply.c"
+SESSIONS = "helper/sessions/sessions.c"
+SESSION_OPTIONS = "helper/front/session_options.c"
 
 # (the rule, file, what is there, what is put there instead, the test that must go red)
 MUTATIONS = [
@@ -959,6 +965,80 @@ MUTATIONS = [
      "unit.surface_completions"),
     ("completions: an echo counts in what an answer holds", ANSWER,
      "answer->output_json = fm_json_string_size(answer->output.data, answer->output.len) - 2;", "", "unit.surface_completions"),
+    # session mode
+    ("sessions: a line of more than 10,000,000 bytes", LINE, "if (end > FM_LINE_MAX) {", "if (0) {", "unit.line"),
+    ("sessions: it is told before its end comes", LINE, "if (end == SIZE_MAX && left <= FM_LINE_MAX) {",
+     "if (end == SIZE_MAX) {", "unit.line"),
+    ("sessions: the rest of it is skipped", LINE, "lines->skipping = end == SIZE_MAX;\n            take(", "take(", "unit.line"),
+    ("sessions: what stands behind the last newline", LINE, "lines->ended && left > 0 ? left : SIZE_MAX", "SIZE_MAX",
+     "unit.line"),
+    ("sessions: a large line's memory is given back", LINE, "lines->at == lines->buf.len && lines->buf.cap > KEEP_BYTES", "0",
+     "unit.line"),
+    ("sessions: input waits while there is no room", LINE, "return lines->buf.len - lines->at <= FM_LINE_MAX;", "return true;",
+     "unit.line"),
+    ("sessions: a line is strict JSON", COMMAND, "if (fm_json_check(line, len, FM_JSON_VALUES_MAX, &offset)) {", "if (0) {",
+     "unit.session_command"),
+    ("sessions: a line is an object", COMMAND, ": plain(fault, FM_FAULT_INVALID_JSON);", ": FM_FAULT_NONE;",
+     "unit.session_command"),
+    ("sessions: a member that is not known", COMMAND, "if (!is_known(&rows[command->kind], name)) {", "if (0) {",
+     "unit.session_command"),
+    ("sessions: its session comes before its prompt", COMMAND,
+     "if (rows[command->kind].has_session && !command->session_id.data) {", "if (0) {", "unit.session_command"),
+    ("sessions: instructions are a string", COMMAND, "if (!command->instructions.data && json_object", "if (0 && json_object",
+     "unit.session_command"),
+    ("sessions: a NUL does not end a word", COMMAND, "return text.len == strlen(word) && memcmp(text.data, word, text.len) == 0;",
+     "return text.data && strcmp(text.data, word) == 0;", "unit.session_command"),
+    ("sessions: characters are code points", COMMAND, "return ((unsigned char)byte & 0xc0) != 0x80;", "return byte || 1;",
+     "unit.session_command"),
+    ("sessions: a detail ends with a whole character", COMMAND,
+     "fault->detail[fm_utf8_whole_prefix(fault->detail, strlen(fault->detail))] = '\\0';", "", "unit.session_command"),
+    ("sessions: no more than so many", SESSION, "if (table->count == (size_t)options->max_sessions) {", "if (0) {",
+     "unit.session_table"),
+    ("sessions: no more turns than so many", SESSION, "if (session->turns == options->max_turns) {", "if (0) {",
+     "unit.session_table"),
+    ("sessions: and never more than a frame has room for", "helper/front/session_options.h",
+     "#define FM_SESSION_TURNS_MAX 10000", "#define FM_SESSION_TURNS_MAX 12000", "unit.session_table"),
+    ("sessions: a message counts in the bytes", SESSION,
+     " || session->items.len + session->turn.len > (size_t)options->max_bytes", "", "unit.session_table"),
+    ("sessions: an answer without room leaves it as it was", SESSION, "session->items.len = before;", "", "unit.session_table"),
+    ("sessions: a turn without an answer never was", SESSION,
+     "fm_buf_free(&session->turn);\n    session->used_ms", "session->used_ms", "unit.session_table"),
+    ("sessions: an answer is activity", SESSION, "    session->used_ms = fm_now_ms();\n", "", "unit.session_table"),
+    ("sessions: 10,000 characters of the content", SESSION, "fm_text_prefix(command->content, FM_CONTENT_MAX)",
+     "command->content.len", "unit.session_table"),
+    ("sessions: who closes one closes no other", SESSION, "*session = table->sessions[--table->count];", "table->count--;",
+     "unit.session_table"),
+    ("sessions: one that is used stays", SESSION, "if (idle < table->options->idle_ms) {", "if (0) {", "unit.session_table"),
+    ("sessions: nothing is stored", SESSION, 'fm_json_key_bool(w, "store", false);', "", "unit.session_table"),
+    ("sessions: the shape that was asked for", SESSION_REPLY, "if (has_shape(value, format)) {", "if (value) {",
+     "unit.session_reply"),
+    ("sessions: each element is a string", SESSION_REPLY,
+     "if (!json_object_is_type(json_object_array_get_idx(value, i), json_type_string)) {", "if (0) {", "unit.session_reply"),
+    ("sessions: an answer that was cut is none", SESSION_REPLY,
+     'if (strcmp(string_member(response, "status"), "completed") != 0) {', "if (0) {", "unit.session_reply"),
+    ("sessions: what the context cut did not run on", SESSION_REPLY, "if (result->output_tokens < max_output_tokens) {",
+     "if (0) {", "unit.session_reply"),
+    ("sessions: what was filtered is not tried again", SESSION_REPLY, 'if (strcmp(reason, "content_filter") == 0) {', "if (0) {",
+     "unit.session_reply"),
+    ("sessions: a reason has its code", SESSION_REPLY, '"HELPER_UNHEALTHY: %s", fault.detail', '"%s", fault.detail',
+     "unit.session_reply"),
+    ("sessions: a temperature is a decimal number", SESSION_OPTIONS, " && !strpbrk(text, \"xX\")", "", "unit.options"),
+    ("sessions: a prefix is one line", SESSION_OPTIONS, 'strpbrk(options->log_prefix, "\\r\\n")', "0", "unit.options"),
+    ("sessions: options of its own", "helper/front/options.c", "        if (arguments->session[i]) {", "        if (0) {",
+     "unit.options"),
+    ("sessions: an engine's lines have the prefix too", KIT, 'fm_log_use_prefix(getenv("FM_ENGINE_LOG_PREFIX"));', "",
+     "e2e.sessions"),
+    ("sessions: an answer that ran on is generated once more, not for ever", SESSIONS,
+     "if (!result->ran_on || gateway->attempt.again) {", "if (!result->ran_on) {", "e2e.sessions"),
+    ("sessions: a blank line has no answer", SESSIONS, "} else if (!fm_command_is_blank(line, len)) {", "} else {",
+     "e2e.sessions"),
+    ("sessions: a message does not outlive the input", SESSIONS,
+     "if (gateway->pending == A_TURN && now >= gateway->last_message_ms) {", "if (0) {", "e2e.sessions"),
+    ("sessions: no line is served while the host takes nothing", SESSIONS,
+     "gateway->pending == NOTHING && fm_outbox_has_room(&gateway->outbox)", "gateway->pending == NOTHING", "e2e.sessions"),
+    ("sessions: none is closed while a message is generated", SESSIONS,
+     "if (gateway->pending == NOTHING && now >= gateway->check_ms) {", "if (now >= gateway->check_ms) {",
+     "e2e.session_properties"),
 ]
 
 

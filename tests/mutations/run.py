@@ -1036,8 +1036,9 @@ MUTATIONS = [
      "if (gateway->pending == A_TURN && now >= gateway->last_message_ms) {", "if (0) {", "e2e.sessions"),
     ("sessions: no line is served while the host takes nothing", SESSIONS,
      "gateway->pending == NOTHING && fm_outbox_has_room(&gateway->outbox)", "gateway->pending == NOTHING", "e2e.sessions"),
-    ("sessions: none is closed while a message is generated", SESSIONS,
-     "if (gateway->pending == NOTHING && now >= gateway->check_ms) {", "if (now >= gateway->check_ms) {",
+    ("sessions: none is closed while a request waits", SESSIONS,
+     "        const char *line;\n        size_t len;\n        struct fm_fault fault",
+     "        close_idle(gateway);\n        const char *line;\n        size_t len;\n        struct fm_fault fault",
      "e2e.session_properties"),
 ]
 

@@ -4,6 +4,7 @@
 #include "sessions/sessions.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <sysexits.h>
 #include <unistd.h>
 
@@ -13,6 +14,12 @@ static const char explanation[] =
     "nothing to type here. fm-proxy --help lists the options.\n";
 
 static struct fm_front front;
+
+/* The engine's lines begin with it too. Before the first thread. */
+static bool use_log_prefix(const char *prefix) {
+    fm_log_use_prefix(prefix);
+    return setenv("FM_ENGINE_LOG_PREFIX", prefix, 1) == 0;
+}
 
 int main(int argc, char *argv[]) {
     struct fm_options options;
@@ -29,8 +36,9 @@ int main(int argc, char *argv[]) {
     }
     bool sessions = options.mode == FM_RUN_SESSIONS;
     fm_log_init("fm-proxy", options.log_level);
-    if (sessions) {
-        fm_log_use_prefix(options.sessions.log_prefix);
+    if (sessions && !use_log_prefix(options.sessions.log_prefix)) {
+        fm_log(FM_LOG_ERROR, "can't start: out of memory");
+        return EX_OSERR;
     }
     const struct fm_wire wire = {.in = STDIN_FILENO, .end_fd = fm_watch_for_end(), .out = fm_claim_stdout()};
     if (wire.end_fd < 0 || wire.out < 0) {

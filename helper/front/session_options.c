@@ -23,7 +23,7 @@ static const struct number numbers[] = {
     [FM_SESSION_CHECK] = {"--idle-check-ms", NUMBER(check_ms), 1, DAY_MS, 30000},
     [FM_SESSION_EOF_WAIT] = {"--eof-wait-ms", NUMBER(eof_wait_ms), 0, DAY_MS, 0},
     [FM_SESSION_MAX_SESSIONS] = {"--max-sessions", NUMBER(max_sessions), 1, 10000, 64},
-    [FM_SESSION_MAX_TURNS] = {"--max-turns", NUMBER(max_turns), 1, 1000000, 1000},
+    [FM_SESSION_MAX_TURNS] = {"--max-turns", NUMBER(max_turns), 1, FM_SESSION_TURNS_MAX, 1000},
     [FM_SESSION_MAX_BYTES] = {"--max-session-bytes", NUMBER(max_bytes), 1024, 8 << 20, 4 << 20},
     [FM_SESSION_MAX_OUTPUT] = {"--max-output-tokens", NUMBER(max_output_tokens), 1, INT32_MAX, 1024},
     [FM_SESSION_TIMEOUT] = {"--message-timeout-ms", NUMBER(timeout_ms), 1, DAY_MS, 600000},
@@ -65,7 +65,7 @@ static bool read_temperature(struct fm_session_options *options, const char *tex
     }
     char *end;
     options->temperature = strtod(text, &end);
-    bool digits = text[0] >= '0' && text[0] <= '9' && *end == '\0';
+    bool digits = text[0] >= '0' && text[0] <= '9' && *end == '\0' && !strpbrk(text, "xX");
     if (!digits || !(options->temperature <= 2)) {
         fprintf(stderr, "fm-proxy: --temperature: \"%s\" is no number from 0 to 2\n", text);
         return false;
@@ -82,15 +82,10 @@ static bool read_truncation(struct fm_session_options *options, const char *text
     return true;
 }
 
-/* The engine's lines begin with it too. */
 static bool read_log_prefix(struct fm_session_options *options, const char *text) {
     options->log_prefix = text ? text : "[IntelligenceKit] ";
     if (strlen(options->log_prefix) > PREFIX_MAX || strpbrk(options->log_prefix, "\r\n")) {
         fprintf(stderr, "fm-proxy: --log-prefix: more than %d bytes, or more than a line\n", PREFIX_MAX);
-        return false;
-    }
-    if (setenv("FM_ENGINE_LOG_PREFIX", options->log_prefix, 1) != 0) {
-        fprintf(stderr, "fm-proxy: --log-prefix: out of memory\n");
         return false;
     }
     return true;

@@ -6,6 +6,9 @@
 
 #include <stddef.h>
 
+/* Of six values each: a conversation is one frame, of FM_JSON_VALUES_MAX at most. */
+#define FM_SESSION_TURNS_MAX 10000
+
 enum fm_session_option {
     FM_SESSION_IDLE,
     FM_SESSION_CHECK,
@@ -26,8 +29,8 @@ enum fm_session_option {
 const char *fm_session_option_name(enum fm_session_option option);
 
 /*
- * Fills `options` from what the command line gave each (NULL: nothing, so the default), and sets the log's prefix for
- * engines in the environment. False with one line on stderr when a value is wrong. Strings are borrowed.
+ * Fills `options` from what the command line gave each (NULL: nothing, so the default). False with one line on stderr
+ * when a value is wrong. Strings are borrowed.
  */
 FM_MUST_USE bool fm_session_options_read(struct fm_session_options *options,
                                          const char *const given[FM_SESSION_OPTIONS]);

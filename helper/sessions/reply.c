@@ -1,5 +1,6 @@
 #include "sessions/reply.h"
 #include "base/error.h"
+#include "base/utf8.h"
 #include "protocol/json_check.h"
 #include "protocol/json_tree.h"
 
@@ -145,14 +146,19 @@ void fm_turn_result_free(struct fm_turn_result *result) {
 }
 
 bool fm_reply_read_availability(const struct fm_rpc_message *reply, char *reason, size_t size) {
-    bool available = json_object_get_boolean(member(reply->result, "available"));
-    const char *code = string_member(reply->result, "reason_code");
-    if (available) {
+    if (json_object_get_boolean(member(reply->result, "available"))) {
         reason[0] = '\0';
-    } else if (code[0]) {
-        snprintf(reason, size, "%s: %s", code, string_member(reply->result, "detail"));
-    } else {
-        snprintf(reason, size, "%s", string_member(member(reply->result, "error"), "detail"));
+        return true;
     }
-    return available;
+    const char *code = string_member(reply->result, "reason_code");
+    const char *detail = string_member(reply->result, "detail");
+    if (!code[0]) { /* it failed itself */
+        struct fm_fault fault;
+        read_failure(reply, &fault);
+        snprintf(reason, size, "HELPER_UNHEALTHY: %s", fault.detail);
+    } else {
+        snprintf(reason, size, "%s: %s", code, detail);
+    }
+    reason[fm_utf8_whole_prefix(reason, strlen(reason))] = '\0';
+    return false;
 }

@@ -322,6 +322,14 @@ static void serve_line(struct gateway *gateway, const char *line, size_t len) {
     }
 }
 
+/* Every request that came has its answer: a session whose own one waits is not idle. */
+static void close_idle(struct gateway *gateway) {
+    if (gateway->started_ms >= gateway->check_ms) {
+        fm_session_close_idle(&gateway->table);
+        gateway->check_ms = gateway->started_ms + gateway->options->sessions.check_ms;
+    }
+}
+
 /* Serves what is there, as long as nothing is pending and the host takes the answers. */
 static void serve_lines(struct gateway *gateway) {
     while (!gateway->ended && gateway->pending == NOTHING && fm_outbox_has_room(&gateway->outbox)) {
@@ -332,6 +340,7 @@ static void serve_lines(struct gateway *gateway) {
         gateway->started_ms = fm_now_ms();
         if (event == FM_LINE_NONE) {
             gateway->ended = !gateway->reading; /* all is answered */
+            close_idle(gateway);
             return;
         }
         if (event == FM_LINE_TOO_LONG) {
@@ -370,10 +379,6 @@ static void look_at_clock(struct gateway *gateway) {
         fm_fault_fill(&fault, FM_FAULT_EXECUTION_FAILED, "cancelled: the input has ended");
         fail_turn(gateway, &fault);
     }
-    if (gateway->pending == NOTHING && now >= gateway->check_ms) {
-        fm_session_close_idle(&gateway->table);
-        gateway->check_ms = now + gateway->options->sessions.check_ms;
-    }
     gateway->ended = gateway->ended || now >= gateway->last_answer_ms;
 }
 
@@ -390,11 +395,13 @@ static void read_input(struct gateway *gateway) {
 }
 
 /* For poll: until the clock has to be looked at; -1: never. */
-static int next_timeout(const struct gateway *gateway) {
+static int next_timeout(struct gateway *gateway) {
     static const int most = 1 << 30;
     int64_t next = gateway->last_answer_ms;
-    int64_t pending[] = {
-        [NOTHING] = gateway->check_ms, [A_TURN] = gateway->last_message_ms, [AVAILABILITY] = gateway->deadline_ms};
+    bool serves = fm_outbox_has_room(&gateway->outbox); /* if not, it is the room that is waited for */
+    int64_t pending[] = {[NOTHING] = serves ? gateway->check_ms : INT64_MAX,
+                         [A_TURN] = gateway->last_message_ms,
+                         [AVAILABILITY] = gateway->deadline_ms};
     next = pending[gateway->pending] < next ? pending[gateway->pending] : next;
     if (next == INT64_MAX) {
         return -1;
@@ -501,7 +508,9 @@ int fm_sessions_run(struct fm_front *front, const struct fm_options *options, co
     fm_log(FM_LOG_INFO, "the end, with %zu sessions open", gateway.table.count);
     int status = fm_link_end(&gateway.link);
     bool flushed = fm_outbox_stop(&gateway.outbox, FLUSH_MS);
-    status = atomic_load(&gateway.failed) ? EX_SOFTWARE : status;
+    if (atomic_load(&gateway.failed) || status != EX_OK) { /* the front's own status is about its host: this process */
+        status = EX_SOFTWARE;
+    }
     if (!flushed) {
         _exit(status); /* its thread still uses the state */
     }

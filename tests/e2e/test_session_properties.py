@@ -382,6 +382,14 @@ class Idle(Case):
         self.gateway.log_where(f"session {busy} was closed")
         self.fault(self.gateway.message(busy, "p", "c"), "session_not_found")
 
+    def test_a_request_that_waits(self):
+        """A session is not closed while a request of its own waits for another one's answer."""
+        slow, waiting = self.gateway.open(), self.gateway.open()
+        self.gateway.send_message(slow, "p", scripted({"sleep_ms": int(600 * SLOW)}, compact({"result": "x"})))
+        self.gateway.send_message(waiting, "p", says("y"))
+        self.assertEqual(self.gateway.answer(), {"ok": True, "result": "x"})
+        self.assertEqual(self.gateway.answer(), {"ok": True, "result": "y"})
+
 
 if __name__ == "__main__":
     print(f"FM_SEED={SEED} FM_ITERATIONS={ITERATIONS}", flush=True)

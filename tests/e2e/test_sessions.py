@@ -150,7 +150,8 @@ class Ends(Case):
             except BlockingIOError:
                 time.sleep(0.01)
         self.assertGreater(sent, 1_000_000)
-        self.assertLess(memory_kib(made.pid, "VmRSS"), 64 * 1024)
+        if not os.environ.get("FM_SANITIZE"):
+            self.assertLess(memory_kib(made.pid, "VmRSS"), 64 * 1024)
         os.kill(made.pid, signal.SIGTERM)
         self.assertEqual(made.wait(2 * SLOW), 0)
         made.stdout.close()
@@ -189,7 +190,7 @@ class Lines(Case):
     def test_many_random_lines(self):
         """As many answers as lines that are not blank, and memory as it was."""
         rng = random.Random(int(os.environ.get("FM_SEED", 7)))
-        made = self.gateway("--log-level", "off", "--max-turns", "1000000")
+        made = self.gateway("--log-level", "off", "--max-turns", "10000")
         session = made.open()
         asked = warm = 0
         for i in range(LINES):
@@ -274,7 +275,7 @@ class Limits(Case):
     def test_options(self):
         program = os.path.join(BIN, "fm-proxy")
         for args, said in (
-            (["sessions", "--max-turns", "0"], '--max-turns: "0" is no integer from 1 to 1000000'),
+            (["sessions", "--max-turns", "0"], '--max-turns: "0" is no integer from 1 to 10000'),
             (["sessions", "--max-turns", "x"], '--max-turns: "x" is no integer'),
             (["sessions", "--max-session-bytes", "99999999999999999999"], "--max-session-bytes: "),
             (["sessions", "--temperature", "2.1"], '--temperature: "2.1" is no number from 0 to 2'),

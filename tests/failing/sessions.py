@@ -7,7 +7,8 @@ read and each write; and reads and writes that move few bytes and are interrupte
 K: only each Kth allocation (default 1, all of them). What must hold, whatever fails: no crash, no hang, whole frames on
 stdout; when the helper ends with status 0, each call was answered once, and each stream had one terminal event; else the
 status is one of ORDERLY. A helper that started without one of its threads says OVERLOADED to a call, and one that had no
-memory for a message ends with status 70. In a build with AddressSanitizer also: no leak.
+memory for a message ends with status 70. Of session mode (the scenarios lines_...): each line has its one answer, in order,
+or the status is 70 or 71, and no engine is left. In a build with AddressSanitizer also: no leak.
 """
 
 import argparse
@@ -21,7 +22,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "e2e"))
-from wire import BIN, SLOW, TERMINAL, children, frame, script  # noqa: E402
+from wire import BIN, SLOW, TERMINAL, alive, children, frame, script, wait_until  # noqa: E402
 
 LIBRARY = os.environ.get("FM_FAILING", os.path.join(BIN, "..", "tests-bin", "libfailing.so"))
 PATIENCE = 20 * SLOW  # seconds; reached only by a hang
@@ -41,8 +42,11 @@ class Broken(Exception):
 class Session:
     """The helper with failing allocations: sends, waits, and keeps all that it said."""
 
+    ARGUMENTS = ("--engine", "fake")
+    ORDERLY = ORDERLY
+
     def __init__(self, env):
-        command = [os.path.join(BIN, "fm-proxy"), "--engine", "fake"]
+        command = [os.path.join(BIN, "fm-proxy"), *self.ARGUMENTS]
         # a file: a leak checker's helper process can outlive an engine that is killed, and would keep a pipe open
         self.stderr = tempfile.TemporaryFile()
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.stderr,
@@ -64,7 +68,7 @@ class Session:
         self.send_raw(frame({"jsonrpc": "2.0", "id": id, "method": method, "params": params or {}}))
         return id
 
-    def _take_frames(self):
+    def _take(self):
         while match := re.match(rb"Content-Length: (\d+)\r\n\r\n", self.bytes):
             end = match.end() + int(match.group(1))
             if len(self.bytes) < end:
@@ -79,7 +83,7 @@ class Session:
             raise Broken("a hang")
         data = os.read(fd, 1 << 20)
         self.bytes += data
-        self._take_frames()
+        self._take()
         return bool(data)
 
     def until(self, condition):
@@ -138,6 +142,35 @@ class Session:
         return status, said
 
 
+class Lines(Session):
+    """Session mode: a line for each request, and its answer before the next one."""
+
+    ARGUMENTS = ("sessions", "--engine", "fake", "--log-level", "warn", "--max-output-tokens", "20")
+    ORDERLY = {"alloc": (0, 70, 71), "thread": (0, 70, 71), "read": (0, 70), "write": (0, 70), "short": (0,)}
+
+    def __init__(self, env):
+        super().__init__(env)
+        self.requests = 0
+        self.engines = set()
+
+    def _take(self):
+        *lines, self.bytes = self.bytes.split(b"\n")
+        self.messages += [json.loads(line) for line in lines]
+
+    def send(self, command, **fields):
+        self.requests += 1
+        self.send_raw(json.dumps({"command": command, **fields}).encode() + b"\n")
+
+    def ask(self, command, **fields):
+        self.send(command, **fields)
+        self.until(lambda: len(self.messages) == self.requests)
+        self.engines.update(children(self.process.pid))
+        return self.messages[-1]
+
+    def message(self, session, *steps, output_format="text"):
+        return self.ask("message", session_id=session, prompt="p", content=json.dumps(steps), output_format=output_format)
+
+
 def check_streams(session, status):
     """Events end with the answer, and of a stream that was answered the last one is the one terminal event."""
     for id in session.calls:
@@ -155,10 +188,29 @@ def check_streams(session, status):
             raise Broken(f"call {id}: answered without a terminal event")
 
 
+def check_lines(session, what, status):
+    """
+    Answers are whole, no more than the requests, and no fewer where the status says that all went well. A read that fails
+    is the end of the input, and a write may be the end of the host.
+    """
+    if session.bytes and what != "write":
+        raise Broken(f"not a whole line: {session.bytes[:200]!r}")
+    for answer in session.messages:
+        if not isinstance(answer.get("ok"), bool) or answer["ok"] == ("error" in answer):
+            raise Broken(f"no answer: {answer}")
+    missing = session.requests - len(session.messages)
+    if missing < 0 or (missing > 0 and status == 0 and what not in ("read", "write")):
+        raise Broken(f"{session.requests} requests and {len(session.messages)} answers, then status {status}")
+    wait_until(lambda: not any(alive(engine) for engine in session.engines), what="the engines' end")
+
+
 def check(session, what, failed, left, status, said):
     """`left`: the host went before it had its answers, or its output failed, so that some may be missing."""
-    if status not in ORDERLY[what]:
+    if status not in session.ORDERLY[what]:
         raise Broken(f"status {status}: {said[-3000:]}")
+    if isinstance(session, Lines):
+        check_lines(session, what, status)
+        return
     if session.bytes and what != "write":
         raise Broken(f"not a whole frame: {session.bytes[:200]!r}")
     if session.nameless() and (set(session.nameless()) != {NO_MEMORY} or status != EX_SOFTWARE):
@@ -299,9 +351,34 @@ def killed_host(s):
     raise Ended
 
 
+def lines_talk(s):
+    """A session's life, with errors on its way; an answer that ran on is generated twice."""
+    s.ask("check-availability")
+    opened = s.ask("open-session", instructions="say \"yes\"\n")
+    session = opened.get("session_id", "sess_none")
+    s.message(session, '{"result":', '"a\\n"}')
+    s.message(session, '{"result":["a","b"]}', output_format="string_list")
+    s.message(session, "no JSON")
+    s.message(session, "{", {"repeat": ["x", 30]})
+    s.message(session, {"signal": "KILL"})
+    s.ask("message", session_id=session, prompt="p", output_format="text")
+    s.ask("open-session", odd=1)
+    s.ask("close-session", session_id=session)
+    s.ask("close-session", session_id=session)
+    s.ask("shutdown")
+
+
+def lines_end(s):
+    """The input ends while a message is generated."""
+    session = s.ask("open-session").get("session_id", "sess_none")
+    s.message(session, '{"result":"a"}')
+    s.send("message", session_id=session, prompt="p", content=json.dumps([{"hang": "soft"}]), output_format="text")
+
+
+LINES = [lines_talk, lines_end]
 SCENARIOS = [ping, lists, answer, stream, chat, chat_stream, embeddings, completion, truncated, refused, cancelled,
              timed_out, engine_dies, together, shutdown, bad_bodies, exponent, large, stored, read_again, background,
-             killed_host]
+             killed_host, *LINES]
 
 
 # ---- the sweep ----
@@ -316,7 +393,7 @@ def environment(**more):
 
 def run(scenario, what, **env):
     """One session. Returns the exit status."""
-    session = Session(environment(FM_FAIL_WHAT=what, **env))
+    session = (Lines if scenario in LINES else Session)(environment(FM_FAIL_WHAT=what, **env))
     left = False
     try:
         scenario(session)

@@ -30,6 +30,7 @@ static int stderr_again(void **state) {
     close(real_stderr);
     close(read_end);
     fm_log_init("fm", FM_LOG_OFF);
+    fm_log_use_prefix(NULL);
     return 0;
 }
 
@@ -72,6 +73,47 @@ static void levels(void **state) {
         fm_log(FM_LOG_DEBUG, "d");
         assert_string_equal(drain(), expected);
     }
+}
+
+/* The form of session mode: a prefix of the host's, and a word for what needs a look. */
+static void prefix(void **state) {
+    (void)state;
+    fm_log_init("fm", FM_LOG_DEBUG);
+    fm_log_use_prefix("[Kit] ");
+    fm_log(FM_LOG_ERROR, "e %d", 1);
+    fm_log(FM_LOG_WARN, "w");
+    fm_log(FM_LOG_INFO, "i");
+    fm_log(FM_LOG_DEBUG, "d");
+    assert_string_equal(drain(), "[Kit] Error: e 1\n[Kit] Warning: w\n[Kit] i\n[Kit] Debug: d\n");
+    fm_log_use_prefix("");
+    fm_log(FM_LOG_INFO, "i");
+    assert_string_equal(drain(), "i\n");
+}
+
+/* Lines that were dropped are told in it too, and one that is cut has it. */
+static void prefix_of_every_line(void **state) {
+    (void)state;
+    char longest[201];
+    memset(longest, 'p', sizeof longest - 1);
+    longest[sizeof longest - 1] = '\0';
+    fm_log_init("fm", FM_LOG_WARN);
+    fm_log_use_prefix(longest);
+    fill_stderr();
+    fm_log(FM_LOG_WARN, "lost");
+    fm_log(FM_LOG_WARN, "lost");
+    drain();
+    fm_log(FM_LOG_WARN, "back");
+    char expected[600];
+    snprintf(expected, sizeof expected, "%sWarning: 2 log lines dropped\n%sWarning: back\n", longest, longest);
+    assert_string_equal(drain(), expected);
+    char text[3000];
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    fm_log(FM_LOG_WARN, "%s", text);
+    const char *got = drain();
+    assert_memory_equal(got, longest, 200);
+    assert_in_range(strlen(got), 1000, 1024);
+    assert_int_equal(got[strlen(got) - 1], '\n');
 }
 
 static void level_words(void **state) {
@@ -143,6 +185,8 @@ static void closed_reader_is_survived(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(levels, pipe_as_stderr, stderr_again),
+        cmocka_unit_test_setup_teardown(prefix, pipe_as_stderr, stderr_again),
+        cmocka_unit_test_setup_teardown(prefix_of_every_line, pipe_as_stderr, stderr_again),
         cmocka_unit_test(level_words),
         cmocka_unit_test_setup_teardown(long_lines_are_cut, pipe_as_stderr, stderr_again),
         cmocka_unit_test_setup_teardown(full_stderr_drops_and_counts, pipe_as_stderr, stderr_again),

@@ -5,6 +5,8 @@
 
 #include <fcntl.h>
 #include <getopt.h>
+#include <inttypes.h>
+#include <stddef.h>
 #include <unistd.h>
 
 static const char *const variables[] = {"FM_PROXY_ENGINE",     "FM_PROXY_ENGINE_DIR", "FM_PROXY_MODEL",
@@ -155,6 +157,99 @@ static void modes(void **state) {
     assert_non_null(strstr(fm_options_usage, "--stdio"));
 }
 
+static void session_defaults(void **state) {
+    (void)state;
+    struct fm_options options;
+    char said[512];
+    assert_true(read_options(&options, ARGS("sessions"), said, sizeof said));
+    assert_string_equal(said, "");
+    assert_int_equal(options.mode, FM_RUN_SESSIONS);
+    assert_int_equal(options.log_level, FM_LOG_INFO);
+    assert_int_equal(options.sessions.idle_ms, 120000);
+    assert_int_equal(options.sessions.check_ms, 30000);
+    assert_int_equal(options.sessions.eof_wait_ms, 0);
+    assert_int_equal(options.sessions.max_sessions, 64);
+    assert_int_equal(options.sessions.max_turns, 1000);
+    assert_int_equal(options.sessions.max_bytes, 4194304);
+    assert_int_equal(options.sessions.max_output_tokens, 1024);
+    assert_int_equal(options.sessions.timeout_ms, 600000);
+    assert_true(options.sessions.temperature == 1);
+    assert_string_equal(options.sessions.truncation, "disabled");
+    assert_string_equal(options.sessions.log_prefix, "[IntelligenceKit] ");
+    assert_false(options.sessions.log_user_text);
+}
+
+/* The smallest and the largest that each takes, before the word and behind it; what is beyond is refused by its name.
+ */
+static void session_numbers(void **state) {
+    (void)state;
+    static const struct {
+        const char *name;
+        size_t offset;
+        int64_t least;
+        int64_t most;
+    } rows[] = {
+        {"--idle-timeout-ms", offsetof(struct fm_session_options, idle_ms), 1, 86400000},
+        {"--idle-check-ms", offsetof(struct fm_session_options, check_ms), 1, 86400000},
+        {"--eof-wait-ms", offsetof(struct fm_session_options, eof_wait_ms), 0, 86400000},
+        {"--max-sessions", offsetof(struct fm_session_options, max_sessions), 1, 10000},
+        {"--max-turns", offsetof(struct fm_session_options, max_turns), 1, 10000},
+        {"--max-session-bytes", offsetof(struct fm_session_options, max_bytes), 1024, 8388608},
+        {"--max-output-tokens", offsetof(struct fm_session_options, max_output_tokens), 1, 2147483647},
+        {"--message-timeout-ms", offsetof(struct fm_session_options, timeout_ms), 1, 86400000},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct fm_options options;
+        char said[512];
+        char least[32];
+        char most[32];
+        char below[32];
+        char above[32];
+        snprintf(least, sizeof least, "%" PRId64, rows[i].least);
+        snprintf(most, sizeof most, "%" PRId64, rows[i].most);
+        snprintf(below, sizeof below, "%" PRId64, rows[i].least - 1);
+        snprintf(above, sizeof above, "%" PRId64, rows[i].most + 1);
+        const int64_t *value = (const int64_t *)((const char *)&options.sessions + rows[i].offset);
+        assert_true(read_options(&options, ARGS("sessions", rows[i].name, least), said, sizeof said));
+        assert_int_equal(*value, rows[i].least);
+        assert_true(read_options(&options, ARGS(rows[i].name, most, "sessions"), said, sizeof said));
+        assert_int_equal(*value, rows[i].most);
+        const char *const wrong[] = {
+            below, above, "", "-1", "+5", " 5", "5 ", "5x", "0x5", "1e3", "99999999999999999999"};
+        for (size_t w = 0; w < COUNT(wrong); w++) {
+            bool ok = read_options(&options, ARGS("sessions", rows[i].name, wrong[w]), said, sizeof said);
+            if (ok || !strstr(said, rows[i].name) || !strstr(said, most)) {
+                fail_msg("%s \"%s\": %s, said: %s", rows[i].name, wrong[w], ok ? "accepted" : "refused", said);
+            }
+        }
+    }
+}
+
+static void session_words(void **state) {
+    (void)state;
+    struct fm_options options;
+    char said[512];
+    char longest[201];
+    memset(longest, 'p', sizeof longest - 1);
+    longest[sizeof longest - 1] = '\0';
+    assert_true(read_options(&options,
+                             ARGS("sessions", "--temperature=0.25", "--truncation", "auto", "--log-user-text",
+                                  "--log-prefix", "", "--log-level", "warn", "--model", "m"),
+                             said, sizeof said));
+    assert_true(options.sessions.temperature == 0.25);
+    assert_string_equal(options.sessions.truncation, "auto");
+    assert_string_equal(options.sessions.log_prefix, "");
+    assert_true(options.sessions.log_user_text);
+    assert_int_equal(options.log_level, FM_LOG_WARN);
+    assert_string_equal(options.model, "m");
+    assert_true(
+        read_options(&options, ARGS("sessions", "--temperature", "2", "--log-prefix", longest), said, sizeof said));
+    assert_string_equal(options.sessions.log_prefix, longest);
+    assert_true(options.sessions.temperature == 2);
+    assert_true(read_options(&options, ARGS("sessions", "--temperature", "0"), said, sizeof said));
+    assert_true(options.sessions.temperature == 0);
+}
+
 /* Without arguments: a pipe on stdin is served, and so is a terminal with --stdio. */
 static void stdin_decides(void **state) {
     (void)state;
@@ -180,15 +275,34 @@ static void stdin_decides(void **state) {
     close(terminal);
 }
 
+struct refusal {
+    const char *const *arguments;
+    const char *names; /* NULL: it is taken */
+};
+
 /* Each is refused by one line that names what is wrong. */
+static void check_refusals(const struct refusal *rows, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        struct fm_options options;
+        char said[512];
+        bool ok = read_options(&options, rows[i].arguments, said, sizeof said);
+        if (!rows[i].names) {
+            assert_true(ok);
+            continue;
+        }
+        if (ok || !strstr(said, rows[i].names) || !strstr(said, "fm-proxy") ||
+            strchr(said, '\n') != strrchr(said, '\n')) {
+            fail_msg("row %zu: %s, said: %s", i, ok ? "accepted" : "refused", said);
+        }
+    }
+}
+
+static char long_path[PATH_MAX + 1];
+
 static void refused(void **state) {
     (void)state;
-    static char long_path[PATH_MAX + 1];
     memset(long_path, 'x', PATH_MAX);
-    const struct {
-        const char *const *arguments;
-        const char *names;
-    } rows[] = {
+    const struct refusal rows[] = {
         {ARGS("run"), "run"},
         {ARGS("--stdio", "extra"), "extra"},
         {ARGS("--"), NULL},
@@ -210,19 +324,44 @@ static void refused(void **state) {
         {ARGS("--engine-dir", long_path), "--engine-dir"},
         {ARGS("--models-dir", long_path), "--models-dir"},
     };
-    for (size_t i = 0; i < COUNT(rows); i++) {
-        struct fm_options options;
-        char said[512];
-        bool ok = read_options(&options, rows[i].arguments, said, sizeof said);
-        if (!rows[i].names) {
-            assert_true(ok);
-            continue;
-        }
-        if (ok || !strstr(said, rows[i].names) || !strstr(said, "fm-proxy") ||
-            strchr(said, '\n') != strrchr(said, '\n')) {
-            fail_msg("row %zu: %s, said: %s", i, ok ? "accepted" : "refused", said);
-        }
-    }
+    check_refusals(rows, COUNT(rows));
+}
+
+static void sessions_refused(void **state) {
+    (void)state;
+    memset(long_path, 'x', PATH_MAX);
+    const struct refusal rows[] = {
+        {ARGS("Sessions"), "Sessions"},
+        {ARGS("sessions", "sessions"), "sessions"},
+        {ARGS("sessions", "--nonsense"), "--nonsense"},
+        {ARGS("sessions", "--store", "f"), "--store"},
+        {ARGS("sessions", "--store-bytes", "0"), "--store-bytes"},
+        {ARGS("sessions", "--temperature", "2.01"), "--temperature"},
+        {ARGS("sessions", "--temperature", "-1"), "--temperature"},
+        {ARGS("sessions", "--temperature", "nan"), "--temperature"},
+        {ARGS("sessions", "--temperature", "0x1"), "--temperature"},
+        {ARGS("sessions", "--temperature", "1,5"), "--temperature"},
+        {ARGS("sessions", "--temperature", ""), "--temperature"},
+        {ARGS("sessions", "--truncation", ""), "--truncation"},
+        {ARGS("sessions", "--truncation", "Auto"), "--truncation"},
+        {ARGS("sessions", "--log-user-text=yes"), "log-user-text"},
+        {ARGS("sessions", "--log-prefix", "a\nb"), "--log-prefix"},
+        {ARGS("sessions", "--log-prefix", "a\r"), "--log-prefix"},
+        {ARGS("sessions", "--log-prefix", long_path), "--log-prefix"},
+        {ARGS("--idle-timeout-ms", "1"), "--idle-timeout-ms is an option of fm-proxy sessions"},
+        {ARGS("--idle-check-ms", "1"), "--idle-check-ms is an option of fm-proxy sessions"},
+        {ARGS("--eof-wait-ms", "1"), "--eof-wait-ms is an option of fm-proxy sessions"},
+        {ARGS("--max-sessions", "1"), "--max-sessions is an option of fm-proxy sessions"},
+        {ARGS("--max-turns", "1"), "--max-turns is an option of fm-proxy sessions"},
+        {ARGS("--max-session-bytes", "1024"), "--max-session-bytes is an option of fm-proxy sessions"},
+        {ARGS("--max-output-tokens", "1"), "--max-output-tokens is an option of fm-proxy sessions"},
+        {ARGS("--message-timeout-ms", "1"), "--message-timeout-ms is an option of fm-proxy sessions"},
+        {ARGS("--temperature", "1"), "--temperature is an option of fm-proxy sessions"},
+        {ARGS("--truncation", "auto"), "--truncation is an option of fm-proxy sessions"},
+        {ARGS("--log-prefix", "p"), "--log-prefix is an option of fm-proxy sessions"},
+        {ARGS("--stdio", "--log-user-text"), "--log-user-text is an option of fm-proxy sessions"},
+    };
+    check_refusals(rows, COUNT(rows));
 }
 
 static void refused_in_the_environment(void **state) {
@@ -245,8 +384,12 @@ int main(void) {
         cmocka_unit_test_setup(chat_template, clear_environment),
         cmocka_unit_test_setup(empty_variables, clear_environment),
         cmocka_unit_test_setup(modes, clear_environment),
+        cmocka_unit_test_setup(session_defaults, clear_environment),
+        cmocka_unit_test_setup(session_numbers, clear_environment),
+        cmocka_unit_test_setup(session_words, clear_environment),
         cmocka_unit_test_setup(stdin_decides, clear_environment),
         cmocka_unit_test_setup(refused, clear_environment),
+        cmocka_unit_test_setup(sessions_refused, clear_environment),
         cmocka_unit_test_setup(refused_in_the_environment, clear_environment),
     };
     return cmocka_run_group_tests_name("options", tests, NULL, NULL);

@@ -45,5 +45,9 @@ int main(int argc, char *argv[]) {
         fm_log(FM_LOG_ERROR, "can't start");
         return EX_OSERR;
     }
-    return sessions ? fm_sessions_run(&front, &options, &wire) : fm_front_run(&front, &options, &wire);
+    int status = sessions ? fm_sessions_run(&front, &options, &wire) : fm_front_run(&front, &options, &wire);
+    if (front.stuck) {
+        _exit(status);
+    }
+    return status;
 }

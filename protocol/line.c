@@ -1,4 +1,5 @@
 #include "protocol/line.h"
+#include "base/platform.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -40,6 +41,7 @@ static void take(struct fm_lines *lines, size_t len) {
 static void tidy(struct fm_lines *lines) {
     if (lines->at == lines->buf.len && lines->buf.cap > KEEP_BYTES) {
         fm_lines_free(lines);
+        fm_memory_trim();
     }
 }
 

@@ -56,6 +56,20 @@ static int write_dropped(char *line, size_t size, unsigned long dropped) {
     return len < (int)size ? len : (int)size - 1;
 }
 
+/* What a terminal, or who reads lines, would take for more than text: control characters (C0, DEL, and C1 in UTF-8). */
+static void make_plain(char *text, size_t len) {
+    for (size_t i = 0; i < len; i++) {
+        unsigned char byte = (unsigned char)text[i];
+        bool c1 = byte == 0xC2 && i + 1 < len && (unsigned char)text[i + 1] < 0xA0;
+        if (byte < 0x20 || byte == 0x7F || c1) {
+            text[i] = '?';
+        }
+        if (c1) {
+            text[++i] = '?';
+        }
+    }
+}
+
 void fm_log(enum fm_log_level level, const char *fmt, ...) {
     if (level == FM_LOG_OFF || level > log_level) {
         return;
@@ -73,6 +87,7 @@ void fm_log(enum fm_log_level level, const char *fmt, ...) {
         return;
     }
     size_t len = strlen(line);
+    make_plain(line + used, len - (size_t)used);
     line[len++] = '\n';
     if (!fm_stderr_try_write(line, len)) {
         atomic_fetch_add(&dropped_lines, dropped + 1);

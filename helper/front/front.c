@@ -187,9 +187,9 @@ int fm_front_run(struct fm_front *front, const struct fm_options *options, const
     quiet = fm_outbox_stop(&front->outbox, FLUSH_MS) && quiet;
     status = atomic_load(&front->out_of_memory) ? EX_SOFTWARE : status;
     fm_inbound_free(&inbound);
-    if (!quiet) {
-        _exit(status); /* a thread still uses the state, so it can't be freed */
+    front->stuck = !quiet;
+    if (quiet) {
+        free_state(front);
     }
-    free_state(front);
     return status;
 }

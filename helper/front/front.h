@@ -145,6 +145,7 @@ struct fm_front {
     int64_t started_ms;
     struct fm_outbox outbox;        /* to the host */
     atomic_bool out_of_memory;      /* the process ends with EX_SOFTWARE */
+    bool stuck;                     /* see fm_front_run */
     struct fm_buf reply;            /* the reader's: replies in the making */
     bool shutdown_called;           /* the reader's: process.shutdown came */
     struct fm_rpc_id shutdown_call; /* the reader's: its id, answered behind everything else; or none */
@@ -173,8 +174,8 @@ struct fm_wire {
 };
 
 /*
- * Serves until the end. Returns the process's exit status. Blocks; once in a process. A state that a thread can't be
- * brought to let go of ends the process.
+ * Serves until the end. Returns the process's exit status. Blocks; once in a process. front->stuck: a thread could not
+ * be brought to its end, and uses the state still, so only _exit is left.
  */
 int fm_front_run(struct fm_front *front, const struct fm_options *options, const struct fm_wire *wire);
 

@@ -231,11 +231,12 @@ static bool apply(struct fm_options *options, const struct arguments *arguments)
         fprintf(stderr, "fm-proxy: --engine-dir or --models-dir: the path is empty or too long\n");
         return false;
     }
-    if (!set_store(options, or_environment(arguments->store, "FM_PROXY_STORE"),
-                   or_environment(arguments->store_bytes, "FM_PROXY_STORE_BYTES"))) {
+    bool stores = options->mode != FM_RUN_SESSIONS;
+    if (stores && !set_store(options, or_environment(arguments->store, "FM_PROXY_STORE"),
+                             or_environment(arguments->store_bytes, "FM_PROXY_STORE_BYTES"))) {
         return false;
     }
-    if (options->mode == FM_RUN_SESSIONS) {
+    if (!stores) {
         options->log_level = level ? options->log_level : FM_LOG_INFO;
         if (!fm_session_options_read(&options->sessions, arguments->session)) {
             return false;

@@ -184,6 +184,13 @@ bool fm_outbox_has_room(struct fm_outbox *outbox) {
     return room;
 }
 
+bool fm_outbox_is_empty(struct fm_outbox *outbox) {
+    pthread_mutex_lock(&outbox->lock);
+    bool empty = outbox->failed || pending(outbox) == 0;
+    pthread_mutex_unlock(&outbox->lock);
+    return empty;
+}
+
 static void wait_for_end(struct fm_outbox *outbox, int64_t deadline) {
     while (!outbox->ended && fm_now_ms() < deadline) {
         fm_cond_wait_until(&outbox->changed, &outbox->lock, deadline);

@@ -59,6 +59,9 @@ void fm_outbox_close(struct fm_outbox *outbox);
 /* True when there is room, or all is dropped anyway. When it is false, on_room is called once as soon as there is. */
 FM_MUST_USE bool fm_outbox_has_room(struct fm_outbox *outbox);
 
+/* True when all that was queued is written, or dropped. Any thread, never blocks. */
+FM_MUST_USE bool fm_outbox_is_empty(struct fm_outbox *outbox);
+
 /*
  * Ends the writer thread: waits up to `flush_ms` for what is queued to go out, then gives up on it. The outbox's memory
  * is free again afterwards; nobody may use it any more. False when the thread can't be brought to its end, because it

@@ -40,6 +40,7 @@ enum fm_fault_code fm_fault_fill(struct fm_fault *fault, enum fm_fault_code code
     va_end(args);
     fault->detail[fm_utf8_whole_prefix(fault->detail, strlen(fault->detail))] = '\0';
     fault->code = code;
+    fault->quotes = false;
     return code;
 }
 
@@ -187,7 +188,9 @@ static enum fm_fault_code check_members(const struct fm_command *command, enum f
     for (const struct lh_entry *entry = members->head; entry; entry = lh_entry_next(entry)) {
         const char *name = lh_entry_k(entry);
         if (!is_known(&rows[command->kind], name)) {
-            return fm_fault_fill(fault, code, "unknown field \"%.*s\"", fm_utf8_shown(name, NAME_SHOWN), name);
+            fm_fault_fill(fault, code, "unknown field \"%.*s\"", fm_utf8_shown(name, NAME_SHOWN), name);
+            fault->quotes = true;
+            return code;
         }
     }
     return FM_FAULT_NONE;

@@ -33,6 +33,7 @@ enum fm_fault_code {
 
 struct fm_fault {
     enum fm_fault_code code;
+    bool quotes;      /* the detail has the host's own words in it: not for the log */
     char detail[640]; /* UTF-8 */
 };
 

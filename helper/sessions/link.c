@@ -2,19 +2,20 @@
 #include "base/clock.h"
 #include "base/platform.h"
 
-#include <sysexits.h>
+#include <errno.h>
+#include <poll.h>
 #include <unistd.h>
 
 #define READ_BYTES 65536
-#define END_MS     2500        /* more than the front ever takes */
+#define END_MS     1700        /* more than the front takes, less than the two seconds that an end may take */
+#define SEND_MS    1000        /* the front reads all the time: if it takes nothing for so long, it hangs */
 #define FRAME_MAX  (16u << 20) /* bytes; the largest that a session can make is smaller */
 
 static void *run_front(void *argument) {
     struct fm_link *link = argument;
     const struct fm_wire wire = {.in = link->front_in, .out = link->front_out, .end_fd = -1};
-    int status = fm_front_run(link->front, link->options, &wire);
+    fm_front_run(link->front, link->options, &wire); /* its status is about its host, which is this process */
     pthread_mutex_lock(&link->lock);
-    link->status = status;
     link->ended = true;
     pthread_cond_broadcast(&link->changed);
     pthread_mutex_unlock(&link->lock);
@@ -31,7 +32,7 @@ static void close_pipes(struct fm_link *link) {
 }
 
 int fm_link_start(struct fm_link *link, struct fm_front *front, const struct fm_options *options) {
-    *link = (struct fm_link){.front = front, .options = options, .status = EX_OSERR};
+    *link = (struct fm_link){.front = front, .options = options};
     link->from_front = link->to_front = link->front_in = link->front_out = -1;
     int error = fm_pipe(&link->front_in, &link->to_front);
     error = error ? error : fm_pipe(&link->from_front, &link->front_out);
@@ -40,6 +41,7 @@ int fm_link_start(struct fm_link *link, struct fm_front *front, const struct fm_
         close_pipes(link);
         return error;
     }
+    fm_set_nonblocking(link->to_front);
     pthread_mutex_init(&link->lock, NULL);
     fm_inbound_init(&link->inbound);
     fm_buf_init(&link->frame, FRAME_MAX);
@@ -56,12 +58,27 @@ struct fm_json_writer fm_link_call_begin(struct fm_link *link, const char *metho
     return fm_rpc_request_begin(&link->frame, &id, method);
 }
 
+/* As fm_write_all, to a front that may hang. */
+static bool write_frame(struct fm_link *link, const char *frame, size_t len) {
+    struct pollfd polled = {.fd = link->to_front, .events = POLLOUT};
+    while (len > 0) {
+        ssize_t sent = write(link->to_front, frame, len);
+        if (sent >= 0) {
+            frame += sent;
+            len -= (size_t)sent;
+        } else if (errno == EAGAIN ? poll(&polled, 1, SEND_MS) == 0 : errno != EINTR) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool fm_link_call_send(struct fm_link *link, int64_t *id) {
     const char *frame;
     size_t len;
     fm_rpc_end(&link->frame);
     *id = link->last_id;
-    bool sent = fm_frame_end(&link->frame, &frame, &len) && fm_write_all(link->to_front, frame, len);
+    bool sent = fm_frame_end(&link->frame, &frame, &len) && write_frame(link, frame, len);
     fm_buf_free(&link->frame);
     return sent;
 }
@@ -72,27 +89,34 @@ bool fm_link_receive(struct fm_link *link, const struct fm_inbound_handler *hand
     return got > 0 && !fm_inbound_feed(&link->inbound, bytes, (size_t)got, handler);
 }
 
-/* The front may have something to say still, and waits until it is taken. */
-static bool drain(struct fm_link *link) {
+/* Takes what the front says still, until it has closed its end. False: it has not in time. */
+static bool drain(struct fm_link *link, int64_t deadline) {
     static char bytes[READ_BYTES];
-    return fm_read(link->from_front, bytes, sizeof bytes) > 0;
+    struct pollfd polled = {.fd = link->from_front, .events = POLLIN};
+    for (;;) {
+        int64_t left = deadline - fm_now_ms();
+        if (left <= 0) {
+            return false;
+        }
+        if (poll(&polled, 1, (int)left) > 0 && fm_read(link->from_front, bytes, sizeof bytes) <= 0) {
+            return true;
+        }
+    }
 }
 
-int fm_link_end(struct fm_link *link) {
+bool fm_link_end(struct fm_link *link) {
     close(link->to_front);
     link->to_front = -1;
-    while (drain(link)) {
-    }
     int64_t deadline = fm_now_ms() + END_MS;
+    bool closed = drain(link, deadline);
     pthread_mutex_lock(&link->lock);
-    while (!link->ended && fm_now_ms() < deadline) {
+    while (closed && !link->ended && fm_now_ms() < deadline) {
         fm_cond_wait_until(&link->changed, &link->lock, deadline);
     }
     bool ended = link->ended;
-    int status = link->status;
     pthread_mutex_unlock(&link->lock);
-    if (!ended) {
-        _exit(status);
+    if (!ended || link->front->stuck) {
+        return false;
     }
     close(link->from_front);
     close(link->front_in);
@@ -100,5 +124,5 @@ int fm_link_end(struct fm_link *link) {
     fm_buf_free(&link->frame);
     pthread_cond_destroy(&link->changed);
     pthread_mutex_destroy(&link->lock);
-    return status;
+    return true;
 }

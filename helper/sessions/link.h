@@ -17,10 +17,9 @@ struct fm_link {
     struct fm_inbound inbound;
     struct fm_buf frame; /* a call in the making */
     int64_t last_id;
-    pthread_mutex_t lock; /* guards the two below */
+    pthread_mutex_t lock; /* guards what is below */
     pthread_cond_t changed;
     bool ended;
-    int status; /* the front's exit status */
 };
 
 /* Starts the front; `front` and `options` must outlive the process's main function. Returns 0 or an errno value. */
@@ -28,7 +27,7 @@ FM_MUST_USE int fm_link_start(struct fm_link *link, struct fm_front *front, cons
 
 /*
  * Begins a call; the caller writes its params, one value, and then has it sent. Sending blocks as long as the front
- * takes to read, which never waits. Returns the call's id in `*id`; false: out of memory, or the front is gone.
+ * takes to read, a second at most. Returns the call's id in `*id`; false: out of memory, or the front hangs.
  */
 struct fm_json_writer fm_link_call_begin(struct fm_link *link, const char *method);
 FM_MUST_USE bool fm_link_call_send(struct fm_link *link, int64_t *id);
@@ -39,9 +38,9 @@ FM_MUST_USE bool fm_link_call_send(struct fm_link *link, int64_t *id);
 FM_MUST_USE bool fm_link_receive(struct fm_link *link, const struct fm_inbound_handler *handler);
 
 /*
- * Ends the front with all that it does, by the end of its input, and waits for that: it takes less than two seconds.
- * Returns its exit status.
+ * Ends the front with all that it does, by the end of its input, and waits for that: less than two seconds. False: it
+ * hangs, or one of its threads does; then nothing is freed, and only _exit is left.
  */
-int fm_link_end(struct fm_link *link);
+FM_MUST_USE bool fm_link_end(struct fm_link *link);
 
 #endif

@@ -111,8 +111,12 @@ static enum fm_fault_code read_value(enum fm_output_format format, struct fm_buf
                                      struct fm_turn_result *result, struct fm_fault *fault) {
     size_t offset;
     struct json_object *root = NULL;
-    if (!fm_json_check(result->answer.data, result->answer.len, FM_JSON_VALUES_MAX, &offset) &&
-        !fm_json_tree(result->answer.data, result->answer.len, scratch, &root)) {
+    const char *wrong = fm_json_check(result->answer.data, result->answer.len, FM_JSON_VALUES_MAX, &offset);
+    if (wrong == fm_json_too_many) {
+        return fm_fault_fill(fault, FM_FAULT_EXECUTION_FAILED, "the answer has more than %d values",
+                             FM_JSON_VALUES_MAX);
+    }
+    if (!wrong && !fm_json_tree(result->answer.data, result->answer.len, scratch, &root)) {
         return fm_fault_fill(fault, FM_FAULT_EXECUTION_FAILED, "out of memory");
     }
     struct json_object *value = member(root, "result");

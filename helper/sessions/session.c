@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TEXT_MAX     (16u << 20) /* bytes of a prompt with its content: less than two lines */
-#define LOOP_PENALTY 0.5         /* off a token's logit each time that the answer has it: it outweighs any loop soon */
+#define BUF_MAX      (128u << 20) /* bytes; more than comes of a line, six of each of its bytes */
+#define LOOP_PENALTY 0.5          /* off a token's logit each time that the answer has it: it outweighs any loop soon */
 
 static const char default_instructions[] =
     "You are a helpful assistant. Follow the prompt instructions precisely."; /* the issue of session mode */
@@ -93,10 +93,14 @@ enum fm_fault_code fm_session_open(struct fm_session_table *table, struct fm_tex
     }
     struct fm_session *opened = &table->sessions[table->count];
     *opened = (struct fm_session){.used_ms = fm_now_ms()};
-    fm_buf_init(&opened->items, (size_t)options->max_bytes);
-    fm_buf_init(&opened->turn, (size_t)options->max_bytes);
+    fm_buf_init(&opened->items, BUF_MAX);
+    fm_buf_init(&opened->turn, BUF_MAX);
     write_item(&opened->items, "system", given);
     if (opened->items.failed) {
+        fm_buf_free(&opened->items);
+        return fm_fault_fill(fault, FM_FAULT_FAILED_TO_OPEN, "out of memory");
+    }
+    if (opened->items.len > (size_t)options->max_bytes) {
         fm_buf_free(&opened->items);
         return fm_fault_fill(fault, FM_FAULT_FAILED_TO_OPEN,
                              "the instructions have %zu bytes, and a session's conversation may have %lld", given.len,
@@ -141,11 +145,15 @@ void fm_session_close_idle(struct fm_session_table *table) {
 
 /* What the model sees of the user: the prompt, an empty line, and the content. */
 static bool write_user_text(const struct fm_command *command, struct fm_buf *text) {
-    fm_buf_init(text, TEXT_MAX);
+    fm_buf_init(text, BUF_MAX);
     fm_buf_append(text, command->prompt.data, command->prompt.len);
     fm_buf_append_str(text, between);
     fm_buf_append(text, command->content.data, fm_text_prefix(command->content, FM_CONTENT_MAX));
     return !text->failed;
+}
+
+static enum fm_fault_code no_memory(struct fm_fault *fault) {
+    return fm_fault_fill(fault, FM_FAULT_EXECUTION_FAILED, "out of memory");
 }
 
 enum fm_fault_code fm_session_begin_turn(const struct fm_session_table *table, struct fm_session *session,
@@ -157,18 +165,23 @@ enum fm_fault_code fm_session_begin_turn(const struct fm_session_table *table, s
                              (long long)session->turns);
     }
     fm_buf_reset(&session->turn);
-    bool written = write_user_text(command, &text);
-    if (written) {
+    if (write_user_text(command, &text)) {
         write_item(&session->turn, "user", (struct fm_text){text.data, text.len});
     }
+    session->turn.failed = session->turn.failed || text.failed;
     fm_buf_free(&text);
-    if (!written || session->turn.failed || session->items.len + session->turn.len > (size_t)options->max_bytes) {
-        fm_buf_free(&session->turn);
-        return fm_fault_fill(fault, FM_FAULT_EXECUTION_FAILED,
-                             "session full: %zu bytes of a conversation that may have %lld, and the message",
-                             session->items.len, (long long)options->max_bytes);
+    enum fm_fault_code code = FM_FAULT_NONE;
+    if (session->turn.failed) {
+        code = no_memory(fault);
+    } else if (session->items.len + session->turn.len > (size_t)options->max_bytes) {
+        code = fm_fault_fill(fault, FM_FAULT_EXECUTION_FAILED,
+                             "session full: %zu bytes and a message of %zu, of %lld that it may have",
+                             session->items.len, session->turn.len, (long long)options->max_bytes);
     }
-    return FM_FAULT_NONE;
+    if (code != FM_FAULT_NONE) {
+        fm_buf_free(&session->turn);
+    }
+    return code;
 }
 
 void fm_session_drop_turn(struct fm_session *session) {
@@ -176,19 +189,28 @@ void fm_session_drop_turn(struct fm_session *session) {
     session->used_ms = fm_now_ms();
 }
 
-bool fm_session_keep_turn(struct fm_session *session, struct fm_text answer) {
+enum fm_fault_code fm_session_keep_turn(const struct fm_session_table *table, struct fm_session *session,
+                                        struct fm_text answer, struct fm_fault *fault) {
+    const struct fm_session_options *options = table->options;
     size_t before = session->items.len;
+    enum fm_fault_code code = FM_FAULT_NONE;
     fm_buf_append(&session->items, session->turn.data, session->turn.len);
     write_item(&session->items, "assistant", answer);
-    bool kept = !session->items.failed;
-    if (kept) {
+    if (session->items.failed) {
+        code = no_memory(fault);
+    } else if (session->items.len > (size_t)options->max_bytes) {
+        code = fm_fault_fill(fault, FM_FAULT_EXECUTION_FAILED,
+                             "session full: %zu bytes with the answer, of %lld that it may have", session->items.len,
+                             (long long)options->max_bytes);
+    }
+    if (code == FM_FAULT_NONE) {
         session->turns++;
     } else {
         session->items.len = before;
         session->items.failed = false;
     }
     fm_session_drop_turn(session);
-    return kept;
+    return code;
 }
 
 void fm_session_write_params(const struct fm_session_table *table, const struct fm_session *session,

@@ -54,10 +54,11 @@ FM_MUST_USE enum fm_fault_code fm_session_begin_turn(const struct fm_session_tab
                                                      const struct fm_command *command, struct fm_fault *fault);
 
 /*
- * Ends it: with the model's answer it becomes part of the conversation. False when there is no room or no memory for
- * that, and it never was.
+ * Ends it: with the model's answer it becomes part of the conversation. FM_FAULT_EXECUTION_FAILED when there is no room
+ * or no memory for that, and it never was.
  */
-FM_MUST_USE bool fm_session_keep_turn(struct fm_session *session, struct fm_text answer);
+FM_MUST_USE enum fm_fault_code fm_session_keep_turn(const struct fm_session_table *table, struct fm_session *session,
+                                                    struct fm_text answer, struct fm_fault *fault);
 
 /* Ends it without an answer: it never was. */
 void fm_session_drop_turn(struct fm_session *session);

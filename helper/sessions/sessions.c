@@ -12,6 +12,7 @@
 #include "sessions/reply.h"
 #include "sessions/session.h"
 
+#include <errno.h>
 #include <json-c/json.h>
 #include <poll.h>
 #include <stdatomic.h>
@@ -19,9 +20,11 @@
 #include <unistd.h>
 
 #define AVAILABILITY_MS 1900        /* for an answer within 2 s */
+#define FRONT_MS        5000        /* behind the limit of a message: the front's watchdog has told by then */
 #define OUTPUT_MAX      (64u << 20) /* bytes of an answer's line */
 #define ROOM            (64u << 10) /* bytes that wait for the host: above it no line is served */
-#define FLUSH_MS        300         /* at the end, for the host to take the last answers */
+#define FLUSH_MS        300         /* for the host to take the last answers, when somebody asked for the end */
+#define FLUSH_LOOK_MS   20          /* else: how often it is looked at whether it has */
 #define SHOWN           700         /* bytes of a user's text in a log line */
 
 enum pending { NOTHING, A_TURN, AVAILABILITY };
@@ -38,16 +41,20 @@ struct gateway {
     int room_read;      /* polls readable when the host has taken what waited for it */
     int room_write;
     bool reading;            /* the input has not ended */
-    bool asked_to_end;       /* by a signal, or the parent died */
+    bool drained;            /* all lines that were read are answered */
+    bool hung_up;            /* the input has ended, behind what waits to be read */
+    bool end_seen;           /* wire->end_fd is readable */
+    bool asked_to_end;       /* by a signal, or as the parent died */
     bool ended;              /* nothing more is served */
     atomic_bool failed;      /* an answer is lost: the host can't miss it, by the exit status */
+    atomic_bool host_gone;   /* the same, as it takes nothing */
     int64_t last_message_ms; /* messages are generated until then; INT64_MAX: no end is in sight */
     int64_t last_answer_ms;  /* the same of all answers */
     int64_t check_ms;        /* when sessions are looked at next */
 
     enum pending pending;
     int64_t call;               /* its id */
-    int64_t deadline_ms;        /* of AVAILABILITY */
+    int64_t deadline_ms;        /* the front is not waited for any longer */
     int64_t started_ms;         /* when the command came to be served */
     struct fm_session *session; /* whose turn it is */
     struct fm_attempt attempt;
@@ -90,13 +97,14 @@ static void answer_ok(struct gateway *gateway) {
     answer_end(gateway);
 }
 
-/* `name`: of the command; NULL when it has none. A detail has no user text beyond a field's name (base/error.h). */
+/* `name`: of the command; NULL when it has none. */
 static void answer_fault(struct gateway *gateway, const char *name, const struct fm_fault *fault) {
     struct fm_json_writer w = answer_begin(gateway);
     fm_fault_write(fault, &w);
     answer_end(gateway);
+    const char *detail = fault->quotes ? "" : fault->detail;
     fm_log(FM_LOG_ERROR, "%s: %s after %lld ms%s%s", name ? name : "a line", fm_fault_name(fault->code),
-           (long long)(fm_now_ms() - gateway->started_ms), fault->detail[0] ? ": " : "", fault->detail);
+           (long long)(fm_now_ms() - gateway->started_ms), detail[0] ? ": " : "", detail);
 }
 
 static void log_text(const struct gateway *gateway, const char *what, struct fm_text text) {
@@ -143,9 +151,7 @@ static void fail_turn(struct gateway *gateway, const struct fm_fault *fault) {
 
 static void end_turn(struct gateway *gateway, const struct fm_turn_result *result) {
     struct fm_fault fault;
-    if (!fm_session_keep_turn(gateway->session, result->answer)) {
-        fm_fault_fill(&fault, FM_FAULT_EXECUTION_FAILED, "session full: no room for the answer of %zu bytes",
-                      result->answer.len);
+    if (fm_session_keep_turn(&gateway->table, gateway->session, result->answer, &fault) != FM_FAULT_NONE) {
         fail_turn(gateway, &fault);
         return;
     }
@@ -171,6 +177,7 @@ static void ask_for_turn(struct gateway *gateway, bool again) {
     int64_t left = gateway->started_ms + gateway->options->sessions.timeout_ms - fm_now_ms();
     gateway->attempt.again = again;
     gateway->attempt.timeout_ms = left > 0 ? left : 1;
+    gateway->deadline_ms = fm_now_ms() + gateway->attempt.timeout_ms + FRONT_MS;
     struct fm_json_writer w = fm_link_call_begin(&gateway->link, "responses.create");
     fm_session_write_params(&gateway->table, gateway->session, &gateway->attempt, &w);
     pend(gateway, A_TURN);
@@ -206,12 +213,17 @@ static void on_turn(struct gateway *gateway, const struct fm_rpc_message *messag
 }
 
 /* A reply to what is not pending any more, or to nothing, is not for us. */
+static bool is_ours(const struct gateway *gateway, const struct fm_rpc_message *message) {
+    struct fm_rpc_id call = fm_rpc_id_int(gateway->call);
+    bool unread = message->id.len == 0 && message->error; /* the front could not read a call: the one there is */
+    return message->kind == FM_RPC_RESPONSE && (unread || fm_rpc_id_equal(&message->id, &call));
+}
+
 static void on_message(void *context, const struct fm_rpc_message *message, struct json_object *root) {
     struct gateway *gateway = context;
-    struct fm_rpc_id call = fm_rpc_id_int(gateway->call);
     char reason[640];
     (void)root;
-    if (message->kind != FM_RPC_RESPONSE || !fm_rpc_id_equal(&message->id, &call)) {
+    if (!is_ours(gateway, message)) {
         return;
     }
     if (gateway->pending == A_TURN) {
@@ -322,14 +334,6 @@ static void serve_line(struct gateway *gateway, const char *line, size_t len) {
     }
 }
 
-/* Every request that came has its answer: a session whose own one waits is not idle. */
-static void close_idle(struct gateway *gateway) {
-    if (gateway->started_ms >= gateway->check_ms) {
-        fm_session_close_idle(&gateway->table);
-        gateway->check_ms = gateway->started_ms + gateway->options->sessions.check_ms;
-    }
-}
-
 /* Serves what is there, as long as nothing is pending and the host takes the answers. */
 static void serve_lines(struct gateway *gateway) {
     while (!gateway->ended && gateway->pending == NOTHING && fm_outbox_has_room(&gateway->outbox)) {
@@ -338,9 +342,9 @@ static void serve_lines(struct gateway *gateway) {
         struct fm_fault fault = {.code = FM_FAULT_INVALID_JSON};
         enum fm_line_event event = fm_lines_next(&gateway->lines, &line, &len);
         gateway->started_ms = fm_now_ms();
-        if (event == FM_LINE_NONE) {
+        gateway->drained = event == FM_LINE_NONE;
+        if (gateway->drained) {
             gateway->ended = !gateway->reading; /* all is answered */
-            close_idle(gateway);
             return;
         }
         if (event == FM_LINE_TOO_LONG) {
@@ -353,17 +357,45 @@ static void serve_lines(struct gateway *gateway) {
 
 /* ---- the end ---- */
 
-/* No more requests; messages have `wait_ms` from here on. */
-static void end_input(struct gateway *gateway, int64_t wait_ms) {
+/* Messages have `wait_ms` from here on, if not less already. */
+static void set_last_message(struct gateway *gateway, int64_t wait_ms) {
     int64_t last = fm_now_ms() + wait_ms;
+    gateway->last_message_ms = last < gateway->last_message_ms ? last : gateway->last_message_ms;
+}
+
+/* No more requests. */
+static void end_input(struct gateway *gateway, int64_t wait_ms) {
     gateway->reading = false;
     fm_lines_end(&gateway->lines);
-    gateway->last_message_ms = last < gateway->last_message_ms ? last : gateway->last_message_ms;
+    set_last_message(gateway, wait_ms);
+}
+
+static void read_input(struct gateway *gateway) {
+    static char bytes[FM_LINE_FEED];
+    ssize_t got = fm_read(gateway->wire->in, bytes, sizeof bytes);
+    gateway->drained = false;
+    if (got < 0) {
+        fm_log(FM_LOG_WARN, "the input can't be read: error %d", errno);
+    }
+    if (got <= 0) {
+        end_input(gateway, gateway->options->sessions.eof_wait_ms);
+    } else if (!fm_lines_feed(&gateway->lines, bytes, (size_t)got)) {
+        fail(gateway, "out of memory");
+    }
+}
+
+static bool is_readable(int fd) {
+    struct pollfd polled = {.fd = fd, .events = POLLIN};
+    return poll(&polled, 1, 0) > 0;
 }
 
 /* A signal, or the parent died: what came so far has its answers, if the host takes them in time. */
 static void end_soon(struct gateway *gateway) {
-    gateway->asked_to_end = true;
+    gateway->asked_to_end = !atomic_load(&gateway->host_gone);
+    gateway->end_seen = true;
+    while (gateway->reading && fm_lines_has_room(&gateway->lines) && is_readable(gateway->wire->in)) {
+        read_input(gateway);
+    }
     end_input(gateway, 0);
     gateway->last_answer_ms = fm_now_ms() + FLUSH_MS;
 }
@@ -375,34 +407,42 @@ static void look_at_clock(struct gateway *gateway) {
     if (gateway->pending == AVAILABILITY && now >= gateway->deadline_ms) {
         tell_availability(gateway, false, "HELPER_UNHEALTHY: no answer within 2 s");
     }
-    if (gateway->pending == A_TURN && now >= gateway->last_message_ms) {
-        fm_fault_fill(&fault, FM_FAULT_EXECUTION_FAILED, "cancelled: the input has ended");
+    bool cancelled = now >= gateway->last_message_ms;
+    if (gateway->pending == A_TURN && (cancelled || now >= gateway->deadline_ms)) {
+        const char *why = cancelled ? "cancelled: the input has ended" : "the helper gives no answer";
+        fm_fault_fill(&fault, FM_FAULT_EXECUTION_FAILED, "%s", why);
         fail_turn(gateway, &fault);
     }
     gateway->ended = gateway->ended || now >= gateway->last_answer_ms;
 }
 
-/* ---- the loop ---- */
-
-static void read_input(struct gateway *gateway) {
-    static char bytes[FM_LINE_FEED];
-    ssize_t got = fm_read(gateway->wire->in, bytes, sizeof bytes);
-    if (got <= 0) {
-        end_input(gateway, gateway->options->sessions.eof_wait_ms);
-    } else if (!fm_lines_feed(&gateway->lines, bytes, (size_t)got)) {
-        fail(gateway, "out of memory");
+/* Every request that came has its answer, and no other is on the way: no session waits for one. */
+static void close_idle(struct gateway *gateway) {
+    int64_t now = fm_now_ms();
+    if (gateway->drained && gateway->pending == NOTHING && now >= gateway->check_ms) {
+        fm_session_close_idle(&gateway->table);
+        gateway->check_ms = now + gateway->options->sessions.check_ms;
     }
 }
 
+/* ---- the loop ---- */
+
+static int64_t earlier(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
 /* For poll: until the clock has to be looked at; -1: never. */
-static int next_timeout(struct gateway *gateway) {
+static int next_timeout(const struct gateway *gateway) {
     static const int most = 1 << 30;
     int64_t next = gateway->last_answer_ms;
-    bool serves = fm_outbox_has_room(&gateway->outbox); /* if not, it is the room that is waited for */
-    int64_t pending[] = {[NOTHING] = serves ? gateway->check_ms : INT64_MAX,
-                         [A_TURN] = gateway->last_message_ms,
-                         [AVAILABILITY] = gateway->deadline_ms};
-    next = pending[gateway->pending] < next ? pending[gateway->pending] : next;
+    if (gateway->pending != NOTHING) {
+        next = earlier(next, gateway->deadline_ms);
+    } else if (gateway->drained && gateway->table.count > 0) {
+        next = earlier(next, gateway->check_ms);
+    }
+    if (gateway->pending == A_TURN) {
+        next = earlier(next, gateway->last_message_ms);
+    }
     if (next == INT64_MAX) {
         return -1;
     }
@@ -414,10 +454,11 @@ static void wait_for_news(struct gateway *gateway) {
     enum { INPUT, END, FRONT, ROOM_MADE, COUNT };
     char ignored[64];
     const struct fm_inbound_handler handler = {.context = gateway, .message = on_message, .fault = on_fault};
-    bool reads = gateway->reading && fm_lines_has_room(&gateway->lines);
+    bool reads = fm_lines_has_room(&gateway->lines);
+    bool looks = gateway->reading && (reads || !gateway->hung_up); /* without room, for its end alone */
     struct pollfd fds[COUNT] = {
-        [INPUT] = {.fd = reads ? gateway->wire->in : -1, .events = POLLIN},
-        [END] = {.fd = gateway->asked_to_end ? -1 : gateway->wire->end_fd, .events = POLLIN},
+        [INPUT] = {.fd = looks ? gateway->wire->in : -1, .events = reads ? POLLIN : 0},
+        [END] = {.fd = gateway->end_seen ? -1 : gateway->wire->end_fd, .events = POLLIN},
         [FRONT] = {.fd = gateway->link.from_front, .events = POLLIN},
         [ROOM_MADE] = {.fd = gateway->room_read, .events = POLLIN},
     };
@@ -432,8 +473,13 @@ static void wait_for_news(struct gateway *gateway) {
     }
     if (fds[END].revents) {
         end_soon(gateway);
-    } else if (fds[INPUT].revents) {
+    } else if (fds[INPUT].revents && reads) {
         read_input(gateway);
+    } else if (fds[INPUT].revents) {
+        gateway->hung_up = true;
+        set_last_message(gateway, gateway->options->sessions.eof_wait_ms);
+    } else {
+        close_idle(gateway);
     }
 }
 
@@ -462,7 +508,8 @@ static void on_outbox_failure(void *context, enum fm_outbox_failure failure) {
     if (failure == FM_OUTBOX_NO_MEMORY) {
         atomic_store(&gateway->failed, true);
     } else {
-        fm_log(FM_LOG_WARN, "the host takes nothing any more");
+        fm_log(FM_LOG_ERROR, "the host takes no answers any more");
+        atomic_store(&gateway->host_gone, true);
     }
     fm_ask_for_end();
 }
@@ -490,6 +537,23 @@ static int start(struct gateway *gateway, struct fm_front *front) {
     return error ? error : fm_link_start(&gateway->link, front, gateway->options);
 }
 
+/* The last answers go as slowly as the host takes them, unless it takes none, or somebody asks for the end. */
+static void wait_for_host(struct gateway *gateway) {
+    while (!gateway->end_seen && !fm_outbox_is_empty(&gateway->outbox)) {
+        struct pollfd end = {.fd = gateway->wire->end_fd, .events = POLLIN};
+        if (poll(&end, 1, FLUSH_LOOK_MS) > 0) {
+            end_soon(gateway);
+        }
+    }
+}
+
+/* Who asked for the end wants no answers that he does not take. */
+static int exit_status(struct gateway *gateway) {
+    bool untold = !gateway->asked_to_end && atomic_load(&gateway->host_gone);
+    bool failed = atomic_load(&gateway->failed) || atomic_load(&gateway->link.front->out_of_memory);
+    return untold || failed ? EX_SOFTWARE : EX_OK;
+}
+
 int fm_sessions_run(struct fm_front *front, const struct fm_options *options, const struct fm_wire *wire) {
     static struct gateway gateway;
     gateway = (struct gateway){
@@ -506,13 +570,12 @@ int fm_sessions_run(struct fm_front *front, const struct fm_options *options, co
     }
     serve(&gateway);
     fm_log(FM_LOG_INFO, "the end, with %zu sessions open", gateway.table.count);
-    int status = fm_link_end(&gateway.link);
-    bool flushed = fm_outbox_stop(&gateway.outbox, FLUSH_MS);
-    if (atomic_load(&gateway.failed) || status != EX_OK) { /* the front's own status is about its host: this process */
-        status = EX_SOFTWARE;
-    }
-    if (!flushed) {
-        _exit(status); /* its thread still uses the state */
+    bool quiet = fm_link_end(&gateway.link);
+    wait_for_host(&gateway);
+    quiet = fm_outbox_stop(&gateway.outbox, FLUSH_MS) && quiet;
+    int status = exit_status(&gateway);
+    if (!quiet) {
+        _exit(status); /* a thread still uses the state */
     }
     close(gateway.room_read);
     close(gateway.room_write);

@@ -3,7 +3,9 @@
 import glob
 import os
 import re
+import signal
 import sys
+import time
 import unittest
 
 import wire
@@ -41,6 +43,18 @@ class Model(unittest.TestCase):
                     self.assertIsInstance(answer["result"], list)
                     self.assertTrue(all(isinstance(item, str) for item in answer["result"]), answer)
                 self.assertTrue(self.gateway.ask("close-session", session_id=session)["ok"])
+
+    def test_signal_in_mid_generation(self):
+        session = self.gateway.open()
+        self.assertTrue(self.gateway.message(session, "Say hello.", "", timeout=PATIENCE)["ok"])
+        engine = wire.children(self.gateway.pid)[0]
+        self.gateway.send_message(session, "Write a long story about a lighthouse.", "sea " * 1500)
+        before = time.monotonic()
+        os.kill(self.gateway.pid, signal.SIGTERM)
+        self.assertEqual(self.gateway.wait_exit(), 0)
+        self.assertLess(time.monotonic() - before, 2 * wire.SLOW)
+        self.assertFalse(wire.alive(engine))
+        self.assertEqual(self.gateway.answer(), {"ok": False, "error": "execution_failed: cancelled: the input has ended"})
 
     def turn(self, session, prompt):
         """A message's tokens, as the log has them: (input, cached)."""

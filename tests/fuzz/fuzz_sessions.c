@@ -98,9 +98,8 @@ static enum fm_fault_code end_turn(struct gateway *gateway, struct fm_session *s
     }
     HOLDS(json_object_is_type(result.value, format == FM_OUTPUT_TEXT ? json_type_string : json_type_array));
     HOLDS(!result.ran_on);
-    if (!fm_session_keep_turn(session, result.answer)) {
-        code = fm_fault_fill(fault, FM_FAULT_EXECUTION_FAILED, "session full");
-    } else {
+    code = fm_session_keep_turn(&gateway->table, session, result.answer, fault);
+    if (code == FM_FAULT_NONE) {
         struct fm_json_writer w = fm_json_writer_on(&gateway->answer);
         fm_json_object_begin(&w);
         fm_json_key_bool(&w, "ok", true);

@@ -51,12 +51,17 @@ static enum fm_fault_code begin_turn(const struct fm_session_table *table, struc
     return fm_session_begin_turn(table, session, &command, fault);
 }
 
+static bool keep(const struct fm_session_table *table, struct fm_session *session, const char *answer) {
+    struct fm_fault fault;
+    return fm_session_keep_turn(table, session, text_of(answer), &fault) == FM_FAULT_NONE;
+}
+
 /* A whole turn that goes well. */
 static void add_turn(const struct fm_session_table *table, struct fm_session *session, const char *prompt,
                      const char *answer) {
     struct fm_fault fault;
     assert_int_equal(begin_turn(table, session, prompt, "", &fault), FM_FAULT_NONE);
-    assert_true(fm_session_keep_turn(session, text_of(answer)));
+    assert_true(keep(table, session, answer));
 }
 
 static void expect_items(const struct fm_session *session, const char *expected) {
@@ -183,7 +188,7 @@ static void turns(void **state) {
     struct fm_session *session = open_session(&table, text_of("do"));
     assert_int_equal(begin_turn(&table, session, "sort", "b a", &fault), FM_FAULT_NONE);
     expect_items(session, SYSTEM("do")); /* not yet */
-    assert_true(fm_session_keep_turn(session, text_of("{\"result\":\"a b\"}")));
+    assert_true(keep(&table, session, "{\"result\":\"a b\"}"));
     assert_int_equal(session->turns, 1);
 #define FIRST SYSTEM("do") USER("sort\\n\\nContent:\\nb a") ASSISTANT("{\\\"result\\\":\\\"a b\\\"}")
     expect_items(session, FIRST);
@@ -193,7 +198,7 @@ static void turns(void **state) {
     expect_items(session, FIRST);
     assert_int_equal(session->turns, 1);
     assert_int_equal(begin_turn(&table, session, "", "", &fault), FM_FAULT_NONE);
-    assert_true(fm_session_keep_turn(session, text_of("")));
+    assert_true(keep(&table, session, ""));
     assert_null(session->turn.data);
     expect_items(session, FIRST USER("\\n\\nContent:\\n") ASSISTANT(""));
     assert_int_equal(session->turns, 2);
@@ -258,19 +263,19 @@ static void too_many_bytes(void **state) {
     size_t fits = 1024 - strlen(SYSTEM("do") USER("\\n\\nContent:\\n"));
     text[fits + 1] = '\0';
     assert_int_equal(begin_turn(&table, session, text, "", &fault), FM_FAULT_EXECUTION_FAILED);
-    assert_string_equal(fault.detail, "session full: 33 bytes of a conversation that may have 1024, and the message");
+    assert_string_equal(fault.detail, "session full: 33 bytes and a message of 992, of 1024 that it may have");
     assert_null(session->turn.data);
     text[fits] = '\0';
     assert_int_equal(begin_turn(&table, session, text, "", &fault), FM_FAULT_NONE);
-    assert_false(fm_session_keep_turn(session, text_of(""))); /* no room for an answer */
+    assert_false(keep(&table, session, "")); /* no room for an answer */
     expect_items(session, SYSTEM("do"));
     assert_int_equal(session->turns, 0);
     text[fits - strlen(ASSISTANT("ab"))] = '\0';
     assert_int_equal(begin_turn(&table, session, text, "", &fault), FM_FAULT_NONE);
-    assert_false(fm_session_keep_turn(session, text_of("abc")));
+    assert_false(keep(&table, session, "abc"));
     expect_items(session, SYSTEM("do"));
     assert_int_equal(begin_turn(&table, session, text, "", &fault), FM_FAULT_NONE);
-    assert_true(fm_session_keep_turn(session, text_of("ab")));
+    assert_true(keep(&table, session, "ab"));
     assert_int_equal(session->items.len, 1024);
     assert_int_equal(session->turns, 1);
     assert_int_equal(begin_turn(&table, session, "", "", &fault), FM_FAULT_EXECUTION_FAILED);
@@ -296,7 +301,7 @@ static void idle(void **state) {
         table.sessions[i].used_ms -= 2000;
     }
     assert_int_equal(begin_turn(&table, &table.sessions[1], "a", "", &fault), FM_FAULT_NONE);
-    assert_true(fm_session_keep_turn(&table.sessions[1], text_of("b")));
+    assert_true(keep(&table, &table.sessions[1], "b"));
     fm_session_drop_turn(&table.sessions[2]);
     memcpy(kept[0], table.sessions[1].id, FM_SESSION_ID_SIZE);
     memcpy(kept[1], table.sessions[2].id, FM_SESSION_ID_SIZE);
@@ -440,7 +445,7 @@ static int converse(int allocations, bool *had_all) {
     came += ok;
     ok = ok && begin_turn(&table, session, long_text, long_text, &fault) == FM_FAULT_NONE;
     came += ok;
-    ok = ok && fm_session_keep_turn(session, text_of(long_text));
+    ok = ok && keep(&table, session, long_text);
     came += ok;
     *had_all = allocations_left >= 0;
     allocations_left = -1;

@@ -264,12 +264,12 @@ static void serve(void *state, struct fm_kit *kit) {
     }
 }
 
-static enum fm_code load(void *state, struct fm_kit *kit, const char *model, struct fm_model_info *info,
-                         struct fm_error *error) {
+static enum fm_code load(void *state, struct fm_kit *kit, const struct fm_model_files *files,
+                         struct fm_model_info *info, struct fm_error *error) {
     (void)state;
     fm_kit_load_progress(kit, 0.5);
-    if (model) {
-        enum fm_code code = fm_fail(error, FM_UNAVAILABLE, "%s: no such model", model);
+    if (files->model) {
+        enum fm_code code = fm_fail(error, FM_UNAVAILABLE, "%s: no such model", files->model);
         snprintf(error->param, sizeof error->param, "model");
         return code;
     }

@@ -51,6 +51,7 @@ struct fm_prompt {
     size_t span_count;
 };
 
+/* Harmless twice. */
 void fm_prompt_free(struct fm_prompt *prompt);
 
 /* The images of a job, by their index. */

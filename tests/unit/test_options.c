@@ -8,7 +8,8 @@
 #include <unistd.h>
 
 static const char *const variables[] = {"FM_PROXY_ENGINE",     "FM_PROXY_ENGINE_DIR", "FM_PROXY_MODEL",
-                                        "FM_PROXY_MODELS_DIR", "FM_PROXY_LOG_LEVEL",  "FM_PROXY_CHAT_TEMPLATE"};
+                                        "FM_PROXY_MODELS_DIR", "FM_PROXY_LOG_LEVEL",  "FM_PROXY_CHAT_TEMPLATE",
+                                        "FM_PROXY_MMPROJ"};
 
 #define TEMPLATE "FM_ENGINE_LLAMA_TEMPLATE" /* where the engine gets it */
 
@@ -126,6 +127,19 @@ static void chat_template(void **state) {
     assert_string_equal(getenv(TEMPLATE), "t");
 }
 
+static void mmproj(void **state) {
+    (void)state;
+    struct fm_options options;
+    char said[512];
+    assert_true(read_options(&options, ARGS("--stdio"), said, sizeof said));
+    assert_null(options.mmproj);
+    setenv("FM_PROXY_MMPROJ", "/env/p", 1);
+    assert_true(read_options(&options, ARGS("--stdio"), said, sizeof said));
+    assert_string_equal(options.mmproj, "/env/p");
+    assert_true(read_options(&options, ARGS("--mmproj", "p"), said, sizeof said));
+    assert_string_equal(options.mmproj, "p");
+}
+
 /* A variable that is set to nothing is as good as none. */
 static void empty_variables(void **state) {
     (void)state;
@@ -207,6 +221,7 @@ static void refused(void **state) {
         {ARGS("--log-level", "loud"), "loud"},
         {ARGS("--log-level", ""), "--log-level"},
         {ARGS("--chat-template", ""), "--chat-template"},
+        {ARGS("--mmproj", ""), "--mmproj"},
         {ARGS("--engine-dir", long_path), "--engine-dir"},
         {ARGS("--models-dir", long_path), "--models-dir"},
     };
@@ -243,6 +258,7 @@ int main(void) {
         cmocka_unit_test_setup(defaults, clear_environment),
         cmocka_unit_test_setup(arguments_and_environment, clear_environment),
         cmocka_unit_test_setup(chat_template, clear_environment),
+        cmocka_unit_test_setup(mmproj, clear_environment),
         cmocka_unit_test_setup(empty_variables, clear_environment),
         cmocka_unit_test_setup(modes, clear_environment),
         cmocka_unit_test_setup(stdin_decides, clear_environment),

@@ -17,11 +17,11 @@ import gguf
 
 SEED = 576
 PATCH, SIDE = 16, 64  # pixels; the side is that of the image that the positions are for
-EMBD, FF, HEADS, LAYERS, HIDDEN = 32, 64, 2, 2, 48
-MIN_PIXELS, MAX_PIXELS = 32 * 32, 128 * 128
+HEADS, HIDDEN = 2, 48
+MIN_PIXELS = 32 * 32
 
 
-def pairs(kind, width):
+def pairs(kind, width, embd, layers, max_pixels):
     floats = lambda *numbers: (gguf.F32, list(numbers))
     return [
         ("general.architecture", gguf.STRING, "clip"),
@@ -29,9 +29,9 @@ def pairs(kind, width):
         ("clip.has_vision_encoder", gguf.BOOL, True),
         ("clip.projector_type", gguf.STRING, kind),
         ("clip.use_gelu", gguf.BOOL, True),
-        ("clip.vision.embedding_length", gguf.U32, EMBD),
-        ("clip.vision.feed_forward_length", gguf.U32, FF),
-        ("clip.vision.block_count", gguf.U32, LAYERS),
+        ("clip.vision.embedding_length", gguf.U32, embd),
+        ("clip.vision.feed_forward_length", gguf.U32, embd * 2),
+        ("clip.vision.block_count", gguf.U32, layers),
         ("clip.vision.attention.head_count", gguf.U32, HEADS),
         ("clip.vision.attention.layer_norm_epsilon", gguf.F32, 1e-6),
         ("clip.vision.projection_dim", gguf.U32, width),
@@ -40,33 +40,34 @@ def pairs(kind, width):
         ("clip.vision.image_mean", gguf.ARRAY, floats(0.5, 0.5, 0.5)),
         ("clip.vision.image_std", gguf.ARRAY, floats(0.5, 0.5, 0.5)),
         ("clip.vision.image_min_pixels", gguf.U32, MIN_PIXELS),
-        ("clip.vision.image_max_pixels", gguf.U32, MAX_PIXELS),
+        ("clip.vision.image_max_pixels", gguf.U32, max_pixels),
         ("clip.vision.projector.scale_factor", gguf.U32, 2),
     ]
 
 
-def layer(i):
-    block = [("attn_q", [EMBD, EMBD]), ("attn_k", [EMBD, EMBD]), ("attn_v", [EMBD, EMBD]), ("attn_out", [EMBD, EMBD]),
-             ("ln1", [EMBD]), ("ln2", [EMBD]), ("ffn_up", [EMBD, FF]), ("ffn_down", [FF, EMBD])]
+def layer(i, embd):
+    square = [embd, embd]
+    block = [("attn_q", square), ("attn_k", square), ("attn_v", square), ("attn_out", square), ("ln1", [embd]),
+             ("ln2", [embd]), ("ffn_up", [embd, embd * 2]), ("ffn_down", [embd * 2, embd])]
     for name, dims in block:
         yield f"v.blk.{i}.{name}.weight", dims
         yield f"v.blk.{i}.{name}.bias", dims[-1:]
 
 
-def tensors(kind, width):
+def tensors(kind, width, embd, layers):
     """(name, dims) of each."""
-    yield "v.patch_embd.weight", [PATCH, PATCH, 3, EMBD]
-    yield "v.patch_embd.bias", [EMBD]
-    yield "v.position_embd.weight", [EMBD, (SIDE // PATCH) ** 2]
-    for i in range(LAYERS):
-        yield from layer(i)
-    yield "v.post_ln.weight", [EMBD]
-    yield "v.post_ln.bias", [EMBD]
+    yield "v.patch_embd.weight", [PATCH, PATCH, 3, embd]
+    yield "v.patch_embd.bias", [embd]
+    yield "v.position_embd.weight", [embd, (SIDE // PATCH) ** 2]
+    for i in range(layers):
+        yield from layer(i, embd)
+    yield "v.post_ln.weight", [embd]
+    yield "v.post_ln.bias", [embd]
     if kind == "gemma3":
-        yield "mm.input_projection.weight", [width, EMBD]
-        yield "mm.soft_emb_norm.weight", [EMBD]
+        yield "mm.input_projection.weight", [width, embd]
+        yield "mm.soft_emb_norm.weight", [embd]
     else:
-        yield "mm.0.weight", [EMBD, HIDDEN]
+        yield "mm.0.weight", [embd, HIDDEN]
         yield "mm.0.bias", [HIDDEN]
         yield "mm.2.weight", [HIDDEN, width]
         yield "mm.2.bias", [width]
@@ -79,14 +80,16 @@ def numbers(generator, name, dims):
     return struct.pack(f"<{count}f", *(norm + generator.random() * 0.8 - 0.4 for _ in range(count)))
 
 
-def make(width, kind):
+def make(width, kind="phi4", embd=32, layers=2, max_pixels=128 * 128, blank=False):
+    """The file's bytes. `blank`: all weights are 0."""
     generator = random.Random(SEED)
     described, data, offset = [], [], 0
-    for name, dims in tensors(kind, width):
+    for name, dims in tensors(kind, width, embd, layers):
         described.append(gguf.tensor(name, dims, offset))
-        data.append(gguf.padded(numbers(generator, name, dims)))
+        data.append(gguf.padded(b"\0" * gguf.size(dims) if blank else numbers(generator, name, dims)))
         offset += len(data[-1])
-    return gguf.padded(gguf.header([gguf.pair(*p) for p in pairs(kind, width)], described)) + b"".join(data)
+    header = gguf.header([gguf.pair(*p) for p in pairs(kind, width, embd, layers, max_pixels)], described)
+    return gguf.padded(header) + b"".join(data)
 
 
 def main():

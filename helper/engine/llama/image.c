@@ -43,11 +43,13 @@ struct source {
     fm_image_go_on *go_on;
     void *state;
     bool stopped;
+    bool over; /* it ended before the image did, which the decoder would make up the rest of */
 };
 
 static int read_some(void *user, char *data, int size) {
     struct source *source = user;
     source->stopped = source->stopped || !source->go_on(source->state);
+    source->over = source->over || source->left == 0;
     size_t count = source->stopped ? 0 : source->left;
     count = count < (size_t)size ? count : (size_t)size;
     memcpy(data, source->bytes, count);
@@ -112,6 +114,10 @@ enum fm_code fm_image_decode(const unsigned char *bytes, size_t len, fm_image_go
     if (source.stopped) {
         fm_pixels_free(pixels);
         return fm_fail(error, FM_CANCELLED, "the job was aborted");
+    }
+    if (pixels->rgb && source.over) {
+        fm_pixels_free(pixels);
+        return fm_fail(error, FM_INVALID_REQUEST, "the image can't be read: it is cut short");
     }
     if (!pixels->rgb || (uint32_t)width != pixels->width || (uint32_t)height != pixels->height) {
         fm_pixels_free(pixels);

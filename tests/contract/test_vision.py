@@ -208,8 +208,8 @@ class Room(Case):
 
 class Bad(Shared):
     def test_what_is_no_image(self):
-        for image in (b"x", b"\x89PNG\r\n\x1a\n", b"GIF89a", b"\xff\xd8\xff\xe0", b"BM", b"RIFF\0\0\0\0WEBPVP8 ", b"P6 1 1 255 abc",
-                      b"ID3" + bytes(100), png()[:40]):
+        for image in (b"x", b"\x89PNG\r\n\x1a\n", b"GIF89a", b"\xff\xd8\xff\xe0", b"BM", b"RIFF\0\0\0\0WEBPVP8 ",
+                      b"P6 1 1 255 abc", b"ID3" + bytes(100), png()[:40]):
             self.refused(self.engine, picture(image))
         self.refused(self.engine, [turn(RED), {"role": "assistant", "content": "Red."}, turn(BLUE, b"no")], index=2)
         self.assertTrue(self.greedy(self.engine, picture(RED)).text)

@@ -736,6 +736,16 @@ static void vectors(void **state) {
     assert_int_equal(hang_up(), 0);
 }
 
+/* Nor does one whose model sees nothing see a job with images. */
+static void a_model_that_does_not_see(void **state) {
+    (void)state;
+    start_loaded();
+    say(NOTE("job.start",
+             "{\"job\":1,\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image\",\"data\":\"AA==\"}]}]}"));
+    expect("job.finished", "\"detail\":\"the model does not see images\",\"param\":\"images[0]\"}");
+    assert_int_equal(hang_up(), 0);
+}
+
 static void an_engine_without_embeddings(void **state) {
     (void)state;
     start_loaded();
@@ -974,6 +984,7 @@ int main(void) {
         cmocka_unit_test(deltas_are_an_interval_apart),
         cmocka_unit_test(formats),
         cmocka_unit_test(an_engine_without_formats),
+        cmocka_unit_test(a_model_that_does_not_see),
         cmocka_unit_test(tool_calls),
         cmocka_unit_test(held_text),
         cmocka_unit_test(tool_calls_with_an_interval),

@@ -8,8 +8,7 @@
 #include <unistd.h>
 
 static const char *const variables[] = {"FM_PROXY_ENGINE",     "FM_PROXY_ENGINE_DIR", "FM_PROXY_MODEL",
-                                        "FM_PROXY_MODELS_DIR", "FM_PROXY_LOG_LEVEL",  "FM_PROXY_CHAT_TEMPLATE",
-                                        "FM_PROXY_MMPROJ"};
+                                        "FM_PROXY_MODELS_DIR", "FM_PROXY_LOG_LEVEL",  "FM_PROXY_CHAT_TEMPLATE"};
 
 #define TEMPLATE "FM_ENGINE_LLAMA_TEMPLATE" /* where the engine gets it */
 
@@ -19,6 +18,7 @@ static int clear_environment(void **state) {
         unsetenv(variables[i]);
     }
     unsetenv(TEMPLATE);
+    unsetenv("FM_PROXY_MMPROJ");
     return 0;
 }
 

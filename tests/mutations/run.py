@@ -721,6 +721,8 @@ MUTATIONS = [
     ("a projector's file is looked at", MODELS, "code || !model->mmproj ? code", "1 ? code", "unit.models"),
     ("parts are the user's", JOB_PARAMS, "&& strcmp(message->role, \"user\") == 0", "", "unit.kit_job_params"),
     ("a part has its members and no other", JOB_IMAGES, "&& json_object_object_length(part) == 2", "", "unit.kit_job_params"),
+    ("images keep their place behind an outcome", "helper/engine/llama/tool_prompt.c", "message, outcomes->content_len + 1);",
+     "message, 0);", "unit.llama_tools"),
     ("images are counted through", JOB_IMAGES, "job->image_count++", "k", "unit.kit_job_params"),
     ("numbers of a vector are finite", VECTOR, "if (!isfinite(values[i])) {", "if (0) {", "unit.vector"),
     ("a vector of no length has none", VECTOR, "!isfinite(squares) || squares <= 0", "0", "unit.vector"),

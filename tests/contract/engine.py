@@ -176,7 +176,7 @@ class Engine:
                 return
 
     def run(self, messages, **params):
-        images = any(isinstance(message.get("content"), list) for message in messages)
+        images = any(isinstance(message, dict) and isinstance(message.get("content"), list) for message in messages or ())
         return Outcome(self.events(self.start(messages, **params)), images)
 
     def wait_exit(self, timeout):

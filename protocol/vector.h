@@ -1,6 +1,6 @@
 /*
- * A vector on the wire: its numbers as 32-bit floats (IEEE 754, little-endian), one after the other, in base64 (RFC
- * 4648, with padding). So an engine tells it to the front, and OpenAI's clients ask for it. Pure.
+ * A vector on the wire: its numbers as 32-bit floats (IEEE 754, little-endian), one after the other, in base64
+ * (base64.h). So an engine tells it to the front, and OpenAI's clients ask for it. Pure.
  */
 #ifndef FM_PROTOCOL_VECTOR_H
 #define FM_PROTOCOL_VECTOR_H

@@ -49,6 +49,9 @@ static void send_load(struct fm_front *front) {
     struct fm_json_writer w = begin_request(front, LOAD_ID, "engine.load");
     fm_json_object_begin(&w);
     fm_json_key_str(&w, "model", front->engine.model.path);
+    if (front->engine.model.mmproj) {
+        fm_json_key_str(&w, "mmproj", front->engine.model.mmproj);
+    }
     fm_json_object_end(&w);
     end_message(front);
 }

@@ -245,9 +245,14 @@ void fm_job_resolved_locked(struct fm_front *front, uint64_t number, struct fm_c
         return;
     }
     struct fm_request *request = &job->answer.request;
+    struct fm_error refusal = {.param = "input"};
     fm_conversation_free(&request->conversation);
     request->conversation = *conversation;
     *conversation = (struct fm_conversation){0};
+    if (!error && request->conversation.images && !job->model.mmproj) {
+        (void)fm_model_refuse_images(&job->model, &refusal);
+        error = &refusal;
+    }
     if (!error && fm_request_resolve(request, messages, &no_memory) != FM_OK) {
         error = &no_memory;
     }

@@ -55,6 +55,7 @@ static const struct {
     {"cancel", true},     {"structured_output", true}, {"tools", true},
     {"embeddings", true}, {"stored_responses", true},  {"input_tokens", true},
     {"truncation", true}, {"completions", true},       {"compaction", true},
+    {"images", true},
 };
 
 /* What the last engine told; null when it told nothing, or there was none yet. */
@@ -138,6 +139,7 @@ static enum fm_code capabilities_get(struct fm_front *front, const struct fm_rpc
         fm_json_object_begin(result);
         write_id(result, list.models[i].id);
         fm_json_key_bool(result, "default", list.models[i].is_default);
+        fm_json_key_bool(result, "images", list.models[i].mmproj != NULL);
         fm_json_object_end(result);
     }
     fm_json_array_end(result);
@@ -210,6 +212,12 @@ enum fm_code fm_method_create(struct fm_front *front, const struct fm_rpc_messag
     if (fm_models_find(&front->options, request.model, &model, error) != FM_OK) {
         fm_request_free(&request);
         return error->code;
+    }
+    if (!model.mmproj && fm_request_image_param(&request, 0, ".type", error)) {
+        enum fm_code refused = fm_model_refuse_images(&model, error);
+        fm_request_free(&request);
+        fm_model_free(&model);
+        return refused;
     }
     pthread_mutex_lock(&front->lock);
     enum fm_code code = fm_job_create_locked(front, &message->id, surface, &request, &model, error);

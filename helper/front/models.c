@@ -38,6 +38,7 @@ static char *id_of_path(const char *path) {
 void fm_model_free(struct fm_model *model) {
     free(model->id);
     free(model->path);
+    free(model->mmproj);
     *model = (struct fm_model){0};
 }
 
@@ -144,6 +145,16 @@ static void choose_default(struct fm_model_list *list, const char *model) {
     }
 }
 
+/* The projector is for the default model, as others have other widths. */
+static bool set_mmproj(struct fm_model_list *list, const char *mmproj) {
+    struct fm_model *model = list->count && list->models[0].is_default ? &list->models[0] : NULL;
+    if (!model || !mmproj) {
+        return true;
+    }
+    model->mmproj = strdup(mmproj);
+    return model->mmproj;
+}
+
 enum fm_code fm_models_list(const struct fm_options *options, struct fm_model_list *list, struct fm_error *error) {
     *list = (struct fm_model_list){0};
     bool ok = true;
@@ -166,6 +177,10 @@ enum fm_code fm_models_list(const struct fm_options *options, struct fm_model_li
     }
     if (engine_reads_gguf(options)) {
         choose_default(list, options->model);
+    }
+    if (!set_mmproj(list, options->mmproj)) {
+        fm_model_list_free(list);
+        return fm_fail_no_memory(error);
     }
     return FM_OK;
 }
@@ -219,11 +234,24 @@ enum fm_code fm_models_find(const struct fm_options *options, const char *name, 
     enum fm_code code = fm_models_look_up(options, name, model, error);
     if (code == FM_OK && model->path && engine_reads_gguf(options)) {
         code = fm_file_check_magic(model->path, "GGUF", error);
+        code = code || !model->mmproj ? code : fm_file_check_magic(model->mmproj, "GGUF", error);
         if (code != FM_OK) {
             fm_model_free(model);
         }
     }
     return code;
+}
+
+enum fm_code fm_model_refuse_images(const struct fm_model *model, struct fm_error *error) {
+    char param[sizeof error->param];
+    memcpy(param, error->param, sizeof param);
+    fm_fail(
+        error, FM_INVALID_REQUEST,
+        "Unsupported parameter: '%.*s'. The model '%.*s' does not see images: the default model does, with --mmproj.",
+        NAME_SHOWN, param, fm_utf8_shown(model->id, NAME_SHOWN), model->id);
+    error->openai_code = "unsupported_parameter";
+    memcpy(error->param, param, sizeof param);
+    return error->code;
 }
 
 enum fm_code fm_engine_program(const struct fm_options *options, char path[PATH_MAX], struct fm_error *error) {

@@ -14,6 +14,7 @@
 struct fm_model {
     char *id;        /* the file's name without ".gguf"; owned */
     char *path;      /* owned; NULL: the engine has no model files */
+    char *mmproj;    /* the file with which it sees images; owned; NULL: it does not */
     int64_t created; /* the file's modification time, seconds since 1970 */
     bool is_default;
 };
@@ -37,12 +38,15 @@ FM_MUST_USE enum fm_code fm_models_look_up(const struct fm_options *options, con
                                            struct fm_error *error);
 
 /*
- * The same after a look at its file's header: FM_UNAVAILABLE also when its file can't be used; FM_OVERLOADED when there
- * is no descriptor left to look.
+ * The same after a look at its files' headers: FM_UNAVAILABLE also when one of them can't be used; FM_OVERLOADED when
+ * there is no descriptor left to look.
  */
 FM_MUST_USE enum fm_code fm_models_find(const struct fm_options *options, const char *name, struct fm_model *model,
                                         struct fm_error *error);
 void fm_model_free(struct fm_model *model);
+
+/* FM_INVALID_REQUEST: images for a model that sees none. error->param is set already, and stays. */
+enum fm_code fm_model_refuse_images(const struct fm_model *model, struct fm_error *error);
 
 /* The path of the engine program in `path`. FM_UNAVAILABLE, with the file's name, when it can't be run. */
 FM_MUST_USE enum fm_code fm_engine_program(const struct fm_options *options, char path[PATH_MAX],

@@ -22,6 +22,7 @@ const char fm_options_usage[] =
     "  --engine-dir DIR     where engine programs are (default: beside fm-proxy)\n"
     "  --model PATH_OR_ID   the default model: a GGUF file, or the name of one in the models folder\n"
     "  --models-dir DIR     the models folder (default: ../models beside fm-proxy's folder)\n"
+    "  --mmproj FILE        a projector (GGUF) with which the default model sees images\n"
     "  --chat-template FILE a chat template in Jinja in place of the model's own\n"
     "  --store FILE         where responses are stored (default: in memory, as long as fm-proxy runs)\n"
     "  --store-bytes BYTES  how much of them (default: 67108864); 0 stores nothing\n"
@@ -45,7 +46,8 @@ const char fm_options_usage[] =
     "  --log-user-text          prompts and answers are logged too\n"
     "\n"
     "Each option can also be set as FM_PROXY_ENGINE, FM_PROXY_ENGINE_DIR, FM_PROXY_MODEL, FM_PROXY_MODELS_DIR,\n"
-    "FM_PROXY_CHAT_TEMPLATE, FM_PROXY_STORE, FM_PROXY_STORE_BYTES and FM_PROXY_LOG_LEVEL; the command line wins.\n";
+    "FM_PROXY_MMPROJ, FM_PROXY_CHAT_TEMPLATE, FM_PROXY_STORE, FM_PROXY_STORE_BYTES and FM_PROXY_LOG_LEVEL; the\n"
+    "command line wins.\n";
 
 enum option_key {
     OPT_STDIO = 256,
@@ -53,6 +55,7 @@ enum option_key {
     OPT_ENGINE_DIR,
     OPT_MODEL,
     OPT_MODELS_DIR,
+    OPT_MMPROJ,
     OPT_CHAT_TEMPLATE,
     OPT_STORE,
     OPT_STORE_BYTES,
@@ -68,6 +71,7 @@ static const struct option long_options[] = {
     {"engine-dir", required_argument, NULL, OPT_ENGINE_DIR},
     {"model", required_argument, NULL, OPT_MODEL},
     {"models-dir", required_argument, NULL, OPT_MODELS_DIR},
+    {"mmproj", required_argument, NULL, OPT_MMPROJ},
     {"chat-template", required_argument, NULL, OPT_CHAT_TEMPLATE},
     {"store", required_argument, NULL, OPT_STORE},
     {"store-bytes", required_argument, NULL, OPT_STORE_BYTES},
@@ -95,6 +99,7 @@ struct arguments {
     const char *engine_dir;
     const char *model;
     const char *models_dir;
+    const char *mmproj;
     const char *chat_template;
     const char *store;
     const char *store_bytes;
@@ -120,6 +125,7 @@ static bool read_arguments(struct arguments *arguments, struct fm_options *optio
         case OPT_ENGINE_DIR: arguments->engine_dir = optarg; break;
         case OPT_MODEL: arguments->model = optarg; break;
         case OPT_MODELS_DIR: arguments->models_dir = optarg; break;
+        case OPT_MMPROJ: arguments->mmproj = optarg; break;
         case OPT_CHAT_TEMPLATE: arguments->chat_template = optarg; break;
         case OPT_STORE: arguments->store = optarg; break;
         case OPT_STORE_BYTES: arguments->store_bytes = optarg; break;
@@ -193,6 +199,15 @@ static bool set_store(struct fm_options *options, const char *file, const char *
     return true;
 }
 
+static bool set_mmproj(struct fm_options *options, const char *path) {
+    options->mmproj = path;
+    if (path && !path[0]) {
+        fprintf(stderr, "fm-proxy: --mmproj: the path is empty\n");
+        return false;
+    }
+    return true;
+}
+
 /* To the engine, by its environment: the llama engine alone has templates. */
 static bool pass_chat_template(const char *path) {
     if (path && !path[0]) {
@@ -232,8 +247,9 @@ static bool apply(struct fm_options *options, const struct arguments *arguments)
         return false;
     }
     bool stores = options->mode != FM_RUN_SESSIONS;
-    if (stores && !set_store(options, or_environment(arguments->store, "FM_PROXY_STORE"),
-                             or_environment(arguments->store_bytes, "FM_PROXY_STORE_BYTES"))) {
+    bool set = !stores || set_store(options, or_environment(arguments->store, "FM_PROXY_STORE"),
+                                    or_environment(arguments->store_bytes, "FM_PROXY_STORE_BYTES"));
+    if (!set || !set_mmproj(options, or_environment(arguments->mmproj, "FM_PROXY_MMPROJ"))) {
         return false;
     }
     if (!stores) {

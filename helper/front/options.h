@@ -35,6 +35,7 @@ struct fm_options {
     enum fm_run_mode mode;
     const char *engine;        /* "llama" */
     const char *model;         /* path or id of the default model; NULL: the first in models_dir */
+    const char *mmproj;        /* the file with which the default model sees images; NULL: it does not */
     char engine_dir[PATH_MAX]; /* where fm-engine-NAME lies */
     char models_dir[PATH_MAX]; /* where models are looked for */
     const char *store_file;    /* where responses are stored; NULL: in memory */

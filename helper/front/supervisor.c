@@ -402,7 +402,11 @@ static bool copy_model(struct fm_model *copy, const struct fm_model *model) {
     if (!copy->path && model->path) {
         copy->path = strdup(model->path); /* it is gone meanwhile: the engine will say so */
     }
-    return copy->id && !copy->path == !model->path;
+    copy->mmproj = model->mmproj ? realpath(model->mmproj, NULL) : NULL;
+    if (!copy->mmproj && model->mmproj) {
+        copy->mmproj = strdup(model->mmproj);
+    }
+    return copy->id && !copy->path == !model->path && !copy->mmproj == !model->mmproj;
 }
 
 /* Takes the next queued job's model as the engine's. False when there is nothing to start an engine for. */

@@ -1,4 +1,5 @@
 /* The body of chat.completions.create: PROTOCOL.md, "chat.completions.create". */
+#include "surface/image.h"
 #include "surface/request.h"
 #include "surface/tools.h"
 
@@ -21,8 +22,21 @@ static const struct fm_role roles[] = {
     {0},
 };
 
+static const struct fm_rule url_rules[] = {
+    {.name = "url", .check = fm_check_image_url, .required = true},
+    {.name = "detail", .check = fm_check_enum, .words = fm_image_details},
+    {0},
+};
+
+static const struct fm_rule image_rules[] = {
+    {.name = "type", .check = fm_check_string},
+    {.name = "image_url", .check = fm_check_object, .members = url_rules, .required = true},
+    {0},
+};
+
 static const struct fm_part_kind parts[] = {
-    {"text", "text"}, {"refusal", "refusal"}, {"image_url", NULL}, {"input_audio", NULL}, {"file", NULL}, {0},
+    {"text", "text", NULL},      {"refusal", "refusal", NULL}, {"image_url", "image_url", image_rules},
+    {"input_audio", NULL, NULL}, {"file", NULL, NULL},         {0},
 };
 
 static const struct fm_rule called_rules[] = {
@@ -65,7 +79,7 @@ static const struct fm_dialect dialect = {
     .roles = roles,
     .roles_note = "Supported values are: 'system', 'developer', 'user', 'assistant', 'tool'.",
     .parts = parts,
-    .parts_note = "Supported values are: 'text', 'refusal'.",
+    .parts_note = "Supported values are: 'text', 'refusal', 'image_url'.",
     .message_rules = message_rules,
     .part_rules = part_rules,
     .stand_in = "refusal",
@@ -163,6 +177,15 @@ static void write_message(struct json_object *message, struct fm_buf *scratch, s
         fm_json_key_value(w, "tool_call_id", call_id);
     }
     fm_json_object_end(w);
+}
+
+static void note_images(struct json_object *body, struct fm_buf *params) {
+    struct json_object *messages = json_object_object_get(body, "messages");
+    size_t count = json_object_array_length(messages);
+    for (size_t i = 0; i < count; i++) {
+        struct json_object *content = json_object_object_get(json_object_array_get_idx(messages, i), "content");
+        fm_content_note_images(&dialect, content, "messages", i, params);
+    }
 }
 
 static void write_messages(struct json_object *body, struct fm_json_writer *w) {
@@ -298,6 +321,7 @@ enum fm_code fm_chat_parse(struct json_object *params, struct fm_request *reques
     fm_format_note(&format, fm_chat_format_params, request);
     fm_tools_note(&tools, request);
     request->choices = json_object_get_int64(json_object_object_get(params, "n"));
+    note_images(params, &request->image_params);
     struct fm_json_writer job = fm_json_writer_on(&request->job_members);
     write_messages(params, &job);
     /* max_tokens is the older name of the two. */

@@ -283,6 +283,7 @@ enum fm_code fm_conversation_resolve(struct fm_conversation *conversation, const
     code = code ? code : collect(conversation, source, items, input, error);
     code = code ? code : write_messages(conversation, items, messages, error);
     code = code ? code : keep_input(conversation, input, error);
+    conversation->images = code == FM_OK && fm_items_have_images(items);
     json_object_put(items);
     json_object_put(input);
     return code;

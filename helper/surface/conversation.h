@@ -20,6 +20,7 @@ struct fm_conversation {
     struct fm_buf last;  /* what goes behind them, the same */
     struct fm_buf input; /* the request's items as they are kept, a JSON list; items.h */
     bool refers;         /* some of them stand for stored ones */
+    bool images;         /* there are some in what fm_conversation_resolve has written */
 };
 
 /* Harmless twice. */

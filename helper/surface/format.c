@@ -1,8 +1,10 @@
 #include "surface/format.h"
+#include "surface/image.h"
 #include "base/utf8.h"
 
 #include <json-c/json.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define NAME_CHARS_MAX 64
@@ -199,7 +201,32 @@ static void rename_tool_param(struct fm_error *error) {
     }
 }
 
+/* Which of the job's images an error is about; false: none. */
+static bool blames_image(const struct fm_error *error, size_t *index) {
+    static const char list[] = "images[";
+    char *end;
+    if (strncmp(error->param, list, sizeof list - 1) != 0) {
+        return false;
+    }
+    *index = (size_t)strtoull(error->param + sizeof list - 1, &end, 10);
+    return strcmp(end, "]") == 0;
+}
+
+/* Those of a conversation that was stored are not the body's: then its input is to blame. */
+static void rename_image_param(const struct fm_request *request, size_t index, struct fm_error *error) {
+    bool own = !request->conversation.previous_id && !request->conversation.refers;
+    error->openai_code = FM_IMAGE_INVALID;
+    if (!own || !fm_request_image_param(request, index, ".image_url", error)) {
+        snprintf(error->param, sizeof error->param, "input");
+    }
+}
+
 void fm_request_rename_param(const struct fm_request *request, struct fm_error *error) {
+    size_t image;
+    if (blames_image(error, &image)) {
+        rename_image_param(request, image, error);
+        return;
+    }
     if (request->nested_tools) {
         rename_tool_param(error);
     }

@@ -1,6 +1,7 @@
 #include "surface/items.h"
 #include "surface/answer.h"
 #include "surface/format.h"
+#include "surface/image.h"
 #include "surface/messages.h"
 
 #include <json-c/json.h>
@@ -15,9 +16,19 @@ static const struct fm_role roles[] = {
     {"user", "user"}, {"assistant", "assistant"}, {"system", "system"}, {"developer", "system"}, {0},
 };
 
+static const struct fm_rule image_rules[] = {
+    {.name = "type", .check = fm_check_string},
+    {.name = "image_url", .check = fm_check_image_url, .required = true},
+    {.name = "detail", .check = fm_check_enum, .words = fm_image_details},
+    {.name = "file_id", .check = fm_check_unsupported, .note = "fm-proxy keeps no files: it takes 'image_url'."},
+    {0},
+};
+
 static const struct fm_part_kind parts[] = {
-    {"input_text", "text"}, {"output_text", "text"}, {"refusal", "refusal"},        {"input_image", NULL},
-    {"input_file", NULL},   {"input_audio", NULL},   {"computer_screenshot", NULL}, {0},
+    {"input_text", "text", NULL},        {"output_text", "text", NULL},
+    {"refusal", "refusal", NULL},        {"input_image", "image_url", image_rules},
+    {"input_file", NULL, NULL},          {"input_audio", NULL, NULL},
+    {"computer_screenshot", NULL, NULL}, {0},
 };
 
 /*
@@ -48,14 +59,14 @@ static const struct fm_dialect dialect = {
     .roles = roles,
     .roles_note = "Supported values are: 'user', 'assistant', 'system', 'developer'.",
     .parts = parts,
-    .parts_note = "Supported values are: 'input_text', 'output_text', 'refusal'.",
+    .parts_note = "Supported values are: 'input_text', 'output_text', 'refusal', 'input_image'.",
     .message_rules = message_rules,
     .part_rules = part_rules,
 };
 
 /* What a tool said may be text parts too. */
 static const struct fm_part_kind output_parts[] = {
-    {"input_text", "text"}, {"input_image", NULL}, {"input_file", NULL}, {0}};
+    {"input_text", "text", NULL}, {"input_image", NULL, NULL}, {"input_file", NULL, NULL}, {0}};
 
 static const struct fm_dialect output_dialect = {
     .parts = output_parts,
@@ -124,8 +135,8 @@ static const struct fm_rule compaction_rules[] = {
     {0},
 };
 
-static const struct fm_part_kind summary_parts[] = {{"summary_text", "text"}, {0}};
-static const struct fm_part_kind thought_parts[] = {{"reasoning_text", "text"}, {"text", "text"}, {0}};
+static const struct fm_part_kind summary_parts[] = {{"summary_text", "text", NULL}, {0}};
+static const struct fm_part_kind thought_parts[] = {{"reasoning_text", "text", NULL}, {"text", "text", NULL}, {0}};
 
 static const struct fm_dialect summary_dialect = {
     .parts = summary_parts,
@@ -365,6 +376,27 @@ enum fm_code fm_items_check_whole(struct json_object *items, struct fm_error *er
     }
     json_object_put(ids);
     return code == FM_OK && !text ? fm_reject_value(&at, "Expected some text.", error) : code;
+}
+
+/* The content of what may have images; NULL: it may not. */
+static struct json_object *content_with_images(struct json_object *item) {
+    return fm_string_is(json_object_object_get(item, "role"), "user") ? json_object_object_get(item, "content") : NULL;
+}
+
+bool fm_items_have_images(struct json_object *items) {
+    size_t count = json_object_array_length(items);
+    size_t i = 0;
+    while (i < count && !fm_content_has_images(&dialect, content_with_images(json_object_array_get_idx(items, i)))) {
+        i++;
+    }
+    return i < count;
+}
+
+void fm_items_note_images(struct json_object *input, struct fm_buf *params) {
+    size_t count = json_object_is_type(input, json_type_array) ? json_object_array_length(input) : 0;
+    for (size_t i = 0; i < count; i++) {
+        fm_content_note_images(&dialect, content_with_images(json_object_array_get_idx(input, i)), "input", i, params);
+    }
 }
 
 /* ---- as messages ---- */

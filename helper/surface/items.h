@@ -28,6 +28,12 @@ const char *fm_item_reference(struct json_object *item);
  */
 FM_MUST_USE enum fm_code fm_items_check_whole(struct json_object *items, struct fm_error *error);
 
+/* Whether such a conversation has images. */
+bool fm_items_have_images(struct json_object *items);
+
+/* Appends the paths of the images of a checked input (fm_request.image_params). */
+void fm_items_note_images(struct json_object *input, struct fm_buf *params);
+
 /* Writes such a conversation as entries of the job's `messages` (ENGINE.md). */
 void fm_items_write_messages(struct json_object *items, struct fm_json_writer *w);
 

@@ -1,6 +1,8 @@
 #include "surface/messages.h"
+#include "surface/image.h"
 
 #include <json-c/json.h>
+#include <string.h>
 
 static const struct fm_role *find_role(const struct fm_dialect *dialect, struct json_object *name) {
     for (const struct fm_role *role = dialect->roles; role->name; role++) {
@@ -20,7 +22,49 @@ static const struct fm_part_kind *find_part(const struct fm_dialect *dialect, st
     return NULL;
 }
 
+/* The URL of an image: chat has it in an object. */
+static struct json_object *image_url(const struct fm_part_kind *kind, struct json_object *part) {
+    struct json_object *url = json_object_object_get(part, kind->member);
+    return json_object_is_type(url, json_type_object) ? json_object_object_get(url, "url") : url;
+}
+
+/* The first image from the part `index` on; the number of parts when there is none. */
+static size_t find_image(const struct fm_dialect *dialect, struct json_object *content, size_t index) {
+    size_t count = json_object_is_type(content, json_type_array) ? json_object_array_length(content) : 0;
+    for (; index < count; index++) {
+        struct json_object *part = json_object_array_get_idx(content, index);
+        const struct fm_part_kind *kind = find_part(dialect, json_object_object_get(part, "type"));
+        if (kind && kind->image) {
+            return index;
+        }
+    }
+    return count;
+}
+
+bool fm_content_has_images(const struct fm_dialect *dialect, struct json_object *content) {
+    return json_object_is_type(content, json_type_array) &&
+           find_image(dialect, content, 0) < json_object_array_length(content);
+}
+
+void fm_content_note_images(const struct fm_dialect *dialect, struct json_object *content, const char *list,
+                            size_t entry, struct fm_buf *params) {
+    size_t count = json_object_is_type(content, json_type_array) ? json_object_array_length(content) : 0;
+    for (size_t i = find_image(dialect, content, 0); i < count; i = find_image(dialect, content, i + 1)) {
+        fm_image_note(params, list, entry, i);
+    }
+}
+
 /* ---- checking ---- */
+
+/* The bytes of an image's URL count: there is something to look at. */
+static enum fm_code check_image(const struct fm_part_kind *kind, struct json_object *part, const struct fm_path *at,
+                                size_t *bytes, struct fm_error *error) {
+    enum fm_code code = fm_check_members(kind->image, part, at, error);
+    if (code == FM_OK) {
+        *bytes += (size_t)json_object_get_string_len(image_url(kind, part));
+    }
+    return code;
+}
 
 /* The type comes first: what else may stand in a part depends on it. */
 static enum fm_code check_part(const struct fm_dialect *dialect, struct json_object *part, const struct fm_path *at,
@@ -41,7 +85,10 @@ static enum fm_code check_part(const struct fm_dialect *dialect, struct json_obj
         return fm_reject_value(&type_at, dialect->parts_note, error);
     }
     if (!kind->member) {
-        return fm_reject_unsupported(&type_at, "fm-proxy takes text only.", error);
+        return fm_reject_unsupported(&type_at, "fm-proxy takes text, and images of the user.", error);
+    }
+    if (kind->image) {
+        return check_image(kind, part, at, bytes, error);
     }
     enum fm_code code = fm_check_members(dialect->part_rules, part, at, error);
     if (code != FM_OK) {
@@ -88,6 +135,16 @@ static bool has_calls(const struct fm_dialect *dialect, struct json_object *mess
     return calls && json_object_array_length(calls) > 0;
 }
 
+static enum fm_code check_whose_images(const struct fm_dialect *dialect, const struct fm_role *role,
+                                       struct json_object *content, const struct fm_path *at, struct fm_error *error) {
+    if (strcmp(role->neutral, "user") == 0 || !fm_content_has_images(dialect, content)) {
+        return FM_OK;
+    }
+    struct fm_path part_at = {.parent = at, .index = find_image(dialect, content, 0)};
+    struct fm_path type_at = {.parent = &part_at, .key = "type"};
+    return fm_reject_unsupported(&type_at, "fm-proxy takes images in messages of the user.", error);
+}
+
 enum fm_code fm_message_check(const struct fm_dialect *dialect, struct json_object *message, const struct fm_path *at,
                               size_t *bytes, struct fm_error *error) {
     if (!json_object_is_type(message, json_type_object)) {
@@ -115,7 +172,8 @@ enum fm_code fm_message_check(const struct fm_dialect *dialect, struct json_obje
     struct json_object *content = content_of(dialect, message);
     struct fm_path content_at = {.parent = at, .key = "content"};
     if (content) {
-        return fm_content_check(dialect, content, &content_at, bytes, error);
+        enum fm_code checked = fm_content_check(dialect, content, &content_at, bytes, error);
+        return checked ? checked : check_whose_images(dialect, role, content, &content_at, error);
     }
     return has_calls(dialect, message) ? FM_OK : fm_reject_missing(&content_at, error);
 }
@@ -134,10 +192,36 @@ static void append_text(struct fm_buf *buf, struct json_object *text) {
     fm_buf_append(buf, json_object_get_string(text), (size_t)json_object_get_string_len(text));
 }
 
+/* As ENGINE.md has them: texts and images. */
+static void write_parts(const struct fm_dialect *dialect, struct json_object *content, struct fm_json_writer *w) {
+    fm_json_array_begin(w);
+    size_t count = json_object_array_length(content);
+    for (size_t i = 0; i < count; i++) {
+        struct json_object *part = json_object_array_get_idx(content, i);
+        const struct fm_part_kind *kind = find_part(dialect, json_object_object_get(part, "type"));
+        fm_json_object_begin(w);
+        fm_json_key_str(w, "type", kind->image ? "image" : "text");
+        if (kind->image) {
+            size_t len;
+            const char *data = fm_image_data(image_url(kind, part), &len);
+            fm_json_key(w, "data");
+            fm_json_string(w, data, len);
+        } else {
+            fm_json_key_value(w, "text", json_object_object_get(part, kind->member));
+        }
+        fm_json_object_end(w);
+    }
+    fm_json_array_end(w);
+}
+
 void fm_content_write(const struct fm_dialect *dialect, struct json_object *content, struct fm_buf *scratch,
                       struct fm_json_writer *w) {
     if (json_object_is_type(content, json_type_string)) {
         fm_json_value(w, content);
+        return;
+    }
+    if (fm_content_has_images(dialect, content)) {
+        write_parts(dialect, content, w);
         return;
     }
     fm_buf_reset(scratch);

@@ -15,8 +15,9 @@ struct fm_role {
 };
 
 struct fm_part_kind {
-    const char *type;   /* NULL ends the table */
-    const char *member; /* the member that holds the part's text; NULL: known, but not served yet */
+    const char *type;            /* NULL ends the table */
+    const char *member;          /* the member that holds the part's text, or its image; NULL: known, but not served */
+    const struct fm_rule *image; /* of an image: its members. NULL: a text, with the dialect's */
 };
 
 struct fm_dialect {
@@ -30,13 +31,20 @@ struct fm_dialect {
     const char *calls;                   /* the list that, unless it is empty, needs no content; NULL: none */
 };
 
-/* Checks one message; adds the bytes of its text to `bytes`. */
+/* Checks one message; adds the bytes of its text to `bytes`, and those of its images. These are the user's alone. */
 FM_MUST_USE enum fm_code fm_message_check(const struct fm_dialect *dialect, struct json_object *message,
                                           const struct fm_path *at, size_t *bytes, struct fm_error *error);
 
 /* The same of a content alone, at `at`. */
 FM_MUST_USE enum fm_code fm_content_check(const struct fm_dialect *dialect, struct json_object *content,
                                           const struct fm_path *at, size_t *bytes, struct fm_error *error);
+
+/* Notes the images of a checked content (fm_image_note); NULL and a text have none. */
+void fm_content_note_images(const struct fm_dialect *dialect, struct json_object *content, const char *list,
+                            size_t entry, struct fm_buf *params);
+
+/* Whether it has some. */
+bool fm_content_has_images(const struct fm_dialect *dialect, struct json_object *content);
 
 /*
  * Writes the members `role` and `content` of a checked message as ENGINE.md has them, the latter where there is one.
@@ -45,7 +53,7 @@ FM_MUST_USE enum fm_code fm_content_check(const struct fm_dialect *dialect, stru
 void fm_message_write(const struct fm_dialect *dialect, struct json_object *message, struct fm_buf *scratch,
                       struct fm_json_writer *w);
 
-/* Writes the text of a checked content as a value. `scratch` is overwritten. */
+/* Writes a checked content as a value: a text, or with images the parts. `scratch` is overwritten. */
 void fm_content_write(const struct fm_dialect *dialect, struct json_object *content, struct fm_buf *scratch,
                       struct fm_json_writer *w);
 

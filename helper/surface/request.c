@@ -170,6 +170,7 @@ void fm_request_begin(struct fm_request *request, struct json_object *body) {
     fm_buf_init(&request->job_members, JOB_MAX);
     fm_buf_init(&request->echo, JOB_MAX);
     fm_buf_init(&request->tool_names, JOB_MAX);
+    fm_buf_init(&request->image_params, JOB_MAX);
     fm_buf_init(&request->conversation.first, JOB_MAX);
     fm_buf_init(&request->conversation.last, JOB_MAX);
     fm_buf_init(&request->conversation.input, JOB_MAX);
@@ -229,8 +230,8 @@ void fm_request_write_effort(struct json_object *effort, struct fm_json_writer *
 
 enum fm_code fm_request_end(struct fm_request *request, struct fm_error *error) {
     const struct fm_buf *bufs[] = {
-        &request->job_members,        &request->echo,         &request->tool_names,       &request->conversation.first,
-        &request->conversation.input, &request->output_start, &request->conversation.last};
+        &request->job_members,        &request->echo,         &request->tool_names,        &request->conversation.first,
+        &request->conversation.input, &request->output_start, &request->conversation.last, &request->image_params};
     bool failed = false;
     for (size_t i = 0; i < sizeof bufs / sizeof bufs[0]; i++) {
         failed |= bufs[i]->failed;
@@ -261,6 +262,7 @@ void fm_request_free(struct fm_request *request) {
     fm_buf_free(&request->job_members);
     fm_buf_free(&request->echo);
     fm_buf_free(&request->tool_names);
+    fm_buf_free(&request->image_params);
     fm_conversation_free(&request->conversation);
     fm_buf_free(&request->output_start);
 }

@@ -299,6 +299,7 @@ static enum fm_code parse(struct json_object *params, enum purpose purpose, stru
     fm_request_begin(request, params);
     fm_format_note(&format, fm_responses_format_params, request);
     fm_tools_note(&tools, request);
+    fm_items_note_images(json_object_object_get(params, "input"), &request->image_params);
     struct fm_json_writer job = fm_json_writer_on(&request->job_members);
     note_conversation(params, purpose, request, &job);
     write_purpose(purpose, request, &job);

@@ -79,6 +79,7 @@ struct fm_request {
     bool background;                     /* its call is answered before it has run */
     bool unresolved;                     /* job_members lacks `messages`: fm_request_resolve brings them */
     struct fm_conversation conversation; /* its `input` is there when it is stored or unresolved */
+    struct fm_buf image_params; /* the paths of the body's images, in their order; each ends with a NUL; empty: none */
     /* The members of the engine's `job.start` params (protocol/ENGINE.md) but `job`, as JSON text without braces. */
     struct fm_buf job_members;
     struct fm_buf echo; /* what the answer's object says back, JSON members without braces; the body is not kept */
@@ -316,9 +317,15 @@ FM_MUST_USE enum fm_code fm_request_resolve(struct fm_request *request, const st
 void fm_request_free(struct fm_request *request);
 
 /*
- * Turns the `param` of an engine's error that is the job's `format` or `embed`, or within it or within a tool
- * (ENGINE.md, Formats, Tools, Embeddings), into the path in the host's body, cut between characters where it gets too
- * long. Another `param` stays as it is.
+ * Writes into error->param the path of the body's image `index`, and `member` behind it (".type", say). False, and
+ * nothing is changed, when the body has none such.
+ */
+bool fm_request_image_param(const struct fm_request *request, size_t index, const char *member, struct fm_error *error);
+
+/*
+ * Turns the `param` of an engine's error that is the job's `format` or `embed`, or within it or within a tool, or one
+ * of its images (ENGINE.md, Formats, Tools, Embeddings, Images), into the path in the host's body, cut between
+ * characters where it gets too long. Another `param` stays as it is. An image's error gets its code.
  */
 void fm_request_rename_param(const struct fm_request *request, struct fm_error *error);
 

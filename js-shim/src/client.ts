@@ -23,6 +23,8 @@ export interface ClientOptions {
   model?: string | undefined;
   /** The folder with the models. */
   modelsDir?: string | undefined;
+  /** A projector's file (GGUF), with which the default model sees images. */
+  mmproj?: string | undefined;
   /** A file with a chat template in Jinja, in place of the model's own. */
   chatTemplate?: string | undefined;
   /** The file where responses are stored, for later helpers too. Default: memory, as long as the helper runs. */
@@ -153,6 +155,7 @@ const FLAGS = [
   ["engineDir", "--engine-dir", "FM_PROXY_ENGINE_DIR"],
   ["model", "--model", "FM_PROXY_MODEL"],
   ["modelsDir", "--models-dir", "FM_PROXY_MODELS_DIR"],
+  ["mmproj", "--mmproj", "FM_PROXY_MMPROJ"],
   ["chatTemplate", "--chat-template", "FM_PROXY_CHAT_TEMPLATE"],
   ["store", "--store", "FM_PROXY_STORE"],
   ["storeBytes", "--store-bytes", "FM_PROXY_STORE_BYTES"],

@@ -315,7 +315,7 @@ export interface Capabilities extends JsonObject {
   reason_code: string | null;
   detail: string | null;
   engine: { name: string; state: string; sandbox: EngineSandbox | null; [key: string]: unknown };
-  models: { id: string; default: boolean; [key: string]: unknown }[];
+  models: { id: string; default: boolean; images: boolean; [key: string]: unknown }[];
   features: Record<string, boolean>;
   limits: Record<string, number>;
 }

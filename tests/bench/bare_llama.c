@@ -61,8 +61,7 @@ int main(int argc, char **argv) {
     struct fm_model model;
     struct fm_error error;
     struct timing timing = {0};
-    llama_token *prompt = NULL;
-    size_t count = 0;
+    struct fm_prompt prompt = {0};
     long limit = argc == 4 ? strtol(argv[3], NULL, 10) : 0;
     if (limit < 1) {
         fprintf(stderr, "usage: bare_llama MODEL PROMPT TOKENS\n");
@@ -72,21 +71,21 @@ int main(int argc, char **argv) {
     const struct fm_chat chat = {.messages = &message, .count = 1};
     enum fm_code code = fm_model_load(&model, argv[1], &options, always, NULL, &error);
     struct fm_prompt_thought thought = {.form = &(struct fm_thought_form){.thinks = false}};
-    code = code ? code
-                : fm_prompter_tokens(&model.prompter, &chat, model.context_length, &thought, &prompt, &count, &error);
+    code =
+        code ? code : fm_prompter_tokens(&model.prompter, &chat, NULL, model.context_length, &thought, &prompt, &error);
     if (code != FM_OK) {
         fprintf(stderr, "bare_llama: %s\n", error.detail);
         return 1;
     }
-    bool ok = generate(&model, prompt, count, limit, &timing);
+    bool ok = generate(&model, prompt.tokens, prompt.count, limit, &timing);
     if (ok) {
         double decode_s = (double)(timing.end_us - timing.first_us) / 1e6;
         printf("{\"prompt_tokens\":%zu,\"tokens\":%ld,\"threads\":%d,\"prefill_ms\":%.1f,\"decode_tokens_per_second\":%"
                ".2f}\n",
-               count, timing.tokens, model.thread_count, (double)(timing.first_us - timing.start_us) / 1e3,
+               prompt.count, timing.tokens, model.thread_count, (double)(timing.first_us - timing.start_us) / 1e3,
                timing.tokens > 1 ? (double)(timing.tokens - 1) / decode_s : 0.0);
     }
-    free(prompt);
+    fm_prompt_free(&prompt);
     fm_model_free(&model);
     return ok ? 0 : 1;
 }

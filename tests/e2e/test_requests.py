@@ -148,7 +148,11 @@ class BadInput(HelperTest):
         ({"input": "x", "nonsense": 1}, "nonsense", "unknown_parameter"),
         ({"input": "x", "fm": {"timeout_ms": 0}}, "fm.timeout_ms", "integer_below_min_value"),
         ({"input": "x", "fm": {"time": 1}}, "fm.time", "unknown_parameter"),
-        ({"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "x"}]}]}, "input[0].content[0].type", None),
+        ({"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "x"}]}]}, "input[0].content[0].image_url",
+         "invalid_value"),
+        ({"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "data:image/png;base64,AAAA"}]}]},
+         "input[0].content[0].type", "unsupported_parameter"),
+        ({"input": [{"role": "user", "content": [{"type": "input_file", "file_id": "f"}]}]}, "input[0].content[0].type", None),
     ]
 
     def test_each_names_the_field(self):

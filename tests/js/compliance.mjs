@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createClient } from "../../js-shim/dist/esm/index.js";
 import { callingEnv, loadSuite, runSuite, suiteFolder } from "./support/compliance.mjs";
-import { fakeOptions, modelOptions, noModel } from "./support/helper.mjs";
+import { fakeOptions, modelOptions, noModel, noVision, projectorPath } from "./support/helper.mjs";
 
 const folder = suiteFolder(process.argv[2]);
 if (folder === null) {
@@ -15,13 +15,14 @@ if (folder === null) {
   process.exit(64);
 }
 // A small model runs on for ever now and then, and the cases wait for each other.
+const seeing = noVision() === null ? { mmproj: projectorPath } : {};
 const shortEnv = { ...modelOptions.env, FM_ENGINE_LLAMA_CTX: "1024" };
 const target = mkdtempSync(join(tmpdir(), "fm-compliance-"));
 try {
   const suite = loadSuite(folder, target);
   for (const [engine, options] of [
-    ["fake engine", { ...fakeOptions, env: callingEnv }],
-    ["real model", noModel() === null ? { ...modelOptions, env: shortEnv } : null],
+    ["fake engine", { ...fakeOptions, env: callingEnv, mmproj: "/fake" }],
+    ["real model", noModel() === null ? { ...modelOptions, env: shortEnv, ...seeing } : null],
   ]) {
     console.log(`\n${engine}${options === null ? `: left out, ${noModel()}` : ""}`);
     if (options === null) continue;

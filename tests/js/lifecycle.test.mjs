@@ -52,7 +52,7 @@ test("options become arguments", async (t) => {
   const client = stubClient(
     t,
     {},
-    { engine: "e", engineDir: "d", model: "m", modelsDir: "n", chatTemplate: "t", logLevel: "debug", onLog() {} },
+    { engine: "e", engineDir: "d", model: "m", modelsDir: "n", mmproj: "p", chatTemplate: "t", logLevel: "debug", onLog() {} },
   );
   await client.health.ping();
   const [{ args }] = client.starts();
@@ -66,6 +66,8 @@ test("options become arguments", async (t) => {
     "m",
     "--models-dir",
     "n",
+    "--mmproj",
+    "p",
     "--chat-template",
     "t",
     "--log-level",

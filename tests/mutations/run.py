@@ -73,6 +73,9 @@ EMBEDDINGS = "helper/surface/embeddings.c"
 EMBEDDINGS_REQUEST = "helper/surface/embeddings_request.c"
 JOB_PARAMS = "helper/engine/kit/job_params.c"
 VECTOR = "protocol/vector.c"
+BASE64 = "protocol/base64.c"
+IMAGE = "helper/surface/image.c"
+JOB_IMAGES = "helper/engine/kit/job_images.c"
 FAKE_EMBED = "helper/engine/fake/embed.c"
 FUZZ = "tests/fuzz/run.sh"
 LINE = "protocol/line.c"
@@ -699,8 +702,34 @@ MUTATIONS = [
      "e2e.failing"),
     # embeddings
     ("a vector has its numbers", VECTOR, "if (len != fm_vector_text_size(count)) {", "if (0) {", "unit.vector"),
-    ("a vector is base64", VECTOR, "value == 64 || ", "", "unit.vector"),
-    ("no bits behind a vector", VECTOR, "} else if (byte != 0) {", "} else if (0) {", "unit.vector"),
+    ("a vector is base64", BASE64, "value == 64 || ", "", "unit.vector"),
+    ("no bits behind a vector", BASE64, "} else if (byte != 0) {", "} else if (0) {", "unit.vector"),
+    ("base64 has padding", BASE64, "len == 0 || len % 4 != 0", "len == 0", "unit.base64"),
+    ("padding is padding", BASE64, "|| (padding && group[i] != '=')", "", "unit.base64"),
+    ("images are not fetched", IMAGE, "if (begins_with(url, len, \"http:\") || begins_with(url, len, \"https:\")) {",
+     "if (0) {", "unit.surface_images"),
+    ("an image's media type is one that is read", IMAGE, "if (!behind) {", "if (!behind && 0) {", "unit.surface_images"),
+    ("an image is in base64", IMAGE, "return fm_base64_valid(data, (size_t)(end - data)) ? FM_OK", "return 1 ? FM_OK",
+     "unit.surface_images"),
+    ("images are the user's", MESSAGES, "if (strcmp(role->neutral, \"user\") == 0 || ", "if (1 || ", "unit.surface_images"),
+    ("an image without a text is something to answer", MESSAGES,
+     "*bytes += (size_t)json_object_get_string_len(image_url(kind, part));", "(void)bytes;", "unit.surface_images"),
+    ("an image's error names it", FORMAT, "!own || !fm_request_image_param(request, index, \".image_url\", error)", "1",
+     "unit.surface_images"),
+    ("an image of a stored conversation is not the body's", FORMAT,
+     "!request->conversation.previous_id && !request->conversation.refers", "true", "unit.surface_images"),
+    ("a model that sees none gets no image", METHODS, "!model.mmproj && fm_request_image_param(", "0 && fm_request_image_param(",
+     "e2e.images"),
+    ("nor one out of the store", JOBS, "request->conversation.images && !job->model.mmproj", "0", "e2e.images"),
+    ("nor does an engine", KIT, "job->image_count > 0 && !kit->images", "0", "unit.kit"),
+    ("the projector is the default model's", MODELS, "struct fm_model *model = list->count && list->models[0].is_default ?",
+     "struct fm_model *model = list->count ?", "unit.models"),
+    ("a projector's file is looked at", MODELS, "code || !model->mmproj ? code", "1 ? code", "unit.models"),
+    ("parts are the user's", JOB_PARAMS, "&& strcmp(message->role, \"user\") == 0", "", "unit.kit_job_params"),
+    ("a part has its members and no other", JOB_IMAGES, "&& json_object_object_length(part) == 2", "", "unit.kit_job_params"),
+    ("images keep their place behind an outcome", "helper/engine/llama/tool_prompt.c", "message, outcomes->content_len + 1);",
+     "message, 0);", "unit.llama_tools"),
+    ("images are counted through", JOB_IMAGES, "job->image_count++", "k", "unit.kit_job_params"),
     ("numbers of a vector are finite", VECTOR, "if (!isfinite(values[i])) {", "if (0) {", "unit.vector"),
     ("a vector of no length has none", VECTOR, "!isfinite(squares) || squares <= 0", "0", "unit.vector"),
     ("inputs are not empty", EMBEDDINGS_REQUEST, "{.min = 1};", "{.min = 0};", "unit.surface_embeddings"),

@@ -264,12 +264,12 @@ static void serve(void *state, struct fm_kit *kit) {
     }
 }
 
-static enum fm_code load(void *state, struct fm_kit *kit, const char *model, struct fm_model_info *info,
-                         struct fm_error *error) {
+static enum fm_code load(void *state, struct fm_kit *kit, const struct fm_model_files *files,
+                         struct fm_model_info *info, struct fm_error *error) {
     (void)state;
     fm_kit_load_progress(kit, 0.5);
-    if (model) {
-        enum fm_code code = fm_fail(error, FM_UNAVAILABLE, "%s: no such model", model);
+    if (files->model) {
+        enum fm_code code = fm_fail(error, FM_UNAVAILABLE, "%s: no such model", files->model);
         snprintf(error->param, sizeof error->param, "model");
         return code;
     }
@@ -736,6 +736,16 @@ static void vectors(void **state) {
     assert_int_equal(hang_up(), 0);
 }
 
+/* Nor does one whose model sees nothing see a job with images. */
+static void a_model_that_does_not_see(void **state) {
+    (void)state;
+    start_loaded();
+    say(NOTE("job.start",
+             "{\"job\":1,\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image\",\"data\":\"AA==\"}]}]}"));
+    expect("job.finished", "\"detail\":\"the model does not see images\",\"param\":\"images[0]\"}");
+    assert_int_equal(hang_up(), 0);
+}
+
 static void an_engine_without_embeddings(void **state) {
     (void)state;
     start_loaded();
@@ -974,6 +984,7 @@ int main(void) {
         cmocka_unit_test(deltas_are_an_interval_apart),
         cmocka_unit_test(formats),
         cmocka_unit_test(an_engine_without_formats),
+        cmocka_unit_test(a_model_that_does_not_see),
         cmocka_unit_test(tool_calls),
         cmocka_unit_test(held_text),
         cmocka_unit_test(tool_calls_with_an_interval),

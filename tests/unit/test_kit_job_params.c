@@ -17,6 +17,7 @@
 #define CHOICE(choice)                                                                                                 \
     "{\"job\":1,\"tool_choice\":" choice "," MESSAGES ",\"tools\":[{\"name\":\"f\"},{\"name\":\"g\"}]}"
 #define CALLS(calls)    "{\"job\":1,\"messages\":[{\"role\":\"assistant\",\"tool_calls\":" calls "}]}"
+#define PARTS(parts)    "{\"job\":1,\"messages\":[{\"role\":\"user\",\"content\":[" parts "]}]}"
 #define TOOL_SAYS(more) "{\"job\":1,\"messages\":[{\"role\":\"tool\",\"content\":\"hi\"" more "}]}"
 
 static const struct row {
@@ -54,6 +55,25 @@ static const struct row {
     {"{\"job\":1,\"messages\":[{\"content\":\"hi\"}]}", "messages[0].role"},
     {"{\"job\":1,\"messages\":[{\"role\":\"user\"}]}", "messages[0].content"},
     {"{\"job\":1,\"messages\":[{\"role\":\"function\",\"content\":\"hi\"}]}", "messages[0].role"},
+    {PARTS("{\"type\":\"text\",\"text\":\"\"}"), NULL},
+    {PARTS("{\"type\":\"image\",\"data\":\"AA==\"}"), NULL},
+    {PARTS("{\"type\":\"text\",\"text\":\"hi\"},{\"type\":\"image\",\"data\":\"AAAA\"}"), NULL},
+    {PARTS(""), "messages[0].content"},
+    {PARTS("7"), "messages[0].content[0]"},
+    {PARTS("null"), "messages[0].content[0]"},
+    {PARTS("{}"), "messages[0].content[0].type"},
+    {PARTS("{\"type\":\"sound\"}"), "messages[0].content[0].type"},
+    {PARTS("{\"type\":\"text\"}"), "messages[0].content[0]"},
+    {PARTS("{\"type\":\"text\",\"text\":7}"), "messages[0].content[0]"},
+    {PARTS("{\"type\":\"text\",\"text\":\"\",\"data\":\"AA==\"}"), "messages[0].content[0]"},
+    {PARTS("{\"type\":\"image\"}"), "messages[0].content[0]"},
+    {PARTS("{\"type\":\"image\",\"data\":\"\"}"), "messages[0].content[0]"},
+    {PARTS("{\"type\":\"image\",\"data\":\"AAA\"}"), "messages[0].content[0]"},
+    {PARTS("{\"type\":\"image\",\"data\":7}"), "messages[0].content[0]"},
+    {PARTS("{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"image\",\"data\":\"A A=\"}"), "messages[0].content[1]"},
+    {PARTS("{\"type\":\"image\",\"data\":\"AA==\",\"text\":\"\"}"), "messages[0].content[0]"},
+    {"{\"job\":1,\"messages\":[{\"role\":\"system\",\"content\":[{\"type\":\"text\",\"text\":\"a\"}]}]}",
+     "messages[0].content"},
     {"{\"job\":1,\"embed\":[\"hi\",\"\\u0000\"]}", NULL},
     {"{\"job\":1,\"embed\":[\"hi\"],\"messages\":null,\"seed\":null}", NULL},
     {"{\"job\":1,\"embed\":[]}", "embed"},
@@ -263,6 +283,35 @@ static void values_arrive(void **state) {
     json_object_put(params);
 }
 
+static void images_arrive(void **state) {
+    (void)state;
+    struct json_object *params = json_tokener_parse(
+        "{\"job\":1,\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a\\u0000b\"},"
+        "{\"type\":\"image\",\"data\":\"Zm9v\"},{\"type\":\"text\",\"text\":\"c\"},{\"type\":\"image\",\"data\":"
+        "\"YmE=\"}]},{\"role\":\"user\",\"content\":\"x\"},{\"role\":\"user\",\"content\":[{\"type\":\"image\","
+        "\"data\":"
+        "\"Zg==\"}]}]}");
+    struct fm_job job;
+    struct fm_error error;
+    assert_int_equal(read_params(&job, params, &error), FM_OK);
+    assert_int_equal(job.image_count, 3);
+    const struct fm_message *first = &job.messages[0];
+    assert_int_equal(first->content_len, 4);
+    assert_memory_equal(first->content, "a\0bc", 5);
+    assert_int_equal(first->image_count, 2);
+    assert_int_equal(first->images[0].at, 3);
+    assert_int_equal(first->images[0].len, 3);
+    assert_memory_equal(first->images[0].bytes, "foo", 3);
+    assert_int_equal(first->images[1].at, 4);
+    assert_int_equal(first->images[1].index, 1);
+    assert_memory_equal(first->images[1].bytes, "ba", 2);
+    assert_int_equal(job.messages[1].image_count, 0);
+    assert_string_equal(job.messages[2].content, "");
+    assert_int_equal(job.messages[2].images[0].index, 2);
+    fm_job_free_lists(&job);
+    json_object_put(params);
+}
+
 static void formats_arrive(void **state) {
     (void)state;
     static const struct {
@@ -459,6 +508,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_taken_or_refused),
         cmocka_unit_test(values_arrive),
+        cmocka_unit_test(images_arrive),
         cmocka_unit_test(formats_arrive),
         cmocka_unit_test(tools_arrive),
         cmocka_unit_test(at_most_128_tools),

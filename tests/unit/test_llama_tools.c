@@ -50,6 +50,37 @@ static void expect_prompt(const struct fm_job *job, const char *expected) {
     fm_tool_prompt_free(&prompt);
 }
 
+/* An image stays where it was in its text, also where that goes on behind an outcome. */
+static void images_keep_their_place(void **state) {
+    (void)state;
+    struct fm_tool_call call = {.id = "1", .name = "f", .arguments = "{}", .arguments_len = 2};
+    struct fm_image first[] = {{.at = 1, .index = 0}};
+    struct fm_image second[] = {{.at = 0, .index = 1}, {.at = 4, .index = 2}};
+    struct fm_message messages[] = {say("user", "a"), say("assistant", ""), say("tool", "done"), say("user", "more")};
+    struct fm_job job = job_of(messages, COUNT(messages));
+    struct fm_tool_prompt prompt;
+    struct fm_error error;
+    messages[0].images = first;
+    messages[0].image_count = COUNT(first);
+    messages[1].tool_calls = &call;
+    messages[1].tool_call_count = 1;
+    messages[2].tool_call_id = "1";
+    messages[3].images = second;
+    messages[3].image_count = COUNT(second);
+    job.tool_count = 0;
+    assert_int_equal(fm_tool_prompt_init(&prompt, &job, &fm_tool_form_own, &error), FM_OK);
+    assert_int_equal(prompt.chat.count, 3);
+    const struct fm_chat_message *user = &prompt.chat.messages[0];
+    assert_int_equal(user->image_count, 1);
+    assert_int_equal(user->images[0].at, 1);
+    user = &prompt.chat.messages[2];
+    assert_int_equal(user->image_count, 2);
+    assert_int_equal(user->images[1].index, 2);
+    assert_int_equal(user->images[1].at, user->content_len);
+    assert_memory_equal(user->content + user->images[0].at, "more", 4);
+    fm_tool_prompt_free(&prompt);
+}
+
 static void prompts(void **state) {
     (void)state;
     struct json_object *parameters = json_tokener_parse("{\"a\":[1.50]}");
@@ -764,6 +795,7 @@ static void out_of_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(images_keep_their_place),
         cmocka_unit_test(prompts),
         cmocka_unit_test(conversations),
         cmocka_unit_test(grammars),

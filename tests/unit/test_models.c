@@ -309,6 +309,41 @@ static void modification_time(void **state) {
     fm_model_free(&model);
 }
 
+static void expect_mmproj(const char *name, const char *mmproj) {
+    struct fm_model model;
+    struct fm_error error;
+    assert_int_equal(fm_models_look_up(&options, name, &model, &error), FM_OK);
+    if (mmproj) {
+        assert_string_equal(model.mmproj, mmproj);
+    } else {
+        assert_null(model.mmproj);
+    }
+    fm_model_free(&model);
+}
+
+/* The default model's, whichever that is; and what it is, is looked at. */
+static void a_projector(void **state) {
+    (void)state;
+    gguf("a.gguf");
+    gguf("b.gguf");
+    expect_mmproj(NULL, NULL);
+    options.mmproj = at("eyes");
+    expect_mmproj(NULL, options.mmproj);
+    expect_mmproj("a", options.mmproj);
+    expect_mmproj("b", NULL);
+    expect_refused(NULL, FM_UNAVAILABLE, "eyes", "No such file");
+    expect_found("b", "b", at("b.gguf"), false);
+    write_file("eyes", BYTES("JPEG"));
+    expect_refused(NULL, FM_UNAVAILABLE, "eyes", "GGUF");
+    gguf("eyes");
+    expect_found(NULL, "a", at("a.gguf"), true);
+    options.model = "b";
+    expect_mmproj("a", NULL);
+    expect_mmproj("b", options.mmproj);
+    options.model = "gone";
+    expect_mmproj("a", NULL);
+}
+
 /* Another engine has one model that bears its name, and looks at the path itself. */
 static void engine_without_files(void **state) {
     (void)state;
@@ -357,6 +392,7 @@ int main(void) {
         IN_A_FOLDER(no_descriptor_left),
         IN_A_FOLDER(what_appears_or_goes_is_seen),
         IN_A_FOLDER(modification_time),
+        IN_A_FOLDER(a_projector),
         IN_A_FOLDER(engine_without_files),
         IN_A_FOLDER(engine_program),
     };

@@ -20,6 +20,7 @@ static int clear_environment(void **state) {
         unsetenv(variables[i]);
     }
     unsetenv(TEMPLATE);
+    unsetenv("FM_PROXY_MMPROJ");
     return 0;
 }
 
@@ -126,6 +127,19 @@ static void chat_template(void **state) {
     assert_string_equal(getenv(TEMPLATE), "/env/t");
     assert_true(read_options(&options, ARGS("--chat-template", "t"), said, sizeof said));
     assert_string_equal(getenv(TEMPLATE), "t");
+}
+
+static void mmproj(void **state) {
+    (void)state;
+    struct fm_options options;
+    char said[512];
+    assert_true(read_options(&options, ARGS("--stdio"), said, sizeof said));
+    assert_null(options.mmproj);
+    setenv("FM_PROXY_MMPROJ", "/env/p", 1);
+    assert_true(read_options(&options, ARGS("--stdio"), said, sizeof said));
+    assert_string_equal(options.mmproj, "/env/p");
+    assert_true(read_options(&options, ARGS("--mmproj", "p"), said, sizeof said));
+    assert_string_equal(options.mmproj, "p");
 }
 
 /* A variable that is set to nothing is as good as none. */
@@ -321,6 +335,7 @@ static void refused(void **state) {
         {ARGS("--log-level", "loud"), "loud"},
         {ARGS("--log-level", ""), "--log-level"},
         {ARGS("--chat-template", ""), "--chat-template"},
+        {ARGS("--mmproj", ""), "--mmproj"},
         {ARGS("--engine-dir", long_path), "--engine-dir"},
         {ARGS("--models-dir", long_path), "--models-dir"},
     };
@@ -382,6 +397,7 @@ int main(void) {
         cmocka_unit_test_setup(defaults, clear_environment),
         cmocka_unit_test_setup(arguments_and_environment, clear_environment),
         cmocka_unit_test_setup(chat_template, clear_environment),
+        cmocka_unit_test_setup(mmproj, clear_environment),
         cmocka_unit_test_setup(empty_variables, clear_environment),
         cmocka_unit_test_setup(modes, clear_environment),
         cmocka_unit_test_setup(session_defaults, clear_environment),

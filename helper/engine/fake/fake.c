@@ -7,8 +7,10 @@
  *     FM_ENGINE_FAKE_LOAD  hang | hang:NAME | error | crash | exit | slow:MS   (NAME: part of the model's path)
  *     FM_ENGINE_FAKE_DIMENSION  numbers of a vector (default 8)
  *     FM_ENGINE_FAKE_CALLS  auto   (a message of the user is answered by a call, where there are tools)
- *     FM_ENGINE_FAKE_ANSWER messages   (a job with a JSON format is answered by {"result":TEXT}, with its messages in
- * it)
+ *     FM_ENGINE_FAKE_ANSWER  messages   (to a job with a JSON format, {"result":TEXT} with its messages in it)
+ *
+ * It sees when engine.load has a `mmproj`, which it never opens: an answer without a script says of each image what it
+ * begins like, and how many bytes it has. What begins like none is broken.
  */
 #include "base/clock.h"
 #include "base/platform.h"
@@ -28,6 +30,7 @@
 #define VOCABULARY     32768 /* tokens, for who names one */
 #define LOAD_STEPS     10
 #define TEXT_MAX       (16u << 20) /* bytes of an answer without a script */
+#define IMAGE_TOKENS   16          /* of any image */
 
 struct fake {
     pthread_mutex_t lock;
@@ -95,8 +98,9 @@ static void load_slowly(struct fm_kit *kit, int64_t ms) {
     }
 }
 
-static enum fm_code load(void *state, struct fm_kit *kit, const char *model, struct fm_model_info *info,
-                         struct fm_error *error) {
+static enum fm_code load(void *state, struct fm_kit *kit, const struct fm_model_files *files,
+                         struct fm_model_info *info, struct fm_error *error) {
+    const char *model = files->model;
     (void)state;
     int64_t slow_ms = fault_number("FM_ENGINE_FAKE_LOAD", "slow");
     if (load_hangs(model)) {
@@ -112,7 +116,7 @@ static enum fm_code load(void *state, struct fm_kit *kit, const char *model, str
         load_slowly(kit, slow_ms);
     }
     fm_kit_load_progress(kit, 1);
-    *info = (struct fm_model_info){.context_length = CONTEXT_LENGTH, .slots = SLOTS};
+    *info = (struct fm_model_info){.context_length = CONTEXT_LENGTH, .slots = SLOTS, .images = files->mmproj != NULL};
     return FM_OK;
 }
 
@@ -230,6 +234,46 @@ static enum fm_reason call_tool(struct fm_job *job, const struct fm_tool *tool, 
     return reason;
 }
 
+/* What an image begins like; NULL: nothing. */
+static const char *image_kind(const struct fm_image *image) {
+    static const struct {
+        const char *kind;
+        const char *magic;
+    } kinds[] = {{"png", "\x89PNG"}, {"jpeg", "\xff\xd8\xff"}, {"gif", "GIF8"}, {"bmp", "BM"}};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        size_t len = strlen(kinds[i].magic);
+        if (image->len >= len && memcmp(image->bytes, kinds[i].magic, len) == 0) {
+            return kinds[i].kind;
+        }
+    }
+    return NULL;
+}
+
+static bool check_images(const struct fm_job *job, struct fm_error *error) {
+    for (size_t i = 0; i < job->message_count; i++) {
+        for (size_t k = 0; k < job->messages[i].image_count; k++) {
+            const struct fm_image *image = &job->messages[i].images[k];
+            if (!image_kind(image)) {
+                (void)fm_fail(error, FM_INVALID_REQUEST, "the image can't be read");
+                snprintf(error->param, sizeof error->param, "images[%zu]", image->index);
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+/* The message again, and what is seen in it. */
+static void write_echo(const struct fm_message *message, struct fm_buf *text) {
+    fm_buf_append(text, message->content, message->content_len);
+    for (size_t i = 0; i < message->image_count; i++) {
+        char seen[64];
+        snprintf(seen, sizeof seen, "%s[%s of %zu bytes]", text->len ? " " : "", image_kind(&message->images[i]),
+                 message->images[i].len);
+        fm_buf_append_str(text, seen);
+    }
+}
+
 /* Without a script: the call that has to be made, what the format asks for, else the message again. */
 static enum fm_reason answer_freely(struct fm_job *job, const struct fm_message *message, int64_t words,
                                     struct fm_error *error) {
@@ -241,7 +285,7 @@ static enum fm_reason answer_freely(struct fm_job *job, const struct fm_message 
     }
     fm_buf_init(&text, TEXT_MAX);
     if (job->format.kind == FM_FORMAT_TEXT) {
-        fm_buf_append(&text, message->content, message->content_len);
+        write_echo(message, &text);
     } else {
         code = write_instance(job, message, &text, error);
     }
@@ -268,6 +312,7 @@ static enum fm_code fit(void *state, size_t reserve, struct fm_error *error) {
     int64_t words = fm_script_words(job->prompt, job->prompt_len) + fm_script_words(job->suffix, job->suffix_len);
     for (size_t i = 0; i < job->message_count; i++) {
         words += fm_script_words(job->messages[i].content, job->messages[i].content_len);
+        words += (int64_t)job->messages[i].image_count * IMAGE_TOKENS;
     }
     if (words + (int64_t)reserve > CONTEXT_LENGTH) {
         return fm_fail(error, FM_CONTEXT_OVERFLOW, "the input has %lld tokens, the context holds %d", (long long)words,
@@ -304,7 +349,7 @@ static enum fm_reason answer(struct fm_job *job, struct fm_error *error) {
     const struct span text = find_script(&message);
     struct json_object *script = NULL;
     struct prompt prompt = {.job = job};
-    if (!check_biases(job, error)) {
+    if (!check_biases(job, error) || !check_images(job, error)) {
         return FM_REASON_ERROR;
     }
     bool scripted = !message.tool_call_id; /* what a tool said is a text, whatever it looks like */

@@ -44,6 +44,9 @@ int fm_job_word(struct json_object *value, const char *const *words) {
 
 static enum fm_code read_content(struct fm_message *message, size_t index, struct json_object *value,
                                  struct fm_error *error) {
+    if (json_object_is_type(value, json_type_array) && strcmp(message->role, "user") == 0) {
+        return fm_job_read_parts(message, index, value, error);
+    }
     if (!json_object_is_type(value, json_type_string)) {
         return fm_job_wrong_entry(error, "messages", index, ".content", "a string");
     }
@@ -125,6 +128,7 @@ static enum fm_code read_messages(struct fm_job *job, struct json_object *value,
             return code;
         }
     }
+    fm_job_count_images(job);
     return FM_OK;
 }
 
@@ -404,6 +408,7 @@ void fm_job_free_lists(struct fm_job *job) {
     fm_job_free_cuts(job);
     for (size_t i = 0; i < job->message_count; i++) {
         free(job->messages[i].tool_calls);
+        fm_job_free_images(&job->messages[i]);
     }
     free(job->messages);
     free(job->inputs);

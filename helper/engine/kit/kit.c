@@ -147,22 +147,31 @@ static void answer_initialize(struct fm_kit *kit, const struct fm_item *item) {
     fm_output_send_or_end(kit);
 }
 
+/* The path or null that the member `name` is. */
+static enum fm_code read_path(struct json_object *params, const char *name, const char **path, struct fm_error *error) {
+    struct json_object *value = NULL;
+    json_object_object_get_ex(params, name, &value);
+    *path = json_object_is_type(value, json_type_string) ? json_object_get_string(value) : NULL;
+    bool valid = !value || (*path && strlen(*path) == (size_t)json_object_get_string_len(value));
+    return valid ? FM_OK : fm_fail(error, FM_INVALID_REQUEST, "engine.load: %s: a path or null is expected", name);
+}
+
 static enum fm_code load(struct fm_kit *kit, struct json_object *params, struct fm_model_info *info,
                          struct fm_error *error) {
-    struct json_object *model = NULL;
-    json_object_object_get_ex(params, "model", &model);
+    struct fm_model_files files;
     if (!kit->initialized) {
         return fm_fail(error, FM_INVALID_REQUEST, "engine.load came before engine.initialize");
     }
     if (kit->loaded) {
         return fm_fail(error, FM_INVALID_REQUEST, "a model is loaded already");
     }
-    const char *path = json_object_is_type(model, json_type_string) ? json_object_get_string(model) : NULL;
-    if (model && (!path || strlen(path) != (size_t)json_object_get_string_len(model))) {
-        return fm_fail(error, FM_INVALID_REQUEST, "engine.load: model: a path or null is expected");
+    enum fm_code code = read_path(params, "model", &files.model, error);
+    code = code ? code : read_path(params, "mmproj", &files.mmproj, error);
+    if (code != FM_OK) {
+        return code;
     }
     int64_t start = fm_now_ms();
-    enum fm_code code = kit->ops->load(kit->ops->state, kit, path, info, error);
+    code = kit->ops->load(kit->ops->state, kit, &files, info, error);
     fm_log(FM_LOG_INFO, "load: %s after %lld ms", fm_code_name(code), (long long)(fm_now_ms() - start));
     return code;
 }
@@ -175,6 +184,7 @@ static void answer_load(struct fm_kit *kit, const struct fm_item *item) {
         return;
     }
     kit->loaded = true;
+    kit->images = info.images;
     struct fm_json_writer w = fm_output_result(kit, &item->id);
     fm_json_object_begin(&w);
     fm_json_key_bool(&w, "ok", true);
@@ -206,6 +216,10 @@ static struct fm_job *admit(struct fm_kit *kit, struct fm_job *job) {
     } else if (job->fault.code == FM_OK && job->inputs && !kit->ops->embeddings) {
         (void)fm_fail(&job->fault, FM_INVALID_REQUEST, "the engine %s can't embed texts", kit->ops->name);
         snprintf(job->fault.param, sizeof job->fault.param, "embed");
+    }
+    if (job->fault.code == FM_OK && job->image_count > 0 && !kit->images) {
+        (void)fm_fail(&job->fault, FM_INVALID_REQUEST, "the model does not see images");
+        snprintf(job->fault.param, sizeof job->fault.param, "images[0]");
     }
     if (job->fault.code == FM_OK && job->prompt && !kit->ops->prompts) {
         (void)fm_fail(&job->fault, FM_INVALID_REQUEST, "the engine %s takes messages alone", kit->ops->name);

@@ -42,10 +42,17 @@ enum {                         /* exit statuses, besides 0 */
 struct fm_kit;
 struct json_object;
 
+/* What to load: paths, borrowed. */
+struct fm_model_files {
+    const char *model;  /* NULL when the front names none */
+    const char *mmproj; /* what makes the model see; NULL: nothing */
+};
+
 /* What `load` tells about the model. */
 struct fm_model_info {
     int64_t context_length; /* tokens of prompt and answer together */
     int slots;              /* jobs at once */
+    bool images;            /* it sees; without it, the kit refuses jobs that have images */
 };
 
 struct fm_engine_ops {
@@ -65,12 +72,11 @@ struct fm_engine_ops {
     void (*initializing)(void *state, struct fm_kit *kit);
 
     /*
-     * Loads `model` (a path, borrowed; NULL when the front names none). Engine thread; blocks as long as it takes, and
-     * should look at fm_kit_ending. On failure nothing is left loaded, `error` names the file, and the front may try
-     * again.
+     * Loads what `files` names. Engine thread; blocks as long as it takes, and should look at fm_kit_ending. On failure
+     * nothing is left loaded, `error` names the file, and the front may try again.
      */
-    enum fm_code (*load)(void *state, struct fm_kit *kit, const char *model, struct fm_model_info *info,
-                         struct fm_error *error);
+    enum fm_code (*load)(void *state, struct fm_kit *kit, const struct fm_model_files *files,
+                         struct fm_model_info *info, struct fm_error *error);
 
     /* A model is loaded: takes jobs until fm_kit_take (waiting) returns NULL, then frees the model. Engine thread. */
     void (*serve)(void *state, struct fm_kit *kit);
@@ -94,10 +100,21 @@ struct fm_tool_call {
     size_t arguments_len;
 };
 
+/* An image among a message's text. */
+struct fm_image {
+    unsigned char *bytes; /* of its file, as the host sent it: nothing of it was looked at */
+    size_t len;           /* at least 1 */
+    size_t at;            /* bytes of the message's content before it */
+    size_t index;         /* of the job's images, from 0 on, in the order of all messages */
+};
+
 struct fm_message {
     const char *role;    /* "system", "user", "assistant" or "tool", NUL-terminated */
     const char *content; /* UTF-8, may hold NUL; "" for calls without a text */
     size_t content_len;
+    struct fm_image *images; /* of the user, in their order; NULL: none */
+    size_t image_count;
+    char *joined;          /* the kit's: the content, where it came in parts; else NULL */
     const char *reasoning; /* of the assistant: what it thought before it; "" for nothing; the same */
     size_t reasoning_len;
     struct fm_tool_call *tool_calls; /* of the assistant */
@@ -184,6 +201,7 @@ struct fm_job {
     size_t input_count;
     struct fm_message *messages; /* at least one, or a prompt; what is left of them where turns were left out */
     size_t message_count;
+    size_t image_count; /* of all messages, also of those that were left out */
     int64_t dropped;    /* messages that were left out */
     const char *prompt; /* in place of messages: a text that the answer goes on with; UTF-8, may hold NUL. NULL: none */
     size_t prompt_len;

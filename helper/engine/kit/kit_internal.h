@@ -42,6 +42,7 @@ struct fm_kit {
 
     bool initialized; /* engine thread */
     bool loaded;      /* engine thread */
+    bool images;      /* engine thread: the model sees */
 
     struct fm_inbound inbound; /* reader */
     char input[64 * 1024];     /* reader */
@@ -78,7 +79,7 @@ void fm_output_fault(struct fm_kit *kit, const struct fm_rpc_id *id, enum fm_rpc
 /* {"code","detail","param"?} */
 void fm_output_error_value(struct fm_json_writer *w, const struct fm_error *error);
 
-/* ---- job_params.c, job_sampling.c, job_tools.c, job.c ---- */
+/* ---- job_params.c, job_images.c, job_sampling.c, job_tools.c, job.c ---- */
 
 /*
  * Reads job.start's `params` (borrowed; what it names must outlive the job) but `job` into a zeroed `job`. Allocates
@@ -120,6 +121,15 @@ enum fm_code fm_job_read_calls(struct fm_message *message, size_t index, struct 
                                struct fm_error *error);
 enum fm_code fm_job_read_call_id(struct fm_message *message, size_t index, struct json_object *value,
                                  struct fm_error *error);
+
+/*
+ * The same for a content that is a list of parts, for fm_job_free_images to free. Behind all messages, the images get
+ * their index.
+ */
+enum fm_code fm_job_read_parts(struct fm_message *message, size_t index, struct json_object *parts,
+                               struct fm_error *error);
+void fm_job_count_images(struct fm_job *job);
+void fm_job_free_images(struct fm_message *message);
 
 /* A job of job.start's `params`, whose reference it takes over on success. What is wrong in them is in job->fault.
  * NULL: out of memory. */

@@ -26,10 +26,18 @@ struct fm_chat_call { /* all borrowed, as below */
     size_t arguments_len;
 };
 
+/* An image in a message. Templates don't see it: whoever renders puts a mark in its place. */
+struct fm_chat_image {
+    size_t at;    /* bytes of the content before it */
+    size_t index; /* which of the job's it is */
+};
+
 struct fm_chat_message {
     const char *role;
     const char *content;
     size_t content_len;
+    const struct fm_chat_image *images; /* of the user, in their order */
+    size_t image_count;
     const char *reasoning; /* of the assistant; NULL: none. Templates that show none leave it out without a word */
     size_t reasoning_len;
     const struct fm_chat_call *calls; /* of the assistant */

@@ -13,6 +13,7 @@
 
 #define PIECE_SIZE 256        /* bytes of a token's text; most have less than 20 */
 #define PIECE_MAX  (1u << 20) /* no token has so many */
+#define SIGN_MS    1000       /* how long an image is worked on before the front hears of it */
 
 /* A text that an answer may begin with, though its grammar does not have it. */
 struct start {
@@ -33,8 +34,10 @@ struct generation {
     const struct fm_tool_form *form;
     bool callable; /* `parser` takes the answer apart */
     struct fm_tool_parser parser;
-    llama_token *prompt;
-    size_t prompt_count;
+    struct fm_pictures pictures;
+    struct fm_prompt prompt;
+    int64_t cached;                      /* tokens of it that needed no work */
+    bool accepted;                       /* the front has heard of it */
     llama_token pending[FM_MODEL_CHUNK]; /* told to the host, not decoded yet */
     size_t pending_count;
     bool forced_more;      /* the next token may be a forced one: don't draw */
@@ -110,8 +113,7 @@ static enum fm_code fit_messages(void *state, size_t reserve, struct fm_error *e
     struct fm_model *model = run->slot->model;
     struct fm_prompt_thought thought = {.job = run->job};
     struct fm_tool_prompt prompt;
-    llama_token *tokens;
-    size_t count;
+    struct fm_prompt made;
     if (fm_job_aborted(run->job)) {
         return fm_fail(error, FM_CANCELLED, "the job was aborted");
     }
@@ -121,13 +123,12 @@ static enum fm_code fit_messages(void *state, size_t reserve, struct fm_error *e
         return code;
     }
     fm_thought_ask(thought.form, run->job, &prompt.chat);
-    code = fm_prompter_tokens(&model->prompter, &prompt.chat, model->context_length + 1 - reserve, &thought, &tokens,
-                              &count, error);
+    code = fm_prompter_tokens(&model->prompter, &prompt.chat, &run->pictures, model->context_length + 1 - reserve,
+                              &thought, &made, error);
     fm_tool_prompt_free(&prompt);
     if (code == FM_OK) {
-        free(run->prompt);
-        run->prompt = tokens;
-        run->prompt_count = count;
+        fm_prompt_free(&run->prompt);
+        run->prompt = made;
         fm_thought_parser_init(&run->thought, thought.form, thought.state);
     }
     return code;
@@ -138,7 +139,7 @@ static enum fm_code make_prompt(struct generation *run) {
     const struct fm_model *model = run->slot->model;
     if (job->prompt) {
         return fm_prompter_plain_tokens(&model->prompter, job->prompt, job->prompt_len, job->suffix, job->suffix_len,
-                                        model->context_length, &run->prompt, &run->prompt_count, &run->error);
+                                        model->context_length, &run->prompt.tokens, &run->prompt.count, &run->error);
     }
     return fm_job_fit(run->job, model->context_length, fit_messages, run, &run->error);
 }
@@ -154,22 +155,97 @@ static enum fm_code read_prompt(struct generation *run) {
     return code;
 }
 
+/* ---- images ---- */
+
+/* All of them, before it is known which turns stay: no more than a look at each. */
+static enum fm_code look_at_images(struct generation *run) {
+    const struct fm_job *job = run->job;
+    enum fm_code code = FM_OK;
+    if (job->image_count == 0) {
+        return FM_OK;
+    }
+    run->pictures.list = calloc(job->image_count, sizeof(struct fm_picture *));
+    if (!run->pictures.list) {
+        return fm_fail_no_memory(&run->error);
+    }
+    run->pictures.count = job->image_count;
+    for (size_t i = 0; i < job->message_count; i++) {
+        for (size_t k = 0; k < job->messages[i].image_count && code == FM_OK; k++) {
+            const struct fm_image *image = &job->messages[i].images[k];
+            code = fm_picture_new(run->slot->model->vision, image, &run->pictures.list[image->index], &run->error);
+        }
+    }
+    return code;
+}
+
+static void free_pictures(struct fm_pictures *pictures) {
+    for (size_t i = 0; i < pictures->count; i++) {
+        fm_picture_free(pictures->list[i]);
+    }
+    free(pictures->list);
+}
+
+/* fm_image_go_on. What takes long must not look like an engine that stands still. */
+static bool go_on(void *argument) {
+    struct generation *run = argument;
+    if (fm_now_ms() - run->job->event_ms >= SIGN_MS && run->accepted) {
+        fm_job_progress(run->job, (int64_t)run->slot->count, run->cached);
+    }
+    return !fm_job_aborted(run->job);
+}
+
+static enum fm_code refuse_span(const struct generation *run, const struct fm_span *span, struct fm_error *error) {
+    fm_fail(error, FM_INVALID_REQUEST, "the image takes %zu tokens at once, %u are the most with this model",
+            span->count, run->slot->model->span_chunk);
+    snprintf(error->param, sizeof error->param, "images[%zu]", span->image);
+    return error->code;
+}
+
+/* Those that the prompt has: a damaged one is a bad request, so it is found out before the job is accepted. */
+static enum fm_code check_images(struct generation *run) {
+    const struct fm_model *model = run->slot->model;
+    enum fm_code code = FM_OK;
+    for (size_t i = 0; i < run->prompt.span_count && code == FM_OK; i++) {
+        const struct fm_span *span = &run->prompt.spans[i];
+        bool again = i > 0 && run->prompt.spans[i - 1].image == span->image;
+        if (span->count > model->span_chunk && fm_vision_needs_whole_spans(model->vision)) {
+            return refuse_span(run, span, &run->error);
+        }
+        code = again ? FM_OK : fm_picture_check(run->pictures.list[span->image], go_on, run, &run->error);
+    }
+    return code;
+}
+
+static enum fm_reason prefill_span(struct generation *run, const struct fm_span *span) {
+    struct fm_picture *picture = run->pictures.list[span->image];
+    float *states;
+    enum fm_code code = fm_picture_encode(run->slot->model->vision, picture, span, go_on, run, &states, &run->error);
+    if (code != FM_OK) {
+        return code == FM_CANCELLED ? FM_REASON_ABORTED : FM_REASON_ERROR;
+    }
+    return reason_of(run, fm_slot_prefill_span(run->slot, &run->prompt, picture, span, states));
+}
+
 static enum fm_reason prefill(struct generation *run) {
     struct fm_slot *slot = run->slot;
     enum fm_reason reason = FM_REASON_NONE;
-    fm_slot_reuse(slot, run->prompt, run->prompt_count, fm_sampler_repeats(run->job));
-    int64_t cached = (int64_t)slot->count;
-    if (slot->count == run->prompt_count) {
-        fm_job_progress(run->job, cached, cached);
+    fm_slot_reuse(slot, &run->prompt, fm_sampler_repeats(run->job));
+    run->cached = (int64_t)slot->count;
+    run->accepted = true;
+    if (slot->count == run->prompt.count) {
+        fm_job_progress(run->job, run->cached, run->cached);
     }
-    while (slot->count < run->prompt_count && !reason) {
-        reason = reason_of(run, fm_slot_prefill(slot, run->prompt, run->prompt_count));
+    while (slot->count < run->prompt.count && !reason) {
+        const struct fm_span *span = fm_slot_next_span(slot, &run->prompt);
+        reason = span ? prefill_span(run, span) : reason_of(run, fm_slot_prefill(slot, &run->prompt));
         if (!reason) {
-            fm_job_progress(run->job, (int64_t)slot->count, cached);
+            fm_job_progress(run->job, (int64_t)slot->count, run->cached);
         }
     }
     return reason;
 }
+
+/* ---- telling ---- */
 
 static enum fm_reason tell_piece(struct generation *run, const struct fm_tool_piece *piece) {
     switch (piece->kind) {
@@ -527,7 +603,7 @@ static enum fm_reason step(struct generation *run) {
 
 static enum fm_reason generate(struct generation *run) {
     enum fm_reason reason = begin_thinking(run);
-    reason = reason ? reason : fm_job_accept(run->job, (int64_t)run->prompt_count);
+    reason = reason ? reason : fm_job_accept(run->job, (int64_t)run->prompt.count);
     reason = reason ? reason : prefill(run);
     while (!reason) {
         reason = step(run);
@@ -540,7 +616,9 @@ static enum fm_reason prepare(struct generation *run) {
     struct fm_model *model = run->slot->model;
     const struct fm_prompter *prompter = &model->prompter;
     enum fm_code code = fm_model_tool_form(model, run->job, &run->form, &run->error);
+    code = code ? code : look_at_images(run);
     code = code ? code : read_prompt(run);
+    code = code ? code : check_images(run);
     code = code ? code : fm_guide_init(&run->guide, run->job, run->form, prompter, &model->grammar_vocab, &run->error);
     code = code ? code : fm_sampler_init(&run->sampler, run->job, run->guide.grammar, prompter->vocab, &run->error);
     run->callable = fm_tools_callable(run->job);
@@ -567,9 +645,10 @@ void fm_generate(struct fm_slot *slot, struct fm_job *job) {
     fm_held_logprobs_drop(&run.held);
     fm_tool_parser_free(&run.parser);
     fm_buf_free(&run.piece);
-    free(run.prompt);
-    fm_log(FM_LOG_INFO, "job %lld: %zu tokens in, %lld out, %lld ms", (long long)job->id, run.prompt_count,
+    fm_log(FM_LOG_INFO, "job %lld: %zu tokens in, %lld out, %lld ms", (long long)job->id, run.prompt.count,
            (long long)job->output_tokens, (long long)(fm_now_ms() - start));
+    fm_prompt_free(&run.prompt);
+    free_pictures(&run.pictures);
     fm_job_finish(job, reason, &run.error);
     if (stuck) {
         fm_log(FM_LOG_WARN, "the check of a text by its schema does not end: the engine is ended for it");

@@ -75,16 +75,17 @@ static enum fm_code read_settings(struct fm_model_options *options, struct fm_er
     return code ? code : read_setting("FM_ENGINE_LLAMA_THREADS", threads_max(), &options->threads, error);
 }
 
-static enum fm_code load(void *state, struct fm_kit *kit, const char *path, struct fm_model_info *info,
-                         struct fm_error *error) {
+static enum fm_code load(void *state, struct fm_kit *kit, const struct fm_model_files *files,
+                         struct fm_model_info *info, struct fm_error *error) {
     struct llama_engine *engine = state;
     struct load_progress progress = {.kit = kit, .told = 0};
     struct fm_model_options options;
-    if (!path) {
+    if (!files->model) {
         return fm_fail(error, FM_UNAVAILABLE, "the llama engine needs a model file");
     }
     enum fm_code code = read_settings(&options, error);
-    code = code ? code : fm_model_load(&engine->model, path, &options, on_progress, &progress, error);
+    options.mmproj = files->mmproj;
+    code = code ? code : fm_model_load(&engine->model, files->model, &options, on_progress, &progress, error);
     if (code != FM_OK) {
         return code;
     }
@@ -93,7 +94,8 @@ static enum fm_code load(void *state, struct fm_kit *kit, const char *path, stru
         fm_model_free(&engine->model);
         return code;
     }
-    *info = (struct fm_model_info){.context_length = engine->model.context_length, .slots = SLOTS};
+    *info = (struct fm_model_info){
+        .context_length = engine->model.context_length, .slots = SLOTS, .images = engine->model.vision != NULL};
     return FM_OK;
 }
 

@@ -17,6 +17,8 @@
 
 #define CONTEXT_LENGTH_MAX 8192 /* by default: memory grows with it */
 
+#define WHOLE_SPAN_MAX 512 /* places of an image that look at each other: more than such models make of one */
+
 /* The same where a text is computed in one piece: then it grows with the square, and an abort has to wait for longer.
  */
 #define CONTEXT_WHOLE_MAX 2048
@@ -275,9 +277,11 @@ static enum fm_code make_context(struct fm_model *model, const char *path, const
     if (code != FM_OK) {
         return code;
     }
-    model->thread_count = options->threads > 0 ? (int)options->threads : fm_math_cores();
     params.n_ctx = wanted;
     params.n_batch = needs_whole_text(model) ? wanted : FM_MODEL_CHUNK;
+    if (model->vision && fm_vision_needs_whole_spans(model->vision)) {
+        params.n_batch = WHOLE_SPAN_MAX;
+    }
     params.n_ubatch = params.n_batch;
     params.embeddings = model->embeds;
     params.n_seq_max = 1;
@@ -291,7 +295,8 @@ static enum fm_code make_context(struct fm_model *model, const char *path, const
                                    : "no memory for the context");
     }
     model->context_length = smaller(wanted, llama_n_ctx_seq(model->context));
-    model->chunk = smaller(smaller(params.n_batch, llama_n_batch(model->context)), llama_n_ubatch(model->context));
+    model->span_chunk = smaller(smaller(params.n_batch, llama_n_batch(model->context)), llama_n_ubatch(model->context));
+    model->chunk = needs_whole_text(model) ? model->span_chunk : smaller(model->span_chunk, FM_MODEL_CHUNK);
     if (!llama_get_memory(model->context) && !model->embeds) {
         return fm_fail(error, FM_UNAVAILABLE, "%s: not a model that generates text, nor does it say how it embeds one",
                        path);
@@ -336,6 +341,27 @@ static enum fm_code init_prompter(struct fm_model *model, const char *path, stru
     return code;
 }
 
+/* What it sees with. */
+static enum fm_code load_vision(struct fm_model *model, const char *path, struct fm_error *error) {
+    if (!path) {
+        return FM_OK;
+    }
+    if (model->embeds) {
+        return fm_fail(error, FM_UNAVAILABLE, "%s: a model that embeds texts can't see", path);
+    }
+    enum fm_code code = fm_file_check_magic(path, "GGUF", error);
+    if (code != FM_OK) {
+        return code;
+    }
+    log_reset();
+    fm_vision_log_to(on_log);
+    code = fm_vision_load(&model->vision, path, model->weights, model->thread_count, error);
+    if (code == FM_UNAVAILABLE && llama_log.error[0]) {
+        return fail_with_log(error, path, "the projector can't be used");
+    }
+    return code;
+}
+
 /* What kind of model it is. */
 static enum fm_code check_kind(struct fm_model *model, const char *path, struct fm_error *error) {
     if (!llama_model_has_decoder(model->weights) || llama_model_has_encoder(model->weights)) {
@@ -369,8 +395,10 @@ enum fm_code fm_model_load(struct fm_model *model, const char *path, const struc
     if (!model->weights) {
         return fail_to_load(error, path);
     }
+    model->thread_count = options->threads > 0 ? (int)options->threads : fm_math_cores();
     code = check_kind(model, path, error);
     code = code ? code : init_prompter(model, options->chat_template, error);
+    code = code ? code : load_vision(model, options->mmproj, error);
     code = code ? code : make_context(model, path, options, error);
     if (code != FM_OK) {
         fm_model_free(model);
@@ -386,6 +414,7 @@ void fm_model_free(struct fm_model *model) {
     fm_tool_form_free(&model->tool_form);
     fm_prompter_free(&model->prompter);
     llama_free(model->context);
+    fm_vision_free(model->vision);
     stop_threads(model);
     llama_model_free(model->weights);
     *model = (struct fm_model){0};

@@ -31,9 +31,11 @@ struct fm_model {
     bool tool_form_read;
     struct fm_thought_form thought_form; /* read at the first job */
     bool thought_form_read;
-    uint32_t context_length; /* tokens of input and output; llama.cpp's own may be longer, it rounds up */
-    uint32_t chunk;          /* tokens computed at once: FM_MODEL_CHUNK, or less where llama.cpp takes less; or, where
-                                it embeds and has to see a text whole, context_length */
+    uint32_t context_length;  /* tokens of input and output; llama.cpp's own may be longer, it rounds up */
+    struct fm_vision *vision; /* NULL: the model does not see */
+    uint32_t span_chunk;      /* places of an image computed at once; where they look at each other, the most it has */
+    uint32_t chunk;           /* tokens computed at once: FM_MODEL_CHUNK, or less where llama.cpp takes less; or, where
+                                 it embeds and has to see a text whole, context_length */
     int thread_count;
 };
 
@@ -46,6 +48,7 @@ struct fm_model_options {
     int64_t context_length;
     int64_t threads;           /* default: fm_math_cores */
     const char *chat_template; /* a file; default: the model's own */
+    const char *mmproj;        /* a projector's file, with which the model sees; default: it does not */
 };
 
 /* Called while the weights are read, from 0 to 1; false gives the load up. */

@@ -1,7 +1,8 @@
 /*
  * How text that looks like a control token is kept text: it is replaced by a marker before the template is rendered,
  * and the rendered prompt is tokenized piece by piece between the markers, the replaced text without control tokens.
- * Messages without such text, which is nearly all, take none of that way and are tokenized in one piece.
+ * Messages without such text, which is nearly all, take none of that way and are tokenized in one piece. Images go the
+ * same way: a marker stands for each, which no text of a user's can be.
  *
  * A template may also alter text: upper-case, cut, or count it. So marked messages are rendered twice, with markers
  * that have no letter and no length in common: where the results differ, something of a marker is left in them.
@@ -31,7 +32,10 @@
 #define STACK_PER_CHARACTER 512                                      /* bytes; GCC's library takes 365 */
 #define LINE_ON_OUR_STACK   (FM_KIT_STACK / 2 / STACK_PER_CHARACTER) /* characters; longer ones get another stack */
 
-/* Letters of both cases, so that no change of case leaves them as they are; then a control text's index, and `end`. */
+/*
+ * Letters of both cases, so that no change of case leaves them as they are; then a control text's index, or an image's
+ * behind those, and `end`.
+ */
 struct marker {
     char begin[MARKER_LETTERS + 2];
     char end;
@@ -39,11 +43,13 @@ struct marker {
 
 struct render {
     const struct fm_prompter *prompter;
-    size_t context; /* tokens */
-    bool embeds;    /* no room for output is needed */
+    const struct fm_pictures *pictures; /* NULL: there are no images */
+    size_t context;                     /* tokens */
+    bool embeds;                        /* no room for output is needed */
     struct fm_prompt_thought *thought;
     struct marker markers[2];
     struct fm_buf tokens; /* of llama_token */
+    struct fm_buf spans;  /* of struct fm_span */
 };
 
 /* What the template made of the messages; malloc'd. */
@@ -142,6 +148,13 @@ const struct fm_control_text *fm_prompter_control(const struct fm_prompter *prom
     return found;
 }
 
+static void append_marker(const struct marker *marker, size_t index, struct fm_buf *out) {
+    char digits[24];
+    snprintf(digits, sizeof digits, "%zu%c", index, marker->end);
+    fm_buf_append_str(out, marker->begin);
+    fm_buf_append_str(out, digits);
+}
+
 /* Appends `text` (`len` bytes) to `out` with markers for control texts, `most` at most. Returns how many there are. */
 static size_t mark(const struct fm_prompter *prompter, const struct marker *marker, const char *text, size_t len,
                    size_t most, struct fm_buf *out) {
@@ -153,11 +166,8 @@ static size_t mark(const struct fm_prompter *prompter, const struct marker *mark
             i++;
             continue;
         }
-        char index[24];
-        snprintf(index, sizeof index, "%zu%c", (size_t)(control - prompter->controls), marker->end);
         fm_buf_append(out, text + plain, i - plain);
-        fm_buf_append_str(out, marker->begin);
-        fm_buf_append_str(out, index);
+        append_marker(marker, (size_t)(control - prompter->controls), out);
         i += control->len;
         plain = i;
         marked++;
@@ -184,30 +194,36 @@ static void make_markers(struct render *render) {
 /* A whole marker in a text. */
 struct found {
     size_t at;
-    size_t end;     /* behind it */
-    size_t control; /* which text it stands for */
+    size_t end;   /* behind it */
+    size_t index; /* which control text it stands for, or, from their count on, which image */
 };
 
+/* What markers may stand for. */
+static size_t marked_things(const struct render *render) {
+    return render->prompter->control_count + (render->pictures ? render->pictures->count : 0);
+}
+
 /* The index and the end behind a marker's beginning at `at`. */
-static bool read_marker(const struct fm_prompter *prompter, const struct marker *marker, const struct rendered *prompt,
+static bool read_marker(const struct render *render, const struct marker *marker, const struct rendered *prompt,
                         struct found *found) {
     size_t at = found->at + strlen(marker->begin);
     size_t index = 0;
-    while (at < prompt->len && prompt->text[at] >= '0' && prompt->text[at] <= '9' && index < prompter->control_count) {
+    size_t count = marked_things(render);
+    while (at < prompt->len && prompt->text[at] >= '0' && prompt->text[at] <= '9' && index < count) {
         index = index * 10 + (size_t)(prompt->text[at++] - '0');
     }
     found->end = at + 1;
-    found->control = index;
-    return at < prompt->len && prompt->text[at] == marker->end && index < prompter->control_count;
+    found->index = index;
+    return at < prompt->len && prompt->text[at] == marker->end && index < count;
 }
 
 /* The next marker from `from` on. False when there is none; `found->at` is the end of the text then. */
-static bool find_marker(const struct fm_prompter *prompter, const struct marker *marker, const struct rendered *prompt,
+static bool find_marker(const struct render *render, const struct marker *marker, const struct rendered *prompt,
                         size_t from, struct found *found) {
     const char *begin;
     while ((begin = memmem(prompt->text + from, prompt->len - from, marker->begin, strlen(marker->begin)))) {
         found->at = (size_t)(begin - prompt->text);
-        if (read_marker(prompter, marker, prompt, found)) {
+        if (read_marker(render, marker, prompt, found)) {
             return true;
         }
         from = found->at + 1;
@@ -223,7 +239,7 @@ static bool same_but_for_markers(const struct render *render, const struct rende
         struct found found[2];
         bool more[2];
         for (size_t i = 0; i < 2; i++) {
-            more[i] = find_marker(render->prompter, &render->markers[i], &prompts[i], from[i], &found[i]);
+            more[i] = find_marker(render, &render->markers[i], &prompts[i], from[i], &found[i]);
         }
         size_t len = found[0].at - from[0];
         if (more[0] != more[1] || len != found[1].at - from[1] ||
@@ -233,7 +249,7 @@ static bool same_but_for_markers(const struct render *render, const struct rende
         if (!more[0]) {
             return true;
         }
-        if (found[0].control != found[1].control) {
+        if (found[0].index != found[1].index) {
             return false;
         }
         from[0] = found[0].end;
@@ -347,22 +363,48 @@ static enum fm_code tokenize(struct render *render, const char *text, size_t len
     return line > LINE_CHARACTERS_MAX ? refuse_line(&piece, line) : run_piece(&piece, line);
 }
 
-static enum fm_code tokenize_marked(struct render *render, const struct rendered *prompt, struct fm_error *error) {
+/* What a marker stands for. */
+static enum fm_code write_marked(struct render *render, size_t index, struct fm_error *error) {
     const struct fm_prompter *prompter = render->prompter;
+    if (index < prompter->control_count) {
+        const struct fm_control_text *control = &prompter->controls[index];
+        return tokenize(render, control->text, control->len, false, false, error);
+    }
+    fm_picture_write(render->pictures->list[index - prompter->control_count], &render->tokens, &render->spans);
+    return render->tokens.failed || render->spans.failed ? fm_fail_no_memory(error)
+                                                         : check_fits(render, token_count(render), true, error);
+}
+
+static enum fm_code tokenize_marked(struct render *render, const struct rendered *prompt, struct fm_error *error) {
     for (size_t from = 0;;) {
         struct found found;
-        bool more = find_marker(prompter, &render->markers[0], prompt, from, &found);
+        bool more = find_marker(render, &render->markers[0], prompt, from, &found);
         enum fm_code code = tokenize(render, prompt->text + from, found.at - from, from == 0, true, error);
         if (code != FM_OK || !more) {
             return code;
         }
-        const struct fm_control_text *control = &prompter->controls[found.control];
-        code = tokenize(render, control->text, control->len, false, false, error);
+        code = write_marked(render, found.index, error);
         if (code != FM_OK) {
             return code;
         }
         from = found.end;
     }
+}
+
+/* Appends a message's content with its images' markers, and with those of control texts as mark does. */
+static size_t mark_content(const struct render *render, const struct marker *marker,
+                           const struct fm_chat_message *message, size_t most, struct fm_buf *out) {
+    size_t marked = 0;
+    size_t from = 0;
+    for (size_t i = 0; i < message->image_count; i++) {
+        const struct fm_chat_image *image = &message->images[i];
+        size_t left = most > marked ? most - marked : 0;
+        marked += 1 + mark(render->prompter, marker, message->content + from, image->at - from, left, out);
+        append_marker(marker, render->prompter->control_count + image->index, out);
+        from = image->at;
+    }
+    size_t left = most > marked ? most - marked : 0;
+    return marked + mark(render->prompter, marker, message->content + from, message->content_len - from, left, out);
 }
 
 /*
@@ -380,10 +422,11 @@ static struct fm_chat_message *mark_messages(const struct render *render, const 
         const struct fm_chat_message *from = &chat->messages[i];
         size_t start = text->len;
         copies[i] = *from;
-        *marked += mark(render->prompter, marker, from->content, from->content_len, render->context - *marked, text);
+        size_t left = render->context > *marked ? render->context - *marked : 0;
+        *marked += mark_content(render, marker, from, left, text);
         copies[i].content_len = text->len - start;
-        *marked +=
-            mark(render->prompter, marker, from->reasoning, from->reasoning_len, render->context - *marked, text);
+        left = render->context > *marked ? render->context - *marked : 0;
+        *marked += mark(render->prompter, marker, from->reasoning, from->reasoning_len, left, text);
         copies[i].reasoning_len = text->len - start - copies[i].content_len;
     }
     if (text->failed) {
@@ -477,13 +520,26 @@ static enum fm_code hand_over(struct render *render, enum fm_code code, llama_to
     return FM_OK;
 }
 
-enum fm_code fm_prompter_tokens(const struct fm_prompter *prompter, const struct fm_chat *chat, size_t context,
-                                struct fm_prompt_thought *thought, llama_token **tokens, size_t *count,
-                                struct fm_error *error) {
-    struct render render = {.prompter = prompter, .context = context, .thought = thought};
+enum fm_code fm_prompter_tokens(const struct fm_prompter *prompter, const struct fm_chat *chat,
+                                const struct fm_pictures *pictures, size_t context, struct fm_prompt_thought *thought,
+                                struct fm_prompt *prompt, struct fm_error *error) {
+    struct render render = {.prompter = prompter, .pictures = pictures, .context = context, .thought = thought};
     fm_buf_init(&render.tokens, PROMPT_MAX * sizeof(llama_token));
+    fm_buf_init(&render.spans, PROMPT_MAX);
     make_markers(&render);
-    return hand_over(&render, render_tokens(&render, chat, error), tokens, count);
+    enum fm_code code = hand_over(&render, render_tokens(&render, chat, error), &prompt->tokens, &prompt->count);
+    if (code != FM_OK) {
+        fm_buf_free(&render.spans);
+    }
+    prompt->spans = (struct fm_span *)(void *)render.spans.data; /* allocated memory is aligned */
+    prompt->span_count = render.spans.len / sizeof *prompt->spans;
+    return code;
+}
+
+void fm_prompt_free(struct fm_prompt *prompt) {
+    free(prompt->tokens);
+    free(prompt->spans);
+    *prompt = (struct fm_prompt){0};
 }
 
 enum fm_code fm_prompter_input_tokens(const struct fm_prompter *prompter, const char *text, size_t len, size_t context,

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "engine/llama/bridge.h"
 #include "engine/llama/thoughts.h"
+#include "engine/llama/vision.h"
 
 #include <llama.h>
 #include <stdbool.h>
@@ -42,6 +43,23 @@ void fm_prompter_init_plain(struct fm_prompter *prompter, const struct llama_mod
 /* The longest text of a control token that `text` (`len` bytes, at least 1) begins with; NULL: none. */
 const struct fm_control_text *fm_prompter_control(const struct fm_prompter *prompter, const char *text, size_t len);
 
+/* A prompt as the model reads it. */
+struct fm_prompt {
+    llama_token *tokens; /* owned; FM_VISION_TOKEN in the places of images */
+    size_t count;
+    struct fm_span *spans; /* owned; the images' places, in their order; NULL: none */
+    size_t span_count;
+};
+
+/* Harmless twice. */
+void fm_prompt_free(struct fm_prompt *prompt);
+
+/* The images of a job, by their index. */
+struct fm_pictures {
+    struct fm_picture **list;
+    size_t count;
+};
+
 /* The thought of the answer to a prompt. */
 struct fm_prompt_thought {
     const struct fm_thought_form *form;
@@ -50,15 +68,17 @@ struct fm_prompt_thought {
 };
 
 /*
- * Renders and tokenizes, with what fm_thought_prompt puts behind it. `*tokens` (`*count` of them, at least 1 and less
- * than `context`) are the caller's to free(). Text that looks like a control token is kept text in contents and
- * thoughts alone: tools and calls must have none. FM_INVALID_REQUEST when the template refuses the messages or alters
- * what looks like a control token in them, or a line is too long (README.md, "What does not"); FM_CONTEXT_OVERFLOW when
- * they do not fit, which is seen before the work is done where their length shows it.
+ * Renders and tokenizes, with what fm_thought_prompt puts behind it. `prompt` (at least 1 token and less than
+ * `context`) is the caller's to free. What the messages have of images are those of `pictures`. Text that looks like a
+ * control token is kept text in contents and thoughts alone: tools and calls must have none. FM_INVALID_REQUEST when
+ * the template refuses the messages or alters what looks like a control token in them, or a line is too long
+ * (README.md, "What does not"); FM_CONTEXT_OVERFLOW when they do not fit, which is seen before the work is done where
+ * their length shows it.
  */
 FM_MUST_USE enum fm_code fm_prompter_tokens(const struct fm_prompter *prompter, const struct fm_chat *chat,
-                                            size_t context, struct fm_prompt_thought *thought, llama_token **tokens,
-                                            size_t *count, struct fm_error *error);
+                                            const struct fm_pictures *pictures, size_t context,
+                                            struct fm_prompt_thought *thought, struct fm_prompt *prompt,
+                                            struct fm_error *error);
 
 /*
  * Tokenizes a text to embed: no template, but what the model wants added at its ends; control tokens stay text.

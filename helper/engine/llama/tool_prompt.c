@@ -79,9 +79,21 @@ static struct fm_chat_message *add_written(struct fm_tool_prompt *prompt, const 
     return message;
 }
 
+/* The images of a message whose content stands behind `before` bytes of another text. */
+static void add_images(struct fm_tool_prompt *prompt, struct fm_chat_message *to, const struct fm_message *message,
+                       size_t before) {
+    to->images = prompt->images + prompt->image_count;
+    to->image_count = message->image_count;
+    for (size_t i = 0; i < message->image_count; i++) {
+        const struct fm_image *image = &message->images[i];
+        prompt->images[prompt->image_count++] = (struct fm_chat_image){before + image->at, image->index};
+    }
+}
+
 /* A user's text behind outcomes, in one turn with them: many templates want the user and the assistant in turns. */
 static void join_user(struct fm_tool_prompt *prompt, struct fm_chat_message *outcomes,
                       const struct fm_message *message) {
+    add_images(prompt, outcomes, message, outcomes->content_len + 1);
     fm_buf_append_char(&prompt->text, '\n');
     fm_buf_append(&prompt->text, message->content, message->content_len);
     outcomes->content_len += 1 + message->content_len;
@@ -109,6 +121,7 @@ static void add_messages(struct fm_tool_prompt *prompt, const struct fm_job *job
             continue; /* it stands there already */
         }
         struct fm_chat_message *added = add_written(prompt, message->role);
+        add_images(prompt, added, message, 0);
         added->reasoning = message->reasoning_len > 0 ? message->reasoning : NULL;
         added->reasoning_len = message->reasoning_len;
         if (message->tool_call_count > 0) {
@@ -192,11 +205,20 @@ static void write_native(struct fm_tool_prompt *prompt, const struct fm_job *job
             .answered_id = answered ? answered->id : NULL,
             .answered_name = answered ? answered->name : NULL,
         };
+        add_images(prompt, &prompt->messages[prompt->chat.count - 1], message, 0);
         for (size_t k = 0; k < message->tool_call_count; k++) {
             const struct fm_tool_call *from = &message->tool_calls[k];
             *call++ = (struct fm_chat_call){from->id, from->name, from->arguments, from->arguments_len};
         }
     }
+}
+
+static size_t count_images(const struct fm_job *job) {
+    size_t count = 0;
+    for (size_t i = 0; i < job->message_count; i++) {
+        count += job->messages[i].image_count;
+    }
+    return count;
 }
 
 static size_t count_calls(const struct fm_job *job) {
@@ -213,10 +235,11 @@ enum fm_code fm_tool_prompt_init(struct fm_tool_prompt *prompt, const struct fm_
                                  const struct fm_tool_form *form, struct fm_error *error) {
     *prompt = (struct fm_tool_prompt){.messages = calloc(job->message_count + 1, sizeof *prompt->messages),
                                       .tools = calloc(job->tool_count + 1, sizeof *prompt->tools),
-                                      .calls = calloc(count_calls(job) + 1, sizeof *prompt->calls)};
+                                      .calls = calloc(count_calls(job) + 1, sizeof *prompt->calls),
+                                      .images = calloc(count_images(job) + 1, sizeof *prompt->images)};
     fm_buf_init(&prompt->text, PROMPT_MAX);
     prompt->chat = (struct fm_chat){.messages = prompt->messages, .tools = prompt->tools};
-    bool made = prompt->messages && prompt->tools && prompt->calls;
+    bool made = prompt->messages && prompt->tools && prompt->calls && prompt->images;
     if (made && form->native) {
         write_native(prompt, job);
     } else if (made) {
@@ -233,6 +256,7 @@ void fm_tool_prompt_free(struct fm_tool_prompt *prompt) {
     free(prompt->messages);
     free(prompt->tools);
     free(prompt->calls);
+    free(prompt->images);
     fm_buf_free(&prompt->text);
     *prompt = (struct fm_tool_prompt){.text = {.data = NULL}};
 }

@@ -106,6 +106,8 @@ struct fm_tool_prompt {
     struct fm_chat_message *messages; /* contents are the job's, or in `text` */
     struct fm_chat_tool *tools;       /* of a native form, as the next; parameters are in `text` */
     struct fm_chat_call *calls;
+    struct fm_chat_image *images;
+    size_t image_count;
     struct fm_buf text;
 };
 

@@ -28,6 +28,14 @@ export function noModel() {
   return null;
 }
 
+/** The projector of random weights, with which the real model takes images. */
+export const projectorPath = join(root, "build", "models-vision", "mmproj-random-576.F32.gguf");
+
+/** Why the real model cannot be shown an image; null when it can. */
+export function noVision() {
+  return noModel() ?? (existsSync(projectorPath) ? null : `no projector ${projectorPath}`);
+}
+
 /** Why the real model cannot be asked for a format or a tool; null when it can. */
 export function noFormats() {
   const built = existsSync(join(root, "build", "tests-bin", "sample_schema"));

@@ -1,0 +1,114 @@
+/* The parts of a message's content, of which some are images, checked as strictly as the rest (job_params.c). */
+#include "engine/kit/kit_internal.h"
+#include "protocol/base64.h"
+
+#include <json-c/json.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static enum fm_code wrong_part(struct fm_error *error, size_t message, size_t part, const char *member,
+                               const char *expected) {
+    char list[64];
+    snprintf(list, sizeof list, "messages[%zu].content", message);
+    return fm_job_wrong_entry(error, list, part, member, expected);
+}
+
+/* The member `name` of a part that has `type` besides and nothing else, a string; NULL: it is none such. */
+static struct json_object *only_member(struct json_object *part, const char *name) {
+    struct json_object *value = json_object_object_get(part, name);
+    bool valid = json_object_is_type(value, json_type_string) && json_object_object_length(part) == 2;
+    return valid ? value : NULL;
+}
+
+/* Room for the texts of the parts, and for their images. */
+static enum fm_code make_room(struct fm_message *message, struct json_object *parts, struct fm_error *error) {
+    size_t len = 0;
+    size_t count = json_object_array_length(parts);
+    for (size_t i = 0; i < count; i++) {
+        struct json_object *part = json_object_array_get_idx(parts, i);
+        bool object = json_object_is_type(part, json_type_object);
+        struct json_object *text = object ? json_object_object_get(part, "text") : NULL;
+        len += (size_t)json_object_get_string_len(text);
+    }
+    message->joined = malloc(len + 1);
+    message->images = calloc(count, sizeof *message->images);
+    if (!message->joined || !message->images) {
+        return fm_fail_no_memory(error);
+    }
+    message->joined[0] = '\0';
+    message->content = message->joined;
+    return FM_OK;
+}
+
+static enum fm_code add_text(struct fm_message *message, struct json_object *text) {
+    size_t len = (size_t)json_object_get_string_len(text);
+    memcpy(message->joined + message->content_len, json_object_get_string(text), len);
+    message->content_len += len;
+    message->joined[message->content_len] = '\0';
+    return FM_OK;
+}
+
+/* FM_INVALID_REQUEST: it is no base64. */
+static enum fm_code add_image(struct fm_message *message, struct json_object *data, struct fm_error *error) {
+    const char *text = json_object_get_string(data);
+    size_t digits = (size_t)json_object_get_string_len(data);
+    size_t len = fm_base64_decoded_size(text, digits);
+    if (len == 0) {
+        return FM_INVALID_REQUEST;
+    }
+    unsigned char *bytes = malloc(len);
+    if (!bytes) {
+        return fm_fail_no_memory(error);
+    }
+    message->images[message->image_count++] = (struct fm_image){.bytes = bytes, .len = len, .at = message->content_len};
+    return fm_base64_read(text, digits, bytes) ? FM_OK : FM_INVALID_REQUEST;
+}
+
+static enum fm_code read_part(struct fm_message *message, size_t index, size_t at, struct json_object *part,
+                              struct fm_error *error) {
+    static const char *const types[] = {"text", "image", NULL};
+    if (!json_object_is_type(part, json_type_object)) {
+        return wrong_part(error, index, at, "", "an object");
+    }
+    int type = fm_job_word(json_object_object_get(part, "type"), types);
+    if (type < 0) {
+        return wrong_part(error, index, at, ".type", "\"text\" or \"image\"");
+    }
+    if (type == 0) {
+        struct json_object *text = only_member(part, "text");
+        return text ? add_text(message, text) : wrong_part(error, index, at, "", "a string \"text\" and nothing else");
+    }
+    struct json_object *data = only_member(part, "data");
+    enum fm_code code = data ? add_image(message, data, error) : FM_INVALID_REQUEST;
+    return code == FM_INVALID_REQUEST ? wrong_part(error, index, at, "", "\"data\" in base64 and nothing else") : code;
+}
+
+enum fm_code fm_job_read_parts(struct fm_message *message, size_t index, struct json_object *parts,
+                               struct fm_error *error) {
+    size_t count = json_object_array_length(parts);
+    if (count == 0) {
+        return fm_job_wrong_entry(error, "messages", index, ".content", "a string, or a list that is not empty");
+    }
+    enum fm_code code = make_room(message, parts, error);
+    for (size_t i = 0; i < count && code == FM_OK; i++) {
+        code = read_part(message, index, i, json_object_array_get_idx(parts, i), error);
+    }
+    return code;
+}
+
+void fm_job_count_images(struct fm_job *job) {
+    for (size_t i = 0; i < job->message_count; i++) {
+        for (size_t k = 0; k < job->messages[i].image_count; k++) {
+            job->messages[i].images[k].index = job->image_count++;
+        }
+    }
+}
+
+void fm_job_free_images(struct fm_message *message) {
+    for (size_t i = 0; i < message->image_count; i++) {
+        free(message->images[i].bytes);
+    }
+    free(message->images);
+    free(message->joined);
+}

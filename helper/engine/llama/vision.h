@@ -1,0 +1,91 @@
+/*
+ * A model that sees: a projector beside its weights makes tokens of images, by libmtmd. In a prompt an image is one or
+ * more *spans* of places, with what the model wants said around them as text tokens. How many places those are is known
+ * from its dimensions; it is decoded and computed when its turn comes. vision_none.c is a build without. Engine thread
+ * only.
+ */
+#ifndef FM_ENGINE_LLAMA_VISION_H
+#define FM_ENGINE_LLAMA_VISION_H
+
+#include "base/buf.h"
+#include "engine/kit/kit.h"
+#include "engine/llama/image.h"
+
+#include <llama.h>
+
+#define FM_VISION_ID_SIZE 32 /* bytes of what tells images apart: SHA-256 */
+
+/* The place of an image in a list of tokens. */
+#define FM_VISION_TOKEN (-2)
+
+/* Places that one batch of the encoder's output takes. Plain data: the slot keeps it to know what it holds. */
+struct fm_span {
+    unsigned char id[FM_VISION_ID_SIZE]; /* of the image's file */
+    size_t part;                         /* which span of the image's it is */
+    size_t at;                           /* tokens before it */
+    size_t count;                        /* its places: tokens of the context */
+    llama_pos positions;                 /* by how many positions it moves on; mostly the same */
+    size_t image;                        /* which of the job's it is; not compared */
+};
+
+/* True for the same part of the same image in the same place. */
+bool fm_span_equal(const struct fm_span *a, const struct fm_span *b);
+
+struct fm_vision;
+
+/* An image of a job: what becomes of it in a prompt. */
+struct fm_picture;
+
+/* False in a build without. */
+bool fm_vision_supported(void);
+
+/*
+ * Loads the projector in the file `path` for a loaded model, which must outlive it. FM_UNAVAILABLE, with the file's
+ * name, when it can't be used with this model. On failure nothing is left loaded. Blocks as long as it takes.
+ */
+FM_MUST_USE enum fm_code fm_vision_load(struct fm_vision **vision, const char *path, const struct llama_model *weights,
+                                        int threads, struct fm_error *error);
+void fm_vision_free(struct fm_vision *vision); /* NULL included */
+
+/* The places of a span look at each other in both directions, so that they have to be in one batch. */
+bool fm_vision_needs_whole_spans(const struct fm_vision *vision);
+
+/* Log lines of the library go here; set before fm_vision_load. */
+void fm_vision_log_to(ggml_log_callback callback);
+
+/*
+ * Looks at an image, which must outlive the result: dimensions and places, nothing is decoded. FM_INVALID_REQUEST, with
+ * the param `images[index]`, when it can't be used.
+ */
+FM_MUST_USE enum fm_code fm_picture_new(const struct fm_vision *vision, const struct fm_image *image,
+                                        struct fm_picture **picture, struct fm_error *error);
+void fm_picture_free(struct fm_picture *picture); /* NULL included */
+
+/*
+ * Appends the picture's tokens (of llama_token) to `tokens`, with FM_VISION_TOKEN in its spans' places, and these (of
+ * struct fm_span) to `spans`. A lack of memory shows in the buffers.
+ */
+void fm_picture_write(const struct fm_picture *picture, struct fm_buf *tokens, struct fm_buf *spans);
+
+/* Decodes the image, and keeps nothing of it: FM_INVALID_REQUEST as above when it is damaged, FM_CANCELLED. */
+FM_MUST_USE enum fm_code fm_picture_check(const struct fm_picture *picture, fm_image_go_on *go_on, void *state,
+                                          struct fm_error *error);
+
+/*
+ * Computes a span: `*states` are its embeddings, one after the other, valid until the next call. FM_CANCELLED when
+ * `go_on` was false, which is asked between the encoder's larger operations.
+ */
+FM_MUST_USE enum fm_code fm_picture_encode(struct fm_vision *vision, struct fm_picture *picture,
+                                           const struct fm_span *span, fm_image_go_on *go_on, void *state,
+                                           float **states, struct fm_error *error);
+
+/*
+ * The positions of a span that begins at the position `start`: `per_place` (fm_vision_positions) rows of span->count.
+ */
+void fm_picture_positions(const struct fm_vision *vision, const struct fm_picture *picture, const struct fm_span *span,
+                          llama_pos start, llama_pos *positions);
+
+/* Positions that each place has: 1, or 4 where the model tells rows from columns. */
+size_t fm_vision_positions(const struct fm_vision *vision);
+
+#endif

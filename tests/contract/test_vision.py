@@ -7,6 +7,7 @@ because MODEL is not there, or the engine was built without libmtmd.
 """
 
 import os
+import random
 import struct
 import sys
 import tempfile
@@ -17,6 +18,7 @@ import zlib
 from engine import GRACE, SLOW, Engine, program_and_model, user
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
+import gguf  # noqa: E402
 import make_projector  # noqa: E402
 from pictures import bmp, png, text64  # noqa: E402
 
@@ -51,11 +53,11 @@ def picture(*images, text=QUESTION):
 
 
 class Case(unittest.TestCase):
-    def fresh(self, mmproj=None, context=1024, **env):
+    def fresh(self, mmproj=None, context=1024, model=None, **env):
         engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_THREADS": "1", "FM_ENGINE_LLAMA_CTX": str(context), **env})
         self.addCleanup(engine.close)
         self.assertTrue(engine.initialize()["ok"])
-        result, _ = engine.load(MODEL, mmproj=mmproj or projector())
+        result, _ = engine.load(model or MODEL, mmproj=mmproj or projector())
         self.assertTrue(result["ok"], result)
         return engine
 
@@ -336,6 +338,42 @@ class Whole(Case):
         self.assertNotEqual(texts[0], texts[1])
         plain = self.greedy(self.fresh(), user(QUESTION))
         self.assertEqual(self.greedy(engine, user(QUESTION)).text, plain.text)
+
+
+class Plane(Case):
+    """A model that tells rows of an image from columns, as Qwen's do: a span moves on by fewer positions than it has places.
+    There is none small enough but one of random weights."""
+
+    def model(self):
+        path = os.path.join(FOLDER, "plane.gguf")
+        pairs = [(key.replace("llama.", "qwen2vl."), kind, 1024 if key.endswith("context_length") else content)
+                 for key, kind, content in gguf.tiny_pairs()[1:]]
+        pairs += [("general.architecture", gguf.STRING, "qwen2vl"),
+                  ("qwen2vl.rope.dimension_sections", gguf.ARRAY, (gguf.I32, [2, 3, 3, 0]))]
+        tensors = gguf.tiny_tensors() + [(f"blk.0.attn_{name}.bias", [gguf.EMBD]) for name in "qkv"]
+        generator = random.Random(1)
+        described, data, offset = [], [], 0
+        for name, dims in tensors:
+            described.append(gguf.tensor(name, dims, offset))
+            data.append(gguf.padded(make_projector.numbers(generator, name, dims)))
+            offset += len(data[-1])
+        with open(path, "wb") as file:
+            file.write(gguf.padded(gguf.header([gguf.pair(*p) for p in pairs], described)) + b"".join(data))
+        return path
+
+    def test_positions(self):
+        model, mmproj = self.model(), projector("plane-eyes", gguf.EMBD)
+        engine = self.fresh(mmproj, model=model)
+        wide = png(128, 64)  # 8 by 4 places, 8 positions
+        first = [{"role": "user", "content": [part(wide), {"type": "text", "text": "a" * 200}]}]
+        second = [{"role": "user", "content": [part(wide), {"type": "text", "text": "a" * 200 + "b"}, part(RED)]}]
+        other = [{"role": "user", "content": [part(png(128, 64, (0, 255, 0))), {"type": "text", "text": "a" * 200}]}]
+        texts = [self.greedy(engine, messages).text for messages in (first, second, other, first)]
+        self.assertEqual(texts[0], texts[3])
+        self.assertNotEqual(texts[0], texts[2])
+        self.assertEqual(texts[1], self.greedy(self.fresh(mmproj, model=model), second).text)
+        self.greedy(engine, first)
+        self.assertGreater(self.greedy(engine, second).cached, 32)
 
 
 def skip_without_vision():

@@ -705,7 +705,7 @@ MUTATIONS = [
     ("a vector is base64", BASE64, "value == 64 || ", "", "unit.vector"),
     ("no bits behind a vector", BASE64, "} else if (byte != 0) {", "} else if (0) {", "unit.vector"),
     ("base64 has padding", BASE64, "len == 0 || len % 4 != 0", "len == 0", "unit.base64"),
-    ("padding is padding", BASE64, "|| (padding && group[i] != '=')", "", "unit.base64"),
+    ("padding is padding", BASE64, "|| (padding && group[i] != '=')", "", "unit.vector"),
     ("images are not fetched", IMAGE, "if (begins_with(url, len, \"http:\") || begins_with(url, len, \"https:\")) {",
      "if (0) {", "unit.surface_images"),
     ("an image's media type is one that is read", IMAGE, "if (!behind) {", "if (!behind && 0) {", "unit.surface_images"),

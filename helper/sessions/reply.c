@@ -39,7 +39,11 @@ static enum fm_fault_code read_failure(const struct fm_rpc_message *reply, struc
     if (!error) { /* a JSON-RPC error: the front could not read what we wrote */
         return fm_fault_fill(fault, FM_FAULT_EXECUTION_FAILED, "%s", string_member(reply->error, "message"));
     }
-    return fail_as(fm_code_parse(string_member(error, "code")), string_member(error, "detail"), fault);
+    enum fm_code code = fm_code_parse(string_member(error, "code"));
+    enum fm_fault_code told = fail_as(code, string_member(error, "detail"), fault);
+    fault->quotes =
+        code == FM_INVALID_REQUEST || code == FM_INTERNAL; /* a grammar's or a template's may quote a text */
+    return told;
 }
 
 /* The answer is only the beginning of one. */

@@ -44,7 +44,7 @@ struct gateway {
     bool drained;            /* all lines that were read are answered */
     bool hung_up;            /* the input has ended, behind what waits to be read */
     bool end_seen;           /* wire->end_fd is readable */
-    bool asked_to_end;       /* by a signal, or as the parent died */
+    bool told_to_end;        /* by a signal or by shutdown, or as the parent died: who takes no answer wants none */
     bool ended;              /* nothing more is served */
     atomic_bool failed;      /* an answer is lost: the host can't miss it, by the exit status */
     atomic_bool host_gone;   /* the same, as it takes nothing */
@@ -313,6 +313,7 @@ static void serve_command(struct gateway *gateway, struct fm_command *command) {
     case FM_COMMAND_SHUTDOWN:
         answer_ok(gateway);
         gateway->ended = true;
+        gateway->told_to_end = true;
         break;
     }
 }
@@ -342,6 +343,7 @@ static void serve_lines(struct gateway *gateway) {
         struct fm_fault fault = {.code = FM_FAULT_INVALID_JSON};
         enum fm_line_event event = fm_lines_next(&gateway->lines, &line, &len);
         gateway->started_ms = fm_now_ms();
+        gateway->ended = gateway->started_ms >= gateway->last_answer_ms;
         gateway->drained = event == FM_LINE_NONE;
         if (gateway->drained) {
             gateway->ended = !gateway->reading; /* all is answered */
@@ -391,7 +393,7 @@ static bool is_readable(int fd) {
 
 /* A signal, or the parent died: what came so far has its answers, if the host takes them in time. */
 static void end_soon(struct gateway *gateway) {
-    gateway->asked_to_end = !atomic_load(&gateway->host_gone);
+    gateway->told_to_end = gateway->told_to_end || !atomic_load(&gateway->host_gone);
     gateway->end_seen = true;
     while (gateway->reading && fm_lines_has_room(&gateway->lines) && is_readable(gateway->wire->in)) {
         read_input(gateway);
@@ -547,9 +549,8 @@ static void wait_for_host(struct gateway *gateway) {
     }
 }
 
-/* Who asked for the end wants no answers that he does not take. */
 static int exit_status(struct gateway *gateway) {
-    bool untold = !gateway->asked_to_end && atomic_load(&gateway->host_gone);
+    bool untold = !gateway->told_to_end && atomic_load(&gateway->host_gone);
     bool failed = atomic_load(&gateway->failed) || atomic_load(&gateway->link.front->out_of_memory);
     return untold || failed ? EX_SOFTWARE : EX_OK;
 }

@@ -231,8 +231,9 @@ static enum fm_code replace_references(struct json_object *input, struct json_ob
 
 static enum fm_code write_messages(const struct fm_conversation *conversation, struct json_object *items,
                                    struct fm_buf *messages, struct fm_error *error) {
-    if (json_object_array_length(items) > ITEMS_MAX) {
-        return fm_fail(error, FM_CONTEXT_OVERFLOW, "the conversation has more than %u items", ITEMS_MAX);
+    if (json_object_array_length(items) + fm_items_image_parts(items) > ITEMS_MAX) {
+        return fm_fail(error, FM_CONTEXT_OVERFLOW,
+                       "the conversation has more than %u items, and parts of messages with images", ITEMS_MAX);
     }
     struct fm_json_writer w = fm_json_writer_on(messages);
     if (conversation->first.len > 0) {

@@ -392,6 +392,16 @@ bool fm_items_have_images(struct json_object *items) {
     return i < count;
 }
 
+size_t fm_items_image_parts(struct json_object *items) {
+    size_t found = 0;
+    size_t count = json_object_array_length(items);
+    for (size_t i = 0; i < count; i++) {
+        struct json_object *content = content_with_images(json_object_array_get_idx(items, i));
+        found += fm_content_has_images(&dialect, content) ? json_object_array_length(content) : 0;
+    }
+    return found;
+}
+
 void fm_items_note_images(struct json_object *input, struct fm_buf *params) {
     size_t count = json_object_is_type(input, json_type_array) ? json_object_array_length(input) : 0;
     for (size_t i = 0; i < count; i++) {

@@ -31,6 +31,9 @@ FM_MUST_USE enum fm_code fm_items_check_whole(struct json_object *items, struct 
 /* Whether such a conversation has images. */
 bool fm_items_have_images(struct json_object *items);
 
+/* How many parts the messages have that have an image: each goes to the engine by itself. */
+size_t fm_items_image_parts(struct json_object *items);
+
 /* Appends the paths of the images of a checked input (fm_request.image_params). */
 void fm_items_note_images(struct json_object *input, struct fm_buf *params);
 

@@ -229,6 +229,9 @@ class Bad(Shared):
         self.assertTrue(self.greedy(self.engine, picture(image), max_tokens=1).text)
         self.refused(self.engine, picture(image[:len(image) // 2]), "cut short")
         self.refused(self.engine, picture(image[:300]))
+        # each scan may cost as much as a picture, and a marker is all that one needs
+        self.assertTrue(self.greedy(self.engine, picture(image + b"\xff\xda" * 50), max_tokens=1).text)
+        self.refused(self.engine, picture(image + b"\xff\xda" * 100), "more than 100 scans")
 
     def test_what_is_too_large(self):
         """By its dimensions, before anything is unpacked."""

@@ -132,6 +132,12 @@ class Kept(Case):
         self.assertGreater(next["usage"]["input_tokens"], usage)
         again = helper.call("responses.create", {"input": [{"type": "item_reference", "id": "msg_1"}]})
         self.assertEqual(self.text(again), f"What is it? {SEEN}")
+        many = [{"type": "input_text", "text": ""}] * 16384  # of a text alone they become one
+        for parts, fits in ((many + content(), True), (many + content(IMAGE), False)):
+            last = helper.call("responses.create", {"input": [{"role": "user", "content": parts}]})["response"]
+            result = helper.call("responses.create", {"input": "And?", "previous_response_id": last["id"]})
+            self.assertEqual(result["ok"], fits, str(result)[:300])
+        self.assert_error(result, "CONTEXT_OVERFLOW")
         result = helper.call("responses.create", {"input": [turn(b"no")], "previous_response_id": first["id"]})
         self.assert_error(result, "INVALID_REQUEST", "input", "invalid_image")
 

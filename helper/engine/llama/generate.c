@@ -171,6 +171,9 @@ static enum fm_code look_at_images(struct generation *run) {
     run->pictures.count = job->image_count;
     for (size_t i = 0; i < job->message_count; i++) {
         for (size_t k = 0; k < job->messages[i].image_count && code == FM_OK; k++) {
+            if (fm_job_aborted(run->job)) {
+                return fm_fail(&run->error, FM_CANCELLED, "the job was aborted");
+            }
             const struct fm_image *image = &job->messages[i].images[k];
             code = fm_picture_new(run->slot->model->vision, image, &run->pictures.list[image->index], &run->error);
         }

@@ -13,8 +13,9 @@
 
 static size_t allocation_max = BYTES_ALWAYS;
 
+/* Zeroed: a JPEG may leave pixels out, and what the memory held before is nobody's picture. */
 static void *allocate(size_t size) {
-    return size <= allocation_max ? malloc(size) : NULL;
+    return size <= allocation_max ? calloc(1, size) : NULL;
 }
 
 static void *reallocate(void *memory, size_t size) {
@@ -35,6 +36,17 @@ static void *reallocate(void *memory, size_t size) {
 #define STB_IMAGE_STATIC
 #define STB_IMAGE_IMPLEMENTATION
 #include <stb_image.h>
+
+#define JPEG_SCANS_MAX 100 /* a progressive one has some ten; each costs as much as a whole picture */
+
+/* Two bytes of a scan's marker that come by chance are rare: in packed data an FF is followed by 00. */
+static bool has_too_many_scans(const unsigned char *bytes, size_t len) {
+    size_t scans = 0;
+    for (size_t i = 0; i + 1 < len && scans <= JPEG_SCANS_MAX; i++) {
+        scans += bytes[i] == 0xFF && bytes[i + 1] == 0xDA;
+    }
+    return len > 2 && bytes[0] == 0xFF && bytes[1] == 0xD8 && scans > JPEG_SCANS_MAX;
+}
 
 /* The file as a stream, so that the decoder comes by to ask for more, and can be told that there is none. */
 struct source {
@@ -108,6 +120,9 @@ enum fm_code fm_image_decode(const unsigned char *bytes, size_t len, fm_image_go
     enum fm_code code = fm_image_look(bytes, len, pixels, error);
     if (code != FM_OK) {
         return code;
+    }
+    if (has_too_many_scans(bytes, len)) {
+        return fm_fail(error, FM_INVALID_REQUEST, "the image can't be read: it has more than %d scans", JPEG_SCANS_MAX);
     }
     allocation_max = BYTES_ALWAYS + (size_t)pixels->width * pixels->height * BYTES_PER_PIXEL;
     pixels->rgb = stbi_load_from_callbacks(&callbacks, &source, &width, &height, &channels, 3);

@@ -231,7 +231,12 @@ static enum fm_code decode(struct fm_vision *vision, struct fm_picture *picture,
     }
     picture->chunks = cut_up(vision, &pixels);
     fm_pixels_free(&pixels);
-    return picture->chunks ? FM_OK : fm_fail_no_memory(error);
+    if (!picture->chunks) {
+        fm_fail(error, FM_INVALID_REQUEST,
+                "the projector can't take an image of these dimensions, or is out of memory");
+        return blame(image, error);
+    }
+    return FM_OK;
 }
 
 static bool is_last_span(const struct fm_picture *picture, size_t part) {

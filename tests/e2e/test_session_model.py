@@ -74,7 +74,7 @@ class Model(unittest.TestCase):
         self.assertGreater(second, alone + first // 2)
         # all of the first turn but what its template writes behind it
         self.assertGreaterEqual(cached, first - 16)
-        self.assertLess(cached, second)
+        self.assertLessEqual(cached, second)  # all of it, where the answer ran on and was generated again
 
 
 if __name__ == "__main__":

@@ -174,7 +174,8 @@ static void log_turn(const struct gateway *gateway, const struct fm_turn_result 
 }
 
 static void ask_for_turn(struct gateway *gateway, bool again) {
-    int64_t left = gateway->started_ms + gateway->options->sessions.timeout_ms - fm_now_ms();
+    int64_t used = again ? fm_now_ms() - gateway->started_ms : 0;
+    int64_t left = gateway->options->sessions.timeout_ms - used;
     gateway->attempt.again = again;
     gateway->attempt.timeout_ms = left > 0 ? left : 1;
     gateway->deadline_ms = fm_now_ms() + gateway->attempt.timeout_ms + FRONT_MS;

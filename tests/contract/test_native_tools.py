@@ -162,7 +162,8 @@ class Choices(Case):
         messages = [*ASK, {"role": "assistant", "content": "Well.", "tool_calls": calls}, *answers]
         for tools in ({}, {"tools": TOOLS}):
             outcome = engine.run(messages, max_tokens=1, **tools)
-            self.assertEqual((outcome.error, outcome.reason), (None, "length"))
+            self.assertIsNone(outcome.error)
+            self.assertIn(outcome.reason, ("length", "stop"))  # the one token may be the end
 
 
     def test_roles_in_turns(self):
@@ -175,7 +176,8 @@ class Choices(Case):
                 for tools in ({}, {"tools": [LAMP], "tool_choice": {"mode": "none"}}):
                     with self.subTest(template, messages=len(messages), tools=len(tools)):
                         outcome = engine.run(messages, max_tokens=1, **tools)
-                        self.assertEqual((outcome.error, outcome.reason), (None, "length"))
+                        self.assertIsNone(outcome.error)
+                        self.assertIn(outcome.reason, ("length", "stop"))  # the one token may be the end
             called = engine.run([*CALLED, done, *ASK], tools=[LAMP], tool_choice=REQUIRED, max_tokens=60,
                                 parallel_tool_calls=False)
             self.check_calls(called)

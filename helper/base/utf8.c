@@ -56,6 +56,29 @@ size_t fm_utf8_whole_prefix(const char *text, size_t len) {
     return len;
 }
 
+static bool starts_character(char byte) {
+    return ((unsigned char)byte & 0xC0) != 0x80;
+}
+
+size_t fm_utf8_prefix(const char *text, size_t len, size_t max) {
+    size_t characters = 0;
+    for (size_t i = 0; i < len; i++) {
+        characters += starts_character(text[i]);
+        if (characters > max) {
+            return i;
+        }
+    }
+    return len;
+}
+
+size_t fm_utf8_characters(const char *text, size_t len) {
+    size_t characters = 0;
+    for (size_t i = 0; i < len; i++) {
+        characters += starts_character(text[i]);
+    }
+    return characters;
+}
+
 int fm_utf8_shown(const char *text, size_t max) {
     size_t len = strnlen(text, max + 1);
     return (int)(len > max ? fm_utf8_whole_prefix(text, max) : len);

@@ -18,6 +18,10 @@ bool fm_utf8_valid(const char *text, size_t len);
  */
 size_t fm_utf8_whole_prefix(const char *text, size_t len);
 
+/* How many characters (code points) valid UTF-8 has, and how many bytes the first `max` of them. */
+size_t fm_utf8_characters(const char *text, size_t len);
+size_t fm_utf8_prefix(const char *text, size_t len, size_t max);
+
 /* How many bytes of `text` to show where at most `max` are wanted, for "%.*s": cut between characters. */
 int fm_utf8_shown(const char *text, size_t max);
 

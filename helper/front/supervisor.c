@@ -395,18 +395,20 @@ static struct fm_job *first_startable(struct fm_front *front) {
     return NULL;
 }
 
+/* `path` (NULL: none) as the engine gets it. False when out of memory. */
+static bool resolve(const char *path, char **resolved) {
+    *resolved = path ? realpath(path, NULL) : NULL;
+    if (!*resolved && path) {
+        *resolved = strdup(path); /* it is gone meanwhile: the engine will say so */
+    }
+    return *resolved || !path;
+}
+
 /* False when out of memory. */
 static bool copy_model(struct fm_model *copy, const struct fm_model *model) {
     copy->id = strdup(model->id);
-    copy->path = model->path ? realpath(model->path, NULL) : NULL;
-    if (!copy->path && model->path) {
-        copy->path = strdup(model->path); /* it is gone meanwhile: the engine will say so */
-    }
-    copy->mmproj = model->mmproj ? realpath(model->mmproj, NULL) : NULL;
-    if (!copy->mmproj && model->mmproj) {
-        copy->mmproj = strdup(model->mmproj);
-    }
-    return copy->id && !copy->path == !model->path && !copy->mmproj == !model->mmproj;
+    bool resolved = resolve(model->path, &copy->path);
+    return resolve(model->mmproj, &copy->mmproj) && resolved && copy->id;
 }
 
 /* Takes the next queued job's model as the engine's. False when there is nothing to start an engine for. */

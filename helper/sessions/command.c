@@ -60,29 +60,6 @@ void fm_fault_write(const struct fm_fault *fault, struct fm_json_writer *w) {
 
 /* ---- texts ---- */
 
-static bool starts_character(char byte) {
-    return ((unsigned char)byte & 0xc0) != 0x80;
-}
-
-size_t fm_text_prefix(struct fm_text text, size_t max) {
-    size_t characters = 0;
-    for (size_t i = 0; i < text.len; i++) {
-        characters += starts_character(text.data[i]);
-        if (characters > max) {
-            return i;
-        }
-    }
-    return text.len;
-}
-
-size_t fm_text_characters(struct fm_text text) {
-    size_t characters = 0;
-    for (size_t i = 0; i < text.len; i++) {
-        characters += starts_character(text.data[i]);
-    }
-    return characters;
-}
-
 /* The string member `name`; absent when there is none, or when it is something else. */
 static struct fm_text text_member(const struct fm_command *command, const char *name) {
     struct json_object *value;

@@ -82,10 +82,4 @@ void fm_command_free(struct fm_command *command);
 /* The command's name, such as "open-session". */
 const char *fm_command_name(enum fm_command_kind kind);
 
-/* The length in bytes of the first `max` characters (code points) of UTF-8 `text`. */
-size_t fm_text_prefix(struct fm_text text, size_t max);
-
-/* How many characters it has. */
-size_t fm_text_characters(struct fm_text text);
-
 #endif

@@ -1,6 +1,6 @@
 #include "sessions/session.h"
 #include "base/clock.h"
-#include "base/platform.h"
+#include "base/utf8.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,15 +42,6 @@ void fm_session_table_free(struct fm_session_table *table) {
     }
     free(table->sessions);
     *table = (struct fm_session_table){.options = table->options};
-}
-
-static void draw_id(char id[FM_SESSION_ID_SIZE]) {
-    unsigned char bytes[16];
-    fm_random(bytes, sizeof bytes);
-    size_t len = (size_t)snprintf(id, FM_SESSION_ID_SIZE, "sess_");
-    for (size_t i = 0; i < sizeof bytes; i++) {
-        len += (size_t)snprintf(id + len, FM_SESSION_ID_SIZE - len, "%02x", bytes[i]);
-    }
 }
 
 static bool reserve(struct fm_session_table *table) {
@@ -106,7 +97,7 @@ enum fm_fault_code fm_session_open(struct fm_session_table *table, struct fm_tex
                              "the instructions have %zu bytes, and a session's conversation may have %lld", given.len,
                              (long long)options->max_bytes);
     }
-    draw_id(opened->id);
+    fm_id_draw(opened->id, "sess_");
     table->count++;
     *session = opened;
     return FM_FAULT_NONE;
@@ -148,7 +139,8 @@ static bool write_user_text(const struct fm_command *command, struct fm_buf *tex
     fm_buf_init(text, BUF_MAX);
     fm_buf_append(text, command->prompt.data, command->prompt.len);
     fm_buf_append_str(text, between);
-    fm_buf_append(text, command->content.data, fm_text_prefix(command->content, FM_CONTENT_MAX));
+    fm_buf_append(text, command->content.data,
+                  fm_utf8_prefix(command->content.data, command->content.len, FM_CONTENT_MAX));
     return !text->failed;
 }
 

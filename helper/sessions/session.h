@@ -7,12 +7,12 @@
 
 #include "front/options.h"
 #include "sessions/command.h"
+#include "surface/answer.h"
 
-#define FM_SESSION_ID_SIZE 38     /* "sess_", 32 hex digits and a NUL */
-#define FM_CONTENT_MAX     10000u /* characters of a message's content that the model sees */
+#define FM_CONTENT_MAX 10000u /* characters of a message's content that the model sees */
 
 struct fm_session {
-    char id[FM_SESSION_ID_SIZE];
+    char id[FM_ID_SIZE];
     struct fm_buf items; /* the conversation: JSON items of responses.create, each with a comma behind it */
     struct fm_buf turn;  /* the user's item of the turn under way, likewise */
     int64_t turns;

@@ -271,8 +271,8 @@ static void serve_message(struct gateway *gateway, const struct fm_command *comm
         return;
     }
     gateway->attempt.format = command->format;
-    gateway->prompt_characters = fm_text_characters(command->prompt);
-    gateway->content_characters = fm_text_characters(command->content);
+    gateway->prompt_characters = fm_utf8_characters(command->prompt.data, command->prompt.len);
+    gateway->content_characters = fm_utf8_characters(command->content.data, command->content.len);
     log_text(gateway, "prompt", command->prompt);
     log_text(gateway, "content", command->content);
     ask_for_turn(gateway, false);

@@ -131,13 +131,7 @@ bool fm_string_is(struct json_object *value, const char *word) {
 }
 
 size_t fm_string_chars(struct json_object *value) {
-    const char *text = json_object_get_string(value);
-    size_t len = (size_t)json_object_get_string_len(value);
-    size_t chars = 0;
-    for (size_t i = 0; i < len; i++) {
-        chars += ((unsigned char)text[i] & 0xC0) != 0x80;
-    }
-    return chars;
+    return fm_utf8_characters(json_object_get_string(value), (size_t)json_object_get_string_len(value));
 }
 
 static bool is_word(struct json_object *value, const char *const *words) {

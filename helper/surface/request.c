@@ -1,4 +1,5 @@
 #include "surface/request.h"
+#include "base/utf8.h"
 #include "surface/format.h"
 #include "surface/limits.h"
 
@@ -55,14 +56,6 @@ static enum fm_code check_stop(const struct fm_rule *rule, struct json_object *v
     return FM_OK;
 }
 
-static size_t chars_of(const char *text) {
-    size_t chars = 0;
-    for (; *text; text++) {
-        chars += ((unsigned char)*text & 0xC0) != 0x80;
-    }
-    return chars;
-}
-
 static enum fm_code check_metadata(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
                                    struct fm_error *error) {
     static const struct fm_rule value_rule = {.max = METADATA_VALUE_MAX};
@@ -75,7 +68,7 @@ static enum fm_code check_metadata(const struct fm_rule *rule, struct json_objec
     }
     for (struct lh_entry *entry = json_object_get_object(value)->head; entry; entry = lh_entry_next(entry)) {
         struct fm_path here = {.parent = at, .key = lh_entry_k(entry)};
-        size_t chars = chars_of(here.key);
+        size_t chars = fm_utf8_characters(here.key, strlen(here.key));
         if (chars > METADATA_KEY_MAX) {
             return fm_reject_long_string(at, METADATA_KEY_MAX, chars, error);
         }

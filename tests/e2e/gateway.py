@@ -6,7 +6,7 @@ import queue
 import subprocess
 import threading
 
-from wire import BIN, SLOW, WAIT
+from wire import BIN, SLOW, WAIT, end, environment
 
 PREFIX = "[IntelligenceKit] "
 
@@ -29,11 +29,9 @@ class Gateway:
     """A running `fm-proxy sessions`."""
 
     def __init__(self, *args, engine="fake", env=None, **popen):
-        full_env = {k: v for k, v in os.environ.items() if not k.startswith("FM_PROXY_")}
-        full_env.update(env or {})
         command = [os.path.join(BIN, "fm-proxy"), "sessions", "--engine", engine, *args]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                        env=full_env, **popen)
+                                        env=environment(env), **popen)
         self.answers = queue.Queue()  # bytes; None at the end
         self.log = queue.Queue()
         self.threads = [threading.Thread(target=self._read, args=pair, daemon=True)
@@ -102,17 +100,6 @@ class Gateway:
     def close(self):
         """Ends the input, unless it has ended; returns the exit status. Harmless twice."""
         try:
-            self.process.stdin.close()
-        except BrokenPipeError:
-            pass
-        try:
-            return self.wait_exit()
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-            raise
+            return end(self.process, *self.threads)
         finally:
-            for thread in self.threads:
-                thread.join(5)
-            self.process.stdout.close()
             self.process.stderr.close()

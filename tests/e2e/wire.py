@@ -27,6 +27,29 @@ def script(*steps):
     return json.dumps(list(steps))
 
 
+def environment(more):
+    """Ours without the helper's settings, and with `more` (a dict or None)."""
+    return {**{k: v for k, v in os.environ.items() if not k.startswith("FM_PROXY_")}, **(more or {})}
+
+
+def end(process, *readers):
+    """Ends a program's input, and waits for its exit status; `readers` are the threads that read what it writes."""
+    try:
+        process.stdin.close()
+    except (BrokenPipeError, AttributeError):
+        pass
+    try:
+        return process.wait(5 * SLOW)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        raise
+    finally:
+        for reader in readers:
+            reader.join(5)
+        process.stdout.close()
+
+
 class Helper:
     """A running program that speaks frames on stdio: fm-proxy, or an engine itself."""
 
@@ -34,9 +57,8 @@ class Helper:
         command = [os.path.join(BIN, program)]
         if program == "fm-proxy":
             command += ["--engine", engine]
-        full_env = {k: v for k, v in os.environ.items() if not k.startswith("FM_PROXY_")}
-        full_env.update(env or {})
-        self.process = subprocess.Popen(command + list(args), stdin=stdin, stdout=subprocess.PIPE, env=full_env, **popen)
+        self.process = subprocess.Popen(command + list(args), stdin=stdin, stdout=subprocess.PIPE, env=environment(env),
+                                        **popen)
         self.messages = queue.Queue()
         self.backlog = []  # taken from the queue, not asked for yet
         self.next_id = 100
@@ -152,19 +174,7 @@ class Helper:
 
     def close(self):
         self.reading.set()
-        try:
-            self.process.stdin.close()
-        except (BrokenPipeError, AttributeError):
-            pass
-        try:
-            return self.wait_exit()
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-            raise
-        finally:
-            self.reader.join(5)
-            self.process.stdout.close()
+        return end(self.process, self.reader)
 
 
 def children(pid):

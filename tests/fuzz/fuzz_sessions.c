@@ -3,6 +3,7 @@
  * host. A session_id of one digit stands for the id of an open session. A message is answered at once: with the prompt
  * "r" its content is what the front replies, else it is what the model has written.
  */
+#include "base/utf8.h"
 #include "protocol/json_tree.h"
 #include "protocol/line.h"
 #include "sessions/reply.h"
@@ -136,7 +137,7 @@ static enum fm_fault_code serve_message(struct gateway *gateway, struct fm_sessi
     if (code != FM_FAULT_NONE) {
         return code;
     }
-    HOLDS(fm_text_characters(command->content) <= command->content.len);
+    HOLDS(fm_utf8_characters(command->content.data, command->content.len) <= command->content.len);
     check_params(gateway, session, &attempt);
     attempt.again = true;
     check_params(gateway, session, &attempt);

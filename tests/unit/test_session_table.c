@@ -81,7 +81,7 @@ static void ids(void **state) {
     assert_int_equal(strlen(session->id), 37);
     assert_memory_equal(session->id, "sess_", 5);
     assert_int_equal(strspn(session->id + 5, "0123456789abcdef"), 32);
-    char first[FM_SESSION_ID_SIZE];
+    char first[FM_ID_SIZE];
     memcpy(first, session->id, sizeof first);
     assert_true(strcmp(open_session(&table, absent)->id, first) != 0);
     char *exact = exact_copy(first, 37); /* no NUL behind it */
@@ -115,12 +115,12 @@ static void instructions(void **state) {
 static void open_and_close(void **state) {
     (void)state;
     struct fm_session_table table;
-    char names[20][FM_SESSION_ID_SIZE];
+    char names[20][FM_ID_SIZE];
     char given[20][16];
     fm_session_table_init(&table, &usual);
     for (size_t i = 0; i < 20; i++) {
         snprintf(given[i], sizeof given[i], "number %zu", i);
-        memcpy(names[i], open_session(&table, text_of(given[i]))->id, FM_SESSION_ID_SIZE);
+        memcpy(names[i], open_session(&table, text_of(given[i]))->id, FM_ID_SIZE);
     }
     for (size_t i = 1; i < 20; i += 3) {
         fm_session_close(&table, fm_session_find(&table, text_of(names[i])));
@@ -296,15 +296,15 @@ static void idle(void **state) {
     }
     fm_session_close_idle(&table);
     assert_int_equal(table.count, 4);
-    char kept[2][FM_SESSION_ID_SIZE];
+    char kept[2][FM_ID_SIZE];
     for (size_t i = 0; i < 4; i++) {
         table.sessions[i].used_ms -= 2000;
     }
     assert_int_equal(begin_turn(&table, &table.sessions[1], "a", "", &fault), FM_FAULT_NONE);
     assert_true(keep(&table, &table.sessions[1], "b"));
     fm_session_drop_turn(&table.sessions[2]);
-    memcpy(kept[0], table.sessions[1].id, FM_SESSION_ID_SIZE);
-    memcpy(kept[1], table.sessions[2].id, FM_SESSION_ID_SIZE);
+    memcpy(kept[0], table.sessions[1].id, FM_ID_SIZE);
+    memcpy(kept[1], table.sessions[2].id, FM_ID_SIZE);
     fm_session_close_idle(&table);
     assert_int_equal(table.count, 2);
     assert_non_null(fm_session_find(&table, text_of(kept[0])));

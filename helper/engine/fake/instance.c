@@ -1,4 +1,5 @@
 #include "engine/fake/instance.h"
+#include "base/utf8.h"
 #include "protocol/json_writer.h"
 
 #include <json-c/json.h>
@@ -178,16 +179,8 @@ static bool fits_number(const struct parts *parts, bool integer, double number) 
            fits_multiples(parts, number);
 }
 
-static size_t chars(const char *text, size_t len) {
-    size_t count = 0;
-    for (size_t i = 0; i < len; i++) {
-        count += ((unsigned char)text[i] & 0xC0) != 0x80;
-    }
-    return count;
-}
-
 static bool fits_length(const struct parts *parts, const char *text, size_t len) {
-    double count = (double)chars(text, len);
+    double count = (double)fm_utf8_characters(text, len);
     return count >= extreme(parts, "minLength", 1, 0) && count <= extreme(parts, "maxLength", -1, INFINITY);
 }
 
@@ -381,7 +374,7 @@ static void append_word(struct writer *writer, struct fm_buf *out) {
 /* Words until there are `least` characters, cut to `most`. */
 static void collect_words(struct writer *writer, double least, double most, struct fm_buf *out) {
     append_word(writer, out);
-    while (!out->failed && (double)chars(out->data, out->len) < least) {
+    while (!out->failed && (double)fm_utf8_characters(out->data, out->len) < least) {
         fm_buf_append_char(out, ' ');
         append_word(writer, out);
     }

@@ -71,13 +71,7 @@ static void fail(struct gateway *gateway, const char *why) {
 
 /* ---- answers ---- */
 
-static struct fm_json_writer answer_begin(struct gateway *gateway) {
-    fm_buf_reset(&gateway->line);
-    struct fm_json_writer w = fm_json_writer_on(&gateway->line);
-    return w;
-}
-
-static void answer_end(struct gateway *gateway) {
+static void send_line(struct gateway *gateway) {
     fm_buf_append_char(&gateway->line, '\n');
     if (gateway->line.failed) {
         fail(gateway, "out of memory");
@@ -89,19 +83,34 @@ static void answer_end(struct gateway *gateway) {
     }
 }
 
-static void answer_ok(struct gateway *gateway) {
-    struct fm_json_writer w = answer_begin(gateway);
+static struct fm_json_writer line_begin(struct gateway *gateway) {
+    fm_buf_reset(&gateway->line);
+    return fm_json_writer_on(&gateway->line);
+}
+
+/* {"ok":true, and what the caller writes behind it. */
+static struct fm_json_writer answer_begin(struct gateway *gateway) {
+    struct fm_json_writer w = line_begin(gateway);
     fm_json_object_begin(&w);
     fm_json_key_bool(&w, "ok", true);
-    fm_json_object_end(&w);
-    answer_end(gateway);
+    return w;
+}
+
+static void answer_end(struct gateway *gateway, struct fm_json_writer *w) {
+    fm_json_object_end(w);
+    send_line(gateway);
+}
+
+static void answer_ok(struct gateway *gateway) {
+    struct fm_json_writer w = answer_begin(gateway);
+    answer_end(gateway, &w);
 }
 
 /* `name`: of the command; NULL when it has none. */
 static void answer_fault(struct gateway *gateway, const char *name, const struct fm_fault *fault) {
-    struct fm_json_writer w = answer_begin(gateway);
+    struct fm_json_writer w = line_begin(gateway);
     fm_fault_write(fault, &w);
-    answer_end(gateway);
+    send_line(gateway);
     const char *detail = fault->quotes ? "" : fault->detail;
     fm_log(FM_LOG_ERROR, "%s: %s after %lld ms%s%s", name ? name : "a line", fm_fault_name(fault->code),
            (long long)(fm_now_ms() - gateway->started_ms), detail[0] ? ": " : "", detail);
@@ -134,12 +143,9 @@ static void pend(struct gateway *gateway, enum pending pending) {
 static void tell_availability(struct gateway *gateway, bool available, const char *reason) {
     struct fm_json_writer w = answer_begin(gateway);
     gateway->pending = NOTHING;
-    fm_json_object_begin(&w);
-    fm_json_key_bool(&w, "ok", true);
     fm_json_key_bool(&w, "available", available);
     fm_json_key_str(&w, "reason", available ? NULL : reason);
-    fm_json_object_end(&w);
-    answer_end(gateway);
+    answer_end(gateway, &w);
 }
 
 /* The turn under way comes to nothing. */
@@ -157,11 +163,8 @@ static void end_turn(struct gateway *gateway, const struct fm_turn_result *resul
     }
     struct fm_json_writer w = answer_begin(gateway);
     gateway->pending = NOTHING;
-    fm_json_object_begin(&w);
-    fm_json_key_bool(&w, "ok", true);
     fm_json_key_value(&w, "result", result->value);
-    fm_json_object_end(&w);
-    answer_end(gateway);
+    answer_end(gateway, &w);
 }
 
 static void log_turn(const struct gateway *gateway, const struct fm_turn_result *result) {
@@ -252,11 +255,8 @@ static void serve_open(struct gateway *gateway, const struct fm_command *command
         return;
     }
     struct fm_json_writer w = answer_begin(gateway);
-    fm_json_object_begin(&w);
-    fm_json_key_bool(&w, "ok", true);
     fm_json_key_str(&w, "session_id", session->id);
-    fm_json_object_end(&w);
-    answer_end(gateway);
+    answer_end(gateway, &w);
     fm_log(FM_LOG_INFO, "session %s is open, %zu in all", session->id, gateway->table.count);
     log_text(gateway, "instructions", command->instructions);
 }
@@ -360,10 +360,13 @@ static void serve_lines(struct gateway *gateway) {
 
 /* ---- the end ---- */
 
+static int64_t earlier(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
 /* Messages have `wait_ms` from here on, if not less already. */
 static void set_last_message(struct gateway *gateway, int64_t wait_ms) {
-    int64_t last = fm_now_ms() + wait_ms;
-    gateway->last_message_ms = last < gateway->last_message_ms ? last : gateway->last_message_ms;
+    gateway->last_message_ms = earlier(gateway->last_message_ms, fm_now_ms() + wait_ms);
 }
 
 /* No more requests. */
@@ -429,10 +432,6 @@ static void close_idle(struct gateway *gateway) {
 }
 
 /* ---- the loop ---- */
-
-static int64_t earlier(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
 
 /* For poll: until the clock has to be looked at; -1: never. */
 static int next_timeout(const struct gateway *gateway) {

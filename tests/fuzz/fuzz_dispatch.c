@@ -110,10 +110,10 @@ static void finish(struct fm_job *job, enum fm_finish finish) {
         finish = error.code == FM_CANCELLED ? FM_FINISH_CANCELLED : FM_FINISH_FAILED;
     }
     bool failed = finish == FM_FINISH_CANCELLED || finish == FM_FINISH_FAILED;
-    if (!failed && fm_answer_has_next(&job->answer)) {
-        fm_job_next_choice_locked(&front, job, finish);
+    if (failed) {
+        fm_job_settle_locked(&front, job, finish, &error);
     } else {
-        fm_job_settle_locked(&front, job, finish, failed ? &error : NULL);
+        fm_job_made_locked(&front, job, finish);
     }
 }
 

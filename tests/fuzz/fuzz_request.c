@@ -1,10 +1,12 @@
 /*
  * The surface's check of a request body, of all APIs. The first byte chooses the API, and whether the rest is the
  * body's text or a list of choices that builds one (which gets deeper into the tables). A body that is refused is
- * refused in words that can be sent; one that is accepted makes a job that the engines' own reader takes.
+ * refused in words that can be sent; one that is accepted makes a job that the engines' own reader takes, and what was
+ * ignored of it is gone: without it the body is the same request.
  */
 #include "engine/kit/kit_internal.h"
 #include "protocol/json_tree.h"
+#include "surface/ignored.h"
 #include "surface/surface.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -14,7 +16,8 @@
 #define BODY_MAX   1000000u
 #define DEPTH_MAX  6
 #define LIMITS_MAX 86400000
-#define EMBEDDINGS 252 /* first bytes from here on: that API, a body's text */
+#define COMPACT    251 /* this first byte: that API, a body's text */
+#define EMBEDDINGS 252 /* first bytes from here on: the same */
 
 /* ---- building a body ---- */
 
@@ -267,6 +270,7 @@ static const struct api {
     {&fm_surface_completions, "\"prompt\":\"x\"", true},
     {&fm_surface_input_tokens, "\"input\":\"x\"", false},
     {&fm_surface_embeddings, "\"input\":\"x\"", false},
+    {&fm_surface_compact, "\"input\":\"x\",\"model\":\"x\"", false},
 };
 
 /* Half of the bodies have what the API needs already. */
@@ -345,6 +349,43 @@ static void expect_job(const struct fm_buf *members) {
     json_object_put(params);
 }
 
+/* As an engine gets the job that has all extras, and one that has none: it gets less. */
+static void expect_whole_job(struct fm_request *request) {
+    for (unsigned has = 0; has < 2; has++) {
+        struct fm_buf job;
+        fm_buf_init(&job, TEXT_MAX);
+        fm_buf_append(&job, request->job_members.data, request->job_members.len);
+        struct fm_json_writer w = fm_json_writer_on(&job);
+        w.comma = job.len > 0;
+        fm_request_write_extras(request, has ? (1u << FM_EXTRAS) - 1 : 0, &w);
+        expect_job(&job);
+        HOLDS(has || job.len == request->job_members.len);
+        fm_buf_free(&job);
+    }
+}
+
+static void expect_ignored(const struct fm_request *request) {
+    size_t count = 0;
+    for (const char *path = NULL; (path = fm_ignored_next(&request->ignored, path)); count++) {
+        HOLDS_OR(strlen(path) <= FM_IGNORED_PATH_MAX && is_utf8(path, strlen(path)), "%s", path);
+        HOLDS_OR(strncmp(path, "fm.", 3) != 0, "%s", path);
+    }
+    HOLDS_OR(count <= FM_IGNORED_MAX + 1, "%zu", count);
+}
+
+/* `body` is what the check has left of it. */
+static void expect_same_request(const struct fm_request *request, const struct api *api, struct json_object *body) {
+    struct fm_error error = {.code = FM_OK};
+    struct fm_request again;
+    enum fm_code code = api->surface->parse(body, &again, &error);
+    HOLDS_OR(code == FM_OK, "%s", error.detail);
+    HOLDS(again.ignored.len == 0);
+    HOLDS(again.job_members.len == request->job_members.len && again.echo.len == request->echo.len);
+    HOLDS(again.job_members.len == 0 ||
+          memcmp(again.job_members.data, request->job_members.data, again.job_members.len) == 0);
+    fm_request_free(&again);
+}
+
 static bool is_limit(int64_t value) {
     return value >= 1 && value <= LIMITS_MAX;
 }
@@ -354,15 +395,17 @@ static void expect_request(struct fm_request *request, const struct api *api, si
     HOLDS(is_limit(request->limits.no_progress_ms) && is_limit(request->limits.total_ms));
     HOLDS(api->has_usage || !request->include_usage);
     HOLDS(api->surface->event_method || !request->stream);
+    HOLDS(request->choices >= 0 && request->choices <= 128);
+    HOLDS(!api->surface->check_cut || request->choices == 2); /* what is cut is tried once more */
     HOLDS(request->output_start.len <= body_len);
     HOLDS(request->input_count <= FM_INPUTS_MAX && request->dimensions >= 0 && request->dimensions <= INT32_MAX);
     HOLDS(!request->model || is_utf8(request->model, strlen(request->model)));
     /* request.c's maximum counts on this: a call that is a message of its own gets longer, and tools in the echo do */
-    HOLDS_OR(request->job_members.len <= body_len + body_len / 6 + 256, "%zu of %zu", request->job_members.len,
+    HOLDS_OR(request->job_members.len <= body_len + body_len / 6 + 512, "%zu of %zu", request->job_members.len,
              body_len);
     HOLDS_OR(request->echo.len <= 3 * body_len + 1024, "%zu of %zu", request->echo.len, body_len);
     if (!request->unresolved) { /* else its messages come out of the store */
-        expect_job(&request->job_members);
+        expect_whole_job(request);
     }
     json_object_put(parse_members(&request->echo, "{"));
 }
@@ -381,6 +424,10 @@ static void run(const struct api *api, const char *text, size_t len) {
         struct fm_error error = {.code = FM_OK};
         struct fm_request request;
         enum fm_code code = api->surface->parse(body, &request, &error);
+        if (code == FM_OK) {
+            expect_ignored(&request);
+            expect_same_request(&request, api, body);
+        }
         json_object_put(body); /* nothing of it is kept */
         body = NULL;
         if (code == FM_OK) {
@@ -397,10 +444,11 @@ static void run(const struct api *api, const char *text, size_t len) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct choices from = {data, data + size};
     unsigned mode = choose(&from);
-    bool embeddings = mode >= EMBEDDINGS;
+    bool by_text = mode & 2 || mode >= COMPACT;
     /* what came later has the modes 4 to 7 */
-    const struct api *api = &apis[embeddings ? 4 : (mode & 1) + (mode / 4 == 1 ? 2 : 0)];
-    if (mode & 2 || embeddings) {
+    size_t chosen = mode >= EMBEDDINGS ? 4 : mode == COMPACT ? 5 : (mode & 1) + (mode / 4 == 1 ? 2 : 0);
+    const struct api *api = &apis[chosen];
+    if (by_text) {
         size_t len = choices_left(&from);
         const char *text = choose_bytes(&from, &len);
         run(api, text, len);

@@ -132,6 +132,7 @@ static enum fm_fault_code take_reply(struct gateway *gateway, struct fm_session 
 
 static enum fm_fault_code serve_message(struct gateway *gateway, struct fm_session *session,
                                         const struct fm_command *command, struct fm_fault *fault) {
+    HOLDS(command->prompt.len > 0 && command->content.len > 0);
     struct fm_attempt attempt = {.format = command->format, .timeout_ms = 1};
     enum fm_fault_code code = fm_session_begin_turn(&gateway->table, session, command, fault);
     if (code != FM_FAULT_NONE) {
@@ -167,7 +168,7 @@ static enum fm_fault_code serve_command(struct gateway *gateway, struct fm_comma
     bool of_session = command->kind == FM_COMMAND_MESSAGE || command->kind == FM_COMMAND_CLOSE;
     struct fm_session *session = find_session(gateway, command->session_id);
     if (of_session && !session) {
-        return fm_fault_fill(fault, FM_FAULT_SESSION_NOT_FOUND, "%s", "");
+        return fm_fault_fill(fault, FM_FAULT_SESSION_NOT_FOUND, "no session");
     }
     enum fm_fault_code code = fm_command_read_rest(command, fault);
     if (code != FM_FAULT_NONE) {
@@ -195,6 +196,8 @@ static void serve_line(struct gateway *gateway, const char *line, size_t len) {
     struct fm_json_writer w = fm_json_writer_on(&gateway->answer);
     if (code != FM_FAULT_NONE) {
         HOLDS(fault.code == code && is_utf8(fault.detail, strlen(fault.detail)));
+        HOLDS(fault.detail[0] || code == FM_FAULT_GUARDRAIL_BLOCKED || code == FM_FAULT_MODEL_UNAVAILABLE ||
+              code == FM_FAULT_EXECUTION_FAILED); /* what the front says may be empty */
         fm_fault_write(&fault, &w);
     } else if (gateway->answer.len == 0) {
         fm_buf_append_str(&gateway->answer, "{\"ok\":true}");

@@ -1,10 +1,11 @@
 #!/bin/sh
 # Fuzzes from the corpus on: builds the targets with clang, runs each for MINUTES, minimises what was found into
-# tests/fuzz/corpus/TARGET, and prints a table. Installs nothing; wants clang with compiler-rt, cmake, ninja and json-c.
+# tests/fuzz/corpus/TARGET.pack, and prints a table. Installs nothing; wants clang with compiler-rt, cmake, ninja, json-c
+# and python3.
 #
 # usage: sh tests/fuzz/run.sh [-j N] MINUTES [TARGET...]
 #   -j N    N processes on each target at once; without it one
-#   TARGET  framer, json, dispatch, request, events, schema, gbnf, sessions; without it all, one after the other
+#   TARGET  framer, json, dispatch, request, events, schema, sessions; without it all, one after the other
 #
 # A finding ends its target. Its input is kept in build/fuzz/findings/, the path is printed, and the exit status is 1. So
 # it is where a target did not run to its end, or its corpus could not be merged.
@@ -13,7 +14,7 @@ FM_ROOT=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd)
 # shellcheck source=packaging/lib.sh
 . "$FM_ROOT/packaging/lib.sh"
 
-TARGETS="framer json dispatch request events schema gbnf sessions"
+TARGETS="framer json dispatch request events schema sessions"
 BUILD=build/fuzz
 FINDINGS=$FM_ROOT/$BUILD/findings
 CORPUS=$FM_ROOT/tests/fuzz/corpus
@@ -64,8 +65,8 @@ is_number() {
 }
 
 need_tools() {
-  for tool in clang cmake ninja pkg-config; do
-    has "$tool" || die "there is no $tool. On Debian or Ubuntu: apt-get install clang cmake ninja-build pkg-config"
+  for tool in clang cmake ninja pkg-config python3; do
+    has "$tool" || die "there is no $tool. On Debian or Ubuntu: apt-get install clang cmake ninja-build pkg-config python3"
   done
   pkg-config --exists json-c || die "there is no json-c to build with. On Debian or Ubuntu: apt-get install libjson-c-dev"
   mkdir -p "$BUILD"
@@ -85,14 +86,17 @@ build_targets() {
   configure fuzz "$BUILD" && logged "the build (fuzz)" cmake --build "$BUILD" --target $programs
 }
 
-# fuzz TARGET: leaves what it found in $run/new, its logs in $run, and its exit status in $status.
+packs() { python3 -B "$FM_ROOT/tests/fuzz/pack.py" "$@"; }
+
+# fuzz TARGET: leaves the corpus in $run/old, what it found in $run/new, its logs in $run, and its exit status in $status.
 fuzz() {
   run=$FM_ROOT/$BUILD/run/$1
   rm -rf "$run"
-  mkdir -p "$run/new" "$CORPUS/$1"
+  mkdir -p "$run/new" "$run/old"
+  [ ! -e "$CORPUS/$1.pack" ] || packs unpack "$CORPUS/$1.pack" "$run/old"
   say "fuzzing $1 for $((seconds / 60)) min"
   set -- "$1" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=256 -print_final_stats=1 \
-    -artifact_prefix="$FINDINGS/$1-" -max_len="$(max_len "$1")" "$run/new" "$CORPUS/$1" "$FM_ROOT/tests/fuzz/seeds/$1"
+    -artifact_prefix="$FINDINGS/$1-" -max_len="$(max_len "$1")" "$run/new" "$run/old" "$FM_ROOT/tests/fuzz/seeds/$1"
   dictionary=$FM_ROOT/tests/fuzz/$1.dict
   [ ! -f "$dictionary" ] || set -- "$@" -dict="$dictionary"
   [ "$jobs" -eq 1 ] || set -- "$@" -jobs="$jobs" -workers="$jobs"
@@ -147,10 +151,8 @@ minimise() {
     return 0
   fi
   mkdir "$run/least"
-  if "$FM_ROOT/$BUILD/tests-bin/fuzz_$1" -merge=1 -set_cover_merge=1 "$run/least" "$CORPUS/$1" "$run/new" \
-    >"$run/merge.log" 2>&1 && [ -n "$(find "$run/least" -type f)" ]; then
-    rm -rf "${CORPUS:?}/$1"
-    mv "$run/least" "$CORPUS/$1"
+  if "$FM_ROOT/$BUILD/tests-bin/fuzz_$1" -merge=1 -set_cover_merge=1 "$run/least" "$run/old" "$run/new" \
+    >"$run/merge.log" 2>&1 && [ -n "$(find "$run/least" -type f)" ] && packs pack "$run/least" "$CORPUS/$1.pack"; then
     return 0
   fi
   failures=$((failures + 1))
@@ -166,14 +168,14 @@ add_row() {
     /^stat::average_exec_per_sec:/ { speed += $2 }
     / cov: / { for (i = 1; i < NF; i++) if ($i == "cov:" && $(i + 1) > edges) edges = $(i + 1) }
     END { printf "%-9s %12d %8d %7d", target, runs, speed, edges }' "$@")
-  bytes=$(find "$CORPUS/$row_of" -type f -exec cat {} + | wc -c)
-  files=$(find "$CORPUS/$row_of" -type f | wc -l)
-  rows="$rows$row $(printf '%6d %8d %9d' "$files" "$bytes" "$count")
+  entries=$(packs list "$CORPUS/$row_of.pack" | wc -l)
+  bytes=$(packs list "$CORPUS/$row_of.pack" | awk '{ sum += $2 } END { print sum + 0 }')
+  rows="$rows$row $(printf '%7d %8d %9d' "$entries" "$bytes" "$count")
 "
 }
 
 print_table() {
-  echo "target      executions   exec/s   edges  files    bytes  findings"
+  echo "target      executions   exec/s   edges entries    bytes  findings"
   printf '%s' "$rows"
 }
 

@@ -6,6 +6,8 @@
 #
 #   FM_DEPS_DIR       its folder rust/vendor holds the crates, as `cargo vendor` puts them
 #
+# guidance_patch.cmake adds one file to llguidance's sources, in a copy below FM_DEPS_DIR.
+#
 # Provides, unless off: the target fm::guidance, with the headers llguidance.h and guidance.h. FM_GUIDANCE is on or off
 # behind it.
 include_guard(GLOBAL)
@@ -32,13 +34,25 @@ if(NOT fm_guidance_mode STREQUAL "off")
   set(fm_crate "${CMAKE_SOURCE_DIR}/helper/engine/llama/guidance")
   set(fm_cargo_dir "${FM_DEPS_DIR}/rust/target")
   set(fm_guidance_library "${fm_cargo_dir}/release/libfm_guidance.a")
+  set(fm_patch "${CMAKE_SOURCE_DIR}/cmake/guidance_patch.cmake")
+  set(fm_patched "${FM_DEPS_DIR}/rust/patched")
+  set(fm_patch_sum "")
+  foreach(file IN ITEMS "${fm_patch}" "${fm_crate}/numbers.rs")
+    file(SHA256 "${file}" sum)
+    string(SUBSTRING "${sum}" 0 8 sum)
+    string(APPEND fm_patch_sum "-${sum}")
+  endforeach()
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${fm_patch}" "${fm_crate}/numbers.rs")
   add_custom_command(
     OUTPUT "${fm_guidance_library}"
+    COMMAND "${CMAKE_COMMAND}" -D "FROM=${fm_crates}" -D "NUMBERS=${fm_crate}/numbers.rs" -D "TO=${fm_patched}"
+      -D "NAME=llguidance${fm_patch_sum}" -P "${fm_patch}"
     COMMAND "${FM_CARGO}" build --release --locked --offline --quiet --target-dir "${fm_cargo_dir}"
-      --config "source.crates-io.replace-with='vendored'" --config "source.vendored.directory='${fm_crates}'"
+      --config "source.crates-io.replace-with='vendored'" --config "source.vendored.directory='${fm_patched}'"
     COMMAND "${CMAKE_COMMAND}" -E touch "${fm_guidance_library}"
     WORKING_DIRECTORY "${fm_crate}"
-    DEPENDS "${fm_crate}/Cargo.toml" "${fm_crate}/Cargo.lock" "${fm_crate}/lib.rs"
+    DEPENDS "${fm_crate}/Cargo.toml" "${fm_crate}/Cargo.lock" "${fm_crate}/lib.rs" "${fm_crate}/numbers.rs"
+      "${fm_patch}"
     COMMENT "building llguidance (a minute or two, once)"
     VERBATIM)
   add_custom_target(fm_guidance_build DEPENDS "${fm_guidance_library}")

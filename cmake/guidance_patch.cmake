@@ -1,0 +1,46 @@
+# Makes a folder of crates for cargo in which llguidance's JSON compiler has one more file, numbers.rs: the release lets a
+# number run on without end. The other crates are links.
+#
+# usage: cmake -D FROM=VENDOR -D NUMBERS=numbers.rs -D TO=FOLDER -D NAME=CRATE -P guidance_patch.cmake
+#   CRATE  llguidance's folder in FOLDER. cargo takes a crate of a registry for unchanged as long as its folder is the same:
+#          a patch that changed needs another name
+#
+# A release that is not as expected is an error: then look whether its numbers end by now, and what of this is left to do.
+cmake_minimum_required(VERSION 3.20)
+
+# Replaces `from` in the variable `text`, where it must stand `times` times.
+function(replace_exactly text from to times)
+  string(REPLACE "${from}" "${to}" replaced "${${text}}")
+  string(LENGTH "${${text}}" old)
+  string(LENGTH "${replaced}" new)
+  string(LENGTH "${from}" from_length)
+  string(LENGTH "${to}" to_length)
+  math(EXPR expected "${old} + ${times} * (${to_length} - ${from_length})")
+  if(NOT new EQUAL expected)
+    message(FATAL_ERROR "${FROM}/llguidance is not the release that cmake/guidance_patch.cmake was written for")
+  endif()
+  set(${text} "${replaced}" PARENT_SCOPE)
+endfunction()
+
+set(made "${TO}.new")
+file(REMOVE_RECURSE "${TO}" "${made}")
+file(MAKE_DIRECTORY "${made}")
+file(GLOB crates RELATIVE "${FROM}" "${FROM}/*")
+list(REMOVE_ITEM crates llguidance)
+foreach(crate IN LISTS crates)
+  file(CREATE_LINK "${FROM}/${crate}" "${made}/${crate}" SYMBOLIC)
+endforeach()
+file(COPY "${FROM}/llguidance/" DESTINATION "${made}/${NAME}")
+
+set(compiler "${made}/${NAME}/src/json/compiler.rs")
+file(READ "${compiler}" code)
+replace_exactly(code "let mut ast = RegexAst::Regex(rx);" "let mut ast = numbers::limited(rx, num);" 2)
+file(WRITE "${compiler}" "${code}\nmod numbers;\n")
+file(COPY "${NUMBERS}" DESTINATION "${made}/${NAME}/src/json/compiler")
+
+# cargo compares the checksums of a crate's files where they are listed.
+set(sums "${made}/${NAME}/.cargo-checksum.json")
+file(READ "${sums}" code)
+string(REGEX REPLACE "\"files\":{[^}]*}" "\"files\":{}" code "${code}")
+file(WRITE "${sums}" "${code}")
+file(RENAME "${made}" "${TO}")

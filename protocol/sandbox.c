@@ -9,6 +9,8 @@ void fm_sandbox_write(const struct fm_sandbox *sandbox, struct fm_json_writer *w
     fm_json_key_int(w, "landlock", sandbox->landlock);
     fm_json_key_bool(w, "seccomp", sandbox->seccomp);
     fm_json_key_str(w, "network", sandbox->network_denied ? "denied" : "allowed");
+    fm_json_key_str(w, "devices", sandbox->devices_denied ? "denied" : "allowed");
+    fm_json_key_str(w, "capabilities", sandbox->no_capabilities ? "none" : "some");
     fm_json_object_end(w);
 }
 
@@ -19,18 +21,26 @@ static struct json_object *member(struct json_object *object, const char *key, e
     return json_object_is_type(value, type) ? value : NULL;
 }
 
+/* Whether the member is `yes`; false with `*known` cleared unless it is one of the two words. */
+static bool read_word(struct json_object *object, const char *key, const char *yes, const char *no, bool *known) {
+    struct json_object *value = member(object, key, json_type_string);
+    const char *word = value ? json_object_get_string(value) : "";
+    *known = *known && (strcmp(word, yes) == 0 || strcmp(word, no) == 0);
+    return strcmp(word, yes) == 0;
+}
+
 bool fm_sandbox_read(struct json_object *object, struct fm_sandbox *sandbox) {
     struct json_object *no_new_privs = member(object, "no_new_privs", json_type_boolean);
     struct json_object *landlock = member(object, "landlock", json_type_int);
     struct json_object *seccomp = member(object, "seccomp", json_type_boolean);
-    struct json_object *network = member(object, "network", json_type_string);
-    const char *word = network ? json_object_get_string(network) : "";
+    bool known = true;
     *sandbox = (struct fm_sandbox){
         .no_new_privs = json_object_get_boolean(no_new_privs),
         .landlock = json_object_get_int(landlock),
         .seccomp = json_object_get_boolean(seccomp),
-        .network_denied = strcmp(word, "denied") == 0,
+        .network_denied = read_word(object, "network", "denied", "allowed", &known),
+        .devices_denied = read_word(object, "devices", "denied", "allowed", &known),
+        .no_capabilities = read_word(object, "capabilities", "none", "some", &known),
     };
-    return no_new_privs && landlock && seccomp && sandbox->landlock >= 0 &&
-           (sandbox->network_denied || strcmp(word, "allowed") == 0);
+    return no_new_privs && landlock && seccomp && sandbox->landlock >= 0 && known;
 }

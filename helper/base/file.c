@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -43,13 +44,15 @@ enum fm_code fm_file_check_magic(const char *path, const char *magic, struct fm_
     return code;
 }
 
-static enum fm_code read_all(int fd, const char *path, struct fm_buf *text, struct fm_error *error) {
+/* At most `limit` bytes. */
+static enum fm_code read_from(int fd, const char *path, struct fm_buf *text, size_t limit, struct fm_error *error) {
     ssize_t got;
     do {
         char bytes[4096];
-        got = fm_read(fd, bytes, sizeof bytes);
+        got = fm_read(fd, bytes, limit < sizeof bytes ? limit : sizeof bytes);
         fm_buf_append(text, bytes, got > 0 ? (size_t)got : 0);
-    } while (got > 0 && !text->failed);
+        limit -= got > 0 ? (size_t)got : 0;
+    } while (got > 0 && limit > 0 && !text->failed);
     if (got < 0) {
         return fm_fail(error, FM_UNAVAILABLE, "can't read the file (%s): %s", strerror(errno), path);
     }
@@ -57,9 +60,13 @@ static enum fm_code read_all(int fd, const char *path, struct fm_buf *text, stru
 }
 
 enum fm_code fm_file_read(const char *path, struct fm_buf *text, struct fm_error *error) {
+    return fm_file_read_start(path, text, SIZE_MAX, error);
+}
+
+enum fm_code fm_file_read_start(const char *path, struct fm_buf *text, size_t limit, struct fm_error *error) {
     int fd;
     enum fm_code code = open_regular(path, &fd, error);
-    code = code ? code : read_all(fd, path, text, error);
+    code = code ? code : read_from(fd, path, text, limit, error);
     if (fd >= 0) {
         close(fd);
     }
@@ -73,8 +80,10 @@ enum fm_code fm_file_create(const char *path, struct fm_error *error) {
     if (fd < 0) {
         return fm_file_fail_open("file", errno, path, error);
     }
+    struct stat info;
+    bool regular = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
     close(fd);
-    return FM_OK;
+    return regular ? FM_OK : fm_fail(error, FM_UNAVAILABLE, "not a regular file: %s", path);
 }
 
 enum fm_code fm_file_make_private(const char *path, struct fm_error *error) {
@@ -82,4 +91,16 @@ enum fm_code fm_file_make_private(const char *path, struct fm_error *error) {
         return fm_fail(error, FM_UNAVAILABLE, "can't make the file private (%s): %s", strerror(errno), path);
     }
     return FM_OK;
+}
+
+struct fm_file_id fm_file_identify(const char *path) {
+    struct stat info;
+    if (stat(path, &info) != 0) {
+        return (struct fm_file_id){0};
+    }
+    return (struct fm_file_id){.device = (uint64_t)info.st_dev, .inode = (uint64_t)info.st_ino};
+}
+
+bool fm_file_id_equal(const struct fm_file_id *one, const struct fm_file_id *other) {
+    return one->device == other->device && one->inode == other->inode;
 }

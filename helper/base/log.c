@@ -1,10 +1,17 @@
 #include "base/log.h"
 #include "base/platform.h"
+#include "base/utf8.h"
 
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+
+#ifdef FM_SANITIZE /* a sanitizer's report is never lost */
+#define RELAY_ALWAYS true
+#else
+#define RELAY_ALWAYS false
+#endif
 
 static const char *const level_names[] = {"off", "error", "warn", "info", "debug"};
 
@@ -56,17 +63,42 @@ static int write_dropped(char *line, size_t size, unsigned long dropped) {
     return len < (int)size ? len : (int)size - 1;
 }
 
-/* What a terminal, or who reads lines, would take for more than text: control characters (C0, DEL, and C1 in UTF-8). */
+/*
+ * What a terminal, or who reads lines, would take for more than text: control characters (C0, DEL, and C1 in UTF-8),
+ * and what is not UTF-8, of which some terminals take bytes for C1.
+ */
 static void make_plain(char *text, size_t len) {
-    for (size_t i = 0; i < len; i++) {
-        unsigned char byte = (unsigned char)text[i];
-        bool c1 = byte == 0xC2 && i + 1 < len && (unsigned char)text[i + 1] < 0xA0;
-        if (byte < 0x20 || byte == 0x7F || c1) {
-            text[i] = '?';
+    for (size_t at = 0; at < len;) {
+        int sequence = fm_utf8_sequence(text + at, len - at);
+        size_t step = sequence > 0 ? (size_t)sequence : 1;
+        unsigned char first = (unsigned char)text[at];
+        bool c1 = step == 2 && first == 0xC2 && (unsigned char)text[at + 1] < 0xA0;
+        if (sequence <= 0 || first < 0x20 || first == 0x7F || c1) {
+            memset(text + at, '?', step);
         }
-        if (c1) {
-            text[++i] = '?';
-        }
+        at += step;
+    }
+}
+
+/* A line in the making. */
+struct line {
+    char text[1024];
+    size_t used;
+    unsigned long dropped; /* lines that its beginning reports */
+};
+
+static void begin(struct line *line) {
+    line->dropped = atomic_exchange(&dropped_lines, 0);
+    line->used = line->dropped ? (size_t)write_dropped(line->text, sizeof line->text / 4, line->dropped) : 0;
+}
+
+/* `len` bytes of it, from `used` on, are what others said. */
+static void send(struct line *line, size_t len) {
+    make_plain(line->text + line->used, len);
+    line->used += len;
+    line->text[line->used++] = '\n';
+    if (!fm_stderr_try_write(line->text, line->used)) {
+        atomic_fetch_add(&dropped_lines, line->dropped + 1);
     }
 }
 
@@ -74,22 +106,34 @@ void fm_log(enum fm_log_level level, const char *fmt, ...) {
     if (level == FM_LOG_OFF || level > log_level) {
         return;
     }
-    char line[1024];
-    unsigned long dropped = atomic_exchange(&dropped_lines, 0);
-    int used = dropped ? write_dropped(line, sizeof line / 4, dropped) : 0;
-    used += write_start(line + used, sizeof line / 4, level);
+    struct line line;
+    begin(&line);
+    line.used += (size_t)write_start(line.text + line.used, sizeof line.text / 4, level);
 
     va_list args;
     va_start(args, fmt);
-    int text = vsnprintf(line + used, sizeof line - (size_t)used - 1, fmt, args);
+    int text = vsnprintf(line.text + line.used, sizeof line.text - line.used - 1, fmt, args);
     va_end(args);
-    if (text < 0) {
+    if (text >= 0) {
+        send(&line, strlen(line.text + line.used));
+    }
+}
+
+void fm_log_relay(const char *name, const char *text, size_t len) {
+    if (log_level == FM_LOG_OFF && !RELAY_ALWAYS) {
         return;
     }
-    size_t len = strlen(line);
-    make_plain(line + used, len - (size_t)used);
-    line[len++] = '\n';
-    if (!fm_stderr_try_write(line, len)) {
-        atomic_fetch_add(&dropped_lines, dropped + 1);
+    struct line line;
+    char start[sizeof line.text / 4];
+    begin(&line);
+    snprintf(start, sizeof start, "%s%s", log_prefix ? log_prefix : name, log_prefix ? "" : ": ");
+    size_t start_len = strlen(start);
+    if (len < start_len || memcmp(text, start, start_len) != 0) {
+        memcpy(line.text + line.used, start, start_len);
+        line.used += start_len;
     }
+    size_t room = sizeof line.text - line.used - 1;
+    len = len < room ? len : room;
+    memcpy(line.text + line.used, text, len);
+    send(&line, len);
 }

@@ -1,5 +1,6 @@
 /*
- * Log lines on stderr: off by default, never blocking, never with user text.
+ * Log lines on stderr: errors by default, never blocking, never with user text. Control characters, and bytes that
+ * are not UTF-8, are shown as '?'.
  *
  * A line that stderr does not take at once (full or closed) is dropped and counted; the count is told with the next
  * line that goes through. Callers pass lengths and times, never prompts or answers.
@@ -10,6 +11,7 @@
 #include "base/compiler.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 
 enum fm_log_level { FM_LOG_OFF, FM_LOG_ERROR, FM_LOG_WARN, FM_LOG_INFO, FM_LOG_DEBUG };
 
@@ -34,5 +36,12 @@ const char *fm_log_level_name(enum fm_log_level level);
 
 /* One line (no newline in `fmt`). Any thread, never blocks; longer than 1,000 bytes is cut. */
 void fm_log(enum fm_log_level level, const char *fmt, ...) FM_PRINTF(2, 3);
+
+/*
+ * One line that another program wrote to its stderr (`len` bytes, without a newline), at every level but `off`; builds
+ * with a sanitizer show it at `off` too. The prefix of fm_log_use_prefix, else `name` and ": ", stands before it, unless
+ * it begins with that already. Any thread, never blocks; longer than 1,000 bytes is cut.
+ */
+void fm_log_relay(const char *name, const char *text, size_t len);
 
 #endif

@@ -333,7 +333,7 @@ static void forbid_core_dumps(void) {
 }
 
 /* In the child, between fork and exec: async-signal-safe calls only, and bare system calls. */
-static void become(const char *path, char *const env[], int in, int out, int report, pid_t parent) {
+static void become(const char *path, char *const env[], const int standard[3], int report, pid_t parent) {
     char *const argv[] = {(char *)path, NULL};
     sigset_t none;
     fm_os_die_with_parent(parent);
@@ -345,7 +345,9 @@ static void become(const char *path, char *const env[], int in, int out, int rep
     sigprocmask(SIG_SETMASK, &none, NULL);
     close_rest_on_exec();
     forbid_core_dumps();
-    if (dup2(in, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0) {
+    fm_os_drop_capabilities();
+    if (dup2(standard[0], STDIN_FILENO) >= 0 && dup2(standard[1], STDOUT_FILENO) >= 0 &&
+        dup2(standard[2], STDERR_FILENO) >= 0) {
         execve(path, argv, env);
     }
     int error = errno;
@@ -363,10 +365,11 @@ static void close_all(const int *fds, size_t count) {
 }
 
 int fm_child_start(struct fm_child *child, const char *path, char *const env[]) {
-    enum { IN_READ, IN_WRITE, OUT_READ, OUT_WRITE, REPORT_READ, REPORT_WRITE, COUNT };
-    int fds[COUNT] = {-1, -1, -1, -1, -1, -1};
+    enum { IN_READ, IN_WRITE, OUT_READ, OUT_WRITE, ERR_READ, ERR_WRITE, REPORT_READ, REPORT_WRITE, COUNT };
+    int fds[COUNT] = {-1, -1, -1, -1, -1, -1, -1, -1};
     int error = fm_pipe(&fds[IN_READ], &fds[IN_WRITE]);
     error = error ? error : fm_pipe(&fds[OUT_READ], &fds[OUT_WRITE]);
+    error = error ? error : fm_pipe(&fds[ERR_READ], &fds[ERR_WRITE]);
     error = error ? error : fm_pipe(&fds[REPORT_READ], &fds[REPORT_WRITE]);
     if (error) {
         close_all(fds, COUNT);
@@ -375,23 +378,25 @@ int fm_child_start(struct fm_child *child, const char *path, char *const env[]) 
     pid_t parent = getpid();
     pid_t pid = fork();
     if (pid == 0) {
-        become(path, env, fds[IN_READ], fds[OUT_WRITE], fds[REPORT_WRITE], parent);
+        const int standard[3] = {fds[IN_READ], fds[OUT_WRITE], fds[ERR_WRITE]};
+        become(path, env, standard, fds[REPORT_WRITE], parent);
     }
     error = pid < 0 ? errno : 0;
-    close_all((int[]){fds[IN_READ], fds[OUT_WRITE], fds[REPORT_WRITE]}, 3);
+    close_all((int[]){fds[IN_READ], fds[OUT_WRITE], fds[ERR_WRITE], fds[REPORT_WRITE]}, 4);
     /* The report pipe closes with a successful exec, so a read that gets nothing means that it worked. */
     if (!error && fm_read(fds[REPORT_READ], &error, sizeof error) > 0) {
         fm_child_reap(pid);
     }
     close(fds[REPORT_READ]);
     if (error) {
-        close_all((int[]){fds[IN_WRITE], fds[OUT_READ]}, 2);
+        close_all((int[]){fds[IN_WRITE], fds[OUT_READ], fds[ERR_READ]}, 3);
         return error;
     }
     *child = (struct fm_child){
         .pid = pid,
         .to_child = fds[IN_WRITE],
         .from_child = fds[OUT_READ],
+        .errors = fds[ERR_READ],
         .ended = fm_os_watch_process(pid),
     };
     return 0;

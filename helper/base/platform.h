@@ -46,6 +46,15 @@ void fm_fill_std_fds(void);
 
 /* ---- this process ---- */
 
+/* What of the machine's processors this process may use at the same time; each is at least 1. */
+struct fm_processors {
+    int count; /* those of its affinity, no more than the CPU quota of its cgroups pays for, rounded up */
+    int cores; /* the same with the hyper-threads of a core counted once */
+};
+
+/* As it is now, for the calling thread. Any thread; reads a small file for each processor, which never blocks. */
+void fm_processors(struct fm_processors *processors);
+
 /* Gives memory that was freed back to the system, where the allocator would keep it. */
 void fm_memory_trim(void);
 
@@ -96,14 +105,17 @@ struct fm_sandbox {
     bool no_new_privs;
     int landlock; /* its ABI's number; 0: none */
     bool seccomp;
-    bool network_denied; /* every kind of socket, not TCP alone */
+    bool network_denied;  /* every kind of socket, not TCP alone */
+    bool devices_denied;  /* nor of other processes in /proc; ENGINE.md has the exceptions */
+    bool no_capabilities; /* root has none of its powers, but owns its files */
 };
 
 /*
  * From here on this process can't write, make, change or remove a file, start a program or a process, reach the
- * network (but with `needs_network`), touch other processes, or gain privileges. It may read, and write to what is
- * open. Each part works without the others; `in_force` says which do. Can't be undone, and threads inherit it, so call
- * it once, before the first thread. The rules: ENGINE.md, Sandbox.
+ * network (but with `needs_network`), touch other processes, open devices, or gain privileges. It may read files, and
+ * write to what is open. Each part works without the others; `in_force` says which do. Can't be undone, and threads
+ * inherit it, so call it once, before the first thread. Leaves a few descriptors of /proc open. The rules: ENGINE.md,
+ * Sandbox.
  */
 void fm_sandbox_enter(bool needs_network, struct fm_sandbox *in_force);
 
@@ -113,13 +125,15 @@ struct fm_child {
     pid_t pid;
     int to_child;   /* its stdin */
     int from_child; /* its stdout */
+    int errors;     /* its stderr */
     int ended;      /* polls readable when it has ended; -1 where the system has none: ask fm_child_has_ended */
 };
 
 /*
- * Starts `path` with no arguments, pipes as stdin and stdout, our stderr, default signals, and `env` (NULL-terminated)
- * as its environment. It inherits no other descriptor, and leaves no core dump. It leads a session and a process group
- * of its own, so no terminal is its controlling one and a terminal's signals do not reach it. On Linux the child is
+ * Starts `path` with no arguments, pipes as stdin, stdout and stderr, default signals, and `env` (NULL-terminated) as
+ * its environment. It inherits no other descriptor and no capability (root's included, so it may not read or run what
+ * they alone would let it), and leaves no core dump. It leads a session and a process group of
+ * its own, so no terminal is its controlling one and a terminal's signals do not reach it. On Linux the child is
  * killed when the calling thread ends, so call it from the thread that reaps it. The descriptors are the caller's to
  * close. Returns 0 or an errno value (what exec said included).
  */

@@ -7,6 +7,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/securebits.h>
 #include <linux/sockios.h>
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -109,6 +111,24 @@ void fm_os_die_with_parent(pid_t parent) {
 
 bool fm_os_close_rest_on_exec(void) {
     return syscall(NR_CLOSE_RANGE, 3u, ~0u, CLOSE_RANGE_ON_EXEC) == 0;
+}
+
+#define ROOT_IS_NOBODY (SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE)
+
+bool fm_os_drop_capabilities(void) {
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3] = {0};
+    for (unsigned long number = 0; prctl(PR_CAPBSET_READ, number, 0, 0, 0) >= 0; number++) {
+        prctl(PR_CAPBSET_DROP, number, 0, 0, 0); /* what an exec could give; who can't has none to lose */
+    }
+    prctl(PR_SET_SECUREBITS, ROOT_IS_NOBODY, 0, 0, 0);
+    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+    syscall(SYS_capset, &header, sets);
+    uint32_t left = syscall(SYS_capget, &header, sets) == 0 ? 0 : 1;
+    for (size_t i = 0; i < _LINUX_CAPABILITY_U32S_3; i++) {
+        left |= sets[i].permitted | sets[i].effective | sets[i].inheritable;
+    }
+    return left == 0;
 }
 
 int fm_cond_init(pthread_cond_t *cond) {

@@ -42,6 +42,13 @@ size_t fm_socket_unread(int fd) {
     return getsockopt(fd, SOL_SOCKET, SO_NWRITE, &bytes, &size) == 0 && bytes > 0 ? (size_t)bytes : 0;
 }
 
+/* Without affinity or quotas; fm_math_cores knows which cores are the fast ones. */
+void fm_processors(struct fm_processors *processors) {
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    int count = online > 0 ? (int)online : 1;
+    *processors = (struct fm_processors){.count = count, .cores = count};
+}
+
 void fm_memory_trim(void) {}
 
 void fm_random(void *data, size_t len) {
@@ -86,6 +93,11 @@ int64_t fm_os_thread_ms(pthread_t thread) {
     }
     int64_t micros = (int64_t)info.user_time.microseconds + info.system_time.microseconds;
     return ((int64_t)info.user_time.seconds + info.system_time.seconds) * 1000 + micros / 1000;
+}
+
+/* macOS has none: what root may do is bound to its number. */
+bool fm_os_drop_capabilities(void) {
+    return false;
 }
 
 bool fm_os_close_rest_on_exec(void) {

@@ -31,6 +31,30 @@ void fm_os_die_with_parent(pid_t parent);
  * Async-signal-safe. */
 bool fm_os_close_rest_on_exec(void);
 
+/*
+ * Gives up every capability of the calling thread, and the way back to them; so in a child before exec, or before the
+ * first thread. True when it has none. Async-signal-safe.
+ */
+bool fm_os_drop_capabilities(void);
+
+/*
+ * The part of fm_sandbox_enter that is Landlock's; Linux alone has it. Returns its ABI's number, 0 when it is not in
+ * force. `may_write`: files may be changed. `*devices_denied`: see fm_sandbox. May open files.
+ */
+int fm_os_landlock_enter(bool needs_network, bool may_write, bool *devices_denied);
+
+/*
+ * Linux: the processors that the CPU quotas of a process's cgroups pay for, rounded up, at least 1; 0: there is no quota.
+ * `root` is where the cgroups are mounted, `membership` the text of its /proc/PID/cgroup. Either version. Never blocks.
+ */
+int fm_os_quota(const char *root, const char *membership);
+
+/*
+ * Linux: the cores that the processors with `allowed` set, of `count`, belong to. `topology` is sysfs's folder with one
+ * folder for each; one without a file there counts as a core. Never blocks.
+ */
+int fm_os_cores(const char *topology, const bool *allowed, size_t count);
+
 /* Processor time of a thread that has not ended, in ms; -1 where it can't be had. */
 int64_t fm_os_thread_ms(pthread_t thread);
 

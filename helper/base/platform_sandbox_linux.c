@@ -1,10 +1,12 @@
 /*
- * fm_sandbox_enter on Linux: no_new_privs, Landlock, seccomp. Landlock knows files, whatever the call; seccomp knows
- * calls, whatever the file. Most is denied by both, so that a kernel with one of them still denies it.
+ * fm_sandbox_enter on Linux: capabilities, no_new_privs, Landlock (platform_landlock_linux.c), seccomp. Landlock knows
+ * files, whatever the call; seccomp knows calls, whatever the file. Most is denied by both, so that a kernel with one of
+ * them still denies it.
  */
 #ifdef __linux__
 
 #include "base/platform.h"
+#include "base/platform_os.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,55 +27,6 @@
 #else
 #define MAY_WRITE false
 #endif
-
-/* ---- Landlock (Documentation/userspace-api/landlock.rst); headers may be older than the kernel ---- */
-
-#define NR_LANDLOCK_CREATE_RULESET 444
-#define NR_LANDLOCK_RESTRICT_SELF  446
-#define LANDLOCK_VERSION           1u
-
-#define LANDLOCK_EXECUTE   (1u << 0)
-#define LANDLOCK_ALL_WRITE (1u << 1 | 0x1ff0u) /* write_file, remove_dir to make_sym */
-#define LANDLOCK_TRUNCATE  (1u << 14)
-#define LANDLOCK_IOCTL_DEV (1u << 15)
-#define LANDLOCK_TCP       3u /* bind, connect */
-#define LANDLOCK_SCOPES    3u /* abstract UNIX sockets, signals */
-
-enum { LANDLOCK_ABI_TRUNCATE = 3, LANDLOCK_ABI_NETWORK, LANDLOCK_ABI_IOCTL, LANDLOCK_ABI_SCOPE };
-
-struct landlock_rules {
-    uint64_t files;
-    uint64_t network;
-    uint64_t scopes;
-};
-
-static struct landlock_rules landlock_rules(long abi, bool needs_network) {
-    struct landlock_rules rules = {.files = LANDLOCK_EXECUTE};
-    if (!MAY_WRITE) {
-        rules.files |= LANDLOCK_ALL_WRITE;
-        rules.files |= abi >= LANDLOCK_ABI_TRUNCATE ? LANDLOCK_TRUNCATE : 0;
-    }
-    rules.files |= abi >= LANDLOCK_ABI_IOCTL ? LANDLOCK_IOCTL_DEV : 0;
-    rules.network = abi >= LANDLOCK_ABI_NETWORK && !needs_network ? LANDLOCK_TCP : 0;
-    rules.scopes = abi >= LANDLOCK_ABI_SCOPE ? LANDLOCK_SCOPES : 0;
-    return rules;
-}
-
-/* The ABI; 0 when none is in force. A right that is handled and granted nowhere is denied everywhere. */
-static int enter_landlock(bool needs_network) {
-    long abi = syscall(NR_LANDLOCK_CREATE_RULESET, NULL, (size_t)0, LANDLOCK_VERSION);
-    if (abi < 1) {
-        return 0;
-    }
-    struct landlock_rules rules = landlock_rules(abi, needs_network); /* what an old kernel has no field for is 0 */
-    long ruleset = syscall(NR_LANDLOCK_CREATE_RULESET, &rules, sizeof rules, 0u);
-    if (ruleset < 0) {
-        return 0;
-    }
-    bool entered = syscall(NR_LANDLOCK_RESTRICT_SELF, (int)ruleset, 0u) == 0;
-    close((int)ruleset);
-    return entered ? (int)abi : 0;
-}
 
 /* ---- seccomp: which calls ---- */
 
@@ -419,8 +372,9 @@ static bool enter_seccomp(bool needs_network) {
 #endif
 
 void fm_sandbox_enter(bool needs_network, struct fm_sandbox *in_force) {
+    in_force->no_capabilities = fm_os_drop_capabilities(); /* before seccomp denies it */
     in_force->no_new_privs = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
-    in_force->landlock = enter_landlock(needs_network);
+    in_force->landlock = fm_os_landlock_enter(needs_network, MAY_WRITE, &in_force->devices_denied);
     in_force->seccomp = enter_seccomp(needs_network);
     in_force->network_denied = in_force->seccomp && !needs_network;
 }

@@ -56,21 +56,32 @@ static void send_load(struct fm_front *front) {
     end_message(front);
 }
 
+/* Those that the engine has; the others are ignored, and reported. */
+static void write_extras(struct fm_front *front, struct fm_request *request, struct fm_json_writer *w) {
+    size_t before = request->ignored.len;
+    fm_request_write_extras(request, front->engine.parameters, w);
+    if (request->ignored.failed) {
+        fm_front_no_memory(front);
+    } else if (request->ignored.len > before) {
+        fm_log_ignored_locked(front, &request->ignored);
+    }
+}
+
 void fm_engine_send_job_locked(struct fm_front *front, struct fm_job *job) {
     struct fm_buf *members = &job->answer.request.job_members;
     struct fm_json_writer w = begin_notification(front, "job.start");
     fm_json_object_begin(&w);
     fm_json_key_int(&w, "job", (int64_t)job->run);
     fm_json_raw(&w, members->data, members->len);
-    if (job->answer.request.has_seed) {
-        fm_json_key_int(&w, "seed", fm_answer_seed(&job->answer));
-    }
+    fm_answer_write_choice(&job->answer, &w);
+    write_extras(front, &job->answer.request, &w);
     fm_json_object_end(&w);
     end_message(front);
     if (!fm_answer_has_next(&job->answer)) {
         fm_buf_free(members); /* a prompt can be megabytes, and this was the last time that it is sent */
     }
     job->state = FM_JOB_SENT;
+    job->progress_ms = fm_now_ms();
     front->engine.held++;
 }
 
@@ -144,14 +155,29 @@ static void read_refusal(const struct fm_rpc_message *message, const char *progr
     }
 }
 
+/* The extras that a list names; an engine that has none, or an older one, has no list. */
+static unsigned read_parameters(struct json_object *list) {
+    size_t count = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
+    unsigned has = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct json_object *name = json_object_array_get_idx(list, i);
+        for (unsigned bit = 0; bit < FM_EXTRAS && json_object_is_type(name, json_type_string); bit++) {
+            has |= strcmp(json_object_get_string(name), fm_extra_names[bit]) == 0 ? 1u << bit : 0;
+        }
+    }
+    return has;
+}
+
 static void on_initialized(struct fm_front *front, const struct fm_rpc_message *message) {
     struct fm_engine *engine = &front->engine;
     struct fm_error error;
     int64_t version = get_int(message->result, "protocol_version");
     if (is_ok(message->result) && version == FM_PROTOCOL_VERSION) {
         engine->initialized = true;
+        engine->signs++;
         engine->progress_ms = fm_now_ms();
         engine->load_progress = 0;
+        engine->parameters = read_parameters(json_object_object_get(message->result, "parameters"));
         engine->has_sandbox = fm_sandbox_read(json_object_object_get(message->result, "sandbox"), &engine->sandbox);
         send_load(front);
         return;
@@ -176,6 +202,7 @@ static void on_loaded(struct fm_front *front, const struct fm_rpc_message *messa
     int64_t slots = get_int(message->result, "slots");
     engine->slots = slots < 1 ? 1 : slots > FM_JOBS_MAX ? FM_JOBS_MAX : (unsigned)slots;
     engine->loaded = true;
+    engine->signs++;
     engine->state = FM_ENGINE_READY;
     fm_log(FM_LOG_INFO, "engine %d is ready, %u slots", (int)engine->pid, engine->slots);
     fm_engine_pump_locked(front);
@@ -438,23 +465,13 @@ static void on_finished(struct fm_front *front, struct fm_job *job, struct json_
         fm_job_settle_locked(front, job, FM_FINISH_FAILED, &error);
         return;
     }
-    if (reason && strcmp(reason, "length") == 0 && job->answer.surface->whole) {
-        fm_fail(&error, FM_CONTEXT_OVERFLOW,
-                "there is no room for all of the answer in what the input leaves of the context");
-        fm_job_settle_locked(front, job, FM_FINISH_FAILED, &error);
-        return;
-    }
     for (size_t i = 0; i < sizeof finish_reasons / sizeof finish_reasons[0]; i++) {
         if (reason && strcmp(reason, finish_reasons[i].reason) == 0 && job->answer.opened) {
-            fm_crash_loop_reset(&front->engine.crash_loop, job->model.id);
+            fm_crash_loop_reset(&front->engine.crash_loop, fm_model_blamed(&job->model));
             if (mismatch) {
                 fm_answer_mismatch(&job->answer, *mismatch ? mismatch : "the engine gave no reason");
             }
-            if (fm_answer_has_next(&job->answer)) {
-                fm_job_next_choice_locked(front, job, finish_reasons[i].finish);
-            } else {
-                fm_job_settle_locked(front, job, finish_reasons[i].finish, NULL);
-            }
+            fm_job_made_locked(front, job, finish_reasons[i].finish);
             return;
         }
     }
@@ -483,6 +500,7 @@ static void on_load_progress(struct fm_front *front, struct json_object *params)
     if (progress > front->engine.load_progress) {
         front->engine.load_progress = progress;
         front->engine.progress_ms = fm_now_ms();
+        front->engine.signs++;
     }
 }
 
@@ -498,6 +516,7 @@ static void take_event(struct fm_front *front, const struct fm_rpc_message *mess
     for (size_t i = 0; i < sizeof job_events / sizeof job_events[0]; i++) {
         if (strcmp(message->method, job_events[i].method) == 0) {
             job->progress_ms = fm_now_ms();
+            front->engine.signs++;
             if (job_events[i].output == (embeds(job) ? ANSWER : VECTOR)) {
                 fail_job(front, job, "the engine sent output that the request does not ask for");
             } else {

@@ -164,6 +164,15 @@ static void say_the_rest(struct fm_front *front) {
     fm_send_frame(front, &front->outbox, &front->reply);
 }
 
+/* A host should hear early of a file that can't be used. Where there is no thread, the first task tries again. */
+static void open_store(struct fm_front *front) {
+    pthread_mutex_lock(&front->lock);
+    if (front->options.store_file && front->options.store_bytes > 0 && !fm_store_thread_start_locked(front)) {
+        fm_log(FM_LOG_WARN, "can't start a thread for the store yet");
+    }
+    pthread_mutex_unlock(&front->lock);
+}
+
 int fm_front_run(struct fm_front *front, const struct fm_options *options, const struct fm_wire *wire) {
     struct fm_inbound inbound;
     init_state(front, options);
@@ -181,6 +190,7 @@ int fm_front_run(struct fm_front *front, const struct fm_options *options, const
         fm_log(FM_LOG_ERROR, "can't start");
         return EX_OSERR;
     }
+    open_store(front);
     int status = serve(front, &inbound, wire);
     bool quiet = end_work(front, status == EX_PROTOCOL ? BROKEN_END_MS : ENGINE_END_MS);
     say_the_rest(front);

@@ -67,7 +67,7 @@ struct fm_job {
     int64_t after;           /* events up to this sequence_number are not sent */
     int64_t arrived_ms;
     int64_t accepted_ms;
-    int64_t progress_ms;  /* the last sign of progress */
+    int64_t progress_ms;  /* the last sign of progress: its own, or while it is queued the engine's; or it was sent */
     int64_t grace_end_ms; /* while stopping: when the engine is ended */
     struct fm_error stop_error;
     struct fm_error end_error;                        /* once closing: why it failed; code FM_OK: it did not */
@@ -97,15 +97,18 @@ struct fm_engine {
     struct fm_error end_error; /* why it is being ended; code FM_OK: no reason noted */
     enum fm_engine_end end;    /* what kind of end that is */
     struct fm_crash_loop crash_loop;
+    unsigned signs;            /* of progress, in loading or any job; it wraps */
     bool initialized;          /* answered engine.initialize */
     int64_t progress_ms;       /* while starting: the last step, or load_progress that rose */
     double load_progress;      /* the highest so far */
     bool loaded;               /* answered engine.load with ok */
+    unsigned parameters;       /* extras that it has: bit i is fm_extra_names[i] */
     bool has_sandbox;          /* the last one that was initialized told what is below */
     struct fm_sandbox sandbox; /* what the engine says is in force */
     struct fm_buf message;     /* messages to the engine in the making */
 };
 
+struct fm_ignored;
 struct fm_store;
 struct fm_store_task;
 
@@ -117,11 +120,12 @@ struct fm_store_query {
     char after[256]; /* the item that the list begins behind; "": none */
     bool again;      /* set by the reply: the response is on its way into the store, so ask again behind that */
     uint64_t job;    /* number of the job that waits for it, if one does */
+    const struct fm_ignored *ignored; /* of the call's params; NULL: nothing. Borrowed for the call that asks */
 };
 
 /*
- * Answers a call, in the store's thread and without the lock: as fm_method.run. `store` NULL: it can't be opened, and
- * `error` is filled already.
+ * Answers a call, in the store's thread and without the lock: as fm_method.run. `store` NULL: there is no memory for
+ * it, and `error` is filled already.
  */
 typedef enum fm_code fm_store_reply_fn(struct fm_front *front, struct fm_store *store, struct fm_store_query *query,
                                        struct fm_json_writer *result, struct fm_error *error);
@@ -138,6 +142,19 @@ struct fm_storage {
     bool reply_waits;              /* `reply`, a frame for the host, waits for room; `reply_call` is its id */
     struct fm_buf reply;
     struct fm_rpc_id reply_call;
+    bool known;              /* the store has been tried */
+    struct fm_error trouble; /* why nothing can be stored, as far as is known; code FM_OK: it can */
+    char said[512];          /* the thread's alone: what stderr has of such a trouble, and since when */
+    int64_t said_ms;
+};
+
+#define FM_LOGGED_NAMES    64
+#define FM_LOGGED_NAME_MAX 64 /* bytes */
+
+/* Names of ignored parameters that the log has, each once. */
+struct fm_logged_names {
+    unsigned count;
+    char names[FM_LOGGED_NAMES][FM_LOGGED_NAME_MAX + 1];
 };
 
 struct fm_front {
@@ -158,6 +175,7 @@ struct fm_front {
     unsigned next_stream; /* whose turn it is to say something, modulo FM_JOBS_MAX */
     struct fm_engine engine;
     struct fm_storage storage;
+    struct fm_logged_names logged;
     uint64_t last_number;
     unsigned threads;    /* watchdogs and the engine's thread */
     bool ending;         /* no new jobs, no new engine */
@@ -194,6 +212,14 @@ void fm_send_frame(struct fm_front *front, struct fm_outbox *outbox, struct fm_b
 void fm_reply_write_failure(struct fm_buf *buf, const struct fm_rpc_id *id, const struct fm_error *error);
 
 extern const struct fm_inbound_handler fm_dispatch_handler; /* copy, and set context to the front */
+
+/* ---- ignored.c ---- */
+
+/*
+ * Logs the parameters (`paths` as surface/ignored.h has them) that were ignored: each once in a process, whatever the
+ * place in a list. A name that may be a user's text is told by its length.
+ */
+void fm_log_ignored_locked(struct fm_front *front, const struct fm_buf *paths);
 
 /* ---- jobs.c ---- */
 
@@ -238,10 +264,11 @@ struct fm_job *fm_job_by_answer_locked(struct fm_front *front, const char *id);
 bool fm_call_in_flight_locked(struct fm_front *front, const struct fm_rpc_id *call);
 
 /*
- * A choice of the job's answer ended as `finish`, and it has another one: the job goes back to the queue for that,
- * before all that came after it. Without memory for it the job is settled.
+ * The engine has made the answer, or a choice of it, which ended well, as `finish`. Where there is another choice or
+ * try, the job goes back to the queue for that, before all that came after it; else, and without memory for it, the job
+ * is settled.
  */
-void fm_job_next_choice_locked(struct fm_front *front, struct fm_job *job, enum fm_finish finish);
+void fm_job_made_locked(struct fm_front *front, struct fm_job *job, enum fm_finish finish);
 
 /*
  * The one end of a job: decides it. What the host is told of it (the last events, the create call's result, the cancel
@@ -298,7 +325,13 @@ FM_MUST_USE bool fm_store_thread_start_locked(struct fm_front *front);
 void fm_storage_init(struct fm_storage *storage);
 
 /*
- * Does the first thing that can be done now; false: there is none. Opens `*store` where it is NULL. Lets go of the lock
+ * Opens the store before the first task, so that `storage->trouble` is known. `*store` is NULL, and stays so without
+ * memory. Without the lock; may block on the disk: the store's thread alone calls it.
+ */
+void fm_store_open_early(struct fm_front *front, struct fm_store **store);
+
+/*
+ * Does the first thing that can be done now; false: there is none. Makes `*store` where it is NULL. Lets go of the lock
  * meanwhile, and may block on the disk: the store's thread alone calls it.
  */
 FM_MUST_USE bool fm_store_run_next_locked(struct fm_front *front, struct fm_store **store);

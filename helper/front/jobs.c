@@ -48,6 +48,7 @@ static void begin(struct fm_front *front, struct fm_job *job, const struct fm_rp
     job->readers = 0;
     job->after = -1;
     job->arrived_ms = fm_now_ms();
+    job->progress_ms = job->arrived_ms;
     job->cancel_count = 0;
     job->results_sent = 0;
 }
@@ -199,10 +200,22 @@ bool fm_call_in_flight_locked(struct fm_front *front, const struct fm_rpc_id *ca
     return fm_store_call_in_flight_locked(front, call);
 }
 
-void fm_job_next_choice_locked(struct fm_front *front, struct fm_job *job, enum fm_finish finish) {
+void fm_job_made_locked(struct fm_front *front, struct fm_job *job, enum fm_finish finish) {
+    struct fm_answer *answer = &job->answer;
     struct fm_error error;
-    if (fm_answer_next(&job->answer, finish, &error) != FM_OK) {
+    enum fm_code code = FM_OK;
+    bool goes_on = fm_answer_goes_on(answer, finish);
+    if (goes_on) {
+        code = fm_answer_next(answer, finish, &error);
+    } else if (finish == FM_FINISH_LENGTH && answer->surface->check_cut) {
+        code = answer->surface->check_cut(answer, &error);
+    }
+    if (code != FM_OK) {
         fm_job_settle_locked(front, job, FM_FINISH_FAILED, &error);
+        return;
+    }
+    if (!goes_on) {
+        fm_job_settle_locked(front, job, finish, NULL);
         return;
     }
     front->engine.held--;
@@ -252,6 +265,9 @@ void fm_job_resolved_locked(struct fm_front *front, uint64_t number, struct fm_c
     if (!error && request->conversation.images && !job->model.mmproj) {
         (void)fm_model_refuse_images(&job->model, &refusal);
         error = &refusal;
+    }
+    if (!request->conversation.images && request->image_params.len == 0) {
+        fm_model_do_without_images(&job->model);
     }
     if (!error && fm_request_resolve(request, messages, &no_memory) != FM_OK) {
         error = &no_memory;

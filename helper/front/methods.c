@@ -1,15 +1,11 @@
 #include "front/methods.h"
 #include "base/clock.h"
-#include "base/utf8.h"
 #include "protocol/sandbox.h"
-#include "surface/check.h"
 
 #include <json-c/json.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-#define NAME_SHOWN 100 /* bytes of a name in an error */
 
 static enum fm_code health_ping(struct fm_front *front, const struct fm_rpc_message *message,
                                 struct fm_json_writer *result, struct fm_error *error) {
@@ -22,28 +18,31 @@ static enum fm_code health_ping(struct fm_front *front, const struct fm_rpc_mess
     return FM_OK;
 }
 
-enum fm_code fm_params_check(struct json_object *params, const char *const *allowed, struct fm_error *error) {
-    if (!params) {
-        return FM_OK;
+/* Logs what was ignored, or refuses it. */
+static enum fm_code judge_ignored(struct fm_front *front, const struct fm_buf *paths, struct fm_error *error) {
+    if (paths->len > 0 && front->options.strict_parameters) {
+        return fm_ignored_refuse(paths, error);
     }
-    for (struct lh_entry *entry = json_object_get_object(params)->head; entry; entry = lh_entry_next(entry)) {
-        const char *name = lh_entry_k(entry);
-        const char *const *known = allowed;
-        while (*known && strcmp(*known, name) != 0) {
-            known++;
-        }
-        if (!*known) {
-            int shown = fm_utf8_shown(name, NAME_SHOWN);
-            fm_fail(error, FM_INVALID_REQUEST, "Unknown parameter: '%.*s'.", shown, name);
-            error->openai_code = "unknown_parameter";
-            snprintf(error->param, sizeof error->param, "%.*s", shown, name);
-            return error->code;
-        }
-    }
+    pthread_mutex_lock(&front->lock);
+    fm_log_ignored_locked(front, paths);
+    pthread_mutex_unlock(&front->lock);
     return FM_OK;
 }
 
-static const char *const no_members[] = {NULL};
+enum fm_code fm_params_check(struct fm_front *front, const struct fm_rule *rules, struct json_object *params,
+                             struct fm_ignored *ignored, struct fm_error *error) {
+    *ignored = (struct fm_ignored){0};
+    enum fm_code code = params ? fm_check_body(rules, params, ignored, error) : FM_OK;
+    const struct fm_buf paths = fm_ignored_paths(ignored);
+    return code ? code : judge_ignored(front, &paths, error);
+}
+
+static void write_ignored(const struct fm_ignored *ignored, struct fm_json_writer *result) {
+    const struct fm_buf paths = fm_ignored_paths(ignored);
+    fm_ignored_write_report(&paths, result);
+}
+
+static const struct fm_rule no_members[] = {{0}};
 
 /* ---- capabilities.get ---- */
 
@@ -76,6 +75,27 @@ static void write_engine(struct fm_front *front, struct fm_json_writer *w) {
     } else {
         fm_json_null(w);
     }
+    fm_json_object_end(w);
+}
+
+/* As far as the store's thread has reported it: the disk is not asked here. */
+static void write_store(struct fm_front *front, struct fm_json_writer *w) {
+    const struct fm_options *options = &front->options;
+    bool stores = options->store_bytes > 0;
+    pthread_mutex_lock(&front->lock);
+    bool known = front->storage.known || !options->store_file;
+    struct fm_error trouble = front->storage.trouble;
+    pthread_mutex_unlock(&front->lock);
+    fm_json_key(w, "store");
+    fm_json_object_begin(w);
+    fm_json_key_str(w, "kind", !stores ? "none" : options->store_file ? "file" : "memory");
+    if (known || !stores) {
+        fm_json_key_bool(w, "usable", stores && trouble.code == FM_OK);
+    } else {
+        fm_json_key(w, "usable");
+        fm_json_null(w);
+    }
+    fm_json_key_str(w, "detail", stores && trouble.code != FM_OK ? trouble.detail : NULL);
     fm_json_object_end(w);
 }
 
@@ -123,8 +143,9 @@ static const char *unavailable_reason(const struct fm_options *options, struct f
 static enum fm_code capabilities_get(struct fm_front *front, const struct fm_rpc_message *message,
                                      struct fm_json_writer *result, struct fm_error *error) {
     struct fm_model_list list;
+    struct fm_ignored ignored;
     struct fm_error reason;
-    if (fm_params_check(message->params, no_members, error) != FM_OK ||
+    if (fm_params_check(front, no_members, message->params, &ignored, error) != FM_OK ||
         fm_models_list(&front->options, &list, error) != FM_OK) {
         return error->code;
     }
@@ -140,11 +161,14 @@ static enum fm_code capabilities_get(struct fm_front *front, const struct fm_rpc
         write_id(result, list.models[i].id);
         fm_json_key_bool(result, "default", list.models[i].is_default);
         fm_json_key_bool(result, "images", list.models[i].mmproj != NULL);
+        fm_json_key_str(result, "mmproj", list.models[i].mmproj);
         fm_json_object_end(result);
     }
     fm_json_array_end(result);
+    write_store(front, result);
     write_features(result);
     write_limits(result);
+    write_ignored(&ignored, result);
     fm_model_list_free(&list);
     return FM_OK;
 }
@@ -160,7 +184,8 @@ static void write_model(struct fm_json_writer *w, const struct fm_model *model) 
 static enum fm_code models_list(struct fm_front *front, const struct fm_rpc_message *message,
                                 struct fm_json_writer *result, struct fm_error *error) {
     struct fm_model_list list;
-    if (fm_params_check(message->params, no_members, error) != FM_OK ||
+    struct fm_ignored ignored;
+    if (fm_params_check(front, no_members, message->params, &ignored, error) != FM_OK ||
         fm_models_list(&front->options, &list, error) != FM_OK) {
         return error->code;
     }
@@ -173,6 +198,7 @@ static enum fm_code models_list(struct fm_front *front, const struct fm_rpc_mess
         fm_json_object_end(result);
     }
     fm_json_array_end(result);
+    write_ignored(&ignored, result);
     fm_model_list_free(&list);
     return FM_OK;
 }
@@ -180,8 +206,9 @@ static enum fm_code models_list(struct fm_front *front, const struct fm_rpc_mess
 static enum fm_code models_retrieve(struct fm_front *front, const struct fm_rpc_message *message,
                                     struct fm_json_writer *result, struct fm_error *error) {
     static const struct fm_rule rules[] = {{.name = "id", .check = fm_check_text, .required = true}, {0}};
+    struct fm_ignored ignored;
     struct fm_model model;
-    if (fm_check_members(rules, message->params, NULL, error) != FM_OK) {
+    if (fm_params_check(front, rules, message->params, &ignored, error) != FM_OK) {
         return error->code;
     }
     const char *id = json_object_get_string(json_object_object_get(message->params, "id"));
@@ -189,6 +216,7 @@ static enum fm_code models_retrieve(struct fm_front *front, const struct fm_rpc_
         return error->code;
     }
     write_model(result, &model);
+    write_ignored(&ignored, result);
     fm_model_free(&model);
     return FM_OK;
 }
@@ -200,6 +228,10 @@ enum fm_code fm_method_create(struct fm_front *front, const struct fm_rpc_messag
     struct fm_request request;
     struct fm_model model;
     if (surface->parse(message->params, &request, error) != FM_OK) {
+        return error->code;
+    }
+    if (judge_ignored(front, &request.ignored, error) != FM_OK) {
+        fm_request_free(&request);
         return error->code;
     }
     request.store = request.store && front->options.store_bytes > 0;
@@ -218,6 +250,9 @@ enum fm_code fm_method_create(struct fm_front *front, const struct fm_rpc_messag
         fm_request_free(&request);
         fm_model_free(&model);
         return refused;
+    }
+    if (!request.unresolved && request.image_params.len == 0) {
+        fm_model_do_without_images(&model);
     }
     pthread_mutex_lock(&front->lock);
     enum fm_code code = fm_job_create_locked(front, &message->id, surface, &request, &model, error);
@@ -290,11 +325,12 @@ static enum fm_code cancel(struct fm_front *front, const struct fm_rpc_message *
 
 /* By a response's id: one that runs, or one that is stored. */
 static enum fm_code cancel_answer(struct fm_front *front, const struct fm_rpc_message *message,
-                                  struct fm_error *error) {
+                                  const struct fm_ignored *ignored, struct fm_error *error) {
     struct fm_store_query query;
     if (fm_params_read_id(message->params, &query, error) != FM_OK) {
         return error->code;
     }
+    query.ignored = ignored;
     pthread_mutex_lock(&front->lock);
     struct fm_job *job = fm_job_by_answer_locked(front, query.id);
     enum fm_code code = job ? cancel_job_locked(front, job, &message->id, error)
@@ -305,11 +341,13 @@ static enum fm_code cancel_answer(struct fm_front *front, const struct fm_rpc_me
 
 static enum fm_code responses_cancel(struct fm_front *front, const struct fm_rpc_message *message,
                                      struct fm_json_writer *result, struct fm_error *error) {
-    static const char *const members[] = {"id", "request_id", NULL};
+    static const struct fm_rule rules[] = {
+        {.name = "id", .check = fm_check_any}, {.name = "request_id", .check = fm_check_any}, {0}};
     struct json_object *request;
     struct fm_rpc_id request_id;
+    struct fm_ignored ignored;
     (void)result;
-    if (fm_params_check(message->params, members, error) != FM_OK) {
+    if (fm_params_check(front, rules, message->params, &ignored, error) != FM_OK) {
         return error->code;
     }
     bool by_answer = json_object_object_get_ex(message->params, "id", NULL);
@@ -319,7 +357,7 @@ static enum fm_code responses_cancel(struct fm_front *front, const struct fm_rpc
                                "'id' or 'request_id' says what to cancel, not both");
     }
     if (by_answer) {
-        return cancel_answer(front, message, error);
+        return cancel_answer(front, message, &ignored, error);
     }
     if (!by_request) {
         return fm_params_wrong(error, "id", "missing_required_parameter",
@@ -337,9 +375,10 @@ static enum fm_code cancel_request(struct fm_front *front, const struct fm_rpc_m
                                    struct fm_json_writer *result, struct fm_error *error) {
     struct json_object *value;
     struct fm_rpc_id request_id;
-    static const char *const members[] = {"id", NULL};
+    struct fm_ignored ignored;
+    static const struct fm_rule rules[] = {{.name = "id", .check = fm_check_any}, {0}};
     (void)result;
-    if (fm_params_check(message->params, members, error) != FM_OK) {
+    if (fm_params_check(front, rules, message->params, &ignored, error) != FM_OK) {
         return error->code;
     }
     if (!json_object_object_get_ex(message->params, "id", &value) || !fm_rpc_id_read(value, &request_id)) {

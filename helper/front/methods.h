@@ -3,6 +3,8 @@
 #define FM_FRONT_METHODS_H
 
 #include "front/front.h"
+#include "surface/check.h"
+#include "surface/ignored.h"
 
 enum fm_method_flags {
     FM_METHOD_NEEDS_PARAMS = 1,   /* absent params are an error */
@@ -32,8 +34,12 @@ FM_MUST_USE enum fm_code fm_method_create(struct fm_front *front, const struct f
 
 /* ---- for methods that live elsewhere ---- */
 
-/* Params (NULL: none) have the members of `allowed` (NULL-terminated) and no other; else INVALID_REQUEST. */
-FM_MUST_USE enum fm_code fm_params_check(struct json_object *params, const char *const *allowed,
+/*
+ * Checks params (NULL: none) against `rules`. Unknown members are refused with --strict-parameters; else they are taken
+ * out of `params`, logged, and added to `ignored` (uninitialised), for the result to report. The reader's thread.
+ */
+FM_MUST_USE enum fm_code fm_params_check(struct fm_front *front, const struct fm_rule *rules,
+                                         struct json_object *params, struct fm_ignored *ignored,
                                          struct fm_error *error);
 
 /* Fills `error` with INVALID_REQUEST for the member `param`; the last two are static or formatted, one sentence. */

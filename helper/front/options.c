@@ -22,11 +22,13 @@ const char fm_options_usage[] =
     "  --engine-dir DIR     where engine programs are (default: beside fm-proxy)\n"
     "  --model PATH_OR_ID   the default model: a GGUF file, or the name of one in the models folder\n"
     "  --models-dir DIR     the models folder (default: ../models beside fm-proxy's folder)\n"
-    "  --mmproj FILE        a projector (GGUF) with which the default model sees images\n"
+    "  --mmproj FILE        a projector (GGUF) with which the default model sees images;\n"
+  "                       default: one that fits and lies beside the model\n"
     "  --chat-template FILE a chat template in Jinja in place of the model's own\n"
     "  --store FILE         where responses are stored (default: in memory, as long as fm-proxy runs)\n"
     "  --store-bytes BYTES  how much of them (default: 67108864); 0 stores nothing\n"
-    "  --log-level LEVEL    off, error, warn, info or debug, on stderr (default: off)\n"
+    "  --strict-parameters  refuse requests with unknown parameters (default: they are ignored and reported)\n"
+    "  --log-level LEVEL    off, error, warn, info or debug, on stderr (default: error)\n"
     "  --version, --help\n"
     "\n"
     "fm-proxy sessions: the same model by lines of JSON, for programs in any language (protocol/SESSIONS.md). It logs\n"
@@ -46,8 +48,8 @@ const char fm_options_usage[] =
     "  --log-user-text          prompts and answers are logged too\n"
     "\n"
     "Each option can also be set as FM_PROXY_ENGINE, FM_PROXY_ENGINE_DIR, FM_PROXY_MODEL, FM_PROXY_MODELS_DIR,\n"
-    "FM_PROXY_MMPROJ, FM_PROXY_CHAT_TEMPLATE, FM_PROXY_STORE, FM_PROXY_STORE_BYTES and FM_PROXY_LOG_LEVEL; the\n"
-    "command line wins.\n";
+    "FM_PROXY_MMPROJ, FM_PROXY_CHAT_TEMPLATE, FM_PROXY_STORE, FM_PROXY_STORE_BYTES, FM_PROXY_STRICT_PARAMETERS (1 or\n"
+    "0) and FM_PROXY_LOG_LEVEL; the command line wins.\n";
 
 enum option_key {
     OPT_STDIO = 256,
@@ -59,6 +61,7 @@ enum option_key {
     OPT_CHAT_TEMPLATE,
     OPT_STORE,
     OPT_STORE_BYTES,
+    OPT_STRICT,
     OPT_LOG,
     OPT_HELP,
     OPT_VERSION,
@@ -75,6 +78,7 @@ static const struct option long_options[] = {
     {"chat-template", required_argument, NULL, OPT_CHAT_TEMPLATE},
     {"store", required_argument, NULL, OPT_STORE},
     {"store-bytes", required_argument, NULL, OPT_STORE_BYTES},
+    {"strict-parameters", no_argument, NULL, OPT_STRICT},
     {"log-level", required_argument, NULL, OPT_LOG},
     {"help", no_argument, NULL, OPT_HELP},
     {"version", no_argument, NULL, OPT_VERSION},
@@ -103,6 +107,7 @@ struct arguments {
     const char *chat_template;
     const char *store;
     const char *store_bytes;
+    const char *strict;
     const char *log_level;
     bool stdio;
     const char *session[FM_SESSION_OPTIONS];
@@ -129,6 +134,7 @@ static bool read_arguments(struct arguments *arguments, struct fm_options *optio
         case OPT_CHAT_TEMPLATE: arguments->chat_template = optarg; break;
         case OPT_STORE: arguments->store = optarg; break;
         case OPT_STORE_BYTES: arguments->store_bytes = optarg; break;
+        case OPT_STRICT: arguments->strict = "1"; break;
         case OPT_LOG: arguments->log_level = optarg; break;
         case OPT_HELP: options->mode = FM_RUN_HELP; return true;
         case OPT_VERSION: options->mode = FM_RUN_VERSION; return true;
@@ -155,9 +161,12 @@ static bool check_mode(const struct fm_options *options, const struct arguments 
     if (options->mode == FM_RUN_SESSIONS) {
         bool stores = arguments->store || arguments->store_bytes;
         if (stores) {
-            fprintf(stderr, "fm-proxy: --store, --store-bytes: fm-proxy sessions stores nothing\n");
+            fprintf(stderr, "fm-proxy: --store, --store-bytes: fm-proxy sessions stores nothing; leave them out\n");
+        } else if (arguments->strict) {
+            fprintf(stderr, "fm-proxy: --strict-parameters: fm-proxy sessions takes no requests of the OpenAI API; "
+                            "leave it out\n");
         }
-        return !stores;
+        return !stores && !arguments->strict;
     }
     for (enum fm_session_option i = 0; i < FM_SESSION_OPTIONS; i++) {
         if (arguments->session[i]) {
@@ -197,6 +206,15 @@ static bool set_store(struct fm_options *options, const char *file, const char *
         }
     }
     return true;
+}
+
+static bool set_strict(struct fm_options *options, const char *value) {
+    bool valid = !value || strcmp(value, "0") == 0 || strcmp(value, "1") == 0;
+    options->strict_parameters = value && value[0] == '1';
+    if (!valid) {
+        fprintf(stderr, "fm-proxy: FM_PROXY_STRICT_PARAMETERS: \"%s\" is neither 1 nor 0\n", value);
+    }
+    return valid;
 }
 
 static bool set_mmproj(struct fm_options *options, const char *path) {
@@ -249,6 +267,7 @@ static bool apply(struct fm_options *options, const struct arguments *arguments)
     bool stores = options->mode != FM_RUN_SESSIONS;
     bool set = !stores || set_store(options, or_environment(arguments->store, "FM_PROXY_STORE"),
                                     or_environment(arguments->store_bytes, "FM_PROXY_STORE_BYTES"));
+    set = set && (!stores || set_strict(options, or_environment(arguments->strict, "FM_PROXY_STRICT_PARAMETERS")));
     if (!set || !set_mmproj(options, or_environment(arguments->mmproj, "FM_PROXY_MMPROJ"))) {
         return false;
     }
@@ -262,7 +281,7 @@ static bool apply(struct fm_options *options, const struct arguments *arguments)
 }
 
 bool fm_options_read(struct fm_options *options, int argc, char *argv[]) {
-    *options = (struct fm_options){.mode = FM_RUN_SERVE};
+    *options = (struct fm_options){.mode = FM_RUN_SERVE, .log_level = FM_LOG_ERROR};
     struct arguments arguments = {0};
     if (!read_arguments(&arguments, options, argc, argv)) {
         return false;

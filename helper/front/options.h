@@ -40,6 +40,7 @@ struct fm_options {
     char models_dir[PATH_MAX]; /* where models are looked for */
     const char *store_file;    /* where responses are stored; NULL: in memory */
     int64_t store_bytes;       /* how much of them; 0: nothing is stored */
+    bool strict_parameters;    /* a request's unknown parameters are refused; else they are ignored and reported */
     enum fm_log_level log_level;
     struct fm_session_options sessions; /* FM_RUN_SESSIONS */
 };

@@ -51,8 +51,8 @@ static bool read_number(struct fm_session_options *options, const struct number 
     *value = strtoll(text, &end, 10);
     bool digits = text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0;
     if (!digits || *value < number->least || *value > number->most) {
-        fprintf(stderr, "fm-proxy: %s: \"%s\" is no integer from %lld to %lld\n", number->name, text,
-                (long long)number->least, (long long)number->most);
+        fprintf(stderr, "fm-proxy: %s must be an integer from %lld to %lld, not \"%s\"\n", number->name,
+                (long long)number->least, (long long)number->most, text);
         return false;
     }
     return true;
@@ -67,7 +67,7 @@ static bool read_temperature(struct fm_session_options *options, const char *tex
     options->temperature = strtod(text, &end);
     bool digits = text[0] >= '0' && text[0] <= '9' && *end == '\0' && !strpbrk(text, "xX");
     if (!digits || !(options->temperature <= 2)) {
-        fprintf(stderr, "fm-proxy: --temperature: \"%s\" is no number from 0 to 2\n", text);
+        fprintf(stderr, "fm-proxy: --temperature must be a number from 0 to 2, not \"%s\"\n", text);
         return false;
     }
     return true;
@@ -76,7 +76,7 @@ static bool read_temperature(struct fm_session_options *options, const char *tex
 static bool read_truncation(struct fm_session_options *options, const char *text) {
     options->truncation = text ? text : "disabled";
     if (strcmp(options->truncation, "auto") != 0 && strcmp(options->truncation, "disabled") != 0) {
-        fprintf(stderr, "fm-proxy: --truncation: \"%s\" is neither auto nor disabled\n", text);
+        fprintf(stderr, "fm-proxy: --truncation must be auto or disabled, not \"%s\"\n", text);
         return false;
     }
     return true;
@@ -85,7 +85,7 @@ static bool read_truncation(struct fm_session_options *options, const char *text
 static bool read_log_prefix(struct fm_session_options *options, const char *text) {
     options->log_prefix = text ? text : "[IntelligenceKit] ";
     if (strlen(options->log_prefix) > PREFIX_MAX || strpbrk(options->log_prefix, "\r\n")) {
-        fprintf(stderr, "fm-proxy: --log-prefix: more than %d bytes, or more than a line\n", PREFIX_MAX);
+        fprintf(stderr, "fm-proxy: --log-prefix must be one line of at most %d bytes\n", PREFIX_MAX);
         return false;
     }
     return true;

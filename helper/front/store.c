@@ -1,29 +1,47 @@
+/* Stored responses as rows: put, got, deleted, found by their items; and what makes room for them. */
 #include "front/store.h"
-#include "base/file.h"
+#include "front/store_db.h"
 
 #include <json-c/json.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define TEXT_MAX       (64u << 20)  /* bytes of a stored text that is read back */
-#define APPLICATION_ID "1718448752" /* "fmpp" as a number of 4 bytes: what the file is (sqlite.org/pragma.html) */
-#define SCHEMA_VERSION 2
+#define ROW_BYTES_MAX (3LL * FM_STORE_TEXT_MAX + FM_STORE_ROW_BYTES)
 
 struct fm_store {
-    sqlite3 *db;
+    struct fm_store_db db;
     int64_t bytes_max;
-    const char *name; /* of the file, for errors; borrowed */
+    int64_t total;   /* of the column `bytes` of all rows; -1: not counted */
+    int64_t counted; /* the data_version then: another process's commit changes it (sqlite.org/pragma.html) */
 };
 
-/* ---- statements ---- */
+struct fm_store *fm_store_new(const char *file, int64_t bytes_max) {
+    struct fm_store *store = calloc(1, sizeof *store);
+    if (store) {
+        fm_store_db_init(&store->db, file);
+        store->bytes_max = bytes_max;
+        store->total = -1;
+    }
+    return store;
+}
 
-/* Text goes in and comes out by index; the bytes stay the caller's until the statement is finished. */
-static sqlite3_stmt *prepare(struct fm_store *store, const char *sql) {
-    sqlite3_stmt *statement = NULL;
-    sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL);
-    return statement;
+void fm_store_close(struct fm_store *store) {
+    if (store) {
+        fm_store_db_close(&store->db);
+        free(store);
+    }
+}
+
+enum fm_code fm_store_open(struct fm_store *store, struct fm_error *error) {
+    bool opened;
+    enum fm_code code = fm_store_db_ready(&store->db, &opened, error);
+    store->total = opened ? -1 : store->total;
+    return code;
+}
+
+const struct fm_error *fm_store_trouble(const struct fm_store *store) {
+    return &store->db.trouble;
 }
 
 static bool bind(sqlite3_stmt *statement, int index, const char *text, size_t len) {
@@ -34,127 +52,15 @@ static bool bind_string(sqlite3_stmt *statement, int index, const char *text) {
     return bind(statement, index, text, strlen(text));
 }
 
-/* Runs a statement without rows, unless it could not be prepared (NULL) or `bound`; and finalizes it. */
-static bool run(sqlite3_stmt *statement, bool bound) {
-    bool done = statement && bound && sqlite3_step(statement) == SQLITE_DONE;
-    return sqlite3_finalize(statement) == SQLITE_OK && done;
-}
-
-static bool run_sql(struct fm_store *store, const char *sql) {
-    return sqlite3_exec(store->db, sql, NULL, NULL, NULL) == SQLITE_OK;
-}
-
-static enum fm_code fail(struct fm_store *store, struct fm_error *error) {
-    int code = sqlite3_extended_errcode(store->db);
-    return fm_fail(error, FM_UNAVAILABLE, "the store of responses %s can't be used: %s", store->name,
-                   sqlite3_errstr(code == SQLITE_OK || code == SQLITE_DONE ? SQLITE_ERROR : code));
-}
-
 static enum fm_code not_found(const char *id, struct fm_error *error) {
     fm_fail(error, FM_NOT_FOUND, "Response with id '%.*s' not found.", FM_ID_SIZE, id);
     error->openai_code = "response_not_found";
     return error->code;
 }
 
-/* ---- opening ---- */
-
-/*
- * `used` rises with every use. `total` is kept by triggers, so that several processes agree on it.
- */
-static const char schema[] =
-    "CREATE TABLE responses(key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, previous TEXT NOT NULL,"
-    " used INTEGER NOT NULL, bytes INTEGER NOT NULL, object TEXT NOT NULL, input TEXT NOT NULL,"
-    " stream TEXT NOT NULL);"
-    "CREATE INDEX responses_used ON responses(used);"
-    "CREATE TABLE items(id TEXT NOT NULL, response INTEGER NOT NULL REFERENCES responses(key) ON DELETE CASCADE,"
-    " PRIMARY KEY(id, response)) WITHOUT ROWID;"
-    "CREATE INDEX items_response ON items(response);"
-    "CREATE TABLE total(bytes INTEGER NOT NULL);"
-    "INSERT INTO total VALUES(0);"
-    "CREATE TRIGGER put AFTER INSERT ON responses BEGIN UPDATE total SET bytes = bytes + new.bytes; END;"
-    "CREATE TRIGGER removed AFTER DELETE ON responses BEGIN UPDATE total SET bytes = bytes - old.bytes; END;"
-    "PRAGMA application_id = " APPLICATION_ID ";"
-    "PRAGMA user_version = 2;";
-
-static int64_t read_pragma(struct fm_store *store, const char *sql) {
-    sqlite3_stmt *statement = prepare(store, sql);
-    bool row = statement && sqlite3_step(statement) == SQLITE_ROW;
-    int64_t value = row ? sqlite3_column_int64(statement, 0) : -1;
-    sqlite3_finalize(statement);
-    return value;
-}
-
-static bool is_empty(struct fm_store *store) {
-    return read_pragma(store, "SELECT count(*) FROM sqlite_master") == 0;
-}
-
-/* A file with tables and another application's number belongs to somebody else; nothing of it has been changed yet. */
-static enum fm_code check_file(struct fm_store *store, struct fm_error *error) {
-    int64_t application = read_pragma(store, "PRAGMA application_id");
-    int64_t version = read_pragma(store, "PRAGMA user_version");
-    if (application < 0 || version < 0) {
-        return fail(store, error);
-    }
-    if (is_empty(store)) {
-        return FM_OK;
-    }
-    if (application != strtoll(APPLICATION_ID, NULL, 10)) {
-        return fm_fail(error, FM_UNAVAILABLE, "the file %s holds something else than a store of responses",
-                       store->name);
-    }
-    return version == SCHEMA_VERSION
-               ? FM_OK
-               : fm_fail(error, FM_UNAVAILABLE, "the store of responses %s is of version %lld, not %d", store->name,
-                         (long long)version, SCHEMA_VERSION);
-}
-
-/* secure_delete: what is deleted is the user's text. */
-static const char settings[] = "PRAGMA journal_mode = WAL;"
-                               "PRAGMA synchronous = NORMAL;"
-                               "PRAGMA foreign_keys = ON;"
-                               "PRAGMA secure_delete = ON;"
-                               "PRAGMA temp_store = MEMORY;"
-                               "PRAGMA trusted_schema = OFF;";
-
-static enum fm_code set_up(struct fm_store *store, struct fm_error *error) {
-    bool done = run_sql(store, settings) && run_sql(store, "BEGIN IMMEDIATE"); /* two processes may come at once */
-    done = done && (!is_empty(store) || run_sql(store, schema));
-    return done && run_sql(store, "COMMIT") ? FM_OK : fail(store, error);
-}
-
-static enum fm_code open_file(struct fm_store *store, const char *file, struct fm_error *error) {
-    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
-    enum fm_code code = file ? fm_file_create(file, error) : FM_OK;
-    if (code == FM_OK && sqlite3_open_v2(file ? file : ":memory:", &store->db, flags, NULL) != SQLITE_OK) {
-        return store->db ? fail(store, error) : fm_fail_no_memory(error);
-    }
-    if (code == FM_OK) {
-        sqlite3_busy_timeout(store->db, FM_STORE_BUSY_MS);
-        code = check_file(store, error);
-    }
-    return code == FM_OK && file ? fm_file_make_private(file, error) : code;
-}
-
-enum fm_code fm_store_open(const char *file, int64_t bytes_max, struct fm_store **store, struct fm_error *error) {
-    *store = calloc(1, sizeof **store);
-    if (!*store) {
-        return fm_fail_no_memory(error);
-    }
-    **store = (struct fm_store){.bytes_max = bytes_max, .name = file ? file : "in memory"};
-    enum fm_code code = open_file(*store, file, error);
-    code = code ? code : set_up(*store, error);
-    if (code != FM_OK) {
-        fm_store_close(*store);
-        *store = NULL;
-    }
-    return code;
-}
-
-void fm_store_close(struct fm_store *store) {
-    if (store) {
-        sqlite3_close(store->db);
-        free(store);
-    }
+static enum fm_code damaged(const struct fm_store *store, const char *id, struct fm_error *error) {
+    return fm_fail(error, FM_INTERNAL, "the stored response '%.*s' in %s is damaged: delete it (responses.delete)",
+                   FM_ID_SIZE, id, store->db.file ? store->db.file : "memory");
 }
 
 /* ---- putting ---- */
@@ -163,29 +69,72 @@ static int64_t size_of(const struct fm_stored_response *response) {
     return (int64_t)(response->object.len + response->input.len + response->stream.len) + FM_STORE_ROW_BYTES;
 }
 
-/* The least recently used ones go until there is room. */
-static bool make_room(struct fm_store *store, int64_t bytes) {
-    int64_t total = read_pragma(store, "SELECT bytes FROM total");
-    while (total > 0 && total + bytes > store->bytes_max) {
-        if (!run_sql(store, "DELETE FROM responses WHERE key = (SELECT key FROM responses ORDER BY used LIMIT 1)")) {
-            return false;
-        }
-        total = read_pragma(store, "SELECT bytes FROM total");
-    }
-    return total >= 0;
+/* A size that no row can have is damage, and counts as the nearest that one can. */
+static int64_t clamp(int64_t bytes) {
+    return bytes < FM_STORE_ROW_BYTES ? FM_STORE_ROW_BYTES : bytes > ROW_BYTES_MAX ? ROW_BYTES_MAX : bytes;
 }
 
-static bool insert_response(struct fm_store *store, const struct fm_stored_response *response) {
+/* What is stored, in bytes, to `*total`. In a transaction. */
+static bool count(struct fm_store *store, int64_t *total) {
+    char sql[128];
+    int64_t version = fm_store_db_number(&store->db, "PRAGMA data_version");
+    if (store->total < 0 || version != store->counted) {
+        snprintf(sql, sizeof sql, "SELECT coalesce(sum(max(%d, min(%lld, bytes))), 0) FROM responses",
+                 FM_STORE_ROW_BYTES, ROW_BYTES_MAX);
+        store->total = fm_store_db_number(&store->db, sql);
+        store->counted = version;
+    }
+    *total = store->total;
+    return version >= 0 && store->total >= 0;
+}
+
+/* The key and the size of the response that goes next. False: an error, or there is none. */
+static bool find_oldest(struct fm_store *store, int64_t *key, int64_t *bytes) {
     sqlite3_stmt *statement =
-        prepare(store, "INSERT INTO responses(id, previous, used, bytes, object, input, stream)"
-                       " VALUES(?1, ?2, (SELECT coalesce(max(used), 0) + 1 FROM responses), ?3, ?4, ?5, ?6)");
+        fm_store_db_prepare(&store->db, "SELECT key, bytes FROM responses ORDER BY used LIMIT 1");
+    bool row = statement && sqlite3_step(statement) == SQLITE_ROW;
+    *key = row ? sqlite3_column_int64(statement, 0) : 0;
+    *bytes = row ? clamp(sqlite3_column_int64(statement, 1)) : 0;
+    return sqlite3_finalize(statement) == SQLITE_OK && row;
+}
+
+static enum fm_code evict(struct fm_store *store, int64_t key, struct fm_error *error) {
+    sqlite3_stmt *statement = fm_store_db_prepare(&store->db, "DELETE FROM responses WHERE key = ?1");
+    bool bound = statement && sqlite3_bind_int64(statement, 1, key) == SQLITE_OK;
+    if (!fm_store_db_run(statement, bound)) {
+        return fm_store_db_fail(&store->db, error);
+    }
+    return sqlite3_changes(store->db.sqlite) > 0
+               ? FM_OK
+               : fm_store_db_fail_damaged(&store->db, "its index names a response that is not there", error);
+}
+
+/* The least recently used ones go until there is room. `*total` is what is left. */
+static enum fm_code make_room(struct fm_store *store, int64_t bytes, int64_t *total, struct fm_error *error) {
+    enum fm_code code = count(store, total) ? FM_OK : fm_store_db_fail(&store->db, error);
+    while (code == FM_OK && *total > 0 && *total + bytes > store->bytes_max) {
+        int64_t key;
+        int64_t freed;
+        code = find_oldest(store, &key, &freed) ? evict(store, key, error) : fm_store_db_fail(&store->db, error);
+        *total -= freed;
+    }
+    return code;
+}
+
+/* `used` is the highest of all; one that is near the end of the numbers is damaged. */
+#define NEXT_USE "(SELECT coalesce(max(used), 0) + 1 FROM responses WHERE used < 4611686018427387904)"
+
+static bool insert_response(struct fm_store *store, const struct fm_stored_response *response) {
+    sqlite3_stmt *statement = fm_store_db_prepare(
+        &store->db, "INSERT INTO responses(id, previous, used, bytes, object, input, stream, checksum)"
+                    " VALUES(?1, ?2, " NEXT_USE ", ?3, ?4, ?5, ?6, checksum(?1, ?2, ?3, ?4, ?5, ?6))");
     bool bound = statement && bind_string(statement, 1, response->id) &&
                  bind_string(statement, 2, response->previous_id) &&
                  sqlite3_bind_int64(statement, 3, size_of(response)) == SQLITE_OK &&
                  bind(statement, 4, response->object.data, response->object.len) &&
                  bind(statement, 5, response->input.data, response->input.len) &&
                  bind(statement, 6, response->stream.data, response->stream.len);
-    return run(statement, bound);
+    return fm_store_db_run(statement, bound);
 }
 
 static bool insert_items(struct fm_store *store, sqlite3_int64 response, struct json_object *items) {
@@ -196,29 +145,41 @@ static bool insert_items(struct fm_store *store, sqlite3_int64 response, struct 
         if (!json_object_is_type(id, json_type_string)) {
             continue;
         }
-        sqlite3_stmt *statement = prepare(store, "INSERT OR IGNORE INTO items VALUES(?1, ?2)");
+        sqlite3_stmt *statement = fm_store_db_prepare(&store->db, "INSERT OR IGNORE INTO items VALUES(?1, ?2)");
         bool bound = statement && bind_string(statement, 1, json_object_get_string(id)) &&
                      sqlite3_bind_int64(statement, 2, response) == SQLITE_OK;
-        if (!run(statement, bound)) {
+        if (!fm_store_db_run(statement, bound)) {
             return false;
         }
     }
     return true;
 }
 
+static enum fm_code insert(struct fm_store *store, const struct fm_stored_response *response,
+                           struct json_object *output, struct json_object *input, struct fm_error *error) {
+    bool done = insert_response(store, response);
+    sqlite3_int64 key = sqlite3_last_insert_rowid(store->db.sqlite);
+    done = done && insert_items(store, key, output) && insert_items(store, key, input) &&
+           fm_store_db_exec(&store->db, "COMMIT");
+    return done ? FM_OK : fm_store_db_fail(&store->db, error);
+}
+
 static enum fm_code put(struct fm_store *store, const struct fm_stored_response *response, struct json_object *output,
                         struct json_object *input, struct fm_error *error) {
-    if (!run_sql(store, "BEGIN IMMEDIATE")) {
-        return fail(store, error);
+    int64_t total;
+    enum fm_code code = fm_store_open(store, error);
+    code = code ? code : fm_store_db_begin(&store->db, error);
+    if (code != FM_OK) {
+        return code;
     }
-    bool done = make_room(store, size_of(response)) && insert_response(store, response);
-    sqlite3_int64 key = sqlite3_last_insert_rowid(store->db);
-    done = done && insert_items(store, key, output) && insert_items(store, key, input) && run_sql(store, "COMMIT");
-    if (!done) {
-        (void)fail(store, error);
-        (void)run_sql(store, "ROLLBACK");
-        return error->code;
+    code = make_room(store, size_of(response), &total, error);
+    code = code ? code : insert(store, response, output, input, error);
+    if (code != FM_OK) {
+        (void)fm_store_db_exec(&store->db, "ROLLBACK");
+        return code;
     }
+    store->total = total + size_of(response);
+    fm_store_db_works(&store->db);
     return FM_OK;
 }
 
@@ -226,7 +187,8 @@ enum fm_code fm_store_put(struct fm_store *store, const struct fm_stored_respons
     struct json_object *object = NULL;
     struct json_object *input = NULL;
     if (size_of(response) > store->bytes_max) {
-        return fm_fail(error, FM_UNAVAILABLE, "the response has %lld bytes, the store has room for %lld",
+        return fm_fail(error, FM_UNAVAILABLE,
+                       "the response has %lld bytes, the store has room for %lld: see --store-bytes",
                        (long long)size_of(response), (long long)store->bytes_max);
     }
     enum fm_code code = fm_stored_json_read(&response->object, &object, error);
@@ -240,47 +202,75 @@ enum fm_code fm_store_put(struct fm_store *store, const struct fm_stored_respons
 /* ---- getting ---- */
 
 static bool take_text(sqlite3_stmt *statement, int column, struct fm_buf *text) {
-    fm_buf_init(text, TEXT_MAX);
+    fm_buf_init(text, FM_STORE_TEXT_MAX);
     const unsigned char *bytes = sqlite3_column_text(statement, column);
     fm_buf_append(text, bytes, (size_t)sqlite3_column_bytes(statement, column));
     return bytes && !text->failed;
 }
 
-static bool take_row(sqlite3_stmt *statement, struct fm_stored_response *response) {
-    const unsigned char *previous = sqlite3_column_text(statement, 0);
-    snprintf(response->previous_id, sizeof response->previous_id, "%s", previous ? (const char *)previous : "");
-    bool object = take_text(statement, 1, &response->object);
-    bool input = take_text(statement, 2, &response->input);
-    bool stream = take_text(statement, 3, &response->stream);
-    return object && input && stream;
+/* The row of the response `response->id`, as the SELECT below has it. */
+static enum fm_code take_row(const struct fm_store *store, sqlite3_stmt *statement, struct fm_stored_response *response,
+                             struct fm_error *error) {
+    const char *previous = (const char *)sqlite3_column_text(statement, 1);
+    bool whole = sqlite3_column_int(statement, 0) == 1 && previous;
+    if (!whole) {
+        bool no_memory = sqlite3_errcode(store->db.sqlite) == SQLITE_NOMEM;
+        return no_memory ? fm_fail_no_memory(error) : damaged(store, response->id, error);
+    }
+    snprintf(response->previous_id, sizeof response->previous_id, "%s", previous);
+    bool object = take_text(statement, 2, &response->object);
+    bool input = take_text(statement, 3, &response->input);
+    bool stream = take_text(statement, 4, &response->stream);
+    return object && input && stream ? FM_OK : fm_fail_no_memory(error);
 }
 
-/* Of no consequence where it fails. */
+/* Of no consequence where it fails or would have to wait; but what it finds damaged is noted. */
 static void note_use(struct fm_store *store, const char *id) {
-    sqlite3_stmt *statement =
-        prepare(store, "UPDATE responses SET used = (SELECT max(used) + 1 FROM responses) WHERE id = ?1"
-                       " AND used < (SELECT max(used) FROM responses)");
-    if (statement && bind_string(statement, 1, id)) {
-        sqlite3_step(statement);
+    struct fm_error error;
+    if (store->db.damaged) {
+        return;
     }
-    sqlite3_finalize(statement);
+    sqlite3_busy_timeout(store->db.sqlite, 0);
+    sqlite3_stmt *statement = fm_store_db_prepare(
+        &store->db, "UPDATE responses SET used = " NEXT_USE " WHERE id = ?1"
+                    " AND used <> (SELECT max(used) FROM responses WHERE used < 4611686018427387904)");
+    bool bound = statement && bind_string(statement, 1, id);
+    if (fm_store_db_run(statement, bound)) {
+        if (sqlite3_changes(store->db.sqlite) > 0) {
+            fm_store_db_works(&store->db);
+        }
+    } else if (sqlite3_errcode(store->db.sqlite) == SQLITE_CORRUPT) {
+        (void)fm_store_db_fail(&store->db, &error);
+    }
+}
+
+static enum fm_code step_to_row(struct fm_store *store, sqlite3_stmt *statement, struct fm_stored_response *response,
+                                struct fm_error *error) {
+    switch (sqlite3_step(statement)) {
+    case SQLITE_ROW: return take_row(store, statement, response, error);
+    case SQLITE_DONE: return not_found(response->id, error);
+    case SQLITE_TOOBIG: return damaged(store, response->id, error);
+    default: return fm_store_db_fail(&store->db, error);
+    }
 }
 
 enum fm_code fm_store_get(struct fm_store *store, const char *id, struct fm_stored_response *response,
                           struct fm_error *error) {
-    sqlite3_stmt *statement = prepare(store, "SELECT previous, object, input, stream FROM responses WHERE id = ?1");
+    enum fm_code code = fm_store_open(store, error);
+    if (code != FM_OK) {
+        return code;
+    }
+    /* the checksum with the id that was asked for: an index that is damaged leads to another row */
+    sqlite3_stmt *statement = fm_store_db_prepare(
+        &store->db, "SELECT checksum = checksum(?1, previous, bytes, object, input, stream), previous, object, input,"
+                    " stream FROM responses WHERE id = ?1");
     if (!statement || !bind_string(statement, 1, id)) {
         sqlite3_finalize(statement);
-        return fail(store, error);
+        return fm_store_db_fail(&store->db, error);
     }
     *response = (struct fm_stored_response){0};
     snprintf(response->id, sizeof response->id, "%s", id);
-    enum fm_code code = FM_OK;
-    switch (sqlite3_step(statement)) {
-    case SQLITE_ROW: code = take_row(statement, response) ? FM_OK : fm_fail_no_memory(error); break;
-    case SQLITE_DONE: code = not_found(id, error); break;
-    default: code = fail(store, error); break;
-    }
+    code = step_to_row(store, statement, response, error);
     sqlite3_finalize(statement);
     if (code != FM_OK) {
         fm_stored_response_free(response);
@@ -290,31 +280,65 @@ enum fm_code fm_store_get(struct fm_store *store, const char *id, struct fm_stor
     return FM_OK;
 }
 
-enum fm_code fm_store_delete(struct fm_store *store, const char *id, struct fm_error *error) {
-    sqlite3_stmt *statement = prepare(store, "DELETE FROM responses WHERE id = ?1");
+/* By its key, and only where the row has that id: an index that is damaged leads to another row. */
+static enum fm_code delete_row(struct fm_store *store, const char *id, struct fm_error *error) {
+    sqlite3_stmt *statement =
+        fm_store_db_prepare(&store->db, "DELETE FROM responses WHERE key = (SELECT key FROM responses WHERE id = ?1)"
+                                        " AND +id = ?1");
     bool bound = statement && bind_string(statement, 1, id);
-    if (!run(statement, bound)) {
-        return fail(store, error);
+    if (!fm_store_db_run(statement, bound)) {
+        return fm_store_db_fail(&store->db, error);
     }
-    if (sqlite3_changes(store->db) == 0) {
-        return not_found(id, error);
+    return sqlite3_changes(store->db.sqlite) > 0 ? FM_OK : not_found(id, error);
+}
+
+enum fm_code fm_store_delete(struct fm_store *store, const char *id, struct fm_error *error) {
+    enum fm_code code = fm_store_open(store, error);
+    code = code ? code : fm_store_db_begin(&store->db, error);
+    if (code != FM_OK) {
+        return code;
     }
-    /* or the text stays in the log and, until that is copied, in the file; it fails where another process reads */
-    (void)run_sql(store, "PRAGMA wal_checkpoint(TRUNCATE)");
+    code = delete_row(store, id, error);
+    if (code == FM_OK && !fm_store_db_exec(&store->db, "COMMIT")) {
+        code = fm_store_db_fail(&store->db, error);
+    }
+    if (code != FM_OK) {
+        (void)fm_store_db_exec(&store->db, "ROLLBACK");
+        return code;
+    }
+    store->total = -1;
+    fm_store_db_works(&store->db);
+    /* or the text stays in the log and, until that is copied, in the file; where another process reads, it stays */
+    sqlite3_busy_timeout(store->db.sqlite, 0);
+    (void)fm_store_db_exec(&store->db, "PRAGMA wal_checkpoint(TRUNCATE)");
+    return FM_OK;
+}
+
+/* The last response with the item; one that is not there is damage, as its items go with it. */
+static enum fm_code take_found(struct fm_store *store, sqlite3_stmt *statement, const char *item_id,
+                               char id[FM_ID_SIZE], struct fm_error *error) {
+    int step = bind_string(statement, 1, item_id) ? sqlite3_step(statement) : SQLITE_ERROR;
+    if (step != SQLITE_ROW) {
+        return step == SQLITE_DONE ? not_found(item_id, error) : fm_store_db_fail(&store->db, error);
+    }
+    const char *found = (const char *)sqlite3_column_text(statement, 0);
+    if (!found) {
+        return fm_store_db_fail_damaged(&store->db, "an item's response is not there", error);
+    }
+    snprintf(id, FM_ID_SIZE, "%s", found);
     return FM_OK;
 }
 
 enum fm_code fm_store_find_item(struct fm_store *store, const char *item_id, char id[FM_ID_SIZE],
                                 struct fm_error *error) {
-    sqlite3_stmt *statement = prepare(store, "SELECT r.id FROM items i JOIN responses r ON r.key = i.response"
-                                             " WHERE i.id = ?1 ORDER BY i.response DESC LIMIT 1");
-    int step = statement && bind_string(statement, 1, item_id) ? sqlite3_step(statement) : SQLITE_ERROR;
-    enum fm_code code = FM_OK;
-    if (step == SQLITE_ROW) {
-        snprintf(id, FM_ID_SIZE, "%s", (const char *)sqlite3_column_text(statement, 0));
-    } else {
-        code = step == SQLITE_DONE ? not_found(item_id, error) : fail(store, error);
+    enum fm_code code = fm_store_open(store, error);
+    if (code != FM_OK) {
+        return code;
     }
+    sqlite3_stmt *statement =
+        fm_store_db_prepare(&store->db, "SELECT r.id FROM items i LEFT JOIN responses r ON r.key = i.response"
+                                        " WHERE i.id = ?1 ORDER BY i.response DESC LIMIT 1");
+    code = statement ? take_found(store, statement, item_id, id, error) : fm_store_db_fail(&store->db, error);
     sqlite3_finalize(statement);
     return code;
 }

@@ -115,11 +115,15 @@ static enum fm_code reply_response(struct fm_front *front, struct fm_store *stor
         return FM_OK;
     }
     enum fm_code code = get(store, query->id, &stored, error);
+    if (code != FM_OK) {
+        return code;
+    }
+    code = fm_stored_json_check(&stored.object, error);
     if (code == FM_OK) {
         fm_json_key(result, "response");
         fm_json_raw(result, stored.object.data, stored.object.len);
-        fm_stored_response_free(&stored);
     }
+    fm_stored_response_free(&stored);
     return code;
 }
 
@@ -190,11 +194,13 @@ enum fm_code fm_responses_retrieve(struct fm_front *front, const struct fm_rpc_m
         {0},
     };
     struct fm_store_query query;
+    struct fm_ignored ignored;
     int64_t after;
     (void)result;
     bool stream = json_object_get_boolean(json_object_object_get(message->params, "stream"));
-    enum fm_code code = fm_check_members(rules, message->params, NULL, error);
+    enum fm_code code = fm_params_check(front, rules, message->params, &ignored, error);
     code = code ? code : fm_params_read_id(message->params, &query, error);
+    query.ignored = &ignored;
     code = code ? code : read_starting_after(message->params, stream, &after, error);
     if (code != FM_OK) {
         return code;
@@ -259,11 +265,13 @@ static enum fm_code reply_deleted(struct fm_front *front, struct fm_store *store
 
 enum fm_code fm_responses_delete(struct fm_front *front, const struct fm_rpc_message *message,
                                  struct fm_json_writer *result, struct fm_error *error) {
-    static const char *const members[] = {"id", NULL};
+    static const struct fm_rule rules[] = {{.name = "id", .check = fm_check_any}, {0}};
     struct fm_store_query query;
+    struct fm_ignored ignored;
     (void)result;
-    enum fm_code code = fm_params_check(message->params, members, error);
+    enum fm_code code = fm_params_check(front, rules, message->params, &ignored, error);
     code = code ? code : fm_params_read_id(message->params, &query, error);
+    query.ignored = &ignored;
     return code ? code : ask(front, message, reply_deleted, &query, error);
 }
 
@@ -369,9 +377,11 @@ enum fm_code fm_responses_input_items(struct fm_front *front, const struct fm_rp
         {0},
     };
     struct fm_store_query query;
+    struct fm_ignored ignored;
     (void)result;
-    enum fm_code code = fm_check_members(rules, message->params, NULL, error);
+    enum fm_code code = fm_params_check(front, rules, message->params, &ignored, error);
     code = code ? code : fm_params_read_id(message->params, &query, error);
+    query.ignored = &ignored;
     code = code ? code : read_order(message->params, &query, error);
     code = code ? code : read_after(message->params, &query, error);
     struct json_object *limit = json_object_object_get(message->params, "limit");

@@ -2,16 +2,19 @@
  * What the store has to do, one thing after the other: responses that have ended are put, requests that go on with
  * stored ones are made whole, calls about stored ones are answered. All of it runs in the store's thread.
  */
+#include "base/clock.h"
 #include "front/front.h"
 #include "front/store.h"
 #include "protocol/frame.h"
+#include "surface/ignored.h"
 
 #include <json-c/json.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define REPLY_MAX (64u << 20) /* bytes: a stored text, escaped */
+#define REPLY_MAX    (64u << 20) /* bytes: a stored text, escaped */
+#define SAY_AGAIN_MS 60000       /* until then the same trouble with the store is not reported again */
 
 struct fm_store_task {
     struct fm_store_task *next;
@@ -24,11 +27,13 @@ struct fm_store_task {
     struct fm_rpc_id call;
     fm_store_reply_fn *reply; /* of a task that replies, or replays */
     struct fm_store_query query;
+    struct fm_buf ignored; /* what the reply is to report, its paths; owned */
 };
 
 static void free_task(struct fm_store_task *task) {
     fm_stored_response_free(&task->response);
     fm_conversation_free(&task->conversation);
+    fm_buf_free(&task->ignored);
     free(task);
 }
 
@@ -68,12 +73,63 @@ static void append_locked(struct fm_storage *storage, struct fm_store_task *task
     storage->last = &task->next;
 }
 
+/* ---- what is wrong with the store ---- */
+
+static void make_store(struct fm_front *front, struct fm_store **store, struct fm_error *error) {
+    if (!*store) {
+        *store = fm_store_new(front->options.store_file, front->options.store_bytes);
+    }
+    if (!*store) {
+        (void)fm_fail_no_memory(error);
+    }
+}
+
+/* Once on stderr, however many calls it is in the way of. */
+static void report(struct fm_storage *storage, const struct fm_error *trouble) {
+    int64_t now = fm_now_ms();
+    bool said = strcmp(storage->said, trouble->detail) == 0 && now - storage->said_ms < SAY_AGAIN_MS;
+    if (!said) {
+        fm_log(FM_LOG_ERROR, "%s", trouble->detail);
+    }
+    memcpy(storage->said, trouble->detail, sizeof storage->said);
+    storage->said_ms = now;
+}
+
+static void note_trouble(struct fm_front *front, const struct fm_store *store) {
+    struct fm_storage *storage = &front->storage;
+    struct fm_error trouble = {.code = FM_OK};
+    if (store) {
+        trouble = *fm_store_trouble(store);
+    } else {
+        (void)fm_fail_no_memory(&trouble);
+    }
+    pthread_mutex_lock(&front->lock);
+    bool was = storage->known && storage->trouble.code != FM_OK;
+    bool same = was && strcmp(storage->trouble.detail, trouble.detail) == 0;
+    storage->trouble = trouble;
+    storage->known = true;
+    pthread_mutex_unlock(&front->lock);
+    if (trouble.code != FM_OK && !same) {
+        report(storage, &trouble);
+    } else if (trouble.code == FM_OK && was) {
+        fm_log(FM_LOG_INFO, "the store of responses is used again");
+    }
+}
+
+void fm_store_open_early(struct fm_front *front, struct fm_store **store) {
+    struct fm_error error;
+    make_store(front, store, &error);
+    if (*store) {
+        (void)fm_store_open(*store, &error);
+    }
+    note_trouble(front, *store);
+}
+
 static void run_task(struct fm_front *front, struct fm_store **store, struct fm_store_task *task) {
     struct fm_error error = {.code = FM_OK};
-    if (!*store && fm_store_open(front->options.store_file, front->options.store_bytes, store, &error) != FM_OK) {
-        fm_log(FM_LOG_ERROR, "%s", error.detail);
-    }
+    make_store(front, store, &error);
     task->run(front, *store, task, &error);
+    note_trouble(front, *store); /* of a task that has not done so itself */
 }
 
 bool fm_store_run_next_locked(struct fm_front *front, struct fm_store **store) {
@@ -123,9 +179,10 @@ void fm_storage_end_locked(struct fm_front *front) {
 
 static void put(struct fm_front *front, struct fm_store *store, struct fm_store_task *task, struct fm_error *error) {
     enum fm_code code = store ? fm_store_put(store, &task->response, error) : error->code;
-    if (code != FM_OK) {
-        fm_log(FM_LOG_ERROR, "a response was not stored: %s", error->detail);
+    if (code != FM_OK) { /* a trouble of the store is an error, and reported once */
+        fm_log(FM_LOG_WARN, "a response was not stored: %s", error->detail);
     }
+    note_trouble(front, store); /* before a host learns of it, and asks */
     pthread_mutex_lock(&front->lock);
     fm_job_stored_locked(front, task->job, code == FM_OK);
     pthread_mutex_unlock(&front->lock);
@@ -225,6 +282,7 @@ bool fm_store_replay_locked(struct fm_front *front, fm_store_reply_fn *find, con
     task->run = replay;
     task->reply = find;
     task->query = *query;
+    task->query.ignored = NULL;
     if (!add_locked(front, task)) {
         free_task(task);
         return false;
@@ -234,6 +292,15 @@ bool fm_store_replay_locked(struct fm_front *front, fm_store_reply_fn *find, con
 
 /* ---- replying ---- */
 
+/* Where the frame has room for it. */
+static void write_ignored(const struct fm_buf *paths, struct fm_json_writer *w) {
+    size_t before = w->buf->len;
+    fm_ignored_write_report(paths, w);
+    if (before <= FM_FRAME_BODY_MAX && w->buf->len > FM_FRAME_BODY_MAX - 16) {
+        w->buf->len = before;
+    }
+}
+
 static void write_reply(struct fm_front *front, struct fm_store *store, struct fm_store_task *task, struct fm_buf *buf,
                         struct fm_error *error) {
     fm_frame_begin(buf);
@@ -241,6 +308,7 @@ static void write_reply(struct fm_front *front, struct fm_store *store, struct f
     fm_json_object_begin(&w);
     fm_json_key_bool(&w, "ok", true);
     enum fm_code code = task->reply(front, store, &task->query, &w, error);
+    write_ignored(&task->ignored, &w);
     fm_json_object_end(&w);
     fm_rpc_end(buf);
     if (code == FM_OK && buf->len > FM_FRAME_BODY_MAX) { /* a host would take it for a broken stream */
@@ -272,6 +340,7 @@ static void reply(struct fm_front *front, struct fm_store *store, struct fm_stor
     fm_buf_init(&buf, REPLY_MAX);
     task->query.again = false;
     write_reply(front, store, task, &buf, error);
+    note_trouble(front, store);
     if (!task->query.again) {
         pthread_mutex_lock(&front->lock);
         hand_over_locked(front, task, &buf);
@@ -297,6 +366,15 @@ enum fm_code fm_store_call_locked(struct fm_front *front, const struct fm_rpc_id
     task->call = *call;
     task->reply = answer;
     task->query = *query;
+    task->query.ignored = NULL;
+    fm_buf_init(&task->ignored, FM_IGNORED_BYTES);
+    if (query->ignored) {
+        fm_buf_append(&task->ignored, query->ignored->paths, query->ignored->len);
+    }
+    if (task->ignored.failed) {
+        free_task(task);
+        return fm_fail_no_memory(error);
+    }
     if (!add_locked(front, task)) {
         free_task(task);
         return fm_fail(error, FM_OVERLOADED, "can't start a thread for the store");

@@ -1,6 +1,6 @@
 /*
- * The store's thread, started by the first task. The disk keeps it waiting and nobody else: a job that waits for the
- * store is in nobody's way, and its limits go on counting.
+ * The store's thread, started by the first task, or with the front where there is a file. The disk keeps it waiting and
+ * nobody else: a job that waits for the store is in nobody's way, and its limits go on counting.
  */
 #include "base/platform.h"
 #include "front/front.h"
@@ -10,6 +10,9 @@ static void *store_main(void *argument) {
     struct fm_front *front = argument;
     struct fm_storage *storage = &front->storage;
     struct fm_store *store = NULL;
+    if (front->options.store_file) {
+        fm_store_open_early(front, &store);
+    }
     pthread_mutex_lock(&front->lock);
     while (!storage->ending || storage->first) {
         if (!fm_store_run_next_locked(front, &store)) {

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/platform.h"
 #include "front/front.h"
+#include "front/relay.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -22,6 +23,7 @@
 #define SLICE_MS        250
 #define INITIALIZE_MS   5000  /* to answer engine.initialize */
 #define LOAD_QUIET_MS   60000 /* without progress in engine.load */
+#define PAUSED_READS    64    /* 256 KiB of its log in each slice that the host holds up */
 #define READS_AFTER_END 64    /* what a pipe can hold, 1 MiB at most; a child of the engine may go on writing */
 
 extern char **environ;
@@ -86,6 +88,11 @@ static bool same_model(const struct fm_model *a, const struct fm_model *b) {
     return a->id && b->id && strcmp(a->id, b->id) == 0;
 }
 
+/* The engine can do the job: what sees also answers a request that has no images. */
+static bool serves(const struct fm_engine *engine, const struct fm_job *job) {
+    return same_model(&job->model, &engine->model) && (engine->model.mmproj || !job->model.mmproj);
+}
+
 /* The engine has it. */
 static bool is_held(const struct fm_job *job) {
     return job->state == FM_JOB_SENT || job->state == FM_JOB_RUNNING;
@@ -99,13 +106,18 @@ static void settle_held(struct fm_front *front, struct fm_job *job, const struct
     fm_job_settle_locked(front, job, finish, &copy);
 }
 
-/* The engine did not come to load the model that the job waits for. */
+/* The engine did not come to load the model that the job waits for. Without the projector it may: that is tried. */
 static bool was_for(const struct fm_engine *engine, const struct fm_job *job) {
-    return !engine->loaded && engine->end != FM_END_ASKED && same_model(&job->model, &engine->model);
+    return !engine->loaded && engine->end != FM_END_ASKED && same_model(&job->model, &engine->model) &&
+           (job->model.mmproj || !engine->model.mmproj);
 }
 
 static void settle_after_death(struct fm_front *front) {
     const struct fm_engine *engine = &front->engine;
+    if (engine->model.found && !engine->loaded && engine->end != FM_END_ASKED && !front->ending) {
+        fm_log(FM_LOG_WARN, "requests with images fail, as the model does not load with the projector beside it: %s",
+               engine->end_error.detail);
+    }
     for (size_t i = 0; i < FM_JOBS_MAX; i++) {
         struct fm_job *job = &front->jobs[i];
         if (is_held(job)) {
@@ -175,7 +187,7 @@ static bool is_unwanted_locked(struct fm_front *front) {
     for (size_t i = 0; i < FM_JOBS_MAX; i++) {
         const struct fm_job *job = &front->jobs[i];
         if (job->state == FM_JOB_QUEUED) {
-            if (same_model(&job->model, &front->engine.model)) {
+            if (serves(&front->engine, job)) {
                 return false;
             }
             other = true;
@@ -202,6 +214,7 @@ static void make_way_if_unwanted(struct fm_front *front) {
 /* Jobs in the engine make no progress now, through no fault of its. */
 static void excuse_jobs(struct fm_front *front) {
     int64_t now = fm_now_ms();
+    front->engine.signs++; /* for those that wait */
     for (size_t i = 0; i < FM_JOBS_MAX; i++) {
         struct fm_job *job = &front->jobs[i];
         if (is_held(job)) {
@@ -228,33 +241,43 @@ static bool must_pause(struct fm_front *front) {
     return !front->ending && front->engine.state == FM_ENGINE_READY && fm_streams_backlog_locked(front) > limit;
 }
 
-/* Back-pressure: an engine whose pipe is full stops generating. */
-static void wait_for_host(struct fm_front *front) {
+/* Back-pressure: an engine whose pipe is full stops generating. Its log goes on. */
+static void wait_for_host(struct fm_front *front, struct fm_relay *relay) {
     pthread_mutex_lock(&front->lock);
     while (must_pause(front)) {
         excuse_jobs(front);
         fm_cond_wait_until(&front->drained, &front->lock, fm_now_ms() + SLICE_MS);
+        pthread_mutex_unlock(&front->lock);
+        for (int reads = 0; reads < PAUSED_READS && fm_relay_take(relay); reads++) {
+        }
+        pthread_mutex_lock(&front->lock);
     }
     pthread_mutex_unlock(&front->lock);
 }
 
 /*
- * Waits for bytes. False when there is no more to wait for: the engine has ended, or made no progress for too long.
+ * Waits for bytes; meanwhile its stderr is read, a piece at a time, so that neither holds up the other. False when there
+ * is no more to wait for: the engine has ended, or made no progress for too long.
  * `*ended`: its process has, though a child of its own may hold the pipe open.
  */
-static bool wait_for_engine(struct fm_front *front, const struct fm_child *child, bool *ended) {
+static bool wait_for_engine(struct fm_front *front, const struct fm_child *child, struct fm_relay *relay, bool *ended) {
     for (;;) {
-        struct pollfd fds[2] = {{.fd = child->from_child, .events = POLLIN}, {.fd = child->ended, .events = POLLIN}};
+        struct pollfd fds[3] = {{.fd = child->from_child, .events = POLLIN},
+                                {.fd = child->ended, .events = POLLIN},
+                                {.fd = relay->fd, .events = POLLIN}};
         pthread_mutex_lock(&front->lock);
         bool limited = quiet_limit_locked(&front->engine) >= 0;
         pthread_mutex_unlock(&front->lock);
         int64_t before = fm_now_ms();
-        poll(fds, 2, limited || child->ended < 0 ? SLICE_MS : -1);
+        poll(fds, 3, limited || child->ended < 0 ? SLICE_MS : -1);
         if (limited && too_quiet(front, fm_now_ms() - before - SLICE_MS)) {
             return false;
         }
         if (limited) {
             make_way_if_unwanted(front);
+        }
+        if (fds[2].revents) {
+            fm_relay_take(relay);
         }
         *ended = child->ended < 0 ? fm_child_has_ended(child->pid) : fds[1].revents != 0;
         if (fds[0].revents || *ended) {
@@ -264,7 +287,7 @@ static bool wait_for_engine(struct fm_front *front, const struct fm_child *child
 }
 
 /* Reads until the engine's end, whatever it is. */
-static void read_engine(struct fm_front *front, const struct fm_child *child) {
+static void read_engine(struct fm_front *front, const struct fm_child *child, struct fm_relay *relay) {
     struct fm_inbound inbound;
     struct fm_inbound_handler handler = fm_engine_events_handler;
     char bytes[16384];
@@ -273,14 +296,14 @@ static void read_engine(struct fm_front *front, const struct fm_child *child) {
     bool ended;
     handler.context = front;
     fm_inbound_init(&inbound);
-    while (!fault && reads_left && wait_for_engine(front, child, &ended)) {
+    while (!fault && reads_left && wait_for_engine(front, child, relay, &ended)) {
         reads_left -= ended;
         ssize_t got = fm_read(child->from_child, bytes, sizeof bytes);
         if (got <= 0) {
             break;
         }
         fault = fm_inbound_feed(&inbound, bytes, (size_t)got, &handler);
-        wait_for_host(front);
+        wait_for_host(front, relay);
     }
     fm_inbound_free(&inbound);
     if (fault) {
@@ -312,7 +335,14 @@ static bool is_shortage(int error) {
     return error == EMFILE || error == ENFILE || error == EAGAIN || error == ENOMEM;
 }
 
-/* All but its stdin, which is the outbox's. */
+/* What to do about it, for the error's text. */
+static const char *start_hint(int failure) {
+    bool root = failure == EACCES && geteuid() == 0;
+    return root ? " (engines of root have no capabilities: everybody, or root as the owner, has to be allowed to run it)"
+                : "";
+}
+
+/* All but its stdin, which is the outbox's, and its stderr, which is the relay's. */
 static void close_child(const struct fm_child *child) {
     close(child->from_child);
     if (child->ended >= 0) {
@@ -331,8 +361,8 @@ static bool start_process(struct fm_front *front, struct fm_child *child) {
     }
     free(env);
     if (failure) {
-        fm_fail(&error, is_shortage(failure) ? FM_OVERLOADED : FM_UNAVAILABLE, "can't start the engine program %s: %s",
-                engine->program, strerror(failure));
+        fm_fail(&error, is_shortage(failure) ? FM_OVERLOADED : FM_UNAVAILABLE, "can't start the engine program %s: %s%s",
+                engine->program, strerror(failure), start_hint(failure));
     }
     pthread_mutex_lock(&front->lock);
     struct fm_outbox_options outbox = {.fd = child->to_child,
@@ -346,6 +376,7 @@ static bool start_process(struct fm_front *front, struct fm_child *child) {
         fm_child_kill(child->pid);
         fm_child_reap(child->pid);
         close_child(child);
+        close(child->errors);
         fm_fail(&error, FM_OVERLOADED, "can't start a thread for the engine: %s", strerror(failure));
     }
     if (error.code != FM_OK) {
@@ -362,7 +393,7 @@ static bool start_process(struct fm_front *front, struct fm_child *child) {
 }
 
 /* Ends what is left of the process, and frees what belonged to it. */
-static void reap_process(struct fm_front *front, struct fm_child *child) {
+static void reap_process(struct fm_front *front, struct fm_child *child, struct fm_relay *relay) {
     struct fm_engine *engine = &front->engine;
     pthread_mutex_lock(&front->lock);
     engine->state = FM_ENGINE_STOPPING;
@@ -373,11 +404,12 @@ static void reap_process(struct fm_front *front, struct fm_child *child) {
     }
     int status = fm_child_reap(child->pid);
     close_child(child);
+    fm_relay_end(relay); /* what it said last, such as why it aborts */
     fm_log(FM_LOG_INFO, "engine %d ended with %d", (int)child->pid, status);
     pthread_mutex_lock(&front->lock);
     describe_death(engine, status);
     if (engine->end == FM_END_CRASH && !front->ending) {
-        fm_crash_loop_note(&engine->crash_loop, engine->model.id, &engine->end_error, fm_now_ms());
+        fm_crash_loop_note(&engine->crash_loop, fm_model_blamed(&engine->model), &engine->end_error, fm_now_ms());
     }
     pthread_mutex_unlock(&front->lock);
 }
@@ -387,7 +419,8 @@ static struct fm_job *first_startable(struct fm_front *front) {
     struct fm_job *job;
     struct fm_error error;
     while (!front->ending && (job = first_queued(front))) {
-        if (fm_crash_loop_check(&front->engine.crash_loop, job->model.id, fm_now_ms(), &error) == FM_OK) {
+        const char *blamed = fm_model_blamed(&job->model);
+        if (fm_crash_loop_check(&front->engine.crash_loop, blamed, fm_now_ms(), &error) == FM_OK) {
             return job;
         }
         fm_job_settle_locked(front, job, FM_FINISH_FAILED, &error);
@@ -407,6 +440,7 @@ static bool resolve(const char *path, char **resolved) {
 /* False when out of memory. */
 static bool copy_model(struct fm_model *copy, const struct fm_model *model) {
     copy->id = strdup(model->id);
+    copy->found = model->found;
     bool resolved = resolve(model->path, &copy->path);
     return resolve(model->mmproj, &copy->mmproj) && resolved && copy->id;
 }
@@ -436,12 +470,14 @@ static bool choose_model_locked(struct fm_front *front) {
 static void *engine_main(void *argument) {
     struct fm_front *front = argument;
     struct fm_child child = {0};
+    struct fm_relay relay;
     pthread_mutex_lock(&front->lock);
     while (choose_model_locked(front)) {
         pthread_mutex_unlock(&front->lock);
         if (start_process(front, &child)) {
-            read_engine(front, &child);
-            reap_process(front, &child);
+            fm_relay_begin(&relay, child.errors, front->options.engine);
+            read_engine(front, &child, &relay);
+            reap_process(front, &child, &relay);
         }
         pthread_mutex_lock(&front->lock);
         settle_after_death(front);
@@ -482,7 +518,7 @@ void fm_engine_pump_locked(struct fm_front *front) {
         if (engine->state != FM_ENGINE_READY || engine->held >= engine->slots) {
             return;
         }
-        if (!same_model(&job->model, &engine->model)) {
+        if (!serves(engine, job)) {
             if (engine->held == 0) { /* an engine without jobs has nothing to lose */
                 make_way_locked(front);
             }

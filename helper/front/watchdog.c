@@ -19,35 +19,30 @@ struct watch {
     struct fm_front *front;
     struct fm_job *slot; /* the slot's condition may be waited on; the job is looked up by its number */
     uint64_t number;
-};
-
-struct limit {
-    const char *name;
-    int64_t since_ms;
-    int64_t length_ms;
+    unsigned signs; /* engine.signs at the last look */
 };
 
 /* The limit that will fire next, given how far the job has come. */
-static struct limit next_limit(const struct fm_job *job) {
-    const struct fm_limits *limits = &job->answer.request.limits;
-    struct limit next = {"total", job->arrived_ms, limits->total_ms};
-    struct limit others[2] = {{0}};
-    if (!job->answer.opened) {
-        others[0] = (struct limit){"queue", job->arrived_ms, limits->queue_ms};
-    } else {
-        others[0] = (struct limit){"no_progress", job->progress_ms, limits->no_progress_ms};
-        others[1] = (struct limit){"first_token", job->accepted_ms, limits->first_token_ms};
-    }
-    size_t count = !job->answer.opened || job->produced ? 1 : 2;
-    for (size_t i = 0; i < count; i++) {
-        if (others[i].since_ms + others[i].length_ms < next.since_ms + next.length_ms) {
-            next = others[i];
-        }
-    }
-    return next;
+static struct fm_limit next_limit(const struct fm_job *job) {
+    struct fm_progress progress = {.accepted = job->answer.opened,
+                                   .produced = job->produced,
+                                   .arrived_ms = job->arrived_ms,
+                                   .accepted_ms = job->accepted_ms,
+                                   .sign_ms = job->progress_ms};
+    return fm_limit_next(&job->answer.request.limits, &progress);
 }
 
-static void fire(struct fm_front *front, struct fm_job *job, const struct limit *limit) {
+/* While a job waits for the engine, whatever that works on is before it, and so a sign of progress for it too. */
+static void note_signs(struct watch *watch, struct fm_job *job) {
+    unsigned signs = watch->front->engine.signs;
+    bool waits = job->state == FM_JOB_QUEUED && !job->answer.request.unresolved;
+    if (waits && signs != watch->signs) {
+        job->progress_ms = fm_now_ms();
+    }
+    watch->signs = signs;
+}
+
+static void fire(struct fm_front *front, struct fm_job *job, const struct fm_limit *limit) {
     struct fm_error error;
     fm_fail(&error, FM_TIMEOUT, "the %s limit of %lld ms was reached", limit->name, (long long)limit->length_ms);
     error.limit = limit->name;
@@ -72,7 +67,7 @@ static int64_t check(struct fm_front *front, struct fm_job *job) {
         }
         return job->grace_end_ms;
     }
-    struct limit limit = next_limit(job);
+    struct fm_limit limit = next_limit(job);
     if (now < limit.since_ms + limit.length_ms) {
         return limit.since_ms + limit.length_ms;
     }
@@ -101,6 +96,7 @@ static void *watchdog_main(void *argument) {
     pthread_mutex_lock(&watch.front->lock);
     struct fm_job *job;
     while ((job = fm_job_by_number_locked(watch.front, watch.number))) {
+        note_signs(&watch, job);
         int64_t due = check(watch.front, job);
         if (fm_job_by_number_locked(watch.front, watch.number)) {
             sleep_until(&watch, due);
@@ -117,7 +113,7 @@ int fm_watchdog_start_locked(struct fm_front *front, struct fm_job *job) {
     if (!watch) {
         return ENOMEM;
     }
-    *watch = (struct watch){.front = front, .slot = job, .number = job->number};
+    *watch = (struct watch){.front = front, .slot = job, .number = job->number, .signs = front->engine.signs};
     int error = fm_thread_start(watchdog_main, watch);
     if (error) {
         free(watch);

@@ -5,10 +5,9 @@
 
 #include <json-c/json.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-
-#define NAME_SHOWN 100 /* bytes of a name in an error */
 
 /* ---- faults ---- */
 
@@ -18,10 +17,10 @@ static const char *const fault_names[] = {
     [FM_FAULT_COMMAND_REQUIRED] = "command_required",
     [FM_FAULT_UNKNOWN_COMMAND] = "unknown_command",
     [FM_FAULT_SESSION_ID_REQUIRED] = "session_id_required",
-    [FM_FAULT_SESSION_NOT_FOUND] = "session_not_found",
     [FM_FAULT_PROMPT_REQUIRED] = "prompt_required",
     [FM_FAULT_CONTENT_REQUIRED] = "content_required",
     [FM_FAULT_OUTPUT_FORMAT_REQUIRED] = "output_format_required",
+    [FM_FAULT_SESSION_NOT_FOUND] = "session_not_found",
     [FM_FAULT_UNKNOWN_OUTPUT_FORMAT] = "unknown_output_format",
     [FM_FAULT_GUARDRAIL_BLOCKED] = "guardrail_blocked",
     [FM_FAULT_MODEL_UNAVAILABLE] = "model_unavailable",
@@ -42,10 +41,6 @@ enum fm_fault_code fm_fault_fill(struct fm_fault *fault, enum fm_fault_code code
     fault->code = code;
     fault->quotes = false;
     return code;
-}
-
-static enum fm_fault_code plain(struct fm_fault *fault, enum fm_fault_code code) {
-    return fm_fault_fill(fault, code, "%s", "");
 }
 
 void fm_fault_write(const struct fm_fault *fault, struct fm_json_writer *w) {
@@ -75,19 +70,35 @@ static bool text_is(struct fm_text text, const char *word) {
 
 /* ---- commands ---- */
 
-struct row {
+/* The strings that commands need, in the order in which they are looked at. */
+static const struct field {
     const char *name;
-    bool has_session;
-    const char *members[5]; /* beside `command`; NULL-terminated */
+    size_t text; /* its place in struct fm_command */
+    enum fm_fault_code missing;
+    bool filled; /* an empty one counts as missing */
+} fields[] = {
+    {"session_id", offsetof(struct fm_command, session_id), FM_FAULT_SESSION_ID_REQUIRED, false},
+    {"prompt", offsetof(struct fm_command, prompt), FM_FAULT_PROMPT_REQUIRED, true},
+    {"content", offsetof(struct fm_command, content), FM_FAULT_CONTENT_REQUIRED, true},
+    {"output_format", offsetof(struct fm_command, output_format), FM_FAULT_OUTPUT_FORMAT_REQUIRED, false},
 };
 
-static const struct row rows[] = {
-    [FM_COMMAND_OPEN] = {"open-session", false, {"instructions"}},
-    [FM_COMMAND_MESSAGE] = {"message", true, {"session_id", "prompt", "content", "output_format"}},
-    [FM_COMMAND_CLOSE] = {"close-session", true, {"session_id"}},
-    [FM_COMMAND_CHECK] = {"check-availability", false, {NULL}},
-    [FM_COMMAND_SHUTDOWN] = {"shutdown", false, {NULL}},
+static const struct row {
+    const char *name;
+    size_t needs; /* so many of the fields, from the first one */
+} rows[] = {
+    [FM_COMMAND_OPEN] = {"open-session", 0},
+    [FM_COMMAND_MESSAGE] = {"message", 4},
+    [FM_COMMAND_CLOSE] = {"close-session", 1},
+    [FM_COMMAND_CHECK] = {"check-availability", 0},
+    [FM_COMMAND_SHUTDOWN] = {"shutdown", 0},
 };
+
+static const char *const format_names[] = {[FM_OUTPUT_TEXT] = "text", [FM_OUTPUT_STRING_LIST] = "string_list"};
+
+const char *fm_output_format_name(enum fm_output_format format) {
+    return format_names[format];
+}
 
 const char *fm_command_name(enum fm_command_kind kind) {
     return rows[kind].name;
@@ -119,94 +130,79 @@ static bool find_kind(struct fm_text name, enum fm_command_kind *kind) {
 static enum fm_fault_code read_kind(struct fm_command *command, struct fm_fault *fault) {
     struct fm_text name = text_member(command, "command");
     if (!name.data) {
-        return plain(fault, FM_FAULT_COMMAND_REQUIRED);
+        return fm_fault_fill(fault, FM_FAULT_COMMAND_REQUIRED, "\"command\" must be a string");
     }
     if (!find_kind(name, &command->kind)) {
-        return plain(fault, FM_FAULT_UNKNOWN_COMMAND);
-    }
-    command->session_id = text_member(command, "session_id");
-    if (rows[command->kind].has_session && !command->session_id.data) {
-        return plain(fault, FM_FAULT_SESSION_ID_REQUIRED);
+        return fm_fault_fill(fault, FM_FAULT_UNKNOWN_COMMAND,
+                             "\"command\" must be one of open-session, message, close-session, check-availability, "
+                             "shutdown");
     }
     return FM_FAULT_NONE;
+}
+
+static enum fm_fault_code read_fields(struct fm_command *command, struct fm_fault *fault) {
+    for (const struct field *field = fields; field < fields + rows[command->kind].needs; field++) {
+        struct fm_text text = text_member(command, field->name);
+        if (!text.data || (field->filled && text.len == 0)) {
+            return fm_fault_fill(fault, field->missing, "\"%s\" must be a string%s", field->name,
+                                 field->filled ? " that is not empty" : "");
+        }
+        *(struct fm_text *)((char *)command + field->text) = text;
+    }
+    return FM_FAULT_NONE;
+}
+
+static enum fm_fault_code read_object(struct fm_command *command, struct fm_fault *fault) {
+    if (!json_object_is_type(command->root, json_type_object)) {
+        return fm_fault_fill(fault, FM_FAULT_INVALID_JSON, "the line must be a JSON object");
+    }
+    enum fm_fault_code code = read_kind(command, fault);
+    return code == FM_FAULT_NONE ? read_fields(command, fault) : code;
 }
 
 enum fm_fault_code fm_command_read(const char *line, size_t len, struct fm_buf *scratch, struct fm_command *command,
                                    struct fm_fault *fault) {
     size_t offset;
     *command = (struct fm_command){.kind = FM_COMMAND_CHECK};
-    if (fm_json_check(line, len, FM_JSON_VALUES_MAX, &offset)) {
-        return plain(fault, FM_FAULT_INVALID_JSON);
+    const char *wrong = fm_json_check(line, len, FM_JSON_VALUES_MAX, &offset);
+    if (wrong) {
+        return fm_fault_fill(fault, FM_FAULT_INVALID_JSON, "%s, at byte %zu of %zu", wrong, offset, len);
     }
     if (!fm_json_tree(line, len, scratch, &command->root)) {
         return fm_fault_fill(fault, FM_FAULT_EXECUTION_FAILED, "out of memory");
     }
-    enum fm_fault_code code = json_object_is_type(command->root, json_type_object)
-                                  ? read_kind(command, fault)
-                                  : plain(fault, FM_FAULT_INVALID_JSON);
+    enum fm_fault_code code = read_object(command, fault);
     if (code != FM_FAULT_NONE) {
         fm_command_free(command);
     }
     return code;
 }
 
-static bool is_known(const struct row *row, const char *name) {
-    bool known = strcmp(name, "command") == 0;
-    for (const char *const *member = row->members; *member && !known; member++) {
-        known = strcmp(name, *member) == 0;
-    }
-    return known;
-}
-
-/* Nothing that a host says is dropped in silence. */
-static enum fm_fault_code check_members(const struct fm_command *command, enum fm_fault_code code,
-                                        struct fm_fault *fault) {
-    const struct lh_table *members = json_object_get_object(command->root);
-    for (const struct lh_entry *entry = members->head; entry; entry = lh_entry_next(entry)) {
-        const char *name = lh_entry_k(entry);
-        if (!is_known(&rows[command->kind], name)) {
-            fm_fault_fill(fault, code, "unknown field \"%.*s\"", fm_utf8_shown(name, NAME_SHOWN), name);
-            fault->quotes = true;
-            return code;
-        }
-    }
-    return FM_FAULT_NONE;
-}
-
-static enum fm_fault_code read_open(struct fm_command *command, struct fm_fault *fault) {
+static enum fm_fault_code read_instructions(struct fm_command *command, struct fm_fault *fault) {
     struct json_object *value;
     command->instructions = text_member(command, "instructions");
     if (!command->instructions.data && json_object_object_get_ex(command->root, "instructions", &value) && value) {
         return fm_fault_fill(fault, FM_FAULT_FAILED_TO_OPEN, "\"instructions\" must be a string");
     }
-    return check_members(command, FM_FAULT_FAILED_TO_OPEN, fault);
+    return FM_FAULT_NONE;
 }
 
-static enum fm_fault_code read_message(struct fm_command *command, struct fm_fault *fault) {
-    command->prompt = text_member(command, "prompt");
-    command->content = text_member(command, "content");
-    struct fm_text format = text_member(command, "output_format");
-    if (!command->prompt.data) {
-        return plain(fault, FM_FAULT_PROMPT_REQUIRED);
+static enum fm_fault_code read_format(struct fm_command *command, struct fm_fault *fault) {
+    for (size_t i = 0; i < sizeof format_names / sizeof format_names[0]; i++) {
+        if (text_is(command->output_format, format_names[i])) {
+            command->format = (enum fm_output_format)i;
+            return FM_FAULT_NONE;
+        }
     }
-    if (!command->content.data) {
-        return plain(fault, FM_FAULT_CONTENT_REQUIRED);
-    }
-    if (format.len == 0) {
-        return plain(fault, FM_FAULT_OUTPUT_FORMAT_REQUIRED);
-    }
-    if (!text_is(format, "text") && !text_is(format, "string_list")) {
-        return plain(fault, FM_FAULT_UNKNOWN_OUTPUT_FORMAT);
-    }
-    command->format = text_is(format, "text") ? FM_OUTPUT_TEXT : FM_OUTPUT_STRING_LIST;
-    return check_members(command, FM_FAULT_EXECUTION_FAILED, fault);
+    return fm_fault_fill(fault, FM_FAULT_UNKNOWN_OUTPUT_FORMAT,
+                         "\"output_format\" must be \"text\" or \"string_list\"");
 }
 
 enum fm_fault_code fm_command_read_rest(struct fm_command *command, struct fm_fault *fault) {
     switch (command->kind) {
-    case FM_COMMAND_OPEN: return read_open(command, fault);
-    case FM_COMMAND_MESSAGE: return read_message(command, fault);
-    default: return check_members(command, FM_FAULT_EXECUTION_FAILED, fault);
+    case FM_COMMAND_OPEN: return read_instructions(command, fault);
+    case FM_COMMAND_MESSAGE: return read_format(command, fault);
+    default: return FM_FAULT_NONE;
     }
 }
 

@@ -20,21 +20,21 @@ enum fm_fault_code {
     FM_FAULT_COMMAND_REQUIRED,
     FM_FAULT_UNKNOWN_COMMAND,
     FM_FAULT_SESSION_ID_REQUIRED,
-    FM_FAULT_SESSION_NOT_FOUND,
     FM_FAULT_PROMPT_REQUIRED,
     FM_FAULT_CONTENT_REQUIRED,
     FM_FAULT_OUTPUT_FORMAT_REQUIRED,
+    FM_FAULT_SESSION_NOT_FOUND,
     FM_FAULT_UNKNOWN_OUTPUT_FORMAT,
     FM_FAULT_GUARDRAIL_BLOCKED,
     FM_FAULT_MODEL_UNAVAILABLE,
-    FM_FAULT_FAILED_TO_OPEN, /* has a detail, and so has the next */
+    FM_FAULT_FAILED_TO_OPEN, /* the answer has the detail too, and so with the next; those above are bare names */
     FM_FAULT_EXECUTION_FAILED,
 };
 
 struct fm_fault {
     enum fm_fault_code code;
-    bool quotes;      /* the detail has the host's own words in it: not for the log */
-    char detail[640]; /* UTF-8 */
+    bool quotes;      /* the detail may have the host's own words in it: not for the log */
+    char detail[640]; /* UTF-8; what is wrong and what to do, for the log */
 };
 
 /* Text of a line, or of an answer; it may hold NULs. `data` NULL: absent. */
@@ -50,7 +50,8 @@ struct fm_command {
     struct fm_text instructions;
     struct fm_text prompt;
     struct fm_text content;
-    enum fm_output_format format;
+    struct fm_text output_format;
+    enum fm_output_format format; /* that, once the rest is read */
 };
 
 /* Fills `fault` and returns its code; the text after the code is formatted, and cut between characters. */
@@ -66,14 +67,17 @@ void fm_fault_write(const struct fm_fault *fault, struct fm_json_writer *w);
 bool fm_command_is_blank(const char *line, size_t len);
 
 /*
- * What the line asks for, as far as `session_id`. On failure nothing is left to free, and `command->kind` says whose
- * error it is as soon as that is known (FM_FAULT_SESSION_ID_REQUIRED and behind it). `scratch` is used for strings with
- * escapes, and keeps nothing.
+ * What the line asks for: the command, and the strings that it needs. Any other member is ignored; the last of several
+ * of one name counts. On failure nothing is left to free, and `command->kind` says whose error it is as soon as that is
+ * known (FM_FAULT_SESSION_ID_REQUIRED and after it). `scratch` is used for strings with escapes, and keeps nothing.
  */
 FM_MUST_USE enum fm_fault_code fm_command_read(const char *line, size_t len, struct fm_buf *scratch,
                                                struct fm_command *command, struct fm_fault *fault);
 
-/* The rest of it, once its session is known to be there. The command is still the caller's to free. */
+/*
+ * What is looked at once the session is known to be there: a message's output format, and the instructions of a new
+ * session. The command is still the caller's to free.
+ */
 FM_MUST_USE enum fm_fault_code fm_command_read_rest(struct fm_command *command, struct fm_fault *fault);
 
 /* Harmless twice. */
@@ -81,5 +85,8 @@ void fm_command_free(struct fm_command *command);
 
 /* The command's name, such as "open-session". */
 const char *fm_command_name(enum fm_command_kind kind);
+
+/* The format's name, "text" or "string_list". */
+const char *fm_output_format_name(enum fm_output_format format);
 
 #endif

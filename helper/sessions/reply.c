@@ -60,7 +60,8 @@ static enum fm_fault_code fail_incomplete(struct json_object *response, int64_t 
             (long long)result->input_tokens, (long long)result->output_tokens);
     }
     result->ran_on = true;
-    return fm_fault_fill(fault, FM_FAULT_EXECUTION_FAILED, "the answer has more than %lld tokens",
+    return fm_fault_fill(fault, FM_FAULT_EXECUTION_FAILED,
+                         "the answer has more than %lld tokens: ask for a shorter one, or raise --max-output-tokens",
                          (long long)max_output_tokens);
 }
 

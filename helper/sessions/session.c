@@ -9,8 +9,9 @@
 #define BUF_MAX      (128u << 20) /* bytes; more than comes of a line, six of each of its bytes */
 #define LOOP_PENALTY 0.5          /* off a token's logit each time that the answer has it: it outweighs any loop soon */
 
+/* SESSIONS.md, open-session */
 static const char default_instructions[] =
-    "You are a helpful assistant. Follow the prompt instructions precisely."; /* the issue of session mode */
+    "You are a helpful assistant. Follow the prompt instructions precisely.";
 
 static const char between[] = "\n\nContent:\n";
 
@@ -31,14 +32,9 @@ void fm_session_table_init(struct fm_session_table *table, const struct fm_sessi
     *table = (struct fm_session_table){.options = options};
 }
 
-static void free_session(struct fm_session *session) {
-    fm_buf_free(&session->items);
-    fm_buf_free(&session->turn);
-}
-
 void fm_session_table_free(struct fm_session_table *table) {
-    for (size_t i = 0; i < table->count; i++) {
-        free_session(&table->sessions[i]);
+    while (table->count > 0) {
+        fm_session_close(table, &table->sessions[table->count - 1]);
     }
     free(table->sessions);
     *table = (struct fm_session_table){.options = table->options};
@@ -72,7 +68,8 @@ enum fm_fault_code fm_session_open(struct fm_session_table *table, struct fm_tex
                                    struct fm_session **session, struct fm_fault *fault) {
     const struct fm_session_options *options = table->options;
     if (table->count == (size_t)options->max_sessions) {
-        return fm_fault_fill(fault, FM_FAULT_FAILED_TO_OPEN, "%lld sessions are open already",
+        return fm_fault_fill(fault, FM_FAULT_FAILED_TO_OPEN,
+                             "%lld sessions are open already: close one, or raise --max-sessions",
                              (long long)options->max_sessions);
     }
     if (!reserve(table)) {
@@ -94,8 +91,9 @@ enum fm_fault_code fm_session_open(struct fm_session_table *table, struct fm_tex
     if (opened->items.len > (size_t)options->max_bytes) {
         fm_buf_free(&opened->items);
         return fm_fault_fill(fault, FM_FAULT_FAILED_TO_OPEN,
-                             "the instructions have %zu bytes, and a session's conversation may have %lld", given.len,
-                             (long long)options->max_bytes);
+                             "the instructions have %zu bytes, and a session's conversation may have %lld: shorten them, "
+                             "or raise --max-session-bytes",
+                             given.len, (long long)options->max_bytes);
     }
     fm_id_draw(opened->id, "sess_");
     table->count++;
@@ -114,7 +112,9 @@ struct fm_session *fm_session_find(const struct fm_session_table *table, struct 
 }
 
 void fm_session_close(struct fm_session_table *table, struct fm_session *session) {
-    free_session(session);
+    fm_log(FM_LOG_INFO, "Session closed: %s", session->id);
+    fm_buf_free(&session->items);
+    fm_buf_free(&session->turn);
     *session = table->sessions[--table->count];
 }
 
@@ -127,7 +127,8 @@ void fm_session_close_idle(struct fm_session_table *table) {
             i++;
             continue;
         }
-        fm_log(FM_LOG_WARN, "session %s was closed after %lld ms without activity", session->id, (long long)idle);
+        fm_log(FM_LOG_WARN, "Session %s idle timeout, closing after %lld ms without activity", session->id,
+               (long long)idle);
         fm_session_close(table, session);
     }
 }
@@ -153,7 +154,7 @@ enum fm_fault_code fm_session_begin_turn(const struct fm_session_table *table, s
     const struct fm_session_options *options = table->options;
     struct fm_buf text;
     if (session->turns == options->max_turns) {
-        return fm_fault_fill(fault, FM_FAULT_EXECUTION_FAILED, "session full: it has had %lld turns",
+        return fm_fault_fill(fault, FM_FAULT_EXECUTION_FAILED, "session full: it has had %lld turns; open a new one",
                              (long long)session->turns);
     }
     fm_buf_reset(&session->turn);
@@ -167,7 +168,7 @@ enum fm_fault_code fm_session_begin_turn(const struct fm_session_table *table, s
         code = no_memory(fault);
     } else if (session->items.len + session->turn.len > (size_t)options->max_bytes) {
         code = fm_fault_fill(fault, FM_FAULT_EXECUTION_FAILED,
-                             "session full: %zu bytes and a message of %zu, of %lld that it may have",
+                             "session full: %zu bytes and a message of %zu, of %lld that it may have; open a new one",
                              session->items.len, session->turn.len, (long long)options->max_bytes);
     }
     if (code != FM_FAULT_NONE) {
@@ -192,8 +193,8 @@ enum fm_fault_code fm_session_keep_turn(const struct fm_session_table *table, st
         code = no_memory(fault);
     } else if (session->items.len > (size_t)options->max_bytes) {
         code = fm_fault_fill(fault, FM_FAULT_EXECUTION_FAILED,
-                             "session full: %zu bytes with the answer, of %lld that it may have", session->items.len,
-                             (long long)options->max_bytes);
+                             "session full: %zu bytes with the answer, of %lld that it may have; open a new one",
+                             session->items.len, (long long)options->max_bytes);
     }
     if (code == FM_FAULT_NONE) {
         session->turns++;

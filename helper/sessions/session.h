@@ -28,6 +28,8 @@ struct fm_session_table {
 
 /* `options` must outlive the table. */
 void fm_session_table_init(struct fm_session_table *table, const struct fm_session_options *options);
+
+/* Closes all sessions. */
 void fm_session_table_free(struct fm_session_table *table);
 
 /*
@@ -40,7 +42,7 @@ FM_MUST_USE enum fm_fault_code fm_session_open(struct fm_session_table *table, s
 /* NULL when there is none. */
 struct fm_session *fm_session_find(const struct fm_session_table *table, struct fm_text id);
 
-/* It and its conversation are gone. */
+/* It and its conversation are gone; the log says so. */
 void fm_session_close(struct fm_session_table *table, struct fm_session *session);
 
 /* Closes those without activity for so long as the options say, with a warning each. */

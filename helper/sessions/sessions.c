@@ -111,9 +111,10 @@ static void answer_fault(struct gateway *gateway, const char *name, const struct
     struct fm_json_writer w = line_begin(gateway);
     fm_fault_write(fault, &w);
     send_line(gateway);
-    const char *detail = fault->quotes ? "" : fault->detail;
-    fm_log(FM_LOG_ERROR, "%s: %s after %lld ms%s%s", name ? name : "a line", fm_fault_name(fault->code),
-           (long long)(fm_now_ms() - gateway->started_ms), detail[0] ? ": " : "", detail);
+    bool hides = fault->quotes && !gateway->options->sessions.log_user_text;
+    fm_log(FM_LOG_ERROR, "%s: %s after %lld ms: %s", name ? name : "a line", fm_fault_name(fault->code),
+           (long long)(fm_now_ms() - gateway->started_ms),
+           hides ? "the answer has the details, which may have user text; --log-user-text logs them" : fault->detail);
 }
 
 static void log_text(const struct gateway *gateway, const char *what, struct fm_text text) {
@@ -148,32 +149,31 @@ static void tell_availability(struct gateway *gateway, bool available, const cha
     answer_end(gateway, &w);
 }
 
+/* `outcome`: "processed" or "failed". */
+static void log_turn(const struct gateway *gateway, const char *outcome, const struct fm_turn_result *result) {
+    fm_log(FM_LOG_INFO,
+           "Message %s: session=%s, format=%s, content_length=%zu, time=%.2fs, prompt_length=%zu, input_tokens=%lld, "
+           "cached_tokens=%lld, output_tokens=%lld",
+           outcome, gateway->session->id, fm_output_format_name(gateway->attempt.format), gateway->content_characters,
+           (double)(fm_now_ms() - gateway->started_ms) / 1000, gateway->prompt_characters,
+           (long long)result->input_tokens, (long long)result->cached_tokens, (long long)result->output_tokens);
+    log_text(gateway, "answer", result->answer);
+}
+
 /* The turn under way comes to nothing. */
-static void fail_turn(struct gateway *gateway, const struct fm_fault *fault) {
+static void fail_turn(struct gateway *gateway, const struct fm_turn_result *result, const struct fm_fault *fault) {
     gateway->pending = NOTHING;
     fm_session_drop_turn(gateway->session);
+    log_turn(gateway, "failed", result);
     answer_fault(gateway, fm_command_name(FM_COMMAND_MESSAGE), fault);
 }
 
 static void end_turn(struct gateway *gateway, const struct fm_turn_result *result) {
-    struct fm_fault fault;
-    if (fm_session_keep_turn(&gateway->table, gateway->session, result->answer, &fault) != FM_FAULT_NONE) {
-        fail_turn(gateway, &fault);
-        return;
-    }
+    log_turn(gateway, "processed", result);
     struct fm_json_writer w = answer_begin(gateway);
     gateway->pending = NOTHING;
     fm_json_key_value(&w, "result", result->value);
     answer_end(gateway, &w);
-}
-
-static void log_turn(const struct gateway *gateway, const struct fm_turn_result *result) {
-    fm_log(FM_LOG_INFO,
-           "message: %lld ms, prompt of %zu and content of %zu characters, %lld input tokens (%lld cached), "
-           "%lld output tokens",
-           (long long)(fm_now_ms() - gateway->started_ms), gateway->prompt_characters, gateway->content_characters,
-           (long long)result->input_tokens, (long long)result->cached_tokens, (long long)result->output_tokens);
-    log_text(gateway, "answer", result->answer);
 }
 
 static void ask_for_turn(struct gateway *gateway, bool again) {
@@ -207,13 +207,15 @@ static void on_turn(struct gateway *gateway, const struct fm_rpc_message *messag
     if (code != FM_FAULT_NONE && try_again(gateway, &result)) {
         return;
     }
-    log_turn(gateway, &result);
+    if (code == FM_FAULT_NONE) {
+        code = fm_session_keep_turn(&gateway->table, gateway->session, result.answer, &fault);
+    }
     if (code == FM_FAULT_NONE) {
         end_turn(gateway, &result);
-        fm_turn_result_free(&result);
     } else {
-        fail_turn(gateway, &fault);
+        fail_turn(gateway, &result, &fault);
     }
+    fm_turn_result_free(&result);
 }
 
 /* A reply to what is not pending any more, or to nothing, is not for us. */
@@ -257,7 +259,8 @@ static void serve_open(struct gateway *gateway, const struct fm_command *command
     struct fm_json_writer w = answer_begin(gateway);
     fm_json_key_str(&w, "session_id", session->id);
     answer_end(gateway, &w);
-    fm_log(FM_LOG_INFO, "session %s is open, %zu in all", session->id, gateway->table.count);
+    fm_log(FM_LOG_INFO, "Session opened: %s (instructions_length=%zu, open=%zu)", session->id,
+           fm_utf8_characters(command->instructions.data, command->instructions.len), gateway->table.count);
     log_text(gateway, "instructions", command->instructions);
 }
 
@@ -279,7 +282,6 @@ static void serve_message(struct gateway *gateway, const struct fm_command *comm
 }
 
 static void serve_close(struct gateway *gateway) {
-    fm_log(FM_LOG_INFO, "session %s is closed, %zu are left", gateway->session->id, gateway->table.count - 1);
     fm_session_close(&gateway->table, gateway->session);
     answer_ok(gateway);
 }
@@ -296,9 +298,10 @@ static void serve_command(struct gateway *gateway, struct fm_command *command) {
     struct fm_fault fault;
     gateway->session = fm_session_find(&gateway->table, command->session_id);
     bool of_session = command->kind == FM_COMMAND_MESSAGE || command->kind == FM_COMMAND_CLOSE;
-    enum fm_fault_code code = of_session && !gateway->session
-                                  ? fm_fault_fill(&fault, FM_FAULT_SESSION_NOT_FOUND, "%s", "")
-                                  : fm_command_read_rest(command, &fault);
+    bool lacks_session = of_session && !gateway->session;
+    enum fm_fault_code code = lacks_session ? fm_fault_fill(&fault, FM_FAULT_SESSION_NOT_FOUND,
+                                                            "\"session_id\" names no open session; open one")
+                                            : fm_command_read_rest(command, &fault);
     if (of_session && gateway->session) {
         gateway->session->used_ms = gateway->started_ms;
     }
@@ -312,6 +315,7 @@ static void serve_command(struct gateway *gateway, struct fm_command *command) {
     case FM_COMMAND_CLOSE: serve_close(gateway); break;
     case FM_COMMAND_CHECK: serve_check(gateway); break;
     case FM_COMMAND_SHUTDOWN:
+        fm_log(FM_LOG_INFO, "Shutting down");
         answer_ok(gateway);
         gateway->ended = true;
         gateway->told_to_end = true;
@@ -341,7 +345,7 @@ static void serve_lines(struct gateway *gateway) {
     while (!gateway->ended && gateway->pending == NOTHING && fm_outbox_has_room(&gateway->outbox)) {
         const char *line;
         size_t len;
-        struct fm_fault fault = {.code = FM_FAULT_INVALID_JSON};
+        struct fm_fault fault;
         enum fm_line_event event = fm_lines_next(&gateway->lines, &line, &len);
         gateway->started_ms = fm_now_ms();
         gateway->ended = gateway->started_ms >= gateway->last_answer_ms;
@@ -351,6 +355,7 @@ static void serve_lines(struct gateway *gateway) {
             return;
         }
         if (event == FM_LINE_TOO_LONG) {
+            fm_fault_fill(&fault, FM_FAULT_INVALID_JSON, "a line has at most %u bytes", FM_LINE_MAX);
             answer_fault(gateway, NULL, &fault);
         } else if (!fm_command_is_blank(line, len)) {
             serve_line(gateway, line, len);
@@ -397,7 +402,11 @@ static bool is_readable(int fd) {
 
 /* A signal, or the parent died: what came so far has its answers, if the host takes them in time. */
 static void end_soon(struct gateway *gateway) {
-    gateway->told_to_end = gateway->told_to_end || !atomic_load(&gateway->host_gone);
+    bool asked = !atomic_load(&gateway->host_gone);
+    if (asked) {
+        fm_log(FM_LOG_INFO, "Signal received, or the parent has ended: shutting down");
+    }
+    gateway->told_to_end = gateway->told_to_end || asked;
     gateway->end_seen = true;
     while (gateway->reading && fm_lines_has_room(&gateway->lines) && is_readable(gateway->wire->in)) {
         read_input(gateway);
@@ -408,6 +417,7 @@ static void end_soon(struct gateway *gateway) {
 
 /* What is pending has taken too long. */
 static void look_at_clock(struct gateway *gateway) {
+    static const struct fm_turn_result nothing = {.answer = {"", 0}};
     struct fm_fault fault;
     int64_t now = fm_now_ms();
     if (gateway->pending == AVAILABILITY && now >= gateway->deadline_ms) {
@@ -417,7 +427,7 @@ static void look_at_clock(struct gateway *gateway) {
     if (gateway->pending == A_TURN && (cancelled || now >= gateway->deadline_ms)) {
         const char *why = cancelled ? "cancelled: the input has ended" : "the helper gives no answer";
         fm_fault_fill(&fault, FM_FAULT_EXECUTION_FAILED, "%s", why);
-        fail_turn(gateway, &fault);
+        fail_turn(gateway, &nothing, &fault);
     }
     gateway->ended = gateway->ended || now >= gateway->last_answer_ms;
 }
@@ -569,18 +579,19 @@ int fm_sessions_run(struct fm_front *front, const struct fm_options *options, co
         fm_log(FM_LOG_ERROR, "can't start");
         return EX_OSERR;
     }
+    fm_log(FM_LOG_INFO, "IntelligenceKit server ready");
     serve(&gateway);
-    fm_log(FM_LOG_INFO, "the end, with %zu sessions open", gateway.table.count);
+    fm_session_table_free(&gateway.table);
     bool quiet = fm_link_end(&gateway.link);
     wait_for_host(&gateway);
     quiet = fm_outbox_stop(&gateway.outbox, FLUSH_MS) && quiet;
     int status = exit_status(&gateway);
+    fm_log(FM_LOG_INFO, "IntelligenceKit shutdown complete");
     if (!quiet) {
         _exit(status); /* a thread still uses the state */
     }
     close(gateway.room_read);
     close(gateway.room_write);
-    fm_session_table_free(&gateway.table);
     fm_lines_free(&gateway.lines);
     fm_buf_free(&gateway.scratch);
     fm_buf_free(&gateway.line);

@@ -3,6 +3,7 @@
 #include "base/platform.h"
 #include "base/utf8.h"
 #include "protocol/frame.h"
+#include "surface/ignored.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -15,6 +16,8 @@
 
 /* Bytes of a frame that are neither output nor echo: ids and names of 128 calls, a schema's report of 1 MiB, usage. */
 #define FRAME_OVERHEAD ((1u << 20) + (256u << 10))
+
+#define LOOP_PENALTY 0.5 /* against an answer that repeats itself to its limit: session mode has the same */
 
 #define ID_RANDOM 16 /* bytes; each is two hex digits */
 
@@ -199,6 +202,11 @@ bool fm_answer_has_next(const struct fm_answer *answer) {
     return (int64_t)answer->choice + 1 < answer->request.choices;
 }
 
+bool fm_answer_goes_on(const struct fm_answer *answer, enum fm_finish finish) {
+    bool wanted = !answer->surface->check_cut || finish == FM_FINISH_LENGTH;
+    return wanted && fm_answer_has_next(answer);
+}
+
 enum fm_code fm_answer_next(struct fm_answer *answer, enum fm_finish finish, struct fm_error *error) {
     struct fm_answer **earlier = realloc(answer->earlier, (answer->choice + 1) * sizeof(struct fm_answer *));
     struct fm_answer *copy = earlier ? malloc(sizeof *copy) : NULL;
@@ -226,6 +234,15 @@ int64_t fm_answer_seed(const struct fm_answer *answer) {
     return (int64_t)((uint64_t)answer->request.seed + answer->choice);
 }
 
+void fm_answer_write_choice(const struct fm_answer *answer, struct fm_json_writer *w) {
+    if (answer->request.has_seed) {
+        fm_json_key_int(w, "seed", fm_answer_seed(answer));
+    }
+    if (answer->surface->check_cut && answer->choice > 0) {
+        fm_json_key_double(w, "frequency_penalty", LOOP_PENALTY);
+    }
+}
+
 struct fm_usage fm_answer_usage(const struct fm_answer *answer) {
     struct fm_usage total = answer->usage;
     for (size_t i = 0; i < answer->choice; i++) {
@@ -247,6 +264,10 @@ static size_t end_of(const struct fm_answer *answer, size_t item) {
 
 size_t fm_answer_text_len(const struct fm_answer *answer) {
     return end_of(answer, 0) - answer->reasoning_len;
+}
+
+const char *fm_answer_text(const struct fm_answer *answer) {
+    return answer->output.data ? answer->output.data + answer->reasoning_len : "";
 }
 
 static void write_output(const struct fm_answer *answer, size_t start, size_t end, struct fm_json_writer *w) {
@@ -293,10 +314,37 @@ static void write_schema_report(const struct fm_answer *answer, enum fm_moment m
     fm_json_object_end(w);
 }
 
+/* The ignored path after `last`. Until the job goes to an engine, no extra is ignored. */
+static const char *next_ignored(const struct fm_answer *answer, enum fm_moment moment, const char *last) {
+    do {
+        last = fm_ignored_next(&answer->request.ignored, last);
+    } while (last && moment == FM_MOMENT_QUEUED && fm_is_extra(last));
+    return last;
+}
+
+static void write_ignored(const struct fm_answer *answer, enum fm_moment moment, struct fm_json_writer *w) {
+    fm_json_key(w, "ignored");
+    fm_json_array_begin(w);
+    for (const char *path = NULL; (path = next_ignored(answer, moment, path));) {
+        fm_json_str(w, path);
+    }
+    fm_json_array_end(w);
+}
+
+void fm_answer_write_ignored(const struct fm_answer *answer, struct fm_json_writer *w) {
+    if (next_ignored(answer, FM_MOMENT_NOW, NULL)) {
+        fm_json_key(w, "fm");
+        fm_json_object_begin(w);
+        write_ignored(answer, FM_MOMENT_NOW, w);
+        fm_json_object_end(w);
+    }
+}
+
 void fm_answer_write_report(const struct fm_answer *answer, enum fm_moment moment, struct fm_json_writer *w) {
     int64_t dropped = moment == FM_MOMENT_QUEUED ? 0 : answer->dropped;
     bool schema = answer->request.schema_report;
-    if (!schema && dropped == 0) {
+    bool ignored = next_ignored(answer, moment, NULL) != NULL;
+    if (!schema && dropped == 0 && !ignored) {
         return;
     }
     fm_json_key(w, "fm");
@@ -309,6 +357,9 @@ void fm_answer_write_report(const struct fm_answer *answer, enum fm_moment momen
     }
     if (dropped > 0) {
         fm_json_key_int(w, "dropped_messages", dropped);
+    }
+    if (ignored) {
+        write_ignored(answer, moment, w);
     }
     fm_json_object_end(w);
 }

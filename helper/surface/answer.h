@@ -51,9 +51,12 @@ enum fm_moment {
 
 /*
  * Writes the object's member `fm`, where there is something for it: the schema report that the request asks for, the
- * messages that were left out.
+ * messages that were left out, the parameters that were ignored.
  */
 void fm_answer_write_report(const struct fm_answer *answer, enum fm_moment moment, struct fm_json_writer *w);
+
+/* The same for a stream's first chunk, which says of all this what was ignored alone. */
+void fm_answer_write_ignored(const struct fm_answer *answer, struct fm_json_writer *w);
 
 /* The member `usage` of the Responses API's objects. */
 void fm_responses_write_usage(const struct fm_usage *usage, struct fm_json_writer *w);
@@ -113,7 +116,8 @@ FM_MUST_USE bool fm_logprobs_restore(struct fm_answer *answer, struct json_objec
 /* Tokens of all choices; those of the prompt, which they share, once. */
 struct fm_usage fm_answer_usage(const struct fm_answer *answer);
 
-/* Bytes of the text, the message's. */
+/* The text, the message's, and its bytes; valid until there is more of it. */
+const char *fm_answer_text(const struct fm_answer *answer);
 size_t fm_answer_text_len(const struct fm_answer *answer);
 
 /* Writes as a value: all of the reasoning; the whole text; all arguments of the call `index`. */

@@ -145,8 +145,9 @@ static void begin_delta(const struct fm_answer *answer, struct fm_json_writer *w
     fm_json_object_begin(w);
 }
 
-static void end_delta_with(const struct fm_answer *answer, const char *reason, write_logprobs_fn *logprobs,
-                           struct fm_json_writer *w) {
+/* All but the end of the chunk's object. */
+static void end_choice(const struct fm_answer *answer, const char *reason, write_logprobs_fn *logprobs,
+                       struct fm_json_writer *w) {
     fm_json_object_end(w);
     write_logprobs(answer, logprobs, w);
     fm_json_key_str(w, "finish_reason", reason);
@@ -155,6 +156,11 @@ static void end_delta_with(const struct fm_answer *answer, const char *reason, w
     if (answer->request.include_usage) {
         fm_json_key_null(w, "usage");
     }
+}
+
+static void end_delta_with(const struct fm_answer *answer, const char *reason, write_logprobs_fn *logprobs,
+                           struct fm_json_writer *w) {
+    end_choice(answer, reason, logprobs, w);
     fm_json_object_end(w);
 }
 
@@ -166,7 +172,11 @@ static void write_role(struct fm_answer *answer, struct fm_json_writer *w) {
     begin_delta(answer, w);
     fm_json_key_str(w, "role", "assistant");
     fm_json_key_null(w, "content");
-    end_delta(answer, NULL, w);
+    end_choice(answer, NULL, NULL, w);
+    if (answer->choice == 0) { /* the first chunk of all */
+        fm_answer_write_ignored(answer, w);
+    }
+    fm_json_object_end(w);
 }
 
 static void write_reasoning(struct fm_answer *answer, struct fm_json_writer *w) {

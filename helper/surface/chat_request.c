@@ -261,7 +261,7 @@ const struct fm_rule fm_chat_stream_option_rules[] = {
     {0},
 };
 
-static const struct fm_rule rules[] = {
+const struct fm_rule fm_chat_rules[] = {
     {.name = "messages", .check = check_messages, .required = true},
     {.name = "max_tokens", .check = fm_check_int, .min = 1, .max = FM_TOKENS_MAX},
     {.name = "max_completion_tokens", .check = fm_check_int, .min = 1, .max = FM_TOKENS_MAX},
@@ -303,13 +303,15 @@ static enum fm_code check_dialect(struct json_object *fm, struct fm_error *error
 enum fm_code fm_chat_parse(struct json_object *params, struct fm_request *request, struct fm_error *error) {
     struct fm_asked_format format;
     struct fm_asked_tools tools;
-    enum fm_code code = fm_check_members(rules, params, NULL, error);
+    struct fm_ignored ignored = {0};
+    enum fm_code code = fm_request_check(fm_chat_rules, params, &ignored, error);
     if (code == FM_OK) {
         code = check_dialect(json_object_object_get(params, "fm"), error);
         code = code ? code : check_top_logprobs(params, error);
     }
     if (code == FM_OK) {
-        code = fm_format_find(params, json_object_object_get(params, "response_format"), &format, error);
+        struct json_object *asked = json_object_object_get(params, "response_format");
+        code = fm_format_find(params, &(struct fm_format_place){asked, fm_chat_format_params}, &format, error);
     }
     if (code == FM_OK) {
         code = fm_tools_find(params, true, &format, &tools, error);
@@ -317,8 +319,8 @@ enum fm_code fm_chat_parse(struct json_object *params, struct fm_request *reques
     if (code != FM_OK) {
         return code;
     }
-    fm_request_begin(request, params);
-    fm_format_note(&format, fm_chat_format_params, request);
+    fm_request_begin(request, params, &ignored);
+    fm_format_note(&format, request);
     fm_tools_note(&tools, request);
     request->choices = json_object_get_int64(json_object_object_get(params, "n"));
     note_images(params, &request->image_params);
@@ -328,6 +330,7 @@ enum fm_code fm_chat_parse(struct json_object *params, struct fm_request *reques
     struct json_object *max_tokens = json_object_object_get(params, "max_completion_tokens");
     max_tokens = max_tokens ? max_tokens : json_object_object_get(params, "max_tokens");
     fm_request_write_sampling(params, max_tokens, &job);
+    fm_request_note_extras(request, params);
     write_logit_bias(params, &job);
     bool logprobs = json_object_get_boolean(json_object_object_get(params, "logprobs"));
     fm_request_write_logprobs(request, params, logprobs, &job);

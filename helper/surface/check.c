@@ -1,5 +1,6 @@
 #include "surface/check.h"
 #include "base/utf8.h"
+#include "surface/ignored.h"
 
 #include <inttypes.h>
 #include <json-c/json.h>
@@ -31,6 +32,7 @@ static struct path_text path_write(const struct fm_path *at) {
     for (; at && depth < sizeof chain / sizeof chain[0]; at = at->parent) {
         chain[depth++] = at;
     }
+    depth -= depth > 0 && chain[depth - 1]->ignored ? 1 : 0; /* the body has no name */
     struct path_text path = {.len = 0};
     while (depth > 0) {
         const struct fm_path *step = chain[--depth];
@@ -307,17 +309,13 @@ enum fm_code fm_check_only_list(const struct fm_rule *rule, struct json_object *
 
 /* ---- the walk ---- */
 
-/* The row behind `rule`, or NULL behind the last. */
-static const struct fm_rule *next_rule(const struct fm_rule *rule) {
-    rule++;
-    if (!rule->name) {
-        rule = rule->members;
-    }
-    return rule;
+/* `rule`, or where its table goes on; NULL: it is the end. */
+static const struct fm_rule *rule_at(const struct fm_rule *rule) {
+    return rule->name ? rule : rule->members;
 }
 
-static const struct fm_rule *find_rule(const struct fm_rule *rules, const char *name) {
-    for (const struct fm_rule *rule = rules; rule; rule = next_rule(rule)) {
+const struct fm_rule *fm_rule_find(const struct fm_rule *rules, const char *name) {
+    for (const struct fm_rule *rule = rule_at(rules); rule; rule = rule_at(rule + 1)) {
         if (strcmp(rule->name, name) == 0) {
             return rule;
         }
@@ -325,25 +323,52 @@ static const struct fm_rule *find_rule(const struct fm_rule *rules, const char *
     return NULL;
 }
 
+/* Where unknown members at `at` are noted; NULL: they are refused. */
+static struct fm_ignored *find_ignored(const struct fm_path *at) {
+    while (at && !at->closed && !at->ignored) {
+        at = at->parent;
+    }
+    return at && !at->closed ? at->ignored : NULL;
+}
+
+/* Takes the member at `at`, which no one knows, out of `object` and notes its path. False: it has to be refused. */
+static bool ignore_member(struct json_object *object, const struct fm_path *at) {
+    struct fm_ignored *ignored = find_ignored(at);
+    if (ignored) {
+        struct path_text path = path_write(at);
+        fm_ignored_add(ignored, path.text);
+        json_object_object_del(object, at->key);
+    }
+    return ignored;
+}
+
 enum fm_code fm_check_members(const struct fm_rule *rules, struct json_object *object, const struct fm_path *at,
                               struct fm_error *error) {
-    for (struct lh_entry *entry = json_object_get_object(object)->head; entry; entry = lh_entry_next(entry)) {
-        struct fm_path here = {.parent = at, .key = lh_entry_k(entry)};
+    struct lh_entry *next;
+    for (struct lh_entry *entry = json_object_get_object(object)->head; entry; entry = next) {
+        const struct fm_rule *rule = fm_rule_find(rules, lh_entry_k(entry));
+        struct fm_path here = {.parent = at, .key = lh_entry_k(entry), .closed = rule && rule->closed};
         struct json_object *value = lh_entry_v(entry);
-        const struct fm_rule *rule = find_rule(rules, here.key);
-        if (!rule) {
+        next = lh_entry_next(entry); /* before this one may go */
+        if (!rule && !ignore_member(object, &here)) {
             return fm_reject_unknown(&here, error);
         }
-        enum fm_code code = value ? rule->check(rule, value, &here, error) : FM_OK;
+        enum fm_code code = rule && value ? rule->check(rule, value, &here, error) : FM_OK;
         if (code != FM_OK) {
             return code;
         }
     }
-    for (const struct fm_rule *rule = rules; rule; rule = next_rule(rule)) {
+    for (const struct fm_rule *rule = rule_at(rules); rule; rule = rule_at(rule + 1)) {
         struct fm_path here = {.parent = at, .key = rule->name};
         if (rule->required && !json_object_object_get(object, rule->name)) {
             return fm_reject_missing(&here, error);
         }
     }
     return FM_OK;
+}
+
+enum fm_code fm_check_body(const struct fm_rule *rules, struct json_object *body, struct fm_ignored *ignored,
+                           struct fm_error *error) {
+    const struct fm_path root = {.ignored = ignored};
+    return fm_check_members(rules, body, ignored ? &root : NULL, error);
 }

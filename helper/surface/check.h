@@ -16,11 +16,15 @@
 
 struct json_object;
 
+struct fm_ignored;
+
 /* Where a value stands: a chain up to the body, written out (`input[0].content[1].type`) when something is wrong. */
 struct fm_path {
     const struct fm_path *parent; /* NULL: the body itself */
     const char *key;              /* NULL: an array element, `index` */
     size_t index;
+    bool closed;                /* unknown members within are refused, whatever the body's step says */
+    struct fm_ignored *ignored; /* of the body's own step, which has no name: takes the unknown members' paths */
 };
 
 struct fm_rule;
@@ -38,9 +42,20 @@ struct fm_rule {
     const struct fm_rule *members; /* of an object */
     const char *note;              /* behind "Unsupported parameter: 'x'.": a sentence on what works today */
     bool required;
+    bool closed; /* of an object: unknown members in it, at any depth, are refused and never ignored */
 };
 
-/* Each member of `object` against its row, then the rows that are required. */
+/*
+ * A whole body. Members that have no row, at any depth, are taken out of `body`, so that nothing can come of them, and
+ * their paths are added to `ignored`. NULL, and within a row that is `closed`: they are refused.
+ */
+FM_MUST_USE enum fm_code fm_check_body(const struct fm_rule *rules, struct json_object *body,
+                                       struct fm_ignored *ignored, struct fm_error *error);
+
+/* The row of that name; NULL: there is none. */
+const struct fm_rule *fm_rule_find(const struct fm_rule *rules, const char *name);
+
+/* Each member of `object` against its row, then the rows that are required. Unknown members: as in fm_check_body. */
 FM_MUST_USE enum fm_code fm_check_members(const struct fm_rule *rules, struct json_object *object,
                                           const struct fm_path *at, struct fm_error *error);
 

@@ -1,23 +1,85 @@
 /*
  * A conversation's summary in its place: the members of a result, beside `ok`. No stream. The summary is the answer's
- * text, behind FM_COMPACTION_START, and goes into an item of the type `compaction`.
+ * text, behind FM_COMPACTION_START, and goes into an item of the type `compaction`. One that reaches a token limit is
+ * made once more; where that does too, it ends with its last whole sentence.
  */
 #include "surface/answer.h"
 #include "surface/items.h"
 #include "surface/request.h"
 
+#include <string.h>
+
+/* Bytes of the character at `text` that ends a sentence wherever it stands; 0: it does not. */
+static size_t full_stop(const char *text, size_t len) {
+    static const char *const stops[] = {"\xe3\x80\x82", "\xef\xbc\x81", "\xef\xbc\x9f"}; /* of full width: . ! ? */
+    for (size_t i = 0; i < sizeof stops / sizeof stops[0]; i++) {
+        if (len >= 3 && memcmp(text, stops[i], 3) == 0) {
+            return 3;
+        }
+    }
+    return 0;
+}
+
+/* Bytes of a `.`, `!` or `?`, and of what closes behind it, where white space or the end follows; 0: it is none. */
+static size_t stop_before_space(const char *text, size_t len) {
+    size_t at = 1;
+    if (!strchr(".!?", *text)) {
+        return 0;
+    }
+    while (at < len && strchr("\"')]*", text[at])) {
+        at++;
+    }
+    return at == len || strchr(" \n\t\r", text[at]) ? at : 0;
+}
+
+/* Bytes of whole sentences that UTF-8 `text` begins with. A line is one too, as those of a list. */
+static size_t whole_sentences(const char *text, size_t len) {
+    size_t whole = 0;
+    bool blank = true; /* the line, so far */
+    for (size_t i = 0; i < len; i++) {
+        size_t stop = text[i] ? stop_before_space(text + i, len - i) : 0;
+        stop = stop ? stop : full_stop(text + i, len - i);
+        whole = stop ? i + stop : text[i] == '\n' && !blank ? i : whole;
+        blank = text[i] == '\n' || (blank && text[i] == ' ');
+    }
+    return whole;
+}
+
+/* Bytes of the text that are the summary. Where there is no whole sentence, all. */
+static size_t summary_len(const struct fm_answer *answer) {
+    size_t len = fm_answer_text_len(answer);
+    size_t whole = answer->finish == FM_FINISH_LENGTH ? whole_sentences(fm_answer_text(answer), len) : 0;
+    return whole ? whole : len;
+}
+
+static enum fm_code check_cut(const struct fm_answer *answer, struct fm_error *error) {
+    bool ran_on = answer->usage.output >= FM_SUMMARY_TOKENS; /* else the context was full */
+    if (ran_on || whole_sentences(fm_answer_text(answer), fm_answer_text_len(answer)) > 0) {
+        return FM_OK;
+    }
+    return fm_fail(error, FM_CONTEXT_OVERFLOW,
+                   "there is no room for a summary in what the input leaves of the context: send less of the input");
+}
+
 static void write_item(const struct fm_answer *answer, struct fm_json_writer *w) {
+    struct fm_buf text;
+    fm_buf_init(&text, w->buf->max);
+    fm_buf_append_str(&text, FM_COMPACTION_START);
+    fm_buf_append(&text, fm_answer_text(answer), summary_len(answer));
     fm_json_object_begin(w);
     fm_json_key_str(w, "id", answer->item_id);
     fm_json_key_str(w, "type", "compaction");
     fm_json_key(w, "encrypted_content");
-    fm_answer_write_text(answer, w);
+    fm_json_string(w, text.data ? text.data : "", text.len);
     fm_json_object_end(w);
+    w->buf->failed |= text.failed;
+    fm_buf_free(&text);
 }
 
 /* Of one that failed there is nothing to tell. */
 static void compact_write(const struct fm_answer *answer, struct fm_json_writer *w) {
-    if (!answer->finished || answer->finish != FM_FINISH_STOP) {
+    const struct fm_usage usage = fm_answer_usage(answer);
+    if (!answer->finished || (answer->finish != FM_FINISH_STOP && answer->finish != FM_FINISH_LENGTH)) {
         return;
     }
     fm_json_key_str(w, "id", answer->id);
@@ -27,11 +89,12 @@ static void compact_write(const struct fm_answer *answer, struct fm_json_writer 
     fm_json_array_begin(w);
     write_item(answer, w);
     fm_json_array_end(w);
-    fm_responses_write_usage(&answer->usage, w);
+    fm_responses_write_usage(&usage, w);
+    fm_answer_write_report(answer, FM_MOMENT_NOW, w);
 }
 
 const struct fm_surface fm_surface_compact = {
-    .whole = true,
+    .check_cut = check_cut,
     .id_prefix = "resp_",
     .item_prefix = FM_COMPACTION_PREFIX,
     .parse = fm_compact_parse,

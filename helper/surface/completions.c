@@ -35,24 +35,32 @@ static void completions_write(const struct fm_answer *answer, struct fm_json_wri
 
 /* ---- the chunks ---- */
 
-static void end_chunk(const struct fm_answer *answer, const char *reason, struct fm_json_writer *w) {
+static void end_chunk(const struct fm_answer *answer, const char *reason, bool first, struct fm_json_writer *w) {
     end_choice(reason, w);
     if (answer->request.include_usage) {
         fm_json_key_null(w, "usage");
     }
+    if (first) {
+        fm_answer_write_ignored(answer, w);
+    }
     fm_json_object_end(w);
 }
 
+static bool is_first(const struct fm_answer *answer) {
+    return answer->cursor->pieces == 0;
+}
+
 static void write_text(struct fm_answer *answer, struct fm_json_writer *w) {
+    bool first = is_first(answer); /* before its piece is taken */
     begin_choice(answer, w);
     fm_event_write_piece(answer, w);
-    end_chunk(answer, NULL, w);
+    end_chunk(answer, NULL, first, w);
 }
 
 static void write_finish(struct fm_answer *answer, struct fm_json_writer *w) {
     begin_choice(answer, w);
     fm_json_str(w, "");
-    end_chunk(answer, fm_chat_finish_reason(answer), w);
+    end_chunk(answer, fm_chat_finish_reason(answer), is_first(answer), w);
 }
 
 static void write_usage_chunk(struct fm_answer *answer, struct fm_json_writer *w) {

@@ -41,7 +41,7 @@ static struct json_object *prompt_of(struct json_object *body) {
 
 /* ---- the body ---- */
 
-static const struct fm_rule rules[] = {
+const struct fm_rule fm_completions_rules[] = {
     {.name = "prompt", .check = check_prompt, .required = true},
     {.name = "suffix", .check = fm_check_string},
     {.name = "max_tokens", .check = fm_check_int, .min = 0, .max = FM_TOKENS_MAX},
@@ -81,9 +81,10 @@ static void write_job(struct json_object *body, struct json_object *prompt, stru
 enum fm_code fm_completions_parse(struct json_object *params, struct fm_request *request, struct fm_error *error) {
     struct fm_asked_format format;
     struct json_object *prompt = NULL;
-    enum fm_code code = fm_check_members(rules, params, NULL, error);
+    struct fm_ignored ignored = {0};
+    enum fm_code code = fm_request_check(fm_completions_rules, params, &ignored, error);
     if (code == FM_OK) {
-        code = fm_format_find(params, NULL, &format, error);
+        code = fm_format_find(params, &(struct fm_format_place){0}, &format, error);
     }
     if (code == FM_OK) {
         prompt = prompt_of(params);
@@ -92,14 +93,15 @@ enum fm_code fm_completions_parse(struct json_object *params, struct fm_request 
     if (code != FM_OK) {
         return code;
     }
-    fm_request_begin(request, params);
-    fm_format_note(&format, NULL, request);
+    fm_request_begin(request, params, &ignored);
+    fm_format_note(&format, request);
     if (json_object_get_boolean(json_object_object_get(params, "echo"))) {
         size_t len = (size_t)json_object_get_string_len(prompt);
         fm_buf_append(&request->output_start, json_object_get_string(prompt), len);
     }
     struct fm_json_writer job = fm_json_writer_on(&request->job_members);
     write_job(params, prompt, &job);
+    fm_request_note_extras(request, params);
     fm_format_write_job(&format, &job);
     return fm_request_end(request, error);
 }

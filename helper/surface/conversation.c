@@ -38,11 +38,16 @@ void fm_stored_response_free(struct fm_stored_response *stored) {
     fm_buf_free(&stored->stream);
 }
 
+enum fm_code fm_stored_json_check(const struct fm_buf *text, struct fm_error *error) {
+    size_t offset;
+    bool valid = text->data && !fm_json_check(text->data, text->len, VALUES_MAX, &offset);
+    return valid ? FM_OK : fm_fail(error, FM_INTERNAL, "a stored response is damaged");
+}
+
 enum fm_code fm_stored_json_read(const struct fm_buf *text, struct json_object **root, struct fm_error *error) {
     struct fm_buf scratch;
-    size_t offset;
-    if (!text->data || fm_json_check(text->data, text->len, VALUES_MAX, &offset)) {
-        return fm_fail(error, FM_INTERNAL, "a stored response is damaged");
+    if (fm_stored_json_check(text, error) != FM_OK) {
+        return error->code;
     }
     fm_buf_init(&scratch, text->len);
     bool read = fm_json_tree(text->data, text->len, &scratch, root);

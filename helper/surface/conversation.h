@@ -63,6 +63,9 @@ FM_MUST_USE enum fm_code fm_conversation_resolve(struct fm_conversation *convers
                                                  const struct fm_conversation_source *source, struct fm_buf *messages,
                                                  struct fm_error *error);
 
+/* Looks whether a text of the store is JSON that can be sent as it is. INTERNAL: it is damaged. */
+FM_MUST_USE enum fm_code fm_stored_json_check(const struct fm_buf *text, struct fm_error *error);
+
 /*
  * Reads a JSON text of the store into a tree, the caller's to put. INTERNAL: it is damaged, or out of memory.
  */

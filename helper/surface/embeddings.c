@@ -4,6 +4,7 @@
  */
 #include "protocol/frame.h"
 #include "protocol/vector.h"
+#include "surface/answer.h"
 #include "surface/request.h"
 
 #include <stdio.h>
@@ -15,18 +16,24 @@
 
 /* ---- the size of the reply ---- */
 
+/* Bytes that the vectors may have: what was ignored is reported beside them, each byte as an escape at the worst. */
+static size_t data_max(const struct fm_request *request) {
+    return DATA_MAX - sizeof "\\u0000" * request->ignored.len;
+}
+
 static size_t entry_size(bool base64, size_t dimension) {
     return ENTRY_SIZE + (base64 ? fm_vector_text_size(dimension) : dimension * NUMBER_SIZE);
 }
 
 static enum fm_code check_size(const struct fm_request *request, size_t dimension, struct fm_error *error) {
-    size_t most = DATA_MAX / entry_size(request->base64, dimension);
+    size_t room = data_max(request);
+    size_t most = room / entry_size(request->base64, dimension);
     if (request->input_count <= most) {
         return FM_OK;
     }
     char hint[96] = "";
     if (!request->base64) {
-        snprintf(hint, sizeof hint, ", with the encoding_format 'base64' %zu", DATA_MAX / entry_size(true, dimension));
+        snprintf(hint, sizeof hint, ", with the encoding_format 'base64' %zu", room / entry_size(true, dimension));
     }
     fm_fail(error, FM_INVALID_REQUEST,
             "Invalid 'input': %zu vectors of %zu numbers are too much for one reply. At most %zu fit%s.",
@@ -58,7 +65,7 @@ enum fm_code fm_answer_expect_vectors(struct fm_answer *answer, int64_t dimensio
     if (answer->request.dimensions > dimension) {
         return reject_dimensions(answer->dimension, error);
     }
-    fm_buf_init(&answer->output, DATA_MAX);
+    fm_buf_init(&answer->output, data_max(&answer->request));
     return check_size(&answer->request, wanted(answer), error);
 }
 
@@ -140,6 +147,7 @@ static void embeddings_write(const struct fm_answer *answer, struct fm_json_writ
     fm_json_key_int(w, "prompt_tokens", answer->usage.input);
     fm_json_key_int(w, "total_tokens", answer->usage.input);
     fm_json_object_end(w);
+    fm_answer_write_report(answer, FM_MOMENT_NOW, w);
     fm_json_object_end(w);
 }
 

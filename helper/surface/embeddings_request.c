@@ -42,13 +42,13 @@ static enum fm_code check_input(const struct fm_rule *rule, struct json_object *
     return code == FM_OK && count > INPUTS_MAX ? fm_reject_long_array(at, INPUTS_MAX, count, error) : code;
 }
 
-static const struct fm_rule rules[] = {
+const struct fm_rule fm_embeddings_rules[] = {
     {.name = "model", .check = fm_check_model},
     {.name = "input", .check = check_input, .required = true},
     {.name = "encoding_format", .check = fm_check_enum, .words = formats},
     {.name = "dimensions", .check = fm_check_int, .min = 1, .max = INT32_MAX},
     {.name = "user", .check = fm_check_string},
-    {.name = "fm", .check = fm_check_object, .members = fm_limits_rules},
+    {.name = "fm", .check = fm_check_object, .members = fm_limits_rules, .closed = true},
     {0},
 };
 
@@ -66,11 +66,12 @@ static void write_inputs(struct json_object *input, struct fm_json_writer *w) {
 enum fm_code fm_embeddings_parse(struct json_object *params, struct fm_request *request, struct fm_error *error) {
     static const struct fm_param_name list_params[] = {{"embed", "input"}, {0}};
     static const struct fm_param_name text_params[] = {{"embed[0]", "input"}, {"embed", "input"}, {0}};
-    enum fm_code code = fm_check_members(rules, params, NULL, error);
+    struct fm_ignored ignored = {0};
+    enum fm_code code = fm_request_check(fm_embeddings_rules, params, &ignored, error);
     if (code != FM_OK) {
         return code;
     }
-    fm_request_begin(request, params);
+    fm_request_begin(request, params, &ignored);
     struct json_object *input = json_object_object_get(params, "input");
     bool listed = json_object_is_type(input, json_type_array);
     request->format_params = listed ? list_params : text_params;

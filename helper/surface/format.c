@@ -66,6 +66,16 @@ enum fm_code fm_check_schema(const struct fm_rule *rule, struct json_object *val
     return fits ? FM_OK : fm_reject_value(at, SCHEMA_NOTE, error);
 }
 
+/* GBNF is what users of llama.cpp may send: they are told what to write instead. */
+static enum fm_code check_syntax(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
+                                 struct fm_error *error) {
+    if (fm_string_is(value, "gbnf")) {
+        return fm_reject_unsupported_value(
+            at, "Write the grammar in Lark ('lark') or as a regular expression ('regex').", error);
+    }
+    return fm_check_enum(rule, value, at, error);
+}
+
 /* A limit in bytes, because grammars are read as such. */
 static enum fm_code check_definition(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
                                      struct fm_error *error) {
@@ -113,50 +123,18 @@ const struct fm_rule fm_chat_formats[] = {
     {0},
 };
 
-static const char *const syntaxes[] = {"lark", "regex", "gbnf", NULL};
+static const char *const syntaxes[] = {"lark", "regex", NULL};
 
 const struct fm_rule fm_grammar_rules[] = {
-    {.name = "syntax", .check = fm_check_enum, .words = syntaxes, .required = true},
+    {.name = "syntax", .check = check_syntax, .words = syntaxes, .required = true},
     {.name = "definition", .check = check_definition, .min = 1, .required = true},
     {0},
 };
 
-/* ---- reading a checked body ---- */
+/* ---- where it stands in a body ---- */
 
-static enum fm_format_type type_of(struct json_object *format) {
-    struct json_object *type = json_object_object_get(format, "type");
-    return fm_string_is(type, "json_schema")   ? FM_ASKS_JSON_SCHEMA
-           : fm_string_is(type, "json_object") ? FM_ASKS_JSON_OBJECT
-                                               : FM_ASKS_TEXT;
-}
-
-enum fm_code fm_format_find(struct json_object *body, struct json_object *format, struct fm_asked_format *asked,
-                            struct fm_error *error) {
-    static const struct fm_path fm_at = {.key = "fm"};
-    static const struct fm_path grammar_at = {.parent = &fm_at, .key = "grammar"};
-    static const struct fm_path stop_at = {.key = "stop"};
-    struct json_object *grammar = json_object_object_get(json_object_object_get(body, "fm"), "grammar");
-    *asked = (struct fm_asked_format){.type = type_of(format)};
-    if (grammar && asked->type != FM_ASKS_TEXT) {
-        return fm_reject_value(&grammar_at, "A JSON format stands beside it, and the output can have one of them only.",
-                               error);
-    }
-    if (grammar) {
-        *asked = (struct fm_asked_format){.type = FM_ASKS_GRAMMAR, .members = grammar};
-    } else if (asked->type == FM_ASKS_JSON_SCHEMA) {
-        struct json_object *nested = json_object_object_get(format, "json_schema"); /* of chat */
-        asked->members = nested ? nested : format;
-    }
-    if (asked->type != FM_ASKS_TEXT && json_object_object_get(body, "stop")) {
-        const char *what = grammar ? "It would cut the text that the grammar asks for." : "It would cut the JSON.";
-        return fm_reject_unsupported(&stop_at, what, error);
-    }
-    return FM_OK;
-}
-
-/* ---- an engine's names, and the host's ---- */
-
-const struct fm_param_name fm_responses_format_params[] = {{"format", "text.format"}, {0}};
+static const struct fm_param_name responses_format_params[] = {{"format", "text.format"}, {0}};
+static const struct fm_param_name flat_format_params[] = {{"format", "response_format"}, {0}};
 
 const struct fm_param_name fm_chat_format_params[] = {
     {"format.schema", "response_format.json_schema.schema"},
@@ -168,10 +146,69 @@ const struct fm_param_name fm_chat_format_params[] = {
 /* The host did not write its type. */
 static const struct fm_param_name grammar_params[] = {{"format.type", "fm.grammar"}, {"format", "fm.grammar"}, {0}};
 
-void fm_format_note(const struct fm_asked_format *asked, const struct fm_param_name *params,
-                    struct fm_request *request) {
+/* ---- reading a checked body ---- */
+
+static enum fm_format_type type_of(struct json_object *format) {
+    struct json_object *type = json_object_object_get(format, "type");
+    return fm_string_is(type, "json_schema")   ? FM_ASKS_JSON_SCHEMA
+           : fm_string_is(type, "json_object") ? FM_ASKS_JSON_OBJECT
+                                               : FM_ASKS_TEXT;
+}
+
+enum fm_code fm_format_find(struct json_object *body, const struct fm_format_place *place,
+                            struct fm_asked_format *asked, struct fm_error *error) {
+    static const struct fm_path fm_at = {.key = "fm"};
+    static const struct fm_path grammar_at = {.parent = &fm_at, .key = "grammar"};
+    struct json_object *grammar = json_object_object_get(json_object_object_get(body, "fm"), "grammar");
+    *asked = (struct fm_asked_format){.type = type_of(place->format), .params = place->params};
+    if (grammar && asked->type != FM_ASKS_TEXT) {
+        return fm_reject_value(&grammar_at, "A JSON format stands beside it, and the output can have one of them only.",
+                               error);
+    }
+    if (grammar) {
+        *asked = (struct fm_asked_format){FM_ASKS_GRAMMAR, grammar, grammar_params};
+    } else if (asked->type == FM_ASKS_JSON_SCHEMA) {
+        bool nested = place->params == fm_chat_format_params;
+        asked->members = nested ? json_object_object_get(place->format, "json_schema") : place->format;
+    }
+    return FM_OK;
+}
+
+/* ---- chat's parameter in the Responses API ---- */
+
+/* Its shape is that of `text.format`, not chat's. */
+static bool is_flat(struct json_object *format) {
+    bool nested = json_object_object_get(format, "json_schema");
+    return !nested && (json_object_object_get(format, "name") || json_object_object_get(format, "schema"));
+}
+
+enum fm_code fm_check_any_format(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
+                                 struct fm_error *error) {
+    struct fm_rule row = *rule;
+    row.words = fm_format_types;
+    row.members = is_flat(value) ? fm_responses_formats : fm_chat_formats;
+    return fm_check_variant(&row, value, at, error);
+}
+
+enum fm_code fm_format_of_responses(struct json_object *body, struct fm_format_place *place, struct fm_error *error) {
+    static const struct fm_path at = {.key = "response_format"};
+    struct json_object *own = json_object_object_get(json_object_object_get(body, "text"), "format");
+    struct json_object *chats = json_object_object_get(body, "response_format");
+    if (own && chats) {
+        return fm_reject_value(&at, "'text.format' stands beside it; send one of them.", error);
+    }
+    *place = (struct fm_format_place){own, responses_format_params};
+    if (chats) {
+        *place = (struct fm_format_place){chats, is_flat(chats) ? flat_format_params : fm_chat_format_params};
+    }
+    return FM_OK;
+}
+
+/* ---- an engine's names, and the host's ---- */
+
+void fm_format_note(const struct fm_asked_format *asked, struct fm_request *request) {
     request->has_schema = asked->type == FM_ASKS_JSON_SCHEMA;
-    request->format_params = asked->type == FM_ASKS_GRAMMAR ? grammar_params : params;
+    request->format_params = asked->params;
 }
 
 /* Whether `param` is the field `name`, or within it. */

@@ -4,6 +4,7 @@
  */
 #include "protocol/json_writer.h"
 #include "surface/answer.h"
+#include "surface/ignored.h"
 
 #include <json-c/json.h>
 #include <stdio.h>
@@ -140,6 +141,19 @@ static void take_usage(struct fm_answer *answer, struct json_object *usage) {
     };
 }
 
+static bool take_ignored(struct fm_answer *answer, struct json_object *paths) {
+    struct fm_buf *ignored = &answer->request.ignored;
+    size_t count = json_object_is_type(paths, json_type_array) ? json_object_array_length(paths) : 0;
+    fm_buf_init(ignored, FM_IGNORED_BYTES);
+    for (size_t i = 0; i < count; i++) {
+        struct json_object *path = json_object_array_get_idx(paths, i);
+        if (json_object_is_type(path, json_type_string)) {
+            fm_ignored_append(ignored, json_object_get_string(path));
+        }
+    }
+    return !ignored->failed;
+}
+
 static bool take_report(struct fm_answer *answer, struct json_object *fm) {
     struct json_object *schema = get(fm, "schema");
     struct fm_buf report;
@@ -154,7 +168,7 @@ static bool take_report(struct fm_answer *answer, struct json_object *fm) {
         answer->mismatch = get(schema, "error");
         snprintf(answer->schema_error, sizeof answer->schema_error, "%s", get_text(schema, "error"));
     }
-    bool taken = !report.failed;
+    bool taken = !report.failed && take_ignored(answer, get(fm, "ignored"));
     fm_answer_report(answer, &report);
     return taken;
 }

@@ -115,10 +115,10 @@ const struct fm_rule fm_generation_rules[] = {
     {.name = "seed", .check = fm_check_int, .min = -INT64_MAX, .max = INT64_MAX},
     {.name = "stop", .check = check_stop, .min = 1},
     {.name = "user", .check = fm_check_string},
-    {.name = "fm", .check = fm_check_object, .members = fm_rules},
+    {.name = "fm", .check = fm_check_object, .members = fm_rules, .closed = true},
     {.name = "presence_penalty", .check = fm_check_number, .min = -2, .max = 2},
     {.name = "frequency_penalty", .check = fm_check_number, .min = -2, .max = 2},
-    {0},
+    {.members = fm_extra_rules},
 };
 
 const struct fm_rule fm_shared_rules[] = {
@@ -145,7 +145,40 @@ static enum fm_reasoning_dialect dialect_of(struct json_object *fm) {
     return (enum fm_reasoning_dialect)dialect;
 }
 
-void fm_request_begin(struct fm_request *request, struct json_object *body) {
+/* ---- the tables of all APIs ---- */
+
+static const struct fm_rule *const all_rules[] = {fm_responses_rules, fm_chat_rules, fm_completions_rules,
+                                                  fm_embeddings_rules};
+
+bool fm_request_has_row(const char *name) {
+    bool found = false;
+    if (fm_rule_find(fm_extra_rules, name)) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof all_rules / sizeof all_rules[0] && !found; i++) {
+        found = fm_rule_find(all_rules[i], name) != NULL;
+    }
+    return found;
+}
+
+enum fm_code fm_request_check(const struct fm_rule *rules, struct json_object *body, struct fm_ignored *ignored,
+                              struct fm_error *error) {
+    struct lh_entry *next;
+    for (struct lh_entry *entry = json_object_get_object(body)->head; entry; entry = next) {
+        const struct fm_path at = {.key = lh_entry_k(entry)};
+        bool elsewhere = !fm_rule_find(rules, at.key) && fm_request_has_row(at.key);
+        next = lh_entry_next(entry); /* before this one may go */
+        if (elsewhere && lh_entry_v(entry)) {
+            return fm_reject_unsupported(&at, "It is a parameter of another API, which this one does not have.", error);
+        }
+        if (elsewhere) { /* null is absent */
+            json_object_object_del(body, at.key);
+        }
+    }
+    return fm_check_body(rules, body, ignored, error);
+}
+
+void fm_request_begin(struct fm_request *request, struct json_object *body, const struct fm_ignored *ignored) {
     struct json_object *model = json_object_object_get(body, "model");
     struct json_object *fm = json_object_object_get(body, "fm");
     struct json_object *seed = json_object_object_get(body, "seed");
@@ -168,6 +201,9 @@ void fm_request_begin(struct fm_request *request, struct json_object *body) {
     fm_buf_init(&request->conversation.last, JOB_MAX);
     fm_buf_init(&request->conversation.input, JOB_MAX);
     fm_buf_init(&request->output_start, FM_OUTPUT_MAX);
+    fm_buf_init(&request->ignored, FM_IGNORED_BYTES);
+    fm_buf_append(&request->ignored, ignored->paths, ignored->len);
+    fm_buf_init(&request->extras, JOB_MAX);
     request->job_members.failed = model && !request->model;
 }
 
@@ -224,7 +260,8 @@ void fm_request_write_effort(struct json_object *effort, struct fm_json_writer *
 enum fm_code fm_request_end(struct fm_request *request, struct fm_error *error) {
     const struct fm_buf *bufs[] = {
         &request->job_members,        &request->echo,         &request->tool_names,        &request->conversation.first,
-        &request->conversation.input, &request->output_start, &request->conversation.last, &request->image_params};
+        &request->conversation.input, &request->output_start, &request->conversation.last, &request->image_params,
+        &request->ignored,            &request->extras};
     bool failed = false;
     for (size_t i = 0; i < sizeof bufs / sizeof bufs[0]; i++) {
         failed |= bufs[i]->failed;
@@ -258,4 +295,6 @@ void fm_request_free(struct fm_request *request) {
     fm_buf_free(&request->image_params);
     fm_conversation_free(&request->conversation);
     fm_buf_free(&request->output_start);
+    fm_buf_free(&request->ignored);
+    fm_buf_free(&request->extras);
 }

@@ -6,6 +6,7 @@
 #define FM_SURFACE_REQUEST_H
 
 #include "surface/check.h"
+#include "surface/ignored.h"
 #include "surface/messages.h"
 #include "surface/surface.h"
 
@@ -16,6 +17,22 @@
 extern const struct fm_rule fm_shared_rules[];
 extern const struct fm_rule fm_generation_rules[];
 
+/* The APIs' own tables, whole. */
+extern const struct fm_rule fm_responses_rules[];
+extern const struct fm_rule fm_chat_rules[];
+extern const struct fm_rule fm_completions_rules[];
+extern const struct fm_rule fm_embeddings_rules[];
+
+/* Whether one of those tables has a row of this name: a parameter of OpenAI's. Extras are none. */
+bool fm_request_has_row(const char *name);
+
+/*
+ * fm_check_body for the body of a create call: what no API has is ignored, and what another API has (chat's
+ * `max_tokens` in responses.create, say) is refused, FM_INVALID_REQUEST, because dropping it would change the answer.
+ */
+FM_MUST_USE enum fm_code fm_request_check(const struct fm_rule *rules, struct json_object *body,
+                                          struct fm_ignored *ignored, struct fm_error *error);
+
 /* The members of chat's and completions' `stream_options`. */
 extern const struct fm_rule fm_chat_stream_option_rules[];
 
@@ -25,11 +42,24 @@ extern const char *const fm_effort_words[];
 /* The row `model`, for a table without the shared rows. */
 fm_check_fn fm_check_model;
 
+/*
+ * Tokens of a summary at most: an eighth of the default context. Two tries are then within the default limit of ten
+ * minutes on a machine that generates four tokens a second.
+ */
+#define FM_SUMMARY_TOKENS 1024
+
 /* The largest token limit that a request may name. */
 #define FM_TOKENS_MAX INT32_MAX
 
-/* Fills `request` from a checked body, but leaves job_members and echo empty. Then fm_request_end must follow. */
-void fm_request_begin(struct fm_request *request, struct json_object *body);
+/*
+ * Fills `request` from a checked body and what that check ignored, but leaves job_members and echo empty. Then
+ * fm_request_end must follow.
+ */
+void fm_request_begin(struct fm_request *request, struct json_object *body, const struct fm_ignored *ignored);
+
+/* extras.c: the rows of fm_extra_names, and what a checked body says of them. */
+extern const struct fm_rule fm_extra_rules[];
+void fm_request_note_extras(struct fm_request *request, struct json_object *body);
 
 /* The job members that both APIs name alike, behind the messages. `max_tokens`: the API's own value, or NULL. */
 void fm_request_write_sampling(struct json_object *body, struct json_object *max_tokens, struct fm_json_writer *w);

@@ -1,5 +1,6 @@
 /* The body of responses.create: PROTOCOL.md, "responses.create". */
 #include "protocol/frame.h"
+#include "surface/format.h"
 #include "surface/items.h"
 #include "surface/request.h"
 #include "surface/tools.h"
@@ -80,19 +81,18 @@ static const struct fm_rule reasoning_rules[] = {
     {0},
 };
 
-/* Nothing is encrypted here: a client that asks for it gets reasoning without, as from a model that has none. */
-
 static const struct fm_rule stream_option_rules[] = {
     {.name = "include_obfuscation", .check = fm_check_bool},
     {0},
 };
 
-static const struct fm_rule rules[] = {
+const struct fm_rule fm_responses_rules[] = {
     {.name = "input", .check = fm_check_input},
     {.name = "instructions", .check = fm_check_string},
     {.name = "max_output_tokens", .check = fm_check_int, .min = 1, .max = FM_TOKENS_MAX},
     {.name = "max_tool_calls", .check = fm_check_int, .min = 1, .max = FM_TOKENS_MAX},
     {.name = "text", .check = fm_check_object, .members = text_rules},
+    {.name = "response_format", .check = fm_check_any_format}, /* chat's; it means `text.format` */
     {.name = "reasoning", .check = fm_check_object, .members = reasoning_rules},
     {.name = "stream_options", .check = fm_check_object, .members = stream_option_rules},
     {.name = "truncation", .check = fm_check_enum, .words = truncations},
@@ -168,7 +168,7 @@ static void write_echo(struct json_object *body, const struct fm_asked_format *f
 
 /* The largest member of those that are echoed has to be smaller. */
 static enum fm_code reject_large_echo(struct json_object *body, struct fm_error *error) {
-    static const char *const large[] = {"instructions", "tools", "text"};
+    static const char *const large[] = {"instructions", "tools", "text", "response_format"};
     struct fm_path at = {.key = NULL};
     size_t most = 0;
     for (size_t i = 0; i < sizeof large / sizeof large[0]; i++) {
@@ -276,34 +276,33 @@ static void write_purpose(enum purpose purpose, struct fm_request *request, stru
         fm_json_object_begin(job);
         fm_json_key_str(job, "effort", "none");
         fm_json_object_end(job);
-        fm_buf_append_str(&request->output_start, FM_COMPACTION_START);
+        fm_json_key_int(job, "max_tokens", FM_SUMMARY_TOKENS);
+        request->choices = 2;
     }
 }
 
-static enum fm_code parse(struct json_object *params, enum purpose purpose, struct fm_request *request,
-                          struct fm_error *error) {
+static enum fm_code parse(struct json_object *params, enum purpose purpose, struct fm_ignored *ignored,
+                          struct fm_request *request, struct fm_error *error) {
+    struct fm_format_place place;
     struct fm_asked_format format;
     struct fm_asked_tools tools;
-    enum fm_code code = fm_check_members(rules, params, NULL, error);
+    enum fm_code code = fm_request_check(fm_responses_rules, params, ignored, error);
     code = code ? code : check_conversation(params, error);
-    if (code == FM_OK) {
-        struct json_object *text = json_object_object_get(params, "text");
-        code = fm_format_find(params, json_object_object_get(text, "format"), &format, error);
-    }
-    if (code == FM_OK) {
-        code = fm_tools_find(params, false, &format, &tools, error);
-    }
+    code = code ? code : fm_format_of_responses(params, &place, error);
+    code = code ? code : fm_format_find(params, &place, &format, error);
+    code = code ? code : fm_tools_find(params, false, &format, &tools, error);
     if (code != FM_OK) {
         return code;
     }
-    fm_request_begin(request, params);
-    fm_format_note(&format, fm_responses_format_params, request);
+    fm_request_begin(request, params, ignored);
+    fm_format_note(&format, request);
     fm_tools_note(&tools, request);
     fm_items_note_images(json_object_object_get(params, "input"), &request->image_params);
     struct fm_json_writer job = fm_json_writer_on(&request->job_members);
     note_conversation(params, purpose, request, &job);
     write_purpose(purpose, request, &job);
     fm_request_write_sampling(params, json_object_object_get(params, "max_output_tokens"), &job);
+    fm_request_note_extras(request, params);
     if (fm_string_is(json_object_object_get(params, "truncation"), "auto")) {
         fm_json_key_str(&job, "truncation", "auto");
     }
@@ -321,19 +320,27 @@ static enum fm_code parse(struct json_object *params, enum purpose purpose, stru
 }
 
 enum fm_code fm_responses_parse(struct json_object *params, struct fm_request *request, struct fm_error *error) {
-    return parse(params, ANSWER, request, error);
+    struct fm_ignored ignored = {0};
+    return parse(params, ANSWER, &ignored, request, error);
 }
 
-/* A body has the members of `names` (NULL-terminated) alone. */
-static enum fm_code check_names(struct json_object *body, const char *const *names, struct fm_error *error) {
-    for (struct lh_entry *entry = json_object_get_object(body)->head; entry; entry = lh_entry_next(entry)) {
-        struct fm_path at = {.key = lh_entry_k(entry)};
+/* Of what the APIs know, these calls have the members of `names` (NULL-terminated) alone. */
+static enum fm_code check_names(struct json_object *body, const char *const *names, struct fm_ignored *ignored,
+                                struct fm_error *error) {
+    struct lh_entry *next;
+    for (struct lh_entry *entry = json_object_get_object(body)->head; entry; entry = next) {
+        const struct fm_path at = {.key = lh_entry_k(entry)};
         const char *const *name = names;
+        next = lh_entry_next(entry); /* before this one may go */
         while (*name && strcmp(*name, at.key) != 0) {
             name++;
         }
-        if (!*name) {
-            return fm_reject_unknown(&at, error);
+        if (!*name && lh_entry_v(entry) && fm_request_has_row(at.key)) {
+            return fm_reject_unsupported(&at, "This call does not have it; leave it out.", error);
+        }
+        if (fm_rule_find(fm_extra_rules, at.key)) {
+            fm_ignored_add(ignored, at.key);
+            json_object_object_del(body, at.key);
         }
     }
     return FM_OK;
@@ -347,10 +354,11 @@ enum fm_code fm_input_tokens_parse(struct json_object *params, struct fm_request
     static const char *const names[] = {
         "model",     "input",      "instructions",         "tools",        "tool_choice",         "text",
         "reasoning", "truncation", "previous_response_id", "conversation", "parallel_tool_calls", "fm",
-        NULL,
+        "response_format", NULL,
     };
-    enum fm_code code = check_names(params, names, error);
-    return code ? code : parse(params, COUNT, request, error);
+    struct fm_ignored ignored = {0};
+    enum fm_code code = check_names(params, names, &ignored, error);
+    return code ? code : parse(params, COUNT, &ignored, request, error);
 }
 
 enum fm_code fm_compact_parse(struct json_object *params, struct fm_request *request, struct fm_error *error) {
@@ -359,9 +367,8 @@ enum fm_code fm_compact_parse(struct json_object *params, struct fm_request *req
         "service_tier", "fm",    NULL,
     };
     static const struct fm_path model_at = {.key = "model"};
-    enum fm_code code = check_names(params, names, error);
-    if (code == FM_OK && !json_object_object_get(params, "model")) { /* OpenAI's has to be named */
-        code = fm_reject_missing(&model_at, error);
-    }
-    return code ? code : parse(params, COMPACT, request, error);
+    struct fm_ignored ignored = {0};
+    enum fm_code code = check_names(params, names, &ignored, error);
+    bool named = json_object_object_get(params, "model") != NULL; /* as OpenAI's has to be */
+    return code ? code : named ? parse(params, COMPACT, &ignored, request, error) : fm_reject_missing(&model_at, error);
 }

@@ -38,10 +38,30 @@ struct fm_limits {
     int64_t first_token_ms;
     int64_t no_progress_ms;
     int64_t total_ms;
+    bool queue_named;       /* by the request: it counts from arrival; else, from the last sign of progress */
+    bool first_token_named; /* the same, from acceptance */
 };
 
 #define FM_LIMITS_DEFAULT                                                                                              \
     ((struct fm_limits){.queue_ms = 120000, .first_token_ms = 120000, .no_progress_ms = 60000, .total_ms = 600000})
+
+/* How far a request is, for its limits. */
+struct fm_progress {
+    bool accepted; /* the engine has accepted the prompt */
+    bool produced; /* and there is output */
+    int64_t arrived_ms;
+    int64_t accepted_ms;
+    int64_t sign_ms; /* the last sign of progress: of the engine while the request waits for it, else of its own */
+};
+
+struct fm_limit {
+    const char *name;
+    int64_t since_ms;
+    int64_t length_ms;
+};
+
+/* The limit that fires next if nothing happens. Pure. */
+struct fm_limit fm_limit_next(const struct fm_limits *limits, const struct fm_progress *progress);
 
 /* A field as an engine names it, and as the host does: "format", "text.format". */
 struct fm_param_name {
@@ -69,7 +89,7 @@ struct fm_request {
     struct fm_buf tool_names;                  /* of the tools that the answer may call; each ends with a NUL */
     bool one_call;                             /* it may call one, not more */
     bool nested_tools;                         /* chat: what is said of a tool stands in its member `function` */
-    int64_t choices;                           /* chat: how many answers are wanted, one after the other; 0 is 1 */
+    int64_t choices; /* chat: how many answers are wanted, one after the other; compaction: tries; 0 is 1 */
     bool has_seed;
     int64_t seed;                        /* of the first choice; each later one has the next. Not in job_members */
     size_t input_count;                  /* embeddings: the texts; 0: the request is for an answer */
@@ -84,7 +104,17 @@ struct fm_request {
     struct fm_buf job_members;
     struct fm_buf echo; /* what the answer's object says back, JSON members without braces; the body is not kept */
     struct fm_buf output_start; /* text that the answer's begins with, before any of the engine's */
+    struct fm_buf ignored; /* paths of members that no one knows, and of extras that the engine lacks: ignored.h */
+    struct fm_buf extras;  /* for fm_request_write_extras, until the job is sent */
 };
+
+/*
+ * Parameters of a request that not every engine has: those that are not OpenAI's, and that an engine names in its reply
+ * to engine.initialize (ENGINE.md, "Extra parameters").
+ */
+#define FM_EXTRAS 4
+extern const char *const fm_extra_names[FM_EXTRAS];
+bool fm_is_extra(const char *path); /* of a member */
 
 struct fm_usage { /* tokens */
     int64_t input;
@@ -107,16 +137,21 @@ struct fm_surface {
     const char *event_member;  /* its member that holds the event: "event" */
     const char *result_member; /* the result's member that holds the final object: "response"; NULL: its members are
                                   the result's own, once the engine accepted the prompt */
-    bool whole;                /* an answer that is cut is of no use: it fails */
     const char *id_prefix;     /* of the answer's id: "resp_" */
     const char *item_prefix;   /* of the output item's id: "msg_"; NULL: it has none */
 
     /*
-     * Checks `params` (an object) and fills `request` (uninitialised); keeps nothing of `params`. On failure `error`
-     * has code FM_INVALID_REQUEST, an openai_code and the path of the field, or FM_INTERNAL (memory), and `request`
-     * needs no free.
+     * Checks `params` (an object) and fills `request` (uninitialised); keeps nothing of `params`, but takes the members
+     * that no one knows out of it: `request->ignored` has their paths. On failure `error` has code FM_INVALID_REQUEST,
+     * an openai_code and the path of the field, or FM_INTERNAL (memory), and `request` needs no free.
      */
     enum fm_code (*parse)(struct json_object *params, struct fm_request *request, struct fm_error *error);
+
+    /*
+     * NULL: an answer may end at a token limit. Else one that does is made once more, with a frequency penalty
+     * (request.choices is 2). Of what is cut then too: FM_OK, or FM_CONTEXT_OVERFLOW where there is nothing of use.
+     */
+    enum fm_code (*check_cut)(const struct fm_answer *answer, struct fm_error *error);
 
     /* The events of a stream in their order; for answer.c. */
     const struct fm_event_row *events;
@@ -278,6 +313,7 @@ FM_MUST_USE bool fm_answer_is_kept(const struct fm_answer *answer);
  * which has fm_answer_open behind it already. FM_INTERNAL when out of memory; the answer stays as it was then.
  */
 bool fm_answer_has_next(const struct fm_answer *answer);
+bool fm_answer_goes_on(const struct fm_answer *answer, enum fm_finish finish); /* it does, as the one ends as `finish` */
 FM_MUST_USE enum fm_code fm_answer_next(struct fm_answer *answer, enum fm_finish finish, struct fm_error *error);
 
 /*
@@ -287,6 +323,9 @@ FM_MUST_USE bool fm_answer_has_event(struct fm_answer *answer, struct fm_cursor 
 
 /* The job's seed for the choice under way; read it when request.has_seed. */
 int64_t fm_answer_seed(const struct fm_answer *answer);
+
+/* Writes the members of `job.start` that the choice under way has of its own. */
+void fm_answer_write_choice(const struct fm_answer *answer, struct fm_json_writer *w);
 
 /* Writes the event that fm_answer_has_event told of, one JSON value, and counts it as sent. */
 void fm_answer_write_event(struct fm_answer *answer, struct fm_cursor *cursor, struct fm_json_writer *w);
@@ -312,6 +351,12 @@ FM_MUST_USE enum fm_code fm_answer_restore(struct fm_answer *answer, const struc
  */
 FM_MUST_USE enum fm_code fm_request_resolve(struct fm_request *request, const struct fm_buf *messages,
                                             struct fm_error *error);
+
+/*
+ * Writes the members of the job that are extras (fm_extra_names) and asked for. Those that the engine has not are
+ * ignored: they are added to `request->ignored`, which fails without memory. `has`: bit i is fm_extra_names[i].
+ */
+void fm_request_write_extras(struct fm_request *request, unsigned has, struct fm_json_writer *w);
 
 /* Of a request that fm_answer_init did not take over. Harmless twice. */
 void fm_request_free(struct fm_request *request);

@@ -403,7 +403,7 @@ static void start_loaded(void) {
     start();
     say(INIT);
     expect("\"id\":1,\"result\":{\"ok\":true,\"protocol_version\":1,\"name\":\"test\",\"version\":\"7\",\"slots\":2,"
-           "\"sandbox\":{");
+           "\"parameters\":[\"top_k\",\"min_p\",\"repeat_penalty\",\"ignore_eos\"],\"sandbox\":{");
     say(LOAD);
     expect("engine.load_progress", "0.5");
     expect("\"id\":2,\"result\":{\"ok\":true,\"context_length\":100,\"slots\":2}");
@@ -563,6 +563,16 @@ static void formats(void **state) {
     expect("job.finished");
     say(JOB(4, "", ",\"format\":{\"type\":\"xml\"}"));
     expect("job.finished", "\"code\":\"INVALID_REQUEST\"", "\"param\":\"format.type\"");
+    say(JOB(5, "xyz", SCHEMA ",\"stop\":[\"y\"]"));
+    expect("job.accepted");
+    expect("job.progress");
+    expect("job.delta", "\"text\":\"x\"");
+    expect("job.finished", "\"reason\":\"stop\"", "\"schema_error\":\"a stop string cut the text before it was whole\"}");
+    say(JOB(6, "xyz", ",\"format\":{\"type\":\"json_object\"},\"stop\":[\"y\"]"));
+    expect("job.accepted");
+    expect("job.progress");
+    expect("job.delta", "\"text\":\"x\"");
+    expect("job.finished", "\"reason\":\"stop\"", "\"reasoning_tokens\":0}}}");
     assert_int_equal(hang_up(), 0);
 }
 

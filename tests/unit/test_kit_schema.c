@@ -17,8 +17,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a multiple is bounded by where the schema has no bounds. */
-#define SAFE "'minimum':-9007199254740991,'maximum':9007199254740991,"
+/* What a multiple is bounded by where the schema has no bounds: 2^53 - 1, and a tenth or a hundredth of it. */
+#define SAFE   "'minimum':-9007199254740991,'maximum':9007199254740991,"
+#define SAFE_1 "'minimum':-900719925474099,'maximum':900719925474099,"
+#define SAFE_2 "'minimum':-90071992547409,'maximum':90071992547409,"
 
 #define OPTIONS "{\"x-guidance\":{\"json_allowed_escapes\":\"nrbtf\\\\\\\"\",\"whitespace_flexible\":false}"
 #define DATE                                                                                                           \
@@ -136,14 +138,28 @@ static const struct row {
     {"{'$schema':'http://json-schema.org/schema','const':1}", ",'const':1}", "'const'", ""},
     {"{'$schema':'https://json-schema.org/draft-07/schema#','items':[{'type':'null'}]}",
      ",'prefixItems':[{'type':'null'}]}", "'items','type'", ""},
-    {"{'multipleOf':0.01}", "," SAFE "'multipleOf':0.01}", "'multipleOf'", ""},
+    {"{'multipleOf':0.01}", "," SAFE_2 "'multipleOf':0.01}", "'multipleOf'", ""},
+    {"{'maximum':9e15,'multipleOf':0.01}", ",'maximum':90071992547409,'minimum':-90071992547409,'multipleOf':0.01}",
+     "'maximum','multipleOf'", ""},
+    {"{'exclusiveMinimum':-9e15,'multipleOf':0.5}",
+     ",'exclusiveMinimum':-900719925474099,'maximum':900719925474099,'multipleOf':0.5}",
+     "'exclusiveMinimum','multipleOf'", ""},
+    {"{'minimum':-1,'maximum':1.5,'multipleOf':0.01}", ",'minimum':-1,'maximum':1.5,'multipleOf':0.01}",
+     "'maximum','minimum','multipleOf'", ""},
+    {"{'minimum':9e15,'multipleOf':0.5}", ",'minimum':9000000000000000}", "'minimum'", "'multipleOf'"},
+    {"{'exclusiveMaximum':-9e15,'multipleOf':0.5}", ",'exclusiveMaximum':-9000000000000000}", "'exclusiveMaximum'",
+     "'multipleOf'"},
+    {"{'minimum':9e15,'multipleOf':7}", ",'minimum':9000000000000000,'maximum':9007199254740991,'multipleOf':7}",
+     "'minimum','multipleOf'", ""},
+    {"{" D4 ",'exclusiveMinimum':true,'maximum':3,'multipleOf':2}",
+     ",'maximum':3,'minimum':-9007199254740991,'multipleOf':2}", "'exclusiveMinimum','maximum','multipleOf'", ""},
     {"{'multipleOf':10000}", "," SAFE "'multipleOf':10000}", "'multipleOf'", ""},
     {"{'multipleOf':10001}", "}", "", "'multipleOf'"},
     {"{'multipleOf':0.07}", "}", "", "'multipleOf'"},
     {"{'multipleOf':0.00001}", "}", "", "'multipleOf'"},
     {"{'multipleOf':1e300}", "}", "", "'multipleOf'"},
     {"{'properties':{'a':{'multipleOf':0.5},'b':{'multipleOf':1000},'c':{'multipleOf':0.01},'d':{'multipleOf':7}}}",
-     ",'properties':{'a':{" SAFE "'multipleOf':0.5},'b':{" SAFE "'multipleOf':1000},'c':{},'d':{}}}",
+     ",'properties':{'a':{" SAFE_1 "'multipleOf':0.5},'b':{" SAFE "'multipleOf':1000},'c':{},'d':{}}}",
      "'multipleOf','properties'", "'properties.c.multipleOf','properties.d.multipleOf'"},
     /* strings */
     {"{'minLength':1,'maxLength':5.0}", ",'minLength':1,'maxLength':5}", "'maxLength','minLength'", ""},
@@ -224,6 +240,15 @@ static const struct row {
     {"{'maxProperties':2}", ",'maxProperties':2}", "'maxProperties'", ""},
     {"{'maxProperties':2,'properties':{'a':{}}}", ",'properties':{'a':{}}}", "'properties'", "'maxProperties'"},
     {"{'maxProperties':2,'anyOf':[true]}", ",'anyOf':[true]}", "'anyOf'", "'maxProperties'"},
+    /* no object has as many: the grammar is told so, and allows what is no object */
+    {"{'required':['a','b'],'maxProperties':1,'properties':{'a':{},'b':{}},'additionalProperties':false}",
+     ",'required':['a','b'],'maxProperties':1,'properties':{'a':{},'b':{}},'additionalProperties':false}",
+     "'additionalProperties','maxProperties','properties','required'", ""},
+    {"{'required':['a','b'],'maxProperties':1,'properties':{'c':{}},'allOf':[true]}",
+     ",'required':['a','b'],'maxProperties':1,'properties':{'c':{}},'allOf':[true]}",
+     "'allOf','maxProperties','properties','required'", ""},
+    {"{'minProperties':3,'maxProperties':2}", ",'minProperties':3,'maxProperties':2}",
+     "'maxProperties','minProperties'", ""},
     /* schemas in place */
     {"{'anyOf':[{'type':'null'},true],'allOf':[{'maxLength':1}]}",
      ",'anyOf':[{'type':'null'},true],'allOf':[{'maxLength':"
@@ -449,6 +474,26 @@ static const struct {
     {"{'maxItems':'3'}", ".maxItems"},
     {"{'maxProperties':-1}", ".maxProperties"},
     {"{'minContains':-1}", ".minContains"},
+    /* what nothing fits */
+    {"{'type':'object','required':['a','b'],'maxProperties':1}", ".maxProperties"},
+    {"{'type':'object','required':['a'],'maxProperties':1}", NULL},
+    {"{'type':'object','minProperties':2,'maxProperties':1}", ".maxProperties"},
+    {"{'type':'object','minProperties':1,'maxProperties':1}", NULL},
+    {"{'required':['a'],'maxProperties':0}", NULL}, /* 1 fits */
+    {"{'type':['null','object'],'required':['a'],'maxProperties':0}", NULL},
+    {"{'type':'object','properties':{'a':{'type':'object','required':['b'],'maxProperties':0}}}", NULL},
+    {"{'type':'object','properties':{'a':{'type':'object','required':['b'],'maxProperties':0}},'required':['a']}",
+     ".properties.a.maxProperties"},
+    {"{'anyOf':[{'type':'object','required':['b'],'maxProperties':0},{'const':1}]}", NULL},
+    {"{'anyOf':[{'type':'object','required':['b'],'maxProperties':0}]}", ""},
+    {"{'allOf':[true,{'type':'object','required':['b'],'maxProperties':0}]}", ".allOf[1].maxProperties"},
+    {"{'$ref':'#/$defs/a','$defs':{'a':{'type':'object','required':['b'],'maxProperties':0}}}",
+     ".$defs.a.maxProperties"},
+    {"{'items':{'$ref':'#/$defs/a'},'$defs':{'a':{'type':'object','required':['b'],'maxProperties':0}}}", NULL},
+    {"{'type':'array','items':{'type':'object','required':['b'],'maxProperties':0}}", NULL},
+    {"{'type':'array','items':{'type':'object','required':['b'],'maxProperties':0},'minItems':1}", ""},
+    {"{'type':'string','allOf':[{'type':'null'}]}", ""},
+    {"{'allOf':[false]}", ".allOf[0]"},
     {"{'uniqueItems':1}", ".uniqueItems"},
     {"{'format':1}", ".format"},
     {"{'pattern':1}", ".pattern"},

@@ -116,6 +116,58 @@ static void prefix_of_every_line(void **state) {
     assert_int_equal(got[strlen(got) - 1], '\n');
 }
 
+/* What another program said: at each level but off, harmless, and with a start that it can't forge. */
+static void relayed_lines(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        const char *shown;
+        const char *prefixed;
+    } rows[] = {
+        {"abort: 3 < 2", "fake: abort: 3 < 2\n", "[Kit] abort: 3 < 2\n"},
+        {"fake: info: load", "fake: info: load\n", "[Kit] fake: info: load\n"},
+        {"[Kit] Error: e", "fake: [Kit] Error: e\n", "[Kit] Error: e\n"},
+        {"fm-proxy: error: e", "fake: fm-proxy: error: e\n", "[Kit] fm-proxy: error: e\n"},
+        {"\33]52;c;eA==\a", "fake: ?]52;c;eA==?\n", "[Kit] ?]52;c;eA==?\n"},
+        {"a\rb\x7f\t\xc2\x9b", "fake: a?b????\n", "[Kit] a?b????\n"},
+        {"\x9b" "2J \xff\xc3", "fake: ?2J ??\n", "[Kit] ?2J ??\n"}, /* C1 in a byte, no UTF-8, and a cut */
+        {"\xc3\xa9 \xf0\x9f\x98\x80", "fake: \xc3\xa9 \xf0\x9f\x98\x80\n", "[Kit] \xc3\xa9 \xf0\x9f\x98\x80\n"},
+    };
+    for (int prefixed = 0; prefixed < 2; prefixed++) {
+        fm_log_use_prefix(prefixed ? "[Kit] " : NULL);
+        for (size_t i = 0; i < COUNT(rows); i++) {
+            fm_log_init("fm", FM_LOG_ERROR);
+            fm_log_relay("fake", rows[i].text, strlen(rows[i].text));
+            assert_string_equal(drain(), prefixed ? rows[i].prefixed : rows[i].shown);
+            fm_log_init("fm", FM_LOG_OFF);
+            fm_log_relay("fake", rows[i].text, strlen(rows[i].text));
+#ifndef FM_SANITIZE /* whose reports are always shown */
+            assert_string_equal(drain(), "");
+#else
+            drain();
+#endif
+        }
+    }
+}
+
+static void relayed_lines_are_cut_and_counted(void **state) {
+    (void)state;
+    char text[3000];
+    memset(text, 'x', sizeof text);
+    text[2] = '\0'; /* a control character like others */
+    fm_log_init("fm", FM_LOG_INFO);
+    fm_log_relay("fake", text, sizeof text);
+    const char *got = drain();
+    assert_memory_equal(got, "fake: xx?xx", 11);
+    assert_in_range(strlen(got), 1000, 1024);
+    assert_int_equal(got[strlen(got) - 1], '\n');
+    fill_stderr();
+    fm_log_relay("fake", "lost", 4);
+    drain();
+    fm_log_relay("fake", "back", 4);
+    assert_string_equal(drain(), "fm: 1 log lines dropped\nfake: back\n");
+}
+
 static void level_words(void **state) {
     (void)state;
     static const char *const words[] = {"off", "error", "warn", "info", "debug"};
@@ -187,6 +239,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(levels, pipe_as_stderr, stderr_again),
         cmocka_unit_test_setup_teardown(prefix, pipe_as_stderr, stderr_again),
         cmocka_unit_test_setup_teardown(prefix_of_every_line, pipe_as_stderr, stderr_again),
+        cmocka_unit_test_setup_teardown(relayed_lines, pipe_as_stderr, stderr_again),
+        cmocka_unit_test_setup_teardown(relayed_lines_are_cut_and_counted, pipe_as_stderr, stderr_again),
         cmocka_unit_test(level_words),
         cmocka_unit_test_setup_teardown(long_lines_are_cut, pipe_as_stderr, stderr_again),
         cmocka_unit_test_setup_teardown(full_stderr_drops_and_counts, pipe_as_stderr, stderr_again),

@@ -344,6 +344,229 @@ static void a_projector(void **state) {
     expect_mmproj("a", NULL);
 }
 
+/* ---- headers ---- */
+
+static struct {
+    char bytes[512];
+    size_t len;
+} header;
+
+static void put(const void *bytes, size_t len) {
+    assert_true(header.len + len <= sizeof header.bytes);
+    memcpy(header.bytes + header.len, bytes, len);
+    header.len += len;
+}
+
+/* The lowest byte first, whatever this machine does. */
+static void put_number(uint64_t number, size_t size) {
+    for (size_t i = 0; i < size; i++) {
+        put(&(char){(char)(number >> 8 * i)}, 1);
+    }
+}
+
+static void put_text(const char *text) {
+    put_number(strlen(text), 8);
+    put(text, strlen(text));
+}
+
+static void begin_header(unsigned version, uint64_t pairs) {
+    header.len = 0;
+    put("GGUF", 4);
+    put_number(version, 4);
+    put_number(0, 8);
+    put_number(pairs, 8);
+}
+
+static void put_u32(const char *key, uint32_t number) {
+    put_text(key);
+    put_number(4, 4);
+    put_number(number, 4);
+}
+
+static void put_string(const char *key, const char *text) {
+    put_text(key);
+    put_number(8, 4);
+    put_text(text);
+}
+
+/* Arrays stand before what counts: one of texts, one of numbers. */
+static void put_arrays(void) {
+    put_text("general.tags");
+    put_number(9, 4);
+    put_number(8, 4);
+    put_number(2, 8);
+    put_text("a");
+    put_text("");
+    put_text("clip.vision.image_mean");
+    put_number(9, 4);
+    put_number(6, 4);
+    put_number(3, 8);
+    put("123456789012", 12);
+}
+
+static void write_header(const char *name) {
+    write_file(name, header.bytes, header.len);
+}
+
+static void text_model(const char *name, uint32_t width) {
+    begin_header(3, 4);
+    put_string("general.architecture", "llama");
+    put_arrays();
+    put_u32("llama.embedding_length", width);
+    write_header(name);
+}
+
+static void projector(const char *name, uint32_t width) {
+    begin_header(3, 5);
+    put_string("general.architecture", "clip");
+    put_u32("clip.vision.embedding_length", 9);
+    put_arrays();
+    put_u32("clip.vision.projection_dim", width);
+    write_header(name);
+}
+
+static const char *real(const char *name) {
+    static char path[PATH_MAX];
+    assert_non_null(realpath(at(name), path));
+    return path;
+}
+
+static void a_projector_is_no_model(void **state) {
+    (void)state;
+    char path[PATH_MAX + 512];
+    projector("a-mmproj.gguf", 576);
+    expect_list("");
+    expect_refused(NULL, FM_UNAVAILABLE, root, "no model file");
+    text_model("b.gguf", 576);
+    expect_list("b* ");
+    expect_refused("a-mmproj", FM_NOT_FOUND, "a-mmproj", "does not exist");
+    options.model = "a-mmproj";
+    expect_list("b ");
+    expect_refused(NULL, FM_UNAVAILABLE, "a-mmproj", "is a projector");
+    snprintf(path, sizeof path, "%s", at("a-mmproj.gguf"));
+    options.model = path;
+    expect_list("b ");
+    expect_refused(NULL, FM_UNAVAILABLE, path, "--mmproj");
+    snprintf(options.models_dir, sizeof options.models_dir, "%s", at("b.gguf")); /* no folder: not what is wrong */
+    expect_refused(NULL, FM_UNAVAILABLE, path, "--mmproj");
+}
+
+static void a_projector_is_found(void **state) {
+    (void)state;
+    text_model("a.gguf", 576);
+    text_model("b.gguf", 960);
+    projector("mmproj-x.gguf", 576);
+    expect_mmproj("a", real("mmproj-x.gguf"));
+    expect_mmproj("b", NULL);
+    expect_found("a", "a", at("a.gguf"), true);
+    write_file("mmproj-x.gguf", BYTES("gone"));
+    expect_mmproj("a", NULL);
+    projector("mmproj-x.gguf", 0); /* it does not say */
+    expect_mmproj("a", NULL);
+    begin_header(3, 3);
+    put_string("general.architecture", "clip");
+    put_u32("clip.has_vision_encoder", 0);
+    put_u32("clip.vision.projection_dim", 576);
+    write_header("mmproj-x.gguf");
+    expect_mmproj("a", NULL); /* for sound */
+    projector("mmproj-x.gguf", 576);
+    begin_header(3, 3);
+    put_string("general.architecture", "bert");
+    put_u32("bert.pooling_type", 1);
+    put_u32("bert.embedding_length", 576);
+    write_header("c.gguf");
+    expect_mmproj("c", NULL); /* a model that embeds */
+    options.mmproj = "eyes";
+    expect_mmproj("a", "eyes"); /* --mmproj wins */
+    expect_mmproj("b", NULL);
+    options.model = "b";
+    expect_mmproj("a", real("mmproj-x.gguf"));
+    expect_mmproj("b", "eyes");
+}
+
+static void the_projector_of_several(void **state) {
+    (void)state;
+    text_model("Gemma-4b-Q4.gguf", 576);
+    projector("mmproj-z.gguf", 576);
+    projector("mmproj-y.gguf", 576);
+    projector("mmproj-b.gguf", 576);
+    expect_mmproj(NULL, real("mmproj-b.gguf")); /* the first */
+    projector("mmproj-gemma-4b-f16.gguf", 576);
+    expect_mmproj(NULL, real("mmproj-gemma-4b-f16.gguf")); /* the one whose name is alike */
+    projector("mmproj-gemma-4b-q4.gguf", 960);
+    expect_mmproj(NULL, real("mmproj-gemma-4b-f16.gguf")); /* of those that fit */
+}
+
+static void the_folder_of_the_model_counts(void **state) {
+    (void)state;
+    char path[PATH_MAX + 512];
+    assert_int_equal(mkdir(at("sub"), 0700), 0);
+    text_model("sub/z.gguf", 576);
+    text_model("sub/other.gguf", 576);
+    text_model("a.gguf", 576);
+    projector("mmproj.gguf", 576);
+    snprintf(path, sizeof path, "%s", at("sub/z.gguf"));
+    options.model = path;
+    expect_list("z* a "); /* what else is beside it is not listed */
+    expect_mmproj("z", NULL);
+    expect_mmproj("a", real("mmproj.gguf"));
+    projector("sub/eyes.gguf", 576);
+    expect_mmproj("z", real("sub/eyes.gguf"));
+    expect_mmproj("a", real("mmproj.gguf"));
+    remove(at("mmproj.gguf"));
+    expect_mmproj("a", NULL);
+    snprintf(options.models_dir, sizeof options.models_dir, "%s", at("absent"));
+    expect_mmproj("z", real("sub/eyes.gguf"));
+    assert_int_equal(chdir(at("sub")), 0);
+    options.model = "z.gguf";
+    expect_mmproj(NULL, real("sub/eyes.gguf"));
+    assert_int_equal(chdir("/"), 0);
+    remove(at("sub/z.gguf"));
+    remove(at("sub/other.gguf"));
+    remove(at("sub/eyes.gguf"));
+}
+
+/* A header that is cut anywhere, or says anything, is at worst of no kind. */
+static void headers_that_are_none(void **state) {
+    (void)state;
+    struct fm_gguf_kind kind;
+    projector("x.gguf", 576);
+    for (size_t len = 0; len <= header.len; len++) {
+        char *copy = malloc(len + 1); /* of this size, so that a sanitizer sees a read beyond it */
+        assert_non_null(copy);
+        memcpy(copy + 1, header.bytes, len);
+        fm_gguf_kind_parse(copy + 1, len, &kind);
+        assert_int_equal(kind.tokens, len == header.len ? 576 : 0);
+        free(copy);
+    }
+    for (size_t at = 0; at < header.len; at++) {
+        char before = header.bytes[at];
+        for (unsigned byte = 0; byte < 256; byte++) {
+            header.bytes[at] = (char)byte;
+            fm_gguf_kind_parse(header.bytes, header.len, &kind);
+        }
+        header.bytes[at] = before;
+    }
+    static const unsigned versions[] = {0, 1, 4, 3u << 24};
+    for (size_t i = 0; i < COUNT(versions); i++) {
+        begin_header(versions[i], 1);
+        put_string("general.architecture", "clip");
+        fm_gguf_kind_parse(header.bytes, header.len, &kind);
+        assert_false(kind.projector);
+    }
+    begin_header(2, UINT64_MAX);
+    put_string("general.architecture", "clip");
+    put_text("x");
+    put_number(9, 4);
+    put_number(10, 4);
+    put_number(UINT64_MAX / 8 + 2, 8); /* times 8 it is 8 */
+    put_number(0, 8);
+    put_u32("clip.vision.projection_dim", 576);
+    fm_gguf_kind_parse(header.bytes, header.len, &kind);
+    assert_true(kind.projector);
+    assert_int_equal(kind.tokens, 0);
+}
+
 /* Another engine has one model that bears its name, and looks at the path itself. */
 static void engine_without_files(void **state) {
     (void)state;
@@ -393,6 +616,11 @@ int main(void) {
         IN_A_FOLDER(what_appears_or_goes_is_seen),
         IN_A_FOLDER(modification_time),
         IN_A_FOLDER(a_projector),
+        IN_A_FOLDER(a_projector_is_no_model),
+        IN_A_FOLDER(a_projector_is_found),
+        IN_A_FOLDER(the_projector_of_several),
+        IN_A_FOLDER(the_folder_of_the_model_counts),
+        IN_A_FOLDER(headers_that_are_none),
         IN_A_FOLDER(engine_without_files),
         IN_A_FOLDER(engine_program),
     };

@@ -73,7 +73,7 @@ static void defaults(void **state) {
     assert_null(options.model);
     assert_string_equal(options.engine_dir, program_dir);
     assert_string_equal(options.models_dir, models_dir);
-    assert_int_equal(options.log_level, FM_LOG_OFF);
+    assert_int_equal(options.log_level, FM_LOG_ERROR);
 }
 
 static void arguments_and_environment(void **state) {
@@ -95,7 +95,7 @@ static void arguments_and_environment(void **state) {
         {all, true, "fake", "/e", "m", "/m", FM_LOG_DEBUG}, /* the command line wins */
         {none, true, "remote", "/env/e", "env.gguf", "/env/m", FM_LOG_INFO},
         {equals, true, "x-1", "e/", "/a/b.gguf", "m m", FM_LOG_ERROR},
-        {twice, false, "b", NULL, "", NULL, FM_LOG_OFF},
+        {twice, false, "b", NULL, "", NULL, FM_LOG_ERROR},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         static const char *const values[] = {"remote", "/env/e", "env.gguf", "/env/m", "info", "/env/t"};
@@ -142,6 +142,31 @@ static void mmproj(void **state) {
     assert_string_equal(options.mmproj, "p");
 }
 
+static void strict_parameters(void **state) {
+    (void)state;
+    struct fm_options options;
+    char said[512];
+    assert_true(read_options(&options, ARGS("--stdio"), said, sizeof said));
+    assert_false(options.strict_parameters);
+    assert_true(read_options(&options, ARGS("--strict-parameters"), said, sizeof said));
+    assert_true(options.strict_parameters);
+    setenv("FM_PROXY_STRICT_PARAMETERS", "1", 1);
+    assert_true(read_options(&options, ARGS("--stdio"), said, sizeof said));
+    assert_true(options.strict_parameters);
+    assert_true(read_options(&options, ARGS("sessions"), said, sizeof said));
+    setenv("FM_PROXY_STRICT_PARAMETERS", "0", 1);
+    assert_true(read_options(&options, ARGS("--stdio"), said, sizeof said));
+    assert_false(options.strict_parameters);
+    assert_true(read_options(&options, ARGS("--strict-parameters"), said, sizeof said));
+    assert_true(options.strict_parameters);
+    setenv("FM_PROXY_STRICT_PARAMETERS", "yes", 1);
+    assert_false(read_options(&options, ARGS("--stdio"), said, sizeof said));
+    assert_non_null(strstr(said, "FM_PROXY_STRICT_PARAMETERS"));
+    unsetenv("FM_PROXY_STRICT_PARAMETERS");
+    assert_false(read_options(&options, ARGS("sessions", "--strict-parameters"), said, sizeof said));
+    assert_non_null(strstr(said, "--strict-parameters"));
+}
+
 /* A variable that is set to nothing is as good as none. */
 static void empty_variables(void **state) {
     (void)state;
@@ -154,7 +179,7 @@ static void empty_variables(void **state) {
     assert_string_equal(options.engine, "llama");
     assert_null(options.model);
     assert_true(strstr(options.models_dir, "/../models") != NULL);
-    assert_int_equal(options.log_level, FM_LOG_OFF);
+    assert_int_equal(options.log_level, FM_LOG_ERROR);
     assert_null(getenv(TEMPLATE));
 }
 
@@ -398,6 +423,7 @@ int main(void) {
         cmocka_unit_test_setup(arguments_and_environment, clear_environment),
         cmocka_unit_test_setup(chat_template, clear_environment),
         cmocka_unit_test_setup(mmproj, clear_environment),
+        cmocka_unit_test_setup(strict_parameters, clear_environment),
         cmocka_unit_test_setup(empty_variables, clear_environment),
         cmocka_unit_test_setup(modes, clear_environment),
         cmocka_unit_test_setup(session_defaults, clear_environment),

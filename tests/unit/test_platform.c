@@ -705,12 +705,13 @@ static long open_descriptors(void) {
     return count;
 }
 
-static void a_child_has_two_pipes(void **state) {
+static void a_child_has_three_pipes(void **state) {
     (void)state;
     struct fm_child child;
     char got[8] = "";
-    assert_int_equal(fm_child_start(&child, "/bin/cat", no_environment), 0);
-    assert_true(fm_write_all(child.to_child, "abc", 3));
+    assert_int_equal(fm_child_start(&child, "/bin/sh", no_environment), 0);
+    static const char command[] = "printf abc; printf de >&2\n";
+    assert_true(fm_write_all(child.to_child, command, sizeof command - 1));
     close(child.to_child);
     size_t len = 0;
     for (ssize_t more; (more = fm_read(child.from_child, got + len, sizeof got - len)) > 0;) {
@@ -718,6 +719,10 @@ static void a_child_has_two_pipes(void **state) {
     }
     assert_string_equal(got, "abc");
     close(child.from_child);
+    assert_int_equal(fm_read(child.errors, got, sizeof got), 2);
+    assert_memory_equal(got, "de", 2);
+    assert_int_equal(fm_read(child.errors, got, sizeof got), 0);
+    close(child.errors);
     plan("waitpid", 0, EINTR);
     assert_int_equal(fm_child_reap(child.pid), 0);
     assert_int_equal(fm_child_reap(child.pid), 0); /* not ours any more: no wait */
@@ -731,10 +736,12 @@ static void a_killed_child_says_so(void **state) {
     assert_int_equal(fm_child_reap(child.pid), -SIGKILL);
     close(child.to_child);
     close(child.from_child);
+    close(child.errors);
     assert_int_equal(fm_child_start(&child, "/bin/false", no_environment), 0);
     assert_int_equal(fm_child_reap(child.pid), 1);
     close(child.to_child);
     close(child.from_child);
+    close(child.errors);
 }
 
 /* Its child holds the pipe open as long as it lives. */
@@ -755,6 +762,7 @@ static void a_killed_child_takes_its_own_along(void **state) {
     assert_int_equal(fm_read(child.from_child, &byte, 1), 0);
     close(child.to_child);
     close(child.from_child);
+    close(child.errors);
 }
 
 /* Whatever fails, the error is told and nothing stays open. */
@@ -766,8 +774,9 @@ static void a_start_that_fails_leaves_nothing(void **state) {
         int error;
     } rows[] = {
         {"/bin/cat", {"pipe2", 0, EMFILE}, EMFILE},   {"/bin/cat", {"pipe2", 1, ENFILE}, ENFILE},
-        {"/bin/cat", {"pipe2", 2, EMFILE}, EMFILE},   {"/bin/cat", {"fork", 0, EAGAIN}, EAGAIN},
-        {"/bin/cat", {"dup2", 0, EBADF}, EBADF},      {"/bin/cat", {"dup2", 1, EBADF}, EBADF},
+        {"/bin/cat", {"pipe2", 2, EMFILE}, EMFILE},   {"/bin/cat", {"pipe2", 3, EMFILE}, EMFILE},
+        {"/bin/cat", {"fork", 0, EAGAIN}, EAGAIN},    {"/bin/cat", {"dup2", 0, EBADF}, EBADF},
+        {"/bin/cat", {"dup2", 1, EBADF}, EBADF},      {"/bin/cat", {"dup2", 2, EBADF}, EBADF},
         {"/no/such/program", {"none", 0, 0}, ENOENT}, {"/dev/null", {"none", 0, 0}, EACCES},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -802,7 +811,7 @@ int main(void) {
         cmocka_unit_test_setup(a_stack_of_any_size, reset),
         cmocka_unit_test_setup(ends, reset),
         cmocka_unit_test_setup(the_parents_death_is_seen, reset),
-        cmocka_unit_test_setup(a_child_has_two_pipes, reset),
+        cmocka_unit_test_setup(a_child_has_three_pipes, reset),
         cmocka_unit_test_setup(a_killed_child_says_so, reset),
         cmocka_unit_test_setup(a_killed_child_takes_its_own_along, reset),
         cmocka_unit_test_setup(a_start_that_fails_leaves_nothing, reset),

@@ -151,10 +151,10 @@ static void too_many(void **state) {
     fm_session_table_init(&table, &options);
     open_session(&table, absent);
     struct fm_session *second = open_session(&table, absent);
-    expect_no_session(&table, absent, "2 sessions are open already");
+    expect_no_session(&table, absent, "2 sessions are open already: close one, or raise --max-sessions");
     fm_session_close(&table, second);
     open_session(&table, absent);
-    expect_no_session(&table, absent, "2 sessions are open already");
+    expect_no_session(&table, absent, "2 sessions are open already: close one, or raise --max-sessions");
     fm_session_table_free(&table);
 }
 
@@ -170,11 +170,13 @@ static void instructions_too_large(void **state) {
     fm_session_table_init(&table, &options);
     open_session(&table, (struct fm_text){text, 1024 - around});
     char detail[200];
-    snprintf(detail, sizeof detail, "the instructions have %zu bytes, and a session's conversation may have 1024",
+    snprintf(detail, sizeof detail, "the instructions have %zu bytes, and a session's conversation may have 1024: "
+             "shorten them, or raise --max-session-bytes",
              1025 - around);
     expect_no_session(&table, (struct fm_text){text, 1025 - around}, detail);
     text[0] = '\n'; /* what is escaped takes more */
-    snprintf(detail, sizeof detail, "the instructions have %zu bytes, and a session's conversation may have 1024",
+    snprintf(detail, sizeof detail, "the instructions have %zu bytes, and a session's conversation may have 1024: "
+             "shorten them, or raise --max-session-bytes",
              1024 - around);
     expect_no_session(&table, (struct fm_text){text, 1024 - around}, detail);
     fm_session_table_free(&table);
@@ -243,7 +245,7 @@ static void too_many_turns(void **state) {
     add_turn(&table, session, "a", "b");
     add_turn(&table, session, "a", "b");
     assert_int_equal(begin_turn(&table, session, "a", "", &fault), FM_FAULT_EXECUTION_FAILED);
-    assert_string_equal(fault.detail, "session full: it has had 2 turns");
+    assert_string_equal(fault.detail, "session full: it has had 2 turns; open a new one");
     assert_null(session->turn.data);
     assert_int_equal(begin_turn(&table, open_session(&table, absent), "a", "", &fault), FM_FAULT_NONE);
     fm_session_table_free(&table);
@@ -263,7 +265,7 @@ static void too_many_bytes(void **state) {
     size_t fits = 1024 - strlen(SYSTEM("do") USER("\\n\\nContent:\\n"));
     text[fits + 1] = '\0';
     assert_int_equal(begin_turn(&table, session, text, "", &fault), FM_FAULT_EXECUTION_FAILED);
-    assert_string_equal(fault.detail, "session full: 33 bytes and a message of 992, of 1024 that it may have");
+    assert_string_equal(fault.detail, "session full: 33 bytes and a message of 992, of 1024 that it may have; open a new one");
     assert_null(session->turn.data);
     text[fits] = '\0';
     assert_int_equal(begin_turn(&table, session, text, "", &fault), FM_FAULT_NONE);

@@ -48,11 +48,13 @@ static bool has(struct fm_store *store, const char *id) {
 }
 
 static struct fm_store *open_store(const char *file, int64_t room) {
-    struct fm_store *store;
+    struct fm_store *store = fm_store_new(file, room);
     struct fm_error error;
-    if (fm_store_open(file, room, &store, &error) != FM_OK) {
+    assert_non_null(store);
+    if (fm_store_open(store, &error) != FM_OK) {
         fail_msg("%s", error.detail);
     }
+    assert_int_equal(fm_store_trouble(store)->code, FM_OK);
     return store;
 }
 
@@ -113,6 +115,32 @@ static void what_was_not_used_makes_room(void **state) {
     fm_store_close(store);
 }
 
+/* What one of two that share a file makes room for is counted by the other. */
+static void two_count_alike(void **state) {
+    (void)state;
+    char path[] = "/tmp/fm-store-XXXXXX";
+    char file[64];
+    char id[FM_ID_SIZE];
+    unsigned there = 0;
+    const size_t third = ROOM / 3 - 1000;
+    assert_non_null(mkdtemp(path));
+    snprintf(file, sizeof file, "%s/store", path);
+    struct fm_store *stores[] = {open_store(file, ROOM), open_store(file, ROOM)};
+    for (unsigned i = 0; i < 8; i++) {
+        snprintf(id, sizeof id, "resp_%u", i);
+        assert_int_equal(put(stores[i % 2], id, "", "msg_1", third), FM_OK);
+    }
+    for (unsigned i = 0; i < 8; i++) {
+        snprintf(id, sizeof id, "resp_%u", i);
+        there += has(stores[0], id);
+    }
+    assert_int_equal(there, 3);
+    fm_store_close(stores[0]);
+    fm_store_close(stores[1]);
+    unlink(file);
+    assert_int_equal(rmdir(path), 0);
+}
+
 static void a_file_outlives_it(void **state) {
     (void)state;
     char path[] = "/tmp/fm-store-XXXXXX";
@@ -141,7 +169,18 @@ static void a_file_outlives_it(void **state) {
     assert_int_equal(rmdir(path), 0); /* it was the only one */
 }
 
-/* `text` NULL: a folder. */
+static void make_file(const char *path, const char *text) {
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+    assert_int_equal(chmod(path, 0755), 0);
+}
+
+static const char a_folder[] = "folder";
+static const char a_fifo[] = "fifo"; /* stands for devices too, whose mode is everybody's */
+
+/* `text` is what the file holds, or one of those above. */
 static void expect_refused(const char *text, const char *word) {
     char folder[] = "/tmp/fm-store-XXXXXX";
     char path[64];
@@ -150,28 +189,33 @@ static void expect_refused(const char *text, const char *word) {
     struct stat info;
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/f", folder);
-    if (text) {
-        FILE *file = fopen(path, "w");
-        assert_non_null(file);
-        fputs(text, file);
-        fclose(file);
+    if (text == a_folder) {
+        assert_int_equal(mkdir(path, 0755), 0);
+    } else if (text == a_fifo) {
+        assert_int_equal(mkfifo(path, 0600), 0);
         assert_int_equal(chmod(path, 0755), 0);
     } else {
-        assert_int_equal(mkdir(path, 0755), 0);
+        make_file(path, text);
     }
-    assert_int_equal(fm_store_open(path, ROOM, &store, &error), FM_UNAVAILABLE);
+    store = fm_store_new(path, ROOM);
+    assert_non_null(store);
+    assert_int_equal(fm_store_open(store, &error), FM_UNAVAILABLE);
+    assert_string_equal(fm_store_trouble(store)->detail, error.detail);
+    fm_store_close(store);
     assert_non_null(strstr(error.detail, path));
     assert_non_null(strstr(error.detail, word));
     assert_int_equal(stat(path, &info), 0);
     assert_int_equal(info.st_mode & 0777, 0755);
-    assert_int_equal(text ? unlink(path) : rmdir(path), 0);
+    assert_int_equal(text == a_folder ? rmdir(path) : unlink(path), 0);
     assert_int_equal(rmdir(folder), 0);
 }
 
 static void another_file_stays_as_it_is(void **state) {
     (void)state;
-    expect_refused("hello there, this is no database of any kind", "not a database");
-    expect_refused(NULL, "directory");
+    expect_refused("hello there, this is no database of any kind", "something else");
+    expect_refused("x", "something else"); /* so short that SQLite takes it for an empty one */
+    expect_refused(a_folder, "directory");
+    expect_refused(a_fifo, "not a regular file");
 }
 
 int main(void) {
@@ -179,6 +223,7 @@ int main(void) {
         cmocka_unit_test(comes_back),
         cmocka_unit_test(the_last_of_two_with_an_item),
         cmocka_unit_test(what_was_not_used_makes_room),
+        cmocka_unit_test(two_count_alike),
         cmocka_unit_test(a_file_outlives_it),
         cmocka_unit_test(another_file_stays_as_it_is),
     };

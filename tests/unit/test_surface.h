@@ -2,6 +2,7 @@
 #ifndef TEST_SURFACE_H
 #define TEST_SURFACE_H
 
+#include "surface/ignored.h"
 #include "surface/surface.h"
 
 #include <json-c/json.h>
@@ -106,7 +107,24 @@ static inline struct fm_request request_of(const struct fm_surface *surface, con
     return request;
 }
 
-/* A body is accepted (`code` NULL), or refused with OpenAI's `code`, "" for none, at `param`. */
+/* The body is accepted, and the one member that is ignored is `param`; --strict-parameters would refuse it there. */
+#define IGNORED "ignored"
+
+static inline void check_ignored(const struct fm_request *request, const char *body, const char *param) {
+    const char *path = fm_ignored_next(&request->ignored, NULL);
+    struct fm_error error;
+    if (!path || strcmp(path, param) != 0 || fm_ignored_next(&request->ignored, path)) {
+        fail_msg("%.200s: expected %s ignored, got %s", body, param, path ? path : "nothing");
+    }
+    assert_int_equal(fm_ignored_refuse(&request->ignored, &error), FM_INVALID_REQUEST);
+    assert_string_equal(error.openai_code, "unknown_parameter");
+    assert_string_equal(error.param, param);
+}
+
+/*
+ * A body is accepted (`code` NULL), or with a member of no effect (IGNORED), or refused with OpenAI's `code`, "" for
+ * none, at `param`.
+ */
 static inline void check_body(const struct fm_surface *surface, const char *body, const char *code, const char *param) {
     struct json_object *params = json_of(body, strlen(body));
     struct fm_request request;
@@ -114,10 +132,12 @@ static inline void check_body(const struct fm_surface *surface, const char *body
     enum fm_code got = surface->parse(params, &request, &error);
     json_object_put(params);
     if (got == FM_OK) {
-        fm_request_free(&request);
-        if (code) {
-            fail_msg("accepted: %.200s", body);
+        if (code && strcmp(code, IGNORED) == 0) {
+            check_ignored(&request, body, param);
+        } else if (code || request.ignored.len > 0) {
+            fail_msg("accepted%s: %.200s", code ? "" : ", but not whole", body);
         }
+        fm_request_free(&request);
         return;
     }
     if (!code) {

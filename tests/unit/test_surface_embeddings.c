@@ -41,8 +41,8 @@ static void bodies_are_taken_or_refused(void **state) {
         {"{\"input\":\"x\",\"user\":1}", "invalid_type", "user"},
         {"{\"input\":\"x\",\"fm\":{\"grammar\":null}}", "unknown_parameter", "fm.grammar"},
         {"{\"input\":\"x\",\"fm\":{\"timeout_ms\":0}}", "integer_below_min_value", "fm.timeout_ms"},
-        {"{\"input\":\"x\",\"stream\":true}", "unknown_parameter", "stream"},
-        {"{\"input\":\"x\",\"temperature\":0}", "unknown_parameter", "temperature"},
+        {"{\"input\":\"x\",\"stream\":true}", "unsupported_parameter", "stream"},
+        {"{\"input\":\"x\",\"temperature\":0}", "unsupported_parameter", "temperature"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

@@ -81,7 +81,7 @@ static const struct row shared_rows[] = {
     {"{%s,\"fm\":{\"grammar\":{\"definition\":\"x\"}}}", "missing_required_parameter", "fm.grammar.syntax"},
     {"{%s,\"fm\":{\"grammar\":{\"syntax\":\"lark\",\"definition\":\"start: /x/\"}}}", NULL, NULL},
     {"{%s,\"fm\":{\"grammar\":{\"syntax\":\"regex\",\"definition\":\"x\"}}}", NULL, NULL},
-    {"{%s,\"fm\":{\"grammar\":{\"syntax\":\"gbnf\",\"definition\":\"x\"}}}", NULL, NULL},
+    {"{%s,\"fm\":{\"grammar\":{\"syntax\":\"gbnf\",\"definition\":\"x\"}}}", "unsupported_value", "fm.grammar.syntax"},
     {"{%s,\"fm\":{\"grammar\":{\"syntax\":\"yacc\",\"definition\":\"x\"}}}", "invalid_value", "fm.grammar.syntax"},
     {"{%s,\"fm\":{\"grammar\":{\"syntax\":[],\"definition\":\"x\"}}}", "invalid_type", "fm.grammar.syntax"},
     {"{%s,\"fm\":{\"grammar\":{\"syntax\":\"lark\",\"definition\":\"\"}}}", "invalid_value", "fm.grammar.definition"},
@@ -90,11 +90,10 @@ static const struct row shared_rows[] = {
     {"{%s,\"fm\":{\"grammar\":{\"syntax\":\"lark\",\"definition\":7}}}", "invalid_type", "fm.grammar.definition"},
     {"{%s,\"fm\":{\"grammar\":{\"syntax\":\"lark\",\"definition\":\"x\",\"start\":\"x\"}}}", "unknown_parameter",
      "fm.grammar.start"},
-    {"{%s,\"fm\":{\"grammar\":{\"syntax\":\"lark\",\"definition\":\"x\"}},\"stop\":\"y\"}", "unsupported_parameter",
-     "stop"},
+    {"{%s,\"fm\":{\"grammar\":{\"syntax\":\"lark\",\"definition\":\"x\"}},\"stop\":\"y\"}", NULL, NULL},
     {"{%s,\"fm\":{\"grammar\":{\"syntax\":\"lark\",\"definition\":\"x\"}},\"stop\":null}", NULL, NULL},
-    {"{%s,\"grammar\":\"x\"}", "unknown_parameter", "grammar"},
-    {"{%s,\"grammar\":null}", "unknown_parameter", "grammar"},
+    {"{%s,\"grammar\":\"x\"}", IGNORED, "grammar"},
+    {"{%s,\"grammar\":null}", IGNORED, "grammar"},
     {NULL, NULL, NULL},
 };
 
@@ -117,7 +116,7 @@ static const struct row responses_rows[] = {
     {"{\"input\":[{\"id\":\"msg_1\"}]}", NULL, NULL},
     {"{\"input\":[{\"type\":\"item_reference\"}]}", "missing_required_parameter", "input[0].id"},
     {"{\"input\":[{\"type\":\"item_reference\",\"id\":\"\"}]}", "invalid_value", "input[0].id"},
-    {"{\"input\":[{\"type\":\"item_reference\",\"id\":\"a\",\"x\":1}]}", "unknown_parameter", "input[0].x"},
+    {"{\"input\":[{\"type\":\"item_reference\",\"id\":\"a\",\"x\":1}]}", IGNORED, "input[0].x"},
     {"{\"input\":[{\"id\":\"a\"},{\"id\":\"b\"},{\"id\":\"a\"}]}", "invalid_value", "input[2].id"},
     {"{\"input\":[{\"role\":\"user\",\"content\":\"a\",\"id\":\"m\"},{\"role\":\"user\",\"content\":\"b\",\"id\":\"m\"}"
      "]}",
@@ -149,9 +148,9 @@ static const struct row responses_rows[] = {
      "input[0].content[0].text"},
     {"{\"input\":[{\"role\":\"assistant\",\"content\":[{\"type\":\"refusal\",\"text\":\"x\"}]}]}",
      "missing_required_parameter", "input[0].content[0].refusal"},
-    {"{\"input\":[{\"role\":\"user\",\"content\":\"x\",\"mood\":1}]}", "unknown_parameter", "input[0].mood"},
+    {"{\"input\":[{\"role\":\"user\",\"content\":\"x\",\"mood\":1}]}", IGNORED, "input[0].mood"},
     {"{\"input\":[{\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"a\",\"b\":1}]}]}",
-     "unknown_parameter", "input[0].content[0].b"},
+     IGNORED, "input[0].content[0].b"},
     {"{\"input\":[{\"type\":\"message\",\"id\":\"msg_1\",\"status\":\"completed\",\"phase\":null,"
      "\"role\":\"assistant\",\"content\":[{\"type\":\"output_text\",\"text\":\"x\",\"annotations\":[],"
      "\"logprobs\":[]}]}]}",
@@ -170,7 +169,7 @@ static const struct row responses_rows[] = {
     {"{" IN ",\"text\":{\"format\":null}}", NULL, NULL},
     {"{" IN ",\"text\":5}", "invalid_type", "text"},
     {"{" IN ",\"text\":{\"verbosity\":\"huge\"}}", "invalid_value", "text.verbosity"},
-    {"{" IN ",\"text\":{\"tone\":\"huge\"}}", "unknown_parameter", "text.tone"},
+    {"{" IN ",\"text\":{\"tone\":\"huge\"}}", IGNORED, "text.tone"},
     {"{\"input\":[{\"role\":\"assistant\",\"content\":[{\"type\":\"output_text\",\"text\":\"x\",\"annotations\":{}}]}]"
      "}",
      "invalid_type", "input[0].content[0].annotations"},
@@ -181,14 +180,14 @@ static const struct row responses_rows[] = {
     {"{" IN ",\"reasoning\":{\"effort\":1}}", "invalid_type", "reasoning.effort"},
     {"{" IN ",\"reasoning\":{\"summary\":\"long\"}}", "invalid_value", "reasoning.summary"},
     {"{" IN ",\"reasoning\":{\"generate_summary\":\"long\"}}", "invalid_value", "reasoning.generate_summary"},
-    {"{" IN ",\"reasoning\":{\"mode\":\"x\"}}", "unknown_parameter", "reasoning.mode"},
+    {"{" IN ",\"reasoning\":{\"mode\":\"x\"}}", IGNORED, "reasoning.mode"},
     {"{" IN ",\"include\":[\"reasoning.encrypted_content\"]}", NULL, NULL},
     {"{" IN ",\"fm\":{\"reasoning_dialect\":\"reasoning\"}}", NULL, NULL},
     {"{" IN ",\"fm\":{\"reasoning_dialect\":\"thought\"}}", "invalid_value", "fm.reasoning_dialect"},
     {"{" IN ",\"reasoning\":\"low\"}", "invalid_type", "reasoning"},
     {"{" IN ",\"stream_options\":{\"include_obfuscation\":false}}", NULL, NULL},
     {"{" IN ",\"stream_options\":{\"include_obfuscation\":1}}", "invalid_type", "stream_options.include_obfuscation"},
-    {"{" IN ",\"stream_options\":{\"include_usage\":true}}", "unknown_parameter", "stream_options.include_usage"},
+    {"{" IN ",\"stream_options\":{\"include_usage\":true}}", IGNORED, "stream_options.include_usage"},
     {"{" IN ",\"truncation\":\"disabled\"}", NULL, NULL},
     {"{" IN ",\"truncation\":\"auto\"}", NULL, NULL},
     {"{" IN ",\"truncation\":\"some\"}", "invalid_value", "truncation"},
@@ -218,8 +217,8 @@ static const struct row responses_rows[] = {
     {"{" IN ",\"prompt\":{}}", "unsupported_parameter", "prompt"},
     {"{" IN ",\"context_management\":[]}", "unsupported_parameter", "context_management"},
     {"{" IN ",\"moderation\":{}}", "unsupported_parameter", "moderation"},
-    {"{" IN ",\"messages\":[]}", "unknown_parameter", "messages"},
-    {"{" IN ",\"max_tokens\":1}", "unknown_parameter", "max_tokens"},
+    {"{" IN ",\"messages\":[]}", "unsupported_parameter", "messages"},
+    {"{" IN ",\"max_tokens\":1}", "unsupported_parameter", "max_tokens"},
     {NULL, NULL, NULL},
 };
 
@@ -244,7 +243,7 @@ static const struct row chat_rows[] = {
      "messages[0].audio"},
     {"{\"messages\":[{\"role\":\"assistant\",\"refusal\":\"no\"}]}", NULL, NULL},
     {"{\"messages\":[{\"role\":\"assistant\"}]}", "missing_required_parameter", "messages[0].content"},
-    {"{\"messages\":[{\"role\":\"user\",\"content\":\"x\",\"mood\":1}]}", "unknown_parameter", "messages[0].mood"},
+    {"{\"messages\":[{\"role\":\"user\",\"content\":\"x\",\"mood\":1}]}", IGNORED, "messages[0].mood"},
     {"{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\"}]}]}", "missing_required_parameter",
      "messages[0].content[0].image_url"},
     {"{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"input_audio\"}]}]}", "unsupported_parameter",
@@ -262,7 +261,7 @@ static const struct row chat_rows[] = {
     {"{" MSG ",\"n\":1.5}", "invalid_type", "n"},
     {"{" MSG ",\"stream_options\":{\"include_usage\":true,\"include_obfuscation\":true}}", NULL, NULL},
     {"{" MSG ",\"stream_options\":{\"include_usage\":1}}", "invalid_type", "stream_options.include_usage"},
-    {"{" MSG ",\"stream_options\":{\"x\":1}}", "unknown_parameter", "stream_options.x"},
+    {"{" MSG ",\"stream_options\":{\"x\":1}}", IGNORED, "stream_options.x"},
     {"{" MSG ",\"logprobs\":false}", NULL, NULL},
     {"{" MSG ",\"logprobs\":true}", NULL, NULL},
     {"{" MSG ",\"logprobs\":1}", "invalid_type", "logprobs"},
@@ -296,8 +295,8 @@ static const struct row chat_rows[] = {
     {"{" MSG ",\"prediction\":{}}", "unsupported_parameter", "prediction"},
     {"{" MSG ",\"audio\":{}}", "unsupported_parameter", "audio"},
     {"{" MSG ",\"web_search_options\":{}}", "unsupported_parameter", "web_search_options"},
-    {"{" MSG ",\"input\":\"x\"}", "unknown_parameter", "input"},
-    {"{" MSG ",\"max_output_tokens\":5}", "unknown_parameter", "max_output_tokens"},
+    {"{" MSG ",\"input\":\"x\"}", "unsupported_parameter", "input"},
+    {"{" MSG ",\"max_output_tokens\":5}", "unsupported_parameter", "max_output_tokens"},
     {NULL, NULL, NULL},
 };
 
@@ -309,12 +308,12 @@ static const struct row input_tokens_rows[] = {
     {"{}", "missing_required_parameter", "input"},
     {"{\"previous_response_id\":\"resp_1\"}", NULL, NULL},
     {"{" IN ",\"conversation\":\"conv_1\"}", "unsupported_parameter", "conversation"},
-    {"{" IN ",\"store\":false}", "unknown_parameter", "store"},
+    {"{" IN ",\"store\":false}", "unsupported_parameter", "store"},
     {"{" IN ",\"text\":{\"format\":{\"type\":\"xml\"}}}", "invalid_value", "text.format.type"},
-    {"{" IN ",\"stream\":false}", "unknown_parameter", "stream"},
-    {"{" IN ",\"max_output_tokens\":null}", "unknown_parameter", "max_output_tokens"},
-    {"{" IN ",\"temperature\":1}", "unknown_parameter", "temperature"},
-    {"{" IN ",\"x\":1}", "unknown_parameter", "x"},
+    {"{" IN ",\"stream\":false}", "unsupported_parameter", "stream"},
+    {"{" IN ",\"max_output_tokens\":null}", NULL, NULL},
+    {"{" IN ",\"temperature\":1}", "unsupported_parameter", "temperature"},
+    {"{" IN ",\"x\":1}", IGNORED, "x"},
     {NULL, NULL, NULL},
 };
 
@@ -331,9 +330,9 @@ static const struct row type_rows[] = {
     {"{\"type\":\"xml\"}", "invalid_value", ".type"},
     {"{\"type\":\"text\\u0000\"}", "invalid_value", ".type"},
     {"{\"type\":\"grammar\"}", "invalid_value", ".type"},
-    {"{\"type\":\"text\",\"x\":1}", "unknown_parameter", ".x"},
-    {"{\"type\":\"text\",\"schema\":{}}", "unknown_parameter", ".schema"},
-    {"{\"type\":\"json_object\",\"name\":\"x\"}", "unknown_parameter", ".name"},
+    {"{\"type\":\"text\",\"x\":1}", IGNORED, ".x"},
+    {"{\"type\":\"text\",\"schema\":{}}", IGNORED, ".schema"},
+    {"{\"type\":\"json_object\",\"name\":\"x\"}", IGNORED, ".name"},
     {"{\"x\":1}", "missing_required_parameter", ".type"},
     {NULL, NULL, NULL},
 };
@@ -359,11 +358,11 @@ static const struct row schema_rows[] = {
     {"\"name\":\"a\",\"schema\":[]", "invalid_type", ".schema"},
     {"\"name\":\"a\",\"schema\":{},\"strict\":\"yes\"", "invalid_type", ".strict"},
     {"\"name\":\"a\",\"schema\":{},\"description\":{}", "invalid_type", ".description"},
-    {"\"name\":\"a\",\"schema\":{},\"x\":1", "unknown_parameter", ".x"},
+    {"\"name\":\"a\",\"schema\":{},\"x\":1", IGNORED, ".x"},
     {NULL, NULL, NULL},
 };
 
-/* Where a format stands in either API, and what stands around a schema's members there. */
+/* Where a format may stand, and what stands around a schema's members there. The first two are the APIs' own. */
 static const struct place {
     const struct fm_surface *surface;
     const char *open;
@@ -377,6 +376,10 @@ static const struct place {
      "text.format"},
     {&fm_surface_chat, "{" MSG ",\"response_format\":", "", "response_format",
      "{\"type\":\"json_schema\",\"json_schema\":{", "}}", "response_format.json_schema"},
+    {&fm_surface_responses, "{" IN ",\"response_format\":", "", "response_format",
+     "{\"type\":\"json_schema\",\"json_schema\":{", "}}", "response_format.json_schema"},
+    {&fm_surface_responses, "{" IN ",\"text\":{\"format\":null},\"response_format\":", "", "response_format",
+     "{\"type\":\"json_schema\",", "}", "response_format"},
 };
 
 struct body {
@@ -470,12 +473,36 @@ static void test_formats(void **state) {
     check_body(&fm_surface_chat, "{" MSG ",\"response_format\":{\"type\":\"json_schema\",\"json_schema\":7}}",
                "invalid_type", "response_format.json_schema");
     check_body(&fm_surface_chat, "{" MSG ",\"response_format\":{\"type\":\"json_schema\",\"schema\":{}}}",
-               "unknown_parameter", "response_format.schema");
+               "missing_required_parameter", "response_format.json_schema");
     check_body(&fm_surface_responses, "{" IN ",\"text\":{\"format\":{\"type\":\"json_schema\",\"json_schema\":{}}}}",
-               "unknown_parameter", "text.format.json_schema");
+               "missing_required_parameter", "text.format.name");
 }
 
 #define GRAMMAR ",\"fm\":{\"grammar\":{\"syntax\":\"lark\",\"definition\":\"x\"}}"
+#define OBJECT "{\"type\":\"json_object\"}"
+#define NESTED "\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"a\",\"schema\":{}}}"
+#define FLAT   "\"response_format\":{\"type\":\"json_schema\",\"name\":\"a\",\"schema\":{}}"
+
+/* Chat's parameter in the Responses API: it is `text.format`, in either shape. */
+static void test_response_format(void **state) {
+    (void)state;
+    static const struct row rows[] = {
+        {"{" IN ",\"response_format\":7}", "invalid_type", "response_format"},
+        {"{" IN ",\"response_format\":{\"type\":\"json_schema\"}}", "missing_required_parameter",
+         "response_format.json_schema"},
+        {"{" IN ",\"text\":{\"format\":" OBJECT "},\"response_format\":" OBJECT "}", "invalid_value",
+         "response_format"},
+        {"{" IN ",\"text\":{\"format\":{\"type\":\"text\"}}," NESTED "}", "invalid_value", "response_format"},
+        {"{" IN ",\"text\":{\"format\":" OBJECT "},\"response_format\":null}", NULL, NULL},
+        {"{" IN "," NESTED GRAMMAR "}", "invalid_value", "fm.grammar"},
+        {NULL, NULL, NULL},
+    };
+    check_rows(&fm_surface_responses, rows);
+    check_rows(&fm_surface_input_tokens, rows);
+    check_job(&fm_surface_input_tokens, "{" IN "," NESTED "}",
+              MSG ",\"max_tokens\":0,\"format\":{\"type\":\"json_schema\",\"schema\":{},\"strict\":false}");
+    check_body(&fm_surface_compact, "{" IN ",\"model\":\"m\"," NESTED "}", "unsupported_parameter", "response_format");
+}
 
 static void test_what_stands_beside_a_format(void **state) {
     (void)state;
@@ -484,9 +511,7 @@ static void test_what_stands_beside_a_format(void **state) {
         const char *code; /* beside a JSON format; beside {"type":"text"} all are accepted */
         const char *param;
     } rows[] = {
-        {",\"stop\":\"x\"", "unsupported_parameter", "stop"},
-        {",\"stop\":[\"x\"]", "unsupported_parameter", "stop"},
-        {",\"stop\":null", NULL, ""},
+        {",\"stop\":\"x\"", NULL, ""},
         {GRAMMAR, "invalid_value", "fm.grammar"},
         {",\"fm\":{\"grammar\":null,\"schema_report\":true}", NULL, ""},
     };
@@ -501,7 +526,7 @@ static void test_what_stands_beside_a_format(void **state) {
     }
 }
 
-/* The sentences tell what is supported, and why a stop string is not. */
+/* The sentences tell what is supported. */
 static void test_format_notes(void **state) {
     (void)state;
     static const struct {
@@ -510,10 +535,8 @@ static void test_format_notes(void **state) {
     } rows[] = {
         {"{" IN ",\"text\":{\"format\":{\"type\":\"xml\"}}}",
          "Invalid value for 'text.format.type'. Supported values are: 'text', 'json_object', 'json_schema'."},
-        {"{" IN ",\"text\":{\"format\":{\"type\":\"json_object\"}},\"stop\":\"x\"}",
-         "Unsupported parameter: 'stop'. It would cut the JSON."},
-        {"{" IN GRAMMAR ",\"stop\":\"x\"}",
-         "Unsupported parameter: 'stop'. It would cut the text that the grammar asks for."},
+        {"{" IN ",\"text\":{\"format\":" OBJECT "},\"response_format\":" OBJECT "}",
+         "Invalid value for 'response_format'. 'text.format' stands beside it; send one of them."},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct json_object *params = json_of(rows[i].body, strlen(rows[i].body));
@@ -628,14 +651,11 @@ static void test_metadata_pairs(void **state) {
 static void test_long_key(void **state) {
     (void)state;
     char *body = long_body("{" IN ",\"x%s\":1}", "\xe2\x82\xac", 500);
-    struct json_object *params = json_of(body, strlen(body));
-    struct fm_request request;
-    struct fm_error error;
-    assert_int_equal(fm_surface_responses.parse(params, &request, &error), FM_INVALID_REQUEST);
-    assert_string_equal(error.openai_code, "unknown_parameter");
-    assert_int_equal(strlen(error.param), 253); /* x and 84 whole characters of 255 bytes */
-    assert_memory_equal(error.param + 250, "\xe2\x82\xac", 4);
-    json_object_put(params);
+    struct fm_request request = request_of(&fm_surface_responses, body);
+    const char *path = fm_ignored_next(&request.ignored, NULL);
+    assert_int_equal(strlen(path), 253); /* x and 84 whole characters of 255 bytes */
+    assert_memory_equal(path + 250, "\xe2\x82\xac", 4);
+    fm_request_free(&request);
     free(body);
 }
 
@@ -677,7 +697,7 @@ static void test_job_sampling(void **state) {
     static const char nothing[] = ",\"presence_penalty\":0,\"frequency_penalty\":-0.0}";
     char body[128];
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-        const char *needed = i == 0 ? IN : MSG;
+        const char *needed = places[i].surface == &fm_surface_chat ? MSG : IN;
         snprintf(body, sizeof body, "{%s%s", needed, asked);
         check_job(places[i].surface, body, MSG ",\"presence_penalty\":-0.5,\"frequency_penalty\":2");
         snprintf(body, sizeof body, "{%s%s", needed, nothing);
@@ -787,10 +807,28 @@ static void test_param_of_an_engine(void **state) {
     };
     static const char object[] = "{\"type\":\"json_object\"}";
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        for (size_t k = 0; k < sizeof places / sizeof places[0]; k++) {
+        for (size_t k = 0; k < 2; k++) {
             check_param(&places[k], object, "", rows[i].said, rows[i].told[k]);
             check_param(&places[k], "null", "", rows[i].said, rows[i].told[k]);
             check_param(&places[k], "null", GRAMMAR, rows[i].said, rows[i].told[2]);
+        }
+    }
+}
+
+/* Of `response_format` in the Responses API, whichever shape it has. */
+static void test_param_of_a_response_format(void **state) {
+    (void)state;
+    static const char *const rows[][3] = {
+        /* said; told of chat's shape, of that of `text.format` */
+        {"format", "response_format", "response_format"},
+        {"format.schema.properties.a.not", "response_format.json_schema.schema.properties.a.not",
+         "response_format.schema.properties.a.not"},
+        {"format.strict", "response_format.json_schema.strict", "response_format.strict"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        for (size_t k = 2; k < 4; k++) {
+            struct body schema = schema_of(&places[k], "\"name\":\"a\",\"schema\":{}", "");
+            check_param(&places[k], schema.text, "", rows[i][0], rows[i][k - 1]);
         }
     }
 }
@@ -860,6 +898,7 @@ int main(void) {
         cmocka_unit_test(test_input_tokens),
         cmocka_unit_test(test_chat),
         cmocka_unit_test(test_formats),
+        cmocka_unit_test(test_response_format),
         cmocka_unit_test(test_what_stands_beside_a_format),
         cmocka_unit_test(test_format_notes),
         cmocka_unit_test(test_size_of_a_schema),
@@ -872,6 +911,7 @@ int main(void) {
         cmocka_unit_test(test_many_biases),
         cmocka_unit_test(test_job_formats),
         cmocka_unit_test(test_param_of_an_engine),
+        cmocka_unit_test(test_param_of_a_response_format),
         cmocka_unit_test(test_long_param_of_an_engine),
         cmocka_unit_test(test_request_fields),
         cmocka_unit_test(test_no_user_text),

@@ -449,6 +449,10 @@ static void test_echo_of_a_format(void **state) {
         {"{\"format\":{\"type\":\"json_schema\",\"name\":\"n\",\"schema\":{},\"strict\":true,\"description\":\"d/\"}}",
          "{\"type\":\"json_schema\",\"name\":\"n\",\"description\":\"d/\",\"strict\":true,\"schema\":{}}"},
         {"{},\"fm\":{\"grammar\":{\"syntax\":\"lark\",\"definition\":\"x\"}}", "{\"type\":\"text\"}"},
+        {"{},\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"n\",\"schema\":{}}}",
+         "{\"type\":\"json_schema\",\"name\":\"n\",\"description\":null,\"strict\":false,\"schema\":{}}"},
+        {"null,\"response_format\":{\"type\":\"json_schema\",\"name\":\"n\",\"schema\":{},\"strict\":true}",
+         "{\"type\":\"json_schema\",\"name\":\"n\",\"description\":null,\"strict\":true,\"schema\":{}}"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char body[256];

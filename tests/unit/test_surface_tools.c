@@ -68,8 +68,8 @@ static const struct row responses_rows[] = {
      "tools[0].description"},
     {"\"tools\":[{\"type\":\"function\",\"name\":\"f\",\"parameters\":[]}]", "invalid_type", "tools[0].parameters"},
     {"\"tools\":[{\"type\":\"function\",\"name\":\"f\",\"strict\":1}]", "invalid_type", "tools[0].strict"},
-    {"\"tools\":[{\"type\":\"function\",\"name\":\"f\",\"x\":1}]", "unknown_parameter", "tools[0].x"},
-    {"\"tools\":[" CHAT_F "]", "unknown_parameter", "tools[0].function"},
+    {"\"tools\":[{\"type\":\"function\",\"name\":\"f\",\"x\":1}]", IGNORED, "tools[0].x"},
+    {"\"tools\":[" CHAT_F "]", "missing_required_parameter", "tools[0].name"},
     {TOOLS ",\"tool_choice\":" G, NULL, NULL},
     {TOOLS ",\"tool_choice\":{\"type\":\"function\"}", "missing_required_parameter", "tool_choice.name"},
     {TOOLS ",\"tool_choice\":{\"type\":\"function\",\"name\":\"h\"}", "invalid_value", "tool_choice.name"},
@@ -98,7 +98,7 @@ static const struct row responses_rows[] = {
 
 static const struct row chat_rows[] = {
     {"\"tools\":[{\"type\":\"function\"}]", "missing_required_parameter", "tools[0].function"},
-    {"\"tools\":[" F "]", "unknown_parameter", "tools[0].name"},
+    {"\"tools\":[" F "]", "missing_required_parameter", "tools[0].function"},
     {"\"tools\":[{\"type\":\"function\",\"function\":[]}]", "invalid_type", "tools[0].function"},
     {"\"tools\":[{\"type\":\"function\",\"function\":{}}]", "missing_required_parameter", "tools[0].function.name"},
     {"\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"a.b\"}}]", "invalid_value", "tools[0].function.name"},
@@ -110,14 +110,14 @@ static const struct row chat_rows[] = {
      "false}}]",
      NULL, NULL},
     {CHAT_TOOLS ",\"tool_choice\":" CHAT_F, NULL, NULL},
-    {CHAT_TOOLS ",\"tool_choice\":" F, "unknown_parameter", "tool_choice.name"},
+    {CHAT_TOOLS ",\"tool_choice\":" F, "missing_required_parameter", "tool_choice.function"},
     {CHAT_TOOLS ",\"tool_choice\":{\"type\":\"function\",\"function\":{\"name\":\"h\"}}", "invalid_value",
      "tool_choice.function.name"},
     {CHAT_TOOLS ",\"tool_choice\":{\"type\":\"allowed_tools\",\"allowed_tools\":{\"mode\":\"auto\",\"tools\":[" CHAT_G
                 "]}}",
      NULL, NULL},
     {CHAT_TOOLS ",\"tool_choice\":{\"type\":\"allowed_tools\",\"mode\":\"auto\",\"tools\":[" CHAT_G "]}",
-     "unknown_parameter", "tool_choice.mode"},
+     "missing_required_parameter", "tool_choice.allowed_tools"},
     {CHAT_TOOLS
      ",\"tool_choice\":{\"type\":\"allowed_tools\",\"allowed_tools\":{\"mode\":\"auto\",\"tools\":[{\"type\":"
      "\"function\",\"function\":{\"name\":\"h\"}}]}}",
@@ -231,7 +231,7 @@ static const struct row input_rows[] = {
     {"{\"type\":\"function_call\",\"id\":\"fc_1\",\"status\":\"completed\",\"call_id\":\"1\",\"name\":\"f\","
      "\"arguments\":\"\"}",
      NULL, NULL},
-    {"{\"type\":\"function_call\",\"call_id\":\"1\",\"name\":\"f\",\"arguments\":\"\",\"x\":1}", "unknown_parameter",
+    {"{\"type\":\"function_call\",\"call_id\":\"1\",\"name\":\"f\",\"arguments\":\"\",\"x\":1}", IGNORED,
      "input[0].x"},
     /* what SDKs know of it, and add to it */
     {"{\"type\":\"function_call\",\"call_id\":\"1\",\"name\":\"f\",\"arguments\":\"{}\",\"namespace\":null,"

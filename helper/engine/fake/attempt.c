@@ -1,6 +1,7 @@
 #include "engine/fake/attempt.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -82,6 +83,47 @@ static int try_append(const char *value) {
 
 static int try_read(const char *value) {
     return try_open(value, O_RDONLY);
+}
+
+/* Reads something of it, if anything is there. */
+static int try_peek(const char *value) {
+    char bytes[4096];
+    int fd = open(value, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0) {
+        return -1;
+    }
+    ssize_t got = read(fd, bytes, sizeof bytes);
+    int error = got == 0 ? ENODATA : errno;
+    close(fd);
+    errno = error;
+    return got > 0 ? 0 : -1;
+}
+
+static int try_list(const char *value) {
+    DIR *folder = opendir(value);
+    return folder ? closedir(folder) : -1;
+}
+
+/* Has a terminal set the clipboard. */
+static int try_escape(const char *value) {
+    static const char sequence[] = "\033]52;c;ZXZpbA==\a\n";
+    return write((int)strtol(value, NULL, 10), sequence, sizeof sequence - 1) > 0 ? 0 : -1;
+}
+
+static int try_type(const char *value) {
+    return ioctl((int)strtol(value, NULL, 10), TIOCSTI, "x");
+}
+
+static int try_no_append(const char *value) {
+    return fcntl((int)strtol(value, NULL, 10), F_SETFL, 0);
+}
+
+static int try_overwrite(const char *value) {
+    return pwrite((int)strtol(value, NULL, 10), "x", 1, 0) > 0 ? 0 : -1;
+}
+
+static int try_shorten(const char *value) {
+    return ftruncate((int)strtol(value, NULL, 10), 0);
 }
 
 static int try_mkdir(const char *value) {
@@ -216,6 +258,13 @@ static const struct attempt {
     {"write=", try_write},
     {"append=", try_append},
     {"read=", try_read},
+    {"peek=", try_peek},
+    {"list=", try_list},
+    {"escape=", try_escape},
+    {"type=", try_type},
+    {"no-append=", try_no_append},
+    {"overwrite=", try_overwrite},
+    {"shorten=", try_shorten},
     {"mkdir=", try_mkdir},
     {"unlink=", unlink},
     {"bind=", try_bind},
@@ -255,7 +304,7 @@ static const char *errno_name(int number) {
         {EPERM, "EPERM"},   {EACCES, "EACCES"}, {ENOSYS, "ENOSYS"}, {ENOENT, "ENOENT"}, {EEXIST, "EEXIST"},
         {EBADF, "EBADF"},   {EFAULT, "EFAULT"}, {EINVAL, "EINVAL"}, {EROFS, "EROFS"},   {ECONNREFUSED, "ECONNREFUSED"},
         {EAGAIN, "EAGAIN"}, {ESRCH, "ESRCH"},   {EXDEV, "EXDEV"},   {ENOTTY, "ENOTTY"}, {EADDRINUSE, "EADDRINUSE"},
-        {ENXIO, "ENXIO"},
+        {ENXIO, "ENXIO"},   {ESPIPE, "ESPIPE"}, {EIO, "EIO"},       {ENODATA, "ENODATA"},
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (names[i].number == number) {

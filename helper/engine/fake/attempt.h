@@ -5,6 +5,9 @@
  *     fork  exec=PATH  ptrace  kill-parent
  *     write=PATH (O_CREAT and O_TRUNC)  append=PATH  truncate=PATH  unlink=PATH  rename=PATH (to the folder above)
  *     mkdir=PATH  rmdir=PATH  mkfifo=PATH  symlink=PATH  ioctl=PATH
+ *     peek=PATH (reads what is there: ENODATA where nothing is)  list=PATH
+ *     escape=N (writes a terminal's sequence for its clipboard)  type=N (TIOCSTI)  no-append=N (by F_SETFL)
+ *     overwrite=N  shorten=N (what was written before), each to a descriptor
  *     syscall=NUMBER,ARGUMENT... (Linux; arguments that are not given are -1)
  *     other-arch (a 32-bit call on x86_64)
  *

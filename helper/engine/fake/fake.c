@@ -8,6 +8,8 @@
  *     FM_ENGINE_FAKE_DIMENSION  numbers of a vector (default 8)
  *     FM_ENGINE_FAKE_CALLS  auto   (a message of the user is answered by a call, where there are tools)
  *     FM_ENGINE_FAKE_ANSWER  messages   (to a job with a JSON format, {"result":TEXT} with its messages in it)
+ *                            loop | endless   (an answer without a format says its text again and again, up to the
+ *                            token limit; loop: unless the job has a frequency penalty)
  *
  * It sees when engine.load has a `mmproj`, which it never opens: an answer without a script says of each image what it
  * begins like, and how many bytes it has. What begins like none is broken.
@@ -274,6 +276,23 @@ static void write_echo(const struct fm_message *message, struct fm_buf *text) {
     }
 }
 
+/* A model that can't find the end of its text, as small ones at temperature 0. */
+static bool says_it_again(const struct fm_job *job, enum fm_reason reason) {
+    bool loops = fault_is("FM_ENGINE_FAKE_ANSWER", "loop") && job->frequency_penalty == 0;
+    return reason == FM_REASON_STOP && !fm_job_cut(job) && (loops || fault_is("FM_ENGINE_FAKE_ANSWER", "endless"));
+}
+
+static enum fm_reason say(struct fm_job *job, struct fm_buf *text, int64_t room, struct fm_error *error) {
+    enum fm_reason reason;
+    if (fault("FM_ENGINE_FAKE_ANSWER")[0] && job->format.kind == FM_FORMAT_TEXT) {
+        fm_buf_append_char(text, ' ');
+    }
+    do {
+        reason = fm_script_echo(text->len ? text->data : "", text->len, room, job, error);
+    } while (job->format.kind == FM_FORMAT_TEXT && says_it_again(job, reason));
+    return reason;
+}
+
 /* Without a script: the call that has to be made, what the format asks for, else the message again. */
 static enum fm_reason answer_freely(struct fm_job *job, const struct fm_message *message, int64_t words,
                                     struct fm_error *error) {
@@ -292,7 +311,7 @@ static enum fm_reason answer_freely(struct fm_job *job, const struct fm_message 
     enum fm_reason reason = FM_REASON_ERROR;
     if (code == FM_OK) {
         reason = fm_job_accept(job, words);
-        reason = reason ? reason : fm_script_echo(text.len ? text.data : "", text.len, job, error);
+        reason = reason ? reason : say(job, &text, CONTEXT_LENGTH - words, error);
     } else if (code == FM_INVALID_REQUEST && !error->param[0]) {
         snprintf(error->param, sizeof error->param, "format");
     }

@@ -5,6 +5,7 @@
 
 #include <json-c/json.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -228,6 +229,27 @@ static enum fm_reason run_try(struct run *run, struct json_object *argument) {
     return token(run, outcome, strlen(outcome));
 }
 
+/* What of the job is told by its name; JSON, "" for no such name. */
+static int write_parameter(const struct fm_job *job, const char *name, char *text, size_t size) {
+    if (strcmp(name, "top_k") == 0) {
+        return snprintf(text, size, "%lld", (long long)job->top_k);
+    }
+    if (strcmp(name, "min_p") == 0) {
+        return snprintf(text, size, "%g", job->min_p);
+    }
+    if (strcmp(name, "repeat_penalty") == 0) {
+        return snprintf(text, size, "%g", job->repeat_penalty);
+    }
+    return strcmp(name, "ignore_eos") == 0 ? snprintf(text, size, "%s", job->ignore_eos ? "true" : "false") : 0;
+}
+
+/* One token. */
+static enum fm_reason run_parameter(struct run *run, struct json_object *argument) {
+    char text[64] = "";
+    int len = write_parameter(run->job, json_object_get_string(argument), text, sizeof text);
+    return token(run, text, (size_t)len);
+}
+
 /* ---- the table ---- */
 
 static const struct step {
@@ -241,6 +263,7 @@ static const struct step {
     {"hang", is_hang, run_hang},           {"signal", is_signal, run_signal},
     {"exit", is_count, run_exit},          {"try", is_attempt, run_try},
     {"reasoning", is_text, run_reasoning}, {"tool_call", is_tool_call, run_tool_call},
+    {"parameter", is_text, run_parameter},
 };
 
 /* The step's row and argument; NULL when the entry is none. */
@@ -362,9 +385,13 @@ static enum fm_reason run_words(struct run *run, const char *text, size_t len) {
     return reason;
 }
 
-enum fm_reason fm_script_echo(const char *text, size_t len, struct fm_job *job, struct fm_error *error) {
+enum fm_reason fm_script_echo(const char *text, size_t len, int64_t room, struct fm_job *job, struct fm_error *error) {
     struct run run = {.job = job, .error = error};
     enum fm_reason reason = run_words(&run, text, len);
+    while (job->ignore_eos && job->format.kind == FM_FORMAT_TEXT && !reason) {
+        bool full = job->output_tokens >= room || len == 0;
+        reason = full ? FM_REASON_LENGTH : run_words(&run, text, len);
+    }
     return reason ? reason : FM_REASON_STOP;
 }
 

@@ -18,6 +18,7 @@
  *     {"signal":NAME}          to itself, such as SEGV
  *     {"exit":STATUS}          at once
  *     {"try":ATTEMPT}          what the sandbox should forbid (attempt.h); a token says how it went: "ok" or "EPERM"
+ *     {"parameter":NAME}       a token with what the job has as top_k, min_p, repeat_penalty or ignore_eos
  *
  * A job that asks for log probabilities gets made-up ones: the sum of a token's bytes modulo 1024, through -1000; the
  * most likely tokens in its place are it, it with "~" behind it, with "~~" and so on, each by 1 less likely.
@@ -42,8 +43,11 @@ void fm_script_free(struct json_object *script);
 /* Runs a parsed script on an accepted job, up to its end. `error` is filled for FM_REASON_ERROR. Blocks. */
 enum fm_reason fm_script_run(struct json_object *script, struct fm_job *job, struct fm_error *error);
 
-/* Answers with `text` word by word, one token a word; white space goes with the word behind it. */
-enum fm_reason fm_script_echo(const char *text, size_t len, struct fm_job *job, struct fm_error *error);
+/*
+ * Answers with `text` word by word, one token a word; white space goes with the word behind it. With job->ignore_eos
+ * and no format again and again, until `room` tokens are out or the job ends otherwise.
+ */
+enum fm_reason fm_script_echo(const char *text, size_t len, int64_t room, struct fm_job *job, struct fm_error *error);
 
 /* Calls the tool `name`, and then as fm_script_echo with its arguments. */
 enum fm_reason fm_script_call(const char *name, const char *arguments, size_t len, struct fm_job *job,

@@ -103,6 +103,13 @@ void fm_job_progress(struct fm_job *job, int64_t processed, int64_t cached) {
     fm_output_send_or_end(job->kit);
 }
 
+bool fm_job_go_on(struct fm_job *job, int64_t processed, int64_t cached) {
+    if (job->event_ms > 0 && fm_now_ms() - job->event_ms >= FM_KIT_SIGN_MS) {
+        fm_job_progress(job, processed, cached);
+    }
+    return !fm_job_aborted(job);
+}
+
 /* Text goes together with the log probabilities of its tokens; thoughts and arguments have none. */
 static bool has_logprobs(const struct fm_job *job) {
     return job->logprobs && job->calls == 0 && !job->thinking;
@@ -329,6 +336,10 @@ static void unlist(struct fm_job *job) {
     pthread_mutex_unlock(&kit->lock);
 }
 
+bool fm_job_cut(const struct fm_job *job) {
+    return job->stream.stopped && job->calls == 0;
+}
+
 void fm_job_finish(struct fm_job *job, enum fm_reason reason, const struct fm_error *error) {
     struct fm_error no_memory;
     if (!error) {
@@ -338,6 +349,10 @@ void fm_job_finish(struct fm_job *job, enum fm_reason reason, const struct fm_er
     if (!end_thought(job) || fm_text_stream_flush(&job->stream, &job->text) == FM_TEXT_NO_MEMORY ||
         !send_delta(job, true)) {
         reason = FM_REASON_ERROR;
+    }
+    if (fm_job_cut(job) && job->format.kind == FM_FORMAT_JSON_SCHEMA) {
+        fm_buf_reset(&job->schema_error);
+        fm_buf_append_str(&job->schema_error, "a stop string cut the text before it was whole");
     }
     send_finished(job, reason, error);
     unlist(job);

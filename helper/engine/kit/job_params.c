@@ -273,10 +273,10 @@ static enum fm_code read_strict(struct fm_format *format, struct json_object *va
 }
 
 static enum fm_code read_syntax(struct fm_format *format, struct json_object *value, struct fm_error *error) {
-    static const char *const syntaxes[] = {"lark", "regex", "gbnf", NULL};
+    static const char *const syntaxes[] = {"lark", "regex", NULL};
     int syntax = fm_job_word(value, syntaxes);
     format->syntax = syntax < 0 ? NULL : syntaxes[syntax];
-    return format->syntax ? FM_OK : fm_job_wrong(error, "format.syntax", "\"lark\", \"regex\" or \"gbnf\"");
+    return format->syntax ? FM_OK : fm_job_wrong(error, "format.syntax", "\"lark\" or \"regex\"");
 }
 
 static enum fm_code read_definition(struct fm_format *format, struct json_object *value, struct fm_error *error) {
@@ -361,6 +361,10 @@ static const struct member {
     {"frequency_penalty", fm_job_read_frequency_penalty},
     {"logit_bias", fm_job_read_logit_bias},
     {"logprobs", fm_job_read_logprobs},
+    {"top_k", fm_job_read_top_k},
+    {"min_p", fm_job_read_min_p},
+    {"repeat_penalty", fm_job_read_repeat_penalty},
+    {"ignore_eos", fm_job_read_ignore_eos},
     {"stop", read_stop},
     {"reasoning", read_reasoning},
     {"format", read_format},
@@ -381,6 +385,8 @@ static const struct member *find_member(const char *name) {
 enum fm_code fm_job_read(struct fm_job *job, struct json_object *params, struct fm_error *error) {
     job->temperature = 1;
     job->top_p = 1;
+    job->min_p = -1;
+    job->repeat_penalty = 1;
     job->parallel_tool_calls = true;
     struct json_object_iterator end = json_object_iter_end(params);
     for (struct json_object_iterator at = json_object_iter_begin(params); !json_object_iter_equal(&at, &end);

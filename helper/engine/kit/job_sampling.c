@@ -4,20 +4,20 @@
 #include <json-c/json.h>
 #include <stdlib.h>
 
-/* A number from -limit to limit; NaN is none. */
-static bool read_within(struct json_object *value, double limit, double *number) {
+/* NaN is no such number. */
+static bool read_between(struct json_object *value, double least, double most, double *number) {
     *number = json_object_get_double(value);
     return (json_object_is_type(value, json_type_int) || json_object_is_type(value, json_type_double)) &&
-           *number >= -limit && *number <= limit;
+           *number >= least && *number <= most;
 }
 
 enum fm_code fm_job_read_presence_penalty(struct fm_job *job, struct json_object *value, struct fm_error *error) {
-    bool valid = read_within(value, 2, &job->presence_penalty);
+    bool valid = read_between(value, -2, 2, &job->presence_penalty);
     return valid ? FM_OK : fm_job_wrong(error, "presence_penalty", "a number from -2 to 2");
 }
 
 enum fm_code fm_job_read_frequency_penalty(struct fm_job *job, struct json_object *value, struct fm_error *error) {
-    bool valid = read_within(value, 2, &job->frequency_penalty);
+    bool valid = read_between(value, -2, 2, &job->frequency_penalty);
     return valid ? FM_OK : fm_job_wrong(error, "frequency_penalty", "a number from -2 to 2");
 }
 
@@ -29,7 +29,7 @@ static bool read_bias(struct fm_logit_bias *bias, struct json_object *value) {
     int64_t id = json_object_get_int64(token);
     bias->token = (int32_t)id;
     return json_object_is_type(token, json_type_int) && id >= 0 && id <= INT32_MAX &&
-           read_within(json_object_array_get_idx(value, 1), -FM_LOGIT_BAN, &bias->bias);
+           read_between(json_object_array_get_idx(value, 1), FM_LOGIT_BAN, -FM_LOGIT_BAN, &bias->bias);
 }
 
 enum fm_code fm_job_read_logit_bias(struct fm_job *job, struct json_object *value, struct fm_error *error) {
@@ -56,4 +56,31 @@ enum fm_code fm_job_read_logprobs(struct fm_job *job, struct json_object *value,
     job->logprobs = json_object_is_type(value, json_type_int) && count >= 0 && count <= FM_TOP_LOGPROBS_MAX;
     job->top_logprobs = job->logprobs ? (size_t)count : 0;
     return job->logprobs ? FM_OK : fm_job_wrong(error, "logprobs", "an integer from 0 to 20");
+}
+
+/* ---- extra parameters ---- */
+
+const char *const fm_job_extras[] = {"top_k", "min_p", "repeat_penalty", "ignore_eos", NULL};
+
+enum fm_code fm_job_read_top_k(struct fm_job *job, struct json_object *value, struct fm_error *error) {
+    int64_t count = json_object_get_int64(value);
+    bool valid = json_object_is_type(value, json_type_int) && count >= -1 && count <= INT32_MAX;
+    job->top_k = valid && count > 0 ? count : 0;
+    return valid ? FM_OK : fm_job_wrong(error, "top_k", "an integer from -1 to 2147483647");
+}
+
+enum fm_code fm_job_read_min_p(struct fm_job *job, struct json_object *value, struct fm_error *error) {
+    bool valid = read_between(value, 0, 1, &job->min_p);
+    return valid ? FM_OK : fm_job_wrong(error, "min_p", "a number from 0 to 1");
+}
+
+enum fm_code fm_job_read_repeat_penalty(struct fm_job *job, struct json_object *value, struct fm_error *error) {
+    bool valid = read_between(value, 0, 10, &job->repeat_penalty) && job->repeat_penalty > 0;
+    return valid ? FM_OK : fm_job_wrong(error, "repeat_penalty", "a number above 0, up to 10");
+}
+
+enum fm_code fm_job_read_ignore_eos(struct fm_job *job, struct json_object *value, struct fm_error *error) {
+    job->ignore_eos = json_object_get_boolean(value);
+    bool valid = json_object_is_type(value, json_type_boolean);
+    return valid ? FM_OK : fm_job_wrong(error, "ignore_eos", "true or false");
 }

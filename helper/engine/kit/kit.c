@@ -11,6 +11,7 @@
 #include "protocol/sandbox.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <json-c/json.h>
 #include <poll.h>
 #include <stdio.h>
@@ -141,6 +142,12 @@ static void answer_initialize(struct fm_kit *kit, const struct fm_item *item) {
     fm_json_key_str(&w, "name", ops->name);
     fm_json_key_str(&w, "version", ops->version);
     fm_json_key_int(&w, "slots", ops->slots);
+    fm_json_key(&w, "parameters");
+    fm_json_array_begin(&w);
+    for (const char *const *name = fm_job_extras; *name; name++) {
+        fm_json_str(&w, *name);
+    }
+    fm_json_array_end(&w);
     fm_json_key(&w, "sandbox");
     fm_sandbox_write(&kit->sandbox, &w);
     fm_json_object_end(&w);
@@ -156,6 +163,29 @@ static enum fm_code read_path(struct json_object *params, const char *name, cons
     return valid ? FM_OK : fm_fail(error, FM_INVALID_REQUEST, "engine.load: %s: a path or null is expected", name);
 }
 
+/*
+ * A file that the front could read and the engine can't: it has fewer rights. Whatever else is wrong with it, `load` of
+ * the engine says. Opening never waits, as a FIFO without a writer would have it do.
+ */
+static enum fm_code check_access(const char *path, struct fm_error *error) {
+    int fd = path ? open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
+    bool refused = path && fd < 0 && (errno == EACCES || errno == EPERM);
+    if (fd >= 0) {
+        close(fd);
+    }
+    if (refused && (strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0)) {
+        return fm_fail(error, FM_UNAVAILABLE,
+                       "an engine can't read files below /dev and /proc: move the file to another folder: %s", path);
+    }
+    if (refused && geteuid() == 0) {
+        return fm_fail(error, FM_UNAVAILABLE,
+                       "an engine that root starts has no capabilities, so it can't read every file: make root the owner "
+                       "of the file and its folders, or let everybody read them: %s",
+                       path);
+    }
+    return FM_OK;
+}
+
 static enum fm_code load(struct fm_kit *kit, struct json_object *params, struct fm_model_info *info,
                          struct fm_error *error) {
     struct fm_model_files files;
@@ -167,6 +197,8 @@ static enum fm_code load(struct fm_kit *kit, struct json_object *params, struct 
     }
     enum fm_code code = read_path(params, "model", &files.model, error);
     code = code ? code : read_path(params, "mmproj", &files.mmproj, error);
+    code = code ? code : check_access(files.model, error);
+    code = code ? code : check_access(files.mmproj, error);
     if (code != FM_OK) {
         return code;
     }

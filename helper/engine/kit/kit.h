@@ -28,6 +28,7 @@
 
 #define FM_ENGINE_PROTOCOL_VERSION 1
 #define FM_KIT_GRACE_MS            600
+#define FM_KIT_SIGN_MS             1000                  /* see fm_job_go_on */
 #define FM_KIT_STACK               (16u * 1024u * 1024u) /* bytes of the engine thread's stack */
 #define FM_ENGINE_BODY_MAX         20000000u             /* bytes of a message from the front; ENGINE.md, "Life" */
 #define FM_ENGINE_VALUES_MAX       131072u               /* JSON values in it */
@@ -163,7 +164,7 @@ struct fm_format {
     enum fm_format_kind kind;   /* tells which of the members below it count; the others are NULL and false */
     struct json_object *schema; /* an object; the job's, read-only: what it says has not been looked at */
     bool strict;                /* a keyword that can't be enforced is an error */
-    const char *syntax;         /* "lark", "regex" or "gbnf" */
+    const char *syntax;         /* "lark" or "regex" */
     const char *definition;     /* UTF-8, NUL-terminated, not empty */
 };
 
@@ -187,6 +188,8 @@ struct fm_truncation {
 
 #define FM_LOGIT_BIASES_MAX 1024u  /* of a job */
 #define FM_LOGIT_BAN        (-100) /* the bias of a token that is not to come, whatever its logit is */
+
+#define FM_REPEAT_WINDOW 64u /* tokens, as llama.cpp's default */
 
 /* What is added to the logit of a token before one is drawn. */
 struct fm_logit_bias {
@@ -217,6 +220,10 @@ struct fm_job {
     double frequency_penalty; /* the same, for each time that it was */
     struct fm_logit_bias *logit_biases;
     size_t logit_bias_count;
+    int64_t top_k;         /* at least 1: as many of the most likely tokens are drawn from; 0: all */
+    double min_p;          /* 0 to 1; less than 0: the engine's own */
+    double repeat_penalty; /* above 0, up to 10: of the last FM_REPEAT_WINDOW tokens, ENGINE.md; 1: none */
+    bool ignore_eos;       /* the end of the turn is not drawn */
     bool logprobs;       /* fm_job_logprobs is wanted for tokens whose text is part of the answer's text */
     size_t top_logprobs; /* up to FM_TOP_LOGPROBS_MAX: how many of the most likely tokens it should have */
     struct fm_stop stops[FM_STOPS_MAX];
@@ -324,6 +331,13 @@ FM_MUST_USE enum fm_reason fm_job_accept(struct fm_job *job, int64_t input_token
 void fm_job_progress(struct fm_job *job, int64_t processed, int64_t cached);
 
 /*
+ * For work that may take long, to be called again and again from inside of it: job.progress as above where the job has
+ * been silent for FM_KIT_SIGN_MS, so that a slow machine does not look like an engine that stands still. Nothing before
+ * fm_job_accept. False when the job should stop.
+ */
+bool fm_job_go_on(struct fm_job *job, int64_t processed, int64_t cached);
+
+/*
  * How likely the token was that is told next (copied); its `bytes` are all that it has, whether they turn out to be
  * text or not. For jobs with `logprobs`; harmless for others, and behind a call. Never blocks; a lack of memory is told
  * with the token.
@@ -373,6 +387,12 @@ FM_MUST_USE enum fm_reason fm_job_tool_arguments(struct fm_job *job, const char 
  * vector has no length, or out of memory.
  */
 FM_MUST_USE enum fm_reason fm_job_embedding(struct fm_job *job, float *values, struct fm_error *error);
+
+/*
+ * A stop string has cut the text. One that has a format is not whole then, and there is nothing to check: fm_job_finish
+ * puts it into schema_error. Never blocks.
+ */
+bool fm_job_cut(const struct fm_job *job);
 
 /*
  * The end: sends the text that was held back and job.finished, and frees the job. `error` goes with FM_REASON_ERROR

@@ -113,6 +113,13 @@ enum fm_code fm_job_read_frequency_penalty(struct fm_job *job, struct json_objec
 enum fm_code fm_job_read_logprobs(struct fm_job *job, struct json_object *value, struct fm_error *error);
 enum fm_code fm_job_read_logit_bias(struct fm_job *job, struct json_object *value, struct fm_error *error);
 
+/* The same for the extra parameters; and their names, as the reply to engine.initialize lists them: NULL ends them. */
+enum fm_code fm_job_read_top_k(struct fm_job *job, struct json_object *value, struct fm_error *error);
+enum fm_code fm_job_read_min_p(struct fm_job *job, struct json_object *value, struct fm_error *error);
+enum fm_code fm_job_read_repeat_penalty(struct fm_job *job, struct json_object *value, struct fm_error *error);
+enum fm_code fm_job_read_ignore_eos(struct fm_job *job, struct json_object *value, struct fm_error *error);
+extern const char *const fm_job_extras[];
+
 /*
  * The same for the message `index`: the calls that `value` lists, for fm_job_free_lists to free, and the call that it
  * answers.

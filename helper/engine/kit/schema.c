@@ -471,7 +471,7 @@ static enum fm_code prepare(struct fm_schema_work *work, struct fm_schema *out) 
     code = code == FM_OK ? fm_schema_index(work, &root) : code;
     code = code == FM_OK ? check_all(work, &root) : code;
     code = code == FM_OK ? fm_schema_check_graph(work) : code;
-    code = code == FM_OK ? fm_schema_check_endless(work) : code;
+    code = code == FM_OK ? fm_schema_check_endless(work, &at) : code;
     code = code == FM_OK ? write_guide(work, &root) : code;
     if (code == FM_OK) {
         write_report(work, &out->report);

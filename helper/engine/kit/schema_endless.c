@@ -1,6 +1,8 @@
 /*
- * Schemas that nothing fits because they need themselves for ever: an object that requires one of its own kind, a list
- * of at least one such list. A grammar of one would only show that when the text is under way, which can never end.
+ * Schemas that nothing fits. A root is refused here as far as types and counts of keys show it, so that the error names
+ * the part at fault; the rest is left to llguidance, which leaves out what is optional. And a schema may need itself for
+ * ever: an object that requires one of its own kind, a list of at least one such list. A grammar of one would only show
+ * that when the text is under way, which can never end.
  *
  * For each schema that a $ref names there is the set of types that its values can have, by what keywords ask for of the
  * sets of others. The greatest solution counts values without end too, the least one does not: what is empty in that
@@ -119,7 +121,7 @@ static bool enough_fit(struct search *search, struct json_object *schema) {
 
 static bool object_fits(struct search *search, struct json_object *schema) {
     struct json_object *required = fm_schema_member(schema, "required");
-    bool fits = enough_fit(search, schema);
+    bool fits = fm_schema_key_counts_fit(schema) && enough_fit(search, schema);
     for (size_t i = 0; required && i < json_object_array_length(required) && fits; i++) {
         fits = property_fits(search, schema, json_object_get_string(json_object_array_get_idx(required, i)));
     }
@@ -185,10 +187,82 @@ static bool solve(struct search *search, unsigned start) {
     return !search->changed;
 }
 
-enum fm_code fm_schema_check_endless(struct fm_schema_work *work) {
+/* ---- the part at fault ---- */
+
+/* A part that everything which fits the whole has to fit, or to hold. */
+struct part {
+    struct json_object *schema;
+    struct fm_schema_at keyword;
+    struct fm_schema_at at; /* below `keyword`, or a path */
+};
+
+static bool unfit_ref(struct search *search, struct json_object *schema, struct part *part) {
+    struct json_object *ref = fm_schema_member(schema, "$ref");
+    void *number = NULL;
+    if (!ref || !lh_table_lookup_ex(search->work->target_by, ref, &number)) {
+        return false;
+    }
+    const struct fm_schema_target *target = &search->work->targets[(size_t)(uintptr_t)number - 1];
+    part->schema = target->schema;
+    part->at = (struct fm_schema_at){.key = target->where};
+    return target->types == 0;
+}
+
+static bool unfit_branch(struct search *search, struct json_object *schema, struct part *part) {
+    struct json_object *list = fm_schema_member(schema, "allOf");
+    part->keyword.key = "allOf";
+    for (size_t i = 0; list && i < json_object_array_length(list); i++) {
+        part->schema = json_object_array_get_idx(list, i);
+        part->at = (struct fm_schema_at){.parent = &part->keyword, .index = i};
+        if (types_of(search, part->schema) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool unfit_property(struct search *search, struct json_object *schema, struct part *part) {
+    struct json_object *required = fm_schema_member(schema, "required");
+    struct json_object *properties = fm_schema_member(schema, "properties");
+    part->keyword.key = "properties";
+    for (size_t i = 0; required && properties && i < json_object_array_length(required); i++) {
+        const char *name = json_object_get_string(json_object_array_get_idx(required, i));
+        part->at = (struct fm_schema_at){.parent = &part->keyword, .key = name};
+        if (json_object_object_get_ex(properties, name, &part->schema) && types_of(search, part->schema) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Refuses a schema that nothing fits. Recurses as deep as schemas are in each other, FOLLOWED_MAX at most. */
+static enum fm_code refuse_unfit(struct search *search, struct json_object *schema, const struct fm_schema_at *at,
+                                 size_t depth) {
+    struct part part = {.keyword = {.parent = at}};
+    if (!json_object_is_type(schema, json_type_object)) {
+        return fm_schema_refuse(search->work, at, "no value fits false. Leave it out, or say what is allowed");
+    }
+    if (depth < FOLLOWED_MAX && (unfit_ref(search, schema, &part) || unfit_branch(search, schema, &part) ||
+                                 unfit_property(search, schema, &part))) {
+        return refuse_unfit(search, part.schema, &part.at, depth + 1);
+    }
+    if (!fm_schema_key_counts_fit(schema)) {
+        const struct fm_schema_at most = {.parent = at, .key = "maxProperties"};
+        return fm_schema_refuse(search->work, &most,
+                                "no object fits: it is below minProperties or the number of required properties. Raise "
+                                "it, or require fewer");
+    }
+    return fm_schema_refuse(search->work, at,
+                            "no value fits it: its keywords exclude each other. Leave out those that do");
+}
+
+enum fm_code fm_schema_check_endless(struct fm_schema_work *work, const struct fm_schema_at *root) {
     struct search search = {.work = work};
     if (!solve(&search, ALL_TYPES)) {
         return FM_OK;
+    }
+    if (types_of(&search, work->root) == 0) {
+        return refuse_unfit(&search, work->root, root, 0);
     }
     for (size_t i = 0; i < work->target_count; i++) {
         work->targets[i].possible = work->targets[i].types != 0;

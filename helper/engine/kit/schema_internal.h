@@ -173,6 +173,9 @@ const struct fm_schema_keyword *fm_schema_keyword_find(const char *name);
 size_t fm_schema_keyword_index(const struct fm_schema_keyword *keyword);
 const struct fm_schema_keyword *fm_schema_keyword_at(size_t index); /* NULL: behind the last */
 
+/* Whether an object can have as many keys as `required`, minProperties and maxProperties, all checked, ask for. */
+bool fm_schema_key_counts_fit(struct json_object *schema);
+
 /* The draft that the root's `$schema` names; what is wrong with that is found later. */
 enum fm_schema_draft fm_schema_draft_of(struct json_object *root);
 
@@ -201,8 +204,11 @@ FM_MUST_USE enum fm_code fm_schema_check_graph(struct fm_schema_work *work);
 
 /* ---- schema_endless.c ---- */
 
-/* Refuses schemas that nothing fits because they need themselves for ever. After fm_schema_check_graph. */
-FM_MUST_USE enum fm_code fm_schema_check_endless(struct fm_schema_work *work);
+/*
+ * Refuses a root that nothing fits, as far as types and counts of keys show it, and a $ref to a schema that nothing fits
+ * because it needs itself for ever. After fm_schema_check_graph.
+ */
+FM_MUST_USE enum fm_code fm_schema_check_endless(struct fm_schema_work *work, const struct fm_schema_at *root);
 
 /* ---- schema_pattern.c ---- */
 

@@ -9,6 +9,7 @@
 #define NUMBER_MAX                                                                                                     \
     9007199254740992.0   /* 2^53: below it a double holds every integer, and llguidance counts in doubles */
 #define NUMBER_MIN 1e-20 /* llguidance writes a bound out, digit by digit */
+#define MULTIPLE_PLACES 4
 
 #define NEAR_BOUND    "another bound, no integer, has the same integer part; type integer can be bounded so"
 #define LIBRARY_LACKS "the grammar library does not have it"
@@ -371,8 +372,27 @@ static bool forgets_exclusive(const struct fm_schema_work *work, struct json_obj
 static const struct end {
     const char *inclusive;
     const char *exclusive;
-    double safe; /* what JavaScript holds exactly: of a larger number it can't tell whether it is a multiple */
-} ends[] = {{"minimum", "exclusiveMinimum", -9007199254740991.0}, {"maximum", "exclusiveMaximum", 9007199254740991.0}};
+    int sign; /* of the numbers towards this end */
+} ends[] = {{"minimum", "exclusiveMinimum", -1}, {"maximum", "exclusiveMaximum", 1}};
+
+/* Multiplies by 10 until it is an integer, MULTIPLE_PLACES times at most, and counts. */
+static double scaled(double number, int *places) {
+    for (*places = 0; number != floor(number) && *places < MULTIPLE_PLACES; ++*places) {
+        number *= 10;
+    }
+    return number;
+}
+
+/* How large a multiple of the schema's `multipleOf` may be for a double to show that it is one; INFINITY: it has none. */
+static double exact_multiple_max(struct json_object *schema) {
+    struct json_object *multiple = fm_schema_member(schema, "multipleOf");
+    int places = 0;
+    if (!multiple) {
+        return INFINITY;
+    }
+    (void)scaled(json_object_get_double(multiple), &places);
+    return floor((NUMBER_MAX - 1) / pow(10, places));
+}
 
 static bool exclusive_is_enforced(const struct fm_schema_work *work, struct json_object *schema,
                                   const struct end *end) {
@@ -397,14 +417,20 @@ static enum fm_schema_fate exclusive_fate(struct fm_schema_work *work, const str
 static enum fm_code write_bound(struct fm_schema_work *work, const struct fm_schema_place *place,
                                 struct json_object *value, const struct fm_schema_at *at) {
     const char *key = at->key;
+    double number = json_object_get_double(value);
+    double most = exact_multiple_max(place->schema);
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        if (fm_schema_member(place->schema, ends[i].inclusive) == value ||
+            fm_schema_member(place->schema, ends[i].exclusive) == value) {
+            number = ends[i].sign * fmin(ends[i].sign * number, most);
+        }
         if (strcmp(key, ends[i].inclusive) == 0 && is_true(fm_schema_member(place->schema, ends[i].exclusive)) &&
             exclusive_is_enforced(work, place->schema, &ends[i])) {
             key = ends[i].exclusive;
         }
     }
     if (is_number(value)) {
-        put_number(&work->guide, key, json_object_get_double(value));
+        put_number(&work->guide, key, number);
     }
     return FM_OK;
 }
@@ -427,17 +453,32 @@ static int64_t common_multiple(int64_t a, int64_t b) {
     return a / x * b;
 }
 
+/* The number at one end; NULL: there is none. */
+static struct json_object *bound_at(struct json_object *schema, const struct end *end) {
+    struct json_object *bound = exclusive_bound(schema, end->exclusive, end->inclusive);
+    return bound ? bound : fm_schema_member(schema, end->inclusive);
+}
+
+/* Whether the bounds leave no number of which a double shows whether it is a multiple. */
+static bool beyond_exact(struct json_object *schema) {
+    bool beyond = false;
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        struct json_object *bound = bound_at(schema, &ends[i]);
+        beyond = beyond || (bound && ends[i].sign * json_object_get_double(bound) < -exact_multiple_max(schema));
+    }
+    return beyond;
+}
+
 /*
  * llguidance finds the decimal places by multiplying a double by 10 until it is whole, and merges by least common
  * multiples in 32 bits that overflow. A multiple has as many states of the lexer as its digits say: 65,535 took 0.5 s.
  */
 static enum fm_schema_fate multiple_fate(struct fm_schema_work *work, const struct fm_schema_place *place,
                                          struct json_object *value) {
-    double number = json_object_get_double(value);
-    int places = 0;
-    (void)place;
-    for (; number != floor(number) && places < 4; places++) {
-        number *= 10;
+    int places;
+    double number = scaled(json_object_get_double(value), &places);
+    if (beyond_exact(place->schema)) {
+        return only_checked(work, "the other bound leaves only numbers that are too large for a double to show it");
     }
     if (number != floor(number) || number > FM_SCHEMA_MULTIPLE_MAX) {
         return FM_FATE_CHECKED;
@@ -462,9 +503,8 @@ static enum fm_schema_fate multiple_fate(struct fm_schema_work *work, const stru
 static enum fm_code write_multiple(struct fm_schema_work *work, const struct fm_schema_place *place,
                                    struct json_object *value, const struct fm_schema_at *at) {
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
-        if (!fm_schema_member(place->schema, ends[i].inclusive) &&
-            !fm_schema_member(place->schema, ends[i].exclusive)) {
-            put_number(&work->guide, ends[i].inclusive, ends[i].safe);
+        if (!bound_at(place->schema, &ends[i])) {
+            put_number(&work->guide, ends[i].inclusive, ends[i].sign * exact_multiple_max(place->schema));
         }
     }
     return write_value(work, place, value, at);
@@ -918,11 +958,21 @@ static bool one_optional(const struct keys *keys) {
            (keys->most == 1 || keys->most == INT64_MAX);
 }
 
+bool fm_schema_key_counts_fit(struct json_object *schema) {
+    struct json_object *required = fm_schema_member(schema, "required");
+    int64_t most = count_of(schema, "maxProperties", INT64_MAX);
+    return (required ? (int64_t)json_object_array_length(required) : 0) <= most &&
+           count_of(schema, "minProperties", 0) <= most;
+}
+
 /* Other keys may repeat in the text, where they count twice, so they can be counted up to one alone. */
 static enum fm_schema_fate least_properties_fate(struct fm_schema_work *work, const struct fm_schema_place *place,
                                                  struct json_object *value) {
     struct keys keys = count_keys(place->schema);
     (void)value;
+    if (!fm_schema_key_counts_fit(place->schema)) {
+        return FM_FATE_ENFORCED;
+    }
     if (keys.least == 0) {
         return FM_FATE_IMPLIED;
     }
@@ -933,6 +983,9 @@ static enum fm_schema_fate least_properties_fate(struct fm_schema_work *work, co
 static enum fm_schema_fate most_properties_fate(struct fm_schema_work *work, const struct fm_schema_place *place,
                                                 struct json_object *value) {
     struct keys keys = count_keys(place->schema);
+    if (!fm_schema_key_counts_fit(place->schema)) { /* llguidance sees it, if all is in the guide, and allows no object */
+        return FM_FATE_ENFORCED;
+    }
     if (keys.closed && keys.most >= keys.optional) {
         return FM_FATE_IMPLIED;
     }

@@ -10,7 +10,6 @@ extern "C" {
 #include <cstdlib>
 #include <cstring>
 #include <new>
-#include <thread>
 
 struct fm_templates {
     common_chat_templates_ptr parsed;
@@ -163,8 +162,7 @@ extern "C" int fm_math_cores(void) {
     fm_error ignored;
     int cores = 1;
     (void)guarded(&ignored, FM_INTERNAL, "cores", [&]() {
-        int usable = static_cast<int>(std::thread::hardware_concurrency());
-        cores = std::max(1, std::min<int>(common_cpu_get_num_math(), usable ? usable : 1));
+        cores = std::max<int>(1, common_cpu_get_num_math());
         return FM_OK;
     });
     return cores;

@@ -95,7 +95,10 @@ FM_MUST_USE enum fm_code fm_tokenize(const struct llama_vocab *vocab, const char
                                      bool parse_control, int32_t *tokens, size_t room, size_t *count,
                                      struct fm_error *error);
 
-/* Cores that are worth a thread for arithmetic, at least 1: those this process may use, hyper-threads counted once. */
+/*
+ * Cores of this machine that are worth a thread for arithmetic, at least 1: hyper-threads counted once, slow cores not at
+ * all. Which of them this process may use is another matter: fm_processors.
+ */
 int fm_math_cores(void);
 
 #endif

@@ -25,8 +25,10 @@ struct embedding {
     struct fm_error error;
 };
 
-static bool abort_asked(void *job) {
-    return fm_job_aborted(job);
+/* llama.cpp asks between the operations of a batch, which may take a minute: on this thread. */
+static bool abort_asked(void *argument) {
+    struct embedding *run = argument;
+    return !fm_job_go_on(run->job, run->processed, 0);
 }
 
 static enum fm_reason fail_no_memory(struct embedding *run) {
@@ -123,7 +125,7 @@ static enum fm_reason embed_all(struct embedding *run) {
 void fm_embed(struct fm_model *model, struct fm_job *job) {
     struct embedding run = {.model = model, .job = job, .batch = llama_batch_init((int32_t)model->chunk, 0, 1)};
     int64_t start = fm_now_ms();
-    llama_set_abort_callback(model->context, abort_asked, job);
+    llama_set_abort_callback(model->context, abort_asked, &run);
     enum fm_reason reason = embed_all(&run);
     llama_set_abort_callback(model->context, NULL, NULL);
     for (size_t i = 0; run.texts && i < job->input_count; i++) {

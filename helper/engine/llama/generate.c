@@ -13,7 +13,6 @@
 
 #define PIECE_SIZE 256        /* bytes of a token's text; most have less than 20 */
 #define PIECE_MAX  (1u << 20) /* no token has so many */
-#define SIGN_MS    1000       /* how long an image is worked on before the front hears of it */
 
 /* A text that an answer may begin with, though its grammar does not have it. */
 struct start {
@@ -37,7 +36,6 @@ struct generation {
     struct fm_pictures pictures;
     struct fm_prompt prompt;
     int64_t cached;                      /* tokens of it that needed no work */
-    bool accepted;                       /* the front has heard of it */
     llama_token pending[FM_MODEL_CHUNK]; /* told to the host, not decoded yet */
     size_t pending_count;
     bool forced_more;      /* the next token may be a forced one: don't draw */
@@ -46,8 +44,16 @@ struct generation {
 
 /* ---- steps ---- */
 
-static bool abort_asked(void *job) {
-    return fm_job_aborted(job);
+/* fm_image_go_on. */
+static bool go_on(void *argument) {
+    struct generation *run = argument;
+    size_t count = run->slot->count < run->prompt.count ? run->slot->count : run->prompt.count;
+    return fm_job_go_on(run->job, (int64_t)count, run->cached);
+}
+
+/* llama.cpp asks between the operations of a batch, which may take a minute: on this thread. */
+static bool abort_asked(void *argument) {
+    return !go_on(argument);
 }
 
 static enum fm_reason fail(struct generation *run, enum fm_code code, const char *detail) {
@@ -188,15 +194,6 @@ static void free_pictures(struct fm_pictures *pictures) {
     free(pictures->list);
 }
 
-/* fm_image_go_on. What takes long must not look like an engine that stands still. */
-static bool go_on(void *argument) {
-    struct generation *run = argument;
-    if (fm_now_ms() - run->job->event_ms >= SIGN_MS && run->accepted) {
-        fm_job_progress(run->job, (int64_t)run->slot->count, run->cached);
-    }
-    return !fm_job_aborted(run->job);
-}
-
 static enum fm_code refuse_span(const struct generation *run, const struct fm_span *span, struct fm_error *error) {
     fm_fail(error, FM_INVALID_REQUEST, "the image takes %zu tokens at once, %u are the most with this model",
             span->count, run->slot->model->span_chunk);
@@ -234,7 +231,6 @@ static enum fm_reason prefill(struct generation *run) {
     enum fm_reason reason = FM_REASON_NONE;
     fm_slot_reuse(slot, &run->prompt, fm_sampler_repeats(run->job));
     run->cached = (int64_t)slot->count;
-    run->accepted = true;
     if (slot->count == run->prompt.count) {
         fm_job_progress(run->job, run->cached, run->cached);
     }
@@ -624,6 +620,9 @@ static enum fm_reason prepare(struct generation *run) {
     code = code ? code : check_images(run);
     code = code ? code : fm_guide_init(&run->guide, run->job, run->form, prompter, &model->grammar_vocab, &run->error);
     code = code ? code : fm_sampler_init(&run->sampler, run->job, run->guide.grammar, prompter->vocab, &run->error);
+    if (code == FM_OK) {
+        fm_sampler_take_prompt(&run->sampler, run->prompt.tokens, run->prompt.count);
+    }
     run->callable = fm_tools_callable(run->job);
     if (run->callable) {
         fm_tool_parser_init(&run->parser, run->job, run->form);
@@ -635,12 +634,12 @@ void fm_generate(struct fm_slot *slot, struct fm_job *job) {
     struct generation run = {.slot = slot, .job = job, .thought = {.state = FM_THOUGHT_OVER}};
     fm_buf_init(&run.piece, PIECE_MAX);
     int64_t start = fm_now_ms();
-    llama_set_abort_callback(slot->model->context, abort_asked, job);
+    llama_set_abort_callback(slot->model->context, abort_asked, &run);
     enum fm_reason reason = prepare(&run);
     reason = reason ? reason : generate(&run);
     llama_set_abort_callback(slot->model->context, NULL, NULL);
     reason = tell_held(&run, tell_held_thought(&run, reason));
-    bool whole = reason == FM_REASON_STOP && !run.parser.called;
+    bool whole = reason == FM_REASON_STOP && !run.parser.called && !fm_job_cut(job);
     bool stuck = whole && !fm_guide_check(&run.guide, &job->schema_error);
     fm_sampler_free(&run.sampler);
     fm_guide_free(&run.guide);

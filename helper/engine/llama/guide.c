@@ -2,7 +2,6 @@
 #include "base/clock.h"
 #include "base/platform.h"
 #include "engine/kit/schema.h"
-#include "engine/llama/gbnf.h"
 #include "engine/llama/guidance/guidance.h"
 #include "engine/llama/tools.h"
 #include "protocol/json_writer.h"
@@ -125,21 +124,13 @@ static enum fm_code check_grammar(const struct fm_format *format, struct fm_erro
 static enum fm_code by_grammar(struct fm_guide *guide, const struct fm_format *format, struct fm_grammar_vocab *vocab,
                                struct fm_buf *text, struct fm_error *error) {
     static const char param[] = "format.definition";
-    bool gbnf = strcmp(format->syntax, "gbnf") == 0;
     enum fm_code code = check_grammar(format, error);
     if (code != FM_OK) {
         snprintf(error->param, sizeof error->param, "%s", param);
         return code;
     }
-    if (gbnf) {
-        code = fm_gbnf_to_lark(format->definition, text, error);
-        if (code != FM_OK) {
-            return code;
-        }
-    } else {
-        fm_buf_append_str(text, format->definition);
-    }
-    return compile(guide, vocab, gbnf ? "lark" : format->syntax, text, param, error);
+    fm_buf_append_str(text, format->definition);
+    return compile(guide, vocab, format->syntax, text, param, error);
 }
 
 /* ---- tools ---- */

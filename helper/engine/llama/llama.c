@@ -2,17 +2,18 @@
  * fm-engine-llama: GGUF models through llama.cpp. One slot for now: the engine thread takes a job and generates it to
  * its end. Everything here belongs to the engine thread; ggml's compute threads know nothing of jobs.
  *
- *     FM_ENGINE_LLAMA_CTX       context length in tokens, 1 to 16,777,216 (default: the model's, at most 8,192;
- * README.md) FM_ENGINE_LLAMA_THREADS   compute threads, 1 to the processors, at most 512 (default: the cores worth one)
+ *     FM_ENGINE_LLAMA_CTX       context length in tokens, 1 to 16,777,216 (default: the model's, at most 8,192; README.md)
+ *     FM_ENGINE_LLAMA_THREADS   compute threads, 1 to the processors that this process may use (default: one a core of
+ *                               these), at most 512
  *     FM_ENGINE_LLAMA_TEMPLATE  a file with a chat template in Jinja (default: the model's own)
  */
+#include "base/platform.h"
 #include "engine/kit/kit.h"
 #include "engine/llama/embed.h"
 #include "engine/llama/generate.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #define SLOTS 1
 
@@ -61,11 +62,14 @@ static enum fm_code read_setting(const char *name, int64_t max, int64_t *value, 
     return FM_OK;
 }
 
-/* ggml's threads wait for each other in a loop: one more than there are processors, and next to nothing gets done. */
+/*
+ * ggml's threads wait for each other in a loop: one more than this process has processors for them, and next to nothing
+ * gets done.
+ */
 static int64_t threads_max(void) {
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    processors = processors > 0 ? processors : 1;
-    return processors < GGML_MAX_N_THREADS ? processors : GGML_MAX_N_THREADS;
+    struct fm_processors usable;
+    fm_processors(&usable);
+    return usable.count < GGML_MAX_N_THREADS ? usable.count : GGML_MAX_N_THREADS;
 }
 
 static enum fm_code read_settings(struct fm_model_options *options, struct fm_error *error) {

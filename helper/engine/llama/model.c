@@ -1,6 +1,7 @@
 #include "engine/llama/model.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/platform.h"
 #include "base/utf8.h"
 #include "engine/llama/bridge.h"
 #include "engine/llama/gguf_file.h"
@@ -115,6 +116,14 @@ static enum fm_code load_backends(struct fm_error *error) {
 static void *cpu_function(const char *name) {
     ggml_backend_dev_t device = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
     return device ? ggml_backend_reg_get_proc_address(ggml_backend_dev_backend_reg(device), name) : NULL;
+}
+
+static int default_threads(void) {
+    struct fm_processors usable;
+    fm_processors(&usable);
+    int threads = fm_math_cores();
+    threads = usable.cores < threads ? usable.cores : threads;
+    return threads < GGML_MAX_N_THREADS ? threads : GGML_MAX_N_THREADS;
 }
 
 /* Threads that outlive a batch: started for each, they cost a small model a tenth of its speed. */
@@ -395,7 +404,7 @@ enum fm_code fm_model_load(struct fm_model *model, const char *path, const struc
     if (!model->weights) {
         return fail_to_load(error, path);
     }
-    model->thread_count = options->threads > 0 ? (int)options->threads : fm_math_cores();
+    model->thread_count = options->threads > 0 ? (int)options->threads : default_threads();
     code = check_kind(model, path, error);
     code = code ? code : init_prompter(model, options->chat_template, error);
     code = code ? code : load_vision(model, options->mmproj, error);

@@ -39,14 +39,14 @@ struct fm_model {
     int thread_count;
 };
 
-/* Settings; 0: the default. */
+/* Settings; 0 or NULL: the default. */
 struct fm_model_options {
     /*
      * At most FM_MODEL_CONTEXT_MAX; default: what the model was trained for, at most 8,192. One that embeds gets what
      * it was trained for at most, and by default 2,048 at most where it has to see a text whole.
      */
     int64_t context_length;
-    int64_t threads;           /* default: fm_math_cores */
+    int64_t threads;           /* default: one a core that this process may use */
     const char *chat_template; /* a file; default: the model's own */
     const char *mmproj;        /* a projector's file, with which the model sees; default: it does not */
 };

@@ -2,11 +2,13 @@
  * Most tokens that a model wants are within the grammar. So a token is drawn freely first, and only where the grammar
  * does not allow it, the mask of all tokens is computed and another one is drawn from those. Where no token is cut off,
  * that changes no probability: one of weight p, where those allowed have the weight A together, is drawn with
- * p + (1 - A) * p / A = p / A. min_p and top_p cut each draw by its own candidates: a token that they leave out of the
- * free draw, beside better ones that are not allowed, may still come in the other, and those that are in both gain.
+ * p + (1 - A) * p / A = p / A. top_k, min_p and top_p cut each draw by its own candidates: a token that they leave out
+ * of the free draw, beside better ones that are not allowed, may still come in the other, and those that are in both
+ * gain.
  *
  * Biases and penalties are part of the logits that both draws see, so p above is what they make of it. They come before
- * the mask: a token that is banned is drawn all the same where the grammar allows nothing else.
+ * the mask: a token that is banned is drawn all the same where the grammar allows nothing else. With ignore_eos the ends
+ * of the turn are such tokens.
  */
 #include "engine/llama/sampler.h"
 #include "base/platform.h"
@@ -49,7 +51,10 @@ static struct llama_sampler *make_chain(const struct fm_job *job) {
         llama_sampler_chain_add(chain, llama_sampler_init_greedy());
         return chain;
     }
-    llama_sampler_chain_add(chain, llama_sampler_init_min_p(MIN_P, 1));
+    if (job->top_k > 0) {
+        llama_sampler_chain_add(chain, llama_sampler_init_top_k((int32_t)job->top_k));
+    }
+    llama_sampler_chain_add(chain, llama_sampler_init_min_p(job->min_p < 0 ? MIN_P : (float)job->min_p, 1));
     llama_sampler_chain_add(chain, llama_sampler_init_temp((float)job->temperature));
     if (job->top_p < 1) {
         llama_sampler_chain_add(chain, llama_sampler_init_top_p((float)job->top_p, 1));
@@ -73,14 +78,35 @@ static enum fm_code add_biases(struct fm_sampler *sampler, struct fm_error *erro
     return FM_OK;
 }
 
-static enum fm_code prepare_added(struct fm_sampler *sampler, struct fm_error *error) {
+static void ban_ends(struct fm_sampler *sampler, const struct llama_vocab *vocab) {
+    for (size_t i = 0; i < sampler->vocab_size; i++) {
+        if (llama_vocab_is_eog(vocab, (llama_token)i)) {
+            sampler->added[i] = BAN;
+        }
+    }
+}
+
+static enum fm_code prepare_added(struct fm_sampler *sampler, const struct llama_vocab *vocab,
+                                  struct fm_error *error) {
     const struct fm_job *job = sampler->job;
-    if (job->presence_penalty == 0 && job->frequency_penalty == 0 && job->logit_bias_count == 0) {
+    if (job->presence_penalty == 0 && job->frequency_penalty == 0 && job->logit_bias_count == 0 && !job->ignore_eos) {
         return FM_OK;
     }
     sampler->added = calloc(sampler->vocab_size, sizeof *sampler->added);
     sampler->seen = calloc(sampler->vocab_size, sizeof *sampler->seen);
-    return sampler->added && sampler->seen ? add_biases(sampler, error) : fm_fail_no_memory(error);
+    enum fm_code code = sampler->added && sampler->seen ? add_biases(sampler, error) : fm_fail_no_memory(error);
+    if (code == FM_OK && job->ignore_eos) { /* whatever their bias */
+        ban_ends(sampler, vocab);
+    }
+    return code;
+}
+
+static enum fm_code prepare_window(struct fm_sampler *sampler, struct fm_error *error) {
+    if (sampler->job->repeat_penalty == 1) {
+        return FM_OK;
+    }
+    sampler->recent = calloc(sampler->vocab_size, sizeof *sampler->recent);
+    return sampler->recent ? FM_OK : fm_fail_no_memory(error);
 }
 
 enum fm_code fm_sampler_init(struct fm_sampler *sampler, const struct fm_job *job, struct fm_grammar *grammar,
@@ -90,7 +116,8 @@ enum fm_code fm_sampler_init(struct fm_sampler *sampler, const struct fm_job *jo
                                    .vocab_size = (size_t)llama_vocab_n_tokens(vocab),
                                    .also = {LLAMA_TOKEN_NULL, LLAMA_TOKEN_NULL}};
     sampler->candidates = calloc(sampler->vocab_size, sizeof *sampler->candidates);
-    enum fm_code code = sampler->candidates ? prepare_added(sampler, error) : fm_fail_no_memory(error);
+    enum fm_code code = sampler->candidates ? prepare_added(sampler, vocab, error) : fm_fail_no_memory(error);
+    code = code ? code : prepare_window(sampler, error);
     if (code != FM_OK) {
         fm_sampler_free(sampler);
         return code;
@@ -104,10 +131,37 @@ void fm_sampler_free(struct fm_sampler *sampler) {
     free(sampler->candidates);
     free(sampler->added);
     free(sampler->seen);
+    free(sampler->recent);
     *sampler = (struct fm_sampler){0};
 }
 
+static void take_recent(struct fm_sampler *sampler, llama_token token) {
+    llama_token *place = &sampler->window[sampler->windowed % FM_REPEAT_WINDOW];
+    if (!sampler->recent || token < 0 || (size_t)token >= sampler->vocab_size) {
+        return;
+    }
+    if (sampler->windowed++ >= FM_REPEAT_WINDOW) {
+        sampler->recent[*place]--;
+    }
+    *place = token;
+    sampler->recent[token]++;
+}
+
+void fm_sampler_take_prompt(struct fm_sampler *sampler, const llama_token *tokens, size_t count) {
+    for (size_t i = count > FM_REPEAT_WINDOW ? count - FM_REPEAT_WINDOW : 0; i < count; i++) {
+        take_recent(sampler, tokens[i]);
+    }
+}
+
+/* A logit whose token has come lately, as llama.cpp's own sampler has it: less likely on both sides of 0. */
+static float penalise(const struct fm_sampler *sampler, float logit) {
+    double penalty = sampler->job->repeat_penalty;
+    double penalised = logit > 0 ? logit / penalty : logit * penalty;
+    return penalised < -BAN ? (float)penalised : -BAN; /* a tiny penalty makes a huge reward, but no infinity */
+}
+
 void fm_sampler_take(struct fm_sampler *sampler, llama_token token) {
+    take_recent(sampler, token);
     if (sampler->added) {
         double penalty = sampler->job->frequency_penalty + (sampler->seen[token] ? 0 : sampler->job->presence_penalty);
         sampler->added[token] -= (float)penalty;
@@ -117,6 +171,10 @@ void fm_sampler_take(struct fm_sampler *sampler, llama_token token) {
 
 /* From the first `count` candidates, whose logits are the model's. */
 static llama_token draw_from(struct fm_sampler *sampler, size_t count) {
+    for (size_t i = 0; sampler->recent && i < count; i++) {
+        struct llama_token_data *candidate = &sampler->candidates[i];
+        candidate->logit = sampler->recent[candidate->id] ? penalise(sampler, candidate->logit) : candidate->logit;
+    }
     for (size_t i = 0; sampler->added && i < count; i++) {
         sampler->candidates[i].logit += sampler->added[sampler->candidates[i].id];
     }

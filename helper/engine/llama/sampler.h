@@ -15,6 +15,9 @@ struct fm_sampler {
     const struct fm_job *job;
     float *added;        /* to the logit of each token: its bias, and the penalties so far; NULL: to none */
     unsigned char *seen; /* 1: the token was generated; as long as `added` */
+    unsigned char *recent; /* how often each token is in `window`; NULL: no job->repeat_penalty */
+    llama_token window[FM_REPEAT_WINDOW]; /* the last tokens of prompt and answer, a ring */
+    size_t windowed;                      /* tokens that it has had */
     llama_token also[2]; /* tokens that may come whatever the grammar has; LLAMA_TOKEN_NULL: none */
 };
 
@@ -32,6 +35,9 @@ bool fm_sampler_repeats(const struct fm_job *job);
 
 /* The next token by `logits` (one a token). LLAMA_TOKEN_NULL: the grammar has none, fm_grammar_reason says why. */
 llama_token fm_sampler_draw(struct fm_sampler *sampler, const float *logits);
+
+/* The prompt's last tokens count for job->repeat_penalty. What is none (the place of an image) does not. */
+void fm_sampler_take_prompt(struct fm_sampler *sampler, const llama_token *tokens, size_t count);
 
 /* `token` is part of the answer, whether it was drawn or forced: it counts for the penalties from here on. */
 void fm_sampler_take(struct fm_sampler *sampler, llama_token token);

@@ -1,0 +1,163 @@
+#include "base/gguf.h"
+#include "base/buf.h"
+#include "base/file.h"
+
+#include <string.h>
+
+#define MAGIC       "GGUF"
+#define VERSION_MIN 2 /* the one before had other lengths; llama.cpp does not read it either */
+#define VERSION_MAX 3
+
+/* Types of values. */
+enum { TYPE_U8, TYPE_BOOL = 7, TYPE_STRING, TYPE_ARRAY, TYPE_COUNT = 13 };
+
+/* Bytes of a value of each type; 0: it has a length of its own. */
+static const size_t sizes[TYPE_COUNT] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
+
+/* What has not been looked at. */
+struct rest {
+    const unsigned char *at;
+    size_t len;
+};
+
+struct text {
+    const char *bytes;
+    size_t len;
+};
+
+static bool take(struct rest *rest, uint64_t len, const unsigned char **bytes) {
+    if (len > rest->len) {
+        return false;
+    }
+    *bytes = rest->at;
+    rest->at += len;
+    rest->len -= len;
+    return true;
+}
+
+/* A number of `size` bytes, at most 8, the lowest first. */
+static bool take_number(struct rest *rest, size_t size, uint64_t *number) {
+    const unsigned char *bytes;
+    *number = 0;
+    if (!take(rest, size, &bytes)) {
+        return false;
+    }
+    for (size_t i = size; i > 0; i--) {
+        *number = *number << 8 | bytes[i - 1];
+    }
+    return true;
+}
+
+static bool take_text(struct rest *rest, struct text *text) {
+    const unsigned char *bytes;
+    uint64_t len;
+    if (!take_number(rest, sizeof len, &len) || !take(rest, len, &bytes)) {
+        return false;
+    }
+    *text = (struct text){(const char *)bytes, len};
+    return true;
+}
+
+/* False also for arrays of arrays, which no file has. */
+static bool skip_array(struct rest *rest) {
+    uint64_t type;
+    uint64_t count;
+    const unsigned char *bytes;
+    struct text text;
+    if (!take_number(rest, 4, &type) || !take_number(rest, 8, &count) || type >= TYPE_COUNT || type == TYPE_ARRAY) {
+        return false;
+    }
+    if (type != TYPE_STRING) {
+        return count <= rest->len / sizes[type] && take(rest, count * sizes[type], &bytes);
+    }
+    bool there = true;
+    for (uint64_t i = 0; i < count && there; i++) {
+        there = take_text(rest, &text);
+    }
+    return there;
+}
+
+static bool equals(struct text text, const char *other) {
+    return text.len == strlen(other) && memcmp(text.bytes, other, text.len) == 0;
+}
+
+/* The key is "ARCHITECTURE.name"; those of parts of a model have more dots. */
+static bool is_of_model(struct text key, const char *name) {
+    const char *dot = memchr(key.bytes, '.', key.len);
+    return dot && equals((struct text){dot + 1, key.len - (size_t)(dot + 1 - key.bytes)}, name);
+}
+
+/* Numbers that a header may say, by now. */
+struct said {
+    bool clip;
+    bool blind; /* a projector for sound alone */
+    uint64_t pooling;
+    uint64_t projected;
+    uint64_t embedded;
+};
+
+static void note_number(struct said *said, struct text key, uint64_t number) {
+    if (equals(key, "clip.vision.projection_dim")) {
+        said->projected = number;
+    } else if (equals(key, "clip.has_vision_encoder")) {
+        said->blind = number == 0;
+    } else if (is_of_model(key, "embedding_length")) {
+        said->embedded = number;
+    } else if (is_of_model(key, "pooling_type")) {
+        said->pooling = number;
+    }
+}
+
+/* One pair of key and value. False where the bytes end, or are none. */
+static bool read_pair(struct rest *rest, struct said *said) {
+    struct text key;
+    struct text text;
+    uint64_t type;
+    uint64_t number;
+    if (!take_text(rest, &key) || !take_number(rest, 4, &type) || type >= TYPE_COUNT) {
+        return false;
+    }
+    if (type == TYPE_ARRAY) {
+        return skip_array(rest);
+    }
+    if (type == TYPE_STRING) {
+        bool there = take_text(rest, &text);
+        said->clip = said->clip || (there && equals(key, "general.architecture") && equals(text, "clip"));
+        return there;
+    }
+    if (!take_number(rest, sizes[type], &number)) {
+        return false;
+    }
+    note_number(said, key, number);
+    return true;
+}
+
+void fm_gguf_kind_parse(const void *bytes, size_t len, struct fm_gguf_kind *kind) {
+    struct rest rest = {.at = bytes, .len = len};
+    struct said said = {.clip = false};
+    const unsigned char *magic;
+    uint64_t version;
+    uint64_t tensors;
+    uint64_t pairs;
+    *kind = (struct fm_gguf_kind){.projector = false};
+    if (!take(&rest, strlen(MAGIC), &magic) || memcmp(magic, MAGIC, strlen(MAGIC)) != 0 ||
+        !take_number(&rest, 4, &version) || version < VERSION_MIN || version > VERSION_MAX ||
+        !take_number(&rest, 8, &tensors) || !take_number(&rest, 8, &pairs)) {
+        return;
+    }
+    while (pairs > 0 && read_pair(&rest, &said)) {
+        pairs--;
+    }
+    kind->projector = said.clip;
+    kind->embeds = said.pooling != 0;
+    kind->tokens = !said.clip ? said.embedded : said.blind ? 0 : said.projected;
+}
+
+void fm_gguf_kind_read(const char *path, struct fm_gguf_kind *kind) {
+    struct fm_error ignored;
+    struct fm_buf start;
+    fm_buf_init(&start, FM_GGUF_LOOK_MAX);
+    bool got = fm_file_read_start(path, &start, FM_GGUF_LOOK_MAX, &ignored) == FM_OK;
+    fm_gguf_kind_parse(start.data, got ? start.len : 0, kind);
+    fm_buf_free(&start);
+}

@@ -1,0 +1,229 @@
+/*
+ * Landlock (Documentation/userspace-api/landlock.rst; headers may be older than the kernel). A right that is handled and
+ * granted nowhere is denied everywhere. Landlock can only grant: to deny a folder, everything beside it is granted, and
+ * beside each folder above it.
+ */
+#ifdef __linux__
+
+#include "base/buf.h"
+#include "base/platform_os.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define NR_LANDLOCK_CREATE_RULESET 444
+#define NR_LANDLOCK_ADD_RULE       445
+#define NR_LANDLOCK_RESTRICT_SELF  446
+#define LANDLOCK_VERSION           1u
+#define LANDLOCK_PATH_BENEATH      1
+
+#define LANDLOCK_EXECUTE   (1u << 0)
+#define LANDLOCK_READ_FILE (1u << 2)
+#define LANDLOCK_READ_DIR  (1u << 3)
+#define LANDLOCK_ALL_WRITE (1u << 1 | 0x1ff0u) /* write_file, remove_dir to make_sym */
+#define LANDLOCK_TRUNCATE  (1u << 14)
+#define LANDLOCK_IOCTL_DEV (1u << 15)
+#define LANDLOCK_TCP       3u /* bind, connect */
+#define LANDLOCK_SCOPES    3u /* abstract UNIX sockets, signals */
+
+enum { LANDLOCK_ABI_TRUNCATE = 3, LANDLOCK_ABI_NETWORK, LANDLOCK_ABI_IOCTL, LANDLOCK_ABI_SCOPE };
+
+#define DENIED_MAX ((size_t)1 << 18) /* bytes of paths: some thousand mounts */
+
+struct landlock_rules {
+    uint64_t files;
+    uint64_t network;
+    uint64_t scopes;
+};
+
+struct landlock_path {
+    uint64_t rights;
+    int32_t fd;
+} __attribute__((packed));
+
+static struct landlock_rules landlock_rules(long abi, bool needs_network, bool may_write, bool devices_denied) {
+    struct landlock_rules rules = {.files = LANDLOCK_EXECUTE};
+    if (!may_write) {
+        rules.files |= LANDLOCK_ALL_WRITE;
+        rules.files |= abi >= LANDLOCK_ABI_TRUNCATE ? LANDLOCK_TRUNCATE : 0;
+    }
+    rules.files |= devices_denied ? LANDLOCK_READ_FILE | LANDLOCK_READ_DIR : 0;
+    rules.files |= abi >= LANDLOCK_ABI_IOCTL ? LANDLOCK_IOCTL_DEV : 0;
+    rules.network = abi >= LANDLOCK_ABI_NETWORK && !needs_network ? LANDLOCK_TCP : 0;
+    rules.scopes = abi >= LANDLOCK_ABI_SCOPE ? LANDLOCK_SCOPES : 0;
+    return rules;
+}
+
+/* ---- what can't be read: devices, and other processes ---- */
+
+/* What is read below them all the same. */
+static const char *const allowed[] = {
+    "/dev/null",    "/dev/urandom",  "/proc/self", /* maps, for stacks; the tasks, for sanitizers */
+    "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/sys/vm/overcommit_memory",
+};
+
+static const char *const denied_types[] = {"devpts", "devtmpfs", "proc"};
+
+static bool is_denied_type(const char *type) {
+    for (size_t i = 0; i < sizeof denied_types / sizeof denied_types[0]; i++) {
+        size_t len = strlen(denied_types[i]);
+        if (strncmp(type, denied_types[i], len) == 0 && type[len] == ' ') {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* proc(5), mountinfo: white space and backslashes in a path are written as three octal digits. */
+static void append_path(struct fm_buf *paths, const char *path, size_t len) {
+    for (size_t i = 0; i < len; i++) {
+        char digits[4] = "";
+        bool octal = path[i] == '\\' && i + 3 < len;
+        memcpy(digits, octal ? path + i + 1 : "", octal ? 3 : 0);
+        fm_buf_append_char(paths, octal ? (char)strtol(digits, NULL, 8) : path[i]);
+        i += octal ? 3 : 0;
+    }
+    fm_buf_append_char(paths, '\0');
+}
+
+/*
+ * Fills `paths` with what is denied, each with its NUL: /dev, /proc, and where the same is mounted a second time, as for
+ * a chroot or a container. False when out of memory.
+ */
+static bool list_denied(struct fm_buf *paths) {
+    char *line = NULL;
+    size_t size = 0;
+    append_path(paths, "/dev", 4);
+    append_path(paths, "/proc", 5);
+    FILE *mounts = fopen("/proc/self/mountinfo", "re");
+    while (mounts && getline(&line, &size, mounts) > 0) {
+        int begin = 0;
+        int end = 0;
+        const char *type = strstr(line, " - ");
+        for (int field = 0; field < 4; field++) { /* id, parent, device, root: the mount point is the next */
+            begin += (int)strcspn(line + begin, " ");
+            begin += line[begin] == ' ';
+        }
+        end = begin + (int)strcspn(line + begin, " ");
+        if (type && is_denied_type(type + 3)) {
+            append_path(paths, line + begin, (size_t)(end - begin));
+        }
+    }
+    free(line);
+    if (mounts) {
+        fclose(mounts);
+    }
+    return !paths->failed;
+}
+
+enum fate { ALLOWED, DENIED, IN_PART };
+
+/* Of `path`, without a slash at its end. */
+static enum fate fate_of(const struct fm_buf *denied, const char *path) {
+    enum fate fate = ALLOWED;
+    size_t len = strlen(path);
+    for (size_t at = 0; at < denied->len; at += strlen(denied->data + at) + 1) {
+        const char *entry = denied->data + at;
+        if (strcmp(entry, path) == 0) {
+            return DENIED;
+        }
+        fate = strncmp(entry, path, len) == 0 && entry[len] == '/' ? IN_PART : fate;
+    }
+    return fate;
+}
+
+/* Returns the descriptor that the rule is about, -1 where there is none; the caller closes it. */
+static int allow(int ruleset, const char *path, int flags) {
+    struct stat info;
+    int fd = open(path, O_PATH | O_CLOEXEC | flags);
+    if (fd < 0 || fstat(fd, &info) != 0) {
+        return fd;
+    }
+    bool folder = S_ISDIR(info.st_mode);
+    struct landlock_path rule = {.rights = LANDLOCK_READ_FILE | (folder ? LANDLOCK_READ_DIR : 0u), .fd = fd};
+    if (!S_ISLNK(info.st_mode)) { /* where a link leads to has a rule of its own, or none */
+        syscall(NR_LANDLOCK_ADD_RULE, ruleset, LANDLOCK_PATH_BENEATH, &rule, 0u);
+    }
+    return fd;
+}
+
+static void allow_beside(int ruleset, const struct fm_buf *denied, const char *folder);
+
+static void allow_entry(int ruleset, const struct fm_buf *denied, const char *path) {
+    enum fate fate = fate_of(denied, path);
+    int fd = fate == ALLOWED ? allow(ruleset, path, O_NOFOLLOW) : -1;
+    if (fd >= 0) {
+        close(fd);
+    }
+    if (fate == IN_PART) {
+        allow_beside(ruleset, denied, path);
+    }
+}
+
+/* All in `folder` ("" is the root) but what is denied. What can't be listed stays denied. */
+static void allow_beside(int ruleset, const struct fm_buf *denied, const char *folder) {
+    DIR *entries = opendir(*folder ? folder : "/");
+    const struct dirent *entry;
+    while (entries && (entry = readdir(entries))) {
+        char path[PATH_MAX];
+        int len = snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        bool self = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+        if (!self && len < (int)sizeof path) {
+            allow_entry(ruleset, denied, path);
+        }
+    }
+    if (entries) {
+        closedir(entries);
+    }
+}
+
+/*
+ * The kernel may forget a file of /proc that nobody has open, and make it anew without the rule: so those descriptors
+ * stay open.
+ */
+static void allow_exceptions(int ruleset) {
+    for (size_t i = 0; i < sizeof allowed / sizeof allowed[0]; i++) {
+        int fd = allow(ruleset, allowed[i], 0);
+        if (fd >= 0 && strncmp(allowed[i], "/proc/", 6) != 0) {
+            close(fd);
+        }
+    }
+}
+
+/* ---- the ruleset ---- */
+
+int fm_os_landlock_enter(bool needs_network, bool may_write, bool *devices_denied) {
+    long abi = syscall(NR_LANDLOCK_CREATE_RULESET, NULL, (size_t)0, LANDLOCK_VERSION);
+    struct fm_buf denied;
+    *devices_denied = false;
+    if (abi < 1) {
+        return 0;
+    }
+    fm_buf_init(&denied, DENIED_MAX);
+    bool listed = list_denied(&denied);
+    struct landlock_rules rules = landlock_rules(abi, needs_network, may_write, listed);
+    long ruleset = syscall(NR_LANDLOCK_CREATE_RULESET, &rules, sizeof rules, 0u); /* fields that it lacks are 0 */
+    if (ruleset >= 0 && listed) {
+        allow_beside((int)ruleset, &denied, "");
+        allow_exceptions((int)ruleset);
+    }
+    fm_buf_free(&denied);
+    if (ruleset < 0) {
+        return 0;
+    }
+    bool entered = syscall(NR_LANDLOCK_RESTRICT_SELF, (int)ruleset, 0u) == 0;
+    close((int)ruleset);
+    *devices_denied = entered && listed;
+    return entered ? (int)abi : 0;
+}
+
+#else
+typedef int fm_platform_landlock_linux_is_empty;
+#endif

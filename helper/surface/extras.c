@@ -1,0 +1,80 @@
+/*
+ * Generation parameters that are not OpenAI's, and that an engine may lack: which of them an engine has is known when
+ * the job goes to it and not before, so a request holds them beside the other members of its job.
+ */
+#include "surface/request.h"
+
+#include <json-c/json.h>
+#include <string.h>
+
+#define REPEAT_PENALTY_MAX 10
+
+const char *const fm_extra_names[FM_EXTRAS] = {"top_k", "min_p", "repeat_penalty", "ignore_eos"};
+
+static enum fm_code check_repeat_penalty(const struct fm_rule *rule, struct json_object *value,
+                                         const struct fm_path *at, struct fm_error *error) {
+    enum fm_code code = fm_check_number(rule, value, at, error);
+    bool none = code == FM_OK && json_object_get_double(value) == 0; /* logits are divided by it */
+    return none ? fm_reject_value(at, "Expected a number above 0; 1 is no penalty.", error) : code;
+}
+
+const struct fm_rule fm_extra_rules[] = {
+    {.name = "top_k", .check = fm_check_int, .min = -1, .max = INT32_MAX},
+    {.name = "min_p", .check = fm_check_number, .min = 0, .max = 1},
+    {.name = "repeat_penalty", .check = check_repeat_penalty, .min = 0, .max = REPEAT_PENALTY_MAX},
+    {.name = "ignore_eos", .check = fm_check_bool},
+    {0},
+};
+
+/* A value that asks for nothing: no engine need know it. `min_p` 0 does ask for something, engines have a default. */
+static bool asks(const char *name, struct json_object *value) {
+    if (strcmp(name, "top_k") == 0) {
+        return json_object_get_int64(value) > 0;
+    }
+    if (strcmp(name, "repeat_penalty") == 0) {
+        return json_object_get_double(value) != 1;
+    }
+    return strcmp(name, "min_p") == 0 || json_object_get_boolean(value);
+}
+
+/* Each as its name and its value, JSON; each of the two ends with a NUL. */
+void fm_request_note_extras(struct fm_request *request, struct json_object *body) {
+    struct fm_json_writer w = fm_json_writer_on(&request->extras);
+    for (size_t i = 0; i < FM_EXTRAS; i++) {
+        struct json_object *value = json_object_object_get(body, fm_extra_names[i]);
+        if (value && asks(fm_extra_names[i], value)) {
+            fm_buf_append(&request->extras, fm_extra_names[i], strlen(fm_extra_names[i]) + 1);
+            w.comma = false;
+            fm_json_value(&w, value);
+            fm_buf_append_char(&request->extras, '\0');
+        }
+    }
+}
+
+/* Its index in fm_extra_names; FM_EXTRAS: it is none. */
+static size_t find_extra(const char *name) {
+    size_t i = 0;
+    while (i < FM_EXTRAS && strcmp(fm_extra_names[i], name) != 0) {
+        i++;
+    }
+    return i;
+}
+
+bool fm_is_extra(const char *path) {
+    return find_extra(path) < FM_EXTRAS;
+}
+
+void fm_request_write_extras(struct fm_request *request, unsigned has, struct fm_json_writer *w) {
+    const struct fm_buf *extras = &request->extras;
+    for (size_t at = 0; at < extras->len;) {
+        const char *name = extras->data + at;
+        const char *value = name + strlen(name) + 1;
+        at += strlen(name) + 1 + strlen(value) + 1;
+        if (has & 1u << find_extra(name)) {
+            fm_json_key(w, name);
+            fm_json_raw(w, value, strlen(value));
+        } else {
+            fm_ignored_append(&request->ignored, name);
+        }
+    }
+}

@@ -86,7 +86,7 @@ int main(int argc, char *argv[]) {
         const char *session = json_object_get_string(json_object_object_get(opened, "session_id"));
         message(gateway, session, "List the fruits that the text names.", content, "string_list");
         /* The session knows what was said in it. */
-        message(gateway, session, "Write a sentence about the first of them.", "", "text");
+        message(gateway, session, "Write a sentence about the first of them.", content, "text");
         json_object_put(ASK(gateway, "command", "close-session", "session_id", session));
         json_object_put(ASK(gateway, "command", "shutdown"));
         json_object_put(opened);

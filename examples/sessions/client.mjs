@@ -72,11 +72,12 @@ async function converse(gateway) {
   const fruits = await gateway.message(session_id, "List the fruits that the text names.", TEXT, "string_list");
   for (const fruit of fruits) console.log(`- ${fruit}`);
   // The session knows what was said in it.
-  console.log(await gateway.message(session_id, "Write a sentence about the first of them.", "", "text"));
+  console.log(await gateway.message(session_id, "Write a sentence about the first of them.", TEXT, "text"));
   await gateway.ask("close-session", { session_id });
   await gateway.shutDown();
 }
 
+process.stdout.on("error", () => process.exit(1)); // who reads may stop, as `head` does
 try {
   const gateway = await Gateway.start(...process.argv.slice(2));
   try {

@@ -65,7 +65,7 @@ def converse(gateway):
     for fruit in fruits:
         print("-", fruit)
     # The session knows what was said in it.
-    print(gateway.message(session, "Write a sentence about the first of them.", "", "text"))
+    print(gateway.message(session, "Write a sentence about the first of them.", TEXT, "text"))
     gateway.ask("close-session", session_id=session)
     gateway.shut_down()
 

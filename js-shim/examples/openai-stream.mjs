@@ -1,6 +1,7 @@
 // The stock OpenAI SDK on a local model: streams an answer to the terminal as it is produced.
 //
 //   node examples/openai-stream.mjs "Why is the sky blue?"
+import { constants } from "node:os";
 import { createClient } from "fm-proxy";
 import OpenAI from "openai";
 
@@ -9,6 +10,9 @@ if (prompt === "") {
   console.error('usage: node openai-stream.mjs "a question"');
   process.exit(64);
 }
+
+// Who reads may stop, as `head` does: this ends then, as a shell reports of others that SIGPIPE ended.
+process.stdout.on("error", ({ code }) => process.exit(code === "EPIPE" ? 128 + constants.signals.SIGPIPE : 1));
 
 const client = createClient();
 const openai = new OpenAI({ apiKey: "local", baseURL: "http://fm-proxy/v1", fetch: client.fetch });

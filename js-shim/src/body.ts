@@ -6,6 +6,11 @@ import { isObject } from "./types.js";
 /** What a body may call itself. `text/plain` is what `fetch` says of every string that nobody gave a type. */
 const JSON_TYPE = /^(?:application\/(?:[\w.+-]+\+)?json|text\/plain)[ \t]*(?:;|$)/i;
 
+/** How long the rest of a refused body is read for its source's sake. */
+const DRAIN_MS = 1000;
+/** Small chunks count as so many bytes then, as each takes its time. */
+const DRAIN_CHUNK_BYTES = 1024;
+
 /** A body that could not be read; as with the real `fetch`, that rejects the call. */
 export class UnreadableBodyError extends TypeError {}
 
@@ -14,6 +19,8 @@ export interface Body {
   content: string | ReadableStream<Uint8Array> | null;
   /** Its media type, or null where nobody gave one. */
   type: string | null;
+  /** The caller gave this very stream. */
+  own: boolean;
 }
 
 /**
@@ -25,10 +32,14 @@ export function takeBody(request: Request | null, init: RequestInit | undefined)
   const given = init?.headers !== undefined ? new Headers(init.headers) : request?.headers;
   const type = given?.get("content-type") ?? null;
   const body = init?.body;
-  if (typeof body === "string") return { content: body, type };
-  if (body == null) return { content: request?.body ?? null, type };
+  if (typeof body === "string") return { content: body, type, own: false };
+  if (body == null) return { content: request?.body ?? null, type, own: false };
   const carrier = new Response(body);
-  return { content: carrier.body as ReadableStream<Uint8Array>, type: type ?? carrier.headers.get("content-type") };
+  const own = carrier.headers.get("content-type");
+  // A form stays one, whatever the headers say.
+  const stated = body instanceof FormData ? null : type;
+  const content = carrier.body as ReadableStream<Uint8Array>;
+  return { content, type: stated ?? own, own: body instanceof ReadableStream };
 }
 
 /**
@@ -37,25 +48,65 @@ export function takeBody(request: Request | null, init: RequestInit | undefined)
  * @throws FmError for what is no JSON object, is too long, or is a form
  * @throws UnreadableBodyError where the body's own stream fails; an abort rejects with the signal's reason
  */
-export async function readJson({ content, type }: Body, signal: AbortSignal | null): Promise<JsonObject> {
+export async function readJson({ content, type, own }: Body, signal: AbortSignal | null): Promise<JsonObject> {
   if (type !== null && !JSON_TYPE.test(type)) {
-    if (content instanceof ReadableStream) void content.cancel().catch(() => {});
+    if (content instanceof ReadableStream) discard(content, own);
     throw refused(415, "unsupported_content_type", `The body has to be application/json; this one is '${type}'.`);
   }
-  if (typeof content !== "string") return parse(content === null ? "" : await readText(content, signal));
+  if (typeof content !== "string") return parse(content === null ? "" : await readText(content, own, signal));
   if (Buffer.byteLength(content) > MAX_BODY_BYTES) throw tooLarge();
   return parse(content);
 }
 
-async function readText(content: ReadableStream<Uint8Array>, signal: AbortSignal | null): Promise<string> {
-  const reader = readerOf(content);
-  // A body may hang for ever; the reader then sees its end.
-  const onAbort = (): void => void reader.cancel(signal?.reason).catch(() => {});
-  signal?.addEventListener("abort", onAbort, { once: true });
+/**
+ * Lets go of a body that nobody reads any more. The caller's own stream is cancelled, so that its source hears of it.
+ * One that Node made of something else, such as a form, is not: Node may go on to write into a stream that was
+ * cancelled, or close it, and that error, which nobody can handle, ends the host. Those are streams of bytes, and what
+ * a Request makes of them; they are read to their end instead.
+ */
+function discard(content: ReadableStream<Uint8Array>, own: boolean, reason?: unknown): void {
+  const rest = own && !isOfBytes(content) ? content.cancel(reason) : drain(content);
+  void rest.catch(() => {});
+}
+
+/** Whether a stream is of the kind `type: "bytes"`, which alone has such readers. */
+function isOfBytes(content: ReadableStream<Uint8Array>): boolean {
   try {
-    return decode(await readAll(reader));
+    content.getReader({ mode: "byob" }).releaseLock();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Reads and drops what is left, as far as that is soon there; what is more is left alone. */
+async function drain(content: ReadableStream<Uint8Array>): Promise<void> {
+  const reader = content.getReader();
+  const end = performance.now() + DRAIN_MS;
+  for (let length = 0; length <= MAX_BODY_BYTES && performance.now() < end; ) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    length += Math.max(value.length, DRAIN_CHUNK_BYTES);
+  }
+  reader.releaseLock();
+}
+
+async function readText(
+  content: ReadableStream<Uint8Array>,
+  own: boolean,
+  signal: AbortSignal | null,
+): Promise<string> {
+  const reader = readerOf(content);
+  // Also ends a read that is under way: a body may hang for ever.
+  const stop = (): void => {
+    reader.releaseLock();
+    discard(content, own, signal?.reason);
+  };
+  signal?.addEventListener("abort", stop, { once: true });
+  try {
+    return decode(await readAll(reader, stop));
   } finally {
-    signal?.removeEventListener("abort", onAbort);
+    signal?.removeEventListener("abort", stop);
     signal?.throwIfAborted();
   }
 }
@@ -68,7 +119,8 @@ function readerOf(content: ReadableStream<Uint8Array>): ReadableStreamDefaultRea
   }
 }
 
-async function readAll(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<Uint8Array[]> {
+/** `stop` is called where the rest is not read. */
+async function readAll(reader: ReadableStreamDefaultReader<Uint8Array>, stop: () => void): Promise<Uint8Array[]> {
   const chunks: Uint8Array[] = [];
   let length = 0;
   for (;;) {
@@ -76,7 +128,7 @@ async function readAll(reader: ReadableStreamDefaultReader<Uint8Array>): Promise
     if (chunk === null) return chunks;
     length += chunk.length;
     if (length > MAX_BODY_BYTES) {
-      void reader.cancel().catch(() => {});
+      stop();
       throw tooLarge();
     }
     chunks.push(chunk);

@@ -5,6 +5,7 @@ import type {
   ChatCompletionChunk,
   ChatCreateParams,
   ChatToolCall,
+  FmReport,
   Operation,
   RequestOptions,
   Transport,
@@ -54,7 +55,7 @@ export function streamChat(
   body: ChatCreateParams,
   onChunk: (chunk: ChatCompletionChunk) => void,
 ): Operation<ChatCompletion> {
-  const partial: Partial = { last: null, text: "", calls: [] };
+  const partial: Partial = { last: null, fm: undefined, text: "", calls: [] };
   const operation = completionOf(
     transport.call("chat.completions.create", body, {
       onNotification: (params) => {
@@ -76,6 +77,7 @@ export function streamChat(
 /** What a stream has said so far. */
 interface Partial {
   last: ChatCompletionChunk | null;
+  fm: FmReport | undefined;
   text: string;
   calls: ChatToolCall[];
 }
@@ -84,6 +86,7 @@ function observe(partial: Partial, chunk: ChatCompletionChunk): void {
   const delta = chunk.choices[0]?.delta;
   if (delta === undefined) return;
   partial.last = chunk;
+  partial.fm ??= chunk.fm;
   partial.text += delta.content ?? "";
   for (const { index, id, function: piece } of delta.tool_calls ?? []) {
     const call = partial.calls[index];
@@ -93,7 +96,7 @@ function observe(partial: Partial, chunk: ChatCompletionChunk): void {
 }
 
 /** What was produced before the helper died, as the helper tells a failure; but nobody is left who has counted. */
-function completionSoFar({ id, created, model }: ChatCompletionChunk, { text, calls }: Partial): ChatCompletion {
+function completionSoFar({ id, created, model }: ChatCompletionChunk, { fm, text, calls }: Partial): ChatCompletion {
   const message = {
     role: "assistant" as const,
     content: text === "" && calls.length > 0 ? null : text,
@@ -109,6 +112,7 @@ function completionSoFar({ id, created, model }: ChatCompletionChunk, { text, ca
     choices: [{ index: 0, message, finish_reason: null, logprobs: null }],
     usage: null,
     service_tier: "default",
+    ...(fm === undefined ? {} : { fm }),
   };
 }
 

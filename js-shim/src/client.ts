@@ -23,7 +23,7 @@ export interface ClientOptions {
   model?: string | undefined;
   /** The folder with the models. */
   modelsDir?: string | undefined;
-  /** A projector's file (GGUF), with which the default model sees images. */
+  /** A projector's file (GGUF), with which the default model sees images. Default: one that fits, beside the model's. */
   mmproj?: string | undefined;
   /** A file with a chat template in Jinja, in place of the model's own. */
   chatTemplate?: string | undefined;
@@ -31,10 +31,15 @@ export interface ClientOptions {
   store?: string | undefined;
   /** How many bytes the store takes; 0: nothing is stored. */
   storeBytes?: number | undefined;
+  /** Refuses requests with parameters that no one knows. Default: they are ignored and reported. */
+  strictParameters?: boolean | undefined;
   /** What the helper and its engine log, to its standard error; default: nothing. */
   logLevel?: string | undefined;
-  /** Gets the log text. Default: it goes to this process's standard error when `logLevel` is set. */
-  onLog?: ((text: string) => void) | undefined;
+  /**
+   * Gets the log text. Default: it goes to this process's standard error when `logLevel` is set. What it throws, or
+   * rejects with, is a warning of Node's, and ends nothing.
+   */
+  onLog?: ((text: string) => void | Promise<void>) | undefined;
   /** More environment variables for the helper, which otherwise gets only a few harmless ones. */
   env?: Record<string, string> | undefined;
   /** The helper's working directory. */
@@ -86,7 +91,7 @@ export class Client {
     this.compatibility = new Compatibility(helper, options.engine ?? process.env["FM_PROXY_ENGINE"]);
     this.capabilities = { get: async () => (await control(helper, "capabilities.get")) as Capabilities };
     this.health = { ping: async () => (await control(helper, "health.ping")) as JsonObject as unknown as Pong };
-    this.fetch = createFetch(helper);
+    this.fetch = createFetch(helper, isStrict(options));
   }
 
   /** Ends the helper, and resolves when it is gone. Calls under way are cancelled; later ones are rejected. */
@@ -162,10 +167,19 @@ const FLAGS = [
   ["logLevel", "--log-level", "FM_PROXY_LOG_LEVEL"],
 ] as const;
 
+const STRICT = "FM_PROXY_STRICT_PARAMETERS";
+
+/** Whether the helper refuses what it does not know: the option, or else the variable. */
+function isStrict(options: ClientOptions): boolean {
+  return options.strictParameters ?? helperEnvironment(process.env, options.env)[STRICT] === "1";
+}
+
 function spawnOptions(options: ClientOptions): SpawnOptions {
   const env = helperEnvironment(process.env, options.env);
   const args = ["--stdio"];
   const settings: string[] = [];
+  if (options.strictParameters === true) args.push("--strict-parameters");
+  if (options.strictParameters === false) delete env[STRICT];
   for (const [name, flag, variable] of FLAGS) {
     const value = options[name];
     const fromEnv = env[variable];

@@ -68,7 +68,7 @@ function extend(soFar: Completion | null, chunk: Completion): Completion {
   const first = chunk.choices[0];
   if (first === undefined) return soFar ?? chunk;
   const text = (soFar?.choices[0]?.text ?? "") + first.text;
-  return { ...chunk, choices: [{ ...first, text, finish_reason: null }], usage: null };
+  return { ...soFar, ...chunk, choices: [{ ...first, text, finish_reason: null }], usage: null };
 }
 
 function completionOf(operation: Operation): Operation<Completion> {

@@ -3,6 +3,7 @@ import { createChat, streamChat } from "./chat.js";
 import { createCompletion, streamCompletion } from "./completions.js";
 import { createEmbeddings } from "./embeddings.js";
 import { FmError, toFmError } from "./errors.js";
+import { addIgnored, ignoredOf } from "./ignored.js";
 import { listModels, retrieveModel } from "./models.js";
 import { errorBody, errorResponse, headers, jsonResponse, streamBody } from "./reply.js";
 import {
@@ -29,6 +30,10 @@ interface Call {
   query: URLSearchParams;
   body: Body;
   signal: AbortSignal | null;
+  /** Unknown parameters are refused. */
+  strict: boolean;
+  /** Else they are noted here: those that never reach the helper. */
+  ignored: string[];
 }
 
 type Handler = (transport: Transport, call: Call) => Promise<Response>;
@@ -60,10 +65,12 @@ const ROUTES: readonly Route[] = [
  * Makes a `fetch` that answers OpenAI's HTTP API from a helper. The host and any prefix of the URL do not matter, and
  * nothing leaves the process. As with the real one, a failure is a response; only an abort and a body that can't be read
  * reject.
+ *
+ * @param strict - whether unknown parameters in a URL are refused, as the helper then does with those of a body
  */
-export function createFetch(transport: Transport): typeof globalThis.fetch {
+export function createFetch(transport: Transport, strict = false): typeof globalThis.fetch {
   return async (input: string | URL | Request, init?: RequestInit): Promise<Response> => {
-    const call = readCall(input, init);
+    const call = { ...readCall(input, init), strict };
     call.signal?.throwIfAborted();
     const response = await answer(transport, call);
     return call.method === "HEAD" ? withoutBody(response) : response;
@@ -85,7 +92,7 @@ async function withoutBody(response: Response): Promise<Response> {
   return new Response(null, { status: response.status, headers: response.headers });
 }
 
-function readCall(input: string | URL | Request, init: RequestInit | undefined): Call {
+function readCall(input: string | URL | Request, init: RequestInit | undefined): Omit<Call, "strict"> {
   const request = typeof input === "object" && "url" in input ? input : null;
   const url = new URL(request?.url ?? String(input), "http://fm-proxy/");
   return {
@@ -95,6 +102,7 @@ function readCall(input: string | URL | Request, init: RequestInit | undefined):
     query: url.searchParams,
     body: takeBody(request, init),
     signal: init?.signal !== undefined ? init.signal : (request?.signal ?? null),
+    ignored: [],
   };
 }
 
@@ -135,54 +143,71 @@ function decode(parameter: string): string {
 function withBody<P extends JsonObject>(start: (transport: Transport, body: P) => Operation<unknown>): Handler {
   return async (transport, call) => {
     const params = (await readParams(call)) as P;
-    return jsonResponse(await withSignal(() => start(transport, params), call.signal));
+    return created(call, await withSignal(() => start(transport, params), call.signal));
   };
+}
+
+/** What came of a request: its object says which parameters of the body were ignored. */
+function created(call: Call, answer: unknown): Response {
+  return jsonResponse(answer, [...call.ignored, ...ignoredOf(answer)]);
 }
 
 /** An endpoint that needs no more than the id in its path. */
 function ofId(start: (transport: Transport, id: string) => Operation<unknown>): Handler {
-  return async (transport, { id, query, body, signal }) => {
-    readQuery(query, {});
+  return async (transport, call) => {
+    const { id, body, signal } = call;
+    readQuery(call, {});
     const params = body.content === null || body.content === "" ? {} : await readJson(body, signal);
-    for (const name of Object.keys(params)) throw badQuery("unknown_parameter", name, "Unknown");
-    return jsonResponse(await withSignal(() => start(transport, id), signal));
+    for (const name of Object.keys(params)) ignore(call, name);
+    return jsonResponse(await withSignal(() => start(transport, id), signal), call.ignored);
   };
 }
 
 /** What an endpoint that takes a body is asked for: all of it stands there, and nothing in the query. */
-function readParams({ query, body, signal }: Call): Promise<JsonObject> {
-  readQuery(query, {});
-  return readJson(body, signal);
+function readParams(call: Call): Promise<JsonObject> {
+  readQuery(call, {});
+  return readJson(call.body, call.signal);
+}
+
+/** A parameter that means nothing where it stands. */
+function ignore(call: Call, name: string): void {
+  if (call.strict) throw badQuery("unknown_parameter", name, "Unknown");
+  addIgnored(call.ignored, name);
 }
 
 async function responses(transport: Transport, call: Call): Promise<Response> {
   const { signal } = call;
   const params = (await readParams(call)) as ResponseCreateParams;
-  if (params.stream !== true) return jsonResponse(await withSignal(() => createResponse(transport, params), signal));
-  return responseStream(signal, (onEvent) => streamResponse(transport, params, onEvent));
+  if (params.stream !== true) return created(call, await withSignal(() => createResponse(transport, params), signal));
+  const ignored = (event: ResponseEvent) => [...call.ignored, ...ignoredOf(event["response"])];
+  return responseStream(signal, ignored, (onEvent) => streamResponse(transport, params, onEvent));
 }
 
-async function retrieve(transport: Transport, { id, query, signal }: Call): Promise<Response> {
-  const params = readQuery(query, RETRIEVE_QUERY);
+async function retrieve(transport: Transport, call: Call): Promise<Response> {
+  const { id, signal } = call;
+  const params = readQuery(call, RETRIEVE_QUERY);
   if (params["stream"] !== true)
-    return jsonResponse(await withSignal(() => retrieveResponse(transport, id, params), signal));
-  return responseStream(signal, (onEvent) => streamRetrieved(transport, id, params, onEvent));
+    return jsonResponse(await withSignal(() => retrieveResponse(transport, id, params), signal), call.ignored);
+  // What its response says was ignored is of the request that made it.
+  const ignored = () => call.ignored;
+  return responseStream(signal, ignored, (onEvent) => streamRetrieved(transport, id, params, onEvent));
 }
 
 function responseStream(
   signal: AbortSignal | null,
+  ignored: (event: ResponseEvent) => readonly string[],
   start: (onEvent: (event: ResponseEvent) => void) => Operation<unknown>,
 ): Promise<Response> {
   return streamBody(signal, {
-    start: (push) => start((event) => push(responseFrame(event))),
+    start: (push) => start((event) => push(responseFrame(event), ignored(event))),
     // The stream's own last events have told the failure.
     failure: () => [],
   });
 }
 
-async function inputItems(transport: Transport, { id, query, signal }: Call): Promise<Response> {
-  const params = readQuery(query, LIST_QUERY);
-  return jsonResponse(await withSignal(() => listInputItems(transport, id, params), signal));
+async function inputItems(transport: Transport, call: Call): Promise<Response> {
+  const params = readQuery(call, LIST_QUERY);
+  return jsonResponse(await withSignal(() => listInputItems(transport, call.id, params), call.signal), call.ignored);
 }
 
 /** An endpoint whose answer is one object, or chunks of it. */
@@ -193,21 +218,22 @@ function chunked<P extends JsonObject, C extends JsonObject>(
   return async (transport, call) => {
     const { signal } = call;
     const params = (await readParams(call)) as P;
-    if (params["stream"] !== true) return jsonResponse(await withSignal(() => create(transport, params), signal));
+    if (params["stream"] !== true) return created(call, await withSignal(() => create(transport, params), signal));
     return streamBody(signal, {
-      start: (push) => stream(transport, params, (chunk) => push(chunkFrame(chunk))),
+      start: (push) =>
+        stream(transport, params, (chunk) => push(chunkFrame(chunk), [...call.ignored, ...ignoredOf(chunk)])),
       failure: (error) => [chunkFrame({ error: errorBody(error.openai) })],
     });
   };
 }
 
-async function allModels(transport: Transport, { query, signal }: Call): Promise<Response> {
-  readQuery(query, {});
-  return jsonResponse(await withSignal(() => listModels(transport), signal));
+async function allModels(transport: Transport, call: Call): Promise<Response> {
+  readQuery(call, {});
+  return jsonResponse(await withSignal(() => listModels(transport), call.signal), call.ignored);
 }
 
-/** What some clients put behind every URL, and what means nothing here. */
-const IGNORED = new Set(["api-version"]);
+/** What some clients put behind every URL: it means nothing here, and is not reported. */
+const ALWAYS = new Set(["api-version"]);
 
 /** How a parameter of a query is written: text, or what is that in JSON; a list as `name[]=a&name[]=b` or `name=a`. */
 type QueryType = "text" | "number" | "flag" | "list";
@@ -220,15 +246,15 @@ const RETRIEVE_QUERY = {
 } as const;
 const LIST_QUERY = { include: "list", limit: "number", order: "text", after: "text" } as const;
 
-/** The parameters of a query as a call has them. The helper judges the values; a name that is unknown is told here. */
-function readQuery(query: URLSearchParams, types: Readonly<Record<string, QueryType>>): JsonObject {
+/** The parameters of a query as a call has them. The helper judges the values; a name that is unknown is seen here. */
+function readQuery(call: Call, types: Readonly<Record<string, QueryType>>): JsonObject {
   const params: JsonObject = {};
-  for (const [key, text] of query) {
-    if (IGNORED.has(key)) continue;
+  for (const [key, text] of call.query) {
+    if (ALWAYS.has(key)) continue;
     const name = key.replace(/\[\d*\]$/, "");
     const type = Object.hasOwn(types, name) ? types[name] : undefined;
-    if (type === undefined || (name !== key && type !== "list")) throw badQuery("unknown_parameter", key, "Unknown");
-    if (type === "list") params[name] = [...((params[name] as string[] | undefined) ?? []), text];
+    if (type === undefined || (name !== key && type !== "list")) ignore(call, key);
+    else if (type === "list") params[name] = [...((params[name] as string[] | undefined) ?? []), text];
     else if (Object.hasOwn(params, name)) throw badQuery("invalid_value", key, "Repeated");
     else params[name] = readValue(text, type);
   }

@@ -21,7 +21,7 @@ export interface SpawnOptions {
   env: Record<string, string>;
   cwd: string | undefined;
   /** Who gets its standard error: nobody, this process's own, or a function. */
-  stderr: "ignore" | "inherit" | ((text: string) => void);
+  stderr: "ignore" | "inherit" | ((text: string) => unknown);
 }
 
 /** What a helper process tells its owner. */
@@ -41,6 +41,8 @@ export class HelperProcess {
   #ended = false;
   /** The end of its stderr until it has answered; null from then on. */
   #lastWords: Buffer | null = Buffer.alloc(0);
+  /** The host knows that its onLog throws. */
+  #warned = false;
 
   /** Starts the process. Throws an FmError (SPAWN_FAILED) for what the system refuses at once. */
   constructor(options: SpawnOptions, events: ProcessEvents) {
@@ -103,8 +105,22 @@ export class HelperProcess {
         this.#lastWords = Buffer.concat([this.#lastWords, chunk]).subarray(-MAX_LAST_WORDS_BYTES);
       }
       if (stderr === "inherit") writeToStderr(chunk);
-      else if (stderr !== "ignore") stderr(decoder.write(chunk));
+      else if (stderr !== "ignore") this.#log(stderr, decoder.write(chunk));
     });
+  }
+
+  /** The host's function may throw, or reject: that loses its line of the log, and ends nothing. Node warns of it once. */
+  #log(onLog: (text: string) => unknown, text: string): void {
+    const warn = (error: unknown): void => {
+      if (this.#warned) return;
+      this.#warned = true;
+      process.emitWarning(`onLog of fm-proxy's client threw: ${describe(error)}`);
+    };
+    try {
+      Promise.resolve(onLog(text)).catch(warn);
+    } catch (error) {
+      warn(error);
+    }
   }
 
   #listen(): Promise<void> {
@@ -168,6 +184,15 @@ function spawnError(error: unknown, { path, origin, cwd }: SpawnOptions): FmErro
   };
   const what = `The helper ${path} ${why[code] ?? "could not be started"} (${code}).`;
   return new FmError("SPAWN_FAILED", `${what} The path is from ${origin}.`, fields);
+}
+
+/** What was thrown, which need be no Error. */
+function describe(error: unknown): string {
+  try {
+    return String(error);
+  } catch {
+    return "a value that can't be shown";
+  }
 }
 
 function isDirectory(path: string): boolean {

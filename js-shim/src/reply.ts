@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { FmError, OpenAIErrorShape } from "./errors.js";
 import { toFmError } from "./errors.js";
+import { ignoredHeader } from "./ignored.js";
 import { DONE } from "./sse.js";
 import type { JsonObject, Operation } from "./types.js";
 
@@ -18,9 +19,10 @@ export function headers(contentType?: string): Record<string, string> {
   };
 }
 
-/** An answer that went well. */
-export function jsonResponse(body: unknown): Response {
-  return new Response(JSON.stringify(body), { status: 200, headers: headers("application/json") });
+/** An answer that went well; `ignored`: the request's parameters that had no effect. */
+export function jsonResponse(body: unknown, ignored: readonly string[]): Response {
+  const all = { ...headers("application/json"), ...ignoredHeader(ignored) };
+  return new Response(JSON.stringify(body), { status: 200, headers: all });
 }
 
 /** An error as the body of an answer has it. */
@@ -42,7 +44,8 @@ export function errorResponse(error: FmError, more: Record<string, string> = {})
 
 /** Where the frames of a streaming answer come from. */
 export interface StreamSource {
-  start(push: (frame: Uint8Array) => void): Operation<unknown>;
+  /** `ignored` counts with the first frame: the request's parameters that had no effect. */
+  start(push: (frame: Uint8Array, ignored?: readonly string[]) => void): Operation<unknown>;
   /** Frames that tell a failure in the middle. */
   failure(error: FmError): Uint8Array[];
 }
@@ -56,9 +59,9 @@ export function streamBody(signal: AbortSignal | null, source: StreamSource): Pr
   return new Promise<Response>((resolve, reject) => {
     let controller: ReadableStreamDefaultController<Uint8Array> | null = null;
     let over = false;
-    const push = (frame: Uint8Array): void => {
+    const push = (frame: Uint8Array, ignored: readonly string[] = []): void => {
       if (over) return;
-      if (controller === null) resolve(open());
+      if (controller === null) resolve(open(ignored));
       controller?.enqueue(frame);
     };
     const end = (): boolean => {
@@ -76,9 +79,10 @@ export function streamBody(signal: AbortSignal | null, source: StreamSource): Pr
       if (wasOpen === null) reject(signal?.reason);
       else wasOpen.error(signal?.reason);
     };
-    const open = (): Response => {
+    const open = (ignored: readonly string[]): Response => {
       const body = new ReadableStream<Uint8Array>({ start: (it) => void (controller = it), cancel: stop });
-      return new Response(body, { status: 200, headers: headers("text/event-stream; charset=utf-8") });
+      const all = { ...headers("text/event-stream; charset=utf-8"), ...ignoredHeader(ignored) };
+      return new Response(body, { status: 200, headers: all });
     };
     const close = (frames: Uint8Array[]): void => {
       for (const frame of [...frames, DONE]) push(frame);

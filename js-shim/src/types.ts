@@ -7,9 +7,9 @@ export interface JsonObject {
 export interface RequestLimits {
   /** From arrival to the end, all included. */
   timeout_ms?: number;
-  /** From arrival until the engine has accepted the prompt, loading the model included. */
+  /** From arrival until the engine has accepted the prompt, loading the model included. The default counts without progress. */
   queue_timeout_ms?: number;
-  /** From acceptance until the first output. */
+  /** From acceptance until the first output. The default counts without progress. */
   first_token_timeout_ms?: number;
   /** Since the last sign of progress. */
   no_progress_timeout_ms?: number;
@@ -18,7 +18,7 @@ export interface RequestLimits {
 /** What a body's `fm` can hold. */
 export interface FmParams extends RequestLimits {
   /** Text that is not JSON, as this grammar describes it (see "Formats" in PROTOCOL.md). */
-  grammar?: { syntax: "lark" | "regex" | "gbnf"; definition: string };
+  grammar?: { syntax: "lark" | "regex"; definition: string };
   /** The answer's `fm.schema` tells what of the JSON schema was enforced. */
   schema_report?: boolean;
 }
@@ -34,8 +34,30 @@ export interface SchemaReport {
   error: string | null;
 }
 
+/** What an answer's `fm` has; absent where there is nothing to report. */
+export interface FmReport {
+  /** With `fm.schema_report`; null where there was no schema. */
+  schema?: SchemaReport | null;
+  /** With `truncation` "auto": how many of the oldest messages were left out. */
+  dropped_messages?: number;
+  /** Paths of the parameters that neither the helper nor its engine knows, and that had no effect. */
+  ignored?: string[];
+}
+
+/** Parameters that are not OpenAI's. An engine that lacks one ignores it, and the answer says so. */
+export interface ExtraParams {
+  /** As many of the most likely tokens are drawn from; -1 or 0: all. */
+  top_k?: number | null;
+  /** Tokens that are less likely than this, relative to the best one, are never drawn. Default: 0.05. */
+  min_p?: number | null;
+  /** Above 1: tokens among the last 64 get less likely. Default: 1. */
+  repeat_penalty?: number | null;
+  /** The answer goes on to its token limit. */
+  ignore_eos?: boolean | null;
+}
+
 /** The body of `POST /responses`, and `fm` with what is our own. */
-export interface ResponseCreateParams extends JsonObject {
+export interface ResponseCreateParams extends JsonObject, ExtraParams {
   /** What to answer: a text, or message items. */
   input?: string | readonly JsonObject[];
   /** Absent or null: the default model. */
@@ -46,6 +68,8 @@ export interface ResponseCreateParams extends JsonObject {
   top_p?: number | null;
   seed?: number | null;
   stop?: string | readonly string[] | null;
+  /** Chat's name for `text.format`, in the shape of either API; send one of them. */
+  response_format?: JsonObject | null;
   stream?: boolean | null;
   /** Whether it can be had again by its id, and gone on from. */
   store?: boolean | null;
@@ -96,6 +120,7 @@ export interface InputItemList extends JsonObject {
 export interface InputTokenCount extends JsonObject {
   object: "response.input_tokens";
   input_tokens: number;
+  fm?: FmReport;
 }
 
 /** The body of `POST /responses/compact`. */
@@ -113,10 +138,11 @@ export interface CompactedResponse extends JsonObject {
   created_at: number;
   output: JsonObject[];
   usage: ResponseUsage;
+  fm?: FmReport;
 }
 
 /** The body of `POST /completions`, and `fm` with what is our own. */
-export interface CompletionCreateParams extends JsonObject {
+export interface CompletionCreateParams extends JsonObject, ExtraParams {
   prompt: string;
   /** What comes behind the text that is asked for. */
   suffix?: string | null;
@@ -138,6 +164,8 @@ export interface Completion extends JsonObject {
   created: number;
   model: string;
   choices: { index: number; text: string; finish_reason: string | null; [key: string]: unknown }[];
+  /** Of a chunk, the first one may have it. */
+  fm?: FmReport;
   /** Null in all chunks but the last, and in what an error carries when the helper died before it could tell. */
   usage?: ChatUsage | null;
 }
@@ -159,10 +187,11 @@ export interface EmbeddingList extends JsonObject {
   model: string;
   data: { object: "embedding"; index: number; embedding: number[] | string; [key: string]: unknown }[];
   usage: { prompt_tokens: number; total_tokens: number; [key: string]: unknown };
+  fm?: FmReport;
 }
 
 /** The body of `POST /chat/completions`, and `fm` with what is our own. */
-export interface ChatCreateParams extends JsonObject {
+export interface ChatCreateParams extends JsonObject, ExtraParams {
   messages: readonly JsonObject[];
   model?: string | null;
   max_tokens?: number | null;
@@ -196,8 +225,7 @@ export interface ResponseObject extends JsonObject {
   error: { code: string; message: string; [key: string]: unknown } | null;
   incomplete_details: { reason: string } | null;
   usage: ResponseUsage | null;
-  /** With `fm.schema_report`; `schema` is null where none was asked for. */
-  fm?: { schema: SchemaReport | null };
+  fm?: FmReport;
 }
 
 /** One item of a response's `output`. */
@@ -258,8 +286,7 @@ export interface ChatCompletion extends JsonObject {
   }[];
   /** Null in what an error carries when the helper died before it could tell. */
   usage?: ChatUsage | null;
-  /** With `fm.schema_report`; `schema` is null where none was asked for. */
-  fm?: { schema: SchemaReport | null };
+  fm?: FmReport;
 }
 
 /** One chunk of a streamed chat completion. */
@@ -276,6 +303,8 @@ export interface ChatCompletionChunk extends JsonObject {
   }[];
   /** Of the last chunk, with `stream_options.include_usage`; null in the others then. */
   usage?: ChatUsage | null;
+  /** The first chunk may have it. */
+  fm?: FmReport;
 }
 
 /** One model that the helper can answer with. */
@@ -307,6 +336,19 @@ export interface EngineSandbox {
   landlock: number;
   seccomp: boolean;
   network: "denied" | "allowed";
+  /** Whether it can read devices, terminals included, and what other processes have in /proc. */
+  devices: "denied" | "allowed";
+  /** "none": root's special rights are gone, as other users have none. */
+  capabilities: "none" | "some";
+}
+
+/** Where responses are stored (see `capabilities.get` in PROTOCOL.md). */
+export interface StoreState {
+  kind: "memory" | "file" | "none";
+  /** Null: not known yet. */
+  usable: boolean | null;
+  /** Why it can't be used, and what to do. */
+  detail: string | null;
 }
 
 /** The answer of `capabilities.get`. */
@@ -315,7 +357,8 @@ export interface Capabilities extends JsonObject {
   reason_code: string | null;
   detail: string | null;
   engine: { name: string; state: string; sandbox: EngineSandbox | null; [key: string]: unknown };
-  models: { id: string; default: boolean; images: boolean; [key: string]: unknown }[];
+  models: { id: string; default: boolean; images: boolean; mmproj?: string | null; [key: string]: unknown }[];
+  store: StoreState;
   features: Record<string, boolean>;
   limits: Record<string, number>;
 }

@@ -52,7 +52,7 @@ fn text(value: &Value) -> Result<&str> {
 fn converse(gateway: &mut Gateway) -> Result<()> {
     let availability = gateway.ask(json!({"command": "check-availability"}))?;
     if availability["available"] != true {
-        println!("not available: {}", text(&availability["reason"])?);
+        writeln!(io::stdout(), "not available: {}", text(&availability["reason"])?)?;
         return Ok(());
     }
     let instructions = "You answer in few words.";
@@ -64,11 +64,11 @@ fn converse(gateway: &mut Gateway) -> Result<()> {
     };
     let answer = message("List the fruits that the text names.", TEXT, "string_list")?;
     for fruit in answer["result"].as_array().ok_or("the result is no list")? {
-        println!("- {}", text(fruit)?);
+        writeln!(io::stdout(), "- {}", text(fruit)?)?;
     }
     // The session knows what was said in it.
-    let answer = message("Write a sentence about the first of them.", "", "text")?;
-    println!("{}", text(&answer["result"])?);
+    let answer = message("Write a sentence about the first of them.", TEXT, "text")?;
+    writeln!(io::stdout(), "{}", text(&answer["result"])?)?;
     gateway.ask(json!({"command": "close-session", "session_id": session}))?;
     gateway.ask(json!({"command": "shutdown"}))?;
     Ok(())

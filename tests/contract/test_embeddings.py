@@ -20,7 +20,7 @@ import tempfile
 import time
 import unittest
 
-from engine import GRACE, SLOW, Engine, user
+from engine import GRACE, WAIT, Engine, TimedTest, user
 
 sys.path.append(os.path.join(os.path.dirname(__file__), "..", "e2e"))
 import gguf
@@ -57,7 +57,7 @@ class Embedded:
                 assert self.names == ["job.accepted"], self.names
                 self.accepted, self.dimension = params["input_tokens"], params["dimension"]
             elif name == "job.progress":
-                assert processed < params["processed"] <= self.accepted, params
+                assert processed <= params["processed"] <= self.accepted, params  # the same in a batch that takes long
                 assert params["cached"] == 0 and "output_tokens" not in params, params
                 processed = params["processed"]
             elif name == "job.embedding":
@@ -72,7 +72,7 @@ class Embedded:
         assert self.usage["output_tokens"] == 0, self.usage
 
 
-class Case(unittest.TestCase):
+class Case(TimedTest):
     def ready(self, model=None, env=None, **more):
         engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_THREADS": "1", **(env or {}), **more})
         self.addCleanup(engine.close)
@@ -173,7 +173,7 @@ class Jobs(Case):
             if name == "job.embedding" and not asked:
                 asked = time.monotonic()
                 engine.notify("job.abort", {"job": job})
-        self.assertLess(time.monotonic() - asked, GRACE)
+        self.assert_soon(time.monotonic() - asked, GRACE)
         outcome = Embedded(seen)
         self.assertEqual(outcome.reason, "aborted")
         self.assertTrue(1 <= len(outcome.vectors) < 1000, len(outcome.vectors))
@@ -189,7 +189,7 @@ class Jobs(Case):
         start = time.monotonic()
         self.engine.notify("job.abort", {"job": job})
         outcome = Embedded([first, *events])
-        self.assertLess(time.monotonic() - start, GRACE)
+        self.assert_soon(time.monotonic() - start, GRACE)
         self.assertEqual((outcome.reason, outcome.vectors), ("aborted", []))
         self.assertEqual(self.embed(self.engine, *TEXTS).vectors, before, "an abort leaves nothing behind")
 
@@ -197,7 +197,7 @@ class Jobs(Case):
         self.start(self.engine, ["word " * 100] * 2000)
         self.assertEqual(self.engine.receive()["method"], "job.accepted")
         self.engine.hang_up()
-        self.assertEqual(self.engine.wait_exit(5 * SLOW)[0], 0)
+        self.assertEqual(self.engine.wait_exit(WAIT)[0], 0)
 
 
 class Model(Case):

@@ -8,9 +8,11 @@ Exit status 77: skipped, because MODEL is not there.
 import os
 import re
 import resource
+import signal
 import struct
 import sys
 import tempfile
+import time
 import unittest
 
 from engine import Engine, program_and_model, user
@@ -56,6 +58,22 @@ class Case(unittest.TestCase):
                 return user("a" + words)
             words = " a" * (len(words) // 2 + tokens - outcome.accepted)
         self.fail(f"no prompt of {tokens} tokens")
+
+
+class SlowMachine(Case):
+    def test_a_batch_that_takes_long_is_told(self):
+        """The engine is stopped in its prefill for longer than it may be silent: it does not wait for the batch's end."""
+        engine, _ = self.ready(**{CTX: "2048"})
+        job = engine.start(user(" a" * 1400), max_tokens=1)
+        told = []
+        for name, params in engine.events(job):
+            told += [params["processed"]] if name == "job.progress" and "output_tokens" not in params else []
+            if len(told) in (1, 3):
+                engine.process.send_signal(signal.SIGSTOP)
+                time.sleep(1.1)  # the engine's own limit is 1 s
+                engine.process.send_signal(signal.SIGCONT)
+        self.assertEqual(told, sorted(told))
+        self.assertLess(len(set(told)), len(told), told)
 
 
 class Context(Case):
@@ -293,15 +311,50 @@ class Infill(Case):
 
 
 class Threads(Case):
+    def most(self, popen=None):
+        """The maximum that the error names."""
+        _, result = self.load(popen=popen, **{THREADS: "x"})
+        self.assert_refused(result, THREADS)
+        return int(re.search(r"from 1 to (\d+)", result["error"]["detail"]).group(1))
+
     def test_one_and_the_most(self):
-        for threads in {1, min(os.cpu_count(), 512)}:
+        most = self.most()
+        self.assertLessEqual(most, min(len(os.sched_getaffinity(0)), 512))
+        for threads in {1, most}:
             engine, _ = self.ready(**{THREADS: str(threads)})
             self.assertEqual(engine.run(user("Hello"), max_tokens=2).reason, "length")
 
     def test_no_number_or_too_many(self):
-        for value in ("x", "0", "513", "600", str(os.cpu_count() + 1), "2147483647"):
+        most = self.most()
+        for value in ("x", "0", "513", "600", str(most + 1), "2147483647"):
             _, result = self.load(**{THREADS: value})
-            self.assert_refused(result, THREADS, str(min(os.cpu_count(), 512)))
+            self.assert_refused(result, THREADS, f"from 1 to {most}")
+
+    def on_one_processor(self):
+        processor = min(os.sched_getaffinity(0))
+        return {"preexec_fn": lambda: os.sched_setaffinity(0, {processor})}
+
+    def test_the_most_on_one_processor(self):
+        self.assertEqual(self.most(self.on_one_processor()), 1)
+
+    def seconds(self, threads):
+        """What 20 tokens take on one processor: the best of a few, as others use it too."""
+        engine, _ = self.ready(popen=self.on_one_processor(), **{THREADS: threads})
+        engine.run(user("Hello"), max_tokens=1)
+        best = None
+        for _ in range(3):
+            start = time.monotonic()
+            outcome = engine.run(user("Hello"), max_tokens=20, temperature=0)
+            taken = time.monotonic() - start
+            self.assertGreater(outcome.usage["output_tokens"], 1)
+            best = taken if best is None else min(best, taken)
+        return best
+
+    @unittest.skipIf(os.cpu_count() < 2, "this machine has one processor")
+    def test_the_default_on_one_processor(self):
+        """Two threads that wait for each other on one processor took 200 times as long."""
+        one = self.seconds("1")
+        self.assertLess(self.seconds(""), 4 * one)
 
 
 class Files(Case):

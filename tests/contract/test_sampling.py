@@ -95,6 +95,102 @@ class Penalties(unittest.TestCase):
         self.assertEqual(self.text(frequency_penalty=0, presence_penalty=0.0), self.text())
 
 
+class Extras(unittest.TestCase):
+    """top_k, min_p, repeat_penalty and ignore_eos, which `parameters` of engine.initialize names."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.engine = shared_engine(cls, PROGRAM, MODEL)
+
+    def run_job(self, prompt, **params):
+        outcome = self.engine.run(user(prompt), **{"max_tokens": 40, "temperature": 0, **params})
+        self.assertIsNone(outcome.error)
+        return outcome
+
+    def ranks(self, **params):
+        """Of each drawn token: its place among the 20 most likely, and how much less likely it is than the best."""
+        params = {"temperature": 2, "min_p": 0, "logprobs": 20, **params}
+        found = []
+        for seed in range(3):
+            for entry in self.run_job("Tell me a story.", seed=seed, **params).logprobs:
+                better = [top for top in entry["top"] if top["logprob"] > entry["logprob"]]
+                found.append((len(better), entry["top"][0]["logprob"] - entry["logprob"]))
+        return found
+
+    def test_top_k(self):
+        self.assertGreater(max(rank for rank, _ in self.ranks()), 5)
+        for top_k in (1, 3):
+            self.assertEqual(max(rank for rank, _ in self.ranks(top_k=top_k)), top_k - 1)
+        for top_k in (0, -1):
+            self.assertEqual(self.run_job("Tell me a story.", temperature=1, seed=4, top_k=top_k).text,
+                             self.run_job("Tell me a story.", temperature=1, seed=4).text)
+
+    def test_min_p(self):
+        usual = -math.log(0.05)
+        self.assertGreater(max(less for _, less in self.ranks()), usual + 0.1)
+        self.assertLess(max(less for _, less in self.ranks(min_p=None)), usual + 0.01, "5% is the default")
+        self.assertLess(max(less for _, less in self.ranks(min_p=0.5)), -math.log(0.5) + 0.01)
+        self.assertLess(max(less for _, less in self.ranks(min_p=1)), 0.01)
+
+    def repeats(self, outcome, window=64):
+        """How many tokens of the answer are among the `window` before them."""
+        tokens = [bytes(entry["bytes"]) for entry in outcome.logprobs]
+        return sum(token in tokens[max(0, at - window):at] for at, token in enumerate(tokens))
+
+    def test_repeat_penalty(self):
+        prompt = "Write the word red again and again."
+        free = self.run_job(prompt, max_tokens=64, logprobs=0)
+        held = self.run_job(prompt, max_tokens=64, logprobs=0, repeat_penalty=2)
+        self.assertLess(self.repeats(held), self.repeats(free) / 2)
+        for params in ({}, {"temperature": 0.9, "seed": 11}):
+            again = [self.run_job(prompt, repeat_penalty=1.3, **params).text for _ in range(2)]
+            self.assertEqual(again[0], again[1])
+        self.assertEqual(self.run_job(prompt, repeat_penalty=1).text, self.run_job(prompt).text)
+        for tiny in (1e-300, 1e-3):
+            self.run_job(prompt, repeat_penalty=tiny, max_tokens=8)
+
+    def plain(self, prompt, **params):
+        """The first token behind a prompt without a template."""
+        outcome = self.engine.run(None, prompt=prompt, temperature=0, **{"max_tokens": 1, **params})
+        self.assertIsNone(outcome.error)
+        return outcome.text
+
+    def test_the_last_64_tokens_of_the_prompt_count(self):
+        again = "red red red red red red red red"
+        self.assertEqual(self.plain(again), " red")
+        self.assertNotEqual(self.plain(again, repeat_penalty=5), " red")
+        either = {"format": {"type": "grammar", "syntax": "regex", "definition": "( red| blue)"}, "max_tokens": 8}
+        for words, counts in ((40, True), (80, False)):
+            far = again + " one" * words
+            free = self.plain(far, **either)
+            self.assertEqual(self.plain(far, repeat_penalty=10, **either) != free, counts, (words, free))
+
+    def test_ignore_eos(self):
+        prompt = "Say hi."
+        free = self.run_job(prompt, max_tokens=300)
+        self.assertEqual(free.reason, "stop")
+        for params in ({}, {"temperature": 1, "seed": 3}, {"logit_bias": [[0, 1]]}):
+            held = self.run_job(prompt, ignore_eos=True, max_tokens=120, **params)
+            self.assertEqual((held.reason, held.usage["output_tokens"]), ("length", 120))
+        self.assertTrue(self.run_job(prompt, ignore_eos=True, max_tokens=120).text.startswith(free.text[:20]))
+        self.assertEqual(self.run_job(prompt, ignore_eos=False, max_tokens=300).text, free.text)
+
+    def test_a_format_has_its_end_all_the_same(self):
+        schema = {"type": "object", "properties": {"a": {"enum": ["x", "y"]}}, "required": ["a"],
+                  "additionalProperties": False}
+        form = {"type": "json_schema", "strict": True, "schema": schema}
+        asked = {"ignore_eos": True, "repeat_penalty": 10, "top_k": 1, "min_p": 1, "max_tokens": 60}
+        for params in ({}, {"temperature": 1.5, "seed": 7}):
+            outcome = self.run_job("Name a letter.", format=form, **asked, **params)
+            self.assertIn(outcome.text, ('{"a":"x"}', '{"a":"y"}'))
+            self.assertEqual(outcome.reason, "stop")
+        tool = {"name": "paint", "parameters": {"type": "object", "properties": {"c": {"enum": ["red"]}},
+                                                "required": ["c"], "additionalProperties": False}}
+        outcome = self.run_job("Paint it red.", tools=[tool], tool_choice={"mode": "required"},
+                               parallel_tool_calls=False, **asked)
+        self.assertEqual(outcome.calls, [["paint", '{"c":"red"}']])
+
+
 class Logprobs(unittest.TestCase):
     """They line up with the text (engine.py looks at that), and they are the model's own."""
 

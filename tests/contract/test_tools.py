@@ -7,11 +7,12 @@ Exit status 77: skipped, because MODEL is not there, or the engine was built wit
 
 import json
 import os
+import re
 import sys
 import time
 import unittest
 
-from engine import GRACE, SLOW, shared_engine, skip_without, user
+from engine import GRACE, SLOW, TimedTest, shared_engine, skip_without, user
 
 PROGRAM = None
 MODEL = None
@@ -27,6 +28,7 @@ CLOCK = {"name": "weather_clock", "parameters": {"type": "object", "properties":
 LAMP = {"name": "lamp", "parameters": {"properties": {"on": {"type": "boolean"}, "note": {"type": "string", "maxLength": 9}},
                                        "required": ["on", "note"], "additionalProperties": False}}
 TOOLS = [WEATHER, CLOCK, LAMP]
+MINUS_ZERO = r"(?<=[:\[,])-0(?=[,\]}])"  # an integer, which Python does not give back
 WILD = {"temperature": 1.5, "max_tokens": 100}
 SEEDS = int(os.environ.get("FM_SEEDS", 4))  # of each choice; more by hand
 REQUIRED = {"mode": "required"}
@@ -36,7 +38,7 @@ def only(tool):
     return {"mode": "required", "names": [tool["name"]]}
 
 
-class Case(unittest.TestCase):
+class Case(TimedTest):
     """One engine for all."""
 
     @classmethod
@@ -54,7 +56,8 @@ class Case(unittest.TestCase):
 
     def check_arguments(self, name, text):
         arguments = json.loads(text)
-        self.assertEqual(json.dumps(arguments, separators=(",", ":"), ensure_ascii=False), text, "compact")
+        compact = json.dumps(arguments, separators=(",", ":"), ensure_ascii=False)
+        self.assertEqual(re.sub(MINUS_ZERO, "0", compact), re.sub(MINUS_ZERO, "0", text), "compact")
         if name == "weather":
             self.assertEqual(list(arguments)[:2], ["city", "days"])
             self.assertTrue(isinstance(arguments["city"], str) and len(arguments["city"]) <= 8)
@@ -256,7 +259,7 @@ class Conversations(Case):
                 self.engine.notify("job.abort", {"job": job})
                 aborted, start = True, time.monotonic()
         self.assertEqual((aborted, params["reason"]), (True, "aborted"))
-        self.assertLess(time.monotonic() - start, GRACE)
+        self.assert_soon(time.monotonic() - start, GRACE)
         self.assertEqual(self.call(only(LAMP), parallel_tool_calls=False).reason, "stop")
 
 

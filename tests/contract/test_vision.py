@@ -15,7 +15,7 @@ import time
 import unittest
 import zlib
 
-from engine import GRACE, SLOW, Engine, program_and_model, user
+from engine import GRACE, SLOW, Engine, TimedTest, program_and_model, user
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
 import gguf  # noqa: E402
@@ -52,7 +52,7 @@ def picture(*images, text=QUESTION):
     return [turn(*images, text=text)]
 
 
-class Case(unittest.TestCase):
+class Case(TimedTest):
     def fresh(self, mmproj=None, context=1024, model=None, **env):
         engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_THREADS": "1", "FM_ENGINE_LLAMA_CTX": str(context), **env})
         self.addCleanup(engine.close)
@@ -238,7 +238,7 @@ class Bad(Shared):
         for width, height in ((60000, 60000), (16385, 1), (1, 16385), (16384, 2049), (2**31 - 1, 1)):
             start = time.monotonic()
             self.refused(self.engine, picture(png(width, height, packed=b"x")), "16384")
-            self.assertLess(time.monotonic() - start, SLOW)
+            self.assert_soon(time.monotonic() - start, SLOW)
 
     def test_more_data_than_pixels(self):
         """A small image whose data unpack to a gigabyte."""
@@ -247,7 +247,7 @@ class Bad(Shared):
         before = self.peak()
         start = time.monotonic()
         self.refused(self.engine, picture(png(packed=packed)), "can't be read")
-        self.assertLess(time.monotonic() - start, 3 * SLOW)
+        self.assert_soon(time.monotonic() - start, 3 * SLOW)
         self.assertLess(self.peak() - before, 64 << 10)
 
     def peak(self):
@@ -277,7 +277,7 @@ class Abort(Case):
         engine.notify("job.abort", {"job": job})
         last = list(events)[-1]
         self.assertEqual(last[1]["reason"], "aborted")
-        self.assertLess(time.monotonic() - start, GRACE)
+        self.assert_soon(time.monotonic() - start, GRACE)
         self.assertTrue(self.greedy(engine, user("Hello"), max_tokens=2).text)
 
     def test_signs_of_life(self):
@@ -290,7 +290,7 @@ class Abort(Case):
             if len(told) == 4:
                 engine.notify("job.abort", {"job": job})
         self.assertGreater(len(told), 2, "the image took no time")
-        self.assertLess(max(b - a for a, b in zip(told, told[1:])), 2.5 * SLOW)
+        self.assert_soon(max(b - a for a, b in zip(told, told[1:])), 2.5 * SLOW)
 
 
 class Load(Case):

@@ -6,7 +6,7 @@ import queue
 import subprocess
 import threading
 
-from wire import BIN, SLOW, WAIT, end, environment
+from wire import BIN, WAIT, end, environment
 
 PREFIX = "[IntelligenceKit] "
 
@@ -95,7 +95,7 @@ class Gateway:
         return [line.decode() for line in iter(lambda: self.log.get(timeout=WAIT), None)]
 
     def wait_exit(self, timeout=None):
-        return self.process.wait(timeout or 5 * SLOW)
+        return self.process.wait(timeout or WAIT)
 
     def close(self):
         """Ends the input, unless it has ended; returns the exit status. Harmless twice."""

@@ -1,22 +1,31 @@
 """Engines that are none of ours: each is a Python script with a fault of its own."""
 
 import os
+import re
+import signal
 import tempfile
 import time
 
 import foreign_engine
+import gateway
 import wire
 from wire import SLOW, HelperTest, check_stream
 
-class BadEngine(HelperTest):
+SANITIZE = os.environ.get("FM_SANITIZE", "")  # shows what engines write at every level
+
+
+class Foreign(HelperTest):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
 
-    def started(self, body):
+    def started(self, body, *args, **kwargs):
         foreign_engine.write(self.folder, "bad", body)
-        return self.helper("--engine-dir", self.folder, engine="bad")
+        return self.helper("--engine-dir", self.folder, *args, engine="bad", **kwargs)
+
+
+class BadEngine(Foreign):
 
     def test_its_child_holds_the_pipe(self):
         """An engine that dies is dead, although its output does not end."""
@@ -32,7 +41,7 @@ class BadEngine(HelperTest):
         for _ in range(2):
             before = time.monotonic()
             events, result = helper.collect(self.create(helper, "x"))
-            self.assertLess(time.monotonic() - before, SLOW)
+            self.assert_soon(time.monotonic() - before, SLOW)
             self.assertIn("signal 11", self.assert_error(result, "INTERNAL")["detail"])
             self.assertEqual(check_stream(self, events, result)["output"][0]["content"][0]["text"], "last words")
 
@@ -44,9 +53,9 @@ class BadEngine(HelperTest):
                 time.sleep(0.1)
             """)
         before = time.monotonic()
-        error = self.assert_error(helper.collect(self.create(helper, "x"), 20 * SLOW)[1], "UNAVAILABLE")
+        error = self.assert_error(helper.collect(self.create(helper, "x"))[1], "UNAVAILABLE")
         self.assertIn("while it started", error["detail"])
-        self.assertLess(time.monotonic() - before, 5 + SLOW)
+        self.assert_soon(time.monotonic() - before, 5 + SLOW)
 
     def test_it_loads_for_ever(self):
         """News of a load that nobody waits for do not keep the engine from another model."""
@@ -69,6 +78,132 @@ class BadEngine(HelperTest):
         self.assertTrue(helper.collect(waiting)[1]["ok"])
 
 
+class Log(Foreign):
+    """What an engine writes to its stderr, and what of it comes out of the helper's."""
+
+    def logged(self, body, level):
+        """Runs one request to its end; the helper's stderr."""
+        with tempfile.TemporaryFile() as log:
+            helper = self.started(body, "--log-level", level, stderr=log)
+            helper.call("responses.create", {"input": "x"})
+            self.assertEqual(helper.close(), 0)
+            log.seek(0)
+            return log.read()
+
+    LAST_WORDS = """
+        os.write(2, b"first \\x1b]52;c;eA==\\x07\\xff\\n")
+        initialize()
+        load()
+        accept()
+        os.write(2, b"fm-proxy: error: forged\\nwhy I abort")
+        os.abort()
+        """
+
+    def test_last_words(self):
+        lines = self.logged(self.LAST_WORDS, "error").decode().splitlines()
+        self.assertEqual(lines, ["bad: first ?]52;c;eA==??", "bad: fm-proxy: error: forged", "bad: why I abort"])
+
+    def test_off(self):
+        log = self.logged(self.LAST_WORDS, "off")
+        if SANITIZE:
+            print("test_bad_engine: builds with a sanitizer show what engines write at off too")
+        else:
+            self.assertEqual(log, b"")
+
+    def test_reports_of_sanitizers(self):
+        """They come out at every level: nobody would see them otherwise."""
+        if not SANITIZE or "address" not in SANITIZE and "thread" not in SANITIZE:
+            return print("test_bad_engine: no sanitizer here, so no report of one is looked for")
+        with tempfile.TemporaryFile() as log:
+            helper = self.helper(stderr=log)
+            call = self.create(helper, wire.script("x", {"hang": "soft"}))
+            helper.event(call, "response.output_text.delta")
+            wire.kill(helper.engine_pid(), signal.SIGSEGV)
+            self.assert_error(helper.collect(call)[1], "INTERNAL")
+            helper.close()
+            log.seek(0)
+            self.assertRegex(log.read(), rb"ERROR: \w+Sanitizer: SEGV")
+
+    def test_session_mode(self):
+        foreign_engine.write(self.folder, "bad", self.LAST_WORDS)
+        made = gateway.Gateway("--engine-dir", self.folder, "--log-level", "error", engine="bad")
+        self.addCleanup(made.close)
+        session = made.ask("open-session")["session_id"]
+        made.ask("message", session_id=session, prompt="x", content="y", output_format="text")
+        made.close()
+        lines = made.rest_of_log()
+        self.assertEqual([line for line in lines if not line.startswith(gateway.PREFIX)], [])
+        self.assertIn(gateway.PREFIX + "why I abort\n", lines)
+
+    FLOOD = """
+        import threading
+        def flood():
+            while True:
+                os.write(2, b"noise " * 1000 + b"\\n")
+        threading.Thread(target=flood, daemon=True).start()
+        initialize()
+        load()
+        while True:
+            job = accept()
+            os.write(2, b"more than a pipe holds\\n" * 10000)
+            for i in range(200):
+                send(method="job.delta", params={"job": job, "text": "x", "output_tokens": i + 1})
+            finish(job)
+        """
+
+    def test_a_flood(self):
+        """Shown or not, taken or not: requests are answered, and the helper's memory stays as it was."""
+        for level in ("off", "error"):
+            with self.subTest(level):
+                read_end, write_end = os.pipe()  # never read: a host that does not look
+                self.addCleanup(os.close, read_end)
+                helper = self.started(self.FLOOD, "--log-level", level, stderr=write_end)
+                os.close(write_end)
+                for round in range(5):
+                    self.assertTrue(helper.collect(self.create(helper, "x"))[1]["ok"])
+                    if round == 0:
+                        before = wire.memory_kib(helper.pid, "VmRSS")
+                self.assertLess(wire.memory_kib(helper.pid, "VmRSS"), before + 2048 * SLOW)
+
+    def test_its_child_holds_stderr(self):
+        """An engine that is gone is not waited for because its child has its stderr and writes on."""
+        helper = self.started("""
+            for _ in range(2):
+                if os.fork() == 0:
+                    os.setsid()
+                    os.close(0)
+                    os.close(1)
+                    while True:  # short lines: they are written faster than shown
+                        os.write(2, b"x\\n" * 32768)
+            initialize()
+            load()
+            accept()
+            os._exit(3)
+            """, "--log-level", "error", stderr=wire.subprocess.DEVNULL)
+        before = time.monotonic()
+        for _ in range(2):
+            error = self.assert_error(helper.call("responses.create", {"input": "x"}), "INTERNAL")
+            self.assertIn("status 3", error["detail"])
+        self.assertLess(time.monotonic() - before, 5 * SLOW)
+
+    def test_it_has_no_descriptor_of_ours(self):
+        """Neither a terminal nor a log file: pipes alone."""
+        log = tempfile.TemporaryFile()
+        self.addCleanup(log.close)
+        helper = self.started("""
+            initialize()
+            load()
+            job = accept()
+            for fd in sorted(int(fd) for fd in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{fd}")):
+                text = f"{fd} {os.readlink(f'/proc/self/fd/{fd}')}\\n"
+                send(method="job.delta", params={"job": job, "text": text, "output_tokens": 1})
+            finish(job)
+            """, stderr=log)
+        answer = helper.call("responses.create", {"input": "x"})["response"]["output"][0]["content"][0]["text"]
+        self.assertEqual(re.sub(r"\d+\]", "N]", answer).split("\n")[:3], ["0 pipe:[N]", "1 pipe:[N]", "2 pipe:[N]"])
+        self.assertEqual(answer.count("\n"), 3 + ("/fd" in answer), "the folder itself may be among them")
+
+
 class LargePrompts(HelperTest):
     def test_together(self):
         """More than an engine's queue holds: they are handed over one after the other."""
@@ -76,7 +211,7 @@ class LargePrompts(HelperTest):
         messages = [{"role": "user", "content": "x" * 9_000_000}, {"role": "user", "content": "short"}]
         calls = [helper.start("responses.create", {"input": messages}) for _ in range(4)]
         for call in calls:
-            self.assertTrue(helper.collect(call, 20 * SLOW)[1]["ok"])
+            self.assertTrue(helper.collect(call)[1]["ok"])
 
 
 if __name__ == "__main__":

@@ -34,8 +34,8 @@ class Death(HelperTest):
         helper.event(call, "error")
         helper.event(call, "response.failed")
         took = (time.monotonic() - before) * 1000
-        self.assertLess(max(pings), 50 * SLOW)
-        self.assertLess(took, 500 * SLOW)
+        self.assert_soon(max(pings), 50 * SLOW)
+        self.assert_soon(took, 500 * SLOW)
 
     def test_killed_keeps_the_text(self):
         helper = self.helper()
@@ -78,11 +78,11 @@ class Death(HelperTest):
             self.assert_error(result, "INTERNAL")
         before = time.monotonic()
         error = self.assert_error(helper.call("responses.create", {"input": "x"}), "UNAVAILABLE")
-        self.assertLess(time.monotonic() - before, 0.5 * SLOW)
+        self.assert_soon(time.monotonic() - before, 0.5 * SLOW)
         self.assertIn("3 times in a row", error["detail"])
         self.assertIn("signal 9", error["detail"])
         self.assertIsNone(helper.engine_pid(), "no engine is started for it")
-        wait_until(lambda: helper.call("responses.create", {"input": "x"})["ok"], 10, "the next try")
+        wait_until(lambda: helper.call("responses.create", {"input": "x"})["ok"], "the next try")
         for _ in range(2):  # an answer that ended well has set the count back
             helper.collect(self.create(helper, death))
         self.assertTrue(helper.call("responses.create", {"input": "x"})["ok"])
@@ -225,10 +225,10 @@ class Start(HelperTest):
         helper = self.helper(env={"FM_ENGINE_FAKE_INIT": "hang"})
         before = time.monotonic()
         call = self.create(helper, "x")
-        self.assertLess(helper.ping_ms(), 100 * SLOW)
+        self.assert_soon(helper.ping_ms(), 100 * SLOW)
         error = self.assert_error(helper.collect(call)[1], "UNAVAILABLE")
         self.assertIn("no progress", error["detail"])
-        self.assertLess(time.monotonic() - before, 6 + 5 * SLOW)
+        self.assert_soon(time.monotonic() - before, 6 + 5 * SLOW)
 
     def test_hang_in_load_ends_with_the_queue_limit(self):
         helper = self.helper(env={"FM_ENGINE_FAKE_LOAD": "hang"})
@@ -388,7 +388,7 @@ class Models(HelperTest):
                 open(os.path.join(folder.encode(), name), "w").close()
             os.mkdir(os.path.join(folder, "folder.gguf"))
             os.mkfifo(os.path.join(folder, "fifo.gguf"))
-            helper = self.helper("--models-dir", folder, engine="llama")
+            helper = self.helper("--models-dir", folder, "--strict-parameters", engine="llama")
             self.assertEqual([m["id"] for m in helper.call("models.list")["data"]], ["good"])
             for method in ("models.list", "capabilities.get"):
                 self.assert_error(helper.call(method, {"engine": "x"}), "INVALID_REQUEST", "engine", "unknown_parameter")

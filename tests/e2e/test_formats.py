@@ -51,11 +51,14 @@ class Formats(HelperTest):
             ({"text": {"format": {"type": "text"}}}, {"response_format": {"type": "text"}}, None),
             ({"text": {"format": OBJECT}}, {"response_format": OBJECT}, OBJECT),
             (RESPONSES, CHAT, job),
+            (CHAT, CHAT, job),  # chat's parameter, in the Responses API too
+            ({"response_format": RESPONSES["text"]["format"]}, CHAT, job),
             (GRAMMAR, GRAMMAR, grammar),
         ):
             with self.subTest(str(responses)):
                 text = self.responses(**responses)["response"]["output"][0]["content"][0]["text"]
                 self.assertEqual(json.loads(text), expected)
+                self.assertTrue(self.started.call("responses.input_tokens", {"input": "{}", **responses})["ok"])
                 text = self.chat(**chat)["completion"]["choices"][0]["message"]["content"]
                 self.assertEqual(json.loads(text), expected)
 
@@ -120,10 +123,52 @@ class Formats(HelperTest):
         ):
             say = {"error": {"code": "INVALID_REQUEST", "detail": "because", "param": said}}
             for create, params, param in ((self.responses, RESPONSES, responses), (self.chat, CHAT, chat),
+                                          (self.responses, CHAT, chat),
                                           (self.responses, GRAMMAR, grammar), (self.chat, GRAMMAR, grammar)):
                 if param:
                     error = self.assert_error(create(say, **params), "INVALID_REQUEST", param, "invalid_value")
                     self.assertEqual((error["openai"]["status"], error["detail"]), (400, "because"))
+
+
+class StopStrings(HelperTest):
+    """A stop string ends a text that has a format as any other; the report says that it did."""
+
+    CUT = {"valid": False, "error": "a stop string cut the text before it was whole"}
+
+    def whole(self, helper, **params):
+        return helper.call("responses.create", {"input": "one two three", **params})["response"]
+
+    def test_both_apis_streamed_or_not(self):
+        helper = self.helper()
+        schema = {"type": "object", "properties": {"a": {"type": "string", "minLength": 8}}, "required": ["a"]}
+        format = {"type": "json_schema", "name": "n", "schema": schema, "strict": True}
+        chat_format = {"type": "json_schema", "json_schema": {k: format[k] for k in ("name", "schema", "strict")}}
+        report = {"fm": {"schema_report": True}}
+        whole = self.whole(helper, text={"format": format}, **report)
+        text = whole["output"][0]["content"][0]["text"]
+        self.assertIs(whole["fm"]["schema"]["valid"], True)
+        stop = text[len(text) // 2:][:3]
+        cut = text[:text.index(stop)]
+        call = self.create(helper, "one two three", text={"format": format}, stop=stop, **report)
+        events, result = helper.collect(call)
+        final = check_stream(self, events, result)
+        self.assertEqual((final["status"], final["output"][0]["content"][0]["text"]), ("completed", cut))
+        self.assertEqual({k: final["fm"]["schema"][k] for k in self.CUT}, self.CUT)
+        deltas = "".join(e["delta"] for e in events if e["type"] == "response.output_text.delta")
+        self.assertEqual(deltas, cut)
+        completion = helper.call("chat.completions.create", {
+            "messages": [{"role": "user", "content": "one two three"}], "response_format": chat_format, "stop": [stop], "n": 2,
+            **report})["completion"]
+        for choice in completion["choices"]:
+            self.assertEqual((choice["message"]["content"], choice["finish_reason"]), (cut, "stop"))
+        self.assertEqual({k: completion["fm"]["schema"][k] for k in self.CUT}, self.CUT)
+        outside = self.whole(helper, text={"format": format}, stop="@@", **report)
+        self.assertEqual(outside["fm"], whole["fm"], "one that does not come changes nothing")
+
+    def test_any_object(self):
+        response = self.whole(self.helper(), response_format=OBJECT, stop="}", fm={"schema_report": True})
+        self.assertEqual(response["text"]["format"], OBJECT)
+        self.assertEqual((response["output"][0]["content"][0]["text"], response["fm"]), ("{", {"schema": None}))
 
 
 if __name__ == "__main__":

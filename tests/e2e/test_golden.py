@@ -8,11 +8,13 @@ import json
 import os
 import re
 import sys
+import tempfile
 
 import wire
 from wire import Helper, HelperTest, script
 
-GOLDEN = os.path.join(os.path.dirname(__file__), "..", "..", "protocol", "golden")
+ROOT = os.path.join(os.path.dirname(__file__), "..", "..")
+GOLDEN = os.path.join(ROOT, "protocol", "golden")
 
 HOST = [
     ("health.ping", None, "id"),
@@ -46,7 +48,7 @@ ENGINE = [
     ("job.start", {"job": 7, "prompt": "Once upon a time", "max_tokens": 2}, "finished"),
 ]
 
-VOLATILE = {"pid", "uptime_ms", "created_at", "completed_at", "created", "version", "landlock"}
+VOLATILE = {"pid", "uptime_ms", "created_at", "completed_at", "created", "version", "landlock", "devices"}
 
 
 def normal(value, key=None):
@@ -101,6 +103,26 @@ class Golden(HelperTest):
 
     def test_engine(self):
         self.replay("engine")
+
+
+class Document(HelperTest):
+    """The answer of capabilities.get that PROTOCOL.md shows is that of a helper with the model that set-up brings."""
+
+    maxDiff = None
+
+    def test_capabilities(self):
+        with open(os.path.join(ROOT, "protocol", "PROTOCOL.md"), encoding="utf-8") as f:
+            shown = re.search(r"^### capabilities\.get\n\n```\n(.*?)```", f.read(), re.M | re.S).group(1)
+        with open(os.path.join(ROOT, "packaging", "pins"), encoding="utf-8") as f:
+            file, = (line.split()[-1] for line in f if line.startswith("model-gguf "))
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        os.symlink(os.path.abspath(os.path.join(wire.BIN, "fm-engine-fake")), os.path.join(folder.name, "fm-engine-llama"))
+        with open(os.path.join(folder.name, file), "wb") as f:
+            f.write(b"GGUF")
+        helper = self.helper("--engine-dir", folder.name, "--models-dir", folder.name, engine="llama")
+        self.assertEqual(json.loads(shown), helper.call("capabilities.get"))
+        self.assertEqual(helper.call("models.list")["data"][0]["id"], json.loads(shown)["models"][0]["id"])
 
 
 def record():

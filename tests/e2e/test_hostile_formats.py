@@ -11,14 +11,14 @@ import sys
 import time
 
 import wire
-from wire import SLOW, HelperTest, memory_kib
+from wire import SANITIZED, SLOW, HelperTest, memory_kib
 
 MODELS = os.environ.get("FM_MODELS", os.path.join(wire.BIN, "..", "models"))
 FILES = sorted(glob.glob(os.path.join(MODELS, "*.gguf")))
 ENGINE = os.path.join(wire.BIN, "fm-engine-llama")
 
 REFUSED_WITHIN = 0.5  # seconds
-PONG_WITHIN = 50 * (6 if "thread" in os.environ.get("FM_SANITIZE", "") else 1)  # ms; a frame of 9 MB is read before it
+PONG_WITHIN = 250 if SANITIZED else 50  # ms; a sanitizer makes the reading of a body of 9 MB slow, which pings wait behind
 MEMORY = 32 * 1024  # KiB that an allocator may keep
 
 
@@ -43,7 +43,6 @@ HOSTILE = {
     "groups, a pattern": by_patterns("(" * GROUPS + "a" + ")" * GROUPS),
     "groups, a regular expression": by_grammar("regex", "(" * GROUPS + "a" + ")" * GROUPS),
     "groups, Lark": by_grammar("lark", "start: " + "(" * GROUPS + '"a"' + ")" * GROUPS),
-    "groups, GBNF": by_grammar("gbnf", "root ::= " + "(" * GROUPS + '"a"' + ")" * GROUPS),
     "references in a ring": by_schema({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"},
                                                                        "b": {"$ref": "#/$defs/a"}}}),
     "an object that holds itself": by_schema({"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"],
@@ -79,7 +78,15 @@ class Hostile(HelperTest):
 
     @classmethod
     def create_now(cls, params):
-        """The result of a request, how long it took in s, and the slowest pong meanwhile in ms."""
+        """The result of a request, how long it took in s, and the slowest pong meanwhile in ms. The request is made again
+        while one that was given up is still being compiled."""
+        while True:
+            result, seconds, pong = cls.create_once(params)
+            if result["ok"] or result["error"]["code"] != "OVERLOADED":
+                return result, seconds, pong
+
+    @classmethod
+    def create_once(cls, params):
         start = time.monotonic()
         id = cls.shared.start("responses.create", {"input": "hi", "max_output_tokens": 20, **params})
         slowest = cls.shared.ping_ms()
@@ -103,8 +110,8 @@ class Hostile(HelperTest):
                 error = self.assert_error(result, "INVALID_REQUEST")
                 self.assertEqual(error["openai"]["status"], 400)
                 self.assertRegex(error["openai"]["param"], r"^(text\.format|fm\.grammar\.definition)")
-                self.assertLess(seconds, REFUSED_WITHIN * SLOW)
-                self.assertLess(pong, PONG_WITHIN * SLOW)
+                self.assert_soon(seconds, REFUSED_WITHIN * SLOW)
+                self.assert_soon(pong, PONG_WITHIN * SLOW)
                 if "FM_FIGURES" in os.environ:
                     print(f"{name}: {seconds * 1000:.0f} ms, slowest pong {pong:.1f} ms, {error['openai']['param']}")
         after = self.memory()
@@ -123,7 +130,7 @@ class Hostile(HelperTest):
                 self.assertEqual(result["response"]["status"], "completed")
                 value = json.loads(result["response"]["output"][0]["content"][0]["text"])["a"]
                 self.assertTrue(len(value) <= 12 and fits(value), value)
-                self.assertLess(pong, PONG_WITHIN * SLOW)
+                self.assert_soon(pong, PONG_WITHIN * SLOW)
 
 
 def skip_without_formats():

@@ -5,9 +5,12 @@ The fake engine says of each image what it begins like and how long it is; no fi
 
 import json
 import os
+import signal
 import tempfile
 
 import foreign_engine
+import gguf
+import make_projector
 import wire
 from pictures import png, text64, url
 from wire import HelperTest, check_stream
@@ -183,6 +186,115 @@ class Wire(Case):
         helper = self.helper("--engine-dir", folder.name, engine="seeing")
         loaded, _ = json.loads(self.text(helper.call("responses.create", {"input": [turn()]})))
         self.assertEqual(loaded, {"model": None})
+
+
+class Found(Case):
+    """A projector beside the model. Only the engine "llama" has files; the fake one, or a script, stands in its place."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.projector = os.path.realpath(os.path.join(self.folder, "mmproj.gguf"))
+        for name, pairs in (("model", gguf.tiny_pairs()), ("mmproj", make_projector.pairs("phi4", gguf.EMBD, 32, 2, 4096))):
+            with open(os.path.join(self.folder, f"{name}.gguf"), "wb") as file:
+                file.write(gguf.header([gguf.pair(*pair) for pair in pairs], []))
+
+    def finding(self, engine=None, **kwargs):
+        if engine:
+            foreign_engine.write(self.folder, "llama", engine)
+        else:
+            os.symlink(os.path.abspath(os.path.join(wire.BIN, "fm-engine-fake")), os.path.join(self.folder, "fm-engine-llama"))
+        return self.helper("--engine-dir", self.folder, "--models-dir", self.folder, engine="llama", **kwargs)
+
+    def ask(self, helper, *images, **params):
+        return helper.call("responses.create", {"input": [turn(*images)], **params})
+
+    def test_it_is_no_model_and_is_offered(self):
+        helper = self.finding()
+        self.assertEqual([model["id"] for model in helper.call("models.list")["data"]], ["model"])
+        models = helper.call("capabilities.get")["models"]
+        self.assertEqual(models, [{"id": "model", "default": True, "images": True, "mmproj": self.projector}])
+        os.unlink(self.projector)
+        models = helper.call("capabilities.get")["models"]
+        self.assertEqual(models, [{"id": "model", "default": True, "images": False, "mmproj": None}])
+        self.assert_error(self.ask(helper, IMAGE), "INVALID_REQUEST", "input[0].content[1].type", "unsupported_parameter")
+        self.assertIsNone(helper.engine_pid())
+
+    def test_named_as_a_model(self):
+        os.symlink(os.path.abspath(os.path.join(wire.BIN, "fm-engine-fake")), os.path.join(self.folder, "fm-engine-llama"))
+        helper = self.helper("--engine-dir", self.folder, "--models-dir", self.folder, "--model", self.projector, engine="llama")
+        capabilities = helper.call("capabilities.get")
+        self.assertEqual(capabilities["reason_code"], "MODEL_NOT_READY")
+        self.assertIn(f"--model: {self.projector} is a projector", capabilities["detail"])
+        self.assertIn("--mmproj", capabilities["detail"])
+
+    def test_it_is_loaded_for_the_first_image(self):
+        """Text alone does without: it costs memory. What was loaded with it answers text as well."""
+        helper = self.finding()
+        engines = []
+        for images in ((), (), (IMAGE,), (), (IMAGE,)):
+            text = self.text(self.ask(helper, *images))
+            self.assertEqual(text, "What is it? " + SEEN if images else "What is it?")
+            engines.append(helper.engine_pid())
+        self.assertEqual([engine == engines[0] for engine in engines], [True, True, False, False, False])
+        self.assertEqual(len(set(engines)), 2)
+
+    def test_an_image_in_what_is_stored(self):
+        helper = self.finding()
+        seen = self.ask(helper, IMAGE)["response"]
+        os.kill(helper.engine_pid(), signal.SIGKILL)
+        self.wait_until_gone(helper)
+        result = helper.call("responses.create", {"input": "And?", "previous_response_id": seen["id"]})
+        self.assertTrue(result["ok"], result)
+        seeing = helper.engine_pid()
+        self.assertEqual(self.text(self.ask(helper, IMAGE)), "What is it? " + SEEN)
+        self.assertEqual(helper.engine_pid(), seeing, "it was started with the projector")
+
+    def wait_until_gone(self, helper):
+        wire.wait_until(lambda: helper.engine_pid() is None, what="the engine's end")
+
+    BROKEN = """
+        initialize()
+        message = read()
+        if "mmproj" in message["params"]:
+            %s
+        send(id=message["id"], result={"ok": True, "context_length": 1000, "slots": 1})
+        while (message := read())["method"] == "job.start":
+            job = {"job": message["params"]["job"]}
+            send(method="job.accepted", params={**job, "input_tokens": 1})
+            send(method="job.delta", params={**job, "text": "text", "output_tokens": 1})
+            send(method="job.finished", params={**job, "reason": "stop", "usage": {}})
+        """
+    REFUSE = 'send(id=message["id"], result={"ok": False, "error": {"code": "UNAVAILABLE", "detail": "broken eyes"}}); sys.exit()'
+
+    def test_one_that_does_not_load_leaves_text_alone(self):
+        log = tempfile.TemporaryFile()
+        self.addCleanup(log.close)
+        helper = self.finding(self.BROKEN % self.REFUSE, stderr=log, env={"FM_PROXY_LOG_LEVEL": "warn"})
+        for _ in range(4):
+            error = self.assert_error(self.ask(helper, IMAGE), "UNAVAILABLE")
+            self.assertIn("broken eyes", error["detail"])
+            self.assertEqual(self.text(self.ask(helper)), "text")
+        self.assertEqual(helper.close(), 0)
+        log.seek(0)
+        self.assertEqual(log.read().count(b"the projector beside it: broken eyes"), 4)
+
+    def test_nor_does_one_that_ends_the_engine(self):
+        """Its deaths are not the model's."""
+        helper = self.finding(self.BROKEN % "os.kill(os.getpid(), signal.SIGSEGV)")
+        for _ in range(4):
+            self.assert_error(self.ask(helper, IMAGE), "UNAVAILABLE")
+        self.assertIn("3 times in a row", self.ask(helper, IMAGE)["error"]["detail"])
+        self.assertEqual(self.text(self.ask(helper)), "text")
+
+    def test_text_that_waits_for_the_same_model(self):
+        """It does not fail with the projector that the other request needs."""
+        helper = self.finding(self.BROKEN % ("time.sleep(0.3); " + self.REFUSE))
+        image = helper.start("responses.create", {"input": [turn(IMAGE)]})
+        text = helper.start("responses.create", {"input": [turn()]})
+        self.assert_error(helper.collect(image)[1], "UNAVAILABLE")
+        self.assertEqual(self.text(helper.collect(text)[1]), "text")
 
 
 if __name__ == "__main__":

@@ -94,6 +94,28 @@ class Answers(ModelTest):
         self.assert_error(result, "CONTEXT_OVERFLOW")
         self.assertNotIn("output", result)
 
+    def test_a_summary_that_repeats_itself(self):
+        """Conversations that this model sums up without an end: a second try, and at the worst a text that is cut."""
+        count = "List the numbers from one to thirty in words."
+        numbers = "one, two, three, four, five, six, seven, eight, nine, ten, eleven, twelve, thirteen, fourteen, fifteen"
+        loop = 'for (int i = 1; i <= 10; i++) printf("%d\\n", i);'
+        back = 'for (int i = 10; i >= 1; i--) printf("%d\\n", i);'
+        context = 420  # small, so that the end of a loop is near; one of 1,024 tokens is the fake engine's matter
+        helper = self.helper("--model", FILES[0], engine="llama",
+                             env={"FM_ENGINE_LLAMA_CTX": str(context), "FM_ENGINE_LLAMA_THREADS": "1"})
+        model = helper.call("models.list")["data"][0]["id"]
+        again = 0
+        for turns in ((count, numbers, "Go on.", "sixteen, seventeen, eighteen, nineteen, twenty"),
+                      ("Write a C loop that prints 1 to 10.", loop, "And backwards?", back)):
+            items = [{"role": ("user", "assistant")[i % 2], "content": turn} for i, turn in enumerate(turns)]
+            result = helper.call("responses.compact", {"model": model, "input": items}, timeout=120 * SLOW)
+            self.assertTrue(result["ok"], result)
+            room = context - result["usage"]["input_tokens"]
+            again += result["usage"]["output_tokens"] > room
+            self.assertLessEqual(result["usage"]["output_tokens"], 2 * room)
+            self.assertRegex(result["output"][0]["encrypted_content"], r"(?s)^fm1:.*\w")
+        self.assertGreater(again, 0, "another machine may round otherwise, but hardly for both")
+
     def test_a_chat_template_of_the_host_s(self):
         with tempfile.NamedTemporaryFile("w", suffix=".jinja") as file:
             file.write("{{ messages[0].content }}")
@@ -193,7 +215,7 @@ class Stops(ModelTest):
             time.sleep(0.2)
             quiet.append(cpu_ticks(pid) - before <= 1)
             return quiet[-3:] == [True] * 3
-        wait_until(look, 10, "an idle engine")
+        wait_until(look, "an idle engine")
 
     def warm(self):
         self.shared.call("responses.create", {"input": "x", "max_output_tokens": 1}, timeout=120 * SLOW)
@@ -206,7 +228,7 @@ class Stops(ModelTest):
         error = self.assert_error(result, "TIMEOUT")
         self.assertEqual((error["limit"], error["limit_ms"]), ("total", 200))
         self.assertEqual([e for e in events if e["type"].endswith("delta")], [])
-        self.assertLess(took, 0.2 + 0.5 * SLOW)
+        self.assert_soon(took, 0.2 + 0.5 * SLOW)
         self.assert_idle()
 
     def test_cancel_in_prefill_and_decode(self):
@@ -217,7 +239,7 @@ class Stops(ModelTest):
             before = time.monotonic()
             cancel = self.shared.start("responses.cancel", {"request_id": call})
             events, result = self.shared.collect(call)
-            self.assertLess(time.monotonic() - before, 0.5 * SLOW)
+            self.assert_soon(time.monotonic() - before, 0.5 * SLOW)
             self.assert_error(result, "CANCELLED")
             check_stream(self, events, result)
             self.assertTrue(self.shared.reply(cancel)["result"]["ok"])
@@ -230,8 +252,8 @@ class Stops(ModelTest):
         os.kill(self.shared.engine_pid(), signal.SIGKILL)
         pings = [self.shared.ping_ms() for _ in range(10)]
         events, result = self.shared.collect(call)
-        self.assertLess(time.monotonic() - before, 0.5 * SLOW)
-        self.assertLess(max(pings), 50 * SLOW)
+        self.assert_soon(time.monotonic() - before, 0.5 * SLOW)
+        self.assert_soon(max(pings), 50 * SLOW)
         self.assertEqual([e["type"] for e in events][-2:], ["error", "response.failed"])
         self.assert_error(result, "INTERNAL")
         self.assertTrue(self.shared.call("responses.create", {"input": "Hi", "max_output_tokens": 4}, timeout=120 * SLOW)["ok"])

@@ -6,67 +6,25 @@ under which the kernel looks as if it had no Landlock, no seccomp, or no close_r
 succeed; that shows that the attempts are real.
 """
 
-import ctypes
 import fcntl
 import json
 import os
-import platform
 import resource
 import socket
-import struct
+import subprocess
 import sys
 import tempfile
 import termios
 
+import attacks
 import foreign_engine
 import wire
+from poorer_kernel import (EINVAL, EVERYTHING, MACHINE, NO_CLOSE_RANGE, NO_LANDLOCK, NO_NEW_PRIVS,
+                           NO_SECCOMP, PRCTL, landlock_abi, poorer)
 from wire import HelperTest, script
 
 SANITIZE = os.environ.get("FM_SANITIZE", "")  # relaxed: fork and ptrace, which LeakSanitizer needs
 COVERAGE = os.environ.get("FM_COVERAGE", "") in ("ON", "1")  # relaxed: files
-MACHINE = platform.machine()
-
-# ---- a host on a poorer kernel ----
-
-PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 22, 38
-PRCTL = {"x86_64": 157, "aarch64": 167}.get(MACHINE)
-EINVAL, ENOSYS = 22, 38
-
-NO_LANDLOCK = (444, None, ENOSYS)
-NO_CLOSE_RANGE = (436, None, ENOSYS)
-NO_SECCOMP = (PRCTL, PR_SET_SECCOMP, EINVAL)
-NO_NEW_PRIVS = (PRCTL, PR_SET_NO_NEW_PRIVS, EINVAL)
-
-
-def poorer(*rules):
-    """For preexec_fn: from there on the calls fail, always or with this first argument."""
-    code = b""
-    for number, argument, error in rules:
-        fail = struct.pack("=HBBI", 0x06, 0, 0, 0x00050000 | error)
-        if argument is None:
-            body = fail
-        else:
-            body = struct.pack("=HBBI", 0x20, 0, 0, 16) + struct.pack("=HBBI", 0x15, 0, 1, argument) + fail
-        # load the number; skip the body when it is another
-        code += struct.pack("=HBBI", 0x20, 0, 0, 0) + struct.pack("=HBBI", 0x15, 0, len(body) // 8, number) + body
-    code += struct.pack("=HBBI", 0x06, 0, 0, 0x7FFF0000)
-    libc = ctypes.CDLL(None, use_errno=True)
-
-    def apply():
-        program = ctypes.create_string_buffer(code, len(code))
-        header = ctypes.create_string_buffer(struct.pack("@HP", len(code) // 8, ctypes.addressof(program)))
-        # no_new_privs is inherited, and so cannot be what the engine's own report is about
-        for args in ((PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), (PR_SET_SECCOMP, 2, ctypes.addressof(header), 0, 0)):
-            if libc.prctl(*(ctypes.c_ulong(a) for a in args)) != 0:
-                os._exit(111)
-    return apply
-
-
-def landlock_abi():
-    """What the kernel has; 0: nothing."""
-    return max(0, ctypes.CDLL(None).syscall(ctypes.c_long(444), None, ctypes.c_size_t(0), ctypes.c_uint(1)))
-
-
 def note(text):
     """A reason why something is not checked here."""
     print(f"test_sandbox: {text}", file=sys.stderr)
@@ -192,7 +150,8 @@ class InForce(SandboxTest):
         helper = self.engine()
         self.assertIsNone(self.sandbox(helper), "no engine has run")
         helper.call("responses.create", {"input": "x"})
-        report = {"no_new_privs": True, "landlock": landlock_abi(), "seccomp": True, "network": "denied"}
+        report = {"no_new_privs": True, "landlock": landlock_abi(), "seccomp": True, "network": "denied",
+                  "devices": "denied" if landlock_abi() else "allowed", "capabilities": "none"}
         self.assertEqual(self.sandbox(helper), report)
         engine = helper.engine_pid()
         wire.kill(engine)
@@ -273,7 +232,8 @@ class Seccomp(SandboxTest):
         self.assert_outcomes(helper, {a: "EPERM" for a in attempts})
         self.assert_unchanged(path)
         self.assertEqual(self.sandbox(helper),
-                         {"no_new_privs": True, "landlock": 0, "seccomp": True, "network": "denied"})
+                         {"no_new_privs": True, "landlock": 0, "seccomp": True, "network": "denied",
+                          "devices": "allowed", "capabilities": "none"})
 
     def test_each_call(self):
         if MACHINE == "x86_64":
@@ -333,7 +293,8 @@ class Landlock(SandboxTest):
         self.assert_outcomes(helper, expected)
         self.assert_unchanged(path)
         self.assertEqual(self.sandbox(helper),
-                         {"no_new_privs": True, "landlock": landlock_abi(), "seccomp": False, "network": "allowed"})
+                         {"no_new_privs": True, "landlock": landlock_abi(), "seccomp": False, "network": "allowed",
+                          "devices": "denied", "capabilities": "none"})
 
 
 class Nothing(SandboxTest):
@@ -342,7 +303,7 @@ class Nothing(SandboxTest):
     def test_all_succeeds(self):
         path = self.files()
         port, name = self.listener()
-        helper = self.engine(NO_SECCOMP, NO_LANDLOCK, NO_NEW_PRIVS)
+        helper = self.engine(*EVERYTHING)
         attempts = ["socket", f"connect={port}", "bind=0", "connect-abstract=" + name, "fork", "kill-parent", "thread"]
         attempts += self.changes(path) + ["write=/dev/null", "read=" + path("old")]
         self.assert_outcomes(helper, {**{a: "ok" for a in attempts}, "ioctl=/dev/null": ("ENOTTY", "EINVAL")})
@@ -350,11 +311,120 @@ class Nothing(SandboxTest):
             note("the memory of other processes is out of reach here without a sandbox (yama)")
         self.assertEqual(sorted(os.listdir(path(""))), ["cut", "fifo", "link", "made", "new", "old"])
         self.assertEqual(self.sandbox(helper),
-                         {"no_new_privs": False, "landlock": 0, "seccomp": False, "network": "allowed"})
+                         {"no_new_privs": False, "landlock": 0, "seccomp": False, "network": "allowed",
+                          "devices": "allowed", "capabilities": "some" if os.geteuid() == 0 else "none"})
         self.assert_outcomes(helper, {"ptrace": "ok"})  # the front is its tracer now
         helper = self.engine(NO_SECCOMP, NO_LANDLOCK)
         result = helper.call("responses.create", {"input": script({"try": "exec=/bin/true"})})
         self.assert_error(result, "INTERNAL")  # the engine is /bin/true now, and no more
+
+
+class Rights(SandboxTest):
+    """What the front may do and its engine may not; the error says what to do."""
+
+    def model(self, folder):
+        path = os.path.join(folder, "model.gguf")
+        with open(path, "wb") as f:
+            f.write(b"GGUF")
+        return path
+
+    def error_of(self, path):
+        """As the engine itself has it; the fake one reads no file by itself."""
+        engine = self.helper(program="fm-engine-fake")
+        self.assertTrue(engine.call("engine.initialize", {"protocol_version": 1})["ok"])
+        result = engine.call("engine.load", {"model": path})
+        return None if result["ok"] else result["error"]
+
+    def test_a_model_below_dev(self):
+        if not self.need_landlock() or not os.access("/dev/shm", os.W_OK):
+            return note("nothing to try: no Landlock, or no /dev/shm to write to")
+        with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+            error = self.error_of(self.model(folder))
+            self.assertEqual(error["code"], "UNAVAILABLE")
+            self.assertIn("/dev/shm", error["detail"])
+            self.assertIn("move the file", error["detail"])
+
+    def test_a_model_that_root_reads_by_its_powers(self):
+        if os.geteuid() != 0:
+            return note("not run by root: its capabilities can't be tried")
+        with tempfile.TemporaryDirectory() as folder:
+            path = self.model(folder)
+            self.assertIsNone(self.error_of(path))
+            os.chown(path, attacks.NOBODY, attacks.NOBODY)
+            os.chmod(path, 0o600)
+            error = self.error_of(path)
+            self.assertEqual(error["code"], "UNAVAILABLE")
+            self.assertIn(path, error["detail"])
+            self.assertIn("capabilities", error["detail"])
+
+    def test_an_engine_of_others_that_root_may_not_run(self):
+        if os.geteuid() != 0:
+            return note("not run by root: its capabilities can't be tried")
+        with tempfile.TemporaryDirectory() as folder:
+            path = foreign_engine.write(folder, "third", "initialize()")
+            os.chown(path, attacks.NOBODY, attacks.NOBODY)
+            os.chmod(path, 0o700)
+            helper = self.helper("--engine-dir", folder, engine="third")
+            error = self.assert_error(helper.call("responses.create", {"input": "x"}), "UNAVAILABLE")
+            self.assertIn(path, error["detail"])
+            self.assertIn("capabilities", error["detail"])
+
+    def test_capabilities_of_engines_of_others(self):
+        if os.geteuid() != 0:
+            return note("not run by root: there are no capabilities to lose")
+        with tempfile.TemporaryDirectory() as folder:
+            foreign_engine.write(folder, "third", """
+                initialize()
+                load()
+                job = accept()
+                with open("/proc/self/status") as f:
+                    text = "".join(line for line in f if line.startswith("Cap"))
+                send(method="job.delta", params={"job": job, "text": text, "output_tokens": 1})
+                finish(job)
+                """)
+            helper = self.helper("--engine-dir", folder, engine="third")
+            result = helper.call("responses.create", {"input": "x"})
+            sets = result["response"]["output"][0]["content"][0]["text"].split()
+            self.assertEqual(sets, [word for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
+                                    for word in (name + ":", "0" * 16)])
+
+    def test_a_second_mount(self):
+        """A terminal's folder that is mounted elsewhere, as for a chroot, is denied there; what is beside it is not."""
+        with tempfile.TemporaryDirectory() as folder:
+            inner = os.path.join(folder, "a b", "pts")
+            os.makedirs(inner)
+            with open(os.path.join(folder, "a b", "file"), "w") as f:
+                f.write("x")
+            if not self.need_landlock() or subprocess.run(["mount", "--bind", "/dev/pts", inner], check=False).returncode:
+                return note("not root, or no mounts here: devices that are mounted twice are not tried")
+            try:
+                self.assert_outcomes(self.engine(), {f"list={inner}": "EACCES", f"read={inner}/ptmx": "EACCES",
+                                                     f"read={folder}/a b/file": "ok", "list=/usr": "ok"})
+            finally:
+                subprocess.run(["umount", inner], check=True)
+
+
+class Attacks(SandboxTest):
+    """A terminal, the log and other programs, as root and as a plain user: attacks.py has the table."""
+
+    def each(self, check, open_to_all):
+        if os.geteuid() != 0:
+            note("not run by root: tried as this user alone")
+        for name, user in attacks.users().items():
+            for log_is_file in (False, True):
+                with self.subTest(user=name, log_is_file=log_is_file):
+                    check(attacks.attack(user, log_is_file, open_to_all))
+
+    def test_nothing_is_got(self):
+        if self.need_landlock(6):
+            self.each(lambda seen: self.assertEqual(attacks.wrong(seen), {}), open_to_all=False)
+
+    def test_the_attacks_are_real(self):
+        """With no layer, what the pipe does not keep away is got."""
+        got = ["peek={terminal}", "list=/proc", "kill-parent",
+               *(f"peek=/proc/{{{whose}}}/{file}" for whose in ("helper", "other") for file in ("environ", "cmdline"))]
+        expected = {**{row: "ok" for row in got}, "what was typed is there still": "no"}
+        self.each(lambda seen: self.assertEqual({row: seen[row] for row in expected}, expected), open_to_all=True)
 
 
 class Inherited(SandboxTest):
@@ -396,6 +466,7 @@ class Inherited(SandboxTest):
         def on_the_terminal():
             os.setsid()
             fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+            poorer(NO_LANDLOCK)()  # which denies it before the kernel can say why else
 
         helper = self.helper(preexec_fn=on_the_terminal)
         self.assert_outcomes(helper, {"read=/dev/tty": "ENXIO"})
@@ -487,13 +558,16 @@ class Reports(Third):
         return self.sandbox(self.third)
 
     def test_what_others_say(self):
-        good = {"no_new_privs": True, "landlock": 3, "seccomp": False, "network": "allowed"}
+        good = {"no_new_privs": True, "landlock": 3, "seccomp": False, "network": "allowed", "devices": "allowed",
+                "capabilities": "none"}
         denied = {**good, "network": "denied"}
         self.assertEqual(self.said({"sandbox": {**denied, "more": 1}}), denied)
         for says in ({}, {"sandbox": None}, {"sandbox": "yes"}, {"sandbox": [good]}, {"sandbox": {}},
                      {"sandbox": {**good, "landlock": -1}}, {"sandbox": {**good, "landlock": True}},
                      {"sandbox": {**good, "seccomp": 1}}, {"sandbox": {**good, "no_new_privs": "true"}},
-                     {"sandbox": {**good, "network": "maybe"}}, {"sandbox": {**good, "network": None}}):
+                     {"sandbox": {**good, "network": "maybe"}}, {"sandbox": {**good, "network": None}},
+                     {"sandbox": {**good, "devices": "none"}}, {"sandbox": {**good, "capabilities": True}},
+                     {"sandbox": {key: good[key] for key in good if key != "devices"}}):
             with self.subTest(says=says):
                 self.assertEqual(self.said({"sandbox": good}), good)
                 self.assertIsNone(self.said(says), "the last one's does not stay")

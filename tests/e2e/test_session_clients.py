@@ -61,7 +61,7 @@ REQUESTS = [
     {"command": "open-session", "instructions": "You answer in few words."},
     {"command": "message", "session_id": 'sess_"1"', "prompt": "List the fruits that the text names.", "content": TEXT,
      "output_format": "string_list"},
-    {"command": "message", "session_id": 'sess_"1"', "prompt": "Write a sentence about the first of them.", "content": "",
+    {"command": "message", "session_id": 'sess_"1"', "prompt": "Write a sentence about the first of them.", "content": TEXT,
      "output_format": "text"},
     {"command": "close-session", "session_id": 'sess_"1"'},
     {"command": "shutdown"},
@@ -126,8 +126,8 @@ class Client:
 
     def test_a_conversation(self):
         self.assertEqual(self.run_fake(), (0, "- List\nWrite\n", []))
-        self.assertEqual(len(re.findall(r"\] message: ", self.log)), 2)
-        self.assertIn("is closed, 0 are left", self.log)
+        self.assertEqual(len(re.findall(r"\] Message processed: ", self.log)), 2)
+        self.assertIn("Session closed: sess_", self.log)
 
     def test_no_model(self):
         status, out, said = self.run_client(PROXY, "--engine-dir", "/nonexistent", "--log-level", "error")
@@ -136,7 +136,7 @@ class Client:
 
     def test_an_error_of_a_message(self):
         result = self.run_fake("--max-turns", "1")
-        self.assert_error(result, "- List\n", "execution_failed: session full: it has had 1 turns")
+        self.assert_error(result, "- List\n", "execution_failed: session full: it has had 1 turns; open a new one")
 
     def test_an_error_of_the_first_request(self):
         refusal = {"ok": False, "error": "failed_to_open_session: no room"}
@@ -148,6 +148,17 @@ class Client:
     def test_what_goes_over_the_wire(self):
         self.assertEqual(self.run_stand_in(table(["figs"], "They grow.")), (0, "- figs\nThey grow.\n", []))
         self.assertEqual(self.asked, [*REQUESTS, "end"])
+
+    def test_nobody_reads_what_it_prints(self):
+        """As behind `head`. A language may end it by SIGPIPE, or report the write; none may show its stack for that."""
+        read_end, write_end = os.pipe()
+        os.close(read_end)
+        done = subprocess.run([*self.command, PROXY, "--engine", "fake"], stdin=subprocess.DEVNULL, stdout=write_end,
+                              stderr=subprocess.PIPE, timeout=wire.WAIT)
+        os.close(write_end)
+        own = [line for line in done.stderr.decode().splitlines() if not line.startswith("[IntelligenceKit] ")]
+        self.assertLessEqual(len(own), 1, done.stderr.decode())
+        self.assertRegex("".join(own), r"\A(error: .*)?\Z")
 
     def test_the_default_is_the_program_of_the_path(self):
         with open(self.stand_in, "w", encoding="utf-8") as file:

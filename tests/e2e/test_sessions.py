@@ -12,16 +12,16 @@ import time
 import unittest
 
 from gateway import PREFIX, Gateway, compact, says, scripted
-from wire import BIN, SLOW, WAIT, alive, children, memory_kib, wait_until
+from wire import BIN, SANITIZED, SLOW, WAIT, TimedTest, alive, children, memory_kib, wait_until
 
 LINE_MAX = 10_000_000
-LINES = int(os.environ.get("FM_LINES", 10_000))
+LINES = int(os.environ.get("FM_LINES", 1_000 if SANITIZED else 10_000))
 DOCUMENT = os.path.join(os.path.dirname(__file__), "..", "..", "protocol", "SESSIONS.md")
 HANGS = scripted({"hang": "soft"})
 DEAF = scripted({"hang": "hard"})
 
 
-class Case(unittest.TestCase):
+class Case(TimedTest):
     def gateway(self, *args, **kwargs):
         made = Gateway(*args, **kwargs)
         self.addCleanup(made.close)
@@ -45,7 +45,7 @@ class Ends(Case):
                 before = time.monotonic()
                 act(made)
                 self.assertEqual(made.wait_exit(), 0)
-                self.assertLess(time.monotonic() - before, 2 * SLOW)
+                self.assert_soon(time.monotonic() - before, 2 * SLOW)
                 if content:
                     self.fault(made.answer(), "execution_failed: cancelled: the input has ended")
                     self.assertFalse(alive(engine))
@@ -105,7 +105,7 @@ class Ends(Case):
                 parent.stdout.close()
                 before = time.monotonic()
                 wait_until(lambda: not alive(pid), what="the gateway's end")
-                self.assertLess(time.monotonic() - before, 2 * SLOW)
+                self.assert_soon(time.monotonic() - before, 2 * SLOW)
                 self.assertFalse(any(alive(engine) for engine in left))
             for fd in (read_end, write_end, answers_write):
                 os.close(fd)
@@ -198,10 +198,12 @@ class Ends(Case):
             except BlockingIOError:
                 time.sleep(0.01)
         self.assertGreater(sent, 1_000_000)
-        if not os.environ.get("FM_SANITIZE"):
+        if not SANITIZED:
             self.assertLess(memory_kib(made.pid, "VmRSS"), 64 * 1024)
         os.kill(made.pid, signal.SIGTERM)
-        self.assertEqual(made.wait(2 * SLOW), 0)
+        before = time.monotonic()
+        self.assertEqual(made.wait(WAIT), 0)
+        self.assert_soon(time.monotonic() - before, 2 * SLOW)
         made.stdout.close()
         made.stdin.close()
 
@@ -216,7 +218,7 @@ class Lines(Case):
             line = compact({**fields, "content": "c" * (room + more)}).encode()
             self.assertEqual(len(line), LINE_MAX + more)
             made.send_raw(line + b"\n")
-            answer = made.answer(timeout=3 * WAIT)
+            answer = made.answer()
             self.assertEqual(answer, {"ok": True, "result": "p"} if ok else {"ok": False, "error": "invalid_json"})
         made.send_raw(b"x" * (2 * LINE_MAX))  # and its end comes later
         self.fault(made.answer(), "invalid_json")
@@ -249,7 +251,7 @@ class Lines(Case):
             made.send_raw(line + b"\n")
             if line.strip(b" \t\r\n"):
                 asked += 1
-                self.assertIn("ok", made.answer(3 * WAIT))
+                self.assertIn("ok", made.answer())
             if i % 500 == 0:
                 self.assertTrue(made.ask("close-session", session_id=session)["ok"])
                 session = made.open()
@@ -260,7 +262,7 @@ class Lines(Case):
         now = [memory_kib(pid, "VmRSS") for pid in (made.pid, *children(made.pid))]
         if os.environ.get("FM_FIGURES"):
             print(f"{LINES} lines, {asked} asked something; the gateway's and the engine's KiB: {warm}, then {now}")
-        if not os.environ.get("FM_SANITIZE"):  # their allocators keep what is freed
+        if not SANITIZED:  # their allocators keep what is freed
             self.assertEqual(len(now), 2)
             for before, after in zip(warm, now):
                 self.assertLess(after - before, 4096)
@@ -270,7 +272,8 @@ class Limits(Case):
     def test_sessions(self):
         made = self.gateway("--max-sessions", "2")
         first, _ = made.open(), made.open()
-        self.fault(made.ask("open-session"), "failed_to_open_session: 2 sessions are open already")
+        self.fault(made.ask("open-session"),
+                   "failed_to_open_session: 2 sessions are open already: close one, or raise --max-sessions")
         self.assertTrue(made.ask("close-session", session_id=first)["ok"])
         made.open()
 
@@ -279,7 +282,7 @@ class Limits(Case):
         session = made.open()
         for word in ("a", "b"):
             self.assertTrue(made.message(session, "p", says(word))["ok"])
-        self.fault(made.message(session, "p", says("c")), "execution_failed: session full: it has had 2 turns")
+        self.fault(made.message(session, "p", says("c")), "execution_failed: session full: it has had 2 turns; open a new one")
         self.assertTrue(made.message(made.open(), "p", says("c"))["ok"])
 
     def test_bytes(self):
@@ -288,41 +291,45 @@ class Limits(Case):
         self.assertTrue(made.message(session, "p" * 900, says("a"))["ok"])
         answer = made.message(session, "p" * 1000, says("a"))
         self.assertRegex(answer["error"],
-                         r"^execution_failed: session full: \d+ bytes and a message of \d+, of 2000 that it may have$")
+                         r"^execution_failed: session full: \d+ bytes and a message of \d+, of 2000 that it may have; "
+                         "open a new one$")
         answer = made.message(session, "p", scripted('{"result":"', {"repeat": ["a", 900]}, '"}'))
         self.assertRegex(answer["error"],
-                         r"^execution_failed: session full: \d+ bytes with the answer, of 2000 that it may have$")
+                         r"^execution_failed: session full: \d+ bytes with the answer, of 2000 that it may have; open a new one$")
         self.assertEqual(made.message(session, "p", says("a")), {"ok": True, "result": "a"})
         self.assertRegex(made.ask("open-session", instructions="i" * 2000)["error"],
                          r"^failed_to_open_session: the instructions have 2000 bytes, and a session's conversation may have 2000")
 
     def test_time(self):
-        made = self.gateway("--message-timeout-ms", "300")
+        limit = int(300 * SLOW)
+        made = self.gateway("--message-timeout-ms", str(limit))
         session = made.open()
-        self.assertRegex(made.message(session, "p", HANGS)["error"], r"^execution_failed: .*300 ms")
-        self.assertEqual(made.message(session, "p", says("x")), {"ok": True, "result": "x"})
+        self.assertRegex(made.message(session, "p", HANGS)["error"], rf"^execution_failed: .*\b{limit} ms")
+        answer = made.message(session, "p", says("x"))
+        self.assert_undisturbed(answer == {"ok": True, "result": "x"}, answer)
 
     def test_context(self):
         """The conversation outgrows the model's context: the fake engine's has 4,096 words."""
         words = "word " * 1900
         made = self.gateway()
         session = made.open()
-        self.assertTrue(made.message(session, words, "")["ok"])
-        self.assertTrue(made.message(session, words, "")["ok"])
-        answer = made.message(session, words, "")
+        self.assertTrue(made.message(session, words, "c")["ok"])
+        self.assertTrue(made.message(session, words, "c")["ok"])
+        answer = made.message(session, words, "c")
         self.assertRegex(answer["error"], r"^execution_failed: context full: the input has \d+ tokens, the context holds 4096$")
-        self.assertTrue(made.message(session, "word", "")["ok"])
+        self.assertTrue(made.message(session, "word", "c")["ok"])
         made = self.gateway("--truncation", "auto")
         session = made.open()
         for _ in range(4):
-            self.assertTrue(made.message(session, words, "")["ok"])
+            self.assertTrue(made.message(session, words, "c")["ok"])
 
     def test_an_answer_that_runs_on(self):
         """It is generated once more, with a penalty; then it is an error."""
         made = self.gateway("--max-output-tokens", "20")
         session = made.open()
         answer = made.message(session, "p", scripted("{", {"repeat": ["x", 30]}))
-        self.fault(answer, "execution_failed: the answer has more than 20 tokens")
+        self.fault(answer, "execution_failed: the answer has more than 20 tokens: ask for a shorter one, or raise "
+                           "--max-output-tokens")
         line = made.log_where("Warning: ")
         self.assertEqual(line, PREFIX + "Warning: message: the answer ran on to 20 tokens, so it is generated again")
         made.log_where("Error: message: execution_failed after")
@@ -330,14 +337,14 @@ class Limits(Case):
     def test_options(self):
         program = os.path.join(BIN, "fm-proxy")
         for args, said in (
-            (["sessions", "--max-turns", "0"], '--max-turns: "0" is no integer from 1 to 10000'),
-            (["sessions", "--max-turns", "x"], '--max-turns: "x" is no integer'),
-            (["sessions", "--max-session-bytes", "99999999999999999999"], "--max-session-bytes: "),
-            (["sessions", "--temperature", "2.1"], '--temperature: "2.1" is no number from 0 to 2'),
-            (["sessions", "--temperature", "nan"], "--temperature: "),
-            (["sessions", "--truncation", "on"], '--truncation: "on" is neither auto nor disabled'),
-            (["sessions", "--log-prefix", "a\nb"], "--log-prefix: "),
-            (["sessions", "--store", "x"], "fm-proxy sessions stores nothing"),
+            (["sessions", "--max-turns", "0"], '--max-turns must be an integer from 1 to 10000, not "0"'),
+            (["sessions", "--max-turns", "x"], '--max-turns must be an integer from 1 to 10000, not "x"'),
+            (["sessions", "--max-session-bytes", "99999999999999999999"], "--max-session-bytes must be "),
+            (["sessions", "--temperature", "2.1"], '--temperature must be a number from 0 to 2, not "2.1"'),
+            (["sessions", "--temperature", "nan"], "--temperature must be "),
+            (["sessions", "--truncation", "on"], '--truncation must be auto or disabled, not "on"'),
+            (["sessions", "--log-prefix", "a\nb"], "--log-prefix must be one line"),
+            (["sessions", "--store", "x"], "--store, --store-bytes: fm-proxy sessions stores nothing; leave them out"),
             (["sessions", "sessions"], "unknown argument: sessions"),
             (["--max-turns", "5"], "--max-turns is an option of fm-proxy sessions"),
         ):
@@ -349,7 +356,9 @@ class Limits(Case):
 class Availability(Case):
     def test_no_engine_program(self):
         made = self.gateway("--engine-dir", "/nonexistent")
-        answer = made.ask("check-availability", timeout=2 * SLOW)
+        before = time.monotonic()
+        answer = made.ask("check-availability")
+        self.assert_soon(time.monotonic() - before, 2 * SLOW)
         self.assertEqual((answer["ok"], answer["available"]), (True, False))
         self.assertRegex(answer["reason"], "^HELPER_UNHEALTHY: .*fm-engine-fake")
         self.fault(made.message(made.open(), "p", "c"), "model_unavailable")
@@ -357,7 +366,9 @@ class Availability(Case):
 
     def test_no_model(self):
         made = self.gateway("--model", "/nonexistent.gguf", engine="llama")
-        answer = made.ask("check-availability", timeout=2 * SLOW)
+        before = time.monotonic()
+        answer = made.ask("check-availability")
+        self.assert_soon(time.monotonic() - before, 2 * SLOW)
         self.assertEqual((answer["ok"], answer["available"]), (True, False))
         self.assertRegex(answer["reason"], "^[A-Z_]+: ")
         self.fault(made.message(made.open(), "p", "c"), "model_unavailable")
@@ -383,6 +394,7 @@ class Log(Case):
         session = made.open(instructions=self.SECRET)
         made.message(session, self.SECRET, says(self.SECRET + "\n\x1b\x7f\u009b"))
         made.message(session, self.SECRET, scripted(self.SECRET))
+        made.message(session, self.SECRET, scripted({"error": self.SECRET}))
         made.send_raw(self.SECRET.encode() + b"\n")
         made.answer()
         made.ask("nothing", **{self.SECRET: 1})
@@ -396,12 +408,58 @@ class Log(Case):
             lines = self.talk(*args)
             self.assertNotIn(self.SECRET, "".join(lines))
             self.assertTrue(all(line.startswith(PREFIX) for line in lines), lines)
-            turn = next(line for line in lines if "input tokens" in line)
-            self.assertRegex(turn, r"message: \d+ ms, prompt of 6 and content of \d+ characters, "
-                                   r"\d+ input tokens \(\d+ cached\), \d+ output tokens")
+
+    def read(self, made, *expected):
+        """The log of a gateway that has ended has these lines, as regular expressions, in this order, among others."""
+        self.assertEqual(made.wait_exit(), 0)
+        lines = made.rest_of_log()
+        self.assertTrue(all(line.startswith(PREFIX) for line in lines), lines)
+        at = 0
+        for pattern in expected:
+            while at < len(lines) and not re.fullmatch(re.escape(PREFIX) + pattern + "\n", lines[at]):
+                at += 1
+            self.assertLess(at, len(lines), f"no {pattern} in {lines}")
+            at += 1
+        return lines
+
+    def test_of_a_life(self):
+        """What is logged of the server, its sessions and their messages; no level was given."""
+        made = self.gateway()
+        session = made.open(instructions="\u4e2d" * 20)
+        other = made.open()
+        self.assertTrue(made.message(session, "123456", "c" * 10_001, "string_list")["ok"])
+        self.assertFalse(made.message(other, "p", scripted("some ", {"error": "broken"}))["ok"])
+        self.assertTrue(made.ask("close-session", session_id=session)["ok"])
+        self.assertTrue(made.ask("shutdown")["ok"])
+        lines = self.read(
+            made,
+            "IntelligenceKit server ready",
+            rf"Session opened: {session} \(instructions_length=20, open=1\)",
+            rf"Session opened: {other} \(instructions_length=0, open=2\)",
+            rf"Message processed: session={session}, format=string_list, content_length=10001, time=\d+\.\d\ds, prompt_length=6, "
+            r"input_tokens=\d+, cached_tokens=0, output_tokens=[1-9]\d*",
+            rf"Message failed: session={other}, format=text, content_length=\d+, time=\d+\.\d\ds, prompt_length=1, .*",
+            r"Error: message: execution_failed after \d+ ms: .+",
+            f"Session closed: {session}",
+            "Shutting down",
+            f"Session closed: {other}",
+            "IntelligenceKit shutdown complete",
+        )
+        self.assertIn("server ready", lines[0])
+        self.assertIn("shutdown complete", lines[-1])
+
+    def test_of_an_end(self):
+        for act, said in ((lambda made: os.kill(made.pid, signal.SIGTERM), ["Signal received.*shutting down"]),
+                          (lambda made: made.process.stdin.close(), [])):
+            made = self.gateway()
+            session = made.open()
+            act(made)
+            self.read(made, "IntelligenceKit server ready", *said, f"Session closed: {session}",
+                      "IntelligenceKit shutdown complete")
 
     def test_user_text(self):
         lines = self.talk("--log-user-text")
+        self.assertNotIn("may have user text", "".join(lines))
         self.assertFalse(re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", "".join(lines)))
         self.assertGreaterEqual("".join(lines).count(self.SECRET), 5)
         self.assertTrue(all(line.startswith(PREFIX) for line in lines), lines)
@@ -412,6 +470,7 @@ class Log(Case):
         self.assertTrue(all(line.startswith("gateway| ") for line in lines), lines)
         self.assertTrue(any(line.startswith("Error: ") for line in self.talk("--log-prefix", "")))
         self.assertTrue(all("Error: " in line for line in self.talk("--log-level", "error")))
+        self.assertEqual([line for line in self.talk("--log-level", "warn") if not re.search("Error: |Warning: ", line)], [])
         self.assertEqual(self.talk("--log-level", "off"), [])
 
 

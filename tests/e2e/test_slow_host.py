@@ -4,7 +4,7 @@ import os
 import time
 
 import wire
-from wire import SLOW, HelperTest, check_stream, script, wait_until
+from wire import SANITIZED, SLOW, HelperTest, check_stream, script, wait_idle
 
 MIB = 1 << 20
 
@@ -13,26 +13,6 @@ def rss(pid):
     """Bytes."""
     with open(f"/proc/{pid}/statm") as f:
         return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
-def cpu_ticks(pid):
-    with open(f"/proc/{pid}/stat") as f:
-        fields = f.read().rsplit(")", 1)[1].split()
-    return int(fields[11]) + int(fields[12])
-
-
-def wait_idle(*pids):
-    """Until none of the processes has run for a while: whatever they do is held up."""
-    last = None
-    since = time.monotonic()
-
-    def idle():
-        nonlocal last, since
-        now = [cpu_ticks(pid) for pid in pids]
-        if now != last:
-            last, since = now, time.monotonic()
-        return time.monotonic() - since > 0.3
-    wait_until(idle, 20, "idleness")
 
 
 class SlowHost(HelperTest):
@@ -64,11 +44,11 @@ class SlowHost(HelperTest):
     def test_memory(self):
         """8 streams of 4 MiB for a host that does not read: generation pauses, and a cancel still comes through."""
         helper, calls = self.stalled(8, script({"repeat": ["0123456789abcdef" * 64, 4096]}))
-        if SLOW == 1:  # sanitizers have memory of their own
+        if not SANITIZED:  # sanitizers have memory of their own
             self.assertLess(rss(helper.pid), 24 * MIB)
         cancels = [helper.start("responses.cancel", {"request_id": call}) for call in calls]
         wait_idle(helper.pid)
-        if SLOW == 1:
+        if not SANITIZED:
             self.assertLess(rss(helper.pid), 24 * MIB)
         helper.reading.set()
         opened = 0
@@ -81,7 +61,7 @@ class SlowHost(HelperTest):
                 opened += 1
             self.assertTrue(helper.reply(cancel)["result"]["ok"])
         self.assertGreater(opened, 0, "the pause may come before the last ones are accepted, not before the first")
-        self.assertLess(helper.ping_ms(), 1000 * SLOW)
+        self.assert_soon(helper.ping_ms(), 1000 * SLOW)
 
     def test_no_limit_fires_for_the_host(self):
         """no_progress and first_token are about the engine: a host that reads late does not use them up."""
@@ -95,7 +75,7 @@ class SlowHost(HelperTest):
         time.sleep(1.0 * SLOW)  # longer than the limits
         helper.reading.set()
         events, result = helper.collect(call)
-        self.assertTrue(result["ok"], result.get("error"))
+        self.assert_undisturbed(result["ok"], result.get("error"))
         check_stream(self, events, result)
 
     def test_one_frame_beyond_the_cap(self):
@@ -109,7 +89,7 @@ class SlowHost(HelperTest):
         pings = [helper.start("health.ping") for _ in range(100)]
         wait_idle(helper.pid)
         helper.reading.set()
-        events, result = helper.collect(call, 20 * SLOW)
+        events, result = helper.collect(call)
         self.assertTrue(result["ok"])
         check_stream(self, events, result)
         for ping in pings:
@@ -129,7 +109,7 @@ class SlowHost(HelperTest):
         check_stream(self, events, result)
         for call, code in zip(others, ("CANCELLED", "TIMEOUT", "TIMEOUT")):
             self.assert_error(helper.collect(call)[1], code)
-        self.assertEqual(helper.engine_pid(), engine)
+        self.assert_undisturbed(helper.engine_pid() == engine, "another engine")
 
     def test_a_broken_header_ends_it_within_a_second(self):
         """Nobody reads, and the engine does not end by itself."""
@@ -137,7 +117,7 @@ class SlowHost(HelperTest):
         before = time.monotonic()
         helper.send_raw(b"GET / HTTP/1.1\r\n\r\n")
         self.assertEqual(helper.wait_exit(), 76)
-        self.assertLess(time.monotonic() - before, SLOW)
+        self.assert_soon(time.monotonic() - before, SLOW)
         helper.reading.set()
 
     def test_an_id_is_free_once_its_result_is_sent(self):

@@ -4,11 +4,16 @@ import json
 import os
 import pathlib
 import random
+import resource
 import signal
 import sqlite3
 import stat
 import tempfile
+import threading
+import time
+import zlib
 
+import foreign_engine
 import wire
 from wire import HelperTest, check_stream, script, state, wait_until
 
@@ -18,6 +23,30 @@ KILLS = int(os.environ.get("FM_KILLS", 3))  # more by hand
 
 def text_of(response):
     return "".join(part["text"] for item in response["output"] if item["type"] == "message" for part in item["content"])
+
+
+# What the checksum of a row covers, and version 2 of the file, which had none.
+CHECKED = ("id", "previous", "bytes", "object", "input", "stream")
+VERSION_2 = """
+    CREATE TABLE responses(key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, previous TEXT NOT NULL,\
+ used INTEGER NOT NULL, bytes INTEGER NOT NULL, object TEXT NOT NULL, input TEXT NOT NULL,\
+ stream TEXT NOT NULL);
+    CREATE INDEX responses_used ON responses(used);
+    CREATE TABLE items(id TEXT NOT NULL, response INTEGER NOT NULL REFERENCES responses(key) ON DELETE CASCADE,\
+ PRIMARY KEY(id, response)) WITHOUT ROWID;
+    CREATE INDEX items_response ON items(response);
+    CREATE TABLE total(bytes INTEGER NOT NULL);
+    INSERT INTO total VALUES(0);
+    CREATE TRIGGER put AFTER INSERT ON responses BEGIN UPDATE total SET bytes = bytes + new.bytes; END;
+    CREATE TRIGGER removed AFTER DELETE ON responses BEGIN UPDATE total SET bytes = bytes - old.bytes; END;
+    PRAGMA application_id = 1718448752;
+    PRAGMA user_version = 2;"""
+
+
+def checksum(*values):
+    """Of a row: CRC-32 of its columns as text, each with its length in 4 bytes before it."""
+    texts = [value if isinstance(value, bytes) else str(value).encode() for value in values]
+    return zlib.crc32(b"".join(len(text).to_bytes(4, "little") + text for text in texts))
 
 
 class StoreTest(HelperTest):
@@ -132,7 +161,7 @@ class Calls(StoreTest):
         self.assertIn(-32600, [reply["error"]["code"] for reply in replies if "error" in reply])
 
     def test_bad_params(self):
-        helper = self.helper()
+        helper = self.helper("--strict-parameters")
         for method, params, param, code in (
                 ("responses.retrieve", {}, "id", "missing_required_parameter"),
                 ("responses.retrieve", {"id": 1}, "id", "invalid_type"),
@@ -265,11 +294,71 @@ class Compact(StoreTest):
         self.assertEqual(chained["usage"], direct["usage"])
         self.assert_error(helper.call("responses.retrieve", {"id": chained["id"]}), "NOT_FOUND")
 
+    def test_one_that_repeats_itself(self):
+        """It is cut at 1,024 tokens, tried once more with a penalty, and at the worst ends with its last sentence."""
+        once = self.compact(self.helper(), input="x")
+        text = once["output"][0]["encrypted_content"]
+        penalised = self.compact(self.helper(env={"FM_ENGINE_FAKE_ANSWER": "loop"}), input="x")
+        self.assertEqual(penalised["output"][0]["encrypted_content"].strip(), text)
+        self.assertEqual(penalised["usage"]["output_tokens"], 1024 + once["usage"]["output_tokens"])
+        self.assertEqual(penalised["usage"]["input_tokens"], once["usage"]["input_tokens"])
+        helper = self.helper(env={"FM_ENGINE_FAKE_ANSWER": "endless"})
+        endless = self.compact(helper, input="x")
+        self.assertEqual(endless["usage"]["output_tokens"], 2048)
+        summary = endless["output"][0]["encrypted_content"]
+        words = text.removeprefix("fm1:").split()
+        said = summary.removeprefix("fm1:").split()
+        self.assertEqual(said, (words * (1024 // len(words) + 1))[:len(said)])
+        self.assertTrue(summary.endswith("."), summary[-50:])
+        self.assertLess(1024 - len(said), len(words))
+        self.assertTrue(self.ask(helper, [endless["output"][0], {"role": "user", "content": script("on")}]))
+
+    def test_the_second_try(self):
+        """The same job with a penalty. A cancel and the limits are for both, and no other request comes between them."""
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        foreign_engine.write(folder.name, "cutter", """
+            initialize()
+            load()
+            usage = {"input_tokens": 5, "output_tokens": 1024}
+            first = None
+            while (message := read())["method"] == "job.start":
+                params = message["params"]
+                job = {"job": params.pop("job")}
+                send(method="job.accepted", params={**job, "input_tokens": 5})
+                if first is None:
+                    first = params
+                    send(method="job.delta", params={**job, "text": "A. B", "output_tokens": 1024})
+                    send(method="job.finished", params={**job, "reason": "length", "usage": usage})
+                    continue
+                same = params == {**first, "frequency_penalty": 0.5}
+                first = None
+                send(method="job.delta", params={**job, "text": "S. " if same else "D. ", "output_tokens": 1})
+                if "hang" in json.dumps(params):
+                    while read()["method"] != "job.abort":
+                        pass
+                    send(method="job.finished", params={**job, "reason": "aborted", "usage": usage})
+                else:
+                    send(method="job.finished", params={**job, "reason": "length", "usage": usage})
+            """)
+        helper = self.helper("--engine-dir", folder.name, engine="cutter")
+        model = {"model": "cutter"}
+        calls = [helper.start("responses.compact", {**model, "input": "x"}) for _ in range(3)]
+        for call in calls:
+            result = helper.reply(call)["result"]
+            self.assertEqual((result["output"][0]["encrypted_content"], result["usage"]["output_tokens"]), ("fm1:S.", 2048))
+        result = helper.call("responses.compact", {**model, "input": "hang", "fm": {"no_progress_timeout_ms": 200}})
+        self.assertEqual(self.assert_error(result, "TIMEOUT")["limit"], "no_progress")
+        call = helper.start("responses.compact", {**model, "input": "hang"})
+        cancelled = helper.call("responses.cancel", {"request_id": call})
+        self.assertTrue(cancelled["ok"])
+        self.assert_error(helper.reply(call)["result"], "CANCELLED")
+
     def test_bad(self):
-        helper = self.helper()
+        helper = self.helper("--strict-parameters")
         for params, param, code in (({"model": None}, "model", "missing_required_parameter"),
-                                    ({"temperature": 1}, "temperature", "unknown_parameter"),
-                                    ({"stream": True}, "stream", "unknown_parameter"),
+                                    ({"temperature": 1}, "temperature", "unsupported_parameter"),
+                                    ({"top_q": 1}, "top_q", "unknown_parameter"),
                                     ({"input": []}, "input", "invalid_value"),
                                     ({"previous_response_id": "resp_x"}, "previous_response_id",
                                      "previous_response_not_found")):
@@ -597,8 +686,6 @@ class Files(StoreTest):
         helper.close()
         with sqlite3.connect(self.file) as db:
             self.assertEqual(db.execute("PRAGMA integrity_check").fetchone(), ("ok",))
-            total = db.execute("SELECT bytes FROM total").fetchone()
-            self.assertEqual(total, db.execute("SELECT coalesce(sum(bytes), 0) FROM responses").fetchone())
 
     def test_what_can_not_be_used(self):
         """Answers come all the same, and say that they are not stored."""
@@ -615,7 +702,7 @@ class Files(StoreTest):
                                    ("responses.create", {"input": "x", "previous_response_id": "resp_1"})):
                 error = self.assert_error(helper.call(method, params), "UNAVAILABLE")
                 self.assertIn(path, error["detail"])
-                self.assertEqual("something else" in error["detail"], path == other)
+                self.assertEqual("something else" in error["detail"], path in (self.file, other))
         with open(self.file) as file:
             self.assertIn("letter", file.read())
 
@@ -634,21 +721,377 @@ class Files(StoreTest):
         helper = self.helper("--store", self.file)
         id = self.ask(helper, "one two")["id"]
         helper.close()
-        good = sqlite3.connect(self.file).execute("SELECT object, input FROM responses").fetchone()
+        good = sqlite3.connect(self.file).execute(f"SELECT {', '.join(CHECKED)} FROM responses").fetchone()[3:5]
         for object, input in (("{", good[1]), (good[0], "{}"), (good[0], "[1]"), (good[0], '[{"type":"message"}]'),
                               ('{"output":[{"type":"x"}]}', good[1]), ("", ""), (b"\xff\0", b"\0"), ("7", "7"),
                               (good[0], json.dumps([{"id": id}]))):
             db = sqlite3.connect(self.file)
-            db.execute("UPDATE responses SET object = ?, input = ?", (object, input))
+            db.create_function("checksum", -1, checksum)
+            db.execute("UPDATE responses SET object = CAST(? AS TEXT), input = CAST(? AS TEXT)", (object, input))
+            db.execute(f"UPDATE responses SET checksum = checksum(id, previous, bytes, CAST(object AS BLOB),"
+                       " CAST(input AS BLOB), stream)")
             db.commit()
             db.close()
             with self.subTest(f"{object[:20]} {input[:20]}"):
                 helper = self.helper("--store", self.file)
                 result = helper.call("responses.create", {"input": "x", "previous_response_id": id})
                 self.assertEqual(result["error"]["code"], "INTERNAL")
-                helper.call("responses.input_items", {"id": id})
-                helper.call("responses.cancel", {"id": id})
+                for method, params in (("responses.retrieve", {}), ("responses.retrieve", {"stream": True}),
+                                       ("responses.input_items", {}), ("responses.cancel", {})):
+                    helper.collect(helper.start(method, {"id": id, **params}))
+                if object in ("", "{", b"\xff\0"):  # no JSON, so it can't be sent
+                    self.assert_error(helper.call("responses.retrieve", {"id": id}), "INTERNAL")
                 self.assertEqual(helper.close(), 0)
+
+    def edit(self, sql, *values):
+        db = sqlite3.connect(self.file)
+        db.execute(sql, values)
+        db.commit()
+        db.close()
+
+    def test_a_changed_letter(self):
+        """Valid JSON all the same: its checksum finds it. It is an error of the calls about that response alone."""
+        helper = self.helper("--store", self.file)
+        first = self.ask(helper, "one two")
+        second = self.ask(helper, "three", previous_response_id=first["id"])
+        third = self.ask(helper, "four", previous_response_id=second["id"])
+        apart = self.ask(helper, "five")
+        helper.close()
+        with open(self.file, "rb") as file:
+            good = file.read()
+        id = second["id"]
+        for column, change in (("object", "replace(object, 'three', 'thref')"), ("input", "replace(input, 'three', 'thref')"),
+                               ("stream", "replace(stream, 'opened', 'openee')"), ("previous", "''"),
+                               ("previous", f"'{apart['id']}'"), ("bytes", "bytes + 1"), ("checksum", "checksum + 1"),
+                               ("object", f"(SELECT object FROM responses WHERE id = '{first['id']}')")):
+            with open(self.file, "wb") as file:
+                file.write(good)
+            self.edit(f"UPDATE responses SET {column} = {change} WHERE id = ?", id)
+            with self.subTest(f"{column} = {change}"):
+                helper = self.helper("--store", self.file)
+                for method, params in (("responses.retrieve", {"id": id}), ("responses.retrieve", {"id": id, "stream": True}),
+                                       ("responses.input_items", {"id": id}), ("responses.cancel", {"id": id}),
+                                       ("responses.create", {"input": "x", "previous_response_id": id}),
+                                       ("responses.create", {"input": "x", "previous_response_id": third["id"]}),
+                                       ("responses.create", {"input": [{"id": second["output"][0]["id"]}]})):
+                    error = self.assert_error(helper.collect(helper.start(method, params))[1], "INTERNAL")
+                    self.assertIn(id, error["detail"])
+                    self.assertIn(self.file, error["detail"])
+                for response in (first, third, apart):
+                    self.assertEqual(self.retrieve(helper, response["id"]), response)
+                self.assertTrue(self.ask(helper, "six")["store"])
+                self.assertTrue(helper.call("responses.delete", {"id": id})["ok"])
+                self.assert_error(helper.call("responses.retrieve", {"id": id}), "NOT_FOUND")
+                self.assertEqual(helper.close(), 0)
+
+    def test_a_row_under_another_s_id(self):
+        """An index leads to the wrong row, which is whole."""
+        helper = self.helper("--store", self.file)
+        first, second = self.ask(helper, "one two"), self.ask(helper, "three")
+        helper.close()
+        with open(self.file, "rb") as file:
+            data = bytearray(file.read())
+        page = next(i for i in range(4096, len(data), 4096) if data[i] == 10 and data.find(first["id"].encode(), i, i + 4096) > 0
+                    and first["output"][0]["id"].encode() not in data[i:i + 4096])
+        at = data.find(second["id"].encode(), page, page + 4096) + len(second["id"])
+        self.assertEqual(data[at], 2, "the key behind the id")
+        data[at - len(second["id"]) - 1] = 9  # the type of the number 1, which takes no byte
+        with open(self.file, "wb") as file:
+            file.write(data)
+        helper = self.helper("--store", self.file)
+        self.assert_error(helper.call("responses.retrieve", {"id": second["id"]}), "INTERNAL")
+        self.assert_error(helper.call("responses.delete", {"id": second["id"]}), "NOT_FOUND")
+        self.assertEqual(self.retrieve(helper, first["id"]), first)
+
+    def test_version_2(self):
+        helper = self.helper("--store", self.file)
+        first = self.ask(helper, "one two")
+        second = self.ask(helper, "three", previous_response_id=first["id"])
+        helper.close()
+        db = sqlite3.connect(self.file)
+        rows = [db.execute(f"SELECT {columns} FROM {table}").fetchall() for table, columns in
+                (("responses", "key, id, previous, used, bytes, object, input, stream"), ("items", "id, response"))]
+        db.close()
+        os.unlink(self.file)
+        db = sqlite3.connect(self.file)
+        db.executescript(VERSION_2)
+        db.executemany("INSERT INTO responses VALUES(?, ?, ?, ?, ?, ?, ?, ?)", rows[0])
+        db.executemany("INSERT INTO items VALUES(?, ?)", rows[1])
+        db.commit()
+        db.close()
+        for _ in range(2):
+            helper = self.helper("--store", self.file)
+            self.assertEqual(self.retrieve(helper, first["id"]), first)
+            self.assertTrue(self.ask(helper, "on", previous_response_id=second["id"])["store"])
+            helper.close()
+        self.edit("PRAGMA user_version = 4")
+        helper = self.helper("--store", self.file)
+        self.assertIn("another version", helper.call("responses.retrieve", {"id": first["id"]})["error"]["detail"])
+
+    def test_other_tables(self):
+        """A trigger that somebody else has put there would be run by us."""
+        helper = self.helper("--store", self.file)
+        first = self.ask(helper, "one two")
+        helper.close()
+        self.edit("CREATE TRIGGER theirs AFTER INSERT ON responses BEGIN DELETE FROM responses; END")
+        helper = self.helper("--store", self.file)
+        self.assertFalse(self.ask(helper, "three")["store"])
+        error = self.assert_error(helper.call("responses.retrieve", {"id": first["id"]}), "UNAVAILABLE")
+        self.assertIn("move or delete", error["detail"])
+
+    def test_an_index_of_what_is_not_there(self):
+        """What makes room would look for it for ever."""
+        helper = self.helper("--store", self.file)
+        first = self.ask(helper, "w" * 3000)
+        second = self.ask(helper, "w" * 3000)
+        helper.close()
+        where = "FROM sqlite_master WHERE name = 'responses_used'"
+        with sqlite3.connect(self.file) as db:
+            index = db.execute(f"SELECT * {where}").fetchone()
+        db.close()
+        for sql, values in ((f"DELETE {where}", ()), ("DELETE FROM responses WHERE id = ?", (first["id"],)),
+                            ("INSERT INTO sqlite_master VALUES(?, ?, ?, ?, ?)", index)):
+            db = sqlite3.connect(self.file)
+            db.execute("PRAGMA writable_schema = ON")
+            db.execute(sql, values)
+            db.commit()
+            db.close()
+        helper = self.helper("--store", self.file, "--store-bytes", "12000")
+        self.assertFalse(self.ask(helper, "w" * 3000)["store"])
+        self.assertEqual(self.retrieve(helper, second["id"]), second)
+        error = self.assert_error(helper.call("responses.create", {"input": [{"id": first["output"][0]["id"]}]}), "UNAVAILABLE")
+        self.assertIn("is damaged", error["detail"])
+
+    def test_sizes_that_are_damaged(self):
+        """Nothing loops, and no good response goes for them."""
+        helper = self.helper("--store", self.file)
+        ids = [self.ask(helper, f"word {i}")["id"] for i in range(3)]
+        helper.close()
+        for column in ("bytes", "used"):
+            for value in (0, -9223372036854775808, 9223372036854775807):
+                self.edit(f"UPDATE responses SET {column} = ? WHERE id = ?", value, ids[0])
+                with self.subTest(f"{column} = {value}"):
+                    helper = self.helper("--store", self.file, "--store-bytes", str(1 << 40))
+                    last = self.ask(helper, "on")
+                    self.assertTrue(last["store"])
+                    for id in (*ids[1:], last["id"]):
+                        self.retrieve(helper, id)
+                    helper.close()
+
+
+class Trouble(StoreTest):
+    """A store that can't be used: reported once, in the way of no answer, and used again when it can be."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.file = os.path.join(self.folder.name, "responses.db")
+        self.said = os.path.join(self.folder.name, "stderr")
+
+    def start(self, *arguments):
+        with open(self.said, "ab") as said:
+            return self.helper("--store", self.file, *arguments, stderr=said)
+
+    def lines(self):
+        """Those on stderr so far; each names the file."""
+        with open(self.said) as said:
+            lines = said.read().splitlines()
+        for line in lines:
+            self.assertIn(self.file, line)
+        return lines
+
+    def store(self, helper):
+        return helper.call("capabilities.get")["store"]
+
+    def wait_for(self, helper, usable):
+        wait_until(lambda: self.store(helper)["usable"] is usable, what="the store's state")
+        return self.store(helper)
+
+    def lock(self):
+        db = sqlite3.connect(self.file, isolation_level=None, check_same_thread=False)
+        self.addCleanup(db.close)
+        db.execute("BEGIN EXCLUSIVE")
+        return db
+
+    def test_kinds(self):
+        self.assertEqual(self.store(self.helper()), {"kind": "memory", "usable": True, "detail": None})
+        self.assertEqual(self.store(self.helper("--store-bytes", "0")), {"kind": "none", "usable": False, "detail": None})
+        self.assertEqual(self.wait_for(self.start(), True), {"kind": "file", "usable": True, "detail": None})
+        self.assertEqual(self.lines(), [])
+
+    def test_reported_once(self):
+        with open(self.file, "w") as file:
+            file.write("this is a letter to a friend, and no database at all")
+        helper = self.start()
+        state = self.wait_for(helper, False)  # before there is a call about it
+        self.assertIn(self.file, state["detail"])
+        self.assertIn("name another file", state["detail"])
+        for _ in range(3):
+            self.assertFalse(self.ask(helper, "one")["store"])
+            self.assert_error(helper.call("responses.retrieve", {"id": "resp_1"}), "UNAVAILABLE")
+        self.assertEqual(len(self.lines()), 1)
+        os.unlink(self.file)
+        response = self.ask(helper, "two")
+        self.assertEqual((response["store"], self.retrieve(helper, response["id"])), (True, response))
+        self.assertEqual(self.store(helper), {"kind": "file", "usable": True, "detail": None})
+        self.assertEqual(len(self.lines()), 1)
+
+    def test_a_folder_that_comes_later(self):
+        self.file = os.path.join(self.folder.name, "sub", "responses.db")
+        helper = self.start()
+        self.assertIn("No such file", self.wait_for(helper, False)["detail"])
+        self.assertFalse(self.ask(helper, "one")["store"])
+        os.mkdir(os.path.dirname(self.file))
+        self.assertTrue(self.ask(helper, "one")["store"])
+        self.assertEqual(len(self.lines()), 1)
+
+    def test_damaged_inside(self):
+        """What SQLite finds damaged is read where it can be, and not written any more."""
+        helper = self.start()
+        first = self.ask(helper, "one" * 10000)
+        second = self.ask(helper, "two")
+        helper.close()
+        with open(self.file, "rb+") as file:
+            data = file.read()
+            page = data.index(b"oneone", 8192) // 4096 * 4096  # on the way through a chain of pages
+            file.seek(page)
+            file.write(b"\xff\xff\xff\xff")
+        helper = self.start()
+        error = self.assert_error(helper.call("responses.retrieve", {"id": first["id"]}), "UNAVAILABLE")
+        self.assertIn(self.file, error["detail"])
+        self.assertIn("move or delete the file", error["detail"])
+        self.assertFalse(self.ask(helper, "three")["store"])
+        self.assertEqual(self.retrieve(helper, second["id"]), second)
+        self.assertIn("move or delete the file", self.store(helper)["detail"])
+        os.unlink(self.file)
+        self.assertTrue(self.ask(helper, "four")["store"])
+        self.assertEqual(self.store(helper)["usable"], True)
+        self.assertEqual(len(self.lines()), 2, "the damage, and that the file was deleted")
+
+    def test_full(self):
+        helper = self.start()
+        first = self.ask(helper, "one")
+        limit = resource.prlimit(helper.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(helper.pid, resource.RLIMIT_FSIZE, (200_000, limit[1]))
+        for _ in range(3):
+            self.assertFalse(self.ask(helper, "word" * 100_000)["store"])
+        self.assertEqual(self.retrieve(helper, first["id"]), first)
+        state = self.store(helper)
+        self.assertIn("is full", state["detail"])
+        self.assertEqual((state["usable"], len(self.lines())), (False, 1))
+        resource.prlimit(helper.pid, resource.RLIMIT_FSIZE, limit)
+        last = self.ask(helper, "word" * 100_000)
+        self.assertEqual((last["store"], self.store(helper)["usable"]), (True, True))
+        helper.close()
+        with sqlite3.connect(self.file) as db:
+            self.assertEqual(db.execute("PRAGMA integrity_check").fetchone(), ("ok",))
+        helper = self.start()
+        for response in (first, last):
+            self.assertEqual(self.retrieve(helper, response["id"]), response)
+
+    def test_deleted(self):
+        for names in (("",), ("", "-wal", "-shm")):
+            with self.subTest(names):
+                helper = self.start()
+                lost = self.ask(helper, "one")
+                before = len(self.lines())
+                for name in names:
+                    os.unlink(self.file + name)
+                response = self.ask(helper, "two")
+                self.assertTrue(response["store"])
+                self.assertEqual(self.retrieve(self.start(), response["id"]), response)
+                self.assert_error(helper.call("responses.retrieve", {"id": lost["id"]}), "NOT_FOUND")
+                self.assertEqual(len(self.lines()), before + 1)
+                self.assertIn("deleted or replaced", self.lines()[-1])
+
+    def test_deleted_under_two(self):
+        """The file alone: what one helper tells its host is in the new file is not lost when the other one notices."""
+        for names in (("",), ("", "-shm")):
+            with self.subTest(names):
+                one, two = self.start(), self.start()
+                self.ask(one, "one")
+                self.ask(two, "two")
+                for name in names:
+                    os.unlink(self.file + name)
+                responses = [self.ask(one, f"word {i}") for i in range(5)]
+                responses.append(self.ask(two, "two"))
+                self.assertEqual([response["store"] for response in responses], [True] * 6)
+                for helper in (one, two, self.start()):
+                    for response in responses:
+                        self.assertEqual(self.retrieve(helper, response["id"]), response)
+
+    def test_replaced(self):
+        helper = self.start()
+        old = self.ask(helper, "one")
+        there, self.file = self.file, self.file + ".other"
+        other = self.start()
+        response = self.ask(other, "two")
+        other.close()
+        os.replace(self.file, there)
+        self.file = there
+        self.assertEqual(self.retrieve(helper, response["id"]), response)
+        self.assert_error(helper.call("responses.retrieve", {"id": old["id"]}), "NOT_FOUND")
+
+    def test_its_log_deleted(self):
+        helper = self.start()
+        first = self.ask(helper, "one")
+        os.unlink(self.file + "-wal")
+        second = self.ask(helper, "two")
+        wire.kill(helper.pid, signal.SIGKILL)
+        helper.wait_exit()
+        helper = self.start()
+        for response in (first, second):
+            self.assertEqual(self.retrieve(helper, response["id"]), response)
+
+    def test_locked(self):
+        """No answer waits for a process that does not let go of the file."""
+        helper = self.start()
+        first = self.ask(helper, "one")
+        db = self.lock()
+        begun = time.monotonic()
+        for _ in range(8):
+            self.assertFalse(self.ask(helper, "two")["store"])
+            self.assertEqual(self.retrieve(helper, first["id"]), first)
+        self.assertLess(time.monotonic() - begun, 4 * wire.SLOW, "not 8 waits of a second, and 8 more")
+        self.assert_error(helper.call("responses.delete", {"id": first["id"]}), "UNAVAILABLE")
+        state = self.store(helper)
+        self.assertIn("another process has locked it", state["detail"])
+        self.assertEqual((state["usable"], len(self.lines())), (False, 1))
+        db.execute("COMMIT")
+        last = self.ask(helper, "three")
+        self.assertEqual((last["store"], self.store(helper)["usable"]), (True, True))
+        self.assertEqual(self.retrieve(helper, last["id"]), last)
+        db.execute("BEGIN EXCLUSIVE")
+        self.assertFalse(self.ask(helper, "four")["store"])
+        self.assertEqual(len(self.lines()), 1, "the same again, within a minute")
+
+    def test_locked_from_the_start(self):
+        helper = self.start()
+        first = self.ask(helper, "one")
+        helper.close()
+        db = sqlite3.connect(self.file, isolation_level=None)
+        self.addCleanup(db.close)
+        db.execute("PRAGMA journal_mode = DELETE")
+        db.execute("BEGIN EXCLUSIVE")  # without a log nobody can read now
+        helper = self.start()
+        begun = time.monotonic()
+        for _ in range(8):
+            self.assertFalse(self.ask(helper, "two")["store"])
+            self.assert_error(helper.call("responses.retrieve", {"id": first["id"]}), "UNAVAILABLE")
+        self.assertLess(time.monotonic() - begun, 4 * wire.SLOW)
+        self.assertEqual(len(self.lines()), 1)
+        db.execute("COMMIT")
+        self.assertEqual(self.retrieve(helper, first["id"]), first)
+        self.assertTrue(self.store(helper)["usable"])
+
+    def test_locked_for_a_moment(self):
+        """Those who share a file wait for each other."""
+        helper = self.start()
+        self.ask(helper, "one")
+        db = self.lock()
+        call = self.create(helper, "two", stream=False)
+        threading.Timer(0.02, db.execute, ("COMMIT",)).start()
+        self.assertTrue(helper.reply(call)["result"]["response"]["store"])
 
 
 class CommandLine(HelperTest):

@@ -159,7 +159,7 @@ class Tools(HelperTest):
         pause = {"sleep_ms": 100}
         limits = {"no_progress_timeout_ms": int(500 * SLOW), "first_token_timeout_ms": int(500 * SLOW)}
         prompt = script(call(arguments=""), *[pause, "1"] * 8)
-        self.assertTrue(self.responses(helper, prompt, fm=limits)[1]["ok"])
+        self.assert_undisturbed(self.responses(helper, prompt, fm=limits)[1]["ok"], "no limit fires")
         _, result = self.responses(helper, script(call(), {"sleep_ms": 60000}), fm={"no_progress_timeout_ms": 150})
         self.assertEqual(self.assert_error(result, "TIMEOUT")["limit"], "no_progress")
 

@@ -10,10 +10,9 @@ import threading
 import time
 import unittest
 
+from patience import SANITIZED, SLOW, WAIT, TimedTest
+
 BIN = os.environ.get("FM_BIN", os.path.join(os.path.dirname(__file__), "..", "..", "build", "bin"))
-# Sanitizers make everything slower: time bounds are multiplied by this.
-SLOW = float(os.environ.get("FM_SLOW", "1"))
-WAIT = 20 * SLOW  # seconds after which a missing message is a failure
 
 
 def frame(body):
@@ -39,7 +38,7 @@ def end(process, *readers):
     except (BrokenPipeError, AttributeError):
         pass
     try:
-        return process.wait(5 * SLOW)
+        return process.wait(WAIT)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
@@ -170,7 +169,7 @@ class Helper:
         return kids[0] if kids else None
 
     def wait_exit(self, timeout=None):
-        return self.process.wait(timeout or 5 * SLOW)
+        return self.process.wait(timeout or WAIT)
 
     def close(self):
         self.reading.set()
@@ -197,6 +196,18 @@ def children(pid):
         except OSError:
             pass  # the thread has ended meanwhile; the others have not
     return out
+
+
+def is_asleep(pid):
+    """True when none of its threads runs or waits for a processor."""
+    try:
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/stat") as f:
+                if f.read().rsplit(")", 1)[1].split()[0] in "RD":
+                    return False
+    except OSError:
+        return False  # a thread has just ended
+    return True
 
 
 def state(pid):
@@ -232,13 +243,28 @@ def memory_kib(pid, field):
         return int(re.search(rf"^{field}:\s+(\d+) kB", f.read(), re.M).group(1))
 
 
-def wait_until(condition, timeout=5.0, what="the condition"):
+def wait_until(condition, what="the condition"):
     """Waits for something that no message tells about (another process's end)."""
-    deadline = time.monotonic() + timeout * SLOW
+    deadline = time.monotonic() + WAIT
     while not condition():
         if time.monotonic() > deadline:
-            raise AssertionError(f"{what} did not come true in {timeout * SLOW} s")
+            raise AssertionError(f"{what} did not come true in {WAIT} s")
         time.sleep(0.005)
+
+
+def wait_idle(*pids):
+    """Until all of the processes have slept for a while, which a busy machine alone doesn't bring about: what they do is
+    held up."""
+    last = None
+    since = time.monotonic()
+
+    def idle():
+        nonlocal last, since
+        now = [cpu_seconds(pid) for pid in pids]
+        if now != last or not all(is_asleep(pid) for pid in pids):
+            last, since = now, time.monotonic()
+        return time.monotonic() - since > 0.3
+    wait_until(idle, "idleness")
 
 
 def kill(pid, number=signal.SIGKILL):
@@ -355,7 +381,7 @@ def check_stream(test, events, result, dialect="summary"):
     return final
 
 
-class HelperTest(unittest.TestCase):
+class HelperTest(TimedTest):
     """A test with helpers that are closed at its end."""
 
     def helper(self, *args, **kwargs):
@@ -367,7 +393,7 @@ class HelperTest(unittest.TestCase):
         if helper.process.poll() is None:
             self.assertEqual(helper.close(), 0, "a clean end (sanitizers speak up here too)")
         elif not helper.process.stdout.closed:
-            helper.reader.join(5)
+            helper.reader.join(WAIT)
             helper.process.stdout.close()
             if helper.process.stdin and not helper.process.stdin.closed:
                 try:

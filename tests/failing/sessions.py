@@ -22,10 +22,9 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "e2e"))
-from wire import BIN, SLOW, TERMINAL, alive, children, frame, script, wait_until  # noqa: E402
+from wire import BIN, TERMINAL, WAIT, alive, children, frame, script, wait_until  # noqa: E402
 
 LIBRARY = os.environ.get("FM_FAILING", os.path.join(BIN, "..", "tests-bin", "libfailing.so"))
-PATIENCE = 20 * SLOW  # seconds; reached only by a hang
 NO_MEMORY = -32603  # for a message, PROTOCOL.md
 EX_SOFTWARE = 70
 ORDERLY = {"alloc": (0, 70, 71), "thread": (0, 71), "read": (0, 76), "write": (0,), "short": (0,)}
@@ -87,7 +86,7 @@ class Session:
         return bool(data)
 
     def until(self, condition):
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + WAIT
         while not condition():
             if not self.read(deadline):
                 raise Ended
@@ -107,9 +106,6 @@ class Session:
 
     def response_id(self, id):
         return self.response(id).get("id", "resp_none")
-
-    def status_of(self, id):
-        return self.response(id).get("status")
 
     def lost_one(self):
         """A response that says that it failed, or that it is not stored."""
@@ -131,10 +127,10 @@ class Session:
             self.process.stdin.close()
         except BrokenPipeError:
             pass
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + WAIT
         while self.read(deadline):
             pass
-        status = self.process.wait(PATIENCE)
+        status = self.process.wait(WAIT)
         self.process.stdout.close()
         self.stderr.seek(0)
         said = self.stderr.read().decode(errors="replace")
@@ -340,10 +336,12 @@ def read_again(s):
 
 
 def background(s):
-    id = s.response_id(s.call("responses.create", {"input": script({"hang": "soft"}), "background": True}))
-    while s.status_of(s.call("responses.retrieve", {"id": id})) == "queued":
-        pass
+    id = s.response_id(s.call("responses.create", {"input": script("part", {"hang": "soft"}), "background": True}))
+    stream = s.call("responses.retrieve", {"id": id, "stream": True})
+    s.delta(stream)
+    s.reply(s.call("responses.retrieve", {"id": id}))
     s.reply(s.call("responses.cancel", {"id": id}))
+    s.reply(stream)
 
 
 def killed_host(s):
@@ -361,8 +359,8 @@ def lines_talk(s):
     s.message(session, "no JSON")
     s.message(session, "{", {"repeat": ["x", 30]})
     s.message(session, {"signal": "KILL"})
-    s.ask("message", session_id=session, prompt="p", output_format="text")
-    s.ask("open-session", odd=1)
+    s.ask("message", session_id=session, prompt="p", content="", output_format="text")
+    s.ask("open-session", odd="ignored\n")
     s.ask("close-session", session_id=session)
     s.ask("close-session", session_id=session)
     s.ask("shutdown")
@@ -419,30 +417,35 @@ def count(scenario, what):
         return int(out.read())
 
 
-def sweep(scenario, what, every):
-    """Lets each call fail in turn. Returns how many there are, and how often each exit status came."""
+def sweep(scenario, what, every, part):
+    """
+    Lets each call fail in turn. Returns how many there are, and how often each exit status came.
+
+    every -- 1, or N to take each Nth call alone
+    part -- (K, N): of those, this run takes the Kth of N shares, K from 0
+    """
     total = count(scenario, what)
+    failures = [(mode, number) for offset, mode in enumerate(("FM_FAIL_AT", "FM_FAIL_FROM"))
+                for number in range(1 + offset % every, total + 1, every)]
     statuses = {}
-    for offset, mode in enumerate(("FM_FAIL_AT", "FM_FAIL_FROM")):
-        for number in range(1 + offset % every, total + 1, every):
-            try:
-                status = run(scenario, what, **{mode: str(number)})
-            except Broken as e:
-                raise Broken(f"{mode}={number}: {e}") from None
-            statuses[status] = statuses.get(status, 0) + 1
+    for mode, number in failures[part[0]::part[1]]:
+        try:
+            status = run(scenario, what, **{mode: str(number)})
+        except Broken as e:
+            raise Broken(f"{mode}={number}: {e}") from None
+        statuses[status] = statuses.get(status, 0) + 1
     return total, statuses
 
 
-def trickle(scenario, what, every):
-    del every
-    return 1, {run(scenario, what, FM_FAIL_SHORT="1"): 1}
+def trickle(scenario):
+    return 1, {run(scenario, "short", FM_FAIL_SHORT="1"): 1}
 
 
-def report(scenario, what, every):
+def report(scenario, what, every, part):
     """Prints a line. True when all held."""
     before = time.monotonic()
     try:
-        total, statuses = (trickle if what == "short" else sweep)(scenario, what, every)
+        total, statuses = trickle(scenario) if what == "short" else sweep(scenario, what, every, part)
     except Broken as e:
         print(f"{what:6} {scenario.__name__:12} BROKEN {e}", flush=True)
         return False
@@ -451,10 +454,18 @@ def report(scenario, what, every):
     return True
 
 
+def share(text):
+    part, parts = map(int, text.split("/"))
+    if not 1 <= part <= parts:
+        raise ValueError
+    return part - 1, parts
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("names", nargs="*")
     parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--part", type=share, default=(0, 1), metavar="K/N", help="the Kth of N shares of the failures")
     arguments = parser.parse_intermixed_args()
     if not os.path.exists(LIBRARY):
         print(f"skipped: {LIBRARY} is not there; it is built with glibc only")
@@ -463,7 +474,8 @@ def main():
     whats = [w for w in ORDERLY if w in named] or list(ORDERLY)
     scenarios = [s for s in SCENARIOS if s.__name__ in named] or SCENARIOS
     short = (ping, exponent)  # all of their allocations, each time
-    held = (report(s, w, arguments.every if w == "alloc" and s not in short else 1) for w in whats for s in scenarios)
+    held = (report(s, w, arguments.every if w == "alloc" and s not in short else 1, arguments.part)
+            for w in whats for s in scenarios)
     return 0 if all(held) else 1  # the first that breaks is the last
 
 

@@ -1,12 +1,16 @@
 // What the documents show can be run: every ```js block, and the example, on the fake engine.
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
+import { constants } from "node:os";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { promisify } from "node:util";
 import { ENVIRONMENT, helperEnvironment } from "../../js-shim/dist/esm/client.js";
 import { helperPath, root } from "./support/helper.mjs";
+import { WAIT } from "./support/patience.mjs";
 
 const run = promisify(execFile);
 const shim = join(root, "js-shim");
@@ -14,7 +18,7 @@ const env = { ...process.env, FM_PROXY_PATH: helperPath, FM_PROXY_ENGINE: "fake"
 
 /** Runs code as a module of the package, so that it finds "fm-proxy" and "openai" as a user's code does. */
 const evaluate = (code) =>
-  run(process.execPath, ["--input-type=module", "--eval", code], { cwd: shim, env, timeout: 20_000 });
+  run(process.execPath, ["--input-type=module", "--eval", code], { cwd: shim, env, timeout: WAIT });
 
 for (const file of ["js-shim/README.md", "README.md"]) {
   const path = join(root, file);
@@ -45,7 +49,7 @@ test("the package's README tells the whole environment that the helper gets", ()
 const example = (args, more = {}) =>
   run(process.execPath, [join(shim, "examples", "openai-stream.mjs"), ...args], {
     env: { ...env, ...more },
-    timeout: 20_000,
+    timeout: WAIT,
   });
 
 test("the example streams an answer", async () => {
@@ -53,6 +57,24 @@ test("the example streams an answer", async () => {
   assert.equal(stdout, "Why is the sky blue?\n");
   assert.equal(stderr, "");
 });
+
+for (const [name, code] of [
+  ["before the first word", ""],
+  ["after it", JSON.stringify(Array(100).fill(["more ", { sleep_ms: 20 }]).flat())],
+]) {
+  test(`nobody reads the example's answer any more, ${name}: it ends as others do, and says nothing`, async () => {
+    const child = spawn(process.execPath, [join(shim, "examples", "openai-stream.mjs"), code || "a b c"], {
+      env,
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    const stderr = text(child.stderr);
+    if (code !== "") await once(child.stdout, "data");
+    child.stdout.destroy();
+    const [status, signal] = await once(child, "exit");
+    assert.equal(await stderr, "");
+    assert.deepEqual([status, signal], [128 + constants.signals.SIGPIPE, null]);
+  });
+}
 
 test("the example says what went wrong", async () => {
   await assert.rejects(example([]), (error) => error.code === 64 && /^usage: /.test(error.stderr));

@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { getEventListeners } from "node:events";
 import { test } from "node:test";
+import { promisify } from "node:util";
+import { ignoredHeader } from "../../js-shim/dist/esm/ignored.js";
 import { checkResponseStream } from "./support/invariants.mjs";
 import { closingEvents, openingEvents, stubFetch } from "./support/transport.mjs";
 
@@ -63,6 +66,15 @@ test("any prefix of the URL will do, and every kind of input", async () => {
 });
 
 const UNSUPPORTED = "unsupported_content_type";
+const JSON_HEADERS = { "content-type": "application/json" };
+
+function form() {
+  const data = new FormData();
+  data.set("input", "x");
+  data.set("file", new Blob(["x".repeat(300_000)]), "file");
+  return data;
+}
+
 const refused = [
   ["unknown path", "http://x/v1/files", post({}), 404, "unknown_url"],
   ["unknown path, HEAD", "http://x/v1/files", { method: "HEAD" }, 404, "unknown_url"],
@@ -82,6 +94,8 @@ const refused = [
   ["a query where none is", "http://x/models?limit=1", {}, 400, "unknown_parameter"],
   ["a form", "http://x/responses", post("input=x", { body: new URLSearchParams({ input: "x" }) }), 415, UNSUPPORTED],
   ["form data", "http://x/responses", { method: "POST", body: new FormData() }, 415, UNSUPPORTED],
+  ["form data that says it is JSON", "http://x/responses", post("", { body: form(), headers: JSON_HEADERS }), 415, UNSUPPORTED],
+  ["form data where no body is", "http://x/responses/resp_1/cancel", { method: "POST", body: form() }, 415, UNSUPPORTED],
   [
     "a type that is no JSON",
     "http://x/responses",
@@ -114,8 +128,9 @@ const refused = [
 ];
 for (const [name, url, init, status, code] of refused) {
   test(`refused without a call: ${name}`, async () => {
-    const { transport, fetch } = stubFetch();
+    const { transport, fetch } = stubFetch({ strict: code === "unknown_parameter" });
     const response = await fetch(url, init);
+    assert.equal(response.headers.get("x-fm-ignored"), null);
     assert.equal(response.status, status);
     assert.equal(response.headers.get("content-type"), "application/json");
     assert.equal(response.headers.get("x-should-retry"), "false");
@@ -265,6 +280,68 @@ test("a chat stream that fails in the middle tells it in a frame", async () => {
   });
 });
 
+/** Calls with something that no one knows where it stands; what reaches the helper, and what the header says. */
+const ignoring = [
+  ["http://x/models?limit=1", {}, ["models.list", {}], "limit"],
+  ["http://x/models/m?a=1&api-version=1&a=2&b%2Cc=%F0%9F%98%80", {}, ["models.retrieve", { id: "m" }], "a, b%2Cc"],
+  ["http://x/responses/r?expand=1", {}, ["responses.retrieve", { id: "r" }], "expand"],
+  ["http://x/responses/r?constructor=1&stream[]=true", {}, ["responses.retrieve", { id: "r" }], "constructor, stream[]"],
+  ["http://x/responses/r/input_items?limit=5&x=1", {}, ["responses.input_items", { id: "r", limit: 5 }], "x"],
+  ["http://x/responses/r", { method: "DELETE", body: '{"x y":1}' }, ["responses.delete", { id: "r" }], "x%20y"],
+  ["http://x/responses/r/cancel", post('{"force":true,"%":1}'), ["responses.cancel", { id: "r" }], "force, %25"],
+  ["http://x/models/m?\ud800=1", {}, ["models.retrieve", { id: "m" }], "%EF%BF%BD"],
+];
+for (const [url, init, made, header] of ignoring) {
+  test(`ignored and reported: ${init.method ?? "GET"} ${new URL(url).pathname}, ${header}`, async () => {
+    const { response, call } = await begin(url, init);
+    assert.deepEqual([call.method, call.params], made);
+    call.resolve({ ok: true, response: { id: "r", fm: { ignored: ["of the request that made it"] } } });
+    const answer = await response;
+    assert.equal(answer.status, 200);
+    assert.equal(answer.headers.get("x-fm-ignored"), header);
+  });
+}
+
+test("what the helper ignored of a body is in the header, after what was in the URL", async () => {
+  const fm = { ignored: ["top_q", "input[0].a,b", "\u00e9"] };
+  for (const [path, answer] of [
+    ["responses", { response: { id: "r", fm } }],
+    ["responses/compact", { object: "response.compaction", output: [], fm }],
+    ["responses/input_tokens", { input_tokens: 1, fm }],
+    ["chat/completions", { completion: { id: "c", fm } }],
+    ["completions", { completion: { id: "c", fm } }],
+    ["embeddings", { embeddings: { object: "list", data: [], fm } }],
+  ]) {
+    const { response, call } = await begin(`http://x/${path}?seed=1`, post({ model: "m" }));
+    assert.deepEqual(call.params, { model: "m" });
+    call.resolve({ ok: true, ...answer });
+    assert.equal((await response).headers.get("x-fm-ignored"), "seed, top_q, input[0].a%2Cb, %C3%A9", path);
+  }
+});
+
+test("64 names of a URL are reported", async () => {
+  const names = Array.from({ length: 100 }, (_, index) => `n${index}`);
+  const { response, call } = await begin(`http://x/models?${names.map((name) => `${name}=1`).join("&")}`, {});
+  call.resolve({ ok: true, object: "list", data: [] });
+  assert.equal((await response).headers.get("x-fm-ignored"), [...names.slice(0, 64), "..."].join(", "));
+});
+
+test("the header of what was ignored is bounded", () => {
+  const header = (names) => ignoredHeader(names)["x-fm-ignored"];
+  const many = (count) => Array.from({ length: count }, (_, index) => `n${index}`);
+  assert.equal(header([]), undefined);
+  assert.equal(header(["a", "", "b", "a", ""]), 'a, "", b');
+  assert.equal(header(many(64)), many(64).join(", "));
+  assert.equal(header(many(65)), [...many(64), "..."].join(", "));
+  assert.equal(header(["x".repeat(255)]), "x".repeat(255));
+  assert.equal(header(["x".repeat(256), "x".repeat(300), "y"]), `${"x".repeat(255)}, y`);
+  assert.equal(header(["\u00e9".repeat(300)]), "%C3%A9".repeat(255));
+  assert.equal(header([`${"x".repeat(254)}\u{1F600}`]), "x".repeat(254));
+  const long = header(many(60).map((name) => name.padEnd(200, "x")));
+  assert.match(long, /^n0x+, .*, n\d+x+, \.\.\.$/);
+  assert.ok(long.length <= 4096 && long.length > 4096 - 202 - 5, `${long.length} bytes`);
+});
+
 const list = { object: "list", data: [] };
 const response = { id: "resp_1", status: "completed" };
 const json = { "content-type": "application/json; charset=utf-8" };
@@ -391,6 +468,117 @@ test("a body that is never whole: an abort rejects, the body is cancelled, nothi
   assert.ok(cancelled);
   assert.equal(listeners(controller.signal), 0);
   assert.equal(transport.calls.length, 0);
+});
+
+/** Every kind of body, by what must become of its stream when it is refused. */
+const bodies = [
+  ["form data", form, "left alone"],
+  ["form data in a Request", () => new Request("http://x/", { method: "POST", body: form() }), "left alone"],
+  ["a form", () => new URLSearchParams({ input: "x" }), "left alone"],
+  ["a blob", () => new Blob(["x".repeat(300_000)], { type: "a/b" }), "left alone"],
+  ["a stream", () => new ReadableStream({ pull: (it) => it.enqueue(new Uint8Array(10)) }), "cancelled"],
+  [
+    "a stream whose cancel fails",
+    () => new ReadableStream({ cancel: () => Promise.reject(new Error("no")) }),
+    "cancelled",
+  ],
+];
+for (const [name, make, fate] of bodies) {
+  test(`a refused body leaves no unhandled rejection: ${name}`, async (t) => {
+    const unhandled = [];
+    const note = (reason) => unhandled.push(reason);
+    process.on("unhandledRejection", note);
+    t.after(() => process.off("unhandledRejection", note));
+    const cancel = t.mock.method(ReadableStream.prototype, "cancel");
+    const { fetch } = stubFetch();
+    const body = make();
+    const type = { "content-type": "text/html" };
+    const init = { method: "POST", body, duplex: "half", ...(body instanceof ReadableStream ? { headers: type } : {}) };
+    const response = body instanceof Request ? fetch(new Request("http://x/responses", body)) : fetch("http://x/responses", init);
+    assert.equal((await response).status, 415);
+    assert.equal(cancel.mock.callCount(), fate === "cancelled" ? 1 : 0);
+    for (let turn = 0; turn < 10; turn++) await new Promise(setImmediate);
+    assert.deepEqual(unhandled, []);
+  });
+}
+
+/**
+ * Programs of their own, as Node ends the process for what is tested here: how a call is made, and what comes of it. A
+ * form has blobs of 100 kB; `U`, `P` and `type` are below.
+ */
+const streamed = [
+  [
+    "a form in a Request with another type",
+    'fetch(new Request(U, { ...P, ...type("application/octet-stream"), body: form(3) }))',
+    "415",
+  ],
+  [
+    "a form in a Request, another type beside it",
+    'fetch(new Request(U, { ...P, body: form(3) }), type("application/octet-stream"))',
+    "415",
+  ],
+  ["a form's stream", 'fetch(U, { ...P, ...type("image/png"), body: new Response(form(3)).body })', "415"],
+  ["a form in a Request of a Request", 'fetch(new Request(new Request(U, { ...P, body: form(50) }), type("image/png")))', "415"],
+  ["a long form that says it is JSON", 'fetch(new Request(U, { ...P, ...type("application/json"), body: form(300) }))', "413"],
+  [
+    "an aborted form",
+    'fetch(new Request(U, { ...P, ...type("application/json"), body: form(50), signal: after(0) }))',
+    "AbortError",
+  ],
+  ["an aborted generator that ends later", "fetch(U, { ...P, body: slow(), signal: after(10) })", "AbortError"],
+];
+const PROGRAM = `
+  import { createFetch } from ${JSON.stringify(new URL("../../js-shim/dist/esm/fetch.js", import.meta.url).href)};
+  const U = "http://x/responses";
+  const P = { method: "POST", duplex: "half" };
+  const type = (name) => ({ headers: { "content-type": name } });
+  const form = (count) => {
+    const data = new FormData();
+    for (let index = 0; index < count; index++) data.append("file", new Blob(["x".repeat(100_000)]), "file");
+    return data;
+  };
+  const after = (ms) => {
+    const controller = new AbortController();
+    // A form may be read before any timer's turn.
+    if (ms === 0) queueMicrotask(() => controller.abort());
+    else setTimeout(() => controller.abort(), ms);
+    return controller.signal;
+  };
+  async function* slow() {
+    yield Buffer.from("{");
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  const fetch = createFetch({ call: () => { throw new Error("called"); } });
+`;
+for (const [name, call, outcome] of streamed) {
+  test(`a refused body leaves no unhandled rejection: ${name}`, async () => {
+    const program = `${PROGRAM}
+      console.log(await ${call}.then((it) => it.status, (error) => error.name));
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      console.log("alive");`;
+    const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "--eval", program]);
+    assert.equal(stdout, `${outcome}\nalive\n`);
+  });
+}
+
+test("what is left of a refused body is read to its end, within bounds", async () => {
+  const { fetch } = stubFetch();
+  const init = { method: "POST", duplex: "half", headers: { "content-type": "a/b" } };
+  const refuse = (body) => fetch("http://x/responses", { ...init, body });
+  let ended = false;
+  async function* short() {
+    yield Buffer.from("x");
+    ended = true;
+  }
+  assert.equal((await refuse(short())).status, 415);
+  for (let turn = 0; turn < 10; turn++) await new Promise(setImmediate);
+  assert.ok(ended);
+  let reads = 0;
+  const endless = new ReadableStream({ type: "bytes", pull: (it) => (reads++, it.enqueue(new Uint8Array(1_000_000))) });
+  assert.equal((await refuse(endless)).status, 415);
+  for (let turn = 0; turn < 10; turn++) await new Promise(setImmediate);
+  assert.ok(reads > 1 && reads < 20, `${reads} reads`);
+  assert.ok(!endless.locked);
 });
 
 test("a body without end is cut at the limit", async () => {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { encodeFrame, FrameParser, MAX_BODY_BYTES } from "../../js-shim/dist/esm/framing.js";
+import { repeated, soon } from "./support/patience.mjs";
 
 const bytes = (text) => Buffer.from(text, "latin1");
 const frame = (body) => Buffer.concat([bytes(`Content-Length: ${Buffer.byteLength(body)}\r\n\r\n`), Buffer.from(body)]);
@@ -83,12 +84,12 @@ for (const [name, input] of Object.entries(bad)) {
   });
 }
 
-test("a body of the full 10 MB arrives in small pieces in time that grows with its length only", () => {
+test("a body of the full 10 MB arrives in small pieces in time that grows with its length only", repeated(() => {
   const body = "x".repeat(MAX_BODY_BYTES);
   const started = performance.now();
   assert.deepEqual(parse(frame(body), 1000), [body]);
-  assert.ok(performance.now() - started < 2000);
-});
+  soon(performance.now() - started, 2000);
+}));
 
 test("the encoder writes header and body in one piece and counts bytes", () => {
   assert.equal(Buffer.from(encodeFrame({ a: "é😀" })).toString(), 'Content-Length: 14\r\n\r\n{"a":"é😀"}');
@@ -165,9 +166,9 @@ test("JSON.rawJSON: a number that is none is refused by name; a surrogate pair s
   assert.deepEqual(JSON.parse(body), { a: 1e308, b: "\u{1f600} \ufffd" });
 });
 
-test("a request of 10 MB is looked at in time that grows with its length only", () => {
+test("a request of 10 MB is looked at in time that grows with its length only", repeated(() => {
   const started = performance.now();
   encodeFrame({ a: '"\\'.repeat(2_400_000) });
   encodeFrame(Array.from({ length: 32_000 }, (_, index) => [`${index}`.padEnd(300)]));
-  assert.ok(performance.now() - started < 5000);
-});
+  soon(performance.now() - started, 5000);
+}));

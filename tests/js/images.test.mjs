@@ -4,9 +4,20 @@ import { createOpenAI } from "@ai-sdk/openai";
 import { ChatOpenAI } from "@langchain/openai";
 import { generateText, streamText } from "ai";
 import assert from "node:assert/strict";
+import { readdirSync, realpathSync, symlinkSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 import { deflateSync } from "node:zlib";
-import { connection, drain, fakeClient, modelClient, noVision, projectorPath } from "./support/helper.mjs";
+import {
+  connection,
+  drain,
+  fakeClient,
+  modelClient,
+  modelOptions,
+  noVision,
+  projectorPath,
+  temporaryFolder,
+} from "./support/helper.mjs";
 import { checkChatStream, checkResponse, checkResponseStream } from "./support/invariants.mjs";
 
 const QUESTION = "What is in this picture?";
@@ -158,6 +169,28 @@ onBoth("LangChain", async (t, client, real) => {
       checkText((await chat.invoke(messages(RED))).text, real);
     });
   }
+});
+
+test("a projector beside the real model is found, and loaded for the first image", { skip: noVision() ?? false }, async (t) => {
+  const folder = temporaryFolder(t);
+  const { modelsDir } = modelOptions;
+  const file = readdirSync(modelsDir).find((name) => name.endsWith(".gguf"));
+  symlinkSync(join(modelsDir, file), join(folder, file));
+  symlinkSync(projectorPath, join(folder, "mmproj.gguf"));
+  const client = modelClient(t, { modelsDir: folder });
+  const { models } = await client.capabilities.get();
+  const mmproj = realpathSync(projectorPath);
+  assert.deepEqual(models, [{ id: file.replace(".gguf", ""), default: true, images: true, mmproj }]);
+  const ask = async (content) => {
+    const input = [{ role: "user", content }];
+    const { status, usage } = await client.responses.create({ input, temperature: 0, max_output_tokens: 4 });
+    return { status, tokens: usage.input_tokens };
+  };
+  const text = { type: "input_text", text: QUESTION };
+  const without = await ask([text]);
+  const seen = await ask([text, { type: "input_image", image_url: url(RED) }]);
+  assert.ok(seen.tokens > without.tokens, `${seen.tokens} tokens with an image, ${without.tokens} without`);
+  assert.deepEqual(await ask([text]), without);
 });
 
 test("capabilities tell which model sees", async (t) => {

@@ -24,8 +24,10 @@ import { checkResponse, checkResponseStream } from "./support/invariants.mjs";
 import {
   alive,
   children,
+  clientFor,
   deltas,
   drain,
+  fakeOptions,
   root,
   script,
   snapshot,
@@ -35,6 +37,7 @@ import {
   until,
   watchLife,
 } from "./support/helper.mjs";
+import { WAIT, repeated, soon, undisturbed } from "./support/patience.mjs";
 
 const here = import.meta.dirname ?? dirname(new URL(import.meta.url).pathname);
 const isDelta = ({ type }) => type === "response.output_text.delta";
@@ -75,6 +78,21 @@ test("options become arguments", async (t) => {
   ]);
 });
 
+test("strictParameters is an argument; false has its variable cleared", async (t) => {
+  const variable = { FM_PROXY_STRICT_PARAMETERS: "1" };
+  for (const [options, url, status] of [
+    [{ strictParameters: true }, "http://x/models?limit=1", 400],
+    [{ strictParameters: false, env: variable }, "http://x/models?limit=1", 200],
+    [{ env: variable }, "http://x/models?limit=1", 400],
+    [{}, "http://x/models?limit=1", 200],
+  ]) {
+    const client = clientFor(t, { ...fakeOptions, ...options, env: { ...fakeOptions.env, ...options.env } });
+    const body = { method: "POST", body: JSON.stringify({ input: "x", top_q: 1 }) };
+    assert.equal((await client.fetch(url)).status, status, JSON.stringify(options));
+    assert.equal((await client.fetch("http://x/responses", body)).status, status, JSON.stringify(options));
+  }
+});
+
 test("responses and chat, whole and streamed", async (t) => {
   const client = stubClient(t);
   const response = await client.responses.create({ input: "one two" });
@@ -91,12 +109,13 @@ test("responses and chat, whole and streamed", async (t) => {
 });
 
 for (const signal of ["SEGV", "ABRT", "KILL"]) {
-  test(`J1: SIG${signal} in mid-stream: a typed error at once, the text so far, no silent retry, the next works`, async (t) => {
+  const name = `J1: SIG${signal} in mid-stream: a typed error at once, the text so far, no silent retry, the next works`;
+  test(name, repeated(async (t) => {
     const client = stubClient(t);
     let last = 0;
     const stream = client.responses.stream({ input: script("half ", "an answer", { signal }) });
     const { events, error } = await drain(stream, () => void (last = performance.now()));
-    assert.ok(performance.now() - last < 500);
+    soon(performance.now() - last, 500);
     assert.equal(error.code, "HELPER_EXITED");
     assert.match(error.detail, new RegExp(`SIG${signal}`));
     assert.equal(error.partialText, "half an answer");
@@ -104,7 +123,7 @@ for (const signal of ["SEGV", "ABRT", "KILL"]) {
     assert.equal(client.received("responses.create").length, 1);
     checkResponse(await client.responses.create({ input: "again" }));
     assert.equal(client.starts().length, 2);
-  });
+  }));
 }
 
 test("J1: every call of a helper that dies is rejected, streamed or not", async (t) => {
@@ -117,7 +136,7 @@ test("J1: every call of a helper that dies is rejected, streamed or not", async 
   for (const outcome of await Promise.allSettled(calls)) assert.equal(outcome.reason?.code, "HELPER_EXITED");
 });
 
-test("J1: a death is noticed while another process still holds the helper's pipes", { timeout: 10_000 }, async (t) => {
+test("J1: a death is noticed while another process still holds the helper's pipes", { timeout: WAIT }, repeated(async (t) => {
   const client = stubClient(t);
   let last = 0;
   const stream = client.responses.stream({ input: script("half", { heir: true }, { signal: "KILL" }) });
@@ -126,15 +145,15 @@ test("J1: a death is noticed while another process still holds the helper's pipe
   process.kill(client.log().find((entry) => "heir" in entry).heir, "SIGKILL");
   assert.equal(error.code, "HELPER_EXITED");
   assert.equal(error.partialText, "half");
-  assert.ok(late < 500, `${late} ms`);
-});
+  soon(late, 500);
+}));
 
-test("J2, J18: a crash loop is bounded, ends in a clear error, and is tried again later", async (t) => {
-  const restart = { maxCrashes: 3, firstDelayMs: 20, maxDelayMs: 40, coolDownMs: 300 };
+test("J2, J18: a crash loop is bounded, ends in a clear error, and is tried again later", repeated(async (t) => {
+  const restart = { maxCrashes: 3, firstDelayMs: 20, maxDelayMs: 40, coolDownMs: 1000 };
   const client = stubClient(t, { start: "exit" }, { restart });
   for (let attempt = 0; attempt < 3; attempt++) await assert.rejects(client.health.ping(), { code: "SPAWN_FAILED" });
   await assert.rejects(client.health.ping(), (error) => {
-    assert.equal(error.code, "HELPER_UNHEALTHY");
+    undisturbed(error.code === "HELPER_UNHEALTHY", error.code);
     assert.match(error.detail, /failed 3 times in a row.*status 9/);
     return true;
   });
@@ -144,7 +163,7 @@ test("J2, J18: a crash loop is bounded, ends in a clear error, and is tried agai
     "a further try",
   );
   assert.equal(client.starts().length, 4);
-});
+}));
 
 test("J2: what never was a helper is no crash: once it is one, it is started", async (t) => {
   const helperPath = join(temporaryFolder(t), "late.mjs");
@@ -161,14 +180,14 @@ test("J18: crashes of a helper that had been healthy do not add up", async (t) =
   }
 });
 
-test("J3: a silent helper is given up in time, and killed", async (t) => {
-  const client = stubClient(t, { start: "silent" }, { handshakeTimeoutMs: 700 });
+test("J3: a silent helper is given up in time, and killed", repeated(async (t) => {
+  const client = stubClient(t, { start: "silent" }, { handshakeTimeoutMs: 3000 });
   const started = performance.now();
   await assert.rejects(client.responses.create({ input: "x" }), { code: "HELPER_UNHEALTHY", status: 503 });
-  assert.ok(performance.now() - started < 1500);
+  soon(performance.now() - started, 3800);
   const [{ started: pid }] = client.starts();
   await until(() => !alive(pid), "the silent helper's end");
-});
+}));
 
 test("J4: another protocol version: both are named, nothing is asked of it, and it is ended", async (t) => {
   const client = stubClient(t, { version: 2 });
@@ -305,20 +324,20 @@ for (const [name, mode, outcome] of [
   });
 }
 
-test("J10: stray text on stdout fails fast, and the next request gets a new helper", async (t) => {
+test("J10: stray text on stdout fails fast, and the next request gets a new helper", repeated(async (t) => {
   const client = stubClient(t);
   const started = performance.now();
   const { events, error } = await drain(
     client.responses.stream({ input: script("a", { stdout: "debug: here\n" }, { hang: "soft" }) }),
   );
-  assert.ok(performance.now() - started < 2000);
+  soon(performance.now() - started, 2000);
   assert.equal(error.code, "PROTOCOL_ERROR");
   assert.equal(error.partialText, "a");
   checkResponseStream(events);
   await until(() => !alive(client.starts()[0].started), "the end of the helper that wrote it");
   await client.responses.create({ input: "x" });
   assert.equal(client.starts().length, 2);
-});
+}));
 
 test("J11: characters that are cut between two reads arrive whole", async (t) => {
   const client = stubClient(t, { split: true });
@@ -442,29 +461,29 @@ function runHost(t, mode, { onLine = () => {}, options = {} } = {}) {
 }
 
 for (const mode of ["idle", "broken-off"]) {
-  test(`J15: an idle helper does not keep Node alive: ${mode}`, { timeout: 10_000 }, async (t) => {
+  test(`J15: an idle helper does not keep Node alive: ${mode}`, { timeout: WAIT }, async (t) => {
     const { lines, code, pid } = await runHost(t, mode);
     assert.equal(lines.at(-1), "idle");
     assert.equal(code, 0);
-    await until(() => !alive(pid), "the helper's end", 2000);
+    await until(() => !alive(pid), "the helper's end");
   });
 }
 
-test("J15: a busy helper keeps Node alive until it has answered", { timeout: 10_000 }, async (t) => {
+test("J15: a busy helper keeps Node alive until it has answered", { timeout: WAIT }, async (t) => {
   const { lines, code, pid } = await runHost(t, "busy");
   assert.equal(lines.at(-1), "answered");
   assert.equal(code, 0);
-  await until(() => !alive(pid), "the helper's end", 2000);
+  await until(() => !alive(pid), "the helper's end");
 });
 
 for (const [mode, how] of [["exit"], ["throw"], ["stuck", "SIGTERM"], ["stuck", "SIGKILL"]]) {
-  test(`J15: no orphan after the host's end in mid-stream: ${how ?? mode}`, { timeout: 10_000 }, async (t) => {
+  test(`J15: no orphan after the host's end in mid-stream: ${how ?? mode}`, { timeout: WAIT }, async (t) => {
     const onLine = (line, child) => how && line === "streaming" && child.kill(how);
     const { lines, signal, code, pid } = await runHost(t, mode, { onLine });
     assert.equal(lines.at(-1), "streaming");
     if (how) assert.equal(signal, how);
     else assert.equal(code, mode === "exit" ? 0 : 1);
-    await until(() => !alive(pid), "the helper's end", 2000);
+    await until(() => !alive(pid), "the helper's end");
   });
 }
 
@@ -477,7 +496,7 @@ function startWorker(t, mode, life) {
   return { worker, lines: createInterface({ input: worker.stdout }) };
 }
 
-test("J16: in a worker thread: a streamed answer; idle, it lets the thread end", { timeout: 10_000 }, async (t) => {
+test("J16: in a worker thread: a streamed answer; idle, it lets the thread end", { timeout: WAIT }, async (t) => {
   const { path, death } = await watchLife(t);
   const { worker, lines } = startWorker(t, "streamed", path);
   const said = [];
@@ -488,7 +507,7 @@ test("J16: in a worker thread: a streamed answer; idle, it lets the thread end",
   await death;
 });
 
-test("J16: a worker thread that is terminated in mid-stream leaves no helper", { timeout: 10_000 }, async (t) => {
+test("J16: a worker thread that is terminated in mid-stream leaves no helper", { timeout: WAIT }, async (t) => {
   const { path, death } = await watchLife(t);
   const { worker, lines } = startWorker(t, "stuck", path);
   for await (const line of lines) if (line === "streaming") break;
@@ -677,7 +696,7 @@ for (let pause = 1; pause <= 12; pause++) {
 }
 
 test("close waits for a helper that was given up before, too", async (t) => {
-  const client = stubClient(t, { start: "silent" }, { handshakeTimeoutMs: 700 });
+  const client = stubClient(t, { start: "silent" }, { handshakeTimeoutMs: 3000 });
   const ping = assert.rejects(client.health.ping(), { code: "HELPER_UNHEALTHY" });
   await until(() => client.starts().length === 1, "its start");
   const [{ started: pid }] = client.starts();
@@ -732,11 +751,11 @@ test("what a helper says before it has answered is in the error: the end of it, 
     assert.ok(Buffer.byteLength(detail) < 2048 + 512, `${detail.length} characters`);
     return true;
   });
-  const silent = stubClient(t, { start: "silent", stderr: "I wait for something" }, { handshakeTimeoutMs: 700 });
+  const silent = stubClient(t, { start: "silent", stderr: "I wait for something" }, { handshakeTimeoutMs: 3000 });
   await assert.rejects(silent.health.ping(), ({ code, detail }) => {
     assert.equal(code, "HELPER_UNHEALTHY");
     assert.ok(detail.includes(stubPath), detail);
-    assert.match(detail, /I wait for something/);
+    undisturbed(/I wait for something/.test(detail), detail);
     return true;
   });
 });
@@ -753,6 +772,33 @@ test("onLog gets all of stderr, whole characters, before the handshake and after
   await until(() => pieces.join("").endsWith("\n"), "the rest of the character");
   assert.equal(pieces.join(""), "\u20ac\n");
 });
+
+for (const [name, onLog, said] of [
+  ["throws", () => { throw new Error("my log is full"); }, "my log is full"],
+  ["rejects", () => Promise.reject(new Error("my log is full")), "my log is full"],
+  ["throws what has no text", () => { throw Object.create(null); }, "can't be shown"],
+  ["is no function", "a file", "not a function"],
+]) {
+  test(`an onLog that ${name} ends nothing, and is one warning`, async (t) => {
+    const warnings = [];
+    const failures = [];
+    const onWarning = ({ message }) => warnings.push(message);
+    const onFailure = (error) => failures.push(error);
+    process.on("warning", onWarning).on("uncaughtException", onFailure).on("unhandledRejection", onFailure);
+    t.after(() => {
+      process.off("warning", onWarning).off("uncaughtException", onFailure).off("unhandledRejection", onFailure);
+    });
+    const client = stubClient(t, { stderr: "start\n", later: "later\n" }, { onLog });
+    await client.responses.create({ input: "x" });
+    await until(() => warnings.length + failures.length > 0, "the warning");
+    await client.responses.create({ input: "x" });
+    await client.close();
+    assert.deepEqual(failures, []);
+    assert.equal(warnings.length, 1);
+    assert.match(warnings[0], /onLog/);
+    assert.ok(warnings[0].includes(said), warnings[0]);
+  });
+}
 
 for (const [name, options, expected] of [
   ["with logLevel, stderr goes to the host's", { logLevel: "debug" }, "start later "],

@@ -4,11 +4,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fakeClient } from "./support/helper.mjs";
+import { WAIT } from "./support/patience.mjs";
 
 const COUNT = Number(process.env.FM_MUTATIONS || 1000);
 const SEED = Number(process.env.FM_MUTATIONS_SEED || 1);
 const AT_ONCE = 8;
-const LIMIT_MS = 20_000;
 
 const parameters = {
   type: "object",
@@ -236,7 +236,7 @@ function mutant(next) {
 
 async function send(client, { method, path, body }, stored) {
   const url = `http://fm-proxy/v1/${path.replace("STORED", stored)}`;
-  const signal = AbortSignal.timeout(LIMIT_MS);
+  const signal = AbortSignal.timeout(WAIT);
   if (method !== "GET") return client.fetch(url, { method, body: JSON.stringify(body), signal });
   const query = new URLSearchParams(Object.entries(body).map(([key, value]) => [key, String(value)]));
   return client.fetch(`${url}?${query}`, { method, signal });

@@ -10,6 +10,7 @@ const MESSAGES = [{ role: "user", content: PROMPT }];
 const LIMIT = 16; // tokens
 const TOPS = 3;
 const PENALTIES = { presence_penalty: 2, frequency_penalty: 2 };
+const LONG = 3 * LIMIT; // tokens after which a text without penalties says something again, whatever the machine rounds
 const INCLUDE = { include: ["message.output_text.logprobs"], top_logprobs: TOPS };
 
 /** The tokens' bytes are the text, unless a limit left half a character, which is U+FFFD there or not in the text. */
@@ -99,17 +100,17 @@ async function drawing(t, openai, real) {
   });
 
   await t.test("POST /responses: penalties", async () => {
-    const bare = await respond({});
+    const bare = await respond({ max_output_tokens: LONG });
     assert.deepEqual([bare.presence_penalty, bare.frequency_penalty], [0, 0]);
-    const penalised = await respond(PENALTIES);
+    const penalised = await respond({ ...PENALTIES, max_output_tokens: LONG });
     assert.deepEqual([penalised.presence_penalty, penalised.frequency_penalty], [2, 2]);
     if (real) assert.notEqual(penalised.output_text, bare.output_text);
   });
 
   await t.test("POST /chat/completions: penalties", async () => {
-    const { content } = (await chat(PENALTIES)).message;
-    assert.equal(content, (await respond(PENALTIES)).output_text);
-    if (real) assert.notEqual(content, (await chat({})).message.content);
+    const { content } = (await chat({ ...PENALTIES, max_completion_tokens: LONG })).message;
+    assert.equal(content, (await respond({ ...PENALTIES, max_output_tokens: LONG })).output_text);
+    if (real) assert.notEqual(content, (await chat({ max_completion_tokens: LONG })).message.content);
   });
 
   await t.test("POST /chat/completions: logit_bias", async () => {

@@ -55,6 +55,11 @@ async function openaiSuite(t, OpenAI, { zodTextFormat, zodResponseFormat }, clie
     if (response.status === "completed") assert.equal(typeof JSON.parse(response.output_text), "object");
     else assert.equal(response.status, "incomplete");
     assert.equal(response.output_text[0], "{");
+    const response_format = { type: "json_object" };
+    const cut = await openai.responses.create({ input: PROMPT, response_format, stop: ["}"], ...settings });
+    checkResponse(cut);
+    assert.deepEqual(cut.text.format, response_format);
+    assert.ok(cut.output_text.startsWith("{") && !cut.output_text.includes("}"), cut.output_text);
   });
 
   await t.test("POST /chat/completions: parse (zodResponseFormat)", async () => {
@@ -83,6 +88,14 @@ async function openaiSuite(t, OpenAI, { zodTextFormat, zodResponseFormat }, clie
     await assert.rejects(
       openai.chat.completions.create({ messages: user, response_format, max_tokens: 200 }),
       (error) => error.status === 400 && error.param === "response_format.json_schema.schema.properties.a.uniqueItems",
+    );
+    await assert.rejects(
+      openai.responses.create({ input: PROMPT, response_format, ...settings }),
+      (error) => error.status === 400 && error.param === "response_format.json_schema.schema.properties.a.uniqueItems",
+    );
+    await assert.rejects(
+      openai.responses.create({ input: PROMPT, response_format, text: { format }, ...settings }),
+      (error) => error.status === 400 && error.param === "response_format",
     );
   });
 

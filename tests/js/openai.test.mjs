@@ -16,6 +16,7 @@ import {
   script,
   until,
 } from "./support/helper.mjs";
+import { repeated, soon } from "./support/patience.mjs";
 
 const PROMPT = "Why is the sky blue?";
 const SHORT = { temperature: 0, max_output_tokens: 24 };
@@ -218,7 +219,7 @@ async function stored(t, OpenAI, openai, client, long) {
       response = await openai.responses.retrieve(id);
       return !["queued", "in_progress"].includes(response.status);
     };
-    await until(over, "the response is over", 60_000);
+    await until(over, "the response is over");
     assert.notEqual(response.output_text.trim(), "");
   });
 
@@ -409,16 +410,16 @@ for (const name of ["openai-7", "openai-6"]) {
       assert.equal((await openai.responses.create({ input: script("b") })).output_text, "b");
     });
 
-    await t.test("errors: a time limit, not retried", async () => {
+    await t.test("errors: a time limit, not retried", repeated(async () => {
       const retrying = sdk(OpenAI, client, { maxRetries: 2 });
       const started = performance.now();
-      const body = { input: script({ sleep_ms: 5000 }), fm: { timeout_ms: 100 } };
+      const body = { input: script({ sleep_ms: 60_000 }), fm: { timeout_ms: 100 } };
       await assert.rejects(
         retrying.responses.create(body),
         (error) => error.status === 408 && error.code === "timeout",
       );
-      assert.ok(performance.now() - started < 1000);
-    });
+      soon(performance.now() - started, 1000);
+    }));
 
     await t.test("errors: the client's own time limit", async () => {
       await assert.rejects(

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { RESTART_POLICY, restartDelay } from "../../js-shim/dist/esm/helper.js";
 import { script, stubClient } from "./support/helper.mjs";
+import { WAIT } from "./support/patience.mjs";
 
 test("J2, J18: the policy unless a caller says otherwise", () => {
   assert.deepEqual(RESTART_POLICY, {
@@ -40,7 +41,7 @@ function shorten(t, length) {
   return () => count;
 }
 
-test("J3: a silent helper has 5 s unless the caller says otherwise", { timeout: 10_000 }, async (t) => {
+test("J3: a silent helper has 5 s unless the caller says otherwise", { timeout: WAIT }, async (t) => {
   const shortened = shorten(t, 5000);
   const client = stubClient(t, { start: "silent" });
   await assert.rejects(
@@ -50,7 +51,7 @@ test("J3: a silent helper has 5 s unless the caller says otherwise", { timeout: 
   assert.equal(shortened(), 1);
 });
 
-test("close waits 2 s unless the caller says otherwise", { timeout: 10_000 }, async (t) => {
+test("close waits 2 s unless the caller says otherwise", { timeout: WAIT }, async (t) => {
   const client = stubClient(t, { shutdown: "ignore" });
   await client.health.ping();
   const shortened = shorten(t, 2000);

@@ -67,6 +67,13 @@ function validator({ draft, schema }) {
   return ajv.compile(schema);
 }
 
+/** Numbers in a text that could have run on: of too many digits, or not to be held by a double. */
+function endless(text) {
+  const numbers = text.replace(/"(?:[^"\\]|\\.)*"/g, '""').match(/[0-9.eE+-]*[0-9]/g) ?? [];
+  const ends = /^-?\d{1,20}(\.\d{1,40})?([eE][+-]?\d{1,2})?$/;
+  return numbers.filter((number) => !ends.test(number) || !Number.isFinite(Number(number)));
+}
+
 /** What is wrong with the texts that were sampled of a schema: a list of strings. Null where ajv can't read the schema. */
 export function faults(entry, texts) {
   let validate;
@@ -76,6 +83,8 @@ export function faults(entry, texts) {
     return null;
   }
   return texts.flatMap((text) => {
+    const [number] = endless(text);
+    if (number) return [`${text}: ${number} is too long`];
     try {
       return validate(JSON.parse(text)) ? [] : [`${text}: ${ajvError(validate)}`];
     } catch (error) {

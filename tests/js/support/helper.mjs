@@ -7,6 +7,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { createClient } from "../../../js-shim/dist/esm/index.js";
 import { Audit, auditClient } from "./audit.mjs";
+import { WAIT } from "./patience.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 export const root = join(here, "..", "..", "..");
@@ -161,10 +162,10 @@ export const deltas = (events) =>
     .join("");
 
 /** Waits until a condition holds; the only place that polls, for what has no event. */
-export async function until(condition, what, ms = 5000) {
-  const end = performance.now() + ms;
+export async function until(condition, what) {
+  const end = performance.now() + WAIT;
   while (!(await condition())) {
-    if (performance.now() > end) throw new Error(`not within ${ms} ms: ${what}`);
+    if (performance.now() > end) throw new Error(`not within ${WAIT} ms: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
 }

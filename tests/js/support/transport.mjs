@@ -6,9 +6,9 @@ import { Responses } from "../../../js-shim/dist/esm/responses.js";
 import { Audit, auditApi, auditFetch } from "./audit.mjs";
 
 /** A fetch on such a transport. Its streams are looked at, and its answers as far as a test gives any. */
-export function stubFetch() {
+export function stubFetch({ strict = false } = {}) {
   const transport = new StubTransport();
-  return { transport, fetch: auditFetch(createFetch(transport), new Audit(), { partial: true }) };
+  return { transport, fetch: auditFetch(createFetch(transport, strict), new Audit(), { partial: true }) };
 }
 
 export const stubResponses = (transport) => auditApi(new Responses(transport), "responses", new Audit());

@@ -1,0 +1,86 @@
+"""
+How long tests wait, and what they may say of how long something took.
+
+A machine may be slow, and busy with other work, so that any process stands still for a second. Hence two kinds of times:
+WAIT, after which something hangs; and bounds that are part of a behaviour. Those go through TimedTest: a run in which one
+of them is exceeded is repeated, since other work only ever adds time. What takes too long in each of five runs is a bug.
+"""
+
+import functools
+import os
+import sys
+import time
+import types
+import unittest
+
+SLOW = float(os.environ.get("FM_SLOW", "1"))  # sanitizers: bounds of times are multiplied by this
+SANITIZED = bool(os.environ.get("FM_SANITIZE"))
+WAIT = 120 * SLOW  # seconds after which a missing message, or a missing end, is a failure
+RUNS = 5
+LOOP_S = 0.009  # what the loop of pace() took on the machine that the bounds were written for
+
+
+def pace():
+    """How many times slower than on that machine a piece of work goes at the moment; at least 1. Takes a second or more: for
+    less, the system may favour a process that has slept until now."""
+    start = time.monotonic()
+    for _ in range(100):
+        sum(i * i for i in range(100_000))
+    return max(1.0, (time.monotonic() - start) / 100 / LOOP_S)
+
+
+class Late(AssertionError):
+    """Something that a busy machine may bring about as well as a bug."""
+
+
+def repeated(method):
+    """The test, run again where it was Late: up to RUNS times in all, each from a new setUp."""
+    @functools.wraps(method)
+    def run(test):
+        for left in reversed(range(RUNS)):
+            try:
+                return method(test)
+            except Late as late:
+                if not left:
+                    raise
+                print(f"{test.id()}: {late}; once more", file=sys.stderr, flush=True)
+            test.tearDown()
+            test.doCleanups()
+            test.setUp()
+    return run
+
+
+class TimedTest(unittest.TestCase):
+    def __init__(self, name="runTest"):
+        super().__init__(name)
+        if name != "runTest":
+            setattr(self, name, types.MethodType(repeated(getattr(type(self), name)), self))
+
+    def subTest(self, *message, **params):
+        return _SubTest(super().subTest(*message, **params))
+
+    def assert_soon(self, took, bound, message=""):
+        """`took` is less than `bound`, both in the same unit of time; more, as far as the machine is slow at the moment."""
+        if took >= bound and took >= bound * (factor := pace()):
+            raise Late(f"took {took:.3f}, not less than {bound:.3f}, on a machine {factor:.1f} times as slow {message}")
+
+    def assert_undisturbed(self, holds, message=""):
+        """It holds, unless the machine stood still for longer than a limit that the test sets."""
+        if not holds:
+            raise Late(f"does not hold, or the machine stood still: {message}")
+
+
+class _SubTest:
+    """A subTest that passes Late on to the test; all else is unittest's."""
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    def __enter__(self):
+        return self.inner.__enter__()
+
+    def __exit__(self, kind, value, trace):
+        if kind and issubclass(kind, Late):
+            self.inner.__exit__(None, None, None)
+            return False
+        return self.inner.__exit__(kind, value, trace)

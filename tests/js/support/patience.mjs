@@ -1,0 +1,42 @@
+// How long tests wait, and what they may say of how long something took. A machine may be slow, and busy with other work:
+// see tests/e2e/patience.py, of which this is the part that tests of the package need.
+
+/** Milliseconds after which something hangs. */
+export const WAIT = 120_000;
+const RUNS = 5;
+const LOOP_MS = 400; // what the loop of pace() took on the machine that the bounds were written for
+
+/** How many times slower than on that machine a piece of work goes at the moment; at least 1. */
+function pace() {
+  const started = performance.now();
+  let text = "";
+  for (let i = 0; i < 3_000_000; i++) text = `${i}${text.slice(0, 9)}`;
+  return Math.max(1, (performance.now() - started) / LOOP_MS);
+}
+
+/** Something that a busy machine may bring about as well as a bug. */
+class Late extends Error {}
+
+/** `took` is less than `bound`, both in ms; more, as far as the machine is slow at the moment. */
+export function soon(took, bound) {
+  if (took < bound) return;
+  const factor = pace();
+  if (took >= bound * factor) throw new Late(`took ${took} ms, not less than ${bound}, on a machine ${factor} times as slow`);
+}
+
+/** It holds, unless the machine stood still for longer than a limit that the test sets. */
+export function undisturbed(holds, message) {
+  if (!holds) throw new Late(`does not hold, or the machine stood still: ${message}`);
+}
+
+/** A test that is run again where it was Late, up to five times in all: what is late in each of them is a bug. */
+export const repeated = (run) => async (t) => {
+  for (let left = RUNS - 1; ; left--) {
+    try {
+      return await run(t);
+    } catch (error) {
+      if (!(error instanceof Late) || left === 0) throw error;
+      t.diagnostic(`${error.message}; once more`);
+    }
+  }
+};

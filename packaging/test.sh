@@ -1,7 +1,8 @@
 #!/bin/sh
 # Sets the checkout up (packaging/setup.sh) and runs every test: the style check, ctest and node --test on the release build,
-# then ctest under the address and thread sanitizers. A part that fails doesn't keep the others from running. The last line
-# is always the totals, "N passed, N failed"; the exit status is 1 if anything failed.
+# then ctest under the address and thread sanitizers (tests/README.md: what runs where). A part that fails doesn't keep the
+# others from running. At the end come the time of each part and the slowest tests. The last line is always the totals,
+# "N passed, N failed"; the exit status is 1 if anything failed.
 #
 # usage: sh packaging/test.sh [--fast]
 #   --fast  without the sanitizers
@@ -18,9 +19,11 @@ RESULTS=build/results
 passed=0
 failed=0
 skipped=0
+HANGS_MS=1800000 # a file of node --test that is still there then hangs; ctest's figure is in tests/CMakeLists.txt
+begun=$(date +%s)
 
 main() {
-  if prepare; then
+  if part "set-up" prepare; then
     part "style check" run_style
     part "ctest, release build" run_ctest default build
     part "node --test" run_node
@@ -32,10 +35,10 @@ main() {
 }
 
 prepare() {
-  sh packaging/setup.sh --tests --no-build || return 1
-  use_node
   rm -rf "$RESULTS"
   mkdir -p "$RESULTS"
+  sh packaging/setup.sh --tests --no-build || return 1
+  use_node
 }
 
 sanitizers() {
@@ -47,11 +50,20 @@ sanitizers() {
   part "ctest, thread sanitizer" run_ctest tsan build/tsan
 }
 
+# part NAME COMMAND...: runs the command, and notes its time in $RESULTS/times as "SECONDS NAME".
 part() {
-  printf '\n== %s\n' "$1"
+  part_name=$1
+  part_begun=$(date +%s)
   shift
-  "$@"
+  printf '\n== %s (%s after the start)\n' "$part_name" "$(clock $((part_begun - begun)))"
+  "$@" && part_status=0 || part_status=$?
+  mkdir -p "$RESULTS"
+  echo "$(($(date +%s) - part_begun)) $part_name" >>"$RESULTS/times"
+  return "$part_status"
 }
+
+# clock SECONDS: as minutes and seconds.
+clock() { printf '%d:%02d' $(($1 / 60)) $(($1 % 60)); }
 
 count() {
   passed=$((passed + $1))
@@ -80,7 +92,7 @@ run_ctest() {
   }
   xml=$ROOT/$RESULTS/ctest-$1.xml
   status=0
-  without_aslr ctest --preset "$1" --timeout 300 --output-junit "$xml" || status=$?
+  without_aslr ctest --preset "$1" --output-junit "$xml" || status=$?
   count_results "ctest ($1)" "$status" "$(junit_totals "$xml")"
 }
 
@@ -124,10 +136,13 @@ run_node() {
     return 0
   }
   tap=$RESULTS/node.tap
-  # Node before 20.11 has no such limit, which ends a file that hangs.
-  limit=--test-timeout=300000
-  node "$limit" -e 0 2>/dev/null || limit=
-  node --test ${limit:+"$limit"} --test-reporter=spec --test-reporter-destination=stdout \
+  # By itself Node runs one file fewer at once than there are processors; most files wait. Before 20.11 it has no such
+  # options.
+  options="--test-timeout=$HANGS_MS --test-concurrency=$(($(nproc) + 1))"
+  # shellcheck disable=SC2086 # two words, or none
+  node $options -e 0 2>/dev/null || options=
+  # shellcheck disable=SC2086
+  node --test $options --test-reporter=spec --test-reporter-destination=stdout \
     --test-reporter=tap --test-reporter-destination="$tap" tests/js/*.test.mjs || status=$?
   count_results "node --test" "$status" "$(tap_totals "$tap")"
   node tests/js/conformance.mjs --check "$tap" || count_broken "the conformance table of README.md"
@@ -153,7 +168,34 @@ count_results() {
   [ "$2" -eq 0 ] || [ "$4" -gt 0 ] || count_broken "$1 ended with status $2"
 }
 
+# The seconds of each test in a JUnit file of ctest: "SECONDS NAME".
+junit_seconds() {
+  sed -n 's/^[ \t]*<testcase name="\([^"]*\)".* time="\([0-9.]*\)".*/\2 \1/p' "$1"
+}
+
+# The same of the tests in a TAP file that are in no other.
+tap_seconds() {
+  awk '/^(not )?ok [0-9]+ - / { sub(/^(not )?ok [0-9]+ - /, ""); name = $0 }
+    /^  duration_ms: / && name != "" { printf "%.2f %s\n", $2 / 1000, name; name = "" }' "$1"
+}
+
+print_times() {
+  printf '\n== time of each part\n'
+  [ ! -f "$RESULTS/times" ] || while read -r seconds name; do
+    printf '%7s  %s\n' "$(clock "$seconds")" "$name"
+  done <"$RESULTS/times"
+  printf '%7s  %s\n' "$(clock $(($(date +%s) - begun)))" "all"
+  printf '\n== slowest tests, in seconds\n'
+  {
+    for preset in default asan tsan; do
+      [ ! -f "$RESULTS/ctest-$preset.xml" ] || junit_seconds "$RESULTS/ctest-$preset.xml" | sed "s/\$/ ($preset)/"
+    done
+    [ ! -f "$RESULTS/node.tap" ] || tap_seconds "$RESULTS/node.tap" | sed 's/$/ (node)/'
+  } | sort -rn | head -n 12
+}
+
 finish() {
+  print_times
   echo
   if [ "$skipped" -gt 0 ]; then
     echo "$passed passed, $failed failed, $skipped skipped"

@@ -67,6 +67,28 @@ pid_t child_of(pid_t pid) {
     return child;
 }
 
+static bool is_alive(pid_t pid) {
+    char path[64];
+    char text[512];
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *file = fopen(path, "re");
+    size_t len = file ? fread(text, 1, sizeof text - 1, file) : 0;
+    text[len] = '\0';
+    if (file) {
+        fclose(file);
+    }
+    const char *name_end = strrchr(text, ')'); /* proc_pid_stat(5): pid (name) state */
+    return name_end && name_end[1] == ' ' && name_end[2] != 'Z' && name_end[2] != 'X';
+}
+
+bool is_gone(pid_t pid) {
+    int64_t deadline = fm_now_ms() + (int64_t)(SETTLE_MS * bounds.slow);
+    while (is_alive(pid) && fm_now_ms() < deadline) {
+        fm_sleep_ms(10);
+    }
+    return !is_alive(pid);
+}
+
 /* The number of the line that begins with `key`; 0 without one. */
 static long number_in(const char *path, const char *key) {
     char line[256];
@@ -134,11 +156,19 @@ void samples_free(struct samples *samples) {
 
 static const char *part;
 static unsigned failed_rows;
+static char first_failed[160]; /* the row; long output is often cut before it */
 static unsigned faults;
 
 static void row(const char *figure, const char *value, const char *bound, const char *verdict) {
     printf("%-8s  %-46s  %14s  %12s  %s\n", part, figure, value, bound, verdict);
     fflush(stdout);
+}
+
+static void verdict(const char *figure, const char *value, const char *bound, bool ok) {
+    row(figure, value, bound, ok ? "ok" : "FAIL");
+    if (!ok && !failed_rows++) {
+        snprintf(first_failed, sizeof first_failed, "%s: %s: %s, not %s", part, figure, value, bound);
+    }
 }
 
 void report_part(const char *name) {
@@ -161,8 +191,7 @@ void report_at_most(const char *figure, double value, double bound, const char *
     bool ok = value >= 0 && value <= bound;
     number(text, sizeof text, value, unit);
     number(most + 3, sizeof most - 3, bound, unit);
-    row(figure, text, most, ok ? "ok" : "FAIL");
-    failed_rows += !ok;
+    verdict(figure, text, most, ok);
 }
 
 void report_exactly(const char *figure, long value, long expected) {
@@ -170,8 +199,7 @@ void report_exactly(const char *figure, long value, long expected) {
     char wanted[24];
     snprintf(text, sizeof text, "%ld", value);
     snprintf(wanted, sizeof wanted, "%ld", expected);
-    row(figure, text, wanted, value == expected ? "ok" : "FAIL");
-    failed_rows += value != expected;
+    verdict(figure, text, wanted, value == expected);
 }
 
 void report_note(const char *figure, double value, const char *unit) {
@@ -224,5 +252,8 @@ void report_part_end(void) {
 }
 
 bool report_passed(void) {
+    if (failed_rows) {
+        printf("%u rows failed; the first: %s\n", failed_rows, first_failed);
+    }
     return failed_rows == 0;
 }

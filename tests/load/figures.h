@@ -25,6 +25,9 @@ struct footprint footprint_of(pid_t pid);
 /* Its first child, or 0. */
 pid_t child_of(pid_t pid);
 
+/* Waits a while for a process that was told to end; a zombie has ended, whoever may reap it. */
+bool is_gone(pid_t pid);
+
 /* ---- times ---- */
 
 struct samples {
@@ -68,7 +71,7 @@ void report_fault(const char *fmt, ...) FM_PRINTF(1, 2);
 /* The row of faults; ends the part. */
 void report_part_end(void);
 
-/* True when no row failed. */
+/* True when no row failed; else prints how many did, and the first. */
 bool report_passed(void);
 
 #endif

@@ -139,8 +139,8 @@ static void be_deaf(struct session *session, int64_t wait_ms, bool flood) {
     report_peak(peak_kib);
     report_exactly("the front ended", has_ended(session->host.pid), 1);
     host_hang_up(&session->host);
-    report_exactly("exit status", host_end(&session->host, 2000), 0);
-    report_exactly("the engine is gone", engine && kill(engine, 0) != 0, 1);
+    report_exactly("exit status", host_end(&session->host, (int64_t)(2000 * bounds.slow)), 0);
+    report_exactly("the engine is gone", engine && is_gone(engine), 1);
 }
 
 static void never(const struct scale *scale) {

@@ -28,7 +28,8 @@ int main(int argc, char *argv[]) {
         return EX_USAGE;
     }
     switch (options.mode) {
-    case FM_RUN_HELP: fputs(fm_options_usage, stdout); return EX_OK;
+    case FM_RUN_HELP: fm_options_write_help(stdout); return EX_OK;
+    case FM_RUN_LIST: fm_options_write_list(stdout); return EX_OK;
     case FM_RUN_VERSION: puts("fm-proxy " FM_VERSION); return EX_OK;
     case FM_RUN_EXPLAIN: fputs(explanation, stdout); return EX_OK;
     case FM_RUN_SERVE:
@@ -36,6 +37,10 @@ int main(int argc, char *argv[]) {
     }
     bool sessions = options.mode == FM_RUN_SESSIONS;
     fm_log_init("fm-proxy", options.log_level);
+    if (options.chat_template && setenv("FM_ENGINE_LLAMA_TEMPLATE", options.chat_template, 1) != 0) {
+        fm_log(FM_LOG_ERROR, "can't start: out of memory");
+        return EX_OSERR;
+    }
     if (sessions && !use_log_prefix(options.sessions.log_prefix)) {
         fm_log(FM_LOG_ERROR, "can't start: out of memory");
         return EX_OSERR;

@@ -1,296 +1,349 @@
+/*
+ * The command line and the environment. A row of the table is all that there is of an option: what --help says of it,
+ * its variable, its default, how its value is read and where it goes. To add one: a row, and a member of struct
+ * fm_options.
+ */
 #include "front/options.h"
 #include "base/platform.h"
-#include "front/session_options.h"
-#include "front/store/store.h"
 
 #include <errno.h>
 #include <getopt.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-const char fm_options_usage[] =
-    "Usage: fm-proxy [--stdio] [OPTION]...\n"
-    "       fm-proxy sessions [OPTION]...\n"
-    "\n"
-    "Serves a local language model to the program that started it: JSON-RPC in Content-Length frames on stdin and\n"
-    "stdout. It is meant to be spawned by an application (npm package fm-proxy), not typed.\n"
-    "\n"
-    "  --stdio              serve, also when stdin is a terminal\n"
-    "  --engine NAME        the engine program fm-engine-NAME (default: llama)\n"
-    "  --engine-dir DIR     where engine programs are (default: beside fm-proxy)\n"
-    "  --model PATH_OR_ID   the default model: a GGUF file, or the name of one in the models folder\n"
-    "  --models-dir DIR     the models folder (default: ../models beside fm-proxy's folder)\n"
-    "  --mmproj FILE        a projector (GGUF) with which the default model sees images;\n"
-    "                       default: one that fits and lies beside the model\n"
-    "  --chat-template FILE a chat template in Jinja in place of the model's own\n"
-    "  --store FILE         where responses are stored (default: in memory, as long as fm-proxy runs)\n"
-    "  --store-bytes BYTES  how much of them (default: 67108864); 0 stores nothing\n"
-    "  --strict-parameters  refuse requests with unknown parameters (default: they are ignored and reported)\n"
-    "  --log-level LEVEL    off, error, warn, info or debug, on stderr (default: error)\n"
-    "  --version, --help\n"
-    "\n"
-    "fm-proxy sessions: the same model by lines of JSON, for programs in any language (protocol/SESSIONS.md). It logs\n"
-    "at level info, stores nothing, and has options of its own:\n"
-    "\n"
-    "  --idle-timeout-ms MS     without activity for so long, a session is closed (default: 120000)\n"
-    "  --idle-check-ms MS       how often that is looked at (default: 30000)\n"
-    "  --eof-wait-ms MS         how long messages go on behind the end of the input (default: 0)\n"
-    "  --max-sessions N         open at once (default: 64)\n"
-    "  --max-turns N            of a session (default: 1000)\n"
-    "  --max-session-bytes N    of a session's turns, as JSON (default: 4194304)\n"
-    "  --max-output-tokens N    of an answer (default: 1024)\n"
-    "  --message-timeout-ms MS  of a message, all included (default: 600000)\n"
-    "  --temperature T          0 to 2 (default: 1)\n"
-    "  --truncation HOW         auto: what outgrows the context goes on without its oldest turns (default: disabled)\n"
-    "  --log-prefix TEXT        how each log line begins (default: \"[IntelligenceKit] \")\n"
-    "  --log-user-text          prompts and answers are logged too\n"
-    "\n"
-    "Each option can also be set as FM_PROXY_ENGINE, FM_PROXY_ENGINE_DIR, FM_PROXY_MODEL, FM_PROXY_MODELS_DIR,\n"
-    "FM_PROXY_MMPROJ, FM_PROXY_CHAT_TEMPLATE, FM_PROXY_STORE, FM_PROXY_STORE_BYTES, FM_PROXY_STRICT_PARAMETERS (1 or\n"
-    "0) and FM_PROXY_LOG_LEVEL; the command line wins.\n";
+#define DAY_MS       86400000
+#define PREFIX_MAX   200 /* bytes, of a log line's 1,000 */
+#define HELP_COLUMN  27  /* where --help begins to explain */
+#define VARIABLE_MAX 64
 
-enum option_key {
-    OPT_STDIO = 256,
-    OPT_ENGINE,
-    OPT_ENGINE_DIR,
-    OPT_MODEL,
-    OPT_MODELS_DIR,
-    OPT_MMPROJ,
-    OPT_CHAT_TEMPLATE,
-    OPT_STORE,
-    OPT_STORE_BYTES,
-    OPT_STRICT,
-    OPT_LOG,
-    OPT_HELP,
-    OPT_VERSION,
-    OPT_SESSION, /* and FM_SESSION_OPTIONS - 1 more */
+enum { SERVE = 1, SESSIONS = 2, BOTH = SERVE | SESSIONS };
+
+struct row;
+
+/* Reads `text` into `value`. False with one line on stderr, which begins with `name`. */
+typedef bool read_fn(const struct row *row, const char *name, const char *text, void *value);
+
+struct row {
+    const char *name;     /* without its "--" */
+    const char *argument; /* what --help calls its value; NULL: it has none */
+    const char *help;     /* a new line is a new line there; the default is added */
+    unsigned modes;
+    bool variable; /* FM_PROXY_NAME can set it too */
+    read_fn *read;
+    size_t offset;     /* in struct fm_options */
+    const char *usual; /* the default, as it would be given; NULL: 0, or what fm_options_read finds out */
+    int64_t least;     /* of a number */
+    int64_t most;
 };
 
-static const struct option long_options[] = {
-    {"stdio", no_argument, NULL, OPT_STDIO},
-    {"engine", required_argument, NULL, OPT_ENGINE},
-    {"engine-dir", required_argument, NULL, OPT_ENGINE_DIR},
-    {"model", required_argument, NULL, OPT_MODEL},
-    {"models-dir", required_argument, NULL, OPT_MODELS_DIR},
-    {"mmproj", required_argument, NULL, OPT_MMPROJ},
-    {"chat-template", required_argument, NULL, OPT_CHAT_TEMPLATE},
-    {"store", required_argument, NULL, OPT_STORE},
-    {"store-bytes", required_argument, NULL, OPT_STORE_BYTES},
-    {"strict-parameters", no_argument, NULL, OPT_STRICT},
-    {"log-level", required_argument, NULL, OPT_LOG},
-    {"help", no_argument, NULL, OPT_HELP},
-    {"version", no_argument, NULL, OPT_VERSION},
-    {"idle-timeout-ms", required_argument, NULL, OPT_SESSION + FM_SESSION_IDLE},
-    {"idle-check-ms", required_argument, NULL, OPT_SESSION + FM_SESSION_CHECK},
-    {"eof-wait-ms", required_argument, NULL, OPT_SESSION + FM_SESSION_EOF_WAIT},
-    {"max-sessions", required_argument, NULL, OPT_SESSION + FM_SESSION_MAX_SESSIONS},
-    {"max-turns", required_argument, NULL, OPT_SESSION + FM_SESSION_MAX_TURNS},
-    {"max-session-bytes", required_argument, NULL, OPT_SESSION + FM_SESSION_MAX_BYTES},
-    {"max-output-tokens", required_argument, NULL, OPT_SESSION + FM_SESSION_MAX_OUTPUT},
-    {"message-timeout-ms", required_argument, NULL, OPT_SESSION + FM_SESSION_TIMEOUT},
-    {"temperature", required_argument, NULL, OPT_SESSION + FM_SESSION_TEMPERATURE},
-    {"truncation", required_argument, NULL, OPT_SESSION + FM_SESSION_TRUNCATION},
-    {"log-prefix", required_argument, NULL, OPT_SESSION + FM_SESSION_LOG_PREFIX},
-    {"log-user-text", no_argument, NULL, OPT_SESSION + FM_SESSION_LOG_USER_TEXT},
-    {NULL, 0, NULL, 0},
-};
+/* ---- how values are read ---- */
 
-/* What the command line said; NULL: nothing. */
-struct arguments {
-    const char *engine;
-    const char *engine_dir;
-    const char *model;
-    const char *models_dir;
-    const char *mmproj;
-    const char *chat_template;
-    const char *store;
-    const char *store_bytes;
-    const char *strict;
-    const char *log_level;
-    bool stdio;
-    const char *session[FM_SESSION_OPTIONS];
-};
+#define REFUSE(...) (fprintf(stderr, "fm-proxy: " __VA_ARGS__), false)
 
-static const char *or_environment(const char *argument, const char *variable) {
-    if (argument) {
-        return argument;
+static bool read_flag(const struct row *row, const char *name, const char *text, void *value) {
+    (void)row;
+    if (strcmp(text, "0") != 0 && strcmp(text, "1") != 0) {
+        return REFUSE("%s: \"%s\" is neither 1 nor 0\n", name, text);
     }
-    const char *value = getenv(variable);
-    return value && *value ? value : NULL;
+    *(bool *)value = text[0] == '1';
+    return true;
 }
 
-static bool read_arguments(struct arguments *arguments, struct fm_options *options, int argc, char *argv[]) {
+static bool read_text(const struct row *row, const char *name, const char *text, void *value) {
+    (void)row;
+    (void)name;
+    *(const char **)value = text;
+    return true;
+}
+
+static bool read_file(const struct row *row, const char *name, const char *text, void *value) {
+    return text[0] ? read_text(row, name, text, value) : REFUSE("%s: the path is empty; name a file\n", name);
+}
+
+static bool read_dir(const struct row *row, const char *name, const char *text, void *value) {
+    (void)row;
+    int len = snprintf(value, PATH_MAX, "%s", text);
+    return len > 0 && len < PATH_MAX ? true : REFUSE("%s: the path is empty or too long\n", name);
+}
+
+static bool read_integer(const struct row *row, const char *name, const char *text, void *value) {
+    char *end;
+    errno = 0;
+    int64_t number = strtoll(text, &end, 10);
+    bool digits = text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0;
+    if (!digits || number < row->least || number > row->most) {
+        return REFUSE("%s must be an integer from %lld to %lld, not \"%s\"\n", name, (long long)row->least,
+                      (long long)row->most, text);
+    }
+    *(int64_t *)value = number;
+    return true;
+}
+
+static bool read_temperature(const struct row *row, const char *name, const char *text, void *value) {
+    (void)row;
+    char *end;
+    double number = strtod(text, &end);
+    bool digits = text[0] >= '0' && text[0] <= '9' && *end == '\0' && !strpbrk(text, "xX");
+    if (!digits || !(number <= 2)) {
+        return REFUSE("%s must be a number from 0 to 2, not \"%s\"\n", name, text);
+    }
+    *(double *)value = number;
+    return true;
+}
+
+static bool read_truncation(const struct row *row, const char *name, const char *text, void *value) {
+    if (strcmp(text, "auto") != 0 && strcmp(text, "disabled") != 0) {
+        return REFUSE("%s must be auto or disabled, not \"%s\"\n", name, text);
+    }
+    return read_text(row, name, text, value);
+}
+
+static bool read_log_prefix(const struct row *row, const char *name, const char *text, void *value) {
+    if (strlen(text) > PREFIX_MAX || strpbrk(text, "\r\n")) {
+        return REFUSE("%s must be one line of at most %d bytes\n", name, PREFIX_MAX);
+    }
+    return read_text(row, name, text, value);
+}
+
+static bool read_log_level(const struct row *row, const char *name, const char *text, void *value) {
+    (void)row;
+    return fm_log_level_parse(text, value)
+               ? true
+               : REFUSE("%s must be off, error, warn, info or debug, not \"%s\"\n", name, text);
+}
+
+/* An engine's name becomes part of a file name, so it is kept to plain letters. */
+static bool read_engine(const struct row *row, const char *name, const char *text, void *value) {
+    size_t len = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-");
+    if (len == 0 || len > 32 || text[len]) {
+        return REFUSE("%s: \"%s\" is not an engine's name (1 to 32 of a-z, 0-9, -)\n", name, text);
+    }
+    return read_text(row, name, text, value);
+}
+
+/* ---- the options ---- */
+
+#define AT(member)      offsetof(struct fm_options, member)
+#define SESSION(member) offsetof(struct fm_options, sessions.member)
+
+static const struct row rows[] = {
+    {"stdio", NULL, "serve, also when stdin is a terminal", BOTH, false, read_flag, AT(stdio), NULL, 0, 0},
+    {"engine", "NAME", "the engine program fm-engine-NAME", BOTH, true, read_engine, AT(engine), FM_ENGINE_DEFAULT, 0,
+     0},
+    {"engine-dir", "DIR", "where engine programs are (default: where fm-proxy is)", BOTH, true, read_dir,
+     AT(engine_dir), NULL, 0, 0},
+    {"model", "PATH_OR_ID", "the default model: a GGUF file, or the name of one in the models folder", BOTH, true,
+     read_text, AT(model), NULL, 0, 0},
+    {"models-dir", "DIR", "the models folder (default: ../models, seen from fm-proxy's folder)", BOTH, true, read_dir,
+     AT(models_dir), NULL, 0, 0},
+    {"mmproj", "FILE",
+     "a projector (GGUF): the default model sees images with it\n(default: one that fits, in the model's folder)", BOTH,
+     true, read_file, AT(mmproj), NULL, 0, 0},
+    {"chat-template", "FILE", "a chat template in Jinja in place of the model's own", BOTH, true, read_file,
+     AT(chat_template), NULL, 0, 0},
+    {"store", "FILE", "where responses are stored (default: in memory, as long as fm-proxy runs)", SERVE, true,
+     read_file, AT(store_file), NULL, 0, 0},
+    {"store-bytes", "BYTES", "how many bytes of responses are stored; 0 stores none", SERVE, true, read_integer,
+     AT(store_bytes), "67108864", 0, INT64_MAX},
+    {"strict-parameters", NULL, "refuse requests with unknown parameters\n(default: they are ignored and reported)",
+     SERVE, true, read_flag, AT(strict_parameters), NULL, 0, 0},
+    {"log-level", "LEVEL", "off, error, warn, info or debug, on stderr (default: error; sessions: info)", BOTH, true,
+     read_log_level, AT(log_level), NULL, 0, 0},
+    {"idle-timeout-ms", "MS", "a session without activity for so long is closed", SESSIONS, false, read_integer,
+     SESSION(idle_ms), "120000", 1, DAY_MS},
+    {"idle-check-ms", "MS", "how often idle sessions are looked for", SESSIONS, false, read_integer, SESSION(check_ms),
+     "30000", 1, DAY_MS},
+    {"eof-wait-ms", "MS", "how long messages go on after the end of the input", SESSIONS, false, read_integer,
+     SESSION(eof_wait_ms), "0", 0, DAY_MS},
+    {"max-sessions", "N", "sessions that may be open at once", SESSIONS, false, read_integer, SESSION(max_sessions),
+     "64", 1, 10000},
+    {"max-turns", "N", "turns of a session", SESSIONS, false, read_integer, SESSION(max_turns), "1000", 1,
+     FM_SESSION_TURNS_MAX},
+    {"max-session-bytes", "N", "bytes of a session's turns, as JSON", SESSIONS, false, read_integer,
+     SESSION(max_bytes), "4194304", 1024, 8 << 20},
+    {"max-output-tokens", "N", "tokens of an answer", SESSIONS, false, read_integer, SESSION(max_output_tokens), "1024",
+     1, INT32_MAX},
+    {"message-timeout-ms", "MS", "time limit of a message, from its line to its answer", SESSIONS, false, read_integer,
+     SESSION(timeout_ms), "600000", 1, DAY_MS},
+    {"temperature", "T", "0 to 2", SESSIONS, false, read_temperature, SESSION(temperature), "1", 0, 0},
+    {"truncation", "HOW", "auto: a conversation that no longer fits the context goes on\nwithout its oldest turns",
+     SESSIONS, false, read_truncation, SESSION(truncation), "disabled", 0, 0},
+    {"log-prefix", "TEXT", "how each log line begins", SESSIONS, false, read_log_prefix, SESSION(log_prefix),
+     "[IntelligenceKit] ", 0, 0},
+    {"log-user-text", NULL, "prompts and answers are logged too", SESSIONS, false, read_flag, SESSION(log_user_text),
+     NULL, 0, 0},
+};
+
+enum { ROWS = sizeof rows / sizeof rows[0], OPT_ROW = 256, OPT_HELP = OPT_ROW + ROWS, OPT_VERSION, OPT_LIST };
+
+/* The variable's name: "FM_PROXY_" and the option's name in capitals. */
+static const char *write_variable(const struct row *row, char name[VARIABLE_MAX]) {
+    int len = snprintf(name, VARIABLE_MAX, "FM_PROXY_%s", row->name);
+    for (int i = 0; i < len; i++) {
+        bool lower = name[i] >= 'a' && name[i] <= 'z';
+        name[i] = name[i] == '-' ? '_' : lower ? (char)(name[i] - 'a' + 'A') : name[i];
+    }
+    return name;
+}
+
+/* ---- reading ---- */
+
+/* What the command line gave each option; NULL: nothing. */
+struct given {
+    const char *texts[ROWS];
+};
+
+static void fill_long_options(struct option all[ROWS + 4]) {
+    for (int i = 0; i < ROWS; i++) {
+        int argument = rows[i].argument ? required_argument : no_argument;
+        all[i] = (struct option){rows[i].name, argument, NULL, OPT_ROW + i};
+    }
+    all[ROWS] = (struct option){"help", no_argument, NULL, OPT_HELP};
+    all[ROWS + 1] = (struct option){"version", no_argument, NULL, OPT_VERSION};
+    all[ROWS + 2] = (struct option){"list-options", no_argument, NULL, OPT_LIST};
+    all[ROWS + 3] = (struct option){NULL, 0, NULL, 0};
+}
+
+static bool read_arguments(struct given *given, struct fm_options *options, int argc, char *argv[]) {
+    struct option all[ROWS + 4];
     int key;
-    while ((key = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
+    fill_long_options(all);
+    while ((key = getopt_long(argc, argv, "", all, NULL)) != -1) {
         switch (key) {
-        case OPT_STDIO: arguments->stdio = true; break;
-        case OPT_ENGINE: arguments->engine = optarg; break;
-        case OPT_ENGINE_DIR: arguments->engine_dir = optarg; break;
-        case OPT_MODEL: arguments->model = optarg; break;
-        case OPT_MODELS_DIR: arguments->models_dir = optarg; break;
-        case OPT_MMPROJ: arguments->mmproj = optarg; break;
-        case OPT_CHAT_TEMPLATE: arguments->chat_template = optarg; break;
-        case OPT_STORE: arguments->store = optarg; break;
-        case OPT_STORE_BYTES: arguments->store_bytes = optarg; break;
-        case OPT_STRICT: arguments->strict = "1"; break;
-        case OPT_LOG: arguments->log_level = optarg; break;
         case OPT_HELP: options->mode = FM_RUN_HELP; return true;
         case OPT_VERSION: options->mode = FM_RUN_VERSION; return true;
-        default:
-            if (key < OPT_SESSION) {
-                return false; /* getopt has said what is wrong */
-            }
-            arguments->session[key - OPT_SESSION] = optarg ? optarg : "";
+        case OPT_LIST: options->mode = FM_RUN_LIST; return true;
+        case '?': return false; /* getopt has said what is wrong */
+        default: given->texts[key - OPT_ROW] = optarg ? optarg : "1";
         }
     }
     if (optind < argc && strcmp(argv[optind], "sessions") == 0) {
         options->mode = FM_RUN_SESSIONS;
         optind++;
     }
-    if (optind < argc) {
-        fprintf(stderr, "fm-proxy: unknown argument: %s (see fm-proxy --help)\n", argv[optind]);
-        return false;
-    }
-    return true;
+    return optind == argc || REFUSE("unknown argument: %s (see fm-proxy --help)\n", argv[optind]);
 }
 
 /* No option is dropped in silence: some are of one mode alone. */
-static bool check_mode(const struct fm_options *options, const struct arguments *arguments) {
-    if (options->mode == FM_RUN_SESSIONS) {
-        bool stores = arguments->store || arguments->store_bytes;
-        if (stores) {
-            fprintf(stderr, "fm-proxy: --store, --store-bytes: fm-proxy sessions stores nothing; leave them out\n");
-        } else if (arguments->strict) {
-            fprintf(stderr, "fm-proxy: --strict-parameters: fm-proxy sessions takes no requests of the OpenAI API; "
-                            "leave it out\n");
-        }
-        return !stores && !arguments->strict;
-    }
-    for (enum fm_session_option i = 0; i < FM_SESSION_OPTIONS; i++) {
-        if (arguments->session[i]) {
-            fprintf(stderr, "fm-proxy: %s is an option of fm-proxy sessions\n", fm_session_option_name(i));
-            return false;
+static bool check_mode(unsigned mode, const struct given *given) {
+    for (int i = 0; i < ROWS; i++) {
+        if (given->texts[i] && !(rows[i].modes & mode)) {
+            return REFUSE("--%s is %s option of fm-proxy sessions; leave it out\n", rows[i].name,
+                          mode == SESSIONS ? "no" : "an");
         }
     }
     return true;
 }
 
-/* An engine's name becomes part of a file name, so it is kept to plain letters. */
-static bool engine_name_valid(const char *name) {
-    size_t len = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-");
-    return len > 0 && len <= 32 && name[len] == '\0';
+/* The option's value: of the command line, else of its variable, else its default. */
+static bool read_row(const struct row *row, const char *argument, struct fm_options *options) {
+    char name[VARIABLE_MAX];
+    void *value = (char *)options + row->offset;
+    if (argument) {
+        snprintf(name, sizeof name, "--%s", row->name);
+        return row->read(row, name, argument, value);
+    }
+    const char *text = row->variable ? getenv(write_variable(row, name)) : NULL;
+    if (text && *text) {
+        return row->read(row, name, text, value);
+    }
+    return !row->usual || row->read(row, name, row->usual, value);
 }
 
-static bool set_dir(char dir[PATH_MAX], const char *given, const char *program_dir, const char *suffix) {
-    int len = given ? snprintf(dir, PATH_MAX, "%s", given) : snprintf(dir, PATH_MAX, "%s%s", program_dir, suffix);
-    return len > 0 && len < PATH_MAX;
-}
-
-static bool set_store(struct fm_options *options, const char *file, const char *bytes) {
-    options->store_file = file;
-    options->store_bytes = FM_STORE_BYTES_DEFAULT;
-    if (file && !file[0]) {
-        fprintf(stderr, "fm-proxy: --store: the path is empty\n");
-        return false;
+/* The folders that nobody named are found from this program's own. */
+static bool find_folders(struct fm_options *options) {
+    char dir[PATH_MAX];
+    if (!fm_program_dir(dir, sizeof dir)) {
+        return REFUSE("can't find my own program file\n");
     }
-    if (bytes) {
-        char *end;
-        errno = 0;
-        options->store_bytes = strtoll(bytes, &end, 10);
-        bool digits = bytes[0] >= '0' && bytes[0] <= '9' && *end == '\0';
-        if (!digits || errno != 0) {
-            fprintf(stderr, "fm-proxy: --store-bytes: \"%s\" is no number of bytes\n", bytes);
-            return false;
-        }
+    int len = 0;
+    if (!options->engine_dir[0]) {
+        len = snprintf(options->engine_dir, PATH_MAX, "%s", dir);
     }
-    return true;
-}
-
-static bool set_strict(struct fm_options *options, const char *value) {
-    bool valid = !value || strcmp(value, "0") == 0 || strcmp(value, "1") == 0;
-    options->strict_parameters = value && value[0] == '1';
-    if (!valid) {
-        fprintf(stderr, "fm-proxy: FM_PROXY_STRICT_PARAMETERS: \"%s\" is neither 1 nor 0\n", value);
+    if (!options->models_dir[0] && len < PATH_MAX) {
+        len = snprintf(options->models_dir, PATH_MAX, "%s/../models", dir);
     }
-    return valid;
-}
-
-static bool set_mmproj(struct fm_options *options, const char *path) {
-    options->mmproj = path;
-    if (path && !path[0]) {
-        fprintf(stderr, "fm-proxy: --mmproj: the path is empty\n");
-        return false;
-    }
-    return true;
-}
-
-/* To the engine, by its environment: the llama engine alone has templates. */
-static bool pass_chat_template(const char *path) {
-    if (path && !path[0]) {
-        fprintf(stderr, "fm-proxy: --chat-template: the path is empty\n");
-        return false;
-    }
-    if (path && setenv("FM_ENGINE_LLAMA_TEMPLATE", path, 1) != 0) {
-        fprintf(stderr, "fm-proxy: --chat-template: out of memory\n");
-        return false;
-    }
-    return true;
-}
-
-static bool apply(struct fm_options *options, const struct arguments *arguments) {
-    char program_dir[PATH_MAX];
-    if (!fm_program_dir(program_dir, sizeof program_dir)) {
-        fprintf(stderr, "fm-proxy: can't find my own program file\n");
-        return false;
-    }
-    const char *engine = or_environment(arguments->engine, "FM_PROXY_ENGINE");
-    options->engine = engine ? engine : "llama";
-    if (!engine_name_valid(options->engine)) {
-        fprintf(stderr, "fm-proxy: --engine: \"%s\" is not an engine's name (a-z, 0-9, -)\n", options->engine);
-        return false;
-    }
-    const char *level = or_environment(arguments->log_level, "FM_PROXY_LOG_LEVEL");
-    if (level && !fm_log_level_parse(level, &options->log_level)) {
-        fprintf(stderr, "fm-proxy: --log-level: \"%s\" is none of off, error, warn, info, debug\n", level);
-        return false;
-    }
-    options->model = or_environment(arguments->model, "FM_PROXY_MODEL");
-    const char *engine_dir = or_environment(arguments->engine_dir, "FM_PROXY_ENGINE_DIR");
-    const char *models_dir = or_environment(arguments->models_dir, "FM_PROXY_MODELS_DIR");
-    if (!set_dir(options->engine_dir, engine_dir, program_dir, "") ||
-        !set_dir(options->models_dir, models_dir, program_dir, "/../models")) {
-        fprintf(stderr, "fm-proxy: --engine-dir or --models-dir: the path is empty or too long\n");
-        return false;
-    }
-    bool stores = options->mode != FM_RUN_SESSIONS;
-    bool set = !stores || set_store(options, or_environment(arguments->store, "FM_PROXY_STORE"),
-                                    or_environment(arguments->store_bytes, "FM_PROXY_STORE_BYTES"));
-    set = set && (!stores || set_strict(options, or_environment(arguments->strict, "FM_PROXY_STRICT_PARAMETERS")));
-    if (!set || !set_mmproj(options, or_environment(arguments->mmproj, "FM_PROXY_MMPROJ"))) {
-        return false;
-    }
-    if (!stores) {
-        options->log_level = level ? options->log_level : FM_LOG_INFO;
-        if (!fm_session_options_read(&options->sessions, arguments->session)) {
-            return false;
-        }
-    }
-    return pass_chat_template(or_environment(arguments->chat_template, "FM_PROXY_CHAT_TEMPLATE"));
+    return len < PATH_MAX || REFUSE("the path of my own program file is too long\n");
 }
 
 bool fm_options_read(struct fm_options *options, int argc, char *argv[]) {
     *options = (struct fm_options){.mode = FM_RUN_SERVE, .log_level = FM_LOG_ERROR};
-    struct arguments arguments = {0};
-    if (!read_arguments(&arguments, options, argc, argv)) {
+    struct given given = {{NULL}};
+    if (!read_arguments(&given, options, argc, argv)) {
         return false;
     }
-    if (options->mode == FM_RUN_HELP || options->mode == FM_RUN_VERSION) {
+    if (options->mode != FM_RUN_SERVE && options->mode != FM_RUN_SESSIONS) {
         return true;
+    }
+    unsigned mode = options->mode == FM_RUN_SESSIONS ? SESSIONS : SERVE;
+    if (!check_mode(mode, &given)) {
+        return false;
+    }
+    options->log_level = mode == SESSIONS ? FM_LOG_INFO : FM_LOG_ERROR;
+    for (int i = 0; i < ROWS; i++) {
+        if (rows[i].modes & mode && !read_row(&rows[i], given.texts[i], options)) {
+            return false;
+        }
     }
     if (argc == 1 && isatty(STDIN_FILENO)) {
         options->mode = FM_RUN_EXPLAIN;
     }
-    return check_mode(options, &arguments) && apply(options, &arguments);
+    return find_folders(options);
+}
+
+/* ---- telling ---- */
+
+static void write_rows(FILE *file, bool sessions) {
+    for (int i = 0; i < ROWS; i++) {
+        if ((rows[i].modes == SESSIONS) != sessions) {
+            continue;
+        }
+        int at = fprintf(file, "  --%s%s%s", rows[i].name, rows[i].argument ? " " : "",
+                         rows[i].argument ? rows[i].argument : "");
+        const char *line = rows[i].help;
+        for (size_t len; line[len = strcspn(line, "\n")]; line += len + 1, at = 0) {
+            fprintf(file, "%*s%.*s\n", HELP_COLUMN - at, "", (int)len, line);
+        }
+        fprintf(file, "%*s%s", HELP_COLUMN - at, "", line);
+        fprintf(file, rows[i].usual ? " (default: %s)\n" : "\n", rows[i].usual);
+    }
+}
+
+void fm_options_write_help(FILE *file) {
+    fputs(
+        "Usage: fm-proxy [--stdio] [OPTION]...\n"
+        "       fm-proxy sessions [OPTION]...\n"
+        "\n"
+        "Serves a local language model to the program that started it: JSON-RPC in Content-Length frames on stdin and\n"
+        "stdout. An application spawns it (npm package fm-proxy); it is not meant to be typed.\n"
+        "\n",
+        file);
+    write_rows(file, false);
+    fputs(
+        "  --version, --help\n"
+        "\n"
+        "fm-proxy sessions: the same model by lines of JSON, for programs in any language (protocol/SESSIONS.md). It\n"
+        "stores nothing, and has these options too:\n"
+        "\n",
+        file);
+    write_rows(file, true);
+    fputs("\n"
+          "The options of the first list, but for --stdio, are also environment variables: --models-dir is\n"
+          "FM_PROXY_MODELS_DIR. FM_PROXY_STRICT_PARAMETERS is 1 or 0. The command line wins.\n",
+          file);
+}
+
+void fm_options_write_list(FILE *file) {
+    char variable[VARIABLE_MAX];
+    const char *before = "[";
+    for (int i = 0; i < ROWS; i++) {
+        if (rows[i].variable) {
+            fprintf(file, "%s\n  {\"name\": \"%s\", \"argument\": %s%s%s, \"variable\": \"%s\"}", before, rows[i].name,
+                    rows[i].argument ? "\"" : "", rows[i].argument ? rows[i].argument : "null",
+                    rows[i].argument ? "\"" : "", write_variable(&rows[i], variable));
+            before = ",";
+        }
+    }
+    fputs("\n]\n", file);
 }

@@ -1,4 +1,4 @@
-/* The command line and the environment; README.md, "Options". */
+/* The command line and the environment: one table row an option (options.c). docs/options.md explains them. */
 #ifndef FM_FRONT_OPTIONS_H
 #define FM_FRONT_OPTIONS_H
 
@@ -6,20 +6,25 @@
 
 #include <limits.h>
 #include <stdint.h>
+#include <stdio.h>
+
+/* Of six values each: a conversation is one frame, of FM_JSON_VALUES_MAX at most. */
+#define FM_SESSION_TURNS_MAX 10000
 
 enum fm_run_mode {
     FM_RUN_SERVE,    /* JSON-RPC on stdio */
     FM_RUN_SESSIONS, /* session mode: lines of JSON on stdio (protocol/SESSIONS.md) */
-    FM_RUN_EXPLAIN,  /* started by hand on a terminal: tell what this is */
+    FM_RUN_EXPLAIN,  /* started by hand on a terminal: say what this is */
     FM_RUN_HELP,
     FM_RUN_VERSION,
+    FM_RUN_LIST, /* the options as JSON, for programs that start fm-proxy */
 };
 
 /* Of session mode alone. */
 struct fm_session_options {
     int64_t idle_ms;           /* a session without activity for so long is closed */
     int64_t check_ms;          /* how often that is looked at */
-    int64_t eof_wait_ms;       /* how long messages go on behind the end of the input */
+    int64_t eof_wait_ms;       /* how long messages go on after the end of the input */
     int64_t max_sessions;      /* open at once */
     int64_t max_turns;         /* of a session */
     int64_t max_bytes;         /* of a session: instructions and turns, as JSON */
@@ -33,10 +38,12 @@ struct fm_session_options {
 
 struct fm_options {
     enum fm_run_mode mode;
-    const char *engine;        /* "llama" */
+    bool stdio;                /* serve, also when stdin is a terminal */
+    const char *engine;        /* the NAME of fm-engine-NAME */
     const char *model;         /* path or id of the default model; NULL: the first in models_dir */
     const char *mmproj;        /* the file with which the default model sees images; NULL: it does not */
-    char engine_dir[PATH_MAX]; /* where fm-engine-NAME lies */
+    const char *chat_template; /* the file of a chat template for every model; NULL: the model's own */
+    char engine_dir[PATH_MAX]; /* where fm-engine-NAME is */
     char models_dir[PATH_MAX]; /* where models are looked for */
     const char *store_file;    /* where responses are stored; NULL: in memory */
     int64_t store_bytes;       /* how much of them; 0: nothing is stored */
@@ -47,12 +54,15 @@ struct fm_options {
 
 /*
  * Reads the arguments, then FM_PROXY_... for what they leave out, then the defaults. False with one line about the
- * problem on stderr when the command line is wrong. Strings point into argv and the environment. Sets the environment
- * that engines get, so call it before the first thread.
+ * problem on stderr when something is wrong. Strings point into argv and the environment.
  */
 FM_MUST_USE bool fm_options_read(struct fm_options *options, int argc, char *argv[]);
 
-/* The usage text. */
-extern const char fm_options_usage[];
+/* What --help prints. */
+void fm_options_write_help(FILE *file);
+
+/* What --list-options prints: for each option of the main mode, its name, its value's name and its variable, as JSON.
+ */
+void fm_options_write_list(FILE *file);
 
 #endif

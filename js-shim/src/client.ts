@@ -6,6 +6,7 @@ import { createFetch } from "./fetch.js";
 import { Helper, RESTART_POLICY, type RestartPolicy } from "./helper.js";
 import { findHelper } from "./locate.js";
 import { Models } from "./models.js";
+import { SWITCHES, VALUES } from "./options.js";
 import type { SpawnOptions } from "./process.js";
 import { Responses } from "./responses.js";
 import { withoutOk } from "./stream.js";
@@ -154,33 +155,20 @@ export function helperEnvironment(host: NodeJS.ProcessEnv, extra: Record<string,
   return { ...env, ...extra };
 }
 
-/** The options that become arguments of the helper, and the variable that each may be set by instead. */
-const FLAGS = [
-  ["engine", "--engine", "FM_PROXY_ENGINE"],
-  ["engineDir", "--engine-dir", "FM_PROXY_ENGINE_DIR"],
-  ["model", "--model", "FM_PROXY_MODEL"],
-  ["modelsDir", "--models-dir", "FM_PROXY_MODELS_DIR"],
-  ["mmproj", "--mmproj", "FM_PROXY_MMPROJ"],
-  ["chatTemplate", "--chat-template", "FM_PROXY_CHAT_TEMPLATE"],
-  ["store", "--store", "FM_PROXY_STORE"],
-  ["storeBytes", "--store-bytes", "FM_PROXY_STORE_BYTES"],
-  ["logLevel", "--log-level", "FM_PROXY_LOG_LEVEL"],
-] as const;
-
-const STRICT = "FM_PROXY_STRICT_PARAMETERS";
-
 /** Whether the helper refuses what it does not know: the option, or else the variable. */
 function isStrict(options: ClientOptions): boolean {
-  return options.strictParameters ?? helperEnvironment(process.env, options.env)[STRICT] === "1";
+  return options.strictParameters ?? helperEnvironment(process.env, options.env).FM_PROXY_STRICT_PARAMETERS === "1";
 }
 
 function spawnOptions(options: ClientOptions): SpawnOptions {
   const env = helperEnvironment(process.env, options.env);
   const args = ["--stdio"];
   const settings: string[] = [];
-  if (options.strictParameters === true) args.push("--strict-parameters");
-  if (options.strictParameters === false) delete env[STRICT];
-  for (const [name, flag, variable] of FLAGS) {
+  for (const [name, flag, variable] of SWITCHES) {
+    if (options[name] === true) args.push(flag);
+    if (options[name] === false) delete env[variable];
+  }
+  for (const [name, flag, variable] of VALUES) {
     const value = options[name];
     const fromEnv = env[variable];
     if (value !== undefined) args.push(flag, String(value));

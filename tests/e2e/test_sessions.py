@@ -344,7 +344,7 @@ class Limits(Case):
             (["sessions", "--temperature", "nan"], "--temperature must be "),
             (["sessions", "--truncation", "on"], '--truncation must be auto or disabled, not "on"'),
             (["sessions", "--log-prefix", "a\nb"], "--log-prefix must be one line"),
-            (["sessions", "--store", "x"], "--store, --store-bytes: fm-proxy sessions stores nothing; leave them out"),
+            (["sessions", "--store", "x"], "--store is no option of fm-proxy sessions; leave it out"),
             (["sessions", "sessions"], "unknown argument: sessions"),
             (["--max-turns", "5"], "--max-turns is an option of fm-proxy sessions"),
         ):

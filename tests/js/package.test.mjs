@@ -6,7 +6,8 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { before, after, test } from "node:test";
 import { promisify } from "node:util";
-import { root, stubPath, temporaryFolder } from "./support/helper.mjs";
+import { isUpToDate } from "../../js-shim/scripts/options.mjs";
+import { helperPath, root, stubPath, temporaryFolder } from "./support/helper.mjs";
 
 const run = promisify(execFile);
 const shim = join(root, "js-shim");
@@ -86,4 +87,8 @@ test("only one file knows child processes", () => {
     /child_process/.test(readFileSync(join(shim, "src", name), "utf8")),
   );
   assert.deepEqual(users, ["process.ts"]);
+});
+
+test("the options are those of the helper", () => {
+  assert.ok(isUpToDate(helperPath), "run node js-shim/scripts/options.mjs");
 });

@@ -92,7 +92,7 @@ COMMAND = "helper/sessions/command.c"
 SESSION = "helper/sessions/session.c"
 SESSION_REPLY = "helper/sessions/reply.c"
 SESSIONS = "helper/sessions/sessions.c"
-SESSION_OPTIONS = "helper/front/session_options.c"
+OPTIONS = "helper/front/options.c"
 
 # (the rule, file, what is there, what is put there instead, the test that must go red)
 MUTATIONS = [
@@ -247,9 +247,9 @@ MUTATIONS = [
      "if (paths->len > 0 && front->options.strict_parameters) {",
      "if (0) {",
      "e2e.requests|e2e.faults"),
-    ("FM_PROXY_STRICT_PARAMETERS is 1 or 0", "helper/front/options.c",
-     'bool valid = !value || strcmp(value, "0") == 0 || strcmp(value, "1") == 0;',
-     "bool valid = true;",
+    ("FM_PROXY_STRICT_PARAMETERS is 1 or 0", OPTIONS,
+     'if (strcmp(text, "0") != 0 && strcmp(text, "1") != 0) {',
+     "if (0) {",
      "unit.options"),
     ("an ignored parameter is logged once", "helper/front/ignored.c", "if (!is_logged(logged, name)) {", "if (1) {",
      "e2e.requests"),
@@ -1230,7 +1230,7 @@ MUTATIONS = [
      "unit.session_table"),
     ("sessions: no more turns than so many", SESSION, "if (session->turns == options->max_turns) {", "if (0) {",
      "unit.session_table"),
-    ("sessions: and never more than a frame has room for", "helper/front/session_options.h",
+    ("sessions: and never more than a frame has room for", "helper/front/options.h",
      "#define FM_SESSION_TURNS_MAX 10000", "#define FM_SESSION_TURNS_MAX 12000", "unit.session_table"),
     ("sessions: a message counts in the bytes", SESSION,
      "if (session->items.len + session->turn.len > (size_t)options->max_bytes) {", "if (0) {", "unit.session_table"),
@@ -1257,9 +1257,9 @@ MUTATIONS = [
      "unit.session_reply"),
     ("sessions: a reason has its code", SESSION_REPLY, '"HELPER_UNHEALTHY: %s", fault.detail', '"%s", fault.detail',
      "unit.session_reply"),
-    ("sessions: a temperature is a decimal number", SESSION_OPTIONS, " && !strpbrk(text, \"xX\")", "", "unit.options"),
-    ("sessions: a prefix is one line", SESSION_OPTIONS, 'strpbrk(options->log_prefix, "\\r\\n")', "0", "unit.options"),
-    ("sessions: options of its own", "helper/front/options.c", "        if (arguments->session[i]) {", "        if (0) {",
+    ("sessions: a temperature is a decimal number", OPTIONS, " && !strpbrk(text, \"xX\")", "", "unit.options"),
+    ("sessions: a prefix is one line", OPTIONS, 'strpbrk(text, "\\r\\n")', "0", "unit.options"),
+    ("sessions: options of its own", OPTIONS, "if (given->texts[i] && !(rows[i].modes & mode)) {", "if (0) {",
      "unit.options"),
     ("sessions: an engine's lines have the prefix too", KIT, 'fm_log_use_prefix(getenv("FM_ENGINE_LOG_PREFIX"));', "",
      "e2e.sessions"),

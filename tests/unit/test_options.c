@@ -12,14 +12,11 @@
 static const char *const variables[] = {"FM_PROXY_ENGINE",     "FM_PROXY_ENGINE_DIR", "FM_PROXY_MODEL",
                                         "FM_PROXY_MODELS_DIR", "FM_PROXY_LOG_LEVEL",  "FM_PROXY_CHAT_TEMPLATE"};
 
-#define TEMPLATE "FM_ENGINE_LLAMA_TEMPLATE" /* where the engine gets it */
-
 static int clear_environment(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT(variables); i++) {
         unsetenv(variables[i]);
     }
-    unsetenv(TEMPLATE);
     unsetenv("FM_PROXY_MMPROJ");
     return 0;
 }
@@ -121,12 +118,12 @@ static void chat_template(void **state) {
     struct fm_options options;
     char said[512];
     assert_true(read_options(&options, ARGS("--stdio"), said, sizeof said));
-    assert_null(getenv(TEMPLATE));
+    assert_null(options.chat_template);
     setenv("FM_PROXY_CHAT_TEMPLATE", "/env/t", 1);
     assert_true(read_options(&options, ARGS("--stdio"), said, sizeof said));
-    assert_string_equal(getenv(TEMPLATE), "/env/t");
+    assert_string_equal(options.chat_template, "/env/t");
     assert_true(read_options(&options, ARGS("--chat-template", "t"), said, sizeof said));
-    assert_string_equal(getenv(TEMPLATE), "t");
+    assert_string_equal(options.chat_template, "t");
 }
 
 static void mmproj(void **state) {
@@ -180,7 +177,7 @@ static void empty_variables(void **state) {
     assert_null(options.model);
     assert_true(strstr(options.models_dir, "/../models") != NULL);
     assert_int_equal(options.log_level, FM_LOG_ERROR);
-    assert_null(getenv(TEMPLATE));
+    assert_null(options.chat_template);
 }
 
 static void modes(void **state) {
@@ -193,7 +190,8 @@ static void modes(void **state) {
     assert_int_equal(options.mode, FM_RUN_VERSION);
     assert_true(read_options(&options, ARGS("--engine", "../x", "--help"), said, sizeof said));
     assert_int_equal(options.mode, FM_RUN_HELP);
-    assert_non_null(strstr(fm_options_usage, "--stdio"));
+    assert_true(read_options(&options, ARGS("--list-options"), said, sizeof said));
+    assert_int_equal(options.mode, FM_RUN_LIST);
 }
 
 static void session_defaults(void **state) {

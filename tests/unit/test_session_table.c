@@ -1,6 +1,6 @@
 /* The open sessions: their ids, limits and turns, and the params that they make, which the surface has to take. */
 #include "base/clock.h"
-#include "front/session_options.h"
+#include "front/options.h"
 #include "protocol/json_check.h"
 #include "sessions/session.h"
 #include "test_surface.h"

@@ -22,7 +22,6 @@
 #include <stdint.h>
 
 #define FM_STORE_WAIT_MS       200 /* a helper that shares the file has it for some ms; nobody should wait long */
-#define FM_STORE_BYTES_DEFAULT (64 << 20)  /* of the texts and FM_STORE_ROW_BYTES each */
 #define FM_STORE_ROW_BYTES     512         /* what a response counts besides its texts */
 #define FM_STORE_TEXT_MAX      (64u << 20) /* bytes of one of a response's texts */
 

@@ -1,0 +1,45 @@
+// Makes src/options.ts of what the helper itself says of its options. With --check it only compares.
+// usage: node scripts/options.mjs [--check] [PATH_OF_FM_PROXY]
+import { execFileSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = join(dirname(fileURLToPath(import.meta.url)), "..");
+const file = join(root, "src/options.ts");
+
+/** `models-dir` as createClient has it: `modelsDir`. */
+const camelCase = (name) => name.replace(/-(.)/g, (_, letter) => letter.toUpperCase());
+
+/** The text of src/options.ts for a list of options, as fm-proxy --list-options prints it. */
+export function optionsModule(list) {
+  const rows = (withValue) =>
+    list
+      .filter(({ argument }) => (argument !== null) === withValue)
+      .map(({ name, variable }) => `  [${JSON.stringify(camelCase(name))}, "--${name}", ${JSON.stringify(variable)}],\n`)
+      .join("");
+  return (
+    "// Made by scripts/options.mjs of what fm-proxy --list-options prints: change helper/front/options.c and run that.\n\n" +
+    "/** Options of createClient that become arguments of the helper, and the variable that sets each instead. */\n" +
+    `export const VALUES = [\n${rows(true)}] as const;\n\n` +
+    "/** The same for those without a value. */\n" +
+    `export const SWITCHES = [\n${rows(false)}] as const;\n`
+  );
+}
+
+/** Whether src/options.ts is what this helper says. */
+export function isUpToDate(helper) {
+  const list = JSON.parse(execFileSync(helper, ["--list-options"], { encoding: "utf8" }));
+  return readFileSync(file, "utf8") === optionsModule(list);
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const args = process.argv.slice(2).filter((arg) => arg !== "--check");
+  const helper = args[0] ?? join(root, "../build/bin/fm-proxy");
+  if (process.argv.includes("--check")) {
+    process.exitCode = isUpToDate(helper) ? 0 : 1;
+  } else {
+    const list = JSON.parse(execFileSync(helper, ["--list-options"], { encoding: "utf8" }));
+    writeFileSync(file, optionsModule(list));
+  }
+}

@@ -1,0 +1,19 @@
+// Made by scripts/options.mjs of what fm-proxy --list-options prints: change helper/front/options.c and run that.
+
+/** Options of createClient that become arguments of the helper, and the variable that sets each instead. */
+export const VALUES = [
+  ["engine", "--engine", "FM_PROXY_ENGINE"],
+  ["engineDir", "--engine-dir", "FM_PROXY_ENGINE_DIR"],
+  ["model", "--model", "FM_PROXY_MODEL"],
+  ["modelsDir", "--models-dir", "FM_PROXY_MODELS_DIR"],
+  ["mmproj", "--mmproj", "FM_PROXY_MMPROJ"],
+  ["chatTemplate", "--chat-template", "FM_PROXY_CHAT_TEMPLATE"],
+  ["store", "--store", "FM_PROXY_STORE"],
+  ["storeBytes", "--store-bytes", "FM_PROXY_STORE_BYTES"],
+  ["logLevel", "--log-level", "FM_PROXY_LOG_LEVEL"],
+] as const;
+
+/** The same for those without a value. */
+export const SWITCHES = [
+  ["strictParameters", "--strict-parameters", "FM_PROXY_STRICT_PARAMETERS"],
+] as const;

@@ -42,7 +42,9 @@ LAYERS = (
     ("helper/front/", ("surface/", "protocol/", "base/")),
     ("helper/sessions/", ("front/", "surface/", "protocol/", "base/")),
     ("helper/engine/kit/", ("protocol/", "base/")),
-    ("helper/engine/", ("engine/kit/", "protocol/", "base/")),  # and its own folder, below
+    ("helper/engine/chat/", ("engine/kit/", "protocol/", "base/")),
+    ("helper/engine/guide/", ("engine/chat/", "engine/kit/", "protocol/", "base/")),
+    ("helper/engine/", ("engine/guide/", "engine/chat/", "engine/kit/", "protocol/", "base/")),  # and its own folder, below
     ("helper/main.c", ("sessions/", "front/", "surface/", "protocol/", "base/")),
 )
 OUR_FOLDERS = ("base/", "protocol/", "surface/", "front/", "sessions/", "engine/")
@@ -140,6 +142,16 @@ def closing_brace(code, brace):
         if depth == 0:
             return match.start()
     return len(code) - 1
+
+
+def external_functions(source):
+    """(name, line) of every function that a .c or C++ file defines for other files."""
+    if source.path.endswith((".h", ".hpp", ".hh")):
+        return
+    for name, first, _ in functions(source):
+        head = source.code[first - 1]
+        if not re.match(r"\s*(?:static|inline|class|struct\s+\w+\s*\{)\b", head) and not head.startswith((" ", "\t")):
+            yield name, first
 
 
 def function_length(source):

@@ -19,7 +19,7 @@
 #include "engine/fake/embed.h"
 #include "engine/fake/instance.h"
 #include "engine/fake/script.h"
-#include "engine/kit/schema.h"
+#include "engine/guide/schema.h"
 
 #include <pthread.h>
 #include <stdio.h>

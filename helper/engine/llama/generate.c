@@ -1,10 +1,11 @@
 #include "engine/llama/generate.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "engine/llama/guide.h"
+#include "engine/chat/tools.h"
+#include "engine/guide/guide.h"
 #include "engine/llama/logprobs.h"
 #include "engine/llama/sampler.h"
-#include "engine/llama/tools.h"
+#include "engine/llama/vocabulary.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -613,13 +614,15 @@ static enum fm_reason generate(struct generation *run) {
 /* What the job asks for, before there is an answer. */
 static enum fm_reason prepare(struct generation *run) {
     struct fm_model *model = run->slot->model;
+    struct fm_guide *guide = &run->guide;
     const struct fm_prompter *prompter = &model->prompter;
+    const struct fm_vocabulary vocabulary = fm_prompter_vocabulary(prompter);
     enum fm_code code = fm_model_tool_form(model, run->job, &run->form, &run->error);
     code = code ? code : look_at_images(run);
     code = code ? code : read_prompt(run);
     code = code ? code : check_images(run);
-    code = code ? code : fm_guide_init(&run->guide, run->job, run->form, prompter, &model->grammar_vocab, &run->error);
-    code = code ? code : fm_sampler_init(&run->sampler, run->job, run->guide.grammar, prompter->vocab, &run->error);
+    code = code ? code : fm_guide_init(guide, run->job, run->form, &vocabulary, &model->grammar_vocab, &run->error);
+    code = code ? code : fm_sampler_init(&run->sampler, run->job, guide->grammar, prompter->vocab, &run->error);
     if (code == FM_OK) {
         fm_sampler_take_prompt(&run->sampler, run->prompt.tokens, run->prompt.count);
     }

@@ -6,8 +6,9 @@
 #define FM_ENGINE_LLAMA_MODEL_H
 
 #include "base/error.h"
-#include "engine/llama/grammar.h"
-#include "engine/llama/tools.h"
+#include "engine/chat/tools.h"
+#include "engine/guide/grammar.h"
+#include "engine/llama/prompt.h"
 
 #include <ggml.h>
 #include <llama.h>

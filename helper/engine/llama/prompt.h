@@ -6,8 +6,8 @@
 #define FM_ENGINE_LLAMA_PROMPT_H
 
 #include "base/error.h"
+#include "engine/chat/thoughts.h"
 #include "engine/llama/bridge.h"
-#include "engine/llama/thoughts.h"
 #include "engine/llama/vision.h"
 
 #include <llama.h>

@@ -2,8 +2,8 @@
 #ifndef FM_ENGINE_LLAMA_SAMPLER_H
 #define FM_ENGINE_LLAMA_SAMPLER_H
 
+#include "engine/guide/grammar.h"
 #include "engine/kit/kit.h"
-#include "engine/llama/grammar.h"
 
 #include <llama.h>
 

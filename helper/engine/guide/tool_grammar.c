@@ -11,8 +11,8 @@
  * A lazy lexeme ends with its first match: free text ends with the first trigger, and without one it may end anywhere.
  * No text holds a control token (`<[5]>`), so in front of one it is text as any other.
  */
-#include "engine/kit/schema.h"
-#include "engine/llama/tools.h"
+#include "engine/guide/tool_grammar.h"
+#include "engine/guide/schema.h"
 #include "protocol/json_writer.h"
 
 #include <json-c/json.h>
@@ -20,10 +20,6 @@
 #include <string.h>
 
 #define TEXT_MAX (1u << 20) /* bytes of a name in JSON, a line of Lark */
-
-bool fm_tools_callable(const struct fm_job *job) {
-    return job->tool_count > 0 && job->tool_mode != FM_TOOLS_NONE;
-}
 
 /* A literal of Lark, which is a JSON string. */
 static void write_literal(const char *text, size_t len, struct fm_buf *lark) {

@@ -1,4 +1,4 @@
-#include "engine/llama/grammar.h"
+#include "engine/guide/grammar.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -38,7 +38,7 @@
 #define FORCED_MAX 16384
 
 struct fm_grammar_vocab {
-    const struct fm_prompter *prompter;
+    struct fm_vocabulary vocabulary;
     struct LlgTokenizer *tokenizer;
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -66,24 +66,24 @@ static bool wait_until_idle(struct fm_grammar_vocab *vocab, int64_t deadline) {
 
 /* ---- the vocabulary ---- */
 
-/* The bytes of `token`, PIECE_MAX at most. A control token's are its name behind a mark. */
-static size_t piece_of(const struct llama_vocab *vocab, llama_token token, char *piece) {
-    int32_t len = llama_token_to_piece(vocab, token, piece, PIECE_MAX, 0, false);
+/* The bytes of `token`, PIECE_MAX at most. A control token's are its name after a mark. */
+static size_t piece_of(const struct fm_vocabulary *vocabulary, int32_t token, char *piece) {
+    size_t len = vocabulary->piece(vocabulary->argument, token, false, piece, PIECE_MAX);
     if (len > 0) {
-        return (size_t)len;
+        return len;
     }
     piece[0] = CONTROL_MARK;
-    len = llama_token_to_piece(vocab, token, piece + 1, PIECE_MAX - 1, 0, true);
-    return len > 0 ? (size_t)len + 1 : 0;
+    len = vocabulary->piece(vocabulary->argument, token, true, piece + 1, PIECE_MAX - 1);
+    return len > 0 ? len + 1 : 0;
 }
 
 /* How many of `tokens` stand for just these bytes: some tokenizers put a space in front, or normalize. */
-static size_t same_bytes(const struct llama_vocab *vocab, const llama_token *tokens, size_t count, const uint8_t *bytes,
-                         size_t len) {
+static size_t same_bytes(const struct fm_vocabulary *vocabulary, const int32_t *tokens, size_t count,
+                         const uint8_t *bytes, size_t len) {
     char piece[PIECE_MAX];
     size_t at = 0;
     for (size_t i = 0; i < count; i++) {
-        size_t part = piece_of(vocab, tokens[i], piece);
+        size_t part = piece_of(vocabulary, tokens[i], piece);
         if (part > len - at || memcmp(piece, bytes + at, part) != 0) {
             return i;
         }
@@ -94,15 +94,15 @@ static size_t same_bytes(const struct llama_vocab *vocab, const llama_token *tok
 
 /* Text as it comes out of a job: without control tokens. Called by llguidance, on the thread that called it. */
 static size_t tokenize(const void *user_data, const uint8_t *bytes, size_t len, uint32_t *tokens, size_t room) {
-    const struct fm_prompter *prompter = user_data;
-    llama_token *found = NULL;
+    const struct fm_vocabulary *vocabulary = user_data;
+    int32_t *found = NULL;
     size_t count = 0;
     struct fm_error error;
-    if (fm_prompter_text_tokens(prompter, (const char *)bytes, len, &found, &count, &error) != FM_OK) {
+    if (vocabulary->tokenize(vocabulary->argument, (const char *)bytes, len, &found, &count, &error) != FM_OK) {
         fm_log(FM_LOG_ERROR, "forced text: %s", error.detail);
         return 0; /* then nothing is forced, and the mask decides */
     }
-    count = same_bytes(prompter->vocab, found, count, bytes, len);
+    count = same_bytes(vocabulary, found, count, bytes, len);
     for (size_t i = 0; i < count && i < room; i++) {
         tokens[i] = (uint32_t)found[i];
     }
@@ -110,51 +110,43 @@ static size_t tokenize(const void *user_data, const uint8_t *bytes, size_t len, 
     return count;
 }
 
-/* Every token that ends a turn but `first`; calloc'd, NULL without memory. */
-static uint32_t *other_ends(const struct llama_vocab *vocab, llama_token first, uint32_t *count) {
-    int32_t size = llama_vocab_n_tokens(vocab);
-    uint32_t *ends = calloc((size_t)size, sizeof *ends);
+/* Every token that ends a turn but the first; calloc'd, NULL without memory. */
+static uint32_t *other_ends(const struct fm_vocabulary *vocabulary, uint32_t *count) {
+    uint32_t *ends = calloc((size_t)vocabulary->size, sizeof *ends);
     *count = 0;
-    for (llama_token token = 0; ends && token < size; token++) {
-        if (token != first && llama_vocab_is_eog(vocab, token)) {
+    for (int32_t token = 0; ends && token < vocabulary->size; token++) {
+        if (token != vocabulary->end_of_turn && vocabulary->ends_turn(vocabulary->argument, token)) {
             ends[(*count)++] = (uint32_t)token;
         }
     }
     return ends;
 }
 
-static llama_token end_of_turn(const struct llama_vocab *vocab) {
-    llama_token end = llama_vocab_eot(vocab);
-    return end == LLAMA_TOKEN_NULL ? llama_vocab_eos(vocab) : end;
-}
-
-/* Fills `init` but for the ends. `lens` has one entry a token. False without memory. */
-static bool read_pieces(const struct llama_vocab *vocab, uint32_t *lens, struct fm_buf *bytes) {
+/* `lens` has one entry a token. False without memory. */
+static bool read_pieces(const struct fm_vocabulary *vocabulary, uint32_t *lens, struct fm_buf *bytes) {
     char piece[PIECE_MAX];
-    int32_t size = llama_vocab_n_tokens(vocab);
-    for (llama_token token = 0; token < size; token++) {
-        lens[token] = (uint32_t)piece_of(vocab, token, piece);
+    for (int32_t token = 0; token < vocabulary->size; token++) {
+        lens[token] = (uint32_t)piece_of(vocabulary, token, piece);
         fm_buf_append(bytes, piece, lens[token]);
     }
     return !bytes->failed;
 }
 
-static struct LlgTokenizer *make_tokenizer(const struct fm_prompter *prompter, char *reason, size_t reason_size) {
-    const struct llama_vocab *vocab = prompter->vocab;
+static struct LlgTokenizer *make_tokenizer(const struct fm_vocabulary *vocabulary, char *reason, size_t reason_size) {
     struct LlgTokenizer *tokenizer = NULL;
     struct LlgTokenizerInitV2 init = {
         .struct_size = sizeof init,
-        .vocab_size = (uint32_t)llama_vocab_n_tokens(vocab),
-        .tok_eos = (LlgToken)end_of_turn(vocab),
+        .vocab_size = (uint32_t)vocabulary->size,
+        .tok_eos = (LlgToken)vocabulary->end_of_turn,
         .tokenize_assumes_string = true,
         .tokenize_fn = tokenize,
-        .tokenize_user_data = prompter,
+        .tokenize_user_data = vocabulary,
     };
     struct fm_buf bytes;
     fm_buf_init(&bytes, PTRDIFF_MAX);
     uint32_t *lens = calloc(init.vocab_size, sizeof *lens);
-    uint32_t *ends = other_ends(vocab, (llama_token)init.tok_eos, &init.tok_eos_extra_count);
-    if (lens && ends && read_pieces(vocab, lens, &bytes)) {
+    uint32_t *ends = other_ends(vocabulary, &init.tok_eos_extra_count);
+    if (lens && ends && read_pieces(vocabulary, lens, &bytes)) {
         init.token_lens = lens;
         init.token_bytes = (const uint8_t *)bytes.data;
         init.tok_eos_extra = ends;
@@ -166,7 +158,7 @@ static struct LlgTokenizer *make_tokenizer(const struct fm_prompter *prompter, c
     return tokenizer;
 }
 
-enum fm_code fm_grammar_vocab_new(const struct fm_prompter *prompter, struct fm_grammar_vocab **vocab,
+enum fm_code fm_grammar_vocab_new(const struct fm_vocabulary *vocabulary, struct fm_grammar_vocab **vocab,
                                   struct fm_error *error) {
     char reason[200] = "out of memory";
     *vocab = NULL;
@@ -176,8 +168,8 @@ enum fm_code fm_grammar_vocab_new(const struct fm_prompter *prompter, struct fm_
         return fm_fail_no_memory(error);
     }
     pthread_mutex_init(&made->lock, NULL);
-    made->prompter = prompter;
-    made->tokenizer = make_tokenizer(prompter, reason, sizeof reason);
+    made->vocabulary = *vocabulary;
+    made->tokenizer = make_tokenizer(&made->vocabulary, reason, sizeof reason);
     if (!made->tokenizer) {
         fm_grammar_vocab_free(made);
         return fm_fail(error, FM_INTERNAL, "the vocabulary can't be used for a format: %s", reason);
@@ -339,7 +331,7 @@ void fm_grammar_free(struct fm_grammar *grammar) {
     }
 }
 
-bool fm_grammar_allows(struct fm_grammar *grammar, llama_token token) {
+bool fm_grammar_allows(struct fm_grammar *grammar, int32_t token) {
     uint32_t wanted = (uint32_t)token;
     return llg_matcher_validate_tokens(grammar->matcher, &wanted, 1) == 1;
 }
@@ -348,7 +340,7 @@ const uint32_t *fm_grammar_mask(struct fm_grammar *grammar) {
     return llg_matcher_compute_mask(grammar->matcher) == 0 ? llg_matcher_get_mask(grammar->matcher) : NULL;
 }
 
-bool fm_grammar_take(struct fm_grammar *grammar, llama_token token) {
+bool fm_grammar_take(struct fm_grammar *grammar, int32_t token) {
     bool forced = grammar->forced_count && grammar->forced[grammar->forced_at] == (uint32_t)token;
     grammar->forced_at += forced;
     if (!forced || grammar->forced_at == grammar->forced_count) {
@@ -358,13 +350,13 @@ bool fm_grammar_take(struct fm_grammar *grammar, llama_token token) {
     return llg_matcher_consume_token(grammar->matcher, (uint32_t)token) == 0;
 }
 
-llama_token fm_grammar_forced(struct fm_grammar *grammar) {
+int32_t fm_grammar_forced(struct fm_grammar *grammar) {
     if (grammar->forced_count == 0) {
         int32_t count = llg_matcher_compute_ff_tokens(grammar->matcher, grammar->forced, FORCED_MAX);
         grammar->forced_at = 0;
         grammar->forced_count = count > 0 ? (size_t)count : 0;
     }
-    return grammar->forced_count ? (llama_token)grammar->forced[grammar->forced_at] : LLAMA_TOKEN_NULL;
+    return grammar->forced_count ? (int32_t)grammar->forced[grammar->forced_at] : FM_TOKEN_NONE;
 }
 
 bool fm_grammar_complete(const struct fm_grammar *grammar) {

@@ -9,11 +9,11 @@
  * A *tool prompt* is a job's messages in that form, the *tool grammar* holds the answer to it, and the *tool parser*
  * takes the answer apart. Pure, and without llama.cpp; engine thread only.
  */
-#ifndef FM_ENGINE_LLAMA_TOOLS_H
-#define FM_ENGINE_LLAMA_TOOLS_H
+#ifndef FM_ENGINE_CHAT_TOOLS_H
+#define FM_ENGINE_CHAT_TOOLS_H
 
+#include "engine/chat/chat.h"
 #include "engine/kit/kit.h"
-#include "engine/llama/bridge.h"
 
 #define FM_TOOL_CALLS_MAX 128 /* in an answer: ENGINE.md, Tools */
 
@@ -120,16 +120,6 @@ struct fm_tool_prompt {
 FM_MUST_USE enum fm_code fm_tool_prompt_init(struct fm_tool_prompt *prompt, const struct fm_job *job,
                                              const struct fm_tool_form *form, struct fm_error *error);
 void fm_tool_prompt_free(struct fm_tool_prompt *prompt);
-
-/* ---- grammar ---- */
-
-/*
- * Appends llguidance's Lark for the answer to `job`, whose tools can be called. `schema` (`len` bytes, as fm_schema's
- * guide) is what a text has to match; NULL: any text. FM_INVALID_REQUEST: a tool's schema can't be enforced, and the
- * param is its path, from "tools[" on. FM_INTERNAL: out of memory.
- */
-FM_MUST_USE enum fm_code fm_tool_grammar(const struct fm_job *job, const struct fm_tool_form *form, const char *schema,
-                                         size_t len, struct fm_buf *lark, struct fm_error *error);
 
 /* ---- parser ---- */
 

@@ -7,11 +7,11 @@
  * template and the vocabulary. The *thought parser* tells what of an answer is thought. Pure, and without llama.cpp;
  * engine thread only.
  */
-#ifndef FM_ENGINE_LLAMA_THOUGHTS_H
-#define FM_ENGINE_LLAMA_THOUGHTS_H
+#ifndef FM_ENGINE_CHAT_THOUGHTS_H
+#define FM_ENGINE_CHAT_THOUGHTS_H
 
+#include "engine/chat/tools.h"
 #include "engine/kit/kit.h"
-#include "engine/llama/tools.h"
 
 /* ---- form ---- */
 

@@ -1,6 +1,6 @@
-#include "engine/kit/schema.h"
+#include "engine/guide/schema.h"
 #include "base/utf8.h"
-#include "engine/kit/schema_internal.h"
+#include "engine/guide/schema_internal.h"
 #include "protocol/json_check.h"
 
 #include <stdarg.h>

@@ -8,7 +8,7 @@
  * sets of others. The greatest solution counts values without end too, the least one does not: what is empty in that
  * alone is refused. What is not looked at here leaves a set larger than it is, never smaller.
  */
-#include "engine/kit/schema_internal.h"
+#include "engine/guide/schema_internal.h"
 
 #include <string.h>
 

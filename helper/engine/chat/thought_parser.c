@@ -1,4 +1,4 @@
-#include "engine/llama/thoughts.h"
+#include "engine/chat/thoughts.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* The table of keywords: what their values may be, what of them is enforced, and how the guide says it. */
-#include "engine/kit/schema_internal.h"
+#include "engine/guide/schema_internal.h"
 
 #include <math.h>
 #include <stdio.h>

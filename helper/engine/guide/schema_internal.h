@@ -1,8 +1,8 @@
 /* What the files of fm_schema_prepare share. Nobody else includes this. */
-#ifndef FM_ENGINE_KIT_SCHEMA_INTERNAL_H
-#define FM_ENGINE_KIT_SCHEMA_INTERNAL_H
+#ifndef FM_ENGINE_GUIDE_SCHEMA_INTERNAL_H
+#define FM_ENGINE_GUIDE_SCHEMA_INTERNAL_H
 
-#include "engine/kit/schema.h"
+#include "engine/guide/schema.h"
 #include "protocol/json_writer.h"
 
 #include <json-c/json.h>

@@ -1,5 +1,5 @@
 /* Tools of the llama engine: the prompt's text, the grammar's, and an answer taken apart in every split. */
-#include "engine/llama/tools.h"
+#include "engine/guide/tool_grammar.h"
 #include "wire.h"
 #ifdef WRAPPED
 #include "allocations.h"

@@ -3,7 +3,7 @@
  * leave it out, and show their tags in the prompt alone; and some have marks that are no tags. So there is a table of
  * what is known, and a row counts where the template or the vocabulary gives it away.
  */
-#include "engine/llama/thoughts.h"
+#include "engine/chat/thoughts.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Thoughts of the llama engine: what of an answer is one, in every split, and how a template's are found. */
-#include "engine/llama/thoughts.h"
+#include "engine/chat/thoughts.h"
 #include "wire.h"
 
 #define TAGS                                                                                                           \

@@ -1,6 +1,6 @@
 /* A build without llguidance: no grammar is ever made, so nothing but the first two calls can be reached. */
-#include "engine/llama/grammar.h"
-#include "engine/llama/guidance/guidance.h"
+#include "engine/guide/grammar.h"
+#include "engine/guide/guidance/guidance.h"
 
 #include <stdlib.h>
 
@@ -8,9 +8,9 @@ bool fm_grammar_supported(void) {
     return false;
 }
 
-enum fm_code fm_grammar_vocab_new(const struct fm_prompter *prompter, struct fm_grammar_vocab **vocab,
+enum fm_code fm_grammar_vocab_new(const struct fm_vocabulary *vocabulary, struct fm_grammar_vocab **vocab,
                                   struct fm_error *error) {
-    (void)prompter;
+    (void)vocabulary;
     *vocab = NULL;
     return fm_fail(error, FM_INTERNAL, "this build has no llguidance");
 }
@@ -32,7 +32,7 @@ void fm_grammar_free(struct fm_grammar *grammar) {
     (void)grammar;
 }
 
-bool fm_grammar_allows(struct fm_grammar *grammar, llama_token token) {
+bool fm_grammar_allows(struct fm_grammar *grammar, int32_t token) {
     (void)grammar;
     (void)token;
     abort();
@@ -43,13 +43,13 @@ const uint32_t *fm_grammar_mask(struct fm_grammar *grammar) {
     abort();
 }
 
-bool fm_grammar_take(struct fm_grammar *grammar, llama_token token) {
+bool fm_grammar_take(struct fm_grammar *grammar, int32_t token) {
     (void)grammar;
     (void)token;
     abort();
 }
 
-llama_token fm_grammar_forced(struct fm_grammar *grammar) {
+int32_t fm_grammar_forced(struct fm_grammar *grammar) {
     (void)grammar;
     abort();
 }

@@ -1,4 +1,4 @@
-#include "engine/llama/tools.h"
+#include "engine/chat/tools.h"
 #include "protocol/json_writer.h"
 
 #include <stdlib.h>

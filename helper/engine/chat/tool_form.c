@@ -7,7 +7,7 @@
  * name and its arguments stands `arguments`, between two calls `next`, and `end` up to the token that ends the turn.
  */
 #include "base/utf8.h"
-#include "engine/llama/tools.h"
+#include "engine/chat/tools.h"
 #include "protocol/json_check.h"
 #include "protocol/json_tree.h"
 
@@ -30,6 +30,10 @@ const struct fm_tool_form fm_tool_form_own = {
     .next = MARK(FM_TOOL_END FM_TOOL_NEXT FM_TOOL_NAME),
     .end = MARK(FM_TOOL_END),
 };
+
+bool fm_tools_callable(const struct fm_job *job) {
+    return job->tool_count > 0 && job->tool_mode != FM_TOOLS_NONE;
+}
 
 /* ---- the conversation ---- */
 

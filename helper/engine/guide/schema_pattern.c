@@ -1,6 +1,6 @@
 /* Patterns of ECMA-262 in the syntax of Rust's regex-syntax, and the formats that a regex can tell. */
 #include "base/utf8.h"
-#include "engine/kit/schema_internal.h"
+#include "engine/guide/schema_internal.h"
 
 #include <inttypes.h>
 #include <stdio.h>

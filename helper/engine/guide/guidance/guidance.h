@@ -1,6 +1,6 @@
 /* The Rust library's own part; the rest of it is llguidance.h. */
-#ifndef FM_ENGINE_LLAMA_GUIDANCE_H
-#define FM_ENGINE_LLAMA_GUIDANCE_H
+#ifndef FM_ENGINE_GUIDE_GUIDANCE_H
+#define FM_ENGINE_GUIDE_GUIDANCE_H
 
 #include <stddef.h>
 #include <stdint.h>

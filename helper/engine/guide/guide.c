@@ -1,9 +1,9 @@
-#include "engine/llama/guide.h"
+#include "engine/guide/guide.h"
 #include "base/clock.h"
 #include "base/platform.h"
-#include "engine/kit/schema.h"
-#include "engine/llama/guidance/guidance.h"
-#include "engine/llama/tools.h"
+#include "engine/guide/guidance/guidance.h"
+#include "engine/guide/schema.h"
+#include "engine/guide/tool_grammar.h"
 #include "protocol/json_writer.h"
 
 #include <errno.h>
@@ -201,7 +201,7 @@ static enum fm_code by_tools(struct fm_guide *guide, struct fm_job *job, const s
 /* ---- life ---- */
 
 enum fm_code fm_guide_init(struct fm_guide *guide, struct fm_job *job, const struct fm_tool_form *form,
-                           const struct fm_prompter *prompter, struct fm_grammar_vocab **vocab,
+                           const struct fm_vocabulary *vocabulary, struct fm_grammar_vocab **vocab,
                            struct fm_error *error) {
     bool callable = fm_tools_callable(job);
     *guide = (struct fm_guide){.param = "format"};
@@ -209,7 +209,7 @@ enum fm_code fm_guide_init(struct fm_guide *guide, struct fm_job *job, const str
     if (job->format.kind == FM_FORMAT_TEXT && !callable) {
         return FM_OK;
     }
-    enum fm_code code = *vocab ? FM_OK : fm_grammar_vocab_new(prompter, vocab, error);
+    enum fm_code code = *vocab ? FM_OK : fm_grammar_vocab_new(vocabulary, vocab, error);
     if (code != FM_OK) {
         return code;
     }

@@ -1,10 +1,10 @@
 /* What a job's format and tools ask of its answer: a grammar to generate by, and what is left to check afterwards. */
-#ifndef FM_ENGINE_LLAMA_GUIDE_H
-#define FM_ENGINE_LLAMA_GUIDE_H
+#ifndef FM_ENGINE_GUIDE_GUIDE_H
+#define FM_ENGINE_GUIDE_GUIDE_H
 
+#include "engine/chat/tools.h"
+#include "engine/guide/grammar.h"
 #include "engine/kit/kit.h"
-#include "engine/llama/grammar.h"
-#include "engine/llama/tools.h"
 
 struct fm_guide {
     struct fm_grammar *grammar; /* NULL: free text */
@@ -14,12 +14,12 @@ struct fm_guide {
 };
 
 /*
- * By `job`'s format and tools, which are called in `form`. `*vocab` is made when it is NULL and wanted. Fills
- * job->schema_report. FM_INVALID_REQUEST, with its path from "format" or "tools" on, says what is wrong there. On
+ * By `job`'s format and tools, which are called in `form`. `*vocab` is made of `vocabulary` when it is NULL and wanted.
+ * Fills job->schema_report. FM_INVALID_REQUEST, with its path from "format" or "tools" on, says what is wrong there. On
  * failure nothing is left to free.
  */
 FM_MUST_USE enum fm_code fm_guide_init(struct fm_guide *guide, struct fm_job *job, const struct fm_tool_form *form,
-                                       const struct fm_prompter *prompter, struct fm_grammar_vocab **vocab,
+                                       const struct fm_vocabulary *vocabulary, struct fm_grammar_vocab **vocab,
                                        struct fm_error *error);
 void fm_guide_free(struct fm_guide *guide);
 

@@ -6,8 +6,8 @@
  * looser than the specification, the keyword is *checked*: refused if `strict`, else left out of the guide, for a
  * validator to look at the finished text. The table of keywords is in schema_keywords.c.
  */
-#ifndef FM_ENGINE_KIT_SCHEMA_H
-#define FM_ENGINE_KIT_SCHEMA_H
+#ifndef FM_ENGINE_GUIDE_SCHEMA_H
+#define FM_ENGINE_GUIDE_SCHEMA_H
 
 #include "base/buf.h"
 #include "base/error.h"

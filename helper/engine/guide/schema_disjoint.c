@@ -1,5 +1,5 @@
 /* Whether the branches of a oneOf exclude each other, as far as that shows without comparing patterns. */
-#include "engine/kit/schema_internal.h"
+#include "engine/guide/schema_internal.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * The tool grammar has decided what the answer is: the parser finds where names and arguments begin and end, and skips
  * the rest by its length.
  */
-#include "engine/llama/tools.h"
+#include "engine/chat/tools.h"
 #include "protocol/json_writer.h"
 
 #include <string.h>

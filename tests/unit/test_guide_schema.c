@@ -1,8 +1,8 @@
 /* JSON schemas: what of them a grammar enforces, what is only checked, and what is refused where. In the tables, ' is "
  */
 #include "base/utf8.h"
-#include "engine/kit/schema.h"
-#include "engine/kit/schema_internal.h"
+#include "engine/guide/schema.h"
+#include "engine/guide/schema_internal.h"
 #ifdef WRAPPED
 #include "allocations.h"
 #endif

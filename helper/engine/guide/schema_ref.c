@@ -1,5 +1,5 @@
 /* What a $ref names, and whether it can be followed. */
-#include "engine/kit/schema_internal.h"
+#include "engine/guide/schema_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

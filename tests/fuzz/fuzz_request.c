@@ -4,7 +4,7 @@
  * refused in words that can be sent; one that is accepted makes a job that the engines' own reader takes, and what was
  * ignored of it is gone: without it the body is the same request.
  */
-#include "engine/kit/kit_internal.h"
+#include "engine/kit/job_read.h"
 #include "protocol/json_tree.h"
 #include "surface/ignored.h"
 #include "surface/surface.h"

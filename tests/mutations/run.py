@@ -53,7 +53,7 @@ COMPLETIONS_REQUEST = "helper/surface/completions_request.c"
 SANDBOX = "helper/base/platform_sandbox_linux.c"
 LANDLOCK = "helper/base/platform_landlock_linux.c"
 CPUS = "helper/base/platform_cpus_linux.c"
-KIT = "helper/engine/kit/kit.c"
+KIT = "helper/engine/kit/life.c"
 LOGPROBS = "helper/engine/kit/logprobs.c"
 READER = "helper/engine/kit/reader.c"
 RESPONSES = "helper/surface/responses.c"
@@ -374,7 +374,7 @@ MUTATIONS = [
      "",
      "e2e.life|e2e.faults|unit.platform|e2e.failing"),
     ("an engine ends within its grace", KIT,
-     "_exit(end_status(kit));",
+     "_exit(fm_kit_end_status(kit));",
      "for (;;) {\n        fm_sleep_ms(1000);\n    }",
      "contract.fake|contract.fake_script"),
     # what the system refuses

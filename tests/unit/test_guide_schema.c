@@ -397,14 +397,14 @@ static void test_table(void **state) {
     const struct fm_schema_keyword *last = NULL;
     const struct fm_schema_keyword *keyword;
     size_t count = 0;
-    for (; (keyword = fm_schema_keyword_at(count)); count++) {
+    for (; (keyword = fm_schema_keyword_at(&fm_schema_table, count)); count++) {
         assert_true(!last || strcmp(last->name, keyword->name) < 0);
-        assert_ptr_equal(fm_schema_keyword_find(keyword->name), keyword);
+        assert_ptr_equal(fm_schema_keyword_find(&fm_schema_table, keyword->name), keyword);
         assert_true(keyword->write || !keyword->in_place);
         last = keyword;
     }
     assert_true(count <= 128); /* bits in work->enforced */
-    assert_null(fm_schema_keyword_find("x-guidance"));
+    assert_null(fm_schema_keyword_find(&fm_schema_table, "x-guidance"));
 }
 
 /* ---- refusals ---- */

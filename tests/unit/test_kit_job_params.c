@@ -1,5 +1,5 @@
 /* job.start's params: what is taken, what is refused, and under which name. */
-#include "engine/kit/kit_internal.h"
+#include "engine/kit/job_read.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* Which turns may be left out, and how many are. */
-#include "engine/kit/kit_internal.h"
+#include "engine/kit/job_read.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -57,7 +57,10 @@ struct fm_schema_target {
 
 enum { FM_SCHEMA_FRACTIONS = 16 };
 
+struct fm_schema_table;
+
 struct fm_schema_work {
+    const struct fm_schema_table *table; /* the keywords call the walks, and the walks find the keywords by this */
     struct json_object *root;
     struct fm_error *error;
     bool strict;
@@ -139,7 +142,13 @@ struct fm_schema_keyword {
     const char *advice;        /* not NULL: it may be that only a validator can tell; why */
 };
 
-/* ---- schema.c ---- */
+/* The rows of all keywords, in strcmp's order of their names. */
+struct fm_schema_table {
+    const struct fm_schema_keyword *rows;
+    size_t count;
+};
+
+/* ---- schema_work.c ---- */
 
 /* Fails with FM_INVALID_REQUEST for what stands `at`; returns the code. */
 enum fm_code fm_schema_refuse(struct fm_schema_work *work, const struct fm_schema_at *at, const char *fmt, ...)
@@ -149,29 +158,52 @@ enum fm_code fm_schema_refuse_memory(struct fm_schema_work *work);
 /* A path as text, to be freed; at most 1,024 bytes, "..." at its end when it was cut. NULL: out of memory. */
 char *fm_schema_path(struct fm_schema_work *work, const struct fm_schema_at *at);
 
+/* The same after `prefix` into work->path, with a NUL. */
+void fm_schema_write_path(struct fm_schema_work *work, const char *prefix, const struct fm_schema_at *at);
+
 /* Room for one more element of `size` bytes in `*list`. False: out of memory; the list stays. */
 FM_MUST_USE bool fm_schema_grow(void **list, size_t *cap, size_t count, size_t size);
+
+/* A member of a schema; NULL when it is absent or null. */
+struct json_object *fm_schema_member(struct json_object *schema, const char *name);
+
+/* The row of a keyword; NULL for one that is unknown. */
+const struct fm_schema_keyword *fm_schema_keyword_find(const struct fm_schema_table *table, const char *name);
+size_t fm_schema_keyword_index(const struct fm_schema_table *table, const struct fm_schema_keyword *keyword);
+
+/* The row `index`; NULL after the last. */
+const struct fm_schema_keyword *fm_schema_keyword_at(const struct fm_schema_table *table, size_t index);
 
 /* Calls `visit` for every schema in a keyword's value that has the right shape. */
 FM_MUST_USE enum fm_code fm_schema_children(struct fm_schema_work *work, const struct fm_schema_place *place,
                                             const struct fm_schema_keyword *keyword, struct json_object *value,
                                             fm_schema_child_fn *visit, void *context);
 
-/* Records the schemas below `place`: limits, shapes, anchors. */
+/* ---- schema_index.c ---- */
+
+/* Records the schemas below `place`, with their names: limits, shapes, anchors. */
 FM_MUST_USE enum fm_code fm_schema_index(struct fm_schema_work *work, const struct fm_schema_place *place);
+
+/* The resource inside of a schema that was indexed; `outer` for any other value. */
+size_t fm_schema_resource_inside(const struct fm_schema_work *work, struct json_object *value, size_t outer);
+
+/* Whether `uri` begins with a scheme. */
+bool fm_schema_is_absolute(const char *uri);
+
+/* ---- schema_write.c ---- */
 
 /* A schema into the guide. */
 FM_MUST_USE enum fm_code fm_schema_write(struct fm_schema_work *work, const struct fm_schema_place *place);
 
-/* A member of a schema; NULL when it is absent or null. */
-struct json_object *fm_schema_member(struct json_object *schema, const char *name);
+/* All of the guide; after the other walks. */
+FM_MUST_USE enum fm_code fm_schema_write_guide(struct fm_schema_work *work, const struct fm_schema_place *root);
+
+/* The report; after the guide. */
+void fm_schema_write_report(const struct fm_schema_work *work, struct fm_buf *report);
 
 /* ---- schema_keywords.c ---- */
 
-/* The row of a keyword; NULL for one that is unknown. */
-const struct fm_schema_keyword *fm_schema_keyword_find(const char *name);
-size_t fm_schema_keyword_index(const struct fm_schema_keyword *keyword);
-const struct fm_schema_keyword *fm_schema_keyword_at(size_t index); /* NULL: behind the last */
+extern const struct fm_schema_table fm_schema_table;
 
 /* Whether an object can have as many keys as `required`, minProperties and maxProperties, all checked, ask for. */
 bool fm_schema_key_counts_fit(struct json_object *schema);
@@ -179,14 +211,7 @@ bool fm_schema_key_counts_fit(struct json_object *schema);
 /* The draft that the root's `$schema` names; what is wrong with that is found later. */
 enum fm_schema_draft fm_schema_draft_of(struct json_object *root);
 
-/* Writes what needs an allOf beside the one that the schema has; `value`: that one, NULL for none. */
-FM_MUST_USE enum fm_code fm_schema_write_all_of(struct fm_schema_work *work, const struct fm_schema_place *place,
-                                                struct json_object *value);
-
 /* ---- schema_ref.c ---- */
-
-/* Records the `$id` and the anchors of an object schema; `place->resource` becomes its own where it has one. */
-FM_MUST_USE enum fm_code fm_schema_index_names(struct fm_schema_work *work, struct fm_schema_place *place);
 
 /* The target of a $ref that stands `at`, in a schema of `resource`: an index of work->targets. */
 FM_MUST_USE enum fm_code fm_schema_resolve(struct fm_schema_work *work, size_t resource, struct json_object *ref,
@@ -195,9 +220,6 @@ FM_MUST_USE enum fm_code fm_schema_resolve(struct fm_schema_work *work, size_t r
 /* Likewise; SIZE_MAX where it names nothing in this schema. */
 FM_MUST_USE enum fm_code fm_schema_find_target(struct fm_schema_work *work, size_t resource, struct json_object *ref,
                                                const struct fm_schema_at *at, size_t *target);
-
-/* The resource inside of a schema that was indexed; `outer` for any other value. */
-size_t fm_schema_resource_inside(const struct fm_schema_work *work, struct json_object *value, size_t outer);
 
 /* Refuses cycles of $refs that consume nothing, those that llguidance can't merge, and too long chains. */
 FM_MUST_USE enum fm_code fm_schema_check_graph(struct fm_schema_work *work);

@@ -655,9 +655,9 @@ static enum fm_code write_one_of_apart(struct fm_schema_work *work, const struct
     return code;
 }
 
-enum fm_code fm_schema_write_all_of(struct fm_schema_work *work, const struct fm_schema_place *place,
-                                    struct json_object *value) {
-    const struct fm_schema_at at = {.parent = place->at, .key = "allOf"};
+/* Also for a schema without one, where `value` is NULL: what two keywords say of the same thing needs an allOf. */
+static enum fm_code write_all_of(struct fm_schema_work *work, const struct fm_schema_place *place,
+                                 struct json_object *value, const struct fm_schema_at *at) {
     struct json_object *format = fm_schema_member(place->schema, "format");
     const char *pattern = format && has(place, "pattern") ? fm_format_pattern(json_object_get_string(format)) : NULL;
     bool one_of = has(place, "oneOf") && has(place, "anyOf");
@@ -666,7 +666,7 @@ enum fm_code fm_schema_write_all_of(struct fm_schema_work *work, const struct fm
     }
     fm_json_key(&work->guide, "allOf");
     fm_json_array_begin(&work->guide);
-    enum fm_code code = value ? write_list(work, place, value, &at) : FM_OK;
+    enum fm_code code = value ? write_list(work, place, value, at) : FM_OK;
     if (pattern) {
         fm_json_object_begin(&work->guide);
         fm_json_key_str(&work->guide, "pattern", pattern);
@@ -677,12 +677,6 @@ enum fm_code fm_schema_write_all_of(struct fm_schema_work *work, const struct fm
     }
     fm_json_array_end(&work->guide);
     return code;
-}
-
-static enum fm_code write_all_of(struct fm_schema_work *work, const struct fm_schema_place *place,
-                                 struct json_object *value, const struct fm_schema_at *at) {
-    (void)at;
-    return fm_schema_write_all_of(work, place, value);
 }
 
 static enum fm_code write_any_of(struct fm_schema_work *work, const struct fm_schema_place *place,
@@ -1142,20 +1136,4 @@ static const struct fm_schema_keyword keywords[] = {
 };
 // clang-format on
 
-#define KEYWORDS (sizeof keywords / sizeof keywords[0])
-
-static int compare(const void *name, const void *keyword) {
-    return strcmp(name, ((const struct fm_schema_keyword *)keyword)->name);
-}
-
-const struct fm_schema_keyword *fm_schema_keyword_find(const char *name) {
-    return bsearch(name, keywords, KEYWORDS, sizeof keywords[0], compare);
-}
-
-size_t fm_schema_keyword_index(const struct fm_schema_keyword *keyword) {
-    return (size_t)(keyword - keywords);
-}
-
-const struct fm_schema_keyword *fm_schema_keyword_at(size_t index) {
-    return index < KEYWORDS ? &keywords[index] : NULL;
-}
+const struct fm_schema_table fm_schema_table = {keywords, sizeof keywords / sizeof keywords[0]};

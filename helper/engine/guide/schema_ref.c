@@ -4,17 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- names ---- */
-
-static const char *text_member(struct json_object *schema, const char *name) {
-    struct json_object *value = fm_schema_member(schema, name);
-    return json_object_is_type(value, json_type_string) ? json_object_get_string(value) : NULL;
-}
-
-static bool is_absolute(const char *uri) {
-    size_t scheme = strspn(uri, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+.-");
-    return scheme > 0 && uri[scheme] == ':';
-}
+/* ---- resolving ---- */
 
 /* Length of `uri` without an empty fragment. */
 static size_t id_len(const char *uri) {
@@ -25,51 +15,6 @@ static size_t id_len(const char *uri) {
 static bool same_id(const char *id, const char *uri, size_t len) {
     return id_len(id) == len && memcmp(id, uri, len) == 0;
 }
-
-static enum fm_code add_resource(struct fm_schema_work *work, struct fm_schema_place *place, const char *id) {
-    char *where = fm_schema_path(work, place->at);
-    if (!where || !fm_schema_grow((void **)&work->resources, &work->resource_cap, work->resource_count,
-                                  sizeof *work->resources)) {
-        free(where);
-        return fm_schema_refuse_memory(work);
-    }
-    bool root = work->resource_count == 0;
-    work->paths_differ = work->paths_differ || (!root && (is_absolute(id) || strchr(id, '/')));
-    place->resource = work->resource_count++;
-    work->resources[place->resource] = (struct fm_schema_resource){place->schema, id, where};
-    return FM_OK;
-}
-
-static enum fm_code add_anchor(struct fm_schema_work *work, const struct fm_schema_place *place, const char *name) {
-    char *where = fm_schema_path(work, place->at);
-    if (!where ||
-        !fm_schema_grow((void **)&work->anchors, &work->anchor_cap, work->anchor_count, sizeof *work->anchors)) {
-        free(where);
-        return fm_schema_refuse_memory(work);
-    }
-    work->anchors[work->anchor_count++] = (struct fm_schema_anchor){place->schema, name, place->resource, where};
-    return FM_OK;
-}
-
-/* Up to draft 7 a `$id` may be an anchor ("#name"); draft 4 calls it `id`. */
-enum fm_code fm_schema_index_names(struct fm_schema_work *work, struct fm_schema_place *place) {
-    static const char *const anchors[] = {"$anchor", "$dynamicAnchor"};
-    const char *id = text_member(place->schema, work->draft == FM_DRAFT_4 ? "id" : "$id");
-    enum fm_code code = FM_OK;
-    if (work->resource_count == 0 || (id && *id != '#')) {
-        code = add_resource(work, place, id && *id != '#' ? id : "");
-    }
-    if (code == FM_OK && id && *id == '#' && id[1]) {
-        code = add_anchor(work, place, id + 1);
-    }
-    for (size_t i = 0; i < sizeof anchors / sizeof anchors[0] && code == FM_OK; i++) {
-        const char *name = text_member(place->schema, anchors[i]);
-        code = name ? add_anchor(work, place, name) : FM_OK;
-    }
-    return code;
-}
-
-/* ---- resolving ---- */
 
 struct found {
     struct json_object *schema;
@@ -86,15 +31,10 @@ static bool find_resource(const struct fm_schema_work *work, size_t base, const 
     for (size_t i = 0; len > 0 && i < work->resource_count; i++) {
         if (same_id(work->resources[i].id, uri, len)) {
             *found = i;
-            return is_absolute(uri) || !work->paths_differ;
+            return fm_schema_is_absolute(uri) || !work->paths_differ;
         }
     }
     return len == 0;
-}
-
-size_t fm_schema_resource_inside(const struct fm_schema_work *work, struct json_object *value, size_t outer) {
-    void *index = NULL;
-    return lh_table_lookup_ex(work->seen, value, &index) ? (size_t)(uintptr_t)index - 1 : outer;
 }
 
 static int hex_digit(char c) {
@@ -268,11 +208,12 @@ struct way {
 static enum fm_code follow_members(struct fm_schema_work *work, const struct fm_schema_place *place, struct way *way);
 
 /* Whether what stands beside this keyword is merged with it. */
-static bool has_siblings(struct json_object *schema, const struct fm_schema_keyword *keyword) {
+static bool has_siblings(const struct fm_schema_work *work, struct json_object *schema,
+                         const struct fm_schema_keyword *keyword) {
     struct json_object_iter member_at;
     json_object_object_foreachC(schema, member_at) {
         const char *name = member_at.key;
-        const struct fm_schema_keyword *other = fm_schema_keyword_find(name);
+        const struct fm_schema_keyword *other = fm_schema_keyword_find(work->table, name);
         if (other && other->write && other != keyword) {
             return true;
         }
@@ -341,7 +282,7 @@ static enum fm_code follow_child(struct fm_schema_work *work, const struct fm_sc
 
 static enum fm_code follow_member(struct fm_schema_work *work, const struct fm_schema_place *place, const char *name,
                                   struct json_object *value, const struct way *way) {
-    const struct fm_schema_keyword *keyword = fm_schema_keyword_find(name);
+    const struct fm_schema_keyword *keyword = fm_schema_keyword_find(work->table, name);
     bool in_place = keyword && (keyword->in_place || keyword->checked_in_place);
     if (!keyword || !(way->in_place ? in_place : keyword->write != NULL)) {
         return FM_OK;
@@ -349,7 +290,7 @@ static enum fm_code follow_member(struct fm_schema_work *work, const struct fm_s
     struct way inside = *way;
     if (keyword->in_place) {
         bool several = strcmp(name, "allOf") == 0 && json_object_array_length(value) > 1;
-        inside.merged = way->merged || several || has_siblings(place->schema, keyword);
+        inside.merged = way->merged || several || has_siblings(work, place->schema, keyword);
     }
     if (strcmp(name, "$ref") == 0) {
         return follow_ref(work, place, value, &inside);

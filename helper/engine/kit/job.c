@@ -1,6 +1,7 @@
 /* A job's life between fm_kit_take and fm_job_finish: its events, its flag, its text. */
-#include "engine/kit/kit_internal.h"
 #include "base/clock.h"
+#include "engine/kit/job_read.h"
+#include "engine/kit/kit_internal.h"
 #include "protocol/vector.h"
 
 #include <json-c/json.h>

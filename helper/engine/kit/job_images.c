@@ -1,5 +1,5 @@
 /* The parts of a message's content, of which some are images, checked as strictly as the rest (job_params.c). */
-#include "engine/kit/kit_internal.h"
+#include "engine/kit/job_read.h"
 #include "protocol/base64.h"
 
 #include <json-c/json.h>

@@ -1,5 +1,5 @@
 /* The members of job.start that change which tokens are drawn, and what is told of them. */
-#include "engine/kit/kit_internal.h"
+#include "engine/kit/job_read.h"
 
 #include <json-c/json.h>
 #include <stdlib.h>

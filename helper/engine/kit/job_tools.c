@@ -1,5 +1,5 @@
 /* What job.start says of tools, and of calls in its messages, checked as strictly as the rest (job_params.c). */
-#include "engine/kit/kit_internal.h"
+#include "engine/kit/job_read.h"
 
 #include <json-c/json.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
  * Prompts of long conversations are costly to make. So the search begins with the newest turns and doubles what it
  * adds: nearly all it tries are about as long as what fits, however long the conversation is.
  */
-#include "engine/kit/kit_internal.h"
+#include "engine/kit/job_read.h"
 
 #include <json-c/json.h>
 #include <stdlib.h>

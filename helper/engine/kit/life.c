@@ -4,10 +4,11 @@
  * for the engine thread, whose stack does not depend on the host's limits as main's does. The kit is never freed: the
  * reader may sit in read() when main returns.
  */
-#include "engine/kit/kit_internal.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/platform.h"
+#include "engine/kit/job_read.h"
+#include "engine/kit/kit_internal.h"
 #include "protocol/sandbox.h"
 
 #include <errno.h>
@@ -23,35 +24,6 @@ static struct fm_kit the_kit;
 
 /* ---- the end ---- */
 
-void fm_kit_end(struct fm_kit *kit, int status) {
-    pthread_mutex_lock(&kit->lock);
-    bool first = !atomic_load(&kit->ending);
-    if (first) {
-        kit->status = status;
-        atomic_store(&kit->ending, true);
-        for (struct fm_job *job = kit->jobs; job; job = job->next) {
-            atomic_store(&job->aborted, true);
-        }
-        pthread_cond_broadcast(&kit->changed);
-    }
-    pthread_mutex_unlock(&kit->lock);
-    if (first) {
-        bool woken = fm_write_all(kit->wake_write, "e", 1);
-        (void)woken; /* an empty pipe takes one byte */
-    }
-}
-
-bool fm_kit_ending(const struct fm_kit *kit) {
-    return atomic_load_explicit(&kit->ending, memory_order_relaxed);
-}
-
-static int end_status(struct fm_kit *kit) {
-    pthread_mutex_lock(&kit->lock);
-    int status = kit->status;
-    pthread_mutex_unlock(&kit->lock);
-    return status;
-}
-
 static void *watch(void *argument) {
     struct fm_kit *kit = argument;
     struct pollfd fds[] = {{.fd = kit->end_fd, .events = POLLIN}, {.fd = kit->wake_read, .events = POLLIN}};
@@ -59,7 +31,7 @@ static void *watch(void *argument) {
     }
     fm_kit_end(kit, 0);
     fm_sleep_ms(FM_KIT_GRACE_MS);
-    _exit(end_status(kit));
+    _exit(fm_kit_end_status(kit));
 }
 
 /* ---- the engine thread ---- */
@@ -328,5 +300,5 @@ int fm_kit_main(const struct fm_engine_ops *ops) {
     if (fm_run_on_stack(FM_KIT_STACK, run, kit) != 0) {
         return FM_EXIT_NO_MEMORY;
     }
-    return end_status(kit);
+    return fm_kit_end_status(kit);
 }

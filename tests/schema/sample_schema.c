@@ -98,7 +98,8 @@ static bool write_text(struct sampling *s, struct fm_grammar *grammar, struct fm
 }
 
 /* One text to `w`; none when it does not come to an end. `job` as fm_guide_init wants it. */
-static enum fm_code sample(struct sampling *s, struct fm_job *job, struct fm_json_writer *w, struct fm_error *error) {
+static enum fm_code sample(struct sampling *s, struct fm_kit_job *job, struct fm_json_writer *w,
+                           struct fm_error *error) {
     bool whole = false;
     for (int i = 0; i < TRIES_MAX && !whole; i++) {
         struct fm_guide guide;
@@ -124,7 +125,7 @@ static enum fm_code sample(struct sampling *s, struct fm_job *job, struct fm_jso
 
 /* The answer's members. */
 static void write_answer(struct sampling *s, struct json_object *request, struct fm_json_writer *w) {
-    struct fm_job job = {.temperature = 1.5, .top_p = 1, .has_seed = true, .format.kind = FM_FORMAT_JSON_SCHEMA};
+    struct fm_kit_job job = {.temperature = 1.5, .top_p = 1, .has_seed = true, .format.kind = FM_FORMAT_JSON_SCHEMA};
     struct fm_error error;
     struct fm_guide guide;
     int64_t count = json_object_get_int64(json_object_object_get(request, "count"));

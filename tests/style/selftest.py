@@ -182,8 +182,42 @@ PROGRAM_ROWS = [
      0, f"{C}:1: warning: f has 61 lines; beyond 60 it asks to be cut\nstyle: 1 files, 0 findings, 1 warnings\n"),
     ({C: "int a;\n", "js-shim/node_modules/x.ts": "\t\n", "build/x.c": "\t\n"},
      0, "style: 1 files, 0 findings, 0 warnings\n"),
+    ({"helper/front/a.h": "struct fm_job {\n};\n", "helper/engine/kit/kit.h": "struct fm_job {\n};\n"},
+     1, "helper/front/a.h:1: fm_job is defined in helper/engine/kit/kit.h too; different things need different names\n"
+        "style: 2 files, 1 findings, 0 warnings\n"),
     ({}, 1, "style: 0 files, 0 findings, 0 warnings\n"),
 ]
+
+
+# files, and (path, line, part of the message) of each finding of same_names
+NAME_ROWS = [
+    ({"helper/front/a.h": "struct fm_job {\n    int a;\n};\n", "helper/engine/kit/kit.h": "\nstruct fm_job {\n"},
+     [("helper/engine/kit/kit.h", 2, "fm_job is defined in helper/front/a.h too")]),
+    ({"helper/front/a.c": "void fm_free(int a) {\n}\n", "protocol/b.c": "/* */\nint fm_free(void) {\n}\n"},
+     [("protocol/b.c", 2, "fm_free is defined in helper/front/a.c too")]),
+    ({"helper/a/a.h": "enum fm_a { A };\n", "helper/b/b.c": "struct fm_a {\n"}, [("helper/b/b.c", 1, "fm_a is")]),
+    # declared, used, or known to one file alone
+    ({"helper/front/a.h": "struct fm_job;\nvoid fm_free(struct fm_job *job);\n", "helper/front/b.h": "struct fm_job {\n",
+      "helper/front/b.c": "void fm_free(struct fm_job *job) {\n}\n"}, []),
+    ({C: "struct row {\n};\nstatic int f(void) {\n}\n", "helper/front/x.c": "struct row {\n};\nstatic int f(void) {\n}\n"}, []),
+    ({"helper/main.c": "int main(void) {\n}\n", "helper/engine/fake/fake.c": "int main(void) {\n}\n"}, []),
+    ({"tests/unit/a.c": "struct fm_a {\n", "tests/unit/b.c": "struct fm_a {\n"}, []),
+    # of which a build has one
+    ({"helper/base/platform_macos.c": "int fm_a(void) {\n}\n", "helper/base/platform_cpus_linux.c": "int fm_a(void) {\n}\n"}, []),
+    ({"helper/engine/guide/a.c": "int fm_a(void) {\n}\n", "helper/engine/guide/a_none.c": "int fm_a(void) {\n}\n"}, []),
+    ({"helper/engine/guide/a.c": "int fm_a(void) {\n}\n", "helper/engine/guide/b_none.c": "int fm_a(void) {\n}\n"},
+     [("helper/engine/guide/b_none.c", 1, "fm_a is defined in")]),
+]
+
+
+def run_name_rows():
+    failed = 0
+    for files, expected in NAME_ROWS:
+        got = list(check.same_names([check.Source(path, text) for path, text in files.items()]))
+        if len(got) != len(expected) or any(g[:2] != e[:2] or e[2] not in g[2] for g, e in zip(got, expected)):
+            failed += 1
+            print(f"{files}\n  expected {expected}\n  got      {got}")
+    return failed
 
 
 def calls(*others):
@@ -259,7 +293,7 @@ def run_include_rows():
 
 
 def main():
-    failed = run_include_rows()
+    failed = run_include_rows() + run_name_rows()
     for row in ROWS:
         good, got = run_row(row)
         if not good:
@@ -275,7 +309,8 @@ def main():
         if got != (status, output):
             failed += 1
             print(f"{files}\n  expected {(status, output)}\n  got      {got}")
-    print(f"style selftest: {len(ROWS) + len(PROGRAM_ROWS) + len(INCLUDE_ROWS) + len(PICTURE_ROWS)} rows, {failed} failed")
+    rows = sum(len(table) for table in (ROWS, NAME_ROWS, PROGRAM_ROWS, INCLUDE_ROWS, PICTURE_ROWS))
+    print(f"style selftest: {rows} rows, {failed} failed")
     return 1 if failed else 0
 
 

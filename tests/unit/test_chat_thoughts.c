@@ -152,7 +152,7 @@ static void prompts(void **unused) {
         {&none, true, "assistant\n<think>", FM_THOUGHT_OVER, ""},
     };
     for (size_t i = 0; i < COUNT(starts); i++) {
-        struct fm_job job = {.effort = starts[i].no_thought ? FM_EFFORT_NONE : FM_EFFORT_DEFAULT};
+        struct fm_kit_job job = {.effort = starts[i].no_thought ? FM_EFFORT_NONE : FM_EFFORT_DEFAULT};
         struct fm_buf more;
         fm_buf_init(&more, FM_THOUGHT_MORE_MAX);
         size_t len = strlen(starts[i].prompt);
@@ -316,7 +316,7 @@ static void asking(void **unused) {
         {FM_EFFORT_MAX, {false, false, false}, true, false, FM_CHAT_THINKING_ON, "-"},
     };
     for (size_t i = 0; i < COUNT(asked); i++) {
-        struct fm_job job = {.effort = asked[i].effort};
+        struct fm_kit_job job = {.effort = asked[i].effort};
         struct fm_chat chat = {.count = 0};
         memcpy(form.efforts, asked[i].efforts, sizeof form.efforts);
         form.turns_off = asked[i].turns_off;
@@ -326,7 +326,7 @@ static void asking(void **unused) {
         expect_text("effort", "row", i, asked[i].said, chat.effort ? chat.effort : "-");
     }
     static const struct fm_thought_form none = {.thinks = false};
-    struct fm_job job = {.effort = FM_EFFORT_HIGH};
+    struct fm_kit_job job = {.effort = FM_EFFORT_HIGH};
     struct fm_chat chat = {.count = 0};
     fm_thought_ask(&none, &job, &chat);
     assert_true(chat.thinking == FM_CHAT_THINKING_DEFAULT && !chat.effort);

@@ -13,12 +13,12 @@
 
 static struct fm_tool two_tools[] = {{.name = "f", .allowed = true}, {.name = "g\"\\\xC3\xA9", .allowed = true}};
 
-static struct fm_job job_of(struct fm_message *messages, size_t count) {
-    return (struct fm_job){.messages = messages,
-                           .message_count = count,
-                           .tools = two_tools,
-                           .tool_count = COUNT(two_tools),
-                           .parallel_tool_calls = true};
+static struct fm_kit_job job_of(struct fm_message *messages, size_t count) {
+    return (struct fm_kit_job){.messages = messages,
+                               .message_count = count,
+                               .tools = two_tools,
+                               .tool_count = COUNT(two_tools),
+                               .parallel_tool_calls = true};
 }
 
 static struct fm_message say(const char *role, const char *content) {
@@ -35,7 +35,7 @@ static struct fm_message say(const char *role, const char *content) {
     "\n\nTo call one, answer with its name and its arguments as JSON in these tags, and end there:\n"                  \
     "<tool_call>\n{\"name\": <function-name>, \"arguments\": <args-json-object>}\n</tool_call>"
 
-static void expect_prompt(const struct fm_job *job, const char *expected) {
+static void expect_prompt(const struct fm_kit_job *job, const char *expected) {
     struct fm_tool_prompt prompt;
     struct fm_error error;
     struct transcript log = {.len = 0};
@@ -57,7 +57,7 @@ static void images_keep_their_place(void **state) {
     struct fm_image first[] = {{.at = 1, .index = 0}};
     struct fm_image second[] = {{.at = 0, .index = 1}, {.at = 4, .index = 2}};
     struct fm_message messages[] = {say("user", "a"), say("assistant", ""), say("tool", "done"), say("user", "more")};
-    struct fm_job job = job_of(messages, COUNT(messages));
+    struct fm_kit_job job = job_of(messages, COUNT(messages));
     struct fm_tool_prompt prompt;
     struct fm_error error;
     messages[0].images = first;
@@ -85,7 +85,7 @@ static void prompts(void **state) {
     (void)state;
     struct json_object *parameters = json_tokener_parse("{\"a\":[1.50]}");
     struct fm_message messages[] = {say("system", "Be brief."), say("user", "hi")};
-    struct fm_job job = job_of(messages, 2);
+    struct fm_kit_job job = job_of(messages, 2);
     two_tools[0].description = "d\n";
     two_tools[0].parameters = parameters;
     expect_prompt(&job, "[system]Be brief.\n\n" LIST HOW "[user]hi");
@@ -109,7 +109,7 @@ static void conversations(void **state) {
     struct fm_tool_call calls[] = {{"1", "f", "{\"a\": 1}", 8}, {"2", "g\"", "no JSON", 7}};
     struct fm_message messages[] = {say("user", "hi"), say("assistant", ""),       say("tool", "one"), say("tool", ""),
                                     say("user", "so"), say("assistant", "Right."), say("tool", "two")};
-    struct fm_job job = job_of(messages, COUNT(messages));
+    struct fm_kit_job job = job_of(messages, COUNT(messages));
     job.tool_count = 0;
     for (size_t i = 0; i < COUNT(messages); i++) {
         messages[i].tool_call_id = strcmp(messages[i].role, "tool") == 0 ? "1" : NULL;
@@ -141,7 +141,7 @@ static void conversations(void **state) {
 #define F        "\"f\\\", \\\"arguments\\\": \" arguments0"
 #define G        "\"g\\\\\\\"\\\\\\\\\xC3\xA9\\\", \\\"arguments\\\": \" arguments1"
 
-static void expect_grammar(const struct fm_job *job, const struct fm_tool_form *form, const char *schema,
+static void expect_grammar(const struct fm_kit_job *job, const struct fm_tool_form *form, const char *schema,
                            const char *expected) {
     struct fm_buf lark;
     struct fm_error error;
@@ -154,7 +154,7 @@ static void expect_grammar(const struct fm_job *job, const struct fm_tool_form *
 
 static void grammars(void **state) {
     (void)state;
-    struct fm_job job = job_of(NULL, 0);
+    struct fm_kit_job job = job_of(NULL, 0);
     const char *both = "tool: " F " | " G "\narguments0: " ANY_OBJECT "arguments1: " ANY_OBJECT;
     char expected[2048];
     const struct fm_tool_form *own = &fm_tool_form_own;
@@ -174,7 +174,7 @@ static void grammars(void **state) {
 
 static void expect_schema(const char *parameters, bool strict, const char *part, const char *param) {
     struct fm_tool tools[] = {{.name = "f", .allowed = false}, {.name = "g", .allowed = true, .strict = strict}};
-    struct fm_job job = {.tools = tools, .tool_count = 2};
+    struct fm_kit_job job = {.tools = tools, .tool_count = 2};
     struct fm_buf lark;
     struct fm_error error = {0};
     fm_buf_init(&lark, LARK_MAX);
@@ -209,7 +209,7 @@ static void schemas(void **state) {
 
 /* ---- parser ---- */
 
-static struct fm_job parsed_job;
+static struct fm_kit_job parsed_job;
 static const struct fm_tool_form *parsed_form = &fm_tool_form_own;
 
 struct parsing {
@@ -541,7 +541,7 @@ static void no_forms(void **state) {
 static void expect_choice(struct fm_tool tool, struct fm_tool_call call, enum fm_format_kind format, bool native) {
     struct style style = {STYLE("{\"name\": \"", "\", \"p\": ", NULL, "}", "<end>")};
     struct fm_message messages[] = {say("user", "<c>"), say("assistant", "<c>"), say("tool", "<c>")};
-    struct fm_job job = {.messages = messages, .message_count = 3, .tools = &tool, .tool_count = 1};
+    struct fm_kit_job job = {.messages = messages, .message_count = 3, .tools = &tool, .tool_count = 1};
     struct fm_tool_template from = template_of(&style);
     struct fm_tool_form form;
     messages[1].tool_calls = &call;
@@ -589,7 +589,7 @@ static void choices_by_form(void **state) {
     (void)state;
     struct fm_tool_call calls[] = {{"1", "f", "{}", 2}, {"2", "f", "{}", 2}};
     struct fm_message message = say("assistant", "Well");
-    struct fm_job job = {.messages = &message, .message_count = 1};
+    struct fm_kit_job job = {.messages = &message, .message_count = 1};
     const struct {
         struct style style;
         size_t calls;
@@ -624,7 +624,7 @@ static void choices_without_tools(void **state) {
     struct style style = {TAGS, .hides_calls_without_tools = true};
     struct fm_tool tool = {.name = "f"};
     struct fm_message message = say("user", "hi");
-    struct fm_job job = {.messages = &message, .message_count = 1, .tools = &tool, .tool_count = 1};
+    struct fm_kit_job job = {.messages = &message, .message_count = 1, .tools = &tool, .tool_count = 1};
     struct fm_tool_template from = template_of(&style);
     struct fm_tool_form form;
     read_form(&style, &form);
@@ -641,7 +641,7 @@ static void native_prompts(void **state) {
     struct fm_tool tools[] = {{.name = "f", .description = "d", .parameters = parameters}, {.name = "g"}};
     struct fm_tool_call calls[] = {{"1", "f", "{}", 2}, {"2", "g", "{}", 2}};
     struct fm_message messages[] = {say("user", "hi"), say("assistant", ""), say("tool", "two")};
-    struct fm_job job = {.messages = messages, .message_count = 3, .tools = tools, .tool_count = 2};
+    struct fm_kit_job job = {.messages = messages, .message_count = 3, .tools = tools, .tool_count = 2};
     struct style style = {TAGS};
     struct fm_tool_form form;
     struct fm_tool_prompt prompt;
@@ -669,7 +669,7 @@ static void native_prompts(void **state) {
 static void expect_native_grammar(struct style style, enum fm_tool_mode mode, const char *schema,
                                   const char *expected) {
     struct fm_tool tools[] = {{.name = "f", .allowed = true}};
-    struct fm_job job = {.tools = tools, .tool_count = 1, .tool_mode = mode, .parallel_tool_calls = true};
+    struct fm_kit_job job = {.tools = tools, .tool_count = 1, .tool_mode = mode, .parallel_tool_calls = true};
     struct fm_tool_form form;
     char all[1024];
     read_form(&style, &form);
@@ -739,7 +739,7 @@ static void triggers(void **state) {
 
 #ifdef WRAPPED
 
-static enum fm_code make_prompt(const struct fm_job *job) {
+static enum fm_code make_prompt(const struct fm_kit_job *job) {
     struct fm_tool_prompt prompt;
     struct fm_error error;
     enum fm_code code = fm_tool_prompt_init(&prompt, job, &fm_tool_form_own, &error);
@@ -749,7 +749,7 @@ static enum fm_code make_prompt(const struct fm_job *job) {
     return code;
 }
 
-static enum fm_code make_grammar(const struct fm_job *job) {
+static enum fm_code make_grammar(const struct fm_kit_job *job) {
     struct fm_buf lark;
     struct fm_error error;
     fm_buf_init(&lark, LARK_MAX);
@@ -758,7 +758,7 @@ static enum fm_code make_grammar(const struct fm_job *job) {
     return code;
 }
 
-static enum fm_code parse_answer(const struct fm_job *job) {
+static enum fm_code parse_answer(const struct fm_kit_job *job) {
     struct fm_tool_parser parser;
     struct fm_tool_piece piece;
     const char *answer = CALL("g\\\"\\\\\xC3\xA9", "{}");
@@ -774,10 +774,10 @@ static enum fm_code parse_answer(const struct fm_job *job) {
 
 static void out_of_memory(void **state) {
     (void)state;
-    static enum fm_code (*const works[])(const struct fm_job *) = {make_prompt, make_grammar, parse_answer};
+    static enum fm_code (*const works[])(const struct fm_kit_job *) = {make_prompt, make_grammar, parse_answer};
     static const unsigned least[] = {2, 10, 2};
     struct fm_message message = say("user", "hi");
-    struct fm_job job = job_of(&message, 1);
+    struct fm_kit_job job = job_of(&message, 1);
     for (size_t i = 0; i < COUNT(works); i++) {
         unsigned failures = 0;
         for (bool done = false; !done; failures += !done) {

@@ -248,7 +248,7 @@ static const char *nearest_effort(const struct fm_thought_form *form, enum fm_ef
     return NULL;
 }
 
-void fm_thought_ask(const struct fm_thought_form *form, const struct fm_job *job, struct fm_chat *chat) {
+void fm_thought_ask(const struct fm_thought_form *form, const struct fm_kit_job *job, struct fm_chat *chat) {
     if (!form->thinks || job->effort == FM_EFFORT_DEFAULT) {
         return;
     }

@@ -133,8 +133,8 @@ static bool ends_with(const char *text, size_t len, const char *mark) {
     return len >= mark_len && memcmp(text + len - mark_len, mark, mark_len) == 0;
 }
 
-enum fm_thought_state fm_thought_prompt(const struct fm_thought_form *form, const struct fm_job *job, const char *text,
-                                        size_t len, struct fm_buf *more) {
+enum fm_thought_state fm_thought_prompt(const struct fm_thought_form *form, const struct fm_kit_job *job,
+                                        const char *text, size_t len, struct fm_buf *more) {
     if (!form->thinks) {
         return FM_THOUGHT_OVER;
     }

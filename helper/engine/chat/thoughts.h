@@ -40,7 +40,7 @@ FM_MUST_USE enum fm_code fm_thought_form_read(const struct fm_tool_template *fro
                                               struct fm_error *error);
 
 /* What the template is told for `job`. Nothing, where the model does not think. */
-void fm_thought_ask(const struct fm_thought_form *form, const struct fm_job *job, struct fm_chat *chat);
+void fm_thought_ask(const struct fm_thought_form *form, const struct fm_kit_job *job, struct fm_chat *chat);
 
 /* ---- parser ---- */
 
@@ -57,8 +57,8 @@ enum fm_thought_state {
  * closes. Appends to `more` what is to be put behind the prompt, so that `job` is answered without a thought where that
  * is asked for and the template does not see to it.
  */
-enum fm_thought_state fm_thought_prompt(const struct fm_thought_form *form, const struct fm_job *job, const char *text,
-                                        size_t len, struct fm_buf *more);
+enum fm_thought_state fm_thought_prompt(const struct fm_thought_form *form, const struct fm_kit_job *job,
+                                        const char *text, size_t len, struct fm_buf *more);
 
 struct fm_thought_parser {
     const struct fm_thought_form *form;

@@ -31,7 +31,7 @@ const struct fm_tool_form fm_tool_form_own = {
     .end = MARK(FM_TOOL_END),
 };
 
-bool fm_tools_callable(const struct fm_job *job) {
+bool fm_tools_callable(const struct fm_kit_job *job) {
     return job->tool_count > 0 && job->tool_mode != FM_TOOLS_NONE;
 }
 
@@ -481,7 +481,7 @@ static bool call_fits(const struct fm_tool_template *from, const struct fm_tool_
 }
 
 static bool message_fits(const struct fm_tool_form *native, const struct fm_tool_template *from,
-                         const struct fm_job *job, size_t index) {
+                         const struct fm_kit_job *job, size_t index) {
     const struct fm_message *message = &job->messages[index];
     if ((message->tool_call_count > 1 && native->next.len == 0) ||
         (message->tool_call_count > 0 && message->content_len > 0 && native->calls_alone)) {
@@ -496,13 +496,13 @@ static bool message_fits(const struct fm_tool_form *native, const struct fm_tool
 }
 
 /* A text of the job's format and a call can be told apart by their first byte. */
-static bool format_fits(const struct fm_tool_form *native, const struct fm_job *job) {
+static bool format_fits(const struct fm_tool_form *native, const struct fm_kit_job *job) {
     bool json = strchr("{[\"-0123456789tfn", native->trigger.text[0]);
     return job->format.kind == FM_FORMAT_TEXT || native->trigger.control_count > 0 || !json;
 }
 
 const struct fm_tool_form *fm_tool_form_for(const struct fm_tool_form *native, const struct fm_tool_template *from,
-                                            const struct fm_job *job) {
+                                            const struct fm_kit_job *job) {
     bool fits = native->native && format_fits(native, job) && (job->tool_count > 0 || !native->needs_tools);
     for (size_t i = 0; i < job->tool_count && fits; i++) {
         fits = tool_fits(from, &job->tools[i]);

@@ -18,7 +18,7 @@ static void skip(struct fm_tool_parser *parser, size_t count, enum fm_tool_state
     parser->next = next;
 }
 
-void fm_tool_parser_init(struct fm_tool_parser *parser, const struct fm_job *job, const struct fm_tool_form *form) {
+void fm_tool_parser_init(struct fm_tool_parser *parser, const struct fm_kit_job *job, const struct fm_tool_form *form) {
     *parser = (struct fm_tool_parser){.job = job, .form = form, .hold_space = job->stop_count == 0};
     fm_buf_init(&parser->name, NAME_MAX_BYTES);
     if (job->tool_mode == FM_TOOLS_REQUIRED) {

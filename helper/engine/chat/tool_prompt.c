@@ -27,7 +27,7 @@ static void write_tool(const struct fm_tool *tool, struct fm_buf *text) {
 }
 
 /* How to call is told where a call can be made: the list alone is the same for each choice. */
-static void write_tools(const struct fm_job *job, struct fm_buf *text) {
+static void write_tools(const struct fm_kit_job *job, struct fm_buf *text) {
     fm_buf_append_str(text, "# Tools\n\nThese functions are there to help with the user's request, one a line:\n"
                             "<tools>\n");
     for (size_t i = 0; i < job->tool_count; i++) {
@@ -42,7 +42,7 @@ static void write_tools(const struct fm_job *job, struct fm_buf *text) {
     }
 }
 
-static void write_system(const struct fm_job *job, const struct fm_message *system, struct fm_buf *text) {
+static void write_system(const struct fm_kit_job *job, const struct fm_message *system, struct fm_buf *text) {
     if (system && system->content_len > 0) {
         fm_buf_append(text, system->content, system->content_len);
         fm_buf_append_str(text, "\n\n");
@@ -99,7 +99,7 @@ static void join_user(struct fm_tool_prompt *prompt, struct fm_chat_message *out
     outcomes->content_len += 1 + message->content_len;
 }
 
-static void add_messages(struct fm_tool_prompt *prompt, const struct fm_job *job) {
+static void add_messages(struct fm_tool_prompt *prompt, const struct fm_kit_job *job) {
     struct fm_chat_message *outcomes = NULL; /* the turn that the last message belongs to, where it is a tool's */
     for (size_t i = 0; i < job->message_count; i++) {
         const struct fm_message *message = &job->messages[i];
@@ -134,7 +134,7 @@ static void add_messages(struct fm_tool_prompt *prompt, const struct fm_job *job
     }
 }
 
-static void write_own(struct fm_tool_prompt *prompt, const struct fm_job *job) {
+static void write_own(struct fm_tool_prompt *prompt, const struct fm_kit_job *job) {
     if (job->tool_count > 0) {
         bool has_system = strcmp(job->messages[0].role, "system") == 0;
         struct fm_chat_message *system = add_written(prompt, "system");
@@ -154,7 +154,7 @@ static void write_own(struct fm_tool_prompt *prompt, const struct fm_job *job) {
 
 /* ---- in the model's form ---- */
 
-const struct fm_tool_call *fm_tool_answered(const struct fm_job *job, size_t index) {
+const struct fm_tool_call *fm_tool_answered(const struct fm_kit_job *job, size_t index) {
     const char *id = job->messages[index].tool_call_id;
     while (id && index-- > 0) {
         const struct fm_message *message = &job->messages[index];
@@ -167,7 +167,7 @@ const struct fm_tool_call *fm_tool_answered(const struct fm_job *job, size_t ind
     return NULL;
 }
 
-static void add_tools(struct fm_tool_prompt *prompt, const struct fm_job *job) {
+static void add_tools(struct fm_tool_prompt *prompt, const struct fm_kit_job *job) {
     for (size_t i = 0; i < job->tool_count; i++) {
         const struct fm_tool *tool = &job->tools[i];
         size_t start = prompt->text.len;
@@ -188,7 +188,7 @@ static void add_tools(struct fm_tool_prompt *prompt, const struct fm_job *job) {
     }
 }
 
-static void write_native(struct fm_tool_prompt *prompt, const struct fm_job *job) {
+static void write_native(struct fm_tool_prompt *prompt, const struct fm_kit_job *job) {
     struct fm_chat_call *call = prompt->calls;
     add_tools(prompt, job);
     for (size_t i = 0; i < job->message_count; i++) {
@@ -213,7 +213,7 @@ static void write_native(struct fm_tool_prompt *prompt, const struct fm_job *job
     }
 }
 
-static size_t count_images(const struct fm_job *job) {
+static size_t count_images(const struct fm_kit_job *job) {
     size_t count = 0;
     for (size_t i = 0; i < job->message_count; i++) {
         count += job->messages[i].image_count;
@@ -221,7 +221,7 @@ static size_t count_images(const struct fm_job *job) {
     return count;
 }
 
-static size_t count_calls(const struct fm_job *job) {
+static size_t count_calls(const struct fm_kit_job *job) {
     size_t count = 0;
     for (size_t i = 0; i < job->message_count; i++) {
         count += job->messages[i].tool_call_count;
@@ -231,7 +231,7 @@ static size_t count_calls(const struct fm_job *job) {
 
 /* ---- all ---- */
 
-enum fm_code fm_tool_prompt_init(struct fm_tool_prompt *prompt, const struct fm_job *job,
+enum fm_code fm_tool_prompt_init(struct fm_tool_prompt *prompt, const struct fm_kit_job *job,
                                  const struct fm_tool_form *form, struct fm_error *error) {
     *prompt = (struct fm_tool_prompt){.messages = calloc(job->message_count + 1, sizeof *prompt->messages),
                                       .tools = calloc(job->tool_count + 1, sizeof *prompt->tools),

@@ -18,7 +18,7 @@
 #define FM_TOOL_CALLS_MAX 128 /* in an answer: ENGINE.md, Tools */
 
 /* True when the answer to `job` may call a tool. */
-bool fm_tools_callable(const struct fm_job *job);
+bool fm_tools_callable(const struct fm_kit_job *job);
 
 /* White space of ASCII, which may stand before a call without being told as text. */
 bool fm_tool_is_space(char c);
@@ -94,10 +94,10 @@ void fm_tool_form_free(struct fm_tool_form *form); /* harmless on one that is al
  * begin as calls do. Whether the template takes the conversation shows when it is rendered.
  */
 const struct fm_tool_form *fm_tool_form_for(const struct fm_tool_form *native, const struct fm_tool_template *from,
-                                            const struct fm_job *job);
+                                            const struct fm_kit_job *job);
 
 /* The call that the tool's message `index` of `job` answers, of a message before it; NULL: none. */
-const struct fm_tool_call *fm_tool_answered(const struct fm_job *job, size_t index);
+const struct fm_tool_call *fm_tool_answered(const struct fm_kit_job *job, size_t index);
 
 /* ---- prompt ---- */
 
@@ -117,7 +117,7 @@ struct fm_tool_prompt {
  * with the user's text behind them, as a turn of the user. FM_INTERNAL when out of memory; nothing is left to free
  * then.
  */
-FM_MUST_USE enum fm_code fm_tool_prompt_init(struct fm_tool_prompt *prompt, const struct fm_job *job,
+FM_MUST_USE enum fm_code fm_tool_prompt_init(struct fm_tool_prompt *prompt, const struct fm_kit_job *job,
                                              const struct fm_tool_form *form, struct fm_error *error);
 void fm_tool_prompt_free(struct fm_tool_prompt *prompt);
 
@@ -137,7 +137,7 @@ enum fm_tool_state {
 };
 
 struct fm_tool_parser {
-    const struct fm_job *job;
+    const struct fm_kit_job *job;
     const struct fm_tool_form *form;
     enum fm_tool_state state;
     enum fm_tool_state next; /* behind the mark */
@@ -163,7 +163,7 @@ struct fm_tool_piece {
 };
 
 /* For the answer to `job`, whose tools can be called, in `form`. Allocates nothing; both must outlive the parser. */
-void fm_tool_parser_init(struct fm_tool_parser *parser, const struct fm_job *job, const struct fm_tool_form *form);
+void fm_tool_parser_init(struct fm_tool_parser *parser, const struct fm_kit_job *job, const struct fm_tool_form *form);
 void fm_tool_parser_free(struct fm_tool_parser *parser); /* harmless on one that is all zero */
 
 /*

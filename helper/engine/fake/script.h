@@ -41,16 +41,17 @@ FM_MUST_USE enum fm_code fm_script_parse(const char *text, size_t len, struct js
 void fm_script_free(struct json_object *script);
 
 /* Runs a parsed script on an accepted job, up to its end. `error` is filled for FM_REASON_ERROR. Blocks. */
-enum fm_reason fm_script_run(struct json_object *script, struct fm_job *job, struct fm_error *error);
+enum fm_reason fm_script_run(struct json_object *script, struct fm_kit_job *job, struct fm_error *error);
 
 /*
  * Answers with `text` word by word, one token a word; white space goes with the word behind it. With job->ignore_eos
  * and no format again and again, until `room` tokens are out or the job ends otherwise.
  */
-enum fm_reason fm_script_echo(const char *text, size_t len, int64_t room, struct fm_job *job, struct fm_error *error);
+enum fm_reason fm_script_echo(const char *text, size_t len, int64_t room, struct fm_kit_job *job,
+                              struct fm_error *error);
 
 /* Calls the tool `name`, and then as fm_script_echo with its arguments. */
-enum fm_reason fm_script_call(const char *name, const char *arguments, size_t len, struct fm_job *job,
+enum fm_reason fm_script_call(const char *name, const char *arguments, size_t len, struct fm_kit_job *job,
                               struct fm_error *error);
 
 /* Words between white space: the fake engine's tokens. */

@@ -38,7 +38,7 @@ static enum fm_code compile(struct fm_guide *guide, struct fm_grammar_vocab *voc
 }
 
 /* The schema that the grammar is made of, for a format that has one. */
-static enum fm_code write_schema(struct fm_guide *guide, struct fm_job *job, struct fm_buf *text,
+static enum fm_code write_schema(struct fm_guide *guide, struct fm_kit_job *job, struct fm_buf *text,
                                  struct fm_error *error) {
     struct fm_schema schema;
     enum fm_code code = fm_schema_prepare(job->format.schema, job->format.strict, &schema, error);
@@ -56,7 +56,7 @@ static void write_json_object(struct fm_buf *text) {
     fm_buf_append_str(text, "{\"x-guidance\":{\"whitespace_flexible\":false},\"type\":\"object\"}");
 }
 
-static enum fm_code by_schema(struct fm_guide *guide, struct fm_job *job, struct fm_grammar_vocab *vocab,
+static enum fm_code by_schema(struct fm_guide *guide, struct fm_kit_job *job, struct fm_grammar_vocab *vocab,
                               struct fm_buf *text, struct fm_error *error) {
     enum fm_code code = write_schema(guide, job, text, error);
     return code ? code : compile(guide, vocab, "json_schema", text, "format.schema", error);
@@ -136,7 +136,7 @@ static enum fm_code by_grammar(struct fm_guide *guide, const struct fm_format *f
 /* ---- tools ---- */
 
 /* What is at fault when the grammar is refused: it can be told where there is one schema in it. */
-static void name_param(const struct fm_job *job, char *param, size_t size) {
+static void name_param(const struct fm_kit_job *job, char *param, size_t size) {
     size_t allowed = 0;
     size_t last = 0;
     for (size_t i = 0; i < job->tool_count; i++) {
@@ -164,7 +164,7 @@ static void shorten(struct fm_error *error) {
 }
 
 /* The schema of a text that may come instead of calls; none for free text. */
-static enum fm_code write_text_schema(struct fm_guide *guide, struct fm_job *job, struct fm_buf *schema,
+static enum fm_code write_text_schema(struct fm_guide *guide, struct fm_kit_job *job, struct fm_buf *schema,
                                       struct fm_error *error) {
     enum fm_code code = FM_OK;
     if (job->format.kind == FM_FORMAT_GRAMMAR) {
@@ -178,7 +178,7 @@ static enum fm_code write_text_schema(struct fm_guide *guide, struct fm_job *job
     return code == FM_OK && schema->failed ? fm_fail_no_memory(error) : code;
 }
 
-static enum fm_code by_tools(struct fm_guide *guide, struct fm_job *job, const struct fm_tool_form *form,
+static enum fm_code by_tools(struct fm_guide *guide, struct fm_kit_job *job, const struct fm_tool_form *form,
                              struct fm_grammar_vocab *vocab, struct fm_buf *text, struct fm_error *error) {
     char param[64];
     struct fm_buf schema;
@@ -200,7 +200,7 @@ static enum fm_code by_tools(struct fm_guide *guide, struct fm_job *job, const s
 
 /* ---- life ---- */
 
-enum fm_code fm_guide_init(struct fm_guide *guide, struct fm_job *job, const struct fm_tool_form *form,
+enum fm_code fm_guide_init(struct fm_guide *guide, struct fm_kit_job *job, const struct fm_tool_form *form,
                            const struct fm_vocabulary *vocabulary, struct fm_grammar_vocab **vocab,
                            struct fm_error *error) {
     bool callable = fm_tools_callable(job);

@@ -18,7 +18,7 @@ struct fm_guide {
  * Fills job->schema_report. FM_INVALID_REQUEST, with its path from "format" or "tools" on, says what is wrong there. On
  * failure nothing is left to free.
  */
-FM_MUST_USE enum fm_code fm_guide_init(struct fm_guide *guide, struct fm_job *job, const struct fm_tool_form *form,
+FM_MUST_USE enum fm_code fm_guide_init(struct fm_guide *guide, struct fm_kit_job *job, const struct fm_tool_form *form,
                                        const struct fm_vocabulary *vocabulary, struct fm_grammar_vocab **vocab,
                                        struct fm_error *error);
 void fm_guide_free(struct fm_guide *guide);

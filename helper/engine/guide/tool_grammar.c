@@ -185,7 +185,7 @@ static void write_free_text(const struct fm_tool_form *form, struct fm_buf *lark
 }
 
 /* What the answer may be besides calls. */
-static void write_start(const struct fm_job *job, const struct fm_tool_form *form, const char *schema, size_t len,
+static void write_start(const struct fm_kit_job *job, const struct fm_tool_form *form, const char *schema, size_t len,
                         struct fm_buf *lark) {
     if (job->tool_mode == FM_TOOLS_REQUIRED) {
         fm_buf_append_str(lark, "start:");
@@ -202,7 +202,7 @@ static void write_start(const struct fm_job *job, const struct fm_tool_form *for
     fm_buf_append_char(lark, '\n');
 }
 
-static void write_calls(const struct fm_job *job, const struct fm_tool_form *form, struct fm_buf *lark) {
+static void write_calls(const struct fm_kit_job *job, const struct fm_tool_form *form, struct fm_buf *lark) {
     char more[32];
     fm_buf_append_str(lark, "calls:");
     write_mark(&form->name, lark);
@@ -217,8 +217,8 @@ static void write_calls(const struct fm_job *job, const struct fm_tool_form *for
     fm_buf_append_char(lark, '\n');
 }
 
-enum fm_code fm_tool_grammar(const struct fm_job *job, const struct fm_tool_form *form, const char *schema, size_t len,
-                             struct fm_buf *lark, struct fm_error *error) {
+enum fm_code fm_tool_grammar(const struct fm_kit_job *job, const struct fm_tool_form *form, const char *schema,
+                             size_t len, struct fm_buf *lark, struct fm_error *error) {
     write_start(job, form, schema, len, lark);
     write_calls(job, form, lark);
     const char *separator = "tool:";

@@ -9,7 +9,7 @@
  * guide) is what a text has to match; NULL: any text. FM_INVALID_REQUEST: a tool's schema can't be enforced, and the
  * param is its path, from "tools[" on. FM_INTERNAL: out of memory.
  */
-FM_MUST_USE enum fm_code fm_tool_grammar(const struct fm_job *job, const struct fm_tool_form *form, const char *schema,
-                                         size_t len, struct fm_buf *lark, struct fm_error *error);
+FM_MUST_USE enum fm_code fm_tool_grammar(const struct fm_kit_job *job, const struct fm_tool_form *form,
+                                         const char *schema, size_t len, struct fm_buf *lark, struct fm_error *error);
 
 #endif

@@ -7,7 +7,7 @@ void fm_kit_end(struct fm_kit *kit, int status) {
     if (first) {
         kit->status = status;
         atomic_store(&kit->ending, true);
-        for (struct fm_job *job = kit->jobs; job; job = job->next) {
+        for (struct fm_kit_job *job = kit->jobs; job; job = job->next) {
             atomic_store(&job->aborted, true);
         }
         pthread_cond_broadcast(&kit->changed);

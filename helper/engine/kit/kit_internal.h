@@ -14,7 +14,7 @@ enum fm_item_kind { FM_ITEM_INITIALIZE, FM_ITEM_LOAD, FM_ITEM_FAULT, FM_ITEM_JOB
 struct fm_item {
     struct fm_item *next;
     enum fm_item_kind kind;
-    struct fm_job *job;         /* FM_ITEM_JOB; it is on kit->jobs too */
+    struct fm_kit_job *job;     /* FM_ITEM_JOB; it is on kit->jobs too */
     struct json_object *params; /* FM_ITEM_INITIALIZE and FM_ITEM_LOAD; owned */
     struct fm_rpc_id id;        /* all but FM_ITEM_JOB */
     enum fm_rpc_error code;     /* FM_ITEM_FAULT */
@@ -36,7 +36,7 @@ struct fm_kit {
     pthread_cond_t changed; /* an item, an abort, the end */
     struct fm_item *first;  /* the mailbox, under lock */
     struct fm_item **last;
-    struct fm_job *jobs; /* all that live; the list under lock */
+    struct fm_kit_job *jobs; /* all that live; the list under lock */
     atomic_bool ending;  /* written under lock */
     int status;          /* of exit; under lock */
 
@@ -86,9 +86,9 @@ void fm_output_error_value(struct fm_json_writer *w, const struct fm_error *erro
 
 /* A job of job.start's `params`, whose reference it takes over on success. What is wrong in them is in job->fault.
  * NULL: out of memory. */
-struct fm_job *fm_job_new(struct fm_kit *kit, int64_t id, struct json_object *params);
+struct fm_kit_job *fm_kit_job_new(struct fm_kit *kit, int64_t id, struct json_object *params);
 
 /* Frees a job that is on no list. */
-void fm_job_free(struct fm_job *job);
+void fm_kit_job_free(struct fm_kit_job *job);
 
 #endif

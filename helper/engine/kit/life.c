@@ -116,7 +116,7 @@ static void answer_initialize(struct fm_kit *kit, const struct fm_item *item) {
     fm_json_key_int(&w, "slots", ops->slots);
     fm_json_key(&w, "parameters");
     fm_json_array_begin(&w);
-    for (const char *const *name = fm_job_extras; *name; name++) {
+    for (const char *const *name = fm_kit_job_extras; *name; name++) {
         fm_json_str(&w, *name);
     }
     fm_json_array_end(&w);
@@ -207,14 +207,14 @@ void fm_kit_load_progress(struct fm_kit *kit, double progress) {
 }
 
 /* The job, if the engine should see it; else it is finished here. */
-static struct fm_job *admit(struct fm_kit *kit, struct fm_job *job) {
+static struct fm_kit_job *admit(struct fm_kit *kit, struct fm_kit_job *job) {
     if (job->fault.code == FM_OK && !kit->loaded) {
         (void)fm_fail(&job->fault, FM_INVALID_REQUEST, "job.start came before a model was loaded");
     } else if (job->fault.code == FM_OK && job->format.kind != FM_FORMAT_TEXT && !kit->ops->formats) {
         (void)fm_fail(&job->fault, FM_INVALID_REQUEST, "the engine %s can't hold its output to a format",
                       kit->ops->name);
         snprintf(job->fault.param, sizeof job->fault.param, "format");
-    } else if (job->fault.code == FM_OK && fm_job_uses_tools(job) && !kit->ops->tools) {
+    } else if (job->fault.code == FM_OK && fm_kit_job_uses_tools(job) && !kit->ops->tools) {
         (void)fm_fail(&job->fault, FM_INVALID_REQUEST, "the engine %s can't use tools", kit->ops->name);
         snprintf(job->fault.param, sizeof job->fault.param, "tools");
     } else if (job->fault.code == FM_OK && job->inputs && !kit->ops->embeddings) {
@@ -231,19 +231,19 @@ static struct fm_job *admit(struct fm_kit *kit, struct fm_job *job) {
     }
     if (job->fault.code != FM_OK) {
         struct fm_error fault = job->fault;
-        fm_job_finish(job, FM_REASON_ERROR, &fault);
+        fm_kit_job_finish(job, FM_REASON_ERROR, &fault);
         return NULL;
     }
-    if (fm_job_aborted(job)) {
-        fm_job_finish(job, FM_REASON_ABORTED, NULL);
+    if (fm_kit_job_aborted(job)) {
+        fm_kit_job_finish(job, FM_REASON_ABORTED, NULL);
         return NULL;
     }
     return job;
 }
 
 /* Deals with one item. A job for the engine is returned. */
-static struct fm_job *take_item(struct fm_kit *kit, struct fm_item *item) {
-    struct fm_job *job = NULL;
+static struct fm_kit_job *take_item(struct fm_kit *kit, struct fm_item *item) {
+    struct fm_kit_job *job = NULL;
     switch (item->kind) {
     case FM_ITEM_INITIALIZE: answer_initialize(kit, item); break;
     case FM_ITEM_LOAD: answer_load(kit, item); break;
@@ -254,8 +254,8 @@ static struct fm_job *take_item(struct fm_kit *kit, struct fm_item *item) {
     return job;
 }
 
-struct fm_job *fm_kit_take(struct fm_kit *kit, bool wait) {
-    struct fm_job *job = NULL;
+struct fm_kit_job *fm_kit_take(struct fm_kit *kit, bool wait) {
+    struct fm_kit_job *job = NULL;
     struct fm_item *item;
     while (!job && (item = next_item(kit, wait))) {
         job = take_item(kit, item);
@@ -267,7 +267,7 @@ static void run(void *argument) {
     struct fm_kit *kit = argument;
     struct fm_item *item;
     while (!kit->loaded && (item = next_item(kit, true))) {
-        struct fm_job *none = take_item(kit, item); /* no model yet: the job was refused */
+        struct fm_kit_job *none = take_item(kit, item); /* no model yet: the job was refused */
         (void)none;
     }
     if (kit->loaded) {

@@ -63,7 +63,7 @@ struct fm_pictures {
 /* The thought of the answer to a prompt. */
 struct fm_prompt_thought {
     const struct fm_thought_form *form;
-    const struct fm_job *job;
+    const struct fm_kit_job *job;
     enum fm_thought_state state; /* out: where the answer begins */
 };
 

@@ -10,7 +10,8 @@ static size_t vocab_size(const struct fm_slot *slot) {
     return (size_t)llama_vocab_n_tokens(slot->model->prompter.vocab);
 }
 
-enum fm_code fm_slot_init(struct fm_slot *slot, struct fm_model *model, llama_seq_id sequence, struct fm_error *error) {
+enum fm_code fm_slot_init(struct fm_slot *slot, struct fm_llama_model *model, llama_seq_id sequence,
+                          struct fm_error *error) {
     *slot = (struct fm_slot){.model = model, .sequence = sequence};
     slot->tokens = calloc(model->context_length, sizeof *slot->tokens);
     slot->spans = calloc(model->vision ? model->context_length : 1, sizeof *slot->spans);
@@ -256,7 +257,7 @@ static void cut_span(struct span_batch *room, size_t from, size_t count, size_t 
 
 static enum fm_decode decode_span(struct fm_slot *slot, struct span_batch *room, const struct fm_span *span, bool last,
                                   float *states) {
-    const struct fm_model *model = slot->model;
+    const struct fm_llama_model *model = slot->model;
     size_t rows = fm_vision_positions(model->vision);
     size_t width = (size_t)llama_model_n_embd_inp(model->weights);
     enum fm_decode result = FM_DECODE_OK;
@@ -273,7 +274,7 @@ static enum fm_decode decode_span(struct fm_slot *slot, struct span_batch *room,
 
 enum fm_decode fm_slot_prefill_span(struct fm_slot *slot, const struct fm_prompt *prompt,
                                     const struct fm_picture *picture, const struct fm_span *span, float *states) {
-    const struct fm_model *model = slot->model;
+    const struct fm_llama_model *model = slot->model;
     struct span_batch room;
     size_t from = slot->count;
     bool last = from + span->count == prompt->count;

@@ -1016,7 +1016,7 @@ MUTATIONS = [
     ("thoughts: a user's tag opens none", THOUGHT_PARSER,
      "bool opened = form->prompts && ends_with", "bool opened = ends_with", "unit.chat_thoughts"),
     ("thought form: the closing tag is that of the opening one", THOUGHT_FORM,
-     "strncmp(around->behind, form->end, (size_t)end_len) == 0 && set_gap", "set_gap", "unit.chat_thoughts"),
+     "strncmp(around->after, form->end, (size_t)end_len) == 0 && set_gap", "set_gap", "unit.chat_thoughts"),
     ("thought form: marks have room", THOUGHT_FORM,
      "return len < FM_THOUGHT_MARK_MAX;", "return true;", "unit.chat_thoughts"),
     ("thought form: both marks are in the vocabulary", THOUGHT_FORM,

@@ -1,7 +1,8 @@
 /*
- * Most templates put what was thought between tags, where that is the last answer's: those can be read off. Others
- * leave it out, and show their tags in the prompt alone; and some have marks that are no tags. So there is a table of
- * what is known, and a row counts where the template or the vocabulary gives it away.
+ * A thought form, read off a chat template. Most templates put what was thought between tags, where that is the last
+ * answer's: those can be read off. Others leave it out, and show their tags in the prompt alone; and some have marks
+ * that are no tags. So there is a table of what is known, and a row counts where the template or the vocabulary gives
+ * it away.
  */
 #include "engine/chat/thoughts.h"
 
@@ -87,7 +88,7 @@ static size_t trimmed(const char *text, size_t len) {
     return len;
 }
 
-/* `text` ends with `mark`, white space behind it not counted. A text that is not there does not. */
+/* `text` ends with `mark`, white space after it not counted. A text that is not there does not. */
 static bool ends_with(const char *text, size_t len, const char *mark) {
     size_t end = text ? trimmed(text, len) : 0;
     size_t mark_len = strlen(mark);
@@ -115,8 +116,8 @@ static bool set_mark(char mark[FM_THOUGHT_MARK_MAX], const char *text, size_t le
 struct around {
     const char *text;   /* up to the thought */
     size_t before;      /* bytes of that, without white space */
-    const char *behind; /* the thought, without white space */
-    const char *answer; /* the text behind it */
+    const char *after;  /* the thought, without white space */
+    const char *answer; /* the text after it */
 };
 
 static bool find_thought(const char *text, struct around *around) {
@@ -127,18 +128,18 @@ static bool find_thought(const char *text, struct around *around) {
     }
     *around = (struct around){.text = text,
                               .before = trimmed(text, (size_t)(thought - text)),
-                              .behind = skip_space(thought + LENGTH_OF(THOUGHT)),
+                              .after = skip_space(thought + LENGTH_OF(THOUGHT)),
                               .answer = answer};
     return true;
 }
 
 /* What stands between the end mark and the text. */
 static bool set_gap(const struct around *around, struct fm_thought_form *form) {
-    const char *gap = around->behind + strlen(form->end);
+    const char *gap = around->after + strlen(form->end);
     return gap <= around->answer && set_mark(form->gap, gap, (size_t)(around->answer - gap));
 }
 
-/* Tags: "<name>" before the thought and "</name>" behind it, or "[name]" and "[/name]". */
+/* Tags: "<name>" before the thought and "</name>" after it, or "[name]" and "[/name]". */
 static bool read_tags(const struct around *around, struct fm_thought_form *form) {
     size_t at = around->before;
     char closing = at > 0 ? around->text[at - 1] : '\0';
@@ -153,7 +154,7 @@ static bool read_tags(const struct around *around, struct fm_thought_form *form)
     int end_len = snprintf(form->end, sizeof form->end, "%c/%.*s", opening, (int)name_len, around->text + at);
     return end_len > 0 && (size_t)end_len < sizeof form->end && name_len > 1 &&
            set_mark(form->begin, around->text + at - 1, name_len + 1) &&
-           strncmp(around->behind, form->end, (size_t)end_len) == 0 && set_gap(around, form);
+           strncmp(around->after, form->end, (size_t)end_len) == 0 && set_gap(around, form);
 }
 
 /* Up to the text of the answer that has no thought. */
@@ -168,7 +169,7 @@ static bool shows(const struct fm_tool_template *from, char *const texts[CONVERS
     struct around around;
     bool around_thought =
         find_thought(texts[THOUGHTFUL], &around) &&
-        (ends_with(around.text, around.before, row->begin) || strncmp(around.behind, row->end, strlen(row->end)) == 0);
+        (ends_with(around.text, around.before, row->begin) || strncmp(around.after, row->end, strlen(row->end)) == 0);
     bool around_nothing = ends_with(texts[PLAIN], before, row->end) || all_ends_with(texts[OFF], row->end) ||
                           all_ends_with(texts[NONE], row->end);
     bool in_prompt = all_ends_with(texts[OPEN], row->begin) ||
@@ -183,7 +184,7 @@ static void take_row(const struct row *row, const char *thoughtful_text, struct 
     snprintf(form->begin, sizeof form->begin, "%s", row->begin);
     snprintf(form->end, sizeof form->end, "%s", row->end);
     snprintf(form->lead, sizeof form->lead, "%s", row->lead);
-    bool shown = find_thought(thoughtful_text, &around) && strncmp(around.behind, row->end, strlen(row->end)) == 0;
+    bool shown = find_thought(thoughtful_text, &around) && strncmp(around.after, row->end, strlen(row->end)) == 0;
     if (!shown || !set_gap(&around, form)) {
         snprintf(form->gap, sizeof form->gap, "%s", row->gap);
     }

@@ -1,3 +1,4 @@
+/* Takes an answer apart into what the model thought and its text, by the thought form, whatever the pieces. */
 #include "engine/chat/thoughts.h"
 
 #include <string.h>
@@ -66,7 +67,7 @@ static void read_inside(struct fm_thought_parser *parser, char c) {
         enum match end = match(parser->form->end, parser->held + space, parser->held_len - space);
         if (end == MATCH_WHOLE) {
             parser->held_len = 0;
-            parser->state = FM_THOUGHT_BEHIND;
+            parser->state = FM_THOUGHT_AFTER;
         } else if (end == MATCH_NOT || space == FM_THOUGHT_SPACE_MAX) {
             release(parser, space > 0 ? space : 1, &parser->thought);
         } else {
@@ -86,8 +87,8 @@ static void read_byte(struct fm_thought_parser *parser, char c) {
         }
         break;
     case FM_THOUGHT_INSIDE: read_inside(parser, c); break;
-    case FM_THOUGHT_BEHIND:
-        parser->behind += space;
+    case FM_THOUGHT_AFTER:
+        parser->space += space;
         if (!space) {
             parser->state = FM_THOUGHT_OVER;
             fm_buf_append_char(&parser->text, c);
@@ -124,7 +125,7 @@ bool fm_thought_end(struct fm_thought_parser *parser) {
 
 /* ---- where an answer begins ---- */
 
-/* `text` ends with `mark`, white space behind it not counted. */
+/* `text` ends with `mark`, white space after it not counted. */
 static bool ends_with(const char *text, size_t len, const char *mark) {
     size_t mark_len = strlen(mark);
     while (len > 0 && fm_tool_is_space(text[len - 1])) {
@@ -141,14 +142,14 @@ enum fm_thought_state fm_thought_prompt(const struct fm_thought_form *form, cons
     bool opened = form->prompts && ends_with(text, len, form->begin);
     bool closed = form->prompts && !opened && ends_with(text, len, form->end);
     if (closed) {
-        return FM_THOUGHT_BEHIND;
+        return FM_THOUGHT_AFTER;
     }
     if (job->effort != FM_EFFORT_NONE || (form->turns_off && !opened)) {
         return opened ? FM_THOUGHT_BEGUN : FM_THOUGHT_AT_START;
     }
     if (!opened && form->lead[0]) {
         fm_buf_append_str(more, form->lead);
-        return FM_THOUGHT_BEHIND;
+        return FM_THOUGHT_AFTER;
     }
     if (!opened) {
         fm_buf_append_str(more, form->begin);
@@ -156,5 +157,5 @@ enum fm_thought_state fm_thought_prompt(const struct fm_thought_form *form, cons
     }
     fm_buf_append_str(more, form->end);
     fm_buf_append_str(more, form->gap);
-    return FM_THOUGHT_BEHIND;
+    return FM_THOUGHT_AFTER;
 }

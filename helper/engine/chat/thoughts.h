@@ -48,13 +48,13 @@ enum fm_thought_state {
     FM_THOUGHT_AT_START, /* a thought may begin */
     FM_THOUGHT_BEGUN,    /* it has, and is white space so far */
     FM_THOUGHT_INSIDE,
-    FM_THOUGHT_BEHIND, /* white space before the text */
-    FM_THOUGHT_OVER,   /* text */
+    FM_THOUGHT_AFTER, /* white space before the text */
+    FM_THOUGHT_OVER,  /* text */
 };
 
 /*
- * Where an answer to the rendered prompt `text` begins: within a thought that the prompt opens, or behind one that it
- * closes. Appends to `more` what is to be put behind the prompt, so that `job` is answered without a thought where that
+ * Where an answer to the rendered prompt `text` begins: within a thought that the prompt opens, or after one that it
+ * closes. Appends to `more` what is to be put after the prompt, so that `job` is answered without a thought where that
  * is asked for and the template does not see to it.
  */
 enum fm_thought_state fm_thought_prompt(const struct fm_thought_form *form, const struct fm_kit_job *job,
@@ -63,7 +63,7 @@ enum fm_thought_state fm_thought_prompt(const struct fm_thought_form *form, cons
 struct fm_thought_parser {
     const struct fm_thought_form *form;
     enum fm_thought_state state;
-    size_t behind;                                         /* bytes of white space behind the thought so far */
+    size_t space;                                          /* bytes of white space after the thought so far */
     char held[FM_THOUGHT_SPACE_MAX + FM_THOUGHT_MARK_MAX]; /* what may become a mark, and the white space before it */
     size_t held_len;
     struct fm_buf thought; /* what fm_thought_read told of last */
@@ -77,7 +77,7 @@ void fm_thought_parser_free(struct fm_thought_parser *parser); /* harmless on on
 
 /*
  * Takes `len` bytes, cut anywhere, and fills `thought` and `text` anew: what of them, and of bytes held before, is the
- * one and the other. White space at the ends of a thought, and behind it, is dropped. False when out of memory.
+ * one and the other. White space at the ends of a thought, and after it, is dropped. False when out of memory.
  */
 FM_MUST_USE bool fm_thought_read(struct fm_thought_parser *parser, const char *bytes, size_t len);
 

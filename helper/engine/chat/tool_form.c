@@ -1,5 +1,5 @@
 /*
- * A model's own form is read off what its chat template makes of calls in a conversation:
+ * Tool forms: our own, and a model's. That is read off what its chat template makes of calls in a conversation:
  *
  *     QUESTION <tool_call>\n{"name": "fm_first", "arguments": {"fm_key": ...}}\n</tool_call>\n<tool_call>...<|im_end|>
  *
@@ -158,7 +158,7 @@ static bool shows_tools(const struct part *parts) {
            contains(&parts[SYSTEM_TOO], SYSTEM);
 }
 
-/* No name stands behind what a control token begins with: with some name there it could become one. */
+/* No name stands after what a control token begins with: with some name there it could become one. */
 static bool names_stand_apart(const struct part *parts) {
     for (size_t i = 0; i < CONVERSATIONS; i++) {
         for (size_t k = 0; k < CALLS; k++) {
@@ -174,7 +174,7 @@ static bool names_stand_apart(const struct part *parts) {
 }
 
 /*
- * Where an answer begins in a closed conversation: behind the question, and behind what the template puts in front of
+ * Where an answer begins in a closed conversation: after the question, and after what the template puts in front of
  * texts and calls alike, such as an empty thought. 0: it begins in another way than the model is asked to go on.
  */
 static size_t find_answer(const struct part *parts) {
@@ -196,7 +196,7 @@ struct call_place {
     size_t arguments_end;
 };
 
-/* Behind the JSON object that begins at `at`; `part->len` where it does not end. */
+/* After the JSON object that begins at `at`; `part->len` where it does not end. */
 static size_t end_of_object(const struct part *part, size_t at) {
     size_t depth = 0;
     bool in_string = false; /* the probe has no escapes */
@@ -227,7 +227,7 @@ static bool are_arguments(const char *bytes, size_t len) {
     return same;
 }
 
-/* Finds the call `index` from `from` on: the name, and behind it the arguments. */
+/* Finds the call `index` from `from` on: the name, and after it the arguments. */
 static bool find_call(const struct part *part, size_t from, size_t index, struct call_place *place) {
     place->name = find(part, from, calls[index].name);
     if (place->name == part->len) {
@@ -286,7 +286,7 @@ static size_t tag_len(const char *begin, size_t len) {
 }
 
 /*
- * How long the trigger is at the beginning of `begin`: a control token, a tag, the beginning of one that ends behind
+ * How long the trigger is at the beginning of `begin`: a control token, a tag, the beginning of one that ends after
  * the name, or a bracket, which any text may begin with: then `*first_only`. 0: nothing there stands out from text.
  */
 static size_t trigger_len(const struct fm_tool_template *from, const char *begin, size_t len, bool *first_only) {
@@ -327,7 +327,7 @@ static bool ends_names(const struct fm_tool_mark *mark) {
     return mark->text[0] != '\\' && !strchr(NAME_CHARACTERS, mark->text[0]);
 }
 
-/* `part` shows just this call, and an outcome behind it. */
+/* `part` shows just this call, and an outcome after it. */
 static bool shows_call(const struct part *part, const struct part *call) {
     const char *found = part->text ? memmem(part->text, part->len, call->text, call->len) : NULL;
     return found && find(part, (size_t)(found - part->text) + call->len, OUTCOME) < part->len;

@@ -1,6 +1,6 @@
 /*
- * The tool grammar has decided what the answer is: the parser finds where names and arguments begin and end, and skips
- * the rest by its length.
+ * Takes an answer with calls apart. The tool grammar has decided what the answer is: the parser finds where names and
+ * arguments begin and end, and skips the rest by its length.
  */
 #include "engine/chat/tools.h"
 #include "protocol/json_writer.h"
@@ -132,7 +132,7 @@ static bool read_mark(struct fm_tool_parser *parser, const char **bytes, size_t 
     return false;
 }
 
-/* True inside a JSON string behind `c`, which is in one that ends at `quote`. */
+/* True inside a JSON string after `c`, which is in one that ends at `quote`. */
 static bool string_goes_on(struct fm_tool_parser *parser, char c, char quote) {
     bool ends = c == quote && !parser->escaped;
     parser->escaped = c == '\\' && !parser->escaped;
@@ -176,7 +176,7 @@ static bool read_name(struct fm_tool_parser *parser, const char **bytes, size_t 
     return true;
 }
 
-/* Moves on by `c`. False behind the brace that the arguments end with. */
+/* Moves on by `c`. False after the brace that the arguments end with. */
 static bool arguments_go_on(struct fm_tool_parser *parser, char c) {
     if (parser->in_string) {
         parser->in_string = string_goes_on(parser, c, '"');

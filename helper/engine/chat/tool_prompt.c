@@ -1,3 +1,4 @@
+/* A job's messages, tools and calls as a chat template takes them, in the tool form that fits. */
 #include "engine/chat/tools.h"
 #include "protocol/json_writer.h"
 
@@ -79,7 +80,7 @@ static struct fm_chat_message *add_written(struct fm_tool_prompt *prompt, const 
     return message;
 }
 
-/* The images of a message whose content stands behind `before` bytes of another text. */
+/* The images of a message whose content stands after `before` bytes of another text. */
 static void add_images(struct fm_tool_prompt *prompt, struct fm_chat_message *to, const struct fm_message *message,
                        size_t before) {
     to->images = prompt->images + prompt->image_count;
@@ -90,7 +91,7 @@ static void add_images(struct fm_tool_prompt *prompt, struct fm_chat_message *to
     }
 }
 
-/* A user's text behind outcomes, in one turn with them: many templates want the user and the assistant in turns. */
+/* A user's text after outcomes, in one turn with them: many templates want the user and the assistant in turns. */
 static void join_user(struct fm_tool_prompt *prompt, struct fm_chat_message *outcomes,
                       const struct fm_message *message) {
     add_images(prompt, outcomes, message, outcomes->content_len + 1);

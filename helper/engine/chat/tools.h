@@ -114,7 +114,7 @@ struct fm_tool_prompt {
 /*
  * The messages of `job`, which must outlive them. In our own form they are as any chat template takes them: the tools
  * in the first message, of the system; calls as text of the assistant; their outcomes, several in a row together and
- * with the user's text behind them, as a turn of the user. FM_INTERNAL when out of memory; nothing is left to free
+ * with the user's text after them, as a turn of the user. FM_INTERNAL when out of memory; nothing is left to free
  * then.
  */
 FM_MUST_USE enum fm_code fm_tool_prompt_init(struct fm_tool_prompt *prompt, const struct fm_kit_job *job,
@@ -140,7 +140,7 @@ struct fm_tool_parser {
     const struct fm_kit_job *job;
     const struct fm_tool_form *form;
     enum fm_tool_state state;
-    enum fm_tool_state next; /* behind the mark */
+    enum fm_tool_state next; /* after the mark */
     size_t skip;
     const struct fm_tool *called; /* by the last call; NULL: none has begun */
     bool hold_space;

@@ -1,3 +1,4 @@
+/* The fake engine's vectors, of a hash of each text, or of its script's text. */
 #include "engine/fake/embed.h"
 #include "engine/fake/script.h"
 #include "protocol/vector.h"

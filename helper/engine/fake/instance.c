@@ -1,3 +1,7 @@
+/*
+ * A small instance of a JSON schema: all schemas that a value has to fit are collected first, by $ref, allOf and the
+ * first branch of anyOf and oneOf, and then the value is written that fits all of them.
+ */
 #include "engine/fake/instance.h"
 #include "base/utf8.h"
 #include "protocol/json_writer.h"
@@ -75,7 +79,7 @@ static enum fm_code add_ref(struct writer *writer, struct parts *parts, const ch
     return add(writer, parts, target);
 }
 
-/* What stands in place in one of them, behind the others. */
+/* What stands in place in one of them, after the others. */
 static enum fm_code add_in_place(struct writer *writer, struct parts *parts, struct json_object *schema) {
     static const char *const choices[] = {"anyOf", "oneOf"};
     struct json_object *all = member(schema, "allOf");

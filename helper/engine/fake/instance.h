@@ -13,7 +13,7 @@ struct json_object;
  * Appends an instance of `schema` (borrowed; {"type":"object"} for json_object) to `out`, as JSON without blanks. Its
  * strings are the words of `text` (`len` bytes of UTF-8), one after the other and again from the start. It has all
  * properties and the fewest items; of a type the first, of anyOf and oneOf the first branch. oneOf is not looked into
- * further: that the branches exclude each other is fm_schema_prepare's to tell. Behind four $refs optional properties
+ * further: that the branches exclude each other is fm_schema_prepare's to tell. After four $refs optional properties
  * are left out and arrays stay empty. Pure; recursion, values and items are bounded.
  *
  * FM_INVALID_REQUEST with the keyword in the detail: the schema asks for what this can't do, such as a `pattern`, or

@@ -1,3 +1,4 @@
+/* Runs a script: one table row a step, each of them tokens, an event or a fault of the engine. */
 #include "engine/fake/script.h"
 #include "base/clock.h"
 #include "engine/fake/attempt.h"
@@ -211,7 +212,7 @@ static enum fm_reason run_reasoning(struct run *run, struct json_object *argumen
     size_t len;
     const char *text = text_of(argument, &len);
     if (run->job->spoke || run->calls) {
-        (void)fm_fail(run->error, FM_INVALID_REQUEST, "the script thinks behind its text");
+        (void)fm_fail(run->error, FM_INVALID_REQUEST, "the script thinks after its text");
         return FM_REASON_ERROR;
     }
     enum fm_reason reason = fm_kit_job_reasoning(run->job, text, len);

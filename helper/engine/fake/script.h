@@ -4,7 +4,7 @@
  *
  *     ["Hello", {"sleep_ms":50}, {"repeat":[" again",3]}, {"finish":"length"}]
  *
- *     "text"                   a token; behind a tool_call, one of its arguments
+ *     "text"                   a token; after a tool_call, one of its arguments
  *     {"repeat":[TEXT,COUNT]}  the same token COUNT times
  *     {"reasoning":TEXT}       a token of what the model thinks, before all text and calls
  *     {"tool_call":{"name":NAME,"arguments":TEXT}}
@@ -21,7 +21,7 @@
  *     {"parameter":NAME}       a token with what the job has as top_k, min_p, repeat_penalty or ignore_eos
  *
  * A job that asks for log probabilities gets made-up ones: the sum of a token's bytes modulo 1024, through -1000; the
- * most likely tokens in its place are it, it with "~" behind it, with "~~" and so on, each by 1 less likely.
+ * most likely tokens in its place are it, it with "~" after it, with "~~" and so on, each by 1 less likely.
  *
  * Pure but for the job's own calls; a script belongs to one thread.
  */
@@ -44,7 +44,7 @@ void fm_script_free(struct json_object *script);
 enum fm_reason fm_script_run(struct json_object *script, struct fm_kit_job *job, struct fm_error *error);
 
 /*
- * Answers with `text` word by word, one token a word; white space goes with the word behind it. With job->ignore_eos
+ * Answers with `text` word by word, one token a word; white space goes with the word after it. With job->ignore_eos
  * and no format again and again, until `room` tokens are out or the job ends otherwise.
  */
 enum fm_reason fm_script_echo(const char *text, size_t len, int64_t room, struct fm_kit_job *job,

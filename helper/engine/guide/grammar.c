@@ -1,3 +1,4 @@
+/* llguidance under grammar.h: a model's vocabulary as it wants it, compiling within a time, and one grammar a job. */
 #include "engine/guide/grammar.h"
 #include "base/buf.h"
 #include "base/clock.h"
@@ -275,13 +276,15 @@ static enum fm_code compile(struct fm_grammar_vocab *vocab, const char *kind, co
                             struct LlgMatcher **matcher, struct fm_error *error) {
     int64_t deadline = fm_now_ms() + COMPILE_MS;
     if (!begin_compiling(vocab, deadline)) {
-        return fm_fail(error, FM_OVERLOADED, "a format that was given up is still being compiled");
+        return fm_fail(error, FM_OVERLOADED,
+                       "a format that took too long is still being compiled; try again in a few seconds");
     }
     struct compilation *work = new_compilation(vocab, kind, text);
     int64_t left = deadline - fm_now_ms();
     int failed = work ? fm_run_on_stack_within(stack_for(text), left, run_compilation, drop_compilation, work) : ENOMEM;
     if (failed == ETIMEDOUT) {
-        return fm_fail(error, FM_INVALID_REQUEST, "it takes more than %d ms to compile", COMPILE_MS);
+        return fm_fail(error, FM_INVALID_REQUEST,
+                       "it takes more than %d ms to compile; make it smaller, or less nested", COMPILE_MS);
     }
     enum fm_code code = FM_OK;
     if (failed) {

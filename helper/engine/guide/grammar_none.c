@@ -12,7 +12,7 @@ enum fm_code fm_grammar_vocab_new(const struct fm_vocabulary *vocabulary, struct
                                   struct fm_error *error) {
     (void)vocabulary;
     *vocab = NULL;
-    return fm_fail(error, FM_INTERNAL, "this build has no llguidance");
+    return fm_fail(error, FM_INTERNAL, "this build has no llguidance; build with FM_GUIDANCE=on");
 }
 
 void fm_grammar_vocab_free(struct fm_grammar_vocab *vocab) {
@@ -25,7 +25,7 @@ enum fm_code fm_grammar_new(struct fm_grammar_vocab *vocab, const char *kind, co
     (void)kind;
     (void)text;
     *grammar = NULL;
-    return fm_fail(error, FM_INTERNAL, "this build has no llguidance");
+    return fm_fail(error, FM_INTERNAL, "this build has no llguidance; build with FM_GUIDANCE=on");
 }
 
 void fm_grammar_free(struct fm_grammar *grammar) {

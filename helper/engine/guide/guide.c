@@ -1,3 +1,4 @@
+/* A job's format or tools into one grammar, and the check of the whole text where the grammar was looser. */
 #include "engine/guide/guide.h"
 #include "base/clock.h"
 #include "base/platform.h"
@@ -83,8 +84,8 @@ static bool too_deep(const char *text) {
     return false;
 }
 
-/* Behind the string or the regular expression that begins here. */
-static const char *behind_quoted(const char *text) {
+/* After the string or the regular expression that begins here. */
+static const char *after_quoted(const char *text) {
     const char quote = *text++;
     while (*text && *text != quote) {
         text += *text == '\\' && text[1] ? 2 : 1;
@@ -102,7 +103,7 @@ static bool names_token(const char *lark) {
         if (comment) {
             lark += strcspn(lark, "\n");
         } else {
-            lark = *lark == '"' || *lark == '/' ? behind_quoted(lark) : lark + 1;
+            lark = *lark == '"' || *lark == '/' ? after_quoted(lark) : lark + 1;
         }
     }
     return *lark;
@@ -111,12 +112,14 @@ static bool names_token(const char *lark) {
 static enum fm_code check_grammar(const struct fm_format *format, struct fm_error *error) {
     enum fm_code code = FM_OK;
     if (too_deep(format->definition)) {
-        code = fm_fail(error, FM_INVALID_REQUEST, "the grammar has more than %d brackets in each other", BRACKETS_MAX);
+        code = fm_fail(error, FM_INVALID_REQUEST, "the grammar nests more than %d brackets; split it into rules",
+                       BRACKETS_MAX);
     } else if (strstr(format->definition, "allow_invalid_utf8")) { /* an option of llguidance's Lark */
-        code = fm_fail(error, FM_INVALID_REQUEST, "the text has to be UTF-8");
+        code = fm_fail(error, FM_INVALID_REQUEST, "the text has to be UTF-8; leave allow_invalid_utf8 out");
     } else if (strcmp(format->syntax, "lark") == 0 && names_token(format->definition)) {
         code = fm_fail(error, FM_INVALID_REQUEST,
-                       "a grammar is of text; tokens, such as <|name|> and <[1000]>, are not supported");
+                       "a grammar is of text; tokens, such as <|name|> and <[1000]>, are not supported: write their "
+                       "text in quotes");
     }
     return code;
 }
@@ -168,7 +171,7 @@ static enum fm_code write_text_schema(struct fm_guide *guide, struct fm_kit_job 
                                       struct fm_error *error) {
     enum fm_code code = FM_OK;
     if (job->format.kind == FM_FORMAT_GRAMMAR) {
-        code = fm_fail(error, FM_INVALID_REQUEST, "a grammar can't stand beside tools");
+        code = fm_fail(error, FM_INVALID_REQUEST, "a grammar can't be combined with tools; leave one of them out");
         snprintf(error->param, sizeof error->param, "format");
     } else if (job->format.kind == FM_FORMAT_JSON_SCHEMA) {
         code = write_schema(guide, job, schema, error);

@@ -15,7 +15,7 @@
 /* As many are enough for any but the most tangled schemas; those are left to the grammar. */
 #define PASSES_MAX 32
 
-/* $refs that are followed from one to the next; what is behind them counts as it did in the pass before. */
+/* $refs that are followed from one to the next; what is after them counts as it did in the pass before. */
 #define FOLLOWED_MAX 64
 
 enum { OBJECT = 1, ARRAY = 2, SCALAR = 4, ALL_TYPES = 127 };

@@ -118,7 +118,7 @@ static enum fm_code index_members(struct fm_schema_work *work, const struct fm_s
         const struct fm_schema_keyword *keyword = fm_schema_keyword_find(work->table, name);
         enum fm_code code = FM_OK;
         if (strcmp(name, "x-guidance") == 0) {
-            return fm_schema_refuse(work, &at, "options of the grammar library are not the schema's to set");
+            return fm_schema_refuse(work, &at, "a schema can't set options of the grammar library; leave it out");
         }
         if (keyword) {
             code = check_shape(work, keyword, value, &at);
@@ -143,7 +143,9 @@ enum fm_code fm_schema_index(struct fm_schema_work *work, const struct fm_schema
         return FM_OK;
     }
     if (place->depth > FM_SCHEMA_DEPTH_MAX) {
-        return fm_schema_refuse(work, place->at, "schemas are more than %d deep in each other", FM_SCHEMA_DEPTH_MAX);
+        return fm_schema_refuse(work, place->at,
+                                "schemas are nested more than %d deep; make it flatter, or put some into $defs",
+                                FM_SCHEMA_DEPTH_MAX);
     }
     if (++work->subschemas > FM_SCHEMA_SUBSCHEMAS_MAX) {
         return fm_schema_refuse(work, place->at, "there are more than %d schemas in the schema",

@@ -209,7 +209,8 @@ static enum fm_code check_literal(struct fm_schema_work *work, struct json_objec
                                 FM_SCHEMA_ENUM_MAX);
     }
     if (is_number(value) && !fits_number(value)) {
-        return fm_schema_refuse(work, at, "a number of 2^53 or more, or closer to 0 than 1e-20, can't be told exactly");
+        return fm_schema_refuse(work, at,
+                                "a number of 2^53 or more, or closer to 0 than 1e-20, is not exact; use a string");
     }
     if (json_object_is_type(value, json_type_array)) {
         for (size_t i = 0; i < json_object_array_length(value) && code == FM_OK; i++) {
@@ -787,7 +788,7 @@ static enum fm_code check_required(struct fm_schema_work *work, const struct fm_
         if (!name) {
             code = fm_schema_refuse(work, at, "a list of strings is expected, without a NUL in them");
         } else if (lh_table_lookup_ex(names, name, NULL)) {
-            code = fm_schema_refuse(work, at, "\"%.60s\" stands there twice", name);
+            code = fm_schema_refuse(work, at, "\"%.60s\" stands there twice; leave one out", name);
         } else if (properties && is_false(fm_schema_member(properties, name))) {
             code = fm_schema_refuse(work, at, "\"%.60s\" is required, but no value fits its schema", name);
         } else if (lh_table_insert(names, name, NULL) != 0) {

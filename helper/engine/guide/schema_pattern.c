@@ -126,7 +126,7 @@ static uint32_t take_hex(struct scan *scan, int count) {
     return code;
 }
 
-/* Behind "\u". */
+/* After "\u". */
 static uint32_t take_unicode(struct scan *scan) {
     uint32_t code;
     if (take(scan, "{")) {
@@ -148,7 +148,7 @@ static uint32_t take_unicode(struct scan *scan) {
     return code;
 }
 
-/* An escape that is one character; `c` is what stands behind the backslash and was taken. */
+/* An escape that is one character; `c` is what stands after the backslash and was taken. */
 static uint32_t take_escaped(struct scan *scan, char c) {
     static const char from[] = "tnvfr";
     static const char to[] = "\t\n\v\f\r";
@@ -187,7 +187,7 @@ static const char *set_of(char c) {
     }
 }
 
-/* Behind "\p" or "\P": a general category in its short form (Unicode's UAX 44, 5.7.1), which Rust has too. */
+/* After "\p" or "\P": a general category in its short form (Unicode's UAX 44, 5.7.1), which Rust has too. */
 static void take_category(struct scan *scan, char kind) {
     static const char *const names[] = {"L",  "Lu", "Ll", "Lt", "Lm", "Lo", "M",  "Mn", "Mc", "Me", "N",
                                         "Nd", "Nl", "No", "P",  "Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po",
@@ -274,7 +274,7 @@ static void take_range(struct scan *scan) {
     }
 }
 
-/* Behind "[". */
+/* After "[". */
 static void take_class(struct scan *scan) {
     bool negated = take(scan, "^");
     fm_buf_append_str(scan->out, negated ? "[^" : "[");
@@ -342,7 +342,7 @@ static void take_escape(struct scan *scan) {
     atom(scan, 1, false);
 }
 
-/* Behind "(". Names are left out: "stop" would mean something to llguidance. */
+/* After "(". Names are left out: "stop" would mean something to llguidance. */
 static void open_group(struct scan *scan) {
     if (scan->depth == GROUPS_MAX) {
         stop(scan, FM_PATTERN_WRONG, "its groups are nested too deep");
@@ -414,7 +414,7 @@ static int64_t take_number(struct scan *scan) {
     return number;
 }
 
-/* Behind "{". The larger count, or the only one. */
+/* After "{". The larger count, or the only one. */
 static int64_t take_counts(struct scan *scan, char *text, size_t size) {
     int64_t low = take_number(scan);
     int64_t high = low;
@@ -508,7 +508,7 @@ enum fm_pattern fm_pattern_translate(const char *text, size_t len, struct fm_buf
 
 /* ---- how patterns begin ---- */
 
-/* How many bytes behind `^` every match begins with. */
+/* How many bytes after `^` every match begins with. */
 static size_t literal_start(const char *pattern) {
     if (*pattern != '^' || strchr(pattern, '|')) {
         return 0;

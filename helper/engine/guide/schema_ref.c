@@ -43,7 +43,7 @@ static int hex_digit(char c) {
     return found ? (int)(found - digits) : -1;
 }
 
-/* One token of a pointer (RFC 6901) in a fragment: up to "/", with %XX, ~0 and ~1. Returns what is behind it. */
+/* One token of a pointer (RFC 6901) in a fragment: up to "/", with %XX, ~0 and ~1. Returns what is after it. */
 static const char *take_token(const char *at, char *token) {
     while (*at && *at != '/') {
         char c = *at++;
@@ -127,7 +127,9 @@ static enum fm_code find(struct fm_schema_work *work, size_t base, const char *r
     }
     enum fm_code code = *fragment == '/' ? follow(work, fragment, found) : FM_OK;
     if (code == FM_OK && !found->schema) {
-        code = fm_schema_refuse(work, at, "there is nothing where it points to");
+        code = fm_schema_refuse(work, at,
+                                "there is nothing where it points to; name a schema that is there, such as "
+                                "#/$defs/NAME");
     }
     return code;
 }
@@ -240,7 +242,7 @@ static enum fm_code follow_to(struct fm_schema_work *work, const struct fm_schem
         return follow_target(work, index, way);
     }
     if (visit == FM_VISIT_OPEN && way->in_place) {
-        return fm_schema_refuse(work, at, "it comes back to itself and nothing is consumed on the way");
+        return fm_schema_refuse(work, at, "a $ref loop that consumes no input; put a property or an item between");
     }
     if (visit == FM_VISIT_OPEN && way->merged) {
         return fm_schema_refuse(work, at,
@@ -310,7 +312,7 @@ static enum fm_code follow_members(struct fm_schema_work *work, const struct fm_
     }
     if (++way->depth > FM_SCHEMA_REF_DEPTH_MAX) {
         return fm_schema_refuse(work, place->at,
-                                "with every $ref followed, schemas are more than %d deep in each other",
+                                "with every $ref followed, schemas are nested more than %d deep; make it flatter",
                                 FM_SCHEMA_REF_DEPTH_MAX);
     }
     struct fm_schema_place inside = *place;

@@ -33,7 +33,7 @@ static void append_step(struct fm_buf *path, const struct fm_schema_at *at) {
     }
 }
 
-/* Into work->path, behind `prefix`. Not recursive: each step is found from the start. */
+/* Into work->path, after `prefix`. Not recursive: each step is found from the start. */
 void fm_schema_write_path(struct fm_schema_work *work, const char *prefix, const struct fm_schema_at *at) {
     struct fm_buf *path = &work->path;
     const struct fm_schema_at *steps[2 * FM_SCHEMA_DEPTH_MAX + FM_JSON_DEPTH_MAX];

@@ -33,8 +33,8 @@ static void write_control(int32_t token, struct fm_buf *lark) {
     fm_buf_append_str(lark, text);
 }
 
-/* `mark` behind `before` (`len` bytes), in one literal with it as far as no control token comes between. */
-static void write_behind(const char *before, size_t len, const struct fm_tool_mark *mark, struct fm_buf *lark) {
+/* `mark` after `before` (`len` bytes), in one literal with it as far as no control token comes between. */
+static void write_after(const char *before, size_t len, const struct fm_tool_mark *mark, struct fm_buf *lark) {
     struct fm_buf text;
     size_t from = 0;
     fm_buf_init(&text, TEXT_MAX);
@@ -57,7 +57,7 @@ static void write_behind(const char *before, size_t len, const struct fm_tool_ma
 }
 
 static void write_mark(const struct fm_tool_mark *mark, struct fm_buf *lark) {
-    write_behind("", 0, mark, lark);
+    write_after("", 0, mark, lark);
 }
 
 /* `"get_weather\", \"arguments\": " arguments0` */
@@ -70,7 +70,7 @@ static void write_choice(const struct fm_tool *tool, size_t index, const struct 
     fm_json_str(&w, tool->name);
     lark->failed |= name.failed;
     if (name.len >= 2) { /* without its quotes */
-        write_behind(name.data + 1, name.len - 2, &form->arguments, lark);
+        write_after(name.data + 1, name.len - 2, &form->arguments, lark);
     }
     fm_buf_free(&name);
     snprintf(rule, sizeof rule, " arguments%zu", index);
@@ -170,7 +170,7 @@ static void write_class_character(char c, struct fm_buf *lark) {
     fm_buf_append_char(lark, c);
 }
 
-/* Free text, and how a call begins behind it. */
+/* Free text, and how a call begins after it. */
 static void write_free_text(const struct fm_tool_form *form, struct fm_buf *lark) {
     if (form->first_only) {
         fm_buf_append_str(lark, "start: TEXT | head calls\nTEXT: /(?s:[^");

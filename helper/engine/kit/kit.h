@@ -253,7 +253,7 @@ struct fm_kit_job {
     struct fm_error fault; /* code not FM_OK: job.start was wrong, the engine never sees it */
     struct fm_text_stream stream;
     struct fm_logprob_queue entries; /* when `logprobs` */
-    struct fm_buf text;              /* of the next job.reasoning, job.delta, or job.tool_delta behind a call */
+    struct fm_buf text;              /* of the next job.reasoning, job.delta, or job.tool_delta after a call */
     bool thinking;                   /* it is reasoning */
     bool spoke;                      /* text has begun */
     struct fm_text_stream thought;   /* while `thinking` */
@@ -339,7 +339,7 @@ bool fm_kit_job_go_on(struct fm_kit_job *job, int64_t processed, int64_t cached)
 
 /*
  * How likely the token was that is told next (copied); its `bytes` are all that it has, whether they turn out to be
- * text or not. For jobs with `logprobs`; harmless for others, and behind a call. Never blocks; a lack of memory is told
+ * text or not. For jobs with `logprobs`; harmless for others, and after a call. Never blocks; a lack of memory is told
  * with the token.
  */
 void fm_kit_job_logprobs(struct fm_kit_job *job, const struct fm_token_logprobs *token);
@@ -349,20 +349,20 @@ void fm_kit_job_logprobs(struct fm_kit_job *job, const struct fm_token_logprobs 
  * time for a delta; a job.progress instead when there is no text for so long that the front would take the job for
  * stuck (ENGINE.md).
  * FM_REASON_NONE: go on. Else finish with this reason: a stop string, max_tokens, an abort, or out of memory
- * (FM_REASON_ERROR). Behind a call there is no text any more, so `len` must be 0; else it is FM_REASON_ERROR.
+ * (FM_REASON_ERROR). After a call there is no text any more, so `len` must be 0; else it is FM_REASON_ERROR.
  */
 FM_MUST_USE enum fm_reason fm_kit_job_token(struct fm_kit_job *job, const char *bytes, size_t len);
 
 /*
  * What the model thinks, before all text and calls: as fm_kit_job_text, but that no stop string counts in it. All
  * tokens from the first up to the next fm_kit_job_text, call, or token with text are those of the reasoning then, also
- * where `bytes` is "", as with a thought that has just been opened. FM_REASON_ERROR: out of memory, or behind any of
+ * where `bytes` is "", as with a thought that has just been opened. FM_REASON_ERROR: out of memory, or after any of
  * those.
  */
 FM_MUST_USE enum fm_reason fm_kit_job_reasoning(struct fm_kit_job *job, const char *bytes, size_t len);
 
 /*
- * Text, or behind a call a part of its arguments, that the engine held back: it belongs to a token that was told as "",
+ * Text, or after a call a part of its arguments, that the engine held back: it belongs to a token that was told as "",
  * or to the one that is told next so. Sends nothing: that is done with the next token, call, or the end.
  * FM_REASON_NONE: go on. FM_REASON_STOP: a stop string. FM_REASON_ERROR: out of memory.
  */

@@ -40,8 +40,8 @@ static bool note_calls(struct json_object *ids, const struct fm_message *message
 }
 
 /*
- * What may not be cut apart, as changes: behind the sum of closed[0..i], which is 0 where nothing of it reaches over
- * the place before the message i. `closed` has count + 1 entries, all 0. False when out of memory.
+ * What may not be cut apart: the sum of closed[0..i] is 0 where no call before the message i has its output in it or
+ * after it. `closed` has count + 1 entries, all 0. False when out of memory.
  */
 static bool close_calls(const struct fm_truncation *truncation, size_t *closed) {
     struct json_object *ids = json_object_new_object();
@@ -60,7 +60,7 @@ static bool close_calls(const struct fm_truncation *truncation, size_t *closed) 
 }
 
 static void collect_cuts(struct fm_truncation *truncation, const size_t *closed) {
-    size_t open = 0;    /* calls before this place whose outputs are behind it */
+    size_t open = 0;    /* calls before this place whose outputs are after it */
     size_t dropped = 0; /* messages that a cut here leaves out */
     for (size_t i = 0; i < truncation->count; i++) {
         const struct fm_message *message = &truncation->all[i];

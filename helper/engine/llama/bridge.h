@@ -30,7 +30,7 @@ FM_MUST_USE enum fm_code fm_templates_load(const struct llama_model *model, cons
 void fm_templates_free(struct fm_templates *templates);
 
 /*
- * Renders `chat`. `*prompt` (`*len` bytes, with a NUL behind them) is the caller's to free(). A template that refuses
+ * Renders `chat`. `*prompt` (`*len` bytes, with a NUL after them) is the caller's to free(). A template that refuses
  * these messages (roles that do not alternate, say) is FM_INVALID_REQUEST.
  */
 FM_MUST_USE enum fm_code fm_templates_apply(const struct fm_templates *templates, const struct fm_chat *chat,

@@ -1,6 +1,7 @@
 /*
- * Each text is computed alone, from an empty memory on, always in the same pieces. So its vector is the same to the
- * last bit whatever else the job has and whatever came before: results of a batch depend on what is in it.
+ * One job that embeds. Each text is computed alone, from an empty memory on, always in the same pieces. So its vector
+ * is the same to the last bit whatever else the job has and whatever came before: results of a batch depend on what is
+ * in it.
  */
 #include "engine/llama/embed.h"
 #include "base/clock.h"

@@ -1,3 +1,7 @@
+/*
+ * One job: its prompt, prefill, and the loop that draws tokens, reads thoughts and calls out of them, and reports them.
+ * A thought comes before the grammar: that begins where the thought ends.
+ */
 #include "engine/llama/generate.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -259,7 +263,7 @@ static enum fm_reason tell_piece(struct generation *run, const struct fm_tool_pi
     }
 }
 
-/* One token's bytes, of text or calls or both: it counts once, behind them. */
+/* One token's bytes, of text or calls or both: it counts once, after them. */
 static enum fm_reason tell_pieces(struct generation *run, const char *bytes, size_t len) {
     enum fm_reason reason = FM_REASON_NONE;
     struct fm_tool_piece piece;
@@ -280,7 +284,7 @@ static enum fm_reason tell(struct generation *run, const char *bytes, size_t len
     return reason == FM_REASON_ERROR && run->error.code == FM_OK ? fail_no_memory(run) : reason;
 }
 
-/* What fm_thought_read, or fm_thought_end, has told. Behind a thought a grammar begins, which had no part in this text.
+/* What fm_thought_read, or fm_thought_end, has told. After a thought a grammar begins, which had no part in this text.
  */
 static enum fm_reason tell_thought(struct generation *run) {
     const struct fm_thought_parser *thought = &run->thought;
@@ -457,11 +461,11 @@ static enum fm_reason add_mark(struct generation *run, const char *mark) {
     return reason;
 }
 
-/* The thought is closed: the grammar begins, behind what stands between a thought and a text. */
+/* The thought is closed: the grammar begins, after what stands between a thought and a text. */
 static enum fm_reason begin_grammar(struct generation *run) {
     const char *gap = run->thought.form->gap;
-    size_t come = run->thought.behind; /* white space, as most gaps are */
-    run->thought.state = FM_THOUGHT_BEHIND;
+    size_t come = run->thought.space; /* white space, as most gaps are */
+    run->thought.state = FM_THOUGHT_AFTER;
     enum fm_reason reason = come < strlen(gap) ? add_mark(run, gap + come) : FM_REASON_NONE;
     run->thought.state = FM_THOUGHT_OVER;
     return reason;
@@ -547,7 +551,7 @@ static enum fm_reason begin_thinking(struct generation *run) {
     if (!run->guide.grammar) {
         return FM_REASON_NONE;
     }
-    if (run->thought.state == FM_THOUGHT_BEHIND) {
+    if (run->thought.state == FM_THOUGHT_AFTER) {
         run->thought.state = FM_THOUGHT_OVER;
     }
     run->forced_more = !is_thinking(run);

@@ -1,3 +1,4 @@
+/* The softmax of a model's logits for one token, with the most likely ones beside it. */
 #include "engine/llama/logprobs.h"
 
 #include <math.h>

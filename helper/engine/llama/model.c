@@ -1,3 +1,4 @@
+/* Loads a GGUF file with llama.cpp, chooses its context within the memory, and says why a file does not load. */
 #include "engine/llama/model.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -356,7 +357,8 @@ static enum fm_code load_vision(struct fm_llama_model *model, const char *path, 
         return FM_OK;
     }
     if (model->embeds) {
-        return fm_fail(error, FM_UNAVAILABLE, "%s: a model that embeds texts can't see", path);
+        return fm_fail(error, FM_UNAVAILABLE, "%s: a model that embeds texts can't see; start it without a projector",
+                       path);
     }
     enum fm_code code = fm_file_check_magic(path, "GGUF", error);
     if (code != FM_OK) {

@@ -68,7 +68,7 @@ struct fm_prompt_thought {
 };
 
 /*
- * Renders and tokenizes, with what fm_thought_prompt puts behind it. `prompt` (at least 1 token and less than
+ * Renders and tokenizes, with what fm_thought_prompt puts after it. `prompt` (at least 1 token and less than
  * `context`) is the caller's to free. What the messages have of images are those of `pictures`. Text that looks like a
  * control token is kept text in contents and thoughts alone: tools and calls must have none. FM_INVALID_REQUEST when
  * the template refuses the messages or alters what looks like a control token in them, or a line is too long

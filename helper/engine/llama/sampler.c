@@ -1,14 +1,14 @@
 /*
- * Most tokens that a model wants are within the grammar. So a token is drawn freely first, and only where the grammar
- * does not allow it, the mask of all tokens is computed and another one is drawn from those. Where no token is cut off,
- * that changes no probability: one of weight p, where those allowed have the weight A together, is drawn with
- * p + (1 - A) * p / A = p / A. top_k, min_p and top_p cut each draw by its own candidates: a token that they leave out
- * of the free draw, beside better ones that are not allowed, may still come in the other, and those that are in both
- * gain.
+ * Draws tokens, within a grammar or without. Most tokens that a model wants are within the grammar. So a token is drawn
+ * freely first, and only where the grammar does not allow it, the mask of all tokens is computed and another one is
+ * drawn from those. Where no token is cut off, that changes no probability: one of weight p, where those allowed have
+ * the weight A together, is drawn with p + (1 - A) * p / A = p / A. top_k, min_p and top_p cut each draw by its own
+ * candidates: a token that they leave out of the free draw, beside better ones that are not allowed, may still come in
+ * the other, and those that are in both gain.
  *
  * Biases and penalties are part of the logits that both draws see, so p above is what they make of it. They come before
- * the mask: a token that is banned is drawn all the same where the grammar allows nothing else. With ignore_eos the ends
- * of the turn are such tokens.
+ * the mask: a token that is banned is drawn all the same where the grammar allows nothing else. With ignore_eos the
+ * ends of the turn are such tokens.
  */
 #include "engine/llama/sampler.h"
 #include "base/platform.h"

@@ -1,3 +1,4 @@
+/* The KV memory of one sequence: what of it the next prompt reuses, and the prefill of the rest in chunks. */
 #include "engine/llama/slot.h"
 #include "base/log.h"
 
@@ -34,7 +35,7 @@ void fm_slot_free(struct fm_slot *slot) {
 
 /* ---- places ---- */
 
-/* The position of what comes behind the first `count` tokens: an image's span may have fewer than it has places. */
+/* The position of what comes after the first `count` tokens: an image's span may have fewer than it has places. */
 static llama_pos position_of(const struct fm_slot *slot, size_t count) {
     llama_pos position = (llama_pos)count;
     for (size_t i = 0; i < slot->span_count && slot->spans[i].at + slot->spans[i].count <= count; i++) {

@@ -58,7 +58,7 @@ FM_MUST_USE enum fm_decode fm_slot_prefill_span(struct fm_slot *slot, const stru
 /* The same for generated tokens: at most model->chunk, for which there must be room. */
 FM_MUST_USE enum fm_decode fm_slot_append(struct fm_slot *slot, const llama_token *tokens, size_t count);
 
-/* What may come behind the slot's last token: a logit for each token of the vocabulary, valid until the next decode. */
+/* What may come after the slot's last token: a logit for each token of the vocabulary, valid until the next decode. */
 const float *fm_slot_logits(const struct fm_slot *slot);
 
 #endif

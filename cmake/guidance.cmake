@@ -31,7 +31,7 @@ endif()
 
 if(NOT fm_guidance_mode STREQUAL "off")
   # One for all presets of a checkout: its code is the same in each.
-  set(fm_crate "${CMAKE_SOURCE_DIR}/helper/engine/llama/guidance")
+  set(fm_crate "${CMAKE_SOURCE_DIR}/helper/engine/guide/guidance")
   set(fm_cargo_dir "${FM_DEPS_DIR}/rust/target")
   set(fm_guidance_library "${fm_cargo_dir}/release/libfm_guidance.a")
   set(fm_patch "${CMAKE_SOURCE_DIR}/cmake/guidance_patch.cmake")

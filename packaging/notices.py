@@ -14,7 +14,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DEPS = ROOT / "build" / "deps"
 VENDOR = DEPS / "rust" / "vendor"
-CARGO_LOCK = ROOT / "helper" / "engine" / "llama" / "guidance" / "Cargo.lock"
+CARGO_LOCK = ROOT / "helper" / "engine" / "guide" / "guidance" / "Cargo.lock"
 NOTICES = ROOT / "THIRD-PARTY-NOTICES"
 TEXT_NAMES = re.compile(r"^(licen[cs]e|copying|copyright|notice|unlicense)", re.IGNORECASE)
 RULE = "-" * 80
@@ -22,7 +22,7 @@ RULE = "-" * 80
 INTRODUCTION = """\
 Third-party notices of fm-proxy
 
-Made by packaging/notices.py from packaging/pins and helper/engine/llama/guidance/Cargo.lock. fm-proxy itself is under the
+Made by packaging/notices.py from packaging/pins and helper/engine/guide/guidance/Cargo.lock. fm-proxy itself is under the
 licence in LICENSE.
 
 The programs are linked with these libraries of the system, which are not part of them:

@@ -11,8 +11,8 @@ set -eu
 . "$(dirname -- "$0")/lib.sh"
 
 TRIES=2
-CRATE=helper/engine/llama/guidance
-RUST_MIN=87 # of 1.87: the rust-version of helper/engine/llama/guidance/Cargo.toml
+CRATE=helper/engine/guide/guidance
+RUST_MIN=87 # of 1.87: the rust-version of helper/engine/guide/guidance/Cargo.toml
 TMP=
 child=
 

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Line and branch coverage of protocol/ and of helper/ without engine/llama, by ctest on a build without llama.cpp.
+# Line and branch coverage of protocol/ and of helper/, by ctest on a build without llama.cpp and llguidance: without
+# engine/llama, and without engine/guide's guide.c and grammar.c.
 # Exits 1 when a test fails or branch coverage is below the bounds. Takes about two minutes; the report in detail is
 # build/coverage/report/index.html.
 #
@@ -39,8 +40,8 @@ get_gcovr() {
 }
 
 gcovr() {
-  PYTHONPATH=$TOOLS python3 -m gcovr --root . --exclude 'helper/engine/llama/' --exclude 'build/' --exclude 'tests/' \
-    --exclude 'helper/base/platform_macos.c' "$@"
+  PYTHONPATH=$TOOLS python3 -m gcovr --root . --exclude 'helper/engine/llama/' --exclude 'helper/engine/guide/g(uide|rammar)' \
+    --exclude 'build/' --exclude 'tests/' --exclude 'helper/base/platform_macos.c' "$@"
 }
 
 # report NAME PERCENT FILTER...: the table of each kind; a failure below PERCENT of the branches.

@@ -26,7 +26,7 @@ static bool always(float progress, void *unused) {
     return true;
 }
 
-static bool prefill(const struct fm_model *model, llama_token *prompt, size_t count) {
+static bool prefill(const struct fm_llama_model *model, llama_token *prompt, size_t count) {
     for (size_t at = 0; at < count; at += model->chunk) {
         size_t left = count - at;
         int32_t chunk = (int32_t)(left < model->chunk ? left : model->chunk);
@@ -37,7 +37,7 @@ static bool prefill(const struct fm_model *model, llama_token *prompt, size_t co
     return true;
 }
 
-static bool generate(const struct fm_model *model, llama_token *prompt, size_t count, long limit,
+static bool generate(const struct fm_llama_model *model, llama_token *prompt, size_t count, long limit,
                      struct timing *timing) {
     struct llama_sampler *sampler = llama_sampler_init_greedy();
     timing->start_us = fm_now_us();
@@ -57,8 +57,8 @@ static bool generate(const struct fm_model *model, llama_token *prompt, size_t c
 }
 
 int main(int argc, char **argv) {
-    const struct fm_model_options options = {0};
-    struct fm_model model;
+    const struct fm_llama_model_options options = {0};
+    struct fm_llama_model model;
     struct fm_error error;
     struct timing timing = {0};
     struct fm_prompt prompt = {0};
@@ -69,7 +69,7 @@ int main(int argc, char **argv) {
     }
     const struct fm_chat_message message = {.role = "user", .content = argv[2], .content_len = strlen(argv[2])};
     const struct fm_chat chat = {.messages = &message, .count = 1};
-    enum fm_code code = fm_model_load(&model, argv[1], &options, always, NULL, &error);
+    enum fm_code code = fm_llama_model_load(&model, argv[1], &options, always, NULL, &error);
     struct fm_prompt_thought thought = {.form = &(struct fm_thought_form){.thinks = false}};
     code =
         code ? code : fm_prompter_tokens(&model.prompter, &chat, NULL, model.context_length, &thought, &prompt, &error);
@@ -86,6 +86,6 @@ int main(int argc, char **argv) {
                timing.tokens > 1 ? (double)(timing.tokens - 1) / decode_s : 0.0);
     }
     fm_prompt_free(&prompt);
-    fm_model_free(&model);
+    fm_llama_model_free(&model);
     return ok ? 0 : 1;
 }

@@ -4,7 +4,7 @@
  * refused in words that can be sent; one that is accepted makes a job that the engines' own reader takes, and what was
  * ignored of it is gone: without it the body is the same request.
  */
-#include "engine/kit/kit_internal.h"
+#include "engine/kit/job_read.h"
 #include "protocol/json_tree.h"
 #include "surface/ignored.h"
 #include "surface/surface.h"
@@ -322,9 +322,9 @@ static struct json_object *parse_members(const struct fm_buf *members, const cha
 /* Engines refuse a job that is not as ENGINE.md has it; what passes the surface must never be one. */
 static void expect_job(const struct fm_buf *members) {
     struct fm_error error = {.code = FM_OK};
-    struct fm_job job = {0};
+    struct fm_kit_job job = {0};
     struct json_object *params = parse_members(members, "{\"job\":1,");
-    enum fm_code code = fm_job_read(&job, params, &error);
+    enum fm_code code = fm_kit_job_read(&job, params, &error);
     HOLDS_OR(code == FM_OK, "%s", error.detail);
     size_t bytes = 0;
     for (size_t i = 0; i < job.message_count; i++) {
@@ -345,7 +345,7 @@ static void expect_job(const struct fm_buf *members) {
     HOLDS(job.max_tokens >= 0 && job.max_tokens <= INT32_MAX);
     HOLDS(isfinite(job.temperature) && job.temperature >= 0 && job.temperature <= 2);
     HOLDS(isfinite(job.top_p) && job.top_p >= 0 && job.top_p <= 1);
-    fm_job_free_lists(&job);
+    fm_kit_job_free_lists(&job);
     json_object_put(params);
 }
 

@@ -3,7 +3,7 @@
  * the guide and the report are JSON; and a schema that is taken as strict, with nothing left to check, is taken without
  * it too.
  */
-#include "engine/kit/schema.h"
+#include "engine/guide/schema.h"
 #include "protocol/json_tree.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -10,8 +10,9 @@
  * text that does not come to its end within TOKENS_MAX tokens is thrown away and tried again, TRIES_MAX times a text.
  */
 #include "base/clock.h"
-#include "engine/llama/guide.h"
+#include "engine/guide/guide.h"
 #include "engine/llama/sampler.h"
+#include "engine/llama/vocabulary.h"
 #include "protocol/json_writer.h"
 
 #include <json-c/json.h>
@@ -28,6 +29,7 @@
 
 struct sampling {
     struct fm_prompter prompter;
+    struct fm_vocabulary vocabulary; /* of `prompter` */
     struct fm_grammar_vocab *vocab;
     float *logits;
     bool *ends; /* of each token: nothing but quotes, brackets and white space, or the end of the turn */
@@ -96,14 +98,15 @@ static bool write_text(struct sampling *s, struct fm_grammar *grammar, struct fm
 }
 
 /* One text to `w`; none when it does not come to an end. `job` as fm_guide_init wants it. */
-static enum fm_code sample(struct sampling *s, struct fm_job *job, struct fm_json_writer *w, struct fm_error *error) {
+static enum fm_code sample(struct sampling *s, struct fm_kit_job *job, struct fm_json_writer *w,
+                           struct fm_error *error) {
     bool whole = false;
     for (int i = 0; i < TRIES_MAX && !whole; i++) {
         struct fm_guide guide;
         struct fm_sampler sampler;
         struct fm_buf text;
         job->seed = (int64_t)next_random(&s->random);
-        enum fm_code code = fm_guide_init(&guide, job, &fm_tool_form_own, &s->prompter, &s->vocab, error);
+        enum fm_code code = fm_guide_init(&guide, job, &fm_tool_form_own, &s->vocabulary, &s->vocab, error);
         code = code ? code : fm_sampler_init(&sampler, job, guide.grammar, s->prompter.vocab, error);
         if (code != FM_OK) {
             return code;
@@ -122,7 +125,7 @@ static enum fm_code sample(struct sampling *s, struct fm_job *job, struct fm_jso
 
 /* The answer's members. */
 static void write_answer(struct sampling *s, struct json_object *request, struct fm_json_writer *w) {
-    struct fm_job job = {.temperature = 1.5, .top_p = 1, .has_seed = true, .format.kind = FM_FORMAT_JSON_SCHEMA};
+    struct fm_kit_job job = {.temperature = 1.5, .top_p = 1, .has_seed = true, .format.kind = FM_FORMAT_JSON_SCHEMA};
     struct fm_error error;
     struct fm_guide guide;
     int64_t count = json_object_get_int64(json_object_object_get(request, "count"));
@@ -132,7 +135,7 @@ static void write_answer(struct sampling *s, struct json_object *request, struct
     s->random = (uint64_t)json_object_get_int64(json_object_object_get(request, "seed"));
     fm_buf_reset(&s->masks);
     int64_t start = fm_now_us();
-    enum fm_code code = fm_guide_init(&guide, &job, &fm_tool_form_own, &s->prompter, &s->vocab, &error);
+    enum fm_code code = fm_guide_init(&guide, &job, &fm_tool_form_own, &s->vocabulary, &s->vocab, &error);
     int64_t took = fm_now_us() - start;
     if (code == FM_OK) {
         fm_guide_free(&guide);
@@ -187,8 +190,11 @@ static bool is_end(const struct llama_vocab *vocab, llama_token token) {
 }
 
 static bool set_up(struct sampling *s, const struct llama_model *model, struct fm_error *error) {
-    if (fm_prompter_init(&s->prompter, model, NULL, error) != FM_OK ||
-        fm_grammar_vocab_new(&s->prompter, &s->vocab, error) != FM_OK) {
+    if (fm_prompter_init(&s->prompter, model, NULL, error) != FM_OK) {
+        return false;
+    }
+    s->vocabulary = fm_prompter_vocabulary(&s->prompter);
+    if (fm_grammar_vocab_new(&s->vocabulary, &s->vocab, error) != FM_OK) {
         return false;
     }
     s->vocab_size = (size_t)llama_vocab_n_tokens(s->prompter.vocab);

@@ -42,7 +42,9 @@ LAYERS = (
     ("helper/front/", ("surface/", "protocol/", "base/")),
     ("helper/sessions/", ("front/", "surface/", "protocol/", "base/")),
     ("helper/engine/kit/", ("protocol/", "base/")),
-    ("helper/engine/", ("engine/kit/", "protocol/", "base/")),  # and its own folder, below
+    ("helper/engine/chat/", ("engine/kit/", "protocol/", "base/")),
+    ("helper/engine/guide/", ("engine/chat/", "engine/kit/", "protocol/", "base/")),
+    ("helper/engine/", ("engine/guide/", "engine/chat/", "engine/kit/", "protocol/", "base/")),  # and its own folder, below
     ("helper/main.c", ("sessions/", "front/", "surface/", "protocol/", "base/")),
 )
 OUR_FOLDERS = ("base/", "protocol/", "surface/", "front/", "sessions/", "engine/")
@@ -140,6 +142,16 @@ def closing_brace(code, brace):
         if depth == 0:
             return match.start()
     return len(code) - 1
+
+
+def external_functions(source):
+    """(name, line) of every function that a .c or C++ file defines for other files."""
+    if source.path.endswith((".h", ".hpp", ".hh")):
+        return
+    for name, first, _ in functions(source):
+        head = source.code[first - 1]
+        if not re.match(r"\s*(?:static|inline|class|struct\s+\w+\s*\{)\b", head) and not head.startswith((" ", "\t")):
+            yield name, first
 
 
 def function_length(source):
@@ -281,6 +293,37 @@ RULES = (banned_calls, function_length, include_direction, platform_conditionals
          child_process, line_length, white_space, merge_leftover)
 
 
+TAG = re.compile(r"\b(?:struct|union|enum)\s+(fm_\w+)\s*\{")
+VARIANT = re.compile(r"(?:_none|_linux|_macos)?\.\w+$")  # files of which a build has one
+
+
+def names_defined(source):
+    """(name, line) of what other files can mean by it: tags, but for those without our prefix, and functions."""
+    for match in TAG.finditer(source.masked):
+        yield match.group(1), source.line_of(match.start(1))
+    for name, line in external_functions(source):
+        if name != "main":
+            yield name, line
+
+
+def same_names(sources):
+    """(k) in helper/ and protocol/, no two things have one name: tags of structs, unions and enums, external functions."""
+    first = {}
+    for source in sources:
+        if not source.path.startswith(("helper/", "protocol/")) or not source.is_c:
+            continue
+        for name, line in names_defined(source):
+            path = first.setdefault(name, source.path)
+            if path != source.path and not are_variants(path, source.path):
+                yield source.path, line, f"{name} is defined in {path} too; different things need different names"
+
+
+def are_variants(path, other):
+    """Whether a build has one of the two files at most: NAME_linux.c and NAME_macos.c, NAME.c and NAME_none.c."""
+    names = {VARIANT.sub("", path), VARIANT.sub("", other)}
+    return len(names) == 1 or all(PLATFORM_FILE.match(each) for each in (path, other))
+
+
 def check_text(path, text):
     """All findings of one file, as (line, message), in order."""
     source = Source(path, text)
@@ -296,18 +339,21 @@ def paths_below(root):
 
 
 def main(root):
-    checked = findings = warnings = 0
+    sources = []
+    findings = warnings = 0
+    found = []
     for path in paths_below(root):
         with open(os.path.join(root, path), encoding="utf-8", newline="") as file:
             text = file.read()
-        checked += 1
-        for line, message in check_text(path, text):
-            print(f"{path}:{line}: {message}")
-            is_warning = message.startswith("warning:")
-            warnings += is_warning
-            findings += not is_warning
-    print(f"style: {checked} files, {findings} findings, {warnings} warnings")
-    return 1 if findings or not checked else 0
+        sources.append(Source(path, text))
+        found += [(path, line, message) for line, message in check_text(path, text)]
+    for path, line, message in found + list(same_names(sources)):
+        print(f"{path}:{line}: {message}")
+        is_warning = message.startswith("warning:")
+        warnings += is_warning
+        findings += not is_warning
+    print(f"style: {len(sources)} files, {findings} findings, {warnings} warnings")
+    return 1 if findings or not sources else 0
 
 
 if __name__ == "__main__":

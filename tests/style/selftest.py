@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Proves that each rule of check.py fires on what it is for, and on nothing beside it.
+"""Proves that each rule of check.py and of includes.py fires on what it is for, and on nothing beside it.
 
 A row is: the rule, a path, a text, and the (line, part of the message) of each finding expected.
 """
@@ -11,6 +11,7 @@ import tempfile
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
 import check  # noqa: E402
+import includes  # noqa: E402
 
 C = "helper/base/x.c"
 H = "helper/base/x.h"
@@ -68,6 +69,12 @@ ROWS = [
     (check.include_direction, "helper/engine/fake/x.c", '#include "front/outbox.h"\n', [(1, "may not include it")]),
     (check.include_direction, "helper/engine/fake/x.c", '#include "engine/llama/slot.h"\n',
      [(1, "may not include it")]),
+    (check.include_direction, "helper/engine/kit/x.c", '#include "engine/chat/tools.h"\n', [(1, "may not include it")]),
+    (check.include_direction, "helper/engine/chat/x.c", '#include "engine/guide/schema.h"\n', [(1, "may not include it")]),
+    (check.include_direction, "helper/engine/chat/x.c", '#include "engine/llama/bridge.h"\n', [(1, "may not include it")]),
+    (check.include_direction, "helper/engine/guide/x.c", '#include "engine/llama/prompt.h"\n', [(1, "may not include it")]),
+    (check.include_direction, "helper/engine/guide/x.c", '#include <llama.h>\n', [(1, "llama.cpp's headers")]),
+    (check.include_direction, "helper/engine/guide/x.c", '#include "engine/chat/tools.h"\n#include "engine/kit/kit.h"\n', []),
     (check.include_direction, "helper/main.c", '#include "engine/kit/kit.h"\n', [(1, "may not include it")]),
     (check.include_direction, "helper/front/x.c", '#include "../surface/surface.h"\n', [(1, "from the root")]),
     (check.include_direction, "helper/front/x.c", '#include "front.h"\n', [(1, "names its folder")]),
@@ -156,7 +163,7 @@ def run_row(row):
     return same, got
 
 
-def run_program(files):
+def run_program(files, script=check, arguments=()):
     """The script as it is used: exit status and output over a tree of these files."""
     with tempfile.TemporaryDirectory() as root:
         for path, text in files.items():
@@ -164,7 +171,7 @@ def run_program(files):
             os.makedirs(os.path.dirname(full), exist_ok=True)
             with open(full, "w", encoding="utf-8", newline="") as file:
                 file.write(text)
-        result = subprocess.run([sys.executable, check.__file__, root], capture_output=True, text=True, check=False)
+        result = subprocess.run([sys.executable, script.__file__, *arguments, root], capture_output=True, text=True, check=False)
         return result.returncode, result.stdout
 
 
@@ -175,12 +182,118 @@ PROGRAM_ROWS = [
      0, f"{C}:1: warning: f has 61 lines; beyond 60 it asks to be cut\nstyle: 1 files, 0 findings, 1 warnings\n"),
     ({C: "int a;\n", "js-shim/node_modules/x.ts": "\t\n", "build/x.c": "\t\n"},
      0, "style: 1 files, 0 findings, 0 warnings\n"),
+    ({"helper/front/a.h": "struct fm_job {\n};\n", "helper/engine/kit/kit.h": "struct fm_job {\n};\n"},
+     1, "helper/front/a.h:1: fm_job is defined in helper/engine/kit/kit.h too; different things need different names\n"
+        "style: 2 files, 1 findings, 0 warnings\n"),
     ({}, 1, "style: 0 files, 0 findings, 0 warnings\n"),
 ]
 
 
-def main():
+# files, and (path, line, part of the message) of each finding of same_names
+NAME_ROWS = [
+    ({"helper/front/a.h": "struct fm_job {\n    int a;\n};\n", "helper/engine/kit/kit.h": "\nstruct fm_job {\n"},
+     [("helper/engine/kit/kit.h", 2, "fm_job is defined in helper/front/a.h too")]),
+    ({"helper/front/a.c": "void fm_free(int a) {\n}\n", "protocol/b.c": "/* */\nint fm_free(void) {\n}\n"},
+     [("protocol/b.c", 2, "fm_free is defined in helper/front/a.c too")]),
+    ({"helper/a/a.h": "enum fm_a { A };\n", "helper/b/b.c": "struct fm_a {\n"}, [("helper/b/b.c", 1, "fm_a is")]),
+    # declared, used, or known to one file alone
+    ({"helper/front/a.h": "struct fm_job;\nvoid fm_free(struct fm_job *job);\n", "helper/front/b.h": "struct fm_job {\n",
+      "helper/front/b.c": "void fm_free(struct fm_job *job) {\n}\n"}, []),
+    ({C: "struct row {\n};\nstatic int f(void) {\n}\n", "helper/front/x.c": "struct row {\n};\nstatic int f(void) {\n}\n"}, []),
+    ({"helper/main.c": "int main(void) {\n}\n", "helper/engine/fake/fake.c": "int main(void) {\n}\n"}, []),
+    ({"tests/unit/a.c": "struct fm_a {\n", "tests/unit/b.c": "struct fm_a {\n"}, []),
+    # of which a build has one
+    ({"helper/base/platform_macos.c": "int fm_a(void) {\n}\n", "helper/base/platform_cpus_linux.c": "int fm_a(void) {\n}\n"}, []),
+    ({"helper/engine/guide/a.c": "int fm_a(void) {\n}\n", "helper/engine/guide/a_none.c": "int fm_a(void) {\n}\n"}, []),
+    ({"helper/engine/guide/a.c": "int fm_a(void) {\n}\n", "helper/engine/guide/b_none.c": "int fm_a(void) {\n}\n"},
+     [("helper/engine/guide/b_none.c", 1, "fm_a is defined in")]),
+]
+
+
+def run_name_rows():
     failed = 0
+    for files, expected in NAME_ROWS:
+        got = list(check.same_names([check.Source(path, text) for path, text in files.items()]))
+        if len(got) != len(expected) or any(g[:2] != e[:2] or e[2] not in g[2] for g, e in zip(got, expected)):
+            failed += 1
+            print(f"{files}\n  expected {expected}\n  got      {got}")
+    return failed
+
+
+def calls(*others):
+    """A function fm_NAME that calls those of others."""
+    return lambda name: f"void fm_{name}(void) {{\n" + "".join(f"    fm_{other}();\n" for other in others) + "}\n"
+
+
+def tree(folder, **files):
+    return {f"{folder}/{name}.c": text(name) for name, text in files.items()}
+
+
+def headers(folder, **included):
+    """A header that includes those, and a .c file that includes it."""
+    made = {}
+    for name, others in included.items():
+        made[f"helper/{folder}/{name}.h"] = "".join(f'#include "{folder}/{other}.h"\n' for other in others)
+        made[f"helper/{folder}/{name}.c"] = f'#include "{folder}/{name}.h"\n'
+    return made
+
+
+# files, and a part of each finding of includes.py
+INCLUDE_ROWS = [
+    (headers("front", a=("b",), b=("c",), c=("a",)), ["a circle of #include over 3 files: helper/front/a, helper/front/b"]),
+    (headers("front", a=("b",), b=("a",)), []),
+    (headers("front", a=("b", "c"), b=("c",), c=()), []),
+    # by way of a .c file: a header and the file of its name are one
+    ({**headers("front", a=("b",), b=("c",), c=()), "helper/front/c.c": '#include "front/a.h"\n'},
+     ["a circle of #include over 3 files"]),
+    (headers("surface", answer=("items",), items=("surface",), surface=("answer",)), []),  # known
+    (headers("surface", answer=("items",), items=("other",), other=("answer",)), ["over 3 files"]),
+    (tree("helper/engine/kit", a=calls("b"), b=calls("c"), c=calls("a")), ["a circle of calls over 3 files"]),
+    (tree("helper/engine/kit", a=calls("b"), b=calls("a"), c=calls("a", "b")), []),
+    ({"helper/base/a.h": "", "protocol/p.h": "", "helper/base/b.c": '#include "base/a.h"\n#include "protocol/p.h"\n'},
+     ["helper/base/b.c:2: protocol/p.h lies above it, or beside it"]),
+    ({"helper/engine/kit/kit.h": "", "helper/front/f.c": '#include "engine/kit/kit.h"\n'},
+     ["helper/front/f.c:1: engine/kit/kit.h lies above it, or beside it"]),
+    ({"helper/engine/llama/a.h": "", "helper/engine/fake/f.c": '#include "engine/llama/a.h"\n'}, ["beside it"]),
+    ({"helper/engine/guide/a.h": "", "helper/engine/chat/f.c": '#include "engine/guide/a.h"\n'}, ["lies above it"]),
+    ({"helper/front/front.h": "", "helper/engine/guide/f.c": '#include "front/front.h"\n'}, ["lies above it"]),
+    ({"helper/front/store/s.h": "", "helper/front/methods/f.c": '#include "front/store/s.h"\n'}, []),
+    ({"helper/new/a.h": "", "helper/new/a.c": '#include "new/a.h"\n'}, ["no place among the layers"]),
+]
+PICTURE = {"helper/base/a.h": "", "helper/base/a.c": '#include "base/a.h"\n', "protocol/p.c": '#include "base/a.h"\n'}
+PICTURE_ROWS = [
+    ((), 'graph TD\n    n0["helper/base"]\n    n1["protocol"]\n    n1 -->|1| n0\n'),
+    (("--files",), 'graph TD\n    n0["helper/base/a"]\n    n1["protocol/p"]\n    n1 -->|1| n0\n'),
+    (("--dot",), 'digraph includes {\n    node [shape=box]\n    n0 [label="helper/base"]\n    n1 [label="protocol"]\n'
+     '    n1 -> n0 [label="1"]\n}\n'),
+    (("--calls",), "graph TD\n"),
+]
+
+
+def run_include_row(files, expected):
+    sources = {path: check.Source(path, text) for path, text in files.items()}
+    got = list(includes.all_findings(sources))
+    return len(got) == len(expected) and all(e in g for g, e in zip(got, expected)), got
+
+
+def run_include_rows():
+    failed = 0
+    for files, expected in INCLUDE_ROWS:
+        good, got = run_include_row(files, expected)
+        status, _ = run_program(files, includes)
+        if not good or status != bool(expected):
+            failed += 1
+            print(f"{files}\n  expected {expected}\n  got      {got}, exit status {status}")
+    for arguments, output in PICTURE_ROWS:
+        got = run_program(PICTURE, includes, arguments)
+        if got != (0, output):
+            failed += 1
+            print(f"includes.py {arguments}\n  expected {(0, output)}\n  got      {got}")
+    return failed
+
+
+def main():
+    failed = run_include_rows() + run_name_rows()
     for row in ROWS:
         good, got = run_row(row)
         if not good:
@@ -196,7 +309,8 @@ def main():
         if got != (status, output):
             failed += 1
             print(f"{files}\n  expected {(status, output)}\n  got      {got}")
-    print(f"style selftest: {len(ROWS) + len(PROGRAM_ROWS)} rows, {failed} failed")
+    rows = sum(len(table) for table in (ROWS, NAME_ROWS, PROGRAM_ROWS, INCLUDE_ROWS, PICTURE_ROWS))
+    print(f"style selftest: {rows} rows, {failed} failed")
     return 1 if failed else 0
 
 

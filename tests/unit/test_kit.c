@@ -119,10 +119,10 @@ static bool is(const struct fm_message *message, const char *text) {
 }
 
 /* One token of `len` bytes. */
-static enum fm_reason long_token(struct fm_job *job, char c, size_t len) {
+static enum fm_reason long_token(struct fm_kit_job *job, char c, size_t len) {
     char *text = malloc(len);
     memset(text, c, len);
-    enum fm_reason reason = fm_job_token(job, text, len);
+    enum fm_reason reason = fm_kit_job_token(job, text, len);
     free(text);
     return reason;
 }
@@ -134,71 +134,72 @@ static void append_many(struct fm_buf *buf, size_t len) {
 }
 
 /* Calls g, then h, each with its arguments byte by byte; `before` is a text. */
-static enum fm_reason call_tools(struct fm_job *job, const char *before) {
+static enum fm_reason call_tools(struct fm_kit_job *job, const char *before) {
     static const char *const calls[][2] = {{"g", "{\"a\":\"\xC3\xA9\"}"}, {"h", "\xC3"}};
-    enum fm_reason reason = fm_job_tool_arguments(job, "x", 1) == FM_REASON_ERROR ? FM_REASON_NONE : FM_REASON_ERROR;
+    enum fm_reason reason =
+        fm_kit_job_tool_arguments(job, "x", 1) == FM_REASON_ERROR ? FM_REASON_NONE : FM_REASON_ERROR;
     for (const char *at = before; *at && !reason; at++) {
-        reason = fm_job_token(job, at, 1);
+        reason = fm_kit_job_token(job, at, 1);
     }
     for (size_t i = 0; i < sizeof calls / sizeof calls[0] && !reason; i++) {
-        reason = fm_job_tool_call(job, calls[i][0]);
+        reason = fm_kit_job_tool_call(job, calls[i][0]);
         for (const char *at = calls[i][1]; *at && !reason; at++) {
-            reason = fm_job_tool_arguments(job, at, 1);
+            reason = fm_kit_job_tool_arguments(job, at, 1);
         }
-        reason = reason ? reason : fm_job_token(job, "", 0);
+        reason = reason ? reason : fm_kit_job_token(job, "", 0);
     }
-    return reason ? reason : fm_job_token(job, "x", 1) == FM_REASON_ERROR ? FM_REASON_STOP : FM_REASON_ERROR;
+    return reason ? reason : fm_kit_job_token(job, "x", 1) == FM_REASON_ERROR ? FM_REASON_STOP : FM_REASON_ERROR;
 }
 
 /* Text and arguments that come without a token, each before one, and text at the end. */
-static enum fm_reason tell_held(struct fm_job *job, bool call) {
-    enum fm_reason reason = fm_job_text(job, "a", 1);
-    reason = reason ? reason : fm_job_text(job, "b", 1);
-    reason = reason ? reason : fm_job_token(job, "", 0);
+static enum fm_reason tell_held(struct fm_kit_job *job, bool call) {
+    enum fm_reason reason = fm_kit_job_text(job, "a", 1);
+    reason = reason ? reason : fm_kit_job_text(job, "b", 1);
+    reason = reason ? reason : fm_kit_job_token(job, "", 0);
     if (!call) {
-        return reason ? reason : fm_job_text(job, "c", 1);
+        return reason ? reason : fm_kit_job_text(job, "c", 1);
     }
-    reason = reason ? reason : fm_job_tool_call(job, "g");
-    reason = reason ? reason : fm_job_text(job, "{", 1);
-    reason = reason ? reason : fm_job_token(job, "", 0);
-    return reason ? reason : fm_job_text(job, "}", 1);
+    reason = reason ? reason : fm_kit_job_tool_call(job, "g");
+    reason = reason ? reason : fm_kit_job_text(job, "{", 1);
+    reason = reason ? reason : fm_kit_job_token(job, "", 0);
+    return reason ? reason : fm_kit_job_text(job, "}", 1);
 }
 
 /* A vector an input: its length and 4, or what has no length. */
-static enum fm_reason embed(struct fm_job *job, struct fm_error *error) {
+static enum fm_reason embed(struct fm_kit_job *job, struct fm_error *error) {
     job->dimension = 2;
-    enum fm_reason reason = fm_job_accept(job, 9);
+    enum fm_reason reason = fm_kit_job_accept(job, 9);
     for (size_t i = 0; !reason; i++) {
         float values[2] = {(float)job->inputs[i].len, 4};
         values[1] = job->inputs[i].text[0] == '0' ? 0 : values[1];
         values[0] = values[1] > 0 ? values[0] : 0;
-        reason = fm_job_embedding(job, values, error);
+        reason = fm_kit_job_embedding(job, values, error);
     }
     return reason;
 }
 
 /* Thinks, a character over two tokens between its tags, and speaks unless it is `cut`; then a thought is refused. */
-static enum fm_reason think(struct fm_job *job, bool cut) {
+static enum fm_reason think(struct fm_kit_job *job, bool cut) {
     static const char *const parts[] = {"", "abc\xC3", "\xA9 abc\xC3"};
     enum fm_reason reason = FM_REASON_NONE;
     for (size_t i = 0; i < sizeof parts / sizeof parts[0] && !reason; i++) {
-        reason = fm_job_reasoning(job, parts[i], strlen(parts[i]));
-        reason = reason ? reason : fm_job_token(job, "", 0);
+        reason = fm_kit_job_reasoning(job, parts[i], strlen(parts[i]));
+        reason = reason ? reason : fm_kit_job_token(job, "", 0);
     }
     if (cut) {
         return reason ? reason : FM_REASON_LENGTH;
     }
-    reason = reason ? reason : fm_job_token(job, "", 0); /* the closing tag */
-    reason = reason ? reason : fm_job_text(job, "", 0);
-    reason = reason ? reason : fm_job_token(job, "", 0);
-    if (fm_job_reasoning(job, "x", 1) != FM_REASON_ERROR) {
+    reason = reason ? reason : fm_kit_job_token(job, "", 0); /* the closing tag */
+    reason = reason ? reason : fm_kit_job_text(job, "", 0);
+    reason = reason ? reason : fm_kit_job_token(job, "", 0);
+    if (fm_kit_job_reasoning(job, "x", 1) != FM_REASON_ERROR) {
         return FM_REASON_ERROR;
     }
-    return reason ? reason : fm_job_token(job, "xabc", 4);
+    return reason ? reason : fm_kit_job_token(job, "xabc", 4);
 }
 
 /* The prompt says what to do; anything else is echoed byte by byte. */
-static enum fm_reason work(struct fm_kit *kit, struct fm_job *job) {
+static enum fm_reason work(struct fm_kit *kit, struct fm_kit_job *job) {
     const struct fm_message *message = &job->messages[job->message_count - 1];
     enum fm_reason reason = FM_REASON_NONE;
     if (job->format.kind == FM_FORMAT_JSON_SCHEMA) {
@@ -207,12 +208,12 @@ static enum fm_reason work(struct fm_kit *kit, struct fm_job *job) {
     if (is(message, "long report")) {
         append_many(&job->schema_report, FM_SCHEMA_REPORT_MAX + 1);
     }
-    if (fm_job_accept(job, 5) != FM_REASON_NONE) {
+    if (fm_kit_job_accept(job, 5) != FM_REASON_NONE) {
         return FM_REASON_LENGTH;
     }
-    fm_job_progress(job, 5, 2);
+    fm_kit_job_progress(job, 5, 2);
     if (is(message, "wait")) {
-        return fm_job_sleep(job, WAIT_MS) ? FM_REASON_ABORTED : FM_REASON_STOP;
+        return fm_kit_job_sleep(job, WAIT_MS) ? FM_REASON_ABORTED : FM_REASON_STOP;
     } else if (is(message, "think")) {
         return think(job, false);
     } else if (is(message, "think on")) {
@@ -239,24 +240,24 @@ static enum fm_reason work(struct fm_kit *kit, struct fm_job *job) {
         fm_kit_write_raw(kit, "raw", 3);
     } else {
         for (size_t i = 0; i < message->content_len && !reason; i++) {
-            reason = fm_job_token(job, &message->content[i], 1);
+            reason = fm_kit_job_token(job, &message->content[i], 1);
         }
     }
     return reason ? reason : FM_REASON_STOP;
 }
 
-static void run(struct fm_kit *kit, struct fm_job *job) {
+static void run(struct fm_kit *kit, struct fm_kit_job *job) {
     struct fm_error error;
     bool embeds = job->inputs != NULL;
     enum fm_reason reason = embeds ? embed(job, &error) : work(kit, job);
-    fm_job_finish(job, reason, embeds ? &error : NULL);
+    fm_kit_job_finish(job, reason, embeds ? &error : NULL);
 }
 
 static void serve(void *state, struct fm_kit *kit) {
-    struct fm_job *job;
+    struct fm_kit_job *job;
     (void)state;
     while ((job = fm_kit_take(kit, true))) {
-        struct fm_job *other = fm_kit_take(kit, false);
+        struct fm_kit_job *other = fm_kit_take(kit, false);
         run(kit, job);
         if (other) {
             run(kit, other);

@@ -1,5 +1,5 @@
 /* job.start's params: what is taken, what is refused, and under which name. */
-#include "engine/kit/kit_internal.h"
+#include "engine/kit/job_read.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -239,25 +239,25 @@ static const struct row {
     {GRAMMAR("\"syntax\":\"lark\",\"definition\":\"x\",\"schema\":{}"), "format"},
 };
 
-static enum fm_code read_params(struct fm_job *job, struct json_object *params, struct fm_error *error) {
+static enum fm_code read_params(struct fm_kit_job *job, struct json_object *params, struct fm_error *error) {
     assert_non_null(params);
-    *job = (struct fm_job){0};
+    *job = (struct fm_kit_job){0};
     *error = (struct fm_error){0};
-    return fm_job_read(job, params, error);
+    return fm_kit_job_read(job, params, error);
 }
 
 static void rows_are_taken_or_refused(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct json_object *params = json_tokener_parse(rows[i].params);
-        struct fm_job job;
+        struct fm_kit_job job;
         struct fm_error error;
         enum fm_code code = read_params(&job, params, &error);
         enum fm_code expected = rows[i].param ? FM_INVALID_REQUEST : FM_OK;
         if (code != expected || (rows[i].param && strcmp(error.param, rows[i].param) != 0)) {
             fail_msg("%s: code %s, param \"%s\", %s", rows[i].params, fm_code_name(code), error.param, error.detail);
         }
-        fm_job_free_lists(&job);
+        fm_kit_job_free_lists(&job);
         json_object_put(params);
     }
 }
@@ -269,7 +269,7 @@ static void values_arrive(void **state) {
         "\"\"}],"
         "\"max_tokens\":7,\"temperature\":0.5,\"top_p\":1,\"seed\":-9,\"presence_penalty\":-0.5,"
         "\"frequency_penalty\":1,\"logit_bias\":[[7,-100],[0,0.5]],\"logprobs\":3,\"stop\":[\"x\\u0000\",\"yz\"]}");
-    struct fm_job job;
+    struct fm_kit_job job;
     struct fm_error error;
     assert_int_equal(read_params(&job, params, &error), FM_OK);
     assert_int_equal(job.message_count, 2);
@@ -288,7 +288,7 @@ static void values_arrive(void **state) {
     assert_int_equal(job.stops[0].len, 2);
     assert_memory_equal(job.stops[0].text, "x\0", 2);
     assert_int_equal(job.stops[1].len, 2);
-    fm_job_free_lists(&job);
+    fm_kit_job_free_lists(&job);
     json_object_put(params);
 }
 
@@ -300,7 +300,7 @@ static void images_arrive(void **state) {
         "\"YmE=\"}]},{\"role\":\"user\",\"content\":\"x\"},{\"role\":\"user\",\"content\":[{\"type\":\"image\","
         "\"data\":"
         "\"Zg==\"}]}]}");
-    struct fm_job job;
+    struct fm_kit_job job;
     struct fm_error error;
     assert_int_equal(read_params(&job, params, &error), FM_OK);
     assert_int_equal(job.image_count, 3);
@@ -317,7 +317,7 @@ static void images_arrive(void **state) {
     assert_int_equal(job.messages[1].image_count, 0);
     assert_string_equal(job.messages[2].content, "");
     assert_int_equal(job.messages[2].images[0].index, 2);
-    fm_job_free_lists(&job);
+    fm_kit_job_free_lists(&job);
     json_object_put(params);
 }
 
@@ -343,7 +343,7 @@ static void formats_arrive(void **state) {
         char text[256];
         snprintf(text, sizeof text, "{\"job\":1," MESSAGES ",\"format\":%s}", formats[i].format);
         struct json_object *params = json_tokener_parse(text);
-        struct fm_job job;
+        struct fm_kit_job job;
         struct fm_error error;
         assert_int_equal(read_params(&job, params, &error), FM_OK);
         const struct fm_format *format = &job.format;
@@ -354,7 +354,7 @@ static void formats_arrive(void **state) {
                             formats[i].definition ? formats[i].definition : "none");
         assert_string_equal(json_object_to_json_string_ext(format->schema, JSON_C_TO_STRING_PLAIN),
                             formats[i].schema ? formats[i].schema : "null");
-        fm_job_free_lists(&job);
+        fm_kit_job_free_lists(&job);
         json_object_put(params);
     }
 }
@@ -381,13 +381,13 @@ static void tools_arrive(void **state) {
                  "\"parameters\":{\"a\":1},\"strict\":true},{\"name\":\"g\"},{\"name\":\"h\",\"strict\":false}]}",
                  choices[i].choice);
         struct json_object *params = json_tokener_parse(text);
-        struct fm_job job;
+        struct fm_kit_job job;
         struct fm_error error;
         assert_int_equal(read_params(&job, params, &error), FM_OK);
         assert_int_equal(job.tool_count, 3);
         assert_int_equal(job.tool_mode, choices[i].mode);
         assert_false(job.parallel_tool_calls);
-        assert_true(fm_job_uses_tools(&job));
+        assert_true(fm_kit_job_uses_tools(&job));
         for (size_t t = 0; t < 3; t++) {
             assert_int_equal(job.tools[t].allowed, choices[i].allowed[t]);
         }
@@ -400,7 +400,7 @@ static void tools_arrive(void **state) {
         assert_null(job.tools[1].description);
         assert_null(job.tools[1].parameters);
         assert_false(job.tools[1].strict);
-        fm_job_free_lists(&job);
+        fm_kit_job_free_lists(&job);
         json_object_put(params);
     }
 }
@@ -414,10 +414,10 @@ static void at_most_128_tools(void **state) {
             snprintf(tool, sizeof tool, "{\"name\":\"f%zu\"}", i);
             json_object_array_add(json_object_object_get(params, "tools"), json_tokener_parse(tool));
         }
-        struct fm_job job;
+        struct fm_kit_job job;
         struct fm_error error;
         assert_int_equal(read_params(&job, params, &error), count == 128 ? FM_OK : FM_INVALID_REQUEST);
-        fm_job_free_lists(&job);
+        fm_kit_job_free_lists(&job);
         json_object_put(params);
     }
 }
@@ -428,7 +428,7 @@ static void calls_arrive(void **state) {
                                                     "\"id\":\"1\",\"name\":\"f\",\"arguments\":\"{}\"},"
                                                     "{\"id\":\"2\",\"name\":\"g\",\"arguments\":\"{\\\"a\\\":1}\"}]},"
                                                     "{\"role\":\"tool\",\"content\":\"so\",\"tool_call_id\":\"2\"}]}");
-    struct fm_job job;
+    struct fm_kit_job job;
     struct fm_error error;
     assert_int_equal(read_params(&job, params, &error), FM_OK);
     assert_int_equal(job.messages[0].content_len, 0);
@@ -443,17 +443,17 @@ static void calls_arrive(void **state) {
     assert_string_equal(job.messages[1].role, "tool");
     assert_string_equal(job.messages[1].content, "so");
     assert_string_equal(job.messages[1].tool_call_id, "2");
-    assert_true(fm_job_uses_tools(&job));
+    assert_true(fm_kit_job_uses_tools(&job));
     job.messages[0].tool_call_count = 0; /* what the tool said needs one too */
-    assert_true(fm_job_uses_tools(&job));
-    fm_job_free_lists(&job);
+    assert_true(fm_kit_job_uses_tools(&job));
+    fm_kit_job_free_lists(&job);
     json_object_put(params);
 }
 
 static void inputs_arrive(void **state) {
     (void)state;
     struct json_object *params = json_tokener_parse("{\"job\":1,\"embed\":[\"hi\",\"a\\u0000b\"]}");
-    struct fm_job job;
+    struct fm_kit_job job;
     struct fm_error error;
     assert_int_equal(read_params(&job, params, &error), FM_OK);
     assert_int_equal(job.input_count, 2);
@@ -461,8 +461,8 @@ static void inputs_arrive(void **state) {
     assert_string_equal(job.inputs[0].text, "hi");
     assert_int_equal(job.inputs[1].len, 3);
     assert_memory_equal(job.inputs[1].text, "a\0b", 3);
-    assert_false(fm_job_uses_tools(&job));
-    fm_job_free_lists(&job);
+    assert_false(fm_kit_job_uses_tools(&job));
+    fm_kit_job_free_lists(&job);
     json_object_put(params);
 }
 
@@ -470,7 +470,7 @@ static void a_prompt_arrives(void **state) {
     (void)state;
     struct json_object *params =
         json_tokener_parse("{\"job\":1,\"prompt\":\"a\\u0000b\",\"suffix\":\"c\\u0000\",\"max_tokens\":0}");
-    struct fm_job job;
+    struct fm_kit_job job;
     struct fm_error error;
     assert_int_equal(read_params(&job, params, &error), FM_OK);
     assert_int_equal(job.prompt_len, 3);
@@ -479,8 +479,8 @@ static void a_prompt_arrives(void **state) {
     assert_memory_equal(job.suffix, "c\0", 2);
     assert_int_equal(job.message_count, 0);
     assert_true(job.count_only);
-    assert_false(fm_job_uses_tools(&job));
-    fm_job_free_lists(&job);
+    assert_false(fm_kit_job_uses_tools(&job));
+    fm_kit_job_free_lists(&job);
     json_object_put(params);
 }
 
@@ -491,10 +491,10 @@ static void at_most_2048_inputs(void **state) {
         for (size_t i = 0; i < count; i++) {
             json_object_array_add(json_object_object_get(params, "embed"), json_object_new_string("hi"));
         }
-        struct fm_job job;
+        struct fm_kit_job job;
         struct fm_error error;
         assert_int_equal(read_params(&job, params, &error), count == 2048 ? FM_OK : FM_INVALID_REQUEST);
-        fm_job_free_lists(&job);
+        fm_kit_job_free_lists(&job);
         json_object_put(params);
     }
 }
@@ -502,14 +502,14 @@ static void at_most_2048_inputs(void **state) {
 static void absent_values_have_defaults(void **state) {
     (void)state;
     struct json_object *params = json_tokener_parse("{\"job\":1," MESSAGES "}");
-    struct fm_job job;
+    struct fm_kit_job job;
     struct fm_error error;
     assert_int_equal(read_params(&job, params, &error), FM_OK);
     assert_true(job.max_tokens == 0 && !job.count_only && job.temperature == 1 && job.top_p == 1 && !job.has_seed &&
                 job.stop_count == 0);
     assert_true(job.tool_count == 0 && job.tool_mode == FM_TOOLS_AUTO && job.parallel_tool_calls);
-    assert_false(fm_job_uses_tools(&job));
-    fm_job_free_lists(&job);
+    assert_false(fm_kit_job_uses_tools(&job));
+    fm_kit_job_free_lists(&job);
     json_object_put(params);
 }
 

@@ -1,5 +1,5 @@
 /* Which turns may be left out, and how many are. */
-#include "engine/kit/kit_internal.h"
+#include "engine/kit/job_read.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,10 +52,10 @@ static struct json_object *conversation(const char *letters, size_t content_len)
     return params;
 }
 
-static void read_job(struct fm_job *job, struct json_object *params) {
+static void read_job(struct fm_kit_job *job, struct json_object *params) {
     struct fm_error error;
-    *job = (struct fm_job){0};
-    assert_int_equal(fm_job_read(job, params, &error), FM_OK);
+    *job = (struct fm_kit_job){0};
+    assert_int_equal(fm_kit_job_read(job, params, &error), FM_OK);
 }
 
 /* ---- where to cut ---- */
@@ -90,7 +90,7 @@ static void cuts(void **state) {
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct json_object *params = conversation(rows[i].letters, 1);
-        struct fm_job job;
+        struct fm_kit_job job;
         char text[64] = "";
         read_job(&job, params);
         for (size_t k = 0; k < job.truncation.cut_count; k++) {
@@ -99,7 +99,7 @@ static void cuts(void **state) {
         if (strcmp(text, rows[i].cuts) != 0) {
             fail_msg("%s: expected %s, got %s", rows[i].letters, rows[i].cuts, text);
         }
-        fm_job_free_lists(&job);
+        fm_kit_job_free_lists(&job);
         json_object_put(params);
     }
 }
@@ -107,7 +107,7 @@ static void cuts(void **state) {
 /* ---- how many turns ---- */
 
 struct prompt {
-    const struct fm_job *job;
+    const struct fm_kit_job *job;
     size_t tokens; /* of the last that fitted */
     size_t calls;
     size_t work;          /* tokens in all calls */
@@ -153,19 +153,19 @@ static void as_few_as_it_takes(void **state) {
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct json_object *params = conversation(rows[i].letters, rows[i].content_len);
-        struct fm_job job;
+        struct fm_kit_job job;
         struct fm_error error = {.code = FM_OK};
         read_job(&job, params);
         job.max_tokens = rows[i].max_tokens;
         struct prompt prompt = {.job = &job};
-        enum fm_code code = fm_job_fit(&job, CONTEXT, fit, &prompt, &error);
+        enum fm_code code = fm_kit_job_fit(&job, CONTEXT, fit, &prompt, &error);
         bool fits = rows[i].dropped >= 0;
         if (code != (fits ? FM_OK : FM_CONTEXT_OVERFLOW) || (fits && job.dropped != rows[i].dropped) ||
             (fits && prompt.tokens != rows[i].tokens)) {
             fail_msg("%s, %zu each: %s, %lld left out, %zu tokens", rows[i].letters, rows[i].content_len,
                      fm_code_name(code), (long long)job.dropped, prompt.tokens);
         }
-        fm_job_free_lists(&job);
+        fm_kit_job_free_lists(&job);
         json_object_put(params);
     }
 }
@@ -175,16 +175,16 @@ static void without_it_nothing_is_left_out(void **state) {
     static const char *const words[] = {"disabled", NULL};
     for (size_t i = 0; i < 2; i++) {
         struct json_object *params = conversation("uauau", 17);
-        struct fm_job job;
+        struct fm_kit_job job;
         struct fm_error error;
         json_object_object_add(params, "truncation", words[i] ? json_object_new_string(words[i]) : NULL);
         read_job(&job, params);
         struct prompt prompt = {.job = &job};
-        assert_int_equal(fm_job_fit(&job, CONTEXT, fit, &prompt, &error), FM_CONTEXT_OVERFLOW);
+        assert_int_equal(fm_kit_job_fit(&job, CONTEXT, fit, &prompt, &error), FM_CONTEXT_OVERFLOW);
         assert_int_equal(prompt.calls, 1);
         assert_int_equal(job.message_count, 5);
         assert_int_equal(job.dropped, 0);
-        fm_job_free_lists(&job);
+        fm_kit_job_free_lists(&job);
         json_object_put(params);
     }
 }
@@ -193,13 +193,13 @@ static void without_it_nothing_is_left_out(void **state) {
 static void another_error_ends_it(void **state) {
     (void)state;
     struct json_object *params = conversation("uauauau", 17);
-    struct fm_job job;
+    struct fm_kit_job job;
     struct fm_error error;
     read_job(&job, params);
     struct prompt prompt = {.job = &job, .trouble = FM_INVALID_REQUEST};
-    assert_int_equal(fm_job_fit(&job, CONTEXT, fit, &prompt, &error), FM_INVALID_REQUEST);
+    assert_int_equal(fm_kit_job_fit(&job, CONTEXT, fit, &prompt, &error), FM_INVALID_REQUEST);
     assert_int_equal(prompt.calls, 2);
-    fm_job_free_lists(&job);
+    fm_kit_job_free_lists(&job);
     json_object_put(params);
 }
 
@@ -218,16 +218,16 @@ static void long_conversations(void **state) {
     for (size_t count = 100; count <= 10000; count *= 10) {
         char *letters = turns(count);
         struct json_object *params = conversation(letters, 1);
-        struct fm_job job;
+        struct fm_kit_job job;
         struct fm_error error;
         read_job(&job, params);
         struct prompt prompt = {.job = &job};
-        assert_int_equal(fm_job_fit(&job, CONTEXT, fit, &prompt, &error), FM_OK);
+        assert_int_equal(fm_kit_job_fit(&job, CONTEXT, fit, &prompt, &error), FM_OK);
         assert_in_range(prompt.tokens, 55, 70);
         assert_int_equal(job.message_count, prompt.tokens);
         assert_in_range(prompt.calls, 5, 16);
         assert_in_range(prompt.work, 1, 2 * count + 1 + 16 * 2 * CONTEXT);
-        fm_job_free_lists(&job);
+        fm_kit_job_free_lists(&job);
         json_object_put(params);
         free(letters);
     }
@@ -241,15 +241,15 @@ static void the_beginning_stays(void **state) {
     for (size_t count = 100; count < 200; count++) {
         char *letters = turns(count);
         struct json_object *params = conversation(letters, 1);
-        struct fm_job job;
+        struct fm_kit_job job;
         struct fm_error error;
         read_job(&job, params);
         struct prompt prompt = {.job = &job};
-        assert_int_equal(fm_job_fit(&job, CONTEXT, fit, &prompt, &error), FM_OK);
+        assert_int_equal(fm_kit_job_fit(&job, CONTEXT, fit, &prompt, &error), FM_OK);
         assert_true(job.dropped >= last);
         moves += job.dropped != last;
         last = job.dropped;
-        fm_job_free_lists(&job);
+        fm_kit_job_free_lists(&job);
         json_object_put(params);
         free(letters);
     }

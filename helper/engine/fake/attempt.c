@@ -1,3 +1,4 @@
+/* What the sandbox forbids, one function an attempt, by a table of their names. */
 #include "engine/fake/attempt.h"
 
 #include <arpa/inet.h>
@@ -21,7 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Each returns 0 or more, or -1 with errno. `value` is what stands behind the "=". */
+/* Each returns 0 or more, or -1 with errno. `value` is what stands after the "=". */
 
 static int try_socket(const char *value) {
     (void)value;

@@ -1,3 +1,4 @@
+/* The fake engine's vectors, of a hash of each text, or of its script's text. */
 #include "engine/fake/embed.h"
 #include "engine/fake/script.h"
 #include "protocol/vector.h"
@@ -29,7 +30,7 @@ static float next_number(uint64_t *state) {
 }
 
 /* What the input says to do before its vector is told. FM_REASON_NONE: nothing more. */
-static enum fm_reason run_script(const struct fm_input *input, struct fm_job *job, struct fm_error *error) {
+static enum fm_reason run_script(const struct fm_input *input, struct fm_kit_job *job, struct fm_error *error) {
     struct json_object *script = NULL;
     if (fm_script_parse(input->text, input->len, &script, error) != FM_OK) {
         return FM_REASON_ERROR;
@@ -42,17 +43,18 @@ static enum fm_reason run_script(const struct fm_input *input, struct fm_job *jo
     return reason == FM_REASON_STOP ? FM_REASON_NONE : reason;
 }
 
-static enum fm_reason embed(const struct fm_input *input, struct fm_job *job, float *values, struct fm_error *error) {
+static enum fm_reason embed(const struct fm_input *input, struct fm_kit_job *job, float *values,
+                            struct fm_error *error) {
     uint64_t state = hash_of(input);
     enum fm_reason reason = run_script(input, job, error);
     for (size_t i = 0; i < job->dimension; i++) {
         values[i] = next_number(&state);
     }
-    return reason ? reason : fm_job_embedding(job, values, error);
+    return reason ? reason : fm_kit_job_embedding(job, values, error);
 }
 
 /* The words of all inputs; -1 with `error` where one has too many. */
-static int64_t count_words(const struct fm_job *job, int64_t context, struct fm_error *error) {
+static int64_t count_words(const struct fm_kit_job *job, int64_t context, struct fm_error *error) {
     int64_t sum = 0;
     for (size_t i = 0; i < job->input_count; i++) {
         int64_t words = fm_script_words(job->inputs[i].text, job->inputs[i].len);
@@ -67,7 +69,7 @@ static int64_t count_words(const struct fm_job *job, int64_t context, struct fm_
     return sum;
 }
 
-enum fm_reason fm_fake_embed(struct fm_job *job, int64_t context, struct fm_error *error) {
+enum fm_reason fm_fake_embed(struct fm_kit_job *job, int64_t context, struct fm_error *error) {
     int64_t words = count_words(job, context, error);
     job->dimension = dimension();
     float *values = calloc(job->dimension, sizeof *values);
@@ -75,7 +77,7 @@ enum fm_reason fm_fake_embed(struct fm_job *job, int64_t context, struct fm_erro
         (void)fm_fail_no_memory(error);
     }
     enum fm_reason reason = words < 0 || !values ? FM_REASON_ERROR : FM_REASON_NONE;
-    reason = reason ? reason : fm_job_accept(job, words);
+    reason = reason ? reason : fm_kit_job_accept(job, words);
     for (size_t i = 0; !reason; i++) {
         reason = embed(&job->inputs[i], job, values, error);
     }

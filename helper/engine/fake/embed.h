@@ -9,6 +9,6 @@
 
 /* Does all of a job that embeds but its end. An input may have `context` words. `error` is filled for FM_REASON_ERROR.
  */
-enum fm_reason fm_fake_embed(struct fm_job *job, int64_t context, struct fm_error *error);
+enum fm_reason fm_fake_embed(struct fm_kit_job *job, int64_t context, struct fm_error *error);
 
 #endif

@@ -19,7 +19,7 @@
 #include "engine/fake/embed.h"
 #include "engine/fake/instance.h"
 #include "engine/fake/script.h"
-#include "engine/kit/schema.h"
+#include "engine/guide/schema.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -128,7 +128,7 @@ struct span {
 };
 
 /* What is answered: a prompt, what a tool said at last, or else the last message of the user; "" when there is none. */
-static struct fm_message message_to_answer(const struct fm_job *job) {
+static struct fm_message message_to_answer(const struct fm_kit_job *job) {
     if (job->prompt) {
         return (struct fm_message){.role = "user", .content = job->prompt, .content_len = job->prompt_len};
     }
@@ -145,7 +145,7 @@ static struct fm_message message_to_answer(const struct fm_job *job) {
 }
 
 /* The tool that has to be called, or that is called because the environment says so; NULL: none. */
-static const struct fm_tool *tool_to_call(const struct fm_job *job, const struct fm_message *message) {
+static const struct fm_tool *tool_to_call(const struct fm_kit_job *job, const struct fm_message *message) {
     bool likes = job->tool_mode == FM_TOOLS_AUTO && !message->tool_call_id && fault_is("FM_ENGINE_FAKE_CALLS", "auto");
     size_t i = 0;
     while (i < job->tool_count && !job->tools[i].allowed) {
@@ -155,7 +155,7 @@ static const struct fm_tool *tool_to_call(const struct fm_job *job, const struct
 }
 
 /* {"result":TEXT} with the messages, as they came, in the text: an array of [role, content]. */
-static void write_messages(const struct fm_job *job, struct fm_buf *text) {
+static void write_messages(const struct fm_kit_job *job, struct fm_buf *text) {
     struct fm_buf messages;
     fm_buf_init(&messages, TEXT_MAX);
     struct fm_json_writer w = fm_json_writer_on(&messages);
@@ -180,7 +180,7 @@ static void write_messages(const struct fm_job *job, struct fm_buf *text) {
  * The text that answers a job with a JSON format: a small instance whose strings are words of the message. What a real
  * engine would check afterwards, it does not.
  */
-static enum fm_code write_instance(struct fm_job *job, const struct fm_message *message, struct fm_buf *text,
+static enum fm_code write_instance(struct fm_kit_job *job, const struct fm_message *message, struct fm_buf *text,
                                    struct fm_error *error) {
     struct fm_schema prepared;
     if (fault_is("FM_ENGINE_FAKE_ANSWER", "messages")) {
@@ -220,14 +220,14 @@ static enum fm_code write_arguments(const struct fm_tool *tool, const struct fm_
 }
 
 /* A call of the tool that has to be called, with a small instance of its parameters. */
-static enum fm_reason call_tool(struct fm_job *job, const struct fm_tool *tool, const struct fm_message *message,
+static enum fm_reason call_tool(struct fm_kit_job *job, const struct fm_tool *tool, const struct fm_message *message,
                                 int64_t words, struct fm_error *error) {
     struct fm_buf arguments;
     fm_buf_init(&arguments, TEXT_MAX);
     enum fm_reason reason = FM_REASON_ERROR;
     enum fm_code code = write_arguments(tool, message, &arguments, error);
     if (code == FM_OK) {
-        reason = fm_job_accept(job, words);
+        reason = fm_kit_job_accept(job, words);
         reason = reason ? reason : fm_script_call(tool->name, arguments.data, arguments.len, job, error);
     } else if (code == FM_INVALID_REQUEST) {
         snprintf(error->param, sizeof error->param, "tools");
@@ -251,7 +251,7 @@ static const char *image_kind(const struct fm_image *image) {
     return NULL;
 }
 
-static bool check_images(const struct fm_job *job, struct fm_error *error) {
+static bool check_images(const struct fm_kit_job *job, struct fm_error *error) {
     for (size_t i = 0; i < job->message_count; i++) {
         for (size_t k = 0; k < job->messages[i].image_count; k++) {
             const struct fm_image *image = &job->messages[i].images[k];
@@ -277,12 +277,12 @@ static void write_echo(const struct fm_message *message, struct fm_buf *text) {
 }
 
 /* A model that can't find the end of its text, as small ones at temperature 0. */
-static bool says_it_again(const struct fm_job *job, enum fm_reason reason) {
+static bool says_it_again(const struct fm_kit_job *job, enum fm_reason reason) {
     bool loops = fault_is("FM_ENGINE_FAKE_ANSWER", "loop") && job->frequency_penalty == 0;
-    return reason == FM_REASON_STOP && !fm_job_cut(job) && (loops || fault_is("FM_ENGINE_FAKE_ANSWER", "endless"));
+    return reason == FM_REASON_STOP && !fm_kit_job_cut(job) && (loops || fault_is("FM_ENGINE_FAKE_ANSWER", "endless"));
 }
 
-static enum fm_reason say(struct fm_job *job, struct fm_buf *text, int64_t room, struct fm_error *error) {
+static enum fm_reason say(struct fm_kit_job *job, struct fm_buf *text, int64_t room, struct fm_error *error) {
     enum fm_reason reason;
     if (fault("FM_ENGINE_FAKE_ANSWER")[0] && job->format.kind == FM_FORMAT_TEXT) {
         fm_buf_append_char(text, ' ');
@@ -294,7 +294,7 @@ static enum fm_reason say(struct fm_job *job, struct fm_buf *text, int64_t room,
 }
 
 /* Without a script: the call that has to be made, what the format asks for, else the message again. */
-static enum fm_reason answer_freely(struct fm_job *job, const struct fm_message *message, int64_t words,
+static enum fm_reason answer_freely(struct fm_kit_job *job, const struct fm_message *message, int64_t words,
                                     struct fm_error *error) {
     struct fm_buf text;
     const struct fm_tool *tool = tool_to_call(job, message);
@@ -310,7 +310,7 @@ static enum fm_reason answer_freely(struct fm_job *job, const struct fm_message 
     }
     enum fm_reason reason = FM_REASON_ERROR;
     if (code == FM_OK) {
-        reason = fm_job_accept(job, words);
+        reason = fm_kit_job_accept(job, words);
         reason = reason ? reason : say(job, &text, CONTEXT_LENGTH - words, error);
     } else if (code == FM_INVALID_REQUEST && !error->param[0]) {
         snprintf(error->param, sizeof error->param, "format");
@@ -320,14 +320,14 @@ static enum fm_reason answer_freely(struct fm_job *job, const struct fm_message 
 }
 
 struct prompt {
-    const struct fm_job *job;
+    const struct fm_kit_job *job;
     int64_t words;
 };
 
-/* fm_job_fit_fn: a prompt is the number of its words. */
+/* fm_kit_job_fit_fn: a prompt is the number of its words. */
 static enum fm_code fit(void *state, size_t reserve, struct fm_error *error) {
     struct prompt *prompt = state;
-    const struct fm_job *job = prompt->job;
+    const struct fm_kit_job *job = prompt->job;
     int64_t words = fm_script_words(job->prompt, job->prompt_len) + fm_script_words(job->suffix, job->suffix_len);
     for (size_t i = 0; i < job->message_count; i++) {
         words += fm_script_words(job->messages[i].content, job->messages[i].content_len);
@@ -343,7 +343,7 @@ static enum fm_code fit(void *state, size_t reserve, struct fm_error *error) {
 
 /* What a real engine finds out before it accepts a job. Nothing is drawn here, so biases and penalties change nothing.
  */
-static bool check_biases(const struct fm_job *job, struct fm_error *error) {
+static bool check_biases(const struct fm_kit_job *job, struct fm_error *error) {
     for (size_t i = 0; i < job->logit_bias_count; i++) {
         if (job->logit_biases[i].token >= VOCABULARY) {
             (void)fm_fail(error, FM_INVALID_REQUEST, "logit_bias: there is no token %d",
@@ -363,7 +363,7 @@ static struct span find_script(const struct fm_message *message) {
     return (struct span){message->content + skipped, message->content_len - skipped};
 }
 
-static enum fm_reason answer(struct fm_job *job, struct fm_error *error) {
+static enum fm_reason answer(struct fm_kit_job *job, struct fm_error *error) {
     const struct fm_message message = message_to_answer(job);
     const struct span text = find_script(&message);
     struct json_object *script = NULL;
@@ -375,24 +375,24 @@ static enum fm_reason answer(struct fm_job *job, struct fm_error *error) {
     if (scripted && fm_script_parse(text.text, text.len, &script, error) != FM_OK) {
         return FM_REASON_ERROR;
     }
-    if (fm_job_fit(job, CONTEXT_LENGTH, fit, &prompt, error) != FM_OK) {
+    if (fm_kit_job_fit(job, CONTEXT_LENGTH, fit, &prompt, error) != FM_OK) {
         fm_script_free(script);
         return FM_REASON_ERROR;
     }
     if (!script) {
         return answer_freely(job, &message, prompt.words, error);
     }
-    enum fm_reason reason = fm_job_accept(job, prompt.words);
+    enum fm_reason reason = fm_kit_job_accept(job, prompt.words);
     reason = reason ? reason : fm_script_run(script, job, error);
     fm_script_free(script);
     return reason;
 }
 
 static void *run_job(void *argument) {
-    struct fm_job *job = argument;
+    struct fm_kit_job *job = argument;
     struct fm_error error;
     enum fm_reason reason = job->inputs ? fm_fake_embed(job, CONTEXT_LENGTH, &error) : answer(job, &error);
-    fm_job_finish(job, reason, &error);
+    fm_kit_job_finish(job, reason, &error);
     pthread_mutex_lock(&the_fake.lock);
     if (--the_fake.active == 0) {
         pthread_cond_signal(&the_fake.idle);
@@ -401,7 +401,7 @@ static void *run_job(void *argument) {
     return NULL;
 }
 
-static void start_job(struct fake *fake, struct fm_job *job) {
+static void start_job(struct fake *fake, struct fm_kit_job *job) {
     pthread_mutex_lock(&fake->lock);
     fake->active++;
     pthread_mutex_unlock(&fake->lock);
@@ -410,7 +410,7 @@ static void start_job(struct fake *fake, struct fm_job *job) {
     }
     struct fm_error error;
     (void)fm_fail(&error, FM_OVERLOADED, "the engine can't start a thread");
-    fm_job_finish(job, FM_REASON_ERROR, &error);
+    fm_kit_job_finish(job, FM_REASON_ERROR, &error);
     pthread_mutex_lock(&fake->lock);
     fake->active--;
     pthread_mutex_unlock(&fake->lock);
@@ -418,7 +418,7 @@ static void start_job(struct fake *fake, struct fm_job *job) {
 
 static void serve(void *state, struct fm_kit *kit) {
     struct fake *fake = state;
-    struct fm_job *job;
+    struct fm_kit_job *job;
     while ((job = fm_kit_take(kit, true))) {
         start_job(fake, job);
     }

@@ -1,3 +1,8 @@
+/*
+ * A small instance of a JSON schema, as far as the tests that use the fake engine ask for one. Each value is written by
+ * one schema: where $ref, anyOf or oneOf stands, by what that names, and then nothing else may be said of the value. So
+ * no two schemas have to be brought together; what would need that is refused, as is what this does not know.
+ */
 #include "engine/fake/instance.h"
 #include "base/utf8.h"
 #include "protocol/json_writer.h"
@@ -7,32 +12,27 @@
 #include <math.h>
 #include <string.h>
 
-#define PARTS_MAX  64
-#define DEPTH_MAX  64
-#define VALUES_MAX 20000
-#define ITEMS_MAX  1000
-#define LENGTH_MAX 10000 /* characters of a string */
-#define DEEP_REFS  4
+#define DEPTH_MAX   64
+#define VALUES_MAX  20000
+#define ITEMS_MAX   1000
+#define LENGTH_MAX  10000 /* characters of a string */
+#define DEEP_REFS   4
+#define INTEGER_MAX 9007199254740992.0 /* 2^53 */
 
 struct writer {
     struct json_object *root;
+    struct json_object *any; /* the schema {} */
     const char *text;
     size_t len;
     size_t at; /* where the next word is looked for */
     struct fm_json_writer json;
     struct fm_error *error;
     int values;
+    int depth; /* of the value that is written, $refs counted */
+    int refs;  /* followed on the way to it */
 };
 
-/* Schemas that the value has to fit, all of them. */
-struct parts {
-    struct json_object *schemas[PARTS_MAX];
-    size_t count;
-    int refs;  /* followed on the way from the root */
-    int depth; /* arrays and objects around it */
-};
-
-static enum fm_code write_parts(struct writer *writer, struct parts *parts);
+static enum fm_code write_value(struct writer *writer, struct json_object *schema);
 
 static enum fm_code unable(struct writer *writer, const char *what) {
     return fm_fail(writer->error, FM_INVALID_REQUEST, "the fake engine can't write an instance of this schema: %s",
@@ -49,303 +49,108 @@ static bool is_false(struct json_object *value) {
     return json_object_is_type(value, json_type_boolean) && !json_object_get_boolean(value);
 }
 
-/* ---- which schemas a value has to fit ---- */
+static double number_of(struct json_object *schema, const char *name, double absent) {
+    struct json_object *value = member(schema, name);
+    return value ? json_object_get_double(value) : absent;
+}
 
-static enum fm_code add(struct writer *writer, struct parts *parts, struct json_object *schema) {
-    if (is_false(schema)) {
-        return unable(writer, "nothing fits false");
+/* ---- keywords ---- */
+
+enum kind { CHOICE, LITERAL, TYPE, CONSTRAINT, UNKNOWN, KINDS };
+
+/* Any other keyword says nothing of the value, or is looked at by the type that it is about. */
+static const struct {
+    const char *name;
+    enum kind kind;
+} keywords[] = {
+    {"$ref", CHOICE},
+    {"anyOf", CHOICE},
+    {"oneOf", CHOICE},
+    {"enum", LITERAL},
+    {"const", LITERAL},
+    {"type", TYPE},
+    {"properties", CONSTRAINT},
+    {"required", CONSTRAINT},
+    {"format", CONSTRAINT},
+    {"items", CONSTRAINT},
+    {"minItems", CONSTRAINT},
+    {"maxItems", CONSTRAINT},
+    {"minLength", CONSTRAINT},
+    {"maxLength", CONSTRAINT},
+    {"minimum", CONSTRAINT},
+    {"maximum", CONSTRAINT},
+    {"exclusiveMinimum", CONSTRAINT},
+    {"exclusiveMaximum", CONSTRAINT},
+    {"additionalProperties", CONSTRAINT},
+    {"$dynamicRef", UNKNOWN},
+    {"$recursiveRef", UNKNOWN},
+    {"allOf", UNKNOWN},
+    {"contains", UNKNOWN},
+    {"dependencies", UNKNOWN},
+    {"dependentRequired", UNKNOWN},
+    {"dependentSchemas", UNKNOWN},
+    {"if", UNKNOWN},
+    {"maxProperties", UNKNOWN},
+    {"minProperties", UNKNOWN},
+    {"multipleOf", UNKNOWN},
+    {"not", UNKNOWN},
+    {"pattern", UNKNOWN},
+    {"patternProperties", UNKNOWN},
+    {"prefixItems", UNKNOWN},
+    {"propertyNames", UNKNOWN},
+    {"unevaluatedItems", UNKNOWN},
+    {"unevaluatedProperties", UNKNOWN},
+    {"uniqueItems", UNKNOWN},
+};
+
+/* Counts the kinds of keywords, and finds the one by which the value is written, if that is not its type. */
+static enum fm_code look_at(struct writer *writer, struct json_object *schema, int *counts, const char **by) {
+    *by = NULL;
+    for (size_t i = 0; i < sizeof keywords / sizeof keywords[0]; i++) {
+        if (!json_object_object_get_ex(schema, keywords[i].name, NULL)) {
+            continue;
+        }
+        if (keywords[i].kind == UNKNOWN) {
+            return unable(writer, keywords[i].name);
+        }
+        counts[keywords[i].kind]++;
+        *by = keywords[i].kind == CHOICE || keywords[i].kind == LITERAL ? keywords[i].name : *by;
     }
-    if (!json_object_is_type(schema, json_type_object)) {
-        return json_object_is_type(schema, json_type_boolean) ? FM_OK : unable(writer, "not a schema");
+    int others = counts[CONSTRAINT] + (counts[CHOICE] ? counts[TYPE] : 0);
+    if (*by && (others > 0 || counts[CHOICE] + counts[LITERAL] > 1)) {
+        return unable(writer, "$ref, anyOf, oneOf, enum or const beside another keyword");
     }
-    if (parts->count == PARTS_MAX) {
-        return unable(writer, "too many schemas for one value");
-    }
-    parts->schemas[parts->count++] = schema;
     return FM_OK;
-}
-
-static enum fm_code add_ref(struct writer *writer, struct parts *parts, const char *ref) {
-    struct json_object *target = writer->root;
-    bool pointer = ref[0] == '#' && (ref[1] == '\0' || ref[1] == '/') && !strchr(ref, '%');
-    if (!pointer || (ref[1] && json_pointer_get(writer->root, ref + 1, &target) != 0)) {
-        return unable(writer, "$ref is not a JSON pointer into it");
-    }
-    parts->refs++;
-    return add(writer, parts, target);
-}
-
-/* What stands in place in one of them, behind the others. */
-static enum fm_code add_in_place(struct writer *writer, struct parts *parts, struct json_object *schema) {
-    static const char *const choices[] = {"anyOf", "oneOf"};
-    struct json_object *all = member(schema, "allOf");
-    struct json_object *ref = member(schema, "$ref");
-    enum fm_code code = ref ? add_ref(writer, parts, json_object_get_string(ref)) : FM_OK;
-    for (size_t i = 0; all && i < json_object_array_length(all) && code == FM_OK; i++) {
-        code = add(writer, parts, json_object_array_get_idx(all, i));
-    }
-    for (size_t i = 0; i < sizeof choices / sizeof choices[0] && code == FM_OK; i++) {
-        struct json_object *choice = member(schema, choices[i]);
-        code = choice ? add(writer, parts, json_object_array_get_idx(choice, 0)) : FM_OK;
-    }
-    return code;
-}
-
-/* Keywords that this has no answer to, whatever the value is. */
-static enum fm_code check_known(struct writer *writer, struct json_object *schema) {
-    static const char *const unknown[] = {"not",
-                                          "if",
-                                          "contains",
-                                          "propertyNames",
-                                          "$dynamicRef",
-                                          "dependencies",
-                                          "dependentRequired",
-                                          "dependentSchemas",
-                                          "pattern",
-                                          "$recursiveRef",
-                                          "patternProperties"};
-    static const char *const unless_true[] = {"unevaluatedItems", "unevaluatedProperties"};
-    for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++) {
-        if (json_object_object_get_ex(schema, unknown[i], NULL)) {
-            return unable(writer, unknown[i]);
-        }
-    }
-    for (size_t i = 0; i < sizeof unless_true / sizeof unless_true[0]; i++) {
-        struct json_object *value = member(schema, unless_true[i]);
-        if (value && !(json_object_is_type(value, json_type_boolean) && json_object_get_boolean(value))) {
-            return unable(writer, unless_true[i]);
-        }
-    }
-    return FM_OK;
-}
-
-static enum fm_code complete(struct writer *writer, struct parts *parts) {
-    enum fm_code code = FM_OK;
-    for (size_t i = 0; i < parts->count && code == FM_OK; i++) { /* it grows */
-        code = check_known(writer, parts->schemas[i]);
-        code = code == FM_OK ? add_in_place(writer, parts, parts->schemas[i]) : code;
-    }
-    return code;
-}
-
-/* ---- bounds ---- */
-
-/* The largest (`sign` 1) or smallest (-1) of a number keyword; `absent` when none has it. */
-static double extreme(const struct parts *parts, const char *name, int sign, double absent) {
-    double found = absent;
-    for (size_t i = 0; i < parts->count; i++) {
-        struct json_object *value = member(parts->schemas[i], name);
-        bool number = json_object_is_type(value, json_type_int) || json_object_is_type(value, json_type_double);
-        double own = json_object_get_double(value);
-        if (number && (found == absent || sign * own > sign * found)) {
-            found = own;
-        }
-    }
-    return found;
-}
-
-static bool fits_multiples(const struct parts *parts, double number) {
-    for (size_t i = 0; i < parts->count; i++) {
-        struct json_object *value = member(parts->schemas[i], "multipleOf");
-        double step = json_object_get_double(value);
-        if (value && fabs(remainder(number, step)) > 1e-9 * step) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Draft 4's true beside a bound leaves the bound out. */
-static bool is_left_out(const struct parts *parts, const char *bound, const char *exclusive, double number) {
-    for (size_t i = 0; i < parts->count; i++) {
-        struct json_object *value = member(parts->schemas[i], bound);
-        struct json_object *open = member(parts->schemas[i], exclusive);
-        if (value && json_object_is_type(open, json_type_boolean) && json_object_get_boolean(open) &&
-            json_object_get_double(value) == number) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool fits_number(const struct parts *parts, bool integer, double number) {
-    if (is_left_out(parts, "minimum", "exclusiveMinimum", number) ||
-        is_left_out(parts, "maximum", "exclusiveMaximum", number)) {
-        return false;
-    }
-    return number >= extreme(parts, "minimum", 1, -INFINITY) && number <= extreme(parts, "maximum", -1, INFINITY) &&
-           number > extreme(parts, "exclusiveMinimum", 1, -INFINITY) &&
-           number < extreme(parts, "exclusiveMaximum", -1, INFINITY) && (!integer || number == floor(number)) &&
-           fits_multiples(parts, number);
-}
-
-static bool fits_length(const struct parts *parts, const char *text, size_t len) {
-    double count = (double)fm_utf8_characters(text, len);
-    return count >= extreme(parts, "minLength", 1, 0) && count <= extreme(parts, "maxLength", -1, INFINITY);
 }
 
 /* ---- types ---- */
 
-static bool same_type(const char *allowed, const char *type) {
-    return strcmp(allowed, type) == 0 || (strcmp(allowed, "number") == 0 && strcmp(type, "integer") == 0);
-}
-
-static bool allows(struct json_object *schema, const char *type) {
-    struct json_object *allowed = member(schema, "type");
-    if (!json_object_is_type(allowed, json_type_array)) {
-        return !allowed || same_type(json_object_get_string(allowed), type);
-    }
-    for (size_t i = 0; i < json_object_array_length(allowed); i++) {
-        if (same_type(json_object_get_string(json_object_array_get_idx(allowed, i)), type)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool all_allow(const struct parts *parts, const char *type) {
-    for (size_t i = 0; i < parts->count; i++) {
-        if (!allows(parts->schemas[i], type)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Without `type`, the type that a keyword is about. */
-static const char *hinted_type(const struct parts *parts) {
-    static const char *const hints[][2] = {
-        {"properties", "object"},
-        {"required", "object"},
-        {"additionalProperties", "object"},
-        {"items", "array"},
-        {"prefixItems", "array"},
-        {"minItems", "array"},
-        {"minimum", "number"},
-        {"maximum", "number"},
-        {"multipleOf", "number"},
-        {"exclusiveMinimum", "number"},
-        {"exclusiveMaximum", "number"},
-    };
-    for (size_t i = 0; i < parts->count; i++) {
-        for (size_t j = 0; j < sizeof hints / sizeof hints[0]; j++) {
-            if (json_object_object_get_ex(parts->schemas[i], hints[j][0], NULL)) {
-                return hints[j][1];
-            }
-        }
-    }
-    return "string";
-}
-
-static const char *choose_type(const struct parts *parts) {
-    for (size_t i = 0; i < parts->count; i++) {
-        struct json_object *named = member(parts->schemas[i], "type");
-        size_t count = json_object_is_type(named, json_type_array) ? json_object_array_length(named) : named != NULL;
-        for (size_t j = 0; j < count; j++) {
-            bool list = json_object_is_type(named, json_type_array);
-            const char *type = json_object_get_string(list ? json_object_array_get_idx(named, j) : named);
-            if (all_allow(parts, type)) {
-                return type;
-            }
-            if (strcmp(type, "number") == 0 && all_allow(parts, "integer")) {
-                return "integer";
-            }
-        }
-        if (count) {
-            return NULL;
-        }
-    }
-    return hinted_type(parts);
-}
-
-/* ---- enum and const ---- */
-
-static bool equal(struct json_object *one, struct json_object *other) {
-    bool numbers = (json_object_is_type(one, json_type_int) || json_object_is_type(one, json_type_double)) &&
-                   (json_object_is_type(other, json_type_int) || json_object_is_type(other, json_type_double));
-    return numbers ? json_object_get_double(one) == json_object_get_double(other) : json_object_equal(one, other);
-}
-
-static bool in_literals(struct json_object *schema, struct json_object *value) {
-    struct json_object *list = member(schema, "enum");
-    bool found = !list;
-    for (size_t i = 0; list && i < json_object_array_length(list) && !found; i++) {
-        found = equal(json_object_array_get_idx(list, i), value);
-    }
-    return found && (!json_object_object_get_ex(schema, "const", NULL) || equal(member(schema, "const"), value));
-}
-
-static const char *type_of(struct json_object *value) {
-    double number = json_object_get_double(value);
-    switch (json_object_get_type(value)) {
-    case json_type_null: return "null";
-    case json_type_boolean: return "boolean";
-    case json_type_int: return "integer";
-    case json_type_double: return number == floor(number) ? "integer" : "number";
-    case json_type_string: return "string";
-    case json_type_array: return "array";
-    default: return "object";
-    }
-}
-
-static bool fits(const struct parts *parts, struct json_object *value) {
-    const char *type = type_of(value);
-    for (size_t i = 0; i < parts->count; i++) {
-        if (!in_literals(parts->schemas[i], value)) {
-            return false;
-        }
-    }
-    if (!all_allow(parts, type)) {
-        return false;
-    }
-    if (json_object_is_type(value, json_type_string)) {
-        return fits_length(parts, json_object_get_string(value), (size_t)json_object_get_string_len(value));
-    }
-    bool number = json_object_is_type(value, json_type_int) || json_object_is_type(value, json_type_double);
-    return !number || fits_number(parts, false, json_object_get_double(value));
-}
-
-/* Beside them, these would have to be looked at too. */
-static bool has_structure(const struct parts *parts) {
+static bool is_of(struct json_object *value, const char *type) {
     static const char *const names[] = {
-        "properties", "required",      "additionalProperties", "items",       "prefixItems", "minItems",
-        "maxItems",   "minProperties", "maxProperties",        "uniqueItems", "format"};
-    for (size_t i = 0; i < parts->count; i++) {
-        for (size_t j = 0; j < sizeof names / sizeof names[0]; j++) {
-            if (json_object_object_get_ex(parts->schemas[i], names[j], NULL)) {
-                return true;
-            }
-        }
-    }
-    return false;
+        [json_type_null] = "null",     [json_type_boolean] = "boolean", [json_type_double] = "number",
+        [json_type_int] = "integer",   [json_type_object] = "object",   [json_type_array] = "array",
+        [json_type_string] = "string",
+    };
+    enum json_type own = json_object_get_type(value);
+    return strcmp(names[own], type) == 0 || (own == json_type_int && strcmp(type, "number") == 0);
 }
 
-static bool has_literals(const struct parts *parts, size_t *where) {
-    for (*where = 0; *where < parts->count; ++*where) {
-        struct json_object *schema = parts->schemas[*where];
-        if (json_object_object_get_ex(schema, "const", NULL) || json_object_object_get_ex(schema, "enum", NULL)) {
-            return true;
-        }
+/* The type to write: the first; without any, the one that a keyword is about. */
+static const char *type_of(struct json_object *schema) {
+    struct json_object *type = member(schema, "type");
+    if (type) {
+        bool list = json_object_is_type(type, json_type_array);
+        return json_object_get_string(list ? json_object_array_get_idx(type, 0) : type);
     }
-    return false;
-}
-
-static enum fm_code write_literal(struct writer *writer, const struct parts *parts, struct json_object *schema) {
-    struct json_object *list = member(schema, "enum");
-    size_t count = list ? json_object_array_length(list) : 1;
-    for (size_t i = 0; i < count; i++) {
-        struct json_object *value = list ? json_object_array_get_idx(list, i) : member(schema, "const");
-        if (fits(parts, value)) {
-            bool plain = !json_object_is_type(value, json_type_object) &&
-                         !json_object_is_type(value, json_type_array) && !json_object_is_type(value, json_type_string);
-            if (!plain && has_structure(parts)) {
-                return unable(writer, "enum or const beside what they would have to be compared with");
-            }
-            fm_json_value(&writer->json, value);
-            return FM_OK;
-        }
+    if (member(schema, "properties") || member(schema, "required") || member(schema, "additionalProperties")) {
+        return "object";
     }
-    return unable(writer, "no value of enum or const fits the rest");
+    if (json_object_object_get_ex(schema, "items", NULL) || member(schema, "minItems")) {
+        return "array";
+    }
+    bool bounded = member(schema, "minimum") || member(schema, "maximum") || member(schema, "exclusiveMinimum") ||
+                   member(schema, "exclusiveMaximum");
+    return bounded ? "number" : "string";
 }
 
 /* ---- strings ---- */
@@ -388,303 +193,118 @@ static void collect_words(struct writer *writer, double least, double most, stru
     }
 }
 
-static const char *sample_of(const char *format) {
-    static const char *const samples[][2] = {
-        {"date", "2001-02-03"},
-        {"date-time", "2001-02-03T04:05:06Z"},
-        {"duration", "P1D"},
-        {"email", "user@example.com"},
-        {"hostname", "example.com"},
-        {"ipv4", "192.0.2.1"},
-        {"ipv6", "2001:db8::1"},
-        {"json-pointer", "/a"},
-        {"regex", "a"},
-        {"time", "04:05:06Z"},
-        {"uri", "https://example.com/"},
-        {"uri-reference", "/a"},
-        {"uuid", "123e4567-e89b-42d3-a456-426614174000"},
-    };
-    for (size_t i = 0; i < sizeof samples / sizeof samples[0]; i++) {
-        if (strcmp(samples[i][0], format) == 0) {
-            return samples[i][1];
-        }
-    }
-    return NULL;
-}
-
-static enum fm_code write_format(struct writer *writer, const struct parts *parts, const char *format) {
-    const char *sample = sample_of(format);
-    if (!sample || !fits_length(parts, sample, strlen(sample))) {
+static enum fm_code write_string(struct writer *writer, struct json_object *schema) {
+    double least = number_of(schema, "minLength", 0);
+    double most = number_of(schema, "maxLength", INFINITY);
+    struct fm_buf text;
+    if (member(schema, "format")) {
         return unable(writer, "format");
-    }
-    for (size_t i = 0; i < parts->count; i++) {
-        struct json_object *other = member(parts->schemas[i], "format");
-        if (other && strcmp(json_object_get_string(other), format) != 0) {
-            return unable(writer, "two formats");
-        }
-    }
-    fm_json_str(&writer->json, sample);
-    return FM_OK;
-}
-
-static enum fm_code write_string(struct writer *writer, const struct parts *parts) {
-    double least = extreme(parts, "minLength", 1, 0);
-    double most = extreme(parts, "maxLength", -1, INFINITY);
-    struct fm_buf words;
-    for (size_t i = 0; i < parts->count; i++) {
-        struct json_object *format = member(parts->schemas[i], "format");
-        if (format) {
-            return write_format(writer, parts, json_object_get_string(format));
-        }
     }
     if (least > most || least > LENGTH_MAX) {
         return unable(writer, "minLength");
     }
-    fm_buf_init(&words, LENGTH_MAX * 8 + writer->len);
-    collect_words(writer, least, most, &words);
-    fm_json_string(&writer->json, words.data ? words.data : "", words.len);
-    bool failed = words.failed;
-    fm_buf_free(&words);
+    fm_buf_init(&text, LENGTH_MAX * 8 + writer->len);
+    collect_words(writer, least, most, &text);
+    fm_json_string(&writer->json, text.data ? text.data : "", text.len);
+    bool failed = text.failed;
+    fm_buf_free(&text);
     return failed ? fm_fail_no_memory(writer->error) : FM_OK;
 }
 
 /* ---- numbers ---- */
 
-/* The first of a few candidates around the bounds that fits; NAN for none. */
-static double choose_number(const struct parts *parts, bool integer) {
-    double step = extreme(parts, "multipleOf", 1, 0);
-    double low = fmax(extreme(parts, "minimum", 1, -INFINITY), extreme(parts, "exclusiveMinimum", 1, -INFINITY));
-    double high = fmin(extreme(parts, "maximum", -1, INFINITY), extreme(parts, "exclusiveMaximum", -1, INFINITY));
-    double unit = step > 0 ? step : 1;
-    if (fits_number(parts, integer, 0)) {
-        return 0;
+/* The integer within the bounds that is nearest to 0. */
+static enum fm_code write_number(struct writer *writer, struct json_object *schema) {
+    double above = number_of(schema, "exclusiveMinimum", -INFINITY);
+    double below = number_of(schema, "exclusiveMaximum", INFINITY);
+    double least = fmax(ceil(number_of(schema, "minimum", -INFINITY)), floor(above) + 1);
+    double most = fmin(floor(number_of(schema, "maximum", INFINITY)), ceil(below) - 1);
+    double number = least > 0 ? least : most < 0 ? most : 0;
+    bool draft_4 = json_object_is_type(member(schema, "exclusiveMinimum"), json_type_boolean) ||
+                   json_object_is_type(member(schema, "exclusiveMaximum"), json_type_boolean);
+    if (least > most || draft_4 || fabs(number) > INTEGER_MAX) {
+        return unable(writer, "minimum and maximum");
     }
-    if (fits_number(parts, integer, (low + high) / 2)) {
-        return (low + high) / 2;
-    }
-    for (int i = 0; i < 1000; i++) {
-        double up = (ceil(low / unit) + i) * unit;
-        double down = (floor(high / unit) - i) * unit;
-        if (isfinite(up) && fits_number(parts, integer, up)) {
-            return up;
-        }
-        if (isfinite(down) && fits_number(parts, integer, down)) {
-            return down;
-        }
-    }
-    return NAN;
-}
-
-static enum fm_code write_number(struct writer *writer, const struct parts *parts, bool integer) {
-    double number = choose_number(parts, integer);
-    if (isnan(number)) {
-        return unable(writer, "minimum, maximum and multipleOf");
-    }
-    if (number == floor(number) && fabs(number) <= 9007199254740992.0) {
-        fm_json_int(&writer->json, (int64_t)number);
-    } else {
-        fm_json_double(&writer->json, number);
-    }
+    fm_json_int(&writer->json, (int64_t)number);
     return FM_OK;
 }
 
-/* ---- arrays ---- */
+/* ---- arrays and objects ---- */
 
-/* What item `index` has to fit. */
-static enum fm_code parts_of_item(struct writer *writer, const struct parts *parts, size_t index, struct parts *item) {
-    enum fm_code code = FM_OK;
-    item->refs = parts->refs;
-    item->depth = parts->depth + 1;
-    item->count = 0;
-    for (size_t i = 0; i < parts->count && code == FM_OK; i++) {
-        struct json_object *schema = parts->schemas[i];
-        struct json_object *items = member(schema, "items");
-        bool old = json_object_is_type(items, json_type_array);
-        struct json_object *prefix = old ? items : member(schema, "prefixItems");
-        struct json_object *rest = old ? member(schema, "additionalItems") : items;
-        size_t count = prefix ? json_object_array_length(prefix) : 0;
-        struct json_object *own = index < count ? json_object_array_get_idx(prefix, index) : rest;
-        code = own ? add(writer, item, own) : FM_OK;
+/* As many items as there must be, and one to show what the schema says of them. */
+static enum fm_code write_array(struct writer *writer, struct json_object *schema) {
+    double least = number_of(schema, "minItems", 0);
+    double most = number_of(schema, "maxItems", INFINITY);
+    struct json_object *items = member(schema, "items");
+    bool shown = items && !is_false(items) && writer->refs <= DEEP_REFS;
+    double count = fmin(fmax(least, shown), most);
+    if (json_object_is_type(items, json_type_array) || least > most || count > ITEMS_MAX) {
+        return unable(writer, "items, minItems and maxItems");
     }
+    enum fm_code code = FM_OK;
+    fm_json_array_begin(&writer->json);
+    for (size_t i = 0; i < (size_t)count && code == FM_OK; i++) {
+        code = write_value(writer, items ? items : writer->any);
+    }
+    fm_json_array_end(&writer->json);
     return code;
 }
 
-/* How many items show what the schema says, where nothing says how many there are. */
-static double items_shown(const struct parts *parts) {
-    double shown = 0;
-    for (size_t i = 0; i < parts->count; i++) {
-        struct json_object *items = member(parts->schemas[i], "items");
-        bool old = json_object_is_type(items, json_type_array);
-        struct json_object *prefix = old ? items : member(parts->schemas[i], "prefixItems");
-        double count = prefix ? (double)json_object_array_length(prefix) : (double)(items && !is_false(items));
-        shown = fmax(shown, count);
-    }
-    return parts->refs > DEEP_REFS ? 0 : shown;
-}
-
-static bool wants_unique(const struct parts *parts) {
-    for (size_t i = 0; i < parts->count; i++) {
-        struct json_object *unique = member(parts->schemas[i], "uniqueItems");
-        if (unique && json_object_get_boolean(unique)) {
+static bool is_required(struct json_object *schema, const char *name) {
+    struct json_object *required = member(schema, "required");
+    for (size_t i = 0; required && i < json_object_array_length(required); i++) {
+        if (strcmp(json_object_get_string(json_object_array_get_idx(required, i)), name) == 0) {
             return true;
         }
     }
     return false;
 }
 
-static enum fm_code write_array(struct writer *writer, const struct parts *parts) {
-    double least = extreme(parts, "minItems", 1, 0);
-    double most = extreme(parts, "maxItems", -1, INFINITY);
-    bool unique = wants_unique(parts);
-    double count = fmin(fmax(least, unique ? fmin(1, items_shown(parts)) : items_shown(parts)), most);
-    if (least > most || count > ITEMS_MAX || (unique && count > 1)) {
-        return unable(writer, "minItems, maxItems and uniqueItems");
-    }
-    enum fm_code code = FM_OK;
-    fm_json_array_begin(&writer->json);
-    for (size_t i = 0; i < (size_t)count && code == FM_OK; i++) {
-        struct parts item;
-        code = parts_of_item(writer, parts, i, &item);
-        code = code == FM_OK ? write_parts(writer, &item) : code;
-    }
-    fm_json_array_end(&writer->json);
-    return code;
-}
-
-/* ---- objects ---- */
-
-static bool is_required(const struct parts *parts, const char *name) {
-    for (size_t i = 0; i < parts->count; i++) {
-        struct json_object *required = member(parts->schemas[i], "required");
-        size_t count = required ? json_object_array_length(required) : 0;
-        for (size_t j = 0; j < count; j++) {
-            if (strcmp(json_object_get_string(json_object_array_get_idx(required, j)), name) == 0) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-/* What the value of a key has to fit. `*forbidden`: the key may not be there. */
-static enum fm_code parts_of_key(struct writer *writer, const struct parts *parts, const char *name,
-                                 struct parts *value, bool *forbidden) {
-    enum fm_code code = FM_OK;
-    value->refs = parts->refs;
-    value->depth = parts->depth + 1;
-    value->count = 0;
-    *forbidden = false;
-    for (size_t i = 0; i < parts->count && code == FM_OK; i++) {
-        struct json_object *properties = member(parts->schemas[i], "properties");
-        struct json_object *own = NULL;
-        if (!properties || !json_object_object_get_ex(properties, name, &own)) {
-            own = member(parts->schemas[i], "additionalProperties");
-        }
-        *forbidden = *forbidden || is_false(own);
-        code = own && !is_false(own) ? add(writer, value, own) : FM_OK;
-    }
-    return code;
-}
-
-/* One object on its way. */
-struct object {
-    const struct parts *parts;
-    struct json_object *written; /* its keys */
-    double most;
-    double required_left; /* required keys that are not written yet */
-};
-
-static enum fm_code write_key(struct writer *writer, struct object *object, const char *name) {
-    struct parts value;
-    bool forbidden;
-    bool required = is_required(object->parts, name);
-    double kept = json_object_object_length(object->written) + object->required_left;
-    bool wanted = required || (object->parts->refs <= DEEP_REFS && kept < object->most);
-    if (json_object_object_get_ex(object->written, name, NULL) || !wanted) {
-        return FM_OK;
-    }
-    enum fm_code code = parts_of_key(writer, object->parts, name, &value, &forbidden);
-    if (code == FM_OK && forbidden) {
-        return required ? unable(writer, "a required property is forbidden") : FM_OK;
-    }
-    if (code == FM_OK && json_object_object_add(object->written, name, NULL) != 0) {
-        return fm_fail_no_memory(writer->error);
-    }
-    object->required_left -= required;
+static enum fm_code write_key(struct writer *writer, const char *name, struct json_object *schema) {
     fm_json_key_text(&writer->json, name, strlen(name));
-    return code == FM_OK ? write_parts(writer, &value) : code;
+    return write_value(writer, schema);
 }
 
-static enum fm_code write_properties(struct writer *writer, struct object *object, struct json_object *schema) {
+static enum fm_code write_properties(struct writer *writer, struct json_object *schema,
+                                     struct json_object *properties) {
+    enum fm_code code = FM_OK;
+    struct json_object_iter member_at;
+    json_object_object_foreachC(properties, member_at) {
+        bool optional = !is_false(member_at.val) && writer->refs <= DEEP_REFS;
+        bool wanted = optional || is_required(schema, member_at.key);
+        code = code == FM_OK && wanted ? write_key(writer, member_at.key, member_at.val) : code;
+    }
+    return code;
+}
+
+/* All properties, then what is required beside them. */
+static enum fm_code write_object(struct writer *writer, struct json_object *schema) {
     struct json_object *properties = member(schema, "properties");
     struct json_object *required = member(schema, "required");
-    enum fm_code code = FM_OK;
-    if (properties) {
-        struct json_object_iter member_at;
-        json_object_object_foreachC(properties, member_at) {
-            const char *name = member_at.key;
-            code = code == FM_OK ? write_key(writer, object, name) : code;
-        }
-    }
-    for (size_t i = 0; required && i < json_object_array_length(required) && code == FM_OK; i++) {
-        code = write_key(writer, object, json_object_get_string(json_object_array_get_idx(required, i)));
-    }
-    return code;
-}
-
-/* How many keys are required, each counted where it stands first. */
-static enum fm_code count_required(struct writer *writer, const struct parts *parts, double *count) {
-    struct json_object *names = json_object_new_object();
-    bool failed = !names;
-    for (size_t i = 0; i < parts->count && !failed; i++) {
-        struct json_object *required = member(parts->schemas[i], "required");
-        for (size_t j = 0; required && j < json_object_array_length(required) && !failed; j++) {
-            const char *name = json_object_get_string(json_object_array_get_idx(required, j));
-            failed = json_object_object_add(names, name, NULL) != 0;
-        }
-    }
-    *count = failed ? 0 : json_object_object_length(names);
-    json_object_put(names);
-    return failed ? fm_fail_no_memory(writer->error) : FM_OK;
-}
-
-static enum fm_code write_object(struct writer *writer, const struct parts *parts) {
-    struct object object = {.parts = parts, .most = extreme(parts, "maxProperties", -1, INFINITY)};
-    enum fm_code code = count_required(writer, parts, &object.required_left);
-    object.written = code == FM_OK ? json_object_new_object() : NULL;
-    if (code == FM_OK && !object.written) {
-        code = fm_fail_no_memory(writer->error);
-    }
-    if (code == FM_OK && object.most < object.required_left) {
-        code = unable(writer, "maxProperties");
-    }
+    struct json_object *rest = member(schema, "additionalProperties");
     fm_json_object_begin(&writer->json);
-    for (size_t i = 0; i < parts->count && code == FM_OK; i++) {
-        code = write_properties(writer, &object, parts->schemas[i]);
+    enum fm_code code = properties ? write_properties(writer, schema, properties) : FM_OK;
+    for (size_t i = 0; required && i < json_object_array_length(required) && code == FM_OK; i++) {
+        const char *name = json_object_get_string(json_object_array_get_idx(required, i));
+        bool written = properties && json_object_object_get_ex(properties, name, NULL);
+        code = written ? FM_OK : write_key(writer, name, rest ? rest : writer->any);
     }
     fm_json_object_end(&writer->json);
-    if (code == FM_OK && json_object_object_length(object.written) < extreme(parts, "minProperties", 1, 0)) {
-        code = unable(writer, "minProperties");
-    }
-    json_object_put(object.written);
     return code;
 }
 
 /* ---- values ---- */
 
-static enum fm_code write_type(struct writer *writer, const struct parts *parts) {
-    const char *type = choose_type(parts);
-    if (!type) {
-        return unable(writer, "type");
-    }
+static enum fm_code write_type(struct writer *writer, struct json_object *schema) {
+    const char *type = type_of(schema);
     if (strcmp(type, "object") == 0) {
-        return write_object(writer, parts);
+        return write_object(writer, schema);
     }
     if (strcmp(type, "array") == 0) {
-        return write_array(writer, parts);
+        return write_array(writer, schema);
     }
     if (strcmp(type, "string") == 0) {
-        return write_string(writer, parts);
+        return write_string(writer, schema);
     }
     if (strcmp(type, "boolean") == 0) {
         fm_json_bool(&writer->json, true);
@@ -694,28 +314,71 @@ static enum fm_code write_type(struct writer *writer, const struct parts *parts)
         fm_json_null(&writer->json);
         return FM_OK;
     }
-    return write_number(writer, parts, strcmp(type, "integer") == 0);
+    return write_number(writer, schema);
 }
 
-static enum fm_code write_parts(struct writer *writer, struct parts *parts) {
-    size_t literal;
-    enum fm_code code = complete(writer, parts);
+/* The first value of `type`, where the schema has one. */
+static enum fm_code write_literal(struct writer *writer, struct json_object *schema, const char *by) {
+    struct json_object *named = member(schema, by);
+    bool list = strcmp(by, "enum") == 0;
+    const char *type = member(schema, "type") ? type_of(schema) : NULL;
+    for (size_t i = 0; i < (list ? json_object_array_length(named) : 1); i++) {
+        struct json_object *value = list ? json_object_array_get_idx(named, i) : named;
+        if (!type || is_of(value, type)) {
+            fm_json_value(&writer->json, value);
+            return FM_OK;
+        }
+    }
+    return unable(writer, "no value of enum or const has the type");
+}
+
+static enum fm_code write_choice(struct writer *writer, struct json_object *schema, const char *by) {
+    struct json_object *named = member(schema, by);
+    struct json_object *target = writer->root;
+    if (strcmp(by, "$ref") != 0) {
+        return write_value(writer, json_object_array_get_idx(named, 0));
+    }
+    const char *ref = json_object_get_string(named);
+    bool pointer = ref[0] == '#' && (ref[1] == '\0' || ref[1] == '/') && !strchr(ref, '%');
+    if (!pointer || (ref[1] && json_pointer_get(writer->root, ref + 1, &target) != 0)) {
+        return unable(writer, "$ref is not a JSON pointer into it");
+    }
+    writer->refs++;
+    enum fm_code code = write_value(writer, target);
+    writer->refs--;
+    return code;
+}
+
+static enum fm_code write_value(struct writer *writer, struct json_object *schema) {
+    int counts[KINDS] = {0};
+    const char *by;
+    if (is_false(schema)) {
+        return unable(writer, "nothing fits false");
+    }
+    if (!json_object_is_type(schema, json_type_object) && !json_object_is_type(schema, json_type_boolean)) {
+        return unable(writer, "not a schema");
+    }
+    if (writer->depth >= DEPTH_MAX || ++writer->values > VALUES_MAX) {
+        return unable(writer, "it is too deep or too large");
+    }
+    enum fm_code code = look_at(writer, schema, counts, &by);
     if (code != FM_OK) {
         return code;
     }
-    if (parts->depth > DEPTH_MAX || ++writer->values > VALUES_MAX) {
-        return unable(writer, "it is too deep or too large");
-    }
-    return has_literals(parts, &literal) ? write_literal(writer, parts, parts->schemas[literal])
-                                         : write_type(writer, parts);
+    writer->depth++;
+    code = counts[CHOICE]    ? write_choice(writer, schema, by)
+           : counts[LITERAL] ? write_literal(writer, schema, by)
+                             : write_type(writer, schema);
+    writer->depth--;
+    return code;
 }
 
 enum fm_code fm_instance_write(struct json_object *schema, const char *text, size_t len, struct fm_buf *out,
                                struct fm_error *error) {
     struct writer writer = {.root = schema, .text = text, .len = len, .error = error};
-    struct parts parts = {.count = 0};
     writer.json = fm_json_writer_on(out);
-    enum fm_code code = add(&writer, &parts, schema);
-    code = code == FM_OK ? write_parts(&writer, &parts) : code;
+    writer.any = json_object_new_object();
+    enum fm_code code = writer.any ? write_value(&writer, schema) : fm_fail_no_memory(error);
+    json_object_put(writer.any);
     return code == FM_OK && out->failed ? fm_fail_no_memory(error) : code;
 }

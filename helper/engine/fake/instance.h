@@ -12,12 +12,13 @@ struct json_object;
 /*
  * Appends an instance of `schema` (borrowed; {"type":"object"} for json_object) to `out`, as JSON without blanks. Its
  * strings are the words of `text` (`len` bytes of UTF-8), one after the other and again from the start. It has all
- * properties and the fewest items; of a type the first, of anyOf and oneOf the first branch. oneOf is not looked into
- * further: that the branches exclude each other is fm_schema_prepare's to tell. Behind four $refs optional properties
- * are left out and arrays stay empty. Pure; recursion, values and items are bounded.
+ * properties and the fewest items, but one where items are described; of a type the first, of anyOf and oneOf the first
+ * branch. That the branches of oneOf exclude each other is fm_schema_prepare's to tell. After four $refs optional
+ * properties are left out and arrays stay empty. Pure; recursion, values and items are bounded.
  *
  * FM_INVALID_REQUEST with the keyword in the detail: the schema asks for what this can't do, such as a `pattern`, or
- * nothing fits it. FM_INTERNAL: out of memory, or beyond out->max. `out` holds a part then.
+ * two keywords beside each other of which each says what the value is (allOf, anyOf beside properties), or nothing fits
+ * it. FM_INTERNAL: out of memory, or beyond out->max. `out` holds a part then.
  */
 FM_MUST_USE enum fm_code fm_instance_write(struct json_object *schema, const char *text, size_t len, struct fm_buf *out,
                                            struct fm_error *error);

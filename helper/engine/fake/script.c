@@ -1,3 +1,4 @@
+/* Runs a script: one table row a step, each of them tokens, an event or a fault of the engine. */
 #include "engine/fake/script.h"
 #include "base/clock.h"
 #include "engine/fake/attempt.h"
@@ -14,7 +15,7 @@
 #define FOREVER_MS ((int64_t)1000 * 60 * 60 * 24 * 365)
 
 struct run {
-    struct fm_job *job;
+    struct fm_kit_job *job;
     struct fm_error *error;
     bool calls; /* a call has begun: tokens are its arguments */
 };
@@ -31,7 +32,7 @@ static double made_up_logprob(const char *text, size_t len) {
 }
 
 /* The token itself is the best, then it goes on with "~", "~~" and so on, each by 1 less likely. */
-static void tell_logprobs(struct fm_job *job, const char *text, size_t len) {
+static void tell_logprobs(struct fm_kit_job *job, const char *text, size_t len) {
     char tops[FM_TOP_LOGPROBS_MAX][TOP_TEXT_MAX + FM_TOP_LOGPROBS_MAX];
     size_t kept = len < TOP_TEXT_MAX ? len : TOP_TEXT_MAX;
     double logprob = made_up_logprob(text, len);
@@ -41,7 +42,7 @@ static void tell_logprobs(struct fm_job *job, const char *text, size_t len) {
         memset(tops[i] + kept, '~', i);
         told.top[told.top_count++] = (struct fm_logprob){tops[i], kept + i, logprob - (double)i};
     }
-    fm_job_logprobs(job, &told);
+    fm_kit_job_logprobs(job, &told);
 }
 
 static enum fm_reason told(struct run *run, enum fm_reason reason) {
@@ -53,7 +54,8 @@ static enum fm_reason told(struct run *run, enum fm_reason reason) {
 
 static enum fm_reason token(struct run *run, const char *text, size_t len) {
     tell_logprobs(run->job, text, len);
-    return told(run, run->calls ? fm_job_tool_arguments(run->job, text, len) : fm_job_token(run->job, text, len));
+    return told(run,
+                run->calls ? fm_kit_job_tool_arguments(run->job, text, len) : fm_kit_job_token(run->job, text, len));
 }
 
 static const char *text_of(struct json_object *value, size_t *len) {
@@ -130,18 +132,18 @@ static enum fm_reason run_repeat(struct run *run, struct json_object *argument) 
 }
 
 static enum fm_reason run_sleep(struct run *run, struct json_object *argument) {
-    return fm_job_sleep(run->job, json_object_get_int64(argument)) ? FM_REASON_ABORTED : FM_REASON_NONE;
+    return fm_kit_job_sleep(run->job, json_object_get_int64(argument)) ? FM_REASON_ABORTED : FM_REASON_NONE;
 }
 
 static enum fm_reason run_prefill(struct run *run, struct json_object *argument) {
     int64_t end = fm_now_ms() + json_object_get_int64(argument);
     while (fm_now_ms() < end) {
-        if (fm_job_aborted(run->job)) {
+        if (fm_kit_job_aborted(run->job)) {
             return FM_REASON_ABORTED;
         }
         fm_sleep_ms(1);
     }
-    fm_job_progress(run->job, run->job->input_tokens, 0);
+    fm_kit_job_progress(run->job, run->job->input_tokens, 0);
     return FM_REASON_NONE;
 }
 
@@ -170,10 +172,10 @@ static void hang(void) {
 
 static enum fm_reason run_hang(struct run *run, struct json_object *argument) {
     if (find_word(hangs, argument)->value) {
-        fm_job_progress(run->job, run->job->input_tokens, 0); /* nothing looks at the abort flag from here on */
+        fm_kit_job_progress(run->job, run->job->input_tokens, 0); /* nothing looks at the abort flag from here on */
         hang();
     }
-    while (!fm_job_sleep(run->job, FOREVER_MS)) {
+    while (!fm_kit_job_sleep(run->job, FOREVER_MS)) {
     }
     return FM_REASON_ABORTED;
 }
@@ -197,7 +199,7 @@ static enum fm_reason run_exit(struct run *run, struct json_object *argument) {
 static enum fm_reason run_words(struct run *run, const char *text, size_t len);
 
 static enum fm_reason call(struct run *run, const char *name, const char *arguments, size_t len) {
-    if (fm_job_tool_call(run->job, name) != FM_REASON_NONE) {
+    if (fm_kit_job_tool_call(run->job, name) != FM_REASON_NONE) {
         (void)fm_fail_no_memory(run->error);
         return FM_REASON_ERROR;
     }
@@ -210,11 +212,11 @@ static enum fm_reason run_reasoning(struct run *run, struct json_object *argumen
     size_t len;
     const char *text = text_of(argument, &len);
     if (run->job->spoke || run->calls) {
-        (void)fm_fail(run->error, FM_INVALID_REQUEST, "the script thinks behind its text");
+        (void)fm_fail(run->error, FM_INVALID_REQUEST, "the script thinks after its text");
         return FM_REASON_ERROR;
     }
-    enum fm_reason reason = fm_job_reasoning(run->job, text, len);
-    return told(run, reason ? reason : fm_job_token(run->job, "", 0));
+    enum fm_reason reason = fm_kit_job_reasoning(run->job, text, len);
+    return told(run, reason ? reason : fm_kit_job_token(run->job, "", 0));
 }
 
 static enum fm_reason run_tool_call(struct run *run, struct json_object *argument) {
@@ -230,7 +232,7 @@ static enum fm_reason run_try(struct run *run, struct json_object *argument) {
 }
 
 /* What of the job is told by its name; JSON, "" for no such name. */
-static int write_parameter(const struct fm_job *job, const char *name, char *text, size_t size) {
+static int write_parameter(const struct fm_kit_job *job, const char *name, char *text, size_t size) {
     if (strcmp(name, "top_k") == 0) {
         return snprintf(text, size, "%lld", (long long)job->top_k);
     }
@@ -326,7 +328,7 @@ void fm_script_free(struct json_object *script) {
     json_object_put(script);
 }
 
-enum fm_reason fm_script_run(struct json_object *script, struct fm_job *job, struct fm_error *error) {
+enum fm_reason fm_script_run(struct json_object *script, struct fm_kit_job *job, struct fm_error *error) {
     struct run run = {.job = job, .error = error};
     enum fm_reason reason = FM_REASON_NONE;
     for (size_t i = 0; i < json_object_array_length(script) && !reason; i++) {
@@ -385,7 +387,8 @@ static enum fm_reason run_words(struct run *run, const char *text, size_t len) {
     return reason;
 }
 
-enum fm_reason fm_script_echo(const char *text, size_t len, int64_t room, struct fm_job *job, struct fm_error *error) {
+enum fm_reason fm_script_echo(const char *text, size_t len, int64_t room, struct fm_kit_job *job,
+                              struct fm_error *error) {
     struct run run = {.job = job, .error = error};
     enum fm_reason reason = run_words(&run, text, len);
     while (job->ignore_eos && job->format.kind == FM_FORMAT_TEXT && !reason) {
@@ -395,7 +398,7 @@ enum fm_reason fm_script_echo(const char *text, size_t len, int64_t room, struct
     return reason ? reason : FM_REASON_STOP;
 }
 
-enum fm_reason fm_script_call(const char *name, const char *arguments, size_t len, struct fm_job *job,
+enum fm_reason fm_script_call(const char *name, const char *arguments, size_t len, struct fm_kit_job *job,
                               struct fm_error *error) {
     struct run run = {.job = job, .error = error};
     enum fm_reason reason = call(&run, name, arguments, len);

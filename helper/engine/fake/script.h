@@ -4,7 +4,7 @@
  *
  *     ["Hello", {"sleep_ms":50}, {"repeat":[" again",3]}, {"finish":"length"}]
  *
- *     "text"                   a token; behind a tool_call, one of its arguments
+ *     "text"                   a token; after a tool_call, one of its arguments
  *     {"repeat":[TEXT,COUNT]}  the same token COUNT times
  *     {"reasoning":TEXT}       a token of what the model thinks, before all text and calls
  *     {"tool_call":{"name":NAME,"arguments":TEXT}}
@@ -21,7 +21,7 @@
  *     {"parameter":NAME}       a token with what the job has as top_k, min_p, repeat_penalty or ignore_eos
  *
  * A job that asks for log probabilities gets made-up ones: the sum of a token's bytes modulo 1024, through -1000; the
- * most likely tokens in its place are it, it with "~" behind it, with "~~" and so on, each by 1 less likely.
+ * most likely tokens in its place are it, it with "~" after it, with "~~" and so on, each by 1 less likely.
  *
  * Pure but for the job's own calls; a script belongs to one thread.
  */
@@ -41,16 +41,17 @@ FM_MUST_USE enum fm_code fm_script_parse(const char *text, size_t len, struct js
 void fm_script_free(struct json_object *script);
 
 /* Runs a parsed script on an accepted job, up to its end. `error` is filled for FM_REASON_ERROR. Blocks. */
-enum fm_reason fm_script_run(struct json_object *script, struct fm_job *job, struct fm_error *error);
+enum fm_reason fm_script_run(struct json_object *script, struct fm_kit_job *job, struct fm_error *error);
 
 /*
- * Answers with `text` word by word, one token a word; white space goes with the word behind it. With job->ignore_eos
+ * Answers with `text` word by word, one token a word; white space goes with the word after it. With job->ignore_eos
  * and no format again and again, until `room` tokens are out or the job ends otherwise.
  */
-enum fm_reason fm_script_echo(const char *text, size_t len, int64_t room, struct fm_job *job, struct fm_error *error);
+enum fm_reason fm_script_echo(const char *text, size_t len, int64_t room, struct fm_kit_job *job,
+                              struct fm_error *error);
 
 /* Calls the tool `name`, and then as fm_script_echo with its arguments. */
-enum fm_reason fm_script_call(const char *name, const char *arguments, size_t len, struct fm_job *job,
+enum fm_reason fm_script_call(const char *name, const char *arguments, size_t len, struct fm_kit_job *job,
                               struct fm_error *error);
 
 /* Words between white space: the fake engine's tokens. */

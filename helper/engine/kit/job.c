@@ -1,6 +1,7 @@
-/* A job's life between fm_kit_take and fm_job_finish: its events, its flag, its text. */
-#include "engine/kit/kit_internal.h"
+/* A job's life between fm_kit_take and fm_kit_job_finish: its events, its flag, its text. */
 #include "base/clock.h"
+#include "engine/kit/job_read.h"
+#include "engine/kit/kit_internal.h"
 #include "protocol/vector.h"
 
 #include <json-c/json.h>
@@ -13,8 +14,8 @@
 /* ENGINE.md: how long a job that makes tokens without text stays silent at most. */
 #define SILENCE_MS 100
 
-struct fm_job *fm_job_new(struct fm_kit *kit, int64_t id, struct json_object *params) {
-    struct fm_job *job = calloc(1, sizeof *job);
+struct fm_kit_job *fm_kit_job_new(struct fm_kit *kit, int64_t id, struct json_object *params) {
+    struct fm_kit_job *job = calloc(1, sizeof *job);
     if (!job) {
         return NULL;
     }
@@ -25,9 +26,9 @@ struct fm_job *fm_job_new(struct fm_kit *kit, int64_t id, struct json_object *pa
     fm_logprob_queue_init(&job->entries);
     fm_buf_init(&job->schema_report, FM_SCHEMA_REPORT_MAX);
     fm_buf_init(&job->schema_error, FM_SCHEMA_ERROR_MAX);
-    enum fm_code code = fm_job_read(job, params, &job->fault);
+    enum fm_code code = fm_kit_job_read(job, params, &job->fault);
     if (!fm_text_stream_init(&job->stream, job->stops, code == FM_OK ? job->stop_count : 0)) {
-        fm_job_free_lists(job);
+        fm_kit_job_free_lists(job);
         free(job);
         return NULL;
     }
@@ -35,7 +36,7 @@ struct fm_job *fm_job_new(struct fm_kit *kit, int64_t id, struct json_object *pa
     return job;
 }
 
-void fm_job_free(struct fm_job *job) {
+void fm_kit_job_free(struct fm_kit_job *job) {
     fm_text_stream_free(&job->stream);
     fm_logprob_queue_free(&job->entries);
     fm_text_stream_free(&job->thought);
@@ -43,26 +44,26 @@ void fm_job_free(struct fm_job *job) {
     fm_buf_free(&job->schema_report);
     fm_buf_free(&job->schema_error);
     json_object_put(job->params);
-    fm_job_free_lists(job);
+    fm_kit_job_free_lists(job);
     free(job);
 }
 
-bool fm_job_aborted(const struct fm_job *job) {
+bool fm_kit_job_aborted(const struct fm_kit_job *job) {
     return atomic_load_explicit(&job->aborted, memory_order_relaxed);
 }
 
-bool fm_job_sleep(struct fm_job *job, int64_t ms) {
+bool fm_kit_job_sleep(struct fm_kit_job *job, int64_t ms) {
     struct fm_kit *kit = job->kit;
     int64_t deadline = fm_now_ms() + ms;
     pthread_mutex_lock(&kit->lock);
-    while (!fm_job_aborted(job) && fm_now_ms() < deadline) {
+    while (!fm_kit_job_aborted(job) && fm_now_ms() < deadline) {
         fm_cond_wait_until(&kit->changed, &kit->lock, deadline);
     }
     pthread_mutex_unlock(&kit->lock);
-    return fm_job_aborted(job);
+    return fm_kit_job_aborted(job);
 }
 
-static struct fm_json_writer begin_event(struct fm_job *job, const char *method) {
+static struct fm_json_writer begin_event(struct fm_kit_job *job, const char *method) {
     job->event_ms = fm_now_ms();
     struct fm_json_writer w = fm_output_notification(job->kit, method);
     fm_json_object_begin(&w);
@@ -70,7 +71,7 @@ static struct fm_json_writer begin_event(struct fm_job *job, const char *method)
     return w;
 }
 
-enum fm_reason fm_job_accept(struct fm_job *job, int64_t input_tokens) {
+enum fm_reason fm_kit_job_accept(struct fm_kit_job *job, int64_t input_tokens) {
     job->input_tokens = input_tokens;
     struct fm_json_writer w = begin_event(job, "job.accepted");
     fm_json_key_int(&w, "input_tokens", input_tokens);
@@ -90,7 +91,7 @@ enum fm_reason fm_job_accept(struct fm_job *job, int64_t input_tokens) {
     return job->count_only ? FM_REASON_LENGTH : FM_REASON_NONE;
 }
 
-void fm_job_progress(struct fm_job *job, int64_t processed, int64_t cached) {
+void fm_kit_job_progress(struct fm_kit_job *job, int64_t processed, int64_t cached) {
     job->cached_tokens = cached;
     struct fm_json_writer w = begin_event(job, "job.progress");
     fm_json_key_int(&w, "processed", processed);
@@ -103,24 +104,24 @@ void fm_job_progress(struct fm_job *job, int64_t processed, int64_t cached) {
     fm_output_send_or_end(job->kit);
 }
 
-bool fm_job_go_on(struct fm_job *job, int64_t processed, int64_t cached) {
+bool fm_kit_job_go_on(struct fm_kit_job *job, int64_t processed, int64_t cached) {
     if (job->event_ms > 0 && fm_now_ms() - job->event_ms >= FM_KIT_SIGN_MS) {
-        fm_job_progress(job, processed, cached);
+        fm_kit_job_progress(job, processed, cached);
     }
-    return !fm_job_aborted(job);
+    return !fm_kit_job_aborted(job);
 }
 
 /* Text goes together with the log probabilities of its tokens; thoughts and arguments have none. */
-static bool has_logprobs(const struct fm_job *job) {
+static bool has_logprobs(const struct fm_kit_job *job) {
     return job->logprobs && job->calls == 0 && !job->thinking;
 }
 
-static const char *delta_method(const struct fm_job *job) {
+static const char *delta_method(const struct fm_kit_job *job) {
     return job->calls > 0 ? "job.tool_delta" : job->thinking ? "job.reasoning" : "job.delta";
 }
 
 /* Sends `cut` of job->text, from its beginning on: reasoning, text, or arguments of the last call. */
-static bool send_cut(struct fm_job *job, const struct fm_logprob_cut *cut) {
+static bool send_cut(struct fm_kit_job *job, const struct fm_logprob_cut *cut) {
     struct fm_json_writer w = begin_event(job, delta_method(job));
     if (job->calls > 0) {
         fm_json_key_int(&w, "index", job->calls - 1);
@@ -140,14 +141,14 @@ static bool send_cut(struct fm_job *job, const struct fm_logprob_cut *cut) {
 }
 
 /* What of job->text is to go out next. `all`: no more of it will follow. */
-static struct fm_logprob_cut next_cut(const struct fm_job *job, bool all) {
+static struct fm_logprob_cut next_cut(const struct fm_kit_job *job, bool all) {
     if (!has_logprobs(job)) {
         return (struct fm_logprob_cut){.len = job->text.len};
     }
     return fm_logprob_queue_cut(&job->entries, &job->stream, &job->text, all || job->stream.stopped);
 }
 
-static bool send_delta(struct fm_job *job, bool all) {
+static bool send_delta(struct fm_kit_job *job, bool all) {
     bool sent = true;
     struct fm_logprob_cut cut = next_cut(job, all);
     while (cut.len > 0 && sent) {
@@ -157,21 +158,21 @@ static bool send_delta(struct fm_job *job, bool all) {
     return sent;
 }
 
-static bool is_delta_due(const struct fm_job *job) {
+static bool is_delta_due(const struct fm_kit_job *job) {
     int64_t interval = job->kit->ops->delta_ms;
     return interval == 0 || job->delta_ms == 0 || fm_now_ms() - job->delta_ms >= interval;
 }
 
 /* Text that is held back must not look like an engine that stands still, nor its first token like none. */
-static void send_sign(struct fm_job *job) {
+static void send_sign(struct fm_kit_job *job) {
     bool silent = fm_now_ms() - job->event_ms >= SILENCE_MS;
     if (job->told_tokens == 0 || (silent && job->told_tokens < job->output_tokens)) {
-        fm_job_progress(job, job->input_tokens, job->cached_tokens);
+        fm_kit_job_progress(job, job->input_tokens, job->cached_tokens);
     }
 }
 
 /* What is left of the thought goes out: what follows is text, or a call. */
-static bool end_thought(struct fm_job *job) {
+static bool end_thought(struct fm_kit_job *job) {
     if (!job->thinking) {
         return true;
     }
@@ -182,7 +183,7 @@ static bool end_thought(struct fm_job *job) {
 }
 
 /* More of the text, or of the last call's arguments. */
-static enum fm_text_status push_text(struct fm_job *job, const char *bytes, size_t len) {
+static enum fm_text_status push_text(struct fm_kit_job *job, const char *bytes, size_t len) {
     job->spoke |= len > 0 || job->thinking;
     if (!end_thought(job)) {
         return FM_TEXT_NO_MEMORY;
@@ -191,14 +192,14 @@ static enum fm_text_status push_text(struct fm_job *job, const char *bytes, size
                              : fm_text_stream_push(&job->stream, bytes, len, &job->text);
 }
 
-void fm_job_logprobs(struct fm_job *job, const struct fm_token_logprobs *token) {
+void fm_kit_job_logprobs(struct fm_kit_job *job, const struct fm_token_logprobs *token) {
     if (job->logprobs && job->calls == 0) { /* a thought may be open still: this token's text ends it */
         fm_logprob_queue_add(&job->entries, token);
     }
 }
 
 /* A token was generated, and its text came to `status`. */
-static enum fm_reason add_token(struct fm_job *job, enum fm_text_status status) {
+static enum fm_reason add_token(struct fm_kit_job *job, enum fm_text_status status) {
     job->output_tokens++;
     if (job->thinking) {
         job->reasoning_tokens = job->output_tokens;
@@ -212,14 +213,14 @@ static enum fm_reason add_token(struct fm_job *job, enum fm_text_status status) 
     if (job->output_tokens == job->max_tokens) {
         return FM_REASON_LENGTH;
     }
-    if (fm_job_aborted(job)) {
+    if (fm_kit_job_aborted(job)) {
         return FM_REASON_ABORTED;
     }
     send_sign(job);
     return FM_REASON_NONE;
 }
 
-enum fm_reason fm_job_text(struct fm_job *job, const char *bytes, size_t len) {
+enum fm_reason fm_kit_job_text(struct fm_kit_job *job, const char *bytes, size_t len) {
     switch (push_text(job, bytes, len)) {
     case FM_TEXT_NO_MEMORY: return FM_REASON_ERROR;
     case FM_TEXT_STOPPED: return FM_REASON_STOP;
@@ -227,7 +228,7 @@ enum fm_reason fm_job_text(struct fm_job *job, const char *bytes, size_t len) {
     }
 }
 
-enum fm_reason fm_job_token(struct fm_job *job, const char *bytes, size_t len) {
+enum fm_reason fm_kit_job_token(struct fm_kit_job *job, const char *bytes, size_t len) {
     bool tag = job->thinking && len == 0;
     if (job->calls > 0 && len > 0) {
         return FM_REASON_ERROR;
@@ -235,11 +236,11 @@ enum fm_reason fm_job_token(struct fm_job *job, const char *bytes, size_t len) {
     return add_token(job, tag ? FM_TEXT_MORE : push_text(job, bytes, len));
 }
 
-enum fm_reason fm_job_tool_arguments(struct fm_job *job, const char *bytes, size_t len) {
+enum fm_reason fm_kit_job_tool_arguments(struct fm_kit_job *job, const char *bytes, size_t len) {
     return job->calls > 0 ? add_token(job, push_text(job, bytes, len)) : FM_REASON_ERROR;
 }
 
-enum fm_reason fm_job_reasoning(struct fm_job *job, const char *bytes, size_t len) {
+enum fm_reason fm_kit_job_reasoning(struct fm_kit_job *job, const char *bytes, size_t len) {
     if (job->spoke || job->calls > 0) {
         return FM_REASON_ERROR;
     }
@@ -252,14 +253,14 @@ enum fm_reason fm_job_reasoning(struct fm_job *job, const char *bytes, size_t le
 }
 
 /* What was held back goes out, and what follows is another text: no stop string is looked for in arguments. */
-static bool begin_text(struct fm_job *job) {
+static bool begin_text(struct fm_kit_job *job) {
     bool flushed = end_thought(job) && fm_text_stream_flush(&job->stream, &job->text) != FM_TEXT_NO_MEMORY &&
                    send_delta(job, true);
     fm_text_stream_free(&job->stream);
     return fm_text_stream_init(&job->stream, NULL, 0) && flushed;
 }
 
-enum fm_reason fm_job_tool_call(struct fm_job *job, const char *name) {
+enum fm_reason fm_kit_job_tool_call(struct fm_kit_job *job, const char *name) {
     if (!begin_text(job)) {
         return FM_REASON_ERROR;
     }
@@ -272,7 +273,7 @@ enum fm_reason fm_job_tool_call(struct fm_job *job, const char *name) {
     return fm_output_send(job->kit) ? FM_REASON_NONE : FM_REASON_ERROR;
 }
 
-enum fm_reason fm_job_embedding(struct fm_job *job, float *values, struct fm_error *error) {
+enum fm_reason fm_kit_job_embedding(struct fm_kit_job *job, float *values, struct fm_error *error) {
     if (!fm_vector_normalise(values, job->dimension)) {
         (void)fm_fail(error, FM_INTERNAL, "the model makes no vector of the text");
         snprintf(error->param, sizeof error->param, "embed[%zu]", job->embedded);
@@ -290,10 +291,10 @@ enum fm_reason fm_job_embedding(struct fm_job *job, float *values, struct fm_err
     if (++job->embedded == job->input_count) {
         return FM_REASON_STOP;
     }
-    return fm_job_aborted(job) ? FM_REASON_ABORTED : FM_REASON_NONE;
+    return fm_kit_job_aborted(job) ? FM_REASON_ABORTED : FM_REASON_NONE;
 }
 
-static void write_usage(const struct fm_job *job, struct fm_json_writer *w) {
+static void write_usage(const struct fm_kit_job *job, struct fm_json_writer *w) {
     fm_json_key(w, "usage");
     fm_json_object_begin(w);
     fm_json_key_int(w, "input_tokens", job->input_tokens);
@@ -303,7 +304,7 @@ static void write_usage(const struct fm_job *job, struct fm_json_writer *w) {
     fm_json_object_end(w);
 }
 
-static void send_finished(struct fm_job *job, enum fm_reason reason, const struct fm_error *error) {
+static void send_finished(struct fm_kit_job *job, enum fm_reason reason, const struct fm_error *error) {
     static const char *const names[] = {
         [FM_REASON_NONE] = "error",      [FM_REASON_STOP] = "stop",
         [FM_REASON_LENGTH] = "length",   [FM_REASON_CONTENT_FILTER] = "content_filter",
@@ -325,10 +326,10 @@ static void send_finished(struct fm_job *job, enum fm_reason reason, const struc
     fm_output_send_or_end(job->kit);
 }
 
-static void unlist(struct fm_job *job) {
+static void unlist(struct fm_kit_job *job) {
     struct fm_kit *kit = job->kit;
     pthread_mutex_lock(&kit->lock);
-    struct fm_job **link = &kit->jobs;
+    struct fm_kit_job **link = &kit->jobs;
     while (*link != job) {
         link = &(*link)->next;
     }
@@ -336,11 +337,11 @@ static void unlist(struct fm_job *job) {
     pthread_mutex_unlock(&kit->lock);
 }
 
-bool fm_job_cut(const struct fm_job *job) {
+bool fm_kit_job_cut(const struct fm_kit_job *job) {
     return job->stream.stopped && job->calls == 0;
 }
 
-void fm_job_finish(struct fm_job *job, enum fm_reason reason, const struct fm_error *error) {
+void fm_kit_job_finish(struct fm_kit_job *job, enum fm_reason reason, const struct fm_error *error) {
     struct fm_error no_memory;
     if (!error) {
         (void)fm_fail_no_memory(&no_memory);
@@ -350,11 +351,11 @@ void fm_job_finish(struct fm_job *job, enum fm_reason reason, const struct fm_er
         !send_delta(job, true)) {
         reason = FM_REASON_ERROR;
     }
-    if (fm_job_cut(job) && job->format.kind == FM_FORMAT_JSON_SCHEMA) {
+    if (fm_kit_job_cut(job) && job->format.kind == FM_FORMAT_JSON_SCHEMA) {
         fm_buf_reset(&job->schema_error);
         fm_buf_append_str(&job->schema_error, "a stop string cut the text before it was whole");
     }
     send_finished(job, reason, error);
     unlist(job);
-    fm_job_free(job);
+    fm_kit_job_free(job);
 }

@@ -1,5 +1,5 @@
 /* The parts of a message's content, of which some are images, checked as strictly as the rest (job_params.c). */
-#include "engine/kit/kit_internal.h"
+#include "engine/kit/job_read.h"
 #include "protocol/base64.h"
 
 #include <json-c/json.h>
@@ -11,7 +11,7 @@ static enum fm_code wrong_part(struct fm_error *error, size_t message, size_t pa
                                const char *expected) {
     char list[64];
     snprintf(list, sizeof list, "messages[%zu].content", message);
-    return fm_job_wrong_entry(error, list, part, member, expected);
+    return fm_kit_job_wrong_entry(error, list, part, member, expected);
 }
 
 /* The member `name` of a part that has `type` besides and nothing else, a string; NULL: it is none such. */
@@ -71,7 +71,7 @@ static enum fm_code read_part(struct fm_message *message, size_t index, size_t a
     if (!json_object_is_type(part, json_type_object)) {
         return wrong_part(error, index, at, "", "an object");
     }
-    int type = fm_job_word(json_object_object_get(part, "type"), types);
+    int type = fm_kit_job_word(json_object_object_get(part, "type"), types);
     if (type < 0) {
         return wrong_part(error, index, at, ".type", "\"text\" or \"image\"");
     }
@@ -84,11 +84,11 @@ static enum fm_code read_part(struct fm_message *message, size_t index, size_t a
     return code == FM_INVALID_REQUEST ? wrong_part(error, index, at, "", "\"data\" in base64 and nothing else") : code;
 }
 
-enum fm_code fm_job_read_parts(struct fm_message *message, size_t index, struct json_object *parts,
-                               struct fm_error *error) {
+enum fm_code fm_kit_job_read_parts(struct fm_message *message, size_t index, struct json_object *parts,
+                                   struct fm_error *error) {
     size_t count = json_object_array_length(parts);
     if (count == 0) {
-        return fm_job_wrong_entry(error, "messages", index, ".content", "a string, or a list that is not empty");
+        return fm_kit_job_wrong_entry(error, "messages", index, ".content", "a string, or a list that is not empty");
     }
     enum fm_code code = make_room(message, parts, error);
     for (size_t i = 0; i < count && code == FM_OK; i++) {
@@ -97,7 +97,7 @@ enum fm_code fm_job_read_parts(struct fm_message *message, size_t index, struct 
     return code;
 }
 
-void fm_job_count_images(struct fm_job *job) {
+void fm_kit_job_count_images(struct fm_kit_job *job) {
     for (size_t i = 0; i < job->message_count; i++) {
         for (size_t k = 0; k < job->messages[i].image_count; k++) {
             job->messages[i].images[k].index = job->image_count++;
@@ -105,7 +105,7 @@ void fm_job_count_images(struct fm_job *job) {
     }
 }
 
-void fm_job_free_images(struct fm_message *message) {
+void fm_kit_job_free_images(struct fm_message *message) {
     for (size_t i = 0; i < message->image_count; i++) {
         free(message->images[i].bytes);
     }

@@ -1,5 +1,5 @@
 /* What job.start says, checked. Nothing of it is trusted, though the front has checked it before. */
-#include "engine/kit/kit_internal.h"
+#include "engine/kit/job_read.h"
 
 #include <json-c/json.h>
 #include <math.h>
@@ -7,48 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum fm_code fm_job_wrong(struct fm_error *error, const char *param, const char *expected) {
-    enum fm_code code = fm_fail(error, FM_INVALID_REQUEST, "job.start: %s: %s is expected", param, expected);
-    snprintf(error->param, sizeof error->param, "%s", param);
-    return code;
-}
-
-enum fm_code fm_job_wrong_entry(struct fm_error *error, const char *list, size_t index, const char *member,
-                                const char *expected) {
-    char param[96];
-    snprintf(param, sizeof param, "%s[%zu]%s", list, index, member);
-    return fm_job_wrong(error, param, expected);
-}
-
-const char *fm_job_string(struct json_object *value) {
-    const char *text = json_object_is_type(value, json_type_string) ? json_object_get_string(value) : NULL;
-    return text && strlen(text) == (size_t)json_object_get_string_len(value) ? text : NULL;
-}
-
-const char *fm_job_full_string(struct json_object *value) {
-    const char *text = fm_job_string(value);
-    return text && *text ? text : NULL;
-}
-
-int fm_job_word(struct json_object *value, const char *const *words) {
-    const char *text = fm_job_string(value);
-    for (int i = 0; text && words[i]; i++) {
-        if (strcmp(text, words[i]) == 0) {
-            return i;
-        }
-    }
-    return -1;
-}
-
 /* ---- messages ---- */
 
 static enum fm_code read_content(struct fm_message *message, size_t index, struct json_object *value,
                                  struct fm_error *error) {
     if (json_object_is_type(value, json_type_array) && strcmp(message->role, "user") == 0) {
-        return fm_job_read_parts(message, index, value, error);
+        return fm_kit_job_read_parts(message, index, value, error);
     }
     if (!json_object_is_type(value, json_type_string)) {
-        return fm_job_wrong_entry(error, "messages", index, ".content", "a string");
+        return fm_kit_job_wrong_entry(error, "messages", index, ".content", "a string");
     }
     message->content = json_object_get_string(value);
     message->content_len = (size_t)json_object_get_string_len(value);
@@ -58,7 +25,7 @@ static enum fm_code read_content(struct fm_message *message, size_t index, struc
 static enum fm_code read_message_reasoning(struct fm_message *message, size_t index, struct json_object *value,
                                            struct fm_error *error) {
     if (!json_object_is_type(value, json_type_string)) {
-        return fm_job_wrong_entry(error, "messages", index, ".reasoning", "a string");
+        return fm_kit_job_wrong_entry(error, "messages", index, ".reasoning", "a string");
     }
     message->reasoning = json_object_get_string(value);
     message->reasoning_len = (size_t)json_object_get_string_len(value);
@@ -71,15 +38,15 @@ static const struct message_member {
     const char *role; /* that has it; NULL: all */
     enum fm_code (*read)(struct fm_message *message, size_t index, struct json_object *value, struct fm_error *error);
 } message_members[] = {
-    {"tool_calls", "assistant", fm_job_read_calls},
+    {"tool_calls", "assistant", fm_kit_job_read_calls},
     {"reasoning", "assistant", read_message_reasoning},
-    {"tool_call_id", "tool", fm_job_read_call_id},
+    {"tool_call_id", "tool", fm_kit_job_read_call_id},
     {"content", NULL, read_content},
 };
 
 /* Calls may stand without a text, and the text of any other message may not be absent. */
 static bool is_needed(const struct message_member *row, const struct fm_message *message) {
-    return !row->role ? message->tool_call_count == 0 : row->read == fm_job_read_call_id;
+    return !row->role ? message->tool_call_count == 0 : row->read == fm_kit_job_read_call_id;
 }
 
 static enum fm_code read_message(struct fm_message *message, size_t index, struct json_object *value,
@@ -89,11 +56,12 @@ static enum fm_code read_message(struct fm_message *message, size_t index, struc
     message->content = "";
     message->reasoning = "";
     if (!json_object_is_type(value, json_type_object)) {
-        return fm_job_wrong_entry(error, "messages", index, "", "an object");
+        return fm_kit_job_wrong_entry(error, "messages", index, "", "an object");
     }
-    int role = fm_job_word(json_object_object_get(value, "role"), roles);
+    int role = fm_kit_job_word(json_object_object_get(value, "role"), roles);
     if (role < 0) {
-        return fm_job_wrong_entry(error, "messages", index, ".role", "\"system\", \"user\", \"assistant\" or \"tool\"");
+        return fm_kit_job_wrong_entry(error, "messages", index, ".role",
+                                      "\"system\", \"user\", \"assistant\" or \"tool\"");
     }
     message->role = roles[role];
     for (size_t i = 0; i < sizeof message_members / sizeof message_members[0]; i++) {
@@ -109,13 +77,14 @@ static enum fm_code read_message(struct fm_message *message, size_t index, struc
         }
     }
     bool known = json_object_object_length(value) == count;
-    return known ? FM_OK : fm_job_wrong_entry(error, "messages", index, "", "the members of its role and nothing else");
+    return known ? FM_OK
+                 : fm_kit_job_wrong_entry(error, "messages", index, "", "the members of its role and nothing else");
 }
 
-static enum fm_code read_messages(struct fm_job *job, struct json_object *value, struct fm_error *error) {
+static enum fm_code read_messages(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
     size_t count = json_object_is_type(value, json_type_array) ? json_object_array_length(value) : 0;
     if (count == 0) {
-        return fm_job_wrong(error, "messages", "a list that is not empty");
+        return fm_kit_job_wrong(error, "messages", "a list that is not empty");
     }
     job->messages = calloc(count, sizeof *job->messages);
     if (!job->messages) {
@@ -128,16 +97,16 @@ static enum fm_code read_messages(struct fm_job *job, struct json_object *value,
             return code;
         }
     }
-    fm_job_count_images(job);
+    fm_kit_job_count_images(job);
     return FM_OK;
 }
 
 /* ---- embed ---- */
 
-static enum fm_code read_embed(struct fm_job *job, struct json_object *value, struct fm_error *error) {
+static enum fm_code read_embed(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
     size_t count = json_object_is_type(value, json_type_array) ? json_object_array_length(value) : 0;
     if (count == 0 || count > FM_INPUTS_MAX) {
-        return fm_job_wrong(error, "embed", "a list of 1 to 2048 strings");
+        return fm_kit_job_wrong(error, "embed", "a list of 1 to 2048 strings");
     }
     job->inputs = calloc(count, sizeof *job->inputs);
     if (!job->inputs) {
@@ -148,7 +117,7 @@ static enum fm_code read_embed(struct fm_job *job, struct json_object *value, st
         struct json_object *text = json_object_array_get_idx(value, i);
         int len = json_object_is_type(text, json_type_string) ? json_object_get_string_len(text) : 0;
         if (len == 0) {
-            return fm_job_wrong_entry(error, "embed", i, "", "a string that is not empty");
+            return fm_kit_job_wrong_entry(error, "embed", i, "", "a string that is not empty");
         }
         job->inputs[i] = (struct fm_input){.text = json_object_get_string(text), .len = (size_t)len};
     }
@@ -161,7 +130,7 @@ static enum fm_code check_embed(struct json_object *params, struct fm_error *err
     json_object_object_foreachC(params, member_at) {
         const char *name = member_at.key;
         if (member_at.val && strcmp(name, "job") != 0 && strcmp(name, "embed") != 0) {
-            return fm_job_wrong(error, name, "nothing beside \"embed\"");
+            return fm_kit_job_wrong(error, name, "nothing beside \"embed\"");
         }
     }
     return FM_OK;
@@ -169,36 +138,36 @@ static enum fm_code check_embed(struct json_object *params, struct fm_error *err
 
 /* ---- a prompt in their place ---- */
 
-static enum fm_code read_prompt(struct fm_job *job, struct json_object *value, struct fm_error *error) {
+static enum fm_code read_prompt(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
     job->prompt = json_object_get_string(value);
     job->prompt_len = (size_t)json_object_get_string_len(value);
-    return json_object_is_type(value, json_type_string) ? FM_OK : fm_job_wrong(error, "prompt", "a string");
+    return json_object_is_type(value, json_type_string) ? FM_OK : fm_kit_job_wrong(error, "prompt", "a string");
 }
 
-static enum fm_code read_suffix(struct fm_job *job, struct json_object *value, struct fm_error *error) {
+static enum fm_code read_suffix(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
     job->suffix = json_object_get_string(value);
     job->suffix_len = (size_t)json_object_get_string_len(value);
-    return json_object_is_type(value, json_type_string) ? FM_OK : fm_job_wrong(error, "suffix", "a string");
+    return json_object_is_type(value, json_type_string) ? FM_OK : fm_kit_job_wrong(error, "suffix", "a string");
 }
 
 /* What stands beside what, once all is read. */
-static enum fm_code check_company(const struct fm_job *job, struct fm_error *error) {
+static enum fm_code check_company(const struct fm_kit_job *job, struct fm_error *error) {
     if (!job->messages && !job->prompt) {
-        return fm_job_wrong(error, "messages", "a list that is not empty");
+        return fm_kit_job_wrong(error, "messages", "a list that is not empty");
     }
     if (job->prompt && (job->messages || job->tool_count > 0 || job->truncation.asked)) {
-        return fm_job_wrong(error, "prompt", "no messages, tools or truncation beside it");
+        return fm_kit_job_wrong(error, "prompt", "no messages, tools or truncation beside it");
     }
-    return job->suffix && !job->prompt ? fm_job_wrong(error, "suffix", "a prompt beside it") : FM_OK;
+    return job->suffix && !job->prompt ? fm_kit_job_wrong(error, "suffix", "a prompt beside it") : FM_OK;
 }
 
 /* ---- how to answer ---- */
 
-static enum fm_code read_max_tokens(struct fm_job *job, struct json_object *value, struct fm_error *error) {
+static enum fm_code read_max_tokens(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
     job->max_tokens = json_object_get_int64(value);
     job->count_only = job->max_tokens == 0;
     bool valid = json_object_is_type(value, json_type_int) && job->max_tokens >= 0;
-    return valid ? FM_OK : fm_job_wrong(error, "max_tokens", "an integer from 0");
+    return valid ? FM_OK : fm_kit_job_wrong(error, "max_tokens", "an integer from 0");
 }
 
 static bool read_number(struct json_object *value, double *number) {
@@ -207,31 +176,31 @@ static bool read_number(struct json_object *value, double *number) {
            isfinite(*number) && *number >= 0;
 }
 
-static enum fm_code read_temperature(struct fm_job *job, struct json_object *value, struct fm_error *error) {
-    return read_number(value, &job->temperature) ? FM_OK : fm_job_wrong(error, "temperature", "a number from 0");
+static enum fm_code read_temperature(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
+    return read_number(value, &job->temperature) ? FM_OK : fm_kit_job_wrong(error, "temperature", "a number from 0");
 }
 
-static enum fm_code read_top_p(struct fm_job *job, struct json_object *value, struct fm_error *error) {
+static enum fm_code read_top_p(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
     bool valid = read_number(value, &job->top_p) && job->top_p <= 1;
-    return valid ? FM_OK : fm_job_wrong(error, "top_p", "a number from 0 to 1");
+    return valid ? FM_OK : fm_kit_job_wrong(error, "top_p", "a number from 0 to 1");
 }
 
-static enum fm_code read_seed(struct fm_job *job, struct json_object *value, struct fm_error *error) {
+static enum fm_code read_seed(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
     job->has_seed = true;
     job->seed = json_object_get_int64(value);
-    return json_object_is_type(value, json_type_int) ? FM_OK : fm_job_wrong(error, "seed", "an integer");
+    return json_object_is_type(value, json_type_int) ? FM_OK : fm_kit_job_wrong(error, "seed", "an integer");
 }
 
-static enum fm_code read_stop(struct fm_job *job, struct json_object *value, struct fm_error *error) {
+static enum fm_code read_stop(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
     size_t count = json_object_is_type(value, json_type_array) ? json_object_array_length(value) : FM_STOPS_MAX + 1;
     if (count > FM_STOPS_MAX) {
-        return fm_job_wrong(error, "stop", "a list of up to 4 strings");
+        return fm_kit_job_wrong(error, "stop", "a list of up to 4 strings");
     }
     for (size_t i = 0; i < count; i++) {
         struct json_object *stop = json_object_array_get_idx(value, i);
         int len = json_object_is_type(stop, json_type_string) ? json_object_get_string_len(stop) : 0;
         if (len == 0) {
-            return fm_job_wrong(error, "stop", "a list of strings that are not empty");
+            return fm_kit_job_wrong(error, "stop", "a list of strings that are not empty");
         }
         job->stops[i] = (struct fm_stop){.text = json_object_get_string(stop), .len = (size_t)len};
         job->stop_count = i + 1;
@@ -241,19 +210,19 @@ static enum fm_code read_stop(struct fm_job *job, struct json_object *value, str
 
 /* ---- reasoning ---- */
 
-static enum fm_code read_reasoning(struct fm_job *job, struct json_object *value, struct fm_error *error) {
+static enum fm_code read_reasoning(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
     static const char *const efforts[] = {"none", "minimal", "low", "medium", "high", "xhigh", "max", NULL};
     struct json_object *effort = NULL;
     if (!json_object_is_type(value, json_type_object)) {
-        return fm_job_wrong(error, "reasoning", "an object");
+        return fm_kit_job_wrong(error, "reasoning", "an object");
     }
     int count = json_object_object_get_ex(value, "effort", &effort);
     if (json_object_object_length(value) != count) {
-        return fm_job_wrong(error, "reasoning", "effort and nothing else");
+        return fm_kit_job_wrong(error, "reasoning", "effort and nothing else");
     }
-    int word = fm_job_word(effort, efforts);
+    int word = fm_kit_job_word(effort, efforts);
     if (effort && word < 0) {
-        return fm_job_wrong(error, "reasoning.effort", "one of \"none\" to \"max\"");
+        return fm_kit_job_wrong(error, "reasoning.effort", "one of \"none\" to \"max\"");
     }
     job->effort = (enum fm_effort)(FM_EFFORT_NONE + word); /* without one, the word before the first: the default */
     return FM_OK;
@@ -263,26 +232,27 @@ static enum fm_code read_reasoning(struct fm_job *job, struct json_object *value
 
 static enum fm_code read_schema(struct fm_format *format, struct json_object *value, struct fm_error *error) {
     format->schema = value;
-    return json_object_is_type(value, json_type_object) ? FM_OK : fm_job_wrong(error, "format.schema", "an object");
+    return json_object_is_type(value, json_type_object) ? FM_OK : fm_kit_job_wrong(error, "format.schema", "an object");
 }
 
 static enum fm_code read_strict(struct fm_format *format, struct json_object *value, struct fm_error *error) {
     format->strict = json_object_get_boolean(value);
     return json_object_is_type(value, json_type_boolean) ? FM_OK
-                                                         : fm_job_wrong(error, "format.strict", "true or false");
+                                                         : fm_kit_job_wrong(error, "format.strict", "true or false");
 }
 
 static enum fm_code read_syntax(struct fm_format *format, struct json_object *value, struct fm_error *error) {
     static const char *const syntaxes[] = {"lark", "regex", NULL};
-    int syntax = fm_job_word(value, syntaxes);
+    int syntax = fm_kit_job_word(value, syntaxes);
     format->syntax = syntax < 0 ? NULL : syntaxes[syntax];
-    return format->syntax ? FM_OK : fm_job_wrong(error, "format.syntax", "\"lark\" or \"regex\"");
+    return format->syntax ? FM_OK : fm_kit_job_wrong(error, "format.syntax", "\"lark\" or \"regex\"");
 }
 
 static enum fm_code read_definition(struct fm_format *format, struct json_object *value, struct fm_error *error) {
-    format->definition = fm_job_full_string(value);
-    return format->definition ? FM_OK
-                              : fm_job_wrong(error, "format.definition", "a string that is not empty and has no NUL");
+    format->definition = fm_kit_job_full_string(value);
+    return format->definition
+               ? FM_OK
+               : fm_kit_job_wrong(error, "format.definition", "a string that is not empty and has no NUL");
 }
 
 static const struct format_member {
@@ -316,27 +286,27 @@ static enum fm_code read_format_members(struct fm_format *format, struct json_ob
     return FM_OK;
 }
 
-static enum fm_code read_format(struct fm_job *job, struct json_object *value, struct fm_error *error) {
+static enum fm_code read_format(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
     static const char *const types[] = {"json_object", "json_schema", "grammar", NULL};
     static const enum fm_format_kind kinds[] = {FM_FORMAT_JSON_OBJECT, FM_FORMAT_JSON_SCHEMA, FM_FORMAT_GRAMMAR};
     int count;
     if (!json_object_is_type(value, json_type_object)) {
-        return fm_job_wrong(error, "format", "an object");
+        return fm_kit_job_wrong(error, "format", "an object");
     }
-    int type = fm_job_word(json_object_object_get(value, "type"), types);
+    int type = fm_kit_job_word(json_object_object_get(value, "type"), types);
     if (type < 0) {
-        return fm_job_wrong(error, "format.type", "\"json_object\", \"json_schema\" or \"grammar\"");
+        return fm_kit_job_wrong(error, "format.type", "\"json_object\", \"json_schema\" or \"grammar\"");
     }
     job->format.kind = kinds[type];
     enum fm_code code = read_format_members(&job->format, value, &count, error);
     if (code == FM_OK && json_object_object_length(value) != count + 1) {
-        return fm_job_wrong(error, "format", "the members of its type and nothing else");
+        return fm_kit_job_wrong(error, "format", "the members of its type and nothing else");
     }
     return code;
 }
 
-/* `job` is read by whoever has the list of jobs, `tool_choice` behind all others. */
-static enum fm_code read_nothing(struct fm_job *job, struct json_object *value, struct fm_error *error) {
+/* `job` is read by whoever has the list of jobs, `tool_choice` after all others. */
+static enum fm_code read_nothing(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
     (void)job;
     (void)value;
     (void)error;
@@ -345,7 +315,7 @@ static enum fm_code read_nothing(struct fm_job *job, struct json_object *value, 
 
 static const struct member {
     const char *name;
-    enum fm_code (*read)(struct fm_job *job, struct json_object *value, struct fm_error *error);
+    enum fm_code (*read)(struct fm_kit_job *job, struct json_object *value, struct fm_error *error);
 } members[] = {
     {"job", read_nothing},
     {"messages", read_messages},
@@ -353,24 +323,24 @@ static const struct member {
     {"prompt", read_prompt},
     {"suffix", read_suffix},
     {"max_tokens", read_max_tokens},
-    {"truncation", fm_job_read_truncation},
+    {"truncation", fm_kit_job_read_truncation},
     {"temperature", read_temperature},
     {"top_p", read_top_p},
     {"seed", read_seed},
-    {"presence_penalty", fm_job_read_presence_penalty},
-    {"frequency_penalty", fm_job_read_frequency_penalty},
-    {"logit_bias", fm_job_read_logit_bias},
-    {"logprobs", fm_job_read_logprobs},
-    {"top_k", fm_job_read_top_k},
-    {"min_p", fm_job_read_min_p},
-    {"repeat_penalty", fm_job_read_repeat_penalty},
-    {"ignore_eos", fm_job_read_ignore_eos},
+    {"presence_penalty", fm_kit_job_read_presence_penalty},
+    {"frequency_penalty", fm_kit_job_read_frequency_penalty},
+    {"logit_bias", fm_kit_job_read_logit_bias},
+    {"logprobs", fm_kit_job_read_logprobs},
+    {"top_k", fm_kit_job_read_top_k},
+    {"min_p", fm_kit_job_read_min_p},
+    {"repeat_penalty", fm_kit_job_read_repeat_penalty},
+    {"ignore_eos", fm_kit_job_read_ignore_eos},
     {"stop", read_stop},
     {"reasoning", read_reasoning},
     {"format", read_format},
-    {"tools", fm_job_read_tools},
+    {"tools", fm_kit_job_read_tools},
     {"tool_choice", read_nothing},
-    {"parallel_tool_calls", fm_job_read_parallel_tool_calls},
+    {"parallel_tool_calls", fm_kit_job_read_parallel_tool_calls},
 };
 
 static const struct member *find_member(const char *name) {
@@ -382,7 +352,7 @@ static const struct member *find_member(const char *name) {
     return NULL;
 }
 
-enum fm_code fm_job_read(struct fm_job *job, struct json_object *params, struct fm_error *error) {
+enum fm_code fm_kit_job_read(struct fm_kit_job *job, struct json_object *params, struct fm_error *error) {
     job->temperature = 1;
     job->top_p = 1;
     job->min_p = -1;
@@ -406,15 +376,15 @@ enum fm_code fm_job_read(struct fm_job *job, struct json_object *params, struct 
         return check_embed(params, error);
     }
     enum fm_code code = check_company(job, error);
-    code = code ? code : fm_job_read_tool_choice(job, json_object_object_get(params, "tool_choice"), error);
-    return code ? code : fm_job_find_cuts(job, error);
+    code = code ? code : fm_kit_job_read_tool_choice(job, json_object_object_get(params, "tool_choice"), error);
+    return code ? code : fm_kit_job_find_cuts(job, error);
 }
 
-void fm_job_free_lists(struct fm_job *job) {
-    fm_job_free_cuts(job);
+void fm_kit_job_free_lists(struct fm_kit_job *job) {
+    fm_kit_job_free_cuts(job);
     for (size_t i = 0; i < job->message_count; i++) {
         free(job->messages[i].tool_calls);
-        fm_job_free_images(&job->messages[i]);
+        fm_kit_job_free_images(&job->messages[i]);
     }
     free(job->messages);
     free(job->inputs);

@@ -1,5 +1,5 @@
 /* The members of job.start that change which tokens are drawn, and what is told of them. */
-#include "engine/kit/kit_internal.h"
+#include "engine/kit/job_read.h"
 
 #include <json-c/json.h>
 #include <stdlib.h>
@@ -11,14 +11,16 @@ static bool read_between(struct json_object *value, double least, double most, d
            *number >= least && *number <= most;
 }
 
-enum fm_code fm_job_read_presence_penalty(struct fm_job *job, struct json_object *value, struct fm_error *error) {
+enum fm_code fm_kit_job_read_presence_penalty(struct fm_kit_job *job, struct json_object *value,
+                                              struct fm_error *error) {
     bool valid = read_between(value, -2, 2, &job->presence_penalty);
-    return valid ? FM_OK : fm_job_wrong(error, "presence_penalty", "a number from -2 to 2");
+    return valid ? FM_OK : fm_kit_job_wrong(error, "presence_penalty", "a number from -2 to 2");
 }
 
-enum fm_code fm_job_read_frequency_penalty(struct fm_job *job, struct json_object *value, struct fm_error *error) {
+enum fm_code fm_kit_job_read_frequency_penalty(struct fm_kit_job *job, struct json_object *value,
+                                               struct fm_error *error) {
     bool valid = read_between(value, -2, 2, &job->frequency_penalty);
-    return valid ? FM_OK : fm_job_wrong(error, "frequency_penalty", "a number from -2 to 2");
+    return valid ? FM_OK : fm_kit_job_wrong(error, "frequency_penalty", "a number from -2 to 2");
 }
 
 static bool read_bias(struct fm_logit_bias *bias, struct json_object *value) {
@@ -32,11 +34,11 @@ static bool read_bias(struct fm_logit_bias *bias, struct json_object *value) {
            read_between(json_object_array_get_idx(value, 1), FM_LOGIT_BAN, -FM_LOGIT_BAN, &bias->bias);
 }
 
-enum fm_code fm_job_read_logit_bias(struct fm_job *job, struct json_object *value, struct fm_error *error) {
+enum fm_code fm_kit_job_read_logit_bias(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
     bool valid = json_object_is_type(value, json_type_array);
     size_t count = valid ? json_object_array_length(value) : 0;
     if (!valid || count > FM_LOGIT_BIASES_MAX) {
-        return fm_job_wrong(error, "logit_bias", "a list of up to 1024 pairs");
+        return fm_kit_job_wrong(error, "logit_bias", "a list of up to 1024 pairs");
     }
     job->logit_biases = count ? calloc(count, sizeof *job->logit_biases) : NULL;
     if (count && !job->logit_biases) {
@@ -44,43 +46,43 @@ enum fm_code fm_job_read_logit_bias(struct fm_job *job, struct json_object *valu
     }
     for (size_t i = 0; i < count; i++) {
         if (!read_bias(&job->logit_biases[i], json_object_array_get_idx(value, i))) {
-            return fm_job_wrong_entry(error, "logit_bias", i, "", "a token's id and a number from -100 to 100");
+            return fm_kit_job_wrong_entry(error, "logit_bias", i, "", "a token's id and a number from -100 to 100");
         }
     }
     job->logit_bias_count = count;
     return FM_OK;
 }
 
-enum fm_code fm_job_read_logprobs(struct fm_job *job, struct json_object *value, struct fm_error *error) {
+enum fm_code fm_kit_job_read_logprobs(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
     int64_t count = json_object_get_int64(value);
     job->logprobs = json_object_is_type(value, json_type_int) && count >= 0 && count <= FM_TOP_LOGPROBS_MAX;
     job->top_logprobs = job->logprobs ? (size_t)count : 0;
-    return job->logprobs ? FM_OK : fm_job_wrong(error, "logprobs", "an integer from 0 to 20");
+    return job->logprobs ? FM_OK : fm_kit_job_wrong(error, "logprobs", "an integer from 0 to 20");
 }
 
 /* ---- extra parameters ---- */
 
-const char *const fm_job_extras[] = {"top_k", "min_p", "repeat_penalty", "ignore_eos", NULL};
+const char *const fm_kit_job_extras[] = {"top_k", "min_p", "repeat_penalty", "ignore_eos", NULL};
 
-enum fm_code fm_job_read_top_k(struct fm_job *job, struct json_object *value, struct fm_error *error) {
+enum fm_code fm_kit_job_read_top_k(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
     int64_t count = json_object_get_int64(value);
     bool valid = json_object_is_type(value, json_type_int) && count >= -1 && count <= INT32_MAX;
     job->top_k = valid && count > 0 ? count : 0;
-    return valid ? FM_OK : fm_job_wrong(error, "top_k", "an integer from -1 to 2147483647");
+    return valid ? FM_OK : fm_kit_job_wrong(error, "top_k", "an integer from -1 to 2147483647");
 }
 
-enum fm_code fm_job_read_min_p(struct fm_job *job, struct json_object *value, struct fm_error *error) {
+enum fm_code fm_kit_job_read_min_p(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
     bool valid = read_between(value, 0, 1, &job->min_p);
-    return valid ? FM_OK : fm_job_wrong(error, "min_p", "a number from 0 to 1");
+    return valid ? FM_OK : fm_kit_job_wrong(error, "min_p", "a number from 0 to 1");
 }
 
-enum fm_code fm_job_read_repeat_penalty(struct fm_job *job, struct json_object *value, struct fm_error *error) {
+enum fm_code fm_kit_job_read_repeat_penalty(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
     bool valid = read_between(value, 0, 10, &job->repeat_penalty) && job->repeat_penalty > 0;
-    return valid ? FM_OK : fm_job_wrong(error, "repeat_penalty", "a number above 0, up to 10");
+    return valid ? FM_OK : fm_kit_job_wrong(error, "repeat_penalty", "a number above 0, up to 10");
 }
 
-enum fm_code fm_job_read_ignore_eos(struct fm_job *job, struct json_object *value, struct fm_error *error) {
+enum fm_code fm_kit_job_read_ignore_eos(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
     job->ignore_eos = json_object_get_boolean(value);
     bool valid = json_object_is_type(value, json_type_boolean);
-    return valid ? FM_OK : fm_job_wrong(error, "ignore_eos", "true or false");
+    return valid ? FM_OK : fm_kit_job_wrong(error, "ignore_eos", "true or false");
 }

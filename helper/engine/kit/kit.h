@@ -4,7 +4,7 @@
  *
  * The nouns: the *kit* owns stdin, stdout, the mailbox, the list of jobs and this process's end. The *engine thread*
  * alone calls `ops`; its stack has FM_KIT_STACK bytes, and main waits for its end. A *job* is one generation, or texts
- * to embed; it belongs to the kit until fm_kit_take hands it out, then to whoever took it until fm_job_finish. Its
+ * to embed; it belongs to the kit until fm_kit_take hands it out, then to whoever took it until fm_kit_job_finish. Its
  * `aborted` flag may be raised by the kit at any time.
  *
  * Threads of the kit: a reader (stdin; never writes, so an abort always gets through) and a watch (signals, the parent,
@@ -28,12 +28,12 @@
 
 #define FM_ENGINE_PROTOCOL_VERSION 1
 #define FM_KIT_GRACE_MS            600
-#define FM_KIT_SIGN_MS             1000                  /* see fm_job_go_on */
+#define FM_KIT_SIGN_MS             1000                  /* see fm_kit_job_go_on */
 #define FM_KIT_STACK               (16u * 1024u * 1024u) /* bytes of the engine thread's stack */
 #define FM_ENGINE_BODY_MAX         20000000u             /* bytes of a message from the front; ENGINE.md, "Life" */
 #define FM_ENGINE_VALUES_MAX       131072u               /* JSON values in it */
-#define FM_SCHEMA_REPORT_MAX       (1u << 20)            /* bytes of fm_job.schema_report */
-#define FM_SCHEMA_ERROR_MAX        (64u << 10)           /* bytes of fm_job.schema_error */
+#define FM_SCHEMA_REPORT_MAX       (1u << 20)            /* bytes of fm_kit_job.schema_report */
+#define FM_SCHEMA_ERROR_MAX        (64u << 10)           /* bytes of fm_kit_job.schema_error */
 
 enum {                         /* exit statuses, besides 0 */
        FM_EXIT_NO_MEMORY = 71, /* EX_OSERR: a message could not be taken or sent */
@@ -179,7 +179,7 @@ struct fm_input {
 /* The whole conversation, of a job whose oldest turns may be left out. The kit's. */
 struct fm_truncation {
     bool asked;
-    struct fm_message *all; /* fm_job.messages is `left`, which has room for as many */
+    struct fm_message *all; /* fm_kit_job.messages is `left`, which has room for as many */
     size_t count;
     struct fm_message *left;
     size_t *cuts; /* cuts[i]: the first message that stays, but for the system's, when i + 1 turns are left out */
@@ -198,7 +198,7 @@ struct fm_logit_bias {
 };
 
 /* All strings belong to the job. The members down to `parallel_tool_calls` are read-only. */
-struct fm_job {
+struct fm_kit_job {
     int64_t id;
     struct fm_input *inputs; /* of a job that embeds: at least one, and none of what is below. Else NULL */
     size_t input_count;
@@ -210,7 +210,7 @@ struct fm_job {
     size_t prompt_len;
     const char *suffix; /* what follows the answer, of the same kind; NULL: nothing */
     size_t suffix_len;
-    bool count_only;    /* nothing is to be generated: fm_job_accept says so too */
+    bool count_only;    /* nothing is to be generated: fm_kit_job_accept says so too */
     int64_t max_tokens; /* at least 1; 0: no limit */
     double temperature; /* at least 0 */
     double top_p;       /* 0 to 1 */
@@ -224,7 +224,7 @@ struct fm_job {
     double min_p;          /* 0 to 1; less than 0: the engine's own */
     double repeat_penalty; /* above 0, up to 10: of the last FM_REPEAT_WINDOW tokens, ENGINE.md; 1: none */
     bool ignore_eos;       /* the end of the turn is not drawn */
-    bool logprobs;       /* fm_job_logprobs is wanted for tokens whose text is part of the answer's text */
+    bool logprobs;         /* fm_kit_job_logprobs is wanted for tokens whose text is part of the answer's text */
     size_t top_logprobs; /* up to FM_TOP_LOGPROBS_MAX: how many of the most likely tokens it should have */
     struct fm_stop stops[FM_STOPS_MAX];
     size_t stop_count;
@@ -235,25 +235,25 @@ struct fm_job {
     enum fm_tool_mode tool_mode;
     bool parallel_tool_calls; /* the answer may make more than one call */
 
-    size_t dimension; /* of a job that embeds, the engine's to set before fm_job_accept: the numbers of its vectors */
+    size_t dimension; /* numbers of a vector, of a job that embeds: the engine's to set before fm_kit_job_accept */
 
     /*
      * Empty, and the engine's to fill; the kit frees them. An append that fails (they have a maximum) counts as out of
      * memory when they are sent, and ends the process: an engine that can go on without looks before.
      */
-    struct fm_buf schema_report; /* before fm_job_accept: the member `schema_report` of job.accepted, a JSON value */
-    struct fm_buf schema_error;  /* before fm_job_finish: that of job.finished, as text */
+    struct fm_buf schema_report; /* before fm_kit_job_accept: `schema_report` of job.accepted, a JSON value */
+    struct fm_buf schema_error;  /* before fm_kit_job_finish: `schema_error` of job.finished, as text */
 
     /* The kit's. */
     struct fm_kit *kit;
-    struct fm_job *next;
+    struct fm_kit_job *next;
     struct json_object *params; /* holds the strings */
     struct fm_truncation truncation;
     atomic_bool aborted;
     struct fm_error fault; /* code not FM_OK: job.start was wrong, the engine never sees it */
     struct fm_text_stream stream;
     struct fm_logprob_queue entries; /* when `logprobs` */
-    struct fm_buf text;              /* of the next job.reasoning, job.delta, or job.tool_delta behind a call */
+    struct fm_buf text;              /* of the next job.reasoning, job.delta, or job.tool_delta after a call */
     bool thinking;                   /* it is reasoning */
     bool spoke;                      /* text has begun */
     struct fm_text_stream thought;   /* while `thinking` */
@@ -276,28 +276,28 @@ struct fm_job {
 int fm_kit_main(const struct fm_engine_ops *ops);
 
 /* True where the job needs an engine that has tools: for new calls, or to understand earlier ones. */
-bool fm_job_uses_tools(const struct fm_job *job);
+bool fm_kit_job_uses_tools(const struct fm_kit_job *job);
 
 /*
  * Makes the prompt of a job's messages as they are now. FM_CONTEXT_OVERFLOW when it and `reserve` (at least 1) tokens
  * of the answer do not fit into the context.
  */
-typedef enum fm_code fm_job_fit_fn(void *state, size_t reserve, struct fm_error *error);
+typedef enum fm_code fm_kit_job_fit_fn(void *state, size_t reserve, struct fm_error *error);
 
 /*
  * Makes the prompt of `job` by `fit`. Where the oldest turns may be left out (ENGINE.md, Prompts) and it does not fit,
  * `fit` is called again with fewer messages in the job, some 2 * log2(turns that stay) times; what the last call made
  * that returned FM_OK is then the prompt of the messages that the job has. FM_CONTEXT_OVERFLOW: it does not fit,
- * whatever may be left out. Before fm_job_accept. Blocks as `fit` does.
+ * whatever may be left out. Before fm_kit_job_accept. Blocks as `fit` does.
  */
-FM_MUST_USE enum fm_code fm_job_fit(struct fm_job *job, size_t context_length, fm_job_fit_fn *fit, void *state,
-                                    struct fm_error *error);
+FM_MUST_USE enum fm_code fm_kit_job_fit(struct fm_kit_job *job, size_t context_length, fm_kit_job_fit_fn *fit,
+                                        void *state, struct fm_error *error);
 
 /*
  * The next job. Engine thread. With `wait` it blocks until there is one, and NULL means that the end has come; without,
  * NULL also means that there is none now. Calls of the front are answered in here.
  */
-struct fm_job *fm_kit_take(struct fm_kit *kit, bool wait);
+struct fm_kit_job *fm_kit_take(struct fm_kit *kit, bool wait);
 
 /* True once this process should end. Any thread, never blocks. */
 bool fm_kit_ending(const struct fm_kit *kit);
@@ -315,89 +315,90 @@ void fm_kit_write_raw(struct fm_kit *kit, const char *bytes, size_t len);
 
 /* True when the job should stop: asked by the front, or the process ends. Any thread while the job lives; never blocks.
  */
-bool fm_job_aborted(const struct fm_job *job);
+bool fm_kit_job_aborted(const struct fm_kit_job *job);
 
-/* Sleeps `ms`, less when the job is aborted: returns fm_job_aborted. Writes nothing. */
-bool fm_job_sleep(struct fm_job *job, int64_t ms);
+/* Sleeps `ms`, less when the job is aborted: returns fm_kit_job_aborted. Writes nothing. */
+bool fm_kit_job_sleep(struct fm_kit_job *job, int64_t ms);
 
 /*
- * The prompt fits: job.accepted. Once, before any call below but fm_job_finish.
+ * The prompt fits: job.accepted. Once, before any call below but fm_kit_job_finish.
  * FM_REASON_NONE: go on. Else finish with this reason: the job only wanted its prompt counted.
  */
-FM_MUST_USE enum fm_reason fm_job_accept(struct fm_job *job, int64_t input_tokens);
+FM_MUST_USE enum fm_reason fm_kit_job_accept(struct fm_kit_job *job, int64_t input_tokens);
 
 /* `processed` input tokens are done, `cached` of them without work: job.progress. With the tokens generated so far, if
  * there are any. */
-void fm_job_progress(struct fm_job *job, int64_t processed, int64_t cached);
+void fm_kit_job_progress(struct fm_kit_job *job, int64_t processed, int64_t cached);
 
 /*
  * For work that may take long, to be called again and again from inside of it: job.progress as above where the job has
  * been silent for FM_KIT_SIGN_MS, so that a slow machine does not look like an engine that stands still. Nothing before
- * fm_job_accept. False when the job should stop.
+ * fm_kit_job_accept. False when the job should stop.
  */
-bool fm_job_go_on(struct fm_job *job, int64_t processed, int64_t cached);
+bool fm_kit_job_go_on(struct fm_kit_job *job, int64_t processed, int64_t cached);
 
 /*
  * How likely the token was that is told next (copied); its `bytes` are all that it has, whether they turn out to be
- * text or not. For jobs with `logprobs`; harmless for others, and behind a call. Never blocks; a lack of memory is told
+ * text or not. For jobs with `logprobs`; harmless for others, and after a call. Never blocks; a lack of memory is told
  * with the token.
  */
-void fm_job_logprobs(struct fm_job *job, const struct fm_token_logprobs *token);
+void fm_kit_job_logprobs(struct fm_kit_job *job, const struct fm_token_logprobs *token);
 
 /*
  * A token was generated; `bytes` is its text, "" when it has none. Counts it, and sends what text is ready when it is
  * time for a delta; a job.progress instead when there is no text for so long that the front would take the job for
  * stuck (ENGINE.md).
  * FM_REASON_NONE: go on. Else finish with this reason: a stop string, max_tokens, an abort, or out of memory
- * (FM_REASON_ERROR). Behind a call there is no text any more, so `len` must be 0; else it is FM_REASON_ERROR.
+ * (FM_REASON_ERROR). After a call there is no text any more, so `len` must be 0; else it is FM_REASON_ERROR.
  */
-FM_MUST_USE enum fm_reason fm_job_token(struct fm_job *job, const char *bytes, size_t len);
+FM_MUST_USE enum fm_reason fm_kit_job_token(struct fm_kit_job *job, const char *bytes, size_t len);
 
 /*
- * What the model thinks, before all text and calls: as fm_job_text, but that no stop string counts in it. All tokens
- * from the first up to the next fm_job_text, call, or token with text are those of the reasoning then, also where
- * `bytes` is "", as with a thought that has just been opened. FM_REASON_ERROR: out of memory, or behind any of those.
+ * What the model thinks, before all text and calls: as fm_kit_job_text, but that no stop string counts in it. All
+ * tokens from the first up to the next fm_kit_job_text, call, or token with text are those of the reasoning then, also
+ * where `bytes` is "", as with a thought that has just been opened. FM_REASON_ERROR: out of memory, or after any of
+ * those.
  */
-FM_MUST_USE enum fm_reason fm_job_reasoning(struct fm_job *job, const char *bytes, size_t len);
+FM_MUST_USE enum fm_reason fm_kit_job_reasoning(struct fm_kit_job *job, const char *bytes, size_t len);
 
 /*
- * Text, or behind a call a part of its arguments, that the engine held back: it belongs to a token that was told as "",
+ * Text, or after a call a part of its arguments, that the engine held back: it belongs to a token that was told as "",
  * or to the one that is told next so. Sends nothing: that is done with the next token, call, or the end.
  * FM_REASON_NONE: go on. FM_REASON_STOP: a stop string. FM_REASON_ERROR: out of memory.
  */
-FM_MUST_USE enum fm_reason fm_job_text(struct fm_job *job, const char *bytes, size_t len);
+FM_MUST_USE enum fm_reason fm_kit_job_text(struct fm_kit_job *job, const char *bytes, size_t len);
 
 /*
  * The answer calls a tool; `name` is that of one that is allowed (the front fails the job where it is not). Sends the
  * text, or the last call's arguments, that was held back, and job.tool_call. It is no token: those whose text is the
- * call's name and what stands around it are told with fm_job_token, as "".
+ * call's name and what stands around it are told with fm_kit_job_token, as "".
  * FM_REASON_NONE: the arguments may follow. FM_REASON_ERROR: out of memory.
  */
-FM_MUST_USE enum fm_reason fm_job_tool_call(struct fm_job *job, const char *name);
+FM_MUST_USE enum fm_reason fm_kit_job_tool_call(struct fm_kit_job *job, const char *name);
 
 /*
- * A token was generated, and `bytes` is its part of the arguments of the last call: as fm_job_token, but that stop
+ * A token was generated, and `bytes` is its part of the arguments of the last call: as fm_kit_job_token, but that stop
  * strings do not count here. FM_REASON_ERROR also when there is no call.
  */
-FM_MUST_USE enum fm_reason fm_job_tool_arguments(struct fm_job *job, const char *bytes, size_t len);
+FM_MUST_USE enum fm_reason fm_kit_job_tool_arguments(struct fm_kit_job *job, const char *bytes, size_t len);
 
 /*
  * The vector of the next input, in their order: job->dimension numbers, which are brought to the length 1 in their
  * place. FM_REASON_NONE: go on. FM_REASON_STOP: it was the last. FM_REASON_ABORTED. FM_REASON_ERROR, with `error`: the
  * vector has no length, or out of memory.
  */
-FM_MUST_USE enum fm_reason fm_job_embedding(struct fm_job *job, float *values, struct fm_error *error);
+FM_MUST_USE enum fm_reason fm_kit_job_embedding(struct fm_kit_job *job, float *values, struct fm_error *error);
 
 /*
- * A stop string has cut the text. One that has a format is not whole then, and there is nothing to check: fm_job_finish
- * puts it into schema_error. Never blocks.
+ * A stop string has cut the text. One that has a format is not whole then, and there is nothing to check:
+ * fm_kit_job_finish puts it into schema_error. Never blocks.
  */
-bool fm_job_cut(const struct fm_job *job);
+bool fm_kit_job_cut(const struct fm_kit_job *job);
 
 /*
  * The end: sends the text that was held back and job.finished, and frees the job. `error` goes with FM_REASON_ERROR
  * alone; NULL stands for out of memory.
  */
-void fm_job_finish(struct fm_job *job, enum fm_reason reason, const struct fm_error *error);
+void fm_kit_job_finish(struct fm_kit_job *job, enum fm_reason reason, const struct fm_error *error);
 
 #endif

@@ -1,3 +1,4 @@
+/* A queue of tokens with their log probabilities: it is cut where the text goes out, token by token. */
 #include "engine/kit/logprobs.h"
 
 #include <math.h>

@@ -49,7 +49,7 @@ void fm_logprob_queue_init(struct fm_logprob_queue *queue);
 void fm_logprob_queue_free(struct fm_logprob_queue *queue);
 
 /*
- * Adds a token (copied), whose bytes are pushed later, behind those of the tokens before it. One without bytes is left
+ * Adds a token (copied), whose bytes are pushed later, after those of the tokens before it. One without bytes is left
  * out. A lack of memory is told by the next push.
  */
 void fm_logprob_queue_add(struct fm_logprob_queue *queue, const struct fm_token_logprobs *token);

@@ -87,7 +87,7 @@ static void on_job_start(struct fm_kit *kit, const struct fm_rpc_message *messag
         return;
     }
     struct json_object *params = take_params(message, root);
-    item->job = fm_job_new(kit, id, params);
+    item->job = fm_kit_job_new(kit, id, params);
     if (item->job) {
         post(kit, item);
         return;
@@ -104,7 +104,7 @@ static void on_job_abort(struct fm_kit *kit, const struct fm_rpc_message *messag
         return;
     }
     pthread_mutex_lock(&kit->lock);
-    for (struct fm_job *job = kit->jobs; job; job = job->next) {
+    for (struct fm_kit_job *job = kit->jobs; job; job = job->next) {
         if (job->id == id) {
             atomic_store(&job->aborted, true);
         }

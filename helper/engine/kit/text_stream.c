@@ -1,3 +1,4 @@
+/* Token bytes into whole UTF-8 text: characters are completed, and what may become a stop string is held back. */
 #include "engine/kit/text_stream.h"
 #include "base/utf8.h"
 

@@ -7,7 +7,7 @@
  * Prompts of long conversations are costly to make. So the search begins with the newest turns and doubles what it
  * adds: nearly all it tries are about as long as what fits, however long the conversation is.
  */
-#include "engine/kit/kit_internal.h"
+#include "engine/kit/job_read.h"
 
 #include <json-c/json.h>
 #include <stdlib.h>
@@ -16,11 +16,11 @@
 /* Of the context: what is kept free for the answer, where turns are left out anyway. */
 #define RESERVE_SHARE 8
 
-enum fm_code fm_job_read_truncation(struct fm_job *job, struct json_object *value, struct fm_error *error) {
+enum fm_code fm_kit_job_read_truncation(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
     static const char *const words[] = {"disabled", "auto", NULL};
-    int word = fm_job_word(value, words);
+    int word = fm_kit_job_word(value, words);
     job->truncation.asked = word == 1;
-    return word < 0 ? fm_job_wrong(error, "truncation", "\"auto\" or \"disabled\"") : FM_OK;
+    return word < 0 ? fm_kit_job_wrong(error, "truncation", "\"auto\" or \"disabled\"") : FM_OK;
 }
 
 /* ---- where to cut ---- */
@@ -40,8 +40,8 @@ static bool note_calls(struct json_object *ids, const struct fm_message *message
 }
 
 /*
- * What may not be cut apart, as changes: behind the sum of closed[0..i], which is 0 where nothing of it reaches over
- * the place before the message i. `closed` has count + 1 entries, all 0. False when out of memory.
+ * What may not be cut apart: the sum of closed[0..i] is 0 where no call before the message i has its output in it or
+ * after it. `closed` has count + 1 entries, all 0. False when out of memory.
  */
 static bool close_calls(const struct fm_truncation *truncation, size_t *closed) {
     struct json_object *ids = json_object_new_object();
@@ -60,7 +60,7 @@ static bool close_calls(const struct fm_truncation *truncation, size_t *closed) 
 }
 
 static void collect_cuts(struct fm_truncation *truncation, const size_t *closed) {
-    size_t open = 0;    /* calls before this place whose outputs are behind it */
+    size_t open = 0;    /* calls before this place whose outputs are after it */
     size_t dropped = 0; /* messages that a cut here leaves out */
     for (size_t i = 0; i < truncation->count; i++) {
         const struct fm_message *message = &truncation->all[i];
@@ -72,7 +72,7 @@ static void collect_cuts(struct fm_truncation *truncation, const size_t *closed)
     }
 }
 
-enum fm_code fm_job_find_cuts(struct fm_job *job, struct fm_error *error) {
+enum fm_code fm_kit_job_find_cuts(struct fm_kit_job *job, struct fm_error *error) {
     struct fm_truncation *truncation = &job->truncation;
     if (!truncation->asked) {
         return FM_OK;
@@ -90,7 +90,7 @@ enum fm_code fm_job_find_cuts(struct fm_job *job, struct fm_error *error) {
     return ok ? FM_OK : fm_fail_no_memory(error);
 }
 
-void fm_job_free_cuts(struct fm_job *job) {
+void fm_kit_job_free_cuts(struct fm_kit_job *job) {
     struct fm_truncation *truncation = &job->truncation;
     if (truncation->all) {
         job->messages = truncation->all;
@@ -103,7 +103,7 @@ void fm_job_free_cuts(struct fm_job *job) {
 
 /* ---- how many ---- */
 
-static void leave_out(struct fm_job *job, size_t turns) {
+static void leave_out(struct fm_kit_job *job, size_t turns) {
     struct fm_truncation *truncation = &job->truncation;
     size_t cut = turns > 0 ? truncation->cuts[turns - 1] : 0;
     size_t left = 0;
@@ -130,7 +130,7 @@ static size_t round_up(size_t turns, size_t all) {
 }
 
 /* As few turns as `reserve` asks for, rounded; all when that is not enough. */
-static enum fm_code leave_out_some(struct fm_job *job, size_t reserve, fm_job_fit_fn *fit, void *state,
+static enum fm_code leave_out_some(struct fm_kit_job *job, size_t reserve, fm_kit_job_fit_fn *fit, void *state,
                                    struct fm_error *error) {
     size_t all = job->truncation.cut_count;
     size_t few = 0; /* too few are left out */
@@ -160,7 +160,7 @@ static enum fm_code leave_out_some(struct fm_job *job, size_t reserve, fm_job_fi
     return rounded == many ? FM_OK : fit(state, reserve, error);
 }
 
-static size_t reserve_of(const struct fm_job *job, size_t context_length) {
+static size_t reserve_of(const struct fm_kit_job *job, size_t context_length) {
     size_t reserve = context_length / RESERVE_SHARE;
     if (job->max_tokens > 0 && (uint64_t)job->max_tokens < reserve) {
         reserve = (size_t)job->max_tokens;
@@ -168,8 +168,8 @@ static size_t reserve_of(const struct fm_job *job, size_t context_length) {
     return reserve > 0 ? reserve : 1;
 }
 
-enum fm_code fm_job_fit(struct fm_job *job, size_t context_length, fm_job_fit_fn *fit, void *state,
-                        struct fm_error *error) {
+enum fm_code fm_kit_job_fit(struct fm_kit_job *job, size_t context_length, fm_kit_job_fit_fn *fit, void *state,
+                            struct fm_error *error) {
     size_t reserve = 1;
     if (job->truncation.asked) {
         reserve = reserve_of(job, context_length);

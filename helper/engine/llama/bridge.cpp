@@ -1,3 +1,4 @@
+/* bridge.h in C++: llama.cpp's chat templates and tokenizer, with each exception turned into an error. */
 extern "C" {
 #include "base/utf8.h"
 #include "engine/llama/bridge.h"

@@ -8,6 +8,7 @@
 #define FM_ENGINE_LLAMA_BRIDGE_H
 
 #include "base/error.h"
+#include "engine/chat/chat.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,58 +20,6 @@ struct llama_vocab;
 /* A model's chat template, parsed. */
 struct fm_templates;
 
-struct fm_chat_call { /* all borrowed, as below */
-    const char *id;
-    const char *name;
-    const char *arguments; /* JSON text of an object */
-    size_t arguments_len;
-};
-
-/* An image in a message. Templates don't see it: whoever renders puts a mark in its place. */
-struct fm_chat_image {
-    size_t at;    /* bytes of the content before it */
-    size_t index; /* which of the job's it is */
-};
-
-struct fm_chat_message {
-    const char *role;
-    const char *content;
-    size_t content_len;
-    const struct fm_chat_image *images; /* of the user, in their order */
-    size_t image_count;
-    const char *reasoning; /* of the assistant; NULL: none. Templates that show none leave it out without a word */
-    size_t reasoning_len;
-    const struct fm_chat_call *calls; /* of the assistant */
-    size_t call_count;
-    const char *answered_id; /* of a tool: the call that it answers; else NULL, as the next */
-    const char *answered_name;
-};
-
-struct fm_chat_tool {
-    const char *name;
-    const char *description; /* NULL: none */
-    const char *parameters;  /* JSON text of a schema */
-    size_t parameters_len;
-};
-
-/* What a template is told of thinking, by the names that templates have for it. */
-enum fm_chat_thinking {
-    FM_CHAT_THINKING_DEFAULT,
-    FM_CHAT_THINKING_ON,
-    FM_CHAT_THINKING_OFF,
-};
-
-/* What a template renders. Calls and tools are for templates that know them: others leave them out without a word. */
-struct fm_chat {
-    const struct fm_chat_message *messages;
-    size_t count;
-    const struct fm_chat_tool *tools;
-    size_t tool_count;
-    enum fm_chat_thinking thinking;
-    const char *effort; /* how much to think: "low", say; NULL: nothing is said of it */
-    bool closed;        /* without the start of the assistant's turn */
-};
-
 /*
  * Reads the chat template out of `model`, which must outlive the result. One that is missing or broken is replaced by
  * ChatML, as llama.cpp does, and `*replaced` tells. `source` is used in its place, where it is not NULL: broken, it is
@@ -81,7 +30,7 @@ FM_MUST_USE enum fm_code fm_templates_load(const struct llama_model *model, cons
 void fm_templates_free(struct fm_templates *templates);
 
 /*
- * Renders `chat`. `*prompt` (`*len` bytes, with a NUL behind them) is the caller's to free(). A template that refuses
+ * Renders `chat`. `*prompt` (`*len` bytes, with a NUL after them) is the caller's to free(). A template that refuses
  * these messages (roles that do not alternate, say) is FM_INVALID_REQUEST.
  */
 FM_MUST_USE enum fm_code fm_templates_apply(const struct fm_templates *templates, const struct fm_chat *chat,

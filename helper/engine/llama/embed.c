@@ -1,6 +1,7 @@
 /*
- * Each text is computed alone, from an empty memory on, always in the same pieces. So its vector is the same to the
- * last bit whatever else the job has and whatever came before: results of a batch depend on what is in it.
+ * One job that embeds. Each text is computed alone, from an empty memory on, always in the same pieces. So its vector
+ * is the same to the last bit whatever else the job has and whatever came before: results of a batch depend on what is
+ * in it.
  */
 #include "engine/llama/embed.h"
 #include "base/clock.h"
@@ -17,8 +18,8 @@ struct text {
 };
 
 struct embedding {
-    struct fm_model *model;
-    struct fm_job *job;
+    struct fm_llama_model *model;
+    struct fm_kit_job *job;
     struct text *texts; /* owned; one an input */
     struct llama_batch batch;
     int64_t processed; /* tokens of all texts so far */
@@ -28,7 +29,7 @@ struct embedding {
 /* llama.cpp asks between the operations of a batch, which may take a minute: on this thread. */
 static bool abort_asked(void *argument) {
     struct embedding *run = argument;
-    return !fm_job_go_on(run->job, run->processed, 0);
+    return !fm_kit_job_go_on(run->job, run->processed, 0);
 }
 
 static enum fm_reason fail_no_memory(struct embedding *run) {
@@ -38,11 +39,11 @@ static enum fm_reason fail_no_memory(struct embedding *run) {
 
 /* The texts as tokens, `*sum` in all. Nothing is computed before it is known that every one fits. */
 static enum fm_reason read_texts(struct embedding *run, int64_t *sum) {
-    const struct fm_job *job = run->job;
+    const struct fm_kit_job *job = run->job;
     *sum = 0;
     for (size_t i = 0; i < job->input_count; i++) {
         struct text *text = &run->texts[i];
-        if (fm_job_aborted(job)) {
+        if (fm_kit_job_aborted(job)) {
             return FM_REASON_ABORTED;
         }
         enum fm_code code =
@@ -92,7 +93,7 @@ static enum fm_reason embed(struct embedding *run, const struct text *text) {
     for (size_t at = 0; at < text->count && !reason; at += chunk) {
         size_t left = text->count - at;
         if (at > 0) {
-            fm_job_progress(run->job, run->processed, 0);
+            fm_kit_job_progress(run->job, run->processed, 0);
         }
         reason = compute(run, text, at, left < chunk ? left : chunk);
     }
@@ -101,7 +102,7 @@ static enum fm_reason embed(struct embedding *run, const struct text *text) {
         (void)fm_fail(&run->error, FM_INTERNAL, "the model gave no vector");
         return FM_REASON_ERROR;
     }
-    return reason ? reason : fm_job_embedding(run->job, vector, &run->error);
+    return reason ? reason : fm_kit_job_embedding(run->job, vector, &run->error);
 }
 
 static enum fm_reason embed_all(struct embedding *run) {
@@ -115,14 +116,14 @@ static enum fm_reason embed_all(struct embedding *run) {
         return reason;
     }
     run->job->dimension = (size_t)llama_model_n_embd_out(run->model->weights);
-    reason = fm_job_accept(run->job, tokens);
+    reason = fm_kit_job_accept(run->job, tokens);
     for (size_t i = 0; !reason; i++) { /* the last one ends it */
         reason = embed(run, &run->texts[i]);
     }
     return reason;
 }
 
-void fm_embed(struct fm_model *model, struct fm_job *job) {
+void fm_embed(struct fm_llama_model *model, struct fm_kit_job *job) {
     struct embedding run = {.model = model, .job = job, .batch = llama_batch_init((int32_t)model->chunk, 0, 1)};
     int64_t start = fm_now_ms();
     llama_set_abort_callback(model->context, abort_asked, &run);
@@ -135,5 +136,5 @@ void fm_embed(struct fm_model *model, struct fm_job *job) {
     llama_batch_free(run.batch);
     fm_log(FM_LOG_INFO, "job %lld: %zu of %zu texts, %lld tokens, %lld ms", (long long)job->id, job->embedded,
            job->input_count, (long long)run.processed, (long long)(fm_now_ms() - start));
-    fm_job_finish(job, reason, &run.error);
+    fm_kit_job_finish(job, reason, &run.error);
 }

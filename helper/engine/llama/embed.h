@@ -6,6 +6,6 @@
 #include "engine/llama/model.h"
 
 /* Runs `job`, of a model that embeds, and finishes it. Engine thread; blocks as long as that takes. */
-void fm_embed(struct fm_model *model, struct fm_job *job);
+void fm_embed(struct fm_llama_model *model, struct fm_kit_job *job);
 
 #endif

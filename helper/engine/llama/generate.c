@@ -1,10 +1,15 @@
+/*
+ * One job: its prompt, prefill, and the loop that draws tokens, reads thoughts and calls out of them, and reports them.
+ * A thought comes before the grammar: that begins where the thought ends.
+ */
 #include "engine/llama/generate.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "engine/llama/guide.h"
+#include "engine/chat/tools.h"
+#include "engine/guide/guide.h"
 #include "engine/llama/logprobs.h"
 #include "engine/llama/sampler.h"
-#include "engine/llama/tools.h"
+#include "engine/llama/vocabulary.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +28,7 @@ struct start {
 
 struct generation {
     struct fm_slot *slot;
-    struct fm_job *job;
+    struct fm_kit_job *job;
     struct fm_guide guide;
     struct fm_sampler sampler;
     struct fm_thought_parser thought; /* takes the answer first */
@@ -48,7 +53,7 @@ struct generation {
 static bool go_on(void *argument) {
     struct generation *run = argument;
     size_t count = run->slot->count < run->prompt.count ? run->slot->count : run->prompt.count;
-    return fm_job_go_on(run->job, (int64_t)count, run->cached);
+    return fm_kit_job_go_on(run->job, (int64_t)count, run->cached);
 }
 
 /* llama.cpp asks between the operations of a batch, which may take a minute: on this thread. */
@@ -113,17 +118,17 @@ static enum fm_reason decode_pending(struct generation *run) {
     return reason_of(run, fm_slot_append(run->slot, run->pending, count));
 }
 
-/* fm_job_fit_fn: the prompt is replaced where the new one fits. FM_CANCELLED: an abort was asked for meanwhile. */
+/* fm_kit_job_fit_fn: the prompt is replaced where the new one fits. FM_CANCELLED: an abort was asked for meanwhile. */
 static enum fm_code fit_messages(void *state, size_t reserve, struct fm_error *error) {
     struct generation *run = state;
-    struct fm_model *model = run->slot->model;
+    struct fm_llama_model *model = run->slot->model;
     struct fm_prompt_thought thought = {.job = run->job};
     struct fm_tool_prompt prompt;
     struct fm_prompt made;
-    if (fm_job_aborted(run->job)) {
+    if (fm_kit_job_aborted(run->job)) {
         return fm_fail(error, FM_CANCELLED, "the job was aborted");
     }
-    enum fm_code code = fm_model_thought_form(model, &thought.form, error);
+    enum fm_code code = fm_llama_model_thought_form(model, &thought.form, error);
     code = code ? code : fm_tool_prompt_init(&prompt, run->job, run->form, error);
     if (code != FM_OK) {
         return code;
@@ -141,13 +146,13 @@ static enum fm_code fit_messages(void *state, size_t reserve, struct fm_error *e
 }
 
 static enum fm_code make_prompt(struct generation *run) {
-    const struct fm_job *job = run->job;
-    const struct fm_model *model = run->slot->model;
+    const struct fm_kit_job *job = run->job;
+    const struct fm_llama_model *model = run->slot->model;
     if (job->prompt) {
         return fm_prompter_plain_tokens(&model->prompter, job->prompt, job->prompt_len, job->suffix, job->suffix_len,
                                         model->context_length, &run->prompt.tokens, &run->prompt.count, &run->error);
     }
-    return fm_job_fit(run->job, model->context_length, fit_messages, run, &run->error);
+    return fm_kit_job_fit(run->job, model->context_length, fit_messages, run, &run->error);
 }
 
 /* A template that refuses calls where they are may take them in our form, whose messages are as any others. */
@@ -165,7 +170,7 @@ static enum fm_code read_prompt(struct generation *run) {
 
 /* All of them, before it is known which turns stay: no more than a look at each. */
 static enum fm_code look_at_images(struct generation *run) {
-    const struct fm_job *job = run->job;
+    const struct fm_kit_job *job = run->job;
     enum fm_code code = FM_OK;
     if (job->image_count == 0) {
         return FM_OK;
@@ -177,7 +182,7 @@ static enum fm_code look_at_images(struct generation *run) {
     run->pictures.count = job->image_count;
     for (size_t i = 0; i < job->message_count; i++) {
         for (size_t k = 0; k < job->messages[i].image_count && code == FM_OK; k++) {
-            if (fm_job_aborted(run->job)) {
+            if (fm_kit_job_aborted(run->job)) {
                 return fm_fail(&run->error, FM_CANCELLED, "the job was aborted");
             }
             const struct fm_image *image = &job->messages[i].images[k];
@@ -203,7 +208,7 @@ static enum fm_code refuse_span(const struct generation *run, const struct fm_sp
 
 /* Those that the prompt has: a damaged one is a bad request, so it is found out before the job is accepted. */
 static enum fm_code check_images(struct generation *run) {
-    const struct fm_model *model = run->slot->model;
+    const struct fm_llama_model *model = run->slot->model;
     enum fm_code code = FM_OK;
     for (size_t i = 0; i < run->prompt.span_count && code == FM_OK; i++) {
         const struct fm_span *span = &run->prompt.spans[i];
@@ -232,13 +237,13 @@ static enum fm_reason prefill(struct generation *run) {
     fm_slot_reuse(slot, &run->prompt, fm_sampler_repeats(run->job));
     run->cached = (int64_t)slot->count;
     if (slot->count == run->prompt.count) {
-        fm_job_progress(run->job, run->cached, run->cached);
+        fm_kit_job_progress(run->job, run->cached, run->cached);
     }
     while (slot->count < run->prompt.count && !reason) {
         const struct fm_span *span = fm_slot_next_span(slot, &run->prompt);
         reason = span ? prefill_span(run, span) : reason_of(run, fm_slot_prefill(slot, &run->prompt));
         if (!reason) {
-            fm_job_progress(run->job, (int64_t)slot->count, run->cached);
+            fm_kit_job_progress(run->job, (int64_t)slot->count, run->cached);
         }
     }
     return reason;
@@ -248,24 +253,24 @@ static enum fm_reason prefill(struct generation *run) {
 
 static enum fm_reason tell_piece(struct generation *run, const struct fm_tool_piece *piece) {
     switch (piece->kind) {
-    case FM_TOOL_CALL: return fm_job_tool_call(run->job, piece->name);
-    case FM_TOOL_PART_OF_ARGUMENTS: return fm_job_text(run->job, piece->bytes, piece->len);
+    case FM_TOOL_CALL: return fm_kit_job_tool_call(run->job, piece->name);
+    case FM_TOOL_PART_OF_ARGUMENTS: return fm_kit_job_text(run->job, piece->bytes, piece->len);
     case FM_TOOL_TEXT:
-        return fm_guide_add(&run->guide, piece->bytes, piece->len) ? fm_job_text(run->job, piece->bytes, piece->len)
+        return fm_guide_add(&run->guide, piece->bytes, piece->len) ? fm_kit_job_text(run->job, piece->bytes, piece->len)
                                                                    : FM_REASON_ERROR;
     case FM_TOOL_UNKNOWN: return fail(run, FM_INTERNAL, "the call names no tool");
     default: return FM_REASON_ERROR;
     }
 }
 
-/* One token's bytes, of text or calls or both: it counts once, behind them. */
+/* One token's bytes, of text or calls or both: it counts once, after them. */
 static enum fm_reason tell_pieces(struct generation *run, const char *bytes, size_t len) {
     enum fm_reason reason = FM_REASON_NONE;
     struct fm_tool_piece piece;
     while (!reason && fm_tool_parser_read(&run->parser, &bytes, &len, &piece)) {
         reason = tell_piece(run, &piece);
     }
-    enum fm_reason counted = fm_job_token(run->job, "", 0);
+    enum fm_reason counted = fm_kit_job_token(run->job, "", 0);
     return reason ? reason : counted;
 }
 
@@ -274,29 +279,29 @@ static enum fm_reason tell(struct generation *run, const char *bytes, size_t len
     if (run->callable) {
         reason = tell_pieces(run, bytes, len);
     } else if (fm_guide_add(&run->guide, bytes, len)) {
-        reason = fm_job_token(run->job, bytes, len);
+        reason = fm_kit_job_token(run->job, bytes, len);
     }
     return reason == FM_REASON_ERROR && run->error.code == FM_OK ? fail_no_memory(run) : reason;
 }
 
-/* What fm_thought_read, or fm_thought_end, has told. Behind a thought a grammar begins, which had no part in this text.
+/* What fm_thought_read, or fm_thought_end, has told. After a thought a grammar begins, which had no part in this text.
  */
 static enum fm_reason tell_thought(struct generation *run) {
     const struct fm_thought_parser *thought = &run->thought;
     enum fm_reason reason = FM_REASON_NONE;
     if (thought->thought.len > 0) {
-        reason = fm_job_reasoning(run->job, thought->thought.data, thought->thought.len);
+        reason = fm_kit_job_reasoning(run->job, thought->thought.data, thought->thought.len);
     }
     if (!reason && thought->text.len > 0 && !run->guide.grammar) {
         fm_held_logprobs_tell(&run->held, run->job, thought->text.data, thought->text.len);
-        reason = fm_job_text(run->job, thought->text.data, thought->text.len);
+        reason = fm_kit_job_text(run->job, thought->text.data, thought->text.len);
     }
     return reason;
 }
 
 /* Holds the log probabilities of `token`, which the thought's parser has read, where they may be those of text. */
 static bool hold_logprobs(struct generation *run, llama_token token, size_t len) {
-    const struct fm_job *job = run->job;
+    const struct fm_kit_job *job = run->job;
     bool text = run->thought.state == FM_THOUGHT_AT_START || run->thought.text.len > 0;
     return !job->logprobs || run->guide.grammar || !text ||
            fm_held_logprobs_add(&run->held, run->slot->model->prompter.vocab, fm_slot_logits(run->slot), token, len,
@@ -309,15 +314,15 @@ static enum fm_reason tell_thinking(struct generation *run, llama_token token, c
     if (!fm_thought_read(&run->thought, bytes, len) || !hold_logprobs(run, token, len)) {
         return fail_no_memory(run);
     }
-    enum fm_reason reason = inside || is_inside(run) ? fm_job_reasoning(run->job, "", 0) : FM_REASON_NONE;
+    enum fm_reason reason = inside || is_inside(run) ? fm_kit_job_reasoning(run->job, "", 0) : FM_REASON_NONE;
     reason = reason ? reason : tell_thought(run);
-    enum fm_reason counted = fm_job_token(run->job, "", 0);
+    enum fm_reason counted = fm_kit_job_token(run->job, "", 0);
     reason = reason ? reason : counted;
     if (run->thought.state != FM_THOUGHT_AT_START) {
         fm_held_logprobs_drop(&run->held);
     }
     if (!reason && inside && !is_inside(run)) {
-        reason = fm_job_text(run->job, "", 0); /* it is over with this token */
+        reason = fm_kit_job_text(run->job, "", 0); /* it is over with this token */
     }
     return reason == FM_REASON_ERROR ? fail_no_memory(run) : reason;
 }
@@ -340,16 +345,16 @@ static enum fm_reason tell_held(struct generation *run, enum fm_reason reason) {
 /* Before `token` is told, whose text is `bytes`: the logits that it was drawn from, or forced against, are there still.
  */
 static enum fm_reason tell_logprobs(struct generation *run, llama_token token, const char *bytes, size_t len) {
-    struct fm_logprobs logprobs;
+    struct fm_llama_logprobs logprobs;
     if (!run->job->logprobs) {
         return FM_REASON_NONE;
     }
-    bool read = fm_logprobs_read(&logprobs, run->slot->model->prompter.vocab, fm_slot_logits(run->slot), token,
-                                 run->job->top_logprobs);
+    bool read = fm_llama_logprobs_read(&logprobs, run->slot->model->prompter.vocab, fm_slot_logits(run->slot), token,
+                                       run->job->top_logprobs);
     logprobs.told.token.bytes = bytes;
     logprobs.told.token.len = len;
-    fm_job_logprobs(run->job, &logprobs.told);
-    fm_logprobs_free(&logprobs);
+    fm_kit_job_logprobs(run->job, &logprobs.told);
+    fm_llama_logprobs_free(&logprobs);
     return read ? FM_REASON_NONE : fail_no_memory(run);
 }
 
@@ -456,11 +461,11 @@ static enum fm_reason add_mark(struct generation *run, const char *mark) {
     return reason;
 }
 
-/* The thought is closed: the grammar begins, behind what stands between a thought and a text. */
+/* The thought is closed: the grammar begins, after what stands between a thought and a text. */
 static enum fm_reason begin_grammar(struct generation *run) {
     const char *gap = run->thought.form->gap;
-    size_t come = run->thought.behind; /* white space, as most gaps are */
-    run->thought.state = FM_THOUGHT_BEHIND;
+    size_t come = run->thought.space; /* white space, as most gaps are */
+    run->thought.state = FM_THOUGHT_AFTER;
     enum fm_reason reason = come < strlen(gap) ? add_mark(run, gap + come) : FM_REASON_NONE;
     run->thought.state = FM_THOUGHT_OVER;
     return reason;
@@ -546,7 +551,7 @@ static enum fm_reason begin_thinking(struct generation *run) {
     if (!run->guide.grammar) {
         return FM_REASON_NONE;
     }
-    if (run->thought.state == FM_THOUGHT_BEHIND) {
+    if (run->thought.state == FM_THOUGHT_AFTER) {
         run->thought.state = FM_THOUGHT_OVER;
     }
     run->forced_more = !is_thinking(run);
@@ -562,7 +567,7 @@ static enum fm_reason end_turn(struct generation *run) {
 }
 
 static enum fm_reason draw(struct generation *run) {
-    const struct fm_model *model = run->slot->model;
+    const struct fm_llama_model *model = run->slot->model;
     run->sampler.grammar = is_inside(run) ? NULL : run->guide.grammar;
     llama_token token = fm_sampler_draw(&run->sampler, fm_slot_logits(run->slot));
     if (token == LLAMA_TOKEN_NULL) {
@@ -591,7 +596,7 @@ static enum fm_reason add_forced(struct generation *run) {
 }
 
 static enum fm_reason step(struct generation *run) {
-    if (fm_job_aborted(run->job)) {
+    if (fm_kit_job_aborted(run->job)) {
         return FM_REASON_ABORTED;
     }
     run->pending_count = 0;
@@ -602,7 +607,7 @@ static enum fm_reason step(struct generation *run) {
 
 static enum fm_reason generate(struct generation *run) {
     enum fm_reason reason = begin_thinking(run);
-    reason = reason ? reason : fm_job_accept(run->job, (int64_t)run->prompt.count);
+    reason = reason ? reason : fm_kit_job_accept(run->job, (int64_t)run->prompt.count);
     reason = reason ? reason : prefill(run);
     while (!reason) {
         reason = step(run);
@@ -612,14 +617,16 @@ static enum fm_reason generate(struct generation *run) {
 
 /* What the job asks for, before there is an answer. */
 static enum fm_reason prepare(struct generation *run) {
-    struct fm_model *model = run->slot->model;
+    struct fm_llama_model *model = run->slot->model;
+    struct fm_guide *guide = &run->guide;
     const struct fm_prompter *prompter = &model->prompter;
-    enum fm_code code = fm_model_tool_form(model, run->job, &run->form, &run->error);
+    const struct fm_vocabulary vocabulary = fm_prompter_vocabulary(prompter);
+    enum fm_code code = fm_llama_model_tool_form(model, run->job, &run->form, &run->error);
     code = code ? code : look_at_images(run);
     code = code ? code : read_prompt(run);
     code = code ? code : check_images(run);
-    code = code ? code : fm_guide_init(&run->guide, run->job, run->form, prompter, &model->grammar_vocab, &run->error);
-    code = code ? code : fm_sampler_init(&run->sampler, run->job, run->guide.grammar, prompter->vocab, &run->error);
+    code = code ? code : fm_guide_init(guide, run->job, run->form, &vocabulary, &model->grammar_vocab, &run->error);
+    code = code ? code : fm_sampler_init(&run->sampler, run->job, guide->grammar, prompter->vocab, &run->error);
     if (code == FM_OK) {
         fm_sampler_take_prompt(&run->sampler, run->prompt.tokens, run->prompt.count);
     }
@@ -630,7 +637,7 @@ static enum fm_reason prepare(struct generation *run) {
     return code == FM_OK ? FM_REASON_NONE : code == FM_CANCELLED ? FM_REASON_ABORTED : FM_REASON_ERROR;
 }
 
-void fm_generate(struct fm_slot *slot, struct fm_job *job) {
+void fm_generate(struct fm_slot *slot, struct fm_kit_job *job) {
     struct generation run = {.slot = slot, .job = job, .thought = {.state = FM_THOUGHT_OVER}};
     fm_buf_init(&run.piece, PIECE_MAX);
     int64_t start = fm_now_ms();
@@ -639,7 +646,7 @@ void fm_generate(struct fm_slot *slot, struct fm_job *job) {
     reason = reason ? reason : generate(&run);
     llama_set_abort_callback(slot->model->context, NULL, NULL);
     reason = tell_held(&run, tell_held_thought(&run, reason));
-    bool whole = reason == FM_REASON_STOP && !run.parser.called && !fm_job_cut(job);
+    bool whole = reason == FM_REASON_STOP && !run.parser.called && !fm_kit_job_cut(job);
     bool stuck = whole && !fm_guide_check(&run.guide, &job->schema_error);
     fm_sampler_free(&run.sampler);
     fm_guide_free(&run.guide);
@@ -651,7 +658,7 @@ void fm_generate(struct fm_slot *slot, struct fm_job *job) {
            (long long)job->output_tokens, (long long)(fm_now_ms() - start));
     fm_prompt_free(&run.prompt);
     free_pictures(&run.pictures);
-    fm_job_finish(job, reason, &run.error);
+    fm_kit_job_finish(job, reason, &run.error);
     if (stuck) {
         fm_log(FM_LOG_WARN, "the check of a text by its schema does not end: the engine is ended for it");
         _exit(FM_EXIT_NO_MEMORY); /* it takes memory as long as it lasts, and can't be stopped otherwise */

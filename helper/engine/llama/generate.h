@@ -6,6 +6,6 @@
 #include "engine/llama/slot.h"
 
 /* Runs `job` to its end and finishes it. Engine thread; blocks. The slot is left consistent, whatever happens. */
-void fm_generate(struct fm_slot *slot, struct fm_job *job);
+void fm_generate(struct fm_slot *slot, struct fm_kit_job *job);
 
 #endif

@@ -1,3 +1,4 @@
+/* stb_image under image.h, with a limit on what it may allocate: files of strangers are decoded here. */
 #include "engine/llama/image.h"
 
 #include <limits.h>
@@ -103,8 +104,9 @@ enum fm_code fm_image_look(const unsigned char *bytes, size_t len, struct fm_pix
     }
     if (width < 1 || height < 1 || (unsigned)width > FM_IMAGE_SIDE_MAX || (unsigned)height > FM_IMAGE_SIDE_MAX ||
         (uint64_t)width * (uint64_t)height > FM_IMAGE_PIXELS_MAX) {
-        return fm_fail(error, FM_INVALID_REQUEST, "the image has %d by %d pixels; %u a side and %u in all are the most",
-                       width, height, FM_IMAGE_SIDE_MAX, FM_IMAGE_PIXELS_MAX);
+        return fm_fail(error, FM_INVALID_REQUEST,
+                       "the image has %d by %d pixels; %u a side and %u in all are the most: send a smaller one", width,
+                       height, FM_IMAGE_SIDE_MAX, FM_IMAGE_PIXELS_MAX);
     }
     pixels->width = (uint32_t)width;
     pixels->height = (uint32_t)height;

@@ -24,7 +24,7 @@
 #define DELTA_MS 30
 
 struct llama_engine {
-    struct fm_model model;
+    struct fm_llama_model model;
     struct fm_slot slot;
 };
 
@@ -72,7 +72,7 @@ static int64_t threads_max(void) {
     return usable.count < GGML_MAX_N_THREADS ? usable.count : GGML_MAX_N_THREADS;
 }
 
-static enum fm_code read_settings(struct fm_model_options *options, struct fm_error *error) {
+static enum fm_code read_settings(struct fm_llama_model_options *options, struct fm_error *error) {
     const char *chat_template = getenv("FM_ENGINE_LLAMA_TEMPLATE");
     options->chat_template = chat_template && chat_template[0] ? chat_template : NULL;
     enum fm_code code = read_setting("FM_ENGINE_LLAMA_CTX", FM_MODEL_CONTEXT_MAX, &options->context_length, error);
@@ -83,19 +83,19 @@ static enum fm_code load(void *state, struct fm_kit *kit, const struct fm_model_
                          struct fm_model_info *info, struct fm_error *error) {
     struct llama_engine *engine = state;
     struct load_progress progress = {.kit = kit, .told = 0};
-    struct fm_model_options options;
+    struct fm_llama_model_options options;
     if (!files->model) {
         return fm_fail(error, FM_UNAVAILABLE, "the llama engine needs a model file");
     }
     enum fm_code code = read_settings(&options, error);
     options.mmproj = files->mmproj;
-    code = code ? code : fm_model_load(&engine->model, files->model, &options, on_progress, &progress, error);
+    code = code ? code : fm_llama_model_load(&engine->model, files->model, &options, on_progress, &progress, error);
     if (code != FM_OK) {
         return code;
     }
     code = engine->model.embeds ? FM_OK : fm_slot_init(&engine->slot, &engine->model, 0, error);
     if (code != FM_OK) {
-        fm_model_free(&engine->model);
+        fm_llama_model_free(&engine->model);
         return code;
     }
     *info = (struct fm_model_info){
@@ -104,18 +104,18 @@ static enum fm_code load(void *state, struct fm_kit *kit, const struct fm_model_
 }
 
 /* A file is for the one or the other. */
-static void refuse(const struct fm_model *model, struct fm_job *job) {
+static void refuse(const struct fm_llama_model *model, struct fm_kit_job *job) {
     struct fm_error error;
     (void)fm_fail(&error, FM_INVALID_REQUEST, "%s",
                   model->embeds ? "this model embeds texts; it does not generate any"
                                 : "this model generates text; it does not embed any");
     snprintf(error.param, sizeof error.param, "model");
-    fm_job_finish(job, FM_REASON_ERROR, &error);
+    fm_kit_job_finish(job, FM_REASON_ERROR, &error);
 }
 
 static void serve(void *state, struct fm_kit *kit) {
     struct llama_engine *engine = state;
-    struct fm_job *job;
+    struct fm_kit_job *job;
     while ((job = fm_kit_take(kit, true))) {
         if (engine->model.embeds != (job->inputs != NULL)) {
             refuse(&engine->model, job);
@@ -126,7 +126,7 @@ static void serve(void *state, struct fm_kit *kit) {
         }
     }
     fm_slot_free(&engine->slot); /* of a model that embeds, nothing */
-    fm_model_free(&engine->model);
+    fm_llama_model_free(&engine->model);
 }
 
 int main(void) {

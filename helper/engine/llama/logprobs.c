@@ -1,3 +1,4 @@
+/* The softmax of a model's logits for one token, with the most likely ones beside it. */
 #include "engine/llama/logprobs.h"
 
 #include <math.h>
@@ -49,13 +50,13 @@ static size_t append_piece(const struct llama_vocab *vocab, llama_token token, s
     return len > 0 ? (size_t)len : 0;
 }
 
-bool fm_logprobs_read(struct fm_logprobs *logprobs, const struct llama_vocab *vocab, const float *logits,
-                      llama_token token, size_t count) {
+bool fm_llama_logprobs_read(struct fm_llama_logprobs *logprobs, const struct llama_vocab *vocab, const float *logits,
+                            llama_token token, size_t count) {
     size_t size = (size_t)llama_vocab_n_tokens(vocab);
     size_t top[FM_TOP_LOGPROBS_MAX];
     double sum = log_sum_exp(logits, size);
     struct fm_token_logprobs *told = &logprobs->told;
-    *logprobs = (struct fm_logprobs){.told = {.token = {.logprob = (double)logits[token] - sum}}};
+    *logprobs = (struct fm_llama_logprobs){.told = {.token = {.logprob = (double)logits[token] - sum}}};
     fm_buf_init(&logprobs->text, TEXT_MAX);
     told->top_count = find_top(logits, size, count, top);
     for (size_t i = 0; i < told->top_count; i++) {
@@ -70,7 +71,7 @@ bool fm_logprobs_read(struct fm_logprobs *logprobs, const struct llama_vocab *vo
     return !logprobs->text.failed;
 }
 
-void fm_logprobs_free(struct fm_logprobs *logprobs) {
+void fm_llama_logprobs_free(struct fm_llama_logprobs *logprobs) {
     fm_buf_free(&logprobs->text);
 }
 
@@ -78,17 +79,17 @@ void fm_logprobs_free(struct fm_logprobs *logprobs) {
 
 bool fm_held_logprobs_add(struct fm_held_logprobs *held, const struct llama_vocab *vocab, const float *logits,
                           llama_token token, size_t len, size_t count) {
-    struct fm_logprobs *tokens = realloc(held->tokens, (held->count + 1) * sizeof *tokens);
+    struct fm_llama_logprobs *tokens = realloc(held->tokens, (held->count + 1) * sizeof *tokens);
     if (!tokens) {
         return false;
     }
     held->tokens = tokens;
-    bool read = fm_logprobs_read(&tokens[held->count], vocab, logits, token, count);
+    bool read = fm_llama_logprobs_read(&tokens[held->count], vocab, logits, token, count);
     tokens[held->count++].told.token.len = len;
     return read;
 }
 
-void fm_held_logprobs_tell(struct fm_held_logprobs *held, struct fm_job *job, const char *text, size_t len) {
+void fm_held_logprobs_tell(struct fm_held_logprobs *held, struct fm_kit_job *job, const char *text, size_t len) {
     size_t more = 0; /* bytes of tokens before the text */
     for (size_t i = 0; i < held->count; i++) {
         more += held->tokens[i].told.token.len;
@@ -101,13 +102,13 @@ void fm_held_logprobs_tell(struct fm_held_logprobs *held, struct fm_job *job, co
         token->len -= skipped;
         token->bytes = text;
         text += token->len;
-        fm_job_logprobs(job, &held->tokens[i].told);
+        fm_kit_job_logprobs(job, &held->tokens[i].told);
     }
 }
 
 void fm_held_logprobs_drop(struct fm_held_logprobs *held) {
     for (size_t i = 0; i < held->count; i++) {
-        fm_logprobs_free(&held->tokens[i]);
+        fm_llama_logprobs_free(&held->tokens[i]);
     }
     free(held->tokens);
     *held = (struct fm_held_logprobs){0};

@@ -1,3 +1,4 @@
+/* Loads a GGUF file with llama.cpp, chooses its context within the memory, and says why a file does not load. */
 #include "engine/llama/model.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -127,7 +128,7 @@ static int default_threads(void) {
 }
 
 /* Threads that outlive a batch: started for each, they cost a small model a tenth of its speed. */
-static void start_threads(struct fm_model *model) {
+static void start_threads(struct fm_llama_model *model) {
     struct ggml_threadpool *(*new_pool)(struct ggml_threadpool_params *);
     void *function = cpu_function("ggml_threadpool_new");
     if (!function || model->thread_count < 2) {
@@ -142,7 +143,7 @@ static void start_threads(struct fm_model *model) {
     }
 }
 
-static void stop_threads(struct fm_model *model) {
+static void stop_threads(struct fm_llama_model *model) {
     void (*free_pool)(struct ggml_threadpool *);
     void *function = cpu_function("ggml_threadpool_free");
     if (model->threads && function) {
@@ -199,11 +200,11 @@ static bool is_causal(const struct llama_model *weights) {
 }
 
 /* A text can't be computed in pieces: tokens look at later ones, or the vector is made of all states at once. */
-static bool needs_whole_text(const struct fm_model *model) {
+static bool needs_whole_text(const struct fm_llama_model *model) {
     return model->embeds && (pooling(model->weights) != LLAMA_POOLING_TYPE_LAST || !is_causal(model->weights));
 }
 
-static uint32_t wanted_context(const struct fm_model *model, const struct fm_model_options *options) {
+static uint32_t wanted_context(const struct fm_llama_model *model, const struct fm_llama_model_options *options) {
     int64_t trained = llama_model_n_ctx_train(model->weights);
     int64_t limit = needs_whole_text(model) ? CONTEXT_WHOLE_MAX : CONTEXT_LENGTH_MAX;
     bool asked = options->context_length > 0;
@@ -252,7 +253,7 @@ static int64_t total_memory(void) {
  * the kernel ends some process. So is one that nobody asked for and that no model of this size has: a file of 2 MiB can
  * claim heads that take gigabytes.
  */
-static enum fm_code check_memory(const struct fm_model *model, const char *path, uint32_t context, bool asked,
+static enum fm_code check_memory(const struct fm_llama_model *model, const char *path, uint32_t context, bool asked,
                                  struct fm_error *error) {
     double needed = token_bytes(model->weights, path) * context;
     double usable = (double)total_memory() / 4 * 3;
@@ -277,8 +278,8 @@ static uint32_t smaller(uint32_t a, uint32_t b) {
     return a < b ? a : b;
 }
 
-static enum fm_code make_context(struct fm_model *model, const char *path, const struct fm_model_options *options,
-                                 struct fm_error *error) {
+static enum fm_code make_context(struct fm_llama_model *model, const char *path,
+                                 const struct fm_llama_model_options *options, struct fm_error *error) {
     struct llama_context_params params = llama_context_default_params();
     uint32_t wanted = wanted_context(model, options);
     bool asked = options->context_length > 0;
@@ -331,7 +332,7 @@ static enum fm_code read_template(const char *path, struct fm_buf *source, struc
 }
 
 /* With the chat template in `path`; NULL: the model's own. */
-static enum fm_code init_prompter(struct fm_model *model, const char *path, struct fm_error *error) {
+static enum fm_code init_prompter(struct fm_llama_model *model, const char *path, struct fm_error *error) {
     struct fm_buf source;
     if (model->embeds) {
         fm_prompter_init_plain(&model->prompter, model->weights);
@@ -351,12 +352,13 @@ static enum fm_code init_prompter(struct fm_model *model, const char *path, stru
 }
 
 /* What it sees with. */
-static enum fm_code load_vision(struct fm_model *model, const char *path, struct fm_error *error) {
+static enum fm_code load_vision(struct fm_llama_model *model, const char *path, struct fm_error *error) {
     if (!path) {
         return FM_OK;
     }
     if (model->embeds) {
-        return fm_fail(error, FM_UNAVAILABLE, "%s: a model that embeds texts can't see", path);
+        return fm_fail(error, FM_UNAVAILABLE, "%s: a model that embeds texts can't see; start it without a projector",
+                       path);
     }
     enum fm_code code = fm_file_check_magic(path, "GGUF", error);
     if (code != FM_OK) {
@@ -372,7 +374,7 @@ static enum fm_code load_vision(struct fm_model *model, const char *path, struct
 }
 
 /* What kind of model it is. */
-static enum fm_code check_kind(struct fm_model *model, const char *path, struct fm_error *error) {
+static enum fm_code check_kind(struct fm_llama_model *model, const char *path, struct fm_error *error) {
     if (!llama_model_has_decoder(model->weights) || llama_model_has_encoder(model->weights)) {
         return fm_fail(error, FM_UNAVAILABLE, "%s: not a model that generates text from text alone", path);
     }
@@ -386,9 +388,10 @@ static enum fm_code check_kind(struct fm_model *model, const char *path, struct 
     return FM_OK;
 }
 
-enum fm_code fm_model_load(struct fm_model *model, const char *path, const struct fm_model_options *options,
-                           fm_model_progress *progress, void *argument, struct fm_error *error) {
-    *model = (struct fm_model){0};
+enum fm_code fm_llama_model_load(struct fm_llama_model *model, const char *path,
+                                 const struct fm_llama_model_options *options, fm_llama_model_progress *progress,
+                                 void *argument, struct fm_error *error) {
+    *model = (struct fm_llama_model){0};
     llama_log_set(on_log, NULL);
     ggml_set_abort_callback(on_ggml_abort);
     enum fm_code code = fm_file_check_magic(path, "GGUF", error); /* llama.cpp would wait for a FIFO */
@@ -410,7 +413,7 @@ enum fm_code fm_model_load(struct fm_model *model, const char *path, const struc
     code = code ? code : load_vision(model, options->mmproj, error);
     code = code ? code : make_context(model, path, options, error);
     if (code != FM_OK) {
-        fm_model_free(model);
+        fm_llama_model_free(model);
         return code;
     }
     start_threads(model);
@@ -418,7 +421,7 @@ enum fm_code fm_model_load(struct fm_model *model, const char *path, const struc
     return FM_OK;
 }
 
-void fm_model_free(struct fm_model *model) {
+void fm_llama_model_free(struct fm_llama_model *model) {
     fm_grammar_vocab_free(model->grammar_vocab);
     fm_tool_form_free(&model->tool_form);
     fm_prompter_free(&model->prompter);
@@ -426,5 +429,5 @@ void fm_model_free(struct fm_model *model) {
     fm_vision_free(model->vision);
     stop_threads(model);
     llama_model_free(model->weights);
-    *model = (struct fm_model){0};
+    *model = (struct fm_llama_model){0};
 }

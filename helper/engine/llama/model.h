@@ -6,8 +6,9 @@
 #define FM_ENGINE_LLAMA_MODEL_H
 
 #include "base/error.h"
-#include "engine/llama/grammar.h"
-#include "engine/llama/tools.h"
+#include "engine/chat/tools.h"
+#include "engine/guide/grammar.h"
+#include "engine/llama/prompt.h"
 
 #include <ggml.h>
 #include <llama.h>
@@ -20,7 +21,7 @@
 /* The largest context that can be asked for: above what any model was trained for. README.md names it. */
 #define FM_MODEL_CONTEXT_MAX 16777216
 
-struct fm_model {
+struct fm_llama_model {
     struct llama_model *weights;
     struct llama_context *context;
     struct ggml_threadpool *threads; /* NULL: llama.cpp starts threads for each batch */
@@ -40,7 +41,7 @@ struct fm_model {
 };
 
 /* Settings; 0 or NULL: the default. */
-struct fm_model_options {
+struct fm_llama_model_options {
     /*
      * At most FM_MODEL_CONTEXT_MAX; default: what the model was trained for, at most 8,192. One that embeds gets what
      * it was trained for at most, and by default 2,048 at most where it has to see a text whole.
@@ -52,7 +53,7 @@ struct fm_model_options {
 };
 
 /* Called while the weights are read, from 0 to 1; false gives the load up. */
-typedef bool fm_model_progress(float progress, void *argument);
+typedef bool fm_llama_model_progress(float progress, void *argument);
 
 /*
  * Loads `path`. Blocks as long as it takes. Every failure is FM_UNAVAILABLE (or out of memory), names the file (and
@@ -60,22 +61,23 @@ typedef bool fm_model_progress(float progress, void *argument);
  * default one out of proportion to the weights, is one. nothing is left loaded then. Call from the engine thread,
  * without another model loaded.
  */
-FM_MUST_USE enum fm_code fm_model_load(struct fm_model *model, const char *path, const struct fm_model_options *options,
-                                       fm_model_progress *progress, void *argument, struct fm_error *error);
+FM_MUST_USE enum fm_code fm_llama_model_load(struct fm_llama_model *model, const char *path,
+                                             const struct fm_llama_model_options *options,
+                                             fm_llama_model_progress *progress, void *argument, struct fm_error *error);
 
 /* Also after a failed load. */
-void fm_model_free(struct fm_model *model);
+void fm_llama_model_free(struct fm_llama_model *model);
 
 /*
  * How tools are told to the model for `job`, and how it calls them; valid as long as the model. The first job with
  * tools has the form read off the chat template. FM_INTERNAL: out of memory.
  */
-FM_MUST_USE enum fm_code fm_model_tool_form(struct fm_model *model, const struct fm_job *job,
-                                            const struct fm_tool_form **form, struct fm_error *error);
+FM_MUST_USE enum fm_code fm_llama_model_tool_form(struct fm_llama_model *model, const struct fm_kit_job *job,
+                                                  const struct fm_tool_form **form, struct fm_error *error);
 
 /* How the model thinks; valid as long as it. The first call has it read off the chat template. FM_INTERNAL: the same.
  */
-FM_MUST_USE enum fm_code fm_model_thought_form(struct fm_model *model, const struct fm_thought_form **form,
-                                               struct fm_error *error);
+FM_MUST_USE enum fm_code fm_llama_model_thought_form(struct fm_llama_model *model, const struct fm_thought_form **form,
+                                                     struct fm_error *error);
 
 #endif

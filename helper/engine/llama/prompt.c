@@ -1,8 +1,8 @@
 /*
- * How text that looks like a control token is kept text: it is replaced by a marker before the template is rendered,
- * and the rendered prompt is tokenized piece by piece between the markers, the replaced text without control tokens.
- * Messages without such text, which is nearly all, take none of that way and are tokenized in one piece. Images go the
- * same way: a marker stands for each, which no text of a user's can be.
+ * Messages to tokens: how text that looks like a control token is kept text: it is replaced by a marker before the
+ * template is rendered, and the rendered prompt is tokenized piece by piece between the markers, the replaced text
+ * without control tokens. Messages without such text, which is nearly all, take none of that way and are tokenized in
+ * one piece. Images go the same way: a marker stands for each, which no text of a user's can be.
  *
  * A template may also alter text: upper-case, cut, or count it. So marked messages are rendered twice, with markers
  * that have no letter and no length in common: where the results differ, something of a marker is left in them.
@@ -34,7 +34,7 @@
 
 /*
  * Letters of both cases, so that no change of case leaves them as they are; then a control text's index, or an image's
- * behind those, and `end`.
+ * after those, and `end`.
  */
 struct marker {
     char begin[MARKER_LETTERS + 2];
@@ -194,7 +194,7 @@ static void make_markers(struct render *render) {
 /* A whole marker in a text. */
 struct found {
     size_t at;
-    size_t end;   /* behind it */
+    size_t end;   /* after it */
     size_t index; /* which control text it stands for, or, from their count on, which image */
 };
 
@@ -203,7 +203,7 @@ static size_t marked_things(const struct render *render) {
     return render->prompter->control_count + (render->pictures ? render->pictures->count : 0);
 }
 
-/* The index and the end behind a marker's beginning at `at`. */
+/* The index and the end after a marker's beginning at `at`. */
 static bool read_marker(const struct render *render, const struct marker *marker, const struct rendered *prompt,
                         struct found *found) {
     size_t at = found->at + strlen(marker->begin);
@@ -343,8 +343,9 @@ static enum fm_code refuse_line(struct piece *piece, size_t line) {
     enum fm_code code = run_piece(piece, LINE_CHARACTERS_MAX);
     code = code ? code : check_fits(piece->render, token_count(piece->render), true, piece->error);
     return code ? code
-                : fm_fail(piece->error, FM_INVALID_REQUEST, "a line of the input has %zu characters, %d are the most",
-                          line, LINE_CHARACTERS_MAX);
+                : fm_fail(piece->error, FM_INVALID_REQUEST,
+                          "a line of the input has %zu characters, %d are the most: break it into lines", line,
+                          LINE_CHARACTERS_MAX);
 }
 
 static enum fm_code tokenize(struct render *render, const char *text, size_t len, bool first, bool parse_control,
@@ -570,17 +571,17 @@ static enum fm_code refuse_suffix(struct fm_error *error) {
 static enum fm_code infill(struct render *render, const char *text, size_t len, const char *suffix, size_t suffix_len,
                            struct fm_error *error) {
     const struct llama_vocab *vocab = render->prompter->vocab;
-    llama_token before = llama_vocab_fim_pre(vocab);
-    llama_token behind = llama_vocab_fim_suf(vocab);
-    llama_token between = llama_vocab_fim_mid(vocab);
-    if (before == LLAMA_TOKEN_NULL || behind == LLAMA_TOKEN_NULL || between == LLAMA_TOKEN_NULL) {
+    llama_token prefix_mark = llama_vocab_fim_pre(vocab);
+    llama_token suffix_mark = llama_vocab_fim_suf(vocab);
+    llama_token middle_mark = llama_vocab_fim_mid(vocab);
+    if (prefix_mark == LLAMA_TOKEN_NULL || suffix_mark == LLAMA_TOKEN_NULL || middle_mark == LLAMA_TOKEN_NULL) {
         return refuse_suffix(error);
     }
-    append_token(render, before);
+    append_token(render, prefix_mark);
     enum fm_code code = tokenize(render, text, len, false, false, error);
-    append_token(render, behind);
+    append_token(render, suffix_mark);
     code = code ? code : tokenize(render, suffix, suffix_len, false, false, error);
-    append_token(render, between);
+    append_token(render, middle_mark);
     return code;
 }
 

@@ -6,8 +6,8 @@
 #define FM_ENGINE_LLAMA_PROMPT_H
 
 #include "base/error.h"
+#include "engine/chat/thoughts.h"
 #include "engine/llama/bridge.h"
-#include "engine/llama/thoughts.h"
 #include "engine/llama/vision.h"
 
 #include <llama.h>
@@ -63,12 +63,12 @@ struct fm_pictures {
 /* The thought of the answer to a prompt. */
 struct fm_prompt_thought {
     const struct fm_thought_form *form;
-    const struct fm_job *job;
+    const struct fm_kit_job *job;
     enum fm_thought_state state; /* out: where the answer begins */
 };
 
 /*
- * Renders and tokenizes, with what fm_thought_prompt puts behind it. `prompt` (at least 1 token and less than
+ * Renders and tokenizes, with what fm_thought_prompt puts after it. `prompt` (at least 1 token and less than
  * `context`) is the caller's to free. What the messages have of images are those of `pictures`. Text that looks like a
  * control token is kept text in contents and thoughts alone: tools and calls must have none. FM_INVALID_REQUEST when
  * the template refuses the messages or alters what looks like a control token in them, or a line is too long

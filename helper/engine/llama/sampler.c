@@ -1,14 +1,14 @@
 /*
- * Most tokens that a model wants are within the grammar. So a token is drawn freely first, and only where the grammar
- * does not allow it, the mask of all tokens is computed and another one is drawn from those. Where no token is cut off,
- * that changes no probability: one of weight p, where those allowed have the weight A together, is drawn with
- * p + (1 - A) * p / A = p / A. top_k, min_p and top_p cut each draw by its own candidates: a token that they leave out
- * of the free draw, beside better ones that are not allowed, may still come in the other, and those that are in both
- * gain.
+ * Draws tokens, within a grammar or without. Most tokens that a model wants are within the grammar. So a token is drawn
+ * freely first, and only where the grammar does not allow it, the mask of all tokens is computed and another one is
+ * drawn from those. Where no token is cut off, that changes no probability: one of weight p, where those allowed have
+ * the weight A together, is drawn with p + (1 - A) * p / A = p / A. top_k, min_p and top_p cut each draw by its own
+ * candidates: a token that they leave out of the free draw, beside better ones that are not allowed, may still come in
+ * the other, and those that are in both gain.
  *
  * Biases and penalties are part of the logits that both draws see, so p above is what they make of it. They come before
- * the mask: a token that is banned is drawn all the same where the grammar allows nothing else. With ignore_eos the ends
- * of the turn are such tokens.
+ * the mask: a token that is banned is drawn all the same where the grammar allows nothing else. With ignore_eos the
+ * ends of the turn are such tokens.
  */
 #include "engine/llama/sampler.h"
 #include "base/platform.h"
@@ -28,15 +28,15 @@
 /* What a ban adds: more than logits differ by, and not so much that banned ones could no longer be told apart. */
 #define BAN (-1e5F)
 
-static bool is_greedy(const struct fm_job *job) {
+static bool is_greedy(const struct fm_kit_job *job) {
     return job->temperature < TEMPERATURE_MIN;
 }
 
-bool fm_sampler_repeats(const struct fm_job *job) {
+bool fm_sampler_repeats(const struct fm_kit_job *job) {
     return job->has_seed || is_greedy(job);
 }
 
-static uint32_t seed_of(const struct fm_job *job) {
+static uint32_t seed_of(const struct fm_kit_job *job) {
     uint64_t seed = (uint64_t)job->seed;
     if (!job->has_seed) {
         fm_random(&seed, sizeof seed);
@@ -45,7 +45,7 @@ static uint32_t seed_of(const struct fm_job *job) {
     return folded == LLAMA_DEFAULT_SEED ? 0 : folded; /* that one means "any" */
 }
 
-static struct llama_sampler *make_chain(const struct fm_job *job) {
+static struct llama_sampler *make_chain(const struct fm_kit_job *job) {
     struct llama_sampler *chain = llama_sampler_chain_init(llama_sampler_chain_default_params());
     if (is_greedy(job)) {
         llama_sampler_chain_add(chain, llama_sampler_init_greedy());
@@ -64,7 +64,7 @@ static struct llama_sampler *make_chain(const struct fm_job *job) {
 }
 
 static enum fm_code add_biases(struct fm_sampler *sampler, struct fm_error *error) {
-    const struct fm_job *job = sampler->job;
+    const struct fm_kit_job *job = sampler->job;
     for (size_t i = 0; i < job->logit_bias_count; i++) {
         const struct fm_logit_bias *bias = &job->logit_biases[i];
         if ((size_t)bias->token >= sampler->vocab_size) {
@@ -88,7 +88,7 @@ static void ban_ends(struct fm_sampler *sampler, const struct llama_vocab *vocab
 
 static enum fm_code prepare_added(struct fm_sampler *sampler, const struct llama_vocab *vocab,
                                   struct fm_error *error) {
-    const struct fm_job *job = sampler->job;
+    const struct fm_kit_job *job = sampler->job;
     if (job->presence_penalty == 0 && job->frequency_penalty == 0 && job->logit_bias_count == 0 && !job->ignore_eos) {
         return FM_OK;
     }
@@ -109,7 +109,7 @@ static enum fm_code prepare_window(struct fm_sampler *sampler, struct fm_error *
     return sampler->recent ? FM_OK : fm_fail_no_memory(error);
 }
 
-enum fm_code fm_sampler_init(struct fm_sampler *sampler, const struct fm_job *job, struct fm_grammar *grammar,
+enum fm_code fm_sampler_init(struct fm_sampler *sampler, const struct fm_kit_job *job, struct fm_grammar *grammar,
                              const struct llama_vocab *vocab, struct fm_error *error) {
     *sampler = (struct fm_sampler){.grammar = grammar,
                                    .job = job,

@@ -2,8 +2,8 @@
 #ifndef FM_ENGINE_LLAMA_SAMPLER_H
 #define FM_ENGINE_LLAMA_SAMPLER_H
 
+#include "engine/guide/grammar.h"
 #include "engine/kit/kit.h"
-#include "engine/llama/grammar.h"
 
 #include <llama.h>
 
@@ -12,7 +12,7 @@ struct fm_sampler {
     struct fm_grammar *grammar;          /* borrowed; NULL: none */
     struct llama_token_data *candidates; /* `vocab_size` of them */
     size_t vocab_size;
-    const struct fm_job *job;
+    const struct fm_kit_job *job;
     float *added;        /* to the logit of each token: its bias, and the penalties so far; NULL: to none */
     unsigned char *seen; /* 1: the token was generated; as long as `added` */
     unsigned char *recent; /* how often each token is in `window`; NULL: no job->repeat_penalty */
@@ -25,13 +25,13 @@ struct fm_sampler {
  * Of `job`'s parameters; it and `grammar` must outlive the sampler. FM_INVALID_REQUEST with `param` "logit_bias" where
  * that names a token that the vocabulary has not. On failure nothing is left to free.
  */
-FM_MUST_USE enum fm_code fm_sampler_init(struct fm_sampler *sampler, const struct fm_job *job,
+FM_MUST_USE enum fm_code fm_sampler_init(struct fm_sampler *sampler, const struct fm_kit_job *job,
                                          struct fm_grammar *grammar, const struct llama_vocab *vocab,
                                          struct fm_error *error);
 void fm_sampler_free(struct fm_sampler *sampler);
 
 /* Greedy jobs, and those with a seed, are to give the same text again. */
-bool fm_sampler_repeats(const struct fm_job *job);
+bool fm_sampler_repeats(const struct fm_kit_job *job);
 
 /* The next token by `logits` (one a token). LLAMA_TOKEN_NULL: the grammar has none, fm_grammar_reason says why. */
 llama_token fm_sampler_draw(struct fm_sampler *sampler, const float *logits);

@@ -1,3 +1,4 @@
+/* The KV memory of one sequence: what of it the next prompt reuses, and the prefill of the rest in chunks. */
 #include "engine/llama/slot.h"
 #include "base/log.h"
 
@@ -10,7 +11,8 @@ static size_t vocab_size(const struct fm_slot *slot) {
     return (size_t)llama_vocab_n_tokens(slot->model->prompter.vocab);
 }
 
-enum fm_code fm_slot_init(struct fm_slot *slot, struct fm_model *model, llama_seq_id sequence, struct fm_error *error) {
+enum fm_code fm_slot_init(struct fm_slot *slot, struct fm_llama_model *model, llama_seq_id sequence,
+                          struct fm_error *error) {
     *slot = (struct fm_slot){.model = model, .sequence = sequence};
     slot->tokens = calloc(model->context_length, sizeof *slot->tokens);
     slot->spans = calloc(model->vision ? model->context_length : 1, sizeof *slot->spans);
@@ -33,7 +35,7 @@ void fm_slot_free(struct fm_slot *slot) {
 
 /* ---- places ---- */
 
-/* The position of what comes behind the first `count` tokens: an image's span may have fewer than it has places. */
+/* The position of what comes after the first `count` tokens: an image's span may have fewer than it has places. */
 static llama_pos position_of(const struct fm_slot *slot, size_t count) {
     llama_pos position = (llama_pos)count;
     for (size_t i = 0; i < slot->span_count && slot->spans[i].at + slot->spans[i].count <= count; i++) {
@@ -256,7 +258,7 @@ static void cut_span(struct span_batch *room, size_t from, size_t count, size_t 
 
 static enum fm_decode decode_span(struct fm_slot *slot, struct span_batch *room, const struct fm_span *span, bool last,
                                   float *states) {
-    const struct fm_model *model = slot->model;
+    const struct fm_llama_model *model = slot->model;
     size_t rows = fm_vision_positions(model->vision);
     size_t width = (size_t)llama_model_n_embd_inp(model->weights);
     enum fm_decode result = FM_DECODE_OK;
@@ -273,7 +275,7 @@ static enum fm_decode decode_span(struct fm_slot *slot, struct span_batch *room,
 
 enum fm_decode fm_slot_prefill_span(struct fm_slot *slot, const struct fm_prompt *prompt,
                                     const struct fm_picture *picture, const struct fm_span *span, float *states) {
-    const struct fm_model *model = slot->model;
+    const struct fm_llama_model *model = slot->model;
     struct span_batch room;
     size_t from = slot->count;
     bool last = from + span->count == prompt->count;

@@ -14,7 +14,7 @@
 #include "engine/llama/model.h"
 
 struct fm_slot {
-    struct fm_model *model; /* borrowed */
+    struct fm_llama_model *model; /* borrowed */
     llama_seq_id sequence;
     llama_token *tokens; /* room for a whole context */
     size_t count;
@@ -30,7 +30,7 @@ struct fm_slot {
 enum fm_decode { FM_DECODE_OK, FM_DECODE_ABORTED, FM_DECODE_FAILED };
 
 /* On failure nothing is left to free. */
-FM_MUST_USE enum fm_code fm_slot_init(struct fm_slot *slot, struct fm_model *model, llama_seq_id sequence,
+FM_MUST_USE enum fm_code fm_slot_init(struct fm_slot *slot, struct fm_llama_model *model, llama_seq_id sequence,
                                       struct fm_error *error);
 void fm_slot_free(struct fm_slot *slot);
 
@@ -58,7 +58,7 @@ FM_MUST_USE enum fm_decode fm_slot_prefill_span(struct fm_slot *slot, const stru
 /* The same for generated tokens: at most model->chunk, for which there must be room. */
 FM_MUST_USE enum fm_decode fm_slot_append(struct fm_slot *slot, const llama_token *tokens, size_t count);
 
-/* What may come behind the slot's last token: a logit for each token of the vocabulary, valid until the next decode. */
+/* What may come after the slot's last token: a logit for each token of the vocabulary, valid until the next decode. */
 const float *fm_slot_logits(const struct fm_slot *slot);
 
 #endif

@@ -1,3 +1,4 @@
+/* libmtmd under vision.h: an image into places of the prompt, and those places into embeddings. */
 #include "engine/llama/vision.h"
 
 #include <hash/sha256/sha256.h>

@@ -1,0 +1,263 @@
+/*
+ * A thought form, read off a chat template. Most templates put what was thought between tags, where that is the last
+ * answer's: those can be read off. Others leave it out, and show their tags in the prompt alone; and some have marks
+ * that are no tags. So there is a table of what is known, and a row counts where the template or the vocabulary gives
+ * it away.
+ */
+#include "engine/chat/thoughts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define THOUGHT "fm_thought"
+#define TEXT    "fm_text"
+
+#define LENGTH_OF(literal) (sizeof(literal) - 1)
+
+static const struct row {
+    const char *begin;
+    const char *end;
+    const char *gap;
+    const char *lead;
+} rows[] = {
+    {"<think>", "</think>", "\n\n", ""},
+    {"<thinking>", "</thinking>", "\n\n", ""},
+    {"[THINK]", "[/THINK]", "", ""},
+    {"<|START_THINKING|>", "<|END_THINKING|>", "", ""},
+    {"<|channel>thought", "<channel|>", "", ""},
+    {"<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>", "",
+     "<|channel|>final<|message|>"},
+    {"<|think|>", "<|end|><|begin|>assistant<|content|>", "", "<|content|>"},
+    {"Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]", "\n", ""},
+};
+
+/* ---- the conversations ---- */
+
+static const struct fm_chat_message question = {.role = "user", .content = "hi", .content_len = 2};
+static const struct fm_chat_message plain = {.role = "assistant", .content = TEXT, .content_len = LENGTH_OF(TEXT)};
+static const struct fm_chat_message thoughtful = {.role = "assistant",
+                                                  .content = TEXT,
+                                                  .content_len = LENGTH_OF(TEXT),
+                                                  .reasoning = THOUGHT,
+                                                  .reasoning_len = LENGTH_OF(THOUGHT)};
+
+enum conversation { OPEN, OFF, NONE, PLAIN, THOUGHTFUL, EFFORTS, CONVERSATIONS = EFFORTS + FM_THOUGHT_EFFORTS };
+
+static const char *const efforts[FM_THOUGHT_EFFORTS] = {"low", "medium", "high"};
+
+static const struct {
+    const struct fm_chat_message *answer; /* NULL: it is still to come */
+    enum fm_chat_thinking thinking;
+    const char *effort;
+} conversations[CONVERSATIONS] = {
+    [OPEN] = {NULL, FM_CHAT_THINKING_DEFAULT, NULL},
+    [OFF] = {NULL, FM_CHAT_THINKING_OFF, NULL},
+    [NONE] = {NULL, FM_CHAT_THINKING_OFF, "none"},
+    [PLAIN] = {&plain, FM_CHAT_THINKING_DEFAULT, NULL},
+    [THOUGHTFUL] = {&thoughtful, FM_CHAT_THINKING_DEFAULT, NULL},
+    [EFFORTS] = {NULL, FM_CHAT_THINKING_ON, "low"},
+    [EFFORTS + 1] = {NULL, FM_CHAT_THINKING_ON, "medium"},
+    [EFFORTS + 2] = {NULL, FM_CHAT_THINKING_ON, "high"},
+};
+
+/* `*text` is malloc'd, and NULL where the template refuses the conversation. */
+static enum fm_code render(const struct fm_tool_template *from, enum conversation which, char **text,
+                           struct fm_error *error) {
+    struct fm_chat_message messages[2] = {question};
+    struct fm_chat chat = {.messages = messages,
+                           .count = 1,
+                           .thinking = conversations[which].thinking,
+                           .effort = conversations[which].effort};
+    size_t len;
+    if (conversations[which].answer) {
+        messages[chat.count++] = *conversations[which].answer;
+        chat.closed = true;
+    }
+    enum fm_code code = from->render(from->argument, &chat, text, &len, error);
+    return code == FM_INTERNAL ? code : FM_OK;
+}
+
+/* ---- reading it ---- */
+
+/* The end of `text` without white space. */
+static size_t trimmed(const char *text, size_t len) {
+    while (len > 0 && fm_tool_is_space(text[len - 1])) {
+        len--;
+    }
+    return len;
+}
+
+/* `text` ends with `mark`, white space after it not counted. A text that is not there does not. */
+static bool ends_with(const char *text, size_t len, const char *mark) {
+    size_t end = text ? trimmed(text, len) : 0;
+    size_t mark_len = strlen(mark);
+    return mark_len > 0 && end >= mark_len && memcmp(text + end - mark_len, mark, mark_len) == 0;
+}
+
+static bool all_ends_with(const char *text, const char *mark) {
+    return text && ends_with(text, strlen(text), mark);
+}
+
+static const char *skip_space(const char *text) {
+    while (fm_tool_is_space(*text)) {
+        text++;
+    }
+    return text;
+}
+
+/* Copies a mark. False where it is too long. */
+static bool set_mark(char mark[FM_THOUGHT_MARK_MAX], const char *text, size_t len) {
+    snprintf(mark, FM_THOUGHT_MARK_MAX, "%.*s", (int)len, text);
+    return len < FM_THOUGHT_MARK_MAX;
+}
+
+/* What of a rendered thought lies around it. */
+struct around {
+    const char *text;   /* up to the thought */
+    size_t before;      /* bytes of that, without white space */
+    const char *after;  /* the thought, without white space */
+    const char *answer; /* the text after it */
+};
+
+static bool find_thought(const char *text, struct around *around) {
+    const char *thought = text ? strstr(text, THOUGHT) : NULL;
+    const char *answer = thought ? strstr(thought, TEXT) : NULL;
+    if (!answer) {
+        return false;
+    }
+    *around = (struct around){.text = text,
+                              .before = trimmed(text, (size_t)(thought - text)),
+                              .after = skip_space(thought + LENGTH_OF(THOUGHT)),
+                              .answer = answer};
+    return true;
+}
+
+/* What stands between the end mark and the text. */
+static bool set_gap(const struct around *around, struct fm_thought_form *form) {
+    const char *gap = around->after + strlen(form->end);
+    return gap <= around->answer && set_mark(form->gap, gap, (size_t)(around->answer - gap));
+}
+
+/* Tags: "<name>" before the thought and "</name>" after it, or "[name]" and "[/name]". */
+static bool read_tags(const struct around *around, struct fm_thought_form *form) {
+    size_t at = around->before;
+    char closing = at > 0 ? around->text[at - 1] : '\0';
+    char opening = closing == '>' ? '<' : '[';
+    while (at > 0 && around->text[at - 1] != opening && !fm_tool_is_space(around->text[at - 1])) {
+        at--;
+    }
+    if ((closing != '>' && closing != ']') || at == 0 || around->text[at - 1] != opening) {
+        return false;
+    }
+    size_t name_len = around->before - at; /* with the closing bracket */
+    int end_len = snprintf(form->end, sizeof form->end, "%c/%.*s", opening, (int)name_len, around->text + at);
+    return end_len > 0 && (size_t)end_len < sizeof form->end && name_len > 1 &&
+           set_mark(form->begin, around->text + at - 1, name_len + 1) &&
+           strncmp(around->after, form->end, (size_t)end_len) == 0 && set_gap(around, form);
+}
+
+/* Up to the text of the answer that has no thought. */
+static size_t before_text(const char *text) {
+    const char *answer = text ? strstr(text, TEXT) : NULL;
+    return answer ? (size_t)(answer - text) : 0;
+}
+
+/* The template shows the marks of `row`, or the vocabulary has them. */
+static bool shows(const struct fm_tool_template *from, char *const texts[CONVERSATIONS], const struct row *row) {
+    size_t before = before_text(texts[PLAIN]);
+    struct around around;
+    bool around_thought =
+        find_thought(texts[THOUGHTFUL], &around) &&
+        (ends_with(around.text, around.before, row->begin) || strncmp(around.after, row->end, strlen(row->end)) == 0);
+    bool around_nothing = ends_with(texts[PLAIN], before, row->end) || all_ends_with(texts[OFF], row->end) ||
+                          all_ends_with(texts[NONE], row->end);
+    bool in_prompt = all_ends_with(texts[OPEN], row->begin) ||
+                     (texts[OPEN] && strstr(texts[OPEN], row->begin) && strstr(texts[OPEN], row->end));
+    return around_thought || around_nothing || in_prompt || ends_with(texts[PLAIN], before, row->lead) ||
+           (from->is_token(from->argument, row->begin) && from->is_token(from->argument, row->end));
+}
+
+static void take_row(const struct row *row, const char *thoughtful_text, struct fm_thought_form *form) {
+    struct around around;
+    *form = (struct fm_thought_form){.thinks = true};
+    snprintf(form->begin, sizeof form->begin, "%s", row->begin);
+    snprintf(form->end, sizeof form->end, "%s", row->end);
+    snprintf(form->lead, sizeof form->lead, "%s", row->lead);
+    bool shown = find_thought(thoughtful_text, &around) && strncmp(around.after, row->end, strlen(row->end)) == 0;
+    if (!shown || !set_gap(&around, form)) {
+        snprintf(form->gap, sizeof form->gap, "%s", row->gap);
+    }
+}
+
+static void read_marks(const struct fm_tool_template *from, char *const texts[CONVERSATIONS],
+                       struct fm_thought_form *form) {
+    struct around around;
+    form->thinks = find_thought(texts[THOUGHTFUL], &around) && read_tags(&around, form);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0] && !form->thinks; i++) {
+        if (shows(from, texts, &rows[i])) {
+            take_row(&rows[i], texts[THOUGHTFUL], form);
+        }
+    }
+}
+
+/* What the template makes of being asked not to think, and to think so much. */
+static void read_settings(char *const texts[CONVERSATIONS], struct fm_thought_form *form) {
+    bool open = texts[OPEN] != NULL;
+    form->prompts = open && !all_ends_with(texts[OPEN], "hi");
+    form->turns_off = open && texts[OFF] && strcmp(texts[OFF], texts[OPEN]) != 0;
+    form->off_by_effort = !form->turns_off && all_ends_with(texts[NONE], form->end);
+    form->turns_off |= form->off_by_effort;
+    for (size_t i = 0; i < FM_THOUGHT_EFFORTS; i++) {
+        form->efforts[i] = texts[EFFORTS + i] != NULL;
+    }
+}
+
+enum fm_code fm_thought_form_read(const struct fm_tool_template *from, struct fm_thought_form *form,
+                                  struct fm_error *error) {
+    char *texts[CONVERSATIONS] = {NULL};
+    enum fm_code code = FM_OK;
+    *form = (struct fm_thought_form){.thinks = false};
+    for (size_t i = 0; i < CONVERSATIONS && code == FM_OK; i++) {
+        code = render(from, (enum conversation)i, &texts[i], error);
+    }
+    if (code == FM_OK) {
+        read_marks(from, texts, form);
+    }
+    if (form->thinks) {
+        read_settings(texts, form);
+    } else {
+        *form = (struct fm_thought_form){.thinks = false};
+    }
+    for (size_t i = 0; i < CONVERSATIONS; i++) {
+        free(texts[i]);
+    }
+    return code;
+}
+
+/* ---- asking ---- */
+
+/* The nearest to what is asked for; NULL where the template takes none. */
+static const char *nearest_effort(const struct fm_thought_form *form, enum fm_effort effort) {
+    size_t wanted = effort <= FM_EFFORT_LOW ? 0 : effort == FM_EFFORT_MEDIUM ? 1 : 2;
+    for (size_t i = 0; i < FM_THOUGHT_EFFORTS; i++) {
+        size_t which = (wanted + i) % FM_THOUGHT_EFFORTS;
+        if (form->efforts[which]) {
+            return efforts[which];
+        }
+    }
+    return NULL;
+}
+
+void fm_thought_ask(const struct fm_thought_form *form, const struct fm_kit_job *job, struct fm_chat *chat) {
+    if (!form->thinks || job->effort == FM_EFFORT_DEFAULT) {
+        return;
+    }
+    if (job->effort != FM_EFFORT_NONE) {
+        chat->thinking = FM_CHAT_THINKING_ON;
+        chat->effort = nearest_effort(form, job->effort);
+    } else if (form->turns_off) {
+        chat->thinking = FM_CHAT_THINKING_OFF;
+        chat->effort = form->off_by_effort ? "none" : NULL;
+    }
+}

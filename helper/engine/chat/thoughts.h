@@ -1,0 +1,87 @@
+/*
+ * Thoughts. Some models think before they answer, between two texts:
+ *
+ *     <think>\nThe user greets me.\n</think>\n\nHello!
+ *
+ * A *thought form* is what those texts are, and what the model's chat template does about them; it is read off the
+ * template and the vocabulary. The *thought parser* tells what of an answer is thought. Pure, and without llama.cpp;
+ * engine thread only.
+ */
+#ifndef FM_ENGINE_CHAT_THOUGHTS_H
+#define FM_ENGINE_CHAT_THOUGHTS_H
+
+#include "engine/chat/tools.h"
+#include "engine/kit/kit.h"
+
+/* ---- form ---- */
+
+#define FM_THOUGHT_MARK_MAX  96u /* bytes, NUL included */
+#define FM_THOUGHT_SPACE_MAX 64u /* bytes of white space that are held back: more are told as they are */
+#define FM_THOUGHT_EFFORTS   3u
+#define FM_THOUGHT_MORE_MAX  (4 * FM_THOUGHT_MARK_MAX) /* bytes that fm_thought_prompt appends at most */
+
+struct fm_thought_form {
+    bool thinks;
+    char begin[FM_THOUGHT_MARK_MAX];  /* the marks, NUL-terminated; the first two are not empty, without outer white */
+    char end[FM_THOUGHT_MARK_MAX];    /* space, and have control tokens as the vocabulary writes them */
+    char gap[FM_THOUGHT_MARK_MAX];    /* what stands between `end` and a text */
+    char lead[FM_THOUGHT_MARK_MAX];   /* what stands before a text without a thought; mostly empty */
+    bool turns_off;                   /* the template can */
+    bool off_by_effort;               /* and is asked to by the effort "none" */
+    bool efforts[FM_THOUGHT_EFFORTS]; /* of "low", "medium" and "high": those that the template takes */
+    bool prompts;                     /* a prompt ends with the template's own text */
+};
+
+/*
+ * Reads the form off what `from` makes of a conversation with a thought, and of those to be answered with thinking and
+ * without. FM_INTERNAL: out of memory. Renders eight conversations. Allocates nothing that stays.
+ */
+FM_MUST_USE enum fm_code fm_thought_form_read(const struct fm_tool_template *from, struct fm_thought_form *form,
+                                              struct fm_error *error);
+
+/* What the template is told for `job`. Nothing, where the model does not think. */
+void fm_thought_ask(const struct fm_thought_form *form, const struct fm_kit_job *job, struct fm_chat *chat);
+
+/* ---- parser ---- */
+
+enum fm_thought_state {
+    FM_THOUGHT_AT_START, /* a thought may begin */
+    FM_THOUGHT_BEGUN,    /* it has, and is white space so far */
+    FM_THOUGHT_INSIDE,
+    FM_THOUGHT_AFTER, /* white space before the text */
+    FM_THOUGHT_OVER,  /* text */
+};
+
+/*
+ * Where an answer to the rendered prompt `text` begins: within a thought that the prompt opens, or after one that it
+ * closes. Appends to `more` what is to be put after the prompt, so that `job` is answered without a thought where that
+ * is asked for and the template does not see to it.
+ */
+enum fm_thought_state fm_thought_prompt(const struct fm_thought_form *form, const struct fm_kit_job *job,
+                                        const char *text, size_t len, struct fm_buf *more);
+
+struct fm_thought_parser {
+    const struct fm_thought_form *form;
+    enum fm_thought_state state;
+    size_t space;                                          /* bytes of white space after the thought so far */
+    char held[FM_THOUGHT_SPACE_MAX + FM_THOUGHT_MARK_MAX]; /* what may become a mark, and the white space before it */
+    size_t held_len;
+    struct fm_buf thought; /* what fm_thought_read told of last */
+    struct fm_buf text;
+};
+
+/* From `state` on. Allocates nothing; `form` must outlive it. */
+void fm_thought_parser_init(struct fm_thought_parser *parser, const struct fm_thought_form *form,
+                            enum fm_thought_state state);
+void fm_thought_parser_free(struct fm_thought_parser *parser); /* harmless on one that is all zero */
+
+/*
+ * Takes `len` bytes, cut anywhere, and fills `thought` and `text` anew: what of them, and of bytes held before, is the
+ * one and the other. White space at the ends of a thought, and after it, is dropped. False when out of memory.
+ */
+FM_MUST_USE bool fm_thought_read(struct fm_thought_parser *parser, const char *bytes, size_t len);
+
+/* The answer ends: the same for what is held. */
+FM_MUST_USE bool fm_thought_end(struct fm_thought_parser *parser);
+
+#endif

@@ -1,0 +1,514 @@
+/*
+ * Tool forms: our own, and a model's. That is read off what its chat template makes of calls in a conversation:
+ *
+ *     QUESTION <tool_call>\n{"name": "fm_first", "arguments": {"fm_key": ...}}\n</tool_call>\n<tool_call>...<|im_end|>
+ *
+ * QUESTION is the prompt that an answer goes on from. Up to the first name it is `trigger` and `name`; between each
+ * name and its arguments stands `arguments`, between two calls `next`, and `end` up to the token that ends the turn.
+ */
+#include "base/utf8.h"
+#include "engine/chat/tools.h"
+#include "protocol/json_check.h"
+#include "protocol/json_tree.h"
+
+#include <json-c/json.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+
+/* Bytes of a trigger that is plain text. */
+#define TRIGGER_MIN 4u
+
+#define MARK(literal)                                                                                                  \
+    { .text = (literal), .len = sizeof(literal) - 1 }
+
+const struct fm_tool_form fm_tool_form_own = {
+    .trigger = MARK(FM_TOOL_BEGIN),
+    .name = MARK(FM_TOOL_NAME),
+    .arguments = MARK(FM_TOOL_ARGUMENTS),
+    .next = MARK(FM_TOOL_END FM_TOOL_NEXT FM_TOOL_NAME),
+    .end = MARK(FM_TOOL_END),
+};
+
+bool fm_tools_callable(const struct fm_kit_job *job) {
+    return job->tool_count > 0 && job->tool_mode != FM_TOOLS_NONE;
+}
+
+/* ---- the conversation ---- */
+
+#define CALLS 3
+
+/* All that is ours in a rendered conversation has this in it; no mark may. */
+#define PROBE "fm_"
+
+/* Not all in lower case: a template may make it so. */
+#define ARGUMENTS "{\"fm_key\":\"fm_Value\",\"fm_flag\":true}"
+#define SCHEMA                                                                                                         \
+    "{\"type\":\"object\",\"properties\":{\"fm_key\":{\"type\":\"string\"},\"fm_flag\":{\"type\":\"boolean\"}}}"
+#define TEXT    "fm_Text"
+#define SYSTEM  "fm_System"
+#define OUTCOME "fm_Outcome"
+
+#define LENGTH_OF(literal) (sizeof(literal) - 1)
+
+static const struct fm_chat_call calls[CALLS] = {
+    {"call_fm_1", "fm_First", ARGUMENTS, LENGTH_OF(ARGUMENTS)},
+    {"call_fm_2", "fm_second", ARGUMENTS, LENGTH_OF(ARGUMENTS)},
+    {"call_fm_3", "fm_third", ARGUMENTS, LENGTH_OF(ARGUMENTS)},
+};
+
+static const struct fm_chat_tool tools[CALLS] = {
+    {"fm_First", "First.", SCHEMA, LENGTH_OF(SCHEMA)},
+    {"fm_second", "Second.", SCHEMA, LENGTH_OF(SCHEMA)},
+    {"fm_third", "Third.", SCHEMA, LENGTH_OF(SCHEMA)},
+};
+
+static const struct fm_chat_message instructions = {
+    .role = "system", .content = SYSTEM, .content_len = LENGTH_OF(SYSTEM)};
+static const struct fm_chat_message question = {.role = "user", .content = "hi", .content_len = 2};
+static const struct fm_chat_message text = {.role = "assistant", .content = TEXT, .content_len = LENGTH_OF(TEXT)};
+static const struct fm_chat_message one_call = {.role = "assistant", .content = "", .calls = calls, .call_count = 1};
+static const struct fm_chat_message all_calls = {
+    .role = "assistant", .content = "", .calls = calls, .call_count = CALLS};
+static const struct fm_chat_message text_and_call = {
+    .role = "assistant", .content = TEXT, .content_len = LENGTH_OF(TEXT), .calls = calls, .call_count = 1};
+static const struct fm_chat_message outcome = {.role = "tool",
+                                               .content = OUTCOME,
+                                               .content_len = LENGTH_OF(OUTCOME),
+                                               .answered_id = "call_fm_1",
+                                               .answered_name = "fm_First"};
+
+/* Some text of a template's. */
+struct part {
+    const char *text;
+    size_t len;
+};
+
+/* The conversations, by what they end with. */
+enum conversation {
+    QUESTION,
+    SYSTEM_TOO,
+    PLAIN,
+    ONE_CALL,
+    TEXT_AND_CALL,
+    ALL_CALLS,
+    CALL_AND_OUTCOME,
+    HISTORY, /* the call and its outcome in the middle of it */
+    WITHOUT_TOOLS,
+    CONVERSATIONS
+};
+
+#define MESSAGES_MAX 8
+#define HISTORY_MESSAGES                                                                                               \
+    { &question, &text, &question, &one_call, &outcome, &text, &question, &text }
+
+static const struct {
+    const struct fm_chat_message *messages[MESSAGES_MAX];
+    bool closed;
+    size_t tools;
+} conversations[CONVERSATIONS] = {
+    [QUESTION] = {{&question}, false, CALLS},
+    [SYSTEM_TOO] = {{&instructions, &question}, false, CALLS},
+    [PLAIN] = {{&question, &text}, true, CALLS},
+    [ONE_CALL] = {{&question, &one_call}, true, CALLS},
+    [TEXT_AND_CALL] = {{&question, &text_and_call}, true, CALLS},
+    [ALL_CALLS] = {{&question, &all_calls}, true, CALLS},
+    [CALL_AND_OUTCOME] = {{&question, &one_call, &outcome}, true, CALLS},
+    [HISTORY] = {HISTORY_MESSAGES, true, CALLS},
+    [WITHOUT_TOOLS] = {HISTORY_MESSAGES, true, 0},
+};
+
+/* What the template made of one; empty where it refuses it. */
+static enum fm_code render(const struct fm_tool_template *from, enum conversation which, struct part *part,
+                           struct fm_error *error) {
+    struct fm_chat_message messages[MESSAGES_MAX];
+    struct fm_chat chat = {.messages = messages,
+                           .tools = tools,
+                           .tool_count = conversations[which].tools,
+                           .closed = conversations[which].closed};
+    char *made = NULL;
+    for (size_t i = 0; i < MESSAGES_MAX && conversations[which].messages[i]; i++) {
+        messages[chat.count++] = *conversations[which].messages[i];
+    }
+    enum fm_code code = from->render(from->argument, &chat, &made, &part->len, error);
+    part->text = made;
+    return code == FM_INTERNAL ? code : FM_OK;
+}
+
+/* ---- reading it ---- */
+
+/* Where `literal` is in `part`, from `from` on; `part->len` when it is not there. */
+static size_t find(const struct part *part, size_t from, const char *literal) {
+    const char *found = from < part->len ? memmem(part->text + from, part->len - from, literal, strlen(literal)) : NULL;
+    return found ? (size_t)(found - part->text) : part->len;
+}
+
+static bool contains(const struct part *part, const char *literal) {
+    return find(part, 0, literal) < part->len;
+}
+
+static bool begins_with(const struct part *part, const struct part *beginning) {
+    return part->len >= beginning->len && part->text && memcmp(part->text, beginning->text, beginning->len) == 0;
+}
+
+/* The template shows tools, with a system message and without. */
+static bool shows_tools(const struct part *parts) {
+    return contains(&parts[QUESTION], calls[0].name) && contains(&parts[SYSTEM_TOO], calls[0].name) &&
+           contains(&parts[SYSTEM_TOO], SYSTEM);
+}
+
+/* No name stands after what a control token begins with: with some name there it could become one. */
+static bool names_stand_apart(const struct part *parts) {
+    for (size_t i = 0; i < CONVERSATIONS; i++) {
+        for (size_t k = 0; k < CALLS; k++) {
+            size_t at = find(&parts[i], 0, calls[k].name);
+            for (; at < parts[i].len; at = find(&parts[i], at + 1, calls[k].name)) {
+                if (at > 0 && strchr("<[|", parts[i].text[at - 1])) {
+                    return false;
+                }
+            }
+        }
+    }
+    return true;
+}
+
+/*
+ * Where an answer begins in a closed conversation: after the question, and after what the template puts in front of
+ * texts and calls alike, such as an empty thought. 0: it begins in another way than the model is asked to go on.
+ */
+static size_t find_answer(const struct part *parts) {
+    size_t at = find(&parts[PLAIN], parts[QUESTION].len, TEXT);
+    while (at > parts[QUESTION].len && fm_tool_is_space(parts[PLAIN].text[at - 1])) {
+        at--;
+    }
+    const struct part before = {parts[PLAIN].text, at};
+    bool same =
+        at < parts[PLAIN].len && begins_with(&parts[PLAIN], &parts[QUESTION]) && begins_with(&parts[ONE_CALL], &before);
+    return same ? at : 0;
+}
+
+/* Offsets of a call. */
+struct call_place {
+    size_t name;
+    size_t name_end;
+    size_t arguments;
+    size_t arguments_end;
+};
+
+/* After the JSON object that begins at `at`; `part->len` where it does not end. */
+static size_t end_of_object(const struct part *part, size_t at) {
+    size_t depth = 0;
+    bool in_string = false; /* the probe has no escapes */
+    for (; at < part->len; at++) {
+        char c = part->text[at];
+        in_string = in_string != (c == '"');
+        depth += !in_string && c == '{';
+        if (!in_string && c == '}' && --depth == 0) {
+            return at + 1;
+        }
+    }
+    return at;
+}
+
+/* The bytes are the arguments that were asked for, as JSON. */
+static bool are_arguments(const char *bytes, size_t len) {
+    struct fm_buf scratch;
+    struct json_object *found = NULL;
+    struct json_object *expected = NULL;
+    size_t offset;
+    fm_buf_init(&scratch, PTRDIFF_MAX);
+    bool same = !fm_json_check(bytes, len, FM_JSON_VALUES_MAX, &offset) && fm_json_tree(bytes, len, &scratch, &found) &&
+                fm_json_tree(ARGUMENTS, LENGTH_OF(ARGUMENTS), &scratch, &expected) &&
+                json_object_equal(found, expected);
+    json_object_put(found);
+    json_object_put(expected);
+    fm_buf_free(&scratch);
+    return same;
+}
+
+/* Finds the call `index` from `from` on: the name, and after it the arguments. */
+static bool find_call(const struct part *part, size_t from, size_t index, struct call_place *place) {
+    place->name = find(part, from, calls[index].name);
+    if (place->name == part->len) {
+        return false;
+    }
+    place->name_end = place->name + strlen(calls[index].name);
+    place->arguments = find(part, place->name_end, "{");
+    place->arguments_end = end_of_object(part, place->arguments);
+    return place->arguments > place->name_end &&
+           are_arguments(part->text + place->arguments, place->arguments_end - place->arguments);
+}
+
+/* False where it is no such text: too many control tokens, the end of a turn, what is not the template's. */
+static bool set_mark(const struct fm_tool_template *from, const struct part *part, size_t begin, size_t end,
+                     struct fm_tool_mark *mark) {
+    const struct part piece = {part->text + begin, end - begin};
+    *mark = (struct fm_tool_mark){.text = piece.text, .len = piece.len};
+    if (contains(&piece, PROBE) || !fm_utf8_valid(piece.text, piece.len)) {
+        return false;
+    }
+    for (size_t at = 0; at < mark->len;) {
+        struct fm_tool_control control = {.at = at};
+        bool ends_turn = false;
+        control.len = from->control(from->argument, mark->text + at, mark->len - at, &control.token, &ends_turn);
+        if (ends_turn || (control.len > 0 && mark->control_count == FM_TOOL_MARK_CONTROLS)) {
+            return false;
+        }
+        if (control.len > 0) {
+            mark->controls[mark->control_count++] = control;
+        }
+        at += control.len > 0 ? control.len : 1;
+    }
+    return true;
+}
+
+static bool same_text(const struct fm_tool_mark *mark, const struct part *part, size_t begin, size_t end) {
+    return mark->len == end - begin && memcmp(mark->text, part->text + begin, mark->len) == 0;
+}
+
+/* Where the turn ends that goes on at `at`. */
+static size_t end_of_turn(const struct fm_tool_template *from, const struct part *part, size_t at) {
+    for (bool ends_turn = false; at < part->len; at++) {
+        int32_t token;
+        if (from->control(from->argument, part->text + at, part->len - at, &token, &ends_turn) && ends_turn) {
+            return at;
+        }
+    }
+    return at;
+}
+
+/* How many of `len` bytes are a tag, "<call>" or "[CALLS]"; 0: they begin with none. */
+static size_t tag_len(const char *begin, size_t len) {
+    char closing = begin[0] == '<' ? '>' : ']';
+    const char *end = begin[0] == '<' || begin[0] == '[' ? memchr(begin, closing, len) : NULL;
+    return end ? (size_t)(end - begin) + 1 : 0;
+}
+
+/*
+ * How long the trigger is at the beginning of `begin`: a control token, a tag, the beginning of one that ends after
+ * the name, or a bracket, which any text may begin with: then `*first_only`. 0: nothing there stands out from text.
+ */
+static size_t trigger_len(const struct fm_tool_template *from, const char *begin, size_t len, bool *first_only) {
+    int32_t token;
+    bool ends_turn;
+    *first_only = false;
+    if (len == 0) {
+        return 0;
+    }
+    size_t control = from->control(from->argument, begin, len, &token, &ends_turn);
+    size_t tag = tag_len(begin, len);
+    if (control || tag) {
+        return control ? control : tag;
+    }
+    *first_only = begin[0] == '{' || begin[0] == '[';
+    return *first_only ? 1 : begin[0] == '<' ? len : 0;
+}
+
+/* `trigger` and `name` of the bytes from `begin` to `end`. */
+static bool set_beginning(const struct fm_tool_template *from, const struct part *part, size_t begin, size_t end,
+                          struct fm_tool_form *form) {
+    while (begin < end && fm_tool_is_space(part->text[begin])) {
+        begin++;
+    }
+    const struct fm_tool_mark *trigger = &form->trigger;
+    size_t len = trigger_len(from, part->text + begin, end - begin, &form->first_only);
+    if (len == 0 || len > FM_TOOL_TRIGGER_MAX || !set_mark(from, part, begin, begin + len, &form->trigger) ||
+        !set_mark(from, part, begin + len, end, &form->name)) {
+        return false;
+    }
+    bool is_control = trigger->control_count == 1 && trigger->controls[0].len == len;
+    bool stands_out = trigger->control_count == 0 && (form->first_only || len >= TRIGGER_MIN);
+    return is_control || (stands_out && !memchr(trigger->text + 1, trigger->text[0], len - 1));
+}
+
+/* What ends a name can't be part of one, nor be read as a JSON string's escape. */
+static bool ends_names(const struct fm_tool_mark *mark) {
+    return mark->text[0] != '\\' && !strchr(NAME_CHARACTERS, mark->text[0]);
+}
+
+/* `part` shows just this call, and an outcome after it. */
+static bool shows_call(const struct part *part, const struct part *call) {
+    const char *found = part->text ? memmem(part->text, part->len, call->text, call->len) : NULL;
+    return found && find(part, (size_t)(found - part->text) + call->len, OUTCOME) < part->len;
+}
+
+/* The marks of a single call, which are the same wherever one is in a conversation. */
+static bool read_one(const struct fm_tool_template *from, const struct part *parts, size_t answer,
+                     struct fm_tool_form *form) {
+    const struct part *part = &parts[ONE_CALL];
+    struct call_place place;
+    bool read = find_call(part, answer, 0, &place) && set_beginning(from, part, answer, place.name, form) &&
+                set_mark(from, part, place.name_end, place.arguments, &form->arguments) &&
+                ends_names(&form->arguments) &&
+                set_mark(from, part, place.arguments_end, end_of_turn(from, part, place.arguments_end), &form->end);
+    if (!read) {
+        return false;
+    }
+    const char *begin = form->trigger.text;
+    const struct part call = {begin, (size_t)(form->end.text - begin) + form->end.len};
+    form->needs_tools = !shows_call(&parts[WITHOUT_TOOLS], &call);
+    return shows_call(&parts[CALL_AND_OUTCOME], &call) && shows_call(&parts[HISTORY], &call);
+}
+
+/* The places of all calls, which are as the single one. */
+static bool find_calls(const struct part *part, size_t answer, const struct fm_tool_form *form,
+                       struct call_place places[CALLS]) {
+    for (size_t i = 0; i < CALLS; i++) {
+        if (!find_call(part, i ? places[i - 1].arguments_end : answer, i, &places[i]) ||
+            !same_text(&form->arguments, part, places[i].name_end, places[i].arguments)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/*
+ * How one call follows on another. Left empty where it does so in two ways, as where calls are numbered, or where what
+ * stands between two is all that begins the end: then nothing tells whether a name follows.
+ */
+static void read_next(const struct fm_tool_template *from, const struct part *parts, size_t answer,
+                      struct fm_tool_form *form) {
+    const struct part *part = &parts[ALL_CALLS];
+    const struct part before = {parts[ONE_CALL].text, answer};
+    struct call_place places[CALLS];
+    struct fm_tool_mark next;
+    if (!begins_with(part, &before) || !find_calls(part, answer, form, places) ||
+        !set_mark(from, part, places[0].arguments_end, places[1].name, &next)) {
+        return;
+    }
+    size_t end = places[CALLS - 1].arguments_end;
+    bool begins_end = next.len <= form->end.len && memcmp(next.text, form->end.text, next.len) == 0;
+    if (same_text(&next, part, places[1].arguments_end, places[2].name) &&
+        same_text(&form->end, part, end, end_of_turn(from, part, end)) && !begins_end) {
+        form->next = next;
+    }
+}
+
+static enum fm_code render_all(const struct fm_tool_template *from, struct part parts[CONVERSATIONS],
+                               struct fm_error *error) {
+    enum fm_code code = FM_OK;
+    for (size_t i = 0; i < CONVERSATIONS && code == FM_OK; i++) {
+        code = render(from, (enum conversation)i, &parts[i], error);
+    }
+    return code;
+}
+
+enum fm_code fm_tool_form_read(const struct fm_tool_template *from, struct fm_tool_form *form, struct fm_error *error) {
+    struct part parts[CONVERSATIONS] = {{NULL, 0}};
+    *form = (struct fm_tool_form){.native = false};
+    enum fm_code code = render_all(from, parts, error);
+    size_t answer = code == FM_OK && shows_tools(parts) && names_stand_apart(parts) ? find_answer(parts) : 0;
+    if (answer > 0 && read_one(from, parts, answer, form)) {
+        read_next(from, parts, answer, form);
+        form->native = true;
+        form->calls_alone = !contains(&parts[TEXT_AND_CALL], TEXT);
+        form->texts[0] = (char *)parts[ONE_CALL].text;
+        form->texts[1] = (char *)parts[ALL_CALLS].text;
+        parts[ONE_CALL].text = NULL;
+        parts[ALL_CALLS].text = NULL;
+    } else {
+        *form = (struct fm_tool_form){.native = false};
+    }
+    for (size_t i = 0; i < CONVERSATIONS; i++) {
+        free((char *)parts[i].text);
+    }
+    return code;
+}
+
+void fm_tool_form_free(struct fm_tool_form *form) {
+    free(form->texts[0]);
+    free(form->texts[1]);
+    *form = (struct fm_tool_form){.native = false};
+}
+
+/* ---- choosing ---- */
+
+static bool has_control(const struct fm_tool_template *from, const char *bytes, size_t len) {
+    for (size_t at = 0; at < len; at++) {
+        int32_t token;
+        bool ends_turn;
+        if (from->control(from->argument, bytes + at, len - at, &token, &ends_turn)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* In a string or a key of it. Recurses as deep as a body can be nested. */
+static bool value_has_control(const struct fm_tool_template *from, struct json_object *value) {
+    bool found = false;
+    if (json_object_is_type(value, json_type_string)) {
+        return has_control(from, json_object_get_string(value), (size_t)json_object_get_string_len(value));
+    }
+    if (json_object_is_type(value, json_type_array)) {
+        for (size_t i = 0; i < json_object_array_length(value) && !found; i++) {
+            found = value_has_control(from, json_object_array_get_idx(value, i));
+        }
+    } else if (json_object_is_type(value, json_type_object)) {
+        struct json_object_iter at;
+        json_object_object_foreachC(value, at) {
+            found = found || has_control(from, at.key, strlen(at.key)) || value_has_control(from, at.val);
+        }
+    }
+    return found;
+}
+
+static bool is_plain_name(const struct fm_tool_template *from, const char *name) {
+    return name[0] && name[strspn(name, NAME_CHARACTERS)] == '\0' && !has_control(from, name, strlen(name));
+}
+
+static bool tool_fits(const struct fm_tool_template *from, const struct fm_tool *tool) {
+    const char *description = tool->description ? tool->description : "";
+    return is_plain_name(from, tool->name) && !has_control(from, description, strlen(description)) &&
+           !value_has_control(from, tool->parameters);
+}
+
+static bool call_fits(const struct fm_tool_template *from, const struct fm_tool_call *call) {
+    size_t offset;
+    struct json_object *arguments = NULL;
+    struct fm_buf scratch;
+    if (!is_plain_name(from, call->name) || has_control(from, call->id, strlen(call->id)) ||
+        fm_json_check(call->arguments, call->arguments_len, FM_JSON_VALUES_MAX, &offset)) {
+        return false;
+    }
+    fm_buf_init(&scratch, PTRDIFF_MAX);
+    bool fits = fm_json_tree(call->arguments, call->arguments_len, &scratch, &arguments) &&
+                json_object_is_type(arguments, json_type_object) && !value_has_control(from, arguments);
+    json_object_put(arguments);
+    fm_buf_free(&scratch);
+    return fits;
+}
+
+static bool message_fits(const struct fm_tool_form *native, const struct fm_tool_template *from,
+                         const struct fm_kit_job *job, size_t index) {
+    const struct fm_message *message = &job->messages[index];
+    if ((message->tool_call_count > 1 && native->next.len == 0) ||
+        (message->tool_call_count > 0 && message->content_len > 0 && native->calls_alone)) {
+        return false;
+    }
+    for (size_t i = 0; i < message->tool_call_count; i++) {
+        if (!call_fits(from, &message->tool_calls[i])) {
+            return false;
+        }
+    }
+    return !message->tool_call_id || fm_tool_answered(job, index);
+}
+
+/* A text of the job's format and a call can be told apart by their first byte. */
+static bool format_fits(const struct fm_tool_form *native, const struct fm_kit_job *job) {
+    bool json = strchr("{[\"-0123456789tfn", native->trigger.text[0]);
+    return job->format.kind == FM_FORMAT_TEXT || native->trigger.control_count > 0 || !json;
+}
+
+const struct fm_tool_form *fm_tool_form_for(const struct fm_tool_form *native, const struct fm_tool_template *from,
+                                            const struct fm_kit_job *job) {
+    bool fits = native->native && format_fits(native, job) && (job->tool_count > 0 || !native->needs_tools);
+    for (size_t i = 0; i < job->tool_count && fits; i++) {
+        fits = tool_fits(from, &job->tools[i]);
+    }
+    for (size_t i = 0; i < job->message_count && fits; i++) {
+        fits = message_fits(native, from, job, i);
+    }
+    return fits ? native : &fm_tool_form_own;
+}

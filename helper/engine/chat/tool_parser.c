@@ -1,0 +1,248 @@
+/*
+ * Takes an answer with calls apart. The tool grammar has decided what the answer is: the parser finds where names and
+ * arguments begin and end, and skips the rest by its length.
+ */
+#include "engine/chat/tools.h"
+#include "protocol/json_writer.h"
+
+#include <string.h>
+
+#define NAME_MAX_BYTES (1u << 20) /* in JSON */
+
+/* White space that is held back; the rest of the room is a trigger's. */
+#define SPACE_MAX (FM_TOOL_HELD_MAX - FM_TOOL_TRIGGER_MAX)
+
+static void skip(struct fm_tool_parser *parser, size_t count, enum fm_tool_state next) {
+    parser->state = count ? FM_TOOL_IN_MARK : next;
+    parser->skip = count;
+    parser->next = next;
+}
+
+void fm_tool_parser_init(struct fm_tool_parser *parser, const struct fm_kit_job *job, const struct fm_tool_form *form) {
+    *parser = (struct fm_tool_parser){.job = job, .form = form, .hold_space = job->stop_count == 0};
+    fm_buf_init(&parser->name, NAME_MAX_BYTES);
+    if (job->tool_mode == FM_TOOLS_REQUIRED) {
+        skip(parser, form->trigger.len + form->name.len, FM_TOOL_IN_NAME);
+    } else if (job->format.kind != FM_FORMAT_TEXT || form->first_only) {
+        parser->state = FM_TOOL_AT_START;
+    }
+}
+
+void fm_tool_parser_free(struct fm_tool_parser *parser) {
+    fm_buf_free(&parser->name);
+}
+
+static size_t take(const char **bytes, size_t *len, size_t count) {
+    count = count < *len ? count : *len;
+    *bytes += count;
+    *len -= count;
+    return count;
+}
+
+/* ---- text ---- */
+
+bool fm_tool_is_space(char c) {
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+static bool give_held(struct fm_tool_parser *parser, struct fm_tool_piece *piece) {
+    *piece = (struct fm_tool_piece){.kind = FM_TOOL_TEXT, .bytes = parser->held, .len = parser->held_len};
+    parser->held_len = 0;
+    parser->matched = 0;
+    return piece->len > 0;
+}
+
+/* Where the trigger is a control token, no byte of text is part of one. */
+static bool goes_on_trigger(const struct fm_tool_parser *parser, char c) {
+    const struct fm_tool_mark *trigger = &parser->form->trigger;
+    return trigger->control_count == 0 && c == trigger->text[parser->matched];
+}
+
+/* What is no white space and begins no call. */
+static bool give_plain(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
+    size_t count = 0;
+    while (count < *len && !goes_on_trigger(parser, (*bytes)[count]) &&
+           !(parser->hold_space && fm_tool_is_space((*bytes)[count]))) {
+        count++;
+    }
+    *piece = (struct fm_tool_piece){.kind = FM_TOOL_TEXT, .bytes = *bytes, .len = take(bytes, len, count)};
+    return true;
+}
+
+static bool read_text(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
+    char c = **bytes;
+    bool goes_on = goes_on_trigger(parser, c);
+    bool room = parser->held_len < SPACE_MAX;
+    bool holds = goes_on || (parser->matched == 0 && parser->hold_space && fm_tool_is_space(c) && room);
+    if (parser->held_len > 0 && !holds) {
+        return give_held(parser, piece); /* and then the same byte again */
+    }
+    if (!holds) {
+        return give_plain(parser, bytes, len, piece);
+    }
+    take(bytes, len, 1);
+    parser->held[parser->held_len++] = c;
+    parser->matched += goes_on;
+    if (parser->matched == parser->form->trigger.len) {
+        parser->held_len = 0;
+        parser->matched = 0;
+        skip(parser, parser->form->name.len, FM_TOOL_IN_NAME);
+    }
+    return false;
+}
+
+bool fm_tool_parser_read_trigger(struct fm_tool_parser *parser, int32_t token) {
+    const struct fm_tool_mark *trigger = &parser->form->trigger;
+    bool in_text = parser->state == FM_TOOL_IN_TEXT || parser->state == FM_TOOL_AT_START;
+    if (!in_text || trigger->control_count == 0 || trigger->controls[0].token != token) {
+        return false;
+    }
+    parser->held_len = 0;
+    skip(parser, parser->form->name.len, FM_TOOL_IN_NAME);
+    return true;
+}
+
+static bool read_plain(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
+    (void)parser;
+    *piece = (struct fm_tool_piece){.kind = FM_TOOL_TEXT, .bytes = *bytes, .len = *len};
+    take(bytes, len, *len);
+    return true;
+}
+
+/* The form was taken for the job (fm_tool_form_for) because no text of its format begins as a call does. */
+static bool read_start(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
+    const struct fm_tool_form *form = parser->form;
+    (void)len;
+    (void)piece;
+    parser->state = FM_TOOL_IN_PLAIN;
+    if (form->trigger.control_count == 0 && **bytes == form->trigger.text[0]) {
+        skip(parser, form->trigger.len + form->name.len, FM_TOOL_IN_NAME);
+    }
+    return false;
+}
+
+/* ---- calls ---- */
+
+static bool read_mark(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
+    (void)piece;
+    parser->skip -= take(bytes, len, parser->skip);
+    if (parser->skip == 0) {
+        parser->state = parser->next;
+    }
+    return false;
+}
+
+/* True inside a JSON string after `c`, which is in one that ends at `quote`. */
+static bool string_goes_on(struct fm_tool_parser *parser, char c, char quote) {
+    bool ends = c == quote && !parser->escaped;
+    parser->escaped = c == '\\' && !parser->escaped;
+    return !ends;
+}
+
+/* The tool whose name is, in JSON, `parser->name` between quotes; NULL: none. */
+static const struct fm_tool *find_tool(const struct fm_tool_parser *parser, bool *failed) {
+    const struct fm_tool *found = NULL;
+    struct fm_buf quoted;
+    fm_buf_init(&quoted, NAME_MAX_BYTES + 2);
+    for (size_t i = 0; i < parser->job->tool_count && !found; i++) {
+        fm_buf_reset(&quoted);
+        struct fm_json_writer w = fm_json_writer_on(&quoted);
+        fm_json_str(&w, parser->job->tools[i].name);
+        *failed |= quoted.failed;
+        bool same = quoted.len == parser->name.len + 2 && quoted.len > 2 &&
+                    memcmp(quoted.data + 1, parser->name.data, parser->name.len) == 0;
+        found = same ? &parser->job->tools[i] : NULL;
+    }
+    fm_buf_free(&quoted);
+    return found;
+}
+
+static bool read_name(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
+    char c = **bytes;
+    take(bytes, len, 1);
+    if (string_goes_on(parser, c, parser->form->arguments.text[0])) {
+        fm_buf_append_char(&parser->name, c);
+        return false;
+    }
+    bool failed = parser->name.failed;
+    const struct fm_tool *tool = find_tool(parser, &failed);
+    *piece = (struct fm_tool_piece){.kind = failed ? FM_TOOL_NO_MEMORY : FM_TOOL_UNKNOWN};
+    if (tool && !failed) {
+        *piece = (struct fm_tool_piece){.kind = FM_TOOL_CALL, .name = tool->name};
+    }
+    fm_buf_reset(&parser->name);
+    parser->called = tool;
+    skip(parser, parser->form->arguments.len - 1, FM_TOOL_IN_ARGUMENTS);
+    return true;
+}
+
+/* Moves on by `c`. False after the brace that the arguments end with. */
+static bool arguments_go_on(struct fm_tool_parser *parser, char c) {
+    if (parser->in_string) {
+        parser->in_string = string_goes_on(parser, c, '"');
+        return true;
+    }
+    bool closes = c == '}' || c == ']';
+    parser->in_string = c == '"';
+    parser->depth += c == '{' || c == '[';
+    parser->depth -= closes;
+    return !closes || parser->depth > 0;
+}
+
+static bool read_arguments(struct fm_tool_parser *parser, const char **bytes, size_t *len,
+                           struct fm_tool_piece *piece) {
+    size_t count = 0;
+    bool more = true;
+    while (more && count < *len) {
+        more = arguments_go_on(parser, (*bytes)[count++]);
+    }
+    *piece = (struct fm_tool_piece){.kind = FM_TOOL_PART_OF_ARGUMENTS, .bytes = *bytes, .len = count};
+    take(bytes, len, count);
+    if (!more) {
+        parser->state = FM_TOOL_IN_NEXT;
+        parser->skip = 0;
+    }
+    return true;
+}
+
+static bool read_next(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
+    const struct fm_tool_mark *next = &parser->form->next;
+    (void)piece;
+    if (parser->skip == next->len || **bytes != next->text[parser->skip]) {
+        parser->state = FM_TOOL_AT_END;
+        return false;
+    }
+    take(bytes, len, 1);
+    if (++parser->skip == next->len) {
+        parser->state = FM_TOOL_IN_NAME;
+    }
+    return false;
+}
+
+static bool read_end(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
+    (void)parser;
+    (void)piece;
+    take(bytes, len, *len);
+    return false;
+}
+
+/* ---- all ---- */
+
+bool fm_tool_parser_read(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
+    static bool (*const readers[])(struct fm_tool_parser *, const char **, size_t *, struct fm_tool_piece *) = {
+        [FM_TOOL_IN_TEXT] = read_text, [FM_TOOL_AT_START] = read_start, [FM_TOOL_IN_PLAIN] = read_plain,
+        [FM_TOOL_IN_MARK] = read_mark, [FM_TOOL_IN_NAME] = read_name,   [FM_TOOL_IN_ARGUMENTS] = read_arguments,
+        [FM_TOOL_IN_NEXT] = read_next, [FM_TOOL_AT_END] = read_end,
+    };
+    while (*len > 0) {
+        if (readers[parser->state](parser, bytes, len, piece)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool fm_tool_parser_end(struct fm_tool_parser *parser, bool cut, struct fm_tool_piece *piece) {
+    parser->held_len -= cut ? parser->matched : 0;
+    return give_held(parser, piece);
+}

@@ -1,0 +1,263 @@
+/* A job's messages, tools and calls as a chat template takes them, in the tool form that fits. */
+#include "engine/chat/tools.h"
+#include "protocol/json_writer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define PROMPT_MAX (64u * 1024u * 1024u) /* bytes; a request has at most 10 MB, JSON escapes can make six of one */
+
+/* ---- one message's text ---- */
+
+static void write_tool(const struct fm_tool *tool, struct fm_buf *text) {
+    struct fm_json_writer w = fm_json_writer_on(text);
+    fm_json_object_begin(&w);
+    fm_json_key_str(&w, "type", "function");
+    fm_json_key(&w, "function");
+    fm_json_object_begin(&w);
+    fm_json_key_str(&w, "name", tool->name);
+    if (tool->description) {
+        fm_json_key_str(&w, "description", tool->description);
+    }
+    if (tool->parameters) {
+        fm_json_key_value(&w, "parameters", tool->parameters);
+    }
+    fm_json_object_end(&w);
+    fm_json_object_end(&w);
+    fm_buf_append_char(text, '\n');
+}
+
+/* How to call is told where a call can be made: the list alone is the same for each choice. */
+static void write_tools(const struct fm_kit_job *job, struct fm_buf *text) {
+    fm_buf_append_str(text, "# Tools\n\nThese functions are there to help with the user's request, one a line:\n"
+                            "<tools>\n");
+    for (size_t i = 0; i < job->tool_count; i++) {
+        write_tool(&job->tools[i], text);
+    }
+    fm_buf_append_str(text, "</tools>");
+    if (fm_tools_callable(job)) {
+        fm_buf_append_str(text,
+                          "\n\nTo call one, answer with its name and its arguments as JSON in these tags, and end "
+                          "there:\n" FM_TOOL_BEGIN FM_TOOL_NAME_KEY "<function-name>" FM_TOOL_ARGUMENTS_KEY
+                          "<args-json-object>" FM_TOOL_END);
+    }
+}
+
+static void write_system(const struct fm_kit_job *job, const struct fm_message *system, struct fm_buf *text) {
+    if (system && system->content_len > 0) {
+        fm_buf_append(text, system->content, system->content_len);
+        fm_buf_append_str(text, "\n\n");
+    }
+    write_tools(job, text);
+}
+
+static void write_calls(const struct fm_message *message, struct fm_buf *text) {
+    fm_buf_append(text, message->content, message->content_len);
+    for (size_t i = 0; i < message->tool_call_count; i++) {
+        const struct fm_tool_call *call = &message->tool_calls[i];
+        fm_buf_append_str(text, i > 0 || message->content_len > 0 ? FM_TOOL_NEXT : FM_TOOL_BEGIN);
+        fm_buf_append_str(text, FM_TOOL_NAME_KEY);
+        struct fm_json_writer w = fm_json_writer_on(text);
+        fm_json_str(&w, call->name);
+        fm_buf_append_str(text, FM_TOOL_ARGUMENTS_KEY);
+        fm_buf_append(text, call->arguments, call->arguments_len);
+        fm_buf_append_str(text, FM_TOOL_END);
+    }
+}
+
+static void write_outcome(const struct fm_message *message, bool first, struct fm_buf *text) {
+    fm_buf_append_str(text, first ? "<tool_response>\n" : "\n<tool_response>\n");
+    fm_buf_append(text, message->content, message->content_len);
+    fm_buf_append_str(text, "\n</tool_response>");
+}
+
+/* ---- in our own form ---- */
+
+/* A message whose content is the next in the text; where that is, is known when all of it is written. */
+static struct fm_chat_message *add_written(struct fm_tool_prompt *prompt, const char *role) {
+    struct fm_chat_message *message = &prompt->messages[prompt->chat.count++];
+    *message = (struct fm_chat_message){.role = role};
+    return message;
+}
+
+/* The images of a message whose content stands after `before` bytes of another text. */
+static void add_images(struct fm_tool_prompt *prompt, struct fm_chat_message *to, const struct fm_message *message,
+                       size_t before) {
+    to->images = prompt->images + prompt->image_count;
+    to->image_count = message->image_count;
+    for (size_t i = 0; i < message->image_count; i++) {
+        const struct fm_image *image = &message->images[i];
+        prompt->images[prompt->image_count++] = (struct fm_chat_image){before + image->at, image->index};
+    }
+}
+
+/* A user's text after outcomes, in one turn with them: many templates want the user and the assistant in turns. */
+static void join_user(struct fm_tool_prompt *prompt, struct fm_chat_message *outcomes,
+                      const struct fm_message *message) {
+    add_images(prompt, outcomes, message, outcomes->content_len + 1);
+    fm_buf_append_char(&prompt->text, '\n');
+    fm_buf_append(&prompt->text, message->content, message->content_len);
+    outcomes->content_len += 1 + message->content_len;
+}
+
+static void add_messages(struct fm_tool_prompt *prompt, const struct fm_kit_job *job) {
+    struct fm_chat_message *outcomes = NULL; /* the turn that the last message belongs to, where it is a tool's */
+    for (size_t i = 0; i < job->message_count; i++) {
+        const struct fm_message *message = &job->messages[i];
+        size_t start = prompt->text.len;
+        bool first = !outcomes;
+        if (message->tool_call_id) {
+            outcomes = first ? add_written(prompt, "user") : outcomes;
+            write_outcome(message, first, &prompt->text);
+            outcomes->content_len += prompt->text.len - start;
+            continue;
+        }
+        if (outcomes && strcmp(message->role, "user") == 0) {
+            join_user(prompt, outcomes, message);
+            outcomes = NULL;
+            continue;
+        }
+        outcomes = NULL;
+        if (i == 0 && job->tool_count > 0 && strcmp(message->role, "system") == 0) {
+            continue; /* it stands there already */
+        }
+        struct fm_chat_message *added = add_written(prompt, message->role);
+        add_images(prompt, added, message, 0);
+        added->reasoning = message->reasoning_len > 0 ? message->reasoning : NULL;
+        added->reasoning_len = message->reasoning_len;
+        if (message->tool_call_count > 0) {
+            write_calls(message, &prompt->text);
+            added->content_len = prompt->text.len - start;
+        } else {
+            added->content = message->content;
+            added->content_len = message->content_len;
+        }
+    }
+}
+
+static void write_own(struct fm_tool_prompt *prompt, const struct fm_kit_job *job) {
+    if (job->tool_count > 0) {
+        bool has_system = strcmp(job->messages[0].role, "system") == 0;
+        struct fm_chat_message *system = add_written(prompt, "system");
+        write_system(job, has_system ? &job->messages[0] : NULL, &prompt->text);
+        system->content_len = prompt->text.len;
+    }
+    add_messages(prompt, job);
+    size_t at = 0;
+    for (size_t i = 0; i < prompt->chat.count && !prompt->text.failed; i++) {
+        struct fm_chat_message *message = &prompt->messages[i];
+        if (!message->content) {
+            message->content = prompt->text.data + at;
+            at += message->content_len;
+        }
+    }
+}
+
+/* ---- in the model's form ---- */
+
+const struct fm_tool_call *fm_tool_answered(const struct fm_kit_job *job, size_t index) {
+    const char *id = job->messages[index].tool_call_id;
+    while (id && index-- > 0) {
+        const struct fm_message *message = &job->messages[index];
+        for (size_t i = 0; i < message->tool_call_count; i++) {
+            if (strcmp(message->tool_calls[i].id, id) == 0) {
+                return &message->tool_calls[i];
+            }
+        }
+    }
+    return NULL;
+}
+
+static void add_tools(struct fm_tool_prompt *prompt, const struct fm_kit_job *job) {
+    for (size_t i = 0; i < job->tool_count; i++) {
+        const struct fm_tool *tool = &job->tools[i];
+        size_t start = prompt->text.len;
+        struct fm_json_writer w = fm_json_writer_on(&prompt->text);
+        if (tool->parameters) {
+            fm_json_value(&w, tool->parameters);
+        } else {
+            fm_buf_append_str(&prompt->text, "{\"type\":\"object\",\"properties\":{}}");
+        }
+        prompt->tools[i] = (struct fm_chat_tool){
+            .name = tool->name, .description = tool->description, .parameters_len = prompt->text.len - start};
+    }
+    prompt->chat.tool_count = job->tool_count;
+    size_t at = 0;
+    for (size_t i = 0; i < job->tool_count && !prompt->text.failed; i++) {
+        prompt->tools[i].parameters = prompt->text.data + at;
+        at += prompt->tools[i].parameters_len;
+    }
+}
+
+static void write_native(struct fm_tool_prompt *prompt, const struct fm_kit_job *job) {
+    struct fm_chat_call *call = prompt->calls;
+    add_tools(prompt, job);
+    for (size_t i = 0; i < job->message_count; i++) {
+        const struct fm_message *message = &job->messages[i];
+        const struct fm_tool_call *answered = fm_tool_answered(job, i);
+        prompt->messages[prompt->chat.count++] = (struct fm_chat_message){
+            .role = message->role,
+            .content = message->content,
+            .content_len = message->content_len,
+            .reasoning = message->reasoning_len > 0 ? message->reasoning : NULL,
+            .reasoning_len = message->reasoning_len,
+            .calls = call,
+            .call_count = message->tool_call_count,
+            .answered_id = answered ? answered->id : NULL,
+            .answered_name = answered ? answered->name : NULL,
+        };
+        add_images(prompt, &prompt->messages[prompt->chat.count - 1], message, 0);
+        for (size_t k = 0; k < message->tool_call_count; k++) {
+            const struct fm_tool_call *from = &message->tool_calls[k];
+            *call++ = (struct fm_chat_call){from->id, from->name, from->arguments, from->arguments_len};
+        }
+    }
+}
+
+static size_t count_images(const struct fm_kit_job *job) {
+    size_t count = 0;
+    for (size_t i = 0; i < job->message_count; i++) {
+        count += job->messages[i].image_count;
+    }
+    return count;
+}
+
+static size_t count_calls(const struct fm_kit_job *job) {
+    size_t count = 0;
+    for (size_t i = 0; i < job->message_count; i++) {
+        count += job->messages[i].tool_call_count;
+    }
+    return count;
+}
+
+/* ---- all ---- */
+
+enum fm_code fm_tool_prompt_init(struct fm_tool_prompt *prompt, const struct fm_kit_job *job,
+                                 const struct fm_tool_form *form, struct fm_error *error) {
+    *prompt = (struct fm_tool_prompt){.messages = calloc(job->message_count + 1, sizeof *prompt->messages),
+                                      .tools = calloc(job->tool_count + 1, sizeof *prompt->tools),
+                                      .calls = calloc(count_calls(job) + 1, sizeof *prompt->calls),
+                                      .images = calloc(count_images(job) + 1, sizeof *prompt->images)};
+    fm_buf_init(&prompt->text, PROMPT_MAX);
+    prompt->chat = (struct fm_chat){.messages = prompt->messages, .tools = prompt->tools};
+    bool made = prompt->messages && prompt->tools && prompt->calls && prompt->images;
+    if (made && form->native) {
+        write_native(prompt, job);
+    } else if (made) {
+        write_own(prompt, job);
+    }
+    if (!made || prompt->text.failed) {
+        fm_tool_prompt_free(prompt);
+        return fm_fail_no_memory(error);
+    }
+    return FM_OK;
+}
+
+void fm_tool_prompt_free(struct fm_tool_prompt *prompt) {
+    free(prompt->messages);
+    free(prompt->tools);
+    free(prompt->calls);
+    free(prompt->images);
+    fm_buf_free(&prompt->text);
+    *prompt = (struct fm_tool_prompt){.text = {.data = NULL}};
+}

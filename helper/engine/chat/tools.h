@@ -1,0 +1,187 @@
+/*
+ * Tools. How a call looks as text is a *tool form*: the model's own, read off its chat template, or ours, which most
+ * models have seen in training and which is told in the system message:
+ *
+ *     <tool_call>
+ *     {"name": "get_weather", "arguments": {"city":"Linz"}}
+ *     </tool_call>
+ *
+ * A *tool prompt* is a job's messages in that form, the *tool grammar* holds the answer to it, and the *tool parser*
+ * takes the answer apart. Pure, and without llama.cpp; engine thread only.
+ */
+#ifndef FM_ENGINE_CHAT_TOOLS_H
+#define FM_ENGINE_CHAT_TOOLS_H
+
+#include "engine/chat/chat.h"
+#include "engine/kit/kit.h"
+
+#define FM_TOOL_CALLS_MAX 128 /* in an answer: ENGINE.md, Tools */
+
+/* True when the answer to `job` may call a tool. */
+bool fm_tools_callable(const struct fm_kit_job *job);
+
+/* White space of ASCII, which may stand before a call without being told as text. */
+bool fm_tool_is_space(char c);
+
+/* ---- form ---- */
+
+/* Our own. */
+#define FM_TOOL_BEGIN         "<tool_call>"
+#define FM_TOOL_NAME_KEY      "\n{\"name\": "
+#define FM_TOOL_NAME          FM_TOOL_NAME_KEY "\"" /* the name is the inside of a JSON string */
+#define FM_TOOL_ARGUMENTS_KEY ", \"arguments\": "
+#define FM_TOOL_ARGUMENTS     "\"" FM_TOOL_ARGUMENTS_KEY
+#define FM_TOOL_END           "}\n</tool_call>"
+#define FM_TOOL_NEXT          "\n" FM_TOOL_BEGIN /* between two calls, with the second one's beginning */
+
+#define FM_TOOL_TRIGGER_MAX   64u /* bytes */
+#define FM_TOOL_MARK_CONTROLS 8u
+
+/* Text that stands around names and arguments. */
+struct fm_tool_mark {
+    const char *text; /* not NUL-terminated; with the control tokens as the vocabulary writes them */
+    size_t len;
+    struct fm_tool_control { /* in order */
+        size_t at;
+        size_t len;
+        int32_t token;
+    } controls[FM_TOOL_MARK_CONTROLS];
+    size_t control_count;
+};
+
+/* A call is `trigger`, `name`, the tool's name, `arguments`, those as JSON, then `end`, or `next` and another name. */
+struct fm_tool_form {
+    struct fm_tool_mark trigger; /* tells a call from text: not empty, and its first byte is not in it again */
+    struct fm_tool_mark name;
+    struct fm_tool_mark arguments; /* not empty, and begins with no byte of a name */
+    struct fm_tool_mark next;      /* empty: an answer has one call at most */
+    struct fm_tool_mark end;
+    bool first_only;  /* the trigger may stand in any text, so a call is nothing but the first thing in an answer */
+    bool calls_alone; /* the template drops the text beside a call */
+    bool needs_tools; /* the template drops calls of earlier turns where no tools are given */
+    bool native;      /* the model's: its template renders tools and calls */
+    char *texts[2];   /* what the marks of a native form lie in */
+};
+
+extern const struct fm_tool_form fm_tool_form_own;
+
+/* A chat template with its vocabulary. */
+struct fm_tool_template {
+    /* As fm_templates_apply. */
+    enum fm_code (*render)(const void *argument, const struct fm_chat *chat, char **text, size_t *len,
+                           struct fm_error *error);
+    /* The bytes of the control token that `text` (`len` of them, at least 1) begins with; 0: none. */
+    size_t (*control)(const void *argument, const char *text, size_t len, int32_t *token, bool *ends_turn);
+    /* `text` (NUL-terminated) is one token, of whatever kind. */
+    bool (*is_token)(const void *argument, const char *text);
+    const void *argument;
+};
+
+/*
+ * Reads the form off what `from` makes of calls in a conversation. `form->native` is false where it renders none, or
+ * calls that are not of this kind: with an id in them, with arguments that are no JSON, with nothing in front that
+ * stands out from text, otherwise in another place of a conversation, or in turns that begin otherwise than the model
+ * is asked to go on. FM_INTERNAL: out of memory. Renders nine conversations. Free with fm_tool_form_free.
+ */
+FM_MUST_USE enum fm_code fm_tool_form_read(const struct fm_tool_template *from, struct fm_tool_form *form,
+                                           struct fm_error *error);
+void fm_tool_form_free(struct fm_tool_form *form); /* harmless on one that is all zero */
+
+/*
+ * The form for `job`: `native`, or our own where there is none, or where the job has something that it can't say: a
+ * name that needs quotes, arguments that are no JSON object, more calls in a turn than it has, a text that it drops,
+ * text that looks like a control token, an outcome without its call, calls where it has no tools, a format whose texts
+ * begin as calls do. Whether the template takes the conversation shows when it is rendered.
+ */
+const struct fm_tool_form *fm_tool_form_for(const struct fm_tool_form *native, const struct fm_tool_template *from,
+                                            const struct fm_kit_job *job);
+
+/* The call that the tool's message `index` of `job` answers, of a message before it; NULL: none. */
+const struct fm_tool_call *fm_tool_answered(const struct fm_kit_job *job, size_t index);
+
+/* ---- prompt ---- */
+
+struct fm_tool_prompt {
+    struct fm_chat chat;              /* of the next two */
+    struct fm_chat_message *messages; /* contents are the job's, or in `text` */
+    struct fm_chat_tool *tools;       /* of a native form, as the next; parameters are in `text` */
+    struct fm_chat_call *calls;
+    struct fm_chat_image *images;
+    size_t image_count;
+    struct fm_buf text;
+};
+
+/*
+ * The messages of `job`, which must outlive them. In our own form they are as any chat template takes them: the tools
+ * in the first message, of the system; calls as text of the assistant; their outcomes, several in a row together and
+ * with the user's text after them, as a turn of the user. FM_INTERNAL when out of memory; nothing is left to free
+ * then.
+ */
+FM_MUST_USE enum fm_code fm_tool_prompt_init(struct fm_tool_prompt *prompt, const struct fm_kit_job *job,
+                                             const struct fm_tool_form *form, struct fm_error *error);
+void fm_tool_prompt_free(struct fm_tool_prompt *prompt);
+
+/* ---- parser ---- */
+
+#define FM_TOOL_HELD_MAX 256 /* bytes of text that are held back: white space, and what may become a call */
+
+enum fm_tool_state {
+    FM_TOOL_IN_TEXT,
+    FM_TOOL_AT_START, /* the first byte tells calls from text, whatever stands in that */
+    FM_TOOL_IN_PLAIN, /* no call follows */
+    FM_TOOL_IN_MARK,  /* `skip` more bytes of what stands around names and arguments */
+    FM_TOOL_IN_NAME,
+    FM_TOOL_IN_ARGUMENTS,
+    FM_TOOL_IN_NEXT, /* as long as it is the form's `next`, of which `skip` bytes have come */
+    FM_TOOL_AT_END,
+};
+
+struct fm_tool_parser {
+    const struct fm_kit_job *job;
+    const struct fm_tool_form *form;
+    enum fm_tool_state state;
+    enum fm_tool_state next; /* after the mark */
+    size_t skip;
+    const struct fm_tool *called; /* by the last call; NULL: none has begun */
+    bool hold_space;
+    char held[FM_TOOL_HELD_MAX];
+    size_t held_len;
+    size_t matched;     /* of the trigger, at the end of `held` */
+    struct fm_buf name; /* JSON, while it comes */
+    size_t depth;       /* of brackets in the arguments */
+    bool in_string;
+    bool escaped;
+};
+
+enum fm_tool_kind { FM_TOOL_TEXT, FM_TOOL_CALL, FM_TOOL_PART_OF_ARGUMENTS, FM_TOOL_UNKNOWN, FM_TOOL_NO_MEMORY };
+
+struct fm_tool_piece {
+    enum fm_tool_kind kind;
+    const char *bytes; /* of text and arguments; valid until the next call, or as long as the input */
+    size_t len;
+    const char *name; /* of a call: the tool's */
+};
+
+/* For the answer to `job`, whose tools can be called, in `form`. Allocates nothing; both must outlive the parser. */
+void fm_tool_parser_init(struct fm_tool_parser *parser, const struct fm_kit_job *job, const struct fm_tool_form *form);
+void fm_tool_parser_free(struct fm_tool_parser *parser); /* harmless on one that is all zero */
+
+/*
+ * Takes of `*bytes` (`*len`), which are as the tool grammar has them and may be cut anywhere, and moves both on.
+ * FM_TOOL_UNKNOWN: they are not, a call names no tool of the job. False: all is taken, and there is nothing to tell.
+ * White space right before a call is dropped where no stop string counts, up to FM_TOOL_HELD_MAX.
+ */
+FM_MUST_USE bool fm_tool_parser_read(struct fm_tool_parser *parser, const char **bytes, size_t *len,
+                                     struct fm_tool_piece *piece);
+
+/* In place of its bytes, where the form's trigger is a control token: those may as well be text. True where it counts
+ * as the trigger; else the token is read as any other. */
+FM_MUST_USE bool fm_tool_parser_read_trigger(struct fm_tool_parser *parser, int32_t token);
+
+/*
+ * The answer ends: gives out the text that is held back, if there is any. One that is `cut` may have ended in a mark:
+ * what could be the beginning of one is dropped then.
+ */
+FM_MUST_USE bool fm_tool_parser_end(struct fm_tool_parser *parser, bool cut, struct fm_tool_piece *piece);
+
+#endif

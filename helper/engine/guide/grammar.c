@@ -1,0 +1,376 @@
+/* llguidance under grammar.h: a model's vocabulary as it wants it, compiling within a time, and one grammar a job. */
+#include "engine/guide/grammar.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/platform.h"
+
+#include <errno.h>
+#include <llguidance.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PIECE_MAX 1024 /* bytes of a token's text */
+
+/* What toktrie, the token tree of llguidance, takes for the beginning of a control token: no UTF-8 has it. */
+#define CONTROL_MARK '\xff'
+
+/*
+ * llguidance's own limits are for servers. Here one grammar has COMPILE_MS, and the engine does nothing else meanwhile;
+ * the figures of its header say what a unit takes.
+ */
+#define LEXER_FUEL      2000000 /* to build: 50,000 a millisecond */
+#define STEP_LEXER_FUEL 500000  /* for one mask: 14,000 a millisecond */
+#define LEXER_STATES    50000   /* 1 to 2 kB each */
+
+/* PROTOCOL.md tells it. With a vocabulary, which takes the first format 100 ms, it stays below half a second. */
+#define COMPILE_MS 300
+
+/*
+ * Of the thread that compiles, in bytes. llguidance recurses over rules and groups: 28 groups in each of 850 rules in a
+ * chain, 60 kB of text, overflow 16 MiB. A schema is bounded by its own limits (FM_SCHEMA_REF_DEPTH_MAX).
+ */
+#define STACK          (16u << 20)
+#define STACK_PER_BYTE 4096u
+#define STACK_BYTES    65536u
+
+/* Forced tokens that are kept: each time that they are asked for, all of the forced text is tokenized anew. */
+#define FORCED_MAX 16384
+
+struct fm_grammar_vocab {
+    struct fm_vocabulary vocabulary;
+    struct LlgTokenizer *tokenizer;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool compiling; /* a thread uses this */
+};
+
+struct fm_grammar {
+    struct LlgMatcher *matcher;
+    uint32_t forced[FORCED_MAX]; /* what must come next, from `forced_at` on */
+    size_t forced_count;         /* 0: not asked for since the last token, or there is a choice */
+    size_t forced_at;
+};
+
+bool fm_grammar_supported(void) {
+    return true;
+}
+
+/* With the lock held. False when the time is over. */
+static bool wait_until_idle(struct fm_grammar_vocab *vocab, int64_t deadline) {
+    while (vocab->compiling && fm_now_ms() < deadline) {
+        fm_cond_wait_until(&vocab->changed, &vocab->lock, deadline);
+    }
+    return !vocab->compiling;
+}
+
+/* ---- the vocabulary ---- */
+
+/* The bytes of `token`, PIECE_MAX at most. A control token's are its name after a mark. */
+static size_t piece_of(const struct fm_vocabulary *vocabulary, int32_t token, char *piece) {
+    size_t len = vocabulary->piece(vocabulary->argument, token, false, piece, PIECE_MAX);
+    if (len > 0) {
+        return len;
+    }
+    piece[0] = CONTROL_MARK;
+    len = vocabulary->piece(vocabulary->argument, token, true, piece + 1, PIECE_MAX - 1);
+    return len > 0 ? len + 1 : 0;
+}
+
+/* How many of `tokens` stand for just these bytes: some tokenizers put a space in front, or normalize. */
+static size_t same_bytes(const struct fm_vocabulary *vocabulary, const int32_t *tokens, size_t count,
+                         const uint8_t *bytes, size_t len) {
+    char piece[PIECE_MAX];
+    size_t at = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t part = piece_of(vocabulary, tokens[i], piece);
+        if (part > len - at || memcmp(piece, bytes + at, part) != 0) {
+            return i;
+        }
+        at += part;
+    }
+    return count;
+}
+
+/* Text as it comes out of a job: without control tokens. Called by llguidance, on the thread that called it. */
+static size_t tokenize(const void *user_data, const uint8_t *bytes, size_t len, uint32_t *tokens, size_t room) {
+    const struct fm_vocabulary *vocabulary = user_data;
+    int32_t *found = NULL;
+    size_t count = 0;
+    struct fm_error error;
+    if (vocabulary->tokenize(vocabulary->argument, (const char *)bytes, len, &found, &count, &error) != FM_OK) {
+        fm_log(FM_LOG_ERROR, "forced text: %s", error.detail);
+        return 0; /* then nothing is forced, and the mask decides */
+    }
+    count = same_bytes(vocabulary, found, count, bytes, len);
+    for (size_t i = 0; i < count && i < room; i++) {
+        tokens[i] = (uint32_t)found[i];
+    }
+    free(found);
+    return count;
+}
+
+/* Every token that ends a turn but the first; calloc'd, NULL without memory. */
+static uint32_t *other_ends(const struct fm_vocabulary *vocabulary, uint32_t *count) {
+    uint32_t *ends = calloc((size_t)vocabulary->size, sizeof *ends);
+    *count = 0;
+    for (int32_t token = 0; ends && token < vocabulary->size; token++) {
+        if (token != vocabulary->end_of_turn && vocabulary->ends_turn(vocabulary->argument, token)) {
+            ends[(*count)++] = (uint32_t)token;
+        }
+    }
+    return ends;
+}
+
+/* `lens` has one entry a token. False without memory. */
+static bool read_pieces(const struct fm_vocabulary *vocabulary, uint32_t *lens, struct fm_buf *bytes) {
+    char piece[PIECE_MAX];
+    for (int32_t token = 0; token < vocabulary->size; token++) {
+        lens[token] = (uint32_t)piece_of(vocabulary, token, piece);
+        fm_buf_append(bytes, piece, lens[token]);
+    }
+    return !bytes->failed;
+}
+
+static struct LlgTokenizer *make_tokenizer(const struct fm_vocabulary *vocabulary, char *reason, size_t reason_size) {
+    struct LlgTokenizer *tokenizer = NULL;
+    struct LlgTokenizerInitV2 init = {
+        .struct_size = sizeof init,
+        .vocab_size = (uint32_t)vocabulary->size,
+        .tok_eos = (LlgToken)vocabulary->end_of_turn,
+        .tokenize_assumes_string = true,
+        .tokenize_fn = tokenize,
+        .tokenize_user_data = vocabulary,
+    };
+    struct fm_buf bytes;
+    fm_buf_init(&bytes, PTRDIFF_MAX);
+    uint32_t *lens = calloc(init.vocab_size, sizeof *lens);
+    uint32_t *ends = other_ends(vocabulary, &init.tok_eos_extra_count);
+    if (lens && ends && read_pieces(vocabulary, lens, &bytes)) {
+        init.token_lens = lens;
+        init.token_bytes = (const uint8_t *)bytes.data;
+        init.tok_eos_extra = ends;
+        tokenizer = llg_new_tokenizer_v2(&init, reason, reason_size);
+    }
+    fm_buf_free(&bytes);
+    free(ends);
+    free(lens);
+    return tokenizer;
+}
+
+enum fm_code fm_grammar_vocab_new(const struct fm_vocabulary *vocabulary, struct fm_grammar_vocab **vocab,
+                                  struct fm_error *error) {
+    char reason[200] = "out of memory";
+    *vocab = NULL;
+    struct fm_grammar_vocab *made = calloc(1, sizeof *made);
+    if (!made || fm_cond_init(&made->changed) != 0) {
+        free(made);
+        return fm_fail_no_memory(error);
+    }
+    pthread_mutex_init(&made->lock, NULL);
+    made->vocabulary = *vocabulary;
+    made->tokenizer = make_tokenizer(&made->vocabulary, reason, sizeof reason);
+    if (!made->tokenizer) {
+        fm_grammar_vocab_free(made);
+        return fm_fail(error, FM_INTERNAL, "the vocabulary can't be used for a format: %s", reason);
+    }
+    *vocab = made;
+    return FM_OK;
+}
+
+void fm_grammar_vocab_free(struct fm_grammar_vocab *vocab) {
+    if (!vocab) {
+        return;
+    }
+    pthread_mutex_lock(&vocab->lock);
+    wait_until_idle(vocab, INT64_MAX);
+    pthread_mutex_unlock(&vocab->lock);
+    llg_free_tokenizer(vocab->tokenizer);
+    pthread_cond_destroy(&vocab->changed);
+    pthread_mutex_destroy(&vocab->lock);
+    free(vocab);
+}
+
+/* ---- compiling ---- */
+
+/*
+ * llguidance can't be interrupted while it compiles, and few grammars that take it seconds can be told by their looks.
+ * So it does so on a thread of its own, with the stack that it recurses on, and what is not done in time is abandoned.
+ * Until that thread has ended no other grammar is compiled.
+ */
+struct compilation {
+    struct fm_grammar_vocab *vocab;
+    const char *kind; /* static */
+    char *text;
+    struct LlgMatcher *matcher;
+};
+
+static void free_compilation(struct compilation *compilation) {
+    if (compilation) {
+        llg_free_matcher(compilation->matcher);
+        free(compilation->text);
+        free(compilation);
+    }
+}
+
+static struct compilation *new_compilation(struct fm_grammar_vocab *vocab, const char *kind, const char *text) {
+    struct compilation *compilation = calloc(1, sizeof *compilation);
+    if (!compilation) {
+        return NULL;
+    }
+    *compilation = (struct compilation){.vocab = vocab, .kind = kind, .text = strdup(text)};
+    if (!compilation->text) {
+        free_compilation(compilation);
+        return NULL;
+    }
+    return compilation;
+}
+
+static void run_compilation(void *argument) {
+    struct compilation *compilation = argument;
+    struct LlgConstraintInit init = {.tokenizer = compilation->vocab->tokenizer};
+    llg_constraint_init_set_defaults(&init, compilation->vocab->tokenizer);
+    init.log_stderr_level = 0;
+    init.log_buffer_level = 0;
+    init.limits.initial_lexer_fuel = LEXER_FUEL;
+    init.limits.step_lexer_fuel = STEP_LEXER_FUEL;
+    init.limits.max_lexer_states = LEXER_STATES;
+    init.limits.verbose_errors = false; /* they would hold the text */
+    compilation->matcher = llg_new_matcher(&init, compilation->kind, compilation->text);
+    bool usable = !llg_matcher_get_error(compilation->matcher) && llg_matcher_compute_mask(compilation->matcher) == 0;
+    (void)usable; /* an ambiguous grammar shows with the first token, and may take long for it; the matcher knows why */
+}
+
+/* False when one that was abandoned is still at work at the deadline. */
+static bool begin_compiling(struct fm_grammar_vocab *vocab, int64_t deadline) {
+    pthread_mutex_lock(&vocab->lock);
+    bool idle = wait_until_idle(vocab, deadline);
+    vocab->compiling = true;
+    pthread_mutex_unlock(&vocab->lock);
+    return idle;
+}
+
+/* From here on the vocabulary can be gone. */
+static void end_compiling(struct fm_grammar_vocab *vocab) {
+    pthread_mutex_lock(&vocab->lock);
+    vocab->compiling = false;
+    pthread_cond_broadcast(&vocab->changed);
+    pthread_mutex_unlock(&vocab->lock);
+}
+
+static void drop_compilation(void *argument) {
+    struct compilation *compilation = argument;
+    struct fm_grammar_vocab *vocab = compilation->vocab;
+    free_compilation(compilation);
+    end_compiling(vocab);
+}
+
+static size_t stack_for(const char *text) {
+    size_t len = strlen(text);
+    return STACK + STACK_PER_BYTE * (len < STACK_BYTES ? len : STACK_BYTES);
+}
+
+/* `*matcher` is what came of it, also where it holds an error. */
+static enum fm_code compile(struct fm_grammar_vocab *vocab, const char *kind, const char *text,
+                            struct LlgMatcher **matcher, struct fm_error *error) {
+    int64_t deadline = fm_now_ms() + COMPILE_MS;
+    if (!begin_compiling(vocab, deadline)) {
+        return fm_fail(error, FM_OVERLOADED,
+                       "a format that took too long is still being compiled; try again in a few seconds");
+    }
+    struct compilation *work = new_compilation(vocab, kind, text);
+    int64_t left = deadline - fm_now_ms();
+    int failed = work ? fm_run_on_stack_within(stack_for(text), left, run_compilation, drop_compilation, work) : ENOMEM;
+    if (failed == ETIMEDOUT) {
+        return fm_fail(error, FM_INVALID_REQUEST,
+                       "it takes more than %d ms to compile; make it smaller, or less nested", COMPILE_MS);
+    }
+    enum fm_code code = FM_OK;
+    if (failed) {
+        code = fm_fail_no_memory(error);
+    } else {
+        *matcher = work->matcher;
+        work->matcher = NULL;
+    }
+    free_compilation(work);
+    end_compiling(vocab);
+    return code;
+}
+
+/* ---- grammars ---- */
+
+/* What llguidance calls it where no token can follow. */
+static bool is_dead_end(const char *reason) {
+    return strncmp(reason, "NoExtension", 11) == 0;
+}
+
+enum fm_code fm_grammar_new(struct fm_grammar_vocab *vocab, const char *kind, const char *text,
+                            struct fm_grammar **grammar, struct fm_error *error) {
+    *grammar = calloc(1, sizeof **grammar);
+    if (!*grammar) {
+        return fm_fail_no_memory(error);
+    }
+    enum fm_code code = compile(vocab, kind, text, &(*grammar)->matcher, error);
+    const char *reason = NULL;
+    if (code == FM_OK && (llg_matcher_is_error((*grammar)->matcher) || !llg_matcher_get_mask((*grammar)->matcher))) {
+        reason = fm_grammar_reason(*grammar);
+    }
+    if (reason) {
+        code = fm_fail(error, FM_INVALID_REQUEST, "the %s can't be used: %.*s",
+                       strcmp(kind, "json_schema") == 0 ? "schema" : "grammar", (int)strcspn(reason, "\n"), reason);
+    }
+    if (code != FM_OK) {
+        fm_grammar_free(*grammar);
+        *grammar = NULL;
+    }
+    return code;
+}
+
+void fm_grammar_free(struct fm_grammar *grammar) {
+    if (grammar) {
+        llg_free_matcher(grammar->matcher);
+        free(grammar);
+    }
+}
+
+bool fm_grammar_allows(struct fm_grammar *grammar, int32_t token) {
+    uint32_t wanted = (uint32_t)token;
+    return llg_matcher_validate_tokens(grammar->matcher, &wanted, 1) == 1;
+}
+
+const uint32_t *fm_grammar_mask(struct fm_grammar *grammar) {
+    return llg_matcher_compute_mask(grammar->matcher) == 0 ? llg_matcher_get_mask(grammar->matcher) : NULL;
+}
+
+bool fm_grammar_take(struct fm_grammar *grammar, int32_t token) {
+    bool forced = grammar->forced_count && grammar->forced[grammar->forced_at] == (uint32_t)token;
+    grammar->forced_at += forced;
+    if (!forced || grammar->forced_at == grammar->forced_count) {
+        grammar->forced_at = 0;
+        grammar->forced_count = 0;
+    }
+    return llg_matcher_consume_token(grammar->matcher, (uint32_t)token) == 0;
+}
+
+int32_t fm_grammar_forced(struct fm_grammar *grammar) {
+    if (grammar->forced_count == 0) {
+        int32_t count = llg_matcher_compute_ff_tokens(grammar->matcher, grammar->forced, FORCED_MAX);
+        grammar->forced_at = 0;
+        grammar->forced_count = count > 0 ? (size_t)count : 0;
+    }
+    return grammar->forced_count ? (int32_t)grammar->forced[grammar->forced_at] : FM_TOKEN_NONE;
+}
+
+bool fm_grammar_complete(const struct fm_grammar *grammar) {
+    return llg_matcher_is_stopped(grammar->matcher) && !llg_matcher_is_error(grammar->matcher);
+}
+
+bool fm_grammar_accepts(struct fm_grammar *grammar) {
+    return llg_matcher_is_accepting(grammar->matcher);
+}
+
+const char *fm_grammar_reason(struct fm_grammar *grammar) {
+    const char *reason = llg_matcher_get_error(grammar->matcher);
+    return reason && !is_dead_end(reason) ? reason : "no text fits it";
+}

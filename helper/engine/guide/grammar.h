@@ -1,0 +1,85 @@
+/*
+ * Constrained decoding, by llguidance: which tokens may come next in a text, and which must. Needs no llama.cpp. Engine
+ * thread only; nothing blocks for longer than it computes.
+ *
+ * The nouns: a *vocabulary* is a model's tokens, as its engine describes them; a *grammar vocabulary* is made of it
+ * once; a *grammar* is one job's, and is moved on token by token.
+ */
+#ifndef FM_ENGINE_GUIDE_GRAMMAR_H
+#define FM_ENGINE_GUIDE_GRAMMAR_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define FM_TOKEN_NONE (-1)
+
+struct fm_grammar_vocab;
+struct fm_grammar;
+
+/* A model's tokens, from 0 on. The calls get `argument`, on the engine thread or the one that compiles. */
+struct fm_vocabulary {
+    int32_t size;
+    int32_t end_of_turn;
+    bool (*ends_turn)(const void *argument, int32_t token);
+    /* Writes the token's text to `piece`; 0: it has none, or more than `room` bytes. A control token has one with
+     * `control` alone: its name. */
+    size_t (*piece)(const void *argument, int32_t token, bool control, char *piece, size_t room);
+    /* Plain text, as it stands in an answer, without control tokens. `*tokens` are the caller's to free(). */
+    enum fm_code (*tokenize)(const void *argument, const char *text, size_t len, int32_t **tokens, size_t *count,
+                             struct fm_error *error);
+    const void *argument;
+};
+
+/* False in a build without llguidance: then the calls below fail, and what there is to free is NULL. */
+bool fm_grammar_supported(void);
+
+/*
+ * The vocabulary as llguidance wants it, about 100 ms of work. `vocabulary` is copied; what it points to must outlive
+ * the result. On failure (FM_INTERNAL) `*vocab` is NULL.
+ */
+FM_MUST_USE enum fm_code fm_grammar_vocab_new(const struct fm_vocabulary *vocabulary, struct fm_grammar_vocab **vocab,
+                                              struct fm_error *error);
+
+/* After its grammars; NULL is fine. Waits for a compilation that was given up. */
+void fm_grammar_vocab_free(struct fm_grammar_vocab *vocab);
+
+/*
+ * Compiles `text` (NUL-terminated UTF-8, borrowed for the call), of `kind` "json_schema", "lark" or "regex" (a static
+ * string). Blocks for 0.4 s at most. FM_INVALID_REQUEST says what is wrong with it, or that it is too large for
+ * llguidance's limits or takes longer; FM_OVERLOADED: one that took longer is still at it.
+ */
+FM_MUST_USE enum fm_code fm_grammar_new(struct fm_grammar_vocab *vocab, const char *kind, const char *text,
+                                        struct fm_grammar **grammar, struct fm_error *error);
+void fm_grammar_free(struct fm_grammar *grammar); /* NULL is fine */
+
+/* Whether `token` may come next; of an end of turn also where it ends a rule alone. Takes microseconds. */
+bool fm_grammar_allows(struct fm_grammar *grammar, int32_t token);
+
+/*
+ * One bit a token, those that may come next; valid until the next call. May take a millisecond. NULL when it can't be
+ * told: fm_grammar_reason.
+ */
+const uint32_t *fm_grammar_mask(struct fm_grammar *grammar);
+
+/* `token` has come. False when it was not allowed, or a limit of llguidance was reached: fm_grammar_reason. */
+FM_MUST_USE bool fm_grammar_take(struct fm_grammar *grammar, int32_t token);
+
+/*
+ * The token that must come next, in what the tokenizer would make of the text that must come; FM_TOKEN_NONE when
+ * there is a choice. It is to be taken like others.
+ */
+int32_t fm_grammar_forced(struct fm_grammar *grammar);
+
+/* The text is whole, and nothing can follow. */
+bool fm_grammar_complete(const struct fm_grammar *grammar);
+
+/* The text may end here. Takes microseconds. */
+bool fm_grammar_accepts(struct fm_grammar *grammar);
+
+/* Why a call failed; valid as long as the grammar. */
+const char *fm_grammar_reason(struct fm_grammar *grammar);
+
+#endif

@@ -1,0 +1,36 @@
+/* What a job's format and tools ask of its answer: a grammar to generate by, and what is left to check afterwards. */
+#ifndef FM_ENGINE_GUIDE_GUIDE_H
+#define FM_ENGINE_GUIDE_GUIDE_H
+
+#include "engine/chat/tools.h"
+#include "engine/guide/grammar.h"
+#include "engine/kit/kit.h"
+
+struct fm_guide {
+    struct fm_grammar *grammar; /* NULL: free text */
+    const char *param;          /* what of the job the grammar is made of: "format" or "tools" */
+    struct json_object *schema; /* what `text` is to be checked by; the job's. NULL: nothing is left to check */
+    struct fm_buf text;         /* the output so far, where it is to be checked */
+};
+
+/*
+ * By `job`'s format and tools, which are called in `form`. `*vocab` is made of `vocabulary` when it is NULL and wanted.
+ * Fills job->schema_report. FM_INVALID_REQUEST, with its path from "format" or "tools" on, says what is wrong there. On
+ * failure nothing is left to free.
+ */
+FM_MUST_USE enum fm_code fm_guide_init(struct fm_guide *guide, struct fm_kit_job *job, const struct fm_tool_form *form,
+                                       const struct fm_vocabulary *vocabulary, struct fm_grammar_vocab **vocab,
+                                       struct fm_error *error);
+void fm_guide_free(struct fm_guide *guide);
+
+/* The text goes on. False when out of memory. */
+FM_MUST_USE bool fm_guide_add(struct fm_guide *guide, const char *bytes, size_t len);
+
+/*
+ * The text is whole: into `reason` goes how it does not match the schema, or why that can't be told; nothing where it
+ * does. Blocks for 0.4 s at most. False when the check does not end: a thread goes on with it then, and takes memory
+ * until the process ends, which should be soon.
+ */
+FM_MUST_USE bool fm_guide_check(const struct fm_guide *guide, struct fm_buf *reason);
+
+#endif

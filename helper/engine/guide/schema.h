@@ -1,0 +1,63 @@
+/*
+ * What an engine does with a JSON schema before its grammar library sees it: checks it, bounds it, and writes the part
+ * that a grammar can enforce. Drafts 4 to 2020-12; without `$schema` it is 2020-12.
+ *
+ * What can be enforced is what llguidance 1.9 does exactly (its src/json/), measured against a validator; where it is
+ * looser than the specification, the keyword is *checked*: refused if `strict`, else left out of the guide, for a
+ * validator to look at the finished text. The table of keywords is in schema_keywords.c.
+ */
+#ifndef FM_ENGINE_GUIDE_SCHEMA_H
+#define FM_ENGINE_GUIDE_SCHEMA_H
+
+#include "base/buf.h"
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Limits of a schema; beyond them it is refused. */
+enum {
+    FM_SCHEMA_TEXT_MAX =
+        1024 * 1024,          /* bytes of its text, written without blanks; a number, true, false or null is one */
+    FM_SCHEMA_DEPTH_MAX = 32, /* schemas inside each other */
+    FM_SCHEMA_SUBSCHEMAS_MAX = 5000, /* schemas in all, the root among them */
+    FM_SCHEMA_PATTERN_MAX = 1024,    /* bytes of a pattern, of a key of patternProperties, of a $ref */
+    FM_SCHEMA_ENUM_MAX = 1000,       /* values of all `enum` and `const` together, with those in them */
+    FM_SCHEMA_COUNT_MAX = 100000,    /* of minLength, minItems, minProperties: no answer is that long */
+    FM_SCHEMA_CHECKED_MAX = 100,     /* paths in the report's `checked` */
+    FM_SCHEMA_REPEAT_MAX = 10000,    /* of a pattern: counts of quantifiers inside each other, multiplied */
+    FM_SCHEMA_MULTIPLE_MAX = 10000,  /* least common multiple of all `multipleOf`: a state of the lexer each */
+    FM_SCHEMA_CHOICES_MAX = 64,      /* optional properties beside an enforced minProperties or maxProperties */
+    FM_SCHEMA_REF_DEPTH_MAX = 256,   /* schemas inside each other when every $ref is followed once: llguidance
+                                        recurses so, and 2,000 of them overflowed a stack of 8 MiB */
+};
+
+struct json_object;
+
+struct fm_schema {
+    /*
+     * JSON text of a schema in draft 2020-12; all of it is enforced by llguidance. Its `x-guidance` leaves \uXXXX out
+     * of the escapes: with them, a key spelled "\u0061" would pass by the property "a". The keys stand in the order of
+     * the input, so that an object's properties are generated in it; what a $ref names stands in $defs. Between the
+     * tokens of the output is no white space: a small model, left alone, pads with it.
+     */
+    struct fm_buf guide;
+    /* JSON text {"enforced":[names of keywords, sorted, unique],"checked":[paths below the schema]}. */
+    struct fm_buf report;
+    bool exact; /* what fits the guide fits the schema: nothing is left to check */
+};
+
+/*
+ * Prepares `schema` (borrowed, not changed; NULL is JSON's null). Never blocks; recursion is bounded. Time: a walk
+ * over the schema's text, but that keys of patternProperties are sorted, that $refs are compared with all `$id` and
+ * anchors, and that pairs of oneOf are compared, up to a million times 64 bytes. On success the caller frees `out`; on
+ * failure it holds nothing. FM_INVALID_REQUEST: `error->param` is the path of the keyword at fault, which begins with
+ * "format.schema", and the detail says what can be done. FM_INTERNAL: out of memory.
+ */
+FM_MUST_USE enum fm_code fm_schema_prepare(struct json_object *schema, bool strict, struct fm_schema *out,
+                                           struct fm_error *error);
+
+/* Frees both texts; harmless after a failure. */
+void fm_schema_free(struct fm_schema *schema);
+
+#endif

@@ -1,0 +1,260 @@
+/* What the files of fm_schema_prepare share. Nobody else includes this. */
+#ifndef FM_ENGINE_GUIDE_SCHEMA_INTERNAL_H
+#define FM_ENGINE_GUIDE_SCHEMA_INTERNAL_H
+
+#include "engine/guide/schema.h"
+#include "protocol/json_writer.h"
+
+#include <json-c/json.h>
+#include <stdint.h>
+
+/* Where a value stands: a chain up to a text that is a path already. */
+struct fm_schema_at {
+    const struct fm_schema_at *parent; /* NULL: `key` is a path, "" for the root */
+    const char *key;                   /* NULL: an array element, `index` */
+    size_t index;
+};
+
+enum fm_schema_draft { FM_DRAFT_4, FM_DRAFT_6, FM_DRAFT_7, FM_DRAFT_2019_09, FM_DRAFT_2020_12 };
+
+/* A schema on its way through a walk. */
+struct fm_schema_place {
+    struct json_object *schema;
+    const struct fm_schema_at *at;
+    size_t resource; /* whose base URI holds inside of it; an index of work->resources */
+    int depth;       /* 1: where the walk began */
+};
+
+/* A schema with its own `$id`; the first one is the root, with or without. */
+struct fm_schema_resource {
+    struct json_object *schema;
+    const char *id; /* borrowed; "": none */
+    char *where;    /* path; owned */
+};
+
+struct fm_schema_anchor {
+    struct json_object *schema;
+    const char *name; /* borrowed */
+    size_t resource;
+    char *where; /* path; owned */
+};
+
+enum fm_schema_visit { FM_VISIT_NEW, FM_VISIT_OPEN, FM_VISIT_DONE };
+
+/* What a $ref names. */
+struct fm_schema_target {
+    struct json_object *schema;
+    char *where; /* path; owned */
+    size_t resource;
+    bool unchecked;                /* it stands where no keyword has a schema, so that no walk has come by */
+    size_t number;                 /* its key in the guide's $defs, from 1; 0: not in the guide */
+    enum fm_schema_visit in_place; /* the search for $refs that come back without consuming anything */
+    enum fm_schema_visit nested; /* the search for what llguidance can't merge, and for depth; it begins at the root */
+    unsigned types;              /* schema_endless.c, as the next two: a set of those that its values can have */
+    bool possible;               /* that is not empty where values without end count */
+    size_t pass;                 /* the last one that came by */
+};
+
+enum { FM_SCHEMA_FRACTIONS = 16 };
+
+struct fm_schema_table;
+
+struct fm_schema_work {
+    const struct fm_schema_table *table; /* the keywords call the walks, and the walks find the keywords by this */
+    struct json_object *root;
+    struct fm_error *error;
+    bool strict;
+    enum fm_schema_draft draft;
+
+    size_t subschemas;
+    size_t enum_values;
+    size_t pattern_properties; /* keywords in all */
+    bool merges;               /* somewhere llguidance merges schemas: what they say together is not in one place */
+    bool paths_differ;         /* a nested `$id` is not a plain name: relative references could mean another folder */
+    int64_t multiple;          /* least common multiple of the enforced `multipleOf`, in units of 10^-multiple_exp */
+    int multiple_exp;
+    double fractions[FM_SCHEMA_FRACTIONS]; /* integer parts, each once, of all bounds that are no integers */
+    size_t fraction_count;                 /* FM_SCHEMA_FRACTIONS + 1: there are more */
+    size_t fuel;                           /* comparisons left for oneOf, of up to 64 bytes each */
+    const char *reason;                    /* why the keyword at hand can only be checked; NULL: as its row says */
+
+    struct lh_table *seen; /* schemas that were indexed, to the resource inside + 1 */
+    struct fm_schema_resource *resources;
+    size_t resource_count;
+    size_t resource_cap;
+    struct fm_schema_anchor *anchors;
+    size_t anchor_count;
+    size_t anchor_cap;
+    struct fm_schema_target *targets;
+    size_t target_count;
+    size_t target_cap;
+    struct lh_table *target_of; /* a schema to its target's index + 1 */
+    struct lh_table *target_by; /* the value of a $ref likewise: oneOf follows one again and again */
+    size_t *defs;               /* targets in the order of their numbers */
+    size_t def_count;
+    size_t def_cap;
+
+    struct fm_json_writer guide;
+    struct fm_buf scratch; /* a pattern */
+    bool no_memory;        /* there was none for a pattern, once */
+    struct fm_buf path;
+    struct fm_buf checked; /* elements of the report's list */
+    struct fm_json_writer checked_list;
+    size_t checked_count;
+    uint64_t enforced[2]; /* a bit a row of the table */
+};
+
+enum fm_schema_fate {
+    FM_FATE_IGNORED,  /* it says nothing about the text, or nothing new */
+    FM_FATE_ENFORCED, /* goes into the guide */
+    FM_FATE_IMPLIED,  /* enforced by what else goes into the guide */
+    FM_FATE_CHECKED,  /* only a validator can tell */
+};
+
+/* What a keyword's value is made of. */
+enum fm_schema_shape {
+    FM_SHAPE_VALUE,  /* no schema in it */
+    FM_SHAPE_ONE,    /* a schema */
+    FM_SHAPE_LIST,   /* an array of schemas, not empty */
+    FM_SHAPE_EITHER, /* a schema, or an array of schemas */
+    FM_SHAPE_MAP,    /* an object of schemas */
+    FM_SHAPE_MIXED,  /* an object of schemas and lists of strings */
+};
+
+struct fm_schema_keyword;
+
+typedef enum fm_code fm_schema_value_fn(struct fm_schema_work *work, const struct fm_schema_place *place,
+                                        struct json_object *value, const struct fm_schema_at *at);
+typedef enum fm_schema_fate fm_schema_fate_fn(struct fm_schema_work *work, const struct fm_schema_place *place,
+                                              struct json_object *value);
+typedef enum fm_code fm_schema_child_fn(struct fm_schema_work *work, const struct fm_schema_place *child,
+                                        const struct fm_schema_keyword *keyword, void *context);
+
+/* A row of the table. With neither `write` nor `advice` it is an annotation. */
+struct fm_schema_keyword {
+    const char *name;
+    enum fm_schema_shape shape;
+    bool in_place;             /* its schemas are about the same value as the one that they stand in */
+    bool checked_in_place;     /* likewise, but they are never in the guide */
+    fm_schema_value_fn *check; /* NULL: any value, within its shape */
+    fm_schema_fate_fn *fate;   /* NULL: enforced if there is `write`, else checked */
+    fm_schema_value_fn *write; /* NULL: never in the guide */
+    const char *advice;        /* not NULL: it may be that only a validator can tell; why */
+};
+
+/* The rows of all keywords, in strcmp's order of their names. */
+struct fm_schema_table {
+    const struct fm_schema_keyword *rows;
+    size_t count;
+};
+
+/* ---- schema_work.c ---- */
+
+/* Fails with FM_INVALID_REQUEST for what stands `at`; returns the code. */
+enum fm_code fm_schema_refuse(struct fm_schema_work *work, const struct fm_schema_at *at, const char *fmt, ...)
+    FM_PRINTF(3, 4);
+enum fm_code fm_schema_refuse_memory(struct fm_schema_work *work);
+
+/* A path as text, to be freed; at most 1,024 bytes, "..." at its end when it was cut. NULL: out of memory. */
+char *fm_schema_path(struct fm_schema_work *work, const struct fm_schema_at *at);
+
+/* The same after `prefix` into work->path, with a NUL. */
+void fm_schema_write_path(struct fm_schema_work *work, const char *prefix, const struct fm_schema_at *at);
+
+/* Room for one more element of `size` bytes in `*list`. False: out of memory; the list stays. */
+FM_MUST_USE bool fm_schema_grow(void **list, size_t *cap, size_t count, size_t size);
+
+/* A member of a schema; NULL when it is absent or null. */
+struct json_object *fm_schema_member(struct json_object *schema, const char *name);
+
+/* The row of a keyword; NULL for one that is unknown. */
+const struct fm_schema_keyword *fm_schema_keyword_find(const struct fm_schema_table *table, const char *name);
+size_t fm_schema_keyword_index(const struct fm_schema_table *table, const struct fm_schema_keyword *keyword);
+
+/* The row `index`; NULL after the last. */
+const struct fm_schema_keyword *fm_schema_keyword_at(const struct fm_schema_table *table, size_t index);
+
+/* Calls `visit` for every schema in a keyword's value that has the right shape. */
+FM_MUST_USE enum fm_code fm_schema_children(struct fm_schema_work *work, const struct fm_schema_place *place,
+                                            const struct fm_schema_keyword *keyword, struct json_object *value,
+                                            fm_schema_child_fn *visit, void *context);
+
+/* ---- schema_index.c ---- */
+
+/* Records the schemas below `place`, with their names: limits, shapes, anchors. */
+FM_MUST_USE enum fm_code fm_schema_index(struct fm_schema_work *work, const struct fm_schema_place *place);
+
+/* The resource inside of a schema that was indexed; `outer` for any other value. */
+size_t fm_schema_resource_inside(const struct fm_schema_work *work, struct json_object *value, size_t outer);
+
+/* Whether `uri` begins with a scheme. */
+bool fm_schema_is_absolute(const char *uri);
+
+/* ---- schema_write.c ---- */
+
+/* A schema into the guide. */
+FM_MUST_USE enum fm_code fm_schema_write(struct fm_schema_work *work, const struct fm_schema_place *place);
+
+/* All of the guide; after the other walks. */
+FM_MUST_USE enum fm_code fm_schema_write_guide(struct fm_schema_work *work, const struct fm_schema_place *root);
+
+/* The report; after the guide. */
+void fm_schema_write_report(const struct fm_schema_work *work, struct fm_buf *report);
+
+/* ---- schema_keywords.c ---- */
+
+extern const struct fm_schema_table fm_schema_table;
+
+/* Whether an object can have as many keys as `required`, minProperties and maxProperties, all checked, ask for. */
+bool fm_schema_key_counts_fit(struct json_object *schema);
+
+/* The draft that the root's `$schema` names; what is wrong with that is found later. */
+enum fm_schema_draft fm_schema_draft_of(struct json_object *root);
+
+/* ---- schema_ref.c ---- */
+
+/* The target of a $ref that stands `at`, in a schema of `resource`: an index of work->targets. */
+FM_MUST_USE enum fm_code fm_schema_resolve(struct fm_schema_work *work, size_t resource, struct json_object *ref,
+                                           const struct fm_schema_at *at, size_t *target);
+
+/* Likewise; SIZE_MAX where it names nothing in this schema. */
+FM_MUST_USE enum fm_code fm_schema_find_target(struct fm_schema_work *work, size_t resource, struct json_object *ref,
+                                               const struct fm_schema_at *at, size_t *target);
+
+/* Refuses cycles of $refs that consume nothing, those that llguidance can't merge, and too long chains. */
+FM_MUST_USE enum fm_code fm_schema_check_graph(struct fm_schema_work *work);
+
+/* ---- schema_endless.c ---- */
+
+/*
+ * Refuses a root that nothing fits, as far as types and counts of keys show it, and a $ref to a schema that nothing fits
+ * because it needs itself for ever. After fm_schema_check_graph.
+ */
+FM_MUST_USE enum fm_code fm_schema_check_endless(struct fm_schema_work *work, const struct fm_schema_at *root);
+
+/* ---- schema_pattern.c ---- */
+
+enum fm_pattern {
+    FM_PATTERN_OK,
+    FM_PATTERN_UNABLE, /* a valid pattern that llguidance can't do */
+    FM_PATTERN_WRONG,  /* none of ECMA-262 */
+};
+
+/*
+ * A pattern of ECMA-262 (flag u) in the regex syntax of Rust that means the same; `out` is overwritten. Otherwise
+ * `*reason` is a static text: what stands in the way. Linear, not recursive. Out of memory shows in out->failed.
+ */
+enum fm_pattern fm_pattern_translate(const char *text, size_t len, struct fm_buf *out, const char **reason);
+
+/* Whether no string can match both; false when that can't be seen from how they begin. */
+bool fm_pattern_disjoint(const char *one, const char *other);
+
+/* In Rust's syntax, what a `format` allows, or less where its definitions differ; NULL: unknown, or no regex can. */
+const char *fm_format_pattern(const char *name);
+
+/* ---- schema_disjoint.c ---- */
+
+/* Whether no value can fit two of the branches of a oneOf. False when it can't be seen, or when work->fuel is spent. */
+bool fm_schema_disjoint(struct fm_schema_work *work, size_t resource, struct json_object *branches);
+
+#endif

@@ -1,0 +1,15 @@
+/* The grammar of an answer that may call tools. Pure. */
+#ifndef FM_ENGINE_GUIDE_TOOL_GRAMMAR_H
+#define FM_ENGINE_GUIDE_TOOL_GRAMMAR_H
+
+#include "engine/chat/tools.h"
+
+/*
+ * Appends llguidance's Lark for the answer to `job`, whose tools can be called. `schema` (`len` bytes, as fm_schema's
+ * guide) is what a text has to match; NULL: any text. FM_INVALID_REQUEST: a tool's schema can't be enforced, and the
+ * param is its path, from "tools[" on. FM_INTERNAL: out of memory.
+ */
+FM_MUST_USE enum fm_code fm_tool_grammar(const struct fm_kit_job *job, const struct fm_tool_form *form,
+                                         const char *schema, size_t len, struct fm_buf *lark, struct fm_error *error);
+
+#endif

@@ -1,0 +1,85 @@
+/* Reading job.start: what its files share, from the whole down to one value. Pure. Nobody else includes this. */
+#ifndef FM_ENGINE_KIT_JOB_READ_H
+#define FM_ENGINE_KIT_JOB_READ_H
+
+#include "engine/kit/kit.h"
+
+/* ---- job_params.c ---- */
+
+/*
+ * Reads job.start's `params` (borrowed; what it names must outlive the job) but `job` into a zeroed `job`. Allocates
+ * lists in it, also on failure; fm_kit_job_free_lists frees them. Pure.
+ */
+FM_MUST_USE enum fm_code fm_kit_job_read(struct fm_kit_job *job, struct json_object *params, struct fm_error *error);
+void fm_kit_job_free_lists(struct fm_kit_job *job);
+
+/* ---- job_tools.c ---- */
+
+/* The members of job.start that are about tools, as fm_kit_job_read. The choice is read after the tools. */
+enum fm_code fm_kit_job_read_tools(struct fm_kit_job *job, struct json_object *value, struct fm_error *error);
+enum fm_code fm_kit_job_read_tool_choice(struct fm_kit_job *job, struct json_object *value, struct fm_error *error);
+enum fm_code fm_kit_job_read_parallel_tool_calls(struct fm_kit_job *job, struct json_object *value,
+                                                 struct fm_error *error);
+
+/*
+ * Of the message `index`, as fm_kit_job_read: the calls that `value` lists, for fm_kit_job_free_lists to free, and the
+ * call that it answers.
+ */
+enum fm_code fm_kit_job_read_calls(struct fm_message *message, size_t index, struct json_object *value,
+                                   struct fm_error *error);
+enum fm_code fm_kit_job_read_call_id(struct fm_message *message, size_t index, struct json_object *value,
+                                     struct fm_error *error);
+
+/* ---- job_sampling.c ---- */
+
+/* The members of job.start that say how tokens are drawn, and what is told of them, as fm_kit_job_read. */
+enum fm_code fm_kit_job_read_presence_penalty(struct fm_kit_job *job, struct json_object *value,
+                                              struct fm_error *error);
+enum fm_code fm_kit_job_read_frequency_penalty(struct fm_kit_job *job, struct json_object *value,
+                                               struct fm_error *error);
+enum fm_code fm_kit_job_read_logprobs(struct fm_kit_job *job, struct json_object *value, struct fm_error *error);
+enum fm_code fm_kit_job_read_logit_bias(struct fm_kit_job *job, struct json_object *value, struct fm_error *error);
+
+/* The same for the extra parameters; and their names, as the reply to engine.initialize lists them: NULL ends them. */
+enum fm_code fm_kit_job_read_top_k(struct fm_kit_job *job, struct json_object *value, struct fm_error *error);
+enum fm_code fm_kit_job_read_min_p(struct fm_kit_job *job, struct json_object *value, struct fm_error *error);
+enum fm_code fm_kit_job_read_repeat_penalty(struct fm_kit_job *job, struct json_object *value, struct fm_error *error);
+enum fm_code fm_kit_job_read_ignore_eos(struct fm_kit_job *job, struct json_object *value, struct fm_error *error);
+extern const char *const fm_kit_job_extras[];
+
+/* ---- job_images.c ---- */
+
+/*
+ * Of the message `index`, as fm_kit_job_read: a content that is a list of parts, for fm_kit_job_free_images to free.
+ * After all messages, the images get their index.
+ */
+enum fm_code fm_kit_job_read_parts(struct fm_message *message, size_t index, struct json_object *parts,
+                                   struct fm_error *error);
+void fm_kit_job_count_images(struct fm_kit_job *job);
+void fm_kit_job_free_images(struct fm_message *message);
+
+/* ---- truncation.c ---- */
+
+/* job.start's `truncation`, as fm_kit_job_read; and, after all other members, where the conversation may be cut. */
+enum fm_code fm_kit_job_read_truncation(struct fm_kit_job *job, struct json_object *value, struct fm_error *error);
+enum fm_code fm_kit_job_find_cuts(struct fm_kit_job *job, struct fm_error *error);
+
+/* Frees what the latter allocated, and gives the job all of its messages back. */
+void fm_kit_job_free_cuts(struct fm_kit_job *job);
+
+/* ---- job_value.c ---- */
+
+/* An INVALID_REQUEST that names the member `param`, or "LIST[INDEX]MEMBER", and says what it should be. */
+enum fm_code fm_kit_job_wrong(struct fm_error *error, const char *param, const char *expected);
+enum fm_code fm_kit_job_wrong_entry(struct fm_error *error, const char *list, size_t index, const char *member,
+                                    const char *expected);
+
+/* The string that `value` is, borrowed; NULL for what is no string or holds a NUL, and of the second function also for
+ * an empty one. */
+const char *fm_kit_job_string(struct json_object *value);
+const char *fm_kit_job_full_string(struct json_object *value);
+
+/* Which of `words` (NULL ends them) `value` is; -1: none. */
+int fm_kit_job_word(struct json_object *value, const char *const *words);
+
+#endif

@@ -1,0 +1,304 @@
+/*
+ * The life of an engine program. Three threads: the engine thread waits for the mailbox and calls the engine's ops;
+ * the reader (reader.c) fills the mailbox; the watch waits for the end and sees to it that it comes in time. main waits
+ * for the engine thread, whose stack does not depend on the host's limits as main's does. The kit is never freed: the
+ * reader may sit in read() when main returns.
+ */
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/platform.h"
+#include "engine/kit/job_read.h"
+#include "engine/kit/kit_internal.h"
+#include "protocol/sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <json-c/json.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct fm_kit the_kit;
+
+/* ---- the end ---- */
+
+static void *watch(void *argument) {
+    struct fm_kit *kit = argument;
+    struct pollfd fds[] = {{.fd = kit->end_fd, .events = POLLIN}, {.fd = kit->wake_read, .events = POLLIN}};
+    while (poll(fds, 2, -1) < 0 && errno == EINTR) {
+    }
+    fm_kit_end(kit, 0);
+    fm_sleep_ms(FM_KIT_GRACE_MS);
+    _exit(fm_kit_end_status(kit));
+}
+
+/* ---- the engine thread ---- */
+
+static void free_item(struct fm_item *item) {
+    json_object_put(item->params);
+    free(item);
+}
+
+/* NULL: the end, or with `wait` false nothing there. */
+static struct fm_item *next_item(struct fm_kit *kit, bool wait) {
+    pthread_mutex_lock(&kit->lock);
+    while (wait && !kit->first && !fm_kit_ending(kit)) {
+        pthread_cond_wait(&kit->changed, &kit->lock);
+    }
+    struct fm_item *item = fm_kit_ending(kit) ? NULL : kit->first;
+    if (item) {
+        kit->first = item->next;
+        kit->last = kit->first ? kit->last : &kit->first;
+    }
+    pthread_mutex_unlock(&kit->lock);
+    return item;
+}
+
+static void send_error(struct fm_kit *kit, const struct fm_rpc_id *id, const struct fm_error *error) {
+    struct fm_json_writer w = fm_output_result(kit, id);
+    fm_json_object_begin(&w);
+    fm_json_key_bool(&w, "ok", false);
+    fm_json_key(&w, "error");
+    fm_output_error_value(&w, error);
+    fm_json_object_end(&w);
+    fm_output_send_or_end(kit);
+}
+
+static enum fm_code check_initialize(struct fm_kit *kit, struct json_object *params, enum fm_log_level *level,
+                                     struct fm_error *error) {
+    struct json_object *version = NULL;
+    struct json_object *word = NULL;
+    json_object_object_get_ex(params, "protocol_version", &version);
+    json_object_object_get_ex(params, "log_level", &word);
+    if (kit->initialized) {
+        return fm_fail(error, FM_INVALID_REQUEST, "engine.initialize was called before");
+    }
+    if (!json_object_is_type(version, json_type_int)) {
+        return fm_fail(error, FM_INVALID_REQUEST, "engine.initialize: protocol_version: an integer is expected");
+    }
+    if (json_object_get_int64(version) != FM_ENGINE_PROTOCOL_VERSION) {
+        return fm_fail(error, FM_INVALID_REQUEST, "the engine %s speaks engine protocol version %d, not %lld",
+                       kit->ops->name, FM_ENGINE_PROTOCOL_VERSION, (long long)json_object_get_int64(version));
+    }
+    *level = FM_LOG_OFF;
+    bool known = !word || (json_object_is_type(word, json_type_string) &&
+                           fm_log_level_parse(json_object_get_string(word), level));
+    if (!known) {
+        return fm_fail(error, FM_INVALID_REQUEST, "engine.initialize: log_level: a level's name is expected");
+    }
+    return FM_OK;
+}
+
+static void answer_initialize(struct fm_kit *kit, const struct fm_item *item) {
+    const struct fm_engine_ops *ops = kit->ops;
+    enum fm_log_level level;
+    struct fm_error error;
+    if (check_initialize(kit, item->params, &level, &error) != FM_OK) {
+        send_error(kit, &item->id, &error);
+        return;
+    }
+    fm_log_init(ops->name, level);
+    if (getenv("FM_ENGINE_LOG_PREFIX")) { /* fm-proxy sessions sets it */
+        fm_log_use_prefix(getenv("FM_ENGINE_LOG_PREFIX"));
+    }
+    kit->initialized = true;
+    if (ops->initializing) {
+        ops->initializing(ops->state, kit);
+    }
+    struct fm_json_writer w = fm_output_result(kit, &item->id);
+    fm_json_object_begin(&w);
+    fm_json_key_bool(&w, "ok", true);
+    fm_json_key_int(&w, "protocol_version", ops->protocol_version ? ops->protocol_version : FM_ENGINE_PROTOCOL_VERSION);
+    fm_json_key_str(&w, "name", ops->name);
+    fm_json_key_str(&w, "version", ops->version);
+    fm_json_key_int(&w, "slots", ops->slots);
+    fm_json_key(&w, "parameters");
+    fm_json_array_begin(&w);
+    for (const char *const *name = fm_kit_job_extras; *name; name++) {
+        fm_json_str(&w, *name);
+    }
+    fm_json_array_end(&w);
+    fm_json_key(&w, "sandbox");
+    fm_sandbox_write(&kit->sandbox, &w);
+    fm_json_object_end(&w);
+    fm_output_send_or_end(kit);
+}
+
+/* The path or null that the member `name` is. */
+static enum fm_code read_path(struct json_object *params, const char *name, const char **path, struct fm_error *error) {
+    struct json_object *value = NULL;
+    json_object_object_get_ex(params, name, &value);
+    *path = json_object_is_type(value, json_type_string) ? json_object_get_string(value) : NULL;
+    bool valid = !value || (*path && strlen(*path) == (size_t)json_object_get_string_len(value));
+    return valid ? FM_OK : fm_fail(error, FM_INVALID_REQUEST, "engine.load: %s: a path or null is expected", name);
+}
+
+/*
+ * A file that the front could read and the engine can't: it has fewer rights. Whatever else is wrong with it, `load` of
+ * the engine says. Opening never waits, as a FIFO without a writer would have it do.
+ */
+static enum fm_code check_access(const char *path, struct fm_error *error) {
+    int fd = path ? open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
+    bool refused = path && fd < 0 && (errno == EACCES || errno == EPERM);
+    if (fd >= 0) {
+        close(fd);
+    }
+    if (refused && (strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0)) {
+        return fm_fail(error, FM_UNAVAILABLE,
+                       "an engine can't read files below /dev and /proc: move the file to another folder: %s", path);
+    }
+    if (refused && geteuid() == 0) {
+        return fm_fail(error, FM_UNAVAILABLE,
+                       "an engine that root starts has no capabilities, so it can't read every file: make root the owner "
+                       "of the file and its folders, or let everybody read them: %s",
+                       path);
+    }
+    return FM_OK;
+}
+
+static enum fm_code load(struct fm_kit *kit, struct json_object *params, struct fm_model_info *info,
+                         struct fm_error *error) {
+    struct fm_model_files files;
+    if (!kit->initialized) {
+        return fm_fail(error, FM_INVALID_REQUEST, "engine.load came before engine.initialize");
+    }
+    if (kit->loaded) {
+        return fm_fail(error, FM_INVALID_REQUEST, "a model is loaded already");
+    }
+    enum fm_code code = read_path(params, "model", &files.model, error);
+    code = code ? code : read_path(params, "mmproj", &files.mmproj, error);
+    code = code ? code : check_access(files.model, error);
+    code = code ? code : check_access(files.mmproj, error);
+    if (code != FM_OK) {
+        return code;
+    }
+    int64_t start = fm_now_ms();
+    code = kit->ops->load(kit->ops->state, kit, &files, info, error);
+    fm_log(FM_LOG_INFO, "load: %s after %lld ms", fm_code_name(code), (long long)(fm_now_ms() - start));
+    return code;
+}
+
+static void answer_load(struct fm_kit *kit, const struct fm_item *item) {
+    struct fm_model_info info = {.slots = kit->ops->slots};
+    struct fm_error error;
+    if (load(kit, item->params, &info, &error) != FM_OK) {
+        send_error(kit, &item->id, &error);
+        return;
+    }
+    kit->loaded = true;
+    kit->images = info.images;
+    struct fm_json_writer w = fm_output_result(kit, &item->id);
+    fm_json_object_begin(&w);
+    fm_json_key_bool(&w, "ok", true);
+    fm_json_key_int(&w, "context_length", info.context_length);
+    fm_json_key_int(&w, "slots", info.slots);
+    fm_json_object_end(&w);
+    fm_output_send_or_end(kit);
+}
+
+void fm_kit_load_progress(struct fm_kit *kit, double progress) {
+    struct fm_json_writer w = fm_output_notification(kit, "engine.load_progress");
+    fm_json_object_begin(&w);
+    fm_json_key_double(&w, "progress", progress);
+    fm_json_object_end(&w);
+    fm_output_send_or_end(kit);
+}
+
+/* The job, if the engine should see it; else it is finished here. */
+static struct fm_kit_job *admit(struct fm_kit *kit, struct fm_kit_job *job) {
+    if (job->fault.code == FM_OK && !kit->loaded) {
+        (void)fm_fail(&job->fault, FM_INVALID_REQUEST, "job.start came before a model was loaded");
+    } else if (job->fault.code == FM_OK && job->format.kind != FM_FORMAT_TEXT && !kit->ops->formats) {
+        (void)fm_fail(&job->fault, FM_INVALID_REQUEST, "the engine %s can't hold its output to a format",
+                      kit->ops->name);
+        snprintf(job->fault.param, sizeof job->fault.param, "format");
+    } else if (job->fault.code == FM_OK && fm_kit_job_uses_tools(job) && !kit->ops->tools) {
+        (void)fm_fail(&job->fault, FM_INVALID_REQUEST, "the engine %s can't use tools", kit->ops->name);
+        snprintf(job->fault.param, sizeof job->fault.param, "tools");
+    } else if (job->fault.code == FM_OK && job->inputs && !kit->ops->embeddings) {
+        (void)fm_fail(&job->fault, FM_INVALID_REQUEST, "the engine %s can't embed texts", kit->ops->name);
+        snprintf(job->fault.param, sizeof job->fault.param, "embed");
+    }
+    if (job->fault.code == FM_OK && job->image_count > 0 && !kit->images) {
+        (void)fm_fail(&job->fault, FM_INVALID_REQUEST, "the model does not see images");
+        snprintf(job->fault.param, sizeof job->fault.param, "images[0]");
+    }
+    if (job->fault.code == FM_OK && job->prompt && !kit->ops->prompts) {
+        (void)fm_fail(&job->fault, FM_INVALID_REQUEST, "the engine %s takes messages alone", kit->ops->name);
+        snprintf(job->fault.param, sizeof job->fault.param, "prompt");
+    }
+    if (job->fault.code != FM_OK) {
+        struct fm_error fault = job->fault;
+        fm_kit_job_finish(job, FM_REASON_ERROR, &fault);
+        return NULL;
+    }
+    if (fm_kit_job_aborted(job)) {
+        fm_kit_job_finish(job, FM_REASON_ABORTED, NULL);
+        return NULL;
+    }
+    return job;
+}
+
+/* Deals with one item. A job for the engine is returned. */
+static struct fm_kit_job *take_item(struct fm_kit *kit, struct fm_item *item) {
+    struct fm_kit_job *job = NULL;
+    switch (item->kind) {
+    case FM_ITEM_INITIALIZE: answer_initialize(kit, item); break;
+    case FM_ITEM_LOAD: answer_load(kit, item); break;
+    case FM_ITEM_FAULT: fm_output_fault(kit, &item->id, item->code, item->detail); break;
+    case FM_ITEM_JOB: job = admit(kit, item->job); break;
+    }
+    free_item(item);
+    return job;
+}
+
+struct fm_kit_job *fm_kit_take(struct fm_kit *kit, bool wait) {
+    struct fm_kit_job *job = NULL;
+    struct fm_item *item;
+    while (!job && (item = next_item(kit, wait))) {
+        job = take_item(kit, item);
+    }
+    return job;
+}
+
+static void run(void *argument) {
+    struct fm_kit *kit = argument;
+    struct fm_item *item;
+    while (!kit->loaded && (item = next_item(kit, true))) {
+        struct fm_kit_job *none = take_item(kit, item); /* no model yet: the job was refused */
+        (void)none;
+    }
+    if (kit->loaded) {
+        kit->ops->serve(kit->ops->state, kit);
+    }
+}
+
+/* ---- the start ---- */
+
+static bool start(struct fm_kit *kit, const struct fm_engine_ops *ops) {
+    kit->ops = ops;
+    kit->last = &kit->first;
+    atomic_init(&kit->ending, false);
+    kit->end_fd = fm_watch_for_end();
+    kit->wire = fm_claim_stdout();
+    fm_inbound_init(&kit->inbound);
+    return kit->end_fd >= 0 && kit->wire >= 0 && fm_pipe(&kit->wake_read, &kit->wake_write) == 0 &&
+           pthread_mutex_init(&kit->lock, NULL) == 0 && pthread_mutex_init(&kit->output_lock, NULL) == 0 &&
+           fm_cond_init(&kit->changed) == 0 && fm_output_init(kit) && fm_thread_start(watch, kit) == 0 &&
+           fm_thread_start(fm_reader, kit) == 0;
+}
+
+int fm_kit_main(const struct fm_engine_ops *ops) {
+    struct fm_kit *kit = &the_kit;
+    fm_fill_std_fds(); /* opens /dev/null for writing, so it comes first */
+    fm_sandbox_enter(ops->needs_network, &kit->sandbox);
+    if (!start(kit, ops)) {
+        return FM_EXIT_NO_MEMORY;
+    }
+    if (fm_run_on_stack(FM_KIT_STACK, run, kit) != 0) {
+        return FM_EXIT_NO_MEMORY;
+    }
+    return fm_kit_end_status(kit);
+}

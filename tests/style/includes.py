@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+"""The picture of what includes what in helper/ and protocol/, and two rules for it. Standard library only.
+
+    includes.py [--files | --calls] [--dot] [ROOT]
+
+Prints the graph as Mermaid, or with --dot for Graphviz: by folder; with --files by file; with --calls which file calls a
+function of which other. A .c file and the header of its name are one node. Exit status 1 where a rule is broken:
+
+    (a) a circle of #include has at most two nodes; so has a circle of calls, in the folders of CALLS_CHECKED
+    (b) no arrow goes up or across: check.py has the layers (LAYERS)
+
+selftest.py proves that each rule fires.
+"""
+import argparse
+import collections
+import os
+import re
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.dont_write_bytecode = True
+import check  # noqa: E402
+
+ROOTS = ("helper/", "protocol/")
+CIRCLE_MAX = 2
+# surface.h has the types of conversation.h in it, and the files that implement that include surface.h.
+CIRCLE_KNOWN = {"helper/surface/" + name
+                for name in ("answer", "conversation", "format", "image", "items", "messages", "surface")}
+CALLS_CHECKED = ("helper/base/", "protocol/", "helper/engine/")
+
+
+def read_sources(root):
+    """{path: check.Source} of all C and C++ in ROOTS."""
+    sources = {}
+    for path in check.paths_below(root):
+        if path.startswith(ROOTS) and path.endswith(check.C_ENDINGS + check.CXX_ENDINGS):
+            with open(os.path.join(root, path), encoding="utf-8", newline="") as file:
+                sources[path] = check.Source(path, file.read())
+    return sources
+
+
+def node_of(path):
+    return os.path.splitext(path)[0]
+
+
+def folder_of(path):
+    return path.rsplit("/", 1)[0]
+
+
+def file_included(name, sources):
+    """The path that an #include of ours means; None for another's."""
+    return next((path for path in ("helper/" + name, name) if path in sources), None)
+
+
+def include_edges(sources):
+    """(path, line, path that it includes)"""
+    for path, source in sources.items():
+        for number, name, quoted in check.includes(source):
+            included = file_included(name, sources) if quoted else None
+            if included:
+                yield path, number, included
+
+
+def call_edges(sources):
+    """{(node, node that has a function of which the first uses the name)}"""
+    owner = {}
+    for path, source in sources.items():
+        for name, _ in check.external_functions(source):
+            owner.setdefault(name, node_of(path))
+    edges = set()
+    for path, source in sources.items():
+        if not path.endswith(".h"):
+            words = set(re.findall(r"\bfm_\w+", source.masked))
+            edges |= {(node_of(path), owner[word]) for word in words if word in owner}
+    return {(a, b) for a, b in edges if a != b}
+
+
+def circles(edges):
+    """Sets of nodes of which each can be reached from each other (Tarjan's algorithm), those of one left out."""
+    after = collections.defaultdict(list)
+    for a, b in sorted(edges):
+        after[a].append(b)
+    order, low, stack, found = {}, {}, [], []
+
+    def visit(node):
+        order[node] = low[node] = len(order)
+        stack.append(node)
+        for other in after[node]:
+            if other not in order:
+                visit(other)
+                low[node] = min(low[node], low[other])
+            elif other in stack:
+                low[node] = min(low[node], order[other])
+        if low[node] == order[node]:
+            at = stack.index(node)
+            found.append(sorted(stack[at:]))
+            del stack[at:]
+
+    for node in sorted(after):
+        if node not in order:
+            visit(node)
+    return sorted(circle for circle in found if len(circle) > 1)
+
+
+def circle_findings(kind, edges):
+    for circle in circles(edges):
+        if len(circle) > CIRCLE_MAX and not CIRCLE_KNOWN.issuperset(circle):
+            yield f"a circle of {kind} over {len(circle)} files: {', '.join(circle)}"
+
+
+def arrow_findings(sources):
+    for path, number, included in include_edges(sources):
+        allowed = check.allowed_folders(path)
+        name = re.sub(r"^helper/", "", included)
+        if allowed is None:
+            yield f"{path}:{number}: the folder has no place among the layers of check.py"
+        elif not name.startswith(allowed):
+            yield f"{path}:{number}: {name} lies above it, or beside it"
+
+
+def all_findings(sources):
+    includes = {(node_of(a), node_of(b)) for a, _, b in include_edges(sources) if node_of(a) != node_of(b)}
+    calls = {(a, b) for a, b in call_edges(sources) if a.startswith(CALLS_CHECKED) and b.startswith(CALLS_CHECKED)}
+    yield from circle_findings("#include", includes)
+    yield from circle_findings("calls", calls)
+    yield from arrow_findings(sources)
+
+
+def picture(edges, dot):
+    """`edges`: {(from, to): how many}"""
+    names = sorted({name for edge in edges for name in edge})
+    lines = ["digraph includes {", "    node [shape=box]"] if dot else ["graph TD"]
+    ids = {name: f"n{at}" for at, name in enumerate(names)}
+    lines += [f'    {ids[name]} [label="{name}"]' if dot else f'    {ids[name]}["{name}"]' for name in names]
+    for (a, b), count in sorted(edges.items()):
+        if dot:
+            lines.append(f'    {ids[a]} -> {ids[b]} [label="{count}"]')
+        else:
+            lines.append(f"    {ids[a]} -->|{count}| {ids[b]}")
+    return "\n".join(lines + (["}"] if dot else []))
+
+
+def edges_to_show(sources, arguments):
+    if arguments.calls:
+        return collections.Counter(call_edges(sources))
+    of = node_of if arguments.files else folder_of
+    counted = collections.Counter((of(a), of(b)) for a, _, b in include_edges(sources))
+    return {edge: count for edge, count in counted.items() if edge[0] != edge[1]}
+
+
+def main():
+    parser = argparse.ArgumentParser(description="what includes what")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--files", action="store_true", help="by file, not by folder")
+    what.add_argument("--calls", action="store_true", help="calls, by file")
+    parser.add_argument("--dot", action="store_true", help="for Graphviz, not Mermaid")
+    parser.add_argument("root", nargs="?", default=os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
+    arguments = parser.parse_args()
+    sources = read_sources(arguments.root)
+    print(picture(edges_to_show(sources, arguments), arguments.dot))
+    findings = list(all_findings(sources))
+    for finding in findings:
+        print(f"includes: {finding}", file=sys.stderr)
+    print(f"includes: {len(sources)} files, {len(findings)} findings", file=sys.stderr)
+    return 1 if findings or not sources else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

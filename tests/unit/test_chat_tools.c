@@ -1,0 +1,822 @@
+/* Tools of the llama engine: the prompt's text, the grammar's, and an answer taken apart in every split. */
+#include "engine/guide/tool_grammar.h"
+#include "wire.h"
+#ifdef WRAPPED
+#include "allocations.h"
+#endif
+
+#include <json-c/json.h>
+
+#define LARK_MAX (1u << 20)
+
+#define CALL(name, arguments) "<tool_call>\n{\"name\": \"" name "\", \"arguments\": " arguments "}\n</tool_call>"
+
+static struct fm_tool two_tools[] = {{.name = "f", .allowed = true}, {.name = "g\"\\\xC3\xA9", .allowed = true}};
+
+static struct fm_kit_job job_of(struct fm_message *messages, size_t count) {
+    return (struct fm_kit_job){.messages = messages,
+                               .message_count = count,
+                               .tools = two_tools,
+                               .tool_count = COUNT(two_tools),
+                               .parallel_tool_calls = true};
+}
+
+static struct fm_message say(const char *role, const char *content) {
+    return (struct fm_message){.role = role, .content = content, .content_len = strlen(content)};
+}
+
+/* ---- prompt ---- */
+
+#define LIST                                                                                                           \
+    "# Tools\n\nThese functions are there to help with the user's request, one a line:\n<tools>\n"                     \
+    "{\"type\":\"function\",\"function\":{\"name\":\"f\",\"description\":\"d\\n\",\"parameters\":{\"a\":[1.50]}}}\n"   \
+    "{\"type\":\"function\",\"function\":{\"name\":\"g\\\"\\\\\xC3\xA9\"}}\n</tools>"
+#define HOW                                                                                                            \
+    "\n\nTo call one, answer with its name and its arguments as JSON in these tags, and end there:\n"                  \
+    "<tool_call>\n{\"name\": <function-name>, \"arguments\": <args-json-object>}\n</tool_call>"
+
+static void expect_prompt(const struct fm_kit_job *job, const char *expected) {
+    struct fm_tool_prompt prompt;
+    struct fm_error error;
+    struct transcript log = {.len = 0};
+    assert_int_equal(fm_tool_prompt_init(&prompt, job, &fm_tool_form_own, &error), FM_OK);
+    assert_int_equal(prompt.chat.tool_count, 0);
+    for (size_t i = 0; i < prompt.chat.count; i++) {
+        const struct fm_chat_message *message = &prompt.chat.messages[i];
+        assert_int_equal(message->call_count, 0);
+        note(&log, "[%s]%.*s", message->role, (int)message->content_len, message->content);
+    }
+    assert_string_equal(log.text, expected);
+    fm_tool_prompt_free(&prompt);
+}
+
+/* An image stays where it was in its text, also where that goes on behind an outcome. */
+static void images_keep_their_place(void **state) {
+    (void)state;
+    struct fm_tool_call call = {.id = "1", .name = "f", .arguments = "{}", .arguments_len = 2};
+    struct fm_image first[] = {{.at = 1, .index = 0}};
+    struct fm_image second[] = {{.at = 0, .index = 1}, {.at = 4, .index = 2}};
+    struct fm_message messages[] = {say("user", "a"), say("assistant", ""), say("tool", "done"), say("user", "more")};
+    struct fm_kit_job job = job_of(messages, COUNT(messages));
+    struct fm_tool_prompt prompt;
+    struct fm_error error;
+    messages[0].images = first;
+    messages[0].image_count = COUNT(first);
+    messages[1].tool_calls = &call;
+    messages[1].tool_call_count = 1;
+    messages[2].tool_call_id = "1";
+    messages[3].images = second;
+    messages[3].image_count = COUNT(second);
+    job.tool_count = 0;
+    assert_int_equal(fm_tool_prompt_init(&prompt, &job, &fm_tool_form_own, &error), FM_OK);
+    assert_int_equal(prompt.chat.count, 3);
+    const struct fm_chat_message *user = &prompt.chat.messages[0];
+    assert_int_equal(user->image_count, 1);
+    assert_int_equal(user->images[0].at, 1);
+    user = &prompt.chat.messages[2];
+    assert_int_equal(user->image_count, 2);
+    assert_int_equal(user->images[1].index, 2);
+    assert_int_equal(user->images[1].at, user->content_len);
+    assert_memory_equal(user->content + user->images[0].at, "more", 4);
+    fm_tool_prompt_free(&prompt);
+}
+
+static void prompts(void **state) {
+    (void)state;
+    struct json_object *parameters = json_tokener_parse("{\"a\":[1.50]}");
+    struct fm_message messages[] = {say("system", "Be brief."), say("user", "hi")};
+    struct fm_kit_job job = job_of(messages, 2);
+    two_tools[0].description = "d\n";
+    two_tools[0].parameters = parameters;
+    expect_prompt(&job, "[system]Be brief.\n\n" LIST HOW "[user]hi");
+    messages[0] = say("system", "");
+    expect_prompt(&job, "[system]" LIST HOW "[user]hi");
+    messages[0] = say("user", "Be brief.");
+    expect_prompt(&job, "[system]" LIST HOW "[user]Be brief.[user]hi");
+    job.tool_mode = FM_TOOLS_NONE;
+    expect_prompt(&job, "[system]" LIST "[user]Be brief.[user]hi");
+    job.tool_count = 0;
+    expect_prompt(&job, "[user]Be brief.[user]hi");
+    messages[0] = say("system", "Be brief.");
+    expect_prompt(&job, "[system]Be brief.[user]hi");
+    two_tools[0].description = NULL;
+    two_tools[0].parameters = NULL;
+    json_object_put(parameters);
+}
+
+static void conversations(void **state) {
+    (void)state;
+    struct fm_tool_call calls[] = {{"1", "f", "{\"a\": 1}", 8}, {"2", "g\"", "no JSON", 7}};
+    struct fm_message messages[] = {say("user", "hi"), say("assistant", ""),       say("tool", "one"), say("tool", ""),
+                                    say("user", "so"), say("assistant", "Right."), say("tool", "two")};
+    struct fm_kit_job job = job_of(messages, COUNT(messages));
+    job.tool_count = 0;
+    for (size_t i = 0; i < COUNT(messages); i++) {
+        messages[i].tool_call_id = strcmp(messages[i].role, "tool") == 0 ? "1" : NULL;
+    }
+    messages[1].tool_calls = calls;
+    messages[1].tool_call_count = 2;
+    messages[5].tool_calls = calls;
+    messages[5].tool_call_count = 1;
+    expect_prompt(
+        &job,
+        "[user]hi[assistant]" CALL("f", "{\"a\": 1}") "\n" CALL(
+            "g\\\"", "no JSON") "[user]<tool_response>\none\n</tool_response>\n<tool_response>\n\n</tool_response>"
+                                "\nso[assistant]Right.\n" CALL(
+                                    "f", "{\"a\": 1}") "[user]<tool_response>\ntwo\n</tool_response>");
+}
+
+/* ---- grammar ---- */
+
+#define ANY_OBJECT                                                                                                     \
+    "%json {\"x-guidance\":{\"json_allowed_escapes\":\"nrbtf\\\\\\\"\",\"whitespace_flexible\":false},"                \
+    "\"type\":\"object\"}\n"
+#define FREE_START   "start: TEXT | head calls\nTEXT: /(?s:.*)/\nhead[lazy]: /(?s:.*)/ \"<tool_call>\"\n"
+#define FORCED_START "start: \"<tool_call>\" calls\n"
+#define NAME_MARK    "\\n{\\\"name\\\": \\\""
+#define END_MARK     "}\\n</tool_call>"
+#define MANY_CALLS                                                                                                     \
+    "calls: \"" NAME_MARK "\" tool ( \"" END_MARK "\\n<tool_call>" NAME_MARK "\" tool){0,127} \"" END_MARK "\"\n"
+#define ONE_CALL "calls: \"" NAME_MARK "\" tool \"" END_MARK "\"\n"
+#define F        "\"f\\\", \\\"arguments\\\": \" arguments0"
+#define G        "\"g\\\\\\\"\\\\\\\\\xC3\xA9\\\", \\\"arguments\\\": \" arguments1"
+
+static void expect_grammar(const struct fm_kit_job *job, const struct fm_tool_form *form, const char *schema,
+                           const char *expected) {
+    struct fm_buf lark;
+    struct fm_error error;
+    fm_buf_init(&lark, LARK_MAX);
+    assert_int_equal(fm_tool_grammar(job, form, schema, schema ? strlen(schema) : 0, &lark, &error), FM_OK);
+    fm_buf_append(&lark, "", 1);
+    assert_string_equal(lark.data, expected);
+    fm_buf_free(&lark);
+}
+
+static void grammars(void **state) {
+    (void)state;
+    struct fm_kit_job job = job_of(NULL, 0);
+    const char *both = "tool: " F " | " G "\narguments0: " ANY_OBJECT "arguments1: " ANY_OBJECT;
+    char expected[2048];
+    const struct fm_tool_form *own = &fm_tool_form_own;
+    snprintf(expected, sizeof expected, "%s%s", FREE_START MANY_CALLS, both);
+    expect_grammar(&job, own, NULL, expected);
+    snprintf(expected, sizeof expected, "%s%s",
+             "start: text | \"<tool_call>\" calls\ntext: %json {\"a\":1}\n" MANY_CALLS, both);
+    expect_grammar(&job, own, "{\"a\":1}", expected);
+    job.tool_mode = FM_TOOLS_REQUIRED;
+    snprintf(expected, sizeof expected, "%s%s", FORCED_START MANY_CALLS, both);
+    expect_grammar(&job, own, "{\"a\":1}", expected);
+    job.parallel_tool_calls = false;
+    two_tools[0].allowed = false;
+    expect_grammar(&job, own, NULL, FORCED_START ONE_CALL "tool: " G "\narguments1: " ANY_OBJECT);
+    two_tools[0].allowed = true;
+}
+
+static void expect_schema(const char *parameters, bool strict, const char *part, const char *param) {
+    struct fm_tool tools[] = {{.name = "f", .allowed = false}, {.name = "g", .allowed = true, .strict = strict}};
+    struct fm_kit_job job = {.tools = tools, .tool_count = 2};
+    struct fm_buf lark;
+    struct fm_error error = {0};
+    fm_buf_init(&lark, LARK_MAX);
+    tools[1].parameters = json_tokener_parse(parameters);
+    assert_non_null(tools[1].parameters);
+    enum fm_code code = fm_tool_grammar(&job, &fm_tool_form_own, NULL, 0, &lark, &error);
+    fm_buf_append(&lark, "", 1);
+    assert_int_equal(code, param ? FM_INVALID_REQUEST : FM_OK);
+    if (param) {
+        assert_string_equal(error.param, param);
+        assert_int_equal(strncmp(error.detail, param, strlen(param)), 0);
+    } else {
+        assert_non_null(strstr(lark.data, part));
+    }
+    json_object_put(tools[1].parameters);
+    fm_buf_free(&lark);
+}
+
+static void schemas(void **state) {
+    (void)state;
+    expect_schema("{}", true, "arguments1: " ANY_OBJECT, NULL);
+    expect_schema("{\"type\":\"object\"}", true, "arguments1: " ANY_OBJECT, NULL);
+    expect_schema("{\"type\":\"string\"}", false, NULL, "tools[1].parameters.type");
+    expect_schema("{\"type\":[\"object\",\"null\"]}", false, NULL, "tools[1].parameters.type");
+    expect_schema("{\"type\":null}", false, NULL, "tools[1].parameters.type");
+    expect_schema("{\"minProperties\":1}", false, "\"type\":\"object\"", NULL);
+    expect_schema("{\"type\":\"object\",\"properties\":{\"a\":{\"not\":{}}}}", true, NULL,
+                  "tools[1].parameters.properties.a.not");
+    expect_schema("{\"type\":\"object\",\"propertyNames\":{\"pattern\":\"a\"}}", false, "\"type\":\"object\"}\n", NULL);
+    expect_schema("{\"properties\":1}", false, NULL, "tools[1].parameters.properties");
+}
+
+/* ---- parser ---- */
+
+static struct fm_kit_job parsed_job;
+static const struct fm_tool_form *parsed_form = &fm_tool_form_own;
+
+struct parsing {
+    struct fm_tool_parser parser;
+    struct transcript *log;
+    enum fm_tool_kind last;
+};
+
+static void *start(struct transcript *log) {
+    struct parsing *parsing = malloc(sizeof *parsing);
+    assert_non_null(parsing);
+    parsing->log = log;
+    parsing->last = FM_TOOL_NO_MEMORY;
+    fm_tool_parser_init(&parsing->parser, &parsed_job, parsed_form);
+    return parsing;
+}
+
+/* Pieces of one kind in a row are written as one. */
+static void note_piece(struct parsing *parsing, const struct fm_tool_piece *piece) {
+    static const char *const names[] = {
+        [FM_TOOL_TEXT] = "T:", [FM_TOOL_CALL] = "|C:", [FM_TOOL_PART_OF_ARGUMENTS] = "|A:", [FM_TOOL_NO_MEMORY] = "!"};
+    if (piece->kind == FM_TOOL_CALL) {
+        note(parsing->log, "|C:%s", piece->name);
+    } else if (piece->kind == FM_TOOL_UNKNOWN) {
+        note(parsing->log, "|?");
+    } else {
+        assert_true(piece->len > 0);
+        note(parsing->log, "%s%.*s", parsing->last == piece->kind ? "" : names[piece->kind], (int)piece->len,
+             piece->bytes);
+    }
+    parsing->last = piece->kind;
+}
+
+static void feed(void *context, const char *bytes, size_t len) {
+    struct parsing *parsing = context;
+    struct fm_tool_piece piece;
+    while (fm_tool_parser_read(&parsing->parser, &bytes, &len, &piece)) {
+        note_piece(parsing, &piece);
+    }
+    assert_int_equal(len, 0);
+}
+
+static void end_parsing(struct parsing *parsing, bool cut) {
+    struct fm_tool_piece piece;
+    if (fm_tool_parser_end(&parsing->parser, cut, &piece)) {
+        note_piece(parsing, &piece);
+    }
+    assert_false(fm_tool_parser_end(&parsing->parser, cut, &piece));
+    fm_tool_parser_free(&parsing->parser);
+    free(parsing);
+}
+
+static void end(void *context) {
+    end_parsing(context, false);
+}
+
+static const struct subject subject = {start, feed, end};
+
+static void expect_pieces(const char *answer, const char *expected) {
+    expect_in_any_split(&subject, answer, answer, strlen(answer), expected);
+}
+
+#define SPACES "                                                                                "
+
+static void free_answers(void **state) {
+    (void)state;
+    parsed_job = job_of(NULL, 0);
+    expect_pieces("", "");
+    expect_pieces("Some text\nwith  spaces.\n", "T:Some text\nwith  spaces.\n");
+    expect_pieces(" \n", "T: \n");
+    expect_pieces("a <b> < tool_call> <<tool_cal <tool_call", "T:a <b> < tool_call> <<tool_cal <tool_call");
+    expect_pieces(CALL("f", "{}"), "|C:f|A:{}");
+    expect_pieces(" \n" CALL("f", "{}"), "|C:f|A:{}");
+    expect_pieces("Let me see: <\n\n " CALL("f", "{\"a\":[{}]}"), "T:Let me see: <|C:f|A:{\"a\":[{}]}");
+    expect_pieces("<<tool_<" CALL("g\\\"\\\\\xC3\xA9", "{}") "\n" CALL("f", "{\"f\":{}}"),
+                  "T:<<tool_<|C:g\"\\\xC3\xA9|A:{}|C:f|A:{\"f\":{}}");
+    /* what looks like an end, inside strings */
+    expect_pieces(CALL("f", "{\"}\\\\\":\"\\\"}}<tool_call>]\\\\\"}") "\n" CALL("f", "{\"a\":\"</tool_call>\"}"),
+                  "|C:f|A:{\"}\\\\\":\"\\\"}}<tool_call>]\\\\\"}|C:f|A:{\"a\":\"</tool_call>\"}");
+    /* more white space than is held back: what is over is text */
+    expect_pieces("a" SPACES SPACES SPACES SPACES "<tool_call", "T:a" SPACES SPACES SPACES SPACES "<tool_call");
+    expect_pieces(SPACES SPACES SPACES SPACES "<" CALL("f", "{}"), "T:" SPACES SPACES SPACES SPACES "<|C:f|A:{}");
+    parsed_job.stop_count = 1; /* a stop string may be white space */
+    expect_pieces("a \n" CALL("f", "{}"), "T:a \n|C:f|A:{}");
+}
+
+static void forced_answers(void **state) {
+    (void)state;
+    parsed_job = job_of(NULL, 0);
+    parsed_job.tool_mode = FM_TOOLS_REQUIRED;
+    expect_pieces(CALL("f", "{\"a\":1}"), "|C:f|A:{\"a\":1}");
+    expect_pieces("<tool_ca", "");
+    parsed_job.format.kind = FM_FORMAT_JSON_OBJECT;
+    expect_pieces(CALL("f", "{}") "\n" CALL("f", "{}"), "|C:f|A:{}|C:f|A:{}");
+}
+
+/* A JSON text may hold the mark. */
+static void answers_with_a_format(void **state) {
+    (void)state;
+    parsed_job = job_of(NULL, 0);
+    parsed_job.format.kind = FM_FORMAT_JSON_SCHEMA;
+    expect_pieces("{\"a\":\"" CALL("f", "{}") "\"}", "T:{\"a\":\"" CALL("f", "{}") "\"}");
+    expect_pieces(CALL("f", "{}"), "|C:f|A:{}");
+    expect_pieces("<tool", "");
+}
+
+/* Cut at the token limit: what is told is the beginning of what would have been, and marks never show. */
+static void cuts(void **state) {
+    (void)state;
+    static const char answer[] = "Well <" CALL("f", "{\"a\":\"}\"}") "\n" CALL("f", "{}");
+    static const char whole[] = "T:Well <|C:f|A:{\"a\":\"}\"}|C:f|A:{}";
+    parsed_job = job_of(NULL, 0);
+    for (size_t len = 1; len < strlen(answer); len++) {
+        struct transcript log = {.len = 0};
+        void *context = start(&log);
+        feed_piece(feed, context, answer, len);
+        end_parsing(context, true);
+        assert_memory_equal(log.text, whole, log.len);
+    }
+}
+
+static void unknown_names(void **state) {
+    (void)state;
+    parsed_job = job_of(NULL, 0);
+    expect_pieces(CALL("h", "{}"), "|?|A:{}");
+}
+
+/* ---- a model's own form ---- */
+
+/* How a template writes calls, and what it does otherwise than others. */
+struct style {
+    const char *begin; /* before the first name */
+    const char *middle;
+    const char *next; /* before another name; NULL: more than one call is refused */
+    const char *end;
+    const char *turn_end; /* "<end>": a control token */
+    const char *thought;  /* before the assistant's texts and calls */
+    bool hides_tools;
+    bool hides_tools_from_system; /* where there is such a message */
+    bool hides_tools_from_user;   /* where there is none */
+    bool hides_outcomes;
+    bool hides_old_outcomes; /* all but the last message's, as the next */
+    bool hides_old_calls;
+    bool hides_calls_without_tools;
+    bool numbers_turns;    /* in calls */
+    bool small_letters;    /* in the names of calls */
+    bool hides_text;       /* beside a call */
+    bool thinks;           /* the prompt ends with what an old turn has not */
+    bool has_ids;          /* in calls */
+    bool numbers;          /* calls, behind them */
+    bool counts;           /* those that follow, in front of them */
+    const char *arguments; /* in place of those that it is given */
+    bool names_twice;
+    bool announces; /* texts, but no calls */
+};
+
+static void render_call(const struct style *style, const struct fm_chat *chat, const struct fm_chat_call *call,
+                        size_t k, struct transcript *log) {
+    char first[2] = {(char)(style->small_letters ? call->name[3] | 0x20 : call->name[3])};
+    note(log, "%s%s", k ? style->next : style->begin, !style->counts || k == 0 ? "" : k == 1 ? "1" : "2");
+    note(log, "%s", !style->numbers_turns ? "" : chat->count > 2 ? "3" : "2");
+    note(log, "%.3s%s%s", call->name, first, call->name + 4);
+    note(log, "%s%s", style->middle, style->arguments ? style->arguments : call->arguments);
+    note(log, "%s", style->has_ids ? call->id : "");
+    note(log, "%s", !style->numbers ? "" : k == 0 ? "0" : k == 1 ? "1" : "2");
+    note(log, "%s", style->names_twice ? call->name : "");
+}
+
+static void render_message(const struct style *style, const struct fm_chat *chat, size_t index,
+                           struct transcript *log) {
+    const struct fm_chat_message *message = &chat->messages[index];
+    bool assistant = strcmp(message->role, "assistant") == 0;
+    bool last = index + 1 == chat->count;
+    bool hides_outcomes = style->hides_outcomes || (style->hides_old_outcomes && !last);
+    bool hides_calls = (style->hides_old_calls && !last) || (style->hides_calls_without_tools && !chat->tool_count);
+    bool shows_text =
+        !(hides_outcomes && strcmp(message->role, "tool") == 0) && !(style->hides_text && message->call_count > 0);
+    note(log, "<%s>", message->role);
+    if (assistant) {
+        note(log, "%s%s", style->thought ? style->thought : "", style->announces && !message->call_count ? "!" : "");
+    }
+    if (shows_text) {
+        note(log, "%.*s", (int)message->content_len, message->content);
+    }
+    for (size_t k = 0; k < message->call_count && !hides_calls; k++) {
+        render_call(style, chat, &message->calls[k], k, log);
+    }
+    note(log, "%s%s", message->call_count ? style->end : "", style->turn_end);
+}
+
+static enum fm_code render_style(const void *argument, const struct fm_chat *chat, char **text, size_t *len,
+                                 struct fm_error *error) {
+    const struct style *style = argument;
+    struct transcript log = {.len = 0};
+    bool system = strcmp(chat->messages[0].role, "system") == 0;
+    bool hides = style->hides_tools || (style->hides_tools_from_system && system) ||
+                 (style->hides_tools_from_user && !system) || chat->tool_count == 0;
+    *text = NULL;
+    *len = 0;
+    note(&log, "<tools>%s", hides ? "" : chat->tools[0].name);
+    for (size_t i = 0; i < chat->count; i++) {
+        if (chat->messages[i].call_count > 1 && !style->next) {
+            return fm_fail(error, FM_INVALID_REQUEST, "one call");
+        }
+        render_message(style, chat, i, &log);
+    }
+    note(&log, "%s", chat->closed ? "" : style->thinks ? "<assistant><think>" : "<assistant>");
+    *len = log.len;
+    *text = strdup(log.text);
+    assert_non_null(*text);
+    return FM_OK;
+}
+
+/* "<end>" is 1 and ends a turn, "<c>" is 7, "[c]" is 8. */
+static size_t control_of_style(const void *argument, const char *text, size_t len, int32_t *token, bool *ends_turn) {
+    static const struct {
+        const char *text;
+        int32_t token;
+    } controls[] = {{"<end>", 1}, {"<c>", 7}, {"[c]", 8}};
+    (void)argument;
+    for (size_t i = 0; i < COUNT(controls); i++) {
+        size_t control_len = strlen(controls[i].text);
+        if (len >= control_len && memcmp(text, controls[i].text, control_len) == 0) {
+            *token = controls[i].token;
+            *ends_turn = *token == 1;
+            return control_len;
+        }
+    }
+    return 0;
+}
+
+static struct fm_tool_template template_of(const struct style *style) {
+    return (struct fm_tool_template){.render = render_style, .control = control_of_style, .argument = style};
+}
+
+static void read_form(const struct style *style, struct fm_tool_form *form) {
+    struct fm_tool_template from = template_of(style);
+    struct fm_error error;
+    assert_int_equal(fm_tool_form_read(&from, form, &error), FM_OK);
+}
+
+static void note_mark(struct transcript *log, const struct fm_tool_mark *mark) {
+    note(log, "%.*s", (int)mark->len, mark->text);
+    for (size_t i = 0; i < mark->control_count; i++) {
+        note(log, "(%d at %zu)", (int)mark->controls[i].token, mark->controls[i].at);
+    }
+    note(log, "|");
+}
+
+/* `expected`: the five marks, and a word; NULL: no form. */
+static void expect_form(struct style style, const char *expected) {
+    struct fm_tool_form form;
+    struct transcript log = {.len = 0};
+    read_form(&style, &form);
+    assert_int_equal(form.native, expected != NULL);
+    if (expected) {
+        const struct fm_tool_mark *marks[] = {&form.trigger, &form.name, &form.arguments, &form.next, &form.end};
+        for (size_t i = 0; i < COUNT(marks); i++) {
+            note_mark(&log, marks[i]);
+        }
+        note(&log, "%s", form.first_only ? "first" : "any");
+        assert_string_equal(log.text, expected);
+    }
+    fm_tool_form_free(&form);
+}
+
+#define STYLE(before, between, following, behind, turns_end)                                                           \
+    .begin = (before), .middle = (between), .next = (following), .end = (behind), .turn_end = (turns_end)
+#define TAGS STYLE("\n<call>{\"", "\": ", "}</call>\n<call>{\"", "}</call>", "<end>\n")
+
+static void forms(void **state) {
+    (void)state;
+    expect_form((struct style){TAGS}, "<call>|{\"|\": |}</call>\n<call>{\"|}</call>|any");
+    expect_form((struct style){TAGS, .thought = "<think></think>\n"},
+                "<call>|{\"|\": |}</call>\n<call>{\"|}</call>|any");
+    /* without a token that ends the turn, the end of the text does */
+    expect_form((struct style){STYLE("[CALLS](", " ", ", ", ")", "")}, "[CALLS]|(| |, |)|any");
+    expect_form((struct style){STYLE("[CALLS]", "(", ")[CALLS]", ")", "")}, "[CALLS]||(|)[CALLS]|)|any");
+    expect_form((struct style){STYLE("<c>", "<c>(", "<c>", "", "<end>")}, "<c>(7 at 0)||<c>((7 at 0)|<c>(7 at 0)||any");
+    expect_form((struct style){STYLE("[c]", "=", "[c]", "", "<end>")}, "[c](8 at 0)||=|[c](8 at 0)||any");
+    expect_form((struct style){STYLE("{\"name\": \"", "\", \"p\": ", NULL, "}", "<end>")},
+                "{|\"name\": \"|\", \"p\": ||}|first");
+    expect_form((struct style){STYLE("[{\"", "\": ", ", {\"", "}]", "<end>")}, "[|{\"|\": |, {\"|}]|first");
+    /* a call after another can't be told from the end, or looks different each time */
+    expect_form((struct style){STYLE("<fun=", ">", "</f>", "</f>!", "<end>")}, "<fun=||>||</f>!|any");
+    expect_form((struct style){STYLE("<fun=", ">", "</f><fun=", "</f>", "<end>"), .numbers = true},
+                "<fun=||>||0</f>|any");
+    expect_form((struct style){TAGS, .counts = true}, "<call>|{\"|\": ||}</call>|any");
+}
+
+static void no_forms(void **state) {
+    (void)state;
+    const struct style styles[] = {
+        {TAGS, .hides_tools = true},
+        {TAGS, .hides_tools_from_system = true},
+        {TAGS, .hides_tools_from_user = true},
+        {TAGS, .arguments = "{\"fm_key\": \"fm_Value\", \"fm_flag\": \"True\"}"},
+        {TAGS, .hides_outcomes = true},
+        {TAGS, .hides_old_outcomes = true},
+        {TAGS, .hides_old_calls = true},
+        {TAGS, .numbers_turns = true},
+        {TAGS, .small_letters = true},
+        {TAGS, .thinks = true},
+        {TAGS, .has_ids = true},
+        {TAGS, .names_twice = true},
+        {TAGS, .announces = true},
+        {STYLE("", ": ", NULL, "", "<end>")},      /* nothing tells a call */
+        {STYLE("call ", ": ", NULL, "", "<end>")}, /* text as any other */
+        {STYLE("<f=", ": ", NULL, "", "<end>")},   /* hardly more */
+        {STYLE("<f>", ": ", NULL, "", "<end>")},
+        {STYLE("> ", ": ", NULL, "", "<end>")},
+        {STYLE("<a<b>", ": ", NULL, "", "<end>")},                          /* the trigger begins twice */
+        {STYLE("<a<c>b>", ": ", NULL, "", "<end>")},                        /* a control token inside the trigger */
+        {STYLE("<fun>", "", NULL, "", "<end>")},                            /* names have no end */
+        {STYLE("<call><", "> ", NULL, "", "<end>")},                        /* some name makes it a control token */
+        {STYLE("<fun>", "_a ", NULL, "", "<end>")},                         /* no clear one */
+        {STYLE("<fun>", "\\ ", NULL, "", "<end>")},                         /* one that escapes what comes */
+        {STYLE("<fun>", "<end>", NULL, "", "<end>")},                       /* the turn ends within a call */
+        {STYLE("<fun>", " {", NULL, "}", "<end>")},                         /* the arguments are no object */
+        {STYLE("<fun>", " \xC3", NULL, "", "<end>")},                       /* no UTF-8 */
+        {STYLE("<fun>", "<c><c><c><c><c><c><c><c><c>", NULL, "", "<end>")}, /* too many control tokens */
+    };
+    for (size_t i = 0; i < COUNT(styles); i++) {
+        expect_form(styles[i], NULL);
+    }
+}
+
+/* Which form is taken for a job that has `tool`, `call` before it, and `format`. */
+static void expect_choice(struct fm_tool tool, struct fm_tool_call call, enum fm_format_kind format, bool native) {
+    struct style style = {STYLE("{\"name\": \"", "\", \"p\": ", NULL, "}", "<end>")};
+    struct fm_message messages[] = {say("user", "<c>"), say("assistant", "<c>"), say("tool", "<c>")};
+    struct fm_kit_job job = {.messages = messages, .message_count = 3, .tools = &tool, .tool_count = 1};
+    struct fm_tool_template from = template_of(&style);
+    struct fm_tool_form form;
+    messages[1].tool_calls = &call;
+    messages[1].tool_call_count = 1;
+    messages[2].tool_call_id = "1";
+    job.format.kind = format;
+    read_form(&style, &form);
+    assert_ptr_equal(fm_tool_form_for(&form, &from, &job), native ? &form : &fm_tool_form_own);
+    fm_tool_form_free(&form);
+    assert_ptr_equal(fm_tool_form_for(&form, &from, &job), &fm_tool_form_own);
+}
+
+static void choices(void **state) {
+    (void)state;
+    struct json_object *parameters = json_tokener_parse("{\"a\":[{\"<c>\":1}]}");
+    const struct fm_tool tool = {.name = "f", .description = "d"};
+    const struct fm_tool_call call = {"1", "f", "{\"a\":\"b\"}", 9};
+    const struct {
+        struct fm_tool tool;
+        struct fm_tool_call call;
+        enum fm_format_kind format;
+        bool native;
+    } rows[] = {
+        {tool, call, FM_FORMAT_TEXT, true},
+        {{.name = "a-Z_0"}, call, FM_FORMAT_TEXT, true},
+        {tool, call, FM_FORMAT_JSON_OBJECT, false}, /* both begin with a brace */
+        {{.name = "f.g"}, call, FM_FORMAT_TEXT, false},
+        {{.name = "f", .description = "a <c>"}, call, FM_FORMAT_TEXT, false},
+        {{.name = "f", .parameters = parameters}, call, FM_FORMAT_TEXT, false},
+        {tool, {"1", "f\"", "{}", 2}, FM_FORMAT_TEXT, false},
+        {tool, {"2", "f", "{}", 2}, FM_FORMAT_TEXT, false}, /* the outcome is of another call */
+        {tool, {"1", "f", "[]", 2}, FM_FORMAT_TEXT, false},
+        {tool, {"1", "f", "{} ,", 4}, FM_FORMAT_TEXT, false},
+        {tool, {"1", "f", "", 0}, FM_FORMAT_TEXT, false},
+        {tool, {"1", "f", "{\"\\u003cc>\":1}", 14}, FM_FORMAT_TEXT, false},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        expect_choice(rows[i].tool, rows[i].call, rows[i].format, rows[i].native);
+    }
+    json_object_put(parameters);
+}
+
+/* What the form can't say of a conversation, or not beside a format. */
+static void choices_by_form(void **state) {
+    (void)state;
+    struct fm_tool_call calls[] = {{"1", "f", "{}", 2}, {"2", "f", "{}", 2}};
+    struct fm_message message = say("assistant", "Well");
+    struct fm_kit_job job = {.messages = &message, .message_count = 1};
+    const struct {
+        struct style style;
+        size_t calls;
+        enum fm_format_kind format;
+        bool native;
+    } rows[] = {
+        {{TAGS}, 2, FM_FORMAT_JSON_SCHEMA, true},
+        {{STYLE("<fun=", ">", NULL, "", "<end>")}, 1, FM_FORMAT_TEXT, true},
+        {{STYLE("<fun=", ">", NULL, "", "<end>")}, 2, FM_FORMAT_TEXT, false}, /* one call at a time */
+        {{TAGS, .hides_text = true}, 1, FM_FORMAT_TEXT, false},
+        {{TAGS, .hides_text = true}, 0, FM_FORMAT_TEXT, true},
+        {{STYLE("[CALLS]", "(", NULL, ")", "<end>")}, 1, FM_FORMAT_TEXT, true},
+        {{STYLE("[CALLS]", "(", NULL, ")", "<end>")}, 1, FM_FORMAT_JSON_SCHEMA, false}, /* an array may be asked for */
+        {{STYLE("[c]", "(", NULL, ")", "<end>")}, 1, FM_FORMAT_JSON_SCHEMA, true},
+    };
+    message.tool_calls = calls;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct fm_tool_template from = template_of(&rows[i].style);
+        struct fm_tool_form form;
+        read_form(&rows[i].style, &form);
+        assert_true(form.native);
+        message.tool_call_count = rows[i].calls;
+        job.format.kind = rows[i].format;
+        assert_ptr_equal(fm_tool_form_for(&form, &from, &job), rows[i].native ? &form : &fm_tool_form_own);
+        fm_tool_form_free(&form);
+    }
+}
+
+/* A template may show the calls of earlier turns only to who gives it tools. */
+static void choices_without_tools(void **state) {
+    (void)state;
+    struct style style = {TAGS, .hides_calls_without_tools = true};
+    struct fm_tool tool = {.name = "f"};
+    struct fm_message message = say("user", "hi");
+    struct fm_kit_job job = {.messages = &message, .message_count = 1, .tools = &tool, .tool_count = 1};
+    struct fm_tool_template from = template_of(&style);
+    struct fm_tool_form form;
+    read_form(&style, &form);
+    assert_true(form.native);
+    assert_ptr_equal(fm_tool_form_for(&form, &from, &job), &form);
+    job.tool_count = 0;
+    assert_ptr_equal(fm_tool_form_for(&form, &from, &job), &fm_tool_form_own);
+    fm_tool_form_free(&form);
+}
+
+static void native_prompts(void **state) {
+    (void)state;
+    struct json_object *parameters = json_tokener_parse("{\"type\":\"object\"}");
+    struct fm_tool tools[] = {{.name = "f", .description = "d", .parameters = parameters}, {.name = "g"}};
+    struct fm_tool_call calls[] = {{"1", "f", "{}", 2}, {"2", "g", "{}", 2}};
+    struct fm_message messages[] = {say("user", "hi"), say("assistant", ""), say("tool", "two")};
+    struct fm_kit_job job = {.messages = messages, .message_count = 3, .tools = tools, .tool_count = 2};
+    struct style style = {TAGS};
+    struct fm_tool_form form;
+    struct fm_tool_prompt prompt;
+    struct fm_error error;
+    messages[1].tool_calls = calls;
+    messages[1].tool_call_count = 2;
+    messages[2].tool_call_id = "2";
+    read_form(&style, &form);
+    assert_int_equal(fm_tool_prompt_init(&prompt, &job, &form, &error), FM_OK);
+    assert_int_equal(prompt.chat.count, 3);
+    assert_string_equal(prompt.chat.messages[1].calls[1].id, "2");
+    assert_int_equal(prompt.chat.messages[1].call_count, 2);
+    assert_string_equal(prompt.chat.messages[2].answered_name, "g");
+    assert_null(prompt.chat.messages[1].answered_name);
+    assert_int_equal(prompt.chat.tool_count, 2);
+    assert_string_equal(prompt.chat.tools[0].description, "d");
+    assert_memory_equal(prompt.chat.tools[0].parameters, "{\"type\":\"object\"}", prompt.chat.tools[0].parameters_len);
+    assert_string_equal(prompt.chat.tools[1].name, "g");
+    assert_int_equal(prompt.chat.tools[1].parameters_len, strlen("{\"type\":\"object\",\"properties\":{}}"));
+    fm_tool_prompt_free(&prompt);
+    fm_tool_form_free(&form);
+    json_object_put(parameters);
+}
+
+static void expect_native_grammar(struct style style, enum fm_tool_mode mode, const char *schema,
+                                  const char *expected) {
+    struct fm_tool tools[] = {{.name = "f", .allowed = true}};
+    struct fm_kit_job job = {.tools = tools, .tool_count = 1, .tool_mode = mode, .parallel_tool_calls = true};
+    struct fm_tool_form form;
+    char all[1024];
+    read_form(&style, &form);
+    snprintf(all, sizeof all, "%s arguments0\narguments0: %s", expected, ANY_OBJECT);
+    expect_grammar(&job, &form, schema, all);
+    fm_tool_form_free(&form);
+}
+
+static void native_grammars(void **state) {
+    (void)state;
+    const struct style control = {STYLE("<c>a", "<c>(", ")<c>", ")", "<end>")};
+    const struct style first = {STYLE("[{\"", "\": ", NULL, "}]", "<end>")};
+    expect_native_grammar(control, FM_TOOLS_AUTO, NULL,
+                          "start: TEXT | TEXT head calls\nTEXT: /(?s:.*)/\nhead: <[7]>\n"
+                          "calls: \"a\" tool ( \")\" <[7]> tool){0,127} \")\"\ntool: \"f\" <[7]> \"(\"");
+    expect_native_grammar(control, FM_TOOLS_AUTO, "{}",
+                          "start: text | <[7]> calls\ntext: %json {}\n"
+                          "calls: \"a\" tool ( \")\" <[7]> tool){0,127} \")\"\ntool: \"f\" <[7]> \"(\"");
+    expect_native_grammar(first, FM_TOOLS_AUTO, NULL,
+                          "start: TEXT | head calls\nTEXT: /(?s:[^\\[].*)?/\nhead: \"[\"\n"
+                          "calls: \"{\\\"\" tool \"}]\"\ntool: \"f\\\": \"");
+    expect_native_grammar(first, FM_TOOLS_REQUIRED, NULL,
+                          "start: \"[\" calls\ncalls: \"{\\\"\" tool \"}]\"\ntool: \"f\\\": \"");
+}
+
+static void native_answers(void **state) {
+    (void)state;
+    struct style list = {STYLE("[CALLS](", " ", ", ", ");", "<end>")};
+    struct style first = {STYLE("{\"", "\": ", NULL, "}", "<end>")};
+    struct style long_end = {STYLE("<call>", "=", ";<call>", "!!!!!!!!f={}", "<end>")};
+    struct fm_tool_form form;
+    parsed_job = job_of(NULL, 0);
+    parsed_form = &form;
+    read_form(&list, &form);
+    expect_pieces("a [CALLS](f {\"a\":1}, f {});", "T:a|C:f|A:{\"a\":1}|C:f|A:{}");
+    fm_tool_form_free(&form);
+    read_form(&first, &form);
+    expect_pieces("{\"f\": {\"a\":1}}", "|C:f|A:{\"a\":1}");
+    expect_pieces(" {\"f\": {\"a\":1}}", "T: {\"f\": {\"a\":1}}");
+    fm_tool_form_free(&form);
+    read_form(&long_end, &form);
+    expect_pieces("<call>f={};<call>f={}!!!!!!!!f={}", "|C:f|A:{}|C:f|A:{}");
+    fm_tool_form_free(&form);
+    parsed_form = &fm_tool_form_own;
+}
+
+/* The trigger is a token, and its bytes are text as any others. */
+static void triggers(void **state) {
+    (void)state;
+    struct style style = {STYLE("<c>", " ", NULL, ".", "<end>")};
+    struct fm_tool_form form;
+    struct transcript log = {.len = 0};
+    parsed_job = job_of(NULL, 0);
+    read_form(&style, &form);
+    parsed_form = &form;
+    struct parsing *parsing = start(&log);
+    feed_piece(feed, parsing, "<c>f {} ", 8);
+    assert_false(fm_tool_parser_read_trigger(&parsing->parser, 8));
+    assert_true(fm_tool_parser_read_trigger(&parsing->parser, 7));
+    assert_false(fm_tool_parser_read_trigger(&parsing->parser, 7));
+    feed_piece(feed, parsing, "f {}.", 5);
+    end(parsing);
+    assert_string_equal(log.text, "T:<c>f {}|C:f|A:{}");
+    parsed_form = &fm_tool_form_own;
+    fm_tool_form_free(&form);
+}
+
+#ifdef WRAPPED
+
+static enum fm_code make_prompt(const struct fm_kit_job *job) {
+    struct fm_tool_prompt prompt;
+    struct fm_error error;
+    enum fm_code code = fm_tool_prompt_init(&prompt, job, &fm_tool_form_own, &error);
+    if (code == FM_OK) {
+        fm_tool_prompt_free(&prompt);
+    }
+    return code;
+}
+
+static enum fm_code make_grammar(const struct fm_kit_job *job) {
+    struct fm_buf lark;
+    struct fm_error error;
+    fm_buf_init(&lark, LARK_MAX);
+    enum fm_code code = fm_tool_grammar(job, &fm_tool_form_own, NULL, 0, &lark, &error);
+    fm_buf_free(&lark);
+    return code;
+}
+
+static enum fm_code parse_answer(const struct fm_kit_job *job) {
+    struct fm_tool_parser parser;
+    struct fm_tool_piece piece;
+    const char *answer = CALL("g\\\"\\\\\xC3\xA9", "{}");
+    size_t len = strlen(answer);
+    enum fm_code code = FM_OK;
+    fm_tool_parser_init(&parser, job, &fm_tool_form_own);
+    while (fm_tool_parser_read(&parser, &answer, &len, &piece)) {
+        code = piece.kind == FM_TOOL_NO_MEMORY ? FM_INTERNAL : code;
+    }
+    fm_tool_parser_free(&parser);
+    return code;
+}
+
+static void out_of_memory(void **state) {
+    (void)state;
+    static enum fm_code (*const works[])(const struct fm_kit_job *) = {make_prompt, make_grammar, parse_answer};
+    static const unsigned least[] = {2, 10, 2};
+    struct fm_message message = say("user", "hi");
+    struct fm_kit_job job = job_of(&message, 1);
+    for (size_t i = 0; i < COUNT(works); i++) {
+        unsigned failures = 0;
+        for (bool done = false; !done; failures += !done) {
+            allocations_left = (int)failures;
+            enum fm_code code = works[i](&job);
+            done = allocations_left >= 0;
+            allocations_left = -1;
+            assert_int_equal(code, done ? FM_OK : FM_INTERNAL);
+        }
+        assert_true(failures >= least[i]);
+    }
+}
+
+#endif
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(images_keep_their_place),
+        cmocka_unit_test(prompts),
+        cmocka_unit_test(conversations),
+        cmocka_unit_test(grammars),
+        cmocka_unit_test(schemas),
+        cmocka_unit_test(free_answers),
+        cmocka_unit_test(forced_answers),
+        cmocka_unit_test(answers_with_a_format),
+        cmocka_unit_test(cuts),
+        cmocka_unit_test(unknown_names),
+        cmocka_unit_test(forms),
+        cmocka_unit_test(no_forms),
+        cmocka_unit_test(choices),
+        cmocka_unit_test(choices_by_form),
+        cmocka_unit_test(choices_without_tools),
+        cmocka_unit_test(native_prompts),
+        cmocka_unit_test(native_grammars),
+        cmocka_unit_test(native_answers),
+        cmocka_unit_test(triggers),
+#ifdef WRAPPED
+        cmocka_unit_test(out_of_memory),
+#endif
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

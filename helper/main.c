@@ -37,10 +37,6 @@ int main(int argc, char *argv[]) {
     }
     bool sessions = options.mode == FM_RUN_SESSIONS;
     fm_log_init("fm-proxy", options.log_level);
-    if (options.chat_template && setenv("FM_ENGINE_LLAMA_TEMPLATE", options.chat_template, 1) != 0) {
-        fm_log(FM_LOG_ERROR, "can't start: out of memory");
-        return EX_OSERR;
-    }
     if (sessions && !use_log_prefix(options.sessions.log_prefix)) {
         fm_log(FM_LOG_ERROR, "can't start: out of memory");
         return EX_OSERR;

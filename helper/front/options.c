@@ -160,8 +160,8 @@ static const struct row rows[] = {
      "64", 1, 10000},
     {"max-turns", "N", "turns of a session", SESSIONS, false, read_integer, SESSION(max_turns), "1000", 1,
      FM_SESSION_TURNS_MAX},
-    {"max-session-bytes", "N", "bytes of a session's turns, as JSON", SESSIONS, false, read_integer,
-     SESSION(max_bytes), "4194304", 1024, 8 << 20},
+    {"max-session-bytes", "N", "bytes of a session's turns, as JSON", SESSIONS, false, read_integer, SESSION(max_bytes),
+     "4194304", 1024, 8 << 20},
     {"max-output-tokens", "N", "tokens of an answer", SESSIONS, false, read_integer, SESSION(max_output_tokens), "1024",
      1, INT32_MAX},
     {"message-timeout-ms", "MS", "time limit of a message, from its line to its answer", SESSIONS, false, read_integer,
@@ -289,7 +289,11 @@ bool fm_options_read(struct fm_options *options, int argc, char *argv[]) {
     if (argc == 1 && isatty(STDIN_FILENO)) {
         options->mode = FM_RUN_EXPLAIN;
     }
-    return find_folders(options);
+    if (!find_folders(options)) {
+        return false;
+    }
+    fm_descriptor_read(&options->descriptor, options->engine_dir, options->engine);
+    return true;
 }
 
 /* ---- telling ---- */

@@ -105,15 +105,16 @@ struct fm_engine {
     struct fm_error end_error; /* why it is being ended; code FM_OK: no reason noted */
     enum fm_engine_end end;    /* what kind of end that is */
     struct fm_crash_loop crash_loop;
-    unsigned signs;            /* of progress, in loading or any job; it wraps */
-    bool initialized;          /* answered engine.initialize */
-    int64_t progress_ms;       /* while starting: the last step, or load_progress that rose */
-    double load_progress;      /* the highest so far */
-    bool loaded;               /* answered engine.load with ok */
-    unsigned parameters;       /* extras that it has: bit i is fm_extra_names[i] */
-    bool has_sandbox;          /* the last one that was initialized reported what is below */
-    struct fm_sandbox sandbox; /* what the engine says is in force */
-    struct fm_buf message;     /* messages to the engine in the making */
+    unsigned signs;                  /* of progress, in loading or any job; it wraps */
+    bool initialized;                /* answered engine.initialize */
+    int64_t progress_ms;             /* while starting: the last step, or load_progress that rose */
+    double load_progress;            /* the highest so far */
+    bool loaded;                     /* answered engine.load with ok */
+    unsigned parameters;             /* extras that it has: bit i is fm_extra_names[i] */
+    struct fm_descriptor descriptor; /* what the last one that was initialized said of itself */
+    bool has_sandbox;                /* the last one that was initialized reported what is below */
+    struct fm_sandbox sandbox;       /* what the engine says is in force */
+    struct fm_buf message;           /* messages to the engine in the making */
 };
 
 /* ---- the store's queue ---- */

@@ -1,5 +1,6 @@
 """Engine programs that are not built on the kit: Python scripts of a few lines, with what each needs before its own."""
 
+import json
 import os
 import sys
 import textwrap
@@ -37,6 +38,19 @@ PRELUDE = f"#!{sys.executable}\n" + textwrap.dedent("""\
         send(method="job.finished", params={"job": job, "reason": "stop", "usage": {}})
 
     """)
+
+
+def describe(folder, name, models="files", features=()):
+    """Writes what the front may know of the engine before it runs (ENGINE.md, Description)."""
+    with open(os.path.join(folder, f"fm-engine-{name}.json"), "w") as file:
+        json.dump({"models": models, "features": list(features)}, file)
+
+
+def borrow(program, folder, name):
+    """Gives an engine program that is there another name, and GGUF files for models; what it can do stays."""
+    os.symlink(os.path.abspath(program), os.path.join(folder, f"fm-engine-{name}"))
+    with open(program + ".json") as file:
+        describe(folder, name, features=json.load(file)["features"])
 
 
 def write(folder, name, body):

@@ -62,6 +62,7 @@ class BadEngine(Foreign):
         for model in ("first", "second"):
             with open(os.path.join(self.folder, f"{model}.gguf"), "wb") as file:
                 file.write(b"GGUF")
+        foreign_engine.describe(self.folder, "llama")
         foreign_engine.write(self.folder, "llama", """
             initialize()
             message = read()
@@ -76,6 +77,42 @@ class BadEngine(Foreign):
         waiting = self.create(helper, "x", model="second")
         self.assertEqual(self.assert_error(helper.collect(hung)[1], "TIMEOUT")["limit"], "total")
         self.assertTrue(helper.collect(waiting)[1]["ok"])
+
+
+class Description(Foreign):
+    """What an engine can do: from its file, then from itself; the front knows no engine by its name."""
+
+    ENGINE = """
+        initialize(models="own", features=["embeddings", "unheard of", 1])
+        load()
+        finish(accept())
+        """
+
+    def features(self, helper):
+        features = helper.call("capabilities.get")["features"]
+        self.assertTrue(features["responses"] and features["cancel"], features)
+        return {name: features[name] for name in ("tools", "structured_output", "embeddings")}
+
+    def test_the_file_then_the_engine(self):
+        foreign_engine.describe(self.folder, "bad", "own", ["tools"])
+        helper = self.started(self.ENGINE)
+        self.assertEqual(self.features(helper), {"tools": True, "structured_output": False, "embeddings": False})
+        helper.collect(self.create(helper, "x"))
+        self.assertEqual(self.features(helper), {"tools": False, "structured_output": False, "embeddings": True})
+
+    def test_without_a_file(self):
+        helper = self.started(self.ENGINE)
+        self.assertEqual(self.features(helper), {"tools": None, "structured_output": None, "embeddings": None})
+        helper.collect(self.create(helper, "x"))
+        self.assertEqual(self.features(helper)["embeddings"], True)
+
+    def test_a_file_of_something_else(self):
+        for text in ("", "[]", "{", '{"features": "tools"}', "\0" * 10, '{"features": [' + '"tools",' * 20000):
+            with open(os.path.join(self.folder, "fm-engine-bad.json"), "w") as file:
+                file.write(text)
+            helper = self.started(self.ENGINE)
+            self.assertIsNone(self.features(helper)["tools"], text[:20])
+            helper.close()
 
 
 class Log(Foreign):

@@ -10,6 +10,7 @@ import re
 import sys
 import tempfile
 
+import foreign_engine
 import wire
 from wire import Helper, HelperTest, script
 
@@ -117,7 +118,7 @@ class Document(HelperTest):
             file, = (line.split()[-1] for line in f if line.startswith("model-gguf "))
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        os.symlink(os.path.abspath(os.path.join(wire.BIN, "fm-engine-fake")), os.path.join(folder.name, "fm-engine-llama"))
+        foreign_engine.borrow(os.path.join(wire.BIN, "fm-engine-fake"), folder.name, "llama")
         with open(os.path.join(folder.name, file), "wb") as f:
             f.write(b"GGUF")
         helper = self.helper("--engine-dir", folder.name, "--models-dir", folder.name, engine="llama")

@@ -203,8 +203,9 @@ class Found(Case):
     def finding(self, engine=None, **kwargs):
         if engine:
             foreign_engine.write(self.folder, "llama", engine)
+            foreign_engine.describe(self.folder, "llama")
         else:
-            os.symlink(os.path.abspath(os.path.join(wire.BIN, "fm-engine-fake")), os.path.join(self.folder, "fm-engine-llama"))
+            foreign_engine.borrow(os.path.join(wire.BIN, "fm-engine-fake"), self.folder, "llama")
         return self.helper("--engine-dir", self.folder, "--models-dir", self.folder, engine="llama", **kwargs)
 
     def ask(self, helper, *images, **params):
@@ -222,7 +223,7 @@ class Found(Case):
         self.assertIsNone(helper.engine_pid())
 
     def test_named_as_a_model(self):
-        os.symlink(os.path.abspath(os.path.join(wire.BIN, "fm-engine-fake")), os.path.join(self.folder, "fm-engine-llama"))
+        foreign_engine.borrow(os.path.join(wire.BIN, "fm-engine-fake"), self.folder, "llama")
         helper = self.helper("--engine-dir", self.folder, "--models-dir", self.folder, "--model", self.projector, engine="llama")
         capabilities = helper.call("capabilities.get")
         self.assertEqual(capabilities["reason_code"], "MODEL_NOT_READY")

@@ -7,6 +7,7 @@ import os
 import tempfile
 import time
 
+import foreign_engine
 import wire
 from wire import SLOW, HelperTest, check_stream, script
 
@@ -18,7 +19,7 @@ class ModelChange(HelperTest):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
-        os.symlink(os.path.abspath(os.path.join(wire.BIN, "fm-engine-fake")), os.path.join(self.folder, "fm-engine-llama"))
+        foreign_engine.borrow(os.path.join(wire.BIN, "fm-engine-fake"), self.folder, "llama")
         for name in (FIRST, SECOND):
             with open(os.path.join(self.folder, f"{name}.gguf"), "wb") as file:
                 file.write(b"GGUF")

@@ -260,7 +260,7 @@ class Rules(HelperTest):
             ([begin, ["job.tool_delta", {"arguments": "{}"}]], {}, 1, "does not make"),
             ([begin, ["job.tool_delta", {"index": 0}]], {}, 1, "does not make"),
             ([begin, ["job.tool_delta", {"index": 0, "arguments": {}}]], {}, 1, "does not make"),
-            ([begin, delta, ["job.delta", {"text": "and"}]], {}, 1, "text behind a call"),
+            ([begin, delta, ["job.delta", {"text": "and"}]], {}, 1, "text after a call"),
             ([["job.tool_call", {"index": n, "name": "time"}] for n in range(129)], {}, 128, "more calls"),
         ):
             with self.subTest(str(said)[:100]):

@@ -311,7 +311,7 @@ static void start(void) {
         close(in[1]);
         close(out[0]);
         faults = planned;
-        _exit(fm_kit_main(&ops));
+        _exit(fm_kit_main(&ops, 0, NULL));
     }
     close(in[0]);
     close(out[1]);
@@ -404,6 +404,7 @@ static void start_loaded(void) {
     start();
     say(INIT);
     expect("\"id\":1,\"result\":{\"ok\":true,\"protocol_version\":1,\"name\":\"test\",\"version\":\"7\",\"slots\":2,"
+           "\"models\":\"own\",\"features\":[",
            "\"parameters\":[\"top_k\",\"min_p\",\"repeat_penalty\",\"ignore_eos\"],\"sandbox\":{");
     say(LOAD);
     expect("engine.load_progress", "0.5");

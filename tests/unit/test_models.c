@@ -35,7 +35,7 @@ static int make_folder(void **state) {
     (void)state;
     const char *tmp = getenv("TMPDIR");
     snprintf(root, sizeof root, "%.200s/fm-models-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-    options = (struct fm_options){.engine = "llama"};
+    options = (struct fm_options){.engine = "llama", .descriptor = {.known = true, .reads_files = true}};
     if (!mkdtemp(root)) {
         return -1;
     }
@@ -572,6 +572,7 @@ static void engine_without_files(void **state) {
     (void)state;
     gguf("a.gguf");
     options.engine = "fake";
+    options.descriptor.reads_files = false;
     struct fm_model model;
     struct fm_error error;
     expect_list("fake* ");

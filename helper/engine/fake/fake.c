@@ -429,13 +429,14 @@ static void serve(void *state, struct fm_kit *kit) {
     pthread_mutex_unlock(&fake->lock);
 }
 
-int main(void) {
+int main(int argc, char *argv[]) {
     const struct fm_engine_ops ops = {
         .name = "fake",
         .version = FM_VERSION,
         .tools = true,
         .embeddings = true,
         .prompts = true,
+        .images = true,
         .slots = SLOTS,
         .formats = true,
         .needs_network = fault_is("FM_ENGINE_FAKE_INIT", "network"),
@@ -445,5 +446,5 @@ int main(void) {
         .load = load,
         .serve = serve,
     };
-    return fm_kit_main(&ops);
+    return fm_kit_main(&ops, argc, argv);
 }

@@ -45,8 +45,9 @@ struct json_object;
 
 /* What to load: paths, borrowed. */
 struct fm_model_files {
-    const char *model;  /* NULL when the front names none */
-    const char *mmproj; /* what makes the model see; NULL: nothing */
+    const char *model;         /* NULL when the front names none */
+    const char *mmproj;        /* what makes the model see; NULL: nothing */
+    const char *chat_template; /* a chat template in place of the model's own; NULL: none */
 };
 
 /* What `load` tells about the model. */
@@ -61,11 +62,13 @@ struct fm_engine_ops {
     const char *version;      /* the engine's own */
     int slots;                /* jobs at once, before a model is known */
     int64_t protocol_version; /* 0: FM_ENGINE_PROTOCOL_VERSION; another one is for tests */
+    bool reads_files;         /* its models are GGUF files; else it has one model, which bears its name */
     bool needs_network;       /* leaves the network out of the sandbox */
     bool formats;             /* honours job->format; without it, the kit refuses jobs that have one */
     bool tools;               /* honours job->tools, and calls in messages; the same */
     bool embeddings;          /* honours job->inputs; the same */
     bool prompts;             /* honours job->prompt; the same */
+    bool images;              /* it may see images, if the model does */
     int64_t delta_ms;         /* a job's deltas are at least so far apart, but for the last one; 0: one a token */
     void *state;              /* the engine's own, handed to the calls below */
 
@@ -225,7 +228,7 @@ struct fm_kit_job {
     double repeat_penalty; /* above 0, up to 10: of the last FM_REPEAT_WINDOW tokens, ENGINE.md; 1: none */
     bool ignore_eos;       /* the end of the turn is not drawn */
     bool logprobs;         /* fm_kit_job_logprobs is wanted for tokens whose text is part of the answer's text */
-    size_t top_logprobs; /* up to FM_TOP_LOGPROBS_MAX: how many of the most likely tokens it should have */
+    size_t top_logprobs;   /* up to FM_TOP_LOGPROBS_MAX: how many of the most likely tokens it should have */
     struct fm_stop stops[FM_STOPS_MAX];
     size_t stop_count;
     enum fm_effort effort;
@@ -273,7 +276,7 @@ struct fm_kit_job {
  * `ops` is borrowed. The process is in the sandbox (fm_sandbox_enter) before anything that the front says is read:
  * what the engine must write or connect to, it opens before.
  */
-int fm_kit_main(const struct fm_engine_ops *ops);
+int fm_kit_main(const struct fm_engine_ops *ops, int argc, char *argv[]);
 
 /* True where the job needs an engine that has tools: for new calls, or to understand earlier ones. */
 bool fm_kit_job_uses_tools(const struct fm_kit_job *job);

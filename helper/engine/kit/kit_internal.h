@@ -37,8 +37,8 @@ struct fm_kit {
     struct fm_item *first;  /* the mailbox, under lock */
     struct fm_item **last;
     struct fm_kit_job *jobs; /* all that live; the list under lock */
-    atomic_bool ending;  /* written under lock */
-    int status;          /* of exit; under lock */
+    atomic_bool ending;      /* written under lock */
+    int status;              /* of exit; under lock */
 
     bool initialized; /* engine thread */
     bool loaded;      /* engine thread */

@@ -91,6 +91,43 @@ static enum fm_code check_initialize(struct fm_kit *kit, struct json_object *par
     return FM_OK;
 }
 
+/* What the front may know before the engine runs, too: the members `models` and `features` (ENGINE.md, Description). */
+static void write_description(const struct fm_engine_ops *ops, struct fm_json_writer *w) {
+    const struct {
+        const char *name;
+        bool has;
+    } features[] = {{"structured_output", ops->formats},
+                    {"tools", ops->tools},
+                    {"embeddings", ops->embeddings},
+                    {"completions", ops->prompts},
+                    {"images", ops->images},
+                    {"input_tokens", true},
+                    {"truncation", true}};
+    fm_json_key_str(w, "models", ops->reads_files ? "files" : "own");
+    fm_json_key(w, "features");
+    fm_json_array_begin(w);
+    for (size_t i = 0; i < sizeof features / sizeof features[0]; i++) {
+        if (features[i].has) {
+            fm_json_str(w, features[i].name);
+        }
+    }
+    fm_json_array_end(w);
+}
+
+/* Prints the description as a file of its own: what --describe is for. */
+static int describe(const struct fm_engine_ops *ops) {
+    struct fm_buf text;
+    fm_buf_init(&text, 65536);
+    struct fm_json_writer w = fm_json_writer_on(&text);
+    fm_json_object_begin(&w);
+    write_description(ops, &w);
+    fm_json_object_end(&w);
+    fm_buf_append_char(&text, '\n');
+    bool ok = !text.failed && fwrite(text.data, 1, text.len, stdout) == text.len && fflush(stdout) == 0;
+    fm_buf_free(&text);
+    return ok ? 0 : FM_EXIT_NO_MEMORY;
+}
+
 static void answer_initialize(struct fm_kit *kit, const struct fm_item *item) {
     const struct fm_engine_ops *ops = kit->ops;
     enum fm_log_level level;
@@ -114,6 +151,7 @@ static void answer_initialize(struct fm_kit *kit, const struct fm_item *item) {
     fm_json_key_str(&w, "name", ops->name);
     fm_json_key_str(&w, "version", ops->version);
     fm_json_key_int(&w, "slots", ops->slots);
+    write_description(ops, &w);
     fm_json_key(&w, "parameters");
     fm_json_array_begin(&w);
     for (const char *const *name = fm_kit_job_extras; *name; name++) {
@@ -150,10 +188,11 @@ static enum fm_code check_access(const char *path, struct fm_error *error) {
                        "an engine can't read files below /dev and /proc: move the file to another folder: %s", path);
     }
     if (refused && geteuid() == 0) {
-        return fm_fail(error, FM_UNAVAILABLE,
-                       "an engine that root starts has no capabilities, so it can't read every file: make root the owner "
-                       "of the file and its folders, or let everybody read them: %s",
-                       path);
+        return fm_fail(
+            error, FM_UNAVAILABLE,
+            "an engine that root starts has no capabilities, so it can't read every file: make root the owner "
+            "of the file and its folders, or let everybody read them: %s",
+            path);
     }
     return FM_OK;
 }
@@ -169,8 +208,10 @@ static enum fm_code load(struct fm_kit *kit, struct json_object *params, struct 
     }
     enum fm_code code = read_path(params, "model", &files.model, error);
     code = code ? code : read_path(params, "mmproj", &files.mmproj, error);
+    code = code ? code : read_path(params, "chat_template", &files.chat_template, error);
     code = code ? code : check_access(files.model, error);
     code = code ? code : check_access(files.mmproj, error);
+    code = code ? code : check_access(files.chat_template, error);
     if (code != FM_OK) {
         return code;
     }
@@ -290,8 +331,11 @@ static bool start(struct fm_kit *kit, const struct fm_engine_ops *ops) {
            fm_thread_start(fm_reader, kit) == 0;
 }
 
-int fm_kit_main(const struct fm_engine_ops *ops) {
+int fm_kit_main(const struct fm_engine_ops *ops, int argc, char *argv[]) {
     struct fm_kit *kit = &the_kit;
+    if (argc == 2 && strcmp(argv[1], "--describe") == 0) {
+        return describe(ops);
+    }
     fm_fill_std_fds(); /* opens /dev/null for writing, so it comes first */
     fm_sandbox_enter(ops->needs_network, &kit->sandbox);
     if (!start(kit, ops)) {

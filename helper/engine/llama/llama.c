@@ -2,15 +2,15 @@
  * fm-engine-llama: GGUF models through llama.cpp. One slot for now: the engine thread takes a job and generates it to
  * its end. Everything here belongs to the engine thread; ggml's compute threads know nothing of jobs.
  *
- *     FM_ENGINE_LLAMA_CTX       context length in tokens, 1 to 16,777,216 (default: the model's, at most 8,192; README.md)
- *     FM_ENGINE_LLAMA_THREADS   compute threads, 1 to the processors that this process may use (default: one a core of
- *                               these), at most 512
- *     FM_ENGINE_LLAMA_TEMPLATE  a file with a chat template in Jinja (default: the model's own)
+ *     FM_ENGINE_LLAMA_CTX       context length in tokens, 1 to 16,777,216 (default: the model's, at most 8,192;
+ * README.md) FM_ENGINE_LLAMA_THREADS   compute threads, 1 to the processors that this process may use (default: one a
+ * core of these), at most 512
  */
 #include "base/platform.h"
 #include "engine/kit/kit.h"
 #include "engine/llama/embed.h"
 #include "engine/llama/generate.h"
+#include "engine/llama/vision.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,8 +73,6 @@ static int64_t threads_max(void) {
 }
 
 static enum fm_code read_settings(struct fm_llama_model_options *options, struct fm_error *error) {
-    const char *chat_template = getenv("FM_ENGINE_LLAMA_TEMPLATE");
-    options->chat_template = chat_template && chat_template[0] ? chat_template : NULL;
     enum fm_code code = read_setting("FM_ENGINE_LLAMA_CTX", FM_MODEL_CONTEXT_MAX, &options->context_length, error);
     return code ? code : read_setting("FM_ENGINE_LLAMA_THREADS", threads_max(), &options->threads, error);
 }
@@ -89,6 +87,7 @@ static enum fm_code load(void *state, struct fm_kit *kit, const struct fm_model_
     }
     enum fm_code code = read_settings(&options, error);
     options.mmproj = files->mmproj;
+    options.chat_template = files->chat_template;
     code = code ? code : fm_llama_model_load(&engine->model, files->model, &options, on_progress, &progress, error);
     if (code != FM_OK) {
         return code;
@@ -129,13 +128,15 @@ static void serve(void *state, struct fm_kit *kit) {
     fm_llama_model_free(&engine->model);
 }
 
-int main(void) {
+int main(int argc, char *argv[]) {
     char version[64];
     snprintf(version, sizeof version, "%s (llama.cpp %s)", FM_VERSION, llama_version());
     const struct fm_engine_ops ops = {
         .name = "llama",
         .version = version,
         .slots = SLOTS,
+        .reads_files = true,
+        .images = fm_vision_supported(),
         .formats = fm_grammar_supported(),
         .tools = fm_grammar_supported(),
         .embeddings = true,
@@ -145,5 +146,5 @@ int main(void) {
         .load = load,
         .serve = serve,
     };
-    return fm_kit_main(&ops);
+    return fm_kit_main(&ops, argc, argv);
 }

@@ -92,6 +92,7 @@ static void on_initialized(struct fm_engine *engine, const struct fm_rpc_message
         engine->progress_ms = fm_now_ms();
         engine->load_progress = 0;
         engine->parameters = read_parameters(json_object_object_get(message->result, "parameters"));
+        fm_descriptor_take(&engine->descriptor, message->result);
         engine->has_sandbox = fm_sandbox_read(json_object_object_get(message->result, "sandbox"), &engine->sandbox);
         fm_engine_send_load_locked(engine);
         return;

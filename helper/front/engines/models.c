@@ -14,11 +14,6 @@
 #define SUFFIX     ".gguf"
 #define NAME_SHOWN 200 /* bytes of a name in an error */
 
-/* The one engine whose models are GGUF files; others have one model that bears the engine's name. */
-static bool engine_reads_gguf(const struct fm_options *options) {
-    return strcmp(options->engine, "llama") == 0;
-}
-
 static bool has_suffix(const char *name) {
     size_t len = strlen(name);
     return len > strlen(SUFFIX) && strcmp(name + len - strlen(SUFFIX), SUFFIX) == 0;
@@ -291,7 +286,7 @@ static bool add_files(const struct fm_options *options, struct fm_model_list *li
 enum fm_code fm_models_list(const struct fm_options *options, struct fm_model_list *list, struct fm_error *error) {
     *list = (struct fm_model_list){0};
     bool ok;
-    if (engine_reads_gguf(options)) {
+    if (options->descriptor.reads_files) {
         ok = add_files(options, list);
     } else {
         char *path = options->model ? strdup(options->model) : NULL;
@@ -360,7 +355,7 @@ enum fm_code fm_models_look_up(const struct fm_options *options, const char *nam
 enum fm_code fm_models_find(const struct fm_options *options, const char *name, struct fm_model *model,
                             struct fm_error *error) {
     enum fm_code code = fm_models_look_up(options, name, model, error);
-    if (code == FM_OK && model->path && engine_reads_gguf(options)) {
+    if (code == FM_OK && model->path && options->descriptor.reads_files) {
         code = fm_file_check_magic(model->path, "GGUF", error);
         code = code || !model->mmproj || model->found ? code : fm_file_check_magic(model->mmproj, "GGUF", error);
         if (code != FM_OK) {

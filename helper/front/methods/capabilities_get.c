@@ -3,15 +3,24 @@
 #include "front/methods/methods.h"
 #include "protocol/frame.h"
 
+/* What the helper has itself (0), and what its engine has to have. */
 static const struct {
     const char *name;
-    bool supported;
+    unsigned feature;
 } features[] = {
-    {"responses", true},  {"chat_completions", true},  {"streaming", true},
-    {"cancel", true},     {"structured_output", true}, {"tools", true},
-    {"embeddings", true}, {"stored_responses", true},  {"input_tokens", true},
-    {"truncation", true}, {"completions", true},       {"compaction", true},
-    {"images", true},
+    {"responses", 0},
+    {"chat_completions", 0},
+    {"streaming", 0},
+    {"cancel", 0},
+    {"structured_output", FM_FEATURE_STRUCTURED_OUTPUT},
+    {"tools", FM_FEATURE_TOOLS},
+    {"embeddings", FM_FEATURE_EMBEDDINGS},
+    {"stored_responses", 0},
+    {"input_tokens", FM_FEATURE_INPUT_TOKENS},
+    {"truncation", FM_FEATURE_TRUNCATION},
+    {"completions", FM_FEATURE_COMPLETIONS},
+    {"compaction", 0},
+    {"images", FM_FEATURE_IMAGES},
 };
 
 /* What the last engine reported; null when it reported nothing, or there was none yet. */
@@ -70,11 +79,22 @@ static void write_limits(struct fm_json_writer *w) {
     fm_json_object_end(w);
 }
 
-static void write_features(struct fm_json_writer *w) {
+/* What the engine said when it ran last, else what its file says; null where it said nothing. */
+static void write_features(struct fm_front *front, struct fm_json_writer *w) {
+    pthread_mutex_lock(&front->lock);
+    struct fm_descriptor descriptor = front->engines[0].descriptor;
+    pthread_mutex_unlock(&front->lock);
+    descriptor = descriptor.known ? descriptor : front->options.descriptor;
     fm_json_key(w, "features");
     fm_json_object_begin(w);
     for (size_t i = 0; i < sizeof features / sizeof features[0]; i++) {
-        fm_json_key_bool(w, features[i].name, features[i].supported);
+        if (features[i].feature == 0 || descriptor.known) {
+            fm_json_key_bool(w, features[i].name,
+                             features[i].feature == 0 || (descriptor.features & features[i].feature));
+        } else {
+            fm_json_key(w, features[i].name);
+            fm_json_null(w);
+        }
     }
     fm_json_object_end(w);
 }
@@ -122,7 +142,7 @@ static enum fm_code capabilities_get(struct fm_front *front, const struct fm_met
     write_engine(front, result);
     write_models(result, &list);
     write_store(front, result);
-    write_features(result);
+    write_features(front, result);
     write_limits(result);
     fm_model_list_free(&list);
     return FM_OK;

@@ -1,0 +1,62 @@
+/* What an engine says of itself: from its file, or from its reply to engine.initialize. */
+#include "front/engines/descriptor.h"
+
+#include <json-c/json.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#define FILE_MAX 65536 /* bytes */
+
+static const struct {
+    const char *name;
+    enum fm_feature feature;
+} names[] = {
+    {"structured_output", FM_FEATURE_STRUCTURED_OUTPUT},
+    {"tools", FM_FEATURE_TOOLS},
+    {"embeddings", FM_FEATURE_EMBEDDINGS},
+    {"completions", FM_FEATURE_COMPLETIONS},
+    {"images", FM_FEATURE_IMAGES},
+    {"input_tokens", FM_FEATURE_INPUT_TOKENS},
+    {"truncation", FM_FEATURE_TRUNCATION},
+};
+
+static unsigned bit_of(struct json_object *name) {
+    const char *text = json_object_is_type(name, json_type_string) ? json_object_get_string(name) : "";
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(text, names[i].name) == 0) {
+            return names[i].feature;
+        }
+    }
+    return 0;
+}
+
+void fm_descriptor_take(struct fm_descriptor *descriptor, struct json_object *object) {
+    struct json_object *models = json_object_object_get(object, "models");
+    struct json_object *features = json_object_object_get(object, "features");
+    *descriptor = (struct fm_descriptor){.known = json_object_is_type(features, json_type_array)};
+    descriptor->reads_files =
+        json_object_is_type(models, json_type_string) && strcmp(json_object_get_string(models), "files") == 0;
+    for (size_t i = 0; descriptor->known && i < json_object_array_length(features); i++) {
+        descriptor->features |= bit_of(json_object_array_get_idx(features, i));
+    }
+}
+
+void fm_descriptor_read(struct fm_descriptor *descriptor, const char *dir, const char *name) {
+    char path[PATH_MAX + 64];
+    char text[FILE_MAX];
+    *descriptor = (struct fm_descriptor){.known = false};
+    snprintf(path, sizeof path, "%s/fm-engine-%s.json", dir, name);
+    FILE *file = fopen(path, "re");
+    if (!file) {
+        return;
+    }
+    size_t len = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    text[len] = '\0';
+    struct json_object *object = json_tokener_parse(text);
+    if (json_object_is_type(object, json_type_object)) {
+        fm_descriptor_take(descriptor, object);
+    }
+    json_object_put(object);
+}

@@ -1,0 +1,38 @@
+/*
+ * What an engine says of itself, and the front of no engine by itself: which models it has, and what it can do. It says
+ * so in the file beside its program, and again when it runs (protocol/ENGINE.md, Description).
+ */
+#ifndef FM_FRONT_ENGINES_DESCRIPTOR_H
+#define FM_FRONT_ENGINES_DESCRIPTOR_H
+
+#include <stdbool.h>
+
+struct json_object;
+
+/* What depends on the engine, as bits. */
+enum fm_feature {
+    FM_FEATURE_STRUCTURED_OUTPUT = 1,
+    FM_FEATURE_TOOLS = 2,
+    FM_FEATURE_EMBEDDINGS = 4,
+    FM_FEATURE_COMPLETIONS = 8,
+    FM_FEATURE_IMAGES = 16,
+    FM_FEATURE_INPUT_TOKENS = 32,
+    FM_FEATURE_TRUNCATION = 64,
+};
+
+struct fm_descriptor {
+    bool known;        /* the engine has said something */
+    bool reads_files;  /* its models are GGUF files; else it has one model, which bears its name */
+    unsigned features; /* enum fm_feature */
+};
+
+/* From the members `models` and `features` of an object (borrowed). Other names than those above are skipped. */
+void fm_descriptor_take(struct fm_descriptor *descriptor, struct json_object *object);
+
+/*
+ * From the file fm-engine-NAME.json in the folder `dir`; not `known` where there is none, or it can't be read. Reads a
+ * small file; any thread.
+ */
+void fm_descriptor_read(struct fm_descriptor *descriptor, const char *dir, const char *name);
+
+#endif

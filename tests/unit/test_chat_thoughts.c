@@ -1,4 +1,4 @@
-/* Thoughts of the llama engine: what of an answer is one, in every split, and how a template's are found. */
+/* Thoughts: what of an answer is one, in every split, and how a template's are found. */
 #include "engine/chat/thoughts.h"
 #include "wire.h"
 

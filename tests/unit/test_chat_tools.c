@@ -1,4 +1,4 @@
-/* Tools of the llama engine: the prompt's text, the grammar's, and an answer taken apart in every split. */
+/* Tools: the prompt's text, the grammar's, and an answer taken apart in every split. */
 #include "engine/guide/tool_grammar.h"
 #include "wire.h"
 #ifdef WRAPPED

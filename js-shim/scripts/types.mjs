@@ -45,7 +45,10 @@ const number = (value) => {
 };
 const literal = (value) => (typeof value === "number" ? number(value) : JSON.stringify(value));
 const unique = (types) => [...new Set(types)];
-const union = (types) => unique(types).sort((a, b) => (a === "null") - (b === "null")).join(" | ");
+const union = (types) =>
+  unique(types)
+    .sort((a, b) => (a === "null") - (b === "null"))
+    .join(" | ");
 const PLAIN = { string: "string", number: "number", integer: "number", boolean: "boolean", null: "null" };
 
 /** Makes types of schemas. A title is a type's name. Objects without a title that others refer to are OpenAI's. */
@@ -114,7 +117,11 @@ class Types {
   }
 }
 
-const alternatives = (type) => type.split(" | ").map((each) => `\n  | ${each}`).join("");
+const alternatives = (type) =>
+  type
+    .split(" | ")
+    .map((each) => `\n  | ${each}`)
+    .join("");
 
 function fail(message) {
   throw new Error(message);
@@ -134,19 +141,23 @@ export function wire(schema = readSchema("host")) {
     (code) => `${comment(code.description, 1)}  ${code.title}: ${code.const},\n`,
   );
   const shapes = Object.entries(definitions.error_shapes).map(
-    ([code, { properties: { status, type, code: fine } }]) =>
-      `  ${code}: [${status.const}, ${literal(type.const)}, ${literal(fine.enum[0])}],\n`,
+    ([
+      code,
+      {
+        properties: { status, type, code: fine },
+      },
+    ]) => `  ${code}: [${status.const}, ${literal(type.const)}, ${literal(fine.enum[0])}],\n`,
   );
   const version = definitions.protocol_version;
-  const streams = Object.keys(definitions.notifications).map((name) => `  ${literal(name)},\n`);
+  const streams = Object.keys(definitions.notifications).map(literal).join(", ");
   const methods = Object.keys(definitions.methods).map((name) => `  | ${literal(name)}`);
   return [
     HEAD,
     `${comment(version.description)}export const PROTOCOL_VERSION = ${version.const};\n`,
-    table("LIMITS", "What a host can run into (see \"All limits\" in PROTOCOL.md).", limits),
+    table("LIMITS", 'What a host can run into (see "All limits" in PROTOCOL.md).', limits),
     table("RPC_ERRORS", definitions.rpc_code.description, rpc),
     table("ERROR_SHAPES", "HTTP status, type and usual code that OpenAI's clients see for each code.", shapes),
-    `${comment(STREAMS)}export const STREAM_NOTIFICATIONS = [\n${streams.join("")}] as const;\n`,
+    `${comment(STREAMS)}export const STREAM_NOTIFICATIONS = [${streams}] as const;\n`,
     `${comment("The methods of the helper.")}export type Method =\n${methods.join("\n")};\n`,
     ...Object.values(definitions)
       .filter((each) => each.title !== undefined)

@@ -163,11 +163,7 @@ export const ERROR_SHAPES = {
 } as const;
 
 /** The notifications of a stream. `params.id` is the id of the call that each belongs to. */
-export const STREAM_NOTIFICATIONS = [
-  "responses.event",
-  "chat.completions.chunk",
-  "completions.chunk",
-] as const;
+export const STREAM_NOTIFICATIONS = ["responses.event", "chat.completions.chunk", "completions.chunk"] as const;
 
 /** The methods of the helper. */
 export type Method =

@@ -66,7 +66,7 @@ export const LIMITS = {
   page_items_default: 20,
   /** Default of `--store-bytes`. */
   store_bytes: 67_108_864,
-  /** What a stored response counts besides its JSON. */
+  /** What a stored response counts in addition to its JSON, in bytes. */
   store_row_bytes: 512,
   /** How long the first call waits for a store that another process has locked. */
   store_lock_ms: 200,

@@ -606,7 +606,6 @@ test("every method, notification and event of a helper that runs is as the schem
     ...Object.keys(engine.notifications),
     "job.start",
     "job.abort",
-    "engine.shutdown",
     "engine.initialize ok",
     "engine.load ok",
   ];

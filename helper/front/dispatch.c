@@ -1,5 +1,10 @@
 /* From a host's message to the method that serves it, and its answer. Runs in the reader's thread. */
-#include "front/methods.h"
+#include "front/dispatch.h"
+#include "front/jobs.h"
+#include "front/methods/methods.h"
+#include "front/reply.h"
+#include "front/store/queue.h"
+#include "protocol/frame.h"
 
 #include <json-c/json.h>
 
@@ -8,6 +13,13 @@ static void reply_error(struct fm_front *front, const struct fm_rpc_id *id, enum
     fm_frame_begin(&front->reply);
     fm_rpc_write_error(&front->reply, id, code, detail);
     fm_send_frame(front, &front->outbox, &front->reply);
+}
+
+static bool is_in_flight(struct fm_front *front, const struct fm_rpc_id *id) {
+    pthread_mutex_lock(&front->lock);
+    bool in_flight = fm_jobs_answer_locked(front, id) || fm_store_answers_locked(front, id);
+    pthread_mutex_unlock(&front->lock);
+    return in_flight;
 }
 
 /* Why the message can't be run, or NULL. A notification gets no reply either way. */
@@ -26,21 +38,8 @@ static const char *refuse(struct fm_front *front, const struct fm_rpc_message *m
         return "params must be an object";
     }
     *code = FM_RPC_INVALID;
-    pthread_mutex_lock(&front->lock);
-    bool taken = message->kind == FM_RPC_REQUEST && fm_call_in_flight_locked(front, &message->id);
-    pthread_mutex_unlock(&front->lock);
+    bool taken = message->kind == FM_RPC_REQUEST && is_in_flight(front, &message->id);
     return taken ? "a call with this id is still in flight" : NULL;
-}
-
-void fm_reply_write_failure(struct fm_buf *buf, const struct fm_rpc_id *id, const struct fm_error *error) {
-    fm_frame_begin(buf);
-    struct fm_json_writer w = fm_rpc_result_begin(buf, id);
-    fm_json_object_begin(&w);
-    fm_json_key_bool(&w, "ok", false);
-    fm_json_key(&w, "error");
-    fm_error_write(error, &w);
-    fm_json_object_end(&w);
-    fm_rpc_end(buf);
 }
 
 static void run(struct fm_front *front, const struct fm_rpc_message *message, const struct fm_method *method) {
@@ -50,8 +49,7 @@ static void run(struct fm_front *front, const struct fm_rpc_message *message, co
     struct fm_json_writer w = fm_rpc_result_begin(buf, &message->id);
     fm_json_object_begin(&w);
     fm_json_key_bool(&w, "ok", true);
-    enum fm_code code = method->surface ? fm_method_create(front, message, method->surface, &error)
-                                        : method->run(front, message, &w, &error);
+    enum fm_code code = fm_method_run(method, front, message, &w, &error);
     fm_json_object_end(&w);
     fm_rpc_end(buf);
     bool answered_later = code == FM_OK && method->flags & FM_METHOD_ANSWERS_LATER;

@@ -1,7 +1,13 @@
 /* Start, the reader's loop, and the end. */
 #include "front/front.h"
 #include "base/clock.h"
-#include "base/platform.h"
+#include "front/dispatch.h"
+#include "front/engines/engine.h"
+#include "front/engines/send.h"
+#include "front/jobs.h"
+#include "front/store/queue.h"
+#include "front/store/thread.h"
+#include "protocol/frame.h"
 
 #include <poll.h>
 #include <stdlib.h>
@@ -9,21 +15,12 @@
 #include <unistd.h>
 
 #define READ_BYTES     65536
-#define EVENT_MAX      (64u << 20) /* bytes of one message to the host: an answer's text, escaped */
 #define ENGINE_END_MS  800         /* for the engine to end by itself */
 #define BROKEN_END_MS  100         /* the same, when the host broke the protocol: the end comes within 1 s then */
 #define THREADS_END_MS 300         /* then, for it to be killed and for the watchdogs to see that their jobs are gone */
 #define SAY_MS         200         /* for the host to make room for the last events and results */
 #define FLUSH_MS       200         /* then, to take what is queued */
-#define KEEP_BYTES     (256u << 10) /* a larger buffer is given back after its frame */
-
-void fm_front_no_memory(struct fm_front *front) {
-    if (!atomic_exchange(&front->out_of_memory, true)) {
-        fm_log(FM_LOG_ERROR, "out of memory");
-        fm_outbox_close(&front->outbox);
-        fm_ask_for_end();
-    }
-}
+#define ROOM           (64u << 10) /* bytes: below it, streams and results are queued too, not replies alone */
 
 /* The host is gone, or can't be told something. */
 static void on_outbox_failure(void *front, enum fm_outbox_failure failure) {
@@ -35,33 +32,14 @@ static void on_outbox_failure(void *front, enum fm_outbox_failure failure) {
     }
 }
 
-void fm_send_frame(struct fm_front *front, struct fm_outbox *outbox, struct fm_buf *buf) {
-    const char *frame;
-    size_t len;
-    if (!fm_frame_end(buf, &frame, &len)) {
-        fm_front_no_memory(front); /* a caller would wait for it in vain */
-        return;
-    }
-    fm_outbox_send(outbox, frame, len);
-    if (buf->cap > KEEP_BYTES) {
-        fm_buf_free(buf);
-    }
+static void on_host_room(void *front) {
+    fm_front_enter(front);
+    fm_front_leave(front);
 }
 
 static void init_state(struct fm_front *front, const struct fm_options *options) {
-    front->options = *options;
-    front->started_ms = fm_now_ms();
-    pthread_mutex_init(&front->lock, NULL);
-    fm_cond_init(&front->quiet);
-    fm_cond_init(&front->drained);
-    fm_buf_init(&front->reply, EVENT_MAX);
-    fm_buf_init(&front->event, EVENT_MAX);
-    fm_buf_init(&front->engine.message, EVENT_MAX);
-    fm_storage_init(&front->storage);
-    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
-        front->jobs[i].front = front;
-        fm_cond_init(&front->jobs[i].changed);
-    }
+    fm_front_state_init(front, options);
+    fm_store_queue_init(&front->store_queue);
 }
 
 static void free_state(struct fm_front *front) {
@@ -69,17 +47,9 @@ static void free_state(struct fm_front *front) {
         if (front->jobs[i].state != FM_JOB_FREE) { /* what the host did not wait for */
             fm_job_release_locked(front, &front->jobs[i]);
         }
-        pthread_cond_destroy(&front->jobs[i].changed);
     }
-    fm_model_free(&front->engine.model);
-    fm_crash_loop_free(&front->engine.crash_loop);
-    fm_buf_free(&front->engine.message);
-    fm_storage_free(&front->storage);
-    fm_buf_free(&front->event);
-    fm_buf_free(&front->reply);
-    pthread_cond_destroy(&front->drained);
-    pthread_cond_destroy(&front->quiet);
-    pthread_mutex_destroy(&front->lock);
+    fm_store_queue_free(&front->store_queue);
+    fm_front_state_free(front);
 }
 
 /* The last reply of a connection whose frames can't be read any more. */
@@ -126,32 +96,58 @@ static bool wait_quiet_locked(struct fm_front *front, int64_t wait_ms) {
     return front->threads == 0;
 }
 
-/*
- * Settles what is in flight and ends the engine, which has `engine_ms` to do so by itself. False when a thread could
- * not be brought to its end.
- */
-static bool end_work(struct fm_front *front, int64_t engine_ms) {
+/* Does `act` with every engine. */
+static void each_engine_locked(struct fm_front *front, void (*act)(struct fm_engine *engine)) {
+    for (size_t i = 0; i < FM_ENGINES_MAX; i++) {
+        act(&front->engines[i]);
+    }
+}
+
+static void kill_engine_locked(struct fm_engine *engine) {
     struct fm_error error;
     fm_fail(&error, FM_CANCELLED, "the helper is shutting down");
-    pthread_mutex_lock(&front->lock);
+    fm_engine_kill_locked(engine, FM_END_ASKED, &error);
+}
+
+/*
+ * Settles what is in flight and ends the engines, which have `engine_ms` to do so by themselves. False when a thread
+ * could not be brought to its end.
+ */
+static bool end_work(struct fm_front *front, int64_t engine_ms) {
+    fm_front_enter(front);
     front->ending = true;
     fm_job_settle_all_locked(front);
-    fm_storage_end_locked(front);
-    fm_engine_shutdown_locked(front);
+    fm_front_pump_locked(front); /* so that the store has what is to be stored */
+    fm_store_end_locked(front);
+    each_engine_locked(front, fm_engine_send_shutdown_locked);
     bool quiet = wait_quiet_locked(front, engine_ms);
     if (!quiet) {
-        fm_engine_kill_locked(front, FM_END_ASKED, &error);
+        each_engine_locked(front, kill_engine_locked);
         quiet = wait_quiet_locked(front, THREADS_END_MS);
     }
-    pthread_mutex_unlock(&front->lock);
+    fm_front_leave(front);
     return quiet;
+}
+
+/*
+ * Waits up to SAY_MS until every job is gone, and the host has the store's reply; they should be settled. False when
+ * something is left.
+ */
+static bool flush_locked(struct fm_front *front) {
+    int64_t deadline = fm_now_ms() + SAY_MS;
+    fm_front_pump_locked(front);
+    while ((front->jobs_in_flight || front->store_queue.reply_waits) && fm_now_ms() < deadline) {
+        fm_cond_wait_until(&front->drained, &front->lock, deadline);
+        fm_front_pump_locked(front); /* a host that is gone has room for everything */
+    }
+    return front->jobs_in_flight == 0 && !front->store_queue.reply_waits;
 }
 
 /* The last that the host hears: what jobs have left to say, then the reply to process.shutdown. */
 static void say_the_rest(struct fm_front *front) {
-    pthread_mutex_lock(&front->lock);
-    bool all = fm_streams_flush_locked(front, SAY_MS);
-    pthread_mutex_unlock(&front->lock);
+    fm_front_enter(front);
+    bool all = flush_locked(front);
+    fm_front_leave(front);
     if (!all || !front->shutdown_call.len) {
         return;
     }
@@ -165,12 +161,12 @@ static void say_the_rest(struct fm_front *front) {
 }
 
 /* A host should hear early of a file that can't be used. Where there is no thread, the first task tries again. */
-static void open_store(struct fm_front *front) {
-    pthread_mutex_lock(&front->lock);
+static void start_store(struct fm_front *front) {
+    fm_front_enter(front);
     if (front->options.store_file && front->options.store_bytes > 0 && !fm_store_thread_start_locked(front)) {
         fm_log(FM_LOG_WARN, "can't start a thread for the store yet");
     }
-    pthread_mutex_unlock(&front->lock);
+    fm_front_leave(front);
 }
 
 int fm_front_run(struct fm_front *front, const struct fm_options *options, const struct fm_wire *wire) {
@@ -180,17 +176,17 @@ int fm_front_run(struct fm_front *front, const struct fm_options *options, const
     const struct fm_outbox_options outbox = {
         .fd = wire->out,
         .max = FM_HOST_QUEUE_MAX,
-        .room = FM_HOST_ROOM,
+        .room = ROOM,
         .stall_ms = FM_STALL_MS,
         .on_fail = on_outbox_failure,
-        .on_room = fm_streams_on_room,
+        .on_room = on_host_room,
         .context = front,
     };
     if (fm_outbox_start(&front->outbox, &outbox) != 0) {
         fm_log(FM_LOG_ERROR, "can't start");
         return EX_OSERR;
     }
-    open_store(front);
+    start_store(front);
     int status = serve(front, &inbound, wire);
     bool quiet = end_work(front, status == EX_PROTOCOL ? BROKEN_END_MS : ENGINE_END_MS);
     say_the_rest(front);

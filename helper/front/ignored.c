@@ -2,8 +2,8 @@
  * The log's lines about ignored parameters: one a name and process, so that a host that always sends one does not fill
  * its log with it.
  */
+#include "front/ignored.h"
 #include "surface/ignored.h"
-#include "front/front.h"
 
 #include <stdio.h>
 #include <string.h>

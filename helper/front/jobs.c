@@ -1,5 +1,6 @@
+/* The table of jobs: how a job begins, is found, and ends. */
+#include "front/jobs.h"
 #include "base/clock.h"
-#include "front/front.h"
 
 #include <string.h>
 
@@ -35,9 +36,13 @@ static enum fm_code no_slot(const struct fm_front *front, struct fm_error *error
 /* What jobs of both kinds begin with; the answer is there. */
 static void begin(struct fm_front *front, struct fm_job *job, const struct fm_rpc_id *call, bool stream) {
     front->jobs_in_flight++;
+    job->engine = &front->engines[0];
     job->stopping = false;
+    job->abort_due = false;
     job->produced = false;
+    job->resolve_due = false;
     job->storing = false;
+    job->put_due = false;
     job->number = ++front->last_number;
     job->run = job->number;
     job->call = *call;
@@ -54,24 +59,20 @@ static void begin(struct fm_front *front, struct fm_job *job, const struct fm_rp
 }
 
 enum fm_code fm_job_replay_locked(struct fm_front *front, const struct fm_rpc_id *call, int64_t after,
-                                  struct fm_store_query *query, fm_store_reply_fn *find, struct fm_error *error) {
-    struct fm_job *job = front->ending ? NULL : free_slot(front);
-    if (!job) {
+                                  struct fm_job **job, struct fm_error *error) {
+    struct fm_job *new = front->ending ? NULL : free_slot(front);
+    if (!new) {
         return no_slot(front, error);
     }
-    begin(front, job, call, true);
-    job->state = FM_JOB_CLOSING;
-    job->storing = true;
-    job->replays = true;
-    job->after = after;
-    job->answer = (struct fm_answer){.surface = &fm_surface_responses};
-    job->model = (struct fm_model){0};
-    job->end_error = (struct fm_error){.code = FM_OK};
-    query->job = job->number;
-    if (!fm_store_replay_locked(front, find, query)) {
-        fm_job_release_locked(front, job);
-        return fm_fail(error, FM_OVERLOADED, "can't ask the store for the response");
-    }
+    begin(front, new, call, true);
+    new->state = FM_JOB_CLOSING;
+    new->storing = true;
+    new->replays = true;
+    new->after = after;
+    new->answer = (struct fm_answer){.surface = &fm_surface_responses};
+    new->model = (struct fm_model){0};
+    new->end_error = (struct fm_error){.code = FM_OK};
+    *job = new;
     return FM_OK;
 }
 
@@ -102,36 +103,27 @@ void fm_job_replayed_locked(struct fm_front *front, uint64_t number, struct fm_j
     } else {
         job->answer = *answer;
     }
-    fm_streams_pump_locked(front);
 }
 
 enum fm_code fm_job_create_locked(struct fm_front *front, const struct fm_rpc_id *call,
                                   const struct fm_surface *surface, struct fm_request *request, struct fm_model *model,
-                                  struct fm_error *error) {
-    struct fm_job *job = front->ending ? NULL : free_slot(front);
-    if (!job) {
+                                  struct fm_job **job, struct fm_error *error) {
+    struct fm_job *new = front->ending ? NULL : free_slot(front);
+    if (!new) {
         fm_request_free(request);
         fm_model_free(model);
         return no_slot(front, error);
     }
-    enum fm_code code = fm_answer_init(&job->answer, surface, request, model->id, error);
+    enum fm_code code = fm_answer_init(&new->answer, surface, request, model->id, error);
     if (code != FM_OK) {
         fm_model_free(model);
         return code;
     }
-    begin(front, job, call, job->answer.request.stream);
-    job->state = FM_JOB_QUEUED;
-    job->model = *model;
-    if (fm_watchdog_start_locked(front, job) != 0) {
-        fm_job_release_locked(front, job);
-        return fm_fail(error, FM_OVERLOADED, "can't start a thread for the request");
-    }
-    if (job->answer.request.unresolved && !fm_store_resolve_locked(front, job)) {
-        fm_job_release_locked(front, job);
-        return fm_fail(error, FM_OVERLOADED, "can't ask the store for the request");
-    }
-    fm_engine_pump_locked(front);
-    fm_streams_pump_locked(front); /* of one in the background there is something to say already */
+    begin(front, new, call, new->answer.request.stream);
+    new->state = FM_JOB_QUEUED;
+    new->model = *model;
+    new->resolve_due = new->answer.request.unresolved;
+    *job = new;
     return FM_OK;
 }
 
@@ -191,13 +183,17 @@ static bool will_answer(const struct fm_job *job, const struct fm_rpc_id *call) 
     return found;
 }
 
-bool fm_call_in_flight_locked(struct fm_front *front, const struct fm_rpc_id *call) {
+bool fm_jobs_answer_locked(const struct fm_front *front, const struct fm_rpc_id *call) {
     for (size_t i = 0; i < FM_JOBS_MAX && front->jobs_in_flight; i++) {
         if (front->jobs[i].state != FM_JOB_FREE && will_answer(&front->jobs[i], call)) {
             return true;
         }
     }
-    return fm_store_call_in_flight_locked(front, call);
+    return false;
+}
+
+bool fm_job_is_held(const struct fm_job *job) {
+    return job->state == FM_JOB_SENT || job->state == FM_JOB_RUNNING;
 }
 
 void fm_job_made_locked(struct fm_front *front, struct fm_job *job, enum fm_finish finish) {
@@ -211,34 +207,25 @@ void fm_job_made_locked(struct fm_front *front, struct fm_job *job, enum fm_fini
         code = answer->surface->check_cut(answer, &error);
     }
     if (code != FM_OK) {
-        fm_job_settle_locked(front, job, FM_FINISH_FAILED, &error);
+        fm_job_settle_locked(job, FM_FINISH_FAILED, &error);
         return;
     }
     if (!goes_on) {
-        fm_job_settle_locked(front, job, finish, NULL);
+        fm_job_settle_locked(job, finish, NULL);
         return;
     }
-    front->engine.held--;
-    job->state = FM_JOB_QUEUED; /* on_message pumps */
+    job->state = FM_JOB_QUEUED;
     job->run = ++front->last_number;
-    fm_streams_pump_locked(front);
 }
 
-void fm_job_settle_locked(struct fm_front *front, struct fm_job *job, enum fm_finish finish,
-                          const struct fm_error *error) {
+void fm_job_settle_locked(struct fm_job *job, enum fm_finish finish, const struct fm_error *error) {
     static const struct fm_error none = {.code = FM_OK};
-    if (job->state != FM_JOB_QUEUED) {
-        front->engine.held--;
-    }
     job->end_error = error ? *error : none;
     job->state = FM_JOB_CLOSING;
     fm_answer_finish(&job->answer, finish, error);
-    if (fm_answer_is_kept(&job->answer)) {
-        job->storing = fm_store_put_locked(front, job);
-        job->answer.lost = !job->storing;
-    }
+    job->put_due = fm_answer_is_kept(&job->answer);
+    job->storing = job->put_due;
     pthread_cond_broadcast(&job->changed); /* the watchdog is done with it */
-    fm_streams_pump_locked(front);
 }
 
 void fm_job_stored_locked(struct fm_front *front, uint64_t number, bool stored) {
@@ -247,7 +234,6 @@ void fm_job_stored_locked(struct fm_front *front, uint64_t number, bool stored) 
         job->storing = false;
         job->answer.lost = !stored;
     }
-    fm_streams_pump_locked(front);
 }
 
 void fm_job_resolved_locked(struct fm_front *front, uint64_t number, struct fm_conversation *conversation,
@@ -273,9 +259,7 @@ void fm_job_resolved_locked(struct fm_front *front, uint64_t number, struct fm_c
         error = &no_memory;
     }
     if (error) {
-        fm_job_settle_locked(front, job, FM_FINISH_FAILED, error);
-    } else {
-        fm_engine_pump_locked(front);
+        fm_job_settle_locked(job, FM_FINISH_FAILED, error);
     }
 }
 
@@ -284,23 +268,23 @@ void fm_job_settle_all_locked(struct fm_front *front) {
     fm_fail(&error, FM_CANCELLED, "the helper is shutting down");
     for (size_t i = 0; i < FM_JOBS_MAX; i++) {
         if (!is_settled(&front->jobs[i])) {
-            fm_job_settle_locked(front, &front->jobs[i], FM_FINISH_CANCELLED, &error);
+            fm_job_settle_locked(&front->jobs[i], FM_FINISH_CANCELLED, &error);
         }
     }
 }
 
-void fm_job_stop_locked(struct fm_front *front, struct fm_job *job, const struct fm_error *error) {
+void fm_job_stop_locked(struct fm_job *job, const struct fm_error *error) {
     if (job->stopping || is_settled(job)) {
         return;
     }
     if (job->state == FM_JOB_QUEUED) {
         enum fm_finish finish = error->code == FM_CANCELLED ? FM_FINISH_CANCELLED : FM_FINISH_FAILED;
-        fm_job_settle_locked(front, job, finish, error);
+        fm_job_settle_locked(job, finish, error);
         return;
     }
     job->stopping = true;
     job->stop_error = *error;
     job->grace_end_ms = fm_now_ms() + FM_GRACE_MS;
-    fm_engine_abort_locked(front, job);
+    job->abort_due = true;
     pthread_cond_broadcast(&job->changed);
 }

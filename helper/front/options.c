@@ -1,7 +1,7 @@
 #include "front/options.h"
 #include "base/platform.h"
 #include "front/session_options.h"
-#include "front/store.h"
+#include "front/store/store.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -23,7 +23,7 @@ const char fm_options_usage[] =
     "  --model PATH_OR_ID   the default model: a GGUF file, or the name of one in the models folder\n"
     "  --models-dir DIR     the models folder (default: ../models beside fm-proxy's folder)\n"
     "  --mmproj FILE        a projector (GGUF) with which the default model sees images;\n"
-  "                       default: one that fits and lies beside the model\n"
+    "                       default: one that fits and lies beside the model\n"
     "  --chat-template FILE a chat template in Jinja in place of the model's own\n"
     "  --store FILE         where responses are stored (default: in memory, as long as fm-proxy runs)\n"
     "  --store-bytes BYTES  how much of them (default: 67108864); 0 stores nothing\n"

@@ -1,10 +1,11 @@
 /*
- * What jobs have to say to the host: streaming events, then the results. A frame is built when the host has room for it
- * and not before, by whichever thread finds the room: the one that brought the news, or the host's writer. So a host
- * that reads slowly gets longer deltas, and one that does not read costs the text of the answers and little more.
+ * Frames of jobs, built when the host has room, by whichever thread finds the room: the one that brought the news, or
+ * the host's writer. So a host that reads slowly gets longer deltas, and one that does not read costs the text of the
+ * answers and little more.
  */
-#include "base/clock.h"
-#include "front/front.h"
+#include "front/streams.h"
+#include "front/jobs.h"
+#include "protocol/frame.h"
 
 /* The answer that the job tells the host of. */
 static struct fm_answer *answer_of(struct fm_job *job) {
@@ -82,7 +83,7 @@ static bool waits_for_store(const struct fm_job *job) {
     return job->storing || (job->source && job->source->storing && job->stream);
 }
 
-/* The create call's result, then those of the cancel calls; behind the last one, the job is gone. */
+/* The create call's result, then those of the cancel calls; after the last one, the job is gone. */
 static void send_next_result(struct fm_front *front, struct fm_job *job) {
     bool failed = job->end_error.code != FM_OK;
     bool found = !(job->replays && failed); /* else there is nothing to tell of */
@@ -100,7 +101,6 @@ static void send_next_result(struct fm_front *front, struct fm_job *job) {
 
 void fm_streams_pump_locked(struct fm_front *front) {
     bool sent = false;
-    fm_store_send_reply_locked(front);
     for (unsigned idle = 0; idle < FM_JOBS_MAX;) {
         struct fm_job *job = &front->jobs[front->next_stream % FM_JOBS_MAX];
         bool talks = job->state != FM_JOB_FREE && !waits_for_store(job);
@@ -130,13 +130,6 @@ void fm_streams_pump_locked(struct fm_front *front) {
     }
 }
 
-void fm_streams_on_room(void *context) {
-    struct fm_front *front = context;
-    pthread_mutex_lock(&front->lock);
-    fm_streams_pump_locked(front);
-    pthread_mutex_unlock(&front->lock);
-}
-
 size_t fm_streams_backlog_locked(struct fm_front *front) {
     size_t backlog = 0;
     for (size_t i = 0; i < FM_JOBS_MAX; i++) {
@@ -146,14 +139,4 @@ size_t fm_streams_backlog_locked(struct fm_front *front) {
         }
     }
     return backlog;
-}
-
-bool fm_streams_flush_locked(struct fm_front *front, int64_t wait_ms) {
-    int64_t deadline = fm_now_ms() + wait_ms;
-    fm_streams_pump_locked(front);
-    while ((front->jobs_in_flight || front->storage.reply_waits) && fm_now_ms() < deadline) {
-        fm_cond_wait_until(&front->drained, &front->lock, deadline);
-        fm_streams_pump_locked(front); /* a host that is gone has room for everything */
-    }
-    return front->jobs_in_flight == 0 && !front->storage.reply_waits;
 }

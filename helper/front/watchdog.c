@@ -1,14 +1,16 @@
 /*
  * A thread per job that sleeps until the next of its limits, on the monotonic clock. It only asks: fm_job_stop_locked
- * sends the abort, and when the engine's grace is over too, fm_engine_kill_locked ends the engine.
+ * marks it for an abort, and when the engine's grace is over too, fm_engine_kill_locked ends the engine.
  *
  * Time in which the process was stopped (SIGSTOP, a debugger, suspend where the clock runs on) must not count. The
  * thread sleeps in slices and knows how long each should have taken; what a slice took beyond that, with FM_STOPPED_MS
  * of tolerance for a busy machine, is added to the job's times, as if they had happened that much later.
  */
+#include "front/watchdog.h"
 #include "base/clock.h"
 #include "base/platform.h"
-#include "front/front.h"
+#include "front/engines/engine.h"
+#include "front/jobs.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -19,7 +21,7 @@ struct watch {
     struct fm_front *front;
     struct fm_job *slot; /* the slot's condition may be waited on; the job is looked up by its number */
     uint64_t number;
-    unsigned signs; /* engine.signs at the last look */
+    unsigned signs; /* its engine's, at the last look */
 };
 
 /* The limit that will fire next, given how far the job has come. */
@@ -34,7 +36,7 @@ static struct fm_limit next_limit(const struct fm_job *job) {
 
 /* While a job waits for the engine, whatever that works on is before it, and so a sign of progress for it too. */
 static void note_signs(struct watch *watch, struct fm_job *job) {
-    unsigned signs = watch->front->engine.signs;
+    unsigned signs = job->engine->signs;
     bool waits = job->state == FM_JOB_QUEUED && !job->answer.request.unresolved;
     if (waits && signs != watch->signs) {
         job->progress_ms = fm_now_ms();
@@ -42,27 +44,27 @@ static void note_signs(struct watch *watch, struct fm_job *job) {
     watch->signs = signs;
 }
 
-static void fire(struct fm_front *front, struct fm_job *job, const struct fm_limit *limit) {
+static void fire(struct fm_job *job, const struct fm_limit *limit) {
     struct fm_error error;
     fm_fail(&error, FM_TIMEOUT, "the %s limit of %lld ms was reached", limit->name, (long long)limit->length_ms);
     error.limit = limit->name;
     error.limit_ms = limit->length_ms;
-    fm_job_stop_locked(front, job, &error);
+    fm_job_stop_locked(job, &error);
 }
 
-static void end_engine(struct fm_front *front) {
+static void end_engine(struct fm_engine *engine) {
     struct fm_error error;
     fm_fail(&error, FM_INTERNAL, "the engine was ended, because a request in it did not stop within %d ms",
             FM_GRACE_MS);
-    fm_engine_kill_locked(front, FM_END_CRASH, &error);
+    fm_engine_kill_locked(engine, FM_END_CRASH, &error);
 }
 
 /* Does what is due; returns when to look again. The job may be settled afterwards. */
-static int64_t check(struct fm_front *front, struct fm_job *job) {
+static int64_t check(struct fm_job *job) {
     int64_t now = fm_now_ms();
     if (job->stopping) {
         if (now >= job->grace_end_ms) {
-            end_engine(front);
+            end_engine(job->engine);
             return now + SLICE_MS; /* the engine's thread settles the job when the process is gone */
         }
         return job->grace_end_ms;
@@ -71,7 +73,7 @@ static int64_t check(struct fm_front *front, struct fm_job *job) {
     if (now < limit.since_ms + limit.length_ms) {
         return limit.since_ms + limit.length_ms;
     }
-    fire(front, job, &limit);
+    fire(job, &limit);
     return now;
 }
 
@@ -97,7 +99,8 @@ static void *watchdog_main(void *argument) {
     struct fm_job *job;
     while ((job = fm_job_by_number_locked(watch.front, watch.number))) {
         note_signs(&watch, job);
-        int64_t due = check(watch.front, job);
+        int64_t due = check(job);
+        fm_front_pump_locked(watch.front);
         if (fm_job_by_number_locked(watch.front, watch.number)) {
             sleep_until(&watch, due);
         }
@@ -113,7 +116,7 @@ int fm_watchdog_start_locked(struct fm_front *front, struct fm_job *job) {
     if (!watch) {
         return ENOMEM;
     }
-    *watch = (struct watch){.front = front, .slot = job, .number = job->number, .signs = front->engine.signs};
+    *watch = (struct watch){.front = front, .slot = job, .number = job->number, .signs = job->engine->signs};
     int error = fm_thread_start(watchdog_main, watch);
     if (error) {
         free(watch);

@@ -1,4 +1,5 @@
 #include "sessions/link.h"
+#include "protocol/frame.h"
 #include "base/clock.h"
 #include "base/platform.h"
 

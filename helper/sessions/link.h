@@ -6,6 +6,7 @@
 #define FM_SESSIONS_LINK_H
 
 #include "front/front.h"
+#include "protocol/inbound.h"
 
 struct fm_link {
     int from_front; /* polls readable when there is something for fm_link_receive */

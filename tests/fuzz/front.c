@@ -1,5 +1,9 @@
 #include "tests/fuzz/front.h"
-#include "front/store.h"
+#include "front/dispatch.h"
+#include "front/store/queue.h"
+#include "front/store/thread.h"
+#include "front/streams.h"
+#include "front/watchdog.h"
 #include "protocol/frame.h"
 
 #define EVENT_MAX (64u << 20)
@@ -45,18 +49,18 @@ struct call {
     bool usage; /* chat: and for the usage chunk */
     enum stage stage;
     int64_t sequence;
-    struct fm_buf text; /* the deltas, of one item after the other */
-    size_t item;        /* where the last item begins in it */
-    size_t items;       /* begun so far; of a chat stream, the calls of its choice */
-    int64_t choices;    /* how many are asked for; 0: by another call, which this one cancels */
-    int64_t choice;     /* of a chat stream: the one whose chunks come */
-    size_t all_calls;   /* of a chat stream: those of all its choices */
-    bool spoke;         /* chat: text has come, so no reasoning may */
-    bool legacy;        /* completions.create, which counts as chat too */
-    bool replay;        /* responses.retrieve */
-    int64_t after;      /* of a replay: its starting_after; -1: none */
-    bool left;          /* a cancel named it: its stream may break off */
-    struct told *told;  /* of a stream of responses; NULL: not known, or each of its readers has other deltas */
+    struct fm_buf text;     /* the deltas, of one item after the other */
+    size_t item;            /* where the last item begins in it */
+    size_t items;           /* begun so far; of a chat stream, the calls of its choice */
+    int64_t choices;        /* how many are asked for; 0: by another call, which this one cancels */
+    int64_t choice;         /* of a chat stream: the one whose chunks come */
+    size_t all_calls;       /* of a chat stream: those of all its choices */
+    bool spoke;             /* chat: text has come, so no reasoning may */
+    bool legacy;            /* completions.create, which counts as chat too */
+    bool replay;            /* responses.retrieve */
+    int64_t after;          /* of a replay: its starting_after; -1: none */
+    bool left;              /* a cancel named it: its stream may break off */
+    struct told *told;      /* of a stream of responses; NULL: not known, or each of its readers has other deltas */
     struct fm_buf logprobs; /* the entries of the deltas */
 };
 
@@ -340,8 +344,8 @@ static void advance(struct call *call, const char *kind) {
 /* Of what came before it nothing is known. */
 static void take_joined(struct call *call, struct json_object *type) {
     HOLDS(call->stage != STAGE_END);
-    bool ends = is_word(type, "response.completed") || is_word(type, "response.incomplete") ||
-                is_word(type, "response.failed");
+    bool ends =
+        is_word(type, "response.completed") || is_word(type, "response.incomplete") || is_word(type, "response.failed");
     call->stage = ends ? STAGE_END : STAGE_BEGUN;
 }
 
@@ -656,7 +660,7 @@ static struct json_object *unwrap(const char *frame, size_t len) {
 
 void fm_outbox_send(struct fm_outbox *outbox, const char *frame, size_t len) {
     struct json_object *message = unwrap(frame, len);
-    if (outbox == &front.engine.outbox) {
+    if (outbox == &front.engines[0].outbox) {
         engine_got(message);
     } else {
         has(message, "method") ? take_notification(message) : take_reply(message);
@@ -863,7 +867,8 @@ static const struct {
     {"chat.completions.create", "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"stream\":true,\"n\":2,"
                                 "\"logprobs\":true,\"top_logprobs\":1,\"stream_options\":{\"include_usage\":true}}"},
     {"completions.create", "{\"prompt\":\"x\",\"stream\":true}"},
-    {"completions.create", "{\"prompt\":\"x\",\"stream\":true,\"echo\":true,\"stream_options\":{\"include_usage\":true}}"},
+    {"completions.create",
+     "{\"prompt\":\"x\",\"stream\":true,\"echo\":true,\"stream_options\":{\"include_usage\":true}}"},
     {"responses.input_tokens", "{\"input\":\"x\"}"},
     {"responses.compact", "{\"input\":\"x\",\"model\":\"fake\"}"},
     {"responses.retrieve", NULL},
@@ -951,7 +956,8 @@ void host_call(struct choices *from) {
 
 void host_takes(unsigned frames) {
     host_room = frames;
-    fm_streams_on_room(&front);
+    fm_front_enter(&front);
+    fm_front_leave(&front);
 }
 
 /* ---- the state ---- */
@@ -1003,7 +1009,7 @@ static unsigned in_flight(const struct fm_rpc_id *id, struct fm_job *const *jobs
             found += fm_rpc_id_equal(&job->cancel_calls[k], id);
         }
     }
-    return found + fm_store_call_in_flight_locked(&front, id);
+    return found + fm_store_answers_locked(&front, id);
 }
 
 /* Of all choices; of one that is read again, what its reader may still get. */
@@ -1026,7 +1032,7 @@ void expect_calls(void) {
         count += front.jobs[i].state != FM_JOB_FREE;
         text += front.jobs[i].state != FM_JOB_FREE ? output_of(&front.jobs[i]) : 0;
     }
-    HOLDS(count == front.jobs_in_flight && front.engine.held == jobs_held());
+    HOLDS(count == front.jobs_in_flight);
     for (size_t i = 0; i < host.count; i++) {
         const struct call *call = &host.calls[i];
         unsigned left = call->asked - call->answered;
@@ -1034,7 +1040,7 @@ void expect_calls(void) {
                  call->id.len, call->id.text);
     }
     HOLDS(fm_streams_backlog_locked(&front) <= text);
-    HOLDS(front.reply.cap <= 256u << 10 && front.event.cap <= 256u << 10 && front.engine.message.cap <= 256u << 10);
+    HOLDS(front.reply.cap <= 256u << 10 && front.event.cap <= 256u << 10 && front.engines[0].message.cap <= 256u << 10);
 }
 
 static void init_once(void) {
@@ -1043,19 +1049,9 @@ static void init_once(void) {
         return;
     }
     done = true;
-    pthread_mutex_init(&front.lock, NULL);
-    pthread_cond_init(&front.quiet, NULL);
-    pthread_cond_init(&front.drained, NULL);
-    fm_buf_init(&front.reply, EVENT_MAX);
-    fm_buf_init(&front.event, EVENT_MAX);
-    fm_buf_init(&front.engine.message, EVENT_MAX);
-    fm_storage_init(&front.storage);
-    front.options.engine = "fake";
-    front.options.store_bytes = 1 << 20;
-    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
-        front.jobs[i].front = &front;
-        pthread_cond_init(&front.jobs[i].changed, NULL);
-    }
+    const struct fm_options options = {.engine = "fake", .store_bytes = 1 << 20};
+    fm_front_state_init(&front, &options);
+    fm_store_queue_init(&front.store_queue);
 }
 
 void front_begin(void) {
@@ -1068,14 +1064,15 @@ void front_end(void) {
     pthread_mutex_lock(&front.lock);
     front.ending = true;
     fm_job_settle_all_locked(&front);
-    pthread_mutex_unlock(&front.lock);
+    fm_front_leave(&front);
     run_store();
     pthread_mutex_lock(&front.lock);
     host_room = 1000000;
-    HOLDS(fm_streams_flush_locked(&front, 0));
+    fm_front_pump_locked(&front);
+    HOLDS(front.jobs_in_flight == 0 && !front.store_queue.reply_waits);
     pthread_mutex_unlock(&front.lock);
     expect_calls();
-    HOLDS(front.jobs_in_flight == 0 && front.engine.held == 0);
+    HOLDS(front.jobs_in_flight == 0 && jobs_held() == 0);
     for (size_t i = 0; i < host.count; i++) {
         fm_buf_free(&host.calls[i].text);
         fm_buf_free(&host.calls[i].logprobs);
@@ -1086,12 +1083,12 @@ void front_end(void) {
     memset(&host, 0, sizeof host);
     fm_store_close(store);
     store = NULL;
-    fm_buf_free(&front.storage.reply);
+    fm_buf_free(&front.store_queue.reply);
     fm_buf_free(&front.reply);
     fm_buf_free(&front.event);
-    fm_buf_free(&front.engine.message);
-    fm_crash_loop_free(&front.engine.crash_loop);
-    front.engine = (struct fm_engine){.message = front.engine.message};
+    fm_buf_free(&front.engines[0].message);
+    fm_crash_loop_free(&front.engines[0].crash_loop);
+    front.engines[0] = (struct fm_engine){.front = &front, .message = front.engines[0].message};
     front.last_number = 0;
     front.next_stream = 0;
     front.ending = false;

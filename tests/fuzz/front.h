@@ -5,7 +5,8 @@
 #ifndef TESTS_FUZZ_FRONT_H
 #define TESTS_FUZZ_FRONT_H
 
-#include "front/front.h"
+#include "front/jobs.h"
+#include "front/state.h"
 #include "tests/fuzz/fuzz.h"
 
 /* The one front; between two inputs it holds no job and no memory that grows. */

@@ -3,6 +3,7 @@
  * byte, or a list of steps (calls, raw bodies, raw bytes, what the engine does, whether the host reads). Every frame
  * out is held to PROTOCOL.md by front.c; behind each step every call is answered or in flight, once.
  */
+#include "front/engines/supervisor.h"
 #include "tests/fuzz/front.h"
 
 static unsigned slots; /* jobs that the stub takes at once */
@@ -21,27 +22,16 @@ static struct fm_job *first_queued(void) {
     return first;
 }
 
-void fm_engine_pump_locked(struct fm_front *the_front) {
+void fm_engine_pump_locked(struct fm_engine *engine) {
     struct fm_job *job;
-    while (!the_front->ending && the_front->engine.held < slots && (job = first_queued())) {
-        job->state = FM_JOB_SENT;
-        the_front->engine.held++;
+    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+        job = &front.jobs[i];
+        HOLDS(!job->abort_due || job->stopping || job->state == FM_JOB_FREE);
+        job->abort_due = false;
     }
-}
-
-void fm_engine_abort_locked(struct fm_front *the_front, const struct fm_job *job) {
-    (void)the_front;
-    HOLDS(job->stopping && (job->state == FM_JOB_SENT || job->state == FM_JOB_RUNNING));
-}
-
-void fm_engine_kill_locked(struct fm_front *the_front, enum fm_engine_end end, const struct fm_error *error) {
-    (void)the_front;
-    (void)end;
-    (void)error;
-}
-
-void fm_engine_shutdown_locked(struct fm_front *the_front) {
-    (void)the_front;
+    while (!engine->front->ending && jobs_held() < slots && (job = first_queued())) {
+        job->state = FM_JOB_SENT;
+    }
 }
 
 void engine_got(struct json_object *message) {
@@ -57,7 +47,7 @@ static void accept(struct fm_job *job) {
         bool embeds = job->answer.request.input_count > 0;
         if (!job->stopping && embeds && fm_answer_expect_vectors(&job->answer, 1, &error) != FM_OK) {
             HOLDS(error.code == FM_INVALID_REQUEST);
-            fm_job_stop_locked(&front, job, &error);
+            fm_job_stop_locked(job, &error);
         }
         if (!job->stopping) {
             fm_answer_open(&job->answer, 3);
@@ -95,7 +85,7 @@ static void produce(struct choices *from, struct fm_job *job) {
 static void stop(struct fm_job *job, enum fm_code code) {
     struct fm_error error;
     fm_fail(&error, code, "stopped");
-    fm_job_stop_locked(&front, job, &error);
+    fm_job_stop_locked(job, &error);
 }
 
 static void finish(struct fm_job *job, enum fm_finish finish) {
@@ -111,7 +101,7 @@ static void finish(struct fm_job *job, enum fm_finish finish) {
     }
     bool failed = finish == FM_FINISH_CANCELLED || finish == FM_FINISH_FAILED;
     if (failed) {
-        fm_job_settle_locked(&front, job, finish, &error);
+        fm_job_settle_locked(job, finish, &error);
     } else {
         fm_job_made_locked(&front, job, finish);
     }
@@ -132,9 +122,7 @@ static void engine_step(struct choices *from) {
     case 5: stop(job, codes[choose_of(from, COUNT(codes))]); break;
     default: slots = choice / 8 % 9; break;
     }
-    fm_streams_pump_locked(&front);
-    fm_engine_pump_locked(&front);
-    pthread_mutex_unlock(&front.lock);
+    fm_front_leave(&front);
 }
 
 /* More calls than there is room for. */

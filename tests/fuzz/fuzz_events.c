@@ -4,6 +4,10 @@
  * PROTOCOL.md: whole frames, streams in their order without holes, one end each. What the engine gets is held to
  * ENGINE.md here.
  */
+#include "front/engines/engine.h"
+#include "front/engines/events.h"
+#include "front/engines/send.h"
+#include "front/engines/supervisor.h"
 #include "tests/fuzz/front.h"
 
 #define BODY_MAX (1u << 20)
@@ -32,59 +36,66 @@ static struct fm_job *first_queued(void) {
 }
 
 static void start_engine(void) {
-    front.engine.state = FM_ENGINE_STARTING;
-    front.engine.pid = 1;
-    front.engine.initialized = false;
-    front.engine.loaded = false;
-    front.engine.end_error.code = FM_OK;
+    front.engines[0].state = FM_ENGINE_STARTING;
+    front.engines[0].pid = 1;
+    front.engines[0].initialized = false;
+    front.engines[0].loaded = false;
+    front.engines[0].end_error.code = FM_OK;
     engine.broken = false;
     fm_inbound_init(&engine.inbound);
-    fm_engine_send_initialize_locked(&front);
+    fm_engine_send_initialize_locked(&front.engines[0]);
 }
 
-void fm_engine_pump_locked(struct fm_front *the_front) {
+void fm_engine_pump_locked(struct fm_engine *of) {
     struct fm_job *job;
-    while (!the_front->ending && (job = first_queued())) {
-        if (the_front->engine.state == FM_ENGINE_IDLE) {
+    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+        job = &front.jobs[i];
+        if (fm_job_is_held(job) && job->abort_due) {
+            job->abort_due = false;
+            fm_engine_send_abort_locked(of, job);
+        }
+    }
+    while (!front.ending && (job = first_queued())) {
+        if (of->state == FM_ENGINE_IDLE) {
             start_engine();
         }
-        if (the_front->engine.state != FM_ENGINE_READY || the_front->engine.held >= the_front->engine.slots) {
+        if (of->state != FM_ENGINE_READY || jobs_held() >= of->slots) {
             return;
         }
-        fm_engine_send_job_locked(the_front, job);
+        fm_engine_send_job_locked(of, job);
     }
 }
 
-void fm_engine_kill_locked(struct fm_front *the_front, enum fm_engine_end end, const struct fm_error *error) {
+void fm_engine_kill_locked(struct fm_engine *of, enum fm_engine_end end, const struct fm_error *error) {
     (void)end;
     HOLDS(error->code != FM_OK && *error->detail);
-    if (the_front->engine.end_error.code == FM_OK) {
-        the_front->engine.end_error = *error;
+    if (of->end_error.code == FM_OK) {
+        of->end_error = *error;
     }
-    if (the_front->engine.pid) {
-        the_front->engine.state = FM_ENGINE_STOPPING;
+    if (of->pid) {
+        of->state = FM_ENGINE_STOPPING;
     }
 }
 
 static void settle_dead(struct fm_job *job, const struct fm_error *death) {
     struct fm_error error = job->stopping ? job->stop_error : *death;
-    if (job->state == FM_JOB_SENT || job->state == FM_JOB_RUNNING || !front.engine.loaded) {
+    if (job->state == FM_JOB_SENT || job->state == FM_JOB_RUNNING || !front.engines[0].loaded) {
         enum fm_finish finish = error.code == FM_CANCELLED ? FM_FINISH_CANCELLED : FM_FINISH_FAILED;
-        fm_job_settle_locked(&front, job, finish, &error);
+        fm_job_settle_locked(job, finish, &error);
     }
 }
 
 /* The process is gone: its jobs end, and the next one starts where jobs wait. */
 static void reap_engine(void) {
-    struct fm_error error = front.engine.end_error;
-    if (!front.engine.pid) {
+    struct fm_error error = front.engines[0].end_error;
+    if (!front.engines[0].pid) {
         return;
     }
     if (error.code == FM_OK) {
         fm_fail(&error, FM_INTERNAL, "it died");
     }
-    front.engine.pid = 0;
-    front.engine.state = FM_ENGINE_STOPPING;
+    front.engines[0].pid = 0;
+    front.engines[0].state = FM_ENGINE_STOPPING;
     fm_inbound_free(&engine.inbound);
     for (size_t i = 0; i < FM_JOBS_MAX; i++) {
         struct fm_job *job = &front.jobs[i];
@@ -92,8 +103,8 @@ static void reap_engine(void) {
             settle_dead(job, &error);
         }
     }
-    front.engine.state = FM_ENGINE_IDLE;
-    fm_engine_pump_locked(&front);
+    front.engines[0].state = FM_ENGINE_IDLE;
+    fm_front_pump_locked(&front);
 }
 
 /* ---- what the engine is told ---- */
@@ -114,7 +125,7 @@ static bool was_started(uint64_t job) {
 }
 
 static void take_start(uint64_t job) {
-    HOLDS(front.engine.state == FM_ENGINE_READY && job > 0 && !was_started(job)); /* never used twice */
+    HOLDS(front.engines[0].state == FM_ENGINE_READY && job > 0 && !was_started(job)); /* never used twice */
     engine.jobs[engine.job_count++ % COUNT(engine.jobs)] = job;
 }
 
@@ -131,7 +142,7 @@ static void take_abort(uint64_t job) {
 void engine_got(struct json_object *message) {
     struct json_object *method = NULL;
     struct json_object *params = NULL;
-    HOLDS(front.engine.pid);
+    HOLDS(front.engines[0].pid);
     HOLDS(json_object_object_get_ex(message, "method", &method) &&
           json_object_object_get_ex(message, "params", &params));
     const char *name = json_object_get_string(method);
@@ -144,7 +155,7 @@ void engine_got(struct json_object *message) {
     } else {
         bool call = json_object_object_get_ex(message, "id", NULL);
         HOLDS_OR(strcmp(name, "engine.initialize") == 0 || strcmp(name, "engine.load") == 0, "%s", name);
-        HOLDS(call && front.engine.state == FM_ENGINE_STARTING);
+        HOLDS(call && front.engines[0].state == FM_ENGINE_STARTING);
     }
 }
 
@@ -173,8 +184,8 @@ static void engine_send(const char *bytes, size_t len) {
     struct before before[FM_JOBS_MAX];
     struct fm_inbound_handler handler = fm_engine_events_handler;
     struct fm_error error;
-    handler.context = &front;
-    if (!front.engine.pid || engine.broken) {
+    handler.context = &front.engines[0];
+    if (!front.engines[0].pid || engine.broken) {
         return;
     }
     for (size_t i = 0; i < FM_JOBS_MAX; i++) {
@@ -187,10 +198,10 @@ static void engine_send(const char *bytes, size_t len) {
     for (size_t i = 0; i < FM_JOBS_MAX; i++) {
         expect_job(&before[i], &front.jobs[i]);
     }
-    HOLDS(!front.engine.loaded || (front.engine.slots >= 1 && front.engine.slots <= FM_JOBS_MAX));
+    HOLDS(!front.engines[0].loaded || (front.engines[0].slots >= 1 && front.engines[0].slots <= FM_JOBS_MAX));
     if (engine.broken) { /* as supervisor.c does */
         fm_fail(&error, FM_INTERNAL, "the engine sent what is not a frame");
-        fm_engine_kill_locked(&front, FM_END_CRASH, &error);
+        fm_engine_kill_locked(&front.engines[0], FM_END_CRASH, &error);
         reap_engine();
     }
 }
@@ -422,7 +433,7 @@ static void send_reply(struct choices *from) {
     size_t what = choice / 8 % (COUNT(results) + 1);
     const char *result = what < COUNT(results) ? results[what] : "{\"code\":-32603,\"message\":\"no\"}";
     const char *kind = what < COUNT(results) ? "result" : "error";
-    snprintf(id, sizeof id, "%s", choice % 8 < 6 ? front.engine.initialized ? "2" : "1" : others[choice % 2]);
+    snprintf(id, sizeof id, "%s", choice % 8 < 6 ? front.engines[0].initialized ? "2" : "1" : others[choice % 2]);
     int len = snprintf(body, sizeof body, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"%s\":%s}", id, kind, result);
     engine_send_body(body, (size_t)len);
 }
@@ -443,7 +454,7 @@ static void time_out(struct choices *from) {
     error.limit = "total";
     error.limit_ms = 5;
     if (job) {
-        fm_job_stop_locked(&front, job, &error);
+        fm_job_stop_locked(job, &error);
     }
 }
 
@@ -481,7 +492,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     front.ending = true;
     fm_job_settle_all_locked(&front);
-    fm_engine_shutdown_locked(&front);
+    fm_front_pump_locked(&front);
+    fm_engine_send_shutdown_locked(&front.engines[0]);
     reap_engine();
     front_end();
     return 0;

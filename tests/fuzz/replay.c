@@ -48,7 +48,8 @@ static bool run_pack(FILE *file, char *bytes, const char *path) {
     char header[64];
     while (fgets(header, sizeof header, file)) {
         if (!run_entry(file, header, bytes, path)) {
-            fprintf(stderr, "%s: the entry after %zu inputs is damaged; take the file from the repository again\n", path, inputs);
+            fprintf(stderr, "%s: the entry after %zu inputs is damaged; take the file from the repository again\n",
+                    path, inputs);
             return false;
         }
     }

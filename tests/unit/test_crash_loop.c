@@ -1,5 +1,5 @@
 /* When requests are refused after an engine died again and again. */
-#include "front/crash_loop.h"
+#include "front/engines/crash_loop.h"
 #include "wire.h"
 
 static struct fm_error death(void) {

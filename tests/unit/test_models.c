@@ -1,5 +1,5 @@
 /* Which models there are, in a folder of its own under TMPDIR. */
-#include "front/models.h"
+#include "front/engines/models.h"
 #include "wire.h"
 
 #include <dirent.h>

@@ -2,7 +2,7 @@
  * An engine's stderr into our log: lines out of pieces, the end, and pipes that do not end. Each test has the engine's
  * pipe in hand, and a pipe in the place of our stderr.
  */
-#include "front/relay.h"
+#include "front/engines/relay.h"
 #include "base/log.h"
 #include "base/platform.h"
 #include "wire.h"

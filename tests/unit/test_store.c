@@ -1,5 +1,5 @@
 /* Stored responses: what comes back, what makes room, and files that are something else. */
-#include "front/store.h"
+#include "front/store/store.h"
 #include "wire.h"
 
 #include <stdio.h>

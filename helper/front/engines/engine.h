@@ -1,0 +1,19 @@
+/* An engine's process, as the rest of the front may end it. */
+#ifndef FM_FRONT_ENGINES_ENGINE_H
+#define FM_FRONT_ENGINES_ENGINE_H
+
+#include "front/state.h"
+
+/* Notes how the engine comes to its end; the first note counts. Wants the lock. */
+void fm_engine_note_end_locked(struct fm_engine *engine, enum fm_engine_end end, const struct fm_error *error);
+
+/*
+ * Ends the engine the hard way. `error` is what the jobs in it are answered, unless they were stopped for another
+ * reason, and the jobs that `end` says. The first kill decides. Wants the lock; never blocks.
+ */
+void fm_engine_kill_locked(struct fm_engine *engine, enum fm_engine_end end, const struct fm_error *error);
+
+/* Jobs that the engine has. Wants the lock. */
+unsigned fm_engine_held_locked(const struct fm_engine *engine);
+
+#endif

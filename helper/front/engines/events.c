@@ -1,0 +1,458 @@
+/* What an engine says (protocol/ENGINE.md): its replies and events become changes of jobs, and of the engine's state.
+ */
+#include "front/engines/events.h"
+#include "base/clock.h"
+#include "base/utf8.h"
+#include "front/engines/engine.h"
+#include "front/engines/send.h"
+#include "front/jobs.h"
+
+#include <json-c/json.h>
+#include <stdio.h>
+#include <string.h>
+
+#define REPORT_MAX         (1u << 20) /* bytes of a schema report as JSON; its entries can't reach that */
+#define REPORT_ENTRIES_MAX 200        /* of each list */
+#define REPORT_ENTRY_MAX   255        /* bytes of an entry, as of an error's `param` */
+
+/* ---- reading values ---- */
+
+static int64_t get_int(struct json_object *object, const char *key) {
+    struct json_object *value;
+    return json_object_object_get_ex(object, key, &value) ? json_object_get_int64(value) : 0;
+}
+
+/* A count of tokens. Of an engine's nonsense the nearest one is taken, so that sums stay in range. */
+static int64_t get_count(struct json_object *object, const char *key) {
+    int64_t count = get_int(object, key);
+    return count < 0 ? 0 : count > INT32_MAX ? INT32_MAX : count;
+}
+
+static const char *get_string(struct json_object *object, const char *key) {
+    struct json_object *value;
+    bool found = json_object_object_get_ex(object, key, &value) && json_object_is_type(value, json_type_string);
+    return found ? json_object_get_string(value) : NULL;
+}
+
+/* The codes that an engine may use; the others are the front's own. */
+static enum fm_code read_code(const char *name, enum fm_code fallback) {
+    enum fm_code code = name ? fm_code_parse(name) : fallback;
+    return code == FM_TIMEOUT || code == FM_CANCELLED ? FM_INTERNAL : code;
+}
+
+/* An engine's {code, detail, param?}. */
+static void read_error(struct json_object *object, enum fm_code fallback, struct fm_error *error) {
+    struct json_object *value = NULL;
+    json_object_object_get_ex(object, "error", &value);
+    const char *code = get_string(value, "code");
+    const char *detail = get_string(value, "detail");
+    const char *param = get_string(value, "param");
+    fm_fail(error, read_code(code, fallback), "%s", detail ? detail : "the engine gave no reason");
+    param = param ? param : "";
+    snprintf(error->param, sizeof error->param, "%.*s", fm_utf8_shown(param, sizeof error->param - 1), param);
+}
+
+/* ---- replies ---- */
+
+static bool is_ok(struct json_object *result) {
+    struct json_object *ok;
+    return json_object_object_get_ex(result, "ok", &ok) && json_object_get_boolean(ok);
+}
+
+/* What the engine says against it: the result's `error`, or a JSON-RPC error. */
+static void read_refusal(const struct fm_rpc_message *message, const char *program, struct fm_error *error) {
+    const char *text = get_string(message->error, "message");
+    if (message->error) {
+        fm_fail(error, FM_UNAVAILABLE, "the engine program %s: %s", program,
+                text ? text : "an error without a message");
+    } else {
+        read_error(message->result, FM_UNAVAILABLE, error);
+    }
+}
+
+/* The extras that a list names; an engine that has none, or an older one, has no list. */
+static unsigned read_parameters(struct json_object *list) {
+    size_t count = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
+    unsigned has = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct json_object *name = json_object_array_get_idx(list, i);
+        for (unsigned bit = 0; bit < FM_EXTRAS && json_object_is_type(name, json_type_string); bit++) {
+            has |= strcmp(json_object_get_string(name), fm_extra_names[bit]) == 0 ? 1u << bit : 0;
+        }
+    }
+    return has;
+}
+
+static void on_initialized(struct fm_engine *engine, const struct fm_rpc_message *message) {
+    struct fm_error error;
+    int64_t version = get_int(message->result, "protocol_version");
+    if (is_ok(message->result) && version == FM_PROTOCOL_VERSION) {
+        engine->initialized = true;
+        engine->signs++;
+        engine->progress_ms = fm_now_ms();
+        engine->load_progress = 0;
+        engine->parameters = read_parameters(json_object_object_get(message->result, "parameters"));
+        engine->has_sandbox = fm_sandbox_read(json_object_object_get(message->result, "sandbox"), &engine->sandbox);
+        fm_engine_send_load_locked(engine);
+        return;
+    }
+    if (is_ok(message->result)) {
+        fm_fail(&error, FM_UNAVAILABLE, "the engine program %s speaks version %lld of the engine protocol, not %d",
+                engine->program, (long long)version, FM_PROTOCOL_VERSION);
+    } else {
+        read_refusal(message, engine->program, &error);
+    }
+    fm_engine_kill_locked(engine, FM_END_REFUSED, &error);
+}
+
+static void on_loaded(struct fm_engine *engine, const struct fm_rpc_message *message) {
+    if (!is_ok(message->result)) {
+        struct fm_error error;
+        read_refusal(message, engine->program, &error);
+        fm_engine_kill_locked(engine, FM_END_REFUSED, &error);
+        return;
+    }
+    int64_t slots = get_int(message->result, "slots");
+    engine->slots = slots < 1 ? 1 : slots > FM_JOBS_MAX ? FM_JOBS_MAX : (unsigned)slots;
+    engine->loaded = true;
+    engine->signs++;
+    engine->state = FM_ENGINE_READY;
+    fm_log(FM_LOG_INFO, "engine %d is ready, %u slots", (int)engine->pid, engine->slots);
+}
+
+static void take_reply(struct fm_engine *engine, const struct fm_rpc_message *message) {
+    struct fm_rpc_id initialize = fm_rpc_id_int(FM_ENGINE_INITIALIZE_ID);
+    struct fm_rpc_id load = fm_rpc_id_int(FM_ENGINE_LOAD_ID);
+    if (message->error && !message->id.len) { /* which one is not known, so nobody knows what waits for it */
+        struct fm_error error;
+        fm_fail(&error, FM_INTERNAL, "the engine could not read a message");
+        fm_engine_kill_locked(engine, FM_END_CRASH, &error);
+    } else if (engine->state != FM_ENGINE_STARTING) {
+        return;
+    } else if (!engine->initialized && fm_rpc_id_equal(&message->id, &initialize)) {
+        on_initialized(engine, message);
+    } else if (engine->initialized && fm_rpc_id_equal(&message->id, &load)) {
+        on_loaded(engine, message);
+    }
+}
+
+/* ---- events of jobs ---- */
+
+/* The strings in the list `name` of a schema report; what is none is left out, and so is what is too much. */
+static void copy_report_list(struct json_object *report, const char *name, struct fm_json_writer *w) {
+    struct json_object *list;
+    bool found = json_object_object_get_ex(report, name, &list) && json_object_is_type(list, json_type_array);
+    size_t count = found ? json_object_array_length(list) : 0;
+    size_t written = 0;
+    fm_json_key(w, name);
+    fm_json_array_begin(w);
+    for (size_t i = 0; i < count && written < REPORT_ENTRIES_MAX; i++) {
+        struct json_object *entry = json_object_array_get_idx(list, i);
+        if (json_object_is_type(entry, json_type_string)) {
+            const char *text = json_object_get_string(entry);
+            fm_json_string(w, text, (size_t)fm_utf8_shown(text, REPORT_ENTRY_MAX));
+            written++;
+        }
+    }
+    fm_json_array_end(w);
+}
+
+/* Keeps an engine's `schema_report` for the host, where it is wanted. False when out of memory. */
+static bool take_report(struct fm_answer *answer, struct json_object *params) {
+    struct json_object *report;
+    bool told =
+        json_object_object_get_ex(params, "schema_report", &report) && json_object_is_type(report, json_type_object);
+    if (!answer->request.schema_report || !told) {
+        return true;
+    }
+    struct fm_buf members;
+    fm_buf_init(&members, REPORT_MAX);
+    struct fm_json_writer w = fm_json_writer_on(&members);
+    copy_report_list(report, "enforced", &w);
+    copy_report_list(report, "checked", &w);
+    bool ok = !members.failed;
+    if (ok) {
+        fm_answer_report(answer, &members);
+    }
+    fm_buf_free(&members);
+    return ok;
+}
+
+static bool embeds(const struct fm_job *job) {
+    return job->answer.request.input_count > 0;
+}
+
+/* False when the vectors are not what the request asks for, or do not fit into a reply: nothing is worked on then. */
+static bool take_dimension(struct fm_job *job, struct json_object *params) {
+    struct fm_error error;
+    if (fm_answer_expect_vectors(&job->answer, get_int(params, "dimension"), &error) == FM_OK) {
+        return true;
+    }
+    fm_job_stop_locked(job, &error);
+    return false;
+}
+
+static void on_accepted(struct fm_job *job, struct json_object *params) {
+    if (job->state != FM_JOB_SENT) {
+        return;
+    }
+    job->state = FM_JOB_RUNNING;
+    job->accepted_ms = job->progress_ms;
+    /* a job that is being stopped already fails without a stream, and a later choice finds it open */
+    if (!job->stopping && !job->answer.opened) {
+        if (embeds(job) && !take_dimension(job, params)) {
+            return;
+        }
+        if (!take_report(&job->answer, params)) {
+            struct fm_error error;
+            (void)fm_fail_no_memory(&error);
+            fm_job_stop_locked(job, &error);
+        }
+        fm_answer_drop(&job->answer, get_count(params, "dropped"));
+        fm_answer_open(&job->answer, get_count(params, "input_tokens"));
+    }
+    pthread_cond_broadcast(&job->changed);
+}
+
+/* Prefill, or tokens whose text is held back: those count as output that has begun. */
+static void on_progress(struct fm_job *job, struct json_object *params) {
+    int64_t output = get_count(params, "output_tokens");
+    job->answer.usage.cached = get_count(params, "cached");
+    if (output > 0 && job->answer.opened) {
+        job->produced = true;
+        job->answer.usage.output = output;
+    }
+}
+
+/* The engine said what it may not: the job fails, and the engine has to stop it. */
+static void fail_job(struct fm_job *job, const char *detail) {
+    struct fm_error error;
+    fm_fail(&error, FM_INTERNAL, "%s", detail);
+    fm_job_stop_locked(job, &error);
+}
+
+/* `text` is more of the answer's last item; a message's has log probabilities where the request asks for them. */
+static void take_output(struct fm_job *job, struct json_object *params, struct json_object *text) {
+    job->produced = true;
+    job->answer.usage.output = get_count(params, "output_tokens");
+    size_t len = (size_t)json_object_get_string_len(text);
+    struct json_object *logprobs = json_object_object_get(params, "logprobs");
+    struct fm_error error;
+    if (len == 0) {
+        return; /* and no log probabilities: they are those of text */
+    }
+    if (!fm_answer_append(&job->answer, json_object_get_string(text), len)) {
+        fail_job(job, "the answer is too large to hold");
+    } else if (job->answer.call_count == 0 && fm_answer_logprobs(&job->answer, logprobs, &error) != FM_OK) {
+        fm_job_stop_locked(job, &error);
+    }
+}
+
+static void on_delta(struct fm_job *job, struct json_object *params) {
+    struct json_object *text;
+    bool valid = json_object_object_get_ex(params, "text", &text) && json_object_is_type(text, json_type_string);
+    if (!valid || !job->answer.opened) {
+        return;
+    }
+    if (job->answer.call_count > 0) {
+        fail_job(job, "the engine sent text after a call");
+        return;
+    }
+    take_output(job, params, text);
+}
+
+static void on_reasoning(struct fm_job *job, struct json_object *params) {
+    struct json_object *text;
+    bool valid = json_object_object_get_ex(params, "text", &text) && json_object_is_type(text, json_type_string);
+    struct fm_usage *usage = &job->answer.usage;
+    struct fm_error error;
+    if (!valid || !job->answer.opened) {
+        return;
+    }
+    job->produced = true;
+    usage->output = get_count(params, "output_tokens");
+    usage->reasoning = usage->output;
+    size_t len = (size_t)json_object_get_string_len(text);
+    if (fm_answer_reason(&job->answer, json_object_get_string(text), len, &error) != FM_OK) {
+        fm_job_stop_locked(job, &error);
+    }
+}
+
+/* The index in `params` is that of the call, or of the vector, which is `next`. */
+static bool is_index(struct json_object *params, size_t next) {
+    struct json_object *index;
+    return json_object_object_get_ex(params, "index", &index) && json_object_is_type(index, json_type_int) &&
+           json_object_get_int64(index) == (int64_t)next;
+}
+
+static void on_tool_call(struct fm_job *job, struct json_object *params) {
+    const char *name = get_string(params, "name");
+    struct fm_error error;
+    if (!job->answer.opened) {
+        return;
+    }
+    if (!name || !is_index(params, job->answer.call_count)) {
+        fail_job(job, "the engine began a call without its name, or not in order");
+        return;
+    }
+    job->produced = true;
+    job->answer.usage.output = get_count(params, "output_tokens");
+    if (fm_answer_call(&job->answer, name, &error) != FM_OK) {
+        fm_job_stop_locked(job, &error);
+    }
+}
+
+static void on_tool_delta(struct fm_job *job, struct json_object *params) {
+    struct json_object *arguments = NULL;
+    json_object_object_get_ex(params, "arguments", &arguments);
+    if (!job->answer.opened) {
+        return;
+    }
+    size_t calls = job->answer.call_count;
+    if (calls == 0 || !is_index(params, calls - 1) || !json_object_is_type(arguments, json_type_string)) {
+        fail_job(job, "the engine sent arguments of a call that it does not make");
+        return;
+    }
+    take_output(job, params, arguments);
+}
+
+static void on_embedding(struct fm_job *job, struct json_object *params) {
+    struct fm_error error;
+    const char *vector = get_string(params, "vector");
+    if (!job->answer.opened) {
+        return;
+    }
+    if (!vector || !is_index(params, job->answer.vector_count)) {
+        fail_job(job, "the engine sent a vector without its text, or out of order");
+        return;
+    }
+    job->produced = true;
+    if (fm_answer_vector(&job->answer, vector, strlen(vector), &error) != FM_OK) {
+        fm_job_stop_locked(job, &error);
+    }
+}
+
+static const struct {
+    const char *reason;
+    enum fm_finish finish;
+} finish_reasons[] = {
+    {"stop", FM_FINISH_STOP},
+    {"length", FM_FINISH_LENGTH},
+    {"content_filter", FM_FINISH_CONTENT_FILTER},
+};
+
+static void read_usage(struct json_object *params, struct fm_usage *usage) {
+    struct json_object *value;
+    if (json_object_object_get_ex(params, "usage", &value) && json_object_is_type(value, json_type_object)) {
+        usage->input = get_count(value, "input_tokens");
+        usage->cached = get_count(value, "cached_tokens");
+        usage->output = get_count(value, "output_tokens");
+        usage->reasoning = get_count(value, "reasoning_tokens");
+    }
+}
+
+static void on_finished(struct fm_job *job, struct json_object *params) {
+    const char *reason = get_string(params, "reason");
+    const char *mismatch = get_string(params, "schema_error");
+    struct fm_error error;
+    if (job->answer.opened) {
+        read_usage(params, &job->answer.usage);
+    }
+    if (job->stopping) { /* the stop came first, so it decides */
+        error = job->stop_error;
+        enum fm_finish finish = error.code == FM_CANCELLED ? FM_FINISH_CANCELLED : FM_FINISH_FAILED;
+        fm_job_settle_locked(job, finish, &error);
+        return;
+    }
+    bool whole = job->answer.vector_count == job->answer.request.input_count; /* no vectors of no inputs, else */
+    if (reason && strcmp(reason, "error") != 0 && !whole) {
+        fm_fail(&error, FM_INTERNAL, "the engine did not send all vectors");
+        fm_job_settle_locked(job, FM_FINISH_FAILED, &error);
+        return;
+    }
+    for (size_t i = 0; i < sizeof finish_reasons / sizeof finish_reasons[0]; i++) {
+        if (reason && strcmp(reason, finish_reasons[i].reason) == 0 && job->answer.opened) {
+            fm_crash_loop_reset(&job->engine->crash_loop, fm_model_blamed(&job->model));
+            if (mismatch) {
+                fm_answer_mismatch(&job->answer, *mismatch ? mismatch : "the engine gave no reason");
+            }
+            fm_job_made_locked(job->front, job, finish_reasons[i].finish);
+            return;
+        }
+    }
+    read_error(params, FM_INTERNAL, &error);
+    fm_request_rename_param(&job->answer.request, &error);
+    fm_job_settle_locked(job, FM_FINISH_FAILED, &error);
+}
+
+/* A job that embeds has no other output than vectors, and a job that answers has none. */
+enum output { NO_OUTPUT, ANSWER, VECTOR };
+
+static const struct {
+    const char *method;
+    enum output output;
+    void (*handle)(struct fm_job *job, struct json_object *params);
+} job_events[] = {
+    {"job.delta", ANSWER, on_delta},          {"job.reasoning", ANSWER, on_reasoning},
+    {"job.tool_call", ANSWER, on_tool_call},  {"job.tool_delta", ANSWER, on_tool_delta},
+    {"job.embedding", VECTOR, on_embedding},  {"job.progress", NO_OUTPUT, on_progress},
+    {"job.accepted", NO_OUTPUT, on_accepted}, {"job.finished", NO_OUTPUT, on_finished},
+};
+
+static void on_load_progress(struct fm_engine *engine, struct json_object *params) {
+    struct json_object *value;
+    double progress = json_object_object_get_ex(params, "progress", &value) ? json_object_get_double(value) : 0;
+    if (progress > engine->load_progress) {
+        engine->load_progress = progress;
+        engine->progress_ms = fm_now_ms();
+        engine->signs++;
+    }
+}
+
+static void take_event(struct fm_engine *engine, const struct fm_rpc_message *message) {
+    if (strcmp(message->method, "engine.load_progress") == 0) {
+        on_load_progress(engine, message->params);
+        return;
+    }
+    struct fm_job *job = fm_job_by_run_locked(engine->front, (uint64_t)get_int(message->params, "job"));
+    if (!job || job->engine != engine || job->state == FM_JOB_QUEUED) {
+        return; /* settled already, or never heard of */
+    }
+    for (size_t i = 0; i < sizeof job_events / sizeof job_events[0]; i++) {
+        if (strcmp(message->method, job_events[i].method) == 0) {
+            job->progress_ms = fm_now_ms();
+            engine->signs++;
+            if (job_events[i].output == (embeds(job) ? ANSWER : VECTOR)) {
+                fail_job(job, "the engine sent output that the request does not ask for");
+            } else {
+                job_events[i].handle(job, message->params);
+            }
+            return;
+        }
+    }
+}
+
+static void on_message(void *context, const struct fm_rpc_message *message, struct json_object *root) {
+    struct fm_engine *engine = context;
+    (void)root;
+    fm_front_enter(engine->front);
+    if (message->kind == FM_RPC_RESPONSE) {
+        take_reply(engine, message);
+    } else if (message->kind == FM_RPC_NOTIFICATION) {
+        take_event(engine, message);
+    }
+    fm_front_leave(engine->front);
+}
+
+static void on_fault(void *context, const struct fm_rpc_id *id, enum fm_rpc_error code, const char *detail) {
+    struct fm_engine *engine = context;
+    struct fm_error error;
+    (void)id;
+    (void)code;
+    fm_fail(&error, FM_INTERNAL, "the engine sent what is not a message: %s", detail);
+    fm_front_enter(engine->front);
+    fm_engine_kill_locked(engine, FM_END_CRASH, &error);
+    fm_front_leave(engine->front);
+}
+
+const struct fm_inbound_handler fm_engine_events_handler = {.message = on_message, .fault = on_fault};

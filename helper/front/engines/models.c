@@ -1,0 +1,411 @@
+#include "front/engines/models.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/utf8.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SUFFIX     ".gguf"
+#define NAME_SHOWN 200 /* bytes of a name in an error */
+
+/* The one engine whose models are GGUF files; others have one model that bears the engine's name. */
+static bool engine_reads_gguf(const struct fm_options *options) {
+    return strcmp(options->engine, "llama") == 0;
+}
+
+static bool has_suffix(const char *name) {
+    size_t len = strlen(name);
+    return len > strlen(SUFFIX) && strcmp(name + len - strlen(SUFFIX), SUFFIX) == 0;
+}
+
+/* --model names a file rather than an id. */
+static bool is_path(const char *model) {
+    return strchr(model, '/') || has_suffix(model);
+}
+
+static char *id_of_path(const char *path) {
+    const char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+    return strndup(name, strlen(name) - (has_suffix(name) ? strlen(SUFFIX) : 0));
+}
+
+void fm_model_free(struct fm_model *model) {
+    free(model->id);
+    free(model->path);
+    free(model->mmproj);
+    *model = (struct fm_model){0};
+}
+
+static void free_all(struct fm_model *models, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        fm_model_free(&models[i]);
+    }
+    free(models);
+}
+
+void fm_model_list_free(struct fm_model_list *list) {
+    free_all(list->models, list->count);
+    free_all(list->projectors, list->projector_count);
+    *list = (struct fm_model_list){0};
+}
+
+/* Takes the model over, also on failure. */
+static bool append(struct fm_model **models, size_t *count, struct fm_model *model) {
+    struct fm_model *grown = model->id ? realloc(*models, (*count + 1) * sizeof *grown) : NULL;
+    if (!grown) {
+        fm_model_free(model);
+        return false;
+    }
+    *models = grown;
+    grown[(*count)++] = *model;
+    return true;
+}
+
+/* The one that --model names, or the engine itself. Takes `id` and `path` over, also on failure. */
+static bool add_default(struct fm_model_list *list, char *id, char *path) {
+    struct fm_model model = {.id = id, .path = path, .is_default = true};
+    struct stat info;
+    if (path && stat(path, &info) == 0) {
+        model.created = (int64_t)info.st_mtime;
+    }
+    return append(&list->models, &list->count, &model);
+}
+
+/* The file that --model names. A projector is not the default, nor anything else. */
+static bool add_named(struct fm_model_list *list, const char *path) {
+    struct fm_gguf_kind kind;
+    fm_gguf_kind_read(path, &kind);
+    list->named_projector = kind.projector;
+    if (kind.projector) {
+        return true;
+    }
+    char *copy = strdup(path);
+    bool ok = copy && add_default(list, id_of_path(path), copy);
+    if (ok) {
+        list->models[list->count - 1].kind = kind;
+    }
+    return ok;
+}
+
+static char *join(const char *dir, const char *name) {
+    char *path = NULL;
+    return asprintf(&path, "%s/%s", dir, name) < 0 ? NULL : path;
+}
+
+static struct fm_model *find_id(struct fm_model_list *list, const char *id) {
+    for (size_t i = 0; i < list->count; i++) {
+        if (strcmp(list->models[i].id, id) == 0) {
+            return &list->models[i];
+        }
+    }
+    return NULL;
+}
+
+/* One file of a folder; `models` false: only a projector counts. What --model names wins over another of its id. */
+static bool add_file(struct fm_model_list *list, const char *dir, const char *name, bool models) {
+    struct fm_model model = {.id = id_of_path(name), .path = join(dir, name)};
+    struct stat info;
+    if (!model.id || !model.path) {
+        fm_model_free(&model);
+        return false;
+    }
+    fm_gguf_kind_read(model.path, &model.kind);
+    if (model.kind.projector) {
+        return append(&list->projectors, &list->projector_count, &model);
+    }
+    if (!models || find_id(list, model.id)) {
+        fm_model_free(&model);
+        return true;
+    }
+    model.created = stat(model.path, &info) == 0 ? (int64_t)info.st_mtime : 0;
+    return append(&list->models, &list->count, &model);
+}
+
+/* A name that JSON can say, of a regular file. */
+static bool can_be_asked_for(int dir_fd, const char *name) {
+    struct stat info;
+    return fm_utf8_valid(name, strlen(name)) && fstatat(dir_fd, name, &info, 0) == 0 && S_ISREG(info.st_mode);
+}
+
+static struct dirent *next_entry(DIR *stream) {
+    errno = 0; /* so that an error can be told from the end */
+    return readdir(stream);
+}
+
+/* `*failure` is an errno value: why files of the folder may be missing. False when out of memory. */
+static bool add_folder(struct fm_model_list *list, const char *dir, bool models, int *failure) {
+    DIR *stream = opendir(dir);
+    if (!stream) {
+        *failure = errno == ENOENT ? 0 : errno;
+        return errno != ENOMEM;
+    }
+    bool ok = true;
+    struct dirent *entry;
+    while (ok && (entry = next_entry(stream))) {
+        if (entry->d_name[0] != '.' && has_suffix(entry->d_name) && can_be_asked_for(dirfd(stream), entry->d_name)) {
+            ok = add_file(list, dir, entry->d_name, models);
+        }
+    }
+    *failure = ok ? errno : 0;
+    closedir(stream);
+    return ok;
+}
+
+/* The folder that the file `path` lies in, as far as its text tells. */
+static const char *folder_of(const char *path, size_t *len) {
+    const char *slash = strrchr(path, '/');
+    *len = !slash || slash == path ? 1 : (size_t)(slash - path);
+    return slash ? path : ".";
+}
+
+static bool is_folder_of(const char *dir, const char *path) {
+    size_t len;
+    const char *folder = folder_of(path, &len);
+    return strlen(dir) == len && memcmp(dir, folder, len) == 0;
+}
+
+/* The projectors beside the file that --model names, where that is elsewhere than the other models. */
+static bool add_neighbours(struct fm_model_list *list, const char *models_dir) {
+    const struct fm_model *model = list->count ? &list->models[0] : NULL;
+    int ignored;
+    size_t len;
+    if (!model || !model->is_default || is_folder_of(models_dir, model->path)) {
+        return true;
+    }
+    const char *folder = folder_of(model->path, &len);
+    char *dir = strndup(folder, len);
+    bool ok = dir && add_folder(list, dir, false, &ignored);
+    free(dir);
+    return ok;
+}
+
+static int by_default_then_id(const void *left, const void *right) {
+    const struct fm_model *a = left;
+    const struct fm_model *b = right;
+    return a->is_default != b->is_default ? b->is_default - a->is_default : strcmp(a->id, b->id);
+}
+
+/* Marks the default: the one that --model names by id, else (without --model) the first. */
+static void choose_default(struct fm_model_list *list, const char *model) {
+    struct fm_model *named = model && !is_path(model) ? find_id(list, model) : NULL;
+    if (named) {
+        named->is_default = true;
+    }
+    if (list->count) {
+        qsort(list->models, list->count, sizeof *list->models, by_default_then_id);
+    }
+    if (list->count && !model) {
+        list->models[0].is_default = true;
+    }
+}
+
+/* ---- projectors that are found ---- */
+
+static int lower(char c) {
+    return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c;
+}
+
+/* Characters of the longest piece that both texts have, whatever their case. */
+static size_t alike(const char *a, const char *b) {
+    size_t most = 0;
+    for (size_t i = 0; a[i]; i++) {
+        for (size_t k = 0; b[k]; k++) {
+            size_t len = 0;
+            while (a[i + len] && lower(a[i + len]) == lower(b[k + len])) {
+                len++;
+            }
+            most = len > most ? len : most;
+        }
+    }
+    return most;
+}
+
+static bool fits(const struct fm_model *projector, const struct fm_model *model) {
+    size_t len;
+    size_t model_len;
+    const char *folder = folder_of(projector->path, &len);
+    const char *model_folder = folder_of(model->path, &model_len);
+    return !model->kind.embeds && model->kind.tokens > 0 && model->kind.tokens == projector->kind.tokens &&
+           len == model_len && memcmp(folder, model_folder, len) == 0;
+}
+
+/* Of several that fit, the one whose name is most like the model's; of these, the first. */
+static bool find_mmproj(const struct fm_model_list *list, struct fm_model *model) {
+    const struct fm_model *best = NULL;
+    size_t most = 0;
+    for (size_t i = 0; i < list->projector_count; i++) {
+        const struct fm_model *projector = &list->projectors[i];
+        size_t len = fits(projector, model) ? alike(projector->id, model->id) : 0;
+        if (fits(projector, model) && (!best || len > most)) {
+            best = projector;
+            most = len;
+        }
+    }
+    model->found = best != NULL;
+    model->mmproj = best ? realpath(best->path, NULL) : NULL;
+    if (best && !model->mmproj) {
+        model->mmproj = strdup(best->path); /* it is gone meanwhile */
+    }
+    return !best || model->mmproj;
+}
+
+/* That of --mmproj is for the default model, as others have other widths. */
+static bool set_mmproj(struct fm_model_list *list, const char *mmproj) {
+    bool ok = true;
+    for (size_t i = 0; i < list->count && ok; i++) {
+        struct fm_model *model = &list->models[i];
+        if (mmproj && model->is_default) {
+            model->mmproj = strdup(mmproj);
+            ok = model->mmproj;
+        } else if (model->path) {
+            ok = find_mmproj(list, model);
+        }
+    }
+    return ok;
+}
+
+/* ---- the list ---- */
+
+static bool add_files(const struct fm_options *options, struct fm_model_list *list) {
+    bool named = options->model && is_path(options->model);
+    if ((named && !add_named(list, options->model)) || (named && !add_neighbours(list, options->models_dir)) ||
+        !add_folder(list, options->models_dir, true, &list->folder_error)) {
+        return false;
+    }
+    choose_default(list, options->model);
+    if (list->projector_count) {
+        qsort(list->projectors, list->projector_count, sizeof *list->projectors, by_default_then_id);
+    }
+    for (size_t i = 0; options->model && !named && i < list->projector_count; i++) {
+        list->named_projector = list->named_projector || strcmp(list->projectors[i].id, options->model) == 0;
+    }
+    return true;
+}
+
+enum fm_code fm_models_list(const struct fm_options *options, struct fm_model_list *list, struct fm_error *error) {
+    *list = (struct fm_model_list){0};
+    bool ok;
+    if (engine_reads_gguf(options)) {
+        ok = add_files(options, list);
+    } else {
+        char *path = options->model ? strdup(options->model) : NULL;
+        ok = (path || !options->model) && add_default(list, strdup(options->engine), path);
+    }
+    if (!ok || !set_mmproj(list, options->mmproj)) {
+        fm_model_list_free(list);
+        return fm_fail_no_memory(error);
+    }
+    if (list->folder_error) {
+        fm_log(FM_LOG_WARN, "can't read the models folder: %s", strerror(list->folder_error));
+    }
+    return FM_OK;
+}
+
+/* The default one is the first of the list. */
+static struct fm_model *pick(struct fm_model_list *list, const char *name) {
+    if (name) {
+        return find_id(list, name);
+    }
+    return list->count && list->models[0].is_default ? &list->models[0] : NULL;
+}
+
+static enum fm_code no_such_model(const struct fm_options *options, const struct fm_model_list *list, const char *name,
+                                  struct fm_error *error) {
+    if (name) {
+        enum fm_code code =
+            fm_fail(error, FM_NOT_FOUND, "the model '%.*s' does not exist", fm_utf8_shown(name, NAME_SHOWN), name);
+        error->openai_code = "model_not_found";
+        snprintf(error->param, sizeof error->param, "model");
+        return code;
+    }
+    if (list->named_projector) {
+        return fm_fail(error, FM_UNAVAILABLE,
+                       "--model: %.*s is a projector, not a model; name it with --mmproj, and its model with --model",
+                       fm_utf8_shown(options->model, NAME_SHOWN), options->model);
+    }
+    if (options->model) {
+        return fm_fail(error, FM_UNAVAILABLE, "there is no model %.*s in the folder %.*s",
+                       fm_utf8_shown(options->model, NAME_SHOWN), options->model,
+                       fm_utf8_shown(options->models_dir, NAME_SHOWN), options->models_dir);
+    }
+    return fm_fail(error, FM_UNAVAILABLE, "there is no model file (*.gguf) in the folder %s", options->models_dir);
+}
+
+enum fm_code fm_models_look_up(const struct fm_options *options, const char *name, struct fm_model *model,
+                               struct fm_error *error) {
+    struct fm_model_list list;
+    enum fm_code code = fm_models_list(options, &list, error);
+    if (code != FM_OK) {
+        return code;
+    }
+    struct fm_model *found = pick(&list, name);
+    if (found) {
+        *model = *found;
+        *found = (struct fm_model){0};
+    } else if (list.folder_error && !(list.named_projector && !name)) {
+        code = fm_file_fail_open("models folder", list.folder_error, options->models_dir, error);
+    } else {
+        code = no_such_model(options, &list, name, error);
+    }
+    fm_model_list_free(&list);
+    return code;
+}
+
+enum fm_code fm_models_find(const struct fm_options *options, const char *name, struct fm_model *model,
+                            struct fm_error *error) {
+    enum fm_code code = fm_models_look_up(options, name, model, error);
+    if (code == FM_OK && model->path && engine_reads_gguf(options)) {
+        code = fm_file_check_magic(model->path, "GGUF", error);
+        code = code || !model->mmproj || model->found ? code : fm_file_check_magic(model->mmproj, "GGUF", error);
+        if (code != FM_OK) {
+            fm_model_free(model);
+        }
+    }
+    return code;
+}
+
+void fm_model_do_without_images(struct fm_model *model) {
+    if (model->found) {
+        free(model->mmproj);
+        model->mmproj = NULL;
+        model->found = false;
+    }
+}
+
+const char *fm_model_blamed(const struct fm_model *model) {
+    return model->found && model->mmproj ? model->mmproj : model->id;
+}
+
+enum fm_code fm_model_refuse_images(const struct fm_model *model, struct fm_error *error) {
+    char param[sizeof error->param];
+    memcpy(param, error->param, sizeof param);
+    fm_fail(
+        error, FM_INVALID_REQUEST,
+        "Unsupported parameter: '%.*s'. The model '%.*s' does not see images: it needs a projector beside its file, or "
+        "--mmproj, which is for the default model.",
+        NAME_SHOWN, param, fm_utf8_shown(model->id, NAME_SHOWN), model->id);
+    error->openai_code = "unsupported_parameter";
+    memcpy(error->param, param, sizeof param);
+    return error->code;
+}
+
+enum fm_code fm_engine_program(const struct fm_options *options, char path[PATH_MAX], struct fm_error *error) {
+    int len = snprintf(path, PATH_MAX, "%s/fm-engine-%s", options->engine_dir, options->engine);
+    if (len >= PATH_MAX) {
+        return fm_fail(error, FM_UNAVAILABLE, "the path of the engine program is too long");
+    }
+    struct stat info;
+    if (stat(path, &info) != 0 || access(path, X_OK) != 0) {
+        return fm_fail(error, FM_UNAVAILABLE, "can't run the engine program (%s): %s", strerror(errno), path);
+    }
+    if (!S_ISREG(info.st_mode)) {
+        return fm_fail(error, FM_UNAVAILABLE, "the engine program is not a regular file: %s", path);
+    }
+    return FM_OK;
+}

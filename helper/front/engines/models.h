@@ -1,0 +1,74 @@
+/*
+ * Which models there are: GGUF files in the models folder, and the one that --model names. A projector among them is
+ * none, but what a model beside it may see with. Nothing is cached, so that a file that appears or goes is seen at
+ * once; nothing here reads more of a file than the beginning of its header.
+ */
+#ifndef FM_FRONT_ENGINES_MODELS_H
+#define FM_FRONT_ENGINES_MODELS_H
+
+#include "base/error.h"
+#include "base/gguf.h"
+#include "front/options.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct fm_model {
+    char *id;        /* the file's name without ".gguf"; owned */
+    char *path;      /* owned; NULL: the engine has no model files */
+    char *mmproj;    /* the file with which it sees images; owned; NULL: it does not */
+    bool found;      /* `mmproj`, absolute then, was found beside `path`; --mmproj did not name it */
+    int64_t created; /* the file's modification time, seconds since 1970 */
+    bool is_default;
+    struct fm_gguf_kind kind; /* zeros where the engine has no model files */
+};
+
+struct fm_model_list {
+    struct fm_model *models; /* sorted by id, the default one first; owned */
+    size_t count;
+    struct fm_model *projectors; /* files of that kind in the folders of the models, sorted by id; owned */
+    size_t projector_count;
+    bool named_projector; /* what --model names is one */
+    int folder_error;     /* an errno value: why files of the models folder may be missing here; 0: none are */
+};
+
+/* All models. FM_INTERNAL when out of memory. An absent folder is an empty one. */
+FM_MUST_USE enum fm_code fm_models_list(const struct fm_options *options, struct fm_model_list *list,
+                                        struct fm_error *error);
+void fm_model_list_free(struct fm_model_list *list);
+
+/*
+ * The model that a request names; `name` NULL is the default. Fills `model` (caller frees). FM_NOT_FOUND for a name
+ * that is none of the models; FM_UNAVAILABLE when there is no default one, or the folder can't be read.
+ */
+FM_MUST_USE enum fm_code fm_models_look_up(const struct fm_options *options, const char *name, struct fm_model *model,
+                                           struct fm_error *error);
+
+/*
+ * The same after a look at its files' headers: FM_UNAVAILABLE also when one of them can't be used; FM_OVERLOADED when
+ * there is no descriptor left to look.
+ */
+FM_MUST_USE enum fm_code fm_models_find(const struct fm_options *options, const char *name, struct fm_model *model,
+                                        struct fm_error *error);
+void fm_model_free(struct fm_model *model);
+
+/*
+ * A request without images does without a projector that was found: it costs memory and may be broken. One that
+ * --mmproj names stays.
+ */
+void fm_model_do_without_images(struct fm_model *model);
+
+/*
+ * What an engine's deaths are counted by: the id, or the projector that was found, so that a broken one does no harm to
+ * requests without images. Borrowed.
+ */
+const char *fm_model_blamed(const struct fm_model *model);
+
+/* FM_INVALID_REQUEST: images for a model that sees none. error->param is set already, and stays. */
+enum fm_code fm_model_refuse_images(const struct fm_model *model, struct fm_error *error);
+
+/* The path of the engine program in `path`. FM_UNAVAILABLE, with the file's name, when it can't be run. */
+FM_MUST_USE enum fm_code fm_engine_program(const struct fm_options *options, char path[PATH_MAX],
+                                           struct fm_error *error);
+
+#endif

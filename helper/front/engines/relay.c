@@ -1,0 +1,74 @@
+#include "front/engines/relay.h"
+#include "base/log.h"
+#include "base/platform.h"
+
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#define READ_BYTES 4096
+#define LAST_READS 32 /* 128 KiB, twice what a pipe holds (pipe(7)) */
+
+void fm_relay_begin(struct fm_relay *relay, int fd, const char *name) {
+    relay->fd = fd;
+    relay->name = name;
+    relay->len = 0;
+}
+
+/* Empty lines, and the carriage return of those that end with one, are left out. */
+static void end_line(struct fm_relay *relay) {
+    size_t len = relay->len;
+    len -= len && relay->line[len - 1] == '\r';
+    if (len) {
+        fm_log_relay(relay->name, relay->line, len);
+    }
+    relay->len = 0;
+}
+
+static void add(struct fm_relay *relay, const char *bytes, size_t len) {
+    size_t room = sizeof relay->line - relay->len;
+    len = len < room ? len : room;
+    memcpy(relay->line + relay->len, bytes, len);
+    relay->len += len;
+}
+
+static void feed(struct fm_relay *relay, const char *bytes, size_t len) {
+    const char *newline;
+    while ((newline = memchr(bytes, '\n', len))) {
+        size_t step = (size_t)(newline - bytes);
+        add(relay, bytes, step);
+        end_line(relay);
+        bytes += step + 1;
+        len -= step + 1;
+    }
+    add(relay, bytes, len);
+}
+
+static void close_pipe(struct fm_relay *relay) {
+    if (relay->fd >= 0) {
+        close(relay->fd);
+    }
+    relay->fd = -1;
+}
+
+bool fm_relay_take(struct fm_relay *relay) {
+    struct pollfd poll_fd = {.fd = relay->fd, .events = POLLIN};
+    char bytes[READ_BYTES];
+    if (relay->fd < 0 || poll(&poll_fd, 1, 0) != 1) {
+        return false;
+    }
+    ssize_t got = fm_read(relay->fd, bytes, sizeof bytes);
+    if (got <= 0) {
+        close_pipe(relay);
+        return false;
+    }
+    feed(relay, bytes, (size_t)got);
+    return true;
+}
+
+void fm_relay_end(struct fm_relay *relay) {
+    for (int reads = 0; reads < LAST_READS && fm_relay_take(relay); reads++) {
+    }
+    end_line(relay);
+    close_pipe(relay);
+}

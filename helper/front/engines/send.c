@@ -1,0 +1,87 @@
+/* The front's messages to an engine (protocol/ENGINE.md). */
+#include "front/engines/send.h"
+#include "base/clock.h"
+#include "front/ignored.h"
+#include "protocol/frame.h"
+
+static struct fm_json_writer begin_notification(struct fm_engine *engine, const char *method) {
+    fm_frame_begin(&engine->message);
+    return fm_rpc_notification_begin(&engine->message, method);
+}
+
+static struct fm_json_writer begin_request(struct fm_engine *engine, int64_t number, const char *method) {
+    struct fm_rpc_id id = fm_rpc_id_int(number);
+    fm_frame_begin(&engine->message);
+    return fm_rpc_request_begin(&engine->message, &id, method);
+}
+
+static void end_message(struct fm_engine *engine) {
+    fm_rpc_end(&engine->message);
+    if (engine->pid) { /* else it is being reaped, and its jobs are settled by that */
+        fm_send_frame(engine->front, &engine->outbox, &engine->message);
+    }
+}
+
+void fm_engine_send_initialize_locked(struct fm_engine *engine) {
+    struct fm_json_writer w = begin_request(engine, FM_ENGINE_INITIALIZE_ID, "engine.initialize");
+    fm_json_object_begin(&w);
+    fm_json_key_int(&w, "protocol_version", FM_PROTOCOL_VERSION);
+    fm_json_key_str(&w, "log_level", fm_log_level_name(fm_log_level_get()));
+    fm_json_object_end(&w);
+    end_message(engine);
+    engine->progress_ms = fm_now_ms();
+}
+
+void fm_engine_send_load_locked(struct fm_engine *engine) {
+    struct fm_json_writer w = begin_request(engine, FM_ENGINE_LOAD_ID, "engine.load");
+    fm_json_object_begin(&w);
+    fm_json_key_str(&w, "model", engine->model.path);
+    if (engine->model.mmproj) {
+        fm_json_key_str(&w, "mmproj", engine->model.mmproj);
+    }
+    fm_json_object_end(&w);
+    end_message(engine);
+}
+
+/* Those that the engine has; the others are ignored, and reported. */
+static void write_extras(struct fm_engine *engine, struct fm_request *request, struct fm_json_writer *w) {
+    size_t before = request->ignored.len;
+    fm_request_write_extras(request, engine->parameters, w);
+    if (request->ignored.failed) {
+        fm_front_no_memory(engine->front);
+    } else if (request->ignored.len > before) {
+        fm_log_ignored_locked(engine->front, &request->ignored);
+    }
+}
+
+void fm_engine_send_job_locked(struct fm_engine *engine, struct fm_job *job) {
+    struct fm_buf *members = &job->answer.request.job_members;
+    struct fm_json_writer w = begin_notification(engine, "job.start");
+    fm_json_object_begin(&w);
+    fm_json_key_int(&w, "job", (int64_t)job->run);
+    fm_json_raw(&w, members->data, members->len);
+    fm_answer_write_choice(&job->answer, &w);
+    write_extras(engine, &job->answer.request, &w);
+    fm_json_object_end(&w);
+    end_message(engine);
+    if (!fm_answer_has_next(&job->answer)) {
+        fm_buf_free(members); /* a prompt can be megabytes, and this was the last time that it is sent */
+    }
+    job->state = FM_JOB_SENT;
+    job->progress_ms = fm_now_ms();
+}
+
+void fm_engine_send_abort_locked(struct fm_engine *engine, const struct fm_job *job) {
+    struct fm_json_writer w = begin_notification(engine, "job.abort");
+    fm_json_object_begin(&w);
+    fm_json_key_int(&w, "job", (int64_t)job->run);
+    fm_json_object_end(&w);
+    end_message(engine);
+}
+
+void fm_engine_send_shutdown_locked(struct fm_engine *engine) {
+    struct fm_json_writer w = begin_notification(engine, "engine.shutdown");
+    fm_json_object_begin(&w);
+    fm_json_object_end(&w);
+    end_message(engine);
+}

@@ -1,0 +1,26 @@
+/* The front's messages to an engine (protocol/ENGINE.md). All functions want the lock; none blocks. */
+#ifndef FM_FRONT_ENGINES_SEND_H
+#define FM_FRONT_ENGINES_SEND_H
+
+#include "front/state.h"
+
+/* The ids of the two calls. */
+#define FM_ENGINE_INITIALIZE_ID 1
+#define FM_ENGINE_LOAD_ID       2
+
+/* engine.initialize; the rest of the conversation follows from the replies. */
+void fm_engine_send_initialize_locked(struct fm_engine *engine);
+
+/* engine.load, of engine->model. */
+void fm_engine_send_load_locked(struct fm_engine *engine);
+
+/* job.start: hands a queued job to the engine. */
+void fm_engine_send_job_locked(struct fm_engine *engine, struct fm_job *job);
+
+/* job.abort: the engine stops the job as soon as it can. */
+void fm_engine_send_abort_locked(struct fm_engine *engine, const struct fm_job *job);
+
+/* Asks the engine to end by itself. */
+void fm_engine_send_shutdown_locked(struct fm_engine *engine);
+
+#endif

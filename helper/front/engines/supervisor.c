@@ -1,0 +1,552 @@
+/*
+ * The life of an engine's process. One thread, which lives as long as the process, starts it, reads what it says, and
+ * reaps it; then it starts the next one if jobs wait. So a job that arrives while an engine is being ended waits for
+ * its successor.
+ *
+ *     IDLE --a job--> STARTING --loaded--> READY --killed, died, ended--> STOPPING --reaped--> IDLE, or STARTING again
+ *
+ * `engine->pid` is set to 0, under the lock, before the process is reaped: whoever kills it under the lock can't hit
+ * another process that got the number.
+ */
+#include "front/engines/supervisor.h"
+#include "base/clock.h"
+#include "base/platform.h"
+#include "front/engines/engine.h"
+#include "front/engines/events.h"
+#include "front/engines/relay.h"
+#include "front/engines/send.h"
+#include "front/jobs.h"
+#include "front/streams.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SLICE_MS        250
+#define INITIALIZE_MS   5000  /* to answer engine.initialize */
+#define LOAD_QUIET_MS   60000 /* without progress in engine.load */
+#define PAUSED_READS    64    /* 256 KiB of its log in each slice that the host holds up */
+#define READS_AFTER_END 64    /* what a pipe can hold, 1 MiB at most; a child of the engine may go on writing */
+#define QUEUE_MAX       (16u << 20)
+#define ROOM            (64u << 10) /* bytes: below it, a prompt is queued for the engine */
+
+extern char **environ;
+
+/* What an engine may see of our environment: names, or prefixes that end with '_'. */
+static const char *const environment_allowed[] = {
+    "PATH",         "HOME",          "TMPDIR",       "LANG",         "LC_ALL", "TZ", "FM_ENGINE_",
+#ifdef FM_SANITIZE
+    "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "LSAN_OPTIONS",
+#endif
+};
+
+static bool is_allowed(const char *entry) {
+    size_t name_len = strcspn(entry, "=");
+    for (size_t i = 0; i < sizeof environment_allowed / sizeof environment_allowed[0]; i++) {
+        const char *allowed = environment_allowed[i];
+        size_t len = strlen(allowed);
+        bool prefix = allowed[len - 1] == '_';
+        if (strncmp(entry, allowed, len) == 0 && (prefix || name_len == len)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The caller frees the array, not the entries. NULL when out of memory. */
+static char **make_environment(void) {
+    size_t count = 0;
+    while (environ[count]) {
+        count++;
+    }
+    char **env = malloc((count + 1) * sizeof *env);
+    if (!env) {
+        return NULL;
+    }
+    count = 0;
+    for (char **entry = environ; *entry; entry++) {
+        if (is_allowed(*entry)) {
+            env[count++] = *entry;
+        }
+    }
+    env[count] = NULL;
+    return env;
+}
+
+/* ---- jobs in and out of the engine ---- */
+
+static bool is_queued(const struct fm_engine *engine, const struct fm_job *job) {
+    return job->state == FM_JOB_QUEUED && job->engine == engine;
+}
+
+/* Of those that could go to the engine. */
+static struct fm_job *first_queued(const struct fm_engine *engine) {
+    struct fm_job *first = NULL;
+    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+        struct fm_job *job = &engine->front->jobs[i];
+        bool ready = is_queued(engine, job) && !job->answer.request.unresolved;
+        if (ready && (!first || job->number < first->number)) {
+            first = job;
+        }
+    }
+    return first;
+}
+
+static bool same_model(const struct fm_model *a, const struct fm_model *b) {
+    return a->id && b->id && strcmp(a->id, b->id) == 0;
+}
+
+/* The engine can do the job: what sees also answers a request that has no images. */
+static bool serves(const struct fm_engine *engine, const struct fm_job *job) {
+    return same_model(&job->model, &engine->model) && (engine->model.mmproj || !job->model.mmproj);
+}
+
+static bool is_held(const struct fm_engine *engine, const struct fm_job *job) {
+    return job->engine == engine && fm_job_is_held(job);
+}
+
+/* The engine died with this job in it. */
+static void settle_held(struct fm_job *job, const struct fm_error *death) {
+    const struct fm_error *error = job->stopping ? &job->stop_error : death;
+    enum fm_finish finish = error->code == FM_CANCELLED ? FM_FINISH_CANCELLED : FM_FINISH_FAILED;
+    struct fm_error copy = *error; /* the job's own goes with the job */
+    fm_job_settle_locked(job, finish, &copy);
+}
+
+/* The engine did not come to load the model that the job waits for. Without the projector it may: that is tried. */
+static bool was_for(const struct fm_engine *engine, const struct fm_job *job) {
+    return !engine->loaded && engine->end != FM_END_ASKED && same_model(&job->model, &engine->model) &&
+           (job->model.mmproj || !engine->model.mmproj);
+}
+
+static void settle_after_death_locked(struct fm_engine *engine) {
+    struct fm_front *front = engine->front;
+    if (engine->model.found && !engine->loaded && engine->end != FM_END_ASKED && !front->ending) {
+        fm_log(FM_LOG_WARN, "requests with images fail, as the model does not load with the projector beside it: %s",
+               engine->end_error.detail);
+    }
+    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+        struct fm_job *job = &front->jobs[i];
+        if (is_held(engine, job)) {
+            settle_held(job, &engine->end_error);
+        } else if (is_queued(engine, job) && was_for(engine, job)) {
+            fm_job_settle_locked(job, FM_FINISH_FAILED, &engine->end_error);
+        }
+    }
+}
+
+/* ---- the process ---- */
+
+static void describe_death_locked(struct fm_engine *engine, int status) {
+    struct fm_error error;
+    char how[48];
+    snprintf(how, sizeof how, status < 0 ? "was ended by signal %d" : "exited with status %d", abs(status));
+    if (engine->loaded) {
+        fm_fail(&error, FM_INTERNAL, "the engine %s while it held the request", how);
+    } else {
+        fm_fail(&error, FM_UNAVAILABLE, "the engine program %s %s before the model %s was loaded", engine->program, how,
+                engine->model.path ? engine->model.path : engine->model.id);
+    }
+    fm_engine_note_end_locked(engine, FM_END_CRASH, &error);
+}
+
+/* How long the engine may make no progress in the state it is in; -1: as long as it likes. */
+static int64_t quiet_limit_locked(const struct fm_engine *engine) {
+    if (engine->state != FM_ENGINE_STARTING) {
+        return -1;
+    }
+    return engine->initialized ? LOAD_QUIET_MS : INITIALIZE_MS;
+}
+
+/*
+ * True when the engine made no progress for too long; it is to be killed then. `late_ms` is by how much the last look
+ * came too late: the process was stopped, and that does not count.
+ */
+static bool too_quiet(struct fm_engine *engine, int64_t late_ms) {
+    pthread_mutex_lock(&engine->front->lock);
+    engine->progress_ms += late_ms > FM_STOPPED_MS ? late_ms : 0;
+    int64_t limit = quiet_limit_locked(engine);
+    bool over = limit >= 0 && fm_now_ms() - engine->progress_ms >= limit;
+    if (over) {
+        struct fm_error error;
+        fm_fail(&error, FM_UNAVAILABLE, "the engine program %s made no progress for %lld ms while it %s",
+                engine->program, (long long)limit, engine->initialized ? "loaded the model" : "started");
+        fm_engine_note_end_locked(engine, FM_END_CRASH, &error);
+    }
+    pthread_mutex_unlock(&engine->front->lock);
+    return over;
+}
+
+/* A load that hangs while the jobs that wait are for another model: those that wanted this one have given up. */
+static bool is_unwanted_locked(const struct fm_engine *engine) {
+    bool other = false;
+    if (engine->state != FM_ENGINE_STARTING) {
+        return false;
+    }
+    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+        const struct fm_job *job = &engine->front->jobs[i];
+        if (is_queued(engine, job)) {
+            if (serves(engine, job)) {
+                return false;
+            }
+            other = true;
+        }
+    }
+    return other;
+}
+
+/* Ends the engine for another model's sake; the end of its output follows. */
+static void make_way_locked(struct fm_engine *engine) {
+    struct fm_error error;
+    fm_fail(&error, FM_INTERNAL, "the engine was ended to load another model");
+    fm_engine_kill_locked(engine, FM_END_ASKED, &error);
+}
+
+static void make_way_if_unwanted(struct fm_engine *engine) {
+    fm_front_enter(engine->front);
+    if (is_unwanted_locked(engine)) {
+        make_way_locked(engine);
+    }
+    fm_front_leave(engine->front);
+}
+
+/* Jobs in the engine make no progress now, through no fault of its. */
+static void excuse_jobs_locked(struct fm_engine *engine) {
+    int64_t now = fm_now_ms();
+    engine->signs++; /* for those that wait */
+    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+        struct fm_job *job = &engine->front->jobs[i];
+        if (is_held(engine, job)) {
+            job->progress_ms = now;
+            job->accepted_ms = job->produced ? job->accepted_ms : now;
+            job->grace_end_ms = now + FM_GRACE_MS; /* its end may be what is not read yet */
+        }
+    }
+}
+
+static bool is_job_stopping(const struct fm_engine *engine) {
+    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+        const struct fm_job *job = &engine->front->jobs[i];
+        if (is_held(engine, job) && job->stopping) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* True when the engine's events must stay in its pipe. An abort's answer is read a while longer, whatever is before it.
+ */
+static bool must_pause(const struct fm_engine *engine) {
+    size_t limit = is_job_stopping(engine) ? 2 * (size_t)FM_BACKLOG_PAUSE : FM_BACKLOG_PAUSE;
+    return !engine->front->ending && engine->state == FM_ENGINE_READY &&
+           fm_streams_backlog_locked(engine->front) > limit;
+}
+
+/* Back-pressure: an engine whose pipe is full stops generating. Its log goes on. */
+static void wait_for_host(struct fm_engine *engine, struct fm_relay *relay) {
+    struct fm_front *front = engine->front;
+    pthread_mutex_lock(&front->lock);
+    while (must_pause(engine)) {
+        excuse_jobs_locked(engine);
+        fm_cond_wait_until(&front->drained, &front->lock, fm_now_ms() + SLICE_MS);
+        pthread_mutex_unlock(&front->lock);
+        for (int reads = 0; reads < PAUSED_READS && fm_relay_take(relay); reads++) {
+        }
+        pthread_mutex_lock(&front->lock);
+    }
+    pthread_mutex_unlock(&front->lock);
+}
+
+/*
+ * Waits for bytes; meanwhile its stderr is read, a piece at a time, so that neither holds up the other. False when
+ * there is no more to wait for: the engine has ended, or made no progress for too long.
+ * `*ended`: its process has, though a child of its own may hold the pipe open.
+ */
+static bool wait_for_engine(struct fm_engine *engine, const struct fm_child *child, struct fm_relay *relay,
+                            bool *ended) {
+    for (;;) {
+        struct pollfd fds[3] = {{.fd = child->from_child, .events = POLLIN},
+                                {.fd = child->ended, .events = POLLIN},
+                                {.fd = relay->fd, .events = POLLIN}};
+        pthread_mutex_lock(&engine->front->lock);
+        bool limited = quiet_limit_locked(engine) >= 0;
+        pthread_mutex_unlock(&engine->front->lock);
+        int64_t before = fm_now_ms();
+        poll(fds, 3, limited || child->ended < 0 ? SLICE_MS : -1);
+        if (limited && too_quiet(engine, fm_now_ms() - before - SLICE_MS)) {
+            return false;
+        }
+        if (limited) {
+            make_way_if_unwanted(engine);
+        }
+        if (fds[2].revents) {
+            fm_relay_take(relay);
+        }
+        *ended = child->ended < 0 ? fm_child_has_ended(child->pid) : fds[1].revents != 0;
+        if (fds[0].revents || *ended) {
+            return fds[0].revents || poll(fds, 1, 0) > 0; /* again: its last bytes may have come after the first look */
+        }
+    }
+}
+
+/* Reads until the engine's end, whatever it is. */
+static void read_engine(struct fm_engine *engine, const struct fm_child *child, struct fm_relay *relay) {
+    struct fm_inbound inbound;
+    struct fm_inbound_handler handler = fm_engine_events_handler;
+    char bytes[16384];
+    const char *fault = NULL;
+    unsigned reads_left = READS_AFTER_END;
+    bool ended;
+    handler.context = engine;
+    fm_inbound_init(&inbound);
+    while (!fault && reads_left && wait_for_engine(engine, child, relay, &ended)) {
+        reads_left -= ended;
+        ssize_t got = fm_read(child->from_child, bytes, sizeof bytes);
+        if (got <= 0) {
+            break;
+        }
+        fault = fm_inbound_feed(&inbound, bytes, (size_t)got, &handler);
+        wait_for_host(engine, relay);
+    }
+    fm_inbound_free(&inbound);
+    if (fault) {
+        struct fm_error error;
+        fm_fail(&error, FM_INTERNAL, "the engine sent what is not a frame: %s", fault);
+        pthread_mutex_lock(&engine->front->lock);
+        fm_engine_note_end_locked(engine, FM_END_CRASH, &error);
+        pthread_mutex_unlock(&engine->front->lock);
+    }
+}
+
+/* It can take another prompt. */
+static void on_engine_room(void *front) {
+    fm_front_enter(front);
+    fm_front_leave(front);
+}
+
+/* An engine that takes nothing any more is dealt with by the limits of its jobs; a message that is lost is not. */
+static void on_engine_outbox_failure(void *front, enum fm_outbox_failure failure) {
+    if (failure == FM_OUTBOX_NO_MEMORY) {
+        fm_front_no_memory(front);
+    }
+}
+
+/* The system has no descriptor, process or memory left, which may pass. */
+static bool is_shortage(int error) {
+    return error == EMFILE || error == ENFILE || error == EAGAIN || error == ENOMEM;
+}
+
+/* What to do about it, for the error's text. */
+static const char *start_hint(int failure) {
+    bool root = failure == EACCES && geteuid() == 0;
+    return root
+               ? " (engines of root have no capabilities: everybody, or root as the owner, has to be allowed to run it)"
+               : "";
+}
+
+/* All but its stdin, which is the outbox's, and its stderr, which is the relay's. */
+static void close_child(const struct fm_child *child) {
+    close(child->from_child);
+    if (child->ended >= 0) {
+        close(child->ended);
+    }
+}
+
+/* Starts the process and the outbox to it. False with end_error noted. */
+static bool start_process(struct fm_engine *engine, struct fm_child *child) {
+    struct fm_front *front = engine->front;
+    struct fm_error error = {.code = FM_OK};
+    char **env = make_environment();
+    int failure = 0;
+    if (fm_engine_program(&front->options, engine->program, &error) == FM_OK) {
+        failure = env ? fm_child_start(child, engine->program, env) : ENOMEM;
+    }
+    free(env);
+    if (failure) {
+        fm_fail(&error, is_shortage(failure) ? FM_OVERLOADED : FM_UNAVAILABLE,
+                "can't start the engine program %s: %s%s", engine->program, strerror(failure), start_hint(failure));
+    }
+    pthread_mutex_lock(&front->lock);
+    struct fm_outbox_options outbox = {.fd = child->to_child,
+                                       .max = QUEUE_MAX,
+                                       .room = ROOM,
+                                       .stall_ms = FM_STALL_MS,
+                                       .on_fail = on_engine_outbox_failure,
+                                       .on_room = on_engine_room,
+                                       .context = front};
+    if (error.code == FM_OK && (failure = fm_outbox_start(&engine->outbox, &outbox))) {
+        fm_child_kill(child->pid);
+        fm_child_reap(child->pid);
+        close_child(child);
+        close(child->errors);
+        fm_fail(&error, FM_OVERLOADED, "can't start a thread for the engine: %s", strerror(failure));
+    }
+    if (error.code != FM_OK) {
+        fm_engine_note_end_locked(engine, FM_END_REFUSED, &error);
+    } else {
+        engine->pid = child->pid;
+        fm_engine_send_initialize_locked(engine);
+    }
+    if (error.code == FM_OK && (front->ending || engine->end_error.code != FM_OK)) {
+        fm_child_kill(child->pid); /* nobody wants it any more */
+    }
+    pthread_mutex_unlock(&front->lock);
+    return error.code == FM_OK;
+}
+
+/* Ends what is left of the process, and frees what belonged to it. */
+static void reap_process(struct fm_engine *engine, struct fm_child *child, struct fm_relay *relay) {
+    struct fm_front *front = engine->front;
+    pthread_mutex_lock(&front->lock);
+    engine->state = FM_ENGINE_STOPPING;
+    engine->pid = 0;
+    pthread_mutex_unlock(&front->lock);
+    fm_child_kill(child->pid);
+    while (!fm_outbox_stop(&engine->outbox, 0)) { /* a write to a dead engine's pipe fails, so it is only late */
+    }
+    int status = fm_child_reap(child->pid);
+    close_child(child);
+    fm_relay_end(relay); /* what it said last, such as why it aborts */
+    fm_log(FM_LOG_INFO, "engine %d ended with %d", (int)child->pid, status);
+    pthread_mutex_lock(&front->lock);
+    describe_death_locked(engine, status);
+    if (engine->end == FM_END_CRASH && !front->ending) {
+        fm_crash_loop_note(&engine->crash_loop, fm_model_blamed(&engine->model), &engine->end_error, fm_now_ms());
+    }
+    pthread_mutex_unlock(&front->lock);
+}
+
+/* The job that an engine is to be started for. Those of a model in a crash loop are failed. */
+static struct fm_job *first_startable(struct fm_engine *engine) {
+    struct fm_job *job;
+    struct fm_error error;
+    while (!engine->front->ending && (job = first_queued(engine))) {
+        const char *blamed = fm_model_blamed(&job->model);
+        if (fm_crash_loop_check(&engine->crash_loop, blamed, fm_now_ms(), &error) == FM_OK) {
+            return job;
+        }
+        fm_job_settle_locked(job, FM_FINISH_FAILED, &error);
+    }
+    return NULL;
+}
+
+/* `path` (NULL: none) as the engine gets it. False when out of memory. */
+static bool resolve(const char *path, char **resolved) {
+    *resolved = path ? realpath(path, NULL) : NULL;
+    if (!*resolved && path) {
+        *resolved = strdup(path); /* it is gone meanwhile: the engine will say so */
+    }
+    return *resolved || !path;
+}
+
+/* False when out of memory. */
+static bool copy_model(struct fm_model *copy, const struct fm_model *model) {
+    copy->id = strdup(model->id);
+    copy->found = model->found;
+    bool resolved = resolve(model->path, &copy->path);
+    return resolve(model->mmproj, &copy->mmproj) && resolved && copy->id;
+}
+
+/* Takes the next queued job's model as the engine's. False when there is nothing to start an engine for. */
+static bool choose_model_locked(struct fm_engine *engine) {
+    struct fm_error error;
+    struct fm_job *job;
+    engine->state = FM_ENGINE_IDLE;
+    fm_model_free(&engine->model);
+    while ((job = first_startable(engine)) && !copy_model(&engine->model, &job->model)) {
+        fm_model_free(&engine->model);
+        fm_fail_no_memory(&error);
+        fm_job_settle_locked(job, FM_FINISH_FAILED, &error);
+    }
+    if (!job) {
+        return false;
+    }
+    engine->state = FM_ENGINE_STARTING;
+    engine->initialized = false;
+    engine->loaded = false;
+    engine->end_error.code = FM_OK;
+    return true;
+}
+
+static void *engine_main(void *argument) {
+    struct fm_engine *engine = argument;
+    struct fm_front *front = engine->front;
+    struct fm_child child = {0};
+    struct fm_relay relay;
+    fm_front_enter(front);
+    while (choose_model_locked(engine)) {
+        fm_front_leave(front);
+        if (start_process(engine, &child)) {
+            fm_relay_begin(&relay, child.errors, front->options.engine);
+            read_engine(engine, &child, &relay);
+            reap_process(engine, &child, &relay);
+        }
+        fm_front_enter(front);
+        settle_after_death_locked(engine);
+    }
+    front->threads--;
+    pthread_cond_broadcast(&front->quiet);
+    fm_front_leave(front);
+    return NULL;
+}
+
+/* ---- what goes to the engine ---- */
+
+static void start_thread_locked(struct fm_engine *engine, struct fm_job *job) {
+    engine->state = FM_ENGINE_STARTING;
+    engine->initialized = false;
+    int failure = fm_thread_start(engine_main, engine);
+    if (failure == 0) {
+        engine->front->threads++;
+        return;
+    }
+    struct fm_error error;
+    engine->state = FM_ENGINE_IDLE;
+    fm_fail(&error, FM_OVERLOADED, "can't start a thread for the engine: %s", strerror(failure));
+    fm_job_settle_locked(job, FM_FINISH_FAILED, &error);
+}
+
+static void send_aborts_locked(struct fm_engine *engine) {
+    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+        struct fm_job *job = &engine->front->jobs[i];
+        if (is_held(engine, job) && job->abort_due) {
+            job->abort_due = false;
+            fm_engine_send_abort_locked(engine, job);
+        }
+    }
+}
+
+static void send_jobs_locked(struct fm_engine *engine) {
+    struct fm_job *job;
+    while (!engine->front->ending && (job = first_queued(engine))) {
+        if (engine->state == FM_ENGINE_IDLE) {
+            job = first_startable(engine);
+            if (job) {
+                start_thread_locked(engine, job);
+            }
+            return;
+        }
+        unsigned held = fm_engine_held_locked(engine);
+        if (engine->state != FM_ENGINE_READY || held >= engine->slots) {
+            return;
+        }
+        if (!serves(engine, job)) {
+            if (held == 0) { /* an engine without jobs has nothing to lose */
+                make_way_locked(engine);
+            }
+            return;
+        }
+        if (!fm_outbox_has_room(&engine->outbox)) {
+            return; /* on_engine_room goes on: prompts can be megabytes, and there are 64 */
+        }
+        fm_engine_send_job_locked(engine, job);
+    }
+}
+
+void fm_engine_pump_locked(struct fm_engine *engine) {
+    send_aborts_locked(engine);
+    send_jobs_locked(engine);
+}

@@ -1,0 +1,90 @@
+/*
+ * Jobs: what is in flight, how it is found, and its one end. Functions here change a job's state and call no other part
+ * of the front; fm_front_leave does what follows. All want the lock; none blocks.
+ */
+#ifndef FM_FRONT_JOBS_H
+#define FM_FRONT_JOBS_H
+
+#include "front/state.h"
+
+#define FM_GRACE_MS 750 /* from the stop of a job until its engine is ended */
+
+/*
+ * Takes a checked request as a new job, which waits for the engine (`request` and `model` are taken over, also on
+ * failure). The caller starts its watchdog. On failure `*job` is not set, and the caller answers: RATE_LIMITED,
+ * OVERLOADED, CANCELLED.
+ */
+FM_MUST_USE enum fm_code fm_job_create_locked(struct fm_front *front, const struct fm_rpc_id *call,
+                                              const struct fm_surface *surface, struct fm_request *request,
+                                              struct fm_model *model, struct fm_job **job, struct fm_error *error);
+
+/*
+ * Takes a call of responses.retrieve as a job, which gets the events after the one numbered `after` (-1: all) of a
+ * response, and then its result. The caller has the store asked for that response; fm_job_replayed_locked follows.
+ * RATE_LIMITED, CANCELLED.
+ */
+FM_MUST_USE enum fm_code fm_job_replay_locked(struct fm_front *front, const struct fm_rpc_id *call, int64_t after,
+                                              struct fm_job **job, struct fm_error *error);
+
+/*
+ * What the job `number` is to send, if that is there still: the answer of `source`, or `answer` (taken over, or freed);
+ * with an `error`, neither.
+ */
+void fm_job_replayed_locked(struct fm_front *front, uint64_t number, struct fm_job *source, struct fm_answer *answer,
+                            const struct fm_error *error);
+
+/* NULL when there is none, or when it is settled. */
+struct fm_job *fm_job_by_number_locked(struct fm_front *front, uint64_t number);
+struct fm_job *fm_job_by_run_locked(struct fm_front *front, uint64_t run);
+
+/* NULL when there is none, or when the create call is answered. */
+struct fm_job *fm_job_by_call_locked(struct fm_front *front, const struct fm_rpc_id *call);
+
+/* The same by the response's id; one in the background is there until all calls have their answer. */
+struct fm_job *fm_job_by_answer_locked(struct fm_front *front, const char *id);
+
+/* True when a job is still to answer the call with the id `call`. */
+bool fm_jobs_answer_locked(const struct fm_front *front, const struct fm_rpc_id *call);
+
+/* Whether all calls that the job answers have their results. */
+bool fm_job_is_done(const struct fm_job *job);
+
+/* Whether its engine has it. */
+bool fm_job_is_held(const struct fm_job *job);
+
+/*
+ * The engine has made the answer, or a choice of it, which ended well, as `finish`. Where there is another choice or
+ * try, the job goes back to the queue for that, before all that came after it; else, and without memory for it, the job
+ * is settled.
+ */
+void fm_job_made_locked(struct fm_front *front, struct fm_job *job, enum fm_finish finish);
+
+/*
+ * The one end of a job: decides it. What the host gets of it (the last events, the create call's result, the cancel
+ * calls' results) goes out as there is room. `error` (copied) NULL: it went well.
+ */
+void fm_job_settle_locked(struct fm_job *job, enum fm_finish finish, const struct fm_error *error);
+
+/* Settles every job as cancelled, because the helper ends. */
+void fm_job_settle_all_locked(struct fm_front *front);
+
+/* The store is done with the job `number`, if that is still there; not `stored`: it was lost. */
+void fm_job_stored_locked(struct fm_front *front, uint64_t number, bool stored);
+
+/*
+ * The request of the job `number` goes on with what is stored: `messages` (borrowed), and `conversation`, which is
+ * taken over where the job is still there. `error`: it can't be had, and the job fails.
+ */
+void fm_job_resolved_locked(struct fm_front *front, uint64_t number, struct fm_conversation *conversation,
+                            const struct fm_buf *messages, const struct fm_error *error);
+
+/*
+ * Ends a job early: at once when it is queued, else through its engine, which gets FM_GRACE_MS. The first stop's error
+ * counts.
+ */
+void fm_job_stop_locked(struct fm_job *job, const struct fm_error *error);
+
+/* Frees a closing job's slot, or that of a job that was not started. */
+void fm_job_release_locked(struct fm_front *front, struct fm_job *job);
+
+#endif

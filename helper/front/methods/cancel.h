@@ -1,0 +1,18 @@
+/* What responses.cancel and $/cancelRequest have in common. */
+#ifndef FM_FRONT_METHODS_CANCEL_H
+#define FM_FRONT_METHODS_CANCEL_H
+
+#include "front/methods/methods.h"
+
+/*
+ * Cancels a job, and has `call` (when it has an id) answered after the job's other calls. RATE_LIMITED. Wants the lock.
+ */
+FM_MUST_USE enum fm_code fm_cancel_job_locked(struct fm_job *job, const struct fm_rpc_id *call, struct fm_error *error);
+
+/*
+ * The same for the job that the call `request_id` made. `detach`: what runs in the background goes on. NOT_FOUND.
+ */
+FM_MUST_USE enum fm_code fm_cancel_by_call(struct fm_front *front, const struct fm_method_call *call,
+                                           const struct fm_rpc_id *request_id, bool detach, struct fm_error *error);
+
+#endif

@@ -1,0 +1,131 @@
+/* capabilities.get: whether a request could be served, by what, and within which limits. Nothing is started for it. */
+#include "front/jobs.h"
+#include "front/methods/methods.h"
+#include "protocol/frame.h"
+
+static const struct {
+    const char *name;
+    bool supported;
+} features[] = {
+    {"responses", true},  {"chat_completions", true},  {"streaming", true},
+    {"cancel", true},     {"structured_output", true}, {"tools", true},
+    {"embeddings", true}, {"stored_responses", true},  {"input_tokens", true},
+    {"truncation", true}, {"completions", true},       {"compaction", true},
+    {"images", true},
+};
+
+/* What the last engine reported; null when it reported nothing, or there was none yet. */
+static void write_engine(struct fm_front *front, struct fm_json_writer *w) {
+    static const char *const state_names[] = {"idle", "starting", "ready", "stopping"};
+    pthread_mutex_lock(&front->lock);
+    enum fm_engine_state state = front->engines[0].state;
+    bool reported = front->engines[0].has_sandbox;
+    struct fm_sandbox sandbox = front->engines[0].sandbox;
+    pthread_mutex_unlock(&front->lock);
+    fm_json_key(w, "engine");
+    fm_json_object_begin(w);
+    fm_json_key_str(w, "name", front->options.engine);
+    fm_json_key_str(w, "state", state_names[state]);
+    fm_json_key(w, "sandbox");
+    if (reported) {
+        fm_sandbox_write(&sandbox, w);
+    } else {
+        fm_json_null(w);
+    }
+    fm_json_object_end(w);
+}
+
+/* As far as the store's thread has reported it: the disk is not asked here. */
+static void write_store(struct fm_front *front, struct fm_json_writer *w) {
+    const struct fm_options *options = &front->options;
+    bool stores = options->store_bytes > 0;
+    pthread_mutex_lock(&front->lock);
+    bool known = front->store_queue.known || !options->store_file;
+    struct fm_error trouble = front->store_queue.trouble;
+    pthread_mutex_unlock(&front->lock);
+    fm_json_key(w, "store");
+    fm_json_object_begin(w);
+    fm_json_key_str(w, "kind", !stores ? "none" : options->store_file ? "file" : "memory");
+    if (known || !stores) {
+        fm_json_key_bool(w, "usable", stores && trouble.code == FM_OK);
+    } else {
+        fm_json_key(w, "usable");
+        fm_json_null(w);
+    }
+    fm_json_key_str(w, "detail", stores && trouble.code != FM_OK ? trouble.detail : NULL);
+    fm_json_object_end(w);
+}
+
+static void write_limits(struct fm_json_writer *w) {
+    const struct fm_limits limits = FM_LIMITS_DEFAULT;
+    fm_json_key(w, "limits");
+    fm_json_object_begin(w);
+    fm_json_key_int(w, "max_requests", FM_JOBS_MAX);
+    fm_json_key_int(w, "max_frame_bytes", FM_FRAME_BODY_MAX);
+    fm_json_key_int(w, "queue_timeout_ms", limits.queue_ms);
+    fm_json_key_int(w, "first_token_timeout_ms", limits.first_token_ms);
+    fm_json_key_int(w, "no_progress_timeout_ms", limits.no_progress_ms);
+    fm_json_key_int(w, "timeout_ms", limits.total_ms);
+    fm_json_key_int(w, "grace_ms", FM_GRACE_MS);
+    fm_json_object_end(w);
+}
+
+static void write_features(struct fm_json_writer *w) {
+    fm_json_key(w, "features");
+    fm_json_object_begin(w);
+    for (size_t i = 0; i < sizeof features / sizeof features[0]; i++) {
+        fm_json_key_bool(w, features[i].name, features[i].supported);
+    }
+    fm_json_object_end(w);
+}
+
+/* NULL when a request could be served; otherwise the reason's code, with `error` telling more. */
+static const char *unavailable_reason(const struct fm_options *options, struct fm_error *error) {
+    char program[PATH_MAX];
+    struct fm_model model;
+    if (fm_engine_program(options, program, error) != FM_OK) {
+        return "HELPER_UNHEALTHY";
+    }
+    if (fm_models_find(options, NULL, &model, error) != FM_OK) {
+        return "MODEL_NOT_READY";
+    }
+    fm_model_free(&model);
+    return NULL;
+}
+
+static void write_models(struct fm_json_writer *w, const struct fm_model_list *list) {
+    fm_json_key(w, "models");
+    fm_json_array_begin(w);
+    for (size_t i = 0; i < list->count; i++) {
+        fm_json_object_begin(w);
+        fm_json_key_str(w, "id", list->models[i].id);
+        fm_json_key_bool(w, "default", list->models[i].is_default);
+        fm_json_key_bool(w, "images", list->models[i].mmproj != NULL);
+        fm_json_key_str(w, "mmproj", list->models[i].mmproj);
+        fm_json_object_end(w);
+    }
+    fm_json_array_end(w);
+}
+
+static enum fm_code capabilities_get(struct fm_front *front, const struct fm_method_call *call,
+                                     struct fm_json_writer *result, struct fm_error *error) {
+    struct fm_model_list list;
+    struct fm_error reason;
+    (void)call;
+    if (fm_models_list(&front->options, &list, error) != FM_OK) {
+        return error->code;
+    }
+    const char *reason_code = unavailable_reason(&front->options, &reason);
+    fm_json_key_bool(result, "available", !reason_code);
+    fm_json_key_str(result, "reason_code", reason_code);
+    fm_json_key_str(result, "detail", reason_code ? reason.detail : NULL);
+    write_engine(front, result);
+    write_models(result, &list);
+    write_store(front, result);
+    write_features(result);
+    write_limits(result);
+    fm_model_list_free(&list);
+    return FM_OK;
+}
+
+const struct fm_method fm_method_capabilities_get = {"capabilities.get", 0, fm_no_params, .run = capabilities_get};

@@ -1,0 +1,18 @@
+/* health.ping: whether the helper is there, and which. Answered in microseconds, whatever happens. */
+#include "base/clock.h"
+#include "front/methods/methods.h"
+
+#include <unistd.h>
+
+static enum fm_code health_ping(struct fm_front *front, const struct fm_method_call *call,
+                                struct fm_json_writer *result, struct fm_error *error) {
+    (void)call;
+    (void)error;
+    fm_json_key_int(result, "protocol_version", FM_PROTOCOL_VERSION);
+    fm_json_key_str(result, "version", FM_VERSION);
+    fm_json_key_int(result, "pid", getpid());
+    fm_json_key_int(result, "uptime_ms", fm_now_ms() - front->started_ms);
+    return FM_OK;
+}
+
+const struct fm_method fm_method_health_ping = {"health.ping", FM_METHOD_IGNORES_PARAMS, .run = health_ping};

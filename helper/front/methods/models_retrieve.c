@@ -1,0 +1,22 @@
+/* models.retrieve: GET /models/{id}. */
+#include "front/methods/methods.h"
+#include "front/methods/model_object.h"
+
+#include <json-c/json.h>
+
+static const struct fm_rule rules[] = {{.name = "id", .check = fm_check_text, .required = true}, {0}};
+
+static enum fm_code models_retrieve(struct fm_front *front, const struct fm_method_call *call,
+                                    struct fm_json_writer *result, struct fm_error *error) {
+    struct fm_model model;
+    const char *id = json_object_get_string(json_object_object_get(call->params, "id"));
+    if (fm_models_look_up(&front->options, id, &model, error) != FM_OK) {
+        return error->code;
+    }
+    fm_model_write_members(result, &model);
+    fm_model_free(&model);
+    return FM_OK;
+}
+
+const struct fm_method fm_method_models_retrieve = {"models.retrieve", FM_METHOD_NEEDS_PARAMS, rules,
+                                                    .run = models_retrieve};

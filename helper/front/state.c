@@ -1,0 +1,70 @@
+/* The front's shared state: its beginning and end, and what every part needs of it. */
+#include "front/state.h"
+#include "base/clock.h"
+#include "protocol/frame.h"
+
+#define EVENT_MAX  (64u << 20)  /* bytes of one message to the host: an answer's text, escaped */
+#define KEEP_BYTES (256u << 10) /* a larger buffer is given back after its frame */
+
+void fm_front_no_memory(struct fm_front *front) {
+    if (!atomic_exchange(&front->out_of_memory, true)) {
+        fm_log(FM_LOG_ERROR, "out of memory");
+        fm_outbox_close(&front->outbox);
+        fm_ask_for_end();
+    }
+}
+
+void fm_send_frame(struct fm_front *front, struct fm_outbox *outbox, struct fm_buf *buf) {
+    const char *frame;
+    size_t len;
+    if (!fm_frame_end(buf, &frame, &len)) {
+        fm_front_no_memory(front); /* a caller would wait for it in vain */
+        return;
+    }
+    fm_outbox_send(outbox, frame, len);
+    if (buf->cap > KEEP_BYTES) {
+        fm_buf_free(buf);
+    }
+}
+
+static void init_engine(struct fm_engine *engine, struct fm_front *front) {
+    engine->front = front;
+    fm_buf_init(&engine->message, EVENT_MAX);
+}
+
+static void free_engine(struct fm_engine *engine) {
+    fm_model_free(&engine->model);
+    fm_crash_loop_free(&engine->crash_loop);
+    fm_buf_free(&engine->message);
+}
+
+void fm_front_state_init(struct fm_front *front, const struct fm_options *options) {
+    front->options = *options;
+    front->started_ms = fm_now_ms();
+    pthread_mutex_init(&front->lock, NULL);
+    fm_cond_init(&front->quiet);
+    fm_cond_init(&front->drained);
+    fm_buf_init(&front->reply, EVENT_MAX);
+    fm_buf_init(&front->event, EVENT_MAX);
+    for (size_t i = 0; i < FM_ENGINES_MAX; i++) {
+        init_engine(&front->engines[i], front);
+    }
+    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+        front->jobs[i].front = front;
+        fm_cond_init(&front->jobs[i].changed);
+    }
+}
+
+void fm_front_state_free(struct fm_front *front) {
+    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+        pthread_cond_destroy(&front->jobs[i].changed);
+    }
+    for (size_t i = 0; i < FM_ENGINES_MAX; i++) {
+        free_engine(&front->engines[i]);
+    }
+    fm_buf_free(&front->event);
+    fm_buf_free(&front->reply);
+    pthread_cond_destroy(&front->drained);
+    pthread_cond_destroy(&front->quiet);
+    pthread_mutex_destroy(&front->lock);
+}

@@ -1,0 +1,209 @@
+/*
+ * The front's shared state: what its parts read and change, and the lock that guards it.
+ *
+ * The nouns: a *job* is a create call from its acceptance until its last result is on the way; an *engine* is one
+ * engine program and its process, if it runs; the *outbox* is the way to the host. helper/README.md says which thread
+ * owns what.
+ *
+ * Locking: `front->lock` guards the jobs and the engines' state. It is never held across anything that blocks: sending
+ * only appends to an outbox, so a health.ping waits microseconds for it. Functions named ..._locked want it held.
+ *
+ * One place pumps. A part changes state and no more: it marks a job as settled, as to be stored, as to be aborted.
+ * What follows from that is done by fm_front_pump_locked, which every thread that changed something calls before it
+ * lets go of the lock: fm_front_leave. So the parts don't call each other in a circle.
+ *
+ * Settle once: a job's end may be decided by its engine, its watchdog, a cancel, a dead engine or shutdown. All of them
+ * hold the lock and come to fm_job_settle_locked. From then on the job is closing, and fm_job_by_number_locked does not
+ * find it any more: the first one wins. Other threads name a job by its number, never by pointer.
+ */
+#ifndef FM_FRONT_STATE_H
+#define FM_FRONT_STATE_H
+
+#include "base/platform.h"
+#include "front/engines/crash_loop.h"
+#include "front/engines/models.h"
+#include "front/options.h"
+#include "front/outbox.h"
+#include "protocol/rpc.h"
+#include "protocol/sandbox.h"
+#include "surface/surface.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define FM_PROTOCOL_VERSION 1
+#define FM_JOBS_MAX         64
+#define FM_ENGINES_MAX      1
+#define FM_CANCEL_WAITERS   4
+#define FM_STOPPED_MS       1000  /* who wakes so much too late was stopped: SIGSTOP, a debugger, suspend */
+#define FM_STALL_MS         60000 /* a peer that takes no byte for so long is gone */
+
+struct fm_front;
+
+/* ---- jobs ---- */
+
+enum fm_job_state {
+    FM_JOB_FREE,    /* the slot is empty */
+    FM_JOB_QUEUED,  /* waits for the engine */
+    FM_JOB_SENT,    /* in the engine, the prompt not accepted yet */
+    FM_JOB_RUNNING, /* the engine accepted the prompt */
+    FM_JOB_CLOSING, /* settled: what is left to say waits for the host */
+};
+
+struct fm_job {
+    struct fm_front *front;
+    struct fm_engine *engine; /* that it waits for, or is in */
+    enum fm_job_state state;
+    bool stopping;         /* it is to end early; `stop_error` is how */
+    bool abort_due;        /* ... and job.abort has to be sent */
+    bool produced;         /* the first output has come */
+    bool resolve_due;      /* the store has to be asked for what the request goes on with */
+    bool storing;          /* once closing: what is left to say waits for the store */
+    bool put_due;          /* ... and the store has to be given the response */
+    uint64_t number;       /* never used twice */
+    uint64_t run;          /* the number that the engine knows it by: `number`, then a new one for each choice */
+    struct fm_rpc_id call; /* the create call's id */
+    struct fm_model model;
+    struct fm_answer answer;
+    struct fm_cursor cursor; /* how far the create call's stream is */
+    bool stream;             /* the call gets events: still */
+    bool replays;            /* a call of responses.retrieve gets the events of a response that others made */
+    struct fm_job *source;   /* the job that makes it still; NULL: it was stored, and is `answer` */
+    unsigned readers;        /* jobs that have this one as their `source`; it stays as long as they do */
+    int64_t after;           /* events up to this sequence_number are not sent */
+    int64_t arrived_ms;
+    int64_t accepted_ms;
+    int64_t progress_ms;  /* the last sign of progress: its own, or while it is queued the engine's; or it was sent */
+    int64_t grace_end_ms; /* while stopping: when the engine is ended */
+    struct fm_error stop_error;
+    struct fm_error end_error;                        /* once closing: why it failed; code FM_OK: it did not */
+    struct fm_rpc_id cancel_calls[FM_CANCEL_WAITERS]; /* answered after the create call */
+    unsigned cancel_count;
+    unsigned results_sent;  /* of 1 + cancel_count */
+    pthread_cond_t changed; /* wakes the watchdog; lives as long as the slot, over many jobs */
+};
+
+/* ---- engines ---- */
+
+enum fm_engine_state { FM_ENGINE_IDLE, FM_ENGINE_STARTING, FM_ENGINE_READY, FM_ENGINE_STOPPING };
+
+/* How an engine comes to its end. Before the model is loaded it decides about the jobs that wait for that model. */
+enum fm_engine_end {
+    FM_END_CRASH,   /* its own fault: the jobs fail, and it counts for the crash loop */
+    FM_END_REFUSED, /* it said why it can't: the jobs fail */
+    FM_END_ASKED,   /* it makes way: the jobs go on waiting */
+};
+
+struct fm_engine {
+    struct fm_front *front;
+    enum fm_engine_state state;
+    struct fm_model model; /* the one it loads or holds */
+    char program[PATH_MAX];
+    pid_t pid;                 /* 0: none that may be killed */
+    unsigned slots;            /* jobs it runs at once */
+    struct fm_outbox outbox;   /* to its stdin; valid while pid is not 0 */
+    struct fm_error end_error; /* why it is being ended; code FM_OK: no reason noted */
+    enum fm_engine_end end;    /* what kind of end that is */
+    struct fm_crash_loop crash_loop;
+    unsigned signs;            /* of progress, in loading or any job; it wraps */
+    bool initialized;          /* answered engine.initialize */
+    int64_t progress_ms;       /* while starting: the last step, or load_progress that rose */
+    double load_progress;      /* the highest so far */
+    bool loaded;               /* answered engine.load with ok */
+    unsigned parameters;       /* extras that it has: bit i is fm_extra_names[i] */
+    bool has_sandbox;          /* the last one that was initialized reported what is below */
+    struct fm_sandbox sandbox; /* what the engine says is in force */
+    struct fm_buf message;     /* messages to the engine in the making */
+};
+
+/* ---- the store's queue ---- */
+
+struct fm_store_task;
+
+/* What waits for the store, and its thread, which alone has the store itself. */
+struct fm_store_queue {
+    bool started;
+    bool ending;
+    pthread_cond_t changed;
+    struct fm_store_task *first;
+    struct fm_store_task **last;   /* where the next task goes */
+    struct fm_store_task *running; /* out of the list, and the thread's alone but for its call's id */
+    unsigned calls;                /* tasks that answer one */
+    bool reply_waits;              /* `reply`, a frame for the host, waits for room; `reply_call` is its id */
+    struct fm_buf reply;
+    struct fm_rpc_id reply_call;
+    bool known;              /* the store has been tried */
+    struct fm_error trouble; /* why nothing can be stored, as far as is known; code FM_OK: it can */
+    char said[512];          /* the thread's alone: what stderr has of such a trouble, and since when */
+    int64_t said_ms;
+};
+
+/* ---- the log of ignored parameters ---- */
+
+#define FM_LOGGED_NAMES    64
+#define FM_LOGGED_NAME_MAX 64 /* bytes */
+
+/* Names of ignored parameters that the log has, each once. */
+struct fm_logged_names {
+    unsigned count;
+    char names[FM_LOGGED_NAMES][FM_LOGGED_NAME_MAX + 1];
+};
+
+/* ---- all of it ---- */
+
+struct fm_front {
+    struct fm_options options;
+    int64_t started_ms;
+    struct fm_outbox outbox;        /* to the host */
+    atomic_bool out_of_memory;      /* the process ends with EX_SOFTWARE */
+    bool stuck;                     /* see fm_front_run */
+    struct fm_buf reply;            /* the reader's: replies in the making */
+    bool shutdown_called;           /* the reader's: process.shutdown came */
+    struct fm_rpc_id shutdown_call; /* the reader's: its id, answered after everything else; or none */
+
+    pthread_mutex_t lock;   /* guards all below */
+    pthread_cond_t quiet;   /* a watchdog, the store's thread or an engine's ended */
+    pthread_cond_t drained; /* a frame of a job was queued for the host */
+    struct fm_job jobs[FM_JOBS_MAX];
+    unsigned jobs_in_flight;
+    unsigned next_stream; /* whose turn it is to say something, modulo FM_JOBS_MAX */
+    struct fm_engine engines[FM_ENGINES_MAX];
+    struct fm_store_queue store_queue;
+    struct fm_logged_names logged;
+    uint64_t last_number;
+    unsigned threads;    /* watchdogs, the store's and the engines' */
+    bool ending;         /* no new jobs, no new engine */
+    struct fm_buf event; /* messages to the host in the making */
+};
+
+/* Before the first thread; the caller frees it after the last one. `options` is copied. */
+void fm_front_state_init(struct fm_front *front, const struct fm_options *options);
+void fm_front_state_free(struct fm_front *front);
+
+/*
+ * Out of memory for something that must not be lost: no further frame goes to the host, and the main thread ends the
+ * process with EX_SOFTWARE, which the host can't miss. Any thread, any lock; never blocks.
+ */
+void fm_front_no_memory(struct fm_front *front);
+
+/* Sends what was built in `buf` between fm_frame_begin and here; without memory, fm_front_no_memory. */
+void fm_send_frame(struct fm_front *front, struct fm_outbox *outbox, struct fm_buf *buf);
+
+/*
+ * Does what follows from a change of state: hands jobs and aborts to the engines, gives the store its tasks, sends the
+ * host what jobs have to say. Never blocks. Any thread.
+ */
+void fm_front_pump_locked(struct fm_front *front);
+
+/* Takes the lock; who has changed something lets go of it with fm_front_leave, which pumps first. */
+static inline void fm_front_enter(struct fm_front *front) {
+    pthread_mutex_lock(&front->lock);
+}
+
+/* Pumps, then lets go of the lock. */
+static inline void fm_front_leave(struct fm_front *front) {
+    fm_front_pump_locked(front);
+    pthread_mutex_unlock(&front->lock);
+}
+
+#endif

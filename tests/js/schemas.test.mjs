@@ -304,6 +304,13 @@ test("the names that the C code says on a wire are those of the schemas", () => 
   assert.deepEqual(sorted(literals), sorted(known));
 });
 
+test("the front has the methods of the schemas, and no other", () => {
+  const name = /^(?:\$\/\w+|[a-z]+(?:\.[a-z_]+)+)$/;
+  const literals = [...cLiterals(cFiles("helper/front"))].filter((literal) => name.test(literal));
+  const known = [...Object.keys(host.methods), ...Object.keys(engine.methods), ...Object.keys(engine.notifications)];
+  assert.deepEqual(sorted(literals), sorted(known));
+});
+
 test("the codes of errors in the C code are those of the schemas", () => {
   const literals = cLiterals(C_FILES);
   const text = [...C_FILES.values()].join("\n");

@@ -1,18 +1,8 @@
 import type { JsonObject, ResponseObject } from "./types.js";
 import { isObject } from "./types.js";
+import { ERROR_SHAPES, type HelperErrorCode, type OpenAIErrorShape } from "./wire.js";
 
-/** The codes that the helper answers with (see "Errors" in PROTOCOL.md). */
-export type HelperErrorCode =
-  | "UNAVAILABLE"
-  | "TIMEOUT"
-  | "CANCELLED"
-  | "INTERNAL"
-  | "INVALID_REQUEST"
-  | "NOT_FOUND"
-  | "CONTEXT_OVERFLOW"
-  | "RATE_LIMITED"
-  | "OVERLOADED"
-  | "GUARDRAIL";
+export type { HelperErrorCode, OpenAIErrorShape };
 
 /** The codes of what goes wrong between this package and the helper. */
 export type ClientErrorCode =
@@ -34,15 +24,6 @@ export type ClientErrorCode =
 /** Every `code` of an {@link FmError}. */
 export type FmErrorCode = HelperErrorCode | ClientErrorCode;
 
-/** An error in the shape that OpenAI's clients know, with its HTTP status. */
-export interface OpenAIErrorShape {
-  status: number;
-  type: string;
-  code: string | null;
-  param: string | null;
-  message: string;
-}
-
 /** What an {@link FmError} may carry besides its code and detail. */
 export interface FmErrorFields {
   openai?: Partial<OpenAIErrorShape> | undefined;
@@ -55,16 +36,9 @@ export interface FmErrorFields {
 
 /** Status, OpenAI type and OpenAI code of an error that does not bring its own. */
 const SHAPES: Record<FmErrorCode, readonly [number, string, string]> = {
-  UNAVAILABLE: [503, "server_error", "model_unavailable"],
-  TIMEOUT: [408, "timeout_error", "timeout"],
-  CANCELLED: [499, "cancelled", "cancelled"],
-  INTERNAL: [500, "server_error", "server_error"],
-  INVALID_REQUEST: [400, "invalid_request_error", "invalid_value"],
+  ...ERROR_SHAPES,
+  /** The helper says what was not found; this is of an answer that does not. */
   NOT_FOUND: [404, "invalid_request_error", "not_found"],
-  CONTEXT_OVERFLOW: [400, "invalid_request_error", "context_length_exceeded"],
-  RATE_LIMITED: [429, "rate_limit_error", "rate_limit_exceeded"],
-  OVERLOADED: [503, "server_error", "overloaded"],
-  GUARDRAIL: [400, "invalid_request_error", "content_filter"],
   SPAWN_FAILED: [503, "server_error", "spawn_failed"],
   PROTOCOL_MISMATCH: [503, "server_error", "protocol_mismatch"],
   HELPER_UNHEALTHY: [503, "server_error", "helper_unhealthy"],

@@ -1,10 +1,11 @@
 import { isObject } from "./types.js";
+import { LIMITS } from "./wire.js";
 import { findFault } from "./wire-check.js";
 
 /** The longest body that either side serves. */
-export const MAX_BODY_BYTES = 10_000_000;
-const MAX_HEADER_BYTES = 8192;
-const MAX_HEADER_LINES = 32;
+export const MAX_BODY_BYTES = LIMITS.frame_bytes;
+const MAX_HEADER_BYTES = LIMITS.header_bytes;
+const MAX_HEADER_LINES = LIMITS.header_lines;
 
 const CR = 0x0d;
 const LF = 0x0a;

@@ -3,9 +3,9 @@ import { FmError, toFmError, type FmErrorCode } from "./errors.js";
 import { HelperProcess, type SpawnOptions } from "./process.js";
 import { RpcConnection } from "./rpc.js";
 import type { CallOptions, JsonObject, Operation, Transport } from "./types.js";
+import { PROTOCOL_VERSION } from "./wire.js";
 
-/** The version of the protocol that this package speaks. */
-export const PROTOCOL_VERSION = 1;
+export { PROTOCOL_VERSION };
 
 /** When crashes end the patience with a helper. */
 export interface RestartPolicy {

@@ -1,9 +1,10 @@
 import { isObject } from "./types.js";
+import { LIMITS } from "./wire.js";
 
 /** As many as the helper reports of a request. */
-const MAX_NAMES = 64;
+const MAX_NAMES = LIMITS.ignored_paths;
 /** Of a name before it is encoded. */
-const MAX_NAME_CHARS = 255;
+const MAX_NAME_CHARS = LIMITS.ignored_path_bytes;
 /** Of the header, with what says that there is more. */
 const MAX_HEADER_BYTES = 4096;
 const MORE = "...";

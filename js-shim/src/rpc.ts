@@ -2,11 +2,7 @@ import { FmError } from "./errors.js";
 import { encodeFrame, FrameParser, FramingError, UnencodableError } from "./framing.js";
 import type { JsonObject } from "./types.js";
 import { isObject } from "./types.js";
-
-/** JSON-RPC's "method not found", of a helper that is older than this package. */
-const METHOD_NOT_FOUND = -32601;
-/** JSON-RPC's "internal error". Without an id it is a helper's last word: it is out of memory and exits. */
-const INTERNAL_ERROR = -32603;
+import { RPC_ERRORS, STREAM_NOTIFICATIONS } from "./wire.js";
 
 interface Pending {
   resolve(result: JsonObject): void;
@@ -21,7 +17,7 @@ export interface Sent {
 }
 
 /** Methods whose notifications belong to the call that `params.id` names. */
-const STREAMS = new Set(["responses.event", "chat.completions.chunk", "completions.chunk"]);
+const STREAMS: ReadonlySet<string> = new Set(STREAM_NOTIFICATIONS);
 
 /**
  * JSON-RPC over one connection: numbers the calls and brings each its notifications and its result. It is given a way to
@@ -143,17 +139,17 @@ export class RpcConnection {
   }
 }
 
-/** A call that the helper refused as such. */
+/** A call that the helper refused as such. It has no such method if it is older than this package. */
 function refusal({ code, message }: JsonObject): FmError {
-  const openai =
-    code === METHOD_NOT_FOUND ? { status: 404, type: "invalid_request_error", code: "unknown_url" } : undefined;
+  const unknown = code === RPC_ERRORS.METHOD_NOT_FOUND;
+  const openai = unknown ? { status: 404, type: "invalid_request_error", code: "unknown_url" } : undefined;
   return new FmError("RPC_ERROR", `${String(message)} (${String(code)})`, { openai });
 }
 
-/** An error that belongs to no call. */
+/** An error that belongs to no call. An internal one is a helper's last word: it is out of memory and exits. */
 function fatalError(failure: JsonObject | null): FmError {
   const message = String(failure?.["message"] ?? "no reason given");
-  return failure?.["code"] === INTERNAL_ERROR
+  return failure?.["code"] === RPC_ERRORS.INTERNAL_ERROR
     ? new FmError("HELPER_EXITED", `The helper is out of memory and ended: ${message}.`)
     : new FmError("PROTOCOL_ERROR", `The helper could not read a request: ${message}.`);
 }

@@ -1,59 +1,25 @@
+import type { ExtraParams, FmParams, FmReport } from "./wire.js";
+
+export type {
+  Capabilities,
+  DeletedResponse,
+  EngineSandbox,
+  ExtraParams,
+  FmParams,
+  FmReport,
+  InputItemList,
+  InputTokenCount,
+  Model,
+  ModelList,
+  Pong,
+  RequestLimits,
+  SchemaReport,
+  StoreState,
+} from "./wire.js";
+
 /** A JSON object whose fields the package passes on without looking at them. */
 export interface JsonObject {
   [key: string]: unknown;
-}
-
-/** Time limits of one request, in milliseconds (see "Limits" in PROTOCOL.md). */
-export interface RequestLimits {
-  /** From arrival to the end, all included. */
-  timeout_ms?: number;
-  /** From arrival until the engine has accepted the prompt, loading the model included. The default counts without progress. */
-  queue_timeout_ms?: number;
-  /** From acceptance until the first output. The default counts without progress. */
-  first_token_timeout_ms?: number;
-  /** Since the last sign of progress. */
-  no_progress_timeout_ms?: number;
-}
-
-/** What a body's `fm` can hold. */
-export interface FmParams extends RequestLimits {
-  /** Text that is not JSON, as this grammar describes it (see "Formats" in PROTOCOL.md). */
-  grammar?: { syntax: "lark" | "regex"; definition: string };
-  /** The answer's `fm.schema` tells what of the JSON schema was enforced. */
-  schema_report?: boolean;
-}
-
-/** What became of a request's JSON schema; with `fm.schema_report`. */
-export interface SchemaReport {
-  /** Keywords that the answer can't break. */
-  enforced: string[];
-  /** Paths of those that were looked at when it was whole. */
-  checked: string[];
-  /** Null where there is no whole answer. */
-  valid: boolean | null;
-  error: string | null;
-}
-
-/** What an answer's `fm` has; absent where there is nothing to report. */
-export interface FmReport {
-  /** With `fm.schema_report`; null where there was no schema. */
-  schema?: SchemaReport | null;
-  /** With `truncation` "auto": how many of the oldest messages were left out. */
-  dropped_messages?: number;
-  /** Paths of the parameters that neither the helper nor its engine knows, and that had no effect. */
-  ignored?: string[];
-}
-
-/** Parameters that are not OpenAI's. An engine that lacks one ignores it, and the answer says so. */
-export interface ExtraParams {
-  /** As many of the most likely tokens are drawn from; -1 or 0: all. */
-  top_k?: number | null;
-  /** Tokens that are less likely than this, relative to the best one, are never drawn. Default: 0.05. */
-  min_p?: number | null;
-  /** Above 1: tokens among the last 64 get less likely. Default: 1. */
-  repeat_penalty?: number | null;
-  /** The answer goes on to its token limit. */
-  ignore_eos?: boolean | null;
 }
 
 /** The body of `POST /responses`, and `fm` with what is our own. */
@@ -91,13 +57,6 @@ export interface ResponseRetrieveParams extends JsonObject {
   starting_after?: number;
 }
 
-/** The answer of `responses.delete`. */
-export interface DeletedResponse extends JsonObject {
-  id: string;
-  object: "response";
-  deleted: true;
-}
-
 /** What `responses.inputItems.list` takes besides the id. */
 export interface InputItemListParams extends JsonObject {
   include?: readonly string[];
@@ -105,22 +64,6 @@ export interface InputItemListParams extends JsonObject {
   order?: "asc" | "desc";
   /** The id of the item behind which the page begins. */
   after?: string;
-}
-
-/** One page of a stored response's input. */
-export interface InputItemList extends JsonObject {
-  object: "list";
-  data: JsonObject[];
-  first_id: string | null;
-  last_id: string | null;
-  has_more: boolean;
-}
-
-/** The answer of `responses.inputTokens.count`. */
-export interface InputTokenCount extends JsonObject {
-  object: "response.input_tokens";
-  input_tokens: number;
-  fm?: FmReport;
 }
 
 /** The body of `POST /responses/compact`. */
@@ -305,62 +248,6 @@ export interface ChatCompletionChunk extends JsonObject {
   usage?: ChatUsage | null;
   /** The first chunk may have it. */
   fm?: FmReport;
-}
-
-/** One model that the helper can answer with. */
-export interface Model {
-  id: string;
-  object: "model";
-  created: number;
-  owned_by: string;
-}
-
-/** The answer of `models.list`. */
-export interface ModelList {
-  object: "list";
-  data: Model[];
-}
-
-/** The answer of `health.ping`. */
-export interface Pong {
-  protocol_version: number;
-  version: string;
-  pid: number;
-  uptime_ms: number;
-}
-
-/** What confines the engine process, as the last engine told (see `capabilities.get` in PROTOCOL.md). */
-export interface EngineSandbox {
-  no_new_privs: boolean;
-  /** The version of Landlock that is in force; 0: none. */
-  landlock: number;
-  seccomp: boolean;
-  network: "denied" | "allowed";
-  /** Whether it can read devices, terminals included, and what other processes have in /proc. */
-  devices: "denied" | "allowed";
-  /** "none": root's special rights are gone, as other users have none. */
-  capabilities: "none" | "some";
-}
-
-/** Where responses are stored (see `capabilities.get` in PROTOCOL.md). */
-export interface StoreState {
-  kind: "memory" | "file" | "none";
-  /** Null: not known yet. */
-  usable: boolean | null;
-  /** Why it can't be used, and what to do. */
-  detail: string | null;
-}
-
-/** The answer of `capabilities.get`. */
-export interface Capabilities extends JsonObject {
-  available: boolean;
-  reason_code: string | null;
-  detail: string | null;
-  engine: { name: string; state: string; sandbox: EngineSandbox | null; [key: string]: unknown };
-  models: { id: string; default: boolean; images: boolean; mmproj?: string | null; [key: string]: unknown }[];
-  store: StoreState;
-  features: Record<string, boolean>;
-  limits: Record<string, number>;
 }
 
 /** Options of one call. */

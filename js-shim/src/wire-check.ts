@@ -1,7 +1,7 @@
-/** The deepest nesting that the helper accepts, the message itself included. */
-const MAX_DEPTH = 64;
-/** The most strings, numbers, words, arrays and objects that it accepts in a message. */
-const MAX_VALUES = 65_536;
+import { LIMITS } from "./wire.js";
+
+const MAX_DEPTH = LIMITS.json_depth;
+const MAX_VALUES = LIMITS.json_values;
 /** Shorter numbers without an exponent are within a double's range. */
 const MAX_PLAIN_DIGITS = 300;
 const MAX_PATH = 120;

@@ -49,7 +49,7 @@ ENGINE = [
     ("job.start", {"job": 7, "prompt": "Once upon a time", "max_tokens": 2}, "finished"),
 ]
 
-VOLATILE = {"pid", "uptime_ms", "created_at", "completed_at", "created", "version", "landlock", "devices"}
+VOLATILE = {"pid", "uptime_ms", "created_at", "completed_at", "created", "version", "landlock"}
 
 
 def normal(value, key=None):
@@ -59,6 +59,8 @@ def normal(value, key=None):
         return [normal(v) for v in value]
     if key in VOLATILE and value is not None:
         return 0 if isinstance(value, int) else "0"
+    if key == "devices":
+        return "denied"
     if isinstance(value, str):
         return re.sub(r"\b(resp|msg|chatcmpl|cmpl)([_-])[0-9a-f]{32}", r"\1\g<2>0", value)
     return value

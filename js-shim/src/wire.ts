@@ -1,0 +1,392 @@
+// Made by scripts/types.mjs from protocol/host.schema.json: change that, then run `npm run types`.
+import type { JsonObject } from "./types.js";
+
+/** The version of this protocol, and of the engine protocol. */
+export const PROTOCOL_VERSION = 1;
+
+/** What a host can run into (see "All limits" in PROTOCOL.md). */
+export const LIMITS = {
+  /** The longest body of a frame that is served, in bytes. */
+  frame_bytes: 10_000_000,
+  /** The longest body that is read, discarded and answered by an error. A longer one is fatal. */
+  skipped_frame_bytes: 40_000_000,
+  /** The longest header of a frame in bytes, the empty line included. */
+  header_bytes: 8192,
+  /** The most lines of a header. */
+  header_lines: 32,
+  /** The deepest nesting of arrays and objects in a body, the message itself included. */
+  json_depth: 64,
+  /** The most JSON values in a body: strings, numbers, true, false, null, arrays and objects; keys do not count. */
+  json_values: 65_536,
+  /** The longest string that can be a JSON-RPC id, in bytes. */
+  id_bytes: 256,
+  /** The largest integer that can be a JSON-RPC id, and with a minus sign the smallest. */
+  id_integer: 9_007_199_254_740_991,
+  /** Requests in flight at once. */
+  requests: 64,
+  /** Calls that wait for the store at once. */
+  store_calls: 64,
+  /** Calls that wait for the same cancel. */
+  cancel_calls: 4,
+  /** Default of `fm.queue_timeout_ms`. */
+  queue_timeout_ms: 120_000,
+  /** Default of `fm.first_token_timeout_ms`. */
+  first_token_timeout_ms: 120_000,
+  /** Default of `fm.no_progress_timeout_ms`. */
+  no_progress_timeout_ms: 60_000,
+  /** Default of `fm.timeout_ms`. */
+  timeout_ms: 600_000,
+  /** The longest time limit that a request can set. */
+  longest_timeout_ms: 86_400_000,
+  /** From a request to stop until an engine that has not stopped is ended. */
+  grace_ms: 750,
+  /** A host that reads no byte for so long counts as gone. */
+  stall_ms: 60_000,
+  /** Replies that may wait for a host that does not read. With more of them the host counts as gone. */
+  reply_queue_bytes: 8_388_608,
+  /** Streams and results of streams are queued only while less than this is queued. */
+  stream_queue_bytes: 65_536,
+  /** Text that may wait for a host that does not read. With more of it generation pauses. */
+  backlog_bytes: 2_097_152,
+  /** Reasoning, text and arguments of an answer together, as JSON. */
+  output_bytes: 4_194_304,
+  /** Log probabilities of an answer, as JSON. */
+  logprobs_bytes: 4_194_304,
+  /** The longest string that can be `input`, in characters. */
+  input_characters: 10_485_760,
+  /** The longest id of an item, in characters. */
+  item_id_characters: 64,
+  /** A conversation that goes on with stored responses, as JSON. */
+  conversation_bytes: 16_777_216,
+  /** Items of such a conversation. */
+  conversation_items: 16_384,
+  /** The largest `limit` of `responses.input_items`. */
+  page_items: 100,
+  /** Default of that `limit`. */
+  page_items_default: 20,
+  /** Default of `--store-bytes`. */
+  store_bytes: 67_108_864,
+  /** What a stored response counts in addition to its JSON, in bytes. */
+  store_row_bytes: 512,
+  /** How long the first call waits for a store that another process has locked. */
+  store_lock_ms: 200,
+  /** Tools of a request. */
+  tools: 128,
+  /** Calls of tools in an answer. */
+  calls: 128,
+  /** The longest name of a tool or of a schema, in characters. */
+  name_characters: 64,
+  /** The deepest nesting of a JSON schema. */
+  schema_levels: 50,
+  /** JSON values of a schema, and of all schemas of a request's tools together. */
+  schema_values: 32_768,
+  /** The longest `definition` of a grammar, in bytes. */
+  grammar_bytes: 65_536,
+  /** Entries of each list of a schema report. */
+  report_entries: 200,
+  /** The longest entry of such a list, in bytes. */
+  report_entry_bytes: 255,
+  /** Paths of ignored parameters that an answer reports. */
+  ignored_paths: 64,
+  /** The longest such path, in bytes. */
+  ignored_path_bytes: 255,
+  /** Names of ignored parameters that the log reports. */
+  logged_names: 64,
+  /** The longest such name, in bytes. */
+  logged_name_bytes: 64,
+  /** Strings in `stop`. */
+  stop_strings: 4,
+  /** Members of `logit_bias`. */
+  logit_biases: 1024,
+  /** Alternatives of a token. */
+  top_logprobs: 20,
+  /** What is less likely is reported as this. */
+  logprob_floor: -9999,
+  /** The largest `n` of a chat completion. */
+  choices: 128,
+  /** Default of `max_tokens` of a legacy completion. */
+  completion_tokens: 16,
+  /** The largest `repeat_penalty`. */
+  repeat_penalty: 10,
+  /** Members of `metadata`. */
+  metadata_pairs: 16,
+  /** The longest key of `metadata`, in characters. */
+  metadata_key_characters: 64,
+  /** The longest value of `metadata`, in characters. */
+  metadata_value_characters: 512,
+  /** The longest `safety_identifier` or `prompt_cache_key`, in characters. */
+  identifier_characters: 64,
+  /** Tokens of a summary that `responses.compact` makes. */
+  summary_tokens: 1024,
+  /** Texts of an embeddings request. */
+  embedding_inputs: 2048,
+  /** The longest side of an image. */
+  image_side_pixels: 16_384,
+  /** Pixels of an image, width by height. */
+  image_pixels: 33_554_432,
+  /** Deaths of an engine in a row, with one model, after which requests for that model are refused for a while. */
+  engine_deaths: 3,
+  /** How long they are refused at first; the time doubles. */
+  engine_pause_ms: 1000,
+  /** How long they are refused at most. */
+  longest_engine_pause_ms: 30_000,
+  /** Models whose deaths are counted. */
+  engine_death_models: 8,
+} as const;
+
+/** Codes of JSON-RPC errors: the message is broken, and no method has seen it. */
+export const RPC_ERRORS = {
+  /** A broken frame, or a body that is not the JSON that this protocol takes. */
+  PARSE_ERROR: -32700,
+  /** No request, or an id that is still in flight. */
+  INVALID_REQUEST: -32600,
+  /** No such method. */
+  METHOD_NOT_FOUND: -32601,
+  /** `params` is missing where it is required, or no object. */
+  INVALID_PARAMS: -32602,
+  /** Out of memory for the message. The helper then ends. */
+  INTERNAL_ERROR: -32603,
+} as const;
+
+/** HTTP status, type and usual code that OpenAI's clients see for each code. */
+export const ERROR_SHAPES = {
+  UNAVAILABLE: [503, "server_error", "model_unavailable"],
+  TIMEOUT: [408, "timeout_error", "timeout"],
+  CANCELLED: [499, "cancelled", "cancelled"],
+  INTERNAL: [500, "server_error", "server_error"],
+  INVALID_REQUEST: [400, "invalid_request_error", "invalid_value"],
+  NOT_FOUND: [404, "invalid_request_error", "model_not_found"],
+  CONTEXT_OVERFLOW: [400, "invalid_request_error", "context_length_exceeded"],
+  RATE_LIMITED: [429, "rate_limit_error", "rate_limit_exceeded"],
+  OVERLOADED: [503, "server_error", "overloaded"],
+  GUARDRAIL: [400, "invalid_request_error", "content_filter"],
+} as const;
+
+/** The notifications of a stream. `params.id` is the id of the call that each belongs to. */
+export const STREAM_NOTIFICATIONS = ["responses.event", "chat.completions.chunk", "completions.chunk"] as const;
+
+/** The methods of the helper. */
+export type Method =
+  | "health.ping"
+  | "capabilities.get"
+  | "responses.create"
+  | "responses.cancel"
+  | "responses.retrieve"
+  | "responses.delete"
+  | "responses.input_items"
+  | "responses.compact"
+  | "responses.input_tokens"
+  | "chat.completions.create"
+  | "embeddings.create"
+  | "completions.create"
+  | "models.list"
+  | "models.retrieve"
+  | "process.shutdown"
+  | "$/cancelRequest";
+
+/** The codes that the helper answers with (see "Errors" in PROTOCOL.md). */
+export type HelperErrorCode =
+  | "UNAVAILABLE"
+  | "TIMEOUT"
+  | "CANCELLED"
+  | "INTERNAL"
+  | "INVALID_REQUEST"
+  | "NOT_FOUND"
+  | "CONTEXT_OVERFLOW"
+  | "RATE_LIMITED"
+  | "OVERLOADED"
+  | "GUARDRAIL";
+
+/** An error in the shape that OpenAI's clients know, with its HTTP status. */
+export interface OpenAIErrorShape {
+  /** The HTTP status that a server would answer with. */
+  status: number;
+  type: string;
+  code: string | null;
+  /** The path of the field that is wrong, such as `input[0].content[1].type`. */
+  param: string | null;
+  message: string;
+}
+
+/** What became of a request's JSON schema; with `fm.schema_report`. */
+export interface SchemaReport {
+  /** Keywords that the answer can't break. */
+  enforced: string[];
+  /** Paths of the keywords that were checked when the answer was complete. */
+  checked: string[];
+  /** Null if there is no complete answer. */
+  valid: boolean | null;
+  error: string | null;
+}
+
+/** What an answer's `fm` has; absent if there is nothing to report. */
+export interface FmReport {
+  /** With `fm.schema_report`; null if there was no schema. */
+  schema?: SchemaReport | null;
+  /** With `truncation` "auto": how many of the oldest messages were left out. */
+  dropped_messages?: number;
+  /** Paths of the parameters that neither the helper nor its engine knows, and that had no effect. */
+  ignored?: string[];
+}
+
+/** Time limits of one request, in milliseconds (see "Limits" in PROTOCOL.md). */
+export interface RequestLimits {
+  /** From arrival to the end, everything included. */
+  timeout_ms?: number | null;
+  /**
+   * From arrival until the engine has accepted the prompt, loading the model included. The default counts without
+   * progress.
+   */
+  queue_timeout_ms?: number | null;
+  /** From acceptance until the first output. The default counts without progress. */
+  first_token_timeout_ms?: number | null;
+  /** Since the last sign of progress. */
+  no_progress_timeout_ms?: number | null;
+}
+
+/** What a request's `fm` can hold. Any other member is refused. */
+export interface FmParams extends RequestLimits {
+  grammar?: {
+    syntax: "lark" | "regex";
+    definition: string;
+  } | null;
+  /** The answer's `fm.schema` says what of the JSON schema was enforced. */
+  schema_report?: boolean | null;
+  /** How a thought is reported (see "Reasoning" in PROTOCOL.md). Default: "summary". The Responses API only. */
+  reasoning_dialect?: "summary" | "reasoning_text" | "reasoning" | null;
+}
+
+/** Parameters that are not OpenAI's. An engine that lacks one ignores it, and the answer reports that. */
+export interface ExtraParams {
+  /** Only so many of the most likely tokens can be drawn; -1 or 0: all. */
+  top_k?: number | null;
+  /** Tokens that are less likely than this, relative to the best one, are never drawn. Default: 0.05. */
+  min_p?: number | null;
+  /** Above 1: tokens among the last 64 become less likely. Default: 1. */
+  repeat_penalty?: number | null;
+  /** The answer goes on to its token limit. */
+  ignore_eos?: boolean | null;
+}
+
+/** The answer of `health.ping`. */
+export interface Pong {
+  protocol_version: number;
+  version: string;
+  pid: number;
+  uptime_ms: number;
+}
+
+/** What confines the engine process, as the last engine reported (see `capabilities.get` in PROTOCOL.md). */
+export interface EngineSandbox {
+  no_new_privs: boolean;
+  /** The ABI version of Landlock that is in force; 0: none. */
+  landlock: number;
+  seccomp: boolean;
+  network: "denied" | "allowed";
+  /** Whether it can read devices, terminals included, and what other processes have in /proc. */
+  devices: "denied" | "allowed";
+  /** "none": it has none of root's special rights. */
+  capabilities: "none" | "some";
+}
+
+/** Where responses are stored (see `capabilities.get` in PROTOCOL.md). */
+export interface StoreState {
+  kind: "memory" | "file" | "none";
+  /** Null: not known yet. */
+  usable: boolean | null;
+  /** Why it can't be used, and what to do. */
+  detail: string | null;
+}
+
+/** The answer of `capabilities.get`. */
+export interface Capabilities {
+  /** Whether a request can be answered. */
+  available: boolean;
+  /** Why not; null if it can. */
+  reason_code: "MODEL_NOT_READY" | "HELPER_UNHEALTHY" | null;
+  /** The reason as a sentence; null if there is none. */
+  detail: string | null;
+  engine: {
+    name: string;
+    state: "idle" | "starting" | "ready" | "stopping";
+    sandbox: EngineSandbox | null;
+    [key: string]: unknown;
+  };
+  models: {
+    id: string;
+    default: boolean;
+    /** Whether the model sees images. */
+    images: boolean;
+    /** The projector's file with which it does. */
+    mmproj: string | null;
+    [key: string]: unknown;
+  }[];
+  store: StoreState;
+  features: {
+    responses: boolean;
+    chat_completions: boolean;
+    streaming: boolean;
+    cancel: boolean;
+    tools: boolean;
+    structured_output: boolean;
+    embeddings: boolean;
+    stored_responses: boolean;
+    input_tokens: boolean;
+    truncation: boolean;
+    completions: boolean;
+    compaction: boolean;
+    images: boolean;
+    [key: string]: boolean;
+  };
+  limits: {
+    max_requests: number;
+    max_frame_bytes: number;
+    queue_timeout_ms: number;
+    first_token_timeout_ms: number;
+    no_progress_timeout_ms: number;
+    timeout_ms: number;
+    grace_ms: number;
+    [key: string]: number;
+  };
+  [key: string]: unknown;
+}
+
+/** One model that the helper can answer with. */
+export interface Model {
+  id: string;
+  object: "model";
+  created: number;
+  owned_by: string;
+}
+
+/** The answer of `models.list`. */
+export interface ModelList {
+  object: "list";
+  data: Model[];
+}
+
+/** The answer of `responses.delete`. */
+export interface DeletedResponse {
+  id: string;
+  object: "response";
+  deleted: true;
+  [key: string]: unknown;
+}
+
+/** One page of a stored response's input. */
+export interface InputItemList {
+  object: "list";
+  data: JsonObject[];
+  first_id: string | null;
+  last_id: string | null;
+  has_more: boolean;
+  [key: string]: unknown;
+}
+
+/** The answer of `responses.input_tokens`. */
+export interface InputTokenCount {
+  object: "response.input_tokens";
+  input_tokens: number;
+  fm?: FmReport;
+  [key: string]: unknown;
+}

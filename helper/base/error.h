@@ -26,8 +26,8 @@ enum fm_code {
 
 struct fm_error {
     enum fm_code code;
-    const char
-        *openai_code;  /* static: OpenAI's finer `code`, such as "unsupported_parameter"; NULL: by `code`; "": null */
+    const char *reason; /* which error of this code it is, a word of the layer that reports it; NULL: none is given.
+                           Outlives the error: mostly a literal */
     const char *limit; /* FM_TIMEOUT: "queue", "first_token", "no_progress" or "total"; else NULL */
     int64_t limit_ms;  /* FM_TIMEOUT: how long that limit is */
     char param[256];   /* path of the field at fault, such as "tools[0].type"; "" when no field is */

@@ -262,14 +262,14 @@ enum fm_code fm_method_create(struct fm_front *front, const struct fm_rpc_messag
 
 enum fm_code fm_params_wrong(struct fm_error *error, const char *param, const char *openai_code, const char *detail) {
     fm_fail(error, FM_INVALID_REQUEST, "%s", detail);
-    error->openai_code = openai_code;
+    error->reason = openai_code;
     snprintf(error->param, sizeof error->param, "%s", param);
     return error->code;
 }
 
 static enum fm_code nothing_to_cancel(struct fm_error *error) {
     fm_fail(error, FM_NOT_FOUND, "no such request is in flight: it was never made, or it has ended");
-    error->openai_code = "response_not_found";
+    error->reason = "response_not_found";
     return error->code;
 }
 

@@ -17,7 +17,7 @@
 
 static enum fm_code no_such_response(struct fm_error *error) {
     fm_fail(error, FM_NOT_FOUND, "there is no such response: it was never made, not stored, or made room for others");
-    error->openai_code = "response_not_found";
+    error->reason = "response_not_found";
     return error->code;
 }
 

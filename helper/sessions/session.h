@@ -7,7 +7,7 @@
 
 #include "front/options.h"
 #include "sessions/command.h"
-#include "surface/answer.h"
+#include "surface/ids.h"
 
 #define FM_CONTENT_MAX 10000u /* characters of a message's content that the model sees */
 

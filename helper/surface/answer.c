@@ -1,6 +1,5 @@
 #include "surface/answer.h"
 #include "base/clock.h"
-#include "base/platform.h"
 #include "base/utf8.h"
 #include "protocol/frame.h"
 #include "surface/ignored.h"
@@ -19,23 +18,8 @@
 
 #define LOOP_PENALTY 0.5 /* against an answer that repeats itself to its limit: session mode has the same */
 
-#define ID_RANDOM 16 /* bytes; each is two hex digits */
-
 static size_t least(size_t a, size_t b) {
     return a < b ? a : b;
-}
-
-void fm_id_draw(char id[FM_ID_SIZE], const char *prefix) {
-    static const char digits[] = "0123456789abcdef";
-    unsigned char bytes[ID_RANDOM];
-    fm_random(bytes, sizeof bytes);
-    size_t len = strlen(prefix);
-    memcpy(id, prefix, len);
-    for (size_t i = 0; i < sizeof bytes; i++) {
-        id[len++] = digits[bytes[i] >> 4];
-        id[len++] = digits[bytes[i] & 15];
-    }
-    id[len] = '\0';
 }
 
 /* How much of it the output may have, and the log probabilities. */

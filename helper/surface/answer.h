@@ -34,7 +34,8 @@ void fm_event_write_piece(struct fm_answer *answer, struct fm_json_writer *w);  
 
 /*
  * An error in OpenAI's words: the members "code", "message" and "param" of an open object; an object of them and
- * "type".
+ * "type". Its `reason` is OpenAI's `code`, such as "unsupported_parameter"; without one, its fm_code has a `code`; ""
+ * stands for null, where OpenAI has no code.
  */
 void fm_openai_error_fields(const struct fm_error *error, struct fm_json_writer *w);
 void fm_openai_error_write(const struct fm_error *error, struct fm_json_writer *w);
@@ -60,9 +61,6 @@ void fm_answer_write_ignored(const struct fm_answer *answer, struct fm_json_writ
 
 /* The member `usage` of the Responses API's objects. */
 void fm_responses_write_usage(const struct fm_usage *usage, struct fm_json_writer *w);
-
-/* Writes a new id: `prefix`, such as "msg_", and random hex digits. */
-void fm_id_draw(char id[FM_ID_SIZE], const char *prefix);
 
 /*
  * What legacy completions have of chat's. The members of an object, or of a chunk, that tell which answer it is of;

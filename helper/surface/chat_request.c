@@ -300,41 +300,38 @@ static enum fm_code check_dialect(struct json_object *fm, struct fm_error *error
     return asked ? fm_reject_unsupported(&here, "It is for responses.create.", error) : FM_OK;
 }
 
-enum fm_code fm_chat_parse(struct json_object *params, struct fm_request *request, struct fm_error *error) {
+enum fm_code fm_chat_read(struct json_object *body, const struct fm_ignored *ignored, struct fm_request *request,
+                          struct fm_error *error) {
     struct fm_asked_format format;
     struct fm_asked_tools tools;
-    struct fm_ignored ignored = {0};
-    enum fm_code code = fm_request_check(fm_chat_rules, params, &ignored, error);
+    enum fm_code code = check_dialect(json_object_object_get(body, "fm"), error);
+    code = code ? code : check_top_logprobs(body, error);
     if (code == FM_OK) {
-        code = check_dialect(json_object_object_get(params, "fm"), error);
-        code = code ? code : check_top_logprobs(params, error);
+        struct json_object *asked = json_object_object_get(body, "response_format");
+        code = fm_format_find(body, &(struct fm_format_place){asked, fm_chat_format_params}, &format, error);
     }
     if (code == FM_OK) {
-        struct json_object *asked = json_object_object_get(params, "response_format");
-        code = fm_format_find(params, &(struct fm_format_place){asked, fm_chat_format_params}, &format, error);
-    }
-    if (code == FM_OK) {
-        code = fm_tools_find(params, true, &format, &tools, error);
+        code = fm_tools_find(body, true, &format, &tools, error);
     }
     if (code != FM_OK) {
         return code;
     }
-    fm_request_begin(request, params, &ignored);
+    fm_request_begin(request, body, ignored);
     fm_format_note(&format, request);
     fm_tools_note(&tools, request);
-    request->choices = json_object_get_int64(json_object_object_get(params, "n"));
-    note_images(params, &request->image_params);
+    request->choices = json_object_get_int64(json_object_object_get(body, "n"));
+    note_images(body, &request->image_params);
     struct fm_json_writer job = fm_json_writer_on(&request->job_members);
-    write_messages(params, &job);
+    write_messages(body, &job);
     /* max_tokens is the older name of the two. */
-    struct json_object *max_tokens = json_object_object_get(params, "max_completion_tokens");
-    max_tokens = max_tokens ? max_tokens : json_object_object_get(params, "max_tokens");
-    fm_request_write_sampling(params, max_tokens, &job);
-    fm_request_note_extras(request, params);
-    write_logit_bias(params, &job);
-    bool logprobs = json_object_get_boolean(json_object_object_get(params, "logprobs"));
-    fm_request_write_logprobs(request, params, logprobs, &job);
-    fm_request_write_effort(json_object_object_get(params, "reasoning_effort"), &job);
+    struct json_object *max_tokens = json_object_object_get(body, "max_completion_tokens");
+    max_tokens = max_tokens ? max_tokens : json_object_object_get(body, "max_tokens");
+    fm_request_write_sampling(body, max_tokens, &job);
+    fm_request_note_extras(request, body);
+    write_logit_bias(body, &job);
+    bool logprobs = json_object_get_boolean(json_object_object_get(body, "logprobs"));
+    fm_request_write_logprobs(request, body, logprobs, &job);
+    fm_request_write_effort(json_object_object_get(body, "reasoning_effort"), &job);
     fm_format_write_job(&format, &job);
     fm_tools_write_job(&tools, &job);
     return fm_request_end(request, error);

@@ -49,8 +49,8 @@ static struct path_text path_write(const struct fm_path *at) {
 }
 
 /* The second half of a rejection; `error` has its sentence. */
-static enum fm_code blame(struct fm_error *error, const struct path_text *path, const char *openai_code) {
-    error->openai_code = openai_code;
+static enum fm_code blame(struct fm_error *error, const struct path_text *path, const char *reason) {
+    error->reason = reason;
     memcpy(error->param, path->text, path->len + 1);
     return error->code;
 }
@@ -116,12 +116,12 @@ enum fm_code fm_reject_long_array(const struct fm_path *at, size_t max, size_t e
 }
 
 /* A number outside of `rule`; `kind` is "integer" or "decimal". */
-static enum fm_code reject_range(const struct fm_rule *rule, bool above, const char *kind, const char *openai_code,
+static enum fm_code reject_range(const struct fm_rule *rule, bool above, const char *kind, const char *reason,
                                  const struct fm_path *at, struct fm_error *error) {
     struct path_text path = path_write(at);
     fm_fail(error, FM_INVALID_REQUEST, "Invalid '%s': %s %s value. Expected a value %s %" PRId64 ".", path.text, kind,
             above ? "above maximum" : "below minimum", above ? "<=" : ">=", above ? rule->max : rule->min);
-    return blame(error, &path, openai_code);
+    return blame(error, &path, reason);
 }
 
 /* ---- values ---- */
@@ -371,4 +371,9 @@ enum fm_code fm_check_body(const struct fm_rule *rules, struct json_object *body
                            struct fm_error *error) {
     const struct fm_path root = {.ignored = ignored};
     return fm_check_members(rules, body, ignored ? &root : NULL, error);
+}
+
+enum fm_code fm_ignored_refuse(const struct fm_buf *paths, struct fm_error *error) {
+    const struct fm_path at = {.key = fm_ignored_next(paths, NULL)};
+    return fm_reject_unknown(&at, error);
 }

@@ -2,7 +2,7 @@
  * Checking a request body against a table: one row a parameter. The walk and the typed checkers are here; which
  * parameters there are stands in the tables of request.c, format.c, responses_request.c and chat_request.c.
  *
- * A checker returns FM_OK, or fills `error` (FM_INVALID_REQUEST, an openai_code, the path) and returns its code. It
+ * A checker returns FM_OK, or fills `error` (FM_INVALID_REQUEST, a reason, the path) and returns its code. It
  * never sees null: a null parameter counts as absent. Pure; values are borrowed.
  */
 #ifndef FM_SURFACE_CHECK_H
@@ -14,9 +14,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct json_object;
-
+struct fm_buf;
 struct fm_ignored;
+struct json_object;
 
 /* Where a value stands: a chain up to the body, written out (`input[0].content[1].type`) when something is wrong. */
 struct fm_path {
@@ -51,6 +51,9 @@ struct fm_rule {
  */
 FM_MUST_USE enum fm_code fm_check_body(const struct fm_rule *rules, struct json_object *body,
                                        struct fm_ignored *ignored, struct fm_error *error);
+
+/* Refuses the first of some ignored paths (there is at least one): FM_INVALID_REQUEST, `unknown_parameter`. */
+enum fm_code fm_ignored_refuse(const struct fm_buf *paths, struct fm_error *error);
 
 /* The row of that name; NULL: there is none. */
 const struct fm_rule *fm_rule_find(const struct fm_rule *rules, const char *name);

@@ -78,30 +78,24 @@ static void write_job(struct json_object *body, struct json_object *prompt, stru
     fm_request_write_sampling(body, max_tokens, w);
 }
 
-enum fm_code fm_completions_parse(struct json_object *params, struct fm_request *request, struct fm_error *error) {
+enum fm_code fm_completions_read(struct json_object *body, const struct fm_ignored *ignored,
+                                 struct fm_request *request, struct fm_error *error) {
     struct fm_asked_format format;
-    struct json_object *prompt = NULL;
-    struct fm_ignored ignored = {0};
-    enum fm_code code = fm_request_check(fm_completions_rules, params, &ignored, error);
-    if (code == FM_OK) {
-        code = fm_format_find(params, &(struct fm_format_place){0}, &format, error);
-    }
-    if (code == FM_OK) {
-        prompt = prompt_of(params);
-        code = check_echo(params, prompt, error);
-    }
+    struct json_object *prompt = prompt_of(body);
+    enum fm_code code = fm_format_find(body, &(struct fm_format_place){0}, &format, error);
+    code = code ? code : check_echo(body, prompt, error);
     if (code != FM_OK) {
         return code;
     }
-    fm_request_begin(request, params, &ignored);
+    fm_request_begin(request, body, ignored);
     fm_format_note(&format, request);
-    if (json_object_get_boolean(json_object_object_get(params, "echo"))) {
+    if (json_object_get_boolean(json_object_object_get(body, "echo"))) {
         size_t len = (size_t)json_object_get_string_len(prompt);
         fm_buf_append(&request->output_start, json_object_get_string(prompt), len);
     }
     struct fm_json_writer job = fm_json_writer_on(&request->job_members);
-    write_job(params, prompt, &job);
-    fm_request_note_extras(request, params);
+    write_job(body, prompt, &job);
+    fm_request_note_extras(request, body);
     fm_format_write_job(&format, &job);
     return fm_request_end(request, error);
 }

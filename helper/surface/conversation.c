@@ -110,7 +110,7 @@ static enum fm_code push_response(struct history *history, const struct fm_store
 
 static enum fm_code not_stored(const char *id, struct fm_error *error) {
     fm_fail(error, FM_INVALID_REQUEST, "Previous response with id '%.*s' not found.", FM_ID_SIZE, id);
-    error->openai_code = "previous_response_not_found";
+    error->reason = "previous_response_not_found";
     snprintf(error->param, sizeof error->param, "previous_response_id");
     return error->code;
 }
@@ -196,7 +196,7 @@ static enum fm_code find_stored(const struct fm_conversation_source *source, con
 
 static enum fm_code no_such_item(const char *id, struct fm_error *error) {
     fm_fail(error, FM_INVALID_REQUEST, "Item with id '%.*s' not found.", FM_ID_SIZE, id);
-    error->openai_code = "";
+    error->reason = "";
     snprintf(error->param, sizeof error->param, "input");
     return error->code;
 }

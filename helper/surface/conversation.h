@@ -7,11 +7,9 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "surface/ids.h"
 
 struct json_object;
-
-/* Bytes of an id that is drawn here: prefix and 32 hex digits, NUL included. */
-#define FM_ID_SIZE 48
 
 /* Of a request; part of struct fm_request. */
 struct fm_conversation {

@@ -47,7 +47,7 @@ static enum fm_code reject_dimensions(size_t dimension, struct fm_error *error) 
         error, FM_INVALID_REQUEST,
         "Invalid 'dimensions': integer above maximum value. Expected a value <= %zu, which the model's vectors have.",
         dimension);
-    error->openai_code = "integer_above_max_value";
+    error->reason = "integer_above_max_value";
     snprintf(error->param, sizeof error->param, "dimensions");
     return error->code;
 }

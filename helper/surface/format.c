@@ -252,7 +252,7 @@ static bool blames_image(const struct fm_error *error, size_t *index) {
 /* Those of a conversation that was stored are not the body's: then its input is to blame. */
 static void rename_image_param(const struct fm_request *request, size_t index, struct fm_error *error) {
     bool own = !request->conversation.previous_id && !request->conversation.refers;
-    error->openai_code = FM_IMAGE_INVALID;
+    error->reason = FM_IMAGE_INVALID;
     if (!own || !fm_request_image_param(request, index, ".image_url", error)) {
         snprintf(error->param, sizeof error->param, "input");
     }

@@ -36,7 +36,4 @@ struct fm_buf fm_ignored_paths(const struct fm_ignored *ignored);
 /* Writes the member `fm` of an object, {"ignored": the paths}, where there are some. */
 void fm_ignored_write_report(const struct fm_buf *paths, struct fm_json_writer *w);
 
-/* Refuses the first path, of which there is one: FM_INVALID_REQUEST, `unknown_parameter`. */
-enum fm_code fm_ignored_refuse(const struct fm_buf *paths, struct fm_error *error);
-
 #endif

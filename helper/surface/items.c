@@ -1,6 +1,6 @@
 #include "surface/items.h"
-#include "surface/answer.h"
 #include "surface/format.h"
+#include "surface/ids.h"
 #include "surface/image.h"
 #include "surface/messages.h"
 

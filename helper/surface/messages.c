@@ -266,6 +266,6 @@ enum fm_code fm_call_find(struct json_object *ids, struct json_object *id, const
         return FM_OK;
     }
     enum fm_code code = fm_reject_value(at, "A tool's output answers no call before it.", error);
-    error->openai_code = "";
+    error->reason = "";
     return code;
 }

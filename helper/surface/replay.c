@@ -211,7 +211,7 @@ static bool take_end(struct fm_answer *answer, struct json_object *object) {
     }
     answer->error_code = strdup(get_text(error, "code"));
     fm_fail(&answer->error, fm_openai_error_code(get_text(error, "type")), "%s", get_text(error, "message"));
-    answer->error.openai_code = answer->error_code;
+    answer->error.reason = answer->error_code;
     snprintf(answer->error.param, sizeof answer->error.param, "%s", get_text(error, "param"));
     return answer->error_code;
 }

@@ -145,39 +145,6 @@ static enum fm_reasoning_dialect dialect_of(struct json_object *fm) {
     return (enum fm_reasoning_dialect)dialect;
 }
 
-/* ---- the tables of all APIs ---- */
-
-static const struct fm_rule *const all_rules[] = {fm_responses_rules, fm_chat_rules, fm_completions_rules,
-                                                  fm_embeddings_rules};
-
-bool fm_request_has_row(const char *name) {
-    bool found = false;
-    if (fm_rule_find(fm_extra_rules, name)) {
-        return false;
-    }
-    for (size_t i = 0; i < sizeof all_rules / sizeof all_rules[0] && !found; i++) {
-        found = fm_rule_find(all_rules[i], name) != NULL;
-    }
-    return found;
-}
-
-enum fm_code fm_request_check(const struct fm_rule *rules, struct json_object *body, struct fm_ignored *ignored,
-                              struct fm_error *error) {
-    struct lh_entry *next;
-    for (struct lh_entry *entry = json_object_get_object(body)->head; entry; entry = next) {
-        const struct fm_path at = {.key = lh_entry_k(entry)};
-        bool elsewhere = !fm_rule_find(rules, at.key) && fm_request_has_row(at.key);
-        next = lh_entry_next(entry); /* before this one may go */
-        if (elsewhere && lh_entry_v(entry)) {
-            return fm_reject_unsupported(&at, "It is a parameter of another API, which this one does not have.", error);
-        }
-        if (elsewhere) { /* null is absent */
-            json_object_object_del(body, at.key);
-        }
-    }
-    return fm_check_body(rules, body, ignored, error);
-}
-
 void fm_request_begin(struct fm_request *request, struct json_object *body, const struct fm_ignored *ignored) {
     struct json_object *model = json_object_object_get(body, "model");
     struct json_object *fm = json_object_object_get(body, "fm");

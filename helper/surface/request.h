@@ -23,16 +23,6 @@ extern const struct fm_rule fm_chat_rules[];
 extern const struct fm_rule fm_completions_rules[];
 extern const struct fm_rule fm_embeddings_rules[];
 
-/* Whether one of those tables has a row of this name: a parameter of OpenAI's. Extras are none. */
-bool fm_request_has_row(const char *name);
-
-/*
- * fm_check_body for the body of a create call: what no API has is ignored, and what another API has (chat's
- * `max_tokens` in responses.create, say) is refused, FM_INVALID_REQUEST, because dropping it would change the answer.
- */
-FM_MUST_USE enum fm_code fm_request_check(const struct fm_rule *rules, struct json_object *body,
-                                          struct fm_ignored *ignored, struct fm_error *error);
-
 /* The members of chat's and completions' `stream_options`. */
 extern const struct fm_rule fm_chat_stream_option_rules[];
 
@@ -74,8 +64,30 @@ void fm_request_write_effort(struct json_object *effort, struct fm_json_writer *
 /* FM_OK, or FM_INTERNAL with everything freed when something could not be allocated on the way. */
 FM_MUST_USE enum fm_code fm_request_end(struct fm_request *request, struct fm_error *error);
 
-/* fm_surface.parse of the APIs. */
-fm_check_fn fm_check_include; /* a list of what a response may include; the rule does not count */
+/* A list of what a response may include; the rule does not count. */
+fm_check_fn fm_check_include;
+
+/* What is made of the conversation in a body of the Responses API. */
+enum fm_purpose {
+    FM_PURPOSE_ANSWER,
+    FM_PURPOSE_COUNT,   /* its tokens are counted, nothing is generated */
+    FM_PURPOSE_SUMMARY, /* responses.compact */
+};
+
+/*
+ * Each fills `request` from a body that has passed the check against its API's table, in which it looks at what no
+ * table can say (what does not go together); `ignored` is what the check ignored. Errors as fm_surface.parse.
+ */
+enum fm_code fm_responses_read(struct json_object *body, enum fm_purpose purpose, const struct fm_ignored *ignored,
+                               struct fm_request *request, struct fm_error *error);
+enum fm_code fm_completions_read(struct json_object *body, const struct fm_ignored *ignored,
+                                 struct fm_request *request, struct fm_error *error);
+enum fm_code fm_chat_read(struct json_object *body, const struct fm_ignored *ignored, struct fm_request *request,
+                          struct fm_error *error);
+enum fm_code fm_embeddings_read(struct json_object *body, const struct fm_ignored *ignored,
+                                struct fm_request *request, struct fm_error *error);
+
+/* parse.c: fm_surface.parse of the calls. */
 enum fm_code fm_responses_parse(struct json_object *params, struct fm_request *request, struct fm_error *error);
 enum fm_code fm_input_tokens_parse(struct json_object *params, struct fm_request *request, struct fm_error *error);
 enum fm_code fm_compact_parse(struct json_object *params, struct fm_request *request, struct fm_error *error);

@@ -212,19 +212,16 @@ static void write_instructions(struct json_object *body, struct fm_json_writer *
     }
 }
 
-/* What is made of the conversation. */
-enum purpose { ANSWER, COUNT, COMPACT };
-
-static void write_last(enum purpose purpose, struct fm_json_writer *w) {
+static void write_last(enum fm_purpose purpose, struct fm_json_writer *w) {
     static const char ask[] =
         "Summarize the conversation so far for somebody who has to go on with it and has not read it. "
         "Keep names, numbers, decisions, open questions and what was asked for. Write the summary alone.";
-    if (purpose == COMPACT) {
+    if (purpose == FM_PURPOSE_SUMMARY) {
         fm_turn_write("user", ask, sizeof ask - 1, w);
     }
 }
 
-static void write_messages(struct json_object *body, enum purpose purpose, struct fm_json_writer *w) {
+static void write_messages(struct json_object *body, enum fm_purpose purpose, struct fm_json_writer *w) {
     struct json_object *input = json_object_object_get(body, "input");
     fm_json_key(w, "messages");
     fm_json_array_begin(w);
@@ -239,13 +236,13 @@ static void write_messages(struct json_object *body, enum purpose purpose, struc
 }
 
 /* The messages, or what they are made of once the store was asked; and what goes to the store, if the response may. */
-static void note_conversation(struct json_object *body, enum purpose purpose, struct fm_request *request,
+static void note_conversation(struct json_object *body, enum fm_purpose purpose, struct fm_request *request,
                               struct fm_json_writer *job) {
     struct json_object *previous = json_object_object_get(body, "previous_response_id");
     struct json_object *input = json_object_object_get(body, "input");
     struct json_object *store = json_object_object_get(body, "store");
     struct fm_conversation *conversation = &request->conversation;
-    request->store = purpose == ANSWER && (!store || json_object_get_boolean(store));
+    request->store = purpose == FM_PURPOSE_ANSWER && (!store || json_object_get_boolean(store));
     request->background = json_object_get_boolean(json_object_object_get(body, "background"));
     conversation->refers = fm_items_refer(input);
     request->unresolved = previous || conversation->refers;
@@ -267,10 +264,10 @@ static void note_conversation(struct json_object *body, enum purpose purpose, st
     }
 }
 
-static void write_purpose(enum purpose purpose, struct fm_request *request, struct fm_json_writer *job) {
-    if (purpose == COUNT) {
+static void write_purpose(enum fm_purpose purpose, struct fm_request *request, struct fm_json_writer *job) {
+    if (purpose == FM_PURPOSE_COUNT) {
         fm_json_key_int(job, "max_tokens", 0);
-    } else if (purpose == COMPACT) {
+    } else if (purpose == FM_PURPOSE_SUMMARY) {
         fm_json_key_int(job, "temperature", 0);
         fm_json_key(job, "reasoning");
         fm_json_object_begin(job);
@@ -281,94 +278,39 @@ static void write_purpose(enum purpose purpose, struct fm_request *request, stru
     }
 }
 
-static enum fm_code parse(struct json_object *params, enum purpose purpose, struct fm_ignored *ignored,
-                          struct fm_request *request, struct fm_error *error) {
+enum fm_code fm_responses_read(struct json_object *body, enum fm_purpose purpose, const struct fm_ignored *ignored,
+                               struct fm_request *request, struct fm_error *error) {
     struct fm_format_place place;
     struct fm_asked_format format;
     struct fm_asked_tools tools;
-    enum fm_code code = fm_request_check(fm_responses_rules, params, ignored, error);
-    code = code ? code : check_conversation(params, error);
-    code = code ? code : fm_format_of_responses(params, &place, error);
-    code = code ? code : fm_format_find(params, &place, &format, error);
-    code = code ? code : fm_tools_find(params, false, &format, &tools, error);
+    enum fm_code code = check_conversation(body, error);
+    code = code ? code : fm_format_of_responses(body, &place, error);
+    code = code ? code : fm_format_find(body, &place, &format, error);
+    code = code ? code : fm_tools_find(body, false, &format, &tools, error);
     if (code != FM_OK) {
         return code;
     }
-    fm_request_begin(request, params, ignored);
+    fm_request_begin(request, body, ignored);
     fm_format_note(&format, request);
     fm_tools_note(&tools, request);
-    fm_items_note_images(json_object_object_get(params, "input"), &request->image_params);
+    fm_items_note_images(json_object_object_get(body, "input"), &request->image_params);
     struct fm_json_writer job = fm_json_writer_on(&request->job_members);
-    note_conversation(params, purpose, request, &job);
+    note_conversation(body, purpose, request, &job);
     write_purpose(purpose, request, &job);
-    fm_request_write_sampling(params, json_object_object_get(params, "max_output_tokens"), &job);
-    fm_request_note_extras(request, params);
-    if (fm_string_is(json_object_object_get(params, "truncation"), "auto")) {
+    fm_request_write_sampling(body, json_object_object_get(body, "max_output_tokens"), &job);
+    fm_request_note_extras(request, body);
+    if (fm_string_is(json_object_object_get(body, "truncation"), "auto")) {
         fm_json_key_str(&job, "truncation", "auto");
     }
-    fm_request_write_logprobs(request, params, includes(params, INCLUDE_LOGPROBS), &job);
-    fm_request_write_effort(json_object_object_get(json_object_object_get(params, "reasoning"), "effort"), &job);
+    fm_request_write_logprobs(request, body, includes(body, INCLUDE_LOGPROBS), &job);
+    fm_request_write_effort(json_object_object_get(json_object_object_get(body, "reasoning"), "effort"), &job);
     fm_format_write_job(&format, &job);
     fm_tools_write_job(&tools, &job);
     struct fm_json_writer echo = fm_json_writer_on(&request->echo);
-    write_echo(params, &format, &tools, &echo);
+    write_echo(body, &format, &tools, &echo);
     if (request->echo.len > ECHO_MAX) {
         fm_request_free(request);
-        return reject_large_echo(params, error);
+        return reject_large_echo(body, error);
     }
     return fm_request_end(request, error);
-}
-
-enum fm_code fm_responses_parse(struct json_object *params, struct fm_request *request, struct fm_error *error) {
-    struct fm_ignored ignored = {0};
-    return parse(params, ANSWER, &ignored, request, error);
-}
-
-/* Of what the APIs know, these calls have the members of `names` (NULL-terminated) alone. */
-static enum fm_code check_names(struct json_object *body, const char *const *names, struct fm_ignored *ignored,
-                                struct fm_error *error) {
-    struct lh_entry *next;
-    for (struct lh_entry *entry = json_object_get_object(body)->head; entry; entry = next) {
-        const struct fm_path at = {.key = lh_entry_k(entry)};
-        const char *const *name = names;
-        next = lh_entry_next(entry); /* before this one may go */
-        while (*name && strcmp(*name, at.key) != 0) {
-            name++;
-        }
-        if (!*name && lh_entry_v(entry) && fm_request_has_row(at.key)) {
-            return fm_reject_unsupported(&at, "This call does not have it; leave it out.", error);
-        }
-        if (fm_rule_find(fm_extra_rules, at.key)) {
-            fm_ignored_add(ignored, at.key);
-            json_object_object_del(body, at.key);
-        }
-    }
-    return FM_OK;
-}
-
-/*
- * What of a body says what the model reads, and how the answer is waited for. The same body makes the same prompt, so
- * it is checked and read in the same way.
- */
-enum fm_code fm_input_tokens_parse(struct json_object *params, struct fm_request *request, struct fm_error *error) {
-    static const char *const names[] = {
-        "model",     "input",      "instructions",         "tools",        "tool_choice",         "text",
-        "reasoning", "truncation", "previous_response_id", "conversation", "parallel_tool_calls", "fm",
-        "response_format", NULL,
-    };
-    struct fm_ignored ignored = {0};
-    enum fm_code code = check_names(params, names, &ignored, error);
-    return code ? code : parse(params, COUNT, &ignored, request, error);
-}
-
-enum fm_code fm_compact_parse(struct json_object *params, struct fm_request *request, struct fm_error *error) {
-    static const char *const names[] = {
-        "model",        "input", "instructions", "previous_response_id", "prompt_cache_key", "prompt_cache_retention",
-        "service_tier", "fm",    NULL,
-    };
-    static const struct fm_path model_at = {.key = "model"};
-    struct fm_ignored ignored = {0};
-    enum fm_code code = check_names(params, names, &ignored, error);
-    bool named = json_object_object_get(params, "model") != NULL; /* as OpenAI's has to be */
-    return code ? code : named ? parse(params, COMPACT, &ignored, request, error) : fm_reject_missing(&model_at, error);
 }

@@ -143,7 +143,7 @@ struct fm_surface {
     /*
      * Checks `params` (an object) and fills `request` (uninitialised); keeps nothing of `params`, but takes the members
      * that no one knows out of it: `request->ignored` has their paths. On failure `error` has code FM_INVALID_REQUEST,
-     * an openai_code and the path of the field, or FM_INTERNAL (memory), and `request` needs no free.
+     * a reason (answer.h: OpenAI's `code`) and the path of the field, or FM_INTERNAL (memory), and `request` needs no free.
      */
     enum fm_code (*parse)(struct json_object *params, struct fm_request *request, struct fm_error *error);
 
@@ -227,7 +227,7 @@ struct fm_answer {
     size_t choice;              /* which one it is */
     struct fm_answer **earlier; /* those before it, finished, `choice` of them; owned, but request, model and report */
     struct fm_buf pieces;       /* where each delta of a stream ends in `output`, as answer.c has it */
-    char *error_code;           /* owned: error.openai_code, where the answer was stored meanwhile */
+    char *error_code;           /* owned: error.reason, where the answer was stored meanwhile */
     struct fm_cursor *cursor;   /* whose event is being made; borrowed, and valid as long as that takes */
 };
 

@@ -44,7 +44,7 @@ static void fail_fills_and_forgets(void **state) {
     assert_int_equal(error.code, FM_NOT_FOUND);
     assert_string_equal(error.detail, "no model of 7");
     assert_string_equal(error.param, "");
-    assert_null(error.openai_code);
+    assert_null(error.reason);
     assert_null(error.limit);
     assert_int_equal(error.limit_ms, 0);
     assert_int_equal(fm_fail_no_memory(&error), FM_INTERNAL);

@@ -113,7 +113,7 @@ static void a_name_that_is_none(void **state) {
         struct fm_model model;
         struct fm_error error;
         assert_int_equal(fm_models_find(&options, names[i], &model, &error), FM_NOT_FOUND);
-        assert_string_equal(error.openai_code, "model_not_found");
+        assert_string_equal(error.reason, "model_not_found");
         assert_string_equal(error.param, "model");
         assert_non_null(strstr(error.detail, names[i]));
     }

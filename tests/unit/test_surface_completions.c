@@ -13,7 +13,7 @@ static const char *const greeting[] = {"He\"llo", " w\xc3\xb6rld", NULL};
 
 static const struct {
     const char *body;
-    const char *code; /* openai_code; NULL: accepted */
+    const char *code; /* of the error; NULL: accepted */
     const char *param;
 } rows[] = {
     {"{" P "}", NULL, NULL},

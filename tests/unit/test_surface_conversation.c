@@ -96,14 +96,14 @@ static void gives(const char *previous, const char *input, const char *messages,
 }
 
 static void fails(const char *previous, const char *input, enum fm_code code, const char *param,
-                  const char *openai_code) {
+                  const char *reason) {
     struct fm_buf messages;
     struct fm_buf kept;
     struct fm_error error = {.param = ""};
     assert_int_equal(resolve(previous, input, &messages, &kept, &error), code);
     assert_string_equal(error.param, param);
-    if (openai_code) {
-        assert_string_equal(error.openai_code, openai_code);
+    if (reason) {
+        assert_string_equal(error.reason, reason);
     }
     fm_buf_free(&messages);
     fm_buf_free(&kept);

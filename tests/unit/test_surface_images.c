@@ -136,9 +136,9 @@ static void check_renamed(const struct fm_surface *surface, const char *body, co
     fm_request_rename_param(&request, &error);
     assert_string_equal(error.param, expected);
     if (code) {
-        assert_string_equal(error.openai_code, code);
+        assert_string_equal(error.reason, code);
     } else {
-        assert_null(error.openai_code);
+        assert_null(error.reason);
     }
     fm_request_free(&request);
 }

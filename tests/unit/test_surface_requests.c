@@ -3,7 +3,7 @@
 
 struct row {
     const char *body; /* NULL ends the table */
-    const char *code; /* openai_code; NULL: accepted */
+    const char *code; /* of the error; NULL: accepted */
     const char *param;
 };
 

@@ -5,7 +5,7 @@
 
 struct row {
     const char *members; /* of the body */
-    const char *code;    /* openai_code, "" for null; NULL: accepted */
+    const char *code;    /* the reason, "" for null; NULL: accepted */
     const char *param;
 };
 

@@ -1,3 +1,4 @@
+/* Reads one input line of session mode into a struct fm_command, and writes faults as clients read them. */
 #include "sessions/command.h"
 #include "base/utf8.h"
 #include "protocol/json_check.h"

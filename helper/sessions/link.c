@@ -1,3 +1,7 @@
+/*
+ * The connection to the front, which runs in this process on a thread of its own and is spoken to over a pair of
+ * pipes.
+ */
 #include "sessions/link.h"
 #include "base/clock.h"
 #include "base/platform.h"

@@ -1,3 +1,4 @@
+/* Turns the front's reply to responses.create into an answer of session mode, or into a fault. */
 #include "sessions/reply.h"
 #include "base/error.h"
 #include "base/utf8.h"

@@ -1,3 +1,4 @@
+/* Sessions and their conversations. A turn that fails leaves its session as it was before that turn. */
 #include "sessions/session.h"
 #include "base/clock.h"
 #include "base/utf8.h"

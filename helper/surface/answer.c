@@ -1,3 +1,7 @@
+/*
+ * An answer: what an engine has produced for a request, and the stream of events about it. Output is only ever
+ * appended.
+ */
 #include "surface/answer.h"
 #include "base/clock.h"
 #include "base/utf8.h"

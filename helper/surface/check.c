@@ -1,3 +1,4 @@
+/* The walk over a body and the typed checkers. An error always names the path of the field. */
 #include "surface/check.h"
 #include "base/utf8.h"
 #include "surface/ignored.h"

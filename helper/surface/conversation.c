@@ -1,3 +1,4 @@
+/* Puts a conversation together: stored responses, the items that references stand for, then the new input. */
 #include "surface/conversation.h"
 #include "protocol/json_check.h"
 #include "protocol/json_tree.h"

@@ -1,3 +1,4 @@
+/* Output formats: their rows, what a body asks for, and an engine's field names turned back into the host's. */
 #include "surface/format.h"
 #include "surface/image.h"
 #include "base/utf8.h"

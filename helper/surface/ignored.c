@@ -1,3 +1,4 @@
+/* Lists of ignored paths: at most FM_IGNORED_MAX, then one entry that stands for all others. */
 #include "surface/ignored.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Items of the Responses API: how each is checked, becomes a message for the engine, and is kept in the store. */
 #include "surface/items.h"
 #include "surface/format.h"
 #include "surface/ids.h"

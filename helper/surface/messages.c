@@ -1,3 +1,4 @@
+/* Messages and their content, for both APIs: checking, and writing them as ENGINE.md has them. */
 #include "surface/messages.h"
 #include "surface/image.h"
 

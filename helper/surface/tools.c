@@ -1,3 +1,4 @@
+/* Tools and `tool_choice`, for both APIs: rows, checks across fields, and the members of the job. */
 #include "surface/tools.h"
 #include "surface/request.h"
 

@@ -8,8 +8,8 @@
 #include <stdio.h>
 
 /*
- * Above this size, memory goes back to the system: that of a body's tree, and that of the scratch buffer, which grows to
- * the longest string with an escape.
+ * Above this size, memory goes back to the system: that of a body's tree, and that of the scratch buffer, which grows
+ * to the longest string with an escape.
  */
 #define LARGE 65536u
 

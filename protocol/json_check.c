@@ -60,8 +60,9 @@ static int64_t exponent_of(const char *at, const char *end) {
 }
 
 /*
- * True unless the number rounds to infinity. Needs no memory, however long the numeral is: the significant digits and the
- * place of the point decide. The limit is an integer of DIGITS_MAX digits, so no digit after the first DIGITS_MAX counts.
+ * True unless the number rounds to infinity. Needs no memory, however long the numeral is: the significant digits and
+ * the place of the point decide. The limit is an integer of DIGITS_MAX digits, so no digit after the first DIGITS_MAX
+ * counts.
  */
 static bool in_double_range(const char *start, const char *end) {
     char digits[DIGITS_MAX + 1];
@@ -247,8 +248,8 @@ static bool scan_key(struct scan *scan) {
 }
 
 /*
- * Opens a container at `at`. `*value_next`: whether a value must follow. After an empty container, which is closed here,
- * none does.
+ * Opens a container at `at`. `*value_next`: whether a value must follow. After an empty container, which is closed
+ * here, none does.
  */
 static bool open_container(struct scan *scan, bool *value_next) {
     bool object = *scan->at == '{';

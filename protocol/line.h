@@ -1,6 +1,6 @@
 /*
- * Newline-delimited text: bytes, in pieces of any size, become lines. SESSIONS.md, "Lines", has the rules. Pure: no I/O;
- * one thread at a time.
+ * Newline-delimited text: bytes, in pieces of any size, become lines. SESSIONS.md, "Lines", has the rules. Pure: no
+ * I/O; one thread at a time.
  */
 #ifndef FM_PROTOCOL_LINE_H
 #define FM_PROTOCOL_LINE_H

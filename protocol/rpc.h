@@ -19,7 +19,9 @@ enum fm_rpc_error { /* JSON-RPC 2.0 section 5.1 */
                     FM_RPC_INTERNAL = -32603, /* out of memory */
 };
 
-/* An id as JSON text, ready to be echoed; `len` 0: no id, written as null. An escaped character takes up to six bytes. */
+/*
+ * An id as JSON text, ready to be echoed; `len` 0: no id, written as null. An escaped character takes up to six bytes.
+ */
 struct fm_rpc_id {
     char text[FM_RPC_ID_MAX * 6 + 2];
     unsigned short len;

@@ -31,8 +31,8 @@ FM_MUST_USE enum fm_code fm_file_read(const char *path, struct fm_buf *text, str
 FM_MUST_USE enum fm_code fm_file_read_start(const char *path, struct fm_buf *text, size_t limit, struct fm_error *error);
 
 /*
- * Creates the file `path`, empty, with mode 0600, unless it exists. FM_UNAVAILABLE, with the path in the error; also when
- * something other than a regular file is there, a device say. Never waits.
+ * Creates the file `path`, empty, with mode 0600, unless it exists. FM_UNAVAILABLE, with the path in the error; also
+ * when something other than a regular file is there, a device say. Never waits.
  */
 FM_MUST_USE enum fm_code fm_file_create(const char *path, struct fm_error *error);
 

@@ -17,10 +17,12 @@
 struct fm_gguf_kind {
     bool projector;  /* not a model: it turns images, or sound, into tokens for one */
     bool embeds;     /* a model whose header says how its states become one vector */
-    uint64_t tokens; /* numbers of a token: as the projector makes it of an image, or as the model takes it; 0: unknown */
+    uint64_t tokens; /* numbers of a token, as a projector makes or a model takes it; 0: unknown */
 };
 
-/* The kind of the file that begins with these bytes. Zeros for keys that are missing, and for anything but GGUF. Pure. */
+/*
+ * The kind of the file that begins with these bytes. Zeros for keys that are missing, and for anything but GGUF. Pure.
+ */
 void fm_gguf_kind_parse(const void *bytes, size_t len, struct fm_gguf_kind *kind);
 
 /* The kind of the file `path`; zeros also if it can't be read. Never waits for another process. */

@@ -324,8 +324,8 @@ static void close_rest_on_exec(void) {
 }
 
 /*
- * In the child: its memory holds prompts, which must not reach a disk. The limit is 1, not 0: at 0 Linux still hands the
- * dump to a program in core_pattern. 1 prevents that too, and is too small for a file (fs/coredump.c).
+ * In the child: its memory holds prompts, which must not reach a disk. The limit is 1, not 0: at 0 Linux still hands
+ * the dump to a program in core_pattern. 1 prevents that too, and is too small for a file (fs/coredump.c).
  */
 static void forbid_core_dumps(void) {
     const struct rlimit limit = {.rlim_cur = 1, .rlim_max = 1};

@@ -73,8 +73,8 @@ FM_MUST_USE int fm_thread_start(void *(*body)(void *), void *argument);
 
 /*
  * Runs `body` to its end on a separate thread that has a stack of at least `stack` bytes and all signals blocked. It is
- * for code that recurses deeply: the caller's stack may be as small as the host's limits made it. Memory is taken as the
- * stack is used, and given back at the end. Blocks. Returns 0, or an errno value when `body` was not run.
+ * for code that recurses deeply: the caller's stack may be as small as the host's limits made it. Memory is taken as
+ * the stack is used, and given back at the end. Blocks. Returns 0, or an errno value when `body` was not run.
  */
 FM_MUST_USE int fm_run_on_stack(size_t stack, void (*body)(void *), void *argument);
 
@@ -132,10 +132,10 @@ struct fm_child {
 /*
  * Starts `path` with no arguments, pipes as stdin, stdout and stderr, default signals, and `env` (NULL-terminated) as
  * its environment. It inherits no other descriptor and no capability (not root's either, so it can't read or run files
- * that only a capability gives access to), and leaves no core dump. It leads a session and a process group, so it has no
- * controlling terminal and a terminal's signals do not reach it. On Linux the child is killed when the calling thread
- * ends, so call it from the thread that reaps it. The descriptors are the caller's to close. Returns 0 or an errno
- * value (that of a failed exec included).
+ * that only a capability gives access to), and leaves no core dump. It leads a session and a process group, so it has
+ * no controlling terminal and a terminal's signals do not reach it. On Linux the child is killed when the calling
+ * thread ends, so call it from the thread that reaps it. The descriptors are the caller's to close. Returns 0 or an
+ * errno value (that of a failed exec included).
  */
 FM_MUST_USE int fm_child_start(struct fm_child *child, const char *path, char *const env[]);
 

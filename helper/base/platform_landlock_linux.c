@@ -1,7 +1,7 @@
 /*
  * The sandbox's Landlock part (Documentation/userspace-api/landlock.rst; our numbers, because headers may be older than
- * the kernel). A right that the ruleset handles is denied wherever no rule grants it. Landlock can only grant: to deny a
- * folder, the rules grant everything beside it, and beside each folder above it.
+ * the kernel). A right that the ruleset handles is denied wherever no rule grants it. Landlock can only grant: to deny
+ * a folder, the rules grant everything beside it, and beside each folder above it.
  */
 #ifdef __linux__
 
@@ -94,8 +94,8 @@ static void append_path(struct fm_buf *paths, const char *path, size_t len) {
 }
 
 /*
- * Fills `paths` with the denied folders, each ending with a NUL: /dev, /proc, and other places where the same file systems
- * are mounted, as for a chroot or a container. False when out of memory.
+ * Fills `paths` with the denied folders, each ending with a NUL: /dev, /proc, and other places where the same file
+ * systems are mounted, as for a chroot or a container. False when out of memory.
  */
 static bool list_denied(struct fm_buf *paths) {
     char *line = NULL;
@@ -167,7 +167,9 @@ static void allow_entry(int ruleset, const struct fm_buf *denied, const char *pa
     }
 }
 
-/* Grants all entries of `folder` ("" is the root) except the denied ones. A folder that can't be listed stays denied. */
+/*
+ * Grants all entries of `folder` ("" is the root) except the denied ones. A folder that can't be listed stays denied.
+ */
 static void allow_beside(int ruleset, const struct fm_buf *denied, const char *folder) {
     DIR *entries = opendir(*folder ? folder : "/");
     const struct dirent *entry;

@@ -81,7 +81,10 @@ int fm_os_watch_process(pid_t pid) {
 #endif
 }
 
-/* Not PR_SET_PDEATHSIG: that follows the thread that forked us, which a host may end early. A pidfd follows the process. */
+/*
+ * Not PR_SET_PDEATHSIG: that follows the thread that forked us, which a host may end early. A pidfd follows the
+ * process.
+ */
 void fm_os_note_parent(void) {
     parent_pid = getppid();
     parent_fd = fm_os_watch_process(parent_pid);

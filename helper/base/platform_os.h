@@ -51,8 +51,8 @@ int fm_os_landlock_enter(bool needs_network, bool may_write, bool *devices_denie
 int fm_os_quota(const char *root, const char *membership);
 
 /*
- * Linux: how many cores the processors with `allowed` set (of `count`) belong to. `topology` is the folder of sysfs with
- * one folder for each processor; a processor without a file there counts as a core. Never blocks.
+ * Linux: how many cores the processors with `allowed` set (of `count`) belong to. `topology` is the folder of sysfs
+ * with one folder for each processor; a processor without a file there counts as a core. Never blocks.
  */
 int fm_os_cores(const char *topology, const bool *allowed, size_t count);
 

@@ -1,7 +1,7 @@
 /*
- * fm_sandbox_enter on Linux: capabilities, no_new_privs, Landlock (platform_landlock_linux.c), seccomp. Landlock decides
- * by file, whatever the system call; seccomp decides by system call, whatever the file. Both deny most things, so that a
- * kernel with only one of them still denies them.
+ * fm_sandbox_enter on Linux: capabilities, no_new_privs, Landlock (platform_landlock_linux.c), seccomp. Landlock
+ * decides by file, whatever the system call; seccomp decides by system call, whatever the file. Both deny most things,
+ * so that a kernel with only one of them still denies them.
  */
 #ifdef __linux__
 
@@ -269,7 +269,9 @@ static void by_value(struct filter *filter, int number, unsigned argument, const
     answer(filter, other);
 }
 
-/* Denies O_ASYNC: on a terminal it sends SIGIO, which ends most programs, to the foreground processes at the next key. */
+/*
+ * Denies O_ASYNC: on a terminal it sends SIGIO, which ends most programs, to the foreground processes at the next key.
+ */
 static void no_signals_from_files(struct filter *filter) {
     only_for(filter, SYS_fcntl, 2 * COUNT(denied_fcntls) + 6);
     load(filter, ARGUMENT(1));

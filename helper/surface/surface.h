@@ -143,7 +143,8 @@ struct fm_surface {
     /*
      * Checks `params` (an object) and fills `request` (uninitialised); keeps nothing of `params`, but takes the members
      * that no one knows out of it: `request->ignored` has their paths. On failure `error` has code FM_INVALID_REQUEST,
-     * a reason (answer.h: OpenAI's `code`) and the path of the field, or FM_INTERNAL (memory), and `request` needs no free.
+     * a reason (answer.h: OpenAI's `code`) and the path of the field, or FM_INTERNAL (memory), and `request` needs no
+     * free.
      */
     enum fm_code (*parse)(struct json_object *params, struct fm_request *request, struct fm_error *error);
 
@@ -313,7 +314,7 @@ FM_MUST_USE bool fm_answer_is_kept(const struct fm_answer *answer);
  * which has fm_answer_open behind it already. FM_INTERNAL when out of memory; the answer stays as it was then.
  */
 bool fm_answer_has_next(const struct fm_answer *answer);
-bool fm_answer_goes_on(const struct fm_answer *answer, enum fm_finish finish); /* it does, as the one ends as `finish` */
+bool fm_answer_goes_on(const struct fm_answer *answer, enum fm_finish finish); /* if the one under way ends so */
 FM_MUST_USE enum fm_code fm_answer_next(struct fm_answer *answer, enum fm_finish finish, struct fm_error *error);
 
 /*

@@ -103,7 +103,7 @@ static void answers(void **state) {
 /* Whatever an engine writes, a host gets the shape that it asked for, or an error. */
 static void wrong_shapes(void **state) {
     (void)state;
-#define NO_SHAPE "execution_failed: the engine's answer has not the shape"
+#define NO_SHAPE "execution_failed: the engine's answer does not match its schema: send the message again"
     static const char *const texts[] = {
         "\"\"",
         "\"one\"",
@@ -187,7 +187,9 @@ static void failures(void **state) {
 /* The beginning of an answer is no answer: it was filtered, it outgrew the context, or it ran on. */
 static void incomplete(void **state) {
     (void)state;
-#define FULL "execution_failed: context full: 11 input tokens left room for 7 output tokens, and the answer has more"
+#define FULL                                                                                                           \
+    "execution_failed: context full: 11 input tokens left room for 7 output tokens, and the answer has more; open a "  \
+    "new session, or send less"
     static const struct row rows[] = {
         {CUT("\"incomplete_details\":{\"reason\":\"content_filter\"}"), FM_OUTPUT_TEXT,
          "guardrail_blocked: the engine's filter ended the answer"},

@@ -42,7 +42,7 @@ static const struct fm_part_kind parts[] = {
 static const struct fm_rule called_rules[] = {
     {.name = "name", .check = fm_check_name, .required = true},
     {.name = "arguments", .check = fm_check_text, .required = true},
-    {.name = "parsed_arguments", .check = fm_check_any}, /* the SDK's helpers add it, and `parsed` below */
+    {.name = "parsed_arguments", .check = fm_check_any}, /* added by the SDK's helpers, as is `parsed` below */
     {0},
 };
 
@@ -86,7 +86,7 @@ static const struct fm_dialect dialect = {
     .calls = "tool_calls",
 };
 
-/* What a message may have because of its role, and the calls that it makes, whose ids go into `ids`. */
+/* Checks a message's calls, which only the assistant may have, and adds their ids to `ids`. */
 static enum fm_code check_calls(struct json_object *message, const struct fm_path *at, struct json_object *ids,
                                 size_t *bytes, struct fm_error *error) {
     struct json_object *calls = json_object_object_get(message, "tool_calls");
@@ -105,7 +105,7 @@ static enum fm_code check_calls(struct json_object *message, const struct fm_pat
     return code;
 }
 
-/* The call that a message answers, which is there where it is a tool's and nowhere else. */
+/* Checks the id of the call that a message answers: a tool's message needs it, others may not have it. */
 static enum fm_code check_call_id(struct json_object *message, const struct fm_path *at, struct json_object *ids,
                                   struct fm_error *error) {
     struct json_object *id = json_object_object_get(message, "tool_call_id");
@@ -204,7 +204,7 @@ static void write_messages(struct json_object *body, struct fm_json_writer *w) {
 
 /* ---- logit_bias ---- */
 
-/* The decimal number that `key` is; -1 for what is no token's id. */
+/* `key` as a number; -1 if it is not a token id. */
 static int64_t token_of(const char *key) {
     size_t digits = strspn(key, "0123456789");
     bool plain = digits > 0 && digits <= TOKEN_DIGITS_MAX && !key[digits] && (key[0] != '0' || digits == 1);
@@ -284,7 +284,7 @@ const struct fm_rule fm_chat_rules[] = {
     {.members = fm_chat_tool_rules},
 };
 
-/* As OpenAI has it: alternatives are told beside the tokens, never without them. */
+/* As at OpenAI: `top_logprobs` needs `logprobs`. */
 static enum fm_code check_top_logprobs(struct json_object *body, struct fm_error *error) {
     const struct fm_path at = {.key = "top_logprobs"};
     bool some = json_object_get_int64(json_object_object_get(body, "top_logprobs")) > 0;
@@ -292,7 +292,7 @@ static enum fm_code check_top_logprobs(struct json_object *body, struct fm_error
     return some && !asked ? fm_reject_value(&at, "It needs 'logprobs' to be true.", error) : FM_OK;
 }
 
-/* Chunks have one way to tell of reasoning. */
+/* Chat has only one way to report reasoning. */
 static enum fm_code check_dialect(struct json_object *fm, struct fm_error *error) {
     static const struct fm_path fm_at = {.key = "fm"};
     static const struct fm_path here = {.parent = &fm_at, .key = "reasoning_dialect"};

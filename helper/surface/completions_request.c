@@ -8,7 +8,7 @@
 
 /* ---- the prompt ---- */
 
-/* Texts alone, and one of them: each would be an answer of its own. */
+/* A list with one text: each further text would need a separate answer. */
 static enum fm_code check_list(struct json_object *list, const struct fm_path *at, struct fm_error *error) {
     static const char note[] = "fm-proxy takes a string, or an array of one string.";
     size_t count = json_object_array_length(list);
@@ -56,7 +56,7 @@ const struct fm_rule fm_completions_rules[] = {
     {.members = fm_generation_rules},
 };
 
-/* The answer begins with the prompt where that is asked for, so it has to fit into one. */
+/* With `echo` the answer begins with the prompt, so the prompt must fit into an answer. */
 static enum fm_code check_echo(struct json_object *body, struct json_object *prompt, struct fm_error *error) {
     static const struct fm_path at = {.key = "echo"};
     size_t len = (size_t)json_object_get_string_len(prompt);
@@ -69,7 +69,7 @@ static void write_job(struct json_object *body, struct json_object *prompt, stru
     struct json_object *suffix = json_object_object_get(body, "suffix");
     struct json_object *max_tokens = json_object_object_get(body, "max_tokens");
     fm_json_key_value(w, "prompt", prompt);
-    if (suffix && json_object_get_string_len(suffix) > 0) { /* a text that ends in nothing just goes on */
+    if (suffix && json_object_get_string_len(suffix) > 0) { /* an empty suffix is the same as none */
         fm_json_key_value(w, "suffix", suffix);
     }
     if (!max_tokens) {

@@ -1,4 +1,4 @@
-/* PROTOCOL.md, "Errors": what each code is in the OpenAI API. */
+/* Writes errors as OpenAI's API has them: each code's status, type and `code`. PROTOCOL.md, "Errors". */
 #include "surface/answer.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@ static const struct {
     const char *type;
     const char *code; /* where the error gives no reason */
 } errors[] = {
-    [FM_OK] = {500, "server_error", "server_error"}, /* no error has it */
+    [FM_OK] = {500, "server_error", "server_error"}, /* no error has this code */
     [FM_UNAVAILABLE] = {503, "server_error", "model_unavailable"},
     [FM_TIMEOUT] = {408, "timeout_error", "timeout"},
     [FM_CANCELLED] = {499, "cancelled", "cancelled"},
@@ -29,7 +29,7 @@ static const char *openai_code(const struct fm_error *error) {
 }
 
 void fm_openai_error_fields(const struct fm_error *error, struct fm_json_writer *w) {
-    /* Clients tell an overflow by these words. */
+    /* Clients recognize an overflow by these words. */
     static const char words[] = "maximum context length";
     static const char sentence[] = "The prompt is beyond the model's maximum context length: ";
     bool add = error->code == FM_CONTEXT_OVERFLOW && !strstr(error->detail, words);

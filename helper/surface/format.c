@@ -12,7 +12,7 @@
 #define DEFINITION_MAX 65536 /* bytes */
 
 /*
- * An answer says the schema back some levels deeper than it came and among other values, and has to stay a body that
+ * An answer repeats the schema, some levels deeper than it came and among other values. It must still be a body that
  * PROTOCOL.md allows (64 levels, 65,536 values).
  */
 #define SCHEMA_LEVELS_MAX 50
@@ -32,7 +32,7 @@ enum fm_code fm_check_name(const struct fm_rule *rule, struct json_object *value
     return code;
 }
 
-/* How many values `value` is, itself included; too many when it is deeper than `levels`, which bounds the recursion. */
+/* Counts the values in `value`, itself included. Deeper than `levels` counts as too many: that limits the recursion. */
 static size_t count_values(struct json_object *value, unsigned levels) {
     bool is_object = json_object_is_type(value, json_type_object);
     bool is_array = json_object_is_type(value, json_type_array);
@@ -67,7 +67,7 @@ enum fm_code fm_check_schema(const struct fm_rule *rule, struct json_object *val
     return fits ? FM_OK : fm_reject_value(at, SCHEMA_NOTE, error);
 }
 
-/* GBNF is what users of llama.cpp may send: they are told what to write instead. */
+/* Users of llama.cpp may send GBNF: the error says what to write instead. */
 static enum fm_code check_syntax(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
                                  struct fm_error *error) {
     if (fm_string_is(value, "gbnf")) {
@@ -77,7 +77,7 @@ static enum fm_code check_syntax(const struct fm_rule *rule, struct json_object 
     return fm_check_enum(rule, value, at, error);
 }
 
-/* A limit in bytes, because grammars are read as such. */
+/* The limit is in bytes, not characters: that is what an engine has to read. */
 static enum fm_code check_definition(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
                                      struct fm_error *error) {
     enum fm_code code = fm_check_text(rule, value, at, error);
@@ -132,7 +132,7 @@ const struct fm_rule fm_grammar_rules[] = {
     {0},
 };
 
-/* ---- where it stands in a body ---- */
+/* ---- where the format is in a body ---- */
 
 static const struct fm_param_name responses_format_params[] = {{"format", "text.format"}, {0}};
 static const struct fm_param_name flat_format_params[] = {{"format", "response_format"}, {0}};
@@ -144,7 +144,7 @@ const struct fm_param_name fm_chat_format_params[] = {
     {0},
 };
 
-/* The host did not write its type. */
+/* `format.type` is ours: the host wrote no type. */
 static const struct fm_param_name grammar_params[] = {{"format.type", "fm.grammar"}, {"format", "fm.grammar"}, {0}};
 
 /* ---- reading a checked body ---- */
@@ -177,7 +177,7 @@ enum fm_code fm_format_find(struct json_object *body, const struct fm_format_pla
 
 /* ---- chat's parameter in the Responses API ---- */
 
-/* Its shape is that of `text.format`, not chat's. */
+/* Whether it has the shape of `text.format`, not that of chat. */
 static bool is_flat(struct json_object *format) {
     bool nested = json_object_object_get(format, "json_schema");
     return !nested && (json_object_object_get(format, "name") || json_object_object_get(format, "schema"));
@@ -218,7 +218,7 @@ static bool is_within(const char *param, const char *name) {
     return strncmp(param, name, len) == 0 && (param[len] == '\0' || param[len] == '.' || param[len] == '[');
 }
 
-/* Puts `rest`, a part of `error->param`, behind `before`. */
+/* Sets `error->param` to `before` followed by `rest`, which may be a part of `error->param`. */
 static void set_param(struct fm_error *error, const char *before, int before_len, const char *rest) {
     char param[sizeof error->param];
     size_t room = sizeof param - 1 - (size_t)before_len;
@@ -239,7 +239,7 @@ static void rename_tool_param(struct fm_error *error) {
     }
 }
 
-/* Which of the job's images an error is about; false: none. */
+/* Which of the job's images an error is about; false: it is not about an image. */
 static bool blames_image(const struct fm_error *error, size_t *index) {
     static const char list[] = "images[";
     char *end;
@@ -250,7 +250,7 @@ static bool blames_image(const struct fm_error *error, size_t *index) {
     return strcmp(end, "]") == 0;
 }
 
-/* Those of a conversation that was stored are not the body's: then its input is to blame. */
+/* With a stored conversation, the index may be that of a stored image: then the error names `input`. */
 static void rename_image_param(const struct fm_request *request, size_t index, struct fm_error *error) {
     bool own = !request->conversation.previous_id && !request->conversation.refers;
     error->reason = FM_IMAGE_INVALID;

@@ -23,7 +23,7 @@ static const struct fm_part_kind *find_part(const struct fm_dialect *dialect, st
     return NULL;
 }
 
-/* The URL of an image: chat has it in an object. */
+/* The URL of an image; in chat it lies in an object. */
 static struct json_object *image_url(const struct fm_part_kind *kind, struct json_object *part) {
     struct json_object *url = json_object_object_get(part, kind->member);
     return json_object_is_type(url, json_type_object) ? json_object_object_get(url, "url") : url;
@@ -57,7 +57,7 @@ void fm_content_note_images(const struct fm_dialect *dialect, struct json_object
 
 /* ---- checking ---- */
 
-/* The bytes of an image's URL count: there is something to look at. */
+/* An image counts as content, with the bytes of its URL. */
 static enum fm_code check_image(const struct fm_part_kind *kind, struct json_object *part, const struct fm_path *at,
                                 size_t *bytes, struct fm_error *error) {
     enum fm_code code = fm_check_members(kind->image, part, at, error);
@@ -67,7 +67,7 @@ static enum fm_code check_image(const struct fm_part_kind *kind, struct json_obj
     return code;
 }
 
-/* The type comes first: what else may stand in a part depends on it. */
+/* Checks the type first: which members a part may have depends on it. */
 static enum fm_code check_part(const struct fm_dialect *dialect, struct json_object *part, const struct fm_path *at,
                                size_t *bytes, struct fm_error *error) {
     if (!json_object_is_type(part, json_type_object)) {
@@ -124,7 +124,7 @@ enum fm_code fm_content_check(const struct fm_dialect *dialect, struct json_obje
     return FM_OK;
 }
 
-/* The content, or what stands in for the assistant's; NULL when there is neither. */
+/* The content, or in a message of the assistant what replaces it; NULL when there is neither. */
 static struct json_object *content_of(const struct fm_dialect *dialect, struct json_object *message) {
     struct json_object *content = json_object_object_get(message, "content");
     bool stands_in = dialect->stand_in && fm_string_is(json_object_object_get(message, "role"), "assistant");
@@ -193,7 +193,7 @@ static void append_text(struct fm_buf *buf, struct json_object *text) {
     fm_buf_append(buf, json_object_get_string(text), (size_t)json_object_get_string_len(text));
 }
 
-/* As ENGINE.md has them: texts and images. */
+/* Writes parts as in ENGINE.md: texts and images. */
 static void write_parts(const struct fm_dialect *dialect, struct json_object *content, struct fm_json_writer *w) {
     fm_json_array_begin(w);
     size_t count = json_object_array_length(content);

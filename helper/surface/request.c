@@ -9,8 +9,8 @@
 #include <string.h>
 
 /*
- * A body is at most 10 MB; re-escaped it is no longer than it came, and what is put around calls and tools is less than
- * they are. Room for what came from elsewhere than a frame.
+ * Bytes of the job. A body has at most 10 MB; escaped again it does not grow, and what is written around calls and
+ * tools is shorter than they are. So this is ample, also for a stored conversation.
  */
 #define JOB_MAX (64u << 20)
 
@@ -21,7 +21,7 @@
 
 /* ---- checkers of the shared rows ---- */
 
-/* Ids are C strings everywhere below, so one with a NUL inside would pass for a shorter one. */
+/* Ids become C strings, so one with a NUL inside would be taken for a shorter one. */
 enum fm_code fm_check_model(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
                             struct fm_error *error) {
     enum fm_code code = fm_check_string(rule, value, at, error);
@@ -136,7 +136,7 @@ const struct fm_rule fm_shared_rules[] = {
 
 /* ---- reading a checked body ---- */
 
-/* Of a checked `fm`. */
+/* The dialect that a checked `fm` asks for. */
 static enum fm_reasoning_dialect dialect_of(struct json_object *fm) {
     struct json_object *word = json_object_object_get(fm, "reasoning_dialect");
     int dialect = 0;
@@ -182,7 +182,7 @@ static void copy_member(struct json_object *body, const char *name, struct fm_js
     }
 }
 
-/* 0 asks for nothing, and an engine need not know it. */
+/* A penalty of 0 changes nothing, so it is not sent: an engine may not have it. */
 static void copy_penalty(struct json_object *body, const char *name, struct fm_json_writer *w) {
     if (json_object_get_double(json_object_object_get(body, name)) != 0) {
         copy_member(body, name, w);

@@ -1,4 +1,4 @@
-/* The body of responses.create: PROTOCOL.md, "responses.create". */
+/* The body of responses.create, and of the calls that take a part of it. PROTOCOL.md, "responses.create". */
 #include "protocol/frame.h"
 #include "surface/format.h"
 #include "surface/items.h"
@@ -11,7 +11,7 @@
 
 /* ---- include ---- */
 
-/* The others tell more of what is never there, or is there anyway. */
+/* All others are accepted without effect: what they ask for never exists, or is always there. */
 #define INCLUDE_LOGPROBS "message.output_text.logprobs"
 
 static const char *const includables[] = {
@@ -60,7 +60,7 @@ static bool includes(struct json_object *body, const char *what) {
     return i < count;
 }
 
-#define ECHO_MAX (FM_FRAME_BODY_MAX - (3u << 19)) /* bytes: the rest of a frame is for the output */
+#define ECHO_MAX (FM_FRAME_BODY_MAX - (3u << 19)) /* bytes; the rest of a frame is for the output */
 
 /* ---- the body ---- */
 
@@ -77,7 +77,7 @@ static const char *const summary_words[] = {"auto", "concise", "detailed", NULL}
 static const struct fm_rule reasoning_rules[] = {
     {.name = "effort", .check = fm_check_enum, .words = fm_effort_words},
     {.name = "summary", .check = fm_check_enum, .words = summary_words},
-    {.name = "generate_summary", .check = fm_check_enum, .words = summary_words}, /* its name before `summary` */
+    {.name = "generate_summary", .check = fm_check_enum, .words = summary_words}, /* the older name of `summary` */
     {0},
 };
 
@@ -92,7 +92,7 @@ const struct fm_rule fm_responses_rules[] = {
     {.name = "max_output_tokens", .check = fm_check_int, .min = 1, .max = FM_TOKENS_MAX},
     {.name = "max_tool_calls", .check = fm_check_int, .min = 1, .max = FM_TOKENS_MAX},
     {.name = "text", .check = fm_check_object, .members = text_rules},
-    {.name = "response_format", .check = fm_check_any_format}, /* chat's; it means `text.format` */
+    {.name = "response_format", .check = fm_check_any_format}, /* chat's name for `text.format` */
     {.name = "reasoning", .check = fm_check_object, .members = reasoning_rules},
     {.name = "stream_options", .check = fm_check_object, .members = stream_option_rules},
     {.name = "truncation", .check = fm_check_enum, .words = truncations},
@@ -107,7 +107,7 @@ const struct fm_rule fm_responses_rules[] = {
     {.members = fm_responses_tool_rules},
 };
 
-/* ---- what the Response object says back ---- */
+/* ---- what the Response object repeats ---- */
 
 static const struct {
     const char *name;
@@ -123,7 +123,7 @@ static const struct {
     {"frequency_penalty", "0"},     {"top_logprobs", "0"},
 };
 
-/* Parameters that have one accepted value each. */
+/* Members that always have the same value. */
 static const char fixed[] = "\"service_tier\":\"default\"";
 
 static void write_value_or(struct json_object *value, const char *fallback, struct fm_json_writer *w) {
@@ -166,7 +166,7 @@ static void write_echo(struct json_object *body, const struct fm_asked_format *f
     fm_json_raw(w, fixed, sizeof fixed - 1);
 }
 
-/* The largest member of those that are echoed has to be smaller. */
+/* The response would be too large: blames the largest of the members that it repeats. */
 static enum fm_code reject_large_echo(struct json_object *body, struct fm_error *error) {
     static const char *const large[] = {"instructions", "tools", "text", "response_format"};
     struct fm_path at = {.key = NULL};
@@ -187,7 +187,7 @@ static enum fm_code reject_lost_background(struct fm_error *error) {
     return fm_reject_unsupported_value(&at, "What runs in the background has to be stored.", error);
 }
 
-/* What of the conversation can be told without the store. */
+/* Checks as much of the conversation as is possible without the store. */
 static enum fm_code check_conversation(struct json_object *body, struct fm_error *error) {
     static const struct fm_path input_at = {.key = "input"};
     struct json_object *input = json_object_object_get(body, "input");
@@ -235,7 +235,7 @@ static void write_messages(struct json_object *body, enum fm_purpose purpose, st
     fm_json_array_end(w);
 }
 
-/* The messages, or what they are made of once the store was asked; and what goes to the store, if the response may. */
+/* Writes the messages, or notes what they will be made of when the store has answered; and what is to be stored. */
 static void note_conversation(struct json_object *body, enum fm_purpose purpose, struct fm_request *request,
                               struct fm_json_writer *job) {
     struct json_object *previous = json_object_object_get(body, "previous_response_id");

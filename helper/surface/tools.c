@@ -48,7 +48,7 @@ enum fm_code fm_check_functions(const struct fm_rule *rule, struct json_object *
     return FM_OK;
 }
 
-/* A mode, or an object that names tools; the rule's `words` are the latter's types. */
+/* `tool_choice`: a mode, or an object that names tools; the rule's `words` are the object's types. */
 static enum fm_code check_choice(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
                                  struct fm_error *error) {
     static const char *const modes[] = {"auto", "none", "required", NULL};
@@ -77,7 +77,7 @@ static const struct fm_rule function_rules[] = {
 
 static const struct fm_rule name_rules[] = {{.name = "name", .check = fm_check_name, .required = true}, {0}};
 
-/* Responses: the members stand beside the type. */
+/* Responses: the members are beside the type. */
 
 static const struct fm_rule flat_function_rules[] = {
     {.name = "type", .check = fm_check_any},
@@ -110,7 +110,7 @@ const struct fm_rule fm_responses_tool_rules[] = {
     {.members = fm_shared_rules},
 };
 
-/* Chat: they stand in a member that has the type's name. */
+/* Chat: the members are in an object under the type's name. */
 
 static const struct fm_rule nested_function_rules[] = {
     {.name = "type", .check = fm_check_any},
@@ -159,7 +159,7 @@ static size_t tool_count(const struct fm_asked_tools *asked) {
     return asked->list ? json_object_array_length(asked->list) : 0;
 }
 
-/* The object that holds the members of what `entry` names. */
+/* The object that holds the members of the function in `entry`. */
 static struct json_object *function_of(const struct fm_asked_tools *asked, struct json_object *entry) {
     return asked->nested ? json_object_object_get(entry, "function") : entry;
 }
@@ -172,7 +172,7 @@ static const char *name_in(struct json_object *function) {
     return json_object_get_string(json_object_object_get(function, "name"));
 }
 
-/* The first tool of this name; tool_count where there is none. */
+/* The index of the first tool with this name; tool_count() if there is none. */
 static size_t find_tool(const struct fm_asked_tools *asked, const char *name) {
     size_t i = 0;
     while (i < tool_count(asked) && strcmp(name_in(tool_at(asked, i)), name) != 0) {
@@ -181,7 +181,7 @@ static size_t find_tool(const struct fm_asked_tools *asked, const char *name) {
     return i;
 }
 
-/* Refuses the name in `entry`, which stands at `at`. */
+/* Refuses the name of the function at `at`. */
 static enum fm_code reject_name(const struct fm_asked_tools *asked, const struct fm_path *at, const char *note,
                                 struct fm_error *error) {
     struct fm_path function_at = {.parent = at, .key = "function"};
@@ -200,7 +200,7 @@ static enum fm_code check_names(const struct fm_asked_tools *asked, struct fm_er
     return FM_OK;
 }
 
-/* The tool that `entry`, at `at`, names may be called. */
+/* Allows the tool that `entry`, at `at`, names. */
 static enum fm_code allow(struct fm_asked_tools *asked, struct json_object *entry, const struct fm_path *at,
                           struct fm_error *error) {
     size_t index = find_tool(asked, name_in(function_of(asked, entry)));

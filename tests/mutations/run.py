@@ -826,7 +826,7 @@ MUTATIONS = [
     ("padding is padding", BASE64, "|| (padding && group[i] != '=')", "", "unit.vector"),
     ("images are not fetched", IMAGE, "if (begins_with(url, len, \"http:\") || begins_with(url, len, \"https:\")) {",
      "if (0) {", "unit.surface_images"),
-    ("an image's media type is one that is read", IMAGE, "if (!behind) {", "if (!behind && 0) {", "unit.surface_images"),
+    ("an image's media type is one that is read", IMAGE, "if (!parameters) {", "if (!behind && 0) {", "unit.surface_images"),
     ("an image is in base64", IMAGE, "return fm_base64_valid(data, (size_t)(end - data)) ? FM_OK", "return 1 ? FM_OK",
      "unit.surface_images"),
     ("images are the user's", MESSAGES, "if (strcmp(role->neutral, \"user\") == 0 || ", "if (1 || ", "unit.surface_images"),

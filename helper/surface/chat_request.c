@@ -63,8 +63,8 @@ static const struct fm_rule message_rules[] = {
     {.name = "reasoning_content", .check = fm_check_string},
     {.name = "tool_calls", .check = fm_check_functions, .members = call_rules},
     {.name = "tool_call_id", .check = fm_check_text, .min = 1},
-    {.name = "function_call", .check = fm_check_unsupported, .note = "fm-proxy has 'tool_calls' instead."},
-    {.name = "audio", .check = fm_check_unsupported, .note = "fm-proxy takes text only."},
+    {.name = "function_call", .check = fm_check_unsupported, .note = "Use 'tool_calls' instead."},
+    {.name = "audio", .check = fm_check_unsupported, .note = "fm-proxy takes no audio: leave it out."},
     {0},
 };
 
@@ -94,7 +94,7 @@ static enum fm_code check_calls(struct json_object *message, const struct fm_pat
     enum fm_code code = FM_OK;
     if (count > 0 && !fm_string_is(json_object_object_get(message, "role"), "assistant")) {
         struct fm_path here = {.parent = at, .key = "tool_calls"};
-        return fm_reject_value(&here, "Calls are the assistant's.", error);
+        return fm_reject_value(&here, "Only messages with the role 'assistant' may have calls.", error);
     }
     for (size_t i = 0; i < count && code == FM_OK; i++) {
         struct json_object *call = json_object_array_get_idx(calls, i);
@@ -112,7 +112,7 @@ static enum fm_code check_call_id(struct json_object *message, const struct fm_p
     struct fm_path here = {.parent = at, .key = "tool_call_id"};
     bool is_tool = fm_string_is(json_object_object_get(message, "role"), "tool");
     if (!is_tool) {
-        return id ? fm_reject_value(&here, "Outputs are a tool's.", error) : FM_OK;
+        return id ? fm_reject_value(&here, "Only messages with the role 'tool' may have it.", error) : FM_OK;
     }
     return id ? fm_call_find(ids, id, &here, error) : fm_reject_missing(&here, error);
 }
@@ -121,7 +121,8 @@ static enum fm_code check_reasoning(struct json_object *message, const struct fm
     struct fm_path here = {.parent = at, .key = "reasoning_content"};
     bool thinks = json_object_object_get(message, "reasoning_content") != NULL;
     bool assistant = fm_string_is(json_object_object_get(message, "role"), "assistant");
-    return thinks && !assistant ? fm_reject_value(&here, "Thoughts are the assistant's.", error) : FM_OK;
+    return thinks && !assistant ? fm_reject_value(&here, "Only messages with the role 'assistant' may have it.", error)
+                                : FM_OK;
 }
 
 static enum fm_code check_message(struct json_object *message, const struct fm_path *at, struct json_object *ids,
@@ -151,7 +152,8 @@ static enum fm_code check_messages(const struct fm_rule *rule, struct json_objec
         code = check_message(json_object_array_get_idx(value, i), &here, ids, &bytes, error);
     }
     json_object_put(ids);
-    return code == FM_OK && bytes == 0 ? fm_reject_value(at, "Expected some text.", error) : code;
+    return code == FM_OK && bytes == 0 ? fm_reject_value(at, "Expected at least one message with some text.", error)
+                                       : code;
 }
 
 static void write_message(struct json_object *message, struct fm_buf *scratch, struct fm_json_writer *w) {
@@ -267,19 +269,22 @@ const struct fm_rule fm_chat_rules[] = {
     {.name = "max_completion_tokens", .check = fm_check_int, .min = 1, .max = FM_TOKENS_MAX},
     {.name = "store",
      .check = fm_check_only_false,
-     .note = "fm-proxy stores responses alone; leave it out or say false."},
+     .note = "fm-proxy stores only responses: leave it out, or set it to false."},
     {.name = "stream_options", .check = fm_check_object, .members = fm_chat_stream_option_rules},
     {.name = "verbosity", .check = fm_check_enum, .words = fm_verbosity_words},
     {.name = "n", .check = fm_check_int, .min = 1, .max = 128},
     {.name = "response_format", .check = fm_check_variant, .words = fm_format_types, .members = fm_chat_formats},
     {.name = "logprobs", .check = fm_check_bool},
     {.name = "logit_bias", .check = check_logit_bias},
-    {.name = "modalities", .check = fm_check_only_list, .words = modalities, .note = "fm-proxy gives text only."},
+    {.name = "modalities",
+     .check = fm_check_only_list,
+     .words = modalities,
+     .note = "fm-proxy gives text only: use ['text']."},
     {.name = "reasoning_effort", .check = fm_check_enum, .words = fm_effort_words},
-    {.name = "functions", .check = fm_check_unsupported, .note = "fm-proxy has 'tools' instead."},
-    {.name = "function_call", .check = fm_check_unsupported, .note = "fm-proxy has 'tool_choice' instead."},
+    {.name = "functions", .check = fm_check_unsupported, .note = "Use 'tools' instead."},
+    {.name = "function_call", .check = fm_check_unsupported, .note = "Use 'tool_choice' instead."},
     {.name = "prediction", .check = fm_check_unsupported},
-    {.name = "audio", .check = fm_check_unsupported, .note = "fm-proxy gives text only."},
+    {.name = "audio", .check = fm_check_unsupported, .note = "fm-proxy gives text only: leave it out."},
     {.name = "web_search_options", .check = fm_check_unsupported},
     {.members = fm_chat_tool_rules},
 };
@@ -289,7 +294,7 @@ static enum fm_code check_top_logprobs(struct json_object *body, struct fm_error
     const struct fm_path at = {.key = "top_logprobs"};
     bool some = json_object_get_int64(json_object_object_get(body, "top_logprobs")) > 0;
     bool asked = json_object_get_boolean(json_object_object_get(body, "logprobs"));
-    return some && !asked ? fm_reject_value(&at, "It needs 'logprobs' to be true.", error) : FM_OK;
+    return some && !asked ? fm_reject_value(&at, "Set 'logprobs' to true as well.", error) : FM_OK;
 }
 
 /* Chat has only one way to report reasoning. */
@@ -297,7 +302,7 @@ static enum fm_code check_dialect(struct json_object *fm, struct fm_error *error
     static const struct fm_path fm_at = {.key = "fm"};
     static const struct fm_path here = {.parent = &fm_at, .key = "reasoning_dialect"};
     bool asked = json_object_object_get(fm, "reasoning_dialect") != NULL;
-    return asked ? fm_reject_unsupported(&here, "It is for responses.create.", error) : FM_OK;
+    return asked ? fm_reject_unsupported(&here, "Only responses.create has it: leave it out.", error) : FM_OK;
 }
 
 enum fm_code fm_chat_read(struct json_object *body, const struct fm_ignored *ignored, struct fm_request *request,

@@ -71,7 +71,7 @@ enum fm_code fm_reject_unknown(const struct fm_path *at, struct fm_error *error)
 enum fm_code fm_reject_unsupported(const struct fm_path *at, const char *note, struct fm_error *error) {
     struct path_text path = path_write(at);
     fm_fail(error, FM_INVALID_REQUEST, "Unsupported parameter: '%s'. %s", path.text,
-            note ? note : "fm-proxy does not have it yet.");
+            note ? note : "fm-proxy does not have it: leave it out.");
     return blame(error, &path, "unsupported_parameter");
 }
 
@@ -214,7 +214,7 @@ enum fm_code fm_check_text(const struct fm_rule *rule, struct json_object *value
                            struct fm_error *error) {
     enum fm_code code = fm_check_string(rule, value, at, error);
     if (code == FM_OK && strlen(json_object_get_string(value)) != (size_t)json_object_get_string_len(value)) {
-        return fm_reject_value(at, "Expected text without NUL.", error);
+        return fm_reject_value(at, "Expected a text without NUL characters.", error);
     }
     return code;
 }

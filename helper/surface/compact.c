@@ -59,7 +59,7 @@ static enum fm_code check_cut(const struct fm_answer *answer, struct fm_error *e
         return FM_OK;
     }
     return fm_fail(error, FM_CONTEXT_OVERFLOW,
-                   "there is no room for a summary in what the input leaves of the context: send less of the input");
+                   "the input leaves no room for a summary in the context: send less of it");
 }
 
 static void write_item(const struct fm_answer *answer, struct fm_json_writer *w) {

@@ -49,7 +49,9 @@ const struct fm_rule fm_completions_rules[] = {
     {.name = "stream_options", .check = fm_check_object, .members = fm_chat_stream_option_rules},
     {.name = "n", .check = fm_check_only_number, .min = 1, .note = "fm-proxy gives one choice; 1 is accepted."},
     {.name = "best_of", .check = fm_check_only_number, .min = 1, .note = "fm-proxy gives one choice; 1 is accepted."},
-    {.name = "logprobs", .check = fm_check_unsupported, .note = "fm-proxy has none here."},
+    {.name = "logprobs",
+     .check = fm_check_unsupported,
+     .note = "fm-proxy has no log probabilities here: leave it out."},
     {.name = "logit_bias",
      .check = fm_check_only_empty_object,
      .note = "fm-proxy has no token biases here; {} is accepted."},
@@ -59,10 +61,11 @@ const struct fm_rule fm_completions_rules[] = {
 /* With `echo` the answer begins with the prompt, so the prompt must fit into an answer. */
 static enum fm_code check_echo(struct json_object *body, struct json_object *prompt, struct fm_error *error) {
     static const struct fm_path at = {.key = "echo"};
+    static const char note[] = "The prompt is longer than the 4 MiB of an answer: shorten it, or leave out 'echo'.";
     size_t len = (size_t)json_object_get_string_len(prompt);
     bool echo = json_object_get_boolean(json_object_object_get(body, "echo"));
     bool fits = fm_json_string_size(json_object_get_string(prompt), len) - 2 <= FM_OUTPUT_MAX;
-    return fits || !echo ? FM_OK : fm_reject_value(&at, "The prompt is longer than the 4 MiB of an answer.", error);
+    return fits || !echo ? FM_OK : fm_reject_value(&at, note, error);
 }
 
 static void write_job(struct json_object *body, struct json_object *prompt, struct fm_json_writer *w) {
@@ -78,8 +81,8 @@ static void write_job(struct json_object *body, struct json_object *prompt, stru
     fm_request_write_sampling(body, max_tokens, w);
 }
 
-enum fm_code fm_completions_read(struct json_object *body, const struct fm_ignored *ignored,
-                                 struct fm_request *request, struct fm_error *error) {
+enum fm_code fm_completions_read(struct json_object *body, const struct fm_ignored *ignored, struct fm_request *request,
+                                 struct fm_error *error) {
     struct fm_asked_format format;
     struct json_object *prompt = prompt_of(body);
     enum fm_code code = fm_format_find(body, &(struct fm_format_place){0}, &format, error);

@@ -100,10 +100,12 @@ static enum fm_code add_vector(struct fm_answer *answer, const char *text, size_
                                struct fm_error *error) {
     size_t count = wanted(answer);
     if (!fm_vector_read(text, len, values, answer->dimension)) {
-        return fm_fail(error, FM_INTERNAL, "the engine sent what is no vector of %zu numbers", answer->dimension);
+        return fm_fail(error, FM_INTERNAL, "the engine sent something other than a vector of %zu numbers",
+                       answer->dimension);
     }
     if (count < answer->dimension && !fm_vector_normalise(values, count)) {
-        fm_fail(error, FM_INVALID_REQUEST, "Invalid 'dimensions': the first %zu numbers of a vector are all 0.", count);
+        fm_fail(error, FM_INVALID_REQUEST,
+                "Invalid 'dimensions': the first %zu numbers of a vector are all 0. Ask for more.", count);
         snprintf(error->param, sizeof error->param, "dimensions");
         return error->code;
     }

@@ -15,7 +15,7 @@ static bool is_token_ids(struct json_object *value) {
 static enum fm_code check_text(struct json_object *value, const struct fm_path *at, struct fm_error *error) {
     static const struct fm_rule rule = {.min = 1};
     if (is_token_ids(value)) {
-        return fm_reject_unsupported_value(at, "fm-proxy takes texts: token ids mean something else to each model.",
+        return fm_reject_unsupported_value(at, "Send texts instead: token ids mean something else to each model.",
                                            error);
     }
     return fm_check_string(&rule, value, at, error);
@@ -63,8 +63,8 @@ static void write_inputs(struct json_object *input, struct fm_json_writer *w) {
     fm_json_array_end(w);
 }
 
-enum fm_code fm_embeddings_read(struct json_object *body, const struct fm_ignored *ignored,
-                                struct fm_request *request, struct fm_error *error) {
+enum fm_code fm_embeddings_read(struct json_object *body, const struct fm_ignored *ignored, struct fm_request *request,
+                                struct fm_error *error) {
     static const struct fm_param_name list_params[] = {{"embed", "input"}, {0}};
     static const struct fm_param_name text_params[] = {{"embed[0]", "input"}, {"embed", "input"}, {0}};
     fm_request_begin(request, body, ignored);

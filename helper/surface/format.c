@@ -163,8 +163,7 @@ enum fm_code fm_format_find(struct json_object *body, const struct fm_format_pla
     struct json_object *grammar = json_object_object_get(json_object_object_get(body, "fm"), "grammar");
     *asked = (struct fm_asked_format){.type = type_of(place->format), .params = place->params};
     if (grammar && asked->type != FM_ASKS_TEXT) {
-        return fm_reject_value(&grammar_at, "A JSON format stands beside it, and the output can have one of them only.",
-                               error);
+        return fm_reject_value(&grammar_at, "The request also asks for a JSON format: send one of them only.", error);
     }
     if (grammar) {
         *asked = (struct fm_asked_format){FM_ASKS_GRAMMAR, grammar, grammar_params};
@@ -196,7 +195,7 @@ enum fm_code fm_format_of_responses(struct json_object *body, struct fm_format_p
     struct json_object *own = json_object_object_get(json_object_object_get(body, "text"), "format");
     struct json_object *chats = json_object_object_get(body, "response_format");
     if (own && chats) {
-        return fm_reject_value(&at, "'text.format' stands beside it; send one of them.", error);
+        return fm_reject_value(&at, "The request also has 'text.format': send one of them only.", error);
     }
     *place = (struct fm_format_place){own, responses_format_params};
     if (chats) {

@@ -21,7 +21,9 @@ static const struct fm_rule image_rules[] = {
     {.name = "type", .check = fm_check_string},
     {.name = "image_url", .check = fm_check_image_url, .required = true},
     {.name = "detail", .check = fm_check_enum, .words = fm_image_details},
-    {.name = "file_id", .check = fm_check_unsupported, .note = "fm-proxy keeps no files: it takes 'image_url'."},
+    {.name = "file_id",
+     .check = fm_check_unsupported,
+     .note = "fm-proxy keeps no files: send the image in 'image_url'."},
     {0},
 };
 
@@ -77,9 +79,9 @@ static const struct fm_dialect output_dialect = {
 
 /* SDKs send back every member of an item that they know, null if it has no value. */
 #define LATER_MEMBERS                                                                                                  \
-    {.name = "namespace", .check = fm_check_unsupported, .note = "fm-proxy has no namespaces."},                       \
-        {.name = "caller", .check = fm_check_unsupported, .note = "fm-proxy's calls have no caller."},                 \
-        {.name = "async", .check = fm_check_unsupported, .note = "fm-proxy has no such calls."}, {                     \
+    {.name = "namespace", .check = fm_check_unsupported, .note = "fm-proxy has no namespaces: leave it out."},         \
+        {.name = "caller", .check = fm_check_unsupported, .note = "fm-proxy's calls have no caller: leave it out."},   \
+        {.name = "async", .check = fm_check_unsupported, .note = "fm-proxy has no such calls: leave it out."}, {       \
         .name = "created_by", .check = fm_check_string                                                                 \
     }
 
@@ -205,7 +207,8 @@ static enum fm_code check_compaction(struct json_object *item, const struct fm_p
     }
     const char *content = json_object_get_string(json_object_object_get(item, "encrypted_content"));
     bool ours = strncmp(content, start, sizeof start - 1) == 0;
-    return ours ? FM_OK : fm_reject_value(&content_at, "Expected what responses.compact gave.", error);
+    return ours ? FM_OK
+                : fm_reject_value(&content_at, "Expected the text that responses.compact returned, unchanged.", error);
 }
 
 static enum fm_code check_reference(struct json_object *item, const struct fm_path *at, struct fm_error *error) {
@@ -286,7 +289,7 @@ static enum fm_code check_ids(struct json_object *items, const struct fm_path *a
         struct fm_path id_at = {.parent = &item_at, .key = "id"};
         const char *name = id ? json_object_get_string(id) : NULL;
         if (name && json_object_object_get_ex(seen, name, NULL)) {
-            code = fm_reject_value(&id_at, "Another item has this id.", error);
+            code = fm_reject_value(&id_at, "Another item has this id: each item needs its own.", error);
         } else if (name && json_object_object_add(seen, name, NULL) != 0) {
             code = fm_fail_no_memory(error);
         }
@@ -376,7 +379,7 @@ enum fm_code fm_items_check_whole(struct json_object *items, struct fm_error *er
         code = check_call_ids(items, i, ids, &at, error);
     }
     json_object_put(ids);
-    return code == FM_OK && !text ? fm_reject_value(&at, "Expected some text.", error) : code;
+    return code == FM_OK && !text ? fm_reject_value(&at, "Expected at least one item with some text.", error) : code;
 }
 
 /* The content of an item that may have images, a message of the user; otherwise NULL. */

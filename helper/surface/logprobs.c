@@ -129,7 +129,10 @@ enum fm_code fm_answer_logprobs(struct fm_answer *answer, struct json_object *li
         fm_buf_append(&answer->marks, &mark, sizeof mark);
     }
     bool held = !answer->logprobs.failed && !answer->marks.failed;
-    return held ? FM_OK : fm_fail(error, FM_INTERNAL, "the log probabilities are too many to hold");
+    return held ? FM_OK
+                : fm_fail(
+                      error, FM_INTERNAL,
+                      "the log probabilities are too large to hold: ask for fewer 'top_logprobs' or a shorter answer");
 }
 
 /* ---- to the host ---- */

@@ -86,7 +86,7 @@ static enum fm_code check_part(const struct fm_dialect *dialect, struct json_obj
         return fm_reject_value(&type_at, dialect->parts_note, error);
     }
     if (!kind->member) {
-        return fm_reject_unsupported(&type_at, "fm-proxy takes text, and images of the user.", error);
+        return fm_reject_unsupported(&type_at, "fm-proxy takes text, and images in messages of the user.", error);
     }
     if (kind->image) {
         return check_image(kind, part, at, bytes, error);
@@ -143,7 +143,7 @@ static enum fm_code check_whose_images(const struct fm_dialect *dialect, const s
     }
     struct fm_path part_at = {.parent = at, .index = find_image(dialect, content, 0)};
     struct fm_path type_at = {.parent = &part_at, .key = "type"};
-    return fm_reject_unsupported(&type_at, "fm-proxy takes images in messages of the user.", error);
+    return fm_reject_unsupported(&type_at, "fm-proxy takes images only in messages of the user.", error);
 }
 
 enum fm_code fm_message_check(const struct fm_dialect *dialect, struct json_object *message, const struct fm_path *at,
@@ -164,7 +164,7 @@ enum fm_code fm_message_check(const struct fm_dialect *dialect, struct json_obje
         return fm_reject_value(&role_at, dialect->roles_note, error);
     }
     if (!role->neutral) {
-        return fm_reject_unsupported(&role_at, "fm-proxy has the role 'tool' instead.", error);
+        return fm_reject_unsupported(&role_at, "Use the role 'tool' instead.", error);
     }
     enum fm_code code = fm_check_members(dialect->message_rules, message, at, error);
     if (code != FM_OK) {
@@ -266,7 +266,7 @@ enum fm_code fm_call_find(struct json_object *ids, struct json_object *id, const
     if (json_object_object_get_ex(ids, json_object_get_string(id), NULL)) {
         return FM_OK;
     }
-    enum fm_code code = fm_reject_value(at, "A tool's output answers no call before it.", error);
+    enum fm_code code = fm_reject_value(at, "A tool's output must have the id of a call that comes before it.", error);
     error->reason = "";
     return code;
 }

@@ -40,8 +40,8 @@ static bool takes(const struct call *call, const char *name) {
 static enum fm_code reject_elsewhere(const struct call *call, const char *name, struct fm_error *error) {
     const struct fm_path at = {.key = name};
     return fm_reject_unsupported(&at,
-                                 call->names ? "This call does not have it; leave it out."
-                                             : "It is a parameter of another API, which this one does not have.",
+                                 call->names ? "This call does not have it: leave it out."
+                                             : "Another API has this parameter, this one does not: leave it out.",
                                  error);
 }
 
@@ -90,8 +90,8 @@ enum fm_code fm_responses_parse(struct json_object *params, struct fm_request *r
 /* The names are those that change the prompt, or how long the call may take: the same body makes the same prompt. */
 enum fm_code fm_input_tokens_parse(struct json_object *params, struct fm_request *request, struct fm_error *error) {
     static const char *const names[] = {
-        "model",     "input",      "instructions",         "tools",        "tool_choice",         "text",
-        "reasoning", "truncation", "previous_response_id", "conversation", "parallel_tool_calls", "fm",
+        "model",           "input",      "instructions",         "tools",        "tool_choice",         "text",
+        "reasoning",       "truncation", "previous_response_id", "conversation", "parallel_tool_calls", "fm",
         "response_format", NULL,
     };
     static const struct call call = {.rules = fm_responses_rules, .names = names};

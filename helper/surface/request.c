@@ -26,7 +26,7 @@ enum fm_code fm_check_model(const struct fm_rule *rule, struct json_object *valu
                             struct fm_error *error) {
     enum fm_code code = fm_check_string(rule, value, at, error);
     if (code == FM_OK && strlen(json_object_get_string(value)) != (size_t)json_object_get_string_len(value)) {
-        return fm_reject_value(at, "Expected a model id.", error);
+        return fm_reject_value(at, "Expected a model id, as models.list has them.", error);
     }
     return code;
 }

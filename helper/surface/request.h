@@ -80,12 +80,12 @@ enum fm_purpose {
  */
 enum fm_code fm_responses_read(struct json_object *body, enum fm_purpose purpose, const struct fm_ignored *ignored,
                                struct fm_request *request, struct fm_error *error);
-enum fm_code fm_completions_read(struct json_object *body, const struct fm_ignored *ignored,
-                                 struct fm_request *request, struct fm_error *error);
+enum fm_code fm_completions_read(struct json_object *body, const struct fm_ignored *ignored, struct fm_request *request,
+                                 struct fm_error *error);
 enum fm_code fm_chat_read(struct json_object *body, const struct fm_ignored *ignored, struct fm_request *request,
                           struct fm_error *error);
-enum fm_code fm_embeddings_read(struct json_object *body, const struct fm_ignored *ignored,
-                                struct fm_request *request, struct fm_error *error);
+enum fm_code fm_embeddings_read(struct json_object *body, const struct fm_ignored *ignored, struct fm_request *request,
+                                struct fm_error *error);
 
 /* parse.c: fm_surface.parse of the calls. */
 enum fm_code fm_responses_parse(struct json_object *params, struct fm_request *request, struct fm_error *error);

@@ -44,7 +44,7 @@ enum fm_code fm_check_include(const struct fm_rule *rule, struct json_object *va
         struct json_object *entry = json_object_array_get_idx(value, i);
         code = fm_check_string(&entry_rule, entry, &here, error);
         if (code == FM_OK && !is_includable(entry)) {
-            code = fm_reject_value(&here, "Expected such as '" INCLUDE_LOGPROBS "'.", error);
+            code = fm_reject_value(&here, "Expected one of OpenAI's values, such as '" INCLUDE_LOGPROBS "'.", error);
         }
     }
     return code;
@@ -100,7 +100,7 @@ const struct fm_rule fm_responses_rules[] = {
     {.name = "background", .check = fm_check_bool},
     {.name = "include", .check = fm_check_include},
     {.name = "previous_response_id", .check = fm_check_text, .min = 1},
-    {.name = "conversation", .check = fm_check_unsupported, .note = "fm-proxy has 'previous_response_id' instead."},
+    {.name = "conversation", .check = fm_check_unsupported, .note = "Use 'previous_response_id' instead."},
     {.name = "prompt", .check = fm_check_unsupported},
     {.name = "context_management", .check = fm_check_unsupported},
     {.name = "moderation", .check = fm_check_unsupported},
@@ -177,14 +177,15 @@ static enum fm_code reject_large_echo(struct json_object *body, struct fm_error 
         at.key = len > most ? large[i] : at.key;
         most = len > most ? len : most;
     }
-    return fm_reject_value(&at, "The response says it back, and has to fit a frame with its output.", error);
+    return fm_reject_value(&at, "The response repeats it, and must fit into a frame with its output: shorten it.", error);
 }
 
 /* ---- the conversation ---- */
 
 static enum fm_code reject_lost_background(struct fm_error *error) {
     static const struct fm_path at = {.key = "background"};
-    return fm_reject_unsupported_value(&at, "What runs in the background has to be stored.", error);
+    return fm_reject_unsupported_value(
+        &at, "A response in the background must be stored: leave 'store' out, or set it to true.", error);
 }
 
 /* Checks as much of the conversation as is possible without the store. */

@@ -21,7 +21,7 @@ static enum fm_code check_function(const struct fm_rule *rule, struct json_objec
         return fm_reject_type(&type_at, type, "a string", error);
     }
     if (!fm_string_is(type, "function")) {
-        return fm_reject_unsupported_value(&type_at, "fm-proxy has tools of type 'function' only.", error);
+        return fm_reject_unsupported_value(&type_at, "fm-proxy has only tools of the type 'function'.", error);
     }
     return fm_check_members(rule->members, value, at, error);
 }
@@ -194,7 +194,7 @@ static enum fm_code check_names(const struct fm_asked_tools *asked, struct fm_er
     for (size_t i = 0; i < tool_count(asked); i++) {
         struct fm_path here = {.parent = &tools_at, .index = i};
         if (find_tool(asked, name_in(tool_at(asked, i))) != i) {
-            return reject_name(asked, &here, "Another tool has this name.", error);
+            return reject_name(asked, &here, "Another tool has this name: each tool needs its own.", error);
         }
     }
     return FM_OK;
@@ -205,7 +205,7 @@ static enum fm_code allow(struct fm_asked_tools *asked, struct json_object *entr
                           struct fm_error *error) {
     size_t index = find_tool(asked, name_in(function_of(asked, entry)));
     if (index == tool_count(asked)) {
-        return reject_name(asked, at, "There is no such tool in 'tools'.", error);
+        return reject_name(asked, at, "'tools' has no tool with this name: name one of them.", error);
     }
     asked->allowed[index] = true;
     asked->some = true;
@@ -239,7 +239,8 @@ static enum fm_code read_choice(struct fm_asked_tools *asked, struct fm_error *e
         return allow(asked, choice, &at, error);
     }
     bool forced = strcmp(asked->mode, "required") == 0;
-    return forced && !asked->list ? fm_reject_value(&at, "There are no tools to call.", error) : FM_OK;
+    return forced && !asked->list ? fm_reject_value(&at, "There are no tools to call: send some in 'tools'.", error)
+                                  : FM_OK;
 }
 
 static enum fm_code check_sizes(const struct fm_asked_tools *asked, const struct fm_asked_format *format,
@@ -259,10 +260,11 @@ static enum fm_code check_company(const struct fm_asked_tools *asked, const stru
     static const struct fm_path grammar_at = {.parent = &fm_at, .key = "grammar"};
     static const struct fm_path stop_at = {.key = "stop"};
     if (asked->list && format->type == FM_ASKS_GRAMMAR) {
-        return fm_reject_value(&grammar_at, "Tools stand beside it, and the output can have one of them only.", error);
+        return fm_reject_value(&grammar_at, "The request also has 'tools': send one of them only.", error);
     }
     if (strcmp(asked->mode, "required") == 0 && json_object_object_get(asked->body, "stop")) {
-        return fm_reject_unsupported(&stop_at, "A call is forced, and there is no text to stop.", error);
+        return fm_reject_unsupported(&stop_at,
+                                     "'tool_choice' forces a call, so there is no text to stop: leave it out.", error);
     }
     return FM_OK;
 }

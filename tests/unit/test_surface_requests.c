@@ -536,7 +536,7 @@ static void test_format_notes(void **state) {
         {"{" IN ",\"text\":{\"format\":{\"type\":\"xml\"}}}",
          "Invalid value for 'text.format.type'. Supported values are: 'text', 'json_object', 'json_schema'."},
         {"{" IN ",\"text\":{\"format\":" OBJECT "},\"response_format\":" OBJECT "}",
-         "Invalid value for 'response_format'. 'text.format' stands beside it; send one of them."},
+         "Invalid value for 'response_format'. The request also has 'text.format': send one of them only."},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct json_object *params = json_of(rows[i].body, strlen(rows[i].body));

@@ -110,7 +110,7 @@ void fm_answer_mismatch(struct fm_answer *answer, const char *reason) {
 
 enum fm_code fm_answer_reason(struct fm_answer *answer, const char *text, size_t len, struct fm_error *error) {
     if (fm_answer_text_len(answer) > 0 || answer->call_count > 0) {
-        return fm_fail(error, FM_INTERNAL, "the engine sent reasoning after text or a call");
+        return fm_fail(error, FM_INTERNAL, "the engine sent a thought after text or a call");
     }
     if (!fm_answer_append(answer, text, len)) {
         return fm_fail(error, FM_INTERNAL, "the answer is too large to hold");

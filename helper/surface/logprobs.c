@@ -132,7 +132,7 @@ enum fm_code fm_answer_logprobs(struct fm_answer *answer, struct json_object *li
     return held ? FM_OK
                 : fm_fail(
                       error, FM_INTERNAL,
-                      "the log probabilities are too large to hold: ask for fewer 'top_logprobs' or a shorter answer");
+                      "the log probabilities are too many to hold: ask for fewer 'top_logprobs' or a shorter answer");
 }
 
 /* ---- to the host ---- */

@@ -177,7 +177,7 @@ static enum fm_code reject_large_echo(struct json_object *body, struct fm_error 
         at.key = len > most ? large[i] : at.key;
         most = len > most ? len : most;
     }
-    return fm_reject_value(&at, "The response repeats it, and must fit into a frame with its output: shorten it.", error);
+    return fm_reject_value(&at, "The response repeats it, and must fit a frame with its output: shorten it.", error);
 }
 
 /* ---- the conversation ---- */

@@ -108,7 +108,7 @@ class Requests(Embeddings):
         while not any(message.get("id") == call for message in helper.backlog):
             times.append(helper.ping_ms())
         self.assertGreater(len(times), 5)
-        self.assert_soon(max(times[:-1]), 100 * SLOW)  # the last one waited behind the reply, which Python parses for longer
+        self.assert_soon(max(times[:-1]), 100 * SLOW)  # the last one waited for the reply, which takes Python longer to parse
         self.assertTrue(helper.reply(call)["result"]["ok"])
 
     def test_a_host_that_does_not_read(self):

@@ -1,4 +1,4 @@
-"""What a model thinks, from an engine to the host, over both APIs; its way back; and engines that think too late."""
+"""Reasoning from an engine to the host, over both APIs; sending it back as input; and engines that send it too late."""
 
 import json
 import tempfile
@@ -198,7 +198,7 @@ class Reasoning(HelperTest):
 
 
 class BadEngine(HelperTest):
-    def test_a_thought_behind_text(self):
+    def test_a_thought_after_text(self):
         """It fails at once, and its engine has to stop it."""
         for first in ('method="job.delta", params={"job": job, "text": "a", "output_tokens": 1}',
                       'method="job.tool_call", params={"job": job, "index": 0, "name": "f", "output_tokens": 1}'):

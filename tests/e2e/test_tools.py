@@ -24,7 +24,7 @@ def check_chunks(test, chunks):
     test.assertEqual(chunks[0]["choices"][0]["delta"], {"role": "assistant", "content": None})
     for chunk in chunks[1:]:
         (choice,) = chunk["choices"]
-        test.assertIsNone(reason, "a chunk behind the last")
+        test.assertIsNone(reason, "a chunk after the last")
         reason = choice["finish_reason"]
         delta = choice["delta"]
         text += delta.get("content", "")

@@ -1,5 +1,5 @@
 /*
- * What an engine says, against jobs in flight. An input is a list of steps: calls of the host, and replies, events, raw
+ * The engine's messages, with jobs in flight. An input is a list of steps: calls of the host, and replies, events, raw
  * bodies and raw bytes of the engine, in any order and with any values. front.c holds what the host gets to
  * PROTOCOL.md: whole frames, streams in their order without holes, one end each. What the engine gets is held to
  * ENGINE.md here.
@@ -326,7 +326,7 @@ static const char *const logprobs[8] = {
     ",\"logprobs\":[7]",
 };
 
-/* What comes behind a wrong list has none. */
+/* What comes after a wrong list has none. */
 static bool has_logprobs(const char *number) {
     const struct fm_job *job = fm_job_by_run_locked(&front, strtoull(number, NULL, 10));
     return job && job->answer.request.logprobs;

@@ -86,7 +86,7 @@ static bool run_folder(const char *path, DIR *folder) {
     return ok;
 }
 
-/* Async-signal-safe it is not, but the process is lost anyway. */
+/* This is not async-signal-safe, but the process is about to end anyway. */
 static void on_abort(int signal_number) {
     (void)signal_number;
     fprintf(stderr, "the input is %s\n", current);

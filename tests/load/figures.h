@@ -1,4 +1,4 @@
-/* What is measured, and the table of it. */
+/* Measurements of processes and times, and the table that reports them. */
 #ifndef TESTS_LOAD_FIGURES_H
 #define TESTS_LOAD_FIGURES_H
 

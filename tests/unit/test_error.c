@@ -27,7 +27,7 @@ static void names(void **state) {
     assert_string_equal(fm_code_name(FM_OK), "OK");
 }
 
-/* An engine may say anything: what is no failure's name is an internal failure, "OK" included. */
+/* An engine may send any name: one that is not a failure's, "OK" included, counts as INTERNAL. */
 static void names_that_are_none(void **state) {
     (void)state;
     static const char *const words[] = {"", "OK", "timeout", "TIMEOUT ", "TIMEOU", "TIMEOUTS", "NOT FOUND", "E42"};

@@ -1,6 +1,6 @@
 /*
- * Log lines: which go through, what they look like, and that a stderr which takes nothing never holds anybody up. Each
- * test puts a pipe in the place of stderr and looks at what came out.
+ * Log lines: which are written, what they look like, and that a stderr which takes nothing never blocks anyone. Each
+ * test replaces stderr by a pipe and reads what came out.
  */
 #include "base/log.h"
 #include "base/platform.h"

@@ -1,4 +1,4 @@
-/* Which models there are, in a folder of its own under TMPDIR. */
+/* The list of models, from a folder that the test makes under TMPDIR. */
 #include "front/models.h"
 #include "wire.h"
 
@@ -57,7 +57,7 @@ static int remove_folder(void **state) {
     return rmdir(root);
 }
 
-/* The ids in order, "*" behind the default one. */
+/* The ids in order, "*" after the default one. */
 static void expect_list(const char *expected) {
     struct fm_model_list list;
     struct fm_error error;

@@ -1,4 +1,4 @@
-/* The command line and the environment. */
+/* Options from the command line and from the environment. */
 #include "base/platform.h"
 #include "front/options.h"
 #include "wire.h"
@@ -167,7 +167,7 @@ static void strict_parameters(void **state) {
     assert_non_null(strstr(said, "--strict-parameters"));
 }
 
-/* A variable that is set to nothing is as good as none. */
+/* A variable that is set to an empty string counts as not set. */
 static void empty_variables(void **state) {
     (void)state;
     struct fm_options options;
@@ -218,7 +218,7 @@ static void session_defaults(void **state) {
     assert_false(options.sessions.log_user_text);
 }
 
-/* The smallest and the largest that each takes, before the word and behind it; what is beyond is refused by its name.
+/* The smallest and the largest that each takes, before the word and after it; what is beyond is refused by its name.
  */
 static void session_numbers(void **state) {
     (void)state;

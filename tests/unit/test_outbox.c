@@ -208,7 +208,7 @@ static void senders_never_mix(void **state) {
     assert_int_equal(failure_count(), 0);
 }
 
-/* Fills the pipe and `queued` bytes of the outbox behind it, and waits until the pipe has all that it takes. */
+/* Fills the pipe and `queued` bytes of the outbox after it, and waits until the pipe has all that it takes. */
 static void stuff(size_t pipe_bytes, size_t queued) {
     char *bytes = calloc(1, pipe_bytes + queued);
     fm_outbox_send(&outbox, bytes, pipe_bytes);
@@ -219,7 +219,7 @@ static void stuff(size_t pipe_bytes, size_t queued) {
     free(bytes);
 }
 
-/* Up to the maximum is queued behind the first frame; one byte more fails the outbox, once, and drops all. */
+/* Up to the maximum is queued after the first frame; one byte more fails the outbox, once, and drops all. */
 static void cap(void **state) {
     (void)state;
     size_t holds = start(100000, NEVER_MS);

@@ -1,5 +1,5 @@
-/* Lines of session mode: each error of the table of SESSIONS.md, the order in which they are told, and what comes
- * through. */
+/* Lines of session mode: each error in the table of SESSIONS.md, the order in which they are reported, and what a good
+ * line becomes. */
 #include "base/utf8.h"
 #include "sessions/command.h"
 #include "wire.h"

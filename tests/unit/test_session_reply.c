@@ -1,4 +1,4 @@
-/* What the front replies, good, failed and malformed, and what becomes of it. */
+/* The front's replies (good, failed, malformed) and what session mode makes of them. */
 #include "sessions/reply.h"
 #include "wire.h"
 
@@ -184,7 +184,7 @@ static void failures(void **state) {
     check_rows(rows, COUNT(rows));
 }
 
-/* The beginning of an answer is no answer: it was filtered, it outgrew the context, or it ran on. */
+/* An answer that was cut is a fault: the filter ended it, the context was full, or it reached its token limit. */
 static void incomplete(void **state) {
     (void)state;
 #define FULL                                                                                                           \
@@ -207,7 +207,7 @@ static void incomplete(void **state) {
     "\"result\":{\"ok\":true,\"response\":{\"status\":\"incomplete\",\"usage\":{\"output_tokens\":" tokens             \
     "},\"incomplete_details\":{\"reason\":\"max_output_tokens\"}}}"
 
-/* It ran on when it has all the tokens that it may have; what has not is not tried again. */
+/* An answer ran on if it has as many tokens as it may have; only then it is tried again. */
 static void running_on(void **state) {
     (void)state;
     static const struct {
@@ -242,7 +242,7 @@ static void running_on(void **state) {
     }
 }
 
-/* The tokens are told of what failed too, as far as they are known. */
+/* A failed reply also has its tokens counted, as far as they are known. */
 static void usage(void **state) {
     (void)state;
     static const struct {
@@ -278,7 +278,7 @@ static void usage(void **state) {
     }
 }
 
-/* The conversation gets what the model wrote, not what became of it. */
+/* The conversation gets the text that the model wrote, not the value that was read from it. */
 static void what_the_model_wrote(void **state) {
     (void)state;
     static const char text[] = " {\"result\":\"a\\u0000b\"}";

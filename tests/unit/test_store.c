@@ -1,4 +1,4 @@
-/* Stored responses: what comes back, what makes room, and files that are something else. */
+/* The store: reading back what was stored, making room for new responses, and files that are not a store. */
 #include "front/store.h"
 #include "wire.h"
 

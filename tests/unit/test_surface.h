@@ -1,4 +1,4 @@
-/* What the surface's tests share: JSON by a path, a captured stream, an answer that runs through a script of calls. */
+/* Shared by the surface's tests: JSON by a path, a captured stream, an answer that runs through a script of calls. */
 #ifndef TEST_SURFACE_H
 #define TEST_SURFACE_H
 

@@ -1,4 +1,4 @@
-/* What a request goes on with: the order of turns, what stands for something else, and how much of it there may be. */
+/* The conversation that a request continues: the order of turns, references to items, and how long it may be. */
 #include "surface/conversation.h"
 #include "wire.h"
 

@@ -1,4 +1,4 @@
-/* Request bodies: what each parameter may be, and which error says otherwise. */
+/* Request bodies: the values that each parameter may have, and the error for any other. */
 #include "test_surface.h"
 
 struct row {
@@ -412,7 +412,7 @@ static void check_rows(const struct fm_surface *surface, const struct row *rows)
 static void check_shared(const struct fm_surface *surface, const char *needed) {
     for (const struct row *row = shared_rows; row->body; row++) {
         char body[512];
-        const char *rest = row->body + 3; /* behind "{%s" */
+        const char *rest = row->body + 3; /* after "{%s" */
         snprintf(body, sizeof body, "{%s%s", needed, rest);
         check_body(surface, body, row->code, row->param);
     }

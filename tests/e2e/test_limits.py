@@ -165,7 +165,7 @@ class Defaults(LimitsTest):
 
 
 class Grace(HelperTest):
-    """An engine that does not stop when it is asked is ended; those in it are told, those that wait are served."""
+    """An engine that does not stop when it is asked is ended: its jobs fail, and the waiting requests are served."""
 
     def test_hard_hang(self):
         helper = self.helper()

@@ -68,7 +68,7 @@ class Reasoning(HelperTest):
                 self.check_reasoning(response["output"][0], "Hm.", "incomplete", dialect)
             response, _ = self.responses(helper, [think("one"), think("two"), "text"], stream, max_output_tokens=2)
             self.check_reasoning(response["output"][0], "onetwo", "incomplete")
-            # a stop string is none in a thought
+            # a stop string has no effect in reasoning
             response, _ = self.responses(helper, [think("a stop b"), "c stop d"], stream, stop="stop")
             self.check_reasoning(response["output"][0], "a stop b")
             self.assertEqual(response["output"][1]["content"][0]["text"], "c ")

@@ -145,7 +145,7 @@ class Ends(Case):
             self.assertEqual(made.wait_exit(), 0)
 
     def test_end_after_a_backlog(self):
-        """It is seen, though there is no room to read up to it."""
+        """The end of the input is noticed, though there is no room to read up to it."""
         made = self.gateway()
         session = made.open()
         made.send_message(session, "p", HANGS)
@@ -165,7 +165,7 @@ class Ends(Case):
         return made.wait(WAIT)
 
     def test_host_that_pauses_at_the_end(self):
-        """Longer than answers have after a signal."""
+        """For longer than answers may take after a signal."""
         came = []
 
         def read(stdout):

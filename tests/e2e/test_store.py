@@ -667,7 +667,7 @@ class Files(StoreTest):
             self.assertEqual([item["content"][0]["text"] for item in items], ["two"])
 
     def test_killed(self):
-        """What the host was told of is there, however the helper ended."""
+        """A response that the host has got as stored is there, however the helper ended."""
         told = []
         for _ in range(KILLS):
             helper = self.helper("--store", self.file)

@@ -199,7 +199,7 @@ class Tools(HelperTest):
 
 
 class Rules(HelperTest):
-    """What an engine may not say. It is told to stop, the job fails, and the engine goes on."""
+    """Messages that an engine may not send. The job is aborted and fails; the engine goes on."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()

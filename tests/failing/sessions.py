@@ -100,7 +100,7 @@ class Session:
         return [code for code in codes if code not in self.provoked]
 
     def response(self, id):
-        """The response that the call `id` is answered with; {} where there is none."""
+        """The response in the answer to the call `id`; {} if it has none."""
         self.reply(id)
         return next((m.get("result", {}).get("response") or {} for m in self.messages if m.get("id") == id), {})
 

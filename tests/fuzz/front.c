@@ -60,7 +60,7 @@ struct call {
     bool replay;        /* responses.retrieve */
     int64_t after;      /* of a replay: its starting_after; -1: none */
     bool left;          /* a cancel named it: its stream may break off */
-    struct told *told;  /* of a stream of responses; NULL: not known, or each of its readers has other deltas */
+    struct told *told;  /* of a stream of responses; NULL: unknown, or its readers get different deltas */
     struct fm_buf logprobs; /* the entries of the deltas */
 };
 

@@ -18,7 +18,7 @@ static struct {
     size_t aborts;
 } engine;
 
-/* ---- in place of supervisor.c: an engine that starts at once, and dies when it is told to ---- */
+/* ---- in place of supervisor.c: an engine that starts at once, and dies on request ---- */
 
 static struct fm_job *first_queued(void) {
     struct fm_job *first = NULL;
@@ -96,7 +96,7 @@ static void reap_engine(void) {
     fm_engine_pump_locked(&front);
 }
 
-/* ---- what the engine is told ---- */
+/* ---- messages to the engine ---- */
 
 static uint64_t job_of(struct json_object *params) {
     struct json_object *job = NULL;

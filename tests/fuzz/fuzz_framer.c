@@ -16,7 +16,7 @@
 
 struct event {
     enum fm_frame_event kind;
-    size_t end; /* bytes of the stream after which it was told */
+    size_t end; /* bytes of the stream after which the event was reported */
     size_t start;
     size_t len; /* of the body, in the transcript's `bodies` */
 };
@@ -66,7 +66,7 @@ static bool feed_piece(struct fm_framer *framer, const char *piece, size_t len, 
     }
 }
 
-/* Broken once, broken for good: nothing is looked at any more. */
+/* Broken once, broken for good: nothing more is read. */
 static void stays_broken(struct fm_framer *framer) {
     const char *at = "Content-Length: 0\r\n\r\n";
     size_t len = 21;

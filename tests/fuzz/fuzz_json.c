@@ -296,7 +296,7 @@ static void expect_same_tree(const char *text, size_t len, struct json_object *v
     free(copy);
 }
 
-/* A value cut short is none, unless it is a number. One more value after it is one too many. */
+/* A value that is cut short is refused, unless it is a number. So is a second value after it. */
 static void expect_whole(const char *text, size_t len) {
     size_t offset = 0;
     size_t end = len;

@@ -10,7 +10,7 @@
 
 #define INPUT_MAX (1u << 20)
 
-static char current[PATH_MAX + 64]; /* told when the target aborts */
+static char current[PATH_MAX + 64]; /* the name to print when the target aborts */
 static size_t inputs;
 
 /* Feeds the target a copy of exactly `len` bytes. */

@@ -52,7 +52,7 @@ void calls_free(struct calls *calls);
  */
 struct call *call_create(struct calls *calls, enum call_api api, const char *script, const char *limits);
 
-/* The call by its id; NULL when there is none (any more). */
+/* The call with this id; NULL when it never existed, or its slot was used again. */
 struct call *call_by_id(struct calls *calls, int64_t id);
 
 /* One message from the front. */

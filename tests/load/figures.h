@@ -25,7 +25,7 @@ struct footprint footprint_of(pid_t pid);
 /* Its first child, or 0. */
 pid_t child_of(pid_t pid);
 
-/* Waits a while for a process that was told to end; a zombie has ended, whoever may reap it. */
+/* Waits a while for a process that should end. A zombie counts as ended. */
 bool is_gone(pid_t pid);
 
 /* ---- times ---- */

@@ -172,7 +172,7 @@ static void feed_too_large(struct receiver *receiver, size_t len) {
     feed_piece(feed_receiver, receiver, BYTES(FRAMED));
 }
 
-/* The host's limit is told, or the one that was set. */
+/* The error names the limit: the host's, or the one that was set. */
 static void too_large_is_skipped(void **state) {
     (void)state;
     static struct transcript log;

@@ -157,7 +157,7 @@ static void long_lines(void **state) {
     }
 }
 
-/* One line is too long, and so is the next: each is told once. */
+/* Two lines in a row are too long: each is reported once. */
 static void two_long_lines(void **state) {
     (void)state;
     static struct transcript log;

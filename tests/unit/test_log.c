@@ -90,7 +90,7 @@ static void prefix(void **state) {
     assert_string_equal(drain(), "i\n");
 }
 
-/* Lines that were dropped are told in it too, and one that is cut has it. */
+/* The line about dropped lines has the prefix too, and so has one that is cut. */
 static void prefix_of_every_line(void **state) {
     (void)state;
     char longest[201];

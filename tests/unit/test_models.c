@@ -238,7 +238,7 @@ static void things_that_are_no_files(void **state) {
         snprintf(path, sizeof path, "%s", at(file));
         options.model = NULL;
         expect_refused(names[i], FM_NOT_FOUND, names[i], "does not exist");
-        options.model = path; /* --model names it: then it is told what is wrong */
+        options.model = path; /* --model names it, so the error says what is wrong */
         expect_refused(NULL, FM_UNAVAILABLE, path, why[i]);
     }
     alarm(0);
@@ -321,7 +321,7 @@ static void expect_mmproj(const char *name, const char *mmproj) {
     fm_model_free(&model);
 }
 
-/* The default model's, whichever that is; and what it is, is looked at. */
+/* --mmproj belongs to the default model, whichever that is, and must be a projector. */
 static void a_projector(void **state) {
     (void)state;
     gguf("a.gguf");

@@ -88,7 +88,7 @@ static void arguments_and_environment(void **state) {
     const struct {
         const char *const *arguments;
         bool env;                                             /* every variable is set, to the values below */
-        const char *engine, *engine_dir, *model, *models_dir; /* NULL: not looked at, but a model of NULL */
+        const char *engine, *engine_dir, *model, *models_dir; /* NULL: not checked, except that a model must be NULL */
         enum fm_log_level log_level;
     } rows[] = {
         {all, false, "fake", "/e", "m", "/m", FM_LOG_DEBUG},

@@ -18,7 +18,7 @@
 #define PATIENCE_MS 20000 /* far beyond what anything here takes; reached only by a bug */
 #define NEVER_MS    (24 * 60 * 60 * 1000LL)
 
-/* Counts what on_fail and on_room are told, and lets a test wait for it. */
+/* Counts the calls of on_fail and on_room, and lets a test wait for them. */
 struct failures {
     pthread_mutex_t lock;
     pthread_cond_t changed;

@@ -128,7 +128,7 @@ static void their_order(void **state) {
     check_rows(rows, COUNT(rows));
 }
 
-/* The fields are looked at before the session, its output format after it. */
+/* The fields are checked before the session, the output format after it. */
 static void before_the_session(void **state) {
     (void)state;
     static const struct row rows[] = {

@@ -176,7 +176,7 @@ static void failures(void **state) {
         {"\"result\":7", FM_OUTPUT_TEXT, "execution_failed: "},
         {"\"result\":null", FM_OUTPUT_TEXT, "execution_failed: "},
         {"\"result\":[]", FM_OUTPUT_TEXT, "execution_failed: "},
-        /* an answer in a reply that failed is none */
+        /* the answer in a reply that failed does not count */
         {"\"result\":{\"ok\":false,\"response\":{\"status\":\"completed\",\"output\":[" TEXT_OF(
              "\"{\\\"result\\\":\\\"x\\\"}\"") "]}}",
          FM_OUTPUT_TEXT, "execution_failed: "},

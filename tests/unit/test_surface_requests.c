@@ -819,7 +819,7 @@ static void test_param_of_an_engine(void **state) {
 static void test_param_of_a_response_format(void **state) {
     (void)state;
     static const char *const rows[][3] = {
-        /* said; told of chat's shape, of that of `text.format` */
+        /* the engine's param; the host's in chat's shape, and in that of `text.format` */
         {"format", "response_format", "response_format"},
         {"format.schema.properties.a.not", "response_format.json_schema.schema.properties.a.not",
          "response_format.schema.properties.a.not"},

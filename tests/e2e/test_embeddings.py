@@ -225,8 +225,8 @@ class BadEngines(Embeddings):
             ('embedding(vector="AACAPw==")', "out of order"),
             ('embedding(index=0)', "without its text"),
             ('embedding(index=0, vector=[1])', "without its text"),
-            ('embedding(index=0, vector="AACAPwAAgD8=")', "no vector of 1 numbers"),
-            ('embedding(index=0, vector="AADAfw==")', "no vector of 1 numbers"),
+            ('embedding(index=0, vector="AACAPwAAgD8=")', "other than a vector of 1 numbers"),
+            ('embedding(index=0, vector="AADAfw==")', "other than a vector of 1 numbers"),
             ('[embedding(index=i, vector="AACAPw==") for i in range(3)]', "more vectors"),
             ('embedding(index=0, vector="AACAPw==")', "all vectors"),
         ):

@@ -9,7 +9,7 @@
 # guidance_patch.cmake adds one file to llguidance's sources, in a copy below FM_DEPS_DIR.
 #
 # Provides, unless off: the target fm::guidance, with the headers llguidance.h and guidance.h. FM_GUIDANCE is on or off
-# behind it.
+# afterwards.
 include_guard(GLOBAL)
 
 set(FM_GUIDANCE auto CACHE STRING "constrained output by llguidance: auto, on or off")

@@ -7,7 +7,7 @@
 #
 #   FM_DEPS_DIR     its folder llama/src holds the source, and mtmd the result
 #
-# Provides, unless off: the target fm::mtmd. FM_VISION is on or off behind it.
+# Provides, unless off: the target fm::mtmd. FM_VISION is on or off afterwards.
 include_guard(GLOBAL)
 
 set(FM_VISION auto CACHE STRING "models that see, by libmtmd: auto, on or off")

@@ -1,4 +1,4 @@
-/* fm-proxy: arguments and wiring only. */
+/* fm-proxy: reads its arguments, connects the parts, and runs one of the two modes. */
 #include "base/platform.h"
 #include "front/front.h"
 #include "sessions/sessions.h"
@@ -15,7 +15,7 @@ static const char explanation[] =
 
 static struct fm_front front;
 
-/* The engine's lines begin with it too. Before the first thread. */
+/* Also sets it for the engine's log lines. Call before the first thread. */
 static bool use_log_prefix(const char *prefix) {
     fm_log_use_prefix(prefix);
     return setenv("FM_ENGINE_LOG_PREFIX", prefix, 1) == 0;
@@ -43,7 +43,7 @@ int main(int argc, char *argv[]) {
     }
     const struct fm_wire wire = {.in = STDIN_FILENO, .end_fd = fm_watch_for_end(), .out = fm_claim_stdout()};
     if (wire.end_fd < 0 || wire.out < 0) {
-        fm_log(FM_LOG_ERROR, "can't start");
+        fm_log(FM_LOG_ERROR, "can't start: too few file descriptors, or out of memory");
         return EX_OSERR;
     }
     int status = sessions ? fm_sessions_run(&front, &options, &wire) : fm_front_run(&front, &options, &wire);

@@ -29,7 +29,7 @@ die() {
 
 main() {
   read_options "$@"
-  [ "$(id -u)" = 0 ] || die "needs root"
+  [ "$(id -u)" = 0 ] || die "needs root: run it as root, or with sudo"
   command -v debootstrap >/dev/null || die "needs debootstrap: apt-get install debootstrap"
   [ ! -e "$root" ] || die "$root exists; delete it or choose another with --root"
   trap clean_up EXIT

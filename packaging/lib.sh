@@ -24,7 +24,7 @@ lock() {
   mkdir -p "$DEPS"
   exec 9>"$DEPS/.lock"
   flock -n 9 || {
-    say "another set-up works in this checkout; waiting for it"
+    say "another set-up is running in this checkout; waiting until it ends"
     flock 9
   }
 }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Asks the local model and streams its answer to stdout, through the npm package. The first run installs, downloads and
 # builds what is missing (packaging/setup.sh); later runs start at once and need no network. Where nobody reads the answer
-# any more, as behind `head`, it ends with status 141 and says nothing.
+# any more, as with `| head`, it ends with status 141 and says nothing.
 #
 # usage: sh packaging/run.sh [--model PATH] PROMPT
 set -eu

@@ -1,3 +1,4 @@
+/* Base64, strict: a text is read only if writing the bytes again would give the same text. */
 #include "protocol/base64.h"
 
 static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -10,7 +11,7 @@ void fm_base64_write_group(const unsigned char *bytes, size_t len, char group[4]
     group[3] = len > 2 ? digits[all & 63] : '=';
 }
 
-/* What a digit stands for; 64: it is none. */
+/* The value of a digit; 64: not a digit. */
 static unsigned digit_value(char c) {
     if (c >= 'A' && c <= 'Z') {
         return (unsigned)(c - 'A');
@@ -39,7 +40,7 @@ bool fm_base64_read_group(const char group[4], size_t len, unsigned char *bytes)
         if (i < len) {
             bytes[i] = byte;
         } else if (byte != 0) {
-            return false; /* bits behind the last byte */
+            return false; /* bits after the last byte */
         }
     }
     return true;
@@ -53,7 +54,7 @@ size_t fm_base64_decoded_size(const char *text, size_t len) {
     return len / 4 * 3 - padding;
 }
 
-/* `bytes` NULL: there is no place for them. */
+/* `bytes` NULL: check only. */
 static bool read(const char *text, size_t len, unsigned char *bytes) {
     size_t left = fm_base64_decoded_size(text, len);
     bool valid = left > 0;

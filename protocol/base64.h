@@ -1,4 +1,4 @@
-/* Base64 (RFC 4648, the standard alphabet, with padding, nothing else between). Pure. */
+/* Base64: RFC 4648, the standard alphabet, with padding, without line breaks. Pure. */
 #ifndef FM_PROTOCOL_BASE64_H
 #define FM_PROTOCOL_BASE64_H
 
@@ -7,19 +7,19 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Three bytes, or at the end of a text one or two, as four digits. */
+/* Writes three bytes (at the end of the data: one or two) as four digits. */
 void fm_base64_write_group(const unsigned char *bytes, size_t len, char group[4]);
 
-/* The `len` (1 to 3) bytes that four digits stand for. False when they are no such group. */
+/* Reads four digits into the `len` (1 to 3) bytes that they stand for. False when they are not such a group. */
 FM_MUST_USE bool fm_base64_read_group(const char group[4], size_t len, unsigned char *bytes);
 
-/* Bytes that a text of `len` digits stands for; 0 where there can be no such text, or it is empty. */
+/* How many bytes a text of `len` digits stands for; 0 when it is empty or can't be base64. */
 size_t fm_base64_decoded_size(const char *text, size_t len);
 
-/* Reads it; `bytes` has room for fm_base64_decoded_size. False when `text` is not base64, or stands for nothing. */
+/* Decodes `text`; `bytes` has room for fm_base64_decoded_size. False when it is empty or not base64. */
 FM_MUST_USE bool fm_base64_read(const char *text, size_t len, unsigned char *bytes);
 
-/* The same without a place for the bytes. */
+/* The same check, without writing the bytes. */
 FM_MUST_USE bool fm_base64_valid(const char *text, size_t len);
 
 #endif

@@ -1,13 +1,14 @@
+/* The parser of Content-Length frames, fed in pieces. It never holds more than one header and one body. */
 #include "protocol/frame.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
-/* Room in front of a body: "Content-Length: " + 8 digits + two line ends. */
+/* Room for the header before a body: "Content-Length: " + 8 digits + two line ends. */
 #define HEADER_ROOM 32u
 
-/* A body buffer larger than this is given back after its frame. */
+/* A body buffer larger than this is freed after its frame. */
 #define BODY_KEEP 65536u
 
 void fm_framer_set_max(struct fm_framer *framer, size_t max) {
@@ -38,7 +39,7 @@ static bool is_blank(char c) {
     return c == ' ' || c == '\t';
 }
 
-/* RFC 9110 section 5.6.2: the characters of a header's name. */
+/* RFC 9110 section 5.6.2: the characters that a header's name may have. */
 static bool is_token_char(char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
            (c != '\0' && strchr("!#$%&'*+-.^_`|~", c) != NULL);
@@ -66,7 +67,7 @@ static bool parse_length(struct fm_framer *framer, const char *value, size_t len
     return true;
 }
 
-/* A charset parameter other than UTF-8 makes the body unreadable, but not the frame. */
+/* A charset other than UTF-8 makes the body unreadable, but the frame is fine: its body is skipped. */
 static void parse_content_type(struct fm_framer *framer, const char *value, size_t len) {
     static const char key[] = "charset=";
     for (size_t i = 0; i + sizeof key - 1 <= len; i++) {
@@ -177,7 +178,7 @@ static void next_frame(struct fm_framer *framer) {
     framer->verdict = FM_FRAME_MORE;
 }
 
-/* Takes body bytes into the buffer, or skips them when the frame has a verdict already. */
+/* Copies body bytes into the buffer, or skips them when the frame has a verdict already. */
 static void take_body(struct fm_framer *framer, const char *data, size_t len) {
     framer->remaining -= len;
     if (framer->verdict != FM_FRAME_MORE) {
@@ -205,7 +206,7 @@ enum fm_frame_event fm_framer_next(struct fm_framer *framer, const char **data, 
     if (framer->verdict == FM_FRAME_BROKEN) {
         return FM_FRAME_BROKEN;
     }
-    if (!framer->in_body) { /* the body handed out by the last call is done with */
+    if (!framer->in_body) { /* the caller is done with the body of the last call */
         if (framer->body.cap > BODY_KEEP) {
             fm_buf_free(&framer->body);
         }
@@ -224,7 +225,7 @@ enum fm_frame_event fm_framer_next(struct fm_framer *framer, const char **data, 
     }
     size_t take = *len < framer->remaining ? *len : (size_t)framer->remaining;
     bool whole = take == framer->remaining && framer->body.len == 0 && framer->verdict == FM_FRAME_MORE;
-    if (whole) { /* the usual case: the input holds the body in one piece, so nothing is copied */
+    if (whole) { /* the usual case: the input holds the whole body, so nothing is copied */
         *body = *data;
         *body_len = take;
         next_frame(framer);

@@ -10,8 +10,8 @@
 
 #include <stdint.h>
 
-#define FM_FRAME_BODY_MAX     10000000u /* bytes of a body that is served */
-#define FM_FRAME_DISCARD_MAX  40000000u /* bytes of a body that is skipped exactly; beyond it the frame is fatal */
+#define FM_FRAME_BODY_MAX     10000000u /* bytes of the largest body that is served */
+#define FM_FRAME_DISCARD_MAX  40000000u /* bytes of the largest body that is skipped; a longer one is a broken frame */
 #define FM_FRAME_HEADER_MAX   8192u     /* bytes of a header, the empty line included */
 #define FM_FRAME_HEADER_LINES 32u
 
@@ -20,7 +20,7 @@ enum fm_frame_event {
     FM_FRAME_BODY,      /* one body is ready */
     FM_FRAME_TOO_LARGE, /* a body between the two maxima was skipped */
     FM_FRAME_CHARSET,   /* a body in a charset other than UTF-8 was skipped */
-    FM_FRAME_NO_MEMORY, /* a body was skipped for want of memory */
+    FM_FRAME_NO_MEMORY, /* a body was skipped because memory ran out */
     FM_FRAME_BROKEN,    /* the header is broken; the parser stays in this state */
 };
 
@@ -32,7 +32,7 @@ struct fm_framer {
     size_t line_start;           /* where the current header line begins in `header` */
     unsigned header_lines;       /* complete ones */
     uint64_t remaining;          /* body bytes still to come */
-    enum fm_frame_event verdict; /* what the frame will be when its body is consumed */
+    enum fm_frame_event verdict; /* the event to report when the body has been consumed */
     const char *fault;           /* for FM_FRAME_BROKEN: what is wrong, a static string */
     bool has_length;
     bool in_body;
@@ -54,7 +54,7 @@ void fm_framer_set_max(struct fm_framer *framer, size_t max);
 enum fm_frame_event fm_framer_next(struct fm_framer *framer, const char **data, size_t *len, const char **body,
                                    size_t *body_len);
 
-/* True between two frames, where an end of input is an orderly one. */
+/* True between two frames. An end of input anywhere else has cut a frame short. */
 bool fm_framer_at_boundary(const struct fm_framer *framer);
 
 /*

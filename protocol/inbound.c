@@ -1,3 +1,4 @@
+/* From bytes to messages: the framer, then fm_json_check, then the tree, then the JSON-RPC envelope. */
 #include "protocol/inbound.h"
 #include "base/platform.h"
 #include "protocol/json_check.h"
@@ -7,8 +8,8 @@
 #include <stdio.h>
 
 /*
- * What is larger than this gives its memory back: a body, that of its tree; the scratch buffer, which grows to the
- * longest string with an escape, its own.
+ * Above this size, memory goes back to the system: that of a body's tree, and that of the scratch buffer, which grows
+ * to the longest string with an escape.
  */
 #define LARGE 65536u
 
@@ -46,7 +47,7 @@ static void take_value(struct json_object *root, const struct fm_inbound_handler
     }
 }
 
-/* 65536 as "65,536"; below a thousand millions. */
+/* Writes 65536 as "65,536"; for numbers below a billion. */
 static const char *grouped(size_t number, char text[16]) {
     unsigned low = (unsigned)(number % 1000);
     unsigned middle = (unsigned)(number / 1000 % 1000);
@@ -59,7 +60,7 @@ static const char *grouped(size_t number, char text[16]) {
     return text;
 }
 
-/* The body is not read: `wrong` is what fm_json_check said. */
+/* Reports a body that can't be read: `wrong` is what fm_json_check said. */
 static void refuse_body(const struct fm_inbound *inbound, const char *wrong, size_t offset,
                         const struct fm_inbound_handler *handler) {
     char detail[160];
@@ -95,7 +96,7 @@ static void take_body(struct fm_inbound *inbound, const char *body, size_t len,
     }
 }
 
-/* The framer has skipped a body. */
+/* Reports a body that the framer has skipped. */
 static void refuse_skipped(const struct fm_inbound *inbound, enum fm_frame_event event,
                            const struct fm_inbound_handler *handler) {
     char detail[160] = "the body's charset is not utf-8";

@@ -1,3 +1,4 @@
+/* A JSON validator in one pass, without recursion or allocation. */
 #include "protocol/json_check.h"
 #include "base/utf8.h"
 
@@ -7,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DIGITS_MAX   309 /* of the largest double, before its point */
+#define DIGITS_MAX   309 /* of the largest double, before the decimal point */
 #define EXPONENT_CUT 1000000000
 
 const char fm_json_too_many[] = "too many values";
@@ -46,7 +47,7 @@ static void skip_digits(struct scan *scan) {
     }
 }
 
-/* What stands behind 'e'; 0 when nothing does. A huge one is cut: no body has the digits to make up for it. */
+/* The exponent, after 'e'; 0 when there is none. A huge one is cut: no body has enough digits to balance it. */
 static int64_t exponent_of(const char *at, const char *end) {
     int64_t value = 0;
     bool negative = at < end && *at == '-';
@@ -59,9 +60,9 @@ static int64_t exponent_of(const char *at, const char *end) {
 }
 
 /*
- * True for what does not round to infinity. Needs no memory, however long the numeral is: its digits from the first
- * that is not 0 and the place of the point decide, and the limit is an integer of DIGITS_MAX digits, so that no digit
- * behind as many counts.
+ * True unless the number rounds to infinity. Needs no memory, however long the numeral is: the significant digits and
+ * the place of the point decide. The limit is an integer of DIGITS_MAX digits, so no digit after the first DIGITS_MAX
+ * counts.
  */
 static bool in_double_range(const char *start, const char *end) {
     char digits[DIGITS_MAX + 1];
@@ -127,7 +128,7 @@ static int hex_value(char c) {
     return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
 
-/* The four digits behind "\u". */
+/* The four digits after "\u". */
 static bool scan_hex4(struct scan *scan, unsigned *unit) {
     *unit = 0;
     for (int i = 0; i < 4; i++, scan->at++) {
@@ -140,7 +141,7 @@ static bool scan_hex4(struct scan *scan, unsigned *unit) {
     return true;
 }
 
-/* Behind "\u": one escape, or the two of a surrogate pair. */
+/* After "\u": one escape, or the two of a surrogate pair. */
 static bool scan_unicode_escape(struct scan *scan, bool key) {
     unsigned unit;
     unsigned low = 0;
@@ -247,8 +248,8 @@ static bool scan_key(struct scan *scan) {
 }
 
 /*
- * Opens a container at `at`. `*value_next` tells whether a value must follow: not behind an empty container, which is
- * closed here.
+ * Opens a container at `at`. `*value_next`: whether a value must follow. After an empty container, which is closed
+ * here, none does.
  */
 static bool open_container(struct scan *scan, bool *value_next) {
     bool object = *scan->at == '{';
@@ -268,7 +269,7 @@ static bool open_container(struct scan *scan, bool *value_next) {
     return !object || scan_key(scan);
 }
 
-/* Behind a value: closes containers until a comma asks for the next value or depth 0 is reached. */
+/* After a value: closes containers until a comma announces the next value, or depth 0 is reached. */
 static bool close_value(struct scan *scan) {
     while (scan->depth > 0) {
         skip_space(scan);

@@ -1,3 +1,4 @@
+/* Builds a json-c tree from checked text. Nothing here is checked again: the text is known to be valid. */
 #include "protocol/json_tree.h"
 
 #include <errno.h>
@@ -6,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is read. Strings and containers end before the text does, because it is valid; a number may end with it. */
+/* The text being read. It is valid, so strings and containers end before it does; only a number may end with it. */
 struct input {
     const char *at;
     const char *end;
@@ -43,7 +44,7 @@ static void append_code_point(struct fm_buf *out, unsigned code) {
     fm_buf_append(out, bytes, len);
 }
 
-/* `at` is behind "\u". Returns what is behind the escape, or behind both of a surrogate pair (RFC 8259 section 7). */
+/* `at` is after "\u". Returns the end of the escape, or of both in a surrogate pair (RFC 8259 section 7). */
 static const char *append_unicode(struct fm_buf *out, const char *at) {
     unsigned code = hex4(at);
     at += 4;
@@ -55,7 +56,7 @@ static const char *append_unicode(struct fm_buf *out, const char *at) {
     return at;
 }
 
-/* `at` is behind the backslash. Returns what is behind the escape. */
+/* `at` is after the backslash. Returns the end of the escape. */
 static const char *append_escape(struct fm_buf *out, const char *at) {
     static const char from[] = "bfnrt";
     static const char to[] = "\b\f\n\r\t";
@@ -67,7 +68,7 @@ static const char *append_escape(struct fm_buf *out, const char *at) {
     return at + 1;
 }
 
-/* `in` is behind the opening quote, and then behind the closing one. Without escapes the text is where it was. */
+/* Moves `in` from after the opening quote to after the closing one. A string without escapes is not copied. */
 static bool take_text(struct input *in, const char **text, size_t *len) {
     const char *start = in->at;
     in->at += strcspn(in->at, "\"\\");
@@ -102,7 +103,7 @@ static bool take_string(struct input *in, struct json_object **value) {
 
 /* ---- numbers ---- */
 
-/* Beyond 64 bits the nearest value that fits stands for it, but what is written again are its own digits. */
+/* An integer beyond 64 bits becomes the nearest one that fits, but is written back with its own digits. */
 static struct json_object *large_integer(const char *digits, int64_t nearest) {
     struct json_object *value =
         digits[0] == '-' ? json_object_new_int64(nearest) : json_object_new_uint64(strtoull(digits, NULL, 10));
@@ -140,7 +141,7 @@ static bool take_number(struct input *in, struct json_object **value) {
 
 /* ---- containers ---- */
 
-/* False without memory; `value` is gone then. */
+/* Takes `value` over, also on failure. False when out of memory. */
 static bool add_member(struct json_object *object, const char *name, struct json_object *value) {
     bool added = json_object_object_add(object, name, value) == 0;
     if (!added) {
@@ -149,7 +150,7 @@ static bool add_member(struct json_object *object, const char *name, struct json
     return added;
 }
 
-/* One member, `in` at its name. */
+/* Reads one member; `in` is at its name. */
 static bool take_member(struct input *in, struct json_object *object) {
     const char *text;
     size_t len;

@@ -1,6 +1,6 @@
 /*
- * JSON text that fm_json_check has accepted becomes a json-c tree. json-c's own tokener is not used for it: without
- * memory it dereferences NULL (0.16, a member's name), and here every failure is an error.
+ * Builds a json-c tree from JSON text that fm_json_check has accepted. json-c's own tokener is not used: when memory
+ * runs out, it dereferences NULL (0.16, a member's name). Here every failure is reported.
  */
 #ifndef FM_PROTOCOL_JSON_TREE_H
 #define FM_PROTOCOL_JSON_TREE_H
@@ -10,10 +10,11 @@
 struct json_object;
 
 /*
- * Builds the tree of the `len` bytes at `text` into `*root` (NULL for null); the caller puts it. `scratch` is used for
- * strings with escapes and keeps nothing. False when out of memory; nothing is left allocated then. Pure; recurses as
- * deep as the text is nested, which fm_json_check bounds. Values are what json-c's tokener makes of them: the last of
- * equal keys counts, an integer beyond 64 bits is the nearest one that fits. Numbers are written again as they came.
+ * Builds the tree of the `len` bytes at `text` into `*root` (NULL for null); the caller releases it with
+ * json_object_put. `scratch` is used for strings with escapes; its contents mean nothing afterwards. False when out of
+ * memory; nothing is left to free then. Pure; recurses as deep as the text is nested, which fm_json_check limits. The
+ * values are the same as from json-c's tokener: of equal keys the last counts, an integer beyond 64 bits becomes the
+ * nearest one that fits. A number is written back with the digits that it came with.
  */
 FM_MUST_USE bool fm_json_tree(const char *text, size_t len, struct fm_buf *scratch, struct json_object **root);
 

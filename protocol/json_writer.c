@@ -1,3 +1,4 @@
+/* Writes JSON into a buffer. The text is valid at the end if each begin has its end. */
 #include "protocol/json_writer.h"
 #include "base/utf8.h"
 
@@ -84,7 +85,7 @@ void fm_json_double(struct fm_json_writer *w, double value) {
     fm_json_raw(w, text, (size_t)len);
 }
 
-/* How many bytes at `text` go as they are; 0 when the first one does not. */
+/* How many bytes at `text` need no escape; 0 when the first one does. */
 static size_t plain_bytes(const char *text, size_t len) {
     unsigned char c = (unsigned char)*text;
     if (c < 0x80) {
@@ -94,7 +95,7 @@ static size_t plain_bytes(const char *text, size_t len) {
     return sequence > 0 ? (size_t)sequence : 0;
 }
 
-/* RFC 8259 section 7: what a string must escape. A byte that is not UTF-8 becomes U+FFFD. */
+/* Writes one character that can't stay as it is (RFC 8259 section 7). A byte that is not UTF-8 becomes U+FFFD. */
 static const char short_form[0x20] = {['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r'};
 
 static void escape(struct fm_buf *buf, unsigned char c) {

@@ -1,10 +1,11 @@
+/* Splits a byte stream into lines. A line that is too long is skipped, and costs no memory. */
 #include "protocol/line.h"
 #include "base/platform.h"
 
 #include <stdint.h>
 #include <string.h>
 
-#define KEEP_BYTES (256u << 10) /* a larger buffer is given back when it is empty */
+#define KEEP_BYTES (256u << 10) /* a larger buffer is freed when it is empty */
 
 void fm_lines_init(struct fm_lines *lines) {
     *lines = (struct fm_lines){0};
@@ -32,7 +33,7 @@ void fm_lines_end(struct fm_lines *lines) {
     lines->ended = true;
 }
 
-/* Goes on behind `len` bytes. */
+/* Moves on by `len` bytes. */
 static void take(struct fm_lines *lines, size_t len) {
     lines->at += len;
     lines->looked = 0;
@@ -45,7 +46,7 @@ static void tidy(struct fm_lines *lines) {
     }
 }
 
-/* Where the line ends, from its beginning on; SIZE_MAX: not yet. */
+/* The length of the line; SIZE_MAX: its end has not come yet. */
 static size_t find_end(struct fm_lines *lines) {
     size_t left = lines->buf.len - lines->at;
     const char *start = lines->buf.data ? lines->buf.data + lines->at : "";

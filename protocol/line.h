@@ -1,6 +1,6 @@
 /*
- * Newline-delimited text: bytes in any split become lines. SESSIONS.md, "Lines", has the rules. Pure: no I/O; one
- * thread at a time.
+ * Newline-delimited text: bytes, in pieces of any size, become lines. SESSIONS.md, "Lines", has the rules. Pure: no
+ * I/O; one thread at a time.
  */
 #ifndef FM_PROTOCOL_LINE_H
 #define FM_PROTOCOL_LINE_H
@@ -11,16 +11,16 @@
 #define FM_LINE_FEED 65536u    /* bytes that fm_lines_feed takes at most */
 
 enum fm_line_event {
-    FM_LINE_NONE,     /* no whole line is there */
-    FM_LINE_READY,    /* one is */
-    FM_LINE_TOO_LONG, /* one is longer than FM_LINE_MAX: it is skipped up to its newline */
+    FM_LINE_NONE,     /* no whole line has come yet */
+    FM_LINE_READY,    /* a whole line is there */
+    FM_LINE_TOO_LONG, /* a line is longer than FM_LINE_MAX: it is skipped up to its newline */
 };
 
 struct fm_lines {
-    struct fm_buf buf; /* what came and was not taken yet */
+    struct fm_buf buf; /* bytes that have come and are not taken yet */
     size_t at;         /* where the next line begins in it */
-    size_t looked;     /* bytes from there on that have no newline */
-    bool skipping;     /* the rest of a line that was too long comes still */
+    size_t looked;     /* bytes from there on that are known to have no newline */
+    bool skipping;     /* the rest of a line that was too long is still to come */
     bool ended;        /* nothing more comes */
 };
 
@@ -28,13 +28,13 @@ struct fm_lines {
 void fm_lines_init(struct fm_lines *lines);
 void fm_lines_free(struct fm_lines *lines);
 
-/* False while so much waits to be taken that the next bytes had better stay where they are. */
+/* False while so much waits to be taken that the caller should not read more. */
 bool fm_lines_has_room(const struct fm_lines *lines);
 
 /* Takes `len` bytes (at most FM_LINE_FEED), while there is room. False when out of memory. */
 FM_MUST_USE bool fm_lines_feed(struct fm_lines *lines, const char *data, size_t len);
 
-/* Nothing more comes: what stands behind the last newline is a line too. */
+/* The end of the input: what comes after the last newline is a line too. */
 void fm_lines_end(struct fm_lines *lines);
 
 /* The next line. On FM_LINE_READY it is `*len` bytes at `*line`, valid until the next call. */

@@ -1,3 +1,4 @@
+/* JSON-RPC 2.0 envelopes: reads a message out of its tree, and writes requests and replies. */
 #include "protocol/rpc.h"
 
 #include <inttypes.h>
@@ -18,7 +19,7 @@ static bool string_id(const char *text, size_t len, struct fm_rpc_id *id) {
     if (len > FM_RPC_ID_MAX) {
         return false;
     }
-    /* A buffer that never allocates: without memory, a good id would be called a bad one. */
+    /* A buffer that never allocates: otherwise a valid id would be reported as invalid when memory runs out. */
     struct fm_buf buf = {.data = id->text, .cap = sizeof id->text, .max = sizeof id->text};
     struct fm_json_writer w = fm_json_writer_on(&buf);
     fm_json_string(&w, text, len);
@@ -66,7 +67,7 @@ enum fm_rpc_error fm_rpc_read(struct json_object *root, struct fm_rpc_message *m
     if (is_response) {
         message->kind = FM_RPC_RESPONSE;
         if (!has_id || !fm_rpc_id_read(id, &message->id)) {
-            message->id.len = 0; /* answers nothing: the receiver drops it */
+            message->id.len = 0; /* a response to no call: the receiver drops it */
         }
         return FM_RPC_OK;
     }

@@ -1,5 +1,5 @@
 /*
- * JSON-RPC 2.0 messages: telling what one is, and writing the replies. PROTOCOL.md, "Calls", has the rules. Pure.
+ * JSON-RPC 2.0 messages: reading and writing their envelopes. PROTOCOL.md, "Calls", has the rules. Pure.
  */
 #ifndef FM_PROTOCOL_RPC_H
 #define FM_PROTOCOL_RPC_H
@@ -19,7 +19,9 @@ enum fm_rpc_error { /* JSON-RPC 2.0 section 5.1 */
                     FM_RPC_INTERNAL = -32603, /* out of memory */
 };
 
-/* An id as JSON text, ready to be echoed; `len` 0: none, written as null. A control character takes six bytes. */
+/*
+ * An id as JSON text, ready to be echoed; `len` 0: no id, written as null. An escaped character takes up to six bytes.
+ */
 struct fm_rpc_id {
     char text[FM_RPC_ID_MAX * 6 + 2];
     unsigned short len;
@@ -31,22 +33,22 @@ struct fm_rpc_message {
     enum fm_rpc_kind kind;
     struct fm_rpc_id id;
     const char *method;         /* requests and notifications; NUL-terminated, but see method_len */
-    size_t method_len;          /* a method with a NUL inside is no known method */
-    struct json_object *params; /* as it came, of any type; NULL: absent or null */
+    size_t method_len;          /* tells a method with a NUL inside, which no known method has */
+    struct json_object *params; /* of any type; NULL: absent or null */
     struct json_object *result; /* responses; NULL: absent, null or an error */
     struct json_object *error;  /* responses; NULL: absent or null */
 };
 
 /*
- * Reads `root` (borrowed; the message points into it). On failure what stands in `message->id` is the id to answer
- * with, and `message->kind` is FM_RPC_NOTIFICATION when nothing may be answered.
+ * Reads `root` (borrowed; the message points into it). On failure `message->id` is the id to reply to, and
+ * `message->kind` is FM_RPC_NOTIFICATION when there must be no reply.
  */
 FM_MUST_USE enum fm_rpc_error fm_rpc_read(struct json_object *root, struct fm_rpc_message *message);
 
-/* An id out of a parameter (`request_id`, or `id` of $/cancelRequest). False when it is no valid id. */
+/* Reads an id from a parameter (`request_id`, or `id` of $/cancelRequest). False when it is not a valid id. */
 FM_MUST_USE bool fm_rpc_id_read(struct json_object *value, struct fm_rpc_id *id);
 
-/* Whether both are the same id: the integer 1 and the string "1" are two. */
+/* Whether both are the same id: the integer 1 and the string "1" are not. */
 bool fm_rpc_id_equal(const struct fm_rpc_id *a, const struct fm_rpc_id *b);
 
 /* An integer id. */
@@ -61,7 +63,7 @@ struct fm_json_writer fm_rpc_request_begin(struct fm_buf *buf, const struct fm_r
 struct fm_json_writer fm_rpc_notification_begin(struct fm_buf *buf, const char *method);
 void fm_rpc_end(struct fm_buf *buf);
 
-/* A whole error reply. */
+/* Writes a whole error reply. */
 void fm_rpc_write_error(struct fm_buf *buf, const struct fm_rpc_id *id, enum fm_rpc_error code, const char *message);
 
 #endif

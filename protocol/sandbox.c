@@ -1,3 +1,4 @@
+/* The object `sandbox` as JSON: written by engines, read by the front. */
 #include "protocol/sandbox.h"
 
 #include <json-c/json.h>
@@ -14,14 +15,14 @@ void fm_sandbox_write(const struct fm_sandbox *sandbox, struct fm_json_writer *w
     fm_json_object_end(w);
 }
 
-/* The member of that type, or NULL. */
+/* The member if it has that type; else NULL. */
 static struct json_object *member(struct json_object *object, const char *key, enum json_type type) {
     struct json_object *value = NULL;
     json_object_object_get_ex(object, key, &value);
     return json_object_is_type(value, type) ? value : NULL;
 }
 
-/* Whether the member is `yes`; false with `*known` cleared unless it is one of the two words. */
+/* Whether the member is the word `yes`. Clears `*known` when it is neither of the two words. */
 static bool read_word(struct json_object *object, const char *key, const char *yes, const char *no, bool *known) {
     struct json_object *value = member(object, key, json_type_string);
     const char *word = value ? json_object_get_string(value) : "";

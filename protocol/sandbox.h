@@ -1,4 +1,4 @@
-/* What an engine says of its sandbox: the object `sandbox` of engine.initialize and capabilities.get. */
+/* How an engine reports its sandbox: the object `sandbox` of engine.initialize and capabilities.get. */
 #ifndef FM_PROTOCOL_SANDBOX_H
 #define FM_PROTOCOL_SANDBOX_H
 
@@ -11,8 +11,8 @@ struct json_object;
 void fm_sandbox_write(const struct fm_sandbox *sandbox, struct fm_json_writer *w);
 
 /*
- * Reads it from `object` (borrowed, may be NULL) into `*sandbox`. False, with `*sandbox` undefined, unless it holds
- * each member in its type (ENGINE.md, Sandbox). Pure.
+ * Reads it from `object` (borrowed, may be NULL) into `*sandbox`. False, with `*sandbox` undefined, unless each member
+ * is there and has its type (ENGINE.md, Sandbox). Pure.
  */
 FM_MUST_USE bool fm_sandbox_read(struct json_object *object, struct fm_sandbox *sandbox);
 

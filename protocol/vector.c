@@ -1,3 +1,4 @@
+/* Vectors of floats as base64, and their normalisation to length 1. */
 #include "protocol/vector.h"
 #include "protocol/base64.h"
 
@@ -15,7 +16,7 @@ size_t fm_vector_text_size(size_t count) {
 void fm_vector_write(const float *values, size_t count, struct fm_json_writer *w) {
     const unsigned char *bytes = (const unsigned char *)values;
     size_t left = count * sizeof *values;
-    fm_json_raw(w, "\"", 1); /* a value begins, in pieces */
+    fm_json_raw(w, "\"", 1); /* opens a value that is written in pieces */
     if (!fm_buf_reserve(w->buf, fm_vector_text_size(count) + 1)) {
         return;
     }

@@ -1,26 +1,26 @@
 /*
  * A vector on the wire: its numbers as 32-bit floats (IEEE 754, little-endian), one after the other, in base64
- * (base64.h). So an engine tells it to the front, and OpenAI's clients ask for it. Pure.
+ * (base64.h). Engines send vectors to the front in this form, and OpenAI's clients ask for it. Pure.
  */
 #ifndef FM_PROTOCOL_VECTOR_H
 #define FM_PROTOCOL_VECTOR_H
 
 #include "protocol/json_writer.h"
 
-#define FM_VECTOR_MAX 65536u /* numbers of a vector; those in use have up to 8,192 */
+#define FM_VECTOR_MAX 65536u /* numbers of a vector; today's models have up to 8,192 */
 
-/* Bytes of such a text of `count` numbers, without quotes. */
+/* Bytes of the base64 text of `count` numbers, without quotes. */
 size_t fm_vector_text_size(size_t count);
 
-/* Writes it as a JSON string. */
+/* Writes a vector as a JSON string. */
 void fm_vector_write(const float *values, size_t count, struct fm_json_writer *w);
 
-/* Reads it. False when `text` is none of exactly `count` numbers, or one of them is not finite. */
+/* Reads a vector. False unless `text` has exactly `count` numbers, all of them finite. */
 FM_MUST_USE bool fm_vector_read(const char *text, size_t len, float *values, size_t count);
 
 /*
- * Divides by the length, so that it is 1. False, and nothing is changed, when that can't be: no number is other than 0,
- * or one is not finite.
+ * Scales the vector to length 1. False, with nothing changed, when that is impossible: all numbers are 0, or one is not
+ * finite.
  */
 FM_MUST_USE bool fm_vector_normalise(float *values, size_t count);
 

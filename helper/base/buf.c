@@ -1,3 +1,7 @@
+/*
+ * A byte buffer that grows by doubling, up to its maximum. Once it has failed, it stays as it was until
+ * fm_buf_reset.
+ */
 #include "base/buf.h"
 
 #include <stdlib.h>

@@ -30,7 +30,7 @@ void fm_buf_free(struct fm_buf *buf);
 /* Forgets the contents and a failure, keeps the allocation. */
 void fm_buf_reset(struct fm_buf *buf);
 
-/* Room for `more` bytes behind `len`. False when the buffer has failed; its contents stay. */
+/* Makes room for `more` bytes after the contents. False when the buffer has failed; its contents stay. */
 FM_MUST_USE bool fm_buf_reserve(struct fm_buf *buf, size_t more);
 
 /* Append; failures are sticky in `failed`. */

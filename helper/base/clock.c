@@ -1,3 +1,4 @@
+/* The clocks: monotonic time for every deadline, the wall clock for timestamps alone. */
 #include "base/clock.h"
 
 #include <errno.h>

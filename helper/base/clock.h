@@ -14,7 +14,7 @@ int64_t fm_now_us(void);
 /* Seconds since 1970 (the wall clock). */
 int64_t fm_wall_seconds(void);
 
-/* Sleeps `ms` milliseconds; resumes after a signal. */
+/* Sleeps for `ms` milliseconds; a signal does not shorten it. */
 void fm_sleep_ms(int64_t ms);
 
 /* A condition variable whose timed waits use the monotonic clock. Returns 0 or an errno value. */

@@ -1,7 +1,7 @@
 /*
- * Builds that count coverage (FM_COVERAGE): the counts go to disk at exit(), and _exit knows nothing of them. The
- * linker sends every _exit of ours here (--wrap=_exit), so the code that ends in one needs no word about it. What
- * SIGKILL ends is not counted.
+ * For builds that count coverage (FM_COVERAGE): the counts go to disk at exit(), but not at _exit(). The linker sends
+ * every call of _exit here (--wrap=_exit), so the code that makes them need not know. A process that SIGKILL ends is
+ * not counted.
  */
 #ifdef FM_COVERAGE
 

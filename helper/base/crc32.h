@@ -1,4 +1,4 @@
-/* CRC-32 as IEEE 802.3, gzip and PNG have it (reflected, polynomial 0xEDB88320): it finds damage, not forgery. Pure. */
+/* CRC-32 as in IEEE 802.3, gzip and PNG (reflected, polynomial 0xEDB88320): it finds damage, not forgery. Pure. */
 #ifndef FM_BASE_CRC32_H
 #define FM_BASE_CRC32_H
 

@@ -1,3 +1,4 @@
+/* The error codes' names, and filling a struct fm_error. A detail is always whole UTF-8 and ends with a NUL. */
 #include "base/error.h"
 #include "base/utf8.h"
 

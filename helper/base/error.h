@@ -26,18 +26,18 @@ enum fm_code {
 
 struct fm_error {
     enum fm_code code;
-    const char
-        *openai_code;  /* static: OpenAI's finer `code`, such as "unsupported_parameter"; NULL: by `code`; "": null */
-    const char *limit; /* FM_TIMEOUT: "queue", "first_token", "no_progress" or "total"; else NULL */
-    int64_t limit_ms;  /* FM_TIMEOUT: how long that limit is */
-    char param[256];   /* path of the field at fault, such as "tools[0].type"; "" when no field is */
-    char detail[512];  /* one sentence in English; never user text beyond a field's or a file's name */
+    const char *reason; /* which error of this code it is, a word of the layer that reports it; NULL: none is given.
+                           Outlives the error: mostly a literal */
+    const char *limit;  /* FM_TIMEOUT: "queue", "first_token", "no_progress" or "total"; else NULL */
+    int64_t limit_ms;   /* FM_TIMEOUT: how long that limit is */
+    char param[256];    /* path of the field at fault, such as "tools[0].type"; "": no field */
+    char detail[512];   /* one sentence in English; never user text beyond a field's or a file's name */
 };
 
 /* The code's name on the wire, such as "NOT_FOUND". */
 const char *fm_code_name(enum fm_code code);
 
-/* The reverse of fm_code_name; FM_INTERNAL for a name that is none. */
+/* The reverse of fm_code_name; FM_INTERNAL for any other text. */
 enum fm_code fm_code_parse(const char *name);
 
 /*

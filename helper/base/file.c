@@ -1,3 +1,4 @@
+/* Opening, reading and creating files by path. Nothing at such a path, a FIFO or a device, can make the caller wait. */
 #include "base/file.h"
 #include "base/platform.h"
 
@@ -22,7 +23,7 @@ enum fm_code fm_file_fail_open(const char *what, int failure, const char *path, 
     return fm_fail(error, code, "can't open the %s (%s): %s", what, strerror(failure), path);
 }
 
-/* A descriptor of the regular file `path` to `*fd`, at whose place nothing can make the caller wait. */
+/* Opens the regular file `path` into `*fd`. O_NONBLOCK: whatever is at that path, the caller never waits. */
 static enum fm_code open_regular(const char *path, int *fd, struct fm_error *error) {
     struct stat info;
     *fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);

@@ -1,3 +1,7 @@
+/*
+ * Reads the first key-value pairs of a GGUF header. The bytes are untrusted: every read is checked against their
+ * end.
+ */
 #include "base/gguf.h"
 #include "base/buf.h"
 #include "base/file.h"
@@ -5,7 +9,7 @@
 #include <string.h>
 
 #define MAGIC       "GGUF"
-#define VERSION_MIN 2 /* the one before had other lengths; llama.cpp does not read it either */
+#define VERSION_MIN 2 /* version 1 had other lengths; llama.cpp does not read it either */
 #define VERSION_MAX 3
 
 /* Types of values. */
@@ -14,7 +18,7 @@ enum { TYPE_U8, TYPE_BOOL = 7, TYPE_STRING, TYPE_ARRAY, TYPE_COUNT = 13 };
 /* Bytes of a value of each type; 0: it has a length of its own. */
 static const size_t sizes[TYPE_COUNT] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
-/* What has not been looked at. */
+/* The bytes that have not been read yet. */
 struct rest {
     const unsigned char *at;
     size_t len;
@@ -35,7 +39,7 @@ static bool take(struct rest *rest, uint64_t len, const unsigned char **bytes) {
     return true;
 }
 
-/* A number of `size` bytes, at most 8, the lowest first. */
+/* A little-endian number of `size` bytes, at most 8. */
 static bool take_number(struct rest *rest, size_t size, uint64_t *number) {
     const unsigned char *bytes;
     *number = 0;
@@ -58,7 +62,7 @@ static bool take_text(struct rest *rest, struct text *text) {
     return true;
 }
 
-/* False also for arrays of arrays, which no file has. */
+/* Skips a value. False also for arrays of arrays, which no file has. */
 static bool skip_array(struct rest *rest) {
     uint64_t type;
     uint64_t count;
@@ -81,13 +85,13 @@ static bool equals(struct text text, const char *other) {
     return text.len == strlen(other) && memcmp(text.bytes, other, text.len) == 0;
 }
 
-/* The key is "ARCHITECTURE.name"; those of parts of a model have more dots. */
+/* Whether the key is "ARCHITECTURE.name". Keys of a model's parts have more dots. */
 static bool is_of_model(struct text key, const char *name) {
     const char *dot = memchr(key.bytes, '.', key.len);
     return dot && equals((struct text){dot + 1, key.len - (size_t)(dot + 1 - key.bytes)}, name);
 }
 
-/* Numbers that a header may say, by now. */
+/* What the header has said so far. */
 struct said {
     bool clip;
     bool blind; /* a projector for sound alone */
@@ -108,7 +112,7 @@ static void note_number(struct said *said, struct text key, uint64_t number) {
     }
 }
 
-/* One pair of key and value. False where the bytes end, or are none. */
+/* Reads one key-value pair. False when the bytes end within it, or are not one. */
 static bool read_pair(struct rest *rest, struct said *said) {
     struct text key;
     struct text text;

@@ -1,6 +1,6 @@
 /*
- * What kind of thing a GGUF file is, by the beginning of its header: enough to tell models from projectors and which of
- * them fit, without a library that reads models. (llama.cpp, docs/gguf.md of ggml)
+ * The kind of a GGUF file, from the beginning of its header: enough to tell models from projectors, and which projector
+ * fits which model, without a library that loads models. The format: docs/gguf.md of ggml.
  */
 #ifndef FM_BASE_GGUF_H
 #define FM_BASE_GGUF_H
@@ -11,19 +11,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bytes of a file that are looked at. What counts here stands before the vocabulary, in the first few KiB. */
+/* Bytes of a file that are read. The keys that matter come before the vocabulary, in the first few KiB. */
 #define FM_GGUF_LOOK_MAX 65536
 
 struct fm_gguf_kind {
-    bool projector;  /* no model: it makes tokens of images, or of sound, for one */
-    bool embeds;     /* a model that says how its states become a vector */
-    uint64_t tokens; /* numbers of a token: that a projector makes of images, or a model takes; 0: not known */
+    bool projector;  /* not a model: it turns images, or sound, into tokens for one */
+    bool embeds;     /* a model whose header says how its states become one vector */
+    uint64_t tokens; /* numbers of a token, as a projector makes or a model takes it; 0: unknown */
 };
 
-/* The kind of what begins with these bytes. What is not there, or no GGUF, leaves zeros. Pure. */
+/*
+ * The kind of the file that begins with these bytes. Zeros for keys that are missing, and for anything but GGUF. Pure.
+ */
 void fm_gguf_kind_parse(const void *bytes, size_t len, struct fm_gguf_kind *kind);
 
-/* The kind of the file `path`; zeros where it can't be read, too. Never waits for another process. */
+/* The kind of the file `path`; zeros also if it can't be read. Never waits for another process. */
 void fm_gguf_kind_read(const char *path, struct fm_gguf_kind *kind);
 
 #endif

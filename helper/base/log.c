@@ -1,3 +1,4 @@
+/* Log lines: each is put together in a local array and goes to stderr in one write, so that lines never mix. */
 #include "base/log.h"
 #include "base/platform.h"
 #include "base/utf8.h"
@@ -49,14 +50,14 @@ const char *fm_log_level_name(enum fm_log_level level) {
     return level_names[level];
 }
 
-/* What stands before a line's text. Returns its length in bytes, less than `size`. */
+/* Writes the beginning of a line, before its text. Returns its length in bytes, less than `size`. */
 static int write_start(char *line, size_t size, enum fm_log_level level) {
     int len = log_prefix ? snprintf(line, size, "%s%s", log_prefix, level_marks[level])
                          : snprintf(line, size, "%s: %s: ", log_name, level_names[level]);
     return len < (int)size ? len : (int)size - 1;
 }
 
-/* A line of its own about those that were dropped. Returns its length in bytes, less than `size`. */
+/* Writes a separate line that reports the dropped ones. Returns its length in bytes, less than `size`. */
 static int write_dropped(char *line, size_t size, unsigned long dropped) {
     int len = log_prefix ? snprintf(line, size, "%sWarning: %lu log lines dropped\n", log_prefix, dropped)
                          : snprintf(line, size, "%s: %lu log lines dropped\n", log_name, dropped);
@@ -64,8 +65,8 @@ static int write_dropped(char *line, size_t size, unsigned long dropped) {
 }
 
 /*
- * What a terminal, or who reads lines, would take for more than text: control characters (C0, DEL, and C1 in UTF-8),
- * and what is not UTF-8, of which some terminals take bytes for C1.
+ * Replaces by '?' what a terminal, or a program that reads lines, would not take for text: control characters (C0, DEL,
+ * and C1 in UTF-8), and bytes that are not UTF-8, because some terminals read them as C1.
  */
 static void make_plain(char *text, size_t len) {
     for (size_t at = 0; at < len;) {
@@ -80,7 +81,7 @@ static void make_plain(char *text, size_t len) {
     }
 }
 
-/* A line in the making. */
+/* A line that is being put together. */
 struct line {
     char text[1024];
     size_t used;
@@ -92,7 +93,7 @@ static void begin(struct line *line) {
     line->used = line->dropped ? (size_t)write_dropped(line->text, sizeof line->text / 4, line->dropped) : 0;
 }
 
-/* `len` bytes of it, from `used` on, are what others said. */
+/* Adds `len` bytes that another program wrote; they already lie in the line, from `used` on. */
 static void send(struct line *line, size_t len) {
     make_plain(line->text + line->used, len);
     line->used += len;

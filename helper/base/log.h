@@ -2,8 +2,8 @@
  * Log lines on stderr: errors by default, never blocking, never with user text. Control characters, and bytes that
  * are not UTF-8, are shown as '?'.
  *
- * A line that stderr does not take at once (full or closed) is dropped and counted; the count is told with the next
- * line that goes through. Callers pass lengths and times, never prompts or answers.
+ * A line that stderr does not take at once (full or closed) is dropped and counted; the next line that goes through
+ * reports the count. Callers pass lengths and times, never prompts or answers.
  */
 #ifndef FM_BASE_LOG_H
 #define FM_BASE_LOG_H
@@ -20,8 +20,9 @@ enum fm_log_level { FM_LOG_OFF, FM_LOG_ERROR, FM_LOG_WARN, FM_LOG_INFO, FM_LOG_D
 void fm_log_init(const char *name, enum fm_log_level level);
 
 /*
- * From here on lines have the form of session mode (protocol/SESSIONS.md): `prefix`, then "Error: " or "Warning: "
- * where it is one, in place of name and level. Behind fm_log_init; `prefix` must outlive the log.
+ * From here on lines have the form of session mode (protocol/SESSIONS.md): instead of name and level they begin with
+ * `prefix`, then "Error: " for an error or "Warning: " for a warning. Call after fm_log_init; `prefix` must outlive the
+ * log.
  */
 void fm_log_use_prefix(const char *prefix);
 
@@ -39,8 +40,8 @@ void fm_log(enum fm_log_level level, const char *fmt, ...) FM_PRINTF(2, 3);
 
 /*
  * One line that another program wrote to its stderr (`len` bytes, without a newline), at every level but `off`; builds
- * with a sanitizer show it at `off` too. The prefix of fm_log_use_prefix, else `name` and ": ", stands before it, unless
- * it begins with that already. Any thread, never blocks; longer than 1,000 bytes is cut.
+ * with a sanitizer show it at `off` too. The line begins with the prefix of fm_log_use_prefix, or else with `name` and
+ * ": "; this is not written twice if the text has it already. Any thread, never blocks; longer than 1,000 bytes is cut.
  */
 void fm_log_relay(const char *name, const char *text, size_t len);
 

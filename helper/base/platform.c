@@ -1,4 +1,4 @@
-/* The parts of platform.h that POSIX gives on Linux and macOS; platform_linux.c and platform_macos.c have the rest. */
+/* The parts of platform.h that POSIX covers on Linux and macOS; platform_linux.c and platform_macos.c have the rest. */
 #include "base/clock.h"
 #include "base/platform.h"
 #include "base/platform_os.h"
@@ -15,10 +15,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Descriptors up to here are looked at where there is no call for all: a limit can be in the thousands of millions. */
+/* Without a call that closes all descriptors, those up to here are closed: the limit itself can be in the billions. */
 #define FD_MAX ((rlim_t)1 << 20)
 
-/* Stack sizes are whole pages; none is larger than this. */
+/* Stack sizes must be whole pages; no system has larger pages than this. */
 #define STACK_STEP ((size_t)64 * 1024)
 
 static int end_pipe_write = -1;
@@ -40,7 +40,7 @@ void fm_set_nonblocking(int fd) {
     }
 }
 
-/* A host may hand us a non-blocking descriptor (Node's are): wait for it here. */
+/* Waits for a descriptor that does not block: a host may hand us such (Node does). */
 static bool wait_ready(int fd, short events) {
     struct pollfd poll_fd = {.fd = fd, .events = events};
     return poll(&poll_fd, 1, -1) >= 0 || errno == EINTR;
@@ -212,14 +212,14 @@ static struct timed_call *new_timed_call(void (*body)(void *), void (*drop)(void
     return call;
 }
 
-/* Waits for its end, with its lock held. False: it took too long. */
+/* Waits for the end of the call; its lock is held. False: it took too long. */
 static bool wait_for_call(struct timed_call *call, pthread_t thread, int64_t ms) {
     int64_t last = fm_now_ms() + PATIENCE * ms;
-    int64_t left = ms; /* of the thread's own time, at least so long */
+    int64_t left = ms; /* of the thread's processor time; it needs at least so long by the clock */
     while (!call->done && left > 0 && fm_now_ms() < last) {
         int64_t next = fm_now_ms() + left;
         fm_cond_wait_until(&call->changed, &call->lock, next < last ? next : last);
-        int64_t used = call->done ? 0 : fm_os_thread_ms(thread); /* it can't have ended, without the lock */
+        int64_t used = call->done ? 0 : fm_os_thread_ms(thread); /* the thread exists: it needs the lock to end */
         left = used < 0 ? next - fm_now_ms() : ms - used;
     }
     return call->done;
@@ -272,8 +272,8 @@ static void *parent_watch(void *unused) {
 }
 
 /*
- * What a host ignores or blocks stays so over its exec. With SIGCHLD ignored, the system reaps our children itself:
- * their status is lost, and their number may go to another process.
+ * A signal that the host ignores or blocks stays so after exec. If SIGCHLD stayed ignored, the system would reap our
+ * children: their exit status would be lost, and another process could get their number.
  */
 static void take_signals(void) {
     static const int wanted[] = {SIGTERM, SIGINT, SIGCHLD};
@@ -311,7 +311,7 @@ int fm_watch_for_end(void) {
     return read_end;
 }
 
-/* In the child: descriptors that the host left open in us are not the engine's. */
+/* In the child: the engine must not get descriptors that the host left open in this process. */
 static void close_rest_on_exec(void) {
     struct rlimit files;
     if (fm_os_close_rest_on_exec()) {
@@ -324,20 +324,20 @@ static void close_rest_on_exec(void) {
 }
 
 /*
- * In the child: its memory holds prompts, which must not reach a disk. Linux hands a dump to a program in core_pattern
- * even where the limit is 0; 1 stops that too, and is too small for a file (fs/coredump.c).
+ * In the child: its memory holds prompts, which must not reach a disk. The limit is 1, not 0: at 0 Linux still hands
+ * the dump to a program in core_pattern. 1 prevents that too, and is too small for a file (fs/coredump.c).
  */
 static void forbid_core_dumps(void) {
     const struct rlimit limit = {.rlim_cur = 1, .rlim_max = 1};
     setrlimit(RLIMIT_CORE, &limit);
 }
 
-/* In the child, between fork and exec: async-signal-safe calls only, and bare system calls. */
+/* In the child, between fork and exec: only async-signal-safe functions and plain system calls. */
 static void become(const char *path, char *const env[], const int standard[3], int report, pid_t parent) {
     char *const argv[] = {(char *)path, NULL};
     sigset_t none;
     fm_os_die_with_parent(parent);
-    setsid(); /* no terminal is its own, and fm_child_kill knows its group */
+    setsid(); /* so it has no controlling terminal, and a process group for fm_child_kill */
     for (int number = 1; number < NSIG; number++) {
         signal(number, SIG_DFL);
     }
@@ -383,7 +383,7 @@ int fm_child_start(struct fm_child *child, const char *path, char *const env[]) 
     }
     error = pid < 0 ? errno : 0;
     close_all((int[]){fds[IN_READ], fds[OUT_WRITE], fds[ERR_WRITE], fds[REPORT_WRITE]}, 4);
-    /* The report pipe closes with a successful exec, so a read that gets nothing means that it worked. */
+    /* A successful exec closes the report pipe, so the end of input means success. */
     if (!error && fm_read(fds[REPORT_READ], &error, sizeof error) > 0) {
         fm_child_reap(pid);
     }

@@ -1,6 +1,6 @@
 /*
- * fm_processors on Linux: sched_getaffinity(2), in which a cpuset shows, the CPU quota of the cgroups (cgroup-v2.rst,
- * cpu.max; sched-bwc.rst, cpu.cfs_quota_us), and the topology that sysfs has (cputopology.rst).
+ * fm_processors on Linux: the affinity (sched_getaffinity(2), which includes a cpuset), limited by the CPU quota of the
+ * cgroups (cgroup-v2.rst, cpu.max; sched-bwc.rst, cpu.cfs_quota_us), and the cores of sysfs (cputopology.rst).
  */
 #ifdef __linux__
 
@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #define CPUS_MAX 8192    /* NR_CPUS of the largest kernels */
-#define TEXT_MAX 65536   /* bytes of /proc/self/cgroup, and of what sysfs says of a processor */
-#define BASE     10      /* of the numbers there */
+#define TEXT_MAX 65536   /* bytes of /proc/self/cgroup, and of a file of sysfs */
+#define BASE     10      /* of the numbers in these files */
 #define CGROUPS  "/sys/fs/cgroup"
 #define TOPOLOGY "/sys/devices/system/cpu"
 
@@ -32,7 +32,7 @@ static const char *read_text(const char *path, struct fm_buf *text) {
 
 /* ---- quotas ---- */
 
-/* The processors that `quota` in each `period` pays for, rounded up, or `known` where those are fewer; 0: no limit. */
+/* How many processors `quota` in each `period` allows, rounded up, or `known` if that is less; 0: no limit. */
 static int fewer(int known, int64_t quota, int64_t period) {
     if (quota <= 0 || period <= 0) {
         return known;
@@ -41,7 +41,7 @@ static int fewer(int known, int64_t quota, int64_t period) {
     return known == 0 || paid < known ? (int)(paid < INT_MAX ? paid : INT_MAX) : known;
 }
 
-/* The number that the file DIR/NAME is; 0 for none. */
+/* The number in the file DIR/NAME; 0 if there is none. */
 static int64_t read_number(const char *dir, const char *name, struct fm_buf *text) {
     char path[PATH_MAX];
     int len = snprintf(path, sizeof path, "%s/%s", dir, name);
@@ -49,7 +49,7 @@ static int64_t read_number(const char *dir, const char *name, struct fm_buf *tex
     return number ? strtoll(number, NULL, BASE) : 0;
 }
 
-/* The limit of the one group whose folder is `dir`, of either version. In cpu.max "max" is no number, and no limit. */
+/* The limit of the one group whose folder is `dir`, version 1 or 2. "max" in cpu.max is not a number: no limit. */
 static int limit_at(const char *dir, int known, struct fm_buf *text) {
     int64_t quota = read_number(dir, "cpu.max", text);
     const char *space = quota > 0 ? strchr(text->data, ' ') : NULL;
@@ -58,7 +58,7 @@ static int limit_at(const char *dir, int known, struct fm_buf *text) {
     return quota > 0 ? fewer(known, quota, read_number(dir, "cpu.cfs_period_us", text)) : known;
 }
 
-/* That of `group` and of all above it. In a container these may be absent, and the mount is the group itself. */
+/* The limit of `group` and of all its parents. In a container these may be absent: then the mount is the group. */
 static int limit_of(const char *mount, const char *group, size_t len, int known, struct fm_buf *text) {
     char dir[PATH_MAX];
     char *slash;
@@ -83,7 +83,7 @@ static bool has_cpu(const char *controllers, size_t len) {
     return false;
 }
 
-/* A line of the membership: HIERARCHY:CONTROLLERS:GROUP. Version 2 has no controllers there. */
+/* A line of the membership: HIERARCHY:CONTROLLERS:GROUP. In version 2 CONTROLLERS is empty. */
 static int limit_of_line(const char *root, const char *line, size_t len, int known, struct fm_buf *text) {
     char mount[PATH_MAX];
     const char *controllers = memchr(line, ':', len);
@@ -97,7 +97,7 @@ static int limit_of_line(const char *root, const char *line, size_t len, int kno
     size_t group_len = (size_t)(line + len - group);
     if (named == 0) {
         known = limit_of(root, group, group_len, known, text);
-        snprintf(mount, sizeof mount, "%s/unified", root); /* beside version 1 */
+        snprintf(mount, sizeof mount, "%s/unified", root); /* version 2 mounted beside version 1 */
         return limit_of(mount, group, group_len, known, text);
     }
     if (!has_cpu(controllers, named)) {
@@ -105,7 +105,7 @@ static int limit_of_line(const char *root, const char *line, size_t len, int kno
     }
     snprintf(mount, sizeof mount, "%s/cpu", root);
     known = limit_of(mount, group, group_len, known, text);
-    snprintf(mount, sizeof mount, "%s/%.*s", root, (int)named, controllers); /* where "cpu" is no link to it */
+    snprintf(mount, sizeof mount, "%s/%.*s", root, (int)named, controllers); /* if there is no link named "cpu" */
     return limit_of(mount, group, group_len, known, text);
 }
 
@@ -124,7 +124,7 @@ int fm_os_quota(const char *root, const char *membership) {
 
 /* ---- cores ---- */
 
-/* `list` is like "0,4" or "0-1": the hyper-threads of one core. True when one that is allowed is below `cpu`. */
+/* `list` ("0,4" or "0-1") names the hyper-threads of one core. True when one of them is allowed and below `cpu`. */
 static bool has_lower(const char *list, const bool *allowed, size_t cpu) {
     char *end;
     for (const char *at = list; *at >= '0' && *at <= '9'; at = *end == ',' ? end + 1 : end) {

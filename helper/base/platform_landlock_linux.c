@@ -1,7 +1,7 @@
 /*
- * Landlock (Documentation/userspace-api/landlock.rst; headers may be older than the kernel). A right that is handled and
- * granted nowhere is denied everywhere. Landlock can only grant: to deny a folder, everything beside it is granted, and
- * beside each folder above it.
+ * The sandbox's Landlock part (Documentation/userspace-api/landlock.rst; our numbers, because headers may be older than
+ * the kernel). A right that the ruleset handles is denied wherever no rule grants it. Landlock can only grant: to deny
+ * a folder, the rules grant everything beside it, and beside each folder above it.
  */
 #ifdef __linux__
 
@@ -63,7 +63,7 @@ static struct landlock_rules landlock_rules(long abi, bool needs_network, bool m
 
 /* ---- what can't be read: devices, and other processes ---- */
 
-/* What is read below them all the same. */
+/* The exceptions below /dev and /proc, which stay readable. */
 static const char *const allowed[] = {
     "/dev/null",    "/dev/urandom",  "/proc/self", /* maps, for stacks; the tasks, for sanitizers */
     "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/sys/vm/overcommit_memory",
@@ -81,7 +81,7 @@ static bool is_denied_type(const char *type) {
     return false;
 }
 
-/* proc(5), mountinfo: white space and backslashes in a path are written as three octal digits. */
+/* proc(5), mountinfo: in a path, white space and backslashes are written as a backslash and three octal digits. */
 static void append_path(struct fm_buf *paths, const char *path, size_t len) {
     for (size_t i = 0; i < len; i++) {
         char digits[4] = "";
@@ -94,8 +94,8 @@ static void append_path(struct fm_buf *paths, const char *path, size_t len) {
 }
 
 /*
- * Fills `paths` with what is denied, each with its NUL: /dev, /proc, and where the same is mounted a second time, as for
- * a chroot or a container. False when out of memory.
+ * Fills `paths` with the denied folders, each ending with a NUL: /dev, /proc, and other places where the same file
+ * systems are mounted, as for a chroot or a container. False when out of memory.
  */
 static bool list_denied(struct fm_buf *paths) {
     char *line = NULL;
@@ -125,7 +125,7 @@ static bool list_denied(struct fm_buf *paths) {
 
 enum fate { ALLOWED, DENIED, IN_PART };
 
-/* Of `path`, without a slash at its end. */
+/* The fate of `path`, which has no slash at its end. */
 static enum fate fate_of(const struct fm_buf *denied, const char *path) {
     enum fate fate = ALLOWED;
     size_t len = strlen(path);
@@ -139,7 +139,7 @@ static enum fate fate_of(const struct fm_buf *denied, const char *path) {
     return fate;
 }
 
-/* Returns the descriptor that the rule is about, -1 where there is none; the caller closes it. */
+/* Returns the descriptor of the path that the rule is about, or -1; the caller closes it. */
 static int allow(int ruleset, const char *path, int flags) {
     struct stat info;
     int fd = open(path, O_PATH | O_CLOEXEC | flags);
@@ -148,7 +148,7 @@ static int allow(int ruleset, const char *path, int flags) {
     }
     bool folder = S_ISDIR(info.st_mode);
     struct landlock_path rule = {.rights = LANDLOCK_READ_FILE | (folder ? LANDLOCK_READ_DIR : 0u), .fd = fd};
-    if (!S_ISLNK(info.st_mode)) { /* where a link leads to has a rule of its own, or none */
+    if (!S_ISLNK(info.st_mode)) { /* the target of a link has its own rule, or none */
         syscall(NR_LANDLOCK_ADD_RULE, ruleset, LANDLOCK_PATH_BENEATH, &rule, 0u);
     }
     return fd;
@@ -167,7 +167,9 @@ static void allow_entry(int ruleset, const struct fm_buf *denied, const char *pa
     }
 }
 
-/* All in `folder` ("" is the root) but what is denied. What can't be listed stays denied. */
+/*
+ * Grants all entries of `folder` ("" is the root) except the denied ones. A folder that can't be listed stays denied.
+ */
 static void allow_beside(int ruleset, const struct fm_buf *denied, const char *folder) {
     DIR *entries = opendir(*folder ? folder : "/");
     const struct dirent *entry;
@@ -185,8 +187,8 @@ static void allow_beside(int ruleset, const struct fm_buf *denied, const char *f
 }
 
 /*
- * The kernel may forget a file of /proc that nobody has open, and make it anew without the rule: so those descriptors
- * stay open.
+ * These descriptors stay open: the kernel may drop a file of /proc that nobody has open, and a new one would not have
+ * the rule.
  */
 static void allow_exceptions(int ruleset) {
     for (size_t i = 0; i < sizeof allowed / sizeof allowed[0]; i++) {
@@ -209,7 +211,8 @@ int fm_os_landlock_enter(bool needs_network, bool may_write, bool *devices_denie
     fm_buf_init(&denied, DENIED_MAX);
     bool listed = list_denied(&denied);
     struct landlock_rules rules = landlock_rules(abi, needs_network, may_write, listed);
-    long ruleset = syscall(NR_LANDLOCK_CREATE_RULESET, &rules, sizeof rules, 0u); /* fields that it lacks are 0 */
+    /* An older kernel accepts fields that it does not know as long as they are 0. */
+    long ruleset = syscall(NR_LANDLOCK_CREATE_RULESET, &rules, sizeof rules, 0u);
     if (ruleset >= 0 && listed) {
         allow_beside((int)ruleset, &denied, "");
         allow_exceptions((int)ruleset);

@@ -22,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How often the parent is looked at where the kernel has no pidfd (before 5.3). */
+/* How often the parent is checked if the kernel has no pidfd (before 5.3). */
 #define PARENT_POLL_MS 500
 
 static pid_t parent_pid;
@@ -48,7 +48,7 @@ bool fm_os_program_path(char *path, size_t size) {
     return true;
 }
 
-/* unix(7), SIOCOUTQ: counted with what the kernel needs around it, and in the pieces that were written. */
+/* unix(7), SIOCOUTQ: approximate, for the kernel counts whole writes, with its own overhead. */
 size_t fm_socket_unread(int fd) {
     int bytes;
     return ioctl(fd, SIOCOUTQ, &bytes) == 0 && bytes > 0 ? (size_t)bytes : 0;
@@ -81,7 +81,10 @@ int fm_os_watch_process(pid_t pid) {
 #endif
 }
 
-/* A pidfd follows the process, where PR_SET_PDEATHSIG follows the thread that forked us, which a host may end early. */
+/*
+ * Not PR_SET_PDEATHSIG: that follows the thread that forked us, which a host may end early. A pidfd follows the
+ * process.
+ */
 void fm_os_note_parent(void) {
     parent_pid = getppid();
     parent_fd = fm_os_watch_process(parent_pid);
@@ -119,7 +122,7 @@ bool fm_os_drop_capabilities(void) {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3] = {0};
     for (unsigned long number = 0; prctl(PR_CAPBSET_READ, number, 0, 0, 0) >= 0; number++) {
-        prctl(PR_CAPBSET_DROP, number, 0, 0, 0); /* what an exec could give; who can't has none to lose */
+        prctl(PR_CAPBSET_DROP, number, 0, 0, 0); /* so no exec can give it; without the right to drop, there is none */
     }
     prctl(PR_SET_SECUREBITS, ROOT_IS_NOBODY, 0, 0, 0);
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);

@@ -42,7 +42,7 @@ size_t fm_socket_unread(int fd) {
     return getsockopt(fd, SOL_SOCKET, SO_NWRITE, &bytes, &size) == 0 && bytes > 0 ? (size_t)bytes : 0;
 }
 
-/* Without affinity or quotas; fm_math_cores knows which cores are the fast ones. */
+/* macOS has no affinity and no quotas. fm_math_cores knows which cores are the fast ones. */
 void fm_processors(struct fm_processors *processors) {
     long online = sysconf(_SC_NPROCESSORS_ONLN);
     int count = online > 0 ? (int)online : 1;
@@ -75,7 +75,7 @@ void fm_os_wait_for_parent(void) {
     }
 }
 
-/* macOS has no such request: the engine's own parent watch does it. */
+/* macOS has no such request. The engine watches its parent itself. */
 void fm_os_die_with_parent(pid_t parent) {
     (void)parent;
 }
@@ -95,7 +95,7 @@ int64_t fm_os_thread_ms(pthread_t thread) {
     return ((int64_t)info.user_time.seconds + info.system_time.seconds) * 1000 + micros / 1000;
 }
 
-/* macOS has none: what root may do is bound to its number. */
+/* macOS has no capabilities: root's powers come from its user id. */
 bool fm_os_drop_capabilities(void) {
     return false;
 }

@@ -14,13 +14,13 @@ int fm_os_pipe(int fds[2]);
 /* The absolute path of the running program. */
 bool fm_os_program_path(char *path, size_t size);
 
-/* Remembers who the parent is; before anything that takes time. */
+/* Notes who the parent is. Call it first: the parent may end meanwhile. */
 void fm_os_note_parent(void);
 
 /* Blocks until the parent that was noted is gone. */
 void fm_os_wait_for_parent(void);
 
-/* A descriptor that polls readable from that process's end on, close-on-exec; -1 where there is none. */
+/* A descriptor that polls readable once that process has ended, close-on-exec; -1 if the system has none. */
 int fm_os_watch_process(pid_t pid);
 
 /* In a child before exec: SIGKILL when the thread that forked ends. `parent` is the process that forked.
@@ -32,8 +32,8 @@ void fm_os_die_with_parent(pid_t parent);
 bool fm_os_close_rest_on_exec(void);
 
 /*
- * Gives up every capability of the calling thread, and the way back to them; so in a child before exec, or before the
- * first thread. True when it has none. Async-signal-safe.
+ * Gives up every capability of the calling thread for good. Call it in a child before exec, or before the first thread.
+ * True when the thread has none. Async-signal-safe.
  */
 bool fm_os_drop_capabilities(void);
 
@@ -44,18 +44,19 @@ bool fm_os_drop_capabilities(void);
 int fm_os_landlock_enter(bool needs_network, bool may_write, bool *devices_denied);
 
 /*
- * Linux: the processors that the CPU quotas of a process's cgroups pay for, rounded up, at least 1; 0: there is no quota.
- * `root` is where the cgroups are mounted, `membership` the text of its /proc/PID/cgroup. Either version. Never blocks.
+ * Linux: how many processors the CPU quotas of a process's cgroups allow, rounded up, at least 1; 0: there is no quota.
+ * `root` is where the cgroups are mounted, `membership` the text of its /proc/PID/cgroup. Cgroups of version 1 and 2.
+ * Never blocks.
  */
 int fm_os_quota(const char *root, const char *membership);
 
 /*
- * Linux: the cores that the processors with `allowed` set, of `count`, belong to. `topology` is sysfs's folder with one
- * folder for each; one without a file there counts as a core. Never blocks.
+ * Linux: how many cores the processors with `allowed` set (of `count`) belong to. `topology` is the folder of sysfs
+ * with one folder for each processor; a processor without a file there counts as a core. Never blocks.
  */
 int fm_os_cores(const char *topology, const bool *allowed, size_t count);
 
-/* Processor time of a thread that has not ended, in ms; -1 where it can't be had. */
+/* Processor time of a thread that has not ended, in ms; -1 if the system does not say. */
 int64_t fm_os_thread_ms(pthread_t thread);
 
 #endif

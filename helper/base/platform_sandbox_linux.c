@@ -1,7 +1,7 @@
 /*
- * fm_sandbox_enter on Linux: capabilities, no_new_privs, Landlock (platform_landlock_linux.c), seccomp. Landlock knows
- * files, whatever the call; seccomp knows calls, whatever the file. Most is denied by both, so that a kernel with one of
- * them still denies it.
+ * fm_sandbox_enter on Linux: capabilities, no_new_privs, Landlock (platform_landlock_linux.c), seccomp. Landlock
+ * decides by file, whatever the system call; seccomp decides by system call, whatever the file. Both deny most things,
+ * so that a kernel with only one of them still denies them.
  */
 #ifdef __linux__
 
@@ -22,7 +22,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-#ifdef FM_COVERAGE /* its counters are written to files at exit */
+#ifdef FM_COVERAGE /* coverage counters are written to files at exit */
 #define MAY_WRITE true
 #else
 #define MAY_WRITE false
@@ -65,10 +65,10 @@ enum {
     NR_REMOVEXATTRAT = 466,
     NR_OPEN_TREE_ATTR = 467,
     NR_FILE_SETATTR = 469,
-    NR_LAST = 469, /* Linux 6.17: newer calls have not been looked at */
+    NR_LAST = 469, /* Linux 6.17: later calls have not been reviewed, and get ENOSYS */
 };
 
-/* What reaches into other processes, the kernel or the machine. */
+/* Calls that reach into other processes, the kernel or the machine. */
 static const int denied[] = {
     /* programs and processes */
     SYS_execve,
@@ -81,7 +81,7 @@ static const int denied[] = {
     SYS_vfork,
     SYS_uselib,
 #endif
-#ifndef FM_SANITIZE /* LeakSanitizer looks at the threads with it */
+#ifndef FM_SANITIZE /* LeakSanitizer stops the threads with it */
     SYS_ptrace,
 #endif
     SYS_process_vm_readv,
@@ -122,7 +122,7 @@ static const int denied[] = {
     SYS_capset,
     SYS_setrlimit,
     NR_LSM_SET_SELF_ATTR,
-    /* parts of the kernel that many holes were in */
+    /* parts of the kernel in which many vulnerabilities were found */
     NR_IO_URING_SETUP,
     NR_IO_URING_ENTER,
     NR_IO_URING_REGISTER,
@@ -180,7 +180,7 @@ static const int denied[] = {
 #endif
 };
 
-/* What changes files. Opening one is looked at below. */
+/* Calls that change files. Opening one is filtered below. */
 static const int denied_writes[] = {
 #ifdef __x86_64__
     SYS_creat,       SYS_mkdir,        SYS_rmdir,        SYS_unlink,       SYS_rename,
@@ -200,13 +200,13 @@ static const int denied_network[] = {
     SYS_recvmmsg, SYS_shutdown,   SYS_setsockopt, SYS_getsockopt, SYS_getsockname, SYS_getpeername,
 };
 
-/* On a terminal or a device others would push input to the user's shell, or drive the device. */
+/* All other ioctls are denied: on a terminal or a device they could type into the user's shell, or drive the device. */
 static const uint32_t allowed_ioctls[] = {TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIOCLEX, FIONCLEX, 0x802c542a};
 
-/* Signals to others when a descriptor is ready, and holding up whoever opens a file. F_SETFL is looked at below. */
+/* They send signals to others when a descriptor is ready, or make others wait that open a file. F_SETFL: see below. */
 static const uint32_t denied_fcntls[] = {F_SETOWN, F_SETOWN_EX, F_SETSIG, F_SETLEASE};
 
-/* The end with the parent is not to be called off. */
+/* The engine must not cancel that it ends with its parent. */
 static const uint32_t denied_prctls[] = {PR_SET_PDEATHSIG};
 
 #define NAMESPACES                                                                                                     \
@@ -214,7 +214,7 @@ static const uint32_t denied_prctls[] = {PR_SET_PDEATHSIG};
 
 /* ---- seccomp: the filter ---- */
 
-/* Where an argument's low and high half are: both architectures are little-endian. */
+/* Offsets of the low and the high half of an argument: both architectures are little-endian. */
 #define ARGUMENT(index)      ((uint32_t)(offsetof(struct seccomp_data, args) + 8u * (index)))
 #define ARGUMENT_HIGH(index) (ARGUMENT(index) + 4u)
 #define ALLOW                SECCOMP_RET_ALLOW
@@ -241,7 +241,7 @@ static void answer(struct filter *filter, uint32_t action) {
     emit(filter, BPF_RET | BPF_K, action, 0, 0);
 }
 
-/* `action` if the loaded value compares so with `value`. */
+/* Returns `action` if the comparison of the loaded value with `value` holds. */
 static void answer_if(struct filter *filter, uint16_t comparison, uint32_t value, uint32_t action) {
     emit(filter, BPF_JMP | BPF_K | comparison, value, 0, 1);
     answer(filter, action);
@@ -253,12 +253,12 @@ static void deny_all(struct filter *filter, const int *numbers, size_t count) {
     }
 }
 
-/* The next `len` instructions are for the call `number` alone, and decide on it. */
+/* The next `len` instructions run for the call `number` only, and decide about it. */
 static void only_for(struct filter *filter, int number, size_t len) {
     emit(filter, BPF_JMP | BPF_K | BPF_JEQ, (uint32_t)number, 0, (uint8_t)len);
 }
 
-/* `listed` if the argument (32 bits of it count, as in the kernel) is one of the values, else `other`. */
+/* Returns `listed` if the low 32 bits of the argument (the kernel uses no more) are one of the values, else `other`. */
 static void by_value(struct filter *filter, int number, unsigned argument, const uint32_t *values, size_t count,
                      uint32_t listed, uint32_t other) {
     only_for(filter, number, 2 * count + 2);
@@ -269,7 +269,9 @@ static void by_value(struct filter *filter, int number, unsigned argument, const
     answer(filter, other);
 }
 
-/* O_ASYNC makes a terminal's foreground processes the owners, whoever asks: SIGIO, the end of most, at the next key. */
+/*
+ * Denies O_ASYNC: on a terminal it sends SIGIO, which ends most programs, to the foreground processes at the next key.
+ */
 static void no_signals_from_files(struct filter *filter) {
     only_for(filter, SYS_fcntl, 2 * COUNT(denied_fcntls) + 6);
     load(filter, ARGUMENT(1));
@@ -282,7 +284,7 @@ static void no_signals_from_files(struct filter *filter) {
     answer(filter, ALLOW);
 }
 
-/* No open for writing. O_TMPFILE has O_WRONLY or O_RDWR in it. */
+/* Denies opening for writing. O_TMPFILE includes O_WRONLY or O_RDWR. */
 static void read_only(struct filter *filter, int number, unsigned argument) {
     only_for(filter, number, 4);
     load(filter, ARGUMENT(argument));
@@ -290,7 +292,7 @@ static void read_only(struct filter *filter, int number, unsigned argument) {
     answer(filter, ALLOW);
 }
 
-#ifdef FM_SANITIZE /* LeakSanitizer looks at the threads from a process of its own */
+#ifdef FM_SANITIZE /* LeakSanitizer stops the threads from another process */
 #define NEW_PROCESS ALLOW
 #else
 #define NEW_PROCESS FAIL(EPERM)
@@ -304,7 +306,7 @@ static void threads_only(struct filter *filter) {
     answer(filter, NEW_PROCESS);
 }
 
-/* Limits may be read: the C library asks by prlimit64 with no new value. */
+/* Limits may be read, not set: to read, the C library calls prlimit64 without a new value. */
 static void limits_stay(struct filter *filter) {
     only_for(filter, SYS_prlimit64, 6);
     load(filter, ARGUMENT(2));
@@ -332,7 +334,7 @@ static void build_filter(struct filter *filter, bool needs_network) {
     answer_if(filter, BPF_JSET, X32_BIT, SECCOMP_RET_KILL_PROCESS);
 #endif
     answer_if(filter, BPF_JGT, NR_LAST, FAIL(ENOSYS));
-    /* Their flags are in memory, where a filter can't look. Programs take openat and clone then. */
+    /* Their flags lie in memory, which a filter can't read. With ENOSYS, programs use openat and clone instead. */
     answer_if(filter, BPF_JEQ, NR_OPENAT2, FAIL(ENOSYS));
     answer_if(filter, BPF_JEQ, NR_CLONE3, FAIL(ENOSYS));
     deny_all(filter, denied, COUNT(denied));
@@ -363,7 +365,7 @@ static bool enter_seccomp(bool needs_network) {
 
 #else
 
-/* Nobody has tried it there. */
+/* The filter has not been tried on this architecture. */
 static bool enter_seccomp(bool needs_network) {
     (void)needs_network;
     return false;

@@ -1,3 +1,4 @@
+/* UTF-8 as RFC 3629 defines it: no overlong forms, no surrogates, nothing above U+10FFFF. */
 #include "base/utf8.h"
 
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* UTF-8 as RFC 3629 has it: no overlong forms, no surrogates, nothing above U+10FFFF. */
+/* UTF-8 as RFC 3629 defines it: no overlong forms, no surrogates, nothing above U+10FFFF. */
 #ifndef FM_BASE_UTF8_H
 #define FM_BASE_UTF8_H
 
@@ -22,7 +22,7 @@ size_t fm_utf8_whole_prefix(const char *text, size_t len);
 size_t fm_utf8_characters(const char *text, size_t len);
 size_t fm_utf8_prefix(const char *text, size_t len, size_t max);
 
-/* How many bytes of `text` to show where at most `max` are wanted, for "%.*s": cut between characters. */
+/* How many bytes of `text` to print with "%.*s" if at most `max` may be: cut between characters. */
 int fm_utf8_shown(const char *text, size_t max);
 
 #endif

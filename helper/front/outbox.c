@@ -1,3 +1,4 @@
+/* The outbox: its buffer, its writer thread, and when it has failed. */
 #include "front/outbox.h"
 #include "base/clock.h"
 #include "base/platform.h"

@@ -1,3 +1,4 @@
+/* Reads one input line of session mode into a struct fm_command, and writes faults as clients read them. */
 #include "sessions/command.h"
 #include "base/utf8.h"
 #include "protocol/json_check.h"
@@ -55,7 +56,7 @@ void fm_fault_write(const struct fm_fault *fault, struct fm_json_writer *w) {
 
 /* ---- texts ---- */
 
-/* The string member `name`; absent when there is none, or when it is something else. */
+/* The string member `name`; absent when it is missing or not a string. */
 static struct fm_text text_member(const struct fm_command *command, const char *name) {
     struct json_object *value;
     if (!json_object_object_get_ex(command->root, name, &value) || !json_object_is_type(value, json_type_string)) {
@@ -70,10 +71,10 @@ static bool text_is(struct fm_text text, const char *word) {
 
 /* ---- commands ---- */
 
-/* The strings that commands need, in the order in which they are looked at. */
+/* The strings that commands need, in the order in which they are checked. */
 static const struct field {
     const char *name;
-    size_t text; /* its place in struct fm_command */
+    size_t text; /* its offset in struct fm_command */
     enum fm_fault_code missing;
     bool filled; /* an empty one counts as missing */
 } fields[] = {
@@ -85,7 +86,7 @@ static const struct field {
 
 static const struct row {
     const char *name;
-    size_t needs; /* so many of the fields, from the first one */
+    size_t needs; /* how many of the fields, from the first one */
 } rows[] = {
     [FM_COMMAND_OPEN] = {"open-session", 0},
     [FM_COMMAND_MESSAGE] = {"message", 4},
@@ -116,7 +117,7 @@ bool fm_command_is_blank(const char *line, size_t len) {
     return i == len;
 }
 
-/* By its name. False: there is no such command. */
+/* Finds a command by its name. False: there is no such command. */
 static bool find_kind(struct fm_text name, enum fm_command_kind *kind) {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         if (text_is(name, rows[i].name)) {

@@ -1,5 +1,5 @@
 /*
- * A line of session mode becomes a command, or an error of protocol/SESSIONS.md. Pure.
+ * Reads a line of session mode: it becomes a command, or one of the errors of protocol/SESSIONS.md. Pure.
  */
 #ifndef FM_SESSIONS_COMMAND_H
 #define FM_SESSIONS_COMMAND_H
@@ -13,7 +13,7 @@ enum fm_command_kind { FM_COMMAND_OPEN, FM_COMMAND_MESSAGE, FM_COMMAND_CLOSE, FM
 
 enum fm_output_format { FM_OUTPUT_TEXT, FM_OUTPUT_STRING_LIST };
 
-/* SESSIONS.md, "Errors": the names on the wire, and the order in which a line is looked at. */
+/* SESSIONS.md, "Errors": in the order in which a line is checked. */
 enum fm_fault_code {
     FM_FAULT_NONE,
     FM_FAULT_INVALID_JSON,
@@ -27,17 +27,17 @@ enum fm_fault_code {
     FM_FAULT_UNKNOWN_OUTPUT_FORMAT,
     FM_FAULT_GUARDRAIL_BLOCKED,
     FM_FAULT_MODEL_UNAVAILABLE,
-    FM_FAULT_FAILED_TO_OPEN, /* the answer has the detail too, and so with the next; those above are bare names */
+    FM_FAULT_FAILED_TO_OPEN, /* from here on the answer has the detail too; the errors above are sent as names only */
     FM_FAULT_EXECUTION_FAILED,
 };
 
 struct fm_fault {
     enum fm_fault_code code;
-    bool quotes;      /* the detail may have the host's own words in it: not for the log */
-    char detail[640]; /* UTF-8; what is wrong and what to do, for the log */
+    bool quotes;      /* the detail may quote the host's text, so it must not be logged */
+    char detail[640]; /* UTF-8; what is wrong and what to do */
 };
 
-/* Text of a line, or of an answer; it may hold NULs. `data` NULL: absent. */
+/* A text in a line or in an answer; it may hold NULs. `data` NULL: absent. */
 struct fm_text {
     const char *data;
     size_t len;
@@ -51,10 +51,10 @@ struct fm_command {
     struct fm_text prompt;
     struct fm_text content;
     struct fm_text output_format;
-    enum fm_output_format format; /* that, once the rest is read */
+    enum fm_output_format format; /* `output_format` parsed; valid after fm_command_read_rest */
 };
 
-/* Fills `fault` and returns its code; the text after the code is formatted, and cut between characters. */
+/* Fills `fault` and returns `code`. The detail is formatted as by printf; a long one is cut between characters. */
 enum fm_fault_code fm_fault_fill(struct fm_fault *fault, enum fm_fault_code code, const char *fmt, ...) FM_PRINTF(3, 4);
 
 /* The code's name, such as "invalid_json". */
@@ -63,20 +63,20 @@ const char *fm_fault_name(enum fm_fault_code code);
 /* Writes the answer {"ok":false,"error":...}. */
 void fm_fault_write(const struct fm_fault *fault, struct fm_json_writer *w);
 
-/* True for a line of white space alone, which is no request. */
+/* True for a line that is only white space: it is not a request. */
 bool fm_command_is_blank(const char *line, size_t len);
 
 /*
- * What the line asks for: the command, and the strings that it needs. Any other member is ignored; the last of several
- * of one name counts. On failure nothing is left to free, and `command->kind` says whose error it is as soon as that is
- * known (FM_FAULT_SESSION_ID_REQUIRED and after it). `scratch` is used for strings with escapes, and keeps nothing.
+ * Reads the command and the strings that it needs. Other members are ignored; of several with one name the last counts.
+ * On failure nothing is left to free; from FM_FAULT_SESSION_ID_REQUIRED on, `command->kind` is the command that failed.
+ * `scratch` is used for strings with escapes; its contents mean nothing afterwards.
  */
 FM_MUST_USE enum fm_fault_code fm_command_read(const char *line, size_t len, struct fm_buf *scratch,
                                                struct fm_command *command, struct fm_fault *fault);
 
 /*
- * What is looked at once the session is known to be there: a message's output format, and the instructions of a new
- * session. The command is still the caller's to free.
+ * Reads what is checked after the session is found: a message's output format, and the instructions of a new session.
+ * On failure too, the command is the caller's to free.
  */
 FM_MUST_USE enum fm_fault_code fm_command_read_rest(struct fm_command *command, struct fm_fault *fault);
 

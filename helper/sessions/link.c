@@ -1,3 +1,7 @@
+/*
+ * The connection to the front, which runs in this process on a thread of its own and is spoken to over a pair of
+ * pipes.
+ */
 #include "sessions/link.h"
 #include "protocol/frame.h"
 #include "base/clock.h"
@@ -8,14 +12,14 @@
 #include <unistd.h>
 
 #define READ_BYTES 65536
-#define END_MS     1700        /* more than the front takes, less than the two seconds that an end may take */
+#define END_MS     1700        /* longer than the front needs, and less than the two seconds that ending may take */
 #define SEND_MS    1000        /* the front reads all the time: if it takes nothing for so long, it hangs */
 #define FRAME_MAX  (16u << 20) /* bytes; the largest that a session can make is smaller */
 
 static void *run_front(void *argument) {
     struct fm_link *link = argument;
     const struct fm_wire wire = {.in = link->front_in, .out = link->front_out, .end_fd = -1};
-    fm_front_run(link->front, link->options, &wire); /* its status is about its host, which is this process */
+    fm_front_run(link->front, link->options, &wire); /* its exit status is for a host, which here is this process */
     pthread_mutex_lock(&link->lock);
     link->ended = true;
     pthread_cond_broadcast(&link->changed);
@@ -59,7 +63,7 @@ struct fm_json_writer fm_link_call_begin(struct fm_link *link, const char *metho
     return fm_rpc_request_begin(&link->frame, &id, method);
 }
 
-/* As fm_write_all, to a front that may hang. */
+/* As fm_write_all, but gives up if the front hangs. */
 static bool write_frame(struct fm_link *link, const char *frame, size_t len) {
     struct pollfd polled = {.fd = link->to_front, .events = POLLOUT};
     while (len > 0) {
@@ -90,7 +94,7 @@ bool fm_link_receive(struct fm_link *link, const struct fm_inbound_handler *hand
     return got > 0 && !fm_inbound_feed(&link->inbound, bytes, (size_t)got, handler);
 }
 
-/* Takes what the front says still, until it has closed its end. False: it has not in time. */
+/* Reads and drops what the front still sends, until it closes its end. False: it did not in time. */
 static bool drain(struct fm_link *link, int64_t deadline) {
     static char bytes[READ_BYTES];
     struct pollfd polled = {.fd = link->from_front, .events = POLLIN};

@@ -1,3 +1,4 @@
+/* Turns the front's reply to responses.create into an answer of session mode, or into a fault. */
 #include "sessions/reply.h"
 #include "base/error.h"
 #include "base/utf8.h"
@@ -27,7 +28,7 @@ static enum fm_fault_code fail_as(enum fm_code code, const char *detail, struct 
     switch (code) {
     case FM_GUARDRAIL: return fm_fault_fill(fault, FM_FAULT_GUARDRAIL_BLOCKED, "%s", detail);
     case FM_UNAVAILABLE:
-    case FM_NOT_FOUND: /* the model that was named */
+    case FM_NOT_FOUND: /* it is about the model, the only thing that a session names */
         return fm_fault_fill(fault, FM_FAULT_MODEL_UNAVAILABLE, "%s", detail);
     case FM_CONTEXT_OVERFLOW: return fm_fault_fill(fault, FM_FAULT_EXECUTION_FAILED, "context full: %s", detail);
     default: return fm_fault_fill(fault, FM_FAULT_EXECUTION_FAILED, "%s", detail);
@@ -42,11 +43,11 @@ static enum fm_fault_code read_failure(const struct fm_rpc_message *reply, struc
     enum fm_code code = fm_code_parse(string_member(error, "code"));
     enum fm_fault_code told = fail_as(code, string_member(error, "detail"), fault);
     fault->quotes =
-        code == FM_INVALID_REQUEST || code == FM_INTERNAL; /* a grammar's or a template's may quote a text */
+        code == FM_INVALID_REQUEST || code == FM_INTERNAL; /* an error of a grammar or a template may quote a text */
     return told;
 }
 
-/* The answer is only the beginning of one. */
+/* The answer was cut. */
 static enum fm_fault_code fail_incomplete(struct json_object *response, int64_t max_output_tokens,
                                           struct fm_turn_result *result, struct fm_fault *fault) {
     const char *reason = string_member(member(response, "incomplete_details"), "reason");
@@ -56,7 +57,8 @@ static enum fm_fault_code fail_incomplete(struct json_object *response, int64_t 
     if (result->output_tokens < max_output_tokens) {
         return fm_fault_fill(
             fault, FM_FAULT_EXECUTION_FAILED,
-            "context full: %lld input tokens left room for %lld output tokens, and the answer has more",
+            "context full: %lld input tokens left room for %lld output tokens, and the answer has more; open a new "
+            "session, or send less",
             (long long)result->input_tokens, (long long)result->output_tokens);
     }
     result->ran_on = true;
@@ -79,7 +81,7 @@ static void read_usage(struct json_object *response, struct fm_turn_result *resu
     result->output_tokens = int_member(usage, "output_tokens");
 }
 
-/* The text of the message item, the last of the output; what a model thought stands before it. */
+/* The text of the message, the last item of the output. The model's reasoning comes before it. */
 static struct fm_text find_answer(struct json_object *response) {
     struct json_object *output = member(response, "output");
     size_t items = json_object_is_type(output, json_type_array) ? json_object_array_length(output) : 0;
@@ -107,7 +109,7 @@ static bool is_string_list(struct json_object *value) {
     return true;
 }
 
-/* The schema makes sure of it; an engine that does not hold to it must not get past. */
+/* The schema demands it, but an engine may not enforce the schema. */
 static bool has_shape(struct json_object *value, enum fm_output_format format) {
     return format == FM_OUTPUT_TEXT ? json_object_is_type(value, json_type_string) : is_string_list(value);
 }
@@ -130,7 +132,8 @@ static enum fm_fault_code read_value(enum fm_output_format format, struct fm_buf
     }
     json_object_put(root);
     return result->value ? FM_FAULT_NONE
-                         : fm_fault_fill(fault, FM_FAULT_EXECUTION_FAILED, "the engine's answer has not the shape");
+                         : fm_fault_fill(fault, FM_FAULT_EXECUTION_FAILED,
+                                         "the engine's answer does not match its schema: send the message again");
 }
 
 enum fm_fault_code fm_reply_read_turn(const struct fm_rpc_message *reply, enum fm_output_format format,

@@ -1,3 +1,4 @@
+/* Sessions and their conversations. A turn that fails leaves its session as it was before that turn. */
 #include "sessions/session.h"
 #include "base/clock.h"
 #include "base/utf8.h"
@@ -6,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BUF_MAX      (128u << 20) /* bytes; more than comes of a line, six of each of its bytes */
-#define LOOP_PENALTY 0.5          /* off a token's logit each time that the answer has it: it outweighs any loop soon */
+#define BUF_MAX      (128u << 20) /* bytes; more than a line can become: each of its bytes takes up to six */
+#define LOOP_PENALTY 0.5          /* off a token's logit each time that the answer has it: soon that ends any loop */
 
 /* SESSIONS.md, open-session */
 static const char default_instructions[] =
@@ -15,7 +16,7 @@ static const char default_instructions[] =
 
 static const char between[] = "\n\nContent:\n";
 
-/* What the answer has to be: one member, for a schema's root is an object (OpenAI, Structured Outputs). */
+/* The schema of the answer: an object with one member, because a schema's root must be an object (as OpenAI's). */
 static const char *const formats[] = {
     [FM_OUTPUT_TEXT] = "{\"type\":\"json_schema\",\"name\":\"text\",\"strict\":true,\"schema\":{\"type\":\"object\","
                        "\"properties\":{\"result\":{\"type\":\"string\"}},\"required\":[\"result\"],"
@@ -135,7 +136,7 @@ void fm_session_close_idle(struct fm_session_table *table) {
 
 /* ---- turns ---- */
 
-/* What the model sees of the user: the prompt, an empty line, and the content. */
+/* The user's message as the model sees it: the prompt, an empty line, and the content. */
 static bool write_user_text(const struct fm_command *command, struct fm_buf *text) {
     fm_buf_init(text, BUF_MAX);
     fm_buf_append(text, command->prompt.data, command->prompt.len);

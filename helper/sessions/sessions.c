@@ -1,6 +1,6 @@
 /*
- * The gateway's one thread: a line comes, is answered, and then comes the next. What has to be asked of the front is
- * pending meanwhile; lines are still read then, so that an end of the input is seen.
+ * Session mode's one thread. It serves one line at a time: the next line is served when the last one has its answer.
+ * While a call to the front is pending, lines are still read, so that the end of the input is noticed.
  */
 #include "sessions/sessions.h"
 #include "base/clock.h"
@@ -19,12 +19,12 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#define AVAILABILITY_MS 1900        /* for an answer within 2 s */
-#define FRONT_MS        5000        /* behind the limit of a message: the front's watchdog has told by then */
-#define OUTPUT_MAX      (64u << 20) /* bytes of an answer's line */
-#define ROOM            (64u << 10) /* bytes that wait for the host: above it no line is served */
-#define FLUSH_MS        300         /* for the host to take the last answers, when somebody asked for the end */
-#define FLUSH_LOOK_MS   20          /* else: how often it is looked at whether it has */
+#define AVAILABILITY_MS 1900        /* so that the answer comes within 2 s */
+#define FRONT_MS        5000        /* after the limit of a message: the front's watchdog has reported by then */
+#define OUTPUT_MAX      (64u << 20) /* bytes of the largest answer, a line */
+#define ROOM            (64u << 10) /* bytes that may wait for the host: above it no line is served */
+#define FLUSH_MS        300         /* how long the host has to take the last answers when we were asked to end */
+#define FLUSH_LOOK_MS   20          /* otherwise: how often to check whether it has taken them */
 #define SHOWN           700         /* bytes of a user's text in a log line */
 
 enum pending { NOTHING, A_TURN, AVAILABILITY };
@@ -37,32 +37,32 @@ struct gateway {
     struct fm_lines lines;
     struct fm_session_table table;
     struct fm_buf scratch;
-    struct fm_buf line; /* an answer in the making */
-    int room_read;      /* polls readable when the host has taken what waited for it */
+    struct fm_buf line; /* the answer that is being written */
+    int room_read;      /* polls readable when the host has taken the bytes that waited */
     int room_write;
     bool reading;            /* the input has not ended */
     bool drained;            /* all lines that were read are answered */
-    bool hung_up;            /* the input has ended, behind what waits to be read */
+    bool hung_up;            /* the other side has closed the input; bytes before its end may wait to be read */
     bool end_seen;           /* wire->end_fd is readable */
-    bool told_to_end;        /* by a signal or by shutdown, or as the parent died: who takes no answer wants none */
-    bool ended;              /* nothing more is served */
-    atomic_bool failed;      /* an answer is lost: the host can't miss it, by the exit status */
-    atomic_bool host_gone;   /* the same, as it takes nothing */
-    int64_t last_message_ms; /* messages are generated until then; INT64_MAX: no end is in sight */
-    int64_t last_answer_ms;  /* the same of all answers */
-    int64_t check_ms;        /* when sessions are looked at next */
+    bool told_to_end;        /* by a signal, shutdown or the parent's death: if the host takes no answers, drop them */
+    bool ended;              /* no more lines are served */
+    atomic_bool failed;      /* an answer is lost: the exit status reports it to the host */
+    atomic_bool host_gone;   /* an answer is lost because the host takes nothing */
+    int64_t last_message_ms; /* messages are generated until then; INT64_MAX: no end is set */
+    int64_t last_answer_ms;  /* the same for all answers */
+    int64_t check_ms;        /* when idle sessions are looked for next */
 
     enum pending pending;
-    int64_t call;               /* its id */
-    int64_t deadline_ms;        /* the front is not waited for any longer */
-    int64_t started_ms;         /* when the command came to be served */
+    int64_t call;               /* the id of the pending call */
+    int64_t deadline_ms;        /* when to stop waiting for the front */
+    int64_t started_ms;         /* when serving the command began */
     struct fm_session *session; /* whose turn it is */
     struct fm_attempt attempt;
     size_t prompt_characters;
     size_t content_characters;
 };
 
-/* No memory, or no front, for something that must not be lost. */
+/* Ends session mode: memory or the front is gone, and an answer that must not be lost is. */
 static void fail(struct gateway *gateway, const char *why) {
     fm_log(FM_LOG_ERROR, "%s", why);
     atomic_store(&gateway->failed, true);
@@ -88,7 +88,7 @@ static struct fm_json_writer line_begin(struct gateway *gateway) {
     return fm_json_writer_on(&gateway->line);
 }
 
-/* {"ok":true, and what the caller writes behind it. */
+/* Begins the answer {"ok":true,...}; the caller writes the other members. */
 static struct fm_json_writer answer_begin(struct gateway *gateway) {
     struct fm_json_writer w = line_begin(gateway);
     fm_json_object_begin(&w);
@@ -106,7 +106,7 @@ static void answer_ok(struct gateway *gateway) {
     answer_end(gateway, &w);
 }
 
-/* `name`: of the command; NULL when it has none. */
+/* `name` is the command's; NULL when the line has none. */
 static void answer_fault(struct gateway *gateway, const char *name, const struct fm_fault *fault) {
     struct fm_json_writer w = line_begin(gateway);
     fm_fault_write(fault, &w);
@@ -132,7 +132,7 @@ static void log_text(const struct gateway *gateway, const char *what, struct fm_
     fm_buf_free(&shown);
 }
 
-/* ---- what the front is asked ---- */
+/* ---- calls to the front ---- */
 
 static void pend(struct gateway *gateway, enum pending pending) {
     gateway->pending = pending;
@@ -160,7 +160,7 @@ static void log_turn(const struct gateway *gateway, const char *outcome, const s
     log_text(gateway, "answer", result->answer);
 }
 
-/* The turn under way comes to nothing. */
+/* Ends the turn under way without an answer. */
 static void fail_turn(struct gateway *gateway, const struct fm_turn_result *result, const struct fm_fault *fault) {
     gateway->pending = NOTHING;
     fm_session_drop_turn(gateway->session);
@@ -187,7 +187,7 @@ static void ask_for_turn(struct gateway *gateway, bool again) {
     pend(gateway, A_TURN);
 }
 
-/* A small model may repeat itself without end; then the answer is generated once more, in a way that can't. */
+/* A small model may repeat itself without end. Then the answer is generated once more, with a penalty on repetition. */
 static bool try_again(struct gateway *gateway, const struct fm_turn_result *result) {
     if (!result->ran_on || gateway->attempt.again) {
         return false;
@@ -218,10 +218,10 @@ static void on_turn(struct gateway *gateway, const struct fm_rpc_message *messag
     fm_turn_result_free(&result);
 }
 
-/* A reply to what is not pending any more, or to nothing, is not for us. */
+/* Whether this is the reply to the pending call. Replies to earlier calls, or to none, are dropped. */
 static bool is_ours(const struct gateway *gateway, const struct fm_rpc_message *message) {
     struct fm_rpc_id call = fm_rpc_id_int(gateway->call);
-    bool unread = message->id.len == 0 && message->error; /* the front could not read a call: the one there is */
+    bool unread = message->id.len == 0 && message->error; /* a call that could not be read: the pending one */
     return message->kind == FM_RPC_RESPONSE && (unread || fm_rpc_id_equal(&message->id, &call));
 }
 
@@ -240,7 +240,7 @@ static void on_message(void *context, const struct fm_rpc_message *message, stru
     }
 }
 
-/* The front's frames are ours to read, but for want of memory. */
+/* The front writes valid frames, so this happens only when memory runs out. */
 static void on_fault(void *context, const struct fm_rpc_id *id, enum fm_rpc_error code, const char *detail) {
     struct gateway *gateway = context;
     (void)id;
@@ -340,7 +340,7 @@ static void serve_line(struct gateway *gateway, const char *line, size_t len) {
     }
 }
 
-/* Serves what is there, as long as nothing is pending and the host takes the answers. */
+/* Serves the lines that have come, as long as nothing is pending and the host takes the answers. */
 static void serve_lines(struct gateway *gateway) {
     while (!gateway->ended && gateway->pending == NOTHING && fm_outbox_has_room(&gateway->outbox)) {
         const char *line;
@@ -351,7 +351,7 @@ static void serve_lines(struct gateway *gateway) {
         gateway->ended = gateway->started_ms >= gateway->last_answer_ms;
         gateway->drained = event == FM_LINE_NONE;
         if (gateway->drained) {
-            gateway->ended = !gateway->reading; /* all is answered */
+            gateway->ended = !gateway->reading; /* all lines are answered */
             return;
         }
         if (event == FM_LINE_TOO_LONG) {
@@ -369,12 +369,12 @@ static int64_t earlier(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-/* Messages have `wait_ms` from here on, if not less already. */
+/* Messages are generated for `wait_ms` from now on, or less if that was set before. */
 static void set_last_message(struct gateway *gateway, int64_t wait_ms) {
     gateway->last_message_ms = earlier(gateway->last_message_ms, fm_now_ms() + wait_ms);
 }
 
-/* No more requests. */
+/* The end of the input: no more lines will come. */
 static void end_input(struct gateway *gateway, int64_t wait_ms) {
     gateway->reading = false;
     fm_lines_end(&gateway->lines);
@@ -400,7 +400,7 @@ static bool is_readable(int fd) {
     return poll(&polled, 1, 0) > 0;
 }
 
-/* A signal, or the parent died: what came so far has its answers, if the host takes them in time. */
+/* A signal came, or the parent died: the lines that have come get their answers, if the host takes them in time. */
 static void end_soon(struct gateway *gateway) {
     bool asked = !atomic_load(&gateway->host_gone);
     if (asked) {
@@ -415,7 +415,7 @@ static void end_soon(struct gateway *gateway) {
     gateway->last_answer_ms = fm_now_ms() + FLUSH_MS;
 }
 
-/* What is pending has taken too long. */
+/* Fails the pending call when it has taken too long. */
 static void look_at_clock(struct gateway *gateway) {
     static const struct fm_turn_result nothing = {.answer = {"", 0}};
     struct fm_fault fault;
@@ -432,7 +432,7 @@ static void look_at_clock(struct gateway *gateway) {
     gateway->ended = gateway->ended || now >= gateway->last_answer_ms;
 }
 
-/* Every request that came has its answer, and no other is on the way: no session waits for one. */
+/* Only when each line has its answer and none is waiting: a session that waits for an answer is not idle. */
 static void close_idle(struct gateway *gateway) {
     int64_t now = fm_now_ms();
     if (gateway->drained && gateway->pending == NOTHING && now >= gateway->check_ms) {
@@ -443,7 +443,7 @@ static void close_idle(struct gateway *gateway) {
 
 /* ---- the loop ---- */
 
-/* For poll: until the clock has to be looked at; -1: never. */
+/* The timeout for poll: until the next time limit; -1: none. */
 static int next_timeout(const struct gateway *gateway) {
     static const int most = 1 << 30;
     int64_t next = gateway->last_answer_ms;
@@ -467,7 +467,7 @@ static void wait_for_news(struct gateway *gateway) {
     char ignored[64];
     const struct fm_inbound_handler handler = {.context = gateway, .message = on_message, .fault = on_fault};
     bool reads = fm_lines_has_room(&gateway->lines);
-    bool looks = gateway->reading && (reads || !gateway->hung_up); /* without room, for its end alone */
+    bool looks = gateway->reading && (reads || !gateway->hung_up); /* without room, only for its end */
     struct pollfd fds[COUNT] = {
         [INPUT] = {.fd = looks ? gateway->wire->in : -1, .events = reads ? POLLIN : 0},
         [END] = {.fd = gateway->end_seen ? -1 : gateway->wire->end_fd, .events = POLLIN},
@@ -507,14 +507,14 @@ static void serve(struct gateway *gateway) {
 
 /* ---- start and end ---- */
 
-/* From the outbox's thread. */
+/* Called on the outbox's thread. */
 static void on_room(void *context) {
     const struct gateway *gateway = context;
     ssize_t ignored = write(gateway->room_write, "r", 1); /* a full pipe is readable already */
     (void)ignored;
 }
 
-/* The host is gone, or there is no memory for an answer; from either thread. */
+/* The host is gone, or there is no memory for an answer. Called on either thread. */
 static void on_outbox_failure(void *context, enum fm_outbox_failure failure) {
     struct gateway *gateway = context;
     if (failure == FM_OUTBOX_NO_MEMORY) {
@@ -549,7 +549,7 @@ static int start(struct gateway *gateway, struct fm_front *front) {
     return error ? error : fm_link_start(&gateway->link, front, gateway->options);
 }
 
-/* The last answers go as slowly as the host takes them, unless it takes none, or somebody asks for the end. */
+/* Waits until the host has taken the last answers, unless it takes none, or we are asked to end. */
 static void wait_for_host(struct gateway *gateway) {
     while (!gateway->end_seen && !fm_outbox_is_empty(&gateway->outbox)) {
         struct pollfd end = {.fd = gateway->wire->end_fd, .events = POLLIN};
@@ -588,7 +588,7 @@ int fm_sessions_run(struct fm_front *front, const struct fm_options *options, co
     int status = exit_status(&gateway);
     fm_log(FM_LOG_INFO, "IntelligenceKit shutdown complete");
     if (!quiet) {
-        _exit(status); /* a thread still uses the state */
+        _exit(status); /* another thread still uses the state */
     }
     close(gateway.room_read);
     close(gateway.room_write);

@@ -1,6 +1,9 @@
+/*
+ * An answer: what an engine has produced for a request, and the stream of events about it. Output is only ever
+ * appended.
+ */
 #include "surface/answer.h"
 #include "base/clock.h"
-#include "base/platform.h"
 #include "base/utf8.h"
 #include "protocol/frame.h"
 #include "surface/ignored.h"
@@ -10,35 +13,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DELTA_MAX 32768u /* bytes of output in one delta, when a slow host let it collect */
+#define DELTA_MAX 32768u /* bytes of output in one delta: more may collect while a host is slow */
 
 #define PIECES_MAX (sizeof(size_t) * FM_OUTPUT_MAX)
 
-/* Bytes of a frame that are neither output nor echo: ids and names of 128 calls, a schema's report of 1 MiB, usage. */
+/* Bytes of a frame beside output and echo: ids and names of 128 calls, a schema report of 1 MiB, usage. */
 #define FRAME_OVERHEAD ((1u << 20) + (256u << 10))
 
-#define LOOP_PENALTY 0.5 /* against an answer that repeats itself to its limit: session mode has the same */
-
-#define ID_RANDOM 16 /* bytes; each is two hex digits */
+#define LOOP_PENALTY 0.5 /* frequency penalty after an answer that repeated itself; as in session mode */
 
 static size_t least(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
-void fm_id_draw(char id[FM_ID_SIZE], const char *prefix) {
-    static const char digits[] = "0123456789abcdef";
-    unsigned char bytes[ID_RANDOM];
-    fm_random(bytes, sizeof bytes);
-    size_t len = strlen(prefix);
-    memcpy(id, prefix, len);
-    for (size_t i = 0; i < sizeof bytes; i++) {
-        id[len++] = digits[bytes[i] >> 4];
-        id[len++] = digits[bytes[i] & 15];
-    }
-    id[len] = '\0';
-}
-
-/* How much of it the output may have, and the log probabilities. */
+/* Divides the room of a frame between the output and the log probabilities. */
 static void share_frame(struct fm_answer *answer) {
     size_t room = FM_FRAME_BODY_MAX - FRAME_OVERHEAD - answer->request.echo.len;
     size_t logprobs = answer->request.logprobs ? least(FM_LOGPROBS_MAX, room / 2) : 0;
@@ -102,7 +90,7 @@ void fm_answer_drop(struct fm_answer *answer, int64_t messages) {
 void fm_answer_open(struct fm_answer *answer, int64_t input_tokens) {
     answer->usage.input = input_tokens;
     answer->opened = true;
-    if (answer->request.output_start.len > 0) { /* not before: it would wait for the host with nobody to send it */
+    if (answer->request.output_start.len > 0) { /* not earlier: it would count as backlog with nobody to send it */
         answer->output = answer->request.output_start;
         answer->output_json = fm_json_string_size(answer->output.data, answer->output.len) - 2;
         fm_buf_init(&answer->request.output_start, FM_OUTPUT_MAX);
@@ -122,7 +110,7 @@ void fm_answer_mismatch(struct fm_answer *answer, const char *reason) {
 
 enum fm_code fm_answer_reason(struct fm_answer *answer, const char *text, size_t len, struct fm_error *error) {
     if (fm_answer_text_len(answer) > 0 || answer->call_count > 0) {
-        return fm_fail(error, FM_INTERNAL, "the engine sent a thought behind text or a call");
+        return fm_fail(error, FM_INTERNAL, "the engine sent a thought after text or a call");
     }
     if (!fm_answer_append(answer, text, len)) {
         return fm_fail(error, FM_INTERNAL, "the answer is too large to hold");
@@ -134,7 +122,7 @@ enum fm_code fm_answer_reason(struct fm_answer *answer, const char *text, size_t
 bool fm_answer_append(struct fm_answer *answer, const char *text, size_t len) {
     size_t json = fm_json_string_size(text, len) - 2; /* without the quotes */
     if (json > answer->output_max - answer->output_json) {
-        answer->output.failed = true; /* for good: what came later would leave a hole before it */
+        answer->output.failed = true; /* for good: later output would leave a gap before it */
     }
     fm_buf_append(&answer->output, text, len);
     if (answer->output.failed) {
@@ -221,7 +209,7 @@ enum fm_code fm_answer_next(struct fm_answer *answer, enum fm_finish finish, str
     answer->calls = NULL;
     answer->call_count = 0;
     answer->reasoning_len = 0;
-    fm_buf_init(&answer->output, FM_OUTPUT_MAX); /* output_json goes on: they are told together */
+    fm_buf_init(&answer->output, FM_OUTPUT_MAX); /* output_json goes on: all choices share one object */
     fm_buf_init(&answer->pieces, PIECES_MAX);
     fm_logprobs_next(answer);
     answer->usage = (struct fm_usage){.input = answer->usage.input};
@@ -257,7 +245,7 @@ struct fm_usage fm_answer_usage(const struct fm_answer *answer) {
 
 /* ---- the object ---- */
 
-/* Where what is behind the reasoning ends in the output: 0 is the text, n the call n - 1. */
+/* Where an item ends in the output: 0 is the text, n the call n - 1. */
 static size_t end_of(const struct fm_answer *answer, size_t item) {
     return item < answer->call_count ? answer->calls[item].start : answer->output.len;
 }
@@ -286,7 +274,7 @@ void fm_answer_write_arguments(const struct fm_answer *answer, size_t index, str
     write_output(answer, answer->calls[index].start, end_of(answer, index + 1), w);
 }
 
-/* All choices are texts that ended well. */
+/* Whether all choices are texts that ended by themselves: only then they are complete. */
 static bool is_whole(const struct fm_answer *answer) {
     bool whole = answer->finished && answer->finish == FM_FINISH_STOP && answer->call_count == 0;
     for (size_t i = 0; i < answer->choice; i++) {
@@ -295,7 +283,7 @@ static bool is_whole(const struct fm_answer *answer) {
     return whole;
 }
 
-/* An engine that told nothing has nothing to enforce. */
+/* Without a report from the engine, nothing is enforced. */
 static void write_schema_report(const struct fm_answer *answer, enum fm_moment moment, struct fm_json_writer *w) {
     static const char nothing[] = "\"enforced\":[],\"checked\":[]";
     bool whole = moment == FM_MOMENT_NOW && is_whole(answer);
@@ -314,7 +302,7 @@ static void write_schema_report(const struct fm_answer *answer, enum fm_moment m
     fm_json_object_end(w);
 }
 
-/* The ignored path after `last`. Until the job goes to an engine, no extra is ignored. */
+/* The ignored path after `last`. No extra is ignored until the job goes to an engine. */
 static const char *next_ignored(const struct fm_answer *answer, enum fm_moment moment, const char *last) {
     do {
         last = fm_ignored_next(&answer->request.ignored, last);
@@ -428,7 +416,7 @@ enum fm_event_state fm_event_reasoning_state(const struct fm_answer *answer) {
     return over ? FM_EVENT_SKIP : FM_EVENT_LATER;
 }
 
-/* While there is output of the open item, or there may still be. */
+/* DUE while the open item has output to send, LATER while more may come. */
 static enum fm_event_state piece_state(const struct fm_answer *answer) {
     if (answer->cursor->sent < end_of(answer, answer->cursor->calls_begun)) {
         return FM_EVENT_DUE;
@@ -438,7 +426,7 @@ static enum fm_event_state piece_state(const struct fm_answer *answer) {
 }
 
 enum fm_event_state fm_event_text_state(const struct fm_answer *answer) {
-    return piece_state(answer); /* no call has begun yet where this is asked */
+    return piece_state(answer); /* the rows of calls come later, so no call has begun */
 }
 
 enum fm_event_state fm_event_arguments_state(const struct fm_answer *answer) {
@@ -452,7 +440,7 @@ enum fm_event_state fm_event_call_state(const struct fm_answer *answer) {
     return answer->finished ? FM_EVENT_SKIP : FM_EVENT_LATER;
 }
 
-/* Where a piece ends that no reader has had yet. `end`: of its item. */
+/* Where the next piece ends, which no reader has had yet. `end` is the end of its item. */
 static size_t cut_piece(const struct fm_answer *answer, size_t end, bool logprobs) {
     size_t start = answer->cursor->sent;
     if (end - start > DELTA_MAX) {
@@ -464,7 +452,7 @@ static size_t cut_piece(const struct fm_answer *answer, size_t end, bool logprob
     return logprobs ? fm_logprobs_piece_end(answer, end) : end;
 }
 
-/* Moves the reader to the end of its next piece: as other readers had it, or else up to `end`, where an item ends. */
+/* Moves the reader past its next piece: the one that other readers had, or a new one up to `end`, its item's end. */
 static void take_piece(struct fm_answer *answer, size_t end) {
     struct fm_cursor *cursor = answer->cursor;
     bool text = cursor->calls_begun == 0 && cursor->sent >= answer->reasoning_len;
@@ -473,7 +461,7 @@ static void take_piece(struct fm_answer *answer, size_t end) {
         end = fm_answer_pieces(answer)[cursor->pieces];
     } else {
         end = cut_piece(answer, end, logprobs);
-        if (answer->request.store) { /* without memory for it, deltas may differ */
+        if (answer->request.store) { /* if memory runs out, deltas may differ between readers */
             fm_buf_append(&answer->pieces, &end, sizeof end);
         }
     }
@@ -499,7 +487,7 @@ void fm_answer_cut(struct fm_answer *answer) {
         take_piece(answer, cursor.sent < answer->reasoning_len ? answer->reasoning_len : end_of(answer, 0));
     }
     for (cursor.calls_begun = 1; cursor.calls_begun <= answer->call_count; cursor.calls_begun++) {
-        do { /* a call without arguments has a delta too */
+        do { /* a call without arguments also has a delta */
             take_piece(answer, end_of(answer, cursor.calls_begun));
         } while (cursor.sent < end_of(answer, cursor.calls_begun));
     }

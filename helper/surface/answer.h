@@ -1,26 +1,29 @@
-/* What the APIs share inside this folder: the rows of a stream's events, and errors in OpenAI's words. */
+/*
+ * What the APIs share inside this folder: the rows of a stream's events, writing an answer's parts, and OpenAI's
+ * errors.
+ */
 #ifndef FM_SURFACE_ANSWER_H
 #define FM_SURFACE_ANSWER_H
 
 #include "surface/surface.h"
 
 enum fm_event_state {
-    FM_EVENT_LATER, /* it is not known yet, or not known whether it will be sent */
+    FM_EVENT_LATER, /* not yet, or it is not known yet whether at all */
     FM_EVENT_DUE,
     FM_EVENT_SKIP, /* this answer has no such event, or no more of them */
 };
 
-/* An event in the order of a stream. */
+/* An event; a table of rows is the order of a stream. */
 struct fm_event_row {
     enum fm_event_state (*state)(const struct fm_answer *answer);
     void (*write)(struct fm_answer *answer, struct fm_json_writer *w);
-    int step; /* once it was sent, the row that comes next is so many rows further: 0, the same; less than 0, back */
+    int step; /* from this row to the one that comes after it: 0, the same row again; below 0, back */
 };
 
 /*
- * States that both APIs have: at once; while there is reasoning, or text, that no delta has taken; when there is a call
- * behind the open item; while a call is open whose arguments are not all in deltas. Items are streamed one after the
- * other, so the rows of a call's end come before those of the next call's beginning, which lead back to them.
+ * States that both APIs use. due: always. reasoning, text: while some of it was not sent in a delta. call: when another
+ * call follows the open item. arguments: while some arguments of the open call were not sent. Items are streamed one
+ * after the other, so in a table the end of a call comes before the beginning of the next, which leads back to it.
  */
 enum fm_event_state fm_event_due(const struct fm_answer *answer);
 enum fm_event_state fm_event_reasoning_state(const struct fm_answer *answer);
@@ -28,46 +31,44 @@ enum fm_event_state fm_event_text_state(const struct fm_answer *answer);
 enum fm_event_state fm_event_call_state(const struct fm_answer *answer);
 enum fm_event_state fm_event_arguments_state(const struct fm_answer *answer);
 
-/* Writes the next piece of the open item as a value, whole UTF-8 characters, and counts it as sent. */
+/* Writes the next piece of the open item, as a value of whole UTF-8 characters, and counts it as sent. */
 void fm_event_write_reasoning_piece(struct fm_answer *answer, struct fm_json_writer *w); /* of the reasoning */
 void fm_event_write_piece(struct fm_answer *answer, struct fm_json_writer *w);           /* of the text, or a call */
 
 /*
  * An error in OpenAI's words: the members "code", "message" and "param" of an open object; an object of them and
- * "type".
+ * "type". Its `reason` is OpenAI's `code`, such as "unsupported_parameter"; without one, its fm_code has a `code`; ""
+ * stands for null, where OpenAI has no code.
  */
 void fm_openai_error_fields(const struct fm_error *error, struct fm_json_writer *w);
 void fm_openai_error_write(const struct fm_error *error, struct fm_json_writer *w);
 
-/* A code that has this `type` in the OpenAI API; FM_INTERNAL for a type that is none. */
+/* The first code with this `type` in the OpenAI API; FM_INTERNAL for any other text. */
 enum fm_code fm_openai_error_code(const char *type);
 
-/* As of when an object is told, however far the answer is by now: all readers of a stream get the same. */
+/* The moment whose state an object shows, however far the answer is by now: so all readers get the same events. */
 enum fm_moment {
-    FM_MOMENT_QUEUED, /* in the background: before the engine accepted the prompt */
-    FM_MOMENT_BEGUN,  /* when it had */
+    FM_MOMENT_QUEUED, /* in the background, before the engine accepted the prompt */
+    FM_MOMENT_BEGUN,  /* when the engine had accepted the prompt */
     FM_MOMENT_NOW,
 };
 
 /*
- * Writes the object's member `fm`, where there is something for it: the schema report that the request asks for, the
- * messages that were left out, the parameters that were ignored.
+ * Writes the object's member `fm` if it has something to say: the schema report that the request asks for, how many
+ * messages were left out, and which parameters were ignored.
  */
 void fm_answer_write_report(const struct fm_answer *answer, enum fm_moment moment, struct fm_json_writer *w);
 
-/* The same for a stream's first chunk, which says of all this what was ignored alone. */
+/* The same for a stream's first chunk, which has only the ignored parameters. */
 void fm_answer_write_ignored(const struct fm_answer *answer, struct fm_json_writer *w);
 
 /* The member `usage` of the Responses API's objects. */
 void fm_responses_write_usage(const struct fm_usage *usage, struct fm_json_writer *w);
 
-/* Writes a new id: `prefix`, such as "msg_", and random hex digits. */
-void fm_id_draw(char id[FM_ID_SIZE], const char *prefix);
-
 /*
- * What legacy completions have of chat's. The members of an object, or of a chunk, that tell which answer it is of;
- * `usage`; the chunk that has it; why the answer ended, NULL where it has not, or not well; whether the chunks of
- * reason and of usage are due.
+ * Parts of chat that legacy completions use too: the first members of an object or chunk (id, object, created, model);
+ * the member `usage`; the chunk that has it; why the answer ended (NULL while it has not, or when it was cancelled or
+ * failed); whether the chunks with that reason and with the usage are due.
  */
 void fm_chat_write_head(const struct fm_answer *answer, const char *object, struct fm_json_writer *w);
 void fm_chat_write_usage(const struct fm_answer *answer, struct fm_json_writer *w);
@@ -77,8 +78,8 @@ enum fm_event_state fm_chat_finish_state(const struct fm_answer *answer);
 enum fm_event_state fm_chat_usage_state(const struct fm_answer *answer);
 
 /*
- * Writes as a value, an array, the log probabilities of the tokens: those of the piece that was written last, and all
- * of the text's. Empty where the request asks for none.
+ * Writes an array of log probabilities: of the tokens in the piece that was written last; of all tokens of the text.
+ * Empty if the request asks for none.
  */
 void fm_event_write_logprobs(const struct fm_answer *answer, struct fm_json_writer *w);
 void fm_answer_write_logprobs(const struct fm_answer *answer, struct fm_json_writer *w);
@@ -86,41 +87,42 @@ void fm_answer_write_logprobs(const struct fm_answer *answer, struct fm_json_wri
 #define FM_LOGPROBS_MAX (4u << 20) /* bytes of entries as JSON */
 
 /*
- * For answer.c: prepares and frees them, of `max` bytes; how far a piece of the text may go that ends at `end` at most.
+ * For answer.c. init: prepares room for `max` bytes of log probabilities. piece_end: where a piece of the text must end
+ * that may end at `end` at the latest.
  */
 void fm_logprobs_init(struct fm_answer *answer, size_t max);
 void fm_logprobs_free(struct fm_answer *answer);
-void fm_logprobs_next(struct fm_answer *answer); /* for another choice; what the last one had is not freed */
+void fm_logprobs_next(struct fm_answer *answer); /* for another choice; does not free those of the last one */
 size_t fm_logprobs_piece_end(const struct fm_answer *answer, size_t end);
 
-/* The reader's piece ends at `end`: moves it behind the marks up to there, which are the piece's. */
+/* The reader's piece ends at `end`: the marks up to there belong to it, and count as sent. */
 void fm_logprobs_take(const struct fm_answer *answer, size_t end);
 
-/* Where each delta of the stream ends in the output, in their order, as far as a reader got them. */
+/* Where each delta of the stream ends in the output, in order, for those that some reader has got. */
 size_t fm_answer_piece_count(const struct fm_answer *answer);
 const size_t *fm_answer_pieces(const struct fm_answer *answer);
 
-/* Begins another call of the tool `name` (copied); its ids are the caller's to fill in. NULL when out of memory. */
+/* Begins another call of the tool `name` (copied). The caller fills in its ids. NULL when out of memory. */
 struct fm_call *fm_answer_add_call(struct fm_answer *answer, const char *name);
 
-/* Cuts what no reader of the finished answer has got into deltas, as they will get it. */
+/* Decides the deltas for the part of the finished answer that no reader has got yet. */
 void fm_answer_cut(struct fm_answer *answer);
 
 /*
- * For replay.c. Writes as a value, an array, how many log probabilities go with each delta. Takes them back: `list` has
- * all of them, `counts` is that array (both borrowed). False: they are damaged, or out of memory.
+ * For replay.c. write_counts: writes an array of how many log probabilities go with each delta. restore: takes them
+ * back; `list` has all of them, `counts` is that array (both borrowed). False: they are damaged, or out of memory.
  */
 void fm_logprobs_write_counts(const struct fm_answer *answer, struct fm_json_writer *w);
 FM_MUST_USE bool fm_logprobs_restore(struct fm_answer *answer, struct json_object *list, struct json_object *counts);
 
-/* Tokens of all choices; those of the prompt, which they share, once. */
+/* The tokens of all choices. The prompt, which they share, counts once. */
 struct fm_usage fm_answer_usage(const struct fm_answer *answer);
 
-/* The text, the message's, and its bytes; valid until there is more of it. */
+/* The message's text and its length in bytes; valid until something is appended. */
 const char *fm_answer_text(const struct fm_answer *answer);
 size_t fm_answer_text_len(const struct fm_answer *answer);
 
-/* Writes as a value: all of the reasoning; the whole text; all arguments of the call `index`. */
+/* Each writes a string: all of the reasoning; the whole text; all arguments of the call `index`. */
 void fm_answer_write_reasoning(const struct fm_answer *answer, struct fm_json_writer *w);
 void fm_answer_write_text(const struct fm_answer *answer, struct fm_json_writer *w);
 void fm_answer_write_arguments(const struct fm_answer *answer, size_t index, struct fm_json_writer *w);

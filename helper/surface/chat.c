@@ -1,6 +1,6 @@
 /*
  * The chat completions API: the completion object and its streaming chunks. A cancelled or failed answer has no finish
- * chunk, and its completion has finish_reason null: no reason that OpenAI has would be true.
+ * chunk, and its completion has finish_reason null, because none of OpenAI's reasons would be true.
  */
 #include "surface/answer.h"
 #include "surface/request.h"
@@ -44,7 +44,7 @@ void fm_chat_write_head(const struct fm_answer *answer, const char *object, stru
     fm_json_key_str(w, "model", answer->model);
 }
 
-/* Up to the arguments of the call: what tells which call it is and which function it calls. */
+/* Begins a call, up to the value of its arguments. */
 static void begin_call(const struct fm_call *call, struct fm_json_writer *w) {
     fm_json_key_str(w, "id", call->call_id);
     fm_json_key_str(w, "type", "function");
@@ -92,7 +92,7 @@ static void write_message(const struct fm_answer *answer, struct fm_json_writer 
 
 typedef void write_logprobs_fn(const struct fm_answer *answer, struct fm_json_writer *w);
 
-/* Of the choice, or of a chunk: what `write` has; null where the request asks for none, or `write` is NULL. */
+/* The member `logprobs` of a choice or chunk: what `write` writes; null if none are asked for, or `write` is NULL. */
 static void write_logprobs(const struct fm_answer *answer, write_logprobs_fn *write, struct fm_json_writer *w) {
     fm_json_key(w, "logprobs");
     if (!answer->request.logprobs || !write) {
@@ -133,7 +133,7 @@ static void chat_write(const struct fm_answer *answer, struct fm_json_writer *w)
 
 /* ---- the chunks ---- */
 
-/* Up to the members of the delta of the one choice in it. */
+/* Begins a chunk, up to the members of its delta. */
 static void begin_delta(const struct fm_answer *answer, struct fm_json_writer *w) {
     fm_json_object_begin(w);
     fm_chat_write_head(answer, "chat.completion.chunk", w);
@@ -145,7 +145,7 @@ static void begin_delta(const struct fm_answer *answer, struct fm_json_writer *w
     fm_json_object_begin(w);
 }
 
-/* All but the end of the chunk's object. */
+/* Ends the delta and its choice; the chunk's object stays open. */
 static void end_choice(const struct fm_answer *answer, const char *reason, write_logprobs_fn *logprobs,
                        struct fm_json_writer *w) {
     fm_json_object_end(w);
@@ -193,7 +193,7 @@ static void write_content(struct fm_answer *answer, struct fm_json_writer *w) {
     end_delta_with(answer, NULL, fm_event_write_logprobs, w);
 }
 
-/* Up to the members of the one call in the delta. */
+/* Begins a chunk with one call, up to the call's members. */
 static void begin_call_delta(const struct fm_answer *answer, size_t index, struct fm_json_writer *w) {
     begin_delta(answer, w);
     fm_json_key(w, "tool_calls");
@@ -202,7 +202,7 @@ static void begin_call_delta(const struct fm_answer *answer, size_t index, struc
     fm_json_key_int(w, "index", (int64_t)index);
 }
 
-/* From the end of its function on. */
+/* Ends it, beginning with the end of the call's function. */
 static void end_call_delta(const struct fm_answer *answer, struct fm_json_writer *w) {
     fm_json_object_end(w);
     fm_json_object_end(w);
@@ -257,7 +257,7 @@ enum fm_event_state fm_chat_usage_state(const struct fm_answer *answer) {
 static const struct fm_event_row events[] = {
     {fm_event_due, write_role, 1},           {fm_event_reasoning_state, write_reasoning, 0},
     {fm_event_text_state, write_content, 0}, {fm_event_arguments_state, write_arguments, 0}, /* of the open call */
-    {fm_event_call_state, write_call, -1}, /* what follows is reached by a finished answer alone */
+    {fm_event_call_state, write_call, -1}, /* only a finished answer gets past this row */
     {fm_chat_finish_state, write_finish, 1}, {fm_chat_usage_state, write_usage_chunk, 1},
 };
 

@@ -42,7 +42,7 @@ static const struct fm_part_kind parts[] = {
 static const struct fm_rule called_rules[] = {
     {.name = "name", .check = fm_check_name, .required = true},
     {.name = "arguments", .check = fm_check_text, .required = true},
-    {.name = "parsed_arguments", .check = fm_check_any}, /* the SDK's helpers add it, and `parsed` below */
+    {.name = "parsed_arguments", .check = fm_check_any}, /* added by the SDK's helpers, as is `parsed` below */
     {0},
 };
 
@@ -63,8 +63,8 @@ static const struct fm_rule message_rules[] = {
     {.name = "reasoning_content", .check = fm_check_string},
     {.name = "tool_calls", .check = fm_check_functions, .members = call_rules},
     {.name = "tool_call_id", .check = fm_check_text, .min = 1},
-    {.name = "function_call", .check = fm_check_unsupported, .note = "fm-proxy has 'tool_calls' instead."},
-    {.name = "audio", .check = fm_check_unsupported, .note = "fm-proxy takes text only."},
+    {.name = "function_call", .check = fm_check_unsupported, .note = "Use 'tool_calls' instead."},
+    {.name = "audio", .check = fm_check_unsupported, .note = "fm-proxy takes no audio: leave it out."},
     {0},
 };
 
@@ -86,7 +86,7 @@ static const struct fm_dialect dialect = {
     .calls = "tool_calls",
 };
 
-/* What a message may have because of its role, and the calls that it makes, whose ids go into `ids`. */
+/* Checks a message's calls, which only the assistant may have, and adds their ids to `ids`. */
 static enum fm_code check_calls(struct json_object *message, const struct fm_path *at, struct json_object *ids,
                                 size_t *bytes, struct fm_error *error) {
     struct json_object *calls = json_object_object_get(message, "tool_calls");
@@ -94,7 +94,7 @@ static enum fm_code check_calls(struct json_object *message, const struct fm_pat
     enum fm_code code = FM_OK;
     if (count > 0 && !fm_string_is(json_object_object_get(message, "role"), "assistant")) {
         struct fm_path here = {.parent = at, .key = "tool_calls"};
-        return fm_reject_value(&here, "Calls are the assistant's.", error);
+        return fm_reject_value(&here, "Only messages with the role 'assistant' may have calls.", error);
     }
     for (size_t i = 0; i < count && code == FM_OK; i++) {
         struct json_object *call = json_object_array_get_idx(calls, i);
@@ -105,14 +105,14 @@ static enum fm_code check_calls(struct json_object *message, const struct fm_pat
     return code;
 }
 
-/* The call that a message answers, which is there where it is a tool's and nowhere else. */
+/* Checks the id of the call that a message answers: a tool's message needs it, others may not have it. */
 static enum fm_code check_call_id(struct json_object *message, const struct fm_path *at, struct json_object *ids,
                                   struct fm_error *error) {
     struct json_object *id = json_object_object_get(message, "tool_call_id");
     struct fm_path here = {.parent = at, .key = "tool_call_id"};
     bool is_tool = fm_string_is(json_object_object_get(message, "role"), "tool");
     if (!is_tool) {
-        return id ? fm_reject_value(&here, "Outputs are a tool's.", error) : FM_OK;
+        return id ? fm_reject_value(&here, "Only messages with the role 'tool' may have it.", error) : FM_OK;
     }
     return id ? fm_call_find(ids, id, &here, error) : fm_reject_missing(&here, error);
 }
@@ -121,7 +121,8 @@ static enum fm_code check_reasoning(struct json_object *message, const struct fm
     struct fm_path here = {.parent = at, .key = "reasoning_content"};
     bool thinks = json_object_object_get(message, "reasoning_content") != NULL;
     bool assistant = fm_string_is(json_object_object_get(message, "role"), "assistant");
-    return thinks && !assistant ? fm_reject_value(&here, "Thoughts are the assistant's.", error) : FM_OK;
+    return thinks && !assistant ? fm_reject_value(&here, "Only messages with the role 'assistant' may have it.", error)
+                                : FM_OK;
 }
 
 static enum fm_code check_message(struct json_object *message, const struct fm_path *at, struct json_object *ids,
@@ -151,7 +152,8 @@ static enum fm_code check_messages(const struct fm_rule *rule, struct json_objec
         code = check_message(json_object_array_get_idx(value, i), &here, ids, &bytes, error);
     }
     json_object_put(ids);
-    return code == FM_OK && bytes == 0 ? fm_reject_value(at, "Expected some text.", error) : code;
+    return code == FM_OK && bytes == 0 ? fm_reject_value(at, "Expected at least one message with some text.", error)
+                                       : code;
 }
 
 static void write_message(struct json_object *message, struct fm_buf *scratch, struct fm_json_writer *w) {
@@ -204,7 +206,7 @@ static void write_messages(struct json_object *body, struct fm_json_writer *w) {
 
 /* ---- logit_bias ---- */
 
-/* The decimal number that `key` is; -1 for what is no token's id. */
+/* `key` as a number; -1 if it is not a token id. */
 static int64_t token_of(const char *key) {
     size_t digits = strspn(key, "0123456789");
     bool plain = digits > 0 && digits <= TOKEN_DIGITS_MAX && !key[digits] && (key[0] != '0' || digits == 1);
@@ -267,74 +269,74 @@ const struct fm_rule fm_chat_rules[] = {
     {.name = "max_completion_tokens", .check = fm_check_int, .min = 1, .max = FM_TOKENS_MAX},
     {.name = "store",
      .check = fm_check_only_false,
-     .note = "fm-proxy stores responses alone; leave it out or say false."},
+     .note = "fm-proxy stores only responses: leave it out, or set it to false."},
     {.name = "stream_options", .check = fm_check_object, .members = fm_chat_stream_option_rules},
     {.name = "verbosity", .check = fm_check_enum, .words = fm_verbosity_words},
     {.name = "n", .check = fm_check_int, .min = 1, .max = 128},
     {.name = "response_format", .check = fm_check_variant, .words = fm_format_types, .members = fm_chat_formats},
     {.name = "logprobs", .check = fm_check_bool},
     {.name = "logit_bias", .check = check_logit_bias},
-    {.name = "modalities", .check = fm_check_only_list, .words = modalities, .note = "fm-proxy gives text only."},
+    {.name = "modalities",
+     .check = fm_check_only_list,
+     .words = modalities,
+     .note = "fm-proxy gives text only: use ['text']."},
     {.name = "reasoning_effort", .check = fm_check_enum, .words = fm_effort_words},
-    {.name = "functions", .check = fm_check_unsupported, .note = "fm-proxy has 'tools' instead."},
-    {.name = "function_call", .check = fm_check_unsupported, .note = "fm-proxy has 'tool_choice' instead."},
+    {.name = "functions", .check = fm_check_unsupported, .note = "Use 'tools' instead."},
+    {.name = "function_call", .check = fm_check_unsupported, .note = "Use 'tool_choice' instead."},
     {.name = "prediction", .check = fm_check_unsupported},
-    {.name = "audio", .check = fm_check_unsupported, .note = "fm-proxy gives text only."},
+    {.name = "audio", .check = fm_check_unsupported, .note = "fm-proxy gives text only: leave it out."},
     {.name = "web_search_options", .check = fm_check_unsupported},
     {.members = fm_chat_tool_rules},
 };
 
-/* As OpenAI has it: alternatives are told beside the tokens, never without them. */
+/* As at OpenAI: `top_logprobs` needs `logprobs`. */
 static enum fm_code check_top_logprobs(struct json_object *body, struct fm_error *error) {
     const struct fm_path at = {.key = "top_logprobs"};
     bool some = json_object_get_int64(json_object_object_get(body, "top_logprobs")) > 0;
     bool asked = json_object_get_boolean(json_object_object_get(body, "logprobs"));
-    return some && !asked ? fm_reject_value(&at, "It needs 'logprobs' to be true.", error) : FM_OK;
+    return some && !asked ? fm_reject_value(&at, "Set 'logprobs' to true as well.", error) : FM_OK;
 }
 
-/* Chunks have one way to tell of reasoning. */
+/* Chat has only one way to report reasoning. */
 static enum fm_code check_dialect(struct json_object *fm, struct fm_error *error) {
     static const struct fm_path fm_at = {.key = "fm"};
     static const struct fm_path here = {.parent = &fm_at, .key = "reasoning_dialect"};
     bool asked = json_object_object_get(fm, "reasoning_dialect") != NULL;
-    return asked ? fm_reject_unsupported(&here, "It is for responses.create.", error) : FM_OK;
+    return asked ? fm_reject_unsupported(&here, "Only responses.create has it: leave it out.", error) : FM_OK;
 }
 
-enum fm_code fm_chat_parse(struct json_object *params, struct fm_request *request, struct fm_error *error) {
+enum fm_code fm_chat_read(struct json_object *body, const struct fm_ignored *ignored, struct fm_request *request,
+                          struct fm_error *error) {
     struct fm_asked_format format;
     struct fm_asked_tools tools;
-    struct fm_ignored ignored = {0};
-    enum fm_code code = fm_request_check(fm_chat_rules, params, &ignored, error);
+    enum fm_code code = check_dialect(json_object_object_get(body, "fm"), error);
+    code = code ? code : check_top_logprobs(body, error);
     if (code == FM_OK) {
-        code = check_dialect(json_object_object_get(params, "fm"), error);
-        code = code ? code : check_top_logprobs(params, error);
+        struct json_object *asked = json_object_object_get(body, "response_format");
+        code = fm_format_find(body, &(struct fm_format_place){asked, fm_chat_format_params}, &format, error);
     }
     if (code == FM_OK) {
-        struct json_object *asked = json_object_object_get(params, "response_format");
-        code = fm_format_find(params, &(struct fm_format_place){asked, fm_chat_format_params}, &format, error);
-    }
-    if (code == FM_OK) {
-        code = fm_tools_find(params, true, &format, &tools, error);
+        code = fm_tools_find(body, true, &format, &tools, error);
     }
     if (code != FM_OK) {
         return code;
     }
-    fm_request_begin(request, params, &ignored);
+    fm_request_begin(request, body, ignored);
     fm_format_note(&format, request);
     fm_tools_note(&tools, request);
-    request->choices = json_object_get_int64(json_object_object_get(params, "n"));
-    note_images(params, &request->image_params);
+    request->choices = json_object_get_int64(json_object_object_get(body, "n"));
+    note_images(body, &request->image_params);
     struct fm_json_writer job = fm_json_writer_on(&request->job_members);
-    write_messages(params, &job);
+    write_messages(body, &job);
     /* max_tokens is the older name of the two. */
-    struct json_object *max_tokens = json_object_object_get(params, "max_completion_tokens");
-    max_tokens = max_tokens ? max_tokens : json_object_object_get(params, "max_tokens");
-    fm_request_write_sampling(params, max_tokens, &job);
-    fm_request_note_extras(request, params);
-    write_logit_bias(params, &job);
-    bool logprobs = json_object_get_boolean(json_object_object_get(params, "logprobs"));
-    fm_request_write_logprobs(request, params, logprobs, &job);
-    fm_request_write_effort(json_object_object_get(params, "reasoning_effort"), &job);
+    struct json_object *max_tokens = json_object_object_get(body, "max_completion_tokens");
+    max_tokens = max_tokens ? max_tokens : json_object_object_get(body, "max_tokens");
+    fm_request_write_sampling(body, max_tokens, &job);
+    fm_request_note_extras(request, body);
+    write_logit_bias(body, &job);
+    bool logprobs = json_object_get_boolean(json_object_object_get(body, "logprobs"));
+    fm_request_write_logprobs(request, body, logprobs, &job);
+    fm_request_write_effort(json_object_object_get(body, "reasoning_effort"), &job);
     fm_format_write_job(&format, &job);
     fm_tools_write_job(&tools, &job);
     return fm_request_end(request, error);

@@ -1,3 +1,4 @@
+/* The walk over a body and the typed checkers. An error always names the path of the field. */
 #include "surface/check.h"
 #include "base/utf8.h"
 #include "surface/ignored.h"
@@ -14,7 +15,7 @@ struct path_text {
     size_t len;
 };
 
-/* A key may be the host's own text, so it can be too long; what is cut stays UTF-8. */
+/* A key may be any text of the host, so it can be too long: it is cut between characters. */
 static void path_append(struct path_text *path, const char *part, size_t len) {
     size_t room = sizeof path->text - 1 - path->len;
     if (len > room) {
@@ -25,14 +26,14 @@ static void path_append(struct path_text *path, const char *part, size_t len) {
     path->text[path->len] = '\0';
 }
 
-/* Not recursive: a path is at most as deep as its table. */
+/* A path is at most as deep as its table. */
 static struct path_text path_write(const struct fm_path *at) {
     const struct fm_path *chain[16];
     size_t depth = 0;
     for (; at && depth < sizeof chain / sizeof chain[0]; at = at->parent) {
         chain[depth++] = at;
     }
-    depth -= depth > 0 && chain[depth - 1]->ignored ? 1 : 0; /* the body has no name */
+    depth -= depth > 0 && chain[depth - 1]->ignored ? 1 : 0; /* the body's step has no name */
     struct path_text path = {.len = 0};
     while (depth > 0) {
         const struct fm_path *step = chain[--depth];
@@ -48,9 +49,9 @@ static struct path_text path_write(const struct fm_path *at) {
     return path;
 }
 
-/* The second half of a rejection; `error` has its sentence. */
-static enum fm_code blame(struct fm_error *error, const struct path_text *path, const char *openai_code) {
-    error->openai_code = openai_code;
+/* Completes a rejection: `error` has its sentence already. */
+static enum fm_code blame(struct fm_error *error, const struct path_text *path, const char *reason) {
+    error->reason = reason;
     memcpy(error->param, path->text, path->len + 1);
     return error->code;
 }
@@ -70,7 +71,7 @@ enum fm_code fm_reject_unknown(const struct fm_path *at, struct fm_error *error)
 enum fm_code fm_reject_unsupported(const struct fm_path *at, const char *note, struct fm_error *error) {
     struct path_text path = path_write(at);
     fm_fail(error, FM_INVALID_REQUEST, "Unsupported parameter: '%s'. %s", path.text,
-            note ? note : "fm-proxy does not have it yet.");
+            note ? note : "fm-proxy does not have it: leave it out.");
     return blame(error, &path, "unsupported_parameter");
 }
 
@@ -115,13 +116,13 @@ enum fm_code fm_reject_long_array(const struct fm_path *at, size_t max, size_t e
     return blame(error, &path, "array_above_max_length");
 }
 
-/* A number outside of `rule`; `kind` is "integer" or "decimal". */
-static enum fm_code reject_range(const struct fm_rule *rule, bool above, const char *kind, const char *openai_code,
+/* Refuses a number outside the range of `rule`; `kind` is "integer" or "decimal". */
+static enum fm_code reject_range(const struct fm_rule *rule, bool above, const char *kind, const char *reason,
                                  const struct fm_path *at, struct fm_error *error) {
     struct path_text path = path_write(at);
     fm_fail(error, FM_INVALID_REQUEST, "Invalid '%s': %s %s value. Expected a value %s %" PRId64 ".", path.text, kind,
             above ? "above maximum" : "below minimum", above ? "<=" : ">=", above ? rule->max : rule->min);
-    return blame(error, &path, openai_code);
+    return blame(error, &path, reason);
 }
 
 /* ---- values ---- */
@@ -169,7 +170,7 @@ enum fm_code fm_check_int(const struct fm_rule *rule, struct json_object *value,
         return fm_reject_type(at, value, "an integer", error);
     }
     int64_t number = json_object_get_int64(value);
-    bool beyond = json_object_get_uint64(value) > INT64_MAX; /* json-c keeps those apart */
+    bool beyond = json_object_get_uint64(value) > INT64_MAX; /* json-c stores such numbers as unsigned */
     if (number < rule->min) {
         return reject_range(rule, false, "integer", "integer_below_min_value", at, error);
     }
@@ -213,7 +214,7 @@ enum fm_code fm_check_text(const struct fm_rule *rule, struct json_object *value
                            struct fm_error *error) {
     enum fm_code code = fm_check_string(rule, value, at, error);
     if (code == FM_OK && strlen(json_object_get_string(value)) != (size_t)json_object_get_string_len(value)) {
-        return fm_reject_value(at, "Expected text without NUL.", error);
+        return fm_reject_value(at, "Expected a text without NUL characters.", error);
     }
     return code;
 }
@@ -263,7 +264,7 @@ enum fm_code fm_check_variant(const struct fm_rule *rule, struct json_object *va
         return code;
     }
     const struct fm_rule *row = rule->members;
-    while (!fm_string_is(type, row->name)) { /* every word has one */
+    while (!fm_string_is(type, row->name)) { /* each word has a row */
         row++;
     }
     return fm_check_members(row->members, value, at, error);
@@ -309,7 +310,7 @@ enum fm_code fm_check_only_list(const struct fm_rule *rule, struct json_object *
 
 /* ---- the walk ---- */
 
-/* `rule`, or where its table goes on; NULL: it is the end. */
+/* `rule`, or the first row where its table goes on; NULL: the end. */
 static const struct fm_rule *rule_at(const struct fm_rule *rule) {
     return rule->name ? rule : rule->members;
 }
@@ -323,7 +324,7 @@ const struct fm_rule *fm_rule_find(const struct fm_rule *rules, const char *name
     return NULL;
 }
 
-/* Where unknown members at `at` are noted; NULL: they are refused. */
+/* The list that takes unknown members at `at`; NULL: they are refused. */
 static struct fm_ignored *find_ignored(const struct fm_path *at) {
     while (at && !at->closed && !at->ignored) {
         at = at->parent;
@@ -331,7 +332,7 @@ static struct fm_ignored *find_ignored(const struct fm_path *at) {
     return at && !at->closed ? at->ignored : NULL;
 }
 
-/* Takes the member at `at`, which no one knows, out of `object` and notes its path. False: it has to be refused. */
+/* Removes the unknown member at `at` from `object` and notes its path. False: it must be refused. */
 static bool ignore_member(struct json_object *object, const struct fm_path *at) {
     struct fm_ignored *ignored = find_ignored(at);
     if (ignored) {
@@ -349,7 +350,7 @@ enum fm_code fm_check_members(const struct fm_rule *rules, struct json_object *o
         const struct fm_rule *rule = fm_rule_find(rules, lh_entry_k(entry));
         struct fm_path here = {.parent = at, .key = lh_entry_k(entry), .closed = rule && rule->closed};
         struct json_object *value = lh_entry_v(entry);
-        next = lh_entry_next(entry); /* before this one may go */
+        next = lh_entry_next(entry); /* before this one may be removed */
         if (!rule && !ignore_member(object, &here)) {
             return fm_reject_unknown(&here, error);
         }
@@ -371,4 +372,9 @@ enum fm_code fm_check_body(const struct fm_rule *rules, struct json_object *body
                            struct fm_error *error) {
     const struct fm_path root = {.ignored = ignored};
     return fm_check_members(rules, body, ignored ? &root : NULL, error);
+}
+
+enum fm_code fm_ignored_refuse(const struct fm_buf *paths, struct fm_error *error) {
+    const struct fm_path at = {.key = fm_ignored_next(paths, NULL)};
+    return fm_reject_unknown(&at, error);
 }

@@ -1,9 +1,9 @@
 /*
- * Checking a request body against a table: one row a parameter. The walk and the typed checkers are here; which
- * parameters there are stands in the tables of request.c, format.c, responses_request.c and chat_request.c.
+ * Checks a request body against a table with one row for each parameter. The walk and the typed checkers are here; the
+ * tables are in request.c, format.c, tools.c and the files X_request.c.
  *
- * A checker returns FM_OK, or fills `error` (FM_INVALID_REQUEST, an openai_code, the path) and returns its code. It
- * never sees null: a null parameter counts as absent. Pure; values are borrowed.
+ * A checker returns FM_OK, or fills `error` (FM_INVALID_REQUEST, a reason, the path) and returns its code. It never
+ * gets null: a null parameter counts as absent. Pure; values are borrowed.
  */
 #ifndef FM_SURFACE_CHECK_H
 #define FM_SURFACE_CHECK_H
@@ -14,17 +14,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct fm_buf;
+struct fm_ignored;
 struct json_object;
 
-struct fm_ignored;
-
-/* Where a value stands: a chain up to the body, written out (`input[0].content[1].type`) when something is wrong. */
+/* Where a value is: a chain up to the body, written as a path (`input[0].content[1].type`) when something is wrong. */
 struct fm_path {
     const struct fm_path *parent; /* NULL: the body itself */
     const char *key;              /* NULL: an array element, `index` */
     size_t index;
-    bool closed;                /* unknown members within are refused, whatever the body's step says */
-    struct fm_ignored *ignored; /* of the body's own step, which has no name: takes the unknown members' paths */
+    bool closed;                /* unknown members below it are refused, even if the body ignores them */
+    struct fm_ignored *ignored; /* only in the body's step, which has no name: collects unknown paths */
 };
 
 struct fm_rule;
@@ -32,56 +32,60 @@ struct fm_rule;
 typedef enum fm_code fm_check_fn(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
                                  struct fm_error *error);
 
-/* What a parameter may be. `check` tells which of the fields below it count. */
+/* What a parameter may be. Which of the fields after `check` count depends on the checker. */
 struct fm_rule {
-    const char *name; /* NULL ends the table; it goes on in `members` when there are some */
+    const char *name; /* NULL ends the table; if `members` is set, it goes on there */
     fm_check_fn *check;
     int64_t min;
     int64_t max;
     const char *const *words;      /* NULL-terminated */
     const struct fm_rule *members; /* of an object */
-    const char *note;              /* behind "Unsupported parameter: 'x'.": a sentence on what works today */
+    const char *note;              /* the sentence after "Unsupported parameter: 'x'.": what to do instead */
     bool required;
-    bool closed; /* of an object: unknown members in it, at any depth, are refused and never ignored */
+    bool closed; /* of an object: unknown members in it, at any depth, are refused, never ignored */
 };
 
 /*
- * A whole body. Members that have no row, at any depth, are taken out of `body`, so that nothing can come of them, and
- * their paths are added to `ignored`. NULL, and within a row that is `closed`: they are refused.
+ * Checks a whole body. Members without a row, at any depth, are removed from `body`, so that they can have no effect,
+ * and their paths are added to `ignored`. If `ignored` is NULL, or below a row that is `closed`, they are refused
+ * instead.
  */
 FM_MUST_USE enum fm_code fm_check_body(const struct fm_rule *rules, struct json_object *body,
                                        struct fm_ignored *ignored, struct fm_error *error);
 
-/* The row of that name; NULL: there is none. */
+/* Refuses the first of some ignored paths (there is at least one): FM_INVALID_REQUEST, `unknown_parameter`. */
+enum fm_code fm_ignored_refuse(const struct fm_buf *paths, struct fm_error *error);
+
+/* The row with that name; NULL: there is none. */
 const struct fm_rule *fm_rule_find(const struct fm_rule *rules, const char *name);
 
-/* Each member of `object` against its row, then the rows that are required. Unknown members: as in fm_check_body. */
+/* Checks each member of `object` against its row, then that required ones are there. Unknown members: fm_check_body. */
 FM_MUST_USE enum fm_code fm_check_members(const struct fm_rule *rules, struct json_object *object,
                                           const struct fm_path *at, struct fm_error *error);
 
 /* ---- checkers for the tables ---- */
 
-fm_check_fn fm_check_any;    /* whatever it is */
+fm_check_fn fm_check_any;    /* any value */
 fm_check_fn fm_check_bool;   /* true or false */
-fm_check_fn fm_check_int;    /* an integer (5.0 is none) of `min` to `max` */
-fm_check_fn fm_check_number; /* any number of `min` to `max` */
+fm_check_fn fm_check_int;    /* an integer (5.0 is not one) from `min` to `max` */
+fm_check_fn fm_check_number; /* any number from `min` to `max` */
 fm_check_fn fm_check_string; /* at least `min` characters and, where `max` is not 0, at most `max` */
-fm_check_fn fm_check_text;   /* the same, without NUL */
+fm_check_fn fm_check_text;   /* the same, without a NUL */
 fm_check_fn fm_check_enum;   /* one of `words` */
 fm_check_fn fm_check_array;  /* any array */
 fm_check_fn fm_check_object; /* an object with `members` */
 
-/* An object whose `type` is one of `words`: each is the name of a row of `members`, and that row's are the object's. */
+/* An object whose `type` is one of `words`. The row of `members` with that name has the members of the object. */
 fm_check_fn fm_check_variant;
 
-/* For what is known and not served yet: anything but the harmless value is `unsupported_parameter`, with `note`. */
+/* For parameters that are not served: any value but a harmless one is `unsupported_parameter`, with `note`. */
 fm_check_fn fm_check_unsupported;       /* no value is harmless */
 fm_check_fn fm_check_only_false;        /* false is */
 fm_check_fn fm_check_only_number;       /* the number `min` is */
 fm_check_fn fm_check_only_empty_object; /* {} is */
-fm_check_fn fm_check_only_list;         /* an array of nothing but `words` is */
+fm_check_fn fm_check_only_list;         /* an array with nothing but `words` is */
 
-/* ---- for checkers that live beside their tables ---- */
+/* ---- for checkers in the files of the tables ---- */
 
 /* Each fills `error` for the value at `at` and returns its code. `expected`: "an array"; `note`: a sentence. */
 enum fm_code fm_reject_missing(const struct fm_path *at, struct fm_error *error);

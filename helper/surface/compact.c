@@ -1,7 +1,8 @@
 /*
- * A conversation's summary in its place: the members of a result, beside `ok`. No stream. The summary is the answer's
- * text, behind FM_COMPACTION_START, and goes into an item of the type `compaction`. One that reaches a token limit is
- * made once more; where that does too, it ends with its last whole sentence.
+ * responses.compact: a summary replaces a conversation. Writes the members of the result, beside `ok`; there is no
+ * stream. The summary is the answer's text, with FM_COMPACTION_START before it, in an item of the type `compaction`. A
+ * summary that reaches a token limit is generated once more; if that one does too, it ends with its last whole
+ * sentence.
  */
 #include "surface/answer.h"
 #include "surface/items.h"
@@ -9,9 +10,9 @@
 
 #include <string.h>
 
-/* Bytes of the character at `text` that ends a sentence wherever it stands; 0: it does not. */
+/* Length of the character at `text` if it always ends a sentence; otherwise 0. */
 static size_t full_stop(const char *text, size_t len) {
-    static const char *const stops[] = {"\xe3\x80\x82", "\xef\xbc\x81", "\xef\xbc\x9f"}; /* of full width: . ! ? */
+    static const char *const stops[] = {"\xe3\x80\x82", "\xef\xbc\x81", "\xef\xbc\x9f"}; /* full-width . ! ? */
     for (size_t i = 0; i < sizeof stops / sizeof stops[0]; i++) {
         if (len >= 3 && memcmp(text, stops[i], 3) == 0) {
             return 3;
@@ -20,7 +21,7 @@ static size_t full_stop(const char *text, size_t len) {
     return 0;
 }
 
-/* Bytes of a `.`, `!` or `?`, and of what closes behind it, where white space or the end follows; 0: it is none. */
+/* Length of a `.`, `!` or `?` with closing quotes and brackets, if white space or the end follows; otherwise 0. */
 static size_t stop_before_space(const char *text, size_t len) {
     size_t at = 1;
     if (!strchr(".!?", *text)) {
@@ -32,10 +33,10 @@ static size_t stop_before_space(const char *text, size_t len) {
     return at == len || strchr(" \n\t\r", text[at]) ? at : 0;
 }
 
-/* Bytes of whole sentences that UTF-8 `text` begins with. A line is one too, as those of a list. */
+/* Length of the whole sentences at the beginning of UTF-8 `text`. A line counts as one, as in lists. */
 static size_t whole_sentences(const char *text, size_t len) {
     size_t whole = 0;
-    bool blank = true; /* the line, so far */
+    bool blank = true; /* the line so far */
     for (size_t i = 0; i < len; i++) {
         size_t stop = text[i] ? stop_before_space(text + i, len - i) : 0;
         stop = stop ? stop : full_stop(text + i, len - i);
@@ -45,7 +46,7 @@ static size_t whole_sentences(const char *text, size_t len) {
     return whole;
 }
 
-/* Bytes of the text that are the summary. Where there is no whole sentence, all. */
+/* Length of the part of the text that is the summary: all of it if there is no whole sentence. */
 static size_t summary_len(const struct fm_answer *answer) {
     size_t len = fm_answer_text_len(answer);
     size_t whole = answer->finish == FM_FINISH_LENGTH ? whole_sentences(fm_answer_text(answer), len) : 0;
@@ -53,12 +54,12 @@ static size_t summary_len(const struct fm_answer *answer) {
 }
 
 static enum fm_code check_cut(const struct fm_answer *answer, struct fm_error *error) {
-    bool ran_on = answer->usage.output >= FM_SUMMARY_TOKENS; /* else the context was full */
+    bool ran_on = answer->usage.output >= FM_SUMMARY_TOKENS; /* otherwise the context was full */
     if (ran_on || whole_sentences(fm_answer_text(answer), fm_answer_text_len(answer)) > 0) {
         return FM_OK;
     }
     return fm_fail(error, FM_CONTEXT_OVERFLOW,
-                   "there is no room for a summary in what the input leaves of the context: send less of the input");
+                   "the input leaves no room for a summary in the context: send less of it");
 }
 
 static void write_item(const struct fm_answer *answer, struct fm_json_writer *w) {
@@ -76,7 +77,7 @@ static void write_item(const struct fm_answer *answer, struct fm_json_writer *w)
     fm_buf_free(&text);
 }
 
-/* Of one that failed there is nothing to tell. */
+/* Writes nothing for an answer that failed. */
 static void compact_write(const struct fm_answer *answer, struct fm_json_writer *w) {
     const struct fm_usage usage = fm_answer_usage(answer);
     if (!answer->finished || (answer->finish != FM_FINISH_STOP && answer->finish != FM_FINISH_LENGTH)) {

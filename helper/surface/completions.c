@@ -5,7 +5,7 @@
 #include "surface/answer.h"
 #include "surface/request.h"
 
-/* Up to the text of the one choice. */
+/* Begins an object or chunk, up to the text of its one choice. */
 static void begin_choice(const struct fm_answer *answer, struct fm_json_writer *w) {
     fm_json_object_begin(w);
     fm_chat_write_head(answer, "text_completion", w);
@@ -16,7 +16,7 @@ static void begin_choice(const struct fm_answer *answer, struct fm_json_writer *
     fm_json_key(w, "text");
 }
 
-/* From the text's end to the end of `choices`. */
+/* Writes from after the text to the end of `choices`. */
 static void end_choice(const char *reason, struct fm_json_writer *w) {
     fm_json_key_null(w, "logprobs");
     fm_json_key_str(w, "finish_reason", reason);
@@ -51,7 +51,7 @@ static bool is_first(const struct fm_answer *answer) {
 }
 
 static void write_text(struct fm_answer *answer, struct fm_json_writer *w) {
-    bool first = is_first(answer); /* before its piece is taken */
+    bool first = is_first(answer); /* asked before the piece is taken */
     begin_choice(answer, w);
     fm_event_write_piece(answer, w);
     end_chunk(answer, NULL, first, w);
@@ -69,7 +69,7 @@ static void write_usage_chunk(struct fm_answer *answer, struct fm_json_writer *w
 
 static const struct fm_event_row events[] = {
     {fm_event_text_state, write_text, 0},
-    {fm_chat_finish_state, write_finish, 1}, /* what follows the text is reached by a finished answer alone */
+    {fm_chat_finish_state, write_finish, 1}, /* only a finished answer gets past the text */
     {fm_chat_usage_state, write_usage_chunk, 1},
 };
 

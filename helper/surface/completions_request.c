@@ -8,7 +8,7 @@
 
 /* ---- the prompt ---- */
 
-/* Texts alone, and one of them: each would be an answer of its own. */
+/* A list with one text: each further text would need a separate answer. */
 static enum fm_code check_list(struct json_object *list, const struct fm_path *at, struct fm_error *error) {
     static const char note[] = "fm-proxy takes a string, or an array of one string.";
     size_t count = json_object_array_length(list);
@@ -49,27 +49,30 @@ const struct fm_rule fm_completions_rules[] = {
     {.name = "stream_options", .check = fm_check_object, .members = fm_chat_stream_option_rules},
     {.name = "n", .check = fm_check_only_number, .min = 1, .note = "fm-proxy gives one choice; 1 is accepted."},
     {.name = "best_of", .check = fm_check_only_number, .min = 1, .note = "fm-proxy gives one choice; 1 is accepted."},
-    {.name = "logprobs", .check = fm_check_unsupported, .note = "fm-proxy has none here."},
+    {.name = "logprobs",
+     .check = fm_check_unsupported,
+     .note = "fm-proxy has no log probabilities here: leave it out."},
     {.name = "logit_bias",
      .check = fm_check_only_empty_object,
      .note = "fm-proxy has no token biases here; {} is accepted."},
     {.members = fm_generation_rules},
 };
 
-/* The answer begins with the prompt where that is asked for, so it has to fit into one. */
+/* With `echo` the answer begins with the prompt, so the prompt must fit into an answer. */
 static enum fm_code check_echo(struct json_object *body, struct json_object *prompt, struct fm_error *error) {
     static const struct fm_path at = {.key = "echo"};
+    static const char note[] = "The prompt is longer than the 4 MiB of an answer: shorten it, or leave out 'echo'.";
     size_t len = (size_t)json_object_get_string_len(prompt);
     bool echo = json_object_get_boolean(json_object_object_get(body, "echo"));
     bool fits = fm_json_string_size(json_object_get_string(prompt), len) - 2 <= FM_OUTPUT_MAX;
-    return fits || !echo ? FM_OK : fm_reject_value(&at, "The prompt is longer than the 4 MiB of an answer.", error);
+    return fits || !echo ? FM_OK : fm_reject_value(&at, note, error);
 }
 
 static void write_job(struct json_object *body, struct json_object *prompt, struct fm_json_writer *w) {
     struct json_object *suffix = json_object_object_get(body, "suffix");
     struct json_object *max_tokens = json_object_object_get(body, "max_tokens");
     fm_json_key_value(w, "prompt", prompt);
-    if (suffix && json_object_get_string_len(suffix) > 0) { /* a text that ends in nothing just goes on */
+    if (suffix && json_object_get_string_len(suffix) > 0) { /* an empty suffix is the same as none */
         fm_json_key_value(w, "suffix", suffix);
     }
     if (!max_tokens) {
@@ -78,30 +81,24 @@ static void write_job(struct json_object *body, struct json_object *prompt, stru
     fm_request_write_sampling(body, max_tokens, w);
 }
 
-enum fm_code fm_completions_parse(struct json_object *params, struct fm_request *request, struct fm_error *error) {
+enum fm_code fm_completions_read(struct json_object *body, const struct fm_ignored *ignored, struct fm_request *request,
+                                 struct fm_error *error) {
     struct fm_asked_format format;
-    struct json_object *prompt = NULL;
-    struct fm_ignored ignored = {0};
-    enum fm_code code = fm_request_check(fm_completions_rules, params, &ignored, error);
-    if (code == FM_OK) {
-        code = fm_format_find(params, &(struct fm_format_place){0}, &format, error);
-    }
-    if (code == FM_OK) {
-        prompt = prompt_of(params);
-        code = check_echo(params, prompt, error);
-    }
+    struct json_object *prompt = prompt_of(body);
+    enum fm_code code = fm_format_find(body, &(struct fm_format_place){0}, &format, error);
+    code = code ? code : check_echo(body, prompt, error);
     if (code != FM_OK) {
         return code;
     }
-    fm_request_begin(request, params, &ignored);
+    fm_request_begin(request, body, ignored);
     fm_format_note(&format, request);
-    if (json_object_get_boolean(json_object_object_get(params, "echo"))) {
+    if (json_object_get_boolean(json_object_object_get(body, "echo"))) {
         size_t len = (size_t)json_object_get_string_len(prompt);
         fm_buf_append(&request->output_start, json_object_get_string(prompt), len);
     }
     struct fm_json_writer job = fm_json_writer_on(&request->job_members);
-    write_job(params, prompt, &job);
-    fm_request_note_extras(request, params);
+    write_job(body, prompt, &job);
+    fm_request_note_extras(request, body);
     fm_format_write_job(&format, &job);
     return fm_request_end(request, error);
 }

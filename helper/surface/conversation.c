@@ -1,3 +1,4 @@
+/* Puts a conversation together: stored responses, the items that references stand for, then the new input. */
 #include "surface/conversation.h"
 #include "protocol/json_check.h"
 #include "protocol/json_tree.h"
@@ -8,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VALUES_MAX   2000000u    /* of a stored text: logprobs have many */
-#define MESSAGES_MAX (16u << 20) /* bytes for the engine, whose messages have 20,000,000 with tools and formats */
-#define ITEMS_MAX    16384u      /* three values of the engine's 131,072 each, and tools and formats besides */
+#define VALUES_MAX   2000000u    /* JSON values of a stored text: log probabilities have many */
+#define MESSAGES_MAX (16u << 20) /* bytes of messages; an engine takes 20,000,000 with tools and formats */
+#define ITEMS_MAX    16384u      /* at three values each, with tools and formats within the engine's 131,072 */
 
 void fm_conversation_free(struct fm_conversation *conversation) {
     free(conversation->previous_id);
@@ -59,7 +60,7 @@ enum fm_code fm_stored_json_read(const struct fm_buf *text, struct json_object *
 
 /* Lists of items, the newest first: for each response its output, then its input. */
 struct history {
-    struct json_object **lists; /* owned, like the references in it */
+    struct json_object **lists; /* owned; it holds references, which are owned too */
     size_t count;
 };
 
@@ -79,7 +80,7 @@ static bool push(struct history *history, struct json_object *list) {
     return lists;
 }
 
-/* Whoever can write to the store's file could put anything there. */
+/* The store's file is untrusted: whoever can write to it could put anything there. */
 static enum fm_code check_stored(struct json_object *list, struct fm_error *error) {
     struct fm_error reason;
     bool valid = json_object_is_type(list, json_type_array) && fm_check_input(NULL, list, NULL, &reason) == FM_OK &&
@@ -110,12 +111,12 @@ static enum fm_code push_response(struct history *history, const struct fm_store
 
 static enum fm_code not_stored(const char *id, struct fm_error *error) {
     fm_fail(error, FM_INVALID_REQUEST, "Previous response with id '%.*s' not found.", FM_ID_SIZE, id);
-    error->openai_code = "previous_response_not_found";
+    error->reason = "previous_response_not_found";
     snprintf(error->param, sizeof error->param, "previous_response_id");
     return error->code;
 }
 
-/* The response `id` and all before it. */
+/* Reads the response `id` and all responses before it. */
 static enum fm_code read_history(struct history *history, const struct fm_conversation_source *source, const char *id,
                                  struct fm_error *error) {
     struct fm_stored_response stored;
@@ -134,7 +135,8 @@ static enum fm_code read_history(struct history *history, const struct fm_conver
         memcpy(next, stored.previous_id, sizeof next);
         fm_stored_response_free(&stored);
         if (code == FM_OK && history->count > ITEMS_MAX) {
-            code = fm_fail(error, FM_CONTEXT_OVERFLOW, "the conversation has more than %u turns", ITEMS_MAX / 2);
+            code = fm_fail(error, FM_CONTEXT_OVERFLOW, "the conversation has more than %u turns: begin a new one",
+                           ITEMS_MAX / 2);
         }
     }
     return code;
@@ -153,7 +155,7 @@ static bool append_all(struct json_object *items, struct json_object *list) {
     return true;
 }
 
-/* ---- items that stand for others ---- */
+/* ---- references to items ---- */
 
 static struct json_object *find_by_id(struct json_object *items, const char *id) {
     size_t count = json_object_is_type(items, json_type_array) ? json_object_array_length(items) : 0;
@@ -178,7 +180,7 @@ static enum fm_code find_in_response(const struct fm_stored_response *stored, co
     return code;
 }
 
-/* A new reference to the item; NULL with FM_OK: there is none. */
+/* Finds the stored item `id`; the caller puts it. `*item` NULL with FM_OK: not stored. */
 static enum fm_code find_stored(const struct fm_conversation_source *source, const char *id, struct json_object **item,
                                 struct fm_error *error) {
     struct fm_stored_response stored;
@@ -196,12 +198,12 @@ static enum fm_code find_stored(const struct fm_conversation_source *source, con
 
 static enum fm_code no_such_item(const char *id, struct fm_error *error) {
     fm_fail(error, FM_INVALID_REQUEST, "Item with id '%.*s' not found.", FM_ID_SIZE, id);
-    error->openai_code = "";
+    error->reason = "";
     snprintf(error->param, sizeof error->param, "input");
     return error->code;
 }
 
-/* The entry `index` of `input` becomes what it stands for, out of `before` or the store. */
+/* Replaces the reference at `index` of `input` by the item, from `before` or from the store. */
 static enum fm_code replace(struct json_object *input, size_t index, const char *id, struct json_object *before,
                             const struct fm_conversation_source *source, struct fm_error *error) {
     struct json_object *item = json_object_get(find_by_id(before, id));
@@ -232,13 +234,14 @@ static enum fm_code replace_references(struct json_object *input, struct json_ob
     return FM_OK;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole conversation ---- */
 
 static enum fm_code write_messages(const struct fm_conversation *conversation, struct json_object *items,
                                    struct fm_buf *messages, struct fm_error *error) {
     if (json_object_array_length(items) + fm_items_image_parts(items) > ITEMS_MAX) {
         return fm_fail(error, FM_CONTEXT_OVERFLOW,
-                       "the conversation has more than %u items, and parts of messages with images", ITEMS_MAX);
+                       "the conversation has more than %u items and parts of messages with images: begin a new one",
+                       ITEMS_MAX);
     }
     struct fm_json_writer w = fm_json_writer_on(messages);
     if (conversation->first.len > 0) {
@@ -253,10 +256,11 @@ static enum fm_code write_messages(const struct fm_conversation *conversation, s
     }
     return messages->len <= MESSAGES_MAX
                ? FM_OK
-               : fm_fail(error, FM_CONTEXT_OVERFLOW, "the conversation has more than %u bytes", MESSAGES_MAX);
+               : fm_fail(error, FM_CONTEXT_OVERFLOW, "the conversation has more than %u bytes: begin a new one",
+                         MESSAGES_MAX);
 }
 
-/* `items` (empty) gets the conversation, `input` its last part without references. */
+/* Fills `items` (empty) with the conversation; replaces the references in `input`, its last part. */
 static enum fm_code collect(const struct fm_conversation *conversation, const struct fm_conversation_source *source,
                             struct json_object *items, struct json_object *input, struct fm_error *error) {
     struct history history = {0};

@@ -1,50 +1,49 @@
 /*
- * What a request of the Responses API goes on with: stored responses, and stored items that its own stand for. The
- * front has the store; what is in it is known here. Pure, but for what the source does.
+ * The conversation that a request of the Responses API continues: stored responses, and stored items to which its own
+ * items refer. The front has the store; the meaning of what is stored is known here. Pure, except for the source's
+ * calls.
  */
 #ifndef FM_SURFACE_CONVERSATION_H
 #define FM_SURFACE_CONVERSATION_H
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "surface/ids.h"
 
 struct json_object;
 
-/* Bytes of an id that is drawn here: prefix and 32 hex digits, NUL included. */
-#define FM_ID_SIZE 48
-
-/* Of a request; part of struct fm_request. */
+/* The part of struct fm_request that is about the conversation. */
 struct fm_conversation {
     char *previous_id;   /* owned; NULL: none */
-    struct fm_buf first; /* what goes before all items, as entries of the job's `messages` */
-    struct fm_buf last;  /* what goes behind them, the same */
-    struct fm_buf input; /* the request's items as they are kept, a JSON list; items.h */
-    bool refers;         /* some of them stand for stored ones */
-    bool images;         /* there are some in what fm_conversation_resolve has written */
+    struct fm_buf first; /* entries of the job's `messages` that come before all items */
+    struct fm_buf last;  /* entries that come after them */
+    struct fm_buf input; /* the request's items as they are stored, a JSON list; items.h */
+    bool refers;         /* some of the items refer to stored ones */
+    bool images;         /* what fm_conversation_resolve has written has images */
 };
 
 /* Harmless twice. */
 void fm_conversation_free(struct fm_conversation *conversation);
 
 /*
- * Copies into `kept` (zeroed) what is stored of a request that ends before fm_conversation_resolve has made it whole:
- * its input, unless some of that stands for what is not known yet, and `previous_id`. False when out of memory.
+ * For a request that ends before fm_conversation_resolve: copies into `kept` (zeroed) what is stored of it. That is
+ * `previous_id`, and its input unless some of it refers to items that are not known yet. False when out of memory.
  */
 FM_MUST_USE bool fm_conversation_copy_kept(struct fm_conversation *kept, const struct fm_conversation *from);
 
 /* A response as it is stored. The texts are JSON. */
 struct fm_stored_response {
     char id[FM_ID_SIZE];
-    char previous_id[FM_ID_SIZE]; /* ""; none */
+    char previous_id[FM_ID_SIZE]; /* "": none */
     struct fm_buf object;         /* the Response object; owned */
     struct fm_buf input;          /* its own input items, a list; owned */
-    struct fm_buf stream;         /* what its events have that the object has not: replay.c; owned */
+    struct fm_buf stream;         /* what its events need beyond the object: replay.c; owned */
 };
 
 /* Harmless twice. */
 void fm_stored_response_free(struct fm_stored_response *stored);
 
-/* Where stored responses come from. Both functions may block; FM_NOT_FOUND: there is none. */
+/* Where stored responses come from. Both functions may block; FM_NOT_FOUND: not stored. */
 struct fm_conversation_source {
     void *context;
     /* Fills `stored`, the caller's to free. */
@@ -54,20 +53,20 @@ struct fm_conversation_source {
 };
 
 /*
- * Makes the request whole. `messages` (initialised, empty) gets the entries of the job's `messages`; each item of
- * `conversation->input` that stood for another is replaced by that. INVALID_REQUEST with the path of the field when
- * something is not stored, an output has no call, or there is no text; CONTEXT_OVERFLOW when it is more than an engine
- * can be told; else what the source says. `conversation` can be freed whatever came.
+ * Completes the conversation. `messages` (initialised, empty) gets the entries of the job's `messages`; each item of
+ * `conversation->input` that refers to another is replaced by that one. FM_INVALID_REQUEST, with the path of the field,
+ * when something is not stored, an output has no call, or there is no text; FM_CONTEXT_OVERFLOW when it is more than an
+ * engine can take; or the source's error. `conversation` stays the caller's to free, on failure too.
  */
 FM_MUST_USE enum fm_code fm_conversation_resolve(struct fm_conversation *conversation,
                                                  const struct fm_conversation_source *source, struct fm_buf *messages,
                                                  struct fm_error *error);
 
-/* Looks whether a text of the store is JSON that can be sent as it is. INTERNAL: it is damaged. */
+/* Checks that a text from the store is JSON that can be sent as it is. FM_INTERNAL: it is damaged. */
 FM_MUST_USE enum fm_code fm_stored_json_check(const struct fm_buf *text, struct fm_error *error);
 
 /*
- * Reads a JSON text of the store into a tree, the caller's to put. INTERNAL: it is damaged, or out of memory.
+ * Reads a JSON text from the store into a tree, the caller's to put. FM_INTERNAL: it is damaged, or out of memory.
  */
 FM_MUST_USE enum fm_code fm_stored_json_read(const struct fm_buf *text, struct json_object **root,
                                              struct fm_error *error);

@@ -1,6 +1,6 @@
 /*
- * The embeddings API. Vectors become JSON as they come, one at a time, so that the reply is put together in no time
- * however many there are: nothing else can be answered meanwhile.
+ * The embeddings API. Each vector is written as JSON when it comes, so that building the reply is quick however many
+ * there are: no other call is answered during it.
  */
 #include "protocol/frame.h"
 #include "protocol/vector.h"
@@ -10,13 +10,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define DATA_MAX    (FM_FRAME_BODY_MAX - 16384u) /* bytes of the vectors as JSON: a frame has other things in it */
+#define DATA_MAX    (FM_FRAME_BODY_MAX - 16384u) /* bytes of the vectors as JSON; a frame has other members */
 #define ENTRY_SIZE  64u /* bytes: {"object":"embedding","index":2047,"embedding":""}, and a comma */
 #define NUMBER_SIZE 16u /* bytes: -1.23456789e-38 and a comma */
 
 /* ---- the size of the reply ---- */
 
-/* Bytes that the vectors may have: what was ignored is reported beside them, each byte as an escape at the worst. */
+/* Room for the vectors. The reply also lists the ignored paths, in the worst case with each byte escaped. */
 static size_t data_max(const struct fm_request *request) {
     return DATA_MAX - sizeof "\\u0000" * request->ignored.len;
 }
@@ -47,12 +47,12 @@ static enum fm_code reject_dimensions(size_t dimension, struct fm_error *error) 
         error, FM_INVALID_REQUEST,
         "Invalid 'dimensions': integer above maximum value. Expected a value <= %zu, which the model's vectors have.",
         dimension);
-    error->openai_code = "integer_above_max_value";
+    error->reason = "integer_above_max_value";
     snprintf(error->param, sizeof error->param, "dimensions");
     return error->code;
 }
 
-/* The numbers of a vector in the reply. */
+/* How many numbers a vector has in the reply. */
 static size_t wanted(const struct fm_answer *answer) {
     return answer->request.dimensions ? (size_t)answer->request.dimensions : answer->dimension;
 }
@@ -75,7 +75,7 @@ static void write_numbers(const float *values, size_t count, struct fm_json_writ
     fm_json_array_begin(w);
     for (size_t i = 0; i < count; i++) {
         char text[32];
-        int len = snprintf(text, sizeof text, "%.9g", (double)values[i]); /* 9 digits give the float back */
+        int len = snprintf(text, sizeof text, "%.9g", (double)values[i]); /* 9 digits give the same float back */
         fm_json_raw(w, text, (size_t)len);
     }
     fm_json_array_end(w);
@@ -100,17 +100,19 @@ static enum fm_code add_vector(struct fm_answer *answer, const char *text, size_
                                struct fm_error *error) {
     size_t count = wanted(answer);
     if (!fm_vector_read(text, len, values, answer->dimension)) {
-        return fm_fail(error, FM_INTERNAL, "the engine sent what is no vector of %zu numbers", answer->dimension);
+        return fm_fail(error, FM_INTERNAL, "the engine sent something other than a vector of %zu numbers",
+                       answer->dimension);
     }
     if (count < answer->dimension && !fm_vector_normalise(values, count)) {
-        fm_fail(error, FM_INVALID_REQUEST, "Invalid 'dimensions': the first %zu numbers of a vector are all 0.", count);
+        fm_fail(error, FM_INVALID_REQUEST,
+                "Invalid 'dimensions': the first %zu numbers of a vector are all 0. Ask for more.", count);
         snprintf(error->param, sizeof error->param, "dimensions");
         return error->code;
     }
     size_t before = answer->output.len;
     write_entry(answer, values);
     if (answer->output.failed) {
-        answer->output.len = before; /* whole entries alone */
+        answer->output.len = before; /* keep whole entries only */
         return fm_fail_no_memory(error);
     }
     answer->vector_count++;

@@ -15,7 +15,7 @@ static bool is_token_ids(struct json_object *value) {
 static enum fm_code check_text(struct json_object *value, const struct fm_path *at, struct fm_error *error) {
     static const struct fm_rule rule = {.min = 1};
     if (is_token_ids(value)) {
-        return fm_reject_unsupported_value(at, "fm-proxy takes texts: token ids mean something else to each model.",
+        return fm_reject_unsupported_value(at, "Send texts instead: token ids mean something else to each model.",
                                            error);
     }
     return fm_check_string(&rule, value, at, error);
@@ -63,21 +63,17 @@ static void write_inputs(struct json_object *input, struct fm_json_writer *w) {
     fm_json_array_end(w);
 }
 
-enum fm_code fm_embeddings_parse(struct json_object *params, struct fm_request *request, struct fm_error *error) {
+enum fm_code fm_embeddings_read(struct json_object *body, const struct fm_ignored *ignored, struct fm_request *request,
+                                struct fm_error *error) {
     static const struct fm_param_name list_params[] = {{"embed", "input"}, {0}};
     static const struct fm_param_name text_params[] = {{"embed[0]", "input"}, {"embed", "input"}, {0}};
-    struct fm_ignored ignored = {0};
-    enum fm_code code = fm_request_check(fm_embeddings_rules, params, &ignored, error);
-    if (code != FM_OK) {
-        return code;
-    }
-    fm_request_begin(request, params, &ignored);
-    struct json_object *input = json_object_object_get(params, "input");
+    fm_request_begin(request, body, ignored);
+    struct json_object *input = json_object_object_get(body, "input");
     bool listed = json_object_is_type(input, json_type_array);
     request->format_params = listed ? list_params : text_params;
     request->input_count = listed ? json_object_array_length(input) : 1;
-    request->dimensions = json_object_get_int64(json_object_object_get(params, "dimensions"));
-    request->base64 = fm_string_is(json_object_object_get(params, "encoding_format"), "base64");
+    request->dimensions = json_object_get_int64(json_object_object_get(body, "dimensions"));
+    request->base64 = fm_string_is(json_object_object_get(body, "encoding_format"), "base64");
     struct fm_json_writer job = fm_json_writer_on(&request->job_members);
     write_inputs(input, &job);
     return fm_request_end(request, error);

@@ -1,4 +1,4 @@
-/* PROTOCOL.md, "Errors": what each code is in the OpenAI API. */
+/* Writes errors as OpenAI's API has them: each code's status, type and `code`. PROTOCOL.md, "Errors". */
 #include "surface/answer.h"
 
 #include <stdio.h>
@@ -7,9 +7,9 @@
 static const struct {
     int status;
     const char *type;
-    const char *code; /* where the error names no finer one */
+    const char *code; /* where the error gives no reason */
 } errors[] = {
-    [FM_OK] = {500, "server_error", "server_error"}, /* no error has it */
+    [FM_OK] = {500, "server_error", "server_error"}, /* no error has this code */
     [FM_UNAVAILABLE] = {503, "server_error", "model_unavailable"},
     [FM_TIMEOUT] = {408, "timeout_error", "timeout"},
     [FM_CANCELLED] = {499, "cancelled", "cancelled"},
@@ -22,15 +22,20 @@ static const struct {
     [FM_GUARDRAIL] = {400, "invalid_request_error", "content_filter"},
 };
 
+/* OpenAI's `code`: the reason of an error is one already. NULL where OpenAI has none for it, which is the reason "". */
+static const char *openai_code(const struct fm_error *error) {
+    const char *code = error->reason ? error->reason : errors[error->code].code;
+    return *code ? code : NULL;
+}
+
 void fm_openai_error_fields(const struct fm_error *error, struct fm_json_writer *w) {
-    /* Clients tell an overflow by these words. */
+    /* Clients recognize an overflow by these words. */
     static const char words[] = "maximum context length";
     static const char sentence[] = "The prompt is beyond the model's maximum context length: ";
     bool add = error->code == FM_CONTEXT_OVERFLOW && !strstr(error->detail, words);
     char message[sizeof sentence + sizeof error->detail];
     int len = snprintf(message, sizeof message, "%s%s", add ? sentence : "", error->detail);
-    const char *code = error->openai_code ? error->openai_code : errors[error->code].code;
-    fm_json_key_str(w, "code", *code ? code : NULL);
+    fm_json_key_str(w, "code", openai_code(error));
     fm_json_key(w, "message");
     fm_json_string(w, message, (size_t)len);
     fm_json_key_str(w, "param", error->param[0] ? error->param : NULL);

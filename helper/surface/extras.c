@@ -1,6 +1,6 @@
 /*
- * Generation parameters that are not OpenAI's, and that an engine may lack: which of them an engine has is known when
- * the job goes to it and not before, so a request holds them beside the other members of its job.
+ * Extras: generation parameters that are not OpenAI's, and that an engine may not have. Which of them it has is only
+ * known when the job goes to it, so a request keeps them apart from the other members of its job.
  */
 #include "surface/request.h"
 
@@ -26,7 +26,7 @@ const struct fm_rule fm_extra_rules[] = {
     {0},
 };
 
-/* A value that asks for nothing: no engine need know it. `min_p` 0 does ask for something, engines have a default. */
+/* False for a value that changes nothing, so no engine needs it. `min_p` 0 does: an engine's default may differ. */
 static bool asks(const char *name, struct json_object *value) {
     if (strcmp(name, "top_k") == 0) {
         return json_object_get_int64(value) > 0;
@@ -37,7 +37,7 @@ static bool asks(const char *name, struct json_object *value) {
     return strcmp(name, "min_p") == 0 || json_object_get_boolean(value);
 }
 
-/* Each as its name and its value, JSON; each of the two ends with a NUL. */
+/* Each extra is stored as its name and its value in JSON, each followed by a NUL. */
 void fm_request_note_extras(struct fm_request *request, struct json_object *body) {
     struct fm_json_writer w = fm_json_writer_on(&request->extras);
     for (size_t i = 0; i < FM_EXTRAS; i++) {
@@ -51,7 +51,7 @@ void fm_request_note_extras(struct fm_request *request, struct json_object *body
     }
 }
 
-/* Its index in fm_extra_names; FM_EXTRAS: it is none. */
+/* The index of `name` in fm_extra_names; FM_EXTRAS: it is not an extra. */
 static size_t find_extra(const char *name) {
     size_t i = 0;
     while (i < FM_EXTRAS && strcmp(fm_extra_names[i], name) != 0) {

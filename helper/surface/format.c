@@ -1,3 +1,4 @@
+/* Output formats: their rows, what a body asks for, and an engine's field names turned back into the host's. */
 #include "surface/format.h"
 #include "surface/image.h"
 #include "base/utf8.h"
@@ -11,7 +12,7 @@
 #define DEFINITION_MAX 65536 /* bytes */
 
 /*
- * An answer says the schema back some levels deeper than it came and among other values, and has to stay a body that
+ * An answer repeats the schema, some levels deeper than it came and among other values. It must still be a body that
  * PROTOCOL.md allows (64 levels, 65,536 values).
  */
 #define SCHEMA_LEVELS_MAX 50
@@ -31,7 +32,7 @@ enum fm_code fm_check_name(const struct fm_rule *rule, struct json_object *value
     return code;
 }
 
-/* How many values `value` is, itself included; too many when it is deeper than `levels`, which bounds the recursion. */
+/* Counts the values in `value`, itself included. Deeper than `levels` counts as too many: that limits the recursion. */
 static size_t count_values(struct json_object *value, unsigned levels) {
     bool is_object = json_object_is_type(value, json_type_object);
     bool is_array = json_object_is_type(value, json_type_array);
@@ -66,7 +67,7 @@ enum fm_code fm_check_schema(const struct fm_rule *rule, struct json_object *val
     return fits ? FM_OK : fm_reject_value(at, SCHEMA_NOTE, error);
 }
 
-/* GBNF is what users of llama.cpp may send: they are told what to write instead. */
+/* Users of llama.cpp may send GBNF: the error says what to write instead. */
 static enum fm_code check_syntax(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
                                  struct fm_error *error) {
     if (fm_string_is(value, "gbnf")) {
@@ -76,7 +77,7 @@ static enum fm_code check_syntax(const struct fm_rule *rule, struct json_object 
     return fm_check_enum(rule, value, at, error);
 }
 
-/* A limit in bytes, because grammars are read as such. */
+/* The limit is in bytes, not characters: that is what an engine has to read. */
 static enum fm_code check_definition(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
                                      struct fm_error *error) {
     enum fm_code code = fm_check_text(rule, value, at, error);
@@ -131,7 +132,7 @@ const struct fm_rule fm_grammar_rules[] = {
     {0},
 };
 
-/* ---- where it stands in a body ---- */
+/* ---- where the format is in a body ---- */
 
 static const struct fm_param_name responses_format_params[] = {{"format", "text.format"}, {0}};
 static const struct fm_param_name flat_format_params[] = {{"format", "response_format"}, {0}};
@@ -143,7 +144,7 @@ const struct fm_param_name fm_chat_format_params[] = {
     {0},
 };
 
-/* The host did not write its type. */
+/* `format.type` is ours: the host wrote no type. */
 static const struct fm_param_name grammar_params[] = {{"format.type", "fm.grammar"}, {"format", "fm.grammar"}, {0}};
 
 /* ---- reading a checked body ---- */
@@ -162,8 +163,7 @@ enum fm_code fm_format_find(struct json_object *body, const struct fm_format_pla
     struct json_object *grammar = json_object_object_get(json_object_object_get(body, "fm"), "grammar");
     *asked = (struct fm_asked_format){.type = type_of(place->format), .params = place->params};
     if (grammar && asked->type != FM_ASKS_TEXT) {
-        return fm_reject_value(&grammar_at, "A JSON format stands beside it, and the output can have one of them only.",
-                               error);
+        return fm_reject_value(&grammar_at, "The request also asks for a JSON format: send one of them only.", error);
     }
     if (grammar) {
         *asked = (struct fm_asked_format){FM_ASKS_GRAMMAR, grammar, grammar_params};
@@ -176,7 +176,7 @@ enum fm_code fm_format_find(struct json_object *body, const struct fm_format_pla
 
 /* ---- chat's parameter in the Responses API ---- */
 
-/* Its shape is that of `text.format`, not chat's. */
+/* Whether it has the shape of `text.format`, not that of chat. */
 static bool is_flat(struct json_object *format) {
     bool nested = json_object_object_get(format, "json_schema");
     return !nested && (json_object_object_get(format, "name") || json_object_object_get(format, "schema"));
@@ -195,7 +195,7 @@ enum fm_code fm_format_of_responses(struct json_object *body, struct fm_format_p
     struct json_object *own = json_object_object_get(json_object_object_get(body, "text"), "format");
     struct json_object *chats = json_object_object_get(body, "response_format");
     if (own && chats) {
-        return fm_reject_value(&at, "'text.format' stands beside it; send one of them.", error);
+        return fm_reject_value(&at, "The request also has 'text.format': send one of them only.", error);
     }
     *place = (struct fm_format_place){own, responses_format_params};
     if (chats) {
@@ -217,7 +217,7 @@ static bool is_within(const char *param, const char *name) {
     return strncmp(param, name, len) == 0 && (param[len] == '\0' || param[len] == '.' || param[len] == '[');
 }
 
-/* Puts `rest`, a part of `error->param`, behind `before`. */
+/* Sets `error->param` to `before` followed by `rest`, which may be a part of `error->param`. */
 static void set_param(struct fm_error *error, const char *before, int before_len, const char *rest) {
     char param[sizeof error->param];
     size_t room = sizeof param - 1 - (size_t)before_len;
@@ -238,7 +238,7 @@ static void rename_tool_param(struct fm_error *error) {
     }
 }
 
-/* Which of the job's images an error is about; false: none. */
+/* Which of the job's images an error is about; false: it is not about an image. */
 static bool blames_image(const struct fm_error *error, size_t *index) {
     static const char list[] = "images[";
     char *end;
@@ -249,10 +249,10 @@ static bool blames_image(const struct fm_error *error, size_t *index) {
     return strcmp(end, "]") == 0;
 }
 
-/* Those of a conversation that was stored are not the body's: then its input is to blame. */
+/* With a stored conversation, the index may be that of a stored image: then the error names `input`. */
 static void rename_image_param(const struct fm_request *request, size_t index, struct fm_error *error) {
     bool own = !request->conversation.previous_id && !request->conversation.refers;
-    error->openai_code = FM_IMAGE_INVALID;
+    error->reason = FM_IMAGE_INVALID;
     if (!own || !fm_request_image_param(request, index, ".image_url", error)) {
         snprintf(error->param, sizeof error->param, "input");
     }

@@ -1,5 +1,5 @@
+/* Lists of ignored paths: at most FM_IGNORED_MAX, then one entry that stands for all others. */
 #include "surface/ignored.h"
-#include "surface/check.h"
 
 #include <string.h>
 
@@ -50,9 +50,4 @@ void fm_ignored_write_report(const struct fm_buf *paths, struct fm_json_writer *
     }
     fm_json_array_end(w);
     fm_json_object_end(w);
-}
-
-enum fm_code fm_ignored_refuse(const struct fm_buf *paths, struct fm_error *error) {
-    const struct fm_path at = {.key = fm_ignored_next(paths, NULL)};
-    return fm_reject_unknown(&at, error);
 }

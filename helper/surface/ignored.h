@@ -1,6 +1,6 @@
 /*
- * Members of a request that no one knows: their paths (`input[0].foo`), as the answer and the log report them
- * (PROTOCOL.md, "Unknown parameters"). In a buffer each path ends with a NUL. Pure.
+ * Unknown members of a request: their paths (`input[0].foo`), as the answer and the log report them (PROTOCOL.md,
+ * "Unknown parameters"). In a buffer each path ends with a NUL. Pure.
  */
 #ifndef FM_SURFACE_IGNORED_H
 #define FM_SURFACE_IGNORED_H
@@ -9,22 +9,22 @@
 #include "base/error.h"
 #include "protocol/json_writer.h"
 
-#define FM_IGNORED_MAX      64u  /* paths of a request; one that stands for all others, FM_IGNORED_MORE, follows */
+#define FM_IGNORED_MAX      64u  /* paths of a request; if there are more, FM_IGNORED_MORE follows for all others */
 #define FM_IGNORED_PATH_MAX 255u /* bytes of a path */
 #define FM_IGNORED_MORE     "..."
 #define FM_IGNORED_BYTES    (FM_IGNORED_MAX * (FM_IGNORED_PATH_MAX + 1) + sizeof FM_IGNORED_MORE)
 
-/* What a check collects. Zeroed, it is empty; it owns nothing, so a check that fails has nothing to free. */
+/* What a check collects. All zero is empty. It owns no memory, so a failed check has nothing to free. */
 struct fm_ignored {
     size_t count;
     size_t len;
     char paths[FM_IGNORED_BYTES];
 };
 
-/* Adds a path (NUL-terminated, at most FM_IGNORED_PATH_MAX bytes, copied) unless there are too many already. */
+/* Adds a path (NUL-terminated, at most FM_IGNORED_PATH_MAX bytes, copied), unless there are FM_IGNORED_MAX already. */
 void fm_ignored_add(struct fm_ignored *ignored, const char *path);
 
-/* The same for a buffer of paths; adds none twice. Without memory the buffer fails. */
+/* The same for a buffer of paths; a path is added only once. The buffer fails when memory runs out. */
 void fm_ignored_append(struct fm_buf *paths, const char *path);
 
 /* The first path (`last` NULL), then the next one each time; NULL after the last. Borrowed from `paths`. */
@@ -33,10 +33,7 @@ const char *fm_ignored_next(const struct fm_buf *paths, const char *last);
 /* What was collected, as a buffer that borrows it. */
 struct fm_buf fm_ignored_paths(const struct fm_ignored *ignored);
 
-/* Writes the member `fm` of an object, {"ignored": the paths}, where there are some. */
+/* Writes the member `fm` of an object, {"ignored": the paths}, if there are any. */
 void fm_ignored_write_report(const struct fm_buf *paths, struct fm_json_writer *w);
-
-/* Refuses the first path, of which there is one: FM_INVALID_REQUEST, `unknown_parameter`. */
-enum fm_code fm_ignored_refuse(const struct fm_buf *paths, struct fm_error *error);
 
 #endif

@@ -1,3 +1,4 @@
+/* Images as `data:` URLs: what is checked of them, and the paths by which errors name them. */
 #include "surface/image.h"
 #include "protocol/base64.h"
 #include "surface/surface.h"
@@ -12,7 +13,7 @@
 
 const char *const fm_image_details[] = {"auto", "low", "high", "original", NULL};
 
-/* What the engines read. */
+/* The types that the engines can read. */
 static const char *const media_types[] = {"image/png", "image/jpeg", "image/jpg", "image/gif", "image/bmp", NULL};
 
 static bool begins_with(const char *text, size_t len, const char *word) {
@@ -20,8 +21,8 @@ static bool begins_with(const char *text, size_t len, const char *word) {
     return len >= word_len && strncasecmp(text, word, word_len) == 0;
 }
 
-/* Behind the media type's name, where it is one of those that are read; NULL: it is not. */
-static const char *behind_media_type(const char *text, size_t len) {
+/* Returns the end of the media type's name if the type is supported, else NULL. */
+static const char *end_of_media_type(const char *text, size_t len) {
     for (const char *const *type = media_types; *type; type++) {
         size_t type_len = strlen(*type);
         if (begins_with(text, len, *type) && len > type_len && (text[type_len] == ';' || text[type_len] == ',')) {
@@ -48,15 +49,15 @@ enum fm_code fm_check_image_url(const struct fm_rule *rule, struct json_object *
     }
     const char *end = url + len;
     const char *type = url + strlen(SCHEME);
-    const char *behind = behind_media_type(type, (size_t)(end - type));
-    if (!behind) {
+    const char *parameters = end_of_media_type(type, (size_t)(end - type));
+    if (!parameters) {
         return fm_reject_value(at, "Supported media types are: 'image/png', 'image/jpeg', 'image/gif', 'image/bmp'.",
                                error);
     }
-    if (!begins_with(behind, (size_t)(end - behind), BASE64)) {
-        return fm_reject_value(at, "Expected ';base64,' behind the media type.", error);
+    if (!begins_with(parameters, (size_t)(end - parameters), BASE64)) {
+        return fm_reject_value(at, "Expected ';base64,' after the media type.", error);
     }
-    const char *data = behind + strlen(BASE64);
+    const char *data = parameters + strlen(BASE64);
     return fm_base64_valid(data, (size_t)(end - data)) ? FM_OK
                                                        : fm_reject_value(at, "Expected an image in base64.", error);
 }
@@ -64,7 +65,7 @@ enum fm_code fm_check_image_url(const struct fm_rule *rule, struct json_object *
 const char *fm_image_data(struct json_object *url, size_t *len) {
     const char *text = json_object_get_string(url);
     const char *end = text + json_object_get_string_len(url);
-    const char *data = strchr(text, ',') + 1; /* a checked URL has one before its base64 */
+    const char *data = strchr(text, ',') + 1; /* a checked URL has a comma before its base64 */
     *len = (size_t)(end - data);
     return data;
 }

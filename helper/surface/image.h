@@ -1,6 +1,6 @@
 /*
- * Images in messages: how both APIs send them (a `data:` URL, as nothing is fetched here), and what is checked of them.
- * What is in the file is the engine's matter. Pure; values are borrowed.
+ * Images in messages. Both APIs send them as `data:` URLs, because nothing is fetched here. Only the URL is checked;
+ * the engine reads the image itself. Pure; values are borrowed.
  */
 #ifndef FM_SURFACE_IMAGE_H
 #define FM_SURFACE_IMAGE_H
@@ -10,19 +10,19 @@
 
 struct fm_request;
 
-/* A string: a data: URL of an image in base64. */
+/* A string that is a `data:` URL of an image in base64. */
 fm_check_fn fm_check_image_url;
 
-/* How closely to look: a word, which changes nothing. */
+/* The words of `detail`. They are accepted and change nothing. */
 extern const char *const fm_image_details[];
 
-/* The base64 in a checked URL, `*len` bytes. */
+/* The base64 text in a checked URL, `*len` bytes. */
 const char *fm_image_data(struct json_object *url, size_t *len);
 
-/* The code of a request that has an image which the engine can't read. */
+/* The reason of the error when the engine can't read an image. */
 #define FM_IMAGE_INVALID "invalid_image"
 
-/* Appends the path of an image of the request to those that it has (fm_request.image_params), where they end. */
+/* Appends the path of an image to fm_request.image_params. Call it in the order of the images in the body. */
 void fm_image_note(struct fm_buf *params, const char *list, size_t entry, size_t part);
 
 #endif

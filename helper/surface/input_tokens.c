@@ -1,6 +1,6 @@
 /*
- * How many tokens a Responses request would have as its input: the members of a result, beside `ok`. No stream: it is
- * known when the engine has accepted the prompt, and then all is said.
+ * responses.input_tokens: counts the tokens of a Responses request's input. Writes the members of the result, beside
+ * `ok`. There is no stream: the count is known when the engine has accepted the prompt, and nothing else follows.
  */
 #include "surface/answer.h"
 #include "surface/request.h"

@@ -1,6 +1,7 @@
+/* Items of the Responses API: how each is checked, becomes a message for the engine, and is kept in the store. */
 #include "surface/items.h"
-#include "surface/answer.h"
 #include "surface/format.h"
+#include "surface/ids.h"
 #include "surface/image.h"
 #include "surface/messages.h"
 
@@ -10,7 +11,7 @@
 #define ITEM_ID_MAX     64 /* characters, as in the OpenAI API */
 #define INPUT_CHARS_MAX 10485760
 
-/* ---- the shape of each ---- */
+/* ---- the shape of each item ---- */
 
 static const struct fm_role roles[] = {
     {"user", "user"}, {"assistant", "assistant"}, {"system", "system"}, {"developer", "system"}, {0},
@@ -20,7 +21,9 @@ static const struct fm_rule image_rules[] = {
     {.name = "type", .check = fm_check_string},
     {.name = "image_url", .check = fm_check_image_url, .required = true},
     {.name = "detail", .check = fm_check_enum, .words = fm_image_details},
-    {.name = "file_id", .check = fm_check_unsupported, .note = "fm-proxy keeps no files: it takes 'image_url'."},
+    {.name = "file_id",
+     .check = fm_check_unsupported,
+     .note = "fm-proxy keeps no files: send the image in 'image_url'."},
     {0},
 };
 
@@ -32,8 +35,8 @@ static const struct fm_part_kind parts[] = {
 };
 
 /*
- * `id`, `status`, `phase` and the like come back from an earlier output and say nothing to a model. `parsed` and
- * `parsed_arguments` are what the SDK's helpers add to it.
+ * Hosts send earlier output back, so its members `id`, `status`, `phase` and so on are accepted; a model does not see
+ * them. The SDK's helpers add `parsed` and `parsed_arguments`.
  */
 static const struct fm_rule message_rules[] = {
     {.name = "type", .check = fm_check_string},
@@ -64,7 +67,7 @@ static const struct fm_dialect dialect = {
     .part_rules = part_rules,
 };
 
-/* What a tool said may be text parts too. */
+/* A tool's output may be text parts too. */
 static const struct fm_part_kind output_parts[] = {
     {"input_text", "text", NULL}, {"input_image", NULL, NULL}, {"input_file", NULL, NULL}, {0}};
 
@@ -74,11 +77,11 @@ static const struct fm_dialect output_dialect = {
     .part_rules = part_rules,
 };
 
-/* SDKs send back what they know of an item, as null where it has none. */
+/* SDKs send back every member of an item that they know, null if it has no value. */
 #define LATER_MEMBERS                                                                                                  \
-    {.name = "namespace", .check = fm_check_unsupported, .note = "fm-proxy has no namespaces."},                       \
-        {.name = "caller", .check = fm_check_unsupported, .note = "fm-proxy's calls have no caller."},                 \
-        {.name = "async", .check = fm_check_unsupported, .note = "fm-proxy has no such calls."}, {                     \
+    {.name = "namespace", .check = fm_check_unsupported, .note = "fm-proxy has no namespaces: leave it out."},         \
+        {.name = "caller", .check = fm_check_unsupported, .note = "fm-proxy's calls have no caller: leave it out."},   \
+        {.name = "async", .check = fm_check_unsupported, .note = "fm-proxy has no such calls: leave it out."}, {       \
         .name = "created_by", .check = fm_check_string                                                                 \
     }
 
@@ -111,8 +114,8 @@ static const struct fm_rule reference_rules[] = {
 };
 
 /*
- * What was thought before an answer. `encrypted_content` and `status` come back from other servers, and say nothing to
- * a model here.
+ * Reasoning before an answer. Items that come from other servers have `encrypted_content` and `status`; a model here
+ * does not see them.
  */
 static const struct fm_rule reasoning_rules[] = {
     {.name = "type", .check = fm_check_any},
@@ -125,7 +128,7 @@ static const struct fm_rule reasoning_rules[] = {
     {0},
 };
 
-/* What responses.compact made of a conversation. */
+/* A conversation's summary by responses.compact. */
 static const struct fm_rule compaction_rules[] = {
     {.name = "type", .check = fm_check_any},
     LATER_MEMBERS,
@@ -150,7 +153,7 @@ static const struct fm_dialect thought_dialect = {
     .part_rules = part_rules,
 };
 
-/* Items of the OpenAI API that need other tools. */
+/* Items of the OpenAI API for tools that fm-proxy does not have. */
 static const char *const later_items[] = {
     "compaction_trigger",      "custom_tool_call",
     "custom_tool_call_output", "web_search_call",
@@ -204,17 +207,18 @@ static enum fm_code check_compaction(struct json_object *item, const struct fm_p
     }
     const char *content = json_object_get_string(json_object_object_get(item, "encrypted_content"));
     bool ours = strncmp(content, start, sizeof start - 1) == 0;
-    return ours ? FM_OK : fm_reject_value(&content_at, "Expected what responses.compact gave.", error);
+    return ours ? FM_OK
+                : fm_reject_value(&content_at, "Expected the text that responses.compact returned, unchanged.", error);
 }
 
 static enum fm_code check_reference(struct json_object *item, const struct fm_path *at, struct fm_error *error) {
     return fm_check_members(reference_rules, item, at, error);
 }
 
-/* The first is that of an item without a type but with a role: that is how the AI SDK writes messages. */
+/* The first is also the kind of an item that has a role but no type: the AI SDK writes messages so. */
 static const struct item_kind {
     const char *type;
-    const char *id_prefix; /* of an id that is drawn for it */
+    const char *id_prefix; /* of an id that is drawn for such an item */
     enum fm_code (*check)(struct json_object *item, const struct fm_path *at, struct fm_error *error);
 } item_kinds[] = {
     {"message", "msg_", check_message},
@@ -249,7 +253,7 @@ static enum fm_code reject_item_type(struct json_object *type, const struct fm_p
                            error);
 }
 
-/* Without a type, what has an id and no role stands for another item. */
+/* An item with an id, but without type and role, is a reference too. */
 static bool is_bare_reference(struct json_object *item) {
     return !json_object_object_get(item, "type") && !json_object_object_get(item, "role") &&
            json_object_object_get(item, "id");
@@ -274,7 +278,7 @@ static enum fm_code check_item(struct json_object *item, const struct fm_path *a
     return kind ? kind->check(item, at, error) : reject_item_type(type, &type_at, error);
 }
 
-/* An id names one item: a list of items goes on behind it. */
+/* Ids must be unique: `after` in a list of items names one. */
 static enum fm_code check_ids(struct json_object *items, const struct fm_path *at, struct fm_error *error) {
     struct json_object *seen = json_object_new_object();
     enum fm_code code = seen ? FM_OK : fm_fail_no_memory(error);
@@ -285,7 +289,7 @@ static enum fm_code check_ids(struct json_object *items, const struct fm_path *a
         struct fm_path id_at = {.parent = &item_at, .key = "id"};
         const char *name = id ? json_object_get_string(id) : NULL;
         if (name && json_object_object_get_ex(seen, name, NULL)) {
-            code = fm_reject_value(&id_at, "Another item has this id.", error);
+            code = fm_reject_value(&id_at, "Another item has this id: each item needs its own.", error);
         } else if (name && json_object_object_add(seen, name, NULL) != 0) {
             code = fm_fail_no_memory(error);
         }
@@ -335,7 +339,7 @@ static bool is_item(struct json_object *items, size_t index, const char *type) {
     return fm_string_is(json_object_object_get(json_object_array_get_idx(items, index), "type"), type);
 }
 
-/* The name of a call counts as text: there is something to go on with. A thought does not. */
+/* Whether the item gives the model something to answer. The name of a call does, reasoning does not. */
 static bool has_text(struct json_object *item) {
     struct json_object *content = json_object_object_get(item, "content");
     struct json_object *output = json_object_object_get(item, "output");
@@ -353,14 +357,14 @@ static bool has_text(struct json_object *item) {
     return code == FM_OK && bytes > 0;
 }
 
-/* `ids` are those of the calls so far. */
+/* `ids` has the ids of the calls so far. */
 static enum fm_code check_call_ids(struct json_object *items, size_t index, struct json_object *ids,
                                    const struct fm_path *at, struct fm_error *error) {
     struct json_object *id = json_object_object_get(json_object_array_get_idx(items, index), "call_id");
     if (is_item(items, index, "function_call")) {
         return fm_call_note(ids, id, error);
     }
-    /* OpenAI blames the list */
+    /* as at OpenAI, the error names the list */
     return is_item(items, index, "function_call_output") ? fm_call_find(ids, id, at, error) : FM_OK;
 }
 
@@ -375,10 +379,10 @@ enum fm_code fm_items_check_whole(struct json_object *items, struct fm_error *er
         code = check_call_ids(items, i, ids, &at, error);
     }
     json_object_put(ids);
-    return code == FM_OK && !text ? fm_reject_value(&at, "Expected some text.", error) : code;
+    return code == FM_OK && !text ? fm_reject_value(&at, "Expected at least one item with some text.", error) : code;
 }
 
-/* The content of what may have images; NULL: it may not. */
+/* The content of an item that may have images, a message of the user; otherwise NULL. */
 static struct json_object *content_with_images(struct json_object *item) {
     return fm_string_is(json_object_object_get(item, "role"), "user") ? json_object_object_get(item, "content") : NULL;
 }
@@ -409,7 +413,7 @@ void fm_items_note_images(struct json_object *input, struct fm_buf *params) {
     }
 }
 
-/* ---- as messages ---- */
+/* ---- items as messages for the engine ---- */
 
 static void write_call_output(struct json_object *item, struct fm_buf *scratch, struct fm_json_writer *w) {
     fm_json_object_begin(w);
@@ -420,7 +424,7 @@ static void write_call_output(struct json_object *item, struct fm_buf *scratch, 
     fm_json_object_end(w);
 }
 
-/* The summary is told as what it is, by the system. */
+/* The summary becomes a system message that says that it is one. */
 static void write_compaction(struct json_object *item, struct fm_buf *scratch, struct fm_json_writer *w) {
     struct json_object *content = json_object_object_get(item, "encrypted_content");
     size_t start = sizeof FM_COMPACTION_START - 1;
@@ -435,13 +439,13 @@ static void write_compaction(struct json_object *item, struct fm_buf *scratch, s
     fm_turn_write("system", scratch->data, scratch->len, w);
 }
 
-/* What an item at `index` says is the assistant's answer, or a part of it. */
+/* Whether the item at `index` is the assistant's answer, or a part of it. */
 static bool is_answer(struct json_object *items, size_t index) {
     struct json_object *role = json_object_object_get(json_object_array_get_idx(items, index), "role");
     return is_item(items, index, "function_call") || fm_string_is(role, "assistant");
 }
 
-/* The texts of the parts in `list`; NULL: none. */
+/* Appends the texts of the parts in `list`, which may be NULL. */
 static void append_parts(struct json_object *list, struct fm_buf *text) {
     for (size_t i = 0; list && i < json_object_array_length(list); i++) {
         struct json_object *part = json_object_object_get(json_object_array_get_idx(list, i), "text");
@@ -449,7 +453,7 @@ static void append_parts(struct json_object *list, struct fm_buf *text) {
     }
 }
 
-/* What was thought in the items from `index` to `end`, where it is told: whole, or else in summary. */
+/* Writes the reasoning of the items from `index` to `end`: of each its content, or else its summary. */
 static void write_reasoning(struct json_object *items, size_t index, size_t end, struct fm_buf *scratch,
                             struct fm_json_writer *w) {
     fm_buf_reset(scratch);
@@ -469,9 +473,9 @@ static void write_reasoning(struct json_object *items, size_t index, size_t end,
 }
 
 /*
- * Writes the message at `index`, and the calls behind it as its own where it is the assistant's: they were one answer,
- * with the reasoning before it. Calls without a message before them are one too, reasoning without an answer is
- * nothing. Returns the index of the item that follows.
+ * Writes the message at `index`. If it is the assistant's, the reasoning before it and the calls after it belong to the
+ * same message: they were one answer. Calls without a message before them make one; reasoning without an answer is left
+ * out. Returns the index of the next item.
  */
 static size_t write_turn(struct json_object *items, size_t index, struct fm_buf *scratch, struct fm_json_writer *w) {
     size_t thought = index;
@@ -522,7 +526,7 @@ void fm_items_write_messages(struct json_object *items, struct fm_json_writer *w
     fm_buf_free(&scratch);
 }
 
-/* ---- as they are kept ---- */
+/* ---- items as they are stored ---- */
 
 static void write_part(const char *type, struct json_object *text, struct fm_json_writer *w) {
     bool output = strcmp(type, "output_text") == 0;
@@ -530,7 +534,7 @@ static void write_part(const char *type, struct json_object *text, struct fm_jso
     fm_json_object_begin(w);
     fm_json_key_str(w, "type", type);
     fm_json_key_value(w, "text", text);
-    if (output) { /* clients take it for granted */
+    if (output) { /* clients rely on it */
         fm_json_key(w, "annotations");
         fm_json_raw(w, "[]", 2);
     }
@@ -559,7 +563,7 @@ static void write_kept_content(struct json_object *item, struct json_object *con
     }
 }
 
-/* `type`, `id` and `status` first, then what else the item has. */
+/* Writes `type`, `id` and `status`, then the item's other members, then its content. */
 static void write_kept(struct json_object *item, struct fm_json_writer *w) {
     static const char *const written[] = {"type", "id", "status", "content"};
     const struct item_kind *kind = find_kind(json_object_object_get(item, "type"));
@@ -582,7 +586,7 @@ static void write_kept(struct json_object *item, struct fm_json_writer *w) {
     if (content) {
         write_kept_content(item, content, w);
     }
-    if (kind->check == check_reasoning && !json_object_object_get(item, "summary")) { /* clients take it for granted */
+    if (kind->check == check_reasoning && !json_object_object_get(item, "summary")) { /* clients rely on it */
         fm_json_key(w, "summary");
         fm_json_raw(w, "[]", 2);
     }

@@ -1,7 +1,7 @@
 /*
- * Items of the Responses API: what a conversation consists of, in a request's `input` and in a response's `output`.
- * Each is checked by itself when the request comes. What takes the whole conversation (has an output its call?) is
- * looked at when all of it is known, for which stored responses may be needed. Pure; values are borrowed.
+ * Items of the Responses API: the parts of a conversation, in a request's `input` and in a response's `output`. Each
+ * item is checked alone when the request comes. A rule about the whole conversation (each output has its call) is
+ * checked when all of it is known, which may need stored responses. Pure; values are borrowed.
  */
 #ifndef FM_SURFACE_ITEMS_H
 #define FM_SURFACE_ITEMS_H
@@ -9,29 +9,29 @@
 #include "protocol/json_writer.h"
 #include "surface/check.h"
 
-/* What the `encrypted_content` of a compaction begins with, before the summary; and its id. */
+/* The beginning of a compaction's `encrypted_content`, before the summary; the beginning of its id. */
 #define FM_COMPACTION_START  "fm1:"
 #define FM_COMPACTION_PREFIX "cmp_"
 
-/* A string, which is the user's message, or a list of items. */
+/* A string, which is a message of the user, or a list of items. */
 fm_check_fn fm_check_input;
 
-/* Whether an item of a checked input stands for one that is stored. */
+/* Whether any item of a checked input refers to a stored one. */
 bool fm_items_refer(struct json_object *input);
 
-/* The id that the checked item `item` stands for; NULL when it stands for itself. */
+/* The id of the stored item to which the checked item `item` refers; NULL when it is not a reference. */
 const char *fm_item_reference(struct json_object *item);
 
 /*
- * A whole conversation, of checked items that stand for themselves: each output has its call before it, and there is
- * some text. FM_INVALID_REQUEST with the param `input`, or FM_INTERNAL: out of memory.
+ * Checks a whole conversation of checked items without references: each output comes after its call, and there is some
+ * text. FM_INVALID_REQUEST with the param `input`, or FM_INTERNAL: out of memory.
  */
 FM_MUST_USE enum fm_code fm_items_check_whole(struct json_object *items, struct fm_error *error);
 
 /* Whether such a conversation has images. */
 bool fm_items_have_images(struct json_object *items);
 
-/* How many parts the messages have that have an image: each goes to the engine by itself. */
+/* How many parts there are in messages with an image: each of them goes to the engine as a separate value. */
 size_t fm_items_image_parts(struct json_object *items);
 
 /* Appends the paths of the images of a checked input (fm_request.image_params). */
@@ -41,7 +41,7 @@ void fm_items_note_images(struct json_object *input, struct fm_buf *params);
 void fm_items_write_messages(struct json_object *items, struct fm_json_writer *w);
 
 /*
- * Writes a checked input as it is kept: a list of items, where each has its `type`, an `id`, drawn where it had none,
+ * Writes a checked input as it is stored: a list of items, each with its `type`, an `id` (a new one if it had none),
  * and its content as parts.
  */
 void fm_items_write_kept(struct json_object *input, struct fm_json_writer *w);

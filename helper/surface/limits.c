@@ -1,3 +1,4 @@
+/* The time limits of a request: read from its `fm` object, and which of them comes next. */
 #include "surface/limits.h"
 #include "surface/surface.h"
 

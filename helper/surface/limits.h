@@ -1,4 +1,4 @@
-/* The watchdog's limits that a request brings along in its `fm` object. PROTOCOL.md, "Limits". */
+/* The time limits that a request may set in its `fm` object. PROTOCOL.md, "Limits". */
 #ifndef FM_SURFACE_LIMITS_H
 #define FM_SURFACE_LIMITS_H
 
@@ -8,7 +8,7 @@ struct fm_limits;
 
 extern const struct fm_rule fm_limits_rules[]; /* members of `fm` */
 
-/* The limits of a checked `fm`; NULL, and what it does not name: the defaults. */
+/* The limits of a checked `fm` (NULL: none); a limit that it does not set has its default. */
 struct fm_limits fm_limits_read(struct json_object *fm);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * Log probabilities of an answer's tokens. They come with the text, in lists that belong to a delta as a whole, so a
- * *mark* remembers where in the output and in the entries each delta ended: a piece of a stream takes whole deltas.
+ * Log probabilities of an answer's tokens. The engine sends them with the text, one list for a whole delta. So a *mark*
+ * notes where each of the engine's deltas ended in the output and in the entries, and a piece of a stream consists of
+ * whole deltas.
  */
 #include "surface/answer.h"
 
@@ -12,9 +13,9 @@
 #define TOP_MAX   20
 
 struct mark {
-    size_t text;    /* bytes of the output, all deltas so far */
-    size_t entries; /* bytes of their entries */
-    size_t count;   /* of their entries */
+    size_t text;    /* bytes of the output up to here */
+    size_t entries; /* bytes of entries up to here */
+    size_t count;   /* entries up to here */
 };
 
 static const struct mark *marks_of(const struct fm_answer *answer) {
@@ -36,11 +37,11 @@ void fm_logprobs_free(struct fm_answer *answer) {
 }
 
 void fm_logprobs_next(struct fm_answer *answer) {
-    fm_buf_init(&answer->logprobs, answer->logprobs.max - answer->logprobs.len); /* they are told together */
+    fm_buf_init(&answer->logprobs, answer->logprobs.max - answer->logprobs.len); /* all choices share one object */
     fm_buf_init(&answer->marks, MARKS_MAX);
 }
 
-/* Of the first `marks` marks. */
+/* The entries of the first `marks` marks. */
 static size_t entry_count(const struct fm_answer *answer, size_t marks) {
     return marks > 0 ? marks_of(answer)[marks - 1].count : 0;
 }
@@ -67,7 +68,7 @@ static bool write_token(struct json_object *bytes, struct fm_json_writer *w) {
     return true;
 }
 
-/* The members of an entry that it shares with its alternatives. */
+/* Writes the members that an entry and its alternatives both have. */
 static bool write_members(struct json_object *entry, struct fm_json_writer *w) {
     struct json_object *logprob = json_object_object_get(entry, "logprob");
     double value = json_object_get_double(logprob);
@@ -116,7 +117,7 @@ enum fm_code fm_answer_logprobs(struct fm_answer *answer, struct json_object *li
         valid = write_entry(json_object_array_get_idx(list, i), &w);
     }
     if (!valid) {
-        answer->logprobs.len = before; /* of a wrong list, nothing is told */
+        answer->logprobs.len = before; /* a wrong list is dropped as a whole */
         return fm_fail(error, FM_INTERNAL, "the engine sent text without its log probabilities, or wrong ones");
     }
     const struct mark mark = {
@@ -124,11 +125,14 @@ enum fm_code fm_answer_logprobs(struct fm_answer *answer, struct json_object *li
         .entries = answer->logprobs.len,
         .count = count + entry_count(answer, mark_count(answer)),
     };
-    if (!answer->logprobs.failed) { /* else a part of the list is in it, which no mark may lead to */
+    if (!answer->logprobs.failed) { /* otherwise `logprobs` holds a part of the list, and no mark may include that */
         fm_buf_append(&answer->marks, &mark, sizeof mark);
     }
     bool held = !answer->logprobs.failed && !answer->marks.failed;
-    return held ? FM_OK : fm_fail(error, FM_INTERNAL, "the log probabilities are too many to hold");
+    return held ? FM_OK
+                : fm_fail(
+                      error, FM_INTERNAL,
+                      "the log probabilities are too many to hold: ask for fewer 'top_logprobs' or a shorter answer");
 }
 
 /* ---- to the host ---- */
@@ -141,12 +145,12 @@ static void write_entries(const struct fm_answer *answer, size_t from, size_t to
     fm_json_array_end(w);
 }
 
-/* The entries of the first `count` marks end here. */
+/* Where the entries of the first `count` marks end. */
 static size_t entries_end(const struct fm_answer *answer, size_t count) {
     return count > 0 ? marks_of(answer)[count - 1].entries : 0;
 }
 
-/* The first mark behind what was sent is taken however far it goes. */
+/* The first mark after what was sent always belongs to the piece, even if it goes beyond `end`. */
 size_t fm_logprobs_piece_end(const struct fm_answer *answer, size_t end) {
     const struct mark *marks = marks_of(answer);
     size_t first = answer->cursor->sent_marks;
@@ -190,7 +194,7 @@ void fm_logprobs_write_counts(const struct fm_answer *answer, struct fm_json_wri
     fm_json_array_end(w);
 }
 
-/* The entries from `from` on, `count` of them. False: there are not so many. */
+/* Restores `count` entries from `from` on. False: there are fewer. */
 static bool restore_entries(struct fm_answer *answer, struct json_object *list, size_t from, size_t count) {
     struct fm_json_writer w = fm_json_writer_on(&answer->logprobs);
     size_t have = json_object_array_length(list);

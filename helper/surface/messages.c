@@ -1,3 +1,4 @@
+/* Messages and their content, for both APIs: checking, and writing them as ENGINE.md has them. */
 #include "surface/messages.h"
 #include "surface/image.h"
 
@@ -22,7 +23,7 @@ static const struct fm_part_kind *find_part(const struct fm_dialect *dialect, st
     return NULL;
 }
 
-/* The URL of an image: chat has it in an object. */
+/* The URL of an image; in chat it lies in an object. */
 static struct json_object *image_url(const struct fm_part_kind *kind, struct json_object *part) {
     struct json_object *url = json_object_object_get(part, kind->member);
     return json_object_is_type(url, json_type_object) ? json_object_object_get(url, "url") : url;
@@ -56,7 +57,7 @@ void fm_content_note_images(const struct fm_dialect *dialect, struct json_object
 
 /* ---- checking ---- */
 
-/* The bytes of an image's URL count: there is something to look at. */
+/* An image counts as content, with the bytes of its URL. */
 static enum fm_code check_image(const struct fm_part_kind *kind, struct json_object *part, const struct fm_path *at,
                                 size_t *bytes, struct fm_error *error) {
     enum fm_code code = fm_check_members(kind->image, part, at, error);
@@ -66,7 +67,7 @@ static enum fm_code check_image(const struct fm_part_kind *kind, struct json_obj
     return code;
 }
 
-/* The type comes first: what else may stand in a part depends on it. */
+/* Checks the type first: which members a part may have depends on it. */
 static enum fm_code check_part(const struct fm_dialect *dialect, struct json_object *part, const struct fm_path *at,
                                size_t *bytes, struct fm_error *error) {
     if (!json_object_is_type(part, json_type_object)) {
@@ -85,7 +86,7 @@ static enum fm_code check_part(const struct fm_dialect *dialect, struct json_obj
         return fm_reject_value(&type_at, dialect->parts_note, error);
     }
     if (!kind->member) {
-        return fm_reject_unsupported(&type_at, "fm-proxy takes text, and images of the user.", error);
+        return fm_reject_unsupported(&type_at, "fm-proxy takes text, and images in messages of the user.", error);
     }
     if (kind->image) {
         return check_image(kind, part, at, bytes, error);
@@ -123,7 +124,7 @@ enum fm_code fm_content_check(const struct fm_dialect *dialect, struct json_obje
     return FM_OK;
 }
 
-/* The content, or what stands in for the assistant's; NULL when there is neither. */
+/* The content, or in a message of the assistant what replaces it; NULL when there is neither. */
 static struct json_object *content_of(const struct fm_dialect *dialect, struct json_object *message) {
     struct json_object *content = json_object_object_get(message, "content");
     bool stands_in = dialect->stand_in && fm_string_is(json_object_object_get(message, "role"), "assistant");
@@ -142,7 +143,7 @@ static enum fm_code check_whose_images(const struct fm_dialect *dialect, const s
     }
     struct fm_path part_at = {.parent = at, .index = find_image(dialect, content, 0)};
     struct fm_path type_at = {.parent = &part_at, .key = "type"};
-    return fm_reject_unsupported(&type_at, "fm-proxy takes images in messages of the user.", error);
+    return fm_reject_unsupported(&type_at, "fm-proxy takes images only in messages of the user.", error);
 }
 
 enum fm_code fm_message_check(const struct fm_dialect *dialect, struct json_object *message, const struct fm_path *at,
@@ -163,7 +164,7 @@ enum fm_code fm_message_check(const struct fm_dialect *dialect, struct json_obje
         return fm_reject_value(&role_at, dialect->roles_note, error);
     }
     if (!role->neutral) {
-        return fm_reject_unsupported(&role_at, "fm-proxy has the role 'tool' instead.", error);
+        return fm_reject_unsupported(&role_at, "Use the role 'tool' instead.", error);
     }
     enum fm_code code = fm_check_members(dialect->message_rules, message, at, error);
     if (code != FM_OK) {
@@ -192,7 +193,7 @@ static void append_text(struct fm_buf *buf, struct json_object *text) {
     fm_buf_append(buf, json_object_get_string(text), (size_t)json_object_get_string_len(text));
 }
 
-/* As ENGINE.md has them: texts and images. */
+/* Writes parts as in ENGINE.md: texts and images. */
 static void write_parts(const struct fm_dialect *dialect, struct json_object *content, struct fm_json_writer *w) {
     fm_json_array_begin(w);
     size_t count = json_object_array_length(content);
@@ -265,7 +266,7 @@ enum fm_code fm_call_find(struct json_object *ids, struct json_object *id, const
     if (json_object_object_get_ex(ids, json_object_get_string(id), NULL)) {
         return FM_OK;
     }
-    enum fm_code code = fm_reject_value(at, "A tool's output answers no call before it.", error);
-    error->openai_code = "";
+    enum fm_code code = fm_reject_value(at, "A tool's output must have the id of a call that comes before it.", error);
+    error->reason = "";
     return code;
 }

@@ -1,6 +1,7 @@
 /*
- * The way of a Responses answer into the store and back. Its object has nearly all; what it lacks are where the deltas
- * of its stream ended and the dialect of its reasoning. So a stream that is read again has the same events.
+ * Stores a Responses answer and restores it, so that its stream can be read again with the same events. The Response
+ * object has nearly everything; what it lacks (where the deltas ended, the dialect of the reasoning) is stored beside
+ * it.
  */
 #include "protocol/json_writer.h"
 #include "surface/answer.h"
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ECHO_MAX (64u << 20) /* bytes: it is part of a stored text */
+#define ECHO_MAX (64u << 20) /* bytes; it is a part of a stored text, which is limited */
 
 /* ---- to the store ---- */
 
@@ -39,7 +40,7 @@ static struct json_object *get(struct json_object *object, const char *name) {
     return json_object_is_type(object, json_type_object) ? json_object_object_get(object, name) : NULL;
 }
 
-/* "" where it is no string. */
+/* "" when it is not a string. */
 static const char *get_text(struct json_object *object, const char *name) {
     struct json_object *value = get(object, name);
     return json_object_is_type(value, json_type_string) ? json_object_get_string(value) : "";
@@ -58,7 +59,7 @@ static bool take_text(struct fm_answer *answer, struct json_object *text) {
            fm_answer_append(answer, json_object_get_string(text), (size_t)json_object_get_string_len(text));
 }
 
-/* The one part of an item. */
+/* The only part of an item. */
 static struct json_object *part_of(struct json_object *item, const char *list) {
     struct json_object *parts = get(item, list);
     return json_object_is_type(parts, json_type_array) ? json_object_array_get_idx(parts, 0) : NULL;
@@ -123,7 +124,7 @@ static bool take_pieces(struct fm_answer *answer, struct json_object *ends) {
     return !answer->pieces.failed;
 }
 
-/* The log probabilities are those of the message's part. */
+/* The log probabilities lie in the message's part. */
 static bool take_logprobs(struct fm_answer *answer, struct json_object *output, struct json_object *counts) {
     struct json_object *list = NULL;
     for (size_t i = 0; i < json_object_array_length(output) && !list; i++) {
@@ -173,7 +174,7 @@ static bool take_report(struct fm_answer *answer, struct json_object *fm) {
     return taken;
 }
 
-/* What is not the answer's own is what the request said. */
+/* All members that are not the answer's own repeat the request. */
 static bool take_echo(struct fm_answer *answer, struct json_object *object) {
     static const char *const own[] = {
         "id",     "object", "created_at", "status", "completed_at", "error", "incomplete_details", "model",
@@ -211,7 +212,7 @@ static bool take_end(struct fm_answer *answer, struct json_object *object) {
     }
     answer->error_code = strdup(get_text(error, "code"));
     fm_fail(&answer->error, fm_openai_error_code(get_text(error, "type")), "%s", get_text(error, "message"));
-    answer->error.openai_code = answer->error_code;
+    answer->error.reason = answer->error_code;
     snprintf(answer->error.param, sizeof answer->error.param, "%s", get_text(error, "param"));
     return answer->error_code;
 }

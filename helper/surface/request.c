@@ -1,3 +1,4 @@
+/* What the APIs share of a request: the common rows, reading them from a checked body, and its end. */
 #include "surface/request.h"
 #include "base/utf8.h"
 #include "surface/format.h"
@@ -8,8 +9,8 @@
 #include <string.h>
 
 /*
- * A body is at most 10 MB; re-escaped it is no longer than it came, and what is put around calls and tools is less than
- * they are. Room for what came from elsewhere than a frame.
+ * Bytes of the job. A body has at most 10 MB; escaped again it does not grow, and what is written around calls and
+ * tools is shorter than they are. So this is ample, also for a stored conversation.
  */
 #define JOB_MAX (64u << 20)
 
@@ -20,12 +21,12 @@
 
 /* ---- checkers of the shared rows ---- */
 
-/* Ids are C strings everywhere below, so one with a NUL inside would pass for a shorter one. */
+/* Ids become C strings, so one with a NUL inside would be taken for a shorter one. */
 enum fm_code fm_check_model(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
                             struct fm_error *error) {
     enum fm_code code = fm_check_string(rule, value, at, error);
     if (code == FM_OK && strlen(json_object_get_string(value)) != (size_t)json_object_get_string_len(value)) {
-        return fm_reject_value(at, "Expected a model id.", error);
+        return fm_reject_value(at, "Expected a model id, as models.list has them.", error);
     }
     return code;
 }
@@ -135,7 +136,7 @@ const struct fm_rule fm_shared_rules[] = {
 
 /* ---- reading a checked body ---- */
 
-/* Of a checked `fm`. */
+/* The dialect that a checked `fm` asks for. */
 static enum fm_reasoning_dialect dialect_of(struct json_object *fm) {
     struct json_object *word = json_object_object_get(fm, "reasoning_dialect");
     int dialect = 0;
@@ -143,39 +144,6 @@ static enum fm_reasoning_dialect dialect_of(struct json_object *fm) {
         dialect++;
     }
     return (enum fm_reasoning_dialect)dialect;
-}
-
-/* ---- the tables of all APIs ---- */
-
-static const struct fm_rule *const all_rules[] = {fm_responses_rules, fm_chat_rules, fm_completions_rules,
-                                                  fm_embeddings_rules};
-
-bool fm_request_has_row(const char *name) {
-    bool found = false;
-    if (fm_rule_find(fm_extra_rules, name)) {
-        return false;
-    }
-    for (size_t i = 0; i < sizeof all_rules / sizeof all_rules[0] && !found; i++) {
-        found = fm_rule_find(all_rules[i], name) != NULL;
-    }
-    return found;
-}
-
-enum fm_code fm_request_check(const struct fm_rule *rules, struct json_object *body, struct fm_ignored *ignored,
-                              struct fm_error *error) {
-    struct lh_entry *next;
-    for (struct lh_entry *entry = json_object_get_object(body)->head; entry; entry = next) {
-        const struct fm_path at = {.key = lh_entry_k(entry)};
-        bool elsewhere = !fm_rule_find(rules, at.key) && fm_request_has_row(at.key);
-        next = lh_entry_next(entry); /* before this one may go */
-        if (elsewhere && lh_entry_v(entry)) {
-            return fm_reject_unsupported(&at, "It is a parameter of another API, which this one does not have.", error);
-        }
-        if (elsewhere) { /* null is absent */
-            json_object_object_del(body, at.key);
-        }
-    }
-    return fm_check_body(rules, body, ignored, error);
 }
 
 void fm_request_begin(struct fm_request *request, struct json_object *body, const struct fm_ignored *ignored) {
@@ -214,7 +182,7 @@ static void copy_member(struct json_object *body, const char *name, struct fm_js
     }
 }
 
-/* 0 asks for nothing, and an engine need not know it. */
+/* A penalty of 0 changes nothing, so it is not sent: an engine may not have it. */
 static void copy_penalty(struct json_object *body, const char *name, struct fm_json_writer *w) {
     if (json_object_get_double(json_object_object_get(body, name)) != 0) {
         copy_member(body, name, w);

@@ -1,6 +1,6 @@
 /*
- * What the request bodies of both APIs have in common: the rows of the parameters that mean the same in both, and
- * reading a checked body into a struct fm_request. Ownership: as in surface.h.
+ * What the request bodies of the APIs have in common: the rows of parameters that mean the same in all, and reading a
+ * checked body into a struct fm_request. Ownership: as in surface.h.
  */
 #ifndef FM_SURFACE_REQUEST_H
 #define FM_SURFACE_REQUEST_H
@@ -11,8 +11,8 @@
 #include "surface/surface.h"
 
 /*
- * The shared rows. The APIs' own tables end in their tools', and those in {.members = fm_shared_rules}; its last rows,
- * which all APIs that generate have, are fm_generation_rules.
+ * The shared rows. A table goes on in another one: that of an API in its tools', those in fm_shared_rules, and those in
+ * fm_generation_rules, which all APIs that generate text have.
  */
 extern const struct fm_rule fm_shared_rules[];
 extern const struct fm_rule fm_generation_rules[];
@@ -23,28 +23,18 @@ extern const struct fm_rule fm_chat_rules[];
 extern const struct fm_rule fm_completions_rules[];
 extern const struct fm_rule fm_embeddings_rules[];
 
-/* Whether one of those tables has a row of this name: a parameter of OpenAI's. Extras are none. */
-bool fm_request_has_row(const char *name);
-
-/*
- * fm_check_body for the body of a create call: what no API has is ignored, and what another API has (chat's
- * `max_tokens` in responses.create, say) is refused, FM_INVALID_REQUEST, because dropping it would change the answer.
- */
-FM_MUST_USE enum fm_code fm_request_check(const struct fm_rule *rules, struct json_object *body,
-                                          struct fm_ignored *ignored, struct fm_error *error);
-
 /* The members of chat's and completions' `stream_options`. */
 extern const struct fm_rule fm_chat_stream_option_rules[];
 
 extern const char *const fm_verbosity_words[];
 extern const char *const fm_effort_words[];
 
-/* The row `model`, for a table without the shared rows. */
+/* The checker of `model`, for a table without the shared rows. */
 fm_check_fn fm_check_model;
 
 /*
- * Tokens of a summary at most: an eighth of the default context. Two tries are then within the default limit of ten
- * minutes on a machine that generates four tokens a second.
+ * The most tokens of a summary: an eighth of the default context. On a machine that generates four tokens a second, two
+ * tries then take less than the default limit of ten minutes.
  */
 #define FM_SUMMARY_TOKENS 1024
 
@@ -52,30 +42,52 @@ fm_check_fn fm_check_model;
 #define FM_TOKENS_MAX INT32_MAX
 
 /*
- * Fills `request` from a checked body and what that check ignored, but leaves job_members and echo empty. Then
+ * Fills `request` from a checked body and the paths that the check ignored, but leaves job_members and echo empty.
  * fm_request_end must follow.
  */
 void fm_request_begin(struct fm_request *request, struct json_object *body, const struct fm_ignored *ignored);
 
-/* extras.c: the rows of fm_extra_names, and what a checked body says of them. */
+/* extras.c: the rows of fm_extra_names; notes those that a checked body asks for in `request->extras`. */
 extern const struct fm_rule fm_extra_rules[];
 void fm_request_note_extras(struct fm_request *request, struct json_object *body);
 
-/* The job members that both APIs name alike, behind the messages. `max_tokens`: the API's own value, or NULL. */
+/* Writes the job's sampling members, which all APIs name alike. `max_tokens`: the API's own value, or NULL. */
 void fm_request_write_sampling(struct json_object *body, struct json_object *max_tokens, struct fm_json_writer *w);
 
-/* The job member that asks for log probabilities, and `request->logprobs`: whether they are `asked` for. */
+/* Sets `request->logprobs` to `asked`; if true, writes the job member that asks for log probabilities. */
 void fm_request_write_logprobs(struct fm_request *request, struct json_object *body, bool asked,
                                struct fm_json_writer *w);
 
-/* The job's member `reasoning`, where `effort` (a checked word) is there. */
+/* Writes the job's member `reasoning`, unless `effort` (a checked word) is NULL. */
 void fm_request_write_effort(struct json_object *effort, struct fm_json_writer *w);
 
-/* FM_OK, or FM_INTERNAL with everything freed when something could not be allocated on the way. */
+/* FM_OK; or FM_INTERNAL, with the request freed, if memory ran out since fm_request_begin. */
 FM_MUST_USE enum fm_code fm_request_end(struct fm_request *request, struct fm_error *error);
 
-/* fm_surface.parse of the APIs. */
-fm_check_fn fm_check_include; /* a list of what a response may include; the rule does not count */
+/* A list of what a response may include; the rule does not count. */
+fm_check_fn fm_check_include;
+
+/* What is made of the conversation in a body of the Responses API. */
+enum fm_purpose {
+    FM_PURPOSE_ANSWER,
+    FM_PURPOSE_COUNT,   /* its tokens are counted, nothing is generated */
+    FM_PURPOSE_SUMMARY, /* responses.compact */
+};
+
+/*
+ * Each fills `request` from a body that has passed the check against its API's table, in which it looks at what no
+ * table can say (what does not go together); `ignored` is what the check ignored. Errors as fm_surface.parse.
+ */
+enum fm_code fm_responses_read(struct json_object *body, enum fm_purpose purpose, const struct fm_ignored *ignored,
+                               struct fm_request *request, struct fm_error *error);
+enum fm_code fm_completions_read(struct json_object *body, const struct fm_ignored *ignored, struct fm_request *request,
+                                 struct fm_error *error);
+enum fm_code fm_chat_read(struct json_object *body, const struct fm_ignored *ignored, struct fm_request *request,
+                          struct fm_error *error);
+enum fm_code fm_embeddings_read(struct json_object *body, const struct fm_ignored *ignored, struct fm_request *request,
+                                struct fm_error *error);
+
+/* parse.c: fm_surface.parse of the calls. */
 enum fm_code fm_responses_parse(struct json_object *params, struct fm_request *request, struct fm_error *error);
 enum fm_code fm_input_tokens_parse(struct json_object *params, struct fm_request *request, struct fm_error *error);
 enum fm_code fm_compact_parse(struct json_object *params, struct fm_request *request, struct fm_error *error);

@@ -1,8 +1,7 @@
 /*
- * The Responses API: the Response object and its streaming events. An answer has an output item for what was thought,
- * where there is any, told of in one of three dialects; behind it one for its text, a message
- * with one text part, which begins with the first text, or at the end of a completed answer that has nothing else; and
- * behind it one for each call.
+ * The Responses API: the Response object and its streaming events. The output has these items, in this order: one for
+ * the reasoning, if there is any, in one of three dialects; one message with one text part, which begins with the first
+ * text, or at the end of a completed answer that has no calls; one for each call.
  */
 #include "surface/answer.h"
 #include "surface/request.h"
@@ -23,7 +22,7 @@ static const char *status_of(const struct fm_answer *answer) {
     return answer->request.background && !answer->opened ? "queued" : "in_progress";
 }
 
-/* When a stream begins. */
+/* The moment at which a stream begins. */
 static enum fm_moment first_moment(const struct fm_answer *answer) {
     return answer->request.background ? FM_MOMENT_QUEUED : FM_MOMENT_BEGUN;
 }
@@ -32,7 +31,7 @@ static bool completed(const struct fm_answer *answer) {
     return answer->finished && answer->finish == FM_FINISH_STOP;
 }
 
-/* An item is whole when another one follows, as `followed` tells. */
+/* An item is complete when another one follows (`followed`). */
 static const char *item_status(const struct fm_answer *answer, bool followed) {
     if (followed || completed(answer)) {
         return "completed";
@@ -44,16 +43,16 @@ static bool has_reasoning(const struct fm_answer *answer) {
     return answer->reasoning_len > 0;
 }
 
-/* The message item is there: from the first text on, or at the end of a completed answer that calls nothing. */
+/* Whether the message item exists: from the first text on, or at the end of a completed answer without calls. */
 static bool has_message(const struct fm_answer *answer) {
     return fm_answer_text_len(answer) > 0 || (completed(answer) && answer->call_count == 0);
 }
 
-/* What a dialect has of a reasoning: where its one part lies, and what the events about it are called. */
+/* A dialect of reasoning: where its only part lies, and the names of its events. */
 struct reasoning_words {
     const char *member;
     const char *part_type;
-    const char *index; /* the part's, in events */
+    const char *index; /* the name of the part's index in events */
     const char *part_added;
     const char *delta;
     const char *text_done;
@@ -74,7 +73,7 @@ static const struct reasoning_words *words_of(const struct fm_answer *answer) {
     return &words[answer->request.reasoning_dialect];
 }
 
-/* The reasoning's part; without `with_text`, as it is when it begins. */
+/* The reasoning's part; without `with_text`, as when it begins. */
 static void write_reasoning_part(const struct fm_answer *answer, bool with_text, struct fm_json_writer *w) {
     fm_json_object_begin(w);
     fm_json_key_str(w, "type", words_of(answer)->part_type);
@@ -87,7 +86,7 @@ static void write_reasoning_part(const struct fm_answer *answer, bool with_text,
     fm_json_object_end(w);
 }
 
-/* The reasoning item; without `with_part`, as it is when it begins. A summary it always has. */
+/* The reasoning item; without `with_part`, as when it begins. `summary` is always there. */
 static void write_reasoning(const struct fm_answer *answer, bool with_part, struct fm_json_writer *w) {
     bool followed = fm_answer_text_len(answer) > 0 || answer->call_count > 0;
     fm_json_object_begin(w);
@@ -107,7 +106,7 @@ static void write_reasoning(const struct fm_answer *answer, bool with_part, stru
     fm_json_object_end(w);
 }
 
-/* The text part; without `with_text`, as it is when it begins. */
+/* The text part; without `with_text`, as when it begins. */
 static void write_part(const struct fm_answer *answer, bool with_text, struct fm_json_writer *w) {
     fm_json_object_begin(w);
     fm_json_key_str(w, "type", "output_text");
@@ -128,7 +127,7 @@ static void write_part(const struct fm_answer *answer, bool with_text, struct fm
     fm_json_object_end(w);
 }
 
-/* The message item; without `with_part`, as it is when it begins, even where that is at the end of the answer. */
+/* The message item; without `with_part`, as when it begins, even if that is at the end of the answer. */
 static void write_message(const struct fm_answer *answer, bool with_part, struct fm_json_writer *w) {
     fm_json_object_begin(w);
     fm_json_key_str(w, "id", answer->item_id);
@@ -144,7 +143,7 @@ static void write_message(const struct fm_answer *answer, bool with_part, struct
     fm_json_object_end(w);
 }
 
-/* The item of the call `index`; without `with_arguments`, as it is when it begins. */
+/* The item of the call `index`; without `with_arguments`, as when it begins. */
 static void write_call(const struct fm_answer *answer, size_t index, bool with_arguments, struct fm_json_writer *w) {
     const struct fm_call *call = &answer->calls[index];
     fm_json_object_begin(w);
@@ -246,7 +245,7 @@ static void write_response(const struct fm_answer *answer, enum fm_moment moment
         fm_json_key_null(w, "usage");
     }
     fm_json_key_bool(w, "store", answer->request.store && !answer->lost);
-    /* Members, not a value: the commas are the same. */
+    /* The echo is members, not a value, but it needs the same commas. */
     fm_json_raw(w, answer->request.echo.data, answer->request.echo.len);
     fm_answer_write_report(answer, moment, w);
     fm_json_object_end(w);
@@ -272,7 +271,7 @@ static void write_response_event(struct fm_answer *answer, const char *type, enu
     fm_json_object_end(w);
 }
 
-/* Events about the reasoning: always the first item. */
+/* Events about the reasoning, which is always the first item. */
 
 static void write_reasoning_event(struct fm_answer *answer, const char *type, bool with_part,
                                   struct fm_json_writer *w) {
@@ -397,7 +396,7 @@ static void write_message_done(struct fm_answer *answer, struct fm_json_writer *
     write_message_event(answer, "response.output_item.done", true, w);
 }
 
-/* Events about the call that was begun last. */
+/* Events about the open call, the last one that was begun. */
 
 static size_t open_call(const struct fm_answer *answer) {
     return answer->cursor->calls_begun - 1;
@@ -469,7 +468,7 @@ static enum fm_event_state queued_state(const struct fm_answer *answer) {
     return answer->request.background ? FM_EVENT_DUE : FM_EVENT_SKIP;
 }
 
-/* A stream begins before that in the background alone. */
+/* Only a stream in the background begins before this event. */
 static enum fm_event_state in_progress_state(const struct fm_answer *answer) {
     return answer->opened ? FM_EVENT_DUE : answer->finished ? FM_EVENT_SKIP : FM_EVENT_LATER;
 }
@@ -483,18 +482,18 @@ static enum fm_event_state message_state(const struct fm_answer *answer) {
     return has_message(answer) ? FM_EVENT_DUE : never ? FM_EVENT_SKIP : FM_EVENT_LATER;
 }
 
-/* The rows behind the arguments' deltas are reached when those are all out. */
+/* The rows after the arguments' deltas are reached when all of those were sent. */
 static enum fm_event_state call_end_state(const struct fm_answer *answer) {
     return answer->cursor->calls_begun > 0 ? FM_EVENT_DUE : FM_EVENT_SKIP;
 }
 
-/* Clients want at least one delta, so there is one for a call without arguments too. */
+/* Clients expect at least one delta, so a call without arguments also has one. */
 static enum fm_event_state first_arguments_state(const struct fm_answer *answer) {
     enum fm_event_state state = fm_event_arguments_state(answer);
     return state == FM_EVENT_SKIP ? call_end_state(answer) : state;
 }
 
-/* Some clients miss a failure that has no event of its own. */
+/* Some clients notice a failure only by this event. */
 static enum fm_event_state error_state(const struct fm_answer *answer) {
     return answer->finish == FM_FINISH_FAILED ? FM_EVENT_DUE : FM_EVENT_SKIP;
 }
@@ -517,13 +516,13 @@ static const struct fm_event_row events[] = {
     {message_state, write_text_done, 1},
     {message_state, write_part_done, 1},
     {message_state, write_message_done, 1},
-    /* the open call, then the beginning of the next, which is the open one from there on */
+    /* the open call, then the beginning of the next call, which is the open one from then on */
     {first_arguments_state, write_arguments_delta, 1},
     {fm_event_arguments_state, write_arguments_delta, 0},
     {call_end_state, write_arguments_done, 1},
     {call_end_state, write_call_done, 1},
     {fm_event_call_state, write_call_added, -4},
-    /* the end, which a finished answer alone reaches */
+    /* the end: only a finished answer gets here */
     {error_state, write_error, 1},
     {fm_event_due, write_terminal, 1},
 };

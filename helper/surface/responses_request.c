@@ -1,4 +1,4 @@
-/* The body of responses.create: PROTOCOL.md, "responses.create". */
+/* The body of responses.create, and of the calls that take a part of it. PROTOCOL.md, "responses.create". */
 #include "protocol/frame.h"
 #include "surface/format.h"
 #include "surface/items.h"
@@ -11,7 +11,7 @@
 
 /* ---- include ---- */
 
-/* The others tell more of what is never there, or is there anyway. */
+/* All others are accepted without effect: what they ask for never exists, or is always there. */
 #define INCLUDE_LOGPROBS "message.output_text.logprobs"
 
 static const char *const includables[] = {
@@ -44,7 +44,7 @@ enum fm_code fm_check_include(const struct fm_rule *rule, struct json_object *va
         struct json_object *entry = json_object_array_get_idx(value, i);
         code = fm_check_string(&entry_rule, entry, &here, error);
         if (code == FM_OK && !is_includable(entry)) {
-            code = fm_reject_value(&here, "Expected such as '" INCLUDE_LOGPROBS "'.", error);
+            code = fm_reject_value(&here, "Expected one of OpenAI's values, such as '" INCLUDE_LOGPROBS "'.", error);
         }
     }
     return code;
@@ -60,7 +60,7 @@ static bool includes(struct json_object *body, const char *what) {
     return i < count;
 }
 
-#define ECHO_MAX (FM_FRAME_BODY_MAX - (3u << 19)) /* bytes: the rest of a frame is for the output */
+#define ECHO_MAX (FM_FRAME_BODY_MAX - (3u << 19)) /* bytes; the rest of a frame is for the output */
 
 /* ---- the body ---- */
 
@@ -77,7 +77,7 @@ static const char *const summary_words[] = {"auto", "concise", "detailed", NULL}
 static const struct fm_rule reasoning_rules[] = {
     {.name = "effort", .check = fm_check_enum, .words = fm_effort_words},
     {.name = "summary", .check = fm_check_enum, .words = summary_words},
-    {.name = "generate_summary", .check = fm_check_enum, .words = summary_words}, /* its name before `summary` */
+    {.name = "generate_summary", .check = fm_check_enum, .words = summary_words}, /* the older name of `summary` */
     {0},
 };
 
@@ -92,7 +92,7 @@ const struct fm_rule fm_responses_rules[] = {
     {.name = "max_output_tokens", .check = fm_check_int, .min = 1, .max = FM_TOKENS_MAX},
     {.name = "max_tool_calls", .check = fm_check_int, .min = 1, .max = FM_TOKENS_MAX},
     {.name = "text", .check = fm_check_object, .members = text_rules},
-    {.name = "response_format", .check = fm_check_any_format}, /* chat's; it means `text.format` */
+    {.name = "response_format", .check = fm_check_any_format}, /* chat's name for `text.format` */
     {.name = "reasoning", .check = fm_check_object, .members = reasoning_rules},
     {.name = "stream_options", .check = fm_check_object, .members = stream_option_rules},
     {.name = "truncation", .check = fm_check_enum, .words = truncations},
@@ -100,14 +100,14 @@ const struct fm_rule fm_responses_rules[] = {
     {.name = "background", .check = fm_check_bool},
     {.name = "include", .check = fm_check_include},
     {.name = "previous_response_id", .check = fm_check_text, .min = 1},
-    {.name = "conversation", .check = fm_check_unsupported, .note = "fm-proxy has 'previous_response_id' instead."},
+    {.name = "conversation", .check = fm_check_unsupported, .note = "Use 'previous_response_id' instead."},
     {.name = "prompt", .check = fm_check_unsupported},
     {.name = "context_management", .check = fm_check_unsupported},
     {.name = "moderation", .check = fm_check_unsupported},
     {.members = fm_responses_tool_rules},
 };
 
-/* ---- what the Response object says back ---- */
+/* ---- what the Response object repeats ---- */
 
 static const struct {
     const char *name;
@@ -123,7 +123,7 @@ static const struct {
     {"frequency_penalty", "0"},     {"top_logprobs", "0"},
 };
 
-/* Parameters that have one accepted value each. */
+/* Members that always have the same value. */
 static const char fixed[] = "\"service_tier\":\"default\"";
 
 static void write_value_or(struct json_object *value, const char *fallback, struct fm_json_writer *w) {
@@ -166,7 +166,7 @@ static void write_echo(struct json_object *body, const struct fm_asked_format *f
     fm_json_raw(w, fixed, sizeof fixed - 1);
 }
 
-/* The largest member of those that are echoed has to be smaller. */
+/* The response would be too large: blames the largest of the members that it repeats. */
 static enum fm_code reject_large_echo(struct json_object *body, struct fm_error *error) {
     static const char *const large[] = {"instructions", "tools", "text", "response_format"};
     struct fm_path at = {.key = NULL};
@@ -177,17 +177,18 @@ static enum fm_code reject_large_echo(struct json_object *body, struct fm_error 
         at.key = len > most ? large[i] : at.key;
         most = len > most ? len : most;
     }
-    return fm_reject_value(&at, "The response says it back, and has to fit a frame with its output.", error);
+    return fm_reject_value(&at, "The response repeats it, and must fit a frame with its output: shorten it.", error);
 }
 
 /* ---- the conversation ---- */
 
 static enum fm_code reject_lost_background(struct fm_error *error) {
     static const struct fm_path at = {.key = "background"};
-    return fm_reject_unsupported_value(&at, "What runs in the background has to be stored.", error);
+    return fm_reject_unsupported_value(
+        &at, "A response in the background must be stored: leave 'store' out, or set it to true.", error);
 }
 
-/* What of the conversation can be told without the store. */
+/* Checks as much of the conversation as is possible without the store. */
 static enum fm_code check_conversation(struct json_object *body, struct fm_error *error) {
     static const struct fm_path input_at = {.key = "input"};
     struct json_object *input = json_object_object_get(body, "input");
@@ -212,19 +213,16 @@ static void write_instructions(struct json_object *body, struct fm_json_writer *
     }
 }
 
-/* What is made of the conversation. */
-enum purpose { ANSWER, COUNT, COMPACT };
-
-static void write_last(enum purpose purpose, struct fm_json_writer *w) {
+static void write_last(enum fm_purpose purpose, struct fm_json_writer *w) {
     static const char ask[] =
         "Summarize the conversation so far for somebody who has to go on with it and has not read it. "
         "Keep names, numbers, decisions, open questions and what was asked for. Write the summary alone.";
-    if (purpose == COMPACT) {
+    if (purpose == FM_PURPOSE_SUMMARY) {
         fm_turn_write("user", ask, sizeof ask - 1, w);
     }
 }
 
-static void write_messages(struct json_object *body, enum purpose purpose, struct fm_json_writer *w) {
+static void write_messages(struct json_object *body, enum fm_purpose purpose, struct fm_json_writer *w) {
     struct json_object *input = json_object_object_get(body, "input");
     fm_json_key(w, "messages");
     fm_json_array_begin(w);
@@ -238,14 +236,14 @@ static void write_messages(struct json_object *body, enum purpose purpose, struc
     fm_json_array_end(w);
 }
 
-/* The messages, or what they are made of once the store was asked; and what goes to the store, if the response may. */
-static void note_conversation(struct json_object *body, enum purpose purpose, struct fm_request *request,
+/* Writes the messages, or notes what they will be made of when the store has answered; and what is to be stored. */
+static void note_conversation(struct json_object *body, enum fm_purpose purpose, struct fm_request *request,
                               struct fm_json_writer *job) {
     struct json_object *previous = json_object_object_get(body, "previous_response_id");
     struct json_object *input = json_object_object_get(body, "input");
     struct json_object *store = json_object_object_get(body, "store");
     struct fm_conversation *conversation = &request->conversation;
-    request->store = purpose == ANSWER && (!store || json_object_get_boolean(store));
+    request->store = purpose == FM_PURPOSE_ANSWER && (!store || json_object_get_boolean(store));
     request->background = json_object_get_boolean(json_object_object_get(body, "background"));
     conversation->refers = fm_items_refer(input);
     request->unresolved = previous || conversation->refers;
@@ -267,10 +265,10 @@ static void note_conversation(struct json_object *body, enum purpose purpose, st
     }
 }
 
-static void write_purpose(enum purpose purpose, struct fm_request *request, struct fm_json_writer *job) {
-    if (purpose == COUNT) {
+static void write_purpose(enum fm_purpose purpose, struct fm_request *request, struct fm_json_writer *job) {
+    if (purpose == FM_PURPOSE_COUNT) {
         fm_json_key_int(job, "max_tokens", 0);
-    } else if (purpose == COMPACT) {
+    } else if (purpose == FM_PURPOSE_SUMMARY) {
         fm_json_key_int(job, "temperature", 0);
         fm_json_key(job, "reasoning");
         fm_json_object_begin(job);
@@ -281,94 +279,39 @@ static void write_purpose(enum purpose purpose, struct fm_request *request, stru
     }
 }
 
-static enum fm_code parse(struct json_object *params, enum purpose purpose, struct fm_ignored *ignored,
-                          struct fm_request *request, struct fm_error *error) {
+enum fm_code fm_responses_read(struct json_object *body, enum fm_purpose purpose, const struct fm_ignored *ignored,
+                               struct fm_request *request, struct fm_error *error) {
     struct fm_format_place place;
     struct fm_asked_format format;
     struct fm_asked_tools tools;
-    enum fm_code code = fm_request_check(fm_responses_rules, params, ignored, error);
-    code = code ? code : check_conversation(params, error);
-    code = code ? code : fm_format_of_responses(params, &place, error);
-    code = code ? code : fm_format_find(params, &place, &format, error);
-    code = code ? code : fm_tools_find(params, false, &format, &tools, error);
+    enum fm_code code = check_conversation(body, error);
+    code = code ? code : fm_format_of_responses(body, &place, error);
+    code = code ? code : fm_format_find(body, &place, &format, error);
+    code = code ? code : fm_tools_find(body, false, &format, &tools, error);
     if (code != FM_OK) {
         return code;
     }
-    fm_request_begin(request, params, ignored);
+    fm_request_begin(request, body, ignored);
     fm_format_note(&format, request);
     fm_tools_note(&tools, request);
-    fm_items_note_images(json_object_object_get(params, "input"), &request->image_params);
+    fm_items_note_images(json_object_object_get(body, "input"), &request->image_params);
     struct fm_json_writer job = fm_json_writer_on(&request->job_members);
-    note_conversation(params, purpose, request, &job);
+    note_conversation(body, purpose, request, &job);
     write_purpose(purpose, request, &job);
-    fm_request_write_sampling(params, json_object_object_get(params, "max_output_tokens"), &job);
-    fm_request_note_extras(request, params);
-    if (fm_string_is(json_object_object_get(params, "truncation"), "auto")) {
+    fm_request_write_sampling(body, json_object_object_get(body, "max_output_tokens"), &job);
+    fm_request_note_extras(request, body);
+    if (fm_string_is(json_object_object_get(body, "truncation"), "auto")) {
         fm_json_key_str(&job, "truncation", "auto");
     }
-    fm_request_write_logprobs(request, params, includes(params, INCLUDE_LOGPROBS), &job);
-    fm_request_write_effort(json_object_object_get(json_object_object_get(params, "reasoning"), "effort"), &job);
+    fm_request_write_logprobs(request, body, includes(body, INCLUDE_LOGPROBS), &job);
+    fm_request_write_effort(json_object_object_get(json_object_object_get(body, "reasoning"), "effort"), &job);
     fm_format_write_job(&format, &job);
     fm_tools_write_job(&tools, &job);
     struct fm_json_writer echo = fm_json_writer_on(&request->echo);
-    write_echo(params, &format, &tools, &echo);
+    write_echo(body, &format, &tools, &echo);
     if (request->echo.len > ECHO_MAX) {
         fm_request_free(request);
-        return reject_large_echo(params, error);
+        return reject_large_echo(body, error);
     }
     return fm_request_end(request, error);
-}
-
-enum fm_code fm_responses_parse(struct json_object *params, struct fm_request *request, struct fm_error *error) {
-    struct fm_ignored ignored = {0};
-    return parse(params, ANSWER, &ignored, request, error);
-}
-
-/* Of what the APIs know, these calls have the members of `names` (NULL-terminated) alone. */
-static enum fm_code check_names(struct json_object *body, const char *const *names, struct fm_ignored *ignored,
-                                struct fm_error *error) {
-    struct lh_entry *next;
-    for (struct lh_entry *entry = json_object_get_object(body)->head; entry; entry = next) {
-        const struct fm_path at = {.key = lh_entry_k(entry)};
-        const char *const *name = names;
-        next = lh_entry_next(entry); /* before this one may go */
-        while (*name && strcmp(*name, at.key) != 0) {
-            name++;
-        }
-        if (!*name && lh_entry_v(entry) && fm_request_has_row(at.key)) {
-            return fm_reject_unsupported(&at, "This call does not have it; leave it out.", error);
-        }
-        if (fm_rule_find(fm_extra_rules, at.key)) {
-            fm_ignored_add(ignored, at.key);
-            json_object_object_del(body, at.key);
-        }
-    }
-    return FM_OK;
-}
-
-/*
- * What of a body says what the model reads, and how the answer is waited for. The same body makes the same prompt, so
- * it is checked and read in the same way.
- */
-enum fm_code fm_input_tokens_parse(struct json_object *params, struct fm_request *request, struct fm_error *error) {
-    static const char *const names[] = {
-        "model",     "input",      "instructions",         "tools",        "tool_choice",         "text",
-        "reasoning", "truncation", "previous_response_id", "conversation", "parallel_tool_calls", "fm",
-        "response_format", NULL,
-    };
-    struct fm_ignored ignored = {0};
-    enum fm_code code = check_names(params, names, &ignored, error);
-    return code ? code : parse(params, COUNT, &ignored, request, error);
-}
-
-enum fm_code fm_compact_parse(struct json_object *params, struct fm_request *request, struct fm_error *error) {
-    static const char *const names[] = {
-        "model",        "input", "instructions", "previous_response_id", "prompt_cache_key", "prompt_cache_retention",
-        "service_tier", "fm",    NULL,
-    };
-    static const struct fm_path model_at = {.key = "model"};
-    struct fm_ignored ignored = {0};
-    enum fm_code code = check_names(params, names, &ignored, error);
-    bool named = json_object_object_get(params, "model") != NULL; /* as OpenAI's has to be */
-    return code ? code : named ? parse(params, COMPACT, &ignored, request, error) : fm_reject_missing(&model_at, error);
 }

@@ -1,22 +1,22 @@
 /*
- * The OpenAI surface: a request body is checked and turned into a neutral job, and what an engine says about that job
- * is turned into the events and the object that an OpenAI client expects. Nobody below or beside this folder knows an
- * OpenAI shape.
+ * The OpenAI surface. It checks a request body and turns it into a neutral job for an engine; it turns the engine's
+ * output into the events and the object that an OpenAI client expects. No other folder knows the shapes of OpenAI's
+ * API.
  *
- * The nouns: a *surface* is one API (Responses, chat completions, embeddings), a table of functions. A *request* is a
- * checked body.
- * An *answer* is what has been produced for a request so far; it belongs to one job, and its caller keeps two threads
- * from using it at once. Nothing here blocks, does I/O (but for random bytes and the clock) or takes a lock.
+ * The nouns: a *surface* is one API (Responses, chat completions, embeddings): a table of functions. A *request* is a
+ * checked body. An *answer* is what has been produced for a request so far; it belongs to one job, and its caller makes
+ * sure that only one thread uses it at a time. Nothing here blocks, takes a lock, or does I/O (except for random bytes
+ * and the clock).
  *
- * An answer is a list of items: at most one reasoning (what the model thought), then at most one message (a text), then
- * function calls, each with its arguments. All of it lies in one buffer in that order. An answer to an embeddings
- * request has vectors in their place, and no stream.
+ * An answer is a list of items: at most one reasoning item (what the model thought), then at most one message (a text),
+ * then function calls, each with its arguments. All of them lie in one buffer, in that order. An answer to an
+ * embeddings request has vectors instead, and no stream.
  *
- * Streaming events are pulled, not pushed: an answer knows which events it has sent, and builds the next one when it is
- * asked for it. What comes meanwhile goes into the next delta, so a slow host costs no memory but the output's own.
+ * Streaming events are pulled, not pushed: an answer knows which events a reader has got, and builds the next one when
+ * it is asked for it. Output that comes in between goes into the next delta, so a slow host costs no extra memory.
  *
- * Ownership: init or parse allocates, the matching free releases, on failure nothing is left to free. Pointers handed
- * in are borrowed for the call, unless a comment says otherwise.
+ * Ownership: init or parse allocates, the matching free releases; on failure nothing is left to free. Pointer arguments
+ * are borrowed for the call, unless a comment says otherwise.
  */
 #ifndef FM_SURFACE_SURFACE_H
 #define FM_SURFACE_SURFACE_H
@@ -38,20 +38,20 @@ struct fm_limits {
     int64_t first_token_ms;
     int64_t no_progress_ms;
     int64_t total_ms;
-    bool queue_named;       /* by the request: it counts from arrival; else, from the last sign of progress */
-    bool first_token_named; /* the same, from acceptance */
+    bool queue_named;       /* the request sets it, so it counts from arrival; else from the last sign of progress */
+    bool first_token_named; /* the same, but from acceptance */
 };
 
 #define FM_LIMITS_DEFAULT                                                                                              \
     ((struct fm_limits){.queue_ms = 120000, .first_token_ms = 120000, .no_progress_ms = 60000, .total_ms = 600000})
 
-/* How far a request is, for its limits. */
+/* How far a request has come, for its limits. */
 struct fm_progress {
     bool accepted; /* the engine has accepted the prompt */
-    bool produced; /* and there is output */
+    bool produced; /* and has sent output */
     int64_t arrived_ms;
     int64_t accepted_ms;
-    int64_t sign_ms; /* the last sign of progress: of the engine while the request waits for it, else of its own */
+    int64_t sign_ms; /* the last sign of progress: the engine's, while the request waits for it; else its own */
 };
 
 struct fm_limit {
@@ -63,15 +63,15 @@ struct fm_limit {
 /* The limit that fires next if nothing happens. Pure. */
 struct fm_limit fm_limit_next(const struct fm_limits *limits, const struct fm_progress *progress);
 
-/* A field as an engine names it, and as the host does: "format", "text.format". */
+/* A field under the engine's name and the host's: "format" is "text.format", say. */
 struct fm_param_name {
     const char *engine; /* NULL ends the table */
     const char *host;
 };
 
-/* How the Responses API tells of reasoning: PROTOCOL.md, "Reasoning". */
+/* The events by which the Responses API reports reasoning: PROTOCOL.md, "Reasoning". */
 enum fm_reasoning_dialect {
-    FM_REASONING_SUMMARY, /* response.reasoning_summary_*: what every client reads */
+    FM_REASONING_SUMMARY, /* response.reasoning_summary_*: every client reads it */
     FM_REASONING_TEXT,    /* response.reasoning_text.*, as OpenAI */
     FM_REASONING_OPEN,    /* response.reasoning.*, as Open Responses */
 };
@@ -81,40 +81,40 @@ struct fm_request {
     struct fm_limits limits;
     bool stream;
     bool include_usage; /* chat, completions: stream_options.include_usage */
-    bool schema_report; /* fm.schema_report: the answer's object has the member `fm` */
+    bool schema_report; /* fm.schema_report: the answer's object reports on the schema in its member `fm` */
     enum fm_reasoning_dialect reasoning_dialect;
-    bool logprobs;                             /* the answer's text goes with the log probabilities of its tokens */
+    bool logprobs;                             /* the answer has the log probabilities of its text's tokens */
     bool has_schema;                           /* the answer is to match a JSON schema */
     const struct fm_param_name *format_params; /* static; for fm_request_rename_param */
     struct fm_buf tool_names;                  /* of the tools that the answer may call; each ends with a NUL */
-    bool one_call;                             /* it may call one, not more */
-    bool nested_tools;                         /* chat: what is said of a tool stands in its member `function` */
-    int64_t choices; /* chat: how many answers are wanted, one after the other; compaction: tries; 0 is 1 */
+    bool one_call;                             /* it may make one call at most */
+    bool nested_tools;                         /* chat: the members of a tool lie in its member `function` */
+    int64_t choices; /* chat: how many answers, one after the other; compaction: tries; 0 means 1 */
     bool has_seed;
     int64_t seed;                        /* of the first choice; each later one has the next. Not in job_members */
-    size_t input_count;                  /* embeddings: the texts; 0: the request is for an answer */
-    int64_t dimensions;                  /* embeddings: the numbers of a vector; 0: as many as the model's have */
-    bool base64;                         /* embeddings: in the reply, vectors are text (protocol/vector.h) */
-    bool store;                          /* the response is to be kept */
-    bool background;                     /* its call is answered before it has run */
-    bool unresolved;                     /* job_members lacks `messages`: fm_request_resolve brings them */
-    struct fm_conversation conversation; /* its `input` is there when it is stored or unresolved */
-    struct fm_buf image_params; /* the paths of the body's images, in their order; each ends with a NUL; empty: none */
-    /* The members of the engine's `job.start` params (protocol/ENGINE.md) but `job`, as JSON text without braces. */
+    size_t input_count;                  /* embeddings: how many texts; 0: not an embeddings request */
+    int64_t dimensions;                  /* embeddings: numbers of a vector; 0: as many as the model makes */
+    bool base64;                         /* embeddings: the reply has vectors as base64 (protocol/vector.h) */
+    bool store;                          /* the response is to be stored */
+    bool background;                     /* the create call is answered before the answer is generated */
+    bool unresolved;                     /* job_members has no `messages` yet: fm_request_resolve adds them */
+    struct fm_conversation conversation; /* its `input` is set when `store` or `unresolved` */
+    struct fm_buf image_params; /* paths of the body's images, in order; each ends with a NUL */
+    /* The members of `job.start`'s params (protocol/ENGINE.md) except `job`, as JSON text without braces. */
     struct fm_buf job_members;
-    struct fm_buf echo; /* what the answer's object says back, JSON members without braces; the body is not kept */
-    struct fm_buf output_start; /* text that the answer's begins with, before any of the engine's */
-    struct fm_buf ignored; /* paths of members that no one knows, and of extras that the engine lacks: ignored.h */
+    struct fm_buf echo; /* what the answer's object repeats of the body: JSON members without braces */
+    struct fm_buf output_start; /* text that comes before the engine's in the answer: completions' echo */
+    struct fm_buf ignored; /* paths of unknown members, and of extras that the engine does not have: ignored.h */
     struct fm_buf extras;  /* for fm_request_write_extras, until the job is sent */
 };
 
 /*
- * Parameters of a request that not every engine has: those that are not OpenAI's, and that an engine names in its reply
- * to engine.initialize (ENGINE.md, "Extra parameters").
+ * Extras: parameters that are not OpenAI's and that not every engine has. An engine names those that it has in its
+ * reply to engine.initialize (ENGINE.md, "Extra parameters").
  */
 #define FM_EXTRAS 4
 extern const char *const fm_extra_names[FM_EXTRAS];
-bool fm_is_extra(const char *path); /* of a member */
+bool fm_is_extra(const char *path); /* whether the member at `path` is one */
 
 struct fm_usage { /* tokens */
     int64_t input;
@@ -128,28 +128,30 @@ enum fm_finish {
     FM_FINISH_STOP,           /* the model's own end, or a stop string */
     FM_FINISH_LENGTH,         /* the token limit, or the context is full */
     FM_FINISH_CONTENT_FILTER, /* the engine's filter */
-    FM_FINISH_CANCELLED,      /* the host wanted no more */
+    FM_FINISH_CANCELLED,      /* the host cancelled it */
     FM_FINISH_FAILED,         /* `error` says why */
 };
 
 struct fm_surface {
-    const char *event_method;  /* the notification of a stream: "responses.event"; NULL, as the next: it has none */
-    const char *event_member;  /* its member that holds the event: "event" */
-    const char *result_member; /* the result's member that holds the final object: "response"; NULL: its members are
-                                  the result's own, once the engine accepted the prompt */
+    const char *event_method;  /* the notification of a stream: "responses.event"; NULL: no stream */
+    const char *event_member;  /* its member that holds the event: "event"; NULL: no stream */
+    const char *result_member; /* the result's member that holds the final object: "response"; NULL: the object's
+                                  members are the result's, once the engine has accepted the prompt */
     const char *id_prefix;     /* of the answer's id: "resp_" */
-    const char *item_prefix;   /* of the output item's id: "msg_"; NULL: it has none */
+    const char *item_prefix;   /* of the output item's id: "msg_"; NULL: items have no ids */
 
     /*
-     * Checks `params` (an object) and fills `request` (uninitialised); keeps nothing of `params`, but takes the members
-     * that no one knows out of it: `request->ignored` has their paths. On failure `error` has code FM_INVALID_REQUEST,
-     * an openai_code and the path of the field, or FM_INTERNAL (memory), and `request` needs no free.
+     * Checks `params` (an object) and fills `request` (uninitialised). Keeps no reference to `params`, but removes
+     * unknown members from it: `request->ignored` has their paths. On failure `error` has code FM_INVALID_REQUEST, a
+     * reason (answer.h: OpenAI's `code`) and the path of the field, or FM_INTERNAL (memory), and `request` needs no
+     * free.
      */
     enum fm_code (*parse)(struct json_object *params, struct fm_request *request, struct fm_error *error);
 
     /*
-     * NULL: an answer may end at a token limit. Else one that does is made once more, with a frequency penalty
-     * (request.choices is 2). Of what is cut then too: FM_OK, or FM_CONTEXT_OVERFLOW where there is nothing of use.
+     * NULL: an answer may end at a token limit. Otherwise an answer that does is generated once more, with a frequency
+     * penalty (request.choices is 2). If the second is cut too, this decides: FM_OK, or FM_CONTEXT_OVERFLOW when it is
+     * of no use.
      */
     enum fm_code (*check_cut)(const struct fm_answer *answer, struct fm_error *error);
 
@@ -168,7 +170,7 @@ extern const struct fm_surface fm_surface_chat;
 extern const struct fm_surface fm_surface_embeddings;
 extern const struct fm_surface fm_surface_completions;
 
-/* Bytes of an answer's output as JSON: what an event or a result has to hold, with what the request has echoed. */
+/* Bytes of an answer's output as JSON: an event or a result must have room for it and for `request.echo`. */
 #define FM_OUTPUT_MAX (4u << 20)
 
 #define FM_TOOL_NAME_MAX 64   /* bytes of a tool's name */
@@ -179,18 +181,18 @@ struct fm_call {
     char item_id[FM_ID_SIZE]; /* the output item's "fc_..." */
     char call_id[FM_ID_SIZE]; /* "call_...", which the tool's output will name */
     char name[FM_TOOL_NAME_MAX + 1];
-    size_t start; /* where its arguments begin in the answer's output; they end where the next call's begin */
+    size_t start; /* where its arguments begin in the answer's output; they end where those of the next call begin */
 };
 
-/* How far a reader of an answer's stream has come. All readers get the same events. Zeroed, it is at the beginning. */
+/* A reader's position in an answer's stream. All readers get the same events. All zero is the beginning. */
 struct fm_cursor {
-    size_t choice;      /* the one whose events come now */
+    size_t choice;      /* the choice whose events come now */
     size_t next_event;  /* the row in surface->events */
-    size_t calls_begun; /* calls that an event has told of; the last of them is the open item */
-    size_t sent;        /* bytes of the output that have gone out in deltas */
-    size_t pieces;      /* how many deltas those were */
-    size_t sent_marks;  /* marks that `sent` has come to */
-    size_t piece_marks; /* those that it had come to before the last piece */
+    size_t calls_begun; /* calls whose first event is sent; the last of them is the open item */
+    size_t sent;        /* bytes of the output that were sent in deltas */
+    size_t pieces;      /* how many deltas were sent */
+    size_t sent_marks;  /* marks (logprobs.c) up to `sent` */
+    size_t piece_marks; /* marks up to the beginning of the last piece */
     int64_t sequence;   /* the next sequence_number */
 };
 
@@ -203,180 +205,182 @@ struct fm_answer {
     char *model;                   /* the id of the model that answers; owned */
     int64_t created_at;            /* seconds since 1970 */
     int64_t completed_at;          /* the same; 0 until the end */
-    struct fm_buf output;          /* what was produced so far: reasoning, text, arguments of the calls; or, as the
-                                      entries of a JSON array, the vectors */
-    size_t reasoning_len;          /* bytes of it that are reasoning */
-    size_t output_json;            /* bytes of it as JSON */
-    size_t output_max;             /* of those: FM_OUTPUT_MAX, or what else a frame has room for */
+    struct fm_buf output;          /* what was produced so far: reasoning, text, arguments of the calls; or the vectors,
+                                      as entries of a JSON array */
+    size_t reasoning_len;          /* bytes of the output that are reasoning */
+    size_t output_json;            /* bytes of the output as JSON */
+    size_t output_max;             /* the largest `output_json`: FM_OUTPUT_MAX, or less if a frame has less room */
     struct fm_call *calls;         /* owned */
     size_t call_count;
     size_t dimension;       /* numbers of the engine's vectors */
-    size_t vector_count;    /* so far */
+    size_t vector_count;    /* vectors so far */
     int64_t dropped;        /* messages that the engine left out of the prompt */
-    struct fm_buf logprobs; /* of the text: entries as JSON, each with a comma behind it; when request.logprobs */
-    struct fm_buf marks;    /* where a delta ended in the output and in `logprobs`, as logprobs.c has it */
-    struct fm_buf report;   /* what fm_answer_report took; empty: nothing */
+    struct fm_buf logprobs; /* of the text: entries as JSON, each followed by a comma; if request.logprobs */
+    struct fm_buf marks;    /* where the engine's deltas ended in the output and in `logprobs`: logprobs.c */
+    struct fm_buf report;   /* from fm_answer_report; empty: not called */
     char schema_error[512]; /* valid when `mismatch` */
-    bool mismatch;          /* the text is whole, and does not match its schema */
-    bool lost;              /* it was to be stored, and could not be */
+    bool mismatch;          /* the text is complete, and does not match its schema */
+    bool lost;              /* it was to be stored, but could not be */
     struct fm_usage usage;
     bool opened; /* the engine accepted the prompt: stream events may be sent */
     bool finished;
     enum fm_finish finish;      /* valid when `finished` */
     struct fm_error error;      /* valid when finished as FM_FINISH_FAILED */
-    size_t choice;              /* which one it is */
-    struct fm_answer **earlier; /* those before it, finished, `choice` of them; owned, but request, model and report */
-    struct fm_buf pieces;       /* where each delta of a stream ends in `output`, as answer.c has it */
-    char *error_code;           /* owned: error.openai_code, where the answer was stored meanwhile */
-    struct fm_cursor *cursor;   /* whose event is being made; borrowed, and valid as long as that takes */
+    size_t choice;              /* its index among the choices */
+    struct fm_answer **earlier; /* the `choice` finished ones; owned, except for their request, model and report */
+    struct fm_buf pieces;       /* where each delta of the stream ends in `output`, as size_t: see answer.c */
+    char *error_code;           /* owned: error.reason of an answer that came from the store */
+    struct fm_cursor *cursor;   /* of the reader whose event is being written; borrowed, valid only meanwhile */
 };
 
 /*
- * Begins an answer: takes `request` over (the caller's copy is empty then, also on failure), copies `model`, draws the
- * ids. FM_INTERNAL when out of memory.
+ * Begins an answer: takes `request` over (the caller's copy is empty afterwards, also on failure), copies `model`,
+ * draws the ids. FM_INTERNAL when out of memory.
  */
 FM_MUST_USE enum fm_code fm_answer_init(struct fm_answer *answer, const struct fm_surface *surface,
                                         struct fm_request *request, const char *model, struct fm_error *error);
 void fm_answer_free(struct fm_answer *answer);
 
-/* The engine left `messages` of the oldest out, to have the prompt fit. Before fm_answer_open. */
+/* The engine left out the oldest `messages` messages, so that the prompt fits. Before fm_answer_open. */
 void fm_answer_drop(struct fm_answer *answer, int64_t messages);
 
-/* The engine accepted the prompt, of `input_tokens` tokens. Once. */
+/* The engine accepted the prompt, which has `input_tokens` tokens. Once. */
 void fm_answer_open(struct fm_answer *answer, int64_t input_tokens);
 
 /*
- * What the engine tells of the schema: `report` holds the members "enforced" and "checked", each an array of strings,
- * as JSON text without braces, and is taken over. Once, and only when answer->request.schema_report.
+ * The engine's report on the schema: `report` holds the members "enforced" and "checked", each an array of strings, as
+ * JSON text without braces. Takes it over. Once, and only if answer->request.schema_report.
  */
 void fm_answer_report(struct fm_answer *answer, struct fm_buf *report);
 
 /*
- * The text, now whole, does not match its schema, as `reason` (NUL-terminated UTF-8, copied, cut at 511 bytes) says.
+ * The complete text does not match its schema; `reason` says why (NUL-terminated UTF-8, copied, cut at 511 bytes).
  * Before fm_answer_finish.
  */
 void fm_answer_mismatch(struct fm_answer *answer, const char *reason);
 
 /*
- * What the model thinks (whole UTF-8 characters), behind fm_answer_open. FM_INTERNAL behind text or a call, where no
- * thought may be, and as soon as fm_answer_append is false; the answer stays as it was, and should be failed then.
+ * Adds reasoning (whole UTF-8 characters); after fm_answer_open. FM_INTERNAL after text or a call, where no reasoning
+ * may come, and whenever fm_answer_append would be false. Then the answer stays as it was, and the caller should fail
+ * it.
  */
 FM_MUST_USE enum fm_code fm_answer_reason(struct fm_answer *answer, const char *text, size_t len,
                                           struct fm_error *error);
 
 /*
- * Text from the engine (whole UTF-8 characters), behind fm_answer_open; behind fm_answer_call, arguments of the last
- * call. False, and from then on for good, when the answer outgrew memory or 4 MiB as JSON; it should be failed then,
- * and keeps what it had.
+ * Adds text from the engine (whole UTF-8 characters), or after fm_answer_call arguments of the last call; after
+ * fm_answer_open. False, and always false from then on, when the answer outgrows memory or 4 MiB as JSON. Then it keeps
+ * what it had, and the caller should fail it.
  */
 FM_MUST_USE bool fm_answer_append(struct fm_answer *answer, const char *text, size_t len);
 
 /*
- * The tokens of the text that fm_answer_append took last: `list` is ENGINE.md's `logprobs`; NULL: there was none. Does
- * nothing where the request did not ask for them. FM_INTERNAL when they are wrong, or outgrow memory or 4 MiB as JSON;
- * the answer should be failed then.
+ * Adds the log probabilities of the text that fm_answer_append took last: `list` is `logprobs` of ENGINE.md, or NULL if
+ * the engine sent none. Does nothing if the request did not ask for them. FM_INTERNAL when they are wrong, or outgrow
+ * memory or 4 MiB as JSON; then the caller should fail the answer.
  */
 FM_MUST_USE enum fm_code fm_answer_logprobs(struct fm_answer *answer, struct json_object *list, struct fm_error *error);
 
 /*
- * The engine begins to call the tool `name` (NUL-terminated, copied), behind fm_answer_open. Where it may not (no such
- * tool, or not this one, or one call too many), and without memory: FM_INTERNAL, and the answer stays as it was; it
- * should be failed then.
+ * The engine begins to call the tool `name` (NUL-terminated, copied); after fm_answer_open. FM_INTERNAL when it may not
+ * (no such tool, a tool that may not be called, or one call too many) or memory runs out. Then the answer stays as it
+ * was, and the caller should fail it.
  */
 FM_MUST_USE enum fm_code fm_answer_call(struct fm_answer *answer, const char *name, struct fm_error *error);
 
 /*
- * Of an embeddings request, before fm_answer_open: the engine's vectors will have `dimension` numbers. FM_INTERNAL when
- * that can't be, FM_INVALID_REQUEST when the request asks for more, or for more vectors than a frame holds.
+ * Embeddings, before fm_answer_open: the engine's vectors will have `dimension` numbers. FM_INTERNAL when that number
+ * is impossible, FM_INVALID_REQUEST when the request asks for more numbers, or for more vectors than a frame can hold.
  */
 FM_MUST_USE enum fm_code fm_answer_expect_vectors(struct fm_answer *answer, int64_t dimension, struct fm_error *error);
 
 /*
- * The vector of the next text, behind fm_answer_open; `vector` as protocol/vector.h has it. FM_INTERNAL where it is not
- * that, or one too many, and without memory; FM_INVALID_REQUEST where what the request asks of it has no length. The
- * answer should be failed then, and keeps what it had.
+ * Adds the vector of the next text; after fm_answer_open. `vector` is as in protocol/vector.h. FM_INTERNAL when it is
+ * not, when it is one too many, or when memory runs out; FM_INVALID_REQUEST when the part that the request asks for has
+ * no length. Then the answer keeps what it had, and the caller should fail it.
  */
 FM_MUST_USE enum fm_code fm_answer_vector(struct fm_answer *answer, const char *vector, size_t len,
                                           struct fm_error *error);
 
 /*
- * The end. Once; set answer->usage before. `error` (copied) is read when `finish` is FM_FINISH_FAILED, where NULL
- * stands for a plain FM_INTERNAL.
+ * Ends the answer. Once; set answer->usage before. `error` (copied) counts if `finish` is FM_FINISH_FAILED; NULL is
+ * then an FM_INTERNAL without details.
  */
 void fm_answer_finish(struct fm_answer *answer, enum fm_finish finish, const struct fm_error *error);
 
-/* Whether the finished answer belongs into the store: its request says so, and the engine had accepted it. */
+/* Whether to store the finished answer: its request says so, and it was accepted, or runs in the background. */
 FM_MUST_USE bool fm_answer_is_kept(const struct fm_answer *answer);
 
 /*
- * With several choices: whether one is to follow the one under way; ends that one as `finish` and begins the next,
- * which has fm_answer_open behind it already. FM_INTERNAL when out of memory; the answer stays as it was then.
+ * With several choices. has_next: whether another one follows the one under way; goes_on: the same, if the one under
+ * way ends as `finish`. next: ends the one under way as `finish` and begins the next, which counts as opened.
+ * FM_INTERNAL when out of memory; then the answer stays as it was.
  */
 bool fm_answer_has_next(const struct fm_answer *answer);
-bool fm_answer_goes_on(const struct fm_answer *answer, enum fm_finish finish); /* it does, as the one ends as `finish` */
+bool fm_answer_goes_on(const struct fm_answer *answer, enum fm_finish finish);
 FM_MUST_USE enum fm_code fm_answer_next(struct fm_answer *answer, enum fm_finish finish, struct fm_error *error);
 
 /*
- * True when a streaming event can be sent to the reader now. Always false before fm_answer_open, but in the background.
+ * True when a streaming event can be sent to the reader now. False before fm_answer_open, except in the background.
  */
 FM_MUST_USE bool fm_answer_has_event(struct fm_answer *answer, struct fm_cursor *cursor);
 
-/* The job's seed for the choice under way; read it when request.has_seed. */
+/* The seed for the choice under way; valid if request.has_seed. */
 int64_t fm_answer_seed(const struct fm_answer *answer);
 
-/* Writes the members of `job.start` that the choice under way has of its own. */
+/* Writes those members of `job.start` that differ between choices. */
 void fm_answer_write_choice(const struct fm_answer *answer, struct fm_json_writer *w);
 
-/* Writes the event that fm_answer_has_event told of, one JSON value, and counts it as sent. */
+/* Writes the event that fm_answer_has_event announced, one JSON value, and counts it as sent. */
 void fm_answer_write_event(struct fm_answer *answer, struct fm_cursor *cursor, struct fm_json_writer *w);
 
 /*
- * Bytes of output that no event of the reader has taken yet; where there is no stream (NULL), all of it once the answer
- * is finished.
+ * Bytes of output that were not sent to the reader yet. Without a stream (`cursor` NULL): all of the output, once the
+ * answer is finished.
  */
 size_t fm_answer_backlog(const struct fm_answer *answer, const struct fm_cursor *cursor);
 
 /*
- * A finished answer of the Responses API, into the store and back: writes as a value what `stored->stream` is to have;
- * makes a stored response an answer again, whose stream has the same events, whoever read it before. FM_INTERNAL: what
- * is stored is damaged, or out of memory.
+ * A finished answer of the Responses API, to the store and back. The first writes, as a value, what goes into
+ * `stored->stream`. The second makes a stored response an answer again: its stream has the same events as before.
+ * FM_INTERNAL: what is stored is damaged, or out of memory.
  */
 void fm_answer_write_stream(struct fm_answer *answer, struct fm_json_writer *w);
 FM_MUST_USE enum fm_code fm_answer_restore(struct fm_answer *answer, const struct fm_stored_response *stored,
                                            struct fm_error *error);
 
 /*
- * An unresolved request is whole now: `messages` is what fm_conversation_resolve wrote (borrowed). FM_INTERNAL: out of
+ * Completes an unresolved request: `messages` (borrowed) is what fm_conversation_resolve wrote. FM_INTERNAL: out of
  * memory.
  */
 FM_MUST_USE enum fm_code fm_request_resolve(struct fm_request *request, const struct fm_buf *messages,
                                             struct fm_error *error);
 
 /*
- * Writes the members of the job that are extras (fm_extra_names) and asked for. Those that the engine has not are
- * ignored: they are added to `request->ignored`, which fails without memory. `has`: bit i is fm_extra_names[i].
+ * Writes the extras that the request asks for and the engine has, as members of the job. The others are ignored: their
+ * names are added to `request->ignored` (which fails when memory runs out). `has`: bit i stands for fm_extra_names[i].
  */
 void fm_request_write_extras(struct fm_request *request, unsigned has, struct fm_json_writer *w);
 
-/* Of a request that fm_answer_init did not take over. Harmless twice. */
+/* Frees a request that fm_answer_init did not take over. Harmless twice. */
 void fm_request_free(struct fm_request *request);
 
 /*
- * Writes into error->param the path of the body's image `index`, and `member` behind it (".type", say). False, and
- * nothing is changed, when the body has none such.
+ * Writes into error->param the path of the body's image `index`, followed by `member` (".type", say). False, with
+ * nothing changed, when the body has no such image.
  */
 bool fm_request_image_param(const struct fm_request *request, size_t index, const char *member, struct fm_error *error);
 
 /*
- * Turns the `param` of an engine's error that is the job's `format` or `embed`, or within it or within a tool, or one
- * of its images (ENGINE.md, Formats, Tools, Embeddings, Images), into the path in the host's body, cut between
- * characters where it gets too long. Another `param` stays as it is. An image's error gets its code.
+ * Translates the `param` of an engine's error into the path in the host's body: if it is in the job's `format` or
+ * `embed`, in a tool, or an image (ENGINE.md, Formats, Tools, Embeddings, Images). A path that gets too long is cut
+ * between characters. Any other `param` stays. An image's error also gets its reason, FM_IMAGE_INVALID.
  */
 void fm_request_rename_param(const struct fm_request *request, struct fm_error *error);
 
 /*
  * Writes a PROTOCOL.md error object: {"code","detail","openai":{"status","type","code","message","param"}}, with
- * `limit` and `limit_ms` when they are set.
+ * `limit` and `limit_ms` if they are set.
  */
 void fm_error_write(const struct fm_error *error, struct fm_json_writer *w);
 

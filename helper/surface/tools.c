@@ -1,3 +1,4 @@
+/* Tools and `tool_choice`, for both APIs: rows, checks across fields, and the members of the job. */
 #include "surface/tools.h"
 #include "surface/request.h"
 
@@ -20,7 +21,7 @@ static enum fm_code check_function(const struct fm_rule *rule, struct json_objec
         return fm_reject_type(&type_at, type, "a string", error);
     }
     if (!fm_string_is(type, "function")) {
-        return fm_reject_unsupported_value(&type_at, "fm-proxy has tools of type 'function' only.", error);
+        return fm_reject_unsupported_value(&type_at, "fm-proxy has only tools of the type 'function'.", error);
     }
     return fm_check_members(rule->members, value, at, error);
 }
@@ -47,7 +48,7 @@ enum fm_code fm_check_functions(const struct fm_rule *rule, struct json_object *
     return FM_OK;
 }
 
-/* A mode, or an object that names tools; the rule's `words` are the latter's types. */
+/* `tool_choice`: a mode, or an object that names tools; the rule's `words` are the object's types. */
 static enum fm_code check_choice(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
                                  struct fm_error *error) {
     static const char *const modes[] = {"auto", "none", "required", NULL};
@@ -76,7 +77,7 @@ static const struct fm_rule function_rules[] = {
 
 static const struct fm_rule name_rules[] = {{.name = "name", .check = fm_check_name, .required = true}, {0}};
 
-/* Responses: the members stand beside the type. */
+/* Responses: the members are beside the type. */
 
 static const struct fm_rule flat_function_rules[] = {
     {.name = "type", .check = fm_check_any},
@@ -109,7 +110,7 @@ const struct fm_rule fm_responses_tool_rules[] = {
     {.members = fm_shared_rules},
 };
 
-/* Chat: they stand in a member that has the type's name. */
+/* Chat: the members are in an object under the type's name. */
 
 static const struct fm_rule nested_function_rules[] = {
     {.name = "type", .check = fm_check_any},
@@ -158,7 +159,7 @@ static size_t tool_count(const struct fm_asked_tools *asked) {
     return asked->list ? json_object_array_length(asked->list) : 0;
 }
 
-/* The object that holds the members of what `entry` names. */
+/* The object that holds the members of the function in `entry`. */
 static struct json_object *function_of(const struct fm_asked_tools *asked, struct json_object *entry) {
     return asked->nested ? json_object_object_get(entry, "function") : entry;
 }
@@ -171,7 +172,7 @@ static const char *name_in(struct json_object *function) {
     return json_object_get_string(json_object_object_get(function, "name"));
 }
 
-/* The first tool of this name; tool_count where there is none. */
+/* The index of the first tool with this name; tool_count() if there is none. */
 static size_t find_tool(const struct fm_asked_tools *asked, const char *name) {
     size_t i = 0;
     while (i < tool_count(asked) && strcmp(name_in(tool_at(asked, i)), name) != 0) {
@@ -180,7 +181,7 @@ static size_t find_tool(const struct fm_asked_tools *asked, const char *name) {
     return i;
 }
 
-/* Refuses the name in `entry`, which stands at `at`. */
+/* Refuses the name of the function at `at`. */
 static enum fm_code reject_name(const struct fm_asked_tools *asked, const struct fm_path *at, const char *note,
                                 struct fm_error *error) {
     struct fm_path function_at = {.parent = at, .key = "function"};
@@ -193,18 +194,18 @@ static enum fm_code check_names(const struct fm_asked_tools *asked, struct fm_er
     for (size_t i = 0; i < tool_count(asked); i++) {
         struct fm_path here = {.parent = &tools_at, .index = i};
         if (find_tool(asked, name_in(tool_at(asked, i))) != i) {
-            return reject_name(asked, &here, "Another tool has this name.", error);
+            return reject_name(asked, &here, "Another tool has this name: each tool needs its own.", error);
         }
     }
     return FM_OK;
 }
 
-/* The tool that `entry`, at `at`, names may be called. */
+/* Allows the tool that `entry`, at `at`, names. */
 static enum fm_code allow(struct fm_asked_tools *asked, struct json_object *entry, const struct fm_path *at,
                           struct fm_error *error) {
     size_t index = find_tool(asked, name_in(function_of(asked, entry)));
     if (index == tool_count(asked)) {
-        return reject_name(asked, at, "There is no such tool in 'tools'.", error);
+        return reject_name(asked, at, "'tools' has no tool with this name: name one of them.", error);
     }
     asked->allowed[index] = true;
     asked->some = true;
@@ -238,7 +239,8 @@ static enum fm_code read_choice(struct fm_asked_tools *asked, struct fm_error *e
         return allow(asked, choice, &at, error);
     }
     bool forced = strcmp(asked->mode, "required") == 0;
-    return forced && !asked->list ? fm_reject_value(&at, "There are no tools to call.", error) : FM_OK;
+    return forced && !asked->list ? fm_reject_value(&at, "There are no tools to call: send some in 'tools'.", error)
+                                  : FM_OK;
 }
 
 static enum fm_code check_sizes(const struct fm_asked_tools *asked, const struct fm_asked_format *format,
@@ -258,10 +260,11 @@ static enum fm_code check_company(const struct fm_asked_tools *asked, const stru
     static const struct fm_path grammar_at = {.parent = &fm_at, .key = "grammar"};
     static const struct fm_path stop_at = {.key = "stop"};
     if (asked->list && format->type == FM_ASKS_GRAMMAR) {
-        return fm_reject_value(&grammar_at, "Tools stand beside it, and the output can have one of them only.", error);
+        return fm_reject_value(&grammar_at, "The request also has 'tools': send one of them only.", error);
     }
     if (strcmp(asked->mode, "required") == 0 && json_object_object_get(asked->body, "stop")) {
-        return fm_reject_unsupported(&stop_at, "A call is forced, and there is no text to stop.", error);
+        return fm_reject_unsupported(&stop_at,
+                                     "'tool_choice' forces a call, so there is no text to stop: leave it out.", error);
     }
     return FM_OK;
 }

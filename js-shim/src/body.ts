@@ -1,3 +1,4 @@
+// The body of a request to client.fetch: read whole, within its limit, as JSON.
 import { FmError } from "./errors.js";
 import { MAX_BODY_BYTES } from "./framing.js";
 import type { JsonObject } from "./types.js";

@@ -1,3 +1,4 @@
+// client.chat.completions: chat completions over the helper.
 import { toFmError } from "./errors.js";
 import { EventStream, pick, withSignal } from "./stream.js";
 import type {

@@ -1,3 +1,4 @@
+// createClient: options, the helper process, and the surface that hosts call.
 import { ChatCompletions } from "./chat.js";
 import { Compatibility } from "./compatibility.js";
 import { Completions } from "./completions.js";

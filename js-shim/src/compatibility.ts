@@ -1,3 +1,4 @@
+// Whether this machine can serve requests, asked once and remembered.
 import { release } from "node:os";
 import { toFmError } from "./errors.js";
 import type { Transport } from "./types.js";

@@ -1,3 +1,4 @@
+// client.completions: the legacy text completions.
 import { toFmError } from "./errors.js";
 import { EventStream, pick, withSignal } from "./stream.js";
 import type { Completion, CompletionCreateParams, Operation, RequestOptions, Transport } from "./types.js";

@@ -1,3 +1,4 @@
+// client.embeddings.
 import { pick, withSignal } from "./stream.js";
 import type {
   EmbeddingCreateParams,

@@ -1,3 +1,4 @@
+// client.fetch: a fetch function that answers OpenAI HTTP requests in this process.
 import { readJson, takeBody, UnreadableBodyError, type Body } from "./body.js";
 import { createChat, streamChat } from "./chat.js";
 import { createCompletion, streamCompletion } from "./completions.js";

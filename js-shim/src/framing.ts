@@ -1,3 +1,4 @@
+// Content-Length frames: bytes in, message bodies out, and the other way round.
 import { isObject } from "./types.js";
 import { LIMITS } from "./wire.js";
 import { findFault } from "./wire-check.js";

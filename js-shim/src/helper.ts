@@ -1,3 +1,4 @@
+// One helper process at a time: started when it is needed, replaced when it dies.
 import { setTimeout as sleep } from "node:timers/promises";
 import { FmError, toFmError, type FmErrorCode } from "./errors.js";
 import { HelperProcess, type SpawnOptions } from "./process.js";

@@ -1,3 +1,4 @@
+// The header x-fm-ignored: which parameters of a request nobody knew.
 import { isObject } from "./types.js";
 import { LIMITS } from "./wire.js";
 

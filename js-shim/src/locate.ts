@@ -1,3 +1,4 @@
+// Where the fm-proxy program is.
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join, sep } from "node:path";

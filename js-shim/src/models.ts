@@ -1,3 +1,4 @@
+// client.models.
 import { pick, withoutOk, withSignal } from "./stream.js";
 import type { Model, ModelList, Operation, RequestOptions, Transport } from "./types.js";
 

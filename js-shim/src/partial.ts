@@ -1,3 +1,4 @@
+// What has come of an answer that was cut off.
 import type { FmError } from "./errors.js";
 import type { JsonObject, OutputItem, OutputPart, ResponseEvent, ResponseObject } from "./types.js";
 import { isObject } from "./types.js";

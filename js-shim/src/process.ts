@@ -1,3 +1,4 @@
+// A child process and its pipes: the only file that knows child_process.
 import { spawn, type ChildProcess } from "node:child_process";
 import { statSync, writeSync } from "node:fs";
 import { StringDecoder } from "node:string_decoder";

@@ -1,3 +1,4 @@
+// Answers of client.fetch: JSON, event streams and errors as HTTP responses.
 import { randomUUID } from "node:crypto";
 import type { FmError, OpenAIErrorShape } from "./errors.js";
 import { toFmError } from "./errors.js";

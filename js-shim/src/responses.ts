@@ -1,3 +1,4 @@
+// client.responses: the Responses API over the helper.
 import { FmError, toFmError } from "./errors.js";
 import { PartialResponse } from "./partial.js";
 import { EventStream, pick, withoutOk, withSignal } from "./stream.js";

@@ -1,3 +1,4 @@
+// JSON-RPC over frames: calls, their results, and notifications of streams.
 import { FmError } from "./errors.js";
 import { encodeFrame, FrameParser, FramingError, UnencodableError } from "./framing.js";
 import type { JsonObject } from "./types.js";

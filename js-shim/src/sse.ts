@@ -1,3 +1,4 @@
+// Server-sent events, as the OpenAI API streams them.
 import type { JsonObject, ResponseEvent } from "./types.js";
 
 const encoder = new TextEncoder();

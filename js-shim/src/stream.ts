@@ -1,3 +1,4 @@
+// Streams of events: async iteration, abort, and the last result.
 import type { JsonObject, Operation } from "./types.js";
 
 /**

@@ -1,3 +1,4 @@
+// The types that hosts see.
 import type { ExtraParams, FmParams, FmReport } from "./wire.js";
 
 export type {

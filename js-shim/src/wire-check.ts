@@ -1,3 +1,4 @@
+// Checks the JSON of a message before it is parsed: depth, number of values, names that come twice.
 import { LIMITS } from "./wire.js";
 
 const MAX_DEPTH = LIMITS.json_depth;

@@ -230,7 +230,7 @@ class Outcome:
                 assert params["output_tokens"] >= output_tokens, params
                 output_tokens = params["output_tokens"]
                 self.reasoning += params["text"]
-                assert not self.text and not self.calls, "a thought behind text or a call"
+                assert not self.text and not self.calls, "a thought after text or a call"
             elif name == "job.delta":
                 assert self.accepted is not None and params["text"] != "", params
                 assert params["output_tokens"] >= output_tokens, params
@@ -238,7 +238,7 @@ class Outcome:
                 self.text += params["text"]
                 if "logprobs" in params:
                     self._add_logprobs(params["logprobs"], params["text"])
-                assert not self.calls, "text behind a call"
+                assert not self.calls, "text after a call"
             elif name in ("job.tool_call", "job.tool_delta"):
                 assert self.accepted is not None and params["output_tokens"] >= output_tokens, params
                 output_tokens = params["output_tokens"]

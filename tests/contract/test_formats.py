@@ -85,7 +85,7 @@ class Schemas(Case):
         self.assertIsNone(outcome.schema_error)
 
     def test_token_limit(self):
-        """Each cut is told, but one behind the last token."""
+        """Each cut is told, but one after the last token."""
         whole = self.run_format(by_schema(CAT))
         tokens = whole.usage["output_tokens"]
         for limit in (1, tokens // 2, tokens - 1):
@@ -196,7 +196,7 @@ class Schemas(Case):
             self.assertIn(params["reason"], ("aborted", "length"))
             self.assert_soon(time.monotonic() - start, 0.75 * SLOW)
 
-    def test_free_text_behind_it(self):
+    def test_free_text_after_it(self):
         before = self.engine.run(PROMPT, max_tokens=12, temperature=0).text
         self.run_format(by_schema(CAT))
         self.assertEqual(self.engine.run(PROMPT, max_tokens=12, temperature=0).text, before)

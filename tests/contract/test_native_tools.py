@@ -166,7 +166,7 @@ class Choices(Case):
 
 
     def test_roles_in_turns(self):
-        """A template that wants the user and the assistant in turns has a user's text behind an outcome in one with it."""
+        """A template that wants the user and the assistant in turns has a user's text after an outcome in one with it."""
         done = {"role": "tool", "content": "Done.", "tool_call_id": "call_1"}
         for template, kinds in (("google-gemma-2-2b-it", 1), ("Mistral-Small-3.2-24B-Instruct-2506", 1),
                                 ("mistralai-Ministral-3-14B-Reasoning-2512", 2)):

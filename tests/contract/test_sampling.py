@@ -150,7 +150,7 @@ class Extras(unittest.TestCase):
             self.run_job(prompt, repeat_penalty=tiny, max_tokens=8)
 
     def plain(self, prompt, **params):
-        """The first token behind a prompt without a template."""
+        """The first token after a prompt without a template."""
         outcome = self.engine.run(None, prompt=prompt, temperature=0, **{"max_tokens": 1, **params})
         self.assertIsNone(outcome.error)
         return outcome.text

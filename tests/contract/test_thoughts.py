@@ -26,7 +26,7 @@ THINKS = """{%% for m in messages %%}<|im_start|>{{ m.role }}
 FREE = THINKS % ""  # the model begins a thought, or not
 OPENED = THINKS % "<think>\n"
 CAN_STOP = THINKS % "<think>{{ '\\n' if enable_thinking else '\\n\\n</think>\\n\\n' }}"
-# A text stands right behind the thought, and shares a token with the tag's end.
+# A text stands right after the thought, and shares a token with the tag's end.
 TIGHT = OPENED.replace("</think>\n\n", "</think>")
 
 SHOWN = []
@@ -184,7 +184,7 @@ class Logprobs(Case):
                 self.assertEqual(entry["top"][0]["bytes"][-len(entry["bytes"]):], entry["bytes"])
         return told
 
-    def test_behind_a_thought(self):
+    def test_after_a_thought(self):
         for template in (FREE, OPENED, CAN_STOP):
             engine = self.engine(template)
             self.check_thought(self.check(engine))

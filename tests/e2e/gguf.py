@@ -1,4 +1,4 @@
-"""GGUF files for tests: a reader and writer of headers, and a tiny model made of nothing. Python's standard library only.
+"""GGUF files for tests: a reader and writer of headers, and a tiny model without weights. Python's standard library only.
 
     file = magic "GGUF", version, number of tensors, number of pairs, the pairs, the tensors' descriptions, padding, data
 """
@@ -60,7 +60,7 @@ class Reader:
         self.at = 4
         self.version, = self._take("I")
         self.tensor_count, self.pair_count = self._take("QQ")
-        self.pairs = [self._pair() for _ in range(self.pair_count)]  # (key, type, first byte, byte behind)
+        self.pairs = [self._pair() for _ in range(self.pair_count)]  # (key, type, first byte, byte after)
         self.pairs_end = self.at
         self.tensors = dict(self._tensor() for _ in range(self.tensor_count))  # name: (dims, offset in the data)
         self.end = self.at

@@ -43,7 +43,7 @@ def read_json(*path):
 
 
 class SafeTensors:
-    """A file of an 8-byte length, so much JSON, and the tensors behind it."""
+    """A file of an 8-byte length, so much JSON, and the tensors after it."""
 
     def __init__(self, path):
         with open(path, "rb") as file:

@@ -30,7 +30,7 @@ def pace():
 
 
 class Late(AssertionError):
-    """Something that a busy machine may bring about as well as a bug."""
+    """A failure that a busy machine can cause as well as a bug."""
 
 
 def repeated(method):

@@ -1,4 +1,4 @@
-"""A helper as it would be on a kernel without some of the sandbox's layers: the host denies them by a filter of its own."""
+"""A helper as on a kernel without some of the sandbox's layers: a seccomp filter of the host denies them."""
 
 import ctypes
 import os

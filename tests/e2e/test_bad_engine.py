@@ -1,4 +1,4 @@
-"""Engines that are none of ours: each is a Python script with a fault of its own."""
+"""Faulty engines: each is a Python script with one fault."""
 
 import os
 import re

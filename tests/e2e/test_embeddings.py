@@ -108,7 +108,7 @@ class Requests(Embeddings):
         while not any(message.get("id") == call for message in helper.backlog):
             times.append(helper.ping_ms())
         self.assertGreater(len(times), 5)
-        self.assert_soon(max(times[:-1]), 100 * SLOW)  # the last one waited behind the reply, which Python parses for longer
+        self.assert_soon(max(times[:-1]), 100 * SLOW)  # the last one waited for the reply, which takes Python longer to parse
         self.assertTrue(helper.reply(call)["result"]["ok"])
 
     def test_a_host_that_does_not_read(self):
@@ -225,8 +225,8 @@ class BadEngines(Embeddings):
             ('embedding(vector="AACAPw==")', "out of order"),
             ('embedding(index=0)', "without its text"),
             ('embedding(index=0, vector=[1])', "without its text"),
-            ('embedding(index=0, vector="AACAPwAAgD8=")', "no vector of 1 numbers"),
-            ('embedding(index=0, vector="AADAfw==")', "no vector of 1 numbers"),
+            ('embedding(index=0, vector="AACAPwAAgD8=")', "other than a vector of 1 numbers"),
+            ('embedding(index=0, vector="AADAfw==")', "other than a vector of 1 numbers"),
             ('[embedding(index=i, vector="AACAPw==") for i in range(3)]', "more vectors"),
             ('embedding(index=0, vector="AACAPw==")', "all vectors"),
         ):

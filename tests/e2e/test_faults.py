@@ -355,7 +355,7 @@ class SmallLimits(HelperTest):
 
 
 class Models(HelperTest):
-    """The llama engine's model file, looked at by the front alone."""
+    """What the front itself checks of the llama engine's model file."""
 
     def unavailable(self, *args):
         helper = self.helper(*args, engine="llama")

@@ -1,4 +1,4 @@
-"""A format's way to the engine, and what the engine says of it on the way back, over an engine that says what it is told."""
+"""Formats on their way to the engine, and its reports on the way back, with an engine that sends what the test tells it."""
 
 import json
 import tempfile

@@ -157,7 +157,7 @@ class ParentDeath(HelperTest):
             self.assert_end_soon(engine)
 
     def test_helper_killed_and_engine_stopped(self):
-        """An engine that can't run any more can't see for itself that the helper is gone."""
+        """An engine that is stopped can't notice that the helper is gone."""
         helper = self.helper()
         self.assertTrue(helper.call("responses.create", {"input": "x"})["ok"])
         engine = helper.engine_pid()

@@ -137,7 +137,7 @@ class Defaults(LimitsTest):
         self.assert_timeout(helper.collect(alone)[1], "first_token", 120000)
         self.assert_read(helper, works)
 
-    def test_queue_behind_what_works(self):
+    def test_queue_after_what_works(self):
         helper = self.fast_helper()
         running = [self.create(helper, self.long_prefill()) for _ in range(8)]
         waits = self.create(helper, "waits")
@@ -146,7 +146,7 @@ class Defaults(LimitsTest):
         for call in [*running, waits]:
             self.assert_read(helper, call)
 
-    def test_queue_behind_what_hangs(self):
+    def test_queue_after_what_hangs(self):
         helper = self.fast_helper()
         for _ in range(8):
             self.create(helper, script({"hang": "soft"}), fm={
@@ -158,14 +158,14 @@ class Defaults(LimitsTest):
         self.assert_read(helper, self.create(helper, "loads for minutes"))
 
     def test_total(self):
-        """It ends all, also what works."""
+        """The total limit also ends a request that makes progress."""
         helper = self.fast_helper()
         call = self.create(helper, script(*[{"prefill_ms": 100}] * (900 * 10 // self.RATE)))
         self.assert_timeout(helper.collect(call)[1], "total", 600000)
 
 
 class Grace(HelperTest):
-    """An engine that does not stop when it is asked is ended; those in it are told, those that wait are served."""
+    """An engine that does not stop when it is asked is ended: its jobs fail, and the waiting requests are served."""
 
     def test_hard_hang(self):
         helper = self.helper()

@@ -1,4 +1,4 @@
-"""Two models and one engine at a time: who waits, who gives way, and what the others are told.
+"""Two models and one engine at a time: which requests wait, which engine ends, and what the other requests get.
 
 Only the engine "llama" has a models folder, so the fake one stands in its place.
 """

@@ -1,4 +1,4 @@
-"""What a model thinks, from an engine to the host, over both APIs; its way back; and engines that think too late."""
+"""Reasoning from an engine to the host, over both APIs; sending it back as input; and engines that send it too late."""
 
 import json
 import tempfile
@@ -68,7 +68,7 @@ class Reasoning(HelperTest):
                 self.check_reasoning(response["output"][0], "Hm.", "incomplete", dialect)
             response, _ = self.responses(helper, [think("one"), think("two"), "text"], stream, max_output_tokens=2)
             self.check_reasoning(response["output"][0], "onetwo", "incomplete")
-            # a stop string is none in a thought
+            # a stop string has no effect in reasoning
             response, _ = self.responses(helper, [think("a stop b"), "c stop d"], stream, stop="stop")
             self.check_reasoning(response["output"][0], "a stop b")
             self.assertEqual(response["output"][1]["content"][0]["text"], "c ")
@@ -198,7 +198,7 @@ class Reasoning(HelperTest):
 
 
 class BadEngine(HelperTest):
-    def test_a_thought_behind_text(self):
+    def test_a_thought_after_text(self):
         """It fails at once, and its engine has to stop it."""
         for first in ('method="job.delta", params={"job": job, "text": "a", "output_tokens": 1}',
                       'method="job.tool_call", params={"job": job, "index": 0, "name": "f", "output_tokens": 1}'):

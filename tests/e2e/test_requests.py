@@ -595,7 +595,7 @@ class Choices(HelperTest):
         texts, begun, ended = [""] * n, [0] * n, [None] * n
         for choice in (chunk["choices"][0] for chunk in chunks if chunk["choices"]):
             index, delta = choice["index"], choice["delta"]
-            self.assertIsNone(ended[index], "a chunk behind the last")
+            self.assertIsNone(ended[index], "a chunk after the last")
             begun[index] += "role" in delta
             self.assertEqual(begun[index], 1)
             texts[index] += delta.get("content") or ""

@@ -150,7 +150,7 @@ class Client:
         self.assertEqual(self.asked, [*REQUESTS, "end"])
 
     def test_nobody_reads_what_it_prints(self):
-        """As behind `head`. A language may end it by SIGPIPE, or report the write; none may show its stack for that."""
+        """As with `| head`. A language may end it by SIGPIPE, or report the write; none may show its stack for that."""
         read_end, write_end = os.pipe()
         os.close(read_end)
         done = subprocess.run([*self.command, PROXY, "--engine", "fake"], stdin=subprocess.DEVNULL, stdout=write_end,

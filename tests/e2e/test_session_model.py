@@ -72,7 +72,7 @@ class Model(wire.TimedTest):
         alone, _ = self.turn(self.gateway.open(), "What is the code word?")
         self.assertGreater(second, first, "the first turn is part of it")
         self.assertGreater(second, alone + first // 2)
-        # all of the first turn but what its template writes behind it
+        # all of the first turn but what its template writes after it
         self.assertGreaterEqual(cached, first - 16)
         self.assertLessEqual(cached, second)  # all of it, where the answer ran on and was generated again
 

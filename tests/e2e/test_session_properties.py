@@ -326,7 +326,7 @@ class Messages(Case):
             else:
                 steps = says(wrong)
             self.fault(self.gateway.message(self.session, "p", steps, output_format),
-                       "execution_failed: the engine's answer has not the shape")
+                       "execution_failed: the engine's answer does not match its schema: send the message again")
 
     def test_15_unknown_output_format(self):
         for _ in range(ITERATIONS):

@@ -112,7 +112,7 @@ class Ends(Case):
 
     def test_lines_before_the_end_are_answered(self):
         commands = ("open-session", "nothing", "check-availability", [], "shutdown")
-        text = "\n".join(compact({"command": command}) for command in commands)  # no newline behind the last
+        text = "\n".join(compact({"command": command}) for command in commands)  # no newline after the last
         done = subprocess.run([os.path.join(BIN, "fm-proxy"), "sessions", "--engine", "fake", "--log-level", "off"],
                               input=text.encode(), capture_output=True, timeout=WAIT)
         self.assertEqual((done.returncode, done.stderr), (0, b""))
@@ -120,7 +120,7 @@ class Ends(Case):
         self.assertEqual([answer["ok"] for answer in answers], [True, False, True, False, True])
 
     def test_eof_wait(self):
-        """Messages go on behind the end of the input for as long as they are given."""
+        """Messages go on after the end of the input for as long as they are given."""
         made = self.gateway("--eof-wait-ms", "60000")
         session = made.open()
         for word in ("a", "b"):
@@ -144,8 +144,8 @@ class Ends(Case):
             self.fault(made.answer(), "unknown_command")
             self.assertEqual(made.wait_exit(), 0)
 
-    def test_end_behind_a_backlog(self):
-        """It is seen, though there is no room to read up to it."""
+    def test_end_after_a_backlog(self):
+        """The end of the input is noticed, though there is no room to read up to it."""
         made = self.gateway()
         session = made.open()
         made.send_message(session, "p", HANGS)
@@ -165,7 +165,7 @@ class Ends(Case):
         return made.wait(WAIT)
 
     def test_host_that_pauses_at_the_end(self):
-        """Longer than answers have behind a signal."""
+        """For longer than answers may take after a signal."""
         came = []
 
         def read(stdout):

@@ -525,7 +525,7 @@ class Streams(StoreTest):
         helper = self.helper()
         response = self.ask(helper, script({"repeat": ["word ", 100_000]}))
         call = self.follow(helper, response["id"])
-        helper.event(call, "response.created", keep=True)  # more than the pipe and the queue hold are behind it
+        helper.event(call, "response.created", keep=True)  # more than the pipe and the queue hold are after it
         self.assert_error(helper.call("responses.cancel", {"id": response["id"]}), "INVALID_REQUEST", "id")
         events, result = helper.collect(call)
         self.assertEqual(check_stream(self, events, result), response)
@@ -667,7 +667,7 @@ class Files(StoreTest):
             self.assertEqual([item["content"][0]["text"] for item in items], ["two"])
 
     def test_killed(self):
-        """What the host was told of is there, however the helper ended."""
+        """A response that the host has got as stored is there, however the helper ended."""
         told = []
         for _ in range(KILLS):
             helper = self.helper("--store", self.file)
@@ -794,7 +794,7 @@ class Files(StoreTest):
         page = next(i for i in range(4096, len(data), 4096) if data[i] == 10 and data.find(first["id"].encode(), i, i + 4096) > 0
                     and first["output"][0]["id"].encode() not in data[i:i + 4096])
         at = data.find(second["id"].encode(), page, page + 4096) + len(second["id"])
-        self.assertEqual(data[at], 2, "the key behind the id")
+        self.assertEqual(data[at], 2, "the key after the id")
         data[at - len(second["id"]) - 1] = 9  # the type of the number 1, which takes no byte
         with open(self.file, "wb") as file:
             file.write(data)

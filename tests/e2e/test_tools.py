@@ -24,7 +24,7 @@ def check_chunks(test, chunks):
     test.assertEqual(chunks[0]["choices"][0]["delta"], {"role": "assistant", "content": None})
     for chunk in chunks[1:]:
         (choice,) = chunk["choices"]
-        test.assertIsNone(reason, "a chunk behind the last")
+        test.assertIsNone(reason, "a chunk after the last")
         reason = choice["finish_reason"]
         delta = choice["delta"]
         text += delta.get("content", "")
@@ -199,7 +199,7 @@ class Tools(HelperTest):
 
 
 class Rules(HelperTest):
-    """What an engine may not say. It is told to stop, the job fails, and the engine goes on."""
+    """Messages that an engine may not send. The job is aborted and fails; the engine goes on."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()

@@ -331,7 +331,7 @@ def check_items(test, events, dialect="summary"):
             test.assertEqual(e["output_index"], len(items))
             test.assertEqual(e.get("item_id", item["id"]), item["id"])
         if kind.endswith(".delta"):
-            test.assertIsNone(told, "a delta behind the end")
+            test.assertIsNone(told, "a delta after the end")
             said += e["delta"]
             entries += check_logprobs(test, e["delta"], e.get("logprobs", []))
         elif kind in TOLD:

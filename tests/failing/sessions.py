@@ -100,7 +100,7 @@ class Session:
         return [code for code in codes if code not in self.provoked]
 
     def response(self, id):
-        """The response that the call `id` is answered with; {} where there is none."""
+        """The response in the answer to the call `id`; {} if it has none."""
         self.reply(id)
         return next((m.get("result", {}).get("response") or {} for m in self.messages if m.get("id") == id), {})
 
@@ -173,7 +173,7 @@ def check_streams(session, status):
         mine = [m for m in session.messages if m.get("id") == id or m.get("params", {}).get("id") == id]
         answers = [i for i, m in enumerate(mine) if "method" not in m]
         if len(answers) > 1 or (answers and answers[0] != len(mine) - 1):
-            raise Broken(f"call {id}: {len(answers)} answers, or events behind one")
+            raise Broken(f"call {id}: {len(answers)} answers, or events after one")
         types = [m["params"].get("event", {}).get("type") for m in mine if m.get("method") == "responses.event"]
         terminals = [t for t in types if t in TERMINAL]
         if len(terminals) > 1 or (terminals and types[-1] not in TERMINAL):

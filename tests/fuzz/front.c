@@ -1,3 +1,7 @@
+/*
+ * The host of the fuzz targets: it remembers each call and response, and checks every frame of the front against
+ * PROTOCOL.md. Invariant between any two steps: each call is answered or in flight, once.
+ */
 #include "tests/fuzz/front.h"
 #include "front/dispatch.h"
 #include "front/store/queue.h"
@@ -319,7 +323,7 @@ static const struct event {
     {"response.incomplete", STAGE_QUEUED, STAGE_ITEM_DONE, STAGE_END},
 };
 
-/* The event's type, and that of its item behind it. */
+/* The event's type, and that of its item after it. */
 static void write_kind(struct json_object *event, char kind[96]) {
     struct json_object *item = has(event, "item") ? member(event, "item") : NULL;
     snprintf(kind, 96, "%s%s%s", json_object_get_string(member(event, "type")), item ? " " : "",
@@ -458,7 +462,7 @@ static void take_chunk(struct call *call, struct json_object *chunk) {
             take_call_delta(call, member(delta, "tool_calls"));
         } else {
             bool thought = has(delta, "reasoning_content");
-            HOLDS(call->items == 0); /* no text behind a call */
+            HOLDS(call->items == 0); /* no text after a call */
             HOLDS(!thought || !call->spoke);
             call->spoke |= !thought;
             take_delta(call, member(delta, thought ? "reasoning_content" : "content"), false);
@@ -484,7 +488,7 @@ static void take_notification(struct json_object *message) {
 /* A chat stream has its finish chunk when the answer ended well, and only then. */
 static void expect_stream_ended(const struct call *call, struct json_object *object, bool ok) {
     bool begun = call->stage == STAGE_BEGUN || (call->legacy && call->stage == STAGE_NONE);
-    bool nothing = call->after >= 0 && call->stage == STAGE_NONE; /* behind the last event */
+    bool nothing = call->after >= 0 && call->stage == STAGE_NONE; /* after the last event */
     bool goes_on = call->replay || (has(object, "background") && json_object_get_boolean(member(object, "background")));
     bool cut = ok && call->left && goes_on;
     HOLDS_OR(call->stage == STAGE_END || (call->chat && !ok && begun) || nothing || cut, "stage %d", call->stage);

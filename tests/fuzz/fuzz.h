@@ -1,5 +1,5 @@
 /*
- * What the fuzz targets share. Each target is one file with LLVMFuzzerTestOneInput: libFuzzer calls it
+ * Shared by the fuzz targets. Each target is one file with LLVMFuzzerTestOneInput: libFuzzer calls it
  * (tests/fuzz/run.sh), and replay.c does with the files of the corpus, in every build.
  */
 #ifndef TESTS_FUZZ_FUZZ_H

@@ -1,7 +1,7 @@
 /*
  * The front's dispatch, with a stub for the engine. The first byte chooses: the rest is what the host sends, byte for
  * byte, or a list of steps (calls, raw bodies, raw bytes, what the engine does, whether the host reads). Every frame
- * out is held to PROTOCOL.md by front.c; behind each step every call is answered or in flight, once.
+ * out is held to PROTOCOL.md by front.c; after each step every call is answered or in flight, once.
  */
 #include "front/engines/supervisor.h"
 #include "tests/fuzz/front.h"

@@ -1,5 +1,5 @@
 /*
- * What an engine says, against jobs in flight. An input is a list of steps: calls of the host, and replies, events, raw
+ * The engine's messages, with jobs in flight. An input is a list of steps: calls of the host, and replies, events, raw
  * bodies and raw bytes of the engine, in any order and with any values. front.c holds what the host gets to
  * PROTOCOL.md: whole frames, streams in their order without holes, one end each. What the engine gets is held to
  * ENGINE.md here.
@@ -22,7 +22,7 @@ static struct {
     size_t aborts;
 } engine;
 
-/* ---- in place of supervisor.c: an engine that starts at once, and dies when it is told to ---- */
+/* ---- in place of supervisor.c: an engine that starts at once, and dies on request ---- */
 
 static struct fm_job *first_queued(void) {
     struct fm_job *first = NULL;
@@ -107,7 +107,7 @@ static void reap_engine(void) {
     fm_front_pump_locked(&front);
 }
 
-/* ---- what the engine is told ---- */
+/* ---- messages to the engine ---- */
 
 static uint64_t job_of(struct json_object *params) {
     struct json_object *job = NULL;
@@ -337,7 +337,7 @@ static const char *const logprobs[8] = {
     ",\"logprobs\":[7]",
 };
 
-/* What comes behind a wrong list has none. */
+/* What comes after a wrong list has none. */
 static bool has_logprobs(const char *number) {
     const struct fm_job *job = fm_job_by_run_locked(&front, strtoull(number, NULL, 10));
     return job && job->answer.request.logprobs;

@@ -1,7 +1,7 @@
 /*
- * The framer. An input is a size, a list of piece lengths and a stream of bytes: the stream in one piece, in those
- * pieces and byte by byte must give the same events, those that a second reading of the rules gives, and what it gives
- * must survive being framed again. The parser's memory never outgrows what came.
+ * The framer. An input is a size, a list of piece lengths and a stream of bytes. The stream in one piece, in those
+ * pieces and byte by byte must give the same events, and so must a second implementation of the rules. Bodies that are
+ * framed again must come out the same. The parser never uses more memory than it was given bytes.
  */
 #include "protocol/frame.h"
 #include "tests/fuzz/fuzz.h"
@@ -16,7 +16,7 @@
 
 struct event {
     enum fm_frame_event kind;
-    size_t end; /* bytes of the stream behind which it was told */
+    size_t end; /* bytes of the stream after which the event was reported */
     size_t start;
     size_t len; /* of the body, in the transcript's `bodies` */
 };
@@ -66,7 +66,7 @@ static bool feed_piece(struct fm_framer *framer, const char *piece, size_t len, 
     }
 }
 
-/* Broken once, broken for good: nothing is looked at any more. */
+/* Broken once, broken for good: nothing more is read. */
 static void stays_broken(struct fm_framer *framer) {
     const char *at = "Content-Length: 0\r\n\r\n";
     size_t len = 21;

@@ -1,8 +1,8 @@
 /*
- * The pre-scan, our tree and json-c. The check accepts what a second reading of the rules accepts. Of that json-c
- * parses all, also in its own strict mode, and to the tree that is ours; what it makes of it passes the check and is
- * the same value again; a part of it is refused. And the other way: whatever bytes our writer is given, the check
- * accepts what it writes.
+ * fm_json_check, our tree and json-c. The check accepts the same texts as a second implementation of the rules. json-c
+ * parses each of them, also in its strict mode, to the same tree as ours; what json-c writes of it passes the check and
+ * is the same value; a text that is cut short is refused. In the other direction: whatever bytes our writer gets, the
+ * check accepts what it writes.
  */
 #include "protocol/json_tree.h"
 #include "protocol/rpc.h"
@@ -20,7 +20,7 @@ static bool is_space(char c) {
 /* ---- the rules once more, as a descent ---- */
 
 /*
- * Each function returns what is behind its part of the text, or NULL; `dead` is then the byte that can't be, the end
+ * Each function returns what is after its part of the text, or NULL; `dead` is then the byte that can't be, the end
  * of the escape or number that can't, or where a value too many begins.
  */
 struct rules {
@@ -60,7 +60,7 @@ static const char *rule_character(struct rules *rules, const char *at) {
     return scalar ? at + bytes : die(rules, at + bytes - 1);
 }
 
-/* Four hex digits behind "\\u"; -1 when they are none. */
+/* Four hex digits after "\\u"; -1 when they are none. */
 static int rule_hex(struct rules *rules, const char *at) {
     char digits[5] = "";
     for (int i = 0; i < 4; i++) {
@@ -73,7 +73,7 @@ static int rule_hex(struct rules *rules, const char *at) {
     return (int)strtol(digits, NULL, 16);
 }
 
-/* `at` is behind the backslash. */
+/* `at` is after the backslash. */
 static const char *rule_escape(struct rules *rules, const char *at, bool key) {
     if (at == rules->end || !*at || !strchr("\"\\/bfnrtu", *at)) {
         return die(rules, at);
@@ -158,7 +158,7 @@ static const char *rule_word(struct rules *rules, const char *at) {
 
 static const char *rule_value(struct rules *rules, const char *at, int depth);
 
-/* Behind an opening bracket. */
+/* After an opening bracket. */
 static const char *rule_container(struct rules *rules, const char *at, int depth) {
     bool object = at[-1] == '{';
     char close = object ? '}' : ']';
@@ -206,7 +206,7 @@ static const char *rule_value(struct rules *rules, const char *at, int depth) {
     return *at == '-' || isdigit((unsigned char)*at) ? rule_number(rules, at) : rule_word(rules, at);
 }
 
-/* The check finds what is wrong, and not behind it. */
+/* The check finds what is wrong, and not after it. */
 static void expect_rules(const char *text, size_t len, bool accepted, size_t offset) {
     struct rules rules = {.end = text + len, .dead = NULL};
     const char *at = rule_value(&rules, text, 0);
@@ -296,7 +296,7 @@ static void expect_same_tree(const char *text, size_t len, struct json_object *v
     free(copy);
 }
 
-/* A value cut short is none, unless it is a number. One more value behind it is one too many. */
+/* A value that is cut short is refused, unless it is a number. So is a second value after it. */
 static void expect_whole(const char *text, size_t len) {
     size_t offset = 0;
     size_t end = len;

@@ -293,7 +293,7 @@ static void build_body(struct choices *from, const struct api *api, struct fm_bu
 static void expect_refusal(const struct fm_error *error, enum fm_code code) {
     HOLDS_OR(code == FM_INVALID_REQUEST && error->code == code, "%s", fm_code_name(code));
     bool nameless = strstr(error->detail, "parameter: ''") != NULL; /* {"":1} has a path of no characters */
-    HOLDS(error->openai_code && *error->detail);                    /* "" is null */
+    HOLDS(error->reason && *error->detail);                    /* "" is null */
     HOLDS_OR(*error->param || nameless, "%s", error->detail);
     HOLDS(memchr(error->param, '\0', sizeof error->param) && memchr(error->detail, '\0', sizeof error->detail));
     HOLDS_OR(is_utf8(error->param, strlen(error->param)), "%s", error->param);

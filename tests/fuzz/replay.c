@@ -10,7 +10,7 @@
 
 #define INPUT_MAX (1u << 20)
 
-static char current[PATH_MAX + 64]; /* told when the target aborts */
+static char current[PATH_MAX + 64]; /* the name to print when the target aborts */
 static size_t inputs;
 
 /* Feeds the target a copy of exactly `len` bytes. */
@@ -87,7 +87,7 @@ static bool run_folder(const char *path, DIR *folder) {
     return ok;
 }
 
-/* Async-signal-safe it is not, but the process is lost anyway. */
+/* This is not async-signal-safe, but the process is about to end anyway. */
 static void on_abort(int signal_number) {
     (void)signal_number;
     fprintf(stderr, "the input is %s\n", current);

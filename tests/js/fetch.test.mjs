@@ -1,3 +1,4 @@
+// createFetch: requests by URL, the event streams that it writes, and what happens when a reader or the helper ends early.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { getEventListeners } from "node:events";

@@ -1,3 +1,4 @@
+// Frames: the strict parser, fed in pieces of any size, and the encoder.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { encodeFrame, FrameParser, MAX_BODY_BYTES } from "../../js-shim/dist/esm/framing.js";

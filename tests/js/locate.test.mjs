@@ -1,3 +1,4 @@
+// Where the helper is looked for, the environment that it gets, and the machines that it refuses.
 import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,3 +1,4 @@
+// The JSON-RPC connection: calls, answers in any order, notifications, cancels and errors; without a process.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { encodeFrame } from "../../js-shim/dist/esm/framing.js";

@@ -1,3 +1,4 @@
+// Streams of the client: events in order, the final response, and the ways to end one early; without a process.
 import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { test } from "node:test";

@@ -1,3 +1,4 @@
+/* Starts create calls, collects what the front sends about each, and checks it against PROTOCOL.md's rules. */
 #include "calls.h"
 #include "base/clock.h"
 #include "figures.h"
@@ -145,7 +146,7 @@ static void take_notification(struct calls *calls, struct json_object *params) {
     int64_t id = json_object_get_int64(member(params, "id"));
     struct call *call = call_by_id(calls, id);
     if (!call || call->done || call->ended) {
-        report_fault("call %lld: an event behind its end: %.200s", (long long)id, json_object_get_string(params));
+        report_fault("call %lld: an event after its end: %.200s", (long long)id, json_object_get_string(params));
         return;
     }
     if (call->api == CALL_CHAT) {

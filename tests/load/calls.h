@@ -1,7 +1,7 @@
 /*
  * Create calls and all that the front says about them: each stream is put together and held to PROTOCOL.md's rules
  * (sequence numbers without a hole, the text of the deltas is the text of the end, one terminal event and nothing
- * behind it, one result). What breaks a rule is told to report_fault.
+ * after it, one result). A broken rule goes to report_fault.
  */
 #ifndef TESTS_LOAD_CALLS_H
 #define TESTS_LOAD_CALLS_H
@@ -52,7 +52,7 @@ void calls_free(struct calls *calls);
  */
 struct call *call_create(struct calls *calls, enum call_api api, const char *script, const char *limits);
 
-/* The call by its id; NULL when there is none (any more). */
+/* The call with this id; NULL when it never existed, or its slot was used again. */
 struct call *call_by_id(struct calls *calls, int64_t id);
 
 /* One message from the front. */

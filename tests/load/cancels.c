@@ -1,6 +1,6 @@
 /*
  * Races of create and cancel: a cancel goes out with its create or a random moment later, by the call's id or by the
- * response's. Each is answered, each create call has one end, and no event comes behind it (calls.c sees to that).
+ * response's. Each is answered, each create call has one end, and no event comes after it (calls.c sees to that).
  */
 #include "base/clock.h"
 #include "parts.h"

@@ -1,3 +1,4 @@
+/* Reads /proc for memory, descriptors, threads and children; keeps samples of times; prints the table of results. */
 #include "figures.h"
 #include "base/clock.h"
 

@@ -1,4 +1,4 @@
-/* What is measured, and the table of it. */
+/* Measurements of processes and times, and the table that reports them. */
 #ifndef TESTS_LOAD_FIGURES_H
 #define TESTS_LOAD_FIGURES_H
 
@@ -25,7 +25,7 @@ struct footprint footprint_of(pid_t pid);
 /* Its first child, or 0. */
 pid_t child_of(pid_t pid);
 
-/* Waits a while for a process that was told to end; a zombie has ended, whoever may reap it. */
+/* Waits a while for a process that should end. A zombie counts as ended. */
 bool is_gone(pid_t pid);
 
 /* ---- times ---- */

@@ -1,3 +1,4 @@
+/* Starts fm-proxy and moves frames to it and from it, without blocking outside of host_turn. */
 #include "host.h"
 #include "base/clock.h"
 #include "base/platform.h"

@@ -20,7 +20,7 @@ struct host {
     int to;   /* its stdin; -1: closed */
     int from; /* its stdout */
     struct fm_framer framer;
-    struct fm_buf message; /* in the making */
+    struct fm_buf message; /* the one that is being written */
     struct fm_buf out;     /* frames that it has not taken yet */
     int64_t may_read;      /* bytes; below 0: any number */
     bool ended;            /* its output ended */

@@ -6,7 +6,7 @@
 #include "session.h"
 
 #define WINDOW     256   /* pings on their way */
-#define WARM_UP    50000 /* pings before memory is looked at */
+#define WARM_UP    50000 /* pings before memory is measured */
 #define GROWTH_KIB 2048
 #define STALL_US   ((int64_t)20000000) /* without a reply */
 

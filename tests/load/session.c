@@ -1,3 +1,4 @@
+/* A host with a serial probe of pings beside its calls; reports counts, times and memory at the end. */
 #include "session.h"
 #include "base/clock.h"
 

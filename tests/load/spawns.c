@@ -1,4 +1,7 @@
-/* Start and end of the front, again and again. This program adopts orphans, so what is left behind is its child. */
+/*
+ * Start and end of the front, again and again. This program adopts orphans, so a process that is left behind becomes
+ * its child.
+ */
 #include "base/clock.h"
 #include "parts.h"
 #include "session.h"

@@ -44,6 +44,7 @@ COMPACT = "helper/surface/compact.c"
 MESSAGES = "helper/surface/messages.c"
 CHAT_REQUEST = "helper/surface/chat_request.c"
 RESPONSES_REQUEST = "helper/surface/responses_request.c"
+PARSE = "helper/surface/parse.c"
 JOB = "helper/engine/kit/job.c"
 JOB_SAMPLING = "helper/engine/kit/job_sampling.c"
 JOB_TOOLS = "helper/engine/kit/job_tools.c"
@@ -697,7 +698,7 @@ MUTATIONS = [
      "if (json_object_object_get_ex(ids, ",
      "if (1 || json_object_object_get_ex(ids, ",
      "unit.surface_tools"),
-    ("and is refused without a code", MESSAGES, 'error->openai_code = "";', "", "unit.surface_tools"),
+    ("and is refused without a code", MESSAGES, 'error->reason = "";', "", "unit.surface_tools"),
     ("calls are the assistant's", CHAT_REQUEST,
      "if (count > 0 && !fm_string_is(",
      "if (0 && !fm_string_is(",
@@ -826,7 +827,7 @@ MUTATIONS = [
     ("padding is padding", BASE64, "|| (padding && group[i] != '=')", "", "unit.vector"),
     ("images are not fetched", IMAGE, "if (begins_with(url, len, \"http:\") || begins_with(url, len, \"https:\")) {",
      "if (0) {", "unit.surface_images"),
-    ("an image's media type is one that is read", IMAGE, "if (!behind) {", "if (!behind && 0) {", "unit.surface_images"),
+    ("an image's media type is one that is read", IMAGE, "if (!parameters) {", "if (!behind && 0) {", "unit.surface_images"),
     ("an image is in base64", IMAGE, "return fm_base64_valid(data, (size_t)(end - data)) ? FM_OK", "return 1 ? FM_OK",
      "unit.surface_images"),
     ("images are the user's", MESSAGES, "if (strcmp(role->neutral, \"user\") == 0 || ", "if (1 || ", "unit.surface_images"),
@@ -1146,18 +1147,18 @@ MUTATIONS = [
     # prompts
     ("count: nothing is generated", JOB, "return job->count_only ? FM_REASON_LENGTH : FM_REASON_NONE;", "return FM_REASON_NONE;",
      "unit.kit"),
-    ("count: takes what makes the prompt, and nothing else", RESPONSES_REQUEST,
-     "if (!*name && lh_entry_v(entry) && fm_request_has_row(at.key)) {", "if (0) {", "unit.surface_requests"),
+    ("count: takes what makes the prompt, and nothing else", PARSE,
+     "(!call->names || is_listed(call->names, name))", "(true || is_listed(call->names, name))", "unit.surface_requests"),
     ("store: a file that is gone takes its log with it", "helper/front/store/db.c",
      "        remove_same(names.log, &now.log, &db->files.log);\n", "", "e2e.store"),
     ("store: a device is no file", "helper/base/file.c", "bool regular = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);",
      "bool regular = fstat(fd, &info) == 0;", "unit.store"),
     ("store: a few bytes of somebody else's stay as they are", "helper/front/store/db.c",
      "if (db->file && !may_be_database(db->file)) {", "if (0) {", "unit.store"),
-    ("parameters: what another call has is refused, not ignored", "helper/surface/request.c",
+    ("parameters: what another call has is refused, not ignored", PARSE,
      "if (elsewhere && lh_entry_v(entry)) {", "if (0) {",
      "unit.surface_requests"),
-    ("count: is never stored", RESPONSES_REQUEST, "request->store = purpose == ANSWER && (", "request->store = (",
+    ("count: is never stored", RESPONSES_REQUEST, "request->store = purpose == FM_PURPOSE_ANSWER && (", "request->store = (",
      "unit.surface_requests"),
     ("count: says nothing before there is one", STREAMS, "} else if (answer->opened) {", "} else {", "e2e.requests"),
     ("truncation: only where it is asked for", TRUNCATION, "if (!truncation->asked) {", "if (0) {", "unit.kit_truncation"),

@@ -20,7 +20,7 @@ SKIPPED_FOLDERS = {".git", "node_modules", "build", "dist", "__pycache__", "gold
 C_ENDINGS = (".c", ".h")
 CXX_ENDINGS = (".cpp", ".cc", ".cxx", ".hpp", ".hh")
 TS_ENDINGS = (".ts", ".mts", ".cts")
-TEXT_ENDINGS = C_ENDINGS + CXX_ENDINGS + TS_ENDINGS + (".py", ".sh", ".mjs", ".js", ".cmake", ".md")
+TEXT_ENDINGS = C_ENDINGS + CXX_ENDINGS + TS_ENDINGS + (".py", ".sh", ".mjs", ".cjs", ".js", ".cmake", ".md")
 
 BANNED = {
     "strcpy": "snprintf or memcpy", "strcat": "snprintf", "stpcpy": "snprintf", "strncat": "snprintf",
@@ -52,6 +52,8 @@ LLAMA_HEADER = re.compile(r'^(llama|ggml|gguf|mtmd)[\w.-]*\.h$|^common/|^(common
 LLAMA_FOLDER = "helper/engine/llama/"
 CXX_FOLDERS = (LLAMA_FOLDER, "tests/bench/")
 PLATFORM_MACRO = re.compile(r"\b(__linux__|__linux|__APPLE__|__MACH__|_WIN32|_WIN64|__FreeBSD__|__unix__)\b")
+OPENING_ENDINGS = C_ENDINGS + CXX_ENDINGS + TS_ENDINGS + (".py", ".mjs", ".cjs", ".sh")
+OPENING_TO_COME = ()  # folders where not all files comply yet
 CONFLICT = re.compile(r"(<{7}|>{7}|\|{7}) |={7}$")
 PLATFORM_FILE = re.compile(r"helper/base/platform[\w.]*$")
 
@@ -289,8 +291,26 @@ def merge_leftover(source):
             yield number, "left over from a merge"
 
 
+# A comment or docstring with at least one word in it, after a "#!" line if there is one.
+OPENING = {
+    "c": re.compile(r"/\*(?:(?!\*/).)*?\w.*?\*/|//[^\n]*\w", re.S),
+    "py": re.compile(r"#[^\n]*\w|[rR]?\"{3}\s*[^\s\"]"),
+    "sh": re.compile(r"#[^\n]*\w"),
+}
+
+
+def opening(source):
+    """(k) a file opens with a comment or docstring that says what it is."""
+    if not source.path.endswith(OPENING_ENDINGS) or source.path.startswith(OPENING_TO_COME):
+        return
+    text = re.sub(r"\A#![^\n]*\n", "", source.text)
+    language = source.path.rsplit(".", 1)[1] if source.path.endswith((".py", ".sh")) else "c"
+    if not OPENING[language].match(text):
+        yield 1, "the file must open with a comment that says what it is"
+
+
 RULES = (banned_calls, function_length, include_direction, platform_conditionals, cxx_folder, commented_declarations,
-         child_process, line_length, white_space, merge_leftover)
+         child_process, line_length, white_space, merge_leftover, opening)
 
 
 TAG = re.compile(r"\b(?:struct|union|enum)\s+(fm_\w+)\s*\{")

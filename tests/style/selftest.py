@@ -153,6 +153,27 @@ ROWS = [
     (check.merge_leftover, "x.md", "\n".join(("a", "<" * 7 + " HEAD", "b", "=" * 7, "c", ">" * 7 + " topic", "")),
      [(2, "left over"), (4, "left over"), (6, "left over")]),
     (check.merge_leftover, "x.md", "=" * 8 + "\n" + "<" * 7 + "\n", []),
+    # (k) what a file is
+    (check.opening, C, '#include "base/x.h"\n', [(1, "must open with a comment")]),
+    (check.opening, H, "\n/* Late. */\n", [(1, "must open")]),
+    (check.opening, H, "/* */\nint a; /* b */\n", [(1, "must open")]),
+    (check.opening, C, "", [(1, "must open")]),
+    (check.opening, C, "/* What it is. */\n", []),
+    (check.opening, C, "/*\n * What it is,\n * in two lines.\n */\n", []),
+    (check.opening, "tests/unit/x.cpp", "// What it is.\n", []),
+    (check.opening, "tests/js/x.test.mjs", 'import "a";\n// Late.\n', [(1, "must open")]),
+    (check.opening, "tests/js/x.test.mjs", "// What it is.\n", []),
+    (check.opening, "tests/bench/x.cjs", "require(1);\n", [(1, "must open")]),
+    (check.opening, "js-shim/scripts/x.ts", "/** What it is. */\n", []),
+    (check.opening, "js-shim/scripts/x.ts", "export {};\n", [(1, "must open")]),
+    (check.opening, "tests/x.py", '#!/usr/bin/env python3\n"""What it is."""\n', []),
+    (check.opening, "tests/x.py", '#!/usr/bin/env python3\n# What it is.\nimport os\n', []),
+    (check.opening, "tests/x.py", "#!/usr/bin/env python3\nimport os\n", [(1, "must open")]),
+    (check.opening, "tests/x.py", 'import os\n"""Late."""\n', [(1, "must open")]),
+    (check.opening, "tests/x.py", '"""\n"""\n', [(1, "must open")]),
+    (check.opening, "x.sh", "#!/bin/sh\n# What it is.\n", []),
+    (check.opening, "x.sh", "#!/bin/sh\nset -eu\n# Late.\n", [(1, "must open")]),
+    (check.opening, "x.cmake", "set(a 1)\n", []),
 ]
 
 
@@ -175,12 +196,15 @@ def run_program(files, script=check, arguments=()):
         return result.returncode, result.stdout
 
 
+OPENED = "/* What it is. */\n"
 PROGRAM_ROWS = [
-    ({C: "int a;\n"}, 0, "style: 1 files, 0 findings, 0 warnings\n"),
-    ({C: "int a;\n\tint b;\n"}, 1, f"{C}:2: a tab\nstyle: 1 files, 1 findings, 0 warnings\n"),
-    ({C: body("f", 61)},
-     0, f"{C}:1: warning: f has 61 lines; beyond 60 it asks to be cut\nstyle: 1 files, 0 findings, 1 warnings\n"),
-    ({C: "int a;\n", "js-shim/node_modules/x.ts": "\t\n", "build/x.c": "\t\n"},
+    ({C: OPENED + "int a;\n"}, 0, "style: 1 files, 0 findings, 0 warnings\n"),
+    ({C: OPENED + "\tint b;\n"}, 1, f"{C}:2: a tab\nstyle: 1 files, 1 findings, 0 warnings\n"),
+    ({C: OPENED + body("f", 61)},
+     0, f"{C}:2: warning: f has 61 lines; beyond 60 it asks to be cut\nstyle: 1 files, 0 findings, 1 warnings\n"),
+    ({C: "int a;\n"}, 1,
+     f"{C}:1: the file must open with a comment that says what it is\nstyle: 1 files, 1 findings, 0 warnings\n"),
+    ({C: OPENED + "int a;\n", "js-shim/node_modules/x.ts": "\t\n", "build/x.c": "\t\n"},
      0, "style: 1 files, 0 findings, 0 warnings\n"),
     ({"helper/front/a.h": "struct fm_job {\n};\n", "helper/engine/kit/kit.h": "struct fm_job {\n};\n"},
      1, "helper/front/a.h:1: fm_job is defined in helper/engine/kit/kit.h too; different things need different names\n"

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-static int allocations_left = -1; /* before one fails, and those behind it go well; negative: none does */
+static int allocations_left = -1; /* before one fails; those after it succeed; negative: none does */
 
 static bool refuse(void) {
     return allocations_left >= 0 && allocations_left-- == 0;

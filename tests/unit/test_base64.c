@@ -1,4 +1,4 @@
-/* Base64: there and back, and what is none. */
+/* Base64: encoding and decoding give the same bytes, and texts that are not base64 are refused. */
 #include "protocol/base64.h"
 
 #include <setjmp.h>

@@ -34,7 +34,7 @@ static void grows(void **state) {
     assert_int_equal(buf.max, 100000);
 }
 
-/* What fits is taken to the last byte; what does not leaves the contents as they were and fails all that follows. */
+/* An append that fits is taken whole; one that does not leaves the contents as they were, and later ones fail too. */
 static void maximum(void **state) {
     (void)state;
     static const struct {

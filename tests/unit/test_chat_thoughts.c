@@ -1,4 +1,4 @@
-/* Thoughts: what of an answer is one, in every split, and how a template's are found. */
+/* Reasoning: which part of an answer it is, however the answer is split, and how a template marks it. */
 #include "engine/chat/thoughts.h"
 #include "wire.h"
 
@@ -41,7 +41,7 @@ static const struct row rows[] = {
     {"text before", &tags, AT_START, "a<think>hm</think>Hi.", "", "a<think>hm</think>Hi."},
     {"another tag", &tags, AT_START, "<thin>hm</think>", "", "<thin>hm</think>"},
     {"a beginning alone", &tags, AT_START, "<thi", "", "<thi"},
-    {"a look-alike behind the text", &tags, AT_START, "<think>hm</think>a</think><think>b", "hm", "a</think><think>b"},
+    {"a look-alike after the text", &tags, AT_START, "<think>hm</think>a</think><think>b", "hm", "a</think><think>b"},
     {"never closed", &tags, AT_START, "<think>hm\nno", "hm\nno", ""},
     {"never closed, white space last", &tags, AT_START, "<think>hm \n", "hm", ""},
     {"cut in its end", &tags, AT_START, "<think>hm\n</thi", "hm\n</thi", ""},
@@ -233,7 +233,7 @@ static const struct style styles[] = {
     {"other tags around it", Q, Q, Q, Q "fm_text", Q "<a>fm_thought</b>fm_text", NULL, NULL, ""},
     {"no tags around it", Q, Q, Q, Q "fm_text", Q "fm_thought fm_text", NULL, NULL, ""},
     {"an empty tag", Q, Q, Q, Q "fm_text", Q "<>fm_thought</>fm_text", NULL, NULL, ""},
-    {"behind the text", Q, Q, Q, Q "fm_text", Q "fm_text<think>fm_thought</think>", NULL, NULL, ""},
+    {"after the text", Q, Q, Q, Q "fm_text", Q "fm_text<think>fm_thought</think>", NULL, NULL, ""},
     {"nothing", Q, Q, Q, Q "fm_text", Q "fm_text", NULL, NULL, ""},
     {"no prompt", "hi", "hi", "hi", "hi fm_text", "hi <think>fm_thought</think>fm_text", NULL, NULL,
      "<think>|</think>||| low medium high"},

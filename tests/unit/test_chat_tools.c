@@ -1,4 +1,4 @@
-/* Tools: the prompt's text, the grammar's, and an answer taken apart in every split. */
+/* Tools: the text of the prompt, the grammar, and parsing an answer, however it is split. */
 #include "engine/guide/tool_grammar.h"
 #include "wire.h"
 #ifdef WRAPPED
@@ -50,7 +50,7 @@ static void expect_prompt(const struct fm_kit_job *job, const char *expected) {
     fm_tool_prompt_free(&prompt);
 }
 
-/* An image stays where it was in its text, also where that goes on behind an outcome. */
+/* An image stays where it was in its text, also where that goes on after an outcome. */
 static void images_keep_their_place(void **state) {
     (void)state;
     struct fm_tool_call call = {.id = "1", .name = "f", .arguments = "{}", .arguments_len = 2};
@@ -359,7 +359,7 @@ struct style {
     bool hides_text;       /* beside a call */
     bool thinks;           /* the prompt ends with what an old turn has not */
     bool has_ids;          /* in calls */
-    bool numbers;          /* calls, behind them */
+    bool numbers;          /* calls, after them */
     bool counts;           /* those that follow, in front of them */
     const char *arguments; /* in place of those that it is given */
     bool names_twice;

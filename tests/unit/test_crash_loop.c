@@ -1,4 +1,4 @@
-/* When requests are refused after an engine died again and again. */
+/* The crash loop: for how long requests are refused after an engine has died several times in a row. */
 #include "front/engines/crash_loop.h"
 #include "wire.h"
 

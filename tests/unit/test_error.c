@@ -27,7 +27,7 @@ static void names(void **state) {
     assert_string_equal(fm_code_name(FM_OK), "OK");
 }
 
-/* An engine may say anything: what is no failure's name is an internal failure, "OK" included. */
+/* An engine may send any name: one that is not a failure's, "OK" included, counts as INTERNAL. */
 static void names_that_are_none(void **state) {
     (void)state;
     static const char *const words[] = {"", "OK", "timeout", "TIMEOUT ", "TIMEOU", "TIMEOUTS", "NOT FOUND", "E42"};
@@ -44,7 +44,7 @@ static void fail_fills_and_forgets(void **state) {
     assert_int_equal(error.code, FM_NOT_FOUND);
     assert_string_equal(error.detail, "no model of 7");
     assert_string_equal(error.param, "");
-    assert_null(error.openai_code);
+    assert_null(error.reason);
     assert_null(error.limit);
     assert_int_equal(error.limit_ms, 0);
     assert_int_equal(fm_fail_no_memory(&error), FM_INTERNAL);

@@ -1,4 +1,4 @@
-/* What the fake engine says to a schema. In the tables, ' is " */
+/* The instance that the fake engine makes for a schema. In the tables, ' stands for " */
 #include "engine/fake/instance.h"
 
 #include <setjmp.h>

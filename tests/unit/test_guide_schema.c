@@ -84,7 +84,7 @@ static void expect_text(const char *schema, const struct fm_buf *actual, const c
 
 static const struct row {
     const char *schema;
-    const char *guide;    /* behind the options */
+    const char *guide;    /* after the options */
     const char *enforced; /* of the report */
     const char *checked;  /* "": the guide is exact */
 } rows[] = {
@@ -411,7 +411,7 @@ static void test_table(void **state) {
 
 static const struct {
     const char *schema;
-    const char *path; /* behind "format.schema" */
+    const char *path; /* after "format.schema" */
 } refusals[] = {
     {"null", ""},
     {"[]", ""},

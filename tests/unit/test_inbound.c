@@ -78,7 +78,7 @@ static void end_receiver(void *context) {
 
 static const struct subject inbound = {start_receiver, feed_receiver, end_receiver};
 
-/* A body in a frame, a ping behind it: what the body does, and that the ping still works. */
+/* A body in a frame, a ping after it: what the body does, and that the ping still works. */
 static void bodies(void **state) {
     (void)state;
     static const struct {
@@ -144,7 +144,7 @@ static void frames(void **state) {
         {"broken first", BYTES("Content-Length: x\r\n\r\n" FRAMED), "broken(Content-Length is not a decimal number)"},
         {"broken second", BYTES(FRAMED "GET / HTTP/1.1\r\n\r\n" FRAMED),
          "msg(ping 1) broken(a header line without a name and a colon)"},
-        {"broken behind a fault", BYTES("Content-Length: 1\r\n\r\n{\xFF" FRAMED),
+        {"broken after a fault", BYTES("Content-Length: 1\r\n\r\n{\xFF" FRAMED),
          "fault(-32700 null the body is not valid JSON: a key is missing, at byte 1) "
          "broken(a header byte that is NUL or not ASCII)"},
         {"length short by one", BYTES("Content-Length: 39\r\n\r\n" PING FRAMED),
@@ -172,7 +172,7 @@ static void feed_too_large(struct receiver *receiver, size_t len) {
     feed_piece(feed_receiver, receiver, BYTES(FRAMED));
 }
 
-/* The host's limit is told, or the one that was set. */
+/* The error names the limit: the host's, or the one that was set. */
 static void too_large_is_skipped(void **state) {
     (void)state;
     static struct transcript log;

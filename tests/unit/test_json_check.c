@@ -1,6 +1,5 @@
 /*
- * The strict look at a body. What it accepts, json-c must parse to the end; what it refuses, it refuses at a known
- * byte.
+ * The strict check of a body. json-c must parse every text that it accepts; a refusal must name the right byte.
  */
 #include "protocol/json_check.h"
 #include "wire.h"
@@ -221,7 +220,7 @@ static const struct refused structure_rows[] = {
     {BYTES("{'a':1}"), 1, KEY},
     {BYTES("'a'"), 0, VALUE},
     {BYTES("['a']"), 1, VALUE},
-    /* behind the value */
+    /* after the value */
     {BYTES("1 2"), 2, FOLLOWS},
     {BYTES("{}{}"), 2, FOLLOWS},
     {BYTES("{} {}"), 3, FOLLOWS},
@@ -496,7 +495,7 @@ static void brackets_match_at_every_level(void **state) {
     }
 }
 
-/* 100,000 levels are left at the 65th, so nothing behind it costs anything. */
+/* 100,000 levels are left at the 65th, so nothing after it costs anything. */
 static void very_deep(void **state) {
     (void)state;
     static char text[500000];
@@ -549,7 +548,7 @@ static void most_values(void **state) {
     accept("the most values", text, 2 * FM_JSON_VALUES_MAX);
     text[2 * FM_JSON_VALUES_MAX - 1] = ',';
     assert_ptr_equal(check(text, sizeof text, &offset), fm_json_too_many);
-    assert_int_equal(offset, 2 * FM_JSON_VALUES_MAX); /* and nothing behind it was looked at */
+    assert_int_equal(offset, 2 * FM_JSON_VALUES_MAX); /* and nothing after it was examined */
 }
 
 /* No proper prefix of an object, array or string is a value. */

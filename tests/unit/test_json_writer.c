@@ -73,7 +73,7 @@ static void commas(void **state) {
            "\"i\":{},\"j\":0}");
 }
 
-/* What a text takes is told before it is written. */
+/* fm_json_string_size gives the bytes of a text before it is written. */
 static void sizes(void **state) {
     (void)state;
     static const struct {

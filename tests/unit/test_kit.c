@@ -529,7 +529,7 @@ static void a_long_delta_is_one_frame(void **state) {
     assert_int_equal(hang_up(), 0);
 }
 
-/* With an interval, the first token is told at once and the rest at the end. */
+/* With an interval, the first token is reported at once and the rest at the end. */
 static void deltas_are_an_interval_apart(void **state) {
     (void)state;
     ops.delta_ms = INT64_MAX / 2; /* longer than the machine has run */
@@ -635,7 +635,7 @@ static void tool_calls(void **state) {
     assert_int_equal(hang_up(), 0);
 }
 
-/* Thoughts are told as text is, and stop strings do not count in them; their tokens, tags included, count. */
+/* Thoughts are reported as text is. Stop strings do not count in them; their tokens, tags included, do. */
 static void reasoning(void **state) {
     (void)state;
     start_loaded();
@@ -687,7 +687,7 @@ static void held_text(void **state) {
     assert_int_equal(hang_up(), 0);
 }
 
-/* With an interval: a call is told at once, and what came before it too. */
+/* With an interval, a call is reported at once, with what came before it. */
 static void tool_calls_with_an_interval(void **state) {
     (void)state;
     ops.delta_ms = INT64_MAX / 2;

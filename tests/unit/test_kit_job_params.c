@@ -1,4 +1,4 @@
-/* job.start's params: what is taken, what is refused, and under which name. */
+/* job.start's params: which are accepted, which are refused, and the name of the field in the error. */
 #include "engine/kit/job_read.h"
 
 #include <setjmp.h>

@@ -21,7 +21,7 @@ static const struct row {
     const char *name;
     const char *stops[FM_STOPS_MAX];
     const char *tokens[TOKENS];
-    const char *entries; /* their bytes, with "|" behind each */
+    const char *entries; /* their bytes, with "|" after each */
 } rows[] = {
     {"plain", {0}, {"Hel", "lo", " you"}, "Hel|lo| you|"},
     {"a token without bytes is none", {0}, {"a", "", "b"}, "a|b|"},
@@ -35,7 +35,7 @@ static const struct row {
     {"inside one", {"\n\n"}, {"a", "b\n\nc", "d"}, "a|b|"},
     {"that does not come", {"STOP"}, {"a", "ST", "O", "b"}, "a|ST|O|b|"},
     {"that does not come any more", {"STOP"}, {"a", "ST"}, "a|ST|"},
-    {"behind a character in two tokens", {"!"}, {"\xC3", "\xA9!", "x"}, "\xC3|\xA9|"},
+    {"after a character in two tokens", {"!"}, {"\xC3", "\xA9!", "x"}, "\xC3|\xA9|"},
     {"that is a character in two tokens", {GRIN}, {"a", "\xF0\x9F", "\x98\x80", "x"}, "a|"},
     {"that begins with one", {"\xC3\xA9!"}, {"a", "\xC3", "\xA9", "?"}, "a|\xC3|\xA9|?|"},
     {"what is no character", {0}, {"a", "\xF0\x9F", "b"}, "a|\xF0\x9F|b|"},
@@ -95,7 +95,7 @@ static struct fm_token_logprobs token_of(const char *text) {
     return (struct fm_token_logprobs){.token = {.bytes = text, .len = strlen(text), .logprob = -1}};
 }
 
-/* `rhythm`: after how many tokens text goes out. `late`: bytes come with the token behind theirs. */
+/* `rhythm`: after how many tokens text goes out. `late`: bytes come with the token after theirs. */
 static void run(const struct row *row, size_t rhythm, bool late, struct outcome *outcome) {
     struct fm_stop stops[FM_STOPS_MAX] = {{row->stops[0], row->stops[0] ? strlen(row->stops[0]) : 0}};
     struct fm_logprob_queue queue;

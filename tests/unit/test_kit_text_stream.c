@@ -67,7 +67,7 @@ static size_t stops_of(const struct row *row, struct fm_stop *stops) {
     return count;
 }
 
-/* Bit i of `cuts` set: a token ends behind byte i. */
+/* Bit i of `cuts` set: a token ends after byte i. */
 static void check_cut(const struct row *row, uint32_t cuts) {
     struct fm_stop stops[FM_STOPS_MAX];
     struct fm_text_stream stream;

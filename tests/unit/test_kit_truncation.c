@@ -1,4 +1,4 @@
-/* Which turns may be left out, and how many are. */
+/* Truncation: which turns of a conversation may be left out, and how many are. */
 #include "engine/kit/job_read.h"
 
 #include <setjmp.h>

@@ -125,7 +125,7 @@ static void feed_block(struct reader *reader, size_t len) {
     }
 }
 
-/* A long line with one before it and one behind: with its newline, and with the end of the input in its place. */
+/* A long line with one before it and one after: with its newline, and with the end of the input in its place. */
 static void expect_long(size_t len, const char *ending, const char *expected) {
     static struct transcript log;
     log = (struct transcript){.len = 0};
@@ -157,7 +157,7 @@ static void long_lines(void **state) {
     }
 }
 
-/* One line is too long, and so is the next: each is told once. */
+/* Two lines in a row are too long: each is reported once. */
 static void two_long_lines(void **state) {
     (void)state;
     static struct transcript log;

@@ -1,6 +1,6 @@
 /*
- * Log lines: which go through, what they look like, and that a stderr which takes nothing never holds anybody up. Each
- * test puts a pipe in the place of stderr and looks at what came out.
+ * Log lines: which are written, what they look like, and that a stderr which takes nothing never blocks anyone. Each
+ * test replaces stderr by a pipe and reads what came out.
  */
 #include "base/log.h"
 #include "base/platform.h"
@@ -90,7 +90,7 @@ static void prefix(void **state) {
     assert_string_equal(drain(), "i\n");
 }
 
-/* Lines that were dropped are told in it too, and one that is cut has it. */
+/* The line about dropped lines has the prefix too, and so has one that is cut. */
 static void prefix_of_every_line(void **state) {
     (void)state;
     char longest[201];

@@ -1,4 +1,4 @@
-/* Which models there are, in a folder of its own under TMPDIR. */
+/* The list of models, from a folder that the test makes under TMPDIR. */
 #include "front/engines/models.h"
 #include "wire.h"
 
@@ -57,7 +57,7 @@ static int remove_folder(void **state) {
     return rmdir(root);
 }
 
-/* The ids in order, "*" behind the default one. */
+/* The ids in order, "*" after the default one. */
 static void expect_list(const char *expected) {
     struct fm_model_list list;
     struct fm_error error;
@@ -113,7 +113,7 @@ static void a_name_that_is_none(void **state) {
         struct fm_model model;
         struct fm_error error;
         assert_int_equal(fm_models_find(&options, names[i], &model, &error), FM_NOT_FOUND);
-        assert_string_equal(error.openai_code, "model_not_found");
+        assert_string_equal(error.reason, "model_not_found");
         assert_string_equal(error.param, "model");
         assert_non_null(strstr(error.detail, names[i]));
     }
@@ -238,7 +238,7 @@ static void things_that_are_no_files(void **state) {
         snprintf(path, sizeof path, "%s", at(file));
         options.model = NULL;
         expect_refused(names[i], FM_NOT_FOUND, names[i], "does not exist");
-        options.model = path; /* --model names it: then it is told what is wrong */
+        options.model = path; /* --model names it, so the error says what is wrong */
         expect_refused(NULL, FM_UNAVAILABLE, path, why[i]);
     }
     alarm(0);
@@ -321,7 +321,7 @@ static void expect_mmproj(const char *name, const char *mmproj) {
     fm_model_free(&model);
 }
 
-/* The default model's, whichever that is; and what it is, is looked at. */
+/* --mmproj belongs to the default model, whichever that is, and must be a projector. */
 static void a_projector(void **state) {
     (void)state;
     gguf("a.gguf");

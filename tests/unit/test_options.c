@@ -1,4 +1,4 @@
-/* The command line and the environment. */
+/* Options from the command line and from the environment. */
 #include "base/platform.h"
 #include "front/options.h"
 #include "wire.h"
@@ -85,7 +85,7 @@ static void arguments_and_environment(void **state) {
     const struct {
         const char *const *arguments;
         bool env;                                             /* every variable is set, to the values below */
-        const char *engine, *engine_dir, *model, *models_dir; /* NULL: not looked at, but a model of NULL */
+        const char *engine, *engine_dir, *model, *models_dir; /* NULL: not checked, except that a model must be NULL */
         enum fm_log_level log_level;
     } rows[] = {
         {all, false, "fake", "/e", "m", "/m", FM_LOG_DEBUG},
@@ -164,7 +164,7 @@ static void strict_parameters(void **state) {
     assert_non_null(strstr(said, "--strict-parameters"));
 }
 
-/* A variable that is set to nothing is as good as none. */
+/* A variable that is set to an empty string counts as not set. */
 static void empty_variables(void **state) {
     (void)state;
     struct fm_options options;
@@ -216,7 +216,7 @@ static void session_defaults(void **state) {
     assert_false(options.sessions.log_user_text);
 }
 
-/* The smallest and the largest that each takes, before the word and behind it; what is beyond is refused by its name.
+/* The smallest and the largest that each takes, before the word and after it; what is beyond is refused by its name.
  */
 static void session_numbers(void **state) {
     (void)state;

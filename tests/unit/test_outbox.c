@@ -18,7 +18,7 @@
 #define PATIENCE_MS 20000 /* far beyond what anything here takes; reached only by a bug */
 #define NEVER_MS    (24 * 60 * 60 * 1000LL)
 
-/* Counts what on_fail and on_room are told, and lets a test wait for it. */
+/* Counts the calls of on_fail and on_room, and lets a test wait for them. */
 struct failures {
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -208,7 +208,7 @@ static void senders_never_mix(void **state) {
     assert_int_equal(failure_count(), 0);
 }
 
-/* Fills the pipe and `queued` bytes of the outbox behind it, and waits until the pipe has all that it takes. */
+/* Fills the pipe and `queued` bytes of the outbox after it, and waits until the pipe has all that it takes. */
 static void stuff(size_t pipe_bytes, size_t queued) {
     char *bytes = calloc(1, pipe_bytes + queued);
     fm_outbox_send(&outbox, bytes, pipe_bytes);
@@ -219,7 +219,7 @@ static void stuff(size_t pipe_bytes, size_t queued) {
     free(bytes);
 }
 
-/* Up to the maximum is queued behind the first frame; one byte more fails the outbox, once, and drops all. */
+/* Up to the maximum is queued after the first frame; one byte more fails the outbox, once, and drops all. */
 static void cap(void **state) {
     (void)state;
     size_t holds = start(100000, NEVER_MS);

@@ -441,7 +441,7 @@ static void sleep_outlasts_a_signal(void **state) {
     assert_true(fm_now_us() - before >= 30000);
     plan("nanosleep", 0, EINVAL);
     before = fm_now_us();
-    fm_sleep_ms(60000); /* an error that is none of a signal's does not make it spin */
+    fm_sleep_ms(60000); /* an error other than EINTR does not make it spin */
     assert_true(fm_now_us() - before < 30000000);
 }
 
@@ -765,7 +765,7 @@ static void a_killed_child_takes_its_own_along(void **state) {
     close(child.errors);
 }
 
-/* Whatever fails, the error is told and nothing stays open. */
+/* Whatever fails, the error is returned and nothing stays open. */
 static void a_start_that_fails_leaves_nothing(void **state) {
     (void)state;
     static const struct {

@@ -1,4 +1,6 @@
-/* How many processors this process may use: what the kernel's files say of quotas and cores, in a folder of its own. */
+/*
+ * How many processors this process may use, by files about quotas and cores that the test writes, as the kernel would.
+ */
 #include "base/platform.h"
 #include "base/platform_os.h"
 #include "wire.h"

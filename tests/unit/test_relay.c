@@ -1,6 +1,6 @@
 /*
- * An engine's stderr into our log: lines out of pieces, the end, and pipes that do not end. Each test has the engine's
- * pipe in hand, and a pipe in the place of our stderr.
+ * An engine's stderr goes into our log: lines that come in pieces, the end, and pipes that do not end. Each test writes
+ * to the engine's pipe, and reads our stderr from another one.
  */
 #include "front/engines/relay.h"
 #include "base/log.h"

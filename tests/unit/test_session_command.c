@@ -1,5 +1,5 @@
-/* Lines of session mode: each error of the table of SESSIONS.md, the order in which they are told, and what comes
- * through. */
+/* Lines of session mode: each error in the table of SESSIONS.md, the order in which they are reported, and what a good
+ * line becomes. */
 #include "base/utf8.h"
 #include "sessions/command.h"
 #include "wire.h"
@@ -128,7 +128,7 @@ static void their_order(void **state) {
     check_rows(rows, COUNT(rows));
 }
 
-/* The fields are looked at before the session, its output format after it. */
+/* The fields are checked before the session, the output format after it. */
 static void before_the_session(void **state) {
     (void)state;
     static const struct row rows[] = {

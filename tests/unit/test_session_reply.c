@@ -1,4 +1,4 @@
-/* What the front replies, good, failed and malformed, and what becomes of it. */
+/* The front's replies (good, failed, malformed) and what session mode makes of them. */
 #include "sessions/reply.h"
 #include "wire.h"
 
@@ -103,7 +103,7 @@ static void answers(void **state) {
 /* Whatever an engine writes, a host gets the shape that it asked for, or an error. */
 static void wrong_shapes(void **state) {
     (void)state;
-#define NO_SHAPE "execution_failed: the engine's answer has not the shape"
+#define NO_SHAPE "execution_failed: the engine's answer does not match its schema: send the message again"
     static const char *const texts[] = {
         "\"\"",
         "\"one\"",
@@ -176,7 +176,7 @@ static void failures(void **state) {
         {"\"result\":7", FM_OUTPUT_TEXT, "execution_failed: "},
         {"\"result\":null", FM_OUTPUT_TEXT, "execution_failed: "},
         {"\"result\":[]", FM_OUTPUT_TEXT, "execution_failed: "},
-        /* an answer in a reply that failed is none */
+        /* the answer in a reply that failed does not count */
         {"\"result\":{\"ok\":false,\"response\":{\"status\":\"completed\",\"output\":[" TEXT_OF(
              "\"{\\\"result\\\":\\\"x\\\"}\"") "]}}",
          FM_OUTPUT_TEXT, "execution_failed: "},
@@ -184,10 +184,12 @@ static void failures(void **state) {
     check_rows(rows, COUNT(rows));
 }
 
-/* The beginning of an answer is no answer: it was filtered, it outgrew the context, or it ran on. */
+/* An answer that was cut is a fault: the filter ended it, the context was full, or it reached its token limit. */
 static void incomplete(void **state) {
     (void)state;
-#define FULL "execution_failed: context full: 11 input tokens left room for 7 output tokens, and the answer has more"
+#define FULL                                                                                                           \
+    "execution_failed: context full: 11 input tokens left room for 7 output tokens, and the answer has more; open a "  \
+    "new session, or send less"
     static const struct row rows[] = {
         {CUT("\"incomplete_details\":{\"reason\":\"content_filter\"}"), FM_OUTPUT_TEXT,
          "guardrail_blocked: the engine's filter ended the answer"},
@@ -205,7 +207,7 @@ static void incomplete(void **state) {
     "\"result\":{\"ok\":true,\"response\":{\"status\":\"incomplete\",\"usage\":{\"output_tokens\":" tokens             \
     "},\"incomplete_details\":{\"reason\":\"max_output_tokens\"}}}"
 
-/* It ran on when it has all the tokens that it may have; what has not is not tried again. */
+/* An answer ran on if it has as many tokens as it may have; only then it is tried again. */
 static void running_on(void **state) {
     (void)state;
     static const struct {
@@ -240,7 +242,7 @@ static void running_on(void **state) {
     }
 }
 
-/* The tokens are told of what failed too, as far as they are known. */
+/* A failed reply also has its tokens counted, as far as they are known. */
 static void usage(void **state) {
     (void)state;
     static const struct {
@@ -276,7 +278,7 @@ static void usage(void **state) {
     }
 }
 
-/* The conversation gets what the model wrote, not what became of it. */
+/* The conversation gets the text that the model wrote, not the value that was read from it. */
 static void what_the_model_wrote(void **state) {
     (void)state;
     static const char text[] = " {\"result\":\"a\\u0000b\"}";

@@ -1,4 +1,4 @@
-/* The open sessions: their ids, limits and turns, and the params that they make, which the surface has to take. */
+/* The open sessions: their ids, limits and turns, and the params that they write, which the surface must accept. */
 #include "base/clock.h"
 #include "front/options.h"
 #include "protocol/json_check.h"
@@ -84,7 +84,7 @@ static void ids(void **state) {
     char first[FM_ID_SIZE];
     memcpy(first, session->id, sizeof first);
     assert_true(strcmp(open_session(&table, absent)->id, first) != 0);
-    char *exact = exact_copy(first, 37); /* no NUL behind it */
+    char *exact = exact_copy(first, 37); /* no NUL after it */
     assert_string_equal(fm_session_find(&table, (struct fm_text){exact, 37})->id, first);
     assert_null(fm_session_find(&table, (struct fm_text){exact, 36}));
     assert_null(fm_session_find(&table, (struct fm_text){first, 38}));

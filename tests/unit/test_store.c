@@ -1,4 +1,4 @@
-/* Stored responses: what comes back, what makes room, and files that are something else. */
+/* The store: reading back what was stored, making room for new responses, and files that are not a store. */
 #include "front/store/store.h"
 #include "wire.h"
 
@@ -79,7 +79,7 @@ static void comes_back(void **state) {
     assert_int_equal(fm_store_find_item(store, "msg_3", id, &error), FM_NOT_FOUND);
     assert_int_equal(fm_store_delete(store, "resp_1", &error), FM_OK);
     assert_int_equal(fm_store_delete(store, "resp_1", &error), FM_NOT_FOUND);
-    assert_string_equal(error.openai_code, "response_not_found");
+    assert_string_equal(error.reason, "response_not_found");
     assert_int_equal(fm_store_find_item(store, "msg_1", id, &error), FM_NOT_FOUND);
     assert_false(has(store, "resp_1"));
     fm_store_close(store);

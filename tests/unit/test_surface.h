@@ -1,7 +1,8 @@
-/* What the surface's tests share: JSON by a path, a captured stream, an answer that runs through a script of calls. */
+/* Shared by the surface's tests: JSON by a path, a captured stream, an answer that runs through a script of calls. */
 #ifndef TEST_SURFACE_H
 #define TEST_SURFACE_H
 
+#include "surface/check.h"
 #include "surface/ignored.h"
 #include "surface/surface.h"
 
@@ -117,7 +118,7 @@ static inline void check_ignored(const struct fm_request *request, const char *b
         fail_msg("%.200s: expected %s ignored, got %s", body, param, path ? path : "nothing");
     }
     assert_int_equal(fm_ignored_refuse(&request->ignored, &error), FM_INVALID_REQUEST);
-    assert_string_equal(error.openai_code, "unknown_parameter");
+    assert_string_equal(error.reason, "unknown_parameter");
     assert_string_equal(error.param, param);
 }
 
@@ -146,8 +147,8 @@ static inline void check_body(const struct fm_surface *surface, const char *body
     }
     assert_int_equal(got, FM_INVALID_REQUEST);
     assert_int_equal(error.code, got);
-    if (strcmp(error.openai_code, code) != 0 || strcmp(error.param, param) != 0) {
-        fail_msg("%.200s: expected %s at %s, got %s at %s", body, code, param, error.openai_code, error.param);
+    if (strcmp(error.reason, code) != 0 || strcmp(error.param, param) != 0) {
+        fail_msg("%.200s: expected %s at %s, got %s at %s", body, code, param, error.reason, error.param);
     }
     if (!strstr(error.detail, param) || error.detail[strlen(error.detail) - 1] != '.') {
         fail_msg("%.200s: no sentence about %s: %s", body, param, error.detail);

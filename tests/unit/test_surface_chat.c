@@ -197,7 +197,7 @@ static void test_error_details(void **state) {
     (void)state;
     struct fm_error error;
     fm_fail(&error, FM_NOT_FOUND, "No response runs by that id.");
-    error.openai_code = "response_not_found";
+    error.reason = "response_not_found";
     snprintf(error.param, sizeof error.param, "id");
     check_error(&error, "{\"code\":\"NOT_FOUND\",\"detail\":\"No response runs by that id.\","
                         "\"openai\":{\"status\":404,\"type\":\"invalid_request_error\","

@@ -1,4 +1,4 @@
-/* A conversation's summary: its job, its tries, and where one that was cut ends. */
+/* A conversation's summary: its job, its two tries, and where a summary that was cut ends. */
 #include "test_surface.h"
 
 #define BODY "{\"input\":\"hi\",\"model\":\"m\"}"

@@ -13,7 +13,7 @@ static const char *const greeting[] = {"He\"llo", " w\xc3\xb6rld", NULL};
 
 static const struct {
     const char *body;
-    const char *code; /* openai_code; NULL: accepted */
+    const char *code; /* of the error; NULL: accepted */
     const char *param;
 } rows[] = {
     {"{" P "}", NULL, NULL},
@@ -204,7 +204,7 @@ static void test_echo(void **state) {
 }
 
 /* What is echoed takes its part of what an answer may hold, and none while it waits. */
-static void test_room_behind_an_echo(void **state) {
+static void test_room_after_an_echo(void **state) {
     (void)state;
     static char body[(1u << 20) + 64];
     int len = snprintf(body, sizeof body, "{\"echo\":true,\"stream\":true,\"prompt\":\"");
@@ -236,7 +236,7 @@ int main(void) {
         cmocka_unit_test(test_object),
         cmocka_unit_test(test_stream),
         cmocka_unit_test(test_echo),
-        cmocka_unit_test(test_room_behind_an_echo),
+        cmocka_unit_test(test_room_after_an_echo),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     return failed + cmocka_run_group_tests(tests, with_slow_host, NULL);

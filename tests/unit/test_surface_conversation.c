@@ -1,4 +1,4 @@
-/* What a request goes on with: the order of turns, what stands for something else, and how much of it there may be. */
+/* The conversation that a request continues: the order of turns, references to items, and how long it may be. */
 #include "surface/conversation.h"
 #include "wire.h"
 
@@ -96,14 +96,14 @@ static void gives(const char *previous, const char *input, const char *messages,
 }
 
 static void fails(const char *previous, const char *input, enum fm_code code, const char *param,
-                  const char *openai_code) {
+                  const char *reason) {
     struct fm_buf messages;
     struct fm_buf kept;
     struct fm_error error = {.param = ""};
     assert_int_equal(resolve(previous, input, &messages, &kept, &error), code);
     assert_string_equal(error.param, param);
-    if (openai_code) {
-        assert_string_equal(error.openai_code, openai_code);
+    if (reason) {
+        assert_string_equal(error.reason, reason);
     }
     fm_buf_free(&messages);
     fm_buf_free(&kept);

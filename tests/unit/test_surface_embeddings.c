@@ -1,4 +1,4 @@
-/* The embeddings API: which bodies are taken, what the engine gets, and how its vectors come out. */
+/* The embeddings API: which bodies are accepted, what the engine gets, and how its vectors appear in the reply. */
 #include "protocol/frame.h"
 #include "protocol/vector.h"
 #include "test_surface.h"

@@ -1,4 +1,4 @@
-/* Members of a request that no one knows, and parameters that the engine lacks: of no effect, and reported. */
+/* Unknown members of a request, and parameters that the engine does not have: no effect, but reported. */
 #include "test_surface.h"
 
 #define ALL ((1u << FM_EXTRAS) - 1)

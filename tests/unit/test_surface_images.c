@@ -1,11 +1,11 @@
-/* Images in messages: what is taken and refused of them, what the engine gets, and where its errors point. */
+/* Images in messages: which are accepted, what the engine gets, and which field its errors name. */
 #include "test_surface.h"
 
 #include "surface/conversation.h"
 
 #define URL "data:image/png;base64,iVBORw0KGgo="
 
-/* A part of the Responses API behind a text, and the same of chat. */
+/* A part of the Responses API after a text, and the same of chat. */
 #define INPUT(part)                                                                                                    \
     "{\"input\":[{\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"what?\"}," part "]}]}"
 #define IMAGE(more)   INPUT("{\"type\":\"input_image\"" more "}")
@@ -122,7 +122,7 @@ static void what_the_engine_gets(void **state) {
               "\"messages\":[{\"role\":\"user\",\"content\":\"what? Why?\"}]");
 }
 
-/* Two images, the second behind a message without one. */
+/* Two images, the second after a message without one. */
 #define TWO                                                                                                            \
     "{\"input\":[{\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"a\"},"                            \
     "{\"type\":\"input_image\",\"image_url\":\"" URL "\"}]},{\"role\":\"user\",\"content\":\"b\"},"                    \
@@ -136,9 +136,9 @@ static void check_renamed(const struct fm_surface *surface, const char *body, co
     fm_request_rename_param(&request, &error);
     assert_string_equal(error.param, expected);
     if (code) {
-        assert_string_equal(error.openai_code, code);
+        assert_string_equal(error.reason, code);
     } else {
-        assert_null(error.openai_code);
+        assert_null(error.reason);
     }
     fm_request_free(&request);
 }

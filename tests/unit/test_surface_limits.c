@@ -1,3 +1,4 @@
+/* The time limits of a request: reading them from `fm`, and which of them fires next. */
 #include "surface/limits.h"
 #include "surface/surface.h"
 
@@ -18,7 +19,7 @@ static void test_which_fires_next(void **state) {
         bool accepted;
         bool produced;
         const char *name;
-        int64_t at; /* seconds behind 1,000 */
+        int64_t at; /* seconds after 1,000 */
     } rows[] = {
         /* a default counts from the sign */
         {"{}", false, false, "queue", 150 + 120},

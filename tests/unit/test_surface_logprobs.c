@@ -1,4 +1,4 @@
-/* Log probabilities from the engine's list to the host's entries: what is refused, and which piece has which. */
+/* Log probabilities, from the engine's list to the host's entries: which are refused, and in which piece they come. */
 #include "test_surface.h"
 
 #define OUTPUT     "{\"input\":\"hi\",\"stream\":true,\"include\":[\"message.output_text.logprobs\"]}"

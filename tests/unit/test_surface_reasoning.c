@@ -1,4 +1,4 @@
-/* Reasoning in both APIs: what the host says of it, the items and events that tell of it, and its way back in. */
+/* Reasoning in both APIs: what a request says about it, its items and events, and sending it back as input. */
 #include "test_surface.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])

@@ -119,7 +119,7 @@ static void all_readers(const struct row *row, bool fast) {
         fm_answer_mismatch(&answer, row->mismatch);
     }
     fm_fail(&error, FM_TIMEOUT, "too late: 100%% of the time");
-    error.openai_code = row->unopened ? "queue_timeout" : NULL;
+    error.reason = row->unopened ? "queue_timeout" : NULL;
     fm_answer_finish(&answer, row->finish, &error);
     struct fm_stored_response stored = stored_of(&answer);
     pull(&answer, &first);

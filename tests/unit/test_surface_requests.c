@@ -1,9 +1,9 @@
-/* Request bodies: what each parameter may be, and which error says otherwise. */
+/* Request bodies: the values that each parameter may have, and the error for any other. */
 #include "test_surface.h"
 
 struct row {
     const char *body; /* NULL ends the table */
-    const char *code; /* openai_code; NULL: accepted */
+    const char *code; /* of the error; NULL: accepted */
     const char *param;
 };
 
@@ -412,7 +412,7 @@ static void check_rows(const struct fm_surface *surface, const struct row *rows)
 static void check_shared(const struct fm_surface *surface, const char *needed) {
     for (const struct row *row = shared_rows; row->body; row++) {
         char body[512];
-        const char *rest = row->body + 3; /* behind "{%s" */
+        const char *rest = row->body + 3; /* after "{%s" */
         snprintf(body, sizeof body, "{%s%s", needed, rest);
         check_body(surface, body, row->code, row->param);
     }
@@ -536,7 +536,7 @@ static void test_format_notes(void **state) {
         {"{" IN ",\"text\":{\"format\":{\"type\":\"xml\"}}}",
          "Invalid value for 'text.format.type'. Supported values are: 'text', 'json_object', 'json_schema'."},
         {"{" IN ",\"text\":{\"format\":" OBJECT "},\"response_format\":" OBJECT "}",
-         "Invalid value for 'response_format'. 'text.format' stands beside it; send one of them."},
+         "Invalid value for 'response_format'. The request also has 'text.format': send one of them only."},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct json_object *params = json_of(rows[i].body, strlen(rows[i].body));
@@ -819,7 +819,7 @@ static void test_param_of_an_engine(void **state) {
 static void test_param_of_a_response_format(void **state) {
     (void)state;
     static const char *const rows[][3] = {
-        /* said; told of chat's shape, of that of `text.format` */
+        /* the engine's param; the host's in chat's shape, and in that of `text.format` */
         {"format", "response_format", "response_format"},
         {"format.schema.properties.a.not", "response_format.json_schema.schema.properties.a.not",
          "response_format.schema.properties.a.not"},

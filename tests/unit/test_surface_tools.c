@@ -1,11 +1,11 @@
-/* Tools and calls on both APIs: what a request may say of them, what the engine gets, and an answer that calls. */
+/* Tools and calls in both APIs: what a request may have, what the engine gets, and answers that call tools. */
 #include "test_surface.h"
 
 /* ---- requests ---- */
 
 struct row {
     const char *members; /* of the body */
-    const char *code;    /* openai_code, "" for null; NULL: accepted */
+    const char *code;    /* the reason, "" for null; NULL: accepted */
     const char *param;
 };
 
@@ -125,7 +125,7 @@ static const struct row chat_rows[] = {
     {NULL, NULL, NULL},
 };
 
-/* Replaces the one "%s" in `members`, and puts them behind what a body needs. */
+/* Replaces the one "%s" in `members`, and puts them after what a body needs. */
 static void check_rows(const struct fm_surface *surface, const char *needed, const char *tools,
                        const struct row *rows) {
     for (const struct row *row = rows; row->members; row++) {

@@ -1,4 +1,4 @@
-/* Vectors as base64 of little-endian floats: there and back, and what is none. */
+/* Vectors as base64 of little-endian floats: writing and reading give the same numbers, and other texts are refused. */
 #include "protocol/vector.h"
 
 #include <math.h>
@@ -76,7 +76,7 @@ static void what_is_no_vector(void **state) {
         {"AACAPw=A", 1},
         {"AAC-Pw==", 1},
         {"=ACAPw==", 1},
-        {"AACAPx==", 1},     /* bits behind the last byte */
+        {"AACAPx==", 1},     /* bits after the last byte */
         {"AACAPwAAAMB=", 2}, /* the same */
         {"AADAfw==", 1},     /* NaN */
         {"AACAfw==", 1},     /* infinity */

@@ -1,7 +1,7 @@
 /*
- * What the wire's tests share: a transcript of what a parser said, to be compared as text, and the three ways of
- * feeding one input. Every piece lies in a heap block of exactly its size, so that a sanitizer sees a read beyond it,
- * and is gone before the next one comes.
+ * Shared by the tests of parsers: a transcript of a parser's events, compared as text, and three ways to feed one
+ * input. Each piece lies in a heap block of exactly its size, freed before the next piece comes, so that a sanitizer
+ * sees any read beyond it.
  */
 #ifndef TESTS_UNIT_WIRE_H
 #define TESTS_UNIT_WIRE_H

@@ -1,3 +1,4 @@
+/* Counts the deaths of engines per model, and says when an engine may be started again. */
 #include "front/engines/crash_loop.h"
 #include "base/utf8.h"
 

@@ -1,3 +1,4 @@
+/* Finds models and their projectors in folders; nothing is cached. */
 #include "front/engines/models.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -315,7 +316,7 @@ static enum fm_code no_such_model(const struct fm_options *options, const struct
     if (name) {
         enum fm_code code =
             fm_fail(error, FM_NOT_FOUND, "the model '%.*s' does not exist", fm_utf8_shown(name, NAME_SHOWN), name);
-        error->openai_code = "model_not_found";
+        error->reason = "model_not_found";
         snprintf(error->param, sizeof error->param, "model");
         return code;
     }
@@ -385,7 +386,7 @@ enum fm_code fm_model_refuse_images(const struct fm_model *model, struct fm_erro
         "Unsupported parameter: '%.*s'. The model '%.*s' does not see images: it needs a projector beside its file, or "
         "--mmproj, which is for the default model.",
         NAME_SHOWN, param, fm_utf8_shown(model->id, NAME_SHOWN), model->id);
-    error->openai_code = "unsupported_parameter";
+    error->reason = "unsupported_parameter";
     memcpy(error->param, param, sizeof param);
     return error->code;
 }

@@ -1,3 +1,4 @@
+/* Reads an engine's stderr and logs it line by line. */
 #include "front/engines/relay.h"
 #include "base/log.h"
 #include "base/platform.h"

@@ -4,7 +4,7 @@
 
 static enum fm_code nothing_to_cancel(struct fm_error *error) {
     fm_fail(error, FM_NOT_FOUND, "no such request is in flight: it was never made, or it has ended");
-    error->openai_code = "response_not_found";
+    error->reason = "response_not_found";
     return error->code;
 }
 

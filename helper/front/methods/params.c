@@ -1,14 +1,15 @@
 /* Params that several methods read in the same way. */
 #include "front/methods/params.h"
 #include "front/ignored.h"
+#include "surface/check.h"
 #include "surface/ignored.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum fm_code fm_params_wrong(struct fm_error *error, const char *param, const char *openai_code, const char *detail) {
+enum fm_code fm_params_wrong(struct fm_error *error, const char *param, const char *reason, const char *detail) {
     fm_fail(error, FM_INVALID_REQUEST, "%s", detail);
-    error->openai_code = openai_code;
+    error->reason = reason;
     snprintf(error->param, sizeof error->param, "%s", param);
     return error->code;
 }
@@ -31,7 +32,7 @@ const char *fm_params_text(struct json_object *params, const char *name) {
 
 static enum fm_code no_such_response(struct fm_error *error) {
     fm_fail(error, FM_NOT_FOUND, "there is no such response: it was never made, not stored, or made room for others");
-    error->openai_code = "response_not_found";
+    error->reason = "response_not_found";
     return error->code;
 }
 

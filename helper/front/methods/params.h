@@ -7,7 +7,7 @@
 #include <json-c/json.h>
 
 /* Fills `error` with INVALID_REQUEST for the member `param`; the last two are static or formatted, one sentence. */
-enum fm_code fm_params_wrong(struct fm_error *error, const char *param, const char *openai_code, const char *detail);
+enum fm_code fm_params_wrong(struct fm_error *error, const char *param, const char *reason, const char *detail);
 
 /*
  * The unknown members of a call's params (`paths` as surface/ignored.h has them): refused with --strict-parameters,

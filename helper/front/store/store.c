@@ -54,7 +54,7 @@ static bool bind_string(sqlite3_stmt *statement, int index, const char *text) {
 
 static enum fm_code not_found(const char *id, struct fm_error *error) {
     fm_fail(error, FM_NOT_FOUND, "Response with id '%.*s' not found.", FM_ID_SIZE, id);
-    error->openai_code = "response_not_found";
+    error->reason = "response_not_found";
     return error->code;
 }
 

@@ -127,7 +127,8 @@ def draw(command, rows):
     if cut:
         lines.append(f'<rect x="1" y="{height - 3 * LINE}" width="{width - 2}" height="{3 * LINE - 8}" fill="url(#end)"/>')
     body = "\n  ".join(lines)
-    return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img">
+    size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
+    return f"""<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">
   <title>{shown}</title>
   <style>{STYLE}
   </style>

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """
 Makes docs/recording.svg: runs a command in a pseudo-terminal and draws its output as an SVG image that replays it at the
-speed of the run. Viewers without CSS animation show the last frame. Standard library only.
+speed of the run, with long pauses shortened. Viewers without CSS animation show the last frame. Standard library only.
 
     python3 packaging/recording.py             the command of README.md
     python3 packaging/recording.py COMMAND...  another one
 
-Run it on an idle machine, after packaging/setup.sh, so that the image shows the answer and not the downloads.
+Run it after packaging/setup.sh, so that the image shows the answer and not the downloads.
 """
 import codecs
 import fcntl
@@ -29,6 +29,7 @@ FONT, LINE, MARGIN = 14, 21, 20  # pixels
 CHARACTER = 0.602 * FONT  # the widest of the usual fonts
 PAUSE = 0.8  # seconds before the output begins, to read the command
 FRAME = 0.05  # seconds: output that is closer together appears at once
+GAP_MAX = 0.1  # seconds: a longer pause is shortened to this, since the machine may be busy
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
 
 STYLE = """
@@ -95,11 +96,20 @@ def wrap(chars):
     return rows
 
 
-def spans(row, first):
+def shorten(chars):
+    """The same characters, with times from 0 on and no pause longer than GAP_MAX."""
+    now, before = 0.0, chars[0][1] if chars else 0.0
+    for c, at in chars:
+        now += min(at - before, GAP_MAX)
+        before = at
+        yield c, now
+
+
+def spans(row):
     """The row's characters, those of one moment together."""
     groups = []
     for c, at in row:
-        frame = round((at - first) / FRAME)
+        frame = round(at / FRAME)
         if groups and groups[-1][0] == frame:
             groups[-1][1] += c
         else:
@@ -117,13 +127,12 @@ def draw(command, rows):
     height = 2 * MARGIN + (len(rows) + 2) * LINE - LINE // 2
     baseline = MARGIN + FONT
     shown = html.escape(shlex.join(command).replace("'", '"'), quote=False)
-    first = next((at for row in rows for _, at in row), 0)
     lines = [f'<text x="{MARGIN}" y="{baseline}" xml:space="preserve"><tspan class="dim">$ </tspan>'
              f'<tspan class="bold">{shown}</tspan></text>']
     for i, row in enumerate(rows):
         if row:
             lines.append(f'<text x="{MARGIN}" y="{baseline + (i + 2) * LINE - LINE // 2}" xml:space="preserve">'
-                         f'{"".join(spans(row, first))}</text>')
+                         f'{"".join(spans(row))}</text>')
     if cut:
         lines.append(f'<rect x="1" y="{height - 3 * LINE}" width="{width - 2}" height="{3 * LINE - 8}" fill="url(#end)"/>')
     body = "\n  ".join(lines)
@@ -144,7 +153,7 @@ def draw(command, rows):
 
 def main(command):
     status, pieces = record(command)
-    rows = wrap(characters(pieces))
+    rows = wrap(shorten(characters(pieces)))
     if status != 0 or not rows:
         print("\n".join("".join(c for c, _ in row) for row in rows), file=sys.stderr)
         print(f"recording.py: the command ended with status {status}; the image was not changed", file=sys.stderr)

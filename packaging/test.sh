@@ -145,7 +145,7 @@ run_node() {
   node --test $options --test-reporter=spec --test-reporter-destination=stdout \
     --test-reporter=tap --test-reporter-destination="$tap" tests/js/*.test.mjs || status=$?
   count_results "node --test" "$status" "$(tap_totals "$tap")"
-  node tests/js/conformance.mjs --check "$tap" || count_broken "the conformance table of README.md"
+  node tests/js/conformance.mjs --check "$tap" || count_broken "the table of docs/conformance.md"
 }
 
 tap_totals() {

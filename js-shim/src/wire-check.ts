@@ -1,4 +1,4 @@
-// Checks the JSON of a message before it is parsed: depth, number of values, names that come twice.
+// Checks the JSON of a message before it is parsed: depth and number of values.
 import { LIMITS } from "./wire.js";
 
 const MAX_DEPTH = LIMITS.json_depth;

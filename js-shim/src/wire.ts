@@ -327,16 +327,16 @@ export interface Capabilities {
     chat_completions: boolean;
     streaming: boolean;
     cancel: boolean;
-    tools: boolean;
-    structured_output: boolean;
-    embeddings: boolean;
+    tools: boolean | null;
+    structured_output: boolean | null;
+    embeddings: boolean | null;
     stored_responses: boolean;
-    input_tokens: boolean;
-    truncation: boolean;
-    completions: boolean;
+    input_tokens: boolean | null;
+    truncation: boolean | null;
+    completions: boolean | null;
     compaction: boolean;
-    images: boolean;
-    [key: string]: boolean;
+    images: boolean | null;
+    [key: string]: boolean | null;
   };
   limits: {
     max_requests: number;

@@ -49,7 +49,7 @@ class Case(TimedTest):
     def assert_refused(self, format, param, *words):
         start = time.monotonic()
         outcome = self.run_format(format)
-        self.assert_soon(time.monotonic() - start, 0.5 * SLOW, "README.md promises half a second")
+        self.assert_soon(time.monotonic() - start, 0.5 * SLOW, "tests/README.md promises half a second")
         self.assertEqual((outcome.names, outcome.reason), (["job.finished"], "error"))
         self.assertEqual((outcome.error["code"], outcome.error.get("param")), ("INVALID_REQUEST", param), outcome.error)
         for word in words:

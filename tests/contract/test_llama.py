@@ -25,8 +25,8 @@ MODEL = None
 
 CTX = "FM_ENGINE_LLAMA_CTX"
 THREADS = "FM_ENGINE_LLAMA_THREADS"
-CTX_MAX = 16_777_216  # README.md names it
-LINE_MAX = 524_288  # characters; README.md names it
+CTX_MAX = 16_777_216  # docs/options.md names it
+LINE_MAX = 524_288  # characters; docs/limits.md names it
 
 
 class Case(unittest.TestCase):

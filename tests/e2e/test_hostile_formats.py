@@ -18,7 +18,7 @@ FILES = sorted(glob.glob(os.path.join(MODELS, "*.gguf")))
 ENGINE = os.path.join(wire.BIN, "fm-engine-llama")
 
 REFUSED_WITHIN = 0.5  # seconds
-PONG_WITHIN = 250 if SANITIZED else 50  # ms; a sanitizer makes the reading of a body of 9 MB slow, which pings wait for
+PONG_WITHIN = 500 if SANITIZED else 150  # ms; a sanitizer makes the reading of a body of 9 MB slow, which pings wait for
 MEMORY = 32 * 1024  # KiB that an allocator may keep
 
 

@@ -1,13 +1,15 @@
 // What works with which client, told by the tests that ran: reads what `node --test --test-reporter=tap` wrote.
 //   node tests/js/conformance.mjs RESULTS.tap            prints the table
-//   node tests/js/conformance.mjs --write RESULTS.tap    puts it into README.md
-//   node tests/js/conformance.mjs --check RESULTS.tap    exit status 1 where README.md says what the results do not bear out
+//   node tests/js/conformance.mjs --write RESULTS.tap    puts it into docs/conformance.md
+//   node tests/js/conformance.mjs --check RESULTS.tap    exit status 1 where that page and the results differ
 // The tests of a client are named "CLIENT on the ENGINE", and what they look at "ENDPOINT: WHAT".
 import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-const README = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "README.md");
+const NAME = "docs/conformance.md";
+/** The page that has the table. */
+export const PAGE = join(dirname(fileURLToPath(import.meta.url)), "..", "..", NAME);
 const [BEGIN, END] = ["<!-- conformance: made by tests/js/conformance.mjs -->", "<!-- end of conformance -->"];
 const CLIENTS = ["openai-7", "openai-6", "AI SDK", "LangChain", "Agents SDK"];
 const ENDPOINT = /^((?:GET|POST|DELETE) \/\S+|errors|refused): (.+)$/;
@@ -98,9 +100,10 @@ export function differences(claims, found) {
   return [...missing, ...failed, ...untold];
 }
 
-function section(readme) {
-  const [begin, end] = [readme.indexOf(BEGIN), readme.indexOf(END)];
-  if (begin < 0 || end < begin) throw new Error(`README.md has no ${BEGIN}`);
+/** Where the table begins and ends in the page's text. */
+export function section(page) {
+  const [begin, end] = [page.indexOf(BEGIN), page.indexOf(END)];
+  if (begin < 0 || end < begin) throw new Error(`${NAME} has no ${BEGIN}`);
   return { begin: begin + BEGIN.length, end };
 }
 
@@ -109,17 +112,17 @@ function main(args) {
   if (file === undefined) throw new Error("usage: node tests/js/conformance.mjs [--write | --check] RESULTS.tap");
   const found = summarise(readTap(readFileSync(file, "utf8")));
   if (found.size === 0) throw new Error(`${file} has no results of clients`);
-  const readme = readFileSync(README, "utf8");
+  const page = readFileSync(PAGE, "utf8");
   if (args.includes("--check")) {
-    const { begin, end } = section(readme);
-    const wrong = differences(readTable(readme.slice(begin, end).trim()), found);
-    for (const line of wrong) console.error(`README.md, conformance: ${line}`);
+    const { begin, end } = section(page);
+    const wrong = differences(readTable(page.slice(begin, end).trim()), found);
+    for (const line of wrong) console.error(`${NAME}: ${line}`);
     return wrong.length === 0 ? 0 : 1;
   }
   const table = toMarkdown(found);
   if (args.includes("--write")) {
-    const { begin, end } = section(readme);
-    writeFileSync(README, `${readme.slice(0, begin)}\n${table}\n${readme.slice(end)}`);
+    const { begin, end } = section(page);
+    writeFileSync(PAGE, `${page.slice(0, begin)}\n${table}\n${page.slice(end)}`);
   } else console.log(table);
   return 0;
 }

@@ -1,7 +1,12 @@
-// How the table of README.md is made of test results, and held to them.
+// How the table of docs/conformance.md is made of test results, and held to them.
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
-import { differences, readTable, readTap, summarise, toMarkdown } from "./conformance.mjs";
+import { differences, PAGE, readTable, readTap, section, summarise, toMarkdown } from "./conformance.mjs";
+import { root } from "./support/helper.mjs";
 
 const tap = (lines) => ["TAP version 13", ...lines].join("\n");
 const RESULTS = tap([
@@ -52,4 +57,34 @@ test("a table that says too much, or too little, is seen", () => {
   assert.match(differences(claims, summarise(readTap(RESULTS))).join(), /^failed: .*generateText/);
   // What was skipped here has been seen elsewhere.
   assert.deepEqual(differences([...claims, "POST /embeddings|AI SDK|embedMany"], good), []);
+});
+
+/** Results that say what the claims say, each in a test of its own. */
+const resultsOf = (claims) =>
+  tap(
+    claims.flatMap((claim, index) => {
+      const [endpoint, client, what] = claim.split("|");
+      const lines = [`# Subtest: ${endpoint}: ${what}`, `ok 1 - ${endpoint}: ${what}`].map((line) => `    ${line}`);
+      return [`# Subtest: ${client} on the fake engine`, ...lines, `ok ${index + 1} - ${client} on the fake engine`];
+    }),
+  );
+
+test("--check compares docs/conformance.md with the results", (t) => {
+  const page = readFileSync(PAGE, "utf8");
+  const { begin, end } = section(page);
+  const claims = readTable(page.slice(begin, end).trim());
+  assert.ok(claims.length >= 100, `${claims.length} claims`);
+  const folder = mkdtempSync(join(tmpdir(), "fm-conformance-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const check = (results) => {
+    const file = join(folder, "results.tap");
+    writeFileSync(file, results);
+    return spawnSync(process.execPath, [join(root, "tests/js/conformance.mjs"), "--check", file], { encoding: "utf8" });
+  };
+  const same = check(resultsOf(claims));
+  assert.deepEqual([same.status, same.stderr], [0, ""]);
+  const failed = check(resultsOf(claims).replace("    ok", "    not ok"));
+  assert.deepEqual([failed.status, failed.stderr], [1, `docs/conformance.md: failed: ${claims[0]}\n`]);
+  const fewer = check(resultsOf(claims.slice(1)));
+  assert.deepEqual([fewer.status, fewer.stderr], [1, `docs/conformance.md: no test says so: ${claims[0]}\n`]);
 });

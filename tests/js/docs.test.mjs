@@ -1,10 +1,11 @@
-// What the documents show can be run: every ```js block, and the example, on the fake engine.
+// What the documents show can be run: every ```js block, and the example, on the fake engine. What they list is what the
+// code has: error codes, options, environment variables. Their links lead somewhere.
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { constants } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { promisify } from "node:util";
@@ -20,11 +21,16 @@ const env = { ...process.env, FM_PROXY_PATH: helperPath, FM_PROXY_ENGINE: "fake"
 const evaluate = (code) =>
   run(process.execPath, ["--input-type=module", "--eval", code], { cwd: shim, env, timeout: WAIT });
 
-for (const file of ["js-shim/README.md", "README.md"]) {
-  const path = join(root, file);
-  const blocks = existsSync(path)
-    ? [...readFileSync(path, "utf8").matchAll(/^```js\n(.*?)^```$/gms)].map(([, code]) => code)
-    : [];
+const read = (file) => readFileSync(join(root, file), "utf8");
+const markdown = (folder) =>
+  readdirSync(join(root, folder))
+    .filter((name) => name.endsWith(".md"))
+    .map((name) => join(folder, name));
+const FOLDERS = [".", "docs", "protocol", "helper", "js-shim", "tests", "packaging", "examples/sessions"];
+const PAGES = FOLDERS.flatMap(markdown);
+
+for (const file of PAGES) {
+  const blocks = [...read(file).matchAll(/^```js\n(.*?)^```$/gms)].map(([, code]) => code);
   if (file === "js-shim/README.md") test("the package's README has examples", () => assert.ok(blocks.length >= 2));
   blocks.forEach((code, index) => {
     test(`${file}, example ${index + 1}`, async () => {
@@ -34,6 +40,64 @@ for (const file of ["js-shim/README.md", "README.md"]) {
     });
   });
 }
+
+test("README.md is a front page", () => {
+  assert.ok(read("README.md").split("\n").length <= 151, "README.md may have 150 lines; the rest belongs in docs/");
+});
+
+/** GitHub's name for a heading. */
+const anchor = (heading) =>
+  heading
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N} _-]/gu, "")
+    .replaceAll(" ", "-");
+
+for (const file of PAGES) {
+  test(`the links of ${file} lead somewhere`, () => {
+    const links = [...read(file).replaceAll(/^```.*?^```$/gms, "").matchAll(/\]\(([^)\s]+)\)/g)].map(([, link]) => link);
+    for (const link of links.filter((link) => !/^https?:/.test(link))) {
+      const [path, heading] = link.split("#");
+      const target = path === "" ? file : join(dirname(file), path);
+      assert.ok(existsSync(join(root, target)), `${link}: there is no ${target}`);
+      if (heading === undefined) continue;
+      const headings = [...read(target).matchAll(/^#+ (.*)$/gm)].map(([, text]) => anchor(text));
+      assert.ok(headings.includes(heading), `${link}: ${target} has no such heading`);
+    }
+  });
+}
+
+const TROUBLE = "docs/troubleshooting.md";
+const sorted = (names) => [...names].sort();
+const found = (text, pattern) => sorted(new Set([...text.matchAll(pattern)].map(([, name]) => name)));
+
+test(`${TROUBLE} has a section for each error code, and for no other`, () => {
+  const helper = found(read("helper/base/error.c"), /^ *\[FM_\w+\] = "([A-Z_]+)"/gm).filter((code) => code !== "OK");
+  assert.ok(helper.includes("UNAVAILABLE") && helper.length >= 10, String(helper));
+  const shapes = read("js-shim/src/wire.ts") + /const SHAPES: [^]*?^};/m.exec(read("js-shim/src/errors.ts"))[0];
+  const all = found(shapes, /^ {2}([A-Z_]+): \[/gm);
+  const sections = [...read(TROUBLE).matchAll(/^### ([A-Z_]+)\n+([^]*?)(?=^#|(?![^]))/gm)];
+  assert.deepEqual(sorted(sections.map(([, code]) => code)), sorted(new Set([...helper, ...all])));
+  assert.deepEqual(helper.filter((code) => !all.includes(code)), []);
+  for (const [, code, section] of sections) assert.ok(section.trim().length > 100, `${code} says nothing`);
+});
+
+test(`${TROUBLE} has each error of session mode, and no other`, () => {
+  const codes = found(read("helper/sessions/command.c"), /^ *\[FM_FAULT_\w+\] = "([a-z_]+)"/gm);
+  assert.ok(codes.includes("session_not_found"), String(codes));
+  const section = /^## Session mode\n([^]*?)^## /m.exec(read(TROUBLE))[1];
+  const rows = [...section.matchAll(/^\| (`.*?) \|/gm)].map(([, cell]) => cell).join();
+  assert.deepEqual(found(rows.replace("`error`", ""), /`([a-z_]+)`/g), codes);
+});
+
+test("docs/options.md has each option and variable of --help, and no other", async () => {
+  const { stdout } = await run(helperPath, ["--help"], { timeout: WAIT });
+  const page = read("docs/options.md");
+  const cells = [...page.matchAll(/^\| (`-.*?) \|/gm)].map(([, cell]) => cell).join();
+  const listed = stdout.split("\n").filter((line) => /^ +--/.test(line)).map((line) => line.replace(/ {2,}[^- ].*/, ""));
+  assert.deepEqual(found(cells, /(--[a-z-]+)/g), found(listed.join("\n"), /(--[a-z-]+)/g));
+  const { stdout: list } = await run(helperPath, ["--list-options"], { timeout: WAIT });
+  assert.deepEqual(found(page, /(FM_PROXY_[A-Z_]+)/g), sorted(JSON.parse(list).map(({ variable }) => variable)));
+});
 
 test("the package's README tells the whole environment that the helper gets", () => {
   const text = readFileSync(join(shim, "README.md"), "utf8");

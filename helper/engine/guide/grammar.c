@@ -274,14 +274,12 @@ static size_t stack_for(const char *text) {
 /* `*matcher` is what came of it, also where it holds an error. */
 static enum fm_code compile(struct fm_grammar_vocab *vocab, const char *kind, const char *text,
                             struct LlgMatcher **matcher, struct fm_error *error) {
-    int64_t deadline = fm_now_ms() + COMPILE_MS;
-    if (!begin_compiling(vocab, deadline)) {
+    if (!begin_compiling(vocab, fm_now_ms() + COMPILE_MS)) {
         return fm_fail(error, FM_OVERLOADED,
                        "a format that took too long is still being compiled; try again in a few seconds");
     }
     struct compilation *work = new_compilation(vocab, kind, text);
-    int64_t left = deadline - fm_now_ms();
-    int failed = work ? fm_run_on_stack_within(stack_for(text), left, run_compilation, drop_compilation, work) : ENOMEM;
+    int failed = work ? fm_run_on_stack_within(stack_for(text), COMPILE_MS, run_compilation, drop_compilation, work) : ENOMEM;
     if (failed == ETIMEDOUT) {
         return fm_fail(error, FM_INVALID_REQUEST,
                        "it takes more than %d ms to compile; make it smaller, or less nested", COMPILE_MS);

@@ -9,6 +9,7 @@ import tempfile
 import time
 import unittest
 
+import foreign_engine
 import wire
 from wire import SLOW, HelperTest, check_stream, script, wait_until
 
@@ -337,6 +338,7 @@ class SmallLimits(HelperTest):
         with tempfile.TemporaryDirectory() as folder:
             with open(os.path.join(folder, "good.gguf"), "wb") as f:
                 f.write(b"GGUF")
+            foreign_engine.describe(folder, "llama")
             for call in ({"input": "x"}, {"input": "x", "model": "good"}):
                 codes = self.codes(resource.RLIMIT_NOFILE, range(3, 12), call, "--models-dir", folder,
                                    "--engine-dir", folder, engine="llama")

@@ -206,8 +206,8 @@ PROGRAM_ROWS = [
      f"{C}:1: the file must open with a comment that says what it is\nstyle: 1 files, 1 findings, 0 warnings\n"),
     ({C: OPENED + "int a;\n", "js-shim/node_modules/x.ts": "\t\n", "build/x.c": "\t\n"},
      0, "style: 1 files, 0 findings, 0 warnings\n"),
-    ({"helper/front/a.h": "struct fm_job {\n};\n", "helper/engine/kit/kit.h": "struct fm_job {\n};\n"},
-     1, "helper/front/a.h:1: fm_job is defined in helper/engine/kit/kit.h too; different things need different names\n"
+    ({"helper/front/a.h": "/* A. */\nstruct fm_job {\n};\n", "helper/engine/kit/kit.h": "/* B. */\nstruct fm_job {\n};\n"},
+     1, "helper/front/a.h:2: fm_job is defined in helper/engine/kit/kit.h too; different things need different names\n"
         "style: 2 files, 1 findings, 0 warnings\n"),
     ({}, 1, "style: 0 files, 0 findings, 0 warnings\n"),
 ]

@@ -22,7 +22,7 @@ enum fm_outbox_failure {
 
 struct fm_outbox_options {
     int fd;           /* owned from the start on, also when it fails */
-    size_t max;       /* bytes that may be queued behind the last frame there was room for */
+    size_t max;       /* bytes that may be queued after the last frame there was room for */
     size_t room;      /* bytes: there is room while less is queued; a frame of any size is taken then */
     int64_t stall_ms; /* how long the other side may take no byte */
     void (*on_fail)(

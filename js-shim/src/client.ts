@@ -54,7 +54,7 @@ export interface ClientOptions {
   restart?: Partial<RestartPolicy> | undefined;
 }
 
-/** A local language model behind OpenAI's API. Made by {@link createClient}. */
+/** A local language model with OpenAI's API. Made by {@link createClient}. */
 export class Client {
   /** OpenAI's Responses API. */
   readonly responses: Responses;

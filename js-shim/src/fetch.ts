@@ -44,7 +44,7 @@ interface Route {
   methods: Readonly<Record<string, Handler>>;
 }
 
-/** The paths of OpenAI's API behind any base URL; no two fit the same. */
+/** The paths of OpenAI's API under any base URL; no two fit the same. */
 const ROUTES: readonly Route[] = [
   { path: /\/chat\/completions$/, methods: { POST: chunked(createChat, streamChat) } },
   { path: /(?<!\/chat)\/completions$/, methods: { POST: chunked(createCompletion, streamCompletion) } },
@@ -233,7 +233,7 @@ async function allModels(transport: Transport, call: Call): Promise<Response> {
   return jsonResponse(await withSignal(() => listModels(transport), call.signal), call.ignored);
 }
 
-/** What some clients put behind every URL: it means nothing here, and is not reported. */
+/** What some clients append to every URL: it means nothing here, and is not reported. */
 const ALWAYS = new Set(["api-version"]);
 
 /** How a parameter of a query is written: text, or what is that in JSON; a list as `name[]=a&name[]=b` or `name=a`. */

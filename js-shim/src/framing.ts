@@ -12,7 +12,7 @@ const CR = 0x0d;
 const LF = 0x0a;
 const COLON = 0x3a;
 
-/** Bytes that are not the protocol. There is no safe place to read on behind them. */
+/** Bytes that are not the protocol. There is no safe place to read on after them. */
 export class FramingError extends Error {
   override readonly name = "FramingError";
 }

@@ -66,7 +66,7 @@ export class Responses {
     return new ResponseStream((push) => streamResponse(this.#transport, params, push), options);
   }
 
-  /** Answers with a stored response, or with its events from the start, or behind `starting_after`. */
+  /** Answers with a stored response, or with its events from the start, or after `starting_after`. */
   retrieve(id: string, query: ResponseRetrieveParams & { stream: true }, options?: RequestOptions): ResponseStream;
   /** Answers with a stored response as it stands. */
   retrieve(

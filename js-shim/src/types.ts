@@ -63,7 +63,7 @@ export interface InputItemListParams extends JsonObject {
   include?: readonly string[];
   limit?: number;
   order?: "asc" | "desc";
-  /** The id of the item behind which the page begins. */
+  /** The id of the item after which the page begins. */
   after?: string;
 }
 
@@ -88,7 +88,7 @@ export interface CompactedResponse extends JsonObject {
 /** The body of `POST /completions`, and `fm` with what is our own. */
 export interface CompletionCreateParams extends JsonObject, ExtraParams {
   prompt: string;
-  /** What comes behind the text that is asked for. */
+  /** What comes after the text that is asked for. */
   suffix?: string | null;
   model?: string | null;
   max_tokens?: number | null;

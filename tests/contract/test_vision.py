@@ -146,8 +146,8 @@ class Sight(Shared):
 
     def test_where_it_stands_matters(self):
         before = [{"role": "user", "content": [part(RED), {"type": "text", "text": QUESTION}]}]
-        behind = [{"role": "user", "content": [{"type": "text", "text": QUESTION}, part(RED)]}]
-        self.assertNotEqual(self.greedy(self.engine, before).text, self.greedy(self.engine, behind).text)
+        after = [{"role": "user", "content": [{"type": "text", "text": QUESTION}, part(RED)]}]
+        self.assertNotEqual(self.greedy(self.engine, before).text, self.greedy(self.engine, after).text)
 
     def test_the_same_pixels_in_another_file(self):
         self.assertEqual(self.greedy(self.engine, picture(RED)).text, self.greedy(self.engine, picture(bmp())).text)

@@ -320,7 +320,7 @@ test("options that the helper refuses: the error names its program, the option a
   }
 });
 
-test("close right behind the first call leaves neither helper nor engine", async (t) => {
+test("close right after the first call leaves neither helper nor engine", async (t) => {
   const before = children();
   const client = fakeClient(t);
   const call = client.responses.create({ input: script("a", { hang: "soft" }) });

@@ -31,7 +31,7 @@ const good = {
     bytes("Content-Type: application/vscode-jsonrpc; charset=utf-8\r\nContent-Length: 2\r\n\r\n{}"),
     ["{}"],
   ],
-  "Content-Type behind, utf8": [bytes("Content-Length: 2\r\nContent-Type: x; charset=utf8\r\n\r\n{}"), ["{}"]],
+  "Content-Type after it, utf8": [bytes("Content-Length: 2\r\nContent-Type: x; charset=utf8\r\n\r\n{}"), ["{}"]],
   "an unknown header of 4 KiB": [bytes(`X-Long: ${"x".repeat(4096)}\r\nContent-Length: 2\r\n\r\n{}`), ["{}"]],
   "32 lines": [bytes(`${"A: b\r\n".repeat(31)}Content-Length: 2\r\n\r\n{}`), ["{}"]],
   "characters of 2, 3 and 4 bytes": [frame('"é€😀"'), ['"é€😀"']],
@@ -70,7 +70,7 @@ const bad = {
   "a byte order mark": "\xef\xbb\xbfContent-Length: 2\r\n\r\n{}",
   "utf-16": "Content-Type: x; charset=utf-16\r\nContent-Length: 2\r\n\r\n{}",
   "plain text": "Hello\n",
-  "junk behind a frame": "Content-Length: 2\r\n\r\n{}\nContent-Length: 2\r\n\r\n{}",
+  "junk after a frame": "Content-Length: 2\r\n\r\n{}\nContent-Length: 2\r\n\r\n{}",
 };
 
 for (const [name, [input, expected]] of Object.entries(good)) {
@@ -112,7 +112,7 @@ const unencodable = {
   "an object whose toJSON goes too deep": [{ params: { metadata: levels(80) } }, /'metadata\[0\]\[0\].*64 levels/],
   "65 levels, the last one empty": [nested(64, []), /64 levels/],
   "a NUL in a key far down": [{ params: { a: [1, { "b c": { "x\0": 1 } }] } }, /'a\[1\]\["b c"\]\["x\\u0000"\]'.*NUL/],
-  "a NUL in a key behind quotes and backslashes": [{ '\\"': '"\\', "\\\0": 1 }, /NUL/],
+  "a NUL in a key, after quotes and backslashes": [{ '\\"': '"\\', "\\\0": 1 }, /NUL/],
   "a NUL in a key that toJSON made": [{ a: { toJSON: () => ({ "\0": 1 }) } }, /NUL/],
   "a circle": [Object.assign([], { 0: { get self() { return this; } } }), /not JSON/],
   "65 levels": [nested(65), /64 levels/],

@@ -152,7 +152,7 @@ const broken = [
   ["created twice", (e) => numbered([e[0], ...e]), /out of order/],
   ["in_progress first", (e) => swap(e, "created", "in_progress"), /out of order/],
   [
-    "queued behind in_progress",
+    "queued after in_progress",
     (e) =>
       numbered([
         ...e.slice(0, 2),
@@ -171,7 +171,7 @@ const broken = [
   ["no arguments.done", (e) => drop(e, "function_call_arguments.done"), /before its arguments/],
   ["no arguments.delta", (e) => drop(e, "function_call_arguments.delta"), /differs from its deltas/],
   [
-    "delta behind done",
+    "delta after done",
     (e) => swap(e, "output_text.delta", "output_text.done"),
     /differs from its deltas|a delta after done/,
   ],
@@ -254,7 +254,7 @@ const broken = [
   ["an incomplete item in the middle", (e) => void (e.at(-1).response.output[1].status = "incomplete"), /not the last/],
   ["no terminal event", (e) => e.slice(0, -1), /no terminal event/],
   ["two terminal events", (e) => numbered([...e, e.at(-1)]), /after the terminal event/],
-  ["an event behind the end", (e) => numbered([...e, e[4]]), /after the terminal event/],
+  ["an event after the end", (e) => numbered([...e, e[4]]), /after the terminal event/],
   ["another status than the event", (e) => void (e.at(-1).response.status = "incomplete"), /with status|reason/],
   ["no usage", (e) => void (e.at(-1).response.usage = null), /no usage/],
   ["usage without details", (e) => void delete e.at(-1).response.usage.input_tokens_details, /cached_tokens/],
@@ -269,7 +269,7 @@ const broken = [
   ],
   ["error without failed", () => numbered([...opening, { type: "error", ...failure }]), /no terminal event/],
   [
-    "completed behind error",
+    "completed after error",
     () => numbered([...opening, { type: "error", ...failure }, terminal([])]),
     /only response.failed/,
   ],
@@ -381,7 +381,7 @@ const brokenChats = [
   ["a second role", (c) => void (delta(c, 1).role = "assistant"), /second role/],
   ["no finish_reason", (c) => c.slice(0, -1), /no finish_reason/],
   ["no finish_reason key", (c) => void delete c[1].choices[0].finish_reason, /without finish_reason/],
-  ["two finish_reasons", (c) => [...c, c.at(-1)], /behind finish_reason/],
+  ["two finish_reasons", (c) => [...c, c.at(-1)], /after finish_reason/],
   ["a finish_reason that nobody knows", (c) => void (c.at(-1).choices[0].finish_reason = "eos"), /finish_reason eos/],
   ["finish_reason with text", (c) => void (delta(c, 2).content = "b"), /with a delta/],
   ["usage that nobody asked for", (c) => counted(c), /nobody asked/, { usage: false }],
@@ -393,7 +393,7 @@ const brokenChats = [
     { usage: true },
   ],
   ["usage that does not add up", (c) => [...c, chunk([], { usage: { ...usage, total_tokens: 4 } })], /strictly equal/],
-  ["a chunk behind the usage", (c) => [...counted(c), c[1]], /behind the usage|in the middle/],
+  ["a chunk after the usage", (c) => [...counted(c), c[1]], /after the usage|in the middle/],
   ["an error key", (c) => void (c[1].error = {}), /error key/],
   ["choices with a hole", (c) => c.forEach(({ choices }) => choices[0].index++), /not dense/],
   ["half a character", (c) => void (delta(c, 1).content = "\ude00"), /half a character/],
@@ -419,7 +419,7 @@ const brokenChats = [
     () => [...calls().slice(0, 2), chunk([[0, { tool_calls: [{ ...piece, type: "function" }] }]])],
     /piece of a call/,
   ],
-  ["text behind a call", () => [...calls().slice(0, 3), chunk([[0, { content: "a" }]])], /text behind a call/],
+  ["text after a call", () => [...calls().slice(0, 3), chunk([[0, { content: "a" }]])], /text after a call/],
 ];
 for (const [name, spoil, said, options] of brokenChats)
   test(`a broken chat stream is seen: ${name}`, () => {
@@ -444,7 +444,7 @@ test("streams of the older completions", () => {
     [[text("a")], /no finish_reason/],
     [[text("", "tool_calls")], /finish_reason tool_calls/],
     [[text(null), text("", "stop")], /without text/],
-    [[text("", "stop"), text("a")], /behind finish_reason/],
+    [[text("", "stop"), text("a")], /after finish_reason/],
   ])
     assert.throws(
       () => checkCompletionStream(chunks),
@@ -471,8 +471,8 @@ test("frames", () => {
     [/one whole event/, `: comment\n\n`],
     [/its type/, 'event: b\ndata: {"type":"a"}\n\n'],
     [/its type/, 'data: {"type":"a"}\n\n'],
-    [/behind \[DONE\]/, "data: [DONE]\n\n", event],
-    [/behind an error/, error, event],
+    [/after \[DONE\]/, "data: [DONE]\n\n", event],
+    [/after an error/, error, event],
     [/keys of an error/, 'data: {"error":{}}\n\n'],
   ])
     assert.throws(

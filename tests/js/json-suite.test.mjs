@@ -105,7 +105,7 @@ function answers(input) {
   });
 }
 
-/** The error codes that each body of the suite got, by its name: a ping behind each body tells where its answers end. */
+/** The error codes that each body of the suite got, by its name: a ping after each body tells where its answers end. */
 async function verdicts() {
   const ping = ({ name }) => Buffer.from(JSON.stringify({ jsonrpc: "2.0", id: name, method: "health.ping" }));
   const input = Buffer.concat(parsing.flatMap((entry) => [frame(bodyOf(entry)), frame(ping(entry))]));

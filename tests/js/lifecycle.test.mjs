@@ -662,7 +662,7 @@ test("close: before the start, while starting, while waiting to start again", as
   await second;
 });
 
-test("close right behind the first call: nothing is started any more, and each call fails once", async (t) => {
+test("close right after the first call: nothing is started any more, and each call fails once", async (t) => {
   const client = stubClient(t);
   let settled = 0;
   const count = () => void settled++;
@@ -681,7 +681,7 @@ test("close right behind the first call: nothing is started any more, and each c
 });
 
 for (let pause = 1; pause <= 12; pause++) {
-  test(`close ${pause} turns behind the first call: nothing runs afterwards`, async (t) => {
+  test(`close ${pause} turns after the first call: nothing runs afterwards`, async (t) => {
     const before = children();
     const client = stubClient(t);
     const call = client.responses.create({ input: hang }).catch(({ code }) => code);

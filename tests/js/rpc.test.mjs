@@ -150,7 +150,7 @@ test("a failure rejects what waits and what comes, for the first reason", async 
   assert.equal(written.length, 1);
 });
 
-test("what cannot be sent leaves nothing behind", () => {
+test("what cannot be sent leaves nothing after", () => {
   const { rpc, written } = open();
   assert.throws(
     () => rpc.call("a", { y: 1, x: 1n }),

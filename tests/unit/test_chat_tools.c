@@ -476,8 +476,8 @@ static void expect_form(struct style style, const char *expected) {
     fm_tool_form_free(&form);
 }
 
-#define STYLE(before, between, following, behind, turns_end)                                                           \
-    .begin = (before), .middle = (between), .next = (following), .end = (behind), .turn_end = (turns_end)
+#define STYLE(before, between, following, ending, turns_end)                                                           \
+    .begin = (before), .middle = (between), .next = (following), .end = (ending), .turn_end = (turns_end)
 #define TAGS STYLE("\n<call>{\"", "\": ", "}</call>\n<call>{\"", "}</call>", "<end>\n")
 
 static void forms(void **state) {

@@ -96,7 +96,7 @@ static void sizes(void **state) {
     }
 }
 
-static void appends_behind_what_is_there(void **state) {
+static void appends_after_what_is_there(void **state) {
     (void)state;
     fresh();
     fm_buf_append_str(&buf, "[1,");
@@ -346,7 +346,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(commas),
         cmocka_unit_test(sizes),
-        cmocka_unit_test(appends_behind_what_is_there),
+        cmocka_unit_test(appends_after_what_is_there),
         cmocka_unit_test(strings),
         cmocka_unit_test(what_is_not_utf8),
         cmocka_unit_test(every_control_character),

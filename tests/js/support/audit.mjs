@@ -135,7 +135,7 @@ function auditBody(body, audit, input, init) {
 
 /** One chunk of a body is one whole event: there are clients that lose what is split. */
 export function takeChunk(frames, watcher, text) {
-  assert.ok(!frames.done, "something behind [DONE]");
+  assert.ok(!frames.done, "something after [DONE]");
   assert.ok(!/[\r\u2028\u2029]/.test(text), "a line break that is no LF");
   const [, type, data] = /^(?:event: ([^\n]+)\n)?data: ([^\n]+)\n\n$/.exec(text) ?? [];
   assert.ok(data !== undefined, `not one whole event: ${JSON.stringify(text)}`);
@@ -143,7 +143,7 @@ export function takeChunk(frames, watcher, text) {
     frames.done = true;
     return;
   }
-  assert.ok(!frames.failed, "something behind an error");
+  assert.ok(!frames.failed, "something after an error");
   const event = JSON.parse(data);
   assert.equal(event.type, type, "the name of an event is not its type");
   if (type === undefined && "error" in event) {

@@ -93,7 +93,7 @@ export function temporaryFolder(t) {
   return folder;
 }
 
-/** What a write or a chmod anywhere in a folder would change; even one that was undone leaves its ctime behind. */
+/** What a write or a chmod anywhere in a folder would change; even one that was undone leaves a new ctime. */
 export function snapshot(folder) {
   const names = ["", ...readdirSync(folder, { recursive: true })].sort();
   return names.map((name) => {

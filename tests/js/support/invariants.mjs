@@ -151,7 +151,7 @@ function checkUsage(usage) {
  * @param {object} [options]
  * @param {boolean} [options.aborted] the reader stopped: the stream may break off anywhere
  * @param {boolean} [options.failed] the reader was told an error: a stream that had not begun has no events
- * @param {number} [options.after] `starting_after`: the stream was joined behind that event
+ * @param {number} [options.after] `starting_after`: the stream was joined after that event
  */
 export function checkResponseStream(events, { aborted = false, failed = false, after } = {}) {
   const state = { phase: -1, first: null, items: [], terminal: null, failed: false, joined: after !== undefined };
@@ -163,7 +163,7 @@ export function checkResponseStream(events, { aborted = false, failed = false, a
     checkEvent(state, event);
   });
   if (aborted || (failed && events.length === 0)) return state.terminal;
-  // What is joined behind its end has nothing more to say.
+  // What is joined after its end has nothing more to say.
   if (state.joined) return events.length === 0 ? null : checkJoined(state);
   assert.ok(state.terminal !== null, "no terminal event");
   if (state.terminal.status === "failed") assert.ok(state.failed, "response.failed without error before it");
@@ -355,7 +355,7 @@ function readChunks(chunks, object, { usage, aborted = false, failed = false }, 
   chunks.forEach((chunk, index) => {
     const { id, created, model } = first;
     assert.ok(!("error" in chunk), "an error key in a chunk");
-    assert.ok(!counted, "a chunk behind the usage");
+    assert.ok(!counted, "a chunk after the usage");
     assert.equal(chunk.object, object);
     assert.deepEqual(
       { id: chunk.id, created: chunk.created, model: chunk.model },
@@ -372,7 +372,7 @@ function readChunks(chunks, object, { usage, aborted = false, failed = false }, 
     for (const choice of chunk.choices) {
       const state = begun.get(choice.index) ?? { text: "", calls: [], reason: null, first: true };
       begun.set(choice.index, state);
-      assert.equal(state.reason, null, "a chunk behind finish_reason");
+      assert.equal(state.reason, null, "a chunk after finish_reason");
       assert.ok("finish_reason" in choice, "a choice without finish_reason");
       assert.ok(choice.logprobs == null || typeof choice.logprobs === "object", "logprobs");
       take(state, choice);
@@ -395,7 +395,7 @@ function takeDelta(state, { delta, finish_reason: reason, logprobs }) {
     assert.equal(delta.role, "assistant", "the first delta has no role");
     assert.equal(delta.content, null, "the first delta has content");
   } else assert.ok(!("role" in delta), "a second role");
-  if (state.calls.length > 0) assert.equal(delta.content ?? null, null, "text behind a call");
+  if (state.calls.length > 0) assert.equal(delta.content ?? null, null, "text after a call");
   if (delta.content != null) assert.ok(delta.content.isWellFormed(), "a delta with half a character");
   state.text += delta.content ?? "";
   logprobs?.content?.forEach(checkLogprob);

@@ -117,7 +117,7 @@ export class Wire {
 
 // ---- the documents
 
-/** Rows of the first table behind a text of a document, each a list of its cells. */
+/** Rows of the first table after a text of a document, each a list of its cells. */
 export function tableBehind(text, mark) {
   const at = text.indexOf(mark);
   assert.ok(at >= 0, `the document has no ${JSON.stringify(mark)}`);

@@ -1,6 +1,7 @@
 /* The table of jobs: how a job begins, is found, and ends. */
 #include "front/jobs.h"
 #include "base/clock.h"
+#include "surface/conversation.h"
 
 #include <string.h>
 

@@ -8,19 +8,9 @@
 
 #include "base/buf.h"
 #include "base/error.h"
-#include "surface/ids.h"
+#include "surface/stored.h"
 
 struct json_object;
-
-/* The part of struct fm_request that is about the conversation. */
-struct fm_conversation {
-    char *previous_id;   /* owned; NULL: none */
-    struct fm_buf first; /* entries of the job's `messages` that come before all items */
-    struct fm_buf last;  /* entries that come after them */
-    struct fm_buf input; /* the request's items as they are stored, a JSON list; items.h */
-    bool refers;         /* some of the items refer to stored ones */
-    bool images;         /* what fm_conversation_resolve has written has images */
-};
 
 /* Harmless twice. */
 void fm_conversation_free(struct fm_conversation *conversation);
@@ -30,15 +20,6 @@ void fm_conversation_free(struct fm_conversation *conversation);
  * `previous_id`, and its input unless some of it refers to items that are not known yet. False when out of memory.
  */
 FM_MUST_USE bool fm_conversation_copy_kept(struct fm_conversation *kept, const struct fm_conversation *from);
-
-/* A response as it is stored. The texts are JSON. */
-struct fm_stored_response {
-    char id[FM_ID_SIZE];
-    char previous_id[FM_ID_SIZE]; /* "": none */
-    struct fm_buf object;         /* the Response object; owned */
-    struct fm_buf input;          /* its own input items, a list; owned */
-    struct fm_buf stream;         /* what its events need beyond the object: replay.c; owned */
-};
 
 /* Harmless twice. */
 void fm_stored_response_free(struct fm_stored_response *stored);

@@ -5,6 +5,7 @@
  */
 #include "protocol/json_writer.h"
 #include "surface/answer.h"
+#include "surface/conversation.h"
 #include "surface/ignored.h"
 
 #include <json-c/json.h>

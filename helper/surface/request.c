@@ -1,6 +1,7 @@
 /* What the APIs share of a request: the common rows, reading them from a checked body, and its end. */
 #include "surface/request.h"
 #include "base/utf8.h"
+#include "surface/conversation.h"
 #include "surface/format.h"
 #include "surface/limits.h"
 

@@ -24,7 +24,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "protocol/json_writer.h"
-#include "surface/conversation.h"
+#include "surface/stored.h"
 
 #include <stdint.h>
 

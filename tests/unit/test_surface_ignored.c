@@ -1,4 +1,5 @@
 /* Unknown members of a request, and parameters that the engine does not have: no effect, but reported. */
+#include "surface/conversation.h"
 #include "test_surface.h"
 
 #define ALL ((1u << FM_EXTRAS) - 1)

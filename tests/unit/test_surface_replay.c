@@ -1,4 +1,5 @@
 /* All readers of an answer's stream get the same events: fast ones, late ones, and those of the stored response. */
+#include "surface/conversation.h"
 #include "test_surface.h"
 
 #define TOOLS                                                                                                          \

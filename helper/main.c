@@ -37,7 +37,8 @@ int main(int argc, char *argv[]) {
     }
     bool sessions = options.mode == FM_RUN_SESSIONS;
     fm_log_init("fm-proxy", options.log_level);
-    if (sessions && !use_log_prefix(options.sessions.log_prefix)) {
+    bool read = fm_descriptor_read(&options.descriptor, options.engine_dir, options.engine);
+    if (!read || (sessions && !use_log_prefix(options.sessions.log_prefix))) {
         fm_log(FM_LOG_ERROR, "can't start: out of memory");
         return EX_OSERR;
     }

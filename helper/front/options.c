@@ -289,11 +289,7 @@ bool fm_options_read(struct fm_options *options, int argc, char *argv[]) {
     if (argc == 1 && isatty(STDIN_FILENO)) {
         options->mode = FM_RUN_EXPLAIN;
     }
-    if (!find_folders(options)) {
-        return false;
-    }
-    fm_descriptor_read(&options->descriptor, options->engine_dir, options->engine);
-    return true;
+    return find_folders(options);
 }
 
 /* ---- telling ---- */

@@ -44,7 +44,7 @@ struct fm_options {
     const char *model;               /* path or id of the default model; NULL: the first in models_dir */
     const char *mmproj;              /* the file with which the default model sees images; NULL: it does not */
     const char *chat_template;       /* the file of a chat template for every model; NULL: the model's own */
-    struct fm_descriptor descriptor; /* what that engine's file said at the start */
+    struct fm_descriptor descriptor; /* what that engine's file says; not fm_options_read's: the caller reads it */
     char engine_dir[PATH_MAX];       /* where fm-engine-NAME is */
     char models_dir[PATH_MAX];       /* where models are looked for */
     const char *store_file;          /* where responses are stored; NULL: in memory */

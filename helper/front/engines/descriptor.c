@@ -1,5 +1,8 @@
 /* What an engine says of itself: from its file, or from its reply to engine.initialize. */
 #include "front/engines/descriptor.h"
+#include "base/file.h"
+#include "protocol/json_check.h"
+#include "protocol/json_tree.h"
 
 #include <json-c/json.h>
 #include <limits.h>
@@ -42,21 +45,33 @@ void fm_descriptor_take(struct fm_descriptor *descriptor, struct json_object *ob
     }
 }
 
-void fm_descriptor_read(struct fm_descriptor *descriptor, const char *dir, const char *name) {
-    char path[PATH_MAX + 64];
-    char text[FILE_MAX];
-    *descriptor = (struct fm_descriptor){.known = false};
-    snprintf(path, sizeof path, "%s/fm-engine-%s.json", dir, name);
-    FILE *file = fopen(path, "re");
-    if (!file) {
-        return;
+/* False when out of memory. What is no object says nothing. */
+static bool parse(struct fm_descriptor *descriptor, const struct fm_buf *text) {
+    struct fm_buf scratch;
+    struct json_object *object = NULL;
+    size_t offset;
+    if (fm_json_check(text->data, text->len, FM_JSON_VALUES_MAX, &offset)) {
+        return true;
     }
-    size_t len = fread(text, 1, sizeof text - 1, file);
-    fclose(file);
-    text[len] = '\0';
-    struct json_object *object = json_tokener_parse(text);
-    if (json_object_is_type(object, json_type_object)) {
+    fm_buf_init(&scratch, FILE_MAX);
+    bool ok = fm_json_tree(text->data, text->len, &scratch, &object);
+    if (ok && json_object_is_type(object, json_type_object)) {
         fm_descriptor_take(descriptor, object);
     }
     json_object_put(object);
+    fm_buf_free(&scratch);
+    return ok;
+}
+
+bool fm_descriptor_read(struct fm_descriptor *descriptor, const char *dir, const char *name) {
+    char path[PATH_MAX + 64];
+    struct fm_error error;
+    struct fm_buf text;
+    *descriptor = (struct fm_descriptor){.known = false};
+    snprintf(path, sizeof path, "%s/fm-engine-%s.json", dir, name);
+    fm_buf_init(&text, FILE_MAX);
+    enum fm_code code = fm_file_read(path, &text, &error);
+    bool ok = code == FM_OK ? parse(descriptor, &text) : code != FM_INTERNAL;
+    fm_buf_free(&text);
+    return ok;
 }

@@ -5,6 +5,8 @@
 #ifndef FM_FRONT_ENGINES_DESCRIPTOR_H
 #define FM_FRONT_ENGINES_DESCRIPTOR_H
 
+#include "base/compiler.h"
+
 #include <stdbool.h>
 
 struct json_object;
@@ -30,9 +32,9 @@ struct fm_descriptor {
 void fm_descriptor_take(struct fm_descriptor *descriptor, struct json_object *object);
 
 /*
- * From the file fm-engine-NAME.json in the folder `dir`; not `known` where there is none, or it can't be read. Reads a
- * small file; any thread.
+ * From the file fm-engine-NAME.json in the folder `dir`; not `known` where there is none, or it can't be read. False
+ * when out of memory. Reads a small file, and never waits; any thread.
  */
-void fm_descriptor_read(struct fm_descriptor *descriptor, const char *dir, const char *name);
+FM_MUST_USE bool fm_descriptor_read(struct fm_descriptor *descriptor, const char *dir, const char *name);
 
 #endif

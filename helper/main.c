@@ -21,6 +21,14 @@ static bool use_log_prefix(const char *prefix) {
     return setenv("FM_ENGINE_LOG_PREFIX", prefix, 1) == 0;
 }
 
+/* An engine gets absolute paths. What is not there stays as it is: the engine says so. */
+static void make_absolute(const char **path) {
+    static char absolute[PATH_MAX];
+    if (*path && realpath(*path, absolute)) {
+        *path = absolute;
+    }
+}
+
 int main(int argc, char *argv[]) {
     struct fm_options options;
     fm_fill_std_fds();
@@ -37,6 +45,7 @@ int main(int argc, char *argv[]) {
     }
     bool sessions = options.mode == FM_RUN_SESSIONS;
     fm_log_init("fm-proxy", options.log_level);
+    make_absolute(&options.chat_template);
     bool read = fm_descriptor_read(&options.descriptor, options.engine_dir, options.engine);
     if (!read || (sessions && !use_log_prefix(options.sessions.log_prefix))) {
         fm_log(FM_LOG_ERROR, "can't start: out of memory");

@@ -87,7 +87,7 @@ static int serve(struct fm_front *front, struct fm_inbound *inbound, const struc
     return EX_OK;
 }
 
-/* Waits until the watchdogs and the engine's thread are gone. */
+/* Waits until the watchdogs, the store's thread and the engines' are gone. */
 static bool wait_quiet_locked(struct fm_front *front, int64_t wait_ms) {
     int64_t deadline = fm_now_ms() + wait_ms;
     while (front->threads && fm_now_ms() < deadline) {
@@ -129,6 +129,11 @@ static bool end_work(struct fm_front *front, int64_t engine_ms) {
     return quiet;
 }
 
+/* The host is still owed something. */
+static bool is_owed_locked(const struct fm_front *front) {
+    return front->jobs_in_flight || front->store_queue.calls || front->store_queue.reply_waits;
+}
+
 /*
  * Waits up to SAY_MS until every job is gone, and the host has the store's reply; they should be settled. False when
  * something is left.
@@ -136,11 +141,11 @@ static bool end_work(struct fm_front *front, int64_t engine_ms) {
 static bool flush_locked(struct fm_front *front) {
     int64_t deadline = fm_now_ms() + SAY_MS;
     fm_front_pump_locked(front);
-    while ((front->jobs_in_flight || front->store_queue.reply_waits) && fm_now_ms() < deadline) {
+    while (is_owed_locked(front) && fm_now_ms() < deadline) {
         fm_cond_wait_until(&front->drained, &front->lock, deadline);
         fm_front_pump_locked(front); /* a host that is gone has room for everything */
     }
-    return front->jobs_in_flight == 0 && !front->store_queue.reply_waits;
+    return !is_owed_locked(front);
 }
 
 /* The last that the host hears: what jobs have left to say, then the reply to process.shutdown. */

@@ -5,6 +5,7 @@
  */
 #include "front/options.h"
 #include "base/platform.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -59,6 +60,12 @@ static bool read_text(const struct row *row, const char *name, const char *text,
 
 static bool read_file(const struct row *row, const char *name, const char *text, void *value) {
     return text[0] ? read_text(row, name, text, value) : REFUSE("%s: the path is empty; name a file\n", name);
+}
+
+/* A file whose path the engine gets, as JSON. */
+static bool read_engine_file(const struct row *row, const char *name, const char *text, void *value) {
+    return fm_utf8_valid(text, strlen(text)) ? read_file(row, name, text, value)
+                                             : REFUSE("%s: the path is not UTF-8; rename the file\n", name);
 }
 
 static bool read_dir(const struct row *row, const char *name, const char *text, void *value) {
@@ -139,8 +146,8 @@ static const struct row rows[] = {
      AT(models_dir), NULL, 0, 0},
     {"mmproj", "FILE",
      "a projector (GGUF): the default model sees images with it\n(default: one that fits, in the model's folder)", BOTH,
-     true, read_file, AT(mmproj), NULL, 0, 0},
-    {"chat-template", "FILE", "a chat template in Jinja in place of the model's own", BOTH, true, read_file,
+     true, read_engine_file, AT(mmproj), NULL, 0, 0},
+    {"chat-template", "FILE", "a chat template in Jinja in place of the model's own", BOTH, true, read_engine_file,
      AT(chat_template), NULL, 0, 0},
     {"store", "FILE", "where responses are stored (default: in memory, as long as fm-proxy runs)", SERVE, true,
      read_file, AT(store_file), NULL, 0, 0},
@@ -324,7 +331,7 @@ void fm_options_write_help(FILE *file) {
         "  --version, --help\n"
         "\n"
         "fm-proxy sessions: the same model by lines of JSON, for programs in any language (protocol/SESSIONS.md). It\n"
-        "stores nothing, and has these options too:\n"
+        "stores nothing, takes no --store, --store-bytes and --strict-parameters, and has these options too:\n"
         "\n",
         file);
     write_rows(file, true);

@@ -42,7 +42,7 @@ struct fm_options {
     bool stdio;                      /* serve, also when stdin is a terminal */
     const char *engine;              /* the NAME of fm-engine-NAME */
     const char *model;               /* path or id of the default model; NULL: the first in models_dir */
-    const char *mmproj;              /* the file with which the default model sees images; NULL: it does not */
+    const char *mmproj;              /* the projector of the default model; NULL: one that is found, if any */
     const char *chat_template;       /* the file of a chat template for every model; NULL: the model's own */
     struct fm_descriptor descriptor; /* what that engine's file says; not fm_options_read's: the caller reads it */
     char engine_dir[PATH_MAX];       /* where fm-engine-NAME is */
@@ -63,7 +63,7 @@ FM_MUST_USE bool fm_options_read(struct fm_options *options, int argc, char *arg
 /* What --help prints. */
 void fm_options_write_help(FILE *file);
 
-/* What --list-options prints: for each option of the main mode, its name, its value's name and its variable, as JSON.
+/* What --list-options prints: for each option with a variable, its name, its value's name and its variable, as JSON.
  */
 void fm_options_write_list(FILE *file);
 

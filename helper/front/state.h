@@ -1,9 +1,9 @@
 /*
  * The front's shared state: what its parts read and change, and the lock that guards it.
  *
- * The nouns: a *job* is a create call from its acceptance until its last result is on the way; an *engine* is one
- * engine program and its process, if it runs; the *outbox* is the way to the host. helper/README.md says which thread
- * owns what.
+ * The nouns: a *job* is a create call, or one that streams a stored response, until its last result is on the way; an
+ * *engine* is one engine program and its process, if it runs; the *outbox* is the way to the host. helper/README.md
+ * says which thread owns what.
  *
  * Locking: `front->lock` guards the jobs and the engines' state. It is never held across anything that blocks: sending
  * only appends to an outbox, so a health.ping waits microseconds for it. Functions named ..._locked want it held.

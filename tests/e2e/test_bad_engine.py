@@ -114,6 +114,15 @@ class Description(Foreign):
             self.assertIsNone(self.features(helper)["tools"], text[:20])
             helper.close()
 
+    def test_a_file_that_never_ends(self):
+        os.mkfifo(os.path.join(self.folder, "fm-engine-bad.json"))
+        self.assertIsNone(self.features(self.started(self.ENGINE))["tools"])
+
+    def test_an_engine_with_files_needs_its_file(self):
+        helper = self.started('initialize(models="files", features=[])')
+        error = self.assert_error(helper.collect(self.create(helper, "x"))[1], "UNAVAILABLE")
+        self.assertIn("fm-engine-bad.json", error["detail"])
+
 
 class Log(Foreign):
     """What an engine writes to its stderr, and what of it comes out of the helper's."""

@@ -35,7 +35,7 @@ static int make_folder(void **state) {
     (void)state;
     const char *tmp = getenv("TMPDIR");
     snprintf(root, sizeof root, "%.200s/fm-models-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-    options = (struct fm_options){.engine = "llama", .descriptor = {.known = true, .reads_files = true}};
+    options = (struct fm_options){.engine = "llama", .descriptor = {.reads_files = true}};
     if (!mkdtemp(root)) {
         return -1;
     }

@@ -359,6 +359,8 @@ static void refused(void **state) {
         {ARGS("--log-level", ""), "--log-level"},
         {ARGS("--chat-template", ""), "--chat-template"},
         {ARGS("--mmproj", ""), "--mmproj"},
+        {ARGS("--mmproj", "caf\xE9.gguf"), "--mmproj"},
+        {ARGS("--chat-template", "caf\xE9.jinja"), "--chat-template"},
         {ARGS("--engine-dir", long_path), "--engine-dir"},
         {ARGS("--models-dir", long_path), "--models-dir"},
     };

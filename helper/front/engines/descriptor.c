@@ -37,10 +37,10 @@ static unsigned bit_of(struct json_object *name) {
 void fm_descriptor_take(struct fm_descriptor *descriptor, struct json_object *object) {
     struct json_object *models = json_object_object_get(object, "models");
     struct json_object *features = json_object_object_get(object, "features");
-    *descriptor = (struct fm_descriptor){.known = json_object_is_type(features, json_type_array)};
+    *descriptor = (struct fm_descriptor){.has_features = json_object_is_type(features, json_type_array)};
     descriptor->reads_files =
         json_object_is_type(models, json_type_string) && strcmp(json_object_get_string(models), "files") == 0;
-    for (size_t i = 0; descriptor->known && i < json_object_array_length(features); i++) {
+    for (size_t i = 0; descriptor->has_features && i < json_object_array_length(features); i++) {
         descriptor->features |= bit_of(json_object_array_get_idx(features, i));
     }
 }
@@ -67,7 +67,7 @@ bool fm_descriptor_read(struct fm_descriptor *descriptor, const char *dir, const
     char path[PATH_MAX + 64];
     struct fm_error error;
     struct fm_buf text;
-    *descriptor = (struct fm_descriptor){.known = false};
+    *descriptor = (struct fm_descriptor){.has_features = false};
     snprintf(path, sizeof path, "%s/fm-engine-%s.json", dir, name);
     fm_buf_init(&text, FILE_MAX);
     enum fm_code code = fm_file_read(path, &text, &error);

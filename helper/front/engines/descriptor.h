@@ -23,7 +23,7 @@ enum fm_feature {
 };
 
 struct fm_descriptor {
-    bool known;        /* the engine has said something */
+    bool has_features; /* the engine has said what it can do */
     bool reads_files;  /* its models are GGUF files; else it has one model, which bears its name */
     unsigned features; /* enum fm_feature */
 };
@@ -32,7 +32,7 @@ struct fm_descriptor {
 void fm_descriptor_take(struct fm_descriptor *descriptor, struct json_object *object);
 
 /*
- * From the file fm-engine-NAME.json in the folder `dir`; not `known` where there is none, or it can't be read. False
+ * From the file fm-engine-NAME.json in the folder `dir`; empty where there is none, or it can't be read. False
  * when out of memory. Reads a small file, and never waits; any thread.
  */
 FM_MUST_USE bool fm_descriptor_read(struct fm_descriptor *descriptor, const char *dir, const char *name);

@@ -1,4 +1,4 @@
-/* An engine's process, as the rest of the front may end it. */
+/* An engine as the rest of the front sees it: how many jobs it has, and how it is ended. */
 #ifndef FM_FRONT_ENGINES_ENGINE_H
 #define FM_FRONT_ENGINES_ENGINE_H
 

@@ -83,16 +83,32 @@ static unsigned read_parameters(struct json_object *list) {
     return has;
 }
 
+/* The front lists models before an engine runs, so it has to know early where they are. */
+static enum fm_code check_models(const struct fm_engine *engine, struct fm_error *error) {
+    if (!engine->descriptor.reads_files || engine->front->options.descriptor.reads_files) {
+        return FM_OK;
+    }
+    return fm_fail(
+        error, FM_UNAVAILABLE,
+        "the engine program %s needs its description: install the file %s.json next to it, and start fm-proxy "
+        "again",
+        engine->program, engine->program);
+}
+
 static void on_initialized(struct fm_engine *engine, const struct fm_rpc_message *message) {
     struct fm_error error;
     int64_t version = get_int(message->result, "protocol_version");
+    fm_descriptor_take(&engine->descriptor, message->result);
+    if (is_ok(message->result) && version == FM_PROTOCOL_VERSION && check_models(engine, &error) != FM_OK) {
+        fm_engine_kill_locked(engine, FM_END_REFUSED, &error);
+        return;
+    }
     if (is_ok(message->result) && version == FM_PROTOCOL_VERSION) {
         engine->initialized = true;
         engine->signs++;
         engine->progress_ms = fm_now_ms();
         engine->load_progress = 0;
         engine->parameters = read_parameters(json_object_object_get(message->result, "parameters"));
-        fm_descriptor_take(&engine->descriptor, message->result);
         engine->has_sandbox = fm_sandbox_read(json_object_object_get(message->result, "sandbox"), &engine->sandbox);
         fm_engine_send_load_locked(engine);
         return;

@@ -4,8 +4,6 @@
 #include "front/ignored.h"
 #include "protocol/frame.h"
 
-#include <stdlib.h>
-
 static struct fm_json_writer begin_notification(struct fm_engine *engine, const char *method) {
     fm_frame_begin(&engine->message);
     return fm_rpc_notification_begin(&engine->message, method);
@@ -34,13 +32,6 @@ void fm_engine_send_initialize_locked(struct fm_engine *engine) {
     engine->progress_ms = fm_now_ms();
 }
 
-/* The member `key`: the absolute path of `file`, or what it is where there is no such file; the engine says so then. */
-static void write_path(struct fm_json_writer *w, const char *key, const char *file) {
-    char *path = realpath(file, NULL);
-    fm_json_key_str(w, key, path ? path : file);
-    free(path);
-}
-
 void fm_engine_send_load_locked(struct fm_engine *engine) {
     const struct fm_model *model = &engine->model;
     const char *chat_template = engine->front->options.chat_template;
@@ -51,7 +42,7 @@ void fm_engine_send_load_locked(struct fm_engine *engine) {
         fm_json_key_str(&w, "mmproj", model->mmproj);
     }
     if (chat_template) {
-        write_path(&w, "chat_template", chat_template);
+        fm_json_key_str(&w, "chat_template", chat_template);
     }
     fm_json_object_end(&w);
     end_message(engine);

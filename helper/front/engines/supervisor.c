@@ -1,7 +1,6 @@
 /*
- * The life of an engine's process. One thread, which lives as long as the process, starts it, reads what it says, and
- * reaps it; then it starts the next one if jobs wait. So a job that arrives while an engine is being ended waits for
- * its successor.
+ * The life of an engine's process. One thread starts it, reads what it says, and reaps it; then it starts the next one,
+ * as long as jobs wait. So a job that arrives while an engine is being ended waits for its successor.
  *
  *     IDLE --a job--> STARTING --loaded--> READY --killed, died, ended--> STOPPING --reaped--> IDLE, or STARTING again
  *

@@ -84,11 +84,11 @@ static void write_features(struct fm_front *front, struct fm_json_writer *w) {
     pthread_mutex_lock(&front->lock);
     struct fm_descriptor descriptor = front->engines[0].descriptor;
     pthread_mutex_unlock(&front->lock);
-    descriptor = descriptor.known ? descriptor : front->options.descriptor;
+    descriptor = descriptor.has_features ? descriptor : front->options.descriptor;
     fm_json_key(w, "features");
     fm_json_object_begin(w);
     for (size_t i = 0; i < sizeof features / sizeof features[0]; i++) {
-        if (features[i].feature == 0 || descriptor.known) {
+        if (features[i].feature == 0 || descriptor.has_features) {
             fm_json_key_bool(w, features[i].name,
                              features[i].feature == 0 || (descriptor.features & features[i].feature));
         } else {

@@ -6,6 +6,7 @@ A conversation with the local model through session mode (protocol/SESSIONS.md).
 """
 
 import json
+import os
 import subprocess
 import sys
 
@@ -74,7 +75,10 @@ def main():
     try:
         with Gateway(*sys.argv[1:]) as gateway:
             converse(gateway)
+        sys.stdout.flush()
     except (GatewayError, OSError, ValueError) as error:
+        if isinstance(error, BrokenPipeError):  # nobody reads what is printed: Python must not try again at its end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(f"error: {error}")
 
 

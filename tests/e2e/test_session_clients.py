@@ -153,8 +153,9 @@ class Client:
         """As with `| head`. A language may end it by SIGPIPE, or report the write; none may show its stack for that."""
         read_end, write_end = os.pipe()
         os.close(read_end)
+        env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}  # as a user has it
         done = subprocess.run([*self.command, PROXY, "--engine", "fake"], stdin=subprocess.DEVNULL, stdout=write_end,
-                              stderr=subprocess.PIPE, timeout=wire.WAIT)
+                              stderr=subprocess.PIPE, env=env, timeout=wire.WAIT)
         os.close(write_end)
         own = [line for line in done.stderr.decode().splitlines() if not line.startswith("[IntelligenceKit] ")]
         self.assertLessEqual(len(own), 1, done.stderr.decode())

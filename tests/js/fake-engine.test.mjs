@@ -301,7 +301,7 @@ test("options that the helper refuses: the error names its program, the option a
     [{ engine: "../x" }, 'engine "../x"', "not an engine's name"],
     [{ engine: "" }, 'engine ""', "not an engine's name"],
     [{ modelsDir: "" }, 'modelsDir ""', "the path is empty"],
-    [{ logLevel: "loud" }, 'logLevel "loud"', "none of off, error"],
+    [{ logLevel: "loud" }, 'logLevel "loud"', "must be off, error"],
     [{ engine: undefined, env: { ...sanitizerEnv, FM_PROXY_ENGINE: "a b" } }, 'FM_PROXY_ENGINE "a b"', "engine's name"],
     [{ helperPath: "/etc/hostname" }, "/etc/hostname", "helperPath"],
     [{ helperPath: "/bin/true" }, "/bin/true", "helperPath"],

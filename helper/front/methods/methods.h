@@ -18,10 +18,10 @@ enum fm_method_flags {
 
 /* A call whose params hold to the method's rules. */
 struct fm_method_call {
-    const struct fm_rpc_id *id; /* len 0: none */
-    struct json_object *params; /* NULL: none */
-    bool is_notification;       /* there is no reply */
-    struct fm_ignored ignored;  /* the unknown members, which are out of `params` and in the log */
+    const struct fm_rpc_id *id;       /* len 0: none */
+    struct json_object *params;       /* NULL: none */
+    bool is_notification;             /* there is no reply */
+    const struct fm_ignored *ignored; /* the unknown members, which are out of `params` and in the log; NULL: none */
 };
 
 struct fm_method {

@@ -46,7 +46,7 @@ static enum fm_code cancel_answer(struct fm_front *front, const struct fm_method
     if (fm_params_read_id(call->params, &query, error) != FM_OK) {
         return error->code;
     }
-    query.ignored = &call->ignored;
+    query.ignored = call->ignored;
     fm_front_enter(front);
     struct fm_job *job = fm_job_by_answer_locked(front, query.id);
     enum fm_code code = job ? fm_cancel_job_locked(job, call->id, error)

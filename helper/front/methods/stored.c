@@ -5,7 +5,7 @@
 
 enum fm_code fm_stored_ask(struct fm_front *front, const struct fm_method_call *call, fm_store_reply_fn *reply,
                            struct fm_store_query *query, struct fm_error *error) {
-    query->ignored = &call->ignored;
+    query->ignored = call->ignored;
     fm_front_enter(front);
     enum fm_code code = fm_store_call_locked(front, call->id, reply, query, error);
     fm_front_leave(front);

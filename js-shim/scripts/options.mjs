@@ -12,7 +12,7 @@ const file = join(root, "src/options.ts");
 const camelCase = (name) => name.replace(/-(.)/g, (_, letter) => letter.toUpperCase());
 
 /** The text of src/options.ts for a list of options, as fm-proxy --list-options prints it. */
-export function optionsModule(list) {
+function optionsModule(list) {
   const rows = (withValue) =>
     list
       .filter(({ argument }) => (argument !== null) === withValue)
@@ -27,11 +27,10 @@ export function optionsModule(list) {
   );
 }
 
+const moduleOf = (helper) => optionsModule(JSON.parse(execFileSync(helper, ["--list-options"], { encoding: "utf8" })));
+
 /** Whether src/options.ts is what this helper says. */
-export function isUpToDate(helper) {
-  const list = JSON.parse(execFileSync(helper, ["--list-options"], { encoding: "utf8" }));
-  return readFileSync(file, "utf8") === optionsModule(list);
-}
+export const isUpToDate = (helper) => readFileSync(file, "utf8") === moduleOf(helper);
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const args = process.argv.slice(2).filter((arg) => arg !== "--check");
@@ -39,7 +38,6 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   if (process.argv.includes("--check")) {
     process.exitCode = isUpToDate(helper) ? 0 : 1;
   } else {
-    const list = JSON.parse(execFileSync(helper, ["--list-options"], { encoding: "utf8" }));
-    writeFileSync(file, optionsModule(list));
+    writeFileSync(file, moduleOf(helper));
   }
 }

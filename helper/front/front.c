@@ -32,11 +32,6 @@ static void on_outbox_failure(void *front, enum fm_outbox_failure failure) {
     }
 }
 
-static void on_host_room(void *front) {
-    fm_front_enter(front);
-    fm_front_leave(front);
-}
-
 static void init_state(struct fm_front *front, const struct fm_options *options) {
     fm_front_state_init(front, options);
     fm_store_queue_init(&front->store_queue);
@@ -184,7 +179,7 @@ int fm_front_run(struct fm_front *front, const struct fm_options *options, const
         .room = ROOM,
         .stall_ms = FM_STALL_MS,
         .on_fail = on_outbox_failure,
-        .on_room = on_host_room,
+        .on_room = fm_front_on_room,
         .context = front,
     };
     if (fm_outbox_start(&front->outbox, &outbox) != 0) {

@@ -196,6 +196,9 @@ void fm_send_frame(struct fm_front *front, struct fm_outbox *outbox, struct fm_b
  */
 void fm_front_pump_locked(struct fm_front *front);
 
+/* An outbox has room again; `front` is the context of that outbox. Takes the lock. */
+void fm_front_on_room(void *front);
+
 /* Takes the lock; who has changed something lets go of it with fm_front_leave, which pumps first. */
 static inline void fm_front_enter(struct fm_front *front) {
     pthread_mutex_lock(&front->lock);

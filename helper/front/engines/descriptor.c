@@ -71,7 +71,7 @@ bool fm_descriptor_read(struct fm_descriptor *descriptor, const char *dir, const
     snprintf(path, sizeof path, "%s/fm-engine-%s.json", dir, name);
     fm_buf_init(&text, FILE_MAX);
     enum fm_code code = fm_file_read(path, &text, &error);
-    bool ok = code == FM_OK ? parse(descriptor, &text) : code != FM_INTERNAL;
+    bool ok = code != FM_OK || parse(descriptor, &text);
     fm_buf_free(&text);
     return ok;
 }

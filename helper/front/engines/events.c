@@ -83,43 +83,43 @@ static unsigned read_parameters(struct json_object *list) {
     return has;
 }
 
-/* The front lists models before an engine runs, so it has to know early where they are. */
-static enum fm_code check_models(const struct fm_engine *engine, struct fm_error *error) {
-    if (!engine->descriptor.reads_files || engine->front->options.descriptor.reads_files) {
-        return FM_OK;
+/* What is in the way of the engine, by its reply to engine.initialize. */
+static enum fm_code judge_initialized(const struct fm_engine *engine, const struct fm_rpc_message *message,
+                                      struct fm_error *error) {
+    int64_t version = get_int(message->result, "protocol_version");
+    if (!is_ok(message->result)) {
+        read_refusal(message, engine->program, error);
+        return error->code;
     }
-    return fm_fail(
-        error, FM_UNAVAILABLE,
-        "the engine program %s needs its description: install the file %s.json next to it, and start fm-proxy "
-        "again",
-        engine->program, engine->program);
+    if (version != FM_PROTOCOL_VERSION) {
+        return fm_fail(error, FM_UNAVAILABLE,
+                       "the engine program %s speaks version %lld of the engine protocol, not %d", engine->program,
+                       (long long)version, FM_PROTOCOL_VERSION);
+    }
+    if (engine->descriptor.reads_files &&
+        !engine->front->options.descriptor.reads_files) { /* models are listed before */
+        return fm_fail(error, FM_UNAVAILABLE,
+                       "the engine program %s needs its description: install the file %s.json next to it, and start "
+                       "fm-proxy again",
+                       engine->program, engine->program);
+    }
+    return FM_OK;
 }
 
 static void on_initialized(struct fm_engine *engine, const struct fm_rpc_message *message) {
     struct fm_error error;
-    int64_t version = get_int(message->result, "protocol_version");
     fm_descriptor_take(&engine->descriptor, message->result);
-    if (is_ok(message->result) && version == FM_PROTOCOL_VERSION && check_models(engine, &error) != FM_OK) {
+    if (judge_initialized(engine, message, &error) != FM_OK) {
         fm_engine_kill_locked(engine, FM_END_REFUSED, &error);
         return;
     }
-    if (is_ok(message->result) && version == FM_PROTOCOL_VERSION) {
-        engine->initialized = true;
-        engine->signs++;
-        engine->progress_ms = fm_now_ms();
-        engine->load_progress = 0;
-        engine->parameters = read_parameters(json_object_object_get(message->result, "parameters"));
-        engine->has_sandbox = fm_sandbox_read(json_object_object_get(message->result, "sandbox"), &engine->sandbox);
-        fm_engine_send_load_locked(engine);
-        return;
-    }
-    if (is_ok(message->result)) {
-        fm_fail(&error, FM_UNAVAILABLE, "the engine program %s speaks version %lld of the engine protocol, not %d",
-                engine->program, (long long)version, FM_PROTOCOL_VERSION);
-    } else {
-        read_refusal(message, engine->program, &error);
-    }
-    fm_engine_kill_locked(engine, FM_END_REFUSED, &error);
+    engine->initialized = true;
+    engine->signs++;
+    engine->progress_ms = fm_now_ms();
+    engine->load_progress = 0;
+    engine->parameters = read_parameters(json_object_object_get(message->result, "parameters"));
+    engine->has_sandbox = fm_sandbox_read(json_object_object_get(message->result, "sandbox"), &engine->sandbox);
+    fm_engine_send_load_locked(engine);
 }
 
 static void on_loaded(struct fm_engine *engine, const struct fm_rpc_message *message) {

@@ -320,12 +320,6 @@ static void read_engine(struct fm_engine *engine, const struct fm_child *child, 
     }
 }
 
-/* It can take another prompt. */
-static void on_engine_room(void *front) {
-    fm_front_enter(front);
-    fm_front_leave(front);
-}
-
 /* An engine that takes nothing any more is dealt with by the limits of its jobs; a message that is lost is not. */
 static void on_engine_outbox_failure(void *front, enum fm_outbox_failure failure) {
     if (failure == FM_OUTBOX_NO_MEMORY) {
@@ -374,7 +368,7 @@ static bool start_process(struct fm_engine *engine, struct fm_child *child) {
                                        .room = ROOM,
                                        .stall_ms = FM_STALL_MS,
                                        .on_fail = on_engine_outbox_failure,
-                                       .on_room = on_engine_room,
+                                       .on_room = fm_front_on_room,
                                        .context = front};
     if (error.code == FM_OK && (failure = fm_outbox_start(&engine->outbox, &outbox))) {
         fm_child_kill(child->pid);
@@ -539,7 +533,7 @@ static void send_jobs_locked(struct fm_engine *engine) {
             return;
         }
         if (!fm_outbox_has_room(&engine->outbox)) {
-            return; /* on_engine_room goes on: prompts can be megabytes, and there are 64 */
+            return; /* fm_front_on_room goes on: prompts can be megabytes, and there are 64 */
         }
         fm_engine_send_job_locked(engine, job);
     }

@@ -13,6 +13,19 @@ static struct fm_answer begun(void) {
     return answer;
 }
 
+/* The answer's object; the caller puts it. */
+static struct json_object *result_of(const struct fm_answer *answer) {
+    struct fm_buf buf;
+    fm_buf_init(&buf, 4096);
+    struct fm_json_writer w = fm_json_writer_on(&buf);
+    fm_json_object_begin(&w);
+    answer->surface->write(answer, &w);
+    fm_json_object_end(&w);
+    struct json_object *object = json_of(buf.data, buf.len);
+    fm_buf_free(&buf);
+    return object;
+}
+
 static void test_the_cap(void **state) {
     (void)state;
     struct fm_request request = request_of(&fm_surface_compact, BODY);
@@ -50,18 +63,11 @@ static void test_tries(void **state) {
     assert_true(fm_answer_append(&answer, "second", 6));
     answer.usage = (struct fm_usage){.input = 5, .cached = 4, .output = 3};
     fm_answer_finish(&answer, FM_FINISH_STOP, NULL);
-    struct fm_buf buf;
-    fm_buf_init(&buf, 4096);
-    struct fm_json_writer w = fm_json_writer_on(&buf);
-    fm_json_object_begin(&w);
-    answer.surface->write(&answer, &w);
-    fm_json_object_end(&w);
-    struct json_object *object = json_of(buf.data, buf.len);
+    struct json_object *object = result_of(&answer);
     assert_string_equal(str_at(object, "output.0.encrypted_content"), "fm1:second");
     assert_int_equal(json_object_get_int64(at(object, "usage.output_tokens")), CAP + 3);
     assert_int_equal(json_object_get_int64(at(object, "usage.input_tokens")), 5);
     json_object_put(object);
-    fm_buf_free(&buf);
     fm_answer_free(&answer);
 }
 
@@ -94,17 +100,10 @@ static void test_where_a_cut_text_ends(void **state) {
             enum fm_code code = answer.surface->check_cut(&answer, &error);
             assert_int_equal(code, room || rows[i].summary ? FM_OK : FM_CONTEXT_OVERFLOW);
             fm_answer_finish(&answer, FM_FINISH_LENGTH, NULL);
-            struct fm_buf buf;
-            fm_buf_init(&buf, 4096);
-            struct fm_json_writer w = fm_json_writer_on(&buf);
-            fm_json_object_begin(&w);
-            answer.surface->write(&answer, &w);
-            fm_json_object_end(&w);
-            struct json_object *object = json_of(buf.data, buf.len);
+            struct json_object *object = result_of(&answer);
             const char *summary = rows[i].summary ? rows[i].summary : rows[i].text; /* as it is */
             assert_string_equal(str_at(object, "output.0.encrypted_content") + strlen("fm1:"), summary);
             json_object_put(object);
-            fm_buf_free(&buf);
             fm_answer_free(&answer);
         }
     }

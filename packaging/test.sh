@@ -5,7 +5,7 @@
 # "N passed, N failed"; the exit status is 1 if anything failed.
 #
 # usage: sh packaging/test.sh [--fast]
-#   --fast  without the sanitizers, and without the tests that have the label "long" (it prints their names)
+#   --fast  without the sanitizers, and without the longest tests (it prints their names)
 set -eu
 
 case ${1-} in
@@ -20,6 +20,8 @@ passed=0
 failed=0
 skipped=0
 HANGS_MS=1800000 # a file of node --test that is still there then hangs; ctest's figure is in tests/CMakeLists.txt
+# What --fast leaves out of node --test; of ctest it leaves out what has the label "long".
+LONG_NODE_TESTS='repeat schema-suite'
 begun=$(date +%s)
 
 main() {
@@ -145,11 +147,22 @@ run_node() {
   options="--test-timeout=$HANGS_MS --test-concurrency=$(($(nproc) + 1))"
   # shellcheck disable=SC2086 # two words, or none
   node $options -e 0 2>/dev/null || options=
-  # shellcheck disable=SC2086
+  # shellcheck disable=SC2046,SC2086 # no name has a space
   node --test $options --test-reporter=spec --test-reporter-destination=stdout \
-    --test-reporter=tap --test-reporter-destination="$tap" tests/js/*.test.mjs || status=$?
+    --test-reporter=tap --test-reporter-destination="$tap" $(node_tests) || status=$?
   count_results "node --test" "$status" "$(tap_totals "$tap")"
   node tests/js/conformance.mjs --check "$tap" || count_broken "the table of docs/conformance.md"
+}
+
+# The files of node --test. What is left out is told on stderr.
+node_tests() {
+  for file in tests/js/*.test.mjs; do
+    name=$(basename "$file" .test.mjs)
+    case " ${fast:+$LONG_NODE_TESTS} " in
+      *" $name "*) echo "== left out (--fast): $file" >&2 ;;
+      *) echo "$file" ;;
+    esac
+  done
 }
 
 tap_totals() {

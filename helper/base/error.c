@@ -33,17 +33,32 @@ enum fm_code fm_code_parse(const char *name) {
     return FM_INTERNAL;
 }
 
-enum fm_code fm_fail(struct fm_error *error, enum fm_code code, const char *fmt, ...) {
-    *error = (struct fm_error){.code = code};
-    va_list args;
-    va_start(args, fmt);
+static void set_detail(struct fm_error *error, const char *fmt, va_list args) FM_PRINTF(2, 0);
+
+static void set_detail(struct fm_error *error, const char *fmt, va_list args) {
     int len = vsnprintf(error->detail, sizeof error->detail, fmt, args);
-    va_end(args);
     if (len >= (int)sizeof error->detail) {
         size_t whole = fm_utf8_whole_prefix(error->detail, strlen(error->detail));
         error->detail[whole] = '\0';
     }
+}
+
+enum fm_code fm_fail(struct fm_error *error, enum fm_code code, const char *fmt, ...) {
+    *error = (struct fm_error){.code = code};
+    va_list args;
+    va_start(args, fmt);
+    set_detail(error, fmt, args);
+    va_end(args);
     return code;
+}
+
+enum fm_code fm_fail_too_many(struct fm_error *error, const char *fmt, ...) {
+    *error = (struct fm_error){.code = FM_RATE_LIMITED, .reason = "too_many_requests"};
+    va_list args;
+    va_start(args, fmt);
+    set_detail(error, fmt, args);
+    va_end(args);
+    return FM_RATE_LIMITED;
 }
 
 enum fm_code fm_fail_no_memory(struct fm_error *error) {

@@ -47,6 +47,9 @@ enum fm_code fm_code_parse(const char *name);
  */
 enum fm_code fm_fail(struct fm_error *error, enum fm_code code, const char *fmt, ...) FM_PRINTF(3, 4);
 
+/* Shorthand for a limit of the helper's own on what goes on at once; `error->reason` is "too_many_requests". */
+enum fm_code fm_fail_too_many(struct fm_error *error, const char *fmt, ...) FM_PRINTF(2, 3);
+
 /* Shorthand for running out of memory. */
 enum fm_code fm_fail_no_memory(struct fm_error *error);
 

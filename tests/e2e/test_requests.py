@@ -741,7 +741,7 @@ class Cancel(HelperTest):
         helper = self.helper()
         call, id = self.running(helper, {"hang": "hard"})
         cancels = [helper.start("responses.cancel", {"id": id}) for _ in range(5)]
-        error = self.assert_error(helper.reply(cancels[4])["result"], "RATE_LIMITED", openai_code="rate_limit_exceeded")
+        error = self.assert_error(helper.reply(cancels[4])["result"], "RATE_LIMITED", openai_code="too_many_requests")
         self.assertEqual(error["openai"]["status"], 429)
         self.assert_error(helper.collect(call)[1], "CANCELLED")
         for cancel in cancels[:4]:

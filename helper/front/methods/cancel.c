@@ -11,7 +11,7 @@ static enum fm_code nothing_to_cancel(struct fm_error *error) {
 /* Has `call` (when it has an id) answered after the job's other calls. */
 static enum fm_code await_locked(struct fm_job *job, const struct fm_rpc_id *call, struct fm_error *error) {
     if (call->len && job->cancel_count == FM_CANCEL_WAITERS) {
-        return fm_fail(error, FM_RATE_LIMITED, "%d calls wait for this cancel already", FM_CANCEL_WAITERS);
+        return fm_fail_too_many(error, "%d calls wait for this cancel already", FM_CANCEL_WAITERS);
     }
     if (call->len) {
         job->cancel_calls[job->cancel_count++] = *call;

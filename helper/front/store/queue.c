@@ -353,7 +353,7 @@ enum fm_code fm_store_call_locked(struct fm_front *front, const struct fm_rpc_id
         return fm_fail(error, FM_CANCELLED, "the helper is shutting down");
     }
     if (front->store_queue.calls == CALLS_MAX) {
-        return fm_fail(error, FM_RATE_LIMITED, "%d calls wait for the store already", CALLS_MAX);
+        return fm_fail_too_many(error, "%d calls wait for the store already", CALLS_MAX);
     }
     struct fm_store_task *task = calloc(1, sizeof *task);
     if (!task) {

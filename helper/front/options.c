@@ -6,6 +6,7 @@
 #include "front/options.h"
 #include "base/platform.h"
 #include "base/utf8.h"
+#include "front/engines/aliases.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -72,6 +73,14 @@ static bool read_dir(const struct row *row, const char *name, const char *text, 
     (void)row;
     int len = snprintf(value, PATH_MAX, "%s", text);
     return len > 0 && len < PATH_MAX ? true : REFUSE("%s: the path is empty or too long\n", name);
+}
+
+static bool read_aliases(const struct row *row, const char *name, const char *text, void *value) {
+    if (!fm_utf8_valid(text, strlen(text)) || !fm_aliases_valid(text)) {
+        return REFUSE("%s: \"%s\" is not a list NAME=MODEL,NAME=MODEL (1 to %d bytes each)\n", name, text,
+                      FM_ALIAS_MAX);
+    }
+    return read_text(row, name, text, value);
 }
 
 static bool read_integer(const struct row *row, const char *name, const char *text, void *value) {
@@ -142,6 +151,9 @@ static const struct row rows[] = {
      AT(engine_dir), NULL, 0, 0},
     {"model", "PATH_OR_ID", "the default model: a GGUF file, or the name of one in the models folder", BOTH, true,
      read_text, AT(model), NULL, 0, 0},
+    {"aliases", "LIST",
+     "other names of models: NAME=MODEL,... where MODEL is an id or \"default\",\nand the name * is any other name",
+     BOTH, true, read_aliases, AT(aliases), NULL, 0, 0},
     {"models-dir", "DIR", "the models folder (default: ../models, seen from fm-proxy's folder)", BOTH, true, read_dir,
      AT(models_dir), NULL, 0, 0},
     {"mmproj", "FILE",

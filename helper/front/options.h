@@ -42,6 +42,7 @@ struct fm_options {
     bool stdio;                      /* serve, also when stdin is a terminal */
     const char *engine;              /* the NAME of fm-engine-NAME */
     const char *model;               /* path or id of the default model; NULL: the first in models_dir */
+    const char *aliases;             /* other names of models (front/engines/aliases.h); NULL: none */
     const char *mmproj;              /* the projector of the default model; NULL: one that is found, if any */
     const char *chat_template;       /* the file of a chat template for every model; NULL: the model's own */
     struct fm_descriptor descriptor; /* what that engine's file says; not fm_options_read's: the caller reads it */

@@ -108,7 +108,7 @@ static void nothing_there(void **state) {
 static void a_name_that_is_none(void **state) {
     (void)state;
     gguf("a.gguf");
-    static const char *const names[] = {"b", "a.gguf", "A", "", "a ", "../a", "./a", "a\n"};
+    static const char *const names[] = {"b", "a.gguf", "A", "Default", "a ", "../a", "./a", "a\n"};
     for (size_t i = 0; i < COUNT(names); i++) {
         struct fm_model model;
         struct fm_error error;
@@ -126,6 +126,53 @@ static void a_name_that_is_none(void **state) {
     expect_refused(NULL, FM_UNAVAILABLE, "\xA9 in the folder", "no model");
     options.model = NULL;
     expect_refused(at("a.gguf"), FM_NOT_FOUND, "a.gguf", "does not exist"); /* a request opens no path of its own */
+}
+
+static void names_of_the_default(void **state) {
+    (void)state;
+    static const char *const names[] = {NULL, "", "default", "local", "b"};
+    gguf("b.gguf");
+    gguf("c.gguf");
+    for (size_t i = 0; i < COUNT(names); i++) {
+        expect_found(names[i], "b", at("b.gguf"), true);
+    }
+    gguf("local.gguf"); /* a model of that name goes before */
+    expect_found("local", "local", at("local.gguf"), false);
+    expect_found("default", "b", at("b.gguf"), true);
+}
+
+static void aliases(void **state) {
+    (void)state;
+    gguf("b.gguf");
+    gguf("c.gguf");
+    options.aliases = "gpt-4o=default,small=c,b=c,gone=d,again=small";
+    expect_found("gpt-4o", "b", at("b.gguf"), true);
+    expect_found("small", "c", at("c.gguf"), false);
+    expect_found("b", "b", at("b.gguf"), true); /* a model's own name goes before */
+    expect_refused("gone", FM_NOT_FOUND, "'gone'", "does not exist");
+    expect_refused("again", FM_NOT_FOUND, "'again'", "does not exist"); /* no alias of an alias */
+    expect_refused("x", FM_NOT_FOUND, "'x'", "does not exist");
+    options.aliases = "*=c";
+    expect_found("x", "c", at("c.gguf"), false);
+    expect_found("default", "b", at("b.gguf"), true);
+    expect_found(NULL, "b", at("b.gguf"), true);
+}
+
+static void what_there_is_is_told(void **state) {
+    (void)state;
+    expect_refused("x", FM_NOT_FOUND, "'x'", "does not exist");
+    gguf("b.gguf");
+    expect_refused("x", FM_NOT_FOUND, "'x'", "does not exist; there is b");
+    gguf("c.gguf");
+    expect_refused("x", FM_NOT_FOUND, "'x'", "does not exist; there is b and c");
+    gguf("d.gguf");
+    expect_refused("x", FM_NOT_FOUND, "'x'", "does not exist; there is b, c and d");
+    for (int i = 0; i < 20; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "e-model-with-a-rather-long-name-%02d.gguf", i);
+        gguf(name);
+    }
+    expect_refused("x", FM_NOT_FOUND, "there is b, c, d, e-model-with-a-rather-long-name-00,", " ...");
 }
 
 static void the_first_is_the_default(void **state) {
@@ -606,6 +653,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         IN_A_FOLDER(nothing_there),
         IN_A_FOLDER(a_name_that_is_none),
+        IN_A_FOLDER(names_of_the_default),
+        IN_A_FOLDER(aliases),
+        IN_A_FOLDER(what_there_is_is_told),
         IN_A_FOLDER(the_first_is_the_default),
         IN_A_FOLDER(named_by_id),
         IN_A_FOLDER(named_by_path),

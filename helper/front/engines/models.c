@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/utf8.h"
+#include "front/engines/aliases.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -303,19 +304,51 @@ enum fm_code fm_models_list(const struct fm_options *options, struct fm_model_li
     return FM_OK;
 }
 
-/* The default one is the first of the list. */
-static struct fm_model *pick(struct fm_model_list *list, const char *name) {
-    if (name) {
-        return find_id(list, name);
+/* Whether a name is one of the default model's, which has those besides its id. */
+static bool names_default(const char *name) {
+    return !name || !*name || strcmp(name, "default") == 0 || strcmp(name, "local") == 0;
+}
+
+/* The default one is the first of the list. A model whose id is "default" or "local" goes before. */
+static struct fm_model *pick_name(struct fm_model_list *list, const char *name) {
+    struct fm_model *model = name ? find_id(list, name) : NULL;
+    if (model || !names_default(name)) {
+        return model;
     }
     return list->count && list->models[0].is_default ? &list->models[0] : NULL;
 }
 
+static struct fm_model *pick(const struct fm_options *options, struct fm_model_list *list, const char *name) {
+    char target[FM_ALIAS_MAX + 1];
+    struct fm_model *model = pick_name(list, name);
+    if (model || names_default(name) || !fm_aliases_find(options->aliases, name, target)) {
+        return model;
+    }
+    return pick_name(list, target);
+}
+
+/* "; there is a, b and c", as far as there is room for it; nothing where there is no model. */
+static void tell_models(const struct fm_model_list *list, struct fm_error *error) {
+    size_t len = strlen(error->detail);
+    for (size_t i = 0; i < list->count; i++) {
+        const char *id = list->models[i].id;
+        size_t room = sizeof error->detail - len;
+        const char *before = i == 0 ? "; there is " : i + 1 == list->count ? " and " : ", ";
+        const int written = snprintf(error->detail + len, room, "%s%.*s", before, fm_utf8_shown(id, NAME_SHOWN), id);
+        if (written < 0 || (size_t)written + sizeof " ..." > room) {
+            memcpy(error->detail + len, " ...", sizeof " ...");
+            return;
+        }
+        len += (size_t)written;
+    }
+}
+
 static enum fm_code no_such_model(const struct fm_options *options, const struct fm_model_list *list, const char *name,
                                   struct fm_error *error) {
-    if (name) {
+    if (!names_default(name)) {
         enum fm_code code =
             fm_fail(error, FM_NOT_FOUND, "the model '%.*s' does not exist", fm_utf8_shown(name, NAME_SHOWN), name);
+        tell_models(list, error);
         error->reason = "model_not_found";
         snprintf(error->param, sizeof error->param, "model");
         return code;
@@ -340,11 +373,11 @@ enum fm_code fm_models_look_up(const struct fm_options *options, const char *nam
     if (code != FM_OK) {
         return code;
     }
-    struct fm_model *found = pick(&list, name);
+    struct fm_model *found = pick(options, &list, name);
     if (found) {
         *model = *found;
         *found = (struct fm_model){0};
-    } else if (list.folder_error && !(list.named_projector && !name)) {
+    } else if (list.folder_error && !(list.named_projector && names_default(name))) {
         code = fm_file_fail_open("models folder", list.folder_error, options->models_dir, error);
     } else {
         code = no_such_model(options, &list, name, error);

@@ -38,8 +38,9 @@ FM_MUST_USE enum fm_code fm_models_list(const struct fm_options *options, struct
 void fm_model_list_free(struct fm_model_list *list);
 
 /*
- * The model that a request names; `name` NULL is the default. Fills `model` (caller frees). FM_NOT_FOUND for a name
- * that is none of the models; FM_UNAVAILABLE when there is no default one, or the folder can't be read.
+ * The model that a request names: an id, an alias (--aliases), or for the default model NULL, "", "default" or "local".
+ * Fills `model` (caller frees). FM_NOT_FOUND for another name, with a detail that lists what there is; FM_UNAVAILABLE
+ * when there is no default model, or the folder can't be read.
  */
 FM_MUST_USE enum fm_code fm_models_look_up(const struct fm_options *options, const char *name, struct fm_model *model,
                                            struct fm_error *error);

@@ -1,0 +1,21 @@
+/*
+ * Other names of models: NAME=MODEL,NAME=MODEL,... in the form of --aliases. The name "*" stands for every name that is
+ * neither a model's nor an alias. Pure.
+ */
+#ifndef FM_FRONT_ENGINES_ALIASES_H
+#define FM_FRONT_ENGINES_ALIASES_H
+
+#include <stdbool.h>
+
+#define FM_ALIAS_MAX 255 /* bytes of a name, and of the model that it stands for */
+
+/* Whether `text` is such a list: no name and no model is empty or longer than FM_ALIAS_MAX. "" is an empty list. */
+bool fm_aliases_valid(const char *text);
+
+/*
+ * The model that `name` stands for, in `model`; false: it is no alias, and there is no "*". Of several entries of one
+ * name the first counts. `text` NULL is an empty list.
+ */
+bool fm_aliases_find(const char *text, const char *name, char model[FM_ALIAS_MAX + 1]);
+
+#endif

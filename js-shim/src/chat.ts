@@ -6,6 +6,7 @@ import type {
   ChatCompletionChunk,
   ChatCreateParams,
   ChatToolCall,
+  ChatToolCallDelta,
   FmReport,
   Operation,
   RequestOptions,
@@ -40,7 +41,7 @@ export class ChatCompletions {
   create(body: ChatCreateParams & { stream?: false | null }, options?: RequestOptions): Promise<ChatCompletion>;
   create(body: ChatCreateParams, options?: RequestOptions): Promise<ChatCompletion> | ChatStream;
   create(body: ChatCreateParams, options: RequestOptions = {}): Promise<ChatCompletion> | ChatStream {
-    if (body.stream !== true) return withSignal(() => createChat(this.#transport, body), options.signal);
+    if (body?.stream !== true) return withSignal(() => createChat(this.#transport, body), options.signal);
     return new ChatStream(this.#transport, body, options);
   }
 }
@@ -56,7 +57,7 @@ export function streamChat(
   body: ChatCreateParams,
   onChunk: (chunk: ChatCompletionChunk) => void,
 ): Operation<ChatCompletion> {
-  const partial: Partial = { last: null, fm: undefined, text: "", calls: [] };
+  const partial: Partial = { last: null, fm: undefined, choices: [] };
   const operation = completionOf(
     transport.call("chat.completions.create", body, {
       onNotification: (params) => {
@@ -79,41 +80,65 @@ export function streamChat(
 interface Partial {
   last: ChatCompletionChunk | null;
   fm: FmReport | undefined;
-  text: string;
+  /** By their index. */
+  choices: PartialChoice[];
+}
+
+interface PartialChoice {
+  content: string;
+  refusal: string | null;
+  reasoning: string;
   calls: ChatToolCall[];
 }
 
 function observe(partial: Partial, chunk: ChatCompletionChunk): void {
-  const delta = chunk.choices[0]?.delta;
-  if (delta === undefined) return;
+  if (chunk.choices.length === 0) return;
   partial.last = chunk;
   partial.fm ??= chunk.fm;
-  partial.text += delta.content ?? "";
-  for (const { index, id, function: piece } of delta.tool_calls ?? []) {
-    const call = partial.calls[index];
-    if (call !== undefined) call.function.arguments += piece.arguments;
-    else partial.calls.push({ id: id ?? "", type: "function", function: { name: "", ...piece } });
+  for (const { index, delta } of chunk.choices) {
+    const choice = (partial.choices[index] ??= { content: "", refusal: null, reasoning: "", calls: [] });
+    choice.content += delta.content ?? "";
+    choice.reasoning += delta.reasoning_content ?? "";
+    if (typeof delta.refusal === "string") choice.refusal = (choice.refusal ?? "") + delta.refusal;
+    for (const piece of delta.tool_calls ?? []) addToCall(choice.calls, piece);
   }
 }
 
+function addToCall(calls: ChatToolCall[], { index, id, function: piece }: ChatToolCallDelta): void {
+  const call = calls[index];
+  if (call !== undefined) call.function.arguments += piece.arguments;
+  else calls.push({ id: id ?? "", type: "function", function: { name: "", ...piece } });
+}
+
 /** What was produced before the helper died, as the helper tells a failure; but nobody is left who has counted. */
-function completionSoFar({ id, created, model }: ChatCompletionChunk, { fm, text, calls }: Partial): ChatCompletion {
-  const message = {
-    role: "assistant" as const,
-    content: text === "" && calls.length > 0 ? null : text,
-    refusal: null,
-    annotations: [],
-    ...(calls.length > 0 ? { tool_calls: calls } : {}),
-  };
+function completionSoFar({ id, created, model }: ChatCompletionChunk, { fm, choices }: Partial): ChatCompletion {
   return {
     id,
     object: "chat.completion",
     created,
     model,
-    choices: [{ index: 0, message, finish_reason: null, logprobs: null }],
+    choices: Array.from(choices, (choice, index) => ({
+      index,
+      message: messageOf(choice),
+      finish_reason: null,
+      logprobs: null,
+    })),
     usage: null,
     service_tier: "default",
     ...(fm === undefined ? {} : { fm }),
+  };
+}
+
+/** A choice as a message; one that nothing had come of yet is undefined. */
+function messageOf(choice: PartialChoice | undefined): ChatCompletion["choices"][number]["message"] {
+  const { content = "", refusal = null, reasoning = "", calls = [] } = choice ?? {};
+  return {
+    role: "assistant",
+    content: content === "" && calls.length > 0 ? null : content,
+    refusal,
+    annotations: [],
+    ...(reasoning === "" ? {} : { reasoning_content: reasoning }),
+    ...(calls.length > 0 ? { tool_calls: calls } : {}),
   };
 }
 

@@ -1,17 +1,24 @@
 // createClient: options, the helper process, and the surface that hosts call.
 import { ChatCompletions } from "./chat.js";
-import { Compatibility } from "./compatibility.js";
+import { checkOptions } from "./check-options.js";
 import { Completions } from "./completions.js";
 import { Embeddings } from "./embeddings.js";
+import { Events, type ClientEvents, type StateChange } from "./events.js";
 import { createFetch } from "./fetch.js";
-import { Helper, RESTART_POLICY, type RestartPolicy } from "./helper.js";
+import { Compatibility, reasonOf } from "./gate.js";
+import { generate, type Generated, type GenerateParams } from "./generate.js";
+import { Guard } from "./guard.js";
+import { Helper } from "./helper.js";
 import { findHelper } from "./locate.js";
 import { Models } from "./models.js";
 import { SWITCHES, VALUES } from "./options.js";
 import type { SpawnOptions } from "./process.js";
+import { RATE_LIMIT_OPTIONS, RateLimiter, type RateLimitPolicy } from "./ratelimit.js";
 import { Responses } from "./responses.js";
+import { RESTART_POLICY, type RestartPolicy } from "./restart.js";
+import { Safe, type Fallback } from "./safe.js";
 import { withoutOk } from "./stream.js";
-import type { Capabilities, JsonObject, Pong, Transport } from "./types.js";
+import type { Capabilities, JsonObject, Pong, RequestOptions, Transport } from "./types.js";
 
 /** Options of {@link createClient}. All of them have a default. */
 export interface ClientOptions {
@@ -23,6 +30,11 @@ export interface ClientOptions {
   engineDir?: string | undefined;
   /** A model file's path, or the id of a model in `modelsDir`. */
   model?: string | undefined;
+  /**
+   * Other names of models, for code that has a cloud model's name in it: `{ "gpt-4o": "default" }`. The name `*` is every
+   * name that is neither a model's nor an alias. The default model has the names `default` and `local` anyway.
+   */
+  aliases?: Record<string, string> | undefined;
   /** The folder with the models. */
   modelsDir?: string | undefined;
   /** A projector's file (GGUF), with which the default model sees images. Default: one that fits, beside the model's. */
@@ -50,8 +62,30 @@ export interface ClientOptions {
   handshakeTimeoutMs?: number | undefined;
   /** How long `close` waits before it ends the helper by force. Default: 2000. */
   shutdownTimeoutMs?: number | undefined;
-  /** When crashes end the patience with a helper. */
+  /** After this time without a request the model is unloaded; 0: never. Default: 300000. */
+  idleTimeoutMs?: number | undefined;
+  /** After this time without a request the helper ends, unless it holds stored responses; 0: never. Default: 1800000. */
+  endAfterMs?: number | undefined;
+  /** What crashes of the helper lead to. */
   restart?: Partial<RestartPolicy> | undefined;
+  /** Whether each request gets a helper of its own. Default, `"auto"`: only after crashes in a row. */
+  spawnPerRequest?: boolean | "auto" | undefined;
+  /** Whether a request first asks if this machine can answer at all. Default: true. */
+  checkCompatibility?: boolean | undefined;
+  /** Who answers in `client.safe` when the local model does not: a function, or any OpenAI client. */
+  fallback?: Fallback | undefined;
+  /** The model that a fallback client is asked for. Default: the one of the request. */
+  fallbackModel?: string | undefined;
+  /** What a rate limit of the model leads to. Default: `"fallback"`. */
+  rateLimitPolicy?: RateLimitPolicy | undefined;
+  /** Rate limits in a row after which no request is sent for `disableForMs`. Default: 3. */
+  maxConsecutiveRateLimits?: number | undefined;
+  /** Default: 1800000. */
+  disableForMs?: number | undefined;
+  /** With the policy `"retry"`: the longest pause before the next try. Default: 30000. */
+  maxRetryDelayMs?: number | undefined;
+  /** How a helper in an app bundle is started; `"direct-exec"` is the only way that there is. */
+  appBundleLaunchMode?: "direct-exec" | undefined;
 }
 
 /** A local language model with OpenAI's API. Made by {@link createClient}. */
@@ -74,31 +108,87 @@ export class Client {
   readonly health: { ping(): Promise<Pong> };
   /** A `fetch` for stock SDKs: any base URL will do, and nothing leaves the process. */
   readonly fetch: typeof globalThis.fetch;
+  /** The same calls in a form that never throws and never rejects, and with the host's `fallback`. */
+  readonly safe: Safe;
   readonly #helper: Helper;
+  readonly #guard: Guard;
+  readonly #events = new Events();
 
   /** @internal */
   constructor(options: ClientOptions) {
-    const helper = new Helper({
-      spawnOptions: () => spawnOptions(options),
-      handshakeTimeoutMs: options.handshakeTimeoutMs ?? 5000,
+    checkOptions(options);
+    const events = this.#events;
+    const limiter = new RateLimiter({ ...RATE_LIMIT_OPTIONS, ...given(options, Object.keys(RATE_LIMIT_OPTIONS)) });
+    const handshakeTimeoutMs = options.handshakeTimeoutMs ?? 5000;
+    this.#helper = new Helper({
+      spawnOptions: () => spawnOptions(options, events),
+      discardCopy() {},
+      handshakeTimeoutMs,
       shutdownTimeoutMs: options.shutdownTimeoutMs ?? 2000,
+      endAfterMs: options.endAfterMs ?? 1_800_000,
+      storesInMemory: () => options.storeBytes !== 0 && settingOf(options, "store", "FM_PROXY_STORE") === undefined,
       restart: { ...RESTART_POLICY, ...options.restart },
+      spawnPerRequest: options.spawnPerRequest ?? "auto",
+      onState: (state) => events.changeState(state, this.#reason()),
     });
-    this.#helper = helper;
-    this.responses = new Responses(helper);
-    this.chat = { completions: new ChatCompletions(helper) };
-    this.completions = new Completions(helper);
-    this.embeddings = new Embeddings(helper);
-    this.models = new Models(helper);
-    this.compatibility = new Compatibility(helper, options.engine ?? process.env["FM_PROXY_ENGINE"]);
-    this.capabilities = { get: async () => (await control(helper, "capabilities.get")) as Capabilities };
-    this.health = { ping: async () => (await control(helper, "health.ping")) as JsonObject as unknown as Pong };
-    this.fetch = createFetch(helper, isStrict(options));
+    const engine = settingOf(options, "engine", "FM_PROXY_ENGINE");
+    this.compatibility = new Compatibility(this.#helper, events, { engine, timeoutMs: handshakeTimeoutMs, limiter });
+    const checks = options.checkCompatibility ?? true;
+    const guard = new Guard({ helper: this.#helper, gate: this.compatibility, limiter, events, checks });
+    this.#guard = guard;
+    this.responses = new Responses(guard);
+    this.chat = { completions: new ChatCompletions(guard) };
+    this.completions = new Completions(guard);
+    this.embeddings = new Embeddings(guard);
+    this.models = new Models(guard);
+    this.capabilities = { get: async () => (await control(guard, "capabilities.get")) as Capabilities };
+    this.health = { ping: async () => (await control(guard, "health.ping")) as JsonObject as unknown as Pong };
+    this.fetch = createFetch(guard, isStrict(options));
+    this.safe = new Safe(
+      {
+        responses: (body, more) => this.responses.create(body as Whole<typeof body>, more),
+        events: (body, more) => this.responses.stream(body, more),
+        chat: (body, more) => this.chat.completions.create(body as Whole<typeof body>, more),
+        completions: (body, more) => this.completions.create(body as Whole<typeof body>, more),
+        embeddings: (body, more) => this.embeddings.create(body, more),
+        generate: (params, more) => this.generate(params, more),
+      },
+      { fallback: options.fallback, fallbackModel: options.fallbackModel },
+    );
+  }
+
+  /**
+   * An answer that has passed checks: the host's schema, `sanitize` and `validate`. One that does not pass is asked for
+   * once more, with the reason; after that comes `fallback`. Rejects with an FmError (NO_VALID_ANSWER) without one.
+   */
+  generate<T = unknown>(params: GenerateParams<T>, options?: RequestOptions): Promise<Generated<T>> {
+    return generate(this.#guard, params, options);
+  }
+
+  /** Calls `listener` when something happens; what it returns ends that. */
+  on<Name extends keyof ClientEvents>(name: Name, listener: (value: ClientEvents[Name]) => unknown): () => void {
+    return this.#events.on(name, listener);
+  }
+
+  /** Why the state is what it is. */
+  #reason(): Omit<StateChange, "state"> {
+    const error = this.compatibility.lacksHelper();
+    return error === null ? {} : { reason_code: reasonOf(error), detail: error.detail };
   }
 
   /** Ends the helper, and resolves when it is gone. Calls under way are cancelled; later ones are rejected. */
   close(): Promise<void> {
     return this.#helper.close();
+  }
+
+  /** The same without waiting, for a host's own `dispose`. */
+  dispose(): void {
+    void this.close();
+  }
+
+  /** For `using`. */
+  [Symbol.dispose](): void {
+    this.dispose();
   }
 
   /** For `await using`. */
@@ -107,10 +197,17 @@ export class Client {
   }
 }
 
-/** Makes a client. The helper is started by its first call, not here. */
+/**
+ * Makes a client. The helper is started by its first call, not here.
+ *
+ * @throws FmError (INVALID_REQUEST) for an option that does not exist, or a value that it can't have.
+ */
 export function createClient(options: ClientOptions = {}): Client {
   return new Client(options);
 }
+
+/** The body of a request that is not streamed. */
+type Whole<Body> = Body & { stream?: false };
 
 const CONTROL_TIMEOUT_MS = 10_000;
 
@@ -161,7 +258,19 @@ function isStrict(options: ClientOptions): boolean {
   return options.strictParameters ?? helperEnvironment(process.env, options.env).FM_PROXY_STRICT_PARAMETERS === "1";
 }
 
-function spawnOptions(options: ClientOptions): SpawnOptions {
+/** An option as the helper gets it: that of the caller, or else the variable. */
+function settingOf(options: ClientOptions, name: "engine" | "store", variable: string): string | undefined {
+  const value = options[name] ?? helperEnvironment(process.env, options.env)[variable];
+  return value === "" ? undefined : value;
+}
+
+/** Those of the named options that have a value. */
+function given(options: ClientOptions, names: readonly string[]): Record<string, never> {
+  const entries = Object.entries(options).filter(([name, value]) => names.includes(name) && value !== undefined);
+  return Object.fromEntries(entries) as Record<string, never>;
+}
+
+function spawnOptions(options: ClientOptions, events: Events): SpawnOptions {
   const env = helperEnvironment(process.env, options.env);
   const args = ["--stdio"];
   const settings: string[] = [];
@@ -172,7 +281,7 @@ function spawnOptions(options: ClientOptions): SpawnOptions {
   for (const [name, flag, variable] of VALUES) {
     const value = options[name];
     const fromEnv = env[variable];
-    if (value !== undefined) args.push(flag, String(value));
+    if (value !== undefined) args.push(flag, argumentOf(value));
     if (value !== undefined) settings.push(`${name} ${JSON.stringify(value)}`);
     else if (fromEnv !== undefined && fromEnv !== "") settings.push(`${variable} ${JSON.stringify(fromEnv)}`);
   }
@@ -182,6 +291,23 @@ function spawnOptions(options: ClientOptions): SpawnOptions {
     settings,
     env,
     cwd: options.cwd,
-    stderr: options.onLog ?? (options.logLevel === undefined ? "ignore" : "inherit"),
+    stderr: stderrOf(options, events),
+  };
+}
+
+/** A value as the helper reads it; an object is a list NAME=VALUE. */
+function argumentOf(value: string | number | Record<string, string>): string {
+  if (typeof value !== "object") return String(value);
+  return Object.entries(value)
+    .map(([name, meaning]) => `${name}=${meaning}`)
+    .join(",");
+}
+
+/** Who gets the log: `onLog` and the listeners, or else standard error. */
+function stderrOf({ onLog, logLevel }: ClientOptions, events: Events): SpawnOptions["stderr"] {
+  if (onLog === undefined && !events.has("log")) return logLevel === undefined ? "ignore" : "inherit";
+  return (text) => {
+    events.emit("log", text);
+    return onLog?.(text);
   };
 }

@@ -31,7 +31,7 @@ export class Completions {
   create(body: CompletionCreateParams & { stream?: false | null }, options?: RequestOptions): Promise<Completion>;
   create(body: CompletionCreateParams, options?: RequestOptions): Promise<Completion> | CompletionStream;
   create(body: CompletionCreateParams, options: RequestOptions = {}): Promise<Completion> | CompletionStream {
-    if (body.stream !== true) return withSignal(() => createCompletion(this.#transport, body), options.signal);
+    if (body?.stream !== true) return withSignal(() => createCompletion(this.#transport, body), options.signal);
     return new CompletionStream(this.#transport, body, options);
   }
 }

@@ -5,6 +5,17 @@ import { ERROR_SHAPES, type HelperErrorCode, type OpenAIErrorShape } from "./wir
 
 export type { HelperErrorCode, OpenAIErrorShape };
 
+/** Why a machine cannot answer requests. */
+export type ReasonCode =
+  | "NOT_DARWIN"
+  | "OS_TOO_OLD"
+  | "UNSUPPORTED_HARDWARE"
+  | "AI_DISABLED"
+  | "MODEL_NOT_READY"
+  | "SPAWN_FAILED"
+  | "PROTOCOL_MISMATCH"
+  | "HELPER_UNHEALTHY";
+
 /** The codes of what goes wrong between this package and the helper. */
 export type ClientErrorCode =
   /** The helper was not found, could not be started, or is not a helper. */
@@ -19,6 +30,8 @@ export type ClientErrorCode =
   | "PROTOCOL_ERROR"
   /** The helper refused the call as such, as an older one does with a method that it does not know. */
   | "RPC_ERROR"
+  /** `client.generate` got no answer that passes, and has no fallback. */
+  | "NO_VALID_ANSWER"
   /** `client.close()` was called. */
   | "CLOSED";
 
@@ -32,6 +45,9 @@ export interface FmErrorFields {
   completion?: JsonObject | undefined;
   limit?: string | undefined;
   limitMs?: number | undefined;
+  retryAfterMs?: number | undefined;
+  reasonCode?: ReasonCode | undefined;
+  tried?: readonly string[] | undefined;
   cause?: unknown;
 }
 
@@ -46,6 +62,7 @@ const SHAPES: Record<FmErrorCode, readonly [number, string, string]> = {
   HELPER_EXITED: [500, "server_error", "helper_exited"],
   PROTOCOL_ERROR: [500, "server_error", "protocol_error"],
   RPC_ERROR: [500, "server_error", "rpc_error"],
+  NO_VALID_ANSWER: [500, "server_error", "no_valid_answer"],
   CLOSED: [503, "server_error", "client_closed"],
 };
 
@@ -68,6 +85,12 @@ export class FmError extends Error {
   readonly limit: string | undefined;
   /** Of a TIMEOUT: that limit in milliseconds. */
   readonly limitMs: number | undefined;
+  /** Of a RATE_LIMITED: when the next request may go well, in ms; undefined: nobody knows. */
+  readonly retryAfterMs: number | undefined;
+  /** Why the machine can't answer, as `client.compatibility.check()` tells it; undefined: that is not the reason. */
+  readonly reasonCode: ReasonCode | undefined;
+  /** Where a helper was looked for, in order, when none was found. */
+  readonly tried: readonly string[] | undefined;
 
   constructor(code: FmErrorCode, detail: string, fields: FmErrorFields = {}) {
     super(detail, fields.cause === undefined ? undefined : { cause: fields.cause });
@@ -80,6 +103,9 @@ export class FmError extends Error {
     this.completion = fields.completion;
     this.limit = fields.limit;
     this.limitMs = fields.limitMs;
+    this.retryAfterMs = fields.retryAfterMs;
+    this.reasonCode = fields.reasonCode;
+    this.tried = fields.tried;
   }
 
   /** Whether the same request may well succeed a moment later. */
@@ -105,6 +131,9 @@ export class FmError extends Error {
       completion: this.completion,
       limit: this.limit,
       limitMs: this.limitMs,
+      retryAfterMs: this.retryAfterMs,
+      reasonCode: this.reasonCode,
+      tried: this.tried,
       cause: this.cause ?? this,
       ...fields,
     });
@@ -121,6 +150,7 @@ export class FmError extends Error {
       completion: isObject(result["completion"]) ? result["completion"] : undefined,
       limit: typeof error["limit"] === "string" ? error["limit"] : undefined,
       limitMs: typeof error["limit_ms"] === "number" ? error["limit_ms"] : undefined,
+      retryAfterMs: typeof error["retry_after_ms"] === "number" ? error["retry_after_ms"] : undefined,
     });
   }
 }

@@ -1,119 +1,101 @@
-// One helper process at a time: started when it is needed, replaced when it dies.
+// The helpers of a client: one for all calls, or one for each; started when needed, replaced when they die.
 import { setTimeout as sleep } from "node:timers/promises";
-import { FmError, toFmError, type FmErrorCode } from "./errors.js";
-import { HelperProcess, type SpawnOptions } from "./process.js";
-import { RpcConnection } from "./rpc.js";
+import { Call } from "./call.js";
+import { Connection } from "./connection.js";
+import { FmError, toFmError } from "./errors.js";
+import type { SpawnOptions } from "./process.js";
+import { Crashes, type RestartPolicy, type SpawnMode } from "./restart.js";
 import type { CallOptions, JsonObject, Operation, Transport } from "./types.js";
-import { PROTOCOL_VERSION } from "./wire.js";
+import { isObject } from "./types.js";
 
-export { PROTOCOL_VERSION };
+/** With a helper for each request: how many there are at once. */
+const CHILDREN_MAX = 2;
+/** How often a call that nobody read is sent to another helper. */
+const RESENDS_MAX = 1;
+/** What the system may refuse now and grant a moment later. */
+const PASSING: ReadonlySet<unknown> = new Set(["EAGAIN", "ENOMEM", "EMFILE", "ENFILE", "ETXTBSY"]);
 
-/** When crashes end the patience with a helper. */
-export interface RestartPolicy {
-  /** Crashes in a row after which requests fail at once. */
-  maxCrashes: number;
-  /** The pause before the second restart; it doubles with every further one. */
-  firstDelayMs: number;
-  maxDelayMs: number;
-  /** How long requests then fail before one may try again. */
-  coolDownMs: number;
-  /** A helper that lived this long has been healthy: the count starts anew. */
-  healthyAfterMs: number;
-}
+/** Codes of a helper that has gone. */
+const ENDS: ReadonlySet<string> = new Set(["HELPER_EXITED", "HELPER_UNHEALTHY", "PROTOCOL_ERROR", "SPAWN_FAILED"]);
 
-/** The policy unless a test says otherwise. */
-export const RESTART_POLICY: RestartPolicy = {
-  maxCrashes: 5,
-  firstDelayMs: 100,
-  maxDelayMs: 5000,
-  coolDownMs: 30_000,
-  healthyAfterMs: 60_000,
-};
-
-/** The pause before a start after two crashes or more. Chance keeps many hosts from starting in step. */
-export function restartDelay(crashes: number, { firstDelayMs, maxDelayMs }: RestartPolicy): number {
-  return Math.min(maxDelayMs, firstDelayMs * 2 ** (crashes - 2)) * (0.5 + Math.random() / 2);
-}
-
-/** How a {@link Helper} starts and ends its process. */
+/** How a {@link Helper} starts and ends its processes. */
 export interface HelperOptions {
   /** Makes the spawn options anew for every start; may throw an FmError. */
   spawnOptions: () => SpawnOptions;
+  /** Called when the helper speaks another version: what was copied from elsewhere may be out of date. */
+  discardCopy: () => void;
   handshakeTimeoutMs: number;
   shutdownTimeoutMs: number;
+  /** A helper without calls ends after this time; 0: never. */
+  endAfterMs: number;
+  /** Whether responses are stored in the helper's memory, so that its end loses them. */
+  storesInMemory: () => boolean;
   restart: RestartPolicy;
+  spawnPerRequest: boolean | "auto";
+  onState: (state: HelperState) => void;
 }
 
-interface Live {
-  process: HelperProcess;
-  rpc: RpcConnection;
-  /** When the handshake was done; null until then. */
-  readySince: number | null;
+/** What becomes of the helper. */
+export type HelperState = "starting" | "ready" | "parked" | "per-request" | "refused" | "closed";
+
+/** A helper that was started for one call, and the responses that its events have named. */
+interface Child {
+  connection: Connection;
+  responses: Set<string>;
 }
 
 /**
- * Keeps one helper process for all calls: starts it with the first one, checks its version before any other word, starts
- * a new one after a crash, and lets go of Node's event loop while no call waits.
+ * Keeps a client's helpers: starts one with the first call, checks its version before any other word, starts a new one
+ * after a crash, and lets go of Node's event loop while no call waits. After crashes in a row each call gets a helper of
+ * its own, and after more of them there is none any more.
  */
 export class Helper implements Transport {
   readonly #options: HelperOptions;
   readonly #closing = new AbortController();
-  #live: Live | null = null;
-  /** All that were started and are not gone yet, those that were given up included. */
-  readonly #processes = new Set<HelperProcess>();
-  #starting: Promise<Live> | null = null;
+  readonly #crashes: Crashes;
+  #live: Connection | null = null;
+  #starting: Promise<Connection> | null = null;
+  /** All that were started and are not gone yet. */
+  readonly #processes = new Set<Connection>();
+  /** Those that were asked to end: no crash. */
+  readonly #leaving = new WeakSet<Connection>();
+  readonly #children = new Set<Child>();
+  /** How many more helpers for one request may be started now, and who waits for that. */
+  #places = CHILDREN_MAX;
+  readonly #waiting: (() => void)[] = [];
   #closed: Promise<void> | null = null;
   #busy = 0;
-  #crashes = 0;
-  #lastCrash = "";
-  #blockedUntil = 0;
+  #everReady = false;
+  #refusal: FmError | null = null;
+  #holdsResponses = false;
+  #idle: NodeJS.Timeout | undefined;
 
   constructor(options: HelperOptions) {
     this.#options = options;
+    this.#crashes = new Crashes(options.restart, options.spawnPerRequest);
+  }
+
+  /** Why no helper will be started; null while one may be, or is there. */
+  get refusal(): FmError | null {
+    if (this.#isClosed) return closedError();
+    const refusal = this.#crashes.refusal;
+    return this.#refusal ?? (refusal === null ? null : new FmError("HELPER_UNHEALTHY", refusal));
+  }
+
+  /** Forgets all failures, so that the next call starts a helper. */
+  reset(): void {
+    this.#refusal = null;
+    this.#crashes.reset();
   }
 
   /** {@inheritDoc Transport.call} */
   call(method: string, params: JsonObject, options: CallOptions = {}): Operation {
-    let sent: { rpc: RpcConnection; id: number } | null = null;
-    let over = false;
-    let cancelled = false;
-    let reject: (error: FmError) => void = () => {};
-    const result = new Promise<JsonObject>((resolve, fail) => {
-      reject = fail;
-      this.#connect()
-        .then(({ rpc }) => {
-          if (over) return;
-          const call = rpc.call(method, params, options.onNotification);
-          sent = { rpc, id: call.id };
-          call.result.then(resolve, fail);
-        })
-        .catch((error: unknown) => fail(toFmError(error)));
-    });
-    const timer =
-      options.timeoutMs === undefined
-        ? undefined
-        : setTimeout(() => {
-            reject(new FmError("TIMEOUT", `The helper did not answer ${method} within ${options.timeoutMs} ms.`));
-          }, options.timeoutMs);
+    const call = new Call(method, params, options);
     this.#setBusy(+1);
-    const settle = () => {
-      over = true;
-      clearTimeout(timer);
-      this.#setBusy(-1);
-    };
-    result.then(settle, settle);
-    return {
-      result,
-      cancel() {
-        if (over || cancelled) return;
-        cancelled = true;
-        if (sent !== null) sent.rpc.cancel(sent.id);
-        else {
-          over = true;
-          reject(new FmError("CANCELLED", "The request was cancelled before it was sent."));
-        }
-      },
-    };
+    const settled = (): void => this.#setBusy(-1);
+    call.result.then(settled, settled);
+    void this.#serve(call);
+    return call;
   }
 
   /** Ends the helper and waits until it is gone. Every call after this is rejected. */
@@ -127,151 +109,216 @@ export class Helper implements Transport {
     return this.#closing.signal.aborted;
   }
 
-  async #connect(): Promise<Live> {
-    if (this.#isClosed) throw closedError();
-    if (this.#live?.readySince != null) return this.#live;
+  async #serve(call: Call): Promise<void> {
+    try {
+      for (let resends = 0; ; resends++) {
+        try {
+          const result = await (this.#mode === "persistent" ? this.#askOne(call) : this.#askOwn(call));
+          if (result !== null) call.resolve(result);
+          return;
+        } catch (error) {
+          if (resends >= RESENDS_MAX || !call.wasUnread || this.#isClosed) throw error;
+        }
+      }
+    } catch (error) {
+      call.reject(this.#explain(toFmError(error)));
+    }
+  }
+
+  /** After `close` the helper's end is no failure of its own. */
+  #explain(error: FmError): FmError {
+    return this.#isClosed && ENDS.has(error.code) ? closedError() : error;
+  }
+
+  get #mode(): SpawnMode {
+    return this.#live !== null || this.#starting !== null ? "persistent" : this.#crashes.mode;
+  }
+
+  /** By the helper that serves all. Null: the call was settled meanwhile. */
+  async #askOne(call: Call): Promise<JsonObject | null> {
+    const connection = this.#live?.readySince != null ? this.#live : await this.#connect();
+    if (call.isOver) return null;
+    if (call.method === "responses.create" && call.params["store"] !== false) this.#holdsResponses = true;
+    return call.sendOn(connection);
+  }
+
+  #connect(): Promise<Connection> {
     this.#starting ??= this.#start().finally(() => {
       this.#starting = null;
     });
     return this.#starting;
   }
 
-  async #start(): Promise<Live> {
-    await this.#backOff();
-    // The client may have been closed meanwhile, and nobody would end what is started then.
-    if (this.#isClosed) throw closedError();
-    const live = this.#spawn();
-    try {
-      await this.#shakeHands(live);
-    } catch (error) {
-      live.process.kill();
-      throw this.#drop(live, toFmError(error));
-    }
-    live.readySince = performance.now();
-    live.process.setReady();
-    return live;
+  async #start(): Promise<Connection> {
+    this.#holdsResponses = false;
+    const connection = await this.#startAny((started) => {
+      this.#live = started;
+      started.setBusy(this.#busy > 0);
+    });
+    this.#options.onState("ready");
+    return connection;
   }
 
-  /** After a crash the next request tries again at once, then with growing pauses, then not for a while. */
-  async #backOff(): Promise<void> {
-    const { maxCrashes, coolDownMs } = this.#options.restart;
-    if (this.#crashes >= maxCrashes) {
-      const wait = this.#blockedUntil - performance.now();
-      if (wait > 0) {
-        throw new FmError(
-          "HELPER_UNHEALTHY",
-          `The helper failed ${this.#crashes} times in a row; it will be tried again in ${Math.ceil(wait / 1000)} s. ` +
-            `The last time: ${this.#lastCrash}`,
-        );
+  /** Starts a helper, and where it speaks another version, once more. */
+  async #startAny(onStarted: (connection: Connection) => void): Promise<Connection> {
+    for (let again = true; ; again = false) {
+      try {
+        return await this.#tryStart(onStarted);
+      } catch (reason) {
+        const error = toFmError(reason);
+        if (error.code !== "PROTOCOL_MISMATCH" || !again || this.#isClosed) throw this.#noteFailedStart(error);
+        this.#options.discardCopy();
       }
-      this.#blockedUntil = performance.now() + coolDownMs;
-      return;
     }
-    if (this.#crashes < 2) return;
+  }
+
+  async #tryStart(onStarted: (connection: Connection) => void): Promise<Connection> {
+    const refusal = this.refusal;
+    if (refusal !== null) throw refusal;
+    await this.#pause(this.#crashes.delay);
+    // The client may have been closed meanwhile, and nobody would end what is started then.
+    if (this.#isClosed) throw closedError();
+    this.#options.onState("starting");
+    const connection = new Connection({
+      spawn: this.#options.spawnOptions(),
+      patienceMs: this.#options.handshakeTimeoutMs,
+      onDown: (down, error) => this.#noteDown(down, error),
+    });
+    this.#processes.add(connection);
+    void connection.exited.then(() => this.#processes.delete(connection));
+    onStarted(connection);
+    await connection.ready;
+    this.#everReady = true;
+    return connection;
+  }
+
+  /** What can't be started at all is not tried again; what was ready before may be so again. */
+  #noteFailedStart(error: FmError): FmError {
+    if (this.#isClosed) return closedError();
+    if (this.#refusal !== null || this.#crashes.refusal !== null) return error;
+    if (PASSING.has((error.cause as { code?: unknown } | undefined)?.code)) return error;
+    if (this.#everReady) this.#crashes.note(error, null);
+    else this.#refusal = error;
+    if (this.refusal !== null) this.#options.onState("refused");
+    return error;
+  }
+
+  async #pause(ms: number): Promise<void> {
+    if (ms === 0) return;
     try {
-      await sleep(restartDelay(this.#crashes, this.#options.restart), undefined, { signal: this.#closing.signal });
+      await sleep(ms, undefined, { signal: this.#closing.signal });
     } catch {
       throw closedError();
     }
   }
 
-  #spawn(): Live {
-    const process = new HelperProcess(this.#options.spawnOptions(), {
-      onBytes: (bytes) => {
-        try {
-          live.rpc.receive(bytes);
-        } catch (error) {
-          live.process.kill();
-          this.#drop(live, toFmError(error));
-        }
-      },
-      onEnd: (error) => void this.#drop(live, error),
-    });
-    this.#processes.add(process);
-    void process.exited.then(() => this.#processes.delete(process));
-    const live: Live = { process, rpc: new RpcConnection((bytes) => process.write(bytes)), readySince: null };
-    this.#live = live;
-    process.setBusy(this.#busy > 0);
-    return live;
+  #noteDown(connection: Connection, error: FmError): void {
+    if (this.#live === connection) this.#live = null;
+    if (this.#isClosed || this.#leaving.has(connection) || connection.readySince === null) return;
+    this.#crashes.note(error, connection.readySince);
+    const refused = this.#crashes.refusal !== null;
+    if (refused) this.#options.onState("refused");
+    else if (this.#crashes.mode === "per-request") this.#options.onState("per-request");
   }
 
-  async #shakeHands({ process, rpc }: Live): Promise<void> {
-    const { handshakeTimeoutMs } = this.#options;
-    let timer: NodeJS.Timeout | undefined;
-    const tooLate = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => {
-        const what = `The helper did not answer within ${handshakeTimeoutMs} ms of its start.`;
-        reject(new FmError("HELPER_UNHEALTHY", what + process.describeStart()));
-      }, handshakeTimeoutMs);
-      // While a call waits, the child keeps the loop alive; nothing else should.
-      timer.unref();
+  /** By a helper that is started for this call alone; a cancel goes to the helper that makes the response. */
+  async #askOwn(call: Call): Promise<JsonObject | null> {
+    const maker = this.#makerOf(call);
+    if (maker !== undefined) return call.sendOn(maker.connection);
+    if (call.params["background"] === true) throw notInBackground();
+    await this.#takePlace();
+    let connection: Connection | null = null;
+    try {
+      if (call.isOver) return null;
+      connection = await this.#startAny((started) => started.setBusy(true));
+      return await this.#askChild(call, connection);
+    } finally {
+      void this.#clearPlace(connection);
+    }
+  }
+
+  /** The place is free when the helper that had it is gone. */
+  async #clearPlace(connection: Connection | null): Promise<void> {
+    if (connection !== null) await this.#retire(connection);
+    this.#leavePlace();
+  }
+
+  async #askChild(call: Call, connection: Connection): Promise<JsonObject | null> {
+    if (call.isOver) return null;
+    const child: Child = { connection, responses: new Set() };
+    this.#children.add(child);
+    call.watch(({ event, chunk }) => {
+      const told = isObject(event) ? event["response"] : chunk;
+      if (isObject(told)) child.responses.add(String(told["id"]));
     });
     try {
-      const pong = await Promise.race([rpc.call("health.ping", {}).result, tooLate]);
-      if (pong["protocol_version"] === PROTOCOL_VERSION) return;
-      throw new FmError(
-        "PROTOCOL_MISMATCH",
-        `The helper ${String(pong["version"] ?? "")} speaks protocol version ${String(pong["protocol_version"])}; ` +
-          `this package speaks version ${PROTOCOL_VERSION}. Update the older of the two.${process.describeStart()}`,
-      );
+      const result = await call.sendOn(connection);
+      this.#crashes.noteServed();
+      return result;
     } finally {
-      clearTimeout(timer);
+      this.#children.delete(child);
     }
   }
 
-  /** The one place where a helper is given up; only the first reason counts. Returns what its calls were told. */
-  #drop(live: Live, reason: FmError): FmError {
-    const error = this.#explain(live, reason);
-    if (this.#live === live) {
-      this.#live = null;
-      if (!this.#isClosed) this.#countCrash(live, reason.code, error);
-    }
-    live.rpc.fail(error);
-    return error;
+  #makerOf({ method, params }: Call): Child | undefined {
+    if (method !== "responses.cancel") return undefined;
+    return [...this.#children].find(({ responses }) => responses.has(String(params["id"])));
   }
 
-  #explain(live: Live, reason: FmError): FmError {
-    if (this.#isClosed) return closedError();
-    return live.readySince === null ? startError(reason, live.process) : reason;
+  async #takePlace(): Promise<void> {
+    if (this.#places > 0) this.#places--;
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
   }
 
-  #countCrash(live: Live, code: FmErrorCode, error: FmError): void {
-    const { healthyAfterMs, coolDownMs, maxCrashes } = this.#options.restart;
-    if (code === "PROTOCOL_MISMATCH" || code === "SPAWN_FAILED") return;
-    const healthy = live.readySince !== null && performance.now() - live.readySince >= healthyAfterMs;
-    this.#crashes = healthy ? 1 : this.#crashes + 1;
-    this.#lastCrash = error.detail;
-    if (this.#crashes >= maxCrashes) this.#blockedUntil = performance.now() + coolDownMs;
+  #leavePlace(): void {
+    const next = this.#waiting.shift();
+    if (next === undefined) this.#places++;
+    else next();
   }
 
   #setBusy(change: 1 | -1): void {
     this.#busy += change;
-    if (this.#busy === (change === 1 ? 1 : 0)) this.#live?.process.setBusy(change === 1);
+    clearTimeout(this.#idle);
+    if (this.#busy === (change === 1 ? 1 : 0)) this.#live?.setBusy(change === 1);
+    const { endAfterMs } = this.#options;
+    if (this.#busy > 0 || endAfterMs === 0) return;
+    this.#idle = setTimeout(() => this.#park(), endAfterMs);
+    this.#idle.unref();
+  }
+
+  /** Nothing was asked for long: the helper ends, unless it holds what would be lost. */
+  #park(): void {
+    const connection = this.#live;
+    if (connection === null || connection.readySince === null) return;
+    if (this.#holdsResponses && this.#options.storesInMemory()) return;
+    this.#live = null;
+    this.#options.onState("parked");
+    void this.#retire(connection);
+  }
+
+  /** Asks a helper to end, then presses, then ends it; resolves when it is gone. Keeps Node alive only while calls wait. */
+  async #retire(connection: Connection): Promise<void> {
+    const { shutdownTimeoutMs } = this.#options;
+    this.#leaving.add(connection);
+    connection.shutDown();
+    const press = setTimeout(() => connection.terminate(), shutdownTimeoutMs / 2);
+    const end = setTimeout(() => connection.kill(), shutdownTimeoutMs);
+    if (!this.#isClosed) for (const timer of [press, end]) timer.unref();
+    await connection.exited;
+    clearTimeout(press);
+    clearTimeout(end);
   }
 
   async #shutDown(): Promise<void> {
     this.#closing.abort();
-    const live = this.#live;
+    clearTimeout(this.#idle);
+    this.#options.onState("closed");
     const starting = this.#starting;
-    if (live !== null && live.readySince !== null) this.#sayGoodbye(live.rpc);
-    else live?.process.kill();
     const leaving = [...this.#processes];
-    for (const process of leaving) process.setBusy(true);
-    const timer = setTimeout(() => {
-      for (const process of leaving) process.kill();
-    }, this.#options.shutdownTimeoutMs);
-    await Promise.all(leaving.map(({ exited }) => exited));
-    clearTimeout(timer);
-    if (live !== null) this.#drop(live, closedError());
+    for (const connection of leaving) connection.setBusy(true);
+    await Promise.all(leaving.map((connection) => this.#retire(connection)));
+    for (const connection of leaving) connection.fail(closedError());
     await starting?.catch(() => {});
-  }
-
-  #sayGoodbye(rpc: RpcConnection): void {
-    try {
-      rpc.call("process.shutdown", {}).result.catch(() => {});
-    } catch {
-      // It is dead or deaf already; the time limit ends it.
-    }
   }
 }
 
@@ -279,13 +326,10 @@ function closedError(): FmError {
   return new FmError("CLOSED", "The client was closed.");
 }
 
-/** What goes wrong before the first pong says that this is no helper, rather than that a helper failed. */
-function startError(failure: FmError, process: HelperProcess): FmError {
-  const { code, detail } = failure;
-  const told = (newCode: FmErrorCode, what: string): FmError =>
-    new FmError(newCode, what + process.describeStart(), { cause: failure });
-  if (code === "PROTOCOL_ERROR") return told("SPAWN_FAILED", `The program is not an fm-proxy helper. ${detail}`);
-  if (code === "HELPER_EXITED") return told("SPAWN_FAILED", `${detail} It had not answered yet.`);
-  if (code === "RPC_ERROR") return told("HELPER_UNHEALTHY", `The helper refused its first call: ${detail}.`);
-  return failure;
+function notInBackground(): FmError {
+  return new FmError(
+    "UNAVAILABLE",
+    "A response in the background needs a helper that stays, and at the moment each request has one of its own. " +
+      "Leave out `background`.",
+  );
 }

@@ -5,15 +5,37 @@
  */
 export { Client, createClient, type ClientOptions } from "./client.js";
 export { FmError, textOfResponse } from "./errors.js";
-export type { ClientErrorCode, FmErrorCode, FmErrorFields, HelperErrorCode, OpenAIErrorShape } from "./errors.js";
-export { PROTOCOL_VERSION, type RestartPolicy } from "./helper.js";
+export type {
+  ClientErrorCode,
+  FmErrorCode,
+  FmErrorFields,
+  HelperErrorCode,
+  OpenAIErrorShape,
+  ReasonCode,
+} from "./errors.js";
+export type { ClientEvents, ClientState, StateChange } from "./events.js";
+export type { CheckOptions, Compatibility, CompatibilityReport } from "./gate.js";
+export type { Generated, GenerateParams, Rejection } from "./generate.js";
+export { nameFromText, scoreName, slug, type NameScore, type SlugOptions } from "./names.js";
+export type { RateLimitPolicy } from "./ratelimit.js";
+export type { RestartPolicy } from "./restart.js";
+export type {
+  Fallback,
+  FallbackCall,
+  FallbackClient,
+  FallbackMethod,
+  Safe,
+  SafeGenerated,
+  SafeResponseStream,
+  SafeResult,
+} from "./safe.js";
+export { PROTOCOL_VERSION } from "./wire.js";
 export type { InputItems, InputTokens, ResponseStream, Responses } from "./responses.js";
 export type { Completions, CompletionStream } from "./completions.js";
 export type { Embeddings } from "./embeddings.js";
 export type { Models } from "./models.js";
 export type { ChatCompletions, ChatStream } from "./chat.js";
 export type { EventStream } from "./stream.js";
-export type { Compatibility, CompatibilityReport, ReasonCode } from "./compatibility.js";
 export type {
   Capabilities,
   ChatCompletion,

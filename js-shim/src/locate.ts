@@ -44,6 +44,7 @@ export function findHelper(options: LocateOptions): { path: string; origin: stri
     "SPAWN_FAILED",
     `No fm-proxy helper was found: the option helperPath and FM_PROXY_PATH are not set, the package ${name} is not ` +
       `installed, and ${built} does not exist.`,
+    { tried: ["the option helperPath", "the variable FM_PROXY_PATH", `the package ${name}`, built] },
   );
 }
 

@@ -5,6 +5,7 @@ export const VALUES = [
   ["engine", "--engine", "FM_PROXY_ENGINE"],
   ["engineDir", "--engine-dir", "FM_PROXY_ENGINE_DIR"],
   ["model", "--model", "FM_PROXY_MODEL"],
+  ["aliases", "--aliases", "FM_PROXY_ALIASES"],
   ["modelsDir", "--models-dir", "FM_PROXY_MODELS_DIR"],
   ["mmproj", "--mmproj", "FM_PROXY_MMPROJ"],
   ["chatTemplate", "--chat-template", "FM_PROXY_CHAT_TEMPLATE"],

@@ -3,6 +3,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { statSync, writeSync } from "node:fs";
 import { StringDecoder } from "node:string_decoder";
 import { FmError } from "./errors.js";
+import { callBack, warnOf } from "./events.js";
 
 /** Bytes that may wait for a helper that does not read. */
 const MAX_UNWRITTEN_BYTES = 64 * 1024 * 1024;
@@ -10,6 +11,9 @@ const MAX_UNWRITTEN_BYTES = 64 * 1024 * 1024;
 const DRAIN_MS = 100;
 /** How much is kept of what a helper says on stderr before it has answered. */
 const MAX_LAST_WORDS_BYTES = 2048;
+
+/** Signals that a process brings upon itself. */
+const CRASHES: ReadonlySet<string> = new Set(["SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE", "SIGSYS", "SIGTRAP"]);
 
 /** How a helper process is started. */
 export interface SpawnOptions {
@@ -40,6 +44,7 @@ export class HelperProcess {
   /** Resolves when the process is gone. */
   readonly exited: Promise<void>;
   #ended = false;
+  #crashed = false;
   /** The end of its stderr until it has answered; null from then on. */
   #lastWords: Buffer | null = Buffer.alloc(0);
   /** The host knows that its onLog throws. */
@@ -57,6 +62,11 @@ export class HelperProcess {
     }
     this.#readStderr();
     this.exited = this.#listen();
+  }
+
+  /** Whether it came to its end by a fault of its own, rather than that somebody ended it. */
+  get crashed(): boolean {
+    return this.#crashed;
   }
 
   /** It has answered: from now on its stderr is not kept. */
@@ -80,6 +90,11 @@ export class HelperProcess {
       throw new FmError("OVERLOADED", "The helper does not read its input; too much is waiting for it.");
     }
     stdin.write(bytes);
+  }
+
+  /** Asks the process to end. */
+  terminate(): void {
+    this.#child.kill("SIGTERM");
   }
 
   /** Ends the process at once. */
@@ -110,18 +125,12 @@ export class HelperProcess {
     });
   }
 
-  /** The host's function may throw, or reject: that loses its line of the log, and ends nothing. Node warns of it once. */
+  /** A host whose onLog throws is told so once. */
   #log(onLog: (text: string) => unknown, text: string): void {
-    const warn = (error: unknown): void => {
-      if (this.#warned) return;
+    callBack("onLog", onLog, text, (what, error) => {
+      if (!this.#warned) warnOf(what, error);
       this.#warned = true;
-      process.emitWarning(`onLog of fm-proxy's client threw: ${describe(error)}`);
-    };
-    try {
-      Promise.resolve(onLog(text)).catch(warn);
-    } catch (error) {
-      warn(error);
-    }
+    });
   }
 
   #listen(): Promise<void> {
@@ -140,6 +149,7 @@ export class HelperProcess {
       });
       child.on("exit", (code, signal) => {
         resolve();
+        this.#crashed = signal === null ? code !== 0 : CRASHES.has(signal);
         this.#endSoon(signal === null ? `ended with status ${code}` : `was ended by ${signal}`);
       });
       child.on("close", (code, signal) => {
@@ -185,15 +195,6 @@ function spawnError(error: unknown, { path, origin, cwd }: SpawnOptions): FmErro
   };
   const what = `The helper ${path} ${why[code] ?? "could not be started"} (${code}).`;
   return new FmError("SPAWN_FAILED", `${what} The path is from ${origin}.`, fields);
-}
-
-/** What was thrown, which need be no Error. */
-function describe(error: unknown): string {
-  try {
-    return String(error);
-  } catch {
-    return "a value that can't be shown";
-  }
 }
 
 function isDirectory(path: string): boolean {

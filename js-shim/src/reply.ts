@@ -8,8 +8,8 @@ import type { JsonObject, Operation } from "./types.js";
 
 /** How long a client should wait before it tries again what was refused for want of room. */
 const RETRY_AFTER_MS = 500;
-/** The same for clients that know the standard header alone, in seconds. */
-const RETRY_AFTER_S = 1;
+/** Nobody is asked to wait longer than this for another try. */
+const LONGEST_RETRY_MS = 1000;
 
 /** What every answer of `client.fetch` says; each has an id of its own. */
 export function headers(contentType?: string): Record<string, string> {
@@ -33,14 +33,22 @@ export function errorBody({ message, type, param, code }: OpenAIErrorShape): Jso
 
 /** A failure. It says whether to try again: by their status alone, clients would do that after every 5xx and 408. */
 export function errorResponse(error: FmError, more: Record<string, string> = {}): Response {
-  const retry: Record<string, string> = error.retryable
-    ? { "x-should-retry": "true", "retry-after-ms": String(RETRY_AFTER_MS), "retry-after": String(RETRY_AFTER_S) }
-    : { "x-should-retry": "false" };
+  const retry = error.retryable ? retryHeaders(error.retryAfterMs) : { "x-should-retry": "false" };
   const status = error.status >= 400 && error.status <= 599 ? error.status : 500;
   return new Response(JSON.stringify({ error: errorBody(error.openai) }), {
     status,
     headers: { ...headers("application/json"), ...retry, ...more },
   });
+}
+
+/** When to try again: a standard header, in seconds, and one in ms. An SDK must not make its caller wait for long. */
+function retryHeaders(told: number | undefined): Record<string, string> {
+  const ms = told ?? RETRY_AFTER_MS;
+  return {
+    "x-should-retry": String(ms <= LONGEST_RETRY_MS),
+    "retry-after-ms": String(ms),
+    "retry-after": String(Math.ceil(ms / 1000)),
+  };
 }
 
 /** Where the frames of a streaming answer come from. */

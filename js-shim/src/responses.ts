@@ -1,5 +1,5 @@
 // client.responses: the Responses API over the helper.
-import { FmError, toFmError } from "./errors.js";
+import { FmError, textOfResponse, toFmError } from "./errors.js";
 import { PartialResponse } from "./partial.js";
 import { EventStream, pick, withoutOk, withSignal } from "./stream.js";
 import type {
@@ -31,7 +31,7 @@ export class ResponseStream extends EventStream<ResponseEvent, ResponseObject> {
    * The whole response, once it is there; rejects as `create` does. It can be had with or without iterating.
    */
   finalResponse(): Promise<ResponseObject> {
-    return this.final();
+    return this.final().then(withOutputText);
   }
 }
 
@@ -56,8 +56,8 @@ export class Responses {
   create(body: ResponseCreateParams & { stream?: false | null }, options?: RequestOptions): Promise<ResponseObject>;
   create(body: ResponseCreateParams, options?: RequestOptions): Promise<ResponseObject> | ResponseStream;
   create(body: ResponseCreateParams, options: RequestOptions = {}): Promise<ResponseObject> | ResponseStream {
-    if (body.stream === true) return this.stream(body, options);
-    return withSignal(() => createResponse(this.#transport, body), options.signal);
+    if (body?.stream === true) return this.stream(body, options);
+    return withSignal(() => createResponse(this.#transport, body), options.signal).then(withOutputText);
   }
 
   /** The same as `create` with `stream: true`. */
@@ -79,7 +79,9 @@ export class Responses {
     query: ResponseRetrieveParams = {},
     options: RequestOptions = {},
   ): Promise<ResponseObject> | ResponseStream {
-    if (query.stream !== true) return withSignal(() => retrieveResponse(this.#transport, id, query), options.signal);
+    if (query.stream !== true) {
+      return withSignal(() => retrieveResponse(this.#transport, id, query), options.signal).then(withOutputText);
+    }
     return new ResponseStream((push) => streamRetrieved(this.#transport, id, query, push), options);
   }
 
@@ -90,7 +92,7 @@ export class Responses {
 
   /** Stops a response that is under way; answers with what was produced. */
   cancel(id: string, options: RequestOptions = {}): Promise<ResponseObject> {
-    return withSignal(() => cancelResponse(this.#transport, id), options.signal);
+    return withSignal(() => cancelResponse(this.#transport, id), options.signal).then(withOutputText);
   }
 
   /** Shortens a conversation: its `output` stands for it in the `input` of the next request. */
@@ -163,6 +165,11 @@ export function countInputTokens(transport: Transport, body: JsonObject): Operat
 /** A shorter form of a conversation. */
 export function compactResponse(transport: Transport, body: JsonObject): Operation<CompactedResponse> {
   return pick(transport.call("responses.compact", body), (answer) => withoutOk(answer) as CompactedResponse);
+}
+
+/** As OpenAI's SDK does it. What is no Response, as the answer to a cancelled completion, stays as it is. */
+function withOutputText(response: ResponseObject): ResponseObject {
+  return Array.isArray(response.output) ? { ...response, output_text: textOfResponse(response) } : response;
 }
 
 function responseOf(answer: JsonObject): ResponseObject {

@@ -30,6 +30,8 @@ export class RpcConnection {
   readonly #parser = new FrameParser((body) => this.#takeBody(body));
   readonly #decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
   #nextId = 1;
+  /** The last call that the other side is known to have read: it reads them in order. */
+  #readUpTo = 0;
   #failure: FmError | null = null;
 
   /** @param write - takes one whole frame; may throw an FmError, which then rejects the call. */
@@ -51,6 +53,11 @@ export class RpcConnection {
       this.#pending.set(id, { resolve, reject, onNotification });
     });
     return { id, result };
+  }
+
+  /** Whether something has come that shows that the other side has read that call. */
+  hasRead(id: number): boolean {
+    return id <= this.#readUpTo;
   }
 
   /** Asks for a call's end. Says nothing about a call that is over. */
@@ -117,7 +124,14 @@ export class RpcConnection {
   #takeNotification(message: JsonObject): void {
     const params = message["params"];
     if (!STREAMS.has(message["method"] as string) || !isObject(params)) return;
-    this.#pending.get(params["id"] as number)?.onNotification?.(params);
+    const call = this.#pending.get(params["id"] as number);
+    if (call === undefined) return;
+    this.#noteRead(params["id"] as number);
+    call.onNotification?.(params);
+  }
+
+  #noteRead(id: number): void {
+    this.#readUpTo = Math.max(this.#readUpTo, id);
   }
 
   #takeReply(message: JsonObject): void {
@@ -127,6 +141,7 @@ export class RpcConnection {
     const call = this.#pending.get(id);
     if (call === undefined) return;
     this.#pending.delete(id);
+    this.#noteRead(id);
     const result = message["result"];
     if (failure !== null) {
       call.reject(refusal(failure));

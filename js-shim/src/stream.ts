@@ -118,8 +118,8 @@ export class EventStream<E, F> implements AsyncIterableIterator<E> {
   }
 }
 
-/** A call that was never made. */
-function refused(reason: unknown): Operation<never> {
+/** A call that is not made. */
+export function refused(reason: unknown): Operation<never> {
   return { result: Promise.reject(reason), cancel() {} };
 }
 

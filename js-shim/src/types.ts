@@ -166,6 +166,8 @@ export interface ResponseObject extends JsonObject {
   status: "queued" | "in_progress" | "completed" | "incomplete" | "failed" | "cancelled";
   model: string;
   output: OutputItem[];
+  /** All output text. The client adds it; in the events of a stream it is absent. */
+  output_text?: string;
   error: { code: string; message: string; [key: string]: unknown } | null;
   incomplete_details: { reason: string } | null;
   usage: ResponseUsage | null;
@@ -223,7 +225,15 @@ export interface ChatCompletion extends JsonObject {
   model: string;
   choices: {
     index: number;
-    message: { role: "assistant"; content: string | null; tool_calls?: ChatToolCall[]; [key: string]: unknown };
+    message: {
+      role: "assistant";
+      content: string | null;
+      refusal?: string | null;
+      /** What the model thought before it answered. */
+      reasoning_content?: string | null;
+      tool_calls?: ChatToolCall[];
+      [key: string]: unknown;
+    };
     /** Null in what an error carries: it failed or was cancelled. */
     finish_reason: string | null;
     [key: string]: unknown;
@@ -241,7 +251,15 @@ export interface ChatCompletionChunk extends JsonObject {
   model: string;
   choices: {
     index: number;
-    delta: { role?: string; content?: string | null; tool_calls?: ChatToolCallDelta[]; [key: string]: unknown };
+    delta: {
+      role?: string;
+      content?: string | null;
+      refusal?: string | null;
+      /** What the model thinks before it answers. */
+      reasoning_content?: string | null;
+      tool_calls?: ChatToolCallDelta[];
+      [key: string]: unknown;
+    };
     finish_reason: string | null;
     [key: string]: unknown;
   }[];
@@ -271,6 +289,10 @@ export interface CallOptions {
   onNotification?: (params: JsonObject) => void;
   /** Without an answer within this time the call is rejected with TIMEOUT. */
   timeoutMs?: number;
+  /** When that time begins. Default: with the call. `send`: the start of a helper, which has a limit itself, is not in it. */
+  timeoutFrom?: "call" | "send";
+  /** When the call's time began, as performance.now() told it. Default: now. */
+  since?: number;
 }
 
 /** What the API classes are built on: something that carries calls to a helper. */

@@ -31,7 +31,7 @@ test("health, capabilities, models, compatibility", async (t) => {
   assert.equal(capabilities.engine.name, "fake");
   assert.equal(capabilities.engine.state, "idle", "looking has started the engine");
   assert.equal(capabilities.engine.sandbox, null, "no engine has told");
-  assert.deepEqual(await client.compatibility.check(), { compatible: true, reasonCode: null, detail: null });
+  assert.deepEqual(await client.compatibility.check(), { compatible: true });
   const { object, data } = await client.models.list();
   assert.equal(object, "list");
   assert.deepEqual(
@@ -43,10 +43,10 @@ test("health, capabilities, models, compatibility", async (t) => {
 test("compatibility of a helper without its engine, and without a model", async (t) => {
   const missing = await fakeClient(t, { engine: "no-such-engine" }).compatibility.check();
   assert.equal(missing.compatible, false);
-  assert.equal(missing.reasonCode, "HELPER_UNHEALTHY");
+  assert.equal(missing.reason_code, "HELPER_UNHEALTHY");
   const noFile = await fakeClient(t, { engine: "llama", model: "/nowhere/model.gguf" }).compatibility.check();
   assert.equal(noFile.compatible, false);
-  assert.ok(["MODEL_NOT_READY", "HELPER_UNHEALTHY"].includes(noFile.reasonCode), noFile.reasonCode);
+  assert.ok(["MODEL_NOT_READY", "HELPER_UNHEALTHY"].includes(noFile.reason_code), noFile.reason_code);
 });
 
 test("responses and chat, whole and streamed, agree", async (t) => {
@@ -59,7 +59,7 @@ test("responses and chat, whole and streamed, agree", async (t) => {
   const stream = client.responses.stream({ input });
   const { events, error } = await drain(stream);
   assert.equal(error, null);
-  assert.deepEqual(await stream.finalResponse(), checkResponseStream(events));
+  assert.deepEqual(await stream.finalResponse(), { ...checkResponseStream(events), output_text: text });
   assert.equal(deltas(events), text);
   const completion = await client.chat.completions.create({ messages: user(input) });
   assert.equal(completion.choices[0].message.content, text);
@@ -309,7 +309,7 @@ test("options that the helper refuses: the error names its program, the option a
     await t.test(JSON.stringify(options), async () => {
       const client = fakeClient(t, options);
       const report = await client.compatibility.check();
-      assert.equal(report.reasonCode, "SPAWN_FAILED");
+      assert.equal(report.reason_code, "SPAWN_FAILED");
       const error = await client.responses.create({ input: "x" }).catch((reason) => reason);
       assert.equal(error.code, "SPAWN_FAILED");
       for (const text of [options.helperPath ?? helperPath, ...said]) {

@@ -4,7 +4,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { helperEnvironment } from "../../js-shim/dist/esm/client.js";
-import { checkMachine } from "../../js-shim/dist/esm/compatibility.js";
+import { checkMachine } from "../../js-shim/dist/esm/gate.js";
 import { locateHelper, platformPackage, unpacked } from "../../js-shim/dist/esm/locate.js";
 import { temporaryFolder } from "./support/helper.mjs";
 
@@ -80,7 +80,7 @@ test("J19: the environment is an allow-list, and the caller's own additions", ()
 });
 
 test("what the apple engine needs of a machine", () => {
-  const check = (platform, arch, release) => checkMachine({ platform, arch, release })?.reasonCode ?? null;
+  const check = (platform, arch, release) => checkMachine({ platform, arch, release })?.reason_code ?? null;
   assert.equal(check("linux", "x64", "6.1.0"), "NOT_DARWIN");
   assert.equal(check("win32", "arm64", "10.0"), "NOT_DARWIN");
   assert.equal(check("darwin", "x64", "25.0.0"), "UNSUPPORTED_HARDWARE");

@@ -54,7 +54,7 @@ export async function f(): Promise<string> {
   // @ts-expect-error messages are required
   client.chat.completions.create({});
   try { return (await client.responses.create({ input: "x" })).id; }
-  catch (error) { return error instanceof FmError ? error.code : String(report.reasonCode); }
+  catch (error) { return error instanceof FmError ? error.code : String(report.reason_code); }
 }
 `;
   for (const name of ["t.mts", "t.cts"]) writeFileSync(join(folder, name), code);

@@ -1,17 +1,18 @@
 // When a helper is started again, and the limits that hold unless the caller says otherwise.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { RESTART_POLICY, restartDelay } from "../../js-shim/dist/esm/helper.js";
+import { RESTART_POLICY, restartDelay } from "../../js-shim/dist/esm/restart.js";
 import { script, stubClient } from "./support/helper.mjs";
 import { WAIT } from "./support/patience.mjs";
 
 test("J2, J18: the policy unless a caller says otherwise", () => {
   assert.deepEqual(RESTART_POLICY, {
-    maxCrashes: 5,
+    perRequestAfter: 2,
+    maxCrashes: 4,
     firstDelayMs: 100,
     maxDelayMs: 5000,
-    coolDownMs: 30_000,
     healthyAfterMs: 60_000,
+    persistentAfterMs: 3_600_000,
   });
 });
 

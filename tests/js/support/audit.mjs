@@ -86,7 +86,8 @@ function checkHead({ status, body, headers }, type) {
   assert.equal(type, "application/json", "an error that is not JSON");
   assert.match(headers.get("x-should-retry") ?? "", /^(true|false)$/, "an error without x-should-retry");
   const again = headers.get("x-should-retry") === "true";
-  assert.equal(headers.has("retry-after-ms"), again, "retry-after-ms where none is due, or none");
+  // A rate limit of the model tells its time, and nobody is asked to wait for it.
+  assert.ok(headers.has("retry-after-ms") === again || status === 429, "retry-after-ms where none is due, or none");
 }
 
 function checkAnswer(status, body, partial) {

@@ -89,7 +89,8 @@ export function stubClient(t, stub = {}, options = {}) {
 
 export function temporaryFolder(t) {
   const folder = mkdtempSync(join(tmpdir(), "fm-js-"));
-  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  // A helper that is on its way out may still write its log there.
+  t.after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 20 }));
   return folder;
 }
 

@@ -1,0 +1,105 @@
+// The options of createClient: names and types are checked, so that a mistake does not go unnoticed.
+import type { ClientOptions } from "./client.js";
+import { FmError } from "./errors.js";
+import { isObject } from "./types.js";
+
+/** What a value may be: `ms` and `count` are integers that are not negative. */
+type Kind = "text" | "flag" | "aliases" | "ms" | "count" | "function" | "object" | "functionOrObject" | readonly unknown[];
+
+const KINDS: { readonly [Name in keyof Required<ClientOptions>]: Kind } = {
+  helperPath: "text",
+  engine: "text",
+  engineDir: "text",
+  model: "text",
+  aliases: "aliases",
+  modelsDir: "text",
+  mmproj: "text",
+  chatTemplate: "text",
+  store: "text",
+  storeBytes: "count",
+  strictParameters: "flag",
+  logLevel: "text",
+  onLog: "function",
+  env: "object",
+  cwd: "text",
+  handshakeTimeoutMs: "ms",
+  shutdownTimeoutMs: "ms",
+  idleTimeoutMs: "ms",
+  endAfterMs: "ms",
+  restart: "object",
+  spawnPerRequest: [true, false, "auto"],
+  checkCompatibility: "flag",
+  fallback: "functionOrObject",
+  fallbackModel: "text",
+  rateLimitPolicy: ["fallback", "retry", "disable"],
+  maxConsecutiveRateLimits: "count",
+  disableForMs: "ms",
+  maxRetryDelayMs: "ms",
+  appBundleLaunchMode: ["direct-exec"],
+};
+
+/** The longest time that Node's timers take, in ms. */
+const LONGEST_MS = 2_147_483_647;
+
+const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;
+const isAliases = (value: unknown): boolean =>
+  isObject(value) && Object.entries(value).every(([name, model]) => /^[^,=]+$/.test(name) && /^[^,]+$/.test(String(model)));
+const CHECKS: Record<Exclude<Kind, readonly unknown[]>, [(value: unknown) => boolean, string]> = {
+  text: [(value) => typeof value === "string", "a string"],
+  flag: [(value) => typeof value === "boolean", "true or false"],
+  ms: [(value) => isCount(value) && (value as number) <= LONGEST_MS, `an integer from 0 to ${LONGEST_MS}, in ms`],
+  count: [isCount, "an integer that is not negative"],
+  function: [(value) => typeof value === "function", "a function"],
+  aliases: [isAliases, "an object of model names, which have no comma, and as a name no ="],
+  object: [(value) => typeof value === "object" && value !== null, "an object"],
+  functionOrObject: [(value) => typeof value === "function" || typeof value === "object", "a function or an object"],
+};
+
+/** Throws an FmError (INVALID_REQUEST) that names the option. `undefined` is the default, as if it were absent. */
+export function checkOptions(options: unknown): void {
+  if (typeof options !== "object" || options === null) throw wrong("options", "The options must be an object.");
+  for (const [name, value] of Object.entries(options)) {
+    if (!Object.hasOwn(KINDS, name)) throw wrong(name, `createClient has no option '${name}'.${suggestion(name)}`);
+    if (value === undefined) continue;
+    const [fits, what] = checkOf(KINDS[name as keyof ClientOptions]);
+    if (!fits(value)) throw wrong(name, `Invalid option '${name}': it must be ${what}, not ${shown(value)}.`);
+  }
+}
+
+function checkOf(kind: Kind): [(value: unknown) => boolean, string] {
+  if (typeof kind === "string") return CHECKS[kind];
+  return [(value) => kind.includes(value), kind.map((each) => JSON.stringify(each)).join(" or ")];
+}
+
+function wrong(param: string, message: string): FmError {
+  return new FmError("INVALID_REQUEST", message, { openai: { param } });
+}
+
+function shown(value: unknown): string {
+  try {
+    return JSON.stringify(value)?.slice(0, 100) ?? typeof value;
+  } catch {
+    return typeof value;
+  }
+}
+
+function suggestion(name: string): string {
+  const [nearest] = Object.keys(KINDS)
+    .map((known) => ({ known, far: distance(name.toLowerCase(), known.toLowerCase()) }))
+    .sort((one, other) => one.far - other.far);
+  return nearest !== undefined && nearest.far <= 3 ? ` Did you mean '${nearest.known}'?` : ` See ClientOptions.`;
+}
+
+/** How many letters have to be added, left out or changed (Levenshtein). */
+function distance(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= from.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= to.length; j++) {
+      const change = (row[j - 1] as number) + (from[i - 1] === to[j - 1] ? 0 : 1);
+      next.push(Math.min(change, (row[j] as number) + 1, (next[j - 1] as number) + 1));
+    }
+    row = next;
+  }
+  return row[to.length] as number;
+}

@@ -1,0 +1,226 @@
+// One helper process from its start to its end: the handshake, the calls, and whether it still listens.
+import { FmError, toFmError, type FmErrorCode } from "./errors.js";
+import { HelperProcess, type SpawnOptions } from "./process.js";
+import { RpcConnection, type Sent } from "./rpc.js";
+import type { JsonObject } from "./types.js";
+import { PROTOCOL_VERSION } from "./wire.js";
+
+/** A timer that fires so much too late says that the host stood still, and nothing of the helper. */
+const STOOD_STILL_MS = 1000;
+
+/** What a connection is made with. */
+export interface ConnectionOptions {
+  spawn: SpawnOptions;
+  /** How long the helper may take to answer its first call, and later to show a sign of life, in ms. */
+  patienceMs: number;
+  /** Comes exactly once, when no further call can be made, with what the calls under way are told. */
+  onDown(connection: Connection, error: FmError): void;
+}
+
+/**
+ * One helper process. Its version is checked before anything else is said. Each call is followed by a ping: as the helper
+ * reads its calls in order, the pong says that the call was read, and that the helper lives.
+ */
+export class Connection {
+  /** Settles with the handshake. */
+  readonly ready: Promise<void>;
+  readonly #options: ConnectionOptions;
+  readonly #process: HelperProcess;
+  readonly #rpc: RpcConnection;
+  #readySince: number | null = null;
+  #down: FmError | null = null;
+  #brokeProtocol = false;
+  /** When the last byte came, or the first call after a silence was made. */
+  #heardAt = 0;
+  /** Since when a ping waits for its pong; null: none does. */
+  #pingedAt: number | null = null;
+  #watch: NodeJS.Timeout | null = null;
+
+  /** Starts a helper. Throws an FmError (SPAWN_FAILED) for what the system refuses at once. */
+  constructor(options: ConnectionOptions) {
+    this.#options = options;
+    this.#process = new HelperProcess(options.spawn, {
+      onBytes: (bytes) => this.#receive(bytes),
+      onEnd: (error) => void this.fail(error),
+    });
+    this.#rpc = new RpcConnection((bytes) => this.#process.write(bytes));
+    this.ready = this.#shakeHands();
+    this.ready.catch(() => {});
+  }
+
+  /** Resolves when the process is gone. */
+  get exited(): Promise<void> {
+    return this.#process.exited;
+  }
+
+  /** Since when it has been ready, as performance.now() tells it; null before. */
+  get readySince(): number | null {
+    return this.#readySince;
+  }
+
+  /** Makes a call. Throws an FmError, with nothing written, when it cannot. */
+  call(method: string, params: JsonObject, onNotification?: (params: JsonObject) => void): Sent {
+    if (this.#rpc.pending === 0) this.#heardAt = performance.now();
+    const sent = this.#rpc.call(method, params, onNotification);
+    this.#tryPing();
+    this.#keepWatch();
+    return sent;
+  }
+
+  /** Asks for a call's end. Says nothing about a call that is over. */
+  cancel(id: number): void {
+    this.#rpc.cancel(id);
+  }
+
+  /** Whether the helper may have read that call, and what comes of it would come again. */
+  mayHaveRead(id: number): boolean {
+    return this.#brokeProtocol || this.#process.crashed || this.#rpc.hasRead(id);
+  }
+
+  /** Says whether the process keeps Node's event loop alive. */
+  setBusy(busy: boolean): void {
+    this.#process.setBusy(busy);
+  }
+
+  /** The one place where a helper is given up; only the first reason counts. Returns what its calls were told. */
+  fail(reason: FmError): FmError {
+    if (this.#down !== null) return this.#down;
+    this.#down = this.#readySince === null ? startError(reason, this.#process) : reason;
+    if (this.#watch !== null) clearTimeout(this.#watch);
+    // Whoever is told may make a call at once, which must not come here any more.
+    this.#options.onDown(this, this.#down);
+    this.#rpc.fail(this.#down);
+    this.#process.kill();
+    return this.#down;
+  }
+
+  /** Asks the helper to end; it gets no further call. One that is not ready yet is killed. */
+  shutDown(): void {
+    if (this.#readySince === null) return this.kill();
+    try {
+      this.#rpc.call("process.shutdown", {}).result.catch(() => {});
+    } catch {
+      // It is dead or deaf already; its owner kills it in time.
+    }
+  }
+
+  /** Asks the process to end in the system's way. */
+  terminate(): void {
+    this.#process.terminate();
+  }
+
+  /** Ends the process at once. */
+  kill(): void {
+    this.#process.kill();
+  }
+
+  async #shakeHands(): Promise<void> {
+    const { patienceMs } = this.#options;
+    let timer: NodeJS.Timeout | undefined;
+    const tooLate = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => {
+        const what = `The helper did not answer within ${patienceMs} ms of its start.`;
+        reject(new FmError("HELPER_UNHEALTHY", what + this.#process.describeStart()));
+      }, patienceMs);
+      // While a call waits, the child keeps the loop alive; nothing else should.
+      timer.unref();
+    });
+    try {
+      const pong = await Promise.race([this.#rpc.call("health.ping", {}).result, tooLate]);
+      this.#checkVersion(pong);
+      this.#readySince = performance.now();
+      this.#process.setReady();
+    } catch (error) {
+      throw this.fail(toFmError(error));
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  #checkVersion(pong: JsonObject): void {
+    if (pong["protocol_version"] === PROTOCOL_VERSION) return;
+    throw new FmError(
+      "PROTOCOL_MISMATCH",
+      `The helper ${String(pong["version"] ?? "")} speaks protocol version ${String(pong["protocol_version"])}; ` +
+        `this package speaks version ${PROTOCOL_VERSION}. Update the older of the two.${this.#process.describeStart()}`,
+    );
+  }
+
+  #receive(bytes: Uint8Array): void {
+    this.#heardAt = performance.now();
+    try {
+      this.#rpc.receive(bytes);
+    } catch (error) {
+      this.#brokeProtocol = true;
+      this.fail(toFmError(error));
+    }
+  }
+
+  #ping(): void {
+    const now = performance.now();
+    const { result } = this.#rpc.call("health.ping", {});
+    this.#pingedAt ??= now;
+    const answered = (): void => {
+      this.#pingedAt = null;
+    };
+    result.then(answered, () => {});
+  }
+
+  /** While a call waits, the helper must show a sign of life now and then. */
+  #keepWatch(): void {
+    if (this.#watch !== null || this.#down !== null) return;
+    const { patienceMs } = this.#options;
+    const silence = performance.now() - this.#heardAt;
+    const delay = silence < patienceMs ? patienceMs - silence : patienceMs;
+    const due = performance.now() + delay;
+    this.#watch = setTimeout(() => {
+      this.#watch = null;
+      this.#look(performance.now() - due >= STOOD_STILL_MS);
+    }, delay);
+    this.#watch.unref();
+  }
+
+  #look(stoodStill: boolean): void {
+    if (this.#rpc.pending === 0) return;
+    const now = performance.now();
+    if (stoodStill) {
+      this.#heardAt = now;
+      if (this.#pingedAt !== null) this.#pingedAt = now;
+    }
+    const { patienceMs } = this.#options;
+    const isQuiet = now - this.#heardAt >= patienceMs;
+    if (isQuiet && this.#pingedAt !== null && now - this.#pingedAt >= patienceMs) {
+      // What it has said may wait in the pipe: the loop reads it before it comes to this.
+      setImmediate(() => this.#giveUp());
+      return;
+    }
+    if (isQuiet && this.#pingedAt === null) this.#tryPing();
+    this.#keepWatch();
+  }
+
+  #tryPing(): void {
+    try {
+      this.#ping();
+    } catch {
+      // It has stopped reading, and the watch goes on: the ping counts as sent.
+      this.#pingedAt = performance.now();
+    }
+  }
+
+  #giveUp(): void {
+    const { patienceMs } = this.#options;
+    if (performance.now() - this.#heardAt < patienceMs) return this.#keepWatch();
+    this.fail(new FmError("HELPER_UNHEALTHY", `The helper gave no sign of life for ${patienceMs} ms and was ended.`));
+  }
+}
+
+/** What goes wrong before the first pong says that this is no helper, rather than that a helper failed. */
+function startError(failure: FmError, process: HelperProcess): FmError {
+  const { code, detail } = failure;
+  const told = (newCode: FmErrorCode, what: string): FmError =>
+    new FmError(newCode, what + process.describeStart(), { cause: failure });
+  if (code === "PROTOCOL_ERROR") return told("SPAWN_FAILED", `The program is not an fm-proxy helper. ${detail}`);
+  if (code === "HELPER_EXITED") return told("SPAWN_FAILED", `${detail} It had not answered yet.`);
+  if (code === "RPC_ERROR") return told("HELPER_UNHEALTHY", `The helper refused its first call: ${detail}.`);
+  return failure;
+}

@@ -1,0 +1,94 @@
+// client.on: what a host may follow.
+import type { ReasonCode } from "./errors.js";
+
+/**
+ * What the client can do at the moment:
+ * - `unknown`: nothing was asked yet
+ * - `starting`, `ready`: the helper
+ * - `parked`: the helper had nothing to do and ended; the next request starts it
+ * - `waiting`: the machine can't answer now, and is asked again after a while
+ * - `limited`: the model's rate limit was reached
+ * - `per-request`: after crashes, each request gets a helper of its own
+ * - `refused`: nothing is started until `compatibility.check({ recheck: true })`
+ * - `closed`
+ */
+export type ClientState =
+  | "unknown"
+  | "starting"
+  | "ready"
+  | "parked"
+  | "waiting"
+  | "limited"
+  | "per-request"
+  | "refused"
+  | "closed";
+
+/** What a listener of `state` gets. */
+export interface StateChange {
+  state: ClientState;
+  /** Why, for `waiting` and `refused`. */
+  reason_code?: ReasonCode | undefined;
+  detail?: string | undefined;
+}
+
+/** The events of a client, and what their listeners get. */
+export interface ClientEvents {
+  state: StateChange;
+  log: string;
+}
+
+/** Listeners. What one throws is a warning of Node's, and ends nothing. */
+export class Events {
+  readonly #listeners: { [Name in keyof ClientEvents]: Set<(value: ClientEvents[Name]) => unknown> } = {
+    state: new Set(),
+    log: new Set(),
+  };
+  #state: ClientState = "unknown";
+
+  /** Whether someone listens. */
+  has(name: keyof ClientEvents): boolean {
+    return this.#listeners[name].size > 0;
+  }
+
+  /** Calls `listener` with each event; what it returns stops that. */
+  on<Name extends keyof ClientEvents>(name: Name, listener: (value: ClientEvents[Name]) => unknown): () => void {
+    const listeners = this.#listeners[name];
+    listeners.add(listener);
+    return () => void listeners.delete(listener);
+  }
+
+  /** Tells all listeners. */
+  emit<Name extends keyof ClientEvents>(name: Name, value: ClientEvents[Name]): void {
+    for (const listener of [...this.#listeners[name]]) callBack(`A listener of "${name}"`, listener, value);
+  }
+
+  /** Tells a change of state; the same state twice is none. */
+  changeState(state: ClientState, reason: Omit<StateChange, "state"> = {}): void {
+    if (state === this.#state || this.#state === "closed") return;
+    this.#state = state;
+    this.emit("state", { state, ...reason });
+  }
+}
+
+/** Calls a function of the host's, which may throw, or reject: that is a warning, and ends nothing. */
+export function callBack<T>(what: string, call: (value: T) => unknown, value: T, warn = warnOf): void {
+  try {
+    Promise.resolve(call(value)).catch((error: unknown) => warn(what, error));
+  } catch (error) {
+    warn(what, error);
+  }
+}
+
+/** Warns the host of what its function threw. */
+export function warnOf(what: string, error: unknown): void {
+  process.emitWarning(`${what} of fm-proxy's client threw: ${describe(error)}`);
+}
+
+/** What was thrown, which need be no Error. */
+function describe(error: unknown): string {
+  try {
+    return String(error);
+  } catch {
+    return "a value that can't be shown";
+  }
+}

@@ -1,0 +1,198 @@
+// client.compatibility: whether this machine can answer requests, found out once and remembered.
+import { release } from "node:os";
+import { FmError, toFmError, type ReasonCode } from "./errors.js";
+import type { Helper } from "./helper.js";
+import type { Events } from "./events.js";
+import type { RateLimiter } from "./ratelimit.js";
+import type { JsonObject } from "./types.js";
+
+/** What `client.compatibility.check()` finds. */
+export interface CompatibilityReport {
+  compatible: boolean;
+  /** Absent when compatible. */
+  reason_code?: ReasonCode;
+  /** One English sentence or two; absent when compatible. */
+  detail?: string;
+  /** Where a helper was looked for, in order, when none was found. */
+  tried?: readonly string[];
+}
+
+/** How `client.compatibility.check` looks. */
+export interface CheckOptions {
+  /** Looks again, whatever was found before: for a command "Re-check compatibility". */
+  recheck?: boolean | undefined;
+}
+
+/** The machine, as far as the `apple` engine asks for it. */
+export interface Machine {
+  platform: string;
+  arch: string;
+  /** The kernel's release. */
+  release: string;
+}
+
+/** How long the answer that the model is not there counts, in ms. */
+const WAIT_MS = 5 * 60_000;
+/** A helper that hears nothing is noticed before its answer is too late, and then another one is asked. */
+const MARGIN_MS = 500;
+const REASONS: ReadonlySet<string> = new Set(["AI_DISABLED", "MODEL_NOT_READY", "OS_TOO_OLD", "UNSUPPORTED_HARDWARE"]);
+const START_FAILURES: ReadonlySet<string> = new Set(["SPAWN_FAILED", "PROTOCOL_MISMATCH"]);
+/** The Darwin kernel of macOS 26. */
+const DARWIN_OF_MACOS_26 = 25;
+
+/** What is known of the machine. What the helper itself refuses is known by the helper. */
+type Knowledge =
+  | { state: "unknown" }
+  | { state: "ready" }
+  | { state: "waiting"; verdict: Refusal; until: number };
+
+/** What is told to who asks, and to requests. */
+interface Verdict {
+  report: CompatibilityReport;
+  error: FmError | null;
+}
+interface Refusal extends Verdict {
+  error: FmError;
+}
+
+const COMPATIBLE: Verdict = { report: { compatible: true }, error: null };
+
+/** What the gate is made with. */
+interface GateOptions {
+  engine: string | undefined;
+  /** How long a helper may take to say what it can do. */
+  timeoutMs: number;
+  limiter: RateLimiter;
+}
+
+/** `client.compatibility`: whether this machine can answer requests. */
+export class Compatibility {
+  readonly #helper: Helper;
+  readonly #events: Events;
+  readonly #limiter: RateLimiter;
+  readonly #timeoutMs: number;
+  /** What the machine lacks for the engine, which no helper need be asked; null: nothing. */
+  readonly #lacking: Refusal | null;
+  #known: Knowledge = { state: "unknown" };
+  #asking: Promise<Verdict> | null = null;
+
+  /** @internal */
+  constructor(helper: Helper, events: Events, options: GateOptions) {
+    this.#helper = helper;
+    this.#events = events;
+    this.#limiter = options.limiter;
+    this.#timeoutMs = options.timeoutMs;
+    const machine = { platform: process.platform, arch: process.arch, release: release() };
+    const lacking = options.engine === "apple" ? checkMachine(machine) : null;
+    this.#lacking = lacking && refuse(lacking.reason_code as ReasonCode, lacking.detail ?? "");
+  }
+
+  /**
+   * Looks without loading a model. Never throws. What it finds is remembered: "compatible" as long as requests bear it
+   * out, that the model is not there for five minutes, and that no helper can be started until `recheck`.
+   */
+  async check({ recheck = false }: CheckOptions = {}): Promise<CompatibilityReport> {
+    if (recheck) this.#forget();
+    return (this.#remembered() ?? (await this.#ask())).report;
+  }
+
+  /**
+   * Why a request can't be answered; null: it may be. Asks the helper only when nothing is remembered, and then alone
+   * returns a promise.
+   */
+  refusal(): FmError | null | Promise<FmError | null> {
+    const remembered = this.#remembered();
+    return remembered === null ? this.#ask().then(({ error }) => error) : remembered.error;
+  }
+
+  /** Why no helper will be started; null while one may be. */
+  lacksHelper(): FmError | null {
+    return this.#refused()?.error ?? null;
+  }
+
+  /** A request failed for want of an engine or a model: the next one asks what the matter is. */
+  doubt(): void {
+    if (this.#known.state === "ready") this.#known = { state: "unknown" };
+  }
+
+  /** Forgets all that was found: crashes of the helper and rate limits too. */
+  #forget(): void {
+    this.#known = { state: "unknown" };
+    this.#helper.reset();
+    this.#limiter.reset();
+  }
+
+  #remembered(): Verdict | null {
+    const refused = this.#refused();
+    if (refused !== null) return refused;
+    if (this.#known.state === "ready") return COMPATIBLE;
+    if (this.#known.state === "waiting" && performance.now() < this.#known.until) return this.#known.verdict;
+    return null;
+  }
+
+  #refused(): Verdict | null {
+    if (this.#lacking !== null) return this.#lacking;
+    const error = this.#helper.refusal;
+    return error === null ? null : { report: reportOf(error), error };
+  }
+
+  #ask(): Promise<Verdict> {
+    this.#asking ??= this.#askHelper().finally(() => {
+      this.#asking = null;
+    });
+    return this.#asking;
+  }
+
+  async #askHelper(): Promise<Verdict> {
+    try {
+      const options = { timeoutMs: this.#timeoutMs + MARGIN_MS, timeoutFrom: "send" } as const;
+      return this.#learn(await this.#helper.call("capabilities.get", {}, options).result);
+    } catch (reason) {
+      const error = toFmError(reason);
+      return { report: reportOf(error), error };
+    }
+  }
+
+  #learn(capabilities: JsonObject): Verdict {
+    if (capabilities["available"] === true) {
+      this.#known = { state: "ready" };
+      return COMPATIBLE;
+    }
+    const code = String(capabilities["reason_code"]);
+    const reason = REASONS.has(code) ? (code as ReasonCode) : "HELPER_UNHEALTHY";
+    const verdict = refuse(reason, String(capabilities["detail"] ?? code));
+    this.#known = { state: "waiting", verdict, until: performance.now() + WAIT_MS };
+    this.#events.changeState("waiting", { reason_code: reason, detail: verdict.error.detail });
+    return verdict;
+  }
+}
+
+/** What the `apple` engine needs of the machine; null when it has all of it. */
+export function checkMachine(machine: Machine): CompatibilityReport | null {
+  if (machine.platform !== "darwin")
+    return no("NOT_DARWIN", `The apple engine needs macOS; this is ${machine.platform}.`);
+  if (machine.arch !== "arm64") return no("UNSUPPORTED_HARDWARE", "The apple engine needs Apple silicon.");
+  if (!(Number.parseInt(machine.release, 10) >= DARWIN_OF_MACOS_26)) {
+    return no("OS_TOO_OLD", `The apple engine needs macOS 26; this is Darwin ${machine.release}.`);
+  }
+  return null;
+}
+
+/** A refusal of the machine, or of a helper that is well itself. */
+function refuse(reasonCode: ReasonCode, detail: string): Refusal {
+  return { report: no(reasonCode, detail), error: new FmError("UNAVAILABLE", detail, { reasonCode }) };
+}
+
+/** What an error says of the machine. */
+export function reasonOf({ code, reasonCode }: FmError): ReasonCode {
+  return reasonCode ?? (START_FAILURES.has(code) ? (code as ReasonCode) : "HELPER_UNHEALTHY");
+}
+
+function reportOf(error: FmError): CompatibilityReport {
+  const report = no(reasonOf(error), error.detail);
+  return error.tried === undefined ? report : { ...report, tried: error.tried };
+}
+
+function no(reasonCode: ReasonCode, detail: string): CompatibilityReport {
+  return { compatible: false, reason_code: reasonCode, detail };
+}

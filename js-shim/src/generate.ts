@@ -1,0 +1,124 @@
+// client.generate: an answer that has passed checks, or else what the host has in its place.
+import { FmError, textOfResponse, toFmError } from "./errors.js";
+import { createResponse } from "./responses.js";
+import { withSignal } from "./stream.js";
+import type { JsonObject, RequestOptions, ResponseCreateParams, Transport } from "./types.js";
+import type { Validator } from "./validate.js";
+
+/** An answer that did not pass. */
+export interface Rejection {
+  /** What the model said. */
+  text: string;
+  /** What is wrong with it, as the next try was told. */
+  reason: string;
+}
+
+/** What `client.generate` is asked for. */
+export interface GenerateParams<T> {
+  /** What to answer: a text, or message items. */
+  input: string | readonly JsonObject[];
+  instructions?: string | undefined;
+  /** A JSON schema (draft 7 or 2020-12) of the value. Absent: the value is the answer's text. */
+  schema?: JsonObject | undefined;
+  /** Cleans the value before it is checked. What it throws is the reason why the answer is rejected. */
+  sanitize?: ((value: unknown) => T) | undefined;
+  /** Says true for a value that passes, and else false or, better, why not. */
+  validate?: ((value: T) => boolean | string | null | undefined) | undefined;
+  /** How often the model is asked again, with the reason why its answer did not pass. Default: 1. */
+  retries?: number | undefined;
+  /** The value in place of the model's, when it gave none that passes or can't be asked: a function of what it gave. */
+  fallback?: ((rejected: readonly Rejection[]) => T | Promise<T>) | undefined;
+  /** More parameters of `responses.create`. Default: `temperature` 0, `seed` 0 and `store` false. */
+  request?: Omit<ResponseCreateParams, "input" | "instructions" | "stream" | "text"> | undefined;
+}
+
+/** What `client.generate` gives. */
+export interface Generated<T> {
+  value: T;
+  /** Whether the model gave it, or `fallback`. */
+  source: "local" | "fallback";
+  /** The answers that did not pass, in order. */
+  rejected: Rejection[];
+}
+
+const PLAIN = { temperature: 0, seed: 0, store: false } as const;
+const NO_CHECK: Validator = () => null;
+
+/** Asks, checks, asks again, and in the end falls back. Rejects with an FmError where there is no fallback. */
+export async function generate<T>(
+  transport: Transport,
+  params: GenerateParams<T>,
+  { signal }: RequestOptions = {},
+): Promise<Generated<T>> {
+  checkRetries(params.retries ?? 1);
+  const check = params.schema === undefined ? NO_CHECK : await loadValidator(params.schema);
+  const rejected: Rejection[] = [];
+  try {
+    for (let tries = (params.retries ?? 1) + 1; tries > 0; tries--) {
+      const body = bodyOf(params, rejected.at(-1));
+      const text = textOfResponse(await withSignal(() => createResponse(transport, body), signal));
+      const judged = judge(text, params, check);
+      if ("value" in judged) return { value: judged.value, source: "local", rejected };
+      rejected.push({ text, reason: judged.reason });
+    }
+  } catch (reason) {
+    if (signal?.aborted === true || params.fallback === undefined) throw reason;
+    const error = toFmError(reason);
+    // The host's own mistake must be seen.
+    if (error.code === "INVALID_REQUEST" || error.code === "CLOSED") throw error;
+  }
+  if (params.fallback !== undefined) return { value: await params.fallback(rejected), source: "fallback", rejected };
+  const what = `No answer passed. The last one: ${rejected.at(-1)?.reason ?? ""}`;
+  throw new FmError("NO_VALID_ANSWER", what);
+}
+
+/** ajv is loaded when the first schema comes. */
+async function loadValidator(schema: JsonObject): Promise<Validator> {
+  const { validatorOf } = await import("./validate.js");
+  return validatorOf(schema);
+}
+
+function checkRetries(retries: number): void {
+  if (Number.isInteger(retries) && retries >= 0 && retries <= 10) return;
+  const what = `Invalid 'retries': an integer from 0 to 10, not ${String(retries)}.`;
+  throw new FmError("INVALID_REQUEST", what, { openai: { param: "retries" } });
+}
+
+/** The request; after an answer that did not pass, with that answer and what is wrong with it. */
+function bodyOf<T>(params: GenerateParams<T>, last: Rejection | undefined): ResponseCreateParams {
+  const { input, instructions, schema, request } = params;
+  const format = schema === undefined ? {} : { text: { format: { type: "json_schema", name: "value", schema } } };
+  const asked = { ...PLAIN, ...request, ...(instructions === undefined ? {} : { instructions }), ...format };
+  if (last === undefined) return { ...asked, input };
+  const question = typeof input === "string" ? [{ role: "user", content: input }] : input;
+  const again = `That answer can't be used. ${last.reason} Give another one.`;
+  return {
+    ...asked,
+    input: [...question, { role: "assistant", content: last.text }, { role: "user", content: again }],
+  };
+}
+
+function judge<T>(text: string, params: GenerateParams<T>, check: Validator): { value: T } | { reason: string } {
+  let value: unknown = text;
+  if (params.schema !== undefined) {
+    try {
+      value = JSON.parse(text);
+    } catch {
+      return { reason: "It is not JSON." };
+    }
+    const wrong = check(value);
+    if (wrong !== null) return { reason: wrong };
+  }
+  return judgeValue(value, params);
+}
+
+function judgeValue<T>(raw: unknown, { sanitize, validate }: GenerateParams<T>): { value: T } | { reason: string } {
+  try {
+    const value = sanitize === undefined ? (raw as T) : sanitize(raw);
+    const verdict = validate === undefined ? true : validate(value);
+    if (verdict === true || verdict === null || verdict === undefined) return { value };
+    return { reason: verdict === false ? "It does not fit." : verdict };
+  } catch (error) {
+    return { reason: error instanceof Error ? error.message : String(error) };
+  }
+}

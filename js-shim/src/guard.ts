@@ -1,0 +1,141 @@
+// What every request passes on its way to the helper: the gate, the rate limit, and their memory of how it went.
+import { setTimeout as sleep } from "node:timers/promises";
+import { GRACE_MS, isWork, startDeadline, timeoutOf, workLimit } from "./call.js";
+import { FmError, toFmError } from "./errors.js";
+import type { Events } from "./events.js";
+import type { Compatibility } from "./gate.js";
+import type { RateLimiter } from "./ratelimit.js";
+import type { CallOptions, JsonObject, Operation, Transport } from "./types.js";
+import { isObject } from "./types.js";
+import { refused } from "./stream.js";
+
+/** The OpenAI code of the helper's own limit, how many requests it takes at once: it is no limit of the model's. */
+const FULL = "too_many_requests";
+/** Names of the default model. */
+const DEFAULT_MODELS: ReadonlySet<unknown> = new Set([undefined, null, "", "default", "local"]);
+
+/** What a {@link Guard} is made of. */
+export interface GuardOptions {
+  helper: Transport;
+  gate: Compatibility;
+  limiter: RateLimiter;
+  events: Events;
+  /** Whether requests ask the gate first. */
+  checks: boolean;
+}
+
+/** The way of a request to the helper. */
+export class Guard implements Transport {
+  readonly #options: GuardOptions;
+
+  constructor(options: GuardOptions) {
+    this.#options = options;
+  }
+
+  /** {@inheritDoc Transport.call} */
+  call(method: string, params: JsonObject, options: CallOptions = {}): Operation {
+    const { helper } = this.#options;
+    if (!isObject(params)) return refused(new FmError("INVALID_REQUEST", "The body of the request must be an object."));
+    if (!isWork(method)) return this.#refuseWithoutHelper() ?? helper.call(method, params, options);
+    return new GuardedCall(this.#options, method, params, options);
+  }
+
+  #refuseWithoutHelper(): Operation | null {
+    const error = this.#options.checks ? this.#options.gate.lacksHelper() : null;
+    return error === null ? null : refused(error);
+  }
+}
+
+/** One request that needs the model. */
+class GuardedCall implements Operation {
+  readonly result: Promise<JsonObject>;
+  readonly #guard: GuardOptions;
+  readonly #method: string;
+  readonly #params: JsonObject;
+  readonly #cancelled = new AbortController();
+  readonly #since = performance.now();
+  #sent: Operation | null = null;
+  #produced = false;
+
+  constructor(guard: GuardOptions, method: string, params: JsonObject, options: CallOptions) {
+    this.#guard = guard;
+    this.#method = method;
+    this.#params = params;
+    const onNotification = (message: JsonObject): void => {
+      this.#produced = true;
+      options.onNotification?.(message);
+    };
+    this.result = this.#run({ ...options, since: this.#since, onNotification });
+  }
+
+  /** {@inheritDoc Operation.cancel} */
+  cancel(): void {
+    this.#cancelled.abort();
+    this.#sent?.cancel();
+  }
+
+  async #run(options: CallOptions): Promise<JsonObject> {
+    const { helper, limiter } = this.#guard;
+    if (this.#guard.checks) await this.#passGate();
+    for (;;) {
+      const refusal = limiter.refusal();
+      if (refusal !== null) throw refusal;
+      this.#sent = helper.call(this.#method, this.#params, options);
+      try {
+        const result = await this.#sent.result;
+        limiter.noteSuccess();
+        return result;
+      } catch (reason) {
+        await this.#noteFailure(toFmError(reason));
+      }
+    }
+  }
+
+  async #passGate(): Promise<void> {
+    const verdict = this.#guard.gate.refusal();
+    const error = verdict instanceof Promise ? await this.#unlessOver(verdict) : verdict;
+    if (error !== null && concerns(error, this.#params["model"])) throw error;
+  }
+
+  /** Throws, unless the request is to be sent once more. */
+  async #noteFailure(error: FmError): Promise<void> {
+    const { gate, limiter, events } = this.#guard;
+    if (error.code === "UNAVAILABLE") gate.doubt();
+    if (error.code !== "RATE_LIMITED" || error.openai.code === FULL) throw error;
+    const delay = limiter.noteLimit();
+    if (limiter.isClosed) events.changeState("limited", { detail: error.detail });
+    if (delay === null || this.#produced) throw error;
+    await this.#unlessOver(sleep(delay, undefined, { signal: this.#cancelled.signal }).catch(() => {}));
+  }
+
+  /** Waits for something, but no longer than the request may take, and not after a cancel. */
+  #unlessOver<T>(wait: Promise<T>): Promise<T> {
+    const { signal } = this.#cancelled;
+    if (signal.aborted) return Promise.reject(cancelledError());
+    const limit = workLimit(this.#params);
+    return new Promise<T>((resolve, reject) => {
+      const settle = (how: () => void): void => {
+        clearTimeout(timer);
+        signal.removeEventListener("abort", stop);
+        how();
+      };
+      const stop = (): void => settle(() => reject(cancelledError()));
+      const late = (): void => settle(() => reject(timeoutOf(this.#method, limit)));
+      const timer = startDeadline(limit, GRACE_MS, this.#since, late);
+      signal.addEventListener("abort", stop, { once: true });
+      wait.then(
+        (value) => settle(() => resolve(value)),
+        (error: unknown) => settle(() => reject(error)),
+      );
+    });
+  }
+}
+
+/** The default model may be missing where another one, which the request names, is there. */
+function concerns({ reasonCode }: FmError, model: unknown): boolean {
+  return reasonCode !== "MODEL_NOT_READY" || DEFAULT_MODELS.has(model);
+}
+
+function cancelledError(): FmError {
+  return new FmError("CANCELLED", "The request was cancelled before it was sent.");
+}

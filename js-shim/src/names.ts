@@ -1,0 +1,110 @@
+// Names of files, branches and conversations: cleaned, judged, and made of a text where no model gives one.
+
+/** How {@link slug} writes a name. */
+export interface SlugOptions {
+  /** Between words. Default: `-`. */
+  separator?: string;
+  /** In characters; cut at the end of a word where possible. Default: 60. */
+  maxLength?: number;
+}
+
+/** What {@link scoreName} makes of a name. */
+export interface NameScore {
+  /** From 0 (of no use) to 1. */
+  score: number;
+  /** What is wrong with it, a sentence each. */
+  reasons: string[];
+}
+
+/** Files that Windows keeps for devices, whatever their extension. */
+const RESERVED = /^(con|prn|aux|nul|com[0-9]|lpt[0-9])$/;
+/** How models begin to answer instead of giving the name. */
+const PREAMBLES = [
+  /^(?:sure|okay|ok|certainly|of course)\b[^:\n]*:\s*/i,
+  /^here(?:'s| is| are)\b[^:\n]*:\s*/i,
+  /^(?:the |a |my |suggested )*(?:file ?)?(?:name|title|slug)\b[^:\n]*:\s*/i,
+];
+/** Words that name nothing. */
+const GENERIC = new Set(
+  "untitled new file document doc text note notes misc stuff data temp tmp test example sample thing item title name".split(
+    " ",
+  ),
+);
+/** Words that carry little of what a text is about. */
+const SMALL = new Set(
+  (
+    "a an and are as at be but by can do for from had has have how i if in into is it its me my no not of on or our " +
+    "please she so that the their them then there these they this to was we were what when which who why will with you your"
+  ).split(" "),
+);
+const HEURISTIC_WORDS = 5;
+
+/**
+ * A text as a name that every file system takes: lower-case ASCII letters, digits and separators. Of what a model says,
+ * the first line that says something counts, without quotes and without "Here is a name:". The same text gives the same
+ * name; a text without a letter or digit gives "".
+ */
+export function slug(text: string, { separator = "-", maxLength = 60 }: SlugOptions = {}): string {
+  const words = wordsOf(firstLine(text));
+  let name = "";
+  for (const word of words) {
+    const longer = name === "" ? word : name + separator + word;
+    if (longer.length > maxLength) break;
+    name = longer;
+  }
+  if (name === "") name = (words[0] ?? "").slice(0, Math.max(0, maxLength));
+  return RESERVED.test(name) ? `${name}${separator}1` : name;
+}
+
+/**
+ * Judges a name by rules, so that the same name is always judged the same.
+ *
+ * @param of - the text that the name is for: a name that shares no word with it loses
+ */
+export function scoreName(name: string, of?: string): NameScore {
+  const words = wordsOf(name);
+  const losses: [boolean, number, string][] = [
+    [words.join("").length < 3, 0.5, "It is too short."],
+    [name.length > 60, 0.4, "It is longer than 60 characters."],
+    [words.length > 8, 0.4, "It has more than 8 words."],
+    [words.length > 0 && words.every((word) => GENERIC.has(word) || /^\d+$/.test(word)), 0.7, "It says nothing."],
+    [new Set(words).size < words.length, 0.3, "It repeats a word."],
+    [words.some((word) => /^(?=.*\d)[0-9a-f]{8,}$/.test(word)), 0.4, "It has a part that reads like a number."],
+    [of !== undefined && !sharesWord(words, wordsOf(of)), 0.3, "It has no word of the text that it is for."],
+  ];
+  const wrong = words.length === 0 ? losses.slice(0, 1) : losses.filter(([holds]) => holds);
+  const lost = words.length === 0 ? 1 : wrong.reduce((sum, [, loss]) => sum + loss, 0);
+  return { score: Math.max(0, Math.round((1 - lost) * 100) / 100), reasons: wrong.map(([, , reason]) => reason) };
+}
+
+/** A name made of a text's own words, for when no model gives one: its first five that are not small words. */
+export function nameFromText(text: string, options: SlugOptions = {}): string {
+  const words = wordsOf(text);
+  const telling = words.filter((word) => !SMALL.has(word) && !GENERIC.has(word));
+  return slug([...new Set(telling.length > 0 ? telling : words)].slice(0, HEURISTIC_WORDS).join(" "), options);
+}
+
+function firstLine(text: string): string {
+  const lines = text.split(/[\r\n]+/).map((line) => {
+    const bare = line.replace(/^[\s>*#-]+/, "");
+    return PREAMBLES.reduce((rest, preamble) => rest.replace(preamble, ""), bare);
+  });
+  return lines.find((line) => /[\p{L}\p{N}]/u.test(line) && !line.startsWith("```")) ?? "";
+}
+
+/** Letters and digits in ASCII; what has no such form divides words. */
+function wordsOf(text: string): string[] {
+  const ascii = text
+    .normalize("NFKD")
+    .replace(/\p{M}/gu, "")
+    .replace(/['\u2019]/g, "")
+    .replace(/ß/g, "ss")
+    .toLowerCase();
+  return ascii.split(/[^a-z0-9]+/).filter((word) => word !== "");
+}
+
+/** Words count as the same when they begin alike: "rename" and "renaming". */
+function sharesWord(some: string[], others: string[]): boolean {
+  const begins = new Set(others.map((word) => word.slice(0, 4)));
+  return some.some((word) => begins.has(word.slice(0, 4)));
+}

@@ -1,0 +1,90 @@
+// What a rate limit of the model leads to.
+import { FmError } from "./errors.js";
+
+/**
+ * What happens when the model says that there were too many requests:
+ * - `fallback`: the request fails at once, and so do others for a minute
+ * - `retry`: the request waits and is sent again; the only policy that ever makes a caller wait
+ * - `disable`: the request fails, and after some in a row all do for long
+ */
+export type RateLimitPolicy = "fallback" | "retry" | "disable";
+
+/** The numbers of a policy. */
+export interface RateLimitOptions {
+  rateLimitPolicy: RateLimitPolicy;
+  /** Rate limits in a row after which no request is sent for `disableForMs`. */
+  maxConsecutiveRateLimits: number;
+  disableForMs: number;
+  /** With `retry`: the longest pause before the next try. */
+  maxRetryDelayMs: number;
+}
+
+/** The policy unless the caller says otherwise. */
+export const RATE_LIMIT_OPTIONS: RateLimitOptions = {
+  rateLimitPolicy: "fallback",
+  maxConsecutiveRateLimits: 3,
+  disableForMs: 30 * 60_000,
+  maxRetryDelayMs: 30_000,
+};
+
+/** With `fallback`: how long no request is sent after a rate limit. */
+const COOL_DOWN_MS = 60_000;
+const FIRST_DELAY_MS = 1000;
+/** Chance adds up to this to a pause, so that many hosts do not try again in step. */
+const JITTER_MS = 500;
+
+/** Counts a client's rate limits. */
+export class RateLimiter {
+  readonly #options: RateLimitOptions;
+  #inARow = 0;
+  #closedUntil = 0;
+  #delayMs = FIRST_DELAY_MS;
+
+  constructor(options: RateLimitOptions) {
+    this.#options = options;
+  }
+
+  /** Why no request is sent at the moment; null while one may be. */
+  refusal(): FmError | null {
+    const wait = this.#closedUntil - performance.now();
+    if (wait <= 0) return null;
+    const what = `The model's rate limit was reached; requests are sent again in ${Math.ceil(wait / 1000)} s.`;
+    return new FmError("RATE_LIMITED", what, { retryAfterMs: Math.ceil(wait) });
+  }
+
+  /** A request went well. */
+  noteSuccess(): void {
+    this.#inARow = 0;
+    this.#delayMs = FIRST_DELAY_MS;
+    this.#closedUntil = 0;
+  }
+
+  /** A request met the limit. Returns how long to wait before it is sent again, in ms; null: it fails. */
+  noteLimit(): number | null {
+    const { rateLimitPolicy, maxConsecutiveRateLimits, disableForMs, maxRetryDelayMs } = this.#options;
+    this.#inARow++;
+    if (this.#inARow >= maxConsecutiveRateLimits) {
+      this.#close(disableForMs);
+      return null;
+    }
+    if (rateLimitPolicy === "fallback") this.#close(Math.min(COOL_DOWN_MS, disableForMs));
+    if (rateLimitPolicy !== "retry") return null;
+    const delay = Math.min(this.#delayMs + Math.random() * JITTER_MS, maxRetryDelayMs);
+    this.#delayMs = Math.min(this.#delayMs * 2, maxRetryDelayMs);
+    return delay;
+  }
+
+  /** Whether no request is sent at the moment. */
+  get isClosed(): boolean {
+    return performance.now() < this.#closedUntil;
+  }
+
+  /** Forgets all limits. */
+  reset(): void {
+    this.noteSuccess();
+  }
+
+  #close(ms: number): void {
+    this.#closedUntil = performance.now() + ms;
+  }
+}

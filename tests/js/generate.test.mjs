@@ -1,0 +1,153 @@
+// client.generate: answers that are checked, asked for once more, and replaced; and the names that it is often used for.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { nameFromText, scoreName, slug } from "../../js-shim/dist/esm/index.js";
+import { fakeClient, script, stubClient } from "./support/helper.mjs";
+
+/** A stub whose answers come one after the other, whatever it is asked. */
+const answering = (t, ...answers) => stubClient(t, { answers: answers.map((answer) => [answer]) });
+const schema = {
+  type: "object",
+  properties: { name: { type: "string", maxLength: 5 } },
+  required: ["name"],
+  additionalProperties: false,
+};
+
+test("text that passes is the value", async (t) => {
+  const client = answering(t, "fine");
+  assert.deepEqual(await client.generate({ input: "x" }), { value: "fine", source: "local", rejected: [] });
+  const [{ params }] = client.received("responses.create");
+  assert.deepEqual(params, { input: "x", temperature: 0, seed: 0, store: false });
+});
+
+test("one retry, with the answer and the reason in the prompt", async (t) => {
+  const client = answering(t, '{"name":"much too long"}', '{"name":"ok"}');
+  const { value, source, rejected } = await client.generate({ input: "x", instructions: "i", schema });
+  assert.deepEqual([value, source], [{ name: "ok" }, "local"]);
+  assert.equal(rejected.length, 1);
+  assert.match(rejected[0].reason, /^The value at \/name must NOT have more than 5 characters\.$/);
+  const [, { params }] = client.received("responses.create");
+  assert.equal(params.instructions, "i");
+  assert.deepEqual(params.text.format, { type: "json_schema", name: "value", schema });
+  assert.deepEqual(params.input, [
+    { role: "user", content: "x" },
+    { role: "assistant", content: '{"name":"much too long"}' },
+    { role: "user", content: `That answer can't be used. ${rejected[0].reason} Give another one.` },
+  ]);
+});
+
+test("no answer passes: the fallback, which sees them all; without one, an error with the last reason", async (t) => {
+  const client = answering(t, "not JSON", '{"name":5}', "not JSON", '{"name":5}');
+  const { value, source, rejected } = await client.generate({
+    input: "x",
+    schema,
+    fallback: (all) => ({ name: `${all.length}` }),
+  });
+  assert.deepEqual([value, source], [{ name: "2" }, "fallback"]);
+  assert.deepEqual(rejected.map(({ reason }) => reason), ["It is not JSON.", "The value at /name must be string."]);
+  await assert.rejects(client.generate({ input: "x", schema }), (error) => {
+    assert.equal(error.code, "NO_VALID_ANSWER");
+    assert.match(error.detail, /must be string/);
+    return true;
+  });
+});
+
+for (const [name, options, rejected] of [
+  ["says false", { validate: () => false }, "It does not fit."],
+  ["says why", { validate: () => "Too blue." }, "Too blue."],
+  ["throws", { validate: () => { throw new Error("Too red."); } }, "Too red."],
+  ["of sanitize throws", { sanitize: () => { throw new Error("Too green."); } }, "Too green."],
+]) {
+  test(`a check that ${name} rejects the answer`, async (t) => {
+    const given = await answering(t, "a").generate({ input: "x", retries: 0, fallback: () => "b", ...options });
+    assert.deepEqual(given, { value: "b", source: "fallback", rejected: [{ text: "a", reason: rejected }] });
+  });
+}
+
+test("where no model can be asked, the fallback is the value; the host's own mistakes are errors", async (t) => {
+  const nowhere = stubClient(t, {}, { helperPath: "/nowhere/fm-proxy" });
+  assert.deepEqual(await nowhere.generate({ input: "x", fallback: () => 7 }), { value: 7, source: "fallback", rejected: [] });
+  await assert.rejects(nowhere.generate({ input: "x" }), { code: "SPAWN_FAILED" });
+  const client = stubClient(t);
+  const fallback = () => 7;
+  await assert.rejects(client.generate({ input: "x", schema: { type: "nonsense" }, fallback }), {
+    code: "INVALID_REQUEST",
+    message: /'schema' is not a JSON schema/,
+  });
+  await assert.rejects(client.generate({ input: "x", retries: -1, fallback }), { code: "INVALID_REQUEST" });
+  const refused = script({ fail: ["INVALID_REQUEST", "no", { status: 400 }] });
+  await assert.rejects(client.generate({ input: refused, fallback }), { code: "INVALID_REQUEST" });
+  const signal = AbortSignal.abort();
+  await assert.rejects(client.generate({ input: "x", fallback }, { signal }), { name: "AbortError" });
+});
+
+test("a schema of draft 7 is checked as one", async (t) => {
+  const draft7 = { $schema: "http://json-schema.org/draft-07/schema#", type: "array", items: [{ type: "string" }] };
+  const given = await answering(t, "[5]", '["a"]').generate({ input: "x", schema: draft7 });
+  assert.deepEqual([given.value, given.rejected.length], [["a"], 1]);
+});
+
+test("the same input, the same verdict: fifty times over the real helper", async (t) => {
+  const client = fakeClient(t);
+  const ask = () =>
+    client.generate({
+      input: "Rename the parser of dates",
+      sanitize: slug,
+      validate: (name) => scoreName(name, "dates").score >= 0.9 || "It is bad.",
+      fallback: () => nameFromText("Rename the parser of dates"),
+    });
+  const first = await ask();
+  for (let round = 0; round < 50; round++) assert.deepEqual(await ask(), first);
+});
+
+for (const [text, name] of [
+  ["Date Parser", "date-parser"],
+  ['"Date Parser"', "date-parser"],
+  ["Sure! Here is a name:\n\n**Date Parser**", "date-parser"],
+  ["Here's a suggestion: date_parser.ts", "date-parser-ts"],
+  ["File name: date parser", "date-parser"],
+  ["The suggested name is: Date Parser", "date-parser"],
+  ["```\ndate-parser\n```", "date-parser"],
+  ["- date parser\n- other", "date-parser"],
+  ["Überprüfung der Straße", "uberprufung-der-strasse"],
+  ["../../etc/passwd", "etc-passwd"],
+  ["a\0b", "a-b"],
+  ["con", "con-1"],
+  ["COM1", "com1-1"],
+  ["日本語", ""],
+  ["", ""],
+  ["the cat's pyjamas", "the-cats-pyjamas"],
+  [`${"word ".repeat(30)}`, Array(12).fill("word").join("-")],
+  ["x".repeat(100), "x".repeat(60)],
+]) {
+  test(`slug of ${JSON.stringify(text.slice(0, 50))}`, () => {
+    assert.equal(slug(text), name);
+    assert.equal(slug(slug(text)), slug(text), "a name stays as it is");
+  });
+}
+
+for (const [name, of, least, most] of [
+  ["date-parser", "Parse a date", 1, 1],
+  ["date-parser", undefined, 1, 1],
+  ["", undefined, 0, 0],
+  ["untitled", undefined, 0, 0.4],
+  ["new-file-1", undefined, 0, 0.4],
+  ["ab", undefined, 0, 0.6],
+  ["date-date-parser", undefined, 0.5, 0.8],
+  ["3f2a9c81d0", undefined, 0, 0.7],
+  ["banana-boat", "Parse a date", 0.5, 0.8],
+  ["a-b-c-d-e-f-g-h-i-j", undefined, 0.3, 0.7],
+]) {
+  test(`scoreName of ${JSON.stringify(name)} for ${of}: ${least} to ${most}`, () => {
+    const { score, reasons } = scoreName(name, of);
+    assert.ok(score >= least && score <= most, `${score}: ${reasons}`);
+    assert.equal(score === 1, reasons.length === 0);
+    assert.deepEqual(scoreName(name, of), { score, reasons });
+  });
+}
+
+test("nameFromText takes the words that tell something", () => {
+  assert.equal(nameFromText("Please rename the parser of the dates in this file"), "rename-parser-dates");
+  assert.equal(nameFromText("the and of"), "the-and-of");
+  assert.equal(nameFromText("!!!"), "");
+});

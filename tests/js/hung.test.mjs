@@ -1,0 +1,185 @@
+// A helper that hangs: its calls end in time, it is killed and replaced, and what it never read goes to the next one.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { alive, deltas, drain, fakeClient, script, stubClient, until } from "./support/helper.mjs";
+import { checkResponse, checkResponseStream } from "./support/invariants.mjs";
+import { WAIT, repeated, soon } from "./support/patience.mjs";
+
+const hang = script("a", { hang: "soft" });
+const stop = async (client) => {
+  const { pid } = await client.health.ping();
+  process.kill(pid, "SIGSTOP");
+  return pid;
+};
+
+test("a stopped helper: a call ends within its limit and a second, it is replaced", { timeout: WAIT }, repeated(async (t) => {
+  const client = stubClient(t);
+  const pid = await stop(client);
+  const started = performance.now();
+  await assert.rejects(client.responses.create({ input: "x", fm: { timeout_ms: 1000 } }), (error) => {
+    assert.equal(error.code, "TIMEOUT");
+    assert.equal(error.limit, "total");
+    assert.equal(error.limitMs, 1000);
+    return true;
+  });
+  soon(performance.now() - started, 2000);
+  await until(() => !alive(pid), "its end");
+  checkResponse(await client.responses.create({ input: "x" }));
+  assert.equal(client.starts().length, 2);
+}));
+
+test("a stopped helper that read nothing: the next one answers, once", { timeout: WAIT }, async (t) => {
+  const client = stubClient(t, {}, { handshakeTimeoutMs: 2000 });
+  const pid = await stop(client);
+  const calls = [client.responses.create({ input: "one two" }), drain(client.responses.stream({ input: "three four" }))];
+  const [whole, { events, error }] = await Promise.all(calls);
+  checkResponse(whole);
+  assert.equal(error, null);
+  checkResponseStream(events);
+  assert.equal(deltas(events), "three four");
+  assert.equal(client.received("responses.create").length, 2);
+  assert.equal(client.starts().length, 2);
+  await until(() => !alive(pid), "the end of the stopped one");
+});
+
+test("a helper stopped in mid-stream: it is ended, and the request is not sent again", { timeout: WAIT }, async (t) => {
+  const client = stubClient(t, {}, { handshakeTimeoutMs: 1000 });
+  const pid = (await client.health.ping()).pid;
+  const { events, error } = await drain(client.responses.stream({ input: hang }), ({ type }) => {
+    if (type.endsWith("delta")) process.kill(pid, "SIGSTOP");
+  });
+  assert.equal(error.code, "HELPER_UNHEALTHY");
+  assert.match(error.detail, /no sign of life for 1000 ms/);
+  assert.equal(error.partialText, "a");
+  checkResponseStream(events);
+  assert.equal(client.received("responses.create").length, 1);
+  await until(() => !alive(pid), "its end");
+  checkResponse(await client.responses.create({ input: "x" }));
+});
+
+test("a helper that pings and never answers: the call ends in time, it is replaced", { timeout: WAIT }, repeated(async (t) => {
+  const client = stubClient(t);
+  const { pid } = await client.health.ping();
+  const started = performance.now();
+  const body = { input: script("a", { hang: "hard" }), fm: { timeout_ms: 500 } };
+  const { events, error } = await drain(client.responses.stream(body));
+  soon(performance.now() - started, 1500);
+  assert.equal(error.code, "TIMEOUT");
+  assert.equal(error.partialText, "a");
+  checkResponseStream(events);
+  await until(() => !alive(pid), "its end");
+  checkResponse(await client.responses.create({ input: "x" }));
+  assert.equal(client.starts().length, 2);
+}));
+
+test("a call that the helper itself ends in time costs no helper", { timeout: WAIT }, async (t) => {
+  const client = fakeClient(t);
+  const { pid } = await client.health.ping();
+  const hanging = client.responses.create({ input: script({ hang: "soft" }), fm: { timeout_ms: 200 } });
+  await assert.rejects(hanging, { code: "TIMEOUT", limit: "total" });
+  checkResponse(await client.responses.create({ input: "x" }));
+  assert.equal((await client.health.ping()).pid, pid);
+});
+
+test("a request right after the death of an idle helper is answered by the next one", async (t) => {
+  const client = stubClient(t);
+  const { pid } = await client.health.ping();
+  await client.responses.create({ input: "x" });
+  // The death is not seen before this turn of the event loop is over.
+  process.kill(pid, "SIGKILL");
+  const until = performance.now() + 20;
+  while (performance.now() < until);
+  checkResponse(await client.responses.create({ input: "one two" }));
+  assert.equal(client.starts().length, 2);
+});
+
+test("a request that was read is not sent again, though nothing had come of it", async (t) => {
+  const client = stubClient(t);
+  await assert.rejects(client.responses.create({ input: script({ sleep_ms: 50 }, { signal: "KILL" }) }), {
+    code: "HELPER_EXITED",
+  });
+  assert.equal(client.received("responses.create").length, 1);
+});
+
+test("a request on which two helpers die unread fails", async (t) => {
+  const client = stubClient(t, { start: "die-at-create" });
+  await assert.rejects(client.responses.create({ input: "x" }), { code: "HELPER_EXITED" });
+  assert.equal(client.starts().length, 2);
+});
+
+test("spawnPerRequest: the same results, a helper for each call, two at once at most", { timeout: WAIT }, async (t) => {
+  const client = stubClient(t, {}, { spawnPerRequest: true });
+  const input = script("one ", { sleep_ms: 20 }, "two");
+  const most = { children: 0 };
+  const calls = Array.from({ length: 8 }, async (_, index) => {
+    if (index % 2) return (await client.responses.create({ input })).output_text;
+    const { events, error } = await drain(client.responses.stream({ input }), () => {
+      const living = client.starts().filter(({ started }) => alive(started)).length;
+      most.children = Math.max(most.children, living);
+    });
+    assert.equal(error, null);
+    checkResponseStream(events);
+    return deltas(events);
+  });
+  assert.deepEqual(await Promise.all(calls), Array(8).fill("one two"));
+  assert.ok(most.children <= 2, `${most.children} at once`);
+  assert.equal(client.starts().length, 9, "eight and one for the gate");
+  await until(() => client.starts().every(({ started }) => !alive(started)), "the end of all");
+});
+
+test("spawnPerRequest: a cancel by id reaches the helper that makes the response", async (t) => {
+  const client = stubClient(t, {}, { spawnPerRequest: true });
+  let id;
+  const { events, error } = await drain(client.responses.stream({ input: hang }), async (event) => {
+    id ??= event.response.id;
+    if (event.type.endsWith("delta")) await client.responses.cancel(id);
+  });
+  assert.equal(error.code, "CANCELLED");
+  assert.equal(checkResponseStream(events).status, "cancelled");
+  await assert.rejects(client.responses.create({ input: "x", background: true }), { code: "UNAVAILABLE" });
+});
+
+test("after crashes each request gets a helper, and an hour later one helper serves all again", async (t) => {
+  let now = 1000;
+  t.mock.method(performance, "now", () => now);
+  const client = stubClient(t, {}, { restart: { firstDelayMs: 1, maxDelayMs: 1 } });
+  for (let crash = 0; crash < 2; crash++) {
+    await assert.rejects(client.responses.create({ input: script({ exit: 1 }) }), { code: "HELPER_EXITED" });
+  }
+  for (let request = 0; request < 3; request++) checkResponse(await client.responses.create({ input: "x" }));
+  assert.equal(client.starts().length, 5);
+  now += 3_600_000;
+  for (let request = 0; request < 3; request++) checkResponse(await client.responses.create({ input: "x" }));
+  assert.equal(client.starts().length, 6);
+});
+
+test("an idle helper ends after endAfterMs, unless it holds responses", { timeout: WAIT }, async (t) => {
+  const client = stubClient(t, {}, { endAfterMs: 50 });
+  const states = [];
+  client.on("state", ({ state }) => states.push(state));
+  const messages = [{ role: "user", content: "x" }];
+  await client.chat.completions.create({ messages });
+  await until(() => states.includes("parked"), "its end");
+  await until(() => !alive(client.starts()[0].started), "its end");
+  await client.chat.completions.create({ messages });
+  assert.equal(client.starts().length, 2);
+  const kept = stubClient(t, {}, { endAfterMs: 1 });
+  await kept.responses.create({ input: "x" });
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  await kept.health.ping();
+  assert.equal(kept.starts().length, 1);
+});
+
+test("close: a goodbye, then SIGTERM, then SIGKILL", async (t) => {
+  const client = stubClient(t, { shutdown: "ignore", term: "log" }, { shutdownTimeoutMs: 1000 });
+  const { pid } = await client.health.ping();
+  await client.close();
+  assert.equal(alive(pid), false);
+  assert.deepEqual(
+    client
+      .log()
+      .map(({ signal, method }) => signal ?? method)
+      .filter((what) => what === "SIGTERM" || what === "process.shutdown"),
+    ["process.shutdown", "SIGTERM"],
+  );
+});

@@ -1,0 +1,39 @@
+// The options of createClient: what does not exist, and what has a wrong value, is an error that names it.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { clientFor } from "./support/helper.mjs";
+
+for (const [options, param, message] of [
+  [{ modle: "m" }, "modle", /has no option 'modle'\. Did you mean 'model'\?/],
+  [{ idleTimeout: 5 }, "idleTimeout", /Did you mean 'idleTimeoutMs'\?/],
+  [{ helperpath: "x" }, "helperpath", /Did you mean 'helperPath'\?/],
+  [{ somethingElse: 1 }, "somethingElse", /has no option 'somethingElse'\. See ClientOptions\./],
+  [{ handshakeTimeoutMs: "5000" }, "handshakeTimeoutMs", /must be an integer from 0 to 2147483647, in ms, not "5000"/],
+  [{ handshakeTimeoutMs: -1 }, "handshakeTimeoutMs", /not -1/],
+  [{ endAfterMs: 2 ** 31 }, "endAfterMs", /not 2147483648/],
+  [{ rateLimitPolicy: "panic" }, "rateLimitPolicy", /must be "fallback" or "retry" or "disable", not "panic"/],
+  [{ spawnPerRequest: "yes" }, "spawnPerRequest", /must be true or false or "auto"/],
+  [{ appBundleLaunchMode: "launchservices-nonstdio" }, "appBundleLaunchMode", /must be "direct-exec"/],
+  [{ onLog: "a file" }, "onLog", /must be a function/],
+  [{ fallback: "cloud" }, "fallback", /must be a function or an object/],
+  [{ model: 5n }, "model", /must be a string, not bigint/],
+  [null, "options", /must be an object/],
+  ["x", "options", /must be an object/],
+]) {
+  test(`a client with ${typeof options === "object" ? Object.keys(options ?? {}) : options} is refused`, (t) => {
+    assert.throws(
+      () => clientFor(t, options),
+      (error) => {
+        assert.equal(error.name, "FmError");
+        assert.equal(error.code, "INVALID_REQUEST");
+        assert.equal(error.openai.param, param);
+        assert.match(error.message, message);
+        return true;
+      },
+    );
+  });
+}
+
+test("undefined is the default", (t) => {
+  clientFor(t, { model: undefined, handshakeTimeoutMs: undefined, fallback: undefined });
+});

@@ -770,7 +770,7 @@ MUTATIONS = [
     ("a model is a regular file", FILE, "return S_ISREG(info.st_mode) ? FM_OK", "return 1 ? FM_OK", "unit.models"),
     ("a FIFO is not waited for", FILE, "O_RDONLY | O_NONBLOCK | O_CLOEXEC", "O_RDONLY | O_CLOEXEC", "unit.models"),
     ("a folder that can't be read is not an empty one", MODELS,
-     "} else if (list.folder_error && !(list.named_projector && !name)) {",
+     "} else if (list.folder_error && !(list.named_projector && names_default(name))) {",
      "} else if (0) {",
      "unit.models|e2e.faults"),
     ("descriptors that ran out are no fault of a file", FILE,

@@ -18,7 +18,11 @@ const formats = {
   esm: {
     type: "module",
     config: "tsconfig.json",
-    here: 'import { fileURLToPath } from "node:url";\nexport const here = fileURLToPath(new URL(".", import.meta.url));\n',
+    // A bundler that makes CommonJS of it leaves no URL, but has __dirname.
+    here:
+      'import { fileURLToPath } from "node:url";\n' +
+      'const url = import.meta.url;\n' +
+      'export const here = url ? fileURLToPath(new URL(".", url)) : typeof __dirname === "string" ? __dirname : process.cwd();\n',
   },
   cjs: {
     type: "commonjs",

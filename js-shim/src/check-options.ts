@@ -8,6 +8,7 @@ type Kind = "text" | "flag" | "aliases" | "ms" | "count" | "function" | "object"
 
 const KINDS: { readonly [Name in keyof Required<ClientOptions>]: Kind } = {
   helperPath: "text",
+  storageDir: "text",
   engine: "text",
   engineDir: "text",
   model: "text",

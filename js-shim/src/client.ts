@@ -9,11 +9,12 @@ import { Compatibility, reasonOf } from "./gate.js";
 import { generate, type Generated, type GenerateParams } from "./generate.js";
 import { Guard } from "./guard.js";
 import { Helper } from "./helper.js";
-import { findHelper } from "./locate.js";
+import { locateHelper } from "./locate.js";
 import { Models } from "./models.js";
 import { SWITCHES, VALUES } from "./options.js";
 import type { SpawnOptions } from "./process.js";
 import { RATE_LIMIT_OPTIONS, RateLimiter, type RateLimitPolicy } from "./ratelimit.js";
+import { discardCopies, makeRunnable } from "./relocate.js";
 import { Responses } from "./responses.js";
 import { RESTART_POLICY, type RestartPolicy } from "./restart.js";
 import { Safe, type Fallback } from "./safe.js";
@@ -24,6 +25,11 @@ import type { Capabilities, JsonObject, Pong, RequestOptions, Transport } from "
 export interface ClientOptions {
   /** The helper program. Default: `FM_PROXY_PATH`, the platform's package, or this repository's build. */
   helperPath?: string | undefined;
+  /**
+   * A folder of the host's own, such as VS Code's `globalStorageUri.fsPath`: the platform's package is copied there when
+   * the helper can't be run where it is installed.
+   */
+  storageDir?: string | undefined;
   /** The engine: `llama`, `apple`, `remote` or `fake`. */
   engine?: string | undefined;
   /** The folder with the engine programs, when they are not beside the helper. */
@@ -122,7 +128,9 @@ export class Client {
     const handshakeTimeoutMs = options.handshakeTimeoutMs ?? 5000;
     this.#helper = new Helper({
       spawnOptions: () => spawnOptions(options, events),
-      discardCopy() {},
+      discardCopy: async () => {
+        if (options.storageDir !== undefined) await discardCopies(options.storageDir);
+      },
       handshakeTimeoutMs,
       shutdownTimeoutMs: options.shutdownTimeoutMs ?? 2000,
       endAfterMs: options.endAfterMs ?? 1_800_000,
@@ -270,7 +278,9 @@ function given(options: ClientOptions, names: readonly string[]): Record<string,
   return Object.fromEntries(entries) as Record<string, never>;
 }
 
-function spawnOptions(options: ClientOptions, events: Events): SpawnOptions {
+async function spawnOptions(options: ClientOptions, events: Events): Promise<SpawnOptions> {
+  const found = locateHelper({ option: options.helperPath });
+  const { executablePath, origin } = await makeRunnable(found, options.storageDir);
   const env = helperEnvironment(process.env, options.env);
   const args = ["--stdio"];
   const settings: string[] = [];
@@ -286,7 +296,8 @@ function spawnOptions(options: ClientOptions, events: Events): SpawnOptions {
     else if (fromEnv !== undefined && fromEnv !== "") settings.push(`${variable} ${JSON.stringify(fromEnv)}`);
   }
   return {
-    ...findHelper({ option: options.helperPath }),
+    path: executablePath,
+    origin,
     args,
     settings,
     env,

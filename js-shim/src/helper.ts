@@ -20,10 +20,10 @@ const ENDS: ReadonlySet<string> = new Set(["HELPER_EXITED", "HELPER_UNHEALTHY", 
 
 /** How a {@link Helper} starts and ends its processes. */
 export interface HelperOptions {
-  /** Makes the spawn options anew for every start; may throw an FmError. */
-  spawnOptions: () => SpawnOptions;
+  /** Makes the spawn options anew for every start; may reject with an FmError. */
+  spawnOptions: () => Promise<SpawnOptions>;
   /** Called when the helper speaks another version: what was copied from elsewhere may be out of date. */
-  discardCopy: () => void;
+  discardCopy: () => Promise<void>;
   handshakeTimeoutMs: number;
   shutdownTimeoutMs: number;
   /** A helper without calls ends after this time; 0: never. */
@@ -167,7 +167,7 @@ export class Helper implements Transport {
       } catch (reason) {
         const error = toFmError(reason);
         if (error.code !== "PROTOCOL_MISMATCH" || !again || this.#isClosed) throw this.#noteFailedStart(error);
-        this.#options.discardCopy();
+        await this.#options.discardCopy();
       }
     }
   }
@@ -176,11 +176,13 @@ export class Helper implements Transport {
     const refusal = this.refusal;
     if (refusal !== null) throw refusal;
     await this.#pause(this.#crashes.delay);
-    // The client may have been closed meanwhile, and nobody would end what is started then.
     if (this.#isClosed) throw closedError();
     this.#options.onState("starting");
+    const spawn = await this.#options.spawnOptions();
+    // The client may have been closed meanwhile, and nobody would end what is started then.
+    if (this.#isClosed) throw closedError();
     const connection = new Connection({
-      spawn: this.#options.spawnOptions(),
+      spawn,
       patienceMs: this.#options.handshakeTimeoutMs,
       onDown: (down, error) => this.#noteDown(down, error),
     });

@@ -1,11 +1,28 @@
 // Where the fm-proxy program is.
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
-import { dirname, join, sep } from "node:path";
+import { dirname, join } from "node:path";
 import { FmError } from "./errors.js";
 import { here } from "./here.js";
 
 const NAME = process.platform === "win32" ? "fm-proxy.exe" : "fm-proxy";
+/** What macOS starts: a folder, with the program in it. */
+const APP = "fm-proxy.app";
+const IN_APP = join("Contents", "MacOS", "fm-proxy");
+
+/** A helper that was found. */
+export interface HelperLocation {
+  /** A program, or an app bundle of macOS. */
+  type: "cli" | "app-bundle";
+  /** What is started. */
+  executablePath: string;
+  /** The bundle that it lies in. */
+  appBundlePath?: string;
+  /** The platform's package that it lies in, with all that belongs to it; absent where a path named the program. */
+  packagePath?: string;
+  /** Who named it, as a user knows it. */
+  origin: string;
+}
 
 /** Where a helper may be. Everything but `option` has a default; tests give their own. */
 export interface LocateOptions {
@@ -17,34 +34,42 @@ export interface LocateOptions {
   resolve?: (name: string) => string;
   /** The root of this package. */
   packageRoot?: string;
+  /** Folders of the host, beside which its packager may have put the platform's package. */
+  hostFolders?: readonly string[];
 }
 
 /**
- * Finds the helper: the option, then `FM_PROXY_PATH`, then the platform's own package, then the build folder of the
- * repository that this package lies in. The first two are taken at their word; whether they exist, the start will tell.
+ * Finds the helper: the option, then `FM_PROXY_PATH`, then the platform's package where Node finds it, then that package
+ * beside the host's own files, then the build folder of the repository that this package lies in. The first two are taken
+ * at their word; whether they exist, the start will tell.
  *
  * @throws FmError (SPAWN_FAILED) that lists every place that was looked at.
  */
-export function locateHelper(options: LocateOptions): string {
-  return findHelper(options).path;
-}
-
-/** The same, and who said so, as a user knows it. */
-export function findHelper(options: LocateOptions): { path: string; origin: string } {
+export function locateHelper(options: LocateOptions): HelperLocation {
   const { option, env = process.env } = options;
-  if (option !== undefined && option !== "") return { path: option, origin: "the option helperPath" };
+  if (option !== undefined && option !== "") return named(option, "the option helperPath");
   const fromEnv = env["FM_PROXY_PATH"];
-  if (fromEnv !== undefined && fromEnv !== "") return { path: fromEnv, origin: "the variable FM_PROXY_PATH" };
+  if (fromEnv !== undefined && fromEnv !== "") return named(fromEnv, "the variable FM_PROXY_PATH");
   const name = platformPackage();
-  const fromPackage = resolvePackage(name, options.resolve ?? createRequire(join(here, "locate.js")).resolve);
-  if (fromPackage !== null) return { path: fromPackage, origin: `the package ${name}` };
-  const built = join(options.packageRoot ?? join(here, "..", ".."), "..", "build", "bin", NAME);
-  if (existsSync(built)) return { path: built, origin: "this repository's build" };
+  const tried = ["the option helperPath", "the variable FM_PROXY_PATH", `the package ${name}`];
+  const installed = resolvePackage(name, options.resolve ?? createRequire(join(here, "locate.js")).resolve);
+  if (installed !== null) return inPackage(installed, `the package ${name}`);
+  for (const folder of besideHost(name, options.hostFolders ?? hostFolders())) {
+    if (existsSync(join(folder, "package.json"))) return inPackage(folder, `the package ${name} in ${dirname(folder)}`);
+    tried.push(folder);
+  }
+  const repository = join(options.packageRoot ?? join(here, "..", ".."), "..");
+  const built = join(repository, "build", "bin", NAME);
+  // In another's project, a folder of that name is none of ours.
+  if (existsSync(join(repository, "CMakeLists.txt")) && existsSync(join(repository, "protocol", "PROTOCOL.md"))) {
+    if (existsSync(built)) return { type: "cli", executablePath: built, origin: "this repository's build" };
+    tried.push(built);
+  }
   throw new FmError(
     "SPAWN_FAILED",
-    `No fm-proxy helper was found: the option helperPath and FM_PROXY_PATH are not set, the package ${name} is not ` +
-      `installed, and ${built} does not exist.`,
-    { tried: ["the option helperPath", "the variable FM_PROXY_PATH", `the package ${name}`, built] },
+    `No fm-proxy helper was found. Install the package ${name}, or name the program with the option helperPath. ` +
+      `Looked at: ${tried.join(", ")}.`,
+    { tried },
   );
 }
 
@@ -53,18 +78,47 @@ export function platformPackage(): string {
   return `@fm-proxy/${process.platform}-${process.arch}`;
 }
 
+/** A program inside an Electron archive cannot be run; packagers put it beside the archive, under the same path. */
+export function unpacked(path: string): string {
+  const beside = path.replace(/\.asar(?=[\\/])/, ".asar.unpacked");
+  return beside !== path && existsSync(beside) ? beside : path;
+}
+
+function named(path: string, origin: string): HelperLocation {
+  if (!path.endsWith(".app")) return { type: "cli", executablePath: path, origin };
+  return { type: "app-bundle", executablePath: join(path, IN_APP), appBundlePath: path, origin };
+}
+
+/** The helper of a platform's package. */
+export function inPackage(packagePath: string, origin: string): HelperLocation {
+  const appBundlePath = join(packagePath, APP);
+  if (existsSync(appBundlePath)) {
+    return { type: "app-bundle", executablePath: join(appBundlePath, IN_APP), appBundlePath, packagePath, origin };
+  }
+  return { type: "cli", executablePath: join(packagePath, "bin", NAME), packagePath, origin };
+}
+
 function resolvePackage(name: string, resolve: (name: string) => string): string | null {
   try {
-    return unpacked(join(dirname(resolve(`${name}/package.json`)), "bin", NAME));
+    return unpacked(dirname(resolve(`${name}/package.json`)));
   } catch {
     return null;
   }
 }
 
-/** A program inside an Electron archive cannot be run; packagers put it beside the archive. */
-export function unpacked(path: string): string {
-  return path
-    .replace(/app\.asar(?=[\\/])/, `app.asar.unpacked`)
-    .split("/")
-    .join(sep);
+/** Where packagers put a package that a bundled host needs. */
+function besideHost(name: string, folders: readonly string[]): string[] {
+  const within = folders.flatMap((folder) => [
+    join(folder, name),
+    join(folder, "node_modules", name),
+    join(folder, "app.asar.unpacked", "node_modules", name),
+  ]);
+  return [...new Set(within)];
+}
+
+/** The folder of this file, which in a bundle is the host's, and that of the host's main program; Electron's resources. */
+function hostFolders(): string[] {
+  const main = process.argv[1];
+  const resources = (process as { resourcesPath?: string }).resourcesPath;
+  return [here, ...(main === undefined ? [] : [dirname(main)]), ...(resources === undefined ? [] : [resources])];
 }

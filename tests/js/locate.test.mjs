@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { helperEnvironment } from "../../js-shim/dist/esm/client.js";
 import { checkMachine } from "../../js-shim/dist/esm/gate.js";
-import { locateHelper, platformPackage, unpacked } from "../../js-shim/dist/esm/locate.js";
+import { inPackage, locateHelper, platformPackage, unpacked } from "../../js-shim/dist/esm/locate.js";
 import { temporaryFolder } from "./support/helper.mjs";
 
 const nothing = () => {
@@ -20,31 +20,57 @@ test("the helper is looked for in order: option, environment, platform package, 
     assert.equal(name, `${platformPackage()}/package.json`);
     return "/modules/platform/package.json";
   };
-  assert.equal(locateHelper({ option: "/given", env, resolve, packageRoot }), "/given");
-  assert.equal(locateHelper({ option: undefined, env, resolve, packageRoot }), "/from/env");
-  assert.equal(
-    locateHelper({ option: "", env: { FM_PROXY_PATH: "" }, resolve, packageRoot }),
-    "/modules/platform/bin/fm-proxy",
-  );
+  const hostFolders = [join(root, "host")];
+  const find = (options) => locateHelper({ packageRoot, hostFolders, env: {}, option: undefined, ...options });
+  const found = { type: "cli", executablePath: "/given", origin: "the option helperPath" };
+  assert.deepEqual(find({ option: "/given", env, resolve }), found);
+  assert.equal(find({ env, resolve }).executablePath, "/from/env");
+  const installed = find({ option: "", env: { FM_PROXY_PATH: "" }, resolve });
+  assert.equal(installed.executablePath, "/modules/platform/bin/fm-proxy");
+  assert.equal(installed.packagePath, "/modules/platform");
+  const beside = join(root, "host", "node_modules", platformPackage());
   const built = join(root, "build", "bin", "fm-proxy");
+  mkdirSync(join(root, "build", "bin"), { recursive: true });
+  writeFileSync(built, "");
   assert.throws(
-    () => locateHelper({ option: undefined, env: {}, resolve: nothing, packageRoot }),
+    () => find({ resolve: nothing }),
     (error) => {
       assert.equal(error.code, "SPAWN_FAILED");
-      for (const place of ["helperPath", "FM_PROXY_PATH", platformPackage(), built])
-        assert.ok(error.detail.includes(place));
+      const places = ["helperPath", "FM_PROXY_PATH", platformPackage(), beside];
+      for (const place of places) assert.ok(error.detail.includes(place), place);
+      assert.equal(error.tried.length, 6);
+      assert.ok(!error.detail.includes(built), "a build folder of a project that is not ours");
       return true;
     },
   );
-  mkdirSync(join(root, "build", "bin"), { recursive: true });
-  writeFileSync(built, "");
-  assert.equal(locateHelper({ option: undefined, env: {}, resolve: nothing, packageRoot }), built);
+  mkdirSync(join(root, "protocol"));
+  for (const name of ["CMakeLists.txt", "protocol/PROTOCOL.md"]) writeFileSync(join(root, name), "");
+  assert.equal(find({ resolve: nothing }).executablePath, built);
+  mkdirSync(beside, { recursive: true });
+  writeFileSync(join(beside, "package.json"), "{}");
+  assert.equal(find({ resolve: nothing }).executablePath, join(beside, "bin", "fm-proxy"));
 });
 
-test("a program in an Electron archive is looked for beside it", () => {
-  assert.equal(unpacked("/a/app.asar/node_modules/x/bin/fm-proxy"), "/a/app.asar.unpacked/node_modules/x/bin/fm-proxy");
-  assert.equal(unpacked("/a/app.asar.unpacked/x"), "/a/app.asar.unpacked/x");
-  assert.equal(unpacked("/a/app.asarx/x"), "/a/app.asarx/x");
+test("an app bundle: in the platform's package, or named", (t) => {
+  const folder = temporaryFolder(t);
+  const executable = join(folder, "fm-proxy.app", "Contents", "MacOS", "fm-proxy");
+  mkdirSync(join(folder, "fm-proxy.app"));
+  const bundle = { type: "app-bundle", executablePath: executable, appBundlePath: join(folder, "fm-proxy.app") };
+  assert.deepEqual(inPackage(folder, "x"), { ...bundle, packagePath: folder, origin: "x" });
+  const named = locateHelper({ option: join(folder, "fm-proxy.app") });
+  assert.deepEqual(named, { ...bundle, origin: "the option helperPath" });
+});
+
+test("a program in an Electron archive is looked for beside it, where it was unpacked", (t) => {
+  const folder = temporaryFolder(t);
+  for (const archive of ["app.asar", "other.asar"]) {
+    const beside = join(folder, `${archive}.unpacked`, "node_modules", "x");
+    mkdirSync(beside, { recursive: true });
+    assert.equal(unpacked(join(folder, archive, "node_modules", "x")), beside);
+    assert.equal(unpacked(beside), beside);
+    assert.equal(unpacked(join(folder, archive, "node_modules", "y")), join(folder, archive, "node_modules", "y"));
+  }
+  assert.equal(unpacked(join(folder, "app.asarx", "x")), join(folder, "app.asarx", "x"));
 });
 
 test("J19: the environment is an allow-list, and the caller's own additions", () => {

@@ -43,6 +43,7 @@ OPTIONS = "check-options.ts"
 PARTIAL = "partial.ts"
 PROCESS = "process.ts"
 RATE_LIMIT = "ratelimit.ts"
+RELOCATE = "relocate.ts"
 REPLY = "reply.ts"
 RESPONSES = "responses.ts"
 RESTART = "restart.ts"
@@ -168,9 +169,21 @@ MUTATIONS = [
      "windowsHide: true, shell: true }",
      "lifecycle", "^J8"),
     ("J8: not from within an Electron archive", LOCATE,
-     "  return path\n    .replace(/app\\.asar(?=[\\\\/])/, `app.asar.unpacked`)\n",
-     "  return path\n",
+     "return beside !== path && existsSync(beside) ? beside : path;",
+     "return path;",
      "locate", "Electron"),
+    ("a build folder of another project is not looked into", LOCATE,
+     'if (existsSync(join(repository, "CMakeLists.txt")) && existsSync(join(repository, "protocol", "PROTOCOL.md"))) {',
+     "if (true) {",
+     "locate", "in order"),
+    ("a permission that was lost is repaired", RELOCATE, "if (writable) await chmod(path, 0o755);", "", "relocate", "repaired"),
+    ("J9: not in a folder that nobody may write to", RELOCATE, "if (writable) await", "await", "relocate", "read-only"),
+    ("a copy is what was copied", RELOCATE, "if (await isCopyOf(from, to, sizeOf)) return to;",
+     "if (await exists(to)) return to;", "relocate", "broken"),
+    ("a copy appears whole", RELOCATE,
+     "await rename(fresh, to).catch(async",
+     "await cp(fresh, to, { recursive: true }).catch(async",
+     "relocate", "eight"),
     # what comes from the helper
     ("J10: stray text ends the helper and its calls", CONNECTION,
      "      this.#brokeProtocol = true;\n      this.fail(toFmError(error));",

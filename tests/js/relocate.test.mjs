@@ -1,0 +1,103 @@
+// A helper that can't be run where it is installed: repaired, or copied whole to the host's own folder.
+import assert from "node:assert/strict";
+import { chmodSync, existsSync, mkdirSync, readFileSync, readdirSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { inPackage } from "../../js-shim/dist/esm/locate.js";
+import { discardCopies, makeRunnable } from "../../js-shim/dist/esm/relocate.js";
+import { snapshot, temporaryFolder } from "./support/helper.mjs";
+
+/** A platform's package; nobody may write to it unless `writable`. */
+function install(t, { mode = 0o644, writable = false } = {}) {
+  const folder = join(temporaryFolder(t), "linux-x64");
+  mkdirSync(join(folder, "bin", "lib"), { recursive: true });
+  writeFileSync(join(folder, "package.json"), "{}");
+  writeFileSync(join(folder, "bin", "lib", "libengine.so"), "a library");
+  writeFileSync(join(folder, "bin", "fm-proxy"), "#!/bin/sh\n");
+  chmodSync(join(folder, "bin", "fm-proxy"), mode);
+  if (!writable) chmodSync(join(folder, "bin"), 0o555);
+  return inPackage(folder, "the package");
+}
+
+const modeOf = (path) => statSync(path).mode & 0o777;
+
+test("a helper that can be run is left where it is, and nothing is written", async (t) => {
+  const found = install(t, { mode: 0o755 });
+  const storageDir = join(temporaryFolder(t), "storage");
+  const before = snapshot(found.packagePath);
+  assert.deepEqual(await makeRunnable(found, storageDir), found);
+  assert.deepEqual(snapshot(found.packagePath), before);
+  assert.equal(existsSync(storageDir), false);
+});
+
+test("a permission that was lost is repaired", async (t) => {
+  const found = install(t, { writable: true });
+  assert.deepEqual(await makeRunnable(found, undefined), found);
+  assert.equal(modeOf(found.executablePath), 0o755);
+});
+
+test("J9: a read-only installation is not touched; without a folder for a copy the start tells", async (t) => {
+  const found = install(t);
+  const before = snapshot(found.packagePath);
+  assert.deepEqual(await makeRunnable(found, undefined), found);
+  assert.deepEqual(snapshot(found.packagePath), before);
+});
+
+test("with one, the whole package is copied, once", async (t) => {
+  const found = install(t);
+  const storageDir = join(temporaryFolder(t), "a", "storage folder");
+  const before = snapshot(found.packagePath);
+  const copy = await makeRunnable(found, storageDir);
+  assert.deepEqual(snapshot(found.packagePath), before);
+  assert.equal(modeOf(copy.executablePath), 0o755);
+  assert.equal(copy.origin, `the package, copied to ${storageDir}`);
+  assert.equal(readFileSync(join(copy.packagePath, "bin", "lib", "libengine.so"), "utf8"), "a library");
+  const first = snapshot(storageDir);
+  assert.deepEqual(await makeRunnable(found, storageDir), copy);
+  assert.deepEqual(snapshot(storageDir), first, "copied again");
+  assert.equal(readdirSync(storageDir).length, 1);
+  await discardCopies(storageDir);
+  assert.deepEqual(readdirSync(storageDir), []);
+});
+
+test("a broken copy is replaced, and one of another version is not taken", async (t) => {
+  const found = install(t);
+  const storageDir = temporaryFolder(t);
+  const copy = await makeRunnable(found, storageDir);
+  truncateSync(join(copy.packagePath, "bin", "lib", "libengine.so"), 3);
+  await makeRunnable(found, storageDir);
+  assert.equal(readFileSync(join(copy.packagePath, "bin", "lib", "libengine.so"), "utf8"), "a library");
+  chmodSync(found.executablePath, 0o644);
+  writeFileSync(found.executablePath, "#!/bin/sh\n# newer\n");
+  const newer = await makeRunnable(found, storageDir);
+  assert.notEqual(newer.packagePath, copy.packagePath);
+  assert.match(readFileSync(newer.executablePath, "utf8"), /newer/);
+});
+
+test("eight at once: one whole copy, and nothing else is left", async (t) => {
+  const found = install(t);
+  const storageDir = temporaryFolder(t);
+  const copies = await Promise.all(Array.from({ length: 8 }, () => makeRunnable(found, storageDir)));
+  assert.equal(new Set(copies.map(({ packagePath }) => packagePath)).size, 1);
+  assert.equal(readdirSync(storageDir).length, 1);
+  for (const { executablePath } of copies) assert.equal(modeOf(executablePath), 0o755);
+});
+
+test("a folder that can't be written to is named in the error", async (t) => {
+  const found = install(t);
+  const file = join(temporaryFolder(t), "file");
+  writeFileSync(file, "");
+  await assert.rejects(makeRunnable(found, file), ({ code, detail }) => code === "SPAWN_FAILED" && detail.includes(file));
+});
+
+test("a helper that a path named is taken as it is", async () => {
+  const named = { type: "cli", executablePath: "/nowhere/fm-proxy", origin: "the option helperPath" };
+  assert.deepEqual(await makeRunnable(named, "/nowhere"), named);
+});
+
+test("what is missing is not copied", async (t) => {
+  const storageDir = join(temporaryFolder(t), "storage");
+  const missing = inPackage(join(temporaryFolder(t), "linux-x64"), "the package");
+  assert.deepEqual(await makeRunnable(missing, storageDir), missing);
+  assert.equal(existsSync(storageDir), false);
+});

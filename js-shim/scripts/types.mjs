@@ -72,6 +72,12 @@ class Types {
     return union([schema.type].flat().map((name) => this.plain(name, schema, depth)));
   }
 
+  /** The types that a declared one is one of. */
+  choices(schema) {
+    const choices = schema.anyOf ?? schema.oneOf;
+    return choices === undefined ? this.type(schema).split(" | ") : unique(choices.map((each) => this.type(each, 1)));
+  }
+
   reference(ref, depth) {
     const found = this.find(ref);
     if (found.title !== undefined) return found.title;
@@ -81,10 +87,13 @@ class Types {
 
   plain(name, schema, depth) {
     if (name === "array") {
+      if (schema.items === undefined) return schema.maxItems === 0 ? "never[]" : "unknown[]";
       const item = this.type(schema.items, depth);
       return item.includes(" | ") && !item.startsWith("{") ? `(${item})[]` : `${item}[]`;
     }
     if (name !== "object") return PLAIN[name] ?? fail(`no type for ${JSON.stringify(schema)}`);
+    if (schema.properties === undefined && typeof schema.additionalProperties === "object")
+      return `Record<string, ${this.type(schema.additionalProperties, depth)}>`;
     return schema.properties === undefined ? "JsonObject" : `{\n${this.members(schema, depth + 1)}${pad(depth)}}`;
   }
 
@@ -112,16 +121,12 @@ class Types {
     const bases = (schema.allOf ?? []).map((each) => this.reference(each.$ref, 0));
     const from = bases.length === 0 ? "" : ` extends ${bases.join(", ")}`;
     return schema.properties === undefined
-      ? `${comment(description)}export type ${title} =${alternatives(this.type(schema))};\n`
+      ? `${comment(description)}export type ${title} =${alternatives(this.choices(schema))};\n`
       : `${comment(description)}export interface ${title}${from} {\n${this.members(schema, 1)}}\n`;
   }
 }
 
-const alternatives = (type) =>
-  type
-    .split(" | ")
-    .map((each) => `\n  | ${each}`)
-    .join("");
+const alternatives = (types) => types.map((each) => `\n  | ${each}`).join("");
 
 function fail(message) {
   throw new Error(message);

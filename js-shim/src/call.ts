@@ -30,7 +30,7 @@ export function workLimit(params: JsonObject): number {
 }
 
 /** Calls `expire` when a limit that began at `since` and its grace are over. The timer keeps Node alive. */
-export function startDeadline(limit: number, grace: number, since: number, expire: () => void): NodeJS.Timeout {
+export function startDeadline(limit: number, grace: number, since: number, expire: () => void): ReturnType<typeof setTimeout> {
   // The loop reads what has come before it runs what was set to be immediate.
   return setTimeout(() => setImmediate(expire), Math.max(0, since + limit + grace - performance.now()));
 }
@@ -49,7 +49,7 @@ export class Call implements Operation {
   readonly #options: CallOptions;
   #resolve: (result: JsonObject) => void = () => {};
   #reject: (error: FmError) => void = () => {};
-  #timer: NodeJS.Timeout | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
   #observe: (message: JsonObject) => void = () => {};
   #sent: { connection: Connection; id: number; settled: boolean } | null = null;
   #over = false;

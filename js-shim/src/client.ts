@@ -252,7 +252,10 @@ export const ENVIRONMENT: ReadonlySet<string> = new Set([
 ]);
 
 /** The helper's environment: a few variables of the host's, and those that the caller adds. */
-export function helperEnvironment(host: NodeJS.ProcessEnv, extra: Record<string, string> = {}): Record<string, string> {
+export function helperEnvironment(
+  host: Record<string, string | undefined>,
+  extra: Record<string, string> = {},
+): Record<string, string> {
   const env: Record<string, string> = {};
   for (const [name, value] of Object.entries(host)) {
     const upper = name.toUpperCase();

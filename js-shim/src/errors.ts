@@ -1,5 +1,5 @@
 // FmError, and what it is as an error of the OpenAI API.
-import type { JsonObject, ResponseObject } from "./types.js";
+import type { JsonObject, ResponseObject, WireResponse } from "./types.js";
 import { isObject } from "./types.js";
 import { ERROR_SHAPES, type HelperErrorCode, type OpenAIErrorShape } from "./wire.js";
 
@@ -41,7 +41,7 @@ export type FmErrorCode = HelperErrorCode | ClientErrorCode;
 /** What an {@link FmError} may carry besides its code and detail. */
 export interface FmErrorFields {
   openai?: Partial<OpenAIErrorShape> | undefined;
-  response?: ResponseObject | undefined;
+  response?: WireResponse | undefined;
   completion?: JsonObject | undefined;
   limit?: string | undefined;
   limitMs?: number | undefined;
@@ -99,7 +99,7 @@ export class FmError extends Error {
     this.detail = detail;
     this.openai = { status, type, code: openaiCode, param: null, message: detail, ...fields.openai };
     this.status = this.openai.status;
-    this.response = fields.response;
+    this.response = fields.response && withOutputText(fields.response);
     this.completion = fields.completion;
     this.limit = fields.limit;
     this.limitMs = fields.limitMs;
@@ -146,7 +146,7 @@ export class FmError extends Error {
     const detail = typeof error["detail"] === "string" ? error["detail"] : "The helper gave no reason.";
     return new FmError(code, detail, {
       openai: isObject(error["openai"]) ? (error["openai"] as Partial<OpenAIErrorShape>) : undefined,
-      response: isObject(result["response"]) ? (result["response"] as ResponseObject) : undefined,
+      response: isObject(result["response"]) ? (result["response"] as unknown as WireResponse) : undefined,
       completion: isObject(result["completion"]) ? result["completion"] : undefined,
       limit: typeof error["limit"] === "string" ? error["limit"] : undefined,
       limitMs: typeof error["limit_ms"] === "number" ? error["limit_ms"] : undefined,
@@ -162,12 +162,17 @@ export function toFmError(error: unknown): FmError {
 }
 
 /** All output text of a response, in order. */
-export function textOfResponse(response: ResponseObject): string {
+export function textOfResponse(response: WireResponse): string {
   let text = "";
   for (const item of response.output ?? []) {
-    for (const part of item.content ?? []) {
-      if (part.type === "output_text") text += part.text ?? "";
-    }
+    if (item.type !== "message") continue;
+    for (const part of item.content ?? []) if (part.type === "output_text") text += part.text ?? "";
   }
   return text;
+}
+
+/** The response with `output_text`, as OpenAI's SDK has it. What is no Response, such as a completion, stays as it is. */
+export function withOutputText(response: WireResponse): ResponseObject {
+  const text = Array.isArray(response.output) ? { output_text: textOfResponse(response) } : {};
+  return { ...response, ...text } as ResponseObject;
 }

@@ -20,7 +20,7 @@ import {
 } from "./responses.js";
 import { chunkFrame, responseFrame } from "./sse.js";
 import { withSignal } from "./stream.js";
-import type { JsonObject, Operation, ResponseCreateParams, ResponseEvent, Transport } from "./types.js";
+import type { JsonObject, Operation, ResponseCreateParams, WireEvent, Transport } from "./types.js";
 
 /** One call as it comes in. */
 interface Call {
@@ -180,7 +180,7 @@ async function responses(transport: Transport, call: Call): Promise<Response> {
   const { signal } = call;
   const params = (await readParams(call)) as ResponseCreateParams;
   if (params.stream !== true) return created(call, await withSignal(() => createResponse(transport, params), signal));
-  const ignored = (event: ResponseEvent) => [...call.ignored, ...ignoredOf(event["response"])];
+  const ignored = (event: WireEvent) => [...call.ignored, ...ignoredOf("response" in event ? event.response : undefined)];
   return responseStream(signal, ignored, (onEvent) => streamResponse(transport, params, onEvent));
 }
 
@@ -196,8 +196,8 @@ async function retrieve(transport: Transport, call: Call): Promise<Response> {
 
 function responseStream(
   signal: AbortSignal | null,
-  ignored: (event: ResponseEvent) => readonly string[],
-  start: (onEvent: (event: ResponseEvent) => void) => Operation<unknown>,
+  ignored: (event: WireEvent) => readonly string[],
+  start: (onEvent: (event: WireEvent) => void) => Operation<unknown>,
 ): Promise<Response> {
   return streamBody(signal, {
     start: (push) => start((event) => push(responseFrame(event), ignored(event))),

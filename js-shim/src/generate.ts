@@ -21,7 +21,7 @@ export interface GenerateParams<T> {
   /** A JSON schema (draft 7 or 2020-12) of the value. Absent: the value is the answer's text. */
   schema?: JsonObject | undefined;
   /** Cleans the value before it is checked. What it throws is the reason why the answer is rejected. */
-  sanitize?: ((value: unknown) => T) | undefined;
+  sanitize?(value: unknown): T;
   /** Says true for a value that passes, and else false or, better, why not. */
   validate?: ((value: T) => boolean | string | null | undefined) | undefined;
   /** How often the model is asked again, with the reason why its answer did not pass. Default: 1. */

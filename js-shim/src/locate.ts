@@ -29,7 +29,7 @@ export interface LocateOptions {
   /** The `helperPath` option. */
   option: string | undefined;
   /** The host's environment. */
-  env?: NodeJS.ProcessEnv;
+  env?: Record<string, string | undefined>;
   /** Resolves a module name to a file, or throws. */
   resolve?: (name: string) => string;
   /** The root of this package. */

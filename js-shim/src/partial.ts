@@ -1,17 +1,30 @@
 // What has come of an answer that was cut off.
 import type { FmError } from "./errors.js";
-import type { JsonObject, OutputItem, OutputPart, ResponseEvent, ResponseObject } from "./types.js";
+import type { JsonObject, WireEvent, WireResponse } from "./types.js";
 import { isObject } from "./types.js";
 
 const TERMINAL = new Set(["response.completed", "response.incomplete", "response.failed"]);
+
+/** Events, items and parts of all kinds, by the members that several of them have. */
+export interface AnyEvent extends JsonObject {
+  type: string;
+  sequence_number: number;
+}
+interface AnyItem extends JsonObject {
+  status?: string;
+  content?: AnyPart[];
+}
+interface AnyPart extends JsonObject {
+  text?: string;
+}
 
 /**
  * What a response stream has said so far. When its helper dies in the middle, nobody is left to end the stream as
  * OpenAI's clients expect; this makes the missing events, with all that was produced.
  */
 export class PartialResponse {
-  #response: ResponseObject | null = null;
-  #output: OutputItem[] = [];
+  #response: WireResponse | null = null;
+  #output: AnyItem[] = [];
   #sequence = 0;
   #begun = false;
   #over = false;
@@ -22,16 +35,16 @@ export class PartialResponse {
   }
 
   /** The response as it stands, or undefined before the stream has begun. */
-  get response(): ResponseObject | undefined {
+  get response(): WireResponse | undefined {
     return this.#response ?? undefined;
   }
 
   /** Takes note of an event. False means that the stream is over already and the event must not be passed on. */
-  observe(event: ResponseEvent): boolean {
+  observe(event: AnyEvent): boolean {
     if (this.#over) return false;
     this.#begun = true;
     this.#sequence = event.sequence_number + 1;
-    if (isObject(event["response"])) this.#response = event["response"] as ResponseObject;
+    if (isObject(event["response"])) this.#response = event["response"] as unknown as WireResponse;
     if (TERMINAL.has(event.type)) this.#over = true;
     else this.#observeOutput(event);
     return true;
@@ -41,29 +54,29 @@ export class PartialResponse {
    * Ends the stream: the events `error` and `response.failed`. What was joined in the middle (`starting_after`) has no
    * response to tell, and so `error` alone.
    */
-  fail(error: FmError): ResponseEvent[] {
+  fail(error: FmError): WireEvent[] {
     if (!this.open) return [];
     this.#over = true;
     const { type, code, param, message } = error.openai;
     const shape = { type, code, message, param };
-    const told = { type: "error", sequence_number: this.#sequence++, code, message, param, error: shape };
+    const told: WireEvent = { type: "error", sequence_number: this.#sequence++, code, message, param, error: shape };
     if (this.#response === null) return [told];
-    const failed: ResponseObject = {
+    const failed: WireResponse = {
       ...this.#response,
       status: "failed",
       completed_at: null,
       error: { type, code: code ?? "server_error", message, param },
-      output: this.#output.map((item) => (item.status === "in_progress" ? { ...item, status: "incomplete" } : item)),
+      output: this.#output.map(endedItem) as unknown as WireResponse["output"],
     };
     this.#response = failed;
     return [told, { type: "response.failed", sequence_number: this.#sequence++, response: failed }];
   }
 
-  #observeOutput(event: ResponseEvent): void {
+  #observeOutput(event: AnyEvent): void {
     const index = event["output_index"];
     if (typeof index !== "number") return;
     if (event.type === "response.output_item.added" || event.type === "response.output_item.done") {
-      const item = event["item"] as OutputItem;
+      const item = event["item"] as AnyItem;
       this.#output[index] = event.type.endsWith(".done") ? item : copyItem(item);
       return;
     }
@@ -72,14 +85,18 @@ export class PartialResponse {
     if (event.type === "response.function_call_arguments.delta") {
       item["arguments"] = String(item["arguments"] ?? "") + String(event["delta"]);
     } else if (event.type.startsWith("response.reasoning_summary_")) {
-      addTo((item["summary"] ??= []) as OutputPart[], event["summary_index"], event);
+      addTo((item["summary"] ??= []) as AnyPart[], event["summary_index"], event);
     } else {
       addTo((item.content ??= []), event["content_index"], event);
     }
   }
 }
 
-function copyItem(item: OutputItem): OutputItem {
+function endedItem(item: AnyItem): AnyItem {
+  return item.status === "in_progress" ? { ...item, status: "incomplete" } : item;
+}
+
+function copyItem(item: AnyItem): AnyItem {
   const copy = { ...item };
   for (const list of ["content", "summary"]) {
     const parts = item[list];
@@ -88,14 +105,14 @@ function copyItem(item: OutputItem): OutputItem {
   return copy;
 }
 
-function addTo(parts: OutputPart[], index: unknown, event: ResponseEvent): void {
+function addTo(parts: AnyPart[], index: unknown, event: AnyEvent): void {
   if (typeof index !== "number") return;
   if (event.type.endsWith("part.added")) {
-    parts[index] = { ...(event["part"] as OutputPart) };
+    parts[index] = { ...(event["part"] as AnyPart) };
     return;
   }
   const part = parts[index];
   if (part === undefined || !event.type.endsWith(".delta")) return;
   const field = event.type === "response.refusal.delta" ? "refusal" : "text";
-  part[field] = (part[field] ?? "") + String(event["delta"]);
+  part[field] = String(part[field] ?? "") + String(event["delta"]);
 }

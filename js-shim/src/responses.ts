@@ -1,6 +1,6 @@
 // client.responses: the Responses API over the helper.
-import { FmError, textOfResponse, toFmError } from "./errors.js";
-import { PartialResponse } from "./partial.js";
+import { FmError, toFmError, withOutputText } from "./errors.js";
+import { PartialResponse, type AnyEvent } from "./partial.js";
 import { EventStream, pick, withoutOk, withSignal } from "./stream.js";
 import type {
   CompactedResponse,
@@ -17,21 +17,23 @@ import type {
   ResponseObject,
   ResponseRetrieveParams,
   Transport,
+  WireEvent,
+  WireResponse,
 } from "./types.js";
 import { isObject } from "./types.js";
 
 /** The events of one streamed response. Iterate it once; `break` stops the request. */
 export class ResponseStream extends EventStream<ResponseEvent, ResponseObject> {
   /** @internal */
-  constructor(start: (push: (event: ResponseEvent) => void) => Operation<ResponseObject>, options: RequestOptions) {
-    super(start, options.signal);
+  constructor(start: (push: (event: WireEvent) => void) => Operation<WireResponse>, options: RequestOptions) {
+    super((push) => pick(start((event) => push(withText(event))), withOutputText), options.signal);
   }
 
   /**
    * The whole response, once it is there; rejects as `create` does. It can be had with or without iterating.
    */
   finalResponse(): Promise<ResponseObject> {
-    return this.final().then(withOutputText);
+    return this.final();
   }
 }
 
@@ -132,17 +134,17 @@ export class InputTokens {
 }
 
 /** One response, whole. */
-export function createResponse(transport: Transport, body: ResponseCreateParams): Operation<ResponseObject> {
+export function createResponse(transport: Transport, body: ResponseCreateParams): Operation<WireResponse> {
   return pick(transport.call("responses.create", body), responseOf);
 }
 
 /** A stored response as it stands. */
-export function retrieveResponse(transport: Transport, id: string, query: JsonObject): Operation<ResponseObject> {
+export function retrieveResponse(transport: Transport, id: string, query: JsonObject): Operation<WireResponse> {
   return pick(transport.call("responses.retrieve", { ...query, id }), responseOf);
 }
 
 /** Stops a response; answers with what was produced, of a chat completion too. */
-export function cancelResponse(transport: Transport, id: string): Operation<ResponseObject> {
+export function cancelResponse(transport: Transport, id: string): Operation<WireResponse> {
   return pick(transport.call("responses.cancel", { id }), responseOf);
 }
 
@@ -167,21 +169,21 @@ export function compactResponse(transport: Transport, body: JsonObject): Operati
   return pick(transport.call("responses.compact", body), (answer) => withoutOk(answer) as CompactedResponse);
 }
 
-/** As OpenAI's SDK does it. What is no Response, as the answer to a cancelled completion, stays as it is. */
-function withOutputText(response: ResponseObject): ResponseObject {
-  return Array.isArray(response.output) ? { ...response, output_text: textOfResponse(response) } : response;
+/** An event as the client's own streams have it. */
+function withText(event: WireEvent): ResponseEvent {
+  return "response" in event ? { ...event, response: withOutputText(event.response) } : event;
 }
 
-function responseOf(answer: JsonObject): ResponseObject {
-  return (answer["response"] ?? answer["completion"]) as ResponseObject;
+function responseOf(answer: JsonObject): WireResponse {
+  return (answer["response"] ?? answer["completion"]) as unknown as WireResponse;
 }
 
 /** One response, event by event, as it comes. */
 export function streamResponse(
   transport: Transport,
   body: ResponseCreateParams,
-  onEvent: (event: ResponseEvent) => void,
-): Operation<ResponseObject> {
+  onEvent: (event: WireEvent) => void,
+): Operation<WireResponse> {
   return eventsOf(transport, "responses.create", body, onEvent);
 }
 
@@ -190,8 +192,8 @@ export function streamRetrieved(
   transport: Transport,
   id: string,
   query: JsonObject,
-  onEvent: (event: ResponseEvent) => void,
-): Operation<ResponseObject> {
+  onEvent: (event: WireEvent) => void,
+): Operation<WireResponse> {
   return eventsOf(transport, "responses.retrieve", { ...query, id }, onEvent);
 }
 
@@ -203,12 +205,12 @@ function eventsOf(
   transport: Transport,
   method: string,
   params: JsonObject,
-  onEvent: (event: ResponseEvent) => void,
-): Operation<ResponseObject> {
+  onEvent: (event: WireEvent) => void,
+): Operation<WireResponse> {
   const partial = new PartialResponse();
   const operation = transport.call(method, params, {
     onNotification: ({ event }) => {
-      if (isObject(event) && partial.observe(event as ResponseEvent)) onEvent(event as ResponseEvent);
+      if (isObject(event) && partial.observe(event as AnyEvent)) onEvent(event as unknown as WireEvent);
     },
   });
   const fail = (error: FmError): FmError => {

@@ -203,7 +203,7 @@ async function* relay(
   try {
     for await (const event of open()) {
       begun = true;
-      if (isObject(event["response"])) response = event["response"] as ResponseObject;
+      if ("response" in event) response = event.response;
       yield event;
     }
     if (response === null) throw new FmError("INTERNAL", "The stream had no response.");
@@ -225,7 +225,7 @@ function eventsOf(value: unknown): AsyncIterable<ResponseEvent> {
   if (typeof value === "object" && value !== null && Symbol.asyncIterator in value)
     return value as AsyncIterable<ResponseEvent>;
   return (async function* () {
-    yield { type: "response.completed", sequence_number: 0, response: value };
+    yield { type: "response.completed", sequence_number: 0, response: value as ResponseObject } as const;
   })();
 }
 

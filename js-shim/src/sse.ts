@@ -1,5 +1,5 @@
 // Server-sent events, as the OpenAI API streams them.
-import type { JsonObject, ResponseEvent } from "./types.js";
+import type { JsonObject, WireEvent } from "./types.js";
 
 const encoder = new TextEncoder();
 
@@ -7,7 +7,7 @@ const encoder = new TextEncoder();
 export const DONE: Uint8Array = encoder.encode("data: [DONE]\n\n");
 
 /** One event of the Responses API as one server-sent event. */
-export function responseFrame(event: ResponseEvent): Uint8Array {
+export function responseFrame(event: WireEvent): Uint8Array {
   return encoder.encode(`event: ${event.type}\ndata: ${oneLine(event)}\n\n`);
 }
 

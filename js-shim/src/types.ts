@@ -1,5 +1,5 @@
 // The types that hosts see.
-import type { ExtraParams, FmParams, FmReport } from "./wire.js";
+import type { ExtraParams, FmParams, FmReport, ResponseUsage, WireEvent, WireResponse } from "./wire.js";
 
 export type {
   Capabilities,
@@ -10,12 +10,22 @@ export type {
   FmReport,
   InputItemList,
   InputTokenCount,
+  LogprobEntry,
   Model,
   ModelList,
+  OutputItem,
+  OutputText,
   Pong,
+  ReasoningText,
   RequestLimits,
+  ResponseFailure,
+  ResponseUsage,
   SchemaReport,
   StoreState,
+  SummaryText,
+  TokenLogprob,
+  WireEvent,
+  WireResponse,
 } from "./wire.js";
 
 /** A JSON object whose fields the package passes on without looking at them. */
@@ -149,51 +159,19 @@ export interface ChatCreateParams extends JsonObject, ExtraParams {
   fm?: FmParams;
 }
 
-/** What a response cost, counted by the model's tokenizer. */
-export interface ResponseUsage {
-  input_tokens: number;
-  input_tokens_details: { cached_tokens: number; [key: string]: unknown };
-  output_tokens: number;
-  output_tokens_details: { reasoning_tokens: number; [key: string]: unknown };
-  total_tokens: number;
-}
-
-/** An OpenAI Response. The fields that are not named here are there too. */
-export interface ResponseObject extends JsonObject {
-  id: string;
-  object: "response";
-  created_at: number;
-  status: "queued" | "in_progress" | "completed" | "incomplete" | "failed" | "cancelled";
-  model: string;
-  output: OutputItem[];
-  /** All output text. The client adds it; in the events of a stream it is absent. */
-  output_text?: string;
-  error: { code: string; message: string; [key: string]: unknown } | null;
-  incomplete_details: { reason: string } | null;
-  usage: ResponseUsage | null;
-  fm?: FmReport;
-}
-
-/** One item of a response's `output`. */
-export interface OutputItem extends JsonObject {
-  id: string;
-  type: string;
-  status?: string;
-  content?: OutputPart[];
-}
-
-/** One part of a message item. */
-export interface OutputPart extends JsonObject {
-  type: string;
-  text?: string;
-  refusal?: string;
+/** An OpenAI Response. */
+export interface ResponseObject extends WireResponse {
+  /** All output text; the client adds it, as OpenAI's SDK does. */
+  output_text: string;
 }
 
 /** One streaming event of the Responses API; `type` says which fields it has. */
-export interface ResponseEvent extends JsonObject {
-  type: string;
-  sequence_number: number;
-}
+export type ResponseEvent = WithText<WireEvent>;
+
+/** The same event, with `output_text` in its response. */
+type WithText<Event> = Event extends { response: WireResponse }
+  ? Omit<Event, "response"> & { response: ResponseObject }
+  : Event;
 
 /** What a chat completion cost, counted by the model's tokenizer. */
 export interface ChatUsage extends JsonObject {

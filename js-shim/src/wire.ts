@@ -268,6 +268,314 @@ export interface ExtraParams {
   ignore_eos?: boolean | null;
 }
 
+export interface TokenLogprob {
+  token: string;
+  bytes: number[];
+  logprob: number;
+}
+
+/** The log probability of a token. */
+export interface LogprobEntry extends TokenLogprob {
+  top_logprobs: TokenLogprob[];
+}
+
+export interface ResponseUsage {
+  input_tokens: number;
+  input_tokens_details: {
+    cached_tokens: number;
+    cache_write_tokens: number;
+  };
+  output_tokens: number;
+  output_tokens_details: {
+    reasoning_tokens: number;
+  };
+  total_tokens: number;
+}
+
+export interface OutputText {
+  type: "output_text";
+  text: string;
+  annotations: never[];
+  logprobs: LogprobEntry[];
+}
+
+export interface SummaryText {
+  type: "summary_text";
+  text: string;
+}
+
+export interface ReasoningText {
+  type: "reasoning_text";
+  text: string;
+}
+
+export type OutputItem =
+  | {
+    id: string;
+    type: "reasoning";
+    status: "in_progress" | "completed" | "incomplete";
+    summary: {
+      type: "summary_text";
+      text: string;
+    }[];
+    content?: {
+      type: "reasoning_text";
+      text: string;
+    }[];
+  }
+  | {
+    id: string;
+    type: "message";
+    status: "in_progress" | "completed" | "incomplete";
+    role: "assistant";
+    content: OutputText[];
+  }
+  | {
+    id: string;
+    type: "function_call";
+    status: "in_progress" | "completed" | "incomplete";
+    call_id: string;
+    name: string;
+    arguments: string;
+  };
+
+export interface ResponseFailure {
+  type: string;
+  code: string | null;
+  message: string;
+  param: string | null;
+}
+
+/** An OpenAI Response. */
+export interface WireResponse {
+  id: string;
+  object: "response";
+  created_at: number;
+  status: "queued" | "in_progress" | "completed" | "incomplete" | "failed" | "cancelled";
+  completed_at: number | null;
+  error: ResponseFailure | null;
+  incomplete_details: {
+    reason: "max_output_tokens" | "content_filter";
+  } | null;
+  model: string;
+  output: OutputItem[];
+  usage: ResponseUsage | null;
+  store: boolean;
+  instructions: string | null;
+  metadata: Record<string, string>;
+  temperature: number;
+  top_p: number;
+  max_output_tokens: number | null;
+  max_tool_calls: number | null;
+  tool_choice: "auto" | "none" | "required" | JsonObject | {
+    type: "allowed_tools";
+    mode: "auto" | "required";
+    tools: JsonObject[];
+  };
+  parallel_tool_calls: boolean;
+  safety_identifier: string | null;
+  prompt_cache_key: string | null;
+  background: boolean;
+  previous_response_id: string | null;
+  truncation: "auto" | "disabled";
+  presence_penalty: number;
+  frequency_penalty: number;
+  top_logprobs: number;
+  text: {
+    format: {
+      type: "text";
+    } | {
+      type: "json_object";
+    } | {
+      type: "json_schema";
+      name: string;
+      description: string | null;
+      strict: boolean;
+      schema: JsonObject;
+    };
+    verbosity: "low" | "medium" | "high";
+  };
+  tools: {
+    type: "function";
+    name: string;
+    description: string | null;
+    parameters: JsonObject | null;
+    strict: boolean | null;
+  }[];
+  reasoning: {
+    effort: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null;
+    summary: "auto" | "concise" | "detailed" | null;
+  };
+  service_tier: "default";
+  fm?: FmReport;
+}
+
+/** A streaming event of the Responses API. */
+export type WireEvent =
+  | {
+    type: "response.created";
+    sequence_number: number;
+    response: WireResponse;
+  }
+  | {
+    type: "response.queued";
+    sequence_number: number;
+    response: WireResponse;
+  }
+  | {
+    type: "response.in_progress";
+    sequence_number: number;
+    response: WireResponse;
+  }
+  | {
+    type: "response.completed";
+    sequence_number: number;
+    response: WireResponse;
+  }
+  | {
+    type: "response.incomplete";
+    sequence_number: number;
+    response: WireResponse;
+  }
+  | {
+    type: "response.failed";
+    sequence_number: number;
+    response: WireResponse;
+  }
+  | {
+    type: "response.output_item.added";
+    sequence_number: number;
+    output_index: number;
+    item: OutputItem;
+  }
+  | {
+    type: "response.output_item.done";
+    sequence_number: number;
+    output_index: number;
+    item: OutputItem;
+  }
+  | {
+    type: "response.content_part.added";
+    sequence_number: number;
+    item_id: string;
+    output_index: number;
+    content_index: number;
+    part: OutputText | ReasoningText;
+  }
+  | {
+    type: "response.content_part.done";
+    sequence_number: number;
+    item_id: string;
+    output_index: number;
+    content_index: number;
+    part: OutputText | ReasoningText;
+  }
+  | {
+    type: "response.output_text.delta";
+    sequence_number: number;
+    item_id: string;
+    output_index: number;
+    content_index: number;
+    delta: string;
+    logprobs: LogprobEntry[];
+  }
+  | {
+    type: "response.output_text.done";
+    sequence_number: number;
+    item_id: string;
+    output_index: number;
+    content_index: number;
+    text: string;
+    logprobs: LogprobEntry[];
+  }
+  | {
+    type: "response.reasoning_summary_part.added";
+    sequence_number: number;
+    item_id: string;
+    output_index: number;
+    summary_index: number;
+    part: SummaryText;
+  }
+  | {
+    type: "response.reasoning_summary_part.done";
+    sequence_number: number;
+    item_id: string;
+    output_index: number;
+    summary_index: number;
+    part: SummaryText;
+  }
+  | {
+    type: "response.reasoning_summary_text.delta";
+    sequence_number: number;
+    item_id: string;
+    output_index: number;
+    summary_index: number;
+    delta: string;
+  }
+  | {
+    type: "response.reasoning_summary_text.done";
+    sequence_number: number;
+    item_id: string;
+    output_index: number;
+    summary_index: number;
+    text: string;
+  }
+  | {
+    type: "response.reasoning_text.delta";
+    sequence_number: number;
+    item_id: string;
+    output_index: number;
+    content_index: number;
+    delta: string;
+  }
+  | {
+    type: "response.reasoning_text.done";
+    sequence_number: number;
+    item_id: string;
+    output_index: number;
+    content_index: number;
+    text: string;
+  }
+  | {
+    type: "response.reasoning.delta";
+    sequence_number: number;
+    item_id: string;
+    output_index: number;
+    content_index: number;
+    delta: string;
+  }
+  | {
+    type: "response.reasoning.done";
+    sequence_number: number;
+    item_id: string;
+    output_index: number;
+    content_index: number;
+    text: string;
+  }
+  | {
+    type: "response.function_call_arguments.delta";
+    sequence_number: number;
+    item_id: string;
+    output_index: number;
+    delta: string;
+  }
+  | {
+    type: "response.function_call_arguments.done";
+    sequence_number: number;
+    item_id: string;
+    output_index: number;
+    name: string;
+    arguments: string;
+  }
+  | {
+    type: "error";
+    sequence_number: number;
+    code: string | null;
+    message: string;
+    param: string | null;
+    error: ResponseFailure;
+  };
+
 /** The answer of `health.ping`. */
 export interface Pong {
   protocol_version: number;

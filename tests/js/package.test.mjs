@@ -1,7 +1,7 @@
 // The packed tarball, installed as a user has it: both module formats, the types, and nothing that does not belong.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { before, after, test } from "node:test";
@@ -58,13 +58,61 @@ export async function f(): Promise<string> {
 }
 `;
   for (const name of ["t.mts", "t.cts"]) writeFileSync(join(folder, name), code);
+  await compile("t.mts", "t.cts");
+});
+
+/** Compiles files of the folder as strictly as TypeScript can; `more` are arguments. */
+async function compile(...more) {
   const tsc = createRequire(join(shim, "package.json")).resolve("typescript/bin/tsc");
   const args = ["--noEmit", "--strict", "--exactOptionalPropertyTypes", "--module", "nodenext", "--target", "es2022"];
   const types = ["--typeRoots", join(shim, "node_modules", "@types"), "--types", "node"];
-  await run(process.execPath, [tsc, ...args, ...types, "t.mts", "t.cts"], { cwd: folder }).catch((error) =>
-    assert.fail(error.stdout),
-  );
+  await run(process.execPath, [tsc, ...args, ...types, ...more], { cwd: folder }).catch(({ stdout }) => assert.fail(stdout));
+}
+
+test("the types need no types of Node's in what they say", () => {
+  const declarations = join(folder, "node_modules", "fm-proxy", "dist", "esm");
+  for (const name of readdirSync(declarations).filter((each) => each.endsWith(".d.ts"))) {
+    assert.doesNotMatch(readFileSync(join(declarations, name), "utf8"), /NodeJS\.|from "node:/, name);
+  }
 });
+
+test("the README's examples are TypeScript in strict mode", async () => {
+  linkSdks();
+  const readme = readFileSync(join(shim, "README.md"), "utf8");
+  const examples = [...readme.matchAll(/```js\n([^]*?)```/g)].map(([, code]) => code);
+  assert.ok(examples.length >= 3);
+  const names = examples.map((code, index) => {
+    writeFileSync(join(folder, `readme${index}.mts`), `${code}\nexport {};\n`);
+    return `readme${index}.mts`;
+  });
+  await compile("--skipLibCheck", ...names);
+});
+
+test("events and items are those of OpenAI's SDK, as far as its types allow what the helper says", async () => {
+  linkSdks();
+  // Its types have a closed list of error codes, so those that carry a response are left out. The events of reasoning are
+  // those of the Open Responses specification, which it does not know.
+  const code = (name) => `
+import type { ResponseEvent, ResponseObject } from "fm-proxy";
+import type OpenAI from "${name}";
+type Ours = { type: "error" | "response.reasoning.delta" | "response.reasoning.done" } | { response: unknown };
+type Plain = Exclude<ResponseEvent, Ours>;
+export const event = (it: Plain): OpenAI.Responses.ResponseStreamEvent => it;
+export const output = (it: ResponseObject): OpenAI.Responses.ResponseOutputItem[] => it.output;
+export const usage = (it: ResponseObject): OpenAI.Responses.ResponseUsage | null => it.usage;
+export const text = (it: ResponseObject): string => it.output_text;
+`;
+  writeFileSync(join(folder, "sdk7.mts"), code("openai"));
+  writeFileSync(join(folder, "sdk6.mts"), code("openai-6"));
+  await compile("--skipLibCheck", "sdk7.mts", "sdk6.mts");
+});
+
+function linkSdks() {
+  const modules = join(folder, "node_modules");
+  for (const [name, from] of [["openai", "openai-7"], ["openai-6", "openai-6"]]) {
+    if (!existsSync(join(modules, name))) symlinkSync(join(root, "tests", "js", "node_modules", from), join(modules, name));
+  }
+}
 
 test("what is in it", () => {
   const files = readdirSync(join(folder, "node_modules", "fm-proxy"), { recursive: true }).map(String);

@@ -2,13 +2,14 @@
 import { createOpenAI } from "@ai-sdk/openai";
 import { embedMany, generateObject, generateText, isStepCount, streamObject, streamText, tool } from "ai";
 import assert from "node:assert/strict";
+import { createFmProxy } from "../../js-shim/dist/esm/ai.js";
 import { connection, lacking, noEmbeddings, noFormats, noModel, script } from "./support/helper.mjs";
 import { Animal, CALL, checkRun, description, LIMIT, onBothEngines } from "./support/tasks.mjs";
 import { PROMPT, QUESTION, recorder, THINK, THOUGHT, Weather } from "./support/tasks.mjs";
 
 async function texts(t, client, real) {
   const [{ id }] = (await client.models.list()).data;
-  const openai = createOpenAI(connection(client));
+  const openai = createFmProxy(client);
   const settings = { temperature: 0, maxOutputTokens: 12, maxRetries: 0 };
   for (const [api, model] of [
     ["responses", openai.responses(id)],

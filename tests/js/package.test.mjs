@@ -120,6 +120,8 @@ test("what is in it", () => {
     "README.md",
     "dist/esm/index.js",
     "dist/esm/index.d.ts",
+    "dist/esm/ai.js",
+    "dist/esm/ai.d.ts",
     "dist/cjs/index.js",
     "dist/cjs/index.d.ts",
   ]) {

@@ -3,11 +3,12 @@
 
     includes.py [--files | --calls] [--dot] [ROOT]
 
-Prints the graph as Mermaid, or with --dot for Graphviz: by folder; with --files by file; with --calls which file calls a
-function of which other. A .c file and the header of its name are one node. Exit status 1 where a rule is broken:
+Prints the graph as Mermaid, or with --dot for Graphviz: by folder, and helper/front/ by layer, so that all arrows go down;
+with --files by file; with --calls which file calls a function of which other. A .c file and the header of its name are one
+node. Exit status 1 where a rule is broken:
 
     (a) a circle of #include has at most two nodes; so has a circle of calls, in the folders of CALLS_CHECKED
-    (b) no arrow goes up or across: check.py has the layers (LAYERS)
+    (b) no arrow goes up or across: check.py has the layers (LAYERS, FRONT_LAYERS)
 
 selftest.py proves that each rule fires.
 """
@@ -41,6 +42,9 @@ def node_of(path):
 
 
 def folder_of(path):
+    """The node of the picture by folder: in helper/front/ a layer."""
+    if path.startswith(check.FRONT):
+        return f"{check.FRONT[:-1]}: {check.front_layer(path)[1]}"
     return path.rsplit("/", 1)[0]
 
 
@@ -113,6 +117,8 @@ def arrow_findings(sources):
             yield f"{path}:{number}: the folder has no place among the layers of check.py"
         elif not name.startswith(allowed):
             yield f"{path}:{number}: {name} lies above it, or beside it"
+        elif check.front_fault(path, included):
+            yield f"{path}:{number}: {name}: {check.front_fault(path, included)}"
 
 
 def all_findings(sources):

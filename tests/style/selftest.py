@@ -277,6 +277,14 @@ def headers(folder, **included):
     return made
 
 
+PUMP = "void fm_front_pump_locked(void) {\n"
+
+
+def inline(path, *others):
+    """A header that defines fm_NAME, which calls those of others."""
+    return {path: "static inline " + calls(*others)(os.path.basename(path)[:-2])}
+
+
 # files, and a part of each finding of includes.py
 INCLUDE_ROWS = [
     (headers("surface", a=("b",), b=("c",), c=("a",)), ["a circle of #include over 3 files: helper/surface/a, helper/surface/b"]),
@@ -300,6 +308,21 @@ INCLUDE_ROWS = [
     # the layers of the front
     ({"helper/front/dispatch.h": "", "helper/front/engines/relay.c": '#include "front/dispatch.h"\n'},
      ["helper/front/engines/relay.c:1: front/dispatch.h: the layer top of the front lies above parts"]),
+    # a call that its header does not show: declared below, defined above
+    ({"helper/front/state.h": "void fm_pump(void);\n", "helper/front/jobs.c": "void fm_a(void) {\n    fm_pump();\n}\n",
+      "helper/front/pump.c": "void fm_pump(void) {\n}\n"},
+     ["helper/front/jobs.c calls a function of helper/front/pump.c: front/pump.c: the layer top of the front lies above jobs"]),
+    # the same by way of a function in a header; what a header declares is no call
+    ({**inline("helper/engine/kit/a.h", "b"), **tree("helper/engine/kit", b=calls("c"), c=calls("a"))},
+     ["a circle of calls over 3 files"]),
+    ({"helper/engine/kit/a.h": "void fm_b(void);\n", **tree("helper/engine/kit", b=calls("c"), c=calls("a"))}, []),
+    (inline("helper/base/a.h", "b") | {"protocol/b.c": "void fm_b(void) {\n}\n"},
+     ["helper/base/a.h calls a function of protocol/b.c: protocol/b.c lies above it, or beside it"]),
+    # the one that may go up, and nothing else with it
+    (inline("helper/front/state.h", "front_pump_locked") | tree("helper/front", pump=lambda name: PUMP + "    fm_state();\n}\n"),
+     []),
+    (inline("helper/front/state.h", "front_pump_locked", "z") | {"helper/front/pump.c": PUMP + "}\nvoid fm_z(void) {\n}\n"},
+     ["helper/front/state.h calls a function of helper/front/pump.c"]),
 ]
 PICTURE = {"helper/base/a.h": "", "helper/base/a.c": '#include "base/a.h"\n', "protocol/p.c": '#include "base/a.h"\n'}
 PICTURE_ROWS = [
@@ -343,8 +366,20 @@ def run_include_rows():
     return failed
 
 
+def run_goes_up_rows():
+    """At most two functions may ever go up."""
+    failed = 0
+    for count, expected in ((includes.GOES_UP_MAX, 0), (includes.GOES_UP_MAX + 1, 1)):
+        got = list(includes.all_findings({}, {f"fm_{number}": "why" for number in range(count)}))
+        failed += len(got) != expected
+    if failed or includes.GOES_UP_MAX > 2 or not all(includes.GOES_UP.values()):
+        print(f"GOES_UP: {failed} failed; it has at most two functions, each with a reason")
+        return 1
+    return 0
+
+
 def main():
-    failed = run_include_rows() + run_name_rows()
+    failed = run_include_rows() + run_goes_up_rows() + run_name_rows()
     for row in ROWS:
         good, got = run_row(row)
         if not good:

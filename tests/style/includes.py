@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The picture of what includes what in helper/ and protocol/, and two rules for it. Standard library only.
+"""The picture of what includes what in helper/ and protocol/, and three rules for it. Standard library only.
 
     includes.py [--files | --calls] [--dot] [ROOT]
 
@@ -10,6 +10,8 @@ node, and a function in a header is that node's. Exit status 1 where a rule is b
     (a) a circle of #include has at most two nodes; so has a circle of calls, in the folders of CALLS_CHECKED
     (b) no arrow goes up or across: check.py has the layers (LAYERS, FRONT_LAYERS). So the picture by folder has no circle
     (c) nor does a call. GOES_UP names the exceptions, at most two
+
+A call is a function's name in the code. What goes through a table of functions or a callback's member is not seen.
 
 selftest.py proves that each rule fires.
 """

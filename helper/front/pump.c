@@ -11,8 +11,3 @@ void fm_front_pump_locked(struct fm_front *front) {
     fm_store_pump_locked(front);
     fm_streams_pump_locked(front);
 }
-
-void fm_front_on_room(void *front) {
-    fm_front_enter(front);
-    fm_front_leave(front);
-}

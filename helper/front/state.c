@@ -27,6 +27,11 @@ void fm_send_frame(struct fm_front *front, struct fm_outbox *outbox, struct fm_b
     }
 }
 
+void fm_front_on_room(void *front) {
+    fm_front_enter(front);
+    fm_front_leave(front);
+}
+
 static void init_engine(struct fm_engine *engine, struct fm_front *front) {
     engine->front = front;
     fm_buf_init(&engine->message, EVENT_MAX);

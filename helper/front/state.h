@@ -10,7 +10,8 @@
  *
  * One place pumps. A part changes state and no more: it marks a job as settled, as to be stored, as to be aborted.
  * What follows from that is done by fm_front_pump_locked, which every thread that changed something calls before it
- * lets go of the lock: fm_front_leave. So the parts don't call each other in a circle.
+ * lets go of the lock: fm_front_leave. It is the one call that goes up, from each part to pump.c above them all, and
+ * what the pump calls doesn't pump again. All other calls go down: tests/style/includes.py checks it.
  *
  * Settle once: a job's end may be decided by its engine, its watchdog, a cancel, a dead engine or shutdown. All of them
  * hold the lock and come to fm_job_settle_locked. From then on the job is closing, and fm_job_by_number_locked does not

@@ -252,14 +252,49 @@ enum fm_code fm_check_object(const struct fm_rule *rule, struct json_object *val
     return fm_check_members(rule->members, value, at, error);
 }
 
-enum fm_code fm_check_variant(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
-                              struct fm_error *error) {
+enum fm_code fm_check_tag(struct json_object *value, const char *key, const struct fm_path *at,
+                          struct json_object **tag, struct fm_error *error) {
     if (!json_object_is_type(value, json_type_object)) {
         return fm_reject_type(at, value, "an object", error);
     }
-    struct json_object *type = json_object_object_get(value, "type");
+    struct fm_path tag_at = {.parent = at, .key = key};
+    struct json_object *found = json_object_object_get(value, key);
+    if (!found) {
+        return fm_reject_missing(&tag_at, error);
+    }
+    if (!json_object_is_type(found, json_type_string)) {
+        return fm_reject_type(&tag_at, found, "a string", error);
+    }
+    *tag = found;
+    return FM_OK;
+}
+
+enum fm_code fm_check_one_or_more(fm_check_fn *entry, const struct fm_rule *rule, size_t max, struct json_object *value,
+                                  const struct fm_path *at, struct fm_error *error) {
+    if (json_object_is_type(value, json_type_string)) {
+        return entry(rule, value, at, error);
+    }
+    if (!json_object_is_type(value, json_type_array)) {
+        return fm_reject_type(at, value, "a string or an array of strings", error);
+    }
+    size_t count = json_object_array_length(value);
+    if (count == 0) {
+        return fm_reject_value(at, "Expected at least one string.", error);
+    }
+    enum fm_code code = FM_OK;
+    for (size_t i = 0; i < count && code == FM_OK; i++) {
+        struct fm_path here = {.parent = at, .index = i};
+        code = entry(rule, json_object_array_get_idx(value, i), &here, error);
+    }
+    return code == FM_OK && count > max ? fm_reject_long_array(at, max, count, error) : code;
+}
+
+enum fm_code fm_check_variant(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
+                              struct fm_error *error) {
+    struct json_object *type = NULL;
     struct fm_path type_at = {.parent = at, .key = "type"};
-    enum fm_code code = type ? fm_check_enum(rule, type, &type_at, error) : fm_reject_missing(&type_at, error);
+    enum fm_code code = fm_check_tag(value, "type", at, &type, error);
+    code = code ? code : fm_check_enum(rule, type, &type_at, error);
     if (code != FM_OK) {
         return code;
     }

@@ -98,6 +98,18 @@ enum fm_code fm_reject_unsupported_value(const struct fm_path *at, const char *n
 enum fm_code fm_reject_long_string(const struct fm_path *at, size_t max, size_t chars, struct fm_error *error);
 enum fm_code fm_reject_long_array(const struct fm_path *at, size_t max, size_t entries, struct fm_error *error);
 
+/*
+ * Checks that `value` is an object with a string as its member `key`, on which its other members depend. `*tag` is that
+ * string, or not set on failure.
+ */
+FM_MUST_USE enum fm_code fm_check_tag(struct json_object *value, const char *key, const struct fm_path *at,
+                                      struct json_object **tag, struct fm_error *error);
+
+/* Checks a string, or an array of 1 to `max` of them. `entry` checks each, with `rule`; an array it checks first. */
+FM_MUST_USE enum fm_code fm_check_one_or_more(fm_check_fn *entry, const struct fm_rule *rule, size_t max,
+                                              struct json_object *value, const struct fm_path *at,
+                                              struct fm_error *error);
+
 /* Whether `value` is the string `word`. */
 bool fm_string_is(struct json_object *value, const char *word);
 

@@ -12,39 +12,23 @@ static bool is_token_ids(struct json_object *value) {
     return json_object_is_type(value, json_type_int) || json_object_is_type(value, json_type_array);
 }
 
-static enum fm_code check_text(struct json_object *value, const struct fm_path *at, struct fm_error *error) {
-    static const struct fm_rule rule = {.min = 1};
+static enum fm_code check_text(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
+                               struct fm_error *error) {
     if (is_token_ids(value)) {
         return fm_reject_unsupported_value(at, "Send texts instead: token ids mean something else to each model.",
                                            error);
     }
-    return fm_check_string(&rule, value, at, error);
+    return fm_check_string(rule, value, at, error);
 }
 
 static enum fm_code check_input(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
                                 struct fm_error *error) {
-    (void)rule;
-    if (json_object_is_type(value, json_type_string)) {
-        return check_text(value, at, error);
-    }
-    if (!json_object_is_type(value, json_type_array)) {
-        return fm_reject_type(at, value, "a string or an array of strings", error);
-    }
-    size_t count = json_object_array_length(value);
-    if (count == 0) {
-        return fm_reject_value(at, "Expected at least one string.", error);
-    }
-    enum fm_code code = FM_OK;
-    for (size_t i = 0; i < count && code == FM_OK; i++) {
-        struct fm_path here = {.parent = at, .index = i};
-        code = check_text(json_object_array_get_idx(value, i), &here, error);
-    }
-    return code == FM_OK && count > INPUTS_MAX ? fm_reject_long_array(at, INPUTS_MAX, count, error) : code;
+    return fm_check_one_or_more(check_text, rule, INPUTS_MAX, value, at, error);
 }
 
 const struct fm_rule fm_embeddings_rules[] = {
     {.name = "model", .check = fm_check_model},
-    {.name = "input", .check = check_input, .required = true},
+    {.name = "input", .check = check_input, .min = 1, .required = true},
     {.name = "encoding_format", .check = fm_check_enum, .words = formats},
     {.name = "dimensions", .check = fm_check_int, .min = 1, .max = INT32_MAX},
     {.name = "user", .check = fm_check_string},

@@ -70,16 +70,11 @@ static enum fm_code check_image(const struct fm_part_kind *kind, struct json_obj
 /* Checks the type first: which members a part may have depends on it. */
 static enum fm_code check_part(const struct fm_dialect *dialect, struct json_object *part, const struct fm_path *at,
                                size_t *bytes, struct fm_error *error) {
-    if (!json_object_is_type(part, json_type_object)) {
-        return fm_reject_type(at, part, "an object", error);
-    }
-    struct json_object *type = json_object_object_get(part, "type");
+    struct json_object *type = NULL;
     struct fm_path type_at = {.parent = at, .key = "type"};
-    if (!type) {
-        return fm_reject_missing(&type_at, error);
-    }
-    if (!json_object_is_type(type, json_type_string)) {
-        return fm_reject_type(&type_at, type, "a string", error);
+    enum fm_code code = fm_check_tag(part, "type", at, &type, error);
+    if (code != FM_OK) {
+        return code;
     }
     const struct fm_part_kind *kind = find_part(dialect, type);
     if (!kind) {
@@ -91,7 +86,7 @@ static enum fm_code check_part(const struct fm_dialect *dialect, struct json_obj
     if (kind->image) {
         return check_image(kind, part, at, bytes, error);
     }
-    enum fm_code code = fm_check_members(dialect->part_rules, part, at, error);
+    code = fm_check_members(dialect->part_rules, part, at, error);
     if (code != FM_OK) {
         return code;
     }
@@ -148,16 +143,11 @@ static enum fm_code check_whose_images(const struct fm_dialect *dialect, const s
 
 enum fm_code fm_message_check(const struct fm_dialect *dialect, struct json_object *message, const struct fm_path *at,
                               size_t *bytes, struct fm_error *error) {
-    if (!json_object_is_type(message, json_type_object)) {
-        return fm_reject_type(at, message, "an object", error);
-    }
-    struct json_object *name = json_object_object_get(message, "role");
+    struct json_object *name = NULL;
     struct fm_path role_at = {.parent = at, .key = "role"};
-    if (!name) {
-        return fm_reject_missing(&role_at, error);
-    }
-    if (!json_object_is_type(name, json_type_string)) {
-        return fm_reject_type(&role_at, name, "a string", error);
+    enum fm_code code = fm_check_tag(message, "role", at, &name, error);
+    if (code != FM_OK) {
+        return code;
     }
     const struct fm_role *role = find_role(dialect, name);
     if (!role) {
@@ -166,7 +156,7 @@ enum fm_code fm_message_check(const struct fm_dialect *dialect, struct json_obje
     if (!role->neutral) {
         return fm_reject_unsupported(&role_at, "Use the role 'tool' instead.", error);
     }
-    enum fm_code code = fm_check_members(dialect->message_rules, message, at, error);
+    code = fm_check_members(dialect->message_rules, message, at, error);
     if (code != FM_OK) {
         return code;
     }

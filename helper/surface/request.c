@@ -34,28 +34,7 @@ enum fm_code fm_check_model(const struct fm_rule *rule, struct json_object *valu
 
 static enum fm_code check_stop(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
                                struct fm_error *error) {
-    static const struct fm_rule entry_rule = {.min = 1};
-    if (json_object_is_type(value, json_type_string)) {
-        return fm_check_string(rule, value, at, error);
-    }
-    if (!json_object_is_type(value, json_type_array)) {
-        return fm_reject_type(at, value, "a string or an array of strings", error);
-    }
-    size_t count = json_object_array_length(value);
-    if (count == 0) {
-        return fm_reject_value(at, "Expected at least one string.", error);
-    }
-    if (count > STOP_MAX) {
-        return fm_reject_long_array(at, STOP_MAX, count, error);
-    }
-    for (size_t i = 0; i < count; i++) {
-        struct fm_path here = {.parent = at, .index = i};
-        enum fm_code code = fm_check_string(&entry_rule, json_object_array_get_idx(value, i), &here, error);
-        if (code != FM_OK) {
-            return code;
-        }
-    }
-    return FM_OK;
+    return fm_check_one_or_more(fm_check_string, rule, STOP_MAX, value, at, error);
 }
 
 static enum fm_code check_metadata(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,

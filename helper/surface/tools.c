@@ -9,16 +9,11 @@
 
 static enum fm_code check_function(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
                                    struct fm_error *error) {
-    if (!json_object_is_type(value, json_type_object)) {
-        return fm_reject_type(at, value, "an object", error);
-    }
-    struct json_object *type = json_object_object_get(value, "type");
+    struct json_object *type = NULL;
     struct fm_path type_at = {.parent = at, .key = "type"};
-    if (!type) {
-        return fm_reject_missing(&type_at, error);
-    }
-    if (!json_object_is_type(type, json_type_string)) {
-        return fm_reject_type(&type_at, type, "a string", error);
+    enum fm_code code = fm_check_tag(value, "type", at, &type, error);
+    if (code != FM_OK) {
+        return code;
     }
     if (!fm_string_is(type, "function")) {
         return fm_reject_unsupported_value(&type_at, "fm-proxy has only tools of the type 'function'.", error);

@@ -52,6 +52,7 @@ export type {
   ExtraParams,
   FmParams,
   FmReport,
+  GenerationParams,
   InputItemList,
   InputItemListParams,
   InputTokenCount,

@@ -33,21 +33,26 @@ export interface JsonObject {
   [key: string]: unknown;
 }
 
-/** The body of `POST /responses`, and `fm` with what is our own. */
-export interface ResponseCreateParams extends JsonObject, ExtraParams {
-  /** What to answer: a text, or message items. */
-  input?: string | readonly JsonObject[];
+/** What all bodies that ask for a generated text have in common. */
+export interface GenerationParams extends JsonObject, ExtraParams {
   /** Absent or null: the default model. */
   model?: string | null;
-  instructions?: string | null;
-  max_output_tokens?: number | null;
   temperature?: number | null;
   top_p?: number | null;
   seed?: number | null;
   stop?: string | readonly string[] | null;
+  stream?: boolean | null;
+  fm?: FmParams;
+}
+
+/** The body of `POST /responses`, and `fm` with what is our own. */
+export interface ResponseCreateParams extends GenerationParams {
+  /** What to answer: a text, or message items. */
+  input?: string | readonly JsonObject[];
+  instructions?: string | null;
+  max_output_tokens?: number | null;
   /** Chat's name for `text.format`, in the shape of either API; send one of them. */
   response_format?: JsonObject | null;
-  stream?: boolean | null;
   /** Whether it can be had again by its id, and gone on from. */
   store?: boolean | null;
   /** The response that this one goes on from. */
@@ -56,7 +61,6 @@ export interface ResponseCreateParams extends JsonObject, ExtraParams {
   background?: boolean | null;
   include?: readonly string[] | null;
   metadata?: Record<string, string> | null;
-  fm?: FmParams;
 }
 
 /** What `responses.retrieve` takes besides the id. */
@@ -96,19 +100,12 @@ export interface CompactedResponse extends JsonObject {
 }
 
 /** The body of `POST /completions`, and `fm` with what is our own. */
-export interface CompletionCreateParams extends JsonObject, ExtraParams {
+export interface CompletionCreateParams extends GenerationParams {
   prompt: string;
   /** What comes after the text that is asked for. */
   suffix?: string | null;
-  model?: string | null;
   max_tokens?: number | null;
-  temperature?: number | null;
-  top_p?: number | null;
-  seed?: number | null;
-  stop?: string | readonly string[] | null;
-  stream?: boolean | null;
   stream_options?: { include_usage?: boolean } | null;
-  fm?: FmParams;
 }
 
 /** A completion of a text, or with `stream` one chunk of it. */
@@ -145,18 +142,11 @@ export interface EmbeddingList extends JsonObject {
 }
 
 /** The body of `POST /chat/completions`, and `fm` with what is our own. */
-export interface ChatCreateParams extends JsonObject, ExtraParams {
+export interface ChatCreateParams extends GenerationParams {
   messages: readonly JsonObject[];
-  model?: string | null;
   max_tokens?: number | null;
   max_completion_tokens?: number | null;
-  temperature?: number | null;
-  top_p?: number | null;
-  seed?: number | null;
-  stop?: string | readonly string[] | null;
-  stream?: boolean | null;
   stream_options?: { include_usage?: boolean } | null;
-  fm?: FmParams;
 }
 
 /** An OpenAI Response. */

@@ -47,6 +47,18 @@ LAYERS = (
     ("helper/engine/", ("engine/guide/", "engine/chat/", "engine/kit/", "protocol/", "base/")),  # and its own folder, below
     ("helper/main.c", ("sessions/", "front/", "surface/", "protocol/", "base/")),
 )
+# helper/front/ from the bottom up: a row holds layers, each a name, and its files and folders. A file may include its own
+# layer and the rows below, not the layers beside it. A file that is named counts more than the folder that it is in.
+FRONT = "helper/front/"
+FRONT_LAYERS = (
+    (("parts", ("options", "outbox", "reply", "store/store", "store/db", "engines/aliases", "engines/crash_loop",
+                "engines/descriptor", "engines/models", "engines/relay")),),
+    (("state", ("state", "ignored")),),
+    (("jobs", ("jobs", "streams", "watchdog", "engines/engine")),),
+    (("engines", ("engines/",)), ("store", ("store/",))),
+    (("methods", ("methods/",)),),
+    (("top", ("front", "dispatch", "pump")),),
+)
 OUR_FOLDERS = ("base/", "protocol/", "surface/", "front/", "sessions/", "engine/")
 LLAMA_HEADER = re.compile(r'^(llama|ggml|gguf|mtmd)[\w.-]*\.h$|^common/|^(common|chat|sampling|json-schema-to-grammar)\.h$')
 LLAMA_FOLDER = "helper/engine/llama/"
@@ -184,8 +196,32 @@ def allowed_folders(path):
     return None
 
 
+def front_layer(path):
+    """(number of its row, name) of the layer that a file of helper/front/ is in, (-1, "") for one without a layer."""
+    name = os.path.splitext(path[len(FRONT):])[0]
+    for wanted in (name, name.split("/")[0] + "/"):
+        for number, row in enumerate(FRONT_LAYERS):
+            for layer, members in row:
+                if wanted in members:
+                    return number, layer
+    return -1, ""
+
+
+def front_fault(path, other):
+    """What is wrong with a use of the file `other` by `path`, in words for a finding, when both are in helper/front/."""
+    if not path.startswith(FRONT) or not other.startswith(FRONT):
+        return None
+    (number, layer), (other_number, other_layer) = front_layer(path), front_layer(other)
+    for file, its_number in ((path, number), (other, other_number)):
+        if its_number < 0:
+            return f"{file} has no layer; give it one in FRONT_LAYERS of check.py"
+    if layer == other_layer or other_number < number:
+        return None
+    return f"the layer {other_layer} of the front lies {'beside' if number == other_number else 'above'} {layer}"
+
+
 def include_direction(source):
-    """(c) includes point downwards only, and llama.cpp's headers stay in its engine's folder."""
+    """(c) includes point downwards only, inside helper/front/ too; llama.cpp's headers stay in its engine's folder."""
     if not source.is_c:
         return
     allowed = allowed_folders(source.path)
@@ -198,6 +234,8 @@ def include_direction(source):
             yield number, f"{name}: an include names its folder from the root"
         elif name.startswith(OUR_FOLDERS) and not name.startswith(allowed):
             yield number, f"{name}: {source.path.rsplit('/', 1)[0]} may not include it"
+        elif front_fault(source.path, "helper/" + name):
+            yield number, f"{name}: {front_fault(source.path, 'helper/' + name)}"
         elif quoted and "/" not in name and not source.path.startswith(LLAMA_FOLDER):
             yield number, f"{name}: an include names its folder"
 

@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
-"""The picture of what includes what in helper/ and protocol/, and two rules for it. Standard library only.
+"""The picture of what includes what in helper/ and protocol/, and three rules for it. Standard library only.
 
     includes.py [--files | --calls] [--dot] [ROOT]
 
-Prints the graph as Mermaid, or with --dot for Graphviz: by folder; with --files by file; with --calls which file calls a
-function of which other. A .c file and the header of its name are one node. Exit status 1 where a rule is broken:
+Prints the graph as Mermaid, or with --dot for Graphviz: by folder, and helper/front/ by layer, so that all arrows go down;
+with --files by file; with --calls which file calls a function of which other. A .c file and the header of its name are one
+node, and a function in a header is that node's. Exit status 1 where a rule is broken:
 
     (a) a circle of #include has at most two nodes; so has a circle of calls, in the folders of CALLS_CHECKED
-    (b) no arrow goes up or across: check.py has the layers (LAYERS)
+    (b) no arrow goes up or across: check.py has the layers (LAYERS, FRONT_LAYERS). So the picture by folder has no circle
+    (c) nor does a call. GOES_UP names the exceptions, at most two
+
+A call is a function's name in the code. What goes through a table of functions or a callback's member is not seen.
 
 selftest.py proves that each rule fires.
 """
@@ -22,8 +26,15 @@ sys.dont_write_bytecode = True
 import check  # noqa: E402
 
 ROOTS = ("helper/", "protocol/")
+HEADER_ENDINGS = (".h", ".hpp", ".hh")
 CIRCLE_MAX = 2
 CALLS_CHECKED = ("helper/base/", "protocol/", "helper/engine/", "helper/front/", "helper/surface/", "helper/sessions/")
+
+# Functions that may be called from below, each with its reason. The rules do not see these calls; --calls draws them.
+GOES_UP = {
+    "fm_front_pump_locked": "who changed something has its consequences carried out; the parts do not know by whom",
+}
+GOES_UP_MAX = 2
 
 
 def read_sources(root):
@@ -41,6 +52,9 @@ def node_of(path):
 
 
 def folder_of(path):
+    """The node of the picture by folder: in helper/front/ a layer."""
+    if path.startswith(check.FRONT):
+        return f"{check.FRONT[:-1]}: {check.front_layer(path)[1]}"
     return path.rsplit("/", 1)[0]
 
 
@@ -58,18 +72,31 @@ def include_edges(sources):
                 yield path, number, included
 
 
-def call_edges(sources):
-    """{(node, node that has a function of which the first uses the name)}"""
+def functions_in_header(source):
+    """(name, text) of every function that a header defines, as static inline."""
+    if source.path.endswith(HEADER_ENDINGS):
+        for name, first, last in check.functions(source):
+            yield name, "\n".join(source.code[first - 1:last])
+
+
+def calling_text(source):
+    """The code of a file that can call: of a header the functions alone, for it declares what others define."""
+    if source.path.endswith(HEADER_ENDINGS):
+        return "\n".join(text for _, text in functions_in_header(source))
+    return source.masked
+
+
+def call_edges(sources, left_out=()):
+    """{(path, path of a function that the first names)}; the functions in `left_out` do not count."""
     owner = {}
     for path, source in sources.items():
-        for name, _ in check.external_functions(source):
-            owner.setdefault(name, node_of(path))
+        for name, _ in [*check.external_functions(source), *functions_in_header(source)]:
+            owner.setdefault(name, path)
     edges = set()
     for path, source in sources.items():
-        if not path.endswith(".h"):
-            words = set(re.findall(r"\bfm_\w+", source.masked))
-            edges |= {(node_of(path), owner[word]) for word in words if word in owner}
-    return {(a, b) for a, b in edges if a != b}
+        words = set(re.findall(r"\bfm_\w+", calling_text(source))) - set(left_out)
+        edges |= {(path, owner[word]) for word in words if word in owner}
+    return {(a, b) for a, b in edges if node_of(a) != node_of(b)}
 
 
 def circles(edges):
@@ -105,22 +132,41 @@ def circle_findings(kind, edges):
             yield f"a circle of {kind} over {len(circle)} files: {', '.join(circle)}"
 
 
+def fault(path, other):
+    """What is wrong with a use of the file `other` by `path`, in words for a finding; None: nothing."""
+    allowed = check.allowed_folders(path)
+    name = re.sub(r"^helper/", "", other)
+    if allowed is None:
+        return "the folder has no place among the layers of check.py"
+    if not name.startswith(allowed):
+        return f"{name} lies above it, or beside it"
+    reason = check.front_fault(path, other)
+    return f"{name}: {reason}" if reason else None
+
+
 def arrow_findings(sources):
     for path, number, included in include_edges(sources):
-        allowed = check.allowed_folders(path)
-        name = re.sub(r"^helper/", "", included)
-        if allowed is None:
-            yield f"{path}:{number}: the folder has no place among the layers of check.py"
-        elif not name.startswith(allowed):
-            yield f"{path}:{number}: {name} lies above it, or beside it"
+        if fault(path, included):
+            yield f"{path}:{number}: {fault(path, included)}"
 
 
-def all_findings(sources):
+def call_findings(sources, goes_up):
+    if len(goes_up) > GOES_UP_MAX:
+        yield f"GOES_UP has {len(goes_up)} functions; {GOES_UP_MAX} are the most"
+    edges = call_edges(sources, goes_up)
+    for path, other in sorted(edges):
+        if fault(path, other):
+            yield f"{path} calls a function of {other}: {fault(path, other)}"
+    nodes = {(node_of(a), node_of(b)) for a, b in edges}
+    checked = {(a, b) for a, b in nodes if a.startswith(CALLS_CHECKED) and b.startswith(CALLS_CHECKED)}
+    yield from circle_findings("calls", checked)
+
+
+def all_findings(sources, goes_up=GOES_UP):
     includes = {(node_of(a), node_of(b)) for a, _, b in include_edges(sources) if node_of(a) != node_of(b)}
-    calls = {(a, b) for a, b in call_edges(sources) if a.startswith(CALLS_CHECKED) and b.startswith(CALLS_CHECKED)}
     yield from circle_findings("#include", includes)
-    yield from circle_findings("calls", calls)
     yield from arrow_findings(sources)
+    yield from call_findings(sources, goes_up)
 
 
 def picture(edges, dot):
@@ -139,7 +185,7 @@ def picture(edges, dot):
 
 def edges_to_show(sources, arguments):
     if arguments.calls:
-        return collections.Counter(call_edges(sources))
+        return collections.Counter({(node_of(a), node_of(b)) for a, b in call_edges(sources)})
     of = node_of if arguments.files else folder_of
     counted = collections.Counter((of(a), of(b)) for a, _, b in include_edges(sources))
     return {edge: count for edge, count in counted.items() if edge[0] != edge[1]}

@@ -87,8 +87,23 @@ ROWS = [
      []),
     (check.include_direction, "helper/surface/x.c", '#include "surface/a.h"\n#include "protocol/a.h"\n#include "base/a.h"\n',
      []),
-    (check.include_direction, "helper/front/x.c", '#include "front/a.h"\n#include "surface/a.h"\n#include "base/a.h"\n',
+    (check.include_direction, "helper/front/jobs.c", '#include "front/state.h"\n#include "surface/a.h"\n#include "base/a.h"\n',
      []),
+    # ... inside the front
+    (check.include_direction, "helper/front/engines/relay.c", '#include "front/dispatch.h"\n',
+     [(1, "the layer top of the front lies above parts")]),
+    (check.include_direction, "helper/front/engines/events.c", '#include "front/store/queue.h"\n', [(1, "lies beside engines")]),
+    (check.include_direction, "helper/front/store/new.c", '#include "front/engines/send.h"\n', [(1, "lies beside store")]),
+    (check.include_direction, "helper/front/store/queue.c", '#include "front/methods/stored.h"\n', [(1, "layer methods of the")]),
+    (check.include_direction, "helper/front/jobs.c", '#include "front/engines/supervisor.h"\n', [(1, "lies above jobs")]),
+    (check.include_direction, "helper/front/state.h", '#include "front/jobs.h"\n', [(1, "lies above state")]),
+    (check.include_direction, "helper/front/outbox.c", '#include "front/state.h"\n', [(1, "lies above parts")]),
+    (check.include_direction, "helper/front/new.c", '#include "front/outbox.h"\n', [(1, "helper/front/new.c has no layer")]),
+    (check.include_direction, "helper/front/front.c", '#include "front/new.h"\n', [(1, "helper/front/new.h has no layer")]),
+    (check.include_direction, "helper/front/engines/new.c", '#include "front/engines/models.h"\n#include "front/jobs.h"\n', []),
+    (check.include_direction, "helper/front/methods/new.c", '#include "front/methods/params.h"\n#include "front/store/queue.h"\n',
+     []),
+    (check.include_direction, "helper/sessions/link.c", '#include "front/front.h"\n', []),
     (check.include_direction, "helper/engine/kit/x.c", '#include "engine/kit/a.h"\n#include "protocol/a.h"\n', []),
 
         (check.include_direction, "helper/engine/llama/x.cpp", '#include "engine/llama/a.h"\n#include "engine/kit/kit.h"\n'
@@ -262,13 +277,21 @@ def headers(folder, **included):
     return made
 
 
+PUMP = "void fm_front_pump_locked(void) {\n"
+
+
+def inline(path, *others):
+    """A header that defines fm_NAME, which calls those of others."""
+    return {path: "static inline " + calls(*others)(os.path.basename(path)[:-2])}
+
+
 # files, and a part of each finding of includes.py
 INCLUDE_ROWS = [
-    (headers("front", a=("b",), b=("c",), c=("a",)), ["a circle of #include over 3 files: helper/front/a, helper/front/b"]),
-    (headers("front", a=("b",), b=("a",)), []),
-    (headers("front", a=("b", "c"), b=("c",), c=()), []),
+    (headers("surface", a=("b",), b=("c",), c=("a",)), ["a circle of #include over 3 files: helper/surface/a, helper/surface/b"]),
+    (headers("surface", a=("b",), b=("a",)), []),
+    (headers("surface", a=("b", "c"), b=("c",), c=()), []),
     # by way of a .c file: a header and the file of its name are one
-    ({**headers("front", a=("b",), b=("c",), c=()), "helper/front/c.c": '#include "front/a.h"\n'},
+    ({**headers("surface", a=("b",), b=("c",), c=()), "helper/surface/c.c": '#include "surface/a.h"\n'},
      ["a circle of #include over 3 files"]),
     (headers("surface", answer=("items",), items=("other",), other=("answer",)), ["over 3 files"]),
     (tree("helper/engine/kit", a=calls("b"), b=calls("c"), c=calls("a")), ["a circle of calls over 3 files"]),
@@ -282,6 +305,24 @@ INCLUDE_ROWS = [
     ({"helper/front/front.h": "", "helper/engine/guide/f.c": '#include "front/front.h"\n'}, ["lies above it"]),
     ({"helper/front/store/s.h": "", "helper/front/methods/f.c": '#include "front/store/s.h"\n'}, []),
     ({"helper/new/a.h": "", "helper/new/a.c": '#include "new/a.h"\n'}, ["no place among the layers"]),
+    # the layers of the front
+    ({"helper/front/dispatch.h": "", "helper/front/engines/relay.c": '#include "front/dispatch.h"\n'},
+     ["helper/front/engines/relay.c:1: front/dispatch.h: the layer top of the front lies above parts"]),
+    # a call that its header does not show: declared below, defined above
+    ({"helper/front/state.h": "void fm_pump(void);\n", "helper/front/jobs.c": "void fm_a(void) {\n    fm_pump();\n}\n",
+      "helper/front/pump.c": "void fm_pump(void) {\n}\n"},
+     ["helper/front/jobs.c calls a function of helper/front/pump.c: front/pump.c: the layer top of the front lies above jobs"]),
+    # the same by way of a function in a header; what a header declares is no call
+    ({**inline("helper/engine/kit/a.h", "b"), **tree("helper/engine/kit", b=calls("c"), c=calls("a"))},
+     ["a circle of calls over 3 files"]),
+    ({"helper/engine/kit/a.h": "void fm_b(void);\n", **tree("helper/engine/kit", b=calls("c"), c=calls("a"))}, []),
+    (inline("helper/base/a.h", "b") | {"protocol/b.c": "void fm_b(void) {\n}\n"},
+     ["helper/base/a.h calls a function of protocol/b.c: protocol/b.c lies above it, or beside it"]),
+    # the one that may go up, and nothing else with it
+    (inline("helper/front/state.h", "front_pump_locked") | tree("helper/front", pump=lambda name: PUMP + "    fm_state();\n}\n"),
+     []),
+    (inline("helper/front/state.h", "front_pump_locked", "z") | {"helper/front/pump.c": PUMP + "}\nvoid fm_z(void) {\n}\n"},
+     ["helper/front/state.h calls a function of helper/front/pump.c"]),
 ]
 PICTURE = {"helper/base/a.h": "", "helper/base/a.c": '#include "base/a.h"\n', "protocol/p.c": '#include "base/a.h"\n'}
 PICTURE_ROWS = [
@@ -290,6 +331,15 @@ PICTURE_ROWS = [
     (("--dot",), 'digraph includes {\n    node [shape=box]\n    n0 [label="helper/base"]\n    n1 [label="protocol"]\n'
      '    n1 -> n0 [label="1"]\n}\n'),
     (("--calls",), "graph TD\n"),
+]
+# the front by layer, from a file in a folder and one beside it
+FRONT_PICTURE = {"helper/front/state.h": '#include "front/engines/models.h"\n', "helper/front/engines/models.h": "",
+                 "helper/front/engines/send.c": '#include "front/state.h"\n'}
+FRONT_PICTURE_ROWS = [
+    ((), 'graph TD\n    n0["helper/front: engines"]\n    n1["helper/front: parts"]\n    n2["helper/front: state"]\n'
+     '    n0 -->|1| n2\n    n2 -->|1| n1\n'),
+    (("--files",), 'graph TD\n    n0["helper/front/engines/models"]\n    n1["helper/front/engines/send"]\n'
+     '    n2["helper/front/state"]\n    n1 -->|1| n2\n    n2 -->|1| n0\n'),
 ]
 
 
@@ -307,16 +357,29 @@ def run_include_rows():
         if not good or status != bool(expected):
             failed += 1
             print(f"{files}\n  expected {expected}\n  got      {got}, exit status {status}")
-    for arguments, output in PICTURE_ROWS:
-        got = run_program(PICTURE, includes, arguments)
-        if got != (0, output):
-            failed += 1
-            print(f"includes.py {arguments}\n  expected {(0, output)}\n  got      {got}")
+    for files, rows in ((PICTURE, PICTURE_ROWS), (FRONT_PICTURE, FRONT_PICTURE_ROWS)):
+        for arguments, output in rows:
+            got = run_program(files, includes, arguments)
+            if got != (0, output):
+                failed += 1
+                print(f"includes.py {arguments}\n  expected {(0, output)}\n  got      {got}")
     return failed
 
 
+def run_goes_up_rows():
+    """At most two functions may ever go up."""
+    failed = 0
+    for count, expected in ((includes.GOES_UP_MAX, 0), (includes.GOES_UP_MAX + 1, 1)):
+        got = list(includes.all_findings({}, {f"fm_{number}": "why" for number in range(count)}))
+        failed += len(got) != expected
+    if failed or includes.GOES_UP_MAX > 2 or not all(includes.GOES_UP.values()):
+        print(f"GOES_UP: {failed} failed; it has at most two functions, each with a reason")
+        return 1
+    return 0
+
+
 def main():
-    failed = run_include_rows() + run_name_rows()
+    failed = run_include_rows() + run_goes_up_rows() + run_name_rows()
     for row in ROWS:
         good, got = run_row(row)
         if not good:
@@ -332,7 +395,7 @@ def main():
         if got != (status, output):
             failed += 1
             print(f"{files}\n  expected {(status, output)}\n  got      {got}")
-    rows = sum(len(table) for table in (ROWS, NAME_ROWS, PROGRAM_ROWS, INCLUDE_ROWS, PICTURE_ROWS))
+    rows = sum(len(table) for table in (ROWS, NAME_ROWS, PROGRAM_ROWS, INCLUDE_ROWS, PICTURE_ROWS, FRONT_PICTURE_ROWS))
     print(f"style selftest: {rows} rows, {failed} failed")
     return 1 if failed else 0
 

@@ -31,6 +31,7 @@ static const struct row shared_rows[] = {
     {"{%s,\"stop\":\"x\"}", NULL, NULL},
     {"{%s,\"stop\":[\"a\",\"b\",\"c\",\"d\"]}", NULL, NULL},
     {"{%s,\"stop\":[\"a\",\"b\",\"c\",\"d\",\"e\"]}", "array_above_max_length", "stop"},
+    {"{%s,\"stop\":[\"a\",\"b\",\"c\",\"d\",\"\"]}", "invalid_value", "stop[4]"},
     {"{%s,\"stop\":[]}", "invalid_value", "stop"},
     {"{%s,\"stop\":\"\"}", "invalid_value", "stop"},
     {"{%s,\"stop\":[\"a\",\"\"]}", "invalid_value", "stop[1]"},

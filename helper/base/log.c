@@ -83,7 +83,7 @@ static void make_plain(char *text, size_t len) {
 
 /* A line that is being put together. */
 struct line {
-    char text[1024];
+    char text[FM_LOG_LINE_MAX];
     size_t used;
     unsigned long dropped; /* lines that its beginning reports */
 };

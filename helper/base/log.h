@@ -13,6 +13,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#define FM_LOG_LINE_MAX 1024 /* bytes of a line, with its beginning and its newline */
+
 enum fm_log_level { FM_LOG_OFF, FM_LOG_ERROR, FM_LOG_WARN, FM_LOG_INFO, FM_LOG_DEBUG };
 
 /* Sets the level and the name that starts each line. Call once, before the first thread. `name` must outlive the log.
@@ -35,13 +37,13 @@ FM_MUST_USE bool fm_log_level_parse(const char *word, enum fm_log_level *out);
 /* The word of a level, as fm_log_level_parse takes it. */
 const char *fm_log_level_name(enum fm_log_level level);
 
-/* One line (no newline in `fmt`). Any thread, never blocks; longer than 1,000 bytes is cut. */
+/* One line (no newline in `fmt`). Any thread, never blocks; cut at FM_LOG_LINE_MAX. */
 void fm_log(enum fm_log_level level, const char *fmt, ...) FM_PRINTF(2, 3);
 
 /*
  * One line that another program wrote to its stderr (`len` bytes, without a newline), at every level but `off`; builds
  * with a sanitizer show it at `off` too. The line begins with the prefix of fm_log_use_prefix, or else with `name` and
- * ": "; this is not written twice if the text has it already. Any thread, never blocks; longer than 1,000 bytes is cut.
+ * ": "; this is not written twice if the text has it already. Any thread, never blocks; cut at FM_LOG_LINE_MAX.
  */
 void fm_log_relay(const char *name, const char *text, size_t len);
 

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define DAY_MS       86400000
-#define PREFIX_MAX   200 /* bytes, of a log line's 1,000 */
+#define PREFIX_MAX   200 /* bytes, of a log line's FM_LOG_LINE_MAX */
 #define HELP_COLUMN  27  /* where --help begins to explain */
 #define VARIABLE_MAX 64
 

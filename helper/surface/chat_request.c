@@ -8,7 +8,8 @@
 #include <string.h>
 
 #define LOGIT_BIASES_MAX 1024 /* ENGINE.md */
-#define TOKEN_DIGITS_MAX 10   /* of INT32_MAX */
+#define CHOICES_MAX      128
+#define TOKEN_DIGITS_MAX 10 /* of INT32_MAX */
 
 /* ---- messages ---- */
 
@@ -272,7 +273,7 @@ const struct fm_rule fm_chat_rules[] = {
      .note = "fm-proxy stores only responses: leave it out, or set it to false."},
     {.name = "stream_options", .check = fm_check_object, .members = fm_chat_stream_option_rules},
     {.name = "verbosity", .check = fm_check_enum, .words = fm_verbosity_words},
-    {.name = "n", .check = fm_check_int, .min = 1, .max = 128},
+    {.name = "n", .check = fm_check_int, .min = 1, .max = CHOICES_MAX},
     {.name = "response_format", .check = fm_check_variant, .words = fm_format_types, .members = fm_chat_formats},
     {.name = "logprobs", .check = fm_check_bool},
     {.name = "logit_bias", .check = check_logit_bias},

@@ -4,8 +4,10 @@
 
 #include <json-c/json.h>
 
+#define LONGEST_MS 86400000
+
 #define LIMIT(member)                                                                                                  \
-    { .name = member, .check = fm_check_int, .min = 1, .max = 86400000 }
+    { .name = member, .check = fm_check_int, .min = 1, .max = LONGEST_MS }
 
 const struct fm_rule fm_limits_rules[] = {
     LIMIT("queue_timeout_ms"),

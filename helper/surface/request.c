@@ -19,6 +19,7 @@
 #define METADATA_PAIRS_MAX 16
 #define METADATA_KEY_MAX   64
 #define METADATA_VALUE_MAX 512
+#define IDENTIFIER_MAX     64 /* characters */
 
 /* ---- checkers of the shared rows ---- */
 
@@ -104,8 +105,8 @@ const struct fm_rule fm_generation_rules[] = {
 
 const struct fm_rule fm_shared_rules[] = {
     {.name = "metadata", .check = check_metadata},
-    {.name = "safety_identifier", .check = fm_check_string, .max = 64},
-    {.name = "prompt_cache_key", .check = fm_check_string, .max = 64},
+    {.name = "safety_identifier", .check = fm_check_string, .max = IDENTIFIER_MAX},
+    {.name = "prompt_cache_key", .check = fm_check_string, .max = IDENTIFIER_MAX},
     {.name = "prompt_cache_retention", .check = fm_check_enum, .words = retentions},
     {.name = "prompt_cache_options", .check = fm_check_object, .members = cache_rules},
     {.name = "service_tier", .check = fm_check_enum, .words = service_tiers},

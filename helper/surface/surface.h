@@ -175,6 +175,7 @@ extern const struct fm_surface fm_surface_completions;
 
 #define FM_TOOL_NAME_MAX 64   /* bytes of a tool's name */
 #define FM_CALLS_MAX     128u /* calls of an answer; ENGINE.md, "Tools" */
+#define FM_MISMATCH_MAX  511  /* bytes of the reason why a text does not match its schema */
 
 /* A call of a tool. */
 struct fm_call {
@@ -218,9 +219,9 @@ struct fm_answer {
     struct fm_buf logprobs; /* of the text: entries as JSON, each followed by a comma; if request.logprobs */
     struct fm_buf marks;    /* where the engine's deltas ended in the output and in `logprobs`: logprobs.c */
     struct fm_buf report;   /* from fm_answer_report; empty: not called */
-    char schema_error[512]; /* valid when `mismatch` */
-    bool mismatch;          /* the text is complete, and does not match its schema */
-    bool lost;              /* it was to be stored, but could not be */
+    char schema_error[FM_MISMATCH_MAX + 1]; /* valid when `mismatch` */
+    bool mismatch;                          /* the text is complete, and does not match its schema */
+    bool lost;                              /* it was to be stored, but could not be */
     struct fm_usage usage;
     bool opened; /* the engine accepted the prompt: stream events may be sent */
     bool finished;
@@ -254,8 +255,8 @@ void fm_answer_open(struct fm_answer *answer, int64_t input_tokens);
 void fm_answer_report(struct fm_answer *answer, struct fm_buf *report);
 
 /*
- * The complete text does not match its schema; `reason` says why (NUL-terminated UTF-8, copied, cut at 511 bytes).
- * Before fm_answer_finish.
+ * The complete text does not match its schema; `reason` says why (NUL-terminated UTF-8, copied, cut at FM_MISMATCH_MAX
+ * bytes). Before fm_answer_finish.
  */
 void fm_answer_mismatch(struct fm_answer *answer, const char *reason);
 

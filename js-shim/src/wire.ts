@@ -64,6 +64,8 @@ export const LIMITS = {
   page_items: 100,
   /** Default of that `limit`. */
   page_items_default: 20,
+  /** A name in `--aliases`, or its model, in bytes. */
+  alias_bytes: 255,
   /** Default of `--store-bytes`. */
   store_bytes: 67_108_864,
   /** What a stored response counts in addition to its JSON, in bytes. */

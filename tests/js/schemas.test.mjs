@@ -23,7 +23,7 @@ import {
   prose,
   quoted,
   schemas,
-  tableBehind,
+  tableAfter,
   walk,
   Wire,
 } from "./support/schemas.mjs";
@@ -123,7 +123,7 @@ test("the conversation in SESSIONS.md is valid, but for requests that are refuse
 
 test("the methods in PROTOCOL.md are those of the schema, and so are the notifications", () => {
   const text = document("PROTOCOL.md");
-  const rows = tableBehind(text, "\n## Methods");
+  const rows = tableAfter(text, "\n## Methods");
   assert.deepEqual(sorted(rows.map(([name]) => quoted(name)[0])), sorted(Object.keys(host.methods)));
   for (const [name, params] of rows) {
     const { required = [] } = host.methods[quoted(name)[0]].params;
@@ -138,8 +138,8 @@ test("the methods in PROTOCOL.md are those of the schema, and so are the notific
 
 test("the methods and events in ENGINE.md are those of the schema, with their members", () => {
   const text = document("ENGINE.md");
-  const calls = [...tableBehind(text, "\n## Calls of the front"), ...tableBehind(text, "\nNotifications of the front")];
-  const events = tableBehind(text, "\n## Events of the engine");
+  const calls = [...tableAfter(text, "\n## Calls of the front"), ...tableAfter(text, "\nNotifications of the front")];
+  const events = tableAfter(text, "\n## Events of the engine");
   assert.deepEqual(sorted(calls.map(([name]) => quoted(name)[0])), sorted(Object.keys(engine.methods)));
   assert.deepEqual(sorted(events.map(([name]) => quoted(name)[0])), sorted(Object.keys(engine.notifications)));
   for (const [cell, members] of events) {
@@ -176,7 +176,7 @@ test("the parameters in PROTOCOL.md are those of the schema", () => {
   const chapter = (name) => text.slice(text.indexOf(`\n### ${name}\n`)).split(/\n##/)[1];
   for (const name of ["responses.create", "embeddings.create", "completions.create"]) {
     const known = membersOf(host, host.methods[name].params);
-    const listed = tableBehind(text, `\n### ${name}\n`).flatMap(([cell]) =>
+    const listed = tableAfter(text, `\n### ${name}\n`).flatMap(([cell]) =>
       quoted(cell).map((each) => each.split(/[. ]/)[0]),
     );
     assert.deepEqual(sorted(listed), sorted(known), name);
@@ -186,7 +186,7 @@ test("the parameters in PROTOCOL.md are those of the schema", () => {
     const known = sorted(membersOf(host, host.methods[name].params)).filter((each) => !named.includes(each));
     const everywhere =
       name === "responses.compact"
-        ? quoted(tableBehind(text, "\n## Methods").join()).map((each) => each.replace("?", ""))
+        ? quoted(tableAfter(text, "\n## Methods").join()).map((each) => each.replace("?", ""))
         : [];
     assert.deepEqual(
       known.filter((each) => !everywhere.includes(each) && each !== "fm"),
@@ -199,29 +199,29 @@ test("the parameters in PROTOCOL.md are those of the schema", () => {
 test("the errors in PROTOCOL.md are those of the schema", () => {
   const text = document("PROTOCOL.md");
   const [, list] = /\nINVALID_REQUEST has one of these codes: ([^;]*);/.exec(text);
-  for (const [code, , status, type, codes] of tableBehind(text, "\n### Errors")) {
+  for (const [code, , status, type, codes] of tableAfter(text, "\n### Errors")) {
     const shape = host.error_shapes[code].properties;
     const listed =
       code === "INVALID_REQUEST" ? [...quoted(list), ...(list.includes("null") ? [null] : [])] : codes.split("; ");
     assert.deepEqual([Number(status), type], [shape.status.const, shape.type.const], code);
     assert.deepEqual(sorted(listed), sorted(shape.code.enum), code);
   }
-  const codes = tableBehind(text, "\n### Errors").map(([code]) => code);
+  const codes = tableAfter(text, "\n### Errors").map(([code]) => code);
   assert.deepEqual(sorted(codes), sorted(host.code.oneOf.map((each) => each.const)));
   assert.deepEqual(sorted(codes), sorted(Object.keys(host.error_shapes)));
-  const rpc = tableBehind(text, "\n## Calls").map(([code]) => Number(code));
+  const rpc = tableAfter(text, "\n## Calls").map(([code]) => Number(code));
   assert.deepEqual(sorted(rpc), sorted(host.rpc_code.oneOf.map((each) => each.const)));
 });
 
 test("the commands and errors in SESSIONS.md are those of the schema", () => {
   const text = document("SESSIONS.md");
-  const rows = tableBehind(text, "\n## Requests");
+  const rows = tableAfter(text, "\n## Requests");
   assert.deepEqual(sorted(rows.map(([cell]) => /"([a-z-]+)"/.exec(cell)[1])), sorted(Object.keys(sessions.commands)));
   for (const [cell] of rows) {
     const { properties } = sessions.commands[/"([a-z-]+)"/.exec(cell)[1]].request;
     assert.deepEqual(sorted(quoted(cell).map((name) => name.replace("?", ""))), sorted(Object.keys(properties)));
   }
-  const listed = tableBehind(text, "\n## Errors")
+  const listed = tableAfter(text, "\n## Errors")
     .flatMap(([cell]) => quoted(cell))
     .map((code) => code.replace("DETAIL", ""));
   const known = sessions.error.anyOf.flatMap((each) => each.enum ?? [each.pattern.slice(1)]);
@@ -279,7 +279,8 @@ for (const name of NAMES) {
       ...schemas[name].$defs.limits,
       version: host.protocol_version,
     })) {
-      for (const asked of $comment?.replace(/^C: /, "").split(", ") ?? []) {
+      assert.match($comment ?? "", /^C: ./, `${limit}: $comment does not say where the C code has it`);
+      for (const asked of $comment.replace("C: ", "").split(", ")) {
         const found = cValues(C_FILES, asked);
         assert.notEqual(found.length, 0, `${limit}: the C code has no ${asked}`);
         assert.deepEqual(sorted(found), [value], `${limit}: ${asked}`);

@@ -5,10 +5,12 @@
 #ifndef FM_FRONT_ENGINES_RELAY_H
 #define FM_FRONT_ENGINES_RELAY_H
 
+#include "base/log.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
-#define FM_RELAY_LINE 1024 /* bytes of a line that are kept: as many as the log shows */
+#define FM_RELAY_LINE FM_LOG_LINE_MAX /* bytes of a line that are kept: the log shows no more */
 
 struct fm_relay {
     int fd;           /* the pipe; -1 from its end on */

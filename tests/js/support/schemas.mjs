@@ -118,7 +118,7 @@ export class Wire {
 // ---- the documents
 
 /** Rows of the first table after a text of a document, each a list of its cells. */
-export function tableBehind(text, mark) {
+export function tableAfter(text, mark) {
   const at = text.indexOf(mark);
   assert.ok(at >= 0, `the document has no ${JSON.stringify(mark)}`);
   const lines = text.slice(at).split("\n");
@@ -212,8 +212,12 @@ export function cFiles(...folders) {
   return files;
 }
 
-/** What `NAME`, `NAME in FILE` or `NAME.MEMBER` is in the C code: a number for each definition. */
+/**
+ * What `NAME`, `NAME in FILE`, `NAME.MEMBER`, or `--OPTION.usual`, `.least` or `.most` is in the C code: a number for each
+ * definition.
+ */
 export function cValues(files, asked) {
+  if (asked.startsWith("--")) return optionValues(files, ...asked.slice(2).split("."));
   const [, name, member, file] = /^(\w+)(?:\.(\w+))?(?: in ([\w.]+))?$/.exec(asked);
   const found = [];
   for (const [path, text] of files) {
@@ -227,6 +231,14 @@ export function cValues(files, asked) {
     }
   }
   return found;
+}
+
+/** A number in an option's row: {"NAME", ..., "USUAL", LEAST, MOST}. */
+function optionValues(files, option, column) {
+  const row = new RegExp(`\\{"${option}",[^{}]*?"(?<usual>\\d+)",(?<least>[^,{}]+),(?<most>[^,{}]+)\\}`, "g");
+  return [...files.values()].flatMap((text) =>
+    [...text.matchAll(row)].map(({ groups }) => evaluate(files, groups[column])),
+  );
 }
 
 const memberOf = (text, member) => Number(new RegExp(`\\.${member} = (\\d+)`).exec(text)?.[1]);

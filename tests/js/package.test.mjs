@@ -118,6 +118,8 @@ test("what is in it", () => {
   const files = readdirSync(join(folder, "node_modules", "fm-proxy"), { recursive: true }).map(String);
   for (const name of [
     "README.md",
+    "LICENSE",
+    "dist/THIRD-PARTY-NOTICES",
     "dist/esm/index.js",
     "dist/esm/index.d.ts",
     "dist/esm/ai.js",
@@ -127,6 +129,8 @@ test("what is in it", () => {
   ]) {
     assert.ok(files.includes(name), `${name} is missing`);
   }
+  const license = readFileSync(join(folder, "node_modules", "fm-proxy", "LICENSE"), "utf8");
+  assert.equal(license, readFileSync(join(root, "LICENSE"), "utf8"));
   const manifest = JSON.parse(readFileSync(join(folder, "node_modules", "fm-proxy", "package.json"), "utf8"));
   assert.equal(manifest.dependencies, undefined);
   assert.ok(!files.some((name) => /^(src|scripts|node_modules)|\.ts$(?<!\.d\.ts)|\.tgz$/.test(name)), files.join());

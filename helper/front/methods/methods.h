@@ -1,6 +1,7 @@
 /*
  * The methods that a host can call. Each has a file of its own, which exports one row; methods.c lists the rows.
- * To add one: a new file with its row, a line in `rows` and one below, and its section in protocol/PROTOCOL.md.
+ * To add one: a new file with its row, a line in `rows` of methods.c and one below, its file in
+ * helper/front/CMakeLists.txt, its shape in protocol/host.schema.json, and its section in protocol/PROTOCOL.md.
  */
 #ifndef FM_FRONT_METHODS_METHODS_H
 #define FM_FRONT_METHODS_METHODS_H

@@ -185,7 +185,8 @@ static const struct row rows[] = {
      1, INT32_MAX},
     {"message-timeout-ms", "MS", "time limit of a message, from its line to its answer", SESSIONS, false, read_integer,
      SESSION(timeout_ms), "600000", 1, DAY_MS},
-    {"temperature", "T", "0 to 2", SESSIONS, false, read_temperature, SESSION(temperature), "1", 0, 0},
+    {"temperature", "T", "how random answers are: 0 (not at all) to 2", SESSIONS, false, read_temperature,
+     SESSION(temperature), "1", 0, 0},
     {"truncation", "HOW", "auto: a conversation that no longer fits the context goes on\nwithout its oldest turns",
      SESSIONS, false, read_truncation, SESSION(truncation), "disabled", 0, 0},
     {"log-prefix", "TEXT", "how each log line begins", SESSIONS, false, read_log_prefix, SESSION(log_prefix),
@@ -335,12 +336,15 @@ void fm_options_write_help(FILE *file) {
         "       fm-proxy sessions [OPTION]...\n"
         "\n"
         "Serves a local language model to the program that started it: JSON-RPC in Content-Length frames on stdin and\n"
-        "stdout. An application spawns it (npm package fm-proxy); it is not meant to be typed.\n"
+        "stdout. Applications start it, with the npm package fm-proxy for example.\n"
         "\n",
         file);
     write_rows(file, false);
     fputs(
-        "  --version, --help\n"
+        "\n"
+        "  --help                   prints this, and exits\n"
+        "  --version                prints the version, and exits\n"
+        "  --list-options           prints the options that are also environment variables, as JSON, and exits\n"
         "\n"
         "fm-proxy sessions: the same model by lines of JSON, for programs in any language (protocol/SESSIONS.md). It\n"
         "stores nothing, takes no --store, --store-bytes and --strict-parameters, and has these options too:\n"
@@ -348,8 +352,8 @@ void fm_options_write_help(FILE *file) {
         file);
     write_rows(file, true);
     fputs("\n"
-          "The options of the first list, but for --stdio, are also environment variables: --models-dir is\n"
-          "FM_PROXY_MODELS_DIR. FM_PROXY_STRICT_PARAMETERS is 1 or 0. The command line wins.\n",
+          "Each option of the first list, except --stdio, is also an environment variable: --models-dir is\n"
+          "FM_PROXY_MODELS_DIR. FM_PROXY_STRICT_PARAMETERS is 1 or 0. The command line has priority.\n",
           file);
 }
 

@@ -93,7 +93,9 @@ test("docs/options.md has each option and variable of --help, and no other", asy
   const { stdout } = await run(helperPath, ["--help"], { timeout: WAIT });
   const page = read("docs/options.md");
   const cells = [...page.matchAll(/^\| (`-.*?) \|/gm)].map(([, cell]) => cell).join();
-  const listed = stdout.split("\n").filter((line) => /^ +--/.test(line)).map((line) => line.replace(/ {2,}[^- ].*/, ""));
+  const lines = stdout.split("\n").filter((line) => /^ +--/.test(line));
+  for (const line of lines) assert.match(line, /^ +--\S+( [A-Z_]+)? +[^- ]/, "--help explains each option in its line");
+  const listed = lines.map((line) => line.replace(/ {2,}[^- ].*/, ""));
   assert.deepEqual(found(cells, /(--[a-z-]+)/g), found(listed.join("\n"), /(--[a-z-]+)/g));
   const { stdout: list } = await run(helperPath, ["--list-options"], { timeout: WAIT });
   assert.deepEqual(found(page, /(FM_PROXY_[A-Z_]+)/g), sorted(JSON.parse(list).map(({ variable }) => variable)));

@@ -44,7 +44,7 @@ def pinned(name):
 
 
 def crates():
-    """Name and version of each crate of the Rust library, but for the library itself."""
+    """Name and version of each crate of the Rust library, except the library itself."""
     found = re.findall(r'name = "([^"]+)"\nversion = "([^"]+)"\nsource', CARGO_LOCK.read_text())
     return sorted(found)
 

@@ -3,7 +3,7 @@
  *
  * A failed append (maximum reached, or out of memory) sets `failed` and leaves the contents as they were; every later
  * append fails too, so a run of appends needs one check at its end. Not thread-safe. The buffer owns its bytes until
- * fm_buf_free or fm_buf_take.
+ * fm_buf_free.
  */
 #ifndef FM_BASE_BUF_H
 #define FM_BASE_BUF_H

@@ -1,5 +1,5 @@
 /*
- * Monotonic time. The wall clock is read for `created_at` alone; no deadline depends on it.
+ * Monotonic time. The wall clock is read for `created_at` and `completed_at` alone; no deadline depends on it.
  */
 #ifndef FM_BASE_CLOCK_H
 #define FM_BASE_CLOCK_H

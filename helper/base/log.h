@@ -1,9 +1,8 @@
 /*
- * Log lines on stderr: errors by default, never blocking, never with user text. Control characters, and bytes that
- * are not UTF-8, are shown as '?'.
+ * Log lines on stderr, never blocking. Control characters, and bytes that are not UTF-8, are shown as '?'.
  *
  * A line that stderr does not take at once (full or closed) is dropped and counted; the next line that goes through
- * reports the count. Callers pass lengths and times, never prompts or answers.
+ * reports the count. Callers pass lengths and times; prompts and answers only in session mode, with --log-user-text.
  */
 #ifndef FM_BASE_LOG_H
 #define FM_BASE_LOG_H

@@ -1,4 +1,4 @@
-/* platform_os.h and the rest of platform.h and clock.h on Linux. */
+/* platform_os.h, platform.h and clock.h on Linux, except what the files platform_*_linux.c have. */
 #ifdef __linux__
 
 #include "base/clock.h"

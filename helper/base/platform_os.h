@@ -1,4 +1,4 @@
-/* What platform.c asks of each operating system. Nobody else includes this. */
+/* What platform.c asks of each operating system. Only the platform*.c files and tests include this. */
 #ifndef FM_BASE_PLATFORM_OS_H
 #define FM_BASE_PLATFORM_OS_H
 

@@ -1,6 +1,7 @@
 /*
- * Jobs: what is in flight, how it is found, and its one end. Functions here change a job's state and call no other part
- * of the front; fm_front_leave does what follows. All want the lock; none blocks.
+ * Jobs: what is in flight, how it is found, and its one end. Functions here change a job's state; of the front's other
+ * parts they call only engines/models.h, for the job's model. fm_front_leave does what follows. All want the lock; none
+ * blocks.
  */
 #ifndef FM_FRONT_JOBS_H
 #define FM_FRONT_JOBS_H

@@ -129,7 +129,7 @@ struct fm_store_queue {
     pthread_cond_t changed;
     struct fm_store_task *first;
     struct fm_store_task **last;   /* where the next task goes */
-    struct fm_store_task *running; /* out of the list, and the thread's alone but for its call's id */
+    struct fm_store_task *running; /* out of the list, and the thread's alone, except its call's id */
     unsigned calls;                /* tasks that answer one */
     bool reply_waits;              /* `reply`, a frame for the host, waits for room; `reply_call` is its id */
     struct fm_buf reply;

@@ -1,6 +1,7 @@
 /*
  * Checks a request body against a table with one row for each parameter. The walk and the typed checkers are here; the
- * tables are in request.c, format.c, tools.c and the files X_request.c.
+ * tables are in the files X_request.c, in request.c, which has the common ones, and in the files of the parts of a body
+ * (format.c, tools.c, items.c, limits.c, ...).
  *
  * A checker returns FM_OK, or fills `error` (FM_INVALID_REQUEST, a reason, the path) and returns its code. It never
  * gets null: a null parameter counts as absent. Pure; values are borrowed.

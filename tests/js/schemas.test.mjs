@@ -57,7 +57,7 @@ test("what is made from the schemas is current: run `npm run types --prefix js-s
 // ---- recorded exchanges
 
 for (const name of ["host", "engine"]) {
-  test(`every line of golden/${name}.jsonl is valid, but for requests that are refused`, () => {
+  test(`every line of golden/${name}.jsonl is valid, except requests that are refused`, () => {
     const lines = readFileSync(join(root, "protocol", "golden", `${name}.jsonl`), "utf8")
       .trim()
       .split("\n");
@@ -104,7 +104,7 @@ test("the frame in PROTOCOL.md has the length that its header says", () => {
   assert.equal(Buffer.byteLength(body), Number(length));
 });
 
-test("the conversation in SESSIONS.md is valid, but for requests that are refused", () => {
+test("the conversation in SESSIONS.md is valid, except requests that are refused", () => {
   const lines = [...document("SESSIONS.md").matchAll(/^([<>]) (\{.*\})$/gm)];
   assert.ok(lines.length >= 10);
   let request = null;

@@ -356,7 +356,7 @@ VARIANT = re.compile(r"(?:_none|_linux|_macos)?\.\w+$")  # files of which a buil
 
 
 def names_defined(source):
-    """(name, line) of what other files can mean by it: tags, but for those without our prefix, and functions."""
+    """(name, line) of what other files can mean by it: tags, except those without our prefix, and functions."""
     for match in TAG.finditer(source.masked):
         yield match.group(1), source.line_of(match.start(1))
     for name, line in external_functions(source):

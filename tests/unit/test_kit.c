@@ -356,7 +356,10 @@ static const char *hear(void) {
     return text;
 }
 
-/* The same, past signs of tokens whose text is held back: after 100 ms, and so by chance, but for a first token's. */
+/*
+ * The same, past signs of tokens whose text is held back. Except for the first token they come after 100 ms without an
+ * event, so by chance.
+ */
 static const char *hear_past_signs(void) {
     const char *body = hear();
     while (body && strstr(body, "job.progress") && strstr(body, "\"output_tokens\":") &&
@@ -392,7 +395,7 @@ static int exit_status(void) {
     return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* The rest of the output goes unread, but for its frames. */
+/* Of the rest of the output only the frames are read. */
 static int hang_up(void) {
     close(engine.to);
     while (hear()) {

@@ -67,7 +67,10 @@ extern const struct fm_tool_form fm_tool_form_own;
 
 /* A chat template with its vocabulary. */
 struct fm_tool_template {
-    /* As fm_templates_apply. */
+    /*
+     * Renders `chat` as a prompt. `*text` (`*len` bytes, with a NUL after them) is the caller's to free().
+     * FM_INVALID_REQUEST: the template refuses these messages. Nothing is left to free after a failure.
+     */
     enum fm_code (*render)(const void *argument, const struct fm_chat *chat, char **text, size_t *len,
                            struct fm_error *error);
     /* The bytes of the control token that `text` (`len` of them, at least 1) begins with; 0: none. */

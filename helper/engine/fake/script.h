@@ -1,5 +1,5 @@
 /*
- * The fake engine's script: a JSON array of steps, run as the tokens of one job. tests use it to make an engine do what
+ * The fake engine's script: a JSON array of steps, run as the tokens of one job. Tests use it to make an engine do what
  * a real one does seldom: stall, crash, print, be slow.
  *
  *     ["Hello", {"sleep_ms":50}, {"repeat":[" again",3]}, {"finish":"length"}]
@@ -23,7 +23,7 @@
  * A job that asks for log probabilities gets made-up ones: the sum of a token's bytes modulo 1024, through -1000; the
  * most likely tokens in its place are it, it with "~" after it, with "~~" and so on, each by 1 less likely.
  *
- * Pure but for the job's own calls; a script belongs to one thread.
+ * Pure, except for the job's own calls; a script belongs to one thread.
  */
 #ifndef FM_ENGINE_FAKE_SCRIPT_H
 #define FM_ENGINE_FAKE_SCRIPT_H

@@ -1,4 +1,4 @@
-/* A build without llguidance: no grammar is ever made, so nothing but the first two calls can be reached. */
+/* A build without llguidance: no grammar is ever made, so calls that need one can't be reached. */
 #include "engine/guide/grammar.h"
 #include "engine/guide/guidance/guidance.h"
 

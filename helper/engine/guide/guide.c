@@ -94,7 +94,7 @@ static const char *after_quoted(const char *text) {
 }
 
 /*
- * In Lark, `<` begins a token of the vocabulary, <|im_end|> or <[5]>, but for strings, regular expressions and
+ * In Lark, `<` begins a token of the vocabulary, <|im_end|> or <[5]>, except in strings, regular expressions and
  * comments. Such a token is no text, and may end the turn.
  */
 static bool names_token(const char *lark) {

@@ -1101,14 +1101,14 @@ static const struct fm_schema_keyword keywords[] = {
     {.name = "maxItems", .check = check_count, .fate = most_fate, .write = write_count},
     {.name = "maxLength", .check = check_count, .fate = most_fate, .write = write_count},
     {.name = "maxProperties", .check = check_count, .fate = most_properties_fate, .write = write_count,
-     .advice = "optional properties can't be counted, but for up to one of them if additionalProperties is false"},
+     .advice = "only one optional property can be counted, and only if additionalProperties is false"},
     {.name = "maximum", .check = check_bound, .write = write_bound},
     {.name = "minContains", .check = check_count, .fate = contains_fate, .advice = LIBRARY_LACKS},
     {.name = "minItems", .check = check_least, .write = write_count},
     {.name = "minLength", .check = check_least, .write = write_count},
     {.name = "minProperties", .check = check_least, .fate = least_properties_fate, .write = write_count,
-     .advice = "optional properties can't be counted, but for one of them if additionalProperties is false; required "
-               "can ask for certain ones"},
+     .advice = "only one optional property can be counted, and only if additionalProperties is false; required can "
+               "ask for certain ones"},
     {.name = "minimum", .check = check_bound, .write = write_bound},
     {.name = "multipleOf", .check = check_multiple, .fate = multiple_fate, .write = write_multiple,
      .advice = "it has more than four decimal places, or with the others a least common multiple of too many digits"},

@@ -1,4 +1,6 @@
-/* Reading job.start: what its files share, from the whole down to one value. Pure. Nobody else includes this. */
+/*
+ * Reading job.start: what its files share, from the whole down to one value. Pure. Only the kit and tests include this.
+ */
 #ifndef FM_ENGINE_KIT_JOB_READ_H
 #define FM_ENGINE_KIT_JOB_READ_H
 

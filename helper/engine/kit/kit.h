@@ -1,6 +1,6 @@
 /*
- * The frame of an engine program: it speaks protocol/ENGINE.md with the front, so that an engine only loads and
- * generates.
+ * What every engine program needs around its engine: the kit speaks protocol/ENGINE.md with the front, so that an
+ * engine only loads and generates.
  *
  * The nouns: the *kit* owns stdin, stdout, the mailbox, the list of jobs and this process's end. The *engine thread*
  * alone calls `ops`; its stack has FM_KIT_STACK bytes, and main waits for its end. A *job* is one generation, or texts
@@ -64,12 +64,12 @@ struct fm_engine_ops {
     int64_t protocol_version; /* 0: FM_ENGINE_PROTOCOL_VERSION; another one is for tests */
     bool reads_files;         /* its models are GGUF files; else it has one model, which bears its name */
     bool needs_network;       /* leaves the network out of the sandbox */
-    bool formats;             /* honours job->format; without it, the kit refuses jobs that have one */
-    bool tools;               /* honours job->tools, and calls in messages; the same */
-    bool embeddings;          /* honours job->inputs; the same */
-    bool prompts;             /* honours job->prompt; the same */
+    bool formats;             /* honours job->format; else the kit refuses jobs that have one */
+    bool tools;               /* honours job->tools, and calls in messages; else the kit refuses jobs with them */
+    bool embeddings;          /* honours job->inputs; else the kit refuses jobs that have some */
+    bool prompts;             /* honours job->prompt; else the kit refuses jobs that have one */
     bool images;              /* it may see images, if the model does */
-    int64_t delta_ms;         /* a job's deltas are at least so far apart, but for the last one; 0: one a token */
+    int64_t delta_ms;         /* a job's deltas, except the last, are at least so far apart; 0: one a token */
     void *state;              /* the engine's own, handed to the calls below */
 
     /* engine.initialize has come; the log level is set. May be NULL. Engine thread; may block. */
@@ -119,7 +119,7 @@ struct fm_message {
     struct fm_image *images; /* of the user, in their order; NULL: none */
     size_t image_count;
     char *joined;          /* the kit's: the content, where it came in parts; else NULL */
-    const char *reasoning; /* of the assistant: what it thought before it; "" for nothing; the same */
+    const char *reasoning; /* of the assistant: what it thought before; UTF-8, may hold NUL; "" for nothing */
     size_t reasoning_len;
     struct fm_tool_call *tool_calls; /* of the assistant */
     size_t tool_call_count;
@@ -185,7 +185,7 @@ struct fm_truncation {
     struct fm_message *all; /* fm_kit_job.messages is `left`, which has room for as many */
     size_t count;
     struct fm_message *left;
-    size_t *cuts; /* cuts[i]: the first message that stays, but for the system's, when i + 1 turns are left out */
+    size_t *cuts; /* cuts[i]: the first message that stays after the system's, when i + 1 turns are left out */
     size_t cut_count;
 };
 

@@ -1,4 +1,4 @@
-/* What the files of the kit share of a program's life: the mailbox, the end, the output. Nobody else includes this. */
+/* What the files of the kit share of a program's life: the mailbox, the end, the output. Only they include this. */
 #ifndef FM_ENGINE_KIT_INTERNAL_H
 #define FM_ENGINE_KIT_INTERNAL_H
 

@@ -92,7 +92,7 @@ static void take_byte(struct fm_text_stream *stream, char byte) {
     }
 }
 
-/* Gives out what no stop string can begin in any more, but for the last `keep` bytes. */
+/* Gives out what no stop string can begin in any more, except the last `keep` bytes. */
 static enum fm_text_status release(struct fm_text_stream *stream, size_t keep, struct fm_buf *out) {
     if (stream->held.failed) {
         return FM_TEXT_NO_MEMORY;

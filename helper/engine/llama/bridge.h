@@ -1,6 +1,6 @@
 /*
  * The one door to llama.cpp's C++: chat templates, and what throws in spite of its C API. Plain C; no exception
- * escapes. Everything else of llama.cpp is used through that API, llama.h.
+ * escapes. Everything else of llama.cpp is used through the C APIs of llama.h, ggml and mtmd.h.
  *
  * No call here is thread-safe on the same fm_templates; all run on the caller's thread, and none logs.
  */

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What is larger is refused before anything is decoded: README.md, "What does not". */
+/* What is larger is refused before anything is decoded: docs/limits.md, "Images". */
 #define FM_IMAGE_SIDE_MAX   16384u    /* pixels */
 #define FM_IMAGE_PIXELS_MAX 33554432u /* width by height */
 

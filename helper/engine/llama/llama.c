@@ -1,10 +1,7 @@
 /*
  * fm-engine-llama: GGUF models through llama.cpp. One slot for now: the engine thread takes a job and generates it to
- * its end. Everything here belongs to the engine thread; ggml's compute threads know nothing of jobs.
- *
- *     FM_ENGINE_LLAMA_CTX       context length in tokens, 1 to 16,777,216 (default: the model's, at most 8,192;
- * README.md) FM_ENGINE_LLAMA_THREADS   compute threads, 1 to the processors that this process may use (default: one a
- * core of these), at most 512
+ * its end. Everything here belongs to the engine thread; ggml's compute threads know nothing of jobs. Its settings are
+ * the environment variables FM_ENGINE_LLAMA_CTX and FM_ENGINE_LLAMA_THREADS (docs/options.md).
  */
 #include "base/platform.h"
 #include "engine/kit/kit.h"

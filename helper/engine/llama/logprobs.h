@@ -7,7 +7,7 @@
 #include <llama.h>
 
 struct fm_llama_logprobs {
-    struct fm_token_logprobs told; /* its bytes lie in `text`, but for the token's own */
+    struct fm_token_logprobs told; /* all its bytes lie in `text`, except the token's own */
     struct fm_buf text;
 };
 

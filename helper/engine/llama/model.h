@@ -18,7 +18,7 @@
 /* Tokens of one llama_decode call in prefill: how long an abort may have to wait, and how often progress is told. */
 #define FM_MODEL_CHUNK 128
 
-/* The largest context that can be asked for: above what any model was trained for. README.md names it. */
+/* The largest context that can be asked for: above what any model was trained for. In docs/options.md. */
 #define FM_MODEL_CONTEXT_MAX 16777216
 
 struct fm_llama_model {

@@ -26,7 +26,7 @@
 
 #define MARKER_LETTERS 16 /* with 8 values each: one of 2^48, not guessable */
 
-/* README.md names it: 256 MiB of stack, at worst, which the kernel hands out as it is used. */
+/* docs/limits.md names it: 256 MiB of stack, at worst, which the kernel hands out as it is used. */
 #define LINE_CHARACTERS_MAX 524288
 
 #define STACK_PER_CHARACTER 512                                      /* bytes; GCC's library takes 365 */
@@ -232,7 +232,7 @@ static bool find_marker(const struct render *render, const struct marker *marker
     return false;
 }
 
-/* True when the texts are the same but for their markers, which stand for the same. */
+/* True when the texts differ only in their markers, and those stand for the same. */
 static bool same_but_for_markers(const struct render *render, const struct rendered prompts[2]) {
     size_t from[2] = {0, 0};
     for (;;) {
@@ -307,7 +307,7 @@ static size_t longest_line(const char *text, size_t len) {
 static void tokenize_piece(void *argument) {
     struct piece *piece = argument;
     struct fm_buf *tokens = &piece->render->tokens;
-    /* A token has at least one byte, but for those that are added at the ends. */
+    /* A token has at least one byte, except those that are added at the ends. */
     size_t room = piece->len + 8;
     if (!fm_buf_reserve(tokens, room * sizeof(llama_token))) {
         piece->code = fm_fail_no_memory(piece->error);

@@ -72,8 +72,8 @@ struct fm_prompt_thought {
  * `context`) is the caller's to free. What the messages have of images are those of `pictures`. Text that looks like a
  * control token is kept text in contents and thoughts alone: tools and calls must have none. FM_INVALID_REQUEST when
  * the template refuses the messages or alters what looks like a control token in them, or a line is too long
- * (README.md, "What does not"); FM_CONTEXT_OVERFLOW when they do not fit, which is seen before the work is done where
- * their length shows it.
+ * (docs/limits.md, "Requests and replies"); FM_CONTEXT_OVERFLOW when they do not fit, which is seen before the work is
+ * done where their length shows it.
  */
 FM_MUST_USE enum fm_code fm_prompter_tokens(const struct fm_prompter *prompter, const struct fm_chat *chat,
                                             const struct fm_pictures *pictures, size_t context,
@@ -92,8 +92,8 @@ FM_MUST_USE enum fm_code fm_prompter_input_tokens(const struct fm_prompter *prom
 /*
  * Tokenizes a text that the answer goes on with, as it is: no template, no control tokens in it, and in front what the
  * vocabulary wants there. With `suffix` (NULL: none) the tokens for infill stand around the two. `*tokens`, `*count`
- * and errors are as above, but for FM_INVALID_REQUEST: the vocabulary has no such tokens (`suffix` is the param), a
- * line is too long, or there is nothing, and no token to begin a text with.
+ * and errors are as above, except that FM_INVALID_REQUEST says: the vocabulary has no such tokens (`suffix` is the
+ * param), a line is too long, or there is nothing, and no token to begin a text with.
  */
 FM_MUST_USE enum fm_code fm_prompter_plain_tokens(const struct fm_prompter *prompter, const char *text, size_t len,
                                                   const char *suffix, size_t suffix_len, size_t context,

@@ -21,7 +21,7 @@ struct fm_slot {
     struct fm_span *spans; /* of images among the tokens; room for a whole context's */
     size_t span_count;
     size_t exact;             /* of count: computed as in a fresh run, up to a chunk's end */
-    float *logits;            /* at the end of the last prompt; model->vocab_size of them */
+    float *logits;            /* at the end of the last prompt; one for each token of the vocabulary */
     size_t logits_count;      /* its length; 0: that is no longer in the slot */
     bool logits_exact;        /* it was computed as in a fresh run */
     struct llama_batch batch; /* model->chunk tokens */

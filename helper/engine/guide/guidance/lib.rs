@@ -57,7 +57,7 @@ fn drop_annotations(schema: &mut Value) {
     }
 }
 
-/// The first thing in `instance` that `schema` does not allow. It comes without the instance's text, but for its keys.
+/// The first thing in `instance` that `schema` does not allow. It comes without the instance's text, except its keys.
 fn first_error(schema: &[u8], instance: &[u8]) -> Result<Option<String>, String> {
     let mut schema: Value = serde_json::from_slice(schema).map_err(|e| e.to_string())?;
     name_draft(&mut schema);

@@ -9,7 +9,7 @@
 static unsigned slots; /* jobs that the stub takes at once */
 static bool flooded;   /* once an input, because it takes its time */
 
-/* ---- the stub, in place of supervisor.c and engine_events.c ---- */
+/* ---- the stub, in place of supervisor.c and events.c ---- */
 
 static struct fm_job *first_queued(void) {
     struct fm_job *first = NULL;

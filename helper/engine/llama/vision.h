@@ -79,9 +79,7 @@ FM_MUST_USE enum fm_code fm_picture_encode(struct fm_vision *vision, struct fm_p
                                            const struct fm_span *span, fm_image_go_on *go_on, void *state,
                                            float **states, struct fm_error *error);
 
-/*
- * The positions of a span that begins at the position `start`: `per_place` (fm_vision_positions) rows of span->count.
- */
+/* The positions of a span that begins at the position `start`: fm_vision_positions() rows of span->count. */
 void fm_picture_positions(const struct fm_vision *vision, const struct fm_picture *picture, const struct fm_span *span,
                           llama_pos start, llama_pos *positions);
 

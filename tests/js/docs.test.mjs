@@ -41,6 +41,15 @@ for (const file of PAGES) {
   });
 }
 
+test("the tests that docs/requirements.md names are there", () => {
+  const named = [...read("docs/requirements.md").matchAll(/([a-z-]+): ((?:"[^"]+"(?:, )?)+)/g)];
+  assert.ok(named.length > 40, `${named.length}`);
+  for (const [, file, names] of named) {
+    const tests = read(`tests/js/${file}.test.mjs`);
+    for (const [, name] of names.matchAll(/"([^"]+)"/g)) assert.ok(tests.includes(name), `${file}: ${name}`);
+  }
+});
+
 test("README.md is a front page", () => {
   assert.ok(read("README.md").split("\n").length <= 151, "README.md may have 150 lines; the rest belongs in docs/");
 });

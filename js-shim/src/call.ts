@@ -26,7 +26,8 @@ export const isWork = (method: string): boolean => TIMED.has(method);
 export function workLimit(params: JsonObject): number {
   const limit = isObject(params["fm"]) ? params["fm"]["timeout_ms"] : undefined;
   // What can't be a limit, the helper refuses.
-  return typeof limit === "number" && limit >= 0 ? limit : LIMITS.timeout_ms;
+  const fits = typeof limit === "number" && limit >= 0 && limit <= LIMITS.longest_timeout_ms;
+  return fits ? limit : LIMITS.timeout_ms;
 }
 
 /** Calls `expire` when a limit that began at `since` and its grace are over. The timer keeps Node alive. */

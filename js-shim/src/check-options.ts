@@ -26,7 +26,6 @@ const KINDS: { readonly [Name in keyof Required<ClientOptions>]: Kind } = {
   handshakeTimeoutMs: "ms",
   shutdownTimeoutMs: "ms",
   idleTimeoutMs: "ms",
-  endAfterMs: "ms",
   restart: "object",
   spawnPerRequest: [true, false, "auto"],
   checkCompatibility: "flag",

@@ -68,10 +68,11 @@ export interface ClientOptions {
   handshakeTimeoutMs?: number | undefined;
   /** How long `close` waits before it ends the helper by force. Default: 2000. */
   shutdownTimeoutMs?: number | undefined;
-  /** After this time without a request the model is unloaded; 0: never. Default: 300000. */
+  /**
+   * After this time without a call the helper ends, and the next call starts it anew; 0: never. One that holds stored
+   * responses in its memory stays. Default: 300000.
+   */
   idleTimeoutMs?: number | undefined;
-  /** After this time without a request the helper ends, unless it holds stored responses; 0: never. Default: 1800000. */
-  endAfterMs?: number | undefined;
   /** What crashes of the helper lead to. */
   restart?: Partial<RestartPolicy> | undefined;
   /** Whether each request gets a helper of its own. Default, `"auto"`: only after crashes in a row. */
@@ -133,7 +134,7 @@ export class Client {
       },
       handshakeTimeoutMs,
       shutdownTimeoutMs: options.shutdownTimeoutMs ?? 2000,
-      endAfterMs: options.endAfterMs ?? 1_800_000,
+      idleTimeoutMs: options.idleTimeoutMs ?? 300_000,
       storesInMemory: () => options.storeBytes !== 0 && settingOf(options, "store", "FM_PROXY_STORE") === undefined,
       restart: { ...RESTART_POLICY, ...options.restart },
       spawnPerRequest: options.spawnPerRequest ?? "auto",

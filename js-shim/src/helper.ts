@@ -27,7 +27,7 @@ export interface HelperOptions {
   handshakeTimeoutMs: number;
   shutdownTimeoutMs: number;
   /** A helper without calls ends after this time; 0: never. */
-  endAfterMs: number;
+  idleTimeoutMs: number;
   /** Whether responses are stored in the helper's memory, so that its end loses them. */
   storesInMemory: () => boolean;
   restart: RestartPolicy;
@@ -282,9 +282,9 @@ export class Helper implements Transport {
     this.#busy += change;
     clearTimeout(this.#idle);
     if (this.#busy === (change === 1 ? 1 : 0)) this.#live?.setBusy(change === 1);
-    const { endAfterMs } = this.#options;
-    if (this.#busy > 0 || endAfterMs === 0) return;
-    this.#idle = setTimeout(() => this.#park(), endAfterMs);
+    const { idleTimeoutMs } = this.#options;
+    if (this.#busy > 0 || idleTimeoutMs === 0) return;
+    this.#idle = setTimeout(() => this.#park(), idleTimeoutMs);
     this.#idle.unref();
   }
 

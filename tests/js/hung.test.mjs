@@ -81,6 +81,14 @@ test("a call that the helper itself ends in time costs no helper", { timeout: WA
   assert.equal((await client.health.ping()).pid, pid);
 });
 
+test("a limit that the helper refuses is no limit of the package's either", { timeout: WAIT }, async (t) => {
+  const client = fakeClient(t);
+  for (const timeout_ms of [1e12, 2 ** 31, -1, 1.5, "5"]) {
+    const call = client.responses.create({ input: script({ sleep_ms: 50 }, "x"), fm: { timeout_ms } });
+    await assert.rejects(call, { code: "INVALID_REQUEST" });
+  }
+});
+
 test("a request right after the death of an idle helper is answered by the next one", async (t) => {
   const client = stubClient(t);
   const { pid } = await client.health.ping();
@@ -153,8 +161,8 @@ test("after crashes each request gets a helper, and an hour later one helper ser
   assert.equal(client.starts().length, 6);
 });
 
-test("an idle helper ends after endAfterMs, unless it holds responses", { timeout: WAIT }, async (t) => {
-  const client = stubClient(t, {}, { endAfterMs: 50 });
+test("an idle helper ends after idleTimeoutMs, unless it holds responses", { timeout: WAIT }, async (t) => {
+  const client = stubClient(t, {}, { idleTimeoutMs: 50 });
   const states = [];
   client.on("state", ({ state }) => states.push(state));
   const messages = [{ role: "user", content: "x" }];
@@ -163,7 +171,7 @@ test("an idle helper ends after endAfterMs, unless it holds responses", { timeou
   await until(() => !alive(client.starts()[0].started), "its end");
   await client.chat.completions.create({ messages });
   assert.equal(client.starts().length, 2);
-  const kept = stubClient(t, {}, { endAfterMs: 1 });
+  const kept = stubClient(t, {}, { idleTimeoutMs: 1 });
   await kept.responses.create({ input: "x" });
   await new Promise((resolve) => setTimeout(resolve, 100));
   await kept.health.ping();

@@ -10,7 +10,7 @@ for (const [options, param, message] of [
   [{ somethingElse: 1 }, "somethingElse", /has no option 'somethingElse'\. See ClientOptions\./],
   [{ handshakeTimeoutMs: "5000" }, "handshakeTimeoutMs", /must be an integer from 0 to 2147483647, in ms, not "5000"/],
   [{ handshakeTimeoutMs: -1 }, "handshakeTimeoutMs", /not -1/],
-  [{ endAfterMs: 2 ** 31 }, "endAfterMs", /not 2147483648/],
+  [{ idleTimeoutMs: 2 ** 31 }, "idleTimeoutMs", /not 2147483648/],
   [{ rateLimitPolicy: "panic" }, "rateLimitPolicy", /must be "fallback" or "retry" or "disable", not "panic"/],
   [{ spawnPerRequest: "yes" }, "spawnPerRequest", /must be true or false or "auto"/],
   [{ appBundleLaunchMode: "launchservices-nonstdio" }, "appBundleLaunchMode", /must be "direct-exec"/],

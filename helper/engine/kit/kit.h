@@ -126,7 +126,7 @@ struct fm_message {
     const char *tool_call_id; /* of a tool: the call that it answers; else NULL */
 };
 
-#define FM_TOOLS_MAX 128u /* tools of a job */
+#define FM_KIT_TOOLS_MAX 128u /* tools of a job */
 
 /* A function that the answer may call: ENGINE.md, Tools. */
 struct fm_tool {

@@ -31,12 +31,11 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define FM_PROTOCOL_VERSION 1
-#define FM_JOBS_MAX         64
-#define FM_ENGINES_MAX      1
-#define FM_CANCEL_WAITERS   4
-#define FM_STOPPED_MS       1000  /* who wakes so much too late was stopped: SIGSTOP, a debugger, suspend */
-#define FM_STALL_MS         60000 /* a peer that takes no byte for so long is gone */
+#define FM_JOBS_MAX       64
+#define FM_ENGINES_MAX    1
+#define FM_CANCEL_WAITERS 4
+#define FM_STOPPED_MS     1000  /* who wakes so much too late was stopped: SIGSTOP, a debugger, suspend */
+#define FM_STALL_MS       60000 /* a peer that takes no byte for so long is gone */
 
 struct fm_front;
 

@@ -267,8 +267,8 @@ MUTATIONS = [
      "",
      "e2e.requests"),
     ("64 requests in flight", "helper/front/state.h",
-     "FM_JOBS_MAX         64",
-     "FM_JOBS_MAX         65",
+     "FM_JOBS_MAX       64",
+     "FM_JOBS_MAX       65",
      "e2e.requests|e2e.wire|unit.options"),
     # deadlines
     ("total and the others fire", WATCHDOG, "if (now < limit.since_ms + limit.length_ms) {", "if (1) {", "e2e.limits"),

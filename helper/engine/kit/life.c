@@ -10,6 +10,7 @@
 #include "engine/kit/job_read.h"
 #include "engine/kit/kit_internal.h"
 #include "protocol/sandbox.h"
+#include "protocol/version.h"
 
 #include <errno.h>
 #include <fcntl.h>

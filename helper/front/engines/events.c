@@ -6,6 +6,7 @@
 #include "front/engines/engine.h"
 #include "front/engines/send.h"
 #include "front/jobs.h"
+#include "protocol/version.h"
 
 #include <json-c/json.h>
 #include <stdio.h>
@@ -91,10 +92,10 @@ static enum fm_code judge_initialized(const struct fm_engine *engine, const stru
         read_refusal(message, engine->program, error);
         return error->code;
     }
-    if (version != FM_PROTOCOL_VERSION) {
+    if (version != FM_ENGINE_PROTOCOL_VERSION) {
         return fm_fail(error, FM_UNAVAILABLE,
                        "the engine program %s speaks version %lld of the engine protocol, not %d", engine->program,
-                       (long long)version, FM_PROTOCOL_VERSION);
+                       (long long)version, FM_ENGINE_PROTOCOL_VERSION);
     }
     if (engine->descriptor.reads_files &&
         !engine->front->options.descriptor.reads_files) { /* models are listed before */

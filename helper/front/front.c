@@ -169,6 +169,10 @@ static void start_store(struct fm_front *front) {
     fm_front_leave(front);
 }
 
+bool fm_front_read_engines(struct fm_front *front, const struct fm_options *options) {
+    return fm_engine_files_read(&front->engines[0].files, options->engine_dir, options->engine);
+}
+
 int fm_front_run(struct fm_front *front, const struct fm_options *options, const struct fm_wire *wire) {
     struct fm_inbound inbound;
     init_state(front, options);

@@ -21,6 +21,7 @@
 
 #include "base/platform.h"
 #include "front/engines/crash_loop.h"
+#include "front/engines/descriptor.h"
 #include "front/engines/models.h"
 #include "front/options.h"
 #include "front/outbox.h"
@@ -95,6 +96,7 @@ enum fm_engine_end {
 
 struct fm_engine {
     struct fm_front *front;
+    struct fm_engine_files files; /* constant while threads run */
     enum fm_engine_state state;
     struct fm_model model; /* the one it loads or holds */
     char program[PATH_MAX];

@@ -63,15 +63,15 @@ static bool parse(struct fm_descriptor *descriptor, const struct fm_buf *text) {
     return ok;
 }
 
-bool fm_descriptor_read(struct fm_descriptor *descriptor, const char *dir, const char *name) {
+bool fm_engine_files_read(struct fm_engine_files *files, const char *dir, const char *name) {
     char path[PATH_MAX + 64];
     struct fm_error error;
     struct fm_buf text;
-    *descriptor = (struct fm_descriptor){.has_features = false};
+    *files = (struct fm_engine_files){.name = name, .dir = dir};
     snprintf(path, sizeof path, "%s/fm-engine-%s.json", dir, name);
     fm_buf_init(&text, FILE_MAX);
     enum fm_code code = fm_file_read(path, &text, &error);
-    bool ok = code != FM_OK || parse(descriptor, &text);
+    bool ok = code != FM_OK || parse(&files->descriptor, &text);
     fm_buf_free(&text);
     return ok;
 }

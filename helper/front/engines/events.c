@@ -97,8 +97,7 @@ static enum fm_code judge_initialized(const struct fm_engine *engine, const stru
                        "the engine program %s speaks version %lld of the engine protocol, not %d", engine->program,
                        (long long)version, FM_ENGINE_PROTOCOL_VERSION);
     }
-    if (engine->descriptor.reads_files &&
-        !engine->front->options.descriptor.reads_files) { /* models are listed before */
+    if (engine->descriptor.reads_files && !engine->files.descriptor.reads_files) { /* models are listed before */
         return fm_fail(error, FM_UNAVAILABLE,
                        "the engine program %s needs its description: install the file %s.json next to it, and start "
                        "fm-proxy again",

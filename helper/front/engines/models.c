@@ -285,14 +285,15 @@ static bool add_files(const struct fm_options *options, struct fm_model_list *li
     return true;
 }
 
-enum fm_code fm_models_list(const struct fm_options *options, struct fm_model_list *list, struct fm_error *error) {
+enum fm_code fm_models_list(const struct fm_options *options, const struct fm_engine_files *engine,
+                            struct fm_model_list *list, struct fm_error *error) {
     *list = (struct fm_model_list){0};
     bool ok;
-    if (options->descriptor.reads_files) {
+    if (engine->descriptor.reads_files) {
         ok = add_files(options, list);
     } else {
         char *path = options->model ? strdup(options->model) : NULL;
-        ok = (path || !options->model) && add_default(list, strdup(options->engine), path);
+        ok = (path || !options->model) && add_default(list, strdup(engine->name), path);
     }
     if (!ok || !set_mmproj(list, options->mmproj)) {
         fm_model_list_free(list);
@@ -366,10 +367,10 @@ static enum fm_code no_such_model(const struct fm_options *options, const struct
     return fm_fail(error, FM_UNAVAILABLE, "there is no model file (*.gguf) in the folder %s", options->models_dir);
 }
 
-enum fm_code fm_models_look_up(const struct fm_options *options, const char *name, struct fm_model *model,
-                               struct fm_error *error) {
+enum fm_code fm_models_look_up(const struct fm_options *options, const struct fm_engine_files *engine, const char *name,
+                               struct fm_model *model, struct fm_error *error) {
     struct fm_model_list list;
-    enum fm_code code = fm_models_list(options, &list, error);
+    enum fm_code code = fm_models_list(options, engine, &list, error);
     if (code != FM_OK) {
         return code;
     }
@@ -386,10 +387,10 @@ enum fm_code fm_models_look_up(const struct fm_options *options, const char *nam
     return code;
 }
 
-enum fm_code fm_models_find(const struct fm_options *options, const char *name, struct fm_model *model,
-                            struct fm_error *error) {
-    enum fm_code code = fm_models_look_up(options, name, model, error);
-    if (code == FM_OK && model->path && options->descriptor.reads_files) {
+enum fm_code fm_models_find(const struct fm_options *options, const struct fm_engine_files *engine, const char *name,
+                            struct fm_model *model, struct fm_error *error) {
+    enum fm_code code = fm_models_look_up(options, engine, name, model, error);
+    if (code == FM_OK && model->path && engine->descriptor.reads_files) {
         code = fm_file_check_magic(model->path, "GGUF", error);
         code = code || !model->mmproj || model->found ? code : fm_file_check_magic(model->mmproj, "GGUF", error);
         if (code != FM_OK) {
@@ -424,8 +425,8 @@ enum fm_code fm_model_refuse_images(const struct fm_model *model, struct fm_erro
     return error->code;
 }
 
-enum fm_code fm_engine_program(const struct fm_options *options, char path[PATH_MAX], struct fm_error *error) {
-    int len = snprintf(path, PATH_MAX, "%s/fm-engine-%s", options->engine_dir, options->engine);
+enum fm_code fm_engine_program(const struct fm_engine_files *engine, char path[PATH_MAX], struct fm_error *error) {
+    int len = snprintf(path, PATH_MAX, "%s/fm-engine-%s", engine->dir, engine->name);
     if (len >= PATH_MAX) {
         return fm_fail(error, FM_UNAVAILABLE, "the path of the engine program is too long");
     }

@@ -10,7 +10,7 @@ static enum fm_code models_retrieve(struct fm_front *front, const struct fm_meth
                                     struct fm_json_writer *result, struct fm_error *error) {
     struct fm_model model;
     const char *id = json_object_get_string(json_object_object_get(call->params, "id"));
-    if (fm_models_look_up(&front->options, id, &model, error) != FM_OK) {
+    if (fm_models_look_up(&front->options, &front->engines[0].files, id, &model, error) != FM_OK) {
         return error->code;
     }
     fm_model_write_members(result, &model);

@@ -14,8 +14,8 @@ struct fm_wire {
 };
 
 /*
- * Reads what the files of the engines say. Call it before fm_front_run, on a front that is zeroed; `options` has to
- * stay as long as the front. False when out of memory.
+ * Reads what the files of the engines say, and logs why one can't be used. Call it before fm_front_run, on a front that
+ * is zeroed; `options` has to stay as long as the front. False when out of memory.
  */
 FM_MUST_USE bool fm_front_read_engines(struct fm_front *front, const struct fm_options *options);
 

@@ -5,7 +5,7 @@
 #ifndef FM_FRONT_ENGINES_DESCRIPTOR_H
 #define FM_FRONT_ENGINES_DESCRIPTOR_H
 
-#include "base/compiler.h"
+#include "base/error.h"
 
 #include <stdbool.h>
 
@@ -36,11 +36,12 @@ struct fm_engine_files {
     const char *name;                /* the NAME */
     const char *dir;                 /* the folder of both */
     struct fm_descriptor descriptor; /* what the file says */
+    struct fm_error fault;           /* FM_UNAVAILABLE: why the file can't be used; FM_OK: it can, or there is none */
 };
 
 /*
  * Fills `files` for the engine `name` (kept, as is `dir`), with what the file fm-engine-NAME.json says: nothing where
- * there is none, or it can't be read. False when out of memory. Reads a small file, and never waits; any thread.
+ * there is none, or it can't be used. False when out of memory. Reads a small file, and never waits; any thread.
  */
 FM_MUST_USE bool fm_engine_files_read(struct fm_engine_files *files, const char *dir, const char *name);
 

@@ -289,6 +289,9 @@ enum fm_code fm_models_list(const struct fm_options *options, const struct fm_en
                             struct fm_model_list *list, struct fm_error *error) {
     *list = (struct fm_model_list){0};
     bool ok;
+    if (engine->fault.code != FM_OK) {
+        return FM_OK; /* nobody knows which there are */
+    }
     if (engine->descriptor.reads_files) {
         ok = add_files(options, list);
     } else {
@@ -370,6 +373,10 @@ static enum fm_code no_such_model(const struct fm_options *options, const struct
 enum fm_code fm_models_look_up(const struct fm_options *options, const struct fm_engine_files *engine, const char *name,
                                struct fm_model *model, struct fm_error *error) {
     struct fm_model_list list;
+    if (engine->fault.code != FM_OK) {
+        *error = engine->fault;
+        return error->code;
+    }
     enum fm_code code = fm_models_list(options, engine, &list, error);
     if (code != FM_OK) {
         return code;

@@ -33,7 +33,8 @@ struct fm_model_list {
     int folder_error;     /* an errno value: why files of the models folder may be missing here; 0: none are */
 };
 
-/* All models of the engine. FM_INTERNAL when out of memory. An absent folder is an empty one. */
+/* All models of the engine. FM_INTERNAL when out of memory. An absent folder is an empty one, and an engine whose
+ * description can't be used has no model. */
 FM_MUST_USE enum fm_code fm_models_list(const struct fm_options *options, const struct fm_engine_files *engine,
                                         struct fm_model_list *list, struct fm_error *error);
 void fm_model_list_free(struct fm_model_list *list);
@@ -41,7 +42,7 @@ void fm_model_list_free(struct fm_model_list *list);
 /*
  * The model that a request names: an id, an alias (--aliases), or for the default model NULL, "", "default" or "local".
  * Fills `model` (caller frees). FM_NOT_FOUND for another name, with a detail that lists what there is; FM_UNAVAILABLE
- * when there is no default model, or the folder can't be read.
+ * when there is no default model, or the folder or the engine's description can't be used.
  */
 FM_MUST_USE enum fm_code fm_models_look_up(const struct fm_options *options, const struct fm_engine_files *engine,
                                            const char *name, struct fm_model *model, struct fm_error *error);

@@ -107,6 +107,10 @@ static const char *unavailable_reason(const struct fm_options *options, const st
     if (fm_engine_program(engine, program, error) != FM_OK) {
         return "HELPER_UNHEALTHY";
     }
+    if (engine->fault.code != FM_OK) {
+        *error = engine->fault;
+        return "HELPER_UNHEALTHY";
+    }
     if (fm_models_find(options, engine, NULL, &model, error) != FM_OK) {
         return "MODEL_NOT_READY";
     }

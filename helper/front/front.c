@@ -11,6 +11,7 @@
 
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sysexits.h>
 #include <unistd.h>
 
@@ -191,8 +192,10 @@ int fm_front_run(struct fm_front *front, const struct fm_options *options, const
         .on_room = fm_front_on_room,
         .context = front,
     };
-    if (fm_outbox_start(&front->outbox, &outbox) != 0) {
-        fm_log(FM_LOG_ERROR, "can't start");
+    int failure = fm_outbox_start(&front->outbox, &outbox);
+    if (failure) {
+        fm_log(FM_LOG_ERROR, "can't start: %s; free memory, or raise the user's limits (ulimit -a)",
+               strerror(failure));
         return EX_OSERR;
     }
     start_store(front);

@@ -100,10 +100,12 @@ static void nothing_there(void **state) {
     (void)state;
     expect_list("");
     expect_refused(NULL, FM_UNAVAILABLE, root, "no model file (*.gguf)");
+    expect_refused(NULL, FM_UNAVAILABLE, "put one there", "--model");
     expect_refused("x", FM_NOT_FOUND, "'x'", "does not exist");
     snprintf(options.models_dir, sizeof options.models_dir, "%s", at("absent"));
     expect_list("");
-    expect_refused(NULL, FM_UNAVAILABLE, at("absent"), "no model file");
+    expect_refused(NULL, FM_UNAVAILABLE, at("absent"), "the models folder does not exist");
+    expect_refused(NULL, FM_UNAVAILABLE, "--models-dir", "--model");
 }
 
 static void a_name_that_is_none(void **state) {
@@ -639,9 +641,11 @@ static void engine_program(void **state) {
     assert_int_equal(fm_engine_program(&engine, path, &error), FM_UNAVAILABLE);
     assert_non_null(strstr(error.detail, at("fm-engine-llama")));
     assert_non_null(strstr(error.detail, "No such file"));
+    assert_non_null(strstr(error.detail, "--engine-dir"));
     write_file("fm-engine-llama", BYTES("#!/bin/sh\n"));
     assert_int_equal(fm_engine_program(&engine, path, &error), FM_UNAVAILABLE);
     assert_non_null(strstr(error.detail, "Permission denied"));
+    assert_non_null(strstr(error.detail, "chmod +x"));
     assert_int_equal(chmod(at("fm-engine-llama"), 0700), 0);
     assert_int_equal(fm_engine_program(&engine, path, &error), FM_OK);
     assert_string_equal(path, at("fm-engine-llama"));

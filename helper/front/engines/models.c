@@ -15,6 +15,7 @@
 
 #define SUFFIX     ".gguf"
 #define NAME_SHOWN 200 /* bytes of a name in an error */
+#define DIR_SHOWN  300 /* and of a path, so that there is room for what to do */
 
 static bool has_suffix(const char *name) {
     size_t len = strlen(name);
@@ -367,7 +368,13 @@ static enum fm_code no_such_model(const struct fm_options *options, const struct
                        fm_utf8_shown(options->model, NAME_SHOWN), options->model,
                        fm_utf8_shown(options->models_dir, NAME_SHOWN), options->models_dir);
     }
-    return fm_fail(error, FM_UNAVAILABLE, "there is no model file (*.gguf) in the folder %s", options->models_dir);
+    bool absent = access(options->models_dir, F_OK) != 0 && errno == ENOENT;
+    return fm_fail(error, FM_UNAVAILABLE,
+                   absent
+                       ? "the models folder does not exist: %.*s; make it, or name another with --models-dir, or a "
+                         "model file with --model"
+                       : "there is no model file (*.gguf) in the folder %.*s; put one there, or name one with --model",
+                   fm_utf8_shown(options->models_dir, DIR_SHOWN), options->models_dir);
 }
 
 enum fm_code fm_models_look_up(const struct fm_options *options, const struct fm_engine_files *engine, const char *name,
@@ -439,7 +446,11 @@ enum fm_code fm_engine_program(const struct fm_engine_files *engine, char path[P
     }
     struct stat info;
     if (stat(path, &info) != 0 || access(path, X_OK) != 0) {
-        return fm_fail(error, FM_UNAVAILABLE, "can't run the engine program (%s): %s", strerror(errno), path);
+        int failure = errno;
+        return fm_fail(error, FM_UNAVAILABLE, "can't run the engine program (%s): %.*s; %s", strerror(failure),
+                       fm_utf8_shown(path, DIR_SHOWN), path,
+                       failure == EACCES ? "make it executable (chmod +x)"
+                                         : "build or install it, or name its folder with --engine-dir");
     }
     if (!S_ISREG(info.st_mode)) {
         return fm_fail(error, FM_UNAVAILABLE, "the engine program is not a regular file: %s", path);

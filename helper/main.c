@@ -46,7 +46,7 @@ int main(int argc, char *argv[]) {
     bool sessions = options.mode == FM_RUN_SESSIONS;
     fm_log_init("fm-proxy", options.log_level);
     make_absolute(&options.chat_template);
-    bool read = fm_descriptor_read(&options.descriptor, options.engine_dir, options.engine);
+    bool read = fm_front_read_engines(&front, &options);
     if (!read || (sessions && !use_log_prefix(options.sessions.log_prefix))) {
         fm_log(FM_LOG_ERROR, "can't start: out of memory");
         return EX_OSERR;

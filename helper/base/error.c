@@ -25,7 +25,7 @@ const char *fm_code_name(enum fm_code code) {
 }
 
 enum fm_code fm_code_parse(const char *name) {
-    for (int i = FM_UNAVAILABLE; i <= FM_GUARDRAIL; i++) {
+    for (size_t i = FM_OK + 1; i < sizeof code_names / sizeof code_names[0]; i++) {
         if (strcmp(name, code_names[i]) == 0) {
             return (enum fm_code)i;
         }

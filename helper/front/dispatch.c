@@ -27,7 +27,7 @@ static const char *refuse(struct fm_front *front, const struct fm_rpc_message *m
                           enum fm_rpc_error *code) {
     *code = FM_RPC_METHOD;
     if (!method) {
-        return "there is no such method";
+        return "there is no such method; PROTOCOL.md lists all methods";
     }
     *code = FM_RPC_PARAMS;
     bool ignored = method->flags & FM_METHOD_IGNORES_PARAMS;

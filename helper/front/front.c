@@ -11,6 +11,7 @@
 
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sysexits.h>
 #include <unistd.h>
 
@@ -169,6 +170,15 @@ static void start_store(struct fm_front *front) {
     fm_front_leave(front);
 }
 
+bool fm_front_read_engines(struct fm_front *front, const struct fm_options *options) {
+    struct fm_engine_files *files = &front->engines[0].files;
+    bool ok = fm_engine_files_read(files, options->engine_dir, options->engine);
+    if (files->fault.code != FM_OK) {
+        fm_log(FM_LOG_ERROR, "%s", files->fault.detail);
+    }
+    return ok;
+}
+
 int fm_front_run(struct fm_front *front, const struct fm_options *options, const struct fm_wire *wire) {
     struct fm_inbound inbound;
     init_state(front, options);
@@ -182,8 +192,10 @@ int fm_front_run(struct fm_front *front, const struct fm_options *options, const
         .on_room = fm_front_on_room,
         .context = front,
     };
-    if (fm_outbox_start(&front->outbox, &outbox) != 0) {
-        fm_log(FM_LOG_ERROR, "can't start");
+    int failure = fm_outbox_start(&front->outbox, &outbox);
+    if (failure) {
+        fm_log(FM_LOG_ERROR, "can't start: %s; free memory, or raise the user's limits (ulimit -a)",
+               strerror(failure));
         return EX_OSERR;
     }
     start_store(front);

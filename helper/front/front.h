@@ -14,6 +14,12 @@ struct fm_wire {
 };
 
 /*
+ * Reads what the files of the engines say, and logs why one can't be used. Call it before fm_front_run, on a front that
+ * is zeroed; `options` has to stay as long as the front. False when out of memory.
+ */
+FM_MUST_USE bool fm_front_read_engines(struct fm_front *front, const struct fm_options *options);
+
+/*
  * Serves until the end. Returns the process's exit status. Blocks; once in a process. front->stuck: a thread could not
  * be brought to its end, and uses the state still, so only _exit is left.
  */

@@ -30,8 +30,10 @@ void fm_job_release_locked(struct fm_front *front, struct fm_job *job) {
 }
 
 static enum fm_code no_slot(const struct fm_front *front, struct fm_error *error) {
-    return front->ending ? fm_fail(error, FM_CANCELLED, "the helper is shutting down")
-                         : fm_fail_too_many(error, "%d requests are in flight already", FM_JOBS_MAX);
+    return front->ending
+               ? fm_fail(error, FM_CANCELLED, "the helper is shutting down")
+               : fm_fail_too_many(error, "%d requests are in flight already; wait for an answer, then try again",
+                                  FM_JOBS_MAX);
 }
 
 /* What jobs of both kinds begin with; the answer is there. */

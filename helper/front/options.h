@@ -3,7 +3,6 @@
 #define FM_FRONT_OPTIONS_H
 
 #include "base/log.h"
-#include "front/engines/descriptor.h"
 
 #include <limits.h>
 #include <stdint.h>
@@ -39,18 +38,17 @@ struct fm_session_options {
 
 struct fm_options {
     enum fm_run_mode mode;
-    bool stdio;                      /* serve, also when stdin is a terminal */
-    const char *engine;              /* the NAME of fm-engine-NAME */
-    const char *model;               /* path or id of the default model; NULL: the first in models_dir */
-    const char *aliases;             /* other names of models (front/engines/aliases.h); NULL: none */
-    const char *mmproj;              /* the projector of the default model; NULL: one that is found, if any */
-    const char *chat_template;       /* the file of a chat template for every model; NULL: the model's own */
-    struct fm_descriptor descriptor; /* what that engine's file says; not fm_options_read's: the caller reads it */
-    char engine_dir[PATH_MAX];       /* where fm-engine-NAME is */
-    char models_dir[PATH_MAX];       /* where models are looked for */
-    const char *store_file;          /* where responses are stored; NULL: in memory */
-    int64_t store_bytes;             /* how much of them; 0: nothing is stored */
-    bool strict_parameters; /* a request's unknown parameters are refused; else they are ignored and reported */
+    bool stdio;                /* serve, also when stdin is a terminal */
+    const char *engine;        /* the NAME of fm-engine-NAME */
+    const char *model;         /* path or id of the default model; NULL: the first in models_dir */
+    const char *aliases;       /* other names of models (front/engines/aliases.h); NULL: none */
+    const char *mmproj;        /* the projector of the default model; NULL: one that is found, if any */
+    const char *chat_template; /* the file of a chat template for every model; NULL: the model's own */
+    char engine_dir[PATH_MAX]; /* where fm-engine-NAME is */
+    char models_dir[PATH_MAX]; /* where models are looked for */
+    const char *store_file;    /* where responses are stored; NULL: in memory */
+    int64_t store_bytes;       /* how much of them; 0: nothing is stored */
+    bool strict_parameters;    /* a request's unknown parameters are refused; else they are ignored and reported */
     enum fm_log_level log_level;
     struct fm_session_options sessions; /* FM_RUN_SESSIONS */
 };

@@ -22,6 +22,7 @@
 
 #include "base/platform.h"
 #include "front/engines/crash_loop.h"
+#include "front/engines/descriptor.h"
 #include "front/engines/models.h"
 #include "front/options.h"
 #include "front/outbox.h"
@@ -32,12 +33,11 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define FM_PROTOCOL_VERSION 1
-#define FM_JOBS_MAX         64
-#define FM_ENGINES_MAX      1
-#define FM_CANCEL_WAITERS   4
-#define FM_STOPPED_MS       1000  /* who wakes so much too late was stopped: SIGSTOP, a debugger, suspend */
-#define FM_STALL_MS         60000 /* a peer that takes no byte for so long is gone */
+#define FM_JOBS_MAX       64
+#define FM_ENGINES_MAX    1
+#define FM_CANCEL_WAITERS 4
+#define FM_STOPPED_MS     1000  /* who wakes so much too late was stopped: SIGSTOP, a debugger, suspend */
+#define FM_STALL_MS       60000 /* a peer that takes no byte for so long is gone */
 
 struct fm_front;
 
@@ -97,6 +97,7 @@ enum fm_engine_end {
 
 struct fm_engine {
     struct fm_front *front;
+    struct fm_engine_files files; /* constant while threads run */
     enum fm_engine_state state;
     struct fm_model model; /* the one it loads or holds */
     char program[PATH_MAX];

@@ -16,6 +16,7 @@
 #include <json-c/json.h>
 #include <poll.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <sysexits.h>
 #include <unistd.h>
 
@@ -575,8 +576,10 @@ int fm_sessions_run(struct fm_front *front, const struct fm_options *options, co
         .last_answer_ms = INT64_MAX,
         .check_ms = fm_now_ms() + options->sessions.check_ms,
     };
-    if (start(&gateway, front) != 0) {
-        fm_log(FM_LOG_ERROR, "can't start");
+    int failure = start(&gateway, front);
+    if (failure) {
+        fm_log(FM_LOG_ERROR, "can't start: %s; free memory, or raise the user's limits (ulimit -a)",
+               strerror(failure));
         return EX_OSERR;
     }
     fm_log(FM_LOG_INFO, "IntelligenceKit server ready");

@@ -123,8 +123,8 @@ export interface Completion extends JsonObject {
 
 /** The body of `POST /embeddings`. */
 export interface EmbeddingCreateParams extends JsonObject {
-  /** A text or several, or their tokens. */
-  input: string | readonly string[] | readonly number[] | readonly (readonly number[])[];
+  /** A text or several. */
+  input: string | readonly string[];
   model?: string | null;
   dimensions?: number | null;
   /** `base64`: the vectors as little-endian floats of 32 bits. Default: `float`. */

@@ -1,7 +1,7 @@
 // Made by scripts/types.mjs from protocol/host.schema.json: change that, then run `npm run types`.
 import type { JsonObject } from "./types.js";
 
-/** The version of this protocol, and of the engine protocol. */
+/** The version of this protocol. */
 export const PROTOCOL_VERSION = 1;
 
 /** What a host can run into (see "All limits" in PROTOCOL.md). */

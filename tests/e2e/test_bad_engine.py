@@ -106,22 +106,80 @@ class Description(Foreign):
         helper.collect(self.create(helper, "x"))
         self.assertEqual(self.features(helper)["embeddings"], True)
 
+    def assert_refused(self, why):
+        """What stands where the description belongs is none: the reason is told to all who ask, and once to the log."""
+        path = os.path.join(self.folder, "fm-engine-bad.json")
+        with tempfile.TemporaryFile() as log:
+            helper = self.started(self.ENGINE, stderr=log)
+            said = helper.call("capabilities.get")
+            self.assertEqual((said["available"], said["reason_code"], said["models"]), (False, "HELPER_UNHEALTHY", []))
+            for part in (why, path, "fm-engine-bad --describe"):
+                self.assertIn(part, said["detail"])
+            self.assertIsNone(said["features"]["tools"])
+            for method, params in (("responses.create", {"input": "x"}), ("responses.create", {"input": "x", "model": "bad"}),
+                                   ("models.retrieve", {"id": "bad"})):
+                error = self.assert_error(helper.call(method, params), "UNAVAILABLE")
+                self.assertEqual(error["detail"], said["detail"])
+            self.assertEqual(helper.call("models.list")["data"], [])
+            self.assertEqual(helper.close(), 0)
+            log.seek(0)
+            lines = log.read().decode().splitlines()
+            self.assertEqual(lines, ["fm-proxy: error: " + said["detail"]])
+
     def test_a_file_of_something_else(self):
-        for text in ("", "[]", "{", '{"features": "tools"}', "\0" * 10, '{"features": [' + '"tools",' * 20000):
+        path = os.path.join(self.folder, "fm-engine-bad.json")
+        for text, why in (("", "not JSON"), ("{", "not JSON"), ("\ufeff{}", "not JSON"), ("{} {}", "not JSON"),
+                          ("\0" * 10, "not JSON"), ("[]", "not an object"), ('"own"', "not an object"),
+                          ("null", "not an object"), ('{"models": "file"}', "models"), ('{"models": ["own"]}', "models"),
+                          ('{"features": "tools"}', "features"), ('{"models": "own"}' + " " * 65536, "too long")):
+            with self.subTest(text[:20]):
+                with open(path, "w") as file:
+                    file.write(text)
+                self.assert_refused(why)
+
+    def test_a_file_that_is_none(self):
+        path = os.path.join(self.folder, "fm-engine-bad.json")
+        for make, remove in ((os.mkdir, os.rmdir), (os.mkfifo, os.remove)):
+            make(path)
+            self.assert_refused("not a regular file")
+            remove(path)
+        os.symlink(path, path)
+        self.assert_refused("can't open the file")
+
+    def test_a_file_that_says_little(self):
+        for text in ("{}", '{"models": null, "features": null, "more": [1]}', ' {"models": "own"}\n'):
             with open(os.path.join(self.folder, "fm-engine-bad.json"), "w") as file:
                 file.write(text)
             helper = self.started(self.ENGINE)
-            self.assertIsNone(self.features(helper)["tools"], text[:20])
+            self.assertTrue(helper.call("capabilities.get")["available"], text)
+            self.assertIsNone(self.features(helper)["tools"])
+            self.assertEqual([model["id"] for model in helper.call("models.list")["data"]], ["bad"])
             helper.close()
 
-    def test_a_file_that_never_ends(self):
-        os.mkfifo(os.path.join(self.folder, "fm-engine-bad.json"))
-        self.assertIsNone(self.features(self.started(self.ENGINE))["tools"])
+    def test_sessions(self):
+        os.mkdir(os.path.join(self.folder, "fm-engine-bad.json"))
+        foreign_engine.write(self.folder, "bad", self.ENGINE)
+        made = gateway.Gateway("--engine-dir", self.folder, engine="bad")
+        self.addCleanup(made.close)
+        self.assertIn("not a regular file", made.log_where("fm-engine-bad.json"))
+        answer = made.ask("check-availability")
+        self.assertEqual((answer["ok"], answer["available"]), (True, False))
+        self.assertRegex(answer["reason"], "^HELPER_UNHEALTHY: .*not a regular file: .*fm-engine-bad.json")
+        self.assertEqual(made.message(made.open(), "p", "c"), {"ok": False, "error": "model_unavailable"})
 
     def test_an_engine_with_files_needs_its_file(self):
-        helper = self.started('initialize(models="files", features=[])')
-        error = self.assert_error(helper.collect(self.create(helper, "x"))[1], "UNAVAILABLE")
-        self.assertIn("fm-engine-bad.json", error["detail"])
+        for models in (None, "own"):
+            with self.subTest(models):
+                if models:
+                    foreign_engine.describe(self.folder, "bad", models, ["embeddings"])
+                helper = self.started('initialize(models="files", features=["tools"])')
+                error = self.assert_error(helper.collect(self.create(helper, "x"))[1], "UNAVAILABLE")
+                path = os.path.join(self.folder, "fm-engine-bad")
+                self.assertIn(f"{path}.json is missing or says otherwise", error["detail"])
+                self.assertIn("fm-engine-bad --describe", error["detail"])
+                expected = {"tools": False, "structured_output": False, "embeddings": True}
+                self.assertEqual(self.features(helper), expected if models else dict.fromkeys(expected))
+                helper.close()
 
 
 class Log(Foreign):

@@ -124,6 +124,7 @@ class Create(HelperTest):
         helper = self.helper()
         calls = [self.create(helper, script({"hang": "soft"})) for _ in range(64)]
         error = self.assert_error(helper.call("responses.create", {"input": "x"}), "RATE_LIMITED")
+        self.assertIn("wait for an answer", error["detail"])
         self.assertEqual(error["openai"]["status"], 429)
         for call in calls:
             helper.send("$/cancelRequest", {"id": call})

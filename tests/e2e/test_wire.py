@@ -104,6 +104,7 @@ class Recoverable(HelperTest):
             helper.send(name, id="long")
             reply = helper.receive()
             self.assertEqual((reply["id"], reply["error"]["code"]), ("long", -32601))
+            self.assertIn("PROTOCOL.md", reply["error"]["message"])
             self.assertTrue(helper.call("health.ping")["ok"])
 
     def test_too_large_body_is_skipped_exactly(self):

@@ -27,6 +27,7 @@ from wire import BIN, TERMINAL, WAIT, alive, children, frame, script, wait_until
 LIBRARY = os.environ.get("FM_FAILING", os.path.join(BIN, "..", "tests-bin", "libfailing.so"))
 NO_MEMORY = -32603  # for a message, PROTOCOL.md
 EX_SOFTWARE = 70
+EX_OSERR = 71
 ORDERLY = {"alloc": (0, 70, 71), "thread": (0, 71), "read": (0, 76), "write": (0,), "short": (0,)}
 
 
@@ -204,6 +205,8 @@ def check(session, what, failed, left, status, said):
     """`left`: the host went before it had its answers, or its output failed, so that some may be missing."""
     if status not in session.ORDERLY[what]:
         raise Broken(f"status {status}: {said[-3000:]}")
+    if status == EX_OSERR and what == "thread" and not re.search(r"can't start: \w", said):
+        raise Broken(f"status {status} without a reason: {said[-3000:]}")
     if isinstance(session, Lines):
         check_lines(session, what, status)
         return

@@ -53,6 +53,11 @@ export async function f(): Promise<string> {
   const fetch: typeof globalThis.fetch = client.fetch; void fetch;
   // @ts-expect-error messages are required
   client.chat.completions.create({});
+  void client.embeddings.create({ input: ["x", "y"] });
+  // @ts-expect-error tokens are not supported
+  void client.embeddings.create({ input: [1, 2] });
+  // @ts-expect-error nor several lists of them
+  void client.embeddings.create({ input: [[1, 2]] });
   try { return (await client.responses.create({ input: "x" })).id; }
   catch (error) { return error instanceof FmError ? error.code : String(report.reason_code); }
 }

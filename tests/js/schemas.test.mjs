@@ -1,9 +1,9 @@
 // protocol/*.schema.json is the one statement of shapes and limits. Here the documents, the C code, the recorded exchanges
 // and a helper that runs are compared with it. In all of that an object's member without a place in the schemas is an error.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { test } from "node:test";
@@ -244,6 +244,11 @@ test("the events in PROTOCOL.md are those of the schema", () => {
   );
 });
 
+test("the features in ENGINE.md are those of the schema", () => {
+  const row = tableBehind(document("ENGINE.md"), "\n## Description").find(([member]) => member === "`features`");
+  assert.deepEqual(sorted(quoted(row[1])), sorted(engine.feature.enum));
+});
+
 /** Large numbers that the documents name and that are no limits: examples, and facts about others. */
 const OTHER_NUMBERS = {
   host: { "1,608": "an example", "2,147,483,647": "INT32_MAX" },
@@ -277,7 +282,7 @@ for (const name of NAMES) {
   test(`the limits of ${name}.schema.json are those of the C code`, () => {
     for (const [limit, { const: value, $comment }] of Object.entries({
       ...schemas[name].$defs.limits,
-      version: host.protocol_version,
+      version: schemas[name].$defs.protocol_version ?? {},
     })) {
       assert.match($comment ?? "", /^C: ./, `${limit}: $comment does not say where the C code has it`);
       for (const asked of $comment.replace("C: ", "").split(", ")) {
@@ -325,6 +330,27 @@ test("the codes of errors in the C code are those of the schemas", () => {
   }
   for (const code of sessions.error.anyOf.flatMap((each) => each.enum ?? [each.pattern.slice(1, -2)])) {
     assert.ok(literals.has(code), code);
+  }
+});
+
+test("the features in the C code are those of the schema", () => {
+  const text = [...cFiles("helper/front/engines").values()].join("\n");
+  const names = [...text.matchAll(/\{"(\w+)", FM_FEATURE_[A-Z_]+\}/g)].map(([, name]) => name);
+  assert.deepEqual(sorted(names), sorted(engine.feature.enum));
+});
+
+for (const name of ["fake", "llama"]) {
+  const program = join(dirname(helperPath), `fm-engine-${name}`);
+  test(`the description file of the engine ${name} is valid`, { skip: !existsSync(program) }, () => {
+    const text = execFileSync(program, ["--describe"], { encoding: "utf8" });
+    assert.equal(readFileSync(`${program}.json`, "utf8"), text);
+    assertValid("engine", "description_file", JSON.parse(text));
+  });
+}
+
+test("what is no description", () => {
+  for (const value of [[], "own", { models: "file" }, { features: ["toolz"] }, { features: "tools" }, { model: "own" }]) {
+    assert.notEqual(faults("engine", "description_file", value), null, JSON.stringify(value));
   }
 });
 

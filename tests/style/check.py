@@ -352,12 +352,14 @@ RULES = (banned_calls, function_length, include_direction, platform_conditionals
 
 
 TAG = re.compile(r"\b(?:struct|union|enum)\s+(fm_\w+)\s*\{")
+MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(FM_\w+)", re.M)
 VARIANT = re.compile(r"(?:_none|_linux|_macos)?\.\w+$")  # files of which a build has one
 
 
 def names_defined(source):
-    """(name, line) of what other files can mean by it: tags, except those without our prefix, and functions."""
-    for match in TAG.finditer(source.masked):
+    """(name, line) of what other files can mean by it: tags and a header's macros, if they have our prefix, and functions."""
+    macros = MACRO.finditer(source.masked) if source.path.endswith((".h", ".hpp", ".hh")) else ()
+    for match in (*TAG.finditer(source.masked), *macros):
         yield match.group(1), source.line_of(match.start(1))
     for name, line in external_functions(source):
         if name != "main":
@@ -365,7 +367,7 @@ def names_defined(source):
 
 
 def same_names(sources):
-    """(k) in helper/ and protocol/, no two things have one name: tags of structs, unions and enums, external functions."""
+    """(k) in helper/ and protocol/, no two things have one name: tags, macros of headers, external functions."""
     first = {}
     for source in sources:
         if not source.path.startswith(("helper/", "protocol/")) or not source.is_c:

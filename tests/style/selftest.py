@@ -234,6 +234,8 @@ NAME_ROWS = [
      [("helper/engine/kit/kit.h", 2, "fm_job is defined in helper/front/a.h too")]),
     ({"helper/front/a.c": "void fm_free(int a) {\n}\n", "protocol/b.c": "/* */\nint fm_free(void) {\n}\n"},
      [("protocol/b.c", 2, "fm_free is defined in helper/front/a.c too")]),
+    ({"helper/front/a.h": "#define FM_MAX 1\n", "protocol/b.h": "\n# define FM_MAX(a) (a)\n"},
+     [("protocol/b.h", 2, "FM_MAX is defined in helper/front/a.h too")]),
     ({"helper/a/a.h": "enum fm_a { A };\n", "helper/b/b.c": "struct fm_a {\n"}, [("helper/b/b.c", 1, "fm_a is")]),
     # declared, used, or known to one file alone
     ({"helper/front/a.h": "struct fm_job;\nvoid fm_free(struct fm_job *job);\n", "helper/front/b.h": "struct fm_job {\n",
@@ -241,6 +243,9 @@ NAME_ROWS = [
     ({C: "struct row {\n};\nstatic int f(void) {\n}\n", "helper/front/x.c": "struct row {\n};\nstatic int f(void) {\n}\n"}, []),
     ({"helper/main.c": "int main(void) {\n}\n", "helper/engine/fake/fake.c": "int main(void) {\n}\n"}, []),
     ({"tests/unit/a.c": "struct fm_a {\n", "tests/unit/b.c": "struct fm_a {\n"}, []),
+    ({"helper/a/a.h": "#define FM_A 1\n", "helper/a/a.c": "#define FM_A 2\n", "helper/b/b.h": "/*\n#define FM_A 3\n*/\n",
+      "helper/c/c.h": "#ifdef FM_A\n#undef FM_A\n"}, []),
+    ({"helper/a/a.h": "#define MAX 1\n", "helper/b/b.h": "#define MAX 2\n"}, []),
     # of which a build has one
     ({"helper/base/platform_macos.c": "int fm_a(void) {\n}\n", "helper/base/platform_cpus_linux.c": "int fm_a(void) {\n}\n"}, []),
     ({"helper/engine/guide/a.c": "int fm_a(void) {\n}\n", "helper/engine/guide/a_none.c": "int fm_a(void) {\n}\n"}, []),

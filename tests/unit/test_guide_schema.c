@@ -612,7 +612,7 @@ static void test_refusals(void **state) {
             continue;
         }
         if (code != FM_INVALID_REQUEST || strncmp(error.param, "format.schema", 13) != 0 ||
-            strcmp(error.param + 13, path) != 0 || strncmp(error.detail, error.param, strlen(error.param)) != 0) {
+            strcmp(error.param + 13, path) != 0 || strstr(error.detail, "format.schema")) {
             fail_msg("%s\nexpected %s\n     got %d %s %s", schema, path, code, error.param, error.detail);
         }
         assert_null(out.guide.data);

@@ -11,6 +11,7 @@
 
 static char root[PATH_MAX];
 static struct fm_options options;
+static struct fm_engine_files engine;
 
 static const char *at(const char *name) {
     static char paths[4][PATH_MAX + 512]; /* so that a few are good at the same time */
@@ -35,12 +36,12 @@ static int make_folder(void **state) {
     (void)state;
     const char *tmp = getenv("TMPDIR");
     snprintf(root, sizeof root, "%.200s/fm-models-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-    options = (struct fm_options){.engine = "llama", .descriptor = {.reads_files = true}};
+    options = (struct fm_options){0};
+    engine = (struct fm_engine_files){.name = "llama", .dir = root, .descriptor = {.reads_files = true}};
     if (!mkdtemp(root)) {
         return -1;
     }
     snprintf(options.models_dir, sizeof options.models_dir, "%s", root);
-    snprintf(options.engine_dir, sizeof options.engine_dir, "%s", root);
     return 0;
 }
 
@@ -62,7 +63,7 @@ static void expect_list(const char *expected) {
     struct fm_model_list list;
     struct fm_error error;
     struct transcript log = {.len = 0};
-    assert_int_equal(fm_models_list(&options, &list, &error), FM_OK);
+    assert_int_equal(fm_models_list(&options, &engine, &list, &error), FM_OK);
     for (size_t i = 0; i < list.count; i++) {
         note(&log, "%s%s ", list.models[i].id, list.models[i].is_default ? "*" : "");
     }
@@ -74,7 +75,7 @@ static void expect_list(const char *expected) {
 static void expect_found(const char *name, const char *id, const char *path, bool is_default) {
     struct fm_model model;
     struct fm_error error;
-    if (fm_models_find(&options, name, &model, &error) != FM_OK) {
+    if (fm_models_find(&options, &engine, name, &model, &error) != FM_OK) {
         fail_msg("%s: %s", name ? name : "the default", error.detail);
     }
     assert_string_equal(model.id, id);
@@ -88,7 +89,7 @@ static void expect_found(const char *name, const char *id, const char *path, boo
 static void expect_refused(const char *name, enum fm_code code, const char *names, const char *why) {
     struct fm_model model;
     struct fm_error error;
-    assert_int_equal(fm_models_find(&options, name, &model, &error), code);
+    assert_int_equal(fm_models_find(&options, &engine, name, &model, &error), code);
     assert_int_equal(error.code, code);
     if (!strstr(error.detail, names) || !strstr(error.detail, why)) {
         fail_msg("expected \"%s\" and \"%s\" in: %s", names, why, error.detail);
@@ -99,10 +100,12 @@ static void nothing_there(void **state) {
     (void)state;
     expect_list("");
     expect_refused(NULL, FM_UNAVAILABLE, root, "no model file (*.gguf)");
+    expect_refused(NULL, FM_UNAVAILABLE, "put one there", "--model");
     expect_refused("x", FM_NOT_FOUND, "'x'", "does not exist");
     snprintf(options.models_dir, sizeof options.models_dir, "%s", at("absent"));
     expect_list("");
-    expect_refused(NULL, FM_UNAVAILABLE, at("absent"), "no model file");
+    expect_refused(NULL, FM_UNAVAILABLE, at("absent"), "the models folder does not exist");
+    expect_refused(NULL, FM_UNAVAILABLE, "--models-dir", "--model");
 }
 
 static void a_name_that_is_none(void **state) {
@@ -112,7 +115,7 @@ static void a_name_that_is_none(void **state) {
     for (size_t i = 0; i < COUNT(names); i++) {
         struct fm_model model;
         struct fm_error error;
-        assert_int_equal(fm_models_find(&options, names[i], &model, &error), FM_NOT_FOUND);
+        assert_int_equal(fm_models_find(&options, &engine, names[i], &model, &error), FM_NOT_FOUND);
         assert_string_equal(error.reason, "model_not_found");
         assert_string_equal(error.param, "model");
         assert_non_null(strstr(error.detail, names[i]));
@@ -351,7 +354,7 @@ static void modification_time(void **state) {
     assert_int_equal(utimensat(AT_FDCWD, at("a.gguf"), times, 0), 0);
     struct fm_model model;
     struct fm_error error;
-    assert_int_equal(fm_models_find(&options, NULL, &model, &error), FM_OK);
+    assert_int_equal(fm_models_find(&options, &engine, NULL, &model, &error), FM_OK);
     assert_int_equal(model.created, 1700000001);
     fm_model_free(&model);
 }
@@ -359,7 +362,7 @@ static void modification_time(void **state) {
 static void expect_mmproj(const char *name, const char *mmproj) {
     struct fm_model model;
     struct fm_error error;
-    assert_int_equal(fm_models_look_up(&options, name, &model, &error), FM_OK);
+    assert_int_equal(fm_models_look_up(&options, &engine, name, &model, &error), FM_OK);
     if (mmproj) {
         assert_string_equal(model.mmproj, mmproj);
     } else {
@@ -618,12 +621,12 @@ static void headers_that_are_none(void **state) {
 static void engine_without_files(void **state) {
     (void)state;
     gguf("a.gguf");
-    options.engine = "fake";
-    options.descriptor.reads_files = false;
+    engine.name = "fake";
+    engine.descriptor.reads_files = false;
     struct fm_model model;
     struct fm_error error;
     expect_list("fake* ");
-    assert_int_equal(fm_models_find(&options, NULL, &model, &error), FM_OK);
+    assert_int_equal(fm_models_find(&options, &engine, NULL, &model, &error), FM_OK);
     assert_null(model.path);
     fm_model_free(&model);
     expect_refused("a", FM_NOT_FOUND, "'a'", "does not exist");
@@ -635,17 +638,21 @@ static void engine_program(void **state) {
     (void)state;
     char path[PATH_MAX];
     struct fm_error error;
-    assert_int_equal(fm_engine_program(&options, path, &error), FM_UNAVAILABLE);
+    assert_int_equal(fm_engine_program(&engine, path, &error), FM_UNAVAILABLE);
     assert_non_null(strstr(error.detail, at("fm-engine-llama")));
     assert_non_null(strstr(error.detail, "No such file"));
+    assert_non_null(strstr(error.detail, "--engine-dir"));
     write_file("fm-engine-llama", BYTES("#!/bin/sh\n"));
-    assert_int_equal(fm_engine_program(&options, path, &error), FM_UNAVAILABLE);
+    assert_int_equal(fm_engine_program(&engine, path, &error), FM_UNAVAILABLE);
     assert_non_null(strstr(error.detail, "Permission denied"));
+    assert_non_null(strstr(error.detail, "chmod +x"));
     assert_int_equal(chmod(at("fm-engine-llama"), 0700), 0);
-    assert_int_equal(fm_engine_program(&options, path, &error), FM_OK);
+    assert_int_equal(fm_engine_program(&engine, path, &error), FM_OK);
     assert_string_equal(path, at("fm-engine-llama"));
-    memset(options.engine_dir, 'x', PATH_MAX - 1);
-    assert_int_equal(fm_engine_program(&options, path, &error), FM_UNAVAILABLE);
+    char longer[PATH_MAX] = "";
+    memset(longer, 'x', sizeof longer - 1);
+    engine.dir = longer;
+    assert_int_equal(fm_engine_program(&engine, path, &error), FM_UNAVAILABLE);
 }
 
 int main(void) {

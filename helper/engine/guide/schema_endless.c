@@ -249,11 +249,11 @@ static enum fm_code refuse_unfit(struct search *search, struct json_object *sche
     if (!fm_schema_key_counts_fit(schema)) {
         const struct fm_schema_at most = {.parent = at, .key = "maxProperties"};
         return fm_schema_refuse(search->work, &most,
-                                "no object fits: it is below minProperties or the number of required properties. Raise "
-                                "it, or require fewer");
+                                "no object fits: maxProperties is below minProperties or the number of required "
+                                "properties. Raise it, or require fewer");
     }
     return fm_schema_refuse(search->work, at,
-                            "no value fits it: its keywords exclude each other. Leave out those that do");
+                            "no value fits this schema: its keywords exclude each other. Leave out those that do");
 }
 
 enum fm_code fm_schema_check_endless(struct fm_schema_work *work, const struct fm_schema_at *root) {
@@ -275,8 +275,8 @@ enum fm_code fm_schema_check_endless(struct fm_schema_work *work, const struct f
         const struct fm_schema_at at = {.key = target->where};
         if (counts(target) && target->possible && target->types == 0) {
             return fm_schema_refuse(work, &at,
-                                    "no value fits it: it needs another of its kind inside, and that one more, "
-                                    "without end");
+                                    "no value fits this schema: it needs another of its kind inside, and that one "
+                                    "more, without end");
         }
     }
     return FM_OK;

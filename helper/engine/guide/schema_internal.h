@@ -150,7 +150,7 @@ struct fm_schema_table {
 
 /* ---- schema_work.c ---- */
 
-/* Fails with FM_INVALID_REQUEST for what stands `at`; returns the code. */
+/* Fails with FM_INVALID_REQUEST for what stands `at`: `param` names that, the sentence does not. Returns the code. */
 enum fm_code fm_schema_refuse(struct fm_schema_work *work, const struct fm_schema_at *at, const char *fmt, ...)
     FM_PRINTF(3, 4);
 enum fm_code fm_schema_refuse_memory(struct fm_schema_work *work);

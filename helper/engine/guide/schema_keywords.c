@@ -788,7 +788,7 @@ static enum fm_code check_required(struct fm_schema_work *work, const struct fm_
         if (!name) {
             code = fm_schema_refuse(work, at, "a list of strings is expected, without a NUL in them");
         } else if (lh_table_lookup_ex(names, name, NULL)) {
-            code = fm_schema_refuse(work, at, "\"%.60s\" stands there twice; leave one out", name);
+            code = fm_schema_refuse(work, at, "\"%.60s\" stands in the list twice; leave one out", name);
         } else if (properties && is_false(fm_schema_member(properties, name))) {
             code = fm_schema_refuse(work, at, "\"%.60s\" is required, but no value fits its schema", name);
         } else if (lh_table_insert(names, name, NULL) != 0) {

@@ -112,8 +112,8 @@ static enum fm_code find(struct fm_schema_work *work, size_t base, const char *r
     const char *fragment = ref[uri] ? ref + uri + 1 : "";
     if (!find_resource(work, base, ref, uri, &found->resource)) {
         return fm_schema_refuse(work, at,
-                                "it names something outside of this schema, which is not fetched; put it into $defs "
-                                "and refer to it as #/$defs/NAME");
+                                "the reference names something outside of this schema, which is not fetched; put it "
+                                "into $defs and refer to it as #/$defs/NAME");
     }
     const struct fm_schema_resource *resource = &work->resources[found->resource];
     const char *where = resource->where;
@@ -128,8 +128,8 @@ static enum fm_code find(struct fm_schema_work *work, size_t base, const char *r
     enum fm_code code = *fragment == '/' ? follow(work, fragment, found) : FM_OK;
     if (code == FM_OK && !found->schema) {
         code = fm_schema_refuse(work, at,
-                                "there is nothing where it points to; name a schema that is there, such as "
-                                "#/$defs/NAME");
+                                "there is nothing where the reference points to; name a schema that is there, such "
+                                "as #/$defs/NAME");
     }
     return code;
 }
@@ -246,7 +246,7 @@ static enum fm_code follow_to(struct fm_schema_work *work, const struct fm_schem
     }
     if (visit == FM_VISIT_OPEN && way->merged) {
         return fm_schema_refuse(work, at,
-                                "a schema that contains itself can't be combined with others there; let the $ref stand "
+                                "a schema that contains itself can't be combined with others; let the $ref stand "
                                 "alone");
     }
     return FM_OK;

@@ -77,7 +77,7 @@ enum fm_code fm_schema_refuse(struct fm_schema_work *work, const struct fm_schem
         return fm_schema_refuse_memory(work);
     }
     const char *path = work->path.data;
-    enum fm_code code = fm_fail(work->error, FM_INVALID_REQUEST, "%.*s: %s", fm_utf8_shown(path, 120), path, sentence);
+    enum fm_code code = fm_fail(work->error, FM_INVALID_REQUEST, "%s", sentence);
     snprintf(work->error->param, sizeof work->error->param, "%.*s", fm_utf8_shown(path, sizeof work->error->param - 1),
              path);
     return code;

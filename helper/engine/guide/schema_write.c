@@ -9,8 +9,8 @@ static enum fm_code note_checked(struct fm_schema_work *work, const struct fm_sc
                                  const struct fm_schema_at *at) {
     if (work->strict) {
         return fm_schema_refuse(work, at,
-                                "it can't be enforced while the text is generated: %s. Leave it out, or set strict to "
-                                "false to have it checked afterwards",
+                                "this keyword can't be enforced while the text is generated: %s. Leave it out, or set "
+                                "strict to false to have it checked afterwards",
                                 work->reason ? work->reason : keyword->advice);
     }
     if (work->checked_count++ < FM_SCHEMA_CHECKED_MAX) {

@@ -111,14 +111,11 @@ static struct json_object *arguments_schema(const struct fm_tool *tool) {
     return schema;
 }
 
-/* "format.schema.a" becomes "tools[0].parameters.a", also where the detail begins so. */
+/* "format.schema.a" becomes "tools[0].parameters.a". */
 static void name_tool(size_t index, struct fm_error *error) {
     static const char prefix[] = "format.schema";
     size_t len = sizeof prefix - 1;
     struct fm_error inner = *error;
-    if (strncmp(inner.detail, prefix, len) == 0) {
-        fm_fail(error, inner.code, "tools[%zu].parameters%s", index, inner.detail + len);
-    }
     if (strncmp(inner.param, prefix, len) == 0) {
         snprintf(error->param, sizeof error->param, "tools[%zu].parameters%.217s", index, inner.param + len);
     }
@@ -131,7 +128,7 @@ static enum fm_code check_type(const struct fm_tool *tool, size_t index, struct 
     if (object || !tool->parameters || !json_object_object_get_ex(tool->parameters, "type", NULL)) {
         return FM_OK;
     }
-    fm_fail(error, FM_INVALID_REQUEST, "tools[%zu].parameters.type: \"object\" is expected", index);
+    fm_fail(error, FM_INVALID_REQUEST, "the type of a tool's parameters has to be \"object\"");
     snprintf(error->param, sizeof error->param, "tools[%zu].parameters.type", index);
     return error->code;
 }

@@ -26,14 +26,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FM_ENGINE_PROTOCOL_VERSION 1
-#define FM_KIT_GRACE_MS            600
-#define FM_KIT_SIGN_MS             1000                  /* see fm_kit_job_go_on */
-#define FM_KIT_STACK               (16u * 1024u * 1024u) /* bytes of the engine thread's stack */
-#define FM_ENGINE_BODY_MAX         20000000u             /* bytes of a message from the front; ENGINE.md, "Life" */
-#define FM_ENGINE_VALUES_MAX       131072u               /* JSON values in it */
-#define FM_SCHEMA_REPORT_MAX       (1u << 20)            /* bytes of fm_kit_job.schema_report */
-#define FM_SCHEMA_ERROR_MAX        (64u << 10)           /* bytes of fm_kit_job.schema_error */
+#define FM_KIT_GRACE_MS      600
+#define FM_KIT_SIGN_MS       1000                  /* see fm_kit_job_go_on */
+#define FM_KIT_STACK         (16u * 1024u * 1024u) /* bytes of the engine thread's stack */
+#define FM_ENGINE_BODY_MAX   20000000u             /* bytes of a message from the front; ENGINE.md, "Life" */
+#define FM_ENGINE_VALUES_MAX 131072u               /* JSON values in it */
+#define FM_SCHEMA_REPORT_MAX (1u << 20)            /* bytes of fm_kit_job.schema_report */
+#define FM_SCHEMA_ERROR_MAX  (64u << 10)           /* bytes of fm_kit_job.schema_error */
 
 enum {                         /* exit statuses, besides 0 */
        FM_EXIT_NO_MEMORY = 71, /* EX_OSERR: a message could not be taken or sent */
@@ -126,7 +125,7 @@ struct fm_message {
     const char *tool_call_id; /* of a tool: the call that it answers; else NULL */
 };
 
-#define FM_TOOLS_MAX 128u /* tools of a job */
+#define FM_KIT_TOOLS_MAX 128u /* tools of a job */
 
 /* A function that the answer may call: ENGINE.md, Tools. */
 struct fm_tool {

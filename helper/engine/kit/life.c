@@ -10,6 +10,7 @@
 #include "engine/kit/job_read.h"
 #include "engine/kit/kit_internal.h"
 #include "protocol/sandbox.h"
+#include "protocol/version.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -247,16 +248,18 @@ void fm_kit_load_progress(struct fm_kit *kit, double progress) {
     fm_output_send_or_end(kit);
 }
 
+#define BUILD_HINT "; the llama engine can if it is built with Rust"
+
 /* The job, if the engine should see it; else it is finished here. */
 static struct fm_kit_job *admit(struct fm_kit *kit, struct fm_kit_job *job) {
     if (job->fault.code == FM_OK && !kit->loaded) {
         (void)fm_fail(&job->fault, FM_INVALID_REQUEST, "job.start came before a model was loaded");
     } else if (job->fault.code == FM_OK && job->format.kind != FM_FORMAT_TEXT && !kit->ops->formats) {
-        (void)fm_fail(&job->fault, FM_INVALID_REQUEST, "the engine %s can't hold its output to a format",
+        (void)fm_fail(&job->fault, FM_INVALID_REQUEST, "the engine %s can't hold its output to a format" BUILD_HINT,
                       kit->ops->name);
         snprintf(job->fault.param, sizeof job->fault.param, "format");
     } else if (job->fault.code == FM_OK && fm_kit_job_uses_tools(job) && !kit->ops->tools) {
-        (void)fm_fail(&job->fault, FM_INVALID_REQUEST, "the engine %s can't use tools", kit->ops->name);
+        (void)fm_fail(&job->fault, FM_INVALID_REQUEST, "the engine %s can't use tools" BUILD_HINT, kit->ops->name);
         snprintf(job->fault.param, sizeof job->fault.param, "tools");
     } else if (job->fault.code == FM_OK && job->inputs && !kit->ops->embeddings) {
         (void)fm_fail(&job->fault, FM_INVALID_REQUEST, "the engine %s can't embed texts", kit->ops->name);

@@ -1,15 +1,19 @@
 /* What an engine says of itself: from its file, or from its reply to engine.initialize. */
 #include "front/engines/descriptor.h"
 #include "base/file.h"
+#include "base/utf8.h"
 #include "protocol/json_check.h"
 #include "protocol/json_tree.h"
 
+#include <errno.h>
 #include <json-c/json.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
-#define FILE_MAX 65536 /* bytes */
+#define FM_DESCRIPTION_MAX 65536 /* bytes */
+#define REASON_SHOWN       300   /* bytes of why a file is refused, which has its path: what to do has to follow */
 
 static const struct {
     const char *name;
@@ -45,17 +49,37 @@ void fm_descriptor_take(struct fm_descriptor *descriptor, struct json_object *ob
     }
 }
 
-/* False when out of memory. What is no object says nothing. */
-static bool parse(struct fm_descriptor *descriptor, const struct fm_buf *text) {
+/* Whether the members are of the right kind; other names of features may be of a newer engine. */
+static enum fm_code judge(struct json_object *object, const char *path, struct fm_error *error) {
+    struct json_object *models = json_object_object_get(object, "models");
+    struct json_object *features = json_object_object_get(object, "features");
+    const char *text = json_object_is_type(models, json_type_string) ? json_object_get_string(models) : "";
+    if (!json_object_is_type(object, json_type_object)) {
+        return fm_fail(error, FM_UNAVAILABLE, "this is not an object: %s", path);
+    }
+    if (models && strcmp(text, "files") != 0 && strcmp(text, "own") != 0) {
+        return fm_fail(error, FM_UNAVAILABLE, "models is neither \"files\" nor \"own\": %s", path);
+    }
+    if (features && !json_object_is_type(features, json_type_array)) {
+        return fm_fail(error, FM_UNAVAILABLE, "features is not a list: %s", path);
+    }
+    return FM_OK;
+}
+
+/* False when out of memory; otherwise `error` has what is wrong with the text of the file `path`, or FM_OK. */
+static bool parse(struct fm_descriptor *descriptor, const struct fm_buf *text, const char *path,
+                  struct fm_error *error) {
     struct fm_buf scratch;
     struct json_object *object = NULL;
     size_t offset;
-    if (fm_json_check(text->data, text->len, FM_JSON_VALUES_MAX, &offset)) {
+    const char *fault = fm_json_check(text->data, text->len, FM_JSON_VALUES_MAX, &offset);
+    if (fault) {
+        fm_fail(error, FM_UNAVAILABLE, "this is not JSON (%s, at byte %zu): %s", fault, offset, path);
         return true;
     }
-    fm_buf_init(&scratch, FILE_MAX);
+    fm_buf_init(&scratch, FM_DESCRIPTION_MAX);
     bool ok = fm_json_tree(text->data, text->len, &scratch, &object);
-    if (ok && json_object_is_type(object, json_type_object)) {
+    if (ok && judge(object, path, error) == FM_OK) {
         fm_descriptor_take(descriptor, object);
     }
     json_object_put(object);
@@ -63,15 +87,23 @@ static bool parse(struct fm_descriptor *descriptor, const struct fm_buf *text) {
     return ok;
 }
 
-bool fm_descriptor_read(struct fm_descriptor *descriptor, const char *dir, const char *name) {
+bool fm_engine_files_read(struct fm_engine_files *files, const char *dir, const char *name) {
     char path[PATH_MAX + 64];
-    struct fm_error error;
+    struct fm_error error = {.code = FM_OK};
     struct fm_buf text;
-    *descriptor = (struct fm_descriptor){.has_features = false};
+    *files = (struct fm_engine_files){.name = name, .dir = dir};
     snprintf(path, sizeof path, "%s/fm-engine-%s.json", dir, name);
-    fm_buf_init(&text, FILE_MAX);
-    enum fm_code code = fm_file_read(path, &text, &error);
-    bool ok = code != FM_OK || parse(descriptor, &text);
+    if (access(path, F_OK) != 0 && errno == ENOENT) {
+        return true;
+    }
+    fm_buf_init(&text, FM_DESCRIPTION_MAX);
+    bool ok = fm_file_read(path, &text, &error) != FM_OK || parse(&files->descriptor, &text, path, &error);
     fm_buf_free(&text);
+    if (error.code != FM_OK) {
+        fm_fail(&files->fault, FM_UNAVAILABLE,
+                "the description of the engine %s can't be used: %.*s; write it with `fm-engine-%s --describe`, and "
+                "start fm-proxy again",
+                name, fm_utf8_shown(error.detail, REASON_SHOWN), error.detail, name);
+    }
     return ok;
 }

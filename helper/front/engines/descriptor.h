@@ -5,7 +5,7 @@
 #ifndef FM_FRONT_ENGINES_DESCRIPTOR_H
 #define FM_FRONT_ENGINES_DESCRIPTOR_H
 
-#include "base/compiler.h"
+#include "base/error.h"
 
 #include <stdbool.h>
 
@@ -31,10 +31,18 @@ struct fm_descriptor {
 /* From the members `models` and `features` of an object (borrowed). Other names than those above are skipped. */
 void fm_descriptor_take(struct fm_descriptor *descriptor, struct json_object *object);
 
+/* An engine as it is installed: the program fm-engine-NAME, and the file of its description. */
+struct fm_engine_files {
+    const char *name;                /* the NAME */
+    const char *dir;                 /* the folder of both */
+    struct fm_descriptor descriptor; /* what the file says */
+    struct fm_error fault;           /* FM_UNAVAILABLE: why the file can't be used; FM_OK: it can, or there is none */
+};
+
 /*
- * From the file fm-engine-NAME.json in the folder `dir`; empty where there is none, or it can't be read. False
- * when out of memory. Reads a small file, and never waits; any thread.
+ * Fills `files` for the engine `name` (kept, as is `dir`), with what the file fm-engine-NAME.json says: nothing where
+ * there is none, or it can't be used. False when out of memory. Reads a small file, and never waits; any thread.
  */
-FM_MUST_USE bool fm_descriptor_read(struct fm_descriptor *descriptor, const char *dir, const char *name);
+FM_MUST_USE bool fm_engine_files_read(struct fm_engine_files *files, const char *dir, const char *name);
 
 #endif

@@ -6,6 +6,7 @@
 #include "front/engines/engine.h"
 #include "front/engines/send.h"
 #include "front/jobs.h"
+#include "protocol/version.h"
 
 #include <json-c/json.h>
 #include <stdio.h>
@@ -83,36 +84,37 @@ static unsigned read_parameters(struct json_object *list) {
     return has;
 }
 
-/* What is in the way of the engine, by its reply to engine.initialize. */
+/* What is in the way of the engine, by its reply to engine.initialize, in which it has `said` what it is. */
 static enum fm_code judge_initialized(const struct fm_engine *engine, const struct fm_rpc_message *message,
-                                      struct fm_error *error) {
+                                      const struct fm_descriptor *said, struct fm_error *error) {
     int64_t version = get_int(message->result, "protocol_version");
     if (!is_ok(message->result)) {
         read_refusal(message, engine->program, error);
         return error->code;
     }
-    if (version != FM_PROTOCOL_VERSION) {
+    if (version != FM_ENGINE_PROTOCOL_VERSION) {
         return fm_fail(error, FM_UNAVAILABLE,
                        "the engine program %s speaks version %lld of the engine protocol, not %d", engine->program,
-                       (long long)version, FM_PROTOCOL_VERSION);
+                       (long long)version, FM_ENGINE_PROTOCOL_VERSION);
     }
-    if (engine->descriptor.reads_files &&
-        !engine->front->options.descriptor.reads_files) { /* models are listed before */
+    if (said->reads_files && !engine->files.descriptor.reads_files) { /* models are listed before */
         return fm_fail(error, FM_UNAVAILABLE,
-                       "the engine program %s needs its description: install the file %s.json next to it, and start "
-                       "fm-proxy again",
-                       engine->program, engine->program);
+                       "the models of the engine %s are files, but %s.json is missing or says otherwise: write it with "
+                       "`fm-engine-%s --describe`, and start fm-proxy again",
+                       engine->files.name, engine->program, engine->files.name);
     }
     return FM_OK;
 }
 
 static void on_initialized(struct fm_engine *engine, const struct fm_rpc_message *message) {
     struct fm_error error;
-    fm_descriptor_take(&engine->descriptor, message->result);
-    if (judge_initialized(engine, message, &error) != FM_OK) {
+    struct fm_descriptor said;
+    fm_descriptor_take(&said, message->result);
+    if (judge_initialized(engine, message, &said, &error) != FM_OK) {
         fm_engine_kill_locked(engine, FM_END_REFUSED, &error);
         return;
     }
+    engine->descriptor = said;
     engine->initialized = true;
     engine->signs++;
     engine->progress_ms = fm_now_ms();

@@ -15,6 +15,7 @@
 
 #define SUFFIX     ".gguf"
 #define NAME_SHOWN 200 /* bytes of a name in an error */
+#define DIR_SHOWN  300 /* and of a path, so that there is room for what to do */
 
 static bool has_suffix(const char *name) {
     size_t len = strlen(name);
@@ -285,14 +286,18 @@ static bool add_files(const struct fm_options *options, struct fm_model_list *li
     return true;
 }
 
-enum fm_code fm_models_list(const struct fm_options *options, struct fm_model_list *list, struct fm_error *error) {
+enum fm_code fm_models_list(const struct fm_options *options, const struct fm_engine_files *engine,
+                            struct fm_model_list *list, struct fm_error *error) {
     *list = (struct fm_model_list){0};
     bool ok;
-    if (options->descriptor.reads_files) {
+    if (engine->fault.code != FM_OK) {
+        return FM_OK; /* nobody knows which there are */
+    }
+    if (engine->descriptor.reads_files) {
         ok = add_files(options, list);
     } else {
         char *path = options->model ? strdup(options->model) : NULL;
-        ok = (path || !options->model) && add_default(list, strdup(options->engine), path);
+        ok = (path || !options->model) && add_default(list, strdup(engine->name), path);
     }
     if (!ok || !set_mmproj(list, options->mmproj)) {
         fm_model_list_free(list);
@@ -363,13 +368,23 @@ static enum fm_code no_such_model(const struct fm_options *options, const struct
                        fm_utf8_shown(options->model, NAME_SHOWN), options->model,
                        fm_utf8_shown(options->models_dir, NAME_SHOWN), options->models_dir);
     }
-    return fm_fail(error, FM_UNAVAILABLE, "there is no model file (*.gguf) in the folder %s", options->models_dir);
+    bool absent = access(options->models_dir, F_OK) != 0 && errno == ENOENT;
+    return fm_fail(error, FM_UNAVAILABLE,
+                   absent
+                       ? "the models folder does not exist: %.*s; make it, or name another with --models-dir, or a "
+                         "model file with --model"
+                       : "there is no model file (*.gguf) in the folder %.*s; put one there, or name one with --model",
+                   fm_utf8_shown(options->models_dir, DIR_SHOWN), options->models_dir);
 }
 
-enum fm_code fm_models_look_up(const struct fm_options *options, const char *name, struct fm_model *model,
-                               struct fm_error *error) {
+enum fm_code fm_models_look_up(const struct fm_options *options, const struct fm_engine_files *engine, const char *name,
+                               struct fm_model *model, struct fm_error *error) {
     struct fm_model_list list;
-    enum fm_code code = fm_models_list(options, &list, error);
+    if (engine->fault.code != FM_OK) {
+        *error = engine->fault;
+        return error->code;
+    }
+    enum fm_code code = fm_models_list(options, engine, &list, error);
     if (code != FM_OK) {
         return code;
     }
@@ -386,10 +401,10 @@ enum fm_code fm_models_look_up(const struct fm_options *options, const char *nam
     return code;
 }
 
-enum fm_code fm_models_find(const struct fm_options *options, const char *name, struct fm_model *model,
-                            struct fm_error *error) {
-    enum fm_code code = fm_models_look_up(options, name, model, error);
-    if (code == FM_OK && model->path && options->descriptor.reads_files) {
+enum fm_code fm_models_find(const struct fm_options *options, const struct fm_engine_files *engine, const char *name,
+                            struct fm_model *model, struct fm_error *error) {
+    enum fm_code code = fm_models_look_up(options, engine, name, model, error);
+    if (code == FM_OK && model->path && engine->descriptor.reads_files) {
         code = fm_file_check_magic(model->path, "GGUF", error);
         code = code || !model->mmproj || model->found ? code : fm_file_check_magic(model->mmproj, "GGUF", error);
         if (code != FM_OK) {
@@ -424,14 +439,18 @@ enum fm_code fm_model_refuse_images(const struct fm_model *model, struct fm_erro
     return error->code;
 }
 
-enum fm_code fm_engine_program(const struct fm_options *options, char path[PATH_MAX], struct fm_error *error) {
-    int len = snprintf(path, PATH_MAX, "%s/fm-engine-%s", options->engine_dir, options->engine);
+enum fm_code fm_engine_program(const struct fm_engine_files *engine, char path[PATH_MAX], struct fm_error *error) {
+    int len = snprintf(path, PATH_MAX, "%s/fm-engine-%s", engine->dir, engine->name);
     if (len >= PATH_MAX) {
         return fm_fail(error, FM_UNAVAILABLE, "the path of the engine program is too long");
     }
     struct stat info;
     if (stat(path, &info) != 0 || access(path, X_OK) != 0) {
-        return fm_fail(error, FM_UNAVAILABLE, "can't run the engine program (%s): %s", strerror(errno), path);
+        int failure = errno;
+        return fm_fail(error, FM_UNAVAILABLE, "can't run the engine program (%s): %.*s; %s", strerror(failure),
+                       fm_utf8_shown(path, DIR_SHOWN), path,
+                       failure == EACCES ? "make it executable (chmod +x)"
+                                         : "build or install it, or name its folder with --engine-dir");
     }
     if (!S_ISREG(info.st_mode)) {
         return fm_fail(error, FM_UNAVAILABLE, "the engine program is not a regular file: %s", path);

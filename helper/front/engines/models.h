@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/gguf.h"
+#include "front/engines/descriptor.h"
 #include "front/options.h"
 
 #include <stddef.h>
@@ -32,25 +33,26 @@ struct fm_model_list {
     int folder_error;     /* an errno value: why files of the models folder may be missing here; 0: none are */
 };
 
-/* All models. FM_INTERNAL when out of memory. An absent folder is an empty one. */
-FM_MUST_USE enum fm_code fm_models_list(const struct fm_options *options, struct fm_model_list *list,
-                                        struct fm_error *error);
+/* All models of the engine. FM_INTERNAL when out of memory. An absent folder is an empty one, and an engine whose
+ * description can't be used has no model. */
+FM_MUST_USE enum fm_code fm_models_list(const struct fm_options *options, const struct fm_engine_files *engine,
+                                        struct fm_model_list *list, struct fm_error *error);
 void fm_model_list_free(struct fm_model_list *list);
 
 /*
  * The model that a request names: an id, an alias (--aliases), or for the default model NULL, "", "default" or "local".
  * Fills `model` (caller frees). FM_NOT_FOUND for another name, with a detail that lists what there is; FM_UNAVAILABLE
- * when there is no default model, or the folder can't be read.
+ * when there is no default model, or the folder or the engine's description can't be used.
  */
-FM_MUST_USE enum fm_code fm_models_look_up(const struct fm_options *options, const char *name, struct fm_model *model,
-                                           struct fm_error *error);
+FM_MUST_USE enum fm_code fm_models_look_up(const struct fm_options *options, const struct fm_engine_files *engine,
+                                           const char *name, struct fm_model *model, struct fm_error *error);
 
 /*
  * The same after a look at its files' headers: FM_UNAVAILABLE also when one of them can't be used; FM_OVERLOADED when
  * there is no descriptor left to look.
  */
-FM_MUST_USE enum fm_code fm_models_find(const struct fm_options *options, const char *name, struct fm_model *model,
-                                        struct fm_error *error);
+FM_MUST_USE enum fm_code fm_models_find(const struct fm_options *options, const struct fm_engine_files *engine,
+                                        const char *name, struct fm_model *model, struct fm_error *error);
 void fm_model_free(struct fm_model *model);
 
 /*
@@ -69,7 +71,7 @@ const char *fm_model_blamed(const struct fm_model *model);
 enum fm_code fm_model_refuse_images(const struct fm_model *model, struct fm_error *error);
 
 /* The path of the engine program in `path`. FM_UNAVAILABLE, with the file's name, when it can't be run. */
-FM_MUST_USE enum fm_code fm_engine_program(const struct fm_options *options, char path[PATH_MAX],
+FM_MUST_USE enum fm_code fm_engine_program(const struct fm_engine_files *engine, char path[PATH_MAX],
                                            struct fm_error *error);
 
 #endif

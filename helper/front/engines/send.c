@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "front/ignored.h"
 #include "protocol/frame.h"
+#include "protocol/version.h"
 
 static struct fm_json_writer begin_notification(struct fm_engine *engine, const char *method) {
     fm_frame_begin(&engine->message);
@@ -25,7 +26,7 @@ static void end_message(struct fm_engine *engine) {
 void fm_engine_send_initialize_locked(struct fm_engine *engine) {
     struct fm_json_writer w = begin_request(engine, FM_ENGINE_INITIALIZE_ID, "engine.initialize");
     fm_json_object_begin(&w);
-    fm_json_key_int(&w, "protocol_version", FM_PROTOCOL_VERSION);
+    fm_json_key_int(&w, "protocol_version", FM_ENGINE_PROTOCOL_VERSION);
     fm_json_key_str(&w, "log_level", fm_log_level_name(fm_log_level_get()));
     fm_json_object_end(&w);
     end_message(engine);

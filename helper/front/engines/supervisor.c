@@ -354,7 +354,7 @@ static bool start_process(struct fm_engine *engine, struct fm_child *child) {
     struct fm_error error = {.code = FM_OK};
     char **env = make_environment();
     int failure = 0;
-    if (fm_engine_program(&front->options, engine->program, &error) == FM_OK) {
+    if (fm_engine_program(&engine->files, engine->program, &error) == FM_OK) {
         failure = env ? fm_child_start(child, engine->program, env) : ENOMEM;
     }
     free(env);
@@ -473,7 +473,7 @@ static void *engine_main(void *argument) {
     while (choose_model_locked(engine)) {
         fm_front_leave(front);
         if (start_process(engine, &child)) {
-            fm_relay_begin(&relay, child.errors, front->options.engine);
+            fm_relay_begin(&relay, child.errors, engine->files.name);
             read_engine(engine, &child, &relay);
             reap_process(engine, &child, &relay);
         }

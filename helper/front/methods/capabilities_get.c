@@ -33,7 +33,7 @@ static void write_engine(struct fm_front *front, struct fm_json_writer *w) {
     pthread_mutex_unlock(&front->lock);
     fm_json_key(w, "engine");
     fm_json_object_begin(w);
-    fm_json_key_str(w, "name", front->options.engine);
+    fm_json_key_str(w, "name", front->engines[0].files.name);
     fm_json_key_str(w, "state", state_names[state]);
     fm_json_key(w, "sandbox");
     if (reported) {
@@ -84,7 +84,7 @@ static void write_features(struct fm_front *front, struct fm_json_writer *w) {
     pthread_mutex_lock(&front->lock);
     struct fm_descriptor descriptor = front->engines[0].descriptor;
     pthread_mutex_unlock(&front->lock);
-    descriptor = descriptor.has_features ? descriptor : front->options.descriptor;
+    descriptor = descriptor.has_features ? descriptor : front->engines[0].files.descriptor;
     fm_json_key(w, "features");
     fm_json_object_begin(w);
     for (size_t i = 0; i < sizeof features / sizeof features[0]; i++) {
@@ -100,13 +100,18 @@ static void write_features(struct fm_front *front, struct fm_json_writer *w) {
 }
 
 /* NULL when a request could be served; otherwise the reason's code, with `error` telling more. */
-static const char *unavailable_reason(const struct fm_options *options, struct fm_error *error) {
+static const char *unavailable_reason(const struct fm_options *options, const struct fm_engine_files *engine,
+                                      struct fm_error *error) {
     char program[PATH_MAX];
     struct fm_model model;
-    if (fm_engine_program(options, program, error) != FM_OK) {
+    if (fm_engine_program(engine, program, error) != FM_OK) {
         return "HELPER_UNHEALTHY";
     }
-    if (fm_models_find(options, NULL, &model, error) != FM_OK) {
+    if (engine->fault.code != FM_OK) {
+        *error = engine->fault;
+        return "HELPER_UNHEALTHY";
+    }
+    if (fm_models_find(options, engine, NULL, &model, error) != FM_OK) {
         return "MODEL_NOT_READY";
     }
     fm_model_free(&model);
@@ -131,11 +136,12 @@ static enum fm_code capabilities_get(struct fm_front *front, const struct fm_met
                                      struct fm_json_writer *result, struct fm_error *error) {
     struct fm_model_list list;
     struct fm_error reason;
+    const struct fm_engine_files *engine = &front->engines[0].files;
     (void)call;
-    if (fm_models_list(&front->options, &list, error) != FM_OK) {
+    if (fm_models_list(&front->options, engine, &list, error) != FM_OK) {
         return error->code;
     }
-    const char *reason_code = unavailable_reason(&front->options, &reason);
+    const char *reason_code = unavailable_reason(&front->options, engine, &reason);
     fm_json_key_bool(result, "available", !reason_code);
     fm_json_key_str(result, "reason_code", reason_code);
     fm_json_key_str(result, "detail", reason_code ? reason.detail : NULL);

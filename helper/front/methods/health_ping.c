@@ -1,6 +1,7 @@
 /* health.ping: whether the helper is there, and which. Answered in microseconds, whatever happens. */
 #include "base/clock.h"
 #include "front/methods/methods.h"
+#include "protocol/version.h"
 
 #include <unistd.h>
 

@@ -1,54 +1,81 @@
-// Two passes of the compiler, one for each module format, side by side, and ajv bundled into the one file that uses it, so
-// that the package depends on nothing. All goes to a fresh folder that then takes the place of dist, so a failed build
-// leaves the last good one alone.
+// Makes dist/, all that the package consists of:
+//
+//   index.cjs      everything, in one file that loads fast
+//   index.mjs      the same for `import`: it passes index.cjs on, so that a process has one state and one FmError
+//   validate.cjs   the check of JSON schemas, with ajv in it; loaded by the first `generate` with a schema
+//   ai.mjs         the adapter for the AI SDK
+//   *.d.cts, *.d.mts  their types
+//   esm/           the compiler's output, file by file; tests use it, and it is not packed
+//
+// All goes to a fresh folder that then takes the place of dist, so a failed build leaves the last good one alone.
 import { spawn } from "node:child_process";
-import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { copyFile, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import * as esbuild from "esbuild";
+import { rollup } from "rollup";
+import { dts } from "rollup-plugin-dts";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const require = createRequire(import.meta.url);
-const tsc = require.resolve("typescript/bin/tsc");
 const fresh = join(root, `.dist-${process.pid}`);
+const esm = join(fresh, "esm");
 
-/** `here` is the one line that the two formats cannot share (see src/here.ts). */
-const formats = {
-  esm: {
-    type: "module",
-    config: "tsconfig.json",
-    // A bundler that makes CommonJS of it leaves no URL, but has __dirname.
-    here:
-      'import { fileURLToPath } from "node:url";\n' +
-      'const url = import.meta.url;\n' +
-      'export const here = url ? fileURLToPath(new URL(".", url)) : typeof __dirname === "string" ? __dirname : process.cwd();\n',
-  },
-  cjs: {
-    type: "commonjs",
-    config: "tsconfig.cjs.json",
-    here: '"use strict";\nObject.defineProperty(exports, "__esModule", { value: true });\nexports.here = __dirname;\n',
-  },
+/** The folder of the code, and that of the package: the lines that differ between the formats (see src/here.ts). */
+const HERE = {
+  esm:
+    'import { fileURLToPath } from "node:url";\n' +
+    'export const here = fileURLToPath(new URL(".", import.meta.url));\n' +
+    'export const packageRoot = fileURLToPath(new URL("../..", import.meta.url));\n',
+  // In a host that was bundled as an ES module there is no __dirname: its main program lies where it does.
+  cjs:
+    'import { dirname, resolve } from "node:path";\n' +
+    'export const here = typeof __dirname === "string" ? __dirname : dirname(resolve(process.argv[1] ?? "."));\n' +
+    "export const packageRoot = dirname(here);\n",
 };
 
-async function build(name, { type, config, here }) {
-  const out = join(fresh, name);
-  const child = spawn(process.execPath, [tsc, "-p", config, "--outDir", out], { cwd: root, stdio: "inherit" });
-  const code = await new Promise((resolve) => child.on("close", resolve));
-  if (code !== 0) throw new Error(`tsc -p ${config} ended with status ${code}`);
-  await writeFile(join(out, "package.json"), `{"type":"${type}"}\n`);
-  await writeFile(join(out, "here.js"), here);
-  await bundleAjv(join(out, "validate.js"), name);
-}
-
-/** The file's own modules stay outside: there is one FmError. */
-async function bundleAjv(file, format) {
-  const options = { entryPoints: [file], outfile: file, allowOverwrite: true, bundle: true, minify: true };
-  await esbuild.build({ ...options, format, platform: "node", target: "node20", external: ["./*.js"], logLevel: "warning" });
-}
-
-/** What the bundle has of others, which have to be named with it. */
+/** What the bundles have of others, which have to be named with it. */
 const BUNDLED = ["ajv", "fast-deep-equal", "fast-uri", "json-schema-traverse"];
+
+async function compile() {
+  const args = [require.resolve("typescript/bin/tsc"), "-p", "tsconfig.json", "--outDir", esm];
+  const child = spawn(process.execPath, args, { cwd: root, stdio: "inherit" });
+  const code = await new Promise((resolve) => child.on("close", resolve));
+  if (code !== 0) throw new Error(`the compiler ended with status ${code}`);
+  await writeFile(join(esm, "here.js"), HERE.esm);
+}
+
+/** For esbuild: what stays outside of a bundle, by the end of its path, and the text of here.js. */
+const parts = (outside) => ({
+  name: "parts",
+  setup(build) {
+    for (const [name, path] of Object.entries(outside))
+      build.onResolve({ filter: new RegExp(`/${name}$`) }, () => ({ path, external: true }));
+    build.onLoad({ filter: /here\.js$/ }, () => ({ contents: HERE.cjs, loader: "js" }));
+  },
+});
+
+const OPTIONS = { bundle: true, platform: "node", target: "node20", logLevel: "warning" };
+const bundle = (entry, file, format, outside, more) =>
+  esbuild.build({ ...OPTIONS, entryPoints: [join(esm, entry)], outfile: file, format, plugins: [parts(outside)], ...more });
+
+async function bundleAll() {
+  await bundle("index.js", join(fresh, "index.cjs"), "cjs", { "validate.js": "./validate.cjs" });
+  // There is one FmError: that of the main file.
+  await bundle("validate.js", join(fresh, "validate.cjs"), "cjs", { "errors.js": "./index.cjs" }, { minify: true });
+  const own = { "errors.js": "./errors.js", "types.js": "./types.js" };
+  await bundle("validate.js", join(esm, "validate.js"), "esm", own, { minify: true, allowOverwrite: true });
+  const names = Object.keys(require(join(fresh, "index.cjs"))).sort();
+  await writeFile(join(fresh, "index.mjs"), `export { ${names.join(", ")} } from "./index.cjs";\n`);
+  await copyFile(join(esm, "ai.js"), join(fresh, "ai.mjs"));
+}
+
+/** The types of a module, in one file. */
+async function bundleTypes(entry, file) {
+  const types = await rollup({ input: join(esm, entry), plugins: [dts()], external: ["@ai-sdk/openai"] });
+  await types.write({ file: join(fresh, file), format: "es" });
+}
 
 async function writeNotices() {
   const notices = BUNDLED.map(async (name) => {
@@ -56,17 +83,21 @@ async function writeNotices() {
     const { version } = JSON.parse(await readFile(join(folder, "package.json"), "utf8"));
     return `${name} ${version}\n\n${await readFile(join(folder, "LICENSE"), "utf8")}`;
   });
-  const head = "dist/esm/validate.js and dist/cjs/validate.js have these in them:\n\n";
-  await writeFile(join(fresh, "THIRD-PARTY-NOTICES"), head + (await Promise.all(notices)).join("\n\n"));
+  const text = (await Promise.all(notices)).join("\n\n");
+  await writeFile(join(fresh, "THIRD-PARTY-NOTICES"), `validate.cjs has these in it:\n\n${text}`);
 }
 
-await mkdir(fresh, { recursive: true });
-const builds = Object.entries(formats).map(([name, format]) => build(name, format));
-const results = await Promise.allSettled([...builds, writeNotices()]);
-const failed = results.find((result) => result.status === "rejected");
-if (failed) {
+try {
+  await mkdir(fresh, { recursive: true });
+  await compile();
+  await bundleAll();
+  await bundleTypes("index.d.ts", "index.d.cts");
+  await writeFile(join(fresh, "index.d.mts"), 'export * from "./index.cjs";\n');
+  await bundleTypes("ai.d.ts", "ai.d.mts");
+  await writeNotices();
+} catch (error) {
   await rm(fresh, { recursive: true, force: true });
-  console.error(failed.reason.message);
+  console.error(error.message);
   process.exit(1);
 }
 await rm(join(root, "dist"), { recursive: true, force: true });

@@ -1,5 +1,8 @@
-/**
- * The folder that the compiled files are in; in a bundle, the folder of the bundle. ES modules and CommonJS tell it in ways
- * that do not compile in each other, so scripts/build.mjs writes this file's output for each; this line only gives its type.
- */
+// Where this code is. ES modules and CommonJS tell it in ways that do not compile in each other, so scripts/build.mjs writes
+// this file's output for each; these lines only give the types.
+
+/** The folder that the compiled code is in; in a host that is bundled into one file, the folder of that file. */
 export const here: string = "";
+
+/** The folder of this package, as long as it is not bundled into another one. */
+export const packageRoot: string = "";

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { FmError } from "./errors.js";
-import { here } from "./here.js";
+import { here, packageRoot } from "./here.js";
 
 const NAME = process.platform === "win32" ? "fm-proxy.exe" : "fm-proxy";
 /** What macOS starts: a folder, with the program in it. */
@@ -58,7 +58,7 @@ export function locateHelper(options: LocateOptions): HelperLocation {
     if (existsSync(join(folder, "package.json"))) return inPackage(folder, `the package ${name} in ${dirname(folder)}`);
     tried.push(folder);
   }
-  const repository = join(options.packageRoot ?? join(here, "..", ".."), "..");
+  const repository = join(options.packageRoot ?? packageRoot, "..");
   const built = join(repository, "build", "bin", NAME);
   // In another's project, a folder of that name is none of ours.
   if (existsSync(join(repository, "CMakeLists.txt")) && existsSync(join(repository, "protocol", "PROTOCOL.md"))) {

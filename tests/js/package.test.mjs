@@ -1,11 +1,22 @@
 // The packed tarball, installed as a user has it: both module formats, the types, and nothing that does not belong.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { createRequire } from "node:module";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { before, after, test } from "node:test";
 import { promisify } from "node:util";
+import { platformPackage } from "../../js-shim/dist/esm/locate.js";
 import { isUpToDate } from "../../js-shim/scripts/options.mjs";
 import { helperPath, root, stubPath, temporaryFolder } from "./support/helper.mjs";
 
@@ -74,9 +85,55 @@ async function compile(...more) {
   await run(process.execPath, [tsc, ...args, ...types, ...more], { cwd: folder }).catch(({ stdout }) => assert.fail(stdout));
 }
 
+test("import and require give one FmError", async () => {
+  const code = `
+import { createRequire } from "node:module";
+import * as esm from "fm-proxy";
+const cjs = createRequire(import.meta.url)("fm-proxy");
+console.log(Object.keys(esm).sort().join() === Object.keys(cjs).sort().join(), esm.FmError === cjs.FmError);
+`;
+  writeFileSync(join(folder, "one.mjs"), code);
+  assert.equal((await run(process.execPath, [join(folder, "one.mjs")])).stdout, "true true\n");
+});
+
+for (const format of ["cjs", "esm"]) {
+  test(`in a host that esbuild bundles into one ${format} file, in place and moved`, async (t) => {
+    const modules = join(folder, "node_modules");
+    const bin = join(modules, platformPackage(), "bin");
+    mkdirSync(bin, { recursive: true });
+    writeFileSync(join(modules, platformPackage(), "package.json"), "{}");
+    copyFileSync(stubPath, join(bin, "stub.mjs"));
+    if (!existsSync(join(bin, "fm-proxy"))) symlinkSync("stub.mjs", join(bin, "fm-proxy"));
+    const host = `
+import { createClient } from "fm-proxy";
+(async () => {
+  const client = createClient();
+  const schema = { type: "string" };
+  const { value } = await client.generate({ input: "one two", schema, retries: 0, fallback: () => "checked" });
+  console.log((await client.responses.create({ input: "one two" })).output_text, value);
+  await client.close();
+})();
+`;
+    writeFileSync(join(folder, "host.mjs"), host);
+    const esbuild = createRequire(join(shim, "package.json"))("esbuild");
+    const out = join(folder, `bundle-${format}`, `host.${format === "cjs" ? "cjs" : "mjs"}`);
+    const banner = { js: 'import { createRequire as r } from "node:module"; const require = r(import.meta.url);' };
+    const options = { entryPoints: [join(folder, "host.mjs")], outfile: out, bundle: true, platform: "node", format };
+    await esbuild.build({ ...options, ...(format === "esm" ? { banner } : {}), logLevel: "error" });
+    const env = { ...process.env };
+    delete env.FM_PROXY_PATH;
+    assert.equal((await run(process.execPath, [out], { env })).stdout, "one two checked\n");
+    const moved = join(temporaryFolder(t), "elsewhere");
+    cpSync(dirname(out), moved, { recursive: true });
+    cpSync(join(modules, "@fm-proxy"), join(moved, "node_modules", "@fm-proxy"), { recursive: true, verbatimSymlinks: true });
+    const program = join(moved, basename(out));
+    assert.equal((await run(process.execPath, [program], { env, cwd: "/" })).stdout, "one two checked\n");
+  });
+}
+
 test("the types need no types of Node's in what they say", () => {
-  const declarations = join(folder, "node_modules", "fm-proxy", "dist", "esm");
-  for (const name of readdirSync(declarations).filter((each) => each.endsWith(".d.ts"))) {
+  const declarations = join(folder, "node_modules", "fm-proxy", "dist");
+  for (const name of readdirSync(declarations).filter((each) => /\.d\.[cm]ts$/.test(each))) {
     assert.doesNotMatch(readFileSync(join(declarations, name), "utf8"), /NodeJS\.|from "node:/, name);
   }
 });
@@ -125,12 +182,13 @@ test("what is in it", () => {
     "README.md",
     "LICENSE",
     "dist/THIRD-PARTY-NOTICES",
-    "dist/esm/index.js",
-    "dist/esm/index.d.ts",
-    "dist/esm/ai.js",
-    "dist/esm/ai.d.ts",
-    "dist/cjs/index.js",
-    "dist/cjs/index.d.ts",
+    "dist/index.cjs",
+    "dist/index.mjs",
+    "dist/index.d.cts",
+    "dist/index.d.mts",
+    "dist/validate.cjs",
+    "dist/ai.mjs",
+    "dist/ai.d.mts",
   ]) {
     assert.ok(files.includes(name), `${name} is missing`);
   }
@@ -138,7 +196,11 @@ test("what is in it", () => {
   assert.equal(license, readFileSync(join(root, "LICENSE"), "utf8"));
   const manifest = JSON.parse(readFileSync(join(folder, "node_modules", "fm-proxy", "package.json"), "utf8"));
   assert.equal(manifest.dependencies, undefined);
-  assert.ok(!files.some((name) => /^(src|scripts|node_modules)|\.ts$(?<!\.d\.ts)|\.tgz$/.test(name)), files.join());
+  const sources = /^(src|scripts|node_modules|dist.esm)|\.ts$|\.tgz$/;
+  assert.ok(!files.some((name) => sources.test(name)), files.join());
+  const bytes = files.map((name) => statSync(join(folder, "node_modules", "fm-proxy", name)));
+  const size = bytes.filter((it) => it.isFile()).reduce((sum, it) => sum + it.size, 0);
+  assert.ok(size <= 400_000, `${size} bytes`);
 });
 
 test("only one file knows child processes", () => {

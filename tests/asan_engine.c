@@ -1,7 +1,7 @@
 /*
- * Part of the engines in a build with AddressSanitizer. The front kills an engine that does not end in time. A leak
- * check at that end stops the world from a process of its own, which then waits for ever, with the test's pipes open.
- * The contract tests, which kill nobody, ask for the check.
+ * Part of the engines in a build with AddressSanitizer. An engine that does not end in time is killed by the front, or
+ * ends itself. A leak check at that end stops the world from a process of its own, which then waits for ever, with the
+ * test's pipes open. The contract tests ask for the check, and end that process (contract/engine.py).
  */
 const char *__asan_default_options(void);
 

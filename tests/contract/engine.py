@@ -4,6 +4,7 @@ import json
 import os
 import queue
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -79,7 +80,7 @@ class Engine:
         full_env = {k: v for k, v in os.environ.items() if not k.startswith("FM_ENGINE_FAKE_")}
         full_env.update(env or {})
         self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, env=full_env, **popen)
+                                        stderr=subprocess.PIPE, env=full_env, start_new_session=True, **popen)
         self.messages = queue.Queue()
         self.next_id = 0
         self.next_job = 0
@@ -105,14 +106,16 @@ class Engine:
         self.stderr = self.process.stderr.read()
 
     def close(self):
-        """Ends it as a front that hangs up does, so that sanitizers and coverage have their say. A leak check that is killed
-        on a slow machine would leave a process with our pipes (tests/asan_engine.c), so nothing is killed but what hangs."""
+        """Ends it as a front that hangs up does, so that sanitizers and coverage have their say. On a slow machine the engine's
+        own limit cuts a leak check off, which leaves a process of its group with our pipes (tests/asan_engine.c)."""
         self.hang_up()
         try:
             self.process.wait(WAIT)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            raise
+        finally:
+            try:
+                os.killpg(self.process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
         for thread in self.threads:
             thread.join()
         for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):

@@ -22,6 +22,7 @@
 
 #include "base/platform.h"
 #include "front/engines/crash_loop.h"
+#include "front/engines/failed_load.h"
 #include "front/engines/descriptor.h"
 #include "front/engines/models.h"
 #include "front/options.h"
@@ -107,6 +108,7 @@ struct fm_engine {
     struct fm_error end_error; /* why it is being ended; code FM_OK: no reason noted */
     enum fm_engine_end end;    /* what kind of end that is */
     struct fm_crash_loop crash_loop;
+    struct fm_failed_load failed_load;
     unsigned signs;                  /* of progress, in loading or any job; it wraps */
     bool initialized;                /* answered engine.initialize */
     int64_t progress_ms;             /* while starting: the last step, or load_progress that rose */

@@ -42,6 +42,8 @@ export const LIMITS = {
   grace_ms: 750,
   /** A host that reads no byte for so long counts as gone. */
   stall_ms: 60_000,
+  /** How long `capabilities.get` tells of a load that failed. */
+  failed_load_ms: 60_000,
   /** Replies that may wait for a host that does not read. With more of them the host counts as gone. */
   reply_queue_bytes: 8_388_608,
   /** Streams and results of streams are queued only while less than this is queued. */

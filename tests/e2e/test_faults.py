@@ -218,6 +218,21 @@ class Start(HelperTest):
                 for _ in range(2):
                     self.assert_unavailable(helper, *words)
 
+    def test_a_failed_load_is_told_to_who_asks(self):
+        for env, reason, word in (({"FM_ENGINE_FAKE_LOAD": "error"}, "MODEL_NOT_READY", "this load fails"),
+                                  ({"FM_ENGINE_FAKE_LOAD": "exit"}, "MODEL_NOT_READY", "before the model"),
+                                  ({"FM_ENGINE_FAKE_INIT": "crash"}, "HELPER_UNHEALTHY", "fm-engine-fake")):
+            with self.subTest(str(env)):
+                helper = self.helper(env={**env, "ASAN_OPTIONS": "handle_segv=0:handle_abort=0"})
+                self.assertTrue(helper.call("capabilities.get")["available"], "nothing was tried yet")
+                self.assert_unavailable(helper)
+                told = helper.call("capabilities.get")
+                self.assertEqual((told["available"], told["reason_code"]), (False, reason))
+                self.assertIn(word, told["detail"])
+        helper = self.helper(env={"FM_ENGINE_FAKE_LOAD": "slow:10"})
+        self.assertTrue(helper.collect(self.create(helper, "x"))[1]["ok"])
+        self.assertTrue(helper.call("capabilities.get")["available"])
+
     def test_garbage_first(self):
         helper = self.helper(env={"FM_ENGINE_FAKE_INIT": "garbage"})
         self.assertFalse(helper.collect(self.create(helper, "x"))[1]["ok"])

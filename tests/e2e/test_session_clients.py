@@ -132,7 +132,7 @@ class Client:
     def test_no_model(self):
         status, out, said = self.run_client(PROXY, "--engine-dir", "/nonexistent", "--log-level", "error")
         self.assertEqual((status, said, self.log), (0, [], ""), "that is no error")
-        self.assertRegex(out, r"\Anot available: HELPER_UNHEALTHY: .*/nonexistent/fm-engine-\w+\n\Z")
+        self.assertRegex(out, r"\Anot available: HELPER_UNHEALTHY: .*/nonexistent/fm-engine-\w+; build or install it, .*\n\Z")
 
     def test_an_error_of_a_message(self):
         result = self.run_fake("--max-turns", "1")

@@ -49,6 +49,15 @@ test("compatibility of a helper without its engine, and without a model", async 
   assert.ok(["MODEL_NOT_READY", "HELPER_UNHEALTHY"].includes(noFile.reason_code), noFile.reason_code);
 });
 
+test("a model that did not load is not compatible: the first failed request tells", async (t) => {
+  const client = fakeClient(t, { env: { ...sanitizerEnv, FM_ENGINE_FAKE_LOAD: "error" } });
+  assert.deepEqual(await client.compatibility.check(), { compatible: true });
+  await assert.rejects(client.responses.create({ input: "x" }), { code: "UNAVAILABLE" });
+  const { compatible, reason_code, detail } = await client.compatibility.check();
+  assert.deepEqual([compatible, reason_code], [false, "MODEL_NOT_READY"]);
+  await assert.rejects(client.responses.create({ input: "x" }), { code: "UNAVAILABLE", detail, reasonCode: reason_code });
+});
+
 test("responses and chat, whole and streamed, agree", async (t) => {
   const client = fakeClient(t);
   const input = script("Hé", "llo ", "😀 ", "wörld");

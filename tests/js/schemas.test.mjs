@@ -245,7 +245,7 @@ test("the events in PROTOCOL.md are those of the schema", () => {
 });
 
 test("the features in ENGINE.md are those of the schema", () => {
-  const row = tableBehind(document("ENGINE.md"), "\n## Description").find(([member]) => member === "`features`");
+  const row = tableAfter(document("ENGINE.md"), "\n## Description").find(([member]) => member === "`features`");
   assert.deepEqual(sorted(quoted(row[1])), sorted(engine.feature.enum));
 });
 
@@ -280,10 +280,9 @@ const C_FILES = cFiles("helper", "protocol");
 
 for (const name of NAMES) {
   test(`the limits of ${name}.schema.json are those of the C code`, () => {
-    for (const [limit, { const: value, $comment }] of Object.entries({
-      ...schemas[name].$defs.limits,
-      version: schemas[name].$defs.protocol_version ?? {},
-    })) {
+    const { limits, protocol_version: version } = schemas[name].$defs;
+    const numbers = { ...limits, ...(version === undefined ? {} : { version }) };
+    for (const [limit, { const: value, $comment }] of Object.entries(numbers)) {
       assert.match($comment ?? "", /^C: ./, `${limit}: $comment does not say where the C code has it`);
       for (const asked of $comment.replace("C: ", "").split(", ")) {
         const found = cValues(C_FILES, asked);

@@ -185,7 +185,7 @@ static void expect_schema(const char *parameters, bool strict, const char *part,
     assert_int_equal(code, param ? FM_INVALID_REQUEST : FM_OK);
     if (param) {
         assert_string_equal(error.param, param);
-        assert_int_equal(strncmp(error.detail, param, strlen(param)), 0);
+        assert_null(strstr(error.detail, param)); /* it is the engine's path, and no request's */
     } else {
         assert_non_null(strstr(lark.data, part));
     }

@@ -134,6 +134,7 @@ static void on_loaded(struct fm_engine *engine, const struct fm_rpc_message *mes
     int64_t slots = get_int(message->result, "slots");
     engine->slots = slots < 1 ? 1 : slots > FM_JOBS_MAX ? FM_JOBS_MAX : (unsigned)slots;
     engine->loaded = true;
+    fm_failed_load_clear(&engine->failed_load);
     engine->signs++;
     engine->state = FM_ENGINE_READY;
     fm_log(FM_LOG_INFO, "engine %d is ready, %u slots", (int)engine->pid, engine->slots);

@@ -121,12 +121,21 @@ static bool was_for(const struct fm_engine *engine, const struct fm_job *job) {
            (job->model.mmproj || !engine->model.mmproj);
 }
 
+/* A projector that was found may be what does not load; without it the model may. A shortage passes. */
+static void remember_failed_load_locked(struct fm_engine *engine) {
+    bool asked = engine->end == FM_END_ASKED || engine->front->ending;
+    if (!engine->loaded && !asked && !engine->model.found && engine->end_error.code == FM_UNAVAILABLE) {
+        fm_failed_load_note(&engine->failed_load, &engine->model, engine->initialized, &engine->end_error, fm_now_ms());
+    }
+}
+
 static void settle_after_death_locked(struct fm_engine *engine) {
     struct fm_front *front = engine->front;
     if (engine->model.found && !engine->loaded && engine->end != FM_END_ASKED && !front->ending) {
         fm_log(FM_LOG_WARN, "requests with images fail, as the model does not load with the projector beside it: %s",
                engine->end_error.detail);
     }
+    remember_failed_load_locked(engine);
     for (size_t i = 0; i < FM_JOBS_MAX; i++) {
         struct fm_job *job = &front->jobs[i];
         if (is_held(engine, job)) {
@@ -439,6 +448,7 @@ static bool resolve(const char *path, char **resolved) {
 static bool copy_model(struct fm_model *copy, const struct fm_model *model) {
     copy->id = strdup(model->id);
     copy->found = model->found;
+    copy->created = model->created;
     bool resolved = resolve(model->path, &copy->path);
     return resolve(model->mmproj, &copy->mmproj) && resolved && copy->id;
 }

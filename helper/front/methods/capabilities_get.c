@@ -1,4 +1,5 @@
 /* capabilities.get: whether a request could be served, by what, and within which limits. Nothing is started for it. */
+#include "base/clock.h"
 #include "front/jobs.h"
 #include "front/methods/methods.h"
 #include "protocol/frame.h"
@@ -99,23 +100,36 @@ static void write_features(struct fm_front *front, struct fm_json_writer *w) {
     fm_json_object_end(w);
 }
 
+/* Why the default model did not load when it was tried last; NULL: it did, or was not tried lately. */
+static const char *failed_load(struct fm_front *front, const struct fm_model *model, struct fm_error *error) {
+    pthread_mutex_lock(&front->lock);
+    struct fm_failed_load failed = front->engines[0].failed_load;
+    pthread_mutex_unlock(&front->lock);
+    if (!fm_failed_load_is_of(&failed, model, fm_now_ms())) {
+        return NULL;
+    }
+    *error = failed.error;
+    return failed.engine_started ? "MODEL_NOT_READY" : "HELPER_UNHEALTHY";
+}
+
 /* NULL when a request could be served; otherwise the reason's code, with `error` telling more. */
-static const char *unavailable_reason(const struct fm_options *options, const struct fm_engine_files *engine,
-                                      struct fm_error *error) {
+static const char *unavailable_reason(struct fm_front *front, struct fm_error *error) {
+    const struct fm_engine_files *files = &front->engines[0].files;
     char program[PATH_MAX];
     struct fm_model model;
-    if (fm_engine_program(engine, program, error) != FM_OK) {
+    if (fm_engine_program(files, program, error) != FM_OK) {
         return "HELPER_UNHEALTHY";
     }
-    if (engine->fault.code != FM_OK) {
-        *error = engine->fault;
+    if (files->fault.code != FM_OK) {
+        *error = files->fault;
         return "HELPER_UNHEALTHY";
     }
-    if (fm_models_find(options, engine, NULL, &model, error) != FM_OK) {
+    if (fm_models_find(&front->options, files, NULL, &model, error) != FM_OK) {
         return "MODEL_NOT_READY";
     }
+    const char *reason = failed_load(front, &model, error);
     fm_model_free(&model);
-    return NULL;
+    return reason;
 }
 
 static void write_models(struct fm_json_writer *w, const struct fm_model_list *list) {
@@ -141,7 +155,7 @@ static enum fm_code capabilities_get(struct fm_front *front, const struct fm_met
     if (fm_models_list(&front->options, engine, &list, error) != FM_OK) {
         return error->code;
     }
-    const char *reason_code = unavailable_reason(&front->options, engine, &reason);
+    const char *reason_code = unavailable_reason(front, &reason);
     fm_json_key_bool(result, "available", !reason_code);
     fm_json_key_str(result, "reason_code", reason_code);
     fm_json_key_str(result, "detail", reason_code ? reason.detail : NULL);

@@ -274,11 +274,16 @@ void fm_answer_write_arguments(const struct fm_answer *answer, size_t index, str
     write_output(answer, answer->calls[index].start, end_of(answer, index + 1), w);
 }
 
-/* Whether all choices are texts that ended by themselves: only then they are complete. */
+/* Whether this choice is a text that ended by itself: only then it is complete. */
+static bool ended_whole(const struct fm_answer *choice) {
+    return choice->finished && choice->finish == FM_FINISH_STOP && choice->call_count == 0;
+}
+
+/* Whether all choices are. An earlier one has no earlier ones itself. */
 static bool is_whole(const struct fm_answer *answer) {
-    bool whole = answer->finished && answer->finish == FM_FINISH_STOP && answer->call_count == 0;
+    bool whole = ended_whole(answer);
     for (size_t i = 0; i < answer->choice; i++) {
-        whole = whole && is_whole(answer->earlier[i]);
+        whole = whole && ended_whole(answer->earlier[i]);
     }
     return whole;
 }

@@ -94,6 +94,17 @@ class Formats(HelperTest):
             self.assertEqual(response["status"], "incomplete")
             self.assertEqual(response["fm"]["schema"], {"enforced": [], "checked": [], "valid": None, "error": None})
 
+    def test_the_report_is_of_all_choices(self):
+        say = {"accepted": {"schema_report": {"enforced": ["type"], "checked": []}}}
+        good = {"enforced": ["type"], "checked": [], "valid": True, "error": None}
+        for n in (1, 2, 3, 4, 9):
+            with self.subTest(n=n):
+                completion = self.chat(say, n=n, **CHAT, fm={"schema_report": True})["completion"]
+                self.assertEqual(len(completion["choices"]), n)
+                self.assertEqual(completion["fm"]["schema"], good)
+                cut = self.chat({**say, "reason": "length"}, n=n, **CHAT, fm={"schema_report": True})["completion"]
+                self.assertEqual(cut["fm"]["schema"], {**good, "valid": None})
+
     def test_reports_of_an_engine_that_is_off(self):
         long = "é" * 200
         many = [f"k{i}" for i in range(300)]

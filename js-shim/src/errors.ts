@@ -165,7 +165,7 @@ export function toFmError(error: unknown): FmError {
 export function textOfResponse(response: WireResponse): string {
   let text = "";
   for (const item of response.output ?? []) {
-    if (item.type !== "message") continue;
+    if (!("content" in item)) continue;
     for (const part of item.content ?? []) if (part.type === "output_text") text += part.text ?? "";
   }
   return text;

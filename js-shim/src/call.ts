@@ -42,6 +42,11 @@ export function timeoutOf(method: string, limit: number): FmError {
   return new FmError("TIMEOUT", what, isWork(method) ? { limit: "total", limitMs: limit } : {});
 }
 
+/** A call that was cancelled before it was sent. */
+export function cancelledError(): FmError {
+  return new FmError("CANCELLED", "The request was cancelled before it was sent.");
+}
+
 /** A call, from the moment when it is made until it is settled. */
 export class Call implements Operation {
   readonly method: string;
@@ -112,7 +117,7 @@ export class Call implements Operation {
     if (this.#over || this.#cancelled) return;
     this.#cancelled = true;
     if (this.#sent !== null && !this.#sent.settled) this.#sent.connection.cancel(this.#sent.id);
-    else this.reject(new FmError("CANCELLED", "The request was cancelled before it was sent."));
+    else this.reject(cancelledError());
   }
 
   #settle(): void {

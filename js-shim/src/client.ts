@@ -30,7 +30,7 @@ export interface ClientOptions {
    * the helper can't be run where it is installed.
    */
   storageDir?: string | undefined;
-  /** The engine: `llama`, `apple`, `remote` or `fake`. */
+  /** The NAME of the engine program `fm-engine-NAME`. Default: `llama`. */
   engine?: string | undefined;
   /** The folder with the engine programs, when they are not beside the helper. */
   engineDir?: string | undefined;

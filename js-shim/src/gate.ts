@@ -84,7 +84,7 @@ export class Compatibility {
     this.#timeoutMs = options.timeoutMs;
     const machine = { platform: process.platform, arch: process.arch, release: release() };
     const lacking = options.engine === "apple" ? checkMachine(machine) : null;
-    this.#lacking = lacking && refuse(lacking.reason_code as ReasonCode, lacking.detail ?? "");
+    this.#lacking = lacking && refusalOf(lacking);
   }
 
   /**
@@ -160,7 +160,7 @@ export class Compatibility {
     }
     const code = String(capabilities["reason_code"]);
     const reason = REASONS.has(code) ? (code as ReasonCode) : "HELPER_UNHEALTHY";
-    const verdict = refuse(reason, String(capabilities["detail"] ?? code));
+    const verdict = refusalOf(no(reason, String(capabilities["detail"] ?? code)));
     this.#known = { state: "waiting", verdict, until: performance.now() + WAIT_MS };
     this.#events.changeState("waiting", { reason_code: reason, detail: verdict.error.detail });
     return verdict;
@@ -179,8 +179,8 @@ export function checkMachine(machine: Machine): CompatibilityReport | null {
 }
 
 /** A refusal of the machine, or of a helper that is well itself. */
-function refuse(reasonCode: ReasonCode, detail: string): Refusal {
-  return { report: no(reasonCode, detail), error: new FmError("UNAVAILABLE", detail, { reasonCode }) };
+function refusalOf(report: CompatibilityReport): Refusal {
+  return { report, error: new FmError("UNAVAILABLE", report.detail ?? "", { reasonCode: report.reason_code }) };
 }
 
 /** What an error says of the machine. */

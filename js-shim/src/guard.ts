@@ -1,6 +1,6 @@
 // What every request passes on its way to the helper: the gate, the rate limit, and their memory of how it went.
 import { setTimeout as sleep } from "node:timers/promises";
-import { GRACE_MS, isWork, startDeadline, timeoutOf, workLimit } from "./call.js";
+import { cancelledError, GRACE_MS, isWork, startDeadline, timeoutOf, workLimit } from "./call.js";
 import { FmError, toFmError } from "./errors.js";
 import type { Events } from "./events.js";
 import type { Compatibility } from "./gate.js";
@@ -134,8 +134,4 @@ class GuardedCall implements Operation {
 /** The default model may be missing where another one, which the request names, is there. */
 function concerns({ reasonCode }: FmError, model: unknown): boolean {
   return reasonCode !== "MODEL_NOT_READY" || DEFAULT_MODELS.has(model);
-}
-
-function cancelledError(): FmError {
-  return new FmError("CANCELLED", "The request was cancelled before it was sent.");
 }

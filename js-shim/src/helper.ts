@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Call } from "./call.js";
 import { Connection } from "./connection.js";
 import { FmError, toFmError } from "./errors.js";
+import type { ClientState } from "./events.js";
 import type { SpawnOptions } from "./process.js";
 import { Crashes, type RestartPolicy, type SpawnMode } from "./restart.js";
 import type { CallOptions, JsonObject, Operation, Transport } from "./types.js";
@@ -14,7 +15,6 @@ const CHILDREN_MAX = 2;
 const RESENDS_MAX = 1;
 /** What the system may refuse now and grant a moment later. */
 const PASSING: ReadonlySet<unknown> = new Set(["EAGAIN", "ENOMEM", "EMFILE", "ENFILE", "ETXTBSY"]);
-
 /** Codes of a helper that has gone. */
 const ENDS: ReadonlySet<string> = new Set(["HELPER_EXITED", "HELPER_UNHEALTHY", "PROTOCOL_ERROR", "SPAWN_FAILED"]);
 
@@ -35,8 +35,8 @@ export interface HelperOptions {
   onState: (state: HelperState) => void;
 }
 
-/** What becomes of the helper. */
-export type HelperState = "starting" | "ready" | "parked" | "per-request" | "refused" | "closed";
+/** What becomes of the helper: the states of the client that it brings about. */
+type HelperState = Exclude<ClientState, "unknown" | "waiting" | "limited">;
 
 /** A helper that was started for one call, and the responses that its events have named. */
 interface Child {

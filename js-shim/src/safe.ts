@@ -73,15 +73,18 @@ const FINAL: ReadonlySet<string> = new Set(["INVALID_REQUEST", "NOT_FOUND", "CAN
 /** Members of a body that only this package's helper knows. */
 const OURS: ReadonlySet<string> = new Set(["fm", "top_k", "min_p", "repeat_penalty", "ignore_eos"]);
 
+/** Takes how a stream ended; the first word counts. */
+type Tell = (result: SafeResult<"response", ResponseObject>) => void;
+
 /** The events of one response, of the model or the fallback. The loop never throws; `outcome` tells how it ended. */
 export class SafeResponseStream implements AsyncIterable<ResponseEvent> {
   /** Settles when the loop is over, and never rejects. */
   readonly outcome: Promise<SafeResult<"response", ResponseObject>>;
   readonly #events: AsyncGenerator<ResponseEvent, void>;
-  #settle: (result: SafeResult<"response", ResponseObject>) => void = () => {};
+  #settle: Tell = () => {};
 
   /** @internal */
-  constructor(open: (tell: (result: SafeResult<"response", ResponseObject>) => void) => AsyncGenerator<ResponseEvent, void>) {
+  constructor(open: (tell: Tell) => AsyncGenerator<ResponseEvent, void>) {
     this.outcome = new Promise((resolve) => (this.#settle = resolve));
     this.#events = open((result) => this.#settle(result));
   }
@@ -179,7 +182,7 @@ export class Safe {
   async *#stream(
     body: ResponseCreateParams,
     options: RequestOptions,
-    tell: (result: SafeResult<"response", ResponseObject>) => void,
+    tell: Tell,
   ): AsyncGenerator<ResponseEvent, void> {
     const local = yield* relay(() => this.#calls.events(body, options), "local", options, tell);
     if (local === null) return;
@@ -196,7 +199,7 @@ async function* relay(
   open: () => AsyncIterable<ResponseEvent>,
   source: "local" | "fallback",
   options: RequestOptions,
-  tell: (result: SafeResult<"response", ResponseObject>) => void,
+  tell: Tell,
 ): AsyncGenerator<ResponseEvent, FmError | null> {
   let response: ResponseObject | null = null;
   let begun = false;
@@ -215,7 +218,7 @@ async function* relay(
     tell({ ok: false, error });
     return null;
   } finally {
-    // A loop that was left early: the first word counts, so this changes nothing after another.
+    // A loop that was left early; after another word this changes nothing.
     if (begun) tell({ ok: false, error: new FmError("CANCELLED", "The stream was left before its end.") });
   }
 }

@@ -48,13 +48,15 @@ test("a closed client is not compatible", async (t) => {
   assert.equal((await client.compatibility.check({ recheck: true })).reason_code, "HELPER_UNHEALTHY");
 });
 
-test("what the apple engine needs, in the order in which it is looked at", () => {
-  const machine = { platform: "darwin", arch: "arm64", release: "25.0.0" };
-  assert.equal(checkMachine(machine), null);
-  assert.equal(checkMachine({ ...machine, release: "24.6.0" }).reason_code, "OS_TOO_OLD");
-  assert.equal(checkMachine({ ...machine, release: "?" }).reason_code, "OS_TOO_OLD");
-  assert.equal(checkMachine({ ...machine, arch: "x64" }).reason_code, "UNSUPPORTED_HARDWARE");
-  assert.equal(checkMachine({ platform: "linux", arch: "x64", release: "1" }).reason_code, "NOT_DARWIN");
+test("what the apple engine needs of a machine", () => {
+  const check = (platform, arch, release) => checkMachine({ platform, arch, release })?.reason_code ?? null;
+  assert.equal(check("linux", "x64", "6.1.0"), "NOT_DARWIN");
+  assert.equal(check("win32", "arm64", "10.0"), "NOT_DARWIN");
+  assert.equal(check("darwin", "x64", "25.0.0"), "UNSUPPORTED_HARDWARE");
+  assert.equal(check("darwin", "arm64", "24.6.0"), "OS_TOO_OLD");
+  assert.equal(check("darwin", "arm64", "rubbish"), "OS_TOO_OLD");
+  assert.equal(check("darwin", "arm64", "25.0.0"), null);
+  assert.equal(check("darwin", "arm64", "26.1.0"), null);
 });
 
 for (const [name, options] of [

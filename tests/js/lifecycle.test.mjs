@@ -19,7 +19,6 @@ import { test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { Worker } from "node:worker_threads";
 import { createClient } from "../../js-shim/dist/esm/index.js";
-import { platformPackage } from "../../js-shim/dist/esm/locate.js";
 import { checkResponse, checkResponseStream } from "./support/invariants.mjs";
 import {
   alive,
@@ -28,6 +27,7 @@ import {
   deltas,
   drain,
   fakeOptions,
+  installStub,
   root,
   script,
   snapshot,
@@ -287,12 +287,8 @@ test("J8: spaces, unicode and length in the path", async (t) => {
 /** This package and its platform's, as npm lays them out, with the stub as helper; nobody may write anywhere in it. */
 function readOnlyInstallation(folder, helperMode) {
   const modules = join(folder, "node_modules");
-  const bin = join(modules, platformPackage(), "bin");
-  mkdirSync(bin, { recursive: true });
+  const bin = installStub(modules);
   cpSync(join(root, "js-shim", "dist"), join(modules, "fm-proxy", "dist"), { recursive: true });
-  writeFileSync(join(modules, platformPackage(), "package.json"), "{}");
-  copyFileSync(stubPath, join(bin, "stub.mjs"));
-  symlinkSync("stub.mjs", join(bin, "fm-proxy"));
   chmodAll(folder, { files: 0o444, folders: 0o555 });
   chmodSync(join(bin, "fm-proxy"), helperMode);
   return pathToFileURL(join(modules, "fm-proxy", "dist", "esm", "index.js")).href;

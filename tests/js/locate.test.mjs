@@ -1,10 +1,9 @@
-// Where the helper is looked for, the environment that it gets, and the machines that it refuses.
+// Where the helper is looked for, and the environment that it gets.
 import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { helperEnvironment } from "../../js-shim/dist/esm/client.js";
-import { checkMachine } from "../../js-shim/dist/esm/gate.js";
 import { inPackage, locateHelper, platformPackage, unpacked } from "../../js-shim/dist/esm/locate.js";
 import { temporaryFolder } from "./support/helper.mjs";
 
@@ -103,15 +102,4 @@ test("J19: the environment is an allow-list, and the caller's own additions", ()
     SystemRoot: "s",
     EXTRA: "1",
   });
-});
-
-test("what the apple engine needs of a machine", () => {
-  const check = (platform, arch, release) => checkMachine({ platform, arch, release })?.reason_code ?? null;
-  assert.equal(check("linux", "x64", "6.1.0"), "NOT_DARWIN");
-  assert.equal(check("win32", "arm64", "10.0"), "NOT_DARWIN");
-  assert.equal(check("darwin", "x64", "25.0.0"), "UNSUPPORTED_HARDWARE");
-  assert.equal(check("darwin", "arm64", "24.6.0"), "OS_TOO_OLD");
-  assert.equal(check("darwin", "arm64", "rubbish"), "OS_TOO_OLD");
-  assert.equal(check("darwin", "arm64", "25.0.0"), null);
-  assert.equal(check("darwin", "arm64", "26.1.0"), null);
 });

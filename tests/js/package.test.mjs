@@ -2,7 +2,6 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import {
-  copyFileSync,
   cpSync,
   existsSync,
   mkdirSync,
@@ -16,9 +15,8 @@ import { createRequire } from "node:module";
 import { basename, dirname, join } from "node:path";
 import { before, after, test } from "node:test";
 import { promisify } from "node:util";
-import { platformPackage } from "../../js-shim/dist/esm/locate.js";
 import { isUpToDate } from "../../js-shim/scripts/options.mjs";
-import { helperPath, root, stubPath, temporaryFolder } from "./support/helper.mjs";
+import { helperPath, installStub, root, stubPath, temporaryFolder } from "./support/helper.mjs";
 
 const run = promisify(execFile);
 const shim = join(root, "js-shim");
@@ -99,11 +97,7 @@ console.log(Object.keys(esm).sort().join() === Object.keys(cjs).sort().join(), e
 for (const format of ["cjs", "esm"]) {
   test(`in a host that esbuild bundles into one ${format} file, in place and moved`, async (t) => {
     const modules = join(folder, "node_modules");
-    const bin = join(modules, platformPackage(), "bin");
-    mkdirSync(bin, { recursive: true });
-    writeFileSync(join(modules, platformPackage(), "package.json"), "{}");
-    copyFileSync(stubPath, join(bin, "stub.mjs"));
-    if (!existsSync(join(bin, "fm-proxy"))) symlinkSync("stub.mjs", join(bin, "fm-proxy"));
+    installStub(modules);
     const host = `
 import { createClient } from "fm-proxy";
 (async () => {

@@ -1,11 +1,23 @@
 // Where the helpers are, and clients for them that a test need not close itself.
 import { once } from "node:events";
-import { existsSync, lstatSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import {
+  copyFileSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { createClient } from "../../../js-shim/dist/esm/index.js";
+import { platformPackage } from "../../../js-shim/dist/esm/locate.js";
 import { Audit, auditClient } from "./audit.mjs";
 import { WAIT } from "./patience.mjs";
 
@@ -85,6 +97,16 @@ export function stubClient(t, stub = {}, options = {}) {
     starts: () => entries().filter((entry) => "started" in entry),
     received: (method) => entries().filter((entry) => entry.method === method),
   });
+}
+
+/** Puts the stub into a node_modules folder as the helper of the platform's package; returns the folder of the program. */
+export function installStub(modules) {
+  const bin = join(modules, platformPackage(), "bin");
+  mkdirSync(bin, { recursive: true });
+  writeFileSync(join(modules, platformPackage(), "package.json"), "{}");
+  copyFileSync(stubPath, join(bin, "stub.mjs"));
+  if (!existsSync(join(bin, "fm-proxy"))) symlinkSync("stub.mjs", join(bin, "fm-proxy"));
+  return bin;
 }
 
 export function temporaryFolder(t) {

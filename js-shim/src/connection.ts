@@ -32,7 +32,9 @@ export class Connection {
   #brokeProtocol = false;
   /** When the last byte came, or the first call after a silence was made. */
   #heardAt = 0;
-  /** Since when a ping waits for its pong; null: none does. */
+  /** Pings that wait for their pong. */
+  #pings = 0;
+  /** Since when the first of them waits, or the last pong came; null: none does. */
   #pingedAt: number | null = null;
   #watch: NodeJS.Timeout | null = null;
 
@@ -157,11 +159,12 @@ export class Connection {
   }
 
   #ping(): void {
-    const now = performance.now();
     const { result } = this.#rpc.call("health.ping", {});
-    this.#pingedAt ??= now;
+    this.#pings++;
+    this.#pingedAt ??= performance.now();
     const answered = (): void => {
-      this.#pingedAt = null;
+      this.#pings--;
+      this.#pingedAt = this.#pings > 0 ? performance.now() : null;
     };
     result.then(answered, () => {});
   }
@@ -169,9 +172,9 @@ export class Connection {
   /** While a call waits, the helper must show a sign of life now and then. */
   #keepWatch(): void {
     if (this.#watch !== null || this.#down !== null) return;
-    const { patienceMs } = this.#options;
-    const silence = performance.now() - this.#heardAt;
-    const delay = silence < patienceMs ? patienceMs - silence : patienceMs;
+    // A ping that was sent after the last sign of life has its own time.
+    const since = Math.max(this.#heardAt, this.#pingedAt ?? 0);
+    const delay = Math.max(1, since + this.#options.patienceMs - performance.now());
     const due = performance.now() + delay;
     this.#watch = setTimeout(() => {
       this.#watch = null;

@@ -3,13 +3,14 @@
 //   index.cjs      everything, in one file that loads fast
 //   index.mjs      the same for `import`: it passes index.cjs on, so that a process has one state and one FmError
 //   validate.cjs   the check of JSON schemas, with ajv in it; loaded by the first `generate` with a schema
+//   cli.cjs        the command fm-proxy
 //   ai.mjs         the adapter for the AI SDK
 //   *.d.cts, *.d.mts  their types
 //   esm/           the compiler's output, file by file; tests use it, and it is not packed
 //
 // All goes to a fresh folder that then takes the place of dist, so a failed build leaves the last good one alone.
 import { spawn } from "node:child_process";
-import { copyFile, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { chmod, copyFile, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -61,9 +62,12 @@ const bundle = (entry, file, format, outside, more) =>
   esbuild.build({ ...OPTIONS, entryPoints: [join(esm, entry)], outfile: file, format, plugins: [parts(outside)], ...more });
 
 async function bundleAll() {
-  await bundle("index.js", join(fresh, "index.cjs"), "cjs", { "validate.js": "./validate.cjs" });
+  await bundle("index.js", join(fresh, "index.cjs"), "cjs", { "validate.js": "./validate.cjs" }, { minifySyntax: true });
   // There is one FmError: that of the main file.
   await bundle("validate.js", join(fresh, "validate.cjs"), "cjs", { "errors.js": "./index.cjs" }, { minify: true });
+  const banner = { js: "#!/usr/bin/env node" };
+  await bundle("cli/main.js", join(fresh, "cli.cjs"), "cjs", { "index.js": "./index.cjs" }, { banner, minify: true });
+  await chmod(join(fresh, "cli.cjs"), 0o755);
   const own = { "errors.js": "./errors.js", "types.js": "./types.js" };
   await bundle("validate.js", join(esm, "validate.js"), "esm", own, { minify: true, allowOverwrite: true });
   const names = Object.keys(require(join(fresh, "index.cjs"))).sort();

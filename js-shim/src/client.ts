@@ -9,7 +9,8 @@ import { Compatibility, reasonOf } from "./gate.js";
 import { generate, type Generated, type GenerateParams } from "./generate.js";
 import { Guard } from "./guard.js";
 import { Helper } from "./helper.js";
-import { locateHelper } from "./locate.js";
+import { locateHelper, type HelperLocation } from "./locate.js";
+import { modelsFolder } from "./model-files.js";
 import { Models } from "./models.js";
 import { SWITCHES, VALUES } from "./options.js";
 import type { SpawnOptions } from "./process.js";
@@ -282,11 +283,21 @@ function given(options: ClientOptions, names: readonly string[]): Record<string,
   return Object.fromEntries(entries) as Record<string, never>;
 }
 
+/**
+ * The helper that a client with these options starts; its permission is repaired, or it is copied, if it has to be.
+ *
+ * @throws FmError (SPAWN_FAILED) with every place that was looked at
+ */
+export function findHelper(options: Pick<ClientOptions, "helperPath" | "storageDir"> = {}): Promise<HelperLocation> {
+  return makeRunnable(locateHelper({ option: options.helperPath }), options.storageDir);
+}
+
 async function spawnOptions(options: ClientOptions, events: Events): Promise<SpawnOptions> {
-  const found = locateHelper({ option: options.helperPath });
-  const { executablePath, origin } = await makeRunnable(found, options.storageDir);
+  const { executablePath, origin, packagePath } = await findHelper(options);
   const env = helperEnvironment(process.env, options.env);
   const args = ["--stdio"];
+  // A package that is updated takes its folder with it, so models lie in the user's.
+  if (packagePath !== undefined && options.modelsDir === undefined) args.push("--models-dir", modelsFolder(env));
   const settings: string[] = [];
   for (const [name, flag, variable] of SWITCHES) {
     if (options[name] === true) args.push(flag);

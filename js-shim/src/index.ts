@@ -3,7 +3,7 @@
  *
  * @packageDocumentation
  */
-export { Client, createClient, type ClientOptions } from "./client.js";
+export { Client, createClient, findHelper, type ClientOptions } from "./client.js";
 export { FmError, textOfResponse } from "./errors.js";
 export type {
   ClientErrorCode,
@@ -16,7 +16,11 @@ export type {
 export type { ClientEvents, ClientState, StateChange } from "./events.js";
 export type { CheckOptions, Compatibility, CompatibilityReport } from "./gate.js";
 export type { Generated, GenerateParams, Rejection } from "./generate.js";
+export type { HelperLocation } from "./locate.js";
+export { findModels, modelsFolder, type FoundModel } from "./model-files.js";
 export { nameFromText, scoreName, slug, type NameScore, type SlugOptions } from "./names.js";
+export type { PullProgress } from "./download.js";
+export { pullModel, verifyModel, type PulledModel, type PullOptions } from "./pull.js";
 export type { RateLimitPolicy } from "./ratelimit.js";
 export type { RestartPolicy } from "./restart.js";
 export type {

@@ -197,13 +197,6 @@ test("what is in it", () => {
   assert.ok(size <= 400_000, `${size} bytes`);
 });
 
-test("only one file knows child processes", () => {
-  const users = readdirSync(join(shim, "src")).filter((name) =>
-    /child_process/.test(readFileSync(join(shim, "src", name), "utf8")),
-  );
-  assert.deepEqual(users, ["process.ts"]);
-});
-
 test("the options are those of the helper", () => {
   assert.ok(isUpToDate(helperPath), "run node js-shim/scripts/options.mjs");
 });

@@ -1,0 +1,72 @@
+// The commands, a row each.
+import { completion } from "./completion.js";
+import { doctor } from "./doctor.js";
+import { listModels, pullOne, removeOne, verifyAll } from "./models.js";
+import type { Command } from "./parse.js";
+import { ask } from "./run.js";
+
+const JSON_OPTION = { name: "json", help: "prints JSON" };
+
+export const COMMANDS: readonly Command[] = [
+  {
+    words: "run",
+    takes: "[PROMPT]",
+    count: [0, 1],
+    summary: "Asks the model; without a prompt, a conversation",
+    options: [
+      { name: "model", value: "MODEL", help: "an id or a name of `models list`, or a GGUF file" },
+      { name: "instructions", value: "TEXT", help: "what the model is told first" },
+      { name: "max-output-tokens", value: "N", help: "the longest answer" },
+      { name: "temperature", value: "T", help: "how random answers are: 0 (not at all) to 2" },
+    ],
+    run: ask,
+  },
+  {
+    words: "models list",
+    takes: "",
+    count: [0, 0],
+    summary: "Lists the models, those that other programs have downloaded too",
+    options: [JSON_OPTION],
+    run: listModels,
+  },
+  {
+    words: "models pull",
+    takes: "REFERENCE",
+    count: [1, 1],
+    summary: "Downloads a model: https://HOST/FILE.gguf or hf:OWNER/NAME/FILE.gguf",
+    options: [{ name: "sha256", value: "HEX", help: "the SHA-256 that the file must have" }, JSON_OPTION],
+    run: pullOne,
+  },
+  {
+    words: "models rm",
+    takes: "ID",
+    count: [1, 1],
+    summary: "Deletes a downloaded model; never one of another program",
+    options: [],
+    run: removeOne,
+  },
+  {
+    words: "models verify",
+    takes: "[ID]",
+    count: [0, 1],
+    summary: "Compares the files with their SHA-256 of the download",
+    options: [JSON_OPTION],
+    run: verifyAll,
+  },
+  {
+    words: "doctor",
+    takes: "",
+    count: [0, 0],
+    summary: "Tells what works, what does not, and what to do",
+    options: [JSON_OPTION, { name: "model", value: "MODEL", help: "the model that is tried" }],
+    run: doctor,
+  },
+  {
+    words: "completion",
+    takes: "SHELL",
+    count: [1, 1],
+    summary: "Prints completions for bash, zsh or fish",
+    options: [],
+    run: ({ words }) => completion(words[0] ?? "", COMMANDS),
+  },
+];

@@ -1,0 +1,106 @@
+// `fm-proxy doctor`: what works, what does not, and what to do.
+import { createClient, findHelper, findModels, modelsFolder, PROTOCOL_VERSION, type Client } from "../index.js";
+import { HOW_TO_GET_ONE, modelOption } from "./models.js";
+import { errorText, say, sayJson } from "./output.js";
+import type { Arguments } from "./parse.js";
+
+/** One thing that was looked at. */
+interface Finding {
+  check: string;
+  ok: boolean;
+  detail: string;
+  /** What to do about it. */
+  advice?: string;
+}
+
+/** Node's first version that the package supports. */
+const NODE = 20;
+
+export async function doctor({ options }: Arguments): Promise<number> {
+  const findings: Finding[] = [];
+  const json = options["json"] === true;
+  const report = (finding: Finding): boolean => {
+    findings.push(finding);
+    if (!json) say(lineOf(finding));
+    return finding.ok;
+  };
+  report(checkNode());
+  if (report(await checkPackage())) {
+    const client = createClient({ model: await modelOption(options["model"] as string | undefined) });
+    try {
+      for (const check of [checkStart, checkMachine, checkAnswer, checkSandbox]) if (!report(await check(client))) break;
+    } finally {
+      await client.close();
+    }
+  }
+  report(await checkModels());
+  const ok = findings.every((finding) => finding.ok);
+  if (json) sayJson({ ok, findings });
+  return ok ? 0 : 1;
+}
+
+function lineOf({ ok, check, detail, advice }: Finding): string {
+  return `${ok ? "ok  " : "FAIL"}  ${check}: ${detail}${advice === undefined ? "" : `\n      ${advice}`}`;
+}
+
+function checkNode(): Finding {
+  const ok = Number.parseInt(process.versions.node, 10) >= NODE;
+  const advice = ok ? {} : { advice: `Install Node ${NODE} or later.` };
+  return { check: "Node", ok, detail: `${process.version} on ${process.platform}-${process.arch}`, ...advice };
+}
+
+async function checkPackage(): Promise<Finding> {
+  try {
+    const { executablePath, origin } = await findHelper();
+    return { check: "helper", ok: true, detail: `${executablePath}, from ${origin}` };
+  } catch (error) {
+    const advice = "Install fm-proxy again, with optional dependencies (npm install --include=optional fm-proxy).";
+    return { check: "helper", ok: false, detail: errorText(error), advice };
+  }
+}
+
+async function checkStart(client: Client): Promise<Finding> {
+  const begun = performance.now();
+  try {
+    const { version } = await client.health.ping();
+    const detail = `version ${version}, protocol ${PROTOCOL_VERSION}, ${Math.round(performance.now() - begun)} ms`;
+    return { check: "start", ok: true, detail };
+  } catch (error) {
+    return { check: "start", ok: false, detail: errorText(error) };
+  }
+}
+
+async function checkMachine(client: Client): Promise<Finding> {
+  const { compatible, reason_code, detail } = await client.compatibility.check();
+  if (compatible) return { check: "model", ok: true, detail: (await defaultModel(client)) ?? "there is one" };
+  const advice = reason_code === "MODEL_NOT_READY" ? { advice: HOW_TO_GET_ONE } : {};
+  return { check: "model", ok: false, detail: `${reason_code}: ${detail}`, ...advice };
+}
+
+async function defaultModel(client: Client): Promise<string | undefined> {
+  const { models } = await client.capabilities.get();
+  return (models as { id: string; default: boolean }[]).find((model) => model.default)?.id;
+}
+
+async function checkSandbox(client: Client): Promise<Finding> {
+  const { engine } = await client.capabilities.get();
+  return { check: "sandbox", ok: true, detail: engine.sandbox === null ? "none" : JSON.stringify(engine.sandbox) };
+}
+
+async function checkAnswer(client: Client): Promise<Finding> {
+  const begun = performance.now();
+  try {
+    const { usage } = await client.responses.create({ input: "Hello", max_output_tokens: 8, store: false });
+    const detail = `${usage?.output_tokens ?? 0} tokens, ${Math.round(performance.now() - begun)} ms with the model's load`;
+    return { check: "answer", ok: true, detail };
+  } catch (error) {
+    return { check: "answer", ok: false, detail: errorText(error) };
+  }
+}
+
+async function checkModels(): Promise<Finding> {
+  const models = await findModels();
+  const own = models.filter(({ source }) => source === "fm-proxy").length;
+  const detail = `${own} in ${modelsFolder()}, ${models.length - own} of other programs (fm-proxy models list)`;
+  return { check: "models", ok: true, detail };
+}

@@ -1,0 +1,17 @@
+// The helper program itself, for hosts that find it by the name `fm-proxy`.
+import { spawn } from "node:child_process";
+import { constants } from "node:os";
+import { findHelper } from "../index.js";
+
+/** Runs the helper with these arguments, in this process's place; resolves to its exit status. */
+export async function runHelper(args: readonly string[]): Promise<number> {
+  const { executablePath } = await findHelper();
+  const child = spawn(executablePath, args, { stdio: "inherit" });
+  // A terminal sends SIGINT to both; this process waits for the helper's end.
+  process.on("SIGINT", () => {});
+  for (const signal of ["SIGTERM", "SIGHUP"] as const) process.on(signal, () => child.kill(signal));
+  return new Promise((resolve, reject) => {
+    child.on("error", reject);
+    child.on("exit", (code, signal) => resolve(code ?? 128 + constants.signals[signal ?? "SIGKILL"]));
+  });
+}

@@ -1,0 +1,70 @@
+// Command lines: what each command takes, read and shown from one table.
+import { parseArgs, type ParseArgsConfig } from "node:util";
+import { table, Usage } from "./output.js";
+
+/** An option of a command. */
+export interface Option {
+  name: string;
+  /** What its value is called; absent: it has none. */
+  value?: string;
+  help: string;
+}
+
+/** What a command line said. */
+export interface Arguments {
+  words: string[];
+  options: Record<string, string | boolean | undefined>;
+}
+
+/** A command: `models list`. */
+export interface Command {
+  words: string;
+  /** What follows, as the help shows it. */
+  takes: string;
+  /** How many words may follow: the fewest and the most. */
+  count: readonly [number, number];
+  summary: string;
+  options: readonly Option[];
+  run(given: Arguments): Promise<number>;
+}
+
+/** Throws a {@link Usage} that names what is wrong. */
+export function parse(command: Command, rest: readonly string[]): Arguments {
+  const options: NonNullable<ParseArgsConfig["options"]> = {};
+  for (const { name, value } of command.options) options[name] = { type: value === undefined ? "boolean" : "string" };
+  let parsed;
+  try {
+    parsed = parseArgs({ args: [...rest], options, allowPositionals: true, strict: true });
+  } catch (error) {
+    const [what = ""] = (error as Error).message.split(". ");
+    throw new Usage(what.replace(/\.$/, ""));
+  }
+  const [fewest, most] = command.count;
+  const words = parsed.positionals;
+  if (words.length < fewest) throw new Usage(`'${command.words}' needs ${command.takes}`);
+  if (words.length > most) throw new Usage(`'${command.words}' does not take '${words[most]}'`);
+  return { words, options: parsed.values as Arguments["options"] };
+}
+
+/** All commands, a line each. */
+export function overview(commands: readonly Command[]): string {
+  const rows = commands.map(({ words, takes, summary }) => [`  ${`${words} ${takes}`.trim()}`, summary]);
+  return [
+    "Usage: fm-proxy COMMAND [ARGUMENT]...",
+    "",
+    "A language model on this machine.",
+    "",
+    table(rows),
+    "",
+    "fm-proxy COMMAND --help shows the options of a command. fm-proxy sessions and command lines that begin with an",
+    "option are passed to the helper program; fm-proxy --help-helper shows them.",
+  ].join("\n");
+}
+
+/** One command with its options. */
+export function helpOf({ words, takes, summary, options }: Command): string {
+  const rows = [...options, { name: "help", help: "shows this" } as Option].map(
+    ({ name, value, help }) => [`  --${name}${value === undefined ? "" : ` ${value}`}`, help],
+  );
+  return `Usage: fm-proxy ${`${words} [OPTION]... ${takes}`.trim()}\n\n${summary}.\n\n${table(rows)}`;
+}

@@ -1,0 +1,379 @@
+// One file fetched over as many connections as it takes, checked, and given its name at the end.
+import { createHash } from "node:crypto";
+import { open, readFile, rename, rm, stat, statfs, writeFile, type FileHandle } from "node:fs/promises";
+import { dirname } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { FmError, toFmError } from "./errors.js";
+
+/** How far a download is. */
+export interface PullProgress {
+  /** Bytes that are there, those of an earlier try too. */
+  received: number;
+  /** Of the whole file; absent if the server does not say. */
+  total?: number;
+}
+
+/** How a download goes. */
+export interface DownloadOptions {
+  onProgress?: ((progress: PullProgress) => void) | undefined;
+  /** Ends the download; what is there is kept for the next try. */
+  signal?: AbortSignal | undefined;
+  /** After this time without a byte, the connection is given up and another one tried. Default: 30000. */
+  stallMs?: number | undefined;
+  /** The pause before the second try, doubled with each further one. Default: 1000. */
+  retryMs?: number | undefined;
+}
+
+/** A file that is there. */
+export interface Downloaded {
+  path: string;
+  /** In bytes. */
+  size: number;
+  /** In hexadecimal. */
+  sha256: string;
+}
+
+/** Tries in a row without a new byte. */
+const TRIES = 5;
+/** The first bytes of a GGUF file (ggml/docs/gguf.md). */
+const MAGIC = "GGUF";
+
+/** Where a file is, and what it must be. */
+export interface Source {
+  url: URL;
+  file: string;
+  /** Null: nobody has told it. */
+  sha256: string | null;
+}
+
+/** What is known of a download that was begun, in a file beside it. */
+interface Begun {
+  url: string;
+  etag: string | null;
+  total: number | null;
+  sha256: string | null;
+}
+
+/** Hugging Face, or another server with its addresses. */
+export const hubEndpoint = (): string => process.env["HF_ENDPOINT"] || "https://huggingface.co";
+
+/** Nothing but https, apart from servers on this machine. */
+export function checkProtocol(url: URL): void {
+  const local = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(url.hostname);
+  if (url.protocol === "https:" || (url.protocol === "http:" && local)) return;
+  throw new FmError("INVALID_REQUEST", `${url.protocol}//${url.host} is not used for downloads: use https.`);
+}
+
+/** One download, over as many connections as it takes. */
+export class Download {
+  readonly #source: Source;
+  readonly #path: string;
+  readonly #part: string;
+  readonly #options: DownloadOptions;
+  #begun: Begun | null = null;
+  #received = 0;
+
+  constructor(source: Source, path: string, options: DownloadOptions) {
+    this.#source = source;
+    this.#path = path;
+    this.#part = `${path}.part`;
+    this.#options = options;
+  }
+
+  async run(): Promise<Downloaded> {
+    await this.#resume();
+    let pause = this.#options.retryMs ?? 1000;
+    for (let failures = 0; ; pause *= 2) {
+      const before = this.#received;
+      try {
+        await this.#connect();
+        return await this.#finish();
+      } catch (reason) {
+        this.#options.signal?.throwIfAborted();
+        const error = toPullError(reason, this.#source.url, dirname(this.#path));
+        failures = this.#received > before ? 1 : failures + 1;
+        if (error.code !== "UNAVAILABLE" || isFinal(error) || failures >= TRIES) throw error;
+      }
+      await this.#sleep(pause);
+    }
+  }
+
+  async #sleep(ms: number): Promise<void> {
+    const { signal } = this.#options;
+    await sleep(ms, undefined, signal === undefined ? {} : { signal }).catch(() => signal?.throwIfAborted());
+  }
+
+  /** What an earlier try has left, unless it was of another file. */
+  async #resume(): Promise<void> {
+    const begun = await readJson<Begun>(`${this.#part}.json`);
+    const { size } = await stat(this.#part).catch(() => ({ size: 0 }));
+    const { sha256 } = this.#source;
+    const fits = begun !== null && begun.url === this.#source.url.href && begun.etag !== null;
+    if (!fits || (begun.total !== null && size > begun.total)) return;
+    this.#begun = { ...begun, sha256: sha256 ?? begun.sha256 };
+    this.#received = size;
+  }
+
+  async #connect(): Promise<void> {
+    if (this.#begun !== null && this.#received === this.#begun.total) return;
+    const stall = new Stall(this.#options.stallMs ?? 30_000, this.#options.signal);
+    try {
+      const response = await request(this.#source.url, this.#rangeHeaders(), stall.signal);
+      await this.#begin(response);
+      await this.#receive(response, stall);
+    } catch (error) {
+      throw stall.reason() ?? error;
+    } finally {
+      stall.end();
+    }
+  }
+
+  #rangeHeaders(): Record<string, string> {
+    if (this.#begun === null || this.#received === 0) return {};
+    return { range: `bytes=${this.#received}-`, "if-range": this.#begun.etag ?? "" };
+  }
+
+  /** Goes on where the last connection ended, if the server does; else from the beginning. */
+  async #begin(response: Response): Promise<void> {
+    const range = /^bytes (\d+)-\d+\/(\d+)$/.exec(response.headers.get("content-range") ?? "");
+    const goesOn = response.status === 206 && range !== null && Number(range[1]) === this.#received;
+    if (goesOn && this.#begun !== null && Number(range[2]) === this.#begun.total) return;
+    if (response.status === 206 || response.status === 416) {
+      await this.#discard();
+      throw new FmError("UNAVAILABLE", "The server continued another file than the one that was begun.");
+    }
+    this.#received = 0;
+    this.#begun = {
+      url: this.#source.url.href,
+      etag: strongTag(response),
+      total: lengthOf(response),
+      sha256: this.#source.sha256 ?? hubHash(response),
+    };
+    await this.#checkSpace();
+    await writeFile(this.#part, "");
+    await writeFile(`${this.#part}.json`, JSON.stringify(this.#begun));
+  }
+
+  async #checkSpace(): Promise<void> {
+    const { bavail, bsize } = await statfs(dirname(this.#path));
+    const wanted = this.#begun?.total ?? 0;
+    if (wanted > bavail * bsize) throw noSpace(dirname(this.#path), wanted);
+  }
+
+  async #receive(response: Response, stall: Stall): Promise<void> {
+    const handle = await open(this.#part, "r+");
+    try {
+      for await (const chunk of response.body ?? []) {
+        stall.push();
+        await writeAll(handle, chunk, this.#received);
+        this.#received += chunk.length;
+        const total = this.#begun?.total ?? null;
+        if (total !== null && this.#received > total) throw new FmError("UNAVAILABLE", "The server sent more than it had said.");
+        this.#options.onProgress?.({ received: this.#received, ...(total === null ? {} : { total }) });
+      }
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    const total = this.#begun?.total ?? null;
+    if (total !== null && this.#received < total) {
+      throw new FmError("UNAVAILABLE", `The connection ended after ${this.#received} of ${total} bytes.`);
+    }
+  }
+
+  /** Checks the whole file, as it lies on the disk, and gives it its name. */
+  async #finish(): Promise<Downloaded> {
+    const sha256 = await hashFile(this.#part);
+    const wanted = this.#begun?.sha256 ?? null;
+    const differs = wanted !== null && sha256 !== wanted;
+    const wrong = differs ? `has the SHA-256 ${sha256}, not ${wanted}` : await whyNotGguf(this.#part);
+    if (wrong !== null) {
+      await this.#discard();
+      throw new FinalError(`What came from ${this.#source.url.host} ${wrong}. It was deleted.`);
+    }
+    const { size } = await stat(this.#part);
+    await writeFile(`${this.#path}.json`, `${JSON.stringify({ url: this.#source.url.href, sha256, size })}\n`);
+    await rename(this.#part, this.#path);
+    await syncFolder(dirname(this.#path));
+    await rm(`${this.#part}.json`, { force: true });
+    return { path: this.#path, size, sha256 };
+  }
+
+  async #discard(): Promise<void> {
+    this.#received = 0;
+    this.#begun = null;
+    await rm(this.#part, { force: true });
+    await rm(`${this.#part}.json`, { force: true });
+  }
+}
+
+/** A connection that gives nothing for `ms` is ended. */
+class Stall {
+  readonly #controller = new AbortController();
+  readonly #ms: number;
+  readonly #host: AbortSignal | undefined;
+  readonly #abort = (): void => this.#controller.abort();
+  #timer: ReturnType<typeof setTimeout>;
+  #stalled = false;
+
+  constructor(ms: number, host: AbortSignal | undefined) {
+    this.#ms = ms;
+    this.#host = host;
+    host?.addEventListener("abort", this.#abort, { once: true });
+    if (host?.aborted === true) this.#abort();
+    this.#timer = this.#start();
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  push(): void {
+    clearTimeout(this.#timer);
+    this.#timer = this.#start();
+  }
+
+  reason(): FmError | null {
+    return this.#stalled ? new FmError("UNAVAILABLE", `The server sent nothing for ${this.#ms} ms.`) : null;
+  }
+
+  end(): void {
+    clearTimeout(this.#timer);
+    this.#host?.removeEventListener("abort", this.#abort);
+    this.#abort();
+  }
+
+  #start(): ReturnType<typeof setTimeout> {
+    return setTimeout(() => {
+      this.#stalled = true;
+      this.#abort();
+    }, this.#ms);
+  }
+}
+
+/** An error that another try does not get over. */
+class FinalError extends FmError {
+  constructor(detail: string) {
+    super("UNAVAILABLE", detail);
+  }
+}
+
+const isFinal = (error: FmError): boolean => error instanceof FinalError;
+
+/** Follows redirects, so that each address is looked at; a token goes to the first host alone. */
+async function request(url: URL, headers: Record<string, string>, signal: AbortSignal): Promise<Response> {
+  const token = process.env["HF_TOKEN"];
+  const hub = new URL(hubEndpoint()).host;
+  let at = url;
+  let hash: string | null = null;
+  for (let hops = 0; hops < 10; hops++) {
+    const authorization = token !== undefined && token !== "" && at.host === hub ? { authorization: `Bearer ${token}` } : {};
+    const sent = { "accept-encoding": "identity", ...headers, ...authorization };
+    const response = await fetch(at, { headers: sent, redirect: "manual", signal });
+    hash ??= response.headers.get("x-linked-etag");
+    const location = response.headers.get("location");
+    if (response.status >= 300 && response.status < 400 && location !== null) {
+      await response.body?.cancel();
+      at = new URL(location, at);
+      checkProtocol(at);
+      continue;
+    }
+    if (response.ok || response.status === 416) return hash === null ? response : withHeader(response, "x-linked-etag", hash);
+    await response.body?.cancel();
+    throw statusError(response.status, url);
+  }
+  throw new FmError("UNAVAILABLE", `${url.host} redirects without end.`);
+}
+
+function withHeader(response: Response, name: string, value: string): Response {
+  const headers = new Headers(response.headers);
+  headers.set(name, value);
+  return new Response(response.body, { status: response.status, headers });
+}
+
+function statusError(status: number, url: URL): FmError {
+  if (status === 404) return new FmError("NOT_FOUND", `${url.host} has no file ${url.pathname}.`);
+  if (status === 401 || status === 403) {
+    const what = `${url.host} does not give ${url.pathname} to you (${status}).`;
+    return new FinalError(`${what} It may need a token in the variable HF_TOKEN.`);
+  }
+  const what = `${url.host} answered with status ${status}.`;
+  return status === 408 || status === 429 || status >= 500 ? new FmError("UNAVAILABLE", what) : new FinalError(what);
+}
+
+function toPullError(reason: unknown, url: URL, folder: string): FmError {
+  if (reason instanceof FmError) return reason;
+  const { code, cause } = reason as NodeJS.ErrnoException & { cause?: NodeJS.ErrnoException };
+  if (code === "ENOSPC" || code === "EDQUOT") return noSpace(folder, null);
+  if (code !== undefined && /^E(ACCES|ROFS|PERM|IO|FBIG)$/.test(code)) return diskError(reason, folder);
+  const why = cause?.code ?? cause?.message ?? code ?? toFmError(reason).detail;
+  return new FmError("UNAVAILABLE", `The download from ${url.host} failed: ${why}.`, { cause: reason });
+}
+
+export function diskError(error: unknown, folder: string): FmError {
+  const { code, message } = error as NodeJS.ErrnoException;
+  return new FinalError(`The folder ${folder} can't be written to (${code ?? message}).`);
+}
+
+function noSpace(folder: string, wanted: number | null): FmError {
+  const size = wanted === null ? "" : ` for a file of ${wanted} bytes`;
+  return new FinalError(`The disk of ${folder} has not enough room${size}. Make room and try again.`);
+}
+
+/** A weak tag does not promise the same bytes (RFC 9110, 8.8.1). */
+function strongTag(response: Response): string | null {
+  const tag = response.headers.get("etag");
+  return tag !== null && /^"/.test(tag) ? tag : null;
+}
+
+function lengthOf(response: Response): number | null {
+  const value = response.headers.get("content-length");
+  return value !== null && response.headers.get("content-encoding") === null ? Number(value) : null;
+}
+
+/** Hugging Face names a large file's SHA-256 in this header. */
+function hubHash(response: Response): string | null {
+  return /^"?([0-9a-f]{64})"?$/.exec(response.headers.get("x-linked-etag") ?? "")?.[1] ?? null;
+}
+
+async function writeAll(handle: FileHandle, chunk: Uint8Array, position: number): Promise<void> {
+  for (let done = 0; done < chunk.length; ) {
+    const { bytesWritten } = await handle.write(chunk, done, chunk.length - done, position + done);
+    done += bytesWritten;
+  }
+}
+
+/** What a file's beginning is, if it is not that of a GGUF file. */
+async function whyNotGguf(path: string): Promise<string | null> {
+  const handle = await open(path, "r");
+  try {
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(4), 0, 4, 0);
+    return buffer.toString("latin1", 0, bytesRead) === MAGIC ? null : "is not a GGUF file";
+  } finally {
+    await handle.close();
+  }
+}
+
+/** The SHA-256 of a file, in hexadecimal. */
+export async function hashFile(path: string): Promise<string> {
+  const hash = createHash("sha256");
+  const handle = await open(path, "r");
+  for await (const chunk of handle.createReadStream()) hash.update(chunk as Buffer);
+  return hash.digest("hex");
+}
+
+/** A file of JSON; null where there is none. */
+export async function readJson<T>(path: string): Promise<T | null> {
+  try {
+    return JSON.parse(await readFile(path, "utf8")) as T;
+  } catch {
+    return null;
+  }
+}
+
+/** So that the new name outlives a power cut; Windows has no such call. */
+async function syncFolder(folder: string): Promise<void> {
+  const handle = await open(folder, "r").catch(() => null);
+  await handle?.sync().catch(() => {});
+  await handle?.close();
+}

@@ -1,0 +1,147 @@
+// Model files on this machine: those of fm-proxy's own folder, and what other programs have downloaded, which is only read.
+import { readdir, readFile, stat } from "node:fs/promises";
+import { homedir } from "node:os";
+import { basename, join, sep } from "node:path";
+
+/** The part of a host's environment that says where files are. */
+export type Environment = Record<string, string | undefined>;
+
+/** A model file. */
+export interface FoundModel {
+  /** Whose it is. */
+  source: "fm-proxy" | "ollama" | "lm-studio" | "huggingface" | "llama.cpp";
+  /** As its owner names it; fm-proxy's own have their id. */
+  name: string;
+  /** What the option `model` of a client may be. */
+  path: string;
+  /** In bytes. */
+  size: number;
+}
+
+/** The folder that `fm-proxy models pull` fills, and that a client uses unless it names another one. */
+export function modelsFolder(env: Environment = process.env, home = homedir(), platform: string = process.platform): string {
+  const named = env["FM_PROXY_MODELS_DIR"];
+  if (named !== undefined && named !== "") return named;
+  if (platform === "darwin") return join(home, "Library", "Application Support", "fm-proxy", "models");
+  if (platform === "win32") return join(env["LOCALAPPDATA"] || join(home, "AppData", "Local"), "fm-proxy", "models");
+  return join(env["XDG_DATA_HOME"] || join(home, ".local", "share"), "fm-proxy", "models");
+}
+
+/** The models of this machine, fm-proxy's own first. A folder that can't be read has none. */
+export async function findModels(env: Environment = process.env, home = homedir()): Promise<FoundModel[]> {
+  const own = await ofFolder(modelsFolder(env, home));
+  const others = await Promise.all([ofOllama(env, home), ofLmStudio(home), ofHuggingFace(env, home), ofLlamaCpp(env, home)]);
+  const sorted = others.flat().sort((one, other) => compare(one.source, other.source) || compare(one.name, other.name));
+  return [...new Map([...own, ...sorted].map((model) => [model.path, model])).values()];
+}
+
+async function ofFolder(folder: string): Promise<FoundModel[]> {
+  const names = (await readdir(folder).catch(() => [])).filter(isModelFile).sort();
+  return (await Promise.all(names.map((name) => entry("fm-proxy", idOf(name), join(folder, name))))).flat();
+}
+
+/** The id of a file among the models of its folder. */
+export function idOf(path: string): string {
+  return basename(path).replace(/\.gguf$/i, "");
+}
+
+/** Ollama: manifests/HOST/NAMESPACE/MODEL/TAG name a blob by its hash. */
+async function ofOllama(env: Environment, home: string): Promise<FoundModel[]> {
+  const roots = [env["OLLAMA_MODELS"], join(home, ".ollama", "models"), "/usr/share/ollama/.ollama/models"];
+  const found = await Promise.all(given(roots).map(async (root) => {
+    const manifests = join(root, "manifests");
+    const models = (await filesBelow(manifests)).map(async (path) => {
+      const digest = modelDigest(await readFile(path, "utf8").catch(() => ""));
+      const [, ...name] = path.slice(manifests.length + 1).split(sep);
+      const blob = join(root, "blobs", digest.replace(":", "-"));
+      return digest === "" ? [] : entry("ollama", ollamaName(name), blob);
+    });
+    return (await Promise.all(models)).flat();
+  }));
+  return found.flat();
+}
+
+function modelDigest(manifest: string): string {
+  try {
+    const { layers } = JSON.parse(manifest) as { layers: { mediaType: string; digest: string }[] };
+    const digest = layers.find(({ mediaType }) => mediaType === "application/vnd.ollama.image.model")?.digest;
+    return digest !== undefined && /^sha256:[0-9a-f]{64}$/.test(digest) ? digest : "";
+  } catch {
+    return ""; // not one of its manifests
+  }
+}
+
+/** `qwen3:0.6b`; the namespace stands before it unless it is Ollama's own. */
+function ollamaName(parts: readonly string[]): string {
+  const named = parts[0] === "library" ? parts.slice(1) : parts;
+  return `${named.slice(0, -1).join("/")}:${named[named.length - 1] ?? ""}`;
+}
+
+/** LM Studio: PUBLISHER/REPOSITORY/FILE below a folder that its settings name. */
+async function ofLmStudio(home: string): Promise<FoundModel[]> {
+  const pointed = (await readFile(join(home, ".lmstudio-home-pointer"), "utf8").catch(() => "")).trim();
+  const homes = pointed === "" ? [join(home, ".cache", "lm-studio"), join(home, ".lmstudio")] : [pointed];
+  const found = await Promise.all(homes.map(async (folder) => {
+    const settings = await readFile(join(folder, "settings.json"), "utf8").catch(() => "");
+    const named = /"downloadsFolder"\s*:\s*"((?:[^"\\]|\\.)*)"/.exec(settings)?.[1];
+    const models = named === undefined ? join(folder, "models") : (JSON.parse(`"${named}"`) as string);
+    return ggufsBelow("lm-studio", models, (path) => path.slice(models.length + 1).split(sep).join("/"));
+  }));
+  return found.flat();
+}
+
+/** The cache of huggingface_hub, which llama.cpp uses too: models--OWNER--NAME/snapshots/REVISION/FILE. */
+async function ofHuggingFace(env: Environment, home: string): Promise<FoundModel[]> {
+  const cache = env["XDG_CACHE_HOME"] || join(home, ".cache");
+  const hfHome = env["HF_HOME"];
+  const roots = [
+    env["HF_HUB_CACHE"],
+    env["HUGGINGFACE_HUB_CACHE"],
+    hfHome && join(hfHome, "hub"),
+    join(cache, "huggingface", "hub"),
+    env["LLAMA_CACHE"],
+  ];
+  const found = await Promise.all(given(roots).map((root) => ggufsBelow("huggingface", root, hubName)));
+  return found.flat().filter(({ name }) => name !== "");
+}
+
+function hubName(path: string): string {
+  const match = /[\\/]models--([^\\/]+)[\\/]snapshots[\\/][^\\/]+[\\/](.+)$/.exec(path);
+  return match === null ? "" : `${match[1]?.replaceAll("--", "/")}/${match[2]?.split(sep).join("/")}`;
+}
+
+/** llama.cpp's older cache, a flat folder. */
+async function ofLlamaCpp(env: Environment, home: string): Promise<FoundModel[]> {
+  const roots = [env["LLAMA_CACHE"], join(env["XDG_CACHE_HOME"] || join(home, ".cache"), "llama.cpp")];
+  const found = await Promise.all(given(roots).map((root) => ggufsBelow("llama.cpp", root, (path) => basename(path))));
+  return found.flat().filter(({ path }) => hubName(path) === "");
+}
+
+async function ggufsBelow(source: FoundModel["source"], folder: string, nameOf: (path: string) => string): Promise<FoundModel[]> {
+  const files = (await filesBelow(folder)).filter((path) => isModelFile(basename(path)));
+  return (await Promise.all(files.map((path) => entry(source, nameOf(path), path)))).flat();
+}
+
+/** Projectors are no models of their own, and of a model in several files the engine takes none. */
+function isModelFile(name: string): boolean {
+  return /\.gguf$/i.test(name) && !/mmproj/i.test(name) && !/-\d{5}-of-\d{5}\.gguf$/i.test(name);
+}
+
+async function entry(source: FoundModel["source"], name: string, path: string): Promise<FoundModel[]> {
+  const size = await stat(path).then((it) => it.size, () => 0);
+  return size > 0 ? [{ source, name, path, size }] : [];
+}
+
+/** Files and links to files; links to folders are not followed. */
+async function filesBelow(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
+  return entries
+    .filter((it) => it.isFile() || it.isSymbolicLink())
+    .map((it) => join(it.parentPath ?? it.path, it.name));
+}
+
+function given(values: readonly (string | undefined)[]): string[] {
+  return [...new Set(values.filter((value): value is string => value !== undefined && value !== ""))];
+}
+
+const compare = (one: string, other: string): number => (one < other ? -1 : one > other ? 1 : 0);

@@ -1,0 +1,136 @@
+// Model files downloaded: what is there afterwards is whole and right, or absent.
+import { mkdir, open, readFile, rm, stat } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import {
+  checkProtocol,
+  diskError,
+  Download,
+  hashFile,
+  hubEndpoint,
+  readJson,
+  type Downloaded,
+  type DownloadOptions,
+  type Source,
+} from "./download.js";
+import { FmError } from "./errors.js";
+import { idOf, modelsFolder } from "./model-files.js";
+
+/** Options of {@link pullModel}. */
+export interface PullOptions extends DownloadOptions {
+  /** The folder that it goes to. Default: `FM_PROXY_MODELS_DIR`, or the user's folder for fm-proxy's models. */
+  folder?: string | undefined;
+  /** The SHA-256 that the file must have, in hexadecimal. Hugging Face tells it by itself. */
+  sha256?: string | undefined;
+}
+
+/** A model file that is there. */
+export interface PulledModel extends Downloaded {
+  /** Its name among the models of its folder. */
+  id: string;
+}
+
+/**
+ * Downloads a model file. `reference` is an https URL of a GGUF file, or `hf:OWNER/NAME/FILE.gguf`, a file on Hugging Face
+ * (or on the server that the variable `HF_ENDPOINT` names; `HF_TOKEN` is sent there).
+ *
+ * @throws FmError: INVALID_REQUEST for a reference that is none, NOT_FOUND, UNAVAILABLE for everything that a later try may
+ *   get over; the reason of the signal
+ */
+export async function pullModel(reference: string, options: PullOptions = {}): Promise<PulledModel> {
+  const source = parseReference(reference, options.sha256);
+  const folder = options.folder ?? modelsFolder();
+  const path = join(folder, source.file);
+  await mkdir(folder, { recursive: true }).catch((error: unknown) => Promise.reject(diskError(error, folder)));
+  const unlock = await lock(`${path}.lock`);
+  try {
+    const file = (await alreadyThere(path, source)) ?? (await new Download(source, path, options).run());
+    return { id: idOf(path), ...file };
+  } finally {
+    await unlock();
+  }
+}
+
+/** The `hf:` form, or a URL. */
+function parseReference(reference: string, sha256: string | undefined): Source {
+  if (sha256 !== undefined && !/^[0-9a-f]{64}$/i.test(sha256)) {
+    throw new FmError("INVALID_REQUEST", `Invalid sha256: it must have 64 hexadecimal digits, not ${JSON.stringify(sha256)}.`);
+  }
+  const url = urlOf(reference);
+  const file = decodeURIComponent(basename(url.pathname));
+  if (!/^[^\\/\0]+\.gguf$/i.test(file)) {
+    throw new FmError("INVALID_REQUEST", `${reference} does not name a GGUF file: its name must end in .gguf.`);
+  }
+  return { url, file, sha256: sha256?.toLowerCase() ?? null };
+}
+
+function urlOf(reference: string): URL {
+  const hub = /^hf:([^/]+\/[^/]+)\/(.+)$/.exec(reference);
+  const text = hub === null ? reference : `${hubEndpoint()}/${hub[1]}/resolve/main/${hub[2]}`;
+  let url: URL;
+  try {
+    url = new URL(text);
+  } catch {
+    throw new FmError(
+      "INVALID_REQUEST",
+      `${JSON.stringify(reference)} is not a model to download. Name a URL (https://...gguf), or a file on Hugging Face ` +
+        "(hf:OWNER/NAME/FILE.gguf).",
+    );
+  }
+  checkProtocol(url);
+  return url;
+}
+
+/** One process downloads a file at a time. A lock of a process that is gone is none. */
+async function lock(path: string): Promise<() => Promise<void>> {
+  for (let tries = 0; tries < 2; tries++) {
+    try {
+      const handle = await open(path, "wx");
+      await handle.writeFile(String(process.pid));
+      await handle.close();
+      return () => rm(path, { force: true });
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw diskError(error, dirname(path));
+      const owner = Number(await readFile(path, "utf8").catch(() => ""));
+      if (owner > 0 && isAlive(owner)) {
+        throw new FmError("UNAVAILABLE", `Process ${owner} is downloading this file. Wait until it is done, or delete ${path}.`);
+      }
+      await rm(path, { force: true });
+    }
+  }
+  throw new FmError("UNAVAILABLE", `Another process is downloading this file. Wait until it is done, or delete ${path}.`);
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
+}
+
+/** The file, if it is there as wanted: with the hash that was asked for, or from the same address. */
+async function alreadyThere(path: string, source: Source): Promise<Downloaded | null> {
+  const { size } = await stat(path).catch(() => ({ size: -1 }));
+  if (size < 0) return null;
+  const told = await readRecord(path);
+  const wanted = source.sha256 ?? (told?.url === source.url.href ? told.sha256 : null);
+  const sha256 = await hashFile(path);
+  if (wanted === null) {
+    const what = `${path} exists, from elsewhere. Delete it (fm-proxy models rm ${idOf(path)}), or keep it.`;
+    throw new FmError("INVALID_REQUEST", what);
+  }
+  return sha256 === wanted ? { path, size, sha256 } : null;
+}
+
+/** Compares a file with what was downloaded; `unknown`: another program brought it. */
+export async function verifyModel(path: string): Promise<{ state: "ok" | "damaged" | "unknown"; sha256: string }> {
+  const told = (await readRecord(path))?.sha256;
+  const sha256 = await hashFile(path);
+  return { state: told === undefined ? "unknown" : told === sha256 ? "ok" : "damaged", sha256 };
+}
+
+/** What was written down of a model file when it was downloaded; null: nothing. */
+function readRecord(path: string): Promise<{ url: string; sha256: string; size: number } | null> {
+  return readJson(`${path}.json`);
+}

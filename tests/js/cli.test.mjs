@@ -1,0 +1,186 @@
+// The command `fm-proxy` of the package, over the built helper with the fake engine.
+import assert from "node:assert/strict";
+import { execFile, spawn, spawnSync } from "node:child_process";
+import { mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { test } from "node:test";
+import { COMMANDS } from "../../js-shim/dist/esm/cli/commands.js";
+import { helperPath, root, sanitizerEnv, script, temporaryFolder } from "./support/helper.mjs";
+import { WAIT } from "./support/patience.mjs";
+
+const cli = join(root, "js-shim", "dist", "cli.cjs");
+
+/** What a command line sees of the world: the built helper, the fake engine and a home of its own. */
+const environment = (t, more = {}) => ({
+  PATH: process.env.PATH,
+  HOME: more.HOME ?? temporaryFolder(t),
+  FM_PROXY_PATH: helperPath,
+  FM_PROXY_ENGINE: "fake",
+  ...sanitizerEnv,
+  ...more,
+});
+
+/** Runs a command line to its end. */
+function run(t, words, { input = "", env = {} } = {}) {
+  return new Promise((resolve) => {
+    const child = execFile(process.execPath, [cli, ...words], { env: environment(t, env) }, (error, stdout, stderr) =>
+      resolve({ status: error === null ? 0 : error.code, stdout, stderr }),
+    );
+    child.stdin.end(input);
+  });
+}
+
+const ownFile = (home, name) => join(home, ".local", "share", "fm-proxy", "models", name);
+function putOwn(home, name, text = "GGUF") {
+  mkdirSync(dirname(ownFile(home, name)), { recursive: true });
+  writeFileSync(ownFile(home, name), text);
+}
+
+test("run: the prompt as a word, or on standard input", async (t) => {
+  assert.deepEqual(await run(t, ["run", "one two"]), { status: 0, stdout: "one two\n", stderr: "" });
+  assert.deepEqual(await run(t, ["run"], { input: "three four" }), { status: 0, stdout: "three four\n", stderr: "" });
+});
+
+test("run: options reach the request, and what the helper refuses is told", async (t) => {
+  const { stdout } = await run(t, ["run", "--max-output-tokens", "1", "one two three"]);
+  assert.doesNotMatch(stdout, /three/);
+  const { status, stderr } = await run(t, ["run", "--temperature", "9", "x"]);
+  assert.equal(status, 1);
+  assert.match(stderr, /^fm-proxy: .*temperature/);
+});
+
+test("run: what fails in the middle leaves what came, and a sentence", async (t) => {
+  const { status, stdout, stderr } = await run(t, ["run", script("one ", { error: "INTERNAL" })]);
+  assert.deepEqual([status, stdout], [1, "one \n"]);
+  assert.match(stderr, /^fm-proxy: .+\n$/);
+});
+
+test("run: SIGINT ends the answer, with the status that shells know", { timeout: WAIT }, async (t) => {
+  const child = spawn(process.execPath, [cli, "run", script("one", { hang: "soft" })], { env: environment(t) });
+  child.stdout.once("data", () => child.kill("SIGINT"));
+  assert.equal(await new Promise((resolve) => child.on("exit", resolve)), 130);
+});
+
+const noTerminal = spawnSync("script", ["--version"]).status !== 0 && "no script(1)";
+test("run: a conversation on a terminal", { timeout: WAIT, skip: noTerminal }, async (t) => {
+  const child = spawn("script", ["-qec", `'${process.execPath}' '${cli}' run`, "/dev/null"], { env: environment(t) });
+  let seen = "";
+  const sees = async (text) => {
+    while (!seen.includes(text)) seen += await new Promise((resolve) => child.stdout.once("data", resolve));
+    seen = "";
+  };
+  await sees("> ");
+  child.stdin.write("hello you\n");
+  await sees("> ");
+  child.stdin.write("\x04");
+  assert.equal(await new Promise((resolve) => child.on("exit", resolve)), 0);
+});
+
+test("models: listed, verified, deleted; those of others are not", async (t) => {
+  const home = temporaryFolder(t);
+  putOwn(home, "mine.gguf");
+  const foreign = join(home, ".cache", "llama.cpp", "other.gguf");
+  mkdirSync(dirname(foreign), { recursive: true });
+  writeFileSync(foreign, "GGUF");
+  const env = { HOME: home };
+  const listed = JSON.parse((await run(t, ["models", "list", "--json"], { env })).stdout);
+  const expected = [["mine", "fm-proxy", 4], ["other.gguf", "llama.cpp", 4]];
+  assert.deepEqual(listed.map(({ name, source, size }) => [name, source, size]), expected);
+  assert.match((await run(t, ["models", "list"], { env })).stdout, /^NAME +SOURCE +SIZE +FILE\nmine +fm-proxy +4 B /);
+  assert.match((await run(t, ["models", "verify"], { env })).stdout, /^mine: not downloaded by fm-proxy/);
+  writeFileSync(`${ownFile(home, "mine.gguf")}.json`, JSON.stringify({ sha256: "0".repeat(64) }));
+  assert.equal((await run(t, ["models", "verify", "mine"], { env })).status, 1);
+  for (const id of ["other", "../../../../.cache/llama.cpp/other", "other.gguf", ".."]) {
+    assert.equal((await run(t, ["models", "rm", id], { env })).status, 64, id);
+  }
+  assert.equal(readFileSync(foreign, "utf8"), "GGUF");
+  assert.equal((await run(t, ["models", "rm", "mine"], { env })).status, 0);
+  assert.deepEqual(readdirSync(dirname(ownFile(home, "x"))), []);
+});
+
+test("no model: what to do", async (t) => {
+  const { status, stderr } = await run(t, ["models", "list"]);
+  assert.equal(status, 0);
+  assert.match(stderr, /there is no model.*models pull/);
+  const named = await run(t, ["run", "--model", "nothing", "x"]);
+  assert.equal(named.status, 64);
+  assert.match(named.stderr, /no model and no file 'nothing'/);
+});
+
+test("doctor: all is well, and what is not", { timeout: WAIT }, async (t) => {
+  const well = await run(t, ["doctor", "--json"]);
+  const { ok, findings } = JSON.parse(well.stdout);
+  assert.deepEqual([well.status, ok], [0, true]);
+  assert.deepEqual(findings.map(({ check }) => check), ["Node", "helper", "start", "model", "answer", "sandbox", "models"]);
+  const absent = await run(t, ["doctor"], { env: { FM_PROXY_PATH: "/nowhere/fm-proxy" } });
+  assert.equal(absent.status, 1);
+  assert.match(absent.stdout, /^FAIL {2}start: .*\/nowhere\/fm-proxy/m);
+});
+
+test("wrong command lines: what is wrong, and the status for it", async (t) => {
+  for (const [words, error] of [
+    [["rum"], /no command 'rum'/],
+    [["models"], /'models' needs one of: models list, models pull, models rm, models verify/],
+    [["models", "pull"], /'models pull' needs REFERENCE/],
+    [["run", "a", "b"], /'run' does not take 'b'/],
+    [["run", "--modl", "x"], /--modl/],
+    [["run", "--temperature", "hot", "x"], /--temperature must be a number, not 'hot'/],
+    [["run"], /the prompt is empty/],
+    [["completion", "csh"], /bash, zsh, fish, not for 'csh'/],
+  ]) {
+    const { status, stdout, stderr } = await run(t, words);
+    assert.deepEqual([status, stdout], [64, ""], words.join(" "));
+    assert.match(stderr, error);
+    assert.match(stderr, /^fm-proxy: .*\n$/);
+  }
+});
+
+test("a reader that has gone is no error", async (t) => {
+  const command = `"${process.execPath}" "${cli}" run "$1" | head -c 1`;
+  const { stderr, status } = spawnSync("bash", ["-o", "pipefail", "-c", command, "bash", script({ repeat: ["one ", 5000] })], {
+    env: environment(t),
+    encoding: "utf8",
+  });
+  assert.deepEqual([stderr, status], ["", 0]);
+});
+
+test("the helper's own command line goes to the helper", async (t) => {
+  assert.match((await run(t, ["--version"])).stdout, /^fm-proxy \d/);
+  assert.match((await run(t, ["--help-helper"])).stdout, /--engine NAME/);
+  const { stdout, status } = await run(t, ["sessions"], { input: '{"cmd":"open","id":"1"}\n' });
+  assert.ok(stdout.length > 0 && status === 0, stdout);
+});
+
+test("help and the manual page name each command and option", async (t) => {
+  const page = readFileSync(join(root, "js-shim", "man", "fm-proxy.1"), "utf8");
+  const { stdout } = await run(t, ["--help"]);
+  for (const { words, options } of COMMANDS) {
+    assert.ok(stdout.includes(words), words);
+    assert.ok(page.includes(`.Cm ${words}\n`), words);
+    const help = (await run(t, [...words.split(" "), "--help"])).stdout;
+    for (const { name } of options) {
+      assert.ok(help.includes(`--${name}`), name);
+      assert.ok(page.includes(`Fl -${name}`), name);
+    }
+  }
+});
+
+test("completions", { skip: spawnSync("bash", ["--version"]).status !== 0 && "no bash" }, async (t) => {
+  const { stdout } = await run(t, ["completion", "bash"]);
+  const complete = (...words) => {
+    const code = `eval "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _fm_proxy; echo "\${COMPREPLY[*]}"`;
+    return spawnSync("bash", ["-c", code, "bash", stdout, "fm-proxy", ...words], { encoding: "utf8" }).stdout.trim();
+  };
+  assert.equal(complete(""), "run models doctor completion");
+  assert.equal(complete("models", "p"), "pull");
+  assert.equal(complete("models", "pull", "--s"), "--sha256");
+  assert.equal(complete("run", "--m"), "--model --max-output-tokens");
+  assert.equal(complete("completion", "f"), "fish");
+  for (const shell of ["zsh", "fish"]) {
+    const path = join(temporaryFolder(t), "script");
+    writeFileSync(path, (await run(t, ["completion", shell])).stdout);
+    const { status, stderr, error } = spawnSync(shell, ["-n", path], { encoding: "utf8" });
+    if (error?.code === "ENOENT") t.diagnostic(`no ${shell} to read its completions`);
+    else assert.deepEqual([status, stderr], [0, ""], shell);
+  }
+});

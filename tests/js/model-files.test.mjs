@@ -1,0 +1,87 @@
+// Models that other programs have downloaded, in the forms that those programs write: found, and never written to.
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { test } from "node:test";
+import { findModels, modelsFolder } from "../../js-shim/dist/index.mjs";
+import { modelsFolder as folderOf } from "../../js-shim/dist/esm/model-files.js";
+import { snapshot, temporaryFolder } from "./support/helper.mjs";
+
+const put = (path, text) => {
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, text);
+};
+const names = async (env, home) => (await findModels(env, home)).map(({ source, name }) => `${source} ${name}`);
+
+/** A model as Ollama keeps it. */
+function putOllama(root, name, text) {
+  const digest = createHash("sha256").update(text).digest("hex");
+  const layer = (mediaType, hex) => ({ mediaType, digest: `sha256:${hex}`, size: text.length });
+  const template = layer("application/vnd.ollama.image.template", "0".repeat(64));
+  const layers = [layer("application/vnd.ollama.image.model", digest), template];
+  put(join(root, "manifests", name), JSON.stringify({ schemaVersion: 2, config: {}, layers }));
+  put(join(root, "blobs", `sha256-${digest}`), text);
+  return join(root, "blobs", `sha256-${digest}`);
+}
+
+test("Ollama", async (t) => {
+  const home = temporaryFolder(t);
+  const path = putOllama(join(home, ".ollama", "models"), "registry.ollama.ai/library/qwen3/0.6b", "GGUF one");
+  putOllama(join(home, ".ollama", "models"), "registry.ollama.ai/somebody/mistral/latest", "GGUF two");
+  putOllama(join(home, "elsewhere"), "hf.co/owner/model/Q4_K_M", "GGUF three");
+  put(join(home, ".ollama", "models", "manifests", "h", "library", "broken", "latest"), "{");
+  put(join(home, ".ollama", "models", "manifests", "h", "library", "gone", "latest"), JSON.stringify({ layers: [] }));
+  const expected = ["ollama owner/model:Q4_K_M", "ollama qwen3:0.6b", "ollama somebody/mistral:latest"];
+  assert.deepEqual(await names({ OLLAMA_MODELS: join(home, "elsewhere") }, home), expected);
+  assert.equal((await findModels({}, home))[0].path, path);
+});
+
+test("LM Studio, at its default place, at another one, and where its settings say", async (t) => {
+  const home = temporaryFolder(t);
+  put(join(home, ".lmstudio", "models", "pub", "repo", "a-Q4.gguf"), "GGUF");
+  put(join(home, ".lmstudio", "models", "pub", "repo", "mmproj-a.gguf"), "GGUF");
+  put(join(home, ".cache", "lm-studio", "models", "pub", "old", "b.gguf"), "GGUF");
+  assert.deepEqual(await names({}, home), ["lm-studio pub/old/b.gguf", "lm-studio pub/repo/a-Q4.gguf"]);
+  const moved = join(home, "a place with spaces");
+  put(join(moved, "settings.json"), JSON.stringify({ downloadsFolder: join(moved, "down") }));
+  put(join(moved, "down", "pub", "repo", "c.gguf"), "GGUF");
+  put(join(home, ".lmstudio-home-pointer"), `${moved}\n`);
+  assert.deepEqual(await names({}, home), ["lm-studio pub/repo/c.gguf"]);
+});
+
+test("the cache of Hugging Face, and llama.cpp's own", async (t) => {
+  const home = temporaryFolder(t);
+  const repository = join(home, ".cache", "huggingface", "hub", "models--owner--name");
+  put(join(repository, "blobs", "abc"), "GGUF");
+  mkdirSync(join(repository, "snapshots", "123"), { recursive: true });
+  symlinkSync("../../blobs/abc", join(repository, "snapshots", "123", "m.gguf"));
+  symlinkSync("../../blobs/gone", join(repository, "snapshots", "123", "broken.gguf"));
+  put(join(repository, "snapshots", "123", "big-00001-of-00002.gguf"), "GGUF");
+  put(join(home, ".cache", "llama.cpp", "owner_name_m.gguf"), "GGUF");
+  put(join(home, ".cache", "llama.cpp", "owner_name_n.gguf.downloadInProgress"), "GGUF");
+  const expected = ["huggingface owner/name/m.gguf", "llama.cpp owner_name_m.gguf"];
+  assert.deepEqual(await names({}, home), expected);
+  assert.deepEqual(await names({ HF_HOME: join(home, ".cache", "huggingface") }, home), expected, "each once");
+  put(join(home, "hub", "models--o--n", "snapshots", "1", "x.gguf"), "GGUF");
+  const elsewhere = { HF_HUB_CACHE: join(home, "hub"), XDG_CACHE_HOME: join(home, "none") };
+  assert.deepEqual(await names(elsewhere, home), ["huggingface o/n/x.gguf"]);
+});
+
+test("the own folder comes first, and nothing is ever written", async (t) => {
+  const home = temporaryFolder(t);
+  putOllama(join(home, ".ollama", "models"), "registry.ollama.ai/library/a/latest", "GGUF");
+  put(join(home, ".local", "share", "fm-proxy", "models", "z.gguf"), "GGUF");
+  put(join(home, ".local", "share", "fm-proxy", "models", "y.gguf.part"), "GGUF");
+  const before = snapshot(home);
+  assert.deepEqual(await names({}, home), ["fm-proxy z", "ollama a:latest"]);
+  assert.deepEqual(snapshot(home), before);
+});
+
+test("the own folder, on each system", () => {
+  assert.equal(modelsFolder({ FM_PROXY_MODELS_DIR: "/x" }), "/x");
+  assert.equal(folderOf({}, "/h", "linux"), "/h/.local/share/fm-proxy/models");
+  assert.equal(folderOf({ XDG_DATA_HOME: "/d" }, "/h", "linux"), "/d/fm-proxy/models");
+  assert.equal(folderOf({}, "/h", "darwin"), "/h/Library/Application Support/fm-proxy/models");
+  assert.equal(folderOf({ LOCALAPPDATA: "/l" }, "/h", "win32"), "/l/fm-proxy/models");
+});

@@ -49,6 +49,7 @@ if(NOT fm_guidance_mode STREQUAL "off")
       -D "NAME=llguidance${fm_patch_sum}" -P "${fm_patch}"
     COMMAND "${FM_CARGO}" build --release --locked --offline --quiet --target-dir "${fm_cargo_dir}"
       --config "source.crates-io.replace-with='vendored'" --config "source.vendored.directory='${fm_patched}'"
+      --config "build.rustflags=['--remap-path-prefix=${fm_patched}=', '--remap-path-prefix=${CMAKE_SOURCE_DIR}=.']"
     COMMAND "${CMAKE_COMMAND}" -E touch "${fm_guidance_library}"
     WORKING_DIRECTORY "${fm_crate}"
     DEPENDS "${fm_crate}/Cargo.toml" "${fm_crate}/Cargo.lock" "${fm_crate}/lib.rs" "${fm_crate}/numbers.rs"

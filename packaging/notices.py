@@ -14,6 +14,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DEPS = ROOT / "build" / "deps"
 VENDOR = DEPS / "rust" / "vendor"
+JSON_C = pathlib.Path("/usr/share/doc/libjson-c-dev")
 CARGO_LOCK = ROOT / "helper" / "engine" / "guide" / "guidance" / "Cargo.lock"
 NOTICES = ROOT / "THIRD-PARTY-NOTICES"
 TEXT_NAMES = re.compile(r"^(licen[cs]e|copying|copyright|notice|unlicense)", re.IGNORECASE)
@@ -25,12 +26,9 @@ Third-party notices of fm-proxy
 Made by packaging/notices.py from packaging/pins and helper/engine/guide/guidance/Cargo.lock. fm-proxy itself is under the
 licence in LICENSE.
 
-The programs are linked with these libraries of the system, which are not part of them:
-  json-c      MIT
-  SQLite      public domain
-  GNU libc and the compiler's runtime libraries
+The programs are linked with GNU libc and the compiler's runtime libraries, which are not part of them.
 
-llama.cpp contains stb_image and miniaudio, which are in the public domain.
+SQLite is in the public domain, and so are stb_image and miniaudio, which llama.cpp contains.
 """
 
 
@@ -53,7 +51,8 @@ def components():
     """What the notices are about: (title, licence as its authors call it, folder of its texts)."""
     package, version = pinned("llama-src")
     rows = [(f"llama.cpp and ggml, as in {package} {version}", "MIT", DEPS / "llama" / "src"),
-            (f"JSON for Modern C++, in llama.cpp of {package} {version}", "MIT", DEPS / "llama" / "src" / "licenses")]
+            (f"JSON for Modern C++, in llama.cpp of {package} {version}", "MIT", DEPS / "llama" / "src" / "licenses"),
+            ("json-c", "MIT", JSON_C)]
     for name, version in crates():
         manifest = VENDOR / name / "Cargo.toml"
         licence = re.search(r'^license = "([^"]+)"', manifest.read_text(), re.MULTILINE) if manifest.exists() else None
@@ -85,6 +84,7 @@ def check():
     notices = NOTICES.read_text() if NOTICES.exists() else ""
     package, version = pinned("llama-src")
     wanted = [f"{package} {version}"] + [f"  {name} {version}:" for name, version in crates()]
+    wanted.append("  json-c:")
     missing = [name.strip(" :") for name in wanted if name not in notices]
     for name in missing:
         print(f"THIRD-PARTY-NOTICES does not name {name}: run `python3 packaging/notices.py`", file=sys.stderr)

@@ -94,8 +94,42 @@ console.log(Object.keys(esm).sort().join() === Object.keys(cjs).sort().join(), e
   assert.equal((await run(process.execPath, [join(folder, "one.mjs")])).stdout, "true true\n");
 });
 
-for (const format of ["cjs", "esm"]) {
-  test(`in a host that esbuild bundles into one ${format} file, in place and moved`, async (t) => {
+const banner = 'import { createRequire as r } from "node:module"; const require = r(import.meta.url);';
+const builtin = (name) => name.startsWith("node:");
+/** A host's file as bundlers make it: the function's `from` is the host's program, its `to` the bundle. */
+const BUNDLERS = {
+  "esbuild, CommonJS": (from, to) => buildWithEsbuild(from, to, { format: "cjs" }),
+  "esbuild, ES module": (from, to) => buildWithEsbuild(from, to, { format: "esm", banner: { js: banner } }),
+  "webpack": (from, to) => buildWithWebpack(from, to),
+  "rollup, CommonJS": (from, to) => buildWithRollup(from, to, { format: "cjs" }),
+  "rollup, ES module": (from, to) => buildWithRollup(from, to, { format: "es", banner }),
+};
+
+function buildWithEsbuild(from, to, options) {
+  const { build } = createRequire(join(shim, "package.json"))("esbuild");
+  return build({ entryPoints: [from], outfile: to, bundle: true, platform: "node", logLevel: "error", ...options });
+}
+
+async function buildWithWebpack(from, to) {
+  const { default: webpack } = await import("webpack");
+  const output = { path: dirname(to), filename: basename(to) };
+  const compiler = webpack({ mode: "production", target: "node20", entry: from, output });
+  const stats = await promisify(compiler.run.bind(compiler))();
+  await promisify(compiler.close.bind(compiler))();
+  assert.ok(!stats.hasErrors() && !stats.hasWarnings(), stats.toString());
+}
+
+async function buildWithRollup(from, to, options) {
+  const [{ rollup }, { default: resolve }, { default: commonjs }] = await Promise.all(
+    ["rollup", "@rollup/plugin-node-resolve", "@rollup/plugin-commonjs"].map((name) => import(name)),
+  );
+  const plugins = [resolve({ preferBuiltins: true }), commonjs()];
+  const bundle = await rollup({ input: from, external: builtin, plugins, onwarn: ({ message }) => assert.fail(message) });
+  await bundle.write({ file: to, inlineDynamicImports: true, ...options });
+}
+
+for (const [name, bundle] of Object.entries(BUNDLERS)) {
+  test(`in a host that a bundler makes one file of, in place and moved: ${name}`, async (t) => {
     const modules = join(folder, "node_modules");
     installStub(modules);
     const host = `
@@ -109,11 +143,9 @@ import { createClient } from "fm-proxy";
 })();
 `;
     writeFileSync(join(folder, "host.mjs"), host);
-    const esbuild = createRequire(join(shim, "package.json"))("esbuild");
-    const out = join(folder, `bundle-${format}`, `host.${format === "cjs" ? "cjs" : "mjs"}`);
-    const banner = { js: 'import { createRequire as r } from "node:module"; const require = r(import.meta.url);' };
-    const options = { entryPoints: [join(folder, "host.mjs")], outfile: out, bundle: true, platform: "node", format };
-    await esbuild.build({ ...options, ...(format === "esm" ? { banner } : {}), logLevel: "error" });
+    const end = name.endsWith("ES module") ? "mjs" : "cjs";
+    const out = join(folder, `bundle-${name.replace(/\W+/g, "-")}`, `host.${end}`);
+    await bundle(join(folder, "host.mjs"), out);
     const env = { ...process.env };
     delete env.FM_PROXY_PATH;
     assert.equal((await run(process.execPath, [out], { env })).stdout, "one two checked\n");
@@ -124,6 +156,17 @@ import { createClient } from "fm-proxy";
     assert.equal((await run(process.execPath, [program], { env, cwd: "/" })).stdout, "one two checked\n");
   });
 }
+
+test("publint and attw find nothing wrong with the package", async () => {
+  const { publint } = await import("publint");
+  const { messages } = await publint({ pkgDir: join(folder, "node_modules", "fm-proxy"), level: "suggestion" });
+  assert.deepEqual(messages, []);
+  const [tarball] = readdirSync(folder).filter((name) => name.endsWith(".tgz"));
+  const attw = join(root, "tests", "js", "node_modules", ".bin", "attw");
+  // "fm-proxy/ai" is an ES module alone, as the AI SDK is by now.
+  const ignored = ["--ignore-rules", "cjs-resolves-to-esm"];
+  await run(attw, [join(folder, tarball), ...ignored]).catch(({ stdout }) => assert.fail(stdout));
+});
 
 test("the types need no types of Node's in what they say", () => {
   const declarations = join(folder, "node_modules", "fm-proxy", "dist");

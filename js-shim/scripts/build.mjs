@@ -75,10 +75,13 @@ async function bundleAll() {
   await copyFile(join(esm, "ai.js"), join(fresh, "ai.mjs"));
 }
 
+/** For `Symbol.dispose`, which a host's own settings need not bring. */
+const LIBRARY = '/// <reference lib="esnext.disposable" />';
+
 /** The types of a module, in one file. */
 async function bundleTypes(entry, file) {
   const types = await rollup({ input: join(esm, entry), plugins: [dts()], external: ["@ai-sdk/openai"] });
-  await types.write({ file: join(fresh, file), format: "es" });
+  await types.write({ file: join(fresh, file), format: "es", banner: LIBRARY });
 }
 
 async function writeNotices() {

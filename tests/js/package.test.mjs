@@ -75,12 +75,23 @@ export async function f(): Promise<string> {
   await compile("t.mts", "t.cts");
 });
 
-/** Compiles files of the folder as strictly as TypeScript can; `more` are arguments. */
-async function compile(...more) {
+test("the types, in a host without Node's types and with the library of 2022 alone", async () => {
+  const code = `
+import { createClient, type ResponseObject } from "fm-proxy";
+export const ask = async (): Promise<ResponseObject> => createClient().responses.create({ input: "x" });
+`;
+  writeFileSync(join(folder, "plain.mts"), code);
+  const bundler = ["--module", "esnext", "--moduleResolution", "bundler"];
+  for (const options of [[], bundler]) await compileAlone("plain.mts", "--typeRoots", "none", ...options);
+});
+
+/** Compiles files of the folder as strictly as TypeScript can, with Node's types; `more` are arguments. */
+const compile = (...more) => compileAlone("--typeRoots", join(shim, "node_modules", "@types"), "--types", "node", ...more);
+
+async function compileAlone(...more) {
   const tsc = createRequire(join(shim, "package.json")).resolve("typescript/bin/tsc");
   const args = ["--noEmit", "--strict", "--exactOptionalPropertyTypes", "--module", "nodenext", "--target", "es2022"];
-  const types = ["--typeRoots", join(shim, "node_modules", "@types"), "--types", "node"];
-  await run(process.execPath, [tsc, ...args, ...types, ...more], { cwd: folder }).catch(({ stdout }) => assert.fail(stdout));
+  await run(process.execPath, [tsc, ...args, ...more], { cwd: folder }).catch(({ stdout }) => assert.fail(stdout));
 }
 
 test("import and require give one FmError", async () => {

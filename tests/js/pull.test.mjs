@@ -4,7 +4,7 @@ import { execFile, spawn, spawnSync } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
 import { pullModel, verifyModel } from "../../js-shim/dist/esm/index.js";
@@ -35,7 +35,7 @@ async function serve(t, ...faults) {
     response.write(it.bytes.subarray(from, to), () => {
       it.onBytes(to);
       if (fault.stall || it.held) return;
-      if (to === it.bytes.length) response.end();
+      if (to === it.bytes.length || fault.end) response.end();
       else response.destroy();
     });
   });
@@ -95,6 +95,13 @@ test("a server that falls silent is left after the limit", { timeout: WAIT }, as
   const server = await serve(t, { after: 1000, stall: true });
   assert.equal((await pull(t, server, { stallMs: 200 }).result).size, SIZE);
   assert.equal(server.requests.length, 2);
+});
+
+test("a rest that ends too early, without a length, is asked for again", { timeout: WAIT }, async (t) => {
+  const early = { chunked: true, after: 1000, end: true };
+  const server = await serve(t, { after: 1000, stall: true }, early, early);
+  assert.equal((await pull(t, server, { stallMs: 200 }).result).sha256, hash(server.bytes));
+  assert.equal(server.requests.length, 4);
 });
 
 test("five tries in a row without a byte are the end, and the next pull goes on", async (t) => {
@@ -197,12 +204,15 @@ for (const [name, fault] of [["told beforehand", {}], ["met on the way", { chunk
     const server = await serve(t, fault);
     const folder = join(temporaryFolder(t), "disk");
     mkdirSync(folder);
-    const script = 'mount -t tmpfs -o size=128k none "$1" && "$2" "$3" models pull "$4"; status=$?; ls "$1"; exit $status';
-    const words = ["-m", "sh", "-c", script, "sh", folder, process.execPath, cli, server.url];
-    const run = promisify(execFile)("unshare", words, { env: { ...process.env, FM_PROXY_MODELS_DIR: folder } });
-    const { code, stderr, stdout } = await run.catch((error) => error);
-    assert.equal(code, 1);
-    assert.match(stderr, /not enough room/);
+    const program = join(dirname(folder), "pull.mjs");
+    const from = JSON.stringify(join(root, "js-shim", "dist", "esm", "index.js"));
+    const call = `pullModel(${JSON.stringify(server.url)}, { folder: ${JSON.stringify(folder)} })`;
+    writeFileSync(program, `import { pullModel } from ${from};\nawait ${call}.catch(({ detail }) => console.log(detail));`);
+    const script = 'mount -t tmpfs -o size=128k none "$1" && "$2" "$3" && ls "$1"';
+    const words = ["-m", "sh", "-c", script, "sh", folder, process.execPath, program];
+    const { stdout } = await promisify(execFile)("unshare", words);
+    assert.match(stdout, /not enough room/);
+    assert.equal(/bytes/.test(stdout), name === "told beforehand");
     assert.doesNotMatch(stdout, /^model\.gguf$/m);
   });
 }

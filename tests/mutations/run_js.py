@@ -473,8 +473,6 @@ MUTATIONS = [
     # models
     ("a download goes on where it was", DOWNLOAD, "return { range: `bytes=${this.#received}-`,", "return { range: `bytes=0-`,",
      "pull", "^what was there"),
-    ("another file is not continued", DOWNLOAD, '"if-range": this.#begun.etag ?? ""', '"if-match": this.#begun.etag ?? ""',
-     "pull", "another file"),
     ("a connection that falls silent is left", DOWNLOAD, "this.#stalled = true;\n      this.#abort();", "this.#stalled = true;",
      "pull", "falls silent"),
     ("a wrong hash is told", DOWNLOAD, "const differs = wanted !== null && sha256 !== wanted;", "const differs = false;",
@@ -483,7 +481,7 @@ MUTATIONS = [
     ("no server without https", DOWNLOAD, 'if (url.protocol === "https:" || (url.protocol === "http:" && local)) return;', "return;",
      "pull", "without https"),
     ("a cut-off file is not taken for whole", DOWNLOAD, "if (total !== null && this.#received < total) {", "if (false) {",
-     "pull", "connections that are reset"),
+     "pull", "^a rest that ends"),
     ("a full disk is told beforehand", DOWNLOAD, "if (wanted > bavail * bsize) throw", "if (false) throw", "pull", "full disk, told"),
     ("tries come to an end", DOWNLOAD, "failures >= TRIES", "failures >= 100", "pull", "^five tries"),
     ("one download of a file at a time", PULL, "if (owner > 0 && isAlive(owner)) {", "if (false) {", "pull", "^two at once"),

@@ -32,7 +32,8 @@ export async function findModels(env: Environment = process.env, home = homedir(
   const own = await ofFolder(modelsFolder(env, home));
   const others = await Promise.all([ofOllama(env, home), ofLmStudio(home), ofHuggingFace(env, home), ofLlamaCpp(env, home)]);
   const sorted = others.flat().sort((one, other) => compare(one.source, other.source) || compare(one.name, other.name));
-  return [...new Map([...own, ...sorted].map((model) => [model.path, model])).values()];
+  const seen = new Set<string>();
+  return [...own, ...sorted].filter(({ path }) => !seen.has(path) && seen.add(path));
 }
 
 async function ofFolder(folder: string): Promise<FoundModel[]> {

@@ -62,7 +62,9 @@ test("the cache of Hugging Face, and llama.cpp's own", async (t) => {
   put(join(home, ".cache", "llama.cpp", "owner_name_n.gguf.downloadInProgress"), "GGUF");
   const expected = ["huggingface owner/name/m.gguf", "llama.cpp owner_name_m.gguf"];
   assert.deepEqual(await names({}, home), expected);
-  assert.deepEqual(await names({ HF_HOME: join(home, ".cache", "huggingface") }, home), expected, "each once");
+  assert.deepEqual(await names({ HF_HOME: join(home, ".cache", "huggingface") }, home), expected);
+  const shared = { FM_PROXY_MODELS_DIR: join(home, ".cache", "llama.cpp") };
+  assert.deepEqual(await names(shared, home), ["fm-proxy owner_name_m", expected[0]], "each once");
   put(join(home, "hub", "models--o--n", "snapshots", "1", "x.gguf"), "GGUF");
   const elsewhere = { HF_HUB_CACHE: join(home, "hub"), XDG_CACHE_HOME: join(home, "none") };
   assert.deepEqual(await names(elsewhere, home), ["huggingface o/n/x.gguf"]);

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define WAIT_MS                  20000
+#define WAIT_MS                  120000
 #define HEAD                     "{\"jsonrpc\":\"2.0\","
 #define INIT                     HEAD "\"id\":1,\"method\":\"engine.initialize\",\"params\":{\"protocol_version\":1}}"
 #define LOAD                     HEAD "\"id\":2,\"method\":\"engine.load\",\"params\":{\"model\":null}}"

@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define WAIT_MS 20000
+#define WAIT_MS 120000
 
 /* ---- calls that fail ---- */
 

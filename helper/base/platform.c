@@ -252,16 +252,25 @@ void fm_ask_for_end(void) {
     (void)ignored;
 }
 
-static void on_end_signal(int signal_number) {
-    static volatile sig_atomic_t seen;
-    int saved = errno;
-    if (seen) {
-        _exit(128 + signal_number);
+static void end_signals(sigset_t *set) {
+    sigemptyset(set);
+    sigaddset(set, SIGTERM);
+    sigaddset(set, SIGINT);
+}
+
+/* Takes the signals as they come: a handler would run in the middle of anything. */
+static void *signal_watch(void *unused) {
+    (void)unused;
+    sigset_t set;
+    int number;
+    end_signals(&set);
+    for (bool seen = false; sigwait(&set, &number) == 0; seen = true) {
+        if (seen) {
+            _exit(128 + number);
+        }
+        fm_ask_for_end();
     }
-    seen = 1;
-    ssize_t ignored = write(end_pipe_write, "s", 1);
-    (void)ignored;
-    errno = saved;
+    return NULL;
 }
 
 static void *parent_watch(void *unused) {
@@ -276,18 +285,15 @@ static void *parent_watch(void *unused) {
  * children: their exit status would be lost, and another process could get their number.
  */
 static void take_signals(void) {
-    static const int wanted[] = {SIGTERM, SIGINT, SIGCHLD};
-    struct sigaction action = {.sa_handler = on_end_signal, .sa_flags = SA_RESTART};
     sigset_t set;
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGINT, &action, NULL);
+    signal(SIGTERM, SIG_DFL);
+    signal(SIGINT, SIG_DFL);
     signal(SIGCHLD, SIG_DFL);
     signal(SIGPIPE, SIG_IGN);
+    end_signals(&set); /* for signal_watch alone */
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
     sigemptyset(&set);
-    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
-        sigaddset(&set, wanted[i]);
-    }
+    sigaddset(&set, SIGCHLD);
     pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
@@ -301,11 +307,16 @@ int fm_watch_for_end(void) {
     fm_set_nonblocking(end_pipe_write);
     fm_os_note_parent();
     take_signals();
-    error = fm_thread_start(parent_watch, NULL);
+    error = fm_thread_start(signal_watch, NULL);
     if (error) {
         close(read_end);
         close(end_pipe_write);
         errno = error;
+        return -1;
+    }
+    error = fm_thread_start(parent_watch, NULL);
+    if (error) {
+        errno = error; /* the pipe stays: the first thread has it */
         return -1;
     }
     return read_end;

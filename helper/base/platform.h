@@ -89,9 +89,9 @@ FM_MUST_USE int fm_run_on_stack_within(size_t stack, int64_t ms, void (*body)(vo
 
 /*
  * Returns a descriptor that polls readable as soon as this process should end: SIGTERM or SIGINT came, or the parent
- * died. Whatever this process inherited, SIGTERM, SIGINT and SIGCHLD are unblocked, SIGCHLD has its default action, and
- * SIGPIPE is ignored. A second SIGTERM or SIGINT exits at once. Call once, before the first thread. -1 on an error
- * (errno).
+ * died. Whatever this process inherited, SIGTERM and SIGINT are blocked from now on and taken by a thread, SIGCHLD is not
+ * blocked and has its default action, and SIGPIPE is ignored. A second SIGTERM or SIGINT exits at once. Call once, before
+ * the first thread. -1 on an error (errno): this process should end then.
  */
 int fm_watch_for_end(void);
 

@@ -615,9 +615,10 @@ static int end_by_a_signal(void) {
     int end = fm_watch_for_end();
     CHECK(end >= 0 && !readable(end, 0));
     raise(SIGPIPE); /* ignored from now on */
-    raise(SIGTERM);
-    CHECK(readable(end, 0));
-    raise(SIGINT); /* the second one ends at once */
+    kill(getpid(), SIGTERM);
+    CHECK(readable(end, WAIT_MS));
+    kill(getpid(), SIGINT); /* the second one ends at once */
+    fm_sleep_ms(WAIT_MS);
     return 1;
 }
 
@@ -628,20 +629,35 @@ static int signals_that_were_blocked_and_ignored(void) {
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
     signal(SIGCHLD, SIG_IGN);
-    raise(SIGTERM); /* waits until it is unblocked */
+    kill(getpid(), SIGTERM); /* waits until somebody takes it */
     int end = fm_watch_for_end();
-    CHECK(end >= 0 && readable(end, 0));
+    CHECK(end >= 0 && readable(end, WAIT_MS));
     CHECK(fm_child_start(&child, "/bin/false", (char *[]){NULL}) == 0);
     CHECK(fm_child_reap(child.pid) == 1);
-    raise(SIGINT);
+    kill(getpid(), SIGINT);
+    fm_sleep_ms(WAIT_MS);
+    return 1;
+}
+
+static int signals_that_were_ignored(void) {
+    signal(SIGTERM, SIG_IGN);
+    signal(SIGINT, SIG_IGN);
+    int end = fm_watch_for_end();
+    CHECK(end >= 0);
+    kill(getpid(), SIGINT);
+    CHECK(readable(end, WAIT_MS));
+    kill(getpid(), SIGTERM);
+    fm_sleep_ms(WAIT_MS);
     return 1;
 }
 
 static int end_that_cannot_be_watched(void) {
     plan("pipe2", 0, EMFILE);
     CHECK(fm_watch_for_end() == -1 && errno == EMFILE);
-    plan("pthread_create", 0, EAGAIN);
-    CHECK(fm_watch_for_end() == -1 && errno == EAGAIN);
+    for (int thread = 0; thread < 2; thread++) {
+        plan("pthread_create", thread, EAGAIN);
+        CHECK(fm_watch_for_end() == -1 && errno == EAGAIN);
+    }
     return 0;
 }
 
@@ -650,6 +666,7 @@ static void ends(void **state) {
     assert_int_equal(in_child(end_by_a_call), 0);
     assert_int_equal(in_child(end_by_a_signal), 128 + SIGINT);
     assert_int_equal(in_child(signals_that_were_blocked_and_ignored), 128 + SIGINT);
+    assert_int_equal(in_child(signals_that_were_ignored), 128 + SIGTERM);
     assert_int_equal(in_child(end_that_cannot_be_watched), 0);
 }
 

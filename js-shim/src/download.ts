@@ -4,6 +4,7 @@ import { open, readFile, rename, rm, stat, statfs, writeFile, type FileHandle } 
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { FmError, toFmError } from "./errors.js";
+import { callBack, warnOf } from "./events.js";
 
 /** How far a download is. */
 export interface PullProgress {
@@ -72,6 +73,7 @@ export class Download {
   readonly #options: DownloadOptions;
   #begun: Begun | null = null;
   #received = 0;
+  #threw = false;
 
   constructor(source: Source, path: string, options: DownloadOptions) {
     this.#source = source;
@@ -129,8 +131,8 @@ export class Download {
   }
 
   #rangeHeaders(): Record<string, string> {
-    if (this.#begun === null || this.#received === 0) return {};
-    return { range: `bytes=${this.#received}-`, "if-range": this.#begun.etag ?? "" };
+    const etag = this.#begun?.etag ?? null;
+    return etag === null || this.#received === 0 ? {} : { range: `bytes=${this.#received}-`, "if-range": etag };
   }
 
   /** Goes on where the last connection ended, if the server does; else from the beginning. */
@@ -169,7 +171,7 @@ export class Download {
         this.#received += chunk.length;
         const total = this.#begun?.total ?? null;
         if (total !== null && this.#received > total) throw new FmError("UNAVAILABLE", "The server sent more than it had said.");
-        this.#options.onProgress?.({ received: this.#received, ...(total === null ? {} : { total }) });
+        this.#tell({ received: this.#received, ...(total === null ? {} : { total }) });
       }
       await handle.sync();
     } finally {
@@ -179,6 +181,16 @@ export class Download {
     if (total !== null && this.#received < total) {
       throw new FmError("UNAVAILABLE", `The connection ended after ${this.#received} of ${total} bytes.`);
     }
+  }
+
+  /** A host's function that throws ends no download; it is not called again. */
+  #tell(progress: PullProgress): void {
+    const { onProgress } = this.#options;
+    if (onProgress === undefined || this.#threw) return;
+    callBack("onProgress", onProgress, progress, (what, error) => {
+      this.#threw = true;
+      warnOf(what, error);
+    });
   }
 
   /** Checks the whole file, as it lies on the disk, and gives it its name. */

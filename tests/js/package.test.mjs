@@ -15,6 +15,7 @@ import { createRequire } from "node:module";
 import { basename, dirname, join } from "node:path";
 import { before, after, test } from "node:test";
 import { promisify } from "node:util";
+import { isUpToDate as isReferenceUpToDate } from "../../js-shim/scripts/api.mjs";
 import { isUpToDate } from "../../js-shim/scripts/options.mjs";
 import { helperPath, installStub, root, stubPath, temporaryFolder } from "./support/helper.mjs";
 
@@ -253,4 +254,8 @@ test("what is in it", () => {
 
 test("the options are those of the helper", () => {
   assert.ok(isUpToDate(helperPath), "run node js-shim/scripts/options.mjs");
+});
+
+test("the API reference is that of the types", () => {
+  assert.ok(isReferenceUpToDate(), "run node js-shim/scripts/api.mjs");
 });

@@ -85,6 +85,23 @@ for (const [name, faults] of Object.entries(FAULTS)) {
   });
 }
 
+test("a file without a tag that is cut off begins anew", { timeout: WAIT }, async (t) => {
+  const untagged = { headers: { etag: 'W/"weak"' } };
+  const server = await serve(t, { ...untagged, after: 1000, stall: true }, untagged);
+  assert.equal((await pull(t, server, { stallMs: 200 }).result).sha256, hash(server.bytes));
+  assert.equal(server.requests[1].range, undefined);
+});
+
+test("a progress function that throws ends nothing", async (t) => {
+  const server = await serve(t);
+  const warned = new Promise((resolve) => process.once("warning", resolve));
+  const onProgress = () => {
+    throw new Error("the host's own");
+  };
+  assert.equal((await pull(t, server, { onProgress }).result).size, SIZE);
+  assert.match((await warned).message, /onProgress/);
+});
+
 test("what was there is not sent again", async (t) => {
   const server = await serve(t, { after: 1000, stall: true });
   await pull(t, server, { stallMs: 200 }).result;

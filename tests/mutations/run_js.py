@@ -471,7 +471,7 @@ MUTATIONS = [
      ", {});",
      "lifecycle", "^close: before"),
     # models
-    ("a download goes on where it was", DOWNLOAD, "return { range: `bytes=${this.#received}-`,", "return { range: `bytes=0-`,",
+    ("a download goes on where it was", DOWNLOAD, "{ range: `bytes=${this.#received}-`,", "{ range: `bytes=0-`,",
      "pull", "^what was there"),
     ("a connection that falls silent is left", DOWNLOAD,
      "this.#stalled = true;\n      this.#abort();", "this.#stalled = true;",

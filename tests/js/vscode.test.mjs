@@ -1,7 +1,7 @@
 // The extension of packaging/vscode, bundled as in its VSIX, on a stand-in for the module `vscode`: what it shows, asks and
 // leaves behind. tests/vscode/run.mjs does the same in a real VS Code.
 import assert from "node:assert/strict";
-import { existsSync, readFileSync } from "node:fs";
+import { chmodSync, cpSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import {
@@ -143,10 +143,12 @@ test("the platform's package beside the bundle is found without a setting", asyn
 });
 
 test("without a model: the helper's reason; after a re-check that finds one, its name", async (t) => {
-  const { seen, item, run, change } = await withStub(t, { capabilities: UNAVAILABLE });
+  const { seen, item, run, change, received } = await withStub(t, { capabilities: UNAVAILABLE });
   assert.match(item.tooltip, /^No local model\. MODEL_NOT_READY: There is no model file in \/models\./);
   assert.equal(seen.contexts["fm-proxy.ready"], false);
+  const asked = received("capabilities.get").length;
   await run("fm-proxy.recheck");
+  assert.equal(received("capabilities.get").length, asked + 1);
   assert.deepEqual(seen.notes, ["No local model: There is no model file in /models."]);
   process.env.FM_STUB = JSON.stringify({ capabilities: READY });
   change({ "fm-proxy.model": "/models/small.gguf" });
@@ -572,8 +574,40 @@ test("a subject line from what models say", async () => {
   assert.ok(subjectFromFiles([`${"long/".repeat(40)}a.js`]).length <= 72);
 });
 
-const untyped = !existsSync(join(root, "packaging", "vscode", "node_modules")) && "npm ci in packaging/vscode was not run";
-test("the types hold", { skip: untyped }, async () => {
+// What is packed
+
+const unpacked = !existsSync(join(root, "packaging", "vscode", "node_modules")) && "npm ci in packaging/vscode was not run";
+test("the types hold", { skip: unpacked }, async () => {
   const { typeCheck } = await import("../../packaging/vscode/bundle.mjs");
   assert.equal(typeCheck(), "");
+});
+
+const packed = "the VSIX: of a platform with its package, programs executable; of all without; the same each time";
+test(packed, { skip: unpacked }, async (t) => {
+  const { build, modesOf } = await import("../../packaging/vscode/build.mjs");
+  const folder = temporaryFolder(t);
+  const platformPackage = join(folder, "package");
+  cpSync(join(installStub(join(folder, "node_modules")), ".."), platformPackage, { recursive: true, dereference: true });
+  const file = join(platformPackage, "package.json");
+  writeFileSync(file, JSON.stringify({ name: "@fm-proxy/linux-x64", version: "0.1.0" }));
+  writeFileSync(join(platformPackage, "bin", "fm-engine-llama.json"), "{}");
+  const platform = { target: "linux-x64", platformPackage };
+  const [full, again, universal] = [
+    await build({ ...platform, out: join(folder, "one") }),
+    await build({ ...platform, out: join(folder, "two") }),
+    await build({ out: join(folder, "one") }),
+  ];
+  assert.match(full, /fm-proxy-linux-x64-0\.1\.0\.vsix$/);
+  const modes = modesOf(full);
+  assert.equal(modes.get("extension/node_modules/@fm-proxy/linux-x64/bin/fm-proxy") & 0o777, 0o755);
+  assert.equal(modes.get("extension/node_modules/@fm-proxy/linux-x64/bin/fm-engine-llama.json") & 0o777, 0o644);
+  for (const name of ["dist/extension.js", "package.json", "readme.md", "LICENSE.txt", "THIRD-PARTY-NOTICES"]) {
+    assert.ok([modes, modesOf(universal)].every((each) => each.has(`extension/${name}`)), name);
+  }
+  assert.deepEqual([...modesOf(universal).keys()].filter((name) => name.includes("node_modules")), []);
+  assert.ok(readFileSync(full).equals(readFileSync(again)));
+  await assert.rejects(build({ target: "linux-x64" }), /belong together/);
+  await assert.rejects(build({ target: "linux-arm64", platformPackage }), /not of @fm-proxy\/linux-arm64/);
+  chmodSync(join(platformPackage, "bin", "fm-proxy"), 0o644);
+  await assert.rejects(build({ ...platform, out: join(folder, "three") }), /is not executable/);
 });

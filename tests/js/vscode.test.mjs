@@ -33,6 +33,8 @@ const READY = {
   features: { tools: true, input_tokens: false },
 };
 const UNAVAILABLE = { available: false, reason_code: "MODEL_NOT_READY", detail: "There is no model file in /models." };
+/** VS Code shows 50 characters of a note. */
+const NO_MODEL = 'No local model: point at "fm-proxy" on the right';
 const never = new CancellationTokenSource().token;
 
 /** Variables of the environment for one test. */
@@ -128,7 +130,7 @@ test("without a helper: one quiet item with the reason, no command, no model, no
   assert.deepEqual(await provider.provideLanguageModelChatInformation({ silent: false }, never), []);
   for (const id of ["suggestName", "writeCommitMessage", "recheck"]) await run(`fm-proxy.${id}`);
   assert.equal(seen.notes.length, 3);
-  for (const note of seen.notes) assert.match(note, /^No local model: This build/);
+  for (const note of seen.notes) assert.equal(note, NO_MODEL);
   assert.deepEqual([seen.items.length, seen.popUps, seen.picks, seen.progress], [1, [], [], []]);
 });
 
@@ -145,11 +147,12 @@ test("the platform's package beside the bundle is found without a setting", asyn
 test("without a model: the helper's reason; after a re-check that finds one, its name", async (t) => {
   const { seen, item, run, change, received } = await withStub(t, { capabilities: UNAVAILABLE });
   assert.match(item.tooltip, /^No local model\. MODEL_NOT_READY: There is no model file in \/models\./);
+  assert.match(item.tooltip, /setting fm-proxy\.model/);
   assert.equal(seen.contexts["fm-proxy.ready"], false);
   const asked = received("capabilities.get").length;
   await run("fm-proxy.recheck");
   assert.equal(received("capabilities.get").length, asked + 1);
-  assert.deepEqual(seen.notes, ["No local model: There is no model file in /models."]);
+  assert.deepEqual(seen.notes, [NO_MODEL]);
   process.env.FM_STUB = JSON.stringify({ capabilities: READY });
   change({ "fm-proxy.model": "/models/small.gguf" });
   await until(() => item.text === "$(chip) small", "the model's name");
@@ -363,14 +366,23 @@ test("no selection: the word at the cursor; nothing there: a sentence that says 
   ]);
 });
 
+const LONG = ["the user wants to parse dates", `parse-${"x".repeat(40)}`, "It is far too big to name."];
+const NAMELESS = ["42 dates", "untitled", "", ...LONG];
 test("answers that name nothing are not offered: the code's own words are", async (t) => {
   const editor = editorOf(new TextDocument(CODE), CODE.trim());
-  const { run, seen, received } = await withStub(t, { answers: Array(6).fill(["42 untitled"]) }, { editor });
+  const { run, seen, received } = await withStub(t, answers(...NAMELESS), { editor });
   await run("fm-proxy.suggestName");
   assert.equal(received("responses.create").length, 6);
   assert.deepEqual(seen.picks[0].items, [
     { label: "parseSplit", name: "parseSplit", description: "made of the code's own words" },
   ]);
+});
+
+test("the model's own names come before the one of the code's words", async (t) => {
+  const editor = editorOf(new TextDocument(CODE), CODE.trim());
+  const { run, seen } = await withStub(t, answers("untitled", "untitled", "split dates", "split dates"), { editor });
+  await run("fm-proxy.suggestName");
+  assert.deepEqual(seen.picks[0].items.map(({ name }) => name), ["splitDates", "parseSplit"]);
 });
 
 test("cancelling a name stops the model and shows nothing", async (t) => {
@@ -435,7 +447,7 @@ test("a model without a usable message: one that names the files, and a note tha
   const { run, seen } = await withStub(t, answers("word", "y".repeat(90)), { git });
   await run("fm-proxy.writeCommitMessage");
   assert.equal(repository.inputBox.value, "Add a.js and 2 more files");
-  assert.deepEqual(seen.notes, ["The model gave no usable message; this one names the files."]);
+  assert.deepEqual(seen.notes, ["No usable answer: this message names the files"]);
 });
 
 test("cancelling a commit message leaves the box alone; a failure is one error message", async (t) => {
@@ -566,7 +578,8 @@ test("a subject line from what models say", async () => {
     assert.equal(subjectOf(said), subject);
   }
   assert.equal(judgeSubject("Fix the parser"), true);
-  for (const bad of ["", "Fix", "Sure, here:", "x y".repeat(30), "diff --git a b", "@@ -1 +1 @@"]) {
+  const none = ["", "Fix", "Sure, here:", "That answer can't be used", "x y".repeat(30)];
+  for (const bad of [...none, "new file: a b", "diff --git a b", "@@ -1 +1 @@"]) {
     assert.notEqual(judgeSubject(bad), true, bad);
   }
   assert.equal(subjectFromFiles(["a.js"]), "Update a.js");

@@ -3,7 +3,7 @@ import * as vscode from "vscode";
 import { judgeSubject, MAX_SUBJECT, shortened, subjectFromFiles, subjectOf } from "./diff.js";
 import { findRepository, UNTRACKED, type GitChange, type GitRepository } from "./git.js";
 import { asFmError, type LocalModel } from "./local-model.js";
-import { canAsk, withModel } from "./work.js";
+import { canAsk, SHOWN_MS, withModel } from "./work.js";
 
 /** What the model sees of the changes, in characters: on a small machine, more takes too long. */
 const MAX_DIFF = 6000;
@@ -13,7 +13,8 @@ const INSTRUCTIONS =
   `Write the subject line of a Git commit message for the user's changes: at most ${MAX_SUBJECT} characters, in the ` +
   'imperative ("Fix the parser of dates"). Say what the changes do. Answer with that line only.';
 
-const FALLBACK_TOLD = "The model gave no usable message; this one names the files.";
+/** VS Code cuts a longer note. */
+const FALLBACK_TOLD = "No usable answer: this message names the files";
 
 /** The messages that this extension wrote: these it may replace. */
 const written = new WeakMap<GitRepository, string>();
@@ -49,7 +50,7 @@ export async function writeCommitMessage(local: LocalModel, source: unknown): Pr
       },
       { signal },
     );
-    if (from === "fallback") vscode.window.setStatusBarMessage(FALLBACK_TOLD, 5000);
+    if (from === "fallback") vscode.window.setStatusBarMessage(FALLBACK_TOLD, SHOWN_MS);
     return value;
   });
   if (subject !== undefined) put(repository, subject);

@@ -64,8 +64,8 @@ export function judgeSubject(subject: string): true | string {
   if (!/\p{L}{2}/u.test(subject)) return "It has no words.";
   if (subject.length > MAX_SUBJECT) return `It is longer than ${MAX_SUBJECT} characters.`;
   if (!subject.includes(" ")) return "It is one word only.";
-  if (/^(?:diff|index|@@|\+\+\+|---)/i.test(subject)) return "It repeats the diff.";
-  if (/^(?:I |As an |Sorry|Sure|Certainly)/i.test(subject)) return "It is no commit message.";
+  if (/^(?:diff --git|index |new file|deleted file|@@|\+\+\+|---)/i.test(subject)) return "It repeats the diff.";
+  if (/^(?:I |As an |Sorry|Sure|Certainly|That answer)/i.test(subject)) return "It is no commit message.";
   return true;
 }
 

@@ -36,5 +36,8 @@ function ready(id = "fm-proxy"): { text: string; tooltip: string } {
 }
 
 function absent({ reasonCode, detail }: { reasonCode: string; detail: string }): { text: string; tooltip: string } {
-  return { text: "$(circle-slash) fm-proxy", tooltip: `No local model. ${reasonCode}: ${detail}\n\nClick to check again.` };
+  // The helper names its own options.
+  const setting = reasonCode === "MODEL_NOT_READY" ? "\n\nIn VS Code, the setting fm-proxy.model names a model file." : "";
+  const tooltip = `No local model. ${reasonCode}: ${detail}${setting}\n\nClick to check again.`;
+  return { text: "$(circle-slash) fm-proxy", tooltip };
 }

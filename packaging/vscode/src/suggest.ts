@@ -12,6 +12,7 @@ const MAX_CODE = 4000;
 /** Lines above and below a name that is selected alone. */
 const LINES_AROUND = 20;
 const MAX_NAME = 40;
+const MAX_WORDS = 5;
 /** The worst name that passes shares no word with the code, and has no other fault. */
 const MIN_SCORE = 0.7;
 const INSTRUCTIONS =
@@ -32,6 +33,7 @@ interface Subject {
 /** A name to choose. */
 interface Suggestion extends vscode.QuickPickItem {
   name: string;
+  description: string;
 }
 
 /** Asks for names, lets the user choose one, and renames what is selected, or inserts the name before it. */
@@ -112,7 +114,7 @@ async function askForNames(
       {
         instructions: INSTRUCTIONS,
         input: question,
-        sanitize: (text) => slug(String(text), { maxLength: MAX_NAME }),
+        sanitize: (text) => slug(String(text)),
         validate: (name) => judge(name, words),
         fallback: () => nameFromText(words, { maxLength: MAX_NAME }) || "name",
         request: { max_output_tokens: 48, reasoning: { effort: "none" }, ...(answer === 0 ? {} : varied(answer)) },
@@ -123,7 +125,8 @@ async function askForNames(
     const description = source === "local" ? "" : "made of the code's own words";
     if (name !== current?.name && !found.has(name)) found.set(name, { label: name, name, description });
   }
-  if (found.size > 0) return [...found.values()];
+  // The model's own names come first.
+  if (found.size > 0) return [...found.values()].sort((one, other) => one.description.length - other.description.length);
   throw new Error(`The model found no other name than ${current?.name ?? ""}. Select more code, then try again.`);
 }
 
@@ -134,6 +137,8 @@ function varied(seed: number): { temperature: number; seed: number } {
 
 function judge(name: string, words: string): true | string {
   if (/^\d/.test(name)) return "It begins with a digit.";
+  if (name.split("-").length > MAX_WORDS) return `It has more than ${MAX_WORDS} words.`;
+  if (name.length > MAX_NAME) return `It is longer than ${MAX_NAME} characters.`;
   const { score, reasons } = scoreName(name, words);
   return score >= MIN_SCORE || reasons.join(" ");
 }

@@ -2,6 +2,11 @@
 import * as vscode from "vscode";
 import { asFmError, type LocalModel, type Status } from "./local-model.js";
 
+/** How long a note in the status bar stays. */
+export const SHOWN_MS = 5000;
+/** VS Code cuts a longer note. */
+const ABSENT = 'No local model: point at "fm-proxy" on the right';
+
 /** Runs with a signal that the token aborts; what was cancelled rejects with a CancellationError. */
 export async function cancellable<T>(
   token: vscode.CancellationToken,
@@ -21,7 +26,7 @@ export async function cancellable<T>(
 /** Tells how far the work is. */
 export type Report = (message: string) => void;
 
-/** Whether the model can be asked. If not, the status bar says why for a moment; nothing pops up. */
+/** Whether the model can be asked. If not, the status bar says so for a moment; nothing pops up. */
 export async function canAsk(local: LocalModel): Promise<boolean> {
   const ready = await local.isReady();
   if (!ready) tell(local.status);
@@ -32,7 +37,7 @@ export async function canAsk(local: LocalModel): Promise<boolean> {
 export function tell(status: Status): void {
   const { kind } = status;
   if (kind === "unknown") return;
-  const text = kind === "ready" ? `Local model ready: ${status.models[0]?.id ?? ""}` : `No local model: ${status.detail}`;
+  const text = kind === "ready" ? `Local model ready: ${status.models[0]?.id ?? ""}` : ABSENT;
   vscode.window.setStatusBarMessage(text, SHOWN_MS);
 }
 
@@ -59,5 +64,3 @@ export async function withModel<T>(
     return undefined;
   }
 }
-
-const SHOWN_MS = 5000;

@@ -26,7 +26,7 @@ const markdown = (folder) =>
   readdirSync(join(root, folder))
     .filter((name) => name.endsWith(".md"))
     .map((name) => join(folder, name));
-const FOLDERS = [".", "docs", "protocol", "helper", "js-shim", "tests", "packaging", "examples/sessions"];
+const FOLDERS = [".", "docs", "protocol", "helper", "js-shim", "tests", "packaging", "packaging/vscode", "examples/sessions"];
 const PAGES = FOLDERS.flatMap(markdown);
 
 for (const file of PAGES) {

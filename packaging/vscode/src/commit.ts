@@ -1,0 +1,99 @@
+// The command "Write a Commit Message": from the staged changes, or else from all, into the box of the Source Control view.
+import * as vscode from "vscode";
+import { judgeSubject, MAX_SUBJECT, shortened, subjectFromFiles, subjectOf } from "./diff.js";
+import { findRepository, UNTRACKED, type GitChange, type GitRepository } from "./git.js";
+import { asFmError, type LocalModel } from "./local-model.js";
+import { canAsk, SHOWN_MS, withModel } from "./work.js";
+
+/** What the model sees of the changes, in characters: on a small machine, more takes too long. */
+const MAX_DIFF = 6000;
+/** Names of new files that the model sees. */
+const MAX_NEW_FILES = 20;
+const INSTRUCTIONS =
+  `Write the subject line of a Git commit message for the user's changes: at most ${MAX_SUBJECT} characters, in the ` +
+  'imperative ("Fix the parser of dates"). Say what the changes do. Answer with that line only.';
+
+/** VS Code cuts a longer note. */
+const FALLBACK_TOLD = "No usable answer: this message names the files";
+
+/** The messages that this extension wrote: these it may replace. */
+const written = new WeakMap<GitRepository, string>();
+
+/** What is to be committed. */
+interface Changes {
+  text: string;
+  /** The files' names. */
+  names: string[];
+  /** Whether all of them are new. */
+  isNew: boolean;
+}
+
+/**
+ * Writes the message.
+ *
+ * @param source - what VS Code passes from the menu of a repository
+ */
+export async function writeCommitMessage(local: LocalModel, source: unknown): Promise<void> {
+  if (!(await canAsk(local))) return;
+  const found = await findChanges(source);
+  if (found === undefined) return;
+  const { repository, changes } = found;
+  const subject = await withModel(local, "fm-proxy: writing a commit message", async (signal) => {
+    const { value, source: from } = await local.client.generate<string>(
+      {
+        instructions: INSTRUCTIONS,
+        input: changes.text,
+        sanitize: (text) => subjectOf(String(text)),
+        validate: judgeSubject,
+        fallback: () => subjectFromFiles(changes.names, changes.isNew ? "Add" : "Update"),
+        request: { max_output_tokens: 64, reasoning: { effort: "none" } },
+      },
+      { signal },
+    );
+    if (from === "fallback") vscode.window.setStatusBarMessage(FALLBACK_TOLD, SHOWN_MS);
+    return value;
+  });
+  if (subject !== undefined) put(repository, subject);
+}
+
+/** The repository and what changed there; undefined if there is none, which the user has been told. */
+async function findChanges(source: unknown): Promise<{ repository: GitRepository; changes: Changes } | undefined> {
+  try {
+    const repository = await findRepository(source);
+    if (repository === undefined) return undefined;
+    const changes = await changesOf(repository);
+    if (changes !== undefined) return { repository, changes };
+    void vscode.window.showInformationMessage("fm-proxy: There is nothing to commit. Change or stage a file, then try again.");
+  } catch (error) {
+    void vscode.window.showInformationMessage(`fm-proxy: ${asFmError(error).detail}`);
+  }
+  return undefined;
+}
+
+/** What is staged; or else all that is changed, with the names of new files. */
+async function changesOf(repository: GitRepository): Promise<Changes | undefined> {
+  const { indexChanges, workingTreeChanges, untrackedChanges = [] } = repository.state;
+  const staged = await repository.diff(true);
+  if (staged.trim() !== "") return changes(staged, indexChanges, []);
+  const isNew = ({ status }: GitChange): boolean => status === UNTRACKED;
+  const newFiles = [...workingTreeChanges.filter(isNew), ...untrackedChanges];
+  const diff = await repository.diff(false);
+  if (diff.trim() === "" && newFiles.length === 0) return undefined;
+  return changes(diff, workingTreeChanges.filter((change) => !isNew(change)), newFiles);
+}
+
+function changes(diff: string, changed: readonly GitChange[], added: readonly GitChange[]): Changes {
+  const nameOf = ({ uri }: GitChange): string => vscode.workspace.asRelativePath(uri, false);
+  const newNames = added.map(nameOf);
+  const news = newNames.slice(0, MAX_NEW_FILES).map((name) => `new file: ${name}\n`);
+  const text = `${news.join("")}${shortened(diff, MAX_DIFF)}`;
+  return { text, names: [...changed.map(nameOf), ...newNames], isNew: changed.length === 0 };
+}
+
+/** Into the box. What the user wrote there stays, below. */
+function put(repository: GitRepository, subject: string): void {
+  const { inputBox } = repository;
+  const earlier = inputBox.value === written.get(repository) ? "" : inputBox.value.trim();
+  inputBox.value = earlier === "" ? subject : `${subject}\n\n${earlier}`;
+  written.set(repository, inputBox.value);
+}

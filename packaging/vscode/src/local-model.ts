@@ -1,0 +1,164 @@
+// The local model as this extension sees it: one client of the package fm-proxy, and what is known of it.
+import { homedir } from "node:os";
+import { join } from "node:path";
+import * as vscode from "vscode";
+import { createClient, FmError, type Client, type ClientOptions, type StateChange } from "fm-proxy";
+
+/** A model that can be asked. */
+export interface ModelEntry {
+  id: string;
+  /** Whether it is the one that answers when none is named. */
+  isDefault: boolean;
+}
+
+/** What is known of the local model. */
+export type Status =
+  | { kind: "unknown" }
+  | { kind: "ready"; models: readonly ModelEntry[]; tools: boolean; countsTokens: boolean }
+  | { kind: "absent"; reasonCode: string; detail: string };
+
+const NO_HELPER =
+  `This build of the extension has no helper program for ${process.platform}-${process.arch}. Install the build for it, ` +
+  "or name a program fm-proxy in the setting fm-proxy.helperPath.";
+
+/** The client, its settings, and what is known of it. */
+export class LocalModel implements vscode.Disposable {
+  /** What the helper logs, and why there is no model. */
+  readonly log = vscode.window.createOutputChannel("fm-proxy", { log: true });
+  readonly #storageDir: string;
+  readonly #changed = new vscode.EventEmitter<Status>();
+  /** Clients whose settings have changed since, on their way out. */
+  readonly #closing = new Set<Promise<void>>();
+  #client: Client;
+  #status: Status = { kind: "unknown" };
+  #closed = false;
+
+  /** Tells each change of what is known. */
+  readonly onDidChange = this.#changed.event;
+
+  /** Starts nothing yet. The helper is copied to `storageDir` if it can't be run where the extension lies. */
+  constructor(storageDir: string) {
+    this.#storageDir = storageDir;
+    this.#client = this.#newClient();
+  }
+
+  /** The client of the settings as they are now. */
+  get client(): Client {
+    return this.#client;
+  }
+
+  /** What is known, without asking. */
+  get status(): Status {
+    return this.#status;
+  }
+
+  /**
+   * Finds out whether there is a model, and which; never throws. Loads no model.
+   *
+   * @param options - `recheck` looks again where the last result would still count
+   */
+  async check({ recheck = false } = {}): Promise<Status> {
+    const client = this.#client;
+    const status = await look(client, recheck);
+    // Settings that changed meanwhile are asked about by their own check.
+    if (client === this.#client) this.#set(status);
+    return this.#status;
+  }
+
+  /** Whether the model can be asked; asks where that is not known, or was not so the last time. */
+  async isReady(): Promise<boolean> {
+    return (this.#status.kind === "ready" ? this.#status : await this.check()).kind === "ready";
+  }
+
+  /** Goes on with the settings as they are now. */
+  restart(): void {
+    if (this.#closed) return;
+    this.#end(this.#client);
+    this.#client = this.#newClient();
+    this.#set({ kind: "unknown" });
+    void this.check();
+  }
+
+  /** Resolves when no process is left. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#end(this.#client);
+    await Promise.all(this.#closing);
+  }
+
+  /** Ends all without waiting. */
+  dispose(): void {
+    void this.close();
+    this.#changed.dispose();
+    this.log.dispose();
+  }
+
+  #newClient(): Client {
+    const client = createClient(clientOptions(this.#storageDir));
+    client.on("state", (change) => {
+      if (client === this.#client) this.#follow(change);
+    });
+    client.on("log", (text) => {
+      if (!this.#closed) this.log.info(text.trimEnd());
+    });
+    return client;
+  }
+
+  /** What happens to the helper between the checks: where it says something new, look. */
+  #follow({ state }: StateChange): void {
+    const { kind } = this.#status;
+    const lost = kind === "ready" && (state === "waiting" || state === "refused");
+    const found = kind === "absent" && state === "ready";
+    if (lost || found) void this.check();
+  }
+
+  #set(status: Status): void {
+    if (this.#closed || JSON.stringify(status) === JSON.stringify(this.#status)) return;
+    this.#status = status;
+    if (status.kind === "ready") this.log.info(`Ready: ${status.models.map(({ id }) => id).join(", ")}`);
+    if (status.kind === "absent") this.log.info(`No model: ${status.reasonCode}: ${status.detail}`);
+    this.#changed.fire(status);
+  }
+
+  #end(client: Client): void {
+    const closing = client.close().finally(() => this.#closing.delete(closing));
+    this.#closing.add(closing);
+  }
+}
+
+async function look(client: Client, recheck: boolean): Promise<Status> {
+  const report = await client.compatibility.check({ recheck });
+  if (!report.compatible) {
+    // Where no helper was found, the package speaks to programmers.
+    const detail = report.tried === undefined ? report.detail : NO_HELPER;
+    return { kind: "absent", reasonCode: report.reason_code ?? "HELPER_UNHEALTHY", detail: detail ?? "" };
+  }
+  try {
+    const { models, features } = await client.capabilities.get();
+    const entries = models.map(({ id, default: isDefault }) => ({ id, isDefault }));
+    entries.sort((one, other) => Number(other.isDefault) - Number(one.isDefault));
+    return { kind: "ready", models: entries, tools: features.tools === true, countsTokens: features.input_tokens !== false };
+  } catch (error) {
+    const { code, detail } = asFmError(error);
+    return { kind: "absent", reasonCode: code, detail };
+  }
+}
+
+/** An error with a code and a sentence, whatever was thrown. */
+export function asFmError(error: unknown): FmError {
+  return error instanceof FmError ? error : new FmError("INTERNAL", error instanceof Error ? error.message : String(error));
+}
+
+function clientOptions(storageDir: string): ClientOptions {
+  const settings = vscode.workspace.getConfiguration("fm-proxy");
+  const given = (name: string): string | undefined => {
+    const value = settings.get<unknown>(name);
+    return typeof value === "string" && value.trim() !== "" ? withHome(value.trim()) : undefined;
+  };
+  return { storageDir, model: given("model"), helperPath: given("helperPath") };
+}
+
+/** `~/` as a shell reads it. */
+function withHome(path: string): string {
+  return path.startsWith("~/") ? join(homedir(), path.slice(2)) : path;
+}

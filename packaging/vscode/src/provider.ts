@@ -1,0 +1,148 @@
+// The local models as chat models of VS Code, for its chat and for other extensions.
+import * as vscode from "vscode";
+import type { FmError, WireEvent } from "fm-proxy";
+import { asFmError, type LocalModel, type ModelEntry } from "./local-model.js";
+import { bodyOf, inputOf } from "./messages.js";
+import { cancellable } from "./work.js";
+
+/** The helper's context has at most 8,192 tokens unless it is told otherwise; question and answer share it. */
+const MAX_INPUT_TOKENS = 6144;
+const MAX_OUTPUT_TOKENS = 2048;
+/** Where a model can't be asked: of English and of code, four bytes are about a token. */
+const BYTES_PER_TOKEN = 4;
+
+/** Gives VS Code the models of the helper. */
+export class ChatProvider implements vscode.LanguageModelChatProvider, vscode.Disposable {
+  readonly #local: LocalModel;
+  readonly #changed = new vscode.EventEmitter<void>();
+  readonly #listener: vscode.Disposable;
+  /** By model: the tokens of a prompt that are not of the text itself. */
+  readonly #frames = new Map<string, number>();
+
+  /** Tells VS Code to ask for the models again. */
+  readonly onDidChangeLanguageModelChatInformation = this.#changed.event;
+
+  constructor(local: LocalModel) {
+    this.#local = local;
+    this.#listener = local.onDidChange(() => {
+      this.#frames.clear();
+      this.#changed.fire();
+    });
+  }
+
+  /** Ends the events. */
+  dispose(): void {
+    this.#listener.dispose();
+    this.#changed.dispose();
+  }
+
+  /** The models; none where there is no helper or no model, and no question to the user. */
+  async provideLanguageModelChatInformation(
+    _options: vscode.PrepareLanguageModelChatModelOptions,
+    token: vscode.CancellationToken,
+  ): Promise<vscode.LanguageModelChatInformation[]> {
+    const ready = await this.#local.isReady();
+    const { status } = this.#local;
+    if (!ready || status.kind !== "ready" || token.isCancellationRequested) return [];
+    return status.models.map((model) => informationOf(model, status.tools));
+  }
+
+  /** Streams the model's answer: its text as it comes, and each call of a tool when it is whole. */
+  async provideLanguageModelChatResponse(
+    model: vscode.LanguageModelChatInformation,
+    messages: readonly vscode.LanguageModelChatRequestMessage[],
+    options: vscode.ProvideLanguageModelChatResponseOptions,
+    progress: vscode.Progress<vscode.LanguageModelResponsePart>,
+    token: vscode.CancellationToken,
+  ): Promise<void> {
+    const body = bodyOf(model, messages, options);
+    try {
+      await cancellable(token, async (signal) => {
+        for await (const event of this.#local.client.responses.stream(body, { signal })) {
+          const part = partOf(event);
+          if (part !== null) progress.report(part);
+        }
+      });
+    } catch (error) {
+      throw error instanceof vscode.CancellationError ? error : modelError(asFmError(error));
+    }
+  }
+
+  /** Counts with the model's own tokenizer, without what the chat template adds to a plain text. */
+  async provideTokenCount(
+    model: vscode.LanguageModelChatInformation,
+    text: string | vscode.LanguageModelChatRequestMessage,
+    token: vscode.CancellationToken,
+  ): Promise<number> {
+    const input = typeof text === "string" ? text : inputOf([text]);
+    if (input.length === 0) return 0;
+    const { status } = this.#local;
+    if (status.kind !== "ready" || !status.countsTokens) return estimate(input);
+    return cancellable(token, async (signal) => {
+      try {
+        const count = await this.#count(model.id, input, signal);
+        return typeof input === "string" ? Math.max(1, count - (await this.#frame(model.id, signal))) : count;
+      } catch (error) {
+        if (error instanceof vscode.CancellationError) throw error;
+        return estimate(input);
+      }
+    });
+  }
+
+  async #count(model: string, input: string | ReturnType<typeof inputOf>, signal: AbortSignal): Promise<number> {
+    return (await this.#local.client.responses.inputTokens.count({ model, input }, { signal })).input_tokens;
+  }
+
+  /** What a prompt has besides its text, seen on a text of one token. */
+  async #frame(model: string, signal: AbortSignal): Promise<number> {
+    const known = this.#frames.get(model);
+    if (known !== undefined) return known;
+    const frame = (await this.#count(model, "a", signal)) - 1;
+    this.#frames.set(model, frame);
+    return frame;
+  }
+}
+
+function informationOf({ id }: ModelEntry, tools: boolean): vscode.LanguageModelChatInformation {
+  return {
+    id,
+    name: id,
+    family: id,
+    version: "1",
+    detail: "on this machine",
+    tooltip: `${id}, run by fm-proxy on this machine. Nothing is sent over the network.`,
+    maxInputTokens: MAX_INPUT_TOKENS,
+    maxOutputTokens: MAX_OUTPUT_TOKENS,
+    capabilities: { imageInput: false, toolCalling: tools },
+  };
+}
+
+/** What an event adds to the answer; null: nothing. */
+function partOf(event: WireEvent): vscode.LanguageModelResponsePart | null {
+  if (event.type === "response.output_text.delta") return new vscode.LanguageModelTextPart(event.delta);
+  if (event.type !== "response.output_item.done" || event.item.type !== "function_call") return null;
+  const { call_id: id, name, arguments: text } = event.item;
+  return new vscode.LanguageModelToolCallPart(id, name, argumentsOf(name, text));
+}
+
+function argumentsOf(name: string, text: string): object {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === "object" && value !== null) return value;
+  } catch {
+    // The answer was cut, at its limit of tokens.
+  }
+  throw new Error(`The model's call of the tool ${name} is not complete. Ask again, with fewer tools or a shorter text.`);
+}
+
+/** An error as VS Code knows it, with the sentence that says what to do. */
+function modelError({ code, detail }: FmError): Error {
+  if (code === "NOT_FOUND") return vscode.LanguageModelError.NotFound(detail);
+  if (code === "GUARDRAIL") return vscode.LanguageModelError.Blocked(detail);
+  return new Error(detail);
+}
+
+function estimate(input: string | ReturnType<typeof inputOf>): number {
+  const text = typeof input === "string" ? input : JSON.stringify(input);
+  return Math.ceil(Buffer.byteLength(text) / BYTES_PER_TOKEN);
+}

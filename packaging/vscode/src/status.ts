@@ -1,0 +1,43 @@
+// The one item in the status bar: the model's name, or, quietly, why there is none.
+import * as vscode from "vscode";
+import type { LocalModel, Status } from "./local-model.js";
+
+/** Shows what is known of the local model. A click looks again. */
+export class StatusItem implements vscode.Disposable {
+  readonly #item = vscode.window.createStatusBarItem("fm-proxy.status", vscode.StatusBarAlignment.Right, 0);
+  readonly #listener: vscode.Disposable;
+
+  /** The item stays hidden until something is known. */
+  constructor(local: LocalModel) {
+    this.#item.name = "fm-proxy";
+    this.#item.command = "fm-proxy.recheck";
+    this.#listener = local.onDidChange((status) => this.#show(status));
+  }
+
+  /** Takes the item away. */
+  dispose(): void {
+    this.#listener.dispose();
+    this.#item.dispose();
+  }
+
+  #show(status: Status): void {
+    if (status.kind === "unknown") return this.#item.hide();
+    const { text, tooltip } = status.kind === "ready" ? ready(status.models[0]?.id) : absent(status);
+    this.#item.text = text;
+    this.#item.tooltip = tooltip;
+    // Screen readers would spell out the icon.
+    this.#item.accessibilityInformation = { label: `fm-proxy: ${tooltip}`, role: "button" };
+    this.#item.show();
+  }
+}
+
+function ready(id = "fm-proxy"): { text: string; tooltip: string } {
+  return { text: `$(chip) ${id}`, tooltip: `Local model ${id}: ready. It runs on this machine. Click to check again.` };
+}
+
+function absent({ reasonCode, detail }: { reasonCode: string; detail: string }): { text: string; tooltip: string } {
+  // The helper names its own options.
+  const setting = reasonCode === "MODEL_NOT_READY" ? "\n\nIn VS Code, the setting fm-proxy.model names a model file." : "";
+  const tooltip = `No local model. ${reasonCode}: ${detail}${setting}\n\nClick to check again.`;
+  return { text: "$(circle-slash) fm-proxy", tooltip };
+}

@@ -1,0 +1,169 @@
+// The command "Suggest a Name": names for the selected code, to choose from; what has a name already is renamed.
+import * as vscode from "vscode";
+import { nameFromText, scoreName, slug } from "fm-proxy";
+import { inStyle, isIdentifier, styleOf, wordsOfCode } from "./identifiers.js";
+import type { LocalModel } from "./local-model.js";
+import { canAsk, withModel, type Report } from "./work.js";
+
+/** How many answers the model gives; those that say the same count once. */
+const ANSWERS = 3;
+/** What the model sees of the code, in characters: on a small machine, more takes too long. */
+const MAX_CODE = 4000;
+/** Lines above and below a name that is selected alone. */
+const LINES_AROUND = 20;
+const MAX_NAME = 40;
+const MAX_WORDS = 5;
+/** The worst name that passes shares no word with the code, and has no other fault. */
+const MIN_SCORE = 0.7;
+const INSTRUCTIONS =
+  "You name things in source code. Answer with one short English name of two to four words for what the user shows. " +
+  "Answer with the name only: no explanation, no code, no quotes.";
+
+/** What is named. */
+interface Subject {
+  editor: vscode.TextEditor;
+  range: vscode.Range;
+  /** What the model sees of it, and with which words. */
+  code: string;
+  question: string;
+  /** The name that it has. */
+  current?: { name: string; at: vscode.Position };
+}
+
+/** A name to choose. */
+interface Suggestion extends vscode.QuickPickItem {
+  name: string;
+  description: string;
+}
+
+/** Asks for names, lets the user choose one, and renames what is selected, or inserts the name before it. */
+export async function suggestName(local: LocalModel): Promise<void> {
+  if (!(await canAsk(local))) return;
+  const subject = await findSubject();
+  if (subject === undefined) {
+    void vscode.window.showInformationMessage("fm-proxy: Select code in an editor, then ask for a name again.");
+    return;
+  }
+  const names = await withModel(local, "fm-proxy: suggesting a name", (signal, report) =>
+    askForNames(local, subject, signal, report),
+  );
+  if (names === undefined) return;
+  const { current } = subject;
+  const placeHolder = current === undefined ? "Insert before the selected code" : `A new name for ${current.name}`;
+  const chosen = await vscode.window.showQuickPick(names, { title: "fm-proxy: Suggest a Name", placeHolder });
+  if (chosen !== undefined) await apply(subject, chosen.name);
+}
+
+async function findSubject(): Promise<Subject | undefined> {
+  const editor = vscode.window.activeTextEditor;
+  if (editor === undefined) return undefined;
+  const { document, selection } = editor;
+  const range = selection.isEmpty ? document.getWordRangeAtPosition(selection.active) : trimmed(document, selection);
+  if (range === undefined || range.isEmpty) return undefined;
+  const code = document.getText(range);
+  if (isIdentifier(code)) {
+    const around = new vscode.Range(Math.max(0, range.start.line - LINES_AROUND), 0, range.end.line + LINES_AROUND, 0);
+    const shown = document.getText(document.validateRange(around)).slice(0, MAX_CODE);
+    const current = { name: code, at: range.start };
+    return { editor, range, code: shown, question: `A better name for \`${code}\` in this code:\n\n${shown}`, current };
+  }
+  const symbol = await firstSymbol(document, range);
+  const shown = code.slice(0, MAX_CODE);
+  const subject = { editor, range, code: shown, question: shown };
+  return symbol === undefined ? subject : { ...subject, current: symbol };
+}
+
+/** A selection without the white space at its ends. */
+function trimmed(document: vscode.TextDocument, range: vscode.Range): vscode.Range {
+  const text = document.getText(range);
+  const start = document.offsetAt(range.start) + (text.length - text.trimStart().length);
+  const end = Math.max(start, document.offsetAt(range.end) - (text.length - text.trimEnd().length));
+  return new vscode.Range(document.positionAt(start), document.positionAt(end));
+}
+
+/** The first thing that is declared within the range, as the language's extension tells it. */
+async function firstSymbol(document: vscode.TextDocument, range: vscode.Range): Promise<Subject["current"]> {
+  const command = "vscode.executeDocumentSymbolProvider";
+  const symbols = await vscode.commands.executeCommand<vscode.DocumentSymbol[] | undefined>(command, document.uri).then(
+    (found) => found ?? [],
+    () => [],
+  );
+  const within: { name: string; at: vscode.Position }[] = [];
+  const visit = (symbol: vscode.DocumentSymbol): void => {
+    // Some extensions still give the older SymbolInformation, which does not say where the name is.
+    const name = symbol.selectionRange === undefined ? "" : document.getText(symbol.selectionRange);
+    if (isIdentifier(name) && range.contains(symbol.selectionRange)) within.push({ name, at: symbol.selectionRange.start });
+    for (const child of symbol.children ?? []) visit(child);
+  };
+  for (const symbol of symbols) visit(symbol);
+  return within.sort((one, other) => one.at.compareTo(other.at))[0];
+}
+
+async function askForNames(
+  local: LocalModel,
+  { editor, code, question, current }: Subject,
+  signal: AbortSignal,
+  report: Report,
+): Promise<Suggestion[]> {
+  const words = wordsOfCode(code);
+  const style = styleOf(current?.name, editor.document.languageId);
+  const found = new Map<string, Suggestion>();
+  for (let answer = 0; answer < ANSWERS; answer++) {
+    report(`${answer + 1} of ${ANSWERS}`);
+    const { value, source } = await local.client.generate<string>(
+      {
+        instructions: INSTRUCTIONS,
+        input: question,
+        sanitize: (text) => slug(String(text)),
+        validate: (name) => judge(name, words),
+        fallback: () => nameFromText(words, { maxLength: MAX_NAME }) || "name",
+        request: { max_output_tokens: 48, reasoning: { effort: "none" }, ...(answer === 0 ? {} : varied(answer)) },
+      },
+      { signal },
+    );
+    const name = inStyle(value, style);
+    const description = source === "local" ? "" : "made of the code's own words";
+    if (name !== current?.name && !found.has(name)) found.set(name, { label: name, name, description });
+  }
+  // The model's own names come first.
+  if (found.size > 0) return [...found.values()].sort((one, other) => one.description.length - other.description.length);
+  throw new Error(`The model found no other name than ${current?.name ?? ""}. Select more code, then try again.`);
+}
+
+/** The first answer is the model's best; the others differ, but are the same each time. */
+function varied(seed: number): { temperature: number; seed: number } {
+  return { temperature: 0.9, seed };
+}
+
+function judge(name: string, words: string): true | string {
+  if (/^\d/.test(name)) return "It begins with a digit.";
+  if (name.split("-").length > MAX_WORDS) return `It has more than ${MAX_WORDS} words.`;
+  if (name.length > MAX_NAME) return `It is longer than ${MAX_NAME} characters.`;
+  const { score, reasons } = scoreName(name, words);
+  return score >= MIN_SCORE || reasons.join(" ");
+}
+
+async function apply({ editor, range, current }: Subject, name: string): Promise<void> {
+  const { uri } = editor.document;
+  if (current !== undefined) {
+    const edit = await renameEdit(uri, current.at, name);
+    if (edit !== undefined && edit.size > 0) {
+      await vscode.workspace.applyEdit(edit);
+      return;
+    }
+  }
+  // Without an extension that renames, the name itself is replaced, and only here.
+  const edit = new vscode.WorkspaceEdit();
+  if (current === undefined) edit.insert(uri, range.start, `${name} `);
+  else edit.replace(uri, new vscode.Range(current.at, current.at.translate(0, current.name.length)), name);
+  await vscode.workspace.applyEdit(edit);
+}
+
+/** What the language's extension would change everywhere; undefined where it can't rename this. */
+async function renameEdit(uri: vscode.Uri, at: vscode.Position, name: string): Promise<vscode.WorkspaceEdit | undefined> {
+  try {
+    return await vscode.commands.executeCommand("vscode.executeDocumentRenameProvider", uri, at, name);
+  } catch {
+    return undefined;
+  }
+}

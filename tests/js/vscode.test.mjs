@@ -494,6 +494,7 @@ test("several repositories: the one whose menu was used, else the one of the edi
   assert.deepEqual([one.inputBox.value, other.inputBox.value], ["First message", ""]);
   await run("fm-proxy.writeCommitMessage");
   assert.deepEqual([one.inputBox.value, other.inputBox.value], ["First message", "Second message"]);
+  assert.deepEqual(seen.picks, []);
   editor.document.uri = Uri.file("/elsewhere/a.js");
   await run("fm-proxy.writeCommitMessage");
   assert.equal(other.inputBox.value, "Third message");

@@ -291,6 +291,18 @@ test("the real helper with the fake engine: text, calls of tools, tokens", { ski
   assert.ok((await count(message)) >= three);
 });
 
+test("a text has its own tokens, without those of the chat template; a message has them all", async (t) => {
+  const capabilities = { ...READY, features: { ...READY.features, input_tokens: true } };
+  const { api, provider, received } = await withStub(t, { capabilities, frame: 30 });
+  const [model] = await provider.provideLanguageModelChatInformation({ silent: true }, never);
+  const count = (text) => provider.provideTokenCount(model, text, never);
+  assert.equal(await count("three words here"), 3);
+  assert.equal(await count("and two"), 2);
+  assert.equal(await count({ role: 1, content: [new api.LanguageModelTextPart("three words here")] }), 33);
+  const inputs = received("responses.input_tokens").map(({ input }) => input);
+  assert.deepEqual(inputs, ["three words here", "a", "and two", [{ role: "user", content: "three words here" }]]);
+});
+
 test("where the helper can't count tokens, an estimate by length", async (t) => {
   const { provider, received } = await withStub(t);
   const [model] = await provider.provideLanguageModelChatInformation({ silent: true }, never);
@@ -385,6 +397,13 @@ test("the model's own names come before the one of the code's words", async (t) 
   assert.deepEqual(seen.picks[0].items.map(({ name }) => name), ["splitDates", "parseSplit"]);
 });
 
+test("a name that both give is the model's", async (t) => {
+  const editor = editorOf(new TextDocument(CODE), CODE.trim());
+  const { run, seen } = await withStub(t, answers("parse split", "parse split", "untitled", "untitled"), { editor });
+  await run("fm-proxy.suggestName");
+  assert.deepEqual(seen.picks[0].items, [{ label: "parseSplit", name: "parseSplit", description: "" }]);
+});
+
 test("cancelling a name stops the model and shows nothing", async (t) => {
   const editor = editorOf(new TextDocument(CODE), CODE.trim());
   let cancel;
@@ -475,6 +494,7 @@ test("several repositories: the one whose menu was used, else the one of the edi
   assert.deepEqual([one.inputBox.value, other.inputBox.value], ["First message", ""]);
   await run("fm-proxy.writeCommitMessage");
   assert.deepEqual([one.inputBox.value, other.inputBox.value], ["First message", "Second message"]);
+  assert.deepEqual(seen.picks, []);
   editor.document.uri = Uri.file("/elsewhere/a.js");
   await run("fm-proxy.writeCommitMessage");
   assert.equal(other.inputBox.value, "Third message");

@@ -41,10 +41,10 @@ export class Window {
   constructor({ folder, workspace, env = {}, settings = {} }) {
     this.folder = folder;
     this.workspace = workspace;
-    this.socket = join(folder, "driver.sock");
+    this.driver = join(folder, "driver");
     this.extensions = join(folder, "extensions");
     const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("FM_"));
-    this.env = { ...Object.fromEntries(inherited), HOME: join(folder, "home"), FM_TEST_DRIVER: this.socket, ...env };
+    this.env = { ...Object.fromEntries(inherited), HOME: join(folder, "home"), FM_TEST_DRIVER: this.driver, ...env };
     mkdirSync(join(folder, "home"), { recursive: true });
     // Ours are settings of the machine, which a browser's window reads from a file of the server.
     for (const [scope, values] of [["User", SETTINGS], ["Machine", settings]]) {
@@ -99,7 +99,7 @@ export class Window {
 
   /** Lets the driver do something; its result. */
   async ask(action, params = {}) {
-    const socket = connect(this.socket);
+    const socket = connect(readFileSync(this.driver, "utf8"));
     socket.setEncoding("utf8");
     try {
       await once(socket, "connect");

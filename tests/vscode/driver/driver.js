@@ -1,5 +1,6 @@
 // An extension that does in VS Code what the test asks for: a line of JSON on a socket, answered by a line of JSON.
 "use strict";
+const { writeFileSync } = require("node:fs");
 const net = require("node:net");
 const vscode = require("vscode");
 
@@ -95,7 +96,10 @@ async function answer(line) {
 }
 
 exports.activate = (context) => {
-  const path = process.env.FM_TEST_DRIVER;
+  // Each extension host has a socket of its own, and the newest one's name is in the file: that of a window that was
+  // reloaded may end after the next one has begun, and takes its socket with it.
+  const file = process.env.FM_TEST_DRIVER;
+  const path = `${file}-${process.pid}`;
   const server = net.createServer((socket) => {
     let buffer = "";
     socket.on("error", () => {});
@@ -106,8 +110,6 @@ exports.activate = (context) => {
       for (const line of lines) socket.write(`${JSON.stringify(await answer(line))}\n`);
     });
   });
-  // A window that was reloaded, or ended by force, may have left it.
-  require("node:fs").rmSync(path, { force: true });
-  server.listen(path);
+  server.listen(path, () => writeFileSync(file, path));
   context.subscriptions.push({ dispose: () => server.close() });
 };

@@ -94,12 +94,20 @@ export class HelperProcess {
 
   /** Asks the process to end. */
   terminate(): void {
-    this.#child.kill("SIGTERM");
+    this.#signal("SIGTERM");
   }
 
   /** Ends the process at once. */
   kill(): void {
-    this.#child.kill("SIGKILL");
+    this.#signal("SIGKILL");
+  }
+
+  /**
+   * A process that could not be started has the number 0 for Node until that is told. A signal to 0 goes to every process
+   * of this one's group (kill(2)): the host, and whoever started it.
+   */
+  #signal(signal: "SIGTERM" | "SIGKILL"): void {
+    if (this.#child.pid !== undefined) this.#child.kill(signal);
   }
 
   /** Says whether the process keeps Node's event loop alive. */
@@ -171,7 +179,7 @@ export class HelperProcess {
   #end(error: FmError): void {
     if (this.#ended) return;
     this.#ended = true;
-    this.#child.kill("SIGKILL");
+    this.kill();
     this.#child.stdin?.destroy();
     this.#child.stdout?.destroy();
     this.#child.stderr?.destroy();

@@ -15,6 +15,7 @@ import {
 import { getEventListeners, once } from "node:events";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
+import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { Worker } from "node:worker_threads";
@@ -125,6 +126,24 @@ for (const signal of ["SEGV", "ABRT", "KILL"]) {
     assert.equal(client.starts().length, 2);
   }));
 }
+
+test("J5: no signal for a helper that could not be started goes to the host and its process group", async () => {
+  const code = `
+import { HelperProcess } from ${JSON.stringify(join(root, "js-shim", "dist", "esm", "process.js"))};
+const how = { path: "/nowhere/fm-proxy", origin: "a test", args: [], settings: [], env: {}, stderr: "ignore" };
+const ended = new Promise((onEnd) => {
+  const helper = new HelperProcess(how, { onBytes() {}, onEnd });
+  helper.terminate();
+  helper.kill();
+});
+console.log((await ended).code);
+`;
+  // A group of its own, so that a signal to it ends no more than this.
+  const args = ["--input-type=module", "-e", code];
+  const child = spawn(process.execPath, args, { detached: true, stdio: ["ignore", "pipe", "inherit"] });
+  const [output, [status, signal]] = await Promise.all([text(child.stdout), once(child, "exit")]);
+  assert.deepEqual([output, status, signal], ["SPAWN_FAILED\n", 0, null]);
+});
 
 test("J1: every call of a helper that dies is rejected, streamed or not", async (t) => {
   const client = stubClient(t);

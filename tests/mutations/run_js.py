@@ -167,6 +167,8 @@ MUTATIONS = [
      "throw spawnError(error, options);",
      "throw error;",
      "lifecycle", "^J7"),
+    ("J5: no signal goes to the host's process group", PROCESS, "if (this.#child.pid !== undefined) this.#child", "this.#child",
+     "lifecycle", "^J5: no signal"),
     ("J8: no shell reads the path", PROCESS,
      "windowsHide: true }",
      "windowsHide: true, shell: true }",
@@ -359,7 +361,7 @@ MUTATIONS = [
      'child.stdin?.on("error", () => {});',
      "lifecycle", "^J14"),
     ("J14: a helper without stdin is killed", PROCESS,
-     'this.#child.kill("SIGKILL");\n    this.#child.stdin?.destroy();',
+     "this.kill();\n    this.#child.stdin?.destroy();",
      "this.#child.stdin?.destroy();",
      "lifecycle", "^J14"),
     # Node's event loop

@@ -9,7 +9,7 @@ export async function runHelper(args: readonly string[]): Promise<number> {
   const child = spawn(executablePath, args, { stdio: "inherit" });
   // A terminal sends SIGINT to both; this process waits for the helper's end.
   process.on("SIGINT", () => {});
-  for (const signal of ["SIGTERM", "SIGHUP"] as const) process.on(signal, () => child.kill(signal));
+  for (const signal of ["SIGTERM", "SIGHUP"] as const) process.on(signal, () => child.pid !== undefined && child.kill(signal));
   return new Promise((resolve, reject) => {
     child.on("error", reject);
     child.on("exit", (code, signal) => resolve(code ?? 128 + constants.signals[signal ?? "SIGKILL"]));

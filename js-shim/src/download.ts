@@ -1,10 +1,10 @@
 // One file fetched over as many connections as it takes, checked, and given its name at the end.
-import { createHash } from "node:crypto";
 import { open, readFile, rename, rm, stat, statfs, writeFile, type FileHandle } from "node:fs/promises";
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { FmError, toFmError } from "./errors.js";
 import { callBack, warnOf } from "./events.js";
+import { hashFile } from "./hash.js";
 
 /** How far a download is. */
 export interface PullProgress {
@@ -364,14 +364,6 @@ async function whyNotGguf(path: string): Promise<string | null> {
   } finally {
     await handle.close();
   }
-}
-
-/** The SHA-256 of a file, in hexadecimal. */
-export async function hashFile(path: string): Promise<string> {
-  const hash = createHash("sha256");
-  const handle = await open(path, "r");
-  for await (const chunk of handle.createReadStream()) hash.update(chunk as Buffer);
-  return hash.digest("hex");
 }
 
 /** A file of JSON; null where there is none. */

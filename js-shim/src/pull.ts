@@ -5,7 +5,6 @@ import {
   checkProtocol,
   diskError,
   Download,
-  hashFile,
   hubEndpoint,
   readJson,
   type Downloaded,
@@ -13,6 +12,7 @@ import {
   type Source,
 } from "./download.js";
 import { FmError } from "./errors.js";
+import { hashFile } from "./hash.js";
 import { idOf, modelsFolder } from "./model-files.js";
 
 /** Options of {@link pullModel}. */
@@ -115,11 +115,11 @@ async function alreadyThere(path: string, source: Source): Promise<Downloaded | 
   if (size < 0) return null;
   const told = await readRecord(path);
   const wanted = source.sha256 ?? (told?.url === source.url.href ? told.sha256 : null);
-  const sha256 = await hashFile(path);
   if (wanted === null) {
     const what = `${path} exists, from elsewhere. Delete it (fm-proxy models rm ${idOf(path)}), or keep it.`;
     throw new FmError("INVALID_REQUEST", what);
   }
+  const sha256 = await hashFile(path);
   return sha256 === wanted ? { path, size, sha256 } : null;
 }
 

@@ -1,10 +1,11 @@
 // A helper that can't be run where it lies: its permission is repaired, or it is copied to where it can.
-import { createHash, randomUUID } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import { constants } from "node:fs";
-import { access, chmod, cp, mkdir, readdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { access, chmod, cp, mkdir, readdir, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { inPackage, type HelperLocation } from "./locate.js";
 import { FmError } from "./errors.js";
+import { hashFile } from "./hash.js";
 
 /** Copies of the helper begin with this. */
 const PREFIX = "fm-proxy-helper-";
@@ -28,7 +29,7 @@ export async function makeRunnable(found: HelperLocation, storageDir: string | u
   await repair(executablePath);
   // Without a place for a copy, the start says what is wrong.
   if ((await canRun(executablePath)) || storageDir === undefined || !(await exists(executablePath))) return found;
-  const copy = await copyPackage(packagePath, await hashOf(executablePath), storageDir);
+  const copy = await copyPackage(packagePath, await hashFile(executablePath), storageDir);
   return inPackage(copy, `${found.origin}, copied to ${storageDir}`);
 }
 
@@ -80,10 +81,10 @@ async function copyPackage(from: string, hash: string, storageDir: string): Prom
     await mkdir(storageDir, { recursive: true });
     await cp(from, fresh, { recursive: true, dereference: false, verbatimSymlinks: true });
     await chmod(inPackage(fresh, "").executablePath, 0o755);
-    if (!(await isCopyOf(from, fresh, hashOf))) throw new Error("the copy differs from what was copied");
+    if (!(await isCopyOf(from, fresh, hashFile))) throw new Error("the copy differs from what was copied");
     await rename(fresh, to).catch(async (error: unknown) => {
       // Another process was first, or what is there is broken.
-      if (await isCopyOf(from, to, hashOf)) return;
+      if (await isCopyOf(from, to, hashFile)) return;
       await rm(to, { recursive: true, force: true });
       await rename(fresh, to).catch(() => Promise.reject(error));
     });
@@ -111,9 +112,3 @@ async function isCopyOf(from: string, to: string, tell: (path: string) => Promis
 }
 
 const sizeOf = async (path: string): Promise<number> => (await stat(path)).size;
-
-async function hashOf(path: string): Promise<string> {
-  return createHash("sha256")
-    .update(await readFile(path))
-    .digest("hex");
-}

@@ -50,9 +50,10 @@ ${bash(commands).split("\n").slice(2).join("\n")}`;
 }
 
 function fish(commands: readonly Command[]): string {
-  const lines = [...choices(commands)].flatMap(([before, words]) => {
+  const all = choices(commands);
+  const lines = [...all].flatMap(([before, words]) => {
     const [first, second] = before.split(" ");
-    const known = [...(choices(commands).get(first ?? "") ?? [])].filter((word) => !word.startsWith("--")).join(" ");
+    const known = [...(all.get(first ?? "") ?? [])].filter((word) => !word.startsWith("--")).join(" ");
     const seen = second !== undefined ? `; and __fish_seen_subcommand_from ${second}` : "";
     const open = first === "models" && second === undefined ? `; and not __fish_seen_subcommand_from ${known}` : "";
     const when = before === "" ? "__fish_use_subcommand" : `__fish_seen_subcommand_from ${first}${seen}${open}`;

@@ -34,7 +34,7 @@ export function loadExtension(t, options = {}) {
       if (!active) return;
       active = false;
       await module.exports.deactivate();
-      for (const { dispose } of context.subscriptions.map((it) => ({ dispose: () => it.dispose() }))) dispose();
+      for (const subscription of context.subscriptions) subscription.dispose();
     },
   };
   t.after(() => extension.deactivate());

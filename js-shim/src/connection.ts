@@ -1,5 +1,5 @@
 // One helper process from its start to its end: the handshake, the calls, and whether it still listens.
-import { FmError, toFmError, type FmErrorCode } from "./errors.js";
+import { FmError, toFmError, type FmErrorCode, type ReasonCode } from "./errors.js";
 import { HelperProcess, type SpawnOptions } from "./process.js";
 import { RpcConnection, type Sent } from "./rpc.js";
 import type { JsonObject } from "./types.js";
@@ -217,12 +217,18 @@ export class Connection {
   }
 }
 
+/** What Linux's program loader says of a library that lacks what the helper was built with (glibc, elf/dl-version.c). */
+const OLD_LIBRARY = /version `(?:GLIBC|GLIBCXX|CXXABI)_[\d.]+' not found/;
+
 /** What goes wrong before the first pong says that this is no helper, rather than that a helper failed. */
 function startError(failure: FmError, process: HelperProcess): FmError {
   const { code, detail } = failure;
-  const told = (newCode: FmErrorCode, what: string): FmError =>
-    new FmError(newCode, what + process.describeStart(), { cause: failure });
+  const told = (newCode: FmErrorCode, what: string, reasonCode?: ReasonCode): FmError =>
+    new FmError(newCode, what + process.describeStart(), { cause: failure, reasonCode });
   if (code === "PROTOCOL_ERROR") return told("SPAWN_FAILED", `The program is not an fm-proxy helper. ${detail}`);
+  if (code === "HELPER_EXITED" && OLD_LIBRARY.test(process.lastWords)) {
+    return told("SPAWN_FAILED", "This system's C or C++ library is too old for the helper.", "OS_TOO_OLD");
+  }
   if (code === "HELPER_EXITED") return told("SPAWN_FAILED", `${detail} It had not answered yet.`);
   if (code === "RPC_ERROR") return told("HELPER_UNHEALTHY", `The helper refused its first call: ${detail}.`);
   return failure;

@@ -78,8 +78,13 @@ export class HelperProcess {
   describeStart(): string {
     const { path, origin, settings } = this.#options;
     const told = settings.length > 0 ? `, started with ${settings.join(", ")}` : "";
-    const words = oneLine(this.#lastWords ?? Buffer.alloc(0));
+    const words = this.lastWords;
     return ` It is ${path}, from ${origin}${told}.${words === "" ? "" : ` It said: ${words}`}`;
+  }
+
+  /** What it has written to stderr until its first answer, in one line; empty from then on. */
+  get lastWords(): string {
+    return oneLine(this.#lastWords ?? Buffer.alloc(0));
   }
 
   /** Writes one whole frame. Throws an FmError (OVERLOADED) when the helper has stopped reading. */

@@ -7,6 +7,7 @@ import { checkMachine } from "../../js-shim/dist/esm/gate.js";
 import { script, stubClient, stubPath, temporaryFolder } from "./support/helper.mjs";
 import { checkResponse } from "./support/invariants.mjs";
 
+const oldLibrary = "fm-proxy: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.34' not found (required by fm-proxy)\n";
 const unavailable = (reason_code) => ({ capabilities: { available: false, reason_code, detail: "why" } });
 
 for (const [name, stub, options, reason, starts] of [
@@ -17,6 +18,7 @@ for (const [name, stub, options, reason, starts] of [
   ["the helper finds the hardware unfit", unavailable("UNSUPPORTED_HARDWARE"), {}, "UNSUPPORTED_HARDWARE", 1],
   ["a reason of a later helper", unavailable("SOMETHING_NEW"), {}, "HELPER_UNHEALTHY", 1],
   ["the helper exits", { start: "exit" }, {}, "SPAWN_FAILED", 1],
+  ["the C library is too old for the helper", { stderr: oldLibrary, start: "exit" }, {}, "OS_TOO_OLD", 1],
   ["there is no helper", {}, { helperPath: "/nowhere/fm-proxy" }, "SPAWN_FAILED", 0],
   ["another version of the protocol", { version: 7 }, {}, "PROTOCOL_MISMATCH", 2],
   ["the helper is silent", { start: "silent" }, { handshakeTimeoutMs: 300 }, "HELPER_UNHEALTHY", 1],
@@ -37,7 +39,7 @@ for (const [name, stub, options, reason, starts] of [
     const { error } = report.compatible ? {} : await client.safe.responses.create({ input: "x" });
     assert.equal(error?.detail, report.detail);
     assert.equal(client.starts().length, starts);
-    assert.equal(client.received("capabilities.get").length, starts === 1 && !/silent|exits/.test(name) ? 1 : 0);
+    assert.equal(client.received("capabilities.get").length, starts === 1 && !/silent|exits|too old for/.test(name) ? 1 : 0);
   });
 }
 

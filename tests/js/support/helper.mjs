@@ -111,9 +111,19 @@ export function installStub(modules) {
 
 export function temporaryFolder(t) {
   const folder = mkdtempSync(join(tmpdir(), "fm-js-"));
-  // A helper that is on its way out may still write its log there.
-  t.after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 20 }));
+  t.after(() => removeFolder(folder));
   return folder;
+}
+
+/** A helper that is on its way out may write its log once more, between the removal of the files and that of the folder. */
+function removeFolder(folder) {
+  for (let tries = 20; ; tries--) {
+    try {
+      return rmSync(folder, { recursive: true, force: true });
+    } catch (error) {
+      if (error.code !== "ENOTEMPTY" || tries === 0) throw error;
+    }
+  }
 }
 
 /** What a write or a chmod anywhere in a folder would change; even one that was undone leaves a new ctime. */

@@ -47,6 +47,7 @@ struct fm_options {
     char engine_dir[PATH_MAX]; /* where fm-engine-NAME is */
     char models_dir[PATH_MAX]; /* where models are looked for */
     const char *store_file;    /* where responses are stored; NULL: in memory */
+    int64_t engine_idle_ms;    /* an engine without a job for so long is ended; 0: never */
     int64_t store_bytes;       /* how much of them; 0: nothing is stored */
     bool strict_parameters;    /* a request's unknown parameters are refused; else they are ignored and reported */
     enum fm_log_level log_level;

@@ -16,6 +16,7 @@ const KINDS: { readonly [Name in keyof Required<ClientOptions>]: Kind } = {
   modelsDir: "text",
   mmproj: "text",
   chatTemplate: "text",
+  engineIdleMs: "ms",
   store: "text",
   storeBytes: "count",
   strictParameters: "flag",

@@ -48,6 +48,8 @@ export interface ClientOptions {
   mmproj?: string | undefined;
   /** A file with a chat template in Jinja, in place of the model's own. */
   chatTemplate?: string | undefined;
+  /** After this time without a request the engine ends, and the next request loads the model anew; 0: never. Default: 300000. */
+  engineIdleMs?: number | undefined;
   /** The file where responses are stored, for later helpers too. Default: memory, as long as the helper runs. */
   store?: string | undefined;
   /** How many bytes the store takes; 0: nothing is stored. */

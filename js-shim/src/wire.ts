@@ -68,6 +68,8 @@ export const LIMITS = {
   page_items_default: 20,
   /** A name in `--aliases`, or its model, in bytes. */
   alias_bytes: 255,
+  /** Default of `--engine-idle-ms`: an engine without a request for so long is ended, in ms. */
+  engine_idle_ms: 300_000,
   /** Default of `--store-bytes`. */
   store_bytes: 67_108_864,
   /** What a stored response counts in addition to its JSON, in bytes. */

@@ -108,6 +108,48 @@ class Ends(HelperTest):
         self.assertIsNone(helper.receive())
 
 
+class Idle(HelperTest):
+    """--engine-idle-ms: an engine without a job is ended, and the next job starts another."""
+
+    def ask(self, helper, *steps):
+        events, result = helper.collect(self.create(helper, script(*steps)))
+        self.assertTrue(result["ok"], result)
+        check_stream(self, events, result)
+
+    def engine_state(self, helper):
+        return helper.call("capabilities.get")["engine"]["state"]
+
+    def test_an_engine_without_a_job_ends(self):
+        helper = self.helper("--engine-idle-ms", "100")
+        engines = []
+        for _ in range(2):
+            self.ask(helper, "x")
+            engines.append(helper.engine_pid())
+            wait_until(lambda: self.engine_state(helper) == "idle", "the engine's end")
+            self.assertFalse(alive(engines[-1]))
+        self.assertNotEqual(*engines)
+
+    def test_a_job_keeps_it(self):
+        """Also one that takes several times as long."""
+        helper = self.helper("--engine-idle-ms", "100")
+        self.ask(helper, "a", {"sleep_ms": 500}, "b")
+
+    def test_a_cancelled_job_keeps_it_no_longer(self):
+        helper = self.helper("--engine-idle-ms", "100")
+        call = self.create(helper, script("x", {"hang": "soft"}))
+        helper.event(call, "response.output_text.delta")
+        helper.call("responses.cancel", {"request_id": call})
+        self.assert_error(helper.collect(call)[1], "CANCELLED")
+        wait_until(lambda: self.engine_state(helper) == "idle", "the engine's end")
+
+    def test_zero_is_never(self):
+        stays, ends = self.helper("--engine-idle-ms", "0"), self.helper("--engine-idle-ms", "1")
+        for helper in (stays, ends):
+            self.ask(helper, "x")
+        wait_until(lambda: self.engine_state(ends) == "idle", "the other engine's end")
+        self.assertEqual(self.engine_state(stays), "ready")
+
+
 class ParentDeath(HelperTest):
     HOST = textwrap.dedent("""
         import json, os, sys

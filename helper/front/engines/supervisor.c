@@ -4,6 +4,8 @@
  *
  *     IDLE --a job--> STARTING --loaded--> READY --killed, died, ended--> STOPPING --reaped--> IDLE, or STARTING again
  *
+ * An engine that had no job for as long as --engine-idle-ms says is ended too.
+ *
  * `engine->pid` is set to 0, under the lock, before the process is reaped: whoever kills it under the lock can't hit
  * another process that got the number.
  */
@@ -188,6 +190,35 @@ static bool too_quiet(struct fm_engine *engine, int64_t late_ms) {
     return over;
 }
 
+/* A job is in the engine, or waits for it. */
+static bool is_wanted_locked(const struct fm_engine *engine) {
+    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+        const struct fm_job *job = &engine->front->jobs[i];
+        if (is_held(engine, job) || is_queued(engine, job)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/*
+ * How many ms an engine that is ready may still go without a job; -1: as long as it likes. A job may end without a word
+ * of the engine, so a busy one is looked at again after the whole time.
+ */
+static int64_t idle_left_locked(struct fm_engine *engine) {
+    int64_t limit = engine->front->options.engine_idle_ms;
+    int64_t now = fm_now_ms();
+    bool ready = engine->state == FM_ENGINE_READY;
+    if (!ready || is_wanted_locked(engine)) {
+        engine->wanted_ms = now;
+    }
+    if (!ready || limit == 0) {
+        return -1;
+    }
+    int64_t left = engine->wanted_ms + limit - now;
+    return left > 0 ? left : 0;
+}
+
 /* A load that hangs while the jobs that wait are for another model: those that wanted this one have given up. */
 static bool is_unwanted_locked(const struct fm_engine *engine) {
     bool other = false;
@@ -219,6 +250,22 @@ static void make_way_if_unwanted(struct fm_engine *engine) {
         make_way_locked(engine);
     }
     fm_front_leave(engine->front);
+}
+
+/* For how long to wait for the engine's next word, in ms; -1: for ever. One that nobody wants is ended here. */
+static int look_after(struct fm_engine *engine, bool *limited) {
+    struct fm_error error;
+    fm_front_enter(engine->front);
+    *limited = quiet_limit_locked(engine) >= 0;
+    int64_t left = idle_left_locked(engine);
+    if (left == 0) {
+        fm_log(FM_LOG_INFO, "engine %d is ended: it had nothing to do", (int)engine->pid);
+        fm_fail(&error, FM_INTERNAL, "the engine was ended as it had nothing to do");
+        fm_engine_kill_locked(engine, FM_END_ASKED, &error);
+        left = -1; /* until the end of its output */
+    }
+    fm_front_leave(engine->front);
+    return *limited ? SLICE_MS : (int)left;
 }
 
 /* Jobs in the engine make no progress now, through no fault of its. */
@@ -279,11 +326,10 @@ static bool wait_for_engine(struct fm_engine *engine, const struct fm_child *chi
         struct pollfd fds[3] = {{.fd = child->from_child, .events = POLLIN},
                                 {.fd = child->ended, .events = POLLIN},
                                 {.fd = relay->fd, .events = POLLIN}};
-        pthread_mutex_lock(&engine->front->lock);
-        bool limited = quiet_limit_locked(engine) >= 0;
-        pthread_mutex_unlock(&engine->front->lock);
+        bool limited;
+        int wait_ms = look_after(engine, &limited);
         int64_t before = fm_now_ms();
-        poll(fds, 3, limited || child->ended < 0 ? SLICE_MS : -1);
+        poll(fds, 3, child->ended < 0 ? SLICE_MS : wait_ms);
         if (limited && too_quiet(engine, fm_now_ms() - before - SLICE_MS)) {
             return false;
         }

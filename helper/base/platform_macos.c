@@ -80,8 +80,8 @@ void fm_os_die_with_parent(pid_t parent) {
     (void)parent;
 }
 
-void fm_sandbox_enter(bool needs_network, struct fm_sandbox *in_force) {
-    (void)needs_network;
+void fm_sandbox_enter(const struct fm_sandbox_needs *needs, struct fm_sandbox *in_force) {
+    (void)needs;
     *in_force = (struct fm_sandbox){0};
 }
 

@@ -2,6 +2,8 @@
 #ifndef FM_BASE_PLATFORM_OS_H
 #define FM_BASE_PLATFORM_OS_H
 
+#include "base/platform.h"
+
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,9 +41,9 @@ bool fm_os_drop_capabilities(void);
 
 /*
  * The part of fm_sandbox_enter that is Landlock's; Linux alone has it. Returns its ABI's number, 0 when it is not in
- * force. `may_write`: files may be changed. `*devices_denied`: see fm_sandbox. May open files.
+ * force. `may_write`: files may be changed. Sets `devices_denied` and `gpus_allowed` of `in_force`. May open files.
  */
-int fm_os_landlock_enter(bool needs_network, bool may_write, bool *devices_denied);
+int fm_os_landlock_enter(const struct fm_sandbox_needs *needs, bool may_write, struct fm_sandbox *in_force);
 
 /*
  * Linux: how many processors the CPU quotas of a process's cgroups allow, rounded up, at least 1; 0: there is no quota.

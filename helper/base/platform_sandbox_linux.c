@@ -203,6 +203,12 @@ static const int denied_network[] = {
 /* All other ioctls are denied: on a terminal or a device they could type into the user's shell, or drive the device. */
 static const uint32_t allowed_ioctls[] = {TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIOCLEX, FIONCLEX, 0x802c542a};
 
+/*
+ * The kinds of ioctls of GPUs (bits 8 to 15 of a request): DRM's, and those of NVIDIA's nvidiactl and nvidia-modeset.
+ * Other devices have some of these kinds too: only where Landlock lets nothing else be opened.
+ */
+static const uint32_t gpu_ioctls[] = {'d' << 8, 'F' << 8, 'm' << 8};
+
 /* They send signals to others when a descriptor is ready, or make others wait that open a file. F_SETFL: see below. */
 static const uint32_t denied_fcntls[] = {F_SETOWN, F_SETOWN_EX, F_SETSIG, F_SETLEASE};
 
@@ -284,11 +290,26 @@ static void no_signals_from_files(struct filter *filter) {
     answer(filter, ALLOW);
 }
 
-/* Denies opening for writing. O_TMPFILE includes O_WRONLY or O_RDWR. */
-static void read_only(struct filter *filter, int number, unsigned argument) {
+/* All but a few are denied. */
+static void few_ioctls(struct filter *filter, bool gpus) {
+    size_t kinds = gpus ? COUNT(gpu_ioctls) : 0;
+    only_for(filter, SYS_ioctl, 2 * (COUNT(allowed_ioctls) + kinds) + 3);
+    load(filter, ARGUMENT(1));
+    for (size_t i = 0; i < COUNT(allowed_ioctls); i++) {
+        answer_if(filter, BPF_JEQ, allowed_ioctls[i], ALLOW);
+    }
+    emit(filter, BPF_ALU | BPF_AND | BPF_K, 0xff00, 0, 0);
+    for (size_t i = 0; i < kinds; i++) {
+        answer_if(filter, BPF_JEQ, gpu_ioctls[i], ALLOW);
+    }
+    answer(filter, FAIL(EPERM));
+}
+
+/* Denies the flags. */
+static void no_flags(struct filter *filter, int number, unsigned argument, uint32_t flags) {
     only_for(filter, number, 4);
     load(filter, ARGUMENT(argument));
-    answer_if(filter, BPF_JSET, O_WRONLY | O_RDWR | O_CREAT | O_TRUNC, FAIL(EPERM));
+    answer_if(filter, BPF_JSET, flags, FAIL(EPERM));
     answer(filter, ALLOW);
 }
 
@@ -316,15 +337,24 @@ static void limits_stay(struct filter *filter) {
     answer(filter, FAIL(EPERM));
 }
 
-static void build_writes(struct filter *filter) {
-    deny_all(filter, denied_writes, COUNT(denied_writes));
+/*
+ * Denies opening for writing. O_TMPFILE includes O_WRONLY or O_RDWR. A GPU is opened by O_RDWR: then Landlock alone
+ * keeps files from being opened so, and with them from being cut; what can be cut is memory that has a descriptor.
+ */
+static void build_writes(struct filter *filter, bool gpus) {
+    uint32_t flags = O_WRONLY | O_CREAT | O_TRUNC | (gpus ? O_TMPFILE & ~(uint32_t)O_DIRECTORY : (uint32_t)O_RDWR);
+    for (size_t i = 0; i < COUNT(denied_writes); i++) {
+        if (!gpus || denied_writes[i] != SYS_ftruncate) {
+            deny_all(filter, &denied_writes[i], 1);
+        }
+    }
 #ifdef __x86_64__
-    read_only(filter, SYS_open, 1);
+    no_flags(filter, SYS_open, 1, flags);
 #endif
-    read_only(filter, SYS_openat, 2);
+    no_flags(filter, SYS_openat, 2, flags);
 }
 
-static void build_filter(struct filter *filter, bool needs_network) {
+static void build_filter(struct filter *filter, bool needs_network, bool gpus) {
     const uint32_t self[] = {(uint32_t)getpid()};
     load(filter, offsetof(struct seccomp_data, arch));
     emit(filter, BPF_JMP | BPF_K | BPF_JEQ, OUR_ARCH, 1, 0);
@@ -339,7 +369,7 @@ static void build_filter(struct filter *filter, bool needs_network) {
     answer_if(filter, BPF_JEQ, NR_CLONE3, FAIL(ENOSYS));
     deny_all(filter, denied, COUNT(denied));
     if (!MAY_WRITE) {
-        build_writes(filter);
+        build_writes(filter, gpus);
     }
     if (!needs_network) {
         deny_all(filter, denied_network, COUNT(denied_network));
@@ -348,7 +378,7 @@ static void build_filter(struct filter *filter, bool needs_network) {
     by_value(filter, SYS_tgkill, 0, self, 1, ALLOW, FAIL(EPERM)); /* abort() */
     by_value(filter, SYS_rt_sigqueueinfo, 0, self, 1, ALLOW, FAIL(EPERM));
     by_value(filter, SYS_rt_tgsigqueueinfo, 0, self, 1, ALLOW, FAIL(EPERM));
-    by_value(filter, SYS_ioctl, 1, allowed_ioctls, COUNT(allowed_ioctls), ALLOW, FAIL(EPERM));
+    few_ioctls(filter, gpus);
     no_signals_from_files(filter);
     by_value(filter, SYS_prctl, 0, denied_prctls, COUNT(denied_prctls), FAIL(EPERM), ALLOW);
     limits_stay(filter);
@@ -356,9 +386,9 @@ static void build_filter(struct filter *filter, bool needs_network) {
     answer(filter, ALLOW);
 }
 
-static bool enter_seccomp(bool needs_network) {
+static bool enter_seccomp(bool needs_network, bool gpus) {
     static struct filter filter;
-    build_filter(&filter, needs_network);
+    build_filter(&filter, needs_network, gpus);
     const struct sock_fprog program = {.len = (unsigned short)filter.len, .filter = filter.code};
     return filter.len <= FILTER_MAX && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0;
 }
@@ -366,19 +396,20 @@ static bool enter_seccomp(bool needs_network) {
 #else
 
 /* The filter has not been tried on this architecture. */
-static bool enter_seccomp(bool needs_network) {
+static bool enter_seccomp(bool needs_network, bool gpus) {
     (void)needs_network;
+    (void)gpus;
     return false;
 }
 
 #endif
 
-void fm_sandbox_enter(bool needs_network, struct fm_sandbox *in_force) {
+void fm_sandbox_enter(const struct fm_sandbox_needs *needs, struct fm_sandbox *in_force) {
     in_force->no_capabilities = fm_os_drop_capabilities(); /* before seccomp denies it */
     in_force->no_new_privs = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
-    in_force->landlock = fm_os_landlock_enter(needs_network, MAY_WRITE, &in_force->devices_denied);
-    in_force->seccomp = enter_seccomp(needs_network);
-    in_force->network_denied = in_force->seccomp && !needs_network;
+    in_force->landlock = fm_os_landlock_enter(needs, MAY_WRITE, in_force);
+    in_force->seccomp = enter_seccomp(needs->network, in_force->gpus_allowed);
+    in_force->network_denied = in_force->seccomp && !needs->network;
 }
 
 #else

@@ -199,7 +199,12 @@ bool fm_job_is_held(const struct fm_job *job) {
     return job->state == FM_JOB_SENT || job->state == FM_JOB_RUNNING;
 }
 
-void fm_job_made_locked(struct fm_front *front, struct fm_job *job, enum fm_finish finish) {
+void fm_job_again_locked(struct fm_job *job) {
+    job->state = FM_JOB_QUEUED;
+    job->run = ++job->front->last_number;
+}
+
+void fm_job_made_locked(struct fm_job *job, enum fm_finish finish) {
     struct fm_answer *answer = &job->answer;
     struct fm_error error;
     enum fm_code code = FM_OK;
@@ -217,8 +222,7 @@ void fm_job_made_locked(struct fm_front *front, struct fm_job *job, enum fm_fini
         fm_job_settle_locked(job, finish, NULL);
         return;
     }
-    job->state = FM_JOB_QUEUED;
-    job->run = ++front->last_number;
+    fm_job_again_locked(job);
 }
 
 void fm_job_settle_locked(struct fm_job *job, enum fm_finish finish, const struct fm_error *error) {

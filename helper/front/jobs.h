@@ -58,7 +58,10 @@ bool fm_job_is_held(const struct fm_job *job);
  * try, the job goes back to the queue for that, before all that came after it; else, and without memory for it, the job
  * is settled.
  */
-void fm_job_made_locked(struct fm_front *front, struct fm_job *job, enum fm_finish finish);
+void fm_job_made_locked(struct fm_job *job, enum fm_finish finish);
+
+/* The engine lost the job before it gave any output: it goes back to the queue, before all that came after it. */
+void fm_job_again_locked(struct fm_job *job);
 
 /*
  * The one end of a job: decides it. What the host gets of it (the last events, the create call's result, the cancel

@@ -108,6 +108,21 @@ static bool read_temperature(const struct row *row, const char *name, const char
     return true;
 }
 
+static bool read_gpu(const struct row *row, const char *name, const char *text, void *value) {
+    int64_t layers;
+    if (strcmp(text, "auto") == 0 || strcmp(text, "off") == 0) {
+        return read_text(row, name, text, value);
+    }
+    char *end;
+    errno = 0;
+    layers = strtoll(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end || errno || layers < row->least || layers > row->most) {
+        return REFUSE("%s must be auto, off, or a number of layers from %lld to %lld, not \"%s\"\n", name,
+                      (long long)row->least, (long long)row->most, text);
+    }
+    return read_text(row, name, text, value);
+}
+
 static bool read_truncation(const struct row *row, const char *name, const char *text, void *value) {
     if (strcmp(text, "auto") != 0 && strcmp(text, "disabled") != 0) {
         return REFUSE("%s must be auto or disabled, not \"%s\"\n", name, text);
@@ -161,6 +176,13 @@ static const struct row rows[] = {
      true, read_engine_file, AT(mmproj), NULL, 0, 0},
     {"chat-template", "FILE", "a chat template in Jinja in place of the model's own", BOTH, true, read_engine_file,
      AT(chat_template), NULL, 0, 0},
+    {"gpu", "HOW",
+     "auto: as many of the model's layers as fit are computed on a GPU, where one can be used;\nor off, or how many "
+     "layers",
+     BOTH, true, read_gpu, AT(gpu), "auto", 1, FM_GPU_LAYERS_MAX},
+    {"gpu-dir", "DIR",
+     "where libggml-vulkan is, of the same release of llama.cpp as the engine\n(default: none, so no GPU is used)",
+     BOTH, true, read_text, AT(gpu_dir), NULL, 0, 0},
     {"engine-idle-ms", "MS",
      "after so long without a request the engine ends, which frees its memory;\nthe next request starts it again; 0: never",
      BOTH, true, read_integer, AT(engine_idle_ms), "300000", 0, DAY_MS},

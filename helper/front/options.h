@@ -11,6 +11,8 @@
 /* Of six values each: a conversation is one frame, of FM_JSON_VALUES_MAX at most. */
 #define FM_SESSION_TURNS_MAX 10000
 
+#define FM_GPU_LAYERS_MAX 100000
+
 enum fm_run_mode {
     FM_RUN_SERVE,    /* JSON-RPC on stdio */
     FM_RUN_SESSIONS, /* session mode: lines of JSON on stdio (protocol/SESSIONS.md) */
@@ -46,6 +48,8 @@ struct fm_options {
     const char *chat_template; /* the file of a chat template for every model; NULL: the model's own */
     char engine_dir[PATH_MAX]; /* where fm-engine-NAME is */
     char models_dir[PATH_MAX]; /* where models are looked for */
+    const char *gpu;           /* "auto", "off", or a number of layers */
+    const char *gpu_dir;       /* the folder of the GPU's library; NULL or "": none */
     const char *store_file;    /* where responses are stored; NULL: in memory */
     int64_t engine_idle_ms;    /* an engine without a job for so long is ended; 0: never */
     int64_t store_bytes;       /* how much of them; 0: nothing is stored */

@@ -27,6 +27,7 @@
 #include "front/engines/models.h"
 #include "front/options.h"
 #include "front/outbox.h"
+#include "protocol/gpu.h"
 #include "protocol/rpc.h"
 #include "protocol/sandbox.h"
 #include "surface/surface.h"
@@ -119,6 +120,11 @@ struct fm_engine {
     struct fm_descriptor descriptor; /* what the last one that was initialized said of itself */
     bool has_sandbox;                /* the last one that was initialized reported what is below */
     struct fm_sandbox sandbox;       /* what the engine says is in force */
+    bool gpu_told;                   /* it is told of a GPU's library */
+    bool gpu_given_up;               /* the process died with a GPU: there is none any more */
+    bool died;                       /* nobody ended the process, nor did it say why it ends */
+    bool has_gpu;                    /* what is below is known */
+    struct fm_gpu gpu;               /* what the engine says that it uses, or why we told it of none */
     struct fm_buf message;           /* messages to the engine in the making */
 };
 

@@ -4,7 +4,17 @@ import { FmError } from "./errors.js";
 import { isObject } from "./types.js";
 
 /** What a value may be: `ms` and `count` are integers that are not negative. */
-type Kind = "text" | "flag" | "aliases" | "ms" | "count" | "function" | "object" | "functionOrObject" | readonly unknown[];
+type Kind =
+  | "gpu"
+  | "text"
+  | "flag"
+  | "aliases"
+  | "ms"
+  | "count"
+  | "function"
+  | "object"
+  | "functionOrObject"
+  | readonly unknown[];
 
 const KINDS: { readonly [Name in keyof Required<ClientOptions>]: Kind } = {
   helperPath: "text",
@@ -16,6 +26,8 @@ const KINDS: { readonly [Name in keyof Required<ClientOptions>]: Kind } = {
   modelsDir: "text",
   mmproj: "text",
   chatTemplate: "text",
+  gpu: "gpu",
+  gpuDir: "text",
   engineIdleMs: "ms",
   store: "text",
   storeBytes: "count",
@@ -45,11 +57,13 @@ const LONGEST_MS = 2_147_483_647;
 const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;
 const isAliases = (value: unknown): boolean =>
   isObject(value) && Object.entries(value).every(([name, model]) => /^[^,=]+$/.test(name) && /^[^,]+$/.test(String(model)));
+const isGpu = (value: unknown): boolean => value === "auto" || value === "off" || (isCount(value) && value !== 0);
 const CHECKS: Record<Exclude<Kind, readonly unknown[]>, [(value: unknown) => boolean, string]> = {
   text: [(value) => typeof value === "string", "a string"],
   flag: [(value) => typeof value === "boolean", "true or false"],
   ms: [(value) => isCount(value) && (value as number) <= LONGEST_MS, `an integer from 0 to ${LONGEST_MS}, in ms`],
   count: [isCount, "an integer that is not negative"],
+  gpu: [isGpu, '"auto", "off" or a number of layers'],
   function: [(value) => typeof value === "function", "a function"],
   aliases: [isAliases, "an object of model names, which have no comma, and as a name no ="],
   object: [(value) => typeof value === "object" && value !== null, "an object"],

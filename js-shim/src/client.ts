@@ -9,7 +9,7 @@ import { Compatibility, reasonOf } from "./gate.js";
 import { generate, type Generated, type GenerateParams } from "./generate.js";
 import { Guard } from "./guard.js";
 import { Helper } from "./helper.js";
-import { locateHelper, type HelperLocation } from "./locate.js";
+import { locateGpuLibrary, locateHelper, type HelperLocation } from "./locate.js";
 import { modelsFolder } from "./model-files.js";
 import { Models } from "./models.js";
 import { SWITCHES, VALUES } from "./options.js";
@@ -48,6 +48,14 @@ export interface ClientOptions {
   mmproj?: string | undefined;
   /** A file with a chat template in Jinja, in place of the model's own. */
   chatTemplate?: string | undefined;
+  /**
+   * What computes: `"auto"`, as many of the model's layers as fit on a GPU; a number of layers; or `"off"`, the CPU alone.
+   * A GPU is used if the package `@node-llama-cpp/linux-x64-vulkan` is installed, in the version that docs/gpu.md names.
+   * Default: `"auto"`.
+   */
+  gpu?: "auto" | "off" | number | undefined;
+  /** The folder of `libggml-vulkan.so`. Default: that of the package, if it is installed. */
+  gpuDir?: string | undefined;
   /** After this time without a request the engine ends, and the next request loads the model anew; 0: never. Default: 300000. */
   engineIdleMs?: number | undefined;
   /** The file where responses are stored, for later helpers too. Default: memory, as long as the helper runs. */
@@ -253,6 +261,9 @@ export const ENVIRONMENT: ReadonlySet<string> = new Set([
   "LOCALAPPDATA",
   "NUMBER_OF_PROCESSORS",
   "PROCESSOR_ARCHITECTURE",
+  "GGML_VK_VISIBLE_DEVICES",
+  "VK_DRIVER_FILES",
+  "VK_ICD_FILENAMES",
 ]);
 
 /** The helper's environment: a few variables of the host's, and those that the caller adds. */
@@ -300,6 +311,8 @@ async function spawnOptions(options: ClientOptions, events: Events): Promise<Spa
   const args = ["--stdio"];
   // A package that is updated takes its folder with it, so models lie in the user's.
   if (packagePath !== undefined && options.modelsDir === undefined) args.push("--models-dir", modelsFolder(env));
+  const gpuFolder = wantsGpuFolder(options, env) ? locateGpuLibrary() : null;
+  if (gpuFolder !== null) args.push("--gpu-dir", gpuFolder);
   const settings: string[] = [];
   for (const [name, flag, variable] of SWITCHES) {
     if (options[name] === true) args.push(flag);
@@ -321,6 +334,12 @@ async function spawnOptions(options: ClientOptions, events: Events): Promise<Spa
     cwd: options.cwd,
     stderr: stderrOf(options, events),
   };
+}
+
+/** Whether nobody has named the folder of the GPU's library, nor wants none. */
+function wantsGpuFolder({ gpu, gpuDir }: ClientOptions, env: Record<string, string>): boolean {
+  const how = gpu ?? env["FM_PROXY_GPU"];
+  return how !== "off" && gpuDir === undefined && (env["FM_PROXY_GPU_DIR"] ?? "") === "";
 }
 
 /** A value as the helper reads it; an object is a list NAME=VALUE. */

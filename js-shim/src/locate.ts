@@ -10,6 +10,9 @@ const NAME = process.platform === "win32" ? "fm-proxy.exe" : "fm-proxy";
 const APP = "fm-proxy.app";
 const IN_APP = join("Contents", "MacOS", "fm-proxy");
 
+/** The platforms that there is a GPU's library for, as its packages name them. */
+const GPU_PLATFORMS: Readonly<Record<string, string>> = { "linux-x64": "linux-x64-vulkan" };
+
 /** A helper that was found. */
 export interface HelperLocation {
   /** A program, or an app bundle of macOS. */
@@ -78,6 +81,26 @@ export function platformPackage(): string {
   return `@fm-proxy/${process.platform}-${process.arch}`;
 }
 
+/** Where the GPU's library may be. Tests give their own. */
+export type GpuOptions = Pick<LocateOptions, "resolve" | "hostFolders">;
+
+/**
+ * The folder of `libggml-vulkan.so` in the package that users install for their GPU: where Node finds it, from here or from
+ * the host's main program, else beside the host's own files. Whether it fits the engine, the engine will tell. Null: it is
+ * not installed, or there is none for this platform.
+ */
+export function locateGpuLibrary(options: GpuOptions = {}): string | null {
+  const platform = GPU_PLATFORMS[`${process.platform}-${process.arch}`];
+  if (platform === undefined) return null;
+  const name = `@node-llama-cpp/${platform}`;
+  const main = process.argv[1];
+  const from = [join(here, "locate.js"), ...(main === undefined ? [] : [main])];
+  const resolvers = from.map((file) => (module: string) => createRequire(file).resolve(module)); // throws for an odd file
+  const installed = (options.resolve === undefined ? resolvers : [options.resolve]).map((each) => resolveMain(name, each));
+  const folders = [...installed.filter((found) => found !== null), ...besideHost(name, options.hostFolders ?? hostFolders())];
+  return folders.map((folder) => join(folder, "bins", platform)).find((folder) => existsSync(folder)) ?? null;
+}
+
 /** A program inside an Electron archive cannot be run; packagers put it beside the archive, under the same path. */
 export function unpacked(path: string): string {
   const beside = path.replace(/\.asar(?=[\\/])/, ".asar.unpacked");
@@ -101,6 +124,15 @@ export function inPackage(packagePath: string, origin: string): HelperLocation {
 function resolvePackage(name: string, resolve: (name: string) => string): string | null {
   try {
     return unpacked(dirname(resolve(`${name}/package.json`)));
+  } catch {
+    return null;
+  }
+}
+
+/** The same for a package that exports no more than its `dist/index.js`. */
+function resolveMain(name: string, resolve: (name: string) => string): string | null {
+  try {
+    return unpacked(dirname(dirname(resolve(name))));
   } catch {
     return null;
   }

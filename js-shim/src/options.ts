@@ -9,6 +9,8 @@ export const VALUES = [
   ["modelsDir", "--models-dir", "FM_PROXY_MODELS_DIR"],
   ["mmproj", "--mmproj", "FM_PROXY_MMPROJ"],
   ["chatTemplate", "--chat-template", "FM_PROXY_CHAT_TEMPLATE"],
+  ["gpu", "--gpu", "FM_PROXY_GPU"],
+  ["gpuDir", "--gpu-dir", "FM_PROXY_GPU_DIR"],
   ["engineIdleMs", "--engine-idle-ms", "FM_PROXY_ENGINE_IDLE_MS"],
   ["store", "--store", "FM_PROXY_STORE"],
   ["storeBytes", "--store-bytes", "FM_PROXY_STORE_BYTES"],

@@ -597,10 +597,25 @@ export interface EngineSandbox {
   landlock: number;
   seccomp: boolean;
   network: "denied" | "allowed";
-  /** Whether it can read devices, terminals included, and what other processes have in /proc. */
-  devices: "denied" | "allowed";
+  /**
+   * Whether it can read devices, terminals included, and what other processes have in /proc; "gpus": the nodes of GPUs
+   * alone.
+   */
+  devices: "denied" | "gpus" | "allowed";
   /** "none": it has none of root's special rights. */
   capabilities: "none" | "some";
+}
+
+/** What the engine computes with besides the CPU (see `capabilities.get` in PROTOCOL.md). */
+export interface EngineGpu {
+  /** The name of the GPU, or of several; null: none is used. */
+  device: string | null;
+  /** Layers of the model that it computes. */
+  layers: number;
+  /** Layers of the model. */
+  total_layers: number;
+  /** Why none is used; null: one is. */
+  detail: string | null;
 }
 
 /** Where responses are stored (see `capabilities.get` in PROTOCOL.md). */
@@ -624,6 +639,8 @@ export interface Capabilities {
     name: string;
     state: "idle" | "starting" | "ready" | "stopping";
     sandbox: EngineSandbox | null;
+    /** Null: none was asked for, or no model has been loaded. */
+    gpu: EngineGpu | null;
     [key: string]: unknown;
   };
   models: {

@@ -21,7 +21,7 @@ class Methods(HelperTest):
         helper = self.helper()
         result = helper.call("capabilities.get")
         self.assertTrue(result["available"])
-        self.assertEqual(result["engine"], {"name": "fake", "state": "idle", "sandbox": None})
+        self.assertEqual(result["engine"], {"name": "fake", "state": "idle", "sandbox": None, "gpu": None})
         self.assertEqual(result["limits"]["max_requests"], 64)
         self.assertIsNone(helper.engine_pid())
 

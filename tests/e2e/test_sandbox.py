@@ -6,6 +6,7 @@ under which the kernel looks as if it had no Landlock, no seccomp, or no close_r
 succeed; that shows that the attempts are real.
 """
 
+import ctypes
 import fcntl
 import json
 import os
@@ -402,6 +403,79 @@ class Rights(SandboxTest):
                                                      f"read={folder}/a b/file": "ok", "list=/usr": "ok"})
             finally:
                 subprocess.run(["umount", inner], check=True)
+
+
+def pretend_gpus():
+    """For preexec_fn: a /dev with nodes that have the names of GPUs, and are /dev/zero. False: it can't be had here."""
+    libc = ctypes.CDLL(None)
+    private = libc.unshare(0x20000) == 0 and libc.mount(b"none", b"/", None, 0x44000, None) == 0  # MS_REC, MS_PRIVATE
+    if not private or libc.mount(b"none", b"/dev", b"tmpfs", 0, None) != 0:
+        return False
+    os.umask(0)
+    os.mkdir("/dev/dri")
+    for name, minor in (("null", 3), ("urandom", 9), ("zero", 5), *((node, 5) for node in GPUS + NO_GPUS)):
+        os.mknod("/dev/" + name, 0o20666, os.makedev(1, minor))
+    os.symlink("card0", "/dev/dri/renderD130")
+    with open("/dev/dri/renderD131", "w", encoding="ascii") as file:
+        file.write("text")
+    return True
+
+
+GPUS = ["dri/renderD128", "dri/renderD129", "nvidia0", "nvidia12", "nvidiactl", "nvidia-modeset"]
+NO_GPUS = ["dri/card0", "dri/renderD", "dri/renderD128x", "nvidia", "nvidia0x", "nvidia-uvm", "nvidiactl1"]
+
+
+class Gpus(SandboxTest):
+    """What an engine may do that is told of a GPU."""
+
+    def gpu_engine(self, *args, missing=()):
+        """None: there can't be a /dev of our own."""
+        if os.geteuid() != 0 or subprocess.run(["true"], preexec_fn=lambda: pretend_gpus() or os._exit(1),
+                                               check=False).returncode:
+            return note("not root, or no mounts here: devices of GPUs are not tried")
+
+        def prepare():
+            pretend_gpus()
+            poorer(*missing)()
+        return self.helper(*args, preexec_fn=prepare if missing else pretend_gpus)
+
+    def test_the_nodes_and_nothing_else(self):
+        path = self.files()
+        helper = self.gpu_engine("--gpu-dir", "/usr/lib") if self.need_landlock(3) else None
+        if not helper:
+            return
+        expected = {f"update=/dev/{name}": "ok" for name in GPUS}
+        expected |= {f"gpu-ioctl=/dev/{name}": "ENOTTY" for name in GPUS}  # it came through to the device
+        expected |= {f"{how}=/dev/{name}": "EACCES" for name in NO_GPUS + ["dri/renderD130", "dri/renderD131", "zero"]
+                     for how in ("update", "read", "gpu-ioctl")}
+        expected |= {"ioctl=/dev/dri/renderD128": "EPERM", "list=/dev/dri": "ok", "list=/dev": "EACCES",
+                     "append=/dev/dri/renderD128": "EPERM", "memory-file": "ok", "socket": "EPERM", "exec=/bin/true": "EPERM",
+                     "update=" + path("old"): "EACCES", "update=/dev/null": "EACCES", "update=/proc/self/mem": "EACCES",
+                     f"syscall={257 if MACHINE == 'x86_64' else 56},-100,-1,0x410002": "EPERM"}  # O_TMPFILE
+        expected |= {attempt: ("EPERM", "EACCES") for attempt in self.changes(path)}
+        if COVERAGE:
+            expected = {attempt: outcome for attempt, outcome in expected.items() if "/dev/dri/renderD128" in attempt}
+        self.assert_outcomes(helper, expected)
+        self.assert_unchanged(path)
+        self.assertEqual(self.sandbox(helper)["devices"], "gpus")
+
+    def test_not_told_of_one(self):
+        for args in ((), ("--gpu-dir", "/usr/lib", "--gpu", "off")):
+            helper = self.gpu_engine(*args)
+            if helper and self.need_landlock():
+                self.assert_outcomes(helper, {"update=/dev/dri/renderD128": ("EPERM", "EACCES"),
+                                              "read=/dev/dri/renderD128": "EACCES", "list=/dev/dri": "EACCES",
+                                              "memory-file": "ok" if COVERAGE else "EPERM"})
+                self.assertEqual(self.sandbox(helper)["devices"], "denied")
+
+    def test_without_landlock(self):
+        """seccomp can't tell a GPU from a file, so that none can be opened."""
+        helper = self.gpu_engine("--gpu-dir", "/usr/lib", missing=(NO_LANDLOCK,))
+        if helper and not COVERAGE:
+            self.assert_outcomes(helper, {"update=/dev/dri/renderD128": "EPERM", "memory-file": "EPERM",
+                                          "ioctl=/dev/dri/renderD128": "EPERM", "gpu-ioctl=/dev/dri/renderD128": "EPERM",
+                                          "ioctl=/etc/passwd": "EPERM"})
+            self.assertEqual(self.sandbox(helper)["devices"], "allowed")
 
 
 class Attacks(SandboxTest):

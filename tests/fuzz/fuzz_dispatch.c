@@ -103,7 +103,7 @@ static void finish(struct fm_job *job, enum fm_finish finish) {
     if (failed) {
         fm_job_settle_locked(job, finish, &error);
     } else {
-        fm_job_made_locked(&front, job, finish);
+        fm_job_made_locked(job, finish);
     }
 }
 

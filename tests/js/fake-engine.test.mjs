@@ -49,6 +49,23 @@ test("compatibility of a helper without its engine, and without a model", async 
   assert.ok(["MODEL_NOT_READY", "HELPER_UNHEALTHY"].includes(noFile.reason_code), noFile.reason_code);
 });
 
+test("a GPU: what the options ask for, and what became of it", async (t) => {
+  const used = async (options) => {
+    const client = fakeClient(t, options);
+    await client.responses.create({ input: "x" });
+    return (await client.capabilities.get()).engine.gpu;
+  };
+  const gpu = { device: "fake GPU", layers: 12, total_layers: 12, detail: null };
+  assert.deepEqual(await used({ gpuDir: "/usr/lib" }), gpu);
+  assert.deepEqual(await used({ gpuDir: "/usr/lib", gpu: "auto" }), gpu);
+  assert.deepEqual(await used({ gpuDir: "/usr/lib", gpu: 3 }), { ...gpu, layers: 3 });
+  assert.equal(await used({ gpuDir: "/usr/lib", gpu: "off" }), null);
+  assert.equal(await used({ gpuDir: "" }), null);
+  for (const wrong of [0, -1, 1.5, "3", "all", true]) {
+    assert.throws(() => fakeClient(t, { gpu: wrong }), { code: "INVALID_REQUEST", message: /'gpu'/ });
+  }
+});
+
 test("a model that did not load is not compatible: the first failed request tells", async (t) => {
   const client = fakeClient(t, { env: { ...sanitizerEnv, FM_ENGINE_FAKE_LOAD: "error" } });
   assert.deepEqual(await client.compatibility.check(), { compatible: true });

@@ -4,8 +4,10 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { helperEnvironment } from "../../js-shim/dist/esm/client.js";
-import { inPackage, locateHelper, platformPackage, unpacked } from "../../js-shim/dist/esm/locate.js";
+import { inPackage, locateGpuLibrary, locateHelper, platformPackage, unpacked } from "../../js-shim/dist/esm/locate.js";
 import { temporaryFolder } from "./support/helper.mjs";
+
+const noGpu = process.platform === "linux" && process.arch === "x64" ? false : "there is no GPU's library for this platform";
 
 const nothing = () => {
   throw new Error("not installed");
@@ -48,6 +50,23 @@ test("the helper is looked for in order: option, environment, platform package, 
   mkdirSync(beside, { recursive: true });
   writeFileSync(join(beside, "package.json"), "{}");
   assert.equal(find({ resolve: nothing }).executablePath, join(beside, "bin", "fm-proxy"));
+});
+
+test("the GPU's library: where Node finds its package, else beside the host", { skip: noGpu }, (t) => {
+  const root = temporaryFolder(t);
+  const name = "@node-llama-cpp/linux-x64-vulkan";
+  const installed = join(root, "modules", name);
+  const beside = join(root, "host", "node_modules", name);
+  const hostFolders = [join(root, "host")];
+  const resolve = (asked) => {
+    assert.equal(asked, name, "its package exports nothing else");
+    return join(installed, "dist", "index.js");
+  };
+  assert.equal(locateGpuLibrary({ resolve, hostFolders }), null, "there is no such folder");
+  mkdirSync(join(beside, "bins", "linux-x64-vulkan"), { recursive: true });
+  assert.equal(locateGpuLibrary({ resolve: nothing, hostFolders }), join(beside, "bins", "linux-x64-vulkan"));
+  mkdirSync(join(installed, "bins", "linux-x64-vulkan"), { recursive: true });
+  assert.equal(locateGpuLibrary({ resolve, hostFolders }), join(installed, "bins", "linux-x64-vulkan"));
 });
 
 test("an app bundle: in the platform's package, or named", (t) => {

@@ -139,6 +139,23 @@ static void mmproj(void **state) {
     assert_string_equal(options.mmproj, "p");
 }
 
+static void gpu(void **state) {
+    (void)state;
+    struct fm_options options;
+    char said[512];
+    assert_true(read_options(&options, ARGS("--stdio"), said, sizeof said));
+    assert_string_equal(options.gpu, "auto");
+    assert_null(options.gpu_dir);
+    setenv("FM_PROXY_GPU", "off", 1);
+    setenv("FM_PROXY_GPU_DIR", "/env/d", 1);
+    assert_true(read_options(&options, ARGS("--stdio"), said, sizeof said));
+    assert_string_equal(options.gpu, "off");
+    assert_string_equal(options.gpu_dir, "/env/d");
+    assert_true(read_options(&options, ARGS("sessions", "--gpu", "100000", "--gpu-dir", ""), said, sizeof said));
+    assert_string_equal(options.gpu, "100000");
+    assert_string_equal(options.gpu_dir, "");
+}
+
 static void strict_parameters(void **state) {
     (void)state;
     struct fm_options options;
@@ -358,6 +375,9 @@ static void refused(void **state) {
         {ARGS("--log-level", "loud"), "loud"},
         {ARGS("--log-level", ""), "--log-level"},
         {ARGS("--chat-template", ""), "--chat-template"},
+        {ARGS("--gpu", "0"), "from 1 to 100000, not \"0\""},
+        {ARGS("--gpu", "100001"), "--gpu"},
+        {ARGS("--gpu", "all"), "auto, off"},
         {ARGS("--mmproj", ""), "--mmproj"},
         {ARGS("--mmproj", "caf\xE9.gguf"), "--mmproj"},
         {ARGS("--chat-template", "caf\xE9.jinja"), "--chat-template"},
@@ -423,6 +443,7 @@ int main(void) {
         cmocka_unit_test_setup(arguments_and_environment, clear_environment),
         cmocka_unit_test_setup(chat_template, clear_environment),
         cmocka_unit_test_setup(mmproj, clear_environment),
+        cmocka_unit_test_setup(gpu, clear_environment),
         cmocka_unit_test_setup(strict_parameters, clear_environment),
         cmocka_unit_test_setup(empty_variables, clear_environment),
         cmocka_unit_test_setup(modes, clear_environment),

@@ -82,6 +82,10 @@ static int try_append(const char *value) {
     return try_open(value, O_WRONLY | O_APPEND);
 }
 
+static int try_update(const char *value) {
+    return try_open(value, O_RDWR);
+}
+
 static int try_read(const char *value) {
     return try_open(value, O_RDONLY);
 }
@@ -155,16 +159,44 @@ static int try_rename(const char *value) {
 }
 
 /* A request that no device knows. */
-static int try_ioctl(const char *value) {
-    int fd = open(value, O_RDONLY | O_CLOEXEC);
+static int request(const char *value, int flags, unsigned long number) {
+    int fd = open(value, flags | O_CLOEXEC);
     if (fd < 0) {
         return -1;
     }
-    int result = ioctl(fd, 0x666dUL, NULL);
+    int result = ioctl(fd, number, NULL);
     int error = errno;
     close(fd);
     errno = error;
     return result;
+}
+
+static int try_ioctl(const char *value) {
+    return request(value, O_RDONLY, 0x666dUL);
+}
+
+/* Of the kind that GPUs have. */
+static int try_gpu_ioctl(const char *value) {
+    return request(value, O_RDWR, 0x64ffUL);
+}
+
+/* A file in memory, as drivers have them. */
+static int try_memory_file(const char *value) {
+    (void)value;
+#ifdef SYS_memfd_create
+    int fd = (int)syscall(SYS_memfd_create, "memory", 0u);
+    if (fd < 0) {
+        return -1;
+    }
+    int result = ftruncate(fd, 4096);
+    int error = errno;
+    close(fd);
+    errno = error;
+    return result;
+#else
+    errno = ENOSYS;
+    return -1;
+#endif
 }
 
 static int try_exec(const char *value) {
@@ -258,6 +290,7 @@ static const struct attempt {
     {"connect=", try_connect},
     {"write=", try_write},
     {"append=", try_append},
+    {"update=", try_update},
     {"read=", try_read},
     {"peek=", try_peek},
     {"list=", try_list},
@@ -276,6 +309,8 @@ static const struct attempt {
     {"rename=", try_rename},
     {"rmdir=", rmdir},
     {"ioctl=", try_ioctl},
+    {"gpu-ioctl=", try_gpu_ioctl},
+    {"memory-file", try_memory_file},
     {"exec=", try_exec},
     {"fork", try_fork},
     {"ptrace", try_ptrace},
@@ -302,10 +337,16 @@ static const char *errno_name(int number) {
         int number;
         const char *name;
     } names[] = {
-        {EPERM, "EPERM"},   {EACCES, "EACCES"}, {ENOSYS, "ENOSYS"}, {ENOENT, "ENOENT"}, {EEXIST, "EEXIST"},
-        {EBADF, "EBADF"},   {EFAULT, "EFAULT"}, {EINVAL, "EINVAL"}, {EROFS, "EROFS"},   {ECONNREFUSED, "ECONNREFUSED"},
-        {EAGAIN, "EAGAIN"}, {ESRCH, "ESRCH"},   {EXDEV, "EXDEV"},   {ENOTTY, "ENOTTY"}, {EADDRINUSE, "EADDRINUSE"},
-        {ENXIO, "ENXIO"},   {ESPIPE, "ESPIPE"}, {EIO, "EIO"},       {ENODATA, "ENODATA"},
+        {EPERM, "EPERM"},           {EACCES, "EACCES"},
+        {ENOSYS, "ENOSYS"},         {ENOENT, "ENOENT"},
+        {EEXIST, "EEXIST"},         {EBADF, "EBADF"},
+        {EFAULT, "EFAULT"},         {EINVAL, "EINVAL"},
+        {EROFS, "EROFS"},           {ECONNREFUSED, "ECONNREFUSED"},
+        {EAGAIN, "EAGAIN"},         {ESRCH, "ESRCH"},
+        {EXDEV, "EXDEV"},           {ENOTTY, "ENOTTY"},
+        {EADDRINUSE, "EADDRINUSE"}, {ENXIO, "ENXIO"},
+        {ESPIPE, "ESPIPE"},         {EIO, "EIO"},
+        {ENODATA, "ENODATA"},
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (names[i].number == number) {

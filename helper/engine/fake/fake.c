@@ -4,7 +4,9 @@
  *
  *     FM_ENGINE_FAKE_INIT  hang | garbage | crash | network | version:N   (N: the protocol version that it answers;
  *                          network: an engine that needs it)
- *     FM_ENGINE_FAKE_LOAD  hang | hang:NAME | error | crash | exit | slow:MS   (NAME: part of the model's path)
+ *     FM_ENGINE_FAKE_LOAD  hang | hang:NAME | error | crash | gpu_crash | exit | slow:MS   (NAME: part of the model's
+ *                          path; gpu_crash: as long as the front tells of a GPU)
+ *     FM_ENGINE_FAKE_GPU   none   (the GPU that the front tells of can't be used; else it can)
  *     FM_ENGINE_FAKE_DIMENSION  numbers of a vector (default 8)
  *     FM_ENGINE_FAKE_CALLS  auto   (a message of the user is answered by a call, where there are tools)
  *     FM_ENGINE_FAKE_ANSWER  messages   (to a job with a JSON format, {"result":TEXT} with its messages in it)
@@ -31,6 +33,7 @@
 #define CONTEXT_LENGTH 4096  /* words of input */
 #define VOCABULARY     32768 /* tokens, for who names one */
 #define LOAD_STEPS     10
+#define GPU_LAYERS     12
 #define TEXT_MAX       (16u << 20) /* bytes of an answer without a script */
 #define IMAGE_TOKENS   16          /* of any image */
 
@@ -100,14 +103,29 @@ static void load_slowly(struct fm_kit *kit, int64_t ms) {
     }
 }
 
+/* What is said of a GPU that nobody has. */
+static const struct fm_gpu *use_gpu(const struct fm_gpu_wish *wish) {
+    static struct fm_gpu gpu;
+    if (fault_is("FM_ENGINE_FAKE_GPU", "none")) {
+        gpu = (struct fm_gpu){.detail = "there is none, as FM_ENGINE_FAKE_GPU asks", .total_layers = GPU_LAYERS};
+    } else {
+        int64_t layers = wish->layers < 0 || wish->layers > GPU_LAYERS ? GPU_LAYERS : wish->layers;
+        gpu = (struct fm_gpu){.device = "fake GPU", .layers = layers, .total_layers = GPU_LAYERS};
+    }
+    return &gpu;
+}
+
 static enum fm_code load(void *state, struct fm_kit *kit, const struct fm_model_files *files,
                          struct fm_model_info *info, struct fm_error *error) {
     const char *model = files->model;
+    struct fm_gpu_wish wish;
     (void)state;
+    fm_kit_gpu_wish(&wish);
     int64_t slow_ms = fault_number("FM_ENGINE_FAKE_LOAD", "slow");
     if (load_hangs(model)) {
         hang();
-    } else if (fault_is("FM_ENGINE_FAKE_LOAD", "crash")) {
+    } else if (fault_is("FM_ENGINE_FAKE_LOAD", "crash") ||
+               (wish.folder && fault_is("FM_ENGINE_FAKE_LOAD", "gpu_crash"))) {
         abort();
     } else if (fault_is("FM_ENGINE_FAKE_LOAD", "exit")) {
         _exit(3);
@@ -118,7 +136,10 @@ static enum fm_code load(void *state, struct fm_kit *kit, const struct fm_model_
         load_slowly(kit, slow_ms);
     }
     fm_kit_load_progress(kit, 1);
-    *info = (struct fm_model_info){.context_length = CONTEXT_LENGTH, .slots = SLOTS, .images = files->mmproj != NULL};
+    *info = (struct fm_model_info){.context_length = CONTEXT_LENGTH,
+                                   .slots = SLOTS,
+                                   .images = files->mmproj != NULL,
+                                   .gpu = wish.folder ? use_gpu(&wish) : NULL};
     return FM_OK;
 }
 
@@ -430,6 +451,8 @@ static void serve(void *state, struct fm_kit *kit) {
 }
 
 int main(int argc, char *argv[]) {
+    struct fm_gpu_wish wish;
+    fm_kit_gpu_wish(&wish);
     const struct fm_engine_ops ops = {
         .name = "fake",
         .version = FM_VERSION,
@@ -440,6 +463,7 @@ int main(int argc, char *argv[]) {
         .slots = SLOTS,
         .formats = true,
         .needs_network = fault_is("FM_ENGINE_FAKE_INIT", "network"),
+        .needs_gpus = wish.folder != NULL,
         .protocol_version = fault_number("FM_ENGINE_FAKE_INIT", "version"),
         .state = &the_fake,
         .initializing = initializing,

@@ -191,6 +191,12 @@ static enum fm_reason run_signal(struct run *run, struct json_object *argument) 
     return FM_REASON_NONE;
 }
 
+static enum fm_reason run_gpu_signal(struct run *run, struct json_object *argument) {
+    struct fm_gpu_wish wish;
+    fm_kit_gpu_wish(&wish);
+    return wish.folder ? run_signal(run, argument) : FM_REASON_NONE;
+}
+
 static enum fm_reason run_exit(struct run *run, struct json_object *argument) {
     (void)run;
     _exit(json_object_get_int(argument));
@@ -265,7 +271,7 @@ static const struct step {
     {"hang", is_hang, run_hang},           {"signal", is_signal, run_signal},
     {"exit", is_count, run_exit},          {"try", is_attempt, run_try},
     {"reasoning", is_text, run_reasoning}, {"tool_call", is_tool_call, run_tool_call},
-    {"parameter", is_text, run_parameter},
+    {"parameter", is_text, run_parameter}, {"gpu_signal", is_signal, run_gpu_signal},
 };
 
 /* The step's row and argument; NULL when the entry is none. */

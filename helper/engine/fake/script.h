@@ -16,6 +16,7 @@
  *     {"stdout":TEXT}          prints among the frames
  *     {"hang":HOW}             soft: until the abort; hard: tells progress, then for good
  *     {"signal":NAME}          to itself, such as SEGV
+ *     {"gpu_signal":NAME}      the same as long as the front tells of a GPU; else nothing
  *     {"exit":STATUS}          at once
  *     {"try":ATTEMPT}          what the sandbox should forbid (attempt.h); a token says how it went: "ok" or "EPERM"
  *     {"parameter":NAME}       a token with what the job has as top_k, min_p, repeat_penalty or ignore_eos

@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "engine/kit/logprobs.h"
 #include "engine/kit/text_stream.h"
+#include "protocol/gpu.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -35,6 +36,7 @@
 #define FM_SCHEMA_ERROR_MAX  (64u << 10)           /* bytes of fm_kit_job.schema_error */
 
 enum {                         /* exit statuses, besides 0 */
+       FM_EXIT_GPU = 70,       /* EX_SOFTWARE: a GPU failed, and what it held is lost */
        FM_EXIT_NO_MEMORY = 71, /* EX_OSERR: a message could not be taken or sent */
        FM_EXIT_PROTOCOL = 76,  /* EX_PROTOCOL: a broken frame, or an end of input inside one */
 };
@@ -51,10 +53,20 @@ struct fm_model_files {
 
 /* What `load` tells about the model. */
 struct fm_model_info {
-    int64_t context_length; /* tokens of prompt and answer together */
-    int slots;              /* jobs at once */
-    bool images;            /* it sees; without it, the kit refuses jobs that have images */
+    int64_t context_length;   /* tokens of prompt and answer together */
+    int slots;                /* jobs at once */
+    bool images;              /* it sees; without it, the kit refuses jobs that have images */
+    const struct fm_gpu *gpu; /* what it computes with, or why not; NULL: nothing is said of it */
 };
+
+/* Which GPU the front wants to be used: ENGINE.md, GPU. */
+struct fm_gpu_wish {
+    const char *folder; /* of its library; NULL: none is wanted */
+    int64_t layers;     /* so many; -1: as many as fit */
+};
+
+/* Reads the environment. Before fm_kit_main, and whenever one likes; never blocks. */
+void fm_kit_gpu_wish(struct fm_gpu_wish *wish);
 
 struct fm_engine_ops {
     const char *name;         /* "llama" */
@@ -63,6 +75,7 @@ struct fm_engine_ops {
     int64_t protocol_version; /* 0: FM_ENGINE_PROTOCOL_VERSION; another one is for tests */
     bool reads_files;         /* its models are GGUF files; else it has one model, which bears its name */
     bool needs_network;       /* leaves the network out of the sandbox */
+    bool needs_gpus;          /* leaves the GPUs' devices out of it */
     bool formats;             /* honours job->format; else the kit refuses jobs that have one */
     bool tools;               /* honours job->tools, and calls in messages; else the kit refuses jobs with them */
     bool embeddings;          /* honours job->inputs; else the kit refuses jobs that have some */

@@ -9,6 +9,7 @@
 #include "base/platform.h"
 #include "engine/kit/job_read.h"
 #include "engine/kit/kit_internal.h"
+#include "protocol/gpu.h"
 #include "protocol/sandbox.h"
 #include "protocol/version.h"
 
@@ -236,6 +237,10 @@ static void answer_load(struct fm_kit *kit, const struct fm_item *item) {
     fm_json_key_bool(&w, "ok", true);
     fm_json_key_int(&w, "context_length", info.context_length);
     fm_json_key_int(&w, "slots", info.slots);
+    if (info.gpu) {
+        fm_json_key(&w, "gpu");
+        fm_gpu_write(info.gpu, &w);
+    }
     fm_json_object_end(&w);
     fm_output_send_or_end(kit);
 }
@@ -246,6 +251,14 @@ void fm_kit_load_progress(struct fm_kit *kit, double progress) {
     fm_json_key_double(&w, "progress", progress);
     fm_json_object_end(&w);
     fm_output_send_or_end(kit);
+}
+
+void fm_kit_gpu_wish(struct fm_gpu_wish *wish) {
+    const char *how = getenv("FM_ENGINE_GPU");
+    const char *folder = getenv("FM_ENGINE_GPU_DIR");
+    bool wanted = how && strcmp(how, "off") != 0 && folder && folder[0];
+    wish->folder = wanted ? folder : NULL;
+    wish->layers = wanted && strcmp(how, "auto") != 0 ? strtoll(how, NULL, 10) : -1;
 }
 
 #define BUILD_HINT "; the llama engine can if it is built with Rust"
@@ -340,7 +353,8 @@ int fm_kit_main(const struct fm_engine_ops *ops, int argc, char *argv[]) {
         return describe(ops);
     }
     fm_fill_std_fds(); /* opens /dev/null for writing, so it comes first */
-    fm_sandbox_enter(ops->needs_network, &kit->sandbox);
+    const struct fm_sandbox_needs needs = {.network = ops->needs_network, .gpus = ops->needs_gpus};
+    fm_sandbox_enter(&needs, &kit->sandbox);
     if (!start(kit, ops)) {
         return FM_EXIT_NO_MEMORY;
     }

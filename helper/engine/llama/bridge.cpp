@@ -5,12 +5,14 @@ extern "C" {
 }
 
 #include "chat.h"
+#include "fit.h"
 #include "log.h"
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <vector>
 
 struct fm_templates {
     common_chat_templates_ptr parsed;
@@ -157,6 +159,37 @@ extern "C" fm_code fm_tokenize(const llama_vocab *vocab, const char *text, size_
         *count = static_cast<size_t>(got);
         return FM_OK;
     });
+}
+
+#define MARGIN ((size_t)1 << 30) /* bytes of a GPU that others may need, as llama.cpp has it */
+
+extern "C" fm_code fm_fit_layers(const char *path, const llama_context_params *context, llama_model_params *params,
+                                 fm_error *error) {
+    static std::vector<float> split; /* llama.cpp reads them when the model is loaded */
+    static std::vector<llama_model_tensor_buft_override> overrides;
+    return guarded(error, FM_UNAVAILABLE, "the memory of the GPU can't be measured", [&]() {
+        common_log_set_verbosity_thold(-1);
+        split.assign(llama_max_devices(), 0.0f);
+        overrides.assign(llama_max_tensor_buft_overrides(), {nullptr, nullptr});
+        std::vector<size_t> margins(llama_max_devices(), MARGIN);
+        llama_context_params wanted = *context;
+        auto status = common_fit_params(path, params, &wanted, split.data(), overrides.data(), margins.data(),
+                                        wanted.n_ctx, nullptr, GGML_LOG_LEVEL_ERROR);
+        return status == COMMON_PARAMS_FIT_STATUS_SUCCESS
+                   ? FM_OK
+                   : fm_fail(error, FM_UNAVAILABLE, "the model does not fit into the memory of the GPU");
+    });
+}
+
+extern "C" int32_t fm_compute(llama_context *context, const llama_batch *batch, bool encode, fm_error *error) {
+    int32_t status = FM_COMPUTE_THREW;
+    (void)guarded(error, FM_INTERNAL, "computing failed", [&]() {
+        int32_t result = encode ? llama_encode(context, *batch) : llama_decode(context, *batch);
+        llama_synchronize(context);
+        status = result;
+        return FM_OK;
+    });
+    return status;
 }
 
 extern "C" int fm_math_cores(void) {

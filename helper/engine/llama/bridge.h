@@ -14,7 +14,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct llama_batch;
+struct llama_context;
+struct llama_context_params;
 struct llama_model;
+struct llama_model_params;
 struct llama_vocab;
 
 /* A model's chat template, parsed. */
@@ -45,8 +49,24 @@ FM_MUST_USE enum fm_code fm_tokenize(const struct llama_vocab *vocab, const char
                                      struct fm_error *error);
 
 /*
- * Cores of this machine that are worth a thread for arithmetic, at least 1: hyper-threads counted once, slow cores not at
- * all. Which of them this process may use is another matter: fm_processors.
+ * Sets in `params`, which are otherwise the defaults, how much of the model in `path` goes to the GPUs so that it fits
+ * beside a context of `context`, with some room left. What it points to then lives as long as the process: call it
+ * once. FM_UNAVAILABLE when nothing fits, or when the model can't be loaded.
+ */
+FM_MUST_USE enum fm_code fm_fit_layers(const char *path, const struct llama_context_params *context,
+                                       struct llama_model_params *params, struct fm_error *error);
+
+#define FM_COMPUTE_THREW (-1000) /* none of llama.cpp's own */
+
+/*
+ * llama_encode with `encode`, else llama_decode, and waits for the end: what they return. A driver's exception, such as
+ * that its device is lost, becomes FM_COMPUTE_THREW, and `error` has what it says. Blocks.
+ */
+int32_t fm_compute(struct llama_context *context, const struct llama_batch *batch, bool encode, struct fm_error *error);
+
+/*
+ * Cores of this machine that are worth a thread for arithmetic, at least 1: hyper-threads counted once, slow cores not
+ * at all. Which of them this process may use is another matter: fm_processors.
  */
 int fm_math_cores(void);
 

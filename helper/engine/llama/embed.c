@@ -10,8 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define ABORTED 2 /* of llama_encode and llama_decode */
-
 struct text {
     llama_token *tokens; /* owned */
     size_t count;
@@ -70,12 +68,12 @@ static enum fm_reason compute(struct embedding *run, const struct text *text, si
         batch->seq_id[i][0] = 0;
         batch->logits[i] = true; /* all of them are pooled */
     }
-    int32_t status = llama_get_memory(context) ? llama_decode(context, *batch) : llama_encode(context, *batch);
+    int32_t status = fm_llama_model_compute(run->model, batch, !llama_get_memory(context));
     if (status == 0) {
         run->processed += (int64_t)count;
         return FM_REASON_NONE;
     }
-    if (status == ABORTED) {
+    if (status == FM_COMPUTE_ABORTED) {
         return FM_REASON_ABORTED;
     }
     fm_log(FM_LOG_ERROR, "llama_decode: %d", (int)status);
@@ -126,9 +124,9 @@ static enum fm_reason embed_all(struct embedding *run) {
 void fm_embed(struct fm_llama_model *model, struct fm_kit_job *job) {
     struct embedding run = {.model = model, .job = job, .batch = llama_batch_init((int32_t)model->chunk, 0, 1)};
     int64_t start = fm_now_ms();
-    llama_set_abort_callback(model->context, abort_asked, &run);
+    fm_llama_model_watch(model, abort_asked, &run);
     enum fm_reason reason = embed_all(&run);
-    llama_set_abort_callback(model->context, NULL, NULL);
+    fm_llama_model_watch(model, NULL, NULL);
     for (size_t i = 0; run.texts && i < job->input_count; i++) {
         free(run.texts[i].tokens);
     }

@@ -641,10 +641,10 @@ void fm_generate(struct fm_slot *slot, struct fm_kit_job *job) {
     struct generation run = {.slot = slot, .job = job, .thought = {.state = FM_THOUGHT_OVER}};
     fm_buf_init(&run.piece, PIECE_MAX);
     int64_t start = fm_now_ms();
-    llama_set_abort_callback(slot->model->context, abort_asked, &run);
+    fm_llama_model_watch(slot->model, abort_asked, &run);
     enum fm_reason reason = prepare(&run);
     reason = reason ? reason : generate(&run);
-    llama_set_abort_callback(slot->model->context, NULL, NULL);
+    fm_llama_model_watch(slot->model, NULL, NULL);
     reason = tell_held(&run, tell_held_thought(&run, reason));
     bool whole = reason == FM_REASON_STOP && !run.parser.called && !fm_kit_job_cut(job);
     bool stuck = whole && !fm_guide_check(&run.guide, &job->schema_error);

@@ -7,6 +7,7 @@
 #include "engine/kit/kit.h"
 #include "engine/llama/embed.h"
 #include "engine/llama/generate.h"
+#include "engine/llama/gpu.h"
 #include "engine/llama/vision.h"
 
 #include <stdio.h>
@@ -94,8 +95,11 @@ static enum fm_code load(void *state, struct fm_kit *kit, const struct fm_model_
         fm_llama_model_free(&engine->model);
         return code;
     }
-    *info = (struct fm_model_info){
-        .context_length = engine->model.context_length, .slots = SLOTS, .images = engine->model.vision != NULL};
+    *info = (struct fm_model_info){.context_length = engine->model.context_length,
+                                   .slots = SLOTS,
+                                   .images = engine->model.vision != NULL,
+                                   .gpu = engine->model.uses_gpu || engine->model.gpu.detail[0] ? &engine->model.gpu
+                                                                                                : NULL};
     return FM_OK;
 }
 
@@ -127,6 +131,9 @@ static void serve(void *state, struct fm_kit *kit) {
 
 int main(int argc, char *argv[]) {
     char version[64];
+    struct fm_gpu_wish wish;
+    fm_kit_gpu_wish(&wish);
+    fm_llama_gpu_prepare();
     snprintf(version, sizeof version, "%s (llama.cpp %s)", FM_VERSION, llama_version());
     const struct fm_engine_ops ops = {
         .name = "llama",
@@ -138,6 +145,7 @@ int main(int argc, char *argv[]) {
         .tools = fm_grammar_supported(),
         .embeddings = true,
         .prompts = true,
+        .needs_gpus = wish.folder != NULL,
         .delta_ms = DELTA_MS,
         .state = &the_engine,
         .load = load,

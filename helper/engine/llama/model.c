@@ -4,8 +4,10 @@
 #include "base/log.h"
 #include "base/platform.h"
 #include "base/utf8.h"
+#include "engine/kit/kit.h"
 #include "engine/llama/bridge.h"
 #include "engine/llama/gguf_file.h"
+#include "engine/llama/gpu.h"
 
 #include <dlfcn.h>
 #include <ggml-backend.h>
@@ -14,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define TEMPLATE_MAX (1u << 20) /* bytes of a chat template; the longest in use have 30 kB */
 
@@ -39,6 +42,17 @@
  * that sleep at once cost a small model a fifth of its speed.
  */
 #define THREAD_POLL 10
+
+/*
+ * A GPU is asked to stop after so many nodes of a graph (two layers, in most models), where the batch has so many
+ * tokens: less takes no time.
+ */
+#define PIECE_NODES 64
+#define PIECES_FROM 16
+
+/* Of a load's progress: where the weights are read and a GPU is tried; then a step for each piece of the trial. */
+#define WEIGHTS_PART 0.8f
+#define TRIAL_STEP   0.01f
 
 /* ---- llama.cpp's log ---- */
 
@@ -168,6 +182,49 @@ static enum fm_code fail_to_load(struct fm_error *error, const char *path) {
     }
 }
 
+/* ---- computing ---- */
+
+void fm_llama_model_watch(struct fm_llama_model *model, fm_llama_stop *stop, void *argument) {
+    model->stop = stop;
+    model->stop_argument = argument;
+    llama_set_abort_callback(model->context, stop, argument);
+}
+
+/*
+ * llama.cpp asks its abort callback between the operations of the CPU alone. On a GPU it computes all nodes of a graph
+ * up to one that this function wants, then calls it again. Always at the same nodes: what a GPU computes at once may
+ * decide about the last bits.
+ */
+static bool on_node(struct ggml_tensor *node, bool ask, void *argument) {
+    struct fm_llama_model *model = argument;
+    (void)node;
+    if (ask) {
+        return model->stopped || (model->in_pieces && ++model->nodes % PIECE_NODES == 0);
+    }
+    model->stopped = model->stopped || (model->stop && model->stop(model->stop_argument));
+    return !model->stopped; /* false: nothing more of this part of the graph; llama.cpp itself does not notice */
+}
+
+int32_t fm_llama_model_compute(struct fm_llama_model *model, const struct llama_batch *batch, bool encode) {
+    struct fm_error error = {.detail = ""};
+    model->in_pieces = model->trying_gpu || batch->n_tokens >= PIECES_FROM;
+    model->stopped = false;
+    model->nodes = 0;
+    int32_t status = fm_compute(model->context, batch, encode, &error);
+    if (status == 0 && model->stopped) {
+        return FM_COMPUTE_ABORTED;
+    }
+    bool failed = status < 0; /* what is above has other reasons, such as an abort */
+    if (failed && model->uses_gpu) {
+        fm_log(FM_LOG_ERROR, "the GPU failed, so the engine ends: %s (%d)", error.detail, (int)status);
+        _exit(FM_EXIT_GPU);
+    }
+    if (failed && error.detail[0]) {
+        fm_log(FM_LOG_ERROR, "%s", error.detail);
+    }
+    return status;
+}
+
 /* ---- the context ---- */
 
 /* "ARCHITECTURE.name", where the file's metadata has it. */
@@ -278,18 +335,13 @@ static uint32_t smaller(uint32_t a, uint32_t b) {
     return a < b ? a : b;
 }
 
-static enum fm_code make_context(struct fm_llama_model *model, const char *path,
-                                 const struct fm_llama_model_options *options, struct fm_error *error) {
+/* `whole_spans`: the places of an image may have to be computed at once. */
+static struct llama_context_params context_params(const struct fm_llama_model *model,
+                                                  const struct fm_llama_model_options *options, bool whole_spans) {
     struct llama_context_params params = llama_context_default_params();
-    uint32_t wanted = wanted_context(model, options);
-    bool asked = options->context_length > 0;
-    enum fm_code code = check_memory(model, path, wanted, asked, error);
-    if (code != FM_OK) {
-        return code;
-    }
-    params.n_ctx = wanted;
-    params.n_batch = needs_whole_text(model) ? wanted : FM_MODEL_CHUNK;
-    if (model->vision && fm_vision_needs_whole_spans(model->vision)) {
+    params.n_ctx = wanted_context(model, options);
+    params.n_batch = needs_whole_text(model) ? params.n_ctx : FM_MODEL_CHUNK;
+    if (whole_spans) {
         params.n_batch = WHOLE_SPAN_MAX;
     }
     params.n_ubatch = params.n_batch;
@@ -298,6 +350,21 @@ static enum fm_code make_context(struct fm_llama_model *model, const char *path,
     params.n_threads = model->thread_count;
     params.n_threads_batch = model->thread_count;
     params.no_perf = true;
+    return params;
+}
+
+static enum fm_code make_context(struct fm_llama_model *model, const char *path,
+                                 const struct fm_llama_model_options *options, struct fm_error *error) {
+    bool whole_spans = model->vision && fm_vision_needs_whole_spans(model->vision);
+    struct llama_context_params params = context_params(model, options, whole_spans);
+    uint32_t wanted = params.n_ctx;
+    bool asked = options->context_length > 0;
+    enum fm_code code = check_memory(model, path, wanted, asked, error);
+    if (code != FM_OK) {
+        return code;
+    }
+    params.cb_eval = model->uses_gpu ? on_node : NULL;
+    params.cb_eval_user_data = model;
     model->context = llama_init_from_model(model->weights, params);
     if (!model->context) {
         return fail_with_log(error, path,
@@ -388,35 +455,138 @@ static enum fm_code check_kind(struct fm_llama_model *model, const char *path, s
     return FM_OK;
 }
 
+/* ---- a trial of the GPU ---- */
+
+struct trial {
+    fm_llama_model_progress *progress;
+    void *argument;
+    float done;
+};
+
+static bool on_trial(void *argument) {
+    struct trial *trial = argument;
+    trial->done += trial->done < 0.99f ? TRIAL_STEP : 0;
+    return !trial->progress(trial->done, trial->argument);
+}
+
+/* Whether the GPU computes at all is seen now, and not by the first request, which would wait for its programs too. */
+static void try_gpu(struct fm_llama_model *model, fm_llama_model_progress *progress, void *argument) {
+    struct trial trial = {.progress = progress, .argument = argument, .done = WEIGHTS_PART};
+    llama_token token = llama_vocab_bos(model->prompter.vocab);
+    llama_memory_t memory = llama_get_memory(model->context);
+    token = token == LLAMA_TOKEN_NULL ? 0 : token;
+    struct llama_batch batch = llama_batch_get_one(&token, 1);
+    fm_llama_model_watch(model, on_trial, &trial);
+    model->trying_gpu = true;
+    int32_t status = fm_llama_model_compute(model, &batch, !memory);
+    model->trying_gpu = false;
+    fm_llama_model_watch(model, NULL, NULL);
+    fm_log(FM_LOG_DEBUG, "a first token on the GPU: %d", (int)status);
+    if (memory) {
+        llama_memory_clear(memory, true);
+    }
+    progress(1, argument);
+}
+
+/* ---- loading ---- */
+
+struct source {
+    const char *path;
+    const struct fm_llama_model_options *options;
+    fm_llama_model_progress *progress;
+    void *argument;
+};
+
+/* With a GPU: its trial, after the weights are read, is progress too. */
+static bool on_weights(float progress, void *argument) {
+    const struct source *from = argument;
+    return from->progress(progress * WEIGHTS_PART, from->argument);
+}
+
+/* What of the model the GPU takes, as `params`. A look at the file tells how long the context is to be. */
+static bool fit_gpu(struct fm_llama_model *model, const struct source *from, struct llama_model_params *params) {
+    struct fm_error error;
+    struct fm_llama_model look = {.thread_count = 1};
+    struct llama_model_params without = llama_model_default_params();
+    fm_llama_gpu_leave_out(&without);
+    without.no_alloc = true;
+    without.load_mode = LLAMA_LOAD_MODE_NONE;
+    look.weights = llama_model_load_from_file(from->path, without);
+    bool fits = false;
+    if (look.weights && check_kind(&look, from->path, &error) == FM_OK) { /* else the CPU's load says what is wrong */
+        struct llama_context_params context = context_params(&look, from->options, from->options->mmproj != NULL);
+        fits = fm_llama_gpu_fit(from->path, &context, params, &model->gpu);
+    }
+    llama_model_free(look.weights);
+    return fits;
+}
+
+/* Loads all of it; on failure nothing is left but `gpu`. */
+static enum fm_code load_from(struct fm_llama_model *model, struct source *from, bool gpu, struct fm_error *error) {
+    const struct fm_llama_model_options *options = from->options;
+    struct llama_model_params params = llama_model_default_params();
+    model->uses_gpu = gpu && fit_gpu(model, from, &params);
+    if (!model->uses_gpu) {
+        fm_llama_gpu_leave_out(&params);
+    }
+    params.progress_callback = model->uses_gpu ? on_weights : from->progress;
+    params.progress_callback_user_data = model->uses_gpu ? from : from->argument;
+    log_reset();
+    model->weights = llama_model_load_from_file(from->path, params);
+    if (!model->weights) {
+        return fail_to_load(error, from->path);
+    }
+    model->thread_count = options->threads > 0 ? (int)options->threads : default_threads();
+    enum fm_code code = check_kind(model, from->path, error);
+    code = code ? code : init_prompter(model, options->chat_template, error);
+    code = code ? code : load_vision(model, options->mmproj, error);
+    code = code ? code : make_context(model, from->path, options, error);
+    if (code != FM_OK) {
+        const struct fm_gpu kept = model->gpu;
+        fm_llama_model_free(model);
+        model->gpu = kept;
+        return code;
+    }
+    model->gpu.total_layers = llama_model_n_layer(model->weights) + 1; /* the last one makes the logits */
+    bool all = params.n_gpu_layers < 0 || params.n_gpu_layers > model->gpu.total_layers;
+    model->gpu.layers = all ? model->gpu.total_layers : params.n_gpu_layers;
+    return FM_OK;
+}
+
+/* With a GPU, where one can be used; without, where the model does not load with it. */
+static enum fm_code load_somewhere(struct fm_llama_model *model, struct source *from, struct fm_error *error) {
+    bool gpu = fm_llama_gpu_find(&model->gpu);
+    enum fm_code code = load_from(model, from, gpu, error);
+    if (code == FM_OK || !gpu || !model->gpu.device[0]) {
+        return code;
+    }
+    fm_log(FM_LOG_WARN, "no GPU is used, because the model does not load with %s: %s", model->gpu.device,
+           error->detail);
+    model->gpu.device[0] = '\0';
+    snprintf(model->gpu.detail, sizeof model->gpu.detail, "the model does not load with the GPU: %.200s",
+             error->detail);
+    return load_from(model, from, false, error);
+}
+
 enum fm_code fm_llama_model_load(struct fm_llama_model *model, const char *path,
                                  const struct fm_llama_model_options *options, fm_llama_model_progress *progress,
                                  void *argument, struct fm_error *error) {
+    struct source from = {.path = path, .options = options, .progress = progress, .argument = argument};
     *model = (struct fm_llama_model){0};
     llama_log_set(on_log, NULL);
     ggml_set_abort_callback(on_ggml_abort);
     enum fm_code code = fm_file_check_magic(path, "GGUF", error); /* llama.cpp would wait for a FIFO */
     code = code ? code : load_backends(error);
+    code = code ? code : load_somewhere(model, &from, error);
     if (code != FM_OK) {
-        return code;
-    }
-    log_reset();
-    struct llama_model_params params = llama_model_default_params();
-    params.progress_callback = progress;
-    params.progress_callback_user_data = argument;
-    model->weights = llama_model_load_from_file(path, params);
-    if (!model->weights) {
-        return fail_to_load(error, path);
-    }
-    model->thread_count = options->threads > 0 ? (int)options->threads : default_threads();
-    code = check_kind(model, path, error);
-    code = code ? code : init_prompter(model, options->chat_template, error);
-    code = code ? code : load_vision(model, options->mmproj, error);
-    code = code ? code : make_context(model, path, options, error);
-    if (code != FM_OK) {
-        fm_llama_model_free(model);
         return code;
     }
     start_threads(model);
+    if (model->uses_gpu) {
+        try_gpu(model, progress, argument);
+        fm_log(FM_LOG_INFO, "%lld of %lld layers on %s", (long long)model->gpu.layers,
+               (long long)model->gpu.total_layers, model->gpu.device);
+    }
     fm_log(FM_LOG_INFO, "context %u, %d threads", model->context_length, model->thread_count);
     return FM_OK;
 }

@@ -9,6 +9,7 @@
 #include "engine/chat/tools.h"
 #include "engine/guide/grammar.h"
 #include "engine/llama/prompt.h"
+#include "protocol/gpu.h"
 
 #include <ggml.h>
 #include <llama.h>
@@ -20,6 +21,9 @@
 
 /* The largest context that can be asked for: above what any model was trained for. In docs/options.md. */
 #define FM_MODEL_CONTEXT_MAX 16777216
+
+/* True: what is being computed should stop. */
+typedef bool fm_llama_stop(void *argument);
 
 struct fm_llama_model {
     struct llama_model *weights;
@@ -38,6 +42,14 @@ struct fm_llama_model {
     uint32_t chunk;           /* tokens computed at once: FM_MODEL_CHUNK, or less where llama.cpp takes less; or, where
                                  it embeds and has to see a text whole, context_length */
     int thread_count;
+    bool uses_gpu;       /* for some of its layers */
+    struct fm_gpu gpu;   /* what is told of that; all "" where nobody wants one */
+    fm_llama_stop *stop; /* see fm_llama_model_watch; NULL: nobody asks */
+    void *stop_argument;
+    bool trying_gpu;
+    bool in_pieces; /* of what is being computed on the GPU: `stop` is asked in between */
+    bool stopped;
+    unsigned nodes; /* of its graph, so far */
 };
 
 /* Settings; 0 or NULL: the default. */
@@ -67,6 +79,17 @@ FM_MUST_USE enum fm_code fm_llama_model_load(struct fm_llama_model *model, const
 
 /* Also after a failed load. */
 void fm_llama_model_free(struct fm_llama_model *model);
+
+#define FM_COMPUTE_ABORTED 2 /* llama_decode's */
+
+/*
+ * Computes `batch`, by llama_encode with `encode`, else by llama_decode, and returns what they do; something below 0
+ * too where they throw. A GPU that fails ends the process (engine/llama/gpu.h). Blocks.
+ */
+int32_t fm_llama_model_compute(struct fm_llama_model *model, const struct llama_batch *batch, bool encode);
+
+/* From now on `stop` is asked many times while a batch is computed, on this thread; NULL: no longer. */
+void fm_llama_model_watch(struct fm_llama_model *model, fm_llama_stop *stop, void *argument);
 
 /*
  * How tools are told to the model for `job`, and how it calls them; valid as long as the model. The first job with

@@ -86,8 +86,7 @@ static void ban_ends(struct fm_sampler *sampler, const struct llama_vocab *vocab
     }
 }
 
-static enum fm_code prepare_added(struct fm_sampler *sampler, const struct llama_vocab *vocab,
-                                  struct fm_error *error) {
+static enum fm_code prepare_added(struct fm_sampler *sampler, const struct llama_vocab *vocab, struct fm_error *error) {
     const struct fm_kit_job *job = sampler->job;
     if (job->presence_penalty == 0 && job->frequency_penalty == 0 && job->logit_bias_count == 0 && !job->ignore_eos) {
         return FM_OK;

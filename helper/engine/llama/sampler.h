@@ -13,12 +13,12 @@ struct fm_sampler {
     struct llama_token_data *candidates; /* `vocab_size` of them */
     size_t vocab_size;
     const struct fm_kit_job *job;
-    float *added;        /* to the logit of each token: its bias, and the penalties so far; NULL: to none */
-    unsigned char *seen; /* 1: the token was generated; as long as `added` */
+    float *added;          /* to the logit of each token: its bias, and the penalties so far; NULL: to none */
+    unsigned char *seen;   /* 1: the token was generated; as long as `added` */
     unsigned char *recent; /* how often each token is in `window`; NULL: no job->repeat_penalty */
     llama_token window[FM_REPEAT_WINDOW]; /* the last tokens of prompt and answer, a ring */
     size_t windowed;                      /* tokens that it has had */
-    llama_token also[2]; /* tokens that may come whatever the grammar has; LLAMA_TOKEN_NULL: none */
+    llama_token also[2];                  /* tokens that may come whatever the grammar has; LLAMA_TOKEN_NULL: none */
 };
 
 /*

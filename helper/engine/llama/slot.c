@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DECODE_ABORTED 2 /* llama_decode's */
-
 static size_t vocab_size(const struct fm_slot *slot) {
     return (size_t)llama_vocab_n_tokens(slot->model->prompter.vocab);
 }
@@ -138,15 +136,15 @@ void fm_slot_reuse(struct fm_slot *slot, const struct fm_prompt *prompt, bool re
 /* ---- computing ---- */
 
 static enum fm_decode decode(struct fm_slot *slot, const struct llama_batch *batch) {
-    int32_t status = llama_decode(slot->model->context, *batch);
+    int32_t status = fm_llama_model_compute(slot->model, batch, false);
     if (status == 0) {
         return FM_DECODE_OK;
     }
     truncate_to(slot, slot->count); /* what was processed before it stopped is still in the memory */
-    if (status != DECODE_ABORTED) {
+    if (status != FM_COMPUTE_ABORTED) {
         fm_log(FM_LOG_ERROR, "llama_decode: %d", (int)status);
     }
-    return status == DECODE_ABORTED ? FM_DECODE_ABORTED : FM_DECODE_FAILED;
+    return status == FM_COMPUTE_ABORTED ? FM_DECODE_ABORTED : FM_DECODE_FAILED;
 }
 
 static enum fm_decode decode_tokens(struct fm_slot *slot, const llama_token *tokens, size_t count, bool logits) {

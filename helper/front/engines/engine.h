@@ -16,4 +16,10 @@ void fm_engine_kill_locked(struct fm_engine *engine, enum fm_engine_end end, con
 /* Jobs that the engine has. Wants the lock. */
 unsigned fm_engine_held_locked(const struct fm_engine *engine);
 
+/* It was told of a GPU, and has not said that it uses none: should it die, its jobs may be sent again. */
+static inline bool fm_engine_may_use_gpu_locked(const struct fm_engine *engine) {
+    bool unused = engine->has_gpu && !engine->gpu.device[0];
+    return engine->gpu_told && !unused;
+}
+
 #endif

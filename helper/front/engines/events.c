@@ -134,6 +134,10 @@ static void on_loaded(struct fm_engine *engine, const struct fm_rpc_message *mes
     int64_t slots = get_int(message->result, "slots");
     engine->slots = slots < 1 ? 1 : slots > FM_JOBS_MAX ? FM_JOBS_MAX : (unsigned)slots;
     engine->loaded = true;
+    struct json_object *gpu = NULL;
+    if (json_object_object_get_ex(message->result, "gpu", &gpu) && engine->gpu_told) {
+        engine->has_gpu = fm_gpu_read(gpu, &engine->gpu);
+    }
     fm_failed_load_clear(&engine->failed_load);
     engine->signs++;
     engine->state = FM_ENGINE_READY;
@@ -396,7 +400,7 @@ static void on_finished(struct fm_job *job, struct json_object *params) {
             if (mismatch) {
                 fm_answer_mismatch(&job->answer, *mismatch ? mismatch : "the engine gave no reason");
             }
-            fm_job_made_locked(job->front, job, finish_reasons[i].finish);
+            fm_job_made_locked(job, finish_reasons[i].finish);
             return;
         }
     }

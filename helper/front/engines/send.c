@@ -1,6 +1,7 @@
 /* The front's messages to an engine (protocol/ENGINE.md). */
 #include "front/engines/send.h"
 #include "base/clock.h"
+#include "front/engines/engine.h"
 #include "front/ignored.h"
 #include "protocol/frame.h"
 #include "protocol/version.h"
@@ -70,7 +71,7 @@ void fm_engine_send_job_locked(struct fm_engine *engine, struct fm_job *job) {
     write_extras(engine, &job->answer.request, &w);
     fm_json_object_end(&w);
     end_message(engine);
-    if (!fm_answer_has_next(&job->answer)) {
+    if (!fm_answer_has_next(&job->answer) && !fm_engine_may_use_gpu_locked(engine)) {
         fm_buf_free(members); /* a prompt can be megabytes, and this was the last time that it is sent */
     }
     job->state = FM_JOB_SENT;

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/platform.h"
 #include "front/engines/engine.h"
+#include "front/engines/environment.h"
 #include "front/engines/events.h"
 #include "front/engines/relay.h"
 #include "front/engines/send.h"
@@ -21,6 +22,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,49 +35,6 @@
 #define READS_AFTER_END 64    /* what a pipe can hold, 1 MiB at most; a child of the engine may go on writing */
 #define QUEUE_MAX       (16u << 20)
 #define ROOM            (64u << 10) /* bytes: below it, a prompt is queued for the engine */
-
-extern char **environ;
-
-/* What an engine may see of our environment: names, or prefixes that end with '_'. */
-static const char *const environment_allowed[] = {
-    "PATH",         "HOME",          "TMPDIR",       "LANG",         "LC_ALL", "TZ", "FM_ENGINE_",
-#ifdef FM_SANITIZE
-    "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "LSAN_OPTIONS",
-#endif
-};
-
-static bool is_allowed(const char *entry) {
-    size_t name_len = strcspn(entry, "=");
-    for (size_t i = 0; i < sizeof environment_allowed / sizeof environment_allowed[0]; i++) {
-        const char *allowed = environment_allowed[i];
-        size_t len = strlen(allowed);
-        bool prefix = allowed[len - 1] == '_';
-        if (strncmp(entry, allowed, len) == 0 && (prefix || name_len == len)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The caller frees the array, not the entries. NULL when out of memory. */
-static char **make_environment(void) {
-    size_t count = 0;
-    while (environ[count]) {
-        count++;
-    }
-    char **env = malloc((count + 1) * sizeof *env);
-    if (!env) {
-        return NULL;
-    }
-    count = 0;
-    for (char **entry = environ; *entry; entry++) {
-        if (is_allowed(*entry)) {
-            env[count++] = *entry;
-        }
-    }
-    env[count] = NULL;
-    return env;
-}
 
 /* ---- jobs in and out of the engine ---- */
 
@@ -131,18 +90,40 @@ static void remember_failed_load_locked(struct fm_engine *engine) {
     }
 }
 
+/*
+ * A driver may have brought the engine down, if that had a GPU to use. From then on no engine is told of one. True when
+ * that has been decided just now: what the engine had not begun to answer is computed on the CPU.
+ */
+static bool give_gpu_up_locked(struct fm_engine *engine) {
+    if (!engine->died || !fm_engine_may_use_gpu_locked(engine) || engine->front->ending) {
+        return false;
+    }
+    engine->gpu_given_up = true;
+    engine->has_gpu = true;
+    engine->gpu = (struct fm_gpu){.layers = 0};
+    snprintf(engine->gpu.detail, sizeof engine->gpu.detail, "no GPU is used any more: with one, %.200s",
+             engine->end_error.detail);
+    fm_log(FM_LOG_WARN, "%s", engine->gpu.detail);
+    return true;
+}
+
 static void settle_after_death_locked(struct fm_engine *engine) {
     struct fm_front *front = engine->front;
-    if (engine->model.found && !engine->loaded && engine->end != FM_END_ASKED && !front->ending) {
+    bool again = give_gpu_up_locked(engine);
+    if (!again && engine->model.found && !engine->loaded && engine->end != FM_END_ASKED && !front->ending) {
         fm_log(FM_LOG_WARN, "requests with images fail, as the model does not load with the projector beside it: %s",
                engine->end_error.detail);
     }
-    remember_failed_load_locked(engine);
+    if (!again) {
+        remember_failed_load_locked(engine);
+    }
     for (size_t i = 0; i < FM_JOBS_MAX; i++) {
         struct fm_job *job = &front->jobs[i];
-        if (is_held(engine, job)) {
+        if (is_held(engine, job) && again && !job->produced && !job->stopping) {
+            fm_job_again_locked(job);
+        } else if (is_held(engine, job)) {
             settle_held(job, &engine->end_error);
-        } else if (is_queued(engine, job) && was_for(engine, job)) {
+        } else if (is_queued(engine, job) && was_for(engine, job) && !again) {
             fm_job_settle_locked(job, FM_FINISH_FAILED, &engine->end_error);
         }
     }
@@ -153,6 +134,7 @@ static void settle_after_death_locked(struct fm_engine *engine) {
 static void describe_death_locked(struct fm_engine *engine, int status) {
     struct fm_error error;
     char how[48];
+    engine->died = engine->died || (engine->end_error.code == FM_OK && status != -SIGKILL);
     snprintf(how, sizeof how, status < 0 ? "was ended by signal %d" : "exited with status %d", abs(status));
     if (engine->loaded) {
         fm_fail(&error, FM_INTERNAL, "the engine %s while it held the request", how);
@@ -184,6 +166,7 @@ static bool too_quiet(struct fm_engine *engine, int64_t late_ms) {
         struct fm_error error;
         fm_fail(&error, FM_UNAVAILABLE, "the engine program %s made no progress for %lld ms while it %s",
                 engine->program, (long long)limit, engine->initialized ? "loaded the model" : "started");
+        engine->died = engine->end_error.code == FM_OK;
         fm_engine_note_end_locked(engine, FM_END_CRASH, &error);
     }
     pthread_mutex_unlock(&engine->front->lock);
@@ -407,12 +390,13 @@ static void close_child(const struct fm_child *child) {
 static bool start_process(struct fm_engine *engine, struct fm_child *child) {
     struct fm_front *front = engine->front;
     struct fm_error error = {.code = FM_OK};
-    char **env = make_environment();
+    struct fm_environment env;
     int failure = 0;
+    bool made = fm_environment_make(&env, front->options.gpu, engine->gpu_told ? front->options.gpu_dir : NULL);
     if (fm_engine_program(&engine->files, engine->program, &error) == FM_OK) {
-        failure = env ? fm_child_start(child, engine->program, env) : ENOMEM;
+        failure = made ? fm_child_start(child, engine->program, env.entries) : ENOMEM;
     }
-    free(env);
+    fm_environment_free(&env);
     if (failure) {
         fm_fail(&error, is_shortage(failure) ? FM_OVERLOADED : FM_UNAVAILABLE,
                 "can't start the engine program %s: %s%s", engine->program, strerror(failure), start_hint(failure));
@@ -499,6 +483,12 @@ static bool copy_model(struct fm_model *copy, const struct fm_model *model) {
     return resolve(model->mmproj, &copy->mmproj) && resolved && copy->id;
 }
 
+static bool is_gpu_wanted(const struct fm_engine *engine) {
+    const struct fm_options *options = &engine->front->options;
+    bool there = options->gpu_dir && options->gpu_dir[0];
+    return there && strcmp(options->gpu, "off") != 0 && !engine->gpu_given_up;
+}
+
 /* Takes the next queued job's model as the engine's. False when there is nothing to start an engine for. */
 static bool choose_model_locked(struct fm_engine *engine) {
     struct fm_error error;
@@ -516,6 +506,9 @@ static bool choose_model_locked(struct fm_engine *engine) {
     engine->state = FM_ENGINE_STARTING;
     engine->initialized = false;
     engine->loaded = false;
+    engine->died = false;
+    engine->gpu_told = is_gpu_wanted(engine);
+    engine->has_gpu = engine->gpu_given_up;
     engine->end_error.code = FM_OK;
     return true;
 }

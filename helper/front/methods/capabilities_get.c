@@ -31,6 +31,8 @@ static void write_engine(struct fm_front *front, struct fm_json_writer *w) {
     enum fm_engine_state state = front->engines[0].state;
     bool reported = front->engines[0].has_sandbox;
     struct fm_sandbox sandbox = front->engines[0].sandbox;
+    bool has_gpu = front->engines[0].has_gpu;
+    struct fm_gpu gpu = front->engines[0].gpu;
     pthread_mutex_unlock(&front->lock);
     fm_json_key(w, "engine");
     fm_json_object_begin(w);
@@ -39,6 +41,12 @@ static void write_engine(struct fm_front *front, struct fm_json_writer *w) {
     fm_json_key(w, "sandbox");
     if (reported) {
         fm_sandbox_write(&sandbox, w);
+    } else {
+        fm_json_null(w);
+    }
+    fm_json_key(w, "gpu");
+    if (has_gpu) {
+        fm_gpu_write(&gpu, w);
     } else {
         fm_json_null(w);
     }

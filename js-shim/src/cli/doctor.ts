@@ -28,7 +28,9 @@ export async function doctor({ options }: Arguments): Promise<number> {
   if (report(await checkPackage())) {
     const client = createClient({ model: await modelOption(options["model"] as string | undefined) });
     try {
-      for (const check of [checkStart, checkMachine, checkAnswer, checkSandbox]) if (!report(await check(client))) break;
+      for (const check of [checkStart, checkMachine, checkAnswer, checkSandbox, checkGpu]) {
+        if (!report(await check(client))) break;
+      }
     } finally {
       await client.close();
     }
@@ -85,6 +87,14 @@ async function defaultModel(client: Client): Promise<string | undefined> {
 async function checkSandbox(client: Client): Promise<Finding> {
   const { engine } = await client.capabilities.get();
   return { check: "sandbox", ok: true, detail: engine.sandbox === null ? "none" : JSON.stringify(engine.sandbox) };
+}
+
+/** No GPU is no fault: then the CPU computes. */
+async function checkGpu(client: Client): Promise<Finding> {
+  const { gpu } = (await client.capabilities.get()).engine;
+  const why = gpu?.detail ?? "the package of docs/gpu.md is not installed, or it is switched off";
+  const used = gpu?.device != null;
+  return { check: "GPU", ok: true, detail: used ? `${gpu.device}, ${gpu.layers} of ${gpu.total_layers} layers` : `none: ${why}` };
 }
 
 async function checkAnswer(client: Client): Promise<Finding> {

@@ -1,0 +1,21 @@
+/* The environment of an engine's process: little of ours, and where its GPU's library is (ENGINE.md, Life and GPU). */
+#ifndef FM_FRONT_ENGINES_ENVIRONMENT_H
+#define FM_FRONT_ENGINES_ENVIRONMENT_H
+
+#include "base/compiler.h"
+
+#include <stdbool.h>
+
+struct fm_environment {
+    char **entries; /* NULL at its end */
+    char *own[2];   /* those of them that are made here */
+};
+
+/*
+ * `gpu` and `gpu_dir` are those of struct fm_options; `gpu_dir` NULL: the engine is not told of any GPU. False when out
+ * of memory; free it then too. Entries of ours are borrowed: they must not change meanwhile. May look at files.
+ */
+FM_MUST_USE bool fm_environment_make(struct fm_environment *env, const char *gpu, const char *gpu_dir);
+void fm_environment_free(struct fm_environment *env);
+
+#endif

@@ -1,0 +1,29 @@
+/* What an engine computes with, besides the CPU: the object `gpu` of engine.load and capabilities.get. */
+#ifndef FM_PROTOCOL_GPU_H
+#define FM_PROTOCOL_GPU_H
+
+#include "base/compiler.h"
+#include "protocol/json_writer.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct json_object;
+
+struct fm_gpu {
+    char device[128];     /* its name; "": none is used */
+    int64_t layers;       /* of the model, that it computes */
+    int64_t total_layers; /* of the model */
+    char detail[256];     /* why none is used; "": one is */
+};
+
+/* Writes it as one value. Pure. */
+void fm_gpu_write(const struct fm_gpu *gpu, struct fm_json_writer *w);
+
+/*
+ * Reads it from `object` (borrowed, may be NULL) into `*gpu`. False, with `*gpu` undefined, unless each member is there
+ * and has its type (ENGINE.md, GPU). Texts that are too long are cut. Pure.
+ */
+FM_MUST_USE bool fm_gpu_read(struct json_object *object, struct fm_gpu *gpu);
+
+#endif

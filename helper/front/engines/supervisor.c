@@ -9,6 +9,7 @@
  */
 #include "front/engines/supervisor.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/platform.h"
 #include "front/engines/engine.h"
 #include "front/engines/events.h"
@@ -18,11 +19,9 @@
 #include "front/streams.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define SLICE_MS        250
 #define INITIALIZE_MS   5000  /* to answer engine.initialize */
@@ -31,8 +30,6 @@
 #define READS_AFTER_END 64    /* what a pipe can hold, 1 MiB at most; a child of the engine may go on writing */
 #define QUEUE_MAX       (16u << 20)
 #define ROOM            (64u << 10) /* bytes: below it, a prompt is queued for the engine */
-
-extern char **environ;
 
 /* What an engine may see of our environment: names, or prefixes that end with '_'. */
 static const char *const environment_allowed[] = {
@@ -57,8 +54,9 @@ static bool is_allowed(const char *entry) {
 
 /* The caller frees the array, not the entries. NULL when out of memory. */
 static char **make_environment(void) {
+    char **whole = fm_environment();
     size_t count = 0;
-    while (environ[count]) {
+    while (whole[count]) {
         count++;
     }
     char **env = malloc((count + 1) * sizeof *env);
@@ -66,7 +64,7 @@ static char **make_environment(void) {
         return NULL;
     }
     count = 0;
-    for (char **entry = environ; *entry; entry++) {
+    for (char **entry = whole; *entry; entry++) {
         if (is_allowed(*entry)) {
             env[count++] = *entry;
         }
@@ -276,26 +274,26 @@ static void wait_for_host(struct fm_engine *engine, struct fm_relay *relay) {
 static bool wait_for_engine(struct fm_engine *engine, const struct fm_child *child, struct fm_relay *relay,
                             bool *ended) {
     for (;;) {
-        struct pollfd fds[3] = {{.fd = child->from_child, .events = POLLIN},
-                                {.fd = child->ended, .events = POLLIN},
-                                {.fd = relay->fd, .events = POLLIN}};
+        struct fm_waited waited[] = {{.fd = child->from_child, .input = true},
+                                     {.fd = child->ended, .input = true},
+                                     {.fd = relay->fd, .input = true}};
         pthread_mutex_lock(&engine->front->lock);
         bool limited = quiet_limit_locked(engine) >= 0;
         pthread_mutex_unlock(&engine->front->lock);
         int64_t before = fm_now_ms();
-        poll(fds, 3, limited || child->ended < 0 ? SLICE_MS : -1);
+        fm_wait(waited, 3, limited || child->ended < 0 ? SLICE_MS : -1);
         if (limited && too_quiet(engine, fm_now_ms() - before - SLICE_MS)) {
             return false;
         }
         if (limited) {
             make_way_if_unwanted(engine);
         }
-        if (fds[2].revents) {
+        if (waited[2].ready) {
             fm_relay_take(relay);
         }
-        *ended = child->ended < 0 ? fm_child_has_ended(child->pid) : fds[1].revents != 0;
-        if (fds[0].revents || *ended) {
-            return fds[0].revents || poll(fds, 1, 0) > 0; /* again: its last bytes may have come after the first look */
+        *ended = child->ended < 0 ? fm_child_has_ended(child->pid) : waited[1].ready;
+        if (waited[0].ready || *ended) {
+            return waited[0].ready || fm_wait(waited, 1, 0) > 0; /* again: its last bytes may have come after the first look */
         }
     }
 }
@@ -343,7 +341,7 @@ static bool is_shortage(int error) {
 
 /* What to do about it, for the error's text. */
 static const char *start_hint(int failure) {
-    bool root = failure == EACCES && geteuid() == 0;
+    bool root = failure == EACCES && fm_is_root();
     return root
                ? " (engines of root have no capabilities: everybody, or root as the owner, has to be allowed to run it)"
                : "";
@@ -351,9 +349,9 @@ static const char *start_hint(int failure) {
 
 /* All but its stdin, which is the outbox's, and its stderr, which is the relay's. */
 static void close_child(const struct fm_child *child) {
-    close(child->from_child);
+    fm_close(child->from_child);
     if (child->ended >= 0) {
-        close(child->ended);
+        fm_close(child->ended);
     }
 }
 
@@ -383,7 +381,7 @@ static bool start_process(struct fm_engine *engine, struct fm_child *child) {
         fm_child_kill(child->pid);
         fm_child_reap(child->pid);
         close_child(child);
-        close(child->errors);
+        fm_close(child->errors);
         fm_fail(&error, FM_OVERLOADED, "can't start a thread for the engine: %s", strerror(failure));
     }
     if (error.code != FM_OK) {
@@ -437,7 +435,7 @@ static struct fm_job *first_startable(struct fm_engine *engine) {
 
 /* `path` (NULL: none) as the engine gets it. False when out of memory. */
 static bool resolve(const char *path, char **resolved) {
-    *resolved = path ? realpath(path, NULL) : NULL;
+    *resolved = path ? fm_file_resolve(path) : NULL;
     if (!*resolved && path) {
         *resolved = strdup(path); /* it is gone meanwhile: the engine will say so */
     }

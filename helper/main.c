@@ -1,4 +1,5 @@
 /* fm-proxy: reads its arguments, connects the parts, and runs one of the two modes. */
+#include "base/file.h"
 #include "base/platform.h"
 #include "front/front.h"
 #include "sessions/sessions.h"
@@ -23,10 +24,9 @@ static bool use_log_prefix(const char *prefix) {
 
 /* An engine gets absolute paths. What is not there stays as it is: the engine says so. */
 static void make_absolute(const char **path) {
-    static char absolute[PATH_MAX];
-    if (*path && realpath(*path, absolute)) {
-        *path = absolute;
-    }
+    static char *absolute;
+    absolute = *path ? fm_file_resolve(*path) : NULL;
+    *path = absolute ? absolute : *path;
 }
 
 int main(int argc, char *argv[]) {
@@ -51,8 +51,8 @@ int main(int argc, char *argv[]) {
         fm_log(FM_LOG_ERROR, "can't start: out of memory");
         return EX_OSERR;
     }
-    const struct fm_wire wire = {.in = STDIN_FILENO, .end_fd = fm_watch_for_end(), .out = fm_claim_stdout()};
-    if (wire.end_fd < 0 || wire.out < 0) {
+    const struct fm_wire wire = {.in = fm_claim_stdin(), .end_fd = fm_watch_for_end(), .out = fm_claim_stdout()};
+    if (wire.in < 0 || wire.end_fd < 0 || wire.out < 0) {
         fm_log(FM_LOG_ERROR, "can't start: too few file descriptors, or out of memory");
         return EX_OSERR;
     }

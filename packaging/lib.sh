@@ -103,3 +103,44 @@ twice() {
   say "trying once more"
   "$@"
 }
+
+# --- system packages and downloads ------------------------------------------------------------------------------------
+
+become_root() {
+  as_root=
+  [ "$(id -u)" != 0 ] || return 0
+  has sudo || die "not root, and there is no sudo. As root, run: apt-get install$1"
+  as_root=sudo
+}
+
+run_apt() {
+  set -- $as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@"
+  if on_terminal; then
+    twice "$@" >&2
+  else
+    twice logged "apt-get" "$@"
+  fi || die "apt-get failed; see above. Check the network and the sources of apt, then run again"
+}
+
+# pin NAME: reads its line of packaging/pins into kind, package, version, bytes, sha256 and file.
+pin() {
+  while read -r name kind package version bytes sha256 file; do
+    [ "$name" != "$1" ] || return 0
+  done <packaging/pins
+  die "packaging/pins has no line $1"
+}
+
+# verify PATH: against the pin that was read last. A wrong file is never used and never kept.
+verify() {
+  actual_bytes=$(wc -c <"$1")
+  actual=$(sha256sum "$1")
+  actual=${actual%% *}
+  [ "$actual" != "$sha256" ] || [ "$actual_bytes" != "$bytes" ] || return 0
+  say "wrong checksum: $file"
+  say "  from      $package $version, $(basename -- "$1")"
+  say "  expected  sha256 $sha256, $bytes bytes"
+  say "  actual    sha256 $actual, $actual_bytes bytes"
+  say "The file was deleted, nothing of it is in use. Run the command again: a damaged download goes away by that."
+  say "If the sums stay as they are, the registry (or a proxy or mirror before it) hands out another file than the one that"
+  die "this version was tested with: don't use it, and compare the line of packaging/pins with that of a fresh clone"
+}

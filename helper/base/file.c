@@ -1,13 +1,12 @@
 /* Opening, reading and creating files by path. Nothing at such a path, a FIFO or a device, can make the caller wait. */
 #include "base/file.h"
 #include "base/platform.h"
+#include "base/platform_os.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define MAGIC_MAX 16
@@ -23,14 +22,14 @@ enum fm_code fm_file_fail_open(const char *what, int failure, const char *path, 
     return fm_fail(error, code, "can't open the %s (%s): %s", what, strerror(failure), path);
 }
 
-/* Opens the regular file `path` into `*fd`. O_NONBLOCK: whatever is at that path, the caller never waits. */
+/* Opens the regular file `path` into `*fd`. */
 static enum fm_code open_regular(const char *path, int *fd, struct fm_error *error) {
-    struct stat info;
-    *fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (*fd < 0 || fstat(*fd, &info) != 0) {
+    bool regular;
+    *fd = fm_os_open(path, false, &regular);
+    if (*fd < 0) {
         return fm_file_fail_open("file", errno, path, error);
     }
-    return S_ISREG(info.st_mode) ? FM_OK : fm_fail(error, FM_UNAVAILABLE, "this is not a regular file: %s", path);
+    return regular ? FM_OK : fm_fail(error, FM_UNAVAILABLE, "this is not a regular file: %s", path);
 }
 
 enum fm_code fm_file_check_magic(const char *path, const char *magic, struct fm_error *error) {
@@ -74,32 +73,38 @@ enum fm_code fm_file_read_start(const char *path, struct fm_buf *text, size_t li
     return code;
 }
 
-#define PRIVATE_MODE (S_IRUSR | S_IWUSR)
-
 enum fm_code fm_file_create(const char *path, struct fm_error *error) {
-    int fd = open(path, O_RDWR | O_CREAT | O_NONBLOCK | O_CLOEXEC, PRIVATE_MODE);
+    bool regular;
+    int fd = fm_os_open(path, true, &regular);
     if (fd < 0) {
         return fm_file_fail_open("file", errno, path, error);
     }
-    struct stat info;
-    bool regular = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
     close(fd);
     return regular ? FM_OK : fm_fail(error, FM_UNAVAILABLE, "not a regular file: %s", path);
 }
 
 enum fm_code fm_file_make_private(const char *path, struct fm_error *error) {
-    if (chmod(path, PRIVATE_MODE) != 0) {
-        return fm_fail(error, FM_UNAVAILABLE, "can't make the file private (%s): %s", strerror(errno), path);
+    int failure = fm_os_make_private(path);
+    if (failure) {
+        return fm_fail(error, FM_UNAVAILABLE, "can't make the file private (%s): %s", strerror(failure), path);
     }
     return FM_OK;
 }
 
-struct fm_file_id fm_file_identify(const char *path) {
-    struct stat info;
-    if (stat(path, &info) != 0) {
-        return (struct fm_file_id){0};
+int fm_file_check_readable(const char *path) {
+    bool ignored;
+    int fd = fm_os_open(path, false, &ignored);
+    if (fd < 0) {
+        return errno;
     }
-    return (struct fm_file_id){.device = (uint64_t)info.st_dev, .inode = (uint64_t)info.st_ino};
+    close(fd);
+    return 0;
+}
+
+struct fm_file_id fm_file_identify(const char *path) {
+    struct fm_file_info info;
+    fm_file_examine(path, &info);
+    return info.id;
 }
 
 bool fm_file_id_equal(const struct fm_file_id *one, const struct fm_file_id *other) {

@@ -28,7 +28,8 @@ FM_MUST_USE enum fm_code fm_file_check_magic(const char *path, const char *magic
 FM_MUST_USE enum fm_code fm_file_read(const char *path, struct fm_buf *text, struct fm_error *error);
 
 /* Appends the first `limit` bytes, or all if there are fewer. Otherwise as fm_file_read. */
-FM_MUST_USE enum fm_code fm_file_read_start(const char *path, struct fm_buf *text, size_t limit, struct fm_error *error);
+FM_MUST_USE enum fm_code fm_file_read_start(const char *path, struct fm_buf *text, size_t limit,
+                                            struct fm_error *error);
 
 /*
  * Creates the file `path`, empty, with mode 0600, unless it exists. FM_UNAVAILABLE, with the path in the error; also
@@ -42,13 +43,52 @@ struct fm_file_id {
     uint64_t inode;
 };
 
-/* Does not open the file, for the reason given below. May block on the disk. */
+struct fm_file_info {
+    struct fm_file_id id;
+    bool regular;    /* no folder, device or the like */
+    int64_t changed; /* when, in seconds since 1970 */
+};
+
+/*
+ * Says what is at `path`: 0, or an errno value and an `info` of all 0. Does not open the file, for the reason given
+ * below. May block on the disk.
+ */
+int fm_file_examine(const char *path, struct fm_file_info *info);
+
+/* The `id` of that alone. */
 struct fm_file_id fm_file_identify(const char *path);
+
+/* Whether this process may run the program `path`: 0 or an errno value. */
+FM_MUST_USE int fm_file_check_program(const char *path);
+
+/* Whether the file can be opened for reading: 0 or an errno value. Never waits, as for a FIFO without a writer. */
+FM_MUST_USE int fm_file_check_readable(const char *path);
+
+/* Removes a file, if there is one and it may be removed. */
+void fm_file_remove(const char *path);
+
+/* The absolute path of a file that exists, which the caller frees. NULL with errno: there is none, or no memory. */
+char *fm_file_resolve(const char *path);
+
+/* Where the last separator of folders is in `path`; NULL: there is none. Pure. */
+const char *fm_file_last_separator(const char *path);
+
+/* The names in a folder, in no order, without "." and "..". NULL with errno. May block on the disk, as the next. */
+struct fm_folder *fm_folder_open(const char *path);
+
+/* The next name, which the next call overwrites. NULL: there is none, and errno is 0, or says why it can't be read. */
+const char *fm_folder_next(struct fm_folder *folder);
+
+/* Never blocks. */
+void fm_folder_close(struct fm_folder *folder);
 
 /* Pure. */
 bool fm_file_id_equal(const struct fm_file_id *one, const struct fm_file_id *other);
 
-/* Gives the file `path` the mode 0600. Does not open it: closing it would drop the locks that a library has on it. */
+/*
+ * Gives the file `path` the mode 0600; on Windows, where a file has the rights of its folder, it does nothing. Does not
+ * open it: closing it would drop the locks that a library has on it.
+ */
 FM_MUST_USE enum fm_code fm_file_make_private(const char *path, struct fm_error *error);
 
 #endif

@@ -1,8 +1,10 @@
 /* The parts of platform.h that POSIX covers on Linux and macOS; platform_linux.c and platform_macos.c have the rest. */
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/platform.h"
 #include "base/platform_os.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -12,14 +14,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 /* Without a call that closes all descriptors, those up to here are closed: the limit itself can be in the billions. */
 #define FD_MAX ((rlim_t)1 << 20)
 
-/* Stack sizes must be whole pages; no system has larger pages than this. */
-#define STACK_STEP ((size_t)64 * 1024)
+#define PRIVATE_MODE (S_IRUSR | S_IWUSR)
+
+extern char **environ;
 
 static int end_pipe_write = -1;
 
@@ -33,11 +37,37 @@ int fm_pipe(int *read_end, int *write_end) {
     return 0;
 }
 
+void fm_close(int fd) {
+    close(fd);
+}
+
+bool fm_is_terminal(int fd) {
+    return isatty(fd);
+}
+
 void fm_set_nonblocking(int fd) {
-    int flags = fcntl(fd, F_GETFL);
+    int flags = isatty(fd) ? -1 : fcntl(fd, F_GETFL);
     if (flags >= 0) {
         fcntl(fd, F_SETFL, flags | O_NONBLOCK);
     }
+}
+
+int fm_wait(struct fm_waited *waited, size_t count, int ms) {
+    struct pollfd fds[FM_WAITED_MAX];
+    for (size_t i = 0; i < count; i++) {
+        short events = (short)((waited[i].input ? POLLIN : 0) | (waited[i].room ? POLLOUT : 0));
+        fds[i] = (struct pollfd){.fd = waited[i].fd, .events = events};
+    }
+    int64_t end = ms > 0 ? fm_now_ms() + ms : 0;
+    int ready;
+    while ((ready = poll(fds, (nfds_t)count, ms)) < 0 && errno == EINTR) {
+        int64_t left = end - fm_now_ms();
+        ms = ms < 0 ? ms : left > 0 ? (int)left : 0;
+    }
+    for (size_t i = 0; i < count; i++) {
+        waited[i].ready = ready > 0 && fds[i].revents;
+    }
+    return ready > 0 ? ready : 0;
 }
 
 /* Waits for a descriptor that does not block: a host may hand us such (Node does). */
@@ -59,17 +89,22 @@ ssize_t fm_read(int fd, void *data, size_t len) {
     }
 }
 
+ssize_t fm_write(int fd, const void *data, size_t len) {
+    ssize_t sent;
+    do {
+        sent = write(fd, data, len);
+    } while (sent < 0 && errno == EINTR);
+    return sent;
+}
+
 bool fm_write_all(int fd, const void *data, size_t len) {
     const char *at = data;
     while (len) {
-        ssize_t sent = write(fd, at, len);
+        ssize_t sent = fm_write(fd, at, len);
         if (sent >= 0) {
             at += sent;
             len -= (size_t)sent;
-            continue;
-        }
-        bool again = errno == EAGAIN || errno == EWOULDBLOCK;
-        if (errno != EINTR && !(again && wait_ready(fd, POLLOUT))) {
+        } else if (errno != EAGAIN || !wait_ready(fd, POLLOUT)) {
             return false;
         }
     }
@@ -83,6 +118,10 @@ bool fm_stderr_try_write(const char *data, size_t len) {
     }
     /* A pipe that polls writable takes PIPE_BUF bytes at once; a log line is shorter. */
     return write(STDERR_FILENO, data, len) == (ssize_t)len;
+}
+
+int fm_claim_stdin(void) {
+    return STDIN_FILENO;
 }
 
 int fm_claim_stdout(void) {
@@ -103,6 +142,70 @@ void fm_fill_std_fds(void) {
     }
 }
 
+int fm_os_open(const char *path, bool create, bool *regular) {
+    struct stat info;
+    int flags = (create ? O_RDWR | O_CREAT : O_RDONLY) | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+    int fd = open(path, flags, PRIVATE_MODE);
+    if (fd >= 0 && fstat(fd, &info) != 0) {
+        int error = errno;
+        close(fd);
+        errno = error;
+        return -1;
+    }
+    *regular = fd >= 0 && S_ISREG(info.st_mode);
+    return fd;
+}
+
+int fm_os_make_private(const char *path) {
+    return chmod(path, PRIVATE_MODE) == 0 ? 0 : errno;
+}
+
+int fm_file_examine(const char *path, struct fm_file_info *info) {
+    struct stat status;
+    *info = (struct fm_file_info){.regular = false};
+    if (stat(path, &status) != 0) {
+        return errno;
+    }
+    info->id = (struct fm_file_id){.device = (uint64_t)status.st_dev, .inode = (uint64_t)status.st_ino};
+    info->regular = S_ISREG(status.st_mode);
+    info->changed = (int64_t)status.st_mtime;
+    return 0;
+}
+
+int fm_file_check_program(const char *path) {
+    return access(path, X_OK) == 0 ? 0 : errno;
+}
+
+void fm_file_remove(const char *path) {
+    unlink(path);
+}
+
+char *fm_file_resolve(const char *path) {
+    return realpath(path, NULL);
+}
+
+const char *fm_file_last_separator(const char *path) {
+    return strrchr(path, '/');
+}
+
+/* struct fm_folder is a DIR. */
+struct fm_folder *fm_folder_open(const char *path) {
+    return (struct fm_folder *)opendir(path);
+}
+
+const char *fm_folder_next(struct fm_folder *folder) {
+    const struct dirent *entry;
+    do {
+        errno = 0; /* so that an error can be told from the end */
+        entry = readdir((DIR *)folder);
+    } while (entry && (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0));
+    return entry ? entry->d_name : NULL;
+}
+
+void fm_folder_close(struct fm_folder *folder) {
+    closedir((DIR *)folder);
+}
+
 bool fm_program_dir(char *dir, size_t size) {
     char path[PATH_MAX];
     if (!fm_os_program_path(path, sizeof path)) {
@@ -118,7 +221,7 @@ bool fm_program_dir(char *dir, size_t size) {
     return true;
 }
 
-static int start_thread(pthread_t *thread, int detached, size_t stack, void *(*body)(void *), void *argument) {
+int fm_os_thread_start(pthread_t *thread, int detached, size_t stack, void *(*body)(void *), void *argument) {
     pthread_attr_t attr;
     sigset_t all;
     sigset_t before;
@@ -136,115 +239,17 @@ static int start_thread(pthread_t *thread, int detached, size_t stack, void *(*b
     return error;
 }
 
-static size_t whole_steps(size_t stack) {
-    return (stack + STACK_STEP - 1) / STACK_STEP * STACK_STEP;
+bool fm_is_root(void) {
+    return geteuid() == 0;
 }
 
-int fm_thread_start(void *(*body)(void *), void *argument) {
-    pthread_t thread;
-    return start_thread(&thread, PTHREAD_CREATE_DETACHED, FM_THREAD_STACK, body, argument);
+char **fm_environment(void) {
+    return environ;
 }
 
-struct stack_call {
-    void (*body)(void *);
-    void *argument;
-};
-
-static void *run_stack_call(void *argument) {
-    const struct stack_call *call = argument;
-    call->body(call->argument);
-    return NULL;
-}
-
-int fm_run_on_stack(size_t stack, void (*body)(void *), void *argument) {
-    struct stack_call call = {body, argument};
-    pthread_t thread;
-    int error = start_thread(&thread, PTHREAD_CREATE_JOINABLE, whole_steps(stack), run_stack_call, &call);
-    if (!error) {
-        pthread_join(thread, NULL);
-    }
-    return error;
-}
-
-#define PATIENCE 4 /* times as long by the clock */
-
-struct timed_call {
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    void (*body)(void *);
-    void (*drop)(void *);
-    void *argument;
-    bool done;
-    bool abandoned;
-};
-
-static void free_timed_call(struct timed_call *call) {
-    pthread_cond_destroy(&call->changed);
-    pthread_mutex_destroy(&call->lock);
-    free(call);
-}
-
-static void *run_timed_call(void *argument) {
-    struct timed_call *call = argument;
-    call->body(call->argument);
-    pthread_mutex_lock(&call->lock);
-    call->done = true;
-    bool abandoned = call->abandoned;
-    pthread_cond_broadcast(&call->changed);
-    pthread_mutex_unlock(&call->lock);
-    if (abandoned) {
-        call->drop(call->argument);
-        free_timed_call(call);
-    }
-    return NULL;
-}
-
-static struct timed_call *new_timed_call(void (*body)(void *), void (*drop)(void *), void *argument) {
-    struct timed_call *call = calloc(1, sizeof *call);
-    if (!call || fm_cond_init(&call->changed) != 0) {
-        free(call);
-        return NULL;
-    }
-    pthread_mutex_init(&call->lock, NULL);
-    call->body = body;
-    call->drop = drop;
-    call->argument = argument;
-    return call;
-}
-
-/* Waits for the end of the call; its lock is held. False: it took too long. */
-static bool wait_for_call(struct timed_call *call, pthread_t thread, int64_t ms) {
-    int64_t last = fm_now_ms() + PATIENCE * ms;
-    int64_t left = ms; /* of the thread's processor time; it needs at least so long by the clock */
-    while (!call->done && left > 0 && fm_now_ms() < last) {
-        int64_t next = fm_now_ms() + left;
-        fm_cond_wait_until(&call->changed, &call->lock, next < last ? next : last);
-        int64_t used = call->done ? 0 : fm_os_thread_ms(thread); /* the thread exists: it needs the lock to end */
-        left = used < 0 ? next - fm_now_ms() : ms - used;
-    }
-    return call->done;
-}
-
-int fm_run_on_stack_within(size_t stack, int64_t ms, void (*body)(void *), void (*drop)(void *), void *argument) {
-    pthread_t thread;
-    struct timed_call *call = new_timed_call(body, drop, argument);
-    if (!call) {
-        return ENOMEM;
-    }
-    int error = start_thread(&thread, PTHREAD_CREATE_DETACHED, whole_steps(stack), run_timed_call, call);
-    if (error) {
-        free_timed_call(call);
-        return error;
-    }
-    pthread_mutex_lock(&call->lock);
-    bool done = wait_for_call(call, thread, ms);
-    call->abandoned = !done;
-    pthread_mutex_unlock(&call->lock);
-    if (!done) {
-        return ETIMEDOUT; /* the thread frees `call` */
-    }
-    free_timed_call(call);
-    return 0;
+void fm_end_by_signal(int number) {
+    signal(number, SIG_DFL);
+    kill(getpid(), number); /* not raise: this thread may block the signal, one that does not takes it */
 }
 
 void fm_ask_for_end(void) {

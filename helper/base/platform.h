@@ -12,19 +12,55 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* What the name of a program's file ends with. */
+#ifdef _WIN32
+#define FM_PROGRAM_SUFFIX ".exe"
+#else
+#define FM_PROGRAM_SUFFIX ""
+#endif
+
 /* ---- descriptors; every one made here is close-on-exec ---- */
 
 /* A pipe. Returns 0 or an errno value. */
 FM_MUST_USE int fm_pipe(int *read_end, int *write_end);
 
-/* Makes a descriptor non-blocking. */
+/* Never blocks. */
+bool fm_is_terminal(int fd);
+
+/* Makes a descriptor non-blocking, unless it is a terminal: its description is shared with the shell. */
 void fm_set_nonblocking(int fd);
+
+/* What fm_wait looks at. */
+struct fm_waited {
+    int fd;     /* -1: none */
+    bool input; /* wait for bytes, or their end */
+    bool room;  /* wait until it takes bytes */
+    bool ready; /* fm_wait sets it: what was waited for is there, or the other side is gone, which nobody need wait for
+                 */
+};
+
+#define FM_WAITED_MAX 4
+
+/*
+ * Waits until something is ready, for at most `ms` (-1: as long as it takes). `count` is FM_WAITED_MAX at most. Returns
+ * how many are ready, and sets `ready` of each; 0: the time is up. A signal does not shorten it. Any thread.
+ */
+int fm_wait(struct fm_waited *waited, size_t count, int ms);
+
+/* Closes a descriptor that was made here. What was written to it still arrives, for which it may block. */
+void fm_close(int fd);
 
 /*
  * Reads what has arrived, up to `len` bytes; blocks until something has. EINTR is retried. Returns the count, 0 at
  * the end of input, -1 on an error (errno).
  */
 ssize_t fm_read(int fd, void *data, size_t len);
+
+/*
+ * Writes at least one byte, and returns how many; blocks if the descriptor does. EINTR is retried. -1 on an error
+ * (errno): EAGAIN when a descriptor that does not block takes nothing now.
+ */
+ssize_t fm_write(int fd, const void *data, size_t len);
 
 /* Writes all of `len` bytes, blocking. EINTR and short writes are retried. False on an error (errno). */
 FM_MUST_USE bool fm_write_all(int fd, const void *data, size_t len);
@@ -34,6 +70,9 @@ size_t fm_socket_unread(int fd);
 
 /* Writes to stderr if that does not block; false when not all of it was written. */
 bool fm_stderr_try_write(const char *data, size_t len);
+
+/* Returns a descriptor for stdin that fm_wait can look at; stdin itself is used no more. -1 on an error (errno). */
+int fm_claim_stdin(void);
 
 /*
  * Returns a private descriptor for what was stdout, and makes descriptor 1 a copy of stderr, so that whatever a library
@@ -45,6 +84,15 @@ int fm_claim_stdout(void);
 void fm_fill_std_fds(void);
 
 /* ---- this process ---- */
+
+/* True when it has the rights of root. */
+bool fm_is_root(void);
+
+/* Its environment, NAME=VALUE each, NULL-terminated. It is not the caller's. */
+char **fm_environment(void);
+
+/* Ends this process as if by that signal (SIGSTOP stops it). From any thread, whatever signals it blocks. */
+void fm_end_by_signal(int number);
 
 /* How many of the machine's processors this process may use at the same time; each is at least 1. */
 struct fm_processors {

@@ -13,6 +13,16 @@
 /* pipe(2), both ends close-on-exec. 0, or -1 with errno. */
 int fm_os_pipe(int fds[2]);
 
+/*
+ * Opens `path` for reading; with `create` for writing too, and creates it with mode 0600 unless it exists. `*regular`:
+ * it is a regular file. Whatever is at that path, it never waits. A descriptor for fm_read and close, close-on-exec; -1
+ * with errno.
+ */
+int fm_os_open(const char *path, bool create, bool *regular);
+
+/* Gives the file the mode 0600 without opening it: 0 or an errno value. */
+int fm_os_make_private(const char *path);
+
 /* The absolute path of the running program. */
 bool fm_os_program_path(char *path, size_t size);
 
@@ -57,6 +67,9 @@ int fm_os_quota(const char *root, const char *membership);
  * with one folder for each processor; a processor without a file there counts as a core. Never blocks.
  */
 int fm_os_cores(const char *topology, const bool *allowed, size_t count);
+
+/* pthread_create with a stack of that many bytes, detached or not (PTHREAD_CREATE_...), and all signals blocked. */
+int fm_os_thread_start(pthread_t *thread, int detached, size_t stack, void *(*body)(void *), void *argument);
 
 /* Processor time of a thread that has not ended, in ms; -1 if the system does not say. */
 int64_t fm_os_thread_ms(pthread_t thread);

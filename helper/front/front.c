@@ -9,11 +9,9 @@
 #include "front/store/thread.h"
 #include "protocol/frame.h"
 
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
-#include <unistd.h>
 
 #define READ_BYTES     65536
 #define ENGINE_END_MS  800         /* for the engine to end by itself */
@@ -64,11 +62,11 @@ static int serve(struct fm_front *front, struct fm_inbound *inbound, const struc
     struct fm_inbound_handler handler = fm_dispatch_handler;
     handler.context = front;
     while (!front->shutdown_called) {
-        struct pollfd fds[2] = {{.fd = wire->in, .events = POLLIN}, {.fd = wire->end_fd, .events = POLLIN}};
-        if (poll(fds, 2, -1) < 0) {
-            continue; /* EINTR */
+        struct fm_waited waited[] = {{.fd = wire->in, .input = true}, {.fd = wire->end_fd, .input = true}};
+        if (fm_wait(waited, 2, -1) == 0) {
+            continue; /* the system has no memory for it */
         }
-        if (fds[1].revents) {
+        if (waited[1].ready) {
             return EX_OK;
         }
         ssize_t got = fm_read(wire->in, bytes, sizeof bytes);

@@ -331,7 +331,7 @@ bool fm_options_read(struct fm_options *options, int argc, char *argv[]) {
             return false;
         }
     }
-    if (argc == 1 && isatty(STDIN_FILENO)) {
+    if (argc == 1 && fm_is_terminal(STDIN_FILENO)) {
         options->mode = FM_RUN_EXPLAIN;
     }
     return find_folders(options);

@@ -4,8 +4,6 @@
 #include "base/platform.h"
 
 #include <errno.h>
-#include <poll.h>
-#include <unistd.h>
 
 /* A buffer larger than this is given back when it has been written. */
 #define KEEP_BYTES 262144u
@@ -47,14 +45,14 @@ static size_t pending(const struct fm_outbox *outbox) {
  * failed meanwhile. A socket takes bytes again only when most of what it holds is read, so that is asked for too.
  */
 static bool wait_writable(struct fm_outbox *outbox) {
-    struct pollfd poll_fd = {.fd = outbox->options.fd, .events = POLLOUT};
-    size_t unread = fm_socket_unread(poll_fd.fd);
+    struct fm_waited descriptor = {.fd = outbox->options.fd, .room = true};
+    size_t unread = fm_socket_unread(descriptor.fd);
     int64_t waited = 0; /* a sum of slices, so that a stopped process does not count */
     while (waited < outbox->options.stall_ms && !has_failed(outbox)) {
-        if (poll(&poll_fd, 1, POLL_SLICE_MS) > 0) {
+        if (fm_wait(&descriptor, 1, POLL_SLICE_MS) > 0) {
             return true;
         }
-        size_t unread_now = fm_socket_unread(poll_fd.fd);
+        size_t unread_now = fm_socket_unread(descriptor.fd);
         waited = unread_now == unread ? waited + POLL_SLICE_MS : 0;
         unread = unread_now;
     }
@@ -78,15 +76,12 @@ static bool write_out(struct fm_outbox *outbox) {
     const char *at = outbox->writing.data;
     size_t left = outbox->writing.len;
     while (left) {
-        ssize_t sent = write(outbox->options.fd, at, left);
+        ssize_t sent = fm_write(outbox->options.fd, at, left);
         if (sent >= 0) {
             at += sent;
             left -= (size_t)sent;
             note_written(outbox, left);
-            continue;
-        }
-        bool again = errno == EAGAIN || errno == EWOULDBLOCK;
-        if (errno != EINTR && !(again && wait_writable(outbox))) {
+        } else if (errno != EAGAIN || !wait_writable(outbox)) {
             return false;
         }
     }
@@ -121,7 +116,7 @@ static void *writer_main(void *argument) {
             fail(outbox);
         }
     }
-    close(outbox->options.fd);
+    fm_close(outbox->options.fd);
     pthread_mutex_lock(&outbox->lock);
     outbox->ended = true;
     pthread_cond_broadcast(&outbox->changed);
@@ -136,12 +131,10 @@ int fm_outbox_start(struct fm_outbox *outbox, const struct fm_outbox_options *op
     fm_buf_init(&outbox->writing, PTRDIFF_MAX);
     pthread_mutex_init(&outbox->lock, NULL);
     int error = fm_cond_init(&outbox->changed);
-    if (!isatty(fd)) { /* a terminal's description is shared with the shell, and takes bytes anyway */
-        fm_set_nonblocking(fd);
-    }
+    fm_set_nonblocking(fd);
     error = error ? error : fm_thread_start(writer_main, outbox);
     if (error) {
-        close(fd);
+        fm_close(fd);
         outbox->ended = true;
     }
     return error;

@@ -8,8 +8,6 @@
 #include "base/platform.h"
 
 #include <errno.h>
-#include <poll.h>
-#include <unistd.h>
 
 #define READ_BYTES 65536
 #define END_MS     1700        /* longer than the front needs, and less than the two seconds that ending may take */
@@ -31,7 +29,7 @@ static void close_pipes(struct fm_link *link) {
     int fds[] = {link->from_front, link->to_front, link->front_in, link->front_out};
     for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++) {
         if (fds[i] >= 0) {
-            close(fds[i]);
+            fm_close(fds[i]);
         }
     }
 }
@@ -65,13 +63,13 @@ struct fm_json_writer fm_link_call_begin(struct fm_link *link, const char *metho
 
 /* As fm_write_all, but gives up if the front hangs. */
 static bool write_frame(struct fm_link *link, const char *frame, size_t len) {
-    struct pollfd polled = {.fd = link->to_front, .events = POLLOUT};
+    struct fm_waited waited = {.fd = link->to_front, .room = true};
     while (len > 0) {
-        ssize_t sent = write(link->to_front, frame, len);
+        ssize_t sent = fm_write(link->to_front, frame, len);
         if (sent >= 0) {
             frame += sent;
             len -= (size_t)sent;
-        } else if (errno == EAGAIN ? poll(&polled, 1, SEND_MS) == 0 : errno != EINTR) {
+        } else if (errno != EAGAIN || fm_wait(&waited, 1, SEND_MS) == 0) {
             return false;
         }
     }
@@ -97,20 +95,20 @@ bool fm_link_receive(struct fm_link *link, const struct fm_inbound_handler *hand
 /* Reads and drops what the front still sends, until it closes its end. False: it did not in time. */
 static bool drain(struct fm_link *link, int64_t deadline) {
     static char bytes[READ_BYTES];
-    struct pollfd polled = {.fd = link->from_front, .events = POLLIN};
+    struct fm_waited waited = {.fd = link->from_front, .input = true};
     for (;;) {
         int64_t left = deadline - fm_now_ms();
         if (left <= 0) {
             return false;
         }
-        if (poll(&polled, 1, (int)left) > 0 && fm_read(link->from_front, bytes, sizeof bytes) <= 0) {
+        if (fm_wait(&waited, 1, (int)left) > 0 && fm_read(link->from_front, bytes, sizeof bytes) <= 0) {
             return true;
         }
     }
 }
 
 bool fm_link_end(struct fm_link *link) {
-    close(link->to_front);
+    fm_close(link->to_front);
     link->to_front = -1;
     int64_t deadline = fm_now_ms() + END_MS;
     bool closed = drain(link, deadline);
@@ -123,8 +121,8 @@ bool fm_link_end(struct fm_link *link) {
     if (!ended || link->front->stuck) {
         return false;
     }
-    close(link->from_front);
-    close(link->front_in);
+    fm_close(link->from_front);
+    fm_close(link->front_in);
     fm_inbound_free(&link->inbound);
     fm_buf_free(&link->frame);
     pthread_cond_destroy(&link->changed);

@@ -14,7 +14,6 @@
 
 #include <errno.h>
 #include <json-c/json.h>
-#include <poll.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sysexits.h>
@@ -397,8 +396,8 @@ static void read_input(struct gateway *gateway) {
 }
 
 static bool is_readable(int fd) {
-    struct pollfd polled = {.fd = fd, .events = POLLIN};
-    return poll(&polled, 1, 0) > 0;
+    struct fm_waited waited = {.fd = fd, .input = true};
+    return fm_wait(&waited, 1, 0) > 0;
 }
 
 /* A signal came, or the parent died: the lines that have come get their answers, if the host takes them in time. */
@@ -444,7 +443,7 @@ static void close_idle(struct gateway *gateway) {
 
 /* ---- the loop ---- */
 
-/* The timeout for poll: until the next time limit; -1: none. */
+/* The timeout for fm_wait: until the next time limit; -1: none. */
 static int next_timeout(const struct gateway *gateway) {
     static const int most = 1 << 30;
     int64_t next = gateway->last_answer_ms;
@@ -469,26 +468,24 @@ static void wait_for_news(struct gateway *gateway) {
     const struct fm_inbound_handler handler = {.context = gateway, .message = on_message, .fault = on_fault};
     bool reads = fm_lines_has_room(&gateway->lines);
     bool looks = gateway->reading && (reads || !gateway->hung_up); /* without room, only for its end */
-    struct pollfd fds[COUNT] = {
-        [INPUT] = {.fd = looks ? gateway->wire->in : -1, .events = reads ? POLLIN : 0},
-        [END] = {.fd = gateway->end_seen ? -1 : gateway->wire->end_fd, .events = POLLIN},
-        [FRONT] = {.fd = gateway->link.from_front, .events = POLLIN},
-        [ROOM_MADE] = {.fd = gateway->room_read, .events = POLLIN},
+    struct fm_waited waited[COUNT] = {
+        [INPUT] = {.fd = looks ? gateway->wire->in : -1, .input = reads},
+        [END] = {.fd = gateway->end_seen ? -1 : gateway->wire->end_fd, .input = true},
+        [FRONT] = {.fd = gateway->link.from_front, .input = true},
+        [ROOM_MADE] = {.fd = gateway->room_read, .input = true},
     };
-    if (poll(fds, COUNT, next_timeout(gateway)) < 0) {
-        return; /* EINTR */
-    }
-    if (fds[ROOM_MADE].revents) {
+    fm_wait(waited, COUNT, next_timeout(gateway));
+    if (waited[ROOM_MADE].ready) {
         fm_read(gateway->room_read, ignored, sizeof ignored);
     }
-    if (fds[FRONT].revents && !fm_link_receive(&gateway->link, &handler)) {
+    if (waited[FRONT].ready && !fm_link_receive(&gateway->link, &handler)) {
         fail(gateway, "the front has ended");
     }
-    if (fds[END].revents) {
+    if (waited[END].ready) {
         end_soon(gateway);
-    } else if (fds[INPUT].revents && reads) {
+    } else if (waited[INPUT].ready && reads) {
         read_input(gateway);
-    } else if (fds[INPUT].revents) {
+    } else if (waited[INPUT].ready) {
         gateway->hung_up = true;
         set_last_message(gateway, gateway->options->sessions.eof_wait_ms);
     } else {
@@ -511,7 +508,7 @@ static void serve(struct gateway *gateway) {
 /* Called on the outbox's thread. */
 static void on_room(void *context) {
     const struct gateway *gateway = context;
-    ssize_t ignored = write(gateway->room_write, "r", 1); /* a full pipe is readable already */
+    ssize_t ignored = fm_write(gateway->room_write, "r", 1); /* a full pipe is readable already */
     (void)ignored;
 }
 
@@ -553,8 +550,8 @@ static int start(struct gateway *gateway, struct fm_front *front) {
 /* Waits until the host has taken the last answers, unless it takes none, or we are asked to end. */
 static void wait_for_host(struct gateway *gateway) {
     while (!gateway->end_seen && !fm_outbox_is_empty(&gateway->outbox)) {
-        struct pollfd end = {.fd = gateway->wire->end_fd, .events = POLLIN};
-        if (poll(&end, 1, FLUSH_LOOK_MS) > 0) {
+        struct fm_waited end = {.fd = gateway->wire->end_fd, .input = true};
+        if (fm_wait(&end, 1, FLUSH_LOOK_MS) > 0) {
             end_soon(gateway);
         }
     }
@@ -593,8 +590,8 @@ int fm_sessions_run(struct fm_front *front, const struct fm_options *options, co
     if (!quiet) {
         _exit(status); /* another thread still uses the state */
     }
-    close(gateway.room_read);
-    close(gateway.room_write);
+    fm_close(gateway.room_read);
+    fm_close(gateway.room_write);
     fm_lines_free(&gateway.lines);
     fm_buf_free(&gateway.scratch);
     fm_buf_free(&gateway.line);

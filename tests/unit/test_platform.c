@@ -275,6 +275,61 @@ static void writes_go_on(void **state) {
     }
 }
 
+/* How many of these are ready at once; what each is becomes a letter: r, or - for one that is not. */
+static int look(struct fm_waited waited[3], int ms, char seen[4]) {
+    int ready = fm_wait(waited, 3, ms);
+    for (int i = 0; i < 3; i++) {
+        seen[i] = waited[i].ready ? 'r' : '-';
+    }
+    seen[3] = '\0';
+    return ready;
+}
+
+static void waits_tell_what_is_ready(void **state) {
+    int fds[2];
+    char seen[4];
+    (void)state;
+    make_pipe(fds);
+    struct fm_waited waited[3] = {{.fd = fds[0], .input = true}, {.fd = -1, .input = true}, {.fd = fds[0]}};
+    assert_int_equal(look(waited, 0, seen), 0);
+    assert_string_equal(seen, "---");
+    assert_int_equal(__real_write(fds[1], "a", 1), 1);
+    assert_int_equal(look(waited, -1, seen), 1);
+    assert_string_equal(seen, "r--");
+    waited[1] = (struct fm_waited){.fd = fds[1], .room = true};
+    assert_int_equal(look(waited, -1, seen), 2);
+    assert_string_equal(seen, "rr-");
+    fm_close(fds[1]);
+    waited[1].fd = -1;
+    assert_int_equal(look(waited, -1, seen), 2); /* the other side is gone */
+    assert_string_equal(seen, "r-r");
+    fm_close(fds[0]);
+}
+
+static void a_wait_goes_on_after_a_signal(void **state) {
+    int fds[2];
+    char seen[4];
+    (void)state;
+    make_pipe(fds);
+    struct fm_waited waited[3] = {{.fd = fds[0], .input = true}, {.fd = -1}, {.fd = -1}};
+    for (int ms = -1; ms <= 60000; ms += 60001) { /* without a limit, and with one */
+        __real_write(fds[1], "a", 1);
+        plan("poll", 0, EINTR);
+        assert_int_equal(look(waited, ms, seen), 1);
+        assert_int_equal(fault_count, 0);
+    }
+    waited[0].fd = -1;
+    plan("poll", 0, EINTR);
+    plan("poll", 0, EINTR);
+    int64_t before = fm_now_ms();
+    assert_int_equal(look(waited, 30, seen), 0);
+    assert_true(fm_now_ms() - before >= 30);
+    plan("poll", 0, ENOMEM);
+    assert_int_equal(look(waited, -1, seen), 0);
+    assert_string_equal(seen, "---");
+    close_pipe(fds);
+}
+
 static void *read_late(void *argument) {
     static char bytes[65536];
     const int *fds = argument;
@@ -815,6 +870,8 @@ int main(void) {
         cmocka_unit_test_setup(pipes_close_on_exec, reset),
         cmocka_unit_test_setup(reads_go_on, reset),
         cmocka_unit_test_setup(writes_go_on, reset),
+        cmocka_unit_test_setup(waits_tell_what_is_ready, reset),
+        cmocka_unit_test_setup(a_wait_goes_on_after_a_signal, reset),
         cmocka_unit_test_setup(a_write_waits_for_its_reader, reset),
         cmocka_unit_test_setup(the_end_of_input_is_zero, reset),
         cmocka_unit_test_setup(standard_descriptors, reset),

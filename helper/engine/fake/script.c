@@ -1,6 +1,7 @@
 /* Runs a script: one table row a step, each of them tokens, an event or a fault of the engine. */
 #include "engine/fake/script.h"
 #include "base/clock.h"
+#include "base/platform.h"
 #include "engine/fake/attempt.h"
 #include "protocol/json_check.h"
 
@@ -183,8 +184,7 @@ static enum fm_reason run_hang(struct run *run, struct json_object *argument) {
 static enum fm_reason run_signal(struct run *run, struct json_object *argument) {
     int number = find_word(signals, argument)->value;
     (void)run;
-    signal(number, SIG_DFL);
-    kill(getpid(), number); /* not raise: this thread blocks all signals, the main thread takes them */
+    fm_end_by_signal(number);
     if (number != SIGSTOP) {
         hang();
     }

@@ -5,6 +5,7 @@
  * reader may sit in read() when main returns.
  */
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/platform.h"
 #include "engine/kit/job_read.h"
@@ -14,9 +15,7 @@
 #include "protocol/version.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <json-c/json.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,9 +27,8 @@ static struct fm_kit the_kit;
 
 static void *watch(void *argument) {
     struct fm_kit *kit = argument;
-    struct pollfd fds[] = {{.fd = kit->end_fd, .events = POLLIN}, {.fd = kit->wake_read, .events = POLLIN}};
-    while (poll(fds, 2, -1) < 0 && errno == EINTR) {
-    }
+    struct fm_waited waited[] = {{.fd = kit->end_fd, .input = true}, {.fd = kit->wake_read, .input = true}};
+    fm_wait(waited, 2, -1);
     fm_kit_end(kit, 0);
     fm_sleep_ms(FM_KIT_GRACE_MS);
     _exit(fm_kit_end_status(kit));
@@ -177,19 +175,16 @@ static enum fm_code read_path(struct json_object *params, const char *name, cons
 
 /*
  * A file that the front could read and the engine can't: it has fewer rights. Whatever else is wrong with it, `load` of
- * the engine says. Opening never waits, as a FIFO without a writer would have it do.
+ * the engine says.
  */
 static enum fm_code check_access(const char *path, struct fm_error *error) {
-    int fd = path ? open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
-    bool refused = path && fd < 0 && (errno == EACCES || errno == EPERM);
-    if (fd >= 0) {
-        close(fd);
-    }
+    int failure = path ? fm_file_check_readable(path) : 0;
+    bool refused = failure == EACCES || failure == EPERM;
     if (refused && (strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0)) {
         return fm_fail(error, FM_UNAVAILABLE,
                        "an engine can't read files below /dev and /proc: move the file to another folder: %s", path);
     }
-    if (refused && geteuid() == 0) {
+    if (refused && fm_is_root()) {
         return fm_fail(
             error, FM_UNAVAILABLE,
             "an engine that root starts has no capabilities, so it can't read every file: make root the owner "

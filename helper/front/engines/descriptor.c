@@ -10,7 +10,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #define FM_DESCRIPTION_MAX 65536 /* bytes */
 #define REASON_SHOWN       300   /* bytes of why a file is refused, which has its path: what to do has to follow */
@@ -90,10 +89,11 @@ static bool parse(struct fm_descriptor *descriptor, const struct fm_buf *text, c
 bool fm_engine_files_read(struct fm_engine_files *files, const char *dir, const char *name) {
     char path[PATH_MAX + 64];
     struct fm_error error = {.code = FM_OK};
+    struct fm_file_info info;
     struct fm_buf text;
     *files = (struct fm_engine_files){.name = name, .dir = dir};
     snprintf(path, sizeof path, "%s/fm-engine-%s.json", dir, name);
-    if (access(path, F_OK) != 0 && errno == ENOENT) {
+    if (fm_file_examine(path, &info) == ENOENT) {
         return true;
     }
     fm_buf_init(&text, FM_DESCRIPTION_MAX);

@@ -1,11 +1,11 @@
 /* Makes the environment of an engine's process out of our own. */
 #include "front/engines/environment.h"
+#include "base/file.h"
+#include "base/platform.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-extern char **environ;
 
 /* What an engine may see of our environment: names, or prefixes that end with '_'. */
 static const char *const allowed[] = {
@@ -59,7 +59,7 @@ static char *make_entry(const char *name, const char *value) {
 
 /* An engine may work in another folder than this process. */
 static char *make_path_entry(const char *name, const char *path) {
-    char *resolved = realpath(path, NULL);
+    char *resolved = fm_file_resolve(path);
     char *entry = make_entry(name, resolved ? resolved : path); /* it is gone: the engine will say so */
     free(resolved);
     return entry;
@@ -67,9 +67,10 @@ static char *make_path_entry(const char *name, const char *path) {
 
 bool fm_environment_make(struct fm_environment *env, const char *gpu, const char *gpu_dir) {
     const size_t own = sizeof env->own / sizeof env->own[0];
+    char **whole = fm_environment();
     size_t count = 0;
     *env = (struct fm_environment){0};
-    while (environ[count]) {
+    while (whole[count]) {
         count++;
     }
     env->entries = malloc((count + own + 1) * sizeof *env->entries);
@@ -81,7 +82,7 @@ bool fm_environment_make(struct fm_environment *env, const char *gpu, const char
         return false;
     }
     count = 0;
-    for (char **entry = environ; *entry; entry++) {
+    for (char **entry = whole; *entry; entry++) {
         if (is_allowed(*entry)) {
             env->entries[count++] = *entry;
         }

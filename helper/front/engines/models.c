@@ -2,16 +2,14 @@
 #include "front/engines/models.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/platform.h"
 #include "base/utf8.h"
 #include "front/engines/aliases.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define SUFFIX     ".gguf"
 #define NAME_SHOWN 200 /* bytes of a name in an error */
@@ -24,11 +22,11 @@ static bool has_suffix(const char *name) {
 
 /* --model names a file rather than an id. */
 static bool is_path(const char *model) {
-    return strchr(model, '/') || has_suffix(model);
+    return fm_file_last_separator(model) || has_suffix(model);
 }
 
 static char *id_of_path(const char *path) {
-    const char *slash = strrchr(path, '/');
+    const char *slash = fm_file_last_separator(path);
     const char *name = slash ? slash + 1 : path;
     return strndup(name, strlen(name) - (has_suffix(name) ? strlen(SUFFIX) : 0));
 }
@@ -68,9 +66,9 @@ static bool append(struct fm_model **models, size_t *count, struct fm_model *mod
 /* The one that --model names, or the engine itself. Takes `id` and `path` over, also on failure. */
 static bool add_default(struct fm_model_list *list, char *id, char *path) {
     struct fm_model model = {.id = id, .path = path, .is_default = true};
-    struct stat info;
-    if (path && stat(path, &info) == 0) {
-        model.created = (int64_t)info.st_mtime;
+    struct fm_file_info info;
+    if (path && fm_file_examine(path, &info) == 0) {
+        model.created = info.changed;
     }
     return append(&list->models, &list->count, &model);
 }
@@ -105,13 +103,17 @@ static struct fm_model *find_id(struct fm_model_list *list, const char *id) {
     return NULL;
 }
 
-/* One file of a folder; `models` false: only a projector counts. What --model names wins over another of its id. */
+/* One name of a folder; `models` false: only a projector counts. What --model names wins over another of its id. */
 static bool add_file(struct fm_model_list *list, const char *dir, const char *name, bool models) {
     struct fm_model model = {.id = id_of_path(name), .path = join(dir, name)};
-    struct stat info;
+    struct fm_file_info info;
     if (!model.id || !model.path) {
         fm_model_free(&model);
         return false;
+    }
+    if (fm_file_examine(model.path, &info) != 0 || !info.regular) {
+        fm_model_free(&model);
+        return true;
     }
     fm_gguf_kind_read(model.path, &model.kind);
     if (model.kind.projector) {
@@ -121,43 +123,35 @@ static bool add_file(struct fm_model_list *list, const char *dir, const char *na
         fm_model_free(&model);
         return true;
     }
-    model.created = stat(model.path, &info) == 0 ? (int64_t)info.st_mtime : 0;
+    model.created = info.changed;
     return append(&list->models, &list->count, &model);
 }
 
-/* A name that JSON can say, of a regular file. */
-static bool can_be_asked_for(int dir_fd, const char *name) {
-    struct stat info;
-    return fm_utf8_valid(name, strlen(name)) && fstatat(dir_fd, name, &info, 0) == 0 && S_ISREG(info.st_mode);
-}
-
-static struct dirent *next_entry(DIR *stream) {
-    errno = 0; /* so that an error can be told from the end */
-    return readdir(stream);
+/* A model's, in a form that JSON can say. */
+static bool is_model_name(const char *name) {
+    return name[0] != '.' && has_suffix(name) && fm_utf8_valid(name, strlen(name));
 }
 
 /* `*failure` is an errno value: why files of the folder may be missing. False when out of memory. */
 static bool add_folder(struct fm_model_list *list, const char *dir, bool models, int *failure) {
-    DIR *stream = opendir(dir);
-    if (!stream) {
+    struct fm_folder *folder = fm_folder_open(dir);
+    if (!folder) {
         *failure = errno == ENOENT ? 0 : errno;
         return errno != ENOMEM;
     }
     bool ok = true;
-    struct dirent *entry;
-    while (ok && (entry = next_entry(stream))) {
-        if (entry->d_name[0] != '.' && has_suffix(entry->d_name) && can_be_asked_for(dirfd(stream), entry->d_name)) {
-            ok = add_file(list, dir, entry->d_name, models);
-        }
+    const char *name;
+    while (ok && (name = fm_folder_next(folder))) {
+        ok = !is_model_name(name) || add_file(list, dir, name, models);
     }
     *failure = ok ? errno : 0;
-    closedir(stream);
+    fm_folder_close(folder);
     return ok;
 }
 
 /* The folder that the file `path` lies in, as far as its text tells. */
 static const char *folder_of(const char *path, size_t *len) {
-    const char *slash = strrchr(path, '/');
+    const char *slash = fm_file_last_separator(path);
     *len = !slash || slash == path ? 1 : (size_t)(slash - path);
     return slash ? path : ".";
 }
@@ -246,7 +240,7 @@ static bool find_mmproj(const struct fm_model_list *list, struct fm_model *model
         }
     }
     model->found = best != NULL;
-    model->mmproj = best ? realpath(best->path, NULL) : NULL;
+    model->mmproj = best ? fm_file_resolve(best->path) : NULL;
     if (best && !model->mmproj) {
         model->mmproj = strdup(best->path); /* it is gone meanwhile */
     }
@@ -368,7 +362,8 @@ static enum fm_code no_such_model(const struct fm_options *options, const struct
                        fm_utf8_shown(options->model, NAME_SHOWN), options->model,
                        fm_utf8_shown(options->models_dir, NAME_SHOWN), options->models_dir);
     }
-    bool absent = access(options->models_dir, F_OK) != 0 && errno == ENOENT;
+    struct fm_file_info info;
+    bool absent = fm_file_examine(options->models_dir, &info) == ENOENT;
     return fm_fail(error, FM_UNAVAILABLE,
                    absent
                        ? "the models folder does not exist: %.*s; make it, or name another with --models-dir, or a "
@@ -440,19 +435,20 @@ enum fm_code fm_model_refuse_images(const struct fm_model *model, struct fm_erro
 }
 
 enum fm_code fm_engine_program(const struct fm_engine_files *engine, char path[PATH_MAX], struct fm_error *error) {
-    int len = snprintf(path, PATH_MAX, "%s/fm-engine-%s", engine->dir, engine->name);
+    int len = snprintf(path, PATH_MAX, "%s/fm-engine-%s" FM_PROGRAM_SUFFIX, engine->dir, engine->name);
     if (len >= PATH_MAX) {
         return fm_fail(error, FM_UNAVAILABLE, "the path of the engine program is too long");
     }
-    struct stat info;
-    if (stat(path, &info) != 0 || access(path, X_OK) != 0) {
-        int failure = errno;
+    struct fm_file_info info;
+    int failure = fm_file_examine(path, &info);
+    failure = failure ? failure : fm_file_check_program(path);
+    if (failure) {
         return fm_fail(error, FM_UNAVAILABLE, "can't run the engine program (%s): %.*s; %s", strerror(failure),
                        fm_utf8_shown(path, DIR_SHOWN), path,
                        failure == EACCES ? "make it executable (chmod +x)"
                                          : "build or install it, or name its folder with --engine-dir");
     }
-    if (!S_ISREG(info.st_mode)) {
+    if (!info.regular) {
         return fm_fail(error, FM_UNAVAILABLE, "the engine program is not a regular file: %s", path);
     }
     return FM_OK;

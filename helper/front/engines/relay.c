@@ -3,9 +3,7 @@
 #include "base/log.h"
 #include "base/platform.h"
 
-#include <poll.h>
 #include <string.h>
-#include <unistd.h>
 
 #define READ_BYTES 4096
 #define LAST_READS 32 /* 128 KiB, twice what a pipe holds (pipe(7)) */
@@ -47,15 +45,15 @@ static void feed(struct fm_relay *relay, const char *bytes, size_t len) {
 
 static void close_pipe(struct fm_relay *relay) {
     if (relay->fd >= 0) {
-        close(relay->fd);
+        fm_close(relay->fd);
     }
     relay->fd = -1;
 }
 
 bool fm_relay_take(struct fm_relay *relay) {
-    struct pollfd poll_fd = {.fd = relay->fd, .events = POLLIN};
+    struct fm_waited waited = {.fd = relay->fd, .input = true};
     char bytes[READ_BYTES];
-    if (relay->fd < 0 || poll(&poll_fd, 1, 0) != 1) {
+    if (relay->fd < 0 || fm_wait(&waited, 1, 0) != 1) {
         return false;
     }
     ssize_t got = fm_read(relay->fd, bytes, sizeof bytes);

@@ -11,6 +11,7 @@
  */
 #include "front/engines/supervisor.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/platform.h"
 #include "front/engines/engine.h"
 #include "front/engines/environment.h"
@@ -21,12 +22,10 @@
 #include "front/streams.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define SLICE_MS        250
 #define INITIALIZE_MS   5000  /* to answer engine.initialize */
@@ -306,25 +305,25 @@ static void wait_for_host(struct fm_engine *engine, struct fm_relay *relay) {
 static bool wait_for_engine(struct fm_engine *engine, const struct fm_child *child, struct fm_relay *relay,
                             bool *ended) {
     for (;;) {
-        struct pollfd fds[3] = {{.fd = child->from_child, .events = POLLIN},
-                                {.fd = child->ended, .events = POLLIN},
-                                {.fd = relay->fd, .events = POLLIN}};
+        struct fm_waited waited[] = {{.fd = child->from_child, .input = true},
+                                     {.fd = child->ended, .input = true},
+                                     {.fd = relay->fd, .input = true}};
         bool limited;
         int wait_ms = look_after(engine, &limited);
         int64_t before = fm_now_ms();
-        poll(fds, 3, child->ended < 0 ? SLICE_MS : wait_ms);
+        fm_wait(waited, 3, child->ended < 0 ? SLICE_MS : wait_ms);
         if (limited && too_quiet(engine, fm_now_ms() - before - SLICE_MS)) {
             return false;
         }
         if (limited) {
             make_way_if_unwanted(engine);
         }
-        if (fds[2].revents) {
+        if (waited[2].ready) {
             fm_relay_take(relay);
         }
-        *ended = child->ended < 0 ? fm_child_has_ended(child->pid) : fds[1].revents != 0;
-        if (fds[0].revents || *ended) {
-            return fds[0].revents || poll(fds, 1, 0) > 0; /* again: its last bytes may have come after the first look */
+        *ended = child->ended < 0 ? fm_child_has_ended(child->pid) : waited[1].ready;
+        if (waited[0].ready || *ended) {
+            return waited[0].ready || fm_wait(waited, 1, 0) > 0; /* again: its last bytes may have come after the first look */
         }
     }
 }
@@ -372,7 +371,7 @@ static bool is_shortage(int error) {
 
 /* What to do about it, for the error's text. */
 static const char *start_hint(int failure) {
-    bool root = failure == EACCES && geteuid() == 0;
+    bool root = failure == EACCES && fm_is_root();
     return root
                ? " (engines of root have no capabilities: everybody, or root as the owner, has to be allowed to run it)"
                : "";
@@ -380,9 +379,9 @@ static const char *start_hint(int failure) {
 
 /* All but its stdin, which is the outbox's, and its stderr, which is the relay's. */
 static void close_child(const struct fm_child *child) {
-    close(child->from_child);
+    fm_close(child->from_child);
     if (child->ended >= 0) {
-        close(child->ended);
+        fm_close(child->ended);
     }
 }
 
@@ -413,7 +412,7 @@ static bool start_process(struct fm_engine *engine, struct fm_child *child) {
         fm_child_kill(child->pid);
         fm_child_reap(child->pid);
         close_child(child);
-        close(child->errors);
+        fm_close(child->errors);
         fm_fail(&error, FM_OVERLOADED, "can't start a thread for the engine: %s", strerror(failure));
     }
     if (error.code != FM_OK) {
@@ -467,7 +466,7 @@ static struct fm_job *first_startable(struct fm_engine *engine) {
 
 /* `path` (NULL: none) as the engine gets it. False when out of memory. */
 static bool resolve(const char *path, char **resolved) {
-    *resolved = path ? realpath(path, NULL) : NULL;
+    *resolved = path ? fm_file_resolve(path) : NULL;
     if (!*resolved && path) {
         *resolved = strdup(path); /* it is gone meanwhile: the engine will say so */
     }

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define APPLICATION_ID 1718448752 /* "fmpp" as a number of 4 bytes: what the file is (sqlite.org/pragma.html) */
 #define SCHEMA_VERSION 3
@@ -320,7 +319,7 @@ static bool is_another_file(const struct fm_store_db *db) {
 
 static void remove_same(const char *path, const struct fm_file_id *now, const struct fm_file_id *ours) {
     if (fm_file_id_equal(now, ours)) {
-        unlink(path);
+        fm_file_remove(path);
     }
 }
 

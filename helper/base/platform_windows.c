@@ -1,0 +1,230 @@
+/*
+ * This process on Windows: its start, its end, its threads, processors and memory. platform_windows_pipes.c has the
+ * descriptors, platform_windows_files.c the files, platform_windows_child.c the child processes.
+ */
+#include "base/clock.h"
+#include "base/platform.h"
+#include "base/platform_os.h"
+#include "base/platform_windows.h"
+
+#include <bcrypt.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <io.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <winternl.h>
+
+#define CLOSE_MS 5000 /* how long the system lets a process take when its console is closed */
+
+/* ---- the start ---- */
+
+int main(int argc, char *argv[]);
+int wmain(int argc, wchar_t *argv[]);
+
+/* The C library converts the environment to the system's code page: what is not ASCII is set again, as UTF-8. */
+static bool set_environment(void) {
+    wchar_t *whole = GetEnvironmentStringsW();
+    bool ok = whole;
+    for (const wchar_t *entry = whole; ok && *entry; entry += wcslen(entry) + 1) {
+        bool ascii = true;
+        for (const wchar_t *at = entry; *at; at++) {
+            ascii = ascii && *at < 0x80;
+        }
+        char *utf8 = ascii ? NULL : fm_windows_utf8(entry);
+        ok = ascii || (utf8 && _putenv(utf8) == 0);
+        free(utf8);
+    }
+    if (whole) {
+        FreeEnvironmentStringsW(whole);
+    }
+    return ok;
+}
+
+/* Where the C library enters. Arguments and environment are UTF-8 from here on; they are never freed. */
+int wmain(int argc, wchar_t *argv[]) {
+    char **arguments = calloc((size_t)argc + 1, sizeof *arguments);
+    bool ok = arguments && set_environment();
+    for (int i = 0; ok && i < argc; i++) {
+        arguments[i] = fm_windows_utf8(argv[i]);
+        ok = arguments[i];
+    }
+    return ok ? main(argc, arguments) : EXIT_FAILURE;
+}
+
+void fm_fill_std_fds(void) {
+    static const DWORD names[] = {STD_INPUT_HANDLE, STD_OUTPUT_HANDLE, STD_ERROR_HANDLE};
+    /* No dialog and no report of a crash, whose memory holds prompts. A child inherits this. */
+    SetErrorMode(SEM_FAILCRITICALERRORS | SEM_NOGPFAULTERRORBOX | SEM_NOOPENFILEERRORBOX);
+    for (int fd = 0; fd <= 2; fd++) {
+        if (_get_osfhandle(fd) < 0) { /* -2: nothing from the start */
+            int null_fd = _wopen(L"NUL", fd == 0 ? _O_RDONLY : _O_WRONLY);
+            if (null_fd >= 0 && null_fd != fd) {
+                _dup2(null_fd, fd);
+                _close(null_fd);
+            }
+            SetStdHandle(names[fd], (HANDLE)_get_osfhandle(fd));
+        }
+        _setmode(fd, _O_BINARY);
+    }
+}
+
+/* ---- the end ---- */
+
+static int end_read = -1;
+static int end_write = -1;
+
+void fm_ask_for_end(void) {
+    fm_write(end_write, "r", 1); /* a full pipe is readable already */
+}
+
+/* Called on a thread of the system's. */
+static BOOL WINAPI on_console(DWORD event) {
+    static atomic_bool seen;
+    if (atomic_exchange(&seen, true)) {
+        _exit(128 + SIGINT);
+    }
+    fm_ask_for_end();
+    if (event == CTRL_CLOSE_EVENT || event == CTRL_LOGOFF_EVENT || event == CTRL_SHUTDOWN_EVENT) {
+        Sleep(CLOSE_MS); /* the process ends with this call */
+    }
+    return TRUE;
+}
+
+static void *wait_for_parent(void *parent) {
+    WaitForSingleObject(parent, INFINITE);
+    fm_ask_for_end();
+    return NULL;
+}
+
+static bool is_older(HANDLE process, HANDLE other) {
+    FILETIME start;
+    FILETIME other_start;
+    FILETIME ignored;
+    return GetProcessTimes(process, &start, &ignored, &ignored, &ignored) &&
+           GetProcessTimes(other, &other_start, &ignored, &ignored, &ignored) &&
+           CompareFileTime(&start, &other_start) <= 0;
+}
+
+/*
+ * A handle of the parent's. NULL where it can't be watched: then the end of input alone tells of its end. `*gone`: it
+ * has ended already; another process may have its number.
+ */
+static HANDLE open_parent(bool *gone) {
+    PROCESS_BASIC_INFORMATION self;
+    *gone = false;
+    if (NtQueryInformationProcess(GetCurrentProcess(), ProcessBasicInformation, &self, sizeof self, NULL) < 0 ||
+        !self.InheritedFromUniqueProcessId) {
+        return NULL;
+    }
+    HANDLE parent =
+        OpenProcess(SYNCHRONIZE | PROCESS_QUERY_LIMITED_INFORMATION, FALSE, (DWORD)self.InheritedFromUniqueProcessId);
+    *gone = parent ? !is_older(parent, GetCurrentProcess()) : GetLastError() == ERROR_INVALID_PARAMETER;
+    if (parent && *gone) {
+        CloseHandle(parent);
+        parent = NULL;
+    }
+    return parent;
+}
+
+int fm_watch_for_end(void) {
+    bool gone;
+    HANDLE parent = open_parent(&gone);
+    int error = fm_pipe(&end_read, &end_write);
+    if (error) {
+        errno = error;
+        return -1;
+    }
+    fm_set_nonblocking(end_write);
+    SetConsoleCtrlHandler(on_console, TRUE);
+    if (gone) {
+        fm_ask_for_end();
+    }
+    error = parent ? fm_thread_start(wait_for_parent, parent) : 0;
+    if (error) {
+        errno = error;
+        return -1;
+    }
+    return end_read;
+}
+
+/* ---- this process ---- */
+
+void fm_processors(struct fm_processors *processors) {
+    SYSTEM_LOGICAL_PROCESSOR_INFORMATION list[256];
+    DWORD_PTR allowed = 1;
+    DWORD_PTR all;
+    DWORD size = sizeof list;
+    GetProcessAffinityMask(GetCurrentProcess(), &allowed, &all); /* of its group of processors: 64 at most */
+    int count = __builtin_popcountll(allowed);
+    int cores = 0;
+    if (GetLogicalProcessorInformation(list, &size)) {
+        for (size_t i = 0; i < size / sizeof list[0]; i++) {
+            cores += list[i].Relationship == RelationProcessorCore && (list[i].ProcessorMask & allowed);
+        }
+    }
+    processors->count = count > 0 ? count : 1;
+    processors->cores = cores > 0 ? cores : processors->count;
+}
+
+void fm_memory_trim(void) {
+    _heapmin();
+}
+
+void fm_random(void *data, size_t len) {
+    BCryptGenRandom(NULL, data, (ULONG)len, BCRYPT_USE_SYSTEM_PREFERRED_RNG);
+}
+
+bool fm_is_root(void) {
+    return false;
+}
+
+char **fm_environment(void) {
+    (void)getenv("PATH"); /* the C library makes the list when it is first asked */
+    return _environ;
+}
+
+int fm_os_thread_start(pthread_t *thread, int detached, size_t stack, void *(*body)(void *), void *argument) {
+    pthread_attr_t attr;
+    int error = pthread_attr_init(&attr);
+    if (error) {
+        return error;
+    }
+    pthread_attr_setdetachstate(&attr, detached);
+    pthread_attr_setstacksize(&attr, stack);
+    error = pthread_create(thread, &attr, body, argument);
+    pthread_attr_destroy(&attr);
+    return error;
+}
+
+/* A detached thread has no handle. */
+int64_t fm_os_thread_ms(pthread_t thread) {
+    (void)thread;
+    return -1;
+}
+
+int fm_cond_init(pthread_cond_t *cond) {
+    return pthread_cond_init(cond, NULL);
+}
+
+/* winpthreads takes a time of the wall clock, and waits for what it is away from now: a clock that is set changes
+ * nothing. */
+void fm_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t deadline_ms) {
+    int64_t left = deadline_ms - fm_now_ms();
+    struct timespec until;
+    left = left > 0 ? left : 0;
+    clock_gettime(CLOCK_REALTIME, &until);
+    int64_t ns = until.tv_nsec + left % 1000 * 1000000;
+    until.tv_sec += (time_t)(left / 1000 + ns / 1000000000);
+    until.tv_nsec = (long)(ns % 1000000000);
+    pthread_cond_timedwait(cond, mutex, &until);
+}
+
+void fm_sandbox_enter(bool needs_network, struct fm_sandbox *in_force) {
+    (void)needs_network;
+    *in_force = (struct fm_sandbox){.landlock = 0};
+}

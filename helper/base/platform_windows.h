@@ -1,0 +1,44 @@
+/* What the files platform_windows*.c share. Only they include this. */
+#ifndef FM_BASE_PLATFORM_WINDOWS_H
+#define FM_BASE_PLATFORM_WINDOWS_H
+
+#define WIN32_LEAN_AND_MEAN
+#include <windows.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The errno value for what GetLastError() says. */
+int fm_windows_errno(DWORD error);
+
+/* Text between UTF-8 and UTF-16; the caller frees it. NULL when out of memory; what is not valid becomes U+FFFD. */
+wchar_t *fm_windows_wide(const char *text);
+char *fm_windows_utf8(const wchar_t *text);
+
+/*
+ * A descriptor for fm_read and fm_wait: a thread reads `handle`, which it closes at the end, ahead of the reader by
+ * what the descriptor's buffer holds. -1 with errno: `handle` is still the caller's.
+ */
+int fm_windows_reader(HANDLE handle);
+
+/*
+ * A descriptor for fm_write, which has `handle` from now on. It blocks as `handle` does; fm_set_nonblocking gives it a
+ * buffer and a thread, unless it is no pipe. -1 with errno: `handle` is still the caller's.
+ */
+int fm_windows_writer(HANDLE handle);
+
+/*
+ * A descriptor of fm_windows_reader, for those who wait until all that was written has come, without being its owner.
+ * NULL when out of memory.
+ */
+struct fm_windows_tail;
+struct fm_windows_tail *fm_windows_tail_new(int fd);
+
+/* Blocks, for `ms` at most (-1: without a limit), until all has come, the buffer is full, or the descriptor is closed.
+ */
+void fm_windows_tail_wait(struct fm_windows_tail *tail, int ms, bool past_full);
+
+/* Any thread. */
+void fm_windows_tail_free(struct fm_windows_tail *tail);
+
+#endif

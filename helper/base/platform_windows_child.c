@@ -1,0 +1,398 @@
+/*
+ * Child processes on Windows. Each is in a job of its own, which ends all that it started: when it is killed, when it
+ * has ended, and when this process ends, however that is.
+ */
+#include "base/platform.h"
+#include "base/platform_windows.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHILDREN_MAX  32
+#define LAST_WORDS_MS 500 /* for what an ended process wrote to its stderr */
+
+/* The exit status of what TerminateJobObject ended: it stands for SIGKILL. A customer's code, as winerror.h has it. */
+#define KILLED 0xE0464D09u
+
+struct process {
+    pid_t pid; /* 0: free */
+    HANDLE process;
+    HANDLE job;
+    struct fm_windows_tail *errors;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct process processes[CHILDREN_MAX];
+
+static const struct {
+    DWORD status;
+    int signal;
+} endings[] = {
+    {KILLED, SIGKILL},
+    {STATUS_ACCESS_VIOLATION, SIGSEGV},
+    {STATUS_STACK_OVERFLOW, SIGSEGV},
+    {0xC0000374 /* a broken heap */, SIGABRT},
+    {0xC0000409 /* __fastfail, and abort() of the newer C library */, SIGABRT},
+    {STATUS_ILLEGAL_INSTRUCTION, SIGILL},
+    {STATUS_INTEGER_DIVIDE_BY_ZERO, SIGFPE},
+    {STATUS_FLOAT_DIVIDE_BY_ZERO, SIGFPE},
+    {STATUS_IN_PAGE_ERROR, SIGBUS},
+    {STATUS_CONTROL_C_EXIT, SIGINT},
+};
+
+void fm_end_by_signal(int number) {
+    DWORD status = 128 + (DWORD)number;
+    for (size_t i = sizeof endings / sizeof endings[0]; i > 0; i--) {
+        status = endings[i - 1].signal == number ? endings[i - 1].status : status;
+    }
+    if (number != SIGSTOP) {
+        TerminateProcess(GetCurrentProcess(), status);
+    }
+}
+
+static int status_of(DWORD status) {
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+        if (endings[i].status == status) {
+            return -endings[i].signal;
+        }
+    }
+    return (int)status;
+}
+
+static void close_handle(HANDLE handle) {
+    if (handle) {
+        CloseHandle(handle);
+    }
+}
+
+/* ---- the environment ---- */
+
+/* What programs of this system, and the libraries that they load, don't work without. */
+static const char *const needed[] = {"SystemRoot", "windir", "TEMP", "TMP", "USERPROFILE", "LOCALAPPDATA"};
+
+static bool has_variable(char *const env[], const char *name) {
+    size_t len = strlen(name);
+    for (size_t i = 0; env[i]; i++) {
+        if (_strnicmp(env[i], name, len) == 0 && env[i][len] == '=') {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Appends "NAME=VALUE" and its 0 in UTF-16 at `*at`; with `block` NULL it counts only. */
+static void add_entry(wchar_t *block, size_t *at, const char *entry) {
+    int room = block ? 32767 : 0;
+    *at += (size_t)MultiByteToWideChar(CP_UTF8, 0, entry, -1, block ? block + *at : NULL, room);
+}
+
+/* Characters of the block; writes it unless `block` is NULL. */
+static size_t write_environment(wchar_t *block, char *const env[]) {
+    size_t len = 0;
+    char **ours = fm_environment();
+    for (size_t i = 0; env[i]; i++) {
+        add_entry(block, &len, env[i]);
+    }
+    for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++) {
+        for (char **entry = ours; *entry && !has_variable(env, needed[i]); entry++) {
+            const char *const one[] = {*entry, NULL};
+            if (has_variable((char *const *)one, needed[i])) {
+                add_entry(block, &len, *entry);
+            }
+        }
+    }
+    if (block) {
+        block[len] = L'\0';
+        block[len + 1] = L'\0'; /* an empty block has two */
+    }
+    return len + 2;
+}
+
+/* The caller frees it. NULL when out of memory. */
+static wchar_t *make_environment(char *const env[]) {
+    wchar_t *block = malloc(write_environment(NULL, env) * sizeof *block);
+    if (block) {
+        write_environment(block, env);
+    }
+    return block;
+}
+
+/* ---- the start ---- */
+
+/* What a start needs; all of it is closed or freed by end_start, unless it was handed on and set to NULL. */
+struct start {
+    HANDLE theirs[3]; /* their ends of the pipes */
+    HANDLE ours[3];
+    HANDLE job;
+    LPPROC_THREAD_ATTRIBUTE_LIST attributes;
+    bool has_attributes;
+    wchar_t *program;
+    wchar_t *command;
+    wchar_t *environment;
+    PROCESS_INFORMATION process;
+};
+
+static void end_start(struct start *start) {
+    for (int i = 0; i < 3; i++) {
+        close_handle(start->theirs[i]);
+        close_handle(start->ours[i]);
+    }
+    if (start->has_attributes) {
+        DeleteProcThreadAttributeList(start->attributes);
+    }
+    close_handle(start->job);
+    close_handle(start->process.hThread);
+    close_handle(start->process.hProcess);
+    free(start->attributes);
+    free(start->program);
+    free(start->command);
+    free(start->environment);
+}
+
+static bool make_pipes(struct start *start) {
+    for (int i = 0; i < 3; i++) {
+        HANDLE *from = i == 0 ? &start->theirs[i] : &start->ours[i];
+        HANDLE *to = i == 0 ? &start->ours[i] : &start->theirs[i];
+        if (!CreatePipe(from, to, NULL, 0) ||
+            !SetHandleInformation(start->theirs[i], HANDLE_FLAG_INHERIT, HANDLE_FLAG_INHERIT)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A job that ends all of its processes with its last handle, and shows no dialog for a crash. */
+static bool make_job(struct start *start) {
+    JOBOBJECT_EXTENDED_LIMIT_INFORMATION limits = {0};
+    limits.BasicLimitInformation.LimitFlags =
+        JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE | JOB_OBJECT_LIMIT_DIE_ON_UNHANDLED_EXCEPTION;
+    start->job = CreateJobObjectW(NULL, NULL);
+    return start->job && SetInformationJobObject(start->job, JobObjectExtendedLimitInformation, &limits, sizeof limits);
+}
+
+/* The three pipes are all that it inherits. */
+static bool make_attributes(struct start *start) {
+    SIZE_T size = 0;
+    InitializeProcThreadAttributeList(NULL, 1, 0, &size);
+    start->attributes = malloc(size);
+    start->has_attributes = start->attributes && InitializeProcThreadAttributeList(start->attributes, 1, 0, &size);
+    return start->has_attributes && UpdateProcThreadAttribute(start->attributes, 0, PROC_THREAD_ATTRIBUTE_HANDLE_LIST,
+                                                              start->theirs, sizeof start->theirs, NULL, NULL);
+}
+
+/* The name is quoted; a path has no quotes in it. */
+static wchar_t *make_command(const wchar_t *program) {
+    size_t len = wcslen(program);
+    wchar_t *command = malloc((len + 3) * sizeof *command);
+    if (command) {
+        command[0] = command[len + 1] = L'"';
+        memcpy(command + 1, program, len * sizeof *command);
+        command[len + 2] = L'\0';
+    }
+    return command;
+}
+
+/* Creates the process; it runs once it is in its job. 0 or an errno value. */
+static int create(struct start *start, const char *path, char *const env[]) {
+    start->program = fm_windows_wide(path);
+    start->command = start->program ? make_command(start->program) : NULL;
+    start->environment = make_environment(env);
+    if (!start->command || !start->environment) {
+        return ENOMEM;
+    }
+    if (!make_pipes(start) || !make_job(start) || !make_attributes(start)) {
+        return fm_windows_errno(GetLastError());
+    }
+    STARTUPINFOEXW info = {.StartupInfo = {.cb = sizeof info,
+                                           .dwFlags = STARTF_USESTDHANDLES,
+                                           .hStdInput = start->theirs[0],
+                                           .hStdOutput = start->theirs[1],
+                                           .hStdError = start->theirs[2]},
+                           .lpAttributeList = start->attributes};
+    DWORD flags = CREATE_SUSPENDED | CREATE_NO_WINDOW | CREATE_NEW_PROCESS_GROUP | CREATE_UNICODE_ENVIRONMENT |
+                  EXTENDED_STARTUPINFO_PRESENT;
+    if (!CreateProcessW(start->program, start->command, NULL, NULL, TRUE, flags, start->environment, NULL,
+                        &info.StartupInfo, &start->process)) {
+        return fm_windows_errno(GetLastError());
+    }
+    if (!AssignProcessToJobObject(start->job, start->process.hProcess) ||
+        ResumeThread(start->process.hThread) == (DWORD)-1) {
+        int error = fm_windows_errno(GetLastError());
+        TerminateProcess(start->process.hProcess, KILLED);
+        return error;
+    }
+    return 0;
+}
+
+/* ---- the end ---- */
+
+/* Makes `fd` readable, by closing it, once the process has ended and all that it said has come. */
+struct watch {
+    HANDLE process;
+    HANDLE job;
+    struct fm_windows_tail *output;
+    int fd;
+};
+
+static void free_watch(struct watch *watch) {
+    close_handle(watch->process);
+    close_handle(watch->job);
+    if (watch->output) {
+        fm_windows_tail_free(watch->output);
+    }
+    free(watch);
+}
+
+static void *watch_process(void *argument) {
+    struct watch *watch = argument;
+    WaitForSingleObject(watch->process, INFINITE);
+    TerminateJobObject(watch->job, KILLED); /* what it started may hold its output open */
+    fm_windows_tail_wait(watch->output, -1, true);
+    fm_close(watch->fd);
+    free_watch(watch);
+    return NULL;
+}
+
+static HANDLE copy_handle(HANDLE handle) {
+    HANDLE here = GetCurrentProcess();
+    HANDLE copy;
+    return DuplicateHandle(here, handle, here, &copy, 0, FALSE, DUPLICATE_SAME_ACCESS) ? copy : NULL;
+}
+
+/* 0 or an errno value. */
+static int start_watch(struct fm_child *child, const struct start *start) {
+    struct watch *watch = calloc(1, sizeof *watch);
+    if (!watch) {
+        return ENOMEM;
+    }
+    watch->process = copy_handle(start->process.hProcess);
+    watch->job = copy_handle(start->job);
+    watch->output = fm_windows_tail_new(child->from_child);
+    int error = watch->process && watch->job && watch->output ? fm_pipe(&child->ended, &watch->fd) : ENOMEM;
+    if (error) {
+        free_watch(watch);
+        return error;
+    }
+    error = fm_thread_start(watch_process, watch);
+    if (error) {
+        fm_close(watch->fd);
+        free_watch(watch);
+    }
+    return error;
+}
+
+/* Takes the handles over for fm_child_kill and fm_child_reap. False: there are too many, or no memory. */
+static bool note_process(struct fm_child *child, struct start *start) {
+    struct fm_windows_tail *errors = fm_windows_tail_new(child->errors);
+    struct process *free_one = NULL;
+    if (!errors) {
+        return false;
+    }
+    child->pid = (pid_t)start->process.dwProcessId;
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < CHILDREN_MAX; i++) {
+        free_one = processes[i].pid ? free_one : &processes[i];
+    }
+    if (free_one) {
+        *free_one = (struct process){child->pid, start->process.hProcess, start->job, errors};
+        start->process.hProcess = start->job = NULL;
+    }
+    pthread_mutex_unlock(&lock);
+    if (!free_one) {
+        fm_windows_tail_free(errors);
+    }
+    return free_one;
+}
+
+/* Makes descriptors of our ends. 0 or an errno value. */
+static int take_pipes(struct fm_child *child, struct start *start) {
+    int *fds[] = {&child->to_child, &child->from_child, &child->errors};
+    for (int i = 0; i < 3; i++) {
+        *fds[i] = i == 0 ? fm_windows_writer(start->ours[i]) : fm_windows_reader(start->ours[i]);
+        if (*fds[i] < 0) {
+            return errno;
+        }
+        start->ours[i] = NULL;
+    }
+    return 0;
+}
+
+static void close_fds(const struct fm_child *child) {
+    const int fds[] = {child->to_child, child->from_child, child->errors, child->ended};
+    for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++) {
+        if (fds[i] >= 0) {
+            fm_close(fds[i]);
+        }
+    }
+}
+
+int fm_child_start(struct fm_child *child, const char *path, char *const env[]) {
+    struct start start = {.job = NULL};
+    *child = (struct fm_child){.to_child = -1, .from_child = -1, .errors = -1, .ended = -1};
+    int error = create(&start, path, env);
+    bool created = !error;
+    for (int i = 0; i < 3; i++) { /* else the ends of its output would never come */
+        close_handle(start.theirs[i]);
+        start.theirs[i] = NULL;
+    }
+    error = error ? error : take_pipes(child, &start);
+    error = error ? error : start_watch(child, &start);
+    if (!error && !note_process(child, &start)) {
+        error = EAGAIN;
+    }
+    if (error) {
+        if (created) {
+            TerminateJobObject(start.job, KILLED);
+        }
+        close_fds(child);
+    }
+    end_start(&start);
+    return error;
+}
+
+/* A copy of the row; all 0 when there is none. */
+static struct process find(pid_t pid) {
+    struct process found = {.pid = 0};
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < CHILDREN_MAX; i++) {
+        found = processes[i].pid == pid ? processes[i] : found;
+    }
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+bool fm_child_has_ended(pid_t pid) {
+    struct process found = find(pid);
+    return !found.process || WaitForSingleObject(found.process, 0) == WAIT_OBJECT_0;
+}
+
+void fm_child_kill(pid_t pid) {
+    struct process found = find(pid);
+    if (found.job) {
+        TerminateJobObject(found.job, KILLED);
+    }
+}
+
+int fm_child_reap(pid_t pid) {
+    struct process found = find(pid);
+    DWORD status = 0;
+    if (!found.process) {
+        return 0;
+    }
+    WaitForSingleObject(found.process, INFINITE);
+    GetExitCodeProcess(found.process, &status);
+    fm_windows_tail_wait(found.errors, LAST_WORDS_MS, false);
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < CHILDREN_MAX; i++) {
+        if (processes[i].pid == pid) {
+            processes[i] = (struct process){.pid = 0};
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    fm_windows_tail_free(found.errors);
+    close_handle(found.process);
+    close_handle(found.job);
+    return status_of(status);
+}

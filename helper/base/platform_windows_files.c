@@ -1,0 +1,227 @@
+/* Files and folders on Windows, whose paths are UTF-8 here and UTF-16 there. */
+#include "base/file.h"
+#include "base/platform.h"
+#include "base/platform_os.h"
+#include "base/platform_windows.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <io.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Between 1601, where FILETIME begins, and 1970. */
+#define EPOCH_SECONDS 11644473600
+#define TICKS         10000000 /* a second's */
+
+#define SHARE_ALL (FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE)
+
+int fm_windows_errno(DWORD error) {
+    switch (error) {
+    case ERROR_FILE_NOT_FOUND:
+    case ERROR_PATH_NOT_FOUND:
+    case ERROR_INVALID_NAME:
+    case ERROR_INVALID_DRIVE:
+    case ERROR_BAD_NETPATH:
+    case ERROR_BAD_NET_NAME:
+    case ERROR_BAD_PATHNAME: return ENOENT;
+    case ERROR_DIRECTORY: return ENOTDIR;
+    case ERROR_ACCESS_DENIED:
+    case ERROR_SHARING_VIOLATION:
+    case ERROR_LOCK_VIOLATION:
+    case ERROR_WRITE_PROTECT: return EACCES;
+    case ERROR_BAD_EXE_FORMAT:
+    case ERROR_EXE_MACHINE_TYPE_MISMATCH: return ENOEXEC;
+    case ERROR_NOT_ENOUGH_MEMORY:
+    case ERROR_OUTOFMEMORY:
+    case ERROR_COMMITMENT_LIMIT:
+    case ERROR_NO_SYSTEM_RESOURCES: return ENOMEM;
+    case ERROR_TOO_MANY_OPEN_FILES: return EMFILE;
+    case ERROR_DISK_FULL: return ENOSPC;
+    case ERROR_FILENAME_EXCED_RANGE: return ENAMETOOLONG;
+    default: return EIO;
+    }
+}
+
+wchar_t *fm_windows_wide(const char *text) {
+    int len = MultiByteToWideChar(CP_UTF8, 0, text, -1, NULL, 0);
+    wchar_t *wide = malloc((size_t)len * sizeof *wide);
+    if (wide) {
+        MultiByteToWideChar(CP_UTF8, 0, text, -1, wide, len);
+    }
+    return wide;
+}
+
+char *fm_windows_utf8(const wchar_t *text) {
+    int len = WideCharToMultiByte(CP_UTF8, 0, text, -1, NULL, 0, NULL, NULL);
+    char *utf8 = malloc((size_t)len);
+    if (utf8) {
+        WideCharToMultiByte(CP_UTF8, 0, text, -1, utf8, len, NULL, NULL);
+    }
+    return utf8;
+}
+
+/* CreateFileW that lets everybody else do what they like with the file. INVALID_HANDLE_VALUE with errno. */
+static HANDLE open_path(const char *path, DWORD access, DWORD how, DWORD flags) {
+    wchar_t *wide = fm_windows_wide(path);
+    if (!wide) {
+        errno = ENOMEM;
+        return INVALID_HANDLE_VALUE;
+    }
+    HANDLE handle = CreateFileW(wide, access, SHARE_ALL, NULL, how, flags, NULL);
+    if (handle == INVALID_HANDLE_VALUE) {
+        errno = fm_windows_errno(GetLastError());
+    }
+    free(wide);
+    return handle;
+}
+
+int fm_os_open(const char *path, bool create, bool *regular) {
+    DWORD access = GENERIC_READ | (create ? GENERIC_WRITE : 0);
+    HANDLE handle = open_path(path, access, create ? OPEN_ALWAYS : OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL);
+    if (handle == INVALID_HANDLE_VALUE) {
+        return -1;
+    }
+    *regular = GetFileType(handle) == FILE_TYPE_DISK;
+    int fd = _open_osfhandle((intptr_t)handle, _O_RDONLY | _O_BINARY | _O_NOINHERIT);
+    if (fd < 0) {
+        CloseHandle(handle);
+        errno = EMFILE;
+    }
+    return fd;
+}
+
+/* A file has the rights of its folder, which is the user's own unless somebody chose another. */
+int fm_os_make_private(const char *path) {
+    (void)path;
+    return 0;
+}
+
+int fm_file_examine(const char *path, struct fm_file_info *info) {
+    BY_HANDLE_FILE_INFORMATION found;
+    *info = (struct fm_file_info){.regular = false};
+    /* Backup semantics open folders too. An open handle drops no locks here. */
+    HANDLE handle = open_path(path, FILE_READ_ATTRIBUTES, OPEN_EXISTING, FILE_FLAG_BACKUP_SEMANTICS);
+    if (handle == INVALID_HANDLE_VALUE) {
+        return errno;
+    }
+    int error = 0;
+    if (GetFileInformationByHandle(handle, &found)) {
+        uint64_t ticks = (uint64_t)found.ftLastWriteTime.dwHighDateTime << 32 | found.ftLastWriteTime.dwLowDateTime;
+        info->id.device = found.dwVolumeSerialNumber;
+        info->id.inode = (uint64_t)found.nFileIndexHigh << 32 | found.nFileIndexLow;
+        info->regular = GetFileType(handle) == FILE_TYPE_DISK && !(found.dwFileAttributes & FILE_ATTRIBUTE_DIRECTORY);
+        info->changed = (int64_t)(ticks / TICKS) - EPOCH_SECONDS;
+    } else if (GetFileType(handle) == FILE_TYPE_DISK) {
+        error = fm_windows_errno(GetLastError());
+    }
+    CloseHandle(handle);
+    return error;
+}
+
+/* What is wrong with a program shows when it is started. */
+int fm_file_check_program(const char *path) {
+    return fm_file_check_readable(path);
+}
+
+void fm_file_remove(const char *path) {
+    wchar_t *wide = fm_windows_wide(path);
+    if (wide) {
+        DeleteFileW(wide);
+    }
+    free(wide);
+}
+
+static void use_slashes(char *path) {
+    for (; *path; path++) {
+        *path = *path == '\\' ? '/' : *path;
+    }
+}
+
+char *fm_file_resolve(const char *path) {
+    wchar_t whole[PATH_MAX];
+    struct fm_file_info info;
+    int error = fm_file_examine(path, &info);
+    wchar_t *wide = error ? NULL : fm_windows_wide(path);
+    DWORD len = wide ? GetFullPathNameW(wide, PATH_MAX, whole, NULL) : 0;
+    char *resolved = len > 0 && len < PATH_MAX ? fm_windows_utf8(whole) : NULL;
+    if (resolved) {
+        use_slashes(resolved);
+    } else {
+        errno = error ? error : ENOMEM;
+    }
+    free(wide);
+    return resolved;
+}
+
+const char *fm_file_last_separator(const char *path) {
+    const char *slash = strrchr(path, '/');
+    const char *backslash = strrchr(path, '\\');
+    return !slash || (backslash && backslash > slash) ? backslash : slash;
+}
+
+bool fm_program_dir(char *dir, size_t size) {
+    wchar_t wide[PATH_MAX];
+    DWORD len = GetModuleFileNameW(NULL, wide, PATH_MAX);
+    char *path = len > 0 && len < PATH_MAX ? fm_windows_utf8(wide) : NULL;
+    size_t dir_len = path ? (size_t)(fm_file_last_separator(path) - path) : size;
+    if (dir_len < size) {
+        memcpy(dir, path, dir_len);
+        dir[dir_len] = '\0';
+        use_slashes(dir);
+    }
+    free(path);
+    return dir_len < size;
+}
+
+/* ---- folders ---- */
+
+struct fm_folder {
+    HANDLE search;
+    WIN32_FIND_DATAW found;
+    bool is_new; /* `found` has not been told yet */
+    char name[4 * MAX_PATH];
+};
+
+struct fm_folder *fm_folder_open(const char *path) {
+    size_t len = strlen(path);
+    char *pattern = malloc(len + sizeof "/*");
+    struct fm_folder *folder = calloc(1, sizeof *folder);
+    wchar_t *wide = NULL;
+    if (pattern && folder) {
+        memcpy(pattern, path, len);
+        memcpy(pattern + len, "/*", sizeof "/*");
+        wide = fm_windows_wide(pattern);
+    }
+    free(pattern);
+    int error = wide ? 0 : ENOMEM;
+    if (wide) {
+        folder->search = FindFirstFileW(wide, &folder->found);
+        folder->is_new = true;
+        error = folder->search == INVALID_HANDLE_VALUE ? fm_windows_errno(GetLastError()) : 0;
+    }
+    free(wide);
+    if (error) {
+        free(folder);
+        errno = error;
+        return NULL;
+    }
+    return folder;
+}
+
+const char *fm_folder_next(struct fm_folder *folder) {
+    do {
+        if (!folder->is_new && !FindNextFileW(folder->search, &folder->found)) {
+            errno = GetLastError() == ERROR_NO_MORE_FILES ? 0 : fm_windows_errno(GetLastError());
+            return NULL;
+        }
+        folder->is_new = false;
+        WideCharToMultiByte(CP_UTF8, 0, folder->found.cFileName, -1, folder->name, sizeof folder->name, NULL, NULL);
+    } while (strcmp(folder->name, ".") == 0 || strcmp(folder->name, "..") == 0);
+    return folder->name;
+}
+
+void fm_folder_close(struct fm_folder *folder) {
+    FindClose(folder->search);
+    free(folder);
+}

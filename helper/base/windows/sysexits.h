@@ -1,0 +1,11 @@
+/* The exit statuses of BSD's <sysexits.h>, which Windows has not: those that we use. */
+#ifndef FM_BASE_WINDOWS_SYSEXITS_H
+#define FM_BASE_WINDOWS_SYSEXITS_H
+
+#define EX_OK       0
+#define EX_USAGE    64
+#define EX_SOFTWARE 70
+#define EX_OSERR    71
+#define EX_PROTOCOL 76
+
+#endif

@@ -426,6 +426,18 @@ test("J13: an abort while the helper starts: rejected at once, the request is ne
   assert.equal(client.received("$/cancelRequest").length, 0);
 });
 
+test("J13: an abort in the same turn as the call, where the helper is ready: the request is never sent", async (t) => {
+  const client = stubClient(t);
+  await client.responses.create({ input: "first" });
+  const controller = new AbortController();
+  const call = client.responses.create({ input: "second" }, { signal: controller.signal });
+  controller.abort(new Error("never mind"));
+  client.responses.stream({ input: "third" }).abort();
+  await assert.rejects(call, /never mind/);
+  await client.models.list();
+  assert.deepEqual(client.received("responses.create").map(({ params }) => params.input), ["first"]);
+});
+
 test("J13: break, abort() and the signal, all at once, send one cancel", async (t) => {
   const client = stubClient(t);
   const controller = new AbortController();

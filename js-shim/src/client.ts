@@ -331,11 +331,12 @@ function argumentOf(value: string | number | Record<string, string>): string {
     .join(",");
 }
 
-/** Who gets the log: `onLog` and the listeners, or else standard error. */
+/** Who gets the log: `onLog` and the listeners, or else standard error. Listeners come and go. */
 function stderrOf({ onLog, logLevel }: ClientOptions, events: Events): SpawnOptions["stderr"] {
-  if (onLog === undefined && !events.has("log")) return logLevel === undefined ? "ignore" : "inherit";
-  return (text) => {
+  const tell = (text: string): unknown => {
     events.emit("log", text);
     return onLog?.(text);
   };
+  const unheard = logLevel === undefined ? "ignore" : "inherit";
+  return () => (onLog === undefined && !events.has("log") ? unheard : tell);
 }

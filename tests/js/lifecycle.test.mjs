@@ -130,7 +130,7 @@ for (const signal of ["SEGV", "ABRT", "KILL"]) {
 test("J5: no signal for a helper that could not be started goes to the host and its process group", async () => {
   const code = `
 import { HelperProcess } from ${JSON.stringify(join(root, "js-shim", "dist", "esm", "process.js"))};
-const how = { path: "/nowhere/fm-proxy", origin: "a test", args: [], settings: [], env: {}, stderr: "ignore" };
+const how = { path: "/nowhere/fm-proxy", origin: "a test", args: [], settings: [], env: {}, stderr: () => "ignore" };
 const ended = new Promise((onEnd) => {
   const helper = new HelperProcess(how, { onBytes() {}, onEnd });
   helper.terminate();
@@ -852,6 +852,14 @@ for (const [name, options, expected] of [
     assert.equal(stderr, expected);
   });
 }
+
+test("a listener of the log that comes after the start hears what is logged from then on", async (t) => {
+  const client = stubClient(t, { later: "later\n" });
+  await client.responses.create({ input: "x" });
+  const heard = new Promise((resolve) => client.on("log", resolve));
+  await client.responses.create({ input: "x" });
+  assert.equal(await heard, "later\n");
+});
 
 test("a helper that writes much to stderr is not held up by it", async (t) => {
   const client = stubClient(t, { later: "x".repeat(1000), times: 1000 });

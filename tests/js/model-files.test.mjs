@@ -1,5 +1,6 @@
 // Models that other programs have downloaded, in the forms that those programs write: found, and never written to.
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -13,6 +14,9 @@ const put = (path, text) => {
   writeFileSync(path, text);
 };
 const names = async (env, home) => (await findModels(env, home)).map(({ source, name }) => `${source} ${name}`);
+
+/** Makes folders in each other, one at a time: no path is too long then. */
+const DIG = "import os, sys\nfor name in sys.argv[1].split('/'):\n    os.mkdir(name)\n    os.chdir(name)";
 
 /** A model as Ollama keeps it. */
 function putOllama(root, name, text) {
@@ -68,6 +72,27 @@ test("the cache of Hugging Face, and llama.cpp's own", async (t) => {
   put(join(home, "hub", "models--o--n", "snapshots", "1", "x.gguf"), "GGUF");
   const elsewhere = { HF_HUB_CACHE: join(home, "hub"), XDG_CACHE_HOME: join(home, "none") };
   assert.deepEqual(await names(elsewhere, home), ["huggingface o/n/x.gguf"]);
+});
+
+test("what other programs have left in disorder hides nothing else", async (t) => {
+  const home = temporaryFolder(t);
+  put(join(home, ".local", "share", "fm-proxy", "models", "own.gguf"), "GGUF");
+  mkdirSync(join(home, ".local", "share", "fm-proxy", "models", "folder.gguf"));
+  // Settings that are no JSON, and a path with an escape that there is not.
+  put(join(home, ".lmstudio", "settings.json"), '{"downloadsFolder": "C:\\users\\me"}');
+  const ollama = join(home, ".ollama", "models");
+  putOllama(ollama, "registry.ollama.ai/library/good/latest", "GGUF");
+  symlinkSync("/dev/zero", join(ollama, "manifests", "registry.ollama.ai", "library", "good", "endless"));
+  put(join(ollama, "manifests", "registry.ollama.ai", "library", "long", "latest"), " ".repeat(2_000_000));
+  // A folder that can't be read, for the superuser too: its path is longer than any path may be.
+  const hub = join(home, ".cache", "huggingface", "hub");
+  put(join(hub, "models--o--n", "snapshots", "1", "x.gguf"), "GGUF");
+  const deep = Array.from({ length: 20 }, () => "d".repeat(250)).join("/");
+  assert.equal(spawnSync("python3", ["-c", DIG, deep], { cwd: hub }).status, 0);
+  const found = await names({}, home);
+  // Node can't remove such a path.
+  spawnSync("rm", ["-rf", "d".repeat(250)], { cwd: hub });
+  assert.deepEqual(found, ["fm-proxy own", "huggingface o/n/x.gguf", "ollama good:latest"]);
 });
 
 test("the own folder comes first, and nothing is ever written", async (t) => {

@@ -1,11 +1,11 @@
 // The command `fm-proxy` of the package, over the built helper with the fake engine.
 import assert from "node:assert/strict";
 import { execFile, spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { COMMANDS } from "../../js-shim/dist/esm/cli/commands.js";
-import { helperPath, root, sanitizerEnv, script, stubPath, temporaryFolder } from "./support/helper.mjs";
+import { helperPath, installStub, root, sanitizerEnv, script, stubPath, temporaryFolder } from "./support/helper.mjs";
 import { WAIT } from "./support/patience.mjs";
 
 const cli = join(root, "js-shim", "dist", "cli.cjs");
@@ -202,6 +202,19 @@ test("the helper's own command line goes to the helper", async (t) => {
   assert.match((await run(t, ["--help-helper"])).stdout, /--engine NAME/);
   const { stdout, status } = await run(t, ["sessions"], { input: '{"cmd":"open","id":"1"}\n' });
   assert.ok(stdout.length > 0 && status === 0, stdout);
+});
+
+test("the helper of an installed package gets the folder that models are pulled to", async (t) => {
+  const modules = join(temporaryFolder(t), "node_modules");
+  const dist = join(modules, "fm-proxy", "dist");
+  mkdirSync(dist, { recursive: true });
+  for (const name of ["cli.cjs", "index.cjs"]) copyFileSync(join(root, "js-shim", "dist", name), join(dist, name));
+  installStub(modules);
+  const log = join(temporaryFolder(t), "log");
+  const env = { ...environment(t), FM_STUB_LOG: log };
+  delete env.FM_PROXY_PATH;
+  spawnSync(process.execPath, [join(dist, "cli.cjs"), "--stdio"], { env });
+  assert.ok(JSON.parse(readFileSync(log, "utf8")).env.includes("FM_PROXY_MODELS_DIR"));
 });
 
 test("help and the manual page name each command and option", async (t) => {

@@ -21,8 +21,17 @@ export interface FoundModel {
 /** The longest settings and manifests that are read, in bytes. */
 const LONGEST_TEXT = 1_000_000;
 
+/** The user's folder; the root for a user that the system does not know, who can write nowhere then. */
+function userHome(): string {
+  try {
+    return homedir();
+  } catch {
+    return sep;
+  }
+}
+
 /** The folder that `fm-proxy models pull` fills, and that a client uses unless it names another one. */
-export function modelsFolder(env: Environment = process.env, home = homedir(), platform: string = process.platform): string {
+export function modelsFolder(env: Environment = process.env, home = userHome(), platform: string = process.platform): string {
   const named = env["FM_PROXY_MODELS_DIR"];
   if (named !== undefined && named !== "") return named;
   if (platform === "darwin") return join(home, "Library", "Application Support", "fm-proxy", "models");
@@ -31,7 +40,7 @@ export function modelsFolder(env: Environment = process.env, home = homedir(), p
 }
 
 /** The models of this machine, fm-proxy's own first. A folder that can't be read has none. */
-export async function findModels(env: Environment = process.env, home = homedir()): Promise<FoundModel[]> {
+export async function findModels(env: Environment = process.env, home = userHome()): Promise<FoundModel[]> {
   const own = await ofFolder(modelsFolder(env, home));
   const others = await Promise.all([ofOllama(env, home), ofLmStudio(home), ofHuggingFace(env, home), ofLlamaCpp(env, home)]);
   const sorted = others.flat().sort((one, other) => compare(one.source, other.source) || compare(one.name, other.name));

@@ -105,6 +105,15 @@ test("the own folder comes first, and nothing is ever written", async (t) => {
   assert.deepEqual(snapshot(home), before);
 });
 
+const noUser = (process.getuid?.() !== 0 || spawnSync("setpriv", ["--version"]).status !== 0) && "needs root and setpriv(1)";
+test("a user without a home, as in some containers, has no models, and no error", { skip: noUser }, () => {
+  const module = new URL("../../js-shim/dist/esm/model-files.js", import.meta.url);
+  const code = `import { findModels, modelsFolder } from "${module}"; console.log(modelsFolder(), (await findModels()).length);`;
+  const words = ["--reuid=54321", "--clear-groups", process.execPath, "--input-type=module", "-e", code];
+  const { stdout, stderr } = spawnSync("setpriv", words, { env: { PATH: process.env.PATH }, encoding: "utf8" });
+  assert.equal(stdout, "/.local/share/fm-proxy/models 0\n", stderr);
+});
+
 test("the own folder, on each system", () => {
   assert.equal(modelsFolder({ FM_PROXY_MODELS_DIR: "/x" }), "/x");
   assert.equal(folderOf({}, "/h", "linux"), "/h/.local/share/fm-proxy/models");

@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import { isAlive } from "./alive.js";
 import {
   checkProtocol,
   diskError,
@@ -136,15 +137,6 @@ async function removeLock(path: string): Promise<void> {
   await rename(path, aside).catch(() => {});
   if ((await ownerOf(aside)) === null) await rm(aside, { force: true });
   else await rename(aside, path);
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM";
-  }
 }
 
 /** The file, if it is there as wanted: with the hash that was asked for, or from the same address. */

@@ -243,7 +243,7 @@ bool fm_is_root(void) {
     return geteuid() == 0;
 }
 
-char **fm_environment(void) {
+char **fm_process_environment(void) {
     return environ;
 }
 

@@ -89,7 +89,7 @@ void fm_fill_std_fds(void);
 bool fm_is_root(void);
 
 /* Its environment, NAME=VALUE each, NULL-terminated. It is not the caller's. */
-char **fm_environment(void);
+char **fm_process_environment(void);
 
 /* Ends this process as if by that signal (SIGSTOP stops it). From any thread, whatever signals it blocks. */
 void fm_end_by_signal(int number);

@@ -183,7 +183,7 @@ bool fm_is_root(void) {
     return false;
 }
 
-char **fm_environment(void) {
+char **fm_process_environment(void) {
     (void)getenv("PATH"); /* the C library makes the list when it is first asked */
     return _environ;
 }

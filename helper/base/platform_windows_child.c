@@ -91,7 +91,7 @@ static void add_entry(wchar_t *block, size_t *at, const char *entry) {
 /* Characters of the block; writes it unless `block` is NULL. */
 static size_t write_environment(wchar_t *block, char *const env[]) {
     size_t len = 0;
-    char **ours = fm_environment();
+    char **ours = fm_process_environment();
     for (size_t i = 0; env[i]; i++) {
         add_entry(block, &len, env[i]);
     }

@@ -115,7 +115,8 @@ struct fm_engine {
     int64_t progress_ms;             /* while starting: the last step, or load_progress that rose */
     double load_progress;            /* the highest so far */
     bool loaded;                     /* answered engine.load with ok */
-    int64_t wanted_ms;               /* when it had a job last, or one that waits for it */
+    bool wanted;                     /* it had a job, or one waited for it, when its thread looked last */
+    int64_t idle_since_ms;           /* when it was first seen without one */
     unsigned parameters;             /* extras that it has: bit i is fm_extra_names[i] */
     struct fm_descriptor descriptor; /* what the last one that was initialized said of itself */
     bool has_sandbox;                /* the last one that was initialized reported what is below */

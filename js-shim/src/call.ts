@@ -19,6 +19,9 @@ export const GRACE_MS = LIMITS.grace_ms + 150;
 /** A helper that has not settled a call so long after its limit hangs. */
 const HANGS_MS = 2000;
 
+/** What Node's timers take; a longer time would be over at once. */
+const LONGEST_MS = 2_147_483_647;
+
 /** Whether a call is work of the engine. */
 export const isWork = (method: string): boolean => TIMED.has(method);
 
@@ -33,7 +36,8 @@ export function workLimit(params: JsonObject): number {
 /** Calls `expire` when a limit that began at `since` and its grace are over. The timer keeps Node alive. */
 export function startDeadline(limit: number, grace: number, since: number, expire: () => void): ReturnType<typeof setTimeout> {
   // The loop reads what has come before it runs what was set to be immediate.
-  return setTimeout(() => setImmediate(expire), Math.max(0, since + limit + grace - performance.now()));
+  const left = Math.max(0, since + limit + grace - performance.now());
+  return setTimeout(() => setImmediate(expire), Math.min(left, LONGEST_MS));
 }
 
 /** A call that was not answered in time. */

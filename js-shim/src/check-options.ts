@@ -1,16 +1,19 @@
 // The options of createClient: names and types are checked, so that a mistake does not go unnoticed.
 import type { ClientOptions } from "./client.js";
 import { FmError } from "./errors.js";
+import { RESTART_POLICY } from "./restart.js";
 import { isObject } from "./types.js";
 
 /** What a value may be: `ms` and `count` are integers that are not negative. */
 type Kind =
-  | "gpu"
   | "text"
   | "flag"
   | "aliases"
   | "ms"
+  | "someMs"
   | "count"
+  | "gpu"
+  | "restart"
   | "function"
   | "object"
   | "functionOrObject"
@@ -36,10 +39,10 @@ const KINDS: { readonly [Name in keyof Required<ClientOptions>]: Kind } = {
   onLog: "function",
   env: "object",
   cwd: "text",
-  handshakeTimeoutMs: "ms",
+  handshakeTimeoutMs: "someMs",
   shutdownTimeoutMs: "ms",
   idleTimeoutMs: "ms",
-  restart: "object",
+  restart: "restart",
   spawnPerRequest: [true, false, "auto"],
   checkCompatibility: "flag",
   fallback: "functionOrObject",
@@ -56,18 +59,34 @@ const LONGEST_MS = 2_147_483_647;
 
 const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;
 const isAliases = (value: unknown): boolean =>
-  isObject(value) && Object.entries(value).every(([name, model]) => /^[^,=]+$/.test(name) && /^[^,]+$/.test(String(model)));
+  isObject(value) &&
+  Object.entries(value).every(([name, model]) => /^[^,=]+$/.test(name) && typeof model === "string" && /^[^,]+$/.test(model));
+/** Infinity is a number of crashes, too. */
+const isRestart = (value: unknown): boolean =>
+  isObject(value) &&
+  Object.entries(value).every(
+    ([name, number]) =>
+      Object.hasOwn(RESTART_POLICY, name) && (number === undefined || (typeof number === "number" && number >= 0)),
+  );
 const isGpu = (value: unknown): boolean => value === "auto" || value === "off" || (isCount(value) && value !== 0);
 const CHECKS: Record<Exclude<Kind, readonly unknown[]>, [(value: unknown) => boolean, string]> = {
   text: [(value) => typeof value === "string", "a string"],
   flag: [(value) => typeof value === "boolean", "true or false"],
   ms: [(value) => isCount(value) && (value as number) <= LONGEST_MS, `an integer from 0 to ${LONGEST_MS}, in ms`],
+  someMs: [
+    (value) => isCount(value) && (value as number) > 0 && (value as number) <= LONGEST_MS,
+    `an integer from 1 to ${LONGEST_MS}, in ms`,
+  ],
+  restart: [isRestart, `an object with numbers from 0 on: ${Object.keys(RESTART_POLICY).join(", ")}`],
   count: [isCount, "an integer that is not negative"],
   gpu: [isGpu, '"auto", "off" or a number of layers'],
   function: [(value) => typeof value === "function", "a function"],
   aliases: [isAliases, "an object of model names, which have no comma, and as a name no ="],
   object: [(value) => typeof value === "object" && value !== null, "an object"],
-  functionOrObject: [(value) => typeof value === "function" || typeof value === "object", "a function or an object"],
+  functionOrObject: [
+    (value) => typeof value === "function" || (typeof value === "object" && value !== null),
+    "a function or an object",
+  ],
 };
 
 /** Throws an FmError (INVALID_REQUEST) that names the option. `undefined` is the default, as if it were absent. */

@@ -147,7 +147,7 @@ export class Client {
       shutdownTimeoutMs: options.shutdownTimeoutMs ?? 2000,
       idleTimeoutMs: options.idleTimeoutMs ?? 300_000,
       storesInMemory: () => options.storeBytes !== 0 && settingOf(options, "store", "FM_PROXY_STORE") === undefined,
-      restart: { ...RESTART_POLICY, ...options.restart },
+      restart: { ...RESTART_POLICY, ...given(options.restart ?? {}, Object.keys(RESTART_POLICY)) },
       spawnPerRequest: options.spawnPerRequest ?? "auto",
       onState: (state) => events.changeState(state, this.#reason()),
     });
@@ -291,7 +291,7 @@ function settingOf(options: ClientOptions, name: "engine" | "store", variable: s
 }
 
 /** Those of the named options that have a value. */
-function given(options: ClientOptions, names: readonly string[]): Record<string, never> {
+function given(options: object, names: readonly string[]): Record<string, never> {
   const entries = Object.entries(options).filter(([name, value]) => names.includes(name) && value !== undefined);
   return Object.fromEntries(entries) as Record<string, never>;
 }
@@ -350,11 +350,12 @@ function argumentOf(value: string | number | Record<string, string>): string {
     .join(",");
 }
 
-/** Who gets the log: `onLog` and the listeners, or else standard error. */
+/** Who gets the log: `onLog` and the listeners, or else standard error. Listeners come and go. */
 function stderrOf({ onLog, logLevel }: ClientOptions, events: Events): SpawnOptions["stderr"] {
-  if (onLog === undefined && !events.has("log")) return logLevel === undefined ? "ignore" : "inherit";
-  return (text) => {
+  const tell = (text: string): unknown => {
     events.emit("log", text);
     return onLog?.(text);
   };
+  const unheard = logLevel === undefined ? "ignore" : "inherit";
+  return () => (onLog === undefined && !events.has("log") ? unheard : tell);
 }

@@ -286,8 +286,13 @@ async function request(url: URL, headers: Record<string, string>, signal: AbortS
     const location = response.headers.get("location");
     if (response.status >= 300 && response.status < 400 && location !== null) {
       await response.body?.cancel();
-      at = new URL(location, at);
-      checkProtocol(at);
+      const next = new URL(location, at);
+      checkProtocol(next);
+      // No server elsewhere has anything to say about those of this machine.
+      if (at.protocol !== next.protocol && next.protocol !== "https:") {
+        throw new FinalError(`${at.host} redirects from https to ${next.protocol}//${next.host}, which is not followed.`);
+      }
+      at = next;
       continue;
     }
     if (response.ok || response.status === 416) return hash === null ? response : withHeader(response, "x-linked-etag", hash);

@@ -158,7 +158,16 @@ export class FmError extends Error {
 /** Makes an FmError of anything that was thrown. */
 export function toFmError(error: unknown): FmError {
   if (error instanceof FmError) return error;
-  return new FmError("INTERNAL", error instanceof Error ? error.message : String(error), { cause: error });
+  return new FmError("INTERNAL", messageOf(error), { cause: error });
+}
+
+/** What was thrown, in words: it need be no Error, and have no text. */
+export function messageOf(error: unknown): string {
+  try {
+    return String(error instanceof Error ? error.message : error);
+  } catch {
+    return "something was thrown that has no text";
+  }
 }
 
 /** All output text of a response, in order. */

@@ -91,8 +91,9 @@ export class Compatibility {
    * Looks without loading a model. Never throws. What it finds is remembered: "compatible" as long as requests bear it
    * out, that the model is not there for five minutes, and that no helper can be started until `recheck`.
    */
-  async check({ recheck = false }: CheckOptions = {}): Promise<CompatibilityReport> {
-    if (recheck) this.#forget();
+  async check(options: CheckOptions = {}): Promise<CompatibilityReport> {
+    // Never throws: not for null either.
+    if (options?.recheck === true) this.#forget();
     return (this.#remembered() ?? (await this.#ask())).report;
   }
 

@@ -1,8 +1,9 @@
 // client.generate: an answer that has passed checks, or else what the host has in its place.
-import { FmError, textOfResponse, toFmError } from "./errors.js";
+import { FmError, messageOf, textOfResponse, toFmError } from "./errors.js";
 import { createResponse } from "./responses.js";
 import { withSignal } from "./stream.js";
 import type { JsonObject, RequestOptions, ResponseCreateParams, Transport } from "./types.js";
+import { isObject } from "./types.js";
 import type { Validator } from "./validate.js";
 
 /** An answer that did not pass. */
@@ -20,9 +21,9 @@ export interface GenerateParams<T> {
   instructions?: string | undefined;
   /** A JSON schema (draft 7 or 2020-12) of the value. Absent: the value is the answer's text. */
   schema?: JsonObject | undefined;
-  /** Cleans the value before it is checked. What it throws is the reason why the answer is rejected. */
+  /** Cleans a value that fits the schema, before `validate` sees it. What it throws is the reason why the answer is rejected. */
   sanitize?(value: unknown): T;
-  /** Says true for a value that passes, and else false or, better, why not. */
+  /** Says true for a value that passes, and else false or, better, why not. Neither of the two may return a Promise. */
   validate?: ((value: T) => boolean | string | null | undefined) | undefined;
   /** How often the model is asked again, with the reason why its answer did not pass. Default: 1. */
   retries?: number | undefined;
@@ -50,6 +51,7 @@ export async function generate<T>(
   params: GenerateParams<T>,
   { signal }: RequestOptions = {},
 ): Promise<Generated<T>> {
+  if (!isObject(params)) throw new FmError("INVALID_REQUEST", "The parameters of `generate` must be an object.");
   checkRetries(params.retries ?? 1);
   const check = params.schema === undefined ? NO_CHECK : await loadValidator(params.schema);
   const rejected: Rejection[] = [];
@@ -62,10 +64,10 @@ export async function generate<T>(
       rejected.push({ text, reason: judged.reason });
     }
   } catch (reason) {
-    if (signal?.aborted === true || params.fallback === undefined) throw reason;
+    if (signal?.aborted === true) throw reason;
     const error = toFmError(reason);
     // The host's own mistake must be seen.
-    if (error.code === "INVALID_REQUEST" || error.code === "CLOSED") throw error;
+    if (params.fallback === undefined || error.code === "INVALID_REQUEST" || error.code === "CLOSED") throw error;
   }
   if (params.fallback !== undefined) return { value: await params.fallback(rejected), source: "fallback", rejected };
   const what = `No answer passed. The last one: ${rejected.at(-1)?.reason ?? ""}`;
@@ -80,8 +82,11 @@ async function loadValidator(schema: JsonObject): Promise<Validator> {
 
 function checkRetries(retries: number): void {
   if (Number.isInteger(retries) && retries >= 0 && retries <= 10) return;
-  const what = `Invalid 'retries': an integer from 0 to 10, not ${String(retries)}.`;
-  throw new FmError("INVALID_REQUEST", what, { openai: { param: "retries" } });
+  throw mistake("retries", `an integer from 0 to 10, not ${String(retries)}`);
+}
+
+function mistake(param: string, what: string): FmError {
+  return new FmError("INVALID_REQUEST", `Invalid '${param}': ${what}.`, { openai: { param } });
 }
 
 /** The request; after an answer that did not pass, with that answer and what is wrong with it. */
@@ -113,12 +118,18 @@ function judge<T>(text: string, params: GenerateParams<T>, check: Validator): { 
 }
 
 function judgeValue<T>(raw: unknown, { sanitize, validate }: GenerateParams<T>): { value: T } | { reason: string } {
+  let value: T;
+  let verdict: unknown;
   try {
-    const value = sanitize === undefined ? (raw as T) : sanitize(raw);
-    const verdict = validate === undefined ? true : validate(value);
-    if (verdict === true || verdict === null || verdict === undefined) return { value };
-    return { reason: verdict === false ? "It does not fit." : verdict };
+    value = sanitize === undefined ? (raw as T) : sanitize(raw);
+    verdict = validate === undefined ? true : validate(value);
   } catch (error) {
-    return { reason: error instanceof Error ? error.message : String(error) };
+    return { reason: messageOf(error) };
   }
+  if (value instanceof Promise) throw mistake("sanitize", "it must return the value itself, not a Promise");
+  if (verdict === true || verdict === null || verdict === undefined) return { value };
+  if (verdict === false) return { reason: "It does not fit." };
+  if (typeof verdict === "string") return { reason: verdict };
+  const kind = verdict instanceof Promise ? "a Promise" : typeof verdict;
+  throw mistake("validate", `it must return true, false or a sentence, not ${kind}`);
 }

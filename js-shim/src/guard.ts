@@ -78,6 +78,8 @@ class GuardedCall implements Operation {
     const { helper, limiter } = this.#guard;
     if (this.#guard.checks) await this.#passGate();
     for (;;) {
+      // The caller may have changed its mind while the gate was asked, be it for a moment.
+      if (this.#cancelled.signal.aborted) throw cancelledError();
       const refusal = limiter.refusal();
       if (refusal !== null) throw refusal;
       this.#sent = helper.call(this.#method, this.#params, options);

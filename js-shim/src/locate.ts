@@ -1,5 +1,5 @@
 // Where the fm-proxy program is.
-import { existsSync } from "node:fs";
+import { existsSync, realpathSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { FmError } from "./errors.js";
@@ -150,7 +150,17 @@ function besideHost(name: string, folders: readonly string[]): string[] {
 
 /** The folder of this file, which in a bundle is the host's, and that of the host's main program; Electron's resources. */
 function hostFolders(): string[] {
-  const main = process.argv[1];
+  const main = programFile();
   const resources = (process as { resourcesPath?: string }).resourcesPath;
   return [here, ...(main === undefined ? [] : [dirname(main)]), ...(resources === undefined ? [] : [resources])];
+}
+
+/** The host's main program itself: what started it may be a link, such as those in a folder of commands. */
+function programFile(): string | undefined {
+  const [, main] = process.argv;
+  try {
+    return main === undefined ? undefined : realpathSync(main);
+  } catch {
+    return main;
+  }
 }

@@ -18,8 +18,20 @@ export interface FoundModel {
   size: number;
 }
 
+/** The longest settings and manifests that are read, in bytes. */
+const LONGEST_TEXT = 1_000_000;
+
+/** The user's folder; the root for a user that the system does not know, who can write nowhere then. */
+function userHome(): string {
+  try {
+    return homedir();
+  } catch {
+    return sep;
+  }
+}
+
 /** The folder that `fm-proxy models pull` fills, and that a client uses unless it names another one. */
-export function modelsFolder(env: Environment = process.env, home = homedir(), platform: string = process.platform): string {
+export function modelsFolder(env: Environment = process.env, home = userHome(), platform: string = process.platform): string {
   const named = env["FM_PROXY_MODELS_DIR"];
   if (named !== undefined && named !== "") return named;
   if (platform === "darwin") return join(home, "Library", "Application Support", "fm-proxy", "models");
@@ -28,7 +40,7 @@ export function modelsFolder(env: Environment = process.env, home = homedir(), p
 }
 
 /** The models of this machine, fm-proxy's own first. A folder that can't be read has none. */
-export async function findModels(env: Environment = process.env, home = homedir()): Promise<FoundModel[]> {
+export async function findModels(env: Environment = process.env, home = userHome()): Promise<FoundModel[]> {
   const own = await ofFolder(modelsFolder(env, home));
   const others = await Promise.all([ofOllama(env, home), ofLmStudio(home), ofHuggingFace(env, home), ofLlamaCpp(env, home)]);
   const sorted = others.flat().sort((one, other) => compare(one.source, other.source) || compare(one.name, other.name));
@@ -52,7 +64,7 @@ async function ofOllama(env: Environment, home: string): Promise<FoundModel[]> {
   const found = await Promise.all(given(roots).map(async (root) => {
     const manifests = join(root, "manifests");
     const models = (await filesBelow(manifests)).map(async (path) => {
-      const digest = modelDigest(await readFile(path, "utf8").catch(() => ""));
+      const digest = modelDigest(await readText(path));
       const [, ...name] = path.slice(manifests.length + 1).split(sep);
       const blob = join(root, "blobs", digest.replace(":", "-"));
       return digest === "" ? [] : entry("ollama", ollamaName(name), blob);
@@ -80,15 +92,23 @@ function ollamaName(parts: readonly string[]): string {
 
 /** LM Studio: PUBLISHER/REPOSITORY/FILE below a folder that its settings name. */
 async function ofLmStudio(home: string): Promise<FoundModel[]> {
-  const pointed = (await readFile(join(home, ".lmstudio-home-pointer"), "utf8").catch(() => "")).trim();
+  const pointed = (await readText(join(home, ".lmstudio-home-pointer"))).trim();
   const homes = pointed === "" ? [join(home, ".cache", "lm-studio"), join(home, ".lmstudio")] : [pointed];
   const found = await Promise.all(homes.map(async (folder) => {
-    const settings = await readFile(join(folder, "settings.json"), "utf8").catch(() => "");
-    const named = /"downloadsFolder"\s*:\s*"((?:[^"\\]|\\.)*)"/.exec(settings)?.[1];
-    const models = named === undefined ? join(folder, "models") : (JSON.parse(`"${named}"`) as string);
+    const models = downloadsFolder(await readText(join(folder, "settings.json"))) ?? join(folder, "models");
     return ggufsBelow("lm-studio", models, (path) => path.slice(models.length + 1).split(sep).join("/"));
   }));
   return found.flat();
+}
+
+function downloadsFolder(settings: string): string | undefined {
+  try {
+    // The file may have comments, so it is not read as a whole.
+    const named = /"downloadsFolder"\s*:\s*("(?:[^"\\]|\\.)*")/.exec(settings)?.[1];
+    return named === undefined ? undefined : (JSON.parse(named) as string);
+  } catch {
+    return undefined;
+  }
 }
 
 /** The cache of huggingface_hub, which llama.cpp uses too: models--OWNER--NAME/snapshots/REVISION/FILE. */
@@ -129,16 +149,30 @@ function isModelFile(name: string): boolean {
 }
 
 async function entry(source: FoundModel["source"], name: string, path: string): Promise<FoundModel[]> {
-  const size = await stat(path).then((it) => it.size, () => 0);
+  const size = await stat(path).then((it) => (it.isFile() ? it.size : 0), () => 0);
   return size > 0 ? [{ source, name, path, size }] : [];
 }
 
-/** Files and links to files; links to folders are not followed. */
+/** A small file of another program's; "" where there is none. A link may lead to what has no end. */
+async function readText(path: string): Promise<string> {
+  try {
+    const it = await stat(path);
+    return it.isFile() && it.size <= LONGEST_TEXT ? await readFile(path, "utf8") : "";
+  } catch {
+    return "";
+  }
+}
+
+/** Files and links to files; links to folders are not followed. What can't be read hides only what is in it. */
 async function filesBelow(folder: string): Promise<string[]> {
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
-  return entries
-    .filter((it) => it.isFile() || it.isSymbolicLink())
-    .map((it) => join(it.parentPath ?? it.path, it.name));
+  const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
+  const found: string[] = [];
+  for (const it of entries) {
+    const path = join(folder, it.name);
+    if (it.isDirectory()) found.push(...(await filesBelow(path)));
+    else if (it.isFile() || it.isSymbolicLink()) found.push(path);
+  }
+  return found;
 }
 
 function given(values: readonly (string | undefined)[]): string[] {

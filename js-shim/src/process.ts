@@ -25,8 +25,8 @@ export interface SpawnOptions {
   settings: readonly string[];
   env: Record<string, string>;
   cwd: string | undefined;
-  /** Who gets its standard error: nobody, this process's own, or a function. */
-  stderr: "ignore" | "inherit" | ((text: string) => unknown);
+  /** Tells who gets its standard error at the moment: nobody, this process's own, or a function. */
+  stderr: () => "ignore" | "inherit" | ((text: string) => unknown);
 }
 
 /** What a helper process tells its owner. */
@@ -126,15 +126,15 @@ export class HelperProcess {
 
   /** Always through a pipe: what a helper says before it gives up must be in the error, whoever else gets it. */
   #readStderr(): void {
-    const { stderr } = this.#options;
     const decoder = new StringDecoder("utf8");
     this.#child.stderr?.on("error", () => {});
     this.#child.stderr?.on("data", (chunk: Buffer) => {
       if (this.#lastWords !== null) {
         this.#lastWords = Buffer.concat([this.#lastWords, chunk]).subarray(-MAX_LAST_WORDS_BYTES);
       }
-      if (stderr === "inherit") writeToStderr(chunk);
-      else if (stderr !== "ignore") this.#log(stderr, decoder.write(chunk));
+      const reader = this.#options.stderr();
+      if (reader === "inherit") writeToStderr(chunk);
+      else if (reader !== "ignore") this.#log(reader, decoder.write(chunk));
     });
   }
 

@@ -1,6 +1,8 @@
 // Model files downloaded: what is there afterwards is whole and right, or absent.
-import { mkdir, open, readFile, rm, stat } from "node:fs/promises";
+import { randomUUID } from "node:crypto";
+import { mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import { isAlive } from "./alive.js";
 import {
   checkProtocol,
   diskError,
@@ -50,17 +52,30 @@ export async function pullModel(reference: string, options: PullOptions = {}): P
   }
 }
 
+/** Names that every system and terminal takes, and `models rm` too. */
+const FILE = /^(?!\.)[^\\/:\p{Cc}]+\.gguf$/iu;
+
 /** The `hf:` form, or a URL. */
 function parseReference(reference: string, sha256: string | undefined): Source {
   if (sha256 !== undefined && !/^[0-9a-f]{64}$/i.test(sha256)) {
     throw new FmError("INVALID_REQUEST", `Invalid sha256: it must have 64 hexadecimal digits, not ${JSON.stringify(sha256)}.`);
   }
   const url = urlOf(reference);
-  const file = decodeURIComponent(basename(url.pathname));
-  if (!/^[^\\/\0]+\.gguf$/i.test(file)) {
-    throw new FmError("INVALID_REQUEST", `${reference} does not name a GGUF file: its name must end in .gguf.`);
+  const file = fileOf(url);
+  if (!FILE.test(file)) {
+    const rule = "it must end in .gguf, not begin with a dot, and have no slash, colon or control character";
+    throw new FmError("INVALID_REQUEST", `${JSON.stringify(reference)} does not name a GGUF file. Of its name: ${rule}.`);
   }
   return { url, file, sha256: sha256?.toLowerCase() ?? null };
+}
+
+/** What the last part of an address names; "" where it is no percent-encoding. */
+function fileOf(url: URL): string {
+  try {
+    return decodeURIComponent(basename(url.pathname));
+  } catch {
+    return "";
+  }
 }
 
 function urlOf(reference: string): URL {
@@ -77,42 +92,59 @@ function urlOf(reference: string): URL {
     );
   }
   checkProtocol(url);
+  if (url.username !== "" || url.password !== "") {
+    throw new FmError("INVALID_REQUEST", `${url.host} is not asked with a name and a password in the address. Leave them out.`);
+  }
   return url;
 }
+
+/** So long the owner of a lock may take to write its number into it, in ms. */
+const UNSIGNED_MS = 10_000;
 
 /** One process downloads a file at a time. A lock of a process that is gone is none. */
 async function lock(path: string): Promise<() => Promise<void>> {
   for (let tries = 0; tries < 2; tries++) {
     try {
       const handle = await open(path, "wx");
-      await handle.writeFile(String(process.pid));
-      await handle.close();
+      await handle.writeFile(String(process.pid)).finally(() => handle.close());
       return () => rm(path, { force: true });
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw diskError(error, dirname(path));
-      const owner = Number(await readFile(path, "utf8").catch(() => ""));
-      if (owner > 0 && isAlive(owner)) {
-        throw new FmError("UNAVAILABLE", `Process ${owner} is downloading this file. Wait until it is done, or delete ${path}.`);
-      }
-      await rm(path, { force: true });
     }
+    const owner = await ownerOf(path);
+    if (owner !== null) throw inUse(owner, path);
+    await removeLock(path);
   }
-  throw new FmError("UNAVAILABLE", `Another process is downloading this file. Wait until it is done, or delete ${path}.`);
+  throw inUse("", path);
 }
 
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM";
-  }
+function inUse(owner: string, path: string): FmError {
+  const who = owner === "" ? "Another process" : `Process ${owner}`;
+  return new FmError("UNAVAILABLE", `${who} is downloading this file. Wait until it is done, or delete ${path}.`);
+}
+
+/** Whose lock it is; "": of one that has not said so yet; null: of nobody who lives. */
+async function ownerOf(path: string): Promise<string | null> {
+  const owner = await readFile(path, "utf8").catch(() => "");
+  if (owner !== "") return Number(owner) > 0 && isAlive(Number(owner)) ? owner : null;
+  const { mtimeMs } = await stat(path).catch(() => ({ mtimeMs: 0 }));
+  return Date.now() - mtimeMs < UNSIGNED_MS ? "" : null;
+}
+
+/** Removes the lock of a process that is gone, and of no other: somebody may have been faster and hold it by now. */
+async function removeLock(path: string): Promise<void> {
+  const aside = `${path}.${randomUUID()}`;
+  await rename(path, aside).catch(() => {});
+  if ((await ownerOf(aside)) === null) await rm(aside, { force: true });
+  else await rename(aside, path);
 }
 
 /** The file, if it is there as wanted: with the hash that was asked for, or from the same address. */
 async function alreadyThere(path: string, source: Source): Promise<Downloaded | null> {
-  const { size } = await stat(path).catch(() => ({ size: -1 }));
-  if (size < 0) return null;
+  const there = await stat(path).catch(() => null);
+  if (there === null) return null;
+  if (!there.isFile()) throw new FmError("INVALID_REQUEST", `${path} is not a file. Move it away, and try again.`);
+  const { size } = there;
   const told = await readRecord(path);
   const wanted = source.sha256 ?? (told?.url === source.url.href ? told.sha256 : null);
   if (wanted === null) {

@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import { constants } from "node:fs";
 import { access, chmod, cp, mkdir, readdir, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import { isAlive } from "./alive.js";
 import { inPackage, type HelperLocation } from "./locate.js";
 import { FmError } from "./errors.js";
 import { hashFile } from "./hash.js";
@@ -82,6 +83,7 @@ async function copyPackage(from: string, hash: string, storageDir: string): Prom
     await cp(from, fresh, { recursive: true, dereference: false, verbatimSymlinks: true });
     await chmod(inPackage(fresh, "").executablePath, 0o755);
     if (!(await isCopyOf(from, fresh, hashFile))) throw new Error("the copy differs from what was copied");
+    await removeLeftovers(to);
     await rename(fresh, to).catch(async (error: unknown) => {
       // Another process was first, or what is there is broken.
       if (await isCopyOf(from, to, hashFile)) return;
@@ -95,6 +97,14 @@ async function copyPackage(from: string, hash: string, storageDir: string): Prom
     await rm(fresh, { recursive: true, force: true }).catch(() => {});
   }
   return to;
+}
+
+/** What processes left that were ended while they copied: their numbers are in the names. */
+async function removeLeftovers(to: string): Promise<void> {
+  for (const name of await readdir(dirname(to))) {
+    const owner = name.startsWith(`${basename(to)}.`) ? Number(/\.(\d+)-[^.]*$/.exec(name)?.[1]) : NaN;
+    if (owner > 0 && !isAlive(owner)) await rm(join(dirname(to), name), { recursive: true, force: true }).catch(() => {});
+  }
 }
 
 /** Whether every file is there, and `tell` says the same of both. Modes and times do not count. */

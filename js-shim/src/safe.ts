@@ -14,6 +14,7 @@ import type {
   ResponseEvent,
   ResponseObject,
 } from "./types.js";
+import { withSignal } from "./stream.js";
 import { isObject } from "./types.js";
 
 /** The calls that can have a fallback. */
@@ -138,11 +139,11 @@ export class Safe {
   }
 
   /** `client.generate`, with its own fallback. */
-  async generate<T>(params: GenerateParams<T>, options: RequestOptions = {}): Promise<SafeGenerated<T>> {
+  async generate<T>(params: GenerateParams<T>, options?: RequestOptions): Promise<SafeGenerated<T>> {
     try {
-      return { ok: true, ...(await this.#calls.generate(params, options)) };
+      return { ok: true, ...(await this.#calls.generate(params, options ?? {})) };
     } catch (reason) {
-      return { ok: false, error: errorOf(reason, options) };
+      return { ok: false, error: errorOf(reason, options ?? {}) };
     }
   }
 
@@ -151,8 +152,9 @@ export class Safe {
     method: FallbackMethod,
     call: (body: Body, options: RequestOptions) => Promise<T>,
     body: Body,
-    options: RequestOptions = {},
+    given: RequestOptions | null | undefined,
   ): Promise<SafeResult<Name, T>> {
+    const options = given ?? {};
     const told = (source: "local" | "fallback", answer: unknown) =>
       ({ ok: true, source, [name]: answer }) as SafeResult<Name, T>;
     let error: FmError;
@@ -170,9 +172,14 @@ export class Safe {
     const { fallback, fallbackModel } = this.#fallback;
     if (fallback === undefined || FINAL.has(call.error.code)) return { error: call.error };
     try {
-      const value = await (typeof fallback === "function" ? fallback(call) : askClient(fallback, fallbackModel, call, stream));
+      const ask = async (): Promise<unknown> =>
+        typeof fallback === "function" ? fallback(call) : askClient(fallback, fallbackModel, call, stream);
+      // A fallback need not look at the signal itself.
+      const value = await withSignal(() => ({ result: ask(), cancel() {} }), call.signal);
+      if (value === undefined || value === null) throw new Error("it gave nothing");
       return { value };
     } catch (reason) {
+      if (call.signal?.aborted === true) return { error: errorOf(reason, call) };
       const failed = toFmError(reason);
       const what = `${call.error.detail} The fallback failed too: ${failed.detail}`;
       return { error: new FmError(call.error.code, what, { openai: { ...call.error.openai, message: what }, cause: reason }) };
@@ -245,7 +252,7 @@ function askClient(client: FallbackClient, model: string | undefined, call: Fall
 }
 
 /** What was thrown as an FmError; an abort, whatever its reason, is CANCELLED. */
-function errorOf(reason: unknown, { signal }: RequestOptions): FmError {
+function errorOf(reason: unknown, { signal }: Pick<RequestOptions, "signal">): FmError {
   if (reason instanceof FmError) return reason;
   if (signal?.aborted === true) return new FmError("CANCELLED", "The request was aborted.", { cause: reason });
   return toFmError(reason);

@@ -1,11 +1,11 @@
 // The command `fm-proxy` of the package, over the built helper with the fake engine.
 import assert from "node:assert/strict";
 import { execFile, spawn, spawnSync } from "node:child_process";
-import { mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { COMMANDS } from "../../js-shim/dist/esm/cli/commands.js";
-import { helperPath, root, sanitizerEnv, script, temporaryFolder } from "./support/helper.mjs";
+import { helperPath, installStub, root, sanitizerEnv, script, stubPath, temporaryFolder } from "./support/helper.mjs";
 import { WAIT } from "./support/patience.mjs";
 
 const cli = join(root, "js-shim", "dist", "cli.cjs");
@@ -76,6 +76,26 @@ test("run: a conversation on a terminal", { timeout: WAIT, skip: noTerminal }, a
   assert.equal(await new Promise((resolve) => child.on("exit", resolve)), 0);
 });
 
+test("run: what a terminal would obey is left out of the answer there, and nowhere else", { skip: noTerminal }, async (t) => {
+  const prompt = "red \x1b[31mtext \x9b2J";
+  assert.equal((await run(t, ["run", prompt])).stdout, `${prompt}\n`);
+  const { stdout } = spawnSync("script", ["-qec", `"$NODE" "$CLI" run "$PROMPT"`, "/dev/null"], {
+    env: { ...environment(t), NODE: process.execPath, CLI: cli, PROMPT: prompt },
+    encoding: "utf8",
+  });
+  assert.match(stdout, /^red \[31mtext 2J\r\n/);
+});
+
+const noFull = !existsSync("/dev/full") && "no /dev/full";
+test("output that can't be written: a sentence, and the status says so", { skip: noFull }, (t) => {
+  const options = { env: environment(t), encoding: "utf8" };
+  const full = spawnSync("sh", ["-c", '"$0" "$1" --help > /dev/full', process.execPath, cli], options);
+  assert.equal(full.status, 1);
+  assert.match(full.stderr, /^fm-proxy: the output can't be written \(ENOSPC\)\n$/);
+  const deaf = spawnSync("bash", ["-c", '"$0" "$1" rum 2> >(exit)', process.execPath, cli], options);
+  assert.equal(deaf.status, 64);
+});
+
 test("models: listed, verified, deleted; those of others are not", async (t) => {
   const home = temporaryFolder(t);
   putOwn(home, "mine.gguf");
@@ -98,6 +118,18 @@ test("models: listed, verified, deleted; those of others are not", async (t) => 
   assert.deepEqual(readdirSync(dirname(ownFile(home, "x"))), []);
 });
 
+test("names of files that a terminal would obey are shown, not obeyed", async (t) => {
+  const home = temporaryFolder(t);
+  putOwn(home, "a\x1b[2J\nb\u009b31m.gguf");
+  const { stdout } = await run(t, ["models", "list"], { env: { HOME: home } });
+  assert.match(stdout, /^a\?\[2J\?b\?31m +fm-proxy/m);
+  assert.doesNotMatch(stdout, /[\x00-\x09\x0b-\x1f\x7f-\x9f]/);
+  assert.equal(stdout.split("\n").length, 3);
+  const { stderr } = await run(t, ["run", "--model", "c\x1b[2J", "x"], { env: { HOME: home } });
+  assert.doesNotMatch(stderr, /\x1b/);
+  assert.equal(stderr.split("\n").length, 2);
+});
+
 test("no model: what to do", async (t) => {
   const { status, stderr } = await run(t, ["models", "list"]);
   assert.equal(status, 0);
@@ -117,6 +149,23 @@ test("doctor: all is well, and what is not", { timeout: WAIT }, async (t) => {
   assert.match(absent.stdout, /^FAIL {2}start: .*\/nowhere\/fm-proxy/m);
 });
 
+test("doctor --json prints JSON, whatever is broken", { timeout: WAIT }, async (t) => {
+  const stub = { FM_PROXY_PATH: stubPath, FM_STUB: JSON.stringify({ start: "die-at-create" }) };
+  const dying = { FM_PROXY_PATH: stubPath, FM_STUB: JSON.stringify({ capabilities: { available: true, models: null } }) };
+  for (const [words, env, failed] of [
+    [["--model", "nothing"], {}, "model"],
+    [[], stub, "model"],
+    [[], dying, "model"],
+    [[], { FM_PROXY_PATH: "/nowhere" }, "start"],
+  ]) {
+    const { status, stdout } = await run(t, ["doctor", "--json", ...words], { env });
+    const { ok, findings } = JSON.parse(stdout);
+    assert.deepEqual([status, ok], [1, false]);
+    assert.equal(findings.find((finding) => !finding.ok).check, failed);
+    assert.equal(findings.at(-1).check, "models");
+  }
+});
+
 test("wrong command lines: what is wrong, and the status for it", async (t) => {
   for (const [words, error] of [
     [["rum"], /no command 'rum'/],
@@ -127,6 +176,8 @@ test("wrong command lines: what is wrong, and the status for it", async (t) => {
     [["run", "--temperature", "hot", "x"], /--temperature must be a number, not 'hot'/],
     [["run"], /the prompt is empty/],
     [["completion", "csh"], /bash, zsh, fish, not for 'csh'/],
+    [["completion", "constructor"], /bash, zsh, fish, not for 'constructor'/],
+    [["completion", "__proto__"], /bash, zsh, fish, not for '__proto__'/],
   ]) {
     const { status, stdout, stderr } = await run(t, words);
     assert.deepEqual([status, stdout], [64, ""], words.join(" "));
@@ -151,6 +202,19 @@ test("the helper's own command line goes to the helper", async (t) => {
   assert.match((await run(t, ["--help-helper"])).stdout, /--engine NAME/);
   const { stdout, status } = await run(t, ["sessions"], { input: '{"cmd":"open","id":"1"}\n' });
   assert.ok(stdout.length > 0 && status === 0, stdout);
+});
+
+test("the helper of an installed package gets the folder that models are pulled to", async (t) => {
+  const modules = join(temporaryFolder(t), "node_modules");
+  const dist = join(modules, "fm-proxy", "dist");
+  mkdirSync(dist, { recursive: true });
+  for (const name of ["cli.cjs", "index.cjs"]) copyFileSync(join(root, "js-shim", "dist", name), join(dist, name));
+  installStub(modules);
+  const log = join(temporaryFolder(t), "log");
+  const env = { ...environment(t), FM_STUB_LOG: log };
+  delete env.FM_PROXY_PATH;
+  spawnSync(process.execPath, [join(dist, "cli.cjs"), "--stdio"], { env });
+  assert.ok(JSON.parse(readFileSync(log, "utf8")).env.includes("FM_PROXY_MODELS_DIR"));
 });
 
 test("help and the manual page name each command and option", async (t) => {

@@ -130,6 +130,7 @@ test("compatible is remembered for good, until a request is told that the model 
 test("many requests at once ask once", async (t) => {
   const client = stubClient(t);
   await Promise.all(Array.from({ length: 20 }, () => client.responses.create({ input: "x" })));
+  assert.deepEqual(await client.compatibility.check(null), { compatible: true });
   assert.equal(client.received("capabilities.get").length, 1);
   assert.equal(client.starts().length, 1);
 });

@@ -87,6 +87,42 @@ test("a schema of draft 7 is checked as one", async (t) => {
   assert.deepEqual([given.value, given.rejected.length], [["a"], 1]);
 });
 
+for (const [name, schema] of [
+  ["whose check would come later ($async)", { $async: true, type: "object" }],
+  ["that is none", { type: "colour" }],
+  ["that is no object", true],
+  ["that is null", null],
+  ["that goes round in a circle", (() => { const it = {}; it.not = it; return it; })()],
+]) {
+  test(`a schema ${name} is the host's mistake, with a fallback too`, async (t) => {
+    const call = answering(t, '{"a":1}').generate({ input: "x", schema, fallback: () => "b" });
+    await assert.rejects(call, { name: "FmError", code: "INVALID_REQUEST" });
+  });
+}
+
+test("a check that promises a verdict, or gives none, is the host's mistake", async (t) => {
+  for (const options of [{ validate: async () => true }, { sanitize: async () => "x" }, { validate: () => 0.7 }]) {
+    const call = answering(t, "a").generate({ input: "x", fallback: () => "b", ...options });
+    await assert.rejects(call, { name: "FmError", code: "INVALID_REQUEST" });
+  }
+});
+
+test("a check that throws what has no text rejects the answer", async (t) => {
+  const validate = () => {
+    throw Object.create(null);
+  };
+  const { rejected } = await answering(t, "a").generate({ input: "x", retries: 0, fallback: () => "b", validate });
+  assert.deepEqual(rejected, [{ text: "a", reason: "something was thrown that has no text" }]);
+});
+
+test("a schema that was changed since is checked as it is", async (t) => {
+  const client = answering(t, "1", '"b"');
+  const changing = { type: "number" };
+  assert.equal((await client.generate({ input: "x", schema: changing })).value, 1);
+  changing.type = "string";
+  assert.equal((await client.generate({ input: "x", schema: changing, retries: 0 })).value, "b");
+});
+
 test("the same input, the same verdict: fifty times over the real helper", async (t) => {
   const client = fakeClient(t);
   const ask = () =>

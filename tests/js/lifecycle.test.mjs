@@ -130,7 +130,7 @@ for (const signal of ["SEGV", "ABRT", "KILL"]) {
 test("J5: no signal for a helper that could not be started goes to the host and its process group", async () => {
   const code = `
 import { HelperProcess } from ${JSON.stringify(join(root, "js-shim", "dist", "esm", "process.js"))};
-const how = { path: "/nowhere/fm-proxy", origin: "a test", args: [], settings: [], env: {}, stderr: "ignore" };
+const how = { path: "/nowhere/fm-proxy", origin: "a test", args: [], settings: [], env: {}, stderr: () => "ignore" };
 const ended = new Promise((onEnd) => {
   const helper = new HelperProcess(how, { onBytes() {}, onEnd });
   helper.terminate();
@@ -424,6 +424,18 @@ test("J13: an abort while the helper starts: rejected at once, the request is ne
   await client.health.ping();
   assert.equal(client.received("responses.create").length, 0);
   assert.equal(client.received("$/cancelRequest").length, 0);
+});
+
+test("J13: an abort in the same turn as the call, where the helper is ready: the request is never sent", async (t) => {
+  const client = stubClient(t);
+  await client.responses.create({ input: "first" });
+  const controller = new AbortController();
+  const call = client.responses.create({ input: "second" }, { signal: controller.signal });
+  controller.abort(new Error("never mind"));
+  client.responses.stream({ input: "third" }).abort();
+  await assert.rejects(call, /never mind/);
+  await client.models.list();
+  assert.deepEqual(client.received("responses.create").map(({ params }) => params.input), ["first"]);
 });
 
 test("J13: break, abort() and the signal, all at once, send one cancel", async (t) => {
@@ -840,6 +852,14 @@ for (const [name, options, expected] of [
     assert.equal(stderr, expected);
   });
 }
+
+test("a listener of the log that comes after the start hears what is logged from then on", async (t) => {
+  const client = stubClient(t, { later: "later\n" });
+  await client.responses.create({ input: "x" });
+  const heard = new Promise((resolve) => client.on("log", resolve));
+  await client.responses.create({ input: "x" });
+  assert.equal(await heard, "later\n");
+});
 
 test("a helper that writes much to stderr is not held up by it", async (t) => {
   const client = stubClient(t, { later: "x".repeat(1000), times: 1000 });

@@ -1,5 +1,6 @@
 // Models that other programs have downloaded, in the forms that those programs write: found, and never written to.
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -13,6 +14,9 @@ const put = (path, text) => {
   writeFileSync(path, text);
 };
 const names = async (env, home) => (await findModels(env, home)).map(({ source, name }) => `${source} ${name}`);
+
+/** Makes folders in each other, one at a time: no path is too long then. */
+const DIG = "import os, sys\nfor name in sys.argv[1].split('/'):\n    os.mkdir(name)\n    os.chdir(name)";
 
 /** A model as Ollama keeps it. */
 function putOllama(root, name, text) {
@@ -70,6 +74,27 @@ test("the cache of Hugging Face, and llama.cpp's own", async (t) => {
   assert.deepEqual(await names(elsewhere, home), ["huggingface o/n/x.gguf"]);
 });
 
+test("what other programs have left in disorder hides nothing else", async (t) => {
+  const home = temporaryFolder(t);
+  put(join(home, ".local", "share", "fm-proxy", "models", "own.gguf"), "GGUF");
+  mkdirSync(join(home, ".local", "share", "fm-proxy", "models", "folder.gguf"));
+  // Settings that are no JSON, and a path with an escape that there is not.
+  put(join(home, ".lmstudio", "settings.json"), '{"downloadsFolder": "C:\\users\\me"}');
+  const ollama = join(home, ".ollama", "models");
+  putOllama(ollama, "registry.ollama.ai/library/good/latest", "GGUF");
+  symlinkSync("/dev/zero", join(ollama, "manifests", "registry.ollama.ai", "library", "good", "endless"));
+  put(join(ollama, "manifests", "registry.ollama.ai", "library", "long", "latest"), " ".repeat(2_000_000));
+  // A folder that can't be read, for the superuser too: its path is longer than any path may be.
+  const hub = join(home, ".cache", "huggingface", "hub");
+  put(join(hub, "models--o--n", "snapshots", "1", "x.gguf"), "GGUF");
+  const deep = Array.from({ length: 20 }, () => "d".repeat(250)).join("/");
+  assert.equal(spawnSync("python3", ["-c", DIG, deep], { cwd: hub }).status, 0);
+  const found = await names({}, home);
+  // Node can't remove such a path.
+  spawnSync("rm", ["-rf", "d".repeat(250)], { cwd: hub });
+  assert.deepEqual(found, ["fm-proxy own", "huggingface o/n/x.gguf", "ollama good:latest"]);
+});
+
 test("the own folder comes first, and nothing is ever written", async (t) => {
   const home = temporaryFolder(t);
   putOllama(join(home, ".ollama", "models"), "registry.ollama.ai/library/a/latest", "GGUF");
@@ -78,6 +103,15 @@ test("the own folder comes first, and nothing is ever written", async (t) => {
   const before = snapshot(home);
   assert.deepEqual(await names({}, home), ["fm-proxy z", "ollama a:latest"]);
   assert.deepEqual(snapshot(home), before);
+});
+
+const noUser = (process.getuid?.() !== 0 || spawnSync("setpriv", ["--version"]).status !== 0) && "needs root and setpriv(1)";
+test("a user without a home, as in some containers, has no models, and no error", { skip: noUser }, () => {
+  const module = new URL("../../js-shim/dist/esm/model-files.js", import.meta.url);
+  const code = `import { findModels, modelsFolder } from "${module}"; console.log(modelsFolder(), (await findModels()).length);`;
+  const words = ["--reuid=54321", "--clear-groups", process.execPath, "--input-type=module", "-e", code];
+  const { stdout, stderr } = spawnSync("setpriv", words, { env: { PATH: process.env.PATH }, encoding: "utf8" });
+  assert.equal(stdout, "/.local/share/fm-proxy/models 0\n", stderr);
 });
 
 test("the own folder, on each system", () => {

@@ -1,14 +1,20 @@
 // The options of createClient: what does not exist, and what has a wrong value, is an error that names it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { clientFor } from "./support/helper.mjs";
+import { clientFor, stubClient } from "./support/helper.mjs";
 
 for (const [options, param, message] of [
   [{ modle: "m" }, "modle", /has no option 'modle'\. Did you mean 'model'\?/],
   [{ idleTimeout: 5 }, "idleTimeout", /Did you mean 'idleTimeoutMs'\?/],
   [{ helperpath: "x" }, "helperpath", /Did you mean 'helperPath'\?/],
   [{ somethingElse: 1 }, "somethingElse", /has no option 'somethingElse'\. See ClientOptions\./],
-  [{ handshakeTimeoutMs: "5000" }, "handshakeTimeoutMs", /must be an integer from 0 to 2147483647, in ms, not "5000"/],
+  [{ handshakeTimeoutMs: "5000" }, "handshakeTimeoutMs", /must be an integer from 1 to 2147483647, in ms, not "5000"/],
+  [{ handshakeTimeoutMs: 0 }, "handshakeTimeoutMs", /must be an integer from 1 .*, not 0/],
+  [{ shutdownTimeoutMs: 1.5 }, "shutdownTimeoutMs", /must be an integer from 0 .*, not 1.5/],
+  [{ restart: { maxCrash: 1 } }, "restart", /an object with numbers from 0 on: perRequestAfter, .*, not {"maxCrash":1}/],
+  [{ restart: { maxCrashes: NaN } }, "restart", /an object with numbers from 0 on/],
+  [{ fallback: null }, "fallback", /must be a function or an object, not null/],
+  [{ aliases: { a: Object.create(null) } }, "aliases", /must be an object of model names/],
   [{ handshakeTimeoutMs: -1 }, "handshakeTimeoutMs", /not -1/],
   [{ idleTimeoutMs: 2 ** 31 }, "idleTimeoutMs", /not 2147483648/],
   [{ rateLimitPolicy: "panic" }, "rateLimitPolicy", /must be "fallback" or "retry" or "disable", not "panic"/],
@@ -36,4 +42,20 @@ for (const [options, param, message] of [
 
 test("undefined is the default", (t) => {
   clientFor(t, { model: undefined, handshakeTimeoutMs: undefined, fallback: undefined });
+});
+
+test("undefined is the default in what `restart` has, too", async (t) => {
+  const restart = { maxCrashes: undefined, perRequestAfter: undefined, firstDelayMs: undefined };
+  const client = stubClient(t, { start: "die-at-create" }, { restart });
+  for (let time = 0; time < 2; time++) await assert.rejects(client.responses.create({ input: "x" }), { code: "HELPER_EXITED" });
+});
+
+test("the longest handshakeTimeoutMs that there is does not fire at once", async (t) => {
+  const client = stubClient(t, {}, { handshakeTimeoutMs: 2_147_483_647 });
+  const warned = [];
+  const note = (warning) => warned.push(warning.name);
+  process.on("warning", note);
+  t.after(() => process.off("warning", note));
+  assert.deepEqual(await client.compatibility.check(), { compatible: true });
+  assert.deepEqual(warned, []);
 });

@@ -8,8 +8,8 @@ import {
   readdirSync,
   readFileSync,
   statSync,
-  symlinkSync,
   writeFileSync,
+  symlinkSync,
 } from "node:fs";
 import { createRequire } from "node:module";
 import { basename, dirname, join } from "node:path";
@@ -161,6 +161,10 @@ import { createClient } from "fm-proxy";
     const env = { ...process.env };
     delete env.FM_PROXY_PATH;
     assert.equal((await run(process.execPath, [out], { env })).stdout, "one two checked\n");
+    // As package managers put commands into a folder of theirs.
+    const link = join(temporaryFolder(t), "command");
+    symlinkSync(out, link);
+    assert.equal((await run(process.execPath, [link], { env, cwd: "/" })).stdout, "one two checked\n", "by a link");
     const moved = join(temporaryFolder(t), "elsewhere");
     cpSync(dirname(out), moved, { recursive: true });
     cpSync(join(modules, "@fm-proxy"), join(moved, "node_modules", "@fm-proxy"), { recursive: true, verbatimSymlinks: true });

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { execFile, spawn, spawnSync } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
@@ -152,6 +152,10 @@ for (const [name, faults, options, error] of [
 
 test("references that are none are told before anything is asked", async (t) => {
   const wrong = ["qwen", "", "http://example.com/x.gguf", "https://example.com/x.bin", "hf:one/x.gguf", "file:///x.gguf"];
+  // Names that are no encoding, that a terminal would obey, or that "models rm" would not take.
+  const names = ["%zz", "a%0ab", "a%1b%5b2Jb", "a%2fb", "%2e%2e%2f%2e%2e%2fb", ".hidden", "a%3ab"];
+  wrong.push(...names.map((name) => `https://example.com/${name}.gguf`));
+  wrong.push("https://user:secret@example.com/x.gguf");
   for (const reference of wrong) {
     await assert.rejects(pullModel(reference, { folder: temporaryFolder(t) }), { code: "INVALID_REQUEST" }, reference);
   }
@@ -164,6 +168,37 @@ test("a file of another origin is not written over", async (t) => {
   writeFileSync(join(folder, "model.gguf"), "the user's own");
   await assert.rejects(pull(t, server, { folder }).result, { code: "INVALID_REQUEST", message: /exists, from elsewhere/ });
   assert.equal(readFileSync(join(folder, "model.gguf"), "utf8"), "the user's own");
+});
+
+test("a server elsewhere sends nobody to one on this machine", async (t) => {
+  const server = await serve(t);
+  const { fetch } = globalThis;
+  t.after(() => (globalThis.fetch = fetch));
+  const redirect = { status: 302, headers: { location: server.url } };
+  globalThis.fetch = (url, options) => (url.protocol === "https:" ? new Response(null, redirect) : fetch(url, options));
+  const call = pull(t, { url: "https://example.com/model.gguf" }).result;
+  await assert.rejects(call, { code: "UNAVAILABLE", message: /redirects from https to http:\/\/127/ });
+  assert.equal(server.requests.length, 0);
+});
+
+test("a folder of the file's name is not touched", async (t) => {
+  const server = await serve(t);
+  const folder = temporaryFolder(t);
+  mkdirSync(join(folder, "model.gguf"));
+  const options = { folder, sha256: hash(server.bytes) };
+  await assert.rejects(pull(t, server, options).result, { code: "INVALID_REQUEST", message: /is not a file/ });
+  assert.equal(server.requests.length, 0);
+});
+
+test("a lock without a number is that of one who just came; soon it is nobody's", async (t) => {
+  const server = await serve(t);
+  const folder = temporaryFolder(t);
+  const path = join(folder, "model.gguf.lock");
+  writeFileSync(path, "");
+  await assert.rejects(pull(t, server, { folder }).result, { code: "UNAVAILABLE", message: /Another process is downloading/ });
+  utimesSync(path, 1, 1);
+  await pull(t, server, { folder }).result;
+  assert.deepEqual(readdirSync(folder).sort(), ["model.gguf", "model.gguf.json"]);
 });
 
 test("an aborted pull goes on where it was", async (t) => {

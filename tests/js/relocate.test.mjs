@@ -1,7 +1,7 @@
 // A helper that can't be run where it is installed: repaired, or copied whole to the host's own folder.
 import assert from "node:assert/strict";
 import { chmodSync, existsSync, mkdirSync, readFileSync, readdirSync, statSync, truncateSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { test } from "node:test";
 import { inPackage } from "../../js-shim/dist/esm/locate.js";
 import { discardCopies, makeRunnable } from "../../js-shim/dist/esm/relocate.js";
@@ -41,6 +41,19 @@ test("J9: a read-only installation is not touched; without a folder for a copy t
   const before = snapshot(found.packagePath);
   assert.deepEqual(await makeRunnable(found, undefined), found);
   assert.deepEqual(snapshot(found.packagePath), before);
+});
+
+test("what a process that was killed left of a copy is removed, and what another one is making stays", async (t) => {
+  const found = install(t);
+  const storageDir = temporaryFolder(t);
+  const { packagePath } = await makeRunnable(found, storageDir);
+  await discardCopies(storageDir);
+  // No process has this number: it is beyond what Linux gives.
+  const left = `${packagePath}.4194305-12345678`;
+  const begun = `${packagePath}.${process.ppid}-12345678`;
+  for (const folder of [left, begun]) mkdirSync(join(folder, "bin"), { recursive: true });
+  await makeRunnable(found, storageDir);
+  assert.deepEqual(readdirSync(storageDir).sort(), [basename(packagePath), basename(begun)]);
 });
 
 test("with one, the whole package is copied, once", async (t) => {

@@ -5,6 +5,7 @@ import OpenAI from "openai-7";
 import { RATE_LIMIT_OPTIONS, RateLimiter } from "../../js-shim/dist/esm/ratelimit.js";
 import { connection, deltas, drain, fakeClient, script, stubClient } from "./support/helper.mjs";
 import { checkResponse, checkResponseStream } from "./support/invariants.mjs";
+import { WAIT } from "./support/patience.mjs";
 
 const failing = (code, detail = "why", more = {}) => script({ fail: [code, detail, more] });
 const limited = failing("RATE_LIMITED", "slow down", { status: 429, code: "rate_limit_exceeded" });
@@ -129,6 +130,43 @@ test("nothing throws and nothing rejects, whatever comes", async (t) => {
   const signal = AbortSignal.abort(new Error("my reason"));
   const { error } = await safe.responses.create({ input: "x" }, { signal });
   assert.deepEqual([error.code, error.cause.message], ["CANCELLED", "my reason"]);
+});
+
+test("what is thrown need not be an error, nor have a text", async (t) => {
+  const bare = Object.create(null);
+  const fallback = () => {
+    throw bare;
+  };
+  const { safe } = stubClient(t, {}, { fallback });
+  const { error } = await safe.responses.create({ input: failing("UNAVAILABLE") }, null);
+  assert.equal(error.code, "UNAVAILABLE");
+  assert.match(error.detail, /The fallback failed too: something was thrown that has no text$/);
+  const nasty = { get input() { throw bare; } };
+  assert.equal((await safe.responses.create(nasty)).error.cause, bare);
+  assert.equal((await safe.generate(nasty, null)).ok, false);
+});
+
+test("a fallback that gives nothing has failed", async (t) => {
+  for (const fallback of [() => undefined, async () => null]) {
+    const { safe } = stubClient(t, {}, { fallback });
+    const { ok, error } = await safe.responses.create({ input: failing("UNAVAILABLE") });
+    assert.deepEqual([ok, error?.code], [false, "UNAVAILABLE"]);
+    assert.match(error.detail, /^why The fallback failed too: it gave nothing$/);
+    const stream = safe.responses.stream({ input: failing("UNAVAILABLE") });
+    assert.deepEqual((await drain(stream)).events, []);
+    assert.equal((await stream.outcome).ok, false);
+  }
+});
+
+test("a fallback that hangs is left when the signal is aborted", { timeout: WAIT }, async (t) => {
+  const controller = new AbortController();
+  const fallback = () => {
+    setImmediate(() => controller.abort());
+    return new Promise(() => {});
+  };
+  const { safe } = stubClient(t, {}, { fallback });
+  const { error } = await safe.responses.create({ input: failing("UNAVAILABLE") }, { signal: controller.signal });
+  assert.equal(error.code, "CANCELLED");
 });
 
 test("the numbers of a rate limit unless the caller says otherwise", () => {

@@ -67,7 +67,7 @@ static char *make_path_entry(const char *name, const char *path) {
 
 bool fm_environment_make(struct fm_environment *env, const char *gpu, const char *gpu_dir) {
     const size_t own = sizeof env->own / sizeof env->own[0];
-    char **whole = fm_environment();
+    char **whole = fm_process_environment();
     size_t count = 0;
     *env = (struct fm_environment){0};
     while (whole[count]) {

@@ -191,13 +191,15 @@ static int64_t idle_left_locked(struct fm_engine *engine) {
     int64_t limit = engine->front->options.engine_idle_ms;
     int64_t now = fm_now_ms();
     bool ready = engine->state == FM_ENGINE_READY;
-    if (!ready || is_wanted_locked(engine)) {
-        engine->wanted_ms = now;
+    bool wanted = !ready || is_wanted_locked(engine);
+    if (wanted || engine->wanted) {
+        engine->idle_since_ms = now;
     }
+    engine->wanted = wanted;
     if (!ready || limit == 0) {
         return -1;
     }
-    int64_t left = engine->wanted_ms + limit - now;
+    int64_t left = engine->idle_since_ms + limit - now;
     return left > 0 ? left : 0;
 }
 

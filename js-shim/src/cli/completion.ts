@@ -6,7 +6,7 @@ const SHELLS: Record<string, (commands: readonly Command[]) => string> = { bash,
 
 /** Prints the script for a shell. */
 export async function completion(shell: string, commands: readonly Command[]): Promise<number> {
-  const script = SHELLS[shell];
+  const script = Object.hasOwn(SHELLS, shell) ? SHELLS[shell] : undefined;
   if (script === undefined) throw new Usage(`there are completions for ${Object.keys(SHELLS).join(", ")}, not for '${shell}'`);
   say(script(commands));
   return 0;

@@ -1,7 +1,7 @@
 // `fm-proxy doctor`: what works, what does not, and what to do.
 import { createClient, findHelper, findModels, modelsFolder, PROTOCOL_VERSION, type Client } from "../index.js";
 import { HOW_TO_GET_ONE, modelOption } from "./models.js";
-import { errorText, say, sayJson } from "./output.js";
+import { errorText, plain, say, sayJson } from "./output.js";
 import type { Arguments } from "./parse.js";
 
 /** One thing that was looked at. */
@@ -25,24 +25,40 @@ export async function doctor({ options }: Arguments): Promise<number> {
     return finding.ok;
   };
   report(checkNode());
-  if (report(await checkPackage())) {
-    const client = createClient({ model: await modelOption(options["model"] as string | undefined) });
-    try {
-      for (const check of [checkStart, checkMachine, checkAnswer, checkSandbox, checkGpu]) {
-        if (!report(await check(client))) break;
-      }
-    } finally {
-      await client.close();
-    }
-  }
-  report(await checkModels());
+  if (report(await look("helper", checkPackage))) await tryClient(options["model"] as string | undefined, report);
+  report(await look("models", checkModels));
   const ok = findings.every((finding) => finding.ok);
   if (json) sayJson({ ok, findings });
   return ok ? 0 : 1;
 }
 
+/** What a client does, up to what it can't. */
+async function tryClient(name: string | undefined, report: (finding: Finding) => boolean): Promise<void> {
+  let client: Client;
+  try {
+    client = createClient({ model: await modelOption(name) });
+  } catch (error) {
+    return void report({ check: "model", ok: false, detail: errorText(error) });
+  }
+  const checks = { start: checkStart, model: checkMachine, answer: checkAnswer, sandbox: checkSandbox, GPU: checkGpu };
+  try {
+    for (const [check, find] of Object.entries(checks)) if (!report(await look(check, () => find(client)))) break;
+  } finally {
+    await client.close();
+  }
+}
+
+/** One check; what it throws is what it finds. */
+async function look(check: string, find: () => Promise<Finding>): Promise<Finding> {
+  try {
+    return await find();
+  } catch (error) {
+    return { check, ok: false, detail: errorText(error) };
+  }
+}
+
 function lineOf({ ok, check, detail, advice }: Finding): string {
-  return `${ok ? "ok  " : "FAIL"}  ${check}: ${detail}${advice === undefined ? "" : `\n      ${advice}`}`;
+  return `${ok ? "ok  " : "FAIL"}  ${check}: ${plain(detail)}${advice === undefined ? "" : `\n      ${advice}`}`;
 }
 
 function checkNode(): Finding {

@@ -1,12 +1,15 @@
 // The helper program itself, for hosts that find it by the name `fm-proxy`.
 import { spawn } from "node:child_process";
 import { constants } from "node:os";
-import { findHelper } from "../index.js";
+import { findHelper, modelsFolder } from "../index.js";
 
 /** Runs the helper with these arguments, in this process's place; resolves to its exit status. */
 export async function runHelper(args: readonly string[]): Promise<number> {
-  const { executablePath } = await findHelper();
-  const child = spawn(executablePath, args, { stdio: "inherit" });
+  const { executablePath, packagePath } = await findHelper();
+  // As for a client: where `models pull` puts them. For the helper, an option counts more than a variable.
+  const models = packagePath === undefined ? {} : { FM_PROXY_MODELS_DIR: modelsFolder() };
+  const env = { ...process.env, ...models };
+  const child = spawn(executablePath, args, { stdio: "inherit", env });
   // A terminal sends SIGINT to both; this process waits for the helper's end.
   process.on("SIGINT", () => {});
   for (const signal of ["SIGTERM", "SIGHUP"] as const) process.on(signal, () => child.pid !== undefined && child.kill(signal));

@@ -2,7 +2,7 @@
 import { rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { findModels, modelsFolder, pullModel, verifyModel } from "../index.js";
-import { bytes, fail, ProgressLine, say, sayJson, table, Usage } from "./output.js";
+import { bytes, fail, plain, ProgressLine, say, sayJson, table, Usage } from "./output.js";
 import type { Arguments } from "./parse.js";
 
 export async function listModels({ options }: Arguments): Promise<number> {
@@ -61,7 +61,7 @@ export async function removeOne({ words }: Arguments): Promise<number> {
   const path = ownFile(words[0] ?? "");
   if ((await stat(path).catch(() => null)) === null) throw new Usage(`there is no model '${words[0]}' in ${modelsFolder()}`);
   for (const end of ["", ".json", ".part", ".part.json"]) await rm(`${path}${end}`, { force: true });
-  say(`deleted ${path}`);
+  say(`deleted ${plain(path)}`);
   return 0;
 }
 
@@ -80,7 +80,7 @@ export async function verifyAll({ words, options }: Arguments): Promise<number> 
   for (const { name, path } of models) {
     const { state, sha256 } = await verifyModel(path);
     results.push({ name, state, sha256, path });
-    if (options["json"] !== true) say(`${name}: ${VERDICTS[state]}`);
+    if (options["json"] !== true) say(`${plain(name)}: ${VERDICTS[state]}`);
   }
   if (options["json"] === true) sayJson(results);
   return results.some(({ state }) => state === "damaged") ? 1 : 0;

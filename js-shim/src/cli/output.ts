@@ -16,7 +16,17 @@ export function sayJson(value: unknown): void {
 
 /** Tells what went wrong. */
 export function fail(text: string): void {
-  process.stderr.write(`fm-proxy: ${text}\n`);
+  process.stderr.write(`fm-proxy: ${plain(text)}\n`);
+}
+
+/** Text of others, such as a file's name, on one line and with nothing in it that a terminal obeys. */
+export function plain(text: string): string {
+  return text.replace(/[\p{Cc}\p{Zl}\p{Zp}]/gu, "?");
+}
+
+/** A model's text; on a terminal without what it would obey. */
+export function sayText(text: string): void {
+  process.stdout.write(process.stdout.isTTY ? text.replace(/[^\P{Cc}\n\t]/gu, "") : text);
 }
 
 /** An error in a sentence. */
@@ -26,16 +36,18 @@ export function errorText(error: unknown): string {
 
 /** A reader that has seen enough (`| head`) is no error. */
 export function quietOnBrokenPipe(): void {
-  for (const stream of [process.stdout, process.stderr]) {
-    stream.on("error", (error: NodeJS.ErrnoException) => {
-      if (error.code !== "EPIPE") throw error;
-      process.exit(0);
-    });
-  }
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code === "EPIPE") process.exit(0);
+    fail(`the output can't be written (${error.code ?? error.message})`);
+    process.exit(1);
+  });
+  // Nobody is left to be told; the status still says how it went.
+  process.stderr.on("error", () => {});
 }
 
 /** Rows in columns as wide as they have to be. */
-export function table(rows: readonly (readonly string[])[]): string {
+export function table(raw: readonly (readonly string[])[]): string {
+  const rows = raw.map((row) => row.map(plain));
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   const lines = rows.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  ").trimEnd());
   return lines.join("\n");

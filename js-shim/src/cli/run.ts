@@ -3,7 +3,7 @@ import { createInterface } from "node:readline/promises";
 import { text } from "node:stream/consumers";
 import { createClient, type Client, type ResponseCreateParams } from "../index.js";
 import { HOW_TO_GET_ONE, modelOption } from "./models.js";
-import { errorText, fail, say, Usage } from "./output.js";
+import { errorText, fail, say, sayText, Usage } from "./output.js";
 import type { Arguments } from "./parse.js";
 
 /** Exit status of a program that was ended by SIGINT, as shells tell it. */
@@ -49,7 +49,7 @@ async function answer(client: Client, body: ResponseCreateParams): Promise<{ sta
   let last = "";
   try {
     for await (const event of client.responses.stream(body, { signal: stop.signal })) {
-      if (event.type === "response.output_text.delta") process.stdout.write((last = event.delta));
+      if (event.type === "response.output_text.delta") sayText((last = event.delta));
       if (event.type === "response.completed" || event.type === "response.incomplete") id = event.response.id;
     }
     return { status: 0, ...(id === undefined ? {} : { id }) };

@@ -1,0 +1,11 @@
+// Whether a process that left its number somewhere is still there.
+
+/** Whether a process of this number runs, be it another user's. */
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
+}

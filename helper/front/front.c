@@ -192,8 +192,7 @@ int fm_front_run(struct fm_front *front, const struct fm_options *options, const
     };
     int failure = fm_outbox_start(&front->outbox, &outbox);
     if (failure) {
-        fm_log(FM_LOG_ERROR, "can't start: %s; free memory, or raise the user's limits (ulimit -a)",
-               strerror(failure));
+        fm_log(FM_LOG_ERROR, "can't start: %s; free memory, or raise the user's limits (ulimit -a)", strerror(failure));
         return EX_OSERR;
     }
     start_store(front);

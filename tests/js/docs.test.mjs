@@ -165,3 +165,10 @@ test("the example says what went wrong", async () => {
     return true;
   });
 });
+
+test("the GPU's library is named, and tested, in the release of the engine's own", () => {
+  const version = (name) => read("packaging/pins").match(new RegExp(`^${name} +npm +\\S+ +(\\S+)`, "m"))[1];
+  const install = read("docs/gpu.md").match(/@node-llama-cpp\/linux-x64-vulkan@([\d.]+)/);
+  assert.equal(install[1], version("llama-lib"));
+  assert.equal(version("llama-vulkan"), version("llama-lib"));
+});

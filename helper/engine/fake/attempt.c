@@ -180,25 +180,6 @@ static int try_gpu_ioctl(const char *value) {
     return request(value, O_RDWR, 0x64ffUL);
 }
 
-/* A file in memory, as drivers have them. */
-static int try_memory_file(const char *value) {
-    (void)value;
-#ifdef SYS_memfd_create
-    int fd = (int)syscall(SYS_memfd_create, "memory", 0u);
-    if (fd < 0) {
-        return -1;
-    }
-    int result = ftruncate(fd, 4096);
-    int error = errno;
-    close(fd);
-    errno = error;
-    return result;
-#else
-    errno = ENOSYS;
-    return -1;
-#endif
-}
-
 static int try_exec(const char *value) {
     char *const argv[] = {(char *)value, NULL};
     char *const env[] = {NULL};
@@ -310,7 +291,6 @@ static const struct attempt {
     {"rmdir=", rmdir},
     {"ioctl=", try_ioctl},
     {"gpu-ioctl=", try_gpu_ioctl},
-    {"memory-file", try_memory_file},
     {"exec=", try_exec},
     {"fork", try_fork},
     {"ptrace", try_ptrace},

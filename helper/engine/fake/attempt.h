@@ -5,7 +5,7 @@
  *     fork  exec=PATH  ptrace  kill-parent
  *     write=PATH (O_CREAT and O_TRUNC)  append=PATH  truncate=PATH  unlink=PATH  rename=PATH (to the folder above)
  *     update=PATH (O_RDWR)  mkdir=PATH  rmdir=PATH  mkfifo=PATH  symlink=PATH  ioctl=PATH
- *     gpu-ioctl=PATH (of the kind that GPUs have)  memory-file (that gets a size)
+ *     gpu-ioctl=PATH (of the kind that GPUs have)
  *     peek=PATH (reads what is there: ENODATA where nothing is)  list=PATH
  *     escape=N (writes a terminal's sequence for its clipboard)  type=N (TIOCSTI)  no-append=N (by F_SETFL)
  *     overwrite=N  shorten=N (what was written before), each to a descriptor

@@ -45,14 +45,15 @@
 
 /*
  * A GPU is asked to stop after so many nodes of a graph (two layers, in most models), where the batch has so many
- * tokens: less takes no time.
+ * tokens: less takes no time. While it is tried, each of the first nodes may need a program that is not compiled yet.
  */
 #define PIECE_NODES 64
 #define PIECES_FROM 16
+#define TRIAL_NODES 4
 
-/* Of a load's progress: where the weights are read and a GPU is tried; then a step for each piece of the trial. */
-#define WEIGHTS_PART 0.8f
-#define TRIAL_STEP   0.01f
+/* Of a load's progress: where the weights are read and a GPU is tried; and how much of the rest a piece of that is. */
+#define WEIGHTS_PART 0.7f
+#define TRIAL_PART   0.05f
 
 /* ---- llama.cpp's log ---- */
 
@@ -199,7 +200,8 @@ static bool on_node(struct ggml_tensor *node, bool ask, void *argument) {
     struct fm_llama_model *model = argument;
     (void)node;
     if (ask) {
-        return model->stopped || (model->in_pieces && ++model->nodes % PIECE_NODES == 0);
+        unsigned piece = model->trying_gpu ? TRIAL_NODES : PIECE_NODES;
+        return model->stopped || (model->in_pieces && ++model->nodes % piece == 0);
     }
     model->stopped = model->stopped || (model->stop && model->stop(model->stop_argument));
     return !model->stopped; /* false: nothing more of this part of the graph; llama.cpp itself does not notice */
@@ -465,7 +467,7 @@ struct trial {
 
 static bool on_trial(void *argument) {
     struct trial *trial = argument;
-    trial->done += trial->done < 0.99f ? TRIAL_STEP : 0;
+    trial->done += (1 - trial->done) * TRIAL_PART;
     return !trial->progress(trial->done, trial->argument);
 }
 

@@ -1,0 +1,16 @@
+#!/bin/sh
+# The GPU, by Vulkan, on Mesa's software driver: no GPU is needed, and ten minutes are. It shows that the same prompts give
+# the same text as on the CPU, that a device that fails costs at most the answer that it was at, and what the sandbox
+# refuses meanwhile. Installs Mesa's drivers (apt) and the Vulkan library of packaging/pins.
+#
+# usage: sh tests/gpu/run.sh [TEST...]
+set -eu
+cd "$(dirname -- "$0")/../.."
+sh packaging/setup.sh --gpu
+cmake --build build --target fm-engine-fake
+mkdir -p build/tests-bin
+cc -std=c17 -D_GNU_SOURCE -Wall -Wextra -Werror -shared -fPIC -O1 -o build/tests-bin/libfailing_vulkan.so tests/gpu/driver.c -ldl
+cat >build/tests-bin/failing_vulkan.json <<END
+{"file_format_version": "1.0.0", "ICD": {"library_path": "$PWD/build/tests-bin/libfailing_vulkan.so", "api_version": "1.3.0"}}
+END
+FM_BIN=$PWD/build/bin FM_GPU_DIR=$PWD/build/deps/vulkan exec python3 -B tests/gpu/test_gpu.py "$@"

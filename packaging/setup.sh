@@ -3,8 +3,9 @@
 # the default model and the crates of one Rust library, as pinned, and builds. Does nothing, quietly and without a network,
 # where all of that is done. Everything lands in build/, js-shim/dist/ and node_modules/.
 #
-# usage: sh packaging/setup.sh [--tests] [--no-build]
+# usage: sh packaging/setup.sh [--tests] [--arm64] [--no-build]
 #   --tests     also what only the tests need
+#   --arm64     also the programs for Linux on arm64, in build/arm64 (on Debian 12, as root or with sudo)
 #   --no-build  stop before the build
 set -eu
 # shellcheck source=packaging/lib.sh
@@ -18,12 +19,14 @@ child=
 
 main() {
   tests=
+  arm64=
   build=yes
   for arg; do
     case $arg in
       --tests) tests=yes ;;
+      --arm64) arm64=yes ;;
       --no-build) build= ;;
-      *) say "unknown option $arg; usage: sh packaging/setup.sh [--tests] [--no-build]" && exit 64 ;;
+      *) say "unknown option $arg; usage: sh packaging/setup.sh [--tests] [--arm64] [--no-build]" && exit 64 ;;
     esac
   done
   check_platform
@@ -34,6 +37,7 @@ main() {
   [ -z "$tests" ] || install_js tests/js
   [ -z "$build" ] || {
     build_native default build fm-proxy fm-engine-llama
+    [ -z "$arm64" ] || build_native arm64 build/arm64
     build_js
   }
 }
@@ -59,6 +63,7 @@ install_system_packages() {
   need_library cmocka libcmocka-dev
   need_command git git
   need_command python3 python3
+  [ -z "$arm64" ] || need_for_arm64
   need_for_downloads
   [ -z "$missing" ] || install_missing
   ! rust_is_wanted || install_rust
@@ -67,7 +72,8 @@ install_system_packages() {
 install_missing() {
   has apt-get || die "this system has no apt-get. Install what these Debian packages hold, then run again:$missing"
   say "installing with apt:$missing"
-  become_root "$missing"
+  become_root "$missing${arm64:+, after dpkg --add-architecture arm64}"
+  [ -z "$arm64" ] || $as_root dpkg --add-architecture arm64
   run_apt update
   # shellcheck disable=SC2086 # a list of words
   run_apt install --yes --no-install-recommends $missing
@@ -118,6 +124,18 @@ need_command() { has "$1" || missing="$missing $2"; }
 
 need_library() { pkg-config --exists "$1" 2>/dev/null || missing="$missing $2"; }
 
+has_package() { [ "$(dpkg-query --show --showformat '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
+
+# Cross compilers, what the programs are linked with and run on, and a Rust that has its standard library for arm64.
+need_for_arm64() {
+  need_command aarch64-linux-gnu-g++ g++-aarch64-linux-gnu
+  need_command qemu-aarch64 qemu-user
+  for needed in cargo-web libstd-rust-web-dev:arm64 libjson-c-dev:arm64 libsqlite3-dev:arm64 libstdc++6:arm64; do
+    has_package "$needed" || missing="$missing $needed"
+  done
+  rm -f "$DEPS/.no-rust"
+}
+
 need_for_downloads() {
   ! downloads_done || {
     complete=yes
@@ -147,7 +165,7 @@ run_apt() {
 
 downloads_done() {
   node_ready && llama_lib_ready && llama_src_ready && model_ready && crates_ready && suite_ready && embedding_ready &&
-    projector_ready
+    projector_ready && arm64_ready
 }
 
 llama_lib_ready() { installed llama-lib "$DEPS/llama/lib"; }
@@ -162,6 +180,9 @@ embedding_ready() { [ -z "$tests" ] || installed embedding-gguf build/models-emb
 
 # A projector for images, of random weights: it sees nothing, but shows the way.
 projector_ready() { [ -z "$tests" ] || installed projector build/models-vision/mmproj-random-576.F32.gguf; }
+
+# llama.cpp's libraries; its source and the crates are the same for each platform.
+arm64_ready() { [ -z "$arm64" ] || installed llama-lib-arm64 "$DEPS/arm64/llama/lib"; }
 
 # Pinned by the checksums of Cargo.lock, which cargo checks.
 crates_ready() {
@@ -200,6 +221,7 @@ download_all() {
   suite_ready || get_suite
   embedding_ready || get_embedding
   projector_ready || get_projector
+  arm64_ready || get_arm64
   clean_up
   TMP=
 }
@@ -225,13 +247,23 @@ get_node() {
   put node "$TMP/node" "$DEPS/node"
 }
 
-get_llama_lib() {
-  download llama-lib
-  mkdir "$TMP/lib"
+get_llama_lib() { get_libraries llama-lib linux-x64 "$DEPS/llama/lib"; }
+
+get_arm64() {
+  mkdir -p "$DEPS/arm64/llama" "$DEPS/arm64/rust"
+  ln -sfn ../../llama/src "$DEPS/arm64/llama/src"
+  ln -sfn ../../rust/vendor "$DEPS/arm64/rust/vendor"
+  get_libraries llama-lib-arm64 linux-arm64 "$DEPS/arm64/llama/lib"
+}
+
+# get_libraries NAME PLATFORM TO
+get_libraries() {
+  download "$1"
+  mkdir "$TMP/$1"
   # -m: the time of now instead of 1985, so that a new version makes ninja link again
-  tar -xzmf "$file_path" --no-same-owner -C "$TMP/lib" --strip-components=3 package/bins/linux-x64
-  rm -f "$TMP/lib/llama-addon.node"
-  put llama-lib "$TMP/lib" "$DEPS/llama/lib"
+  tar -xzmf "$file_path" --no-same-owner -C "$TMP/$1" --strip-components=3 "package/bins/$2"
+  rm -f "$TMP/$1/llama-addon.node"
+  put "$1" "$TMP/$1" "$3"
 }
 
 get_llama_src() {

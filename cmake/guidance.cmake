@@ -6,6 +6,9 @@
 #
 #   FM_DEPS_DIR       its folder rust/vendor holds the crates, as `cargo vendor` puts them
 #
+#   FM_RUST_TARGET    the machine that it is compiled for, as rustc names it; by default this one
+#   FM_RUSTC          the compiler; by default the one that cargo finds
+#
 # guidance_patch.cmake adds one file to llguidance's sources, in a copy below FM_DEPS_DIR.
 #
 # Provides, unless off: the target fm::guidance, with the headers llguidance.h and guidance.h. FM_GUIDANCE is on or off
@@ -16,6 +19,14 @@ set(FM_GUIDANCE auto CACHE STRING "constrained output by llguidance: auto, on or
 set_property(CACHE FM_GUIDANCE PROPERTY STRINGS auto on off)
 
 find_program(FM_CARGO cargo)
+set(fm_rust_output release)
+if(FM_RUST_TARGET)
+  set(fm_rust_target --target "${FM_RUST_TARGET}" --config "target.${FM_RUST_TARGET}.linker='${CMAKE_C_COMPILER}'")
+  set(fm_rust_output "${FM_RUST_TARGET}/release")
+endif()
+if(FM_RUSTC)
+  set(fm_rustc "${CMAKE_COMMAND}" -E env "RUSTC=${FM_RUSTC}")
+endif()
 set(fm_crates "${FM_DEPS_DIR}/rust/vendor")
 string(TOLOWER "${FM_GUIDANCE}" fm_guidance_mode)
 if(NOT fm_guidance_mode MATCHES "^(auto|on|off)$")
@@ -33,7 +44,7 @@ if(NOT fm_guidance_mode STREQUAL "off")
   # One for all presets of a checkout: its code is the same in each.
   set(fm_crate "${CMAKE_SOURCE_DIR}/helper/engine/guide/guidance")
   set(fm_cargo_dir "${FM_DEPS_DIR}/rust/target")
-  set(fm_guidance_library "${fm_cargo_dir}/release/libfm_guidance.a")
+  set(fm_guidance_library "${fm_cargo_dir}/${fm_rust_output}/libfm_guidance.a")
   set(fm_patch "${CMAKE_SOURCE_DIR}/cmake/guidance_patch.cmake")
   set(fm_patched "${FM_DEPS_DIR}/rust/patched")
   set(fm_patch_sum "")
@@ -47,7 +58,8 @@ if(NOT fm_guidance_mode STREQUAL "off")
     OUTPUT "${fm_guidance_library}"
     COMMAND "${CMAKE_COMMAND}" -D "FROM=${fm_crates}" -D "NUMBERS=${fm_crate}/numbers.rs" -D "TO=${fm_patched}"
       -D "NAME=llguidance${fm_patch_sum}" -P "${fm_patch}"
-    COMMAND "${FM_CARGO}" build --release --locked --offline --quiet --target-dir "${fm_cargo_dir}"
+    COMMAND ${fm_rustc} "${FM_CARGO}" build --release --locked --offline --quiet --target-dir "${fm_cargo_dir}"
+      ${fm_rust_target}
       --config "source.crates-io.replace-with='vendored'" --config "source.vendored.directory='${fm_patched}'"
       --config "build.rustflags=['--remap-path-prefix=${fm_patched}=', '--remap-path-prefix=${CMAKE_SOURCE_DIR}=.']"
     COMMAND "${CMAKE_COMMAND}" -E touch "${fm_guidance_library}"

@@ -35,7 +35,7 @@ if(NOT fm_vision_mode STREQUAL "off")
     OUTPUT "${fm_mtmd_library}"
     COMMAND "${CMAKE_COMMAND}" -G "${CMAKE_GENERATOR}" -S "${fm_mtmd_project}" -B "${fm_mtmd_dir}"
       "-DFM_LLAMA_SRC=${fm_mtmd_src}" "-DCMAKE_C_COMPILER=${CMAKE_C_COMPILER}"
-      "-DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER}"
+      "-DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER}" "-DCMAKE_TOOLCHAIN_FILE=${CMAKE_TOOLCHAIN_FILE}"
       "-DCMAKE_MAKE_PROGRAM=${CMAKE_MAKE_PROGRAM}" -DCMAKE_BUILD_TYPE= --log-level=WARNING
     COMMAND "${CMAKE_COMMAND}" --build "${fm_mtmd_dir}" --target fm_mtmd
     COMMAND "${CMAKE_COMMAND}" -E touch "${fm_mtmd_library}"

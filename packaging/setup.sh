@@ -3,8 +3,9 @@
 # the default model and the crates of one Rust library, as pinned, and builds. Does nothing, quietly and without a network,
 # where all of that is done. Everything lands in build/, js-shim/dist/ and node_modules/.
 #
-# usage: sh packaging/setup.sh [--tests] [--gpu] [--no-build]
+# usage: sh packaging/setup.sh [--tests] [--arm64] [--gpu] [--no-build]
 #   --tests     also what only the tests need
+#   --arm64     also the programs for Linux on arm64, in build/arm64 (on Debian 12, as root or with sudo)
 #   --gpu       also what tests/gpu/run.sh needs: the Vulkan library (24 MB), and Mesa's software driver
 #   --no-build  stop before the build
 set -eu
@@ -19,14 +20,16 @@ child=
 
 main() {
   tests=
+  arm64=
   gpu=
   build=yes
   for arg; do
     case $arg in
       --tests) tests=yes ;;
+      --arm64) arm64=yes ;;
       --gpu) gpu=yes ;;
       --no-build) build= ;;
-      *) say "unknown option $arg; usage: sh packaging/setup.sh [--tests] [--gpu] [--no-build]" && exit 64 ;;
+      *) say "unknown option $arg; usage: sh packaging/setup.sh [--tests] [--arm64] [--gpu] [--no-build]" && exit 64 ;;
     esac
   done
   check_platform
@@ -37,6 +40,7 @@ main() {
   [ -z "$tests" ] || install_js tests/js
   [ -z "$build" ] || {
     build_native default build fm-proxy fm-engine-llama
+    [ -z "$arm64" ] || build_native arm64 build/arm64
     build_js
   }
 }
@@ -62,6 +66,7 @@ install_system_packages() {
   need_library cmocka libcmocka-dev
   need_command git git
   need_command python3 python3
+  [ -z "$arm64" ] || need_for_arm64
   [ -z "$gpu" ] || need_vulkan
   need_for_downloads
   [ -z "$missing" ] || install_missing
@@ -71,7 +76,8 @@ install_system_packages() {
 install_missing() {
   has apt-get || die "this system has no apt-get. Install what these Debian packages hold, then run again:$missing"
   say "installing with apt:$missing"
-  become_root "$missing"
+  become_root "$missing${arm64:+, after dpkg --add-architecture arm64}"
+  [ -z "$arm64" ] || $as_root dpkg --add-architecture arm64
   run_apt update
   # shellcheck disable=SC2086 # a list of words
   run_apt install --yes --no-install-recommends $missing
@@ -127,6 +133,18 @@ need_vulkan() {
   ls /usr/share/vulkan/icd.d/lvp_icd*.json >/dev/null 2>&1 || missing="$missing mesa-vulkan-drivers"
 }
 
+has_package() { [ "$(dpkg-query --show --showformat '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
+
+# Cross compilers, what the programs are linked with and run on, and a Rust that has its standard library for arm64.
+need_for_arm64() {
+  need_command aarch64-linux-gnu-g++ g++-aarch64-linux-gnu
+  need_command qemu-aarch64 qemu-user
+  for needed in cargo-web libstd-rust-web-dev:arm64 libjson-c-dev:arm64 libsqlite3-dev:arm64 libstdc++6:arm64; do
+    has_package "$needed" || missing="$missing $needed"
+  done
+  rm -f "$DEPS/.no-rust"
+}
+
 need_for_downloads() {
   ! downloads_done || {
     complete=yes
@@ -140,7 +158,7 @@ need_for_downloads() {
 
 downloads_done() {
   node_ready && llama_lib_ready && llama_src_ready && model_ready && crates_ready && suite_ready && embedding_ready &&
-    projector_ready && vulkan_ready
+    projector_ready && arm64_ready && vulkan_ready
 }
 
 llama_lib_ready() { installed llama-lib "$DEPS/llama/lib"; }
@@ -158,6 +176,9 @@ embedding_ready() { [ -z "$tests" ] || installed embedding-gguf build/models-emb
 
 # A projector for images, of random weights: it sees nothing, but shows the way.
 projector_ready() { [ -z "$tests" ] || installed projector build/models-vision/mmproj-random-576.F32.gguf; }
+
+# llama.cpp's libraries; its source and the crates are the same for each platform.
+arm64_ready() { [ -z "$arm64" ] || installed llama-lib-arm64 "$DEPS/arm64/llama/lib"; }
 
 # Pinned by the checksums of Cargo.lock, which cargo checks.
 crates_ready() {
@@ -197,6 +218,7 @@ download_all() {
   suite_ready || get_suite
   embedding_ready || get_embedding
   projector_ready || get_projector
+  arm64_ready || get_arm64
   clean_up
   TMP=
 }
@@ -222,13 +244,23 @@ get_node() {
   put node "$TMP/node" "$DEPS/node"
 }
 
-get_llama_lib() {
-  download llama-lib
-  mkdir "$TMP/lib"
+get_llama_lib() { get_libraries llama-lib linux-x64 "$DEPS/llama/lib"; }
+
+get_arm64() {
+  mkdir -p "$DEPS/arm64/llama" "$DEPS/arm64/rust"
+  ln -sfn ../../llama/src "$DEPS/arm64/llama/src"
+  ln -sfn ../../rust/vendor "$DEPS/arm64/rust/vendor"
+  get_libraries llama-lib-arm64 linux-arm64 "$DEPS/arm64/llama/lib"
+}
+
+# get_libraries NAME PLATFORM TO
+get_libraries() {
+  download "$1"
+  mkdir "$TMP/$1"
   # -m: the time of now instead of 1985, so that a new version makes ninja link again
-  tar -xzmf "$file_path" --no-same-owner -C "$TMP/lib" --strip-components=3 package/bins/linux-x64
-  rm -f "$TMP/lib/llama-addon.node"
-  put llama-lib "$TMP/lib" "$DEPS/llama/lib"
+  tar -xzmf "$file_path" --no-same-owner -C "$TMP/$1" --strip-components=3 "package/bins/$2"
+  rm -f "$TMP/$1/llama-addon.node"
+  put "$1" "$TMP/$1" "$3"
 }
 
 get_vulkan() {

@@ -1,8 +1,10 @@
-// Packs the npm packages: the one of this platform, with the programs and all that they load, and the main one, which names
-// it. The programs come from build/, as `sh packaging/setup.sh` left them.
+// Packs the npm packages: one for each platform, with the programs and all that they load, and the main one, which names
+// them. The programs come from build/, as `sh packaging/setup.sh` left them. A platform that was not built is left out.
 //
-// usage: node packaging/npm/pack.mjs [--out FOLDER]
-//   --out FOLDER  where the two tarballs go (default: build/npm); it is emptied first
+// usage: node packaging/npm/pack.mjs [--all] [--out FOLDER]
+//   --all         a platform that was not built is an error
+//   --out FOLDER  where the tarballs go, and beside them a folder with the files of each (default: build/npm); it is emptied
+//                 first
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -19,61 +21,89 @@ const FLOORS = { GLIBC: "2.34", GLIBCXX: "3.4.30", CXXABI: "1.3.13" };
 /** Those that each system with the C library has, apart from libstdc++. */
 const SYSTEM = /^(lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+)\.so\.\d+|ld-linux.*)$/;
 
-const PLATFORM = { os: "linux", cpu: "x64", libc: "glibc" };
-const NAME = `@fm-proxy/${PLATFORM.os}-${PLATFORM.cpu}`;
+/** What each platform's package is made of, and the most bytes that it may have. */
+const PLATFORMS = [
+  {
+    // As npm names it.
+    is: { os: "linux", cpu: "x64", libc: "glibc" },
+    build,
+    // llama.cpp's libraries in packaging/pins.
+    pin: "llama-lib",
+    // What runs its programs on this machine.
+    runner: [],
+    setup: "sh packaging/setup.sh",
+    most: { unpacked: 40e6, packed: 15e6 },
+  },
+  {
+    is: { os: "linux", cpu: "arm64", libc: "glibc" },
+    build: join(build, "arm64"),
+    pin: "llama-lib-arm64",
+    runner: ["qemu-aarch64"],
+    setup: "sh packaging/setup.sh --arm64",
+    most: { unpacked: 28e6, packed: 12e6 },
+  },
+].map((platform) => ({ ...platform, name: `@fm-proxy/${platform.is.os}-${platform.is.cpu}` }));
 
-const { values } = parseArgs({ options: { out: { type: "string", default: join(build, "npm") } } });
+const { values } = parseArgs({
+  options: { all: { type: "boolean", default: false }, out: { type: "string", default: join(build, "npm") } },
+});
 const out = resolve(values.out);
 const { version, license, engines } = readJson(join(root, "js-shim", "package.json"));
 
 try {
   rmSync(out, { recursive: true, force: true });
-  packPlatform(join(out, "platform"));
-  packMain(join(out, "main"));
+  const built = PLATFORMS.filter(isBuilt);
+  if (built.length === 0) throw new Error("nothing is built. Run `sh packaging/setup.sh` first");
+  built.forEach(packPlatform);
+  packMain(built, join(out, "main"));
 } catch (error) {
   console.error(`pack: ${error.stderr?.toString().trim() || error.message}`);
   process.exit(1);
 }
 
-function packPlatform(folder) {
-  for (const program of ["fm-proxy", "fm-engine-llama"]) {
-    if (!existsSync(join(build, "bin", program))) {
-      throw new Error(`build/bin/${program} is missing. Run \`sh packaging/setup.sh\` first`);
-    }
-  }
-  run("cmake", ["--install", build, "--prefix", folder, "--strip"]);
-  const files = filesBelow(folder);
-  files.filter(isElf).forEach((file) => checkElf(folder, file));
-  checkVersion(folder);
-  for (const name of ["LICENSE", "THIRD-PARTY-NOTICES"]) cpSync(join(root, name), join(folder, name));
+/** Whether its programs are there. Half of them are an error, and so is each that is missing, if all platforms are asked for. */
+function isBuilt({ name, build, setup }) {
+  const missing = ["fm-proxy", "fm-engine-llama"].map((program) => join(build, "bin", program)).filter((it) => !existsSync(it));
+  if (missing.length === 0) return true;
+  if (missing.length === 2 && !values.all) return false;
+  throw new Error(`${name} lacks ${missing.join(" and ")}. Run \`${setup}\` first`);
+}
+
+function packPlatform(platform) {
+  const { name, is, pin, most } = platform;
+  const folder = join(out, `${is.os}-${is.cpu}`);
+  run("cmake", ["--install", platform.build, "--prefix", folder, "--strip"]);
+  filesBelow(folder).filter(isElf).forEach((file) => checkElf(folder, file));
+  checkVersion(platform, folder);
+  for (const file of ["LICENSE", "THIRD-PARTY-NOTICES"]) cpSync(join(root, file), join(folder, file));
   cpSync(join(root, "packaging", "npm", "README.platform.md"), join(folder, "README.md"));
-  writeJson(join(folder, "sbom.cdx.json"), billOfMaterials(root, NAME, version));
+  writeJson(join(folder, "sbom.cdx.json"), billOfMaterials(root, { name, version, pin }));
   writeJson(join(folder, "package.json"), {
-    name: NAME,
+    name,
     version,
-    description: `The programs of fm-proxy for ${PLATFORM.os} on ${PLATFORM.cpu}`,
+    description: `The programs of fm-proxy for ${is.os} on ${is.cpu}`,
     license,
-    os: [PLATFORM.os],
-    cpu: [PLATFORM.cpu],
-    libc: [PLATFORM.libc],
+    os: [is.os],
+    cpu: [is.cpu],
+    libc: [is.libc],
     engines,
     preferUnplugged: true,
   });
-  writeJson(join(folder, "manifest.json"), manifestOf(folder));
-  pack(folder);
+  writeJson(join(folder, "manifest.json"), manifestOf(platform, folder));
+  checkSizes(name, most, pack(folder));
 }
 
 /** What a copy is checked against, and what the programs need. */
-function manifestOf(folder) {
+function manifestOf({ name, is }, folder) {
   const files = filesBelow(folder).map((path) => {
     const bytes = readFileSync(join(folder, path));
     return { path, size: bytes.length, sha256: createHash("sha256").update(bytes).digest("hex") };
   });
-  return { name: NAME, version, type: "cli", ...PLATFORM, floors: FLOORS, files };
+  return { name, version, type: "cli", ...is, floors: FLOORS, files };
 }
 
 /** The package of js-shim, with the platforms' packages of exactly its version. */
-function packMain(folder) {
+function packMain(platforms, folder) {
   mkdirSync(folder, { recursive: true });
   run("npm", ["pack", "--silent", "--ignore-scripts", "--pack-destination", folder], join(root, "js-shim"));
   const tarball = join(folder, `fm-proxy-${version}.tgz`);
@@ -81,12 +111,20 @@ function packMain(folder) {
   rmSync(tarball);
   const path = join(folder, "package.json");
   const { scripts: _, devDependencies: __, ...rest } = readJson(path);
-  writeJson(path, { ...rest, optionalDependencies: { [NAME]: version } });
+  writeJson(path, { ...rest, optionalDependencies: Object.fromEntries(platforms.map(({ name }) => [name, version])) });
   pack(folder);
 }
 
+/** Makes the tarball of a folder; its sizes, as npm counts them. */
 function pack(folder) {
-  run("npm", ["pack", "--silent", "--ignore-scripts", "--pack-destination", out], folder);
+  const [told] = JSON.parse(run("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", out], folder));
+  return { unpacked: told.unpackedSize, packed: told.size };
+}
+
+function checkSizes(name, most, sizes) {
+  for (const [what, bytes] of Object.entries(sizes)) {
+    if (bytes > most[what]) throw new Error(`${name} has ${bytes} bytes ${what}; it may have ${most[what]}`);
+  }
 }
 
 /** A program or library must run on each system that the floors name, wherever it lies. */
@@ -107,8 +145,9 @@ function checkElf(folder, file) {
   if (readFileSync(path).includes(root)) throw new Error(`${file} has the path of this checkout in it`);
 }
 
-function checkVersion(folder) {
-  const told = run(join(folder, "bin", "fm-proxy"), ["--version"]).trim();
+function checkVersion({ runner }, folder) {
+  const [command, ...words] = [...runner, join(folder, "bin", "fm-proxy"), "--version"];
+  const told = run(command, words).trim();
   if (!told.includes(version)) throw new Error(`the helper is "${told}", js-shim/package.json says ${version}`);
 }
 

@@ -25,7 +25,7 @@ const PAUSE_MS = 5000;
 try {
   const notes = notesOf(version);
   checkTree();
-  run(process.execPath, [join(root, "packaging", "npm", "pack.mjs")]);
+  run(process.execPath, [join(root, "packaging", "npm", "pack.mjs"), "--all"]);
   const tarballs = readdirSync(out).filter((name) => name.endsWith(".tgz")).sort();
   const sums = tarballs.map((name) => `${sha256(join(out, name))}  ${name}\n`).join("");
   writeFileSync(join(out, "SHA256SUMS"), sums);

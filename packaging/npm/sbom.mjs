@@ -3,17 +3,20 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** The bill of materials of the package `name`, from packaging/pins, the Rust library's Cargo.lock and pkg-config. */
-export function billOfMaterials(root, name, version) {
-  const components = [...pinned(root), ...crates(root), ...archives()];
+/**
+ * The bill of materials of the package `name`, from packaging/pins, the Rust library's Cargo.lock and pkg-config; `pin` is the
+ * line of packaging/pins with the libraries of its platform.
+ */
+export function billOfMaterials(root, { name, version, pin }) {
+  const components = [...pinned(root, pin), ...crates(root), ...archives()];
   const whole = { ...component(name, version, `pkg:npm/${encode(name)}@${version}`), type: "application" };
   return { bomFormat: "CycloneDX", specVersion: "1.6", version: 1, metadata: { component: whole }, components };
 }
 
 /** llama.cpp's libraries, and its source, of which libmtmd and the chat files are built. */
-function pinned(root) {
+function pinned(root, pin) {
   const lines = readFileSync(join(root, "packaging", "pins"), "utf8").split("\n");
-  const rows = lines.map((line) => line.split(/\s+/)).filter(([key]) => key === "llama-lib" || key === "llama-src");
+  const rows = lines.map((line) => line.split(/\s+/)).filter(([key]) => key === pin || key === "llama-src");
   return rows.map(([, , name, version, , sha256]) => ({
     ...component(name, version, `pkg:npm/${encode(name)}@${version}`),
     hashes: [{ alg: "SHA-256", content: sha256 }],
@@ -29,7 +32,7 @@ function crates(root) {
   }));
 }
 
-/** What is linked in from the build system's own archives. */
+/** What is linked in from the build system's own archives. dpkg keeps those of its architectures at one version. */
 function archives() {
   return ["json-c", "sqlite3"].map((name) => {
     const version = execFileSync("pkg-config", ["--modversion", name], { encoding: "utf8" }).trim();

@@ -143,7 +143,8 @@ test("doctor: all is well, and what is not", { timeout: WAIT }, async (t) => {
   const well = await run(t, ["doctor", "--json"]);
   const { ok, findings } = JSON.parse(well.stdout);
   assert.deepEqual([well.status, ok], [0, true]);
-  assert.deepEqual(findings.map(({ check }) => check), ["Node", "helper", "start", "model", "answer", "sandbox", "models"]);
+  const checks = ["Node", "helper", "start", "model", "answer", "sandbox", "GPU", "models"];
+  assert.deepEqual(findings.map(({ check }) => check), checks);
   const absent = await run(t, ["doctor"], { env: { FM_PROXY_PATH: "/nowhere/fm-proxy" } });
   assert.equal(absent.status, 1);
   assert.match(absent.stdout, /^FAIL {2}start: .*\/nowhere\/fm-proxy/m);

@@ -1,6 +1,7 @@
 /*
- * This process on Windows: its start, its end, its threads, processors and memory. platform_windows_pipes.c has the
- * descriptors, platform_windows_files.c the files, platform_windows_child.c the child processes.
+ * This process on Windows: its start, its end, its processors and its memory. platform_windows_pipes.c has the
+ * descriptors, platform_windows_files.c the files, platform_windows_child.c the child processes,
+ * platform_windows_threads.c the threads.
  */
 #include "base/clock.h"
 #include "base/platform.h"
@@ -12,7 +13,6 @@
 #include <fcntl.h>
 #include <io.h>
 #include <malloc.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -186,42 +186,6 @@ bool fm_is_root(void) {
 char **fm_process_environment(void) {
     (void)getenv("PATH"); /* the C library makes the list when it is first asked */
     return _environ;
-}
-
-int fm_os_thread_start(pthread_t *thread, int detached, size_t stack, void *(*body)(void *), void *argument) {
-    pthread_attr_t attr;
-    int error = pthread_attr_init(&attr);
-    if (error) {
-        return error;
-    }
-    pthread_attr_setdetachstate(&attr, detached);
-    pthread_attr_setstacksize(&attr, stack);
-    error = pthread_create(thread, &attr, body, argument);
-    pthread_attr_destroy(&attr);
-    return error;
-}
-
-/* A detached thread has no handle. */
-int64_t fm_os_thread_ms(pthread_t thread) {
-    (void)thread;
-    return -1;
-}
-
-int fm_cond_init(pthread_cond_t *cond) {
-    return pthread_cond_init(cond, NULL);
-}
-
-/* winpthreads takes a time of the wall clock, and waits for what it is away from now: a clock that is set changes
- * nothing. */
-void fm_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t deadline_ms) {
-    int64_t left = deadline_ms - fm_now_ms();
-    struct timespec until;
-    left = left > 0 ? left : 0;
-    clock_gettime(CLOCK_REALTIME, &until);
-    int64_t ns = until.tv_nsec + left % 1000 * 1000000;
-    until.tv_sec += (time_t)(left / 1000 + ns / 1000000000);
-    until.tv_nsec = (long)(ns % 1000000000);
-    pthread_cond_timedwait(cond, mutex, &until);
 }
 
 void fm_sandbox_enter(bool needs_network, struct fm_sandbox *in_force) {

@@ -485,7 +485,7 @@ void fm_windows_tail_free(struct fm_windows_tail *tail) {
 
 /* ---- the standard descriptors ---- */
 
-static pthread_once_t stderr_once = PTHREAD_ONCE_INIT;
+static INIT_ONCE stderr_once = INIT_ONCE_STATIC_INIT;
 static int stderr_fd = -1;
 
 /* At exit: the last lines, if they are read at once. */
@@ -511,18 +511,21 @@ static HANDLE copy_of(int standard) {
     return copy;
 }
 
-static void start_stderr(void) {
+static BOOL CALLBACK start_stderr(INIT_ONCE *once, void *unused, void **result) {
+    (void)once;
+    (void)unused;
+    (void)result;
     HANDLE handle = copy_of(2);
-    if (!handle) {
-        return;
+    if (handle) {
+        stderr_fd = fm_windows_writer(handle);
+        fm_set_nonblocking(stderr_fd);
+        atexit(flush_stderr);
     }
-    stderr_fd = fm_windows_writer(handle);
-    fm_set_nonblocking(stderr_fd);
-    atexit(flush_stderr);
+    return TRUE;
 }
 
 bool fm_stderr_try_write(const char *data, size_t len) {
-    pthread_once(&stderr_once, start_stderr);
+    InitOnceExecuteOnce(&stderr_once, start_stderr, NULL, NULL);
     pthread_mutex_lock(&lock);
     const struct descriptor *descriptor = find(stderr_fd);
     HANDLE handle = descriptor ? descriptor->handle : NULL;

@@ -1,8 +1,14 @@
 /* The functions of posix.h. */
 #include "base/windows/posix.h"
 
+#include <errno.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <windows.h>
+
+#define SECOND 1000000000 /* in ns */
 
 void *memmem(const void *text, size_t len, const void *wanted, size_t wanted_len) {
     const char *at = text;
@@ -33,4 +39,29 @@ char *strndup(const char *text, size_t len) {
 int setenv(const char *name, const char *value, int overwrite) {
     (void)overwrite;
     return _putenv_s(name, value) == 0 ? 0 : -1;
+}
+
+/* Of the monotonic clock alone. */
+int clock_gettime(clockid_t clock, struct timespec *now) {
+    LARGE_INTEGER ticks;
+    LARGE_INTEGER rate; /* of a second; neither call fails */
+    if (clock != CLOCK_MONOTONIC) {
+        errno = EINVAL;
+        return -1;
+    }
+    QueryPerformanceFrequency(&rate);
+    QueryPerformanceCounter(&ticks);
+    now->tv_sec = ticks.QuadPart / rate.QuadPart;
+    now->tv_nsec = (long)(ticks.QuadPart % rate.QuadPart * SECOND / rate.QuadPart);
+    return 0;
+}
+
+/* Never interrupted; whole milliseconds, rounded up. */
+int nanosleep(const struct timespec *time, struct timespec *left) {
+    int64_t ms = (int64_t)time->tv_sec * 1000 + (time->tv_nsec + 999999) / 1000000;
+    (void)left;
+    for (; ms > 0; ms -= INT32_MAX) {
+        Sleep((DWORD)(ms < INT32_MAX ? ms : INT32_MAX));
+    }
+    return 0;
 }

@@ -1,6 +1,7 @@
 /*
  * What our code uses of POSIX and GNU, and Windows's C library has not. The compiler puts it before each file of ours
- * (CMakeLists.txt). What is more than a function on memory is in platform.h.
+ * (CMakeLists.txt). clock_gettime and nanosleep, which <time.h> declares, are there
+ * too, so that no library is needed for them. What is more than that is in platform.h.
  */
 #ifndef FM_BASE_WINDOWS_POSIX_H
 #define FM_BASE_WINDOWS_POSIX_H

@@ -1,0 +1,274 @@
+"""
+The end-to-end tests that need nothing but the fake engine, on the programs for Windows under wine; and what Windows alone has.
+
+    wine.py [SUITE[.CLASS[.TEST]]...]
+
+Prints a line for each test, and what is left out with the reason. The last line is "N passed, N failed, N left out". It needs
+what packaging/windows.sh built in build/windows. WINEPREFIX is build/windows/wine unless it is set.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+WINDOWS = os.path.join(os.path.dirname(os.path.dirname(HERE)), "build", "windows")
+PROGRAMS = os.path.join(WINDOWS, "bin")
+START = os.path.join(WINDOWS, "start")  # a script for each program, by the name that it has elsewhere
+
+os.environ.setdefault("WINEPREFIX", os.path.join(WINDOWS, "wine"))
+os.environ.setdefault("WINEDEBUG", "-all")
+os.environ["FM_BIN"] = START
+os.environ.setdefault("FM_LINES", "1000")  # of test_sessions: each takes ten times as long as without wine
+os.environ["FM_ENGINE_RUN"] = str(os.getpid())  # by which engines() knows ours
+os.environ.setdefault("FM_SLOW", "3")  # wine is slower than what it stands for
+sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
+import patience  # noqa: E402
+
+patience.WAIT = float(os.environ.get("FM_WAIT", 120))
+import wire  # noqa: E402
+
+SUITES = ("wire", "golden", "life", "requests", "sessions", "limits", "store.Calls", "store.Conversations")
+SIGNALS = "SIGTERM ends a process under wine at once"
+PARENT = "a parent outside wine is none to a process in it"
+SCRIPTS = "its engine is a script, and Windows starts programs alone"
+SLOW = "its limit is shorter than wine takes"
+PROC = "it looks at files of /proc, which show wine"
+LEFT_OUT = {
+    "test_wire.Recoverable.test_memory_of_a_large_body_is_given_back": PROC,
+    "test_golden.Document.test_capabilities": SCRIPTS,
+    "test_golden.Golden.test_engine": "its record has the sandbox of Linux",
+    "test_life.CommandLine.test_nobody_reads_what_it_prints": "there is no SIGPIPE",
+    "test_life.Ends.test_sigterm": SIGNALS,
+    "test_life.Ends.test_signals_that_the_host_has_blocked": SIGNALS,
+    "test_life.NothingLeft.test_descriptors_threads_children": PROC,
+    "test_life.ParentDeath": PARENT,
+    "test_limits.Limits.test_unstreamed": SLOW,
+    "test_requests.Choices.test_a_limit_is_for_all_of_them": SLOW,
+    "test_requests.Ignored.test_extras_of_an_engine_without": SCRIPTS,
+    "test_requests.Methods.test_ping": "a process has another number on Windows than here",
+    "test_sessions.Ends.test_host_that_stops_reading_and_goes": SIGNALS,
+    "test_sessions.Ends.test_parent_killed": PARENT,
+    "test_sessions.Ends.test_sigterm": SIGNALS,
+    "test_sessions.Log.test_of_an_end": SIGNALS,
+    "test_sessions.Ends.test_what_came_before_a_signal_is_answered": SIGNALS,
+}
+"""Which tests can't run, by their names or how these begin, and why."""
+
+
+def install():
+    """The scripts that start the programs under wine."""
+    os.makedirs(START, exist_ok=True)
+    for name in ("fm-proxy", "fm-engine-fake"):
+        path = os.path.join(START, name)
+        with open(path + ".new", "w") as file:
+            file.write(f'#!/bin/sh\nexec wine "{PROGRAMS}/{name}.exe" "$@"\n')
+        os.chmod(path + ".new", 0o755)
+        os.replace(path + ".new", path)
+    shutil.copy(os.path.join(PROGRAMS, "fm-engine-fake.json"), START)
+
+
+def engines(_helper=None):
+    """The numbers of the engines that run: wine gives them another parent than the helper."""
+    found = []
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{entry}/cmdline", "rb") as file:
+                command = file.read()
+            if command.startswith(b"C:") or b"fm-engine-fake.exe" not in command or wire.state(int(entry)) in "ZX":
+                continue
+            with open(f"/proc/{entry}/environ", "rb") as file:
+                if b"FM_ENGINE_RUN=%d\0" % os.getpid() in file.read():
+                    found.append(int(entry))
+        except OSError:
+            pass  # it has ended
+    return found
+
+
+def reason_for(test):
+    """Why a test is left out; None: it runs."""
+    return next((why for name, why in LEFT_OUT.items() if test.id().startswith(name)), None)
+
+
+def flat(suite):
+    for test in suite:
+        yield from flat(test) if isinstance(test, unittest.TestSuite) else (test,)
+
+
+class Report(unittest.TestResult):
+    """A line a test."""
+
+    def startTest(self, test):
+        super().startTest(test)
+        self.begun = time.monotonic()
+        self.seen = len(self.failures), len(self.errors)
+
+    def stopTest(self, test):
+        super().stopTest(test)
+        failures, errors = self.seen
+        bad = self.failures[failures:] + self.errors[errors:]
+        print(f"{'FAILED' if bad else 'ok':6} {time.monotonic() - self.begun:6.1f} s  {test.id()}", flush=True)
+        for part, text in bad:
+            print(f"    {part.id()}\n    " + text.rstrip().replace("\n", "\n    "), flush=True)
+
+    def is_bad(self, test):
+        return any(each.id().startswith(test.id()) for each, _ in self.failures + self.errors)
+
+    def forget(self, test):
+        self.failures = [each for each in self.failures if not each[0].id().startswith(test.id())]
+        self.errors = [each for each in self.errors if not each[0].id().startswith(test.id())]
+
+
+class Windows(unittest.TestCase):
+    """What no test elsewhere can ask for."""
+
+    def helper(self, *args, **more):
+        helper = wire.Helper(*args, **more)
+        self.addCleanup(lambda: helper.process.poll() is None and helper.process.kill())
+        return helper
+
+    def gone(self, pid):
+        patience_until = time.monotonic() + patience.WAIT
+        while wire.state(pid) not in "ZX" and time.monotonic() < patience_until:
+            time.sleep(0.02)
+        return wire.state(pid) in "ZX"
+
+    def test_an_engine_ends_with_a_helper_that_is_killed(self):
+        helper = self.helper()
+        call = helper.start("responses.create", {"input": wire.script("a", {"hang": "hard"}), "stream": True})
+        helper.event(call, "response.output_text.delta")
+        (engine,) = engines()
+        os.kill(engine, signal.SIGSTOP)  # so that it can't see the end of its input
+        helper.process.kill()
+        helper.wait_exit()
+        gone = self.gone(engine)
+        if not gone:
+            os.kill(engine, signal.SIGKILL)
+        self.assertTrue(gone)
+
+    def test_a_helper_ends_with_its_parent(self):
+        """Its parent is a command line of Windows, and its input stays open."""
+        program = "Z:" + PROGRAMS.replace("/", "\\") + "\\fm-proxy.exe"
+        read_end, write_end = os.pipe()
+        parent = subprocess.Popen(["wine", "cmd", "/c", program, "--engine", "fake"], stdin=read_end, stdout=subprocess.PIPE)
+        os.close(read_end)
+        os.write(write_end, wire.frame({"jsonrpc": "2.0", "id": 1, "method": "health.ping"}))
+        self.assertTrue(parent.stdout.readline().startswith(b"Content-Length"))
+        parent.kill()
+        parent.wait()
+        parent.stdout.read()  # its end is the helper's
+        os.close(write_end)
+        parent.stdout.close()
+
+    def test_paths_and_variables_are_utf_8(self):
+        with tempfile.TemporaryDirectory(prefix="käse 語 ") as folder:
+            for name in os.listdir(PROGRAMS):
+                shutil.copy(os.path.join(PROGRAMS, name), folder)
+            process = subprocess.Popen(["wine", os.path.join(folder, "fm-proxy.exe"), "--engine", "fake"],
+                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                       env={**os.environ, "LC_ALL": "C.UTF-8", "FM_PROXY_ALIASES": "ß=default"})
+            process.stdin.write(wire.frame({"jsonrpc": "2.0", "id": 1, "method": "responses.create",
+                                            "params": {"model": "ß", "input": "語"}}))
+            process.stdin.flush()
+            length = int(process.stdout.readline().split()[1])
+            process.stdout.readline()
+            text = process.stdout.read(length).decode()
+            process.stdin.close()
+            self.assertEqual(process.wait(), 0)
+            process.stdout.close()
+            self.assertIn("語", text)
+            self.assertIn('"ok":true', text)
+
+    def test_model_files(self):
+        """In a folder, and by a path as Windows writes it. The engine is the fake one, under a name that says it reads files."""
+        with tempfile.TemporaryDirectory() as folder:
+            for name in os.listdir(PROGRAMS):
+                shutil.copy(os.path.join(PROGRAMS, name), os.path.join(folder, name.replace("-fake", "-files")))
+            with open(os.path.join(folder, "fm-engine-files.json"), "w") as file:
+                file.write('{"models": "files"}')
+            models = os.path.join(folder, "模型 ä")
+            os.makedirs(os.path.join(models, "folder.gguf"))
+            for name in ("modèle.gguf", "b.gguf", ".hidden.gguf", "text.txt"):
+                with open(os.path.join(models, name), "wb") as file:
+                    file.write(b"GGUF" + bytes(20))
+            with_windows_path = ("--model", "Z:" + os.path.join(models, "modèle.gguf").replace("/", "\\"))
+            for more, ids in (((), ["b", "modèle"]), (with_windows_path, ["modèle", "b"])):
+                with self.subTest(str(more)):
+                    helper = self.helper("--engine-dir", folder, "--models-dir", models, *more, engine="files")
+                    self.assertEqual([model["id"] for model in helper.call("models.list")["data"]], ids)
+                    self.assertTrue(helper.call("responses.create", {"input": "x"})["ok"])
+                    helper.close()
+
+    def test_the_systems_libraries_are_enough(self):
+        system = {"advapi32.dll", "bcrypt.dll", "kernel32.dll", "msvcrt.dll", "ntdll.dll"}
+        for name in ("fm-proxy", "fm-engine-fake"):
+            told = subprocess.run(["x86_64-w64-mingw32-objdump", "-p", os.path.join(PROGRAMS, name + ".exe")],
+                                  stdout=subprocess.PIPE, check=True, text=True).stdout
+            needed = {line.split()[-1].lower() for line in told.splitlines() if "DLL Name:" in line}
+            self.assertLessEqual(needed, system, name)
+
+    def test_how_an_engine_died(self):
+        for step, said in (({"signal": "SEGV"}, "signal 11"), ({"signal": "KILL"}, "signal 9"), ({"exit": 5}, "status 5")):
+            with self.subTest(said):
+                helper = self.helper()
+                result = helper.call("responses.create", {"input": wire.script("a", step)})
+                self.assertIn(said, result["error"]["detail"])
+                self.assertTrue(helper.call("responses.create", {"input": "x"})["ok"])
+                self.assertEqual(helper.close(), 0)
+
+    def test_no_handle_but_the_pipes_is_inherited(self):
+        """Nobody but the helper holds its output, so that its end is seen while its engine still runs."""
+        helper = self.helper()
+        call = helper.start("responses.create", {"input": wire.script("a", {"hang": "hard"}), "stream": True})
+        helper.event(call, "response.output_text.delta")
+        self.assertEqual(helper.close(), 0)
+
+
+def main(names):
+    install()
+    wire.children = engines
+    loader = unittest.defaultTestLoader
+    suite = unittest.TestSuite()
+    if not names:
+        suite.addTests(loader.loadTestsFromTestCase(Windows))
+    for name in names or SUITES:
+        own = name.startswith("Windows")
+        suite.addTests(loader.loadTestsFromName(name, sys.modules[__name__]) if own
+                       else loader.loadTestsFromName("test_" + name))
+    tests = list(flat(suite))
+    report = Report()
+    left_out = 0
+    # One helper runs all the time: starting wine itself takes longer than any test.
+    awake = subprocess.Popen([os.path.join(START, "fm-proxy"), "--engine", "fake"], stdin=subprocess.PIPE,
+                             stdout=subprocess.DEVNULL)
+    try:
+        for test in tests:
+            why = reason_for(test)
+            if why:
+                print(f"left out         {test.id()}: {why}", flush=True)
+                left_out += 1
+                continue
+            test.run(report)
+            if report.is_bad(test):  # on a busy machine: wine kills a process that takes longer than a second to end
+                report.forget(test)
+                print("       once more", flush=True)
+                test.run(report)
+    finally:
+        awake.stdin.close()
+        awake.wait()
+    for test, why in report.skipped:
+        print(f"left out         {test.id()}: {why}")
+    left_out += len(report.skipped)
+    bad = sum(report.is_bad(test) for test in tests)
+    print(f"{len(tests) - left_out - bad} passed, {bad} failed, {left_out} left out")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    sys.exit(main(sys.argv[1:]))

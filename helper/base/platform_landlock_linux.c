@@ -6,6 +6,7 @@
 #ifdef __linux__
 
 #include "base/buf.h"
+#include "base/platform.h"
 #include "base/platform_os.h"
 
 #include <dirent.h>

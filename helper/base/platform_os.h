@@ -1,14 +1,15 @@
-/* What platform.c asks of each operating system. Only the platform*.c files and tests include this. */
+/* What platform.c asks of each operating system. Only the platform*.c files, file.c and tests include this. */
 #ifndef FM_BASE_PLATFORM_OS_H
 #define FM_BASE_PLATFORM_OS_H
-
-#include "base/platform.h"
 
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+struct fm_sandbox;
+struct fm_sandbox_needs;
 
 /* pipe(2), both ends close-on-exec. 0, or -1 with errno. */
 int fm_os_pipe(int fds[2]);

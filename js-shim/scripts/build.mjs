@@ -64,8 +64,20 @@ const OPTIONS = { bundle: true, platform: "node", target: "node20", logLevel: "w
 const bundle = (entry, file, format, outside, more) =>
   esbuild.build({ ...OPTIONS, entryPoints: [join(esm, entry)], outfile: file, format, plugins: [parts(outside)], ...more });
 
+const withTabs = (text) => text.replace(/^(?: {2})+/gm, (spaces) => "\t".repeat(spaces.length / 2));
+
+/** Tabs, and no names of source files: it gets smaller, and a stack trace still says where it was. */
+async function shrink(file) {
+  const text = await readFile(file, "utf8");
+  const smaller = withTabs(text).replace(/^\/\/ .*\n/gm, "");
+  const minified = async (code) => (await esbuild.transform(code, { minifyWhitespace: true })).code;
+  if ((await minified(text)) !== (await minified(smaller))) throw new Error(`${file} has a string of several lines`);
+  await writeFile(file, smaller);
+}
+
 async function bundleAll() {
   await bundle("index.js", join(fresh, "index.cjs"), "cjs", { "validate.js": "./validate.cjs" }, { minifySyntax: true });
+  await shrink(join(fresh, "index.cjs"));
   // There is one FmError: that of the main file.
   await bundle("validate.js", join(fresh, "validate.cjs"), "cjs", { "errors.js": "./index.cjs" }, { minify: true });
   const banner = { js: "#!/usr/bin/env node" };
@@ -84,7 +96,8 @@ const LIBRARY = '/// <reference lib="esnext.disposable" />';
 /** The types of a module, in one file. */
 async function bundleTypes(entry, file) {
   const types = await rollup({ input: join(esm, entry), plugins: [dts()], external: ["@ai-sdk/openai"] });
-  await types.write({ file: join(fresh, file), format: "es", banner: LIBRARY });
+  const { output } = await types.generate({ format: "es", banner: LIBRARY });
+  await writeFile(join(fresh, file), withTabs(output[0].code));
 }
 
 async function writeNotices() {

@@ -49,7 +49,14 @@ async function check(name, look) {
   }
 }
 
-/** A stand-in for the platform's package that packaging/npm makes: the same folder, with the fake engine too. */
+/** The platform's package as it is released. */
+function released() {
+  const out = join(scratch, "npm");
+  execFileSync(process.execPath, [join(root, "packaging", "npm", "pack.mjs"), "--out", out]);
+  return join(out, TARGET);
+}
+
+/** A stand-in for it, with the fake engine too. */
 function platformPackage() {
   const folder = join(scratch, "package");
   mkdirSync(join(folder, "bin"), { recursive: true });
@@ -311,7 +318,8 @@ async function main() {
   await withWindow("absent", [universal, tools], {}, withoutHelper);
   if (options.model !== undefined) {
     const settings = { "fm-proxy.model": resolve(options.model) };
-    await withWindow("model", [full, tools], { settings }, withModel);
+    const real = await build({ target: TARGET, platformPackage: released() });
+    await withWindow("model", [real, tools], { settings }, withModel);
   }
   console.log(`\nscreenshots: ${pictures}\n${passed} passed, ${failed} failed`);
 }

@@ -1,5 +1,4 @@
 // Model files downloaded: what is there afterwards is whole and right, or absent.
-import { randomUUID } from "node:crypto";
 import { mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { isAlive } from "./alive.js";
@@ -133,7 +132,7 @@ async function ownerOf(path: string): Promise<string | null> {
 
 /** Removes the lock of a process that is gone, and of no other: somebody may have been faster and hold it by now. */
 async function removeLock(path: string): Promise<void> {
-  const aside = `${path}.${randomUUID()}`;
+  const aside = `${path}.${crypto.randomUUID()}`;
   await rename(path, aside).catch(() => {});
   if ((await ownerOf(aside)) === null) await rm(aside, { force: true });
   else await rename(aside, path);

@@ -1,5 +1,4 @@
 // A helper that can't be run where it lies: its permission is repaired, or it is copied to where it can.
-import { randomUUID } from "node:crypto";
 import { constants } from "node:fs";
 import { access, chmod, cp, mkdir, readdir, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
@@ -77,7 +76,7 @@ async function repair(path: string): Promise<void> {
 async function copyPackage(from: string, hash: string, storageDir: string): Promise<string> {
   const to = join(storageDir, `${PREFIX}${basename(from)}-${hash.slice(0, 16)}`);
   if (await isCopyOf(from, to, sizeOf)) return to;
-  const fresh = `${to}.${process.pid}-${randomUUID().slice(0, 8)}`;
+  const fresh = `${to}.${process.pid}-${crypto.randomUUID().slice(0, 8)}`;
   try {
     await mkdir(storageDir, { recursive: true });
     await cp(from, fresh, { recursive: true, dereference: false, verbatimSymlinks: true });

@@ -1,5 +1,4 @@
 // Answers of client.fetch: JSON, event streams and errors as HTTP responses.
-import { randomUUID } from "node:crypto";
 import type { FmError, OpenAIErrorShape } from "./errors.js";
 import { toFmError } from "./errors.js";
 import { ignoredHeader } from "./ignored.js";
@@ -16,7 +15,7 @@ export function headers(contentType?: string): Record<string, string> {
   return {
     ...(contentType === undefined ? {} : { "content-type": contentType }),
     "cache-control": "no-store",
-    "x-request-id": `req_${randomUUID().replaceAll("-", "")}`,
+    "x-request-id": `req_${crypto.randomUUID().replaceAll("-", "")}`,
   };
 }
 

@@ -188,7 +188,7 @@ char **fm_process_environment(void) {
     return _environ;
 }
 
-void fm_sandbox_enter(bool needs_network, struct fm_sandbox *in_force) {
-    (void)needs_network;
+void fm_sandbox_enter(const struct fm_sandbox_needs *needs, struct fm_sandbox *in_force) {
+    (void)needs;
     *in_force = (struct fm_sandbox){.landlock = 0};
 }

@@ -83,12 +83,18 @@ static bool read_aliases(const struct row *row, const char *name, const char *te
     return read_text(row, name, text, value);
 }
 
-static bool read_integer(const struct row *row, const char *name, const char *text, void *value) {
+/* Whether `text` is an integer within the row's bounds. */
+static bool parse_integer(const struct row *row, const char *text, int64_t *number) {
     char *end;
     errno = 0;
-    int64_t number = strtoll(text, &end, 10);
+    *number = strtoll(text, &end, 10);
     bool digits = text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0;
-    if (!digits || number < row->least || number > row->most) {
+    return digits && *number >= row->least && *number <= row->most;
+}
+
+static bool read_integer(const struct row *row, const char *name, const char *text, void *value) {
+    int64_t number;
+    if (!parse_integer(row, text, &number)) {
         return REFUSE("%s must be an integer from %lld to %lld, not \"%s\"\n", name, (long long)row->least,
                       (long long)row->most, text);
     }
@@ -110,13 +116,8 @@ static bool read_temperature(const struct row *row, const char *name, const char
 
 static bool read_gpu(const struct row *row, const char *name, const char *text, void *value) {
     int64_t layers;
-    if (strcmp(text, "auto") == 0 || strcmp(text, "off") == 0) {
-        return read_text(row, name, text, value);
-    }
-    char *end;
-    errno = 0;
-    layers = strtoll(text, &end, 10);
-    if (text[0] < '0' || text[0] > '9' || *end || errno || layers < row->least || layers > row->most) {
+    bool word = strcmp(text, "auto") == 0 || strcmp(text, "off") == 0;
+    if (!word && !parse_integer(row, text, &layers)) {
         return REFUSE("%s must be auto, off, or a number of layers from %lld to %lld, not \"%s\"\n", name,
                       (long long)row->least, (long long)row->most, text);
     }
@@ -184,7 +185,8 @@ static const struct row rows[] = {
      "where libggml-vulkan is, of the same release of llama.cpp as the engine\n(default: none, so no GPU is used)",
      BOTH, true, read_text, AT(gpu_dir), NULL, 0, 0},
     {"engine-idle-ms", "MS",
-     "after so long without a request the engine ends, which frees its memory;\nthe next request starts it again; 0: never",
+     "after so long without a request the engine ends, which frees its memory;\nthe next request starts it again; 0: "
+     "never",
      BOTH, true, read_integer, AT(engine_idle_ms), "300000", 0, DAY_MS},
     {"store", "FILE", "where responses are stored (default: in memory, as long as fm-proxy runs)", SERVE, true,
      read_file, AT(store_file), NULL, 0, 0},

@@ -239,7 +239,7 @@ static void make_way_if_unwanted(struct fm_engine *engine) {
 /* For how long to wait for the engine's next word, in ms; -1: for ever. One that nobody wants is ended here. */
 static int look_after(struct fm_engine *engine, bool *limited) {
     struct fm_error error;
-    fm_front_enter(engine->front);
+    pthread_mutex_lock(&engine->front->lock);
     *limited = quiet_limit_locked(engine) >= 0;
     int64_t left = idle_left_locked(engine);
     if (left == 0) {
@@ -248,7 +248,7 @@ static int look_after(struct fm_engine *engine, bool *limited) {
         fm_engine_kill_locked(engine, FM_END_ASKED, &error);
         left = -1; /* until the end of its output */
     }
-    fm_front_leave(engine->front);
+    pthread_mutex_unlock(&engine->front->lock);
     return *limited ? SLICE_MS : (int)left;
 }
 

@@ -19,8 +19,8 @@ export const GRACE_MS = LIMITS.grace_ms + 150;
 /** A helper that has not settled a call so long after its limit hangs. */
 const HANGS_MS = 2000;
 
-/** What Node's timers take; a longer time would be over at once. */
-const LONGEST_MS = 2_147_483_647;
+/** The longest time that Node's timers take, in ms; a longer one would be over at once. */
+export const LONGEST_MS = 2_147_483_647;
 
 /** Whether a call is work of the engine. */
 export const isWork = (method: string): boolean => TIMED.has(method);

@@ -1,4 +1,5 @@
 // The options of createClient: names and types are checked, so that a mistake does not go unnoticed.
+import { LONGEST_MS } from "./call.js";
 import type { ClientOptions } from "./client.js";
 import { FmError } from "./errors.js";
 import { RESTART_POLICY } from "./restart.js";
@@ -54,10 +55,8 @@ const KINDS: { readonly [Name in keyof Required<ClientOptions>]: Kind } = {
   appBundleLaunchMode: ["direct-exec"],
 };
 
-/** The longest time that Node's timers take, in ms. */
-const LONGEST_MS = 2_147_483_647;
-
 const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;
+const isMs = (value: unknown): boolean => isCount(value) && (value as number) <= LONGEST_MS;
 const isAliases = (value: unknown): boolean =>
   isObject(value) &&
   Object.entries(value).every(([name, model]) => /^[^,=]+$/.test(name) && typeof model === "string" && /^[^,]+$/.test(model));
@@ -72,11 +71,8 @@ const isGpu = (value: unknown): boolean => value === "auto" || value === "off" |
 const CHECKS: Record<Exclude<Kind, readonly unknown[]>, [(value: unknown) => boolean, string]> = {
   text: [(value) => typeof value === "string", "a string"],
   flag: [(value) => typeof value === "boolean", "true or false"],
-  ms: [(value) => isCount(value) && (value as number) <= LONGEST_MS, `an integer from 0 to ${LONGEST_MS}, in ms`],
-  someMs: [
-    (value) => isCount(value) && (value as number) > 0 && (value as number) <= LONGEST_MS,
-    `an integer from 1 to ${LONGEST_MS}, in ms`,
-  ],
+  ms: [isMs, `an integer from 0 to ${LONGEST_MS}, in ms`],
+  someMs: [(value) => isMs(value) && value !== 0, `an integer from 1 to ${LONGEST_MS}, in ms`],
   restart: [isRestart, `an object with numbers from 0 on: ${Object.keys(RESTART_POLICY).join(", ")}`],
   count: [isCount, "an integer that is not negative"],
   gpu: [isGpu, '"auto", "off" or a number of layers'],

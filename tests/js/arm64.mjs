@@ -9,7 +9,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { alive, deltas, drain, root, temporaryFolder } from "./support/helper.mjs";
-import { serveTarballs } from "./support/registry.mjs";
+import { packAll, serveTarballs } from "./support/registry.mjs";
 
 const run = promisify(execFile);
 const QEMU = "qemu-aarch64";
@@ -55,8 +55,7 @@ async function main() {
 /** A project with the packages, as npm installs them on arm64. Only the programs are started in another way. */
 async function install() {
   const out = join(temporaryFolder(scope), "npm");
-  await run(process.execPath, [join(root, "packaging", "npm", "pack.mjs"), "--out", out]);
-  const tarballs = readdirSync(out).filter((name) => name.endsWith(".tgz")).map((name) => join(out, name));
+  const tarballs = await packAll(out);
   const project = temporaryFolder(scope);
   writeFileSync(join(project, "package.json"), "{}");
   const registry = await serveTarballs(scope, tarballs);

@@ -4,14 +4,14 @@
 //
 // usage: node tests/js/hosts.mjs [MANAGER...]       (after sh packaging/setup.sh; prints the table of js-shim/README.md)
 import { execFile } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { root } from "./support/helper.mjs";
 import { fetchNode } from "./support/node.mjs";
-import { serveTarballs } from "./support/registry.mjs";
+import { packAll, serveTarballs } from "./support/registry.mjs";
 
 const run = promisify(execFile);
 /** The first answer; at temperature 0 it is everyone's. */
@@ -65,8 +65,7 @@ export const ask = async (): Promise<ResponseObject> => createClient().responses
 async function main() {
   const wanted = process.argv.slice(2);
   const out = join(work, "packed");
-  await run(process.execPath, [join(root, "packaging", "npm", "pack.mjs"), "--out", out]);
-  const tarballs = readdirSync(out).filter((name) => name.endsWith(".tgz")).map((name) => join(out, name));
+  const tarballs = await packAll(out);
   const cleanups = [];
   const registry = await serveTarballs({ after: (it) => cleanups.push(it) }, tarballs);
   const nodes = {};

@@ -8,7 +8,7 @@ import { before, after, test } from "node:test";
 import { promisify } from "node:util";
 import { createPackageWithOptions } from "@electron/asar";
 import { noModel, root, temporaryFolder } from "./support/helper.mjs";
-import { serveTarballs } from "./support/registry.mjs";
+import { packAll, serveTarballs } from "./support/registry.mjs";
 
 const run = promisify(execFile);
 const require = createRequire(import.meta.url);
@@ -22,8 +22,7 @@ let folder;
 before(async () => {
   if (skip) return;
   const out = join(temporaryFolder(scope), "npm");
-  await run(process.execPath, [join(root, "packaging", "npm", "pack.mjs"), "--out", out]);
-  tarballs = readdirSync(out).filter((name) => name.endsWith(".tgz")).map((name) => join(out, name));
+  tarballs = await packAll(out);
   folder = await install();
 });
 after(() => cleanups.forEach((cleanup) => cleanup()));

@@ -4,14 +4,14 @@
 //
 // usage: node tests/js/roots.mjs [SUITE...]       (after sh packaging/setup.sh)
 import { execFile } from "node:child_process";
-import { copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync } from "node:fs";
+import { copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync } from "node:fs";
 import { renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { root } from "./support/helper.mjs";
 import { fetchNode } from "./support/node.mjs";
-import { serveTarballs } from "./support/registry.mjs";
+import { packAll, serveTarballs } from "./support/registry.mjs";
 
 const run = promisify(execFile);
 const work = mkdtempSync(join(tmpdir(), "fm-roots-"));
@@ -59,8 +59,7 @@ async function main() {
 /** A project with the packages in it, as npm installs them. */
 async function installed() {
   const out = join(work, "packed");
-  await run(process.execPath, [join(root, "packaging", "npm", "pack.mjs"), "--out", out]);
-  const tarballs = readdirSync(out).filter((name) => name.endsWith(".tgz")).map((name) => join(out, name));
+  const tarballs = await packAll(out);
   const cleanups = [];
   const registry = await serveTarballs({ after: (it) => cleanups.push(it) }, tarballs);
   const project = join(work, "app");

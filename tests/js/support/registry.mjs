@@ -1,11 +1,19 @@
-// A package registry on this machine that has a few tarballs and nothing else.
-import { execFileSync } from "node:child_process";
+// Our packages, and a registry on this machine that has a few tarballs and nothing else.
+import { execFile, execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
-import { basename } from "node:path";
+import { basename, join } from "node:path";
+import { promisify } from "node:util";
+import { root } from "./helper.mjs";
 
 const LONG_AGO = "2020-01-01T00:00:00.000Z";
+
+/** Packs all packages of this build into the folder `out`; the tarballs' paths. */
+export async function packAll(out) {
+  await promisify(execFile)(process.execPath, [join(root, "packaging", "npm", "pack.mjs"), "--out", out]);
+  return readdirSync(out).filter((name) => name.endsWith(".tgz")).map((name) => join(out, name));
+}
 
 /** Serves the tarballs until the test `t` is over; the registry's URL. */
 export async function serveTarballs(t, paths) {

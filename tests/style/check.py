@@ -62,6 +62,7 @@ FRONT_LAYERS = (
 OUR_FOLDERS = ("base/", "protocol/", "surface/", "front/", "sessions/", "engine/")
 LLAMA_HEADER = re.compile(r'^(llama|ggml|gguf|mtmd)[\w.-]*\.h$|^common/|^(common|chat|sampling|json-schema-to-grammar)\.h$')
 LLAMA_FOLDER = "helper/engine/llama/"
+LLAMA_TESTS = ("tests/bench/", "tests/gpu/")
 CXX_FOLDERS = (LLAMA_FOLDER, "tests/bench/")
 PLATFORM_MACRO = re.compile(r"\b(__linux__|__linux|__APPLE__|__MACH__|_WIN32|_WIN64|__FreeBSD__|__unix__)\b")
 OPENING_ENDINGS = C_ENDINGS + CXX_ENDINGS + TS_ENDINGS + (".py", ".mjs", ".cjs", ".sh")
@@ -226,7 +227,7 @@ def include_direction(source):
         return
     allowed = allowed_folders(source.path)
     for number, name, quoted in includes(source):
-        if LLAMA_HEADER.search(name) and not source.path.startswith(LLAMA_FOLDER) and not source.path.startswith("tests/bench/"):
+        if LLAMA_HEADER.search(name) and not source.path.startswith((LLAMA_FOLDER, *LLAMA_TESTS)):
             yield number, f"{name}: llama.cpp's headers belong to {LLAMA_FOLDER} alone"
         elif allowed is None:
             continue

@@ -2,9 +2,10 @@
 import { open, readFile, rename, rm, stat, statfs, writeFile, type FileHandle } from "node:fs/promises";
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { FmError, toFmError } from "./errors.js";
+import { FmError } from "./errors.js";
 import { callBack, warnOf } from "./events.js";
 import { hashFile } from "./hash.js";
+import { toFmError } from "./thrown.js";
 
 /** How far a download is. */
 export interface PullProgress {

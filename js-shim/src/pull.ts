@@ -14,7 +14,8 @@ import {
 } from "./download.js";
 import { FmError } from "./errors.js";
 import { hashFile } from "./hash.js";
-import { idOf, modelsFolder } from "./model-files.js";
+import { idOf } from "./model-files.js";
+import { modelsFolder } from "./models-folder.js";
 
 /** Options of {@link pullModel}. */
 export interface PullOptions extends DownloadOptions {
@@ -30,13 +31,7 @@ export interface PulledModel extends Downloaded {
   id: string;
 }
 
-/**
- * Downloads a model file. `reference` is an https URL of a GGUF file, or `hf:OWNER/NAME/FILE.gguf`, a file on Hugging Face
- * (or on the server that the variable `HF_ENDPOINT` names; `HF_TOKEN` is sent there).
- *
- * @throws FmError: INVALID_REQUEST for a reference that is none, NOT_FOUND, UNAVAILABLE for everything that a later try may
- *   get over; the reason of the signal
- */
+/** See files.ts. */
 export async function pullModel(reference: string, options: PullOptions = {}): Promise<PulledModel> {
   const source = parseReference(reference, options.sha256);
   const folder = options.folder ?? modelsFolder();
@@ -154,7 +149,7 @@ async function alreadyThere(path: string, source: Source): Promise<Downloaded | 
   return sha256 === wanted ? { path, size, sha256 } : null;
 }
 
-/** Compares a file with what was downloaded; `unknown`: another program brought it. */
+/** See files.ts. */
 export async function verifyModel(path: string): Promise<{ state: "ok" | "damaged" | "unknown"; sha256: string }> {
   const told = (await readRecord(path))?.sha256;
   const sha256 = await hashFile(path);

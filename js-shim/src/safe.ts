@@ -1,6 +1,7 @@
 // client.safe: calls that never throw and never reject, and the fallback of a host that has one.
-import { FmError, toFmError } from "./errors.js";
+import { FmError } from "./errors.js";
 import type { GenerateParams, Generated } from "./generate.js";
+import { toFmError } from "./thrown.js";
 import type {
   ChatCompletion,
   ChatCreateParams,

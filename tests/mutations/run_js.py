@@ -403,7 +403,7 @@ MUTATIONS = [
      "const error = null;",
      "gate", "without a start: the option"),
     ("the engine of the environment counts", CLIENT,
-     "const value = options[name] ?? helperEnvironment(process.env, options.env)[variable];",
+     "const value = options[name] ?? variableOf(options, variable);",
      "const value = options[name] ?? variable.slice(0, 0);",
      "gate", "without a start: the host's"),
     # rate limits
@@ -427,8 +427,8 @@ MUTATIONS = [
     ("J19: the environment is an allow-list", CLIENT, "(ENVIRONMENT.has(upper) ||", "(true ||", "locate", "^J19"),
     ("J19: whatever the case", CLIENT, "const upper = name.toUpperCase();", "const upper = name;", "locate", "^J19"),
     ("J19: and it is what the helper gets", CLIENT,
-     "const env = helperEnvironment(process.env, options.env);",
-     "const env = { ...process.env, ...options.env } as Record<string, string>;",
+     "await spawnOptions(options, helperEnvironment(process.env, options.env));",
+     "await spawnOptions(options, { ...process.env, ...options.env } as Record<string, string>);",
      "lifecycle", "^J19"),
     # each call once
     ("J20: an answer settles its call once", RPC, "    this.#pending.delete(id);\n", "", "rpc", "^notifications"),

@@ -89,6 +89,12 @@ export class SafeResponseStream implements AsyncIterable<ResponseEvent> {
   constructor(open: (tell: Tell) => AsyncGenerator<ResponseEvent, void>) {
     this.outcome = new Promise((resolve) => (this.#settle = resolve));
     this.#events = open((result) => this.#settle(result));
+    // Of a loop that has not begun, the generator runs nothing at all.
+    const leave = this.#events.return.bind(this.#events);
+    this.#events.return = (value) => {
+      this.#settle(leftEarly());
+      return leave(value);
+    };
   }
 
   [Symbol.asyncIterator](): AsyncIterator<ResponseEvent, void> {
@@ -226,9 +232,13 @@ async function* relay(
     tell({ ok: false, error });
     return null;
   } finally {
-    // A loop that was left early; after another word this changes nothing.
-    if (begun) tell({ ok: false, error: new FmError("CANCELLED", "The stream was left before its end.") });
+    // After another word this changes nothing.
+    if (begun) tell(leftEarly());
   }
+}
+
+function leftEarly(): { ok: false; error: FmError } {
+  return { ok: false, error: new FmError("CANCELLED", "The stream was left before its end.") };
 }
 
 /** What a fallback gave for a stream: events, or a whole response, which then is the last event. */

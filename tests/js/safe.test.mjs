@@ -98,6 +98,12 @@ test("a stream that is left early stops the request, and its outcome settles", a
   assert.equal(client.received("$/cancelRequest").length, 1);
 });
 
+test("a stream that is left before its first event was asked for has an outcome, too", { timeout: WAIT }, async (t) => {
+  const stream = stubClient(t).safe.responses.stream({ input: "one two" });
+  assert.deepEqual(await stream[Symbol.asyncIterator]().return(), { done: true, value: undefined });
+  assert.equal((await stream.outcome).error.code, "CANCELLED");
+});
+
 test("a fallback that fails: the local error, with what the fallback said", async (t) => {
   for (const fallback of [
     () => {

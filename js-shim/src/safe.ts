@@ -203,7 +203,7 @@ export class Safe {
     const call: FallbackCall = { method: "responses.create", body, error: local, signal: options.signal ?? undefined };
     const answer = await this.#fallBack(call, true);
     if ("error" in answer) return tell({ ok: false, error: answer.error });
-    const failed = yield* relay(() => eventsOf(answer.value), "fallback", options, tell);
+    const failed = yield* relay(() => untilAborted(eventsOf(answer.value), options.signal), "fallback", options, tell);
     if (failed !== null) tell({ ok: false, error: failed });
   }
 }
@@ -239,6 +239,27 @@ async function* relay(
 
 function leftEarly(): { ok: false; error: FmError } {
   return { ok: false, error: new FmError("CANCELLED", "The stream was left before its end.") };
+}
+
+/** The events of a fallback, which need not look at the signal itself. One that hangs is not waited for. */
+async function* untilAborted(
+  events: AsyncIterable<ResponseEvent>,
+  signal: AbortSignal | null | undefined,
+): AsyncGenerator<ResponseEvent, void> {
+  const iterator = events[Symbol.asyncIterator]();
+  const next = async (): Promise<IteratorResult<ResponseEvent>> => iterator.next();
+  const leave = async (): Promise<unknown> => iterator.return?.();
+  let over = false;
+  try {
+    for (;;) {
+      const { done, value } = await withSignal(() => ({ result: next(), cancel() {} }), signal);
+      over = done === true;
+      if (over) return;
+      yield value;
+    }
+  } finally {
+    if (!over) leave().catch(() => {});
+  }
 }
 
 /** What a fallback gave for a stream: events, or a whole response, which then is the last event. */

@@ -175,6 +175,30 @@ test("a fallback that hangs is left when the signal is aborted", { timeout: WAIT
   assert.equal(error.code, "CANCELLED");
 });
 
+test("a fallback's stream that hangs between its events is left when the signal is aborted", { timeout: WAIT }, async (t) => {
+  const controller = new AbortController();
+  const never = new Promise(() => {});
+  let left = 0;
+  const events = {
+    given: 0,
+    [Symbol.asyncIterator]: () => events,
+    async next() {
+      if (events.given++ === 0) return { done: false, value: { type: "response.output_text.delta", delta: "a" } };
+      setImmediate(() => controller.abort());
+      return never;
+    },
+    return() {
+      left++;
+      return never;
+    },
+  };
+  const { safe } = stubClient(t, {}, { fallback: { responses: { create: async () => events } } });
+  const stream = safe.responses.stream({ input: failing("UNAVAILABLE") }, { signal: controller.signal });
+  assert.equal(deltas((await drain(stream)).events), "a");
+  assert.equal((await stream.outcome).error.code, "CANCELLED");
+  assert.equal(left, 1);
+});
+
 test("the numbers of a rate limit unless the caller says otherwise", () => {
   assert.deepEqual(RATE_LIMIT_OPTIONS, {
     rateLimitPolicy: "fallback",

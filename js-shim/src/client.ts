@@ -1,6 +1,6 @@
 // createClient: options, the helper process, and the surface that hosts call.
 import { ChatCompletions } from "./chat.js";
-import { checkOptions } from "./check-options.js";
+import { checkListener, checkOptions } from "./check-options.js";
 import { Completions } from "./completions.js";
 import { Embeddings } from "./embeddings.js";
 import { Events, type ClientEvents, type StateChange } from "./events.js";
@@ -186,8 +186,13 @@ export class Client {
     return generate(this.#guard, params, options);
   }
 
-  /** Calls `listener` when something happens; what it returns ends that. */
+  /**
+   * Calls `listener` when something happens; what it returns ends that.
+   *
+   * @throws FmError (INVALID_REQUEST) for an event that does not exist, and a listener that is no function
+   */
   on<Name extends keyof ClientEvents>(name: Name, listener: (value: ClientEvents[Name]) => unknown): () => void {
+    checkListener(name, listener);
     return this.#events.on(name, listener);
   }
 

@@ -421,7 +421,7 @@ MUTATIONS = [
     ("generate checks the schema", GENERATE, "if (wrong !== null) return { reason: wrong };", "void wrong;",
      "generate", "^one retry"),
     ("generate tells the reason", GENERATE, "${last.reason} ", "", "generate", "^one retry"),
-    ("an unknown option is refused", OPTIONS, "if (!Object.hasOwn(KINDS, name)) throw", "if (false) throw",
+    ("an unknown option is refused", OPTIONS, "if (!Object.hasOwn(KINDS, name)) {", "if (false) {",
      "options", "modle"),
     # secrets
     ("J19: the environment is an allow-list", CLIENT, "(ENVIRONMENT.has(upper) ||", "(true ||", "locate", "^J19"),

@@ -3,11 +3,14 @@ import { mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { isAlive } from "./alive.js";
 import {
+  addressOf,
   checkProtocol,
   diskError,
   Download,
   hubEndpoint,
+  isFrom,
   readJson,
+  type Address,
   type Downloaded,
   type DownloadOptions,
   type Source,
@@ -33,7 +36,7 @@ export interface PulledModel extends Downloaded {
 
 /** See files.ts. */
 export async function pullModel(reference: string, options: PullOptions = {}): Promise<PulledModel> {
-  const source = parseReference(reference, options.sha256);
+  const source = await parseReference(reference, options.sha256);
   const folder = options.folder ?? modelsFolder();
   const path = join(folder, source.file);
   await mkdir(folder, { recursive: true }).catch((error: unknown) => Promise.reject(diskError(error, folder)));
@@ -50,7 +53,7 @@ export async function pullModel(reference: string, options: PullOptions = {}): P
 const FILE = /^(?!\.)[^\\/:\p{Cc}]+\.gguf$/iu;
 
 /** The `hf:` form, or a URL. */
-function parseReference(reference: string, sha256: string | undefined): Source {
+async function parseReference(reference: string, sha256: string | undefined): Promise<Source> {
   if (sha256 !== undefined && !/^[0-9a-f]{64}$/i.test(sha256)) {
     throw new FmError("INVALID_REQUEST", `Invalid sha256: it must have 64 hexadecimal digits, not ${JSON.stringify(sha256)}.`);
   }
@@ -60,7 +63,7 @@ function parseReference(reference: string, sha256: string | undefined): Source {
     const rule = "it must end in .gguf, not begin with a dot, and have no slash, colon or control character";
     throw new FmError("INVALID_REQUEST", `${JSON.stringify(reference)} does not name a GGUF file. Of its name: ${rule}.`);
   }
-  return { url, file, sha256: sha256?.toLowerCase() ?? null };
+  return { url, address: await addressOf(url), file, sha256: sha256?.toLowerCase() ?? null };
 }
 
 /** What the last part of an address names; "" where it is no percent-encoding. */
@@ -140,7 +143,7 @@ async function alreadyThere(path: string, source: Source): Promise<Downloaded | 
   if (!there.isFile()) throw new FmError("INVALID_REQUEST", `${path} is not a file. Move it away, and try again.`);
   const { size } = there;
   const told = await readRecord(path);
-  const wanted = source.sha256 ?? (told?.url === source.url.href ? told.sha256 : null);
+  const wanted = source.sha256 ?? (told !== null && isFrom(told, source.address) ? told.sha256 : null);
   if (wanted === null) {
     const what = `${path} exists, from elsewhere. Delete it (fm-proxy models rm ${idOf(path)}), or keep it.`;
     throw new FmError("INVALID_REQUEST", what);
@@ -157,6 +160,6 @@ export async function verifyModel(path: string): Promise<{ state: "ok" | "damage
 }
 
 /** What was written down of a model file when it was downloaded; null: nothing. */
-function readRecord(path: string): Promise<{ url: string; sha256: string; size: number } | null> {
+function readRecord(path: string): Promise<(Address & { sha256: string; size: number }) | null> {
   return readJson(`${path}.json`);
 }

@@ -25,7 +25,7 @@ export interface ClientOptions {
   helperPath?: string | undefined;
   /**
    * A folder of the host's own, such as VS Code's `globalStorageUri.fsPath`: the platform's package is copied there when
-   * the helper can't be run where it is installed.
+   * the helper can't be run where it is installed. Copies that were not used for 30 days are removed.
    */
   storageDir?: string | undefined;
   /** The NAME of the engine program `fm-engine-NAME`. Default: `llama`. */

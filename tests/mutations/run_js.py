@@ -189,6 +189,9 @@ MUTATIONS = [
      "await rename(fresh, to).catch(async",
      "await cp(fresh, to, { recursive: true }).catch(async",
      "relocate", "eight"),
+    ("only copies that nobody uses are removed", RELOCATE, " && Date.now() - it.mtimeMs > UNUSED_MS;", ";", "relocate", "unused"),
+    ("no link is removed as a copy", RELOCATE, "it !== null && it.isDirectory()", "it !== null", "relocate", "unused"),
+    ("a use of a copy is noted", RELOCATE, "  await noteUse(to);\n", "", "relocate", "again counts"),
     # what comes from the helper
     ("J10: stray text ends the helper and its calls", CONNECTION,
      "      this.#brokeProtocol = true;\n      this.fail(toFmError(error));",

@@ -33,11 +33,9 @@ const HERE = {
     'export const packageRoot = fileURLToPath(new URL("../..", import.meta.url));\n',
   // In a host that was bundled as an ES module there is no __dirname: its main program lies where it does.
   cjs:
-    'import { realpathSync } from "node:fs";\n' +
     'import { dirname, resolve } from "node:path";\n' +
-    // What started the host may be a link to it, such as those in a folder of commands.
-    'const main = () => { try { return realpathSync(process.argv[1]); } catch { return resolve(process.argv[1] ?? "."); } };\n' +
-    'export const here = typeof __dirname === "string" ? __dirname : dirname(main());\n' +
+    'import { programFile } from "./program.js";\n' +
+    'export const here = typeof __dirname === "string" ? __dirname : dirname(programFile() ?? resolve("."));\n' +
     "export const packageRoot = dirname(here);\n",
 };
 

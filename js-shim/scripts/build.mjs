@@ -1,6 +1,8 @@
 // Makes dist/, all that the package consists of:
 //
-//   index.cjs      everything, in one file that loads fast
+//   index.cjs      what a host loads with `require`: as little as a client needs before its first call
+//   errors.cjs     FmError, of which there is one for all files
+//   later.cjs      the rest: what starts helpers and speaks with them, and model files; loaded by the first call of those
 //   index.mjs      the same for `import`: it passes index.cjs on, so that a process has one state and one FmError
 //   validate.cjs   the check of JSON schemas, with ajv in it; loaded by the first `generate` with a schema
 //   cli.cjs        the command fm-proxy
@@ -31,11 +33,9 @@ const HERE = {
     'export const packageRoot = fileURLToPath(new URL("../..", import.meta.url));\n',
   // In a host that was bundled as an ES module there is no __dirname: its main program lies where it does.
   cjs:
-    'import { realpathSync } from "node:fs";\n' +
     'import { dirname, resolve } from "node:path";\n' +
-    // What started the host may be a link to it, such as those in a folder of commands.
-    'const main = () => { try { return realpathSync(process.argv[1]); } catch { return resolve(process.argv[1] ?? "."); } };\n' +
-    'export const here = typeof __dirname === "string" ? __dirname : dirname(main());\n' +
+    'import { programFile } from "./program.js";\n' +
+    'export const here = typeof __dirname === "string" ? __dirname : dirname(programFile() ?? resolve("."));\n' +
     "export const packageRoot = dirname(here);\n",
 };
 
@@ -60,31 +60,38 @@ const parts = (outside) => ({
   },
 });
 
-const OPTIONS = { bundle: true, platform: "node", target: "node20", logLevel: "warning" };
+// `import()` becomes `require`: it would load Node's ES modules first, and Electron's archives are read by `require` alone.
+const supported = { "dynamic-import": false };
+const OPTIONS = { bundle: true, platform: "node", target: "node20", logLevel: "warning", supported };
 const bundle = (entry, file, format, outside, more) =>
   esbuild.build({ ...OPTIONS, entryPoints: [join(esm, entry)], outfile: file, format, plugins: [parts(outside)], ...more });
 
 const withTabs = (text) => text.replace(/^(?: {2})+/gm, (spaces) => "\t".repeat(spaces.length / 2));
 
-/** Tabs, and no names of source files: it gets smaller, and a stack trace still says where it was. */
+/** Tabs, and no comments: it is smaller and loads faster, and a stack trace still says where it was. */
 async function shrink(file) {
   const text = await readFile(file, "utf8");
-  const smaller = withTabs(text).replace(/^\/\/ .*\n/gm, "");
+  const smaller = withTabs(text).replace(/^\t*(?:\/\/.*|\/\*\*[^]*?\*\/)\n/gm, "");
   const minified = async (code) => (await esbuild.transform(code, { minifyWhitespace: true })).code;
   if ((await minified(text)) !== (await minified(smaller))) throw new Error(`${file} has a string of several lines`);
   await writeFile(file, smaller);
 }
 
 async function bundleAll() {
-  await bundle("index.js", join(fresh, "index.cjs"), "cjs", { "validate.js": "./validate.cjs" }, { minifySyntax: true });
-  await shrink(join(fresh, "index.cjs"));
-  // There is one FmError: that of the main file.
-  await bundle("validate.js", join(fresh, "validate.cjs"), "cjs", { "errors.js": "./index.cjs" }, { minify: true });
+  // Each of the others takes FmError from this file, so that there is one. None needs index.cjs, which would be a circle.
+  const own = { "errors.js": "./errors.cjs", "later.js": "./later.cjs", "validate.js": "./validate.cjs" };
+  for (const name of ["errors", "index", "later"]) {
+    const file = join(fresh, `${name}.cjs`);
+    const { [`${name}.js`]: itself, ...others } = own;
+    await bundle(`${name}.js`, file, "cjs", others, { minifySyntax: true });
+    await shrink(file);
+  }
+  await bundle("validate.js", join(fresh, "validate.cjs"), "cjs", { "errors.js": "./errors.cjs" }, { minify: true });
   const banner = { js: "#!/usr/bin/env node" };
   await bundle("cli/main.js", join(fresh, "cli.cjs"), "cjs", { "index.js": "./index.cjs" }, { banner, minify: true });
   await chmod(join(fresh, "cli.cjs"), 0o755);
-  const own = { "errors.js": "./errors.js", "types.js": "./types.js" };
-  await bundle("validate.js", join(esm, "validate.js"), "esm", own, { minify: true, allowOverwrite: true });
+  const beside = { "errors.js": "./errors.js", "types.js": "./types.js" };
+  await bundle("validate.js", join(esm, "validate.js"), "esm", beside, { minify: true, allowOverwrite: true });
   const names = Object.keys(require(join(fresh, "index.cjs"))).sort();
   await writeFile(join(fresh, "index.mjs"), `export { ${names.join(", ")} } from "./index.cjs";\n`);
   await copyFile(join(esm, "ai.js"), join(fresh, "ai.mjs"));

@@ -1,6 +1,6 @@
 // client.chat.completions: chat completions over the helper.
-import { toFmError } from "./errors.js";
 import { EventStream, pick, withSignal } from "./stream.js";
+import { toFmError } from "./thrown.js";
 import type {
   ChatCompletion,
   ChatCompletionChunk,

@@ -1,7 +1,8 @@
-// The options of createClient: names and types are checked, so that a mistake does not go unnoticed.
+// What createClient and client.on are given: names and types are checked, so that a mistake does not go unnoticed.
 import { LONGEST_MS } from "./call.js";
 import type { ClientOptions } from "./client.js";
 import { FmError } from "./errors.js";
+import type { ClientEvents } from "./events.js";
 import { RESTART_POLICY } from "./restart.js";
 import { isObject } from "./types.js";
 
@@ -89,11 +90,28 @@ const CHECKS: Record<Exclude<Kind, readonly unknown[]>, [(value: unknown) => boo
 export function checkOptions(options: unknown): void {
   if (typeof options !== "object" || options === null) throw wrong("options", "The options must be an object.");
   for (const [name, value] of Object.entries(options)) {
-    if (!Object.hasOwn(KINDS, name)) throw wrong(name, `createClient has no option '${name}'.${suggestion(name)}`);
+    if (!Object.hasOwn(KINDS, name)) {
+      const meant = nearest(name, Object.keys(KINDS), 3) ?? " See ClientOptions.";
+      throw wrong(name, `createClient has no option '${name}'.${meant}`);
+    }
     if (value === undefined) continue;
     const [fits, what] = checkOf(KINDS[name as keyof ClientOptions]);
     if (!fits(value)) throw wrong(name, `Invalid option '${name}': it must be ${what}, not ${shown(value)}.`);
   }
+}
+
+const EVENTS: { readonly [Name in keyof ClientEvents]: true } = { state: true, log: true };
+
+/** Throws an FmError (INVALID_REQUEST) for an event that does not exist, and what can't be called. */
+export function checkListener(name: unknown, listener: unknown): void {
+  const told = typeof name === "string" ? name : shown(name);
+  if (!Object.hasOwn(EVENTS, told)) {
+    const known = Object.keys(EVENTS);
+    const all = ` It has ${known.map((each) => `'${each}'`).join(" and ")}.`;
+    throw wrong("name", `The client has no event '${told}'.${nearest(told, known, 2) ?? all}`);
+  }
+  if (typeof listener === "function") return;
+  throw wrong("listener", `The listener of '${told}' must be a function, not ${shown(listener)}.`);
 }
 
 function checkOf(kind: Kind): [(value: unknown) => boolean, string] {
@@ -113,11 +131,12 @@ function shown(value: unknown): string {
   }
 }
 
-function suggestion(name: string): string {
-  const [nearest] = Object.keys(KINDS)
+/** Asks whether that was meant which differs in the fewest letters; undefined: all differ in more than `most`. */
+function nearest(name: string, all: readonly string[], most: number): string | undefined {
+  const [best] = all
     .map((known) => ({ known, far: distance(name.toLowerCase(), known.toLowerCase()) }))
     .sort((one, other) => one.far - other.far);
-  return nearest !== undefined && nearest.far <= 3 ? ` Did you mean '${nearest.known}'?` : ` See ClientOptions.`;
+  return best !== undefined && best.far <= most ? ` Did you mean '${best.known}'?` : undefined;
 }
 
 /** How many letters have to be added, left out or changed (Levenshtein). */

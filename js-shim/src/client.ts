@@ -1,6 +1,6 @@
 // createClient: options, the helper process, and the surface that hosts call.
 import { ChatCompletions } from "./chat.js";
-import { checkOptions } from "./check-options.js";
+import { checkListener, checkOptions } from "./check-options.js";
 import { Completions } from "./completions.js";
 import { Embeddings } from "./embeddings.js";
 import { Events, type ClientEvents, type StateChange } from "./events.js";
@@ -9,13 +9,10 @@ import { Compatibility, reasonOf } from "./gate.js";
 import { generate, type Generated, type GenerateParams } from "./generate.js";
 import { Guard } from "./guard.js";
 import { Helper } from "./helper.js";
-import { locateGpuLibrary, locateHelper, type HelperLocation } from "./locate.js";
-import { modelsFolder } from "./model-files.js";
+import type { HelperLocation } from "./locate.js";
 import { Models } from "./models.js";
-import { SWITCHES, VALUES } from "./options.js";
 import type { SpawnOptions } from "./process.js";
 import { RATE_LIMIT_OPTIONS, RateLimiter, type RateLimitPolicy } from "./ratelimit.js";
-import { discardCopies, makeRunnable } from "./relocate.js";
 import { Responses } from "./responses.js";
 import { RESTART_POLICY, type RestartPolicy } from "./restart.js";
 import { Safe, type Fallback } from "./safe.js";
@@ -28,7 +25,7 @@ export interface ClientOptions {
   helperPath?: string | undefined;
   /**
    * A folder of the host's own, such as VS Code's `globalStorageUri.fsPath`: the platform's package is copied there when
-   * the helper can't be run where it is installed.
+   * the helper can't be run where it is installed. Copies that were not used for 30 days are removed.
    */
   storageDir?: string | undefined;
   /** The NAME of the engine program `fm-engine-NAME`. Default: `llama`. */
@@ -139,9 +136,13 @@ export class Client {
     const limiter = new RateLimiter({ ...RATE_LIMIT_OPTIONS, ...given(options, Object.keys(RATE_LIMIT_OPTIONS)) });
     const handshakeTimeoutMs = options.handshakeTimeoutMs ?? 5000;
     this.#helper = new Helper({
-      spawnOptions: () => spawnOptions(options, events),
+      spawnOptions: async () => {
+        const { spawnOptions } = await import("./later.js");
+        const made = await spawnOptions(options, helperEnvironment(process.env, options.env));
+        return { ...made, stderr: stderrOf(options, events) };
+      },
       discardCopy: async () => {
-        if (options.storageDir !== undefined) await discardCopies(options.storageDir);
+        if (options.storageDir !== undefined) await (await import("./later.js")).discardCopies(options.storageDir);
       },
       handshakeTimeoutMs,
       shutdownTimeoutMs: options.shutdownTimeoutMs ?? 2000,
@@ -185,8 +186,13 @@ export class Client {
     return generate(this.#guard, params, options);
   }
 
-  /** Calls `listener` when something happens; what it returns ends that. */
+  /**
+   * Calls `listener` when something happens; what it returns ends that.
+   *
+   * @throws FmError (INVALID_REQUEST) for an event that does not exist, and a listener that is no function
+   */
   on<Name extends keyof ClientEvents>(name: Name, listener: (value: ClientEvents[Name]) => unknown): () => void {
+    checkListener(name, listener);
     return this.#events.on(name, listener);
   }
 
@@ -281,13 +287,18 @@ export function helperEnvironment(
 
 /** Whether the helper refuses what it does not know: the option, or else the variable. */
 function isStrict(options: ClientOptions): boolean {
-  return options.strictParameters ?? helperEnvironment(process.env, options.env).FM_PROXY_STRICT_PARAMETERS === "1";
+  return options.strictParameters ?? variableOf(options, "FM_PROXY_STRICT_PARAMETERS") === "1";
 }
 
 /** An option as the helper gets it: that of the caller, or else the variable. */
-function settingOf(options: ClientOptions, name: "engine" | "store", variable: string): string | undefined {
-  const value = options[name] ?? helperEnvironment(process.env, options.env)[variable];
+function settingOf(options: ClientOptions, name: "engine" | "store", variable: `FM_PROXY_${string}`): string | undefined {
+  const value = options[name] ?? variableOf(options, variable);
   return value === "" ? undefined : value;
+}
+
+/** What one of the helper's own variables is in its environment. */
+function variableOf({ env }: ClientOptions, name: `FM_PROXY_${string}`): string | undefined {
+  return env?.[name] ?? process.env[name];
 }
 
 /** Those of the named options that have a value. */
@@ -301,53 +312,8 @@ function given(options: object, names: readonly string[]): Record<string, never>
  *
  * @throws FmError (SPAWN_FAILED) with every place that was looked at
  */
-export function findHelper(options: Pick<ClientOptions, "helperPath" | "storageDir"> = {}): Promise<HelperLocation> {
-  return makeRunnable(locateHelper({ option: options.helperPath }), options.storageDir);
-}
-
-async function spawnOptions(options: ClientOptions, events: Events): Promise<SpawnOptions> {
-  const { executablePath, origin, packagePath } = await findHelper(options);
-  const env = helperEnvironment(process.env, options.env);
-  const args = ["--stdio"];
-  // A package that is updated takes its folder with it, so models lie in the user's.
-  if (packagePath !== undefined && options.modelsDir === undefined) args.push("--models-dir", modelsFolder(env));
-  const gpuFolder = wantsGpuFolder(options, env) ? locateGpuLibrary() : null;
-  if (gpuFolder !== null) args.push("--gpu-dir", gpuFolder);
-  const settings: string[] = [];
-  for (const [name, flag, variable] of SWITCHES) {
-    if (options[name] === true) args.push(flag);
-    if (options[name] === false) delete env[variable];
-  }
-  for (const [name, flag, variable] of VALUES) {
-    const value = options[name];
-    const fromEnv = env[variable];
-    if (value !== undefined) args.push(flag, argumentOf(value));
-    if (value !== undefined) settings.push(`${name} ${JSON.stringify(value)}`);
-    else if (fromEnv !== undefined && fromEnv !== "") settings.push(`${variable} ${JSON.stringify(fromEnv)}`);
-  }
-  return {
-    path: executablePath,
-    origin,
-    args,
-    settings,
-    env,
-    cwd: options.cwd,
-    stderr: stderrOf(options, events),
-  };
-}
-
-/** Whether nobody has named the folder of the GPU's library, nor wants none. */
-function wantsGpuFolder({ gpu, gpuDir }: ClientOptions, env: Record<string, string>): boolean {
-  const how = gpu ?? env["FM_PROXY_GPU"];
-  return how !== "off" && gpuDir === undefined && (env["FM_PROXY_GPU_DIR"] ?? "") === "";
-}
-
-/** A value as the helper reads it; an object is a list NAME=VALUE. */
-function argumentOf(value: string | number | Record<string, string>): string {
-  if (typeof value !== "object") return String(value);
-  return Object.entries(value)
-    .map(([name, meaning]) => `${name}=${meaning}`)
-    .join(",");
+export async function findHelper(options: Pick<ClientOptions, "helperPath" | "storageDir"> = {}): Promise<HelperLocation> {
+  return (await import("./later.js")).findRunnable(options);
 }
 
 /** Who gets the log: `onLog` and the listeners, or else standard error. Listeners come and go. */

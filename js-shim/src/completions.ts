@@ -1,6 +1,6 @@
 // client.completions: the legacy text completions.
-import { toFmError } from "./errors.js";
 import { EventStream, pick, withSignal } from "./stream.js";
+import { toFmError } from "./thrown.js";
 import type { Completion, CompletionCreateParams, Operation, RequestOptions, Transport } from "./types.js";
 
 /** The chunks of one streamed completion. Iterate it once; `break` stops the request. */

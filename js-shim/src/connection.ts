@@ -1,7 +1,8 @@
 // One helper process from its start to its end: the handshake, the calls, and whether it still listens.
-import { FmError, toFmError, type FmErrorCode, type ReasonCode } from "./errors.js";
+import { FmError, type FmErrorCode, type ReasonCode } from "./errors.js";
 import { HelperProcess, type SpawnOptions } from "./process.js";
 import { RpcConnection, type Sent } from "./rpc.js";
+import { toFmError } from "./thrown.js";
 import type { JsonObject } from "./types.js";
 import { PROTOCOL_VERSION } from "./wire.js";
 

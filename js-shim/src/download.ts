@@ -2,9 +2,10 @@
 import { open, readFile, rename, rm, stat, statfs, writeFile, type FileHandle } from "node:fs/promises";
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { FmError, toFmError } from "./errors.js";
+import { FmError } from "./errors.js";
 import { callBack, warnOf } from "./events.js";
-import { hashFile } from "./hash.js";
+import { hashFile, hashText } from "./hash.js";
+import { toFmError } from "./thrown.js";
 
 /** How far a download is. */
 export interface PullProgress {
@@ -39,20 +40,37 @@ const TRIES = 5;
 /** The first bytes of a GGUF file (ggml/docs/gguf.md). */
 const MAGIC = "GGUF";
 
+/** An address as it is written down. A query may be a credential, as in signed addresses, so only its SHA-256 is kept. */
+export interface Address {
+  url: string;
+  query_sha256?: string;
+}
+
 /** Where a file is, and what it must be. */
 export interface Source {
   url: URL;
+  address: Address;
   file: string;
   /** Null: nobody has told it. */
   sha256: string | null;
 }
 
 /** What is known of a download that was begun, in a file beside it. */
-interface Begun {
-  url: string;
+interface Begun extends Address {
   etag: string | null;
   total: number | null;
   sha256: string | null;
+}
+
+/** How an address is written down. */
+export async function addressOf({ origin, pathname, search }: URL): Promise<Address> {
+  const url = origin + pathname;
+  return search === "" ? { url } : { url, query_sha256: await hashText(search) };
+}
+
+/** Whether a file is from there. */
+export function isFrom(told: Address, { url, query_sha256 }: Address): boolean {
+  return told.url === url && told.query_sha256 === query_sha256;
 }
 
 /** Hugging Face, or another server with its addresses. */
@@ -110,7 +128,7 @@ export class Download {
     const begun = await readJson<Begun>(`${this.#part}.json`);
     const { size } = await stat(this.#part).catch(() => ({ size: 0 }));
     const { sha256 } = this.#source;
-    const fits = begun !== null && begun.url === this.#source.url.href && begun.etag !== null;
+    const fits = begun !== null && isFrom(begun, this.#source.address) && begun.etag !== null;
     if (!fits || (begun.total !== null && size > begun.total)) return;
     this.#begun = { ...begun, sha256: sha256 ?? begun.sha256 };
     this.#received = size;
@@ -146,7 +164,7 @@ export class Download {
     }
     this.#received = 0;
     this.#begun = {
-      url: this.#source.url.href,
+      ...this.#source.address,
       etag: strongTag(response),
       total: lengthOf(response),
       sha256: this.#source.sha256 ?? hubHash(response),
@@ -204,7 +222,7 @@ export class Download {
       throw new FinalError(`What came from ${this.#source.url.host} ${wrong}. It was deleted.`);
     }
     const { size } = await stat(this.#part);
-    await writeFile(`${this.#path}.json`, `${JSON.stringify({ url: this.#source.url.href, sha256, size })}\n`);
+    await writeFile(`${this.#path}.json`, `${JSON.stringify({ ...this.#source.address, sha256, size })}\n`);
     await rename(this.#part, this.#path);
     await syncFolder(dirname(this.#path));
     await rm(`${this.#part}.json`, { force: true });

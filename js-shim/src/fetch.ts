@@ -3,7 +3,7 @@ import { readJson, takeBody, UnreadableBodyError, type Body } from "./body.js";
 import { createChat, streamChat } from "./chat.js";
 import { createCompletion, streamCompletion } from "./completions.js";
 import { createEmbeddings } from "./embeddings.js";
-import { FmError, toFmError } from "./errors.js";
+import { FmError } from "./errors.js";
 import { addIgnored, ignoredOf } from "./ignored.js";
 import { listModels, retrieveModel } from "./models.js";
 import { errorBody, errorResponse, headers, jsonResponse, streamBody } from "./reply.js";
@@ -20,6 +20,7 @@ import {
 } from "./responses.js";
 import { chunkFrame, responseFrame } from "./sse.js";
 import { withSignal } from "./stream.js";
+import { toFmError } from "./thrown.js";
 import type { JsonObject, Operation, ResponseCreateParams, WireEvent, Transport } from "./types.js";
 
 /** One call as it comes in. */

@@ -1,9 +1,10 @@
 // client.compatibility: whether this machine can answer requests, found out once and remembered.
 import { release } from "node:os";
-import { FmError, toFmError, type ReasonCode } from "./errors.js";
+import { FmError, type ReasonCode } from "./errors.js";
 import type { Helper } from "./helper.js";
 import type { Events } from "./events.js";
 import type { RateLimiter } from "./ratelimit.js";
+import { toFmError } from "./thrown.js";
 import type { JsonObject } from "./types.js";
 
 /** What `client.compatibility.check()` finds. */

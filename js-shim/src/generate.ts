@@ -1,7 +1,8 @@
 // client.generate: an answer that has passed checks, or else what the host has in its place.
-import { FmError, messageOf, textOfResponse, toFmError } from "./errors.js";
+import { FmError, textOfResponse } from "./errors.js";
 import { createResponse } from "./responses.js";
 import { withSignal } from "./stream.js";
+import { messageOf, toFmError } from "./thrown.js";
 import type { JsonObject, RequestOptions, ResponseCreateParams, Transport } from "./types.js";
 import { isObject } from "./types.js";
 import type { Validator } from "./validate.js";

@@ -1,10 +1,11 @@
 // What every request passes on its way to the helper: the gate, the rate limit, and their memory of how it went.
 import { setTimeout as sleep } from "node:timers/promises";
 import { cancelledError, GRACE_MS, isWork, startDeadline, timeoutOf, workLimit } from "./call.js";
-import { FmError, toFmError } from "./errors.js";
+import { FmError } from "./errors.js";
 import type { Events } from "./events.js";
 import type { Compatibility } from "./gate.js";
 import type { RateLimiter } from "./ratelimit.js";
+import { toFmError } from "./thrown.js";
 import type { CallOptions, JsonObject, Operation, Transport } from "./types.js";
 import { isObject } from "./types.js";
 import { refused } from "./stream.js";

@@ -1,11 +1,21 @@
 // What tells whether a file is the one that it should be.
+import type { Hash } from "node:crypto";
 import { open } from "node:fs/promises";
 
 /** The SHA-256 of a file, in hexadecimal. */
 export async function hashFile(path: string): Promise<string> {
-  const { createHash } = await import("node:crypto"); // it takes Node some ms, and few hosts need it
-  const hash = createHash("sha256");
+  const hash = await sha256();
   const handle = await open(path, "r");
   for await (const chunk of handle.createReadStream()) hash.update(chunk as Buffer);
   return hash.digest("hex");
+}
+
+/** The SHA-256 of a text, in hexadecimal. */
+export async function hashText(text: string): Promise<string> {
+  return (await sha256()).update(text).digest("hex");
+}
+
+/** Loading it takes Node some ms, and few hosts need it. */
+async function sha256(): Promise<Hash> {
+  return (await import("node:crypto")).createHash("sha256");
 }

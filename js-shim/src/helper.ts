@@ -1,11 +1,12 @@
 // The helpers of a client: one for all calls, or one for each; started when needed, replaced when they die.
 import { setTimeout as sleep } from "node:timers/promises";
 import { Call } from "./call.js";
-import { Connection } from "./connection.js";
-import { FmError, toFmError } from "./errors.js";
+import type { Connection } from "./connection.js";
+import { FmError } from "./errors.js";
 import type { ClientState } from "./events.js";
 import type { SpawnOptions } from "./process.js";
 import { Crashes, type RestartPolicy, type SpawnMode } from "./restart.js";
+import { toFmError } from "./thrown.js";
 import type { CallOptions, JsonObject, Operation, Transport } from "./types.js";
 import { isObject } from "./types.js";
 
@@ -178,6 +179,7 @@ export class Helper implements Transport {
     await this.#pause(this.#crashes.delay);
     if (this.#isClosed) throw closedError();
     this.#options.onState("starting");
+    const { Connection } = await import("./later.js");
     const spawn = await this.#options.spawnOptions();
     // The client may have been closed meanwhile, and nobody would end what is started then.
     if (this.#isClosed) throw closedError();

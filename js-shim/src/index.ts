@@ -17,10 +17,12 @@ export type { ClientEvents, ClientState, StateChange } from "./events.js";
 export type { CheckOptions, Compatibility, CompatibilityReport } from "./gate.js";
 export type { Generated, GenerateParams, Rejection } from "./generate.js";
 export type { HelperLocation } from "./locate.js";
-export { findModels, modelsFolder, type FoundModel } from "./model-files.js";
+export { findModels, pullModel, verifyModel } from "./files.js";
+export type { FoundModel } from "./model-files.js";
+export { modelsFolder } from "./models-folder.js";
 export { nameFromText, scoreName, slug, type NameScore, type SlugOptions } from "./names.js";
 export type { PullProgress } from "./download.js";
-export { pullModel, verifyModel, type PulledModel, type PullOptions } from "./pull.js";
+export type { PulledModel, PullOptions } from "./pull.js";
 export type { RateLimitPolicy } from "./ratelimit.js";
 export type { RestartPolicy } from "./restart.js";
 export type {

@@ -1,9 +1,10 @@
 // Where the fm-proxy program is.
-import { existsSync, realpathSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { FmError } from "./errors.js";
 import { here, packageRoot } from "./here.js";
+import { programFile } from "./program.js";
 
 const NAME = process.platform === "win32" ? "fm-proxy.exe" : "fm-proxy";
 /** What macOS starts: a folder, with the program in it. */
@@ -153,14 +154,4 @@ function hostFolders(): string[] {
   const main = programFile();
   const resources = (process as { resourcesPath?: string }).resourcesPath;
   return [here, ...(main === undefined ? [] : [dirname(main)]), ...(resources === undefined ? [] : [resources])];
-}
-
-/** The host's main program itself: what started it may be a link, such as those in a folder of commands. */
-function programFile(): string | undefined {
-  const [, main] = process.argv;
-  try {
-    return main === undefined ? undefined : realpathSync(main);
-  } catch {
-    return main;
-  }
 }

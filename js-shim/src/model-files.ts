@@ -1,10 +1,7 @@
 // Model files on this machine: those of fm-proxy's own folder, and what other programs have downloaded, which is only read.
 import { readdir, readFile, stat } from "node:fs/promises";
-import { homedir } from "node:os";
 import { basename, join, sep } from "node:path";
-
-/** The part of a host's environment that says where files are. */
-export type Environment = Record<string, string | undefined>;
+import { modelsFolder, userHome, type Environment } from "./models-folder.js";
 
 /** A model file. */
 export interface FoundModel {
@@ -20,24 +17,6 @@ export interface FoundModel {
 
 /** The longest settings and manifests that are read, in bytes. */
 const LONGEST_TEXT = 1_000_000;
-
-/** The user's folder; the root for a user that the system does not know, who can write nowhere then. */
-function userHome(): string {
-  try {
-    return homedir();
-  } catch {
-    return sep;
-  }
-}
-
-/** The folder that `fm-proxy models pull` fills, and that a client uses unless it names another one. */
-export function modelsFolder(env: Environment = process.env, home = userHome(), platform: string = process.platform): string {
-  const named = env["FM_PROXY_MODELS_DIR"];
-  if (named !== undefined && named !== "") return named;
-  if (platform === "darwin") return join(home, "Library", "Application Support", "fm-proxy", "models");
-  if (platform === "win32") return join(env["LOCALAPPDATA"] || join(home, "AppData", "Local"), "fm-proxy", "models");
-  return join(env["XDG_DATA_HOME"] || join(home, ".local", "share"), "fm-proxy", "models");
-}
 
 /** The models of this machine, fm-proxy's own first. A folder that can't be read has none. */
 export async function findModels(env: Environment = process.env, home = userHome()): Promise<FoundModel[]> {

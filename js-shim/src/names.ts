@@ -17,7 +17,7 @@ export interface NameScore {
 }
 
 /** Files that Windows keeps for devices, whatever their extension. */
-const RESERVED = /^(con|prn|aux|nul|com[0-9]|lpt[0-9])$/;
+const RESERVED = /^(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?=\s*(?:[.:]|$))/;
 /** How models begin to answer instead of giving the name. */
 const PREAMBLES = [
   /^(?:sure|okay|ok|certainly|of course)\b[^:\n]*:\s*/i,
@@ -53,7 +53,9 @@ export function slug(text: string, { separator = "-", maxLength = 60 }: SlugOpti
     name = longer;
   }
   if (name === "") name = (words[0] ?? "").slice(0, Math.max(0, maxLength));
-  return RESERVED.test(name) ? `${name}${separator}1` : name;
+  if (!RESERVED.test(name)) return name;
+  const longer = `${name}${separator}1`;
+  return RESERVED.test(longer) ? name.replace(RESERVED, "$&1") : longer;
 }
 
 /**

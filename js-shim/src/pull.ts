@@ -3,18 +3,22 @@ import { mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { isAlive } from "./alive.js";
 import {
+  addressOf,
   checkProtocol,
   diskError,
   Download,
   hubEndpoint,
+  isFrom,
   readJson,
+  type Address,
   type Downloaded,
   type DownloadOptions,
   type Source,
 } from "./download.js";
 import { FmError } from "./errors.js";
 import { hashFile } from "./hash.js";
-import { idOf, modelsFolder } from "./model-files.js";
+import { idOf } from "./model-files.js";
+import { modelsFolder } from "./models-folder.js";
 
 /** Options of {@link pullModel}. */
 export interface PullOptions extends DownloadOptions {
@@ -30,15 +34,9 @@ export interface PulledModel extends Downloaded {
   id: string;
 }
 
-/**
- * Downloads a model file. `reference` is an https URL of a GGUF file, or `hf:OWNER/NAME/FILE.gguf`, a file on Hugging Face
- * (or on the server that the variable `HF_ENDPOINT` names; `HF_TOKEN` is sent there).
- *
- * @throws FmError: INVALID_REQUEST for a reference that is none, NOT_FOUND, UNAVAILABLE for everything that a later try may
- *   get over; the reason of the signal
- */
+/** See files.ts. */
 export async function pullModel(reference: string, options: PullOptions = {}): Promise<PulledModel> {
-  const source = parseReference(reference, options.sha256);
+  const source = await parseReference(reference, options.sha256);
   const folder = options.folder ?? modelsFolder();
   const path = join(folder, source.file);
   await mkdir(folder, { recursive: true }).catch((error: unknown) => Promise.reject(diskError(error, folder)));
@@ -55,7 +53,7 @@ export async function pullModel(reference: string, options: PullOptions = {}): P
 const FILE = /^(?!\.)[^\\/:\p{Cc}]+\.gguf$/iu;
 
 /** The `hf:` form, or a URL. */
-function parseReference(reference: string, sha256: string | undefined): Source {
+async function parseReference(reference: string, sha256: string | undefined): Promise<Source> {
   if (sha256 !== undefined && !/^[0-9a-f]{64}$/i.test(sha256)) {
     throw new FmError("INVALID_REQUEST", `Invalid sha256: it must have 64 hexadecimal digits, not ${JSON.stringify(sha256)}.`);
   }
@@ -65,7 +63,7 @@ function parseReference(reference: string, sha256: string | undefined): Source {
     const rule = "it must end in .gguf, not begin with a dot, and have no slash, colon or control character";
     throw new FmError("INVALID_REQUEST", `${JSON.stringify(reference)} does not name a GGUF file. Of its name: ${rule}.`);
   }
-  return { url, file, sha256: sha256?.toLowerCase() ?? null };
+  return { url, address: await addressOf(url), file, sha256: sha256?.toLowerCase() ?? null };
 }
 
 /** What the last part of an address names; "" where it is no percent-encoding. */
@@ -145,7 +143,7 @@ async function alreadyThere(path: string, source: Source): Promise<Downloaded | 
   if (!there.isFile()) throw new FmError("INVALID_REQUEST", `${path} is not a file. Move it away, and try again.`);
   const { size } = there;
   const told = await readRecord(path);
-  const wanted = source.sha256 ?? (told?.url === source.url.href ? told.sha256 : null);
+  const wanted = source.sha256 ?? (told !== null && isFrom(told, source.address) ? told.sha256 : null);
   if (wanted === null) {
     const what = `${path} exists, from elsewhere. Delete it (fm-proxy models rm ${idOf(path)}), or keep it.`;
     throw new FmError("INVALID_REQUEST", what);
@@ -154,7 +152,7 @@ async function alreadyThere(path: string, source: Source): Promise<Downloaded | 
   return sha256 === wanted ? { path, size, sha256 } : null;
 }
 
-/** Compares a file with what was downloaded; `unknown`: another program brought it. */
+/** See files.ts. */
 export async function verifyModel(path: string): Promise<{ state: "ok" | "damaged" | "unknown"; sha256: string }> {
   const told = (await readRecord(path))?.sha256;
   const sha256 = await hashFile(path);
@@ -162,6 +160,6 @@ export async function verifyModel(path: string): Promise<{ state: "ok" | "damage
 }
 
 /** What was written down of a model file when it was downloaded; null: nothing. */
-function readRecord(path: string): Promise<{ url: string; sha256: string; size: number } | null> {
+function readRecord(path: string): Promise<(Address & { sha256: string; size: number }) | null> {
   return readJson(`${path}.json`);
 }

@@ -1,6 +1,6 @@
 // A helper that can't be run where it lies: its permission is repaired, or it is copied to where it can.
 import { constants } from "node:fs";
-import { access, chmod, cp, mkdir, readdir, rename, rm, stat } from "node:fs/promises";
+import { access, chmod, cp, lstat, lutimes, mkdir, readdir, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { isAlive } from "./alive.js";
 import { inPackage, type HelperLocation } from "./locate.js";
@@ -9,6 +9,10 @@ import { hashFile } from "./hash.js";
 
 /** Copies of the helper begin with this. */
 const PREFIX = "fm-proxy-helper-";
+/** A copy that no process has started a helper from for so long is in no one's way. */
+const UNUSED_MS = 30 * 24 * 3600 * 1000;
+/** A use is noted so often at most. */
+const NOTED_MS = 24 * 3600 * 1000;
 /** What the programs of the platform's package are loaded by; without it, this Linux has another C library than glibc. */
 const LOADERS: Record<string, string> = {
   x64: "/lib64/ld-linux-x86-64.so.2",
@@ -22,9 +26,20 @@ const LOADERS: Record<string, string> = {
  * @throws FmError (SPAWN_FAILED) for a copy that is not what was copied, and a system without glibc
  */
 export async function makeRunnable(found: HelperLocation, storageDir: string | undefined): Promise<HelperLocation> {
-  const { packagePath, executablePath } = found;
+  const { packagePath } = found;
   if (packagePath === undefined) return found;
   await checkLoader();
+  const runnable = await runnableOf(found, packagePath, storageDir);
+  if (storageDir !== undefined) await discardUnused(storageDir, runnable.packagePath);
+  return runnable;
+}
+
+async function runnableOf(
+  found: HelperLocation,
+  packagePath: string,
+  storageDir: string | undefined,
+): Promise<HelperLocation> {
+  const { executablePath } = found;
   if (await canRun(executablePath)) return found;
   await repair(executablePath);
   // Without a place for a copy, the start says what is wrong.
@@ -38,6 +53,37 @@ export async function discardCopies(storageDir: string): Promise<void> {
   const names = await readdir(storageDir).catch(() => []);
   const copies = names.filter((name) => name.startsWith(PREFIX));
   await Promise.all(copies.map((name) => rm(join(storageDir, name), { recursive: true, force: true }).catch(() => {})));
+}
+
+/** Removes the copies that are used no more, as those of older versions; `inUse` stays. Never throws. */
+async function discardUnused(storageDir: string, inUse: string | undefined): Promise<void> {
+  const names = await readdir(storageDir).catch(() => []);
+  const copies = names.filter((name) => name.startsWith(PREFIX)).map((name) => join(storageDir, name));
+  for (const path of copies) {
+    if (path === inUse || !(await isUnused(path))) continue;
+    // Another process may begin to use it right now. It has noted that first, and makes a new copy if this one is gone.
+    const aside = `${path}.${process.pid}-${crypto.randomUUID().slice(0, 8)}`;
+    const moved = await rename(path, aside).then(
+      () => true,
+      () => false,
+    );
+    if (!moved) continue;
+    if (await isUnused(aside)) await rm(aside, { recursive: true, force: true }).catch(() => {});
+    else await rename(aside, path).catch(() => {});
+  }
+}
+
+/** Whether it is a folder, and no link to one, that no process has noted its use of for long. */
+async function isUnused(path: string): Promise<boolean> {
+  const it = await lstat(path).catch(() => null);
+  return it !== null && it.isDirectory() && Date.now() - it.mtimeMs > UNUSED_MS;
+}
+
+/** Notes in the time of its last change that a copy is used. */
+async function noteUse(path: string): Promise<void> {
+  const now = new Date();
+  const it = await lstat(path).catch(() => null);
+  if (it !== null && now.getTime() - it.mtimeMs > NOTED_MS) await lutimes(path, now, now).catch(() => {});
 }
 
 async function checkLoader(): Promise<void> {
@@ -75,6 +121,7 @@ async function repair(path: string): Promise<void> {
 /** Copies the whole package under another name and renames it at the end, so that a copy is whole or absent. */
 async function copyPackage(from: string, hash: string, storageDir: string): Promise<string> {
   const to = join(storageDir, `${PREFIX}${basename(from)}-${hash.slice(0, 16)}`);
+  await noteUse(to);
   if (await isCopyOf(from, to, sizeOf)) return to;
   const fresh = `${to}.${process.pid}-${crypto.randomUUID().slice(0, 8)}`;
   try {

@@ -1,8 +1,8 @@
 // Answers of client.fetch: JSON, event streams and errors as HTTP responses.
 import type { FmError, OpenAIErrorShape } from "./errors.js";
-import { toFmError } from "./errors.js";
 import { ignoredHeader } from "./ignored.js";
 import { DONE } from "./sse.js";
+import { toFmError } from "./thrown.js";
 import type { JsonObject, Operation } from "./types.js";
 
 /** How long a client should wait before it tries again what was refused for want of room. */

@@ -1,7 +1,8 @@
 // client.responses: the Responses API over the helper.
-import { FmError, toFmError, withOutputText } from "./errors.js";
+import { FmError, withOutputText } from "./errors.js";
 import { PartialResponse, type AnyEvent } from "./partial.js";
 import { EventStream, pick, withoutOk, withSignal } from "./stream.js";
+import { toFmError } from "./thrown.js";
 import type {
   CompactedResponse,
   DeletedResponse,

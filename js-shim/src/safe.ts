@@ -1,6 +1,7 @@
 // client.safe: calls that never throw and never reject, and the fallback of a host that has one.
-import { FmError, toFmError } from "./errors.js";
+import { FmError } from "./errors.js";
 import type { GenerateParams, Generated } from "./generate.js";
+import { toFmError } from "./thrown.js";
 import type {
   ChatCompletion,
   ChatCreateParams,
@@ -88,6 +89,12 @@ export class SafeResponseStream implements AsyncIterable<ResponseEvent> {
   constructor(open: (tell: Tell) => AsyncGenerator<ResponseEvent, void>) {
     this.outcome = new Promise((resolve) => (this.#settle = resolve));
     this.#events = open((result) => this.#settle(result));
+    // Of a loop that has not begun, the generator runs nothing at all.
+    const leave = this.#events.return.bind(this.#events);
+    this.#events.return = (value) => {
+      this.#settle(leftEarly());
+      return leave(value);
+    };
   }
 
   [Symbol.asyncIterator](): AsyncIterator<ResponseEvent, void> {
@@ -196,7 +203,7 @@ export class Safe {
     const call: FallbackCall = { method: "responses.create", body, error: local, signal: options.signal ?? undefined };
     const answer = await this.#fallBack(call, true);
     if ("error" in answer) return tell({ ok: false, error: answer.error });
-    const failed = yield* relay(() => eventsOf(answer.value), "fallback", options, tell);
+    const failed = yield* relay(() => untilAborted(eventsOf(answer.value), options.signal), "fallback", options, tell);
     if (failed !== null) tell({ ok: false, error: failed });
   }
 }
@@ -225,8 +232,33 @@ async function* relay(
     tell({ ok: false, error });
     return null;
   } finally {
-    // A loop that was left early; after another word this changes nothing.
-    if (begun) tell({ ok: false, error: new FmError("CANCELLED", "The stream was left before its end.") });
+    // After another word this changes nothing.
+    if (begun) tell(leftEarly());
+  }
+}
+
+function leftEarly(): { ok: false; error: FmError } {
+  return { ok: false, error: new FmError("CANCELLED", "The stream was left before its end.") };
+}
+
+/** The events of a fallback, which need not look at the signal itself. One that hangs is not waited for. */
+async function* untilAborted(
+  events: AsyncIterable<ResponseEvent>,
+  signal: AbortSignal | null | undefined,
+): AsyncGenerator<ResponseEvent, void> {
+  const iterator = events[Symbol.asyncIterator]();
+  const next = async (): Promise<IteratorResult<ResponseEvent>> => iterator.next();
+  const leave = async (): Promise<unknown> => iterator.return?.();
+  let over = false;
+  try {
+    for (;;) {
+      const { done, value } = await withSignal(() => ({ result: next(), cancel() {} }), signal);
+      over = done === true;
+      if (over) return;
+      yield value;
+    }
+  } finally {
+    if (!over) leave().catch(() => {});
   }
 }
 

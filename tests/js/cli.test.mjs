@@ -209,7 +209,9 @@ test("the helper of an installed package gets the folder that models are pulled 
   const modules = join(temporaryFolder(t), "node_modules");
   const dist = join(modules, "fm-proxy", "dist");
   mkdirSync(dist, { recursive: true });
-  for (const name of ["cli.cjs", "index.cjs"]) copyFileSync(join(root, "js-shim", "dist", name), join(dist, name));
+  for (const name of ["cli", "errors", "index", "later"].map((each) => `${each}.cjs`)) {
+    copyFileSync(join(root, "js-shim", "dist", name), join(dist, name));
+  }
   installStub(modules);
   const log = join(temporaryFolder(t), "log");
   const env = { ...environment(t), FM_STUB_LOG: log };

@@ -162,6 +162,23 @@ for (const [text, name] of [
   });
 }
 
+for (const [text, separator, name] of [
+  ["con txt", ".", "con1.txt"],
+  ["con", ".", "con1"],
+  ["LPT9 log old", ".", "lpt91.log.old"],
+  ["nul x", " .", "nul1 .x"],
+  ["aux x", ":", "aux1:x"],
+  ["a u x", "", "aux1"],
+  ["con txt", "_", "con_txt"],
+  ["console txt", ".", "console.txt"],
+  ["x con", ".", "x.con"],
+]) {
+  test(`slug of ${JSON.stringify(text)} with ${JSON.stringify(separator)} is no device of Windows`, () => {
+    assert.equal(slug(text, { separator }), name);
+    assert.equal(slug(name, { separator }), name, "a name stays as it is");
+  });
+}
+
 for (const [name, of, least, most] of [
   ["date-parser", "Parse a date", 1, 1],
   ["date-parser", undefined, 1, 1],

@@ -6,7 +6,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { findModels, modelsFolder } from "../../js-shim/dist/esm/index.js";
-import { modelsFolder as folderOf } from "../../js-shim/dist/esm/model-files.js";
+import { modelsFolder as folderOf } from "../../js-shim/dist/esm/models-folder.js";
 import { snapshot, temporaryFolder } from "./support/helper.mjs";
 
 const put = (path, text) => {
@@ -107,7 +107,7 @@ test("the own folder comes first, and nothing is ever written", async (t) => {
 
 const noUser = (process.getuid?.() !== 0 || spawnSync("setpriv", ["--version"]).status !== 0) && "needs root and setpriv(1)";
 test("a user without a home, as in some containers, has no models, and no error", { skip: noUser }, () => {
-  const module = new URL("../../js-shim/dist/esm/model-files.js", import.meta.url);
+  const module = new URL("../../js-shim/dist/esm/index.js", import.meta.url);
   const code = `import { findModels, modelsFolder } from "${module}"; console.log(modelsFolder(), (await findModels()).length);`;
   const words = ["--reuid=54321", "--clear-groups", process.execPath, "--input-type=module", "-e", code];
   const { stdout, stderr } = spawnSync("setpriv", words, { env: { PATH: process.env.PATH }, encoding: "utf8" });

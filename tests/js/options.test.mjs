@@ -40,6 +40,27 @@ for (const [options, param, message] of [
   });
 }
 
+for (const [name, listener, param, message] of [
+  ["stat", () => {}, "name", /^The client has no event 'stat'\. Did you mean 'state'\?$/],
+  ["Log", () => {}, "name", /Did you mean 'log'\?/],
+  ["unknown", () => {}, "name", /^The client has no event 'unknown'\. It has 'state' and 'log'\.$/],
+  ["constructor", () => {}, "name", /has no event 'constructor'\. It has/],
+  [Object.create(null), () => {}, "name", /has no event '{}'\. It has/],
+  ["state", "a function", "listener", /^The listener of 'state' must be a function, not "a function"\.$/],
+]) {
+  test(`a listener of ${typeof name === "string" ? name : "an object"} that can't be called is refused`, (t) => {
+    const client = clientFor(t, {});
+    assert.throws(
+      () => client.on(name, listener),
+      (error) => {
+        assert.deepEqual([error.name, error.code, error.openai?.param], ["FmError", "INVALID_REQUEST", param]);
+        assert.match(error.message, message);
+        return true;
+      },
+    );
+  });
+}
+
 test("undefined is the default", (t) => {
   clientFor(t, { model: undefined, handshakeTimeoutMs: undefined, fallback: undefined });
 });

@@ -95,15 +95,31 @@ async function compileAlone(...more) {
   await run(process.execPath, [tsc, ...args, ...more], { cwd: folder }).catch(({ stdout }) => assert.fail(stdout));
 }
 
-test("import and require give one FmError", async () => {
+test("import and require give one FmError, and so do the files that are loaded later", async () => {
   const code = `
 import { createRequire } from "node:module";
 import * as esm from "fm-proxy";
 const cjs = createRequire(import.meta.url)("fm-proxy");
-console.log(Object.keys(esm).sort().join() === Object.keys(cjs).sort().join(), esm.FmError === cjs.FmError);
+const isOurs = (reason) => reason instanceof cjs.FmError;
+const ofLater = await esm.pullModel("no reference").catch(isOurs);
+const ofValidate = await esm.createClient().generate({ input: "x", schema: { $async: true } }).catch(isOurs);
+const same = Object.keys(esm).sort().join() === Object.keys(cjs).sort().join();
+console.log(same, esm.FmError === cjs.FmError, ofLater, ofValidate);
 `;
   writeFileSync(join(folder, "one.mjs"), code);
-  assert.equal((await run(process.execPath, [join(folder, "one.mjs")])).stdout, "true true\n");
+  assert.equal((await run(process.execPath, [join(folder, "one.mjs")])).stdout, "true true true true\n");
+});
+
+test("before its first call a client loads neither the other files nor what starts programs", async () => {
+  const code = `
+const before = new Set(process.moduleLoadList);
+require("fm-proxy").createClient();
+const files = Object.keys(require.cache).map((path) => require("node:path").basename(path)).filter((name) => name !== "lazy.cjs");
+const heavy = /NativeModule (child_process|crypto|http|stream|worker_threads|internal\\/fs\\/promises)$/;
+console.log(files.join(), process.moduleLoadList.filter((name) => !before.has(name) && heavy.test(name)).join());
+`;
+  writeFileSync(join(folder, "lazy.cjs"), code);
+  assert.equal((await run(process.execPath, [join(folder, "lazy.cjs")])).stdout, "index.cjs,errors.cjs \n");
 });
 
 const banner = 'import { createRequire as r } from "node:module"; const require = r(import.meta.url);';
@@ -145,8 +161,10 @@ for (const [name, bundle] of Object.entries(BUNDLERS)) {
     const modules = join(folder, "node_modules");
     installStub(modules);
     const host = `
-import { createClient } from "fm-proxy";
+import { createClient, FmError, pullModel } from "fm-proxy";
 (async () => {
+  const error = await pullModel("no reference").catch((reason) => reason);
+  if (!(error instanceof FmError)) throw error;
   const client = createClient();
   const schema = { type: "string" };
   const { value } = await client.generate({ input: "one two", schema, retries: 0, fallback: () => "checked" });
@@ -239,6 +257,8 @@ test("what is in it", () => {
     "dist/index.mjs",
     "dist/index.d.cts",
     "dist/index.d.mts",
+    "dist/errors.cjs",
+    "dist/later.cjs",
     "dist/validate.cjs",
     "dist/ai.mjs",
     "dist/ai.d.mts",
@@ -249,6 +269,10 @@ test("what is in it", () => {
   assert.equal(license, readFileSync(join(root, "LICENSE"), "utf8"));
   const manifest = JSON.parse(readFileSync(join(folder, "node_modules", "fm-proxy", "package.json"), "utf8"));
   assert.equal(manifest.dependencies, undefined);
+  // It would load Node's ES modules, which takes longer than all of the package, and what reads Electron's archives has none.
+  for (const name of files.filter((each) => each.endsWith(".cjs"))) {
+    assert.doesNotMatch(readFileSync(join(folder, "node_modules", "fm-proxy", name), "utf8"), /\bimport\(/, name);
+  }
   const sources = /^(src|scripts|node_modules|dist.esm)|\.ts$|\.tgz$/;
   assert.ok(!files.some((name) => sources.test(name)), files.join());
   const bytes = files.map((name) => statSync(join(folder, "node_modules", "fm-proxy", name)));

@@ -210,6 +210,28 @@ test("an aborted pull goes on where it was", async (t) => {
   assert.equal(server.requests[1].range, "bytes=1000-");
 });
 
+test("what an address has in its query is written nowhere, and still tells it from another", async (t) => {
+  const server = await serve(t, { after: 1000, stall: true });
+  const signed = (signature) => ({ url: `${server.url}?X-Signature=${signature}#part` });
+  const folder = temporaryFolder(t);
+  const written = () => readdirSync(folder).filter((name) => name.endsWith(".json")).map((name) => join(folder, name));
+  const texts = () => written().map((path) => readFileSync(path, "utf8"));
+  const stop = new AbortController();
+  const options = { folder, signal: stop.signal, onProgress: () => stop.abort(new Error("enough")) };
+  await assert.rejects(pull(t, signed("secret"), options).result, /enough/);
+  assert.equal(texts().length, 1);
+  assert.doesNotMatch(texts().join(), /secret|Signature|part"/);
+  await pull(t, signed("secret"), { folder }).result;
+  assert.equal(server.requests[1].range, "bytes=1000-");
+  assert.equal(texts().length, 1);
+  assert.equal(JSON.parse(texts()[0]).url, server.url);
+  assert.doesNotMatch(texts().join(), /secret|Signature|part"/);
+  assert.equal((await pull(t, signed("secret"), { folder }).result).size, SIZE);
+  assert.equal(server.requests.length, 2);
+  await assert.rejects(pull(t, signed("other"), { folder }).result, { code: "INVALID_REQUEST", message: /from elsewhere/ });
+  await assert.rejects(pull(t, server, { folder }).result, { code: "INVALID_REQUEST", message: /from elsewhere/ });
+});
+
 test("two at once: the second is told who downloads", async (t) => {
   const server = await serve(t, { after: 1000, stall: true });
   const stop = new AbortController();

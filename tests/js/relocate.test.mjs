@@ -1,6 +1,17 @@
 // A helper that can't be run where it is installed: repaired, or copied whole to the host's own folder.
 import assert from "node:assert/strict";
-import { chmodSync, existsSync, mkdirSync, readFileSync, readdirSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  lutimesSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { basename, join } from "node:path";
 import { test } from "node:test";
 import { inPackage } from "../../js-shim/dist/esm/locate.js";
@@ -85,6 +96,49 @@ test("a broken copy is replaced, and one of another version is not taken", async
   const newer = await makeRunnable(found, storageDir);
   assert.notEqual(newer.packagePath, copy.packagePath);
   assert.match(readFileSync(newer.executablePath, "utf8"), /newer/);
+});
+
+const DAY_S = 24 * 3600;
+const daysAgo = (days) => Date.now() / 1000 - days * DAY_S;
+/** Something in a folder, last used so many days ago. */
+function used(path, days, make = (it) => mkdirSync(join(it, "bin"), { recursive: true })) {
+  make(path);
+  lutimesSync(path, daysAgo(days), daysAgo(days));
+  return basename(path);
+}
+
+for (const mode of [0o644, 0o755]) {
+  const where = mode === 0o755 ? "in place" : "copied";
+  test(`copies of other versions go when unused for a month, the helper ${where}`, async (t) => {
+    const found = install(t, { mode });
+    const [storageDir, outside] = [temporaryFolder(t), temporaryFolder(t)];
+    writeFileSync(join(outside, "file"), "the user's");
+    const at = (name) => join(storageDir, name);
+    used(at("fm-proxy-helper-linux-x64-1111"), 31, (it) => {
+      mkdirSync(it);
+      symlinkSync(outside, join(it, "bin"));
+    });
+    used(at("fm-proxy-helper-linux-x64-2222.4194305-12345678"), 31);
+    const stay = [
+      used(at("fm-proxy-helper-linux-x64-3333"), 29),
+      used(at("fm-proxy-helper-linux-x64-4444"), 31, (it) => symlinkSync(outside, it)),
+      used(at("fm-proxy-helper-linux-x64-5555"), 31, (it) => writeFileSync(it, "")),
+      used(at("another folder"), 31),
+    ];
+    const { packagePath } = await makeRunnable(found, storageDir);
+    const there = [...stay, ...(packagePath === found.packagePath ? [] : [basename(packagePath)])];
+    assert.deepEqual(readdirSync(storageDir).sort(), there.sort());
+    assert.equal(readFileSync(join(outside, "file"), "utf8"), "the user's");
+  });
+}
+
+test("a copy that is used again counts from then on", async (t) => {
+  const found = install(t);
+  const storageDir = temporaryFolder(t);
+  const { packagePath } = await makeRunnable(found, storageDir);
+  lutimesSync(packagePath, daysAgo(40), daysAgo(40));
+  await makeRunnable(found, storageDir);
+  assert.ok(statSync(packagePath).mtimeMs / 1000 > daysAgo(1));
 });
 
 test("eight at once: one whole copy, and nothing else is left", async (t) => {

@@ -98,6 +98,12 @@ test("a stream that is left early stops the request, and its outcome settles", a
   assert.equal(client.received("$/cancelRequest").length, 1);
 });
 
+test("a stream that is left before its first event was asked for has an outcome, too", { timeout: WAIT }, async (t) => {
+  const stream = stubClient(t).safe.responses.stream({ input: "one two" });
+  assert.deepEqual(await stream[Symbol.asyncIterator]().return(), { done: true, value: undefined });
+  assert.equal((await stream.outcome).error.code, "CANCELLED");
+});
+
 test("a fallback that fails: the local error, with what the fallback said", async (t) => {
   for (const fallback of [
     () => {
@@ -167,6 +173,30 @@ test("a fallback that hangs is left when the signal is aborted", { timeout: WAIT
   const { safe } = stubClient(t, {}, { fallback });
   const { error } = await safe.responses.create({ input: failing("UNAVAILABLE") }, { signal: controller.signal });
   assert.equal(error.code, "CANCELLED");
+});
+
+test("a fallback's stream that hangs between its events is left when the signal is aborted", { timeout: WAIT }, async (t) => {
+  const controller = new AbortController();
+  const never = new Promise(() => {});
+  let left = 0;
+  const events = {
+    given: 0,
+    [Symbol.asyncIterator]: () => events,
+    async next() {
+      if (events.given++ === 0) return { done: false, value: { type: "response.output_text.delta", delta: "a" } };
+      setImmediate(() => controller.abort());
+      return never;
+    },
+    return() {
+      left++;
+      return never;
+    },
+  };
+  const { safe } = stubClient(t, {}, { fallback: { responses: { create: async () => events } } });
+  const stream = safe.responses.stream({ input: failing("UNAVAILABLE") }, { signal: controller.signal });
+  assert.equal(deltas((await drain(stream)).events), "a");
+  assert.equal((await stream.outcome).error.code, "CANCELLED");
+  assert.equal(left, 1);
 });
 
 test("the numbers of a rate limit unless the caller says otherwise", () => {

@@ -189,6 +189,9 @@ MUTATIONS = [
      "await rename(fresh, to).catch(async",
      "await cp(fresh, to, { recursive: true }).catch(async",
      "relocate", "eight"),
+    ("only copies that nobody uses are removed", RELOCATE, " && Date.now() - it.mtimeMs > UNUSED_MS;", ";", "relocate", "unused"),
+    ("no link is removed as a copy", RELOCATE, "it !== null && it.isDirectory()", "it !== null", "relocate", "unused"),
+    ("a use of a copy is noted", RELOCATE, "  await noteUse(to);\n", "", "relocate", "again counts"),
     # what comes from the helper
     ("J10: stray text ends the helper and its calls", CONNECTION,
      "      this.#brokeProtocol = true;\n      this.fail(toFmError(error));",
@@ -403,7 +406,7 @@ MUTATIONS = [
      "const error = null;",
      "gate", "without a start: the option"),
     ("the engine of the environment counts", CLIENT,
-     "const value = options[name] ?? helperEnvironment(process.env, options.env)[variable];",
+     "const value = options[name] ?? variableOf(options, variable);",
      "const value = options[name] ?? variable.slice(0, 0);",
      "gate", "without a start: the host's"),
     # rate limits
@@ -421,14 +424,14 @@ MUTATIONS = [
     ("generate checks the schema", GENERATE, "if (wrong !== null) return { reason: wrong };", "void wrong;",
      "generate", "^one retry"),
     ("generate tells the reason", GENERATE, "${last.reason} ", "", "generate", "^one retry"),
-    ("an unknown option is refused", OPTIONS, "if (!Object.hasOwn(KINDS, name)) throw", "if (false) throw",
+    ("an unknown option is refused", OPTIONS, "if (!Object.hasOwn(KINDS, name)) {", "if (false) {",
      "options", "modle"),
     # secrets
     ("J19: the environment is an allow-list", CLIENT, "(ENVIRONMENT.has(upper) ||", "(true ||", "locate", "^J19"),
     ("J19: whatever the case", CLIENT, "const upper = name.toUpperCase();", "const upper = name;", "locate", "^J19"),
     ("J19: and it is what the helper gets", CLIENT,
-     "const env = helperEnvironment(process.env, options.env);",
-     "const env = { ...process.env, ...options.env } as Record<string, string>;",
+     "await spawnOptions(options, helperEnvironment(process.env, options.env));",
+     "await spawnOptions(options, { ...process.env, ...options.env } as Record<string, string>);",
      "lifecycle", "^J19"),
     # each call once
     ("J20: an answer settles its call once", RPC, "    this.#pending.delete(id);\n", "", "rpc", "^notifications"),

@@ -1,0 +1,25 @@
+// Model files: what hosts and the command line do with them. The code is loaded by the first call.
+import type { FoundModel } from "./model-files.js";
+import type { Environment } from "./models-folder.js";
+import type { PulledModel, PullOptions } from "./pull.js";
+
+/** The models of this machine, fm-proxy's own first. A folder that can't be read has none. */
+export async function findModels(env?: Environment, home?: string): Promise<FoundModel[]> {
+  return (await import("./later.js")).findModels(env, home);
+}
+
+/**
+ * Downloads a model file. `reference` is an https URL of a GGUF file, or `hf:OWNER/NAME/FILE.gguf`, a file on Hugging Face
+ * (or on the server that the variable `HF_ENDPOINT` names; `HF_TOKEN` is sent there).
+ *
+ * @throws FmError: INVALID_REQUEST for a reference that is none, NOT_FOUND, UNAVAILABLE for everything that a later try may
+ *   get over; the reason of the signal
+ */
+export async function pullModel(reference: string, options: PullOptions = {}): Promise<PulledModel> {
+  return (await import("./later.js")).pullModel(reference, options);
+}
+
+/** Compares a file with what was downloaded; `unknown`: another program brought it. */
+export async function verifyModel(path: string): Promise<{ state: "ok" | "damaged" | "unknown"; sha256: string }> {
+  return (await import("./later.js")).verifyModel(path);
+}

@@ -1,0 +1,24 @@
+// The folder of fm-proxy's own models.
+import { homedir } from "node:os";
+import { join, sep } from "node:path";
+
+/** The part of a host's environment that says where files are. */
+export type Environment = Record<string, string | undefined>;
+
+/** The user's folder; the root for a user that the system does not know, who can write nowhere then. */
+export function userHome(): string {
+  try {
+    return homedir();
+  } catch {
+    return sep;
+  }
+}
+
+/** The folder that `fm-proxy models pull` fills, and that a client uses unless it names another one. */
+export function modelsFolder(env: Environment = process.env, home = userHome(), platform: string = process.platform): string {
+  const named = env["FM_PROXY_MODELS_DIR"];
+  if (named !== undefined && named !== "") return named;
+  if (platform === "darwin") return join(home, "Library", "Application Support", "fm-proxy", "models");
+  if (platform === "win32") return join(env["LOCALAPPDATA"] || join(home, "AppData", "Local"), "fm-proxy", "models");
+  return join(env["XDG_DATA_HOME"] || join(home, ".local", "share"), "fm-proxy", "models");
+}

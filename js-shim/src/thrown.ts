@@ -1,0 +1,17 @@
+// What was thrown, as an FmError and in words.
+import { FmError } from "./errors.js";
+
+/** Makes an FmError of anything that was thrown. */
+export function toFmError(error: unknown): FmError {
+  if (error instanceof FmError) return error;
+  return new FmError("INTERNAL", messageOf(error), { cause: error });
+}
+
+/** What was thrown, in words: it need be no Error, and have no text. */
+export function messageOf(error: unknown): string {
+  try {
+    return String(error instanceof Error ? error.message : error);
+  } catch {
+    return "something was thrown that has no text";
+  }
+}

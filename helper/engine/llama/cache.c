@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOST_MAX 16 /* tokens that a conversation may lose as it goes on: computed again at once, where they are wanted */
+#define LOST_MAX                                                                                                       \
+    16 /* tokens that a conversation may lose as it goes on: computed again at once, where they are wanted */
 
 static bool init_cached(struct fm_cache *cache, size_t index) {
     struct fm_cached *cached = &cache->list[index];
@@ -198,7 +199,8 @@ static void share(struct fm_cached *to, const struct fm_cached *from, size_t cou
     to->exact = 0;
 }
 
-/* Whether the prompt goes on in the place of `best`, whose rest is lost then. Another branch gets a place of its own. */
+/* Whether the prompt goes on in the place of `best`, whose rest is lost then. Another branch gets a place of its own.
+ */
 static bool goes_on(const struct fm_cached *best, size_t common, bool exact) {
     return !best->busy && (exact || best->cache->whole || best->count - common <= LOST_MAX);
 }

@@ -1,7 +1,8 @@
 /*
  * fm-engine-llama: GGUF models through llama.cpp. The engine thread generates all jobs, batch by batch (scheduler.h).
- * Everything here belongs to it; ggml's compute threads know nothing of jobs. Its settings are the environment variables
- * FM_ENGINE_LLAMA_CTX, FM_ENGINE_LLAMA_SLOTS, FM_ENGINE_LLAMA_KV_TOKENS and FM_ENGINE_LLAMA_THREADS (docs/options.md).
+ * Everything here belongs to it; ggml's compute threads know nothing of jobs. Its settings are the environment
+ * variables FM_ENGINE_LLAMA_CTX, FM_ENGINE_LLAMA_SLOTS, FM_ENGINE_LLAMA_KV_TOKENS and FM_ENGINE_LLAMA_THREADS
+ * (docs/options.md).
  */
 #include "base/platform.h"
 #include "engine/kit/kit.h"

@@ -8,9 +8,12 @@
 
 #include <stdlib.h>
 
-/* How long a batch may take beside answers under way, which wait for it; and alone, so that an abort is seen. In ms. */
+/* How long a batch may take beside answers under way, which wait for it; and alone, for a job that comes. In ms. */
 #define BESIDE_MS 120
-#define ALONE_MS  2000
+#define ALONE_MS  500
+
+#define ADMIT_MS 200 /* how long jobs are admitted before the next batch; the last one may take longer */
+#define ASK_MS   10  /* an operation of a small model takes microseconds */
 
 #define CHUNK_MIN 32 /* tokens of a prompt beside answers: less is computed no faster */
 
@@ -46,55 +49,72 @@ static bool is_active(const struct fm_sequence *sequence) {
 
 /* ---- signs and aborts ---- */
 
+static void end(struct fm_scheduler *scheduler, struct fm_sequence *sequence) {
+    fm_sequence_end(sequence);
+    scheduler->running--;
+    scheduler->crowded = false;
+    if (sequence->filled == 0) { /* else when the batch is computed */
+        fm_sequence_release(sequence);
+    }
+}
+
+/* From inside of work that takes long: signs of progress are given, and jobs that were aborted end without waiting for
+ * it. */
+static void look_around(struct fm_scheduler *scheduler) {
+    scheduler->wanted = false;
+    fm_kit_finish_aborted(scheduler->kit);
+    for (size_t i = 0; i < slots(scheduler); i++) {
+        struct fm_sequence *sequence = &scheduler->list[i];
+        bool goes_on = sequence->job && fm_sequence_go_on(sequence);
+        scheduler->wanted |= goes_on && sequence->filled > 0;
+        if (sequence->job && !goes_on && sequence != scheduler->busy) {
+            fm_sequence_stop(sequence, FM_REASON_ABORTED, NULL);
+            end(scheduler, sequence);
+        }
+    }
+}
+
 /* llama.cpp asks between the operations of a batch, which may take a minute. It stops when nobody wants what comes of
  * it. */
 static bool abort_asked(void *argument) {
-    const struct fm_scheduler *scheduler = argument;
-    bool wanted = false;
-    for (size_t i = 0; i < slots(scheduler); i++) {
-        const struct fm_sequence *sequence = &scheduler->list[i];
-        wanted |= sequence->job && fm_sequence_go_on(sequence) && sequence->filled > 0;
+    struct fm_scheduler *scheduler = argument;
+    int64_t now = fm_now_ms();
+    if (now - scheduler->asked_ms >= ASK_MS) {
+        scheduler->asked_ms = now;
+        look_around(scheduler);
     }
-    return !wanted;
+    return !scheduler->wanted;
 }
 
-/* Work for one sequence, which the others wait for. */
-struct single {
-    struct fm_scheduler *scheduler;
-    const struct fm_sequence *sequence;
-};
-
-/* fm_image_go_on. */
+/* fm_image_go_on: the others wait for scheduler->busy. */
 static bool go_on(void *argument) {
-    const struct single *single = argument;
-    (void)abort_asked(single->scheduler);
-    return !fm_kit_job_aborted(single->sequence->job);
+    struct fm_scheduler *scheduler = argument;
+    (void)abort_asked(scheduler);
+    return !fm_kit_job_aborted(scheduler->busy->job);
 }
 
 /* ---- jobs come and go ---- */
 
-static struct fm_sequence *find_free(struct fm_scheduler *scheduler) {
-    struct fm_sequence *found = scheduler->list;
-    while (found->job) {
-        found++;
-    }
-    return found;
-}
-
 static void begin(struct fm_scheduler *scheduler, struct fm_kit_job *job) {
-    struct fm_sequence *sequence = find_free(scheduler);
-    struct single single = {scheduler, sequence};
+    struct fm_sequence *sequence = scheduler->list;
+    while (sequence->job) {
+        sequence++;
+    }
     scheduler->running++;
-    fm_sequence_begin(sequence, scheduler->model, job, go_on, &single);
+    scheduler->busy = sequence;
+    fm_sequence_begin(sequence, scheduler->model, job, go_on, scheduler);
+    scheduler->busy = NULL;
 }
 
-/* Takes the jobs that are there; waits for one if there is nothing to do. False: the end has come. */
-static bool admit(struct fm_scheduler *scheduler, struct fm_kit *kit) {
-    while (scheduler->running < slots(scheduler)) {
-        struct fm_kit_job *job = fm_kit_take(kit, scheduler->running == 0);
+/* Takes jobs that are there; waits for one if there is nothing to do. False: the end has come. */
+static bool admit(struct fm_scheduler *scheduler) {
+    int64_t deadline = INT64_MAX; /* from the first on: answers under way wait */
+    while (scheduler->running < slots(scheduler) && fm_now_ms() < deadline) {
+        struct fm_kit_job *job = fm_kit_take(scheduler->kit, scheduler->running == 0);
         if (!job) {
             break;
         }
+        deadline = deadline == INT64_MAX ? fm_now_ms() + ADMIT_MS : deadline;
         begin(scheduler, job);
     }
     return scheduler->running > 0;
@@ -123,9 +143,7 @@ static void end_those_over(struct fm_scheduler *scheduler) {
             fm_sequence_stop(sequence, FM_REASON_ABORTED, NULL);
         }
         if (sequence->job && sequence->reason) {
-            fm_sequence_end(sequence);
-            scheduler->running--;
-            scheduler->crowded = false;
+            end(scheduler, sequence);
         }
     }
 }
@@ -206,7 +224,9 @@ static void fill_prompts(struct fm_scheduler *scheduler, size_t most) {
             }
         }
         size_t share = (most + waiting - 1) / waiting;
-        most -= fm_sequence_fill(shortest, &scheduler->batch, share);
+        bool exact = shortest->exact && scheduler->running == 1; /* however long its chunks take */
+        share = fm_sequence_fill(shortest, &scheduler->batch, exact ? scheduler->model->chunk : share);
+        most -= share < most ? share : most;
     }
 }
 
@@ -238,10 +258,13 @@ static void measure(struct fm_scheduler *scheduler, int64_t took_us) {
     }
 }
 
+/* Of those that ended while it was computed, the places are free now. */
 static void drop_batch(struct fm_scheduler *scheduler) {
     for (size_t i = 0; i < slots(scheduler); i++) {
         struct fm_sequence *sequence = &scheduler->list[i];
-        if (sequence->job && sequence->filled > 0) {
+        if (!sequence->job) {
+            fm_sequence_release(sequence);
+        } else if (sequence->filled > 0) {
             fm_sequence_drop(sequence);
         }
     }
@@ -250,10 +273,17 @@ static void drop_batch(struct fm_scheduler *scheduler) {
 static void take_batch(struct fm_scheduler *scheduler, size_t count) {
     for (size_t i = 0; i < slots(scheduler); i++) {
         struct fm_sequence *sequence = &scheduler->list[i];
-        if (sequence->job && sequence->filled > 0) {
+        if (!sequence->job) {
+            fm_sequence_release(sequence);
+        } else if (sequence->filled > 0) {
             fm_sequence_take(sequence, &scheduler->batch, count == 1);
         }
     }
+}
+
+static enum fm_decode decode(struct fm_scheduler *scheduler) {
+    scheduler->wanted = true;
+    return fm_batch_decode(&scheduler->batch);
 }
 
 /* The batch failed: each of its sequences is computed alone, so that only the one at fault fails. */
@@ -265,7 +295,11 @@ static void compute_apart(struct fm_scheduler *scheduler) {
         }
         fm_batch_clear(&scheduler->batch);
         fm_sequence_fill(sequence, &scheduler->batch, CHUNK_MIN);
-        enum fm_decode result = fm_batch_decode(&scheduler->batch);
+        enum fm_decode result = decode(scheduler);
+        if (!sequence->job) {
+            fm_sequence_release(sequence);
+            continue;
+        }
         if (result == FM_DECODE_OK) {
             fm_sequence_take(sequence, &scheduler->batch, true);
             continue;
@@ -283,7 +317,7 @@ static void compute(struct fm_scheduler *scheduler) {
         return;
     }
     int64_t start = fm_now_us();
-    switch (fm_batch_decode(&scheduler->batch)) {
+    switch (decode(scheduler)) {
     case FM_DECODE_OK:
         measure(scheduler, fm_now_us() - start);
         take_batch(scheduler, count);
@@ -310,10 +344,12 @@ static void see(struct fm_scheduler *scheduler) {
     if (!next) {
         return;
     }
-    struct single single = {scheduler, next};
-    next->filled = 1; /* abort_asked: it is what is computed */
-    enum fm_decode result = fm_sequence_see(next, &scheduler->batch, go_on, &single);
+    scheduler->busy = next;
+    scheduler->wanted = true;
+    next->filled = 1; /* look_around: it is what is computed */
+    enum fm_decode result = fm_sequence_see(next, &scheduler->batch, go_on, scheduler);
     next->filled = 0;
+    scheduler->busy = NULL;
     if (result == FM_DECODE_FULL) {
         make_room(scheduler);
     } else if (result == FM_DECODE_FAILED) {
@@ -322,8 +358,9 @@ static void see(struct fm_scheduler *scheduler) {
 }
 
 void fm_scheduler_run(struct fm_scheduler *scheduler, struct fm_kit *kit) {
+    scheduler->kit = kit;
     fm_llama_model_watch(scheduler->model, abort_asked, scheduler);
-    while (admit(scheduler, kit)) {
+    while (admit(scheduler)) {
         place(scheduler);
         see(scheduler);
         compute(scheduler);

@@ -418,17 +418,24 @@ void fm_sequence_end(struct fm_sequence *sequence) {
     fm_log(FM_LOG_INFO, "job %lld: %zu tokens in, %lld out, %lld ms", (long long)job->id,
            sequence->request.prompt.count, (long long)job->output_tokens,
            (long long)(fm_now_ms() - sequence->start_ms));
-    if (sequence->cached) {
-        fm_cache_end(sequence->cached);
-    }
     fm_sampler_free(&sequence->sampler);
     fm_llama_answer_free(answer);
     fm_llama_request_free(&sequence->request);
     free(sequence->tokens);
     fm_kit_job_finish(job, reason, &answer->error);
-    *sequence = (struct fm_sequence){0};
+    *sequence = (struct fm_sequence){.cached = sequence->cached, .filled = sequence->filled};
     if (stuck) {
         fm_log(FM_LOG_WARN, "the check of a text by its schema does not end: the engine is ended for it");
         _exit(FM_EXIT_NO_MEMORY); /* it takes memory as long as it lasts, and can't be stopped otherwise */
     }
+}
+
+void fm_sequence_release(struct fm_sequence *sequence) {
+    if (sequence->cached && sequence->filled > 0) {
+        fm_sequence_drop(sequence);
+    }
+    if (sequence->cached) {
+        fm_cache_end(sequence->cached);
+    }
+    *sequence = (struct fm_sequence){0};
 }

@@ -41,7 +41,8 @@ struct fm_sequence {
 
 /*
  * Reads `job` and accepts it; what is wrong with it is in ->reason afterwards, as is that only its prompt was to be
- * counted. `go_on` is asked while images are looked at. Blocks as long as it takes. End it with fm_sequence_end.
+ * counted. `go_on` is asked while images are looked at. Blocks as long as it takes. End it with fm_sequence_end
+ * and fm_sequence_release.
  */
 void fm_sequence_begin(struct fm_sequence *sequence, struct fm_llama_model *model, struct fm_kit_job *job,
                        fm_image_go_on *go_on, void *state);
@@ -80,7 +81,13 @@ bool fm_sequence_go_on(const struct fm_sequence *sequence);
 /* Over, for `reason`, and with `detail` where that is FM_REASON_ERROR; what it ended for before stays. */
 void fm_sequence_stop(struct fm_sequence *sequence, enum fm_reason reason, const char *detail);
 
-/* Finishes the job for ->reason, and frees all. Its tokens stay in the memory, for other prompts. */
+/*
+ * Finishes the job for ->reason, and frees all but its place: its tokens may be in a batch that is being computed.
+ * ->job is NULL then.
+ */
 void fm_sequence_end(struct fm_sequence *sequence);
+
+/* After fm_sequence_end, and after that batch: its place is free. What was computed stays there for other prompts. */
+void fm_sequence_release(struct fm_sequence *sequence);
 
 #endif

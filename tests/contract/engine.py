@@ -84,6 +84,7 @@ class Engine:
         self.messages = queue.Queue()
         self.next_id = 0
         self.next_job = 0
+        self.seen = []  # what `until` has received
         self.stderr = b""
         self.threads = [threading.Thread(target=body, daemon=True) for body in (self._read, self._read_stderr)]
         for thread in self.threads:
@@ -182,6 +183,28 @@ class Engine:
 
     def run(self, messages, **params):
         return Outcome(self.events(self.start(messages, **params)))
+
+    def until(self, job, method):
+        """Waits for an event of one of several jobs that run. `together` gives it, and those before it, again."""
+        while not self.seen or self.seen[-1]["method"] != method or self.seen[-1]["params"]["job"] != job:
+            self.seen.append(self.receive())
+            assert self.seen[-1] is not None, "the engine ended inside a job"
+
+    def together(self, jobs):
+        """The events of several jobs up to their ends: (job, method, params)."""
+        left = set(jobs)
+        while left:
+            message = self.seen.pop(0) if self.seen else self.receive()
+            assert message is not None, "the engine ended inside a job"
+            job = message["params"]["job"]
+            assert job in left, message
+            left -= {job} if message["method"] == "job.finished" else set()
+            yield job, message["method"], message["params"]
+
+    def outcomes(self, jobs):
+        """The outcome of each of them."""
+        events = list(self.together(jobs))
+        return [Outcome((method, params) for number, method, params in events if number == job) for job in jobs]
 
     def wait_exit(self, timeout):
         """Exit status, and the seconds that it took."""

@@ -248,7 +248,7 @@ class Jobs(Case):
                 self.assertEqual((bool(params), counted.error["code"]), (True, "INVALID_REQUEST"))
         again = self.engine.run(user(SHORT), max_tokens=3, temperature=0)
         self.assertEqual((again.text, again.accepted), (first.text, first.accepted))
-        self.assertIn(again.cached, (0, again.accepted))
+        self.assertIn(again.cached, (0, again.accepted - 1))
         counted = self.engine.run(user(SHORT), max_tokens=0)
         self.assertEqual(counted.accepted, first.accepted)
         over = self.engine.run(user("word " * (self.context_length + 40)), max_tokens=0)

@@ -24,6 +24,8 @@ PROGRAM = None
 MODEL = None
 
 CTX = "FM_ENGINE_LLAMA_CTX"
+SLOTS = "FM_ENGINE_LLAMA_SLOTS"
+KV_TOKENS = "FM_ENGINE_LLAMA_KV_TOKENS"
 THREADS = "FM_ENGINE_LLAMA_THREADS"
 CTX_MAX = 16_777_216  # docs/options.md names it
 LINE_MAX = 524_288  # characters; docs/limits.md names it
@@ -285,13 +287,13 @@ class Infill(Case):
         for prompt, suffix in (("ab", "cd"), ("", "cd"), ("ab", ""), ("", ""), ("<|end|>", "c<|end|>")):
             outcome = self.run_both(engine, f"x{prompt}y{suffix}z", prompt, suffix)
             self.assertIsNone(outcome.error)
-            self.assertEqual(outcome.cached, outcome.accepted, (prompt, suffix))
+            self.assertEqual(outcome.cached, outcome.accepted - 1, (prompt, suffix))
         self.assertEqual(outcome.accepted, 3 + 7 + 8)
 
     def test_the_beginning_of_a_text(self):
         engine = self.tiny(("tokenizer.ggml.add_bos_token", gguf.BOOL, True))
         outcome = self.run_both(engine, "xaycz", "a", "c")
-        self.assertEqual((outcome.accepted, outcome.cached), (6, 6))
+        self.assertEqual((outcome.accepted, outcome.cached), (6, 5))
         for prompt, tokens in (("", 1), ("a", 2), ("ab", 2)):
             self.assertEqual(engine.run(None, prompt=prompt, max_tokens=0).accepted, tokens)
         self.assertEqual(self.tiny().run(None, prompt="", max_tokens=0).accepted, 1, "it begins with nothing else")
@@ -301,7 +303,8 @@ class Infill(Case):
         for prompt, suffix in (("a" * 62, "b"), ("a", "b" * 62), ("a" * 31, "b" * 31), ("a" * 8000, "b" * 8000)):
             error = engine.run(None, prompt=prompt, suffix=suffix).error
             self.assertEqual(error["code"], "CONTEXT_OVERFLOW")
-        self.assertEqual(engine.run(None, prompt="a" * 30, suffix="b" * 30).usage["output_tokens"], 1)
+        outcome = engine.run(None, prompt="a" * 30, suffix="b" * 30, ignore_eos=True)
+        self.assertEqual(outcome.usage["output_tokens"], 1)
 
     def test_a_model_without_such_tokens(self):
         engine, _ = self.ready()
@@ -427,27 +430,129 @@ class Files(Case):
 
 
 class Reuse(Case):
-    def test_a_prompt_that_comes_again(self):
-        """Nothing of it is computed again, with the same text; but not by a job that repeats what was computed otherwise."""
-        engine, _ = self.ready()
-        prompt = user("Tell a story about a lighthouse and a storm. " * 20)
+    STORY = "Tell a story about a lighthouse and a storm. "
 
-        def run(**params):
-            return engine.run(prompt, max_tokens=30, **params)
-        first = run(temperature=0)
-        self.assertEqual(first.cached, 0)
-        again = run(temperature=0)
-        self.assertEqual((again.cached, again.text, again.usage["output_tokens"]), (again.accepted, first.text, 30))
-        seeded = run(temperature=1, seed=7)
-        self.assertEqual(seeded.cached, seeded.accepted)
-        self.assertEqual(run(temperature=1).cached, first.accepted, "without a seed too")
+    def run_story(self, engine, sentences, max_tokens=30, **params):
+        return engine.run(user(self.STORY * sentences), max_tokens=max_tokens, **params)
+
+    def test_a_prompt_that_comes_again(self):
+        """All of it but the last token is there already, whatever the other parameters are."""
+        engine, _ = self.ready()
+        first = self.run_story(engine, 20, temperature=0)
+        again = self.run_story(engine, 20, temperature=0)
+        self.assertEqual((first.cached, again.cached), (0, again.accepted - 1))
+        self.assertEqual(again.usage["output_tokens"], 30)
+        self.assertEqual(self.run_story(engine, 20, temperature=1).cached, first.accepted - 1)
+
+    def test_branches_share_their_beginning(self):
+        """Each of three conversations finds its own again, and a fourth what it has in common with one of them."""
+        engine, _ = self.ready()
+        begin = [{"role": "system", "content": self.STORY * 10}]
+        branches = [[*begin, {"role": "user", "content": f"{word} " * 30}] for word in ("red", "green", "blue")]
+        counts = [engine.run(branch, max_tokens=2, temperature=0) for branch in branches]
+        self.assertEqual(counts[0].cached, 0)
+        shared = counts[1].cached
+        self.assertGreater(shared, 100)
+        self.assertEqual(counts[2].cached, shared)
+        for branch, first in zip(branches, counts):
+            again = engine.run(branch, max_tokens=2, temperature=0)
+            self.assertEqual((again.cached, again.text), (again.accepted - 1, first.text))
+
+    def test_a_seed_is_repeatable(self):
+        """To the bit, whatever was computed before, as long as the engine does nothing else."""
+        engine, _ = self.ready()
+        fresh = self.run_story(engine, 20, temperature=1, seed=7)
+        again = self.run_story(engine, 20, temperature=1, seed=7)
+        self.assertEqual((again.cached % 128, again.text), (0, fresh.text))
+        self.assertGreater(again.cached, 0, "whole chunks")
         for sentences in (10, 30):  # a part of it, and more than it
-            engine.run(user("Tell a story about a lighthouse and a storm. " * sentences), max_tokens=1)
-            begun = run(temperature=1)
+            self.run_story(engine, sentences, max_tokens=1)
+            begun = self.run_story(engine, 20, temperature=1)
             self.assertGreater(begun.cached % 128, 0, "no whole chunks")
-            third = run(temperature=1, seed=7)
-            self.assertEqual((third.cached % 128, third.text), (0, seeded.text))
-        self.assertLess(third.cached, third.accepted)
+            third = self.run_story(engine, 20, temperature=1, seed=7)
+            self.assertEqual((third.cached, third.text), (0, fresh.text))
+
+
+class Together(Case):
+    """Several jobs at once."""
+
+    PROMPTS = ("Name three colours.", "What is the capital of France?", "Count from one to ten.", "Say hello.",
+               "Tell a story about a lighthouse and a storm. " * 25)
+
+    def start_greedy(self, engine, prompt, **params):
+        return engine.start(user(prompt), **{"max_tokens": 12, "temperature": 0, "logprobs": 2, **params})
+
+    def assert_same(self, ours, theirs, margin=0.4):
+        """
+        The same tokens with the same log probabilities, but for rounding: that depends on what is computed at once. Where
+        the two best are so near to each other that it decides, the texts part.
+        """
+        for our, their in zip(ours.logprobs, theirs.logprobs):
+            if our["bytes"] != their["bytes"]:
+                best, second = (token["logprob"] for token in their["top"])
+                self.assertLess(best - second, margin, (ours.text, theirs.text))
+                return
+            self.assertLess(abs(our["logprob"] - their["logprob"]), margin, (ours.text, theirs.text))
+        self.assertEqual(ours.text, theirs.text)
+
+    def test_the_texts_of_each_alone(self):
+        engine, _ = self.ready(**{SLOTS: "5"})
+        want = [engine.outcomes([self.start_greedy(engine, prompt)])[0] for prompt in self.PROMPTS]
+        other, _ = self.ready(**{SLOTS: "5"})
+        jobs = [self.start_greedy(other, prompt) for prompt in self.PROMPTS]
+        for ours, theirs in zip(other.outcomes(jobs), want):
+            self.assert_same(ours, theirs)
+
+    def test_they_run_side_by_side(self):
+        """A second answer begins, and ends, before the first one ends."""
+        engine, _ = self.ready(**{SLOTS: "2"})
+        long = engine.start(user("Count from one to a hundred."), max_tokens=200, temperature=0, ignore_eos=True)
+        engine.until(long, "job.delta")
+        short = engine.start(user("Say hello."), max_tokens=4, temperature=0)
+        order = [job for job, name, _ in engine.together((long, short)) if name == "job.finished"]
+        self.assertEqual(order, [short, long])
+
+    def test_more_jobs_than_slots(self):
+        """The front does not send more; an engine that gets them takes one after the other."""
+        engine, _ = self.ready(**{SLOTS: "2"})
+        jobs = [engine.start(user(f"Say {number}."), max_tokens=6, temperature=0) for number in range(6)]
+        for outcome in engine.outcomes(jobs):
+            self.assertIn(outcome.reason, ("stop", "length"))
+
+    def test_an_abort_costs_the_others_nothing(self):
+        engine, _ = self.ready(**{SLOTS: "3"})
+        want = engine.outcomes([self.start_greedy(engine, self.PROMPTS[2])])[0]
+        prefill = engine.start(user(self.PROMPTS[4] * 3), max_tokens=12, temperature=0)
+        decode = engine.start(user("Count from one to a hundred."), max_tokens=500, temperature=0, ignore_eos=True)
+        kept = self.start_greedy(engine, self.PROMPTS[2])
+        engine.until(decode, "job.delta")
+        for job in (prefill, decode):
+            engine.notify("job.abort", {"job": job})
+        outcomes = engine.outcomes((prefill, decode, kept))
+        self.assertEqual([outcome.reason for outcome in outcomes[:2]], ["aborted", "aborted"])
+        self.assert_same(outcomes[2], want)
+
+    def test_each_has_its_own_grammar_and_penalties(self):
+        engine, _ = self.ready(**{SLOTS: "3"})
+        schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"],
+                  "additionalProperties": False}
+        jobs = [engine.start(user("A number."), max_tokens=40, temperature=0,
+                             format={"type": "json_schema", "schema": schema, "strict": True}),
+                engine.start(user("Say yes or no."), max_tokens=40, temperature=0,
+                             format={"type": "grammar", "syntax": "regex", "definition": "yes|no"}),
+                engine.start(user("Say hello."), max_tokens=10, temperature=0, logprobs=1)]
+        number, word, hello = engine.outcomes(jobs)
+        self.assertRegex(number.text, r'^\{"a": ?-?\d+\}$')
+        self.assertIn(word.text, ("yes", "no"))
+        self.assertEqual("".join(bytes(entry["bytes"]).decode() for entry in hello.logprobs), hello.text)
+
+    def test_one_that_finds_no_room_waits(self):
+        """A KV memory of one context: long answers at once do not fit, and none is cut for another."""
+        engine, context = self.ready(**{SLOTS: "4", CTX: "512", KV_TOKENS: "512"})
+        jobs = [engine.start(user(f"{word} " * 150), temperature=0, ignore_eos=True) for word in ("a", "the", "of", "to")]
+        for outcome in engine.outcomes(jobs):
+            self.assertEqual(outcome.reason, "length")
+            self.assertEqual(outcome.usage["input_tokens"] + outcome.usage["output_tokens"], context)
 
 
 class Sampling(Case):

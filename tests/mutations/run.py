@@ -54,6 +54,8 @@ TRUNCATION = "helper/engine/kit/truncation.c"
 COMPLETIONS_REQUEST = "helper/surface/completions_request.c"
 SANDBOX = "helper/base/platform_sandbox_linux.c"
 LANDLOCK = "helper/base/platform_landlock_linux.c"
+CACHE = "helper/engine/llama/cache.c"
+SCHEDULER = "helper/engine/llama/scheduler.c"
 CPUS = "helper/base/platform_cpus_linux.c"
 ENVIRONMENT = "helper/front/engines/environment.c"
 KIT = "helper/engine/kit/life.c"
@@ -408,6 +410,22 @@ MUTATIONS = [
      "unit.platform_cpus"),
     ("processors that are not this process's don't count", CPUS, "known && CPU_ISSET_S(cpu, sizeof sets, sets)",
      "known && cpu < (size_t)sysconf(_SC_NPROCESSORS_ONLN)", "unit.platform_cpus"),
+    ("an exact sequence begins in an empty memory", CACHE, "if (exact && !cache->pure) {", "if (0) {",
+     "contract.llama_settings"),
+    ("an exact sequence has whole chunks", SCHEDULER, "exact ? scheduler->model->chunk : share", "share / 2 + 1",
+     "contract.llama_settings"),
+    ("only tokens that are the same are used again", CACHE, "cached->tokens[common] == prompt->tokens[common]", "true",
+     "contract.llama_settings"),
+    ("another branch gets a place of its own", CACHE, "best->count - common <= LOST_MAX", "best->count - common <= best->count",
+     "contract.llama_settings"),
+    ("a branch shares no more than what is common", CACHE, "to->count = count;", "to->count = from->count;",
+     "contract.llama_settings"),
+    ("who finds no room waits", SCHEDULER, "fm_sequence_yield_place(youngest);",
+     'fm_sequence_stop(youngest, FM_REASON_ERROR, "full");', "contract.llama_settings"),
+    ("a batch goes on while one wants it", SCHEDULER, "scheduler->wanted |= goes_on && sequence->filled > 0;",
+     "scheduler->wanted = goes_on && sequence->filled > 0;", "contract.llama_settings"),
+    ("each sequence takes its own logits", "helper/engine/llama/sequence.c",
+     "fm_batch_logits(batch, sequence->output)", "fm_batch_logits(batch, -1)", "contract.llama_settings"),
     ("no more threads than processors by default", "helper/engine/llama/model.c",
      "usable.cores < threads ? usable.cores : threads;", "threads;", "contract.llama_settings"),
     ("threads leave signals alone", PLATFORM,

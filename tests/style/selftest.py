@@ -67,7 +67,7 @@ ROWS = [
     (check.include_direction, "helper/engine/kit/x.c", '#include "engine/fake/script.h"\n',
      [(1, "may not include it")]),
     (check.include_direction, "helper/engine/fake/x.c", '#include "front/outbox.h"\n', [(1, "may not include it")]),
-    (check.include_direction, "helper/engine/fake/x.c", '#include "engine/llama/slot.h"\n',
+    (check.include_direction, "helper/engine/fake/x.c", '#include "engine/llama/cache.h"\n',
      [(1, "may not include it")]),
     (check.include_direction, "helper/engine/kit/x.c", '#include "engine/chat/tools.h"\n', [(1, "may not include it")]),
     (check.include_direction, "helper/engine/chat/x.c", '#include "engine/guide/schema.h"\n', [(1, "may not include it")]),

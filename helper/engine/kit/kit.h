@@ -314,6 +314,10 @@ FM_MUST_USE enum fm_code fm_kit_job_fit(struct fm_kit_job *job, size_t context_l
  */
 struct fm_kit_job *fm_kit_take(struct fm_kit *kit, bool wait);
 
+/* Finishes the aborted jobs that fm_kit_take has not handed out yet: from inside of work that takes long. Engine thread.
+ */
+void fm_kit_finish_aborted(struct fm_kit *kit);
+
 /* True once this process should end. Any thread, never blocks. */
 bool fm_kit_ending(const struct fm_kit *kit);
 

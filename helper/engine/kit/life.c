@@ -315,6 +315,30 @@ struct fm_kit_job *fm_kit_take(struct fm_kit *kit, bool wait) {
     return job;
 }
 
+/* The first aborted job in the mailbox, taken out of it; NULL: there is none. */
+static struct fm_item *next_aborted(struct fm_kit *kit) {
+    pthread_mutex_lock(&kit->lock);
+    struct fm_item **link = &kit->first;
+    while (*link && !((*link)->job && fm_kit_job_aborted((*link)->job))) {
+        link = &(*link)->next;
+    }
+    struct fm_item *item = *link;
+    if (item) {
+        *link = item->next;
+        kit->last = item->next ? kit->last : link;
+    }
+    pthread_mutex_unlock(&kit->lock);
+    return item;
+}
+
+void fm_kit_finish_aborted(struct fm_kit *kit) {
+    struct fm_item *item;
+    while ((item = next_aborted(kit))) {
+        fm_kit_job_finish(item->job, FM_REASON_ABORTED, NULL);
+        free_item(item);
+    }
+}
+
 static void run(void *argument) {
     struct fm_kit *kit = argument;
     struct fm_item *item;

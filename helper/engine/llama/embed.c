@@ -105,6 +105,11 @@ static enum fm_reason embed(struct embedding *run, const struct text *text) {
 
 static enum fm_reason embed_all(struct embedding *run) {
     int64_t tokens;
+    if (!run->job->inputs) {
+        (void)fm_fail(&run->error, FM_INVALID_REQUEST, "this model embeds texts; it does not generate any");
+        snprintf(run->error.param, sizeof run->error.param, "model");
+        return FM_REASON_ERROR;
+    }
     run->texts = calloc(run->job->input_count, sizeof *run->texts);
     if (!run->texts || !run->batch.token) {
         return fail_no_memory(run);

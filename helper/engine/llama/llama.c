@@ -1,19 +1,21 @@
 /*
- * fm-engine-llama: GGUF models through llama.cpp. One slot for now: the engine thread takes a job and generates it to
- * its end. Everything here belongs to the engine thread; ggml's compute threads know nothing of jobs. Its settings are
- * the environment variables FM_ENGINE_LLAMA_CTX and FM_ENGINE_LLAMA_THREADS (docs/options.md).
+ * fm-engine-llama: GGUF models through llama.cpp. The engine thread generates all jobs, batch by batch (scheduler.h).
+ * Everything here belongs to it; ggml's compute threads know nothing of jobs. Its settings are the environment
+ * variables FM_ENGINE_LLAMA_CTX, FM_ENGINE_LLAMA_SLOTS, FM_ENGINE_LLAMA_KV_TOKENS and FM_ENGINE_LLAMA_THREADS
+ * (docs/options.md).
  */
 #include "base/platform.h"
 #include "engine/kit/kit.h"
 #include "engine/llama/embed.h"
-#include "engine/llama/generate.h"
 #include "engine/llama/gpu.h"
+#include "engine/llama/scheduler.h"
 #include "engine/llama/vision.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#define SLOTS 1
+#define SLOTS     4
+#define SLOTS_MAX 64
 
 /*
  * Too short to see. A small model makes several tokens in it, and each delta wakes the front and the host, on cores
@@ -23,7 +25,7 @@
 
 struct llama_engine {
     struct fm_llama_model model;
-    struct fm_slot slot;
+    struct fm_scheduler scheduler;
 };
 
 static struct llama_engine the_engine;
@@ -72,6 +74,9 @@ static int64_t threads_max(void) {
 
 static enum fm_code read_settings(struct fm_llama_model_options *options, struct fm_error *error) {
     enum fm_code code = read_setting("FM_ENGINE_LLAMA_CTX", FM_MODEL_CONTEXT_MAX, &options->context_length, error);
+    code = code ? code : read_setting("FM_ENGINE_LLAMA_SLOTS", SLOTS_MAX, &options->slots, error);
+    code = code ? code : read_setting("FM_ENGINE_LLAMA_KV_TOKENS", FM_MODEL_CONTEXT_MAX, &options->kv_tokens, error);
+    options->slots = options->slots ? options->slots : SLOTS;
     return code ? code : read_setting("FM_ENGINE_LLAMA_THREADS", threads_max(), &options->threads, error);
 }
 
@@ -90,42 +95,29 @@ static enum fm_code load(void *state, struct fm_kit *kit, const struct fm_model_
     if (code != FM_OK) {
         return code;
     }
-    code = engine->model.embeds ? FM_OK : fm_slot_init(&engine->slot, &engine->model, 0, error);
+    code = engine->model.embeds ? FM_OK : fm_scheduler_init(&engine->scheduler, &engine->model, error);
     if (code != FM_OK) {
         fm_llama_model_free(&engine->model);
         return code;
     }
     *info = (struct fm_model_info){.context_length = engine->model.context_length,
-                                   .slots = SLOTS,
+                                   .slots = engine->model.slots,
                                    .images = engine->model.vision != NULL,
                                    .gpu = engine->model.uses_gpu || engine->model.gpu.detail[0] ? &engine->model.gpu
                                                                                                 : NULL};
     return FM_OK;
 }
 
-/* A file is for the one or the other. */
-static void refuse(const struct fm_llama_model *model, struct fm_kit_job *job) {
-    struct fm_error error;
-    (void)fm_fail(&error, FM_INVALID_REQUEST, "%s",
-                  model->embeds ? "this model embeds texts; it does not generate any"
-                                : "this model generates text; it does not embed any");
-    snprintf(error.param, sizeof error.param, "model");
-    fm_kit_job_finish(job, FM_REASON_ERROR, &error);
-}
-
 static void serve(void *state, struct fm_kit *kit) {
     struct llama_engine *engine = state;
     struct fm_kit_job *job;
-    while ((job = fm_kit_take(kit, true))) {
-        if (engine->model.embeds != (job->inputs != NULL)) {
-            refuse(&engine->model, job);
-        } else if (job->inputs) {
-            fm_embed(&engine->model, job);
-        } else {
-            fm_generate(&engine->slot, job);
-        }
+    if (!engine->model.embeds) {
+        fm_scheduler_run(&engine->scheduler, kit);
+        fm_scheduler_free(&engine->scheduler);
     }
-    fm_slot_free(&engine->slot); /* of a model that embeds, nothing */
+    while (engine->model.embeds && (job = fm_kit_take(kit, true))) {
+        fm_embed(&engine->model, job);
+    }
     fm_llama_model_free(&engine->model);
 }
 

@@ -1,4 +1,4 @@
-/* Loads a GGUF file with llama.cpp, chooses its context within the memory, and says why a file does not load. */
+/* Loads a GGUF file with llama.cpp, and says why it does not load. */
 #include "engine/llama/model.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -6,6 +6,7 @@
 #include "base/utf8.h"
 #include "engine/kit/kit.h"
 #include "engine/llama/bridge.h"
+#include "engine/llama/context.h"
 #include "engine/llama/gguf_file.h"
 #include "engine/llama/gpu.h"
 
@@ -19,22 +20,6 @@
 #include <unistd.h>
 
 #define TEMPLATE_MAX (1u << 20) /* bytes of a chat template; the longest in use have 30 kB */
-
-#define CONTEXT_LENGTH_MAX 8192 /* by default: memory grows with it */
-
-#define WHOLE_SPAN_MAX 512 /* places of an image that look at each other: more than such models make of one */
-
-/* The same where a text is computed in one piece: then it grows with the square, and an abort has to wait for longer.
- */
-#define CONTEXT_WHOLE_MAX 2048
-
-/*
- * What a default context may take in comparison with the weights; up to a GiB is no matter. Real models stay below 3
- * times their weights, even those of few bits.
- */
-#define CONTEXT_PER_WEIGHTS 16
-#define CONTEXT_SMALL       (1024.0 * MIB)
-#define MIB                 (1024.0 * 1024.0)
 
 /*
  * How long ggml's threads spin for the next graph before they sleep, in units of 131,072 pause instructions: longer
@@ -229,139 +214,16 @@ int32_t fm_llama_model_compute(struct fm_llama_model *model, const struct llama_
 
 /* ---- the context ---- */
 
-/* "ARCHITECTURE.name", where the file's metadata has it. */
-static void meta_key(const struct llama_model *weights, const char *name, char *key, size_t size) {
-    char architecture[64];
-    if (llama_model_meta_val_str(weights, "general.architecture", architecture, sizeof architecture) < 0) {
-        architecture[0] = '\0';
-    }
-    snprintf(key, size, "%s.%s", architecture, name);
-}
-
-/* A number of the file's metadata; `otherwise` when there is none, or an array. */
-static int64_t meta_number(const struct llama_model *weights, const char *name, int64_t otherwise) {
-    char key[128];
-    char value[32];
-    meta_key(weights, name, key, sizeof key);
-    return llama_model_meta_val_str(weights, key, value, sizeof value) > 0 ? strtoll(value, NULL, 10) : otherwise;
-}
-
-/* How the states of a text's tokens become its vector; LLAMA_POOLING_TYPE_NONE where the file says nothing of it. */
-static enum llama_pooling_type pooling(const struct llama_model *weights) {
-    return (enum llama_pooling_type)meta_number(weights, "pooling_type", LLAMA_POOLING_TYPE_NONE);
-}
-
-static bool is_causal(const struct llama_model *weights) {
-    char key[128];
-    char value[8];
-    meta_key(weights, "attention.causal", key, sizeof key);
-    return llama_model_meta_val_str(weights, key, value, sizeof value) < 0 || strcmp(value, "false") != 0;
-}
-
-/* A text can't be computed in pieces: tokens look at later ones, or the vector is made of all states at once. */
-static bool needs_whole_text(const struct fm_llama_model *model) {
-    return model->embeds && (pooling(model->weights) != LLAMA_POOLING_TYPE_LAST || !is_causal(model->weights));
-}
-
-static uint32_t wanted_context(const struct fm_llama_model *model, const struct fm_llama_model_options *options) {
-    int64_t trained = llama_model_n_ctx_train(model->weights);
-    int64_t limit = needs_whole_text(model) ? CONTEXT_WHOLE_MAX : CONTEXT_LENGTH_MAX;
-    bool asked = options->context_length > 0;
-    limit = asked ? options->context_length : limit;
-    bool capped = trained > 0 && trained < limit && (!asked || model->embeds); /* it may have no further positions */
-    return (uint32_t)(capped ? trained : limit);
-}
-
-/* Heads with keys and values, of all layers together. llama.h tells those of the first layer. */
-static double all_kv_heads(const struct llama_model *weights, const char *path) {
-    static const char name[] = "attention.head_count_kv";
-    char key[128];
-    meta_key(weights, name, key, sizeof key);
-    int64_t sum = meta_number(weights, name, -1) < 0 ? fm_gguf_sum(path, key) : 0;
-    return sum > 0 ? (double)sum : (double)llama_model_n_head_kv(weights) * llama_model_n_layer(weights);
-}
-
-/* Bytes of the KV memory for one token, 2 a number, in each layer. What a file claims may be beyond an int64_t. */
-static double token_bytes(const struct llama_model *weights, const char *path) {
-    int64_t heads = llama_model_n_head(weights);
-    int64_t width = llama_model_n_embd(weights) / (heads > 0 ? heads : 1);
-    int64_t key = meta_number(weights, "attention.key_length", width);
-    int64_t value = meta_number(weights, "attention.value_length", width);
-    return 2 * ((double)key + (double)value) * all_kv_heads(weights, path);
-}
-
-/* False for models that need less than token_bytes: those with a sliding window or with recurrent layers. */
-static bool keeps_all_tokens(const struct llama_model *weights) {
-    return llama_model_n_swa(weights) <= 0 && !llama_model_is_recurrent(weights) && !llama_model_is_hybrid(weights);
-}
-
-/* Bytes of all devices, the CPU's included. */
-static int64_t total_memory(void) {
-    int64_t sum = 0;
-    for (size_t i = 0; i < ggml_backend_dev_count(); i++) {
-        size_t available;
-        size_t total = 0;
-        ggml_backend_dev_memory(ggml_backend_dev_get(i), &available, &total);
-        sum += (int64_t)total;
-    }
-    return sum;
-}
-
-/*
- * A context that can't be held is refused before llama.cpp writes to all of its memory: that takes a minute, and then
- * the kernel ends some process. So is one that nobody asked for and that no model of this size has: a file of 2 MiB can
- * claim heads that take gigabytes.
- */
-static enum fm_code check_memory(const struct fm_llama_model *model, const char *path, uint32_t context, bool asked,
-                                 struct fm_error *error) {
-    double needed = token_bytes(model->weights, path) * context;
-    double usable = (double)total_memory() / 4 * 3;
-    double weights = (double)llama_model_size(model->weights);
-    if (needed > usable && usable > 0 && keeps_all_tokens(model->weights)) {
-        return fm_fail(error, FM_UNAVAILABLE,
-                       "%s: %u tokens of this model's context need %.0f MiB, above the %.0f MiB that are three "
-                       "quarters of the memory%s%s",
-                       asked ? "FM_ENGINE_LLAMA_CTX" : path, context, needed / MIB, usable / MIB, asked ? ": " : "",
-                       asked ? path : "; FM_ENGINE_LLAMA_CTX sets a shorter one");
-    }
-    if (!asked && needed > CONTEXT_SMALL && needed > CONTEXT_PER_WEIGHTS * weights) {
-        return fm_fail(error, FM_UNAVAILABLE,
-                       "%s: %u tokens of this model's context need %.0f MiB, out of proportion to its weights of %.0f "
-                       "MiB; FM_ENGINE_LLAMA_CTX sets a shorter one",
-                       path, context, needed / MIB, weights / MIB);
-    }
-    return FM_OK;
-}
-
 static uint32_t smaller(uint32_t a, uint32_t b) {
     return a < b ? a : b;
 }
 
-/* `whole_spans`: the places of an image may have to be computed at once. */
-static struct llama_context_params context_params(const struct fm_llama_model *model,
-                                                  const struct fm_llama_model_options *options, bool whole_spans) {
-    struct llama_context_params params = llama_context_default_params();
-    params.n_ctx = wanted_context(model, options);
-    params.n_batch = needs_whole_text(model) ? params.n_ctx : FM_MODEL_CHUNK;
-    if (whole_spans) {
-        params.n_batch = WHOLE_SPAN_MAX;
-    }
-    params.n_ubatch = params.n_batch;
-    params.embeddings = model->embeds;
-    params.n_seq_max = 1;
-    params.n_threads = model->thread_count;
-    params.n_threads_batch = model->thread_count;
-    params.no_perf = true;
-    return params;
-}
-
 static enum fm_code make_context(struct fm_llama_model *model, const char *path,
                                  const struct fm_llama_model_options *options, struct fm_error *error) {
-    bool whole_spans = model->vision && fm_vision_needs_whole_spans(model->vision);
-    struct llama_context_params params = context_params(model, options, whole_spans);
-    uint32_t wanted = params.n_ctx;
+    struct llama_context_params params = fm_context_params(model, options, path);
+    uint32_t wanted = fm_context_length(model, options);
     bool asked = options->context_length > 0;
-    enum fm_code code = check_memory(model, path, wanted, asked, error);
+    enum fm_code code = fm_context_check(model, options, path, error);
     if (code != FM_OK) {
         return code;
     }
@@ -374,13 +236,15 @@ static enum fm_code make_context(struct fm_llama_model *model, const char *path,
                                    : "no memory for the context");
     }
     model->context_length = smaller(wanted, llama_n_ctx_seq(model->context));
-    model->span_chunk = smaller(smaller(params.n_batch, llama_n_batch(model->context)), llama_n_ubatch(model->context));
-    model->chunk = needs_whole_text(model) ? model->span_chunk : smaller(model->span_chunk, FM_MODEL_CHUNK);
+    model->slots = options->slots > 1 && !model->embeds ? (int)options->slots : 1;
+    model->sequences = params.n_seq_max;
+    model->batch_size = smaller(smaller(params.n_batch, llama_n_batch(model->context)), llama_n_ubatch(model->context));
+    model->chunk = fm_context_needs_whole_text(model) ? model->batch_size : smaller(model->batch_size, FM_MODEL_CHUNK);
     if (!llama_get_memory(model->context) && !model->embeds) {
         return fm_fail(error, FM_UNAVAILABLE, "%s: not a model that generates text, nor does it say how it embeds one",
                        path);
     }
-    if (!llama_get_memory(model->context) || needs_whole_text(model)) {
+    if (!llama_get_memory(model->context) || fm_context_needs_whole_text(model)) {
         model->context_length = smaller(model->context_length, model->chunk);
     }
     return FM_OK;
@@ -447,7 +311,7 @@ static enum fm_code check_kind(struct fm_llama_model *model, const char *path, s
     if (!llama_model_has_decoder(model->weights) || llama_model_has_encoder(model->weights)) {
         return fm_fail(error, FM_UNAVAILABLE, "%s: not a model that generates text from text alone", path);
     }
-    switch (pooling(model->weights)) {
+    switch (fm_context_pooling(model->weights)) {
     case LLAMA_POOLING_TYPE_NONE: break;
     case LLAMA_POOLING_TYPE_MEAN:
     case LLAMA_POOLING_TYPE_CLS:
@@ -516,7 +380,7 @@ static bool fit_gpu(struct fm_llama_model *model, const struct source *from, str
     look.weights = llama_model_load_from_file(from->path, without);
     bool fits = false;
     if (look.weights && check_kind(&look, from->path, &error) == FM_OK) { /* else the CPU's load says what is wrong */
-        struct llama_context_params context = context_params(&look, from->options, from->options->mmproj != NULL);
+        struct llama_context_params context = fm_context_params(&look, from->options, from->path);
         fits = fm_llama_gpu_fit(from->path, &context, params, &model->gpu);
     }
     llama_model_free(look.weights);

@@ -16,7 +16,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Tokens of one llama_decode call in prefill: how long an abort may have to wait, and how often progress is told. */
+/* The most tokens that are computed at once. */
+#define FM_MODEL_BATCH 512
+
+/* Tokens that an exact sequence computes at once (cache.h), and one that embeds. */
 #define FM_MODEL_CHUNK 128
 
 /* The largest context that can be asked for: above what any model was trained for. In docs/options.md. */
@@ -38,9 +41,12 @@ struct fm_llama_model {
     bool thought_form_read;
     uint32_t context_length;  /* tokens of input and output; llama.cpp's own may be longer, it rounds up */
     struct fm_vision *vision; /* NULL: the model does not see */
-    uint32_t span_chunk;      /* places of an image computed at once; where they look at each other, the most it has */
-    uint32_t chunk;           /* tokens computed at once: FM_MODEL_CHUNK, or less where llama.cpp takes less; or, where
-                                 it embeds and has to see a text whole, context_length */
+    int slots;                /* jobs at once */
+    size_t sequences;         /* of the KV memory: of the jobs, and of conversations that are kept */
+    uint32_t batch_size;      /* tokens, or places of an image, that are computed at once: FM_MODEL_BATCH, or less where
+                                 llama.cpp takes less */
+    uint32_t chunk;           /* FM_MODEL_CHUNK, or less; or, where it embeds and has to see a text whole,
+                                 context_length */
     int thread_count;
     bool uses_gpu;       /* for some of its layers */
     struct fm_gpu gpu;   /* what is told of that; all "" where nobody wants one */
@@ -59,6 +65,8 @@ struct fm_llama_model_options {
      * it was trained for at most, and by default 2,048 at most where it has to see a text whole.
      */
     int64_t context_length;
+    int64_t slots;             /* jobs at once; default: 1 */
+    int64_t kv_tokens;         /* that the KV memory has room for, at least a context; default: see model.c */
     int64_t threads;           /* default: one a core that this process may use */
     const char *chat_template; /* a file; default: the model's own */
     const char *mmproj;        /* a projector's file, with which the model sees; default: it does not */

@@ -32,10 +32,6 @@ static bool is_greedy(const struct fm_kit_job *job) {
     return job->temperature < TEMPERATURE_MIN;
 }
 
-bool fm_sampler_repeats(const struct fm_kit_job *job) {
-    return job->has_seed || is_greedy(job);
-}
-
 static uint32_t seed_of(const struct fm_kit_job *job) {
     uint64_t seed = (uint64_t)job->seed;
     if (!job->has_seed) {

@@ -30,9 +30,6 @@ FM_MUST_USE enum fm_code fm_sampler_init(struct fm_sampler *sampler, const struc
                                          struct fm_error *error);
 void fm_sampler_free(struct fm_sampler *sampler);
 
-/* Greedy jobs, and those with a seed, are to give the same text again. */
-bool fm_sampler_repeats(const struct fm_kit_job *job);
-
 /* The next token by `logits` (one a token). LLAMA_TOKEN_NULL: the grammar has none, fm_grammar_reason says why. */
 llama_token fm_sampler_draw(struct fm_sampler *sampler, const float *logits);
 

@@ -1,0 +1,52 @@
+/*
+ * Tokens of several sequences that are computed at once, and the places of an image, which have a batch of their own.
+ * Engine thread only.
+ */
+#ifndef FM_ENGINE_LLAMA_BATCH_H
+#define FM_ENGINE_LLAMA_BATCH_H
+
+#include "engine/llama/model.h"
+
+struct fm_batch {
+    struct fm_llama_model *model; /* borrowed */
+    struct llama_batch tokens;    /* room for model->batch_size */
+};
+
+/* How a batch went. FM_DECODE_FULL: the KV memory has no room for it; nothing was computed. */
+enum fm_decode { FM_DECODE_OK, FM_DECODE_ABORTED, FM_DECODE_FULL, FM_DECODE_FAILED };
+
+/* On failure nothing is left to free. */
+FM_MUST_USE enum fm_code fm_batch_init(struct fm_batch *batch, struct fm_llama_model *model, struct fm_error *error);
+void fm_batch_free(struct fm_batch *batch);
+
+/* Begins anew. */
+void fm_batch_clear(struct fm_batch *batch);
+
+/* How many tokens there is room for. */
+size_t fm_batch_room(const struct fm_batch *batch);
+
+/* Adds a token, for which there is room, and returns its index. `logits`: what may come after it is wanted. */
+int32_t fm_batch_add(struct fm_batch *batch, llama_seq_id id, llama_token token, llama_pos position, bool logits);
+
+/*
+ * Computes the batch. Blocks; model->stop ends it early. When it is aborted or fails, some of the tokens may be in the
+ * KV memory: whoever keeps count of it takes them out again.
+ */
+FM_MUST_USE enum fm_decode fm_batch_decode(struct fm_batch *batch);
+
+/* What may come after the token with this index: a logit for each token of the vocabulary, until the next decode. */
+const float *fm_batch_logits(const struct fm_batch *batch, int32_t index);
+
+/* A span of an image, at its place in a sequence. */
+struct fm_span_place {
+    llama_seq_id id;
+    llama_pos position; /* of its first place */
+    bool last;          /* the logits after it are wanted: index -1 */
+};
+
+/* The same at once for a span, whose `states` fm_picture_encode has made. */
+FM_MUST_USE enum fm_decode fm_batch_decode_span(const struct fm_batch *batch, const struct fm_picture *picture,
+                                                const struct fm_span *span, const struct fm_span_place *place,
+                                                float *states);
+
+#endif

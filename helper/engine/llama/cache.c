@@ -1,0 +1,262 @@
+/* What of which sequence lies in the KV memory, under cache.h. */
+#include "engine/llama/cache.h"
+#include "base/clock.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LOST_MAX                                                                                                       \
+    16 /* tokens that a conversation may lose as it goes on: computed again at once, where they are wanted */
+
+static bool init_cached(struct fm_cache *cache, size_t index) {
+    struct fm_cached *cached = &cache->list[index];
+    uint32_t context = cache->model->context_length;
+    cached->cache = cache;
+    cached->id = (llama_seq_id)index;
+    cached->tokens = calloc(context, sizeof *cached->tokens);
+    cached->spans = calloc(cache->model->vision ? context : 1, sizeof *cached->spans);
+    return cached->tokens && cached->spans;
+}
+
+static bool forgets_parts(const struct llama_model *weights) {
+    return llama_model_n_swa(weights) <= 0 && !llama_model_is_recurrent(weights) && !llama_model_is_hybrid(weights);
+}
+
+enum fm_code fm_cache_init(struct fm_cache *cache, struct fm_llama_model *model, size_t count, struct fm_error *error) {
+    *cache = (struct fm_cache){.model = model, .whole = !forgets_parts(model->weights), .pure = true};
+    cache->list = calloc(count, sizeof *cache->list);
+    bool made = cache->list != NULL;
+    cache->count = made ? count : 0;
+    for (size_t i = 0; i < cache->count && made; i++) {
+        made = init_cached(cache, i);
+    }
+    if (!made) {
+        fm_cache_free(cache);
+        return fm_fail_no_memory(error);
+    }
+    return FM_OK;
+}
+
+void fm_cache_free(struct fm_cache *cache) {
+    for (size_t i = 0; i < cache->count; i++) {
+        free(cache->list[i].tokens);
+        free(cache->list[i].spans);
+    }
+    free(cache->list);
+    *cache = (struct fm_cache){0};
+}
+
+/* ---- places ---- */
+
+llama_pos fm_cached_position(const struct fm_cached *cached, size_t count) {
+    llama_pos position = (llama_pos)count;
+    for (size_t i = 0; i < cached->span_count && cached->spans[i].at + cached->spans[i].count <= count; i++) {
+        position += cached->spans[i].positions - (llama_pos)cached->spans[i].count;
+    }
+    return position;
+}
+
+/* The most of the first `count` tokens that are whole spans. */
+static size_t whole_spans(const struct fm_cached *cached, size_t count) {
+    for (size_t i = 0; i < cached->span_count; i++) {
+        const struct fm_span *span = &cached->spans[i];
+        if (span->at < count && count < span->at + span->count) {
+            return span->at;
+        }
+    }
+    return count;
+}
+
+/*
+ * The most of the first `count` tokens that any prompt which begins with them computes in the same chunks. `count` is
+ * not inside a span.
+ */
+static size_t whole_chunks(const struct fm_cached *cached, size_t count) {
+    size_t whole = count - count % cached->cache->model->chunk;
+    for (size_t i = 0; i < cached->span_count && cached->spans[i].at < count; i++) {
+        size_t end = cached->spans[i].at + cached->spans[i].count;
+        whole = end > whole ? end : whole;
+    }
+    return whole;
+}
+
+static llama_memory_t memory_of(const struct fm_cache *cache) {
+    return llama_get_memory(cache->model->context);
+}
+
+static void drop_spans(struct fm_cached *cached) {
+    while (cached->span_count > 0 && cached->spans[cached->span_count - 1].at >= cached->count) {
+        cached->span_count--;
+    }
+}
+
+void fm_cached_cut(struct fm_cached *cached, size_t count) {
+    llama_memory_t memory = memory_of(cached->cache);
+    if (!llama_memory_seq_rm(memory, cached->id, fm_cached_position(cached, count), -1)) {
+        llama_memory_seq_rm(memory, cached->id, -1, -1);
+        count = 0;
+    }
+    cached->count = count;
+    drop_spans(cached);
+    size_t whole = whole_chunks(cached, count);
+    cached->exact = whole < cached->exact ? whole : cached->exact;
+}
+
+/* ---- what is there already ---- */
+
+/* How many spans both begin with alike. */
+static size_t common_spans(const struct fm_cached *cached, const struct fm_prompt *prompt) {
+    size_t common = 0;
+    while (common < cached->span_count && common < prompt->span_count &&
+           fm_span_equal(&cached->spans[common], &prompt->spans[common])) {
+        common++;
+    }
+    return common;
+}
+
+/* How many tokens both begin with alike, up to a token or a span that differs, and less than the prompt has. */
+static size_t common_tokens(const struct fm_cached *cached, const struct fm_prompt *prompt) {
+    size_t spans = common_spans(cached, prompt);
+    size_t limit = cached->count < prompt->count ? cached->count : prompt->count - 1;
+    size_t common = 0;
+    if (spans < cached->span_count && cached->spans[spans].at < limit) {
+        limit = cached->spans[spans].at;
+    }
+    while (common < limit && cached->tokens[common] == prompt->tokens[common]) {
+        common++;
+    }
+    return whole_spans(cached, common);
+}
+
+/* How many of its tokens `prompt` can use. */
+static size_t usable(const struct fm_cached *cached, const struct fm_prompt *prompt, bool exact) {
+    size_t common = common_tokens(cached, prompt);
+    if (cached->cache->whole && (cached->busy || common < cached->count)) {
+        return 0;
+    }
+    if (exact) {
+        size_t whole = whole_chunks(cached, common);
+        return whole < cached->exact ? whole : cached->exact;
+    }
+    return common;
+}
+
+/* NULL: none has anything in common with the prompt. */
+static struct fm_cached *find_best(struct fm_cache *cache, const struct fm_prompt *prompt, bool exact, size_t *most) {
+    struct fm_cached *best = NULL;
+    *most = 0;
+    for (size_t i = 0; i < cache->count; i++) {
+        size_t count = usable(&cache->list[i], prompt, exact);
+        bool idle = best && count == *most && best->busy && !cache->list[i].busy;
+        if (count > *most || (count > 0 && idle)) {
+            best = &cache->list[i];
+            *most = count;
+        }
+    }
+    return best;
+}
+
+/* ---- what goes ---- */
+
+/* What a kept sequence is worth: what it would cost to compute it again, less and less as the minutes pass. */
+static double worth(const struct fm_cached *cached, int64_t now) {
+    return (double)cached->count / (1 + (double)(now - cached->used_ms) / 60000);
+}
+
+/* The one of least worth that is not busy; empty ones first. NULL: all are busy. With `empty` false only full ones. */
+static struct fm_cached *find_worst(struct fm_cache *cache, bool empty) {
+    int64_t now = fm_now_ms();
+    struct fm_cached *worst = NULL;
+    for (size_t i = 0; i < cache->count; i++) {
+        struct fm_cached *cached = &cache->list[i];
+        bool eligible = !cached->busy && (empty || cached->count > 0);
+        if (eligible && (!worst || worth(cached, now) < worth(worst, now))) {
+            worst = cached;
+        }
+    }
+    return worst;
+}
+
+bool fm_cache_make_room(struct fm_cache *cache) {
+    struct fm_cached *worst = find_worst(cache, false);
+    if (worst) {
+        fm_cached_cut(worst, 0);
+    }
+    return worst != NULL;
+}
+
+/* ---- use ---- */
+
+/* `to` becomes the first `count` tokens of `from`, whose cells they share. */
+static void share(struct fm_cached *to, const struct fm_cached *from, size_t count) {
+    fm_cached_cut(to, 0);
+    llama_memory_seq_cp(memory_of(to->cache), from->id, to->id, 0, fm_cached_position(from, count));
+    memcpy(to->tokens, from->tokens, count * sizeof *to->tokens);
+    memcpy(to->spans, from->spans, from->span_count * sizeof *to->spans);
+    to->span_count = from->span_count;
+    to->count = count;
+    drop_spans(to);
+    to->exact = 0;
+}
+
+/* Whether the prompt goes on in the place of `best`, whose rest is lost then. Another branch gets a place of its own.
+ */
+static bool goes_on(const struct fm_cached *best, size_t common, bool exact) {
+    return !best->busy && (exact || best->cache->whole || best->count - common <= LOST_MAX);
+}
+
+static void clear(struct fm_cache *cache) {
+    llama_memory_clear(memory_of(cache), false);
+    for (size_t i = 0; i < cache->count; i++) {
+        cache->list[i].count = 0;
+        cache->list[i].span_count = 0;
+        cache->list[i].exact = 0;
+    }
+}
+
+struct fm_cached *fm_cache_begin(struct fm_cache *cache, const struct fm_prompt *prompt, bool exact) {
+    size_t common;
+    if (exact && !cache->pure) {
+        clear(cache);
+    }
+    cache->pure = exact;
+    struct fm_cached *best = find_best(cache, prompt, exact, &common);
+    struct fm_cached *cached = best;
+    if (!best || !goes_on(best, common, exact)) {
+        cached = find_worst(cache, true);
+    }
+    if (exact && !best) {
+        clear(cache); /* the memory is to be filled from its beginning on */
+    }
+    if (cached == best || !best) {
+        fm_cached_cut(cached, best ? common : 0);
+    } else {
+        share(cached, best, common);
+    }
+    cached->busy = true;
+    return cached;
+}
+
+void fm_cache_end(struct fm_cached *cached) {
+    cached->busy = false;
+    cached->used_ms = fm_now_ms();
+}
+
+static void move_on(struct fm_cached *cached, size_t count, bool exact) {
+    bool follows = exact && cached->exact == cached->count;
+    cached->count += count;
+    cached->exact = follows ? cached->count : cached->exact;
+}
+
+void fm_cached_add(struct fm_cached *cached, const llama_token *tokens, size_t count, bool exact) {
+    memcpy(cached->tokens + cached->count, tokens, count * sizeof *tokens);
+    move_on(cached, count, exact);
+}
+
+void fm_cached_add_span(struct fm_cached *cached, const struct fm_span *span, bool exact) {
+    for (size_t i = 0; i < span->count; i++) {
+        cached->tokens[cached->count + i] = FM_VISION_TOKEN;
+    }
+    cached->spans[cached->span_count++] = *span;
+    move_on(cached, span->count, exact);
+}

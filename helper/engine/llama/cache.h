@@ -1,0 +1,68 @@
+/*
+ * The KV memory: which tokens of which sequence lie in it, and who may use them again. A conversation stays in it after
+ * its answer, so that the next turn computes no more than what is new; a prompt that begins as another sequence does
+ * shares the cells of that beginning. Engine thread only.
+ *
+ * Exact sequences: an entry's last bits depend on the batch that it was computed in and on what else is in the memory,
+ * and a drawn text turns on such a bit every few hundred tokens. A sequence that must be repeatable to the bit runs
+ * alone, in a memory that has nothing but such sequences, and in chunks that begin at multiples of model->chunk. It
+ * uses again none but what a fresh run would compute in just the same way: whole chunks. A span of an image ends the
+ * chunk before it, and is used again as a whole, by the same image in the same place alone.
+ */
+#ifndef FM_ENGINE_LLAMA_CACHE_H
+#define FM_ENGINE_LLAMA_CACHE_H
+
+#include "engine/llama/model.h"
+
+/* One sequence of the memory: of an answer that is being made, or kept after one. */
+struct fm_cached {
+    struct fm_cache *cache;
+    llama_seq_id id;
+    llama_token *tokens; /* room for a whole context; FM_VISION_TOKEN in the places of images */
+    size_t count;
+    struct fm_span *spans; /* of images among the tokens; room for a whole context's */
+    size_t span_count;
+    size_t exact;    /* of count: computed as in a fresh run, up to a chunk's end */
+    bool busy;       /* an answer is being made with it */
+    int64_t used_ms; /* when it was last busy */
+};
+
+struct fm_cache {
+    struct fm_llama_model *model; /* borrowed */
+    struct fm_cached *list;
+    size_t count;
+    bool whole; /* it can't cut off or share a part of a sequence: recurrent, and sliding windows */
+    bool pure;  /* exact sequences alone have used it since it was empty */
+};
+
+/* With `count` sequences. On failure nothing is left to free. */
+FM_MUST_USE enum fm_code fm_cache_init(struct fm_cache *cache, struct fm_llama_model *model, size_t count,
+                                       struct fm_error *error);
+void fm_cache_free(struct fm_cache *cache);
+
+/*
+ * A sequence for `prompt`, with as much of its beginning as the memory has; ->count tells how much, and is less than
+ * the prompt. There must be one that is not busy. `exact`: no other is busy, and none will be before fm_cache_end.
+ */
+struct fm_cached *fm_cache_begin(struct fm_cache *cache, const struct fm_prompt *prompt, bool exact);
+
+/* Its answer is over. It is kept as long as there is room for it. */
+void fm_cache_end(struct fm_cached *cached);
+
+/* Forgets the kept sequence that is worth the least: few tokens, not used for long. False when none is kept. */
+bool fm_cache_make_room(struct fm_cache *cache);
+
+/* The position of what comes after the first `count` tokens: an image's span may have fewer than it has places. */
+llama_pos fm_cached_position(const struct fm_cached *cached, size_t count);
+
+/* `count` more tokens were computed. `exact`: as in a fresh run, up to where each prompt that begins so ends a chunk.
+ */
+void fm_cached_add(struct fm_cached *cached, const llama_token *tokens, size_t count, bool exact);
+
+/* The same for a span, which ends a chunk. */
+void fm_cached_add_span(struct fm_cached *cached, const struct fm_span *span, bool exact);
+
+/* Forgets all but the first `count` tokens, at most as many as there are; some memories forget all of them. */
+void fm_cached_cut(struct fm_cached *cached, size_t count);
+
+#endif

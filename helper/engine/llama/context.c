@@ -1,0 +1,199 @@
+/* How long a model's context is to be, and whether the memory holds it: context.h. */
+#include "engine/llama/context.h"
+#include "engine/llama/gguf_file.h"
+
+#include <ggml-backend.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CONTEXT_LENGTH_MAX 8192 /* by default: memory grows with it */
+
+/* The same where a text is computed in one piece: it grows with the square, and an abort has to wait for longer. */
+#define CONTEXT_WHOLE_MAX 2048
+
+#define SEQUENCES_KEPT 8 /* conversations that stay in the KV memory, besides those of jobs */
+
+/*
+ * By default the KV memory has room for a whole context of each slot, but for no more than one and so much beside it,
+ * which the slots and kept conversations share. A sequence that finds no room waits for another to end.
+ */
+#define SHARED_BYTES (256 * MIB)
+
+/* Tokens. llama.cpp rounds the memory up to a multiple of this, but makes its batches no longer than what was asked. */
+#define MEMORY_STEP 256
+
+/*
+ * What a default context may take in comparison with the weights; up to a GiB is no matter. Real models stay below 3
+ * times their weights, even those of few bits.
+ */
+#define CONTEXT_PER_WEIGHTS 16
+#define CONTEXT_SMALL       (1024.0 * MIB)
+#define MIB                 (1024.0 * 1024.0)
+
+/* "ARCHITECTURE.name", where the file's metadata has it. */
+static void meta_key(const struct llama_model *weights, const char *name, char *key, size_t size) {
+    char architecture[64];
+    if (llama_model_meta_val_str(weights, "general.architecture", architecture, sizeof architecture) < 0) {
+        architecture[0] = '\0';
+    }
+    snprintf(key, size, "%s.%s", architecture, name);
+}
+
+/* A number of the file's metadata; `otherwise` when there is none, or an array. */
+static int64_t meta_number(const struct llama_model *weights, const char *name, int64_t otherwise) {
+    char key[128];
+    char value[32];
+    meta_key(weights, name, key, sizeof key);
+    return llama_model_meta_val_str(weights, key, value, sizeof value) > 0 ? strtoll(value, NULL, 10) : otherwise;
+}
+
+enum llama_pooling_type fm_context_pooling(const struct llama_model *weights) {
+    return (enum llama_pooling_type)meta_number(weights, "pooling_type", LLAMA_POOLING_TYPE_NONE);
+}
+
+static bool is_causal(const struct llama_model *weights) {
+    char key[128];
+    char value[8];
+    meta_key(weights, "attention.causal", key, sizeof key);
+    return llama_model_meta_val_str(weights, key, value, sizeof value) < 0 || strcmp(value, "false") != 0;
+}
+
+bool fm_context_needs_whole_text(const struct fm_llama_model *model) {
+    return model->embeds &&
+           (fm_context_pooling(model->weights) != LLAMA_POOLING_TYPE_LAST || !is_causal(model->weights));
+}
+
+uint32_t fm_context_length(const struct fm_llama_model *model, const struct fm_llama_model_options *options) {
+    int64_t trained = llama_model_n_ctx_train(model->weights);
+    int64_t limit = fm_context_needs_whole_text(model) ? CONTEXT_WHOLE_MAX : CONTEXT_LENGTH_MAX;
+    bool asked = options->context_length > 0;
+    limit = asked ? options->context_length : limit;
+    bool capped = trained > 0 && trained < limit && (!asked || model->embeds); /* it may have no further positions */
+    return (uint32_t)(capped ? trained : limit);
+}
+
+/* Heads with keys and values, of all layers together. llama.h tells those of the first layer. */
+static double all_kv_heads(const struct llama_model *weights, const char *path) {
+    static const char name[] = "attention.head_count_kv";
+    char key[128];
+    meta_key(weights, name, key, sizeof key);
+    int64_t sum = meta_number(weights, name, -1) < 0 ? fm_gguf_sum(path, key) : 0;
+    return sum > 0 ? (double)sum : (double)llama_model_n_head_kv(weights) * llama_model_n_layer(weights);
+}
+
+/* Bytes of the KV memory for one token, 2 a number, in each layer. What a file claims may be beyond an int64_t. */
+static double token_bytes(const struct llama_model *weights, const char *path) {
+    int64_t heads = llama_model_n_head(weights);
+    int64_t width = llama_model_n_embd(weights) / (heads > 0 ? heads : 1);
+    int64_t key = meta_number(weights, "attention.key_length", width);
+    int64_t value = meta_number(weights, "attention.value_length", width);
+    return 2 * ((double)key + (double)value) * all_kv_heads(weights, path);
+}
+
+/* False for models that need less than token_bytes: those with a sliding window or with recurrent layers. */
+static bool keeps_all_tokens(const struct llama_model *weights) {
+    return llama_model_n_swa(weights) <= 0 && !llama_model_is_recurrent(weights) && !llama_model_is_hybrid(weights);
+}
+
+/* Bytes of all devices, the CPU's included. */
+static int64_t total_memory(void) {
+    int64_t sum = 0;
+    for (size_t i = 0; i < ggml_backend_dev_count(); i++) {
+        size_t available;
+        size_t total = 0;
+        ggml_backend_dev_memory(ggml_backend_dev_get(i), &available, &total);
+        sum += (int64_t)total;
+    }
+    return sum;
+}
+
+/* Bytes of all devices that the KV memory may take. */
+static double usable_memory(void) {
+    return (double)total_memory() / 4 * 3;
+}
+
+/* Tokens that the KV memory is to have room for. */
+static uint32_t memory_length(const struct fm_llama_model *model, const struct fm_llama_model_options *options,
+                              const char *path) {
+    uint32_t context = fm_context_length(model, options);
+    if (model->embeds) {
+        return context;
+    }
+    if (options->kv_tokens > 0) {
+        return (uint32_t)options->kv_tokens;
+    }
+    double bytes = token_bytes(model->weights, path);
+    double others = (double)context * (double)(options->slots > 1 ? options->slots - 1 : 0);
+    double left = usable_memory() - bytes * context;
+    left = left < SHARED_BYTES ? left : SHARED_BYTES;
+    left = left > 0 && bytes > 0 ? left / bytes : 0;
+    left = left < others ? left : others;
+    uint32_t length = context + (uint32_t)(left < (double)FM_MODEL_CONTEXT_MAX ? left : FM_MODEL_CONTEXT_MAX);
+    return length < MEMORY_STEP ? MEMORY_STEP : length;
+}
+
+/* Which setting decides about the length of the memory, or else the file. */
+static const char *decides(const struct fm_llama_model_options *options, const char *path) {
+    return options->kv_tokens > 0        ? "FM_ENGINE_LLAMA_KV_TOKENS"
+           : options->context_length > 0 ? "FM_ENGINE_LLAMA_CTX"
+                                         : path;
+}
+
+/*
+ * A context that can't be held is refused before llama.cpp writes to all of its memory: that takes a minute, and then
+ * the kernel ends some process. So is one that nobody asked for and that no model of this size has: a file of 2 MiB can
+ * claim heads that take gigabytes.
+ */
+enum fm_code fm_context_check(const struct fm_llama_model *model, const struct fm_llama_model_options *options,
+                              const char *path, struct fm_error *error) {
+    uint32_t context = fm_context_length(model, options);
+    uint32_t length = memory_length(model, options, path);
+    double bytes = token_bytes(model->weights, path);
+    double usable = usable_memory();
+    double weights = (double)llama_model_size(model->weights);
+    const char *what = decides(options, path);
+    if (length < context) {
+        return fm_fail(
+            error, FM_UNAVAILABLE,
+            "FM_ENGINE_LLAMA_KV_TOKENS is %u, less than one context of %u tokens: set it to that at least, or "
+            "FM_ENGINE_LLAMA_CTX to less: %s",
+            length, context, path);
+    }
+    if (bytes * length > usable && usable > 0 && keeps_all_tokens(model->weights)) {
+        return fm_fail(error, FM_UNAVAILABLE,
+                       "%s: %u tokens of this model's context need %.0f MiB, above the %.0f MiB that are three "
+                       "quarters of the memory%s%s",
+                       what, length, bytes * length / MIB, usable / MIB, what != path ? ": " : "",
+                       what != path ? path : "; FM_ENGINE_LLAMA_CTX sets a shorter one");
+    }
+    double needed = bytes * context;
+    if (options->context_length == 0 && needed > CONTEXT_SMALL && needed > CONTEXT_PER_WEIGHTS * weights) {
+        return fm_fail(error, FM_UNAVAILABLE,
+                       "%s: %u tokens of this model's context need %.0f MiB, out of proportion to its weights of %.0f "
+                       "MiB; FM_ENGINE_LLAMA_CTX sets a shorter one",
+                       path, context, needed / MIB, weights / MIB);
+    }
+    return FM_OK;
+}
+
+struct llama_context_params fm_context_params(const struct fm_llama_model *model,
+                                              const struct fm_llama_model_options *options, const char *path) {
+    struct llama_context_params params = llama_context_default_params();
+    bool states = llama_model_is_recurrent(model->weights) || llama_model_is_hybrid(model->weights);
+    params.n_ctx = memory_length(model, options, path);
+    params.n_batch = FM_MODEL_BATCH;
+    params.n_seq_max = options->slots > 1 ? (uint32_t)options->slots : 1;
+    params.n_seq_max += states ? 0 : SEQUENCES_KEPT; /* each state takes memory, used or not */
+    params.kv_unified = true;
+    if (model->embeds) {
+        params.n_batch = fm_context_needs_whole_text(model) ? params.n_ctx : FM_MODEL_CHUNK;
+        params.n_seq_max = 1;
+    }
+    params.n_ubatch = params.n_batch;
+    params.embeddings = model->embeds;
+    params.n_threads = model->thread_count;
+    params.n_threads_batch = model->thread_count;
+    params.no_perf = true;
+    return params;
+}

@@ -1,0 +1,25 @@
+/* How long a model's context is to be, and whether the memory holds it. Nothing here blocks. */
+#ifndef FM_ENGINE_LLAMA_CONTEXT_H
+#define FM_ENGINE_LLAMA_CONTEXT_H
+
+#include "engine/llama/model.h"
+
+/* How the states of a text's tokens become its vector; LLAMA_POOLING_TYPE_NONE where the file says nothing of it. */
+enum llama_pooling_type fm_context_pooling(const struct llama_model *weights);
+
+/* A text can't be computed in pieces: tokens look at later ones, or the vector is made of all states at once. */
+bool fm_context_needs_whole_text(const struct fm_llama_model *model);
+
+/* Tokens of one prompt and its answer: what is asked for, or the default. */
+uint32_t fm_context_length(const struct fm_llama_model *model, const struct fm_llama_model_options *options);
+
+/* What llama.cpp is to make. `path` is the model's file. Needs model->weights, ->embeds and ->thread_count. */
+struct llama_context_params fm_context_params(const struct fm_llama_model *model,
+                                              const struct fm_llama_model_options *options, const char *path);
+
+/* FM_UNAVAILABLE where the settings contradict each other, or the memory is too small for them: names the setting. */
+FM_MUST_USE enum fm_code fm_context_check(const struct fm_llama_model *model,
+                                          const struct fm_llama_model_options *options, const char *path,
+                                          struct fm_error *error);
+
+#endif

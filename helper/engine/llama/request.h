@@ -1,0 +1,27 @@
+/* What a job asks for, as far as it is known before anything is computed: its prompt as tokens, its images. */
+#ifndef FM_ENGINE_LLAMA_REQUEST_H
+#define FM_ENGINE_LLAMA_REQUEST_H
+
+#include "engine/kit/kit.h"
+#include "engine/llama/model.h"
+
+struct fm_llama_request {
+    struct fm_llama_model *model;               /* borrowed */
+    struct fm_kit_job *job;                     /* borrowed */
+    const struct fm_tool_form *form;            /* how it calls tools; the model's */
+    const struct fm_thought_form *thought_form; /* how it thinks; the model's. NULL: it does not */
+    enum fm_thought_state thought_state;        /* where the answer begins */
+    struct fm_pictures pictures;                /* owned */
+    struct fm_prompt prompt;                    /* owned */
+};
+
+/*
+ * Reads `job`. Engine thread; blocks as long as it takes, and asks `go_on` meanwhile. FM_CANCELLED when that was false;
+ * else the errors of fm_prompter_tokens and of images, with the param that is wrong. Free it either way.
+ */
+FM_MUST_USE enum fm_code fm_llama_request_read(struct fm_llama_request *request, struct fm_llama_model *model,
+                                               struct fm_kit_job *job, fm_image_go_on *go_on, void *state,
+                                               struct fm_error *error);
+void fm_llama_request_free(struct fm_llama_request *request);
+
+#endif

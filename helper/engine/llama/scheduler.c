@@ -1,0 +1,370 @@
+/*
+ * Continuous batching, under scheduler.h. Answers under way come first, with a token each. What is left of the batch
+ * goes to the prompts, in equal shares, so that a short prompt is not held up by a long one.
+ */
+#include "engine/llama/scheduler.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <stdlib.h>
+
+/* How long a batch may take beside answers under way, which wait for it; and alone, for a job that comes. In ms. */
+#define BESIDE_MS 120
+#define ALONE_MS  500
+
+#define ADMIT_MS 200 /* how long jobs are admitted before the next batch; the last one may take longer */
+#define ASK_MS   10  /* an operation of a small model takes microseconds */
+
+#define CHUNK_MIN 32 /* tokens of a prompt beside answers: less is computed no faster */
+
+#define MEASURED_MIN 16 /* tokens of a batch that tells how long one takes */
+
+enum fm_code fm_scheduler_init(struct fm_scheduler *scheduler, struct fm_llama_model *model, struct fm_error *error) {
+    *scheduler = (struct fm_scheduler){.model = model};
+    scheduler->list = calloc((size_t)model->slots, sizeof *scheduler->list);
+    enum fm_code code = scheduler->list ? FM_OK : fm_fail_no_memory(error);
+    code = code ? code : fm_batch_init(&scheduler->batch, model, error);
+    code = code ? code : fm_cache_init(&scheduler->cache, model, model->sequences, error);
+    if (code != FM_OK) {
+        fm_scheduler_free(scheduler);
+    }
+    return code;
+}
+
+void fm_scheduler_free(struct fm_scheduler *scheduler) {
+    fm_cache_free(&scheduler->cache);
+    fm_batch_free(&scheduler->batch);
+    free(scheduler->list);
+    *scheduler = (struct fm_scheduler){0};
+}
+
+static size_t slots(const struct fm_scheduler *scheduler) {
+    return (size_t)scheduler->model->slots;
+}
+
+/* It has a job that is not over, and a place in the memory. */
+static bool is_active(const struct fm_sequence *sequence) {
+    return sequence->job && sequence->cached && !sequence->reason;
+}
+
+/* ---- signs and aborts ---- */
+
+static void end(struct fm_scheduler *scheduler, struct fm_sequence *sequence) {
+    fm_sequence_end(sequence);
+    scheduler->running--;
+    scheduler->crowded = false;
+    if (sequence->filled == 0) { /* else when the batch is computed */
+        fm_sequence_release(sequence);
+    }
+}
+
+/* From inside of work that takes long: signs of progress are given, and jobs that were aborted end without waiting for
+ * it. */
+static void look_around(struct fm_scheduler *scheduler) {
+    scheduler->wanted = false;
+    fm_kit_finish_aborted(scheduler->kit);
+    for (size_t i = 0; i < slots(scheduler); i++) {
+        struct fm_sequence *sequence = &scheduler->list[i];
+        bool goes_on = sequence->job && fm_sequence_go_on(sequence);
+        scheduler->wanted |= goes_on && sequence->filled > 0;
+        if (sequence->job && !goes_on && sequence != scheduler->busy) {
+            fm_sequence_stop(sequence, FM_REASON_ABORTED, NULL);
+            end(scheduler, sequence);
+        }
+    }
+}
+
+/* llama.cpp asks between the operations of a batch, which may take a minute. It stops when nobody wants what comes of
+ * it. */
+static bool abort_asked(void *argument) {
+    struct fm_scheduler *scheduler = argument;
+    int64_t now = fm_now_ms();
+    if (now - scheduler->asked_ms >= ASK_MS) {
+        scheduler->asked_ms = now;
+        look_around(scheduler);
+    }
+    return !scheduler->wanted;
+}
+
+/* fm_image_go_on: the others wait for scheduler->busy. */
+static bool go_on(void *argument) {
+    struct fm_scheduler *scheduler = argument;
+    (void)abort_asked(scheduler);
+    return !fm_kit_job_aborted(scheduler->busy->job);
+}
+
+/* ---- jobs come and go ---- */
+
+static void begin(struct fm_scheduler *scheduler, struct fm_kit_job *job) {
+    struct fm_sequence *sequence = scheduler->list;
+    while (sequence->job) {
+        sequence++;
+    }
+    scheduler->running++;
+    scheduler->busy = sequence;
+    fm_sequence_begin(sequence, scheduler->model, job, go_on, scheduler);
+    scheduler->busy = NULL;
+}
+
+/* Takes jobs that are there; waits for one if there is nothing to do. False: the end has come. */
+static bool admit(struct fm_scheduler *scheduler) {
+    int64_t deadline = INT64_MAX; /* from the first on: answers under way wait */
+    while (scheduler->running < slots(scheduler) && fm_now_ms() < deadline) {
+        struct fm_kit_job *job = fm_kit_take(scheduler->kit, scheduler->running == 0);
+        if (!job) {
+            break;
+        }
+        deadline = deadline == INT64_MAX ? fm_now_ms() + ADMIT_MS : deadline;
+        begin(scheduler, job);
+    }
+    return scheduler->running > 0;
+}
+
+/* Sequences without a place get one; all at once, or one by one where the memory was too small for them. */
+static void place(struct fm_scheduler *scheduler) {
+    size_t active = 0;
+    for (size_t i = 0; i < slots(scheduler); i++) {
+        active += is_active(&scheduler->list[i]);
+    }
+    for (size_t i = 0; i < slots(scheduler); i++) {
+        struct fm_sequence *sequence = &scheduler->list[i];
+        if (sequence->job && !sequence->cached && !sequence->reason && (!scheduler->crowded || active == 0)) {
+            bool exact = sequence->job->has_seed && scheduler->running == 1;
+            fm_sequence_place(sequence, &scheduler->cache, exact);
+            active++;
+        }
+    }
+}
+
+static void end_those_over(struct fm_scheduler *scheduler) {
+    for (size_t i = 0; i < slots(scheduler); i++) {
+        struct fm_sequence *sequence = &scheduler->list[i];
+        if (sequence->job && !fm_sequence_go_on(sequence)) {
+            fm_sequence_stop(sequence, FM_REASON_ABORTED, NULL);
+        }
+        if (sequence->job && sequence->reason) {
+            end(scheduler, sequence);
+        }
+    }
+}
+
+/* ---- a full memory ---- */
+
+/* The active sequence that came last; NULL: there is but one. */
+static struct fm_sequence *find_youngest(struct fm_scheduler *scheduler) {
+    struct fm_sequence *youngest = NULL;
+    size_t active = 0;
+    for (size_t i = 0; i < slots(scheduler); i++) {
+        struct fm_sequence *sequence = &scheduler->list[i];
+        if (is_active(sequence)) {
+            youngest = !youngest || sequence->start_ms >= youngest->start_ms ? sequence : youngest;
+            active++;
+        }
+    }
+    return active > 1 ? youngest : NULL;
+}
+
+/*
+ * A kept conversation goes, or a sequence under way has to wait for another to end and is computed again then: none is
+ * cut. One alone always has room, for a whole context.
+ */
+static void make_room(struct fm_scheduler *scheduler) {
+    if (fm_cache_make_room(&scheduler->cache)) {
+        return;
+    }
+    struct fm_sequence *youngest = find_youngest(scheduler);
+    if (youngest) {
+        fm_log(FM_LOG_DEBUG, "job %lld waits for memory", (long long)youngest->job->id);
+        fm_sequence_yield_place(youngest);
+        scheduler->crowded = true;
+        return;
+    }
+    for (size_t i = 0; i < slots(scheduler); i++) {
+        if (is_active(&scheduler->list[i])) {
+            fm_sequence_stop(&scheduler->list[i], FM_REASON_ERROR, "the KV memory is too small for this answer");
+        }
+    }
+}
+
+/* ---- batches ---- */
+
+/* Tokens of prompts that the next batch may have. */
+static size_t budget(const struct fm_scheduler *scheduler, bool beside) {
+    size_t room = fm_batch_room(&scheduler->batch);
+    size_t most = scheduler->token_ms > 0 ? (size_t)((beside ? BESIDE_MS : ALONE_MS) / scheduler->token_ms) : CHUNK_MIN;
+    if (!beside && scheduler->token_ms <= 0) {
+        most = scheduler->model->chunk;
+    }
+    most = most > CHUNK_MIN ? most : CHUNK_MIN;
+    return most < room ? most : room;
+}
+
+static size_t left_of(const struct fm_sequence *sequence) {
+    return sequence->count - sequence->cached->count;
+}
+
+/* Whether its prompt is next in a batch, and not yet in this one. */
+static bool waits(const struct fm_sequence *sequence) {
+    return is_active(sequence) && sequence->filled == 0 && fm_sequence_prefills(sequence) &&
+           !fm_sequence_span(sequence);
+}
+
+/* The shortest first: what it does not need of its share is the others'. */
+static void fill_prompts(struct fm_scheduler *scheduler, size_t most) {
+    size_t waiting = 0;
+    for (size_t i = 0; i < slots(scheduler); i++) {
+        waiting += waits(&scheduler->list[i]);
+    }
+    for (; waiting > 0 && most > 0; waiting--) {
+        struct fm_sequence *shortest = NULL;
+        for (size_t i = 0; i < slots(scheduler); i++) {
+            struct fm_sequence *sequence = &scheduler->list[i];
+            if (waits(sequence) && (!shortest || left_of(sequence) < left_of(shortest))) {
+                shortest = sequence;
+            }
+        }
+        size_t share = (most + waiting - 1) / waiting;
+        bool exact = shortest->exact && scheduler->running == 1; /* however long its chunks take */
+        share = fm_sequence_fill(shortest, &scheduler->batch, exact ? scheduler->model->chunk : share);
+        most -= share < most ? share : most;
+    }
+}
+
+/* How many sequences have a part in the batch. */
+static size_t fill(struct fm_scheduler *scheduler) {
+    size_t count = 0;
+    bool beside = false;
+    fm_batch_clear(&scheduler->batch);
+    for (size_t i = 0; i < slots(scheduler); i++) {
+        struct fm_sequence *sequence = &scheduler->list[i];
+        if (is_active(sequence) && !fm_sequence_prefills(sequence) && !fm_sequence_span(sequence)) {
+            fm_sequence_fill(sequence, &scheduler->batch, 1);
+            beside = true;
+        }
+    }
+    fill_prompts(scheduler, budget(scheduler, beside));
+    for (size_t i = 0; i < slots(scheduler); i++) {
+        count += is_active(&scheduler->list[i]) && scheduler->list[i].filled > 0;
+    }
+    return count;
+}
+
+/* The average of the last batches, those with enough tokens to tell. */
+static void measure(struct fm_scheduler *scheduler, int64_t took_us) {
+    int32_t count = scheduler->batch.tokens.n_tokens;
+    double token_ms = (double)took_us / 1000 / count;
+    if (count >= MEASURED_MIN) {
+        scheduler->token_ms = scheduler->token_ms > 0 ? (scheduler->token_ms * 3 + token_ms) / 4 : token_ms;
+    }
+}
+
+/* Of those that ended while it was computed, the places are free now. */
+static void drop_batch(struct fm_scheduler *scheduler) {
+    for (size_t i = 0; i < slots(scheduler); i++) {
+        struct fm_sequence *sequence = &scheduler->list[i];
+        if (!sequence->job) {
+            fm_sequence_release(sequence);
+        } else if (sequence->filled > 0) {
+            fm_sequence_drop(sequence);
+        }
+    }
+}
+
+static void take_batch(struct fm_scheduler *scheduler, size_t count) {
+    for (size_t i = 0; i < slots(scheduler); i++) {
+        struct fm_sequence *sequence = &scheduler->list[i];
+        if (!sequence->job) {
+            fm_sequence_release(sequence);
+        } else if (sequence->filled > 0) {
+            fm_sequence_take(sequence, &scheduler->batch, count == 1);
+        }
+    }
+}
+
+static enum fm_decode decode(struct fm_scheduler *scheduler) {
+    scheduler->wanted = true;
+    return fm_batch_decode(&scheduler->batch);
+}
+
+/* The batch failed: each of its sequences is computed alone, so that only the one at fault fails. */
+static void compute_apart(struct fm_scheduler *scheduler) {
+    for (size_t i = 0; i < slots(scheduler); i++) {
+        struct fm_sequence *sequence = &scheduler->list[i];
+        if (!is_active(sequence) || fm_sequence_span(sequence)) {
+            continue;
+        }
+        fm_batch_clear(&scheduler->batch);
+        fm_sequence_fill(sequence, &scheduler->batch, CHUNK_MIN);
+        enum fm_decode result = decode(scheduler);
+        if (!sequence->job) {
+            fm_sequence_release(sequence);
+            continue;
+        }
+        if (result == FM_DECODE_OK) {
+            fm_sequence_take(sequence, &scheduler->batch, true);
+            continue;
+        }
+        fm_sequence_drop(sequence);
+        if (result == FM_DECODE_FAILED) {
+            fm_sequence_stop(sequence, FM_REASON_ERROR, "the model could not be evaluated");
+        }
+    }
+}
+
+static void compute(struct fm_scheduler *scheduler) {
+    size_t count = fill(scheduler);
+    if (count == 0) {
+        return;
+    }
+    int64_t start = fm_now_us();
+    switch (decode(scheduler)) {
+    case FM_DECODE_OK:
+        measure(scheduler, fm_now_us() - start);
+        take_batch(scheduler, count);
+        break;
+    case FM_DECODE_ABORTED: drop_batch(scheduler); break;
+    case FM_DECODE_FULL:
+        drop_batch(scheduler);
+        make_room(scheduler);
+        break;
+    case FM_DECODE_FAILED:
+        drop_batch(scheduler);
+        compute_apart(scheduler);
+        break;
+    }
+}
+
+/* One image's span of one sequence: the others wait for it. */
+static void see(struct fm_scheduler *scheduler) {
+    struct fm_sequence *next = NULL;
+    for (size_t i = 0; i < slots(scheduler) && !next; i++) {
+        struct fm_sequence *sequence = &scheduler->list[i];
+        next = is_active(sequence) && fm_sequence_span(sequence) ? sequence : NULL;
+    }
+    if (!next) {
+        return;
+    }
+    scheduler->busy = next;
+    scheduler->wanted = true;
+    next->filled = 1; /* look_around: it is what is computed */
+    enum fm_decode result = fm_sequence_see(next, &scheduler->batch, go_on, scheduler);
+    next->filled = 0;
+    scheduler->busy = NULL;
+    if (result == FM_DECODE_FULL) {
+        make_room(scheduler);
+    } else if (result == FM_DECODE_FAILED) {
+        fm_sequence_stop(next, FM_REASON_ERROR, "the model could not be evaluated");
+    }
+}
+
+void fm_scheduler_run(struct fm_scheduler *scheduler, struct fm_kit *kit) {
+    scheduler->kit = kit;
+    fm_llama_model_watch(scheduler->model, abort_asked, scheduler);
+    while (admit(scheduler)) {
+        place(scheduler);
+        see(scheduler);
+        compute(scheduler);
+        end_those_over(scheduler);
+    }
+    fm_llama_model_watch(scheduler->model, NULL, NULL);
+}

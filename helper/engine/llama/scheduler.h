@@ -1,0 +1,33 @@
+/*
+ * Several jobs at once: continuous batching. In a loop: jobs that came are admitted, a batch is filled (one token of
+ * each answer that is under way, and pieces of the prompts that are not computed yet), it is computed, and each
+ * sequence takes its logits. Engine thread only.
+ */
+#ifndef FM_ENGINE_LLAMA_SCHEDULER_H
+#define FM_ENGINE_LLAMA_SCHEDULER_H
+
+#include "engine/llama/sequence.h"
+
+struct fm_scheduler {
+    struct fm_llama_model *model; /* borrowed */
+    struct fm_cache cache;
+    struct fm_batch batch;
+    struct fm_sequence *list;       /* model->slots of them; those without a job are free */
+    size_t running;                 /* those with one */
+    struct fm_kit *kit;             /* borrowed; while it runs */
+    const struct fm_sequence *busy; /* whose job or image is worked on: it is not ended meanwhile. NULL: none */
+    bool wanted;                    /* somebody waits for what is being computed */
+    int64_t asked_ms;               /* when that was looked at */
+    bool crowded;                   /* one had to give its place up: none gets one before another ends */
+    double token_ms;                /* what a token of a prompt takes, as measured; 0: not known yet */
+};
+
+/* For `model`, which must outlive it. On failure nothing is left to free. */
+FM_MUST_USE enum fm_code fm_scheduler_init(struct fm_scheduler *scheduler, struct fm_llama_model *model,
+                                           struct fm_error *error);
+void fm_scheduler_free(struct fm_scheduler *scheduler);
+
+/* Takes jobs and runs them, until `kit` ends. Blocks. */
+void fm_scheduler_run(struct fm_scheduler *scheduler, struct fm_kit *kit);
+
+#endif

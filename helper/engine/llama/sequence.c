@@ -1,0 +1,441 @@
+/* One job's answer, token by token, under sequence.h. A thought comes before the grammar, which begins where it ends.
+ */
+#include "engine/llama/sequence.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine/llama/vocabulary.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- faults ---- */
+
+static enum fm_reason fail_grammar(struct fm_sequence *sequence, const char *reason) {
+    struct fm_error *error = &sequence->answer.error;
+    char param[64];
+    fm_llama_answer_param(&sequence->answer, param, sizeof param);
+    (void)fm_fail(error, FM_INVALID_REQUEST, "the %s can't be kept to any further: %.*s", param,
+                  (int)strcspn(reason, "\n"), reason);
+    snprintf(error->param, sizeof error->param, "%s", param);
+    return FM_REASON_ERROR;
+}
+
+void fm_sequence_stop(struct fm_sequence *sequence, enum fm_reason reason, const char *detail) {
+    if (sequence->reason) {
+        return;
+    }
+    sequence->reason =
+        reason == FM_REASON_ERROR ? fm_llama_answer_fail(&sequence->answer, FM_INTERNAL, detail) : reason;
+}
+
+/* ---- adding tokens ---- */
+
+/* A thought is free. */
+static struct fm_grammar *grammar_in_force(const struct fm_sequence *sequence) {
+    return fm_llama_answer_is_thinking(&sequence->answer) ? NULL : sequence->answer.guide.grammar;
+}
+
+/* `token`, which was told, is to be computed. */
+static enum fm_reason push(struct fm_sequence *sequence, llama_token token) {
+    size_t context = sequence->model->context_length;
+    fm_sampler_take(&sequence->sampler, token);
+    if (sequence->count < context) {
+        sequence->tokens[sequence->count++] = token;
+    }
+    return sequence->count >= context ? FM_REASON_LENGTH : FM_REASON_NONE; /* then this token has the last place */
+}
+
+static enum fm_reason add_before_grammar(struct fm_sequence *sequence, llama_token token);
+
+/* The text goes on with `token`. FM_REASON_NONE: it is to be computed. */
+static enum fm_reason add(struct fm_sequence *sequence, llama_token token) {
+    struct fm_grammar *grammar = grammar_in_force(sequence);
+    if (sequence->answer.guide.grammar && !grammar) {
+        return add_before_grammar(sequence, token);
+    }
+    if (grammar && !fm_grammar_take(grammar, token)) {
+        return fail_grammar(sequence, fm_grammar_reason(grammar));
+    }
+    enum fm_reason reason = fm_llama_answer_add(&sequence->answer, token);
+    if (grammar && fm_grammar_complete(grammar) && (!reason || reason == FM_REASON_LENGTH)) {
+        return FM_REASON_STOP;
+    }
+    enum fm_reason pushed = push(sequence, token);
+    return reason ? reason : pushed;
+}
+
+/* ---- thoughts before a grammar ---- */
+
+/* What must come next, though the model did not draw it. */
+static enum fm_reason add_mark(struct fm_sequence *sequence, const char *mark) {
+    llama_token *tokens;
+    size_t count;
+    enum fm_reason reason = FM_REASON_NONE;
+    if (fm_prompter_mark_tokens(&sequence->model->prompter, mark, &tokens, &count, &sequence->answer.error) != FM_OK) {
+        return FM_REASON_ERROR;
+    }
+    for (size_t i = 0; i < count && !reason; i++) {
+        reason = fm_llama_answer_add(&sequence->answer, tokens[i]);
+        enum fm_reason pushed = push(sequence, tokens[i]);
+        reason = reason ? reason : pushed;
+    }
+    free(tokens);
+    return reason;
+}
+
+/* The thought is closed: the grammar begins, after what stands between a thought and a text. */
+static enum fm_reason begin_grammar(struct fm_sequence *sequence) {
+    struct fm_thought_parser *thought = &sequence->answer.thought;
+    const char *gap = thought->form->gap;
+    size_t come = thought->space; /* white space, as most gaps are */
+    thought->state = FM_THOUGHT_AFTER;
+    enum fm_reason reason = come < strlen(gap) ? add_mark(sequence, gap + come) : FM_REASON_NONE;
+    thought->state = FM_THOUGHT_OVER;
+    return reason;
+}
+
+/* The model ends its turn in a thought; a text has to follow. */
+static enum fm_reason close_thought(struct fm_sequence *sequence) {
+    enum fm_reason reason = add_mark(sequence, sequence->answer.thought.form->end);
+    return reason ? reason : begin_grammar(sequence);
+}
+
+/* Tells `token` and puts in its place, where text is in it already, the tokens of what is before that. */
+static enum fm_reason add_thought(struct fm_sequence *sequence, llama_token token) {
+    llama_token *tokens = NULL;
+    size_t count = 0;
+    enum fm_reason reason = fm_llama_answer_add(&sequence->answer, token);
+    size_t text = sequence->answer.thought.text.len;
+    if (text == 0) {
+        enum fm_reason pushed = push(sequence, token);
+        return reason ? reason : pushed;
+    }
+    const struct fm_buf *piece = &sequence->answer.piece;
+    if (fm_prompter_text_tokens(&sequence->model->prompter, piece->data, piece->len - text, &tokens, &count,
+                                &sequence->answer.error) != FM_OK) {
+        return FM_REASON_ERROR;
+    }
+    for (size_t i = 0; i < count && !reason; i++) {
+        reason = push(sequence, tokens[i]);
+    }
+    free(tokens);
+    return reason;
+}
+
+/* The mark that the answer begins with; NULL: it is a text that the grammar has. */
+static const struct fm_start *find_start(struct fm_sequence *sequence, llama_token token) {
+    for (size_t i = 0; i < sizeof sequence->starts / sizeof sequence->starts[0]; i++) {
+        const struct fm_start *start = &sequence->starts[i];
+        bool sure =
+            start->count == 1 || sequence->answer.callable || !fm_grammar_allows(sequence->answer.guide.grammar, token);
+        if (start->count > 0 && start->first == token && sure) {
+            return start;
+        }
+    }
+    return NULL;
+}
+
+static enum fm_reason add_before_grammar(struct fm_sequence *sequence, llama_token token) {
+    struct fm_llama_answer *answer = &sequence->answer;
+    if (answer->thought.state == FM_THOUGHT_AT_START) {
+        const struct fm_start *start = find_start(sequence, token);
+        if (!start) {
+            answer->thought.state = FM_THOUGHT_OVER;
+            return add(sequence, token);
+        }
+        return add_mark(sequence, start->mark);
+    }
+    enum fm_reason reason = add_thought(sequence, token);
+    return reason || fm_llama_answer_is_inside(answer) ? reason : begin_grammar(sequence);
+}
+
+/* What may come first, though the grammar does not have it. */
+static enum fm_reason find_starts(struct fm_sequence *sequence) {
+    const struct fm_thought_form *form = sequence->answer.thought.form;
+    const char *const marks[] = {form->begin, form->lead};
+    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++) {
+        llama_token *tokens;
+        struct fm_start *start = &sequence->starts[i];
+        start->mark = marks[i];
+        if (!marks[i][0]) {
+            continue;
+        }
+        if (fm_prompter_mark_tokens(&sequence->model->prompter, marks[i], &tokens, &start->count,
+                                    &sequence->answer.error) != FM_OK) {
+            return FM_REASON_ERROR;
+        }
+        start->first = start->count ? tokens[0] : LLAMA_TOKEN_NULL;
+        sequence->sampler.also[i] = start->first;
+        free(tokens);
+    }
+    return FM_REASON_NONE;
+}
+
+/* Where a grammar waits for the end of a thought, or not even that. */
+static enum fm_reason begin_thinking(struct fm_sequence *sequence) {
+    struct fm_llama_answer *answer = &sequence->answer;
+    if (!answer->guide.grammar) {
+        return FM_REASON_NONE;
+    }
+    if (answer->thought.state == FM_THOUGHT_AFTER) {
+        answer->thought.state = FM_THOUGHT_OVER;
+    }
+    sequence->forced_more = !fm_llama_answer_is_thinking(answer);
+    return answer->thought.state == FM_THOUGHT_AT_START ? find_starts(sequence) : FM_REASON_NONE;
+}
+
+/* ---- drawing ---- */
+
+/* A grammar may have an end of turn amid its text, as a token. A guide refuses those that it sees. */
+static enum fm_reason end_turn(struct fm_sequence *sequence) {
+    struct fm_grammar *grammar = sequence->answer.guide.grammar;
+    bool whole = !grammar || fm_grammar_accepts(grammar);
+    return whole ? FM_REASON_STOP : fail_grammar(sequence, "the turn ends inside of it");
+}
+
+static enum fm_reason draw(struct fm_sequence *sequence) {
+    struct fm_llama_answer *answer = &sequence->answer;
+    bool inside = fm_llama_answer_is_inside(answer);
+    sequence->sampler.grammar = inside ? NULL : answer->guide.grammar;
+    llama_token token = fm_sampler_draw(&sequence->sampler, answer->logits);
+    if (token == LLAMA_TOKEN_NULL) {
+        return fail_grammar(sequence, fm_grammar_reason(answer->guide.grammar));
+    }
+    if (llama_vocab_is_eog(answer->vocab, token)) {
+        return answer->guide.grammar && inside ? close_thought(sequence) : end_turn(sequence);
+    }
+    return add(sequence, token);
+}
+
+static size_t computed(const struct fm_sequence *sequence) {
+    return sequence->cached ? sequence->cached->count : 0;
+}
+
+/*
+ * What the grammar leaves no choice about needs no draw, and one batch for all of it; but where each token's logits are
+ * wanted, a batch for each.
+ */
+static enum fm_reason add_forced(struct fm_sequence *sequence) {
+    enum fm_reason reason = FM_REASON_NONE;
+    size_t most = sequence->job->logprobs ? 1 : sequence->model->chunk;
+    sequence->forced_more = grammar_in_force(sequence) != NULL;
+    while (sequence->forced_more && !reason && sequence->count - computed(sequence) < most) {
+        llama_token token = fm_grammar_forced(sequence->answer.guide.grammar);
+        sequence->forced_more = token != LLAMA_TOKEN_NULL;
+        reason = sequence->forced_more ? add(sequence, token) : FM_REASON_NONE;
+    }
+    return reason;
+}
+
+/* One token is drawn, or some are forced. */
+static enum fm_reason step(struct fm_sequence *sequence) {
+    if (fm_kit_job_aborted(sequence->job)) {
+        return FM_REASON_ABORTED;
+    }
+    enum fm_reason reason = sequence->forced_more ? FM_REASON_NONE : draw(sequence);
+    return reason ? reason : add_forced(sequence);
+}
+
+/* All tokens are computed, and `logits` come after the last. */
+static void go_on_with(struct fm_sequence *sequence, const float *logits) {
+    sequence->answer.logits = logits;
+    while (!sequence->reason && sequence->count == computed(sequence)) {
+        sequence->reason = step(sequence);
+    }
+    sequence->answer.logits = NULL;
+}
+
+/* ---- the beginning ---- */
+
+static enum fm_reason read_job(struct fm_sequence *sequence, fm_image_go_on *go_on, void *state) {
+    struct fm_llama_model *model = sequence->model;
+    struct fm_llama_answer *answer = &sequence->answer;
+    struct fm_llama_request *request = &sequence->request;
+    struct fm_kit_job *job = sequence->job;
+    struct fm_error *error = &answer->error;
+    const struct fm_vocabulary vocabulary = fm_prompter_vocabulary(&model->prompter);
+    enum fm_code code = fm_llama_request_read(request, model, job, go_on, state, error);
+    if (code == FM_OK && request->thought_form) {
+        fm_thought_parser_init(&answer->thought, request->thought_form, request->thought_state);
+    }
+    code = code ? code : fm_guide_init(&answer->guide, job, request->form, &vocabulary, &model->grammar_vocab, error);
+    code = code ? code : fm_sampler_init(&sequence->sampler, job, answer->guide.grammar, answer->vocab, error);
+    sequence->tokens = calloc(model->context_length, sizeof *sequence->tokens);
+    if (code == FM_OK && !sequence->tokens) {
+        code = fm_fail_no_memory(error);
+    }
+    if (code != FM_OK) {
+        return code == FM_CANCELLED ? FM_REASON_ABORTED : FM_REASON_ERROR;
+    }
+    memcpy(sequence->tokens, request->prompt.tokens, request->prompt.count * sizeof *sequence->tokens);
+    sequence->count = request->prompt.count;
+    fm_sampler_take_prompt(&sequence->sampler, sequence->tokens, sequence->count);
+    answer->callable = fm_tools_callable(job);
+    if (answer->callable) {
+        fm_tool_parser_init(&answer->parser, job, request->form);
+    }
+    return FM_REASON_NONE;
+}
+
+void fm_sequence_begin(struct fm_sequence *sequence, struct fm_llama_model *model, struct fm_kit_job *job,
+                       fm_image_go_on *go_on, void *state) {
+    *sequence = (struct fm_sequence){.model = model, .job = job, .output = -1, .start_ms = fm_now_ms()};
+    fm_llama_answer_init(&sequence->answer, job, model->prompter.vocab);
+    enum fm_reason reason = read_job(sequence, go_on, state);
+    reason = reason ? reason : begin_thinking(sequence);
+    sequence->reason = reason ? reason : fm_kit_job_accept(job, (int64_t)sequence->request.prompt.count);
+}
+
+void fm_sequence_place(struct fm_sequence *sequence, struct fm_cache *cache, bool exact) {
+    const struct fm_prompt whole = {.tokens = sequence->tokens,
+                                    .count = sequence->count,
+                                    .spans = sequence->request.prompt.spans,
+                                    .span_count = sequence->request.prompt.span_count};
+    bool first = sequence->processed == 0;
+    sequence->exact = exact;
+    sequence->cached = fm_cache_begin(cache, &whole, exact);
+    if (first) {
+        sequence->reused = (int64_t)sequence->cached->count;
+        sequence->processed = sequence->reused;
+    }
+}
+
+void fm_sequence_yield_place(struct fm_sequence *sequence) {
+    fm_cached_cut(sequence->cached, 0);
+    fm_cache_end(sequence->cached);
+    sequence->cached = NULL;
+}
+
+/* ---- batches ---- */
+
+bool fm_sequence_prefills(const struct fm_sequence *sequence) {
+    return sequence->count - computed(sequence) > 1;
+}
+
+/* Those of the prompt: which of them come next is known by how many are in the memory. */
+const struct fm_span *fm_sequence_span(const struct fm_sequence *sequence) {
+    const struct fm_prompt *prompt = &sequence->request.prompt;
+    size_t next = sequence->cached->span_count;
+    return next < prompt->span_count && prompt->spans[next].at == sequence->cached->count ? &prompt->spans[next] : NULL;
+}
+
+/* How many tokens come before the next span, or the end. */
+static size_t tokens_left(const struct fm_sequence *sequence) {
+    const struct fm_prompt *prompt = &sequence->request.prompt;
+    size_t next = sequence->cached->span_count;
+    return (next < prompt->span_count ? prompt->spans[next].at : sequence->count) - sequence->cached->count;
+}
+
+size_t fm_sequence_fill(struct fm_sequence *sequence, struct fm_batch *batch, size_t most) {
+    const struct fm_cached *cached = sequence->cached;
+    size_t from = cached->count;
+    size_t count = tokens_left(sequence);
+    size_t chunk = sequence->model->chunk - from % sequence->model->chunk;
+    most = sequence->exact && chunk < most ? chunk : most;
+    count = count < most ? count : most;
+    llama_pos position = fm_cached_position(cached, from);
+    bool wanted = from + count == sequence->count;
+    sequence->output = -1;
+    sequence->filled = count;
+    for (size_t i = 0; i < count; i++) {
+        bool logits = wanted && i + 1 == count;
+        int32_t index = fm_batch_add(batch, cached->id, sequence->tokens[from + i], position + (llama_pos)i, logits);
+        sequence->output = logits ? index : -1;
+    }
+    return count;
+}
+
+/* The prompt is computed up to here. */
+static void tell_progress(struct fm_sequence *sequence) {
+    int64_t prompt = (int64_t)sequence->request.prompt.count;
+    int64_t count = (int64_t)computed(sequence);
+    if (sequence->processed < prompt && count > sequence->processed) {
+        sequence->processed = count < prompt ? count : prompt;
+        fm_kit_job_progress(sequence->job, sequence->processed, sequence->reused);
+    }
+}
+
+void fm_sequence_take(struct fm_sequence *sequence, const struct fm_batch *batch, bool alone) {
+    struct fm_cached *cached = sequence->cached;
+    size_t end = cached->count + sequence->filled;
+    bool before_span = sequence->filled == tokens_left(sequence) && end < sequence->count;
+    bool border = end % sequence->model->chunk == 0 || before_span;
+    fm_cached_add(cached, sequence->tokens + cached->count, sequence->filled, sequence->exact && alone && border);
+    sequence->filled = 0;
+    tell_progress(sequence);
+    if (sequence->output >= 0) {
+        go_on_with(sequence, fm_batch_logits(batch, sequence->output));
+    }
+}
+
+void fm_sequence_drop(struct fm_sequence *sequence) {
+    sequence->filled = 0;
+    fm_cached_cut(sequence->cached, sequence->cached->count);
+}
+
+enum fm_decode fm_sequence_see(struct fm_sequence *sequence, const struct fm_batch *batch, fm_image_go_on *go_on,
+                               void *state) {
+    struct fm_cached *cached = sequence->cached;
+    const struct fm_span *span = fm_sequence_span(sequence);
+    struct fm_picture *picture = sequence->request.pictures.list[span->image];
+    const struct fm_span_place place = {.id = cached->id,
+                                        .position = fm_cached_position(cached, cached->count),
+                                        .last = cached->count + span->count == sequence->count};
+    float *states;
+    enum fm_code code =
+        fm_picture_encode(sequence->model->vision, picture, span, go_on, state, &states, &sequence->answer.error);
+    if (code != FM_OK) {
+        sequence->reason = code == FM_CANCELLED ? FM_REASON_ABORTED : FM_REASON_ERROR;
+        return FM_DECODE_OK;
+    }
+    enum fm_decode result = fm_batch_decode_span(batch, picture, span, &place, states);
+    if (result != FM_DECODE_OK) {
+        fm_sequence_drop(sequence);
+        return result;
+    }
+    fm_cached_add_span(cached, span, sequence->exact);
+    tell_progress(sequence);
+    if (place.last) {
+        go_on_with(sequence, fm_batch_logits(batch, -1));
+    }
+    return result;
+}
+
+/* ---- the end ---- */
+
+bool fm_sequence_go_on(const struct fm_sequence *sequence) {
+    return fm_kit_job_go_on(sequence->job, sequence->processed, sequence->reused);
+}
+
+void fm_sequence_end(struct fm_sequence *sequence) {
+    struct fm_llama_answer *answer = &sequence->answer;
+    struct fm_kit_job *job = sequence->job;
+    enum fm_reason reason = fm_llama_answer_end(answer, sequence->reason);
+    bool whole = reason == FM_REASON_STOP && !answer->parser.called && !fm_kit_job_cut(job);
+    bool stuck = whole && !fm_guide_check(&answer->guide, &job->schema_error);
+    fm_log(FM_LOG_INFO, "job %lld: %zu tokens in, %lld out, %lld ms", (long long)job->id,
+           sequence->request.prompt.count, (long long)job->output_tokens,
+           (long long)(fm_now_ms() - sequence->start_ms));
+    fm_sampler_free(&sequence->sampler);
+    fm_llama_answer_free(answer);
+    fm_llama_request_free(&sequence->request);
+    free(sequence->tokens);
+    fm_kit_job_finish(job, reason, &answer->error);
+    *sequence = (struct fm_sequence){.cached = sequence->cached, .filled = sequence->filled};
+    if (stuck) {
+        fm_log(FM_LOG_WARN, "the check of a text by its schema does not end: the engine is ended for it");
+        _exit(FM_EXIT_NO_MEMORY); /* it takes memory as long as it lasts, and can't be stopped otherwise */
+    }
+}
+
+void fm_sequence_release(struct fm_sequence *sequence) {
+    if (sequence->cached && sequence->filled > 0) {
+        fm_sequence_drop(sequence);
+    }
+    if (sequence->cached) {
+        fm_cache_end(sequence->cached);
+    }
+    *sequence = (struct fm_sequence){0};
+}

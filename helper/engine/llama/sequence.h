@@ -1,0 +1,93 @@
+/*
+ * One job's answer in the making: a state machine that the scheduler moves on. It puts the tokens that are to be
+ * computed next into a batch (`fill`), and takes the logits that come of them (`take`): draws a token, tells it, and
+ * adds what must follow. It never computes anything by itself, but for images. Engine thread only.
+ */
+#ifndef FM_ENGINE_LLAMA_SEQUENCE_H
+#define FM_ENGINE_LLAMA_SEQUENCE_H
+
+#include "engine/llama/answer.h"
+#include "engine/llama/batch.h"
+#include "engine/llama/cache.h"
+#include "engine/llama/request.h"
+#include "engine/llama/sampler.h"
+
+/* A text that an answer may begin with, though its grammar does not have it. */
+struct fm_start {
+    const char *mark;
+    llama_token first;
+    size_t count; /* of its tokens */
+};
+
+struct fm_sequence {
+    struct fm_llama_model *model; /* borrowed */
+    struct fm_kit_job *job;
+    struct fm_llama_request request;
+    struct fm_llama_answer answer;
+    struct fm_sampler sampler;
+    struct fm_start starts[2]; /* of a thought, and of a text without one */
+    llama_token *tokens;       /* of the prompt, and of the answer as far as it is told; room for a context */
+    size_t count;
+    struct fm_cached *cached; /* what of them is computed; NULL: nothing, and it has no place in the memory */
+    int64_t reused;           /* tokens of the prompt that needed no work */
+    int64_t processed;        /* tokens of the prompt that are computed; stays where they are lost again */
+    bool exact;               /* cache.h */
+    bool forced_more;         /* the next token may be a forced one: don't draw */
+    size_t filled;            /* its tokens in the batch */
+    int32_t output;           /* the index in the batch of the one whose logits it wants; -1: of none */
+    enum fm_reason reason;    /* why it is over; FM_REASON_NONE: it is not */
+    int64_t start_ms;
+};
+
+/*
+ * Reads `job` and accepts it; what is wrong with it is in ->reason afterwards, as is that only its prompt was to be
+ * counted. `go_on` is asked while images are looked at. Blocks as long as it takes. End it with fm_sequence_end
+ * and fm_sequence_release.
+ */
+void fm_sequence_begin(struct fm_sequence *sequence, struct fm_llama_model *model, struct fm_kit_job *job,
+                       fm_image_go_on *go_on, void *state);
+
+/* Takes a place in the memory. Call it before fill, where ->cached is NULL. `exact`: see fm_cache_begin. */
+void fm_sequence_place(struct fm_sequence *sequence, struct fm_cache *cache, bool exact);
+
+/* Gives its place up: another sequence needs the memory. All that it had is computed again later. */
+void fm_sequence_yield_place(struct fm_sequence *sequence);
+
+/* More than one token is to be computed: of the prompt, or of all after fm_sequence_yield_place. */
+bool fm_sequence_prefills(const struct fm_sequence *sequence);
+
+/* The image's span that is next; NULL: a token is. */
+const struct fm_span *fm_sequence_span(const struct fm_sequence *sequence);
+
+/* Adds at most `most` of the tokens that are next to the batch, which has room for them. Returns how many. */
+size_t fm_sequence_fill(struct fm_sequence *sequence, struct fm_batch *batch, size_t most);
+
+/* The batch was computed: takes what came of it. `alone`: no other sequence had a part in it. */
+void fm_sequence_take(struct fm_sequence *sequence, const struct fm_batch *batch, bool alone);
+
+/* The batch was not, or not in full: what of it may be in the memory goes. */
+void fm_sequence_drop(struct fm_sequence *sequence);
+
+/*
+ * Computes the span that is next, with a batch of its own. Blocks; `go_on` is asked while the image is encoded. Where
+ * it does not return FM_DECODE_OK, nothing is left of it in the memory.
+ */
+FM_MUST_USE enum fm_decode fm_sequence_see(struct fm_sequence *sequence, const struct fm_batch *batch,
+                                           fm_image_go_on *go_on, void *state);
+
+/* A sign of progress where it is due, see fm_kit_job_go_on. False when the job should stop. */
+bool fm_sequence_go_on(const struct fm_sequence *sequence);
+
+/* Over, for `reason`, and with `detail` where that is FM_REASON_ERROR; what it ended for before stays. */
+void fm_sequence_stop(struct fm_sequence *sequence, enum fm_reason reason, const char *detail);
+
+/*
+ * Finishes the job for ->reason, and frees all but its place: its tokens may be in a batch that is being computed.
+ * ->job is NULL then.
+ */
+void fm_sequence_end(struct fm_sequence *sequence);
+
+/* After fm_sequence_end, and after that batch: its place is free. What was computed stays there for other prompts. */
+void fm_sequence_release(struct fm_sequence *sequence);
+
+#endif

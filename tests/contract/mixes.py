@@ -1,0 +1,137 @@
+"""Random mixes of jobs at once on the llama engine: each answer passes the same audit as alone, and is nobody else's.
+
+    mixes.py PROGRAM MODEL [JOBS] [SEED]
+
+Prompts share beginnings, jobs are aborted at random moments, and the KV memory is so small that some have to wait. Prints
+the seed: with it, the same jobs come again. Exit status 77: skipped, because MODEL is not there.
+"""
+
+import json
+import os
+import random
+import re
+import sys
+
+from engine import Engine, Outcome, user
+
+SLOTS = 5
+STORIES = [[{"role": "system", "content": f"{word} " * 60}] for word in ("red", "green", "blue")]
+
+
+def plain(pick, number):
+    return {"max_tokens": pick.randint(1, 40), "temperature": pick.choice([0, 0.7])}, lambda outcome: True
+
+
+def seeded(pick, number):
+    return {"max_tokens": pick.randint(1, 20), "seed": number}, lambda outcome: True
+
+
+def own_number(pick, number):
+    """A text that no other job may write."""
+    wanted = f"job {number} is [a-z]{{3,6}}"
+    return ({"format": {"type": "grammar", "syntax": "regex", "definition": wanted}},
+            lambda outcome: re.fullmatch(wanted, outcome.text))
+
+
+def own_object(pick, number):
+    schema = {"type": "object", "properties": {"job": {"const": number}, "tags": {
+        "type": "array", "items": {"enum": ["a", "b"]}, "minItems": 1, "maxItems": 3}}, "required": ["job", "tags"],
+        "additionalProperties": False}
+
+    def check(outcome):
+        value = json.loads(outcome.text)
+        return value["job"] == number and set(value["tags"]) <= {"a", "b"}
+    return {"format": {"type": "json_schema", "schema": schema, "strict": True}}, check
+
+
+def tool(pick, number):
+    tools = [{"name": f"tool_{number}", "parameters": {"type": "object", "properties": {"n": {"enum": [number]}},
+                                                      "required": ["n"], "additionalProperties": False}, "strict": True}]
+
+    def check(outcome):
+        return outcome.text == "" and all(
+            name == f"tool_{number}" and json.loads(arguments) == {"n": number} for name, arguments in outcome.calls)
+    return {"tools": tools, "tool_choice": {"mode": "required"}, "parallel_tool_calls": False}, check
+
+
+def logprobs(pick, number):
+    def check(outcome):
+        return b"".join(bytes(entry["bytes"]) for entry in outcome.logprobs or []).decode(errors="replace") == outcome.text
+    return {"logprobs": pick.randint(0, 3), "max_tokens": 12, "temperature": 0}, check
+
+
+def penalised(pick, number):
+    return {"max_tokens": 20, "presence_penalty": 1, "repeat_penalty": 1.3, "top_k": 20}, lambda outcome: True
+
+
+def counted(pick, number):
+    return {"max_tokens": 0}, lambda outcome: outcome.usage["output_tokens"] == 0
+
+
+KINDS = (plain, plain, seeded, own_number, own_object, tool, logprobs, penalised, counted)
+
+
+class Mix:
+    def __init__(self, engine, pick):
+        self.engine, self.pick, self.running, self.ended = engine, pick, {}, 0
+
+    def start(self):
+        kind = self.pick.choice(KINDS)
+        number = self.engine.next_job + 1
+        params, check = kind(self.pick, number)
+        words = self.pick.randint(1, 250) if self.pick.random() < 0.3 else 5
+        messages = [*self.pick.choice(STORIES), *user(f"{self.pick.choice(('one', 'two'))} " * words)]
+        job = self.engine.start(messages, **params)
+        self.running[job] = {"kind": kind.__name__, "check": check, "events": [], "aborted": False,
+                             "patience": self.pick.randint(0, 25) if self.pick.random() < 0.2 else None}
+
+    def abort_some(self):
+        for job, state in self.running.items():
+            if state["patience"] is not None and len(state["events"]) >= state["patience"] and not state["aborted"]:
+                state["aborted"] = True
+                self.engine.notify("job.abort", {"job": job})
+
+    def receive(self):
+        message = self.engine.receive()
+        assert message is not None, "the engine ended"
+        state = self.running[message["params"]["job"]]
+        state["events"].append((message["method"], message["params"]))
+        if message["method"] == "job.finished":
+            self.audit(message["params"]["job"])
+
+    def audit(self, job):
+        state = self.running.pop(job)
+        outcome = Outcome(state["events"])
+        reasons = ("stop", "length", "aborted") if state["aborted"] else ("stop", "length")
+        assert outcome.reason in reasons, (state["kind"], outcome.reason, outcome.error)
+        assert outcome.reason != "stop" or state["check"](outcome), (job, state["kind"], outcome.text, outcome.calls)
+        self.ended += 1
+
+
+def main(program, model, jobs="60", seed=None):
+    if not os.path.exists(model):
+        print(f"skipped: {model} is not there")
+        return 77
+    seed = int(seed) if seed else random.randrange(1 << 30)
+    print(f"mixes: {jobs} jobs, seed {seed}", flush=True)
+    engine = Engine(program, {"FM_ENGINE_LLAMA_SLOTS": str(SLOTS), "FM_ENGINE_LLAMA_CTX": "1024",
+                              "FM_ENGINE_LLAMA_KV_TOKENS": "1536", "FM_ENGINE_LLAMA_THREADS": "1"})
+    assert engine.initialize()["ok"]
+    loaded, _ = engine.load(model)
+    assert loaded["slots"] == SLOTS, loaded
+    mix = Mix(engine, random.Random(seed))
+    started = 0
+    while mix.ended < int(jobs):
+        while started < int(jobs) and len(mix.running) < SLOTS:
+            mix.start()
+            started += 1
+        mix.receive()
+        mix.abort_some()
+    engine.close()
+    assert engine.process.returncode == 0, engine.process.returncode
+    print(f"mixes: {mix.ended} passed, 0 failed")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

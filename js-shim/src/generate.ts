@@ -30,7 +30,7 @@ export interface GenerateParams<T> {
   retries?: number | undefined;
   /** The value in place of the model's, when it gave none that passes or can't be asked: a function of what it gave. */
   fallback?: ((rejected: readonly Rejection[]) => T | Promise<T>) | undefined;
-  /** More parameters of `responses.create`. Default: `temperature` 0, `seed` 0 and `store` false. */
+  /** More parameters of `responses.create`. Default: `temperature` 0 and `store` false. */
   request?: Omit<ResponseCreateParams, "input" | "instructions" | "stream" | "text"> | undefined;
 }
 
@@ -43,7 +43,7 @@ export interface Generated<T> {
   rejected: Rejection[];
 }
 
-const PLAIN = { temperature: 0, seed: 0, store: false } as const;
+const PLAIN = { temperature: 0, store: false } as const;
 const NO_CHECK: Validator = () => null;
 
 /** Asks, checks, asks again, and in the end falls back. Rejects with an FmError where there is no fallback. */

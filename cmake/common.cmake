@@ -1,6 +1,7 @@
 # llama.cpp's C++ library (chat templates), as a static library: built of the source that the prebuilt libraries were built
 # from. For a compiler whose C++ library is another one than theirs, so that no more than C crosses between the two, but for one
-# function that fit.cpp calls. cmake/llama.cmake includes this where FM_LLAMA_COMMON is static.
+# function that fit.cpp calls. An exception of theirs has no type that ours knows: what catches it learns no reason.
+# cmake/llama.cmake includes this where FM_LLAMA_COMMON is static.
 #
 #   FM_DEPS_DIR     its folder llama/src holds the source, and common the result
 #

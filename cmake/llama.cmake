@@ -4,6 +4,9 @@
 #   FM_LLAMA=source    built here from the same release's source, for other platforms and for packagers
 #   FM_LLAMA=off       without the llama engine
 #
+#   FM_LLAMA_COMMON    how its C++ library of prebuilt libraries is linked: shared, or static, built here of its source, where
+#                      our C++ library is another one than theirs
+#
 #   FM_DEPS_DIR        where packaging/setup.sh put them: llama/lib (libraries) and llama/src (source, headers)
 #
 # Provides, unless off: the targets fm::llama (the C API) and fm::llama-common (C++17: chat templates, schemas), and
@@ -12,6 +15,8 @@ include_guard(GLOBAL)
 
 set(FM_LLAMA prebuilt CACHE STRING "where llama.cpp comes from: prebuilt, source or off")
 set_property(CACHE FM_LLAMA PROPERTY STRINGS prebuilt source off)
+set(FM_LLAMA_COMMON shared CACHE STRING "llama.cpp's C++ library, where the libraries are prebuilt: shared or static")
+set_property(CACHE FM_LLAMA_COMMON PROPERTY STRINGS shared static)
 set(FM_DEPS_DIR "${CMAKE_SOURCE_DIR}/build/deps" CACHE PATH "what packaging/setup.sh downloaded")
 
 function(fm_llama_require path)
@@ -23,7 +28,8 @@ endfunction()
 
 # A target fm::NAME for the one shared library of that name, whatever version its file name carries.
 function(fm_llama_import name)
-  file(GLOB found "${FM_LLAMA_LIB_DIR}/lib${name}.so" "${FM_LLAMA_LIB_DIR}/lib${name}.v*.so")
+  file(GLOB found "${FM_LLAMA_LIB_DIR}/lib${name}.so" "${FM_LLAMA_LIB_DIR}/lib${name}.v*.so"
+    "${FM_LLAMA_LIB_DIR}/lib${name}.dylib" "${FM_LLAMA_LIB_DIR}/lib${name}.metal.v*.dylib")
   list(LENGTH found count)
   if(NOT count EQUAL 1)
     message(FATAL_ERROR "expected one lib${name} in ${FM_LLAMA_LIB_DIR}, found ${count}. Delete that folder and run "
@@ -42,7 +48,12 @@ macro(fm_llama_prebuilt)
   fm_llama_import(ggml-base)
   fm_llama_import(ggml fm::ggml-base)
   fm_llama_import(llama fm::ggml)
-  fm_llama_import(llama-common fm::llama)
+  if(FM_LLAMA_COMMON STREQUAL "static")
+    include(${CMAKE_SOURCE_DIR}/cmake/common.cmake)
+  else()
+    fm_llama_import(llama-common fm::llama)
+    target_compile_definitions(fm::llama-common INTERFACE LLAMA_SUBPROCESS) # as it was built
+  endif()
   target_include_directories(fm::llama INTERFACE
     "${FM_DEPS_DIR}/llama/src/include" "${FM_DEPS_DIR}/llama/src/ggml/include")
   target_include_directories(fm::llama-common INTERFACE
@@ -50,7 +61,6 @@ macro(fm_llama_prebuilt)
   target_compile_features(fm::llama-common INTERFACE cxx_std_17)
   # As the libraries were built.
   target_compile_definitions(fm::llama INTERFACE GGML_SHARED GGML_BACKEND_SHARED LLAMA_SHARED)
-  target_compile_definitions(fm::llama-common INTERFACE LLAMA_SUBPROCESS)
 endmacro()
 
 # A function, so that the settings of llama.cpp's build stay its own.

@@ -26,7 +26,8 @@ Third-party notices of fm-proxy
 Made by packaging/notices.py from packaging/pins and helper/engine/guide/guidance/Cargo.lock. fm-proxy itself is under the
 licence in LICENSE.
 
-The programs are linked with GNU libc and the compiler's runtime libraries, which are not part of them.
+The programs are linked with GNU libc and the compiler's runtime libraries, which are not part of them. Those for macOS
+contain LLVM's libc++ (Apache-2.0 WITH LLVM-exception), and llama.cpp of another release than below, under the same licence.
 
 SQLite is in the public domain, and so are stb_image and miniaudio, which llama.cpp contains.
 """

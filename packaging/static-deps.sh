@@ -13,7 +13,7 @@ PREFIX=$ROOT/$DEPS/static/$TARGET
 TMP=
 
 main() {
-  [ -f "$TOOLCHAIN" ] || die "cmake/$TARGET.cmake does not exist; TARGET is the name of such a file: windows"
+  [ -f "$TOOLCHAIN" ] || die "cmake/$TARGET.cmake does not exist; TARGET is the name of such a file: windows or macos"
   lock
   ! wanted | cmp -s - "$PREFIX/.made" || return 0
   use_node

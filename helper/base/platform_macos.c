@@ -6,6 +6,7 @@
 #include "base/platform_os.h"
 
 #include <fcntl.h>
+#include <libproc.h>
 #include <limits.h>
 #include <mach-o/dyld.h>
 #include <mach/mach.h>
@@ -15,7 +16,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#define PARENT_POLL_MS 1000 /* where the queue can't be had */
+
 static pid_t parent_pid;
+static int parent_queue = -1;
 
 int fm_os_pipe(int fds[2]) {
     if (pipe(fds) != 0) {
@@ -36,6 +40,7 @@ bool fm_os_program_path(char *path, size_t size) {
     return strlcpy(path, real, size) < size;
 }
 
+/* Of a UNIX socket the system does not say. */
 size_t fm_socket_unread(int fd) {
     int bytes;
     socklen_t size = sizeof bytes;
@@ -55,23 +60,37 @@ void fm_random(void *data, size_t len) {
     arc4random_buf(data, len);
 }
 
+/* A queue of events polls readable when one is in it. Of a process that has ended already there is none. */
 int fm_os_watch_process(pid_t pid) {
-    (void)pid;
-    return -1;
+    int queue = kqueue();
+    struct kevent change;
+    EV_SET(&change, (uintptr_t)pid, EVFILT_PROC, EV_ADD, NOTE_EXIT, 0, NULL);
+    if (queue >= 0 && kevent(queue, &change, 1, NULL, 0, NULL) != 0) {
+        close(queue);
+        return -1;
+    }
+    if (queue >= 0) {
+        fcntl(queue, F_SETFD, FD_CLOEXEC);
+    }
+    return queue;
 }
 
 void fm_os_note_parent(void) {
     parent_pid = getppid();
+    parent_queue = fm_os_watch_process(parent_pid);
 }
 
 void fm_os_wait_for_parent(void) {
-    int queue = kqueue();
-    struct kevent change;
+    const struct timespec pause = {.tv_sec = PARENT_POLL_MS / 1000};
     struct kevent event;
-    EV_SET(&change, parent_pid, EVFILT_PROC, EV_ADD, NOTE_EXIT, 0, NULL);
-    kevent(queue, &change, 1, NULL, 0, NULL);
-    struct timespec second = {.tv_sec = 1};
-    while (getppid() == parent_pid && kevent(queue, NULL, 0, &event, 1, &second) <= 0) {
+    while (getppid() == parent_pid) {
+        int count = parent_queue < 0 ? -1 : kevent(parent_queue, NULL, 0, &event, 1, &pause);
+        if (count > 0) {
+            return;
+        }
+        if (count < 0) {
+            fm_sleep_ms(PARENT_POLL_MS);
+        }
     }
 }
 
@@ -80,6 +99,7 @@ void fm_os_die_with_parent(pid_t parent) {
     (void)parent;
 }
 
+/* None of its parts exists here; Apple's own sandbox is not used. */
 void fm_sandbox_enter(const struct fm_sandbox_needs *needs, struct fm_sandbox *in_force) {
     (void)needs;
     *in_force = (struct fm_sandbox){0};
@@ -100,8 +120,20 @@ bool fm_os_drop_capabilities(void) {
     return false;
 }
 
+/* Asks for those that are open: the limit of a host may be a million. */
 bool fm_os_close_rest_on_exec(void) {
-    return false;
+    struct proc_fdinfo open_fds[1024];
+    int size = proc_pidinfo(getpid(), PROC_PIDLISTFDS, 0, open_fds, sizeof open_fds);
+    size_t count = size > 0 ? (size_t)size / sizeof open_fds[0] : 0;
+    if (count == 0 || count == sizeof open_fds / sizeof open_fds[0]) {
+        return false; /* there may be more */
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (open_fds[i].proc_fd > STDERR_FILENO) {
+            fcntl(open_fds[i].proc_fd, F_SETFD, FD_CLOEXEC);
+        }
+    }
+    return true;
 }
 
 int fm_cond_init(pthread_cond_t *cond) {

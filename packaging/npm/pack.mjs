@@ -11,6 +11,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statS
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { faultOf, MACOS_FLOOR } from "./macho.mjs";
 import { billOfMaterials } from "./sbom.mjs";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
@@ -42,7 +43,35 @@ const PLATFORMS = [
     setup: "sh packaging/setup.sh --arm64",
     most: { unpacked: 28e6, packed: 12e6 },
   },
-].map((platform) => ({ ...platform, name: `@fm-proxy/${platform.is.os}-${platform.is.cpu}` }));
+  {
+    is: { os: "darwin", cpu: "arm64" },
+    build: join(build, "macos"),
+    pin: "llama-lib-macos",
+    source: "llama-src-macos",
+    archives: join(build, "deps", "static", "macos", "lib", "pkgconfig"),
+    setup: "sh packaging/macos.sh",
+    most: { unpacked: 25e6, packed: 10e6 },
+    type: "app-bundle",
+    floors: { macOS: MACOS_FLOOR },
+    install: copyApp,
+    isBinary: (file) => /\/Contents\/(MacOS|Frameworks)\//.test(file),
+    check: checkMacFile,
+    tellVersion: versionOfApp,
+    // It takes a Mac to sign it. Unsigned, it is not published.
+    mayLack: true,
+  },
+].map((platform) => ({
+  suffix: "",
+  type: "cli",
+  source: "llama-src",
+  install: installByCmake,
+  tellVersion: versionOfProgram,
+  floors: FLOORS,
+  isBinary: isElf,
+  check: checkElf,
+  ...platform,
+  name: `@fm-proxy/${platform.is.os}-${platform.is.cpu}`,
+}));
 
 const { values } = parseArgs({
   options: { all: { type: "boolean", default: false }, out: { type: "string", default: join(build, "npm") } },
@@ -62,22 +91,26 @@ try {
 }
 
 /** Whether its programs are there. Half of them are an error, and so is each that is missing, if all platforms are asked for. */
-function isBuilt({ name, build, setup }) {
-  const missing = ["fm-proxy", "fm-engine-llama"].map((program) => join(build, "bin", program)).filter((it) => !existsSync(it));
+function isBuilt({ name, build, setup, suffix, mayLack }) {
+  const programs = ["fm-proxy", "fm-engine-llama"].map((program) => join(build, "bin", program + suffix));
+  const missing = programs.filter((it) => !existsSync(it));
   if (missing.length === 0) return true;
-  if (missing.length === 2 && !values.all) return false;
+  if (missing.length === 2 && (mayLack || !values.all)) {
+    if (values.all) console.log(`${name} is left out: it was not built`);
+    return false;
+  }
   throw new Error(`${name} lacks ${missing.join(" and ")}. Run \`${setup}\` first`);
 }
 
 function packPlatform(platform) {
-  const { name, is, pin, most } = platform;
+  const { name, is, pin, source, archives, most } = platform;
   const folder = join(out, `${is.os}-${is.cpu}`);
-  run("cmake", ["--install", platform.build, "--prefix", folder, "--strip"]);
-  filesBelow(folder).filter(isElf).forEach((file) => checkElf(folder, file));
+  platform.install(platform, folder);
+  filesBelow(folder).filter(platform.isBinary).forEach((file) => platform.check(folder, file));
   checkVersion(platform, folder);
   for (const file of ["LICENSE", "THIRD-PARTY-NOTICES"]) cpSync(join(root, file), join(folder, file));
   cpSync(join(root, "packaging", "npm", "README.platform.md"), join(folder, "README.md"));
-  writeJson(join(folder, "sbom.cdx.json"), billOfMaterials(root, { name, version, pin }));
+  writeJson(join(folder, "sbom.cdx.json"), billOfMaterials(root, { name, version, pin, source, archives }));
   writeJson(join(folder, "package.json"), {
     name,
     version,
@@ -85,7 +118,7 @@ function packPlatform(platform) {
     license,
     os: [is.os],
     cpu: [is.cpu],
-    libc: [is.libc],
+    ...(is.libc === undefined ? {} : { libc: [is.libc] }),
     engines,
     preferUnplugged: true,
   });
@@ -94,12 +127,12 @@ function packPlatform(platform) {
 }
 
 /** What a copy is checked against, and what the programs need. */
-function manifestOf({ name, is }, folder) {
+function manifestOf({ name, is, type, floors }, folder) {
   const files = filesBelow(folder).map((path) => {
     const bytes = readFileSync(join(folder, path));
     return { path, size: bytes.length, sha256: createHash("sha256").update(bytes).digest("hex") };
   });
-  return { name, version, type: "cli", ...is, floors: FLOORS, files };
+  return { name, version, type, ...is, floors, files };
 }
 
 /** The package of js-shim, with the platforms' packages of exactly its version. */
@@ -142,13 +175,47 @@ function checkElf(folder, file) {
       throw new Error(`${file} needs ${symbol} ${found}; the packages promise ${floor}`);
     }
   }
-  if (readFileSync(path).includes(root)) throw new Error(`${file} has the path of this checkout in it`);
+  checkPaths(folder, file);
 }
 
-function checkVersion({ runner }, folder) {
-  const [command, ...words] = [...runner, join(folder, "bin", "fm-proxy"), "--version"];
-  const told = run(command, words).trim();
+function checkPaths(folder, file) {
+  if (readFileSync(join(folder, file)).includes(root)) throw new Error(`${file} has the path of this checkout in it`);
+}
+
+function checkVersion(platform, folder) {
+  const told = platform.tellVersion(platform, folder);
   if (!told.includes(version)) throw new Error(`the helper is "${told}", js-shim/package.json says ${version}`);
+}
+
+function versionOfProgram({ runner, suffix }, folder) {
+  const [command, ...words] = [...runner, join(folder, "bin", `fm-proxy${suffix}`), "--version"];
+  return run(command, words).trim();
+}
+
+function installByCmake({ build }, folder) {
+  run("cmake", ["--install", build, "--prefix", folder, "--strip"]);
+}
+
+/** The app as packaging/macos.sh has left it, or as it came back from a Mac, signed. */
+function copyApp({ name, build }, folder) {
+  const app = join(build, "app", "fm-proxy.app");
+  if (values.all && !existsSync(join(app, "Contents", "_CodeSignature", "CodeResources"))) {
+    throw new Error(`${name} is not signed. Sign ${app} (packaging/RELEASE.md), or delete ${build} to release without macOS`);
+  }
+  cpSync(app, join(folder, "fm-proxy.app"), { recursive: true });
+}
+
+/** Nothing here can run it. */
+function versionOfApp(_, folder) {
+  const list = readFileSync(join(folder, "fm-proxy.app", "Contents", "Info.plist"), "utf8");
+  return /<key>CFBundleShortVersionString<\/key>\s*<string>(.*)<\/string>/.exec(list)?.[1] ?? "";
+}
+
+function checkMacFile(folder, file) {
+  const path = join(folder, file);
+  const fault = faultOf(path, readFileSync(path), existsSync);
+  if (fault !== undefined) throw new Error(`${file} ${fault}`);
+  checkPaths(folder, file);
 }
 
 function compare(a, b) {

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import tempfile
 import time
@@ -105,6 +106,18 @@ class Description(Foreign):
         self.assertEqual(self.features(helper), {"tools": None, "structured_output": None, "embeddings": None})
         helper.collect(self.create(helper, "x"))
         self.assertEqual(self.features(helper)["embeddings"], True)
+
+    def test_in_an_app(self):
+        """In an app of macOS the file lies in Contents/Resources, and nowhere else is a folder of that name looked at."""
+        outside = self.folder
+        os.mkdir(os.path.join(outside, "Resources"))
+        foreign_engine.describe(os.path.join(outside, "Resources"), "bad", "own", ["tools"])
+        for place, tools in (("bin", None), ("some.app/Contents/MacOS", True)):
+            self.folder = os.path.join(outside, place)
+            os.makedirs(self.folder)
+            if tools:
+                shutil.move(os.path.join(outside, "Resources"), os.path.join(self.folder, "..", "Resources"))
+            self.assertEqual(self.features(self.started(self.ENGINE))["tools"], tools, place)
 
     def assert_refused(self, why):
         """What stands where the description belongs is none: the reason is told to all who ask, and once to the log."""

@@ -362,6 +362,8 @@ MUTATIONS = [
      "    fm_relay_end(relay);",
      "    fm_close(relay->fd);",
      "e2e.bad_engine"),
+    ("only an app has its descriptions in Resources", "helper/front/engines/descriptor.c",
+     "if (len < sizeof in_app - 1 || strcmp(dir + len - (sizeof in_app - 1), in_app) != 0) {", "if (0) {", "e2e.bad_engine"),
     ("and not waited for", "helper/front/engines/relay.c", "reads < LAST_READS && ", "reads >= 0 && ", "e2e.bad_engine"),
     ("an engine's line can't pass for ours", "helper/base/log.c",
      "if (len < start_len || memcmp(text, start, start_len) != 0) {",

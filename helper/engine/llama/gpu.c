@@ -29,6 +29,8 @@ void fm_llama_gpu_prepare(void) {
 
 /* ---- the library ---- */
 
+static bool do_without(struct fm_gpu *report, const char *format, ...) FM_PRINTF(2, 3);
+
 /* Always false. */
 static bool do_without(struct fm_gpu *report, const char *format, ...) {
     va_list arguments;
@@ -40,6 +42,7 @@ static bool do_without(struct fm_gpu *report, const char *format, ...) {
     return false;
 }
 
+#ifdef LM_ID_NEWLM
 static const char *text_of(void *library, const char *name) {
     const char *(*function)(void);
     void *symbol = dlsym(library, name);
@@ -49,6 +52,7 @@ static const char *text_of(void *library, const char *name) {
     memcpy(&function, &symbol, sizeof function); /* ISO C has no cast from an object pointer */
     return function();
 }
+#endif
 
 /*
  * Libraries of ggml fit together when they were built of the same commit. The one that the GPU's was built with lies

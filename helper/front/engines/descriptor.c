@@ -86,14 +86,31 @@ static bool parse(struct fm_descriptor *descriptor, const struct fm_buf *text, c
     return ok;
 }
 
-bool fm_engine_files_read(struct fm_engine_files *files, const char *dir, const char *name) {
-    char path[PATH_MAX + 64];
-    struct fm_error error = {.code = FM_OK};
+/*
+ * Finds the description: beside the program, or in an app of macOS in Contents/Resources, because what lies in
+ * Contents/MacOS must be signed. False: there is none.
+ */
+static bool find_description(char *path, size_t size, const char *dir, const char *name) {
+    static const char in_app[] = "/Contents/MacOS";
     struct fm_file_info info;
+    size_t len = strlen(dir);
+    snprintf(path, size, "%s/fm-engine-%s.json", dir, name);
+    if (fm_file_examine(path, &info) != ENOENT) {
+        return true;
+    }
+    if (len < sizeof in_app - 1 || strcmp(dir + len - (sizeof in_app - 1), in_app) != 0) {
+        return false;
+    }
+    snprintf(path, size, "%s/../Resources/fm-engine-%s.json", dir, name);
+    return fm_file_examine(path, &info) != ENOENT;
+}
+
+bool fm_engine_files_read(struct fm_engine_files *files, const char *dir, const char *name) {
+    char path[PATH_MAX + 96];
+    struct fm_error error = {.code = FM_OK};
     struct fm_buf text;
     *files = (struct fm_engine_files){.name = name, .dir = dir};
-    snprintf(path, sizeof path, "%s/fm-engine-%s.json", dir, name);
-    if (fm_file_examine(path, &info) == ENOENT) {
+    if (!find_description(path, sizeof path, dir, name)) {
         return true;
     }
     fm_buf_init(&text, FM_DESCRIPTION_MAX);

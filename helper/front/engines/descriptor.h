@@ -34,14 +34,15 @@ void fm_descriptor_take(struct fm_descriptor *descriptor, struct json_object *ob
 /* An engine as it is installed: the program fm-engine-NAME, and the file of its description. */
 struct fm_engine_files {
     const char *name;                /* the NAME */
-    const char *dir;                 /* the folder of both */
+    const char *dir;                 /* the folder of the program */
     struct fm_descriptor descriptor; /* what the file says */
     struct fm_error fault;           /* FM_UNAVAILABLE: why the file can't be used; FM_OK: it can, or there is none */
 };
 
 /*
  * Fills `files` for the engine `name` (kept, as is `dir`), with what the file fm-engine-NAME.json says: nothing where
- * there is none, or it can't be used. False when out of memory. Reads a small file, and never waits; any thread.
+ * there is none, or it can't be used. It lies in `dir`, or in an app of macOS, whose programs are in Contents/MacOS, in
+ * Contents/Resources. False when out of memory. Reads a small file, and never waits; any thread.
  */
 FM_MUST_USE bool fm_engine_files_read(struct fm_engine_files *files, const char *dir, const char *name);
 

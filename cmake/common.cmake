@@ -1,0 +1,30 @@
+# llama.cpp's C++ library (chat templates), as a static library: built of the source that the prebuilt libraries were built
+# from. For a compiler whose C++ library is another one than theirs, so that no more than C crosses between the two, but for one
+# function that fit.cpp calls. An exception of theirs has no type that ours knows: what catches it learns no reason.
+# cmake/llama.cmake includes this where FM_LLAMA_COMMON is static.
+#
+#   FM_DEPS_DIR     its folder llama/src holds the source, and common the result
+#
+# Provides the target fm::llama-common.
+include_guard(GLOBAL)
+
+set(fm_common_src "${FM_DEPS_DIR}/llama/src")
+set(fm_common_dir "${FM_DEPS_DIR}/common")
+set(fm_common_library "${fm_common_dir}/libfm_common.a")
+set(fm_common_project "${CMAKE_SOURCE_DIR}/cmake/common")
+add_custom_command(
+  OUTPUT "${fm_common_library}"
+  COMMAND "${CMAKE_COMMAND}" -G "${CMAKE_GENERATOR}" -S "${fm_common_project}" -B "${fm_common_dir}"
+    "-DFM_LLAMA_SRC=${fm_common_src}" "-DCMAKE_TOOLCHAIN_FILE=${CMAKE_TOOLCHAIN_FILE}"
+    "-DCMAKE_MAKE_PROGRAM=${CMAKE_MAKE_PROGRAM}" -DCMAKE_BUILD_TYPE= --log-level=WARNING
+  COMMAND "${CMAKE_COMMAND}" --build "${fm_common_dir}" --target fm_common
+  COMMAND "${CMAKE_COMMAND}" -E touch "${fm_common_library}"
+  DEPENDS "${fm_common_project}/CMakeLists.txt" "${fm_common_src}/common/chat.h"
+  COMMENT "building llama.cpp's chat templates (some minutes, once)"
+  VERBATIM)
+add_custom_target(fm_common_build DEPENDS "${fm_common_library}")
+add_library(fm::llama-common STATIC IMPORTED GLOBAL)
+add_dependencies(fm::llama-common fm_common_build)
+set_target_properties(fm::llama-common PROPERTIES
+  IMPORTED_LOCATION "${fm_common_library}" IMPORTED_LINK_INTERFACE_LANGUAGES CXX)
+target_link_libraries(fm::llama-common INTERFACE fm::llama Threads::Threads)

@@ -25,7 +25,6 @@ os.environ.setdefault("WINEPREFIX", os.path.join(WINDOWS, "wine"))
 os.environ.setdefault("WINEDEBUG", "-all")
 os.environ["FM_BIN"] = START
 os.environ.setdefault("FM_LINES", "1000")  # of test_sessions: each takes ten times as long as without wine
-os.environ["FM_ENGINE_RUN"] = str(os.getpid())  # by which engines() knows ours
 os.environ.setdefault("FM_SLOW", "3")  # wine is slower than what it stands for
 sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
 import patience  # noqa: E402
@@ -67,14 +66,15 @@ def install():
     for name in ("fm-proxy", "fm-engine-fake"):
         path = os.path.join(START, name)
         with open(path + ".new", "w") as file:
-            file.write(f'#!/bin/sh\nexec wine "{PROGRAMS}/{name}.exe" "$@"\n')
+            # The variable reaches the engine, whose parent is another one under wine: by it, engines() knows whose it is.
+            file.write(f'#!/bin/sh\nexport FM_ENGINE_RUN=$$\nexec wine "{PROGRAMS}/{name}.exe" "$@"\n')
         os.chmod(path + ".new", 0o755)
         os.replace(path + ".new", path)
     shutil.copy(os.path.join(PROGRAMS, "fm-engine-fake.json"), START)
 
 
-def engines(_helper=None):
-    """The numbers of the engines that run: wine gives them another parent than the helper."""
+def engines(helper):
+    """The numbers of the helper's engines that run: wine gives them another parent than the helper."""
     found = []
     for entry in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -83,7 +83,7 @@ def engines(_helper=None):
             if command.startswith(b"C:") or b"fm-engine-fake.exe" not in command or wire.state(int(entry)) in "ZX":
                 continue
             with open(f"/proc/{entry}/environ", "rb") as file:
-                if b"FM_ENGINE_RUN=%d\0" % os.getpid() in file.read():
+                if b"FM_ENGINE_RUN=%d\0" % helper in file.read():
                     found.append(int(entry))
         except OSError:
             pass  # it has ended
@@ -142,7 +142,7 @@ class Windows(unittest.TestCase):
         helper = self.helper()
         call = helper.start("responses.create", {"input": wire.script("a", {"hang": "hard"}), "stream": True})
         helper.event(call, "response.output_text.delta")
-        (engine,) = engines()
+        (engine,) = engines(helper.pid)
         os.kill(engine, signal.SIGSTOP)  # so that it can't see the end of its input
         helper.process.kill()
         helper.wait_exit()

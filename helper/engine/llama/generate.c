@@ -274,7 +274,7 @@ static enum fm_reason tell_pieces(struct generation *run, const char *bytes, siz
     return reason ? reason : counted;
 }
 
-static enum fm_reason tell(struct generation *run, const char *bytes, size_t len) {
+static enum fm_reason tell_bytes(struct generation *run, const char *bytes, size_t len) {
     enum fm_reason reason = FM_REASON_ERROR;
     if (run->callable) {
         reason = tell_pieces(run, bytes, len);
@@ -360,7 +360,7 @@ static enum fm_reason tell_logprobs(struct generation *run, llama_token token, c
 
 static enum fm_reason tell_token(struct generation *run, llama_token token, const char *bytes, size_t len) {
     enum fm_reason reason = tell_logprobs(run, token, bytes, len);
-    return reason ? reason : tell(run, bytes, len);
+    return reason ? reason : tell_bytes(run, bytes, len);
 }
 
 /* The bytes of `token` into run->piece, of a control token where `control` asks for them. */
@@ -402,7 +402,7 @@ static enum fm_reason send_token(struct generation *run, llama_token token) {
         return send_thinking(run, token);
     }
     if (run->callable && fm_tool_parser_read_trigger(&run->parser, token)) {
-        return tell(run, "", 0);
+        return tell_bytes(run, "", 0);
     }
     return read_piece(run, token, control) ? tell_token(run, token, run->piece.data, run->piece.len)
                                            : fail_no_memory(run);

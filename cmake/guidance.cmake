@@ -8,6 +8,8 @@
 #
 #   FM_RUST_TARGET    the machine that it is compiled for, as rustc names it; by default this one
 #   FM_RUSTC          the compiler; by default the one that cargo finds
+#   FM_RUST_STD_SOURCE  the folder `library` of Rust's source, of the compiler's release: the standard library for that machine
+#                     is built of it
 #
 # guidance_patch.cmake adds one file to llguidance's sources, in a copy below FM_DEPS_DIR.
 #
@@ -26,6 +28,11 @@ if(FM_RUST_TARGET)
 endif()
 if(FM_RUSTC)
   set(fm_rustc "${CMAKE_COMMAND}" -E env "RUSTC=${FM_RUSTC}")
+endif()
+if(FM_RUST_STD_SOURCE)
+  list(APPEND fm_rustc RUSTC_BOOTSTRAP=1) # cargo has it as a preview
+  list(APPEND fm_rust_target -Zbuild-std=std,panic_unwind)
+  set(fm_rust_std -D "STD=${FM_RUST_STD_SOURCE}/vendor")
 endif()
 set(fm_crates "${FM_DEPS_DIR}/rust/vendor")
 string(TOLOWER "${FM_GUIDANCE}" fm_guidance_mode)
@@ -57,7 +64,7 @@ if(NOT fm_guidance_mode STREQUAL "off")
   add_custom_command(
     OUTPUT "${fm_guidance_library}"
     COMMAND "${CMAKE_COMMAND}" -D "FROM=${fm_crates}" -D "NUMBERS=${fm_crate}/numbers.rs" -D "TO=${fm_patched}"
-      -D "NAME=llguidance${fm_patch_sum}" -P "${fm_patch}"
+      -D "NAME=llguidance${fm_patch_sum}" ${fm_rust_std} -P "${fm_patch}"
     COMMAND ${fm_rustc} "${FM_CARGO}" build --release --locked --offline --quiet --target-dir "${fm_cargo_dir}"
       ${fm_rust_target}
       --config "source.crates-io.replace-with='vendored'" --config "source.vendored.directory='${fm_patched}'"
@@ -73,5 +80,8 @@ if(NOT fm_guidance_mode STREQUAL "off")
   add_dependencies(fm_guidance fm_guidance_build)
   target_include_directories(fm_guidance SYSTEM INTERFACE "${fm_crates}/llguidance")
   target_link_libraries(fm_guidance INTERFACE "${fm_guidance_library}" Threads::Threads m ${CMAKE_DL_LIBS})
+  if(WIN32)
+    target_link_libraries(fm_guidance INTERFACE advapi32 bcrypt ntdll userenv ws2_32) # of Rust's standard library
+  endif()
   add_library(fm::guidance ALIAS fm_guidance)
 endif()

@@ -1,9 +1,10 @@
 # Makes a folder of crates for cargo in which llguidance's JSON compiler has one more file, numbers.rs: the release lets a
 # number run on without end. The other crates are links.
 #
-# usage: cmake -D FROM=VENDOR -D NUMBERS=numbers.rs -D TO=FOLDER -D NAME=CRATE -P guidance_patch.cmake
+# usage: cmake -D FROM=VENDOR -D NUMBERS=numbers.rs -D TO=FOLDER -D NAME=CRATE [-D STD=VENDOR] -P guidance_patch.cmake
 #   CRATE  llguidance's folder in FOLDER. cargo takes a crate of a registry for unchanged as long as its folder is the same:
 #          a patch that changed needs another name
+#   STD    the crates of Rust's standard library, where that is built too
 #
 # A release that is not as expected is an error: then look whether its numbers end by now, and what of this is left to do.
 cmake_minimum_required(VERSION 3.20)
@@ -30,6 +31,12 @@ list(REMOVE_ITEM crates llguidance)
 foreach(crate IN LISTS crates)
   file(CREATE_LINK "${FROM}/${crate}" "${made}/${crate}" SYMBOLIC)
 endforeach()
+if(STD)
+  file(GLOB crates RELATIVE "${STD}" "${STD}/*") # each has its version in its name
+  foreach(crate IN LISTS crates)
+    file(CREATE_LINK "${STD}/${crate}" "${made}/${crate}" SYMBOLIC)
+  endforeach()
+endif()
 file(COPY "${FROM}/llguidance/" DESTINATION "${made}/${NAME}")
 
 set(compiler "${made}/${NAME}/src/json/compiler.rs")

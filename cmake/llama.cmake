@@ -85,7 +85,7 @@ function(fm_llama_add_source lib_dir)
   endif()
   add_subdirectory("${FM_DEPS_DIR}/llama/src" "${CMAKE_BINARY_DIR}/llama" EXCLUDE_FROM_ALL)
   if(MINGW AND TARGET ggml-cpu-sapphirerapids)
-    # gcc 12 takes half of an address for the instructions of tiles. Without them, such a processor is still AVX-512's.
+    # gcc 12 takes half of an address for the instructions of tiles. Without them the library is zen4's, and not installed.
     target_compile_options(ggml-cpu-sapphirerapids PRIVATE -mno-amx-tile -mno-amx-int8)
   endif()
   foreach(dir ggml/src src common)

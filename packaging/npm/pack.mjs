@@ -21,6 +21,9 @@ const FLOORS = { GLIBC: "2.34", GLIBCXX: "3.4.30", CXXABI: "1.3.13" };
 /** Those that each system with the C library has, apart from libstdc++. */
 const SYSTEM = /^(lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+)\.so\.\d+|ld-linux.*)$/;
 
+/** What Windows itself has: its DLLs that are linked by name, and the sets of functions of the newer C library. */
+const WINDOWS = /^((advapi32|bcrypt|bcryptprimitives|kernel32|msvcrt|ntdll|shell32|userenv|ws2_32)|api-ms-win-[a-z0-9-]+)\.dll$/i;
+
 /** What each platform's package is made of, and the most bytes that it may have. */
 const PLATFORMS = [
   {
@@ -42,7 +45,28 @@ const PLATFORMS = [
     setup: "sh packaging/setup.sh --arm64",
     most: { unpacked: 28e6, packed: 12e6 },
   },
-].map((platform) => ({ ...platform, name: `@fm-proxy/${platform.is.os}-${platform.is.cpu}` }));
+  {
+    is: { os: "win32", cpu: "x64" },
+    build: join(build, "windows"),
+    // llama.cpp's libraries are built too.
+    pin: "llama-src",
+    archives: join(build, "deps", "static", "windows", "lib", "pkgconfig"),
+    runner: ["wine"],
+    setup: "sh packaging/windows.sh",
+    most: { unpacked: 55e6, packed: 15e6 },
+    suffix: ".exe",
+    floors: { Windows: "10.0" },
+    isBinary: (file) => /\.(exe|dll)$/.test(file),
+    check: checkPe,
+  },
+].map((platform) => ({
+  suffix: "",
+  floors: FLOORS,
+  isBinary: isElf,
+  check: checkElf,
+  ...platform,
+  name: `@fm-proxy/${platform.is.os}-${platform.is.cpu}`,
+}));
 
 const { values } = parseArgs({
   options: { all: { type: "boolean", default: false }, out: { type: "string", default: join(build, "npm") } },
@@ -62,8 +86,9 @@ try {
 }
 
 /** Whether its programs are there. Half of them are an error, and so is each that is missing, if all platforms are asked for. */
-function isBuilt({ name, build, setup }) {
-  const missing = ["fm-proxy", "fm-engine-llama"].map((program) => join(build, "bin", program)).filter((it) => !existsSync(it));
+function isBuilt({ name, build, setup, suffix }) {
+  const programs = ["fm-proxy", "fm-engine-llama"].map((program) => join(build, "bin", program + suffix));
+  const missing = programs.filter((it) => !existsSync(it));
   if (missing.length === 0) return true;
   if (missing.length === 2 && !values.all) return false;
   throw new Error(`${name} lacks ${missing.join(" and ")}. Run \`${setup}\` first`);
@@ -73,11 +98,11 @@ function packPlatform(platform) {
   const { name, is, pin, most } = platform;
   const folder = join(out, `${is.os}-${is.cpu}`);
   run("cmake", ["--install", platform.build, "--prefix", folder, "--strip"]);
-  filesBelow(folder).filter(isElf).forEach((file) => checkElf(folder, file));
+  filesBelow(folder).filter(platform.isBinary).forEach((file) => platform.check(folder, file));
   checkVersion(platform, folder);
   for (const file of ["LICENSE", "THIRD-PARTY-NOTICES"]) cpSync(join(root, file), join(folder, file));
   cpSync(join(root, "packaging", "npm", "README.platform.md"), join(folder, "README.md"));
-  writeJson(join(folder, "sbom.cdx.json"), billOfMaterials(root, { name, version, pin }));
+  writeJson(join(folder, "sbom.cdx.json"), billOfMaterials(root, { name, version, pin, archives: platform.archives }));
   writeJson(join(folder, "package.json"), {
     name,
     version,
@@ -85,7 +110,7 @@ function packPlatform(platform) {
     license,
     os: [is.os],
     cpu: [is.cpu],
-    libc: [is.libc],
+    ...(is.libc === undefined ? {} : { libc: [is.libc] }),
     engines,
     preferUnplugged: true,
   });
@@ -94,12 +119,12 @@ function packPlatform(platform) {
 }
 
 /** What a copy is checked against, and what the programs need. */
-function manifestOf({ name, is }, folder) {
+function manifestOf({ name, is, floors }, folder) {
   const files = filesBelow(folder).map((path) => {
     const bytes = readFileSync(join(folder, path));
     return { path, size: bytes.length, sha256: createHash("sha256").update(bytes).digest("hex") };
   });
-  return { name, version, type: "cli", ...is, floors: FLOORS, files };
+  return { name, version, type: "cli", ...is, floors, files };
 }
 
 /** The package of js-shim, with the platforms' packages of exactly its version. */
@@ -142,11 +167,25 @@ function checkElf(folder, file) {
       throw new Error(`${file} needs ${symbol} ${found}; the packages promise ${floor}`);
     }
   }
-  if (readFileSync(path).includes(root)) throw new Error(`${file} has the path of this checkout in it`);
+  checkPaths(folder, file);
 }
 
-function checkVersion({ runner }, folder) {
-  const [command, ...words] = [...runner, join(folder, "bin", "fm-proxy"), "--version"];
+/** The same for Windows, which looks for a DLL beside the program first. */
+function checkPe(folder, file) {
+  const path = join(folder, file);
+  const told = run("x86_64-w64-mingw32-objdump", ["-p", path]);
+  const names = [...told.matchAll(/DLL Name: (.*)/g)].map(([, name]) => name.trim());
+  const strange = names.filter((name) => !WINDOWS.test(name) && !existsSync(join(dirname(path), name)));
+  if (strange.length) throw new Error(`${file} needs ${strange.join(", ")}, which is not in the package`);
+  checkPaths(folder, file);
+}
+
+function checkPaths(folder, file) {
+  if (readFileSync(join(folder, file)).includes(root)) throw new Error(`${file} has the path of this checkout in it`);
+}
+
+function checkVersion({ runner, suffix }, folder) {
+  const [command, ...words] = [...runner, join(folder, "bin", `fm-proxy${suffix}`), "--version"];
   const told = run(command, words).trim();
   if (!told.includes(version)) throw new Error(`the helper is "${told}", js-shim/package.json says ${version}`);
 }

@@ -5,10 +5,11 @@ import { join } from "node:path";
 
 /**
  * The bill of materials of the package `name`, from packaging/pins, the Rust library's Cargo.lock and pkg-config; `pin` is the
- * line of packaging/pins with the libraries of its platform.
+ * line of packaging/pins with the libraries of its platform, `archives` the folder in which pkg-config finds what is linked in;
+ * undefined: the system's.
  */
-export function billOfMaterials(root, { name, version, pin }) {
-  const components = [...pinned(root, pin), ...crates(root), ...archives()];
+export function billOfMaterials(root, { name, version, pin, archives }) {
+  const components = [...pinned(root, pin), ...crates(root), ...linkedIn(archives)];
   const whole = { ...component(name, version, `pkg:npm/${encode(name)}@${version}`), type: "application" };
   return { bomFormat: "CycloneDX", specVersion: "1.6", version: 1, metadata: { component: whole }, components };
 }
@@ -32,10 +33,11 @@ function crates(root) {
   }));
 }
 
-/** What is linked in from the build system's own archives. dpkg keeps those of its architectures at one version. */
-function archives() {
+/** What is linked in from archives. dpkg keeps the system's own of all architectures at one version. */
+function linkedIn(folder) {
+  const env = folder === undefined ? process.env : { ...process.env, PKG_CONFIG_LIBDIR: folder };
   return ["json-c", "sqlite3"].map((name) => {
-    const version = execFileSync("pkg-config", ["--modversion", name], { encoding: "utf8" }).trim();
+    const version = execFileSync("pkg-config", ["--modversion", name], { encoding: "utf8", env }).trim();
     return component(name, version, `pkg:generic/${name}@${version}`);
   });
 }

@@ -80,5 +80,8 @@ if(NOT fm_guidance_mode STREQUAL "off")
   add_dependencies(fm_guidance fm_guidance_build)
   target_include_directories(fm_guidance SYSTEM INTERFACE "${fm_crates}/llguidance")
   target_link_libraries(fm_guidance INTERFACE "${fm_guidance_library}" Threads::Threads m ${CMAKE_DL_LIBS})
+  if(WIN32)
+    target_link_libraries(fm_guidance INTERFACE advapi32 bcrypt ntdll userenv ws2_32) # of Rust's standard library
+  endif()
   add_library(fm::guidance ALIAS fm_guidance)
 endif()

@@ -1,7 +1,7 @@
 # Where llama.cpp comes from. Include it from the top CMakeLists.txt.
 #
 #   FM_LLAMA=prebuilt  (default) the libraries that packaging/setup.sh downloaded
-#   FM_LLAMA=source    built here from the same release's source, for other platforms and for packagers
+#   FM_LLAMA=source    built here from the same release's source, for Windows, for other platforms and for packagers
 #   FM_LLAMA=off       without the llama engine
 #
 #   FM_LLAMA_COMMON    how its C++ library of prebuilt libraries is linked: shared, or static, built here of its source, where
@@ -84,7 +84,20 @@ function(fm_llama_add_source lib_dir)
   unset(CMAKE_C_STANDARD)
   unset(CMAKE_CXX_STANDARD)
   unset(CMAKE_CXX_EXTENSIONS)
+  if(MINGW)
+    string(APPEND CMAKE_C_FLAGS " -include \"${CMAKE_SOURCE_DIR}/cmake/windows_threads.h\"")
+    foreach(kind IN ITEMS C CXX)
+      string(APPEND CMAKE_${kind}_FLAGS " \"-ffile-prefix-map=${FM_DEPS_DIR}/llama/src=llama.cpp\"")
+    endforeach()
+    foreach(kind IN ITEMS MODULE SHARED) # gcc's libraries are in each, and not seen from outside; no symbols
+      string(APPEND CMAKE_${kind}_LINKER_FLAGS " -static -s -Wl,--exclude-libs,ALL")
+    endforeach()
+  endif()
   add_subdirectory("${FM_DEPS_DIR}/llama/src" "${CMAKE_BINARY_DIR}/llama" EXCLUDE_FROM_ALL)
+  if(MINGW AND TARGET ggml-cpu-sapphirerapids)
+    # gcc 12 takes half of an address for the instructions of tiles. Without them the library is zen4's, and not installed.
+    target_compile_options(ggml-cpu-sapphirerapids PRIVATE -mno-amx-tile -mno-amx-int8)
+  endif()
   foreach(dir ggml/src src common)
     get_property(targets DIRECTORY "${FM_DEPS_DIR}/llama/src/${dir}" PROPERTY BUILDSYSTEM_TARGETS)
     foreach(target IN LISTS targets)
@@ -97,6 +110,9 @@ endfunction()
 macro(fm_llama_source)
   fm_llama_require(src/CMakeLists.txt)
   set(FM_LLAMA_LIB_DIR "${CMAKE_BINARY_DIR}/llama/lib")
+  if(WIN32)
+    set(FM_LLAMA_LIB_DIR "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}") # Windows looks for libraries beside the program
+  endif()
   fm_llama_add_source("${FM_LLAMA_LIB_DIR}")
   add_library(fm::llama ALIAS llama)
   add_library(fm::llama-common ALIAS llama-common)

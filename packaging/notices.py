@@ -5,7 +5,7 @@ usage: python3 packaging/notices.py [--check]
   --check  writes nothing; exit status 1 where a pinned version is not in the file (needs no downloads)
 
 Run it after a change of packaging/pins or of the Rust library's Cargo.lock, with the downloads in place
-(sh packaging/setup.sh --no-build). The names and versions come from those two files, the texts from the downloads.
+(sh packaging/windows.sh). The names and versions come from those two files, the texts from the downloads.
 """
 import pathlib
 import re
@@ -15,6 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 DEPS = ROOT / "build" / "deps"
 VENDOR = DEPS / "rust" / "vendor"
 JSON_C = pathlib.Path("/usr/share/doc/libjson-c-dev")
+MINGW = pathlib.Path("/usr/share/doc/mingw-w64-x86-64-dev")
 CARGO_LOCK = ROOT / "helper" / "engine" / "guide" / "guidance" / "Cargo.lock"
 NOTICES = ROOT / "THIRD-PARTY-NOTICES"
 TEXT_NAMES = re.compile(r"^(licen[cs]e|copying|copyright|notice|unlicense)", re.IGNORECASE)
@@ -26,7 +27,8 @@ Third-party notices of fm-proxy
 Made by packaging/notices.py from packaging/pins and helper/engine/guide/guidance/Cargo.lock. fm-proxy itself is under the
 licence in LICENSE.
 
-The programs are linked with GNU libc and the compiler's runtime libraries, which are not part of them. Those for macOS
+The programs for Linux are linked with GNU libc and the compiler's runtime libraries, which are not part of them. Those for
+Windows contain mingw-w64's C library, and gcc's runtime libraries under the GCC Runtime Library Exception. Those for macOS
 contain LLVM's libc++ (Apache-2.0 WITH LLVM-exception), and llama.cpp of another release than below, under the same licence.
 
 SQLite is in the public domain, and so are stb_image and miniaudio, which llama.cpp contains.
@@ -53,7 +55,8 @@ def components():
     package, version = pinned("llama-src")
     rows = [(f"llama.cpp and ggml, as in {package} {version}", "MIT", DEPS / "llama" / "src"),
             (f"JSON for Modern C++, in llama.cpp of {package} {version}", "MIT", DEPS / "llama" / "src" / "licenses"),
-            ("json-c", "MIT", JSON_C)]
+            ("json-c", "MIT", JSON_C),
+            ("mingw-w64, in the programs for Windows", "ZPL-2.1, MIT and others, by file", MINGW)]
     for name, version in crates():
         manifest = VENDOR / name / "Cargo.toml"
         licence = re.search(r'^license = "([^"]+)"', manifest.read_text(), re.MULTILINE) if manifest.exists() else None
@@ -67,8 +70,8 @@ def texts(folder):
 
 
 def write():
-    if not VENDOR.exists():
-        sys.exit("the downloads are not there: run `sh packaging/setup.sh --no-build` first")
+    if not VENDOR.exists() or not MINGW.exists():
+        sys.exit("the downloads are not there: run `sh packaging/windows.sh` first")
     rows = components()
     owners = {}
     for title, _, folder in rows:
@@ -85,8 +88,8 @@ def check():
     notices = NOTICES.read_text() if NOTICES.exists() else ""
     package, version = pinned("llama-src")
     wanted = [f"{package} {version}"] + [f"  {name} {version}:" for name, version in crates()]
-    wanted.append("  json-c:")
-    missing = [name.strip(" :") for name in wanted if name not in notices]
+    wanted += ["  json-c:", "  mingw-w64,"]
+    missing = [name.strip(" :,") for name in wanted if name not in notices]
     for name in missing:
         print(f"THIRD-PARTY-NOTICES does not name {name}: run `python3 packaging/notices.py`", file=sys.stderr)
     return 1 if missing else 0

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds the helper and the fake engine for Windows on x86_64, on Debian 12, and tests them under wine. It installs what this
-# takes. The programs land in build/windows/bin.
+# Builds the programs for Windows on x86_64, on Debian 12, and tests them under wine. It installs what this takes. The programs
+# and llama.cpp's libraries, which are built too, land in build/windows/bin. The first time takes half an hour on two processors.
 #
 # usage: sh packaging/windows.sh [--no-tests]
 set -eu
@@ -16,14 +16,31 @@ WINEDEBUG=-all
 export WINEPREFIX WINEDEBUG
 
 main() {
-  sh packaging/setup.sh --no-build
   lock
   install_tools
+  rm -f "$DEPS/.no-rust"
   unlock
+  sh packaging/setup.sh --no-build
   sh packaging/static-deps.sh windows
-  mkdir -p "$WINEPREFIX"
+  share_sources
+  prepare_wine
   build_native windows build/windows
   [ -z "$tests" ] || python3 -B tests/windows/wine.py
+}
+
+# The same for each platform; what is built of them is not.
+share_sources() {
+  mkdir -p "$DEPS/windows/llama" "$DEPS/windows/rust"
+  ln -sfn ../../llama/src "$DEPS/windows/llama/src"
+  ln -sfn ../../rust/vendor "$DEPS/windows/rust/vendor"
+}
+
+# Its folder of a Windows, which programs that the build runs need too, with the one DLL that wine 8 lacks.
+prepare_wine() {
+  library=$WINEPREFIX/drive_c/windows/system32/bcryptprimitives.dll
+  mkdir -p "$WINEPREFIX"
+  [ -d "${library%/*}" ] || logged wineboot wineboot --init || exit 1
+  [ -e "$library" ] || x86_64-w64-mingw32-gcc-posix -O2 -shared -s -o "$library" tests/windows/bcryptprimitives.c -lbcrypt
 }
 
 install_tools() {
@@ -31,6 +48,7 @@ install_tools() {
   has x86_64-w64-mingw32-gcc-posix || set -- "$@" gcc-mingw-w64-x86-64-posix
   has x86_64-w64-mingw32-g++-posix || set -- "$@" g++-mingw-w64-x86-64-posix
   has wine || set -- "$@" wine wine64
+  [ -d /usr/lib/rustlib/src/rust/library/vendor ] || set -- "$@" cargo-web rust-web-src
   [ $# -gt 0 ] || return 0
   has apt-get || die "this system has no apt-get. Install what these Debian packages hold, then run again: $*"
   say "installing with apt: $*"

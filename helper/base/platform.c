@@ -5,6 +5,7 @@
 #include "base/platform_os.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -206,12 +207,9 @@ void fm_folder_close(struct fm_folder *folder) {
     closedir((DIR *)folder);
 }
 
-bool fm_program_dir(char *dir, size_t size) {
-    char path[PATH_MAX];
-    if (!fm_os_program_path(path, sizeof path)) {
-        return false;
-    }
-    char *slash = strrchr(path, '/');
+/* The folder of `path`. False when it has none, or one that is longer than `size`. */
+static bool dir_of(const char *path, char *dir, size_t size) {
+    const char *slash = strrchr(path, '/');
     if (!slash || (size_t)(slash - path) >= size) {
         return false;
     }
@@ -219,6 +217,17 @@ bool fm_program_dir(char *dir, size_t size) {
     memcpy(dir, path, len);
     dir[len] = '\0';
     return true;
+}
+
+bool fm_program_dir(char *dir, size_t size) {
+    char path[PATH_MAX];
+    return fm_os_program_path(path, sizeof path) && dir_of(path, dir, size);
+}
+
+bool fm_library_dir(const char *function, char *dir, size_t size) {
+    Dl_info info;
+    void *symbol = dlsym(RTLD_DEFAULT, function);
+    return symbol && dladdr(symbol, &info) && info.dli_fname && dir_of(info.dli_fname, dir, size);
 }
 
 int fm_os_thread_start(pthread_t *thread, int detached, size_t stack, void *(*body)(void *), void *argument) {

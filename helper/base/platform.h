@@ -113,6 +113,12 @@ void fm_random(void *data, size_t len);
  * `size`. */
 FM_MUST_USE bool fm_program_dir(char *dir, size_t size);
 
+/*
+ * The same for the library that has the function of that name, among those that the program is linked with. On Windows
+ * all of them lie beside the program.
+ */
+FM_MUST_USE bool fm_library_dir(const char *function, char *dir, size_t size);
+
 /* Threads made by fm_thread_start have this stack, in bytes. */
 #define FM_THREAD_STACK (256u * 1024u)
 

@@ -52,13 +52,22 @@ void fm_end_by_signal(int number) {
     }
 }
 
+/* A program that can't be loaded: it lacks a library, or one that it has lacks a function or fails at its start. */
+#define NOT_LOADED 127 /* as Linux's loader says it */
+static const DWORD not_loaded[] = {0xC0000135, 0xC0000138, 0xC0000139, 0xC0000142};
+
 static int status_of(DWORD status) {
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
         if (endings[i].status == status) {
             return -endings[i].signal;
         }
     }
-    return (int)status;
+    for (size_t i = 0; i < sizeof not_loaded / sizeof not_loaded[0]; i++) {
+        if (not_loaded[i] == status) {
+            return NOT_LOADED;
+        }
+    }
+    return status <= INT_MAX ? (int)status : -SIGABRT; /* what is above is an exception that nobody caught */
 }
 
 static void close_handle(HANDLE handle) {

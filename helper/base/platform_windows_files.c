@@ -174,6 +174,11 @@ bool fm_program_dir(char *dir, size_t size) {
     return dir_len < size;
 }
 
+bool fm_library_dir(const char *function, char *dir, size_t size) {
+    (void)function;
+    return fm_program_dir(dir, size);
+}
+
 /* ---- folders ---- */
 
 struct fm_folder {

@@ -22,6 +22,9 @@ const FLOORS = { GLIBC: "2.34", GLIBCXX: "3.4.30", CXXABI: "1.3.13" };
 /** Those that each system with the C library has, apart from libstdc++. */
 const SYSTEM = /^(lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+)\.so\.\d+|ld-linux.*)$/;
 
+/** What Windows itself has: its DLLs that are linked by name, and the sets of functions of the newer C library. */
+const WINDOWS = /^((advapi32|bcrypt|bcryptprimitives|kernel32|msvcrt|ntdll|shell32|userenv|ws2_32)|api-ms-win-[a-z0-9-]+)\.dll$/i;
+
 /** What each platform's package is made of, and the most bytes that it may have. */
 const PLATFORMS = [
   {
@@ -42,6 +45,20 @@ const PLATFORMS = [
     runner: ["qemu-aarch64"],
     setup: "sh packaging/setup.sh --arm64",
     most: { unpacked: 28e6, packed: 12e6 },
+  },
+  {
+    is: { os: "win32", cpu: "x64" },
+    build: join(build, "windows"),
+    // llama.cpp's libraries are built too.
+    pin: "llama-src",
+    archives: join(build, "deps", "static", "windows", "lib", "pkgconfig"),
+    runner: ["wine"],
+    setup: "sh packaging/windows.sh",
+    most: { unpacked: 55e6, packed: 15e6 },
+    suffix: ".exe",
+    floors: { Windows: "10.0" },
+    isBinary: (file) => /\.(exe|dll)$/.test(file),
+    check: checkPe,
   },
   {
     is: { os: "darwin", cpu: "arm64" },
@@ -175,6 +192,16 @@ function checkElf(folder, file) {
       throw new Error(`${file} needs ${symbol} ${found}; the packages promise ${floor}`);
     }
   }
+  checkPaths(folder, file);
+}
+
+/** The same for Windows, which looks for a DLL beside the program first. */
+function checkPe(folder, file) {
+  const path = join(folder, file);
+  const told = run("x86_64-w64-mingw32-objdump", ["-p", path]);
+  const names = [...told.matchAll(/DLL Name: (.*)/g)].map(([, name]) => name.trim());
+  const strange = names.filter((name) => !WINDOWS.test(name) && !existsSync(join(dirname(path), name)));
+  if (strange.length) throw new Error(`${file} needs ${strange.join(", ")}, which is not in the package`);
   checkPaths(folder, file);
 }
 

@@ -122,3 +122,14 @@ test("J19: the environment is an allow-list, and the caller's own additions", ()
     EXTRA: "1",
   });
 });
+
+test("on Windows the program's name ends with .exe", async (t) => {
+  const { platform } = process;
+  t.after(() => Object.defineProperty(process, "platform", { value: platform }));
+  Object.defineProperty(process, "platform", { value: "win32" });
+  const there = await import("../../js-shim/dist/esm/locate.js?win32");
+  const found = there.locateHelper({ option: undefined, env: {}, resolve: (name) => `/modules/${name}`, hostFolders: [] });
+  const folder = `/modules/@fm-proxy/win32-${process.arch}`;
+  assert.equal(found.packagePath, folder);
+  assert.equal(found.executablePath, `${folder}/bin/fm-proxy.exe`);
+});

@@ -1,5 +1,6 @@
 """
-The end-to-end tests that need nothing but the fake engine, on the programs for Windows under wine; and what Windows alone has.
+The end-to-end tests that need nothing but the fake engine, on the programs for Windows under wine; what Windows alone has; and
+the llama engine with the real model.
 
     wine.py [SUITE[.CLASS[.TEST]]...]
 
@@ -7,7 +8,9 @@ Prints a line for each test, and what is left out with the reason. The last line
 what packaging/windows.sh built in build/windows. WINEPREFIX is build/windows/wine unless it is set.
 """
 
+import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -20,17 +23,21 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 WINDOWS = os.path.join(os.path.dirname(os.path.dirname(HERE)), "build", "windows")
 PROGRAMS = os.path.join(WINDOWS, "bin")
 START = os.path.join(WINDOWS, "start")  # a script for each program, by the name that it has elsewhere
+ENGINES = ("fm-engine-fake", "fm-engine-llama")
+MODEL = os.path.join(os.path.dirname(WINDOWS), "models", "SmolLM2-135M-Instruct.Q4_1.gguf")
+QUESTION = {"input": "What is the capital of France?", "temperature": 0, "max_output_tokens": 24,
+            "fm": {"timeout_ms": 600000, "first_token_timeout_ms": 300000, "no_progress_timeout_ms": 300000}}
 
 os.environ.setdefault("WINEPREFIX", os.path.join(WINDOWS, "wine"))
 os.environ.setdefault("WINEDEBUG", "-all")
 os.environ["FM_BIN"] = START
 os.environ.setdefault("FM_LINES", "1000")  # of test_sessions: each takes ten times as long as without wine
-os.environ["FM_ENGINE_RUN"] = str(os.getpid())  # by which engines() knows ours
 os.environ.setdefault("FM_SLOW", "3")  # wine is slower than what it stands for
 sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
 import patience  # noqa: E402
 
 patience.WAIT = float(os.environ.get("FM_WAIT", 120))
+import pictures  # noqa: E402
 import wire  # noqa: E402
 
 SUITES = ("wire", "golden", "life", "requests", "sessions", "limits", "store.Calls", "store.Conversations")
@@ -64,17 +71,19 @@ LEFT_OUT = {
 def install():
     """The scripts that start the programs under wine."""
     os.makedirs(START, exist_ok=True)
-    for name in ("fm-proxy", "fm-engine-fake"):
+    for name in ("fm-proxy", *ENGINES):
         path = os.path.join(START, name)
         with open(path + ".new", "w") as file:
-            file.write(f'#!/bin/sh\nexec wine "{PROGRAMS}/{name}.exe" "$@"\n')
+            # The variable reaches the engine, whose parent is another one under wine: by it, engines() knows whose it is.
+            file.write(f'#!/bin/sh\nexport FM_ENGINE_RUN=$$\nexec wine "{PROGRAMS}/{name}.exe" "$@"\n')
         os.chmod(path + ".new", 0o755)
         os.replace(path + ".new", path)
-    shutil.copy(os.path.join(PROGRAMS, "fm-engine-fake.json"), START)
+    for name in ENGINES:
+        shutil.copy(os.path.join(PROGRAMS, name + ".json"), START)
 
 
-def engines(_helper=None):
-    """The numbers of the engines that run: wine gives them another parent than the helper."""
+def engines(helper):
+    """The numbers of the helper's engines that run: wine gives them another parent than the helper."""
     found = []
     for entry in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -83,7 +92,7 @@ def engines(_helper=None):
             if command.startswith(b"C:") or b"fm-engine-fake.exe" not in command or wire.state(int(entry)) in "ZX":
                 continue
             with open(f"/proc/{entry}/environ", "rb") as file:
-                if b"FM_ENGINE_RUN=%d\0" % os.getpid() in file.read():
+                if b"FM_ENGINE_RUN=%d\0" % helper in file.read():
                     found.append(int(entry))
         except OSError:
             pass  # it has ended
@@ -142,7 +151,7 @@ class Windows(unittest.TestCase):
         helper = self.helper()
         call = helper.start("responses.create", {"input": wire.script("a", {"hang": "hard"}), "stream": True})
         helper.event(call, "response.output_text.delta")
-        (engine,) = engines()
+        (engine,) = engines(helper.pid)
         os.kill(engine, signal.SIGSTOP)  # so that it can't see the end of its input
         helper.process.kill()
         helper.wait_exit()
@@ -204,13 +213,15 @@ class Windows(unittest.TestCase):
                     self.assertTrue(helper.call("responses.create", {"input": "x"})["ok"])
                     helper.close()
 
-    def test_the_systems_libraries_are_enough(self):
-        system = {"advapi32.dll", "bcrypt.dll", "kernel32.dll", "msvcrt.dll", "ntdll.dll"}
-        for name in ("fm-proxy", "fm-engine-fake"):
-            told = subprocess.run(["x86_64-w64-mingw32-objdump", "-p", os.path.join(PROGRAMS, name + ".exe")],
-                                  stdout=subprocess.PIPE, check=True, text=True).stdout
+    def test_the_systems_libraries_and_ours_are_enough(self):
+        system = re.compile(r"(advapi32|bcrypt|bcryptprimitives|kernel32|msvcrt|ntdll|shell32|userenv|ws2_32|api-ms-win-.*)\.dll")
+        files = {name.lower() for name in os.listdir(PROGRAMS) if name.endswith((".exe", ".dll"))}
+        self.assertLessEqual({"fm-proxy.exe", "fm-engine-llama.exe", "libllama.dll", "ggml-cpu-haswell.dll"}, files)
+        for name in files:
+            told = subprocess.run(["x86_64-w64-mingw32-objdump", "-p", os.path.join(PROGRAMS, name)], stdout=subprocess.PIPE,
+                                  check=True, text=True).stdout
             needed = {line.split()[-1].lower() for line in told.splitlines() if "DLL Name:" in line}
-            self.assertLessEqual(needed, system, name)
+            self.assertEqual({each for each in needed - files if not system.fullmatch(each)}, set(), name)
 
     def test_how_an_engine_died(self):
         for step, said in (({"signal": "SEGV"}, "signal 11"), ({"signal": "KILL"}, "signal 9"), ({"exit": 5}, "status 5")):
@@ -221,12 +232,79 @@ class Windows(unittest.TestCase):
                 self.assertTrue(helper.call("responses.create", {"input": "x"})["ok"])
                 self.assertEqual(helper.close(), 0)
 
+    def test_an_engine_that_lacks_a_library(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("fm-engine-llama.exe", "fm-engine-llama.json"):
+                shutil.copy(os.path.join(PROGRAMS, name), folder)
+            helper = self.helper("--engine-dir", folder, "--model", MODEL, engine="llama")
+            result = helper.call("responses.create", {"input": "x"})
+            self.assertIn("exited with status 127", result["error"]["detail"])
+            self.assertEqual(helper.close(), 0)
+
     def test_no_handle_but_the_pipes_is_inherited(self):
         """Nobody but the helper holds its output, so that its end is seen while its engine still runs."""
         helper = self.helper()
         call = helper.start("responses.create", {"input": wire.script("a", {"hang": "hard"}), "stream": True})
         helper.event(call, "response.output_text.delta")
         self.assertEqual(helper.close(), 0)
+
+
+class Llama(unittest.TestCase):
+    """The real model."""
+
+    def helper(self, *args):
+        helper = wire.Helper("--model", MODEL, *args, engine="llama", env={"FM_ENGINE_LLAMA_THREADS": "1"})
+        self.addCleanup(lambda: helper.process.poll() is None and helper.process.kill())
+        return helper
+
+    def ask(self, helper, **more):
+        result = helper.call("responses.create", {**QUESTION, **more})
+        self.assertTrue(result["ok"], result)
+        return result["response"]["output"][0]["content"][0]["text"]
+
+    def test_it_streams_what_it_answers_at_once(self):
+        helper = self.helper()
+        events, result = helper.collect(helper.start("responses.create", {**QUESTION, "stream": True}))
+        self.assertTrue(result["ok"], result)
+        deltas = [event["delta"] for event in events if event and event["type"] == "response.output_text.delta"]
+        self.assertGreater(len(deltas), 3)
+        self.assertGreater(len("".join(deltas)), 20)
+        self.assertEqual("".join(deltas), self.ask(helper))
+        self.assertEqual(helper.close(), 0)
+
+    def test_a_schema(self):
+        schema = {"type": "object", "properties": {"city": {"enum": ["Paris", "Rome"]}, "big": {"type": "boolean"}},
+                  "required": ["city", "big"], "additionalProperties": False}
+        text = {"format": {"type": "json_schema", "name": "capital", "schema": schema, "strict": True}}
+        helper = self.helper()
+        value = json.loads(self.ask(helper, text=text, max_output_tokens=60))
+        self.assertEqual(list(value), ["city", "big"])
+        self.assertIn(value["city"], ("Paris", "Rome"))
+        self.assertIn(value["big"], (True, False))
+        self.assertEqual(helper.close(), 0)
+
+    def test_an_image(self):
+        """By a projector of random weights, which sees nothing."""
+        with tempfile.TemporaryDirectory(prefix="模型 ") as folder:
+            projector = os.path.join(folder, "projector.gguf")
+            subprocess.run([sys.executable, "-B", os.path.join(HERE, "..", "e2e", "make_projector.py"), projector], check=True)
+            helper = self.helper("--mmproj", projector)
+            parts = [{"type": "input_image", "image_url": pictures.url(pictures.png())},
+                     {"type": "input_text", "text": "What is this?"}]
+            self.assertGreater(len(self.ask(helper, input=[{"role": "user", "content": parts}])), 0)
+            self.assertEqual(helper.close(), 0)
+
+    def test_an_exception_of_a_library_is_an_error(self):
+        """Each of llama.cpp's DLLs has a C++ library of its own: what one throws is caught in another."""
+        with tempfile.TemporaryDirectory() as folder:
+            template = os.path.join(folder, "template.jinja")
+            with open(template, "w") as file:
+                file.write("{{ raise_exception('not today') }}")
+            helper = self.helper("--chat-template", template)
+            result = helper.call("responses.create", QUESTION)
+            self.assertFalse(result["ok"])
+            self.assertIn("not today", result["error"]["detail"])
+            self.assertEqual(helper.close(), 0)
 
 
 def main(names):
@@ -236,8 +314,9 @@ def main(names):
     suite = unittest.TestSuite()
     if not names:
         suite.addTests(loader.loadTestsFromTestCase(Windows))
+        suite.addTests(loader.loadTestsFromTestCase(Llama))
     for name in names or SUITES:
-        own = name.startswith("Windows")
+        own = name.startswith(("Windows", "Llama"))
         suite.addTests(loader.loadTestsFromName(name, sys.modules[__name__]) if own
                        else loader.loadTestsFromName("test_" + name))
     tests = list(flat(suite))

@@ -1,7 +1,6 @@
 /*
  * What our code uses of POSIX and GNU, and Windows's C library has not. The compiler puts it before each file of ours
- * (CMakeLists.txt). clock_gettime and nanosleep, which <time.h> declares, are there
- * too, so that no library is needed for them. What is more than that is in platform.h.
+ * (CMakeLists.txt). What is more than that is in platform.h.
  */
 #ifndef FM_BASE_WINDOWS_POSIX_H
 #define FM_BASE_WINDOWS_POSIX_H
@@ -10,6 +9,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h> /* says what its printf is */
+#include <time.h>
 
 /* Bytes of a path in UTF-8. Windows's own number counts characters. */
 #undef PATH_MAX
@@ -25,5 +25,13 @@ char *strndup(const char *text, size_t len);
 
 /* As in stdlib.h elsewhere; `overwrite` is not 0. */
 int setenv(const char *name, const char *value, int overwrite);
+
+/* Names of our own, because a library that is linked into the llama engine has these. */
+#define clock_gettime fm_windows_clock_gettime
+#define nanosleep     fm_windows_nanosleep
+
+/* As in time.h elsewhere: of the monotonic clock alone, and in whole milliseconds, never interrupted. */
+int clock_gettime(clockid_t clock, struct timespec *now);
+int nanosleep(const struct timespec *time, struct timespec *left);
 
 #endif

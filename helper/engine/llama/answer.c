@@ -75,7 +75,7 @@ static enum fm_reason tell_pieces(struct fm_llama_answer *answer, const char *by
     return reason ? reason : counted;
 }
 
-static enum fm_reason tell(struct fm_llama_answer *answer, const char *bytes, size_t len) {
+static enum fm_reason tell_bytes(struct fm_llama_answer *answer, const char *bytes, size_t len) {
     enum fm_reason reason = FM_REASON_ERROR;
     if (answer->callable) {
         reason = tell_pieces(answer, bytes, len);
@@ -101,7 +101,7 @@ static enum fm_reason tell_logprobs(struct fm_llama_answer *answer, llama_token 
 
 static enum fm_reason tell_token(struct fm_llama_answer *answer, llama_token token, const char *bytes, size_t len) {
     enum fm_reason reason = tell_logprobs(answer, token, bytes, len);
-    return reason ? reason : tell(answer, bytes, len);
+    return reason ? reason : tell_bytes(answer, bytes, len);
 }
 
 /* ---- thoughts ---- */
@@ -189,7 +189,7 @@ enum fm_reason fm_llama_answer_add(struct fm_llama_answer *answer, llama_token t
         return add_thinking(answer, token);
     }
     if (answer->callable && fm_tool_parser_read_trigger(&answer->parser, token)) {
-        return tell(answer, "", 0);
+        return tell_bytes(answer, "", 0);
     }
     return read_piece(answer, token, control) ? tell_token(answer, token, answer->piece.data, answer->piece.len)
                                               : fail_no_memory(answer);

@@ -10,7 +10,6 @@
 #include "engine/llama/gguf_file.h"
 #include "engine/llama/gpu.h"
 
-#include <dlfcn.h>
 #include <ggml-backend.h>
 #include <ggml-cpu.h>
 #include <pthread.h>
@@ -97,15 +96,10 @@ static enum fm_code load_backends(struct fm_error *error) {
     if (ggml_backend_reg_count() > 0) {
         return FM_OK;
     }
-    Dl_info info;
     char dir[4096];
-    void *symbol = dlsym(RTLD_DEFAULT, "llama_backend_init");
-    const char *slash = symbol && dladdr(symbol, &info) && info.dli_fname ? strrchr(info.dli_fname, '/') : NULL;
-    if (!slash || (size_t)(slash - info.dli_fname) >= sizeof dir) {
+    if (!fm_library_dir("llama_backend_init", dir, sizeof dir)) {
         return fm_fail(error, FM_UNAVAILABLE, "the folder of libllama is not known");
     }
-    memcpy(dir, info.dli_fname, (size_t)(slash - info.dli_fname));
-    dir[slash - info.dli_fname] = '\0';
     ggml_backend_load_all_from_path(dir);
     if (!ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU)) {
         return fm_fail(error, FM_UNAVAILABLE, "no libggml-cpu library in %s fits this processor", dir);

@@ -1,0 +1,13 @@
+/* What ggml uses of <processthreadsapi.h>, and mingw-w64 before version 11 does not declare. */
+#include <_mingw.h>
+
+#if __MINGW64_VERSION_MAJOR < 11
+#define THREAD_POWER_THROTTLING_CURRENT_VERSION 1
+#define THREAD_POWER_THROTTLING_EXECUTION_SPEED 1
+
+typedef struct {
+    unsigned long Version;
+    unsigned long ControlMask;
+    unsigned long StateMask;
+} THREAD_POWER_THROTTLING_STATE;
+#endif

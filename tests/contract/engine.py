@@ -78,7 +78,7 @@ def skip_without(program, model):
 class Engine:
     def __init__(self, program, env=None, **popen):
         full_env = {k: v for k, v in os.environ.items() if not k.startswith("FM_ENGINE_FAKE_")}
-        full_env.update(env or {})
+        full_env.update({"FM_ENGINE_LLAMA_REPEATABLE": "1", **(env or {})})  # texts are compared
         self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, env=full_env, start_new_session=True, **popen)
         self.messages = queue.Queue()

@@ -114,8 +114,8 @@ def main(program, model, jobs="60", seed=None):
         return 77
     seed = int(seed) if seed else random.randrange(1 << 30)
     print(f"mixes: {jobs} jobs, seed {seed}", flush=True)
-    engine = Engine(program, {"FM_ENGINE_LLAMA_SLOTS": str(SLOTS), "FM_ENGINE_LLAMA_CTX": "1024",
-                              "FM_ENGINE_LLAMA_KV_TOKENS": "1536", "FM_ENGINE_LLAMA_THREADS": "1"})
+    settings = {"SLOTS": SLOTS, "CTX": 1024, "KV_TOKENS": 1536, "THREADS": 1, "REPEATABLE": ""}
+    engine = Engine(program, {f"FM_ENGINE_LLAMA_{name}": str(value) for name, value in settings.items()})
     assert engine.initialize()["ok"]
     loaded, _ = engine.load(model)
     assert loaded["slots"] == SLOTS, loaded

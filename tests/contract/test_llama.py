@@ -429,7 +429,14 @@ class Files(Case):
                 self.assertIn(word, error["detail"])
 
 
-class Reuse(Case):
+class Fast(Case):
+    """As the engine is when nobody asks for texts that come again to the bit."""
+
+    def load(self, model=None, popen=None, **env):
+        return super().load(model, popen, FM_ENGINE_LLAMA_REPEATABLE="", **env)
+
+
+class Reuse(Fast):
     STORY = "Tell a story about a lighthouse and a storm. "
 
     def run_story(self, engine, sentences, max_tokens=30, **params):
@@ -473,7 +480,30 @@ class Reuse(Case):
             self.assertEqual((third.cached, third.text), (0, fresh.text))
 
 
-class Together(Case):
+class Repeatable(Case):
+    def test_greedy_texts_come_again(self):
+        """To the bit, as the log probabilities tell, whatever came before."""
+        engine, _ = self.ready()
+
+        def run(prompt):
+            outcome = engine.run(user(prompt), max_tokens=20, temperature=0, logprobs=0)
+            return [(entry["bytes"], entry["logprob"]) for entry in outcome.logprobs]
+        fresh = run("Tell a story about a storm. " * 20)
+        for before in (10, 20, 30):
+            run("Tell a story about a storm. " * before)
+            self.assertEqual(run("Tell a story about a storm. " * 20), fresh)
+
+    def test_contradictory_settings(self):
+        _, result = self.load(**{SLOTS: "2"})
+        self.assert_refused(result, SLOTS, "FM_ENGINE_LLAMA_REPEATABLE")
+        for name, value in ((SLOTS, "0"), (SLOTS, "65"), (KV_TOKENS, "x"), ("FM_ENGINE_LLAMA_REPEATABLE", "yes")):
+            _, result = self.load(**{name: value})
+            self.assert_refused(result, name)
+        _, result = self.load(**{KV_TOKENS: "300", CTX: "400"})
+        self.assert_refused(result, KV_TOKENS, CTX, "300", "400")
+
+
+class Together(Fast):
     """Several jobs at once."""
 
     PROMPTS = ("Name three colours.", "What is the capital of France?", "Count from one to ten.", "Say hello.",

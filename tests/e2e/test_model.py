@@ -25,9 +25,11 @@ def cpu_ticks(pid):
 
 
 class ModelTest(HelperTest):
+    REPEATABLE = "1"  # texts are compared
+
     @classmethod
     def setUpClass(cls):
-        cls.shared = wire.Helper("--model", FILES[0], engine="llama")
+        cls.shared = wire.Helper("--model", FILES[0], engine="llama", env={"FM_ENGINE_LLAMA_REPEATABLE": cls.REPEATABLE})
 
     @classmethod
     def tearDownClass(cls):
@@ -36,14 +38,14 @@ class ModelTest(HelperTest):
     def text(self, result):
         return result["response"]["output"][0]["content"][0]["text"]
 
-
-class Answers(ModelTest):
     def ask(self, input, **params):
         result = self.shared.call("responses.create", {"input": input, "temperature": 0, "max_output_tokens": 40, **params},
                                   timeout=120 * SLOW)
         self.assertTrue(result["ok"], result)
         return result
 
+
+class Answers(ModelTest):
     def test_streamed_equals_unstreamed(self):
         for prompt in ("Why is the sky blue?", "Say this again: 🙂 你好 Grüße", "Count from one to ten."):
             plain = self.ask(prompt)
@@ -63,20 +65,6 @@ class Answers(ModelTest):
         self.assertEqual(len(set(first)), 3)
         self.assertEqual(texts(), first)
         self.assertEqual(texts(n=1, seed=9), first[2:], "the third one's seed")
-
-    def test_a_second_turn(self):
-        """By its predecessor it has the prompt of the whole conversation, of which all that was computed is cached."""
-        first = self.ask("Name a river in Austria.")["response"]
-        second = self.ask("And its longest tributary?", previous_response_id=first["id"],
-                          temperature=1)["response"]["usage"]  # with 0, less than a chunk is not used again
-        turns = [{"role": "user", "content": "Name a river in Austria."}, *first["output"],
-                 {"role": "user", "content": "And its longest tributary?"}]
-        replay = self.ask(turns)["response"]["usage"]
-        self.assertEqual(second["input_tokens"], replay["input_tokens"])
-        before = first["usage"]["input_tokens"] + first["usage"]["output_tokens"]
-        cached = second["input_tokens_details"]["cached_tokens"]
-        self.assertLessEqual(cached, before + 1)
-        self.assertGreaterEqual(cached, first["usage"]["input_tokens"] - 1)
 
     def test_a_summary(self):
         """What stands for a conversation is read as what it says; one that is cut is none."""
@@ -149,6 +137,29 @@ class Answers(ModelTest):
         self.assertEqual(self.text(cut), whole[: whole.index(word)])
         self.assertEqual(cut["response"]["status"], "completed")
 
+    def test_overflow(self):
+        error = self.assert_error(self.shared.call("responses.create", {"input": LONG * 3}), "CONTEXT_OVERFLOW")
+        self.assertIn("8192", error["detail"])
+
+
+class Fast(ModelTest):
+    """As the engine is by default: nothing is computed again, and several answers are made at once."""
+
+    REPEATABLE = ""
+
+    def test_a_second_turn(self):
+        """By its predecessor it has the prompt of the whole conversation, of which all that was computed is cached."""
+        first = self.ask("Name a river in Austria.")["response"]
+        second = self.ask("And its longest tributary?", previous_response_id=first["id"])["response"]["usage"]
+        turns = [{"role": "user", "content": "Name a river in Austria."}, *first["output"],
+                 {"role": "user", "content": "And its longest tributary?"}]
+        replay = self.ask(turns)["response"]["usage"]
+        self.assertEqual(second["input_tokens"], replay["input_tokens"])
+        before = first["usage"]["input_tokens"] + first["usage"]["output_tokens"]
+        cached = second["input_tokens_details"]["cached_tokens"]
+        self.assertLessEqual(cached, before + 1)
+        self.assertGreaterEqual(cached, first["usage"]["input_tokens"] - 1)
+
     def test_second_turn_reuses_the_prefix(self):
         self.ask(STORY + LONG[:2000])
         usage = self.ask(STORY + LONG[:2100])["response"]["usage"]
@@ -157,14 +168,16 @@ class Answers(ModelTest):
         usage = self.ask(STORY + LONG[:2100])["response"]["usage"]
         self.assertEqual(usage["input_tokens_details"]["cached_tokens"], usage["input_tokens"] - 1)
 
-    def test_requests_queue(self):
-        calls = [self.create(self.shared, f"Say the number {i}.", max_output_tokens=8) for i in range(4)]
-        for call in calls:
+    def test_requests_side_by_side(self):
+        """A short answer does not wait for a long one; more than the engine has slots for do."""
+        long = self.create(self.shared, STORY, max_output_tokens=300, ignore_eos=True)
+        short = self.create(self.shared, "Say hello.", max_output_tokens=4)
+        more = [self.create(self.shared, f"Say the number {i}.", max_output_tokens=8) for i in range(6)]
+        check_stream(self, *self.shared.collect(short, timeout=120 * SLOW))
+        replies = [message["id"] for message in self.shared.backlog if "method" not in message]
+        self.assertNotIn(long, replies, "the long answer is whole before the short one")
+        for call in (*more, long):
             check_stream(self, *self.shared.collect(call, timeout=120 * SLOW))
-
-    def test_overflow(self):
-        error = self.assert_error(self.shared.call("responses.create", {"input": LONG * 3}), "CONTEXT_OVERFLOW")
-        self.assertIn("8192", error["detail"])
 
 
 class Completions(ModelTest):

@@ -346,7 +346,7 @@ test("a name: asked three times, each name offered once, and what is declared is
   assert.deepEqual([progress.location, progress.cancellable, progress.messages], [15, true, ["1 of 3", "2 of 3", "3 of 3"]]);
   const requests = received("responses.create");
   assert.deepEqual(requests.map(({ input }) => input), Array(3).fill(CODE.trim()));
-  assert.deepEqual(requests.map(({ temperature, seed }) => [temperature, seed]), [[0, 0], [0.9, 1], [0.9, 2]]);
+  assert.deepEqual(requests.map(({ temperature, seed }) => [temperature, seed]), [[0, undefined], [0.9, 1], [0.9, 2]]);
   assert.deepEqual(seen.popUps, []);
 });
 

@@ -13,6 +13,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define SLOTS     4
 #define SLOTS_MAX 64
@@ -72,11 +73,32 @@ static int64_t threads_max(void) {
     return usable.count < GGML_MAX_N_THREADS ? usable.count : GGML_MAX_N_THREADS;
 }
 
+/* How many jobs at once, and whether each is repeatable: then it runs alone. */
+static enum fm_code read_slots(struct fm_llama_model_options *options, struct fm_error *error) {
+    const char *repeatable = getenv("FM_ENGINE_LLAMA_REPEATABLE");
+    options->repeatable = repeatable && strcmp(repeatable, "1") == 0;
+    enum fm_code code = read_setting("FM_ENGINE_LLAMA_SLOTS", SLOTS_MAX, &options->slots, error);
+    if (code != FM_OK) {
+        return code;
+    }
+    if (repeatable && repeatable[0] && !options->repeatable) {
+        return fm_fail(error, FM_UNAVAILABLE, "FM_ENGINE_LLAMA_REPEATABLE is neither 1 nor empty");
+    }
+    if (options->repeatable && options->slots > 1) {
+        return fm_fail(
+            error, FM_UNAVAILABLE,
+            "FM_ENGINE_LLAMA_SLOTS is %lld, but with FM_ENGINE_LLAMA_REPEATABLE each request runs alone: leave "
+            "one of them out",
+            (long long)options->slots);
+    }
+    options->slots = options->slots || options->repeatable ? options->slots : SLOTS;
+    return FM_OK;
+}
+
 static enum fm_code read_settings(struct fm_llama_model_options *options, struct fm_error *error) {
     enum fm_code code = read_setting("FM_ENGINE_LLAMA_CTX", FM_MODEL_CONTEXT_MAX, &options->context_length, error);
-    code = code ? code : read_setting("FM_ENGINE_LLAMA_SLOTS", SLOTS_MAX, &options->slots, error);
+    code = code ? code : read_slots(options, error);
     code = code ? code : read_setting("FM_ENGINE_LLAMA_KV_TOKENS", FM_MODEL_CONTEXT_MAX, &options->kv_tokens, error);
-    options->slots = options->slots ? options->slots : SLOTS;
     return code ? code : read_setting("FM_ENGINE_LLAMA_THREADS", threads_max(), &options->threads, error);
 }
 

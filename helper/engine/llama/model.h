@@ -42,6 +42,7 @@ struct fm_llama_model {
     uint32_t context_length;  /* tokens of input and output; llama.cpp's own may be longer, it rounds up */
     struct fm_vision *vision; /* NULL: the model does not see */
     int slots;                /* jobs at once */
+    bool repeatable;          /* all are exact sequences (cache.h) */
     size_t sequences;         /* of the KV memory: of the jobs, and of conversations that are kept */
     uint32_t batch_size;      /* tokens, or places of an image, that are computed at once: FM_MODEL_BATCH, or less where
                                  llama.cpp takes less */
@@ -66,6 +67,7 @@ struct fm_llama_model_options {
      */
     int64_t context_length;
     int64_t slots;             /* jobs at once; default: 1 */
+    bool repeatable;           /* one job at a time, each the same to the bit as in a fresh process */
     int64_t kv_tokens;         /* that the KV memory has room for, at least a context; default: see model.c */
     int64_t threads;           /* default: one a core that this process may use */
     const char *chat_template; /* a file; default: the model's own */

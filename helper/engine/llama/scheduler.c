@@ -129,7 +129,7 @@ static void place(struct fm_scheduler *scheduler) {
     for (size_t i = 0; i < slots(scheduler); i++) {
         struct fm_sequence *sequence = &scheduler->list[i];
         if (sequence->job && !sequence->cached && !sequence->reason && (!scheduler->crowded || active == 0)) {
-            bool exact = sequence->job->has_seed && scheduler->running == 1;
+            bool exact = scheduler->model->repeatable || (sequence->job->has_seed && scheduler->running == 1);
             fm_sequence_place(sequence, &scheduler->cache, exact);
             active++;
         }

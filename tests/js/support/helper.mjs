@@ -67,8 +67,13 @@ export const fakeOptions = { helperPath, engine: "fake", env: sanitizerEnv };
 export const modelOptions = {
   helperPath,
   engine: "llama",
-  // Test files run side by side: an engine with more threads than processors are free would wait for them.
-  env: { FM_ENGINE_LLAMA_THREADS: process.env.FM_ENGINE_LLAMA_THREADS || "1", ...sanitizerEnv },
+  env: {
+    // Test files run side by side: an engine with more threads than processors are free would wait for them.
+    FM_ENGINE_LLAMA_THREADS: process.env.FM_ENGINE_LLAMA_THREADS || "1",
+    // Texts are compared.
+    FM_ENGINE_LLAMA_REPEATABLE: "1",
+    ...sanitizerEnv,
+  },
   modelsDir: join(root, "build", "models"),
 };
 

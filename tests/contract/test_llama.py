@@ -62,6 +62,13 @@ class Case(unittest.TestCase):
         self.fail(f"no prompt of {tokens} tokens")
 
 
+class Fast(Case):
+    """As the engine is when nobody asks for texts that come again to the bit."""
+
+    def load(self, model=None, popen=None, **env):
+        return super().load(model, popen, FM_ENGINE_LLAMA_REPEATABLE="", **env)
+
+
 class SlowMachine(Case):
     def test_a_batch_that_takes_long_is_told(self):
         """The engine is stopped in its prefill for longer than it may be silent: it does not wait for the batch's end."""
@@ -264,7 +271,7 @@ class Markers(Case):
                 self.assertEqual(outcome.accepted, tokens)
 
 
-class Infill(Case):
+class Infill(Fast):
     """A text between a prompt and a suffix. The tiny model's tokens for it are those of x, y and z, which it can be
     given as text too: a prompt that is in the cache already is the same, token by token."""
 
@@ -427,13 +434,6 @@ class Files(Case):
             self.assertNotIn("raise_exception", error["detail"], "the template's source")
             for word in words:
                 self.assertIn(word, error["detail"])
-
-
-class Fast(Case):
-    """As the engine is when nobody asks for texts that come again to the bit."""
-
-    def load(self, model=None, popen=None, **env):
-        return super().load(model, popen, FM_ENGINE_LLAMA_REPEATABLE="", **env)
 
 
 class Reuse(Fast):

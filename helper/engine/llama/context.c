@@ -18,7 +18,7 @@
  * By default the KV memory has room for a whole context of each slot, but for no more than one and so much beside it,
  * which the slots and kept conversations share. A sequence that finds no room waits for another to end.
  */
-#define SHARED_BYTES (256 * MIB)
+#define SHARED_BYTES (64 * MIB)
 
 /* Tokens. llama.cpp rounds the memory up to a multiple of this, but makes its batches no longer than what was asked. */
 #define MEMORY_STEP 256

@@ -287,7 +287,7 @@ async function withModel(window) {
     console.log(`    ${JSON.stringify(await statusItem(window))}`);
     const { pieces, error, ms } = await window.ask("chat", { text: "Why is the sky blue? One sentence." });
     assert.equal(error, null);
-    assert.ok(pieces.length > 3);
+    assert.ok(pieces.length > 1, "the answer is not streamed");
     const answer = pieces.map(({ piece }) => piece).join("");
     console.log(`    ${pieces.length} pieces in ${ms} ms: ${JSON.stringify(answer.slice(0, 200))}`);
     const path = join(window.workspace, "date.js");

@@ -549,6 +549,17 @@ class Together(Fast):
         for outcome in engine.outcomes(jobs):
             self.assertIn(outcome.reason, ("stop", "length"))
 
+    def test_a_memory_of_few_tokens(self):
+        """A batch has a token of each slot, however small the memory is."""
+        engine, _ = self.ready(**{SLOTS: "64", CTX: "8", KV_TOKENS: "8"})
+        jobs = []
+        for _ in range(12):
+            engine.next_job += 1
+            engine.notify("job.start", {"job": engine.next_job, "prompt": "a", "ignore_eos": True})
+            jobs.append(engine.next_job)
+        for outcome in engine.outcomes(jobs):
+            self.assertEqual((outcome.reason, outcome.usage["input_tokens"] + outcome.usage["output_tokens"]), ("length", 8))
+
     def test_an_abort_costs_the_others_nothing(self):
         engine, _ = self.ready(**{SLOTS: "3"})
         want = engine.outcomes([self.start_greedy(engine, self.PROMPTS[2])])[0]

@@ -182,6 +182,9 @@ struct llama_context_params fm_context_params(const struct fm_llama_model *model
     struct llama_context_params params = llama_context_default_params();
     bool states = llama_model_is_recurrent(model->weights) || llama_model_is_hybrid(model->weights);
     params.n_ctx = memory_length(model, options, path);
+    if (!model->embeds && params.n_ctx < MEMORY_STEP) { /* a batch is no longer, and has a token of each slot */
+        params.n_ctx = MEMORY_STEP;
+    }
     params.n_batch = FM_MODEL_BATCH;
     params.n_seq_max = options->slots > 1 ? (uint32_t)options->slots : 1;
     params.n_seq_max += states ? 0 : SEQUENCES_KEPT; /* each state takes memory, used or not */

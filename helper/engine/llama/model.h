@@ -68,7 +68,7 @@ struct fm_llama_model_options {
     int64_t context_length;
     int64_t slots;             /* jobs at once; default: 1 */
     bool repeatable;           /* one job at a time, each the same to the bit as in a fresh process */
-    int64_t kv_tokens;         /* that the KV memory has room for, at least a context; default: see model.c */
+    int64_t kv_tokens;         /* that the KV memory has room for, at least a context; default: see context.c */
     int64_t threads;           /* default: one a core that this process may use */
     const char *chat_template; /* a file; default: the model's own */
     const char *mmproj;        /* a projector's file, with which the model sees; default: it does not */

@@ -13,7 +13,7 @@ static enum fm_code fit_messages(void *state, size_t reserve, struct fm_error *e
     struct fm_prompt_thought thought = {.job = request->job};
     struct fm_tool_prompt prompt;
     struct fm_prompt made;
-    if (fm_kit_job_aborted(request->job)) {
+    if (!request->go_on(request->state)) {
         return fm_fail(error, FM_CANCELLED, "the job was aborted");
     }
     enum fm_code code = fm_llama_model_thought_form(model, &thought.form, error);
@@ -71,7 +71,7 @@ static enum fm_code look_at_images(struct fm_llama_request *request, struct fm_e
     request->pictures.count = job->image_count;
     for (size_t i = 0; i < job->message_count; i++) {
         for (size_t k = 0; k < job->messages[i].image_count && code == FM_OK; k++) {
-            if (fm_kit_job_aborted(job)) {
+            if (!request->go_on(request->state)) {
                 return fm_fail(error, FM_CANCELLED, "the job was aborted");
             }
             const struct fm_image *image = &job->messages[i].images[k];
@@ -90,8 +90,7 @@ static enum fm_code refuse_span(const struct fm_llama_request *request, const st
 }
 
 /* Those that the prompt has: a damaged one is a bad request, so it is found out before the job is accepted. */
-static enum fm_code check_images(struct fm_llama_request *request, fm_image_go_on *go_on, void *state,
-                                 struct fm_error *error) {
+static enum fm_code check_images(struct fm_llama_request *request, struct fm_error *error) {
     const struct fm_llama_model *model = request->model;
     const struct fm_prompt *prompt = &request->prompt;
     enum fm_code code = FM_OK;
@@ -101,7 +100,8 @@ static enum fm_code check_images(struct fm_llama_request *request, fm_image_go_o
         if (span->count > model->batch_size && fm_vision_needs_whole_spans(model->vision)) {
             return refuse_span(request, span, error);
         }
-        code = again ? FM_OK : fm_picture_check(request->pictures.list[span->image], go_on, state, error);
+        code = again ? FM_OK
+                     : fm_picture_check(request->pictures.list[span->image], request->go_on, request->state, error);
     }
     return code;
 }
@@ -110,7 +110,8 @@ static enum fm_code check_images(struct fm_llama_request *request, fm_image_go_o
 
 enum fm_code fm_llama_request_read(struct fm_llama_request *request, struct fm_llama_model *model,
                                    struct fm_kit_job *job, fm_image_go_on *go_on, void *state, struct fm_error *error) {
-    *request = (struct fm_llama_request){.model = model, .job = job, .thought_state = FM_THOUGHT_OVER};
+    *request = (struct fm_llama_request){
+        .model = model, .job = job, .go_on = go_on, .state = state, .thought_state = FM_THOUGHT_OVER};
     if (job->inputs) {
         (void)fm_fail(error, FM_INVALID_REQUEST, "this model generates text; it does not embed any");
         snprintf(error->param, sizeof error->param, "model");
@@ -119,7 +120,7 @@ enum fm_code fm_llama_request_read(struct fm_llama_request *request, struct fm_l
     enum fm_code code = fm_llama_model_tool_form(model, job, &request->form, error);
     code = code ? code : look_at_images(request, error);
     code = code ? code : read_prompt(request, error);
-    return code ? code : check_images(request, go_on, state, error);
+    return code ? code : check_images(request, error);
 }
 
 void fm_llama_request_free(struct fm_llama_request *request) {

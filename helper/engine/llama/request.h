@@ -6,8 +6,10 @@
 #include "engine/llama/model.h"
 
 struct fm_llama_request {
-    struct fm_llama_model *model;               /* borrowed */
-    struct fm_kit_job *job;                     /* borrowed */
+    struct fm_llama_model *model; /* borrowed */
+    struct fm_kit_job *job;       /* borrowed */
+    fm_image_go_on *go_on;        /* asked while it is read, with `state` */
+    void *state;
     const struct fm_tool_form *form;            /* how it calls tools; the model's */
     const struct fm_thought_form *thought_form; /* how it thinks; the model's. NULL: it does not */
     enum fm_thought_state thought_state;        /* where the answer begins */

@@ -50,9 +50,10 @@ static bool is_active(const struct fm_sequence *sequence) {
 /* ---- signs and aborts ---- */
 
 static void end(struct fm_scheduler *scheduler, struct fm_sequence *sequence) {
+    bool had_place = sequence->cached != NULL;
     fm_sequence_end(sequence);
     scheduler->running--;
-    scheduler->crowded = false;
+    scheduler->crowded = scheduler->crowded && !had_place;
     if (sequence->filled == 0) { /* else when the batch is computed */
         fm_sequence_release(sequence);
     }

@@ -391,6 +391,10 @@ enum fm_decode fm_sequence_see(struct fm_sequence *sequence, const struct fm_bat
         return FM_DECODE_OK;
     }
     enum fm_decode result = fm_batch_decode_span(batch, picture, span, &place, states);
+    while (result == FM_DECODE_FULL && fm_cache_make_room(cached->cache)) {
+        fm_cached_cut(cached, cached->count); /* some of its places may be in the memory */
+        result = fm_batch_decode_span(batch, picture, span, &place, states);
+    }
     if (result != FM_DECODE_OK) {
         fm_sequence_drop(sequence);
         return result;

@@ -412,7 +412,7 @@ MUTATIONS = [
      "unit.platform_cpus"),
     ("processors that are not this process's don't count", CPUS, "known && CPU_ISSET_S(cpu, sizeof sets, sets)",
      "known && cpu < (size_t)sysconf(_SC_NPROCESSORS_ONLN)", "unit.platform_cpus"),
-    ("an exact sequence begins in an empty memory", CACHE, "if (exact && !cache->pure) {", "if (0) {",
+    ("an exact sequence begins in an empty memory", CACHE, "exact && !cache->pure ? NULL :", "0 ? NULL :",
      "contract.llama_settings"),
     ("an exact sequence has whole chunks", SCHEDULER, "exact ? scheduler->model->chunk : share", "share / 2 + 1",
      "contract.llama_settings"),

@@ -1,6 +1,7 @@
 /* What of which sequence lies in the KV memory, under cache.h. */
 #include "engine/llama/cache.h"
 #include "base/clock.h"
+#include "engine/llama/context.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,12 +19,8 @@ static bool init_cached(struct fm_cache *cache, size_t index) {
     return cached->tokens && cached->spans;
 }
 
-static bool forgets_parts(const struct llama_model *weights) {
-    return llama_model_n_swa(weights) <= 0 && !llama_model_is_recurrent(weights) && !llama_model_is_hybrid(weights);
-}
-
 enum fm_code fm_cache_init(struct fm_cache *cache, struct fm_llama_model *model, size_t count, struct fm_error *error) {
-    *cache = (struct fm_cache){.model = model, .whole = !forgets_parts(model->weights), .pure = true};
+    *cache = (struct fm_cache){.model = model, .whole = !fm_context_keeps_all_tokens(model->weights), .pure = true};
     cache->list = calloc(count, sizeof *cache->list);
     bool made = cache->list != NULL;
     cache->count = made ? count : 0;
@@ -215,21 +212,15 @@ static void clear(struct fm_cache *cache) {
 }
 
 struct fm_cached *fm_cache_begin(struct fm_cache *cache, const struct fm_prompt *prompt, bool exact) {
-    size_t common;
-    if (exact && !cache->pure) {
-        clear(cache);
-    }
-    cache->pure = exact;
-    struct fm_cached *best = find_best(cache, prompt, exact, &common);
-    struct fm_cached *cached = best;
-    if (!best || !goes_on(best, common, exact)) {
-        cached = find_worst(cache, true);
-    }
+    size_t common = 0;
+    struct fm_cached *best = exact && !cache->pure ? NULL : find_best(cache, prompt, exact, &common);
     if (exact && !best) {
         clear(cache); /* the memory is to be filled from its beginning on */
     }
-    if (cached == best || !best) {
-        fm_cached_cut(cached, best ? common : 0);
+    cache->pure = exact;
+    struct fm_cached *cached = best && goes_on(best, common, exact) ? best : find_worst(cache, true);
+    if (!best || cached == best) {
+        fm_cached_cut(cached, common);
     } else {
         share(cached, best, common);
     }

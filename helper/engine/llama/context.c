@@ -91,8 +91,7 @@ static double token_bytes(const struct llama_model *weights, const char *path) {
     return 2 * ((double)key + (double)value) * all_kv_heads(weights, path);
 }
 
-/* False for models that need less than token_bytes: those with a sliding window or with recurrent layers. */
-static bool keeps_all_tokens(const struct llama_model *weights) {
+bool fm_context_keeps_all_tokens(const struct llama_model *weights) {
     return llama_model_n_swa(weights) <= 0 && !llama_model_is_recurrent(weights) && !llama_model_is_hybrid(weights);
 }
 
@@ -120,9 +119,6 @@ static uint32_t memory_length(const struct fm_llama_model *model, const struct f
     if (model->embeds) {
         return context;
     }
-    if (options->kv_tokens > 0) {
-        return (uint32_t)options->kv_tokens;
-    }
     double bytes = token_bytes(model->weights, path);
     double others = (double)context * (double)(options->slots > 1 ? options->slots - 1 : 0);
     double left = usable_memory() - bytes * context;
@@ -130,7 +126,8 @@ static uint32_t memory_length(const struct fm_llama_model *model, const struct f
     left = left > 0 && bytes > 0 ? left / bytes : 0;
     left = left < others ? left : others;
     uint32_t length = context + (uint32_t)(left < (double)FM_MODEL_CONTEXT_MAX ? left : FM_MODEL_CONTEXT_MAX);
-    return length < MEMORY_STEP ? MEMORY_STEP : length;
+    length = options->kv_tokens > 0 ? (uint32_t)options->kv_tokens : length;
+    return length < MEMORY_STEP ? MEMORY_STEP : length; /* so a batch has a token of each slot */
 }
 
 /* Which setting decides about the length of the memory, or else the file. */
@@ -153,14 +150,14 @@ enum fm_code fm_context_check(const struct fm_llama_model *model, const struct f
     double usable = usable_memory();
     double weights = (double)llama_model_size(model->weights);
     const char *what = decides(options, path);
-    if (length < context) {
+    if (!model->embeds && options->kv_tokens > 0 && options->kv_tokens < context) {
         return fm_fail(
             error, FM_UNAVAILABLE,
-            "FM_ENGINE_LLAMA_KV_TOKENS is %u, less than one context of %u tokens: set it to that at least, or "
+            "FM_ENGINE_LLAMA_KV_TOKENS is %lld, less than one context of %u tokens: set it to that at least, or "
             "FM_ENGINE_LLAMA_CTX to less: %s",
-            length, context, path);
+            (long long)options->kv_tokens, context, path);
     }
-    if (bytes * length > usable && usable > 0 && keeps_all_tokens(model->weights)) {
+    if (bytes * length > usable && usable > 0 && fm_context_keeps_all_tokens(model->weights)) {
         return fm_fail(error, FM_UNAVAILABLE,
                        "%s: %u tokens of this model's context need %.0f MiB, above the %.0f MiB that are three "
                        "quarters of the memory%s%s",
@@ -182,9 +179,6 @@ struct llama_context_params fm_context_params(const struct fm_llama_model *model
     struct llama_context_params params = llama_context_default_params();
     bool states = llama_model_is_recurrent(model->weights) || llama_model_is_hybrid(model->weights);
     params.n_ctx = memory_length(model, options, path);
-    if (!model->embeds && params.n_ctx < MEMORY_STEP) { /* a batch is no longer, and has a token of each slot */
-        params.n_ctx = MEMORY_STEP;
-    }
     params.n_batch = FM_MODEL_BATCH;
     params.n_seq_max = options->slots > 1 ? (uint32_t)options->slots : 1;
     params.n_seq_max += states ? 0 : SEQUENCES_KEPT; /* each state takes memory, used or not */

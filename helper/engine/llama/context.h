@@ -10,6 +10,12 @@ enum llama_pooling_type fm_context_pooling(const struct llama_model *weights);
 /* A text can't be computed in pieces: tokens look at later ones, or the vector is made of all states at once. */
 bool fm_context_needs_whole_text(const struct fm_llama_model *model);
 
+/*
+ * The memory holds each token of a sequence by itself, so that any part can be cut off or shared. False for models with
+ * a sliding window or with recurrent layers, which may also need less memory.
+ */
+bool fm_context_keeps_all_tokens(const struct llama_model *weights);
+
 /* Tokens of one prompt and its answer: what is asked for, or the default. */
 uint32_t fm_context_length(const struct fm_llama_model *model, const struct fm_llama_model_options *options);
 

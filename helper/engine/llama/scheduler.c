@@ -192,9 +192,9 @@ static void make_room(struct fm_scheduler *scheduler) {
 /* Tokens of prompts that the next batch may have. */
 static size_t budget(const struct fm_scheduler *scheduler, bool beside) {
     size_t room = fm_batch_room(&scheduler->batch);
-    size_t most = scheduler->token_ms > 0 ? (size_t)((beside ? BESIDE_MS : ALONE_MS) / scheduler->token_ms) : CHUNK_MIN;
-    if (!beside && scheduler->token_ms <= 0) {
-        most = scheduler->model->chunk;
+    size_t most = beside ? CHUNK_MIN : scheduler->model->chunk;
+    if (scheduler->token_ms > 0) {
+        most = (size_t)((beside ? BESIDE_MS : ALONE_MS) / scheduler->token_ms);
     }
     most = most > CHUNK_MIN ? most : CHUNK_MIN;
     return most < room ? most : room;

@@ -104,7 +104,8 @@ class Engine:
         self.messages.put(None)
 
     def _read_stderr(self):
-        self.stderr = self.process.stderr.read()
+        for line in self.process.stderr:
+            self.stderr += line
 
     def close(self):
         """Ends it as a front that hangs up does, so that sanitizers and coverage have their say. On a slow machine the engine's

@@ -30,7 +30,7 @@ int setenv(const char *name, const char *value, int overwrite);
 #define clock_gettime fm_windows_clock_gettime
 #define nanosleep     fm_windows_nanosleep
 
-/* As in time.h elsewhere: of the monotonic clock alone, and in whole milliseconds, never interrupted. */
+/* As in time.h elsewhere: of the monotonic clock and the process's; and in whole milliseconds, never interrupted. */
 int clock_gettime(clockid_t clock, struct timespec *now);
 int nanosleep(const struct timespec *time, struct timespec *left);
 

@@ -34,8 +34,8 @@ LINE_MAX = 524_288  # characters; docs/limits.md names it
 
 class Case(unittest.TestCase):
     def load(self, model=None, popen=None, **env):
-        """A fresh engine, and its answer to engine.load. One thread: several wait for each other on a busy machine."""
-        engine = Engine(PROGRAM, {THREADS: "1", **env}, **(popen or {}))
+        """A fresh engine, and its answer to engine.load."""
+        engine = Engine(PROGRAM, env, **(popen or {}))
         self.addCleanup(engine.close)
         self.assertTrue(engine.initialize()["ok"])
         result, _ = engine.load(model or MODEL)

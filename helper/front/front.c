@@ -169,7 +169,7 @@ static void start_store(struct fm_front *front) {
 }
 
 bool fm_front_read_engines(struct fm_front *front, const struct fm_options *options) {
-    struct fm_engine_files *files = &front->engines[0].files;
+    struct fm_engine_files *files = &front->program.files;
     bool ok = fm_engine_files_read(files, options->engine_dir, options->engine);
     if (files->fault.code != FM_OK) {
         fm_log(FM_LOG_ERROR, "%s", files->fault.detail);

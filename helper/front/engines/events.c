@@ -97,16 +97,17 @@ static enum fm_code judge_initialized(const struct fm_engine *engine, const stru
                        "the engine program %s speaks version %lld of the engine protocol, not %d", engine->program,
                        (long long)version, FM_ENGINE_PROTOCOL_VERSION);
     }
-    if (said->reads_files && !engine->files.descriptor.reads_files) { /* models are listed before */
+    if (said->reads_files && !engine->front->program.files.descriptor.reads_files) { /* models are listed before */
         return fm_fail(error, FM_UNAVAILABLE,
                        "the models of the engine %s are files, but %s.json is missing or says otherwise: write it with "
                        "`fm-engine-%s --describe`, and start fm-proxy again",
-                       engine->files.name, engine->program, engine->files.name);
+                       engine->front->program.files.name, engine->program, engine->front->program.files.name);
     }
     return FM_OK;
 }
 
 static void on_initialized(struct fm_engine *engine, const struct fm_rpc_message *message) {
+    struct fm_program *program = &engine->front->program;
     struct fm_error error;
     struct fm_descriptor said;
     fm_descriptor_take(&said, message->result);
@@ -114,17 +115,18 @@ static void on_initialized(struct fm_engine *engine, const struct fm_rpc_message
         fm_engine_kill_locked(engine, FM_END_REFUSED, &error);
         return;
     }
-    engine->descriptor = said;
+    program->descriptor = said;
     engine->initialized = true;
     engine->signs++;
     engine->progress_ms = fm_now_ms();
     engine->load_progress = 0;
     engine->parameters = read_parameters(json_object_object_get(message->result, "parameters"));
-    engine->has_sandbox = fm_sandbox_read(json_object_object_get(message->result, "sandbox"), &engine->sandbox);
+    program->has_sandbox = fm_sandbox_read(json_object_object_get(message->result, "sandbox"), &program->sandbox);
     fm_engine_send_load_locked(engine);
 }
 
 static void on_loaded(struct fm_engine *engine, const struct fm_rpc_message *message) {
+    struct fm_program *program = &engine->front->program;
     if (!is_ok(message->result)) {
         struct fm_error error;
         read_refusal(message, engine->program, &error);
@@ -136,9 +138,10 @@ static void on_loaded(struct fm_engine *engine, const struct fm_rpc_message *mes
     engine->loaded = true;
     struct json_object *gpu = NULL;
     if (json_object_object_get_ex(message->result, "gpu", &gpu) && engine->gpu_told) {
-        engine->has_gpu = fm_gpu_read(gpu, &engine->gpu);
+        program->has_gpu = fm_gpu_read(gpu, &program->gpu);
+        engine->gpu_unused = program->has_gpu && !program->gpu.device[0];
     }
-    fm_failed_load_clear(&engine->failed_load);
+    fm_failed_load_clear(&program->failed_load);
     engine->signs++;
     engine->state = FM_ENGINE_READY;
     fm_log(FM_LOG_INFO, "engine %d is ready, %u slots", (int)engine->pid, engine->slots);
@@ -396,7 +399,7 @@ static void on_finished(struct fm_job *job, struct json_object *params) {
     }
     for (size_t i = 0; i < sizeof finish_reasons / sizeof finish_reasons[0]; i++) {
         if (reason && strcmp(reason, finish_reasons[i].reason) == 0 && job->answer.opened) {
-            fm_crash_loop_reset(&job->engine->crash_loop, fm_model_blamed(&job->model));
+            fm_crash_loop_reset(&job->front->program.crash_loop, fm_model_blamed(&job->model));
             if (mismatch) {
                 fm_answer_mismatch(&job->answer, *mismatch ? mismatch : "the engine gave no reason");
             }

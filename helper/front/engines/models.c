@@ -38,6 +38,10 @@ void fm_model_free(struct fm_model *model) {
     *model = (struct fm_model){0};
 }
 
+bool fm_model_is_same(const struct fm_model *model, const struct fm_model *other) {
+    return model->id && other->id && strcmp(model->id, other->id) == 0;
+}
+
 static void free_all(struct fm_model *models, size_t count) {
     for (size_t i = 0; i < count; i++) {
         fm_model_free(&models[i]);

@@ -55,6 +55,9 @@ FM_MUST_USE enum fm_code fm_models_find(const struct fm_options *options, const 
                                         const char *name, struct fm_model *model, struct fm_error *error);
 void fm_model_free(struct fm_model *model);
 
+/* Whether both are the same model, with its projector or without; nothing is the same as no model. */
+bool fm_model_is_same(const struct fm_model *model, const struct fm_model *other);
+
 /*
  * A request without images does without a projector that was found: it costs memory and may be broken. One that
  * --mmproj names stays.

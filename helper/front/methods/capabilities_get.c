@@ -1,5 +1,6 @@
 /* capabilities.get: whether a request could be served, by what, and within which limits. Nothing is started for it. */
 #include "base/clock.h"
+#include "front/engines/table.h"
 #include "front/jobs.h"
 #include "front/methods/methods.h"
 #include "protocol/frame.h"
@@ -28,15 +29,15 @@ static const struct {
 static void write_engine(struct fm_front *front, struct fm_json_writer *w) {
     static const char *const state_names[] = {"idle", "starting", "ready", "stopping"};
     pthread_mutex_lock(&front->lock);
-    enum fm_engine_state state = front->engines[0].state;
-    bool reported = front->engines[0].has_sandbox;
-    struct fm_sandbox sandbox = front->engines[0].sandbox;
-    bool has_gpu = front->engines[0].has_gpu;
-    struct fm_gpu gpu = front->engines[0].gpu;
+    enum fm_engine_state state = fm_engines_state_locked(front);
+    bool reported = front->program.has_sandbox;
+    struct fm_sandbox sandbox = front->program.sandbox;
+    bool has_gpu = front->program.has_gpu;
+    struct fm_gpu gpu = front->program.gpu;
     pthread_mutex_unlock(&front->lock);
     fm_json_key(w, "engine");
     fm_json_object_begin(w);
-    fm_json_key_str(w, "name", front->engines[0].files.name);
+    fm_json_key_str(w, "name", front->program.files.name);
     fm_json_key_str(w, "state", state_names[state]);
     fm_json_key(w, "sandbox");
     if (reported) {
@@ -91,9 +92,9 @@ static void write_limits(struct fm_json_writer *w) {
 /* What the engine said when it ran last, else what its file says; null where it said nothing. */
 static void write_features(struct fm_front *front, struct fm_json_writer *w) {
     pthread_mutex_lock(&front->lock);
-    struct fm_descriptor descriptor = front->engines[0].descriptor;
+    struct fm_descriptor descriptor = front->program.descriptor;
     pthread_mutex_unlock(&front->lock);
-    descriptor = descriptor.has_features ? descriptor : front->engines[0].files.descriptor;
+    descriptor = descriptor.has_features ? descriptor : front->program.files.descriptor;
     fm_json_key(w, "features");
     fm_json_object_begin(w);
     for (size_t i = 0; i < sizeof features / sizeof features[0]; i++) {
@@ -111,7 +112,7 @@ static void write_features(struct fm_front *front, struct fm_json_writer *w) {
 /* Why the default model did not load when it was tried last; NULL: it did, or was not tried lately. */
 static const char *failed_load(struct fm_front *front, const struct fm_model *model, struct fm_error *error) {
     pthread_mutex_lock(&front->lock);
-    struct fm_failed_load failed = front->engines[0].failed_load;
+    struct fm_failed_load failed = front->program.failed_load;
     pthread_mutex_unlock(&front->lock);
     if (!fm_failed_load_is_of(&failed, model, fm_now_ms())) {
         return NULL;
@@ -122,7 +123,7 @@ static const char *failed_load(struct fm_front *front, const struct fm_model *mo
 
 /* NULL when a request could be served; otherwise the reason's code, with `error` telling more. */
 static const char *unavailable_reason(struct fm_front *front, struct fm_error *error) {
-    const struct fm_engine_files *files = &front->engines[0].files;
+    const struct fm_engine_files *files = &front->program.files;
     char program[PATH_MAX];
     struct fm_model model;
     if (fm_engine_program(files, program, error) != FM_OK) {
@@ -158,7 +159,7 @@ static enum fm_code capabilities_get(struct fm_front *front, const struct fm_met
                                      struct fm_json_writer *result, struct fm_error *error) {
     struct fm_model_list list;
     struct fm_error reason;
-    const struct fm_engine_files *engine = &front->engines[0].files;
+    const struct fm_engine_files *engine = &front->program.files;
     (void)call;
     if (fm_models_list(&front->options, engine, &list, error) != FM_OK) {
         return error->code;

@@ -1,0 +1,22 @@
+/* The engines as a table: what each has to do, and how far they have come. */
+#ifndef FM_FRONT_ENGINES_TABLE_H
+#define FM_FRONT_ENGINES_TABLE_H
+
+#include "front/state.h"
+
+/* It has a reason to end, or is ending already: it takes no jobs. Wants the lock. */
+bool fm_engine_is_going_locked(const struct fm_engine *engine);
+
+/* Jobs that the engine has. Wants the lock. */
+unsigned fm_engine_held_locked(const struct fm_engine *engine);
+
+/* The same, and those numbered below `before` that wait for it. Wants the lock. */
+unsigned fm_engine_wanted_locked(const struct fm_engine *engine, uint64_t before);
+
+/* The state of the engine that has come furthest: ready, if one is. Wants the lock. */
+enum fm_engine_state fm_engines_state_locked(const struct fm_front *front);
+
+/* Signs of progress for a job that waits for its engine; for one that has none yet, those of all. Wants the lock. */
+unsigned fm_engine_signs_locked(const struct fm_job *job);
+
+#endif

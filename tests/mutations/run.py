@@ -409,6 +409,8 @@ MUTATIONS = [
     ("the groups above count", CPUS, "while ((slash = strrchr(dir + strlen(mount), '/'))) {",
      "while (0 && (slash = strrchr(dir + strlen(mount), '/'))) {", "unit.platform_cpus"),
     ("the narrowest quota counts", CPUS, "known == 0 || paid < known ?", "true ?", "unit.platform_cpus"),
+    ("the memory of a cgroup is that of its own controller", CPUS, '{"memory", memory_limit_at}', '{"cpu", memory_limit_at}',
+     "unit.platform_cpus"),
     ("hyper-threads of a core count once", CPUS, "!list || !has_lower(list, allowed, cpu)", "true",
      "unit.platform_cpus"),
     ("processors that are not this process's don't count", CPUS, "known && CPU_ISSET_S(cpu, sizeof sets, sets)",

@@ -33,6 +33,9 @@ static void on_outbox_failure(void *front, enum fm_outbox_failure failure) {
 
 static void init_state(struct fm_front *front, const struct fm_options *options) {
     fm_front_state_init(front, options);
+    int64_t memory = fm_memory_limit();
+    int64_t half = memory > 0 ? memory / 2 : INT64_MAX;
+    front->memory_budget = options->memory_budget ? options->memory_budget : half;
     fm_store_queue_init(&front->store_queue);
 }
 

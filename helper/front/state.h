@@ -24,6 +24,7 @@
 #include "front/engines/crash_loop.h"
 #include "front/engines/failed_load.h"
 #include "front/engines/descriptor.h"
+#include "front/engines/memory.h"
 #include "front/engines/models.h"
 #include "front/options.h"
 #include "front/outbox.h"
@@ -36,7 +37,7 @@
 #include <stdatomic.h>
 
 #define FM_JOBS_MAX       64
-#define FM_ENGINES_MAX    1
+#define FM_ENGINES_MAX    FM_OPTIONS_ENGINES_MAX
 #define FM_CANCEL_WAITERS 4
 #define FM_STOPPED_MS     1000  /* who wakes so much too late was stopped: SIGSTOP, a debugger, suspend */
 #define FM_STALL_MS       60000 /* a peer that takes no byte for so long is gone */
@@ -101,7 +102,8 @@ enum fm_engine_end {
 struct fm_program {
     struct fm_engine_files files; /* constant while threads run */
     struct fm_crash_loop crash_loop;
-    struct fm_failed_load failed_load;
+    struct fm_failed_loads failed_loads;
+    struct fm_needs needs;
     struct fm_descriptor descriptor; /* what the last one that was initialized said of itself */
     bool has_sandbox;                /* ... and it reported what is below */
     struct fm_sandbox sandbox;       /* what it says is in force */
@@ -116,6 +118,9 @@ struct fm_engine {
     struct fm_model model; /* the one it loads or holds */
     char program[PATH_MAX];
     pid_t pid;                 /* 0: none that may be killed */
+    int64_t state_since_ms;    /* when it came to its state */
+    int64_t memory;            /* bytes that the model takes: what is estimated, then what the engine reports */
+    int64_t used_ms;           /* when a job was handed to it, or ended in it, last; or when it was started */
     unsigned slots;            /* jobs it runs at once */
     struct fm_outbox outbox;   /* to its stdin; valid while pid is not 0 */
     struct fm_error end_error; /* why it is being ended; code FM_OK: no reason noted */
@@ -186,6 +191,7 @@ struct fm_front {
     unsigned jobs_in_flight;
     unsigned next_stream; /* whose turn it is to say something, modulo FM_JOBS_MAX */
     struct fm_program program;
+    int64_t memory_budget; /* bytes that the engines may take together, unless one alone takes more; constant */
     struct fm_engine engines[FM_ENGINES_MAX];
     struct fm_store_queue store_queue;
     struct fm_logged_names logged;

@@ -12,6 +12,8 @@ export const VALUES = [
   ["gpu", "--gpu", "FM_PROXY_GPU"],
   ["gpuDir", "--gpu-dir", "FM_PROXY_GPU_DIR"],
   ["engineIdleMs", "--engine-idle-ms", "FM_PROXY_ENGINE_IDLE_MS"],
+  ["maxEngines", "--max-engines", "FM_PROXY_MAX_ENGINES"],
+  ["memoryBudget", "--memory-budget", "FM_PROXY_MEMORY_BUDGET"],
   ["store", "--store", "FM_PROXY_STORE"],
   ["storeBytes", "--store-bytes", "FM_PROXY_STORE_BYTES"],
   ["logLevel", "--log-level", "FM_PROXY_LOG_LEVEL"],

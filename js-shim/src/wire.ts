@@ -68,6 +68,10 @@ export const LIMITS = {
   page_items_default: 20,
   /** A name in `--aliases`, or its model, in bytes. */
   alias_bytes: 255,
+  /** The largest `--max-engines`. */
+  max_engines: 8,
+  /** Default of that option. */
+  max_engines_default: 3,
   /** Default of `--engine-idle-ms`: an engine without a request for so long is ended, in ms. */
   engine_idle_ms: 300_000,
   /** Default of `--store-bytes`. */
@@ -618,6 +622,20 @@ export interface EngineGpu {
   detail: string | null;
 }
 
+/** An engine with its model (see `capabilities.get` in PROTOCOL.md). */
+export interface RunningEngine {
+  /** The model's id. */
+  model: string;
+  state: "starting" | "ready" | "stopping";
+  /** For how long it has been in that state, in ms. */
+  state_ms: number;
+  /** Requests that it works on. */
+  requests: number;
+  /** Memory that the model takes: an estimate until it is loaded. Null: unknown. */
+  memory_bytes: number | null;
+  [key: string]: unknown;
+}
+
 /** Where responses are stored (see `capabilities.get` in PROTOCOL.md). */
 export interface StoreState {
   kind: "memory" | "file" | "none";
@@ -643,6 +661,7 @@ export interface Capabilities {
     gpu: EngineGpu | null;
     [key: string]: unknown;
   };
+  engines: RunningEngine[];
   models: {
     id: string;
     default: boolean;

@@ -1,4 +1,4 @@
-"""Two models and one engine at a time: which requests wait, which engine ends, and what the other requests get.
+"""Two models and one engine at a time (--max-engines 1): which requests wait, which engine ends, and what the other requests get.
 
 Only the engine "llama" has a models folder, so the fake one stands in its place.
 """
@@ -25,7 +25,8 @@ class ModelChange(HelperTest):
                 file.write(b"GGUF")
 
     def two_models(self, **env):
-        return self.helper("--engine-dir", self.folder, "--models-dir", self.folder, engine="llama", env=env)
+        return self.helper("--engine-dir", self.folder, "--models-dir", self.folder, "--max-engines", "1", engine="llama",
+                           env=env)
 
     def ask(self, helper, model, *steps, **fm):
         return self.create(helper, script(*steps), model=model, fm=fm)

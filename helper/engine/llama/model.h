@@ -48,6 +48,7 @@ struct fm_llama_model {
                                  llama.cpp takes less */
     uint32_t chunk;           /* FM_MODEL_CHUNK, or less; or, where it embeds and has to see a text whole,
                                  context_length */
+    int64_t memory_bytes;     /* what the weights, the KV memory and the projector take */
     int thread_count;
     bool uses_gpu;       /* for some of its layers */
     struct fm_gpu gpu;   /* what is told of that; all "" where nobody wants one */

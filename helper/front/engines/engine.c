@@ -1,5 +1,6 @@
 /* An engine's process, as the rest of the front may end it. */
 #include "front/engines/engine.h"
+#include "front/engines/table.h"
 
 void fm_engine_note_end_locked(struct fm_engine *engine, enum fm_engine_end end, const struct fm_error *error) {
     if (engine->end_error.code == FM_OK) {
@@ -11,7 +12,7 @@ void fm_engine_note_end_locked(struct fm_engine *engine, enum fm_engine_end end,
 void fm_engine_kill_locked(struct fm_engine *engine, enum fm_engine_end end, const struct fm_error *error) {
     fm_engine_note_end_locked(engine, end, error);
     if (engine->pid) {
-        engine->state = FM_ENGINE_STOPPING;
+        fm_engine_set_state_locked(engine, FM_ENGINE_STOPPING);
         fm_child_kill(engine->pid);
     }
 }

@@ -5,6 +5,7 @@
 #include "base/utf8.h"
 #include "front/engines/engine.h"
 #include "front/engines/send.h"
+#include "front/engines/table.h"
 #include "front/jobs.h"
 #include "protocol/version.h"
 
@@ -12,9 +13,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define REPORT_MAX         (1u << 20) /* bytes of a schema report as JSON; its entries can't reach that */
-#define REPORT_ENTRIES_MAX 200        /* of each list */
-#define REPORT_ENTRY_MAX   255        /* bytes of an entry, as of an error's `param` */
+#define MEMORY_MAX         (INT64_C(1) << 50) /* bytes that an engine may report: sums stay in range */
+#define REPORT_MAX         (1u << 20)         /* bytes of a schema report as JSON; its entries can't reach that */
+#define REPORT_ENTRIES_MAX 200                /* of each list */
+#define REPORT_ENTRY_MAX   255                /* bytes of an entry, as of an error's `param` */
 
 /* ---- reading values ---- */
 
@@ -125,12 +127,32 @@ static void on_initialized(struct fm_engine *engine, const struct fm_rpc_message
     fm_engine_send_load_locked(engine);
 }
 
+/* What the engine reports counts, not the estimate. False: no budget holds it, and it is ended. */
+static bool take_memory(struct fm_engine *engine, int64_t bytes) {
+    struct fm_front *front = engine->front;
+    struct fm_error error;
+    if (bytes <= 0) {
+        return true;
+    }
+    bytes = bytes < MEMORY_MAX ? bytes : MEMORY_MAX;
+    engine->memory = bytes;
+    fm_needs_note(&front->program.needs, &engine->model, bytes);
+    if (fm_needs_check(&engine->model, bytes, front->options.memory_budget, &error) != FM_OK) {
+        fm_engine_kill_locked(engine, FM_END_REFUSED, &error);
+        return false;
+    }
+    return true;
+}
+
 static void on_loaded(struct fm_engine *engine, const struct fm_rpc_message *message) {
     struct fm_program *program = &engine->front->program;
     if (!is_ok(message->result)) {
         struct fm_error error;
         read_refusal(message, engine->program, &error);
         fm_engine_kill_locked(engine, FM_END_REFUSED, &error);
+        return;
+    }
+    if (!take_memory(engine, get_int(message->result, "memory_bytes"))) {
         return;
     }
     int64_t slots = get_int(message->result, "slots");
@@ -141,9 +163,10 @@ static void on_loaded(struct fm_engine *engine, const struct fm_rpc_message *mes
         program->has_gpu = fm_gpu_read(gpu, &program->gpu);
         engine->gpu_unused = program->has_gpu && !program->gpu.device[0];
     }
-    fm_failed_load_clear(&program->failed_load);
+    fm_failed_load_clear(&program->failed_loads, &engine->model);
     engine->signs++;
-    engine->state = FM_ENGINE_READY;
+    engine->used_ms = fm_now_ms();
+    fm_engine_set_state_locked(engine, FM_ENGINE_READY);
     fm_log(FM_LOG_INFO, "engine %d is ready, %u slots", (int)engine->pid, engine->slots);
 }
 
@@ -449,6 +472,7 @@ static void take_event(struct fm_engine *engine, const struct fm_rpc_message *me
         if (strcmp(message->method, job_events[i].method) == 0) {
             job->progress_ms = fm_now_ms();
             engine->signs++;
+            engine->used_ms = job->progress_ms;
             if (job_events[i].output == (embeds(job) ? ANSWER : VECTOR)) {
                 fail_job(job, "the engine sent output that the request does not ask for");
             } else {

@@ -1,7 +1,8 @@
 /*
  * Which engine a job goes to. An engine has one model, and a model has one engine. A job whose model no engine has gets
- * a place: a free one, else that of an engine with nothing to do. Where all have jobs, the job waits, and so do later
- * ones that find no place. The engine that has the fewest jobs then takes no later ones, so that it comes to its end.
+ * a place, if one is free and the memory budget allows it. Else an engine with nothing to do makes way, the least
+ * recently used first. Where all have jobs, the job waits, and so do later ones that find no place. The engine that has
+ * the fewest jobs then takes no later ones, so that it comes to its end.
  */
 #include "front/engines/places.h"
 #include "base/clock.h"
@@ -63,8 +64,21 @@ static struct fm_job *first_for(struct fm_front *front, const struct fm_engine *
 
 /* ---- places ---- */
 
-static struct fm_engine *free_place(struct fm_front *front) {
+static int64_t memory_used(const struct fm_front *front) {
+    int64_t used = 0;
     for (size_t i = 0; i < FM_ENGINES_MAX; i++) {
+        used += front->engines[i].memory;
+    }
+    return used;
+}
+
+/* NULL: there is none, or the model does not fit beside those that are loaded. One that is alone has all the memory. */
+static struct fm_engine *free_place(struct fm_front *front, int64_t need) {
+    int64_t used = memory_used(front);
+    if (used > 0 && used + need > front->memory_budget) {
+        return NULL;
+    }
+    for (size_t i = 0; i < (size_t)front->options.max_engines; i++) {
         if (front->engines[i].state == FM_ENGINE_IDLE) {
             return &front->engines[i];
         }
@@ -86,14 +100,16 @@ static unsigned work_before(const struct fm_engine *engine, uint64_t number) {
     return fm_engine_wanted_locked(engine, engine->state == FM_ENGINE_STARTING ? UINT64_MAX : number);
 }
 
-/* The one that has the least work before the job; with none, the first. NULL: there is no engine. */
-static struct fm_engine *least_busy(struct fm_front *front, const struct fm_job *job) {
+/* The one that has the least work before the job; of those without any, the least recently used. NULL: none runs. */
+static struct fm_engine *least_busy(struct fm_front *front, uint64_t number) {
     struct fm_engine *chosen = NULL;
     unsigned least = 0;
     for (size_t i = 0; i < FM_ENGINES_MAX; i++) {
         struct fm_engine *engine = &front->engines[i];
-        unsigned work = engine->state == FM_ENGINE_IDLE ? 0 : work_before(engine, job->number);
-        if (engine->state != FM_ENGINE_IDLE && (!chosen || work < least)) {
+        bool runs = engine->state != FM_ENGINE_IDLE;
+        unsigned work = runs ? work_before(engine, number) : 0;
+        bool older = chosen && work == 0 && least == 0 && engine->used_ms < chosen->used_ms;
+        if (runs && (!chosen || work < least || older)) {
             chosen = engine;
             least = work;
         }
@@ -119,16 +135,24 @@ static struct fm_engine *rival_of(struct fm_front *front, const struct fm_job *j
     return NULL;
 }
 
+/* What stands in the way of the job's model for longer than the job may wait. */
+static enum fm_code check_model(struct fm_front *front, const struct fm_model *model, struct fm_error *error) {
+    bool known;
+    int64_t need = fm_needs_of(&front->program.needs, model, &known);
+    need = known ? need : model->size; /* the engine's settings decide about the rest */
+    enum fm_code code = fm_crash_loop_check(&front->program.crash_loop, fm_model_blamed(model), fm_now_ms(), error);
+    return code ? code : fm_needs_check(model, need, front->options.memory_budget, error);
+}
+
 /* Starts an engine for the job, or ends it where its model may not be tried now. False: it waits. */
 static bool find_place(struct fm_front *front, struct fm_job *job, struct waiting *waiting) {
     struct fm_error error;
-    const char *blamed = fm_model_blamed(&job->model);
-    if (fm_crash_loop_check(&front->program.crash_loop, blamed, fm_now_ms(), &error) != FM_OK) {
+    if (check_model(front, &job->model, &error) != FM_OK) {
         fm_job_settle_locked(job, FM_FINISH_FAILED, &error);
         return true;
     }
     struct fm_engine *rival = rival_of(front, job);
-    struct fm_engine *place = rival ? NULL : free_place(front);
+    struct fm_engine *place = rival ? NULL : free_place(front, fm_needs_of(&front->program.needs, &job->model, NULL));
     if (place) {
         start(place, job);
         return true;
@@ -137,13 +161,22 @@ static bool find_place(struct fm_front *front, struct fm_job *job, struct waitin
     if (is_any_going(front)) {
         return false; /* its end comes back here */
     }
-    struct fm_engine *goes = rival ? rival : least_busy(front, job);
+    struct fm_engine *goes = rival ? rival : least_busy(front, job->number);
     if (goes && work_before(goes, job->number) == 0) { /* an engine without jobs has nothing to lose */
-        fm_engine_dismiss_locked(goes, "another model needs its place");
+        fm_engine_dismiss_locked(goes, "another model needs its place or its memory");
     } else {
         waiting->yields = goes;
     }
     return false;
+}
+
+/* Engines may report that they take more than was estimated. */
+static void keep_to_budget(struct fm_front *front) {
+    struct fm_engine *idle = least_busy(front, UINT64_MAX);
+    if (idle && memory_used(front) > front->memory_budget && memory_used(front) > idle->memory &&
+        !is_any_going(front) && fm_engine_wanted_locked(idle, UINT64_MAX) == 0) {
+        fm_engine_dismiss_locked(idle, "the models take more memory than their budget");
+    }
 }
 
 /* ---- the pump ---- */
@@ -179,6 +212,7 @@ void fm_engines_pump_locked(struct fm_front *front) {
     while (!front->ending && find_engines(front) && (job = first_for(front, NULL)) &&
            find_place(front, job, &waiting)) {
     }
+    keep_to_budget(front);
     for (size_t i = 0; i < FM_ENGINES_MAX && !front->ending; i++) {
         send_jobs(&front->engines[i], &waiting);
     }

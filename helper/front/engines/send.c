@@ -76,6 +76,7 @@ void fm_engine_send_job_locked(struct fm_engine *engine, struct fm_job *job) {
     }
     job->state = FM_JOB_SENT;
     job->progress_ms = fm_now_ms();
+    engine->used_ms = job->progress_ms;
 }
 
 void fm_engine_send_abort_locked(struct fm_engine *engine, const struct fm_job *job) {

@@ -60,7 +60,7 @@ static bool was_for(const struct fm_engine *engine, const struct fm_job *job) {
 static void remember_failed_load_locked(struct fm_engine *engine) {
     bool asked = engine->end == FM_END_ASKED || engine->front->ending;
     if (!engine->loaded && !asked && !engine->model.found && engine->end_error.code == FM_UNAVAILABLE) {
-        fm_failed_load_note(&engine->front->program.failed_load, &engine->model, engine->initialized,
+        fm_failed_load_note(&engine->front->program.failed_loads, &engine->model, engine->initialized,
                             &engine->end_error, fm_now_ms());
     }
 }
@@ -362,7 +362,7 @@ static bool start_process(struct fm_engine *engine, struct fm_child *child) {
 static void reap_process(struct fm_engine *engine, struct fm_child *child, struct fm_relay *relay) {
     struct fm_front *front = engine->front;
     pthread_mutex_lock(&front->lock);
-    engine->state = FM_ENGINE_STOPPING;
+    fm_engine_set_state_locked(engine, FM_ENGINE_STOPPING);
     engine->pid = 0;
     pthread_mutex_unlock(&front->lock);
     fm_child_kill(child->pid);
@@ -417,7 +417,8 @@ static void *engine_main(void *argument) {
     }
     fm_front_enter(front);
     settle_after_death_locked(engine);
-    engine->state = FM_ENGINE_IDLE;
+    fm_engine_set_state_locked(engine, FM_ENGINE_IDLE);
+    engine->memory = 0;
     fm_model_free(&engine->model);
     front->threads--;
     pthread_cond_broadcast(&front->quiet);
@@ -434,7 +435,9 @@ enum fm_code fm_engine_start_locked(struct fm_engine *engine, const struct fm_mo
     engine->gpu_told = is_gpu_wanted(engine);
     engine->gpu_unused = false;
     engine->end_error.code = FM_OK;
-    engine->state = FM_ENGINE_STARTING; /* before its thread looks */
+    engine->memory = fm_needs_of(&engine->front->program.needs, model, NULL);
+    engine->used_ms = fm_now_ms();
+    fm_engine_set_state_locked(engine, FM_ENGINE_STARTING); /* before its thread looks */
     int failure = code ? 0 : fm_thread_start(engine_main, engine);
     if (failure) {
         code = fm_fail(error, FM_OVERLOADED, "can't start a thread for the engine: %s", strerror(failure));
@@ -442,7 +445,8 @@ enum fm_code fm_engine_start_locked(struct fm_engine *engine, const struct fm_mo
     if (code == FM_OK) {
         engine->front->threads++;
     } else {
-        engine->state = FM_ENGINE_IDLE;
+        fm_engine_set_state_locked(engine, FM_ENGINE_IDLE);
+        engine->memory = 0;
         fm_model_free(&engine->model);
     }
     return code;

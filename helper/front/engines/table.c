@@ -1,6 +1,12 @@
 /* What the engines have to do, and how far they have come. */
 #include "front/engines/table.h"
+#include "base/clock.h"
 #include "front/jobs.h"
+
+void fm_engine_set_state_locked(struct fm_engine *engine, enum fm_engine_state state) {
+    engine->state_since_ms = engine->state == state ? engine->state_since_ms : fm_now_ms();
+    engine->state = state;
+}
 
 bool fm_engine_is_going_locked(const struct fm_engine *engine) {
     bool ends = engine->state == FM_ENGINE_STOPPING || engine->end_error.code != FM_OK;

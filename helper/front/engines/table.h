@@ -4,6 +4,9 @@
 
 #include "front/state.h"
 
+/* Sets the engine's state, and since when it has it. Wants the lock. */
+void fm_engine_set_state_locked(struct fm_engine *engine, enum fm_engine_state state);
+
 /* It has a reason to end, or is ending already: it takes no jobs. Wants the lock. */
 bool fm_engine_is_going_locked(const struct fm_engine *engine);
 

@@ -201,10 +201,10 @@ static const struct row rows[] = {
     {"gpu-dir", "DIR",
      "where libggml-vulkan is, of the same release of llama.cpp as the engine\n(default: none, so no GPU is used)",
      BOTH, true, read_text, AT(gpu_dir), NULL, 0, 0},
-    {"engine-idle-ms", "MS",
+    {"idle-unload-ms", "MS",
      "after so long without a request the engine ends, which frees its memory;\nthe next request starts it again; 0: "
      "never",
-     BOTH, true, read_integer, AT(engine_idle_ms), "300000", 0, DAY_MS},
+     BOTH, true, read_integer, AT(idle_unload_ms), "600000", 0, DAY_MS},
     {"max-engines", "N", "how many models are loaded at once, each in an engine of its own", BOTH, true, read_integer,
      AT(max_engines), "3", 1, FM_OPTIONS_ENGINES_MAX},
     {"memory-budget", "BYTES",

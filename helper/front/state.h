@@ -131,6 +131,7 @@ struct fm_engine {
     double load_progress;      /* the highest so far */
     bool loaded;               /* answered engine.load with ok */
     bool wanted;               /* it had a job, or one waited for it, when its thread looked last */
+    int64_t keep_alive_ms;     /* it may go for so long without one; -1: for ever. The last job that it got says so */
     int64_t idle_since_ms;     /* when it was first seen without one */
     unsigned parameters;       /* extras that it has: bit i is fm_extra_names[i] */
     bool gpu_told;             /* it is told of a GPU's library */

@@ -34,7 +34,7 @@ const KINDS: { readonly [Name in keyof Required<ClientOptions>]: Kind } = {
   chatTemplate: "text",
   gpu: "gpu",
   gpuDir: "text",
-  engineIdleMs: "ms",
+  idleUnloadMs: "ms",
   maxEngines: "count",
   memoryBudget: "bytes",
   store: "text",

@@ -53,8 +53,8 @@ export interface ClientOptions {
   gpu?: "auto" | "off" | number | undefined;
   /** The folder of `libggml-vulkan.so`. Default: that of the package, if it is installed. */
   gpuDir?: string | undefined;
-  /** After this time without a request the engine ends, and the next request loads the model anew; 0: never. Default: 300000. */
-  engineIdleMs?: number | undefined;
+  /** After this time without a request a model's engine ends, and the next request loads it anew; 0: never. Default: 600000. */
+  idleUnloadMs?: number | undefined;
   /** How many models are loaded at once, each in an engine process of its own: 1 to 8. Default: 3. */
   maxEngines?: number | undefined;
   /**

@@ -11,7 +11,7 @@ export const VALUES = [
   ["chatTemplate", "--chat-template", "FM_PROXY_CHAT_TEMPLATE"],
   ["gpu", "--gpu", "FM_PROXY_GPU"],
   ["gpuDir", "--gpu-dir", "FM_PROXY_GPU_DIR"],
-  ["engineIdleMs", "--engine-idle-ms", "FM_PROXY_ENGINE_IDLE_MS"],
+  ["idleUnloadMs", "--idle-unload-ms", "FM_PROXY_IDLE_UNLOAD_MS"],
   ["maxEngines", "--max-engines", "FM_PROXY_MAX_ENGINES"],
   ["memoryBudget", "--memory-budget", "FM_PROXY_MEMORY_BUDGET"],
   ["store", "--store", "FM_PROXY_STORE"],

@@ -72,8 +72,8 @@ export const LIMITS = {
   max_engines: 8,
   /** Default of that option. */
   max_engines_default: 3,
-  /** Default of `--engine-idle-ms`: an engine without a request for so long is ended, in ms. */
-  engine_idle_ms: 300_000,
+  /** Default of `--idle-unload-ms`: an engine without a request for so long is ended, in ms. */
+  idle_unload_ms: 600_000,
   /** Default of `--store-bytes`. */
   store_bytes: 67_108_864,
   /** What a stored response counts in addition to its JSON, in bytes. */
@@ -241,6 +241,11 @@ export interface FmReport {
 
 /** Time limits of one request, in milliseconds (see "Limits" in PROTOCOL.md). */
 export interface RequestLimits {
+  /**
+   * How long the model stays loaded after the answer if nothing else is asked of it; 0: not at all; -1: until its place
+   * or its memory is needed. Default: the option `--idle-unload-ms`.
+   */
+  keep_alive_ms?: number | null;
   /** From arrival to the end, everything included. */
   timeout_ms?: number | null;
   /**

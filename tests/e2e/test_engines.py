@@ -160,6 +160,23 @@ class SideBySide(Engines):
         self.assertFalse([pid for pid in engines if wire.alive(pid)])
 
 
+class Idle(Engines):
+    def test_each_engine_by_itself(self):
+        helper = self.models("--idle-unload-ms", "100")
+        running = self.busy(helper, CHAT)
+        self.answer(helper, EMBEDDER)
+        self.wait_for_engines(helper, CHAT)
+        self.cancel(helper, running)
+        self.wait_for_engines(helper)
+
+    def test_one_that_stays(self):
+        helper = self.models("--idle-unload-ms", "100")
+        self.answer(helper, CHAT, keep_alive_ms=-1)
+        self.answer(helper, EMBEDDER)
+        self.answer(helper, THIRD, keep_alive_ms=0)
+        self.wait_for_engines(helper, CHAT)
+
+
 class Places(Engines):
     """--max-engines"""
 

@@ -3,7 +3,7 @@
  *
  *     IDLE --a job (places.c)--> STARTING --loaded--> READY --killed, died, ended--> STOPPING --reaped--> IDLE
  *
- * An engine that had no job for as long as --engine-idle-ms says is ended too. Jobs that wait when an engine ends go on
+ * An engine that had no job for as long as --idle-unload-ms says is ended too. Jobs that wait when an engine ends go on
  * waiting: places.c starts the next one.
  *
  * `engine->pid` is set to 0, under the lock, before the process is reaped: whoever kills it under the lock can't hit
@@ -154,7 +154,7 @@ static bool too_quiet(struct fm_engine *engine, int64_t late_ms) {
  * of the engine, so a busy one is looked at again after the whole time.
  */
 static int64_t idle_left_locked(struct fm_engine *engine) {
-    int64_t limit = engine->front->options.engine_idle_ms;
+    int64_t limit = engine->keep_alive_ms;
     int64_t now = fm_now_ms();
     bool ready = engine->state == FM_ENGINE_READY;
     bool wanted = !ready || fm_engine_wanted_locked(engine, UINT64_MAX) > 0;
@@ -162,8 +162,11 @@ static int64_t idle_left_locked(struct fm_engine *engine) {
         engine->idle_since_ms = now;
     }
     engine->wanted = wanted;
-    if (!ready || limit == 0) {
+    if (!ready || limit < 0) {
         return -1;
+    }
+    if (wanted) {
+        return limit > SLICE_MS ? limit : SLICE_MS;
     }
     int64_t left = engine->idle_since_ms + limit - now;
     return left > 0 ? left : 0;
@@ -437,6 +440,7 @@ enum fm_code fm_engine_start_locked(struct fm_engine *engine, const struct fm_mo
     engine->end_error.code = FM_OK;
     engine->memory = fm_needs_of(&engine->front->program.needs, model, NULL);
     engine->used_ms = fm_now_ms();
+    engine->keep_alive_ms = fm_engine_keep_alive(engine->front, NULL);
     fm_engine_set_state_locked(engine, FM_ENGINE_STARTING); /* before its thread looks */
     int failure = code ? 0 : fm_thread_start(engine_main, engine);
     if (failure) {

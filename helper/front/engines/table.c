@@ -33,6 +33,12 @@ unsigned fm_engine_wanted_locked(const struct fm_engine *engine, uint64_t before
     return wanted;
 }
 
+int64_t fm_engine_keep_alive(const struct fm_front *front, const struct fm_request *request) {
+    int64_t usual = front->options.idle_unload_ms;
+    bool said = request && request->limits.keep_alive_ms != FM_KEEP_ALIVE_UNSAID;
+    return said ? request->limits.keep_alive_ms : usual > 0 ? usual : -1;
+}
+
 enum fm_engine_state fm_engines_state_locked(const struct fm_front *front) {
     static const enum fm_engine_state order[] = {FM_ENGINE_READY, FM_ENGINE_STARTING, FM_ENGINE_STOPPING};
     for (size_t k = 0; k < sizeof order / sizeof order[0]; k++) {

@@ -16,6 +16,9 @@ unsigned fm_engine_held_locked(const struct fm_engine *engine);
 /* The same, and those numbered below `before` that wait for it. Wants the lock. */
 unsigned fm_engine_wanted_locked(const struct fm_engine *engine, uint64_t before);
 
+/* For how many ms an engine may go without a job after that request, or after its load (NULL); -1: for ever. */
+int64_t fm_engine_keep_alive(const struct fm_front *front, const struct fm_request *request);
+
 /* The state of the engine that has come furthest: ready, if one is. Wants the lock. */
 enum fm_engine_state fm_engines_state_locked(const struct fm_front *front);
 

@@ -170,6 +170,7 @@ int fm_file_examine(const char *path, struct fm_file_info *info) {
     info->id = (struct fm_file_id){.device = (uint64_t)status.st_dev, .inode = (uint64_t)status.st_ino};
     info->regular = S_ISREG(status.st_mode);
     info->changed = (int64_t)status.st_mtime;
+    info->size = (int64_t)status.st_size;
     return 0;
 }
 

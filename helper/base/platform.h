@@ -103,6 +103,9 @@ struct fm_processors {
 /* As of now, for the calling thread. Any thread; reads a small file for each processor, which never blocks. */
 void fm_processors(struct fm_processors *processors);
 
+/* Bytes of memory that this process may use: the machine's, or what its cgroups allow, if that is less. As above. */
+int64_t fm_memory_limit(void);
+
 /* Gives memory that was freed back to the system, where the allocator would keep it. */
 void fm_memory_trim(void);
 

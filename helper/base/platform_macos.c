@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <sys/event.h>
 #include <sys/socket.h>
+#include <sys/sysctl.h>
 #include <unistd.h>
 
 #define PARENT_POLL_MS 1000 /* where the queue can't be had */
@@ -52,6 +53,12 @@ void fm_processors(struct fm_processors *processors) {
     long online = sysconf(_SC_NPROCESSORS_ONLN);
     int count = online > 0 ? (int)online : 1;
     *processors = (struct fm_processors){.count = count, .cores = count};
+}
+
+int64_t fm_memory_limit(void) {
+    int64_t bytes = 0;
+    size_t size = sizeof bytes;
+    return sysctlbyname("hw.memsize", &bytes, &size, NULL, 0) == 0 ? bytes : 0;
 }
 
 void fm_memory_trim(void) {}

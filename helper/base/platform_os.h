@@ -63,6 +63,9 @@ int fm_os_landlock_enter(const struct fm_sandbox_needs *needs, bool may_write, s
  */
 int fm_os_quota(const char *root, const char *membership);
 
+/* The same of the memory, in bytes. */
+int64_t fm_os_memory_limit(const char *root, const char *membership);
+
 /*
  * Linux: how many cores the processors with `allowed` set (of `count`) belong to. `topology` is the folder of sysfs
  * with one folder for each processor; a processor without a file there counts as a core. Never blocks.

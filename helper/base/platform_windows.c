@@ -171,6 +171,11 @@ void fm_processors(struct fm_processors *processors) {
     processors->cores = cores > 0 ? cores : processors->count;
 }
 
+int64_t fm_memory_limit(void) {
+    MEMORYSTATUSEX status = {.dwLength = sizeof status};
+    return GlobalMemoryStatusEx(&status) ? (int64_t)status.ullTotalPhys : 0;
+}
+
 void fm_memory_trim(void) {
     _heapmin();
 }

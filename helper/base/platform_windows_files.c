@@ -112,6 +112,7 @@ int fm_file_examine(const char *path, struct fm_file_info *info) {
         info->id.inode = (uint64_t)found.nFileIndexHigh << 32 | found.nFileIndexLow;
         info->regular = GetFileType(handle) == FILE_TYPE_DISK && !(found.dwFileAttributes & FILE_ATTRIBUTE_DIRECTORY);
         info->changed = (int64_t)(ticks / TICKS) - EPOCH_SECONDS;
+        info->size = (int64_t)((uint64_t)found.nFileSizeHigh << 32 | found.nFileSizeLow);
     } else if (GetFileType(handle) == FILE_TYPE_DISK) {
         error = fm_windows_errno(GetLastError());
     }

@@ -33,6 +33,9 @@ static void on_outbox_failure(void *front, enum fm_outbox_failure failure) {
 
 static void init_state(struct fm_front *front, const struct fm_options *options) {
     fm_front_state_init(front, options);
+    int64_t memory = fm_memory_limit();
+    int64_t half = memory > 0 ? memory / 2 : INT64_MAX;
+    front->memory_budget = options->memory_budget ? options->memory_budget : half;
     fm_store_queue_init(&front->store_queue);
 }
 
@@ -169,7 +172,7 @@ static void start_store(struct fm_front *front) {
 }
 
 bool fm_front_read_engines(struct fm_front *front, const struct fm_options *options) {
-    struct fm_engine_files *files = &front->engines[0].files;
+    struct fm_engine_files *files = &front->program.files;
     bool ok = fm_engine_files_read(files, options->engine_dir, options->engine);
     if (files->fault.code != FM_OK) {
         fm_log(FM_LOG_ERROR, "%s", files->fault.detail);

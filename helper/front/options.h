@@ -38,6 +38,8 @@ struct fm_session_options {
     bool log_user_text;
 };
 
+#define FM_OPTIONS_ENGINES_MAX 8
+
 struct fm_options {
     enum fm_run_mode mode;
     bool stdio;                /* serve, also when stdin is a terminal */
@@ -51,7 +53,9 @@ struct fm_options {
     const char *gpu;           /* "auto", "off", or a number of layers */
     const char *gpu_dir;       /* the folder of the GPU's library; NULL or "": none */
     const char *store_file;    /* where responses are stored; NULL: in memory */
-    int64_t engine_idle_ms;    /* an engine without a job for so long is ended; 0: never */
+    int64_t idle_unload_ms;    /* an engine without a job for so long is ended; 0: never */
+    int64_t max_engines;       /* at once */
+    int64_t memory_budget;     /* bytes that their models may take together; 0: half of what there is */
     int64_t store_bytes;       /* how much of them; 0: nothing is stored */
     bool strict_parameters;    /* a request's unknown parameters are refused; else they are ignored and reported */
     enum fm_log_level log_level;

@@ -39,7 +39,6 @@ static void init_engine(struct fm_engine *engine, struct fm_front *front) {
 
 static void free_engine(struct fm_engine *engine) {
     fm_model_free(&engine->model);
-    fm_crash_loop_free(&engine->crash_loop);
     fm_buf_free(&engine->message);
 }
 
@@ -67,6 +66,7 @@ void fm_front_state_free(struct fm_front *front) {
     for (size_t i = 0; i < FM_ENGINES_MAX; i++) {
         free_engine(&front->engines[i]);
     }
+    fm_crash_loop_free(&front->program.crash_loop);
     fm_buf_free(&front->event);
     fm_buf_free(&front->reply);
     pthread_cond_destroy(&front->drained);

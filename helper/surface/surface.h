@@ -38,12 +38,19 @@ struct fm_limits {
     int64_t first_token_ms;
     int64_t no_progress_ms;
     int64_t total_ms;
+    int64_t keep_alive_ms;  /* after the answer, until an idle engine is ended; -1: never; FM_KEEP_ALIVE_UNSAID */
     bool queue_named;       /* the request sets it, so it counts from arrival; else from the last sign of progress */
     bool first_token_named; /* the same, but from acceptance */
 };
 
+#define FM_KEEP_ALIVE_UNSAID (-2) /* the helper's option counts */
+
 #define FM_LIMITS_DEFAULT                                                                                              \
-    ((struct fm_limits){.queue_ms = 120000, .first_token_ms = 120000, .no_progress_ms = 60000, .total_ms = 600000})
+    ((struct fm_limits){.queue_ms = 120000,                                                                            \
+                        .first_token_ms = 120000,                                                                      \
+                        .no_progress_ms = 60000,                                                                       \
+                        .total_ms = 600000,                                                                            \
+                        .keep_alive_ms = FM_KEEP_ALIVE_UNSAID})
 
 /* How far a request has come, for its limits. */
 struct fm_progress {
@@ -99,13 +106,13 @@ struct fm_request {
     bool background;                     /* the create call is answered before the answer is generated */
     bool unresolved;                     /* job_members has no `messages` yet: fm_request_resolve adds them */
     struct fm_conversation conversation; /* its `input` is set when `store` or `unresolved` */
-    struct fm_buf image_params; /* paths of the body's images, in order; each ends with a NUL */
+    struct fm_buf image_params;          /* paths of the body's images, in order; each ends with a NUL */
     /* The members of `job.start`'s params (protocol/ENGINE.md) except `job`, as JSON text without braces. */
     struct fm_buf job_members;
-    struct fm_buf echo; /* what the answer's object repeats of the body: JSON members without braces */
+    struct fm_buf echo;         /* what the answer's object repeats of the body: JSON members without braces */
     struct fm_buf output_start; /* text that comes before the engine's in the answer: completions' echo */
-    struct fm_buf ignored; /* paths of unknown members, and of extras that the engine does not have: ignored.h */
-    struct fm_buf extras;  /* for fm_request_write_extras, until the job is sent */
+    struct fm_buf ignored;      /* paths of unknown members, and of extras that the engine does not have: ignored.h */
+    struct fm_buf extras;       /* for fm_request_write_extras, until the job is sent */
 };
 
 /*

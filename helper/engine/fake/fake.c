@@ -4,8 +4,9 @@
  *
  *     FM_ENGINE_FAKE_INIT  hang | garbage | crash | network | version:N   (N: the protocol version that it answers;
  *                          network: an engine that needs it)
- *     FM_ENGINE_FAKE_LOAD  hang | hang:NAME | error | crash | gpu_crash | exit | slow:MS   (NAME: part of the model's
- *                          path; gpu_crash: as long as the front tells of a GPU)
+ *     FM_ENGINE_FAKE_LOAD  hang | error | crash | gpu_crash | exit | slow:MS   (hang:NAME, error:NAME and crash:NAME:
+ *                          if NAME is part of the model's path; gpu_crash: as long as the front tells of a GPU)
+ *     FM_ENGINE_FAKE_MEMORY  BYTES   (what it says that the model takes)
  *     FM_ENGINE_FAKE_GPU   none   (the GPU that the front tells of can't be used; else it can)
  *     FM_ENGINE_FAKE_DIMENSION  numbers of a vector (default 8)
  *     FM_ENGINE_FAKE_CALLS  auto   (a message of the user is answered by a call, where there are tools)
@@ -68,10 +69,10 @@ static int64_t fault_number(const char *name, const char *word) {
     return detail ? strtoll(detail, NULL, 10) : 0;
 }
 
-/* "hang", or "hang:NAME" and this is such a model. */
-static bool load_hangs(const char *model) {
-    const char *name = fault_detail("FM_ENGINE_FAKE_LOAD", "hang");
-    return fault_is("FM_ENGINE_FAKE_LOAD", "hang") || (name && model && strstr(model, name));
+/* "word", or "word:NAME" and this is such a model. */
+static bool load_is_to(const char *word, const char *model) {
+    const char *name = fault_detail("FM_ENGINE_FAKE_LOAD", word);
+    return fault_is("FM_ENGINE_FAKE_LOAD", word) || (name && model && strstr(model, name));
 }
 
 static void hang(void) {
@@ -122,14 +123,13 @@ static enum fm_code load(void *state, struct fm_kit *kit, const struct fm_model_
     (void)state;
     fm_kit_gpu_wish(&wish);
     int64_t slow_ms = fault_number("FM_ENGINE_FAKE_LOAD", "slow");
-    if (load_hangs(model)) {
+    if (load_is_to("hang", model)) {
         hang();
-    } else if (fault_is("FM_ENGINE_FAKE_LOAD", "crash") ||
-               (wish.folder && fault_is("FM_ENGINE_FAKE_LOAD", "gpu_crash"))) {
+    } else if (load_is_to("crash", model) || (wish.folder && fault_is("FM_ENGINE_FAKE_LOAD", "gpu_crash"))) {
         abort();
     } else if (fault_is("FM_ENGINE_FAKE_LOAD", "exit")) {
         _exit(3);
-    } else if (fault_is("FM_ENGINE_FAKE_LOAD", "error")) {
+    } else if (load_is_to("error", model)) {
         return fm_fail(error, FM_UNAVAILABLE, "%s: this load fails, as FM_ENGINE_FAKE_LOAD asks",
                        model ? model : "null");
     } else if (slow_ms > 0) {
@@ -139,6 +139,7 @@ static enum fm_code load(void *state, struct fm_kit *kit, const struct fm_model_
     *info = (struct fm_model_info){.context_length = CONTEXT_LENGTH,
                                    .slots = SLOTS,
                                    .images = files->mmproj != NULL,
+                                   .memory_bytes = strtoll(fault("FM_ENGINE_FAKE_MEMORY"), NULL, 10),
                                    .gpu = wish.folder ? use_gpu(&wish) : NULL};
     return FM_OK;
 }

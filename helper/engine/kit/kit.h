@@ -55,6 +55,7 @@ struct fm_model_files {
 struct fm_model_info {
     int64_t context_length;   /* tokens of prompt and answer together */
     int slots;                /* jobs at once */
+    int64_t memory_bytes;     /* what the model takes with its KV memory; 0: nothing is said of it */
     bool images;              /* it sees; without it, the kit refuses jobs that have images */
     const struct fm_gpu *gpu; /* what it computes with, or why not; NULL: nothing is said of it */
 };
@@ -314,7 +315,8 @@ FM_MUST_USE enum fm_code fm_kit_job_fit(struct fm_kit_job *job, size_t context_l
  */
 struct fm_kit_job *fm_kit_take(struct fm_kit *kit, bool wait);
 
-/* Finishes the aborted jobs that fm_kit_take has not handed out yet: from inside of work that takes long. Engine thread.
+/* Finishes the aborted jobs that fm_kit_take has not handed out yet: from inside of work that takes long. Engine
+ * thread.
  */
 void fm_kit_finish_aborted(struct fm_kit *kit);
 

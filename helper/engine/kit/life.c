@@ -232,6 +232,9 @@ static void answer_load(struct fm_kit *kit, const struct fm_item *item) {
     fm_json_key_bool(&w, "ok", true);
     fm_json_key_int(&w, "context_length", info.context_length);
     fm_json_key_int(&w, "slots", info.slots);
+    if (info.memory_bytes > 0) {
+        fm_json_key_int(&w, "memory_bytes", info.memory_bytes);
+    }
     if (info.gpu) {
         fm_json_key(&w, "gpu");
         fm_gpu_write(info.gpu, &w);

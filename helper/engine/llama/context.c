@@ -130,6 +130,11 @@ static uint32_t memory_length(const struct fm_llama_model *model, const struct f
     return length < MEMORY_STEP ? MEMORY_STEP : length; /* so a batch has a token of each slot */
 }
 
+int64_t fm_context_memory(const struct fm_llama_model *model, const struct fm_llama_model_options *options,
+                          const char *path) {
+    return (int64_t)(token_bytes(model->weights, path) * memory_length(model, options, path));
+}
+
 /* Which setting decides about the length of the memory, or else the file. */
 static const char *decides(const struct fm_llama_model_options *options, const char *path) {
     return options->kv_tokens > 0        ? "FM_ENGINE_LLAMA_KV_TOKENS"

@@ -124,6 +124,7 @@ static enum fm_code load(void *state, struct fm_kit *kit, const struct fm_model_
     }
     *info = (struct fm_model_info){.context_length = engine->model.context_length,
                                    .slots = engine->model.slots,
+                                   .memory_bytes = engine->model.memory_bytes,
                                    .images = engine->model.vision != NULL,
                                    .gpu = engine->model.uses_gpu || engine->model.gpu.detail[0] ? &engine->model.gpu
                                                                                                 : NULL};

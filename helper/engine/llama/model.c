@@ -365,6 +365,12 @@ static enum fm_code load_from(struct fm_llama_model *model, struct source *from,
         model->gpu = kept;
         return code;
     }
+    struct fm_file_info projector = {.size = 0};
+    if (options->mmproj) {
+        fm_file_examine(options->mmproj, &projector);
+    }
+    model->memory_bytes =
+        (int64_t)llama_model_size(model->weights) + projector.size + fm_context_memory(model, options, from->path);
     model->gpu.total_layers = llama_model_n_layer(model->weights) + 1; /* the last one makes the logits */
     bool all = params.n_gpu_layers < 0 || params.n_gpu_layers > model->gpu.total_layers;
     model->gpu.layers = all ? model->gpu.total_layers : params.n_gpu_layers;

@@ -2,6 +2,7 @@
 #include "front/engines/send.h"
 #include "base/clock.h"
 #include "front/engines/engine.h"
+#include "front/engines/table.h"
 #include "front/ignored.h"
 #include "protocol/frame.h"
 #include "protocol/version.h"
@@ -76,6 +77,8 @@ void fm_engine_send_job_locked(struct fm_engine *engine, struct fm_job *job) {
     }
     job->state = FM_JOB_SENT;
     job->progress_ms = fm_now_ms();
+    engine->used_ms = job->progress_ms;
+    engine->keep_alive_ms = fm_engine_keep_alive(engine->front, &job->answer.request);
 }
 
 void fm_engine_send_abort_locked(struct fm_engine *engine, const struct fm_job *job) {

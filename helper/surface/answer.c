@@ -226,6 +226,9 @@ void fm_answer_write_choice(const struct fm_answer *answer, struct fm_json_write
     if (answer->request.has_seed) {
         fm_json_key_int(w, "seed", fm_answer_seed(answer));
     }
+    if (answer->request.repeatable) {
+        fm_json_key_bool(w, "repeatable", true);
+    }
     if (answer->surface->check_cut && answer->choice > 0) {
         fm_json_key_double(w, "frequency_penalty", LOOP_PENALTY);
     }

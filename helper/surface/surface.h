@@ -82,6 +82,7 @@ struct fm_request {
     bool stream;
     bool include_usage; /* chat, completions: stream_options.include_usage */
     bool schema_report; /* fm.schema_report: the answer's object reports on the schema in its member `fm` */
+    bool repeatable;    /* fm.repeatable: the engine is to have no other job meanwhile. Not in job_members */
     enum fm_reasoning_dialect reasoning_dialect;
     bool logprobs;                             /* the answer has the log probabilities of its text's tokens */
     bool has_schema;                           /* the answer is to match a JSON schema */
@@ -99,13 +100,13 @@ struct fm_request {
     bool background;                     /* the create call is answered before the answer is generated */
     bool unresolved;                     /* job_members has no `messages` yet: fm_request_resolve adds them */
     struct fm_conversation conversation; /* its `input` is set when `store` or `unresolved` */
-    struct fm_buf image_params; /* paths of the body's images, in order; each ends with a NUL */
+    struct fm_buf image_params;          /* paths of the body's images, in order; each ends with a NUL */
     /* The members of `job.start`'s params (protocol/ENGINE.md) except `job`, as JSON text without braces. */
     struct fm_buf job_members;
-    struct fm_buf echo; /* what the answer's object repeats of the body: JSON members without braces */
+    struct fm_buf echo;         /* what the answer's object repeats of the body: JSON members without braces */
     struct fm_buf output_start; /* text that comes before the engine's in the answer: completions' echo */
-    struct fm_buf ignored; /* paths of unknown members, and of extras that the engine does not have: ignored.h */
-    struct fm_buf extras;  /* for fm_request_write_extras, until the job is sent */
+    struct fm_buf ignored;      /* paths of unknown members, and of extras that the engine does not have: ignored.h */
+    struct fm_buf extras;       /* for fm_request_write_extras, until the job is sent */
 };
 
 /*

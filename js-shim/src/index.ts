@@ -48,6 +48,7 @@ export type {
   ChatCompletionChunk,
   ChatCreateParams,
   ChatUsage,
+  CommonFmParams,
   CompactedResponse,
   Completion,
   CompletionCreateParams,

@@ -3,6 +3,7 @@ import type { ExtraParams, FmParams, FmReport, ResponseUsage, WireEvent, WireRes
 
 export type {
   Capabilities,
+  CommonFmParams,
   DeletedResponse,
   EngineSandbox,
   ExtraParams,

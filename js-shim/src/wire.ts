@@ -250,8 +250,17 @@ export interface RequestLimits {
   no_progress_timeout_ms?: number | null;
 }
 
+/** What the `fm` of every call can hold. */
+export interface CommonFmParams extends RequestLimits {
+  /**
+   * The answer is the same to the bit as in a fresh process: the request runs alone (see "Repeatable answers" in
+   * PROTOCOL.md).
+   */
+  repeatable?: boolean | null;
+}
+
 /** What a request's `fm` can hold. Any other member is refused. */
-export interface FmParams extends RequestLimits {
+export interface FmParams extends CommonFmParams {
   grammar?: {
     syntax: "lark" | "regex";
     definition: string;

@@ -231,6 +231,7 @@ struct fm_kit_job {
     double top_p;       /* 0 to 1 */
     bool has_seed;
     int64_t seed;
+    bool repeatable;          /* the same to the bit as in a fresh process: it has to run alone, see fm_kit_take */
     double presence_penalty;  /* -2 to 2: off the logit of each token that was generated, ENGINE.md; 0: none */
     double frequency_penalty; /* the same, for each time that it was */
     struct fm_logit_bias *logit_biases;
@@ -310,11 +311,13 @@ FM_MUST_USE enum fm_code fm_kit_job_fit(struct fm_kit_job *job, size_t context_l
 
 /*
  * The next job. Engine thread. With `wait` it blocks until there is one, and NULL means that the end has come; without,
- * NULL also means that there is none now. Calls of the front are answered in here.
+ * for an engine that has other jobs, NULL also means that there is none now, or that the next one is repeatable: it and
+ * those behind it wait until the engine has none. Calls of the front are answered in here.
  */
 struct fm_kit_job *fm_kit_take(struct fm_kit *kit, bool wait);
 
-/* Finishes the aborted jobs that fm_kit_take has not handed out yet: from inside of work that takes long. Engine thread.
+/* Finishes the aborted jobs that fm_kit_take has not handed out yet: from inside of work that takes long. Engine
+ * thread.
  */
 void fm_kit_finish_aborted(struct fm_kit *kit);
 

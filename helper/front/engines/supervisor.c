@@ -563,6 +563,17 @@ static void send_aborts_locked(struct fm_engine *engine) {
     }
 }
 
+/* A repeatable job is alone in the engine: it waits for those before it, and those after it wait for it. */
+static bool must_wait_locked(const struct fm_engine *engine, const struct fm_job *job) {
+    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+        const struct fm_job *other = &engine->front->jobs[i];
+        if (is_held(engine, other) && (job->answer.request.repeatable || other->answer.request.repeatable)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void send_jobs_locked(struct fm_engine *engine) {
     struct fm_job *job;
     while (!engine->front->ending && (job = first_queued(engine))) {
@@ -574,7 +585,7 @@ static void send_jobs_locked(struct fm_engine *engine) {
             return;
         }
         unsigned held = fm_engine_held_locked(engine);
-        if (engine->state != FM_ENGINE_READY || held >= engine->slots) {
+        if (engine->state != FM_ENGINE_READY || held >= engine->slots || must_wait_locked(engine, job)) {
             return;
         }
         if (!serves(engine, job)) {

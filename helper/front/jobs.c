@@ -56,6 +56,7 @@ static void begin(struct fm_front *front, struct fm_job *job, const struct fm_rp
     job->readers = 0;
     job->after = -1;
     job->arrived_ms = fm_now_ms();
+    job->queued_us = fm_now_us();
     job->progress_ms = job->arrived_ms;
     job->cancel_count = 0;
     job->results_sent = 0;
@@ -201,6 +202,7 @@ bool fm_job_is_held(const struct fm_job *job) {
 
 void fm_job_again_locked(struct fm_job *job) {
     job->state = FM_JOB_QUEUED;
+    job->queued_us = fm_now_us();
     job->run = ++job->front->last_number;
 }
 

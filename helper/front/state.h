@@ -75,6 +75,7 @@ struct fm_job {
     unsigned readers;        /* jobs that have this one as their `source`; it stays as long as they do */
     int64_t after;           /* events up to this sequence_number are not sent */
     int64_t arrived_ms;
+    int64_t queued_us; /* when it, or its choice that is next, came into the queue */
     int64_t accepted_ms;
     int64_t progress_ms;  /* the last sign of progress: its own, or while it is queued the engine's; or it was sent */
     int64_t grace_end_ms; /* while stopping: when the engine is ended */

@@ -84,6 +84,7 @@ static const char *const dialect_words[] = {"summary", "reasoning_text", "reason
 
 const struct fm_rule fm_common_fm_rules[] = {
     {.name = "repeatable", .check = fm_check_bool},
+    {.name = "timings", .check = fm_check_bool},
     {.members = fm_limits_rules},
 };
 
@@ -146,6 +147,7 @@ void fm_request_begin(struct fm_request *request, struct json_object *body, cons
         .include_usage = json_object_get_boolean(json_object_object_get(stream_options, "include_usage")),
         .reasoning_dialect = dialect_of(fm),
         .schema_report = json_object_get_boolean(json_object_object_get(fm, "schema_report")),
+        .timings = json_object_get_boolean(json_object_object_get(fm, "timings")),
         .repeatable = json_object_get_boolean(json_object_object_get(fm, "repeatable")),
     };
     fm_buf_init(&request->job_members, JOB_MAX);

@@ -82,6 +82,7 @@ export type {
   ResponseUsage,
   SchemaReport,
   SummaryText,
+  Timings,
   TokenLogprob,
   WireEvent,
   WireResponse,

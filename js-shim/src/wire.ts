@@ -233,6 +233,27 @@ export interface FmReport {
   dropped_messages?: number;
   /** Paths of the parameters that neither the helper nor its engine knows, and that had no effect. */
   ignored?: string[];
+  timings?: Timings;
+}
+
+/** What an answer took, with `fm.timings`; sums over all choices (see "Timings" in PROTOCOL.md). */
+export interface Timings {
+  /** Until the engine accepted the prompt; starting it and loading the model included. */
+  queue_ms: number;
+  /** From then to the first token. Null if the engine does not tell it. */
+  prefill_ms: number | null;
+  /** From the first token to the end. Null if the engine does not tell it. */
+  decode_ms: number | null;
+  /** Of the prompt's tokens that were computed; null if there were none. */
+  prompt_tokens_per_second: number | null;
+  /** Of the tokens after the first one; null if there were none. */
+  output_tokens_per_second: number | null;
+  /** Tokens of the prompt that needed no work. */
+  cached_tokens: number;
+  /** Tokens that the engine guessed ahead; absent if it does not. */
+  drafted_tokens?: number;
+  /** Those of them that became part of the answer. */
+  accepted_tokens?: number;
 }
 
 /** Time limits of one request, in milliseconds (see "Limits" in PROTOCOL.md). */
@@ -257,6 +278,8 @@ export interface CommonFmParams extends RequestLimits {
    * PROTOCOL.md).
    */
   repeatable?: boolean | null;
+  /** The answer's `fm.timings` says what it took. */
+  timings?: boolean | null;
 }
 
 /** What a request's `fm` can hold. Any other member is refused. */

@@ -3,9 +3,9 @@
     mixes.py PROGRAM MODEL [JOBS] [SEED] [REPEATABLE]
 
 Prompts share beginnings, jobs are aborted at random moments, and the KV memory is so small that some have to wait. Goes
-on until there are so many answers of repeatable jobs as REPEATABLE says: each is compared, to the last bit of its log
-probabilities, with that of a fresh process. Prints the seed: with it, the same jobs come again. Exit status 77: skipped,
-because MODEL is not there.
+on until there are as many answers of repeatable jobs as REPEATABLE says (if that is more than JOBS, every second job is
+repeatable): each is compared, to the last bit of its log probabilities, with that of a fresh process. Prints the seed:
+with it, the same jobs come again. Exit status 77: skipped, because MODEL is not there.
 """
 
 import json
@@ -70,7 +70,7 @@ def counted(pick, number):
     return {"max_tokens": 0}, lambda outcome: outcome.usage["output_tokens"] == 0
 
 
-def repeatable(pick, number):
+def repeatable_job(pick, number):
     sampling = {"temperature": 0} if pick.random() < 0.5 else {"temperature": 0.9, "seed": number}
     return {"repeatable": True, "logprobs": 0, "max_tokens": pick.randint(1, 60), **sampling}, lambda outcome: True
 
@@ -80,16 +80,17 @@ def told(outcome):
     return outcome.reason, outcome.text, outcome.logprobs, outcome.usage["output_tokens"]
 
 
-KINDS = (plain, plain, seeded, own_number, own_object, tool, logprobs, penalised, counted, repeatable)
+KINDS = (plain, plain, seeded, own_number, own_object, tool, logprobs, penalised, counted, repeatable_job)
 
 
 class Mix:
-    def __init__(self, engine, pick):
+    def __init__(self, engine, pick, kinds):
+        self.kinds = kinds
         self.engine, self.pick, self.running, self.ended = engine, pick, {}, 0
         self.repeatable = []  # messages, parameters and outcome of each
 
     def start(self):
-        kind = self.pick.choice(KINDS)
+        kind = self.pick.choice(self.kinds)
         number = self.engine.next_job + 1
         params, check = kind(self.pick, number)
         words = self.pick.randint(1, 250) if self.pick.random() < 0.3 else 5
@@ -119,7 +120,7 @@ class Mix:
         reasons = ("stop", "length", "aborted") if state["aborted"] else ("stop", "length")
         assert outcome.reason in reasons, (state["kind"], outcome.reason, outcome.error)
         assert outcome.reason != "stop" or state["check"](outcome), (job, state["kind"], outcome.text, outcome.calls)
-        if state["kind"] == "repeatable" and not state["aborted"]:
+        if state["kind"] == "repeatable_job" and not state["aborted"]:
             self.repeatable.append((state["messages"], state["params"], outcome))
         self.ended += 1
 
@@ -148,7 +149,8 @@ def main(program, model, jobs="60", seed=None, repeatable="2"):
         return 77
     seed = int(seed) if seed else random.randrange(1 << 30)
     print(f"mixes: {jobs} jobs, seed {seed}", flush=True)
-    mix = Mix(ready(program, model), random.Random(seed))
+    often = (repeatable_job,) * len(KINDS) if int(repeatable) > int(jobs) else ()
+    mix = Mix(ready(program, model), random.Random(seed), KINDS + often)
     started = 0
     while mix.running or started < int(jobs) or len(mix.repeatable) < int(repeatable):
         while len(mix.running) < SLOTS and (started < int(jobs) or len(mix.repeatable) < int(repeatable)):

@@ -260,6 +260,11 @@ struct fm_kit_job {
     struct fm_buf schema_report; /* before fm_kit_job_accept: `schema_report` of job.accepted, a JSON value */
     struct fm_buf schema_error;  /* before fm_kit_job_finish: `schema_error` of job.finished, as text */
 
+    /* The engine's to set before fm_kit_job_finish. */
+    bool speculates;         /* what is below is told */
+    int64_t drafted_tokens;  /* that were guessed ahead */
+    int64_t accepted_tokens; /* of these, those that became part of the answer */
+
     /* The kit's. */
     struct fm_kit *kit;
     struct fm_kit_job *next;
@@ -277,6 +282,8 @@ struct fm_kit_job {
     size_t embedded;                 /* vectors told so far */
     int64_t delta_ms;                /* when the last one was sent; 0: none was */
     int64_t event_ms;                /* when the last event was */
+    int64_t accepted_us;             /* when job.accepted was sent; 0: it was not */
+    int64_t first_us;                /* when the first token came; 0: none did */
     int64_t input_tokens;
     int64_t cached_tokens;
     int64_t output_tokens;

@@ -212,6 +212,7 @@ void fm_job_made_locked(struct fm_job *job, enum fm_finish finish) {
     enum fm_code code = FM_OK;
     bool goes_on = fm_answer_goes_on(answer, finish);
     if (goes_on) {
+        fm_metrics_count_choice(&job->front->metrics, answer);
         code = fm_answer_next(answer, finish, &error);
     } else if (finish == FM_FINISH_LENGTH && answer->surface->check_cut) {
         code = answer->surface->check_cut(answer, &error);
@@ -231,6 +232,8 @@ void fm_job_settle_locked(struct fm_job *job, enum fm_finish finish, const struc
     static const struct fm_error none = {.code = FM_OK};
     job->end_error = error ? *error : none;
     job->state = FM_JOB_CLOSING;
+    fm_metrics_count_end(&job->front->metrics, finish, error);
+    fm_metrics_count_choice(&job->front->metrics, &job->answer);
     fm_answer_finish(&job->answer, finish, error);
     job->put_due = fm_answer_is_kept(&job->answer);
     job->storing = job->put_due;

@@ -25,6 +25,7 @@
 #include "front/engines/failed_load.h"
 #include "front/engines/descriptor.h"
 #include "front/engines/models.h"
+#include "front/metrics.h"
 #include "front/options.h"
 #include "front/outbox.h"
 #include "protocol/gpu.h"
@@ -172,6 +173,7 @@ struct fm_front {
     atomic_bool out_of_memory;      /* the process ends with EX_SOFTWARE */
     bool stuck;                     /* see fm_front_run */
     struct fm_buf reply;            /* the reader's: replies in the making */
+    struct fm_metrics metrics;      /* the lock's, but for the bytes */
     bool shutdown_called;           /* the reader's: process.shutdown came */
     struct fm_rpc_id shutdown_call; /* the reader's: its id, answered after everything else; or none */
 

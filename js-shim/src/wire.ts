@@ -174,6 +174,7 @@ export const STREAM_NOTIFICATIONS = ["responses.event", "chat.completions.chunk"
 /** The methods of the helper. */
 export type Method =
   | "health.ping"
+  | "metrics.get"
   | "capabilities.get"
   | "responses.create"
   | "responses.cancel"
@@ -620,6 +621,73 @@ export interface Pong {
   version: string;
   pid: number;
   uptime_ms: number;
+}
+
+/** The answer of `metrics.get`: what the helper has done since it started, and what it does now. */
+export interface Metrics {
+  uptime_ms: number;
+  /** Requests for an answer: what became of those that have ended, and how many have not. */
+  requests: {
+    completed: number;
+    /** Cut by a token limit, or by a content filter. */
+    incomplete: number;
+    /** Neither by a limit nor by a cancel. */
+    failed: number;
+    timed_out: number;
+    cancelled: number;
+    /** Before they were queued: a wrong parameter, an unknown model, too many at once. */
+    refused: number;
+    /** Now. */
+    queued: number;
+    /** Now, in an engine. */
+    running: number;
+    /** The sum of all of these. */
+    received: number;
+  };
+  /** Of answers that have ended; the prompt counts for each choice. */
+  tokens: {
+    input: number;
+    /** Of these, those that needed no work. */
+    cached: number;
+    output: number;
+    /** Of these, those of thoughts. */
+    reasoning: number;
+    /** That engines guessed ahead. */
+    drafted: number;
+    /** Of these, those that became part of an answer. */
+    accepted: number;
+  };
+  /** Of answers that have ended, added up; see `fm.timings`. */
+  time_ms: {
+    queue: number;
+    prefill: number;
+    decode: number;
+  };
+  engines: {
+    /** Processes that were started. */
+    starts: number;
+    /** Of these, those that failed. */
+    deaths: number;
+    /** Those that run now. */
+    now: {
+      model: string | null;
+      state: "starting" | "ready" | "stopping";
+      /** That it works on. */
+      requests: number;
+    }[];
+  };
+  /** Of whole messages, their headers included. */
+  bytes: {
+    host: Traffic;
+    engines: Traffic;
+  };
+}
+
+export interface Traffic {
+  /** From there. */
+  received: number;
+  /** To there. */
+  sent: number;
 }
 
 /** What confines the engine process, as the last engine reported (see `capabilities.get` in PROTOCOL.md). */

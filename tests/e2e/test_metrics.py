@@ -1,6 +1,5 @@
 """What the helper tells of its work: fm.timings of an answer, and metrics.get. Over the fake engine."""
 
-import json
 import tempfile
 
 import wire
@@ -114,6 +113,99 @@ class Timings(HelperTest):
         helper = self.helper(env={"FM_ENGINE_FAKE_DRAFTS": "7,5"})
         timings = helper.call("responses.create", {"input": "x y", "fm": ASKED})["response"]["fm"]["timings"]
         self.assertEqual((timings["drafted_tokens"], timings["accepted_tokens"]), (7, 5))
+
+
+class Metrics(HelperTest):
+    OUTCOMES = ("completed", "incomplete", "failed", "timed_out", "cancelled", "refused", "queued", "running")
+
+    def requests(self, helper, **want):
+        """The counts of requests, of which only those in `want` are not 0."""
+        metrics = helper.call("metrics.get")
+        counts = metrics["requests"]
+        self.assertEqual(counts, {**dict.fromkeys(self.OUTCOMES, 0), **want, "received": sum(want.values())})
+        return metrics
+
+    def test_nothing_yet(self):
+        helper = self.helper()
+        metrics = self.requests(helper)
+        self.assertEqual(set(metrics), {"ok", "uptime_ms", "requests", "tokens", "time_ms", "engines", "bytes"})
+        self.assertEqual(metrics["engines"], {"starts": 0, "deaths": 0, "now": []})
+        self.assertEqual(set(metrics["tokens"].values()) | set(metrics["time_ms"].values()), {0})
+        self.assertIsNone(helper.engine_pid(), "nothing is started for it")
+
+    def test_each_outcome_counts_once(self):
+        helper = self.helper()
+        for prompt, params in (("x", {}), ("x y", {"max_output_tokens": 1}), (script({"error": "it broke"}), {}),
+                               (script("x", {"hang": "soft"}), {"fm": {"timeout_ms": 150}}),
+                               ("x", {"temperature": 3}), ("x", {"model": "nobody"})):
+            helper.call("responses.create", {"input": prompt, **params})
+        call = self.create(helper, script("x", {"hang": "soft"}))
+        helper.event(call, "response.output_text.delta")
+        waiting = self.create(helper, "x", fm={"repeatable": True})
+        ended = {"completed": 1, "incomplete": 1, "failed": 1, "timed_out": 1, "refused": 2}
+        metrics = self.requests(helper, **ended, queued=1, running=1)
+        self.assertEqual(metrics["engines"], {"starts": 1, "deaths": 0, "now": [
+            {"model": "fake", "state": "ready", "requests": 1}]})
+        helper.send("$/cancelRequest", {"id": call})
+        helper.collect(call)
+        helper.collect(waiting)
+        self.requests(helper, **{**ended, "completed": 2}, cancelled=1)
+
+    def test_every_call_that_makes_an_answer_counts(self):
+        helper = self.helper()
+        for method, params in (("chat.completions.create", {"messages": user("x"), "n": 3}),
+                               ("completions.create", {"prompt": "x"}), ("embeddings.create", {"input": "x"}),
+                               ("responses.input_tokens", {"input": "x"}),
+                               ("responses.compact", {"input": "x", "model": "fake"})):
+            self.assertTrue(helper.call(method, params)["ok"])
+        stored = helper.call("responses.create", {"input": "x"})["response"]["id"]
+        helper.collect(helper.start("responses.retrieve", {"id": stored, "stream": True}))
+        self.assertTrue(helper.call("models.list")["ok"])
+        self.requests(helper, completed=5, incomplete=1)
+
+    def test_tokens_and_times(self):
+        helper = self.helper()
+        usages, sums = [], {"queue": 0, "prefill": 0, "decode": 0}
+        for prompt in ("one two three", "x", script({"prefill_ms": 40}, "a", {"sleep_ms": 60}, "b")):
+            response = helper.call("responses.create", {"input": prompt, "fm": ASKED})["response"]
+            usages.append(response["usage"])
+            for name in sums:
+                sums[name] += response["fm"]["timings"][f"{name}_ms"]
+        metrics = helper.call("metrics.get")
+        for name in ("input", "output"):
+            self.assertEqual(metrics["tokens"][name], sum(usage[f"{name}_tokens"] for usage in usages))
+        for name, value in sums.items():
+            self.assertAlmostEqual(metrics["time_ms"][name], value, delta=1)
+
+    def test_engines_that_die(self):
+        helper = self.helper()
+        self.assert_error(helper.call("responses.create", {"input": script({"signal": "SEGV"})}), "INTERNAL")
+        self.assertTrue(helper.call("responses.create", {"input": "x"})["ok"])
+        engines = self.requests(helper, completed=1, failed=1)["engines"]
+        self.assertEqual((engines["starts"], engines["deaths"], len(engines["now"])), (2, 1, 1))
+
+    def test_bytes(self):
+        """Those of the frames: what we send and receive is what the helper counts."""
+        helper = self.helper()
+        before = helper.call("metrics.get")["bytes"]
+        text = "x" * 5000
+        self.assertTrue(helper.call("responses.create", {"input": text})["ok"])
+        now = helper.call("metrics.get")["bytes"]
+        for name in ("host", "engines"):
+            for way in ("received", "sent"):
+                self.assertGreater(now[name][way] - before[name][way], 5000, (name, way))
+                self.assertLess(now[name][way] - before[name][way], 15000, (name, way))
+        body = {"jsonrpc": "2.0", "id": 1, "method": "metrics.get"}
+        helper.send_raw(wire.frame(body))
+        again = helper.reply(1)["result"]["bytes"]
+        self.assertEqual(again["host"]["received"] - now["host"]["received"], len(wire.frame(body)))
+
+    def test_an_engine_that_hangs_does_not_hold_it_up(self):
+        helper = self.helper(env={"FM_ENGINE_FAKE_LOAD": "hang"})
+        helper.start("responses.create", {"input": "x"})
+        wire.wait_until(lambda: helper.call("metrics.get")["engines"]["now"])
+        metrics = self.requests(helper, queued=1)
+        self.assertEqual(metrics["engines"]["now"], [{"model": "fake", "state": "starting", "requests": 0}])
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 /* capabilities.get: whether a request could be served, by what, and within which limits. Nothing is started for it. */
 #include "base/clock.h"
+#include "front/engines/engine.h"
 #include "front/jobs.h"
 #include "front/methods/methods.h"
 #include "protocol/frame.h"
@@ -26,7 +27,6 @@ static const struct {
 
 /* What the last engine reported; null when it reported nothing, or there was none yet. */
 static void write_engine(struct fm_front *front, struct fm_json_writer *w) {
-    static const char *const state_names[] = {"idle", "starting", "ready", "stopping"};
     pthread_mutex_lock(&front->lock);
     enum fm_engine_state state = front->engines[0].state;
     bool reported = front->engines[0].has_sandbox;
@@ -37,7 +37,7 @@ static void write_engine(struct fm_front *front, struct fm_json_writer *w) {
     fm_json_key(w, "engine");
     fm_json_object_begin(w);
     fm_json_key_str(w, "name", front->engines[0].files.name);
-    fm_json_key_str(w, "state", state_names[state]);
+    fm_json_key_str(w, "state", fm_engine_state_name(state));
     fm_json_key(w, "sandbox");
     if (reported) {
         fm_sandbox_write(&sandbox, w);

@@ -76,6 +76,7 @@ static int serve(struct fm_front *front, struct fm_inbound *inbound, const struc
         if (got <= 0) {
             return got == 0 && fm_inbound_at_boundary(inbound) ? EX_OK : EX_PROTOCOL;
         }
+        fm_metrics_count_bytes(&front->metrics.host_received, (size_t)got);
         const char *fault = fm_inbound_feed(inbound, bytes, (size_t)got, &handler);
         if (fault) {
             return end_broken(front, fault);

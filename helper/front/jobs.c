@@ -56,6 +56,7 @@ static void begin(struct fm_front *front, struct fm_job *job, const struct fm_rp
     job->readers = 0;
     job->after = -1;
     job->arrived_ms = fm_now_ms();
+    job->queued_us = fm_now_us();
     job->progress_ms = job->arrived_ms;
     job->cancel_count = 0;
     job->results_sent = 0;
@@ -201,6 +202,7 @@ bool fm_job_is_held(const struct fm_job *job) {
 
 void fm_job_again_locked(struct fm_job *job) {
     job->state = FM_JOB_QUEUED;
+    job->queued_us = fm_now_us();
     job->run = ++job->front->last_number;
 }
 
@@ -210,6 +212,7 @@ void fm_job_made_locked(struct fm_job *job, enum fm_finish finish) {
     enum fm_code code = FM_OK;
     bool goes_on = fm_answer_goes_on(answer, finish);
     if (goes_on) {
+        fm_metrics_count_choice(&job->front->metrics, answer);
         code = fm_answer_next(answer, finish, &error);
     } else if (finish == FM_FINISH_LENGTH && answer->surface->check_cut) {
         code = answer->surface->check_cut(answer, &error);
@@ -229,6 +232,8 @@ void fm_job_settle_locked(struct fm_job *job, enum fm_finish finish, const struc
     static const struct fm_error none = {.code = FM_OK};
     job->end_error = error ? *error : none;
     job->state = FM_JOB_CLOSING;
+    fm_metrics_count_end(&job->front->metrics, finish, error);
+    fm_metrics_count_choice(&job->front->metrics, &job->answer);
     fm_answer_finish(&job->answer, finish, error);
     job->put_due = fm_answer_is_kept(&job->answer);
     job->storing = job->put_due;

@@ -21,6 +21,7 @@ void fm_send_frame(struct fm_front *front, struct fm_outbox *outbox, struct fm_b
         fm_front_no_memory(front); /* a caller would wait for it in vain */
         return;
     }
+    fm_metrics_count_bytes(outbox == &front->outbox ? &front->metrics.host_sent : &front->metrics.engines_sent, len);
     fm_outbox_send(outbox, frame, len);
     if (buf->cap > KEEP_BYTES) {
         fm_buf_free(buf);

@@ -26,6 +26,7 @@
 #include "front/engines/descriptor.h"
 #include "front/engines/memory.h"
 #include "front/engines/models.h"
+#include "front/metrics.h"
 #include "front/options.h"
 #include "front/outbox.h"
 #include "protocol/gpu.h"
@@ -76,6 +77,7 @@ struct fm_job {
     unsigned readers;        /* jobs that have this one as their `source`; it stays as long as they do */
     int64_t after;           /* events up to this sequence_number are not sent */
     int64_t arrived_ms;
+    int64_t queued_us; /* when it, or its choice that is next, came into the queue */
     int64_t accepted_ms;
     int64_t progress_ms;  /* the last sign of progress: its own, or while it is queued the engine's; or it was sent */
     int64_t grace_end_ms; /* while stopping: when the engine is ended */
@@ -182,6 +184,7 @@ struct fm_front {
     atomic_bool out_of_memory;      /* the process ends with EX_SOFTWARE */
     bool stuck;                     /* see fm_front_run */
     struct fm_buf reply;            /* the reader's: replies in the making */
+    struct fm_metrics metrics;      /* the lock's, but for the bytes */
     bool shutdown_called;           /* the reader's: process.shutdown came */
     struct fm_rpc_id shutdown_call; /* the reader's: its id, answered after everything else; or none */
 

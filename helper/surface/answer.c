@@ -7,6 +7,7 @@
 #include "base/utf8.h"
 #include "protocol/frame.h"
 #include "surface/ignored.h"
+#include "surface/timings.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -213,6 +214,7 @@ enum fm_code fm_answer_next(struct fm_answer *answer, enum fm_finish finish, str
     fm_buf_init(&answer->pieces, PIECES_MAX);
     fm_logprobs_next(answer);
     answer->usage = (struct fm_usage){.input = answer->usage.input};
+    answer->timings = (struct fm_timings){0};
     answer->finished = false;
     answer->completed_at = 0;
     return FM_OK;
@@ -225,6 +227,9 @@ int64_t fm_answer_seed(const struct fm_answer *answer) {
 void fm_answer_write_choice(const struct fm_answer *answer, struct fm_json_writer *w) {
     if (answer->request.has_seed) {
         fm_json_key_int(w, "seed", fm_answer_seed(answer));
+    }
+    if (answer->request.repeatable) {
+        fm_json_key_bool(w, "repeatable", true);
     }
     if (answer->surface->check_cut && answer->choice > 0) {
         fm_json_key_double(w, "frequency_penalty", LOOP_PENALTY);
@@ -324,20 +329,33 @@ static void write_ignored(const struct fm_answer *answer, enum fm_moment moment,
     fm_json_array_end(w);
 }
 
-void fm_answer_write_ignored(const struct fm_answer *answer, struct fm_json_writer *w) {
-    if (next_ignored(answer, FM_MOMENT_NOW, NULL)) {
-        fm_json_key(w, "fm");
-        fm_json_object_begin(w);
-        write_ignored(answer, FM_MOMENT_NOW, w);
-        fm_json_object_end(w);
+static bool tells_timings(const struct fm_answer *answer) {
+    return answer->request.timings && answer->finished && !fm_answer_has_next(answer);
+}
+
+void fm_answer_write_chunk_report(const struct fm_answer *answer, bool first, bool last, struct fm_json_writer *w) {
+    bool ignored = first && next_ignored(answer, FM_MOMENT_NOW, NULL);
+    bool timings = last && tells_timings(answer);
+    if (!ignored && !timings) {
+        return;
     }
+    fm_json_key(w, "fm");
+    fm_json_object_begin(w);
+    if (ignored) {
+        write_ignored(answer, FM_MOMENT_NOW, w);
+    }
+    if (timings) {
+        fm_timings_write(answer, w);
+    }
+    fm_json_object_end(w);
 }
 
 void fm_answer_write_report(const struct fm_answer *answer, enum fm_moment moment, struct fm_json_writer *w) {
     int64_t dropped = moment == FM_MOMENT_QUEUED ? 0 : answer->dropped;
     bool schema = answer->request.schema_report;
     bool ignored = next_ignored(answer, moment, NULL) != NULL;
-    if (!schema && dropped == 0 && !ignored) {
+    bool timings = moment == FM_MOMENT_NOW && answer->request.timings && answer->finished;
+    if (!schema && dropped == 0 && !ignored && !timings) {
         return;
     }
     fm_json_key(w, "fm");
@@ -353,6 +371,9 @@ void fm_answer_write_report(const struct fm_answer *answer, enum fm_moment momen
     }
     if (ignored) {
         write_ignored(answer, moment, w);
+    }
+    if (timings) {
+        fm_timings_write(answer, w);
     }
     fm_json_object_end(w);
 }

@@ -55,12 +55,15 @@ enum fm_moment {
 
 /*
  * Writes the object's member `fm` if it has something to say: the schema report that the request asks for, how many
- * messages were left out, and which parameters were ignored.
+ * messages were left out, which parameters were ignored, and at the end what it took, where that was asked for.
  */
 void fm_answer_write_report(const struct fm_answer *answer, enum fm_moment moment, struct fm_json_writer *w);
 
-/* The same for a stream's first chunk, which has only the ignored parameters. */
-void fm_answer_write_ignored(const struct fm_answer *answer, struct fm_json_writer *w);
+/*
+ * The same for a chunk: the first one has the ignored parameters, and the last one of the last choice, but for that
+ * with the usage, the timings.
+ */
+void fm_answer_write_chunk_report(const struct fm_answer *answer, bool first, bool last, struct fm_json_writer *w);
 
 /* The member `usage` of the Responses API's objects. */
 void fm_responses_write_usage(const struct fm_usage *usage, struct fm_json_writer *w);

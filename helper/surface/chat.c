@@ -173,9 +173,7 @@ static void write_role(struct fm_answer *answer, struct fm_json_writer *w) {
     fm_json_key_str(w, "role", "assistant");
     fm_json_key_null(w, "content");
     end_choice(answer, NULL, NULL, w);
-    if (answer->choice == 0) { /* the first chunk of all */
-        fm_answer_write_ignored(answer, w);
-    }
+    fm_answer_write_chunk_report(answer, answer->choice == 0, false, w); /* the first chunk of all */
     fm_json_object_end(w);
 }
 
@@ -229,7 +227,9 @@ static void write_arguments(struct fm_answer *answer, struct fm_json_writer *w) 
 
 static void write_finish(struct fm_answer *answer, struct fm_json_writer *w) {
     begin_delta(answer, w);
-    end_delta(answer, fm_chat_finish_reason(answer), w);
+    end_choice(answer, fm_chat_finish_reason(answer), NULL, w);
+    fm_answer_write_chunk_report(answer, false, true, w);
+    fm_json_object_end(w);
 }
 
 void fm_chat_write_usage_chunk(const struct fm_answer *answer, const char *object, struct fm_json_writer *w) {

@@ -35,14 +35,13 @@ static void completions_write(const struct fm_answer *answer, struct fm_json_wri
 
 /* ---- the chunks ---- */
 
+/* `reason` NULL: it is not the last one. */
 static void end_chunk(const struct fm_answer *answer, const char *reason, bool first, struct fm_json_writer *w) {
     end_choice(reason, w);
     if (answer->request.include_usage) {
         fm_json_key_null(w, "usage");
     }
-    if (first) {
-        fm_answer_write_ignored(answer, w);
-    }
+    fm_answer_write_chunk_report(answer, first, reason != NULL, w);
     fm_json_object_end(w);
 }
 

@@ -1,6 +1,5 @@
 /* The body of embeddings.create: PROTOCOL.md, "embeddings.create". */
 #include "surface/request.h"
-#include "surface/limits.h"
 
 #include <json-c/json.h>
 
@@ -32,7 +31,7 @@ const struct fm_rule fm_embeddings_rules[] = {
     {.name = "encoding_format", .check = fm_check_enum, .words = formats},
     {.name = "dimensions", .check = fm_check_int, .min = 1, .max = INT32_MAX},
     {.name = "user", .check = fm_check_string},
-    {.name = "fm", .check = fm_check_object, .members = fm_limits_rules, .closed = true},
+    {.name = "fm", .check = fm_check_object, .members = fm_common_fm_rules, .closed = true},
     {0},
 };
 
@@ -54,6 +53,7 @@ enum fm_code fm_embeddings_read(struct json_object *body, const struct fm_ignore
     fm_request_begin(request, body, ignored);
     struct json_object *input = json_object_object_get(body, "input");
     bool listed = json_object_is_type(input, json_type_array);
+    request->repeatable = false; /* as every vector is */
     request->format_params = listed ? list_params : text_params;
     request->input_count = listed ? json_object_array_length(input) : 1;
     request->dimensions = json_object_get_int64(json_object_object_get(body, "dimensions"));

@@ -7,6 +7,7 @@
 #include "surface/answer.h"
 #include "surface/conversation.h"
 #include "surface/ignored.h"
+#include "surface/timings.h"
 
 #include <json-c/json.h>
 #include <stdio.h>
@@ -160,6 +161,7 @@ static bool take_report(struct fm_answer *answer, struct json_object *fm) {
     struct json_object *schema = get(fm, "schema");
     struct fm_buf report;
     fm_buf_init(&report, FM_OUTPUT_MAX);
+    fm_timings_restore(answer, get(fm, "timings"));
     answer->dropped = json_object_get_int64(get(fm, "dropped_messages"));
     answer->request.schema_report = fm && json_object_object_get_ex(fm, "schema", NULL);
     answer->request.has_schema = schema;

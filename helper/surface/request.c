@@ -82,11 +82,17 @@ const char *const fm_effort_words[] = {"none", "minimal", "low", "medium", "high
 /* In the order of enum fm_reasoning_dialect. */
 static const char *const dialect_words[] = {"summary", "reasoning_text", "reasoning", NULL};
 
+const struct fm_rule fm_common_fm_rules[] = {
+    {.name = "repeatable", .check = fm_check_bool},
+    {.name = "timings", .check = fm_check_bool},
+    {.members = fm_limits_rules},
+};
+
 static const struct fm_rule fm_rules[] = {
     {.name = "grammar", .check = fm_check_object, .members = fm_grammar_rules},
     {.name = "schema_report", .check = fm_check_bool},
     {.name = "reasoning_dialect", .check = fm_check_enum, .words = dialect_words},
-    {.members = fm_limits_rules},
+    {.members = fm_common_fm_rules},
 };
 
 const struct fm_rule fm_generation_rules[] = {
@@ -141,6 +147,8 @@ void fm_request_begin(struct fm_request *request, struct json_object *body, cons
         .include_usage = json_object_get_boolean(json_object_object_get(stream_options, "include_usage")),
         .reasoning_dialect = dialect_of(fm),
         .schema_report = json_object_get_boolean(json_object_object_get(fm, "schema_report")),
+        .timings = json_object_get_boolean(json_object_object_get(fm, "timings")),
+        .repeatable = json_object_get_boolean(json_object_object_get(fm, "repeatable")),
     };
     fm_buf_init(&request->job_members, JOB_MAX);
     fm_buf_init(&request->echo, JOB_MAX);
@@ -207,10 +215,16 @@ void fm_request_write_effort(struct json_object *effort, struct fm_json_writer *
 }
 
 enum fm_code fm_request_end(struct fm_request *request, struct fm_error *error) {
-    const struct fm_buf *bufs[] = {
-        &request->job_members,        &request->echo,         &request->tool_names,        &request->conversation.first,
-        &request->conversation.input, &request->output_start, &request->conversation.last, &request->image_params,
-        &request->ignored,            &request->extras};
+    const struct fm_buf *bufs[] = {&request->job_members,
+                                   &request->echo,
+                                   &request->tool_names,
+                                   &request->conversation.first,
+                                   &request->conversation.input,
+                                   &request->output_start,
+                                   &request->conversation.last,
+                                   &request->image_params,
+                                   &request->ignored,
+                                   &request->extras};
     bool failed = false;
     for (size_t i = 0; i < sizeof bufs / sizeof bufs[0]; i++) {
         failed |= bufs[i]->failed;

@@ -23,6 +23,9 @@ extern const struct fm_rule fm_chat_rules[];
 extern const struct fm_rule fm_completions_rules[];
 extern const struct fm_rule fm_embeddings_rules[];
 
+/* The members of `fm` that all calls have. */
+extern const struct fm_rule fm_common_fm_rules[];
+
 /* The members of chat's and completions' `stream_options`. */
 extern const struct fm_rule fm_chat_stream_option_rules[];
 

@@ -268,6 +268,7 @@ static void note_conversation(struct json_object *body, enum fm_purpose purpose,
 static void write_purpose(enum fm_purpose purpose, struct fm_request *request, struct fm_json_writer *job) {
     if (purpose == FM_PURPOSE_COUNT) {
         fm_json_key_int(job, "max_tokens", 0);
+        request->repeatable = false; /* a count is the same whatever runs beside it */
     } else if (purpose == FM_PURPOSE_SUMMARY) {
         fm_json_key_int(job, "temperature", 0);
         fm_json_key(job, "reasoning");

@@ -89,6 +89,8 @@ struct fm_request {
     bool stream;
     bool include_usage; /* chat, completions: stream_options.include_usage */
     bool schema_report; /* fm.schema_report: the answer's object reports on the schema in its member `fm` */
+    bool timings;       /* fm.timings: the answer's object tells what it took in its member `fm` */
+    bool repeatable;    /* fm.repeatable: the engine is to have no other job meanwhile. Not in job_members */
     enum fm_reasoning_dialect reasoning_dialect;
     bool logprobs;                             /* the answer has the log probabilities of its text's tokens */
     bool has_schema;                           /* the answer is to match a JSON schema */
@@ -128,6 +130,17 @@ struct fm_usage { /* tokens */
     int64_t cached; /* of input: those whose KV cache entries were reused */
     int64_t output;
     int64_t reasoning; /* of output */
+};
+
+/* What a choice of an answer took: PROTOCOL.md, "Timings". */
+struct fm_timings {
+    int64_t queue_us;   /* until the engine accepted the prompt */
+    int64_t prefill_us; /* from then to the first token */
+    int64_t decode_us;  /* from then to the end */
+    bool told;          /* the engine told the last two */
+    bool speculates;    /* and what is below */
+    int64_t drafted;    /* tokens that it guessed ahead */
+    int64_t accepted;   /* of these, those that became part of the answer */
 };
 
 /* How an answer ended. */
@@ -230,7 +243,8 @@ struct fm_answer {
     bool mismatch;                          /* the text is complete, and does not match its schema */
     bool lost;                              /* it was to be stored, but could not be */
     struct fm_usage usage;
-    bool opened; /* the engine accepted the prompt: stream events may be sent */
+    struct fm_timings timings; /* its caller's to set */
+    bool opened;               /* the engine accepted the prompt: stream events may be sent */
     bool finished;
     enum fm_finish finish;      /* valid when `finished` */
     struct fm_error error;      /* valid when finished as FM_FINISH_FAILED */

@@ -17,7 +17,7 @@ import { Responses } from "./responses.js";
 import { RESTART_POLICY, type RestartPolicy } from "./restart.js";
 import { Safe, type Fallback } from "./safe.js";
 import { withoutOk } from "./stream.js";
-import type { Capabilities, JsonObject, Pong, RequestOptions, Transport } from "./types.js";
+import type { Capabilities, JsonObject, Metrics, Pong, RequestOptions, Transport } from "./types.js";
 
 /** Options of {@link createClient}. All of them have a default. */
 export interface ClientOptions {
@@ -126,6 +126,8 @@ export class Client {
   readonly compatibility: Compatibility;
   /** What the helper can do. Loads no model. */
   readonly capabilities: { get(): Promise<Capabilities> };
+  /** What the helper has done since it started, and what it does now. */
+  readonly metrics: { get(): Promise<Metrics> };
   /** Whether the helper lives. */
   readonly health: { ping(): Promise<Pong> };
   /** A `fetch` for stock SDKs: any base URL will do, and nothing leaves the process. */
@@ -170,6 +172,7 @@ export class Client {
     this.embeddings = new Embeddings(guard);
     this.models = new Models(guard);
     this.capabilities = { get: async () => (await control(guard, "capabilities.get")) as Capabilities };
+    this.metrics = { get: async () => (await control(guard, "metrics.get")) as JsonObject as unknown as Metrics };
     this.health = { ping: async () => (await control(guard, "health.ping")) as JsonObject as unknown as Pong };
     this.fetch = createFetch(guard, isStrict(options));
     this.safe = new Safe(

@@ -1,8 +1,9 @@
 // The types that hosts see.
-import type { ExtraParams, FmParams, FmReport, ResponseUsage, WireEvent, WireResponse } from "./wire.js";
+import type { CommonFmParams, ExtraParams, FmParams, FmReport, ResponseUsage, WireEvent, WireResponse } from "./wire.js";
 
 export type {
   Capabilities,
+  CommonFmParams,
   DeletedResponse,
   EngineSandbox,
   ExtraParams,
@@ -11,6 +12,7 @@ export type {
   InputItemList,
   InputTokenCount,
   LogprobEntry,
+  Metrics,
   Model,
   ModelList,
   OutputItem,
@@ -23,6 +25,8 @@ export type {
   SchemaReport,
   StoreState,
   SummaryText,
+  Timings,
+  Traffic,
   TokenLogprob,
   WireEvent,
   WireResponse,
@@ -115,7 +119,7 @@ export interface Completion extends JsonObject {
   created: number;
   model: string;
   choices: { index: number; text: string; finish_reason: string | null; [key: string]: unknown }[];
-  /** Of a chunk, the first one may have it. */
+  /** Of a chunk, the first one may have it, and with `fm.timings` the one that has a `finish_reason`. */
   fm?: FmReport;
   /** Null in all chunks but the last, and in what an error carries when the helper died before it could tell. */
   usage?: ChatUsage | null;
@@ -130,6 +134,7 @@ export interface EmbeddingCreateParams extends JsonObject {
   /** `base64`: the vectors as little-endian floats of 32 bits. Default: `float`. */
   encoding_format?: "float" | "base64" | null;
   user?: string | null;
+  fm?: CommonFmParams;
 }
 
 /** The answer of `embeddings.create`. */
@@ -233,7 +238,7 @@ export interface ChatCompletionChunk extends JsonObject {
   }[];
   /** Of the last chunk, with `stream_options.include_usage`; null in the others then. */
   usage?: ChatUsage | null;
-  /** The first chunk may have it. */
+  /** The first chunk may have it, and with `fm.timings` the last one that has a `finish_reason`. */
   fm?: FmReport;
 }
 

@@ -178,6 +178,7 @@ export const STREAM_NOTIFICATIONS = ["responses.event", "chat.completions.chunk"
 /** The methods of the helper. */
 export type Method =
   | "health.ping"
+  | "metrics.get"
   | "capabilities.get"
   | "responses.create"
   | "responses.cancel"
@@ -237,6 +238,27 @@ export interface FmReport {
   dropped_messages?: number;
   /** Paths of the parameters that neither the helper nor its engine knows, and that had no effect. */
   ignored?: string[];
+  timings?: Timings;
+}
+
+/** What an answer took, with `fm.timings`; sums over all choices (see "Timings" in PROTOCOL.md). */
+export interface Timings {
+  /** Until the engine accepted the prompt; starting it and loading the model included. */
+  queue_ms: number;
+  /** From then to the first token. Null if the engine does not tell it. */
+  prefill_ms: number | null;
+  /** From the first token to the end. Null if the engine does not tell it. */
+  decode_ms: number | null;
+  /** Of the prompt's tokens that were computed; null if there were none. */
+  prompt_tokens_per_second: number | null;
+  /** Of the tokens after the first one; null if there were none. */
+  output_tokens_per_second: number | null;
+  /** Tokens of the prompt that needed no work. */
+  cached_tokens: number;
+  /** Tokens that the engine guessed ahead; absent if it does not. */
+  drafted_tokens?: number;
+  /** Those of them that became part of the answer. */
+  accepted_tokens?: number;
 }
 
 /** Time limits of one request, in milliseconds (see "Limits" in PROTOCOL.md). */
@@ -259,8 +281,19 @@ export interface RequestLimits {
   no_progress_timeout_ms?: number | null;
 }
 
+/** What the `fm` of every call can hold. */
+export interface CommonFmParams extends RequestLimits {
+  /**
+   * The answer is the same to the bit as in a fresh process: the request runs alone (see "Repeatable answers" in
+   * PROTOCOL.md).
+   */
+  repeatable?: boolean | null;
+  /** The answer's `fm.timings` says what it took. */
+  timings?: boolean | null;
+}
+
 /** What a request's `fm` can hold. Any other member is refused. */
-export interface FmParams extends RequestLimits {
+export interface FmParams extends CommonFmParams {
   grammar?: {
     syntax: "lark" | "regex";
     definition: string;
@@ -597,6 +630,73 @@ export interface Pong {
   version: string;
   pid: number;
   uptime_ms: number;
+}
+
+/** The answer of `metrics.get`: what the helper has done since it started, and what it does now. */
+export interface Metrics {
+  uptime_ms: number;
+  /** Requests for an answer: what became of those that have ended, and how many have not. */
+  requests: {
+    completed: number;
+    /** Cut by a token limit, or by a content filter. */
+    incomplete: number;
+    /** Neither by a limit nor by a cancel. */
+    failed: number;
+    timed_out: number;
+    cancelled: number;
+    /** Before they were queued: a wrong parameter, an unknown model, too many at once. */
+    refused: number;
+    /** Now. */
+    queued: number;
+    /** Now, in an engine. */
+    running: number;
+    /** The sum of all of these. */
+    received: number;
+  };
+  /** Of answers that have ended; the prompt counts for each choice. */
+  tokens: {
+    input: number;
+    /** Of these, those that needed no work. */
+    cached: number;
+    output: number;
+    /** Of these, those of thoughts. */
+    reasoning: number;
+    /** That engines guessed ahead. */
+    drafted: number;
+    /** Of these, those that became part of an answer. */
+    accepted: number;
+  };
+  /** Of answers that have ended, added up; see `fm.timings`. */
+  time_ms: {
+    queue: number;
+    prefill: number;
+    decode: number;
+  };
+  engines: {
+    /** Processes that were started. */
+    starts: number;
+    /** Of these, those that failed. */
+    deaths: number;
+    /** Those that run now. */
+    now: {
+      model: string | null;
+      state: "starting" | "ready" | "stopping";
+      /** That it works on. */
+      requests: number;
+    }[];
+  };
+  /** Of whole messages, their headers included. */
+  bytes: {
+    host: Traffic;
+    engines: Traffic;
+  };
+}
+
+export interface Traffic {
+  /** From there. */
+  received: number;
+  /** To there. */
+  sent: number;
 }
 
 /** What confines the engine process, as the last engine reported (see `capabilities.get` in PROTOCOL.md). */

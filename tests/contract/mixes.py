@@ -1,9 +1,11 @@
 """Random mixes of jobs at once on the llama engine: each answer passes the same audit as alone, and is nobody else's.
 
-    mixes.py PROGRAM MODEL [JOBS] [SEED]
+    mixes.py PROGRAM MODEL [JOBS] [SEED] [REPEATABLE]
 
-Prompts share beginnings, jobs are aborted at random moments, and the KV memory is so small that some have to wait. Prints
-the seed: with it, the same jobs come again. Exit status 77: skipped, because MODEL is not there.
+Prompts share beginnings, jobs are aborted at random moments, and the KV memory is so small that some have to wait. Goes
+on until there are as many answers of repeatable jobs as REPEATABLE says (if that is more than JOBS, every second job is
+repeatable): each is compared, to the last bit of its log probabilities, with that of a fresh process. Prints the seed:
+with it, the same jobs come again. Exit status 77: skipped, because MODEL is not there.
 """
 
 import json
@@ -68,21 +70,34 @@ def counted(pick, number):
     return {"max_tokens": 0}, lambda outcome: outcome.usage["output_tokens"] == 0
 
 
-KINDS = (plain, plain, seeded, own_number, own_object, tool, logprobs, penalised, counted)
+def repeatable_job(pick, number):
+    sampling = {"temperature": 0} if pick.random() < 0.5 else {"temperature": 0.9, "seed": number}
+    return {"repeatable": True, "logprobs": 0, "max_tokens": pick.randint(1, 60), **sampling}, lambda outcome: True
+
+
+def told(outcome):
+    """All that a fresh process must tell as well."""
+    return outcome.reason, outcome.text, outcome.logprobs, outcome.usage["output_tokens"]
+
+
+KINDS = (plain, plain, seeded, own_number, own_object, tool, logprobs, penalised, counted, repeatable_job)
 
 
 class Mix:
-    def __init__(self, engine, pick):
+    def __init__(self, engine, pick, kinds):
+        self.kinds = kinds
         self.engine, self.pick, self.running, self.ended = engine, pick, {}, 0
+        self.repeatable = []  # messages, parameters and outcome of each
 
     def start(self):
-        kind = self.pick.choice(KINDS)
+        kind = self.pick.choice(self.kinds)
         number = self.engine.next_job + 1
         params, check = kind(self.pick, number)
         words = self.pick.randint(1, 250) if self.pick.random() < 0.3 else 5
         messages = [*self.pick.choice(STORIES), *user(f"{self.pick.choice(('one', 'two'))} " * words)]
         job = self.engine.start(messages, **params)
-        self.running[job] = {"kind": kind.__name__, "check": check, "events": [], "aborted": False,
+        self.running[job] = {"kind": kind.__name__, "check": check, "messages": messages, "params": params,
+                             "events": [], "aborted": False,
                              "patience": self.pick.randint(0, 25) if self.pick.random() < 0.2 else None}
 
     def abort_some(self):
@@ -105,30 +120,47 @@ class Mix:
         reasons = ("stop", "length", "aborted") if state["aborted"] else ("stop", "length")
         assert outcome.reason in reasons, (state["kind"], outcome.reason, outcome.error)
         assert outcome.reason != "stop" or state["check"](outcome), (job, state["kind"], outcome.text, outcome.calls)
+        if state["kind"] == "repeatable_job" and not state["aborted"]:
+            self.repeatable.append((state["messages"], state["params"], outcome))
         self.ended += 1
 
 
-def main(program, model, jobs="60", seed=None):
-    if not os.path.exists(model):
-        print(f"skipped: {model} is not there")
-        return 77
-    seed = int(seed) if seed else random.randrange(1 << 30)
-    print(f"mixes: {jobs} jobs, seed {seed}", flush=True)
+def ready(program, model):
     settings = {"SLOTS": SLOTS, "CTX": 1024, "KV_TOKENS": 1536, "THREADS": 1, "REPEATABLE": ""}
     engine = Engine(program, {f"FM_ENGINE_LLAMA_{name}": str(value) for name, value in settings.items()})
     assert engine.initialize()["ok"]
     loaded, _ = engine.load(model)
     assert loaded["slots"] == SLOTS, loaded
-    mix = Mix(engine, random.Random(seed))
+    return engine
+
+
+def compare(program, model, answers):
+    for messages, params, outcome in answers:
+        fresh = ready(program, model)
+        want = fresh.run(messages, **params)
+        assert told(outcome) == told(want), (messages, params, outcome.text, want.text)
+        fresh.close()
+    print(f"mixes: {len(answers)} of {len(answers)} repeatable answers are those of a fresh process")
+
+
+def main(program, model, jobs="60", seed=None, repeatable="2"):
+    if not os.path.exists(model):
+        print(f"skipped: {model} is not there")
+        return 77
+    seed = int(seed) if seed else random.randrange(1 << 30)
+    print(f"mixes: {jobs} jobs, seed {seed}", flush=True)
+    often = (repeatable_job,) * len(KINDS) if int(repeatable) > int(jobs) else ()
+    mix = Mix(ready(program, model), random.Random(seed), KINDS + often)
     started = 0
-    while mix.ended < int(jobs):
-        while started < int(jobs) and len(mix.running) < SLOTS:
+    while mix.running or started < int(jobs) or len(mix.repeatable) < int(repeatable):
+        while len(mix.running) < SLOTS and (started < int(jobs) or len(mix.repeatable) < int(repeatable)):
             mix.start()
             started += 1
         mix.receive()
         mix.abort_some()
-    engine.close()
-    assert engine.process.returncode == 0, engine.process.returncode
+    mix.engine.close()
+    assert mix.engine.process.returncode == 0, mix.engine.process.returncode
+    compare(program, model, mix.repeatable)
     print(f"mixes: {mix.ended} passed, 0 failed")
     return 0
 

@@ -16,7 +16,7 @@ import tempfile
 import time
 import unittest
 
-from engine import Engine, program_and_model, user
+from engine import Engine, Outcome, program_and_model, user
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
 import gguf  # noqa: E402
@@ -517,6 +517,46 @@ class Repeatable(Case):
         for before in (10, 20, 30):
             run("Tell a story about a storm. " * before)
             self.assertEqual(run("Tell a story about a storm. " * 20), fresh)
+
+    def test_one_of_many(self):
+        """A job that asks for it runs alone: to the bit as in a fresh process, whatever came before and comes beside it."""
+        def start(engine, prompt, **params):
+            return engine.start(user(prompt), max_tokens=16, logprobs=0, **params)
+
+        def told(outcome):
+            return [(entry["bytes"], entry["logprob"]) for entry in outcome.logprobs]
+        wanted = {"repeatable": True, "seed": 3}
+        fast = {"FM_ENGINE_LLAMA_REPEATABLE": "", SLOTS: "4"}
+        fresh, _ = self.ready(**fast)
+        want = told(fresh.outcomes([start(fresh, "Tell a story about a storm. " * 20, **wanted)])[0])
+        engine, _ = self.ready(**fast)
+        jobs = []
+        for words in (3, 18, 20, 30):
+            jobs += [start(engine, "Tell a story about a storm. " * words) for _ in range(2)]
+            jobs.append(start(engine, "Tell a story about a storm. " * 20, **wanted))
+        at_once, order = set(), []
+        outcomes = {job: [] for job in jobs}
+        for job, name, params in engine.together(jobs):
+            outcomes[job].append((name, params))
+            if name == "job.accepted":
+                at_once.add(job)
+                order.append(job)
+                self.assertTrue(len(at_once) == 1 or not at_once & set(jobs[2::3]), at_once)
+            elif name == "job.finished":
+                at_once.discard(job)
+        self.assertEqual(order, jobs, "none overtakes one that runs alone")
+        for job in jobs[2::3]:
+            self.assertEqual(told(Outcome(outcomes[job])), want)
+
+    def test_an_abort_of_one_that_waits(self):
+        engine, _ = self.ready(**{"FM_ENGINE_LLAMA_REPEATABLE": "", SLOTS: "4"})
+        long = engine.start(user("Count from one to a hundred."), max_tokens=300, temperature=0, ignore_eos=True)
+        engine.until(long, "job.delta")
+        waiting = engine.start(user("Hello"), max_tokens=4, repeatable=True)
+        behind = engine.start(user("Hello"), max_tokens=4)
+        engine.notify("job.abort", {"job": waiting})
+        order = [job for job, name, _ in engine.together((long, waiting, behind)) if name == "job.finished"]
+        self.assertEqual(order, [waiting, behind, long])
 
     def test_contradictory_settings(self):
         _, result = self.load(**{SLOTS: "2"})

@@ -49,7 +49,8 @@ ENGINE = [
     ("job.start", {"job": 7, "prompt": "Once upon a time", "max_tokens": 2}, "finished"),
 ]
 
-VOLATILE = {"pid", "uptime_ms", "created_at", "completed_at", "created", "version", "landlock"}
+VOLATILE = {"pid", "uptime_ms", "created_at", "completed_at", "created", "version", "landlock",
+            "prefill_ms", "decode_ms"}
 
 
 def normal(value, key=None):
@@ -58,7 +59,7 @@ def normal(value, key=None):
     if isinstance(value, list):
         return [normal(v) for v in value]
     if key in VOLATILE and value is not None:
-        return 0 if isinstance(value, int) else "0"
+        return "0" if isinstance(value, str) else 0
     if key == "devices":
         return "denied"
     if isinstance(value, str):

@@ -87,6 +87,37 @@ class Limits(LimitsTest):
             helper.send("$/cancelRequest", {"id": call})
             self.assert_error(helper.collect(call)[1], "CANCELLED")
 
+    def test_one_that_runs_alone_waits_and_is_waited_for(self):
+        """Its time in the queue counts as any other's, and so does that of the others behind it."""
+        helper = self.warm()
+        first = self.create(helper, script("x", {"hang": "soft"}))
+        helper.event(first, "response.output_text.delta")
+        alone = {"repeatable": True}
+        events, result, _ = self.run_limited(helper, "waits", queue_timeout_ms=150, **alone)
+        self.assertEqual(events, [])
+        self.assert_timeout(result, "queue", 150)
+        waiting = self.create(helper, script("y", {"hang": "soft"}), fm=alone)
+        helper.send("$/cancelRequest", {"id": first})
+        self.assert_error(helper.collect(first)[1], "CANCELLED")
+        helper.event(waiting, "response.output_text.delta")
+        for fm in ({}, alone):
+            events, result, _ = self.run_limited(helper, "waits", queue_timeout_ms=150, **fm)
+            self.assert_timeout(result, "queue", 150)
+        helper.send("$/cancelRequest", {"id": waiting})
+        self.assert_error(helper.collect(waiting)[1], "CANCELLED")
+        self.assertTrue(helper.call("responses.create", {"input": "x"})["ok"])
+
+    def test_none_overtakes_one_that_runs_alone(self):
+        """However many come after it: they would keep the engine busy for ever."""
+        helper = self.warm()
+        first = self.create(helper, script("x", {"hang": "soft"}))
+        helper.event(first, "response.output_text.delta")
+        calls = [self.create(helper, "x", fm={"repeatable": True})] + [self.create(helper, "x") for _ in range(20)]
+        helper.send("$/cancelRequest", {"id": first})
+        replies = [helper.receive_where(lambda m: m.get("id") in calls and "method" not in m) for _ in calls]
+        self.assertTrue(all(reply["result"]["ok"] for reply in replies), replies)
+        self.assertEqual(replies[0]["id"], calls[0])
+
     def test_unstreamed(self):
         helper = self.warm()
         result = helper.call("chat.completions.create", {

@@ -26,6 +26,8 @@ test("health, capabilities, models, compatibility", async (t) => {
   const pong = await client.health.ping();
   assert.equal(pong.protocol_version, 1);
   assert.ok(alive(pong.pid));
+  const { engines, requests } = await client.metrics.get();
+  assert.deepEqual([engines.starts, requests.received], [0, 0]);
   const capabilities = await client.capabilities.get();
   assert.equal(capabilities.available, true);
   assert.equal(capabilities.engine.name, "fake");

@@ -51,8 +51,9 @@ LAYERS = (
 # layer and the rows below, not the layers beside it. A file that is named counts more than the folder that it is in.
 FRONT = "helper/front/"
 FRONT_LAYERS = (
-    (("parts", ("options", "outbox", "reply", "store/store", "store/db", "engines/aliases", "engines/crash_loop",
-                "engines/descriptor", "engines/failed_load", "engines/memory", "engines/models", "engines/relay")),),
+    (("parts", ("options", "outbox", "reply", "metrics", "store/store", "store/db", "engines/aliases",
+                "engines/crash_loop", "engines/descriptor", "engines/failed_load", "engines/memory", "engines/models",
+                "engines/relay")),),
     (("state", ("state", "ignored")),),
     (("jobs", ("jobs", "streams", "watchdog", "engines/engine", "engines/table")),),
     (("engines", ("engines/",)), ("store", ("store/",))),

@@ -125,6 +125,8 @@ static const struct row {
     {"{\"job\":1," MESSAGES ",\"top_p\":1.1}", "top_p"},
     {"{\"job\":1," MESSAGES ",\"top_p\":true}", "top_p"},
     {"{\"job\":1," MESSAGES ",\"seed\":1.5}", "seed"},
+    {"{\"job\":1," MESSAGES ",\"repeatable\":1}", "repeatable"},
+    {"{\"job\":1,\"embed\":[\"hi\"],\"repeatable\":true}", "repeatable"},
     {"{\"job\":1," MESSAGES ",\"presence_penalty\":-2,\"frequency_penalty\":2.0}", NULL},
     {"{\"job\":1," MESSAGES ",\"top_k\":-1,\"min_p\":0,\"repeat_penalty\":10,\"ignore_eos\":false}", NULL},
     {"{\"job\":1," MESSAGES ",\"top_k\":-2}", "top_k"},
@@ -267,7 +269,7 @@ static void values_arrive(void **state) {
     struct json_object *params = json_tokener_parse(
         "{\"job\":1,\"messages\":[{\"role\":\"system\",\"content\":\"a\\u0000b\"},{\"role\":\"assistant\",\"content\":"
         "\"\"}],"
-        "\"max_tokens\":7,\"temperature\":0.5,\"top_p\":1,\"seed\":-9,\"presence_penalty\":-0.5,"
+        "\"max_tokens\":7,\"temperature\":0.5,\"top_p\":1,\"seed\":-9,\"repeatable\":true,\"presence_penalty\":-0.5,"
         "\"frequency_penalty\":1,\"logit_bias\":[[7,-100],[0,0.5]],\"logprobs\":3,\"stop\":[\"x\\u0000\",\"yz\"]}");
     struct fm_kit_job job;
     struct fm_error error;
@@ -278,7 +280,7 @@ static void values_arrive(void **state) {
     assert_memory_equal(job.messages[0].content, "a\0b", 3);
     assert_int_equal(job.messages[1].content_len, 0);
     assert_int_equal(job.max_tokens, 7);
-    assert_true(job.temperature == 0.5 && job.top_p == 1 && job.has_seed && job.seed == -9);
+    assert_true(job.temperature == 0.5 && job.top_p == 1 && job.has_seed && job.seed == -9 && job.repeatable);
     assert_true(job.presence_penalty == -0.5 && job.frequency_penalty == 1);
     assert_true(job.logprobs && job.top_logprobs == 3);
     assert_int_equal(job.logit_bias_count, 2);

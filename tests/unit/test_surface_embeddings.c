@@ -14,7 +14,7 @@ static void bodies_are_taken_or_refused(void **state) {
         {"{\"input\":\"x\"}", NULL, NULL},
         {"{\"input\":[\"x\"]}", NULL, NULL},
         {"{\"input\":[\"x\",\"\\u0000\"],\"model\":\"m\",\"encoding_format\":\"float\",\"dimensions\":1,"
-         "\"user\":\"me\",\"fm\":{\"timeout_ms\":5}}",
+         "\"user\":\"me\",\"fm\":{\"timeout_ms\":5,\"repeatable\":true}}",
          NULL, NULL},
         {"{\"input\":\"x\",\"model\":null,\"encoding_format\":null,\"dimensions\":null,\"user\":null,\"fm\":null}",
          NULL, NULL},

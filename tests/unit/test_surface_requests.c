@@ -75,6 +75,8 @@ static const struct row shared_rows[] = {
     {"{%s,\"fm\":{\"xyz\":1}}", "unknown_parameter", "fm.xyz"},
     {"{%s,\"fm\":{\"schema_report\":true}}", NULL, NULL},
     {"{%s,\"fm\":{\"schema_report\":1}}", "invalid_type", "fm.schema_report"},
+    {"{%s,\"fm\":{\"repeatable\":true}}", NULL, NULL},
+    {"{%s,\"fm\":{\"repeatable\":1}}", "invalid_type", "fm.repeatable"},
     {"{%s,\"fm\":{\"grammar\":null}}", NULL, NULL},
     {"{%s,\"fm\":{\"grammar\":\"x\"}}", "invalid_type", "fm.grammar"},
     {"{%s,\"fm\":{\"grammar\":{}}}", "missing_required_parameter", "fm.grammar.syntax"},
@@ -150,8 +152,8 @@ static const struct row responses_rows[] = {
     {"{\"input\":[{\"role\":\"assistant\",\"content\":[{\"type\":\"refusal\",\"text\":\"x\"}]}]}",
      "missing_required_parameter", "input[0].content[0].refusal"},
     {"{\"input\":[{\"role\":\"user\",\"content\":\"x\",\"mood\":1}]}", IGNORED, "input[0].mood"},
-    {"{\"input\":[{\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"a\",\"b\":1}]}]}",
-     IGNORED, "input[0].content[0].b"},
+    {"{\"input\":[{\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"a\",\"b\":1}]}]}", IGNORED,
+     "input[0].content[0].b"},
     {"{\"input\":[{\"type\":\"message\",\"id\":\"msg_1\",\"status\":\"completed\",\"phase\":null,"
      "\"role\":\"assistant\",\"content\":[{\"type\":\"output_text\",\"text\":\"x\",\"annotations\":[],"
      "\"logprobs\":[]}]}]}",
@@ -480,9 +482,9 @@ static void test_formats(void **state) {
 }
 
 #define GRAMMAR ",\"fm\":{\"grammar\":{\"syntax\":\"lark\",\"definition\":\"x\"}}"
-#define OBJECT "{\"type\":\"json_object\"}"
-#define NESTED "\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"a\",\"schema\":{}}}"
-#define FLAT   "\"response_format\":{\"type\":\"json_schema\",\"name\":\"a\",\"schema\":{}}"
+#define OBJECT  "{\"type\":\"json_object\"}"
+#define NESTED  "\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"a\",\"schema\":{}}}"
+#define FLAT    "\"response_format\":{\"type\":\"json_schema\",\"name\":\"a\",\"schema\":{}}"
 
 /* Chat's parameter in the Responses API: it is `text.format`, in either shape. */
 static void test_response_format(void **state) {

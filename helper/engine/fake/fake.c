@@ -8,6 +8,7 @@
  *                          if NAME is part of the model's path; gpu_crash: as long as the front tells of a GPU)
  *     FM_ENGINE_FAKE_MEMORY  BYTES   (what it says that the model takes)
  *     FM_ENGINE_FAKE_GPU   none   (the GPU that the front tells of can't be used; else it can)
+ *     FM_ENGINE_FAKE_DRAFTS  N,M   (jobs tell that N tokens were guessed ahead, and M of them accepted)
  *     FM_ENGINE_FAKE_DIMENSION  numbers of a vector (default 8)
  *     FM_ENGINE_FAKE_CALLS  auto   (a message of the user is answered by a call, where there are tools)
  *     FM_ENGINE_FAKE_ANSWER  messages   (to a job with a JSON format, {"result":TEXT} with its messages in it)
@@ -423,7 +424,18 @@ static void *run_job(void *argument) {
     return NULL;
 }
 
+static void tell_drafts(struct fm_kit_job *job) {
+    const char *drafts = getenv("FM_ENGINE_FAKE_DRAFTS");
+    char *accepted = NULL;
+    if (drafts) {
+        job->speculates = true;
+        job->drafted_tokens = strtoll(drafts, &accepted, 10);
+        job->accepted_tokens = *accepted == ',' ? strtoll(accepted + 1, NULL, 10) : 0;
+    }
+}
+
 static void start_job(struct fake *fake, struct fm_kit_job *job) {
+    tell_drafts(job);
     pthread_mutex_lock(&fake->lock);
     fake->active++;
     pthread_mutex_unlock(&fake->lock);

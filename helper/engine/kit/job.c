@@ -73,6 +73,7 @@ static struct fm_json_writer begin_event(struct fm_kit_job *job, const char *met
 
 enum fm_reason fm_kit_job_accept(struct fm_kit_job *job, int64_t input_tokens) {
     job->input_tokens = input_tokens;
+    job->accepted_us = fm_now_us();
     struct fm_json_writer w = begin_event(job, "job.accepted");
     fm_json_key_int(&w, "input_tokens", input_tokens);
     if (job->inputs) {
@@ -201,6 +202,7 @@ void fm_kit_job_logprobs(struct fm_kit_job *job, const struct fm_token_logprobs 
 /* A token was generated, and its text came to `status`. */
 static enum fm_reason add_token(struct fm_kit_job *job, enum fm_text_status status) {
     job->output_tokens++;
+    job->first_us = job->first_us ? job->first_us : fm_now_us();
     if (job->thinking) {
         job->reasoning_tokens = job->output_tokens;
     }
@@ -304,6 +306,24 @@ static void write_usage(const struct fm_kit_job *job, struct fm_json_writer *w) 
     fm_json_object_end(w);
 }
 
+/* What the job took since it was accepted. */
+static void write_timings(const struct fm_kit_job *job, struct fm_json_writer *w) {
+    int64_t now = fm_now_us();
+    int64_t first = job->first_us ? job->first_us : now;
+    if (!job->accepted_us || job->count_only) {
+        return;
+    }
+    fm_json_key(w, "timings");
+    fm_json_object_begin(w);
+    fm_json_key_double(w, "prefill_ms", (double)(first - job->accepted_us) / 1000);
+    fm_json_key_double(w, "decode_ms", (double)(now - first) / 1000);
+    if (job->speculates) {
+        fm_json_key_int(w, "drafted_tokens", job->drafted_tokens);
+        fm_json_key_int(w, "accepted_tokens", job->accepted_tokens);
+    }
+    fm_json_object_end(w);
+}
+
 static void send_finished(struct fm_kit_job *job, enum fm_reason reason, const struct fm_error *error) {
     static const char *const names[] = {
         [FM_REASON_NONE] = "error",      [FM_REASON_STOP] = "stop",
@@ -312,6 +332,7 @@ static void send_finished(struct fm_kit_job *job, enum fm_reason reason, const s
     };
     struct fm_json_writer w = begin_event(job, "job.finished");
     fm_json_key_str(&w, "reason", names[reason]);
+    write_timings(job, &w);
     write_usage(job, &w);
     if (reason == FM_REASON_ERROR) {
         fm_json_key(&w, "error");

@@ -191,6 +191,12 @@ static enum fm_code read_seed(struct fm_kit_job *job, struct json_object *value,
     return json_object_is_type(value, json_type_int) ? FM_OK : fm_kit_job_wrong(error, "seed", "an integer");
 }
 
+static enum fm_code read_repeatable(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
+    job->repeatable = json_object_get_boolean(value);
+    return json_object_is_type(value, json_type_boolean) ? FM_OK
+                                                         : fm_kit_job_wrong(error, "repeatable", "true or false");
+}
+
 static enum fm_code read_stop(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
     size_t count = json_object_is_type(value, json_type_array) ? json_object_array_length(value) : FM_STOPS_MAX + 1;
     if (count > FM_STOPS_MAX) {
@@ -327,6 +333,7 @@ static const struct member {
     {"temperature", read_temperature},
     {"top_p", read_top_p},
     {"seed", read_seed},
+    {"repeatable", read_repeatable},
     {"presence_penalty", fm_kit_job_read_presence_penalty},
     {"frequency_penalty", fm_kit_job_read_frequency_penalty},
     {"logit_bias", fm_kit_job_read_logit_bias},

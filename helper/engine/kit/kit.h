@@ -232,6 +232,7 @@ struct fm_kit_job {
     double top_p;       /* 0 to 1 */
     bool has_seed;
     int64_t seed;
+    bool repeatable;          /* the same to the bit as in a fresh process: it has to run alone, see fm_kit_take */
     double presence_penalty;  /* -2 to 2: off the logit of each token that was generated, ENGINE.md; 0: none */
     double frequency_penalty; /* the same, for each time that it was */
     struct fm_logit_bias *logit_biases;
@@ -260,6 +261,11 @@ struct fm_kit_job {
     struct fm_buf schema_report; /* before fm_kit_job_accept: `schema_report` of job.accepted, a JSON value */
     struct fm_buf schema_error;  /* before fm_kit_job_finish: `schema_error` of job.finished, as text */
 
+    /* The engine's to set before fm_kit_job_finish. */
+    bool speculates;         /* what is below is told */
+    int64_t drafted_tokens;  /* that were guessed ahead */
+    int64_t accepted_tokens; /* of these, those that became part of the answer */
+
     /* The kit's. */
     struct fm_kit *kit;
     struct fm_kit_job *next;
@@ -277,6 +283,8 @@ struct fm_kit_job {
     size_t embedded;                 /* vectors told so far */
     int64_t delta_ms;                /* when the last one was sent; 0: none was */
     int64_t event_ms;                /* when the last event was */
+    int64_t accepted_us;             /* when job.accepted was sent; 0: it was not */
+    int64_t first_us;                /* when the first token came; 0: none did */
     int64_t input_tokens;
     int64_t cached_tokens;
     int64_t output_tokens;
@@ -311,7 +319,8 @@ FM_MUST_USE enum fm_code fm_kit_job_fit(struct fm_kit_job *job, size_t context_l
 
 /*
  * The next job. Engine thread. With `wait` it blocks until there is one, and NULL means that the end has come; without,
- * NULL also means that there is none now. Calls of the front are answered in here.
+ * for an engine that has other jobs, NULL also means that there is none now, or that the next one is repeatable: it and
+ * those behind it wait until the engine has none. Calls of the front are answered in here.
  */
 struct fm_kit_job *fm_kit_take(struct fm_kit *kit, bool wait);
 

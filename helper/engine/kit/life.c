@@ -41,13 +41,16 @@ static void free_item(struct fm_item *item) {
     free(item);
 }
 
-/* NULL: the end, or with `wait` false nothing there. */
+/* NULL: the end, or with `wait` false nothing that could be done beside other jobs. */
 static struct fm_item *next_item(struct fm_kit *kit, bool wait) {
     pthread_mutex_lock(&kit->lock);
     while (wait && !kit->first && !fm_kit_ending(kit)) {
         pthread_cond_wait(&kit->changed, &kit->lock);
     }
     struct fm_item *item = fm_kit_ending(kit) ? NULL : kit->first;
+    if (item && item->job && item->job->repeatable && !wait) {
+        item = NULL;
+    }
     if (item) {
         kit->first = item->next;
         kit->last = kit->first ? kit->last : &kit->first;

@@ -115,10 +115,21 @@ static void begin(struct fm_scheduler *scheduler, struct fm_kit_job *job) {
     scheduler->busy = NULL;
 }
 
+/* A repeatable job is under way: none begins beside it. */
+static bool is_closed(const struct fm_scheduler *scheduler) {
+    for (size_t i = 0; i < slots(scheduler); i++) {
+        const struct fm_kit_job *job = scheduler->list[i].job;
+        if (job && job->repeatable) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Takes jobs that are there; waits for one if there is nothing to do. False: the end has come. */
 static bool admit(struct fm_scheduler *scheduler) {
     int64_t deadline = INT64_MAX; /* from the first on: answers under way wait */
-    while (scheduler->running < slots(scheduler) && fm_now_ms() < deadline) {
+    while (scheduler->running < slots(scheduler) && !is_closed(scheduler) && fm_now_ms() < deadline) {
         struct fm_kit_job *job = fm_kit_take(scheduler->kit, scheduler->running == 0);
         if (!job) {
             break;
@@ -138,7 +149,8 @@ static void place(struct fm_scheduler *scheduler) {
     for (size_t i = 0; i < slots(scheduler); i++) {
         struct fm_sequence *sequence = &scheduler->list[i];
         if (sequence->job && !sequence->cached && !sequence->reason && (!scheduler->crowded || active == 0)) {
-            bool exact = scheduler->model->repeatable || (sequence->job->has_seed && scheduler->running == 1);
+            bool alone = sequence->job->has_seed && scheduler->running == 1; /* so far */
+            bool exact = scheduler->model->repeatable || sequence->job->repeatable || alone;
             fm_sequence_place(sequence, &scheduler->cache, exact);
             active++;
         }

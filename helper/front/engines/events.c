@@ -14,6 +14,7 @@
 #include <string.h>
 
 #define MEMORY_MAX         (INT64_C(1) << 50) /* bytes that an engine may report: sums stay in range */
+#define TIMING_MAX_MS      1e12               /* of a job; sums of it stay in range */
 #define REPORT_MAX         (1u << 20)         /* bytes of a schema report as JSON; its entries can't reach that */
 #define REPORT_ENTRIES_MAX 200                /* of each list */
 #define REPORT_ENTRY_MAX   255                /* bytes of an entry, as of an error's `param` */
@@ -248,6 +249,7 @@ static void on_accepted(struct fm_job *job, struct json_object *params) {
     }
     job->state = FM_JOB_RUNNING;
     job->accepted_ms = job->progress_ms;
+    job->answer.timings.queue_us += fm_now_us() - job->queued_us;
     /* a job that is being stopped already fails without a stream, and a later choice finds it open */
     if (!job->stopping && !job->answer.opened) {
         if (embeds(job) && !take_dimension(job, params)) {
@@ -401,12 +403,32 @@ static void read_usage(struct json_object *params, struct fm_usage *usage) {
     }
 }
 
+/* A time in ms, in µs; of an engine's nonsense the nearest time. */
+static int64_t get_us(struct json_object *object, const char *key) {
+    struct json_object *value;
+    double ms = json_object_object_get_ex(object, key, &value) ? json_object_get_double(value) : 0;
+    return !(ms > 0) ? 0 : ms > TIMING_MAX_MS ? (int64_t)TIMING_MAX_MS * 1000 : (int64_t)(ms * 1000 + 0.5);
+}
+
+static void read_timings(struct json_object *params, struct fm_timings *timings) {
+    struct json_object *value;
+    if (json_object_object_get_ex(params, "timings", &value) && json_object_is_type(value, json_type_object)) {
+        timings->told = true;
+        timings->prefill_us = get_us(value, "prefill_ms");
+        timings->decode_us = get_us(value, "decode_ms");
+        timings->speculates = json_object_object_get_ex(value, "drafted_tokens", NULL);
+        timings->drafted = get_count(value, "drafted_tokens");
+        timings->accepted = get_count(value, "accepted_tokens");
+    }
+}
+
 static void on_finished(struct fm_job *job, struct json_object *params) {
     const char *reason = get_string(params, "reason");
     const char *mismatch = get_string(params, "schema_error");
     struct fm_error error;
     if (job->answer.opened) {
         read_usage(params, &job->answer.usage);
+        read_timings(params, &job->answer.timings);
     }
     if (job->stopping) { /* the stop came first, so it decides */
         error = job->stop_error;

@@ -191,11 +191,26 @@ static void send_aborts(struct fm_front *front) {
     }
 }
 
+/* A repeatable job is alone in the engine: it waits for those before it, and those after it wait for it. */
+static bool must_wait(const struct fm_engine *engine, const struct fm_job *job) {
+    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+        const struct fm_job *other = &engine->front->jobs[i];
+        bool beside = fm_job_is_held(other) && other->engine == engine;
+        if (beside && (job->answer.request.repeatable || other->answer.request.repeatable)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void send_jobs(struct fm_engine *engine, const struct waiting *waiting) {
     struct fm_job *job;
     while (engine->state == FM_ENGINE_READY && !fm_engine_is_going_locked(engine) &&
            fm_engine_held_locked(engine) < engine->slots && (job = first_for(engine->front, engine))) {
         if (engine == waiting->yields && job->number > waiting->number) {
+            return;
+        }
+        if (must_wait(engine, job)) {
             return;
         }
         if (!fm_outbox_has_room(&engine->outbox)) {

@@ -277,6 +277,7 @@ static void read_engine(struct fm_engine *engine, const struct fm_child *child, 
         if (got <= 0) {
             break;
         }
+        fm_metrics_count_bytes(&engine->front->metrics.engines_received, (size_t)got);
         fault = fm_inbound_feed(&inbound, bytes, (size_t)got, &handler);
         wait_for_host(engine, relay);
     }
@@ -352,6 +353,7 @@ static bool start_process(struct fm_engine *engine, struct fm_child *child) {
         fm_engine_note_end_locked(engine, FM_END_REFUSED, &error);
     } else {
         engine->pid = child->pid;
+        front->metrics.engine_starts++;
         fm_engine_send_initialize_locked(engine);
     }
     if (error.code == FM_OK && (front->ending || engine->end_error.code != FM_OK)) {
@@ -378,6 +380,7 @@ static void reap_process(struct fm_engine *engine, struct fm_child *child, struc
     pthread_mutex_lock(&front->lock);
     describe_death_locked(engine, status);
     if (engine->end == FM_END_CRASH && !front->ending) {
+        front->metrics.engine_deaths++;
         fm_crash_loop_note(&front->program.crash_loop, fm_model_blamed(&engine->model), &engine->end_error,
                            fm_now_ms());
     }

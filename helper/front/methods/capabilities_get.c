@@ -1,5 +1,6 @@
 /* capabilities.get: whether a request could be served, by what, and within which limits. Nothing is started for it. */
 #include "base/clock.h"
+#include "front/engines/engine.h"
 #include "front/engines/table.h"
 #include "front/jobs.h"
 #include "front/methods/methods.h"
@@ -42,7 +43,7 @@ static void write_engine(struct fm_front *front, struct fm_json_writer *w) {
     fm_json_key(w, "engine");
     fm_json_object_begin(w);
     fm_json_key_str(w, "name", front->program.files.name);
-    fm_json_key_str(w, "state", state_names[state]);
+    fm_json_key_str(w, "state", fm_engine_state_name(state));
     fm_json_key(w, "sandbox");
     if (reported) {
         fm_sandbox_write(&sandbox, w);

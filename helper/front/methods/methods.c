@@ -11,7 +11,7 @@ static const struct fm_method *const rows[] = {
     &fm_method_responses_compact, &fm_method_responses_cancel,      &fm_method_responses_retrieve,
     &fm_method_responses_delete,  &fm_method_responses_input_items, &fm_method_chat_completions_create,
     &fm_method_embeddings_create, &fm_method_completions_create,    &fm_method_cancel_request,
-    &fm_method_process_shutdown,
+    &fm_method_process_shutdown,  &fm_method_metrics_get,
 };
 
 const struct fm_rule fm_no_params[] = {{0}};
@@ -41,10 +41,21 @@ static enum fm_code check_and_run(const struct fm_method *method, struct fm_fron
     return code;
 }
 
+static enum fm_code create(const struct fm_method *method, struct fm_front *front, const struct fm_rpc_message *message,
+                           struct fm_error *error) {
+    enum fm_code code = fm_method_create(front, &message->id, message->params, method->surface, error);
+    if (code != FM_OK) {
+        pthread_mutex_lock(&front->lock);
+        front->metrics.outcomes[FM_OUTCOME_REFUSED]++;
+        pthread_mutex_unlock(&front->lock);
+    }
+    return code;
+}
+
 enum fm_code fm_method_run(const struct fm_method *method, struct fm_front *front, const struct fm_rpc_message *message,
                            struct fm_json_writer *result, struct fm_error *error) {
     if (method->surface) {
-        return fm_method_create(front, &message->id, message->params, method->surface, error);
+        return create(method, front, message, error);
     }
     struct fm_method_call call = {
         .id = &message->id, .params = message->params, .is_notification = message->kind == FM_RPC_NOTIFICATION};

@@ -1,0 +1,46 @@
+/*
+ * What the helper has done since it started, for metrics.get: counters that only grow. The caller holds the front's
+ * lock, but for the bytes, which any thread counts.
+ */
+#ifndef FM_FRONT_METRICS_H
+#define FM_FRONT_METRICS_H
+
+#include "surface/surface.h"
+
+#include <stdatomic.h>
+
+/* What became of requests, each counted once. */
+enum fm_outcome {
+    FM_OUTCOME_COMPLETED,
+    FM_OUTCOME_INCOMPLETE, /* a token limit, or a content filter */
+    FM_OUTCOME_FAILED,
+    FM_OUTCOME_TIMED_OUT,
+    FM_OUTCOME_CANCELLED,
+    FM_OUTCOME_REFUSED, /* before they were queued */
+    FM_OUTCOMES,
+};
+
+struct fm_metrics {
+    int64_t outcomes[FM_OUTCOMES];
+    struct fm_usage tokens;    /* of all choices; the prompt counts for each of them */
+    struct fm_timings timings; /* the same */
+    int64_t engine_starts;
+    int64_t engine_deaths; /* nobody had asked for them */
+    _Atomic int64_t host_received;
+    _Atomic int64_t host_sent; /* queued for it */
+    _Atomic int64_t engines_received;
+    _Atomic int64_t engines_sent;
+};
+
+/* A request has ended; `error` says how it failed, if it did. */
+void fm_metrics_count_end(struct fm_metrics *metrics, enum fm_finish finish, const struct fm_error *error);
+
+/* A choice of an answer has ended, or what was made of it. */
+void fm_metrics_count_choice(struct fm_metrics *metrics, const struct fm_answer *answer);
+
+/* Any thread. */
+static inline void fm_metrics_count_bytes(_Atomic int64_t *counter, size_t bytes) {
+    atomic_fetch_add_explicit(counter, (int64_t)bytes, memory_order_relaxed);
+}
+
+#endif

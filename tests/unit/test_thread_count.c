@@ -68,7 +68,7 @@ static void trials_are_rare(void **state) {
         tried += count.now == 2;
         fm_thread_count_note(&count, now, STEP_US, (int64_t)(STEP_US * share(2, 2, count.now)));
     }
-    assert_in_range(tried, 15 * 8, 20 * 8); /* a window is 8 steps; each 4 s, and some more in the beginning */
+    assert_in_range(tried, 8 * 8, 14 * 8); /* a window is 8 steps; each 8 s, and some more in the beginning */
 }
 
 /* A trial that goes well for a moment only does not come back at once. */

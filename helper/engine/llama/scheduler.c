@@ -75,11 +75,11 @@ static void look_around(struct fm_scheduler *scheduler) {
     }
 }
 
-/* A batch of a prompt that other programs hold up: it is done sooner by fewer threads, from its beginning. */
+/* Other programs hold the batch up so much that it is done sooner by fewer threads, from its beginning. */
 static bool is_better_begun_again(const struct fm_scheduler *scheduler) {
     const struct fm_llama_model *model = scheduler->model;
     bool may = !model->exact && !model->uses_gpu && !scheduler->busy && !scheduler->cache.whole;
-    return may && scheduler->batch.tokens.n_tokens >= MEASURED_MIN && fm_threads_lost(&model->threads);
+    return may && fm_threads_lost(&model->threads);
 }
 
 /* llama.cpp asks between the operations of a batch, which may take a minute. It stops when nobody wants what comes of

@@ -8,11 +8,11 @@
 /* So much of a thread's time may go elsewhere: a desktop's small programs take no more, two that compute take half. */
 #define LOST_MAX 0.25
 
-/* Before more threads are tried again. A trial takes a window, so even a lost one in 4 s is not felt. */
+/* Before more threads are tried again. A trial that fails may take two windows. */
 #define PAUSE_MIN_MS 250
-#define PAUSE_MAX_MS 4000
+#define PAUSE_MAX_MS 8000
 
-#define SOON_MS 1000 /* after which losing time again is another event */
+#define STEADY_US 1000000 /* of computing after a trial: then it went well, and a later loss is another event */
 
 void fm_thread_count_init(struct fm_thread_count *count, int most) {
     *count = (struct fm_thread_count){.most = most, .now = most};
@@ -30,16 +30,16 @@ bool fm_thread_count_is_lost(const struct fm_thread_count *count, int64_t wall_u
 /* As many as had all their time. */
 static void take_fewer(struct fm_thread_count *count, int64_t now_ms) {
     int whole = (int)(count->cpu_us / count->wall_us);
-    int64_t pause = now_ms - count->more_ms < SOON_MS ? 2 * count->pause_ms : 0;
+    int64_t pause = count->good_us < STEADY_US ? 2 * count->pause_ms : 0;
     pause = pause > PAUSE_MIN_MS ? pause : PAUSE_MIN_MS;
     count->now = whole < 1 ? 1 : whole < count->now ? whole : count->now - 1;
     count->pause_ms = pause < PAUSE_MAX_MS ? pause : PAUSE_MAX_MS;
     count->more_ms = now_ms + count->pause_ms;
 }
 
-static void take_more(struct fm_thread_count *count, int64_t now_ms) {
+static void take_more(struct fm_thread_count *count) {
     count->now = 2 * count->now < count->most ? 2 * count->now : count->most;
-    count->more_ms = now_ms;
+    count->good_us = 0;
 }
 
 void fm_thread_count_note(struct fm_thread_count *count, int64_t now_ms, int64_t wall_us, int64_t cpu_us) {
@@ -51,7 +51,9 @@ void fm_thread_count_note(struct fm_thread_count *count, int64_t now_ms, int64_t
     if (fm_thread_count_is_lost(count, count->wall_us, count->cpu_us)) {
         take_fewer(count, now_ms);
     } else if (count->now < count->most && now_ms >= count->more_ms) {
-        take_more(count, now_ms);
+        take_more(count);
+    } else {
+        count->good_us += count->wall_us;
     }
     count->wall_us = 0;
     count->cpu_us = 0;

@@ -15,8 +15,9 @@ struct fm_thread_count {
     int now;          /* threads that are to take part; 1 to `most` */
     int64_t wall_us;  /* computing since the last decision: the time, */
     int64_t cpu_us;   /* and that of the processors, all threads together */
-    int64_t more_ms;  /* when more threads may be tried again; or when that was done last */
-    int64_t pause_ms; /* before that; doubled while they lose time again soon */
+    int64_t good_us;  /* computing without a loss since more threads were tried */
+    int64_t more_ms;  /* when they may be tried again */
+    int64_t pause_ms; /* before that; doubled while a trial soon ends in a loss */
 };
 
 /* All of `most` threads, at first. */

@@ -17,8 +17,8 @@ import { billOfMaterials } from "./sbom.mjs";
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const build = join(root, "build");
 
-/** The versions of the C and C++ libraries that users need at least: Debian 12, Ubuntu 22.04, Fedora 36. */
-const FLOORS = { GLIBC: "2.34", GLIBCXX: "3.4.30", CXXABI: "1.3.13" };
+/** The versions of the C and C++ libraries that users need at least: RHEL 9, Debian 12, Ubuntu 22.04. */
+const FLOORS = { GLIBC: "2.34", GLIBCXX: "3.4.29", CXXABI: "1.3.13" };
 /** Those that each system with the C library has, apart from libstdc++. */
 const SYSTEM = /^(lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+)\.so\.\d+|ld-linux.*)$/;
 

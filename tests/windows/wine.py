@@ -193,6 +193,15 @@ class Windows(unittest.TestCase):
             self.assertIn("語", text)
             self.assertIn('"ok":true', text)
 
+    def test_started_in_a_folder_whose_name_is_not_ascii(self):
+        """A command line keeps each drive's folder in its environment, by names such as "=Z:"."""
+        program = "Z:" + PROGRAMS.replace("/", "\\") + "\\fm-proxy.exe"
+        with tempfile.TemporaryDirectory(prefix="käse 語 ") as folder:
+            process = subprocess.run(["wine", "cmd", "/c", program, "--version"], stdout=subprocess.PIPE, cwd=folder,
+                                     env={**os.environ, "LC_ALL": "C.UTF-8"}, check=False)
+        self.assertEqual(process.returncode, 0)
+        self.assertTrue(process.stdout.startswith(b"fm-proxy "), process.stdout)
+
     def test_model_files(self):
         """In a folder, and by a path as Windows writes it. The engine is the fake one, under a name that says it reads files."""
         with tempfile.TemporaryDirectory() as folder:

@@ -22,6 +22,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 WINDOWS = os.path.join(os.path.dirname(os.path.dirname(HERE)), "build", "windows")
 PROGRAMS = os.path.join(WINDOWS, "bin")
+HELPER = os.path.join(os.path.dirname(os.path.dirname(HERE)), "helper")
 START = os.path.join(WINDOWS, "start")  # a script for each program, by the name that it has elsewhere
 ENGINES = ("fm-engine-fake", "fm-engine-llama")
 MODEL = os.path.join(os.path.dirname(WINDOWS), "models", "SmolLM2-135M-Instruct.Q4_1.gguf")
@@ -201,6 +202,21 @@ class Windows(unittest.TestCase):
                                      env={**os.environ, "LC_ALL": "C.UTF-8"}, check=False)
         self.assertEqual(process.returncode, 0)
         self.assertTrue(process.stdout.startswith(b"fm-proxy "), process.stdout)
+
+    def probe(self, word):
+        """Runs tests/windows/probe.c, made anew."""
+        compiler = ["x86_64-w64-mingw32-gcc-posix", "-O1", "-I" + HELPER, os.path.join(HERE, "probe.c")]
+        ours = ["-municode", "-static", "-I" + os.path.join(HELPER, "base", "windows"), "-include",
+                os.path.join(HELPER, "base", "windows", "posix.h"), os.path.join(WINDOWS, "libfm_base.a"), "-lbcrypt", "-lntdll"]
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([*compiler, "-DLIBRARY", "-shared", "-o", os.path.join(folder, "probe.dll")], check=True)
+            subprocess.run([*compiler, *ours, "-o", os.path.join(folder, "probe.exe")], check=True)
+            program = os.path.join(folder, "probe.exe")
+            return subprocess.run(["wine", program, word], stdout=subprocess.PIPE, cwd=folder, text=True, check=False)
+
+    def test_an_end_at_once_runs_nothing_of_a_library(self):
+        """_exit ends the engine while another thread of it may be in the middle of anything."""
+        self.assertEqual(self.probe("end").returncode, 7)
 
     def test_model_files(self):
         """In a folder, and by a path as Windows writes it. The engine is the fake one, under a name that says it reads files."""

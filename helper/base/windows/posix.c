@@ -41,6 +41,11 @@ int setenv(const char *name, const char *value, int overwrite) {
     return _putenv_s(name, value) == 0 ? 0 : -1;
 }
 
+void _exit(int status) {
+    TerminateProcess(GetCurrentProcess(), (UINT)status);
+    abort(); /* it does not return */
+}
+
 /* Of the monotonic clock alone. */
 int clock_gettime(clockid_t clock, struct timespec *now) {
     LARGE_INTEGER ticks;

@@ -218,6 +218,9 @@ class Windows(unittest.TestCase):
         """_exit ends the engine while another thread of it may be in the middle of anything."""
         self.assertEqual(self.probe("end").returncode, 7)
 
+    def test_a_limit_is_of_processor_time(self):
+        self.assertEqual(self.probe("patience").stdout, "ran late\n")
+
     def test_model_files(self):
         """In a folder, and by a path as Windows writes it. The engine is the fake one, under a name that says it reads files."""
         with tempfile.TemporaryDirectory() as folder:

@@ -8,6 +8,7 @@ Prints a line for each test, and what is left out with the reason. The last line
 what packaging/windows.sh built in build/windows. WINEPREFIX is build/windows/wine unless it is set.
 """
 
+import errno
 import json
 import os
 import re
@@ -220,6 +221,13 @@ class Windows(unittest.TestCase):
 
     def test_a_limit_is_of_processor_time(self):
         self.assertEqual(self.probe("patience").stdout, "ran late\n")
+
+    def test_a_program_that_windows_does_not_let_start(self):
+        """A virus scanner, a policy and a quota have errors of their own. The host sees them as sentences."""
+        told = dict(map(int, line.split()) for line in self.probe("errors").stdout.splitlines())
+        for numbers, meaning in (((5, 225, 226, 740, 1260, 4551), errno.EACCES), ((193, 14001), errno.ENOEXEC),
+                                 ((8, 1454, 1816), errno.ENOMEM), ((89, 164), errno.EAGAIN)):
+            self.assertEqual({told[number] for number in numbers}, {meaning}, numbers)
 
     def test_model_files(self):
         """In a folder, and by a path as Windows writes it. The engine is the fake one, under a name that says it reads files."""

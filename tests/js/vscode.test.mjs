@@ -405,6 +405,13 @@ test("answers that name nothing are not offered: the code's own words are", asyn
   ]);
 });
 
+test("a name of the code's own words can stand in code: no number begins it", async (t) => {
+  const editor = editorOf(new TextDocument("0xff & mask\n"), "0xff & mask");
+  const { run, seen } = await withStub(t, answers(...NAMELESS), { editor });
+  await run("fm-proxy.suggestName");
+  assert.deepEqual(seen.picks[0].items.map(({ name }) => name), ["mask"]);
+});
+
 test("the model's own names come before the one of the code's words", async (t) => {
   const editor = editorOf(new TextDocument(CODE), CODE.trim());
   const { run, seen } = await withStub(t, answers("untitled", "untitled", "split dates", "split dates"), { editor });

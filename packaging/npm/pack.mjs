@@ -52,6 +52,8 @@ const PLATFORMS = [
     // llama.cpp's libraries are built too.
     pin: "llama-src",
     archives: join(build, "deps", "static", "windows", "lib", "pkgconfig"),
+    // What gcc links in: the C library with its threads, libgcc and libstdc++.
+    runtime: ["mingw-w64-x86-64-dev", "gcc-mingw-w64-x86-64-posix", "g++-mingw-w64-x86-64-posix"],
     // In the folder of a Windows that packaging/windows.sh made: wine makes another one of 700 MB in the user's home.
     runner: ["env", `WINEPREFIX=${process.env.WINEPREFIX ?? join(build, "windows", "wine")}`, "WINEDEBUG=-all", "wine"],
     setup: "sh packaging/windows.sh",
@@ -66,6 +68,8 @@ const PLATFORMS = [
     build: join(build, "macos"),
     pin: "llama-lib-macos",
     source: "llama-src-macos",
+    // It links its libc++ in.
+    compiler: "zig",
     archives: join(build, "deps", "static", "macos", "lib", "pkgconfig"),
     setup: "sh packaging/macos.sh",
     most: { unpacked: 25e6, packed: 10e6 },
@@ -125,7 +129,7 @@ function isBuilt({ name, build, setup, suffix, mayLack }) {
 }
 
 function packPlatform(platform) {
-  const { name, is, pin, source, archives, most } = platform;
+  const { name, is, most } = platform;
   const folder = join(out, `${is.os}-${is.cpu}`);
   platform.install(platform, folder);
   checkPrograms(platform, folder);
@@ -133,7 +137,7 @@ function packPlatform(platform) {
   checkVersion(platform, folder);
   for (const file of ["LICENSE", "THIRD-PARTY-NOTICES"]) cpSync(join(root, file), join(folder, file));
   cpSync(join(root, "packaging", "npm", "README.platform.md"), join(folder, "README.md"));
-  writeJson(join(folder, "sbom.cdx.json"), billOfMaterials(root, { name, version, pin, source, archives }));
+  writeJson(join(folder, "sbom.cdx.json"), billOfMaterials(root, { ...platform, version }));
   writeJson(join(folder, "package.json"), {
     name,
     version,

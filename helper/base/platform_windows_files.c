@@ -14,6 +14,12 @@
 #define EPOCH_SECONDS 11644473600
 #define TICKS         10000000 /* a second's */
 
+/* Errors that winerror.h has, and its copy for gcc lacks. */
+#define VIRUS_FOUND      225
+#define VIRUS_DELETED    226
+#define ELEVATION_WANTED 740
+#define POLICY_OF_SYSTEM 4551 /* Smart App Control and its like */
+
 #define SHARE_ALL (FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE)
 
 int fm_windows_errno(DWORD error) {
@@ -29,15 +35,26 @@ int fm_windows_errno(DWORD error) {
     case ERROR_ACCESS_DENIED:
     case ERROR_SHARING_VIOLATION:
     case ERROR_LOCK_VIOLATION:
-    case ERROR_WRITE_PROTECT: return EACCES;
+    case ERROR_WRITE_PROTECT:
+    case ERROR_ACCESS_DISABLED_BY_POLICY:
+    case VIRUS_FOUND:
+    case VIRUS_DELETED:
+    case ELEVATION_WANTED:
+    case POLICY_OF_SYSTEM: return EACCES;
     case ERROR_BAD_EXE_FORMAT:
-    case ERROR_EXE_MACHINE_TYPE_MISMATCH: return ENOEXEC;
+    case ERROR_EXE_MACHINE_TYPE_MISMATCH:
+    case ERROR_SXS_CANT_GEN_ACTCTX: return ENOEXEC;
+    case ERROR_NO_PROC_SLOTS:
+    case ERROR_MAX_THRDS_REACHED: return EAGAIN;
     case ERROR_NOT_ENOUGH_MEMORY:
     case ERROR_OUTOFMEMORY:
     case ERROR_COMMITMENT_LIMIT:
+    case ERROR_PAGEFILE_QUOTA:
+    case ERROR_NOT_ENOUGH_QUOTA:
     case ERROR_NO_SYSTEM_RESOURCES: return ENOMEM;
     case ERROR_TOO_MANY_OPEN_FILES: return EMFILE;
-    case ERROR_DISK_FULL: return ENOSPC;
+    case ERROR_DISK_FULL:
+    case ERROR_HANDLE_DISK_FULL: return ENOSPC;
     case ERROR_FILENAME_EXCED_RANGE: return ENAMETOOLONG;
     default: return EIO;
     }

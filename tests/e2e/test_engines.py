@@ -177,6 +177,112 @@ class Idle(Engines):
         self.wait_for_engines(helper, CHAT)
 
 
+class LoadAndUnload(Engines):
+    def load(self, helper, model, **fm):
+        return helper.call("models.load", {"model": model, "fm": fm})
+
+    def test_load(self):
+        """Answered when the model is loaded; a request that follows starts nothing."""
+        helper = self.models(FM_ENGINE_FAKE_LOAD="slow:200", FM_ENGINE_FAKE_MEMORY=str(7 * MIB))
+        result = self.load(helper, EMBEDDER)
+        load_ms = result.pop("load_ms")
+        self.assertGreaterEqual(load_ms, 200)
+        self.assertEqual(result, {"ok": True, "model": EMBEDDER, "memory_bytes": 7 * MIB, "context_length": 4096, "slots": 8})
+        self.assertEqual(self.engines(helper)[EMBEDDER]["state"], "ready")
+        engine = helper.engine_pid()
+        self.assertEqual(self.load(helper, EMBEDDER)["load_ms"], load_ms, "it was loaded")
+        self.answer(helper, EMBEDDER)
+        self.assertEqual(children(helper.pid), [engine])
+
+    def test_load_beside_requests(self):
+        helper = self.models()
+        running = self.busy(helper, CHAT)
+        self.assertTrue(self.load(helper, CHAT)["ok"])
+        self.assertTrue(self.load(helper, EMBEDDER)["ok"])
+        self.cancel(helper, running)
+
+    def test_the_default_model(self):
+        helper = self.models()
+        for params in ({}, {"model": "default"}):
+            self.assertEqual(helper.call("models.load", params)["model"], CHAT)
+        self.assertEqual(helper.call("models.unload", {}), {"ok": True, "model": CHAT, "unloaded": True})
+
+    def test_a_load_that_fails(self):
+        helper = self.models(FM_ENGINE_FAKE_LOAD=f"error:{CHAT}")
+        self.assertIn("this load fails", self.assert_error(self.load(helper, CHAT), "UNAVAILABLE")["detail"])
+        self.assert_error(self.load(helper, "none"), "NOT_FOUND", "model")
+        helper = self.models(FM_ENGINE_FAKE_LOAD=f"crash:{CHAT}")
+        details = [self.assert_error(self.load(helper, CHAT), "UNAVAILABLE")["detail"] for _ in range(4)]
+        self.assertIn("3 times in a row", details[3])
+
+    def test_a_cancel_ends_the_load(self):
+        helper = self.models(FM_ENGINE_FAKE_LOAD=f"hang:{CHAT}")
+        for end in (lambda call: helper.call("responses.cancel", {"request_id": call}),
+                    lambda call: helper.send("$/cancelRequest", {"id": call})):
+            call = helper.start("models.load", {"model": CHAT})
+            wire.wait_until(helper.engine_pid, "the engine")
+            end(call)
+            self.assert_error(helper.reply(call)["result"], "CANCELLED")
+            wire.wait_until(lambda: not children(helper.pid), "the end of the load")
+
+    def test_a_limit_ends_the_load(self):
+        helper = self.models(FM_ENGINE_FAKE_LOAD=f"hang:{CHAT}")
+        for name, limit in (("timeout_ms", "total"), ("queue_timeout_ms", "queue")):
+            self.assertEqual(self.assert_error(self.load(helper, CHAT, **{name: 200}), "TIMEOUT")["limit"], limit)
+            wire.wait_until(lambda: not children(helper.pid), "the end of the load")
+
+    def test_a_cancel_spares_a_load_that_a_request_waits_for(self):
+        helper = self.models(FM_ENGINE_FAKE_LOAD="slow:300")
+        call = helper.start("models.load", {"model": CHAT})
+        wire.wait_until(helper.engine_pid, "the engine")
+        engine = helper.engine_pid()
+        waiting = self.ask(helper, CHAT, "x")
+        helper.call("responses.cancel", {"request_id": call})
+        self.assert_answer(helper, waiting, CHAT)
+        self.assertEqual(helper.engine_pid(), engine)
+
+    def test_unload(self):
+        helper = self.models()
+        self.answer(helper, CHAT)
+        self.answer(helper, EMBEDDER)
+        for unloaded in (True, False):
+            self.assertEqual(helper.call("models.unload", {"model": CHAT}), {"ok": True, "model": CHAT, "unloaded": unloaded})
+            self.assertEqual(set(self.engines(helper)), {EMBEDDER})
+            self.assertEqual(len(children(helper.pid)), 1)
+        self.answer(helper, CHAT)
+
+    def test_a_model_that_works_is_not_unloaded(self):
+        helper = self.models()
+        running = self.busy(helper, CHAT)
+        error = self.assert_error(helper.call("models.unload", {"model": CHAT}), "OVERLOADED")
+        self.assertIn(f"the model {CHAT} has 1 request;", error["detail"])
+        self.cancel(helper, running)
+        self.assertTrue(helper.call("models.unload", {"model": CHAT})["unloaded"])
+
+    def test_a_request_that_comes_while_it_is_unloaded(self):
+        helper = self.models()
+        for _ in range(20):
+            self.answer(helper, CHAT)
+            unload = helper.start("models.unload", {"model": CHAT})
+            self.answer(helper, CHAT)
+            self.assertTrue(helper.reply(unload)["result"]["unloaded"])
+
+    def test_how_long_it_stays(self):
+        helper = self.models("--idle-unload-ms", "100")
+        self.assertTrue(self.load(helper, CHAT, keep_alive_ms=-1)["ok"])
+        self.assertTrue(self.load(helper, EMBEDDER)["ok"])
+        self.wait_for_engines(helper, CHAT)
+        self.assertTrue(self.load(helper, CHAT, keep_alive_ms=0)["ok"])
+        self.wait_for_engines(helper)
+
+    def test_wrong_params(self):
+        helper = self.models()
+        for method in ("models.load", "models.unload"):
+            self.assert_error(helper.call(method, {"model": 5}), "INVALID_REQUEST", "model")
+            self.assert_error(helper.call(method, {"fm": {"no_such": 1}}), "INVALID_REQUEST", "fm.no_such")
+            self.assertEqual(helper.call(method, {"model": CHAT, "stream": True})["fm"], {"ignored": ["stream"]})
+
+
 class Places(Engines):
     """--max-engines"""
 

@@ -11,12 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SUFFIX      ".gguf"
-#define CONTEXT_MAX 8192 /* tokens of the KV memory that an estimate counts, as engines have it by default */
-#define EMBEDS_MAX  2048 /* ... where a text is computed in one piece */
-#define BYTES_MAX   1e15 /* of an estimate: a header may claim anything */
-#define NAME_SHOWN  200  /* bytes of a name in an error */
-#define DIR_SHOWN   300  /* and of a path, so that there is room for what to do */
+#define SUFFIX       ".gguf"
+#define CONTEXT_MAX  8192 /* tokens of the KV memory that an estimate counts, as engines have it by default */
+#define EMBEDS_MAX   2048 /* ... where a text is computed in one piece */
+#define ESTIMATE_MAX 1e15 /* of an estimate: a header may claim anything */
+#define NAME_SHOWN   200  /* bytes of a name in an error */
+#define DIR_SHOWN    300  /* and of a path, so that there is room for what to do */
 
 static bool has_suffix(const char *name) {
     size_t len = strlen(name);
@@ -294,7 +294,7 @@ int64_t fm_model_estimate(const struct fm_model *model) {
     double most = kind->embeds ? EMBEDS_MAX : CONTEXT_MAX;
     double context = kind->context > 0 && (double)kind->context < most ? (double)kind->context : most;
     double bytes = (double)model->size + (double)model->mmproj_size + context * kind->kv_bytes;
-    return bytes < BYTES_MAX ? (int64_t)bytes : (int64_t)BYTES_MAX;
+    return bytes < ESTIMATE_MAX ? (int64_t)bytes : (int64_t)ESTIMATE_MAX;
 }
 
 enum fm_code fm_models_list(const struct fm_options *options, const struct fm_engine_files *engine,

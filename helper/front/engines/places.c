@@ -6,11 +6,14 @@
  */
 #include "front/engines/places.h"
 #include "base/clock.h"
+#include "base/utf8.h"
 #include "front/engines/engine.h"
 #include "front/engines/send.h"
 #include "front/engines/supervisor.h"
 #include "front/engines/table.h"
 #include "front/jobs.h"
+
+#define MODEL_SHOWN 200 /* bytes of its id in an error */
 
 /* The first job that waits for a place. */
 struct waiting {
@@ -24,9 +27,16 @@ static bool serves(const struct fm_engine *engine, const struct fm_job *job) {
            fm_model_is_same(&job->model, &engine->model) && (engine->model.mmproj || !job->model.mmproj);
 }
 
-/* It could go to an engine. */
-static bool is_ready(const struct fm_job *job) {
-    return job->state == FM_JOB_QUEUED && !job->answer.request.unresolved;
+static enum fm_work work_of(const struct fm_job *job) {
+    return job->answer.surface->work;
+}
+
+/* It could go to an engine, or where there is none (`placed` false), have one started. */
+static bool is_ready(const struct fm_job *job, bool placed) {
+    if (job->state != FM_JOB_QUEUED || job->answer.request.unresolved) {
+        return false;
+    }
+    return work_of(job) == FM_WORK_ANSWER || (work_of(job) == FM_WORK_LOAD && !placed);
 }
 
 /* ---- jobs and their engines ---- */
@@ -34,7 +44,8 @@ static bool is_ready(const struct fm_job *job) {
 static void find_engine(struct fm_front *front, struct fm_job *job) {
     job->engine = NULL;
     for (size_t i = 0; i < FM_ENGINES_MAX; i++) {
-        job->engine = serves(&front->engines[i], job) ? &front->engines[i] : job->engine;
+        bool has = work_of(job) != FM_WORK_UNLOAD && serves(&front->engines[i], job);
+        job->engine = has ? &front->engines[i] : job->engine;
     }
 }
 
@@ -55,7 +66,7 @@ static struct fm_job *first_for(struct fm_front *front, const struct fm_engine *
     struct fm_job *first = NULL;
     for (size_t i = 0; i < FM_JOBS_MAX; i++) {
         struct fm_job *job = &front->jobs[i];
-        if (is_ready(job) && job->engine == engine && (!first || job->number < first->number)) {
+        if (is_ready(job, engine != NULL) && job->engine == engine && (!first || job->number < first->number)) {
             first = job;
         }
     }
@@ -122,6 +133,7 @@ static void start(struct fm_engine *engine, struct fm_job *job) {
     if (fm_engine_start_locked(engine, &job->model, &error) != FM_OK) {
         fm_job_settle_locked(job, FM_FINISH_FAILED, &error);
     }
+    engine->warming = work_of(job) == FM_WORK_LOAD;
 }
 
 /* The engine that has the job's model already, but lacks the projector, or is going; NULL: there is none. */
@@ -170,6 +182,80 @@ static bool find_place(struct fm_front *front, struct fm_job *job, struct waitin
     return false;
 }
 
+/* ---- models.load and models.unload ---- */
+
+static void finish(struct fm_job *job) {
+    fm_answer_open(&job->answer, 0);
+    fm_job_settle_locked(job, FM_FINISH_STOP, NULL);
+}
+
+/* The job's engine is ready. */
+static void finish_load(struct fm_job *job) {
+    struct fm_engine *engine = job->engine;
+    job->answer.loaded = (struct fm_loaded){.load_ms = engine->load_ms,
+                                            .memory_bytes = engine->memory,
+                                            .context_length = engine->context_length,
+                                            .slots = engine->slots};
+    engine->used_ms = fm_now_ms();
+    engine->idle_since_ms = engine->used_ms;
+    engine->keep_alive_ms = fm_engine_keep_alive(engine->front, &job->answer.request);
+    finish(job);
+    if (engine->keep_alive_ms == 0 && fm_engine_wanted_locked(engine, UINT64_MAX) == 0) {
+        fm_engine_dismiss_locked(engine, "models.load was to keep it for 0 ms");
+    }
+}
+
+/* Ends the engine with the job's model; the job is answered when it is gone. */
+static void unload(struct fm_front *front, struct fm_job *job) {
+    struct fm_engine *engine = rival_of(front, job);
+    unsigned requests = engine ? fm_engine_wanted_locked(engine, UINT64_MAX) : 0;
+    struct fm_error error;
+    if (!engine) {
+        finish(job);
+    } else if (fm_engine_is_going_locked(engine)) {
+        job->answer.loaded.unloaded = true;
+    } else if (requests > 0) {
+        fm_fail(&error, FM_OVERLOADED, "the model %.*s has %u request%s; wait for the end or cancel, then unload it",
+                fm_utf8_shown(job->model.id, MODEL_SHOWN), job->model.id, requests, requests == 1 ? "" : "s");
+        fm_job_settle_locked(job, FM_FINISH_FAILED, &error);
+    } else {
+        job->answer.loaded.unloaded = true;
+        fm_engine_dismiss_locked(engine, "models.unload was called");
+    }
+}
+
+static void unload_models(struct fm_front *front) {
+    for (size_t i = 0; i < FM_JOBS_MAX && front->jobs_in_flight; i++) {
+        struct fm_job *job = &front->jobs[i];
+        if (job->state == FM_JOB_QUEUED && work_of(job) == FM_WORK_UNLOAD) {
+            unload(front, job);
+        }
+    }
+}
+
+static void finish_loads(struct fm_front *front) {
+    for (size_t i = 0; i < FM_JOBS_MAX && front->jobs_in_flight; i++) {
+        struct fm_job *job = &front->jobs[i];
+        bool loads = job->state == FM_JOB_QUEUED && work_of(job) == FM_WORK_LOAD;
+        if (loads && job->engine && job->engine->state == FM_ENGINE_READY && !fm_engine_is_going_locked(job->engine)) {
+            finish_load(job);
+        }
+    }
+}
+
+/* A load that was cancelled ends, unless a request waits for it. */
+static void end_unwanted_loads(struct fm_front *front) {
+    for (size_t i = 0; i < FM_ENGINES_MAX; i++) {
+        struct fm_engine *engine = &front->engines[i];
+        if (engine->state == FM_ENGINE_STARTING && engine->warming && !fm_engine_is_going_locked(engine) &&
+            fm_engine_wanted_locked(engine, UINT64_MAX) == 0) {
+            fm_engine_dismiss_locked(engine, "nobody waits for models.load any more");
+        }
+    }
+}
+
+/* ---- the budget ---- */
+
 /* Engines may report that they take more than was estimated. */
 static void keep_to_budget(struct fm_front *front) {
     struct fm_engine *idle = least_busy(front, UINT64_MAX);
@@ -209,11 +295,17 @@ void fm_engines_pump_locked(struct fm_front *front) {
     struct waiting waiting = {.number = UINT64_MAX};
     struct fm_job *job;
     send_aborts(front);
-    while (!front->ending && find_engines(front) && (job = first_for(front, NULL)) &&
-           find_place(front, job, &waiting)) {
+    if (front->ending) {
+        return;
     }
+    find_engines(front);
+    unload_models(front);
+    while (find_engines(front) && (job = first_for(front, NULL)) && find_place(front, job, &waiting)) {
+    }
+    finish_loads(front);
+    end_unwanted_loads(front);
     keep_to_budget(front);
-    for (size_t i = 0; i < FM_ENGINES_MAX && !front->ending; i++) {
+    for (size_t i = 0; i < FM_ENGINES_MAX; i++) {
         send_jobs(&front->engines[i], &waiting);
     }
 }

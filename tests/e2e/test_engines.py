@@ -7,6 +7,7 @@ Only the engine "llama" has a models folder, so the fake one stands in its place
 import os
 import tempfile
 import time
+from random import Random
 
 import foreign_engine
 import wire
@@ -336,6 +337,57 @@ class Places(Engines):
         for call in running:
             self.cancel(helper, call)
         self.assert_answer(helper, waiting, THIRD)
+
+
+class Mixes(Engines):
+    """Requests, deaths, cancels, loads and unloads of more models than there are places for, in any order."""
+    STEPS = (("x",), ("x", {"sleep_ms": 5}, "y"), ({"prefill_ms": 3}, "x"), ("x", {"hang": "soft"}),
+             ("x", {"signal": "SEGV"}), ({"exit": 1},), ({"error": "it broke"},))
+
+    def act(self, helper, random):
+        """Starts a call; returns its id, and whether it is one that only a cancel ends."""
+        model = random.choice(self.MODELS)
+        fm = {"keep_alive_ms": random.choice((-1, 0, 1, 1000))} if random.random() < 0.3 else {}
+        kind = random.random()
+        if kind < 0.1:
+            return helper.start("models.load", {"model": model, "fm": fm}), False
+        if kind < 0.2:
+            return helper.start("models.unload", {"model": model}), False
+        if kind < 0.4:
+            return helper.start("embeddings.create", {"model": model, "input": "x", "fm": fm}), False
+        steps = random.choice(self.STEPS)
+        return self.create(helper, script(*steps), stream=False, model=model, fm=fm), {"hang": "soft"} in steps
+
+    def run_mix(self, seed, count):
+        random = Random(seed)
+        helper = self.models("--max-engines", "2", "--idle-unload-ms", random.choice(("0", "5", "600000")))
+        open_calls = {}
+        for _ in range(count):
+            call, hangs = self.act(helper, random)
+            open_calls[call] = hangs
+            if random.random() < 0.3:
+                helper.send("$/cancelRequest", {"id": random.choice(list(open_calls))})
+            while len(open_calls) > 12:
+                for call in [call for call, hangs in open_calls.items() if hangs]:
+                    helper.send("$/cancelRequest", {"id": call})
+                message = helper.receive()
+                self.assertIn(message["id"], open_calls, "settled twice, or never asked")
+                del open_calls[message["id"]]
+            self.assertLessEqual(len(children(helper.pid)), 2)
+        for call in open_calls:
+            helper.send("$/cancelRequest", {"id": call})
+        while open_calls:
+            del open_calls[helper.receive()["id"]]
+        for model in self.MODELS:
+            helper.call("models.unload", {"model": model})
+        self.assertEqual(children(helper.pid), [])
+        self.assertEqual(helper.close(), 0)
+        self.assertIsNone(helper.receive(), "settled twice")
+
+    def test_some(self):
+        for seed in range(int(os.environ.get("FM_MIXES", "4"))):
+            with self.subTest(seed=seed):
+                self.run_mix(seed, 150)
 
 
 class Budget(Engines):

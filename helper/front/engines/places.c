@@ -2,7 +2,8 @@
  * Which engine a job goes to. An engine has one model, and a model has one engine. A job whose model no engine has gets
  * a place, if one is free and the memory budget allows it. Else an engine with nothing to do makes way, the least
  * recently used first. Where all have jobs, the job waits, and so do later ones that find no place. The engine that has
- * the fewest jobs then takes no later ones, so that it comes to its end.
+ * the fewest jobs then takes no later ones, so that it comes to its end. A job that waits for its own model to be
+ * loaded with a projector waits in the same way, and holds up no other model.
  */
 #include "front/engines/places.h"
 #include "base/clock.h"
@@ -13,13 +14,16 @@
 #include "front/engines/table.h"
 #include "front/jobs.h"
 
+#include <string.h>
+
 #define MODEL_SHOWN 200 /* bytes of its id in an error */
 
-/* The first job that waits for a place. */
-struct waiting {
-    uint64_t number;                /* UINT64_MAX: none waits */
-    const struct fm_engine *yields; /* the engine that takes no jobs after that one; NULL: none */
+/* Up to which job each engine takes jobs, in the place of that in front->engines: later ones wait behind that one. */
+struct turns {
+    uint64_t last[FM_ENGINES_MAX];
 };
+
+enum outcome { PLACED_OR_FAILED, WAITS, WAITS_FOR_OWN_ENGINE };
 
 /* Whether the engine can do the job: what sees also answers a request that has no images. */
 static bool serves(const struct fm_engine *engine, const struct fm_job *job) {
@@ -61,12 +65,13 @@ static bool find_engines(struct fm_front *front) {
     return any;
 }
 
-/* The first that is ready for `engine` (NULL: for a place); NULL: there is none. */
-static struct fm_job *first_for(struct fm_front *front, const struct fm_engine *engine) {
+/* The first after the one numbered `after` that is ready for `engine` (NULL: for a place); NULL: there is none. */
+static struct fm_job *first_for(struct fm_front *front, const struct fm_engine *engine, uint64_t after) {
     struct fm_job *first = NULL;
     for (size_t i = 0; i < FM_JOBS_MAX; i++) {
         struct fm_job *job = &front->jobs[i];
-        if (is_ready(job, engine != NULL) && job->engine == engine && (!first || job->number < first->number)) {
+        bool fits = is_ready(job, engine != NULL) && job->engine == engine && job->number > after;
+        if (fits && (!first || job->number < first->number)) {
             first = job;
         }
     }
@@ -156,30 +161,50 @@ static enum fm_code check_model(struct fm_front *front, const struct fm_model *m
     return code ? code : fm_needs_check(model, need, front->options.memory_budget, error);
 }
 
-/* Starts an engine for the job, or ends it where its model may not be tried now. False: it waits. */
-static bool find_place(struct fm_front *front, struct fm_job *job, struct waiting *waiting) {
+/* Has the engine end before it takes jobs that came after `job`; at once, if it has none before. */
+static void have_end(struct fm_engine *engine, const struct fm_job *job, struct turns *turns) {
+    uint64_t *last = &turns->last[engine - engine->front->engines];
+    if (work_before(engine, job->number) == 0) { /* it has nothing to lose */
+        fm_engine_dismiss_locked(engine, "another model needs its place or its memory");
+    } else {
+        *last = job->number < *last ? job->number : *last;
+    }
+}
+
+/* Starts an engine for the job, or ends the job where its model may not be tried now; or has an engine make way. */
+static enum outcome find_place(struct fm_front *front, struct fm_job *job, struct turns *turns) {
     struct fm_error error;
     if (check_model(front, &job->model, &error) != FM_OK) {
         fm_job_settle_locked(job, FM_FINISH_FAILED, &error);
-        return true;
+        return PLACED_OR_FAILED;
     }
     struct fm_engine *rival = rival_of(front, job);
-    struct fm_engine *place = rival ? NULL : free_place(front, fm_needs_of(&front->program.needs, &job->model, NULL));
+    if (rival) {
+        if (!fm_engine_is_going_locked(rival)) {
+            have_end(rival, job, turns);
+        }
+        return WAITS_FOR_OWN_ENGINE;
+    }
+    struct fm_engine *place = free_place(front, fm_needs_of(&front->program.needs, &job->model, NULL));
     if (place) {
         start(place, job);
-        return true;
+        return PLACED_OR_FAILED;
     }
-    waiting->number = job->number;
-    if (is_any_going(front)) {
-        return false; /* its end comes back here */
+    struct fm_engine *goes = is_any_going(front) ? NULL : least_busy(front, job->number);
+    if (goes) { /* else one that is going comes back here */
+        have_end(goes, job, turns);
     }
-    struct fm_engine *goes = rival ? rival : least_busy(front, job->number);
-    if (goes && work_before(goes, job->number) == 0) { /* an engine without jobs has nothing to lose */
-        fm_engine_dismiss_locked(goes, "another model needs its place or its memory");
-    } else {
-        waiting->yields = goes;
+    return WAITS;
+}
+
+static void find_places(struct fm_front *front, struct turns *turns) {
+    struct fm_job *job;
+    enum outcome outcome = PLACED_OR_FAILED;
+    uint64_t after = 0;
+    while (outcome != WAITS && find_engines(front) && (job = first_for(front, NULL, after))) {
+        outcome = find_place(front, job, turns);
+        after = outcome == WAITS_FOR_OWN_ENGINE ? job->number : after;
     }
-    return false;
 }
 
 /* ---- models.load and models.unload ---- */
@@ -258,9 +283,11 @@ static void end_unwanted_loads(struct fm_front *front) {
 
 /* Engines may report that they take more than was estimated. */
 static void keep_to_budget(struct fm_front *front) {
+    if (memory_used(front) <= front->memory_budget || is_any_going(front)) {
+        return;
+    }
     struct fm_engine *idle = least_busy(front, UINT64_MAX);
-    if (idle && memory_used(front) > front->memory_budget && memory_used(front) > idle->memory &&
-        !is_any_going(front) && fm_engine_wanted_locked(idle, UINT64_MAX) == 0) {
+    if (idle && memory_used(front) > idle->memory && fm_engine_wanted_locked(idle, UINT64_MAX) == 0) {
         fm_engine_dismiss_locked(idle, "the models take more memory than their budget");
     }
 }
@@ -277,11 +304,11 @@ static void send_aborts(struct fm_front *front) {
     }
 }
 
-static void send_jobs(struct fm_engine *engine, const struct waiting *waiting) {
+static void send_jobs(struct fm_engine *engine, uint64_t last) {
     struct fm_job *job;
     while (engine->state == FM_ENGINE_READY && !fm_engine_is_going_locked(engine) &&
-           fm_engine_held_locked(engine) < engine->slots && (job = first_for(engine->front, engine))) {
-        if (engine == waiting->yields && job->number > waiting->number) {
+           fm_engine_held_locked(engine) < engine->slots && (job = first_for(engine->front, engine, 0))) {
+        if (job->number > last) {
             return;
         }
         if (!fm_outbox_has_room(&engine->outbox)) {
@@ -292,20 +319,19 @@ static void send_jobs(struct fm_engine *engine, const struct waiting *waiting) {
 }
 
 void fm_engines_pump_locked(struct fm_front *front) {
-    struct waiting waiting = {.number = UINT64_MAX};
-    struct fm_job *job;
+    struct turns turns;
+    memset(&turns, 0xff, sizeof turns); /* all of them */
     send_aborts(front);
     if (front->ending) {
         return;
     }
     find_engines(front);
     unload_models(front);
-    while (find_engines(front) && (job = first_for(front, NULL)) && find_place(front, job, &waiting)) {
-    }
+    find_places(front, &turns);
     finish_loads(front);
     end_unwanted_loads(front);
     keep_to_budget(front);
     for (size_t i = 0; i < FM_ENGINES_MAX; i++) {
-        send_jobs(&front->engines[i], &waiting);
+        send_jobs(&front->engines[i], turns.last[i]);
     }
 }

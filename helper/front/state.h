@@ -119,8 +119,12 @@ struct fm_engine {
     enum fm_engine_state state;
     struct fm_model model; /* the one it loads or holds */
     char program[PATH_MAX];
-    pid_t pid;                 /* 0: none that may be killed */
-    int64_t state_since_ms;    /* when it came to its state */
+    pid_t pid;              /* 0: none that may be killed */
+    int64_t state_since_ms; /* when it came to its state */
+    int64_t started_ms;
+    int64_t load_ms;           /* from then until it was ready */
+    int64_t context_length;    /* tokens, as it reported them; 0: it did not */
+    bool warming;              /* it was started by models.load, and ends if nobody waits for the load any more */
     int64_t memory;            /* bytes that the model takes: what is estimated, then what the engine reports */
     int64_t used_ms;           /* when a job was handed to it, or ended in it, last; or when it was started */
     unsigned slots;            /* jobs it runs at once */

@@ -192,6 +192,8 @@ export type Method =
   | "completions.create"
   | "models.list"
   | "models.retrieve"
+  | "models.load"
+  | "models.unload"
   | "process.shutdown"
   | "$/cancelRequest";
 
@@ -804,6 +806,35 @@ export interface Capabilities {
     [key: string]: number;
   };
   [key: string]: unknown;
+}
+
+/** Which model `models.load` and `models.unload` are about. */
+export interface ModelParams {
+  /** Its id, or another name of it. Default: the default model. */
+  model?: string | null;
+  fm?: RequestLimits | null;
+}
+
+/** The answer of `models.load`. */
+export interface LoadedModel {
+  /** The model's id. */
+  model: string;
+  /** From the start of its engine until it was ready, in ms. */
+  load_ms: number;
+  /** Memory that it takes. Null: unknown. */
+  memory_bytes: number | null;
+  /** Tokens, input and output together. Null: unknown. */
+  context_length: number | null;
+  /** Requests that are answered at once. */
+  slots: number;
+}
+
+/** The answer of `models.unload`. */
+export interface UnloadedModel {
+  /** The model's id. */
+  model: string;
+  /** False: it was not loaded. */
+  unloaded: boolean;
 }
 
 /** One model that the helper can answer with. */

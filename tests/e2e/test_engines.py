@@ -7,6 +7,7 @@ Only the engine "llama" has a models folder, so the fake one stands in its place
 import os
 import tempfile
 import time
+from random import Random
 
 import foreign_engine
 import wire
@@ -177,6 +178,112 @@ class Idle(Engines):
         self.wait_for_engines(helper, CHAT)
 
 
+class LoadAndUnload(Engines):
+    def load(self, helper, model, **fm):
+        return helper.call("models.load", {"model": model, "fm": fm})
+
+    def test_load(self):
+        """Answered when the model is loaded; a request that follows starts nothing."""
+        helper = self.models(FM_ENGINE_FAKE_LOAD="slow:200", FM_ENGINE_FAKE_MEMORY=str(7 * MIB))
+        result = self.load(helper, EMBEDDER)
+        load_ms = result.pop("load_ms")
+        self.assertGreaterEqual(load_ms, 200)
+        self.assertEqual(result, {"ok": True, "model": EMBEDDER, "memory_bytes": 7 * MIB, "context_length": 4096, "slots": 8})
+        self.assertEqual(self.engines(helper)[EMBEDDER]["state"], "ready")
+        engine = helper.engine_pid()
+        self.assertEqual(self.load(helper, EMBEDDER)["load_ms"], load_ms, "it was loaded")
+        self.answer(helper, EMBEDDER)
+        self.assertEqual(children(helper.pid), [engine])
+
+    def test_load_beside_requests(self):
+        helper = self.models()
+        running = self.busy(helper, CHAT)
+        self.assertTrue(self.load(helper, CHAT)["ok"])
+        self.assertTrue(self.load(helper, EMBEDDER)["ok"])
+        self.cancel(helper, running)
+
+    def test_the_default_model(self):
+        helper = self.models()
+        for params in ({}, {"model": "default"}):
+            self.assertEqual(helper.call("models.load", params)["model"], CHAT)
+        self.assertEqual(helper.call("models.unload", {}), {"ok": True, "model": CHAT, "unloaded": True})
+
+    def test_a_load_that_fails(self):
+        helper = self.models(FM_ENGINE_FAKE_LOAD=f"error:{CHAT}")
+        self.assertIn("this load fails", self.assert_error(self.load(helper, CHAT), "UNAVAILABLE")["detail"])
+        self.assert_error(self.load(helper, "none"), "NOT_FOUND", "model")
+        helper = self.models(FM_ENGINE_FAKE_LOAD=f"crash:{CHAT}")
+        details = [self.assert_error(self.load(helper, CHAT), "UNAVAILABLE")["detail"] for _ in range(4)]
+        self.assertIn("3 times in a row", details[3])
+
+    def test_a_cancel_ends_the_load(self):
+        helper = self.models(FM_ENGINE_FAKE_LOAD=f"hang:{CHAT}")
+        for end in (lambda call: helper.call("responses.cancel", {"request_id": call}),
+                    lambda call: helper.send("$/cancelRequest", {"id": call})):
+            call = helper.start("models.load", {"model": CHAT})
+            wire.wait_until(helper.engine_pid, "the engine")
+            end(call)
+            self.assert_error(helper.reply(call)["result"], "CANCELLED")
+            wire.wait_until(lambda: not children(helper.pid), "the end of the load")
+
+    def test_a_limit_ends_the_load(self):
+        helper = self.models(FM_ENGINE_FAKE_LOAD=f"hang:{CHAT}")
+        for name, limit in (("timeout_ms", "total"), ("queue_timeout_ms", "queue")):
+            self.assertEqual(self.assert_error(self.load(helper, CHAT, **{name: 200}), "TIMEOUT")["limit"], limit)
+            wire.wait_until(lambda: not children(helper.pid), "the end of the load")
+
+    def test_a_cancel_spares_a_load_that_a_request_waits_for(self):
+        helper = self.models(FM_ENGINE_FAKE_LOAD="slow:300")
+        call = helper.start("models.load", {"model": CHAT})
+        wire.wait_until(helper.engine_pid, "the engine")
+        engine = helper.engine_pid()
+        waiting = self.ask(helper, CHAT, "x")
+        helper.call("responses.cancel", {"request_id": call})
+        self.assert_answer(helper, waiting, CHAT)
+        self.assertEqual(helper.engine_pid(), engine)
+
+    def test_unload(self):
+        helper = self.models()
+        self.answer(helper, CHAT)
+        self.answer(helper, EMBEDDER)
+        for unloaded in (True, False):
+            self.assertEqual(helper.call("models.unload", {"model": CHAT}), {"ok": True, "model": CHAT, "unloaded": unloaded})
+            self.assertEqual(set(self.engines(helper)), {EMBEDDER})
+            self.assertEqual(len(children(helper.pid)), 1)
+        self.answer(helper, CHAT)
+
+    def test_a_model_that_works_is_not_unloaded(self):
+        helper = self.models()
+        running = self.busy(helper, CHAT)
+        error = self.assert_error(helper.call("models.unload", {"model": CHAT}), "OVERLOADED")
+        self.assertIn(f"the model {CHAT} has 1 request;", error["detail"])
+        self.cancel(helper, running)
+        self.assertTrue(helper.call("models.unload", {"model": CHAT})["unloaded"])
+
+    def test_a_request_that_comes_while_it_is_unloaded(self):
+        helper = self.models()
+        for _ in range(20):
+            self.answer(helper, CHAT)
+            unload = helper.start("models.unload", {"model": CHAT})
+            self.answer(helper, CHAT)
+            self.assertTrue(helper.reply(unload)["result"]["unloaded"])
+
+    def test_how_long_it_stays(self):
+        helper = self.models("--idle-unload-ms", "100")
+        self.assertTrue(self.load(helper, CHAT, keep_alive_ms=-1)["ok"])
+        self.assertTrue(self.load(helper, EMBEDDER)["ok"])
+        self.wait_for_engines(helper, CHAT)
+        self.assertTrue(self.load(helper, CHAT, keep_alive_ms=0)["ok"])
+        self.wait_for_engines(helper)
+
+    def test_wrong_params(self):
+        helper = self.models()
+        for method in ("models.load", "models.unload"):
+            self.assert_error(helper.call(method, {"model": 5}), "INVALID_REQUEST", "model")
+            self.assert_error(helper.call(method, {"fm": {"no_such": 1}}), "INVALID_REQUEST", "fm.no_such")
+            self.assertEqual(helper.call(method, {"model": CHAT, "stream": True})["fm"], {"ignored": ["stream"]})
+
+
 class Places(Engines):
     """--max-engines"""
 
@@ -230,6 +337,57 @@ class Places(Engines):
         for call in running:
             self.cancel(helper, call)
         self.assert_answer(helper, waiting, THIRD)
+
+
+class Mixes(Engines):
+    """Requests, deaths, cancels, loads and unloads of more models than there are places for, in any order."""
+    STEPS = (("x",), ("x", {"sleep_ms": 5}, "y"), ({"prefill_ms": 3}, "x"), ("x", {"hang": "soft"}),
+             ("x", {"signal": "SEGV"}), ({"exit": 1},), ({"error": "it broke"},))
+
+    def act(self, helper, random):
+        """Starts a call; returns its id, and whether it is one that only a cancel ends."""
+        model = random.choice(self.MODELS)
+        fm = {"keep_alive_ms": random.choice((-1, 0, 1, 1000))} if random.random() < 0.3 else {}
+        kind = random.random()
+        if kind < 0.1:
+            return helper.start("models.load", {"model": model, "fm": fm}), False
+        if kind < 0.2:
+            return helper.start("models.unload", {"model": model}), False
+        if kind < 0.4:
+            return helper.start("embeddings.create", {"model": model, "input": "x", "fm": fm}), False
+        steps = random.choice(self.STEPS)
+        return self.create(helper, script(*steps), stream=False, model=model, fm=fm), {"hang": "soft"} in steps
+
+    def run_mix(self, seed, count):
+        random = Random(seed)
+        helper = self.models("--max-engines", "2", "--idle-unload-ms", random.choice(("0", "5", "600000")))
+        open_calls = {}
+        for _ in range(count):
+            call, hangs = self.act(helper, random)
+            open_calls[call] = hangs
+            if random.random() < 0.3:
+                helper.send("$/cancelRequest", {"id": random.choice(list(open_calls))})
+            while len(open_calls) > 12:
+                for call in [call for call, hangs in open_calls.items() if hangs]:
+                    helper.send("$/cancelRequest", {"id": call})
+                message = helper.receive()
+                self.assertIn(message["id"], open_calls, "settled twice, or never asked")
+                del open_calls[message["id"]]
+            self.assertLessEqual(len(children(helper.pid)), 2)
+        for call in open_calls:
+            helper.send("$/cancelRequest", {"id": call})
+        while open_calls:
+            del open_calls[helper.receive()["id"]]
+        for model in self.MODELS:
+            helper.call("models.unload", {"model": model})
+        self.assertEqual(children(helper.pid), [])
+        self.assertEqual(helper.close(), 0)
+        self.assertIsNone(helper.receive(), "settled twice")
+
+    def test_some(self):
+        for seed in range(int(os.environ.get("FM_MIXES", "4"))):
+            with self.subTest(seed=seed):
+                self.run_mix(seed, 150)
 
 
 class Budget(Engines):

@@ -596,6 +596,11 @@ async function driveOthers(host) {
   await host.ok("models.list", { foo: 1 }, { wrong: true });
   await host.ok("models.retrieve", { id: "fake" });
   await host.fails("NOT_FOUND", "models.retrieve", { id: "none" });
+  await host.ok("models.load", { model: "fake", fm: { keep_alive_ms: -1 } });
+  await host.ok("capabilities.get");
+  await host.ok("models.unload", { model: "fake" });
+  await host.ok("models.unload", {});
+  for (const method of ["models.load", "models.unload"]) await host.fails("NOT_FOUND", method, { model: "none" });
   await host.ok("capabilities.get");
   const fm = { timings: true, repeatable: true };
   await host.ok("embeddings.create", { input: "x", fm });

@@ -166,7 +166,9 @@ static void on_loaded(struct fm_engine *engine, const struct fm_rpc_message *mes
     }
     fm_failed_load_clear(&program->failed_loads, &engine->model);
     engine->signs++;
+    engine->context_length = get_count(message->result, "context_length");
     engine->used_ms = fm_now_ms();
+    engine->load_ms = engine->used_ms - engine->started_ms;
     fm_engine_set_state_locked(engine, FM_ENGINE_READY);
     fm_log(FM_LOG_INFO, "engine %d is ready, %u slots", (int)engine->pid, engine->slots);
 }

@@ -52,7 +52,8 @@ static void settle_held(struct fm_job *job, const struct fm_error *death) {
 
 /* The engine did not come to load the model that the job waits for. Without the projector it may: that is tried. */
 static bool was_for(const struct fm_engine *engine, const struct fm_job *job) {
-    return !engine->loaded && engine->end != FM_END_ASKED && fm_model_is_same(&job->model, &engine->model) &&
+    bool wants = job->answer.surface->work != FM_WORK_UNLOAD;
+    return wants && !engine->loaded && engine->end != FM_END_ASKED && fm_model_is_same(&job->model, &engine->model) &&
            (job->model.mmproj || !engine->model.mmproj);
 }
 
@@ -442,7 +443,9 @@ enum fm_code fm_engine_start_locked(struct fm_engine *engine, const struct fm_mo
     engine->gpu_unused = false;
     engine->end_error.code = FM_OK;
     engine->memory = fm_needs_of(&engine->front->program.needs, model, NULL);
-    engine->used_ms = fm_now_ms();
+    engine->started_ms = fm_now_ms();
+    engine->used_ms = engine->started_ms;
+    engine->warming = false;
     engine->keep_alive_ms = fm_engine_keep_alive(engine->front, NULL);
     fm_engine_set_state_locked(engine, FM_ENGINE_STARTING); /* before its thread looks */
     int failure = code ? 0 : fm_thread_start(engine_main, engine);

@@ -1,6 +1,7 @@
-/* fm-proxy: reads its arguments, connects the parts, and runs one of the two modes. */
+/* fm-proxy: reads its arguments, connects the parts, and runs one of the modes. */
 #include "base/file.h"
 #include "base/platform.h"
+#include "bench/bench.h"
 #include "front/front.h"
 #include "sessions/sessions.h"
 
@@ -29,6 +30,20 @@ static void make_absolute(const char **path) {
     *path = absolute ? absolute : *path;
 }
 
+/* Its stdout is the user's. */
+static int bench(const struct fm_options *options) {
+    int end_fd = fm_watch_for_end();
+    if (end_fd < 0) {
+        fm_log(FM_LOG_ERROR, "can't start: too few file descriptors, or out of memory");
+        return EX_OSERR;
+    }
+    int status = fm_bench_run(&front, options, end_fd);
+    if (front.stuck) {
+        _exit(status);
+    }
+    return status;
+}
+
 int main(int argc, char *argv[]) {
     struct fm_options options;
     fm_fill_std_fds();
@@ -41,7 +56,8 @@ int main(int argc, char *argv[]) {
     case FM_RUN_VERSION: puts("fm-proxy " FM_VERSION); return EX_OK;
     case FM_RUN_EXPLAIN: fputs(explanation, stdout); return EX_OK;
     case FM_RUN_SERVE:
-    case FM_RUN_SESSIONS: break;
+    case FM_RUN_SESSIONS:
+    case FM_RUN_BENCH: break;
     }
     bool sessions = options.mode == FM_RUN_SESSIONS;
     fm_log_init("fm-proxy", options.log_level);
@@ -50,6 +66,9 @@ int main(int argc, char *argv[]) {
     if (!read || (sessions && !use_log_prefix(options.sessions.log_prefix))) {
         fm_log(FM_LOG_ERROR, "can't start: out of memory");
         return EX_OSERR;
+    }
+    if (options.mode == FM_RUN_BENCH) {
+        return bench(&options);
     }
     const struct fm_wire wire = {.in = fm_claim_stdin(), .end_fd = fm_watch_for_end(), .out = fm_claim_stdout()};
     if (wire.in < 0 || wire.end_fd < 0 || wire.out < 0) {

@@ -100,6 +100,9 @@ struct fm_processors {
     int cores; /* the same with the hyper-threads of a core counted once */
 };
 
+/* The bytes of memory that a process has in use (resident); -1: not known. Any thread; reads a small file. */
+int64_t fm_process_memory(pid_t pid);
+
 /* As of now, for the calling thread. Any thread; reads a small file for each processor, which never blocks. */
 void fm_processors(struct fm_processors *processors);
 

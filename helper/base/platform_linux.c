@@ -15,6 +15,8 @@
 #endif
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
@@ -132,6 +134,25 @@ bool fm_os_drop_capabilities(void) {
         left |= sets[i].permitted | sets[i].effective | sets[i].inheritable;
     }
     return left == 0;
+}
+
+/* The second number of the file, in pages. */
+int64_t fm_process_memory(pid_t pid) {
+    char text[128];
+    char *resident = NULL;
+    snprintf(text, sizeof text, "/proc/%d/statm", (int)pid);
+    int fd = open(text, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (fd >= 0) {
+        close(fd);
+    }
+    if (got <= 0) {
+        return -1;
+    }
+    text[got] = '\0';
+    long long all = strtoll(text, &resident, 10);
+    long long pages = all > 0 ? strtoll(resident, NULL, 10) : -1;
+    return pages > 0 ? (int64_t)pages * sysconf(_SC_PAGESIZE) : -1;
 }
 
 int fm_cond_init(pthread_cond_t *cond) {

@@ -122,6 +122,12 @@ int64_t fm_os_thread_ms(pthread_t thread) {
     return ((int64_t)info.user_time.seconds + info.system_time.seconds) * 1000 + micros / 1000;
 }
 
+int64_t fm_process_memory(pid_t pid) {
+    struct proc_taskinfo info;
+    int got = proc_pidinfo(pid, PROC_PIDTASKINFO, 0, &info, sizeof info);
+    return got == (int)sizeof info ? (int64_t)info.pti_resident_size : -1;
+}
+
 /* macOS has no capabilities: root's powers come from its user id. */
 bool fm_os_drop_capabilities(void) {
     return false;

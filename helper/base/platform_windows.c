@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <io.h>
 #include <malloc.h>
+#include <psapi.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -186,6 +187,16 @@ void fm_memory_trim(void) {
 
 void fm_random(void *data, size_t len) {
     BCryptGenRandom(NULL, data, (ULONG)len, BCRYPT_USE_SYSTEM_PREFERRED_RNG);
+}
+
+int64_t fm_process_memory(pid_t pid) {
+    PROCESS_MEMORY_COUNTERS counters;
+    HANDLE process = OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, FALSE, (DWORD)pid);
+    bool known = process && K32GetProcessMemoryInfo(process, &counters, sizeof counters);
+    if (process) {
+        CloseHandle(process);
+    }
+    return known ? (int64_t)counters.WorkingSetSize : -1;
 }
 
 bool fm_is_root(void) {

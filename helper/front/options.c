@@ -19,7 +19,7 @@
 #define HELP_COLUMN  27  /* where --help begins to explain */
 #define VARIABLE_MAX 64
 
-enum { SERVE = 1, SESSIONS = 2, BOTH = SERVE | SESSIONS };
+enum { SERVE = 1, SESSIONS = 2, BENCH = 4, ALL = SERVE | SESSIONS | BENCH };
 
 struct row;
 
@@ -177,47 +177,47 @@ static bool read_engine(const struct row *row, const char *name, const char *tex
 #define SESSION(member) offsetof(struct fm_options, sessions.member)
 
 static const struct row rows[] = {
-    {"stdio", NULL, "serve, also when stdin is a terminal", BOTH, false, read_flag, AT(stdio), NULL, 0, 0},
-    {"engine", "NAME", "the engine program fm-engine-NAME", BOTH, true, read_engine, AT(engine), FM_ENGINE_DEFAULT, 0,
+    {"stdio", NULL, "serve, also when stdin is a terminal", SERVE | SESSIONS, false, read_flag, AT(stdio), NULL, 0, 0},
+    {"engine", "NAME", "the engine program fm-engine-NAME", ALL, true, read_engine, AT(engine), FM_ENGINE_DEFAULT, 0,
      0},
-    {"engine-dir", "DIR", "where engine programs are (default: where fm-proxy is)", BOTH, true, read_dir,
-     AT(engine_dir), NULL, 0, 0},
-    {"model", "PATH_OR_ID", "the default model: a GGUF file, or the name of one in the models folder", BOTH, true,
+    {"engine-dir", "DIR", "where engine programs are (default: where fm-proxy is)", ALL, true, read_dir, AT(engine_dir),
+     NULL, 0, 0},
+    {"model", "PATH_OR_ID", "the default model: a GGUF file, or the name of one in the models folder", ALL, true,
      read_text, AT(model), NULL, 0, 0},
     {"aliases", "LIST",
      "other names of models: NAME=MODEL,... where MODEL is an id or \"default\",\nand the name * is any other name",
-     BOTH, true, read_aliases, AT(aliases), NULL, 0, 0},
-    {"models-dir", "DIR", "the models folder (default: ../models, seen from fm-proxy's folder)", BOTH, true, read_dir,
+     ALL, true, read_aliases, AT(aliases), NULL, 0, 0},
+    {"models-dir", "DIR", "the models folder (default: ../models, seen from fm-proxy's folder)", ALL, true, read_dir,
      AT(models_dir), NULL, 0, 0},
     {"mmproj", "FILE",
-     "a projector (GGUF): the default model sees images with it\n(default: one that fits, in the model's folder)", BOTH,
+     "a projector (GGUF): the default model sees images with it\n(default: one that fits, in the model's folder)", ALL,
      true, read_engine_file, AT(mmproj), NULL, 0, 0},
-    {"chat-template", "FILE", "a chat template in Jinja in place of the model's own", BOTH, true, read_engine_file,
+    {"chat-template", "FILE", "a chat template in Jinja in place of the model's own", ALL, true, read_engine_file,
      AT(chat_template), NULL, 0, 0},
     {"gpu", "HOW",
      "auto: as many of the model's layers as fit are computed on a GPU, where one can be used;\nor off, or how many "
      "layers",
-     BOTH, true, read_gpu, AT(gpu), "auto", 1, FM_GPU_LAYERS_MAX},
+     ALL, true, read_gpu, AT(gpu), "auto", 1, FM_GPU_LAYERS_MAX},
     {"gpu-dir", "DIR",
-     "where libggml-vulkan is, of the same release of llama.cpp as the engine\n(default: none, so no GPU is used)",
-     BOTH, true, read_text, AT(gpu_dir), NULL, 0, 0},
+     "where libggml-vulkan is, of the same release of llama.cpp as the engine\n(default: none, so no GPU is used)", ALL,
+     true, read_text, AT(gpu_dir), NULL, 0, 0},
     {"idle-unload-ms", "MS",
      "after so long without a request the engine ends, which frees its memory;\nthe next request starts it again; 0: "
      "never",
-     BOTH, true, read_integer, AT(idle_unload_ms), "600000", 0, DAY_MS},
-    {"max-engines", "N", "how many models are loaded at once, each in an engine of its own", BOTH, true, read_integer,
+     ALL, true, read_integer, AT(idle_unload_ms), "600000", 0, DAY_MS},
+    {"max-engines", "N", "how many models are loaded at once, each in an engine of its own", ALL, true, read_integer,
      AT(max_engines), "3", 1, FM_OPTIONS_ENGINES_MAX},
     {"memory-budget", "BYTES",
      "how much memory the loaded models may take together, such as 4G or 512M\n(default: half of the memory, and one "
      "model alone may take more)",
-     BOTH, true, read_bytes, AT(memory_budget), NULL, 1, INT64_MAX},
+     ALL, true, read_bytes, AT(memory_budget), NULL, 1, INT64_MAX},
     {"store", "FILE", "where responses are stored (default: in memory, as long as fm-proxy runs)", SERVE, true,
      read_file, AT(store_file), NULL, 0, 0},
     {"store-bytes", "BYTES", "how many bytes of responses are stored; 0 stores none", SERVE, true, read_integer,
      AT(store_bytes), "67108864", 0, INT64_MAX},
     {"strict-parameters", NULL, "refuse requests with unknown parameters\n(default: they are ignored and reported)",
      SERVE, true, read_flag, AT(strict_parameters), NULL, 0, 0},
-    {"log-level", "LEVEL", "off, error, warn, info or debug, on stderr (default: error; sessions: info)", BOTH, true,
+    {"log-level", "LEVEL", "off, error, warn, info or debug, on stderr (default: error; sessions: info)", ALL, true,
      read_log_level, AT(log_level), NULL, 0, 0},
     {"idle-timeout-ms", "MS", "a session without activity for so long is closed", SESSIONS, false, read_integer,
      SESSION(idle_ms), "120000", 1, DAY_MS},
@@ -243,6 +243,7 @@ static const struct row rows[] = {
      "[IntelligenceKit] ", 0, 0},
     {"log-user-text", NULL, "prompts and answers are logged too", SESSIONS, false, read_flag, SESSION(log_user_text),
      NULL, 0, 0},
+    {"json", NULL, "prints the figures as JSON", BENCH, false, read_flag, AT(json), NULL, 0, 0},
 };
 
 enum { ROWS = sizeof rows / sizeof rows[0], OPT_ROW = 256, OPT_HELP = OPT_ROW + ROWS, OPT_VERSION, OPT_LIST };
@@ -258,6 +259,11 @@ static const char *write_variable(const struct row *row, char name[VARIABLE_MAX]
 }
 
 /* ---- reading ---- */
+
+static const struct {
+    const char *word;
+    enum fm_run_mode mode;
+} commands[] = {{"sessions", FM_RUN_SESSIONS}, {"bench", FM_RUN_BENCH}};
 
 /* What the command line gave each option; NULL: nothing. */
 struct given {
@@ -288,20 +294,33 @@ static bool read_arguments(struct given *given, struct fm_options *options, int 
         default: given->texts[key - OPT_ROW] = optarg ? optarg : "1";
         }
     }
-    if (optind < argc && strcmp(argv[optind], "sessions") == 0) {
-        options->mode = FM_RUN_SESSIONS;
-        optind++;
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0] && optind < argc; i++) {
+        if (strcmp(argv[optind], commands[i].word) == 0) {
+            options->mode = commands[i].mode;
+            optind++;
+            break;
+        }
     }
     return optind == argc || REFUSE("unknown argument: %s (see fm-proxy --help)\n", argv[optind]);
+}
+
+/* The rows that the mode has; 0: it has no options. */
+static unsigned rows_of(enum fm_run_mode mode) {
+    return mode == FM_RUN_SERVE ? SERVE : mode == FM_RUN_SESSIONS ? SESSIONS : mode == FM_RUN_BENCH ? BENCH : 0;
 }
 
 /* No option is dropped in silence: some are of one mode alone. */
 static bool check_mode(unsigned mode, const struct given *given) {
     for (int i = 0; i < ROWS; i++) {
-        if (given->texts[i] && !(rows[i].modes & mode)) {
-            return REFUSE("--%s is %s option of fm-proxy sessions; leave it out\n", rows[i].name,
-                          mode == SESSIONS ? "no" : "an");
+        if (!given->texts[i] || rows[i].modes & mode) {
+            continue;
         }
+        if (mode == SERVE) {
+            return REFUSE("--%s is an option of fm-proxy %s; leave it out\n", rows[i].name,
+                          rows[i].modes & BENCH ? "bench" : "sessions");
+        }
+        return REFUSE("--%s is no option of fm-proxy %s; leave it out\n", rows[i].name,
+                      mode == BENCH ? "bench" : "sessions");
     }
     return true;
 }
@@ -343,10 +362,10 @@ bool fm_options_read(struct fm_options *options, int argc, char *argv[]) {
     if (!read_arguments(&given, options, argc, argv)) {
         return false;
     }
-    if (options->mode != FM_RUN_SERVE && options->mode != FM_RUN_SESSIONS) {
+    unsigned mode = rows_of(options->mode);
+    if (mode == 0) {
         return true;
     }
-    unsigned mode = options->mode == FM_RUN_SESSIONS ? SESSIONS : SERVE;
     if (!check_mode(mode, &given)) {
         return false;
     }
@@ -364,9 +383,10 @@ bool fm_options_read(struct fm_options *options, int argc, char *argv[]) {
 
 /* ---- telling ---- */
 
-static void write_rows(FILE *file, bool sessions) {
+/* Those of the mode `only`; SERVE: those of other modes too. */
+static void write_rows(FILE *file, unsigned only) {
     for (int i = 0; i < ROWS; i++) {
-        if ((rows[i].modes == SESSIONS) != sessions) {
+        if (only == SERVE ? !(rows[i].modes & SERVE) : rows[i].modes != only) {
             continue;
         }
         int at = fprintf(file, "  --%s%s%s", rows[i].name, rows[i].argument ? " " : "",
@@ -384,12 +404,13 @@ void fm_options_write_help(FILE *file) {
     fputs(
         "Usage: fm-proxy [--stdio] [OPTION]...\n"
         "       fm-proxy sessions [OPTION]...\n"
+        "       fm-proxy bench [OPTION]...\n"
         "\n"
         "Serves a local language model to the program that started it: JSON-RPC in Content-Length frames on stdin and\n"
         "stdout. Applications start it, with the npm package fm-proxy for example.\n"
         "\n",
         file);
-    write_rows(file, false);
+    write_rows(file, SERVE);
     fputs(
         "\n"
         "  --help                   prints this, and exits\n"
@@ -400,7 +421,14 @@ void fm_options_write_help(FILE *file) {
         "stores nothing, takes no --store, --store-bytes and --strict-parameters, and has these options too:\n"
         "\n",
         file);
-    write_rows(file, true);
+    write_rows(file, SESSIONS);
+    fputs("\n"
+          "fm-proxy bench: how fast the model is on this machine, in a minute or two. Takes the options of models, "
+          "engines\n"
+          "and the log, and this one too:\n"
+          "\n",
+          file);
+    write_rows(file, BENCH);
     fputs("\n"
           "Each option of the first list, except --stdio, is also an environment variable: --models-dir is\n"
           "FM_PROXY_MODELS_DIR. FM_PROXY_STRICT_PARAMETERS is 1 or 0. The command line has priority.\n",

@@ -16,6 +16,7 @@
 enum fm_run_mode {
     FM_RUN_SERVE,    /* JSON-RPC on stdio */
     FM_RUN_SESSIONS, /* session mode: lines of JSON on stdio (protocol/SESSIONS.md) */
+    FM_RUN_BENCH,    /* measures the model, and prints the figures */
     FM_RUN_EXPLAIN,  /* started by hand on a terminal: say what this is */
     FM_RUN_HELP,
     FM_RUN_VERSION,
@@ -59,6 +60,7 @@ struct fm_options {
     int64_t store_bytes;       /* how much of them; 0: nothing is stored */
     bool strict_parameters;    /* a request's unknown parameters are refused; else they are ignored and reported */
     enum fm_log_level log_level;
+    bool json; /* FM_RUN_BENCH: the figures as JSON */
     struct fm_session_options sessions; /* FM_RUN_SESSIONS */
 };
 

@@ -150,6 +150,18 @@ test("doctor: all is well, and what is not", { timeout: WAIT }, async (t) => {
   assert.match(absent.stdout, /^FAIL {2}start: .*\/nowhere\/fm-proxy/m);
 });
 
+test("bench: the helper's figures, and its status", { timeout: WAIT }, async (t) => {
+  const { status, stdout, stderr } = await run(t, ["bench", "--json"]);
+  assert.deepEqual([status, JSON.parse(stdout).engine], [0, "fake"], stderr);
+  assert.match((await run(t, ["bench"])).stdout, /^fake \(engine fake\)\n/);
+  const failed = await run(t, ["bench"], { env: { FM_ENGINE_FAKE_LOAD: "error" } });
+  assert.deepEqual([failed.status, failed.stdout], [69, ""]);
+  assert.match(failed.stderr, /^fm-proxy bench: .+/m);
+  const unknown = await run(t, ["bench", "--model", "nobody"]);
+  assert.equal(unknown.status, 64);
+  assert.match(unknown.stderr, /nobody/);
+});
+
 test("doctor --json prints JSON, whatever is broken", { timeout: WAIT }, async (t) => {
   const stub = { FM_PROXY_PATH: stubPath, FM_STUB: JSON.stringify({ start: "die-at-create" }) };
   const dying = { FM_PROXY_PATH: stubPath, FM_STUB: JSON.stringify({ capabilities: { available: true, models: null } }) };
@@ -240,7 +252,7 @@ test("completions", { skip: spawnSync("bash", ["--version"]).status !== 0 && "no
     const code = `eval "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _fm_proxy; echo "\${COMPREPLY[*]}"`;
     return spawnSync("bash", ["-c", code, "bash", stdout, "fm-proxy", ...words], { encoding: "utf8" }).stdout.trim();
   };
-  assert.equal(complete(""), "run models doctor completion");
+  assert.equal(complete(""), "run models doctor bench completion");
   assert.equal(complete("models", "p"), "pull");
   assert.equal(complete("models", "pull", "--s"), "--sha256");
   assert.equal(complete("run", "--m"), "--model --max-output-tokens");

@@ -303,8 +303,8 @@ test("the names that the C code says on a wire are those of the schemas", () => 
     ...["chat.completion", "chat.completion.chunk", "response.compaction"], // types of objects
     "response.input_tokens",
   ];
-  const spaces = "health|capabilities|metrics|responses?|chat|completions|embeddings|models|process|engine|job";
-  const name = new RegExp(`^(?:\\$/\\w+|(?:${spaces})(?:\\.[a-z_]+)+)$`);
+  const words = "health|capabilities|metrics|responses?|chat|completions|embeddings|models|process|engine|job";
+  const name = new RegExp(`^(?:\\$/\\w+|(?:${words})(?:\\.[a-z_]+)+)$`);
   const literals = [...cLiterals(C_FILES)].filter((literal) => name.test(literal));
   assert.deepEqual(sorted(literals), sorted(known));
 });

@@ -41,11 +41,12 @@ LAYERS = (
     ("helper/surface/", ("protocol/", "base/")),
     ("helper/front/", ("surface/", "protocol/", "base/")),
     ("helper/sessions/", ("front/", "surface/", "protocol/", "base/")),
+    ("helper/bench/", ("sessions/", "front/", "surface/", "protocol/", "base/")),
     ("helper/engine/kit/", ("protocol/", "base/")),
     ("helper/engine/chat/", ("engine/kit/", "protocol/", "base/")),
     ("helper/engine/guide/", ("engine/chat/", "engine/kit/", "protocol/", "base/")),
     ("helper/engine/", ("engine/guide/", "engine/chat/", "engine/kit/", "protocol/", "base/")),  # and its own folder, below
-    ("helper/main.c", ("sessions/", "front/", "surface/", "protocol/", "base/")),
+    ("helper/main.c", ("bench/", "sessions/", "front/", "surface/", "protocol/", "base/")),
 )
 # helper/front/ from the bottom up: a row holds layers, each a name, and its files and folders. A file may include its own
 # layer and the rows below, not the layers beside it. A file that is named counts more than the folder that it is in.
@@ -60,7 +61,7 @@ FRONT_LAYERS = (
     (("methods", ("methods/",)),),
     (("top", ("front", "dispatch", "pump")),),
 )
-OUR_FOLDERS = ("base/", "protocol/", "surface/", "front/", "sessions/", "engine/")
+OUR_FOLDERS = ("base/", "protocol/", "surface/", "front/", "sessions/", "bench/", "engine/")
 LLAMA_HEADER = re.compile(r'^(llama|ggml|gguf|mtmd)[\w.-]*\.h$|^common/|^(common|chat|sampling|json-schema-to-grammar)\.h$')
 LLAMA_FOLDER = "helper/engine/llama/"
 LLAMA_TESTS = ("tests/bench/", "tests/gpu/")

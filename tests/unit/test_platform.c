@@ -877,6 +877,21 @@ static void a_start_that_fails_leaves_nothing(void **state) {
     }
 }
 
+static void memory_of_a_process(void **state) {
+    (void)state;
+    const size_t size = 32u << 20;
+    int64_t before = fm_process_memory(getpid());
+    assert_true(before > 0);
+    char *bytes = malloc(size);
+    assert_non_null(bytes);
+    for (size_t i = 0; i < size; i += 512) {
+        ((volatile char *)bytes)[i] = 1;
+    }
+    assert_true(fm_process_memory(getpid()) - before > (int64_t)size / 2);
+    free(bytes);
+    assert_true(fm_process_memory(INT32_MAX) == -1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(pipes_close_on_exec, reset),
@@ -901,6 +916,7 @@ int main(void) {
         cmocka_unit_test_setup(a_killed_child_says_so, reset),
         cmocka_unit_test_setup(a_killed_child_takes_its_own_along, reset),
         cmocka_unit_test_setup(a_start_that_fails_leaves_nothing, reset),
+        cmocka_unit_test(memory_of_a_process),
     };
     return cmocka_run_group_tests_name("platform", tests, NULL, NULL);
 }

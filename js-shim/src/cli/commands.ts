@@ -1,4 +1,5 @@
 // The commands, a row each.
+import { bench } from "./helper.js";
 import { completion } from "./completion.js";
 import { doctor } from "./doctor.js";
 import { listModels, pullOne, removeOne, verifyAll } from "./models.js";
@@ -60,6 +61,14 @@ export const COMMANDS: readonly Command[] = [
     summary: "Tells what works, what does not, and what to do",
     options: [JSON_OPTION, { name: "model", value: "MODEL", help: "the model that is tried" }],
     run: doctor,
+  },
+  {
+    words: "bench",
+    takes: "",
+    count: [0, 0],
+    summary: "Measures how fast the model is on this machine, in a minute or two",
+    options: [JSON_OPTION, { name: "model", value: "MODEL", help: "the model that is measured" }],
+    run: bench,
   },
   {
     words: "completion",

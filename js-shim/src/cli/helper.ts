@@ -2,6 +2,8 @@
 import { spawn } from "node:child_process";
 import { constants } from "node:os";
 import { findHelper, modelsFolder } from "../index.js";
+import { modelOption } from "./models.js";
+import type { Arguments } from "./parse.js";
 
 /** Runs the helper with these arguments, in this process's place; resolves to its exit status. */
 export async function runHelper(args: readonly string[]): Promise<number> {
@@ -17,4 +19,11 @@ export async function runHelper(args: readonly string[]): Promise<number> {
     child.on("error", reject);
     child.on("exit", (code, signal) => resolve(code ?? 128 + constants.signals[signal ?? "SIGKILL"]));
   });
+}
+
+/** `fm-proxy bench`: the helper measures itself. */
+export async function bench({ options }: Arguments): Promise<number> {
+  const model = await modelOption(options["model"] as string | undefined);
+  const named = model === undefined ? [] : ["--model", model];
+  return runHelper(["bench", ...named, ...(options["json"] === true ? ["--json"] : [])]);
 }

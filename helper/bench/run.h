@@ -1,0 +1,39 @@
+/* Requests of `fm-proxy bench`: several answers at once through the front, and what they took. */
+#ifndef FM_BENCH_RUN_H
+#define FM_BENCH_RUN_H
+
+#include "sessions/link.h"
+
+#define FM_BENCH_PROMPT_MAX (64u << 10)
+
+/* An answer that is asked for, and what came of it. */
+struct fm_bench_answer {
+    char prompt[FM_BENCH_PROMPT_MAX];
+    int64_t max_tokens;
+    int64_t id; /* of the call */
+    int64_t sent_us;
+    int64_t first_us; /* when its first output came; 0: none did */
+    int64_t end_us;   /* when its result came; 0: not yet */
+    int64_t input_tokens;
+    int64_t output_tokens;
+    double prefill_per_second; /* below 0: not known */
+    double output_per_second;  /* the same */
+};
+
+struct fm_bench_host {
+    struct fm_link link;
+    int end_fd;
+    struct fm_bench_answer *answers; /* that are waited for; borrowed */
+    size_t count;
+    struct json_object *result; /* of fm_bench_call; owned */
+    int64_t call;               /* its id */
+    struct fm_error error;      /* the first that came; code FM_OK: none */
+};
+
+/* A call without params. `host->result` is its result, until the next. Blocks. FM_CANCELLED: it is to end. */
+FM_MUST_USE enum fm_code fm_bench_call(struct fm_bench_host *host, const char *method);
+
+/* Asks for all `answers` at once, and waits for them. Blocks. The first error counts: host->error. */
+FM_MUST_USE enum fm_code fm_bench_answers(struct fm_bench_host *host, struct fm_bench_answer *answers, size_t count);
+
+#endif

@@ -396,7 +396,7 @@ static bool start_process(struct fm_engine *engine, struct fm_child *child) {
     int failure = 0;
     bool made = fm_environment_make(&env, front->options.gpu, engine->gpu_told ? front->options.gpu_dir : NULL);
     if (fm_engine_program(&engine->files, engine->program, &error) == FM_OK) {
-        failure = made ? fm_child_start(child, engine->program, env.entries) : ENOMEM;
+        failure = made ? fm_child_start(child, engine->program, env.entries, NULL) : ENOMEM;
     }
     fm_environment_free(&env);
     if (failure) {

@@ -51,6 +51,9 @@ struct fm_options {
     const char *gpu;           /* "auto", "off", or a number of layers */
     const char *gpu_dir;       /* the folder of the GPU's library; NULL or "": none */
     const char *store_file;    /* where responses are stored; NULL: in memory */
+    const char *kv_cache_dir;  /* where engines' saved states are; NULL: the user's folder for caches */
+    int64_t kv_cache_bytes;    /* how much of them; 0: none */
+    bool no_kv_cache_files;    /* none */
     int64_t engine_idle_ms;    /* an engine without a job for so long is ended; 0: never */
     int64_t store_bytes;       /* how much of them; 0: nothing is stored */
     bool strict_parameters;    /* a request's unknown parameters are refused; else they are ignored and reported */

@@ -24,6 +24,7 @@
 #include "front/engines/crash_loop.h"
 #include "front/engines/failed_load.h"
 #include "front/engines/descriptor.h"
+#include "front/engines/kv_files.h"
 #include "front/engines/models.h"
 #include "front/options.h"
 #include "front/outbox.h"
@@ -107,7 +108,14 @@ struct fm_engine {
     unsigned slots;            /* jobs it runs at once */
     struct fm_outbox outbox;   /* to its stdin; valid while pid is not 0 */
     struct fm_error end_error; /* why it is being ended; code FM_OK: no reason noted */
-    enum fm_engine_end end;    /* what kind of end that is */
+    int wake_read;             /* while it has a thread: bytes in this pipe make that look at the state */
+    int wake_write;
+    int64_t kill_ms;        /* it was asked to end: when it is killed if it has not; 0: it was not */
+    struct fm_kv_files kv;  /* its thread's alone: what the process has of its predecessor, and leaves */
+    bool saves;             /* it can leave something: it has a model, and files */
+    bool drop_saved;        /* it can't use what it has of its predecessor: to be removed */
+    int64_t saved_bytes;    /* it said that it left so many; 0: it did not */
+    enum fm_engine_end end; /* what kind of end that is */
     struct fm_crash_loop crash_loop;
     struct fm_failed_load failed_load;
     unsigned signs;                  /* of progress, in loading or any job; it wraps */

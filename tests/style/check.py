@@ -52,7 +52,7 @@ LAYERS = (
 FRONT = "helper/front/"
 FRONT_LAYERS = (
     (("parts", ("options", "outbox", "reply", "store/store", "store/db", "engines/aliases", "engines/crash_loop",
-                "engines/descriptor", "engines/failed_load", "engines/models", "engines/relay")),),
+                "engines/descriptor", "engines/failed_load", "engines/kv_files", "engines/models", "engines/relay")),),
     (("state", ("state", "ignored")),),
     (("jobs", ("jobs", "streams", "watchdog", "engines/engine")),),
     (("engines", ("engines/",)), ("store", ("store/",))),

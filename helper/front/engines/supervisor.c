@@ -32,6 +32,9 @@
 #define LOAD_QUIET_MS   60000 /* without progress in engine.load */
 #define PAUSED_READS    64    /* 256 KiB of its log in each slice that the host holds up */
 #define READS_AFTER_END 64    /* what a pipe can hold, 1 MiB at most; a child of the engine may go on writing */
+#define IDLE_SAVE_MS    3000  /* for an engine that nobody waits for to save what it has computed */
+#define HASTY_SAVE_MS   300   /* the same while another model's requests wait */
+#define END_MS          1000  /* then, to end */
 #define QUEUE_MAX       (16u << 20)
 #define ROOM            (64u << 10) /* bytes: below it, a prompt is queued for the engine */
 
@@ -221,11 +224,43 @@ static bool is_unwanted_locked(const struct fm_engine *engine) {
     return other;
 }
 
-/* Ends the engine for another model's sake; the end of its output follows. */
-static void make_way_locked(struct fm_engine *engine) {
+/*
+ * Ends an engine that has no job; the end of its output follows. Where it can save what it has computed, it is asked to
+ * do so and to end, and killed if it takes too long. Jobs that come meanwhile wait for its successor.
+ */
+static void end_idle_locked(struct fm_engine *engine, const char *why, int64_t save_ms) {
     struct fm_error error;
-    fm_fail(&error, FM_INTERNAL, "the engine was ended to load another model");
-    fm_engine_kill_locked(engine, FM_END_ASKED, &error);
+    fm_fail(&error, FM_INTERNAL, "the engine was ended %s", why);
+    if (!engine->saves || engine->state != FM_ENGINE_READY) {
+        fm_engine_kill_locked(engine, FM_END_ASKED, &error);
+        return;
+    }
+    fm_engine_note_end_locked(engine, FM_END_ASKED, &error);
+    fm_engine_send_shutdown_locked(engine, save_ms);
+    engine->state = FM_ENGINE_STOPPING;
+    engine->kill_ms = fm_now_ms() + save_ms + END_MS;
+    bool woken = fm_write_all(engine->wake_write, "e", 1); /* so that its thread knows of the limit */
+    (void)woken;                                           /* an empty pipe takes one byte */
+}
+
+/* Ends the engine for another model's sake. */
+static void make_way_locked(struct fm_engine *engine) {
+    end_idle_locked(engine, "to load another model", HASTY_SAVE_MS);
+}
+
+/* For how many ms an engine that was asked to end may still take; -1: it was not asked. One that is late is killed. */
+static int64_t end_left_locked(struct fm_engine *engine) {
+    if (!engine->kill_ms) {
+        return -1;
+    }
+    int64_t left = engine->kill_ms - fm_now_ms();
+    if (left <= 0) {
+        fm_log(FM_LOG_WARN, "engine %d is killed: it did not end in time", (int)engine->pid);
+        fm_engine_kill_locked(engine, FM_END_ASKED, &engine->end_error);
+        engine->kill_ms = 0;
+        left = -1;
+    }
+    return left;
 }
 
 static void make_way_if_unwanted(struct fm_engine *engine) {
@@ -238,15 +273,15 @@ static void make_way_if_unwanted(struct fm_engine *engine) {
 
 /* For how long to wait for the engine's next word, in ms; -1: for ever. One that nobody wants is ended here. */
 static int look_after(struct fm_engine *engine, bool *limited) {
-    struct fm_error error;
     pthread_mutex_lock(&engine->front->lock);
     *limited = quiet_limit_locked(engine) >= 0;
     int64_t left = idle_left_locked(engine);
     if (left == 0) {
         fm_log(FM_LOG_INFO, "engine %d is ended: it had nothing to do", (int)engine->pid);
-        fm_fail(&error, FM_INTERNAL, "the engine was ended as it had nothing to do");
-        fm_engine_kill_locked(engine, FM_END_ASKED, &error);
-        left = -1; /* until the end of its output */
+        end_idle_locked(engine, "as it had nothing to do", IDLE_SAVE_MS);
+    }
+    if (engine->state == FM_ENGINE_STOPPING) {
+        left = end_left_locked(engine);
     }
     pthread_mutex_unlock(&engine->front->lock);
     return *limited ? SLICE_MS : (int)left;
@@ -309,11 +344,12 @@ static bool wait_for_engine(struct fm_engine *engine, const struct fm_child *chi
     for (;;) {
         struct fm_waited waited[] = {{.fd = child->from_child, .input = true},
                                      {.fd = child->ended, .input = true},
-                                     {.fd = relay->fd, .input = true}};
+                                     {.fd = relay->fd, .input = true},
+                                     {.fd = engine->wake_read, .input = true}};
         bool limited;
         int wait_ms = look_after(engine, &limited);
         int64_t before = fm_now_ms();
-        fm_wait(waited, 3, child->ended < 0 ? SLICE_MS : wait_ms);
+        fm_wait(waited, 4, child->ended < 0 ? SLICE_MS : wait_ms);
         if (limited && too_quiet(engine, fm_now_ms() - before - SLICE_MS)) {
             return false;
         }
@@ -322,6 +358,10 @@ static bool wait_for_engine(struct fm_engine *engine, const struct fm_child *chi
         }
         if (waited[2].ready) {
             fm_relay_take(relay);
+        }
+        if (waited[3].ready) {
+            char byte;
+            (void)fm_read(engine->wake_read, &byte, 1);
         }
         *ended = child->ended < 0 ? fm_child_has_ended(child->pid) : waited[1].ready;
         if (waited[0].ready || *ended) {
@@ -393,10 +433,11 @@ static bool start_process(struct fm_engine *engine, struct fm_child *child) {
     struct fm_front *front = engine->front;
     struct fm_error error = {.code = FM_OK};
     struct fm_environment env;
+    const struct fm_child_given given = fm_kv_files_given(&engine->kv);
     int failure = 0;
     bool made = fm_environment_make(&env, front->options.gpu, engine->gpu_told ? front->options.gpu_dir : NULL);
     if (fm_engine_program(&engine->files, engine->program, &error) == FM_OK) {
-        failure = made ? fm_child_start(child, engine->program, env.entries, NULL) : ENOMEM;
+        failure = made ? fm_child_start(child, engine->program, env.entries, &given) : ENOMEM;
     }
     fm_environment_free(&env);
     if (failure) {
@@ -509,10 +550,30 @@ static bool choose_model_locked(struct fm_engine *engine) {
     engine->initialized = false;
     engine->loaded = false;
     engine->died = false;
+    engine->saves = false;
+    engine->drop_saved = false;
+    engine->saved_bytes = 0;
+    engine->kill_ms = 0;
     engine->gpu_told = is_gpu_wanted(engine);
     engine->has_gpu = engine->gpu_given_up;
     engine->end_error.code = FM_OK;
     return true;
+}
+
+/* Files for the process that is to be started, where such an engine has a use for them. */
+static void open_files(struct fm_engine *engine) {
+    const struct fm_model *model = &engine->model;
+    if (engine->files.descriptor.features & FM_FEATURE_SAVED_STATE) {
+        fm_kv_files_open(&engine->kv, &engine->front->options, engine->files.name,
+                         model->path ? model->path : model->id);
+    }
+}
+
+static void close_files(struct fm_engine *engine) {
+    if (engine->drop_saved) {
+        fm_kv_files_drop(&engine->kv);
+    }
+    fm_kv_files_close(&engine->kv, engine->saved_bytes);
 }
 
 static void *engine_main(void *argument) {
@@ -523,14 +584,18 @@ static void *engine_main(void *argument) {
     fm_front_enter(front);
     while (choose_model_locked(engine)) {
         fm_front_leave(front);
+        open_files(engine);
         if (start_process(engine, &child)) {
             fm_relay_begin(&relay, child.errors, engine->files.name);
             read_engine(engine, &child, &relay);
             reap_process(engine, &child, &relay);
         }
+        close_files(engine);
         fm_front_enter(front);
         settle_after_death_locked(engine);
     }
+    fm_close(engine->wake_read);
+    fm_close(engine->wake_write);
     front->threads--;
     pthread_cond_broadcast(&front->quiet);
     fm_front_leave(front);
@@ -542,10 +607,16 @@ static void *engine_main(void *argument) {
 static void start_thread_locked(struct fm_engine *engine, struct fm_job *job) {
     engine->state = FM_ENGINE_STARTING;
     engine->initialized = false;
-    int failure = fm_thread_start(engine_main, engine);
+    int failure = fm_pipe(&engine->wake_read, &engine->wake_write);
+    bool piped = failure == 0;
+    failure = failure ? failure : fm_thread_start(engine_main, engine);
     if (failure == 0) {
         engine->front->threads++;
         return;
+    }
+    if (piped) {
+        fm_close(engine->wake_read);
+        fm_close(engine->wake_write);
     }
     struct fm_error error;
     engine->state = FM_ENGINE_IDLE;

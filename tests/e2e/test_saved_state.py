@@ -5,6 +5,7 @@ import glob
 import os
 import shutil
 import signal
+import struct
 import sys
 import tempfile
 import time
@@ -26,6 +27,23 @@ BLOCK_BYTES = 128 * 30 * 2 * 192 * 2  # of this model: layers, keys and values, 
 
 def user(text):
     return [{"role": "user", "content": text}]
+
+
+def checksum(data):
+    """That of a saved file's end, in helper/engine/llama/saved_file.c."""
+    mask = 2 ** 64 - 1
+
+    def mix(state, word):
+        state = (state ^ word) * 0x9e3779b97f4a7c15 & mask
+        return state ^ state >> 32
+    lanes = [0, mask, 1, mask - 1]
+    padded = bytes(data) + bytes(-len(data) % 32 or 32)
+    for at in range(0, len(padded), 32):
+        lanes = [mix(lane, word) for lane, word in zip(lanes, struct.unpack_from("<4Q", padded, at))]
+    total = 0
+    for lane in lanes:
+        total = mix(total, lane)
+    return struct.pack("<Q", mix(total, len(data)))
 
 
 class SavedTest(HelperTest):
@@ -188,6 +206,21 @@ class NotUsed(SavedTest):
             cached.append(self.ask(helper, self.turns)[3])
             self.end(helper)
         self.assertEqual([count > 180 for count in cached], [False, True, False], cached)
+
+    def test_reading_that_takes_longer_than_computing(self):
+        """The file says that a token was computed in no time; the text is the same."""
+        turns = user(LONG + "What does it jump over?")
+        (text, _), = self.run_once(turns)
+        with open(self.only_file(), "r+b") as f:
+            f.seek(-64, os.SEEK_END)
+            trailer = bytearray(f.read())
+            self.assertEqual(checksum(trailer[:56]), trailer[56:], "the trailer is as we think")
+            trailer[48:56] = struct.pack("<d", 1e-6)
+            f.seek(-64, os.SEEK_END)
+            f.write(trailer[:56] + checksum(trailer[:56]))
+        (again, cached), = self.run_once(turns)
+        self.assertEqual(again, text)
+        self.assertLess(cached, 900)
 
     def test_by_option(self):
         (text, cached), = self.run_once(self.turns, FM_PROXY_NO_KV_CACHE_FILES="1")

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <sys/event.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/sysctl.h>
 #include <unistd.h>
 
@@ -21,6 +22,13 @@
 
 static pid_t parent_pid;
 static int parent_queue = -1;
+
+const char *const fm_os_cache_variable = NULL;
+const char *const fm_os_cache_name = "Library/Caches";
+
+int64_t fm_os_changed_ms(const struct stat *info) {
+    return (int64_t)info->st_mtimespec.tv_sec * 1000 + info->st_mtimespec.tv_nsec / 1000000;
+}
 
 int fm_os_pipe(int fds[2]) {
     if (pipe(fds) != 0) {

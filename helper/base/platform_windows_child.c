@@ -350,8 +350,9 @@ static void close_fds(const struct fm_child *child) {
     }
 }
 
-int fm_child_start(struct fm_child *child, const char *path, char *const env[]) {
+int fm_child_start(struct fm_child *child, const char *path, char *const env[], const struct fm_child_given *given) {
     struct start start = {.job = NULL};
+    (void)given; /* there is never one: fm_private_folder_open */
     *child = (struct fm_child){.to_child = -1, .from_child = -1, .errors = -1, .ended = -1};
     int error = create(&start, path, env);
     bool created = !error;

@@ -3,6 +3,7 @@
 #include "base/platform.h"
 #include "base/platform_os.h"
 #include "base/platform_windows.h"
+#include "base/private_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -247,4 +248,71 @@ const char *fm_folder_next(struct fm_folder *folder) {
 void fm_folder_close(struct fm_folder *folder) {
     FindClose(folder->search);
     free(folder);
+}
+
+/* ---- private_files.h: an engine here can't be given a descriptor ---- */
+
+bool fm_cache_folder(char *path, size_t size) {
+    (void)path;
+    (void)size;
+    return false;
+}
+
+int fm_private_folder_open(const char *path) {
+    (void)path;
+    errno = ENOSYS;
+    return -1;
+}
+
+bool fm_private_folder_list(int folder, void (*each)(void *context, const struct fm_private_entry *entry),
+                            void *context) {
+    (void)folder;
+    (void)each;
+    (void)context;
+    return false;
+}
+
+int fm_private_file_open(int folder, const char *name) {
+    (void)folder;
+    (void)name;
+    errno = ENOSYS;
+    return -1;
+}
+
+int fm_private_file_create(int folder, const char *name) {
+    return fm_private_file_open(folder, name);
+}
+
+bool fm_private_file_is_left(int folder, const char *name) {
+    (void)folder;
+    (void)name;
+    return false;
+}
+
+bool fm_private_file_is(int folder, const char *name, int fd) {
+    (void)fd;
+    return fm_private_file_is_left(folder, name);
+}
+
+bool fm_private_file_rename(int folder, const char *from, const char *to) {
+    (void)to;
+    return fm_private_file_is_left(folder, from);
+}
+
+void fm_private_file_remove(int folder, const char *name) {
+    (void)folder;
+    (void)name;
+}
+
+int64_t fm_private_file_size(int fd) {
+    (void)fd;
+    return -1;
+}
+
+bool fm_private_file_read(int fd, void *data, size_t len, int64_t offset) {
+    (void)fd;
+    (void)data;
+    (void)len;
+    (void)offset;
+    return false;
 }

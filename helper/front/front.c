@@ -15,6 +15,7 @@
 
 #define READ_BYTES     65536
 #define ENGINE_END_MS  800         /* for the engine to end by itself */
+#define END_SAVE_MS    400         /* of these, to save what it has computed */
 #define BROKEN_END_MS  100         /* the same, when the host broke the protocol: the end comes within 1 s then */
 #define THREADS_END_MS 300         /* then, for it to be killed and for the watchdogs to see that their jobs are gone */
 #define SAY_MS         200         /* for the host to make room for the last events and results */
@@ -101,6 +102,10 @@ static void each_engine_locked(struct fm_front *front, void (*act)(struct fm_eng
     }
 }
 
+static void ask_engine_locked(struct fm_engine *engine) {
+    fm_engine_send_shutdown_locked(engine, END_SAVE_MS);
+}
+
 static void kill_engine_locked(struct fm_engine *engine) {
     struct fm_error error;
     fm_fail(&error, FM_CANCELLED, "the helper is shutting down");
@@ -117,7 +122,7 @@ static bool end_work(struct fm_front *front, int64_t engine_ms) {
     fm_job_settle_all_locked(front);
     fm_front_pump_locked(front); /* so that the store has what is to be stored */
     fm_store_end_locked(front);
-    each_engine_locked(front, fm_engine_send_shutdown_locked);
+    each_engine_locked(front, ask_engine_locked);
     bool quiet = wait_quiet_locked(front, engine_ms);
     if (!quiet) {
         each_engine_locked(front, kill_engine_locked);

@@ -35,6 +35,7 @@ void fm_front_on_room(void *front) {
 
 static void init_engine(struct fm_engine *engine, struct fm_front *front) {
     engine->front = front;
+    fm_kv_files_none(&engine->kv);
     fm_buf_init(&engine->message, EVENT_MAX);
 }
 

@@ -24,6 +24,7 @@
 #include "front/engines/crash_loop.h"
 #include "front/engines/failed_load.h"
 #include "front/engines/descriptor.h"
+#include "front/engines/kv_files.h"
 #include "front/engines/memory.h"
 #include "front/engines/models.h"
 #include "front/metrics.h"
@@ -131,19 +132,26 @@ struct fm_engine {
     struct fm_outbox outbox;   /* to its stdin; valid while pid is not 0 */
     struct fm_error end_error; /* why it is being ended; code FM_OK: no reason noted */
     enum fm_engine_end end;    /* what kind of end that is */
-    unsigned signs;            /* of progress, in loading or any job; it wraps */
-    bool initialized;          /* answered engine.initialize */
-    int64_t progress_ms;       /* while starting: the last step, or load_progress that rose */
-    double load_progress;      /* the highest so far */
-    bool loaded;               /* answered engine.load with ok */
-    bool wanted;               /* it had a job, or one waited for it, when its thread looked last */
-    int64_t keep_alive_ms;     /* it may go for so long without one; -1: for ever. The last job that it got says so */
-    int64_t idle_since_ms;     /* when it was first seen without one */
-    unsigned parameters;       /* extras that it has: bit i is fm_extra_names[i] */
-    bool gpu_told;             /* it is told of a GPU's library */
-    bool gpu_unused;           /* ... and says that it uses none */
-    bool died;                 /* nobody ended the process, nor did it say why it ends */
-    struct fm_buf message;     /* messages to the engine in the making */
+    int wake_read;             /* while it has a thread: bytes in this pipe make that look at the state */
+    int wake_write;
+    int64_t kill_ms;       /* it was asked to end: when it is killed if it has not; 0: it was not */
+    struct fm_kv_files kv; /* its thread's alone: what the process has of its predecessor, and leaves */
+    bool saves;            /* it can leave something: it has a model, and files */
+    bool drop_saved;       /* it can't use what it has of its predecessor: to be removed */
+    int64_t saved_bytes;   /* it said that it left so many; 0: it did not */
+    unsigned signs;        /* of progress, in loading or any job; it wraps */
+    bool initialized;      /* answered engine.initialize */
+    int64_t progress_ms;   /* while starting: the last step, or load_progress that rose */
+    double load_progress;  /* the highest so far */
+    bool loaded;           /* answered engine.load with ok */
+    bool wanted;           /* it had a job, or one waited for it, when its thread looked last */
+    int64_t keep_alive_ms; /* it may go for so long without one; -1: for ever. The last job that it got says so */
+    int64_t idle_since_ms; /* when it was first seen without one */
+    unsigned parameters;   /* extras that it has: bit i is fm_extra_names[i] */
+    bool gpu_told;         /* it is told of a GPU's library */
+    bool gpu_unused;       /* ... and says that it uses none */
+    bool died;             /* nobody ended the process, nor did it say why it ends */
+    struct fm_buf message; /* messages to the engine in the making */
 };
 
 /* ---- the store's queue ---- */

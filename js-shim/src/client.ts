@@ -62,6 +62,15 @@ export interface ClientOptions {
    * more is refused. Default: half of the machine's memory, and one model alone may take more.
    */
   memoryBudget?: number | string | undefined;
+  /**
+   * The folder for what an engine has computed, prompts and answers included, so that the next one need not do it again.
+   * Default: `fm-proxy/kv` in the user's folder for caches.
+   */
+  kvCacheDir?: string | undefined;
+  /** How many bytes these files may have together; 0: there are none. Default: 536870912. */
+  kvCacheBytes?: number | undefined;
+  /** Whether there are such files. Default: true, but on Windows. */
+  kvCacheFiles?: boolean | undefined;
   /** The file where responses are stored, for later helpers too. Default: memory, as long as the helper runs. */
   store?: string | undefined;
   /** How many bytes the store takes; 0: nothing is stored. */

@@ -16,10 +16,13 @@ export const VALUES = [
   ["memoryBudget", "--memory-budget", "FM_PROXY_MEMORY_BUDGET"],
   ["store", "--store", "FM_PROXY_STORE"],
   ["storeBytes", "--store-bytes", "FM_PROXY_STORE_BYTES"],
+  ["kvCacheDir", "--kv-cache-dir", "FM_PROXY_KV_CACHE_DIR"],
+  ["kvCacheBytes", "--kv-cache-bytes", "FM_PROXY_KV_CACHE_BYTES"],
   ["logLevel", "--log-level", "FM_PROXY_LOG_LEVEL"],
 ] as const;
 
-/** The same for those without a value. */
+/** The same for those without a value, and with which value of the option they are given. */
 export const SWITCHES = [
-  ["strictParameters", "--strict-parameters", "FM_PROXY_STRICT_PARAMETERS"],
+  ["kvCacheFiles", "--no-kv-cache-files", "FM_PROXY_NO_KV_CACHE_FILES", false],
+  ["strictParameters", "--strict-parameters", "FM_PROXY_STRICT_PARAMETERS", true],
 ] as const;

@@ -57,6 +57,9 @@ SANDBOX = "helper/base/platform_sandbox_linux.c"
 LANDLOCK = "helper/base/platform_landlock_linux.c"
 CACHE = "helper/engine/llama/cache.c"
 SCHEDULER = "helper/engine/llama/scheduler.c"
+PRIVATE_FILES = "helper/base/platform_private_files.c"
+KV_FILES = "helper/front/engines/kv_files.c"
+SAVED_FILE = "helper/engine/llama/saved_file.c"
 CPUS = "helper/base/platform_cpus_linux.c"
 ENVIRONMENT = "helper/front/engines/environment.c"
 KIT = "helper/engine/kit/life.c"
@@ -415,6 +418,48 @@ MUTATIONS = [
      "unit.platform_cpus"),
     ("processors that are not this process's don't count", CPUS, "known && CPU_ISSET_S(cpu, sizeof sets, sets)",
      "known && cpu < (size_t)sysconf(_SC_NPROCESSORS_ONLN)", "unit.platform_cpus"),
+    # what an engine leaves to its successor
+    ("saved: a folder that others can write to is not used", PRIVATE_FILES, "!(info.st_mode & OTHERS_WRITE)", "true",
+     "e2e.kv_files"),
+    ("saved: a file that others can read is not used", PRIVATE_FILES, "!(info->st_mode & OTHERS_ANYTHING)", "true",
+     "e2e.kv_files"),
+    ("saved: links are not followed", PRIVATE_FILES, "O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);\n    if",
+     "O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);\n    if", "e2e.kv_files"),
+    ("saved: the umask does not count", PRIVATE_FILES, "mkdir(part, FOLDER_MODE);", "mkdir(part, 0777);", "e2e.kv_files"),
+    ("saved: what lives is not removed", KV_FILES, "fm_private_file_is_left(folder, entry->name)", "true", "e2e.kv_files"),
+    ("saved: what was left over is removed", KV_FILES,
+     "fm_private_file_remove(folder, entry->name); /* of", "/* of", "e2e.kv_files"),
+    ("saved: a file that is not whole is dropped", KV_FILES, "fm_private_file_size(files->write) == saved_bytes", "true",
+     "e2e.kv_files"),
+    ("saved: what was not told is dropped", KV_FILES, "return saved_bytes > 0 && saved_bytes <= files->max_bytes &&",
+     "saved_bytes = fm_private_file_size(files->write);\n    return", "e2e.kv_files"),
+    ("saved: the oldest goes", KV_FILES, "entry->used_ms < sweep->oldest_ms", "entry->used_ms > sweep->oldest_ms",
+     "e2e.kv_files"),
+    ("saved: other files stay", KV_FILES, "strspn(name, \"0123456789abcdef\") == HASH_DIGITS &&",
+     "strlen(name) > HASH_DIGITS &&", "e2e.kv_files"),
+    ("saved: a file that was used is not old", PRIVATE_FILES, "futimens(fd, NULL);", "", "e2e.kv_files"),
+    ("saved: what has its name now is not removed", KV_FILES,
+     "fm_private_file_is(files->folder, files->name, files->read)", "true", "e2e.kv_files"),
+    ("saved: nothing by option", KV_FILES, "options->no_kv_cache_files || ", "", "e2e.kv_files"),
+    ("saved: an engine that does not end in time is killed", SUPERVISOR,
+     "fm_engine_kill_locked(engine, FM_END_ASKED, &engine->end_error);", "", "e2e.kv_files"),
+    ("saved: a file that may not grow ends no process", PLATFORM, "signal(SIGXFSZ, SIG_IGN);", "", "e2e.kv_files"),
+    ("saved: no time to save without the front's word", "helper/engine/kit/end.c",
+     "end(kit, status, 0);", "end(kit, status, fm_now_ms() + 1000);", "e2e.kv_files|contract.fake"),
+    ("saved: descriptors that change places", PLATFORM,
+     "fcntl(given->fds[i], F_DUPFD_CLOEXEC, beyond)", "given->fds[i]", "unit.platform"),
+    ("saved: the index's checksum", SAVED_FILE, "fm_saved_sum(0, bytes, len) != trailer.index_check", "0", "unit.saved_file"),
+    ("saved: the trailer's checksum", SAVED_FILE,
+     " || trailer->check != fm_saved_sum(0, trailer, offsetof(struct trailer, check))", "", "unit.saved_file"),
+    ("saved: another model's", SAVED_FILE, "trailer->identity != identity", "0", "unit.saved_file"),
+    ("saved: a parent comes before", SAVED_FILE, "disk->parent >= (int64_t)index->count", "0", "unit.saved_file"),
+    ("saved: a parent is full", SAVED_FILE, "(parent && parent->count != FM_SAVED_TOKENS)", "false", "unit.saved_file"),
+    ("saved: data are in the file", SAVED_FILE,
+     "disk->bytes <= trailer->index_offset - disk->offset", "disk->bytes + disk->offset <= trailer->index_offset",
+     "unit.saved_file"),
+    ("saved: tokens that the model has", SAVED_FILE, "tokens[i] < vocabulary", "true", "unit.saved_file"),
+    ("saved: no more than a context", SAVED_FILE, "block->from + block->count > kind->context_length ||", "",
+     "unit.saved_file"),
     ("an exact sequence begins in an empty memory", CACHE, "exact && !cache->pure ? NULL :", "0 ? NULL :",
      "contract.llama_settings"),
     ("an exact sequence has whole chunks", SCHEDULER, "exact ? scheduler->model->chunk : share", "share / 2 + 1",

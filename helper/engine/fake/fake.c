@@ -14,6 +14,7 @@
  *     FM_ENGINE_FAKE_ANSWER  messages   (to a job with a JSON format, {"result":TEXT} with its messages in it)
  *                            loop | endless   (an answer without a format says its text again and again, up to the
  *                            token limit; loop: unless the job has a frequency penalty)
+ *     FM_ENGINE_FAKE_SAVE  what it saves when it ends, see saved.h
  *
  * It sees when engine.load has a `mmproj`, which it never opens: an answer without a script says of each image what it
  * begins like, and how many bytes it has. What begins like none is broken.
@@ -22,6 +23,7 @@
 #include "base/platform.h"
 #include "engine/fake/embed.h"
 #include "engine/fake/instance.h"
+#include "engine/fake/saved.h"
 #include "engine/fake/script.h"
 #include "engine/guide/schema.h"
 
@@ -136,6 +138,7 @@ static enum fm_code load(void *state, struct fm_kit *kit, const struct fm_model_
     } else if (slow_ms > 0) {
         load_slowly(kit, slow_ms);
     }
+    fm_fake_saved_load(kit, files);
     fm_kit_load_progress(kit, 1);
     *info = (struct fm_model_info){.context_length = CONTEXT_LENGTH,
                                    .slots = SLOTS,
@@ -461,6 +464,7 @@ static void serve(void *state, struct fm_kit *kit) {
         pthread_cond_wait(&fake->idle, &fake->lock);
     }
     pthread_mutex_unlock(&fake->lock);
+    fm_fake_saved_end(kit);
 }
 
 int main(int argc, char *argv[]) {
@@ -473,6 +477,7 @@ int main(int argc, char *argv[]) {
         .embeddings = true,
         .prompts = true,
         .images = true,
+        .saves = true,
         .slots = SLOTS,
         .formats = true,
         .needs_network = fault_is("FM_ENGINE_FAKE_INIT", "network"),

@@ -151,7 +151,7 @@ static void place(struct fm_scheduler *scheduler) {
         if (sequence->job && !sequence->cached && !sequence->reason && (!scheduler->crowded || active == 0)) {
             bool alone = sequence->job->has_seed && scheduler->running == 1; /* so far */
             bool exact = scheduler->model->repeatable || sequence->job->repeatable || alone;
-            fm_sequence_place(sequence, &scheduler->cache, exact);
+            fm_sequence_place(sequence, &scheduler->cache, scheduler->saved, exact);
             active++;
         }
     }
@@ -396,8 +396,9 @@ static void see(struct fm_scheduler *scheduler) {
     }
 }
 
-void fm_scheduler_run(struct fm_scheduler *scheduler, struct fm_kit *kit) {
+void fm_scheduler_run(struct fm_scheduler *scheduler, struct fm_saved *saved, struct fm_kit *kit) {
     scheduler->kit = kit;
+    scheduler->saved = saved;
     fm_llama_model_watch(scheduler->model, abort_asked, scheduler);
     while (admit(scheduler)) {
         place(scheduler);
@@ -406,4 +407,5 @@ void fm_scheduler_run(struct fm_scheduler *scheduler, struct fm_kit *kit) {
         end_those_over(scheduler);
     }
     fm_llama_model_watch(scheduler->model, NULL, NULL);
+    fm_saved_write(saved, &scheduler->cache, scheduler->token_ms * 1000);
 }

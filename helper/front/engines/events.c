@@ -159,6 +159,7 @@ static void on_loaded(struct fm_engine *engine, const struct fm_rpc_message *mes
     int64_t slots = get_int(message->result, "slots");
     engine->slots = slots < 1 ? 1 : slots > FM_JOBS_MAX ? FM_JOBS_MAX : (unsigned)slots;
     engine->loaded = true;
+    engine->saves = engine->kv.write >= 0;
     struct json_object *gpu = NULL;
     if (json_object_object_get_ex(message->result, "gpu", &gpu) && engine->gpu_told) {
         program->has_gpu = fm_gpu_read(gpu, &program->gpu);
@@ -483,9 +484,39 @@ static void on_load_progress(struct fm_engine *engine, struct json_object *param
     }
 }
 
+static void on_saved(struct fm_engine *engine, struct json_object *params) {
+    engine->saved_bytes = get_int(params, "bytes");
+}
+
+/* What was saved is of no use. */
+static void on_saved_unusable(struct fm_engine *engine, struct json_object *params) {
+    const char *reason = get_string(params, "reason");
+    fm_log(FM_LOG_INFO, "what an earlier engine saved is removed: %s", reason ? reason : "the engine gave no reason");
+    engine->drop_saved = true;
+}
+
+static const struct {
+    const char *method;
+    void (*handle)(struct fm_engine *engine, struct json_object *params);
+} engine_events[] = {
+    {"engine.load_progress", on_load_progress},
+    {"engine.saved", on_saved},
+    {"engine.saved_unusable", on_saved_unusable},
+};
+
+/* False: it is not one of the engine itself. */
+static bool take_engine_event(struct fm_engine *engine, const struct fm_rpc_message *message) {
+    for (size_t i = 0; i < sizeof engine_events / sizeof engine_events[0]; i++) {
+        if (strcmp(message->method, engine_events[i].method) == 0) {
+            engine_events[i].handle(engine, message->params);
+            return true;
+        }
+    }
+    return false;
+}
+
 static void take_event(struct fm_engine *engine, const struct fm_rpc_message *message) {
-    if (strcmp(message->method, "engine.load_progress") == 0) {
-        on_load_progress(engine, message->params);
+    if (take_engine_event(engine, message)) {
         return;
     }
     struct fm_job *job = fm_job_by_run_locked(engine->front, (uint64_t)get_int(message->params, "job"));

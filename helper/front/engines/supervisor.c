@@ -33,6 +33,9 @@
 #define LOAD_QUIET_MS   60000 /* without progress in engine.load */
 #define PAUSED_READS    64    /* 256 KiB of its log in each slice that the host holds up */
 #define READS_AFTER_END 64    /* what a pipe can hold, 1 MiB at most; a child of the engine may go on writing */
+#define IDLE_SAVE_MS    3000  /* for an engine that nobody waits for to save what it has computed */
+#define HASTY_SAVE_MS   300   /* the same while another model's requests wait */
+#define END_MS          1000  /* then, to end */
 #define QUEUE_MAX       (16u << 20)
 #define ROOM            (64u << 10) /* bytes: below it, a prompt is queued for the engine */
 
@@ -173,14 +176,51 @@ static int64_t idle_left_locked(struct fm_engine *engine) {
     return left > 0 ? left : 0;
 }
 
+/*
+ * Ends an engine that has no job; the end of its output follows. Where it can save what it has computed, it is asked to
+ * do so and to end, and killed if it takes too long. Jobs that come meanwhile wait for its successor.
+ */
+static void end_idle_locked(struct fm_engine *engine, const char *why, int64_t save_ms) {
+    struct fm_error error;
+    fm_log(FM_LOG_INFO, "engine %d is ended: %s", (int)engine->pid, why);
+    fm_fail(&error, FM_INTERNAL, "the engine was ended: %s", why);
+    if (!engine->saves || engine->state != FM_ENGINE_READY) {
+        fm_engine_kill_locked(engine, FM_END_ASKED, &error);
+        return;
+    }
+    fm_engine_note_end_locked(engine, FM_END_ASKED, &error);
+    fm_engine_send_shutdown_locked(engine, save_ms);
+    fm_engine_set_state_locked(engine, FM_ENGINE_STOPPING);
+    engine->kill_ms = fm_now_ms() + save_ms + END_MS;
+    bool woken = fm_write_all(engine->wake_write, "e", 1); /* so that its thread knows of the limit */
+    (void)woken;                                           /* an empty pipe takes one byte */
+}
+
+/* For how many ms an engine that was asked to end may still take; -1: it was not asked. One that is late is killed. */
+static int64_t end_left_locked(struct fm_engine *engine) {
+    if (!engine->kill_ms) {
+        return -1;
+    }
+    int64_t left = engine->kill_ms - fm_now_ms();
+    if (left <= 0) {
+        fm_log(FM_LOG_WARN, "engine %d is killed: it did not end in time", (int)engine->pid);
+        fm_engine_kill_locked(engine, FM_END_ASKED, &engine->end_error);
+        engine->kill_ms = 0;
+        left = -1;
+    }
+    return left;
+}
+
 /* For how long to wait for the engine's next word, in ms; -1: for ever. One that nobody wants is ended here. */
 static int look_after(struct fm_engine *engine, bool *limited) {
     pthread_mutex_lock(&engine->front->lock);
     *limited = quiet_limit_locked(engine) >= 0;
     int64_t left = idle_left_locked(engine);
     if (left == 0) {
-        fm_engine_dismiss_locked(engine, "it had nothing to do");
-        left = -1; /* until the end of its output */
+        end_idle_locked(engine, "it had nothing to do", IDLE_SAVE_MS);
+    }
+    if (engine->state == FM_ENGINE_STOPPING) {
+        left = end_left_locked(engine);
     }
     pthread_mutex_unlock(&engine->front->lock);
     return *limited ? SLICE_MS : (int)left;
@@ -243,16 +283,21 @@ static bool wait_for_engine(struct fm_engine *engine, const struct fm_child *chi
     for (;;) {
         struct fm_waited waited[] = {{.fd = child->from_child, .input = true},
                                      {.fd = child->ended, .input = true},
-                                     {.fd = relay->fd, .input = true}};
+                                     {.fd = relay->fd, .input = true},
+                                     {.fd = engine->wake_read, .input = true}};
         bool limited;
         int wait_ms = look_after(engine, &limited);
         int64_t before = fm_now_ms();
-        fm_wait(waited, 3, child->ended < 0 ? SLICE_MS : wait_ms);
+        fm_wait(waited, 4, child->ended < 0 ? SLICE_MS : wait_ms);
         if (limited && too_quiet(engine, fm_now_ms() - before - SLICE_MS)) {
             return false;
         }
         if (waited[2].ready) {
             fm_relay_take(relay);
+        }
+        if (waited[3].ready) {
+            char byte;
+            (void)fm_read(engine->wake_read, &byte, 1);
         }
         *ended = child->ended < 0 ? fm_child_has_ended(child->pid) : waited[1].ready;
         if (waited[0].ready || *ended) {
@@ -325,10 +370,11 @@ static bool start_process(struct fm_engine *engine, struct fm_child *child) {
     struct fm_front *front = engine->front;
     struct fm_error error = {.code = FM_OK};
     struct fm_environment env;
+    const struct fm_child_given given = fm_kv_files_given(&engine->kv);
     int failure = 0;
     bool made = fm_environment_make(&env, front->options.gpu, engine->gpu_told ? front->options.gpu_dir : NULL);
     if (fm_engine_program(&front->program.files, engine->program, &error) == FM_OK) {
-        failure = made ? fm_child_start(child, engine->program, env.entries) : ENOMEM;
+        failure = made ? fm_child_start(child, engine->program, env.entries, &given) : ENOMEM;
     }
     fm_environment_free(&env);
     if (failure) {
@@ -412,18 +458,38 @@ static bool is_gpu_wanted(const struct fm_engine *engine) {
     return there && strcmp(options->gpu, "off") != 0 && !engine->front->program.gpu_given_up;
 }
 
+/* Files for the process that is to be started, where such an engine has a use for them. */
+static void open_files(struct fm_engine *engine) {
+    const struct fm_model *model = &engine->model;
+    if (engine->front->program.files.descriptor.features & FM_FEATURE_SAVED_STATE) {
+        fm_kv_files_open(&engine->kv, &engine->front->options, engine->front->program.files.name,
+                         model->path ? model->path : model->id);
+    }
+}
+
+static void close_files(struct fm_engine *engine) {
+    if (engine->drop_saved) {
+        fm_kv_files_drop(&engine->kv);
+    }
+    fm_kv_files_close(&engine->kv, engine->saved_bytes);
+}
+
 static void *engine_main(void *argument) {
     struct fm_engine *engine = argument;
     struct fm_front *front = engine->front;
     struct fm_child child = {0};
     struct fm_relay relay;
+    open_files(engine);
     if (start_process(engine, &child)) {
         fm_relay_begin(&relay, child.errors, front->program.files.name);
         read_engine(engine, &child, &relay);
         reap_process(engine, &child, &relay);
     }
+    close_files(engine);
     fm_front_enter(front);
     settle_after_death_locked(engine);
+    fm_close(engine->wake_read);
+    fm_close(engine->wake_write);
     fm_engine_set_state_locked(engine, FM_ENGINE_IDLE);
     engine->memory = 0;
     fm_model_free(&engine->model);
@@ -433,12 +499,30 @@ static void *engine_main(void *argument) {
     return NULL;
 }
 
+/* With the pipe that wakes it. 0 or an errno value. */
+static int start_thread(struct fm_engine *engine) {
+    int failure = fm_pipe(&engine->wake_read, &engine->wake_write);
+    if (failure) {
+        return failure;
+    }
+    failure = fm_thread_start(engine_main, engine);
+    if (failure) {
+        fm_close(engine->wake_read);
+        fm_close(engine->wake_write);
+    }
+    return failure;
+}
+
 enum fm_code fm_engine_start_locked(struct fm_engine *engine, const struct fm_model *model, struct fm_error *error) {
     enum fm_code code = copy_model(&engine->model, model) ? FM_OK : fm_fail_no_memory(error);
     engine->initialized = false;
     engine->loaded = false;
     engine->wanted = false;
     engine->died = false;
+    engine->saves = false;
+    engine->drop_saved = false;
+    engine->saved_bytes = 0;
+    engine->kill_ms = 0;
     engine->gpu_told = is_gpu_wanted(engine);
     engine->gpu_unused = false;
     engine->end_error.code = FM_OK;
@@ -448,7 +532,7 @@ enum fm_code fm_engine_start_locked(struct fm_engine *engine, const struct fm_mo
     engine->warming = false;
     engine->keep_alive_ms = fm_engine_keep_alive(engine->front, NULL);
     fm_engine_set_state_locked(engine, FM_ENGINE_STARTING); /* before its thread looks */
-    int failure = code ? 0 : fm_thread_start(engine_main, engine);
+    int failure = code ? 0 : start_thread(engine);
     if (failure) {
         code = fm_fail(error, FM_OVERLOADED, "can't start a thread for the engine: %s", strerror(failure));
     }
@@ -463,8 +547,5 @@ enum fm_code fm_engine_start_locked(struct fm_engine *engine, const struct fm_mo
 }
 
 void fm_engine_dismiss_locked(struct fm_engine *engine, const char *why) {
-    struct fm_error error;
-    fm_log(FM_LOG_INFO, "engine %d is ended: %s", (int)engine->pid, why);
-    fm_fail(&error, FM_INTERNAL, "the engine was ended: %s", why);
-    fm_engine_kill_locked(engine, FM_END_ASKED, &error);
+    end_idle_locked(engine, why, HASTY_SAVE_MS);
 }

@@ -48,7 +48,7 @@ async function timed(run) {
 
 async function startServer() {
   const args = ["-m", model, "--port", String(port), "-t", threads, "-c", "8192", "-np", "1", "--log-disable"];
-  const server = spawn(join(root, "build/llama-server/bin/llama-server"), args, { stdio: "ignore" });
+  const server = spawn(join(root, "build/deps/llama-server/bin/llama-server"), args, { stdio: "ignore" });
   for (let tries = 0; ; tries++) {
     const health = await fetch(`http://127.0.0.1:${port}/health`).catch(() => null);
     if (health?.ok) return server;

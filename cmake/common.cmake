@@ -1,7 +1,8 @@
 # llama.cpp's C++ library (chat templates), as a static library: built of the source that the prebuilt libraries were built
-# from. For a compiler whose C++ library is another one than theirs, so that no more than C crosses between the two, but for one
-# function that fit.cpp calls. An exception of theirs has no type that ours knows: what catches it learns no reason.
-# cmake/llama.cmake includes this where FM_LLAMA_COMMON is static.
+# from. On Linux the ready library needs GLIBCXX_3.4.30, and RHEL 9 has 3.4.29. On macOS the compiler's C++ library is not that of
+# llama.cpp's libraries: no more than C crosses between the two, and one function that fit.cpp calls; an exception of theirs has
+# no type there that ours knows, and what catches it learns no reason. cmake/llama.cmake includes this where FM_LLAMA_COMMON is
+# static.
 #
 #   FM_DEPS_DIR     its folder llama/src holds the source, and common the result
 #
@@ -12,14 +13,16 @@ set(fm_common_src "${FM_DEPS_DIR}/llama/src")
 set(fm_common_dir "${FM_DEPS_DIR}/common")
 set(fm_common_library "${fm_common_dir}/libfm_common.a")
 set(fm_common_project "${CMAKE_SOURCE_DIR}/cmake/common")
+set(fm_common_log "${CMAKE_SOURCE_DIR}/helper/engine/llama/log_none.cpp")
 add_custom_command(
   OUTPUT "${fm_common_library}"
   COMMAND "${CMAKE_COMMAND}" -G "${CMAKE_GENERATOR}" -S "${fm_common_project}" -B "${fm_common_dir}"
-    "-DFM_LLAMA_SRC=${fm_common_src}" "-DCMAKE_TOOLCHAIN_FILE=${CMAKE_TOOLCHAIN_FILE}"
+    "-DFM_LLAMA_SRC=${fm_common_src}" "-DFM_LOG=${fm_common_log}" "-DCMAKE_C_COMPILER=${CMAKE_C_COMPILER}"
+    "-DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER}" "-DCMAKE_TOOLCHAIN_FILE=${CMAKE_TOOLCHAIN_FILE}"
     "-DCMAKE_MAKE_PROGRAM=${CMAKE_MAKE_PROGRAM}" -DCMAKE_BUILD_TYPE= --log-level=WARNING
   COMMAND "${CMAKE_COMMAND}" --build "${fm_common_dir}" --target fm_common
   COMMAND "${CMAKE_COMMAND}" -E touch "${fm_common_library}"
-  DEPENDS "${fm_common_project}/CMakeLists.txt" "${fm_common_src}/common/chat.h"
+  DEPENDS "${fm_common_project}/CMakeLists.txt" "${fm_common_log}" "${fm_common_src}/common/chat.h"
   COMMENT "building llama.cpp's chat templates (some minutes, once)"
   VERBATIM)
 add_custom_target(fm_common_build DEPENDS "${fm_common_library}")

@@ -4,18 +4,22 @@
 #include <errno.h>
 #include <time.h>
 
-static int64_t monotonic_ns(void) {
+static int64_t read_ns(clockid_t clock) {
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(clock, &now);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
 int64_t fm_now_ms(void) {
-    return monotonic_ns() / 1000000;
+    return read_ns(CLOCK_MONOTONIC) / 1000000;
 }
 
 int64_t fm_now_us(void) {
-    return monotonic_ns() / 1000;
+    return read_ns(CLOCK_MONOTONIC) / 1000;
+}
+
+int64_t fm_cpu_time_us(void) {
+    return read_ns(CLOCK_PROCESS_CPUTIME_ID) / 1000;
 }
 
 int64_t fm_wall_seconds(void) {

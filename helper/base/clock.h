@@ -11,6 +11,9 @@
 int64_t fm_now_ms(void);
 int64_t fm_now_us(void);
 
+/* Microseconds that this process's threads had of the processors, all together. Windows counts in steps of 15 ms. */
+int64_t fm_cpu_time_us(void);
+
 /* Seconds since 1970 (the wall clock). */
 int64_t fm_wall_seconds(void);
 

@@ -47,6 +47,7 @@ struct fm_file_info {
     struct fm_file_id id;
     bool regular;    /* no folder, device or the like */
     int64_t changed; /* when, in seconds since 1970 */
+    int64_t size;    /* in bytes */
 };
 
 /*

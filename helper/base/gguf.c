@@ -98,7 +98,30 @@ struct said {
     uint64_t pooling;
     uint64_t projected;
     uint64_t embedded;
+    uint64_t context;
+    uint64_t layers;
+    uint64_t heads;
+    uint64_t kv_heads; /* 0: as many as `heads`, or the layers differ in it */
+    uint64_t key;      /* numbers of a head's key and value; 0: what the heads share is `embedded` */
+    uint64_t value;
 };
+
+/* What the KV memory is made of. */
+static void note_context(struct said *said, struct text key, uint64_t number) {
+    const struct {
+        const char *name;
+        uint64_t *number;
+    } rows[] = {
+        {"context_length", &said->context},     {"block_count", &said->layers},
+        {"attention.head_count", &said->heads}, {"attention.head_count_kv", &said->kv_heads},
+        {"attention.key_length", &said->key},   {"attention.value_length", &said->value},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (is_of_model(key, rows[i].name)) {
+            *rows[i].number = number;
+        }
+    }
+}
 
 static void note_number(struct said *said, struct text key, uint64_t number) {
     if (equals(key, "clip.vision.projection_dim")) {
@@ -109,7 +132,17 @@ static void note_number(struct said *said, struct text key, uint64_t number) {
         said->embedded = number;
     } else if (is_of_model(key, "pooling_type")) {
         said->pooling = number;
+    } else {
+        note_context(said, key, number);
     }
+}
+
+/* Bytes of a token in the KV memory. What a file claims may be any number. */
+static double kv_bytes(const struct said *said) {
+    double shared = said->heads ? (double)said->embedded / (double)said->heads : 0;
+    double key = said->key ? (double)said->key : shared;
+    double value = said->value ? (double)said->value : shared;
+    return 2 * (key + value) * (double)(said->kv_heads ? said->kv_heads : said->heads) * (double)said->layers;
 }
 
 /* Reads one key-value pair. False when the bytes end within it, or are not one. */
@@ -154,6 +187,8 @@ void fm_gguf_kind_parse(const void *bytes, size_t len, struct fm_gguf_kind *kind
     }
     kind->projector = said.clip;
     kind->embeds = said.pooling != 0;
+    kind->kv_bytes = kv_bytes(&said);
+    kind->context = said.context;
     kind->tokens = !said.clip ? said.embedded : said.blind ? 0 : said.projected;
 }
 

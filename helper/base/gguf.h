@@ -18,6 +18,9 @@ struct fm_gguf_kind {
     bool projector;  /* not a model: it turns images, or sound, into tokens for one */
     bool embeds;     /* a model whose header says how its states become one vector */
     uint64_t tokens; /* numbers of a token, as a projector makes or a model takes it; 0: unknown */
+    double
+        kv_bytes; /* of a token in the KV memory of a model, 2 a number, as far as the header tells; 0: it does not */
+    uint64_t context; /* tokens that it was trained for; 0: unknown */
 };
 
 /*

@@ -170,6 +170,7 @@ int fm_file_examine(const char *path, struct fm_file_info *info) {
     info->id = (struct fm_file_id){.device = (uint64_t)status.st_dev, .inode = (uint64_t)status.st_ino};
     info->regular = S_ISREG(status.st_mode);
     info->changed = (int64_t)status.st_mtime;
+    info->size = (int64_t)status.st_size;
     return 0;
 }
 
@@ -304,7 +305,8 @@ static void take_signals(void) {
     signal(SIGINT, SIG_DFL);
     signal(SIGCHLD, SIG_DFL);
     signal(SIGPIPE, SIG_IGN);
-    end_signals(&set); /* for signal_watch alone */
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of write(), and no reason to end */
+    end_signals(&set);        /* for signal_watch alone */
     pthread_sigmask(SIG_BLOCK, &set, NULL);
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
@@ -357,8 +359,30 @@ static void forbid_core_dumps(void) {
     setrlimit(RLIMIT_CORE, &limit);
 }
 
+/*
+ * In the child: the given descriptors become 3, 4 and so on, and stay open. `*report` may have one of those numbers,
+ * and moves away.
+ */
+static bool take_given(const struct fm_child_given *given, int *report) {
+    int copies[FM_CHILD_GIVEN_MAX];
+    const int beyond = FM_CHILD_GIVEN + FM_CHILD_GIVEN_MAX;
+    bool ok = given->count <= FM_CHILD_GIVEN_MAX;
+    int moved = fcntl(*report, F_DUPFD_CLOEXEC, beyond);
+    ok = ok && moved >= 0;
+    *report = moved >= 0 ? moved : *report;
+    for (size_t i = 0; i < given->count && ok; i++) {
+        copies[i] = given->fds[i] >= 0 ? fcntl(given->fds[i], F_DUPFD_CLOEXEC, beyond) : -1;
+        ok = copies[i] >= 0 || given->fds[i] < 0;
+    }
+    for (size_t i = 0; i < given->count && ok; i++) {
+        ok = copies[i] < 0 || dup2(copies[i], FM_CHILD_GIVEN + (int)i) >= 0;
+    }
+    return ok;
+}
+
 /* In the child, between fork and exec: only async-signal-safe functions and plain system calls. */
-static void become(const char *path, char *const env[], const int standard[3], int report, pid_t parent) {
+static void become(const char *path, char *const env[], const int standard[3], const struct fm_child_given *given,
+                   int report, pid_t parent) {
     char *const argv[] = {(char *)path, NULL};
     sigset_t none;
     fm_os_die_with_parent(parent);
@@ -372,7 +396,7 @@ static void become(const char *path, char *const env[], const int standard[3], i
     forbid_core_dumps();
     fm_os_drop_capabilities();
     if (dup2(standard[0], STDIN_FILENO) >= 0 && dup2(standard[1], STDOUT_FILENO) >= 0 &&
-        dup2(standard[2], STDERR_FILENO) >= 0) {
+        dup2(standard[2], STDERR_FILENO) >= 0 && (!given || take_given(given, &report))) {
         execve(path, argv, env);
     }
     int error = errno;
@@ -389,7 +413,7 @@ static void close_all(const int *fds, size_t count) {
     }
 }
 
-int fm_child_start(struct fm_child *child, const char *path, char *const env[]) {
+int fm_child_start(struct fm_child *child, const char *path, char *const env[], const struct fm_child_given *given) {
     enum { IN_READ, IN_WRITE, OUT_READ, OUT_WRITE, ERR_READ, ERR_WRITE, REPORT_READ, REPORT_WRITE, COUNT };
     int fds[COUNT] = {-1, -1, -1, -1, -1, -1, -1, -1};
     int error = fm_pipe(&fds[IN_READ], &fds[IN_WRITE]);
@@ -404,7 +428,7 @@ int fm_child_start(struct fm_child *child, const char *path, char *const env[]) 
     pid_t pid = fork();
     if (pid == 0) {
         const int standard[3] = {fds[IN_READ], fds[OUT_WRITE], fds[ERR_WRITE]};
-        become(path, env, standard, fds[REPORT_WRITE], parent);
+        become(path, env, standard, given, fds[REPORT_WRITE], parent);
     }
     error = pid < 0 ? errno : 0;
     close_all((int[]){fds[IN_READ], fds[OUT_WRITE], fds[ERR_WRITE], fds[REPORT_WRITE]}, 4);

@@ -106,6 +106,9 @@ int64_t fm_process_memory(pid_t pid);
 /* As of now, for the calling thread. Any thread; reads a small file for each processor, which never blocks. */
 void fm_processors(struct fm_processors *processors);
 
+/* Bytes of memory that this process may use: the machine's, or what its cgroups allow, if that is less. As above. */
+int64_t fm_memory_limit(void);
+
 /* Gives memory that was freed back to the system, where the allocator would keep it. */
 void fm_memory_trim(void);
 
@@ -147,8 +150,8 @@ FM_MUST_USE int fm_run_on_stack_within(size_t stack, int64_t ms, void (*body)(vo
 /*
  * Returns a descriptor that polls readable as soon as this process should end: SIGTERM or SIGINT came, or the parent
  * died. Whatever this process inherited, SIGTERM and SIGINT are blocked from now on and taken by a thread, SIGCHLD is
- * not blocked and has its default action, and SIGPIPE is ignored. A second SIGTERM or SIGINT exits at once. Call once,
- * before the first thread. -1 on an error (errno): this process should end then.
+ * not blocked and has its default action, and SIGPIPE and SIGXFSZ are ignored. A second SIGTERM or SIGINT exits at
+ * once. Call once, before the first thread. -1 on an error (errno): this process should end then.
  */
 int fm_watch_for_end(void);
 
@@ -193,15 +196,25 @@ struct fm_child {
     int ended;      /* polls readable when it has ended; -1 where the system has none: ask fm_child_has_ended */
 };
 
+#define FM_CHILD_GIVEN     3 /* the number that the first of these descriptors has in the child */
+#define FM_CHILD_GIVEN_MAX 2
+
+/* Descriptors for a child, besides its pipes. They stay the caller's, who may close them after the start. */
+struct fm_child_given {
+    int fds[FM_CHILD_GIVEN_MAX]; /* the child has them as FM_CHILD_GIVEN and the numbers after it; -1: none there */
+    size_t count;
+};
+
 /*
  * Starts `path` with no arguments, pipes as stdin, stdout and stderr, default signals, and `env` (NULL-terminated) as
- * its environment. It inherits no other descriptor and no capability (not root's either, so it can't read or run files
- * that only a capability gives access to), and leaves no core dump. It leads a session and a process group, so it has
- * no controlling terminal and a terminal's signals do not reach it. On Linux the child is killed when the calling
- * thread ends, so call it from the thread that reaps it. The descriptors are the caller's to close. Returns 0 or an
- * errno value (that of a failed exec included).
+ * its environment. It inherits what `given` says (NULL: nothing; Windows gives nothing), no other descriptor and no
+ * capability (not root's either, so it can't read or run files that only a capability gives access to), and leaves no
+ * core dump. It leads a session and a process group, so it has no controlling terminal and a terminal's signals do not
+ * reach it. On Linux the child is killed when the calling thread ends, so call it from the thread that reaps it. The
+ * descriptors are the caller's to close. Returns 0 or an errno value (that of a failed exec included).
  */
-FM_MUST_USE int fm_child_start(struct fm_child *child, const char *path, char *const env[]);
+FM_MUST_USE int fm_child_start(struct fm_child *child, const char *path, char *const env[],
+                               const struct fm_child_given *given);
 
 /* True when it has ended and waits for fm_child_reap. Never blocks. */
 bool fm_child_has_ended(pid_t pid);

@@ -1,6 +1,7 @@
 /*
  * fm_processors on Linux: the affinity (sched_getaffinity(2), which includes a cpuset), limited by the CPU quota of the
  * cgroups (cgroup-v2.rst, cpu.max; sched-bwc.rst, cpu.cfs_quota_us), and the cores of sysfs (cputopology.rst).
+ * fm_memory_limit: the machine's memory, limited by the cgroups too (memory.max; memory.limit_in_bytes).
  */
 #ifdef __linux__
 
@@ -15,9 +16,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CPUS_MAX 8192    /* NR_CPUS of the largest kernels */
-#define TEXT_MAX 65536   /* bytes of /proc/self/cgroup, and of a file of sysfs */
-#define BASE     10      /* of the numbers in these files */
+#define CPUS_MAX 8192  /* NR_CPUS of the largest kernels */
+#define TEXT_MAX 65536 /* bytes of /proc/self/cgroup, and of a file of sysfs */
+#define BASE     10    /* of the numbers in these files */
 #define CGROUPS  "/sys/fs/cgroup"
 #define TOPOLOGY "/sys/devices/system/cpu"
 
@@ -30,15 +31,22 @@ static const char *read_text(const char *path, struct fm_buf *text) {
     return got && !text->failed ? text->data : NULL;
 }
 
-/* ---- quotas ---- */
+/* ---- the limits of cgroups ---- */
+
+/* What a controller of cgroups limits. */
+struct controller {
+    const char *name;
+    /* The limit of the one group whose folder is `dir`, version 1 or 2, or `known` if that is less. */
+    int64_t (*limit_at)(const char *dir, int64_t known, struct fm_buf *text);
+};
 
 /* How many processors `quota` in each `period` allows, rounded up, or `known` if that is less; 0: no limit. */
-static int fewer(int known, int64_t quota, int64_t period) {
+static int64_t fewer(int64_t known, int64_t quota, int64_t period) {
     if (quota <= 0 || period <= 0) {
         return known;
     }
     int64_t paid = (quota - 1) / period + 1;
-    return known == 0 || paid < known ? (int)(paid < INT_MAX ? paid : INT_MAX) : known;
+    return known == 0 || paid < known ? paid : known;
 }
 
 /* The number in the file DIR/NAME; 0 if there is none. */
@@ -49,8 +57,8 @@ static int64_t read_number(const char *dir, const char *name, struct fm_buf *tex
     return number ? strtoll(number, NULL, BASE) : 0;
 }
 
-/* The limit of the one group whose folder is `dir`, version 1 or 2. "max" in cpu.max is not a number: no limit. */
-static int limit_at(const char *dir, int known, struct fm_buf *text) {
+/* "max" in cpu.max is not a number: no limit. */
+static int64_t cpu_limit_at(const char *dir, int64_t known, struct fm_buf *text) {
     int64_t quota = read_number(dir, "cpu.max", text);
     const char *space = quota > 0 ? strchr(text->data, ' ') : NULL;
     known = fewer(known, quota, space ? strtoll(space, NULL, BASE) : 0);
@@ -58,25 +66,35 @@ static int limit_at(const char *dir, int known, struct fm_buf *text) {
     return quota > 0 ? fewer(known, quota, read_number(dir, "cpu.cfs_period_us", text)) : known;
 }
 
+/* Bytes. So is "max" in memory.max; version 1 has a number beyond all memory instead. */
+static int64_t memory_limit_at(const char *dir, int64_t known, struct fm_buf *text) {
+    known = fewer(known, read_number(dir, "memory.max", text), 1);
+    return fewer(known, read_number(dir, "memory.limit_in_bytes", text), 1);
+}
+
+static const struct controller cpu_controller = {"cpu", cpu_limit_at};
+static const struct controller memory_controller = {"memory", memory_limit_at};
+
 /* The limit of `group` and of all its parents. In a container these may be absent: then the mount is the group. */
-static int limit_of(const char *mount, const char *group, size_t len, int known, struct fm_buf *text) {
+static int64_t limit_of(const struct controller *controller, const char *mount, const char *group, size_t len,
+                        int64_t known, struct fm_buf *text) {
     char dir[PATH_MAX];
     char *slash;
     if (snprintf(dir, sizeof dir, "%s%.*s", mount, (int)len, group) >= (int)sizeof dir) {
         return known;
     }
-    known = limit_at(dir, known, text);
+    known = controller->limit_at(dir, known, text);
     while ((slash = strrchr(dir + strlen(mount), '/'))) {
         *slash = '\0';
-        known = limit_at(dir, known, text);
+        known = controller->limit_at(dir, known, text);
     }
     return known;
 }
 
 /* `controllers` is a list with commas. */
-static bool has_cpu(const char *controllers, size_t len) {
+static bool has(const char *controllers, size_t len, const char *name) {
     for (const char *at = controllers; at < controllers + len; at += strcspn(at, ",:") + 1) {
-        if (strcspn(at, ",:") == strlen("cpu") && strncmp(at, "cpu", strlen("cpu")) == 0) {
+        if (strcspn(at, ",:") == strlen(name) && strncmp(at, name, strlen(name)) == 0) {
             return true;
         }
     }
@@ -84,7 +102,8 @@ static bool has_cpu(const char *controllers, size_t len) {
 }
 
 /* A line of the membership: HIERARCHY:CONTROLLERS:GROUP. In version 2 CONTROLLERS is empty. */
-static int limit_of_line(const char *root, const char *line, size_t len, int known, struct fm_buf *text) {
+static int64_t limit_of_line(const struct controller *controller, const char *root, const char *line, size_t len,
+                             int64_t known, struct fm_buf *text) {
     char mount[PATH_MAX];
     const char *controllers = memchr(line, ':', len);
     size_t rest = controllers ? len - (size_t)(controllers + 1 - line) : 0;
@@ -96,30 +115,39 @@ static int limit_of_line(const char *root, const char *line, size_t len, int kno
     size_t named = (size_t)(group++ - controllers);
     size_t group_len = (size_t)(line + len - group);
     if (named == 0) {
-        known = limit_of(root, group, group_len, known, text);
+        known = limit_of(controller, root, group, group_len, known, text);
         snprintf(mount, sizeof mount, "%s/unified", root); /* version 2 mounted beside version 1 */
-        return limit_of(mount, group, group_len, known, text);
+        return limit_of(controller, mount, group, group_len, known, text);
     }
-    if (!has_cpu(controllers, named)) {
+    if (!has(controllers, named, controller->name)) {
         return known;
     }
-    snprintf(mount, sizeof mount, "%s/cpu", root);
-    known = limit_of(mount, group, group_len, known, text);
-    snprintf(mount, sizeof mount, "%s/%.*s", root, (int)named, controllers); /* if there is no link named "cpu" */
-    return limit_of(mount, group, group_len, known, text);
+    snprintf(mount, sizeof mount, "%s/%s", root, controller->name);
+    known = limit_of(controller, mount, group, group_len, known, text);
+    snprintf(mount, sizeof mount, "%s/%.*s", root, (int)named, controllers); /* if there is no link of that name */
+    return limit_of(controller, mount, group, group_len, known, text);
 }
 
-int fm_os_quota(const char *root, const char *membership) {
+static int64_t limit_in(const struct controller *controller, const char *root, const char *membership) {
     struct fm_buf text;
-    int known = 0;
+    int64_t known = 0;
     fm_buf_init(&text, TEXT_MAX);
     for (const char *line = membership; *line;) {
         size_t len = strcspn(line, "\n");
-        known = limit_of_line(root, line, len, known, &text);
+        known = limit_of_line(controller, root, line, len, known, &text);
         line += len + (line[len] == '\n');
     }
     fm_buf_free(&text);
     return known;
+}
+
+int fm_os_quota(const char *root, const char *membership) {
+    int64_t quota = limit_in(&cpu_controller, root, membership);
+    return quota < INT_MAX ? (int)quota : INT_MAX;
+}
+
+int64_t fm_os_memory_limit(const char *root, const char *membership) {
+    return limit_in(&memory_controller, root, membership);
 }
 
 /* ---- cores ---- */
@@ -187,6 +215,16 @@ void fm_processors(struct fm_processors *processors) {
     int quota = membership ? fm_os_quota(CGROUPS, membership) : 0;
     fm_buf_free(&text);
     *processors = (struct fm_processors){.count = smaller(count, quota), .cores = smaller(cores, quota)};
+}
+
+int64_t fm_memory_limit(void) {
+    struct fm_buf text;
+    int64_t machine = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    fm_buf_init(&text, TEXT_MAX);
+    const char *membership = read_text("/proc/self/cgroup", &text);
+    int64_t limit = membership ? fm_os_memory_limit(CGROUPS, membership) : 0;
+    fm_buf_free(&text);
+    return limit > 0 && limit < machine ? limit : machine;
 }
 
 #else

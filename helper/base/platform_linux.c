@@ -20,6 +20,7 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -35,6 +36,13 @@ int64_t fm_os_thread_ms(pthread_t thread) {
     struct timespec used;
     bool known = pthread_getcpuclockid(thread, &clock) == 0 && clock_gettime(clock, &used) == 0;
     return known ? (int64_t)used.tv_sec * 1000 + used.tv_nsec / 1000000 : -1;
+}
+
+const char *const fm_os_cache_variable = "XDG_CACHE_HOME";
+const char *const fm_os_cache_name = ".cache";
+
+int64_t fm_os_changed_ms(const struct stat *info) {
+    return (int64_t)info->st_mtim.tv_sec * 1000 + info->st_mtim.tv_nsec / 1000000;
 }
 
 int fm_os_pipe(int fds[2]) {

@@ -14,12 +14,21 @@
 #include <stdlib.h>
 #include <sys/event.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysctl.h>
 #include <unistd.h>
 
 #define PARENT_POLL_MS 1000 /* where the queue can't be had */
 
 static pid_t parent_pid;
 static int parent_queue = -1;
+
+const char *const fm_os_cache_variable = NULL;
+const char *const fm_os_cache_name = "Library/Caches";
+
+int64_t fm_os_changed_ms(const struct stat *info) {
+    return (int64_t)info->st_mtimespec.tv_sec * 1000 + info->st_mtimespec.tv_nsec / 1000000;
+}
 
 int fm_os_pipe(int fds[2]) {
     if (pipe(fds) != 0) {
@@ -52,6 +61,12 @@ void fm_processors(struct fm_processors *processors) {
     long online = sysconf(_SC_NPROCESSORS_ONLN);
     int count = online > 0 ? (int)online : 1;
     *processors = (struct fm_processors){.count = count, .cores = count};
+}
+
+int64_t fm_memory_limit(void) {
+    int64_t bytes = 0;
+    size_t size = sizeof bytes;
+    return sysctlbyname("hw.memsize", &bytes, &size, NULL, 0) == 0 ? bytes : 0;
 }
 
 void fm_memory_trim(void) {}

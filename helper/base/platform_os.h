@@ -10,6 +10,14 @@
 
 struct fm_sandbox;
 struct fm_sandbox_needs;
+struct stat;
+
+/* Where the user's folder of caches is: what its variable is called (NULL: none), else where it is seen from HOME. */
+extern const char *const fm_os_cache_variable;
+extern const char *const fm_os_cache_name;
+
+/* When the file was last written, in ms since 1970. */
+int64_t fm_os_changed_ms(const struct stat *info);
 
 /* pipe(2), both ends close-on-exec. 0, or -1 with errno. */
 int fm_os_pipe(int fds[2]);
@@ -62,6 +70,9 @@ int fm_os_landlock_enter(const struct fm_sandbox_needs *needs, bool may_write, s
  * Never blocks.
  */
 int fm_os_quota(const char *root, const char *membership);
+
+/* The same of the memory, in bytes. */
+int64_t fm_os_memory_limit(const char *root, const char *membership);
 
 /*
  * Linux: how many cores the processors with `allowed` set (of `count`) belong to. `topology` is the folder of sysfs

@@ -27,13 +27,17 @@
 int main(int argc, char *argv[]);
 int wmain(int argc, wchar_t *argv[]);
 
-/* The C library converts the environment to the system's code page: what is not ASCII is set again, as UTF-8. */
+/*
+ * The C library converts the environment to the system's code page: what is not ASCII is set again, as UTF-8. Names
+ * such as "=C:", by which a command line keeps the folder of each drive, are not for programs, and _putenv refuses
+ * them.
+ */
 static bool set_environment(void) {
     wchar_t *whole = GetEnvironmentStringsW();
     bool ok = whole;
     for (const wchar_t *entry = whole; ok && *entry; entry += wcslen(entry) + 1) {
         bool ascii = true;
-        for (const wchar_t *at = entry; *at; at++) {
+        for (const wchar_t *at = entry; *at && *entry != L'='; at++) {
             ascii = ascii && *at < 0x80;
         }
         char *utf8 = ascii ? NULL : fm_windows_utf8(entry);
@@ -170,6 +174,11 @@ void fm_processors(struct fm_processors *processors) {
     }
     processors->count = count > 0 ? count : 1;
     processors->cores = cores > 0 ? cores : processors->count;
+}
+
+int64_t fm_memory_limit(void) {
+    MEMORYSTATUSEX status = {.dwLength = sizeof status};
+    return GlobalMemoryStatusEx(&status) ? (int64_t)status.ullTotalPhys : 0;
 }
 
 void fm_memory_trim(void) {

@@ -1,4 +1,4 @@
-/* What the files platform_windows*.c share. Only they include this. */
+/* What the files platform_windows*.c share. Only they and tests/windows include this. */
 #ifndef FM_BASE_PLATFORM_WINDOWS_H
 #define FM_BASE_PLATFORM_WINDOWS_H
 

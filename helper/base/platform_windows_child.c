@@ -181,14 +181,28 @@ static bool make_job(struct start *start) {
     return start->job && SetInformationJobObject(start->job, JobObjectExtendedLimitInformation, &limits, sizeof limits);
 }
 
-/* The three pipes are all that it inherits. */
+/* The three pipes are all that it inherits. It begins in its job, where the system can do that (Windows 10). */
 static bool make_attributes(struct start *start) {
     SIZE_T size = 0;
-    InitializeProcThreadAttributeList(NULL, 1, 0, &size);
+    InitializeProcThreadAttributeList(NULL, 2, 0, &size);
     start->attributes = malloc(size);
-    start->has_attributes = start->attributes && InitializeProcThreadAttributeList(start->attributes, 1, 0, &size);
-    return start->has_attributes && UpdateProcThreadAttribute(start->attributes, 0, PROC_THREAD_ATTRIBUTE_HANDLE_LIST,
-                                                              start->theirs, sizeof start->theirs, NULL, NULL);
+    start->has_attributes = start->attributes && InitializeProcThreadAttributeList(start->attributes, 2, 0, &size);
+    if (!start->has_attributes || !UpdateProcThreadAttribute(start->attributes, 0, PROC_THREAD_ATTRIBUTE_HANDLE_LIST,
+                                                             start->theirs, sizeof start->theirs, NULL, NULL)) {
+        return false;
+    }
+    (void)UpdateProcThreadAttribute(start->attributes, 0, PROC_THREAD_ATTRIBUTE_JOB_LIST, &start->job,
+                                    sizeof start->job, NULL, NULL);
+    return true;
+}
+
+/* It is not suspended meanwhile: if this process ended, it would wait for ever. As it is, it sees the end of its input.
+ */
+static bool put_into_job(const struct start *start) {
+    BOOL is_in_it = FALSE;
+    return (IsProcessInJob(start->process.hProcess, start->job, &is_in_it) && is_in_it) ||
+           AssignProcessToJobObject(start->job, start->process.hProcess) ||
+           WaitForSingleObject(start->process.hProcess, 0) == WAIT_OBJECT_0; /* its end tells why */
 }
 
 /* The name is quoted; a path has no quotes in it. */
@@ -203,7 +217,7 @@ static wchar_t *make_command(const wchar_t *program) {
     return command;
 }
 
-/* Creates the process; it runs once it is in its job. 0 or an errno value. */
+/* Creates the process in its job. 0 or an errno value. */
 static int create(struct start *start, const char *path, char *const env[]) {
     start->program = fm_windows_wide(path);
     start->command = start->program ? make_command(start->program) : NULL;
@@ -220,14 +234,13 @@ static int create(struct start *start, const char *path, char *const env[]) {
                                            .hStdOutput = start->theirs[1],
                                            .hStdError = start->theirs[2]},
                            .lpAttributeList = start->attributes};
-    DWORD flags = CREATE_SUSPENDED | CREATE_NO_WINDOW | CREATE_NEW_PROCESS_GROUP | CREATE_UNICODE_ENVIRONMENT |
-                  EXTENDED_STARTUPINFO_PRESENT;
+    DWORD flags =
+        CREATE_NO_WINDOW | CREATE_NEW_PROCESS_GROUP | CREATE_UNICODE_ENVIRONMENT | EXTENDED_STARTUPINFO_PRESENT;
     if (!CreateProcessW(start->program, start->command, NULL, NULL, TRUE, flags, start->environment, NULL,
                         &info.StartupInfo, &start->process)) {
         return fm_windows_errno(GetLastError());
     }
-    if (!AssignProcessToJobObject(start->job, start->process.hProcess) ||
-        ResumeThread(start->process.hThread) == (DWORD)-1) {
+    if (!put_into_job(start)) {
         int error = fm_windows_errno(GetLastError());
         TerminateProcess(start->process.hProcess, KILLED);
         return error;
@@ -337,8 +350,9 @@ static void close_fds(const struct fm_child *child) {
     }
 }
 
-int fm_child_start(struct fm_child *child, const char *path, char *const env[]) {
+int fm_child_start(struct fm_child *child, const char *path, char *const env[], const struct fm_child_given *given) {
     struct start start = {.job = NULL};
+    (void)given; /* there is never one: fm_private_folder_open */
     *child = (struct fm_child){.to_child = -1, .from_child = -1, .errors = -1, .ended = -1};
     int error = create(&start, path, env);
     bool created = !error;

@@ -3,6 +3,7 @@
 #include "base/platform.h"
 #include "base/platform_os.h"
 #include "base/platform_windows.h"
+#include "base/private_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +14,12 @@
 /* Between 1601, where FILETIME begins, and 1970. */
 #define EPOCH_SECONDS 11644473600
 #define TICKS         10000000 /* a second's */
+
+/* Errors that winerror.h has, and its copy for gcc lacks. */
+#define VIRUS_FOUND      225
+#define VIRUS_DELETED    226
+#define ELEVATION_WANTED 740
+#define POLICY_OF_SYSTEM 4551 /* Smart App Control and its like */
 
 #define SHARE_ALL (FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE)
 
@@ -29,15 +36,26 @@ int fm_windows_errno(DWORD error) {
     case ERROR_ACCESS_DENIED:
     case ERROR_SHARING_VIOLATION:
     case ERROR_LOCK_VIOLATION:
-    case ERROR_WRITE_PROTECT: return EACCES;
+    case ERROR_WRITE_PROTECT:
+    case ERROR_ACCESS_DISABLED_BY_POLICY:
+    case VIRUS_FOUND:
+    case VIRUS_DELETED:
+    case ELEVATION_WANTED:
+    case POLICY_OF_SYSTEM: return EACCES;
     case ERROR_BAD_EXE_FORMAT:
-    case ERROR_EXE_MACHINE_TYPE_MISMATCH: return ENOEXEC;
+    case ERROR_EXE_MACHINE_TYPE_MISMATCH:
+    case ERROR_SXS_CANT_GEN_ACTCTX: return ENOEXEC;
+    case ERROR_NO_PROC_SLOTS:
+    case ERROR_MAX_THRDS_REACHED: return EAGAIN;
     case ERROR_NOT_ENOUGH_MEMORY:
     case ERROR_OUTOFMEMORY:
     case ERROR_COMMITMENT_LIMIT:
+    case ERROR_PAGEFILE_QUOTA:
+    case ERROR_NOT_ENOUGH_QUOTA:
     case ERROR_NO_SYSTEM_RESOURCES: return ENOMEM;
     case ERROR_TOO_MANY_OPEN_FILES: return EMFILE;
-    case ERROR_DISK_FULL: return ENOSPC;
+    case ERROR_DISK_FULL:
+    case ERROR_HANDLE_DISK_FULL: return ENOSPC;
     case ERROR_FILENAME_EXCED_RANGE: return ENAMETOOLONG;
     default: return EIO;
     }
@@ -112,6 +130,7 @@ int fm_file_examine(const char *path, struct fm_file_info *info) {
         info->id.inode = (uint64_t)found.nFileIndexHigh << 32 | found.nFileIndexLow;
         info->regular = GetFileType(handle) == FILE_TYPE_DISK && !(found.dwFileAttributes & FILE_ATTRIBUTE_DIRECTORY);
         info->changed = (int64_t)(ticks / TICKS) - EPOCH_SECONDS;
+        info->size = (int64_t)((uint64_t)found.nFileSizeHigh << 32 | found.nFileSizeLow);
     } else if (GetFileType(handle) == FILE_TYPE_DISK) {
         error = fm_windows_errno(GetLastError());
     }
@@ -229,4 +248,71 @@ const char *fm_folder_next(struct fm_folder *folder) {
 void fm_folder_close(struct fm_folder *folder) {
     FindClose(folder->search);
     free(folder);
+}
+
+/* ---- private_files.h: an engine here can't be given a descriptor ---- */
+
+bool fm_cache_folder(char *path, size_t size) {
+    (void)path;
+    (void)size;
+    return false;
+}
+
+int fm_private_folder_open(const char *path) {
+    (void)path;
+    errno = ENOSYS;
+    return -1;
+}
+
+bool fm_private_folder_list(int folder, void (*each)(void *context, const struct fm_private_entry *entry),
+                            void *context) {
+    (void)folder;
+    (void)each;
+    (void)context;
+    return false;
+}
+
+int fm_private_file_open(int folder, const char *name) {
+    (void)folder;
+    (void)name;
+    errno = ENOSYS;
+    return -1;
+}
+
+int fm_private_file_create(int folder, const char *name) {
+    return fm_private_file_open(folder, name);
+}
+
+bool fm_private_file_is_left(int folder, const char *name) {
+    (void)folder;
+    (void)name;
+    return false;
+}
+
+bool fm_private_file_is(int folder, const char *name, int fd) {
+    (void)fd;
+    return fm_private_file_is_left(folder, name);
+}
+
+bool fm_private_file_rename(int folder, const char *from, const char *to) {
+    (void)to;
+    return fm_private_file_is_left(folder, from);
+}
+
+void fm_private_file_remove(int folder, const char *name) {
+    (void)folder;
+    (void)name;
+}
+
+int64_t fm_private_file_size(int fd) {
+    (void)fd;
+    return -1;
+}
+
+bool fm_private_file_read(int fd, void *data, size_t len, int64_t offset) {
+    (void)fd;
+    (void)data;
+    (void)len;
+    (void)offset;
+    return false;
 }

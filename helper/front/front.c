@@ -15,6 +15,7 @@
 
 #define READ_BYTES     65536
 #define ENGINE_END_MS  800         /* for the engine to end by itself */
+#define END_SAVE_MS    400         /* of these, to save what it has computed */
 #define BROKEN_END_MS  100         /* the same, when the host broke the protocol: the end comes within 1 s then */
 #define THREADS_END_MS 300         /* then, for it to be killed and for the watchdogs to see that their jobs are gone */
 #define SAY_MS         200         /* for the host to make room for the last events and results */
@@ -33,6 +34,9 @@ static void on_outbox_failure(void *front, enum fm_outbox_failure failure) {
 
 static void init_state(struct fm_front *front, const struct fm_options *options) {
     fm_front_state_init(front, options);
+    int64_t memory = fm_memory_limit();
+    int64_t half = memory > 0 ? memory / 2 : INT64_MAX;
+    front->memory_budget = options->memory_budget ? options->memory_budget : half;
     fm_store_queue_init(&front->store_queue);
 }
 
@@ -98,6 +102,10 @@ static void each_engine_locked(struct fm_front *front, void (*act)(struct fm_eng
     }
 }
 
+static void ask_engine_locked(struct fm_engine *engine) {
+    fm_engine_send_shutdown_locked(engine, END_SAVE_MS);
+}
+
 static void kill_engine_locked(struct fm_engine *engine) {
     struct fm_error error;
     fm_fail(&error, FM_CANCELLED, "the helper is shutting down");
@@ -114,7 +122,7 @@ static bool end_work(struct fm_front *front, int64_t engine_ms) {
     fm_job_settle_all_locked(front);
     fm_front_pump_locked(front); /* so that the store has what is to be stored */
     fm_store_end_locked(front);
-    each_engine_locked(front, fm_engine_send_shutdown_locked);
+    each_engine_locked(front, ask_engine_locked);
     bool quiet = wait_quiet_locked(front, engine_ms);
     if (!quiet) {
         each_engine_locked(front, kill_engine_locked);
@@ -170,7 +178,7 @@ static void start_store(struct fm_front *front) {
 }
 
 bool fm_front_read_engines(struct fm_front *front, const struct fm_options *options) {
-    struct fm_engine_files *files = &front->engines[0].files;
+    struct fm_engine_files *files = &front->program.files;
     bool ok = fm_engine_files_read(files, options->engine_dir, options->engine);
     if (files->fault.code != FM_OK) {
         fm_log(FM_LOG_ERROR, "%s", files->fault.detail);

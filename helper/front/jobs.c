@@ -39,7 +39,7 @@ static enum fm_code no_slot(const struct fm_front *front, struct fm_error *error
 /* What jobs of both kinds begin with; the answer is there. */
 static void begin(struct fm_front *front, struct fm_job *job, const struct fm_rpc_id *call, bool stream) {
     front->jobs_in_flight++;
-    job->engine = &front->engines[0];
+    job->engine = NULL;
     job->stopping = false;
     job->abort_due = false;
     job->produced = false;

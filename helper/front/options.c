@@ -102,6 +102,23 @@ static bool read_integer(const struct row *row, const char *name, const char *te
     return true;
 }
 
+/* A number of bytes, or of KiB, MiB or GiB. */
+static bool read_bytes(const struct row *row, const char *name, const char *text, void *value) {
+    static const char units[] = "KMG";
+    char *end;
+    errno = 0;
+    int64_t number = strtoll(text, &end, 10);
+    const char *unit = *end ? strchr(units, *end) : NULL;
+    int shift = unit ? 10 * (int)(unit - units + 1) : 0;
+    bool plain = text[0] >= '0' && text[0] <= '9' && errno == 0 && (!*end || (unit && !end[1]));
+    if (!plain || number > row->most >> shift || number << shift < row->least) {
+        return REFUSE("%s must be a number of bytes from %lld on, such as 4G, 512M or 65536K, not \"%s\"\n", name,
+                      (long long)row->least, text);
+    }
+    *(int64_t *)value = number << shift;
+    return true;
+}
+
 static bool read_temperature(const struct row *row, const char *name, const char *text, void *value) {
     (void)row;
     char *end;
@@ -184,14 +201,28 @@ static const struct row rows[] = {
     {"gpu-dir", "DIR",
      "where libggml-vulkan is, of the same release of llama.cpp as the engine\n(default: none, so no GPU is used)", ALL,
      true, read_text, AT(gpu_dir), NULL, 0, 0},
-    {"engine-idle-ms", "MS",
+    {"idle-unload-ms", "MS",
      "after so long without a request the engine ends, which frees its memory;\nthe next request starts it again; 0: "
      "never",
-     ALL, true, read_integer, AT(engine_idle_ms), "300000", 0, DAY_MS},
+     ALL, true, read_integer, AT(idle_unload_ms), "600000", 0, DAY_MS},
+    {"max-engines", "N", "how many models are loaded at once, each in an engine of its own", ALL, true, read_integer,
+     AT(max_engines), "3", 1, FM_OPTIONS_ENGINES_MAX},
+    {"memory-budget", "BYTES",
+     "how much memory the loaded models may take together, such as 4G or 512M\n(default: half of the memory, and one "
+     "model alone may take more)",
+     ALL, true, read_bytes, AT(memory_budget), NULL, 1, INT64_MAX},
     {"store", "FILE", "where responses are stored (default: in memory, as long as fm-proxy runs)", SERVE, true,
      read_file, AT(store_file), NULL, 0, 0},
     {"store-bytes", "BYTES", "how many bytes of responses are stored; 0 stores none", SERVE, true, read_integer,
      AT(store_bytes), "67108864", 0, INT64_MAX},
+    {"kv-cache-dir", "DIR",
+     "where engines keep what they have computed, for the next one with the same model\n(default: fm-proxy/kv in the "
+     "user's folder for caches)",
+     SERVE, true, read_file, AT(kv_cache_dir), NULL, 0, 0},
+    {"kv-cache-bytes", "BYTES", "how many bytes of that are kept; the prompts and answers are in them", SERVE, true,
+     read_integer, AT(kv_cache_bytes), "536870912", 0, INT64_MAX},
+    {"no-kv-cache-files", NULL, "engines keep nothing of that", SERVE, true, read_flag, AT(no_kv_cache_files), NULL, 0,
+     0},
     {"strict-parameters", NULL, "refuse requests with unknown parameters\n(default: they are ignored and reported)",
      SERVE, true, read_flag, AT(strict_parameters), NULL, 0, 0},
     {"log-level", "LEVEL", "off, error, warn, info or debug, on stderr (default: error; sessions: info)", ALL, true,

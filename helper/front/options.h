@@ -39,6 +39,8 @@ struct fm_session_options {
     bool log_user_text;
 };
 
+#define FM_OPTIONS_ENGINES_MAX 8
+
 struct fm_options {
     enum fm_run_mode mode;
     bool stdio;                /* serve, also when stdin is a terminal */
@@ -52,11 +54,16 @@ struct fm_options {
     const char *gpu;           /* "auto", "off", or a number of layers */
     const char *gpu_dir;       /* the folder of the GPU's library; NULL or "": none */
     const char *store_file;    /* where responses are stored; NULL: in memory */
-    int64_t engine_idle_ms;    /* an engine without a job for so long is ended; 0: never */
+    int64_t idle_unload_ms;    /* an engine without a job for so long is ended; 0: never */
+    int64_t max_engines;       /* at once */
+    int64_t memory_budget;     /* bytes that their models may take together; 0: half of what there is */
+    const char *kv_cache_dir;  /* where engines' saved states are; NULL: the user's folder for caches */
+    int64_t kv_cache_bytes;    /* how much of them; 0: none */
+    bool no_kv_cache_files;    /* none */
     int64_t store_bytes;       /* how much of them; 0: nothing is stored */
     bool strict_parameters;    /* a request's unknown parameters are refused; else they are ignored and reported */
     enum fm_log_level log_level;
-    bool json; /* FM_RUN_BENCH: the figures as JSON */
+    bool json;                          /* FM_RUN_BENCH: the figures as JSON */
     struct fm_session_options sessions; /* FM_RUN_SESSIONS */
 };
 

@@ -1,13 +1,11 @@
 /* The one place that does what follows from a change of state: fm_front_pump_locked of front/state.h. */
-#include "front/engines/supervisor.h"
+#include "front/engines/places.h"
 #include "front/store/queue.h"
 #include "front/streams.h"
 
 /* In this order, one pass is enough: what a part changes here is the business of those after it. */
 void fm_front_pump_locked(struct fm_front *front) {
-    for (size_t i = 0; i < FM_ENGINES_MAX; i++) {
-        fm_engine_pump_locked(&front->engines[i]);
-    }
+    fm_engines_pump_locked(front);
     fm_store_pump_locked(front);
     fm_streams_pump_locked(front);
 }

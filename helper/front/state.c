@@ -35,12 +35,12 @@ void fm_front_on_room(void *front) {
 
 static void init_engine(struct fm_engine *engine, struct fm_front *front) {
     engine->front = front;
+    fm_kv_files_none(&engine->kv);
     fm_buf_init(&engine->message, EVENT_MAX);
 }
 
 static void free_engine(struct fm_engine *engine) {
     fm_model_free(&engine->model);
-    fm_crash_loop_free(&engine->crash_loop);
     fm_buf_free(&engine->message);
 }
 
@@ -68,6 +68,7 @@ void fm_front_state_free(struct fm_front *front) {
     for (size_t i = 0; i < FM_ENGINES_MAX; i++) {
         free_engine(&front->engines[i]);
     }
+    fm_crash_loop_free(&front->program.crash_loop);
     fm_buf_free(&front->event);
     fm_buf_free(&front->reply);
     pthread_cond_destroy(&front->drained);

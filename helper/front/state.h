@@ -2,8 +2,8 @@
  * The front's shared state: what its parts read and change, and the lock that guards it.
  *
  * The nouns: a *job* is a create call, or one that streams a stored response, until its last result is on the way; an
- * *engine* is one engine program and its process, if it runs; the *outbox* is the way to the host. helper/README.md
- * says which thread owns what.
+ * *engine* is a place for a process of the engine program, and the process with its model, if it runs; the *outbox* is
+ * the way to the host. helper/README.md says which thread owns what.
  *
  * Locking: `front->lock` guards the jobs and the engines' state. It is never held across anything that blocks: sending
  * only appends to an outbox, so a health.ping waits microseconds for it. Functions named ..._locked want it held.
@@ -24,6 +24,8 @@
 #include "front/engines/crash_loop.h"
 #include "front/engines/failed_load.h"
 #include "front/engines/descriptor.h"
+#include "front/engines/kv_files.h"
+#include "front/engines/memory.h"
 #include "front/engines/models.h"
 #include "front/metrics.h"
 #include "front/options.h"
@@ -37,7 +39,7 @@
 #include <stdatomic.h>
 
 #define FM_JOBS_MAX       64
-#define FM_ENGINES_MAX    1
+#define FM_ENGINES_MAX    FM_OPTIONS_ENGINES_MAX
 #define FM_CANCEL_WAITERS 4
 #define FM_STOPPED_MS     1000  /* who wakes so much too late was stopped: SIGSTOP, a debugger, suspend */
 #define FM_STALL_MS       60000 /* a peer that takes no byte for so long is gone */
@@ -56,7 +58,7 @@ enum fm_job_state {
 
 struct fm_job {
     struct fm_front *front;
-    struct fm_engine *engine; /* that it waits for, or is in */
+    struct fm_engine *engine; /* the one with its model, that it waits for or is in; NULL: there is none yet */
     enum fm_job_state state;
     bool stopping;         /* it is to end early; `stop_error` is how */
     bool abort_due;        /* ... and job.abort has to be sent */
@@ -99,36 +101,57 @@ enum fm_engine_end {
     FM_END_ASKED,   /* it makes way: the jobs go on waiting */
 };
 
+/* The engine program: what all of its processes have in common, and what is remembered of those that ended. */
+struct fm_program {
+    struct fm_engine_files files; /* constant while threads run */
+    struct fm_crash_loop crash_loop;
+    struct fm_failed_loads failed_loads;
+    struct fm_needs needs;
+    struct fm_descriptor descriptor; /* what the last one that was initialized said of itself */
+    bool has_sandbox;                /* ... and it reported what is below */
+    struct fm_sandbox sandbox;       /* what it says is in force */
+    bool gpu_given_up;               /* a process died with a GPU: there is none any more */
+    bool has_gpu;                    /* what is below is known */
+    struct fm_gpu gpu;               /* what the last one said that it uses, or why we told it of none */
+};
+
 struct fm_engine {
     struct fm_front *front;
-    struct fm_engine_files files; /* constant while threads run */
     enum fm_engine_state state;
     struct fm_model model; /* the one it loads or holds */
     char program[PATH_MAX];
-    pid_t pid;                 /* 0: none that may be killed */
+    pid_t pid;              /* 0: none that may be killed */
+    int64_t state_since_ms; /* when it came to its state */
+    int64_t started_ms;
+    int64_t load_ms;           /* from then until it was ready */
+    int64_t context_length;    /* tokens, as it reported them; 0: it did not */
+    bool warming;              /* it was started by models.load, and ends if nobody waits for the load any more */
+    int64_t memory;            /* bytes that the model takes: what is estimated, then what the engine reports */
+    int64_t used_ms;           /* when a job was handed to it, or ended in it, last; or when it was started */
     unsigned slots;            /* jobs it runs at once */
     struct fm_outbox outbox;   /* to its stdin; valid while pid is not 0 */
     struct fm_error end_error; /* why it is being ended; code FM_OK: no reason noted */
     enum fm_engine_end end;    /* what kind of end that is */
-    struct fm_crash_loop crash_loop;
-    struct fm_failed_load failed_load;
-    unsigned signs;                  /* of progress, in loading or any job; it wraps */
-    bool initialized;                /* answered engine.initialize */
-    int64_t progress_ms;             /* while starting: the last step, or load_progress that rose */
-    double load_progress;            /* the highest so far */
-    bool loaded;                     /* answered engine.load with ok */
-    bool wanted;                     /* it had a job, or one waited for it, when its thread looked last */
-    int64_t idle_since_ms;           /* when it was first seen without one */
-    unsigned parameters;             /* extras that it has: bit i is fm_extra_names[i] */
-    struct fm_descriptor descriptor; /* what the last one that was initialized said of itself */
-    bool has_sandbox;                /* the last one that was initialized reported what is below */
-    struct fm_sandbox sandbox;       /* what the engine says is in force */
-    bool gpu_told;                   /* it is told of a GPU's library */
-    bool gpu_given_up;               /* the process died with a GPU: there is none any more */
-    bool died;                       /* nobody ended the process, nor did it say why it ends */
-    bool has_gpu;                    /* what is below is known */
-    struct fm_gpu gpu;               /* what the engine says that it uses, or why we told it of none */
-    struct fm_buf message;           /* messages to the engine in the making */
+    int wake_read;             /* while it has a thread: bytes in this pipe make that look at the state */
+    int wake_write;
+    int64_t kill_ms;       /* it was asked to end: when it is killed if it has not; 0: it was not */
+    struct fm_kv_files kv; /* its thread's alone: what the process has of its predecessor, and leaves */
+    bool saves;            /* it can leave something: it has a model, and files */
+    bool drop_saved;       /* it can't use what it has of its predecessor: to be removed */
+    int64_t saved_bytes;   /* it said that it left so many; 0: it did not */
+    unsigned signs;        /* of progress, in loading or any job; it wraps */
+    bool initialized;      /* answered engine.initialize */
+    int64_t progress_ms;   /* while starting: the last step, or load_progress that rose */
+    double load_progress;  /* the highest so far */
+    bool loaded;           /* answered engine.load with ok */
+    bool wanted;           /* it had a job, or one waited for it, when its thread looked last */
+    int64_t keep_alive_ms; /* it may go for so long without one; -1: for ever. The last job that it got says so */
+    int64_t idle_since_ms; /* when it was first seen without one */
+    unsigned parameters;   /* extras that it has: bit i is fm_extra_names[i] */
+    bool gpu_told;         /* it is told of a GPU's library */
+    bool gpu_unused;       /* ... and says that it uses none */
+    bool died;             /* nobody ended the process, nor did it say why it ends */
+    struct fm_buf message; /* messages to the engine in the making */
 };
 
 /* ---- the store's queue ---- */
@@ -183,6 +206,8 @@ struct fm_front {
     struct fm_job jobs[FM_JOBS_MAX];
     unsigned jobs_in_flight;
     unsigned next_stream; /* whose turn it is to say something, modulo FM_JOBS_MAX */
+    struct fm_program program;
+    int64_t memory_budget; /* bytes that the engines may take together, unless one alone takes more; constant */
     struct fm_engine engines[FM_ENGINES_MAX];
     struct fm_store_queue store_queue;
     struct fm_logged_names logged;

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/platform.h"
 #include "front/engines/engine.h"
+#include "front/engines/table.h"
 #include "front/jobs.h"
 
 #include <errno.h>
@@ -21,7 +22,7 @@ struct watch {
     struct fm_front *front;
     struct fm_job *slot; /* the slot's condition may be waited on; the job is looked up by its number */
     uint64_t number;
-    unsigned signs; /* its engine's, at the last look */
+    unsigned signs; /* fm_engine_signs_locked, at the last look */
 };
 
 /* The limit that will fire next, given how far the job has come. */
@@ -36,7 +37,7 @@ static struct fm_limit next_limit(const struct fm_job *job) {
 
 /* While a job waits for the engine, whatever that works on is before it, and so a sign of progress for it too. */
 static void note_signs(struct watch *watch, struct fm_job *job) {
-    unsigned signs = job->engine->signs;
+    unsigned signs = fm_engine_signs_locked(job);
     bool waits = job->state == FM_JOB_QUEUED && !job->answer.request.unresolved;
     if (waits && signs != watch->signs) {
         job->progress_ms = fm_now_ms();
@@ -116,7 +117,7 @@ int fm_watchdog_start_locked(struct fm_front *front, struct fm_job *job) {
     if (!watch) {
         return ENOMEM;
     }
-    *watch = (struct watch){.front = front, .slot = job, .number = job->number, .signs = job->engine->signs};
+    *watch = (struct watch){.front = front, .slot = job, .number = job->number, .signs = fm_engine_signs_locked(job)};
     int error = fm_thread_start(watchdog_main, watch);
     if (error) {
         free(watch);

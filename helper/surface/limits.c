@@ -14,6 +14,7 @@ const struct fm_rule fm_limits_rules[] = {
     LIMIT("first_token_timeout_ms"),
     LIMIT("no_progress_timeout_ms"),
     LIMIT("timeout_ms"),
+    {.name = "keep_alive_ms", .check = fm_check_int, .min = -1, .max = LONGEST_MS},
     {0},
 };
 
@@ -29,6 +30,7 @@ struct fm_limits fm_limits_read(struct json_object *fm) {
     limits.queue_ms = read_limit(fm, "queue_timeout_ms", limits.queue_ms);
     limits.first_token_ms = read_limit(fm, "first_token_timeout_ms", limits.first_token_ms);
     limits.no_progress_ms = read_limit(fm, "no_progress_timeout_ms", limits.no_progress_ms);
+    limits.keep_alive_ms = read_limit(fm, "keep_alive_ms", limits.keep_alive_ms);
     limits.total_ms = read_limit(fm, "timeout_ms", limits.total_ms);
     return limits;
 }

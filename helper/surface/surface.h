@@ -38,12 +38,19 @@ struct fm_limits {
     int64_t first_token_ms;
     int64_t no_progress_ms;
     int64_t total_ms;
+    int64_t keep_alive_ms;  /* after the answer, until an idle engine is ended; -1: never; FM_KEEP_ALIVE_UNSAID */
     bool queue_named;       /* the request sets it, so it counts from arrival; else from the last sign of progress */
     bool first_token_named; /* the same, but from acceptance */
 };
 
+#define FM_KEEP_ALIVE_UNSAID (-2) /* the helper's option counts */
+
 #define FM_LIMITS_DEFAULT                                                                                              \
-    ((struct fm_limits){.queue_ms = 120000, .first_token_ms = 120000, .no_progress_ms = 60000, .total_ms = 600000})
+    ((struct fm_limits){.queue_ms = 120000,                                                                            \
+                        .first_token_ms = 120000,                                                                      \
+                        .no_progress_ms = 60000,                                                                       \
+                        .total_ms = 600000,                                                                            \
+                        .keep_alive_ms = FM_KEEP_ALIVE_UNSAID})
 
 /* How far a request has come, for its limits. */
 struct fm_progress {
@@ -145,7 +152,15 @@ enum fm_finish {
     FM_FINISH_FAILED,         /* `error` says why */
 };
 
+/* What is to be done for a request. */
+enum fm_work {
+    FM_WORK_ANSWER, /* an engine answers it */
+    FM_WORK_LOAD,   /* its model is to be loaded */
+    FM_WORK_UNLOAD, /* ... or its engine is to end */
+};
+
 struct fm_surface {
+    enum fm_work work;
     const char *event_method;  /* the notification of a stream: "responses.event"; NULL: no stream */
     const char *event_member;  /* its member that holds the event: "event"; NULL: no stream */
     const char *result_member; /* the result's member that holds the final object: "response"; NULL: the object's
@@ -182,6 +197,8 @@ extern const struct fm_surface fm_surface_compact;
 extern const struct fm_surface fm_surface_chat;
 extern const struct fm_surface fm_surface_embeddings;
 extern const struct fm_surface fm_surface_completions;
+extern const struct fm_surface fm_surface_load;
+extern const struct fm_surface fm_surface_unload;
 
 /* Bytes of an answer's output as JSON: an event or a result must have room for it and for `request.echo`. */
 #define FM_OUTPUT_MAX (4u << 20)
@@ -208,6 +225,15 @@ struct fm_cursor {
     size_t sent_marks;  /* marks (logprobs.c) up to `sent` */
     size_t piece_marks; /* marks up to the beginning of the last piece */
     int64_t sequence;   /* the next sequence_number */
+};
+
+/* What models.load and models.unload tell. */
+struct fm_loaded {
+    int64_t load_ms;        /* from the engine's start until it was ready */
+    int64_t memory_bytes;   /* that the model takes; 0: unknown, as the next */
+    int64_t context_length; /* tokens */
+    unsigned slots;         /* requests that are answered at once */
+    bool unloaded;          /* there was an engine to end */
 };
 
 struct fm_answer {
@@ -237,6 +263,7 @@ struct fm_answer {
     bool lost;                              /* it was to be stored, but could not be */
     struct fm_usage usage;
     struct fm_timings timings; /* its caller's to set */
+    struct fm_loaded loaded;   /* of surface->work other than FM_WORK_ANSWER; filled in before the end */
     bool opened;               /* the engine accepted the prompt: stream events may be sent */
     bool finished;
     enum fm_finish finish;      /* valid when `finished` */

@@ -13,17 +13,20 @@ const camelCase = (name) => name.replace(/-(.)/g, (_, letter) => letter.toUpperC
 
 /** The text of src/options.ts for a list of options, as fm-proxy --list-options prints it. */
 function optionsModule(list) {
-  const rows = (withValue) =>
-    list
-      .filter(({ argument }) => (argument !== null) === withValue)
-      .map(({ name, variable }) => `  [${JSON.stringify(camelCase(name))}, "--${name}", ${JSON.stringify(variable)}],\n`)
-      .join("");
+  const row = ({ name, variable }, ...more) => {
+    const option = more[0] === false ? name.slice("no-".length) : name;
+    return `  [${[camelCase(option), `--${name}`, variable, ...more].map((value) => JSON.stringify(value)).join(", ")}],\n`;
+  };
+  const values = list.filter(({ argument }) => argument !== null).map((option) => row(option));
+  const switches = list
+    .filter(({ argument }) => argument === null)
+    .map((option) => row(option, !option.name.startsWith("no-")));
   return (
     "// Made by scripts/options.mjs of what fm-proxy --list-options prints: change helper/front/options.c and run that.\n\n" +
     "/** Options of createClient that become arguments of the helper, and the variable that sets each instead. */\n" +
-    `export const VALUES = [\n${rows(true)}] as const;\n\n` +
-    "/** The same for those without a value. */\n" +
-    `export const SWITCHES = [\n${rows(false)}] as const;\n`
+    `export const VALUES = [\n${values.join("")}] as const;\n\n` +
+    "/** The same for those without a value, and with which value of the option they are given. */\n" +
+    `export const SWITCHES = [\n${switches.join("")}] as const;\n`
   );
 }
 

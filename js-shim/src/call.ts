@@ -13,6 +13,8 @@ const TIMED: ReadonlySet<string> = new Set([
   "chat.completions.create",
   "completions.create",
   "embeddings.create",
+  "models.load",
+  "models.unload",
 ]);
 /** How long after that limit the helper may still say so: an engine that has to be ended takes LIMITS.grace_ms. */
 export const GRACE_MS = LIMITS.grace_ms + 150;

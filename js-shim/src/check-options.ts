@@ -14,6 +14,7 @@ type Kind =
   | "ms"
   | "someMs"
   | "count"
+  | "bytes"
   | "gpu"
   | "restart"
   | "function"
@@ -33,7 +34,12 @@ const KINDS: { readonly [Name in keyof Required<ClientOptions>]: Kind } = {
   chatTemplate: "text",
   gpu: "gpu",
   gpuDir: "text",
-  engineIdleMs: "ms",
+  idleUnloadMs: "ms",
+  maxEngines: "count",
+  memoryBudget: "bytes",
+  kvCacheDir: "text",
+  kvCacheBytes: "count",
+  kvCacheFiles: "flag",
   store: "text",
   storeBytes: "count",
   strictParameters: "flag",
@@ -69,6 +75,8 @@ const isRestart = (value: unknown): boolean =>
       Object.hasOwn(RESTART_POLICY, name) && (number === undefined || (typeof number === "number" && number >= 0)),
   );
 const isGpu = (value: unknown): boolean => value === "auto" || value === "off" || (isCount(value) && value !== 0);
+const isBytes = (value: unknown): boolean =>
+  (isCount(value) && value !== 0) || (typeof value === "string" && /^[0-9]+[KMG]?$/.test(value));
 const CHECKS: Record<Exclude<Kind, readonly unknown[]>, [(value: unknown) => boolean, string]> = {
   text: [(value) => typeof value === "string", "a string"],
   flag: [(value) => typeof value === "boolean", "true or false"],
@@ -76,6 +84,7 @@ const CHECKS: Record<Exclude<Kind, readonly unknown[]>, [(value: unknown) => boo
   someMs: [(value) => isMs(value) && value !== 0, `an integer from 1 to ${LONGEST_MS}, in ms`],
   restart: [isRestart, `an object with numbers from 0 on: ${Object.keys(RESTART_POLICY).join(", ")}`],
   count: [isCount, "an integer that is not negative"],
+  bytes: [isBytes, 'a number of bytes, or a text such as "512M" or "4G"'],
   gpu: [isGpu, '"auto", "off" or a number of layers'],
   function: [(value) => typeof value === "function", "a function"],
   aliases: [isAliases, "an object of model names, which have no comma, and as a name no ="],

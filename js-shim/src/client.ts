@@ -53,8 +53,24 @@ export interface ClientOptions {
   gpu?: "auto" | "off" | number | undefined;
   /** The folder of `libggml-vulkan.so`. Default: that of the package, if it is installed. */
   gpuDir?: string | undefined;
-  /** After this time without a request the engine ends, and the next request loads the model anew; 0: never. Default: 300000. */
-  engineIdleMs?: number | undefined;
+  /** After this time without a request a model's engine ends, and the next request loads it anew; 0: never. Default: 600000. */
+  idleUnloadMs?: number | undefined;
+  /** How many models are loaded at once, each in an engine process of its own: 1 to 8. Default: 3. */
+  maxEngines?: number | undefined;
+  /**
+   * How much memory the loaded models may take together: bytes, or a text such as `"512M"` or `"4G"`. A model that takes
+   * more is refused. Default: half of the machine's memory, and one model alone may take more.
+   */
+  memoryBudget?: number | string | undefined;
+  /**
+   * The folder for what an engine has computed, prompts and answers included, so that the next one need not do it again.
+   * Default: `fm-proxy/kv` in the user's folder for caches.
+   */
+  kvCacheDir?: string | undefined;
+  /** How many bytes these files may have together; 0: there are none. Default: 536870912. */
+  kvCacheBytes?: number | undefined;
+  /** Whether there are such files. Default: true, but on Windows. */
+  kvCacheFiles?: boolean | undefined;
   /** The file where responses are stored, for later helpers too. Default: memory, as long as the helper runs. */
   store?: string | undefined;
   /** How many bytes the store takes; 0: nothing is stored. */

@@ -1,6 +1,16 @@
 // client.models.
 import { pick, withoutOk, withSignal } from "./stream.js";
-import type { Model, ModelList, Operation, RequestOptions, Transport } from "./types.js";
+import type {
+  JsonObject,
+  LoadedModel,
+  Model,
+  ModelList,
+  ModelParams,
+  Operation,
+  RequestOptions,
+  Transport,
+  UnloadedModel,
+} from "./types.js";
 
 /** `client.models`. */
 export class Models {
@@ -20,10 +30,27 @@ export class Models {
   retrieve(id: string, options: RequestOptions = {}): Promise<Model> {
     return withSignal(() => retrieveModel(this.#transport, id), options.signal);
   }
+
+  /**
+   * Loads a model, the default one if none is named, before the first request for it. Settles when it is loaded, and rejects
+   * if it can't be. `signal` ends the load, unless a request waits for it.
+   */
+  load(params: ModelParams = {}, options: RequestOptions = {}): Promise<LoadedModel> {
+    return withSignal(() => useModel<LoadedModel>(this.#transport, "models.load", params), options.signal);
+  }
+
+  /** Frees the memory of a model. Rejects with the code OVERLOADED while the model has requests. */
+  unload(params: ModelParams = {}, options: RequestOptions = {}): Promise<UnloadedModel> {
+    return withSignal(() => useModel<UnloadedModel>(this.#transport, "models.unload", params), options.signal);
+  }
 }
 
 /** A healthy helper answers at once. */
 const TIMEOUT_MS = 10_000;
+
+function useModel<Result>(transport: Transport, method: string, params: ModelParams): Operation<Result> {
+  return pick(transport.call(method, params as JsonObject), (answer) => withoutOk(answer) as unknown as Result);
+}
 
 /** All models. */
 export function listModels(transport: Transport): Operation<ModelList> {

@@ -11,13 +11,18 @@ export const VALUES = [
   ["chatTemplate", "--chat-template", "FM_PROXY_CHAT_TEMPLATE"],
   ["gpu", "--gpu", "FM_PROXY_GPU"],
   ["gpuDir", "--gpu-dir", "FM_PROXY_GPU_DIR"],
-  ["engineIdleMs", "--engine-idle-ms", "FM_PROXY_ENGINE_IDLE_MS"],
+  ["idleUnloadMs", "--idle-unload-ms", "FM_PROXY_IDLE_UNLOAD_MS"],
+  ["maxEngines", "--max-engines", "FM_PROXY_MAX_ENGINES"],
+  ["memoryBudget", "--memory-budget", "FM_PROXY_MEMORY_BUDGET"],
   ["store", "--store", "FM_PROXY_STORE"],
   ["storeBytes", "--store-bytes", "FM_PROXY_STORE_BYTES"],
+  ["kvCacheDir", "--kv-cache-dir", "FM_PROXY_KV_CACHE_DIR"],
+  ["kvCacheBytes", "--kv-cache-bytes", "FM_PROXY_KV_CACHE_BYTES"],
   ["logLevel", "--log-level", "FM_PROXY_LOG_LEVEL"],
 ] as const;
 
-/** The same for those without a value. */
+/** The same for those without a value, and with which value of the option they are given. */
 export const SWITCHES = [
-  ["strictParameters", "--strict-parameters", "FM_PROXY_STRICT_PARAMETERS"],
+  ["kvCacheFiles", "--no-kv-cache-files", "FM_PROXY_NO_KV_CACHE_FILES", false],
+  ["strictParameters", "--strict-parameters", "FM_PROXY_STRICT_PARAMETERS", true],
 ] as const;

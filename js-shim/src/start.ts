@@ -23,9 +23,9 @@ export async function spawnOptions(
   const gpuFolder = wantsGpuFolder(options, env) ? locateGpuLibrary() : null;
   if (gpuFolder !== null) args.push("--gpu-dir", gpuFolder);
   const settings: string[] = [];
-  for (const [name, flag, variable] of SWITCHES) {
-    if (options[name] === true) args.push(flag);
-    if (options[name] === false) delete env[variable];
+  for (const [name, flag, variable, given] of SWITCHES) {
+    if (options[name] === given) args.push(flag);
+    else if (options[name] !== undefined) delete env[variable];
   }
   for (const [name, flag, variable] of VALUES) {
     const value = options[name];

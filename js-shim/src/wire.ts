@@ -68,8 +68,12 @@ export const LIMITS = {
   page_items_default: 20,
   /** A name in `--aliases`, or its model, in bytes. */
   alias_bytes: 255,
-  /** Default of `--engine-idle-ms`: an engine without a request for so long is ended, in ms. */
-  engine_idle_ms: 300_000,
+  /** The largest `--max-engines`. */
+  max_engines: 8,
+  /** Default of that option. */
+  max_engines_default: 3,
+  /** Default of `--idle-unload-ms`: an engine without a request for so long is ended, in ms. */
+  idle_unload_ms: 600_000,
   /** Default of `--store-bytes`. */
   store_bytes: 67_108_864,
   /** What a stored response counts in addition to its JSON, in bytes. */
@@ -188,6 +192,8 @@ export type Method =
   | "completions.create"
   | "models.list"
   | "models.retrieve"
+  | "models.load"
+  | "models.unload"
   | "process.shutdown"
   | "$/cancelRequest";
 
@@ -259,6 +265,11 @@ export interface Timings {
 
 /** Time limits of one request, in milliseconds (see "Limits" in PROTOCOL.md). */
 export interface RequestLimits {
+  /**
+   * How long the model stays loaded after the answer if nothing else is asked of it; 0: not at all; -1: until its place
+   * or its memory is needed. Default: the option `--idle-unload-ms`.
+   */
+  keep_alive_ms?: number | null;
   /** From arrival to the end, everything included. */
   timeout_ms?: number | null;
   /**
@@ -718,6 +729,20 @@ export interface EngineGpu {
   detail: string | null;
 }
 
+/** An engine with its model (see `capabilities.get` in PROTOCOL.md). */
+export interface RunningEngine {
+  /** The model's id. */
+  model: string;
+  state: "starting" | "ready" | "stopping";
+  /** For how long it has been in that state, in ms. */
+  state_ms: number;
+  /** Requests that it works on. */
+  requests: number;
+  /** Memory that the model takes: an estimate until it is loaded. Null: unknown. */
+  memory_bytes: number | null;
+  [key: string]: unknown;
+}
+
 /** Where responses are stored (see `capabilities.get` in PROTOCOL.md). */
 export interface StoreState {
   kind: "memory" | "file" | "none";
@@ -743,6 +768,7 @@ export interface Capabilities {
     gpu: EngineGpu | null;
     [key: string]: unknown;
   };
+  engines: RunningEngine[];
   models: {
     id: string;
     default: boolean;
@@ -780,6 +806,35 @@ export interface Capabilities {
     [key: string]: number;
   };
   [key: string]: unknown;
+}
+
+/** Which model `models.load` and `models.unload` are about. */
+export interface ModelParams {
+  /** Its id, or another name of it. Default: the default model. */
+  model?: string | null;
+  fm?: RequestLimits | null;
+}
+
+/** The answer of `models.load`. */
+export interface LoadedModel {
+  /** The model's id. */
+  model: string;
+  /** From the start of its engine until it was ready, in ms. */
+  load_ms: number;
+  /** Memory that it takes. Null: unknown. */
+  memory_bytes: number | null;
+  /** Tokens, input and output together. Null: unknown. */
+  context_length: number | null;
+  /** Requests that are answered at once. */
+  slots: number;
+}
+
+/** The answer of `models.unload`. */
+export interface UnloadedModel {
+  /** The model's id. */
+  model: string;
+  /** False: it was not loaded. */
+  unloaded: boolean;
 }
 
 /** One model that the helper can answer with. */

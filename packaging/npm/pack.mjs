@@ -17,8 +17,8 @@ import { billOfMaterials } from "./sbom.mjs";
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const build = join(root, "build");
 
-/** The versions of the C and C++ libraries that users need at least: Debian 12, Ubuntu 22.04, Fedora 36. */
-const FLOORS = { GLIBC: "2.34", GLIBCXX: "3.4.30", CXXABI: "1.3.13" };
+/** The versions of the C and C++ libraries that users need at least: RHEL 9, Debian 12, Ubuntu 22.04. */
+const FLOORS = { GLIBC: "2.34", GLIBCXX: "3.4.29", CXXABI: "1.3.13" };
 /** Those that each system with the C library has, apart from libstdc++. */
 const SYSTEM = /^(lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+)\.so\.\d+|ld-linux.*)$/;
 
@@ -52,7 +52,10 @@ const PLATFORMS = [
     // llama.cpp's libraries are built too.
     pin: "llama-src",
     archives: join(build, "deps", "static", "windows", "lib", "pkgconfig"),
-    runner: ["wine"],
+    // What gcc links in: the C library with its threads, libgcc and libstdc++.
+    runtime: ["mingw-w64-x86-64-dev", "gcc-mingw-w64-x86-64-posix", "g++-mingw-w64-x86-64-posix"],
+    // In the folder of a Windows that packaging/windows.sh made: wine makes another one of 700 MB in the user's home.
+    runner: ["env", `WINEPREFIX=${process.env.WINEPREFIX ?? join(build, "windows", "wine")}`, "WINEDEBUG=-all", "wine"],
     setup: "sh packaging/windows.sh",
     most: { unpacked: 55e6, packed: 15e6 },
     suffix: ".exe",
@@ -65,6 +68,8 @@ const PLATFORMS = [
     build: join(build, "macos"),
     pin: "llama-lib-macos",
     source: "llama-src-macos",
+    // It links its libc++ in.
+    compiler: "zig",
     archives: join(build, "deps", "static", "macos", "lib", "pkgconfig"),
     setup: "sh packaging/macos.sh",
     most: { unpacked: 25e6, packed: 10e6 },
@@ -76,9 +81,12 @@ const PLATFORMS = [
     tellVersion: versionOfApp,
     // It takes a Mac to sign it. Unsigned, it is not published.
     mayLack: true,
+    folder: "fm-proxy.app/Contents/MacOS",
   },
 ].map((platform) => ({
   suffix: "",
+  // Where the programs are in the package.
+  folder: "bin",
   type: "cli",
   source: "llama-src",
   install: installByCmake,
@@ -89,6 +97,8 @@ const PLATFORMS = [
   ...platform,
   name: `@fm-proxy/${platform.is.os}-${platform.is.cpu}`,
 }));
+
+const PROGRAMS = ["fm-proxy", "fm-engine-llama"];
 
 const { values } = parseArgs({
   options: { all: { type: "boolean", default: false }, out: { type: "string", default: join(build, "npm") } },
@@ -109,10 +119,9 @@ try {
 
 /** Whether its programs are there. Half of them are an error, and so is each that is missing, if all platforms are asked for. */
 function isBuilt({ name, build, setup, suffix, mayLack }) {
-  const programs = ["fm-proxy", "fm-engine-llama"].map((program) => join(build, "bin", program + suffix));
-  const missing = programs.filter((it) => !existsSync(it));
+  const missing = PROGRAMS.map((program) => join(build, "bin", program + suffix)).filter((it) => !existsSync(it));
   if (missing.length === 0) return true;
-  if (missing.length === 2 && (mayLack || !values.all)) {
+  if (missing.length === PROGRAMS.length && (mayLack || !values.all)) {
     if (values.all) console.log(`${name} is left out: it was not built`);
     return false;
   }
@@ -120,14 +129,15 @@ function isBuilt({ name, build, setup, suffix, mayLack }) {
 }
 
 function packPlatform(platform) {
-  const { name, is, pin, source, archives, most } = platform;
+  const { name, is, most } = platform;
   const folder = join(out, `${is.os}-${is.cpu}`);
   platform.install(platform, folder);
+  checkPrograms(platform, folder);
   filesBelow(folder).filter(platform.isBinary).forEach((file) => platform.check(folder, file));
   checkVersion(platform, folder);
   for (const file of ["LICENSE", "THIRD-PARTY-NOTICES"]) cpSync(join(root, file), join(folder, file));
   cpSync(join(root, "packaging", "npm", "README.platform.md"), join(folder, "README.md"));
-  writeJson(join(folder, "sbom.cdx.json"), billOfMaterials(root, { name, version, pin, source, archives }));
+  writeJson(join(folder, "sbom.cdx.json"), billOfMaterials(root, { ...platform, version }));
   writeJson(join(folder, "package.json"), {
     name,
     version,
@@ -175,6 +185,12 @@ function checkSizes(name, most, sizes) {
   for (const [what, bytes] of Object.entries(sizes)) {
     if (bytes > most[what]) throw new Error(`${name} has ${bytes} bytes ${what}; it may have ${most[what]}`);
   }
+}
+
+/** A build that was set up anew may leave programs of before behind, and install others. */
+function checkPrograms({ name, folder: place, suffix, setup }, folder) {
+  const missing = PROGRAMS.map((program) => `${place}/${program}${suffix}`).filter((it) => !existsSync(join(folder, it)));
+  if (missing.length > 0) throw new Error(`${name} lacks ${missing.join(" and ")}. Run \`${setup}\` first`);
 }
 
 /** A program or library must run on each system that the floors name, wherever it lies. */

@@ -17,7 +17,10 @@ const out = join(root, "build", "npm");
 const { values } = parseArgs({ options: { publish: { type: "boolean", default: false } } });
 const { version } = JSON.parse(readFileSync(join(root, "js-shim", "package.json"), "utf8"));
 /** Where a build service vouches for what it builds, npm passes that on; elsewhere it refuses to. */
-const ACCESS = ["--access", "public", ...(process.env.ACTIONS_ID_TOKEN_REQUEST_URL ? ["--provenance"] : [])];
+const PROVENANCE = process.env.ACTIONS_ID_TOKEN_REQUEST_URL ? ["--provenance"] : [];
+/** A version such as 2.0.0-rc.1 is for those who ask for it. */
+const TAG = version.includes("-") ? ["--tag", "next"] : [];
+const ACCESS = ["--access", "public", ...TAG, ...PROVENANCE];
 /** How long a package may take until the registry has it: 60 times 5 s. */
 const TRIES = 60;
 const PAUSE_MS = 5000;
@@ -25,7 +28,7 @@ const PAUSE_MS = 5000;
 try {
   const notes = notesOf(version);
   checkTree();
-  run(process.execPath, [join(root, "packaging", "npm", "pack.mjs"), "--all"]);
+  process.stdout.write(run(process.execPath, [join(root, "packaging", "npm", "pack.mjs"), "--all"]));
   const tarballs = readdirSync(out).filter((name) => name.endsWith(".tgz")).sort();
   const sums = tarballs.map((name) => `${sha256(join(out, name))}  ${name}\n`).join("");
   writeFileSync(join(out, "SHA256SUMS"), sums);
@@ -42,15 +45,21 @@ function notesOf(name) {
   const sections = readFileSync(join(root, "CHANGELOG.md"), "utf8").split(/^## /m).slice(1);
   const found = sections.find((section) => section.split(/[\s,]/)[0] === name);
   if (found === undefined) throw new Error(`CHANGELOG.md has no section "## ${name}": write what users should know`);
+  const [heading] = found.split("\n", 1);
+  if (/not released/i.test(heading)) refuse(`CHANGELOG.md still says "## ${heading}": write the date of the release there`);
   return found.slice(found.indexOf("\n")).trim() + "\n";
 }
 
 /** What is published is what is committed. */
 function checkTree() {
   const changed = run("git", ["status", "--porcelain"]).trim();
-  if (changed === "") return;
-  if (values.publish) throw new Error(`there are changes that are not committed:\n${changed}`);
-  console.error("release: there are changes that are not committed; --publish would refuse them");
+  if (changed !== "") refuse(`there are changes that are not committed:\n${changed}`);
+}
+
+/** Ends what would be published; a trial goes on. */
+function refuse(why) {
+  if (values.publish) throw new Error(why);
+  console.error(`release: --publish would refuse this: ${why}`);
 }
 
 async function publish(tarballs) {

@@ -4,22 +4,23 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
 /**
- * The bill of materials of the package `name`, from packaging/pins, the Rust library's Cargo.lock and pkg-config; `pin` is the
- * line of packaging/pins with the libraries of its platform, `source` that of their source, `archives` the folder in which
- * pkg-config finds what is linked in; undefined: the system's.
+ * The bill of materials of the package `name`, from packaging/pins, the Rust library's Cargo.lock, pkg-config and dpkg. `pin` is
+ * the line of packaging/pins with the libraries of its platform, `source` that of their source, `compiler` that of a compiler
+ * whose own libraries are linked in. `archives` is the folder in which pkg-config finds what is linked in; undefined: the
+ * system's. `runtime` are the system's packages with what else is linked in.
  */
-export function billOfMaterials(root, { name, version, pin, source, archives }) {
-  const components = [...pinned(root, [pin, source]), ...crates(root), ...linkedIn(archives)];
+export function billOfMaterials(root, { name, version, pin, source, compiler, archives, runtime = [] }) {
+  const components = [...pinned(root, [pin, source, compiler]), ...crates(root), ...linkedIn(archives), ...runtime.map(ofSystem)];
   const whole = { ...component(name, version, `pkg:npm/${encode(name)}@${version}`), type: "application" };
   return { bomFormat: "CycloneDX", specVersion: "1.6", version: 1, metadata: { component: whole }, components };
 }
 
-/** llama.cpp's libraries, and its source, of which libmtmd and the chat files are built. */
+/** llama.cpp's libraries, and its source, of which libmtmd and the chat files are built; the compiler. */
 function pinned(root, names) {
   const lines = readFileSync(join(root, "packaging", "pins"), "utf8").split("\n");
   const rows = lines.map((line) => line.split(/\s+/)).filter(([key]) => names.includes(key));
-  return rows.map(([, , name, version, , sha256]) => ({
-    ...component(name, version, `pkg:npm/${encode(name)}@${version}`),
+  return rows.map(([, kind, name, version, , sha256]) => ({
+    ...component(name, version, `pkg:${kind}/${encode(name)}@${version}`),
     hashes: [{ alg: "SHA-256", content: sha256 }],
   }));
 }
@@ -40,6 +41,12 @@ function linkedIn(folder) {
     const version = execFileSync("pkg-config", ["--modversion", name], { encoding: "utf8", env }).trim();
     return component(name, version, `pkg:generic/${name}@${version}`);
   });
+}
+
+/** A package of the system that this is made on. */
+function ofSystem(name) {
+  const version = execFileSync("dpkg-query", ["--show", "--showformat", "${Version}", name], { encoding: "utf8" });
+  return component(name, version, `pkg:deb/debian/${encodeURIComponent(name)}@${encodeURIComponent(version)}`);
 }
 
 function component(name, version, purl) {

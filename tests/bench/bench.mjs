@@ -172,7 +172,7 @@ async function benchModel() {
   const models = join(root, "build/models");
   const file = existsSync(models) && readdirSync(models).find((name) => name.endsWith(".gguf"));
   if (!file) throw new Error("no model in build/models: run packaging/setup.sh");
-  const client = createClient({ helperPath: join(bin, "fm-proxy") });
+  const client = createClient({ helperPath: join(bin, "fm-proxy"), kvCacheFiles: false });
   await packageTokensPerSecond(client);
   const ours = [];
   const bare = [];

@@ -92,6 +92,7 @@ function print(name, ours, theirs, unit, ratio, bound) {
 
 const client = createClient({
   helperPath: join(root, "build/bin/fm-proxy"),
+  kvCacheFiles: false,
   modelsDir: models,
   env: { FM_ENGINE_LLAMA_THREADS: threads },
 });

@@ -65,7 +65,7 @@ def skip_without(program, model):
     if not os.path.exists(model):
         print(f"SKIPPED: no model: {model}")
         sys.exit(77)
-    engine = Engine(program, {"FM_ENGINE_LLAMA_THREADS": "1"})
+    engine = Engine(program)
     engine.initialize()
     engine.load(model)
     error = engine.run(user("hi"), format={"type": "json_object"}, max_tokens=1).error
@@ -78,7 +78,8 @@ def skip_without(program, model):
 class Engine:
     def __init__(self, program, env=None, **popen):
         full_env = {k: v for k, v in os.environ.items() if not k.startswith("FM_ENGINE_FAKE_")}
-        full_env.update({"FM_ENGINE_LLAMA_REPEATABLE": "1", **(env or {})})  # texts are compared
+        # Texts are compared, and on a busy machine threads wait for each other.
+        full_env.update({"FM_ENGINE_LLAMA_REPEATABLE": "1", "FM_ENGINE_LLAMA_THREADS": "1", **(env or {})})
         self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, env=full_env, start_new_session=True, **popen)
         self.messages = queue.Queue()
@@ -104,7 +105,8 @@ class Engine:
         self.messages.put(None)
 
     def _read_stderr(self):
-        self.stderr = self.process.stderr.read()
+        for line in self.process.stderr:
+            self.stderr += line
 
     def close(self):
         """Ends it as a front that hangs up does, so that sanitizers and coverage have their say. On a slow machine the engine's
@@ -298,7 +300,7 @@ class Outcome:
 
 def shared_engine(case, program, model):
     """A llama engine with `model`, for all tests of the class `case`."""
-    engine = Engine(program, {"FM_ENGINE_LLAMA_THREADS": "1", "FM_ENGINE_LLAMA_CTX": "1024"})
+    engine = Engine(program, {"FM_ENGINE_LLAMA_CTX": "1024"})
     case.addClassCleanup(engine.close)
     assert engine.initialize()["ok"]
     result, _ = engine.load(model)

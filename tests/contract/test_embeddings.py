@@ -76,7 +76,7 @@ class Embedded:
 
 class Case(TimedTest):
     def ready(self, model=None, env=None, **more):
-        engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_THREADS": "1", **(env or {}), **more})
+        engine = Engine(PROGRAM, {**(env or {}), **more})
         self.addCleanup(engine.close)
         self.assertTrue(engine.initialize()["ok"])
         loaded, _ = engine.load(model or MODEL)
@@ -313,7 +313,7 @@ class Decoders(Case):
 
     def test_what_does_not_embed(self):
         for pooling in (4, 99):
-            engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_THREADS": "1"})
+            engine = Engine(PROGRAM)
             self.addCleanup(engine.close)
             engine.initialize()
             result, _ = engine.load(self.pooled(pooling))

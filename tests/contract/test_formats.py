@@ -162,7 +162,7 @@ class Schemas(Case):
         """The validator builds such a schema over and over: the answer says so, and the engine ends for it."""
         chain = {f"a{i}": {"anyOf": [{"not": {"$ref": f"#/$defs/a{i + 1}"}}] * 2} for i in range(40)}
         schema = {"const": 1, "not": {"$ref": "#/$defs/a0"}, "$defs": {**chain, "a40": {"const": 2}}}
-        engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_THREADS": "1", "FM_ENGINE_LLAMA_CTX": "1024"})
+        engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_CTX": "1024"})
         self.addCleanup(engine.close)
         engine.initialize()
         engine.load(MODEL)

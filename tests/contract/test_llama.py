@@ -10,6 +10,7 @@ import re
 import resource
 import signal
 import struct
+import subprocess
 import sys
 import tempfile
 import time
@@ -33,8 +34,8 @@ LINE_MAX = 524_288  # characters; docs/limits.md names it
 
 class Case(unittest.TestCase):
     def load(self, model=None, popen=None, **env):
-        """A fresh engine, and its answer to engine.load. One thread: several wait for each other on a busy machine."""
-        engine = Engine(PROGRAM, {THREADS: "1", **env}, **(popen or {}))
+        """A fresh engine, and its answer to engine.load."""
+        engine = Engine(PROGRAM, env, **(popen or {}))
         self.addCleanup(engine.close)
         self.assertTrue(engine.initialize()["ok"])
         result, _ = engine.load(model or MODEL)
@@ -83,6 +84,30 @@ class SlowMachine(Case):
                 engine.process.send_signal(signal.SIGCONT)
         self.assertEqual(told, sorted(told))
         self.assertLess(len(set(told)), len(told), told)
+
+
+class BusyMachine(Fast):
+    """Beside other programs that compute: threads that wait for each other would wait for those too."""
+
+    @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "one processor: one thread")
+    def test_fewer_threads_compute(self):
+        processors = len(os.sched_getaffinity(0))
+        for _ in range(processors):
+            other = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+            self.addCleanup(other.wait)
+            self.addCleanup(other.kill)
+        engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_REPEATABLE": "", THREADS: str(processors)})
+        self.addCleanup(engine.close)
+        self.assertTrue(engine.initialize(log_level="debug")["ok"])
+        self.assertTrue(engine.load(MODEL)[0]["ok"])
+        job = engine.start(user("Tell me a story."), max_tokens=4000, ignore_eos=True)
+        fewer = re.compile(rb"(\d+) of %d threads compute" % processors)
+        for _ in engine.events(job):
+            if found := fewer.search(engine.stderr):
+                self.assertLess(int(found[1]), processors)
+                engine.notify("job.abort", {"job": job})
+                return
+        self.fail("all threads computed all the time")
 
 
 class Context(Case):

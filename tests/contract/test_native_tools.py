@@ -53,7 +53,7 @@ class Case(unittest.TestCase):
         return self.engine_with(template_file(self, TEMPLATES, template))
 
     def engine_with(self, path):
-        engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_THREADS": "1", "FM_ENGINE_LLAMA_CTX": "2048"})
+        engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_CTX": "2048"})
         self.addCleanup(engine.close)
         self.assertTrue(engine.initialize(log_level="info")["ok"])
         self.result, _ = engine.load(MODEL, chat_template=path)

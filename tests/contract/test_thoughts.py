@@ -59,7 +59,7 @@ MARKS = {
 class Case(unittest.TestCase):
     def engine(self, template):
         """With a template of the folder, or of its own text. It logs what it does."""
-        engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_THREADS": "1", "FM_ENGINE_LLAMA_CTX": "8192"})
+        engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_CTX": "8192"})
         self.addCleanup(engine.close)
         self.assertTrue(engine.initialize(log_level="info")["ok"])
         self.assertTrue(engine.load(MODEL, chat_template=template_file(self, TEMPLATES, template))[0]["ok"])

@@ -54,7 +54,7 @@ def picture(*images, text=QUESTION):
 
 class Case(TimedTest):
     def fresh(self, mmproj=None, context=1024, model=None, **env):
-        engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_THREADS": "1", "FM_ENGINE_LLAMA_CTX": str(context), **env})
+        engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_CTX": str(context), **env})
         self.addCleanup(engine.close)
         self.assertTrue(engine.initialize()["ok"])
         result, _ = engine.load(model or MODEL, mmproj=mmproj or projector())
@@ -83,7 +83,7 @@ class Shared(Case):
 
     def setUp(self):
         if "engine" not in type(self).__dict__:
-            type(self).engine = engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_THREADS": "1", "FM_ENGINE_LLAMA_CTX": "1024"})
+            type(self).engine = engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_CTX": "1024"})
             self.addClassCleanup(engine.close)
             engine.initialize()
             result, _ = engine.load(MODEL, mmproj=projector())
@@ -302,7 +302,7 @@ class Load(Case):
         text = os.path.join(FOLDER, "text.gguf")
         with open(text, "w") as file:
             file.write("no projector")
-        engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_THREADS": "1"})
+        engine = Engine(PROGRAM)
         self.addCleanup(engine.close)
         engine.initialize()
         for path in (projector("narrow", 64), junk, text, os.path.join(FOLDER, "absent.gguf"), FOLDER, MODEL):
@@ -315,7 +315,7 @@ class Load(Case):
         self.assertTrue(self.greedy(engine, picture(RED)).text)
 
     def test_without_one(self):
-        engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_THREADS": "1"})
+        engine = Engine(PROGRAM)
         self.addCleanup(engine.close)
         engine.initialize()
         engine.load(MODEL)
@@ -323,7 +323,7 @@ class Load(Case):
         self.assertTrue(self.greedy(engine, user(QUESTION)).text)
 
     def test_the_text_alone_is_as_without(self):
-        plain = Engine(PROGRAM, {"FM_ENGINE_LLAMA_THREADS": "1", "FM_ENGINE_LLAMA_CTX": "1024"})
+        plain = Engine(PROGRAM, {"FM_ENGINE_LLAMA_CTX": "1024"})
         self.addCleanup(plain.close)
         plain.initialize()
         plain.load(MODEL)
@@ -381,7 +381,7 @@ class Plane(Case):
 
 
 def skip_without_vision():
-    engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_THREADS": "1"})
+    engine = Engine(PROGRAM)
     engine.initialize()
     result, _ = engine.load(MODEL, mmproj=projector())
     engine.close()

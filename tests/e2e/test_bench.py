@@ -6,6 +6,7 @@ import signal
 import subprocess
 import tempfile
 import time
+import unittest
 
 import wire
 from patience import SLOW, WAIT, TimedTest
@@ -61,6 +62,7 @@ class Bench(TimedTest):
         for word in ("fm-proxy", *words):
             self.assertIn(word, last)
 
+    @unittest.skipUnless(os.path.exists(os.path.join(wire.BIN, "fm-engine-llama")), "no llama engine is built")
     def test_no_model(self):
         with tempfile.TemporaryDirectory() as folder:
             with open(f"{folder}/fm-engine-files.json", "w") as file:

@@ -1,6 +1,7 @@
 """embeddings.create and models.retrieve through the whole helper: the fake engine, engines with faults, the real model."""
 
 import base64
+import glob
 import os
 import re
 import struct
@@ -13,6 +14,7 @@ import wire
 from wire import SLOW, HelperTest, memory_kib, script
 
 MODEL = "all-MiniLM-L6-v2.F32"
+CHAT = sorted(glob.glob(os.path.join(os.environ.get("FM_MODELS", os.path.join(wire.BIN, "..", "models")), "*.gguf")))
 MODELS = os.path.abspath(os.path.join(os.environ.get("FM_MODELS", os.path.join(wire.BIN, "..", "models")), "..",
                                       "models-embedding"))
 
@@ -304,6 +306,34 @@ class RealModel(Embeddings):
         self.assert_soon(time.monotonic() - before, 0.75 * SLOW)
         self.assert_error(self.model.reply(call)["result"], "CANCELLED")
         self.assertEqual(len(self.vectors(self.model, "after")[0]), 384)
+
+    @unittest.skipUnless(CHAT, "the chat model is missing: sh packaging/setup.sh")
+    def test_beside_a_chat_model(self):
+        """In turns: no engine is started after the first round, and each tells what its model takes."""
+        with tempfile.TemporaryDirectory() as folder:
+            for file in (CHAT[0], os.path.join(MODELS, f"{MODEL}.gguf")):
+                os.symlink(os.path.abspath(file), os.path.join(folder, os.path.basename(file)))
+            chat = os.path.basename(CHAT[0]).removesuffix(".gguf")
+            helper = self.helper("--models-dir", folder, engine="llama", env={"FM_ENGINE_LLAMA_THREADS": "1"})
+            first, vectors = None, []
+            for _ in range(8):
+                result = helper.call("chat.completions.create", {
+                    "model": chat, "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 4, "temperature": 0})
+                self.assertTrue(result["ok"], result)
+                vectors.append(self.vectors(helper, "A cat sleeps.", model=MODEL))
+                first = first or set(wire.children(helper.pid))
+                self.assertEqual(set(wire.children(helper.pid)), first)
+            self.assertEqual(len(first), 2)
+            self.assertTrue(all(vector == vectors[0] for vector in vectors))
+            engines = {engine["model"]: engine for engine in helper.call("capabilities.get")["engines"]}
+            self.assertEqual(set(engines), {chat, MODEL})
+            sizes = {chat: os.path.getsize(CHAT[0]), MODEL: os.path.getsize(os.path.join(MODELS, f"{MODEL}.gguf"))}
+            for model, engine in engines.items():  # a file has a vocabulary too; the KV memory comes on top
+                self.assertGreater(engine["memory_bytes"], 0.9 * sizes[model])
+                self.assertLess(engine["memory_bytes"], 5 * sizes[model])
+            both = sum(engine["memory_bytes"] for engine in engines.values())
+            used = sum(memory_kib(pid, "VmRSS") for pid in first) * 1024
+            self.assertLess(both, 2 * used, "more than a lot is not taken")
 
     def test_it_does_not_chat(self):
         result = self.model.call("responses.create", {"input": "hi"})

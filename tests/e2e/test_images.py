@@ -241,6 +241,21 @@ class Found(Case):
         self.assertEqual([engine == engines[0] for engine in engines], [True, True, False, False, False])
         self.assertEqual(len(set(engines)), 2)
 
+    def test_who_waits_for_the_projector_holds_up_no_other_model(self):
+        """The engine without it answers a request, so the image waits. Another model has a place."""
+        with open(os.path.join(self.folder, "other.gguf"), "wb") as file:
+            file.write(b"GGUF")
+        helper = self.finding()
+        busy = self.create(helper, wire.script("begun", {"hang": "soft"}))
+        helper.event(busy, "response.output_text.delta", keep=True)
+        waiting = helper.start("responses.create", {"input": [turn(IMAGE)]})
+        result = helper.call("responses.create", {"input": "x", "model": "other", "fm": {"queue_timeout_ms": 20000}})
+        self.assertTrue(result["ok"], result)
+        later = self.create(helper, "after the image")
+        helper.call("responses.cancel", {"request_id": busy})
+        self.assertEqual(self.text(helper.reply(waiting)["result"]), "What is it? " + SEEN)
+        self.assertTrue(helper.collect(later)[1]["ok"])
+
     def test_an_image_in_what_is_stored(self):
         helper = self.finding()
         seen = self.ask(helper, IMAGE)["response"]

@@ -109,10 +109,10 @@ class Ends(HelperTest):
 
 
 class Idle(HelperTest):
-    """--engine-idle-ms: an engine without a job is ended, and the next job starts another."""
+    """--idle-unload-ms: an engine without a job is ended, and the next job starts another."""
 
-    def ask(self, helper, *steps):
-        events, result = helper.collect(self.create(helper, script(*steps)))
+    def ask(self, helper, *steps, **params):
+        events, result = helper.collect(self.create(helper, script(*steps), **params))
         self.assertTrue(result["ok"], result)
         check_stream(self, events, result)
 
@@ -120,7 +120,7 @@ class Idle(HelperTest):
         return helper.call("capabilities.get")["engine"]["state"]
 
     def test_an_engine_without_a_job_ends(self):
-        helper = self.helper("--engine-idle-ms", "100")
+        helper = self.helper("--idle-unload-ms", "100")
         engines = []
         for _ in range(2):
             self.ask(helper, "x")
@@ -131,19 +131,53 @@ class Idle(HelperTest):
 
     def test_a_job_keeps_it(self):
         """Also one that takes several times as long."""
-        helper = self.helper("--engine-idle-ms", "100")
+        helper = self.helper("--idle-unload-ms", "100")
         self.ask(helper, "a", {"sleep_ms": 500}, "b")
 
     def test_a_cancelled_job_keeps_it_no_longer(self):
-        helper = self.helper("--engine-idle-ms", "100")
+        helper = self.helper("--idle-unload-ms", "100")
         call = self.create(helper, script("x", {"hang": "soft"}))
         helper.event(call, "response.output_text.delta")
         helper.call("responses.cancel", {"request_id": call})
         self.assert_error(helper.collect(call)[1], "CANCELLED")
         wait_until(lambda: self.engine_state(helper) == "idle", "the engine's end")
 
+    def test_a_request_says_how_long(self):
+        """fm.keep_alive_ms, of the last request: 0 ends the engine after the answer, -1 never."""
+        helper = self.helper("--idle-unload-ms", "50")
+        for body in ({"keep_alive_ms": -1}, {"keep_alive_ms": 86400000}):
+            self.ask(helper, "x", fm=body)
+            stays = helper.engine_pid()
+            self.ask(helper, {"sleep_ms": 200}, "x", fm=body)
+            self.assertEqual(helper.engine_pid(), stays)
+        self.ask(helper, "x", fm={"keep_alive_ms": 0})
+        wait_until(lambda: not alive(stays), "the engine's end")
+        helper = self.helper()
+        self.ask(helper, "x", fm={"keep_alive_ms": 0})
+        wait_until(lambda: helper.engine_pid() is None, "the engine's end")
+        self.ask(helper, "x", {"sleep_ms": 400}, "y", fm={"keep_alive_ms": 0})  # it is busy for longer than a look lasts
+        embeddings = helper.call("embeddings.create", {"model": "fake", "input": "x", "fm": {"keep_alive_ms": 0}})
+        self.assertTrue(embeddings["ok"], embeddings)
+        wait_until(lambda: helper.engine_pid() is None, "the engine's end")
+
+    def test_wrong_times(self):
+        helper = self.helper()
+        for wrong in (-2, 86400001, 1.5, "5m", True):
+            result = helper.call("responses.create", {"input": "x", "fm": {"keep_alive_ms": wrong}})
+            self.assert_error(result, "INVALID_REQUEST", "fm.keep_alive_ms")
+
+    def test_who_is_kept_and_who_waits(self):
+        """A request that comes while the engine answers one with 0 is answered, and says what counts."""
+        helper = self.helper()
+        first = self.create(helper, script("x", {"sleep_ms": 300}, "y"), fm={"keep_alive_ms": 0})
+        helper.event(first, "response.output_text.delta", keep=True)
+        second = self.create(helper, script("x"))
+        for call in (first, second):
+            self.assertTrue(helper.collect(call)[1]["ok"])
+        self.assertEqual(self.engine_state(helper), "ready")
+
     def test_zero_is_never(self):
-        stays, ends = self.helper("--engine-idle-ms", "0"), self.helper("--engine-idle-ms", "1")
+        stays, ends = self.helper("--idle-unload-ms", "0"), self.helper("--idle-unload-ms", "1")
         for helper in (stays, ends):
             self.ask(helper, "x")
         wait_until(lambda: self.engine_state(ends) == "idle", "the other engine's end")

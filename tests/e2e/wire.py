@@ -27,8 +27,10 @@ def script(*steps):
 
 
 def environment(more):
-    """Ours without the helper's settings, and with `more` (a dict or None)."""
-    return {**{k: v for k, v in os.environ.items() if not k.startswith("FM_PROXY_")}, **(more or {})}
+    """Ours without the helper's settings, and with `more` (a dict or None). No engine finds what another one saved, unless the
+    test wants that."""
+    ours = {k: v for k, v in os.environ.items() if not k.startswith("FM_PROXY_")}
+    return {**ours, "FM_PROXY_NO_KV_CACHE_FILES": "1", **(more or {})}
 
 
 def end(process, *readers):

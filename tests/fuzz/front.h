@@ -1,6 +1,6 @@
 /*
  * For the targets that run the front without threads, processes and descriptors: a front whose outboxes lead here, and
- * a host that holds every frame to PROTOCOL.md. The target defines fm_engine_pump_locked.
+ * a host that holds every frame to PROTOCOL.md. The target defines fm_engines_pump_locked.
  */
 #ifndef TESTS_FUZZ_FRONT_H
 #define TESTS_FUZZ_FRONT_H

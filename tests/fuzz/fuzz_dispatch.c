@@ -3,7 +3,7 @@
  * byte, or a list of steps (calls, raw bodies, raw bytes, what the engine does, whether the host reads). Every frame
  * out is held to PROTOCOL.md by front.c; after each step every call is answered or in flight, once.
  */
-#include "front/engines/supervisor.h"
+#include "front/engines/places.h"
 #include "tests/fuzz/front.h"
 
 static unsigned slots; /* jobs that the stub takes at once */
@@ -22,14 +22,14 @@ static struct fm_job *first_queued(void) {
     return first;
 }
 
-void fm_engine_pump_locked(struct fm_engine *engine) {
+void fm_engines_pump_locked(struct fm_front *of) {
     struct fm_job *job;
     for (size_t i = 0; i < FM_JOBS_MAX; i++) {
         job = &front.jobs[i];
         HOLDS(!job->abort_due || job->stopping || job->state == FM_JOB_FREE);
         job->abort_due = false;
     }
-    while (!engine->front->ending && jobs_held() < slots && (job = first_queued())) {
+    while (!of->ending && jobs_held() < slots && (job = first_queued())) {
         job->state = FM_JOB_SENT;
     }
 }

@@ -6,8 +6,8 @@
  */
 #include "front/engines/engine.h"
 #include "front/engines/events.h"
+#include "front/engines/places.h"
 #include "front/engines/send.h"
-#include "front/engines/supervisor.h"
 #include "tests/fuzz/front.h"
 
 #define BODY_MAX (1u << 20)
@@ -22,7 +22,7 @@ static struct {
     size_t aborts;
 } engine;
 
-/* ---- in place of supervisor.c: an engine that starts at once, and dies on request ---- */
+/* ---- in place of places.c and supervisor.c: an engine that starts at once, and dies on request ---- */
 
 static struct fm_job *first_queued(void) {
     struct fm_job *first = NULL;
@@ -46,8 +46,10 @@ static void start_engine(void) {
     fm_engine_send_initialize_locked(&front.engines[0]);
 }
 
-void fm_engine_pump_locked(struct fm_engine *of) {
+void fm_engines_pump_locked(struct fm_front *unused) {
+    struct fm_engine *of = &front.engines[0];
     struct fm_job *job;
+    (void)unused;
     for (size_t i = 0; i < FM_JOBS_MAX; i++) {
         job = &front.jobs[i];
         if (fm_job_is_held(job) && job->abort_due) {
@@ -62,6 +64,7 @@ void fm_engine_pump_locked(struct fm_engine *of) {
         if (of->state != FM_ENGINE_READY || jobs_held() >= of->slots) {
             return;
         }
+        job->engine = of;
         fm_engine_send_job_locked(of, job);
     }
 }

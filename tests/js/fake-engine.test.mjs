@@ -21,6 +21,36 @@ import { repeated, soon, undisturbed } from "./support/patience.mjs";
 
 const user = (content) => [{ role: "user", content }];
 
+test("models.load and models.unload", async (t) => {
+  const client = fakeClient(t);
+  const loaded = await client.models.load({ model: "fake", fm: { keep_alive_ms: -1 } });
+  assert.equal(loaded.model, "fake");
+  assert.equal(loaded.context_length, 4096);
+  assert.deepEqual((await client.capabilities.get()).engines.map(({ model, state }) => [model, state]), [["fake", "ready"]]);
+  assert.deepEqual(await client.models.load(), loaded, "it is loaded");
+  const stream = client.responses.stream({ input: script("x", { hang: "soft" }) });
+  for await (const event of stream) {
+    if (event.type !== "response.output_text.delta") continue;
+    await assert.rejects(client.models.unload(), { code: "OVERLOADED", message: /the model fake has 1 request;/ });
+    break;
+  }
+  await until(async () => (await client.models.unload().catch(() => null))?.unloaded);
+  assert.deepEqual(await client.models.unload({ model: "default" }), { model: "fake", unloaded: false });
+  await assert.rejects(client.models.load({ model: "none" }), { code: "NOT_FOUND" });
+});
+
+test("models.load: a signal ends it", async (t) => {
+  const client = fakeClient(t, { env: { FM_ENGINE_FAKE_LOAD: "hang" } });
+  const aborting = new AbortController();
+  const engines = async () => (await client.capabilities.get()).engines.length;
+  const load = client.models.load({}, { signal: aborting.signal });
+  load.catch(() => {});
+  await until(async () => (await engines()) === 1);
+  aborting.abort();
+  await assert.rejects(load, { name: "AbortError" });
+  await until(async () => (await engines()) === 0);
+});
+
 test("health, capabilities, models, compatibility", async (t) => {
   const client = fakeClient(t);
   const pong = await client.health.ping();

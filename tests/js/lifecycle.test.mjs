@@ -6,6 +6,7 @@ import {
   closeSync,
   copyFileSync,
   cpSync,
+  existsSync,
   mkdirSync,
   openSync,
   readdirSync,
@@ -91,6 +92,25 @@ test("strictParameters is an argument; false has its variable cleared", async (t
     const body = { method: "POST", body: JSON.stringify({ input: "x", top_q: 1 }) };
     assert.equal((await client.fetch(url)).status, status, JSON.stringify(options));
     assert.equal((await client.fetch("http://x/responses", body)).status, status, JSON.stringify(options));
+  }
+});
+
+test("kvCacheFiles: false keeps no files; true has its variable cleared", async (t) => {
+  const off = { FM_PROXY_NO_KV_CACHE_FILES: "1" };
+  for (const [options, env, files] of [
+    [{ kvCacheFiles: true }, off, 1],
+    [{ kvCacheFiles: false }, {}, 0],
+    [{ kvCacheBytes: 0 }, { FM_PROXY_NO_KV_CACHE_FILES: "" }, 0],
+    [{}, off, 0],
+    [{}, { FM_PROXY_NO_KV_CACHE_FILES: "" }, 1],
+  ]) {
+    const kvCacheDir = join(temporaryFolder(t), "kv");
+    const more = { ...fakeOptions.env, FM_ENGINE_FAKE_SAVE: "text:x", ...env };
+    const client = clientFor(t, { ...fakeOptions, kvCacheDir, ...options, env: more });
+    await client.responses.create({ input: "x" });
+    await client.close();
+    const found = existsSync(kvCacheDir) ? readdirSync(kvCacheDir).length : 0;
+    assert.equal(found, files, JSON.stringify([options, env]));
   }
 });
 

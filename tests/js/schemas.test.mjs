@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { test } from "node:test";
@@ -362,7 +362,7 @@ function recordingEngine(t) {
   const program = `#!${process.execPath}
 const { spawn } = require("node:child_process");
 const { appendFileSync } = require("node:fs");
-const child = spawn(${JSON.stringify(fake)}, { stdio: ["pipe", "pipe", "inherit"] });
+const child = spawn(${JSON.stringify(fake)}, { stdio: ["pipe", "pipe", "inherit", 3, 4] });
 const pass = (from, to, file) => {
   from.on("data", (bytes) => { appendFileSync(file, bytes); to.write(bytes); });
   from.on("end", () => to.end());
@@ -374,6 +374,7 @@ child.stdin.on("error", () => {});
 `;
   writeFileSync(join(folder, "fm-engine-fake"), program);
   chmodSync(join(folder, "fm-engine-fake"), 0o755);
+  copyFileSync(`${fake}.json`, join(folder, "fm-engine-fake.json"));
   const read = (file) => {
     const messages = [];
     new FrameParser((body) => messages.push(JSON.parse(Buffer.from(body)))).push(readFileSync(join(folder, file)));
@@ -390,8 +391,8 @@ class Host {
   #nextId = 1;
   #fault = null;
 
-  constructor(t, ...args) {
-    const env = { PATH: process.env.PATH, ...sanitizerEnv };
+  constructor(t, args = [], more = {}) {
+    const env = { PATH: process.env.PATH, ...sanitizerEnv, ...more };
     this.child = spawn(helperPath, ["--stdio", "--engine", "fake", ...args], {
       stdio: ["pipe", "pipe", "inherit"],
       env,
@@ -596,6 +597,11 @@ async function driveOthers(host) {
   await host.ok("models.list", { foo: 1 }, { wrong: true });
   await host.ok("models.retrieve", { id: "fake" });
   await host.fails("NOT_FOUND", "models.retrieve", { id: "none" });
+  await host.ok("models.load", { model: "fake", fm: { keep_alive_ms: -1 } });
+  await host.ok("capabilities.get");
+  await host.ok("models.unload", { model: "fake" });
+  await host.ok("models.unload", {});
+  for (const method of ["models.load", "models.unload"]) await host.fails("NOT_FOUND", method, { model: "none" });
   await host.ok("capabilities.get");
   const fm = { timings: true, repeatable: true };
   await host.ok("embeddings.create", { input: "x", fm });
@@ -615,11 +621,16 @@ async function driveOthers(host) {
 
 test("every method, notification and event of a helper that runs is as the schemas have it, its engine's too", async (t) => {
   const { folder, read } = recordingEngine(t);
-  const helper = new Host(t, "--engine-dir", folder);
+  const args = ["--engine-dir", folder, "--kv-cache-dir", join(folder, "kv")];
+  const helper = new Host(t, args, { FM_ENGINE_FAKE_SAVE: "text:x" });
   await driveOthers(helper);
   await driveResponses(helper);
   await helper.ok("process.shutdown");
   assert.deepEqual(await helper.ended, [0, null]);
+  const next = new Host(t, args, { FM_ENGINE_FAKE_SAVE: "unusable" });
+  await next.ok("responses.create", { input: "x" });
+  await next.ok("process.shutdown");
+  assert.deepEqual(await next.ended, [0, null]);
 
   const calls = Object.keys(host.methods).map((name) => `${name} ok`);
   const failing = Object.keys(host.methods).filter(

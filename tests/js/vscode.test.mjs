@@ -346,7 +346,8 @@ test("a name: asked three times, each name offered once, and what is declared is
   assert.deepEqual([progress.location, progress.cancellable, progress.messages], [15, true, ["1 of 3", "2 of 3", "3 of 3"]]);
   const requests = received("responses.create");
   assert.deepEqual(requests.map(({ input }) => input), Array(3).fill(CODE.trim()));
-  assert.deepEqual(requests.map(({ temperature, seed }) => [temperature, seed]), [[0, undefined], [0.9, 1], [0.9, 2]]);
+  assert.deepEqual(requests.map(({ temperature }) => temperature), [0, 0.9, 0.9]);
+  assert.ok(requests.every(({ seed }) => seed === undefined));
   assert.deepEqual(seen.popUps, []);
 });
 
@@ -378,6 +379,20 @@ test("no selection: the word at the cursor; nothing there: a sentence that says 
   ]);
 });
 
+test("code that has changed while the model thought is left alone, and the user is told", async (t) => {
+  for (const selected of ["oldName", "oldName + 1"]) {
+    const document = new TextDocument("let oldName = oldName + 1;\n");
+    const onProgress = () => (document.content = `// typed meanwhile\n${document.content}`);
+    const editor = editorOf(document, selected);
+    const stub = answers("user age", "user age", "user age");
+    const { run, seen } = await withStub(t, stub, { editor, onProgress, choose: (items) => items[0] });
+    await run("fm-proxy.suggestName");
+    assert.equal(document.content, "// typed meanwhile\nlet oldName = oldName + 1;\n");
+    const message = "fm-proxy: The code has changed meanwhile, so nothing was named. Select it, then ask for a name again.";
+    assert.deepEqual(seen.popUps, [{ kind: "information", message }]);
+  }
+});
+
 const LONG = ["the user wants to parse dates", `parse-${"x".repeat(40)}`, "It is far too big to name."];
 const NAMELESS = ["42 dates", "untitled", "", ...LONG];
 test("answers that name nothing are not offered: the code's own words are", async (t) => {
@@ -388,6 +403,13 @@ test("answers that name nothing are not offered: the code's own words are", asyn
   assert.deepEqual(seen.picks[0].items, [
     { label: "parseSplit", name: "parseSplit", description: "made of the code's own words" },
   ]);
+});
+
+test("a name of the code's own words can stand in code: no number begins it", async (t) => {
+  const editor = editorOf(new TextDocument("0xff & mask\n"), "0xff & mask");
+  const { run, seen } = await withStub(t, answers(...NAMELESS), { editor });
+  await run("fm-proxy.suggestName");
+  assert.deepEqual(seen.picks[0].items.map(({ name }) => name), ["mask"]);
 });
 
 test("the model's own names come before the one of the code's words", async (t) => {
@@ -432,8 +454,14 @@ function gitWith(...repositories) {
     },
     diff: async (cached) => (cached ? staged : unstaged),
   }));
-  const of = (uri) => made.find(({ rootUri }) => uri.path.startsWith(rootUri.path)) ?? null;
-  const api = { repositories: made, getRepository: of };
+  const of = (uri) => made.find(({ rootUri }) => uri.path.startsWith(rootUri.path));
+  // The extension gives another object each time.
+  const api = {
+    get repositories() {
+      return made.map((repository) => ({ ...repository }));
+    },
+    getRepository: (uri) => (of(uri) === undefined ? null : { ...of(uri) }),
+  };
   return { git: { isActive: false, activate: async () => ({ enabled: true, getAPI: () => api }) }, repositories: made };
 }
 const STAGED = "diff --git a/date.js b/date.js\n+staged\n";
@@ -441,7 +469,8 @@ const STAGED = "diff --git a/date.js b/date.js\n+staged\n";
 test("a commit message from the staged changes, into the box; what the user wrote stays", async (t) => {
   const unstaged = "diff --git a/x b/x\n+not this\n";
   const { git, repositories: [repository] } = gitWith({ staged: STAGED, unstaged, changed: ["date.js"] });
-  const stub = answers('Here is the message:\n"Fix the parser of dates."', "Parse dates with a zone", "Parse all dates");
+  const texts = ['Here is the message:\n"Fix the parser of dates."', "Parse dates with a zone", "Parse all dates", "Parse dates"];
+  const stub = answers(...texts);
   const { run, received, seen } = await withStub(t, stub, { git });
   await run("fm-proxy.writeCommitMessage");
   assert.equal(repository.inputBox.value, "Fix the parser of dates");
@@ -451,7 +480,9 @@ test("a commit message from the staged changes, into the box; what the user wrot
   repository.inputBox.value = "Closes 7";
   await run("fm-proxy.writeCommitMessage");
   assert.equal(repository.inputBox.value, "Parse all dates\n\nCloses 7");
-  assert.deepEqual([seen.progress.length, seen.progress[0].cancellable, seen.popUps], [3, true, []]);
+  await run("fm-proxy.writeCommitMessage");
+  assert.equal(repository.inputBox.value, "Parse dates\n\nCloses 7");
+  assert.deepEqual([seen.progress.length, seen.progress[0].cancellable, seen.popUps], [4, true, []]);
 });
 
 test("nothing staged: all changes, with the names of new files", async (t) => {

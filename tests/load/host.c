@@ -46,7 +46,7 @@ static void become_front(int in, int out) {
     signal(SIGPIPE, SIG_DFL);
     dup2(in, STDIN_FILENO);
     dup2(out, STDOUT_FILENO);
-    execl(path, path, "--engine", "fake", "--store-bytes", host_store_bytes, (char *)NULL);
+    execl(path, path, "--engine", "fake", "--store-bytes", host_store_bytes, "--no-kv-cache-files", (char *)NULL);
     perror(path);
     _exit(127);
 }

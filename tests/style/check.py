@@ -53,9 +53,10 @@ LAYERS = (
 FRONT = "helper/front/"
 FRONT_LAYERS = (
     (("parts", ("options", "outbox", "reply", "metrics", "store/store", "store/db", "engines/aliases",
-                "engines/crash_loop", "engines/descriptor", "engines/failed_load", "engines/models", "engines/relay")),),
+                "engines/crash_loop", "engines/descriptor", "engines/failed_load", "engines/kv_files", "engines/memory",
+                "engines/models", "engines/relay")),),
     (("state", ("state", "ignored")),),
-    (("jobs", ("jobs", "streams", "watchdog", "engines/engine")),),
+    (("jobs", ("jobs", "streams", "watchdog", "engines/engine", "engines/table")),),
     (("engines", ("engines/",)), ("store", ("store/",))),
     (("methods", ("methods/",)),),
     (("top", ("front", "dispatch", "pump")),),

@@ -617,6 +617,42 @@ static void headers_that_are_none(void **state) {
     assert_int_equal(kind.tokens, 0);
 }
 
+/* The file, and 2 bytes a number of its keys and values for each token of a context. */
+static void what_a_model_takes(void **state) {
+    (void)state;
+    static const struct {
+        const char *key;
+        unsigned number;
+        int64_t kv; /* bytes of the KV memory, with what the rows before say too */
+    } rows[] = {
+        {"llama.block_count", 30, 0},
+        {"llama.embedding_length", 576, 0},
+        {"llama.attention.head_count", 9, INT64_C(2) * 2 * 576 * 30 * 8192},
+        {"llama.attention.head_count_kv", 3, INT64_C(2) * 2 * 192 * 30 * 8192},
+        {"llama.context_length", 2048, INT64_C(2) * 2 * 192 * 30 * 2048},
+        {"llama.attention.key_length", 32, INT64_C(2) * (32 + 64) * 3 * 30 * 2048},
+        {"llama.attention.value_length", 32, INT64_C(2) * (32 + 32) * 3 * 30 * 2048},
+    };
+    struct fm_model model;
+    struct fm_error error;
+    for (size_t count = 1; count <= COUNT(rows); count++) {
+        begin_header(3, count);
+        for (size_t i = 0; i < count; i++) {
+            put_u32(rows[i].key, rows[i].number);
+        }
+        write_header("a.gguf");
+        assert_int_equal(fm_models_find(&options, &engine, "a", &model, &error), FM_OK);
+        assert_int_equal(fm_model_estimate(&model), (int64_t)header.len + rows[count - 1].kv);
+        fm_model_free(&model);
+    }
+    write_file("eyes.bin", BYTES("GGUF and 7 more")); /* a projector counts as long as it is used */
+    options.mmproj = at("eyes.bin");
+    assert_int_equal(fm_models_find(&options, &engine, "a", &model, &error), FM_OK);
+    assert_int_equal(fm_model_estimate(&model), (int64_t)header.len + rows[COUNT(rows) - 1].kv + 15);
+    fm_model_free(&model);
+    remove(at("eyes.bin"));
+}
+
 /* Another engine has one model that bears its name, and looks at the path itself. */
 static void engine_without_files(void **state) {
     (void)state;
@@ -679,6 +715,7 @@ int main(void) {
         IN_A_FOLDER(the_projector_of_several),
         IN_A_FOLDER(the_folder_of_the_model_counts),
         IN_A_FOLDER(headers_that_are_none),
+        IN_A_FOLDER(what_a_model_takes),
         IN_A_FOLDER(engine_without_files),
         IN_A_FOLDER(engine_program),
     };

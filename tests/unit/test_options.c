@@ -113,6 +113,48 @@ static void arguments_and_environment(void **state) {
     }
 }
 
+static void memory_budget(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t bytes; /* 0: refused */
+    } rows[] = {
+        {"1", 1},
+        {"65536K", 64 << 20},
+        {"512M", 512 << 20},
+        {"4G", INT64_C(4) << 30},
+        {"9223372036854775807", INT64_MAX},
+        {"8589934591G", INT64_C(8589934591) << 30},
+        {"8589934592G", 0},
+        {"9223372036854775808", 0},
+        {"0", 0},
+        {"0G", 0},
+        {"-1", 0},
+        {" 1", 0},
+        {"1.5G", 0},
+        {"5T", 0},
+        {"5GB", 0},
+        {"M", 0},
+        {"", 0},
+    };
+    struct fm_options options;
+    char said[512];
+    assert_true(read_options(&options, ARGS("--stdio"), said, sizeof said));
+    assert_int_equal(options.memory_budget, 0);
+    assert_int_equal(options.max_engines, 3);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        bool read = read_options(&options, ARGS("--memory-budget", rows[i].text), said, sizeof said);
+        assert_int_equal(read, rows[i].bytes > 0);
+        assert_int_equal(read ? options.memory_budget : 0, rows[i].bytes);
+        assert_true(read || strstr(said, "--memory-budget must be a number of bytes"));
+    }
+    static const char *const wrong[] = {"0", "9", "x", ""};
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        assert_false(read_options(&options, ARGS("--max-engines", wrong[i]), said, sizeof said));
+        assert_non_null(strstr(said, "--max-engines must be an integer from 1 to 8"));
+    }
+}
+
 static void chat_template(void **state) {
     (void)state;
     struct fm_options options;
@@ -441,6 +483,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(defaults, clear_environment),
         cmocka_unit_test_setup(arguments_and_environment, clear_environment),
+        cmocka_unit_test_setup(memory_budget, clear_environment),
         cmocka_unit_test_setup(chat_template, clear_environment),
         cmocka_unit_test_setup(mmproj, clear_environment),
         cmocka_unit_test_setup(gpu, clear_environment),

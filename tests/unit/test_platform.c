@@ -699,7 +699,7 @@ static int signals_that_were_blocked_and_ignored(void) {
     kill(getpid(), SIGTERM); /* waits until somebody takes it */
     int end = fm_watch_for_end();
     CHECK(end >= 0 && readable(end, WAIT_MS));
-    CHECK(fm_child_start(&child, "/bin/false", (char *[]){NULL}) == 0);
+    CHECK(fm_child_start(&child, "/bin/false", (char *[]){NULL}, NULL) == 0);
     CHECK(fm_child_reap(child.pid) == 1);
     kill(getpid(), SIGINT);
     fm_sleep_ms(WAIT_MS);
@@ -793,7 +793,7 @@ static void a_child_has_three_pipes(void **state) {
     (void)state;
     struct fm_child child;
     char got[8] = "";
-    assert_int_equal(fm_child_start(&child, "/bin/sh", no_environment), 0);
+    assert_int_equal(fm_child_start(&child, "/bin/sh", no_environment, NULL), 0);
     static const char command[] = "printf abc; printf de >&2\n";
     assert_true(fm_write_all(child.to_child, command, sizeof command - 1));
     close(child.to_child);
@@ -812,16 +812,78 @@ static void a_child_has_three_pipes(void **state) {
     assert_int_equal(fm_child_reap(child.pid), 0); /* not ours any more: no wait */
 }
 
+/* Whatever numbers they have here, also those that they get, in the other order. */
+static void a_child_has_what_it_is_given(void **state) {
+    (void)state;
+    static const char command[] = "printf abc >&4; cat <&3; ls /proc/self/fd >&2\n";
+    struct fm_child child;
+    char got[16] = "";
+    int in[2];
+    int out[2];
+    int moved[2];
+    assert_int_equal(pipe(in), 0);
+    assert_int_equal(pipe(out), 0);
+    moved[0] = fcntl(in[0], F_DUPFD, 20);
+    moved[1] = fcntl(out[1], F_DUPFD, 20);
+    close(in[0]);
+    close(out[1]);
+    int saved[2] = {fcntl(3, F_DUPFD, 30), fcntl(4, F_DUPFD, 30)};
+    assert_int_equal(dup2(moved[1], 3), 3);
+    assert_int_equal(dup2(moved[0], 4), 4);
+    const struct fm_child_given given = {.fds = {4, 3}, .count = 2};
+    assert_int_equal(fm_child_start(&child, "/bin/sh", no_environment, &given), 0);
+    close(3);
+    close(4);
+    for (int i = 0; i < 2; i++) {
+        close(moved[i]);
+        assert_true(saved[i] < 0 || dup2(saved[i], 3 + i) == 3 + i);
+        close(saved[i] < 0 ? 3 + i : saved[i]);
+    }
+    assert_true(fm_write_all(in[1], "xyz", 3));
+    close(in[1]);
+    assert_true(fm_write_all(child.to_child, command, sizeof command - 1));
+    close(child.to_child);
+    assert_int_equal(fm_read(out[0], got, sizeof got), 3);
+    assert_memory_equal(got, "abc", 3);
+    assert_int_equal(fm_read(child.from_child, got, sizeof got), 3);
+    assert_memory_equal(got, "xyz", 3);
+    assert_int_equal(fm_child_reap(child.pid), 0);
+    close(out[0]);
+    close(child.from_child);
+    close(child.errors);
+}
+
+/* What there is none of is no descriptor there, and the others have their numbers. */
+static void a_child_may_be_given_less(void **state) {
+    (void)state;
+    static const char command[] = "(cat <&3) 2>/dev/null && echo 3; printf x >&4\n";
+    struct fm_child child;
+    char got[16] = "";
+    int out[2];
+    assert_int_equal(fm_pipe(&out[0], &out[1]), 0);
+    const struct fm_child_given given = {.fds = {-1, out[1]}, .count = 2};
+    assert_int_equal(fm_child_start(&child, "/bin/sh", no_environment, &given), 0);
+    close(out[1]);
+    assert_true(fm_write_all(child.to_child, command, sizeof command - 1));
+    close(child.to_child);
+    assert_int_equal(fm_read(out[0], got, sizeof got), 1);
+    assert_int_equal(fm_read(child.from_child, got, sizeof got), 0);
+    assert_int_equal(fm_child_reap(child.pid), 0);
+    close(out[0]);
+    close(child.from_child);
+    close(child.errors);
+}
+
 static void a_killed_child_says_so(void **state) {
     (void)state;
     struct fm_child child;
-    assert_int_equal(fm_child_start(&child, "/bin/cat", no_environment), 0);
+    assert_int_equal(fm_child_start(&child, "/bin/cat", no_environment, NULL), 0);
     fm_child_kill(child.pid);
     assert_int_equal(fm_child_reap(child.pid), -SIGKILL);
     close(child.to_child);
     close(child.from_child);
     close(child.errors);
-    assert_int_equal(fm_child_start(&child, "/bin/false", no_environment), 0);
+    assert_int_equal(fm_child_start(&child, "/bin/false", no_environment, NULL), 0);
     assert_int_equal(fm_child_reap(child.pid), 1);
     close(child.to_child);
     close(child.from_child);
@@ -834,7 +896,7 @@ static void a_killed_child_takes_its_own_along(void **state) {
     static const char start[] = "/bin/sleep 60 & echo x\n";
     struct fm_child child;
     char byte;
-    assert_int_equal(fm_child_start(&child, "/bin/sh", no_environment), 0);
+    assert_int_equal(fm_child_start(&child, "/bin/sh", no_environment, NULL), 0);
     assert_int_equal(getsid(child.pid), child.pid);
     assert_int_equal(getpgid(child.pid), child.pid);
     assert_true(fm_write_all(child.to_child, start, sizeof start - 1));
@@ -868,7 +930,7 @@ static void a_start_that_fails_leaves_nothing(void **state) {
         long before = open_descriptors();
         fault_count = 0;
         plan(rows[i].fault.call, rows[i].fault.skip, rows[i].fault.error);
-        int error = fm_child_start(&child, rows[i].path, no_environment);
+        int error = fm_child_start(&child, rows[i].path, no_environment, NULL);
         fault_count = 0;
         if (error != rows[i].error || open_descriptors() != before) {
             fail_msg("row %zu: %s, %ld descriptors more", i, strerror(error), open_descriptors() - before);
@@ -913,6 +975,10 @@ int main(void) {
         cmocka_unit_test_setup(ends, reset),
         cmocka_unit_test_setup(the_parents_death_is_seen, reset),
         cmocka_unit_test_setup(a_child_has_three_pipes, reset),
+        cmocka_unit_test_setup(a_child_has_what_it_is_given, reset),
+        cmocka_unit_test_setup(a_child_may_be_given_less, reset),
+        cmocka_unit_test_setup(a_child_has_what_it_is_given, reset),
+        cmocka_unit_test_setup(a_child_may_be_given_less, reset),
         cmocka_unit_test_setup(a_killed_child_says_so, reset),
         cmocka_unit_test_setup(a_killed_child_takes_its_own_along, reset),
         cmocka_unit_test_setup(a_start_that_fails_leaves_nothing, reset),

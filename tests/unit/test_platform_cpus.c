@@ -118,10 +118,24 @@ static void other_mounts(void **state) {
     assert_int_equal(fm_os_quota(root, "3:cpu,cpuacct:/g\n0::/g\n"), 4);
 }
 
+static void memory(void **state) {
+    (void)state;
+    put("a/b/memory.max", "max\n");
+    assert_int_equal(fm_os_memory_limit(root, "0::/a/b\n"), 0);
+    put("a/memory.max", "8589934592\n");
+    assert_int_equal(fm_os_memory_limit(root, "0::/a/b\n"), 8589934592);
+    put("memory/docker/1/memory.limit_in_bytes", "4294967296\n");
+    assert_int_equal(fm_os_memory_limit(root, "4:memory:/docker/1\n"), 4294967296);
+    assert_int_equal(fm_os_memory_limit(root, "4:cpu:/docker/1\n"), 0);
+    put("memory/memory.limit_in_bytes", "9223372036854771712\n"); /* what version 1 says of no limit */
+    assert_int_equal(fm_os_memory_limit(root, "4:memory:/docker/1\n"), 4294967296);
+    assert_true(fm_memory_limit() > 0);
+}
+
 static void what_is_no_membership(void **state) {
     (void)state;
-    static const char *const rows[] = {"",    "\n",  ":",     "::",     "0",      "0:",
-                                       "0::", "5:c", "5:cpu", "5:cpu:", "5:,,:/g", "a:b:c\n\n:::::\n"};
+    static const char *const rows[] = {
+        "", "\n", ":", "::", "0", "0:", "0::", "5:c", "5:cpu", "5:cpu:", "5:,,:/g", "a:b:c\n\n:::::\n"};
     for (size_t i = 0; i < COUNT(rows); i++) {
         assert_int_equal(fm_os_quota(root, rows[i]), 0);
     }
@@ -183,8 +197,13 @@ static void affinity(void **state) {
 int main(void) {
 #define IN_A_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
     const struct CMUnitTest tests[] = {
-        IN_A_FOLDER(quotas_of_version_2), IN_A_FOLDER(the_narrowest_group_counts), IN_A_FOLDER(quotas_of_version_1),
-        IN_A_FOLDER(other_mounts),        IN_A_FOLDER(what_is_no_membership),      IN_A_FOLDER(cores),
+        IN_A_FOLDER(quotas_of_version_2),
+        IN_A_FOLDER(the_narrowest_group_counts),
+        IN_A_FOLDER(quotas_of_version_1),
+        IN_A_FOLDER(other_mounts),
+        IN_A_FOLDER(what_is_no_membership),
+        IN_A_FOLDER(cores),
+        IN_A_FOLDER(memory),
         cmocka_unit_test(affinity),
     };
     return cmocka_run_group_tests_name("platform_cpus", tests, NULL, NULL);

@@ -8,6 +8,7 @@ Prints a line for each test, and what is left out with the reason. The last line
 what packaging/windows.sh built in build/windows. WINEPREFIX is build/windows/wine unless it is set.
 """
 
+import errno
 import json
 import os
 import re
@@ -22,6 +23,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 WINDOWS = os.path.join(os.path.dirname(os.path.dirname(HERE)), "build", "windows")
 PROGRAMS = os.path.join(WINDOWS, "bin")
+HELPER = os.path.join(os.path.dirname(os.path.dirname(HERE)), "helper")
 START = os.path.join(WINDOWS, "start")  # a script for each program, by the name that it has elsewhere
 ENGINES = ("fm-engine-fake", "fm-engine-llama")
 MODEL = os.path.join(os.path.dirname(WINDOWS), "models", "SmolLM2-135M-Instruct.Q4_1.gguf")
@@ -192,6 +194,40 @@ class Windows(unittest.TestCase):
             process.stdout.close()
             self.assertIn("語", text)
             self.assertIn('"ok":true', text)
+
+    def test_started_in_a_folder_whose_name_is_not_ascii(self):
+        """A command line keeps each drive's folder in its environment, by names such as "=Z:"."""
+        program = "Z:" + PROGRAMS.replace("/", "\\") + "\\fm-proxy.exe"
+        with tempfile.TemporaryDirectory(prefix="käse 語 ") as folder:
+            process = subprocess.run(["wine", "cmd", "/c", program, "--version"], stdout=subprocess.PIPE, cwd=folder,
+                                     env={**os.environ, "LC_ALL": "C.UTF-8"}, check=False)
+        self.assertEqual(process.returncode, 0)
+        self.assertTrue(process.stdout.startswith(b"fm-proxy "), process.stdout)
+
+    def probe(self, word):
+        """Runs tests/windows/probe.c, made anew."""
+        compiler = ["x86_64-w64-mingw32-gcc-posix", "-O1", "-I" + HELPER, os.path.join(HERE, "probe.c")]
+        ours = ["-municode", "-static", "-I" + os.path.join(HELPER, "base", "windows"), "-include",
+                os.path.join(HELPER, "base", "windows", "posix.h"), os.path.join(WINDOWS, "libfm_base.a"), "-lbcrypt", "-lntdll"]
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([*compiler, "-DLIBRARY", "-shared", "-o", os.path.join(folder, "probe.dll")], check=True)
+            subprocess.run([*compiler, *ours, "-o", os.path.join(folder, "probe.exe")], check=True)
+            program = os.path.join(folder, "probe.exe")
+            return subprocess.run(["wine", program, word], stdout=subprocess.PIPE, cwd=folder, text=True, check=False)
+
+    def test_an_end_at_once_runs_nothing_of_a_library(self):
+        """_exit ends the engine while another thread of it may be in the middle of anything."""
+        self.assertEqual(self.probe("end").returncode, 7)
+
+    def test_a_limit_is_of_processor_time(self):
+        self.assertEqual(self.probe("patience").stdout, "ran late\n")
+
+    def test_a_program_that_windows_does_not_let_start(self):
+        """A virus scanner, a policy and a quota have errors of their own. The host sees them as sentences."""
+        told = dict(map(int, line.split()) for line in self.probe("errors").stdout.splitlines())
+        for numbers, meaning in (((5, 225, 226, 740, 1260, 4551), errno.EACCES), ((193, 14001), errno.ENOEXEC),
+                                 ((8, 1454, 1816), errno.ENOMEM), ((89, 164), errno.EAGAIN)):
+            self.assertEqual({told[number] for number in numbers}, {meaning}, numbers)
 
     def test_model_files(self):
         """In a folder, and by a path as Windows writes it. The engine is the fake one, under a name that says it reads files."""

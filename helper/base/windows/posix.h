@@ -26,11 +26,16 @@ char *strndup(const char *text, size_t len);
 /* As in stdlib.h elsewhere; `overwrite` is not 0. */
 int setenv(const char *name, const char *value, int overwrite);
 
+/* As in unistd.h elsewhere: nothing runs any more. Windows's own runs the ends of all libraries, without their threads.
+ */
+#define _exit fm_windows_exit
+_Noreturn void _exit(int status);
+
 /* Names of our own, because a library that is linked into the llama engine has these. */
 #define clock_gettime fm_windows_clock_gettime
 #define nanosleep     fm_windows_nanosleep
 
-/* As in time.h elsewhere: of the monotonic clock alone, and in whole milliseconds, never interrupted. */
+/* As in time.h elsewhere: of the monotonic clock and the process's; and in whole milliseconds, never interrupted. */
 int clock_gettime(clockid_t clock, struct timespec *now);
 int nanosleep(const struct timespec *time, struct timespec *left);
 

@@ -12,7 +12,7 @@ typedef struct fm_windows_lock {
 typedef struct fm_windows_condition {
     void *state;
 } pthread_cond_t;
-typedef void *pthread_t; /* a handle; NULL for a detached thread */
+typedef void *pthread_t; /* a handle; of a detached thread its number */
 typedef void pthread_mutexattr_t;
 typedef void pthread_condattr_t;
 

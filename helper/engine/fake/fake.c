@@ -4,8 +4,9 @@
  *
  *     FM_ENGINE_FAKE_INIT  hang | garbage | crash | network | version:N   (N: the protocol version that it answers;
  *                          network: an engine that needs it)
- *     FM_ENGINE_FAKE_LOAD  hang | hang:NAME | error | crash | gpu_crash | exit | slow:MS   (NAME: part of the model's
- *                          path; gpu_crash: as long as the front tells of a GPU)
+ *     FM_ENGINE_FAKE_LOAD  hang | error | crash | gpu_crash | exit | slow:MS   (hang:NAME, error:NAME and crash:NAME:
+ *                          if NAME is part of the model's path; gpu_crash: as long as the front tells of a GPU)
+ *     FM_ENGINE_FAKE_MEMORY  BYTES   (what it says that the model takes)
  *     FM_ENGINE_FAKE_GPU   none   (the GPU that the front tells of can't be used; else it can)
  *     FM_ENGINE_FAKE_DRAFTS  N,M   (jobs tell that N tokens were guessed ahead, and M of them accepted)
  *     FM_ENGINE_FAKE_DIMENSION  numbers of a vector (default 8)
@@ -13,6 +14,7 @@
  *     FM_ENGINE_FAKE_ANSWER  messages   (to a job with a JSON format, {"result":TEXT} with its messages in it)
  *                            loop | endless   (an answer without a format says its text again and again, up to the
  *                            token limit; loop: unless the job has a frequency penalty)
+ *     FM_ENGINE_FAKE_SAVE  what it saves when it ends, see saved.h
  *
  * It sees when engine.load has a `mmproj`, which it never opens: an answer without a script says of each image what it
  * begins like, and how many bytes it has. What begins like none is broken.
@@ -21,6 +23,7 @@
 #include "base/platform.h"
 #include "engine/fake/embed.h"
 #include "engine/fake/instance.h"
+#include "engine/fake/saved.h"
 #include "engine/fake/script.h"
 #include "engine/guide/schema.h"
 
@@ -69,10 +72,10 @@ static int64_t fault_number(const char *name, const char *word) {
     return detail ? strtoll(detail, NULL, 10) : 0;
 }
 
-/* "hang", or "hang:NAME" and this is such a model. */
-static bool load_hangs(const char *model) {
-    const char *name = fault_detail("FM_ENGINE_FAKE_LOAD", "hang");
-    return fault_is("FM_ENGINE_FAKE_LOAD", "hang") || (name && model && strstr(model, name));
+/* "word", or "word:NAME" and this is such a model. */
+static bool load_is_to(const char *word, const char *model) {
+    const char *name = fault_detail("FM_ENGINE_FAKE_LOAD", word);
+    return fault_is("FM_ENGINE_FAKE_LOAD", word) || (name && model && strstr(model, name));
 }
 
 static void hang(void) {
@@ -123,23 +126,24 @@ static enum fm_code load(void *state, struct fm_kit *kit, const struct fm_model_
     (void)state;
     fm_kit_gpu_wish(&wish);
     int64_t slow_ms = fault_number("FM_ENGINE_FAKE_LOAD", "slow");
-    if (load_hangs(model)) {
+    if (load_is_to("hang", model)) {
         hang();
-    } else if (fault_is("FM_ENGINE_FAKE_LOAD", "crash") ||
-               (wish.folder && fault_is("FM_ENGINE_FAKE_LOAD", "gpu_crash"))) {
+    } else if (load_is_to("crash", model) || (wish.folder && fault_is("FM_ENGINE_FAKE_LOAD", "gpu_crash"))) {
         abort();
     } else if (fault_is("FM_ENGINE_FAKE_LOAD", "exit")) {
         _exit(3);
-    } else if (fault_is("FM_ENGINE_FAKE_LOAD", "error")) {
+    } else if (load_is_to("error", model)) {
         return fm_fail(error, FM_UNAVAILABLE, "%s: this load fails, as FM_ENGINE_FAKE_LOAD asks",
                        model ? model : "null");
     } else if (slow_ms > 0) {
         load_slowly(kit, slow_ms);
     }
+    fm_fake_saved_load(kit, files);
     fm_kit_load_progress(kit, 1);
     *info = (struct fm_model_info){.context_length = CONTEXT_LENGTH,
                                    .slots = SLOTS,
                                    .images = files->mmproj != NULL,
+                                   .memory_bytes = strtoll(fault("FM_ENGINE_FAKE_MEMORY"), NULL, 10),
                                    .gpu = wish.folder ? use_gpu(&wish) : NULL};
     return FM_OK;
 }
@@ -460,6 +464,7 @@ static void serve(void *state, struct fm_kit *kit) {
         pthread_cond_wait(&fake->idle, &fake->lock);
     }
     pthread_mutex_unlock(&fake->lock);
+    fm_fake_saved_end(kit);
 }
 
 int main(int argc, char *argv[]) {
@@ -472,6 +477,7 @@ int main(int argc, char *argv[]) {
         .embeddings = true,
         .prompts = true,
         .images = true,
+        .saves = true,
         .slots = SLOTS,
         .formats = true,
         .needs_network = fault_is("FM_ENGINE_FAKE_INIT", "network"),

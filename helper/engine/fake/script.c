@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/platform.h"
 #include "engine/fake/attempt.h"
+#include "engine/fake/saved.h"
 #include "protocol/json_check.h"
 
 #include <json-c/json.h>
@@ -239,6 +240,9 @@ static enum fm_reason run_try(struct run *run, struct json_object *argument) {
 
 /* What of the job is told by its name; JSON, "" for no such name. */
 static int write_parameter(const struct fm_kit_job *job, const char *name, char *text, size_t size) {
+    if (strcmp(name, "saved") == 0) {
+        return snprintf(text, size, "%s", fm_fake_saved_text());
+    }
     if (strcmp(name, "top_k") == 0) {
         return snprintf(text, size, "%lld", (long long)job->top_k);
     }

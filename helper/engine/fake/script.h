@@ -19,7 +19,8 @@
  *     {"gpu_signal":NAME}      the same as long as the front tells of a GPU; else nothing
  *     {"exit":STATUS}          at once
  *     {"try":ATTEMPT}          what the sandbox should forbid (attempt.h); a token says how it went: "ok" or "EPERM"
- *     {"parameter":NAME}       a token with what the job has as top_k, min_p, repeat_penalty or ignore_eos
+ *     {"parameter":NAME}       a token with what the job has as top_k, min_p, repeat_penalty or ignore_eos; saved: what
+ *                              the engine has of its predecessor (saved.h)
  *
  * A job that asks for log probabilities gets made-up ones: the sum of a token's bytes modulo 1024, through -1000; the
  * most likely tokens in its place are it, it with "~" after it, with "~~" and so on, each by 1 less likely.

@@ -49,12 +49,16 @@ struct fm_model_files {
     const char *model;         /* NULL when the front names none */
     const char *mmproj;        /* what makes the model see; NULL: nothing */
     const char *chat_template; /* a chat template in place of the model's own; NULL: none */
+    int saved_read;            /* what an earlier engine saved (ENGINE.md, Saved state), to be read; -1: nothing */
+    int saved_write;           /* an empty file, which `serve` may save to at its end; -1: none */
+    int64_t saved_max_bytes;   /* that it may have then */
 };
 
 /* What `load` tells about the model. */
 struct fm_model_info {
     int64_t context_length;   /* tokens of prompt and answer together */
     int slots;                /* jobs at once */
+    int64_t memory_bytes;     /* what the model takes with its KV memory; 0: nothing is said of it */
     bool images;              /* it sees; without it, the kit refuses jobs that have images */
     const struct fm_gpu *gpu; /* what it computes with, or why not; NULL: nothing is said of it */
 };
@@ -81,6 +85,7 @@ struct fm_engine_ops {
     bool embeddings;          /* honours job->inputs; else the kit refuses jobs that have some */
     bool prompts;             /* honours job->prompt; else the kit refuses jobs that have one */
     bool images;              /* it may see images, if the model does */
+    bool saves;               /* it has a use for fm_model_files.saved_read and saved_write */
     int64_t delta_ms;         /* a job's deltas, except the last, are at least so far apart; 0: one a token */
     void *state;              /* the engine's own, handed to the calls below */
 
@@ -330,6 +335,18 @@ void fm_kit_finish_aborted(struct fm_kit *kit);
 
 /* True once this process should end. Any thread, never blocks. */
 bool fm_kit_ending(const struct fm_kit *kit);
+
+/*
+ * How many ms are left to save the engine's state, after fm_kit_take has told the end; 0: none, as the front is gone or
+ * wants nothing saved. Any thread, never blocks.
+ */
+int64_t fm_kit_save_ms(struct fm_kit *kit);
+
+/* The state is saved, whole, in so many bytes. Before `serve` returns. */
+void fm_kit_saved(struct fm_kit *kit, int64_t bytes);
+
+/* What saved_read has can't be used, and the front may remove it. Engine thread. */
+void fm_kit_saved_unusable(struct fm_kit *kit, const char *reason);
 
 /* Tells the front how far `load` is, from 0 to 1. Only inside `load`. */
 void fm_kit_load_progress(struct fm_kit *kit, double progress);

@@ -8,6 +8,8 @@
 
 #include <pthread.h>
 
+#define FM_SAVE_MAX_MS 60000 /* whatever the front says */
+
 /* A message for the engine thread. */
 enum fm_item_kind { FM_ITEM_INITIALIZE, FM_ITEM_LOAD, FM_ITEM_FAULT, FM_ITEM_JOB };
 
@@ -39,6 +41,7 @@ struct fm_kit {
     struct fm_kit_job *jobs; /* all that live; the list under lock */
     atomic_bool ending;      /* written under lock */
     int status;              /* of exit; under lock */
+    int64_t save_until_ms;   /* the front lets the engine save its state up to here; 0: it does not. Under lock */
 
     bool initialized; /* engine thread */
     bool loaded;      /* engine thread */
@@ -52,6 +55,9 @@ struct fm_kit {
 
 /* The end begins; the first call's status counts. Any thread, never blocks. */
 void fm_kit_end(struct fm_kit *kit, int status);
+
+/* The same, as the front asks for: the engine may save its state for `save_ms` before. */
+void fm_kit_end_saved(struct fm_kit *kit, int64_t save_ms);
 
 /* The status to exit with: that of the first call, else 0. Any thread. */
 int fm_kit_end_status(struct fm_kit *kit);

@@ -21,6 +21,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define SAVED_END_MS 200 /* from the last moment that the state may be saved in to the end */
+
 static struct fm_kit the_kit;
 
 /* ---- the end ---- */
@@ -30,7 +32,8 @@ static void *watch(void *argument) {
     struct fm_waited waited[] = {{.fd = kit->end_fd, .input = true}, {.fd = kit->wake_read, .input = true}};
     fm_wait(waited, 2, -1);
     fm_kit_end(kit, 0);
-    fm_sleep_ms(FM_KIT_GRACE_MS);
+    int64_t save_ms = fm_kit_save_ms(kit) + SAVED_END_MS;
+    fm_sleep_ms(save_ms > FM_KIT_GRACE_MS ? save_ms : FM_KIT_GRACE_MS);
     _exit(fm_kit_end_status(kit));
 }
 
@@ -105,7 +108,8 @@ static void write_description(const struct fm_engine_ops *ops, struct fm_json_wr
                     {"completions", ops->prompts},
                     {"images", ops->images},
                     {"input_tokens", true},
-                    {"truncation", true}};
+                    {"truncation", true},
+                    {"saved_state", ops->saves}};
     fm_json_key_str(w, "models", ops->reads_files ? "files" : "own");
     fm_json_key(w, "features");
     fm_json_array_begin(w);
@@ -197,6 +201,23 @@ static enum fm_code check_access(const char *path, struct fm_error *error) {
     return FM_OK;
 }
 
+/* The member `name` of `saved`, a whole number; `otherwise` without one. */
+static int64_t saved_number(struct json_object *saved, const char *name, int64_t otherwise) {
+    struct json_object *value = NULL;
+    json_object_object_get_ex(saved, name, &value);
+    return json_object_is_type(value, json_type_int) ? json_object_get_int64(value) : otherwise;
+}
+
+/* Descriptors that the front gave this process, where the engine has a use for them. */
+static void read_saved(const struct fm_kit *kit, struct json_object *params, struct fm_model_files *files) {
+    struct json_object *saved = NULL;
+    json_object_object_get_ex(params, "saved", &saved);
+    bool used = kit->ops->saves && json_object_is_type(saved, json_type_object);
+    files->saved_read = used ? (int)saved_number(saved, "read", -1) : -1;
+    files->saved_write = used ? (int)saved_number(saved, "write", -1) : -1;
+    files->saved_max_bytes = used ? saved_number(saved, "max_bytes", 0) : 0;
+}
+
 static enum fm_code load(struct fm_kit *kit, struct json_object *params, struct fm_model_info *info,
                          struct fm_error *error) {
     struct fm_model_files files;
@@ -215,6 +236,7 @@ static enum fm_code load(struct fm_kit *kit, struct json_object *params, struct 
     if (code != FM_OK) {
         return code;
     }
+    read_saved(kit, params, &files);
     int64_t start = fm_now_ms();
     code = kit->ops->load(kit->ops->state, kit, &files, info, error);
     fm_log(FM_LOG_INFO, "load: %s after %lld ms", fm_code_name(code), (long long)(fm_now_ms() - start));
@@ -235,6 +257,9 @@ static void answer_load(struct fm_kit *kit, const struct fm_item *item) {
     fm_json_key_bool(&w, "ok", true);
     fm_json_key_int(&w, "context_length", info.context_length);
     fm_json_key_int(&w, "slots", info.slots);
+    if (info.memory_bytes > 0) {
+        fm_json_key_int(&w, "memory_bytes", info.memory_bytes);
+    }
     if (info.gpu) {
         fm_json_key(&w, "gpu");
         fm_gpu_write(info.gpu, &w);
@@ -247,6 +272,22 @@ void fm_kit_load_progress(struct fm_kit *kit, double progress) {
     struct fm_json_writer w = fm_output_notification(kit, "engine.load_progress");
     fm_json_object_begin(&w);
     fm_json_key_double(&w, "progress", progress);
+    fm_json_object_end(&w);
+    fm_output_send_or_end(kit);
+}
+
+void fm_kit_saved(struct fm_kit *kit, int64_t bytes) {
+    struct fm_json_writer w = fm_output_notification(kit, "engine.saved");
+    fm_json_object_begin(&w);
+    fm_json_key_int(&w, "bytes", bytes);
+    fm_json_object_end(&w);
+    fm_output_send_or_end(kit);
+}
+
+void fm_kit_saved_unusable(struct fm_kit *kit, const char *reason) {
+    struct fm_json_writer w = fm_output_notification(kit, "engine.saved_unusable");
+    fm_json_object_begin(&w);
+    fm_json_key_str(&w, "reason", reason);
     fm_json_object_end(&w);
     fm_output_send_or_end(kit);
 }

@@ -114,9 +114,11 @@ static void on_job_abort(struct fm_kit *kit, const struct fm_rpc_message *messag
 }
 
 static void on_shutdown(struct fm_kit *kit, const struct fm_rpc_message *message, struct json_object *root) {
-    (void)message;
     (void)root;
-    fm_kit_end(kit, 0);
+    struct json_object *value = NULL;
+    json_object_object_get_ex(message->params, "save_ms", &value);
+    int64_t save_ms = json_object_is_type(value, json_type_int) ? json_object_get_int64(value) : 0;
+    fm_kit_end_saved(kit, save_ms < FM_SAVE_MAX_MS ? save_ms : FM_SAVE_MAX_MS);
 }
 
 static const struct method {

@@ -130,6 +130,11 @@ static uint32_t memory_length(const struct fm_llama_model *model, const struct f
     return length < MEMORY_STEP ? MEMORY_STEP : length; /* so a batch has a token of each slot */
 }
 
+int64_t fm_context_memory(const struct fm_llama_model *model, const struct fm_llama_model_options *options,
+                          const char *path) {
+    return (int64_t)(token_bytes(model->weights, path) * memory_length(model, options, path));
+}
+
 /* Which setting decides about the length of the memory, or else the file. */
 static const char *decides(const struct fm_llama_model_options *options, const char *path) {
     return options->kv_tokens > 0        ? "FM_ENGINE_LLAMA_KV_TOKENS"
@@ -174,6 +179,10 @@ enum fm_code fm_context_check(const struct fm_llama_model *model, const struct f
     return FM_OK;
 }
 
+bool fm_context_has_spare(const struct fm_llama_model *model) {
+    return !model->embeds && fm_context_keeps_all_tokens(model->weights);
+}
+
 struct llama_context_params fm_context_params(const struct fm_llama_model *model,
                                               const struct fm_llama_model_options *options, const char *path) {
     struct llama_context_params params = llama_context_default_params();
@@ -182,6 +191,7 @@ struct llama_context_params fm_context_params(const struct fm_llama_model *model
     params.n_batch = FM_MODEL_BATCH;
     params.n_seq_max = options->slots > 1 ? (uint32_t)options->slots : 1;
     params.n_seq_max += states ? 0 : SEQUENCES_KEPT; /* each state takes memory, used or not */
+    params.n_seq_max += fm_context_has_spare(model) ? 1 : 0;
     params.kv_unified = true;
     if (model->embeds) {
         params.n_batch = fm_context_needs_whole_text(model) ? params.n_ctx : FM_MODEL_CHUNK;

@@ -16,8 +16,15 @@ bool fm_context_needs_whole_text(const struct fm_llama_model *model);
  */
 bool fm_context_keeps_all_tokens(const struct llama_model *weights);
 
+/* The memory is to have one more sequence than the jobs and the kept conversations need: model->spare. */
+bool fm_context_has_spare(const struct fm_llama_model *model);
+
 /* Tokens of one prompt and its answer: what is asked for, or the default. */
 uint32_t fm_context_length(const struct fm_llama_model *model, const struct fm_llama_model_options *options);
+
+/* Bytes of the KV memory. Needs model->weights and ->embeds. */
+int64_t fm_context_memory(const struct fm_llama_model *model, const struct fm_llama_model_options *options,
+                          const char *path);
 
 /* What llama.cpp is to make. `path` is the model's file. Needs model->weights, ->embeds and ->thread_count. */
 struct llama_context_params fm_context_params(const struct fm_llama_model *model,

@@ -27,6 +27,7 @@
 struct llama_engine {
     struct fm_llama_model model;
     struct fm_scheduler scheduler;
+    struct fm_saved saved;
 };
 
 static struct llama_engine the_engine;
@@ -122,8 +123,10 @@ static enum fm_code load(void *state, struct fm_kit *kit, const struct fm_model_
         fm_llama_model_free(&engine->model);
         return code;
     }
+    fm_saved_init(&engine->saved, &engine->model, files, kit);
     *info = (struct fm_model_info){.context_length = engine->model.context_length,
                                    .slots = engine->model.slots,
+                                   .memory_bytes = engine->model.memory_bytes,
                                    .images = engine->model.vision != NULL,
                                    .gpu = engine->model.uses_gpu || engine->model.gpu.detail[0] ? &engine->model.gpu
                                                                                                 : NULL};
@@ -134,12 +137,13 @@ static void serve(void *state, struct fm_kit *kit) {
     struct llama_engine *engine = state;
     struct fm_kit_job *job;
     if (!engine->model.embeds) {
-        fm_scheduler_run(&engine->scheduler, kit);
+        fm_scheduler_run(&engine->scheduler, &engine->saved, kit);
         fm_scheduler_free(&engine->scheduler);
     }
     while (engine->model.embeds && (job = fm_kit_take(kit, true))) {
         fm_embed(&engine->model, job);
     }
+    fm_saved_free(&engine->saved);
     fm_llama_model_free(&engine->model);
 }
 
@@ -159,6 +163,7 @@ int main(int argc, char *argv[]) {
         .tools = fm_grammar_supported(),
         .embeddings = true,
         .prompts = true,
+        .saves = true,
         .needs_gpus = wish.folder != NULL,
         .delta_ms = DELTA_MS,
         .state = &the_engine,

@@ -11,7 +11,6 @@
 #include "engine/llama/gpu.h"
 
 #include <ggml-backend.h>
-#include <ggml-cpu.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,13 +18,6 @@
 #include <unistd.h>
 
 #define TEMPLATE_MAX (1u << 20) /* bytes of a chat template; the longest in use have 30 kB */
-
-/*
- * How long ggml's threads spin for the next graph before they sleep, in units of 131,072 pause instructions: longer
- * than what happens between two tokens (sampling, a frame), and the CPU is idle less than 0.1 s after a job. Threads
- * that sleep at once cost a small model a fifth of its speed.
- */
-#define THREAD_POLL 10
 
 /*
  * A GPU is asked to stop after so many nodes of a graph (two layers, in most models), where the batch has so many
@@ -107,46 +99,6 @@ static enum fm_code load_backends(struct fm_error *error) {
     return FM_OK;
 }
 
-/* A function of the CPU backend's library, which is not linked. */
-static void *cpu_function(const char *name) {
-    ggml_backend_dev_t device = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
-    return device ? ggml_backend_reg_get_proc_address(ggml_backend_dev_backend_reg(device), name) : NULL;
-}
-
-static int default_threads(void) {
-    struct fm_processors usable;
-    fm_processors(&usable);
-    int threads = fm_math_cores();
-    threads = usable.cores < threads ? usable.cores : threads;
-    return threads < GGML_MAX_N_THREADS ? threads : GGML_MAX_N_THREADS;
-}
-
-/* Threads that outlive a batch: started for each, they cost a small model a tenth of its speed. */
-static void start_threads(struct fm_llama_model *model) {
-    struct ggml_threadpool *(*new_pool)(struct ggml_threadpool_params *);
-    void *function = cpu_function("ggml_threadpool_new");
-    if (!function || model->thread_count < 2) {
-        return;
-    }
-    memcpy(&new_pool, &function, sizeof new_pool); /* ISO C has no cast from an object pointer */
-    struct ggml_threadpool_params params = ggml_threadpool_params_default(model->thread_count);
-    params.poll = THREAD_POLL;
-    model->threads = new_pool(&params);
-    if (model->threads) {
-        llama_attach_threadpool(model->context, model->threads, model->threads);
-    }
-}
-
-static void stop_threads(struct fm_llama_model *model) {
-    void (*free_pool)(struct ggml_threadpool *);
-    void *function = cpu_function("ggml_threadpool_free");
-    if (model->threads && function) {
-        memcpy(&free_pool, &function, sizeof free_pool);
-        free_pool(model->threads);
-    }
-    model->threads = NULL;
-}
-
 /* ---- the file ---- */
 
 /* Why `path` did not load, as far as its header tells; else what llama.cpp said. */
@@ -188,10 +140,15 @@ static bool on_node(struct ggml_tensor *node, bool ask, void *argument) {
 
 int32_t fm_llama_model_compute(struct fm_llama_model *model, const struct llama_batch *batch, bool encode) {
     struct fm_error error = {.detail = ""};
+    bool all_threads = model->exact || model->uses_gpu; /* with a GPU, threads that wait are no sign */
     model->in_pieces = model->trying_gpu || batch->n_tokens >= PIECES_FROM;
     model->stopped = false;
     model->nodes = 0;
+    fm_threads_begin(&model->threads, all_threads);
     int32_t status = fm_compute(model->context, batch, encode, &error);
+    if (!all_threads) {
+        fm_threads_end(&model->threads);
+    }
     if (status == 0 && model->stopped) {
         return FM_COMPUTE_ABORTED;
     }
@@ -232,7 +189,8 @@ static enum fm_code make_context(struct fm_llama_model *model, const char *path,
     model->context_length = smaller(wanted, llama_n_ctx_seq(model->context));
     model->slots = options->slots > 1 && !model->embeds ? (int)options->slots : 1;
     model->repeatable = options->repeatable;
-    model->sequences = params.n_seq_max;
+    model->spare = fm_context_has_spare(model) ? (llama_seq_id)params.n_seq_max - 1 : -1;
+    model->sequences = params.n_seq_max - (model->spare >= 0 ? 1 : 0);
     model->batch_size = smaller(smaller(params.n_batch, llama_n_batch(model->context)), llama_n_ubatch(model->context));
     model->chunk = fm_context_needs_whole_text(model) ? model->batch_size : smaller(model->batch_size, FM_MODEL_CHUNK);
     if (!llama_get_memory(model->context) && !model->embeds) {
@@ -397,7 +355,7 @@ static enum fm_code load_from(struct fm_llama_model *model, struct source *from,
     if (!model->weights) {
         return fail_to_load(error, from->path);
     }
-    model->thread_count = options->threads > 0 ? (int)options->threads : default_threads();
+    model->thread_count = options->threads > 0 ? (int)options->threads : fm_threads_default();
     enum fm_code code = check_kind(model, from->path, error);
     code = code ? code : init_prompter(model, options->chat_template, error);
     code = code ? code : load_vision(model, options->mmproj, error);
@@ -408,6 +366,12 @@ static enum fm_code load_from(struct fm_llama_model *model, struct source *from,
         model->gpu = kept;
         return code;
     }
+    struct fm_file_info projector = {.size = 0};
+    if (options->mmproj) {
+        fm_file_examine(options->mmproj, &projector);
+    }
+    model->memory_bytes =
+        (int64_t)llama_model_size(model->weights) + projector.size + fm_context_memory(model, options, from->path);
     model->gpu.total_layers = llama_model_n_layer(model->weights) + 1; /* the last one makes the logits */
     bool all = params.n_gpu_layers < 0 || params.n_gpu_layers > model->gpu.total_layers;
     model->gpu.layers = all ? model->gpu.total_layers : params.n_gpu_layers;
@@ -442,7 +406,8 @@ enum fm_code fm_llama_model_load(struct fm_llama_model *model, const char *path,
     if (code != FM_OK) {
         return code;
     }
-    start_threads(model);
+    fm_threads_start(&model->threads, model->context, model->thread_count);
+    model->exact = model->repeatable;
     if (model->uses_gpu) {
         try_gpu(model, progress, argument);
         fm_log(FM_LOG_INFO, "%lld of %lld layers on %s", (long long)model->gpu.layers,
@@ -458,7 +423,7 @@ void fm_llama_model_free(struct fm_llama_model *model) {
     fm_prompter_free(&model->prompter);
     llama_free(model->context);
     fm_vision_free(model->vision);
-    stop_threads(model);
+    fm_threads_stop(&model->threads);
     llama_model_free(model->weights);
     *model = (struct fm_llama_model){0};
 }

@@ -9,9 +9,9 @@
 #include "engine/chat/tools.h"
 #include "engine/guide/grammar.h"
 #include "engine/llama/prompt.h"
+#include "engine/llama/threads.h"
 #include "protocol/gpu.h"
 
-#include <ggml.h>
 #include <llama.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,7 +31,7 @@ typedef bool fm_llama_stop(void *argument);
 struct fm_llama_model {
     struct llama_model *weights;
     struct llama_context *context;
-    struct ggml_threadpool *threads; /* NULL: llama.cpp starts threads for each batch */
+    struct fm_threads threads;
     bool embeds; /* the file says how the model's states become a vector: it embeds, and does nothing else */
     struct fm_prompter prompter;            /* plain, where it embeds */
     struct fm_grammar_vocab *grammar_vocab; /* NULL before the first job with a format */
@@ -44,14 +44,17 @@ struct fm_llama_model {
     int slots;                /* jobs at once */
     bool repeatable;          /* all are exact sequences (cache.h) */
     size_t sequences;         /* of the KV memory: of the jobs, and of conversations that are kept */
+    llama_seq_id spare;       /* one more of its sequences, always empty; -1: none, as it can't be taken apart */
     uint32_t batch_size;      /* tokens, or places of an image, that are computed at once: FM_MODEL_BATCH, or less where
                                  llama.cpp takes less */
     uint32_t chunk;           /* FM_MODEL_CHUNK, or less; or, where it embeds and has to see a text whole,
                                  context_length */
-    int thread_count;
-    bool uses_gpu;       /* for some of its layers */
-    struct fm_gpu gpu;   /* what is told of that; all "" where nobody wants one */
-    fm_llama_stop *stop; /* see fm_llama_model_watch; NULL: nobody asks */
+    int64_t memory_bytes;     /* what the weights, the KV memory and the projector take */
+    int thread_count;         /* at most */
+    bool exact;               /* what is computed now is of an exact sequence (cache.h) */
+    bool uses_gpu;            /* for some of its layers */
+    struct fm_gpu gpu;        /* what is told of that; all "" where nobody wants one */
+    fm_llama_stop *stop;      /* see fm_llama_model_watch; NULL: nobody asks */
     void *stop_argument;
     bool trying_gpu;
     bool in_pieces; /* of what is being computed on the GPU: `stop` is asked in between */
@@ -69,7 +72,7 @@ struct fm_llama_model_options {
     int64_t slots;             /* jobs at once; default: 1 */
     bool repeatable;           /* one job at a time, each the same to the bit as in a fresh process */
     int64_t kv_tokens;         /* that the KV memory has room for, at least a context; default: see context.c */
-    int64_t threads;           /* default: one a core that this process may use */
+    int64_t threads;           /* at most; default: one a core that this process may use */
     const char *chat_template; /* a file; default: the model's own */
     const char *mmproj;        /* a projector's file, with which the model sees; default: it does not */
 };

@@ -6,15 +6,12 @@
  *
  * A template may also alter text: upper-case, cut, or count it. So marked messages are rendered twice, with markers
  * that have no letter and no length in common: where the results differ, something of a marker is left in them.
- *
- * Most tokenizers split text by std::regex, which recurses once for each character that one match takes in. None of
- * their patterns goes on past the end of a line, so the longest line says how much stack is needed.
  */
 #include "engine/llama/prompt.h"
 #include "base/buf.h"
 #include "base/log.h"
 #include "base/platform.h"
-#include "engine/kit/kit.h"
+#include "engine/llama/tokens.h"
 
 #include <limits.h>
 #include <stdint.h>
@@ -25,12 +22,6 @@
 #define PROMPT_MAX (64u * 1024u * 1024u) /* bytes; a request has at most 10 MB */
 
 #define MARKER_LETTERS 16 /* with 8 values each: one of 2^48, not guessable */
-
-/* docs/limits.md names it: 256 MiB of stack, at worst, which the kernel hands out as it is used. */
-#define LINE_CHARACTERS_MAX 524288
-
-#define STACK_PER_CHARACTER 512                                      /* bytes; GCC's library takes 365 */
-#define LINE_ON_OUR_STACK   (FM_KIT_STACK / 2 / STACK_PER_CHARACTER) /* characters; longer ones get another stack */
 
 /*
  * Letters of both cases, so that no change of case leaves them as they are; then a control text's index, or an image's
@@ -44,12 +35,10 @@ struct marker {
 struct render {
     const struct fm_prompter *prompter;
     const struct fm_pictures *pictures; /* NULL: there are no images */
-    size_t context;                     /* tokens */
-    bool embeds;                        /* no room for output is needed */
     struct fm_prompt_thought *thought;
     struct marker markers[2];
-    struct fm_buf tokens; /* of llama_token */
-    struct fm_buf spans;  /* of struct fm_span */
+    struct fm_tokens tokens;
+    struct fm_buf spans; /* of struct fm_span */
 };
 
 /* What the template made of the messages; malloc'd. */
@@ -259,128 +248,25 @@ static bool same_but_for_markers(const struct render *render, const struct rende
 
 /* ---- tokens ---- */
 
-struct piece {
-    struct render *render;
-    const char *text;
-    size_t len;
-    bool first;
-    bool parse_control;
-    enum fm_code code;
-    struct fm_error *error;
-};
-
-static size_t token_count(const struct render *render) {
-    return render->tokens.len / sizeof(llama_token);
-}
-
-/* Refuses what is `count` tokens long, or more. */
-static enum fm_code check_fits(const struct render *render, size_t count, bool or_more, struct fm_error *error) {
-    if (count < render->context || (render->embeds && count == render->context)) {
-        return FM_OK;
-    }
-    return fm_fail(error, FM_CONTEXT_OVERFLOW, "the input has %s%zu tokens, the context holds %zu%s",
-                   or_more ? "at least " : "", count, render->context,
-                   render->embeds ? "" : " with at least one of output");
-}
-
-/*
- * Characters of the longest line, with the blank lines and the indent that follow it: patterns take in white space on
- * both sides of a line's end.
- */
-static size_t longest_line(const char *text, size_t len) {
-    size_t longest = 0;
-    size_t current = 0;
-    bool ended = false;
-    for (size_t i = 0; i < len; i++) {
-        bool space = text[i] == ' ' || (text[i] >= '\t' && text[i] <= '\r');
-        if (ended && !space) {
-            current = 0;
-            ended = false;
-        }
-        ended = ended || text[i] == '\n';
-        current += ((unsigned char)text[i] & 0xC0) != 0x80; /* not inside a UTF-8 sequence */
-        longest = current > longest ? current : longest;
-    }
-    return longest;
-}
-
-static void tokenize_piece(void *argument) {
-    struct piece *piece = argument;
-    struct fm_buf *tokens = &piece->render->tokens;
-    /* A token has at least one byte, except those that are added at the ends. */
-    size_t room = piece->len + 8;
-    if (!fm_buf_reserve(tokens, room * sizeof(llama_token))) {
-        piece->code = fm_fail_no_memory(piece->error);
-        return;
-    }
-    /* Allocated memory is aligned, and `len` is a multiple of a token's size. */
-    llama_token *end = (llama_token *)(void *)(tokens->data + tokens->len);
-    size_t count;
-    piece->code = fm_tokenize(piece->render->prompter->vocab, piece->text, piece->len, piece->first,
-                              piece->parse_control, end, room, &count, piece->error);
-    tokens->len += count * sizeof(llama_token);
-}
-
-/* With the stack that a line of so many characters takes. */
-static enum fm_code run_piece(struct piece *piece, size_t line) {
-    if (line <= LINE_ON_OUR_STACK) {
-        tokenize_piece(piece);
-        return piece->code;
-    }
-    size_t stack = FM_KIT_STACK + line * STACK_PER_CHARACTER;
-    return fm_run_on_stack(stack, tokenize_piece, piece) == 0 ? piece->code : fm_fail_no_memory(piece->error);
-}
-
-/* A line is too long to tokenize. Mostly the text does not fit either, which its beginning tells: that is said first.
- */
-static enum fm_code refuse_line(struct piece *piece, size_t line) {
-    size_t characters = 0;
-    size_t len = 0;
-    while (characters < LINE_CHARACTERS_MAX) { /* there are more of them */
-        characters += ((unsigned char)piece->text[++len] & 0xC0) != 0x80;
-    }
-    piece->len = len;
-    enum fm_code code = run_piece(piece, LINE_CHARACTERS_MAX);
-    code = code ? code : check_fits(piece->render, token_count(piece->render), true, piece->error);
-    return code ? code
-                : fm_fail(piece->error, FM_INVALID_REQUEST,
-                          "a line of the input has %zu characters, %d are the most: break it into lines", line,
-                          LINE_CHARACTERS_MAX);
-}
-
-static enum fm_code tokenize(struct render *render, const char *text, size_t len, bool first, bool parse_control,
-                             struct fm_error *error) {
-    struct piece piece = {render, text, len, first, parse_control, FM_OK, error};
-    size_t longest = render->prompter->longest_token;
-    size_t least = token_count(render) + (longest ? len / longest : 0);
-    enum fm_code code = check_fits(render, least, true, error);
-    if (code != FM_OK) {
-        return code;
-    }
-    size_t line = longest_line(text, len);
-    if (len > INT32_MAX - 8) {
-        return fm_fail(error, FM_INVALID_REQUEST, "the prompt is longer than 2 GiB");
-    }
-    return line > LINE_CHARACTERS_MAX ? refuse_line(&piece, line) : run_piece(&piece, line);
-}
-
 /* What a marker stands for. */
 static enum fm_code write_marked(struct render *render, size_t index, struct fm_error *error) {
     const struct fm_prompter *prompter = render->prompter;
     if (index < prompter->control_count) {
         const struct fm_control_text *control = &prompter->controls[index];
-        return tokenize(render, control->text, control->len, false, false, error);
+        return fm_tokens_add(&render->tokens, control->text, control->len, FM_TOKENS_TEXT, error);
     }
-    fm_picture_write(render->pictures->list[index - prompter->control_count], &render->tokens, &render->spans);
-    return render->tokens.failed || render->spans.failed ? fm_fail_no_memory(error)
-                                                         : check_fits(render, token_count(render), true, error);
+    fm_picture_write(render->pictures->list[index - prompter->control_count], &render->tokens.buf, &render->spans);
+    return render->tokens.buf.failed || render->spans.failed
+               ? fm_fail_no_memory(error)
+               : fm_tokens_check(&render->tokens, fm_tokens_count(&render->tokens), true, error);
 }
 
 static enum fm_code tokenize_marked(struct render *render, const struct rendered *prompt, struct fm_error *error) {
     for (size_t from = 0;;) {
         struct found found;
         bool more = find_marker(render, &render->markers[0], prompt, from, &found);
-        enum fm_code code = tokenize(render, prompt->text + from, found.at - from, from == 0, true, error);
+        enum fm_code code = fm_tokens_add(&render->tokens, prompt->text + from, found.at - from,
+                                          from == 0 ? FM_TOKENS_PROMPT : FM_TOKENS_MARKS, error);
         if (code != FM_OK || !more) {
             return code;
         }
@@ -423,10 +309,10 @@ static struct fm_chat_message *mark_messages(const struct render *render, const 
         const struct fm_chat_message *from = &chat->messages[i];
         size_t start = text->len;
         copies[i] = *from;
-        size_t left = render->context > *marked ? render->context - *marked : 0;
+        size_t left = render->tokens.context > *marked ? render->tokens.context - *marked : 0;
         *marked += mark_content(render, marker, from, left, text);
         copies[i].content_len = text->len - start;
-        left = render->context > *marked ? render->context - *marked : 0;
+        left = render->tokens.context > *marked ? render->tokens.context - *marked : 0;
         *marked += mark(render->prompter, marker, from->reasoning, from->reasoning_len, left, text);
         copies[i].reasoning_len = text->len - start - copies[i].content_len;
     }
@@ -470,7 +356,7 @@ static enum fm_code apply_template(const struct render *render, const struct mar
     struct fm_chat_message *copies = mark_messages(render, marker, chat, &text, marked);
     struct fm_chat copy = *chat;
     copy.messages = copies;
-    enum fm_code code = copies ? check_fits(render, *marked, true, error) : fm_fail_no_memory(error);
+    enum fm_code code = copies ? fm_tokens_check(&render->tokens, *marked, true, error) : fm_fail_no_memory(error);
     code = code ? code : fm_templates_apply(render->prompter->templates, &copy, &prompt->text, &prompt->len, error);
     code = code ? code : begin_answer(render, prompt, error);
     free(copies);
@@ -499,36 +385,24 @@ static enum fm_code render_tokens(struct render *render, const struct fm_chat *c
         code = check_template(render, chat, &prompt, error);
         code = code ? code : tokenize_marked(render, &prompt, error);
     } else if (code == FM_OK) {
-        code = tokenize(render, prompt.text, prompt.len, true, true, error);
+        code = fm_tokens_add(&render->tokens, prompt.text, prompt.len, FM_TOKENS_PROMPT, error);
     }
-    if (code == FM_OK && render->tokens.len == 0) {
+    if (code == FM_OK && render->tokens.buf.len == 0) {
         code = fm_fail(error, FM_INVALID_REQUEST, "the prompt is empty");
     }
     free(prompt.text);
-    return code ? code : check_fits(render, token_count(render), false, error);
-}
-
-/* The tokens to the caller, or none after a failure. */
-static enum fm_code hand_over(struct render *render, enum fm_code code, llama_token **tokens, size_t *count) {
-    *tokens = NULL;
-    *count = 0;
-    if (code != FM_OK) {
-        fm_buf_free(&render->tokens);
-        return code;
-    }
-    *tokens = (llama_token *)(void *)render->tokens.data;
-    *count = token_count(render);
-    return FM_OK;
+    return code ? code : fm_tokens_check(&render->tokens, fm_tokens_count(&render->tokens), false, error);
 }
 
 enum fm_code fm_prompter_tokens(const struct fm_prompter *prompter, const struct fm_chat *chat,
                                 const struct fm_pictures *pictures, size_t context, struct fm_prompt_thought *thought,
                                 struct fm_prompt *prompt, struct fm_error *error) {
-    struct render render = {.prompter = prompter, .pictures = pictures, .context = context, .thought = thought};
-    fm_buf_init(&render.tokens, PROMPT_MAX * sizeof(llama_token));
+    struct render render = {.prompter = prompter, .pictures = pictures, .thought = thought};
+    fm_tokens_init(&render.tokens, prompter->vocab, prompter->longest_token, context);
     fm_buf_init(&render.spans, PROMPT_MAX);
     make_markers(&render);
-    enum fm_code code = hand_over(&render, render_tokens(&render, chat, error), &prompt->tokens, &prompt->count);
+    enum fm_code code =
+        fm_tokens_take(&render.tokens, render_tokens(&render, chat, error), &prompt->tokens, &prompt->count);
     if (code != FM_OK) {
         fm_buf_free(&render.spans);
     }
@@ -543,22 +417,24 @@ void fm_prompt_free(struct fm_prompt *prompt) {
     *prompt = (struct fm_prompt){0};
 }
 
-enum fm_code fm_prompter_input_tokens(const struct fm_prompter *prompter, const char *text, size_t len, size_t context,
-                                      llama_token **tokens, size_t *count, struct fm_error *error) {
-    struct render render = {.prompter = prompter, .context = context, .embeds = true};
-    fm_buf_init(&render.tokens, PROMPT_MAX * sizeof(llama_token));
-    enum fm_code code = tokenize(&render, text, len, true, false, error);
-    code = code ? code : check_fits(&render, token_count(&render), false, error);
-    if (code == FM_OK && render.tokens.len == 0) {
-        code = fm_fail(error, FM_INVALID_REQUEST, "the model has no token for the input");
-    }
-    return hand_over(&render, code, tokens, count);
-}
-
 /* ---- without a template ---- */
 
-static void append_token(struct render *render, llama_token token) {
-    fm_buf_append(&render->tokens, &token, sizeof token);
+static struct fm_tokens new_tokens(const struct fm_prompter *prompter, size_t context) {
+    struct fm_tokens tokens;
+    fm_tokens_init(&tokens, prompter->vocab, prompter->longest_token, context);
+    return tokens;
+}
+
+enum fm_code fm_prompter_input_tokens(const struct fm_prompter *prompter, const char *text, size_t len, size_t context,
+                                      llama_token **tokens, size_t *count, struct fm_error *error) {
+    struct fm_tokens all = new_tokens(prompter, context);
+    all.embeds = true;
+    enum fm_code code = fm_tokens_add(&all, text, len, FM_TOKENS_INPUT, error);
+    code = code ? code : fm_tokens_check(&all, fm_tokens_count(&all), false, error);
+    if (code == FM_OK && all.buf.len == 0) {
+        code = fm_fail(error, FM_INVALID_REQUEST, "the model has no token for the input");
+    }
+    return fm_tokens_take(&all, code, tokens, count);
 }
 
 static enum fm_code refuse_suffix(struct fm_error *error) {
@@ -568,58 +444,53 @@ static enum fm_code refuse_suffix(struct fm_error *error) {
 }
 
 /* The order that models are trained with most: the place to fill comes last. */
-static enum fm_code infill(struct render *render, const char *text, size_t len, const char *suffix, size_t suffix_len,
-                           struct fm_error *error) {
-    const struct llama_vocab *vocab = render->prompter->vocab;
-    llama_token prefix_mark = llama_vocab_fim_pre(vocab);
-    llama_token suffix_mark = llama_vocab_fim_suf(vocab);
-    llama_token middle_mark = llama_vocab_fim_mid(vocab);
+static enum fm_code infill(struct fm_tokens *tokens, const char *text, size_t len, const char *suffix,
+                           size_t suffix_len, struct fm_error *error) {
+    llama_token prefix_mark = llama_vocab_fim_pre(tokens->vocab);
+    llama_token suffix_mark = llama_vocab_fim_suf(tokens->vocab);
+    llama_token middle_mark = llama_vocab_fim_mid(tokens->vocab);
     if (prefix_mark == LLAMA_TOKEN_NULL || suffix_mark == LLAMA_TOKEN_NULL || middle_mark == LLAMA_TOKEN_NULL) {
         return refuse_suffix(error);
     }
-    append_token(render, prefix_mark);
-    enum fm_code code = tokenize(render, text, len, false, false, error);
-    append_token(render, suffix_mark);
-    code = code ? code : tokenize(render, suffix, suffix_len, false, false, error);
-    append_token(render, middle_mark);
+    fm_tokens_append(tokens, prefix_mark);
+    enum fm_code code = fm_tokens_add(tokens, text, len, FM_TOKENS_TEXT, error);
+    fm_tokens_append(tokens, suffix_mark);
+    code = code ? code : fm_tokens_add(tokens, suffix, suffix_len, FM_TOKENS_TEXT, error);
+    fm_tokens_append(tokens, middle_mark);
     return code;
 }
 
-static enum fm_code plain(struct render *render, const char *text, size_t len, const char *suffix, size_t suffix_len,
+static enum fm_code plain(struct fm_tokens *tokens, const char *text, size_t len, const char *suffix, size_t suffix_len,
                           struct fm_error *error) {
-    const struct llama_vocab *vocab = render->prompter->vocab;
-    llama_token first = llama_vocab_bos(vocab);
+    llama_token first = llama_vocab_bos(tokens->vocab);
     bool nothing = !suffix && len == 0; /* then the answer is any text, from its beginning */
     if (nothing && first == LLAMA_TOKEN_NULL) {
         return fm_fail(error, FM_INVALID_REQUEST, "the prompt is empty");
     }
-    if (nothing || llama_vocab_get_add_bos(vocab)) {
-        append_token(render, first);
+    if (nothing || llama_vocab_get_add_bos(tokens->vocab)) {
+        fm_tokens_append(tokens, first);
     }
-    enum fm_code code = suffix ? infill(render, text, len, suffix, suffix_len, error)
-                               : tokenize(render, text, len, false, false, error);
-    code = code ? code : check_fits(render, token_count(render), false, error);
-    return code == FM_OK && render->tokens.failed ? fm_fail_no_memory(error) : code;
+    enum fm_code code = suffix ? infill(tokens, text, len, suffix, suffix_len, error)
+                               : fm_tokens_add(tokens, text, len, FM_TOKENS_TEXT, error);
+    code = code ? code : fm_tokens_check(tokens, fm_tokens_count(tokens), false, error);
+    return code == FM_OK && tokens->buf.failed ? fm_fail_no_memory(error) : code;
 }
 
 enum fm_code fm_prompter_plain_tokens(const struct fm_prompter *prompter, const char *text, size_t len,
                                       const char *suffix, size_t suffix_len, size_t context, llama_token **tokens,
                                       size_t *count, struct fm_error *error) {
-    struct render render = {.prompter = prompter, .context = context};
-    fm_buf_init(&render.tokens, PROMPT_MAX * sizeof(llama_token));
-    return hand_over(&render, plain(&render, text, len, suffix, suffix_len, error), tokens, count);
+    struct fm_tokens all = new_tokens(prompter, context);
+    return fm_tokens_take(&all, plain(&all, text, len, suffix, suffix_len, error), tokens, count);
 }
 
 enum fm_code fm_prompter_text_tokens(const struct fm_prompter *prompter, const char *text, size_t len,
                                      llama_token **tokens, size_t *count, struct fm_error *error) {
-    struct render render = {.prompter = prompter, .context = SIZE_MAX};
-    fm_buf_init(&render.tokens, PROMPT_MAX * sizeof(llama_token));
-    return hand_over(&render, tokenize(&render, text, len, false, false, error), tokens, count);
+    struct fm_tokens all = new_tokens(prompter, SIZE_MAX);
+    return fm_tokens_take(&all, fm_tokens_add(&all, text, len, FM_TOKENS_TEXT, error), tokens, count);
 }
 
 enum fm_code fm_prompter_mark_tokens(const struct fm_prompter *prompter, const char *mark, llama_token **tokens,
                                      size_t *count, struct fm_error *error) {
-    struct render render = {.prompter = prompter, .context = SIZE_MAX};
-    fm_buf_init(&render.tokens, PROMPT_MAX * sizeof(llama_token));
-    return hand_over(&render, tokenize(&render, mark, strlen(mark), false, true, error), tokens, count);
+    struct fm_tokens all = new_tokens(prompter, SIZE_MAX);
+    return fm_tokens_take(&all, fm_tokens_add(&all, mark, strlen(mark), FM_TOKENS_MARKS, error), tokens, count);
 }

@@ -75,6 +75,13 @@ static void look_around(struct fm_scheduler *scheduler) {
     }
 }
 
+/* Other programs hold the batch up so much that it is done sooner by fewer threads, from its beginning. */
+static bool is_better_begun_again(const struct fm_scheduler *scheduler) {
+    const struct fm_llama_model *model = scheduler->model;
+    bool may = !model->exact && !model->uses_gpu && !scheduler->busy && !scheduler->cache.whole;
+    return may && fm_threads_lost(&model->threads);
+}
+
 /* llama.cpp asks between the operations of a batch, which may take a minute. It stops when nobody wants what comes of
  * it. */
 static bool abort_asked(void *argument) {
@@ -83,6 +90,7 @@ static bool abort_asked(void *argument) {
     if (now - scheduler->asked_ms >= ASK_MS) {
         scheduler->asked_ms = now;
         look_around(scheduler);
+        scheduler->wanted = scheduler->wanted && !is_better_begun_again(scheduler);
     }
     return !scheduler->wanted;
 }
@@ -143,7 +151,7 @@ static void place(struct fm_scheduler *scheduler) {
         if (sequence->job && !sequence->cached && !sequence->reason && (!scheduler->crowded || active == 0)) {
             bool alone = sequence->job->has_seed && scheduler->running == 1; /* so far */
             bool exact = scheduler->model->repeatable || sequence->job->repeatable || alone;
-            fm_sequence_place(sequence, &scheduler->cache, exact);
+            fm_sequence_place(sequence, &scheduler->cache, scheduler->saved, exact);
             active++;
         }
     }
@@ -212,6 +220,11 @@ static size_t budget(const struct fm_scheduler *scheduler, bool beside) {
     return most < room ? most : room;
 }
 
+/* Whether all that is computed now is of this sequence, and to be the same to the bit as in a fresh process. */
+static bool is_exact(const struct fm_scheduler *scheduler, const struct fm_sequence *sequence) {
+    return sequence->exact && scheduler->running == 1;
+}
+
 static size_t left_of(const struct fm_sequence *sequence) {
     return sequence->count - sequence->cached->count;
 }
@@ -237,7 +250,7 @@ static void fill_prompts(struct fm_scheduler *scheduler, size_t most) {
             }
         }
         size_t share = (most + waiting - 1) / waiting;
-        bool exact = shortest->exact && scheduler->running == 1; /* however long its chunks take */
+        bool exact = is_exact(scheduler, shortest); /* then chunks are whole, however long they take */
         share = fm_sequence_fill(shortest, &scheduler->batch, exact ? scheduler->model->chunk : share);
         most -= share < most ? share : most;
     }
@@ -296,6 +309,10 @@ static void take_batch(struct fm_scheduler *scheduler, size_t count) {
 
 static enum fm_decode decode(struct fm_scheduler *scheduler) {
     scheduler->wanted = true;
+    scheduler->model->exact = false;
+    for (size_t i = 0; i < slots(scheduler); i++) {
+        scheduler->model->exact |= scheduler->list[i].filled > 0 && is_exact(scheduler, &scheduler->list[i]);
+    }
     return fm_batch_decode(&scheduler->batch);
 }
 
@@ -347,18 +364,27 @@ static void compute(struct fm_scheduler *scheduler) {
     }
 }
 
+/* The oldest sequence that comes to an image next; NULL: none does. */
+static struct fm_sequence *find_seeing(struct fm_scheduler *scheduler) {
+    struct fm_sequence *oldest = NULL;
+    for (size_t i = 0; i < slots(scheduler); i++) {
+        struct fm_sequence *sequence = &scheduler->list[i];
+        if (is_active(sequence) && fm_sequence_span(sequence)) {
+            oldest = !oldest || sequence->start_ms < oldest->start_ms ? sequence : oldest;
+        }
+    }
+    return oldest;
+}
+
 /* One image's span of one sequence: the others wait for it. */
 static void see(struct fm_scheduler *scheduler) {
-    struct fm_sequence *next = NULL;
-    for (size_t i = 0; i < slots(scheduler) && !next; i++) {
-        struct fm_sequence *sequence = &scheduler->list[i];
-        next = is_active(sequence) && fm_sequence_span(sequence) ? sequence : NULL;
-    }
+    struct fm_sequence *next = find_seeing(scheduler);
     if (!next) {
         return;
     }
     scheduler->busy = next;
     scheduler->wanted = true;
+    scheduler->model->exact = is_exact(scheduler, next);
     next->filled = 1; /* look_around: it is what is computed */
     enum fm_decode result = fm_sequence_see(next, &scheduler->batch, go_on, scheduler);
     next->filled = 0;
@@ -370,8 +396,9 @@ static void see(struct fm_scheduler *scheduler) {
     }
 }
 
-void fm_scheduler_run(struct fm_scheduler *scheduler, struct fm_kit *kit) {
+void fm_scheduler_run(struct fm_scheduler *scheduler, struct fm_saved *saved, struct fm_kit *kit) {
     scheduler->kit = kit;
+    scheduler->saved = saved;
     fm_llama_model_watch(scheduler->model, abort_asked, scheduler);
     while (admit(scheduler)) {
         place(scheduler);
@@ -380,4 +407,5 @@ void fm_scheduler_run(struct fm_scheduler *scheduler, struct fm_kit *kit) {
         end_those_over(scheduler);
     }
     fm_llama_model_watch(scheduler->model, NULL, NULL);
+    fm_saved_write(saved, &scheduler->cache, scheduler->token_ms * 1000);
 }

@@ -288,7 +288,7 @@ void fm_sequence_begin(struct fm_sequence *sequence, struct fm_llama_model *mode
     sequence->reason = reason ? reason : fm_kit_job_accept(job, (int64_t)sequence->request.prompt.count);
 }
 
-void fm_sequence_place(struct fm_sequence *sequence, struct fm_cache *cache, bool exact) {
+void fm_sequence_place(struct fm_sequence *sequence, struct fm_cache *cache, struct fm_saved *saved, bool exact) {
     const struct fm_prompt whole = {.tokens = sequence->tokens,
                                     .count = sequence->count,
                                     .spans = sequence->request.prompt.spans,
@@ -296,6 +296,9 @@ void fm_sequence_place(struct fm_sequence *sequence, struct fm_cache *cache, boo
     bool first = sequence->processed == 0;
     sequence->exact = exact;
     sequence->cached = fm_cache_begin(cache, &whole, exact);
+    if (!exact) {
+        fm_saved_restore(saved, sequence->cached, &whole);
+    }
     if (first) {
         sequence->reused = (int64_t)sequence->cached->count;
         sequence->processed = sequence->reused;

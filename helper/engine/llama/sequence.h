@@ -11,6 +11,7 @@
 #include "engine/llama/cache.h"
 #include "engine/llama/request.h"
 #include "engine/llama/sampler.h"
+#include "engine/llama/saved.h"
 
 /* A text that an answer may begin with, though its grammar does not have it. */
 struct fm_start {
@@ -47,8 +48,11 @@ struct fm_sequence {
 void fm_sequence_begin(struct fm_sequence *sequence, struct fm_llama_model *model, struct fm_kit_job *job,
                        fm_image_go_on *go_on, void *state);
 
-/* Takes a place in the memory. Call it before fill, where ->cached is NULL. `exact`: see fm_cache_begin. */
-void fm_sequence_place(struct fm_sequence *sequence, struct fm_cache *cache, bool exact);
+/*
+ * Takes a place in the memory, with what is there of its tokens, or in a file. Call it before fill, where ->cached is
+ * NULL. `exact`: see fm_cache_begin.
+ */
+void fm_sequence_place(struct fm_sequence *sequence, struct fm_cache *cache, struct fm_saved *saved, bool exact);
 
 /* Gives its place up: another sequence needs the memory. All that it had is computed again later. */
 void fm_sequence_yield_place(struct fm_sequence *sequence);

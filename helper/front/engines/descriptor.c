@@ -25,6 +25,7 @@ static const struct {
     {"images", FM_FEATURE_IMAGES},
     {"input_tokens", FM_FEATURE_INPUT_TOKENS},
     {"truncation", FM_FEATURE_TRUNCATION},
+    {"saved_state", FM_FEATURE_SAVED_STATE},
 };
 
 static unsigned bit_of(struct json_object *name) {

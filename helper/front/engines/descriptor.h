@@ -20,6 +20,7 @@ enum fm_feature {
     FM_FEATURE_IMAGES = 16,
     FM_FEATURE_INPUT_TOKENS = 32,
     FM_FEATURE_TRUNCATION = 64,
+    FM_FEATURE_SAVED_STATE = 128,
 };
 
 struct fm_descriptor {

@@ -1,6 +1,6 @@
 /* An engine's process, as the rest of the front may end it. */
 #include "front/engines/engine.h"
-#include "front/jobs.h"
+#include "front/engines/table.h"
 
 const char *fm_engine_state_name(enum fm_engine_state state) {
     static const char *const names[] = {"idle", "starting", "ready", "stopping"};
@@ -17,16 +17,7 @@ void fm_engine_note_end_locked(struct fm_engine *engine, enum fm_engine_end end,
 void fm_engine_kill_locked(struct fm_engine *engine, enum fm_engine_end end, const struct fm_error *error) {
     fm_engine_note_end_locked(engine, end, error);
     if (engine->pid) {
-        engine->state = FM_ENGINE_STOPPING;
+        fm_engine_set_state_locked(engine, FM_ENGINE_STOPPING);
         fm_child_kill(engine->pid);
     }
-}
-
-unsigned fm_engine_held_locked(const struct fm_engine *engine) {
-    const struct fm_front *front = engine->front;
-    unsigned held = 0;
-    for (size_t i = 0; i < FM_JOBS_MAX && front->jobs_in_flight; i++) {
-        held += fm_job_is_held(&front->jobs[i]) && front->jobs[i].engine == engine;
-    }
-    return held;
 }

@@ -1,4 +1,4 @@
-/* An engine as the rest of the front sees it: how many jobs it has, and how it is ended. */
+/* How an engine is ended. */
 #ifndef FM_FRONT_ENGINES_ENGINE_H
 #define FM_FRONT_ENGINES_ENGINE_H
 
@@ -16,13 +16,9 @@ void fm_engine_note_end_locked(struct fm_engine *engine, enum fm_engine_end end,
  */
 void fm_engine_kill_locked(struct fm_engine *engine, enum fm_engine_end end, const struct fm_error *error);
 
-/* Jobs that the engine has. Wants the lock. */
-unsigned fm_engine_held_locked(const struct fm_engine *engine);
-
 /* It was told of a GPU, and has not said that it uses none: should it die, its jobs may be sent again. */
 static inline bool fm_engine_may_use_gpu_locked(const struct fm_engine *engine) {
-    bool unused = engine->has_gpu && !engine->gpu.device[0];
-    return engine->gpu_told && !unused;
+    return engine->gpu_told && !engine->gpu_unused;
 }
 
 #endif

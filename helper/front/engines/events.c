@@ -5,6 +5,7 @@
 #include "base/utf8.h"
 #include "front/engines/engine.h"
 #include "front/engines/send.h"
+#include "front/engines/table.h"
 #include "front/jobs.h"
 #include "protocol/version.h"
 
@@ -12,10 +13,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#define REPORT_MAX         (1u << 20) /* bytes of a schema report as JSON; its entries can't reach that */
-#define REPORT_ENTRIES_MAX 200        /* of each list */
-#define REPORT_ENTRY_MAX   255        /* bytes of an entry, as of an error's `param` */
-#define TIMING_MAX_MS      1e12       /* of a job; sums of it stay in range */
+#define MEMORY_MAX         (INT64_C(1) << 50) /* bytes that an engine may report: sums stay in range */
+#define TIMING_MAX_MS      1e12               /* of a job; sums of it stay in range */
+#define REPORT_MAX         (1u << 20)         /* bytes of a schema report as JSON; its entries can't reach that */
+#define REPORT_ENTRIES_MAX 200                /* of each list */
+#define REPORT_ENTRY_MAX   255                /* bytes of an entry, as of an error's `param` */
 
 /* ---- reading values ---- */
 
@@ -98,16 +100,17 @@ static enum fm_code judge_initialized(const struct fm_engine *engine, const stru
                        "the engine program %s speaks version %lld of the engine protocol, not %d", engine->program,
                        (long long)version, FM_ENGINE_PROTOCOL_VERSION);
     }
-    if (said->reads_files && !engine->files.descriptor.reads_files) { /* models are listed before */
+    if (said->reads_files && !engine->front->program.files.descriptor.reads_files) { /* models are listed before */
         return fm_fail(error, FM_UNAVAILABLE,
                        "the models of the engine %s are files, but %s.json is missing or says otherwise: write it with "
                        "`fm-engine-%s --describe`, and start fm-proxy again",
-                       engine->files.name, engine->program, engine->files.name);
+                       engine->front->program.files.name, engine->program, engine->front->program.files.name);
     }
     return FM_OK;
 }
 
 static void on_initialized(struct fm_engine *engine, const struct fm_rpc_message *message) {
+    struct fm_program *program = &engine->front->program;
     struct fm_error error;
     struct fm_descriptor said;
     fm_descriptor_take(&said, message->result);
@@ -115,33 +118,59 @@ static void on_initialized(struct fm_engine *engine, const struct fm_rpc_message
         fm_engine_kill_locked(engine, FM_END_REFUSED, &error);
         return;
     }
-    engine->descriptor = said;
+    program->descriptor = said;
     engine->initialized = true;
     engine->signs++;
     engine->progress_ms = fm_now_ms();
     engine->load_progress = 0;
     engine->parameters = read_parameters(json_object_object_get(message->result, "parameters"));
-    engine->has_sandbox = fm_sandbox_read(json_object_object_get(message->result, "sandbox"), &engine->sandbox);
+    program->has_sandbox = fm_sandbox_read(json_object_object_get(message->result, "sandbox"), &program->sandbox);
     fm_engine_send_load_locked(engine);
 }
 
+/* What the engine reports counts, not the estimate. False: no budget holds it, and it is ended. */
+static bool take_memory(struct fm_engine *engine, int64_t bytes) {
+    struct fm_front *front = engine->front;
+    struct fm_error error;
+    if (bytes <= 0) {
+        return true;
+    }
+    bytes = bytes < MEMORY_MAX ? bytes : MEMORY_MAX;
+    engine->memory = bytes;
+    fm_needs_note(&front->program.needs, &engine->model, bytes);
+    if (fm_needs_check(&engine->model, bytes, front->options.memory_budget, &error) != FM_OK) {
+        fm_engine_kill_locked(engine, FM_END_REFUSED, &error);
+        return false;
+    }
+    return true;
+}
+
 static void on_loaded(struct fm_engine *engine, const struct fm_rpc_message *message) {
+    struct fm_program *program = &engine->front->program;
     if (!is_ok(message->result)) {
         struct fm_error error;
         read_refusal(message, engine->program, &error);
         fm_engine_kill_locked(engine, FM_END_REFUSED, &error);
         return;
     }
+    if (!take_memory(engine, get_int(message->result, "memory_bytes"))) {
+        return;
+    }
     int64_t slots = get_int(message->result, "slots");
     engine->slots = slots < 1 ? 1 : slots > FM_JOBS_MAX ? FM_JOBS_MAX : (unsigned)slots;
     engine->loaded = true;
+    engine->saves = engine->kv.write >= 0;
     struct json_object *gpu = NULL;
     if (json_object_object_get_ex(message->result, "gpu", &gpu) && engine->gpu_told) {
-        engine->has_gpu = fm_gpu_read(gpu, &engine->gpu);
+        program->has_gpu = fm_gpu_read(gpu, &program->gpu);
+        engine->gpu_unused = program->has_gpu && !program->gpu.device[0];
     }
-    fm_failed_load_clear(&engine->failed_load);
+    fm_failed_load_clear(&program->failed_loads, &engine->model);
     engine->signs++;
-    engine->state = FM_ENGINE_READY;
+    engine->context_length = get_count(message->result, "context_length");
+    engine->used_ms = fm_now_ms();
+    engine->load_ms = engine->used_ms - engine->started_ms;
+    fm_engine_set_state_locked(engine, FM_ENGINE_READY);
     fm_log(FM_LOG_INFO, "engine %d is ready, %u slots", (int)engine->pid, engine->slots);
 }
 
@@ -418,7 +447,7 @@ static void on_finished(struct fm_job *job, struct json_object *params) {
     }
     for (size_t i = 0; i < sizeof finish_reasons / sizeof finish_reasons[0]; i++) {
         if (reason && strcmp(reason, finish_reasons[i].reason) == 0 && job->answer.opened) {
-            fm_crash_loop_reset(&job->engine->crash_loop, fm_model_blamed(&job->model));
+            fm_crash_loop_reset(&job->front->program.crash_loop, fm_model_blamed(&job->model));
             if (mismatch) {
                 fm_answer_mismatch(&job->answer, *mismatch ? mismatch : "the engine gave no reason");
             }
@@ -455,9 +484,39 @@ static void on_load_progress(struct fm_engine *engine, struct json_object *param
     }
 }
 
+static void on_saved(struct fm_engine *engine, struct json_object *params) {
+    engine->saved_bytes = get_int(params, "bytes");
+}
+
+/* What was saved is of no use. */
+static void on_saved_unusable(struct fm_engine *engine, struct json_object *params) {
+    const char *reason = get_string(params, "reason");
+    fm_log(FM_LOG_INFO, "what an earlier engine saved is removed: %s", reason ? reason : "the engine gave no reason");
+    engine->drop_saved = true;
+}
+
+static const struct {
+    const char *method;
+    void (*handle)(struct fm_engine *engine, struct json_object *params);
+} engine_events[] = {
+    {"engine.load_progress", on_load_progress},
+    {"engine.saved", on_saved},
+    {"engine.saved_unusable", on_saved_unusable},
+};
+
+/* False: it is not one of the engine itself. */
+static bool take_engine_event(struct fm_engine *engine, const struct fm_rpc_message *message) {
+    for (size_t i = 0; i < sizeof engine_events / sizeof engine_events[0]; i++) {
+        if (strcmp(message->method, engine_events[i].method) == 0) {
+            engine_events[i].handle(engine, message->params);
+            return true;
+        }
+    }
+    return false;
+}
+
 static void take_event(struct fm_engine *engine, const struct fm_rpc_message *message) {
-    if (strcmp(message->method, "engine.load_progress") == 0) {
-        on_load_progress(engine, message->params);
+    if (take_engine_event(engine, message)) {
         return;
     }
     struct fm_job *job = fm_job_by_run_locked(engine->front, (uint64_t)get_int(message->params, "job"));
@@ -468,6 +527,7 @@ static void take_event(struct fm_engine *engine, const struct fm_rpc_message *me
         if (strcmp(message->method, job_events[i].method) == 0) {
             job->progress_ms = fm_now_ms();
             engine->signs++;
+            engine->used_ms = job->progress_ms;
             if (job_events[i].output == (embeds(job) ? ANSWER : VECTOR)) {
                 fail_job(job, "the engine sent output that the request does not ask for");
             } else {

@@ -11,9 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SUFFIX     ".gguf"
-#define NAME_SHOWN 200 /* bytes of a name in an error */
-#define DIR_SHOWN  300 /* and of a path, so that there is room for what to do */
+#define SUFFIX       ".gguf"
+#define CONTEXT_MAX  8192 /* tokens of the KV memory that an estimate counts, as engines have it by default */
+#define EMBEDS_MAX   2048 /* ... where a text is computed in one piece */
+#define ESTIMATE_MAX 1e15 /* of an estimate: a header may claim anything */
+#define NAME_SHOWN   200  /* bytes of a name in an error */
+#define DIR_SHOWN    300  /* and of a path, so that there is room for what to do */
 
 static bool has_suffix(const char *name) {
     size_t len = strlen(name);
@@ -36,6 +39,10 @@ void fm_model_free(struct fm_model *model) {
     free(model->path);
     free(model->mmproj);
     *model = (struct fm_model){0};
+}
+
+bool fm_model_is_same(const struct fm_model *model, const struct fm_model *other) {
+    return model->id && other->id && strcmp(model->id, other->id) == 0;
 }
 
 static void free_all(struct fm_model *models, size_t count) {
@@ -69,6 +76,7 @@ static bool add_default(struct fm_model_list *list, char *id, char *path) {
     struct fm_file_info info;
     if (path && fm_file_examine(path, &info) == 0) {
         model.created = info.changed;
+        model.size = info.size;
     }
     return append(&list->models, &list->count, &model);
 }
@@ -124,6 +132,7 @@ static bool add_file(struct fm_model_list *list, const char *dir, const char *na
         return true;
     }
     model.created = info.changed;
+    model.size = info.size;
     return append(&list->models, &list->count, &model);
 }
 
@@ -280,6 +289,14 @@ static bool add_files(const struct fm_options *options, struct fm_model_list *li
     return true;
 }
 
+int64_t fm_model_estimate(const struct fm_model *model) {
+    const struct fm_gguf_kind *kind = &model->kind;
+    double most = kind->embeds ? EMBEDS_MAX : CONTEXT_MAX;
+    double context = kind->context > 0 && (double)kind->context < most ? (double)kind->context : most;
+    double bytes = (double)model->size + (double)model->mmproj_size + context * kind->kv_bytes;
+    return bytes < ESTIMATE_MAX ? (int64_t)bytes : (int64_t)ESTIMATE_MAX;
+}
+
 enum fm_code fm_models_list(const struct fm_options *options, const struct fm_engine_files *engine,
                             struct fm_model_list *list, struct fm_error *error) {
     *list = (struct fm_model_list){0};
@@ -372,6 +389,13 @@ static enum fm_code no_such_model(const struct fm_options *options, const struct
                    fm_utf8_shown(options->models_dir, DIR_SHOWN), options->models_dir);
 }
 
+static void note_mmproj_size(struct fm_model *model) {
+    struct fm_file_info info;
+    if (model->mmproj && fm_file_examine(model->mmproj, &info) == 0) {
+        model->mmproj_size = info.size;
+    }
+}
+
 enum fm_code fm_models_look_up(const struct fm_options *options, const struct fm_engine_files *engine, const char *name,
                                struct fm_model *model, struct fm_error *error) {
     struct fm_model_list list;
@@ -387,6 +411,7 @@ enum fm_code fm_models_look_up(const struct fm_options *options, const struct fm
     if (found) {
         *model = *found;
         *found = (struct fm_model){0};
+        note_mmproj_size(model);
     } else if (list.folder_error && !(list.named_projector && names_default(name))) {
         code = fm_file_fail_open("models folder", list.folder_error, options->models_dir, error);
     } else {
@@ -413,6 +438,7 @@ void fm_model_do_without_images(struct fm_model *model) {
     if (model->found) {
         free(model->mmproj);
         model->mmproj = NULL;
+        model->mmproj_size = 0;
         model->found = false;
     }
 }

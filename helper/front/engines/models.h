@@ -15,11 +15,13 @@
 #include <stdint.h>
 
 struct fm_model {
-    char *id;        /* the file's name without ".gguf"; owned */
-    char *path;      /* owned; NULL: the engine has no model files */
-    char *mmproj;    /* the file with which it sees images; owned; NULL: it does not */
-    bool found;      /* `mmproj`, absolute then, was found beside `path`; --mmproj did not name it */
-    int64_t created; /* the file's modification time, seconds since 1970 */
+    char *id;            /* the file's name without ".gguf"; owned */
+    char *path;          /* owned; NULL: the engine has no model files */
+    char *mmproj;        /* the file with which it sees images; owned; NULL: it does not */
+    bool found;          /* `mmproj`, absolute then, was found beside `path`; --mmproj did not name it */
+    int64_t created;     /* the file's modification time, seconds since 1970 */
+    int64_t size;        /* of the file, in bytes; 0 where the engine has no model files */
+    int64_t mmproj_size; /* the same of `mmproj`, where the model was looked up */
     bool is_default;
     struct fm_gguf_kind kind; /* zeros where the engine has no model files */
 };
@@ -54,6 +56,13 @@ FM_MUST_USE enum fm_code fm_models_look_up(const struct fm_options *options, con
 FM_MUST_USE enum fm_code fm_models_find(const struct fm_options *options, const struct fm_engine_files *engine,
                                         const char *name, struct fm_model *model, struct fm_error *error);
 void fm_model_free(struct fm_model *model);
+
+/* Whether both are the same model, with its projector or without; nothing is the same as no model. */
+bool fm_model_is_same(const struct fm_model *model, const struct fm_model *other);
+
+/* About how many bytes of memory the model takes, its KV memory included: by what is known before it is loaded. Pure.
+ */
+int64_t fm_model_estimate(const struct fm_model *model);
 
 /*
  * A request without images does without a projector that was found: it costs memory and may be broken. One that

@@ -2,6 +2,7 @@
 #include "front/engines/send.h"
 #include "base/clock.h"
 #include "front/engines/engine.h"
+#include "front/engines/table.h"
 #include "front/ignored.h"
 #include "protocol/frame.h"
 #include "protocol/version.h"
@@ -34,6 +35,18 @@ void fm_engine_send_initialize_locked(struct fm_engine *engine) {
     engine->progress_ms = fm_now_ms();
 }
 
+/* The descriptors that the process was started with. */
+static void write_saved(const struct fm_kv_files *kv, struct fm_json_writer *w) {
+    fm_json_key(w, "saved");
+    fm_json_object_begin(w);
+    if (kv->read >= 0) {
+        fm_json_key_int(w, "read", FM_KV_GIVEN_READ);
+    }
+    fm_json_key_int(w, "write", FM_KV_GIVEN_WRITE);
+    fm_json_key_int(w, "max_bytes", kv->max_bytes);
+    fm_json_object_end(w);
+}
+
 void fm_engine_send_load_locked(struct fm_engine *engine) {
     const struct fm_model *model = &engine->model;
     const char *chat_template = engine->front->options.chat_template;
@@ -45,6 +58,9 @@ void fm_engine_send_load_locked(struct fm_engine *engine) {
     }
     if (chat_template) {
         fm_json_key_str(&w, "chat_template", chat_template);
+    }
+    if (engine->kv.write >= 0) {
+        write_saved(&engine->kv, &w);
     }
     fm_json_object_end(&w);
     end_message(engine);
@@ -76,6 +92,8 @@ void fm_engine_send_job_locked(struct fm_engine *engine, struct fm_job *job) {
     }
     job->state = FM_JOB_SENT;
     job->progress_ms = fm_now_ms();
+    engine->used_ms = job->progress_ms;
+    engine->keep_alive_ms = fm_engine_keep_alive(engine->front, &job->answer.request);
 }
 
 void fm_engine_send_abort_locked(struct fm_engine *engine, const struct fm_job *job) {
@@ -86,9 +104,12 @@ void fm_engine_send_abort_locked(struct fm_engine *engine, const struct fm_job *
     end_message(engine);
 }
 
-void fm_engine_send_shutdown_locked(struct fm_engine *engine) {
+void fm_engine_send_shutdown_locked(struct fm_engine *engine, int64_t save_ms) {
     struct fm_json_writer w = begin_notification(engine, "engine.shutdown");
     fm_json_object_begin(&w);
+    if (engine->saves) {
+        fm_json_key_int(&w, "save_ms", save_ms);
+    }
     fm_json_object_end(&w);
     end_message(engine);
 }

@@ -20,7 +20,7 @@ void fm_engine_send_job_locked(struct fm_engine *engine, struct fm_job *job);
 /* job.abort: the engine stops the job as soon as it can. */
 void fm_engine_send_abort_locked(struct fm_engine *engine, const struct fm_job *job);
 
-/* Asks the engine to end by itself. */
-void fm_engine_send_shutdown_locked(struct fm_engine *engine);
+/* Asks the engine to end by itself; before, it may save its state for at most `save_ms`. */
+void fm_engine_send_shutdown_locked(struct fm_engine *engine, int64_t save_ms);
 
 #endif

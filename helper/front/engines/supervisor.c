@@ -1,10 +1,10 @@
 /*
- * The life of an engine's process. One thread starts it, reads what it says, and reaps it; then it starts the next one,
- * as long as jobs wait. So a job that arrives while an engine is being ended waits for its successor.
+ * The life of an engine's process, on a thread of its own: it starts the process, reads what it says, and reaps it.
  *
- *     IDLE --a job--> STARTING --loaded--> READY --killed, died, ended--> STOPPING --reaped--> IDLE, or STARTING again
+ *     IDLE --a job (places.c)--> STARTING --loaded--> READY --killed, died, ended--> STOPPING --reaped--> IDLE
  *
- * An engine that had no job for as long as --engine-idle-ms says is ended too.
+ * An engine that had no job for as long as --idle-unload-ms says is ended too. Jobs that wait when an engine ends go on
+ * waiting: places.c starts the next one.
  *
  * `engine->pid` is set to 0, under the lock, before the process is reaped: whoever kills it under the lock can't hit
  * another process that got the number.
@@ -18,6 +18,7 @@
 #include "front/engines/events.h"
 #include "front/engines/relay.h"
 #include "front/engines/send.h"
+#include "front/engines/table.h"
 #include "front/jobs.h"
 #include "front/streams.h"
 
@@ -32,36 +33,13 @@
 #define LOAD_QUIET_MS   60000 /* without progress in engine.load */
 #define PAUSED_READS    64    /* 256 KiB of its log in each slice that the host holds up */
 #define READS_AFTER_END 64    /* what a pipe can hold, 1 MiB at most; a child of the engine may go on writing */
+#define IDLE_SAVE_MS    3000  /* for an engine that nobody waits for to save what it has computed */
+#define HASTY_SAVE_MS   300   /* the same while another model's requests wait */
+#define END_MS          1000  /* then, to end */
 #define QUEUE_MAX       (16u << 20)
 #define ROOM            (64u << 10) /* bytes: below it, a prompt is queued for the engine */
 
-/* ---- jobs in and out of the engine ---- */
-
-static bool is_queued(const struct fm_engine *engine, const struct fm_job *job) {
-    return job->state == FM_JOB_QUEUED && job->engine == engine;
-}
-
-/* Of those that could go to the engine. */
-static struct fm_job *first_queued(const struct fm_engine *engine) {
-    struct fm_job *first = NULL;
-    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
-        struct fm_job *job = &engine->front->jobs[i];
-        bool ready = is_queued(engine, job) && !job->answer.request.unresolved;
-        if (ready && (!first || job->number < first->number)) {
-            first = job;
-        }
-    }
-    return first;
-}
-
-static bool same_model(const struct fm_model *a, const struct fm_model *b) {
-    return a->id && b->id && strcmp(a->id, b->id) == 0;
-}
-
-/* The engine can do the job: what sees also answers a request that has no images. */
-static bool serves(const struct fm_engine *engine, const struct fm_job *job) {
-    return same_model(&job->model, &engine->model) && (engine->model.mmproj || !job->model.mmproj);
-}
+/* ---- what becomes of its jobs ---- */
 
 static bool is_held(const struct fm_engine *engine, const struct fm_job *job) {
     return job->engine == engine && fm_job_is_held(job);
@@ -77,7 +55,8 @@ static void settle_held(struct fm_job *job, const struct fm_error *death) {
 
 /* The engine did not come to load the model that the job waits for. Without the projector it may: that is tried. */
 static bool was_for(const struct fm_engine *engine, const struct fm_job *job) {
-    return !engine->loaded && engine->end != FM_END_ASKED && same_model(&job->model, &engine->model) &&
+    bool wants = job->answer.surface->work != FM_WORK_UNLOAD;
+    return wants && !engine->loaded && engine->end != FM_END_ASKED && fm_model_is_same(&job->model, &engine->model) &&
            (job->model.mmproj || !engine->model.mmproj);
 }
 
@@ -85,7 +64,8 @@ static bool was_for(const struct fm_engine *engine, const struct fm_job *job) {
 static void remember_failed_load_locked(struct fm_engine *engine) {
     bool asked = engine->end == FM_END_ASKED || engine->front->ending;
     if (!engine->loaded && !asked && !engine->model.found && engine->end_error.code == FM_UNAVAILABLE) {
-        fm_failed_load_note(&engine->failed_load, &engine->model, engine->initialized, &engine->end_error, fm_now_ms());
+        fm_failed_load_note(&engine->front->program.failed_loads, &engine->model, engine->initialized,
+                            &engine->end_error, fm_now_ms());
     }
 }
 
@@ -97,12 +77,13 @@ static bool give_gpu_up_locked(struct fm_engine *engine) {
     if (!engine->died || !fm_engine_may_use_gpu_locked(engine) || engine->front->ending) {
         return false;
     }
-    engine->gpu_given_up = true;
-    engine->has_gpu = true;
-    engine->gpu = (struct fm_gpu){.layers = 0};
-    snprintf(engine->gpu.detail, sizeof engine->gpu.detail, "no GPU is used any more: with one, %.200s",
+    struct fm_program *program = &engine->front->program;
+    program->gpu_given_up = true;
+    program->has_gpu = true;
+    program->gpu = (struct fm_gpu){.layers = 0};
+    snprintf(program->gpu.detail, sizeof program->gpu.detail, "no GPU is used any more: with one, %.200s",
              engine->end_error.detail);
-    fm_log(FM_LOG_WARN, "%s", engine->gpu.detail);
+    fm_log(FM_LOG_WARN, "%s", program->gpu.detail);
     return true;
 }
 
@@ -122,7 +103,7 @@ static void settle_after_death_locked(struct fm_engine *engine) {
             fm_job_again_locked(job);
         } else if (is_held(engine, job)) {
             settle_held(job, &engine->end_error);
-        } else if (is_queued(engine, job) && was_for(engine, job) && !again) {
+        } else if (job->state == FM_JOB_QUEUED && was_for(engine, job) && !again) {
             fm_job_settle_locked(job, FM_FINISH_FAILED, &engine->end_error);
         }
     }
@@ -172,81 +153,74 @@ static bool too_quiet(struct fm_engine *engine, int64_t late_ms) {
     return over;
 }
 
-/* A job is in the engine, or waits for it. */
-static bool is_wanted_locked(const struct fm_engine *engine) {
-    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
-        const struct fm_job *job = &engine->front->jobs[i];
-        if (is_held(engine, job) || is_queued(engine, job)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /*
  * How many ms an engine that is ready may still go without a job; -1: as long as it likes. A job may end without a word
  * of the engine, so a busy one is looked at again after the whole time.
  */
 static int64_t idle_left_locked(struct fm_engine *engine) {
-    int64_t limit = engine->front->options.engine_idle_ms;
+    int64_t limit = engine->keep_alive_ms;
     int64_t now = fm_now_ms();
     bool ready = engine->state == FM_ENGINE_READY;
-    bool wanted = !ready || is_wanted_locked(engine);
+    bool wanted = !ready || fm_engine_wanted_locked(engine, UINT64_MAX) > 0;
     if (wanted || engine->wanted) {
         engine->idle_since_ms = now;
     }
     engine->wanted = wanted;
-    if (!ready || limit == 0) {
+    if (!ready || limit < 0) {
         return -1;
+    }
+    if (wanted) {
+        return limit > SLICE_MS ? limit : SLICE_MS;
     }
     int64_t left = engine->idle_since_ms + limit - now;
     return left > 0 ? left : 0;
 }
 
-/* A load that hangs while the jobs that wait are for another model: those that wanted this one have given up. */
-static bool is_unwanted_locked(const struct fm_engine *engine) {
-    bool other = false;
-    if (engine->state != FM_ENGINE_STARTING) {
-        return false;
-    }
-    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
-        const struct fm_job *job = &engine->front->jobs[i];
-        if (is_queued(engine, job)) {
-            if (serves(engine, job)) {
-                return false;
-            }
-            other = true;
-        }
-    }
-    return other;
-}
-
-/* Ends the engine for another model's sake; the end of its output follows. */
-static void make_way_locked(struct fm_engine *engine) {
+/*
+ * Ends an engine that has no job; the end of its output follows. Where it can save what it has computed, it is asked to
+ * do so and to end, and killed if it takes too long. Jobs that come meanwhile wait for its successor.
+ */
+static void end_idle_locked(struct fm_engine *engine, const char *why, int64_t save_ms) {
     struct fm_error error;
-    fm_fail(&error, FM_INTERNAL, "the engine was ended to load another model");
-    fm_engine_kill_locked(engine, FM_END_ASKED, &error);
+    fm_log(FM_LOG_INFO, "engine %d is ended: %s", (int)engine->pid, why);
+    fm_fail(&error, FM_INTERNAL, "the engine was ended: %s", why);
+    if (!engine->saves || engine->state != FM_ENGINE_READY) {
+        fm_engine_kill_locked(engine, FM_END_ASKED, &error);
+        return;
+    }
+    fm_engine_note_end_locked(engine, FM_END_ASKED, &error);
+    fm_engine_send_shutdown_locked(engine, save_ms);
+    fm_engine_set_state_locked(engine, FM_ENGINE_STOPPING);
+    engine->kill_ms = fm_now_ms() + save_ms + END_MS;
+    bool woken = fm_write_all(engine->wake_write, "e", 1); /* so that its thread knows of the limit */
+    (void)woken;                                           /* an empty pipe takes one byte */
 }
 
-static void make_way_if_unwanted(struct fm_engine *engine) {
-    fm_front_enter(engine->front);
-    if (is_unwanted_locked(engine)) {
-        make_way_locked(engine);
+/* For how many ms an engine that was asked to end may still take; -1: it was not asked. One that is late is killed. */
+static int64_t end_left_locked(struct fm_engine *engine) {
+    if (!engine->kill_ms) {
+        return -1;
     }
-    fm_front_leave(engine->front);
+    int64_t left = engine->kill_ms - fm_now_ms();
+    if (left <= 0) {
+        fm_log(FM_LOG_WARN, "engine %d is killed: it did not end in time", (int)engine->pid);
+        fm_engine_kill_locked(engine, FM_END_ASKED, &engine->end_error);
+        engine->kill_ms = 0;
+        left = -1;
+    }
+    return left;
 }
 
 /* For how long to wait for the engine's next word, in ms; -1: for ever. One that nobody wants is ended here. */
 static int look_after(struct fm_engine *engine, bool *limited) {
-    struct fm_error error;
     pthread_mutex_lock(&engine->front->lock);
     *limited = quiet_limit_locked(engine) >= 0;
     int64_t left = idle_left_locked(engine);
     if (left == 0) {
-        fm_log(FM_LOG_INFO, "engine %d is ended: it had nothing to do", (int)engine->pid);
-        fm_fail(&error, FM_INTERNAL, "the engine was ended as it had nothing to do");
-        fm_engine_kill_locked(engine, FM_END_ASKED, &error);
-        left = -1; /* until the end of its output */
+        end_idle_locked(engine, "it had nothing to do", IDLE_SAVE_MS);
+    }
+    if (engine->state == FM_ENGINE_STOPPING) {
+        left = end_left_locked(engine);
     }
     pthread_mutex_unlock(&engine->front->lock);
     return *limited ? SLICE_MS : (int)left;
@@ -309,19 +283,21 @@ static bool wait_for_engine(struct fm_engine *engine, const struct fm_child *chi
     for (;;) {
         struct fm_waited waited[] = {{.fd = child->from_child, .input = true},
                                      {.fd = child->ended, .input = true},
-                                     {.fd = relay->fd, .input = true}};
+                                     {.fd = relay->fd, .input = true},
+                                     {.fd = engine->wake_read, .input = true}};
         bool limited;
         int wait_ms = look_after(engine, &limited);
         int64_t before = fm_now_ms();
-        fm_wait(waited, 3, child->ended < 0 ? SLICE_MS : wait_ms);
+        fm_wait(waited, 4, child->ended < 0 ? SLICE_MS : wait_ms);
         if (limited && too_quiet(engine, fm_now_ms() - before - SLICE_MS)) {
             return false;
         }
-        if (limited) {
-            make_way_if_unwanted(engine);
-        }
         if (waited[2].ready) {
             fm_relay_take(relay);
+        }
+        if (waited[3].ready) {
+            char byte;
+            (void)fm_read(engine->wake_read, &byte, 1);
         }
         *ended = child->ended < 0 ? fm_child_has_ended(child->pid) : waited[1].ready;
         if (waited[0].ready || *ended) {
@@ -394,10 +370,11 @@ static bool start_process(struct fm_engine *engine, struct fm_child *child) {
     struct fm_front *front = engine->front;
     struct fm_error error = {.code = FM_OK};
     struct fm_environment env;
+    const struct fm_child_given given = fm_kv_files_given(&engine->kv);
     int failure = 0;
     bool made = fm_environment_make(&env, front->options.gpu, engine->gpu_told ? front->options.gpu_dir : NULL);
-    if (fm_engine_program(&engine->files, engine->program, &error) == FM_OK) {
-        failure = made ? fm_child_start(child, engine->program, env.entries) : ENOMEM;
+    if (fm_engine_program(&front->program.files, engine->program, &error) == FM_OK) {
+        failure = made ? fm_child_start(child, engine->program, env.entries, &given) : ENOMEM;
     }
     fm_environment_free(&env);
     if (failure) {
@@ -437,7 +414,7 @@ static bool start_process(struct fm_engine *engine, struct fm_child *child) {
 static void reap_process(struct fm_engine *engine, struct fm_child *child, struct fm_relay *relay) {
     struct fm_front *front = engine->front;
     pthread_mutex_lock(&front->lock);
-    engine->state = FM_ENGINE_STOPPING;
+    fm_engine_set_state_locked(engine, FM_ENGINE_STOPPING);
     engine->pid = 0;
     pthread_mutex_unlock(&front->lock);
     fm_child_kill(child->pid);
@@ -451,23 +428,10 @@ static void reap_process(struct fm_engine *engine, struct fm_child *child, struc
     describe_death_locked(engine, status);
     if (engine->end == FM_END_CRASH && !front->ending) {
         front->metrics.engine_deaths++;
-        fm_crash_loop_note(&engine->crash_loop, fm_model_blamed(&engine->model), &engine->end_error, fm_now_ms());
+        fm_crash_loop_note(&front->program.crash_loop, fm_model_blamed(&engine->model), &engine->end_error,
+                           fm_now_ms());
     }
     pthread_mutex_unlock(&front->lock);
-}
-
-/* The job that an engine is to be started for. Those of a model in a crash loop are failed. */
-static struct fm_job *first_startable(struct fm_engine *engine) {
-    struct fm_job *job;
-    struct fm_error error;
-    while (!engine->front->ending && (job = first_queued(engine))) {
-        const char *blamed = fm_model_blamed(&job->model);
-        if (fm_crash_loop_check(&engine->crash_loop, blamed, fm_now_ms(), &error) == FM_OK) {
-            return job;
-        }
-        fm_job_settle_locked(job, FM_FINISH_FAILED, &error);
-    }
-    return NULL;
 }
 
 /* `path` (NULL: none) as the engine gets it. False when out of memory. */
@@ -491,31 +455,23 @@ static bool copy_model(struct fm_model *copy, const struct fm_model *model) {
 static bool is_gpu_wanted(const struct fm_engine *engine) {
     const struct fm_options *options = &engine->front->options;
     bool there = options->gpu_dir && options->gpu_dir[0];
-    return there && strcmp(options->gpu, "off") != 0 && !engine->gpu_given_up;
+    return there && strcmp(options->gpu, "off") != 0 && !engine->front->program.gpu_given_up;
 }
 
-/* Takes the next queued job's model as the engine's. False when there is nothing to start an engine for. */
-static bool choose_model_locked(struct fm_engine *engine) {
-    struct fm_error error;
-    struct fm_job *job;
-    engine->state = FM_ENGINE_IDLE;
-    fm_model_free(&engine->model);
-    while ((job = first_startable(engine)) && !copy_model(&engine->model, &job->model)) {
-        fm_model_free(&engine->model);
-        fm_fail_no_memory(&error);
-        fm_job_settle_locked(job, FM_FINISH_FAILED, &error);
+/* Files for the process that is to be started, where such an engine has a use for them. */
+static void open_files(struct fm_engine *engine) {
+    const struct fm_model *model = &engine->model;
+    if (engine->front->program.files.descriptor.features & FM_FEATURE_SAVED_STATE) {
+        fm_kv_files_open(&engine->kv, &engine->front->options, engine->front->program.files.name,
+                         model->path ? model->path : model->id);
     }
-    if (!job) {
-        return false;
+}
+
+static void close_files(struct fm_engine *engine) {
+    if (engine->drop_saved) {
+        fm_kv_files_drop(&engine->kv);
     }
-    engine->state = FM_ENGINE_STARTING;
-    engine->initialized = false;
-    engine->loaded = false;
-    engine->died = false;
-    engine->gpu_told = is_gpu_wanted(engine);
-    engine->has_gpu = engine->gpu_given_up;
-    engine->end_error.code = FM_OK;
-    return true;
+    fm_kv_files_close(&engine->kv, engine->saved_bytes);
 }
 
 static void *engine_main(void *argument) {
@@ -523,88 +479,73 @@ static void *engine_main(void *argument) {
     struct fm_front *front = engine->front;
     struct fm_child child = {0};
     struct fm_relay relay;
-    fm_front_enter(front);
-    while (choose_model_locked(engine)) {
-        fm_front_leave(front);
-        if (start_process(engine, &child)) {
-            fm_relay_begin(&relay, child.errors, engine->files.name);
-            read_engine(engine, &child, &relay);
-            reap_process(engine, &child, &relay);
-        }
-        fm_front_enter(front);
-        settle_after_death_locked(engine);
+    open_files(engine);
+    if (start_process(engine, &child)) {
+        fm_relay_begin(&relay, child.errors, front->program.files.name);
+        read_engine(engine, &child, &relay);
+        reap_process(engine, &child, &relay);
     }
+    close_files(engine);
+    fm_front_enter(front);
+    settle_after_death_locked(engine);
+    fm_close(engine->wake_read);
+    fm_close(engine->wake_write);
+    fm_engine_set_state_locked(engine, FM_ENGINE_IDLE);
+    engine->memory = 0;
+    fm_model_free(&engine->model);
     front->threads--;
     pthread_cond_broadcast(&front->quiet);
-    fm_front_leave(front);
+    fm_front_leave(front); /* which may start the next process here, on another thread */
     return NULL;
 }
 
-/* ---- what goes to the engine ---- */
+/* With the pipe that wakes it. 0 or an errno value. */
+static int start_thread(struct fm_engine *engine) {
+    int failure = fm_pipe(&engine->wake_read, &engine->wake_write);
+    if (failure) {
+        return failure;
+    }
+    failure = fm_thread_start(engine_main, engine);
+    if (failure) {
+        fm_close(engine->wake_read);
+        fm_close(engine->wake_write);
+    }
+    return failure;
+}
 
-static void start_thread_locked(struct fm_engine *engine, struct fm_job *job) {
-    engine->state = FM_ENGINE_STARTING;
+enum fm_code fm_engine_start_locked(struct fm_engine *engine, const struct fm_model *model, struct fm_error *error) {
+    enum fm_code code = copy_model(&engine->model, model) ? FM_OK : fm_fail_no_memory(error);
     engine->initialized = false;
-    int failure = fm_thread_start(engine_main, engine);
-    if (failure == 0) {
+    engine->loaded = false;
+    engine->wanted = false;
+    engine->died = false;
+    engine->saves = false;
+    engine->drop_saved = false;
+    engine->saved_bytes = 0;
+    engine->kill_ms = 0;
+    engine->gpu_told = is_gpu_wanted(engine);
+    engine->gpu_unused = false;
+    engine->end_error.code = FM_OK;
+    engine->memory = fm_needs_of(&engine->front->program.needs, model, NULL);
+    engine->started_ms = fm_now_ms();
+    engine->used_ms = engine->started_ms;
+    engine->warming = false;
+    engine->keep_alive_ms = fm_engine_keep_alive(engine->front, NULL);
+    fm_engine_set_state_locked(engine, FM_ENGINE_STARTING); /* before its thread looks */
+    int failure = code ? 0 : start_thread(engine);
+    if (failure) {
+        code = fm_fail(error, FM_OVERLOADED, "can't start a thread for the engine: %s", strerror(failure));
+    }
+    if (code == FM_OK) {
         engine->front->threads++;
-        return;
+    } else {
+        fm_engine_set_state_locked(engine, FM_ENGINE_IDLE);
+        engine->memory = 0;
+        fm_model_free(&engine->model);
     }
-    struct fm_error error;
-    engine->state = FM_ENGINE_IDLE;
-    fm_fail(&error, FM_OVERLOADED, "can't start a thread for the engine: %s", strerror(failure));
-    fm_job_settle_locked(job, FM_FINISH_FAILED, &error);
+    return code;
 }
 
-static void send_aborts_locked(struct fm_engine *engine) {
-    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
-        struct fm_job *job = &engine->front->jobs[i];
-        if (is_held(engine, job) && job->abort_due) {
-            job->abort_due = false;
-            fm_engine_send_abort_locked(engine, job);
-        }
-    }
-}
-
-/* A repeatable job is alone in the engine: it waits for those before it, and those after it wait for it. */
-static bool must_wait_locked(const struct fm_engine *engine, const struct fm_job *job) {
-    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
-        const struct fm_job *other = &engine->front->jobs[i];
-        if (is_held(engine, other) && (job->answer.request.repeatable || other->answer.request.repeatable)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void send_jobs_locked(struct fm_engine *engine) {
-    struct fm_job *job;
-    while (!engine->front->ending && (job = first_queued(engine))) {
-        if (engine->state == FM_ENGINE_IDLE) {
-            job = first_startable(engine);
-            if (job) {
-                start_thread_locked(engine, job);
-            }
-            return;
-        }
-        unsigned held = fm_engine_held_locked(engine);
-        if (engine->state != FM_ENGINE_READY || held >= engine->slots || must_wait_locked(engine, job)) {
-            return;
-        }
-        if (!serves(engine, job)) {
-            if (held == 0) { /* an engine without jobs has nothing to lose */
-                make_way_locked(engine);
-            }
-            return;
-        }
-        if (!fm_outbox_has_room(&engine->outbox)) {
-            return; /* fm_front_on_room goes on: prompts can be megabytes, and there are 64 */
-        }
-        fm_engine_send_job_locked(engine, job);
-    }
-}
-
-void fm_engine_pump_locked(struct fm_engine *engine) {
-    send_aborts_locked(engine);
-    send_jobs_locked(engine);
+void fm_engine_dismiss_locked(struct fm_engine *engine, const char *why) {
+    end_idle_locked(engine, why, HASTY_SAVE_MS);
 }

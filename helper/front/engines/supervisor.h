@@ -1,13 +1,19 @@
-/* The life of an engine's process, on a thread of its own; and what goes to an engine that is ready. */
+/* The life of an engine's process, on a thread of its own. */
 #ifndef FM_FRONT_ENGINES_SUPERVISOR_H
 #define FM_FRONT_ENGINES_SUPERVISOR_H
 
 #include "front/state.h"
 
 /*
- * Hands queued jobs to the engine as far as it has slots, and aborts; starts or changes the engine where needed. Wants
+ * Starts a process with `model` (copied) in a place that is idle. FM_INTERNAL: out of memory; FM_OVERLOADED: there is
+ * no thread for it; the place stays idle then. What else goes wrong, the jobs that wait for the model are told. Wants
  * the lock; never blocks.
  */
-void fm_engine_pump_locked(struct fm_engine *engine);
+FM_MUST_USE enum fm_code fm_engine_start_locked(struct fm_engine *engine, const struct fm_model *model,
+                                                struct fm_error *error);
+
+/* Ends an engine that has no job; `why` for the log, as in "the engine was ended: WHY". Wants the lock; never blocks.
+ */
+void fm_engine_dismiss_locked(struct fm_engine *engine, const char *why);
 
 #endif

@@ -1,9 +1,13 @@
 /* capabilities.get: whether a request could be served, by what, and within which limits. Nothing is started for it. */
 #include "base/clock.h"
 #include "front/engines/engine.h"
+#include "front/engines/table.h"
 #include "front/jobs.h"
 #include "front/methods/methods.h"
 #include "protocol/frame.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 /* What the helper has itself (0), and what its engine has to have. */
 static const struct {
@@ -25,18 +29,20 @@ static const struct {
     {"images", FM_FEATURE_IMAGES},
 };
 
+static const char *const state_names[] = {"idle", "starting", "ready", "stopping"};
+
 /* What the last engine reported; null when it reported nothing, or there was none yet. */
 static void write_engine(struct fm_front *front, struct fm_json_writer *w) {
     pthread_mutex_lock(&front->lock);
-    enum fm_engine_state state = front->engines[0].state;
-    bool reported = front->engines[0].has_sandbox;
-    struct fm_sandbox sandbox = front->engines[0].sandbox;
-    bool has_gpu = front->engines[0].has_gpu;
-    struct fm_gpu gpu = front->engines[0].gpu;
+    enum fm_engine_state state = fm_engines_state_locked(front);
+    bool reported = front->program.has_sandbox;
+    struct fm_sandbox sandbox = front->program.sandbox;
+    bool has_gpu = front->program.has_gpu;
+    struct fm_gpu gpu = front->program.gpu;
     pthread_mutex_unlock(&front->lock);
     fm_json_key(w, "engine");
     fm_json_object_begin(w);
-    fm_json_key_str(w, "name", front->engines[0].files.name);
+    fm_json_key_str(w, "name", front->program.files.name);
     fm_json_key_str(w, "state", fm_engine_state_name(state));
     fm_json_key(w, "sandbox");
     if (reported) {
@@ -51,6 +57,54 @@ static void write_engine(struct fm_front *front, struct fm_json_writer *w) {
         fm_json_null(w);
     }
     fm_json_object_end(w);
+}
+
+/* One that runs, or comes or goes. */
+struct engine_report {
+    char *model; /* its id; owned */
+    enum fm_engine_state state;
+    int64_t state_ms;
+    int64_t memory; /* 0: unknown */
+    unsigned requests;
+};
+
+static size_t report_engines(struct fm_front *front, struct engine_report reports[FM_ENGINES_MAX]) {
+    size_t count = 0;
+    pthread_mutex_lock(&front->lock);
+    for (size_t i = 0; i < FM_ENGINES_MAX; i++) {
+        const struct fm_engine *engine = &front->engines[i];
+        if (engine->state != FM_ENGINE_IDLE) {
+            reports[count++] = (struct engine_report){.model = engine->model.id ? strdup(engine->model.id) : NULL,
+                                                      .state = engine->state,
+                                                      .state_ms = fm_now_ms() - engine->state_since_ms,
+                                                      .memory = engine->memory,
+                                                      .requests = fm_engine_held_locked(engine)};
+        }
+    }
+    pthread_mutex_unlock(&front->lock);
+    return count;
+}
+
+static void write_engines(struct fm_front *front, struct fm_json_writer *w) {
+    struct engine_report reports[FM_ENGINES_MAX];
+    size_t count = report_engines(front, reports);
+    fm_json_key(w, "engines");
+    fm_json_array_begin(w);
+    for (size_t i = 0; i < count; i++) {
+        fm_json_object_begin(w);
+        fm_json_key_str(w, "model", reports[i].model);
+        fm_json_key_str(w, "state", state_names[reports[i].state]);
+        fm_json_key_int(w, "state_ms", reports[i].state_ms);
+        fm_json_key_int(w, "requests", reports[i].requests);
+        if (reports[i].memory > 0) {
+            fm_json_key_int(w, "memory_bytes", reports[i].memory);
+        } else {
+            fm_json_key_str(w, "memory_bytes", NULL);
+        }
+        fm_json_object_end(w);
+        free(reports[i].model);
+    }
+    fm_json_array_end(w);
 }
 
 /* As far as the store's thread has reported it: the disk is not asked here. */
@@ -91,9 +145,9 @@ static void write_limits(struct fm_json_writer *w) {
 /* What the engine said when it ran last, else what its file says; null where it said nothing. */
 static void write_features(struct fm_front *front, struct fm_json_writer *w) {
     pthread_mutex_lock(&front->lock);
-    struct fm_descriptor descriptor = front->engines[0].descriptor;
+    struct fm_descriptor descriptor = front->program.descriptor;
     pthread_mutex_unlock(&front->lock);
-    descriptor = descriptor.has_features ? descriptor : front->engines[0].files.descriptor;
+    descriptor = descriptor.has_features ? descriptor : front->program.files.descriptor;
     fm_json_key(w, "features");
     fm_json_object_begin(w);
     for (size_t i = 0; i < sizeof features / sizeof features[0]; i++) {
@@ -111,18 +165,18 @@ static void write_features(struct fm_front *front, struct fm_json_writer *w) {
 /* Why the default model did not load when it was tried last; NULL: it did, or was not tried lately. */
 static const char *failed_load(struct fm_front *front, const struct fm_model *model, struct fm_error *error) {
     pthread_mutex_lock(&front->lock);
-    struct fm_failed_load failed = front->engines[0].failed_load;
-    pthread_mutex_unlock(&front->lock);
-    if (!fm_failed_load_is_of(&failed, model, fm_now_ms())) {
-        return NULL;
+    const struct fm_failed_load *failed = fm_failed_load_of(&front->program.failed_loads, model, fm_now_ms());
+    bool started = failed && failed->engine_started;
+    if (failed) {
+        *error = failed->error;
     }
-    *error = failed.error;
-    return failed.engine_started ? "MODEL_NOT_READY" : "HELPER_UNHEALTHY";
+    pthread_mutex_unlock(&front->lock);
+    return !failed ? NULL : started ? "MODEL_NOT_READY" : "HELPER_UNHEALTHY";
 }
 
 /* NULL when a request could be served; otherwise the reason's code, with `error` telling more. */
 static const char *unavailable_reason(struct fm_front *front, struct fm_error *error) {
-    const struct fm_engine_files *files = &front->engines[0].files;
+    const struct fm_engine_files *files = &front->program.files;
     char program[PATH_MAX];
     struct fm_model model;
     if (fm_engine_program(files, program, error) != FM_OK) {
@@ -158,7 +212,7 @@ static enum fm_code capabilities_get(struct fm_front *front, const struct fm_met
                                      struct fm_json_writer *result, struct fm_error *error) {
     struct fm_model_list list;
     struct fm_error reason;
-    const struct fm_engine_files *engine = &front->engines[0].files;
+    const struct fm_engine_files *engine = &front->program.files;
     (void)call;
     if (fm_models_list(&front->options, engine, &list, error) != FM_OK) {
         return error->code;
@@ -168,6 +222,7 @@ static enum fm_code capabilities_get(struct fm_front *front, const struct fm_met
     fm_json_key_str(result, "reason_code", reason_code);
     fm_json_key_str(result, "detail", reason_code ? reason.detail : NULL);
     write_engine(front, result);
+    write_engines(front, result);
     write_models(result, &list);
     write_store(front, result);
     write_features(front, result);

@@ -36,7 +36,7 @@ enum fm_code fm_method_create(struct fm_front *front, const struct fm_rpc_id *id
             error, "background", "unsupported_value",
             "what runs in the background has to be stored, and fm-proxy was started without a store");
     }
-    if (fm_models_find(&front->options, &front->engines[0].files, request.model, &model, error) != FM_OK) {
+    if (fm_models_find(&front->options, &front->program.files, request.model, &model, error) != FM_OK) {
         fm_request_free(&request);
         return error->code;
     }

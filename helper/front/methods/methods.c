@@ -6,12 +6,16 @@
 #include <string.h>
 
 static const struct fm_method *const rows[] = {
-    &fm_method_health_ping,       &fm_method_capabilities_get,      &fm_method_models_list,
-    &fm_method_models_retrieve,   &fm_method_responses_create,      &fm_method_responses_input_tokens,
-    &fm_method_responses_compact, &fm_method_responses_cancel,      &fm_method_responses_retrieve,
-    &fm_method_responses_delete,  &fm_method_responses_input_items, &fm_method_chat_completions_create,
-    &fm_method_embeddings_create, &fm_method_completions_create,    &fm_method_cancel_request,
-    &fm_method_process_shutdown,  &fm_method_metrics_get,
+    &fm_method_health_ping,           &fm_method_capabilities_get,
+    &fm_method_models_list,           &fm_method_models_retrieve,
+    &fm_method_models_load,           &fm_method_models_unload,
+    &fm_method_responses_create,      &fm_method_responses_input_tokens,
+    &fm_method_responses_compact,     &fm_method_responses_cancel,
+    &fm_method_responses_retrieve,    &fm_method_responses_delete,
+    &fm_method_responses_input_items, &fm_method_chat_completions_create,
+    &fm_method_embeddings_create,     &fm_method_completions_create,
+    &fm_method_cancel_request,        &fm_method_process_shutdown,
+    &fm_method_metrics_get,
 };
 
 const struct fm_rule fm_no_params[] = {{0}};

@@ -6,7 +6,7 @@ static enum fm_code models_list(struct fm_front *front, const struct fm_method_c
                                 struct fm_json_writer *result, struct fm_error *error) {
     struct fm_model_list list;
     (void)call;
-    if (fm_models_list(&front->options, &front->engines[0].files, &list, error) != FM_OK) {
+    if (fm_models_list(&front->options, &front->program.files, &list, error) != FM_OK) {
         return error->code;
     }
     fm_json_key_str(result, "object", "list");

@@ -16,8 +16,11 @@ const INSTRUCTIONS =
 /** VS Code cuts a longer note. */
 const FALLBACK_TOLD = "No usable answer: this message names the files";
 
-/** The messages that this extension wrote: these it may replace. */
-const written = new WeakMap<GitRepository, string>();
+/**
+ * What this extension left in a repository's box, which it may replace, and what of it is the user's. By the repository's root:
+ * the git extension gives another object each time.
+ */
+const written = new Map<string, { box: string; below: string }>();
 
 /** What is to be committed. */
 interface Changes {
@@ -91,9 +94,10 @@ function changes(diff: string, changed: readonly GitChange[], added: readonly Gi
 }
 
 /** Into the box. What the user wrote there stays, below. */
-function put(repository: GitRepository, subject: string): void {
-  const { inputBox } = repository;
-  const earlier = inputBox.value === written.get(repository) ? "" : inputBox.value.trim();
-  inputBox.value = earlier === "" ? subject : `${subject}\n\n${earlier}`;
-  written.set(repository, inputBox.value);
+function put({ inputBox, rootUri }: GitRepository, subject: string): void {
+  const last = written.get(rootUri.toString());
+  const below = inputBox.value === last?.box ? last.below : inputBox.value.trim();
+  const box = below === "" ? subject : `${subject}\n\n${below}`;
+  inputBox.value = box;
+  written.set(rootUri.toString(), { box, below });
 }

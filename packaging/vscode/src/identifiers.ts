@@ -41,12 +41,15 @@ const STYLES: Record<string, Style> = {
   sql: "snake",
 };
 
-/** The words of code that may say what it is about, divided by spaces: `parseDates(text)` has `parse Dates text`. */
+/**
+ * The words of code that may say what it is about, divided by spaces: `parseDates(text)` has `parse Dates text`. Numbers such as
+ * `0xff` and `10px` are none.
+ */
 export function wordsOfCode(code: string): string {
   const words = code
     .replace(/([\p{Ll}\p{N}])(\p{Lu})/gu, "$1 $2")
     .split(/[^\p{L}\p{N}]+/u)
-    .filter((word) => word.length > 1 && !KEYWORDS.has(word.toLowerCase()) && !/^\p{N}+$/u.test(word));
+    .filter((word) => word.length > 1 && !KEYWORDS.has(word.toLowerCase()) && !/^\p{N}/u.test(word));
   return words.join(" ");
 }
 

@@ -7,6 +7,8 @@ import { canAsk, withModel, type Report } from "./work.js";
 
 /** How many answers the model gives; those that say the same count once. */
 const ANSWERS = 3;
+/** Of the answers after the first, which is the model's best. With a seed, the engine would read the code anew for each. */
+const VARIED = 0.9;
 /** What the model sees of the code, in characters: on a small machine, more takes too long. */
 const MAX_CODE = 4000;
 /** Lines above and below a name that is selected alone. */
@@ -15,6 +17,7 @@ const MAX_NAME = 40;
 const MAX_WORDS = 5;
 /** The worst name that passes shares no word with the code, and has no other fault. */
 const MIN_SCORE = 0.7;
+const CHANGED = "fm-proxy: The code has changed meanwhile, so nothing was named. Select it, then ask for a name again.";
 const INSTRUCTIONS =
   "You name things in source code. Answer with one short English name of two to four words for what the user shows. " +
   "Answer with the name only: no explanation, no code, no quotes.";
@@ -23,6 +26,8 @@ const INSTRUCTIONS =
 interface Subject {
   editor: vscode.TextEditor;
   range: vscode.Range;
+  /** What is in the range. */
+  text: string;
   /** What the model sees of it, and with which words. */
   code: string;
   question: string;
@@ -60,16 +65,16 @@ async function findSubject(): Promise<Subject | undefined> {
   const { document, selection } = editor;
   const range = selection.isEmpty ? document.getWordRangeAtPosition(selection.active) : trimmed(document, selection);
   if (range === undefined || range.isEmpty) return undefined;
-  const code = document.getText(range);
-  if (isIdentifier(code)) {
+  const text = document.getText(range);
+  if (isIdentifier(text)) {
     const around = new vscode.Range(Math.max(0, range.start.line - LINES_AROUND), 0, range.end.line + LINES_AROUND, 0);
     const shown = document.getText(document.validateRange(around)).slice(0, MAX_CODE);
-    const current = { name: code, at: range.start };
-    return { editor, range, code: shown, question: `A better name for \`${code}\` in this code:\n\n${shown}`, current };
+    const current = { name: text, at: range.start };
+    return { editor, range, text, code: shown, question: `A better name for \`${text}\` in this code:\n\n${shown}`, current };
   }
   const symbol = await firstSymbol(document, range);
-  const shown = code.slice(0, MAX_CODE);
-  const subject = { editor, range, code: shown, question: shown };
+  const shown = text.slice(0, MAX_CODE);
+  const subject = { editor, range, text, code: shown, question: shown };
   return symbol === undefined ? subject : { ...subject, current: symbol };
 }
 
@@ -117,7 +122,7 @@ async function askForNames(
         sanitize: (text) => slug(String(text)),
         validate: (name) => judge(name, words),
         fallback: () => nameFromText(words, { maxLength: MAX_NAME }) || "name",
-        request: { max_output_tokens: 48, reasoning: { effort: "none" }, ...(answer === 0 ? {} : varied(answer)) },
+        request: { max_output_tokens: 48, reasoning: { effort: "none" }, temperature: answer === 0 ? 0 : VARIED },
       },
       { signal },
     );
@@ -130,11 +135,6 @@ async function askForNames(
   throw new Error(`The model found no other name than ${current?.name ?? ""}. Select more code, then try again.`);
 }
 
-/** The first answer is the model's best; the others differ, but are the same each time. */
-function varied(seed: number): { temperature: number; seed: number } {
-  return { temperature: 0.9, seed };
-}
-
 function judge(name: string, words: string): true | string {
   if (/^\d/.test(name)) return "It begins with a digit.";
   if (name.split("-").length > MAX_WORDS) return `It has more than ${MAX_WORDS} words.`;
@@ -143,8 +143,13 @@ function judge(name: string, words: string): true | string {
   return score >= MIN_SCORE || reasons.join(" ");
 }
 
-async function apply({ editor, range, current }: Subject, name: string): Promise<void> {
+async function apply({ editor, range, text, current }: Subject, name: string): Promise<void> {
   const { uri } = editor.document;
+  // The model took its time: the range may hold something else now.
+  if (editor.document.getText(range) !== text) {
+    void vscode.window.showInformationMessage(CHANGED);
+    return;
+  }
   if (current !== undefined) {
     const edit = await renameEdit(uri, current.at, name);
     if (edit !== undefined && edit.size > 0) {

@@ -26,6 +26,9 @@ export const root = join(here, "..", "..", "..");
 export const stubPath = join(here, "..", "fixtures", "stub-helper.mjs");
 export const helperPath = process.env.FM_PROXY_PATH || join(root, "build", "bin", "fm-proxy");
 
+// No engine finds what that of another test has saved.
+process.env.FM_PROXY_NO_KV_CACHE_FILES ??= "1";
+
 /** A sanitizer's options must reach the helper, which otherwise sees little of the environment. */
 export const sanitizerEnv = Object.fromEntries(
   Object.entries(process.env).filter(([name]) => /^(A|T|UB|L)SAN_OPTIONS$/.test(name)),

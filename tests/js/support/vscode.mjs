@@ -99,6 +99,9 @@ export class Range {
 
 export class Uri {
   static file = (path) => Object.assign(new Uri(), { fsPath: path, path });
+  toString() {
+    return `file://${this.path}`;
+  }
 }
 
 class WorkspaceEdit {

@@ -1,0 +1,235 @@
+/* Restoring what an earlier engine saved: saved.h. */
+#include "engine/llama/saved.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/private_files.h"
+#include "engine/llama/context.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GAIN_MIN     16 /* tokens: less is computed as fast as restored */
+#define PIECE        ((size_t)1 << 20)
+#define JUDGE_US     2000 /* how long reading takes before one can tell how long it will take */
+#define SAMPLES      64   /* pieces of the model's file that tell it from another */
+#define SAMPLE_BYTES 4096
+
+/* ---- what a file is for ---- */
+
+/* Whatever the file is called: one that was exchanged for another is seen, as far as any of the pieces differ. */
+static uint64_t sum_of_file(const char *path) {
+    char bytes[SAMPLE_BYTES];
+    struct fm_file_info info;
+    FILE *file = fopen(path, "rb");
+    if (!file || fm_file_examine(path, &info) != 0 || fseeko(file, 0, SEEK_END) != 0) {
+        info = (struct fm_file_info){.changed = 0};
+    }
+    int64_t size = file ? (int64_t)ftello(file) : 0;
+    const int64_t facts[] = {size, info.changed};
+    uint64_t sum = fm_saved_sum(0, facts, sizeof facts);
+    for (int64_t i = 0; i < SAMPLES && file; i++) {
+        size_t got = fseeko(file, size / SAMPLES * i, SEEK_SET) == 0 ? fread(bytes, 1, sizeof bytes, file) : 0;
+        sum = fm_saved_sum(sum, bytes, got);
+    }
+    if (file) {
+        fclose(file);
+    }
+    return sum;
+}
+
+/* All that the numbers of a KV memory depend on, besides its tokens. */
+static uint64_t identity_of(const struct fm_llama_model *model, const char *path) {
+    const char *version = llama_version();
+    const uint64_t facts[] = {llama_model_size(model->weights), llama_n_ctx(model->context),
+                              (uint64_t)llama_model_n_layer(model->weights), model->uses_gpu};
+    uint64_t sum = fm_saved_sum(sum_of_file(path), version, strlen(version));
+    return fm_saved_sum(sum, facts, sizeof facts);
+}
+
+/* ---- the beginning ---- */
+
+static void give_up(struct fm_saved *saved, const char *reason) {
+    fm_log(FM_LOG_INFO, "the saved state is not used: %s", reason);
+    fm_saved_index_free(&saved->index);
+    saved->read = -1;
+}
+
+static struct fm_saved_kind kind_of(const struct fm_saved *saved) {
+    const struct fm_llama_model *model = saved->model;
+    return (struct fm_saved_kind){.identity = saved->identity,
+                                  .context_length = model->context_length,
+                                  .vocabulary = llama_vocab_n_tokens(model->prompter.vocab)};
+}
+
+void fm_saved_init(struct fm_saved *saved, struct fm_llama_model *model, const struct fm_model_files *files,
+                   struct fm_kit *kit) {
+    *saved = (struct fm_saved){.model = model, .kit = kit, .read = -1, .write = -1};
+    if (files->saved_write < 0 || model->embeds || model->repeatable || model->spare < 0) {
+        return;
+    }
+    saved->read = files->saved_read;
+    saved->write = files->saved_write;
+    saved->max_bytes = files->saved_max_bytes > 0 ? (uint64_t)files->saved_max_bytes : 0;
+    saved->identity = identity_of(model, files->model);
+    const struct fm_saved_kind kind = kind_of(saved);
+    const char *reason = saved->read >= 0 ? fm_saved_index_read(&saved->index, saved->read, &kind) : NULL;
+    if (reason) {
+        fm_kit_saved_unusable(kit, reason);
+        give_up(saved, reason);
+    }
+}
+
+void fm_saved_free(struct fm_saved *saved) {
+    fm_saved_index_free(&saved->index);
+}
+
+/* ---- which blocks ---- */
+
+/* The way through the blocks that a prompt takes. */
+struct way {
+    const struct fm_prompt *prompt;
+    size_t limit; /* tokens of it that may be restored: not its last one, and none after an image */
+    size_t end;   /* tokens up to the end of the way */
+    int32_t last; /* block; -1: none */
+    uint64_t bytes;
+    int64_t start_us;
+    uint64_t read_bytes;
+    double worth_us;     /* reading that takes longer is no gain; 0: not known */
+    unsigned char *data; /* of a block */
+    size_t room;
+};
+
+/* How many of the block's tokens the prompt has too. */
+static size_t common(const struct way *way, const struct fm_saved_block *block) {
+    size_t count = 0;
+    while (count < block->count && block->from + count < way->limit &&
+           block->tokens[count] == way->prompt->tokens[block->from + count]) {
+        count++;
+    }
+    return count;
+}
+
+/* The block after `parent` that has most in common with the prompt; -1: none has anything. */
+static int32_t next_block(const struct fm_saved_index *index, const struct way *way, int32_t parent, size_t *most) {
+    int32_t best = -1;
+    *most = 0;
+    for (size_t i = parent < 0 ? 0 : (size_t)parent; i < index->count; i++) {
+        size_t count =
+            index->blocks[i].parent == parent && index->blocks[i].bytes > 0 ? common(way, &index->blocks[i]) : 0;
+        if (count > *most) {
+            best = (int32_t)i;
+            *most = count;
+        }
+    }
+    return best;
+}
+
+/* From the first block that has more than `have` tokens: how many bytes are to be read, and up to where that gets. */
+static void find_way(const struct fm_saved_index *index, struct way *way, size_t have) {
+    size_t count;
+    int32_t block;
+    way->last = -1;
+    while ((block = next_block(index, way, way->last, &count)) >= 0) {
+        way->last = block;
+        way->end = index->blocks[block].from + count;
+        way->bytes += way->end > have ? index->blocks[block].bytes : 0;
+        if (count < index->blocks[block].count) {
+            return;
+        }
+    }
+}
+
+/* ---- reading ---- */
+
+/* As fast as it was so far, reading the rest is done before the tokens would be computed. */
+static bool pays(const struct way *way) {
+    double took_us = (double)(fm_now_us() - way->start_us);
+    return way->worth_us <= 0 || took_us < JUDGE_US ||
+           took_us * (double)way->bytes <= way->worth_us * (double)way->read_bytes;
+}
+
+/* The block's data. NULL, or the reason why they can't be used; "": they can, but it takes too long. */
+static const char *read_block(const struct fm_saved *saved, const struct fm_saved_block *block, struct way *way) {
+    size_t bytes = (size_t)block->bytes;
+    if (bytes > way->room) {
+        free(way->data);
+        way->data = malloc(bytes);
+        way->room = way->data ? bytes : 0;
+    }
+    if (!way->data) {
+        return "";
+    }
+    for (size_t at = 0; at < bytes; at += PIECE) {
+        size_t len = bytes - at < PIECE ? bytes - at : PIECE;
+        if (!fm_private_file_read(saved->read, way->data + at, len, (int64_t)(block->offset + at))) {
+            return "the file can't be read";
+        }
+        way->read_bytes += len;
+        if (!pays(way)) {
+            return "";
+        }
+    }
+    return fm_saved_sum(0, way->data, bytes) == block->check ? NULL : "the file is damaged";
+}
+
+/* Puts the data into the memory, as far as they go on with `cached`. False: there is no room, or they don't fit. */
+static bool put_block(const struct fm_saved *saved, const struct fm_saved_block *block, const struct way *way,
+                      struct fm_cached *cached, size_t end) {
+    const llama_seq_id spare = saved->model->spare;
+    llama_memory_t memory = llama_get_memory(saved->model->context);
+    size_t got = llama_state_seq_set_data(saved->model->context, way->data, (size_t)block->bytes, spare);
+    bool fits = got == block->bytes && llama_memory_seq_pos_min(memory, spare) == (llama_pos)block->from &&
+                llama_memory_seq_pos_max(memory, spare) == (llama_pos)(block->from + block->count) - 1;
+    if (fits) {
+        llama_memory_seq_cp(memory, spare, cached->id, (llama_pos)cached->count, (llama_pos)end);
+        fm_cached_add(cached, way->prompt->tokens + cached->count, end - cached->count, false);
+    }
+    llama_memory_seq_rm(memory, spare, -1, -1);
+    return fits;
+}
+
+/* The blocks of the way, from its beginning to `last`. */
+static bool follow(struct fm_saved *saved, int32_t last, struct way *way, struct fm_cached *cached) {
+    int32_t list[FM_SAVED_BLOCKS_MAX];
+    size_t count = 0;
+    for (int32_t i = last; i >= 0; i = saved->index.blocks[i].parent) {
+        list[count++] = i;
+    }
+    while (count > 0) {
+        struct fm_saved_block *block = &saved->index.blocks[list[--count]];
+        size_t end = block->from + block->count < way->end ? block->from + block->count : way->end;
+        const char *reason = end > cached->count ? read_block(saved, block, way) : NULL;
+        if (reason && reason[0]) {
+            fm_log(FM_LOG_WARN, "a part of the saved state is not used: %s", reason);
+            fm_kit_saved_unusable(saved->kit, reason);
+            block->bytes = 0; /* nor what follows it */
+        }
+        if (reason || (end > cached->count && !put_block(saved, block, way, cached, end))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void fm_saved_restore(struct fm_saved *saved, struct fm_cached *cached, const struct fm_prompt *prompt) {
+    struct way way = {.prompt = prompt, .limit = prompt->count - 1, .start_us = fm_now_us()};
+    if (saved->read < 0) {
+        return;
+    }
+    way.limit = prompt->span_count > 0 && prompt->spans[0].at < way.limit ? prompt->spans[0].at : way.limit;
+    find_way(&saved->index, &way, cached->count);
+    if (way.end < cached->count + GAIN_MIN) {
+        return;
+    }
+    size_t before = cached->count;
+    way.worth_us = (double)(way.end - before) * saved->index.token_us;
+    bool all = follow(saved, way.last, &way, cached);
+    free(way.data);
+    fm_log(FM_LOG_INFO, "%zu tokens restored of %zu, in %lld us", cached->count - before, way.end - before,
+           (long long)(fm_now_us() - way.start_us));
+    if (!all && !pays(&way)) {
+        give_up(saved, "reading takes longer than computing");
+    }
+}

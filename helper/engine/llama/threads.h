@@ -1,0 +1,39 @@
+/* The threads that compute a model. Engine thread only; nothing here blocks but the start and the end. */
+#ifndef FM_ENGINE_LLAMA_THREADS_H
+#define FM_ENGINE_LLAMA_THREADS_H
+
+#include "engine/llama/thread_count.h"
+
+#include <ggml.h>
+#include <llama.h>
+
+struct fm_threads {
+    struct llama_context *context; /* borrowed */
+    struct ggml_threadpool *pool;  /* NULL: llama.cpp starts threads for each batch */
+    struct fm_thread_count count;
+    int64_t wall_us; /* when the batch began that is being computed, */
+    int64_t cpu_us;  /* and what the process had of the processors until then */
+};
+
+/* How many there are by default: one a core that this process may use. */
+int fm_threads_default(void);
+
+/* Starts `most` threads for `context`, which llama.cpp starts for each batch where that fails. */
+void fm_threads_start(struct fm_threads *threads, struct llama_context *context, int most);
+
+/* Also where they were never started. After the context is freed. */
+void fm_threads_stop(struct fm_threads *threads);
+
+/*
+ * Before each batch. `all`: however busy the machine is, for the same bits as in another process: the last ones depend
+ * on how many threads compute.
+ */
+void fm_threads_begin(struct fm_threads *threads, bool all);
+
+/* After a batch that was not begun with `all`. */
+void fm_threads_end(struct fm_threads *threads);
+
+/* Amid such a batch: it is done sooner if it is given up, and begun again after fm_threads_end. */
+bool fm_threads_lost(const struct fm_threads *threads);
+
+#endif

@@ -1,0 +1,177 @@
+/* The files in which engines keep what they have computed: kv_files.h. */
+#include "front/engines/kv_files.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/platform.h"
+#include "base/private_files.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define FOLDER      "fm-proxy/kv"
+#define SAVED       ".kv"
+#define NEW         ".new"
+#define HASH_DIGITS 16
+#define LEFT_MS     60000 /* a new file that is younger may not be locked yet */
+#define SHARE       2     /* a file may have this part of all bytes, so that another model's has room too */
+#define FNV_OFFSET  0xcbf29ce484222325u
+#define FNV_PRIME   0x100000001b3u
+
+void fm_kv_files_none(struct fm_kv_files *files) {
+    *files = (struct fm_kv_files){.folder = -1, .read = -1, .write = -1};
+}
+
+static void close_one(int *fd) {
+    if (*fd >= 0) {
+        fm_close(*fd);
+    }
+    *fd = -1;
+}
+
+/* ---- names ---- */
+
+static uint64_t add_to_hash(uint64_t hash, const char *text) {
+    do {
+        hash = (hash ^ (unsigned char)*text) * FNV_PRIME;
+    } while (*text++);
+    return hash;
+}
+
+/* Two that have the same name by chance take turns: an engine knows its own model's file. */
+static void make_names(struct fm_kv_files *files, const char *engine, const char *model) {
+    uint64_t random;
+    uint64_t hash = add_to_hash(add_to_hash(FNV_OFFSET, engine), model);
+    fm_random(&random, sizeof random);
+    snprintf(files->name, sizeof files->name, "%016llx" SAVED, (unsigned long long)hash);
+    snprintf(files->new_name, sizeof files->new_name, "%016llx" NEW, (unsigned long long)random);
+}
+
+/* It is a name of ours: the folder may have other files too. */
+static bool is_named(const char *name, const char *ending) {
+    return strspn(name, "0123456789abcdef") == HASH_DIGITS && strcmp(name + HASH_DIGITS, ending) == 0;
+}
+
+/* ---- what goes ---- */
+
+struct sweep {
+    const struct fm_kv_files *files;
+    int64_t now_ms;
+    int64_t bytes; /* of all that are saved */
+    int64_t oldest_ms;
+    char oldest[FM_KV_NAME_MAX]; /* besides our own; "": there is none */
+};
+
+static void look_at(void *context, const struct fm_private_entry *entry) {
+    struct sweep *sweep = context;
+    int folder = sweep->files->folder;
+    if (is_named(entry->name, NEW) && sweep->now_ms - entry->used_ms > LEFT_MS &&
+        fm_private_file_is_left(folder, entry->name)) {
+        fm_private_file_remove(folder, entry->name); /* of a helper that was killed */
+    }
+    if (!is_named(entry->name, SAVED)) {
+        return;
+    }
+    sweep->bytes += entry->bytes;
+    bool older = !sweep->oldest[0] || entry->used_ms < sweep->oldest_ms;
+    if (older && strcmp(entry->name, sweep->files->name) != 0) {
+        sweep->oldest_ms = entry->used_ms;
+        snprintf(sweep->oldest, sizeof sweep->oldest, "%s", entry->name);
+    }
+}
+
+/* Removes what is left over, and what has not been used for the longest time until the rest is small enough. */
+static void sweep(const struct fm_kv_files *files) {
+    struct sweep found;
+    for (;;) {
+        found = (struct sweep){.files = files, .now_ms = fm_wall_seconds() * 1000};
+        if (!fm_private_folder_list(files->folder, look_at, &found) || found.bytes <= files->all_bytes ||
+            !found.oldest[0]) {
+            return;
+        }
+        fm_private_file_remove(files->folder, found.oldest);
+    }
+}
+
+/* ---- one engine's ---- */
+
+static void say_why_not(const char *what, const char *path) {
+    const char *hint = errno == EPERM ? "; it must be yours, and nobody else may write to it" : "";
+    fm_log(FM_LOG_WARN, "what the engine has computed is not kept when it ends: can't %s (%s): %s%s", what,
+           strerror(errno), path, hint);
+}
+
+/* Where they are; "": nowhere. */
+static void find_folder(const struct fm_options *options, char *path, size_t size) {
+    char caches[PATH_MAX];
+    path[0] = '\0';
+    if (options->kv_cache_dir) {
+        snprintf(path, size, "%s", options->kv_cache_dir);
+    } else if (fm_cache_folder(caches, sizeof caches)) {
+        snprintf(path, size, "%s/" FOLDER, caches);
+    }
+}
+
+void fm_kv_files_open(struct fm_kv_files *files, const struct fm_options *options, const char *engine,
+                      const char *model) {
+    char path[PATH_MAX + sizeof FOLDER];
+    fm_kv_files_none(files);
+    find_folder(options, path, sizeof path);
+    if (options->no_kv_cache_files || options->kv_cache_bytes == 0 || !path[0]) {
+        return;
+    }
+    files->folder = fm_private_folder_open(path);
+    if (files->folder < 0) {
+        say_why_not("use the folder", path);
+        return;
+    }
+    files->all_bytes = options->kv_cache_bytes;
+    files->max_bytes = options->kv_cache_bytes / SHARE;
+    make_names(files, engine, model);
+    files->read = fm_private_file_open(files->folder, files->name);
+    if (files->read < 0 && errno != ENOENT) {
+        fm_private_file_remove(files->folder, files->name); /* a link, or others can read it */
+    }
+    sweep(files);
+    files->write = fm_private_file_create(files->folder, files->new_name);
+    if (files->write < 0) {
+        say_why_not("make a file in the folder", path);
+        close_one(&files->read);
+        close_one(&files->folder);
+    }
+}
+
+struct fm_child_given fm_kv_files_given(const struct fm_kv_files *files) {
+    return (struct fm_child_given){.fds = {files->read, files->write}, .count = files->write >= 0 ? 2 : 0};
+}
+
+void fm_kv_files_drop(struct fm_kv_files *files) {
+    if (files->read >= 0 && fm_private_file_is(files->folder, files->name, files->read)) {
+        fm_private_file_remove(files->folder, files->name);
+    }
+}
+
+/*
+ * Without fsync: that may take longer than this process has when it ends. A file that a power failure tore is one that
+ * its checksums do not fit.
+ */
+static bool keep(const struct fm_kv_files *files, int64_t saved_bytes) {
+    return saved_bytes > 0 && saved_bytes <= files->max_bytes && fm_private_file_size(files->write) == saved_bytes &&
+           fm_private_file_rename(files->folder, files->new_name, files->name);
+}
+
+void fm_kv_files_close(struct fm_kv_files *files, int64_t saved_bytes) {
+    if (files->folder < 0) {
+        return;
+    }
+    if (keep(files, saved_bytes)) {
+        fm_log(FM_LOG_INFO, "%lld bytes of what the engine has computed are kept", (long long)saved_bytes);
+        sweep(files);
+    } else {
+        fm_private_file_remove(files->folder, files->new_name);
+    }
+    close_one(&files->read);
+    close_one(&files->write);
+    close_one(&files->folder);
+    fm_kv_files_none(files);
+}

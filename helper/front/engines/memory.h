@@ -1,0 +1,37 @@
+/*
+ * How much memory each model takes, and what --memory-budget allows. Pure: no locks.
+ */
+#ifndef FM_FRONT_ENGINES_MEMORY_H
+#define FM_FRONT_ENGINES_MEMORY_H
+
+#include "front/engines/models.h"
+
+#define FM_NEEDS_MAX 16 /* models whose need is remembered */
+
+/* What an engine said that its model takes. */
+struct fm_need {
+    char id[256];    /* the model's; cut, where it is longer; "": none */
+    int64_t created; /* of the model's file */
+    int64_t bytes;
+};
+
+/* Zeroed, it is ready: nothing is remembered. */
+struct fm_needs {
+    struct fm_need needs[FM_NEEDS_MAX];
+    size_t next; /* the place of the next one, modulo their number */
+};
+
+/* Remembers that an engine reported `bytes` for `model`. */
+void fm_needs_note(struct fm_needs *needs, const struct fm_model *model, int64_t bytes);
+
+/* Bytes that `model` takes: as an engine reported it, else an estimate. `*known` (may be NULL): it was reported. */
+int64_t fm_needs_of(const struct fm_needs *needs, const struct fm_model *model, bool *known);
+
+/*
+ * FM_UNAVAILABLE where a model of `bytes` can never be loaded within a `budget` that somebody has set (0: nobody has);
+ * the detail names the option, and what would fit.
+ */
+FM_MUST_USE enum fm_code fm_needs_check(const struct fm_model *model, int64_t bytes, int64_t budget,
+                                        struct fm_error *error);
+
+#endif

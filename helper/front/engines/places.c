@@ -1,0 +1,352 @@
+/*
+ * Which engine a job goes to. An engine has one model, and a model has one engine. A job whose model no engine has gets
+ * a place, if one is free and the memory budget allows it. Else an engine with nothing to do makes way, the least
+ * recently used first. Where all have jobs, the job waits, and so do later ones that find no place. The engine that has
+ * the fewest jobs then takes no later ones, so that it comes to its end. A job that waits for its own model to be
+ * loaded with a projector waits in the same way, and holds up no other model.
+ */
+#include "front/engines/places.h"
+#include "base/clock.h"
+#include "base/utf8.h"
+#include "front/engines/engine.h"
+#include "front/engines/send.h"
+#include "front/engines/supervisor.h"
+#include "front/engines/table.h"
+#include "front/jobs.h"
+
+#include <string.h>
+
+#define MODEL_SHOWN 200 /* bytes of its id in an error */
+
+/* Up to which job each engine takes jobs, in the place of that in front->engines: later ones wait behind that one. */
+struct turns {
+    uint64_t last[FM_ENGINES_MAX];
+};
+
+enum outcome { PLACED_OR_FAILED, WAITS, WAITS_FOR_OWN_ENGINE };
+
+/* Whether the engine can do the job: what sees also answers a request that has no images. */
+static bool serves(const struct fm_engine *engine, const struct fm_job *job) {
+    return engine->state != FM_ENGINE_IDLE && !fm_engine_is_going_locked(engine) &&
+           fm_model_is_same(&job->model, &engine->model) && (engine->model.mmproj || !job->model.mmproj);
+}
+
+static enum fm_work work_of(const struct fm_job *job) {
+    return job->answer.surface->work;
+}
+
+/* It could go to an engine, or where there is none (`placed` false), have one started. */
+static bool is_ready(const struct fm_job *job, bool placed) {
+    if (job->state != FM_JOB_QUEUED || job->answer.request.unresolved) {
+        return false;
+    }
+    return work_of(job) == FM_WORK_ANSWER || (work_of(job) == FM_WORK_LOAD && !placed);
+}
+
+/* ---- jobs and their engines ---- */
+
+static void find_engine(struct fm_front *front, struct fm_job *job) {
+    job->engine = NULL;
+    for (size_t i = 0; i < FM_ENGINES_MAX; i++) {
+        bool has = work_of(job) != FM_WORK_UNLOAD && serves(&front->engines[i], job);
+        job->engine = has ? &front->engines[i] : job->engine;
+    }
+}
+
+/* Gives each job that waits the engine that has its model, or none. False when none waits. */
+static bool find_engines(struct fm_front *front) {
+    bool any = false;
+    for (size_t i = 0; i < FM_JOBS_MAX && front->jobs_in_flight; i++) {
+        if (front->jobs[i].state == FM_JOB_QUEUED) {
+            find_engine(front, &front->jobs[i]);
+            any = true;
+        }
+    }
+    return any;
+}
+
+/* The first after the one numbered `after` that is ready for `engine` (NULL: for a place); NULL: there is none. */
+static struct fm_job *first_for(struct fm_front *front, const struct fm_engine *engine, uint64_t after) {
+    struct fm_job *first = NULL;
+    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+        struct fm_job *job = &front->jobs[i];
+        bool fits = is_ready(job, engine != NULL) && job->engine == engine && job->number > after;
+        if (fits && (!first || job->number < first->number)) {
+            first = job;
+        }
+    }
+    return first;
+}
+
+/* ---- places ---- */
+
+static int64_t memory_used(const struct fm_front *front) {
+    int64_t used = 0;
+    for (size_t i = 0; i < FM_ENGINES_MAX; i++) {
+        used += front->engines[i].memory;
+    }
+    return used;
+}
+
+/* NULL: there is none, or the model does not fit beside those that are loaded. One that is alone has all the memory. */
+static struct fm_engine *free_place(struct fm_front *front, int64_t need) {
+    int64_t used = memory_used(front);
+    if (used > 0 && used + need > front->memory_budget) {
+        return NULL;
+    }
+    for (size_t i = 0; i < (size_t)front->options.max_engines; i++) {
+        if (front->engines[i].state == FM_ENGINE_IDLE) {
+            return &front->engines[i];
+        }
+    }
+    return NULL;
+}
+
+static bool is_any_going(const struct fm_front *front) {
+    for (size_t i = 0; i < FM_ENGINES_MAX; i++) {
+        if (fm_engine_is_going_locked(&front->engines[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What the engine has to do before a job: one that loads also for those that came later, as the load would be lost. */
+static unsigned work_before(const struct fm_engine *engine, uint64_t number) {
+    return fm_engine_wanted_locked(engine, engine->state == FM_ENGINE_STARTING ? UINT64_MAX : number);
+}
+
+/* The one that has the least work before the job; of those without any, the least recently used. NULL: none runs. */
+static struct fm_engine *least_busy(struct fm_front *front, uint64_t number) {
+    struct fm_engine *chosen = NULL;
+    unsigned least = 0;
+    for (size_t i = 0; i < FM_ENGINES_MAX; i++) {
+        struct fm_engine *engine = &front->engines[i];
+        bool runs = engine->state != FM_ENGINE_IDLE;
+        unsigned work = runs ? work_before(engine, number) : 0;
+        bool older = chosen && work == 0 && least == 0 && engine->used_ms < chosen->used_ms;
+        if (runs && (!chosen || work < least || older)) {
+            chosen = engine;
+            least = work;
+        }
+    }
+    return chosen;
+}
+
+static void start(struct fm_engine *engine, struct fm_job *job) {
+    struct fm_error error;
+    if (fm_engine_start_locked(engine, &job->model, &error) != FM_OK) {
+        fm_job_settle_locked(job, FM_FINISH_FAILED, &error);
+    }
+    engine->warming = work_of(job) == FM_WORK_LOAD;
+}
+
+/* The engine that has the job's model already, but lacks the projector, or is going; NULL: there is none. */
+static struct fm_engine *rival_of(struct fm_front *front, const struct fm_job *job) {
+    for (size_t i = 0; i < FM_ENGINES_MAX; i++) {
+        struct fm_engine *engine = &front->engines[i];
+        if (engine->state != FM_ENGINE_IDLE && fm_model_is_same(&engine->model, &job->model)) {
+            return engine;
+        }
+    }
+    return NULL;
+}
+
+/* What stands in the way of the job's model for longer than the job may wait. */
+static enum fm_code check_model(struct fm_front *front, const struct fm_model *model, struct fm_error *error) {
+    bool known;
+    int64_t need = fm_needs_of(&front->program.needs, model, &known);
+    need = known ? need : model->size; /* the engine's settings decide about the rest */
+    enum fm_code code = fm_crash_loop_check(&front->program.crash_loop, fm_model_blamed(model), fm_now_ms(), error);
+    return code ? code : fm_needs_check(model, need, front->options.memory_budget, error);
+}
+
+/* Has the engine end before it takes jobs that came after `job`; at once, if it has none before. */
+static void have_end(struct fm_engine *engine, const struct fm_job *job, struct turns *turns) {
+    uint64_t *last = &turns->last[engine - engine->front->engines];
+    if (work_before(engine, job->number) == 0) { /* it has nothing to lose */
+        fm_engine_dismiss_locked(engine, "another model needs its place or its memory");
+    } else {
+        *last = job->number < *last ? job->number : *last;
+    }
+}
+
+/* Starts an engine for the job, or ends the job where its model may not be tried now; or has an engine make way. */
+static enum outcome find_place(struct fm_front *front, struct fm_job *job, struct turns *turns) {
+    struct fm_error error;
+    if (check_model(front, &job->model, &error) != FM_OK) {
+        fm_job_settle_locked(job, FM_FINISH_FAILED, &error);
+        return PLACED_OR_FAILED;
+    }
+    struct fm_engine *rival = rival_of(front, job);
+    if (rival) {
+        if (!fm_engine_is_going_locked(rival)) {
+            have_end(rival, job, turns);
+        }
+        return WAITS_FOR_OWN_ENGINE;
+    }
+    struct fm_engine *place = free_place(front, fm_needs_of(&front->program.needs, &job->model, NULL));
+    if (place) {
+        start(place, job);
+        return PLACED_OR_FAILED;
+    }
+    struct fm_engine *goes = is_any_going(front) ? NULL : least_busy(front, job->number);
+    if (goes) { /* else one that is going comes back here */
+        have_end(goes, job, turns);
+    }
+    return WAITS;
+}
+
+static void find_places(struct fm_front *front, struct turns *turns) {
+    struct fm_job *job;
+    enum outcome outcome = PLACED_OR_FAILED;
+    uint64_t after = 0;
+    while (outcome != WAITS && find_engines(front) && (job = first_for(front, NULL, after))) {
+        outcome = find_place(front, job, turns);
+        after = outcome == WAITS_FOR_OWN_ENGINE ? job->number : after;
+    }
+}
+
+/* ---- models.load and models.unload ---- */
+
+static void finish(struct fm_job *job) {
+    fm_answer_open(&job->answer, 0);
+    fm_job_settle_locked(job, FM_FINISH_STOP, NULL);
+}
+
+/* The job's engine is ready. */
+static void finish_load(struct fm_job *job) {
+    struct fm_engine *engine = job->engine;
+    job->answer.loaded = (struct fm_loaded){.load_ms = engine->load_ms,
+                                            .memory_bytes = engine->memory,
+                                            .context_length = engine->context_length,
+                                            .slots = engine->slots};
+    engine->used_ms = fm_now_ms();
+    engine->idle_since_ms = engine->used_ms;
+    engine->keep_alive_ms = fm_engine_keep_alive(engine->front, &job->answer.request);
+    finish(job);
+    if (engine->keep_alive_ms == 0 && fm_engine_wanted_locked(engine, UINT64_MAX) == 0) {
+        fm_engine_dismiss_locked(engine, "models.load was to keep it for 0 ms");
+    }
+}
+
+/* Ends the engine with the job's model; the job is answered when it is gone. */
+static void unload(struct fm_front *front, struct fm_job *job) {
+    struct fm_engine *engine = rival_of(front, job);
+    unsigned requests = engine ? fm_engine_wanted_locked(engine, UINT64_MAX) : 0;
+    struct fm_error error;
+    if (!engine) {
+        finish(job);
+    } else if (fm_engine_is_going_locked(engine)) {
+        job->answer.loaded.unloaded = true;
+    } else if (requests > 0) {
+        fm_fail(&error, FM_OVERLOADED, "the model %.*s has %u request%s; wait for the end or cancel, then unload it",
+                fm_utf8_shown(job->model.id, MODEL_SHOWN), job->model.id, requests, requests == 1 ? "" : "s");
+        fm_job_settle_locked(job, FM_FINISH_FAILED, &error);
+    } else {
+        job->answer.loaded.unloaded = true;
+        fm_engine_dismiss_locked(engine, "models.unload was called");
+    }
+}
+
+static void unload_models(struct fm_front *front) {
+    for (size_t i = 0; i < FM_JOBS_MAX && front->jobs_in_flight; i++) {
+        struct fm_job *job = &front->jobs[i];
+        if (job->state == FM_JOB_QUEUED && work_of(job) == FM_WORK_UNLOAD) {
+            unload(front, job);
+        }
+    }
+}
+
+static void finish_loads(struct fm_front *front) {
+    for (size_t i = 0; i < FM_JOBS_MAX && front->jobs_in_flight; i++) {
+        struct fm_job *job = &front->jobs[i];
+        bool loads = job->state == FM_JOB_QUEUED && work_of(job) == FM_WORK_LOAD;
+        if (loads && job->engine && job->engine->state == FM_ENGINE_READY && !fm_engine_is_going_locked(job->engine)) {
+            finish_load(job);
+        }
+    }
+}
+
+/* A load that was cancelled ends, unless a request waits for it. */
+static void end_unwanted_loads(struct fm_front *front) {
+    for (size_t i = 0; i < FM_ENGINES_MAX; i++) {
+        struct fm_engine *engine = &front->engines[i];
+        if (engine->state == FM_ENGINE_STARTING && engine->warming && !fm_engine_is_going_locked(engine) &&
+            fm_engine_wanted_locked(engine, UINT64_MAX) == 0) {
+            fm_engine_dismiss_locked(engine, "nobody waits for models.load any more");
+        }
+    }
+}
+
+/* ---- the budget ---- */
+
+/* Engines may report that they take more than was estimated. */
+static void keep_to_budget(struct fm_front *front) {
+    if (memory_used(front) <= front->memory_budget || is_any_going(front)) {
+        return;
+    }
+    struct fm_engine *idle = least_busy(front, UINT64_MAX);
+    if (idle && memory_used(front) > idle->memory && fm_engine_wanted_locked(idle, UINT64_MAX) == 0) {
+        fm_engine_dismiss_locked(idle, "the models take more memory than their budget");
+    }
+}
+
+/* ---- the pump ---- */
+
+static void send_aborts(struct fm_front *front) {
+    for (size_t i = 0; i < FM_JOBS_MAX && front->jobs_in_flight; i++) {
+        struct fm_job *job = &front->jobs[i];
+        if (fm_job_is_held(job) && job->abort_due) {
+            job->abort_due = false;
+            fm_engine_send_abort_locked(job->engine, job);
+        }
+    }
+}
+
+/* A repeatable job is alone in the engine: it waits for those before it, and those after it wait for it. */
+static bool must_wait(const struct fm_engine *engine, const struct fm_job *job) {
+    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+        const struct fm_job *other = &engine->front->jobs[i];
+        bool beside = fm_job_is_held(other) && other->engine == engine;
+        if (beside && (job->answer.request.repeatable || other->answer.request.repeatable)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void send_jobs(struct fm_engine *engine, uint64_t last) {
+    struct fm_job *job;
+    while (engine->state == FM_ENGINE_READY && !fm_engine_is_going_locked(engine) &&
+           fm_engine_held_locked(engine) < engine->slots && (job = first_for(engine->front, engine, 0))) {
+        if (job->number > last) {
+            return;
+        }
+        if (must_wait(engine, job)) {
+            return;
+        }
+        if (!fm_outbox_has_room(&engine->outbox)) {
+            return; /* fm_front_on_room goes on: prompts can be megabytes, and there are 64 */
+        }
+        fm_engine_send_job_locked(engine, job);
+    }
+}
+
+void fm_engines_pump_locked(struct fm_front *front) {
+    struct turns turns;
+    memset(&turns, 0xff, sizeof turns); /* all of them */
+    send_aborts(front);
+    if (front->ending) {
+        return;
+    }
+    find_engines(front);
+    unload_models(front);
+    find_places(front, &turns);
+    finish_loads(front);
+    end_unwanted_loads(front);
+    keep_to_budget(front);
+    for (size_t i = 0; i < FM_ENGINES_MAX; i++) {
+        send_jobs(&front->engines[i], turns.last[i]);
+    }
+}

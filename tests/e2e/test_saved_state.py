@@ -1,0 +1,276 @@
+"""What the llama engine saves when it ends, and the next one uses: the real model, through the whole helper. Skipped, with
+the reason, where the engine or the model is missing."""
+
+import glob
+import os
+import shutil
+import signal
+import struct
+import sys
+import tempfile
+import time
+
+import wire
+from wire import SLOW, HelperTest, wait_until
+
+MODELS = os.environ.get("FM_MODELS", os.path.join(wire.BIN, "..", "models"))
+FILES = sorted(glob.glob(os.path.join(MODELS, "*.gguf")))
+EMBEDDING = sorted(glob.glob(os.path.join(MODELS, "..", "models-embedding", "*.gguf")))
+ENGINE = os.path.join(wire.BIN, "fm-engine-llama")
+
+FOX = "The quick brown fox jumps over the lazy dog. "  # ten tokens
+LONG = FOX * 100
+SHORT = FOX * 9
+BLOCK = 128  # tokens that are saved as one
+BLOCK_BYTES = 128 * 30 * 2 * 192 * 2  # of this model: layers, keys and values, their width, 2 bytes a number
+
+
+def user(text):
+    return [{"role": "user", "content": text}]
+
+
+def checksum(data):
+    """That of a saved file's end, in helper/engine/llama/saved_file.c."""
+    mask = 2 ** 64 - 1
+
+    def mix(state, word):
+        state = (state ^ word) * 0x9e3779b97f4a7c15 & mask
+        return state ^ state >> 32
+    lanes = [0, mask, 1, mask - 1]
+    padded = bytes(data) + bytes(-len(data) % 32 or 32)
+    for at in range(0, len(padded), 32):
+        lanes = [mix(lane, word) for lane, word in zip(lanes, struct.unpack_from("<4Q", padded, at))]
+    total = 0
+    for lane in lanes:
+        total = mix(total, lane)
+    return struct.pack("<Q", mix(total, len(data)))
+
+
+class SavedTest(HelperTest):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = os.path.join(folder.name, "kv")
+
+    def start(self, *args, **env):
+        env = {"FM_PROXY_NO_KV_CACHE_FILES": "0", "FM_PROXY_KV_CACHE_DIR": self.folder, **env}
+        return self.helper("--model", FILES[0], *args, engine="llama", env=env)
+
+    def ask(self, helper, messages, **params):
+        """The first token's time, the answer's text, the prompt's tokens, and how many of them were cached."""
+        before = time.monotonic()
+        call = self.create(helper, messages, **{"temperature": 0, "max_output_tokens": 8, **params})
+        helper.event(call, "response.output_text.delta", timeout=240 * SLOW, keep=True)
+        first = time.monotonic() - before
+        result = helper.collect(call, timeout=240 * SLOW)[1]
+        self.assertTrue(result["ok"], result)
+        usage = result["response"]["usage"]
+        return (first, result["response"]["output"][0]["content"][0]["text"], usage["input_tokens"],
+                usage["input_tokens_details"]["cached_tokens"])
+
+    def end(self, helper):
+        helper.call("process.shutdown")
+        self.assertEqual(helper.wait_exit(), 0)
+
+    def run_once(self, *conversations, **env):
+        """One helper; what the conversations' answers were, and how much of each prompt was cached."""
+        helper = self.start(**env)
+        answers = [self.ask(helper, messages) for messages in conversations]
+        self.end(helper)
+        return [(text, cached) for _, text, _, cached in answers]
+
+    def files(self):
+        return os.listdir(self.folder) if os.path.exists(self.folder) else []
+
+    def only_file(self):
+        self.assertEqual(len(self.files()), 1, self.files())
+        return os.path.join(self.folder, self.files()[0])
+
+
+class NextTurn(SavedTest):
+    def test_after_an_idle_unload(self):
+        """The turn that follows needs no more than the new tokens, and says so."""
+        helper = self.start("--idle-unload-ms", "200")
+        turns = user(LONG + "What does it jump over?")
+        cold, text, tokens, cached = self.ask(helper, turns)
+        self.assertGreater(tokens, 1000)
+        self.assertEqual(cached, 0)
+        wait_until(lambda: helper.call("capabilities.get")["engine"]["state"] == "idle", "the engine's end")
+        self.assertGreater(os.path.getsize(self.only_file()), tokens // BLOCK * BLOCK_BYTES)
+        turns += [{"role": "assistant", "content": text}, *user("And what is it called?")]
+        warm, text, more, cached = self.ask(helper, turns)
+        self.assertGreaterEqual(cached, tokens + 8 - 2, "all but the new turn, and how the template ends the last one")
+        self.assertLess(cached, more)
+        self.assert_undisturbed(warm < cold / 2, f"{warm} s, and {cold} s with a whole prefill")
+
+    def test_the_same_text_as_in_the_same_engine(self):
+        turns = user(SHORT * 3 + "What does it jump over?")
+        helper = self.start()
+        text = self.ask(helper, turns)[1]
+        turns += [{"role": "assistant", "content": text}, *user("And what is it called?")]
+        self.end(helper)
+        path = self.only_file()
+        shutil.copy2(path, path + "-copy")
+        (restored, cached), = self.run_once(turns)
+        self.assertGreater(cached, 200)
+        helper = self.start(FM_PROXY_NO_KV_CACHE_FILES="1")
+        self.assertEqual(self.ask(helper, turns[:1])[1], text)
+        _, kept, _, same = self.ask(helper, turns)
+        self.assertEqual((kept, same), (restored, cached))
+
+    def test_what_two_engines_computed(self):
+        """What an engine did not use stays in the file."""
+        one, other = user("One. " + SHORT * 2), user("Other. " + SHORT * 2)
+        self.run_once(one)
+        (_, cached), = self.run_once(other)
+        self.assertLess(cached, 40, "what the template begins with")
+        (_, first), (_, second) = self.run_once(one, other)
+        self.assertGreater(min(first, second), 180)
+
+    def test_nothing_new_is_not_written_again(self):
+        self.run_once(user(SHORT * 2))
+        inode = os.stat(self.only_file()).st_ino
+        self.run_once()
+        helper = self.start()
+        self.ask(helper, user("Hi"))
+        self.end(helper)
+        self.assertEqual(os.stat(self.only_file()).st_ino, inode)
+
+    def test_a_beginning_of_many_is_worth_most(self):
+        """There is room for two blocks: those of the instructions of three conversations, not those of a longer one."""
+        rules = {"role": "system", "content": "Be brief, and never talk of anything else. " + FOX * 28}
+        requests = [[rules, *user(f"{name}: who are you?")] for name in ("Ann", "Bob", "Cid")]
+        long = user("Tell me more. " + FOX * 60)
+        room = {"FM_PROXY_KV_CACHE_BYTES": str(2 * int(2.2 * BLOCK_BYTES))}
+        self.run_once(*requests, long, **room)
+        self.assertLess(os.path.getsize(self.only_file()), 2.2 * BLOCK_BYTES)
+        (_, of_long), (_, of_rules) = self.run_once(long, [rules, *user("Dan: where are you?")], **room)
+        self.assertLess(of_long, 40)
+        self.assertEqual(of_rules, 2 * BLOCK)
+
+
+class NotUsed(SavedTest):
+    def setUp(self):
+        super().setUp()
+        self.turns = user(SHORT * 2 + "What does it jump over?")
+        (self.text, _), = self.run_once(self.turns)
+        self.whole = os.path.join(os.path.dirname(self.folder), "whole")
+        shutil.copy2(self.only_file(), self.whole)
+
+    def restore_file(self):
+        shutil.copy2(self.whole, self.only_file())
+
+    def test_damaged(self):
+        """One byte, in data, index and trailer: what is damaged, and what follows it, is computed; the next file is whole."""
+        size = os.path.getsize(self.whole)
+        places = [0, 13, 1000, BLOCK_BYTES // 2, BLOCK_BYTES + 100, size - 900, size - 200, size - 60, size - 1]
+        for at in places:
+            with self.subTest(at=at, size=size):
+                self.restore_file()
+                with open(self.only_file(), "r+b") as f:
+                    f.seek(at)
+                    byte = f.read(1)[0]
+                    f.seek(at)
+                    f.write(bytes([byte ^ 0x10]))
+                (text, cached), = self.run_once(self.turns)
+                self.assertEqual(text, self.text)
+                self.assertIn(cached, (0, BLOCK), "blocks before the damaged one")
+                (text, cached), = self.run_once(self.turns)
+                self.assertEqual(text, self.text)
+                self.assertGreater(cached, 180)
+
+    def test_torn(self):
+        for size in (0, 10, 100, BLOCK_BYTES, os.path.getsize(self.whole) - 1):
+            with self.subTest(size):
+                self.restore_file()
+                os.truncate(self.only_file(), size)
+                (text, cached), = self.run_once(self.turns)
+                self.assertEqual((text, cached), (self.text, 0))
+
+    def test_of_another_context(self):
+        """Some models compute other numbers then."""
+        (text, cached), = self.run_once(self.turns, FM_ENGINE_LLAMA_CTX="2048")
+        self.assertEqual((text, cached), (self.text, 0))
+        (text, cached), = self.run_once(self.turns, FM_ENGINE_LLAMA_CTX="2048")
+        self.assertGreater(cached, 180)
+
+    def test_of_another_file(self):
+        """Which has the same path, and is as long."""
+        path = os.path.join(os.path.dirname(self.folder), "model.gguf")
+        shutil.copyfile(FILES[0], path)
+        cached = []
+        for changed in (None, None, 1):
+            if changed:
+                os.utime(path, (changed, changed))
+            helper = self.start("--model", path)
+            cached.append(self.ask(helper, self.turns)[3])
+            self.end(helper)
+        self.assertEqual([count > 180 for count in cached], [False, True, False], cached)
+
+    def test_reading_that_takes_longer_than_computing(self):
+        """The file says that a token was computed in no time; the text is the same."""
+        turns = user(LONG + "What does it jump over?")
+        (text, _), = self.run_once(turns)
+        with open(self.only_file(), "r+b") as f:
+            f.seek(-64, os.SEEK_END)
+            trailer = bytearray(f.read())
+            self.assertEqual(checksum(trailer[:56]), trailer[56:], "the trailer is as we think")
+            trailer[48:56] = struct.pack("<d", 1e-6)
+            f.seek(-64, os.SEEK_END)
+            f.write(trailer[:56] + checksum(trailer[:56]))
+        (again, cached), = self.run_once(turns)
+        self.assertEqual(again, text)
+        self.assertLess(cached, 900)
+
+    def test_by_option(self):
+        (text, cached), = self.run_once(self.turns, FM_PROXY_NO_KV_CACHE_FILES="1")
+        self.assertEqual((text, cached), (self.text, 0))
+
+    def test_by_what_must_be_repeatable(self):
+        """A request with a seed, and an engine that repeats everything: as in a fresh process, from whole chunks."""
+        helper = self.start()
+        self.assertEqual(self.ask(helper, self.turns, seed=1)[3], 0)
+        self.end(helper)
+        self.restore_file()
+        (_, cached), = self.run_once(self.turns, FM_ENGINE_LLAMA_REPEATABLE="1")
+        self.assertEqual(cached, 0)
+
+    def test_an_engine_that_is_killed_saves_nothing(self):
+        helper = self.start()
+        self.ask(helper, user("Another one. " + SHORT * 3))
+        os.kill(helper.engine_pid(), signal.SIGKILL)
+        wait_until(lambda: len(self.files()) == 1, "the end of the new file")
+        helper.close()
+        with open(self.whole, "rb") as whole, open(self.only_file(), "rb") as now:
+            self.assertEqual(whole.read(), now.read())
+
+
+class Ends(SavedTest):
+    def test_in_time(self):
+        """Also where a prompt is being computed."""
+        helper = self.start()
+        self.ask(helper, user(LONG))
+        call = self.create(helper, user("Now this. " + LONG * 3))
+        helper.event(call, "response.in_progress")
+        before = time.monotonic()
+        helper.call("process.shutdown")
+        self.assertEqual(helper.wait_exit(), 0)
+        self.assert_soon(time.monotonic() - before, 2 * SLOW)
+        (_, cached), = self.run_once(user(LONG))
+        self.assert_undisturbed(cached > 900, f"{cached} tokens were saved in time")
+
+    def test_a_model_that_embeds_leaves_nothing(self):
+        if not EMBEDDING:
+            self.skipTest("no model that embeds; packaging/setup.sh downloads it")
+        helper = self.start("--model", EMBEDDING[0])
+        self.assertEqual(len(helper.call("embeddings.create", {"input": "x"})["embeddings"]["data"]), 1)
+        self.end(helper)
+        self.assertEqual(self.files(), [])
+
+
+if __name__ == "__main__":
+    for needed in (ENGINE, *(FILES or [os.path.join(MODELS, "*.gguf")])):
+        if not os.path.exists(needed):
+            print(f"skipped: there is no {needed}; packaging/setup.sh brings it")
+            sys.exit(77)
+    wire.main()

@@ -496,7 +496,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     front.ending = true;
     fm_job_settle_all_locked(&front);
     fm_front_pump_locked(&front);
-    fm_engine_send_shutdown_locked(&front.engines[0]);
+    fm_engine_send_shutdown_locked(&front.engines[0], 0);
     reap_engine();
     front_end();
     return 0;

@@ -33,6 +33,7 @@ LIMITS = "helper/surface/limits.c"
 OUTBOX = "helper/front/outbox.c"
 METHODS = "helper/front/methods/capabilities_get.c"
 PLATFORM = "helper/base/platform.c"
+THREAD_COUNT = "helper/engine/llama/thread_count.c"
 THREADS = "helper/base/platform_threads.c"
 LINUX = "helper/base/platform_linux.c"
 FRONT = "helper/front/front.c"
@@ -479,14 +480,13 @@ MUTATIONS = [
     ("no more threads than processors by default", "helper/engine/llama/threads.c",
      "usable.cores < threads ? usable.cores : threads;", "threads;", "contract.llama_settings"),
     ("fewer threads beside other programs", "helper/engine/llama/threads.c",
-     "fm_thread_count_note(&threads->count, now / 1000, now - threads->wall_us, fm_cpu_time_us() - threads->cpu_us);",
-     "(void)now;", "contract.llama_settings"),
-    ("a pause before more threads are tried", "helper/engine/llama/thread_count.c",
-     "count->more_ms = now_ms + count->pause_ms;", "count->more_ms = now_ms;", "unit.thread_count"),
-    ("each lost trial doubles the pause", "helper/engine/llama/thread_count.c",
-     "pause > PAUSE_MIN_MS ? pause : PAUSE_MIN_MS;", "PAUSE_MIN_MS;", "unit.thread_count"),
-    ("all threads again on a free machine", "helper/engine/llama/thread_count.c",
-     "now_ms >= count->more_ms", "now_ms < count->more_ms", "unit.thread_count"),
+     "    fm_thread_count_note(&threads->count, now / 1000, &computed);\n", "    (void)computed;\n", "contract.llama_settings"),
+    ("a pause before threads are tried again", THREAD_COUNT,
+     "count->next_ms = now_ms + count->pause_ms;", "count->next_ms = now_ms;", "unit.thread_count"),
+    ("each lost trial doubles the pause", THREAD_COUNT,
+     "stays ? PAUSE_MIN_MS : 2 * count->pause_ms;", "PAUSE_MIN_MS;", "unit.thread_count"),
+    ("fewer threads that are slower do not stay", THREAD_COUNT, "ratio < FASTER;", "true;", "unit.thread_count"),
+    ("batches of a kind are compared", THREAD_COUNT, "for (; tokens > 1 && kind", "for (; 0 && kind", "unit.thread_count"),
     ("threads leave signals alone", PLATFORM,
      "pthread_sigmask(SIG_SETMASK, &all, &before);",
      "pthread_sigmask(SIG_SETMASK, NULL, &before);",

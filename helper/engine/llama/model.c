@@ -147,7 +147,7 @@ int32_t fm_llama_model_compute(struct fm_llama_model *model, const struct llama_
     fm_threads_begin(&model->threads, all_threads);
     int32_t status = fm_compute(model->context, batch, encode, &error);
     if (!all_threads) {
-        fm_threads_end(&model->threads);
+        fm_threads_end(&model->threads, status == 0 ? batch->n_tokens : 0);
     }
     if (status == 0 && model->stopped) {
         return FM_COMPUTE_ABORTED;

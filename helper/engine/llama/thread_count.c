@@ -1,60 +1,139 @@
 /* How many compute threads take part, under thread_count.h. */
 #include "engine/llama/thread_count.h"
 
+#include <string.h>
+
 #define WINDOW_US                                                                                                      \
     80000 /* of computing before a decision: some turns of what the kernel's scheduler gives a program                 \
            */
 
-/* So much of a thread's time may go elsewhere: a desktop's small programs take no more, two that compute take half. */
+/* So much of a thread's time may go elsewhere before fewer are tried: a desktop's small programs take no more. */
 #define LOST_MAX 0.25
 
-/* Before more threads are tried again. A trial that fails may take two windows. */
+/* Threads that lose so much of their time, each, compute next to nothing. */
+#define LOST_MUCH 0.4
+
+/* Another number of threads has to be faster than this to stay. */
+#define FASTER 0.92
+
+/* Before another number is tried again. A trial that fails takes a window or two. */
 #define PAUSE_MIN_MS 250
 #define PAUSE_MAX_MS 8000
 
-#define STEADY_US 1000000 /* of computing after a trial: then it went well, and a later loss is another event */
-
 void fm_thread_count_init(struct fm_thread_count *count, int most) {
-    *count = (struct fm_thread_count){.most = most, .now = most};
+    *count = (struct fm_thread_count){.most = most, .now = most, .pause_ms = PAUSE_MIN_MS};
+}
+
+static size_t kind_of(int64_t tokens) {
+    size_t kind = 0;
+    for (; tokens > 1 && kind + 1 < FM_BATCH_KINDS; tokens /= 2) {
+        kind++;
+    }
+    return kind;
 }
 
 /* Threads' worth of time that went elsewhere. */
 static double lost(const struct fm_thread_count *count, int64_t wall_us, int64_t cpu_us) {
-    return count->now - (double)cpu_us / (double)wall_us;
+    return wall_us > 0 ? count->now - (double)cpu_us / (double)wall_us : 0;
 }
 
 bool fm_thread_count_is_lost(const struct fm_thread_count *count, int64_t wall_us, int64_t cpu_us) {
-    return count->now > 1 && wall_us >= WINDOW_US && lost(count, wall_us, cpu_us) > LOST_MAX;
+    double much = count->before && count->before < count->now ? LOST_MAX : LOST_MUCH * count->now;
+    return count->now > 1 && wall_us >= WINDOW_US && lost(count, wall_us, cpu_us) > much;
 }
 
-/* As many as had all their time. */
-static void take_fewer(struct fm_thread_count *count, int64_t now_ms) {
+/* ---- trials ---- */
+
+/* The window's time in proportion to what its batches took before; 0: none of such batches was seen before. */
+static double compare(const struct fm_thread_count *count) {
+    double took = 0;
+    double expected = 0;
+    for (size_t i = 0; i < FM_BATCH_KINDS; i++) {
+        if (count->tokens[i] && count->cost_us[i] > 0) {
+            took += (double)count->took_us[i];
+            expected += count->cost_us[i] * (double)count->tokens[i];
+        }
+    }
+    return expected > 0 ? took / expected : 0;
+}
+
+/* What is not in the window is taken to have changed by `ratio`. */
+static void remember_costs(struct fm_thread_count *count, double ratio) {
+    for (size_t i = 0; i < FM_BATCH_KINDS; i++) {
+        bool seen = count->tokens[i] > 0;
+        count->cost_us[i] = seen ? (double)count->took_us[i] / (double)count->tokens[i] : count->cost_us[i] * ratio;
+    }
+}
+
+/* As many threads as had all their time. */
+static int fewer(const struct fm_thread_count *count) {
     int whole = (int)(count->cpu_us / count->wall_us);
-    int64_t pause = count->good_us < STEADY_US ? 2 * count->pause_ms : 0;
-    pause = pause > PAUSE_MIN_MS ? pause : PAUSE_MIN_MS;
-    count->now = whole < 1 ? 1 : whole < count->now ? whole : count->now - 1;
-    count->pause_ms = pause < PAUSE_MAX_MS ? pause : PAUSE_MAX_MS;
-    count->more_ms = now_ms + count->pause_ms;
+    return whole < 1 ? 1 : whole < count->now ? whole : count->now - 1;
 }
 
-static void take_more(struct fm_thread_count *count) {
-    count->now = 2 * count->now < count->most ? 2 * count->now : count->most;
-    count->good_us = 0;
+/* The trial is over: the number stays, or the one before comes back. */
+static void settle(struct fm_thread_count *count, int64_t now_ms, bool stays) {
+    count->now = stays ? count->now : count->before;
+    count->before = 0;
+    count->pause_ms = stays ? PAUSE_MIN_MS : 2 * count->pause_ms;
+    count->pause_ms = count->pause_ms < PAUSE_MAX_MS ? count->pause_ms : PAUSE_MAX_MS;
+    count->next_ms = now_ms + count->pause_ms;
 }
 
-void fm_thread_count_note(struct fm_thread_count *count, int64_t now_ms, int64_t wall_us, int64_t cpu_us) {
-    count->wall_us += wall_us;
-    count->cpu_us += cpu_us;
-    if (count->wall_us < WINDOW_US) {
+static void end_trial(struct fm_thread_count *count, int64_t now_ms) {
+    double ratio = compare(count);
+    if (ratio > 0) { /* else it goes on, until there is a batch of a kind that was seen before */
+        bool stays = ratio < FASTER;
+        settle(count, now_ms, stays);
+        if (stays) {
+            remember_costs(count, ratio);
+        }
+    }
+}
+
+static void begin_trial(struct fm_thread_count *count, int64_t now_ms) {
+    bool loses = count->now > 1 && lost(count, count->wall_us, count->cpu_us) > LOST_MAX;
+    remember_costs(count, 1);
+    if (now_ms < count->next_ms || (!loses && count->now == count->most)) {
         return;
     }
-    if (fm_thread_count_is_lost(count, count->wall_us, count->cpu_us)) {
-        take_fewer(count, now_ms);
-    } else if (count->now < count->most && now_ms >= count->more_ms) {
-        take_more(count);
-    } else {
-        count->good_us += count->wall_us;
-    }
+    count->before = count->now;
+    count->now = loses ? fewer(count) : 2 * count->now < count->most ? 2 * count->now : count->most;
+}
+
+static void begin_window(struct fm_thread_count *count) {
     count->wall_us = 0;
     count->cpu_us = 0;
+    memset(count->took_us, 0, sizeof count->took_us);
+    memset(count->tokens, 0, sizeof count->tokens);
+}
+
+/* A batch was given up, so nothing is known but that these threads are too many. */
+static void give_up(struct fm_thread_count *count, int64_t now_ms) {
+    if (count->before && count->before < count->now) {
+        settle(count, now_ms, false);
+    } else {
+        count->now = fewer(count);
+        settle(count, now_ms, true);
+    }
+    begin_window(count);
+}
+
+void fm_thread_count_note(struct fm_thread_count *count, int64_t now_ms, const struct fm_computed *computed) {
+    if (computed->tokens == 0 && !fm_thread_count_is_lost(count, computed->wall_us, computed->cpu_us)) {
+        return; /* for another reason */
+    }
+    count->wall_us += computed->wall_us;
+    count->cpu_us += computed->cpu_us;
+    if (computed->tokens == 0) {
+        give_up(count, now_ms);
+        return;
+    }
+    size_t kind = kind_of(computed->tokens);
+    count->took_us[kind] += computed->wall_us;
+    count->tokens[kind] += computed->tokens;
+    if (count->wall_us >= WINDOW_US) {
+        count->before ? end_trial(count, now_ms) : begin_trial(count, now_ms);
+        begin_window(count);
+    }
 }

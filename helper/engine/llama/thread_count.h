@@ -1,8 +1,8 @@
 /*
  * How many of the compute threads take part. ggml's threads wait for each other many times a token, and spin meanwhile:
  * where another program keeps one of them off its core, all of them lose that time. Two threads beside two busy
- * programs were seen to take ten times as long as one. So what the process gets of the processors is compared with what
- * its threads ask for. Nothing here blocks; one thread at a time.
+ * programs were seen to take ten times as long as one. So when the threads lose processor time, fewer of them are
+ * tried; and more now and then. What is faster stays. Nothing here blocks; one thread at a time.
  */
 #ifndef FM_ENGINE_LLAMA_THREAD_COUNT_H
 #define FM_ENGINE_LLAMA_THREAD_COUNT_H
@@ -10,26 +10,35 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define FM_BATCH_KINDS 16 /* batches of 1 token, of 2 or 3, of 4 to 7 ...: a token costs about the same in each */
+
 struct fm_thread_count {
-    int most;         /* threads there are */
-    int now;          /* threads that are to take part; 1 to `most` */
-    int64_t wall_us;  /* computing since the last decision: the time, */
-    int64_t cpu_us;   /* and that of the processors, all threads together */
-    int64_t good_us;  /* computing without a loss since more threads were tried */
-    int64_t more_ms;  /* when they may be tried again */
-    int64_t pause_ms; /* before that; doubled while a trial soon ends in a loss */
+    int most;                        /* threads there are */
+    int now;                         /* threads that are to take part; 1 to `most` */
+    int before;                      /* while another number is tried: what it was; else 0 */
+    int64_t next_ms;                 /* the earliest time of the next trial */
+    int64_t pause_ms;                /* before that; doubled while trials fail */
+    int64_t wall_us;                 /* computing in this window: the time, */
+    int64_t cpu_us;                  /* and that of the processors, all threads together */
+    int64_t took_us[FM_BATCH_KINDS]; /* of that time, by the kind of batch; */
+    int64_t tokens[FM_BATCH_KINDS];  /* and what was computed in it */
+    double cost_us[FM_BATCH_KINDS];  /* what a token took when that was seen last; 0: not seen */
+};
+
+/* One batch, or as much of it as was computed before it was given up. */
+struct fm_computed {
+    int64_t tokens; /* of the batch; 0: it was given up */
+    int64_t wall_us;
+    int64_t cpu_us; /* what the process had of the processors meanwhile */
 };
 
 /* All of `most` threads, at first. */
 void fm_thread_count_init(struct fm_thread_count *count, int most);
 
-/*
- * The threads computed for `wall_us` microseconds up to `now_ms`, and had `cpu_us` of the processors. Changes ->now
- * when there was enough of that to tell.
- */
-void fm_thread_count_note(struct fm_thread_count *count, int64_t now_ms, int64_t wall_us, int64_t cpu_us);
+/* A batch has been computed, at `now_ms`. Changes ->now when there was enough of that to tell. */
+void fm_thread_count_note(struct fm_thread_count *count, int64_t now_ms, const struct fm_computed *computed);
 
-/* Whether so much time is lost already that what is being computed is done sooner from the start, by fewer threads. */
+/* Whether a batch that is not ready after `wall_us` is better given up, and begun again by fewer threads. */
 bool fm_thread_count_is_lost(const struct fm_thread_count *count, int64_t wall_us, int64_t cpu_us);
 
 #endif

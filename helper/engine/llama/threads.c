@@ -65,10 +65,12 @@ void fm_threads_begin(struct fm_threads *threads, bool all) {
     threads->cpu_us = fm_cpu_time_us();
 }
 
-void fm_threads_end(struct fm_threads *threads) {
+void fm_threads_end(struct fm_threads *threads, int64_t tokens) {
     int before = threads->count.now;
     int64_t now = fm_now_us();
-    fm_thread_count_note(&threads->count, now / 1000, now - threads->wall_us, fm_cpu_time_us() - threads->cpu_us);
+    const struct fm_computed computed = {
+        .tokens = tokens, .wall_us = now - threads->wall_us, .cpu_us = fm_cpu_time_us() - threads->cpu_us};
+    fm_thread_count_note(&threads->count, now / 1000, &computed);
     if (threads->count.now != before) {
         fm_log(FM_LOG_DEBUG, "%d of %d threads compute from now on", threads->count.now, threads->count.most);
     }

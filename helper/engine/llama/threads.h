@@ -30,8 +30,8 @@ void fm_threads_stop(struct fm_threads *threads);
  */
 void fm_threads_begin(struct fm_threads *threads, bool all);
 
-/* After a batch that was not begun with `all`. */
-void fm_threads_end(struct fm_threads *threads);
+/* After a batch of `tokens` that was not begun with `all`; 0: it was given up. */
+void fm_threads_end(struct fm_threads *threads, int64_t tokens);
 
 /* Amid such a batch: it is done sooner if it is given up, and begun again after fm_threads_end. */
 bool fm_threads_lost(const struct fm_threads *threads);

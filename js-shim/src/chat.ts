@@ -94,7 +94,7 @@ interface PartialChoice {
 function observe(partial: Partial, chunk: ChatCompletionChunk): void {
   if (chunk.choices.length === 0) return;
   partial.last = chunk;
-  partial.fm ??= chunk.fm;
+  if (chunk.fm !== undefined) partial.fm = { ...partial.fm, ...chunk.fm };
   for (const { index, delta } of chunk.choices) {
     const choice = (partial.choices[index] ??= { content: "", refusal: null, reasoning: "", calls: [] });
     choice.content += delta.content ?? "";

@@ -65,9 +65,13 @@ class Bench(TimedTest):
     @unittest.skipUnless(os.path.exists(os.path.join(wire.BIN, "fm-engine-llama")), "no llama engine is built")
     def test_no_model(self):
         with tempfile.TemporaryDirectory() as folder:
-            for args, words in (([f"{folder}/none"], ["--models-dir", "--model"]), ([folder], [folder, "--model"])):
-                self.assert_refused(self.run_bench("--engine", "llama", "--models-dir", *args), "bench", *words)
-            self.assert_refused(self.run_bench("--engine", "llama", "--model", f"{folder}/x.gguf"), "bench", "x.gguf")
+            with open(f"{folder}/fm-engine-files.json", "w") as file:
+                file.write('{"models":"files"}')
+            os.symlink(os.path.join(wire.BIN, "fm-engine-fake"), f"{folder}/fm-engine-files")
+            engine = ("--engine", "files", "--engine-dir", folder)
+            for models, words in ((f"{folder}/none", ["--models-dir", "--model"]), (folder, [folder, "--model"])):
+                self.assert_refused(self.run_bench(*engine, "--models-dir", models), "bench", *words)
+            self.assert_refused(self.run_bench(*engine, "--model", f"{folder}/x.gguf"), "bench", "x.gguf")
 
     def test_an_engine_that_fails(self):
         self.assert_refused(self.run_bench(env={"FM_ENGINE_FAKE_LOAD": "error"}), "bench")

@@ -124,6 +124,9 @@ test("responses and chat, whole and streamed, agree", async (t) => {
   const chat = client.chat.completions.create({ messages: user(input), stream: true });
   assert.equal(checkChatStream((await drain(chat)).events), text);
   assert.equal((await chat.finalCompletion()).choices[0].message.content, text);
+  const told = await client.chat.completions.create({ messages: user(text), stream: true, top_q: 1, fm: { timings: true } });
+  const { ignored, timings } = (await told.finalCompletion()).fm; // the first chunk's, and the last one's
+  assert.deepEqual([ignored, timings.cached_tokens, timings.queue_ms > 0], [["top_q"], 0, true]);
 });
 
 test("every way for a stream to end keeps the invariants", async (t) => {

@@ -2,11 +2,6 @@
 #include "front/engines/engine.h"
 #include "front/engines/table.h"
 
-const char *fm_engine_state_name(enum fm_engine_state state) {
-    static const char *const names[] = {"idle", "starting", "ready", "stopping"};
-    return names[state];
-}
-
 void fm_engine_note_end_locked(struct fm_engine *engine, enum fm_engine_end end, const struct fm_error *error) {
     if (engine->end_error.code == FM_OK) {
         engine->end_error = *error;

@@ -4,9 +4,6 @@
 
 #include "front/state.h"
 
-/* As the host is told. */
-const char *fm_engine_state_name(enum fm_engine_state state);
-
 /* Notes how the engine comes to its end; the first note counts. Wants the lock. */
 void fm_engine_note_end_locked(struct fm_engine *engine, enum fm_engine_end end, const struct fm_error *error);
 

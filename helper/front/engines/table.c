@@ -3,6 +3,11 @@
 #include "base/clock.h"
 #include "front/jobs.h"
 
+const char *fm_engine_state_name(enum fm_engine_state state) {
+    static const char *const names[] = {"idle", "starting", "ready", "stopping"};
+    return names[state];
+}
+
 void fm_engine_set_state_locked(struct fm_engine *engine, enum fm_engine_state state) {
     engine->state_since_ms = engine->state == state ? engine->state_since_ms : fm_now_ms();
     engine->state = state;

@@ -4,6 +4,9 @@
 
 #include "front/state.h"
 
+/* As the host is told. */
+const char *fm_engine_state_name(enum fm_engine_state state);
+
 /* Sets the engine's state, and since when it has it. Wants the lock. */
 void fm_engine_set_state_locked(struct fm_engine *engine, enum fm_engine_state state);
 

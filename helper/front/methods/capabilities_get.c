@@ -1,6 +1,5 @@
 /* capabilities.get: whether a request could be served, by what, and within which limits. Nothing is started for it. */
 #include "base/clock.h"
-#include "front/engines/engine.h"
 #include "front/engines/table.h"
 #include "front/jobs.h"
 #include "front/methods/methods.h"
@@ -28,8 +27,6 @@ static const struct {
     {"compaction", 0},
     {"images", FM_FEATURE_IMAGES},
 };
-
-static const char *const state_names[] = {"idle", "starting", "ready", "stopping"};
 
 /* What the last engine reported; null when it reported nothing, or there was none yet. */
 static void write_engine(struct fm_front *front, struct fm_json_writer *w) {
@@ -93,7 +90,7 @@ static void write_engines(struct fm_front *front, struct fm_json_writer *w) {
     for (size_t i = 0; i < count; i++) {
         fm_json_object_begin(w);
         fm_json_key_str(w, "model", reports[i].model);
-        fm_json_key_str(w, "state", state_names[reports[i].state]);
+        fm_json_key_str(w, "state", fm_engine_state_name(reports[i].state));
         fm_json_key_int(w, "state_ms", reports[i].state_ms);
         fm_json_key_int(w, "requests", reports[i].requests);
         if (reports[i].memory > 0) {

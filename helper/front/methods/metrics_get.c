@@ -1,6 +1,5 @@
 /* metrics.get: what the helper has done since it started, and what it does now. No engine is asked. */
 #include "base/clock.h"
-#include "front/engines/engine.h"
 #include "front/engines/table.h"
 #include "front/jobs.h"
 #include "front/methods/methods.h"

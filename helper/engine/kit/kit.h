@@ -281,6 +281,8 @@ struct fm_kit_job {
     int64_t output_tokens;
     int64_t told_tokens;      /* of these, those that the front has heard of */
     int64_t reasoning_tokens; /* of these, those of the reasoning */
+    int64_t drafted_tokens;   /* that the engine computed ahead; set it before fm_kit_job_finish */
+    int64_t accepted_tokens;  /* of these, those that the answer has */
 };
 
 /*

@@ -232,6 +232,7 @@ static enum fm_code make_context(struct fm_llama_model *model, const char *path,
     model->context_length = smaller(wanted, llama_n_ctx_seq(model->context));
     model->slots = options->slots > 1 && !model->embeds ? (int)options->slots : 1;
     model->repeatable = options->repeatable;
+    model->drafts = options->drafts;
     model->sequences = params.n_seq_max;
     model->batch_size = smaller(smaller(params.n_batch, llama_n_batch(model->context)), llama_n_ubatch(model->context));
     model->chunk = fm_context_needs_whole_text(model) ? model->batch_size : smaller(model->batch_size, FM_MODEL_CHUNK);

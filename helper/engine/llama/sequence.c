@@ -269,6 +269,12 @@ static enum fm_reason read_job(struct fm_sequence *sequence, fm_image_go_on *go_
     if (code != FM_OK) {
         return code == FM_CANCELLED ? FM_REASON_ABORTED : FM_REASON_ERROR;
     }
+    if (model->drafts != FM_DRAFTS_OFF && request->prompt.span_count == 0) {
+        code = fm_lookup_init(&sequence->lookup, model->context_length, error);
+    }
+    if (code != FM_OK) {
+        return FM_REASON_ERROR;
+    }
     memcpy(sequence->tokens, request->prompt.tokens, request->prompt.count * sizeof *sequence->tokens);
     sequence->count = request->prompt.count;
     fm_sampler_take_prompt(&sequence->sampler, sequence->tokens, sequence->count);
@@ -338,6 +344,7 @@ size_t fm_sequence_fill(struct fm_sequence *sequence, struct fm_batch *batch, si
     llama_pos position = fm_cached_position(cached, from);
     bool wanted = from + count == sequence->count;
     sequence->output = -1;
+    sequence->drafted = 0;
     sequence->filled = count;
     for (size_t i = 0; i < count; i++) {
         bool logits = wanted && i + 1 == count;
@@ -345,6 +352,36 @@ size_t fm_sequence_fill(struct fm_sequence *sequence, struct fm_batch *batch, si
         sequence->output = logits ? index : -1;
     }
     return count;
+}
+
+/* How many tokens the answer may have after the one that is next. */
+static size_t room_for_drafts(const struct fm_sequence *sequence, const struct fm_batch *batch) {
+    const struct fm_kit_job *job = sequence->job;
+    size_t most = fm_batch_room(batch);
+    size_t context = sequence->model->context_length - sequence->count;
+    most = context < most ? context : most;
+    if (job->max_tokens > 0 && (size_t)(job->max_tokens - job->output_tokens) <= most) {
+        most = (size_t)(job->max_tokens - job->output_tokens);
+        most -= most > 0; /* the last one needs no logits after it */
+    }
+    return most < FM_DRAFTS_MAX ? most : FM_DRAFTS_MAX;
+}
+
+void fm_sequence_draft(struct fm_sequence *sequence, struct fm_batch *batch, const struct fm_speculation *speculation,
+                       double token_us) {
+    const struct fm_cached *cached = sequence->cached;
+    if (sequence->lookup.room == 0 || sequence->exact || cached->cache->whole || sequence->output < 0) {
+        return;
+    }
+    fm_lookup_read(&sequence->lookup, sequence->tokens, sequence->count, sequence->request.prompt.count);
+    size_t most = fm_speculation_drafts(speculation, &sequence->account, &sequence->lookup,
+                                        room_for_drafts(sequence, batch), token_us);
+    size_t count = fm_lookup_draft(&sequence->lookup, sequence->tokens, sequence->drafts, most);
+    llama_pos position = fm_cached_position(cached, sequence->count);
+    for (size_t i = 0; i < count; i++) {
+        fm_batch_add(batch, cached->id, sequence->drafts[i], position + (llama_pos)i, true);
+    }
+    sequence->drafted = count;
 }
 
 /* The prompt is computed up to here. */
@@ -357,6 +394,38 @@ static void tell_progress(struct fm_sequence *sequence) {
     }
 }
 
+/* How many of the next tokens are those that were drafted, from the draft `next` on: they are in the memory already. */
+static size_t count_accepted(const struct fm_sequence *sequence, size_t next) {
+    const llama_token *tokens = sequence->tokens + computed(sequence);
+    size_t left = sequence->count - computed(sequence);
+    size_t count = 0;
+    while (count < left && next + count < sequence->drafted && tokens[count] == sequence->drafts[next + count]) {
+        count++;
+    }
+    return count;
+}
+
+/* A token was drawn: where it is the draft, so is the next one from the logits that came of the draft. */
+static void take_drafts(struct fm_sequence *sequence, const struct fm_batch *batch) {
+    struct fm_cached *cached = sequence->cached;
+    size_t count = count_accepted(sequence, 0);
+    sequence->accepted = 0;
+    while (count > 0) {
+        fm_cached_add(cached, sequence->tokens + cached->count, count, false);
+        sequence->accepted += count;
+        count = 0;
+        if (!sequence->reason && cached->count == sequence->count) {
+            go_on_with(sequence, fm_batch_logits(batch, sequence->output + (int32_t)sequence->accepted));
+            count = count_accepted(sequence, sequence->accepted);
+        }
+    }
+    if (sequence->accepted < sequence->drafted) {
+        fm_cached_cut(cached, cached->count);
+    }
+    sequence->drafted_tokens += (int64_t)sequence->drafted;
+    sequence->accepted_tokens += (int64_t)sequence->accepted;
+}
+
 void fm_sequence_take(struct fm_sequence *sequence, const struct fm_batch *batch, bool alone) {
     struct fm_cached *cached = sequence->cached;
     size_t end = cached->count + sequence->filled;
@@ -367,6 +436,7 @@ void fm_sequence_take(struct fm_sequence *sequence, const struct fm_batch *batch
     tell_progress(sequence);
     if (sequence->output >= 0) {
         go_on_with(sequence, fm_batch_logits(batch, sequence->output));
+        take_drafts(sequence, batch);
     }
 }
 
@@ -419,12 +489,15 @@ void fm_sequence_end(struct fm_sequence *sequence) {
     enum fm_reason reason = fm_llama_answer_end(answer, sequence->reason);
     bool whole = reason == FM_REASON_STOP && !answer->parser.called && !fm_kit_job_cut(job);
     bool stuck = whole && !fm_guide_check(&answer->guide, &job->schema_error);
-    fm_log(FM_LOG_INFO, "job %lld: %zu tokens in, %lld out, %lld ms", (long long)job->id,
-           sequence->request.prompt.count, (long long)job->output_tokens,
-           (long long)(fm_now_ms() - sequence->start_ms));
+    fm_log(FM_LOG_INFO, "job %lld: %zu tokens in, %lld out, %lld of %lld drafts accepted, %lld ms", (long long)job->id,
+           sequence->request.prompt.count, (long long)job->output_tokens, (long long)sequence->accepted_tokens,
+           (long long)sequence->drafted_tokens, (long long)(fm_now_ms() - sequence->start_ms));
+    job->drafted_tokens = sequence->drafted_tokens;
+    job->accepted_tokens = sequence->accepted_tokens;
     fm_sampler_free(&sequence->sampler);
     fm_llama_answer_free(answer);
     fm_llama_request_free(&sequence->request);
+    fm_lookup_free(&sequence->lookup);
     free(sequence->tokens);
     fm_kit_job_finish(job, reason, &answer->error);
     *sequence = (struct fm_sequence){.cached = sequence->cached, .filled = sequence->filled};

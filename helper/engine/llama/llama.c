@@ -1,8 +1,8 @@
 /*
  * fm-engine-llama: GGUF models through llama.cpp. The engine thread generates all jobs, batch by batch (scheduler.h).
  * Everything here belongs to it; ggml's compute threads know nothing of jobs. Its settings are the environment
- * variables FM_ENGINE_LLAMA_CTX, FM_ENGINE_LLAMA_SLOTS, FM_ENGINE_LLAMA_KV_TOKENS and FM_ENGINE_LLAMA_THREADS
- * (docs/options.md).
+ * variables FM_ENGINE_LLAMA_CTX, FM_ENGINE_LLAMA_SLOTS, FM_ENGINE_LLAMA_KV_TOKENS, FM_ENGINE_LLAMA_SPECULATION and
+ * FM_ENGINE_LLAMA_THREADS (docs/options.md).
  */
 #include "base/platform.h"
 #include "engine/kit/kit.h"
@@ -96,9 +96,28 @@ static enum fm_code read_slots(struct fm_llama_model_options *options, struct fm
     return FM_OK;
 }
 
+/* Which tokens are computed ahead; "always" is for tests. */
+static enum fm_code read_drafts(struct fm_llama_model_options *options, struct fm_error *error) {
+    static const char *const names[] = {
+        [FM_DRAFTS_OFF] = "off", [FM_DRAFTS_LOOKUP] = "lookup", [FM_DRAFTS_ALWAYS] = "always"};
+    const char *text = getenv("FM_ENGINE_LLAMA_SPECULATION");
+    options->drafts = FM_DRAFTS_LOOKUP;
+    if (!text || !text[0]) {
+        return FM_OK;
+    }
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(text, names[i]) == 0) {
+            options->drafts = (enum fm_llama_drafts)i;
+            return FM_OK;
+        }
+    }
+    return fm_fail(error, FM_UNAVAILABLE, "FM_ENGINE_LLAMA_SPECULATION is neither \"lookup\" nor \"off\"");
+}
+
 static enum fm_code read_settings(struct fm_llama_model_options *options, struct fm_error *error) {
     enum fm_code code = read_setting("FM_ENGINE_LLAMA_CTX", FM_MODEL_CONTEXT_MAX, &options->context_length, error);
     code = code ? code : read_slots(options, error);
+    code = code ? code : read_drafts(options, error);
     code = code ? code : read_setting("FM_ENGINE_LLAMA_KV_TOKENS", FM_MODEL_CONTEXT_MAX, &options->kv_tokens, error);
     return code ? code : read_setting("FM_ENGINE_LLAMA_THREADS", threads_max(), &options->threads, error);
 }

@@ -28,6 +28,10 @@
 /* True: what is being computed should stop. */
 typedef bool fm_llama_stop(void *argument);
 
+/* Tokens that are computed before it is known that they come: none; by lookup, where it pays; and wherever it can be.
+ */
+enum fm_llama_drafts { FM_DRAFTS_OFF, FM_DRAFTS_LOOKUP, FM_DRAFTS_ALWAYS };
+
 struct fm_llama_model {
     struct llama_model *weights;
     struct llama_context *context;
@@ -43,18 +47,19 @@ struct fm_llama_model {
     struct fm_vision *vision; /* NULL: the model does not see */
     int slots;                /* jobs at once */
     bool repeatable;          /* all are exact sequences (cache.h) */
-    size_t sequences;         /* of the KV memory: of the jobs, and of conversations that are kept */
-    llama_seq_id spare;       /* one more of its sequences, always empty; -1: none, as it can't be taken apart */
-    uint32_t batch_size;      /* tokens, or places of an image, that are computed at once: FM_MODEL_BATCH, or less where
-                                 llama.cpp takes less */
-    uint32_t chunk;           /* FM_MODEL_CHUNK, or less; or, where it embeds and has to see a text whole,
-                                 context_length */
-    int64_t memory_bytes;     /* what the weights, the KV memory and the projector take */
-    int thread_count;         /* at most */
-    bool exact;               /* what is computed now is of an exact sequence (cache.h) */
-    bool uses_gpu;            /* for some of its layers */
-    struct fm_gpu gpu;        /* what is told of that; all "" where nobody wants one */
-    fm_llama_stop *stop;      /* see fm_llama_model_watch; NULL: nobody asks */
+    enum fm_llama_drafts drafts;
+    size_t sequences;     /* of the KV memory: of the jobs, and of conversations that are kept */
+    llama_seq_id spare;   /* one more of its sequences, always empty; -1: none, as it can't be taken apart */
+    uint32_t batch_size;  /* tokens, or places of an image, that are computed at once: FM_MODEL_BATCH, or less where
+                             llama.cpp takes less */
+    uint32_t chunk;       /* FM_MODEL_CHUNK, or less; or, where it embeds and has to see a text whole,
+                             context_length */
+    int64_t memory_bytes; /* what the weights, the KV memory and the projector take */
+    int thread_count;     /* at most */
+    bool exact;           /* what is computed now is of an exact sequence (cache.h) */
+    bool uses_gpu;        /* for some of its layers */
+    struct fm_gpu gpu;    /* what is told of that; all "" where nobody wants one */
+    fm_llama_stop *stop;  /* see fm_llama_model_watch; NULL: nobody asks */
     void *stop_argument;
     bool trying_gpu;
     bool in_pieces; /* of what is being computed on the GPU: `stop` is asked in between */
@@ -69,8 +74,9 @@ struct fm_llama_model_options {
      * it was trained for at most, and by default 2,048 at most where it has to see a text whole.
      */
     int64_t context_length;
-    int64_t slots;             /* jobs at once; default: 1 */
-    bool repeatable;           /* one job at a time, each the same to the bit as in a fresh process */
+    int64_t slots;   /* jobs at once; default: 1 */
+    bool repeatable; /* one job at a time, each the same to the bit as in a fresh process */
+    enum fm_llama_drafts drafts;
     int64_t kv_tokens;         /* that the KV memory has room for, at least a context; default: see context.c */
     int64_t threads;           /* at most; default: one a core that this process may use */
     const char *chat_template; /* a file; default: the model's own */

@@ -20,7 +20,7 @@
 #define MEASURED_MIN 16 /* tokens of a batch that tells how long one takes */
 
 enum fm_code fm_scheduler_init(struct fm_scheduler *scheduler, struct fm_llama_model *model, struct fm_error *error) {
-    *scheduler = (struct fm_scheduler){.model = model};
+    *scheduler = (struct fm_scheduler){.model = model, .speculation = {.always = model->drafts == FM_DRAFTS_ALWAYS}};
     scheduler->list = calloc((size_t)model->slots, sizeof *scheduler->list);
     enum fm_code code = scheduler->list ? FM_OK : fm_fail_no_memory(error);
     code = code ? code : fm_batch_init(&scheduler->batch, model, error);
@@ -256,6 +256,16 @@ static void fill_prompts(struct fm_scheduler *scheduler, size_t most) {
     }
 }
 
+/* The one answer that has the batch to itself; NULL: there are prompts, or several answers. */
+static struct fm_sequence *find_single(struct fm_scheduler *scheduler) {
+    struct fm_sequence *single = NULL;
+    for (size_t i = 0; i < slots(scheduler) && scheduler->running == 1; i++) {
+        struct fm_sequence *sequence = &scheduler->list[i];
+        single = is_active(sequence) && sequence->filled == 1 && sequence->output >= 0 ? sequence : single;
+    }
+    return single;
+}
+
 /* How many sequences have a part in the batch. */
 static size_t fill(struct fm_scheduler *scheduler) {
     size_t count = 0;
@@ -279,7 +289,7 @@ static size_t fill(struct fm_scheduler *scheduler) {
 static void measure(struct fm_scheduler *scheduler, int64_t took_us) {
     int32_t count = scheduler->batch.tokens.n_tokens;
     double token_ms = (double)took_us / 1000 / count;
-    if (count >= MEASURED_MIN) {
+    if (count >= MEASURED_MIN && !find_single(scheduler)) {
         scheduler->token_ms = scheduler->token_ms > 0 ? (scheduler->token_ms * 3 + token_ms) / 4 : token_ms;
     }
 }
@@ -346,16 +356,30 @@ static void compute(struct fm_scheduler *scheduler) {
     if (count == 0) {
         return;
     }
+    struct fm_sequence *single = find_single(scheduler);
+    if (single && !scheduler->cramped) {
+        fm_sequence_draft(single, &scheduler->batch, &scheduler->speculation, scheduler->token_ms * 1000);
+    }
+    size_t drafts = single ? single->drafted : 0;
     int64_t start = fm_now_us();
-    switch (decode(scheduler)) {
+    enum fm_decode result = decode(scheduler);
+    int64_t took_us = fm_now_us() - start;
+    scheduler->cramped = result == FM_DECODE_FULL && drafts > 0;
+    switch (result) {
     case FM_DECODE_OK:
-        measure(scheduler, fm_now_us() - start);
+        measure(scheduler, took_us);
         take_batch(scheduler, count);
+        if (single && single->job) {
+            fm_speculation_measure(&scheduler->speculation, &single->account, drafts, single->accepted,
+                                   (double)took_us);
+        }
         break;
     case FM_DECODE_ABORTED: drop_batch(scheduler); break;
     case FM_DECODE_FULL:
         drop_batch(scheduler);
-        make_room(scheduler);
+        if (!scheduler->cramped) {
+            make_room(scheduler);
+        }
         break;
     case FM_DECODE_FAILED:
         drop_batch(scheduler);

@@ -16,11 +16,13 @@ struct fm_scheduler {
     size_t running;           /* those with one */
     struct fm_kit *kit;       /* borrowed; while it runs, as the next */
     struct fm_saved *saved;
-    const struct fm_sequence *busy; /* whose job or image is worked on: it is not ended meanwhile. NULL: none */
-    bool wanted;                    /* somebody waits for what is being computed */
-    int64_t asked_ms;               /* when that was looked at */
-    bool crowded;                   /* one had to give its place up: none gets one before another ends */
-    double token_ms;                /* what a token of a prompt takes, as measured; 0: not known yet */
+    const struct fm_sequence *busy;    /* whose job or image is worked on: it is not ended meanwhile. NULL: none */
+    bool wanted;                       /* somebody waits for what is being computed */
+    int64_t asked_ms;                  /* when that was looked at */
+    bool crowded;                      /* one had to give its place up: none gets one before another ends */
+    double token_ms;                   /* what a token of a prompt takes, as measured; 0: not known yet */
+    struct fm_speculation speculation; /* what drafts take */
+    bool cramped;                      /* the memory had no room for drafts: the next batch has none */
 };
 
 /* For `model`, which must outlive it. On failure nothing is left to free. */

@@ -269,6 +269,12 @@ static enum fm_reason read_job(struct fm_sequence *sequence, fm_image_go_on *go_
     if (code != FM_OK) {
         return code == FM_CANCELLED ? FM_REASON_ABORTED : FM_REASON_ERROR;
     }
+    if (model->drafts != FM_DRAFTS_OFF && request->prompt.span_count == 0) {
+        code = fm_lookup_init(&sequence->lookup, model->context_length, error);
+    }
+    if (code != FM_OK) {
+        return FM_REASON_ERROR;
+    }
     memcpy(sequence->tokens, request->prompt.tokens, request->prompt.count * sizeof *sequence->tokens);
     sequence->count = request->prompt.count;
     fm_sampler_take_prompt(&sequence->sampler, sequence->tokens, sequence->count);
@@ -341,6 +347,7 @@ size_t fm_sequence_fill(struct fm_sequence *sequence, struct fm_batch *batch, si
     llama_pos position = fm_cached_position(cached, from);
     bool wanted = from + count == sequence->count;
     sequence->output = -1;
+    sequence->drafted = 0;
     sequence->filled = count;
     for (size_t i = 0; i < count; i++) {
         bool logits = wanted && i + 1 == count;
@@ -360,6 +367,27 @@ static void tell_progress(struct fm_sequence *sequence) {
     }
 }
 
+/* A token was drawn: where it is the draft, so is the next one from the logits that came of the draft. */
+static void take_drafts(struct fm_sequence *sequence, const struct fm_batch *batch) {
+    struct fm_cached *cached = sequence->cached;
+    size_t count = fm_sequence_accepted(sequence, 0);
+    sequence->accepted = 0;
+    while (count > 0) {
+        fm_cached_add(cached, sequence->tokens + cached->count, count, false);
+        sequence->accepted += count;
+        count = 0;
+        if (!sequence->reason && cached->count == sequence->count) {
+            go_on_with(sequence, fm_batch_logits(batch, sequence->output + (int32_t)sequence->accepted));
+            count = fm_sequence_accepted(sequence, sequence->accepted);
+        }
+    }
+    if (sequence->accepted < sequence->drafted) {
+        fm_cached_cut(cached, cached->count);
+    }
+    sequence->drafted_tokens += (int64_t)sequence->drafted;
+    sequence->accepted_tokens += (int64_t)sequence->accepted;
+}
+
 void fm_sequence_take(struct fm_sequence *sequence, const struct fm_batch *batch, bool alone) {
     struct fm_cached *cached = sequence->cached;
     size_t end = cached->count + sequence->filled;
@@ -370,6 +398,7 @@ void fm_sequence_take(struct fm_sequence *sequence, const struct fm_batch *batch
     tell_progress(sequence);
     if (sequence->output >= 0) {
         go_on_with(sequence, fm_batch_logits(batch, sequence->output));
+        take_drafts(sequence, batch);
     }
 }
 
@@ -422,12 +451,16 @@ void fm_sequence_end(struct fm_sequence *sequence) {
     enum fm_reason reason = fm_llama_answer_end(answer, sequence->reason);
     bool whole = reason == FM_REASON_STOP && !answer->parser.called && !fm_kit_job_cut(job);
     bool stuck = whole && !fm_guide_check(&answer->guide, &job->schema_error);
-    fm_log(FM_LOG_INFO, "job %lld: %zu tokens in, %lld out, %lld ms", (long long)job->id,
-           sequence->request.prompt.count, (long long)job->output_tokens,
-           (long long)(fm_now_ms() - sequence->start_ms));
+    fm_log(FM_LOG_INFO, "job %lld: %zu tokens in, %lld out, %lld of %lld drafts accepted, %lld ms", (long long)job->id,
+           sequence->request.prompt.count, (long long)job->output_tokens, (long long)sequence->accepted_tokens,
+           (long long)sequence->drafted_tokens, (long long)(fm_now_ms() - sequence->start_ms));
+    job->speculates = sequence->model->drafts != FM_DRAFTS_OFF;
+    job->drafted_tokens = sequence->drafted_tokens;
+    job->accepted_tokens = sequence->accepted_tokens;
     fm_sampler_free(&sequence->sampler);
     fm_llama_answer_free(answer);
     fm_llama_request_free(&sequence->request);
+    fm_lookup_free(&sequence->lookup);
     free(sequence->tokens);
     fm_kit_job_finish(job, reason, &answer->error);
     *sequence = (struct fm_sequence){.cached = sequence->cached, .filled = sequence->filled};

@@ -9,9 +9,11 @@
 #include "engine/llama/answer.h"
 #include "engine/llama/batch.h"
 #include "engine/llama/cache.h"
+#include "engine/llama/lookup.h"
 #include "engine/llama/request.h"
 #include "engine/llama/sampler.h"
 #include "engine/llama/saved.h"
+#include "engine/llama/speculation.h"
 
 /* A text that an answer may begin with, though its grammar does not have it. */
 struct fm_start {
@@ -36,7 +38,14 @@ struct fm_sequence {
     bool forced_more;         /* the next token may be a forced one: don't draw */
     size_t filled;            /* its tokens in the batch */
     int32_t output;           /* the index in the batch of the one whose logits it wants; -1: of none */
-    enum fm_reason reason;    /* why it is over; FM_REASON_NONE: it is not */
+    struct fm_lookup lookup;  /* where its drafts come from; ->room 0: it has none */
+    struct fm_speculation_account account;
+    llama_token drafts[FM_DRAFTS_MAX]; /* tokens that may follow, in the batch after its own */
+    size_t drafted;                    /* how many those are */
+    size_t accepted;                   /* how many of the last batch's were right */
+    int64_t drafted_tokens;            /* of all its batches */
+    int64_t accepted_tokens;           /* of these, those that the answer has */
+    enum fm_reason reason;             /* why it is over; FM_REASON_NONE: it is not */
     int64_t start_ms;
 };
 
@@ -65,6 +74,20 @@ const struct fm_span *fm_sequence_span(const struct fm_sequence *sequence);
 
 /* Adds at most `most` of the tokens that are next to the batch, which has room for them. Returns how many. */
 size_t fm_sequence_fill(struct fm_sequence *sequence, struct fm_batch *batch, size_t most);
+
+/*
+ * After fm_sequence_fill with the last token: adds tokens that may follow, as many as pay by `speculation`, at most as
+ * there is room for. `token_us`: see fm_speculation_drafts. fm_sequence_take draws each token as if there were no
+ * drafts, and needs no batch for those that it finds among them: the answer is the same.
+ */
+void fm_sequence_draft(struct fm_sequence *sequence, struct fm_batch *batch, const struct fm_speculation *speculation,
+                       double token_us);
+
+/*
+ * After a batch with drafts: how many of the tokens that are next are those of the drafts from the number `next` on.
+ * These are in the memory already.
+ */
+size_t fm_sequence_accepted(const struct fm_sequence *sequence, size_t next);
 
 /* The batch was computed: takes what came of it. `alone`: no other sequence had a part in it. */
 void fm_sequence_take(struct fm_sequence *sequence, const struct fm_batch *batch, bool alone);

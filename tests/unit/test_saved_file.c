@@ -172,6 +172,7 @@ static void numbers_that_make_no_sense_are_refused(void **state) {
     } rows[] = {
         {0, 0, 4, 0},            /* its own parent */
         {0, 0, 4, 1},            /* a parent that comes later */
+        {0, 0, 4, INT32_MAX},    /* far beyond */
         {1, 0, 4, (uint32_t)-2}, /* no index */
         {3, 0, 4, 2},            /* a parent that is not full */
         {2, 4, 4, 0},            /* no token */
@@ -181,7 +182,7 @@ static void numbers_that_make_no_sense_are_refused(void **state) {
         {0, 8, 8, 1 << 20}, /* data beyond the file */
         {0, 8, 8, UINT64_MAX},
         {0, 16, 8, 1 << 20},
-        {0, 16, 8, UINT64_MAX - 10}, /* which added to the offset is in the file */
+        {1, 16, 8, UINT64_MAX - 50}, /* which added to the offset is in the file */
         {0, 16, 8, 0},
         {0, 32, 8, 0xbff0000000000000u}, /* a worth of -1 */
         {0, 32, 8, 0x7ff8000000000000u}, /* none */

@@ -11,7 +11,7 @@ from random import Random
 
 import foreign_engine
 import wire
-from wire import HelperTest, check_stream, children, script
+from wire import SLOW, HelperTest, check_stream, children, script
 
 MIB = 1 << 20
 CHAT, EMBEDDER, THIRD, FOURTH = "chat", "embedder", "third", "fourth"
@@ -222,9 +222,11 @@ class LoadAndUnload(Engines):
                     lambda call: helper.send("$/cancelRequest", {"id": call})):
             call = helper.start("models.load", {"model": CHAT})
             wire.wait_until(helper.engine_pid, "the engine")
+            before = time.monotonic()
             end(call)
             self.assert_error(helper.reply(call)["result"], "CANCELLED")
             wire.wait_until(lambda: not children(helper.pid), "the end of the load")
+            self.assert_soon(time.monotonic() - before, 2 * SLOW, "a load without progress ends after a minute anyway")
 
     def test_a_limit_ends_the_load(self):
         helper = self.models(FM_ENGINE_FAKE_LOAD=f"hang:{CHAT}")
@@ -430,11 +432,14 @@ class Budget(Engines):
             self.wait_for_engines(helper, model)
 
     def test_a_model_that_reports_too_much(self):
-        helper = self.models("--memory-budget", "120M", FM_ENGINE_FAKE_MEMORY=str(140 * MIB))
-        for _ in range(2):
+        """The second time that is known, and no engine is started for it."""
+        helper = self.models("--memory-budget", "120M", FM_ENGINE_FAKE_MEMORY=str(140 * MIB), FM_ENGINE_FAKE_LOAD="slow:500")
+        for takes in (5, 0.4):
+            before = time.monotonic()
             error = self.assert_error(helper.collect(self.ask(helper, CHAT, "x"))[1], "UNAVAILABLE")
             self.assertIn("--memory-budget", error["detail"])
             self.assertIn("140 MiB", error["detail"])
+            self.assert_soon(time.monotonic() - before, takes * SLOW)
             wire.wait_until(lambda: not children(helper.pid), "the engine's end")
 
 

@@ -88,7 +88,7 @@ class Case(HelperTest):
 
     def start_front(self, **popen):
         self.write(tiny(), os.path.join(self.folder, "good.gguf"))
-        self.front = self.helper("--models-dir", self.folder, engine="llama", **popen)
+        self.front = self.helper("--models-dir", self.folder, "--max-engines", "1", engine="llama", **popen)
         self.assert_good_model()
         self.baseline = self.footprint()
 

@@ -127,7 +127,8 @@ struct fm_engine {
     int64_t context_length;    /* tokens, as it reported them; 0: it did not */
     bool warming;              /* it was started by models.load, and ends if nobody waits for the load any more */
     int64_t memory;            /* bytes that the model takes: what is estimated, then what the engine reports */
-    int64_t used_ms;           /* when a job was handed to it, or ended in it, last; or when it was started */
+    int64_t used_us;           /* when a job was handed to it, or ended in it, last; or when it was started (in ms,
+                                  two could be the same) */
     unsigned slots;            /* jobs it runs at once */
     struct fm_outbox outbox;   /* to its stdin; valid while pid is not 0 */
     struct fm_error end_error; /* why it is being ended; code FM_OK: no reason noted */

@@ -578,7 +578,7 @@ MUTATIONS = [
     ("an engine that works is not idle, whatever the request says", SUPERVISOR, "    if (wanted) {\n", "    if (0) {\n",
      "e2e.life"),
     ("the least recently used engine makes way", PLACES,
-     "engine->used_ms < chosen->used_ms", "engine->used_ms > chosen->used_ms", "e2e.engines"),
+     "engine->used_us < chosen->used_us", "engine->used_us > chosen->used_us", "e2e.engines"),
     ("who waits for a place is not overtaken for ever", PLACES,
      "        if (job->number > last) {\n", "        if (0) {\n", "e2e.engines"),
     ("who waits for a place holds up one engine alone", PLACES,

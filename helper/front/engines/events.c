@@ -168,8 +168,8 @@ static void on_loaded(struct fm_engine *engine, const struct fm_rpc_message *mes
     fm_failed_load_clear(&program->failed_loads, &engine->model);
     engine->signs++;
     engine->context_length = get_count(message->result, "context_length");
-    engine->used_ms = fm_now_ms();
-    engine->load_ms = engine->used_ms - engine->started_ms;
+    engine->used_us = fm_now_us();
+    engine->load_ms = fm_now_ms() - engine->started_ms;
     fm_engine_set_state_locked(engine, FM_ENGINE_READY);
     fm_log(FM_LOG_INFO, "engine %d is ready, %u slots", (int)engine->pid, engine->slots);
 }
@@ -527,7 +527,7 @@ static void take_event(struct fm_engine *engine, const struct fm_rpc_message *me
         if (strcmp(message->method, job_events[i].method) == 0) {
             job->progress_ms = fm_now_ms();
             engine->signs++;
-            engine->used_ms = job->progress_ms;
+            engine->used_us = fm_now_us();
             if (job_events[i].output == (embeds(job) ? ANSWER : VECTOR)) {
                 fail_job(job, "the engine sent output that the request does not ask for");
             } else {

@@ -124,7 +124,7 @@ static struct fm_engine *least_busy(struct fm_front *front, uint64_t number) {
         struct fm_engine *engine = &front->engines[i];
         bool runs = engine->state != FM_ENGINE_IDLE;
         unsigned work = runs ? work_before(engine, number) : 0;
-        bool older = chosen && work == 0 && least == 0 && engine->used_ms < chosen->used_ms;
+        bool older = chosen && work == 0 && least == 0 && engine->used_us < chosen->used_us;
         if (runs && (!chosen || work < least || older)) {
             chosen = engine;
             least = work;
@@ -221,8 +221,8 @@ static void finish_load(struct fm_job *job) {
                                             .memory_bytes = engine->memory,
                                             .context_length = engine->context_length,
                                             .slots = engine->slots};
-    engine->used_ms = fm_now_ms();
-    engine->idle_since_ms = engine->used_ms;
+    engine->used_us = fm_now_us();
+    engine->idle_since_ms = fm_now_ms();
     engine->keep_alive_ms = fm_engine_keep_alive(engine->front, &job->answer.request);
     finish(job);
     if (engine->keep_alive_ms == 0 && fm_engine_wanted_locked(engine, UINT64_MAX) == 0) {

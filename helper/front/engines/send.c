@@ -92,7 +92,7 @@ void fm_engine_send_job_locked(struct fm_engine *engine, struct fm_job *job) {
     }
     job->state = FM_JOB_SENT;
     job->progress_ms = fm_now_ms();
-    engine->used_ms = job->progress_ms;
+    engine->used_us = fm_now_us();
     engine->keep_alive_ms = fm_engine_keep_alive(engine->front, &job->answer.request);
 }
 

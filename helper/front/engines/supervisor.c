@@ -528,7 +528,7 @@ enum fm_code fm_engine_start_locked(struct fm_engine *engine, const struct fm_mo
     engine->end_error.code = FM_OK;
     engine->memory = fm_needs_of(&engine->front->program.needs, model, NULL);
     engine->started_ms = fm_now_ms();
-    engine->used_ms = engine->started_ms;
+    engine->used_us = fm_now_us();
     engine->warming = false;
     engine->keep_alive_ms = fm_engine_keep_alive(engine->front, NULL);
     fm_engine_set_state_locked(engine, FM_ENGINE_STARTING); /* before its thread looks */

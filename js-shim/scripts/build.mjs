@@ -66,7 +66,7 @@ const OPTIONS = { bundle: true, platform: "node", target: "node20", logLevel: "w
 const bundle = (entry, file, format, outside, more) =>
   esbuild.build({ ...OPTIONS, entryPoints: [join(esm, entry)], outfile: file, format, plugins: [parts(outside)], ...more });
 
-const withTabs = (text) => text.replace(/^(?: {2})+/gm, (spaces) => "\t".repeat(spaces.length / 2));
+const withTabs = (text, width = 2) => text.replace(/^ +/gm, (spaces) => "\t".repeat(spaces.length / width));
 
 /** Tabs, and no comments: it is smaller and loads faster, and a stack trace still says where it was. */
 async function shrink(file) {
@@ -104,7 +104,7 @@ const LIBRARY = '/// <reference lib="esnext.disposable" />';
 async function bundleTypes(entry, file) {
   const types = await rollup({ input: join(esm, entry), plugins: [dts()], external: ["@ai-sdk/openai"] });
   const { output } = await types.generate({ format: "es", banner: LIBRARY });
-  await writeFile(join(fresh, file), withTabs(output[0].code));
+  await writeFile(join(fresh, file), withTabs(output[0].code, 4));
 }
 
 async function writeNotices() {

@@ -110,9 +110,9 @@ test("docs/options.md has each option and variable of --help, and no other", asy
   assert.deepEqual(found(page, /(FM_PROXY_[A-Z_]+)/g), sorted(JSON.parse(list).map(({ variable }) => variable)));
 });
 
-test("the package's README tells the whole environment that the helper gets", () => {
-  const text = readFileSync(join(shim, "README.md"), "utf8");
-  const [paragraph] = /^- The helper gets [^]*?(?=\n- |\n\n|(?![^]))/m.exec(text.slice(text.indexOf("## Limits")));
+test("docs/options.md tells the whole environment that the helper gets", () => {
+  const text = read("docs/options.md");
+  const [paragraph] = /^The helper of the npm package gets [^]*?(?=\n\n)/m.exec(text);
   const names = [...paragraph.matchAll(/`([A-Z_]+)(\*?)`/g)];
   const told = new Set(names.filter(([, , star]) => star === "").map(([, name]) => name));
   assert.deepEqual([...told].sort(), [...ENVIRONMENT].sort());

@@ -140,15 +140,12 @@ static bool on_node(struct ggml_tensor *node, bool ask, void *argument) {
 
 int32_t fm_llama_model_compute(struct fm_llama_model *model, const struct llama_batch *batch, bool encode) {
     struct fm_error error = {.detail = ""};
-    bool all_threads = model->exact || model->uses_gpu; /* with a GPU, threads that wait are no sign */
     model->in_pieces = model->trying_gpu || batch->n_tokens >= PIECES_FROM;
     model->stopped = false;
     model->nodes = 0;
-    fm_threads_begin(&model->threads, all_threads);
+    fm_threads_begin(&model->threads, model->exact || model->uses_gpu);
     int32_t status = fm_compute(model->context, batch, encode, &error);
-    if (!all_threads) {
-        fm_threads_end(&model->threads, status == 0 ? batch->n_tokens : 0);
-    }
+    fm_threads_end(&model->threads, status == 0 ? batch->n_tokens : 0);
     if (status == 0 && model->stopped) {
         return FM_COMPUTE_ABORTED;
     }

@@ -77,9 +77,7 @@ static void look_around(struct fm_scheduler *scheduler) {
 
 /* Other programs hold the batch up so much that it is done sooner by fewer threads, from its beginning. */
 static bool is_better_begun_again(const struct fm_scheduler *scheduler) {
-    const struct fm_llama_model *model = scheduler->model;
-    bool may = !model->exact && !model->uses_gpu && !scheduler->busy && !scheduler->cache.whole;
-    return may && fm_threads_lost(&model->threads);
+    return !scheduler->busy && !scheduler->cache.whole && fm_threads_lost(&scheduler->model->threads);
 }
 
 /* llama.cpp asks between the operations of a batch, which may take a minute. It stops when nobody wants what comes of

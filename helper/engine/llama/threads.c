@@ -61,11 +61,15 @@ void fm_threads_stop(struct fm_threads *threads) {
 void fm_threads_begin(struct fm_threads *threads, bool all) {
     int count = all ? threads->count.most : threads->count.now;
     llama_set_n_threads(threads->context, count, count);
+    threads->all = all;
     threads->wall_us = fm_now_us();
     threads->cpu_us = fm_cpu_time_us();
 }
 
 void fm_threads_end(struct fm_threads *threads, int64_t tokens) {
+    if (threads->all) {
+        return;
+    }
     int before = threads->count.now;
     int64_t now = fm_now_us();
     const struct fm_computed computed = {
@@ -77,5 +81,6 @@ void fm_threads_end(struct fm_threads *threads, int64_t tokens) {
 }
 
 bool fm_threads_lost(const struct fm_threads *threads) {
-    return fm_thread_count_is_lost(&threads->count, fm_now_us() - threads->wall_us, fm_cpu_time_us() - threads->cpu_us);
+    return !threads->all &&
+           fm_thread_count_is_lost(&threads->count, fm_now_us() - threads->wall_us, fm_cpu_time_us() - threads->cpu_us);
 }

@@ -11,7 +11,8 @@ struct fm_threads {
     struct llama_context *context; /* borrowed */
     struct ggml_threadpool *pool;  /* NULL: llama.cpp starts threads for each batch */
     struct fm_thread_count count;
-    int64_t wall_us; /* when the batch began that is being computed, */
+    bool all;        /* of the batch that is being computed: see fm_threads_begin */
+    int64_t wall_us; /* when it began, */
     int64_t cpu_us;  /* and what the process had of the processors until then */
 };
 
@@ -25,15 +26,16 @@ void fm_threads_start(struct fm_threads *threads, struct llama_context *context,
 void fm_threads_stop(struct fm_threads *threads);
 
 /*
- * Before each batch. `all`: however busy the machine is, for the same bits as in another process: the last ones depend
- * on how many threads compute.
+ * Before each batch. `all`: all threads compute, however busy the machine is, and the batch says nothing about that.
+ * For the same bits as in another process, the last of which depend on the number of threads; and for a GPU, for which
+ * threads wait.
  */
 void fm_threads_begin(struct fm_threads *threads, bool all);
 
-/* After a batch of `tokens` that was not begun with `all`; 0: it was given up. */
+/* After a batch of `tokens`; 0: it was given up. */
 void fm_threads_end(struct fm_threads *threads, int64_t tokens);
 
-/* Amid such a batch: it is done sooner if it is given up, and begun again after fm_threads_end. */
+/* Amid a batch: it is done sooner if it is given up, and begun again after fm_threads_end. */
 bool fm_threads_lost(const struct fm_threads *threads);
 
 #endif

@@ -3,39 +3,20 @@
 Only the engine "llama" has a models folder, so the fake one stands in its place.
 """
 
-import os
-import tempfile
 import time
 
-import foreign_engine
+import test_engines
 import wire
-from wire import SLOW, HelperTest, check_stream, script
+from wire import SLOW
 
 FIRST, SECOND = "first", "second"
 
 
-class ModelChange(HelperTest):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-        foreign_engine.borrow(os.path.join(wire.BIN, "fm-engine-fake"), self.folder, "llama")
-        for name in (FIRST, SECOND):
-            with open(os.path.join(self.folder, f"{name}.gguf"), "wb") as file:
-                file.write(b"GGUF")
+class ModelChange(test_engines.Engines):
+    MODELS = (FIRST, SECOND)
 
     def two_models(self, **env):
-        return self.helper("--engine-dir", self.folder, "--models-dir", self.folder, "--max-engines", "1", engine="llama",
-                           env=env)
-
-    def ask(self, helper, model, *steps, **fm):
-        return self.create(helper, script(*steps), model=model, fm=fm)
-
-    def assert_answer(self, helper, call, model):
-        events, result = helper.collect(call)
-        self.assertTrue(result["ok"], result)
-        self.assertEqual(result["response"]["model"], model)
-        check_stream(self, events, result)
+        return self.models("--max-engines", "1", **env)
 
     def test_an_idle_engine_gives_way(self):
         helper = self.two_models()

@@ -287,7 +287,7 @@ static size_t fill(struct fm_scheduler *scheduler) {
 static void measure(struct fm_scheduler *scheduler, int64_t took_us) {
     int32_t count = scheduler->batch.tokens.n_tokens;
     double token_ms = (double)took_us / 1000 / count;
-    if (count >= MEASURED_MIN && !find_single(scheduler)) {
+    if (count >= MEASURED_MIN) {
         scheduler->token_ms = scheduler->token_ms > 0 ? (scheduler->token_ms * 3 + token_ms) / 4 : token_ms;
     }
 }
@@ -365,7 +365,9 @@ static void compute(struct fm_scheduler *scheduler) {
     scheduler->cramped = result == FM_DECODE_FULL && drafts > 0;
     switch (result) {
     case FM_DECODE_OK:
-        measure(scheduler, took_us);
+        if (drafts == 0) { /* each of them wants logits, which a prompt's tokens do not */
+            measure(scheduler, took_us);
+        }
         take_batch(scheduler, count);
         if (single && single->job) {
             fm_speculation_measure(&scheduler->speculation, &single->account, drafts, single->accepted,

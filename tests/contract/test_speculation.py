@@ -166,7 +166,8 @@ class Saves(Case):
 
     @unittest.skipUnless(os.path.exists("/proc/self/stat"), "no /proc tells what a process computes")
     def test_rewrites_take_less_work(self):
-        """Measured in processor time, because other tests run beside it."""
+        """Drafts are tried by themselves where a text repeats its prompt. How much faster that is: tests/bench/speculation.py.
+        Here other tests run beside it: processor time is compared, and asked is only that it is not lost."""
         took = {}
         for mode in ("off", "lookup"):
             engine = self.ready(mode)
@@ -178,7 +179,9 @@ class Saves(Case):
                 engine.run(**params)
                 took[mode] += self.seconds(engine) - before
         print(f"rewrites: {took['off'] / took['lookup']:.2f} times the speed without", file=sys.stderr)
-        self.assertGreater(took["off"] / took["lookup"], 1.1)  # 1.4 on a machine that does nothing else
+        self.assertGreater(took["off"] / took["lookup"], 0.7)
+        accepted, _ = self.drafts(engine)
+        self.assertGreater(accepted, 40 * REWRITES, "of some 200 tokens each")
 
     def test_repeatable_answers_have_no_drafts(self):
         engine = self.ready("always")

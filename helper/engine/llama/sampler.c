@@ -13,8 +13,10 @@
 #include "engine/llama/sampler.h"
 #include "base/platform.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Tokens less likely than this, relative to the best one, are never drawn. PROTOCOL.md names it. */
 #define MIN_P 0.05f
@@ -24,6 +26,9 @@
  * they are so far apart that only the best can be drawn; divided by much less they overflow to infinity.
  */
 #define TEMPERATURE_MIN 1e-8
+
+#define LANES 16
+#define BLOCK 1024
 
 /* What a ban adds: more than logits differ by, and not so much that banned ones could no longer be told apart. */
 #define BAN (-1e5F)
@@ -41,16 +46,12 @@ static uint32_t seed_of(const struct fm_kit_job *job) {
     return folded == LLAMA_DEFAULT_SEED ? 0 : folded; /* that one means "any" */
 }
 
+/* What is done with candidates that min_p has left. */
 static struct llama_sampler *make_chain(const struct fm_kit_job *job) {
     struct llama_sampler *chain = llama_sampler_chain_init(llama_sampler_chain_default_params());
-    if (is_greedy(job)) {
-        llama_sampler_chain_add(chain, llama_sampler_init_greedy());
-        return chain;
-    }
     if (job->top_k > 0) {
         llama_sampler_chain_add(chain, llama_sampler_init_top_k((int32_t)job->top_k));
     }
-    llama_sampler_chain_add(chain, llama_sampler_init_min_p(job->min_p < 0 ? MIN_P : (float)job->min_p, 1));
     llama_sampler_chain_add(chain, llama_sampler_init_temp((float)job->temperature));
     if (job->top_p < 1) {
         llama_sampler_chain_add(chain, llama_sampler_init_top_p((float)job->top_p, 1));
@@ -113,17 +114,22 @@ enum fm_code fm_sampler_init(struct fm_sampler *sampler, const struct fm_kit_job
     sampler->candidates = calloc(sampler->vocab_size, sizeof *sampler->candidates);
     enum fm_code code = sampler->candidates ? prepare_added(sampler, vocab, error) : fm_fail_no_memory(error);
     code = code ? code : prepare_window(sampler, error);
+    if (code == FM_OK && (sampler->added || sampler->recent)) {
+        sampler->adjusted = calloc(sampler->vocab_size, sizeof *sampler->adjusted);
+        code = sampler->adjusted ? FM_OK : fm_fail_no_memory(error);
+    }
     if (code != FM_OK) {
         fm_sampler_free(sampler);
         return code;
     }
-    sampler->chain = make_chain(job);
+    sampler->chain = is_greedy(job) ? NULL : make_chain(job);
     return FM_OK;
 }
 
 void fm_sampler_free(struct fm_sampler *sampler) {
     llama_sampler_free(sampler->chain);
     free(sampler->candidates);
+    free(sampler->adjusted);
     free(sampler->added);
     free(sampler->seen);
     free(sampler->recent);
@@ -164,36 +170,100 @@ void fm_sampler_take(struct fm_sampler *sampler, llama_token token) {
     }
 }
 
-/* From the first `count` candidates, whose logits are the model's. */
-static llama_token draw_from(struct fm_sampler *sampler, size_t count) {
-    for (size_t i = 0; sampler->recent && i < count; i++) {
-        struct llama_token_data *candidate = &sampler->candidates[i];
-        candidate->logit = sampler->recent[candidate->id] ? penalise(sampler, candidate->logit) : candidate->logit;
+/* ---- one draw ---- */
+
+/* What both draws see: the model's logits, with penalties and biases where there are any. */
+static const float *adjust(struct fm_sampler *sampler, const float *logits) {
+    float *adjusted = sampler->adjusted;
+    if (!adjusted) {
+        return logits;
     }
-    for (size_t i = 0; sampler->added && i < count; i++) {
-        sampler->candidates[i].logit += sampler->added[sampler->candidates[i].id];
+    memcpy(adjusted, logits, sampler->vocab_size * sizeof *adjusted);
+    for (size_t i = 0; sampler->recent && i < sampler->vocab_size; i++) {
+        adjusted[i] = sampler->recent[i] ? penalise(sampler, adjusted[i]) : adjusted[i];
     }
-    struct llama_token_data_array candidates = {.data = sampler->candidates, .size = count, .selected = -1};
-    llama_sampler_apply(sampler->chain, &candidates);
-    return candidates.selected < 0 ? LLAMA_TOKEN_NULL : candidates.data[candidates.selected].id;
+    for (size_t i = 0; sampler->added && i < sampler->vocab_size; i++) {
+        adjusted[i] += sampler->added[i];
+    }
+    return adjusted;
 }
 
-static llama_token draw_freely(struct fm_sampler *sampler, const float *logits) {
-    for (size_t i = 0; i < sampler->vocab_size; i++) {
-        sampler->candidates[i] = (struct llama_token_data){.id = (llama_token)i, .logit = logits[i]};
+/* In lanes, which the compiler makes vectors of: it may not change the order of comparisons by itself. */
+static float highest(const float *logits, size_t count) {
+    float lanes[LANES];
+    float best = -INFINITY;
+    for (size_t i = 0; i < LANES; i++) {
+        lanes[i] = -INFINITY;
     }
-    return draw_from(sampler, sampler->vocab_size);
-}
-
-static llama_token draw_masked(struct fm_sampler *sampler, const float *logits) {
-    const uint32_t *mask = fm_grammar_mask(sampler->grammar);
-    size_t count = 0;
-    for (size_t i = 0; mask && i < sampler->vocab_size; i++) {
-        if (mask[i / 32] & 1u << i % 32) {
-            sampler->candidates[count++] = (struct llama_token_data){.id = (llama_token)i, .logit = logits[i]};
+    for (size_t i = 0; i + LANES <= count; i += LANES) {
+        for (size_t lane = 0; lane < LANES; lane++) {
+            lanes[lane] = logits[i + lane] > lanes[lane] ? logits[i + lane] : lanes[lane];
         }
     }
-    return count ? draw_from(sampler, count) : LLAMA_TOKEN_NULL;
+    for (size_t i = 0; i < LANES; i++) {
+        best = lanes[i] > best ? lanes[i] : best;
+    }
+    for (size_t i = count - count % LANES; i < count; i++) {
+        best = logits[i] > best ? logits[i] : best;
+    }
+    return best;
+}
+
+/* The first of the highest. Of logits that are no numbers, any. */
+static size_t find_highest(const float *logits, size_t count) {
+    size_t found = 0;
+    float best = -INFINITY;
+    for (size_t from = 0; from < count; from += BLOCK) {
+        size_t length = count - from < BLOCK ? count - from : BLOCK;
+        float of_block = highest(logits + from, length);
+        if (of_block > best) {
+            best = of_block;
+            found = from;
+        }
+    }
+    while (found + 1 < count && logits[found] < best) {
+        found++;
+    }
+    return found;
+}
+
+static bool is_in(const uint32_t *mask, size_t token) {
+    return !mask || mask[token / 32] & 1u << token % 32;
+}
+
+/* The best token of those in `mask` (NULL: of all). LLAMA_TOKEN_NULL: it has none. */
+static llama_token find_best(const struct fm_sampler *sampler, const float *logits, const uint32_t *mask) {
+    llama_token best = LLAMA_TOKEN_NULL;
+    if (!mask) {
+        return (llama_token)find_highest(logits, sampler->vocab_size);
+    }
+    for (size_t i = 0; i < sampler->vocab_size; i++) {
+        if (is_in(mask, i) && (best == LLAMA_TOKEN_NULL || logits[i] > logits[best])) {
+            best = (llama_token)i;
+        }
+    }
+    return best;
+}
+
+/* Candidates are those in `mask` that are not too unlikely beside the best one: few of many, so that the rest is quick.
+ */
+static llama_token draw(struct fm_sampler *sampler, const float *logits, const uint32_t *mask) {
+    llama_token best = find_best(sampler, logits, mask);
+    if (best == LLAMA_TOKEN_NULL || is_greedy(sampler->job)) {
+        return best;
+    }
+    struct llama_token_data_array candidates = {.data = sampler->candidates, .selected = -1};
+    float least = logits[best] + logf(sampler->job->min_p < 0 ? MIN_P : (float)sampler->job->min_p);
+    for (size_t i = 0; i < sampler->vocab_size; i++) {
+        if (logits[i] >= least && is_in(mask, i)) {
+            sampler->candidates[candidates.size++] =
+                (struct llama_token_data){.id = (llama_token)i, .logit = logits[i]};
+        }
+    }
+    if (candidates.size > 0) {
+        llama_sampler_apply(sampler->chain, &candidates);
+    }
+    return candidates.selected < 0 ? best : candidates.data[candidates.selected].id;
 }
 
 static bool may_come(struct fm_sampler *sampler, llama_token token) {
@@ -202,11 +272,13 @@ static bool may_come(struct fm_sampler *sampler, llama_token token) {
 }
 
 llama_token fm_sampler_draw(struct fm_sampler *sampler, const float *logits) {
-    llama_token token = draw_freely(sampler, logits);
+    logits = adjust(sampler, logits);
+    llama_token token = draw(sampler, logits, NULL);
     if (sampler->grammar && !may_come(sampler, token)) {
-        token = draw_masked(sampler, logits);
+        const uint32_t *mask = fm_grammar_mask(sampler->grammar);
+        token = mask ? draw(sampler, logits, mask) : LLAMA_TOKEN_NULL;
     }
-    if (token != LLAMA_TOKEN_NULL) {
+    if (token != LLAMA_TOKEN_NULL && sampler->chain) {
         llama_sampler_accept(sampler->chain, token);
     }
     return token;

@@ -8,11 +8,12 @@
 #include <llama.h>
 
 struct fm_sampler {
-    struct llama_sampler *chain;
+    struct llama_sampler *chain;         /* NULL: the best token is taken */
     struct fm_grammar *grammar;          /* borrowed; NULL: none */
     struct llama_token_data *candidates; /* `vocab_size` of them */
     size_t vocab_size;
     const struct fm_kit_job *job;
+    float *adjusted;       /* logits with all that is added to them; NULL: nothing is */
     float *added;          /* to the logit of each token: its bias, and the penalties so far; NULL: to none */
     unsigned char *seen;   /* 1: the token was generated; as long as `added` */
     unsigned char *recent; /* how often each token is in `window`; NULL: no job->repeat_penalty */

@@ -33,11 +33,11 @@ LINE_MAX = 524_288  # characters; docs/limits.md names it
 
 
 class Case(unittest.TestCase):
-    def load(self, model=None, popen=None, **env):
+    def load(self, model=None, popen=None, log_level="off", **env):
         """A fresh engine, and its answer to engine.load."""
         engine = Engine(PROGRAM, env, **(popen or {}))
         self.addCleanup(engine.close)
-        self.assertTrue(engine.initialize()["ok"])
+        self.assertTrue(engine.initialize(log_level=log_level)["ok"])
         result, _ = engine.load(model or MODEL)
         return engine, result
 
@@ -68,6 +68,19 @@ class Fast(Case):
 
     def load(self, model=None, popen=None, **env):
         return super().load(model, popen, FM_ENGINE_LLAMA_REPEATABLE="", **env)
+
+    def assert_same(self, ours, theirs, margin=0.4):
+        """
+        The same tokens with the same log probabilities, but for rounding: that depends on what is computed at once. Where
+        the two best are so near to each other that it decides, the texts part.
+        """
+        for our, their in zip(ours.logprobs, theirs.logprobs):
+            if our["bytes"] != their["bytes"]:
+                best, second = (token["logprob"] for token in their["top"])
+                self.assertLess(best - second, margin, (ours.text, theirs.text))
+                return
+            self.assertLess(abs(our["logprob"] - their["logprob"]), margin, (ours.text, theirs.text))
+        self.assertEqual(ours.text, theirs.text)
 
 
 class SlowMachine(Case):
@@ -490,6 +503,30 @@ class Reuse(Fast):
             again = engine.run(branch, max_tokens=2, temperature=0)
             self.assertEqual((again.cached, again.text), (again.accepted - 1, first.text))
 
+    def test_more_than_the_memory_holds(self):
+        """A conversation that nobody goes on with is moved out of the KV memory, and comes back whole, alone or as a branch."""
+        engine, _ = self.ready(log_level="debug", **{CTX: "512", KV_TOKENS: "512"})
+        prompts = [user(f"{self.STORY * 18} It is {word}.") for word in ("red", "green", "blue", "white")]
+        prompts = [[{"role": "system", "content": f"Say {i}."}, *prompt] for i, prompt in enumerate(prompts)]
+
+        def run(prompt, **params):
+            return engine.run(prompt, max_tokens=8, temperature=0, logprobs=2, **params)
+        first = [run(prompt) for prompt in prompts]
+        for prompt, before in zip(prompts, first):
+            again = run(prompt)
+            self.assertEqual(again.cached, again.accepted - 1)
+            self.assert_same(again, before)
+        branch = run([*prompts[0][:1], *user(self.STORY * 15)])
+        self.assertGreater(branch.cached, 150)
+        again = run(prompts[0])
+        self.assertEqual(again.cached, again.accepted - 1)
+        self.assert_same(again, first[0])
+        seeded = run(prompts[1], seed=1)
+        self.assertEqual(seeded.cached, 0, "in other cells its last bits would be others")
+        engine.close()
+        for told in (b"tokens moved out of the KV memory", b"tokens came back to the KV memory"):
+            self.assertIn(told, engine.stderr)
+
     def test_a_seed_is_repeatable(self):
         """To the bit, whatever was computed before, as long as the engine does nothing else."""
         engine, _ = self.ready()
@@ -576,19 +613,6 @@ class Together(Fast):
 
     def start_greedy(self, engine, prompt, **params):
         return engine.start(user(prompt), **{"max_tokens": 12, "temperature": 0, "logprobs": 2, **params})
-
-    def assert_same(self, ours, theirs, margin=0.4):
-        """
-        The same tokens with the same log probabilities, but for rounding: that depends on what is computed at once. Where
-        the two best are so near to each other that it decides, the texts part.
-        """
-        for our, their in zip(ours.logprobs, theirs.logprobs):
-            if our["bytes"] != their["bytes"]:
-                best, second = (token["logprob"] for token in their["top"])
-                self.assertLess(best - second, margin, (ours.text, theirs.text))
-                return
-            self.assertLess(abs(our["logprob"] - their["logprob"]), margin, (ours.text, theirs.text))
-        self.assertEqual(ours.text, theirs.text)
 
     def test_the_texts_of_each_alone(self):
         engine, _ = self.ready(**{SLOTS: "5"})

@@ -2,9 +2,12 @@
 #include "engine/llama/cache.h"
 #include "base/clock.h"
 #include "engine/llama/context.h"
+#include "engine/llama/swap.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#define SWAP_GAIN_MIN 16 /* tokens: less is computed as fast as moved */
 
 #define LOST_MAX                                                                                                       \
     16 /* tokens that a conversation may lose as it goes on: computed again at once, where they are wanted */
@@ -38,6 +41,7 @@ void fm_cache_free(struct fm_cache *cache) {
     for (size_t i = 0; i < cache->count; i++) {
         free(cache->list[i].tokens);
         free(cache->list[i].spans);
+        free(cache->list[i].state);
     }
     free(cache->list);
     *cache = (struct fm_cache){0};
@@ -89,6 +93,8 @@ static void drop_spans(struct fm_cached *cached) {
 
 void fm_cached_cut(struct fm_cached *cached, size_t count) {
     llama_memory_t memory = memory_of(cached->cache);
+    fm_swap_drop(cached);
+    count = count < cached->count ? count : cached->count;
     if (!llama_memory_seq_rm(memory, cached->id, fm_cached_position(cached, count), -1)) {
         llama_memory_seq_rm(memory, cached->id, -1, -1);
         count = 0;
@@ -128,6 +134,9 @@ static size_t common_tokens(const struct fm_cached *cached, const struct fm_prom
 /* How many of its tokens `prompt` can use. */
 static size_t usable(const struct fm_cached *cached, const struct fm_prompt *prompt, bool exact) {
     size_t common = common_tokens(cached, prompt);
+    if (cached->state && (exact || common < SWAP_GAIN_MIN)) {
+        return 0; /* in other cells, its entries would be added up in another order */
+    }
     if (cached->cache->whole && (cached->busy || common < cached->count)) {
         return 0;
     }
@@ -144,8 +153,9 @@ static struct fm_cached *find_best(struct fm_cache *cache, const struct fm_promp
     *most = 0;
     for (size_t i = 0; i < cache->count; i++) {
         size_t count = usable(&cache->list[i], prompt, exact);
-        bool idle = best && count == *most && best->busy && !cache->list[i].busy;
-        if (count > *most || (count > 0 && idle)) {
+        bool idle = best && best->busy && !cache->list[i].busy && !cache->list[i].state;
+        bool inside = best && best->state && !cache->list[i].state;
+        if (count > *most || (count > 0 && count == *most && (idle || inside))) {
             best = &cache->list[i];
             *most = count;
         }
@@ -155,19 +165,32 @@ static struct fm_cached *find_best(struct fm_cache *cache, const struct fm_promp
 
 /* ---- what goes ---- */
 
-/* What a kept sequence is worth: what it would cost to compute it again, less and less as the minutes pass. */
-static double worth(const struct fm_cached *cached, int64_t now) {
-    return (double)cached->count / (1 + (double)(now - cached->used_ms) / 60000);
+double fm_cached_worth(const struct fm_cached *cached, int64_t now_ms) {
+    return (double)cached->count / (1 + (double)(now_ms - cached->used_ms) / 60000);
 }
 
-/* The one of least worth that is not busy; empty ones first. NULL: all are busy. With `empty` false only full ones. */
-static struct fm_cached *find_worst(struct fm_cache *cache, bool empty) {
+/* The one of least worth that is not busy; empty ones first. NULL: all are busy. */
+static struct fm_cached *find_worst(struct fm_cache *cache) {
     int64_t now = fm_now_ms();
     struct fm_cached *worst = NULL;
     for (size_t i = 0; i < cache->count; i++) {
         struct fm_cached *cached = &cache->list[i];
-        bool eligible = !cached->busy && (empty || cached->count > 0);
-        if (eligible && (!worst || worth(cached, now) < worth(worst, now))) {
+        if (!cached->busy && (!worst || fm_cached_worth(cached, now) < fm_cached_worth(worst, now))) {
+            worst = cached;
+        }
+    }
+    return worst;
+}
+
+/* The same, of those that have cells, and not `but`; `movable`: of those that can be moved out. */
+static struct fm_cached *find_worst_inside(struct fm_cache *cache, const struct fm_cached *but, bool movable) {
+    int64_t now = fm_now_ms();
+    struct fm_cached *worst = NULL;
+    for (size_t i = 0; i < cache->count; i++) {
+        struct fm_cached *cached = &cache->list[i];
+        bool kept = !cached->busy && cached->count > 0 && !cached->state;
+        bool eligible = kept && cached != but && !(movable && cached->stays);
+        if (eligible && (!worst || fm_cached_worth(cached, now) < fm_cached_worth(worst, now))) {
             worst = cached;
         }
     }
@@ -175,25 +198,73 @@ static struct fm_cached *find_worst(struct fm_cache *cache, bool empty) {
 }
 
 bool fm_cache_make_room(struct fm_cache *cache) {
-    struct fm_cached *worst = find_worst(cache, false);
-    if (worst) {
+    struct fm_cached *worst = find_worst_inside(cache, NULL, false);
+    if (worst && (cache->pure || !fm_swap_out(worst))) {
         fm_cached_cut(worst, 0);
+    }
+    return worst != NULL;
+}
+
+/* NULL: none is kept. */
+static struct fm_cached *find_last(struct fm_cache *cache) {
+    struct fm_cached *last = NULL;
+    for (size_t i = 0; i < cache->count; i++) {
+        struct fm_cached *cached = &cache->list[i];
+        bool kept = !cached->busy && cached->count > 0 && !cached->state;
+        last = kept && (!last || cached->used_ms >= last->used_ms) ? cached : last;
+    }
+    return last;
+}
+
+bool fm_cache_move_out(struct fm_cache *cache, bool last) {
+    if (cache->pure) {
+        return false; /* exact sequences stay in the cells that a fresh run would have */
+    }
+    struct fm_cached *worst = find_worst_inside(cache, last ? NULL : find_last(cache), true);
+    if (worst) {
+        worst->stays = !fm_swap_out(worst);
     }
     return worst != NULL;
 }
 
 /* ---- use ---- */
 
-/* `to` becomes the first `count` tokens of `from`, whose cells they share. */
-static void share(struct fm_cached *to, const struct fm_cached *from, size_t count) {
-    fm_cached_cut(to, 0);
-    llama_memory_seq_cp(memory_of(to->cache), from->id, to->id, 0, fm_cached_position(from, count));
+/* `to`, which has the cells of the first `count` tokens of `from`, notes what they are. */
+static void note(struct fm_cached *to, const struct fm_cached *from, size_t count) {
     memcpy(to->tokens, from->tokens, count * sizeof *to->tokens);
     memcpy(to->spans, from->spans, from->span_count * sizeof *to->spans);
     to->span_count = from->span_count;
     to->count = count;
     drop_spans(to);
     to->exact = 0;
+}
+
+/* `to` becomes the first `count` tokens of `from`, whose cells they share. */
+static void share(struct fm_cached *to, const struct fm_cached *from, size_t count) {
+    fm_cached_cut(to, 0);
+    llama_memory_seq_cp(memory_of(to->cache), from->id, to->id, 0, fm_cached_position(from, count));
+    note(to, from, count);
+}
+
+/* The same with `from` outside of the KV memory: in cells of its own, made free where there is no room. */
+static void come_back(struct fm_cached *to, struct fm_cached *from, size_t count) {
+    bool same = to == from;
+    if (!same) {
+        fm_cached_cut(to, 0);
+    }
+    while (!fm_swap_in(to, from, count)) {
+        struct fm_cached *worst = find_worst_inside(to->cache, NULL, false);
+        if (!worst) {
+            fm_cached_cut(to, 0);
+            return;
+        }
+        fm_cached_cut(worst, 0);
+    }
+    if (same) {
+        fm_cached_cut(to, count);
+    } else {
+        note(to, from, count);
+    }
 }
 
 /* Whether the prompt goes on in the place of `best`, whose rest is lost then. Another branch gets a place of its own.
@@ -203,8 +274,13 @@ static bool goes_on(const struct fm_cached *best, size_t common, bool exact) {
 }
 
 static void clear(struct fm_cache *cache) {
+    while (fm_cache_move_out(cache, true)) {
+    }
     llama_memory_clear(memory_of(cache), false);
     for (size_t i = 0; i < cache->count; i++) {
+        if (cache->list[i].state) {
+            continue;
+        }
         cache->list[i].count = 0;
         cache->list[i].span_count = 0;
         cache->list[i].exact = 0;
@@ -218,13 +294,16 @@ struct fm_cached *fm_cache_begin(struct fm_cache *cache, const struct fm_prompt 
         clear(cache); /* the memory is to be filled from its beginning on */
     }
     cache->pure = exact;
-    struct fm_cached *cached = best && goes_on(best, common, exact) ? best : find_worst(cache, true);
-    if (!best || cached == best) {
+    struct fm_cached *cached = best && goes_on(best, common, exact) ? best : find_worst(cache);
+    if (best && best->state) {
+        come_back(cached, best, common);
+    } else if (!best || cached == best) {
         fm_cached_cut(cached, common);
     } else {
         share(cached, best, common);
     }
     cached->busy = true;
+    cached->stays = false;
     return cached;
 }
 

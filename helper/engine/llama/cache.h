@@ -1,7 +1,8 @@
 /*
  * The KV memory: which tokens of which sequence lie in it, and who may use them again. A conversation stays in it after
  * its answer, so that the next turn computes no more than what is new; a prompt that begins as another sequence does
- * shares the cells of that beginning. Engine thread only.
+ * shares the cells of that beginning. While nobody goes on with it, it may lie outside of that memory (swap.h). Engine
+ * thread only.
  *
  * Exact sequences: an entry's last bits depend on the batch that it was computed in and on what else is in the memory,
  * and a drawn text turns on such a bit every few hundred tokens. A sequence that must be repeatable to the bit runs
@@ -22,17 +23,21 @@ struct fm_cached {
     size_t count;
     struct fm_span *spans; /* of images among the tokens; room for a whole context's */
     size_t span_count;
-    size_t exact;    /* of count: computed as in a fresh run, up to a chunk's end */
-    bool busy;       /* an answer is being made with it */
-    int64_t used_ms; /* when it was last busy */
+    size_t exact;         /* of count: computed as in a fresh run, up to a chunk's end */
+    bool busy;            /* an answer is being made with it */
+    int64_t used_ms;      /* when it was last busy */
+    unsigned char *state; /* all its cells, while it is outside of the KV memory; NULL: it is inside */
+    size_t state_bytes;
+    bool stays; /* it could not be moved out */
 };
 
 struct fm_cache {
     struct fm_llama_model *model; /* borrowed */
     struct fm_cached *list;
     size_t count;
-    bool whole; /* it can't cut off or share a part of a sequence: recurrent, and sliding windows */
-    bool pure;  /* exact sequences alone have used it since it was empty */
+    bool whole;     /* it can't cut off or share a part of a sequence: recurrent, and sliding windows */
+    bool pure;      /* exact sequences alone have used it since it was empty */
+    size_t swapped; /* bytes of sequences outside of the KV memory */
 };
 
 /* With `count` sequences. On failure nothing is left to free. */
@@ -49,8 +54,20 @@ struct fm_cached *fm_cache_begin(struct fm_cache *cache, const struct fm_prompt 
 /* Its answer is over. It is kept as long as there is room for it. */
 void fm_cache_end(struct fm_cached *cached);
 
-/* Forgets the kept sequence that is worth the least: few tokens, not used for long. False when none is kept. */
+/*
+ * Gives back the cells of the kept sequence that is worth the least: few tokens, not used for long. It is moved out
+ * or forgotten. False when none is kept.
+ */
 bool fm_cache_make_room(struct fm_cache *cache);
+
+/*
+ * Moves a kept sequence out of the KV memory, where it slows down whatever is computed; `last`: also the one that was
+ * used last, which is likely to go on. False: there was none to move.
+ */
+bool fm_cache_move_out(struct fm_cache *cache, bool last);
+
+/* What a kept sequence is worth: what it would cost to compute it again, less and less as the minutes pass. */
+double fm_cached_worth(const struct fm_cached *cached, int64_t now_ms);
 
 /* The position of what comes after the first `count` tokens: an image's span may have fewer than it has places. */
 llama_pos fm_cached_position(const struct fm_cached *cached, size_t count);

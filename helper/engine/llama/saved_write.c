@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/private_files.h"
 #include "engine/llama/saved.h"
+#include "engine/llama/swap.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +63,10 @@ static int32_t node_of(struct forest *forest, int32_t parent, const llama_token 
     return (int32_t)forest->count++;
 }
 
-static void add_sequence(struct forest *forest, const struct fm_cached *cached, int64_t now) {
+static void add_sequence(struct forest *forest, struct fm_cached *cached, int64_t now) {
+    if (cached->state && !fm_swap_in(cached, cached, cached->count)) {
+        return;
+    }
     size_t count = cached->span_count > 0 ? cached->spans[0].at : cached->count;
     double worth = 1 / (1 + (double)(now - cached->used_ms) / MINUTE_MS);
     int32_t parent = -1;

@@ -12,6 +12,7 @@
 #   failing     all failing allocations, threads, reads and writes, in the release build and under the address sanitizer
 #   properties  session mode on 2,000 random inputs a property and 50,000 random lines
 #   model       session mode with the real model: 50 messages of each format
+#   mixes       1,000 random jobs at once on the llama engine, 50 of them as in a fresh process
 #   flips       10,000 model files with a flipped bit
 #   requests    20,000 mutated requests to the npm package
 #   schemas     the JSON Schema Test Suite with 20 texts a schema, and patterns with control characters
@@ -24,7 +25,7 @@ FM_ROOT=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 # shellcheck source=packaging/lib.sh
 . "$FM_ROOT/packaging/lib.sh"
 
-PARTS="places mutations mutations-js failing properties model flips requests schemas load soak coverage fuzz"
+PARTS="places mutations mutations-js failing properties model mixes flips requests schemas load soak coverage fuzz"
 MINUTES=${FM_MINUTES:-20}
 
 main() {
@@ -82,6 +83,11 @@ run_one() {
     model)
       build_all default build
       FM_MESSAGES=50 python3 -B tests/e2e/test_session_model.py
+      ;;
+    mixes)
+      build_all default build
+      set -- build/models/*.gguf
+      python3 -B tests/contract/mixes.py build/bin/fm-engine-llama "$1" 1000 "" 50
       ;;
     flips)
       build_all default build

@@ -232,6 +232,7 @@ class Outcome:
         self.signs = []  # output_tokens of each job.progress while it generates
         self.report = None  # of a job with a schema
         self.schema_error = None
+        self.timings = None
         self.calls = []  # [name, arguments] of each
         self.logprobs = None  # the entries of all deltas, where there are some
         output_tokens = 0
@@ -280,6 +281,7 @@ class Outcome:
                 assert name == "job.finished", name
                 self.reason, self.usage, self.error = params["reason"], params["usage"], params.get("error")
                 self.schema_error = params.get("schema_error")
+                self.timings = params.get("timings")
         assert (self.error is not None) == (self.reason == "error"), self.error
         assert self.usage["input_tokens"] == (self.accepted or 0), self.usage
         assert self.usage["output_tokens"] >= output_tokens, self.usage

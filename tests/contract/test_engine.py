@@ -63,6 +63,21 @@ class Case(TimedTest):
         self.assert_soon(seconds, EXIT)
 
 
+class SharedCase(Case):
+    """One engine for all tests of a class."""
+
+    ENV = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.engine = Engine(PROGRAM, cls.ENV)
+        cls.addClassCleanup(cls.engine.close)
+        assert cls.engine.initialize()["ok"]
+        loaded, _ = cls.engine.load(MODEL)
+        assert loaded["ok"], loaded
+        cls.context_length = loaded["context_length"]
+
+
 class Calls(Case):
     def test_initialize(self):
         result = self.start().initialize()
@@ -199,10 +214,7 @@ class ModelFiles(Case):
         self.assert_works(engine)
 
 
-class Jobs(Case):
-    def setUp(self):
-        self.engine = self.ready()
-
+class Jobs(SharedCase):
     def test_events_in_order(self):
         outcome = self.engine.run(user(SHORT), max_tokens=8, temperature=0)
         self.assertEqual(outcome.names[0], "job.accepted")
@@ -327,7 +339,7 @@ class Jobs(Case):
 
     def test_prompts_that_begin_alike(self):
         """What is kept of the last prompt must be what it has in common with the next."""
-        filler = "It was a long and quiet day by the sea, and nobody said a word. " * 8
+        filler = "It was a long and quiet day by the sea, and nobody said a word. " * 5
         for texts in (("What is the capital of France?", "What is the capital of Japan?"),
                       (filler + "Question: 2 + 2 = ?" + filler, filler + "Name any animal." + filler)):
             first = self.engine.run(user(texts[0]), max_tokens=10, temperature=0)
@@ -349,18 +361,20 @@ class Jobs(Case):
                 self.assertEqual(message["params"]["reason"], "length")
 
     def test_silent_on_stderr(self):
-        self.engine.run(user(SHORT), max_tokens=4)
-        self.engine.process.stdin.close()
-        self.assert_exits(self.engine)
-        self.engine.threads[1].join()
-        self.assertEqual(self.engine.stderr, b"")
+        engine = self.ready()
+        engine.run(user(SHORT), max_tokens=4)
+        engine.process.stdin.close()
+        self.assert_exits(engine)
+        engine.threads[1].join()
+        self.assertEqual(engine.stderr, b"")
 
 
-class Truncation(Case):
+class Truncation(SharedCase):
     """The oldest turns go until the prompt fits with a reserve for the answer. Mostly counted: that is quick."""
 
+    ENV = {"FM_ENGINE_LLAMA_CTX": "512"}
+
     def setUp(self):
-        self.engine = self.ready({"FM_ENGINE_LLAMA_CTX": "1024"})
         self.words = self.context_length // 20  # of each message
 
     def turns(self, count):
@@ -400,7 +414,7 @@ class Truncation(Case):
         self.assertEqual((accepted["input_tokens"], accepted["dropped"]), (counted.accepted, counted.dropped))
 
     def test_the_last_turn_stays_and_what_follows_it(self):
-        last = user("word " * (self.context_length - self.context_length // 20))
+        last = user("word " * (self.context_length - self.context_length // 12))
         outcome = self.count(self.turns(3) + last, truncation="auto")
         self.assertEqual(outcome.dropped, 6)
         more = [*last, {"role": "assistant", "content": "word " * (self.context_length // 10)}]
@@ -425,11 +439,8 @@ class Truncation(Case):
         self.assertGreater(outcome.accepted, self.context_length // 2)
 
 
-class Prompts(Case):
+class Prompts(SharedCase):
     """A text that the answer goes on with, in place of messages."""
-
-    def setUp(self):
-        self.engine = self.ready()
 
     def complete(self, prompt, **params):
         return self.engine.run(None, prompt=prompt, **{"max_tokens": 6, "temperature": 0, **params})
@@ -485,10 +496,7 @@ class Prompts(Case):
             self.assertEqual((outcome.error["code"], outcome.error["param"]), ("INVALID_REQUEST", "prompt"), params)
 
 
-class Aborts(Case):
-    def setUp(self):
-        self.engine = self.ready()
-
+class Aborts(SharedCase):
     def test_before_anything_happened(self):
         self.engine.next_job += 1
         job = self.engine.next_job

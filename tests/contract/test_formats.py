@@ -69,8 +69,8 @@ class Schemas(Case):
         return outcome.text
 
     def test_whatever_is_drawn(self):
-        texts = {self.assert_cat(self.run_format(by_schema(CAT), temperature=2, seed=seed)) for seed in range(12)}
-        self.assertGreater(len(texts), 6)
+        texts = {self.assert_cat(self.run_format(by_schema(CAT), temperature=2, seed=seed)) for seed in range(6)}
+        self.assertGreater(len(texts), 3)
 
     def test_greedy_and_seeds_repeat(self):
         for params in ({"temperature": 0}, {"temperature": 1, "seed": 7}):
@@ -105,9 +105,14 @@ class Schemas(Case):
 
     def test_no_room_for_forced_text(self):
         """Longer than the context: cut at its end."""
-        outcome = self.run_format(by_schema({"const": "It was a dark and stormy night. " * 300}), max_tokens=100_000)
+        engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_CTX": "300"})
+        self.addCleanup(engine.close)
+        engine.initialize()
+        engine.load(MODEL)
+        text = by_schema({"const": "It was a dark and stormy night. " * 90})
+        outcome = engine.run(PROMPT, temperature=0, max_tokens=100_000, format=text)
         self.assertEqual(outcome.reason, "length", outcome.error)
-        self.assertEqual(sum(outcome.usage[key] for key in ("input_tokens", "output_tokens")), 1024)
+        self.assertEqual(sum(outcome.usage[key] for key in ("input_tokens", "output_tokens")), 300)
 
     def test_stop_strings(self):
         """The text ends where one begins, also in what is forced, and is told to be cut; one that is whole is not."""

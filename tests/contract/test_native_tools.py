@@ -76,8 +76,9 @@ class Forms(Case):
                 engine = self.engine(template)
                 # some of them think first, which is told elsewhere
                 plain = {"tool_choice": REQUIRED, "reasoning": {"effort": "none"}}
-                outcome = engine.run(ANSWERED, tools=TOOLS, seed=1, max_tokens=40, **plain)
-                self.check_calls(outcome)
+                outcome = engine.run(ANSWERED, tools=TOOLS, seed=1, max_tokens=40 if form == OWN else 0, **plain)
+                if form == OWN:
+                    self.check_calls(outcome)
                 self.assertIn(outcome.reason, ("stop", "length"))
                 one = engine.run(ASK, tools=[LAMP], parallel_tool_calls=False, max_tokens=60, **plain)
                 self.check_calls(one)
@@ -89,19 +90,21 @@ class Forms(Case):
         template = "{% for m in messages %}{{ m.content }}{% if m.tool_calls %}!{% endif %}{% endfor %}"
         engine = self.engine(template)
         self.assertEqual(engine.run(user("a"), max_tokens=1).accepted, 1)
-        tokens = engine.run(ASK, tools=TOOLS, max_tokens=1).accepted
+        tokens = engine.run(ASK, tools=TOOLS, max_tokens=0).accepted
         self.assertGreater(tokens, 50, "it shows no tools, so they are told in the system message")
 
     def test_control_tokens(self):
         engine = self.engine(CONTROL)
         several = 0
-        for seed in range(6):
+        for seed in range(12):
+            if seed > 2 and several:
+                break
             outcome = engine.run(ASK, tools=TOOLS, tool_choice=REQUIRED, seed=seed, temperature=1.5, max_tokens=40)
             self.check_calls(outcome)
             several += len(outcome.calls) > 1
         self.assertGreater(several, 0)
         schema = {"type": "object", "properties": {"a": {"type": "boolean"}}, "required": ["a"], "additionalProperties": False}
-        for seed in range(6):
+        for seed in range(3):
             outcome = engine.run(ASK, tools=TOOLS, seed=seed, temperature=1.5, max_tokens=40,
                                  format={"type": "json_schema", "schema": schema})
             if outcome.text:
@@ -131,9 +134,9 @@ class Choices(Case):
         engine = self.engine("Qwen-Qwen2.5-7B-Instruct")
         for content in ("", "Of course."):
             asked = (ASK + [{"role": "assistant", "content": content, "tool_calls": CALL}]) * 2 + ASK
-            outcomes = [engine.run(asked, tools=[LAMP], seed=seed, max_tokens=60) for seed in range(6)]
+            outcomes = [engine.run(asked, tools=[LAMP], seed=seed, max_tokens=60) for seed in range(3)]
             called = [outcome for outcome in outcomes if outcome.calls and outcome.text == content]
-            self.assertGreater(len(called), 3, [outcome.text for outcome in outcomes])
+            self.assertGreater(len(called), 1, [outcome.text for outcome in outcomes])
             for outcome in called:
                 self.assertIn(outcome.calls[0], (["lamp", '{"on":true}'], ["lamp", '{"on":false}']))
 
@@ -141,7 +144,7 @@ class Choices(Case):
         """It comes first, or not at all; and no text begins so."""
         engine = self.engine("meta-llama-Llama-3.2-3B-Instruct")
         shown = user('Answer with this and nothing else: {"a": 1}')
-        for seed in range(6):
+        for seed in range(3):
             outcome = engine.run(shown, tools=TOOLS, seed=seed, max_tokens=30)
             self.assertFalse(outcome.text.startswith("{"))
             if outcome.calls:
@@ -160,9 +163,7 @@ class Choices(Case):
         answers = [{"role": "tool", "content": "Done.", "tool_call_id": call["id"]} for call in calls]
         messages = [*ASK, {"role": "assistant", "content": "Well.", "tool_calls": calls}, *answers]
         for tools in ({}, {"tools": TOOLS}):
-            outcome = engine.run(messages, max_tokens=1, **tools)
-            self.assertIsNone(outcome.error)
-            self.assertIn(outcome.reason, ("length", "stop"))  # the one token may be the end
+            self.assertIsNone(engine.run(messages, max_tokens=0, **tools).error)
 
 
     def test_roles_in_turns(self):
@@ -174,9 +175,7 @@ class Choices(Case):
             for messages in ([*CALLED, done, *ASK], [*CALLED, *ASK])[:kinds]:
                 for tools in ({}, {"tools": [LAMP], "tool_choice": {"mode": "none"}}):
                     with self.subTest(template, messages=len(messages), tools=len(tools)):
-                        outcome = engine.run(messages, max_tokens=1, **tools)
-                        self.assertIsNone(outcome.error)
-                        self.assertIn(outcome.reason, ("length", "stop"))  # the one token may be the end
+                        self.assertIsNone(engine.run(messages, max_tokens=0, **tools).error)
             called = engine.run([*CALLED, done, *ASK], tools=[LAMP], tool_choice=REQUIRED, max_tokens=60,
                                 parallel_tool_calls=False)
             self.check_calls(called)
@@ -186,8 +185,8 @@ class Choices(Case):
         """A template that drops them then has them told in our form."""
         template = CONTROL.replace("message.tool_calls or []", "(message.tool_calls or []) if tools else []")
         engine = self.engine(template)
-        self.assertGreater(engine.run(ANSWERED, max_tokens=1).accepted,
-                           engine.run([*ASK, {"role": "assistant", "content": ""}], max_tokens=1).accepted + 30)
+        self.assertGreater(engine.run(ANSWERED, max_tokens=0).accepted,
+                           engine.run([*ASK, {"role": "assistant", "content": ""}], max_tokens=0).accepted + 30)
         engine.run(ANSWERED, tools=TOOLS, max_tokens=1)
         engine.close()
         self.assertIn(OWN, engine.stderr.decode())

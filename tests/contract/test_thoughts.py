@@ -57,13 +57,21 @@ MARKS = {
 
 
 class Case(unittest.TestCase):
-    def engine(self, template):
+    engines = {}
+
+    def engine(self, template, at_end=None, context=8192):
         """With a template of the folder, or of its own text. It logs what it does."""
-        engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_CTX": "8192"})
-        self.addCleanup(engine.close)
+        engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_CTX": str(context)})
+        (at_end or self.addCleanup)(engine.close)
         self.assertTrue(engine.initialize(log_level="info")["ok"])
         self.assertTrue(engine.load(MODEL, chat_template=template_file(self, TEMPLATES, template))[0]["ok"])
         return engine
+
+    def engine_of_all(self, template):
+        """One with this template, for all tests."""
+        if template not in self.engines or self.engines[template].process.poll() is not None:
+            self.engines[template] = self.engine(template, unittest.addModuleCleanup, 2048)
+        return self.engines[template]
 
     def run_cold(self, engine, messages=ASK, **params):
         outcome = engine.run(messages, temperature=0, **{"max_tokens": 60, **params})
@@ -100,7 +108,7 @@ class Forms(Case):
 class Thoughts(Case):
     def test_text(self):
         for template in (FREE, OPENED, CAN_STOP):
-            engine = self.engine(template)
+            engine = self.engine_of_all(template)
             outcome = self.run_cold(engine)
             self.check_thought(outcome)
             self.assertTrue(outcome.text and not outcome.text[0].isspace(), outcome.text)
@@ -114,14 +122,14 @@ class Thoughts(Case):
 
     def test_the_limit(self):
         for params in ({}, {"format": FORMAT}, REQUIRED):
-            outcome = self.run_cold(self.engine(OPENED), max_tokens=3, **params)
+            outcome = self.run_cold(self.engine_of_all(OPENED), max_tokens=3, **params)
             self.assertTrue(THOUGHT.startswith(outcome.reasoning) and outcome.reasoning)
             self.assertEqual((outcome.reason, outcome.text, outcome.calls), ("length", "", []))
             self.assertEqual(outcome.usage["reasoning_tokens"], 3)
 
     def test_formats(self):
         for template in (FREE, OPENED, CAN_STOP):
-            engine = self.engine(template)
+            engine = self.engine_of_all(template)
             outcome = self.run_cold(engine, format=FORMAT)
             self.check_thought(outcome)
             self.assertIn(json.loads(outcome.text)["a"], ("rot", "schwarz"))
@@ -135,7 +143,7 @@ class Thoughts(Case):
 
     def test_a_format_without_a_thought(self):
         """The model may think, and does not."""
-        engine = self.engine(FREE)
+        engine = self.engine_of_all(FREE)
         for seed in range(4):
             outcome = engine.run(user("Hello."), seed=seed, temperature=1, max_tokens=40, format=FORMAT)
             self.assertEqual((outcome.reason, outcome.usage["reasoning_tokens"]), ("stop", 0))
@@ -146,7 +154,7 @@ class Thoughts(Case):
         shown = []
         for word in ("one", "two", "six"):
             shown += user(word) + [{"role": "assistant", "content": f"<think>\nThis is {word}."}]
-        engine = self.engine(OPENED)
+        engine = self.engine_of_all(OPENED)
         outcome = self.run_cold(engine, shown + user("ten"))
         self.assertEqual((outcome.reason, outcome.text), ("stop", ""))
         self.assertTrue(outcome.reasoning)
@@ -159,7 +167,7 @@ class Thoughts(Case):
         shown = []
         for word in ("one", "two", "six", "five"):
             shown += user(word) + [{"role": "assistant", "content": ".x {}", "reasoning": f"This is {word}"}]
-        engine = self.engine(TIGHT)
+        engine = self.engine_of_all(TIGHT)
         free = self.run_cold(engine, shown + user("ten"), max_tokens=30)
         self.assertEqual(free.reasoning, "This is ten")
         self.assertTrue(free.text.startswith("."), free.text)
@@ -185,23 +193,21 @@ class Logprobs(Case):
         return told
 
     def test_after_a_thought(self):
-        for template in (FREE, OPENED, CAN_STOP):
-            engine = self.engine(template)
-            self.check_thought(self.check(engine))
-            self.check_thought(self.check(engine, format=FORMAT))
+        for template, params in ((FREE, {}), (FREE, {"format": FORMAT}), (OPENED, {"format": FORMAT}), (CAN_STOP, {})):
+            self.check_thought(self.check(self.engine_of_all(template), **params))
 
     def test_a_token_of_both(self):
         shown = []
         for word in ("one", "two", "six", "five"):
             shown += user(word) + [{"role": "assistant", "content": ".x {}", "reasoning": f"This is {word}"}]
-        told = self.check(self.engine(TIGHT), shown + user("ten"), max_tokens=30)
+        told = self.check(self.engine_of_all(TIGHT), shown + user("ten"), max_tokens=30)
         self.assertEqual(told.logprobs[0]["bytes"], [ord(".")])
 
     def test_what_may_become_a_thought(self):
         shown = []
         for word in ("one", "two", "six", "five"):
             shown += user(word) + [{"role": "assistant", "content": f"<thing>{word}</thing>"}]
-        engine = self.engine(FREE)
+        engine = self.engine_of_all(FREE)
         told = self.check(engine, shown + user("ten"), max_tokens=12)
         self.assertTrue(told.text.startswith("<thing>"), told.text)
         self.assertEqual(len(told.logprobs), told.usage["output_tokens"])
@@ -210,14 +216,14 @@ class Logprobs(Case):
         self.assertEqual(len(cut.logprobs), 1)
 
     def test_a_thought_that_is_cut(self):
-        self.assertIsNone(self.check(self.engine(OPENED), max_tokens=3).logprobs)
+        self.assertIsNone(self.check(self.engine_of_all(OPENED), max_tokens=3).logprobs)
 
 
 class Efforts(Case):
     def test_none(self):
         """The template turns it off, or an empty thought is put there."""
         for template in (FREE, OPENED, CAN_STOP):
-            engine = self.engine(template)
+            engine = self.engine_of_all(template)
             for params in ({}, {"format": FORMAT}, REQUIRED):
                 outcome = self.run_cold(engine, reasoning=NONE, **params)
                 self.assertEqual((outcome.reasoning, outcome.usage["reasoning_tokens"]), ("", 0))
@@ -236,7 +242,7 @@ class Efforts(Case):
 class Conversations(Case):
     def test_thoughts_of_before(self):
         """They go to the template, and control tokens in them stay text."""
-        engine = self.engine(FREE)
+        engine = self.engine_of_all(FREE)
 
         def accepted(reasoning):
             thought = {"reasoning": reasoning} if reasoning else {}

@@ -78,6 +78,8 @@ class Choices(Case):
         names = set()
         several = 0
         for seed in range(3 * SEEDS):
+            if seed >= SEEDS and len(names) > 1 and several:
+                break
             outcome = self.call(REQUIRED, seed=seed, **WILD)
             self.assertEqual(outcome.text, "")
             self.assertGreater(len(outcome.calls), 0)
@@ -125,9 +127,9 @@ class Choices(Case):
         call = [{"id": "c", "name": "lamp", "arguments": '{"on":true}'}]
         for content in ("", "Of course."):
             asked = (turn + [{"role": "assistant", "content": content, "tool_calls": call}]) * 2 + turn
-            outcomes = [self.engine.run(asked, tools=[lamp], seed=seed, max_tokens=60) for seed in range(6)]
+            outcomes = [self.engine.run(asked, tools=[lamp], seed=seed, max_tokens=60) for seed in range(3)]
             called = [outcome for outcome in outcomes if outcome.calls and outcome.text == content]
-            self.assertGreater(len(called), 3, [outcome.text for outcome in outcomes])
+            self.assertGreater(len(called), 1, [outcome.text for outcome in outcomes])
             for outcome in called:
                 self.assertIn(outcome.calls[0], (["lamp", '{"on":true}'], ["lamp", '{"on":false}']))
 
@@ -138,12 +140,12 @@ class Choices(Case):
         asked = (turn + [{"role": "assistant", "content": "Of course.", "tool_calls": call}]) * 2 + turn
         whole = self.call(messages=asked, max_tokens=60)
         self.assertEqual((whole.text, len(whole.calls)), ("Of course.", 1))
-        for limit in range(1, 16):
+        for limit in range(2, 12):
             text = self.call(messages=asked, max_tokens=limit).text
             self.assertTrue("Of course.\n".startswith(text), text)
 
     def test_greedy_repeats(self):
-        self.assertEqual(*(self.call(REQUIRED).calls for _ in range(2)))
+        self.assertEqual(*(self.call(REQUIRED, max_tokens=60).calls for _ in range(2)))
 
 
 class Rules(Case):
@@ -174,7 +176,7 @@ class Rules(Case):
 
     def test_no_parameters(self):
         for tool in ({"name": "x"}, {"name": "x", "parameters": {}}):
-            for seed in range(4):
+            for seed in range(SEEDS // 2):
                 params = {"tools": [tool], "tool_choice": REQUIRED, "parallel_tool_calls": False}
                 outcome = self.engine.run(PROMPT, seed=seed, **params, **{**WILD, "max_tokens": 60})
                 self.assertTrue(outcome.calls[0][1].startswith("{"))
@@ -202,7 +204,7 @@ class Rules(Case):
                   "additionalProperties": False, "not": {"required": ["b"]}}
         format = {"type": "json_schema", "schema": schema}
         for choice in (None, {"mode": "none"}, REQUIRED):
-            for seed in range(4):
+            for seed in range(SEEDS // 2):
                 outcome = self.call(choice, format=format, seed=seed, **WILD)
                 self.assertEqual(outcome.report["checked"], ["not"])
                 self.assertIsNone(outcome.schema_error)
@@ -232,11 +234,11 @@ class Conversations(Case):
         messages = [{"role": "system", "content": "Be brief."}, *PROMPT,
                     {"role": "assistant", "tool_calls": [{"id": "c", "name": name, "arguments": arguments}]},
                     {"role": "tool", "content": "It rains, 18 degrees.", "tool_call_id": "c"}]
-        without = self.call(messages=messages[:2], max_tokens=1)
+        without = self.call(messages=messages[:2], max_tokens=0)
         second = self.call(messages=messages, max_tokens=40)
         self.assertGreater(second.accepted, without.accepted + 20, "the call and its outcome are in the prompt")
         self.assertTrue(second.text or second.calls)
-        alone = self.engine.run(messages, max_tokens=1)  # without tools
+        alone = self.engine.run(messages, max_tokens=0)  # without tools
         self.assertLess(alone.accepted, second.accepted)
         self.assertEqual(alone.reason, "length")
 

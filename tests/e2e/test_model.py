@@ -39,7 +39,7 @@ class ModelTest(HelperTest):
         return result["response"]["output"][0]["content"][0]["text"]
 
     def ask(self, input, **params):
-        result = self.shared.call("responses.create", {"input": input, "temperature": 0, "max_output_tokens": 40, **params},
+        result = self.shared.call("responses.create", {"input": input, "temperature": 0, "max_output_tokens": 24, **params},
                                   timeout=120 * SLOW)
         self.assertTrue(result["ok"], result)
         return result
@@ -49,7 +49,7 @@ class Answers(ModelTest):
     def test_streamed_equals_unstreamed(self):
         for prompt in ("Why is the sky blue?", "Say this again: 🙂 你好 Grüße", "Count from one to ten."):
             plain = self.ask(prompt)
-            events, result = self.shared.collect(self.create(self.shared, prompt, temperature=0, max_output_tokens=40))
+            events, result = self.shared.collect(self.create(self.shared, prompt, temperature=0, max_output_tokens=24))
             final = check_stream(self, events, result)
             self.assertEqual(final["output"][0]["content"][0]["text"], self.text(plain))
             self.assertEqual(final["usage"]["output_tokens"], plain["response"]["usage"]["output_tokens"])
@@ -161,16 +161,16 @@ class Fast(ModelTest):
         self.assertGreaterEqual(cached, first["usage"]["input_tokens"] - 1)
 
     def test_second_turn_reuses_the_prefix(self):
-        self.ask(STORY + LONG[:2000])
-        usage = self.ask(STORY + LONG[:2100])["response"]["usage"]
+        self.ask(STORY + LONG[:1000])
+        usage = self.ask(STORY + LONG[:1100])["response"]["usage"]
         self.assertGreater(usage["input_tokens_details"]["cached_tokens"], 100)
         self.assertLess(usage["input_tokens_details"]["cached_tokens"], usage["input_tokens"])
-        usage = self.ask(STORY + LONG[:2100])["response"]["usage"]
+        usage = self.ask(STORY + LONG[:1100])["response"]["usage"]
         self.assertEqual(usage["input_tokens_details"]["cached_tokens"], usage["input_tokens"] - 1)
 
     def test_requests_side_by_side(self):
         """A short answer does not wait for a long one; more than the engine has slots for do."""
-        long = self.create(self.shared, STORY, max_output_tokens=300, ignore_eos=True)
+        long = self.create(self.shared, STORY, max_output_tokens=120, ignore_eos=True)
         short = self.create(self.shared, "Say hello.", max_output_tokens=4)
         more = [self.create(self.shared, f"Say the number {i}.", max_output_tokens=8) for i in range(6)]
         check_stream(self, *self.shared.collect(short, timeout=120 * SLOW))

@@ -19,7 +19,7 @@ EMBEDDING = sorted(glob.glob(os.path.join(MODELS, "..", "models-embedding", "*.g
 ENGINE = os.path.join(wire.BIN, "fm-engine-llama")
 
 FOX = "The quick brown fox jumps over the lazy dog. "  # ten tokens
-LONG = FOX * 100
+LONG = FOX * 50
 SHORT = FOX * 9
 BLOCK = 128  # tokens that are saved as one
 BLOCK_BYTES = 128 * 30 * 2 * 192 * 2  # of this model: layers, keys and values, their width, 2 bytes a number
@@ -93,7 +93,7 @@ class NextTurn(SavedTest):
         helper = self.start("--idle-unload-ms", "200")
         turns = user(LONG + "What does it jump over?")
         cold, text, tokens, cached = self.ask(helper, turns)
-        self.assertGreater(tokens, 1000)
+        self.assertGreater(tokens, 500)
         self.assertEqual(cached, 0)
         wait_until(lambda: helper.call("capabilities.get")["engine"]["state"] == "idle", "the engine's end")
         self.assertGreater(os.path.getsize(self.only_file()), tokens // BLOCK * BLOCK_BYTES)
@@ -140,31 +140,45 @@ class NextTurn(SavedTest):
         """There is room for two blocks: those of the instructions of three conversations, not those of a longer one."""
         rules = {"role": "system", "content": "Be brief, and never talk of anything else. " + FOX * 28}
         requests = [[rules, *user(f"{name}: who are you?")] for name in ("Ann", "Bob", "Cid")]
-        long = user("Tell me more. " + FOX * 60)
+        long, begin = (user("Tell me more. " + FOX * count) for count in (40, 14))
         room = {"FM_PROXY_KV_CACHE_BYTES": str(2 * int(2.2 * BLOCK_BYTES))}
         self.run_once(*requests, long, **room)
         self.assertLess(os.path.getsize(self.only_file()), 2.2 * BLOCK_BYTES)
-        (_, of_long), (_, of_rules) = self.run_once(long, [rules, *user("Dan: where are you?")], **room)
+        (_, of_long), (_, of_rules) = self.run_once(begin, [rules, *user("Dan: where are you?")], **room)
         self.assertLess(of_long, 40)
         self.assertEqual(of_rules, 2 * BLOCK)
 
 
 class NotUsed(SavedTest):
+    """One answer and its file for all."""
+
+    turns = user(SHORT * 2 + "What does it jump over?")
+    saved = None
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.whole = os.path.join(folder.name, "whole")
+
     def setUp(self):
         super().setUp()
-        self.turns = user(SHORT * 2 + "What does it jump over?")
-        (self.text, _), = self.run_once(self.turns)
-        self.whole = os.path.join(os.path.dirname(self.folder), "whole")
-        shutil.copy2(self.only_file(), self.whole)
+        if not self.saved:
+            (text, _), = self.run_once(self.turns)
+            shutil.copy2(self.only_file(), self.whole)
+            type(self).saved = text, os.path.basename(self.only_file())
+        self.text, self.name = self.saved
+        self.restore_file()
 
     def restore_file(self):
-        shutil.copy2(self.whole, self.only_file())
+        os.makedirs(self.folder, mode=0o700, exist_ok=True)
+        shutil.copy2(self.whole, os.path.join(self.folder, self.name))
 
     def test_damaged(self):
         """One byte, in data, index and trailer: what is damaged, and what follows it, is computed; the next file is whole."""
         size = os.path.getsize(self.whole)
-        places = [0, 13, 1000, BLOCK_BYTES // 2, BLOCK_BYTES + 100, size - 900, size - 200, size - 60, size - 1]
-        for at in places:
+        for at, whole_again in ((13, False), (BLOCK_BYTES // 2, False), (BLOCK_BYTES + 100, True), (size - 900, True),
+                                (size - 60, True), (size - 1, False)):
             with self.subTest(at=at, size=size):
                 self.restore_file()
                 with open(self.only_file(), "r+b") as f:
@@ -175,12 +189,14 @@ class NotUsed(SavedTest):
                 (text, cached), = self.run_once(self.turns)
                 self.assertEqual(text, self.text)
                 self.assertIn(cached, (0, BLOCK), "blocks before the damaged one")
+                if not whole_again:
+                    continue
                 (text, cached), = self.run_once(self.turns)
                 self.assertEqual(text, self.text)
                 self.assertGreater(cached, 180)
 
     def test_torn(self):
-        for size in (0, 10, 100, BLOCK_BYTES, os.path.getsize(self.whole) - 1):
+        for size in (0, 100, BLOCK_BYTES, os.path.getsize(self.whole) - 1):
             with self.subTest(size):
                 self.restore_file()
                 os.truncate(self.only_file(), size)
@@ -209,7 +225,7 @@ class NotUsed(SavedTest):
 
     def test_reading_that_takes_longer_than_computing(self):
         """The file says that a token was computed in no time; the text is the same."""
-        turns = user(LONG + "What does it jump over?")
+        turns = user(LONG + SHORT * 3 + "What does it jump over?")
         (text, _), = self.run_once(turns)
         with open(self.only_file(), "r+b") as f:
             f.seek(-64, os.SEEK_END)
@@ -220,7 +236,7 @@ class NotUsed(SavedTest):
             f.write(trailer[:56] + checksum(trailer[:56]))
         (again, cached), = self.run_once(turns)
         self.assertEqual(again, text)
-        self.assertLess(cached, 900)
+        self.assertLess(cached, 700)
 
     def test_by_option(self):
         (text, cached), = self.run_once(self.turns, FM_PROXY_NO_KV_CACHE_FILES="1")
@@ -250,14 +266,14 @@ class Ends(SavedTest):
         """Also where a prompt is being computed."""
         helper = self.start()
         self.ask(helper, user(LONG))
-        call = self.create(helper, user("Now this. " + LONG * 3))
+        call = self.create(helper, user("Now this. " + LONG * 6))
         helper.event(call, "response.in_progress")
         before = time.monotonic()
         helper.call("process.shutdown")
         self.assertEqual(helper.wait_exit(), 0)
         self.assert_soon(time.monotonic() - before, 2 * SLOW)
         (_, cached), = self.run_once(user(LONG))
-        self.assert_undisturbed(cached > 900, f"{cached} tokens were saved in time")
+        self.assert_undisturbed(cached > 450, f"{cached} tokens were saved in time")
 
     def test_a_model_that_embeds_leaves_nothing(self):
         if not EMBEDDING:

@@ -2,13 +2,13 @@
 Calls of the front fail, in a dozen sessions: each allocation in turn (once and for good), each thread that is started, each
 read and each write; and reads and writes that move few bytes and are interrupted.
 
-    sessions.py [alloc|thread|read|write|short] [--every K] [SCENARIO...]
+    sessions.py [alloc|thread|read|write|short] [--every K] [--every-io L] [SCENARIO...]
 
-K: only each Kth allocation (default 1, all of them). What must hold, whatever fails: no crash, no hang, whole frames on
-stdout; when the helper ends with status 0, each call was answered once, and each stream had one terminal event; else the
-status is one of ORDERLY. A helper that started without one of its threads says OVERLOADED to a call, and one that had no
-memory for a message ends with status 70. Of session mode (the scenarios lines_...): each line has its one answer, in order,
-or the status is 70 or 71, and no engine is left. In a build with AddressSanitizer also: no leak.
+K: only each Kth allocation; L: only each Lth read and write (default 1, all of them). What must hold, whatever fails: no
+crash, no hang, whole frames on stdout; when the helper ends with status 0, each call was answered once, and each stream had
+one terminal event; else the status is one of ORDERLY. A helper that started without one of its threads says OVERLOADED to a
+call, and one that had no memory for a message ends with status 70. Of session mode (the scenarios lines_...): each line has
+its one answer, in order, or the status is 70 or 71, and no engine is left. In a build with AddressSanitizer also: no leak.
 """
 
 import argparse
@@ -468,6 +468,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("names", nargs="*")
     parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--every-io", type=int, default=1)
     parser.add_argument("--part", type=share, default=(0, 1), metavar="K/N", help="the Kth of N shares of the failures")
     arguments = parser.parse_intermixed_args()
     if not os.path.exists(LIBRARY):
@@ -476,9 +477,9 @@ def main():
     named = set(arguments.names)
     whats = [w for w in ORDERLY if w in named] or list(ORDERLY)
     scenarios = [s for s in SCENARIOS if s.__name__ in named] or SCENARIOS
-    short = (ping, exponent)  # all of their allocations, each time
-    held = (report(s, w, arguments.every if w == "alloc" and s not in short else 1, arguments.part)
-            for w in whats for s in scenarios)
+    every = {"alloc": arguments.every, "read": arguments.every_io, "write": arguments.every_io}
+    short = (ping, exponent)  # all of their calls, each time
+    held = (report(s, w, 1 if s in short else every.get(w, 1), arguments.part) for w in whats for s in scenarios)
     return 0 if all(held) else 1  # the first that breaks is the last
 
 

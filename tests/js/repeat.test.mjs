@@ -6,7 +6,7 @@ import { deltas, drain, modelClient, noModel } from "./support/helper.mjs";
 
 const skip = noModel() ?? false;
 const WORDS = ["漢字かな", "👩‍🚀🚀", "Ünïcödé", "🇦🇹", "안녕하세요", "e\u0301", "中文字符", "😀😀", "Привет", "ไทย"];
-const ASKS = ["Repeat exactly: ", "Continue the list: ", "Translate: ", "Spell it: ", "Say it twice: "];
+const ASKS = ["Repeat exactly: ", "Continue the list: ", "Say it twice: "];
 const PROMPTS = ASKS.flatMap((ask) =>
   WORDS.map((word, index) => `${ask}${word} ${WORDS[(index * 3 + 1) % WORDS.length]}`),
 );
@@ -24,7 +24,7 @@ async function each(items, run) {
 
 test(`${PROMPTS.length} greedy answers are the same, streamed and not, some in both APIs`, { skip }, async (t) => {
   const client = modelClient(t);
-  assert.equal(PROMPTS.length, 50);
+  assert.equal(PROMPTS.length, 30);
   let multibyte = 0;
   await each(PROMPTS, async (prompt) => {
     const body = { input: prompt, temperature: 0, max_output_tokens: TOKENS };

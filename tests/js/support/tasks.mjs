@@ -21,7 +21,7 @@ export const CALL = script({ tool_call: { name: "weather", arguments: JSON.strin
 export const THOUGHT = "Hm, so 😀.";
 /** The real model of the tests does not think. */
 export const THINK = script({ reasoning: "Hm, " }, { reasoning: "so 😀." }, "Yes", ".");
-export const LIMIT = 80; // tokens: the default model does not come to an end by itself
+export const LIMIT = 48; // tokens: the default model does not come to an end by itself
 
 /** A function to give to a client, and what it was called with. */
 export function recorder() {

@@ -15,8 +15,9 @@
 #   flips       10,000 model files with a flipped bit
 #   requests    20,000 mutated requests to the npm package
 #   schemas     the JSON Schema Test Suite with 20 texts a schema, and patterns with control characters
+#   mixes       1,000 random requests to the whole helper with the real models, 200 of them repeatable
 #   load        load in large numbers
-#   soak        all of it at random, for long
+#   soak        all of it at random, for long; then the same with the real models
 #   coverage    line and branch coverage
 #   fuzz        all fuzz targets; needs clang
 set -eu
@@ -24,7 +25,7 @@ FM_ROOT=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 # shellcheck source=packaging/lib.sh
 . "$FM_ROOT/packaging/lib.sh"
 
-PARTS="places mutations mutations-js failing properties model flips requests schemas load soak coverage fuzz"
+PARTS="places mutations mutations-js failing properties model flips requests schemas mixes load soak coverage fuzz"
 MINUTES=${FM_MINUTES:-20}
 
 main() {
@@ -97,6 +98,10 @@ run_one() {
       node tests/schema/suite.mjs
       node tests/schema/patterns.mjs
       ;;
+    mixes)
+      build_all default build
+      python3 -B tests/e2e/mixes.py 1000 "" 200
+      ;;
     load)
       build_all default build
       sh tests/load/run.sh
@@ -104,6 +109,7 @@ run_one() {
     soak)
       build_all default build
       sh tests/load/run.sh soak "$MINUTES"
+      python3 -B tests/e2e/soak.py "$MINUTES"
       ;;
     coverage) sh tests/coverage.sh ;;
     fuzz) sh tests/fuzz/run.sh "$MINUTES" ;;

@@ -233,7 +233,7 @@ class Maker:
         own = {key: params.pop(key) for key in ("stream", "codes", "conversation", "first") if key in params}
         api = api or self.pick.choice(("responses", "chat"))
         words = self.pick.choice(("one", "two")) + " "
-        text = f"The code is {code}. " + words * (self.pick.randint(1, 150) if self.pick.random() < 0.3 else 5)
+        text = f"The code is {code}. " + words * (self.pick.randint(1, 100) if self.pick.random() < 0.2 else 5)
         content = [{"type": "input_text", "text": text}, *parts] if parts else text
         messages = [{"role": "system", "content": self.pick.choice(STORIES)}] if system else []
         messages = [*own.pop("first", ()), *messages, {"role": "user", "content": content}]

@@ -29,6 +29,7 @@ IDLE_MS = 400
 TURN_S = 6  # until the requests are for another model
 GROWTH_KIB = 2048
 KV_BYTES = 64 << 20
+STORE_BYTES = 512 << 10  # so little that it is full before the second minute is over
 CONTEXT = 2048  # of the tiny model; it is the engine's setting for the others (mixes.py)
 
 
@@ -50,8 +51,8 @@ class SoakPlace(Place):
 
     def helper(self):
         return super().helper("--max-engines", "2", "--idle-unload-ms", str(IDLE_MS), "--kv-cache-dir", self.kv_folder,
-                              "--kv-cache-bytes", str(KV_BYTES), env={"FM_PROXY_NO_KV_CACHE_FILES": "0"},
-                              stderr=self.stderr)
+                              "--kv-cache-bytes", str(KV_BYTES), "--store-bytes", str(STORE_BYTES),
+                              env={"FM_PROXY_NO_KV_CACHE_FILES": "0"}, stderr=self.stderr)
 
     def kv_bytes(self):
         return sum(entry.stat().st_size for entry in os.scandir(self.kv_folder)) if os.path.exists(self.kv_folder) else 0
@@ -87,6 +88,7 @@ class Soak(Mix):
         elif id in self.unloads:
             del self.unloads[id]
             assert message["result"]["ok"] or message["result"]["error"]["code"] == "OVERLOADED", message
+            self.counts["refused unloads"] += not message["result"]["ok"]
         else:
             super().take(message)
 
@@ -148,7 +150,8 @@ class Soak(Mix):
     def end(self):
         told = self.helper.call("metrics.get")
         requests, engines = told["requests"], told["engines"]
-        assert (requests["failed"], requests["timed_out"], requests["queued"], requests["running"]) == (0, 0, 0, 0), told
+        assert requests["failed"] == self.counts["refused unloads"], told
+        assert (requests["timed_out"], requests["refused"], requests["queued"], requests["running"]) == (0, 0, 0, 0), told
         assert (engines["deaths"], engines["now"]) == (0, []), told
         assert self.helper.close() == 0
         assert self.helper.receive() is None, "settled twice"

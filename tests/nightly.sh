@@ -12,12 +12,13 @@
 #   failing     all failing allocations, threads, reads and writes, in the release build and under the address sanitizer
 #   properties  session mode on 2,000 random inputs a property and 50,000 random lines
 #   model       session mode with the real model: 50 messages of each format
-#   mixes       1,000 random jobs at once on the llama engine, 50 of them as in a fresh process
+#   jobs        1,000 random jobs at once on the llama engine, 50 of them as in a fresh process
 #   flips       10,000 model files with a flipped bit
 #   requests    20,000 mutated requests to the npm package
 #   schemas     the JSON Schema Test Suite with 20 texts a schema, and patterns with control characters
+#   mixes       1,000 random requests to the whole helper with the real models, 200 of them repeatable
 #   load        load in large numbers
-#   soak        all of it at random, for long
+#   soak        all of it at random, for long; then the same with the real models
 #   coverage    line and branch coverage
 #   fuzz        all fuzz targets; needs clang
 set -eu
@@ -25,7 +26,7 @@ FM_ROOT=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 # shellcheck source=packaging/lib.sh
 . "$FM_ROOT/packaging/lib.sh"
 
-PARTS="places mutations mutations-js failing properties model mixes flips requests schemas load soak coverage fuzz"
+PARTS="places mutations mutations-js failing properties model jobs flips requests schemas mixes load soak coverage fuzz"
 MINUTES=${FM_MINUTES:-20}
 
 main() {
@@ -84,7 +85,7 @@ run_one() {
       build_all default build
       FM_MESSAGES=50 python3 -B tests/e2e/test_session_model.py
       ;;
-    mixes)
+    jobs)
       build_all default build
       set -- build/models/*.gguf
       python3 -B tests/contract/mixes.py build/bin/fm-engine-llama "$1" 1000 "" 50
@@ -103,6 +104,10 @@ run_one() {
       node tests/schema/suite.mjs
       node tests/schema/patterns.mjs
       ;;
+    mixes)
+      build_all default build
+      python3 -B tests/e2e/mixes.py 1000 "" 200
+      ;;
     load)
       build_all default build
       sh tests/load/run.sh
@@ -110,6 +115,7 @@ run_one() {
     soak)
       build_all default build
       sh tests/load/run.sh soak "$MINUTES"
+      python3 -B tests/e2e/soak.py "$MINUTES"
       ;;
     coverage) sh tests/coverage.sh ;;
     fuzz) sh tests/fuzz/run.sh "$MINUTES" ;;

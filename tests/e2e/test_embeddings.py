@@ -316,14 +316,15 @@ class RealModel(Embeddings):
             chat = os.path.basename(CHAT[0]).removesuffix(".gguf")
             helper = self.helper("--models-dir", folder, engine="llama", env={"FM_ENGINE_LLAMA_THREADS": "1"})
             first, vectors = None, []
-            for _ in range(8):
+            for _ in range(100):
                 result = helper.call("chat.completions.create", {
-                    "model": chat, "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 4, "temperature": 0})
+                    "model": chat, "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1, "temperature": 0})
                 self.assertTrue(result["ok"], result)
                 vectors.append(self.vectors(helper, "A cat sleeps.", model=MODEL))
                 first = first or set(wire.children(helper.pid))
                 self.assertEqual(set(wire.children(helper.pid)), first)
             self.assertEqual(len(first), 2)
+            self.assertEqual(helper.call("metrics.get")["engines"]["starts"], 2)
             self.assertTrue(all(vector == vectors[0] for vector in vectors))
             engines = {engine["model"]: engine for engine in helper.call("capabilities.get")["engines"]}
             self.assertEqual(set(engines), {chat, MODEL})

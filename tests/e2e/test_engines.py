@@ -74,13 +74,14 @@ class SideBySide(Engines):
         """Chat and embeddings: nothing is started after the first round."""
         helper = self.models()
         after = []
-        for _ in range(20):
+        for _ in range(100):
             self.answer(helper, CHAT)
             embeddings = helper.call("embeddings.create", {"model": EMBEDDER, "input": "some text"})
             self.assertTrue(embeddings["ok"], embeddings)
             after.append(set(children(helper.pid)))
         self.assertEqual(len(after[0]), 2)
         self.assertTrue(all(engines == after[0] for engines in after), after)
+        self.assertEqual(helper.call("metrics.get")["engines"]["starts"], 2)
 
     def test_at_the_same_time(self):
         helper = self.models()

@@ -288,7 +288,7 @@ def check_logprobs(test, text, entries):
         for token in [entry, *entry["top_logprobs"]]:
             test.assertEqual(token["token"], bytes(token["bytes"]).decode(errors="replace"))
     if entries:
-        test.assertEqual(b"".join(bytes(entry["bytes"]) for entry in entries).decode(), text)
+        test.assertEqual(b"".join(bytes(entry["bytes"]) for entry in entries).decode(errors="replace"), text)
     return entries
 
 

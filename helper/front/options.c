@@ -192,6 +192,10 @@ static const struct row rows[] = {
     {"mmproj", "FILE",
      "a projector (GGUF): the default model sees images with it\n(default: one that fits, in the model's folder)", ALL,
      true, read_engine_file, AT(mmproj), NULL, 0, 0},
+    {"draft-model", "FILE",
+     "a much smaller model (GGUF) with the default model's vocabulary, which guesses its tokens;\nthe text stays the "
+     "same",
+     ALL, true, read_engine_file, AT(draft_model), NULL, 0, 0},
     {"chat-template", "FILE", "a chat template in Jinja in place of the model's own", ALL, true, read_engine_file,
      AT(chat_template), NULL, 0, 0},
     {"gpu", "HOW",

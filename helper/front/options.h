@@ -48,6 +48,7 @@ struct fm_options {
     const char *model;         /* path or id of the default model; NULL: the first in models_dir */
     const char *aliases;       /* other names of models (front/engines/aliases.h); NULL: none */
     const char *mmproj;        /* the projector of the default model; NULL: one that is found, if any */
+    const char *draft_model;   /* guesses the default model's tokens; NULL: none */
     const char *chat_template; /* the file of a chat template for every model; NULL: the model's own */
     char engine_dir[PATH_MAX]; /* where fm-engine-NAME is */
     char models_dir[PATH_MAX]; /* where models are looked for */

@@ -31,6 +31,7 @@ const KINDS: { readonly [Name in keyof Required<ClientOptions>]: Kind } = {
   aliases: "aliases",
   modelsDir: "text",
   mmproj: "text",
+  draftModel: "text",
   chatTemplate: "text",
   gpu: "gpu",
   gpuDir: "text",

@@ -25,7 +25,7 @@ export interface ClientOptions {
   helperPath?: string | undefined;
   /**
    * A folder of the host's own, such as VS Code's `globalStorageUri.fsPath`: the platform's package is copied there when
-   * the helper can't be run where it is installed. Copies that were not used for 30 days are removed.
+   * the helper can't be run where it is installed.
    */
   storageDir?: string | undefined;
   /** The NAME of the engine program `fm-engine-NAME`. Default: `llama`. */
@@ -43,6 +43,8 @@ export interface ClientOptions {
   modelsDir?: string | undefined;
   /** A projector's file (GGUF), with which the default model sees images. Default: one that fits, beside the model's. */
   mmproj?: string | undefined;
+  /** A much smaller model's file (GGUF) with the default model's vocabulary: its guesses may make answers faster. */
+  draftModel?: string | undefined;
   /** A file with a chat template in Jinja, in place of the model's own. */
   chatTemplate?: string | undefined;
   /**

@@ -8,6 +8,7 @@ export const VALUES = [
   ["aliases", "--aliases", "FM_PROXY_ALIASES"],
   ["modelsDir", "--models-dir", "FM_PROXY_MODELS_DIR"],
   ["mmproj", "--mmproj", "FM_PROXY_MMPROJ"],
+  ["draftModel", "--draft-model", "FM_PROXY_DRAFT_MODEL"],
   ["chatTemplate", "--chat-template", "FM_PROXY_CHAT_TEMPLATE"],
   ["gpu", "--gpu", "FM_PROXY_GPU"],
   ["gpuDir", "--gpu-dir", "FM_PROXY_GPU_DIR"],

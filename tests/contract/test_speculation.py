@@ -10,9 +10,10 @@ import os
 import re
 import sys
 import tempfile
+import time
 import unittest
 
-from engine import Engine, program_and_model, user
+from engine import GRACE, Engine, program_and_model, user
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "bench"))
@@ -28,19 +29,19 @@ REWRITES = 1  # all 50: tests/bench/speculation.py
 
 class Case(unittest.TestCase):
     @staticmethod
-    def new_engine(at_end, mode, model=None, **env):
+    def new_engine(at_end, mode, model=None, draft=None, **env):
         """A fresh engine, which `at_end` is told to close, and its answer to engine.load."""
         engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_THREADS": "1", "FM_ENGINE_LLAMA_REPEATABLE": "", SPECULATION: mode, **env})
         at_end(engine.close)
         assert engine.initialize(log_level="info")["ok"]
-        result, _ = engine.load(model or MODEL)
+        result, _ = engine.load(model or MODEL, **({"draft_model": draft} if draft else {}))
         return engine, result
 
-    def load(self, mode, model=None, **env):
-        return self.new_engine(self.addCleanup, mode, model, **env)
+    def load(self, mode, model=None, draft=None, **env):
+        return self.new_engine(self.addCleanup, mode, model, draft, **env)
 
-    def ready(self, mode, model=None, **env):
-        engine, result = self.load(mode, model, **env)
+    def ready(self, mode, model=None, draft=None, **env):
+        engine, result = self.load(mode, model, draft, **env)
         self.assertTrue(result["ok"], result)
         return engine
 
@@ -59,10 +60,17 @@ class Case(unittest.TestCase):
         return {"text": outcome.text, "reason": outcome.reason, "usage": usage, "logprobs": outcome.logprobs,
                 "calls": outcome.calls, "error": outcome.error}, drafts
 
-    def drafts(self, engine):
+    def file(self, data):
+        """The path of a file that has it, as long as the test runs."""
+        with tempfile.NamedTemporaryFile(suffix=".gguf", delete=False) as file:
+            file.write(data)
+        self.addCleanup(os.unlink, file.name)
+        return file.name
+
+    def drafts(self, engine, kind=rb"drafts accepted"):
         """Accepted and drafted tokens of all its jobs. Ends it."""
         engine.close()
-        found = re.findall(rb"(\d+) of (\d+) drafts accepted", engine.stderr)
+        found = re.findall(rb"(\d+) of (\d+) " + kind, engine.stderr)
         return tuple(sum(int(pair[i]) for pair in found) for i in (0, 1))
 
 
@@ -145,23 +153,17 @@ class SameAnswers(Case):
 class Sampled(Case):
     TOKENS = "xyz"
 
-    def tiny(self):
-        with tempfile.NamedTemporaryFile(suffix=".gguf", delete=False) as file:
-            file.write(gguf.tiny())
-        self.addCleanup(os.unlink, file.name)
-        return file.name
-
-    def test_drafts_do_not_change_how_likely_a_text_is(self):
-        """Texts of three letters after a prompt that promises "xyzxyz": as often with drafts as without, chi-square."""
+    def assert_as_likely(self, prompt, model, draft=None):
+        """Texts of three letters after `prompt`: as often with drafts as without, chi-square."""
         ids = [gguf.byte_tokens().index(letter) for letter in self.TOKENS]
         params = {"max_tokens": 6, "temperature": 1, "min_p": 0, "ignore_eos": True,
                   "logit_bias": [[token, 30 + extra] for token, extra in zip(ids, (0.5, 0, -0.5))]}
         counts = []
         for mode in ("off", "always"):
-            engine = self.ready(mode, self.tiny())
+            engine = self.ready(mode, model, draft)
             count = {}
             for _ in range(1500):
-                outcome = engine.run(None, prompt="xyzxyzxyzxyzxyz", **params)
+                outcome = engine.run(None, prompt=prompt, **params)
                 self.assertIsNone(outcome.error)
                 text = outcome.text
                 self.assertLessEqual(set(text), set(self.TOKENS))
@@ -169,13 +171,135 @@ class Sampled(Case):
                     key = (place, text[place:place + 2])
                     count[key] = count.get(key, 0) + 1
             counts.append(count)
-        accepted, drafted = self.drafts(engine)
+        accepted, drafted = self.drafts(engine, rb"of the draft model" if draft else rb"drafts accepted")
         self.assertGreater(drafted, 1000)
+        self.assertGreater(accepted, 100)
         self.assertGreater(drafted - accepted, 100)
         keys = set(counts[0]) | set(counts[1])
         square = sum((counts[0].get(key, 0) - counts[1].get(key, 0)) ** 2 / (counts[0].get(key, 0) + counts[1].get(key, 0))
                      for key in keys)
         self.assertLess(square, 24 + 8 * 7)  # 24 degrees of freedom, deviation 7
+
+    def test_a_lookup_does_not_change_how_likely_a_text_is(self):
+        self.assert_as_likely("xyzxyzxyzxyzxyz", self.file(gguf.tiny()))
+
+    def test_a_draft_model_does_not_change_how_likely_a_text_is(self):
+        self.assert_as_likely("z", self.file(gguf.chain("xyz", 1)), self.file(gguf.chain("xyz", 8)))
+
+
+class DraftModel(Case):
+    ALPHABET = "abcdefghijklmnopqrstuvwxyzABCDE"  # no text is repeated in it, so nothing is looked up
+    GUESSES = rb"of the draft model"
+
+    def chain(self, letters=ALPHABET):
+        return self.file(gguf.chain(letters, 9))
+
+    def test_right_and_wrong_guesses(self):
+        """The text is the same, whatever is guessed; before it ends at its limit, at a stop string, with the context."""
+        model, plain = self.chain(), None
+        ends = ({"max_tokens": 24}, {"max_tokens": 5}, {"stop": ["p"], "max_tokens": 24}, {"logprobs": 2, "max_tokens": 9})
+        for draft, right in ((model, True), (self.chain(self.ALPHABET[::-1]), False)):
+            for env in ({}, {"FM_ENGINE_LLAMA_CTX": "16"}):
+                plain, ours = self.ready("off", model, **env), self.ready("always", model, draft, **env)
+                for end in ends:
+                    params = {"prompt": "abcd", "temperature": 0, **end}
+                    self.assertEqual(self.run_in(ours, None, **params), self.run_in(plain, None, **params), (end, env))
+                accepted, drafted = self.drafts(ours, self.GUESSES)
+                self.assertEqual((accepted, drafted), self.drafts(ours))
+                self.assertGreater(drafted, 20)
+                self.assertTrue(accepted > drafted / 2 if right else accepted == 0, (accepted, drafted))
+
+    def test_the_model_guesses_for_itself(self):
+        """What it guesses is what it says, but for what comes after a stop."""
+        params = {"max_tokens": 24, "temperature": 0}
+        plain, ours = self.ready("off"), self.ready("always", MODEL, MODEL)
+        text = user("Write a sentence about the sea.")
+        self.assertEqual(self.run_in(ours, text, **params), self.run_in(plain, text, **params))
+        accepted, drafted = self.drafts(ours, self.GUESSES)
+        self.assertGreater(drafted, 8)
+        self.assertGreaterEqual(accepted, 0.9 * drafted)
+
+    def test_one_that_does_not_pay_is_left_out(self):
+        """It takes as long as the model itself: after a few trials nothing is guessed."""
+        engine = self.ready("lookup", MODEL, MODEL)
+        for topic in ("the sea", "a forest"):
+            engine.run(user(f"Write about {topic}."), max_tokens=40, temperature=0)
+        _, drafted = self.drafts(engine, self.GUESSES)
+        self.assertLessEqual(drafted, 10, "of 80 tokens")
+
+    def test_an_abort_while_it_reads_the_prompt(self):
+        engine = self.ready("always", MODEL, MODEL)
+        numbers = " ".join(str(n * n) for n in range(50, 120))  # nothing is repeated, so nothing is looked up
+        job = engine.start(None, prompt=numbers, max_tokens=50, temperature=0)
+        for name, params in engine.events(job):
+            if name == "job.accepted":
+                tokens = params["input_tokens"]
+            if name == "job.progress" and params["processed"] == tokens and "output_tokens" not in params:
+                start = time.monotonic()
+                engine.notify("job.abort", {"job": job})
+        self.assertEqual(params["reason"], "aborted")
+        self.assertLess(time.monotonic() - start, GRACE)
+
+    def test_its_memory_counts(self):
+        model = self.chain()
+        _, alone = self.load("lookup", model)
+        _, both = self.load("lookup", model, model)
+        more = both["memory_bytes"] - alone["memory_bytes"]
+        self.assertGreater(more, os.path.getsize(model) * 0.8)  # its header takes none, its KV memory has 16 KiB
+        _, off = self.load("off", model, model)
+        self.assertEqual(off["memory_bytes"], alone["memory_bytes"], "nothing is guessed then")
+
+    def test_repeatable_answers_have_no_guesses(self):
+        engine = self.ready("always", self.chain(), self.chain())
+        for params in ({"seed": 1}, {"repeatable": True}):
+            engine.run(None, prompt="abcd", max_tokens=9, temperature=0, **params)
+        self.assertEqual(self.drafts(engine), (0, 0))
+
+    def assert_refused(self, draft, *words, model=None):
+        _, result = self.load("lookup", model or self.chain(), draft)
+        self.assertIs(result["ok"], False)
+        self.assertEqual(result["error"]["code"], "UNAVAILABLE")
+        for word in ("--draft-model", draft, *words):
+            self.assertIn(word, result["error"]["detail"])
+
+    def with_tokens(self, change):
+        """The tiny model with another vocabulary."""
+        pairs = [(key, kind, change(key, content)) for key, kind, content in gguf.tiny_pairs()]
+        return self.file(gguf.tiny([gguf.pair(*pair) for pair in pairs]))
+
+    def wider(self, name, kind):
+        """The tiny model with one more token."""
+        count = len(gguf.byte_tokens())
+        changed = {"llama.vocab_size": count + 1, "tokenizer.ggml.tokens": (gguf.STRING, [*gguf.byte_tokens(), name]),
+                   "tokenizer.ggml.token_type": (gguf.I32, [1] * 256 + [3, 1, kind])}
+        pairs = [gguf.pair(key, form, changed.get(key, content)) for key, form, content in gguf.tiny_pairs()]
+        return self.file(gguf.whole(pairs, [(tensor, [count + 1 if size == count else size for size in dims])
+                                            for tensor, dims in gguf.tiny_tensors()]))
+
+    def test_another_vocabulary(self):
+        def renamed(key, content):
+            return (content[0], [*content[1][:-1], "ac"]) if key.endswith(".tokens") else content
+
+        def other_end(key, content):
+            return 255 if key.endswith("eos_token_id") else content
+
+        for change in (renamed, other_end):
+            self.assert_refused(self.with_tokens(change), "vocabulary")
+        self.assert_refused(MODEL, "vocabulary")
+
+    def test_a_vocabulary_that_is_padded(self):
+        """Models of one family have vocabularies of several lengths: with tokens that nothing uses."""
+        narrow, padded, wider = self.chain(), self.wider("[PAD258]", 5), self.wider("more", 1)
+        for model, draft in ((narrow, padded), (padded, narrow), (padded, padded)):
+            engine = self.ready("always", model, draft)
+            self.assertIsNone(engine.run(None, prompt="abcd", max_tokens=9, temperature=0).error)
+        self.assert_refused(wider, "vocabulary")
+        self.assert_refused(narrow, "vocabulary", model=wider)
+
+    def test_files_that_are_none(self):
+        self.assert_refused("/nonexistent/draft.gguf", "No such file")
+        self.assert_refused(self.file(b"no model"), "GGUF")
+        self.assert_refused(self.file(gguf.chain("xyz", 1)[:9000]), "cut short")
 
 
 class Saves(Case):

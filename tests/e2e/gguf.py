@@ -216,6 +216,24 @@ def tiny(pairs=None, tensors=None, **counts):
     return whole(pairs, tiny_tensors(), tensors, **counts)
 
 
+def chain(letters, strength):
+    """The tiny model with weights: after each of `letters`, the next of them in a circle has a logit of `strength`."""
+    data, vocab = bytearray(tiny()), byte_tokens()
+    reader = Reader(data)
+
+    def put(name, row, column, number):
+        dims, offset = reader.tensors[name]
+        struct.pack_into("<f", data, reader.data_start + offset + 4 * (row * dims[0] + column), number)
+
+    for column in range(EMBD):
+        put("output_norm.weight", 0, column, 1.0)
+    for token, name in enumerate(vocab):
+        put("token_embd.weight", token, letters.index(name) if name in letters else EMBD - 1, 1.0)
+    for place, letter in enumerate(letters):  # the norm of what has a single 1 multiplies that by the root of its length
+        put("output.weight", vocab.index(letters[(place + 1) % len(letters)]), place, strength / EMBD ** 0.5)
+    return bytes(data)
+
+
 def whole(pairs, tensors, described=None, **counts):
     """A file with room for `tensors`, (name, dims) of each. `described` (bytes each) replaces their descriptions."""
     good, offset = [], 0

@@ -183,9 +183,11 @@ class Wire(Case):
         self.assertEqual(loaded, {"model": None, "mmproj": os.path.realpath(projector)})
         parts = [{"type": "text", "text": "What is it?"}, {"type": "image", "data": text64(IMAGE)}]
         self.assertEqual(messages, [{"role": "user", "content": parts}])
-        helper = self.helper("--engine-dir", folder.name, engine="seeing")
-        loaded, _ = json.loads(self.text(helper.call("responses.create", {"input": [turn()]})))
-        self.assertEqual(loaded, {"model": None})
+        for args, wanted in (([], {"model": None}),
+                             (["--draft-model", link], {"model": None, "draft_model": os.path.realpath(projector)})):
+            helper = self.helper("--engine-dir", folder.name, *args, engine="seeing")
+            loaded, _ = json.loads(self.text(helper.call("responses.create", {"input": [turn()]})))
+            self.assertEqual(loaded, wanted)
 
 
 class Found(Case):

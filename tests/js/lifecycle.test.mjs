@@ -57,7 +57,17 @@ test("options become arguments", async (t) => {
   const client = stubClient(
     t,
     {},
-    { engine: "e", engineDir: "d", model: "m", modelsDir: "n", mmproj: "p", chatTemplate: "t", logLevel: "debug", onLog() {} },
+    {
+      engine: "e",
+      engineDir: "d",
+      model: "m",
+      modelsDir: "n",
+      mmproj: "p",
+      draftModel: "q",
+      chatTemplate: "t",
+      logLevel: "debug",
+      onLog() {},
+    },
   );
   await client.health.ping();
   const [{ args }] = client.starts();
@@ -73,6 +83,8 @@ test("options become arguments", async (t) => {
     "n",
     "--mmproj",
     "p",
+    "--draft-model",
+    "q",
     "--chat-template",
     "t",
     "--log-level",

@@ -2,6 +2,7 @@
 #include "engine/llama/speculation.h"
 #include "wire.h"
 
+#include <math.h>
 #include <string.h>
 
 #define ROOM 4096
@@ -167,6 +168,76 @@ static void drafts_pay_or_are_left_out(void **state) {
     }
 }
 
+/* A draft model that takes the part `cost` of what the model does, says `sure` of each token, and errs each `wrong`th.
+ */
+struct guesser {
+    double cost;
+    double sure;
+    size_t wrong;
+};
+
+/* The speed of an answer with its guesses, compared with that without. */
+static double next_speed(struct fm_speculation *speculation, const struct machine *machine,
+                         const struct guesser *guesser, size_t *guessed) {
+    struct fm_speculation_account account = {0};
+    const size_t count = 600;
+    double took = 0;
+    *guessed = 0;
+    for (size_t at = 1; at < count;) {
+        struct fm_guess guess = fm_guess_none();
+        bool goes_on = true;
+        while (goes_on && fm_speculation_guesses(speculation, &account, &guess, count - at, machine->more)) {
+            guess.took_us += guesser->cost * machine->single;
+            guess.step_us += guesser->cost * machine->single;
+            guess.steps++;
+            goes_on = fm_speculation_take(speculation, &account, &guess, guesser->sure, machine->more);
+        }
+        size_t accepted = 0;
+        while (accepted < guess.count && (at + accepted) % guesser->wrong != 0) {
+            accepted++;
+        }
+        double batch = machine->single + (double)guess.count * machine->more;
+        fm_speculation_measure(speculation, &account, guess.count, accepted, batch);
+        fm_speculation_measure_guess(speculation, &account, &guess, accepted);
+        took += batch + guess.took_us;
+        at += accepted + 1;
+        *guessed += guess.count;
+    }
+    return (double)count * machine->single / took;
+}
+
+static double guessed_speed(const struct machine *machine, const struct guesser *guesser, size_t *guessed) {
+    struct fm_speculation speculation = {0};
+    return next_speed(&speculation, machine, guesser, guessed);
+}
+
+static void guesses_pay_or_are_left_out(void **state) {
+    (void)state;
+    const struct machine busy = {.single = 9000, .more = 5200};
+    const struct machine waiting = {.single = 90000, .more = 1000};
+    const double sure[] = {0.35, 0.6, 0.95, 1};
+    size_t guessed;
+    assert_true(guessed_speed(&waiting, &(struct guesser){0.05, 0.9, 1000}, &guessed) > 6);
+    assert_true(guessed_speed(&waiting, &(struct guesser){0.1, 0.9, 5}, &guessed) > 1.8);
+    assert_true(guessed_speed(&waiting, &(struct guesser){1, 0.99, 1000}, &guessed) > 0.98); /* no smaller */
+    assert_true(guessed < 20);
+    for (size_t i = 0; i < sizeof sure / sizeof sure[0]; i++) { /* whatever it says of itself */
+        for (size_t wrong = 1; wrong < 12; wrong++) {
+            assert_true(guessed_speed(&waiting, &(struct guesser){0.1, sure[i], wrong}, &guessed) > 0.96);
+            assert_true(guessed_speed(&busy, &(struct guesser){0.1, sure[i], wrong}, &guessed) > 0.96);
+        }
+    }
+    struct fm_speculation speculation = {0};
+    next_speed(&speculation, &waiting, &(struct guesser){0.1, 0.9, 1}, &guessed);
+    assert_true(next_speed(&speculation, &waiting, &(struct guesser){0.1, 0.9, 1}, &guessed) > 0.99);
+    assert_true(guessed < 60); /* the second answer knows more */
+    assert_true(next_speed(&speculation, &waiting, &(struct guesser){0.1, 0.9, 1000}, &guessed) > 1.5);
+    guessed_speed(&waiting, &(struct guesser){0.05, 0.2, 1000}, &guessed);
+    assert_int_equal(guessed, 0); /* too unlikely */
+    guessed_speed(&waiting, &(struct guesser){0.05, NAN, 1000}, &guessed);
+    assert_int_equal(guessed, 0);
+}
+
 /* 1 ms is measured for a single token, and 60 ms for all others. */
 static void a_batch_is_never_long(void **state) {
     (void)state;
@@ -191,13 +262,10 @@ static void a_batch_is_never_long(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_followed_before_is_drafted),
-        cmocka_unit_test(an_answer_goes_on_after_a_difference),
-        cmocka_unit_test(a_change_that_was_none_is_forgotten),
-        cmocka_unit_test(an_image_is_never_drafted),
-        cmocka_unit_test(long_texts_with_few_tokens),
-        cmocka_unit_test(drafts_pay_or_are_left_out),
-        cmocka_unit_test(a_batch_is_never_long),
+        cmocka_unit_test(what_followed_before_is_drafted),     cmocka_unit_test(an_answer_goes_on_after_a_difference),
+        cmocka_unit_test(a_change_that_was_none_is_forgotten), cmocka_unit_test(an_image_is_never_drafted),
+        cmocka_unit_test(long_texts_with_few_tokens),          cmocka_unit_test(drafts_pay_or_are_left_out),
+        cmocka_unit_test(guesses_pay_or_are_left_out),         cmocka_unit_test(a_batch_is_never_long),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

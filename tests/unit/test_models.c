@@ -394,6 +394,35 @@ static void a_projector(void **state) {
     expect_mmproj("a", NULL);
 }
 
+static void expect_draft(const char *name, const char *draft) {
+    struct fm_model model;
+    struct fm_error error;
+    assert_int_equal(fm_models_look_up(&options, &engine, name, &model, &error), FM_OK);
+    assert_true(draft ? model.draft && strcmp(model.draft, draft) == 0 : !model.draft);
+    fm_model_free(&model);
+}
+
+/* --draft-model belongs to the default model, and must be a GGUF file. */
+static void a_draft_model(void **state) {
+    (void)state;
+    gguf("a.gguf");
+    gguf("b.gguf");
+    expect_draft("a", NULL);
+    options.draft_model = at("small");
+    expect_draft(NULL, options.draft_model);
+    expect_draft("b", NULL);
+    expect_refused(NULL, FM_UNAVAILABLE, "--draft-model", "No such file");
+    expect_found("b", "b", at("b.gguf"), false);
+    write_file("small", BYTES("JPEG"));
+    expect_refused(NULL, FM_UNAVAILABLE, "--draft-model", "GGUF");
+    gguf("small");
+    expect_found(NULL, "a", at("a.gguf"), true);
+    options.model = "b";
+    expect_draft("a", NULL);
+    expect_draft("b", options.draft_model);
+    remove(at("small"));
+}
+
 /* ---- headers ---- */
 
 static struct {
@@ -650,6 +679,10 @@ static void what_a_model_takes(void **state) {
     assert_int_equal(fm_models_find(&options, &engine, "a", &model, &error), FM_OK);
     assert_int_equal(fm_model_estimate(&model), (int64_t)header.len + rows[COUNT(rows) - 1].kv + 15);
     fm_model_free(&model);
+    options.draft_model = options.mmproj; /* so does a draft model */
+    assert_int_equal(fm_models_find(&options, &engine, "a", &model, &error), FM_OK);
+    assert_int_equal(fm_model_estimate(&model), (int64_t)header.len + rows[COUNT(rows) - 1].kv + 30);
+    fm_model_free(&model);
     remove(at("eyes.bin"));
 }
 
@@ -710,6 +743,7 @@ int main(void) {
         IN_A_FOLDER(what_appears_or_goes_is_seen),
         IN_A_FOLDER(modification_time),
         IN_A_FOLDER(a_projector),
+        IN_A_FOLDER(a_draft_model),
         IN_A_FOLDER(a_projector_is_no_model),
         IN_A_FOLDER(a_projector_is_found),
         IN_A_FOLDER(the_projector_of_several),

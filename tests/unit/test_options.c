@@ -181,6 +181,19 @@ static void mmproj(void **state) {
     assert_string_equal(options.mmproj, "p");
 }
 
+static void draft_model(void **state) {
+    (void)state;
+    struct fm_options options;
+    char said[512];
+    assert_true(read_options(&options, ARGS("--stdio"), said, sizeof said));
+    assert_null(options.draft_model);
+    setenv("FM_PROXY_DRAFT_MODEL", "/env/d", 1);
+    assert_true(read_options(&options, ARGS("sessions"), said, sizeof said));
+    assert_string_equal(options.draft_model, "/env/d");
+    assert_true(read_options(&options, ARGS("bench", "--draft-model", "d"), said, sizeof said));
+    assert_string_equal(options.draft_model, "d");
+}
+
 static void gpu(void **state) {
     (void)state;
     struct fm_options options;
@@ -421,6 +434,8 @@ static void refused(void **state) {
         {ARGS("--gpu", "100001"), "--gpu"},
         {ARGS("--gpu", "all"), "auto, off"},
         {ARGS("--mmproj", ""), "--mmproj"},
+        {ARGS("--draft-model", ""), "--draft-model"},
+        {ARGS("--draft-model", "caf\xE9.gguf"), "--draft-model"},
         {ARGS("--mmproj", "caf\xE9.gguf"), "--mmproj"},
         {ARGS("--chat-template", "caf\xE9.jinja"), "--chat-template"},
         {ARGS("--engine-dir", long_path), "--engine-dir"},
@@ -486,6 +501,7 @@ int main(void) {
         cmocka_unit_test_setup(memory_budget, clear_environment),
         cmocka_unit_test_setup(chat_template, clear_environment),
         cmocka_unit_test_setup(mmproj, clear_environment),
+        cmocka_unit_test_setup(draft_model, clear_environment),
         cmocka_unit_test_setup(gpu, clear_environment),
         cmocka_unit_test_setup(strict_parameters, clear_environment),
         cmocka_unit_test_setup(empty_variables, clear_environment),

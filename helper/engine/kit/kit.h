@@ -48,6 +48,7 @@ struct json_object;
 struct fm_model_files {
     const char *model;         /* NULL when the front names none */
     const char *mmproj;        /* what makes the model see; NULL: nothing */
+    const char *draft_model;   /* a smaller model, which guesses the model's tokens; NULL: none */
     const char *chat_template; /* a chat template in place of the model's own; NULL: none */
     int saved_read;            /* what an earlier engine saved (ENGINE.md, Saved state), to be read; -1: nothing */
     int saved_write;           /* an empty file, which `serve` may save to at its end; -1: none */

@@ -229,9 +229,11 @@ static enum fm_code load(struct fm_kit *kit, struct json_object *params, struct 
     }
     enum fm_code code = read_path(params, "model", &files.model, error);
     code = code ? code : read_path(params, "mmproj", &files.mmproj, error);
+    code = code ? code : read_path(params, "draft_model", &files.draft_model, error);
     code = code ? code : read_path(params, "chat_template", &files.chat_template, error);
     code = code ? code : check_access(files.model, error);
     code = code ? code : check_access(files.mmproj, error);
+    code = code ? code : check_access(files.draft_model, error);
     code = code ? code : check_access(files.chat_template, error);
     if (code != FM_OK) {
         return code;

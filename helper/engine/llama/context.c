@@ -107,8 +107,7 @@ static int64_t total_memory(void) {
     return sum;
 }
 
-/* Bytes of all devices that the KV memory may take. */
-static double usable_memory(void) {
+double fm_context_usable_memory(void) {
     return (double)total_memory() / 4 * 3;
 }
 
@@ -121,7 +120,7 @@ static uint32_t memory_length(const struct fm_llama_model *model, const struct f
     }
     double bytes = token_bytes(model->weights, path);
     double others = (double)context * (double)(options->slots > 1 ? options->slots - 1 : 0);
-    double left = usable_memory() - bytes * context;
+    double left = fm_context_usable_memory() - bytes * context;
     left = left < SHARED_BYTES ? left : SHARED_BYTES;
     left = left > 0 && bytes > 0 ? left / bytes : 0;
     left = left < others ? left : others;
@@ -152,7 +151,7 @@ enum fm_code fm_context_check(const struct fm_llama_model *model, const struct f
     uint32_t context = fm_context_length(model, options);
     uint32_t length = memory_length(model, options, path);
     double bytes = token_bytes(model->weights, path);
-    double usable = usable_memory();
+    double usable = fm_context_usable_memory();
     double weights = (double)llama_model_size(model->weights);
     const char *what = decides(options, path);
     if (!model->embeds && options->kv_tokens > 0 && options->kv_tokens < context) {

@@ -26,6 +26,9 @@ uint32_t fm_context_length(const struct fm_llama_model *model, const struct fm_l
 int64_t fm_context_memory(const struct fm_llama_model *model, const struct fm_llama_model_options *options,
                           const char *path);
 
+/* Bytes that the KV memories of all models may take together: three quarters of all devices' memory; 0: not known. */
+double fm_context_usable_memory(void);
+
 /* What llama.cpp is to make. `path` is the model's file. Needs model->weights, ->embeds and ->thread_count. */
 struct llama_context_params fm_context_params(const struct fm_llama_model *model,
                                               const struct fm_llama_model_options *options, const char *path);

@@ -6,6 +6,7 @@
  */
 #include "base/platform.h"
 #include "engine/kit/kit.h"
+#include "engine/llama/draft_model.h"
 #include "engine/llama/embed.h"
 #include "engine/llama/gpu.h"
 #include "engine/llama/scheduler.h"
@@ -26,6 +27,7 @@
 
 struct llama_engine {
     struct fm_llama_model model;
+    struct fm_draft_model draft; /* ->context NULL: none */
     struct fm_scheduler scheduler;
     struct fm_saved saved;
 };
@@ -36,12 +38,17 @@ static struct llama_engine the_engine;
 
 struct load_progress {
     struct fm_kit *kit;
+    float from; /* what is loaded now has this part of the whole */
+    float part;
     float told;
 };
+
+#define MODEL_PART 0.8F /* of the load, where there is a draft model */
 
 /* The load itself comes in hundreds of tensors: told once a percent. */
 static bool on_progress(float progress, void *argument) {
     struct load_progress *state = argument;
+    progress = state->from + progress * state->part;
     if (progress >= state->told + 0.01f || (progress >= 1 && state->told < 1)) {
         state->told = progress;
         fm_kit_load_progress(state->kit, progress);
@@ -122,10 +129,34 @@ static enum fm_code read_settings(struct fm_llama_model_options *options, struct
     return code ? code : read_setting("FM_ENGINE_LLAMA_THREADS", threads_max(), &options->threads, error);
 }
 
+/* The draft model too, where something is guessed at all. */
+static enum fm_code load_models(struct llama_engine *engine, const struct fm_model_files *files,
+                                const struct fm_llama_model_options *options, struct fm_kit *kit,
+                                struct fm_error *error) {
+    bool drafts = files->draft_model && options->drafts != FM_DRAFTS_OFF;
+    struct load_progress progress = {.kit = kit, .part = drafts ? MODEL_PART : 1};
+    enum fm_code code = fm_llama_model_load(&engine->model, files->model, options, on_progress, &progress, error);
+    if (code != FM_OK || !drafts) {
+        return code;
+    }
+    progress.from = MODEL_PART;
+    progress.part = 1 - MODEL_PART;
+    code =
+        fm_draft_model_load(&engine->draft, &engine->model, files->draft_model, options, on_progress, &progress, error);
+    if (code != FM_OK) {
+        fm_llama_model_free(&engine->model);
+    }
+    return code;
+}
+
+static void free_models(struct llama_engine *engine) {
+    fm_draft_model_free(&engine->draft);
+    fm_llama_model_free(&engine->model);
+}
+
 static enum fm_code load(void *state, struct fm_kit *kit, const struct fm_model_files *files,
                          struct fm_model_info *info, struct fm_error *error) {
     struct llama_engine *engine = state;
-    struct load_progress progress = {.kit = kit, .told = 0};
     struct fm_llama_model_options options;
     if (!files->model) {
         return fm_fail(error, FM_UNAVAILABLE, "the llama engine needs a model file");
@@ -133,19 +164,20 @@ static enum fm_code load(void *state, struct fm_kit *kit, const struct fm_model_
     enum fm_code code = read_settings(&options, error);
     options.mmproj = files->mmproj;
     options.chat_template = files->chat_template;
-    code = code ? code : fm_llama_model_load(&engine->model, files->model, &options, on_progress, &progress, error);
+    code = code ? code : load_models(engine, files, &options, kit, error);
     if (code != FM_OK) {
         return code;
     }
-    code = engine->model.embeds ? FM_OK : fm_scheduler_init(&engine->scheduler, &engine->model, error);
+    struct fm_draft_model *draft = engine->draft.context ? &engine->draft : NULL;
+    code = engine->model.embeds ? FM_OK : fm_scheduler_init(&engine->scheduler, &engine->model, draft, error);
     if (code != FM_OK) {
-        fm_llama_model_free(&engine->model);
+        free_models(engine);
         return code;
     }
     fm_saved_init(&engine->saved, &engine->model, files, kit);
     *info = (struct fm_model_info){.context_length = engine->model.context_length,
                                    .slots = engine->model.slots,
-                                   .memory_bytes = engine->model.memory_bytes,
+                                   .memory_bytes = engine->model.memory_bytes + engine->draft.memory_bytes,
                                    .images = engine->model.vision != NULL,
                                    .gpu = engine->model.uses_gpu || engine->model.gpu.detail[0] ? &engine->model.gpu
                                                                                                 : NULL};
@@ -163,7 +195,7 @@ static void serve(void *state, struct fm_kit *kit) {
         fm_embed(&engine->model, job);
     }
     fm_saved_free(&engine->saved);
-    fm_llama_model_free(&engine->model);
+    free_models(engine);
 }
 
 int main(int argc, char *argv[]) {

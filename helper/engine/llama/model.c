@@ -368,8 +368,8 @@ static enum fm_code load_from(struct fm_llama_model *model, struct source *from,
     if (options->mmproj) {
         fm_file_examine(options->mmproj, &projector);
     }
-    model->memory_bytes =
-        (int64_t)llama_model_size(model->weights) + projector.size + fm_context_memory(model, options, from->path);
+    model->kv_bytes = fm_context_memory(model, options, from->path);
+    model->memory_bytes = (int64_t)llama_model_size(model->weights) + projector.size + model->kv_bytes;
     model->gpu.total_layers = llama_model_n_layer(model->weights) + 1; /* the last one makes the logits */
     bool all = params.n_gpu_layers < 0 || params.n_gpu_layers > model->gpu.total_layers;
     model->gpu.layers = all ? model->gpu.total_layers : params.n_gpu_layers;
@@ -413,6 +413,27 @@ enum fm_code fm_llama_model_load(struct fm_llama_model *model, const char *path,
     }
     fm_log(FM_LOG_INFO, "context %u, %d threads", model->context_length, model->thread_count);
     return FM_OK;
+}
+
+enum fm_code fm_llama_model_load_weights(struct fm_llama_model *model, const char *path,
+                                         fm_llama_model_progress *progress, void *argument, struct fm_error *error) {
+    struct llama_model_params params = llama_model_default_params();
+    *model = (struct fm_llama_model){0};
+    fm_llama_gpu_leave_out(&params);
+    params.progress_callback = progress;
+    params.progress_callback_user_data = argument;
+    enum fm_code code = fm_file_check_magic(path, "GGUF", error);
+    if (code != FM_OK) {
+        return code;
+    }
+    log_reset();
+    model->weights = llama_model_load_from_file(path, params);
+    code = model->weights ? check_kind(model, path, error) : fail_to_load(error, path);
+    if (code != FM_OK) {
+        llama_model_free(model->weights);
+        *model = (struct fm_llama_model){0};
+    }
+    return code;
 }
 
 void fm_llama_model_free(struct fm_llama_model *model) {

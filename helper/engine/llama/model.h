@@ -55,6 +55,7 @@ struct fm_llama_model {
     uint32_t chunk;       /* FM_MODEL_CHUNK, or less; or, where it embeds and has to see a text whole,
                              context_length */
     int64_t memory_bytes; /* what the weights, the KV memory and the projector take */
+    int64_t kv_bytes;     /* the KV memory of that */
     int thread_count;     /* at most */
     bool exact;           /* what is computed now is of an exact sequence (cache.h) */
     bool uses_gpu;        /* for some of its layers */
@@ -95,6 +96,14 @@ typedef bool fm_llama_model_progress(float progress, void *argument);
 FM_MUST_USE enum fm_code fm_llama_model_load(struct fm_llama_model *model, const char *path,
                                              const struct fm_llama_model_options *options,
                                              fm_llama_model_progress *progress, void *argument, struct fm_error *error);
+
+/*
+ * The weights of another model, which the CPU computes: ->weights and ->embeds of `model`, and nothing else. Fails as
+ * fm_llama_model_load does. Blocks; call it after that.
+ */
+FM_MUST_USE enum fm_code fm_llama_model_load_weights(struct fm_llama_model *model, const char *path,
+                                                     fm_llama_model_progress *progress, void *argument,
+                                                     struct fm_error *error);
 
 /* Also after a failed load. */
 void fm_llama_model_free(struct fm_llama_model *model);

@@ -19,8 +19,10 @@
 
 #define MEASURED_MIN 16 /* tokens of a batch that tells how long one takes */
 
-enum fm_code fm_scheduler_init(struct fm_scheduler *scheduler, struct fm_llama_model *model, struct fm_error *error) {
-    *scheduler = (struct fm_scheduler){.model = model, .speculation = {.always = model->drafts == FM_DRAFTS_ALWAYS}};
+enum fm_code fm_scheduler_init(struct fm_scheduler *scheduler, struct fm_llama_model *model,
+                               struct fm_draft_model *draft, struct fm_error *error) {
+    *scheduler = (struct fm_scheduler){
+        .model = model, .draft = draft, .speculation = {.always = model->drafts == FM_DRAFTS_ALWAYS}};
     scheduler->list = calloc((size_t)model->slots, sizeof *scheduler->list);
     enum fm_code code = scheduler->list ? FM_OK : fm_fail_no_memory(error);
     code = code ? code : fm_batch_init(&scheduler->batch, model, error);
@@ -98,6 +100,11 @@ static bool go_on(void *argument) {
     struct fm_scheduler *scheduler = argument;
     (void)abort_asked(scheduler);
     return !fm_kit_job_aborted(scheduler->busy->job);
+}
+
+/* The same of the draft model, as llama.cpp asks. */
+static bool draft_stops(void *argument) {
+    return !go_on(argument);
 }
 
 /* ---- jobs come and go ---- */
@@ -361,6 +368,14 @@ static void compute_apart(struct fm_scheduler *scheduler) {
     }
 }
 
+static void add_drafts(struct fm_scheduler *scheduler, struct fm_sequence *single) {
+    const struct fm_guessing by = {
+        .speculation = &scheduler->speculation, .model = scheduler->draft, .token_us = scheduler->token_ms * 1000};
+    scheduler->busy = single; /* the draft model may have much to read */
+    fm_sequence_draft(single, &scheduler->batch, &by);
+    scheduler->busy = NULL;
+}
+
 static void compute(struct fm_scheduler *scheduler) {
     size_t count = fill(scheduler);
     if (count == 0) {
@@ -368,7 +383,7 @@ static void compute(struct fm_scheduler *scheduler) {
     }
     struct fm_sequence *single = find_single(scheduler);
     if (single && !scheduler->cramped) {
-        fm_sequence_draft(single, &scheduler->batch, &scheduler->speculation, scheduler->token_ms * 1000);
+        add_drafts(scheduler, single);
     }
     size_t drafts = single ? single->drafted : 0;
     int64_t start = fm_now_us();
@@ -382,8 +397,7 @@ static void compute(struct fm_scheduler *scheduler) {
         }
         take_batch(scheduler, count);
         if (single && single->job) {
-            fm_speculation_measure(&scheduler->speculation, &single->account, drafts, single->accepted,
-                                   (double)took_us);
+            fm_sequence_measure(single, &scheduler->speculation, (double)took_us);
         }
         break;
     case FM_DECODE_ABORTED: drop_batch(scheduler); break;
@@ -452,6 +466,9 @@ void fm_scheduler_run(struct fm_scheduler *scheduler, struct fm_saved *saved, st
     scheduler->kit = kit;
     scheduler->saved = saved;
     fm_llama_model_watch(scheduler->model, abort_asked, scheduler);
+    if (scheduler->draft) {
+        fm_draft_model_watch(scheduler->draft, draft_stops, scheduler);
+    }
     while (admit(scheduler)) {
         place(scheduler);
         see(scheduler);
@@ -460,5 +477,8 @@ void fm_scheduler_run(struct fm_scheduler *scheduler, struct fm_saved *saved, st
         end_those_over(scheduler);
     }
     fm_llama_model_watch(scheduler->model, NULL, NULL);
+    if (scheduler->draft) {
+        fm_draft_model_watch(scheduler->draft, NULL, NULL);
+    }
     fm_saved_write(saved, &scheduler->cache, scheduler->token_ms * 1000);
 }

@@ -10,6 +10,7 @@
 
 struct fm_scheduler {
     struct fm_llama_model *model; /* borrowed */
+    struct fm_draft_model *draft; /* borrowed; NULL: none */
     struct fm_cache cache;
     struct fm_batch batch;
     struct fm_sequence *list; /* model->slots of them; those without a job are free */
@@ -25,9 +26,9 @@ struct fm_scheduler {
     bool cramped;                      /* the memory had no room for drafts: the next batch has none */
 };
 
-/* For `model`, which must outlive it. On failure nothing is left to free. */
+/* For `model` and its draft model (NULL: none), which must outlive it. On failure nothing is left to free. */
 FM_MUST_USE enum fm_code fm_scheduler_init(struct fm_scheduler *scheduler, struct fm_llama_model *model,
-                                           struct fm_error *error);
+                                           struct fm_draft_model *draft, struct fm_error *error);
 void fm_scheduler_free(struct fm_scheduler *scheduler);
 
 /* Takes jobs and runs them, until `kit` ends; then saves to `saved` what it has computed. Blocks. */

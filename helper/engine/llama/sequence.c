@@ -348,6 +348,7 @@ size_t fm_sequence_fill(struct fm_sequence *sequence, struct fm_batch *batch, si
     bool wanted = from + count == sequence->count;
     sequence->output = -1;
     sequence->drafted = 0;
+    sequence->guess = fm_guess_none();
     sequence->filled = count;
     for (size_t i = 0; i < count; i++) {
         bool logits = wanted && i + 1 == count;
@@ -451,9 +452,12 @@ void fm_sequence_end(struct fm_sequence *sequence) {
     enum fm_reason reason = fm_llama_answer_end(answer, sequence->reason);
     bool whole = reason == FM_REASON_STOP && !answer->parser.called && !fm_kit_job_cut(job);
     bool stuck = whole && !fm_guide_check(&answer->guide, &job->schema_error);
-    fm_log(FM_LOG_INFO, "job %lld: %zu tokens in, %lld out, %lld of %lld drafts accepted, %lld ms", (long long)job->id,
-           sequence->request.prompt.count, (long long)job->output_tokens, (long long)sequence->accepted_tokens,
-           (long long)sequence->drafted_tokens, (long long)(fm_now_ms() - sequence->start_ms));
+    fm_log(FM_LOG_INFO,
+           "job %lld: %zu tokens in, %lld out, %lld of %lld drafts accepted (%lld of %lld of the draft model), %lld ms",
+           (long long)job->id, sequence->request.prompt.count, (long long)job->output_tokens,
+           (long long)sequence->accepted_tokens, (long long)sequence->drafted_tokens,
+           (long long)sequence->right_guesses, (long long)sequence->guessed_tokens,
+           (long long)(fm_now_ms() - sequence->start_ms));
     job->speculates = sequence->model->drafts != FM_DRAFTS_OFF;
     job->drafted_tokens = sequence->drafted_tokens;
     job->accepted_tokens = sequence->accepted_tokens;

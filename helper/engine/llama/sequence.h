@@ -9,6 +9,7 @@
 #include "engine/llama/answer.h"
 #include "engine/llama/batch.h"
 #include "engine/llama/cache.h"
+#include "engine/llama/draft_model.h"
 #include "engine/llama/lookup.h"
 #include "engine/llama/request.h"
 #include "engine/llama/sampler.h"
@@ -20,6 +21,13 @@ struct fm_start {
     const char *mark;
     llama_token first;
     size_t count; /* of its tokens */
+};
+
+/* What makes drafts. */
+struct fm_guessing {
+    const struct fm_speculation *speculation; /* whether they pay */
+    struct fm_draft_model *model;             /* NULL: none */
+    double token_us;                          /* see fm_speculation_drafts */
 };
 
 struct fm_sequence {
@@ -38,13 +46,17 @@ struct fm_sequence {
     bool forced_more;         /* the next token may be a forced one: don't draw */
     size_t filled;            /* its tokens in the batch */
     int32_t output;           /* the index in the batch of the one whose logits it wants; -1: of none */
-    struct fm_lookup lookup;  /* where its drafts come from; ->room 0: it has none */
+    struct fm_lookup lookup;  /* where its drafts come from, first of all; ->room 0: it has none */
     struct fm_speculation_account account;
     llama_token drafts[FM_DRAFTS_MAX]; /* tokens that may follow, in the batch after its own */
     size_t drafted;                    /* how many those are */
     size_t accepted;                   /* how many of the last batch's were right */
     int64_t drafted_tokens;            /* of all its batches */
     int64_t accepted_tokens;           /* of these, those that the answer has */
+    struct fm_guess guess;             /* what of the batch's drafts is of a draft model: all, or none */
+    int64_t guessed_tokens;            /* the same of all batches, */
+    int64_t right_guesses;             /* and of these, those that the answer has */
+    double read_us;                    /* in which the draft model read what is computed already */
     enum fm_reason reason;             /* why it is over; FM_REASON_NONE: it is not */
     int64_t start_ms;
 };
@@ -76,12 +88,14 @@ const struct fm_span *fm_sequence_span(const struct fm_sequence *sequence);
 size_t fm_sequence_fill(struct fm_sequence *sequence, struct fm_batch *batch, size_t most);
 
 /*
- * After fm_sequence_fill with the last token: adds tokens that may follow, as many as pay by `speculation`, at most as
- * there is room for. `token_us`: see fm_speculation_drafts. fm_sequence_take draws each token as if there were no
- * drafts, and needs no batch for those that it finds among them: the answer is the same.
+ * After fm_sequence_fill with the last token: adds tokens that may follow, as many as pay, at most as there is room
+ * for: by lookup, or else of the draft model, which blocks as long as it computes. fm_sequence_take draws each token as
+ * if there were no drafts, and needs no batch for those that it finds among them: the answer is the same.
  */
-void fm_sequence_draft(struct fm_sequence *sequence, struct fm_batch *batch, const struct fm_speculation *speculation,
-                       double token_us);
+void fm_sequence_draft(struct fm_sequence *sequence, struct fm_batch *batch, const struct fm_guessing *by);
+
+/* After fm_sequence_take, for a batch that was its alone and took so long: what came of the drafts. */
+void fm_sequence_measure(struct fm_sequence *sequence, struct fm_speculation *speculation, double took_us);
 
 /*
  * After a batch with drafts: how many of the tokens that are next are those of the drafts from the number `next` on.

@@ -9,6 +9,19 @@
 
 #define AGREE_MORE 4 /* a draft may be longer by so much than what was repeated before it */
 
+/* How much the chances below count beside what was seen, in tokens; how much that counts at most, and how long. */
+#define GUESS_WEIGHT 6
+#define GUESS_CHANCE 0.6 /* that one more token is likely enough, and right */
+#define GUESSED_MAX  96
+
+/* With each token that is not guessed: what did not pay is tried again, in this answer and in others. */
+#define FORGET     (1.0F / 64)
+#define FORGET_ALL (1.0F / 1024)
+
+#define GUESS_LEAST 0.3 /* a token that is less probable is not drafted, whatever it costs */
+#define GUESS_TRIES 4   /* so often it is measured first, */
+#define TRIED       2   /* with so many tokens */
+
 #define WEIGHT 0.125 /* of a new measurement */
 #define STEP   0.3   /* one that is far off counts as if it were so far: other work was in between */
 
@@ -51,6 +64,10 @@ static double more_of(const struct fm_speculation *speculation, size_t drafts, d
     return more > 0 ? more : speculation->single;
 }
 
+static double least_gain(const struct fm_speculation_account *account) {
+    return GAIN_MIN + (account->gained < 0 ? LOSS_FACTOR * -account->gained / account->spent : 0);
+}
+
 size_t fm_speculation_drafts(const struct fm_speculation *speculation, const struct fm_speculation_account *account,
                              const struct fm_lookup *lookup, size_t most, double token_us) {
     double single = speculation->single;
@@ -62,13 +79,10 @@ size_t fm_speculation_drafts(const struct fm_speculation *speculation, const str
     }
     double expected = 1; /* tokens that the batch gives */
     double chance = 1;   /* that all before are right */
-    double best = GAIN_MIN;
+    double best = least_gain(account);
     size_t drafts = 0;
     if (single <= 0) {
         return 0;
-    }
-    if (account->gained < 0) {
-        best += LOSS_FACTOR * -account->gained / account->spent;
     }
     for (size_t i = 1; i <= most; i++) {
         double took = single + (double)i * more_of(speculation, i, token_us);
@@ -83,4 +97,141 @@ size_t fm_speculation_drafts(const struct fm_speculation *speculation, const str
         }
     }
     return drafts;
+}
+
+/* ---- guesses of a draft model ---- */
+
+struct fm_guess fm_guess_none(void) {
+    return (struct fm_guess){.chance = 1, .expected = 1};
+}
+
+static size_t guess_class(double probability) {
+    static const double least[FM_GUESS_CLASSES] = {0, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.97};
+    size_t class = FM_GUESS_CLASSES - 1;
+    while (class > 0 && !(probability >= least[class])) {
+        class --;
+    }
+    return class;
+}
+
+/* As it was seen; `first` is what counts before. */
+static double chance_of(const struct fm_guess_count *seen, double first) {
+    return ((double)seen->right + GUESS_WEIGHT * first) / ((double)seen->tried + GUESS_WEIGHT);
+}
+
+/* Of a token of this class; at first it is what the model says. */
+static double guess_chance(const struct fm_speculation_account *account, size_t class) {
+    static const double first[FM_GUESS_CLASSES] = {0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 0.93, 0.98};
+    return chance_of(&account->guesses[class], first[class]);
+}
+
+/* How many times as fast it is with the guesses that there are; and at best, with up to `most`. */
+static double gain_so_far(const struct fm_speculation *speculation, const struct fm_guess *guess, double token_us) {
+    double more = guess->count > 0 ? (double)guess->count * more_of(speculation, guess->count, token_us) : 0;
+    return guess->expected * speculation->single / (speculation->single + guess->took_us + more);
+}
+
+static double gain_at_best(const struct fm_speculation *speculation, const struct fm_speculation_account *account,
+                           const struct fm_guess *guess, size_t most, double token_us) {
+    double single = speculation->single;
+    double next = chance_of(&account->all, chance_of(&speculation->all, GUESS_CHANCE));
+    double chance = guess->chance;
+    double expected = guess->expected;
+    double took = single + guess->took_us;
+    double best = 0;
+    for (size_t i = guess->count + 1; i <= most; i++) {
+        chance *= next;
+        expected += chance;
+        took += speculation->guess * single;
+        double whole = took + (double)i * more_of(speculation, i, token_us);
+        if (whole > BATCH_MAX_US && whole > 2 * single) {
+            break;
+        }
+        best = expected * single / whole > best ? expected * single / whole : best;
+    }
+    return best;
+}
+
+bool fm_speculation_guesses(const struct fm_speculation *speculation, const struct fm_speculation_account *account,
+                            const struct fm_guess *guess, size_t most, double token_us) {
+    most = most < FM_DRAFTS_MAX ? most : FM_DRAFTS_MAX;
+    if (guess->ended || guess->count >= most) {
+        return false;
+    }
+    if (speculation->always || speculation->single <= 0) {
+        return speculation->always;
+    }
+    if (speculation->guesses < GUESS_TRIES) {
+        return guess->count < TRIED;
+    }
+    double least = guess->count == 0 ? least_gain(account) : gain_so_far(speculation, guess, token_us);
+    return gain_at_best(speculation, account, guess, most, token_us) > least;
+}
+
+bool fm_speculation_take(const struct fm_speculation *speculation, const struct fm_speculation_account *account,
+                         struct fm_guess *guess, double probability, double token_us) {
+    size_t class = guess_class(probability);
+    struct fm_guess with = *guess;
+    with.classes[with.count++] = (unsigned char)class;
+    with.chance *= guess_chance(account, class);
+    with.expected += with.chance;
+    bool pays = speculation->always;
+    if (!pays) {
+        double best = gain_at_best(speculation, account, &with, FM_DRAFTS_MAX, token_us);
+        double now = gain_so_far(speculation, &with, token_us);
+        pays = (best > now ? best : now) > gain_so_far(speculation, guess, token_us);
+    }
+    if (!pays || !(probability >= GUESS_LEAST)) {
+        guess->ended = true;
+        return false;
+    }
+    *guess = with;
+    return true;
+}
+
+static void count_guess(struct fm_guess_count *count, bool right) {
+    count->tried += 1;
+    count->right += right ? 1 : 0;
+    if (count->tried > GUESSED_MAX) {
+        count->tried /= 2;
+        count->right /= 2;
+    }
+}
+
+static void forget(struct fm_guess_count *count, float part) {
+    count->tried -= count->tried * part;
+    count->right -= count->right * part;
+}
+
+static void count_guesses(struct fm_speculation *speculation, struct fm_speculation_account *account,
+                          const struct fm_guess *guess, size_t accepted) {
+    for (size_t i = 0; i < guess->count && i <= accepted; i++) {
+        count_guess(&account->guesses[guess->classes[i]], i < accepted);
+        count_guess(&account->all, i < accepted);
+        count_guess(&speculation->all, i < accepted);
+    }
+    if (guess->ended) {
+        count_guess(&account->all, false);
+        count_guess(&speculation->all, false);
+    } else if (guess->count == 0) {
+        forget(&account->all, FORGET);
+        forget(&speculation->all, FORGET_ALL);
+    }
+}
+
+void fm_speculation_measure_guess(struct fm_speculation *speculation, struct fm_speculation_account *account,
+                                  const struct fm_guess *guess, size_t accepted) {
+    account->spent += guess->took_us;
+    account->gained -= guess->took_us;
+    count_guesses(speculation, account, guess, accepted);
+    if (speculation->single <= 0 || guess->steps == 0) {
+        return;
+    }
+    double sample = guess->step_us / (double)guess->steps / speculation->single;
+    if (speculation->guesses >= GUESS_TRIES) {
+        average(&speculation->guess, sample);
+        return;
+    }
+    speculation->guess = speculation->guesses == 0 || sample < speculation->guess ? sample : speculation->guess;
+    speculation->guesses++; /* the least of them: the first read the weights from the disk */
 }

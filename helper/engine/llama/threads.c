@@ -48,6 +48,16 @@ void fm_threads_start(struct fm_threads *threads, struct llama_context *context,
     }
 }
 
+void fm_threads_share(const struct fm_threads *threads, struct llama_context *context) {
+    if (threads->pool) {
+        llama_attach_threadpool(context, threads->pool, threads->pool);
+    }
+}
+
+void fm_threads_lend(const struct fm_threads *threads, struct llama_context *context) {
+    llama_set_n_threads(context, threads->count.now, threads->count.now);
+}
+
 void fm_threads_stop(struct fm_threads *threads) {
     void (*free_pool)(struct ggml_threadpool *);
     void *function = cpu_function("ggml_threadpool_free");

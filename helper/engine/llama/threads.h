@@ -22,6 +22,12 @@ int fm_threads_default(void);
 /* Starts `most` threads for `context`, which llama.cpp starts for each batch where that fails. */
 void fm_threads_start(struct fm_threads *threads, struct llama_context *context, int most);
 
+/* `context` is to be computed by the same threads, between the batches of the first; it is freed before they stop. */
+void fm_threads_share(const struct fm_threads *threads, struct llama_context *context);
+
+/* Before each batch of that context: as many take part as in the last of the first. */
+void fm_threads_lend(const struct fm_threads *threads, struct llama_context *context);
+
 /* Also where they were never started. After the context is freed. */
 void fm_threads_stop(struct fm_threads *threads);
 

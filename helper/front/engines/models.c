@@ -38,6 +38,7 @@ void fm_model_free(struct fm_model *model) {
     free(model->id);
     free(model->path);
     free(model->mmproj);
+    free(model->draft);
     *model = (struct fm_model){0};
 }
 
@@ -256,16 +257,20 @@ static bool find_mmproj(const struct fm_model_list *list, struct fm_model *model
     return !best || model->mmproj;
 }
 
-/* That of --mmproj is for the default model, as others have other widths. */
-static bool set_mmproj(struct fm_model_list *list, const char *mmproj) {
+/* Those of --mmproj and --draft-model are for the default model, as others have other widths and vocabularies. */
+static bool set_files(struct fm_model_list *list, const struct fm_options *options) {
     bool ok = true;
     for (size_t i = 0; i < list->count && ok; i++) {
         struct fm_model *model = &list->models[i];
-        if (mmproj && model->is_default) {
-            model->mmproj = strdup(mmproj);
+        if (options->mmproj && model->is_default) {
+            model->mmproj = strdup(options->mmproj);
             ok = model->mmproj;
         } else if (model->path) {
             ok = find_mmproj(list, model);
+        }
+        if (ok && options->draft_model && model->is_default) {
+            model->draft = strdup(options->draft_model);
+            ok = model->draft;
         }
     }
     return ok;
@@ -293,7 +298,8 @@ int64_t fm_model_estimate(const struct fm_model *model) {
     const struct fm_gguf_kind *kind = &model->kind;
     double most = kind->embeds ? EMBEDS_MAX : CONTEXT_MAX;
     double context = kind->context > 0 && (double)kind->context < most ? (double)kind->context : most;
-    double bytes = (double)model->size + (double)model->mmproj_size + context * kind->kv_bytes;
+    double bytes =
+        (double)model->size + (double)model->mmproj_size + (double)model->draft_size + context * kind->kv_bytes;
     return bytes < ESTIMATE_MAX ? (int64_t)bytes : (int64_t)ESTIMATE_MAX;
 }
 
@@ -310,7 +316,7 @@ enum fm_code fm_models_list(const struct fm_options *options, const struct fm_en
         char *path = options->model ? strdup(options->model) : NULL;
         ok = (path || !options->model) && add_default(list, strdup(engine->name), path);
     }
-    if (!ok || !set_mmproj(list, options->mmproj)) {
+    if (!ok || !set_files(list, options)) {
         fm_model_list_free(list);
         return fm_fail_no_memory(error);
     }
@@ -389,11 +395,10 @@ static enum fm_code no_such_model(const struct fm_options *options, const struct
                    fm_utf8_shown(options->models_dir, DIR_SHOWN), options->models_dir);
 }
 
-static void note_mmproj_size(struct fm_model *model) {
+/* In bytes; 0 where there is no file. */
+static int64_t size_of(const char *path) {
     struct fm_file_info info;
-    if (model->mmproj && fm_file_examine(model->mmproj, &info) == 0) {
-        model->mmproj_size = info.size;
-    }
+    return path && fm_file_examine(path, &info) == 0 ? info.size : 0;
 }
 
 enum fm_code fm_models_look_up(const struct fm_options *options, const struct fm_engine_files *engine, const char *name,
@@ -411,7 +416,8 @@ enum fm_code fm_models_look_up(const struct fm_options *options, const struct fm
     if (found) {
         *model = *found;
         *found = (struct fm_model){0};
-        note_mmproj_size(model);
+        model->mmproj_size = size_of(model->mmproj);
+        model->draft_size = size_of(model->draft);
     } else if (list.folder_error && !(list.named_projector && names_default(name))) {
         code = fm_file_fail_open("models folder", list.folder_error, options->models_dir, error);
     } else {
@@ -421,12 +427,22 @@ enum fm_code fm_models_look_up(const struct fm_options *options, const struct fm
     return code;
 }
 
+static enum fm_code check_draft(const char *draft, struct fm_error *error) {
+    enum fm_code code = draft ? fm_file_check_magic(draft, "GGUF", error) : FM_OK;
+    if (code == FM_UNAVAILABLE) {
+        const struct fm_error inner = *error;
+        fm_fail(error, code, "name another file with --draft-model, or leave it out: %s", inner.detail);
+    }
+    return code;
+}
+
 enum fm_code fm_models_find(const struct fm_options *options, const struct fm_engine_files *engine, const char *name,
                             struct fm_model *model, struct fm_error *error) {
     enum fm_code code = fm_models_look_up(options, engine, name, model, error);
     if (code == FM_OK && model->path && engine->descriptor.reads_files) {
         code = fm_file_check_magic(model->path, "GGUF", error);
         code = code || !model->mmproj || model->found ? code : fm_file_check_magic(model->mmproj, "GGUF", error);
+        code = code ? code : check_draft(model->draft, error);
         if (code != FM_OK) {
             fm_model_free(model);
         }

@@ -56,6 +56,9 @@ void fm_engine_send_load_locked(struct fm_engine *engine) {
     if (model->mmproj) {
         fm_json_key_str(&w, "mmproj", model->mmproj);
     }
+    if (model->draft) {
+        fm_json_key_str(&w, "draft_model", model->draft);
+    }
     if (chat_template) {
         fm_json_key_str(&w, "chat_template", chat_template);
     }

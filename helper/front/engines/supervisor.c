@@ -449,6 +449,7 @@ static bool copy_model(struct fm_model *copy, const struct fm_model *model) {
     copy->found = model->found;
     copy->created = model->created;
     bool resolved = resolve(model->path, &copy->path);
+    resolved = resolve(model->draft, &copy->draft) && resolved;
     return resolve(model->mmproj, &copy->mmproj) && resolved && copy->id;
 }
 

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SWAP_GAIN_MIN 16 /* tokens: less is computed as fast as moved */
+#define SWAP_GAIN_MIN 16  /* tokens: less is computed as fast as moved */
+#define STAYS_MIN     256 /* tokens of the last conversation: fewer are back within a millisecond or two */
 
 #define LOST_MAX                                                                                                       \
     16 /* tokens that a conversation may lose as it goes on: computed again at once, where they are wanted */
@@ -182,15 +183,18 @@ static struct fm_cached *find_worst(struct fm_cache *cache) {
     return worst;
 }
 
-/* The same, of those that have cells, and not `but`; `movable`: of those that can be moved out. */
-static struct fm_cached *find_worst_inside(struct fm_cache *cache, const struct fm_cached *but, bool movable) {
+/* Kept, and in cells. */
+static bool is_inside(const struct fm_cached *cached) {
+    return !cached->busy && cached->count > 0 && !cached->state;
+}
+
+/* The same, of those that have cells; NULL: none is kept. */
+static struct fm_cached *find_worst_inside(struct fm_cache *cache) {
     int64_t now = fm_now_ms();
     struct fm_cached *worst = NULL;
     for (size_t i = 0; i < cache->count; i++) {
         struct fm_cached *cached = &cache->list[i];
-        bool kept = !cached->busy && cached->count > 0 && !cached->state;
-        bool eligible = kept && cached != but && !(movable && cached->stays);
-        if (eligible && (!worst || fm_cached_worth(cached, now) < fm_cached_worth(worst, now))) {
+        if (is_inside(cached) && (!worst || fm_cached_worth(cached, now) < fm_cached_worth(worst, now))) {
             worst = cached;
         }
     }
@@ -198,7 +202,7 @@ static struct fm_cached *find_worst_inside(struct fm_cache *cache, const struct 
 }
 
 bool fm_cache_make_room(struct fm_cache *cache) {
-    struct fm_cached *worst = find_worst_inside(cache, NULL, false);
+    struct fm_cached *worst = find_worst_inside(cache);
     if (worst && (cache->pure || !fm_swap_out(worst))) {
         fm_cached_cut(worst, 0);
     }
@@ -210,21 +214,24 @@ static struct fm_cached *find_last(struct fm_cache *cache) {
     struct fm_cached *last = NULL;
     for (size_t i = 0; i < cache->count; i++) {
         struct fm_cached *cached = &cache->list[i];
-        bool kept = !cached->busy && cached->count > 0 && !cached->state;
-        last = kept && (!last || cached->used_ms >= last->used_ms) ? cached : last;
+        last = is_inside(cached) && (!last || cached->used_ms >= last->used_ms) ? cached : last;
     }
     return last;
 }
 
-bool fm_cache_move_out(struct fm_cache *cache, bool last) {
-    if (cache->pure) {
-        return false; /* exact sequences stay in the cells that a fresh run would have */
+/* Exact sequences stay in the cells that a fresh run would have. */
+static void move_out(struct fm_cache *cache, const struct fm_cached *but) {
+    for (size_t i = 0; i < cache->count && !cache->pure; i++) {
+        struct fm_cached *cached = &cache->list[i];
+        if (is_inside(cached) && cached != but && !cached->stays) {
+            cached->stays = !fm_swap_out(cached);
+        }
     }
-    struct fm_cached *worst = find_worst_inside(cache, last ? NULL : find_last(cache), true);
-    if (worst) {
-        worst->stays = !fm_swap_out(worst);
-    }
-    return worst != NULL;
+}
+
+void fm_cache_move_out(struct fm_cache *cache) {
+    const struct fm_cached *last = find_last(cache);
+    move_out(cache, last && last->count >= STAYS_MIN ? last : NULL);
 }
 
 /* ---- use ---- */
@@ -253,7 +260,7 @@ static void come_back(struct fm_cached *to, struct fm_cached *from, size_t count
         fm_cached_cut(to, 0);
     }
     while (!fm_swap_in(to, from, count)) {
-        struct fm_cached *worst = find_worst_inside(to->cache, NULL, false);
+        struct fm_cached *worst = find_worst_inside(to->cache);
         if (!worst) {
             fm_cached_cut(to, 0);
             return;
@@ -274,8 +281,7 @@ static bool goes_on(const struct fm_cached *best, size_t common, bool exact) {
 }
 
 static void clear(struct fm_cache *cache) {
-    while (fm_cache_move_out(cache, true)) {
-    }
+    move_out(cache, NULL);
     llama_memory_clear(memory_of(cache), false);
     for (size_t i = 0; i < cache->count; i++) {
         if (cache->list[i].state) {

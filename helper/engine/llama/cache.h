@@ -61,10 +61,10 @@ void fm_cache_end(struct fm_cached *cached);
 bool fm_cache_make_room(struct fm_cache *cache);
 
 /*
- * Moves a kept sequence out of the KV memory, where it slows down whatever is computed; `last`: also the one that was
- * used last, which is likely to go on. False: there was none to move.
+ * Moves kept sequences out of the KV memory, where they slow down whatever is computed; but for the one that was used
+ * last, unless it is short: it is likely to go on. None may be busy.
  */
-bool fm_cache_move_out(struct fm_cache *cache, bool last);
+void fm_cache_move_out(struct fm_cache *cache);
 
 /* What a kept sequence is worth: what it would cost to compute it again, less and less as the minutes pass. */
 double fm_cached_worth(const struct fm_cached *cached, int64_t now_ms);

@@ -131,23 +131,14 @@ static bool is_closed(const struct fm_scheduler *scheduler) {
     return false;
 }
 
-/* The next job; NULL: there is none, while others run. While it waits for one, what is kept is put aside. */
-static struct fm_kit_job *take(struct fm_scheduler *scheduler) {
-    struct fm_kit_job *job = fm_kit_take(scheduler->kit, false);
-    if (job || scheduler->running > 0) {
-        return job;
-    }
-    while (!job && fm_cache_move_out(&scheduler->cache, false)) {
-        job = fm_kit_take(scheduler->kit, false);
-    }
-    return job ? job : fm_kit_take(scheduler->kit, true);
-}
-
 /* Takes jobs that are there; waits for one if there is nothing to do. False: the end has come. */
 static bool admit(struct fm_scheduler *scheduler) {
+    if (scheduler->running == 0) { /* before it looks for jobs: what they compute does not depend on when they come */
+        fm_cache_move_out(&scheduler->cache);
+    }
     int64_t deadline = INT64_MAX; /* from the first on: answers under way wait */
     while (scheduler->running < slots(scheduler) && !is_closed(scheduler) && fm_now_ms() < deadline) {
-        struct fm_kit_job *job = take(scheduler);
+        struct fm_kit_job *job = fm_kit_take(scheduler->kit, scheduler->running == 0);
         if (!job) {
             break;
         }
@@ -446,22 +437,6 @@ static void see(struct fm_scheduler *scheduler) {
     }
 }
 
-/* What is kept slows down each token. One at a time is moved out while answers go on: none waits long for that. */
-static void tidy(struct fm_scheduler *scheduler) {
-    bool answers = false;
-    for (size_t i = 0; i < slots(scheduler); i++) {
-        if (is_active(&scheduler->list[i])) {
-            if (fm_sequence_prefills(&scheduler->list[i])) {
-                return;
-            }
-            answers = true;
-        }
-    }
-    if (answers) {
-        fm_cache_move_out(&scheduler->cache, true);
-    }
-}
-
 void fm_scheduler_run(struct fm_scheduler *scheduler, struct fm_saved *saved, struct fm_kit *kit) {
     scheduler->kit = kit;
     scheduler->saved = saved;
@@ -473,7 +448,6 @@ void fm_scheduler_run(struct fm_scheduler *scheduler, struct fm_saved *saved, st
         place(scheduler);
         see(scheduler);
         compute(scheduler);
-        tidy(scheduler);
         end_those_over(scheduler);
     }
     fm_llama_model_watch(scheduler->model, NULL, NULL);

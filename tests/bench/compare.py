@@ -77,6 +77,12 @@ def table(results, absent):
     return "\n".join(out)
 
 
+def one_line(result):
+    line = result.line
+    beside = f" beside {median_of(result.theirs, line.unit)} of {line.peer}, {result.value:.3g}" if result.theirs else ""
+    return f"{result.name}: {median_of(result.ours, line.unit)}{beside}"
+
+
 def prose(result):
     """A line for a row that is lost."""
     line = result.line
@@ -166,12 +172,16 @@ def main():
     conditions = {"machine": machine(), "rounds": given.rounds, "quick": given.quick}
     tell(conditions["machine"])
     begun = time.monotonic()
-    for row in chosen:
+    results = []
+    for number, row in enumerate(chosen, 1):
         row.run()
+        of_row = [result for line in row.lines if (result := Result(row, line, not given.quick)).ours
+                  and (line.alone or result.theirs)]
+        for result in of_row:  # a run that is stopped keeps what it has measured
+            tell(f"  {one_line(result)}")
+        results += of_row
+        write(given.out, conditions, results, chosen[:number])
     tell(f"done in {time.monotonic() - begun:.0f} s")
-    results = [result for row in chosen for line in row.lines if (result := Result(row, line, not given.quick)).ours
-               and (line.alone or result.theirs)]
-    write(given.out, conditions, results, chosen)
     print(f"{table(results, absent)}\n\n{own_cost(chosen)}".rstrip())
     lost = [result for result in results if result.holds is False]
     if lost:

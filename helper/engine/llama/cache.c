@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SWAP_GAIN_MIN 16  /* tokens: less is computed as fast as moved */
-#define STAYS_MIN     256 /* tokens of the last conversation: fewer are back within a millisecond or two */
+#define SWAP_COST 256 /* tokens that are moved while one is computed, or fewer */
+#define STAYS_MIN 256 /* tokens of the last conversation: fewer are back within a millisecond or two */
 
 #define LOST_MAX                                                                                                       \
     16 /* tokens that a conversation may lose as it goes on: computed again at once, where they are wanted */
@@ -135,7 +135,7 @@ static size_t common_tokens(const struct fm_cached *cached, const struct fm_prom
 /* How many of its tokens `prompt` can use. */
 static size_t usable(const struct fm_cached *cached, const struct fm_prompt *prompt, bool exact) {
     size_t common = common_tokens(cached, prompt);
-    if (cached->state && (exact || common < SWAP_GAIN_MIN)) {
+    if (cached->state && (exact || common < 1 + cached->count / SWAP_COST)) {
         return 0; /* in other cells, its entries would be added up in another order */
     }
     if (cached->cache->whole && (cached->busy || common < cached->count)) {

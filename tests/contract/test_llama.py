@@ -516,8 +516,11 @@ class Reuse(Fast):
             again = run(prompt)
             self.assertEqual(again.cached, again.accepted - 1)
             self.assert_same(again, before)
-        branch = run([*prompts[0][:1], *user(self.STORY * 15)])
+        begin = [*prompts[0][:1], *user(self.STORY * 15)]
+        branch = run(begin)
         self.assertGreater(branch.cached, 150)
+        fresh, _ = self.ready()
+        self.assert_same(branch, fresh.run(begin, max_tokens=8, temperature=0, logprobs=2))
         again = run(prompts[0])
         self.assertEqual(again.cached, again.accepted - 1)
         self.assert_same(again, first[0])

@@ -61,6 +61,7 @@ SCHEDULER = "helper/engine/llama/scheduler.c"
 PRIVATE_FILES = "helper/base/platform_private_files.c"
 KV_FILES = "helper/front/engines/kv_files.c"
 SAVED_FILE = "helper/engine/llama/saved_file.c"
+SWAP = "helper/engine/llama/swap.c"
 CPUS = "helper/base/platform_cpus_linux.c"
 ENVIRONMENT = "helper/front/engines/environment.c"
 KIT = "helper/engine/kit/life.c"
@@ -503,6 +504,14 @@ MUTATIONS = [
      "contract.llama_speculation"),
     ("a repeated text may end where the tokens do", "helper/engine/llama/lookup.c", "place.at < lookup->count + count",
      "true", "unit.lookup"),
+    ("kept conversations are moved out of the KV memory", SCHEDULER, "        fm_cache_move_out(&scheduler->cache);\n", "",
+     "contract.llama_settings"),
+    ("what is moved out gives its cells back", SWAP,
+     "    llama_memory_seq_rm(llama_get_memory(model->context), cached->id, -1, -1);\n", "", "contract.llama_settings"),
+    ("a branch of what comes back has its own tokens alone", SWAP, "to->id, 0, (llama_pos)count);", "to->id, 0, -1);",
+     "contract.llama_settings"),
+    ("an exact answer has no cells that were moved", SWAP, "cached->exact = 0; /* in other cells", "/* in other cells",
+     "contract.llama_settings"),
     ("no more threads than processors by default", "helper/engine/llama/threads.c",
      "usable.cores < threads ? usable.cores : threads;", "threads;", "contract.llama_settings"),
     ("fewer threads beside other programs", "helper/engine/llama/threads.c",

@@ -135,8 +135,8 @@ static size_t common_tokens(const struct fm_cached *cached, const struct fm_prom
 /* How many of its tokens `prompt` can use. */
 static size_t usable(const struct fm_cached *cached, const struct fm_prompt *prompt, bool exact) {
     size_t common = common_tokens(cached, prompt);
-    if (cached->state && (exact || common < 1 + cached->count / SWAP_COST)) {
-        return 0; /* in other cells, its entries would be added up in another order */
+    if (cached->state && common < 1 + cached->count / SWAP_COST) {
+        return 0;
     }
     if (cached->cache->whole && (cached->busy || common < cached->count)) {
         return 0;

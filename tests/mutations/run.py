@@ -508,8 +508,6 @@ MUTATIONS = [
      "contract.llama_settings"),
     ("what is moved out gives its cells back", SWAP,
      "    llama_memory_seq_rm(llama_get_memory(model->context), cached->id, -1, -1);\n", "", "contract.llama_settings"),
-    ("a branch of what comes back has its own tokens alone", SWAP, "to->id, 0, (llama_pos)count);", "to->id, 0, -1);",
-     "contract.llama_settings"),
     ("an exact answer has no cells that were moved", SWAP, "cached->exact = 0; /* in other cells", "/* in other cells",
      "contract.llama_settings"),
     ("no more threads than processors by default", "helper/engine/llama/threads.c",

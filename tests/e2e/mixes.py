@@ -26,7 +26,9 @@ from wire import Helper, children, memory_kib
 MODELS = os.environ.get("FM_MODELS", os.path.join(wire.BIN, "..", "models"))
 AT_ONCE = 8
 KILL_EVERY = 30  # requests, in the first half
-FRONT_KIB, ENGINE_KIB = 2048, 8192  # what a process may grow by in the second half
+# What a process may grow by in the second half. Of the engine that is what it keeps outside of the KV memory: 12
+# conversations of up to 450 tokens, with 23 KiB each.
+FRONT_KIB, ENGINE_KIB = 2048, 128 * 1024
 SETTINGS = {"SLOTS": 6, "CTX": 2048, "KV_TOKENS": 3072, "THREADS": os.environ.get("FM_ENGINE_LLAMA_THREADS", "1")}
 
 

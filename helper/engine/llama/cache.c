@@ -170,31 +170,19 @@ double fm_cached_worth(const struct fm_cached *cached, int64_t now_ms) {
     return (double)cached->count / (1 + (double)(now_ms - cached->used_ms) / 60000);
 }
 
-/* The one of least worth that is not busy; empty ones first. NULL: all are busy. */
-static struct fm_cached *find_worst(struct fm_cache *cache) {
-    int64_t now = fm_now_ms();
-    struct fm_cached *worst = NULL;
-    for (size_t i = 0; i < cache->count; i++) {
-        struct fm_cached *cached = &cache->list[i];
-        if (!cached->busy && (!worst || fm_cached_worth(cached, now) < fm_cached_worth(worst, now))) {
-            worst = cached;
-        }
-    }
-    return worst;
-}
-
 /* Kept, and in cells. */
 static bool is_inside(const struct fm_cached *cached) {
     return !cached->busy && cached->count > 0 && !cached->state;
 }
 
-/* The same, of those that have cells; NULL: none is kept. */
-static struct fm_cached *find_worst_inside(struct fm_cache *cache) {
+/* The one of least worth that is not busy; empty ones first. NULL: all are busy. `inside`: of those kept in cells. */
+static struct fm_cached *find_worst(struct fm_cache *cache, bool inside) {
     int64_t now = fm_now_ms();
     struct fm_cached *worst = NULL;
     for (size_t i = 0; i < cache->count; i++) {
         struct fm_cached *cached = &cache->list[i];
-        if (is_inside(cached) && (!worst || fm_cached_worth(cached, now) < fm_cached_worth(worst, now))) {
+        bool eligible = inside ? is_inside(cached) : !cached->busy;
+        if (eligible && (!worst || fm_cached_worth(cached, now) < fm_cached_worth(worst, now))) {
             worst = cached;
         }
     }
@@ -202,7 +190,7 @@ static struct fm_cached *find_worst_inside(struct fm_cache *cache) {
 }
 
 bool fm_cache_make_room(struct fm_cache *cache) {
-    struct fm_cached *worst = find_worst_inside(cache);
+    struct fm_cached *worst = find_worst(cache, true);
     if (worst && (cache->pure || !fm_swap_out(worst))) {
         fm_cached_cut(worst, 0);
     }
@@ -260,7 +248,7 @@ static void come_back(struct fm_cached *to, struct fm_cached *from, size_t count
         fm_cached_cut(to, 0);
     }
     while (!fm_swap_in(to, from, count)) {
-        struct fm_cached *worst = find_worst_inside(to->cache);
+        struct fm_cached *worst = find_worst(to->cache, true);
         if (!worst) {
             fm_cached_cut(to, 0);
             return;
@@ -300,7 +288,7 @@ struct fm_cached *fm_cache_begin(struct fm_cache *cache, const struct fm_prompt 
         clear(cache); /* the memory is to be filled from its beginning on */
     }
     cache->pure = exact;
-    struct fm_cached *cached = best && goes_on(best, common, exact) ? best : find_worst(cache);
+    struct fm_cached *cached = best && goes_on(best, common, exact) ? best : find_worst(cache, false);
     if (best && best->state) {
         come_back(cached, best, common);
     } else if (!best || cached == best) {

@@ -30,6 +30,12 @@ static void *cpu_function(const char *name) {
     return device ? ggml_backend_reg_get_proc_address(ggml_backend_dev_backend_reg(device), name) : NULL;
 }
 
+void fm_threads_share(const struct fm_threads *threads, struct llama_context *context) {
+    if (threads->pool) {
+        llama_attach_threadpool(context, threads->pool, threads->pool);
+    }
+}
+
 /* Threads that outlive a batch: started for each, they cost a small model a tenth of its speed. */
 void fm_threads_start(struct fm_threads *threads, struct llama_context *context, int most) {
     struct ggml_threadpool *(*new_pool)(struct ggml_threadpool_params *);
@@ -43,15 +49,7 @@ void fm_threads_start(struct fm_threads *threads, struct llama_context *context,
     struct ggml_threadpool_params params = ggml_threadpool_params_default(most);
     params.poll = THREAD_POLL;
     threads->pool = new_pool(&params);
-    if (threads->pool) {
-        llama_attach_threadpool(context, threads->pool, threads->pool);
-    }
-}
-
-void fm_threads_share(const struct fm_threads *threads, struct llama_context *context) {
-    if (threads->pool) {
-        llama_attach_threadpool(context, threads->pool, threads->pool);
-    }
+    fm_threads_share(threads, context);
 }
 
 void fm_threads_lend(const struct fm_threads *threads, struct llama_context *context) {

@@ -9,7 +9,7 @@ import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { createClient } from "../../js-shim/dist/esm/index.js";
-import { alive, fakeOptions, helperPath, script } from "./support/helper.mjs";
+import { alive, fakeOptions, helperPath, needFakeEngine, script } from "./support/helper.mjs";
 
 const LEFT_MS = 2000;
 const LIMIT_MS = 300;
@@ -73,6 +73,7 @@ async function stopHelpers(count) {
 }
 
 async function main(hosts, stops) {
+  needFakeEngine();
   const folder = mkdtempSync(join(tmpdir(), "fm-deaths-"));
   try {
     for (const name of ["fm-proxy", "fm-engine-fake", "fm-engine-fake.json"])

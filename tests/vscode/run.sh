@@ -5,7 +5,7 @@
 #
 # usage: sh tests/vscode/run.sh [--model FILE] [--screenshots FOLDER]
 #
-# Needs a built helper (sh packaging/setup.sh) and Chromium: apt-get install chromium, or FM_CHROMIUM names one.
+# Needs what sh packaging/setup.sh prepares, and Chromium: apt-get install chromium, or FM_CHROMIUM names one.
 set -eu
 FM_ROOT=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd)
 # shellcheck source=packaging/lib.sh
@@ -17,6 +17,7 @@ main() {
   browser=${FM_CHROMIUM:-/usr/bin/chromium}
   has "$browser" || die "$browser is missing. Run apt-get install chromium, or name a Chromium in FM_CHROMIUM."
   lock
+  build_native default build fm-proxy fm-engine-fake fm-engine-llama || exit
   build_js && install_plain packaging/vscode && install_plain $HERE && install_server || exit
   unlock
   exec node $HERE/run.mjs "$@"

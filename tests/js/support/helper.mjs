@@ -44,6 +44,14 @@ export function noModel() {
   return null;
 }
 
+/** Ends a script that would say nothing without the fake engine. */
+export function needFakeEngine() {
+  const path = join(dirname(helperPath), "fm-engine-fake");
+  if (existsSync(helperPath) && existsSync(path)) return;
+  console.error(`${path} is not built. Run sh packaging/setup.sh, then cmake --build build --target fm-engine-fake`);
+  process.exit(2);
+}
+
 /** The projector of random weights, with which the real model takes images. */
 export const projectorPath = join(root, "build", "models-vision", "mmproj-random-576.F32.gguf");
 

@@ -87,7 +87,7 @@ class SlowMachine(Case):
     def test_a_batch_that_takes_long_is_told(self):
         """The engine is stopped in its prefill for longer than it may be silent: it does not wait for the batch's end."""
         engine, _ = self.ready(**{CTX: "2048"})
-        job = engine.start(user(" a" * 800), max_tokens=1)
+        job = engine.start(user(" a" * 1200), max_tokens=1)
         told = []
         for name, params in engine.events(job):
             told += [params["processed"]] if name == "job.progress" and "output_tokens" not in params else []
@@ -689,6 +689,57 @@ class Together(Fast):
         for outcome in engine.outcomes(jobs):
             self.assertEqual(outcome.reason, "length")
             self.assertEqual(outcome.usage["input_tokens"] + outcome.usage["output_tokens"], context)
+
+
+class Growth(Fast):
+    """The KV memory begins with room for 1,024 tokens, and is made anew with all of it when they are not enough."""
+
+    GREW = b"the KV memory has room for"
+
+    def test_amid_an_answer(self):
+        """To the bit the same as with all of it from the beginning; and nothing of the conversation is lost."""
+        texts = []
+        for settings, times in (({}, 1), ({CTX: "2000", KV_TOKENS: "2000"}, 0)):
+            engine, _ = self.ready(log_level="debug", **settings)
+            prompt = self.prompt_of(engine, 950)
+            run = engine.run(prompt, max_tokens=90, temperature=0, seed=1, ignore_eos=True, logprobs=1)
+            texts.append([(entry["bytes"], entry["logprob"]) for entry in run.logprobs])
+            again = engine.run(prompt, max_tokens=1)
+            self.assertEqual(again.cached, 949)
+            engine.close()
+            self.assertEqual(engine.stderr.count(self.GREW), times)
+        self.assertEqual(len(texts[0]), 90)
+        self.assertEqual(texts[0], texts[1])
+
+    def test_amid_the_answers_of_several(self):
+        engine, _ = self.ready(log_level="debug", **{SLOTS: "4"})
+        begin = "Tell a story about a lighthouse and a storm. " * 20
+        prompts = [user(f"{begin} It is {word}.") for word in ("red", "green", "blue", "white")]
+        params = {"max_tokens": 70, "temperature": 0, "ignore_eos": True, "logprobs": 2}
+        jobs = [engine.start(prompt, **params) for prompt in prompts]
+        together = engine.outcomes(jobs)
+        for prompt, outcome in zip(prompts, together):
+            fresh, _ = self.ready()
+            self.assert_same(outcome, fresh.run(prompt, **params))
+            again = engine.run(prompt, max_tokens=1)
+            self.assertEqual(again.cached, again.accepted - 1)
+        engine.close()
+        self.assertEqual(engine.stderr.count(self.GREW), 1)
+
+    def test_without_memory_for_it(self):
+        """The request that needs it fails alone, and says why."""
+        engine, _ = self.ready(log_level="warn")
+        engine.run(user("a"), max_tokens=1)
+        with open(f"/proc/{engine.process.pid}/statm", encoding="ascii") as statm:
+            pages = int(statm.read().split()[0])
+        limit = pages * resource.getpagesize() + (64 << 20)
+        resource.prlimit(engine.process.pid, resource.RLIMIT_AS, (limit, limit))
+        failed = engine.run(user(" a" * 1500), max_tokens=1)
+        self.assertEqual(failed.reason, "error")
+        self.assertIn("the KV memory is too small", failed.error["detail"])
+        self.assertEqual(engine.run(user("a"), max_tokens=1).reason, "length")
+        engine.close()
+        self.assertIn(b"no memory for", engine.stderr)
 
 
 class Sampling(Case):

@@ -62,6 +62,7 @@ PRIVATE_FILES = "helper/base/platform_private_files.c"
 KV_FILES = "helper/front/engines/kv_files.c"
 SAVED_FILE = "helper/engine/llama/saved_file.c"
 SWAP = "helper/engine/llama/swap.c"
+KV_MEMORY = "helper/engine/llama/kv_memory.c"
 CPUS = "helper/base/platform_cpus_linux.c"
 ENVIRONMENT = "helper/front/engines/environment.c"
 KIT = "helper/engine/kit/life.c"
@@ -509,6 +510,12 @@ MUTATIONS = [
     ("what is moved out gives its cells back", SWAP,
      "    llama_memory_seq_rm(llama_get_memory(model->context), cached->id, -1, -1);\n", "", "contract.llama_settings"),
     ("an exact answer has no cells that were moved", SWAP, "cached->exact = 0; /* in other cells", "/* in other cells",
+     "contract.llama_settings"),
+    ("the KV memory grows with what is in it", KV_MEMORY, "llama_state_set_data(to, state, bytes) == bytes;", "to;",
+     "contract.llama_settings"),
+    ("a KV memory that has grown is watched", KV_MEMORY,
+     "    fm_llama_model_watch(model, model->stop, model->stop_argument);\n", "", "contract.llama_settings"),
+    ("a full KV memory grows", "helper/engine/llama/scheduler.c", "fm_kv_grow(scheduler->model) || ", "",
      "contract.llama_settings"),
     ("no more threads than processors by default", "helper/engine/llama/threads.c",
      "usable.cores < threads ? usable.cores : threads;", "threads;", "contract.llama_settings"),

@@ -2,6 +2,7 @@
 #include "engine/llama/cache.h"
 #include "base/clock.h"
 #include "engine/llama/context.h"
+#include "engine/llama/kv_memory.h"
 #include "engine/llama/swap.h"
 
 #include <stdlib.h>
@@ -281,6 +282,19 @@ static void clear(struct fm_cache *cache) {
     }
 }
 
+/* Where `more` tokens and the whole of `best` do not fit beside what is there: before anything of it is computed, there
+ * is least to move. */
+static void make_whole(const struct fm_cache *cache, size_t more, const struct fm_cached *best) {
+    size_t needed = more + 1;
+    for (size_t i = 0; i < cache->count; i++) {
+        const struct fm_cached *cached = &cache->list[i];
+        needed += !cached->state || cached == best ? cached->count : 0;
+    }
+    if (needed > llama_n_ctx(cache->model->context)) {
+        (void)fm_kv_grow(cache->model);
+    }
+}
+
 struct fm_cached *fm_cache_begin(struct fm_cache *cache, const struct fm_prompt *prompt, bool exact) {
     size_t common = 0;
     struct fm_cached *best = exact && !cache->pure ? NULL : find_best(cache, prompt, exact, &common);
@@ -288,6 +302,7 @@ struct fm_cached *fm_cache_begin(struct fm_cache *cache, const struct fm_prompt 
         clear(cache); /* the memory is to be filled from its beginning on */
     }
     cache->pure = exact;
+    make_whole(cache, prompt->count - common, best);
     struct fm_cached *cached = best && goes_on(best, common, exact) ? best : find_worst(cache, false);
     if (best && best->state) {
         come_back(cached, best, common);

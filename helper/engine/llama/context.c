@@ -203,3 +203,10 @@ struct llama_context_params fm_context_params(const struct fm_llama_model *model
     params.no_perf = true;
     return params;
 }
+
+uint32_t fm_context_first(const struct fm_llama_model *model) {
+    uint32_t whole = model->context_params.n_ctx;
+    bool grows = fm_context_has_spare(model) && !model->uses_gpu && !model->vision &&
+                 meta_number(model->weights, "rope.scaling.original_context_length", 0) == 0;
+    return grows && whole >= 2 * FM_CONTEXT_FIRST ? FM_CONTEXT_FIRST : whole;
+}

@@ -4,6 +4,9 @@
 
 #include "engine/llama/model.h"
 
+/* Tokens; more than a batch, so that batches are those of a whole memory. */
+#define FM_CONTEXT_FIRST 1024
+
 /* How the states of a text's tokens become its vector; LLAMA_POOLING_TYPE_NONE where the file says nothing of it. */
 enum llama_pooling_type fm_context_pooling(const struct llama_model *weights);
 
@@ -32,6 +35,13 @@ double fm_context_usable_memory(void);
 /* What llama.cpp is to make. `path` is the model's file. Needs model->weights, ->embeds and ->thread_count. */
 struct llama_context_params fm_context_params(const struct fm_llama_model *model,
                                               const struct fm_llama_model_options *options, const char *path);
+
+/*
+ * Of model->context_params, how many tokens the KV memory has room for in the beginning: FM_CONTEXT_FIRST, until more
+ * are needed (kv_memory.h). All on a GPU, whose layers were counted so; and where llama.cpp chooses other numbers for a
+ * longer memory (LongRoPE).
+ */
+uint32_t fm_context_first(const struct fm_llama_model *model);
 
 /* FM_UNAVAILABLE where the settings contradict each other, or the memory is too small for them: names the setting. */
 FM_MUST_USE enum fm_code fm_context_check(const struct fm_llama_model *model,

@@ -168,28 +168,32 @@ static uint32_t smaller(uint32_t a, uint32_t b) {
 
 static enum fm_code make_context(struct fm_llama_model *model, const char *path,
                                  const struct fm_llama_model_options *options, struct fm_error *error) {
-    struct llama_context_params params = fm_context_params(model, options, path);
+    struct llama_context_params *params = &model->context_params;
     uint32_t wanted = fm_context_length(model, options);
     bool asked = options->context_length > 0;
     enum fm_code code = fm_context_check(model, options, path, error);
     if (code != FM_OK) {
         return code;
     }
-    params.cb_eval = model->uses_gpu ? on_node : NULL;
-    params.cb_eval_user_data = model;
-    model->context = llama_init_from_model(model->weights, params);
+    *params = fm_context_params(model, options, path);
+    params->cb_eval = model->uses_gpu ? on_node : NULL;
+    params->cb_eval_user_data = model;
+    struct llama_context_params first = *params;
+    first.n_ctx = fm_context_first(model);
+    model->context = llama_init_from_model(model->weights, first);
     if (!model->context) {
         return fail_with_log(error, path,
                              asked ? "no memory for the context that FM_ENGINE_LLAMA_CTX asks for"
                                    : "no memory for the context");
     }
-    model->context_length = smaller(wanted, llama_n_ctx_seq(model->context));
+    model->context_length = smaller(wanted, params->n_ctx);
     model->slots = options->slots > 1 && !model->embeds ? (int)options->slots : 1;
     model->repeatable = options->repeatable;
     model->drafts = options->drafts;
-    model->spare = fm_context_has_spare(model) ? (llama_seq_id)params.n_seq_max - 1 : -1;
-    model->sequences = params.n_seq_max - (model->spare >= 0 ? 1 : 0);
-    model->batch_size = smaller(smaller(params.n_batch, llama_n_batch(model->context)), llama_n_ubatch(model->context));
+    model->spare = fm_context_has_spare(model) ? (llama_seq_id)params->n_seq_max - 1 : -1;
+    model->sequences = params->n_seq_max - (model->spare >= 0 ? 1 : 0);
+    model->batch_size =
+        smaller(smaller(params->n_batch, llama_n_batch(model->context)), llama_n_ubatch(model->context));
     model->chunk = fm_context_needs_whole_text(model) ? model->batch_size : smaller(model->batch_size, FM_MODEL_CHUNK);
     if (!llama_get_memory(model->context) && !model->embeds) {
         return fm_fail(error, FM_UNAVAILABLE, "%s: not a model that generates text, nor does it say how it embeds one",

@@ -35,6 +35,7 @@ enum fm_llama_drafts { FM_DRAFTS_OFF, FM_DRAFTS_LOOKUP, FM_DRAFTS_ALWAYS };
 struct fm_llama_model {
     struct llama_model *weights;
     struct llama_context *context;
+    struct llama_context_params context_params; /* with the whole KV memory: kv_memory.h */
     struct fm_threads threads;
     bool embeds; /* the file says how the model's states become a vector: it embeds, and does nothing else */
     struct fm_prompter prompter;            /* plain, where it embeds */

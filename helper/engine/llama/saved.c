@@ -42,7 +42,7 @@ static uint64_t sum_of_file(const char *path) {
 /* All that the numbers of a KV memory depend on, besides its tokens. */
 static uint64_t identity_of(const struct fm_llama_model *model, const char *path) {
     const char *version = llama_version();
-    const uint64_t facts[] = {llama_model_size(model->weights), llama_n_ctx(model->context),
+    const uint64_t facts[] = {llama_model_size(model->weights), model->context_params.n_ctx,
                               (uint64_t)llama_model_n_layer(model->weights), model->uses_gpu};
     uint64_t sum = fm_saved_sum(sum_of_file(path), version, strlen(version));
     return fm_saved_sum(sum, facts, sizeof facts);

@@ -5,6 +5,7 @@
 #include "engine/llama/scheduler.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "engine/llama/kv_memory.h"
 
 #include <stdlib.h>
 
@@ -194,11 +195,11 @@ static struct fm_sequence *find_youngest(struct fm_scheduler *scheduler) {
 }
 
 /*
- * A kept conversation goes, or a sequence under way has to wait for another to end and is computed again then: none is
- * cut. One alone always has room, for a whole context.
+ * The memory grows, or a kept conversation goes, or a sequence under way has to wait for another to end and is computed
+ * again then: none is cut. One alone always has room, for a whole context.
  */
 static void make_room(struct fm_scheduler *scheduler) {
-    if (fm_cache_make_room(&scheduler->cache)) {
+    if (fm_kv_grow(scheduler->model) || fm_cache_make_room(&scheduler->cache)) {
         return;
     }
     struct fm_sequence *youngest = find_youngest(scheduler);

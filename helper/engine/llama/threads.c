@@ -52,6 +52,11 @@ void fm_threads_start(struct fm_threads *threads, struct llama_context *context,
     fm_threads_share(threads, context);
 }
 
+void fm_threads_move(struct fm_threads *threads, struct llama_context *context) {
+    threads->context = context;
+    fm_threads_share(threads, context);
+}
+
 void fm_threads_lend(const struct fm_threads *threads, struct llama_context *context) {
     llama_set_n_threads(context, threads->count.now, threads->count.now);
 }

@@ -22,6 +22,9 @@ int fm_threads_default(void);
 /* Starts `most` threads for `context`, which llama.cpp starts for each batch where that fails. */
 void fm_threads_start(struct fm_threads *threads, struct llama_context *context, int most);
 
+/* They compute `context` from now on, instead of the one that they began with. */
+void fm_threads_move(struct fm_threads *threads, struct llama_context *context);
+
 /* `context` is to be computed by the same threads, between the batches of the first; it is freed before they stop. */
 void fm_threads_share(const struct fm_threads *threads, struct llama_context *context);
 

@@ -83,6 +83,24 @@ class Fast(Case):
         self.assertEqual(ours.text, theirs.text)
 
 
+class Processor(Case):
+    OWN_CHOICE = """
+import ctypes, os, sys
+ggml = ctypes.CDLL(next(sys.argv[1] + "/" + name for name in os.listdir(sys.argv[1]) if name.startswith("libggml.")))
+ggml.ggml_backend_load_all_from_path(sys.argv[1].encode())
+"""
+
+    def test_the_library_for_it(self):
+        """It is the one that ggml itself takes, after it has looked at all."""
+        engine, _ = self.ready()
+        with open(f"/proc/{engine.process.pid}/maps", encoding="ascii") as maps:
+            loaded = {line.split()[-1] for line in maps if "/libggml-cpu" in line}
+        self.assertEqual(len(loaded), 1, loaded)
+        folder = os.path.dirname(next(iter(loaded)))
+        own = subprocess.run([sys.executable, "-c", self.OWN_CHOICE, folder], stderr=subprocess.PIPE, check=True).stderr
+        self.assertIn(f"loaded CPU backend from {next(iter(loaded))}\n", own.decode())
+
+
 class SlowMachine(Case):
     def test_a_batch_that_takes_long_is_told(self):
         """The engine is stopped in its prefill for longer than it may be silent: it does not wait for the batch's end."""

@@ -515,6 +515,8 @@ MUTATIONS = [
      "contract.llama_settings"),
     ("a KV memory that has grown is watched", KV_MEMORY,
      "    fm_llama_model_watch(model, model->stop, model->stop_argument);\n", "", "contract.llama_settings"),
+    ("the CPU's library is the best one that loads", "helper/engine/llama/model.c", '"sapphirerapids", "zen4",',
+     '"x64", "sapphirerapids", "zen4",', "contract.llama_settings"),
     ("a full KV memory grows", "helper/engine/llama/scheduler.c", "fm_kv_grow(scheduler->model) || ", "",
      "contract.llama_settings"),
     ("no more threads than processors by default", "helper/engine/llama/threads.c",

@@ -83,6 +83,31 @@ static enum fm_code fail_with_log(struct fm_error *error, const char *path, cons
 
 /* ---- backends ---- */
 
+/*
+ * The variants of the CPU's library for x86_64, as ggml prefers them (its ggml/src/ggml-cpu/arch/x86/cpu-feats.cpp):
+ * one for another processor does not load. ggml itself opens all of them to compare their scores, which takes four
+ * times as long. tests/contract/test_llama.py compares both choices.
+ */
+static const char *const cpu_variants[] = {
+    "sapphirerapids", "zen4",    "cooperlake", "icelake",   "cascadelake", "cannonlake", "skylakex",
+    "alderlake",      "haswell", "piledriver", "ivybridge", "sandybridge", "sse42",      "x64",
+};
+
+static bool load_cpu(const char *dir) {
+    char path[4096 + 64];
+    struct fm_file_info info;
+    for (size_t i = 0; i < sizeof cpu_variants / sizeof *cpu_variants; i++) {
+        snprintf(path, sizeof path, "%s/libggml-cpu-%s.so", dir, cpu_variants[i]);
+        if (fm_file_examine(path, &info) != 0) {
+            return false;
+        }
+        if (ggml_backend_load(path)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The libraries of ggml's backends lie beside libllama, wherever that is. */
 static enum fm_code load_backends(struct fm_error *error) {
     if (ggml_backend_reg_count() > 0) {
@@ -92,7 +117,9 @@ static enum fm_code load_backends(struct fm_error *error) {
     if (!fm_library_dir("llama_backend_init", dir, sizeof dir)) {
         return fm_fail(error, FM_UNAVAILABLE, "the folder of libllama is not known");
     }
-    ggml_backend_load_all_from_path(dir);
+    if (!load_cpu(dir)) {
+        ggml_backend_load_all_from_path(dir);
+    }
     if (!ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU)) {
         return fm_fail(error, FM_UNAVAILABLE, "no libggml-cpu library in %s fits this processor", dir);
     }

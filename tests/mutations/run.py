@@ -528,6 +528,8 @@ MUTATIONS = [
     ("each lost trial doubles the pause", THREAD_COUNT,
      "stays ? PAUSE_MIN_MS : 2 * count->pause_ms;", "PAUSE_MIN_MS;", "unit.thread_count"),
     ("fewer threads that are slower do not stay", THREAD_COUNT, "ratio < FASTER;", "true;", "unit.thread_count"),
+    ("a moment's loss changes nothing", THREAD_COUNT, "at_first = loses && !count->loses;", "at_first = false;",
+     "unit.thread_count"),
     ("batches of a kind are compared", THREAD_COUNT, "for (; tokens > 1 && kind", "for (; 0 && kind", "unit.thread_count"),
     ("threads leave signals alone", PLATFORM,
      "pthread_sigmask(SIG_SETMASK, &all, &before);",

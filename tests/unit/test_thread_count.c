@@ -86,6 +86,18 @@ static void all_again_when_the_machine_is_free(void **state) {
     assert_int_equal(count.before ? count.before : count.now, 7);
 }
 
+/* Something that takes a processor for less than two windows, now and then. */
+static void a_moment_changes_nothing(void **state) {
+    (void)state;
+    struct fm_thread_count count;
+    int64_t now = 0;
+    fm_thread_count_init(&count, 2);
+    for (int i = 0; i < 100; i++) {
+        struct machine machine = {2, i % 2, 3};
+        assert_int_equal(run(&count, &machine, &now, 85, 1), 0);
+    }
+}
+
 /* How much of a minute goes to trials that fail. */
 static void trials_are_rare(void **state) {
     (void)state;
@@ -104,7 +116,7 @@ static void only_batches_of_a_kind_are_compared(void **state) {
     struct machine machine = {2, 1, 1.05};
     int64_t now = 0;
     fm_thread_count_init(&count, 2);
-    run(&count, &machine, &now, 80, 1);
+    run(&count, &machine, &now, 160, 1);
     assert_int_equal(count.before, 2);
     assert_int_equal(count.now, 1);
     const struct fm_computed prompt = {.tokens = 100, .wall_us = 300000, .cpu_us = 300000};
@@ -154,6 +166,7 @@ int main(void) {
         cmocka_unit_test(all_of_a_free_machine),
         cmocka_unit_test(as_many_as_are_fast),
         cmocka_unit_test(all_again_when_the_machine_is_free),
+        cmocka_unit_test(a_moment_changes_nothing),
         cmocka_unit_test(trials_are_rare),
         cmocka_unit_test(only_batches_of_a_kind_are_compared),
         cmocka_unit_test(a_long_batch_is_given_up),

@@ -91,10 +91,14 @@ static void end_trial(struct fm_thread_count *count, int64_t now_ms) {
     }
 }
 
+/* Fewer threads after two windows in a row: one alone may be a moment of something else, and a trial amid a prompt
+ * takes as long as a batch of it. */
 static void begin_trial(struct fm_thread_count *count, int64_t now_ms) {
     bool loses = count->now > 1 && lost(count, count->wall_us, count->cpu_us) > LOST_MAX;
+    bool at_first = loses && !count->loses;
+    count->loses = loses;
     remember_costs(count, 1);
-    if (now_ms < count->next_ms || (!loses && count->now == count->most)) {
+    if (now_ms < count->next_ms || at_first || (!loses && count->now == count->most)) {
         return;
     }
     count->before = count->now;

@@ -16,6 +16,7 @@ struct fm_thread_count {
     int most;                        /* threads there are */
     int now;                         /* threads that are to take part; 1 to `most` */
     int before;                      /* while another number is tried: what it was; else 0 */
+    bool loses;                      /* the last window without a trial did */
     int64_t next_ms;                 /* the earliest time of the next trial */
     int64_t pause_ms;                /* before that; doubled while trials fail */
     int64_t wall_us;                 /* computing in this window: the time, */

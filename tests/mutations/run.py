@@ -517,6 +517,8 @@ MUTATIONS = [
      "    fm_llama_model_watch(model, model->stop, model->stop_argument);\n", "", "contract.llama_settings"),
     ("the CPU's library is the best one that loads", "helper/engine/llama/model.c", '"sapphirerapids", "zen4",',
      '"x64", "sapphirerapids", "zen4",', "contract.llama_settings"),
+    ("what comes back makes the KV memory grow", SWAP, " || (fm_kv_grow(model) && fill_spare(model, from))", "",
+     "e2e.saved_state"),
     ("a full KV memory grows", "helper/engine/llama/scheduler.c", "fm_kv_grow(scheduler->model) || ", "",
      "contract.llama_settings"),
     ("no more threads than processors by default", "helper/engine/llama/threads.c",

@@ -148,6 +148,13 @@ class NextTurn(SavedTest):
         self.assertLess(of_long, 40)
         self.assertEqual(of_rules, 2 * BLOCK)
 
+    def test_more_than_the_kv_memory_begins_with(self):
+        """Four conversations, of which two have room in it; the time to save would not be enough to make it larger."""
+        conversations = [user(f"{name} says: " + FOX * 40) for name in ("Ann", "Bob", "Cid", "Dan")]
+        self.run_once(*conversations)
+        for _, cached in self.run_once(*conversations):
+            self.assertGreaterEqual(cached, 3 * BLOCK)
+
 
 class NotUsed(SavedTest):
     """One answer and its file for all."""

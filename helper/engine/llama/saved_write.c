@@ -24,9 +24,9 @@ struct node {
     uint32_t count;
     const llama_token *tokens;
     double worth;
-    llama_seq_id live; /* a sequence of the memory that has it; -1: none */
-    int32_t old;       /* its index in the old file; -1: it is not in there */
-    int32_t written;   /* its index in the new file; -1: it is not in there */
+    struct fm_cached *live; /* a conversation that has it; NULL: none */
+    int32_t old;            /* its index in the old file; -1: it is not in there */
+    int32_t written;        /* its index in the new file; -1: it is not in there */
 };
 
 struct forest {
@@ -58,15 +58,12 @@ static int32_t node_of(struct forest *forest, int32_t parent, const llama_token 
         return found;
     }
     uint32_t from = parent < 0 ? 0 : forest->nodes[parent].from + forest->nodes[parent].count;
-    forest->nodes[forest->count] = (struct node){
-        .parent = parent, .from = from, .count = count, .tokens = tokens, .live = -1, .old = -1, .written = -1};
+    forest->nodes[forest->count] =
+        (struct node){.parent = parent, .from = from, .count = count, .tokens = tokens, .old = -1, .written = -1};
     return (int32_t)forest->count++;
 }
 
 static void add_sequence(struct forest *forest, struct fm_cached *cached, int64_t now) {
-    if (cached->state && !fm_swap_in(cached, cached, cached->count)) {
-        return;
-    }
     size_t count = cached->span_count > 0 ? cached->spans[0].at : cached->count;
     double worth = 1 / (1 + (double)(now - cached->used_ms) / MINUTE_MS);
     int32_t parent = -1;
@@ -77,7 +74,7 @@ static void add_sequence(struct forest *forest, struct fm_cached *cached, int64_
             return;
         }
         forest->nodes[parent].worth += worth;
-        forest->nodes[parent].live = cached->id;
+        forest->nodes[parent].live = cached;
     }
 }
 
@@ -85,7 +82,7 @@ static void add_sequence(struct forest *forest, struct fm_cached *cached, int64_
 static bool went_on(const struct forest *forest, int32_t parent, const struct fm_saved_block *block) {
     for (size_t i = 0; i < forest->count; i++) {
         const struct node *node = &forest->nodes[i];
-        if (node->parent == parent && node->live >= 0 && node->count > block->count &&
+        if (node->parent == parent && node->live && node->count > block->count &&
             memcmp(node->tokens, block->tokens, block->count * sizeof *block->tokens) == 0) {
             return true;
         }
@@ -163,12 +160,29 @@ static bool make_room(struct forest *forest, size_t bytes) {
     return forest->room >= bytes;
 }
 
+/*
+ * The conversation into the KV memory. Where there is no room for it, the others go out: for the memory to grow would
+ * take most of the time that there is. False: it was given up when another one went out.
+ */
+static bool bring_in(struct fm_cached *cached) {
+    if (cached->state && !fm_swap_in(cached, cached, cached->count)) {
+        for (size_t i = 0; i < cached->cache->count; i++) {
+            (void)fm_swap_out(&cached->cache->list[i]);
+        }
+        return cached->state && fm_swap_in(cached, cached, cached->count);
+    }
+    return cached->count > 0;
+}
+
 /* Into forest->data, as the memory has it. 0: it can't be had. */
 static size_t take_live(const struct fm_saved *saved, struct forest *forest, const struct node *node) {
+    if (!bring_in(node->live)) {
+        return 0;
+    }
     struct llama_context *context = saved->model->context;
     llama_memory_t memory = llama_get_memory(context);
     const llama_seq_id spare = saved->model->spare;
-    llama_memory_seq_cp(memory, node->live, spare, (llama_pos)node->from, (llama_pos)(node->from + node->count));
+    llama_memory_seq_cp(memory, node->live->id, spare, (llama_pos)node->from, (llama_pos)(node->from + node->count));
     size_t bytes = llama_state_seq_get_size(context, spare);
     bytes = make_room(forest, bytes) ? llama_state_seq_get_data(context, forest->data, bytes, spare) : 0;
     llama_memory_seq_rm(memory, spare, -1, -1);
@@ -194,7 +208,7 @@ static bool write_node(const struct fm_saved *saved, struct forest *forest, stru
     if (parent && parent->written < 0) {
         return true;
     }
-    size_t bytes = node->live >= 0 ? take_live(saved, forest, node) : take_old(saved, forest, node);
+    size_t bytes = node->live ? take_live(saved, forest, node) : take_old(saved, forest, node);
     if (bytes == 0) {
         return true;
     }

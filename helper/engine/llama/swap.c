@@ -2,7 +2,6 @@
 #include "engine/llama/swap.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "engine/llama/kv_memory.h"
 
 #include <stdlib.h>
 
@@ -65,16 +64,12 @@ bool fm_swap_out(struct fm_cached *cached) {
     return true;
 }
 
-/* The spare sequence gets the cells of `from`. False: there is no room. */
-static bool fill_spare(const struct fm_llama_model *model, const struct fm_cached *from) {
-    return llama_state_seq_set_data(model->context, from->state, from->state_bytes, model->spare) == from->state_bytes;
-}
-
 bool fm_swap_in(struct fm_cached *to, struct fm_cached *from, size_t count) {
-    struct fm_llama_model *model = to->cache->model;
-    int64_t start_us = fm_now_us();
-    bool fits = fill_spare(model, from) || (fm_kv_grow(model) && fill_spare(model, from));
+    const struct fm_llama_model *model = to->cache->model;
     llama_memory_t memory = llama_get_memory(model->context);
+    int64_t start_us = fm_now_us();
+    bool fits =
+        llama_state_seq_set_data(model->context, from->state, from->state_bytes, model->spare) == from->state_bytes;
     if (fits) {
         llama_memory_seq_cp(memory, model->spare, to->id, 0, (llama_pos)count);
     }

@@ -21,8 +21,7 @@ bool fm_swap_out(struct fm_cached *cached);
 
 /*
  * `to` gets the cells of the first `count` tokens of `from`, which is outside; what they are is the caller's to note.
- * `from` stays outside, unless it is `to`. False: there is no room in the KV memory, which has grown if it could; then
- * `to` has nothing.
+ * `from` stays outside, unless it is `to`. False: there is no room in the KV memory; then `to` has nothing.
  */
 bool fm_swap_in(struct fm_cached *to, struct fm_cached *from, size_t count);
 

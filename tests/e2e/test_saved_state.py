@@ -79,6 +79,14 @@ class SavedTest(HelperTest):
         self.end(helper)
         return [(text, cached) for _, text, _, cached in answers]
 
+    def run_until_idle(self, *conversations, **env):
+        """The same with an engine that ends for having nothing to do: it has longer to save."""
+        helper = self.start("--idle-unload-ms", "1000", **env)
+        for messages in conversations:
+            self.ask(helper, messages)
+        wait_until(lambda: helper.call("capabilities.get")["engine"]["state"] == "idle", "the engine's end")
+        self.end(helper)
+
     def files(self):
         return os.listdir(self.folder) if os.path.exists(self.folder) else []
 
@@ -142,16 +150,16 @@ class NextTurn(SavedTest):
         requests = [[rules, *user(f"{name}: who are you?")] for name in ("Ann", "Bob", "Cid")]
         long, begin = (user("Tell me more. " + FOX * count) for count in (40, 14))
         room = {"FM_PROXY_KV_CACHE_BYTES": str(2 * int(2.2 * BLOCK_BYTES))}
-        self.run_once(*requests, long, **room)
+        self.run_until_idle(*requests, long, **room)
         self.assertLess(os.path.getsize(self.only_file()), 2.2 * BLOCK_BYTES)
         (_, of_long), (_, of_rules) = self.run_once(begin, [rules, *user("Dan: where are you?")], **room)
         self.assertLess(of_long, 40)
         self.assertEqual(of_rules, 2 * BLOCK)
 
     def test_more_than_the_kv_memory_begins_with(self):
-        """Four conversations, of which two have room in it; the time to save would not be enough to make it larger."""
+        """Four conversations, of which two have room in it."""
         conversations = [user(f"{name} says: " + FOX * 40) for name in ("Ann", "Bob", "Cid", "Dan")]
-        self.run_once(*conversations)
+        self.run_until_idle(*conversations)
         for _, cached in self.run_once(*conversations):
             self.assertGreaterEqual(cached, 3 * BLOCK)
 

@@ -66,7 +66,7 @@ class Saves(KvFiles):
         helper = self.start("text:first", "--idle-unload-ms", "50")
         self.assertEqual(self.found(helper), NOTHING)
         first = helper.engine_pid()
-        wait_until(lambda: helper.call("capabilities.get")["engine"]["state"] == "idle", "the engine's end")
+        self.wait_engine_end(helper)
         self.assertFalse(first and alive(first))
         self.assertEqual(self.found(helper), "first")
 
@@ -228,7 +228,7 @@ class Torn(KvFiles):
         helper = self.start("hang:new", "--idle-unload-ms", "50")
         self.found(helper)
         engine = helper.engine_pid()
-        wait_until(lambda: helper.call("capabilities.get")["engine"]["state"] == "idle", "the engine's end")
+        self.wait_engine_end(helper)
         self.assertFalse(alive(engine))
         helper.close()
         self.assert_old()

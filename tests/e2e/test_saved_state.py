@@ -84,7 +84,7 @@ class SavedTest(HelperTest):
         helper = self.start("--idle-unload-ms", "1000", **env)
         for messages in conversations:
             self.ask(helper, messages)
-        wait_until(lambda: helper.call("capabilities.get")["engine"]["state"] == "idle", "the engine's end")
+        self.wait_engine_end(helper)
         self.end(helper)
 
     def files(self):
@@ -103,7 +103,7 @@ class NextTurn(SavedTest):
         cold, text, tokens, cached = self.ask(helper, turns)
         self.assertGreater(tokens, 500)
         self.assertEqual(cached, 0)
-        wait_until(lambda: helper.call("capabilities.get")["engine"]["state"] == "idle", "the engine's end")
+        self.wait_engine_end(helper)
         self.assertGreater(os.path.getsize(self.only_file()), tokens // BLOCK * BLOCK_BYTES)
         turns += [{"role": "assistant", "content": text}, *user("And what is it called?")]
         warm, text, more, cached = self.ask(helper, turns)

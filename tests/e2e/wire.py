@@ -403,6 +403,10 @@ class HelperTest(TimedTest):
                 except BrokenPipeError:
                     pass
 
+    def wait_engine_end(self, helper):
+        """Until no engine runs for want of something to do: it has saved what it saves."""
+        wait_until(lambda: helper.call("capabilities.get")["engine"]["state"] == "idle", "the engine's end")
+
     def create(self, helper, prompt, stream=True, **params):
         """Starts responses.create; returns the call's id."""
         return helper.start("responses.create", {"input": prompt, "stream": stream, **params})

@@ -518,7 +518,7 @@ MUTATIONS = [
     ("the CPU's library is the best one that loads", "helper/engine/llama/model.c", '"sapphirerapids", "zen4",',
      '"x64", "sapphirerapids", "zen4",', "contract.llama_settings"),
     ("what is saved comes into a full KV memory", "helper/engine/llama/saved_write.c",
-     "            (void)fm_swap_out(&cached->cache->list[i]);\n", "", "e2e.saved_state"),
+     "        (void)fm_swap_out(&cached->cache->list[i]);\n", "", "e2e.saved_state"),
     ("a full KV memory grows", "helper/engine/llama/scheduler.c", "fm_kv_grow(scheduler->model) || ", "",
      "contract.llama_settings"),
     ("no more threads than processors by default", "helper/engine/llama/threads.c",

@@ -249,9 +249,6 @@ static void come_back(struct fm_cached *to, struct fm_cached *from, size_t count
         fm_cached_cut(to, 0);
     }
     while (!fm_swap_in(to, from, count)) {
-        if (fm_kv_grow(to->cache->model)) {
-            continue;
-        }
         struct fm_cached *worst = find_worst(to->cache, true);
         if (!worst) {
             fm_cached_cut(to, 0);

@@ -162,16 +162,19 @@ static bool make_room(struct forest *forest, size_t bytes) {
 
 /*
  * The conversation into the KV memory. Where there is no room for it, the others go out: for the memory to grow would
- * take most of the time that there is. False: it was given up when another one went out.
+ * take most of the time that there is. False: there is no room even so, or it was given up when another one went out.
  */
 static bool bring_in(struct fm_cached *cached) {
-    if (cached->state && !fm_swap_in(cached, cached, cached->count)) {
-        for (size_t i = 0; i < cached->cache->count; i++) {
-            (void)fm_swap_out(&cached->cache->list[i]);
-        }
-        return cached->state && fm_swap_in(cached, cached, cached->count);
+    if (!cached->state) {
+        return cached->count > 0;
     }
-    return cached->count > 0;
+    if (fm_swap_in(cached, cached, cached->count)) {
+        return true;
+    }
+    for (size_t i = 0; i < cached->cache->count; i++) {
+        (void)fm_swap_out(&cached->cache->list[i]);
+    }
+    return cached->state && fm_swap_in(cached, cached, cached->count);
 }
 
 /* Into forest->data, as the memory has it. 0: it can't be had. */
@@ -208,7 +211,8 @@ static bool write_node(const struct fm_saved *saved, struct forest *forest, stru
     if (parent && parent->written < 0) {
         return true;
     }
-    size_t bytes = node->live ? take_live(saved, forest, node) : take_old(saved, forest, node);
+    size_t bytes = node->live ? take_live(saved, forest, node) : 0;
+    bytes = bytes == 0 && node->old >= 0 ? take_old(saved, forest, node) : bytes;
     if (bytes == 0) {
         return true;
     }

@@ -112,6 +112,15 @@ int __wrap_pthread_condattr_init(pthread_condattr_t *attr) {
     return fails("pthread_condattr_init") ? ENOMEM : __real_pthread_condattr_init(attr);
 }
 
+static int writes; /* of the child, to whatever */
+
+ssize_t __real_write(int fd, const void *data, size_t len);
+ssize_t __wrap_write(int fd, const void *data, size_t len);
+ssize_t __wrap_write(int fd, const void *data, size_t len) {
+    writes++;
+    return __real_write(fd, data, len);
+}
+
 /* ---- the engine under test ---- */
 
 static bool is(const struct fm_message *message, const char *text) {
@@ -125,6 +134,23 @@ static enum fm_reason long_token(struct fm_kit_job *job, char c, size_t len) {
     enum fm_reason reason = fm_kit_job_token(job, text, len);
     free(text);
     return reason;
+}
+
+/* Gathers two tokens, one that is too long for that, and one more; then tells how many writes there were after the second,
+ * the last, and the flush. */
+static enum fm_reason gather(struct fm_kit *kit, struct fm_kit_job *job) {
+    char text[64];
+    int before = writes;
+    fm_kit_gather(kit);
+    enum fm_reason reason = fm_kit_job_token(job, "a", 1);
+    reason = reason ? reason : fm_kit_job_token(job, "b", 1);
+    int two = writes - before;
+    reason = reason ? reason : long_token(job, 'x', 20000);
+    reason = reason ? reason : fm_kit_job_token(job, "c", 1);
+    int all = writes - before;
+    fm_kit_flush(kit);
+    int len = snprintf(text, sizeof text, "%d %d %d", two, all, writes - before);
+    return reason ? reason : fm_kit_job_token(job, text, (size_t)len);
 }
 
 static void append_many(struct fm_buf *buf, size_t len) {
@@ -236,6 +262,8 @@ static enum fm_reason work(struct fm_kit *kit, struct fm_kit_job *job) {
         reason = call_tools(job, "ab");
     } else if (is(message, "held") || is(message, "held call")) {
         reason = tell_held(job, is(message, "held call"));
+    } else if (is(message, "gather")) {
+        reason = gather(kit, job);
     } else if (is(message, "raw")) {
         fm_kit_write_raw(kit, "raw", 3);
     } else {
@@ -528,6 +556,24 @@ static void a_long_delta_is_one_frame(void **state) {
     const char *body = hear();
     assert_non_null(body);
     assert_true(strlen(body) > 300000);
+    expect("job.finished", "\"reason\":\"stop\"");
+    assert_int_equal(hang_up(), 0);
+}
+
+/* In their order, and in as few writes as there can be. */
+static void gathered_frames(void **state) {
+    (void)state;
+    start_loaded();
+    say(JOB(1, "gather", ""));
+    expect("job.accepted");
+    expect("job.progress");
+    expect("job.delta", "\"text\":\"a\"");
+    expect("job.delta", "\"text\":\"b\"");
+    const char *body = hear();
+    assert_non_null(body);
+    assert_true(strlen(body) > 20000);
+    expect("job.delta", "\"text\":\"c\"");
+    expect("job.delta", "\"text\":\"0 2 3\"");
     expect("job.finished", "\"reason\":\"stop\"");
     assert_int_equal(hang_up(), 0);
 }
@@ -995,6 +1041,7 @@ int main(void) {
         cmocka_unit_test(a_job_tells_all),
         cmocka_unit_test(reasons),
         cmocka_unit_test(a_long_delta_is_one_frame),
+        cmocka_unit_test(gathered_frames),
         cmocka_unit_test(deltas_are_an_interval_apart),
         cmocka_unit_test(formats),
         cmocka_unit_test(an_engine_without_formats),

@@ -352,6 +352,14 @@ void fm_kit_saved_unusable(struct fm_kit *kit, const char *reason);
 /* Tells the front how far `load` is, from 0 to 1. Only inside `load`. */
 void fm_kit_load_progress(struct fm_kit *kit, double progress);
 
+/*
+ * From here on frames wait for fm_kit_flush, which writes them all at once: what comes of one batch then wakes the front
+ * once, not once for each job. Between the two is no wait, no decode and no fm_kit_take. A frame that does not fit beside
+ * those that wait (16 KiB) sends them on before. fm_kit_flush may block. Engine thread.
+ */
+void fm_kit_gather(struct fm_kit *kit);
+void fm_kit_flush(struct fm_kit *kit);
+
 /* Writes bytes between two frames as they are: for tests of the front. Any thread. */
 void fm_kit_write_raw(struct fm_kit *kit, const char *bytes, size_t len);
 

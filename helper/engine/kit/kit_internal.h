@@ -33,6 +33,8 @@ struct fm_kit {
 
     pthread_mutex_t output_lock; /* may be held while `lock` is taken, never the other way round */
     struct fm_buf frame;         /* under output_lock */
+    struct fm_buf gathered;      /* frames that wait for fm_kit_flush; under output_lock */
+    bool gathers;                /* under output_lock */
 
     pthread_mutex_t lock;
     pthread_cond_t changed; /* an item, an abort, the end */

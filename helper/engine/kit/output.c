@@ -10,9 +10,50 @@
 
 #define OUTPUT_MAX (FM_FRAME_BODY_MAX + 64u) /* the header's room comes on top */
 
+/* So many bytes are gathered at most: a delta has some hundred. */
+#define GATHERED_MAX 16384u
+
 bool fm_output_init(struct fm_kit *kit) {
     fm_buf_init(&kit->frame, OUTPUT_MAX);
-    return fm_buf_reserve(&kit->frame, OUTPUT_ROOM);
+    fm_buf_init(&kit->gathered, GATHERED_MAX);
+    return fm_buf_reserve(&kit->frame, OUTPUT_ROOM) && fm_buf_reserve(&kit->gathered, GATHERED_MAX);
+}
+
+/* Under output_lock, as all that write. */
+static void write_bytes(struct fm_kit *kit, const char *bytes, size_t len) {
+    if (len > 0 && !fm_write_all(kit->wire, bytes, len)) {
+        fm_kit_end(kit, 0);
+    }
+}
+
+static void write_gathered(struct fm_kit *kit) {
+    write_bytes(kit, kit->gathered.data, kit->gathered.len);
+    fm_buf_reset(&kit->gathered);
+}
+
+/* To the front, or to what goes there with the next flush. */
+static void put(struct fm_kit *kit, const char *bytes, size_t len) {
+    if (kit->gathered.len + len > GATHERED_MAX) {
+        write_gathered(kit);
+    }
+    if (kit->gathers && len <= GATHERED_MAX) {
+        fm_buf_append(&kit->gathered, bytes, len);
+    } else {
+        write_bytes(kit, bytes, len);
+    }
+}
+
+void fm_kit_gather(struct fm_kit *kit) {
+    pthread_mutex_lock(&kit->output_lock);
+    kit->gathers = true;
+    pthread_mutex_unlock(&kit->output_lock);
+}
+
+void fm_kit_flush(struct fm_kit *kit) {
+    pthread_mutex_lock(&kit->output_lock);
+    kit->gathers = false;
+    write_gathered(kit);
+    pthread_mutex_unlock(&kit->output_lock);
 }
 
 struct fm_json_writer fm_output_notification(struct fm_kit *kit, const char *method) {
@@ -31,8 +72,8 @@ static bool write_frame_and_unlock(struct fm_kit *kit) {
     const char *frame;
     size_t len;
     bool built = fm_frame_end(&kit->frame, &frame, &len);
-    if (built && !fm_write_all(kit->wire, frame, len)) {
-        fm_kit_end(kit, 0);
+    if (built) {
+        put(kit, frame, len);
     }
     if (kit->frame.cap > OUTPUT_KEEP) {
         fm_buf_free(&kit->frame);
@@ -75,8 +116,6 @@ void fm_output_error_value(struct fm_json_writer *w, const struct fm_error *erro
 
 void fm_kit_write_raw(struct fm_kit *kit, const char *bytes, size_t len) {
     pthread_mutex_lock(&kit->output_lock);
-    if (!fm_write_all(kit->wire, bytes, len)) {
-        fm_kit_end(kit, 0);
-    }
+    put(kit, bytes, len);
     pthread_mutex_unlock(&kit->output_lock);
 }

@@ -316,6 +316,7 @@ static void drop_batch(struct fm_scheduler *scheduler) {
 }
 
 static void take_batch(struct fm_scheduler *scheduler, size_t count) {
+    fm_kit_gather(scheduler->kit);
     for (size_t i = 0; i < slots(scheduler); i++) {
         struct fm_sequence *sequence = &scheduler->list[i];
         if (!sequence->job) {
@@ -324,6 +325,7 @@ static void take_batch(struct fm_scheduler *scheduler, size_t count) {
             fm_sequence_take(sequence, &scheduler->batch, count == 1);
         }
     }
+    fm_kit_flush(scheduler->kit);
 }
 
 static enum fm_decode decode(struct fm_scheduler *scheduler) {

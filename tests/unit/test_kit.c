@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -112,12 +113,12 @@ int __wrap_pthread_condattr_init(pthread_condattr_t *attr) {
     return fails("pthread_condattr_init") ? ENOMEM : __real_pthread_condattr_init(attr);
 }
 
-static int writes; /* of the child, to whatever */
+static atomic_int writes; /* of the child, to whatever; more than one thread writes */
 
 ssize_t __real_write(int fd, const void *data, size_t len);
 ssize_t __wrap_write(int fd, const void *data, size_t len);
 ssize_t __wrap_write(int fd, const void *data, size_t len) {
-    writes++;
+    atomic_fetch_add(&writes, 1);
     return __real_write(fd, data, len);
 }
 

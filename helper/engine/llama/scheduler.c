@@ -13,6 +13,11 @@
 #define BESIDE_MS 120
 #define ALONE_MS  500
 
+/* From so many tokens in a batch on, ggml computes attention in tiles (GGML_FA_TILE_Q in its ggml-cpu/common.h): in two
+ * thirds of the time for each token of a long prompt. A batch beside answers may take so long, in ms, to have them. */
+#define TILE    64
+#define TILE_MS 300
+
 #define ADMIT_MS 200 /* how long jobs are admitted before the next batch; the last one may take longer */
 #define ASK_MS   10  /* an operation of a small model takes microseconds */
 
@@ -218,14 +223,20 @@ static void make_room(struct fm_scheduler *scheduler) {
 
 /* ---- batches ---- */
 
-/* Tokens of prompts that the next batch may have. */
-static size_t budget(const struct fm_scheduler *scheduler, bool beside) {
+static size_t max_size(size_t a, size_t b) {
+    return a > b ? a : b;
+}
+
+/* Tokens of prompts that the next batch may have, beside so many answers. */
+static size_t budget(const struct fm_scheduler *scheduler, size_t answers) {
     size_t room = fm_batch_room(&scheduler->batch);
-    size_t most = beside ? CHUNK_MIN : scheduler->model->chunk;
+    size_t most = answers > 0 ? CHUNK_MIN : scheduler->model->chunk;
     if (scheduler->token_ms > 0) {
-        most = (size_t)((beside ? BESIDE_MS : ALONE_MS) / scheduler->token_ms);
+        most = (size_t)((answers > 0 ? BESIDE_MS : ALONE_MS) / scheduler->token_ms);
+        size_t tile = answers < TILE && TILE * scheduler->token_ms <= TILE_MS ? TILE - answers : 0;
+        most = max_size(most, tile);
     }
-    most = most > CHUNK_MIN ? most : CHUNK_MIN;
+    most = max_size(most, CHUNK_MIN);
     return most < room ? most : room;
 }
 
@@ -278,16 +289,16 @@ static struct fm_sequence *find_single(struct fm_scheduler *scheduler) {
 /* How many sequences have a part in the batch. */
 static size_t fill(struct fm_scheduler *scheduler) {
     size_t count = 0;
-    bool beside = false;
+    size_t answers = 0;
     fm_batch_clear(&scheduler->batch);
     for (size_t i = 0; i < slots(scheduler); i++) {
         struct fm_sequence *sequence = &scheduler->list[i];
         if (is_active(sequence) && !fm_sequence_prefills(sequence) && !fm_sequence_span(sequence)) {
             fm_sequence_fill(sequence, &scheduler->batch, 1);
-            beside = true;
+            answers++;
         }
     }
-    fill_prompts(scheduler, budget(scheduler, beside));
+    fill_prompts(scheduler, budget(scheduler, answers));
     for (size_t i = 0; i < slots(scheduler); i++) {
         count += is_active(&scheduler->list[i]) && scheduler->list[i].filled > 0;
     }

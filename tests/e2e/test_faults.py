@@ -277,6 +277,7 @@ class Start(HelperTest):
         self.assertNotIn(b"SECRET_TOKEN", environ)
         self.assertNotIn(b"LD_LIBRARY_PATH", environ)
         self.assertIn(b"PATH=", environ)
+        self.assertIn(b"GLIBC_TUNABLES=glibc.malloc.hugetlb=1\0", environ, "large blocks lie in huge pages")
 
     def test_environment_is_whole(self):
         many = {f"FM_ENGINE_X{i}": "1" for i in range(300)}

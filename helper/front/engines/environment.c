@@ -30,6 +30,11 @@ static const char *const allowed[] = {
 /* What the front alone says. */
 static const char *const ours[] = {"FM_ENGINE_GPU", "FM_ENGINE_GPU_DIR"};
 
+/* glibc's manual, "Memory Allocation Tunables": large blocks lie in huge pages where the kernel gives them to those
+ * that ask. A model's weights are read for every token: in small pages that took a tenth longer. Other C libraries skip
+ * it. */
+static char huge_pages[] = "GLIBC_TUNABLES=glibc.malloc.hugetlb=1";
+
 static bool is_allowed(const char *entry) {
     size_t name_len = strcspn(entry, "=");
     for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++) {
@@ -73,7 +78,7 @@ bool fm_environment_make(struct fm_environment *env, const char *gpu, const char
     while (whole[count]) {
         count++;
     }
-    env->entries = malloc((count + own + 1) * sizeof *env->entries);
+    env->entries = malloc((count + own + 2) * sizeof *env->entries);
     if (gpu_dir) {
         env->own[0] = make_entry(ours[0], gpu);
         env->own[1] = make_path_entry(ours[1], gpu_dir);
@@ -90,6 +95,7 @@ bool fm_environment_make(struct fm_environment *env, const char *gpu, const char
     for (size_t i = 0; i < own && gpu_dir; i++) {
         env->entries[count++] = env->own[i];
     }
+    env->entries[count++] = huge_pages;
     env->entries[count] = NULL;
     return true;
 }

@@ -10,13 +10,13 @@
 #include <stdlib.h>
 
 /* How long a batch may take beside answers under way, which wait for it; and alone, for a job that comes. In ms. */
-#define BESIDE_MS 120
+#define BESIDE_MS 450
 #define ALONE_MS  500
 
 /* From so many tokens in a batch on, ggml computes attention in tiles (GGML_FA_TILE_Q in its ggml-cpu/common.h): in two
  * thirds of the time for each token of a long prompt. A batch beside answers may take so long, in ms, to have them. */
 #define TILE    64
-#define TILE_MS 300
+#define TILE_MS 600
 
 #define ADMIT_MS 200 /* how long jobs are admitted before the next batch; the last one may take longer */
 #define ASK_MS   10  /* an operation of a small model takes microseconds */

@@ -23,8 +23,9 @@ use_node
 lock
 build_server
 build_native default build bare_llama
-# Without the libraries for other machines.
-install_js tests/bench/peers --ignore-scripts --omit=optional || say "without node-llama-cpp"
+# Without the libraries for other machines: npm ci wants all of them, and not every registry has them.
+logged "npm install in tests/bench/peers" npm install --prefix tests/bench/peers --ignore-scripts --omit=optional --no-save \
+  --no-audit --no-fund --no-update-notifier || say "without node-llama-cpp"
 unlock
 python3 -B tests/bench/compare.py "$@" && status=0 || status=$?
 [ "$status" -gt 1 ] || python3 -B tests/bench/chart.py build/compare.json build/compare.svg >/dev/null

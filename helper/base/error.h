@@ -8,6 +8,7 @@
 
 #include "base/compiler.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum fm_code {
@@ -30,8 +31,12 @@ struct fm_error {
                            Outlives the error: mostly a literal */
     const char *limit;  /* FM_TIMEOUT: "queue", "first_token", "no_progress" or "total"; else NULL */
     int64_t limit_ms;   /* FM_TIMEOUT: how long that limit is */
-    char param[256];    /* path of the field at fault, such as "tools[0].type"; "": no field */
-    char detail[512];   /* one sentence in English; never user text beyond a field's or a file's name */
+    int64_t retry_ms;   /* in so many ms it may go better; 0: nothing is known of that */
+    bool elsewhere;     /* another engine may be able to do what this one can't */
+    char
+        reason_code[32]; /* why an engine is not available, such as "OFFLINE" (ENGINE.md, Availability); "": not said */
+    char param[256];     /* path of the field at fault, such as "tools[0].type"; "": no field */
+    char detail[512];    /* one sentence in English; never user text beyond a field's or a file's name */
 };
 
 /* The code's name on the wire, such as "NOT_FOUND". */

@@ -33,4 +33,10 @@ FM_MUST_USE bool fm_guide_add(struct fm_guide *guide, const char *bytes, size_t 
  */
 FM_MUST_USE bool fm_guide_check(const struct fm_guide *guide, struct fm_buf *reason);
 
+/*
+ * The same for a text that no grammar has guided: whether `text`, which is whole, is JSON and matches `schema`
+ * (borrowed). For engines whose output another program has made. As fm_guide_check otherwise.
+ */
+FM_MUST_USE bool fm_guide_check_text(struct json_object *schema, const char *text, size_t len, struct fm_buf *reason);
+
 #endif

@@ -27,6 +27,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define FM_SLOTS_MAX         64 /* jobs that an engine may have at once */
 #define FM_KIT_GRACE_MS      600
 #define FM_KIT_SIGN_MS       1000                  /* see fm_kit_job_go_on */
 #define FM_KIT_STACK         (16u * 1024u * 1024u) /* bytes of the engine thread's stack */
@@ -55,10 +56,13 @@ struct fm_model_files {
     int64_t saved_max_bytes;   /* that it may have then */
 };
 
+#define FM_UNCOUNTED (-1) /* in place of a count of tokens: the engine does not know it */
+
 /* What `load` tells about the model. */
 struct fm_model_info {
-    int64_t context_length;   /* tokens of prompt and answer together */
-    int slots;                /* jobs at once */
+    int64_t context_length;   /* tokens of prompt and answer together; 0: unknown */
+    int slots;                /* jobs at once, up to FM_SLOTS_MAX */
+    bool silent;              /* a job shows no progress before its first output: another machine computes */
     int64_t memory_bytes;     /* what the model takes with its KV memory; 0: nothing is said of it */
     bool images;              /* it sees; without it, the kit refuses jobs that have images */
     const struct fm_gpu *gpu; /* what it computes with, or why not; NULL: nothing is said of it */
@@ -73,12 +77,55 @@ struct fm_gpu_wish {
 /* Reads the environment. Before fm_kit_main, and whenever one likes; never blocks. */
 void fm_kit_gpu_wish(struct fm_gpu_wish *wish);
 
+#define FM_LISTED_MAX    256 /* models that an engine may list */
+#define FM_LISTED_ID_MAX 255 /* bytes of the id of one */
+
+/* A model that an engine lists. */
+struct fm_listed_model {
+    const char *id;         /* UTF-8, 1 to FM_LISTED_ID_MAX bytes */
+    int64_t context_length; /* 0: unknown */
+};
+
+/* The answer to engine.available (ENGINE.md, Availability). Borrowed strings and lists: until the next call of the
+ * engine. */
+struct fm_availability {
+    bool available;
+    const char *reason_code;              /* where it is not: "OFFLINE", ...; NULL is "HELPER_UNHEALTHY" */
+    char detail[512];                     /* one sentence, without keys; "": none */
+    const struct fm_listed_model *models; /* the default one first; NULL: no list, any name may be asked for */
+    size_t model_count;
+    int64_t ttl_ms; /* how long this holds; -1: as long as the front likes */
+};
+
+/* Which of its systems an engine can run on, for its description. */
+enum fm_platforms { FM_ON_LINUX = 1, FM_ON_MACOS = 2, FM_ON_WINDOWS = 4 };
+
+/* What an engine can't do, and most engines can: the kit refuses such jobs, with the param, and `elsewhere`. */
+enum fm_lack {
+    FM_LACKS_GRAMMARS = 1,     /* a format of the type "grammar" */
+    FM_LACKS_SEEDS = 2,        /* `seed` */
+    FM_LACKS_STOPS = 4,        /* `stop` */
+    FM_LACKS_PENALTIES = 8,    /* `presence_penalty`, `frequency_penalty` */
+    FM_LACKS_LOGIT_BIAS = 16,  /* `logit_bias` */
+    FM_LACKS_LOGPROBS = 32,    /* `logprobs` */
+    FM_LACKS_EXTRAS = 64,      /* the extra parameters; the front does not send them then */
+    FM_LACKS_COUNTS = 128,     /* it can't count a prompt's tokens: `max_tokens` 0 */
+    FM_LACKS_TRUNCATION = 256, /* `truncation` "auto" */
+};
+
 struct fm_engine_ops {
     const char *name;         /* "llama" */
     const char *version;      /* the engine's own */
     int slots;                /* jobs at once, before a model is known */
     int64_t protocol_version; /* 0: FM_ENGINE_PROTOCOL_VERSION; another one is for tests */
     bool reads_files;         /* its models are GGUF files; else it has one model, which bears its name */
+    bool lists_models;        /* or it has several, which `available` lists, and job->model names one */
+    bool remote;              /* it sends what it is asked to another machine */
+    bool any_order;           /* reasoning, text and calls of an answer come in any order, each several times */
+    bool needs_config;        /* fm_kit_config has to have something */
+    bool wants_session;       /* it has a use for job->session */
+    unsigned lacks;           /* enum fm_lack */
+    unsigned platforms;       /* enum fm_platforms; 0: all */
     bool needs_network;       /* leaves the network out of the sandbox */
     bool needs_gpus;          /* leaves the GPUs' devices out of it */
     bool formats;             /* honours job->format; else the kit refuses jobs that have one */
@@ -99,6 +146,19 @@ struct fm_engine_ops {
      */
     enum fm_code (*load)(void *state, struct fm_kit *kit, const struct fm_model_files *files,
                          struct fm_model_info *info, struct fm_error *error);
+
+    /*
+     * Tells whether jobs could be done now, within 2 s; loads nothing. `out` has ttl_ms -1 and nothing else. Between
+     * fm_kit_take's jobs, so that an engine that is in a job for long is asked late: that does no harm. NULL: the
+     * engine is always available. Engine thread.
+     */
+    void (*available)(void *state, struct fm_kit *kit, struct fm_availability *out);
+
+    /*
+     * Something came for fm_kit_take: a message, an abort, the end. For an engine whose thread waits elsewhere, such as
+     * in curl_multi_poll. Any thread of the kit, under no lock; must not block, nor call the kit. NULL: not wanted.
+     */
+    void (*wake)(void *state);
 
     /* A model is loaded: takes jobs until fm_kit_take (waiting) returns NULL, then frees the model. Engine thread. */
     void (*serve)(void *state, struct fm_kit *kit);
@@ -122,6 +182,15 @@ struct fm_tool_call {
     size_t arguments_len;
 };
 
+/* What an engine sent as job.state with an earlier answer: ENGINE.md, State of an answer. */
+struct fm_state_text {
+    const char *text; /* UTF-8, not empty, may hold NUL */
+    size_t len;
+};
+
+#define FM_STATES_MAX      16     /* of an answer */
+#define FM_STATE_BYTES_MAX 262144 /* of all of them */
+
 /* An image among a message's text. */
 struct fm_image {
     unsigned char *bytes; /* of its file, as the host sent it: nothing of it was looked at */
@@ -139,6 +208,8 @@ struct fm_message {
     char *joined;          /* the kit's: the content, where it came in parts; else NULL */
     const char *reasoning; /* of the assistant: what it thought before; UTF-8, may hold NUL; "" for nothing */
     size_t reasoning_len;
+    struct fm_state_text *states; /* of the assistant: texts of job.state, perhaps those of another engine */
+    size_t state_count;
     struct fm_tool_call *tool_calls; /* of the assistant */
     size_t tool_call_count;
     const char *tool_call_id; /* of a tool: the call that it answers; else NULL */
@@ -231,10 +302,12 @@ struct fm_kit_job {
     size_t prompt_len;
     const char *suffix; /* what follows the answer, of the same kind; NULL: nothing */
     size_t suffix_len;
-    bool count_only;    /* nothing is to be generated: fm_kit_job_accept says so too */
-    int64_t max_tokens; /* at least 1; 0: no limit */
-    double temperature; /* at least 0 */
-    double top_p;       /* 0 to 1 */
+    const char *model;   /* one of those that the engine lists, or a name; NULL: its default model, or it lists none */
+    const char *session; /* the same for all jobs of a conversation; NULL: not known */
+    bool count_only;     /* nothing is to be generated: fm_kit_job_accept says so too */
+    int64_t max_tokens;  /* at least 1; 0: no limit */
+    double temperature;  /* at least 0 */
+    double top_p;        /* 0 to 1 */
     bool has_seed;
     int64_t seed;
     bool repeatable;          /* the same to the bit as in a fresh process: it has to run alone, see fm_kit_take */
@@ -338,6 +411,35 @@ void fm_kit_finish_aborted(struct fm_kit *kit);
 bool fm_kit_ending(const struct fm_kit *kit);
 
 /*
+ * The same as fm_kit_take, but NULL also comes after `ms` (0: at once), after fm_kit_wake, and when a job that was
+ * handed out is aborted: for an engine that looks after its jobs in between. fm_kit_ending tells whether the end has
+ * come. Engine thread.
+ */
+struct fm_kit_job *fm_kit_take_within(struct fm_kit *kit, int64_t ms);
+
+/*
+ * The fm_kit_take_within that waits, or the next one, returns NULL. Any thread, also one of a library; never blocks for
+ * long. Nothing happens once the engine has ended.
+ */
+void fm_kit_wake(struct fm_kit *kit);
+
+/*
+ * The configuration that the front gives the engine (ENGINE.md, Configuration): a JSON object as text, and the folder
+ * of its relative paths; both borrowed, for as long as the process lives. NULL: none. It leaves the environment, and
+ * the memory of that is overwritten: so call it first, before any thread runs; every later call returns the same.
+ */
+const char *fm_kit_config(const char **folder);
+
+/*
+ * The value of the variable `name` in memory of its own (the caller's; fm_kit_forget frees it), which leaves the
+ * environment, where it is overwritten. NULL: it is not set, or out of memory. Before any thread runs.
+ */
+char *fm_kit_take_key(const char *name);
+
+/* Overwrites and frees what fm_kit_take_key returned. NULL does nothing. */
+void fm_kit_forget(char *key);
+
+/*
  * How many ms are left to save the engine's state, after fm_kit_take has told the end; 0: none, as the front is gone or
  * wants nothing saved. Any thread, never blocks.
  */
@@ -353,9 +455,9 @@ void fm_kit_saved_unusable(struct fm_kit *kit, const char *reason);
 void fm_kit_load_progress(struct fm_kit *kit, double progress);
 
 /*
- * From here on frames wait for fm_kit_flush, which writes them all at once: what comes of one batch then wakes the front
- * once, not once for each job. Between the two is no wait, no decode and no fm_kit_take. A frame that does not fit beside
- * those that wait (16 KiB) sends them on before. fm_kit_flush may block. Engine thread.
+ * From here on frames wait for fm_kit_flush, which writes them all at once: what comes of one batch then wakes the
+ * front once, not once for each job. Between the two is no wait, no decode and no fm_kit_take. A frame that does not
+ * fit beside those that wait (16 KiB) sends them on before. fm_kit_flush may block. Engine thread.
  */
 void fm_kit_gather(struct fm_kit *kit);
 void fm_kit_flush(struct fm_kit *kit);
@@ -376,7 +478,7 @@ bool fm_kit_job_aborted(const struct fm_kit_job *job);
 bool fm_kit_job_sleep(struct fm_kit_job *job, int64_t ms);
 
 /*
- * The prompt fits: job.accepted. Once, before any call below but fm_kit_job_finish.
+ * The prompt fits: job.accepted. Once, before any call below but fm_kit_job_finish. `input_tokens` may be FM_UNCOUNTED.
  * FM_REASON_NONE: go on. Else finish with this reason: the job only wanted its prompt counted.
  */
 FM_MUST_USE enum fm_reason fm_kit_job_accept(struct fm_kit_job *job, int64_t input_tokens);
@@ -436,6 +538,48 @@ FM_MUST_USE enum fm_reason fm_kit_job_tool_call(struct fm_kit_job *job, const ch
  * strings do not count here. FM_REASON_ERROR also when there is no call.
  */
 FM_MUST_USE enum fm_reason fm_kit_job_tool_arguments(struct fm_kit_job *job, const char *bytes, size_t len);
+
+/* Kinds of output of an engine that does not count tokens. */
+enum fm_piece {
+    FM_PIECE_TEXT,
+    FM_PIECE_REASONING,
+    FM_PIECE_REFUSAL,   /* what the model says instead of an answer: nothing else follows */
+    FM_PIECE_ARGUMENTS, /* of the last call */
+};
+
+/*
+ * More output whose tokens are not counted: it is sent at once, in whole characters, without what may become a stop
+ * string (of text alone). In place of fm_kit_job_token, fm_kit_job_text, fm_kit_job_reasoning and
+ * fm_kit_job_tool_arguments, never beside them in one job; fm_kit_job_tool_call begins a call as ever.
+ * FM_REASON_NONE: go on. FM_REASON_STOP: a stop string. FM_REASON_ABORTED. FM_REASON_ERROR: out of memory, arguments
+ * without a call, anything after a refusal; or, unless the engine says `any_order`, reasoning after text or calls, or
+ * text after calls.
+ */
+FM_MUST_USE enum fm_reason fm_kit_job_piece(struct fm_kit_job *job, enum fm_piece kind, const char *bytes, size_t len);
+
+/*
+ * What the engine wants back with this answer, as it is then in fm_message.states: UTF-8, at least 1 byte. It belongs
+ * to the reasoning that came last. FM_REASON_NONE: go on. FM_REASON_ERROR: out of memory.
+ */
+FM_MUST_USE enum fm_reason fm_kit_job_state(struct fm_kit_job *job, const char *text, size_t len);
+
+/* Counts of tokens; FM_UNCOUNTED: unknown. */
+struct fm_kit_usage {
+    int64_t input;
+    int64_t cached;
+    int64_t output;
+    int64_t reasoning;
+};
+
+/* The counts that job.finished reports, in place of those that the kit has counted. Before fm_kit_job_finish. */
+void fm_kit_job_usage(struct fm_kit_job *job, const struct fm_kit_usage *usage);
+
+/*
+ * Settles an aborted job now: job.finished goes out with `aborted`, and what is called for this job afterwards sends
+ * nothing. The job stays the engine's until fm_kit_job_finish, which then only frees it. For an engine that can't stop
+ * its work at once: it has then more jobs than slots for a while. Engine thread.
+ */
+void fm_kit_job_settle_aborted(struct fm_kit_job *job);
 
 /*
  * The vector of the next input, in their order: job->dimension numbers, which are brought to the length 1 in their

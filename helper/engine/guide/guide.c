@@ -269,7 +269,7 @@ static void free_check(void *argument) {
     }
 }
 
-static struct check *new_check(const struct fm_guide *guide) {
+static struct check *new_check(struct json_object *schema, const char *text, size_t len) {
     struct check *check = calloc(1, sizeof *check);
     if (!check) {
         return NULL;
@@ -277,8 +277,8 @@ static struct check *new_check(const struct fm_guide *guide) {
     fm_buf_init(&check->schema, TEXT_MAX);
     fm_buf_init(&check->text, TEXT_MAX);
     struct fm_json_writer w = fm_json_writer_on(&check->schema);
-    fm_json_value(&w, guide->schema);
-    fm_buf_append(&check->text, guide->text.data, guide->text.len);
+    fm_json_value(&w, schema);
+    fm_buf_append(&check->text, text, len);
     if (check->schema.failed || check->text.failed) {
         free_check(check);
         return NULL;
@@ -287,10 +287,15 @@ static struct check *new_check(const struct fm_guide *guide) {
 }
 
 bool fm_guide_check(const struct fm_guide *guide, struct fm_buf *reason) {
-    if (!guide->schema) {
+    return !guide->schema || fm_guide_check_text(guide->schema, guide->text.data, guide->text.len, reason);
+}
+
+bool fm_guide_check_text(struct json_object *schema, const char *text, size_t len, struct fm_buf *reason) {
+    if (!fm_grammar_supported()) {
+        fm_buf_append_str(reason, "it could not be checked: this engine is built without Rust");
         return true;
     }
-    struct check *check = new_check(guide);
+    struct check *check = new_check(schema, text, len);
     int error = check ? fm_run_on_stack_within(CHECK_STACK, CHECK_MS, run_check, free_check, check) : ENOMEM;
     if (error == ETIMEDOUT) {
         fm_buf_append_str(reason, "it could not be checked in time");

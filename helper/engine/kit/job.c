@@ -63,6 +63,11 @@ bool fm_kit_job_sleep(struct fm_kit_job *job, int64_t ms) {
     return fm_kit_job_aborted(job);
 }
 
+/* Whether events of the job still go out. */
+static bool speaks(const struct fm_kit_job *job) {
+    return !job->settled;
+}
+
 static struct fm_json_writer begin_event(struct fm_kit_job *job, const char *method) {
     job->event_ms = fm_now_ms();
     struct fm_json_writer w = fm_output_notification(job->kit, method);
@@ -72,10 +77,15 @@ static struct fm_json_writer begin_event(struct fm_kit_job *job, const char *met
 }
 
 enum fm_reason fm_kit_job_accept(struct fm_kit_job *job, int64_t input_tokens) {
+    if (!speaks(job)) {
+        return FM_REASON_ABORTED;
+    }
     job->input_tokens = input_tokens;
     job->accepted_us = fm_now_us();
     struct fm_json_writer w = begin_event(job, "job.accepted");
-    fm_json_key_int(&w, "input_tokens", input_tokens);
+    if (input_tokens >= 0) {
+        fm_json_key_int(&w, "input_tokens", input_tokens);
+    }
     if (job->inputs) {
         fm_json_key_int(&w, "dimension", (int64_t)job->dimension);
     }
@@ -93,6 +103,9 @@ enum fm_reason fm_kit_job_accept(struct fm_kit_job *job, int64_t input_tokens) {
 }
 
 void fm_kit_job_progress(struct fm_kit_job *job, int64_t processed, int64_t cached) {
+    if (!speaks(job)) {
+        return;
+    }
     job->cached_tokens = cached;
     struct fm_json_writer w = begin_event(job, "job.progress");
     fm_json_key_int(&w, "processed", processed);
@@ -112,28 +125,41 @@ bool fm_kit_job_go_on(struct fm_kit_job *job, int64_t processed, int64_t cached)
     return !fm_kit_job_aborted(job);
 }
 
-/* Text goes together with the log probabilities of its tokens; thoughts and arguments have none. */
-static bool has_logprobs(const struct fm_kit_job *job) {
-    return job->logprobs && job->calls == 0 && !job->thinking;
+/* What job->text is a part of. */
+static enum fm_piece kind_of(const struct fm_kit_job *job) {
+    if (job->pieced) {
+        return job->piece;
+    }
+    return job->calls > 0 ? FM_PIECE_ARGUMENTS : job->thinking ? FM_PIECE_REASONING : FM_PIECE_TEXT;
 }
 
-static const char *delta_method(const struct fm_kit_job *job) {
-    return job->calls > 0 ? "job.tool_delta" : job->thinking ? "job.reasoning" : "job.delta";
+/* Text goes together with the log probabilities of its tokens; everything else has none. */
+static bool has_logprobs(const struct fm_kit_job *job) {
+    return job->logprobs && kind_of(job) == FM_PIECE_TEXT;
 }
 
 /* Sends `cut` of job->text, from its beginning on: reasoning, text, or arguments of the last call. */
 static bool send_cut(struct fm_kit_job *job, const struct fm_logprob_cut *cut) {
-    struct fm_json_writer w = begin_event(job, delta_method(job));
-    if (job->calls > 0) {
+    static const char *const methods[] = {
+        [FM_PIECE_TEXT] = "job.delta",
+        [FM_PIECE_REASONING] = "job.reasoning",
+        [FM_PIECE_REFUSAL] = "job.refusal",
+        [FM_PIECE_ARGUMENTS] = "job.tool_delta",
+    };
+    enum fm_piece kind = kind_of(job);
+    struct fm_json_writer w = begin_event(job, methods[kind]);
+    if (kind == FM_PIECE_ARGUMENTS) {
         fm_json_key_int(&w, "index", job->calls - 1);
     }
-    fm_json_key(&w, job->calls > 0 ? "arguments" : "text");
+    fm_json_key(&w, kind == FM_PIECE_ARGUMENTS ? "arguments" : "text");
     fm_json_string(&w, job->text.data, cut->len);
     if (has_logprobs(job)) {
         fm_json_key(&w, "logprobs");
         fm_logprob_queue_write(&job->entries, cut, &w);
     }
-    fm_json_key_int(&w, "output_tokens", job->output_tokens);
+    if (!job->pieced) {
+        fm_json_key_int(&w, "output_tokens", job->output_tokens);
+    }
     fm_json_object_end(&w);
     fm_logprob_queue_drop(&job->entries, cut, &job->text);
     job->told_tokens = job->output_tokens;
@@ -151,6 +177,9 @@ static struct fm_logprob_cut next_cut(const struct fm_kit_job *job, bool all) {
 
 static bool send_delta(struct fm_kit_job *job, bool all) {
     bool sent = true;
+    if (!speaks(job)) {
+        return true;
+    }
     struct fm_logprob_cut cut = next_cut(job, all);
     while (cut.len > 0 && sent) {
         sent = send_cut(job, &cut);
@@ -167,6 +196,9 @@ static bool is_delta_due(const struct fm_kit_job *job) {
 /* Text that is held back must not look like an engine that stands still, nor its first token like none. */
 static void send_sign(struct fm_kit_job *job) {
     bool silent = fm_now_ms() - job->event_ms >= SILENCE_MS;
+    if (!speaks(job)) {
+        return;
+    }
     if (job->told_tokens == 0 || (silent && job->told_tokens < job->output_tokens)) {
         fm_kit_job_progress(job, job->input_tokens, job->cached_tokens);
     }
@@ -194,7 +226,8 @@ static enum fm_text_status push_text(struct fm_kit_job *job, const char *bytes, 
 }
 
 void fm_kit_job_logprobs(struct fm_kit_job *job, const struct fm_token_logprobs *token) {
-    if (job->logprobs && job->calls == 0) { /* a thought may be open still: this token's text ends it */
+    if (job->logprobs &&
+        (job->calls == 0 || job->pieced)) { /* a thought may be open still: this token's text ends it */
         fm_logprob_queue_add(&job->entries, token);
     }
 }
@@ -263,23 +296,92 @@ static bool begin_text(struct fm_kit_job *job) {
 }
 
 enum fm_reason fm_kit_job_tool_call(struct fm_kit_job *job, const char *name) {
+    if (!speaks(job)) {
+        return FM_REASON_ABORTED;
+    }
     if (!begin_text(job)) {
         return FM_REASON_ERROR;
     }
+    job->piece = FM_PIECE_ARGUMENTS;
     struct fm_json_writer w = begin_event(job, "job.tool_call");
     fm_json_key_int(&w, "index", job->calls++);
     fm_json_key_str(&w, "name", name);
-    fm_json_key_int(&w, "output_tokens", job->output_tokens);
+    if (!job->pieced && job->input_tokens >= 0) {
+        fm_json_key_int(&w, "output_tokens", job->output_tokens);
+    }
     fm_json_object_end(&w);
     job->told_tokens = job->output_tokens;
     return fm_output_send(job->kit) ? FM_REASON_NONE : FM_REASON_ERROR;
 }
+
+/* ---- output that is not counted ---- */
+
+/* Whether output of this kind may come after what there is. */
+static bool may_follow(const struct fm_kit_job *job, enum fm_piece kind) {
+    static const int ranks[] = {
+        [FM_PIECE_REASONING] = 0, [FM_PIECE_TEXT] = 1, [FM_PIECE_ARGUMENTS] = 2, [FM_PIECE_REFUSAL] = 3};
+    bool begun = job->pieced || job->calls > 0;
+    if (begun && job->piece == FM_PIECE_REFUSAL) {
+        return kind == FM_PIECE_REFUSAL;
+    }
+    if (kind == FM_PIECE_ARGUMENTS) {
+        return job->calls > 0 && job->piece == FM_PIECE_ARGUMENTS;
+    }
+    return !begun || job->kit->ops->any_order || ranks[kind] >= ranks[job->piece];
+}
+
+/* What was held of the last kind goes out, and another kind begins. False when out of memory. */
+static bool begin_kind(struct fm_kit_job *job, enum fm_piece kind) {
+    bool stops = kind == FM_PIECE_TEXT;
+    if (job->pieced && kind == job->piece) {
+        return true;
+    }
+    bool flushed = fm_text_stream_flush(&job->stream, &job->text) != FM_TEXT_NO_MEMORY && send_delta(job, true);
+    fm_text_stream_free(&job->stream);
+    job->pieced = true;
+    job->piece = kind;
+    return fm_text_stream_init(&job->stream, job->stops, stops ? job->stop_count : 0) && flushed;
+}
+
+enum fm_reason fm_kit_job_piece(struct fm_kit_job *job, enum fm_piece kind, const char *bytes, size_t len) {
+    if (!speaks(job)) {
+        return FM_REASON_ABORTED;
+    }
+    if (!may_follow(job, kind) || !begin_kind(job, kind)) {
+        return FM_REASON_ERROR;
+    }
+    job->first_us = job->first_us ? job->first_us : fm_now_us();
+    enum fm_text_status status = push_text(job, bytes, len);
+    if (status == FM_TEXT_NO_MEMORY || !send_delta(job, false)) {
+        return FM_REASON_ERROR;
+    }
+    if (status == FM_TEXT_STOPPED) {
+        return FM_REASON_STOP;
+    }
+    return fm_kit_job_aborted(job) ? FM_REASON_ABORTED : FM_REASON_NONE;
+}
+
+enum fm_reason fm_kit_job_state(struct fm_kit_job *job, const char *text, size_t len) {
+    if (!speaks(job)) {
+        return FM_REASON_ABORTED;
+    }
+    struct fm_json_writer w = begin_event(job, "job.state");
+    fm_json_key(&w, "state");
+    fm_json_string(&w, text, len);
+    fm_json_object_end(&w);
+    return fm_output_send(job->kit) ? FM_REASON_NONE : FM_REASON_ERROR;
+}
+
+/* ---- vectors ---- */
 
 enum fm_reason fm_kit_job_embedding(struct fm_kit_job *job, float *values, struct fm_error *error) {
     if (!fm_vector_normalise(values, job->dimension)) {
         (void)fm_fail(error, FM_INTERNAL, "the model makes no vector of the text");
         snprintf(error->param, sizeof error->param, "embed[%zu]", job->embedded);
         return FM_REASON_ERROR;
+    }
+    if (!speaks(job)) {
+        return FM_REASON_ABORTED;
     }
     struct fm_json_writer w = begin_event(job, "job.embedding");
     fm_json_key_int(&w, "index", (int64_t)job->embedded);
@@ -296,14 +398,32 @@ enum fm_reason fm_kit_job_embedding(struct fm_kit_job *job, float *values, struc
     return fm_kit_job_aborted(job) ? FM_REASON_ABORTED : FM_REASON_NONE;
 }
 
+static void write_count(struct fm_json_writer *w, const char *name, int64_t count) {
+    if (count >= 0) {
+        fm_json_key_int(w, name, count);
+    }
+}
+
+/* What the engine says, else what was counted here; what is not known is left out. */
 static void write_usage(const struct fm_kit_job *job, struct fm_json_writer *w) {
+    bool counted = !job->pieced && job->input_tokens >= 0;
+    struct fm_kit_usage usage = {.input = job->input_tokens,
+                                 .cached = counted ? job->cached_tokens : FM_UNCOUNTED,
+                                 .output = counted ? job->output_tokens : FM_UNCOUNTED,
+                                 .reasoning = counted ? job->reasoning_tokens : FM_UNCOUNTED};
+    usage = job->has_usage ? job->usage : usage;
     fm_json_key(w, "usage");
     fm_json_object_begin(w);
-    fm_json_key_int(w, "input_tokens", job->input_tokens);
-    fm_json_key_int(w, "cached_tokens", job->cached_tokens);
-    fm_json_key_int(w, "output_tokens", job->output_tokens);
-    fm_json_key_int(w, "reasoning_tokens", job->reasoning_tokens);
+    write_count(w, "input_tokens", usage.input);
+    write_count(w, "cached_tokens", usage.cached);
+    write_count(w, "output_tokens", usage.output);
+    write_count(w, "reasoning_tokens", usage.reasoning);
     fm_json_object_end(w);
+}
+
+void fm_kit_job_usage(struct fm_kit_job *job, const struct fm_kit_usage *usage) {
+    job->usage = *usage;
+    job->has_usage = true;
 }
 
 /* What the job took since it was accepted. */
@@ -359,11 +479,27 @@ static void unlist(struct fm_kit_job *job) {
 }
 
 bool fm_kit_job_cut(const struct fm_kit_job *job) {
-    return job->stream.stopped && job->calls == 0;
+    return job->stream.stopped && (job->calls == 0 || job->pieced);
+}
+
+static void release(struct fm_kit_job *job) {
+    unlist(job);
+    fm_kit_job_free(job);
+}
+
+void fm_kit_job_settle_aborted(struct fm_kit_job *job) {
+    if (speaks(job)) {
+        send_finished(job, FM_REASON_ABORTED, NULL);
+        job->settled = true;
+    }
 }
 
 void fm_kit_job_finish(struct fm_kit_job *job, enum fm_reason reason, const struct fm_error *error) {
     struct fm_error no_memory;
+    if (!speaks(job)) {
+        release(job);
+        return;
+    }
     if (!error) {
         (void)fm_fail_no_memory(&no_memory);
         error = &no_memory;
@@ -377,6 +513,5 @@ void fm_kit_job_finish(struct fm_kit_job *job, enum fm_reason reason, const stru
         fm_buf_append_str(&job->schema_error, "a stop string cut the text before it was whole");
     }
     send_finished(job, reason, error);
-    unlist(job);
-    fm_kit_job_free(job);
+    release(job);
 }

@@ -32,6 +32,29 @@ static enum fm_code read_message_reasoning(struct fm_message *message, size_t in
     return FM_OK;
 }
 
+/* Texts of job.state: what they mean is the engine's to see. */
+static enum fm_code read_states(struct fm_message *message, size_t index, struct json_object *value,
+                                struct fm_error *error) {
+    size_t count = json_object_is_type(value, json_type_array) ? json_object_array_length(value) : 0;
+    if (count == 0 || count > FM_STATES_MAX) {
+        return fm_kit_job_wrong_entry(error, "messages", index, ".state", "a list of 1 to 16 strings");
+    }
+    message->states = calloc(count, sizeof *message->states);
+    if (!message->states) {
+        return fm_fail_no_memory(error);
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct json_object *text = json_object_array_get_idx(value, i);
+        int len = json_object_is_type(text, json_type_string) ? json_object_get_string_len(text) : 0;
+        if (len == 0) {
+            return fm_kit_job_wrong_entry(error, "messages", index, ".state", "a list of strings that are not empty");
+        }
+        message->states[i] = (struct fm_state_text){.text = json_object_get_string(text), .len = (size_t)len};
+    }
+    message->state_count = count;
+    return FM_OK;
+}
+
 /* The role comes first: it says which other members there may be. */
 static const struct message_member {
     const char *name;
@@ -40,6 +63,7 @@ static const struct message_member {
 } message_members[] = {
     {"tool_calls", "assistant", fm_kit_job_read_calls},
     {"reasoning", "assistant", read_message_reasoning},
+    {"state", "assistant", read_states},
     {"tool_call_id", "tool", fm_kit_job_read_call_id},
     {"content", NULL, read_content},
 };
@@ -129,7 +153,8 @@ static enum fm_code check_embed(struct json_object *params, struct fm_error *err
     struct json_object_iter member_at;
     json_object_object_foreachC(params, member_at) {
         const char *name = member_at.key;
-        if (member_at.val && strcmp(name, "job") != 0 && strcmp(name, "embed") != 0) {
+        bool other = strcmp(name, "job") != 0 && strcmp(name, "embed") != 0 && strcmp(name, "model") != 0;
+        if (member_at.val && other) {
             return fm_kit_job_wrong(error, name, "nothing beside \"embed\"");
         }
     }
@@ -159,6 +184,19 @@ static enum fm_code check_company(const struct fm_kit_job *job, struct fm_error 
         return fm_kit_job_wrong(error, "prompt", "no messages, tools or truncation beside it");
     }
     return job->suffix && !job->prompt ? fm_kit_job_wrong(error, "suffix", "a prompt beside it") : FM_OK;
+}
+
+/* ---- where it goes ---- */
+
+static enum fm_code read_model(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
+    job->model = fm_kit_job_full_string(value);
+    return job->model ? FM_OK : fm_kit_job_wrong(error, "model", "a string that is not empty and has no NUL");
+}
+
+static enum fm_code read_session(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
+    job->session = fm_kit_job_full_string(value);
+    bool valid = job->session && strlen(job->session) == 16 && strspn(job->session, "0123456789abcdef") == 16;
+    return valid ? FM_OK : fm_kit_job_wrong(error, "session", "16 hexadecimal digits");
 }
 
 /* ---- how to answer ---- */
@@ -328,6 +366,8 @@ static const struct member {
     {"embed", read_embed},
     {"prompt", read_prompt},
     {"suffix", read_suffix},
+    {"model", read_model},
+    {"session", read_session},
     {"max_tokens", read_max_tokens},
     {"truncation", fm_kit_job_read_truncation},
     {"temperature", read_temperature},
@@ -391,6 +431,7 @@ void fm_kit_job_free_lists(struct fm_kit_job *job) {
     fm_kit_job_free_cuts(job);
     for (size_t i = 0; i < job->message_count; i++) {
         free(job->messages[i].tool_calls);
+        free(job->messages[i].states);
         fm_kit_job_free_images(&job->messages[i]);
     }
     free(job->messages);

@@ -289,6 +289,22 @@ struct fm_logit_bias {
     double bias;   /* FM_LOGIT_BAN to 100 */
 };
 
+/* Kinds of output of an engine that does not count tokens. */
+enum fm_piece {
+    FM_PIECE_TEXT,
+    FM_PIECE_REASONING,
+    FM_PIECE_REFUSAL,   /* what the model says instead of an answer: nothing else follows */
+    FM_PIECE_ARGUMENTS, /* of the last call */
+};
+
+/* Counts of tokens; FM_UNCOUNTED: unknown. */
+struct fm_kit_usage {
+    int64_t input;
+    int64_t cached;
+    int64_t output;
+    int64_t reasoning;
+};
+
 /* All strings belong to the job. The members down to `parallel_tool_calls` are read-only. */
 struct fm_kit_job {
     int64_t id;
@@ -350,19 +366,25 @@ struct fm_kit_job {
     struct json_object *params; /* holds the strings */
     struct fm_truncation truncation;
     atomic_bool aborted;
-    struct fm_error fault; /* code not FM_OK: job.start was wrong, the engine never sees it */
-    struct fm_text_stream stream;
+    struct fm_error fault;           /* code not FM_OK: job.start was wrong, the engine never sees it */
+    struct fm_text_stream stream;    /* of the text; of all kinds where `pieced` */
     struct fm_logprob_queue entries; /* when `logprobs` */
     struct fm_buf text;              /* of the next job.reasoning, job.delta, or job.tool_delta after a call */
     bool thinking;                   /* it is reasoning */
     bool spoke;                      /* text has begun */
     struct fm_text_stream thought;   /* while `thinking` */
-    int64_t calls;                   /* begun so far */
-    size_t embedded;                 /* vectors told so far */
-    int64_t delta_ms;                /* when the last one was sent; 0: none was */
-    int64_t event_ms;                /* when the last event was */
-    int64_t accepted_us;             /* when job.accepted was sent; 0: it was not */
-    int64_t first_us;                /* when the first token came; 0: none did */
+    bool taken;                      /* fm_kit_take has handed it out; under the kit's lock */
+    bool pieced;                     /* fm_kit_job_piece has been called: no token is counted */
+    enum fm_piece piece;             /* ... the kind that came last */
+    bool settled;                    /* job.finished has gone out: nothing more does */
+    bool has_usage;                  /* fm_kit_job_usage has said what is below */
+    struct fm_kit_usage usage;
+    int64_t calls;       /* begun so far */
+    size_t embedded;     /* vectors told so far */
+    int64_t delta_ms;    /* when the last one was sent; 0: none was */
+    int64_t event_ms;    /* when the last event was */
+    int64_t accepted_us; /* when job.accepted was sent; 0: it was not */
+    int64_t first_us;    /* when the first token came; 0: none did */
     int64_t input_tokens;
     int64_t cached_tokens;
     int64_t output_tokens;
@@ -539,14 +561,6 @@ FM_MUST_USE enum fm_reason fm_kit_job_tool_call(struct fm_kit_job *job, const ch
  */
 FM_MUST_USE enum fm_reason fm_kit_job_tool_arguments(struct fm_kit_job *job, const char *bytes, size_t len);
 
-/* Kinds of output of an engine that does not count tokens. */
-enum fm_piece {
-    FM_PIECE_TEXT,
-    FM_PIECE_REASONING,
-    FM_PIECE_REFUSAL,   /* what the model says instead of an answer: nothing else follows */
-    FM_PIECE_ARGUMENTS, /* of the last call */
-};
-
 /*
  * More output whose tokens are not counted: it is sent at once, in whole characters, without what may become a stop
  * string (of text alone). In place of fm_kit_job_token, fm_kit_job_text, fm_kit_job_reasoning and
@@ -562,14 +576,6 @@ FM_MUST_USE enum fm_reason fm_kit_job_piece(struct fm_kit_job *job, enum fm_piec
  * to the reasoning that came last. FM_REASON_NONE: go on. FM_REASON_ERROR: out of memory.
  */
 FM_MUST_USE enum fm_reason fm_kit_job_state(struct fm_kit_job *job, const char *text, size_t len);
-
-/* Counts of tokens; FM_UNCOUNTED: unknown. */
-struct fm_kit_usage {
-    int64_t input;
-    int64_t cached;
-    int64_t output;
-    int64_t reasoning;
-};
 
 /* The counts that job.finished reports, in place of those that the kit has counted. Before fm_kit_job_finish. */
 void fm_kit_job_usage(struct fm_kit_job *job, const struct fm_kit_usage *usage);

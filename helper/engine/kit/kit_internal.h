@@ -11,13 +11,13 @@
 #define FM_SAVE_MAX_MS 60000 /* whatever the front says */
 
 /* A message for the engine thread. */
-enum fm_item_kind { FM_ITEM_INITIALIZE, FM_ITEM_LOAD, FM_ITEM_FAULT, FM_ITEM_JOB };
+enum fm_item_kind { FM_ITEM_INITIALIZE, FM_ITEM_AVAILABLE, FM_ITEM_LOAD, FM_ITEM_FAULT, FM_ITEM_JOB };
 
 struct fm_item {
     struct fm_item *next;
     enum fm_item_kind kind;
     struct fm_kit_job *job;     /* FM_ITEM_JOB; it is on kit->jobs too */
-    struct json_object *params; /* FM_ITEM_INITIALIZE and FM_ITEM_LOAD; owned */
+    struct json_object *params; /* FM_ITEM_INITIALIZE and FM_ITEM_LOAD; owned; else NULL */
     struct fm_rpc_id id;        /* all but FM_ITEM_JOB */
     enum fm_rpc_error code;     /* FM_ITEM_FAULT */
     char detail[192];           /* FM_ITEM_FAULT */
@@ -37,10 +37,11 @@ struct fm_kit {
     bool gathers;                /* under output_lock */
 
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* an item, an abort, the end */
+    pthread_cond_t changed; /* an item, an abort, the end, a wake */
     struct fm_item *first;  /* the mailbox, under lock */
     struct fm_item **last;
     struct fm_kit_job *jobs; /* all that live; the list under lock */
+    bool woken;              /* fm_kit_wake was called, or a job that is handed out was aborted; under lock */
     atomic_bool ending;      /* written under lock */
     int status;              /* of exit; under lock */
     int64_t save_until_ms;   /* the front lets the engine save its state up to here; 0: it does not. Under lock */
@@ -63,6 +64,46 @@ void fm_kit_end_saved(struct fm_kit *kit, int64_t save_ms);
 
 /* The status to exit with: that of the first call, else 0. Any thread. */
 int fm_kit_end_status(struct fm_kit *kit);
+
+/* ---- mailbox.c ---- */
+
+/* Adds an item, which is the kit's then. Any thread. */
+void fm_mailbox_post(struct fm_kit *kit, struct fm_item *item);
+
+/* How fm_mailbox_next waits. */
+enum fm_mailbox_wait {
+    FM_WAIT_NOT,    /* the engine has other jobs */
+    FM_WAIT_ITEM,   /* until there is one, or the end comes */
+    FM_WAIT_WITHIN, /* the same, or something wakes, or the time is over */
+};
+
+/*
+ * The next item, the caller's to free; NULL: there is none. `until_ms` (fm_now_ms) is for FM_WAIT_WITHIN. A repeatable
+ * job stays where it is as long as it can't be alone. Engine thread.
+ */
+struct fm_item *fm_mailbox_next(struct fm_kit *kit, enum fm_mailbox_wait wait, int64_t until_ms);
+
+/* The first aborted job that waits, taken out; NULL: there is none. Engine thread. */
+struct fm_item *fm_mailbox_next_aborted(struct fm_kit *kit);
+
+void fm_mailbox_free_item(struct fm_item *item);
+
+/* Tells an engine that waits for something else (fm_engine_ops.wake). Under no lock. */
+void fm_mailbox_tell(const struct fm_kit *kit);
+
+/* ---- describe.c ---- */
+
+/* Members that tell what the engine is: those of a reply, or with `file` those of the file fm-engine-NAME.json. */
+void fm_describe_write(const struct fm_engine_ops *ops, bool file, struct fm_json_writer *w);
+
+/* Prints that file. 0, or the status to exit with. */
+int fm_describe_print(const struct fm_engine_ops *ops);
+
+/* ---- admit.c ---- */
+
+/* Whether the engine can do the job, once it is loaded; `images`: it sees. FM_INVALID_REQUEST, with the param. Pure. */
+FM_MUST_USE enum fm_code fm_admit_check(const struct fm_engine_ops *ops, bool images, struct fm_kit_job *job,
+                                        struct fm_error *error);
 
 /* ---- reader.c ---- */
 

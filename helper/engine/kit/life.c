@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/platform.h"
+#include "base/secret.h"
 #include "engine/kit/job_read.h"
 #include "engine/kit/kit_internal.h"
 #include "protocol/gpu.h"
@@ -38,29 +39,6 @@ static void *watch(void *argument) {
 }
 
 /* ---- the engine thread ---- */
-
-static void free_item(struct fm_item *item) {
-    json_object_put(item->params);
-    free(item);
-}
-
-/* NULL: the end, or with `wait` false nothing that could be done beside other jobs. */
-static struct fm_item *next_item(struct fm_kit *kit, bool wait) {
-    pthread_mutex_lock(&kit->lock);
-    while (wait && !kit->first && !fm_kit_ending(kit)) {
-        pthread_cond_wait(&kit->changed, &kit->lock);
-    }
-    struct fm_item *item = fm_kit_ending(kit) ? NULL : kit->first;
-    if (item && item->job && item->job->repeatable && !wait) {
-        item = NULL;
-    }
-    if (item) {
-        kit->first = item->next;
-        kit->last = kit->first ? kit->last : &kit->first;
-    }
-    pthread_mutex_unlock(&kit->lock);
-    return item;
-}
 
 static void send_error(struct fm_kit *kit, const struct fm_rpc_id *id, const struct fm_error *error) {
     struct fm_json_writer w = fm_output_result(kit, id);
@@ -97,44 +75,6 @@ static enum fm_code check_initialize(struct fm_kit *kit, struct json_object *par
     return FM_OK;
 }
 
-/* What the front may know before the engine runs, too: the members `models` and `features` (ENGINE.md, Description). */
-static void write_description(const struct fm_engine_ops *ops, struct fm_json_writer *w) {
-    const struct {
-        const char *name;
-        bool has;
-    } features[] = {{"structured_output", ops->formats},
-                    {"tools", ops->tools},
-                    {"embeddings", ops->embeddings},
-                    {"completions", ops->prompts},
-                    {"images", ops->images},
-                    {"input_tokens", true},
-                    {"truncation", true},
-                    {"saved_state", ops->saves}};
-    fm_json_key_str(w, "models", ops->reads_files ? "files" : "own");
-    fm_json_key(w, "features");
-    fm_json_array_begin(w);
-    for (size_t i = 0; i < sizeof features / sizeof features[0]; i++) {
-        if (features[i].has) {
-            fm_json_str(w, features[i].name);
-        }
-    }
-    fm_json_array_end(w);
-}
-
-/* Prints the description as a file of its own: what --describe is for. */
-static int describe(const struct fm_engine_ops *ops) {
-    struct fm_buf text;
-    fm_buf_init(&text, 65536);
-    struct fm_json_writer w = fm_json_writer_on(&text);
-    fm_json_object_begin(&w);
-    write_description(ops, &w);
-    fm_json_object_end(&w);
-    fm_buf_append_char(&text, '\n');
-    bool ok = !text.failed && fwrite(text.data, 1, text.len, stdout) == text.len && fflush(stdout) == 0;
-    fm_buf_free(&text);
-    return ok ? 0 : FM_EXIT_NO_MEMORY;
-}
-
 static void answer_initialize(struct fm_kit *kit, const struct fm_item *item) {
     const struct fm_engine_ops *ops = kit->ops;
     enum fm_log_level level;
@@ -158,10 +98,10 @@ static void answer_initialize(struct fm_kit *kit, const struct fm_item *item) {
     fm_json_key_str(&w, "name", ops->name);
     fm_json_key_str(&w, "version", ops->version);
     fm_json_key_int(&w, "slots", ops->slots);
-    write_description(ops, &w);
+    fm_describe_write(ops, false, &w);
     fm_json_key(&w, "parameters");
     fm_json_array_begin(&w);
-    for (const char *const *name = fm_kit_job_extras; *name; name++) {
+    for (const char *const *name = fm_kit_job_extras; *name && !(ops->lacks & FM_LACKS_EXTRAS); name++) {
         fm_json_str(&w, *name);
     }
     fm_json_array_end(&w);
@@ -257,8 +197,15 @@ static void answer_load(struct fm_kit *kit, const struct fm_item *item) {
     struct fm_json_writer w = fm_output_result(kit, &item->id);
     fm_json_object_begin(&w);
     fm_json_key_bool(&w, "ok", true);
-    fm_json_key_int(&w, "context_length", info.context_length);
+    if (info.context_length > 0) {
+        fm_json_key_int(&w, "context_length", info.context_length);
+    } else {
+        fm_json_key_null(&w, "context_length");
+    }
     fm_json_key_int(&w, "slots", info.slots);
+    if (info.silent) {
+        fm_json_key_bool(&w, "silent", true);
+    }
     if (info.memory_bytes > 0) {
         fm_json_key_int(&w, "memory_bytes", info.memory_bytes);
     }
@@ -266,6 +213,55 @@ static void answer_load(struct fm_kit *kit, const struct fm_item *item) {
         fm_json_key(&w, "gpu");
         fm_gpu_write(info.gpu, &w);
     }
+    fm_json_object_end(&w);
+    fm_output_send_or_end(kit);
+}
+
+static void write_listed(const struct fm_availability *answer, struct fm_json_writer *w) {
+    fm_json_key(w, "models");
+    fm_json_array_begin(w);
+    for (size_t i = 0; i < answer->model_count && i < FM_LISTED_MAX; i++) {
+        fm_json_object_begin(w);
+        fm_json_key_str(w, "id", answer->models[i].id);
+        if (answer->models[i].context_length > 0) {
+            fm_json_key_int(w, "context_length", answer->models[i].context_length);
+        }
+        fm_json_object_end(w);
+    }
+    fm_json_array_end(w);
+}
+
+static void write_availability(const struct fm_availability *answer, struct fm_json_writer *w) {
+    fm_json_key_bool(w, "available", answer->available);
+    if (!answer->available) {
+        fm_json_key_str(w, "reason_code", answer->reason_code ? answer->reason_code : "HELPER_UNHEALTHY");
+    }
+    if (answer->detail[0]) {
+        fm_json_key_str(w, "detail", answer->detail);
+    }
+    if (answer->models) {
+        write_listed(answer, w);
+    }
+    if (answer->ttl_ms >= 0) {
+        fm_json_key_int(w, "ttl_ms", answer->ttl_ms);
+    }
+}
+
+static void answer_available(struct fm_kit *kit, const struct fm_item *item) {
+    struct fm_availability answer = {.available = !kit->ops->available, .ttl_ms = -1};
+    struct fm_error error;
+    if (!kit->initialized) {
+        (void)fm_fail(&error, FM_INVALID_REQUEST, "engine.available came before engine.initialize");
+        send_error(kit, &item->id, &error);
+        return;
+    }
+    if (kit->ops->available) {
+        kit->ops->available(kit->ops->state, kit, &answer);
+    }
+    struct fm_json_writer w = fm_output_result(kit, &item->id);
+    fm_json_object_begin(&w);
+    fm_json_key_bool(&w, "ok", true);
+    write_availability(&answer, &w);
     fm_json_object_end(&w);
     fm_output_send_or_end(kit);
 }
@@ -294,6 +290,29 @@ void fm_kit_saved_unusable(struct fm_kit *kit, const char *reason) {
     fm_output_send_or_end(kit);
 }
 
+const char *fm_kit_config(const char **folder) {
+    static char *config;
+    static char *config_folder;
+    static bool read;
+    if (!read) {
+        config = fm_secret_take("FM_ENGINE_CONFIG");
+        config_folder = fm_secret_take("FM_ENGINE_CONFIG_DIR");
+        read = true;
+    }
+    if (folder) {
+        *folder = config_folder;
+    }
+    return config;
+}
+
+char *fm_kit_take_key(const char *name) {
+    return fm_secret_take(name);
+}
+
+void fm_kit_forget(char *key) {
+    fm_secret_free(key);
+}
+
 void fm_kit_gpu_wish(struct fm_gpu_wish *wish) {
     const char *how = getenv("FM_ENGINE_GPU");
     const char *folder = getenv("FM_ENGINE_GPU_DIR");
@@ -302,36 +321,21 @@ void fm_kit_gpu_wish(struct fm_gpu_wish *wish) {
     wish->layers = wanted && strcmp(how, "auto") != 0 ? strtoll(how, NULL, 10) : -1;
 }
 
-#define BUILD_HINT "; the llama engine can if it is built with Rust"
-
 /* The job, if the engine should see it; else it is finished here. */
 static struct fm_kit_job *admit(struct fm_kit *kit, struct fm_kit_job *job) {
     if (job->fault.code == FM_OK && !kit->loaded) {
         (void)fm_fail(&job->fault, FM_INVALID_REQUEST, "job.start came before a model was loaded");
-    } else if (job->fault.code == FM_OK && job->format.kind != FM_FORMAT_TEXT && !kit->ops->formats) {
-        (void)fm_fail(&job->fault, FM_INVALID_REQUEST, "the engine %s can't hold its output to a format" BUILD_HINT,
-                      kit->ops->name);
-        snprintf(job->fault.param, sizeof job->fault.param, "format");
-    } else if (job->fault.code == FM_OK && fm_kit_job_uses_tools(job) && !kit->ops->tools) {
-        (void)fm_fail(&job->fault, FM_INVALID_REQUEST, "the engine %s can't use tools" BUILD_HINT, kit->ops->name);
-        snprintf(job->fault.param, sizeof job->fault.param, "tools");
-    } else if (job->fault.code == FM_OK && job->inputs && !kit->ops->embeddings) {
-        (void)fm_fail(&job->fault, FM_INVALID_REQUEST, "the engine %s can't embed texts", kit->ops->name);
-        snprintf(job->fault.param, sizeof job->fault.param, "embed");
-    }
-    if (job->fault.code == FM_OK && job->image_count > 0 && !kit->images) {
-        (void)fm_fail(&job->fault, FM_INVALID_REQUEST, "the model does not see images");
-        snprintf(job->fault.param, sizeof job->fault.param, "images[0]");
-    }
-    if (job->fault.code == FM_OK && job->prompt && !kit->ops->prompts) {
-        (void)fm_fail(&job->fault, FM_INVALID_REQUEST, "the engine %s takes messages alone", kit->ops->name);
-        snprintf(job->fault.param, sizeof job->fault.param, "prompt");
+    } else if (job->fault.code == FM_OK) {
+        (void)fm_admit_check(kit->ops, kit->images, job, &job->fault);
     }
     if (job->fault.code != FM_OK) {
         struct fm_error fault = job->fault;
         fm_kit_job_finish(job, FM_REASON_ERROR, &fault);
         return NULL;
     }
+    pthread_mutex_lock(&kit->lock);
+    job->taken = true; /* an abort from here on wakes the engine */
+    pthread_mutex_unlock(&kit->lock);
     if (fm_kit_job_aborted(job)) {
         fm_kit_job_finish(job, FM_REASON_ABORTED, NULL);
         return NULL;
@@ -344,51 +348,44 @@ static struct fm_kit_job *take_item(struct fm_kit *kit, struct fm_item *item) {
     struct fm_kit_job *job = NULL;
     switch (item->kind) {
     case FM_ITEM_INITIALIZE: answer_initialize(kit, item); break;
+    case FM_ITEM_AVAILABLE: answer_available(kit, item); break;
     case FM_ITEM_LOAD: answer_load(kit, item); break;
     case FM_ITEM_FAULT: fm_output_fault(kit, &item->id, item->code, item->detail); break;
     case FM_ITEM_JOB: job = admit(kit, item->job); break;
     }
-    free_item(item);
+    fm_mailbox_free_item(item);
     return job;
 }
 
-struct fm_kit_job *fm_kit_take(struct fm_kit *kit, bool wait) {
+static struct fm_kit_job *take(struct fm_kit *kit, enum fm_mailbox_wait wait, int64_t until_ms) {
     struct fm_kit_job *job = NULL;
     struct fm_item *item;
-    while (!job && (item = next_item(kit, wait))) {
+    while (!job && (item = fm_mailbox_next(kit, wait, until_ms))) {
         job = take_item(kit, item);
     }
     return job;
 }
 
-/* The first aborted job in the mailbox, taken out of it; NULL: there is none. */
-static struct fm_item *next_aborted(struct fm_kit *kit) {
-    pthread_mutex_lock(&kit->lock);
-    struct fm_item **link = &kit->first;
-    while (*link && !((*link)->job && fm_kit_job_aborted((*link)->job))) {
-        link = &(*link)->next;
-    }
-    struct fm_item *item = *link;
-    if (item) {
-        *link = item->next;
-        kit->last = item->next ? kit->last : link;
-    }
-    pthread_mutex_unlock(&kit->lock);
-    return item;
+struct fm_kit_job *fm_kit_take(struct fm_kit *kit, bool wait) {
+    return take(kit, wait ? FM_WAIT_ITEM : FM_WAIT_NOT, 0);
+}
+
+struct fm_kit_job *fm_kit_take_within(struct fm_kit *kit, int64_t ms) {
+    return take(kit, FM_WAIT_WITHIN, fm_now_ms() + ms);
 }
 
 void fm_kit_finish_aborted(struct fm_kit *kit) {
     struct fm_item *item;
-    while ((item = next_aborted(kit))) {
+    while ((item = fm_mailbox_next_aborted(kit))) {
         fm_kit_job_finish(item->job, FM_REASON_ABORTED, NULL);
-        free_item(item);
+        fm_mailbox_free_item(item);
     }
 }
 
 static void run(void *argument) {
     struct fm_kit *kit = argument;
     struct fm_item *item;
-    while (!kit->loaded && (item = next_item(kit, true))) {
+    while (!kit->loaded && (item = fm_mailbox_next(kit, FM_WAIT_ITEM, 0))) {
         struct fm_kit_job *none = take_item(kit, item); /* no model yet: the job was refused */
         (void)none;
     }
@@ -415,7 +412,7 @@ static bool start(struct fm_kit *kit, const struct fm_engine_ops *ops) {
 int fm_kit_main(const struct fm_engine_ops *ops, int argc, char *argv[]) {
     struct fm_kit *kit = &the_kit;
     if (argc == 2 && strcmp(argv[1], "--describe") == 0) {
-        return describe(ops);
+        return fm_describe_print(ops);
     }
     fm_fill_std_fds(); /* opens /dev/null for writing, so it comes first */
     const struct fm_sandbox_needs needs = {.network = ops->needs_network, .gpus = ops->needs_gpus};

@@ -111,6 +111,15 @@ void fm_output_error_value(struct fm_json_writer *w, const struct fm_error *erro
     if (error->param[0]) {
         fm_json_key_str(w, "param", error->param);
     }
+    if (error->reason_code[0]) {
+        fm_json_key_str(w, "reason_code", error->reason_code);
+    }
+    if (error->retry_ms > 0) {
+        fm_json_key_int(w, "retry_after_ms", error->retry_ms);
+    }
+    if (error->elsewhere) {
+        fm_json_key_bool(w, "elsewhere", true);
+    }
     fm_json_object_end(w);
 }
 

@@ -14,20 +14,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static void post(struct fm_kit *kit, struct fm_item *item) {
-    pthread_mutex_lock(&kit->lock);
-    *kit->last = item;
-    kit->last = &item->next;
-    if (item->job) {
-        item->job->next = kit->jobs;
-        kit->jobs = item->job;
-        /* fm_kit_end raises the flags of the jobs it finds: this one came later. */
-        atomic_store(&item->job->aborted, atomic_load(&kit->ending));
-    }
-    pthread_cond_broadcast(&kit->changed);
-    pthread_mutex_unlock(&kit->lock);
-}
-
 static struct fm_item *new_item(struct fm_kit *kit, enum fm_item_kind kind) {
     struct fm_item *item = calloc(1, sizeof *item);
     if (item) {
@@ -44,7 +30,7 @@ static void post_fault(struct fm_kit *kit, const struct fm_rpc_id *id, enum fm_r
         item->id = *id;
         item->code = code;
         snprintf(item->detail, sizeof item->detail, "%s", detail);
-        post(kit, item);
+        fm_mailbox_post(kit, item);
     }
 }
 
@@ -60,12 +46,21 @@ static void post_call(struct fm_kit *kit, enum fm_item_kind kind, const struct f
     if (item) {
         item->id = message->id;
         item->params = take_params(message, root);
-        post(kit, item);
+        fm_mailbox_post(kit, item);
     }
 }
 
 static void on_initialize(struct fm_kit *kit, const struct fm_rpc_message *message, struct json_object *root) {
     post_call(kit, FM_ITEM_INITIALIZE, message, root);
+}
+
+static void on_available(struct fm_kit *kit, const struct fm_rpc_message *message, struct json_object *root) {
+    (void)root; /* its params say nothing */
+    struct fm_item *item = new_item(kit, FM_ITEM_AVAILABLE);
+    if (item) {
+        item->id = message->id;
+        fm_mailbox_post(kit, item);
+    }
 }
 
 static void on_load(struct fm_kit *kit, const struct fm_rpc_message *message, struct json_object *root) {
@@ -89,7 +84,7 @@ static void on_job_start(struct fm_kit *kit, const struct fm_rpc_message *messag
     struct json_object *params = take_params(message, root);
     item->job = fm_kit_job_new(kit, id, params);
     if (item->job) {
-        post(kit, item);
+        fm_mailbox_post(kit, item);
         return;
     }
     json_object_put(params);
@@ -107,10 +102,12 @@ static void on_job_abort(struct fm_kit *kit, const struct fm_rpc_message *messag
     for (struct fm_kit_job *job = kit->jobs; job; job = job->next) {
         if (job->id == id) {
             atomic_store(&job->aborted, true);
+            kit->woken |= job->taken;
         }
     }
     pthread_cond_broadcast(&kit->changed);
     pthread_mutex_unlock(&kit->lock);
+    fm_mailbox_tell(kit);
 }
 
 static void on_shutdown(struct fm_kit *kit, const struct fm_rpc_message *message, struct json_object *root) {
@@ -128,6 +125,7 @@ static const struct method {
     void (*take)(struct fm_kit *kit, const struct fm_rpc_message *message, struct json_object *root);
 } methods[] = {
     {"engine.initialize", FM_RPC_REQUEST, true, on_initialize},
+    {"engine.available", FM_RPC_REQUEST, false, on_available},
     {"engine.load", FM_RPC_REQUEST, true, on_load},
     {"engine.shutdown", FM_RPC_NOTIFICATION, false, on_shutdown},
     {"job.start", FM_RPC_NOTIFICATION, true, on_job_start},

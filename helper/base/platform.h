@@ -85,6 +85,9 @@ void fm_fill_std_fds(void);
 
 /* ---- this process ---- */
 
+/* The system: "linux", "macos" or "windows". */
+const char *fm_platform_name(void);
+
 /* True when it has the rights of root. */
 bool fm_is_root(void);
 

@@ -28,6 +28,10 @@
 /* How often the parent is checked if the kernel has no pidfd (before 5.3). */
 #define PARENT_POLL_MS 500
 
+const char *fm_platform_name(void) {
+    return "linux";
+}
+
 static pid_t parent_pid;
 static int parent_fd = -1;
 

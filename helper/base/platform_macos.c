@@ -23,6 +23,10 @@
 static pid_t parent_pid;
 static int parent_queue = -1;
 
+const char *fm_platform_name(void) {
+    return "macos";
+}
+
 const char *const fm_os_cache_variable = NULL;
 const char *const fm_os_cache_name = "Library/Caches";
 

@@ -199,6 +199,10 @@ int64_t fm_process_memory(pid_t pid) {
     return known ? (int64_t)counters.WorkingSetSize : -1;
 }
 
+const char *fm_platform_name(void) {
+    return "windows";
+}
+
 bool fm_is_root(void) {
     return false;
 }

@@ -100,6 +100,9 @@ static void each_engine_locked(struct fm_front *front, void (*act)(struct fm_eng
     for (size_t i = 0; i < FM_ENGINES_MAX; i++) {
         act(&front->engines[i]);
     }
+    for (size_t i = 0; i < FM_PROGRAMS_MAX; i++) {
+        act(&front->probes[i]);
+    }
 }
 
 static void ask_engine_locked(struct fm_engine *engine) {
@@ -177,11 +180,31 @@ static void start_store(struct fm_front *front) {
     fm_front_leave(front);
 }
 
+/* False when out of memory. */
+static bool read_program(struct fm_program *program, const struct fm_options *options,
+                         const struct fm_engine_choice *choice, bool beside) {
+    char *name = strdup(choice->name); /* it lives as long as the process */
+    bool ok = name && fm_engine_files_read(&program->files, options->engine_dir, name) &&
+              fm_config_read(&program->config, choice->config);
+    program->files.beside = beside;
+    program->files.descriptor.elsewhere |= choice->elsewhere;
+    if (program->files.fault.code != FM_OK) {
+        fm_log(FM_LOG_ERROR, "%s", program->files.fault.detail);
+    }
+    if (program->config.fault.code != FM_OK) {
+        fm_log(FM_LOG_ERROR, "%s", program->config.fault.detail);
+    }
+    return ok;
+}
+
 bool fm_front_read_engines(struct fm_front *front, const struct fm_options *options) {
-    struct fm_engine_files *files = &front->program.files;
-    bool ok = fm_engine_files_read(files, options->engine_dir, options->engine);
-    if (files->fault.code != FM_OK) {
-        fm_log(FM_LOG_ERROR, "%s", files->fault.detail);
+    struct fm_engine_choice choice;
+    struct fm_engine_choice second;
+    bool beside = fm_options_engine(options, 1, &second);
+    bool ok = true;
+    for (size_t i = 0; i < FM_PROGRAMS_MAX && ok && fm_options_engine(options, i, &choice); i++) {
+        ok = read_program(&front->programs[i], options, &choice, beside);
+        front->program_count = i + 1;
     }
     return ok;
 }

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "surface/conversation.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static struct fm_job *free_slot(struct fm_front *front) {
@@ -24,6 +25,7 @@ void fm_job_release_locked(struct fm_front *front, struct fm_job *job) {
     }
     fm_answer_free(&job->answer);
     fm_model_free(&job->model);
+    fm_route_free(&job->route);
     job->state = FM_JOB_FREE;
     front->jobs_in_flight--;
     pthread_cond_broadcast(&job->changed); /* the watchdog looks, and finds its job gone */
@@ -75,6 +77,7 @@ enum fm_code fm_job_replay_locked(struct fm_front *front, const struct fm_rpc_id
     new->after = after;
     new->answer = (struct fm_answer){.surface = &fm_surface_responses};
     new->model = (struct fm_model){0};
+    new->route.count = 0;
     new->end_error = (struct fm_error){.code = FM_OK};
     *job = new;
     return FM_OK;
@@ -110,22 +113,23 @@ void fm_job_replayed_locked(struct fm_front *front, uint64_t number, struct fm_j
 }
 
 enum fm_code fm_job_create_locked(struct fm_front *front, const struct fm_rpc_id *call,
-                                  const struct fm_surface *surface, struct fm_request *request, struct fm_model *model,
+                                  const struct fm_surface *surface, struct fm_request *request, struct fm_route *route,
                                   struct fm_job **job, struct fm_error *error) {
     struct fm_job *new = front->ending ? NULL : free_slot(front);
     if (!new) {
         fm_request_free(request);
-        fm_model_free(model);
+        fm_route_free(route);
         return no_slot(front, error);
     }
-    enum fm_code code = fm_answer_init(&new->answer, surface, request, model->id, error);
+    enum fm_code code = fm_answer_init(&new->answer, surface, request, route->models[0].id, error);
     if (code != FM_OK) {
-        fm_model_free(model);
+        fm_route_free(route);
         return code;
     }
     begin(front, new, call, new->answer.request.stream);
     new->state = FM_JOB_QUEUED;
-    new->model = *model;
+    new->model = fm_route_next(route);
+    new->route = *route;
     new->resolve_due = new->answer.request.unresolved;
     *job = new;
     return FM_OK;
@@ -206,6 +210,44 @@ void fm_job_again_locked(struct fm_job *job) {
     job->run = ++job->front->last_number;
 }
 
+bool fm_job_may_move(const struct fm_job *job) {
+    return job->route.count > 0 && !job->produced;
+}
+
+/* Errors that say more about the engine than about the request. */
+static bool is_of_the_engine(const struct fm_error *error) {
+    return error->elsewhere || error->code == FM_UNAVAILABLE || error->code == FM_RATE_LIMITED ||
+           error->code == FM_OVERLOADED;
+}
+
+/* The answer is from now on one of the job's new model. False when out of memory. */
+static bool rename_answer(struct fm_job *job) {
+    char *name = strdup(job->model.id);
+    if (name) {
+        free(job->answer.model);
+        job->answer.model = name;
+    }
+    return name != NULL;
+}
+
+void fm_job_fail_or_move_locked(struct fm_job *job, const struct fm_error *error) {
+    struct fm_error copy = *error; /* it may be the engine's, which goes */
+    if (!fm_job_may_move(job) || job->stopping || !is_of_the_engine(&copy) || job->front->ending) {
+        fm_job_settle_locked(job, FM_FINISH_FAILED, &copy);
+        return;
+    }
+    fm_log(FM_LOG_INFO, "a request goes to the engine %s: %s", job->route.models[0].engine->name, copy.detail);
+    fm_model_free(&job->model);
+    job->model = fm_route_next(&job->route);
+    job->engine = NULL;
+    if (!job->answer.opened && !rename_answer(job)) {
+        (void)fm_fail_no_memory(&copy);
+        fm_job_settle_locked(job, FM_FINISH_FAILED, &copy);
+        return;
+    }
+    fm_job_again_locked(job);
+}
+
 void fm_job_made_locked(struct fm_job *job, enum fm_finish finish) {
     struct fm_answer *answer = &job->answer;
     struct fm_error error;
@@ -260,7 +302,7 @@ void fm_job_resolved_locked(struct fm_front *front, uint64_t number, struct fm_c
     fm_conversation_free(&request->conversation);
     request->conversation = *conversation;
     *conversation = (struct fm_conversation){0};
-    if (!error && request->conversation.images && !job->model.mmproj) {
+    if (!error && request->conversation.images && !fm_model_sees(&job->model)) {
         (void)fm_model_refuse_images(&job->model, &refusal);
         error = &refusal;
     }

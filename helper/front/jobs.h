@@ -11,13 +11,13 @@
 #define FM_GRACE_MS 750 /* from the stop of a job until its engine is ended */
 
 /*
- * Takes a checked request as a new job, which waits for the engine (`request` and `model` are taken over, also on
- * failure). The caller starts its watchdog. On failure `*job` is not set, and the caller answers: RATE_LIMITED,
- * OVERLOADED, CANCELLED.
+ * Takes a checked request as a new job, which waits for the engine of the first model of `route` (`request` and
+ * `route` are taken over, also on failure). The caller starts its watchdog. On failure `*job` is not set, and the
+ * caller answers: RATE_LIMITED, OVERLOADED, CANCELLED.
  */
 FM_MUST_USE enum fm_code fm_job_create_locked(struct fm_front *front, const struct fm_rpc_id *call,
                                               const struct fm_surface *surface, struct fm_request *request,
-                                              struct fm_model *model, struct fm_job **job, struct fm_error *error);
+                                              struct fm_route *route, struct fm_job **job, struct fm_error *error);
 
 /*
  * Takes a call of responses.retrieve as a job, which gets the events after the one numbered `after` (-1: all) of a
@@ -62,6 +62,15 @@ void fm_job_made_locked(struct fm_job *job, enum fm_finish finish);
 
 /* The engine lost the job before it gave any output: it goes back to the queue, before all that came after it. */
 void fm_job_again_locked(struct fm_job *job);
+
+/*
+ * The job's engine, or the one that it waits for, can't do it, as `error` says. Where another one may, and there was no
+ * output yet, the job goes back to the queue for that; else it is settled as failed.
+ */
+void fm_job_fail_or_move_locked(struct fm_job *job, const struct fm_error *error);
+
+/* Whether the job would be sent to another engine if this one failed: what it consists of has to be kept. */
+bool fm_job_may_move(const struct fm_job *job);
 
 /*
  * The one end of a job: decides it. What the host gets of it (the last events, the create call's result, the cancel

@@ -162,11 +162,84 @@ static bool read_log_level(const struct row *row, const char *name, const char *
                : REFUSE("%s must be off, error, warn, info or debug, not \"%s\"\n", name, text);
 }
 
+/* ---- the order of the engines ---- */
+
+#define AUTO "auto"
+
+/* What is known here of engines by their names: the order of "auto", and what some of them need. */
+static const struct {
+    const char *name;
+    const char *platform; /* where alone it can run; NULL: everywhere */
+    size_t config;        /* the option that names its configuration, in struct fm_options; 0: it has none */
+} known_engines[] = {
+    {"apple", "macos", 0},
+    {"llama", NULL, 0},
+    {"remote", NULL, offsetof(struct fm_options, remote)},
+};
+
+enum { KNOWN_ENGINES = sizeof known_engines / sizeof known_engines[0] };
+
+/* The name number `index` of a list; NULL: there are no more. */
+static const char *name_at(const char *list, size_t index, size_t *len) {
+    while (index-- > 0 && list) {
+        list = strchr(list, ',');
+        list = list ? list + 1 : NULL;
+    }
+    *len = list ? strcspn(list, ",") : 0;
+    return list;
+}
+
+bool fm_options_engine(const struct fm_options *options, size_t index, struct fm_engine_choice *choice) {
+    bool automatic = strcmp(options->engine, AUTO) == 0;
+    size_t len;
+    const char *name = automatic && index < KNOWN_ENGINES ? known_engines[index].name
+                       : automatic                        ? NULL
+                                                          : name_at(options->engine, index, &len);
+    if (!name) {
+        return false;
+    }
+    len = automatic ? strlen(name) : len;
+    *choice = (struct fm_engine_choice){.config = NULL};
+    snprintf(choice->name, sizeof choice->name, "%.*s", (int)len, name);
+    for (size_t i = 0; i < KNOWN_ENGINES; i++) {
+        if (strcmp(choice->name, known_engines[i].name) == 0) {
+            const char *platform = known_engines[i].platform;
+            size_t config = known_engines[i].config;
+            choice->elsewhere = platform && strcmp(platform, fm_platform_name()) != 0;
+            choice->config = config ? *(const char *const *)((const char *)options + config) : NULL;
+        }
+    }
+    return true;
+}
+
+static bool is_named_before(const char *list, const char *name, size_t len) {
+    size_t other_len;
+    const char *other = list;
+    for (size_t i = 0; (other = name_at(list, i, &other_len)) && other < name; i++) {
+        if (other_len == len && memcmp(other, name, len) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* An engine's name becomes part of a file name, so it is kept to plain letters. */
 static bool read_engine(const struct row *row, const char *name, const char *text, void *value) {
-    size_t len = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-");
-    if (len == 0 || len > 32 || text[len]) {
-        return REFUSE("%s: \"%s\" is not an engine's name (1 to 32 of a-z, 0-9, -)\n", name, text);
+    const char *at;
+    size_t len;
+    size_t count = 0;
+    while ((at = name_at(text, count, &len))) {
+        bool plain = strspn(at, "abcdefghijklmnopqrstuvwxyz0123456789-") >= len && len > 0 && len <= FM_ENGINE_NAME_MAX;
+        if (!plain) {
+            return REFUSE("%s: \"%.*s\" is not an engine's name (1 to 32 of a-z, 0-9, -)\n", name, (int)len, at);
+        }
+        if (is_named_before(text, at, len)) {
+            return REFUSE("%s: the engine %.*s is named twice\n", name, (int)len, at);
+        }
+        count++;
+    }
+    if (count > FM_OPTIONS_ORDER_MAX) {
+        return REFUSE("%s: at most %d engines can be named\n", name, FM_OPTIONS_ORDER_MAX);
     }
     return read_text(row, name, text, value);
 }
@@ -178,8 +251,14 @@ static bool read_engine(const struct row *row, const char *name, const char *tex
 
 static const struct row rows[] = {
     {"stdio", NULL, "serve, also when stdin is a terminal", SERVE | SESSIONS, false, read_flag, AT(stdio), NULL, 0, 0},
-    {"engine", "NAME", "the engine program fm-engine-NAME", ALL, true, read_engine, AT(engine), FM_ENGINE_DEFAULT, 0,
-     0},
+    {"engine", "NAMES",
+     "engine programs fm-engine-NAME, separated by commas: a request goes to the first one that can\ndo it; auto: "
+     "apple, llama, remote (default: " FM_ENGINE_DEFAULT ", and auto with --remote)",
+     ALL, true, read_engine, AT(engine), NULL, 0, 0},
+    {"remote", "FILE",
+     "the configuration of the engine remote (docs/remote.md): where the servers are;\nenv:NAME: it is in that "
+     "variable",
+     ALL, true, read_engine_file, AT(remote), NULL, 0, 0},
     {"engine-dir", "DIR", "where engine programs are (default: where fm-proxy is)", ALL, true, read_dir, AT(engine_dir),
      NULL, 0, 0},
     {"model", "PATH_OR_ID", "the default model: a GGUF file, or the name of one in the models folder", ALL, true,
@@ -368,6 +447,16 @@ static bool find_folders(struct fm_options *options) {
     return len < PATH_MAX || REFUSE("the path of my own program file is too long\n");
 }
 
+/* A configuration that no engine gets is a mistake. */
+static bool check_configs(const struct fm_options *options) {
+    struct fm_engine_choice choice;
+    bool used = !options->remote;
+    for (size_t i = 0; fm_options_engine(options, i, &choice); i++) {
+        used |= choice.config != NULL;
+    }
+    return used || REFUSE("--remote: none of the engines \"%s\" takes it; add remote to --engine\n", options->engine);
+}
+
 bool fm_options_read(struct fm_options *options, int argc, char *argv[]) {
     *options = (struct fm_options){.mode = FM_RUN_SERVE, .log_level = FM_LOG_ERROR};
     struct given given = {{NULL}};
@@ -386,6 +475,12 @@ bool fm_options_read(struct fm_options *options, int argc, char *argv[]) {
         if (rows[i].modes & mode && !read_row(&rows[i], given.texts[i], options)) {
             return false;
         }
+    }
+    if (!options->engine) {
+        options->engine = options->remote ? AUTO : FM_ENGINE_DEFAULT;
+    }
+    if (!check_configs(options)) {
+        return false;
     }
     if (argc == 1 && fm_is_terminal(STDIN_FILENO)) {
         options->mode = FM_RUN_EXPLAIN;

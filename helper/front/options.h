@@ -40,11 +40,14 @@ struct fm_session_options {
 };
 
 #define FM_OPTIONS_ENGINES_MAX 8
+#define FM_OPTIONS_ORDER_MAX   8  /* engines of --engine */
+#define FM_ENGINE_NAME_MAX     32 /* bytes */
 
 struct fm_options {
     enum fm_run_mode mode;
     bool stdio;                /* serve, also when stdin is a terminal */
-    const char *engine;        /* the NAME of fm-engine-NAME */
+    const char *engine;        /* NAME,... of fm-engine-NAME, or "auto"; see fm_options_engine */
+    const char *remote;        /* the configuration of the engine that has it: a file, or env:NAME; NULL: none */
     const char *model;         /* path or id of the default model; NULL: the first in models_dir */
     const char *aliases;       /* other names of models (front/engines/aliases.h); NULL: none */
     const char *mmproj;        /* the projector of the default model; NULL: one that is found, if any */
@@ -73,6 +76,16 @@ struct fm_options {
  * problem on stderr when something is wrong. Strings point into argv and the environment.
  */
 FM_MUST_USE bool fm_options_read(struct fm_options *options, int argc, char *argv[]);
+
+/* An engine that requests may go to. */
+struct fm_engine_choice {
+    char name[FM_ENGINE_NAME_MAX + 1];
+    const char *config; /* where its configuration is; NULL: none */
+    bool elsewhere;     /* it is known not to be for this system */
+};
+
+/* The engine number `index` of the order in which they are tried. False: there are no more. Pure. */
+bool fm_options_engine(const struct fm_options *options, size_t index, struct fm_engine_choice *choice);
 
 /* What --help prints. */
 void fm_options_write_help(FILE *file);

@@ -55,6 +55,10 @@ void fm_front_state_init(struct fm_front *front, const struct fm_options *option
     for (size_t i = 0; i < FM_ENGINES_MAX; i++) {
         init_engine(&front->engines[i], front);
     }
+    for (size_t i = 0; i < FM_PROGRAMS_MAX; i++) {
+        init_engine(&front->probes[i], front);
+        front->probes[i].program = &front->programs[i];
+    }
     for (size_t i = 0; i < FM_JOBS_MAX; i++) {
         front->jobs[i].front = front;
         fm_cond_init(&front->jobs[i].changed);
@@ -68,7 +72,13 @@ void fm_front_state_free(struct fm_front *front) {
     for (size_t i = 0; i < FM_ENGINES_MAX; i++) {
         free_engine(&front->engines[i]);
     }
-    fm_crash_loop_free(&front->program.crash_loop);
+    for (size_t i = 0; i < FM_PROGRAMS_MAX; i++) {
+        struct fm_program *program = &front->programs[i];
+        free_engine(&front->probes[i]);
+        fm_crash_loop_free(&program->crash_loop);
+        fm_availability_free(&program->availability);
+        fm_config_free(&program->config);
+    }
     fm_buf_free(&front->event);
     fm_buf_free(&front->reply);
     pthread_cond_destroy(&front->drained);

@@ -21,6 +21,8 @@
 #define FM_FRONT_STATE_H
 
 #include "base/platform.h"
+#include "front/engines/availability.h"
+#include "front/engines/config.h"
 #include "front/engines/crash_loop.h"
 #include "front/engines/failed_load.h"
 #include "front/engines/descriptor.h"
@@ -39,7 +41,10 @@
 #include <stdatomic.h>
 
 #define FM_JOBS_MAX       64
-#define FM_ENGINES_MAX    FM_OPTIONS_ENGINES_MAX
+#define FM_PROGRAMS_MAX   FM_OPTIONS_ORDER_MAX
+#define FM_ENGINES_MAX    (FM_OPTIONS_ENGINES_MAX + FM_PROGRAMS_MAX) /* models of files, and engines without */
+#define FM_SLOTS_MAX      FM_JOBS_MAX                                /* jobs that an engine may have at once */
+#define FM_SILENCE_MS     5000 /* an engine that has not obeyed an abort, and says nothing for so long, is ended */
 #define FM_CANCEL_WAITERS 4
 #define FM_STOPPED_MS     1000  /* who wakes so much too late was stopped: SIGSTOP, a debugger, suspend */
 #define FM_STALL_MS       60000 /* a peer that takes no byte for so long is gone */
@@ -70,6 +75,7 @@ struct fm_job {
     uint64_t run;          /* the number that the engine knows it by: `number`, then a new one for each choice */
     struct fm_rpc_id call; /* the create call's id */
     struct fm_model model;
+    struct fm_route route; /* other engines that may do it, if this one can't */
     struct fm_answer answer;
     struct fm_cursor cursor; /* how far the create call's stream is */
     bool stream;             /* the call gets events: still */
@@ -101,9 +107,12 @@ enum fm_engine_end {
     FM_END_ASKED,   /* it makes way: the jobs go on waiting */
 };
 
-/* The engine program: what all of its processes have in common, and what is remembered of those that ended. */
+/* An engine program: what all of its processes have in common, and what is remembered of those that ended. */
 struct fm_program {
-    struct fm_engine_files files; /* constant while threads run */
+    struct fm_engine_files files; /* constant while threads run, as the next */
+    struct fm_config config;
+    struct fm_availability availability;
+    bool asking; /* a process of it is to tell whether it is available */
     struct fm_crash_loop crash_loop;
     struct fm_failed_loads failed_loads;
     struct fm_needs needs;
@@ -117,19 +126,26 @@ struct fm_program {
 
 struct fm_engine {
     struct fm_front *front;
+    struct fm_program *program; /* what it is a process of; NULL: it never was one */
     enum fm_engine_state state;
-    struct fm_model model; /* the one it loads or holds */
-    char program[PATH_MAX];
+    bool probes;            /* it only tells whether the program is available; it is in front->probes then */
+    struct fm_model model;  /* the one it loads or holds */
+    char path[PATH_MAX];    /* of the program */
     pid_t pid;              /* 0: none that may be killed */
     int64_t state_since_ms; /* when it came to its state */
     int64_t started_ms;
-    int64_t load_ms;           /* from then until it was ready */
-    int64_t context_length;    /* tokens, as it reported them; 0: it did not */
-    bool warming;              /* it was started by models.load, and ends if nobody waits for the load any more */
-    int64_t memory;            /* bytes that the model takes: what is estimated, then what the engine reports */
-    int64_t used_us;           /* when a job was handed to it, or ended in it, last; or when it was started (in ms,
-                                  two could be the same) */
-    unsigned slots;            /* jobs it runs at once */
+    int64_t load_ms;             /* from then until it was ready */
+    int64_t context_length;      /* tokens, as it reported them; 0: it did not */
+    bool warming;                /* it was started by models.load, and ends if nobody waits for the load any more */
+    int64_t memory;              /* bytes that the model takes: what is estimated, then what the engine reports */
+    int64_t used_us;             /* when a job was handed to it, or ended in it, last; or when it was started (in ms,
+                                    two could be the same) */
+    unsigned slots;              /* jobs it runs at once */
+    bool silent;                 /* its jobs show no progress before their first output */
+    uint64_t lost[FM_SLOTS_MAX]; /* runs that it was to abort and has still, though their jobs are settled */
+    unsigned lost_count;
+    int64_t lost_ms;           /* when the last of them was lost, or it had another job last */
+    int64_t heard_ms;          /* when it said something last */
     struct fm_outbox outbox;   /* to its stdin; valid while pid is not 0 */
     struct fm_error end_error; /* why it is being ended; code FM_OK: no reason noted */
     enum fm_engine_end end;    /* what kind of end that is */
@@ -206,8 +222,10 @@ struct fm_front {
     pthread_cond_t drained; /* a frame of a job was queued for the host */
     struct fm_job jobs[FM_JOBS_MAX];
     unsigned jobs_in_flight;
-    unsigned next_stream; /* whose turn it is to say something, modulo FM_JOBS_MAX */
-    struct fm_program program;
+    unsigned next_stream;                        /* whose turn it is to say something, modulo FM_JOBS_MAX */
+    struct fm_program programs[FM_PROGRAMS_MAX]; /* in the order of --engine */
+    size_t program_count;                        /* constant, at least 1 */
+    struct fm_engine probes[FM_PROGRAMS_MAX];    /* of the program in the same place, which tells about it */
     int64_t memory_budget; /* bytes that the engines may take together, unless one alone takes more; constant */
     struct fm_engine engines[FM_ENGINES_MAX];
     struct fm_store_queue store_queue;

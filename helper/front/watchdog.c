@@ -1,6 +1,7 @@
 /*
  * A thread per job that sleeps until the next of its limits, on the monotonic clock. It only asks: fm_job_stop_locked
- * marks it for an abort, and when the engine's grace is over too, fm_engine_kill_locked ends the engine.
+ * marks it for an abort, and when the engine's grace is over too, fm_engine_kill_locked ends the engine, or with
+ * several slots fm_engine_lose_job_locked settles that job alone.
  *
  * Time in which the process was stopped (SIGSTOP, a debugger, suspend where the clock runs on) must not count. The
  * thread sleeps in slices and knows how long each should have taken; what a slice took beyond that, with FM_STOPPED_MS
@@ -27,10 +28,13 @@ struct watch {
 
 /* The limit that will fire next, given how far the job has come. */
 static struct fm_limit next_limit(const struct fm_job *job) {
-    struct fm_progress progress = {.accepted = job->answer.opened,
+    bool silent = fm_job_is_held(job) && job->engine->silent;
+    bool begun = silent && !job->answer.opened; /* it has the job, and says nothing before the first output */
+    struct fm_progress progress = {.accepted = job->answer.opened || begun,
                                    .produced = job->produced,
+                                   .silent = silent,
                                    .arrived_ms = job->arrived_ms,
-                                   .accepted_ms = job->accepted_ms,
+                                   .accepted_ms = begun ? job->progress_ms : job->accepted_ms,
                                    .sign_ms = job->progress_ms};
     return fm_limit_next(&job->answer.request.limits, &progress);
 }
@@ -64,6 +68,10 @@ static void end_engine(struct fm_engine *engine) {
 static int64_t check(struct fm_job *job) {
     int64_t now = fm_now_ms();
     if (job->stopping) {
+        if (now >= job->grace_end_ms && job->engine->slots > 1 && job->engine->state == FM_ENGINE_READY) {
+            fm_engine_lose_job_locked(job->engine, job);
+            return now;
+        }
         if (now >= job->grace_end_ms) {
             end_engine(job->engine);
             return now + SLICE_MS; /* the engine's thread settles the job when the process is gone */

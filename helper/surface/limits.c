@@ -6,8 +6,7 @@
 
 #define LONGEST_MS 86400000
 
-#define LIMIT(member)                                                                                                  \
-    { .name = member, .check = fm_check_int, .min = 1, .max = LONGEST_MS }
+#define LIMIT(member) {.name = member, .check = fm_check_int, .min = 1, .max = LONGEST_MS}
 
 const struct fm_rule fm_limits_rules[] = {
     LIMIT("queue_timeout_ms"),
@@ -43,7 +42,8 @@ struct fm_limit fm_limit_next(const struct fm_limits *limits, const struct fm_pr
     } rows[] = {
         {true, {"total", progress->arrived_ms, limits->total_ms}},
         {!progress->accepted, {"queue", limits->queue_named ? progress->arrived_ms : sign, limits->queue_ms}},
-        {progress->accepted, {"no_progress", sign, limits->no_progress_ms}},
+        {progress->accepted && (progress->produced || !progress->silent),
+         {"no_progress", sign, limits->no_progress_ms}},
         {progress->accepted && !progress->produced,
          {"first_token", limits->first_token_named ? progress->accepted_ms : sign, limits->first_token_ms}},
     };

@@ -83,6 +83,7 @@ const char *const fm_effort_words[] = {"none", "minimal", "low", "medium", "high
 static const char *const dialect_words[] = {"summary", "reasoning_text", "reasoning", NULL};
 
 const struct fm_rule fm_common_fm_rules[] = {
+    {.name = "local_only", .check = fm_check_bool},
     {.name = "repeatable", .check = fm_check_bool},
     {.name = "timings", .check = fm_check_bool},
     {.members = fm_limits_rules},
@@ -148,6 +149,7 @@ void fm_request_begin(struct fm_request *request, struct json_object *body, cons
         .reasoning_dialect = dialect_of(fm),
         .schema_report = json_object_get_boolean(json_object_object_get(fm, "schema_report")),
         .timings = json_object_get_boolean(json_object_object_get(fm, "timings")),
+        .local_only = json_object_get_boolean(json_object_object_get(fm, "local_only")),
         .repeatable = json_object_get_boolean(json_object_object_get(fm, "repeatable")),
     };
     fm_buf_init(&request->job_members, JOB_MAX);

@@ -56,6 +56,7 @@ struct fm_limits {
 struct fm_progress {
     bool accepted; /* the engine has accepted the prompt */
     bool produced; /* and has sent output */
+    bool silent;   /* it shows no progress before that */
     int64_t arrived_ms;
     int64_t accepted_ms;
     int64_t sign_ms; /* the last sign of progress: the engine's, while the request waits for it; else its own */
@@ -90,6 +91,7 @@ struct fm_request {
     bool include_usage; /* chat, completions: stream_options.include_usage */
     bool schema_report; /* fm.schema_report: the answer's object reports on the schema in its member `fm` */
     bool timings;       /* fm.timings: the answer's object tells what it took in its member `fm` */
+    bool local_only;    /* fm.local_only: no engine may get it that sends it to another machine */
     bool repeatable;    /* fm.repeatable: the engine is to have no other job meanwhile. Not in job_members */
     enum fm_reasoning_dialect reasoning_dialect;
     bool logprobs;                             /* the answer has the log probabilities of its text's tokens */
@@ -403,6 +405,14 @@ FM_MUST_USE enum fm_code fm_request_resolve(struct fm_request *request, const st
  * names are added to `request->ignored` (which fails when memory runs out). `has`: bit i stands for fm_extra_names[i].
  */
 void fm_request_write_extras(struct fm_request *request, unsigned has, struct fm_json_writer *w);
+
+#define FM_SESSION_SIZE 17 /* bytes of the hash of a conversation, as text */
+
+/*
+ * The hash of the conversation's beginning, for ENGINE.md's `session`. False: it has no message of the user. Before the
+ * job's members are given up. Pure.
+ */
+bool fm_request_session(const struct fm_request *request, char session[FM_SESSION_SIZE]);
 
 /* Frees a request that fm_answer_init did not take over. Harmless twice. */
 void fm_request_free(struct fm_request *request);

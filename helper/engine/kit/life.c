@@ -326,7 +326,7 @@ static struct fm_kit_job *admit(struct fm_kit *kit, struct fm_kit_job *job) {
     if (job->fault.code == FM_OK && !kit->loaded) {
         (void)fm_fail(&job->fault, FM_INVALID_REQUEST, "job.start came before a model was loaded");
     } else if (job->fault.code == FM_OK) {
-        (void)fm_admit_check(kit->ops, kit->images, job, &job->fault);
+        job->fault.code = fm_admit_check(kit->ops, kit->images, job, &job->fault);
     }
     if (job->fault.code != FM_OK) {
         struct fm_error fault = job->fault;

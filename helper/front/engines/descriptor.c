@@ -1,6 +1,7 @@
 /* What an engine says of itself: from its file, or from its reply to engine.initialize. */
 #include "front/engines/descriptor.h"
 #include "base/file.h"
+#include "base/platform.h"
 #include "base/utf8.h"
 #include "protocol/json_check.h"
 #include "protocol/json_tree.h"
@@ -26,6 +27,8 @@ static const struct {
     {"input_tokens", FM_FEATURE_INPUT_TOKENS},
     {"truncation", FM_FEATURE_TRUNCATION},
     {"saved_state", FM_FEATURE_SAVED_STATE},
+    {"availability", FM_FEATURE_AVAILABILITY},
+    {"session", FM_FEATURE_SESSION},
 };
 
 static unsigned bit_of(struct json_object *name) {
@@ -38,12 +41,40 @@ static unsigned bit_of(struct json_object *name) {
     return 0;
 }
 
+/* Whether the member `name` is the text `word`. */
+static bool says(struct json_object *object, const char *name, const char *word) {
+    struct json_object *value = json_object_object_get(object, name);
+    return json_object_is_type(value, json_type_string) && strcmp(json_object_get_string(value), word) == 0;
+}
+
+static bool is_true(struct json_object *object, const char *name) {
+    struct json_object *value = json_object_object_get(object, name);
+    return json_object_is_type(value, json_type_boolean) && json_object_get_boolean(value);
+}
+
+/* Whether the list has the name of this system. */
+static bool has_this_system(struct json_object *list) {
+    bool found = false;
+    for (size_t i = 0; i < json_object_array_length(list); i++) {
+        struct json_object *name = json_object_array_get_idx(list, i);
+        found |= json_object_is_type(name, json_type_string) &&
+                 strcmp(json_object_get_string(name), fm_platform_name()) == 0;
+    }
+    return found;
+}
+
 void fm_descriptor_take(struct fm_descriptor *descriptor, struct json_object *object) {
-    struct json_object *models = json_object_object_get(object, "models");
     struct json_object *features = json_object_object_get(object, "features");
-    *descriptor = (struct fm_descriptor){.has_features = json_object_is_type(features, json_type_array)};
-    descriptor->reads_files =
-        json_object_is_type(models, json_type_string) && strcmp(json_object_get_string(models), "files") == 0;
+    struct json_object *list = json_object_object_get(object, "platforms");
+    *descriptor = (struct fm_descriptor){
+        .has_features = json_object_is_type(features, json_type_array),
+        .reads_files = says(object, "models", "files"),
+        .lists_models = says(object, "models", "listed"),
+        .remote = is_true(object, "remote"),
+        .any_order = says(object, "parts", "any"),
+        .needs_config = is_true(object, "config"),
+        .elsewhere = json_object_is_type(list, json_type_array) && !has_this_system(list),
+    };
     for (size_t i = 0; descriptor->has_features && i < json_object_array_length(features); i++) {
         descriptor->features |= bit_of(json_object_array_get_idx(features, i));
     }
@@ -51,17 +82,30 @@ void fm_descriptor_take(struct fm_descriptor *descriptor, struct json_object *ob
 
 /* Whether the members are of the right kind; other names of features may be of a newer engine. */
 static enum fm_code judge(struct json_object *object, const char *path, struct fm_error *error) {
-    struct json_object *models = json_object_object_get(object, "models");
-    struct json_object *features = json_object_object_get(object, "features");
-    const char *text = json_object_is_type(models, json_type_string) ? json_object_get_string(models) : "";
+    static const struct {
+        const char *name;
+        enum json_type type;
+        const char *expected;
+    } members[] = {{"features", json_type_array, "a list"},
+                   {"platforms", json_type_array, "a list"},
+                   {"remote", json_type_boolean, "true or false"},
+                   {"config", json_type_boolean, "true or false"}};
     if (!json_object_is_type(object, json_type_object)) {
         return fm_fail(error, FM_UNAVAILABLE, "this is not an object: %s", path);
     }
-    if (models && strcmp(text, "files") != 0 && strcmp(text, "own") != 0) {
-        return fm_fail(error, FM_UNAVAILABLE, "models is neither \"files\" nor \"own\": %s", path);
+    bool models = says(object, "models", "files") || says(object, "models", "own") || says(object, "models", "listed");
+    if (!models && json_object_object_get(object, "models")) {
+        return fm_fail(error, FM_UNAVAILABLE, "models is neither \"files\" nor \"own\" nor \"listed\": %s", path);
     }
-    if (features && !json_object_is_type(features, json_type_array)) {
-        return fm_fail(error, FM_UNAVAILABLE, "features is not a list: %s", path);
+    bool parts = says(object, "parts", "ordered") || says(object, "parts", "any");
+    if (!parts && json_object_object_get(object, "parts")) {
+        return fm_fail(error, FM_UNAVAILABLE, "parts is neither \"ordered\" nor \"any\": %s", path);
+    }
+    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
+        struct json_object *value = json_object_object_get(object, members[i].name);
+        if (value && !json_object_is_type(value, members[i].type)) {
+            return fm_fail(error, FM_UNAVAILABLE, "%s is not %s: %s", members[i].name, members[i].expected, path);
+        }
     }
     return FM_OK;
 }

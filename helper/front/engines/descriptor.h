@@ -21,21 +21,29 @@ enum fm_feature {
     FM_FEATURE_INPUT_TOKENS = 32,
     FM_FEATURE_TRUNCATION = 64,
     FM_FEATURE_SAVED_STATE = 128,
+    FM_FEATURE_AVAILABILITY = 256,
+    FM_FEATURE_SESSION = 512,
 };
 
 struct fm_descriptor {
     bool has_features; /* the engine has said what it can do */
     bool reads_files;  /* its models are GGUF files; else it has one model, which bears its name */
+    bool lists_models; /* or it has several, which it lists (availability.h) */
+    bool remote;       /* it sends what it is asked to another machine */
+    bool any_order;    /* the parts of its answers come in any order */
+    bool needs_config; /* it can't do without a configuration (config.h) */
     unsigned features; /* enum fm_feature */
+    bool elsewhere;    /* it can't run on this system */
 };
 
-/* From the members `models` and `features` of an object (borrowed). Other names than those above are skipped. */
+/* From the members of an object (borrowed). Other names than those above are skipped. */
 void fm_descriptor_take(struct fm_descriptor *descriptor, struct json_object *object);
 
 /* An engine as it is installed: the program fm-engine-NAME, and the file of its description. */
 struct fm_engine_files {
     const char *name;                /* the NAME */
     const char *dir;                 /* the folder of the program */
+    bool beside;                     /* other engines are configured too: --model is not for it unless it reads files */
     struct fm_descriptor descriptor; /* what the file says */
     struct fm_error fault;           /* FM_UNAVAILABLE: why the file can't be used; FM_OK: it can, or there is none */
 };

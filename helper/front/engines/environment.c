@@ -2,8 +2,8 @@
 #include "front/engines/environment.h"
 #include "base/file.h"
 #include "base/platform.h"
+#include "base/secret.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +28,7 @@ static const char *const allowed[] = {
 };
 
 /* What the front alone says. */
-static const char *const ours[] = {"FM_ENGINE_GPU", "FM_ENGINE_GPU_DIR"};
+static const char *const ours[] = {"FM_ENGINE_GPU", "FM_ENGINE_GPU_DIR", "FM_ENGINE_CONFIG", "FM_ENGINE_CONFIG_DIR"};
 
 /* glibc's manual, "Memory Allocation Tunables": large blocks lie in huge pages where the kernel gives them to those
  * that ask. A model's weights are read for every token: in small pages that took a tenth longer. Other C libraries skip
@@ -52,38 +52,49 @@ static bool is_allowed(const char *entry) {
     return false;
 }
 
-/* "NAME=VALUE", the caller's to free; NULL when out of memory. */
-static char *make_entry(const char *name, const char *value) {
-    size_t size = strlen(name) + strlen(value) + 2;
-    char *entry = malloc(size);
-    if (entry) {
-        snprintf(entry, size, "%s=%s", name, value);
+/* Adds "NAME=VALUE". False when out of memory. */
+static bool add(struct fm_environment *env, const char *name, const char *value) {
+    size_t name_len = strlen(name);
+    size_t value_len = strlen(value);
+    char *entry = fm_secret_new(name_len + 1 + value_len);
+    if (!entry) {
+        return false;
     }
-    return entry;
+    memcpy(entry, name, name_len);
+    entry[name_len] = '=';
+    memcpy(entry + name_len + 1, value, value_len);
+    env->own[env->own_count++] = entry;
+    return true;
 }
 
 /* An engine may work in another folder than this process. */
-static char *make_path_entry(const char *name, const char *path) {
+static bool add_path(struct fm_environment *env, const char *name, const char *path) {
     char *resolved = fm_file_resolve(path);
-    char *entry = make_entry(name, resolved ? resolved : path); /* it is gone: the engine will say so */
+    bool ok = add(env, name, resolved ? resolved : path); /* it is gone: the engine will say so */
     free(resolved);
-    return entry;
+    return ok;
 }
 
-bool fm_environment_make(struct fm_environment *env, const char *gpu, const char *gpu_dir) {
-    const size_t own = sizeof env->own / sizeof env->own[0];
+static bool add_config(struct fm_environment *env, const struct fm_config *config) {
+    bool ok = add(env, ours[2], config->text) && add(env, ours[3], config->dir);
+    for (size_t i = 0; i < config->key_count && ok; i++) {
+        ok = add(env, config->keys[i].name, config->keys[i].value);
+    }
+    return ok;
+}
+
+bool fm_environment_make(struct fm_environment *env, const char *gpu, const char *gpu_dir,
+                         const struct fm_config *config) {
     char **whole = fm_process_environment();
     size_t count = 0;
     *env = (struct fm_environment){0};
     while (whole[count]) {
         count++;
     }
-    env->entries = malloc((count + own + 2) * sizeof *env->entries);
-    if (gpu_dir) {
-        env->own[0] = make_entry(ours[0], gpu);
-        env->own[1] = make_path_entry(ours[1], gpu_dir);
-    }
-    if (!env->entries || (gpu_dir && (!env->own[0] || !env->own[1]))) {
+    env->entries = malloc((count + sizeof env->own / sizeof env->own[0] + 2) * sizeof *env->entries);
+    bool ok = env->entries && (!gpu_dir || (add(env, ours[0], gpu) && add_path(env, ours[1], gpu_dir))) &&
+              (!config->text || add_config(env, config));
+    if (!ok) {
         return false;
     }
     count = 0;
@@ -92,7 +103,7 @@ bool fm_environment_make(struct fm_environment *env, const char *gpu, const char
             env->entries[count++] = *entry;
         }
     }
-    for (size_t i = 0; i < own && gpu_dir; i++) {
+    for (size_t i = 0; i < env->own_count; i++) {
         env->entries[count++] = env->own[i];
     }
     env->entries[count++] = huge_pages;
@@ -101,8 +112,9 @@ bool fm_environment_make(struct fm_environment *env, const char *gpu, const char
 }
 
 void fm_environment_free(struct fm_environment *env) {
-    free(env->own[0]);
-    free(env->own[1]);
+    for (size_t i = 0; i < env->own_count; i++) {
+        fm_secret_free(env->own[i]);
+    }
     free(env->entries);
     *env = (struct fm_environment){0};
 }

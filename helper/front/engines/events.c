@@ -44,7 +44,20 @@ static enum fm_code read_code(const char *name, enum fm_code fallback) {
     return code == FM_TIMEOUT || code == FM_CANCELLED ? FM_INTERNAL : code;
 }
 
-/* An engine's {code, detail, param?}. */
+/* The other members of an engine's error. */
+static void read_error_more(struct json_object *value, struct fm_error *error) {
+    struct json_object *elsewhere = NULL;
+    const char *reason = get_string(value, "reason_code");
+    int64_t retry_ms = get_int(value, "retry_after_ms");
+    json_object_object_get_ex(value, "elsewhere", &elsewhere);
+    error->elsewhere = json_object_is_type(elsewhere, json_type_boolean) && json_object_get_boolean(elsewhere);
+    error->retry_ms = retry_ms < 0 ? 0 : retry_ms > FM_WAIT_MAX_MS ? FM_WAIT_MAX_MS : retry_ms;
+    if (reason && fm_is_reason_code(reason)) {
+        snprintf(error->reason_code, sizeof error->reason_code, "%s", reason);
+    }
+}
+
+/* An engine's {code, detail, param?, reason_code?, retry_after_ms?, elsewhere?}. */
 static void read_error(struct json_object *object, enum fm_code fallback, struct fm_error *error) {
     struct json_object *value = NULL;
     json_object_object_get_ex(object, "error", &value);
@@ -54,6 +67,7 @@ static void read_error(struct json_object *object, enum fm_code fallback, struct
     fm_fail(error, read_code(code, fallback), "%s", detail ? detail : "the engine gave no reason");
     param = param ? param : "";
     snprintf(error->param, sizeof error->param, "%.*s", fm_utf8_shown(param, sizeof error->param - 1), param);
+    read_error_more(value, error);
 }
 
 /* ---- replies ---- */
@@ -92,25 +106,25 @@ static enum fm_code judge_initialized(const struct fm_engine *engine, const stru
                                       const struct fm_descriptor *said, struct fm_error *error) {
     int64_t version = get_int(message->result, "protocol_version");
     if (!is_ok(message->result)) {
-        read_refusal(message, engine->program, error);
+        read_refusal(message, engine->path, error);
         return error->code;
     }
     if (version != FM_ENGINE_PROTOCOL_VERSION) {
         return fm_fail(error, FM_UNAVAILABLE,
-                       "the engine program %s speaks version %lld of the engine protocol, not %d", engine->program,
+                       "the engine program %s speaks version %lld of the engine protocol, not %d", engine->path,
                        (long long)version, FM_ENGINE_PROTOCOL_VERSION);
     }
-    if (said->reads_files && !engine->front->program.files.descriptor.reads_files) { /* models are listed before */
+    if (said->reads_files && !engine->program->files.descriptor.reads_files) { /* models are listed before */
         return fm_fail(error, FM_UNAVAILABLE,
                        "the models of the engine %s are files, but %s.json is missing or says otherwise: write it with "
                        "`fm-engine-%s --describe`, and start fm-proxy again",
-                       engine->front->program.files.name, engine->program, engine->front->program.files.name);
+                       engine->program->files.name, engine->path, engine->program->files.name);
     }
     return FM_OK;
 }
 
 static void on_initialized(struct fm_engine *engine, const struct fm_rpc_message *message) {
-    struct fm_program *program = &engine->front->program;
+    struct fm_program *program = engine->program;
     struct fm_error error;
     struct fm_descriptor said;
     fm_descriptor_take(&said, message->result);
@@ -125,7 +139,26 @@ static void on_initialized(struct fm_engine *engine, const struct fm_rpc_message
     engine->load_progress = 0;
     engine->parameters = read_parameters(json_object_object_get(message->result, "parameters"));
     program->has_sandbox = fm_sandbox_read(json_object_object_get(message->result, "sandbox"), &program->sandbox);
-    fm_engine_send_load_locked(engine);
+    if (engine->probes) {
+        fm_engine_send_available_locked(engine);
+    } else {
+        fm_engine_send_load_locked(engine);
+    }
+}
+
+/* A process that only tells this has nothing else to do. */
+static void on_available(struct fm_engine *engine, const struct fm_rpc_message *message) {
+    struct fm_availability *availability = &engine->program->availability;
+    struct fm_error error;
+    if (is_ok(message->result)) {
+        fm_availability_take(availability, message->result, fm_now_ms());
+    } else {
+        read_refusal(message, engine->path, &error);
+        fm_availability_fail(availability, &error, fm_now_ms());
+    }
+    engine->program->asking = false;
+    fm_fail(&error, FM_INTERNAL, "it has told whether it is available");
+    fm_engine_kill_locked(engine, FM_END_ASKED, &error);
 }
 
 /* What the engine reports counts, not the estimate. False: no budget holds it, and it is ended. */
@@ -137,7 +170,7 @@ static bool take_memory(struct fm_engine *engine, int64_t bytes) {
     }
     bytes = bytes < MEMORY_MAX ? bytes : MEMORY_MAX;
     engine->memory = bytes;
-    fm_needs_note(&front->program.needs, &engine->model, bytes);
+    fm_needs_note(&engine->program->needs, &engine->model, bytes);
     if (fm_needs_check(&engine->model, bytes, front->options.memory_budget, &error) != FM_OK) {
         fm_engine_kill_locked(engine, FM_END_REFUSED, &error);
         return false;
@@ -146,10 +179,13 @@ static bool take_memory(struct fm_engine *engine, int64_t bytes) {
 }
 
 static void on_loaded(struct fm_engine *engine, const struct fm_rpc_message *message) {
-    struct fm_program *program = &engine->front->program;
+    struct fm_program *program = engine->program;
     if (!is_ok(message->result)) {
         struct fm_error error;
-        read_refusal(message, engine->program, &error);
+        read_refusal(message, engine->path, &error);
+        if (error.reason_code[0]) {
+            fm_availability_fail(&program->availability, &error, fm_now_ms());
+        }
         fm_engine_kill_locked(engine, FM_END_REFUSED, &error);
         return;
     }
@@ -157,7 +193,8 @@ static void on_loaded(struct fm_engine *engine, const struct fm_rpc_message *mes
         return;
     }
     int64_t slots = get_int(message->result, "slots");
-    engine->slots = slots < 1 ? 1 : slots > FM_JOBS_MAX ? FM_JOBS_MAX : (unsigned)slots;
+    engine->slots = slots < 1 ? 1 : slots > FM_SLOTS_MAX ? FM_SLOTS_MAX : (unsigned)slots;
+    engine->silent = json_object_get_boolean(json_object_object_get(message->result, "silent"));
     engine->loaded = true;
     engine->saves = engine->kv.write >= 0;
     struct json_object *gpu = NULL;
@@ -166,6 +203,9 @@ static void on_loaded(struct fm_engine *engine, const struct fm_rpc_message *mes
         engine->gpu_unused = program->has_gpu && !program->gpu.device[0];
     }
     fm_failed_load_clear(&program->failed_loads, &engine->model);
+    if (program->files.descriptor.features & FM_FEATURE_AVAILABILITY) {
+        fm_availability_good(&program->availability, fm_now_ms());
+    }
     engine->signs++;
     engine->context_length = get_count(message->result, "context_length");
     engine->used_us = fm_now_us();
@@ -177,6 +217,7 @@ static void on_loaded(struct fm_engine *engine, const struct fm_rpc_message *mes
 static void take_reply(struct fm_engine *engine, const struct fm_rpc_message *message) {
     struct fm_rpc_id initialize = fm_rpc_id_int(FM_ENGINE_INITIALIZE_ID);
     struct fm_rpc_id load = fm_rpc_id_int(FM_ENGINE_LOAD_ID);
+    struct fm_rpc_id available = fm_rpc_id_int(FM_ENGINE_AVAILABLE_ID);
     if (message->error && !message->id.len) { /* which one is not known, so nobody knows what waits for it */
         struct fm_error error;
         fm_fail(&error, FM_INTERNAL, "the engine could not read a message");
@@ -185,7 +226,9 @@ static void take_reply(struct fm_engine *engine, const struct fm_rpc_message *me
         return;
     } else if (!engine->initialized && fm_rpc_id_equal(&message->id, &initialize)) {
         on_initialized(engine, message);
-    } else if (engine->initialized && fm_rpc_id_equal(&message->id, &load)) {
+    } else if (engine->initialized && engine->probes && fm_rpc_id_equal(&message->id, &available)) {
+        on_available(engine, message);
+    } else if (engine->initialized && !engine->probes && fm_rpc_id_equal(&message->id, &load)) {
         on_loaded(engine, message);
     }
 }
@@ -447,7 +490,7 @@ static void on_finished(struct fm_job *job, struct json_object *params) {
     }
     for (size_t i = 0; i < sizeof finish_reasons / sizeof finish_reasons[0]; i++) {
         if (reason && strcmp(reason, finish_reasons[i].reason) == 0 && job->answer.opened) {
-            fm_crash_loop_reset(&job->front->program.crash_loop, fm_model_blamed(&job->model));
+            fm_crash_loop_reset(&job->engine->program->crash_loop, fm_model_blamed(&job->model));
             if (mismatch) {
                 fm_answer_mismatch(&job->answer, *mismatch ? mismatch : "the engine gave no reason");
             }
@@ -457,7 +500,7 @@ static void on_finished(struct fm_job *job, struct json_object *params) {
     }
     read_error(params, FM_INTERNAL, &error);
     fm_request_rename_param(&job->answer.request, &error);
-    fm_job_settle_locked(job, FM_FINISH_FAILED, &error);
+    fm_job_fail_or_move_locked(job, &error);
 }
 
 /* A job that embeds has no other output than vectors, and a job that answers has none. */
@@ -519,7 +562,11 @@ static void take_event(struct fm_engine *engine, const struct fm_rpc_message *me
     if (take_engine_event(engine, message)) {
         return;
     }
-    struct fm_job *job = fm_job_by_run_locked(engine->front, (uint64_t)get_int(message->params, "job"));
+    uint64_t run = (uint64_t)get_int(message->params, "job");
+    struct fm_job *job = fm_job_by_run_locked(engine->front, run);
+    if (strcmp(message->method, "job.finished") == 0) {
+        fm_engine_find_run_locked(engine, run);
+    }
     if (!job || job->engine != engine || job->state == FM_JOB_QUEUED) {
         return; /* settled already, or never heard of */
     }
@@ -542,6 +589,7 @@ static void on_message(void *context, const struct fm_rpc_message *message, stru
     struct fm_engine *engine = context;
     (void)root;
     fm_front_enter(engine->front);
+    engine->heard_ms = fm_now_ms();
     if (message->kind == FM_RPC_RESPONSE) {
         take_reply(engine, message);
     } else if (message->kind == FM_RPC_NOTIFICATION) {

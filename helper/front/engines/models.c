@@ -36,6 +36,7 @@ static char *id_of_path(const char *path) {
 
 void fm_model_free(struct fm_model *model) {
     free(model->id);
+    free(model->asked);
     free(model->path);
     free(model->mmproj);
     free(model->draft);
@@ -43,7 +44,34 @@ void fm_model_free(struct fm_model *model) {
 }
 
 bool fm_model_is_same(const struct fm_model *model, const struct fm_model *other) {
-    return model->id && other->id && strcmp(model->id, other->id) == 0;
+    bool there = model->id && other->id && model->engine == other->engine;
+    return there && (model->listed || strcmp(model->id, other->id) == 0);
+}
+
+enum fm_code fm_model_of_list(const struct fm_engine_files *engine, const char *id, const char *asked,
+                              struct fm_model *model, struct fm_error *error) {
+    *model = (struct fm_model){.engine = engine, .listed = true, .is_default = !asked};
+    model->id = strdup(id ? id : engine->name);
+    model->asked = asked ? strdup(asked) : NULL;
+    if (!model->id || (asked && !model->asked)) {
+        fm_model_free(model);
+        return fm_fail_no_memory(error);
+    }
+    return FM_OK;
+}
+
+struct fm_model fm_route_next(struct fm_route *route) {
+    struct fm_model first = route->models[0];
+    route->count--;
+    memmove(&route->models[0], &route->models[1], route->count * sizeof route->models[0]);
+    return first;
+}
+
+void fm_route_free(struct fm_route *route) {
+    for (size_t i = 0; i < route->count; i++) {
+        fm_model_free(&route->models[i]);
+    }
+    route->count = 0;
 }
 
 static void free_all(struct fm_model *models, size_t count) {
@@ -313,12 +341,16 @@ enum fm_code fm_models_list(const struct fm_options *options, const struct fm_en
     if (engine->descriptor.reads_files) {
         ok = add_files(options, list);
     } else {
-        char *path = options->model ? strdup(options->model) : NULL;
-        ok = (path || !options->model) && add_default(list, strdup(engine->name), path);
+        bool named = options->model && !engine->beside;
+        char *path = named ? strdup(options->model) : NULL;
+        ok = (path || !named) && add_default(list, strdup(engine->name), path);
     }
     if (!ok || !set_files(list, options)) {
         fm_model_list_free(list);
         return fm_fail_no_memory(error);
+    }
+    for (size_t i = 0; i < list->count; i++) {
+        list->models[i].engine = engine;
     }
     if (list->folder_error) {
         fm_log(FM_LOG_WARN, "can't read the models folder: %s", strerror(list->folder_error));
@@ -326,15 +358,18 @@ enum fm_code fm_models_list(const struct fm_options *options, const struct fm_en
     return FM_OK;
 }
 
-/* Whether a name is one of the default model's, which has those besides its id. */
-static bool names_default(const char *name) {
+bool fm_model_sees(const struct fm_model *model) {
+    return model->mmproj || (model->listed && model->engine->descriptor.features & FM_FEATURE_IMAGES);
+}
+
+bool fm_model_names_default(const char *name) {
     return !name || !*name || strcmp(name, "default") == 0 || strcmp(name, "local") == 0;
 }
 
 /* The default one is the first of the list. A model whose id is "default" or "local" goes before. */
 static struct fm_model *pick_name(struct fm_model_list *list, const char *name) {
     struct fm_model *model = name ? find_id(list, name) : NULL;
-    if (model || !names_default(name)) {
+    if (model || !fm_model_names_default(name)) {
         return model;
     }
     return list->count && list->models[0].is_default ? &list->models[0] : NULL;
@@ -343,7 +378,7 @@ static struct fm_model *pick_name(struct fm_model_list *list, const char *name) 
 static struct fm_model *pick(const struct fm_options *options, struct fm_model_list *list, const char *name) {
     char target[FM_ALIAS_MAX + 1];
     struct fm_model *model = pick_name(list, name);
-    if (model || names_default(name) || !fm_aliases_find(options->aliases, name, target)) {
+    if (model || fm_model_names_default(name) || !fm_aliases_find(options->aliases, name, target)) {
         return model;
     }
     return pick_name(list, target);
@@ -367,7 +402,7 @@ static void tell_models(const struct fm_model_list *list, struct fm_error *error
 
 static enum fm_code no_such_model(const struct fm_options *options, const struct fm_model_list *list, const char *name,
                                   struct fm_error *error) {
-    if (!names_default(name)) {
+    if (!fm_model_names_default(name)) {
         enum fm_code code =
             fm_fail(error, FM_NOT_FOUND, "the model '%.*s' does not exist", fm_utf8_shown(name, NAME_SHOWN), name);
         tell_models(list, error);
@@ -418,7 +453,7 @@ enum fm_code fm_models_look_up(const struct fm_options *options, const struct fm
         *found = (struct fm_model){0};
         model->mmproj_size = size_of(model->mmproj);
         model->draft_size = size_of(model->draft);
-    } else if (list.folder_error && !(list.named_projector && names_default(name))) {
+    } else if (list.folder_error && !(list.named_projector && fm_model_names_default(name))) {
         code = fm_file_fail_open("models folder", list.folder_error, options->models_dir, error);
     } else {
         code = no_such_model(options, &list, name, error);
@@ -460,6 +495,9 @@ void fm_model_do_without_images(struct fm_model *model) {
 }
 
 const char *fm_model_blamed(const struct fm_model *model) {
+    if (model->listed) { /* one process has all of them */
+        return model->engine->name;
+    }
     return model->found && model->mmproj ? model->mmproj : model->id;
 }
 

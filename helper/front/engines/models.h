@@ -15,7 +15,10 @@
 #include <stdint.h>
 
 struct fm_model {
-    char *id;            /* the file's name without ".gguf"; owned */
+    const struct fm_engine_files *engine; /* the one that has it; borrowed, as long as the front lives */
+    bool listed;                          /* that engine has several models in one process, and lists them */
+    char *id;            /* the file's name without ".gguf", or the listed id, or the engine's name; owned */
+    char *asked;         /* `listed`: the model that the engine is told; NULL: its default one; owned */
     char *path;          /* owned; NULL: the engine has no model files */
     char *mmproj;        /* the file with which it sees images; owned; NULL: it does not */
     bool found;          /* `mmproj`, absolute then, was found beside `path`; --mmproj did not name it */
@@ -59,7 +62,31 @@ FM_MUST_USE enum fm_code fm_models_find(const struct fm_options *options, const 
                                         const char *name, struct fm_model *model, struct fm_error *error);
 void fm_model_free(struct fm_model *model);
 
-/* Whether both are the same model, with its projector or without; nothing is the same as no model. */
+/*
+ * The model `asked` (NULL: the default one) of an engine that lists its models, under the id `id` (NULL: the engine's
+ * name). Both are copied. FM_INTERNAL: out of memory; nothing is left to free then.
+ */
+FM_MUST_USE enum fm_code fm_model_of_list(const struct fm_engine_files *engine, const char *id, const char *asked,
+                                          struct fm_model *model, struct fm_error *error);
+
+/* Whether it sees images: with its projector, or by itself where its engine lists it. */
+bool fm_model_sees(const struct fm_model *model);
+
+/* Whether a request means the default model by `name`: it has these names besides its id. */
+bool fm_model_names_default(const char *name);
+
+/* The models that a request may go to, of one engine each, in the order in which they are tried. */
+#define FM_ROUTE_MAX 8
+struct fm_route {
+    struct fm_model models[FM_ROUTE_MAX]; /* owned */
+    size_t count;
+};
+
+/* The first one, taken out; the route has one at least. */
+struct fm_model fm_route_next(struct fm_route *route);
+void fm_route_free(struct fm_route *route);
+
+/* Whether one process has both: the same model, with its projector or without; nothing is the same as no model. */
 bool fm_model_is_same(const struct fm_model *model, const struct fm_model *other);
 
 /* About how many bytes of memory the model takes, its KV memory included: by what is known before it is loaded. Pure.

@@ -88,18 +88,23 @@ static int64_t memory_used(const struct fm_front *front) {
     return used;
 }
 
+/* Whether --max-engines counts it: an engine without files takes little, and there is one of each. */
+static bool is_counted(const struct fm_model *model) {
+    return model->engine->descriptor.reads_files || !model->engine->beside;
+}
+
 /* NULL: there is none, or the model does not fit beside those that are loaded. One that is alone has all the memory. */
-static struct fm_engine *free_place(struct fm_front *front, int64_t need) {
+static struct fm_engine *free_place(struct fm_front *front, const struct fm_model *model, int64_t need) {
     int64_t used = memory_used(front);
-    if (used > 0 && used + need > front->memory_budget) {
-        return NULL;
+    int64_t counted = 0;
+    struct fm_engine *place = NULL;
+    for (size_t i = FM_ENGINES_MAX; i-- > 0;) {
+        struct fm_engine *engine = &front->engines[i];
+        counted += engine->state != FM_ENGINE_IDLE && is_counted(&engine->model);
+        place = engine->state == FM_ENGINE_IDLE ? engine : place;
     }
-    for (size_t i = 0; i < (size_t)front->options.max_engines; i++) {
-        if (front->engines[i].state == FM_ENGINE_IDLE) {
-            return &front->engines[i];
-        }
-    }
-    return NULL;
+    bool full = counted >= front->options.max_engines || (used > 0 && used + need > front->memory_budget);
+    return full && is_counted(model) ? NULL : place;
 }
 
 static bool is_any_going(const struct fm_front *front) {
@@ -122,7 +127,7 @@ static struct fm_engine *least_busy(struct fm_front *front, uint64_t number) {
     unsigned least = 0;
     for (size_t i = 0; i < FM_ENGINES_MAX; i++) {
         struct fm_engine *engine = &front->engines[i];
-        bool runs = engine->state != FM_ENGINE_IDLE;
+        bool runs = engine->state != FM_ENGINE_IDLE && is_counted(&engine->model);
         unsigned work = runs ? work_before(engine, number) : 0;
         bool older = chosen && work == 0 && least == 0 && engine->used_us < chosen->used_us;
         if (runs && (!chosen || work < least || older)) {
@@ -136,7 +141,8 @@ static struct fm_engine *least_busy(struct fm_front *front, uint64_t number) {
 static void start(struct fm_engine *engine, struct fm_job *job) {
     struct fm_error error;
     if (fm_engine_start_locked(engine, &job->model, &error) != FM_OK) {
-        fm_job_settle_locked(job, FM_FINISH_FAILED, &error);
+        fm_job_fail_or_move_locked(job, &error);
+        return;
     }
     engine->warming = work_of(job) == FM_WORK_LOAD;
 }
@@ -154,10 +160,11 @@ static struct fm_engine *rival_of(struct fm_front *front, const struct fm_job *j
 
 /* What stands in the way of the job's model for longer than the job may wait. */
 static enum fm_code check_model(struct fm_front *front, const struct fm_model *model, struct fm_error *error) {
+    const struct fm_program *program = fm_program_of(front, model);
     bool known;
-    int64_t need = fm_needs_of(&front->program.needs, model, &known);
+    int64_t need = fm_needs_of(&program->needs, model, &known);
     need = known ? need : model->size; /* the engine's settings decide about the rest */
-    enum fm_code code = fm_crash_loop_check(&front->program.crash_loop, fm_model_blamed(model), fm_now_ms(), error);
+    enum fm_code code = fm_crash_loop_check(&program->crash_loop, fm_model_blamed(model), fm_now_ms(), error);
     return code ? code : fm_needs_check(model, need, front->options.memory_budget, error);
 }
 
@@ -175,7 +182,7 @@ static void have_end(struct fm_engine *engine, const struct fm_job *job, struct 
 static enum outcome find_place(struct fm_front *front, struct fm_job *job, struct turns *turns) {
     struct fm_error error;
     if (check_model(front, &job->model, &error) != FM_OK) {
-        fm_job_settle_locked(job, FM_FINISH_FAILED, &error);
+        fm_job_fail_or_move_locked(job, &error);
         return PLACED_OR_FAILED;
     }
     struct fm_engine *rival = rival_of(front, job);
@@ -185,7 +192,8 @@ static enum outcome find_place(struct fm_front *front, struct fm_job *job, struc
         }
         return WAITS_FOR_OWN_ENGINE;
     }
-    struct fm_engine *place = free_place(front, fm_needs_of(&front->program.needs, &job->model, NULL));
+    int64_t need = fm_needs_of(&fm_program_of(front, &job->model)->needs, &job->model, NULL);
+    struct fm_engine *place = free_place(front, &job->model, need);
     if (place) {
         start(place, job);
         return PLACED_OR_FAILED;

@@ -2,6 +2,7 @@
 #include "front/engines/send.h"
 #include "base/clock.h"
 #include "front/engines/engine.h"
+#include "front/jobs.h"
 #include "front/engines/table.h"
 #include "front/ignored.h"
 #include "protocol/frame.h"
@@ -47,6 +48,14 @@ static void write_saved(const struct fm_kv_files *kv, struct fm_json_writer *w) 
     fm_json_object_end(w);
 }
 
+void fm_engine_send_available_locked(struct fm_engine *engine) {
+    struct fm_json_writer w = begin_request(engine, FM_ENGINE_AVAILABLE_ID, "engine.available");
+    fm_json_object_begin(&w);
+    fm_json_object_end(&w);
+    end_message(engine);
+    engine->progress_ms = fm_now_ms();
+}
+
 void fm_engine_send_load_locked(struct fm_engine *engine) {
     const struct fm_model *model = &engine->model;
     const char *chat_template = engine->front->options.chat_template;
@@ -80,17 +89,31 @@ static void write_extras(struct fm_engine *engine, struct fm_request *request, s
     }
 }
 
+/* Which of the engine's models, and which conversation it is: for engines that want to know. */
+static void write_place(const struct fm_engine *engine, const struct fm_job *job, struct fm_json_writer *w) {
+    const struct fm_descriptor *descriptor = &engine->program->descriptor;
+    if (job->model.asked) {
+        fm_json_key_str(w, "model", job->model.asked);
+    }
+    char session[FM_SESSION_SIZE];
+    if (descriptor->features & FM_FEATURE_SESSION && fm_request_session(&job->answer.request, session)) {
+        fm_json_key_str(w, "session", session);
+    }
+}
+
 void fm_engine_send_job_locked(struct fm_engine *engine, struct fm_job *job) {
     struct fm_buf *members = &job->answer.request.job_members;
     struct fm_json_writer w = begin_notification(engine, "job.start");
     fm_json_object_begin(&w);
     fm_json_key_int(&w, "job", (int64_t)job->run);
     fm_json_raw(&w, members->data, members->len);
+    write_place(engine, job, &w);
     fm_answer_write_choice(&job->answer, &w);
     write_extras(engine, &job->answer.request, &w);
     fm_json_object_end(&w);
     end_message(engine);
-    if (!fm_answer_has_next(&job->answer) && !fm_engine_may_use_gpu_locked(engine)) {
+    bool again = fm_answer_has_next(&job->answer) || fm_engine_may_use_gpu_locked(engine) || fm_job_may_move(job);
+    if (!again) {
         fm_buf_free(members); /* a prompt can be megabytes, and this was the last time that it is sent */
     }
     job->state = FM_JOB_SENT;

@@ -4,12 +4,16 @@
 
 #include "front/state.h"
 
-/* The ids of the two calls. */
+/* The ids of the calls. */
 #define FM_ENGINE_INITIALIZE_ID 1
 #define FM_ENGINE_LOAD_ID       2
+#define FM_ENGINE_AVAILABLE_ID  3
 
 /* engine.initialize; the rest of the conversation follows from the replies. */
 void fm_engine_send_initialize_locked(struct fm_engine *engine);
+
+/* engine.available. */
+void fm_engine_send_available_locked(struct fm_engine *engine);
 
 /* engine.load, of engine->model. */
 void fm_engine_send_load_locked(struct fm_engine *engine);

@@ -31,6 +31,7 @@
 #define SLICE_MS        250
 #define INITIALIZE_MS   5000  /* to answer engine.initialize */
 #define LOAD_QUIET_MS   60000 /* without progress in engine.load */
+#define AVAILABLE_MS    2000  /* to answer engine.available */
 #define PAUSED_READS    64    /* 256 KiB of its log in each slice that the host holds up */
 #define READS_AFTER_END 64    /* what a pipe can hold, 1 MiB at most; a child of the engine may go on writing */
 #define IDLE_SAVE_MS    3000  /* for an engine that nobody waits for to save what it has computed */
@@ -55,17 +56,17 @@ static void settle_held(struct fm_job *job, const struct fm_error *death) {
 
 /* The engine did not come to load the model that the job waits for. Without the projector it may: that is tried. */
 static bool was_for(const struct fm_engine *engine, const struct fm_job *job) {
-    bool wants = job->answer.surface->work != FM_WORK_UNLOAD;
+    bool wants = job->answer.surface->work != FM_WORK_UNLOAD && !engine->probes;
     return wants && !engine->loaded && engine->end != FM_END_ASKED && fm_model_is_same(&job->model, &engine->model) &&
            (job->model.mmproj || !engine->model.mmproj);
 }
 
 /* A projector that was found may be what does not load; without it the model may. A shortage passes. */
 static void remember_failed_load_locked(struct fm_engine *engine) {
-    bool asked = engine->end == FM_END_ASKED || engine->front->ending;
+    bool asked = engine->end == FM_END_ASKED || engine->front->ending || engine->probes;
     if (!engine->loaded && !asked && !engine->model.found && engine->end_error.code == FM_UNAVAILABLE) {
-        fm_failed_load_note(&engine->front->program.failed_loads, &engine->model, engine->initialized,
-                            &engine->end_error, fm_now_ms());
+        fm_failed_load_note(&engine->program->failed_loads, &engine->model, engine->initialized, &engine->end_error,
+                            fm_now_ms());
     }
 }
 
@@ -77,7 +78,7 @@ static bool give_gpu_up_locked(struct fm_engine *engine) {
     if (!engine->died || !fm_engine_may_use_gpu_locked(engine) || engine->front->ending) {
         return false;
     }
-    struct fm_program *program = &engine->front->program;
+    struct fm_program *program = engine->program;
     program->gpu_given_up = true;
     program->has_gpu = true;
     program->gpu = (struct fm_gpu){.layers = 0};
@@ -104,7 +105,7 @@ static void settle_after_death_locked(struct fm_engine *engine) {
         } else if (is_held(engine, job)) {
             settle_held(job, &engine->end_error);
         } else if (job->state == FM_JOB_QUEUED && was_for(engine, job) && !again) {
-            fm_job_settle_locked(job, FM_FINISH_FAILED, &engine->end_error);
+            fm_job_fail_or_move_locked(job, &engine->end_error);
         }
     }
 }
@@ -118,8 +119,11 @@ static void describe_death_locked(struct fm_engine *engine, int status) {
     snprintf(how, sizeof how, status < 0 ? "was ended by signal %d" : "exited with status %d", abs(status));
     if (engine->loaded) {
         fm_fail(&error, FM_INTERNAL, "the engine %s while it held the request", how);
+    } else if (engine->probes) {
+        fm_fail(&error, FM_UNAVAILABLE, "the engine program %s %s before it told whether it is available", engine->path,
+                how);
     } else {
-        fm_fail(&error, FM_UNAVAILABLE, "the engine program %s %s before the model %s was loaded", engine->program, how,
+        fm_fail(&error, FM_UNAVAILABLE, "the engine program %s %s before the model %s was loaded", engine->path, how,
                 engine->model.path ? engine->model.path : engine->model.id);
     }
     fm_engine_note_end_locked(engine, FM_END_CRASH, &error);
@@ -130,7 +134,7 @@ static int64_t quiet_limit_locked(const struct fm_engine *engine) {
     if (engine->state != FM_ENGINE_STARTING) {
         return -1;
     }
-    return engine->initialized ? LOAD_QUIET_MS : INITIALIZE_MS;
+    return !engine->initialized ? INITIALIZE_MS : engine->probes ? AVAILABLE_MS : LOAD_QUIET_MS;
 }
 
 /*
@@ -144,8 +148,11 @@ static bool too_quiet(struct fm_engine *engine, int64_t late_ms) {
     bool over = limit >= 0 && fm_now_ms() - engine->progress_ms >= limit;
     if (over) {
         struct fm_error error;
-        fm_fail(&error, FM_UNAVAILABLE, "the engine program %s made no progress for %lld ms while it %s",
-                engine->program, (long long)limit, engine->initialized ? "loaded the model" : "started");
+        fm_fail(&error, FM_UNAVAILABLE, "the engine program %s made no progress for %lld ms while it %s", engine->path,
+                (long long)limit,
+                !engine->initialized ? "started"
+                : engine->probes     ? "was asked whether it is available"
+                                     : "loaded the model");
         engine->died = engine->end_error.code == FM_OK;
         fm_engine_note_end_locked(engine, FM_END_CRASH, &error);
     }
@@ -211,6 +218,15 @@ static int64_t end_left_locked(struct fm_engine *engine) {
     return left;
 }
 
+/* It did not stop what it was to stop, and says nothing any more, or has nothing else to do. */
+static void end_silent_locked(struct fm_engine *engine) {
+    struct fm_error error;
+    fm_fail(&error, FM_INTERNAL,
+            "the engine was ended, because it did not stop a request, and said nothing for %d ms or had no other one",
+            FM_SILENCE_MS);
+    fm_engine_kill_locked(engine, FM_END_CRASH, &error);
+}
+
 /* For how long to wait for the engine's next word, in ms; -1: for ever. One that nobody wants is ended here. */
 static int look_after(struct fm_engine *engine, bool *limited) {
     pthread_mutex_lock(&engine->front->lock);
@@ -218,6 +234,12 @@ static int look_after(struct fm_engine *engine, bool *limited) {
     int64_t left = idle_left_locked(engine);
     if (left == 0) {
         end_idle_locked(engine, "it had nothing to do", IDLE_SAVE_MS);
+    }
+    int64_t silence = engine->state == FM_ENGINE_READY ? fm_engine_silence_left_locked(engine) : -1;
+    if (silence == 0) {
+        end_silent_locked(engine);
+    } else if (silence > 0) {
+        left = left < 0 || silence < left ? silence : left;
     }
     if (engine->state == FM_ENGINE_STOPPING) {
         left = end_left_locked(engine);
@@ -238,6 +260,8 @@ static void excuse_jobs_locked(struct fm_engine *engine) {
             job->grace_end_ms = now + FM_GRACE_MS; /* its end may be what is not read yet */
         }
     }
+    engine->heard_ms = now;
+    engine->lost_ms = now;
 }
 
 static bool is_job_stopping(const struct fm_engine *engine) {
@@ -372,14 +396,15 @@ static bool start_process(struct fm_engine *engine, struct fm_child *child) {
     struct fm_environment env;
     const struct fm_child_given given = fm_kv_files_given(&engine->kv);
     int failure = 0;
-    bool made = fm_environment_make(&env, front->options.gpu, engine->gpu_told ? front->options.gpu_dir : NULL);
-    if (fm_engine_program(&front->program.files, engine->program, &error) == FM_OK) {
-        failure = made ? fm_child_start(child, engine->program, env.entries, &given) : ENOMEM;
+    bool made = fm_environment_make(&env, front->options.gpu, engine->gpu_told ? front->options.gpu_dir : NULL,
+                                    &engine->program->config);
+    if (fm_engine_program(&engine->program->files, engine->path, &error) == FM_OK) {
+        failure = made ? fm_child_start(child, engine->path, env.entries, &given) : ENOMEM;
     }
     fm_environment_free(&env);
     if (failure) {
         fm_fail(&error, is_shortage(failure) ? FM_OVERLOADED : FM_UNAVAILABLE,
-                "can't start the engine program %s: %s%s", engine->program, strerror(failure), start_hint(failure));
+                "can't start the engine program %s: %s%s", engine->path, strerror(failure), start_hint(failure));
     }
     pthread_mutex_lock(&front->lock);
     struct fm_outbox_options outbox = {.fd = child->to_child,
@@ -426,9 +451,11 @@ static void reap_process(struct fm_engine *engine, struct fm_child *child, struc
     fm_log(FM_LOG_INFO, "engine %d ended with %d", (int)child->pid, status);
     pthread_mutex_lock(&front->lock);
     describe_death_locked(engine, status);
-    if (engine->end == FM_END_CRASH && !front->ending) {
+    if (engine->end == FM_END_CRASH && !front->ending && engine->probes) {
         front->metrics.engine_deaths++;
-        fm_crash_loop_note(&front->program.crash_loop, fm_model_blamed(&engine->model), &engine->end_error,
+    } else if (engine->end == FM_END_CRASH && !front->ending) {
+        front->metrics.engine_deaths++;
+        fm_crash_loop_note(&engine->program->crash_loop, fm_model_blamed(&engine->model), &engine->end_error,
                            fm_now_ms());
     }
     pthread_mutex_unlock(&front->lock);
@@ -445,7 +472,9 @@ static bool resolve(const char *path, char **resolved) {
 
 /* False when out of memory. */
 static bool copy_model(struct fm_model *copy, const struct fm_model *model) {
-    copy->id = strdup(model->id);
+    copy->engine = model->engine;
+    copy->listed = model->listed;
+    copy->id = strdup(model->listed ? model->engine->name : model->id);
     copy->found = model->found;
     copy->created = model->created;
     bool resolved = resolve(model->path, &copy->path);
@@ -456,14 +485,14 @@ static bool copy_model(struct fm_model *copy, const struct fm_model *model) {
 static bool is_gpu_wanted(const struct fm_engine *engine) {
     const struct fm_options *options = &engine->front->options;
     bool there = options->gpu_dir && options->gpu_dir[0];
-    return there && strcmp(options->gpu, "off") != 0 && !engine->front->program.gpu_given_up;
+    return there && strcmp(options->gpu, "off") != 0 && !engine->program->gpu_given_up;
 }
 
 /* Files for the process that is to be started, where such an engine has a use for them. */
 static void open_files(struct fm_engine *engine) {
     const struct fm_model *model = &engine->model;
-    if (engine->front->program.files.descriptor.features & FM_FEATURE_SAVED_STATE) {
-        fm_kv_files_open(&engine->kv, &engine->front->options, engine->front->program.files.name,
+    if (engine->program->files.descriptor.features & FM_FEATURE_SAVED_STATE && !engine->probes) {
+        fm_kv_files_open(&engine->kv, &engine->front->options, engine->program->files.name,
                          model->path ? model->path : model->id);
     }
 }
@@ -475,6 +504,16 @@ static void close_files(struct fm_engine *engine) {
     fm_kv_files_close(&engine->kv, engine->saved_bytes);
 }
 
+/* A process that was to tell whether its program is available has ended; what it did not tell, its end does. */
+static void note_probe_locked(struct fm_engine *engine) {
+    if (engine->probes && engine->program->asking) {
+        engine->program->asking = false;
+        if (!engine->front->ending) {
+            fm_availability_fail(&engine->program->availability, &engine->end_error, fm_now_ms());
+        }
+    }
+}
+
 static void *engine_main(void *argument) {
     struct fm_engine *engine = argument;
     struct fm_front *front = engine->front;
@@ -482,13 +521,14 @@ static void *engine_main(void *argument) {
     struct fm_relay relay;
     open_files(engine);
     if (start_process(engine, &child)) {
-        fm_relay_begin(&relay, child.errors, front->program.files.name);
+        fm_relay_begin(&relay, child.errors, engine->program->files.name);
         read_engine(engine, &child, &relay);
         reap_process(engine, &child, &relay);
     }
     close_files(engine);
     fm_front_enter(front);
     settle_after_death_locked(engine);
+    note_probe_locked(engine);
     fm_close(engine->wake_read);
     fm_close(engine->wake_write);
     fm_engine_set_state_locked(engine, FM_ENGINE_IDLE);
@@ -514,8 +554,8 @@ static int start_thread(struct fm_engine *engine) {
     return failure;
 }
 
-enum fm_code fm_engine_start_locked(struct fm_engine *engine, const struct fm_model *model, struct fm_error *error) {
-    enum fm_code code = copy_model(&engine->model, model) ? FM_OK : fm_fail_no_memory(error);
+/* What an earlier process in this place has left. */
+static void begin(struct fm_engine *engine) {
     engine->initialized = false;
     engine->loaded = false;
     engine->wanted = false;
@@ -524,14 +564,20 @@ enum fm_code fm_engine_start_locked(struct fm_engine *engine, const struct fm_mo
     engine->drop_saved = false;
     engine->saved_bytes = 0;
     engine->kill_ms = 0;
-    engine->gpu_told = is_gpu_wanted(engine);
+    engine->silent = false;
+    engine->lost_count = 0;
+    engine->gpu_told = !engine->probes && is_gpu_wanted(engine);
     engine->gpu_unused = false;
     engine->end_error.code = FM_OK;
-    engine->memory = fm_needs_of(&engine->front->program.needs, model, NULL);
     engine->started_ms = fm_now_ms();
     engine->used_us = fm_now_us();
     engine->warming = false;
     engine->keep_alive_ms = fm_engine_keep_alive(engine->front, NULL);
+}
+
+/* `code`: that of what came before; FM_OK: the place has all that its thread needs. */
+static enum fm_code start(struct fm_engine *engine, enum fm_code code, struct fm_error *error) {
+    begin(engine);
     fm_engine_set_state_locked(engine, FM_ENGINE_STARTING); /* before its thread looks */
     int failure = code ? 0 : start_thread(engine);
     if (failure) {
@@ -545,6 +591,23 @@ enum fm_code fm_engine_start_locked(struct fm_engine *engine, const struct fm_mo
         fm_model_free(&engine->model);
     }
     return code;
+}
+
+enum fm_code fm_engine_start_locked(struct fm_engine *engine, const struct fm_model *model, struct fm_error *error) {
+    enum fm_code code = copy_model(&engine->model, model) ? FM_OK : fm_fail_no_memory(error);
+    engine->program = fm_program_of(engine->front, model);
+    engine->memory = fm_needs_of(&engine->program->needs, model, NULL);
+    return start(engine, code, error);
+}
+
+void fm_engine_ask_locked(struct fm_program *program, struct fm_engine *probe) {
+    struct fm_error error;
+    if (program->asking || probe->state != FM_ENGINE_IDLE || probe->front->ending) {
+        return;
+    }
+    probe->probes = true;
+    enum fm_code code = fm_model_of_list(&program->files, NULL, NULL, &probe->model, &error);
+    program->asking = start(probe, code, &error) == FM_OK;
 }
 
 void fm_engine_dismiss_locked(struct fm_engine *engine, const char *why) {

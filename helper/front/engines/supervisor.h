@@ -12,6 +12,12 @@
 FM_MUST_USE enum fm_code fm_engine_start_locked(struct fm_engine *engine, const struct fm_model *model,
                                                 struct fm_error *error);
 
+/*
+ * Starts a process of `program` in its place `probe` that tells whether it is available, and then ends; nothing where
+ * one does that already, or there is no thread or memory for it. Wants the lock; never blocks.
+ */
+void fm_engine_ask_locked(struct fm_program *program, struct fm_engine *probe);
+
 /* Ends an engine that has no job; `why` for the log, as in "the engine was ended: WHY". Wants the lock; never blocks.
  */
 void fm_engine_dismiss_locked(struct fm_engine *engine, const char *why);

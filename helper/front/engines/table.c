@@ -8,6 +8,14 @@ const char *fm_engine_state_name(enum fm_engine_state state) {
     return names[state];
 }
 
+struct fm_program *fm_program_of(struct fm_front *front, const struct fm_model *model) {
+    size_t i = 0;
+    while (i + 1 < front->program_count && &front->programs[i].files != model->engine) {
+        i++;
+    }
+    return &front->programs[i];
+}
+
 void fm_engine_set_state_locked(struct fm_engine *engine, enum fm_engine_state state) {
     engine->state_since_ms = engine->state == state ? engine->state_since_ms : fm_now_ms();
     engine->state = state;
@@ -24,7 +32,7 @@ unsigned fm_engine_held_locked(const struct fm_engine *engine) {
     for (size_t i = 0; i < FM_JOBS_MAX && front->jobs_in_flight; i++) {
         held += fm_job_is_held(&front->jobs[i]) && front->jobs[i].engine == engine;
     }
-    return held;
+    return held + engine->lost_count;
 }
 
 unsigned fm_engine_wanted_locked(const struct fm_engine *engine, uint64_t before) {
@@ -44,11 +52,11 @@ int64_t fm_engine_keep_alive(const struct fm_front *front, const struct fm_reque
     return said ? request->limits.keep_alive_ms : usual > 0 ? usual : -1;
 }
 
-enum fm_engine_state fm_engines_state_locked(const struct fm_front *front) {
+enum fm_engine_state fm_engines_state_locked(const struct fm_front *front, const struct fm_program *program) {
     static const enum fm_engine_state order[] = {FM_ENGINE_READY, FM_ENGINE_STARTING, FM_ENGINE_STOPPING};
     for (size_t k = 0; k < sizeof order / sizeof order[0]; k++) {
         for (size_t i = 0; i < FM_ENGINES_MAX; i++) {
-            if (front->engines[i].state == order[k]) {
+            if (front->engines[i].state == order[k] && front->engines[i].program == program) {
                 return order[k];
             }
         }

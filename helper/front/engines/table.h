@@ -7,13 +7,16 @@
 /* As the host is told. */
 const char *fm_engine_state_name(enum fm_engine_state state);
 
+/* The program whose model it is. */
+struct fm_program *fm_program_of(struct fm_front *front, const struct fm_model *model);
+
 /* Sets the engine's state, and since when it has it. Wants the lock. */
 void fm_engine_set_state_locked(struct fm_engine *engine, enum fm_engine_state state);
 
 /* It has a reason to end, or is ending already: it takes no jobs. Wants the lock. */
 bool fm_engine_is_going_locked(const struct fm_engine *engine);
 
-/* Jobs that the engine has. Wants the lock. */
+/* Jobs that the engine has, with those that it was to stop and has not. Wants the lock. */
 unsigned fm_engine_held_locked(const struct fm_engine *engine);
 
 /* The same, and those numbered below `before` that wait for it. Wants the lock. */
@@ -22,8 +25,8 @@ unsigned fm_engine_wanted_locked(const struct fm_engine *engine, uint64_t before
 /* For how many ms an engine may go without a job after that request, or after its load (NULL); -1: for ever. */
 int64_t fm_engine_keep_alive(const struct fm_front *front, const struct fm_request *request);
 
-/* The state of the engine that has come furthest: ready, if one is. Wants the lock. */
-enum fm_engine_state fm_engines_state_locked(const struct fm_front *front);
+/* The state of the program's process that has come furthest: ready, if one is. Wants the lock. */
+enum fm_engine_state fm_engines_state_locked(const struct fm_front *front, const struct fm_program *program);
 
 /* Signs of progress for a job that waits for its engine; for one that has none yet, those of all. Wants the lock. */
 unsigned fm_engine_signs_locked(const struct fm_job *job);

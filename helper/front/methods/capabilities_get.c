@@ -1,5 +1,9 @@
-/* capabilities.get: whether a request could be served, by what, and within which limits. Nothing is started for it. */
+/*
+ * capabilities.get: whether a request could be served, by what, and within which limits. No model is loaded for it, and
+ * it waits for nothing: engines that have to be asked are asked meanwhile.
+ */
 #include "base/clock.h"
+#include "front/engines/route.h"
 #include "front/engines/table.h"
 #include "front/jobs.h"
 #include "front/methods/methods.h"
@@ -28,18 +32,33 @@ static const struct {
     {"images", FM_FEATURE_IMAGES},
 };
 
-/* What the last engine reported; null when it reported nothing, or there was none yet. */
-static void write_engine(struct fm_front *front, struct fm_json_writer *w) {
+/* What is known of each engine, in the order of --engine. */
+struct readiness {
+    enum fm_readiness ready;
+    struct fm_error error; /* why it is not */
+};
+
+/* The engine that the next request goes to; where none is ready, the first. */
+static size_t chosen_of(const struct fm_front *front, const struct readiness *engines) {
+    size_t i = 0;
+    while (i < front->program_count && engines[i].ready != FM_READY_YES) {
+        i++;
+    }
+    return i < front->program_count ? i : 0;
+}
+
+/* What the last process of the engine reported; null when it reported nothing, or there was none yet. */
+static void write_engine(struct fm_front *front, const struct fm_program *program, struct fm_json_writer *w) {
     pthread_mutex_lock(&front->lock);
-    enum fm_engine_state state = fm_engines_state_locked(front);
-    bool reported = front->program.has_sandbox;
-    struct fm_sandbox sandbox = front->program.sandbox;
-    bool has_gpu = front->program.has_gpu;
-    struct fm_gpu gpu = front->program.gpu;
+    enum fm_engine_state state = fm_engines_state_locked(front, program);
+    bool reported = program->has_sandbox;
+    struct fm_sandbox sandbox = program->sandbox;
+    bool has_gpu = program->has_gpu;
+    struct fm_gpu gpu = program->gpu;
     pthread_mutex_unlock(&front->lock);
     fm_json_key(w, "engine");
     fm_json_object_begin(w);
-    fm_json_key_str(w, "name", front->program.files.name);
+    fm_json_key_str(w, "name", program->files.name);
     fm_json_key_str(w, "state", fm_engine_state_name(state));
     fm_json_key(w, "sandbox");
     if (reported) {
@@ -58,7 +77,8 @@ static void write_engine(struct fm_front *front, struct fm_json_writer *w) {
 
 /* One that runs, or comes or goes. */
 struct engine_report {
-    char *model; /* its id; owned */
+    const char *engine; /* its name */
+    char *model;        /* its id; owned */
     enum fm_engine_state state;
     int64_t state_ms;
     int64_t memory; /* 0: unknown */
@@ -71,7 +91,8 @@ static size_t report_engines(struct fm_front *front, struct engine_report report
     for (size_t i = 0; i < FM_ENGINES_MAX; i++) {
         const struct fm_engine *engine = &front->engines[i];
         if (engine->state != FM_ENGINE_IDLE) {
-            reports[count++] = (struct engine_report){.model = engine->model.id ? strdup(engine->model.id) : NULL,
+            reports[count++] = (struct engine_report){.engine = engine->program->files.name,
+                                                      .model = engine->model.id ? strdup(engine->model.id) : NULL,
                                                       .state = engine->state,
                                                       .state_ms = fm_now_ms() - engine->state_since_ms,
                                                       .memory = engine->memory,
@@ -89,6 +110,9 @@ static void write_engines(struct fm_front *front, struct fm_json_writer *w) {
     fm_json_array_begin(w);
     for (size_t i = 0; i < count; i++) {
         fm_json_object_begin(w);
+        if (front->program_count > 1) {
+            fm_json_key_str(w, "engine", reports[i].engine);
+        }
         fm_json_key_str(w, "model", reports[i].model);
         fm_json_key_str(w, "state", fm_engine_state_name(reports[i].state));
         fm_json_key_int(w, "state_ms", reports[i].state_ms);
@@ -139,12 +163,24 @@ static void write_limits(struct fm_json_writer *w) {
     fm_json_object_end(w);
 }
 
-/* What the engine said when it ran last, else what its file says; null where it said nothing. */
-static void write_features(struct fm_front *front, struct fm_json_writer *w) {
+/* What an engine said when it ran last, else what its file says. */
+static struct fm_descriptor descriptor_of(struct fm_front *front, const struct fm_program *program) {
     pthread_mutex_lock(&front->lock);
-    struct fm_descriptor descriptor = front->program.descriptor;
+    struct fm_descriptor descriptor = program->descriptor;
     pthread_mutex_unlock(&front->lock);
-    descriptor = descriptor.has_features ? descriptor : front->program.files.descriptor;
+    return descriptor.has_features ? descriptor : program->files.descriptor;
+}
+
+/* What some engine that may take requests can do; null where they said nothing. */
+static void write_features(struct fm_front *front, const struct readiness *engines, struct fm_json_writer *w) {
+    struct fm_descriptor descriptor = descriptor_of(front, &front->programs[chosen_of(front, engines)]);
+    for (size_t i = 0; i < front->program_count; i++) {
+        struct fm_descriptor other = descriptor_of(front, &front->programs[i]);
+        if (engines[i].ready == FM_READY_YES && other.has_features) {
+            descriptor.has_features = true;
+            descriptor.features |= other.features;
+        }
+    }
     fm_json_key(w, "features");
     fm_json_object_begin(w);
     for (size_t i = 0; i < sizeof features / sizeof features[0]; i++) {
@@ -159,72 +195,92 @@ static void write_features(struct fm_front *front, struct fm_json_writer *w) {
     fm_json_object_end(w);
 }
 
-/* Why the default model did not load when it was tried last; NULL: it did, or was not tried lately. */
-static const char *failed_load(struct fm_front *front, const struct fm_model *model, struct fm_error *error) {
-    pthread_mutex_lock(&front->lock);
-    const struct fm_failed_load *failed = fm_failed_load_of(&front->program.failed_loads, model, fm_now_ms());
-    bool started = failed && failed->engine_started;
-    if (failed) {
-        *error = failed->error;
+/* The default model is that of the first engine that is ready. */
+static void write_models(const struct fm_front *front, const struct fm_model_list *list, bool chosen,
+                         struct fm_json_writer *w) {
+    for (size_t i = 0; i < list->count; i++) {
+        const struct fm_model *model = &list->models[i];
+        fm_json_object_begin(w);
+        fm_json_key_str(w, "id", model->id);
+        fm_json_key_bool(w, "default", chosen && model->is_default);
+        fm_json_key_bool(w, "images", fm_model_sees(model));
+        fm_json_key_str(w, "mmproj", model->mmproj);
+        if (front->program_count > 1) {
+            fm_json_key_str(w, "engine", model->engine->name);
+        }
+        fm_json_object_end(w);
     }
-    pthread_mutex_unlock(&front->lock);
-    return !failed ? NULL : started ? "MODEL_NOT_READY" : "HELPER_UNHEALTHY";
 }
 
-/* NULL when a request could be served; otherwise the reason's code, with `error` telling more. */
-static const char *unavailable_reason(struct fm_front *front, struct fm_error *error) {
-    const struct fm_engine_files *files = &front->program.files;
-    char program[PATH_MAX];
-    struct fm_model model;
-    if (fm_engine_program(files, program, error) != FM_OK) {
-        return "HELPER_UNHEALTHY";
-    }
-    if (files->fault.code != FM_OK) {
-        *error = files->fault;
-        return "HELPER_UNHEALTHY";
-    }
-    if (fm_models_find(&front->options, files, NULL, &model, error) != FM_OK) {
-        return "MODEL_NOT_READY";
-    }
-    const char *reason = failed_load(front, &model, error);
-    fm_model_free(&model);
-    return reason;
-}
-
-static void write_models(struct fm_json_writer *w, const struct fm_model_list *list) {
+static enum fm_code write_all_models(struct fm_front *front, const struct readiness *engines, struct fm_json_writer *w,
+                                     struct fm_error *error) {
     fm_json_key(w, "models");
     fm_json_array_begin(w);
-    for (size_t i = 0; i < list->count; i++) {
+    for (size_t i = 0; i < front->program_count; i++) {
+        struct fm_model_list list;
+        bool there = front->program_count == 1 || engines[i].ready != FM_READY_NO;
+        if (there && fm_program_models(front, &front->programs[i], &list, error) != FM_OK) {
+            return error->code;
+        }
+        if (there) {
+            write_models(front, &list, i == chosen_of(front, engines), w);
+            fm_model_list_free(&list);
+        }
+    }
+    fm_json_array_end(w);
+    return FM_OK;
+}
+
+static void write_order(const struct fm_front *front, const struct readiness *engines, struct fm_json_writer *w) {
+    fm_json_key(w, "order");
+    fm_json_array_begin(w);
+    for (size_t i = 0; i < front->program_count; i++) {
+        const struct fm_error *error = engines[i].ready == FM_READY_YES ? NULL : &engines[i].error;
         fm_json_object_begin(w);
-        fm_json_key_str(w, "id", list->models[i].id);
-        fm_json_key_bool(w, "default", list->models[i].is_default);
-        fm_json_key_bool(w, "images", list->models[i].mmproj != NULL);
-        fm_json_key_str(w, "mmproj", list->models[i].mmproj);
+        fm_json_key_str(w, "name", front->programs[i].files.name);
+        fm_json_key_bool(w, "available", !error);
+        fm_json_key_str(w, "reason_code", error ? error->reason_code : NULL);
+        fm_json_key_str(w, "detail", error ? error->detail : NULL);
+        fm_json_key_bool(w, "remote", front->programs[i].files.descriptor.remote);
         fm_json_object_end(w);
     }
     fm_json_array_end(w);
 }
 
+/* Why no engine is ready: one that is being asked may be, and otherwise the first that can be helped says it. */
+static const struct fm_error *reason_of(const struct fm_front *front, const struct readiness *engines) {
+    const struct fm_error *reason = &engines[0].error;
+    for (size_t i = 0; i < front->program_count; i++) {
+        if (engines[i].ready == FM_READY_UNKNOWN) {
+            return &engines[i].error;
+        }
+        bool never = strncmp(reason->reason_code, "UNSUPPORTED", sizeof "UNSUPPORTED" - 1) == 0;
+        reason = never ? &engines[i].error : reason;
+    }
+    return reason;
+}
+
 static enum fm_code capabilities_get(struct fm_front *front, const struct fm_method_call *call,
                                      struct fm_json_writer *result, struct fm_error *error) {
-    struct fm_model_list list;
-    struct fm_error reason;
-    const struct fm_engine_files *engine = &front->program.files;
+    struct readiness engines[FM_PROGRAMS_MAX] = {{FM_READY_NO, {.code = FM_OK}}};
     (void)call;
-    if (fm_models_list(&front->options, engine, &list, error) != FM_OK) {
+    for (size_t i = 0; i < front->program_count; i++) {
+        engines[i].ready = fm_program_readiness(front, &front->programs[i], &engines[i].error);
+    }
+    size_t chosen = chosen_of(front, engines);
+    const struct fm_error *reason = engines[chosen].ready == FM_READY_YES ? NULL : reason_of(front, engines);
+    fm_json_key_bool(result, "available", !reason);
+    fm_json_key_str(result, "reason_code", reason ? reason->reason_code : NULL);
+    fm_json_key_str(result, "detail", reason ? reason->detail : NULL);
+    write_engine(front, &front->programs[chosen], result);
+    write_order(front, engines, result);
+    write_engines(front, result);
+    if (write_all_models(front, engines, result, error) != FM_OK) {
         return error->code;
     }
-    const char *reason_code = unavailable_reason(front, &reason);
-    fm_json_key_bool(result, "available", !reason_code);
-    fm_json_key_str(result, "reason_code", reason_code);
-    fm_json_key_str(result, "detail", reason_code ? reason.detail : NULL);
-    write_engine(front, result);
-    write_engines(front, result);
-    write_models(result, &list);
     write_store(front, result);
-    write_features(front, result);
+    write_features(front, engines, result);
     write_limits(result);
-    fm_model_list_free(&list);
     return FM_OK;
 }
 

@@ -1,15 +1,16 @@
 /* What all methods that make an answer have in common: params become a job with a watchdog. */
 #include "front/methods/create.h"
+#include "front/engines/route.h"
 #include "front/jobs.h"
 #include "front/methods/params.h"
 #include "front/watchdog.h"
 
-/* Takes `request` and `model` over, also on failure. */
+/* Takes `request` and `route` over, also on failure. */
 static enum fm_code start_job(struct fm_front *front, const struct fm_rpc_id *id, const struct fm_surface *surface,
-                              struct fm_request *request, struct fm_model *model, struct fm_error *error) {
+                              struct fm_request *request, struct fm_route *route, struct fm_error *error) {
     struct fm_job *job;
     fm_front_enter(front);
-    enum fm_code code = fm_job_create_locked(front, id, surface, request, model, &job, error);
+    enum fm_code code = fm_job_create_locked(front, id, surface, request, route, &job, error);
     if (code == FM_OK && fm_watchdog_start_locked(front, job) != 0) {
         fm_job_release_locked(front, job);
         code = fm_fail(error, FM_OVERLOADED, "can't start a thread for the request");
@@ -21,7 +22,7 @@ static enum fm_code start_job(struct fm_front *front, const struct fm_rpc_id *id
 enum fm_code fm_method_create(struct fm_front *front, const struct fm_rpc_id *id, struct json_object *params,
                               const struct fm_surface *surface, struct fm_error *error) {
     struct fm_request request;
-    struct fm_model model;
+    struct fm_route route;
     if (surface->parse(params, &request, error) != FM_OK) {
         return error->code;
     }
@@ -36,18 +37,9 @@ enum fm_code fm_method_create(struct fm_front *front, const struct fm_rpc_id *id
             error, "background", "unsupported_value",
             "what runs in the background has to be stored, and fm-proxy was started without a store");
     }
-    if (fm_models_find(&front->options, &front->program.files, request.model, &model, error) != FM_OK) {
+    if (fm_route_find(front, &request, &route, error) != FM_OK) {
         fm_request_free(&request);
         return error->code;
     }
-    if (!model.mmproj && fm_request_image_param(&request, 0, ".type", error)) {
-        enum fm_code refused = fm_model_refuse_images(&model, error);
-        fm_request_free(&request);
-        fm_model_free(&model);
-        return refused;
-    }
-    if (!request.unresolved && request.image_params.len == 0) {
-        fm_model_do_without_images(&model);
-    }
-    return start_job(front, id, surface, &request, &model, error);
+    return start_job(front, id, surface, &request, &route, error);
 }

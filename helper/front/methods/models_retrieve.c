@@ -1,4 +1,5 @@
 /* models.retrieve: GET /models/{id}. */
+#include "front/engines/route.h"
 #include "front/methods/methods.h"
 #include "front/methods/model_object.h"
 
@@ -16,7 +17,7 @@ static enum fm_code models_retrieve(struct fm_front *front, const struct fm_meth
         snprintf(error->param, sizeof error->param, "model");
         return FM_NOT_FOUND;
     }
-    if (fm_models_look_up(&front->options, &front->program.files, id, &model, error) != FM_OK) {
+    if (fm_route_look_up(front, id, &model, error) != FM_OK) {
         return error->code;
     }
     fm_model_write_members(result, &model);

@@ -45,15 +45,22 @@ static void pages_free(void *pages, size_t size) {
 #endif
 }
 
-char *fm_secret_copy(const char *text, size_t len) {
+char *fm_secret_new(size_t len) {
     size_t size = sizeof size + len + 1;
-    char *block = pages_new(size);
+    char *block = pages_new(size); /* new pages are zeros */
     if (!block) {
         return NULL;
     }
     memcpy(block, &size, sizeof size);
-    memcpy(block + sizeof size, text, len);
-    return block + sizeof size; /* new pages are zeros */
+    return block + sizeof size;
+}
+
+char *fm_secret_copy(const char *text, size_t len) {
+    char *secret = fm_secret_new(len);
+    if (secret) {
+        memcpy(secret, text, len);
+    }
+    return secret;
 }
 
 static void remove_variable(const char *name) {

@@ -1,0 +1,64 @@
+/*
+ * What is known of an engine's availability (ENGINE.md, Availability), and for how long. Pure: no locks, the clock is
+ * handed in.
+ */
+#ifndef FM_FRONT_ENGINES_AVAILABILITY_H
+#define FM_FRONT_ENGINES_AVAILABILITY_H
+
+#include "base/error.h"
+
+#include <stddef.h>
+
+#define FM_GOOD_MS     60000    /* so long it holds that an engine is available */
+#define FM_BAD_MS      300000   /* ... that it is not */
+#define FM_OFFLINE_MS  5000     /* ... and where the network is the reason, which comes back at any moment */
+#define FM_WAIT_MAX_MS 86400000 /* of ttl_ms and retry_after_ms */
+
+#define FM_LISTED_MAX    256 /* models that an engine may list */
+#define FM_LISTED_ID_MAX 255 /* bytes of the id of one */
+
+struct json_object;
+
+/* A model that an engine lists. */
+struct fm_listed {
+    char *id;               /* owned */
+    int64_t context_length; /* 0: unknown */
+};
+
+enum fm_known { FM_KNOWN_NOT, FM_KNOWN_GOOD, FM_KNOWN_BAD };
+
+/* Zeroed, it is ready: nothing is known. */
+struct fm_availability {
+    enum fm_known known;      /* what was said last */
+    int64_t until_ms;         /* so long it holds */
+    struct fm_error error;    /* FM_KNOWN_BAD: FM_UNAVAILABLE with the reason_code and what to do */
+    bool has_models;          /* the engine has listed its models */
+    struct fm_listed *models; /* the default one first; owned */
+    size_t model_count;
+};
+
+/*
+ * Takes the result of engine.available (borrowed). What is wrong in it counts as HELPER_UNHEALTHY. Without a list of
+ * models, an earlier one stays.
+ */
+void fm_availability_take(struct fm_availability *availability, struct json_object *result, int64_t now_ms);
+
+/* The engine could not be asked, or refused a load: `error` says why. Without a reason_code it is HELPER_UNHEALTHY. */
+void fm_availability_fail(struct fm_availability *availability, const struct fm_error *error, int64_t now_ms);
+
+/* A load went well. */
+void fm_availability_good(struct fm_availability *availability, int64_t now_ms);
+
+/* What is known now. */
+enum fm_known fm_availability_known(const struct fm_availability *availability, int64_t now_ms);
+
+/* The listed model with the id; NULL: there is none. */
+const struct fm_listed *fm_availability_find(const struct fm_availability *availability, const char *id);
+
+/* Whether `code` is one that an engine may use (ENGINE.md, Availability). */
+bool fm_is_reason_code(const char *code);
+
+/* Frees what is owned; ready again. */
+void fm_availability_free(struct fm_availability *availability);
+
+#endif

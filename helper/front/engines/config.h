@@ -1,0 +1,40 @@
+/*
+ * The configuration of an engine (ENGINE.md, Configuration): its text, and the keys that it names. It is read once, and
+ * lies in memory that no core dump has; what came in variables has left our environment.
+ */
+#ifndef FM_FRONT_ENGINES_CONFIG_H
+#define FM_FRONT_ENGINES_CONFIG_H
+
+#include "base/error.h"
+
+#include <limits.h>
+#include <stddef.h>
+
+#define FM_CONFIG_MAX      32000u /* bytes: a variable on Windows has 32,767 characters at most */
+#define FM_CONFIG_KEYS_MAX 16u    /* variables that it may name */
+
+struct fm_config_key {
+    char *name;  /* of the variable; owned */
+    char *value; /* a secret (base/secret.h); owned */
+};
+
+struct fm_config {
+    char *text;         /* a secret; NULL: there is none, or it can't be used */
+    char dir[PATH_MAX]; /* the folder that its relative paths begin at */
+    struct fm_config_key keys[FM_CONFIG_KEYS_MAX];
+    size_t key_count;
+    struct fm_error
+        fault; /* why it can't be used: FM_UNAVAILABLE, NOT_CONFIGURED; code FM_OK: it can, or there is none */
+};
+
+/*
+ * Reads the configuration that `source` names: the path of a file, or "env:NAME", the variable that holds it. NULL:
+ * there is none. Takes the variables that it names out of the environment: so before the first thread. False when out
+ * of memory.
+ */
+FM_MUST_USE bool fm_config_read(struct fm_config *config, const char *source);
+
+/* Overwrites and frees all of it. */
+void fm_config_free(struct fm_config *config);
+
+#endif

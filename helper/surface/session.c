@@ -1,0 +1,73 @@
+/*
+ * The hash that all requests of a conversation have in common: that of its messages up to the first one of the user,
+ * as the engine gets them. It only has to tell conversations apart, so it is FNV-1a with 64 bits.
+ */
+#include "surface/surface.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define FNV_OFFSET UINT64_C(14695981039346656037)
+#define FNV_PRIME  UINT64_C(1099511628211)
+
+/* After the string that begins at `at`, in JSON that is well-formed. */
+static const char *after_string(const char *at, const char *end) {
+    for (at++; at < end && *at != '"'; at++) {
+        at += *at == '\\';
+    }
+    return at < end ? at + 1 : end;
+}
+
+/* After the value that begins at `at`: one that is no object, list or string ends before a comma. */
+static const char *after_value(const char *at, const char *end) {
+    int depth = 0;
+    while (at < end) {
+        if (*at == '"') {
+            at = after_string(at, end);
+        } else {
+            depth += *at == '{' || *at == '[';
+            depth -= *at == '}' || *at == ']';
+            at++;
+        }
+        if (depth == 0 && (at == end || *at == ',' || *at == ']' || *at == '}')) {
+            break;
+        }
+    }
+    return at;
+}
+
+/* The list of messages among the members; NULL: there is none. Our own writer leaves no white space. */
+static const char *find_messages(const char *at, const char *end) {
+    static const char key[] = "\"messages\":[";
+    while (at < end) {
+        if ((size_t)(end - at) > sizeof key && memcmp(at, key, sizeof key - 1) == 0) {
+            return at + sizeof key - 1;
+        }
+        at = after_string(at, end);                     /* the name */
+        at = at < end ? after_value(at + 1, end) : end; /* after its colon */
+        at += at < end && *at == ',';
+    }
+    return NULL;
+}
+
+bool fm_request_session(const struct fm_request *request, char session[FM_SESSION_SIZE]) {
+    static const char user[] = "{\"role\":\"user\"";
+    const char *at = request->job_members.data;
+    const char *end = at ? at + request->job_members.len : at;
+    uint64_t hash = FNV_OFFSET;
+    bool asked = false;
+    at = at ? find_messages(at, end) : NULL;
+    while (at && at < end && *at == '{' && !asked) {
+        const char *next = after_value(at, end);
+        asked = (size_t)(next - at) >= sizeof user && memcmp(at, user, sizeof user - 1) == 0;
+        for (; at < next; at++) {
+            hash = (hash ^ (unsigned char)*at) * FNV_PRIME;
+        }
+        at += at < end && *at == ',';
+    }
+    if (asked) {
+        snprintf(session, FM_SESSION_SIZE, "%016" PRIx64, hash);
+    }
+    return asked;
+}

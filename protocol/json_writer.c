@@ -169,6 +169,14 @@ void fm_json_value(struct fm_json_writer *w, struct json_object *value) {
     }
 }
 
+void fm_json_key_count(struct fm_json_writer *w, const char *key, int64_t count) {
+    if (count < 0) {
+        fm_json_key_null(w, key);
+    } else {
+        fm_json_key_int(w, key, count);
+    }
+}
+
 void fm_json_key_null(struct fm_json_writer *w, const char *key) {
     fm_json_key(w, key);
     fm_json_null(w);

@@ -51,6 +51,7 @@ void fm_json_raw(struct fm_json_writer *w, const char *json, size_t len); /* a v
 
 /* Key and value in one. */
 void fm_json_key_null(struct fm_json_writer *w, const char *key);
+void fm_json_key_count(struct fm_json_writer *w, const char *key, int64_t count); /* below 0: null */
 void fm_json_key_bool(struct fm_json_writer *w, const char *key, bool value);
 void fm_json_key_int(struct fm_json_writer *w, const char *key, int64_t value);
 void fm_json_key_double(struct fm_json_writer *w, const char *key, double value);

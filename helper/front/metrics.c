@@ -16,11 +16,16 @@ void fm_metrics_count_end(struct fm_metrics *metrics, enum fm_finish finish, con
     metrics->outcomes[outcome_of(finish, error)]++;
 }
 
+/* Tokens that nobody has counted are not in the sums. */
+static int64_t known(int64_t tokens) {
+    return tokens > 0 ? tokens : 0;
+}
+
 void fm_metrics_count_choice(struct fm_metrics *metrics, const struct fm_answer *answer) {
-    metrics->tokens.input += answer->usage.input;
-    metrics->tokens.cached += answer->usage.cached;
-    metrics->tokens.output += answer->usage.output;
-    metrics->tokens.reasoning += answer->usage.reasoning;
+    metrics->tokens.input += known(answer->usage.input);
+    metrics->tokens.cached += known(answer->usage.cached);
+    metrics->tokens.output += known(answer->usage.output);
+    metrics->tokens.reasoning += known(answer->usage.reasoning);
     metrics->timings.queue_us += answer->timings.queue_us;
     metrics->timings.prefill_us += answer->timings.prefill_us;
     metrics->timings.decode_us += answer->timings.decode_us;

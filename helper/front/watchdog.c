@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/platform.h"
 #include "front/engines/engine.h"
+#include "front/engines/lost.h"
 #include "front/engines/table.h"
 #include "front/jobs.h"
 

@@ -35,6 +35,13 @@ static void share_frame(struct fm_answer *answer) {
     fm_logprobs_init(answer, logprobs);
 }
 
+/* Room for one more part: the one that an answer without any gets at its end needs no memory then. */
+static bool make_room(struct fm_answer *answer) {
+    struct fm_output_part *parts = realloc(answer->parts, (answer->part_count + 1) * sizeof *parts);
+    answer->parts = parts ? parts : answer->parts;
+    return parts != NULL;
+}
+
 enum fm_code fm_answer_init(struct fm_answer *answer, const struct fm_surface *surface, struct fm_request *request,
                             const char *model, struct fm_error *error) {
     *answer = (struct fm_answer){
@@ -50,9 +57,8 @@ enum fm_code fm_answer_init(struct fm_answer *answer, const struct fm_surface *s
     fm_id_draw(answer->id, surface->id_prefix);
     if (surface->item_prefix) {
         fm_id_draw(answer->item_id, surface->item_prefix);
-        fm_id_draw(answer->reasoning_id, "rs_");
     }
-    if (!answer->model) {
+    if (!answer->model || !make_room(answer)) {
         fm_answer_free(answer);
         return fm_fail_no_memory(error);
     }
@@ -60,8 +66,12 @@ enum fm_code fm_answer_init(struct fm_answer *answer, const struct fm_surface *s
 }
 
 static void free_output(struct fm_answer *answer) {
-    free(answer->calls);
-    answer->calls = NULL;
+    for (size_t i = 0; i < answer->part_count; i++) {
+        free(answer->parts[i].state);
+    }
+    free(answer->parts);
+    answer->parts = NULL;
+    answer->part_count = 0;
     answer->call_count = 0;
     fm_buf_free(&answer->output);
     fm_buf_free(&answer->pieces);
@@ -92,6 +102,7 @@ void fm_answer_open(struct fm_answer *answer, int64_t input_tokens) {
     answer->usage.input = input_tokens;
     answer->opened = true;
     if (answer->request.output_start.len > 0) { /* not earlier: it would count as backlog with nobody to send it */
+        (void)fm_answer_add_part(answer, FM_PART_TEXT); /* the first one has its room */
         answer->output = answer->request.output_start;
         answer->output_json = fm_json_string_size(answer->output.data, answer->output.len) - 2;
         fm_buf_init(&answer->request.output_start, FM_OUTPUT_MAX);
@@ -109,18 +120,47 @@ void fm_answer_mismatch(struct fm_answer *answer, const char *reason) {
     answer->mismatch = true;
 }
 
-enum fm_code fm_answer_reason(struct fm_answer *answer, const char *text, size_t len, struct fm_error *error) {
-    if (fm_answer_text_len(answer) > 0 || answer->call_count > 0) {
-        return fm_fail(error, FM_INTERNAL, "the engine sent a thought after text or a call");
-    }
-    if (!fm_answer_append(answer, text, len)) {
-        return fm_fail(error, FM_INTERNAL, "the answer is too large to hold");
-    }
-    answer->reasoning_len = answer->output.len;
-    return FM_OK;
+const struct fm_output_part *fm_answer_last_part(const struct fm_answer *answer) {
+    return answer->part_count ? &answer->parts[answer->part_count - 1] : NULL;
 }
 
-bool fm_answer_append(struct fm_answer *answer, const char *text, size_t len) {
+static void draw_item_id(const struct fm_answer *answer, struct fm_output_part *part) {
+    static const char *const prefixes[] = {[FM_PART_REASONING] = "rs_", [FM_PART_CALL] = "fc_"};
+    const char *prefix = prefixes[part->kind == FM_PART_CALL ? FM_PART_CALL : FM_PART_REASONING];
+    if (answer->surface->item_prefix) {
+        bool message = part->kind == FM_PART_TEXT || part->kind == FM_PART_REFUSAL;
+        fm_id_draw(part->item_id, message ? answer->surface->item_prefix : prefix);
+    }
+}
+
+struct fm_output_part *fm_answer_add_part(struct fm_answer *answer, enum fm_output_kind kind) {
+    if (answer->part_count == FM_PARTS_MAX) {
+        return NULL;
+    }
+    struct fm_output_part *part = &answer->parts[answer->part_count++];
+    *part = (struct fm_output_part){.kind = kind, .start = answer->output.len};
+    if (!make_room(answer)) {
+        answer->part_count--;
+        return NULL;
+    }
+    answer->call_count += kind == FM_PART_CALL;
+    return &answer->parts[answer->part_count - 1];
+}
+
+/* Begins a part of that kind, unless it is the last one. False when out of memory, or with too many. */
+static bool begin_kind(struct fm_answer *answer, enum fm_output_kind kind) {
+    const struct fm_output_part *last = fm_answer_last_part(answer);
+    if (last && last->kind == kind && !last->state) {
+        return true;
+    }
+    struct fm_output_part *part = fm_answer_add_part(answer, kind);
+    if (part) {
+        draw_item_id(answer, part);
+    }
+    return part != NULL;
+}
+
+bool fm_answer_append_raw(struct fm_answer *answer, const char *text, size_t len) {
     size_t json = fm_json_string_size(text, len) - 2; /* without the quotes */
     if (json > answer->output_max - answer->output_json) {
         answer->output.failed = true; /* for good: later output would leave a gap before it */
@@ -133,6 +173,76 @@ bool fm_answer_append(struct fm_answer *answer, const char *text, size_t len) {
     return true;
 }
 
+static enum fm_code too_large(struct fm_error *error) {
+    return fm_fail(error, FM_INTERNAL, "the answer is too large to hold");
+}
+
+static bool is_refused(const struct fm_answer *answer) {
+    const struct fm_output_part *last = fm_answer_last_part(answer);
+    return last && last->kind == FM_PART_REFUSAL;
+}
+
+enum fm_code fm_answer_reason(struct fm_answer *answer, const char *text, size_t len, struct fm_error *error) {
+    const struct fm_output_part *last = fm_answer_last_part(answer);
+    bool begun = last && last->kind != FM_PART_REASONING;
+    if (len == 0) {
+        return FM_OK; /* no part begins with nothing */
+    }
+    if (begun && (!answer->any_order || is_refused(answer))) {
+        return fm_fail(error, FM_INTERNAL, "the engine sent a thought after text or a call");
+    }
+    return begin_kind(answer, FM_PART_REASONING) && fm_answer_append_raw(answer, text, len) ? FM_OK : too_large(error);
+}
+
+enum fm_code fm_answer_say(struct fm_answer *answer, enum fm_output_kind kind, const char *text, size_t len,
+                           struct fm_error *error) {
+    if (is_refused(answer) && kind != FM_PART_REFUSAL) {
+        return fm_fail(error, FM_INTERNAL, "the engine sent more after a refusal");
+    }
+    if (answer->call_count > 0 && !answer->any_order) {
+        return fm_fail(error, FM_INTERNAL, "the engine sent text after a call");
+    }
+    if (len == 0) {
+        return FM_OK; /* no part begins with nothing */
+    }
+    return begin_kind(answer, kind) && fm_answer_append_raw(answer, text, len) ? FM_OK : too_large(error);
+}
+
+bool fm_answer_append(struct fm_answer *answer, const char *text, size_t len) {
+    const struct fm_output_part *last = fm_answer_last_part(answer);
+    bool goes_on = last && last->kind == FM_PART_CALL;
+    return (goes_on || len == 0 || begin_kind(answer, FM_PART_TEXT)) && fm_answer_append_raw(answer, text, len);
+}
+
+bool fm_part_set_state(struct fm_answer *answer, struct fm_output_part *part, const char *state, size_t len) {
+    part->state = malloc(len + 1);
+    if (!part->state) {
+        return false;
+    }
+    memcpy(part->state, state, len);
+    part->state[len] = '\0';
+    part->state_len = len;
+    answer->state_count++;
+    answer->state_bytes += len;
+    return true;
+}
+
+enum fm_code fm_answer_state(struct fm_answer *answer, const char *state, size_t len, struct fm_error *error) {
+    if (answer->state_count == FM_STATES_MAX || len > FM_STATE_BYTES_MAX - answer->state_bytes) {
+        return fm_fail(error, FM_INTERNAL, "the engine wants more of its state back than an answer can hold");
+    }
+    size_t json = fm_json_string_size(state, len);
+    if (json > answer->output_max - answer->output_json || is_refused(answer)) {
+        return too_large(error);
+    }
+    if (!begin_kind(answer, FM_PART_REASONING)) {
+        return too_large(error);
+    }
+    answer->output_json += json;
+    bool kept = fm_part_set_state(answer, &answer->parts[answer->part_count - 1], state, len);
+    return kept ? FM_OK : fm_fail_no_memory(error);
+}
+
 /* Whether the request lets the answer call `name`. */
 static bool may_call(const struct fm_request *request, const char *name) {
     const char *known = request->tool_names.data;
@@ -143,18 +253,6 @@ static bool may_call(const struct fm_request *request, const char *name) {
     return known != end;
 }
 
-struct fm_call *fm_answer_add_call(struct fm_answer *answer, const char *name) {
-    struct fm_call *calls = realloc(answer->calls, (answer->call_count + 1) * sizeof *calls);
-    if (!calls) {
-        return NULL;
-    }
-    struct fm_call *call = &calls[answer->call_count++];
-    answer->calls = calls;
-    *call = (struct fm_call){.start = answer->output.len};
-    snprintf(call->name, sizeof call->name, "%s", name);
-    return call;
-}
-
 enum fm_code fm_answer_call(struct fm_answer *answer, const char *name, struct fm_error *error) {
     if (!may_call(&answer->request, name)) {
         return fm_fail(error, FM_INTERNAL, "the engine called an unknown tool, or one that may not be called");
@@ -162,13 +260,27 @@ enum fm_code fm_answer_call(struct fm_answer *answer, const char *name, struct f
     if (answer->call_count == (answer->request.one_call ? 1 : FM_CALLS_MAX)) {
         return fm_fail(error, FM_INTERNAL, "the engine made more calls than it may");
     }
-    struct fm_call *call = fm_answer_add_call(answer, name);
-    if (!call) {
-        return fm_fail_no_memory(error);
+    if (is_refused(answer)) {
+        return fm_fail(error, FM_INTERNAL, "the engine sent more after a refusal");
     }
-    fm_id_draw(call->item_id, "fc_");
+    struct fm_output_part *call = fm_answer_add_part(answer, FM_PART_CALL);
+    if (!call) {
+        return answer->part_count == FM_PARTS_MAX ? too_large(error) : fm_fail_no_memory(error);
+    }
+    draw_item_id(answer, call);
     fm_id_draw(call->call_id, "call_");
+    snprintf(call->name, sizeof call->name, "%s", name);
     return FM_OK;
+}
+
+/* A completed answer has a text, be it empty, unless it calls or refuses. The last room is for it. */
+static void end_with_text(struct fm_answer *answer) {
+    bool wanted = answer->surface->item_prefix && answer->finish == FM_FINISH_STOP && answer->call_count == 0;
+    if (wanted && !fm_answer_has(answer, FM_PART_TEXT) && !fm_answer_has(answer, FM_PART_REFUSAL)) {
+        struct fm_output_part *part = &answer->parts[answer->part_count++];
+        *part = (struct fm_output_part){.kind = FM_PART_TEXT, .start = answer->output.len};
+        draw_item_id(answer, part);
+    }
 }
 
 void fm_answer_finish(struct fm_answer *answer, enum fm_finish finish, const struct fm_error *error) {
@@ -176,6 +288,7 @@ void fm_answer_finish(struct fm_answer *answer, enum fm_finish finish, const str
     answer->finish = finish;
     answer->finished = true;
     answer->completed_at = fm_wall_seconds();
+    end_with_text(answer);
     if (finish == FM_FINISH_FAILED) {
         answer->error = error ? *error : unknown;
     }
@@ -199,17 +312,21 @@ bool fm_answer_goes_on(const struct fm_answer *answer, enum fm_finish finish) {
 enum fm_code fm_answer_next(struct fm_answer *answer, enum fm_finish finish, struct fm_error *error) {
     struct fm_answer **earlier = realloc(answer->earlier, (answer->choice + 1) * sizeof(struct fm_answer *));
     struct fm_answer *copy = earlier ? malloc(sizeof *copy) : NULL;
+    struct fm_output_part *parts = copy ? malloc(sizeof *parts) : NULL;
     answer->earlier = earlier ? earlier : answer->earlier;
-    if (!copy) {
+    if (!parts) {
+        free(copy);
         return fm_fail_no_memory(error);
     }
     fm_answer_finish(answer, finish, NULL);
     *copy = *answer;
     copy->earlier = NULL;
     earlier[answer->choice++] = copy;
-    answer->calls = NULL;
+    answer->parts = parts;
+    answer->part_count = 0;
     answer->call_count = 0;
-    answer->reasoning_len = 0;
+    answer->state_count = 0;
+    answer->state_bytes = 0;
     fm_buf_init(&answer->output, FM_OUTPUT_MAX); /* output_json goes on: all choices share one object */
     fm_buf_init(&answer->pieces, PIECES_MAX);
     fm_logprobs_next(answer);
@@ -236,47 +353,90 @@ void fm_answer_write_choice(const struct fm_answer *answer, struct fm_json_write
     }
 }
 
+/* Of what is not known no sum is. */
+static int64_t add_counts(int64_t one, int64_t other) {
+    return one < 0 || other < 0 ? FM_UNCOUNTED : one + other;
+}
+
 struct fm_usage fm_answer_usage(const struct fm_answer *answer) {
     struct fm_usage total = answer->usage;
     for (size_t i = 0; i < answer->choice; i++) {
         const struct fm_usage *usage = &answer->earlier[i]->usage;
         total.input = i == 0 ? usage->input : total.input;
         total.cached = i == 0 ? usage->cached : total.cached;
-        total.output += usage->output;
-        total.reasoning += usage->reasoning;
+        total.output = add_counts(total.output, usage->output);
+        total.reasoning = add_counts(total.reasoning, usage->reasoning);
     }
     return total;
 }
 
 /* ---- the object ---- */
 
-/* Where an item ends in the output: 0 is the text, n the call n - 1. */
-static size_t end_of(const struct fm_answer *answer, size_t item) {
-    return item < answer->call_count ? answer->calls[item].start : answer->output.len;
+/* Where the part `index` ends in the output. */
+static size_t end_of(const struct fm_answer *answer, size_t index) {
+    return index + 1 < answer->part_count ? answer->parts[index + 1].start : answer->output.len;
+}
+
+size_t fm_answer_part_len(const struct fm_answer *answer, size_t index) {
+    return end_of(answer, index) - answer->parts[index].start;
+}
+
+/* The first part of that kind; part_count: there is none. */
+static size_t first_of(const struct fm_answer *answer, enum fm_output_kind kind, size_t index) {
+    while (index < answer->part_count && answer->parts[index].kind != kind) {
+        index++;
+    }
+    return index;
+}
+
+bool fm_answer_has(const struct fm_answer *answer, enum fm_output_kind kind) {
+    return first_of(answer, kind, 0) < answer->part_count;
 }
 
 size_t fm_answer_text_len(const struct fm_answer *answer) {
-    return end_of(answer, 0) - answer->reasoning_len;
+    size_t text = first_of(answer, FM_PART_TEXT, 0);
+    return text < answer->part_count ? fm_answer_part_len(answer, text) : 0;
 }
 
 const char *fm_answer_text(const struct fm_answer *answer) {
-    return answer->output.data ? answer->output.data + answer->reasoning_len : "";
+    size_t text = first_of(answer, FM_PART_TEXT, 0);
+    return text < answer->part_count && answer->output.data ? answer->output.data + answer->parts[text].start : "";
 }
 
 static void write_output(const struct fm_answer *answer, size_t start, size_t end, struct fm_json_writer *w) {
     fm_json_string(w, end > start ? answer->output.data + start : "", end - start);
 }
 
-void fm_answer_write_reasoning(const struct fm_answer *answer, struct fm_json_writer *w) {
-    write_output(answer, 0, answer->reasoning_len, w);
+void fm_answer_write_part(const struct fm_answer *answer, size_t index, struct fm_json_writer *w) {
+    write_output(answer, answer->parts[index].start, end_of(answer, index), w);
 }
 
-void fm_answer_write_text(const struct fm_answer *answer, struct fm_json_writer *w) {
-    write_output(answer, answer->reasoning_len, end_of(answer, 0), w);
+void fm_answer_write_kind(const struct fm_answer *answer, enum fm_output_kind kind, struct fm_json_writer *w) {
+    size_t first = first_of(answer, kind, 0);
+    if (first == answer->part_count) {
+        fm_json_str(w, "");
+        return;
+    }
+    if (first_of(answer, kind, first + 1) == answer->part_count) {
+        fm_answer_write_part(answer, first, w);
+        return;
+    }
+    struct fm_buf joined;
+    fm_buf_init(&joined, FM_OUTPUT_MAX);
+    for (size_t i = first; i < answer->part_count; i = first_of(answer, kind, i + 1)) {
+        fm_buf_append(&joined, answer->output.data + answer->parts[i].start, fm_answer_part_len(answer, i));
+    }
+    fm_json_string(w, joined.len ? joined.data : "", joined.len);
+    w->buf->failed |= joined.failed;
+    fm_buf_free(&joined);
 }
 
-void fm_answer_write_arguments(const struct fm_answer *answer, size_t index, struct fm_json_writer *w) {
-    write_output(answer, answer->calls[index].start, end_of(answer, index + 1), w);
+size_t fm_answer_calls_before(const struct fm_answer *answer, size_t index) {
+    size_t calls = 0;
+    for (size_t i = 0; i < index; i++) {
+        calls += answer->parts[i].kind == FM_PART_CALL;
+    }
+    return calls;
 }
 
 /* Whether this choice is a text that ended by itself: only then it is complete. */
@@ -329,6 +489,11 @@ static void write_ignored(const struct fm_answer *answer, enum fm_moment moment,
     fm_json_array_end(w);
 }
 
+/* The engine may change before the first output, so it is told at the end. */
+static bool tells_engine(const struct fm_answer *answer) {
+    return answer->engine[0] && answer->finished && !fm_answer_has_next(answer);
+}
+
 static bool tells_timings(const struct fm_answer *answer) {
     return answer->request.timings && answer->finished && !fm_answer_has_next(answer);
 }
@@ -336,7 +501,8 @@ static bool tells_timings(const struct fm_answer *answer) {
 void fm_answer_write_chunk_report(const struct fm_answer *answer, bool first, bool last, struct fm_json_writer *w) {
     bool ignored = first && next_ignored(answer, FM_MOMENT_NOW, NULL);
     bool timings = last && tells_timings(answer);
-    if (!ignored && !timings) {
+    bool engine = last && tells_engine(answer);
+    if (!ignored && !timings && !engine) {
         return;
     }
     fm_json_key(w, "fm");
@@ -347,6 +513,9 @@ void fm_answer_write_chunk_report(const struct fm_answer *answer, bool first, bo
     if (timings) {
         fm_timings_write(answer, w);
     }
+    if (engine) {
+        fm_json_key_str(w, "engine", answer->engine);
+    }
     fm_json_object_end(w);
 }
 
@@ -355,7 +524,8 @@ void fm_answer_write_report(const struct fm_answer *answer, enum fm_moment momen
     bool schema = answer->request.schema_report;
     bool ignored = next_ignored(answer, moment, NULL) != NULL;
     bool timings = moment == FM_MOMENT_NOW && answer->request.timings && answer->finished;
-    if (!schema && dropped == 0 && !ignored && !timings) {
+    bool engine = moment == FM_MOMENT_NOW && answer->engine[0] && answer->finished;
+    if (!schema && dropped == 0 && !ignored && !timings && !engine) {
         return;
     }
     fm_json_key(w, "fm");
@@ -374,6 +544,9 @@ void fm_answer_write_report(const struct fm_answer *answer, enum fm_moment momen
     }
     if (timings) {
         fm_timings_write(answer, w);
+    }
+    if (engine) {
+        fm_json_key_str(w, "engine", answer->engine);
     }
     fm_json_object_end(w);
 }
@@ -434,36 +607,78 @@ enum fm_event_state fm_event_due(const struct fm_answer *answer) {
     return FM_EVENT_DUE;
 }
 
-enum fm_event_state fm_event_reasoning_state(const struct fm_answer *answer) {
-    if (answer->cursor->sent < answer->reasoning_len) {
+const struct fm_output_part *fm_event_open_part(const struct fm_answer *answer) {
+    return answer->cursor->parts_begun ? &answer->parts[answer->cursor->parts_begun - 1] : NULL;
+}
+
+size_t fm_event_open_index(const struct fm_answer *answer) {
+    return answer->cursor->parts_begun - 1;
+}
+
+enum fm_event_state fm_event_open_state(const struct fm_answer *answer) {
+    const struct fm_cursor *cursor = answer->cursor;
+    if (cursor->parts_begun == 0) {
+        return FM_EVENT_SKIP;
+    }
+    if (cursor->sent < end_of(answer, cursor->parts_begun - 1)) {
         return FM_EVENT_DUE;
     }
-    bool over = answer->finished || answer->call_count > 0 || fm_answer_text_len(answer) > 0;
+    bool over = answer->finished || cursor->parts_begun < answer->part_count;
     return over ? FM_EVENT_SKIP : FM_EVENT_LATER;
 }
 
-/* DUE while the open item has output to send, LATER while more may come. */
-static enum fm_event_state piece_state(const struct fm_answer *answer) {
-    if (answer->cursor->sent < end_of(answer, answer->cursor->calls_begun)) {
-        return FM_EVENT_DUE;
-    }
-    bool over = answer->finished || answer->cursor->calls_begun < answer->call_count;
-    return over ? FM_EVENT_SKIP : FM_EVENT_LATER;
-}
-
-enum fm_event_state fm_event_text_state(const struct fm_answer *answer) {
-    return piece_state(answer); /* the rows of calls come later, so no call has begun */
-}
-
-enum fm_event_state fm_event_arguments_state(const struct fm_answer *answer) {
-    return answer->cursor->calls_begun > 0 ? piece_state(answer) : FM_EVENT_SKIP;
-}
-
-enum fm_event_state fm_event_call_state(const struct fm_answer *answer) {
-    if (answer->cursor->calls_begun < answer->call_count) {
+enum fm_event_state fm_event_next_state(const struct fm_answer *answer) {
+    if (answer->cursor->parts_begun < answer->part_count) {
         return FM_EVENT_DUE;
     }
     return answer->finished ? FM_EVENT_SKIP : FM_EVENT_LATER;
+}
+
+/* The part that the reader gets next, if that is not the open one: the first with output, or that is a call. */
+static size_t next_with_events(const struct fm_answer *answer) {
+    size_t index = answer->cursor->parts_begun;
+    while (index < answer->part_count && answer->parts[index].kind != FM_PART_CALL &&
+           fm_answer_part_len(answer, index) == 0) {
+        index++;
+    }
+    return index;
+}
+
+static bool has_more_of_open(const struct fm_answer *answer) {
+    const struct fm_cursor *cursor = answer->cursor;
+    return cursor->parts_begun > 0 && cursor->sent < end_of(answer, cursor->parts_begun - 1);
+}
+
+enum fm_event_state fm_event_flow_state(const struct fm_answer *answer) {
+    size_t next = next_with_events(answer);
+    if (has_more_of_open(answer)) {
+        return FM_EVENT_DUE;
+    }
+    if (next < answer->part_count) {
+        return answer->parts[next].kind == FM_PART_CALL ? FM_EVENT_SKIP : FM_EVENT_DUE;
+    }
+    return answer->finished ? FM_EVENT_SKIP : FM_EVENT_LATER;
+}
+
+enum fm_event_state fm_event_call_state(const struct fm_answer *answer) {
+    size_t next = next_with_events(answer);
+    if (has_more_of_open(answer)) {
+        return FM_EVENT_SKIP;
+    }
+    if (next < answer->part_count) {
+        return answer->parts[next].kind == FM_PART_CALL ? FM_EVENT_DUE : FM_EVENT_SKIP;
+    }
+    return answer->finished ? FM_EVENT_SKIP : FM_EVENT_LATER;
+}
+
+void fm_event_begin_flow(struct fm_answer *answer) {
+    if (!has_more_of_open(answer)) {
+        answer->cursor->parts_begun = next_with_events(answer) + 1;
+    }
+}
+
+void fm_event_begin_call(struct fm_answer *answer) {
+    answer->cursor->parts_begun = next_with_events(answer) + 1;
 }
 
 /* Where the next piece ends, which no reader has had yet. `end` is the end of its item. */
@@ -481,7 +696,7 @@ static size_t cut_piece(const struct fm_answer *answer, size_t end, bool logprob
 /* Moves the reader past its next piece: the one that other readers had, or a new one up to `end`, its item's end. */
 static void take_piece(struct fm_answer *answer, size_t end) {
     struct fm_cursor *cursor = answer->cursor;
-    bool text = cursor->calls_begun == 0 && cursor->sent >= answer->reasoning_len;
+    bool text = fm_event_open_part(answer)->kind == FM_PART_TEXT;
     bool logprobs = answer->request.logprobs && text;
     if (cursor->pieces < fm_answer_piece_count(answer)) {
         end = fm_answer_pieces(answer)[cursor->pieces];
@@ -509,27 +724,18 @@ const size_t *fm_answer_pieces(const struct fm_answer *answer) {
 void fm_answer_cut(struct fm_answer *answer) {
     struct fm_cursor cursor = {0};
     answer->cursor = &cursor;
-    while (cursor.sent < end_of(answer, 0)) {
-        take_piece(answer, cursor.sent < answer->reasoning_len ? answer->reasoning_len : end_of(answer, 0));
-    }
-    for (cursor.calls_begun = 1; cursor.calls_begun <= answer->call_count; cursor.calls_begun++) {
-        do { /* a call without arguments also has a delta */
-            take_piece(answer, end_of(answer, cursor.calls_begun));
-        } while (cursor.sent < end_of(answer, cursor.calls_begun));
+    for (size_t i = 0; i < answer->part_count; i++) {
+        bool call = answer->parts[i].kind == FM_PART_CALL; /* one without arguments also has a delta */
+        cursor.parts_begun = i + 1;
+        for (bool first = call; first || cursor.sent < end_of(answer, i); first = false) {
+            take_piece(answer, end_of(answer, i));
+        }
     }
     answer->cursor = NULL;
 }
 
-static void write_piece(struct fm_answer *answer, size_t end, struct fm_json_writer *w) {
-    size_t start = answer->cursor->sent;
-    take_piece(answer, end);
-    write_output(answer, start, answer->cursor->sent, w);
-}
-
-void fm_event_write_reasoning_piece(struct fm_answer *answer, struct fm_json_writer *w) {
-    write_piece(answer, answer->reasoning_len, w);
-}
-
 void fm_event_write_piece(struct fm_answer *answer, struct fm_json_writer *w) {
-    write_piece(answer, end_of(answer, answer->cursor->calls_begun), w);
+    size_t start = answer->cursor->sent;
+    take_piece(answer, end_of(answer, fm_event_open_index(answer)));
+    write_output(answer, start, answer->cursor->sent, w);
 }

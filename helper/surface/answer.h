@@ -21,19 +21,32 @@ struct fm_event_row {
 };
 
 /*
- * States that both APIs use. due: always. reasoning, text: while some of it was not sent in a delta. call: when another
- * call follows the open item. arguments: while some arguments of the open call were not sent. Items are streamed one
- * after the other, so in a table the end of a call comes before the beginning of the next, which leads back to it.
+ * States that the APIs use. due: always. open: DUE while the open part has output that was not sent in a delta, LATER
+ * while more of it may come. next: when another part follows, LATER while one may.
  */
 enum fm_event_state fm_event_due(const struct fm_answer *answer);
-enum fm_event_state fm_event_reasoning_state(const struct fm_answer *answer);
-enum fm_event_state fm_event_text_state(const struct fm_answer *answer);
-enum fm_event_state fm_event_call_state(const struct fm_answer *answer);
-enum fm_event_state fm_event_arguments_state(const struct fm_answer *answer);
+enum fm_event_state fm_event_open_state(const struct fm_answer *answer);
+enum fm_event_state fm_event_next_state(const struct fm_answer *answer);
 
-/* Writes the next piece of the open item, as a value of whole UTF-8 characters, and counts it as sent. */
-void fm_event_write_reasoning_piece(struct fm_answer *answer, struct fm_json_writer *w); /* of the reasoning */
-void fm_event_write_piece(struct fm_answer *answer, struct fm_json_writer *w);           /* of the text, or a call */
+/* The open part, the last one that was begun; NULL: none was. And its index. */
+const struct fm_output_part *fm_event_open_part(const struct fm_answer *answer);
+size_t fm_event_open_index(const struct fm_answer *answer);
+
+/* Writes the next piece of the open part, as a value of whole UTF-8 characters, and counts it as sent. */
+void fm_event_write_piece(struct fm_answer *answer, struct fm_json_writer *w);
+
+/*
+ * For APIs whose streams have calls and everything else, without a beginning and an end of a part. flow: DUE while
+ * there is output before the next call, SKIP where a call is next or nothing more comes. call: DUE where a call is
+ * next. begin_flow makes the part that is to be written the open one; begin_call the next call.
+ */
+enum fm_event_state fm_event_flow_state(const struct fm_answer *answer);
+enum fm_event_state fm_event_call_state(const struct fm_answer *answer);
+void fm_event_begin_flow(struct fm_answer *answer);
+void fm_event_begin_call(struct fm_answer *answer);
+
+/* How many calls there are before the part `index`. */
+size_t fm_answer_calls_before(const struct fm_answer *answer, size_t index);
 
 /*
  * An error in OpenAI's words: the members "code", "message" and "param" of an open object; an object of them and
@@ -65,7 +78,7 @@ void fm_answer_write_report(const struct fm_answer *answer, enum fm_moment momen
  */
 void fm_answer_write_chunk_report(const struct fm_answer *answer, bool first, bool last, struct fm_json_writer *w);
 
-/* The member `usage` of the Responses API's objects. */
+/* The member `usage` of the Responses API's objects: null where the prompt's tokens or the answer's are not known. */
 void fm_responses_write_usage(const struct fm_usage *usage, struct fm_json_writer *w);
 
 /*
@@ -81,11 +94,12 @@ enum fm_event_state fm_chat_finish_state(const struct fm_answer *answer);
 enum fm_event_state fm_chat_usage_state(const struct fm_answer *answer);
 
 /*
- * Writes an array of log probabilities: of the tokens in the piece that was written last; of all tokens of the text.
- * Empty if the request asks for none.
+ * Writes an array of log probabilities: of the tokens in the piece that was written last; of all tokens; of those of
+ * the part `index`. Empty if the request asks for none.
  */
 void fm_event_write_logprobs(const struct fm_answer *answer, struct fm_json_writer *w);
 void fm_answer_write_logprobs(const struct fm_answer *answer, struct fm_json_writer *w);
+void fm_part_write_logprobs(const struct fm_answer *answer, size_t index, struct fm_json_writer *w);
 
 #define FM_LOGPROBS_MAX (4u << 20) /* bytes of entries as JSON */
 
@@ -105,8 +119,15 @@ void fm_logprobs_take(const struct fm_answer *answer, size_t end);
 size_t fm_answer_piece_count(const struct fm_answer *answer);
 const size_t *fm_answer_pieces(const struct fm_answer *answer);
 
-/* Begins another call of the tool `name` (copied). The caller fills in its ids. NULL when out of memory. */
-struct fm_call *fm_answer_add_call(struct fm_answer *answer, const char *name);
+/* Begins another part, without ids. NULL when out of memory, or with too many. */
+struct fm_output_part *fm_answer_add_part(struct fm_answer *answer, enum fm_output_kind kind);
+
+/* Adds to the last part, whatever that is; false as fm_answer_append. */
+FM_MUST_USE bool fm_answer_append_raw(struct fm_answer *answer, const char *text, size_t len);
+
+/* Gives the part, one of reasoning, a state (copied). False when out of memory. */
+FM_MUST_USE bool fm_part_set_state(struct fm_answer *answer, struct fm_output_part *part, const char *state,
+                                   size_t len);
 
 /* Decides the deltas for the part of the finished answer that no reader has got yet. */
 void fm_answer_cut(struct fm_answer *answer);
@@ -121,13 +142,18 @@ FM_MUST_USE bool fm_logprobs_restore(struct fm_answer *answer, struct json_objec
 /* The tokens of all choices. The prompt, which they share, counts once. */
 struct fm_usage fm_answer_usage(const struct fm_answer *answer);
 
-/* The message's text and its length in bytes; valid until something is appended. */
+/* The first text's bytes and their number; valid until something is appended. */
 const char *fm_answer_text(const struct fm_answer *answer);
 size_t fm_answer_text_len(const struct fm_answer *answer);
 
-/* Each writes a string: all of the reasoning; the whole text; all arguments of the call `index`. */
-void fm_answer_write_reasoning(const struct fm_answer *answer, struct fm_json_writer *w);
-void fm_answer_write_text(const struct fm_answer *answer, struct fm_json_writer *w);
-void fm_answer_write_arguments(const struct fm_answer *answer, size_t index, struct fm_json_writer *w);
+/* Whether there is a part of that kind. */
+bool fm_answer_has(const struct fm_answer *answer, enum fm_output_kind kind);
+
+/* The number of bytes of the part `index`. */
+size_t fm_answer_part_len(const struct fm_answer *answer, size_t index);
+
+/* Each writes a string: all parts of a kind, joined; the part `index`. */
+void fm_answer_write_kind(const struct fm_answer *answer, enum fm_output_kind kind, struct fm_json_writer *w);
+void fm_answer_write_part(const struct fm_answer *answer, size_t index, struct fm_json_writer *w);
 
 #endif

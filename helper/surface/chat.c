@@ -21,6 +21,10 @@ const char *fm_chat_finish_reason(const struct fm_answer *answer) {
 void fm_chat_write_usage(const struct fm_answer *answer, struct fm_json_writer *w) {
     const struct fm_usage total = fm_answer_usage(answer);
     const struct fm_usage *usage = &total;
+    if (usage->input < 0 || usage->output < 0) {
+        fm_json_key_null(w, "usage");
+        return;
+    }
     fm_json_key(w, "usage");
     fm_json_object_begin(w);
     fm_json_key_int(w, "prompt_tokens", usage->input);
@@ -28,11 +32,11 @@ void fm_chat_write_usage(const struct fm_answer *answer, struct fm_json_writer *
     fm_json_key_int(w, "total_tokens", usage->input + usage->output);
     fm_json_key(w, "prompt_tokens_details");
     fm_json_object_begin(w);
-    fm_json_key_int(w, "cached_tokens", usage->cached);
+    fm_json_key_count(w, "cached_tokens", usage->cached);
     fm_json_object_end(w);
     fm_json_key(w, "completion_tokens_details");
     fm_json_object_begin(w);
-    fm_json_key_int(w, "reasoning_tokens", usage->reasoning);
+    fm_json_key_count(w, "reasoning_tokens", usage->reasoning);
     fm_json_object_end(w);
     fm_json_object_end(w);
 }
@@ -45,7 +49,7 @@ void fm_chat_write_head(const struct fm_answer *answer, const char *object, stru
 }
 
 /* Begins a call, up to the value of its arguments. */
-static void begin_call(const struct fm_call *call, struct fm_json_writer *w) {
+static void begin_call(const struct fm_output_part *call, struct fm_json_writer *w) {
     fm_json_key_str(w, "id", call->call_id);
     fm_json_key_str(w, "type", "function");
     fm_json_key(w, "function");
@@ -57,32 +61,43 @@ static void begin_call(const struct fm_call *call, struct fm_json_writer *w) {
 static void write_calls(const struct fm_answer *answer, struct fm_json_writer *w) {
     fm_json_key(w, "tool_calls");
     fm_json_array_begin(w);
-    for (size_t i = 0; i < answer->call_count; i++) {
-        fm_json_object_begin(w);
-        begin_call(&answer->calls[i], w);
-        fm_answer_write_arguments(answer, i, w);
-        fm_json_object_end(w);
-        fm_json_object_end(w);
+    for (size_t i = 0; i < answer->part_count; i++) {
+        if (answer->parts[i].kind == FM_PART_CALL) {
+            fm_json_object_begin(w);
+            begin_call(&answer->parts[i], w);
+            fm_answer_write_part(answer, i, w);
+            fm_json_object_end(w);
+            fm_json_object_end(w);
+        }
     }
     fm_json_array_end(w);
 }
 
+/* The parts of a kind, or null. */
+static void write_kind_or_null(const struct fm_answer *answer, enum fm_output_kind kind, bool there,
+                               struct fm_json_writer *w) {
+    if (there) {
+        fm_answer_write_kind(answer, kind, w);
+    } else {
+        fm_json_null(w);
+    }
+}
+
 static void write_message(const struct fm_answer *answer, struct fm_json_writer *w) {
+    bool refusal = fm_answer_has(answer, FM_PART_REFUSAL);
+    bool text = fm_answer_has(answer, FM_PART_TEXT) || (answer->call_count == 0 && !refusal);
     fm_json_key(w, "message");
     fm_json_object_begin(w);
     fm_json_key_str(w, "role", "assistant");
     fm_json_key(w, "content");
-    if (answer->call_count > 0 && fm_answer_text_len(answer) == 0) {
-        fm_json_null(w);
-    } else {
-        fm_answer_write_text(answer, w);
-    }
-    fm_json_key_null(w, "refusal");
+    write_kind_or_null(answer, FM_PART_TEXT, text, w);
+    fm_json_key(w, "refusal");
+    write_kind_or_null(answer, FM_PART_REFUSAL, refusal, w);
     fm_json_key(w, "annotations");
     fm_json_raw(w, "[]", 2);
-    if (answer->reasoning_len > 0) {
+    if (fm_answer_has(answer, FM_PART_REASONING)) {
         fm_json_key(w, "reasoning_content");
-        fm_answer_write_reasoning(answer, w);
+        fm_answer_write_kind(answer, FM_PART_REASONING, w);
     }
     if (answer->call_count > 0) {
         write_calls(answer, w);
@@ -177,18 +192,22 @@ static void write_role(struct fm_answer *answer, struct fm_json_writer *w) {
     fm_json_object_end(w);
 }
 
-static void write_reasoning(struct fm_answer *answer, struct fm_json_writer *w) {
-    begin_delta(answer, w);
-    fm_json_key(w, "reasoning_content");
-    fm_event_write_reasoning_piece(answer, w);
-    end_delta(answer, NULL, w);
-}
+static void write_arguments(struct fm_answer *answer, struct fm_json_writer *w);
 
-static void write_content(struct fm_answer *answer, struct fm_json_writer *w) {
+/* The next piece of whatever is open, or comes next and is no call. */
+static void write_flow(struct fm_answer *answer, struct fm_json_writer *w) {
+    static const char *const members[] = {
+        [FM_PART_REASONING] = "reasoning_content", [FM_PART_TEXT] = "content", [FM_PART_REFUSAL] = "refusal"};
+    fm_event_begin_flow(answer);
+    enum fm_output_kind kind = fm_event_open_part(answer)->kind;
+    if (kind == FM_PART_CALL) {
+        write_arguments(answer, w);
+        return;
+    }
     begin_delta(answer, w);
-    fm_json_key(w, "content");
+    fm_json_key(w, members[kind]);
     fm_event_write_piece(answer, w);
-    end_delta_with(answer, NULL, fm_event_write_logprobs, w);
+    end_delta_with(answer, NULL, kind == FM_PART_TEXT ? fm_event_write_logprobs : NULL, w);
 }
 
 /* Begins a chunk with one call, up to the call's members. */
@@ -209,15 +228,15 @@ static void end_call_delta(const struct fm_answer *answer, struct fm_json_writer
 }
 
 static void write_call(struct fm_answer *answer, struct fm_json_writer *w) {
-    size_t index = answer->cursor->calls_begun++;
-    begin_call_delta(answer, index, w);
-    begin_call(&answer->calls[index], w);
+    fm_event_begin_call(answer);
+    begin_call_delta(answer, fm_answer_calls_before(answer, fm_event_open_index(answer)), w);
+    begin_call(fm_event_open_part(answer), w);
     fm_json_str(w, "");
     end_call_delta(answer, w);
 }
 
 static void write_arguments(struct fm_answer *answer, struct fm_json_writer *w) {
-    begin_call_delta(answer, answer->cursor->calls_begun - 1, w);
+    begin_call_delta(answer, fm_answer_calls_before(answer, fm_event_open_index(answer)), w);
     fm_json_key(w, "function");
     fm_json_object_begin(w);
     fm_json_key(w, "arguments");
@@ -250,15 +269,19 @@ enum fm_event_state fm_chat_finish_state(const struct fm_answer *answer) {
 }
 
 enum fm_event_state fm_chat_usage_state(const struct fm_answer *answer) {
-    bool due = fm_chat_finish_reason(answer) && answer->request.include_usage && !fm_answer_has_next(answer);
+    const struct fm_usage usage = fm_answer_usage(answer);
+    bool counted = usage.input >= 0 && usage.output >= 0; /* what is not known has no chunk */
+    bool due = fm_chat_finish_reason(answer) && answer->request.include_usage && !fm_answer_has_next(answer) && counted;
     return due ? FM_EVENT_DUE : FM_EVENT_SKIP;
 }
 
 static const struct fm_event_row events[] = {
-    {fm_event_due, write_role, 1},           {fm_event_reasoning_state, write_reasoning, 0},
-    {fm_event_text_state, write_content, 0}, {fm_event_arguments_state, write_arguments, 0}, /* of the open call */
-    {fm_event_call_state, write_call, -1}, /* only a finished answer gets past this row */
-    {fm_chat_finish_state, write_finish, 1}, {fm_chat_usage_state, write_usage_chunk, 1},
+    {fm_event_due, write_role, 1},
+    {fm_event_flow_state, write_flow, 0},
+    {fm_event_call_state, write_call, -1},
+    {fm_event_flow_state, write_flow, -2}, /* what came while no call was next; only a finished answer gets past this */
+    {fm_chat_finish_state, write_finish, 1},
+    {fm_chat_usage_state, write_usage_chunk, 1},
 };
 
 const struct fm_surface fm_surface_chat = {

@@ -26,7 +26,7 @@ static void end_choice(const char *reason, struct fm_json_writer *w) {
 
 static void completions_write(const struct fm_answer *answer, struct fm_json_writer *w) {
     begin_choice(answer, w);
-    fm_answer_write_text(answer, w);
+    fm_answer_write_kind(answer, FM_PART_TEXT, w);
     end_choice(fm_chat_finish_reason(answer), w);
     fm_chat_write_usage(answer, w);
     fm_answer_write_report(answer, FM_MOMENT_NOW, w);
@@ -52,6 +52,7 @@ static bool is_first(const struct fm_answer *answer) {
 static void write_text(struct fm_answer *answer, struct fm_json_writer *w) {
     bool first = is_first(answer); /* asked before the piece is taken */
     begin_choice(answer, w);
+    fm_event_begin_flow(answer);
     fm_event_write_piece(answer, w);
     end_chunk(answer, NULL, first, w);
 }
@@ -67,7 +68,7 @@ static void write_usage_chunk(struct fm_answer *answer, struct fm_json_writer *w
 }
 
 static const struct fm_event_row events[] = {
-    {fm_event_text_state, write_text, 0},
+    {fm_event_flow_state, write_text, 0},
     {fm_chat_finish_state, write_finish, 1}, /* only a finished answer gets past the text */
     {fm_chat_usage_state, write_usage_chunk, 1},
 };

@@ -146,8 +146,8 @@ static void embeddings_write(const struct fm_answer *answer, struct fm_json_writ
     fm_json_key_str(w, "model", answer->model);
     fm_json_key(w, "usage");
     fm_json_object_begin(w);
-    fm_json_key_int(w, "prompt_tokens", answer->usage.input);
-    fm_json_key_int(w, "total_tokens", answer->usage.input);
+    fm_json_key_count(w, "prompt_tokens", answer->usage.input);
+    fm_json_key_count(w, "total_tokens", answer->usage.input);
     fm_json_object_end(w);
     fm_answer_write_report(answer, FM_MOMENT_NOW, w);
     fm_json_object_end(w);

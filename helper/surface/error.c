@@ -64,6 +64,12 @@ void fm_error_write(const struct fm_error *error, struct fm_json_writer *w) {
         fm_json_key_str(w, "limit", error->limit);
         fm_json_key_int(w, "limit_ms", error->limit_ms);
     }
+    if (error->reason_code[0]) {
+        fm_json_key_str(w, "reason_code", error->reason_code);
+    }
+    if (error->retry_ms > 0) {
+        fm_json_key_int(w, "retry_after_ms", error->retry_ms);
+    }
     fm_json_key(w, "openai");
     fm_json_object_begin(w);
     fm_json_key_int(w, "status", errors[error->code].status);

@@ -114,8 +114,8 @@ static const struct fm_rule reference_rules[] = {
 };
 
 /*
- * Reasoning before an answer. Items that come from other servers have `encrypted_content` and `status`; a model here
- * does not see them.
+ * Reasoning before an answer. Its `encrypted_content` is what the engine that made it wants back (ENGINE.md, State of
+ * an answer), or that of another server, which an engine leaves out.
  */
 static const struct fm_rule reasoning_rules[] = {
     {.name = "type", .check = fm_check_any},
@@ -472,10 +472,42 @@ static void write_reasoning(struct json_object *items, size_t index, size_t end,
     w->buf->failed |= scratch->failed;
 }
 
+/* Writes the states of the reasoning in both ranges of items: what its engine wants back. */
+static void write_states(struct json_object *items, const size_t ranges[2][2], struct fm_json_writer *w) {
+    bool any = false;
+    for (size_t r = 0; r < 2; r++) {
+        for (size_t i = ranges[r][0]; i < ranges[r][1]; i++) {
+            struct json_object *item = json_object_array_get_idx(items, i);
+            struct json_object *state = json_object_object_get(item, "encrypted_content");
+            if (!state || json_object_get_string_len(state) == 0) {
+                continue;
+            }
+            if (!any) {
+                fm_json_key(w, "state");
+                fm_json_array_begin(w);
+                any = true;
+            }
+            fm_json_value(w, state);
+        }
+    }
+    if (any) {
+        fm_json_array_end(w);
+    }
+}
+
+/* After the reasoning that begins at `index`, if it is the end of an answer: what is left of it is its state. */
+static size_t after_last_thought(struct json_object *items, size_t index) {
+    size_t end = index;
+    while (is_item(items, end, "reasoning")) {
+        end++;
+    }
+    return end > index && !is_answer(items, end) ? end : index;
+}
+
 /*
  * Writes the message at `index`. If it is the assistant's, the reasoning before it and the calls after it belong to the
  * same message: they were one answer. Calls without a message before them make one; reasoning without an answer is left
- * out. Returns the index of the next item.
+ * out, but after an answer its state belongs to that. Returns the index of the next item.
  */
 static size_t write_turn(struct json_object *items, size_t index, struct fm_buf *scratch, struct fm_json_writer *w) {
     size_t thought = index;
@@ -506,8 +538,10 @@ static size_t write_turn(struct json_object *items, size_t index, struct fm_buf 
         }
         fm_json_array_end(w);
     }
+    size_t end = takes_calls ? after_last_thought(items, index) : index;
+    write_states(items, (const size_t[2][2]){{thought, thought_end}, {index, end}}, w);
     fm_json_object_end(w);
-    return index;
+    return end;
 }
 
 void fm_items_write_messages(struct json_object *items, struct fm_json_writer *w) {

@@ -178,6 +178,22 @@ void fm_answer_write_logprobs(const struct fm_answer *answer, struct fm_json_wri
     write_entries(answer, 0, entries_end(answer, mark_count(answer)), w);
 }
 
+/* How many marks there are up to `text`. */
+static size_t marks_until(const struct fm_answer *answer, size_t text) {
+    size_t count = 0;
+    while (count < mark_count(answer) && marks_of(answer)[count].text <= text) {
+        count++;
+    }
+    return count;
+}
+
+void fm_part_write_logprobs(const struct fm_answer *answer, size_t index, struct fm_json_writer *w) {
+    size_t start = answer->parts[index].start;
+    size_t end = start + fm_answer_part_len(answer, index);
+    write_entries(answer, entries_end(answer, marks_until(answer, start)),
+                  entries_end(answer, marks_until(answer, end)), w);
+}
+
 /* ---- to the store and back ---- */
 
 void fm_logprobs_write_counts(const struct fm_answer *answer, struct fm_json_writer *w) {

@@ -56,9 +56,10 @@ static void take_id(char id[FM_ID_SIZE], const char *text) {
     snprintf(id, FM_ID_SIZE, "%s", text);
 }
 
+/* More of the last part. */
 static bool take_text(struct fm_answer *answer, struct json_object *text) {
     return json_object_is_type(text, json_type_string) &&
-           fm_answer_append(answer, json_object_get_string(text), (size_t)json_object_get_string_len(text));
+           fm_answer_append_raw(answer, json_object_get_string(text), (size_t)json_object_get_string_len(text));
 }
 
 /* The only part of an item. */
@@ -67,25 +68,42 @@ static struct json_object *part_of(struct json_object *item, const char *list) {
     return json_object_is_type(parts, json_type_array) ? json_object_array_get_idx(parts, 0) : NULL;
 }
 
+/* Adds a part with the item's id; NULL when out of memory. */
+static struct fm_output_part *take_part(struct fm_answer *answer, enum fm_output_kind kind, struct json_object *item) {
+    struct fm_output_part *part = fm_answer_add_part(answer, kind);
+    if (part) {
+        take_id(part->item_id, get_text(item, "id"));
+    }
+    return part;
+}
+
+/* Reasoning that is only a state has no part. */
 static bool take_reasoning(struct fm_answer *answer, struct json_object *item) {
     const char *list = answer->request.reasoning_dialect == FM_REASONING_SUMMARY ? "summary" : "content";
-    take_id(answer->reasoning_id, get_text(item, "id"));
-    bool taken = take_text(answer, get(part_of(item, list), "text"));
-    answer->reasoning_len = answer->output.len;
-    return taken;
+    struct json_object *state = get(item, "encrypted_content");
+    struct json_object *content = part_of(item, list);
+    struct fm_output_part *part = take_part(answer, FM_PART_REASONING, item);
+    bool taken = part && (take_text(answer, get(content, "text")) || (state && !content));
+    if (!taken || !json_object_is_type(state, json_type_string)) {
+        return taken;
+    }
+    return fm_part_set_state(answer, &answer->parts[answer->part_count - 1], json_object_get_string(state),
+                             (size_t)json_object_get_string_len(state));
 }
 
 static bool take_message(struct fm_answer *answer, struct json_object *item) {
-    take_id(answer->item_id, get_text(item, "id"));
-    return take_text(answer, get(part_of(item, "content"), "text"));
+    struct json_object *content = part_of(item, "content");
+    struct json_object *refusal = get(content, "refusal");
+    bool begun = take_part(answer, refusal ? FM_PART_REFUSAL : FM_PART_TEXT, item);
+    return begun && take_text(answer, refusal ? refusal : get(content, "text"));
 }
 
 static bool take_call(struct fm_answer *answer, struct json_object *item) {
-    struct fm_call *call = fm_answer_add_call(answer, get_text(item, "name"));
+    struct fm_output_part *call = take_part(answer, FM_PART_CALL, item);
     if (!call) {
         return false;
     }
-    take_id(call->item_id, get_text(item, "id"));
+    snprintf(call->name, sizeof call->name, "%s", get_text(item, "name"));
     take_id(call->call_id, get_text(item, "call_id"));
     return take_text(answer, get(item, "arguments"));
 }
@@ -126,21 +144,36 @@ static bool take_pieces(struct fm_answer *answer, struct json_object *ends) {
     return !answer->pieces.failed;
 }
 
-/* The log probabilities lie in the message's part. */
+/* The log probabilities lie in the messages' parts. */
 static bool take_logprobs(struct fm_answer *answer, struct json_object *output, struct json_object *counts) {
-    struct json_object *list = NULL;
-    for (size_t i = 0; i < json_object_array_length(output) && !list; i++) {
-        list = get(part_of(json_object_array_get_idx(output, i), "content"), "logprobs");
+    struct json_object *all = json_object_new_array();
+    bool found = false;
+    bool ok = all != NULL;
+    for (size_t i = 0; ok && i < json_object_array_length(output); i++) {
+        struct json_object *list = get(part_of(json_object_array_get_idx(output, i), "content"), "logprobs");
+        size_t count = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
+        found |= list != NULL;
+        for (size_t k = 0; ok && k < count; k++) {
+            ok = json_object_array_add(all, json_object_get(json_object_array_get_idx(list, k))) == 0;
+        }
     }
-    return !counts || !list || fm_logprobs_restore(answer, list, counts);
+    ok = ok && (!counts || !found || fm_logprobs_restore(answer, all, counts));
+    json_object_put(all);
+    return ok;
+}
+
+/* What is null is not known. */
+static int64_t get_tokens(struct json_object *object, const char *name) {
+    struct json_object *value = get(object, name);
+    return value ? json_object_get_int64(value) : FM_UNCOUNTED;
 }
 
 static void take_usage(struct fm_answer *answer, struct json_object *usage) {
     answer->usage = (struct fm_usage){
-        .input = json_object_get_int64(get(usage, "input_tokens")),
-        .cached = json_object_get_int64(get(get(usage, "input_tokens_details"), "cached_tokens")),
-        .output = json_object_get_int64(get(usage, "output_tokens")),
-        .reasoning = json_object_get_int64(get(get(usage, "output_tokens_details"), "reasoning_tokens")),
+        .input = get_tokens(usage, "input_tokens"),
+        .cached = get_tokens(get(usage, "input_tokens_details"), "cached_tokens"),
+        .output = get_tokens(usage, "output_tokens"),
+        .reasoning = get_tokens(get(usage, "output_tokens_details"), "reasoning_tokens"),
     };
 }
 
@@ -162,6 +195,7 @@ static bool take_report(struct fm_answer *answer, struct json_object *fm) {
     struct fm_buf report;
     fm_buf_init(&report, FM_OUTPUT_MAX);
     fm_timings_restore(answer, get(fm, "timings"));
+    snprintf(answer->engine, sizeof answer->engine, "%s", get_text(fm, "engine"));
     answer->dropped = json_object_get_int64(get(fm, "dropped_messages"));
     answer->request.schema_report = fm && json_object_object_get_ex(fm, "schema", NULL);
     answer->request.has_schema = schema;

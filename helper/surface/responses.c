@@ -1,7 +1,7 @@
 /*
- * The Responses API: the Response object and its streaming events. The output has these items, in this order: one for
- * the reasoning, if there is any, in one of three dialects; one message with one text part, which begins with the first
- * text, or at the end of a completed answer that has no calls; one for each call.
+ * The Responses API: the Response object and its streaming events. Each part of the answer is an item of the output:
+ * reasoning in one of three dialects; a message with one part, a text or a refusal; a call. An item is streamed from
+ * its beginning to its end before the next one.
  */
 #include "surface/answer.h"
 #include "surface/request.h"
@@ -31,21 +31,12 @@ static bool completed(const struct fm_answer *answer) {
     return answer->finished && answer->finish == FM_FINISH_STOP;
 }
 
-/* An item is complete when another one follows (`followed`). */
-static const char *item_status(const struct fm_answer *answer, bool followed) {
-    if (followed || completed(answer)) {
+/* An item is complete when another one follows. */
+static const char *item_status(const struct fm_answer *answer, size_t index) {
+    if (index + 1 < answer->part_count || completed(answer)) {
         return "completed";
     }
     return answer->finished ? "incomplete" : "in_progress";
-}
-
-static bool has_reasoning(const struct fm_answer *answer) {
-    return answer->reasoning_len > 0;
-}
-
-/* Whether the message item exists: from the first text on, or at the end of a completed answer without calls. */
-static bool has_message(const struct fm_answer *answer) {
-    return fm_answer_text_len(answer) > 0 || (completed(answer) && answer->call_count == 0);
 }
 
 /* A dialect of reasoning: where its only part lies, and the names of its events. */
@@ -73,122 +64,126 @@ static const struct reasoning_words *words_of(const struct fm_answer *answer) {
     return &words[answer->request.reasoning_dialect];
 }
 
-/* The reasoning's part; without `with_text`, as when it begins. */
-static void write_reasoning_part(const struct fm_answer *answer, bool with_text, struct fm_json_writer *w) {
-    fm_json_object_begin(w);
-    fm_json_key_str(w, "type", words_of(answer)->part_type);
-    fm_json_key(w, "text");
-    if (with_text) {
-        fm_answer_write_reasoning(answer, w);
+/* Whether the item has a part, which is streamed: a call has none, nor has reasoning that is only a state. */
+static bool has_content(const struct fm_answer *answer, size_t index) {
+    const struct fm_output_part *part = &answer->parts[index];
+    bool bare = part->kind == FM_PART_REASONING && fm_answer_part_len(answer, index) == 0;
+    return part->kind != FM_PART_CALL && !bare;
+}
+
+/* The text of the part `index`; "" as when it begins. */
+static void write_text(const struct fm_answer *answer, size_t index, bool whole, struct fm_json_writer *w) {
+    if (whole) {
+        fm_answer_write_part(answer, index, w);
     } else {
         fm_json_str(w, "");
+    }
+}
+
+/* An item's part; not `whole`: as when it begins. */
+static void write_part(const struct fm_answer *answer, size_t index, bool whole, struct fm_json_writer *w) {
+    enum fm_output_kind kind = answer->parts[index].kind;
+    bool refusal = kind == FM_PART_REFUSAL;
+    fm_json_object_begin(w);
+    fm_json_key_str(w, "type",
+                    refusal                ? "refusal"
+                    : kind == FM_PART_TEXT ? "output_text"
+                                           : words_of(answer)->part_type);
+    fm_json_key(w, refusal ? "refusal" : "text");
+    write_text(answer, index, whole, w);
+    if (kind == FM_PART_TEXT) {
+        fm_json_key(w, "annotations");
+        fm_json_raw(w, "[]", 2);
+        fm_json_key(w, "logprobs");
+        if (whole) {
+            fm_part_write_logprobs(answer, index, w);
+        } else {
+            fm_json_raw(w, "[]", 2);
+        }
     }
     fm_json_object_end(w);
 }
 
-/* The reasoning item; without `with_part`, as when it begins. `summary` is always there. */
-static void write_reasoning(const struct fm_answer *answer, bool with_part, struct fm_json_writer *w) {
-    bool followed = fm_answer_text_len(answer) > 0 || answer->call_count > 0;
-    fm_json_object_begin(w);
-    fm_json_key_str(w, "id", answer->reasoning_id);
-    fm_json_key_str(w, "type", "reasoning");
-    fm_json_key_str(w, "status", with_part ? item_status(answer, followed) : "in_progress");
+static void write_parts(const struct fm_answer *answer, size_t index, bool whole, struct fm_json_writer *w) {
+    fm_json_array_begin(w);
+    if (whole && has_content(answer, index)) {
+        write_part(answer, index, true, w);
+    }
+    fm_json_array_end(w);
+}
+
+/* `summary` is always there. */
+static void write_reasoning(const struct fm_answer *answer, size_t index, bool whole, struct fm_json_writer *w) {
+    const struct fm_output_part *part = &answer->parts[index];
     if (answer->request.reasoning_dialect != FM_REASONING_SUMMARY) {
         fm_json_key(w, "summary");
         fm_json_raw(w, "[]", 2);
     }
     fm_json_key(w, words_of(answer)->member);
-    fm_json_array_begin(w);
-    if (with_part) {
-        write_reasoning_part(answer, true, w);
+    write_parts(answer, index, whole, w);
+    if (whole && part->state) {
+        fm_json_key(w, "encrypted_content");
+        fm_json_string(w, part->state, part->state_len);
     }
-    fm_json_array_end(w);
-    fm_json_object_end(w);
 }
 
-/* The text part; without `with_text`, as when it begins. */
-static void write_part(const struct fm_answer *answer, bool with_text, struct fm_json_writer *w) {
-    fm_json_object_begin(w);
-    fm_json_key_str(w, "type", "output_text");
-    fm_json_key(w, "text");
-    if (with_text) {
-        fm_answer_write_text(answer, w);
-    } else {
-        fm_json_str(w, "");
-    }
-    fm_json_key(w, "annotations");
-    fm_json_raw(w, "[]", 2);
-    fm_json_key(w, "logprobs");
-    if (with_text) {
-        fm_answer_write_logprobs(answer, w);
-    } else {
-        fm_json_raw(w, "[]", 2);
-    }
-    fm_json_object_end(w);
-}
-
-/* The message item; without `with_part`, as when it begins, even if that is at the end of the answer. */
-static void write_message(const struct fm_answer *answer, bool with_part, struct fm_json_writer *w) {
-    fm_json_object_begin(w);
-    fm_json_key_str(w, "id", answer->item_id);
-    fm_json_key_str(w, "type", "message");
-    fm_json_key_str(w, "status", with_part ? item_status(answer, answer->call_count > 0) : "in_progress");
+static void write_message(const struct fm_answer *answer, size_t index, bool whole, struct fm_json_writer *w) {
     fm_json_key_str(w, "role", "assistant");
     fm_json_key(w, "content");
-    fm_json_array_begin(w);
-    if (with_part) {
-        write_part(answer, true, w);
-    }
-    fm_json_array_end(w);
-    fm_json_object_end(w);
+    write_parts(answer, index, whole, w);
 }
 
-/* The item of the call `index`; without `with_arguments`, as when it begins. */
-static void write_call(const struct fm_answer *answer, size_t index, bool with_arguments, struct fm_json_writer *w) {
-    const struct fm_call *call = &answer->calls[index];
-    fm_json_object_begin(w);
-    fm_json_key_str(w, "id", call->item_id);
-    fm_json_key_str(w, "type", "function_call");
-    fm_json_key_str(w, "status", with_arguments ? item_status(answer, index + 1 < answer->call_count) : "in_progress");
-    fm_json_key_str(w, "call_id", call->call_id);
-    fm_json_key_str(w, "name", call->name);
+static void write_call(const struct fm_answer *answer, size_t index, bool whole, struct fm_json_writer *w) {
+    fm_json_key_str(w, "call_id", answer->parts[index].call_id);
+    fm_json_key_str(w, "name", answer->parts[index].name);
     fm_json_key(w, "arguments");
-    if (with_arguments) {
-        fm_answer_write_arguments(answer, index, w);
-    } else {
-        fm_json_str(w, "");
-    }
+    write_text(answer, index, whole, w);
+}
+
+/* The item of the part `index`; not `whole`: as when it begins, even if that is at the end of the answer. */
+static void write_item(const struct fm_answer *answer, size_t index, bool whole, struct fm_json_writer *w) {
+    static const struct {
+        const char *type;
+        void (*write)(const struct fm_answer *answer, size_t index, bool whole, struct fm_json_writer *w);
+    } kinds[] = {[FM_PART_REASONING] = {"reasoning", write_reasoning},
+                 [FM_PART_TEXT] = {"message", write_message},
+                 [FM_PART_REFUSAL] = {"message", write_message},
+                 [FM_PART_CALL] = {"function_call", write_call}};
+    const struct fm_output_part *part = &answer->parts[index];
+    fm_json_object_begin(w);
+    fm_json_key_str(w, "id", part->item_id);
+    fm_json_key_str(w, "type", kinds[part->kind].type);
+    fm_json_key_str(w, "status", whole ? item_status(answer, index) : "in_progress");
+    kinds[part->kind].write(answer, index, whole, w);
     fm_json_object_end(w);
 }
 
 static void write_output(const struct fm_answer *answer, bool now, struct fm_json_writer *w) {
     fm_json_key(w, "output");
     fm_json_array_begin(w);
-    if (now && has_reasoning(answer)) {
-        write_reasoning(answer, true, w);
-    }
-    if (now && has_message(answer)) {
-        write_message(answer, true, w);
-    }
-    for (size_t i = 0; now && i < answer->call_count; i++) {
-        write_call(answer, i, true, w);
+    for (size_t i = 0; now && i < answer->part_count; i++) {
+        write_item(answer, i, true, w);
     }
     fm_json_array_end(w);
 }
 
 void fm_responses_write_usage(const struct fm_usage *usage, struct fm_json_writer *w) {
+    if (usage->input < 0 || usage->output < 0) {
+        fm_json_key_null(w, "usage");
+        return;
+    }
     fm_json_key(w, "usage");
     fm_json_object_begin(w);
     fm_json_key_int(w, "input_tokens", usage->input);
     fm_json_key(w, "input_tokens_details");
     fm_json_object_begin(w);
-    fm_json_key_int(w, "cached_tokens", usage->cached);
+    fm_json_key_count(w, "cached_tokens", usage->cached);
     fm_json_key_int(w, "cache_write_tokens", 0);
     fm_json_object_end(w);
     fm_json_key_int(w, "output_tokens", usage->output);
     fm_json_key(w, "output_tokens_details");
     fm_json_object_begin(w);
-    fm_json_key_int(w, "reasoning_tokens", usage->reasoning);
+    fm_json_key_count(w, "reasoning_tokens", usage->reasoning);
     fm_json_object_end(w);
     fm_json_key_int(w, "total_tokens", usage->input + usage->output);
     fm_json_object_end(w);
@@ -271,85 +266,6 @@ static void write_response_event(struct fm_answer *answer, const char *type, enu
     fm_json_object_end(w);
 }
 
-/* Events about the reasoning, which is always the first item. */
-
-static void write_reasoning_event(struct fm_answer *answer, const char *type, bool with_part,
-                                  struct fm_json_writer *w) {
-    begin(answer, type, w);
-    fm_json_key_int(w, "output_index", 0);
-    fm_json_key(w, "item");
-    write_reasoning(answer, with_part, w);
-    fm_json_object_end(w);
-}
-
-static void begin_reasoning_part(struct fm_answer *answer, const char *type, struct fm_json_writer *w) {
-    begin(answer, type, w);
-    fm_json_key_str(w, "item_id", answer->reasoning_id);
-    fm_json_key_int(w, "output_index", 0);
-    fm_json_key_int(w, words_of(answer)->index, 0);
-}
-
-static void write_reasoning_part_event(struct fm_answer *answer, const char *type, bool with_text,
-                                       struct fm_json_writer *w) {
-    begin_reasoning_part(answer, type, w);
-    fm_json_key(w, "part");
-    write_reasoning_part(answer, with_text, w);
-    fm_json_object_end(w);
-}
-
-static void write_reasoning_added(struct fm_answer *answer, struct fm_json_writer *w) {
-    write_reasoning_event(answer, "response.output_item.added", false, w);
-}
-
-static void write_reasoning_part_added(struct fm_answer *answer, struct fm_json_writer *w) {
-    write_reasoning_part_event(answer, words_of(answer)->part_added, false, w);
-}
-
-static void write_reasoning_delta(struct fm_answer *answer, struct fm_json_writer *w) {
-    begin_reasoning_part(answer, words_of(answer)->delta, w);
-    fm_json_key(w, "delta");
-    fm_event_write_reasoning_piece(answer, w);
-    fm_json_object_end(w);
-}
-
-static void write_reasoning_text_done(struct fm_answer *answer, struct fm_json_writer *w) {
-    begin_reasoning_part(answer, words_of(answer)->text_done, w);
-    fm_json_key(w, "text");
-    fm_answer_write_reasoning(answer, w);
-    fm_json_object_end(w);
-}
-
-static void write_reasoning_part_done(struct fm_answer *answer, struct fm_json_writer *w) {
-    write_reasoning_part_event(answer, words_of(answer)->part_done, true, w);
-}
-
-static void write_reasoning_done(struct fm_answer *answer, struct fm_json_writer *w) {
-    write_reasoning_event(answer, "response.output_item.done", true, w);
-}
-
-static void write_message_event(struct fm_answer *answer, const char *type, bool with_part, struct fm_json_writer *w) {
-    begin(answer, type, w);
-    fm_json_key_int(w, "output_index", has_reasoning(answer));
-    fm_json_key(w, "item");
-    write_message(answer, with_part, w);
-    fm_json_object_end(w);
-}
-
-/* An event about the text part. */
-static void begin_part(struct fm_answer *answer, const char *type, struct fm_json_writer *w) {
-    begin(answer, type, w);
-    fm_json_key_str(w, "item_id", answer->item_id);
-    fm_json_key_int(w, "output_index", has_reasoning(answer));
-    fm_json_key_int(w, "content_index", 0);
-}
-
-static void write_part_event(struct fm_answer *answer, const char *type, bool with_text, struct fm_json_writer *w) {
-    begin_part(answer, type, w);
-    fm_json_key(w, "part");
-    write_part(answer, with_text, w);
-    fm_json_object_end(w);
-}
-
 static void write_created(struct fm_answer *answer, struct fm_json_writer *w) {
     write_response_event(answer, "response.created", first_moment(answer), w);
 }
@@ -362,87 +278,101 @@ static void write_in_progress(struct fm_answer *answer, struct fm_json_writer *w
     write_response_event(answer, "response.in_progress", FM_MOMENT_BEGUN, w);
 }
 
-static void write_message_added(struct fm_answer *answer, struct fm_json_writer *w) {
-    write_message_event(answer, "response.output_item.added", false, w);
+/* ---- events about the open item ---- */
+
+static void write_item_event(struct fm_answer *answer, const char *type, bool whole, struct fm_json_writer *w) {
+    begin(answer, type, w);
+    fm_json_key_int(w, "output_index", (int64_t)fm_event_open_index(answer));
+    fm_json_key(w, "item");
+    write_item(answer, fm_event_open_index(answer), whole, w);
+    fm_json_object_end(w);
+}
+
+/* The index of an item's part has a name of its own in each kind; a call has none. */
+static void begin_part(struct fm_answer *answer, const char *type, struct fm_json_writer *w) {
+    const struct fm_output_part *part = fm_event_open_part(answer);
+    begin(answer, type, w);
+    fm_json_key_str(w, "item_id", part->item_id);
+    fm_json_key_int(w, "output_index", (int64_t)fm_event_open_index(answer));
+    if (part->kind != FM_PART_CALL) {
+        fm_json_key_int(w, part->kind == FM_PART_REASONING ? words_of(answer)->index : "content_index", 0);
+    }
+}
+
+static void write_part_event(struct fm_answer *answer, const char *type, bool whole, struct fm_json_writer *w) {
+    begin_part(answer, type, w);
+    fm_json_key(w, "part");
+    write_part(answer, fm_event_open_index(answer), whole, w);
+    fm_json_object_end(w);
+}
+
+/* The names of the open item's events. */
+struct item_words {
+    const char *part_added;
+    const char *delta;
+    const char *text_done;
+    const char *part_done;
+    const char *text; /* the member of text_done that has all of it */
+};
+
+static struct item_words item_words_of(const struct fm_answer *answer) {
+    static const struct item_words kinds[] = {
+        [FM_PART_TEXT] = {"response.content_part.added", "response.output_text.delta", "response.output_text.done",
+                          "response.content_part.done", "text"},
+        [FM_PART_REFUSAL] = {"response.content_part.added", "response.refusal.delta", "response.refusal.done",
+                             "response.content_part.done", "refusal"},
+        [FM_PART_CALL] = {NULL, "response.function_call_arguments.delta", "response.function_call_arguments.done", NULL,
+                          "arguments"},
+    };
+    enum fm_output_kind kind = fm_event_open_part(answer)->kind;
+    const struct reasoning_words *reasoning = words_of(answer);
+    return kind != FM_PART_REASONING ? kinds[kind]
+                                     : (struct item_words){reasoning->part_added, reasoning->delta,
+                                                           reasoning->text_done, reasoning->part_done, "text"};
+}
+
+static void write_item_added(struct fm_answer *answer, struct fm_json_writer *w) {
+    answer->cursor->parts_begun++;
+    write_item_event(answer, "response.output_item.added", false, w);
 }
 
 static void write_part_added(struct fm_answer *answer, struct fm_json_writer *w) {
-    write_part_event(answer, "response.content_part.added", false, w);
+    write_part_event(answer, item_words_of(answer).part_added, false, w);
 }
 
 static void write_delta(struct fm_answer *answer, struct fm_json_writer *w) {
-    begin_part(answer, "response.output_text.delta", w);
+    begin_part(answer, item_words_of(answer).delta, w);
     fm_json_key(w, "delta");
     fm_event_write_piece(answer, w);
-    fm_json_key(w, "logprobs");
-    fm_event_write_logprobs(answer, w);
+    if (fm_event_open_part(answer)->kind == FM_PART_TEXT) {
+        fm_json_key(w, "logprobs");
+        fm_event_write_logprobs(answer, w);
+    }
     fm_json_object_end(w);
 }
 
 static void write_text_done(struct fm_answer *answer, struct fm_json_writer *w) {
-    begin_part(answer, "response.output_text.done", w);
-    fm_json_key(w, "text");
-    fm_answer_write_text(answer, w);
-    fm_json_key(w, "logprobs");
-    fm_answer_write_logprobs(answer, w);
+    const struct fm_output_part *part = fm_event_open_part(answer);
+    size_t index = fm_event_open_index(answer);
+    begin_part(answer, item_words_of(answer).text_done, w);
+    if (part->kind == FM_PART_CALL) {
+        fm_json_key_str(w, "name", part->name);
+    }
+    fm_json_key(w, item_words_of(answer).text);
+    fm_answer_write_part(answer, index, w);
+    if (part->kind == FM_PART_TEXT) {
+        fm_json_key(w, "logprobs");
+        fm_part_write_logprobs(answer, index, w);
+    }
     fm_json_object_end(w);
 }
 
 static void write_part_done(struct fm_answer *answer, struct fm_json_writer *w) {
-    write_part_event(answer, "response.content_part.done", true, w);
+    write_part_event(answer, item_words_of(answer).part_done, true, w);
 }
 
-static void write_message_done(struct fm_answer *answer, struct fm_json_writer *w) {
-    write_message_event(answer, "response.output_item.done", true, w);
-}
-
-/* Events about the open call, the last one that was begun. */
-
-static size_t open_call(const struct fm_answer *answer) {
-    return answer->cursor->calls_begun - 1;
-}
-
-static int64_t open_call_index(const struct fm_answer *answer) {
-    return (int64_t)open_call(answer) + has_reasoning(answer) + has_message(answer);
-}
-
-static void write_call_event(struct fm_answer *answer, const char *type, bool with_arguments,
-                             struct fm_json_writer *w) {
-    begin(answer, type, w);
-    fm_json_key_int(w, "output_index", open_call_index(answer));
-    fm_json_key(w, "item");
-    write_call(answer, open_call(answer), with_arguments, w);
-    fm_json_object_end(w);
-}
-
-static void begin_arguments(struct fm_answer *answer, const char *type, struct fm_json_writer *w) {
-    begin(answer, type, w);
-    fm_json_key_str(w, "item_id", answer->calls[open_call(answer)].item_id);
-    fm_json_key_int(w, "output_index", open_call_index(answer));
-}
-
-static void write_call_added(struct fm_answer *answer, struct fm_json_writer *w) {
-    answer->cursor->calls_begun++;
-    write_call_event(answer, "response.output_item.added", false, w);
-}
-
-static void write_arguments_delta(struct fm_answer *answer, struct fm_json_writer *w) {
-    begin_arguments(answer, "response.function_call_arguments.delta", w);
-    fm_json_key(w, "delta");
-    fm_event_write_piece(answer, w);
-    fm_json_object_end(w);
-}
-
-static void write_arguments_done(struct fm_answer *answer, struct fm_json_writer *w) {
-    begin_arguments(answer, "response.function_call_arguments.done", w);
-    fm_json_key_str(w, "name", answer->calls[open_call(answer)].name);
-    fm_json_key(w, "arguments");
-    fm_answer_write_arguments(answer, open_call(answer), w);
-    fm_json_object_end(w);
-}
-
-static void write_call_done(struct fm_answer *answer, struct fm_json_writer *w) {
-    write_call_event(answer, "response.output_item.done", true, w);
+static void write_item_done(struct fm_answer *answer, struct fm_json_writer *w) {
+    write_item_event(answer, "response.output_item.done", true, w);
 }
 
 static void write_error(struct fm_answer *answer, struct fm_json_writer *w) {
@@ -473,24 +403,34 @@ static enum fm_event_state in_progress_state(const struct fm_answer *answer) {
     return answer->opened ? FM_EVENT_DUE : answer->finished ? FM_EVENT_SKIP : FM_EVENT_LATER;
 }
 
-static enum fm_event_state reasoning_state(const struct fm_answer *answer) {
-    return has_reasoning(answer) ? FM_EVENT_DUE : fm_event_reasoning_state(answer);
+/* The rows after the deltas are reached when all of those were sent. */
+static enum fm_event_state item_state(const struct fm_answer *answer) {
+    return fm_event_open_part(answer) ? FM_EVENT_DUE : FM_EVENT_SKIP;
 }
 
-static enum fm_event_state message_state(const struct fm_answer *answer) {
-    bool never = answer->finished || answer->call_count > 0;
-    return has_message(answer) ? FM_EVENT_DUE : never ? FM_EVENT_SKIP : FM_EVENT_LATER;
+static enum fm_event_state content_state(const struct fm_answer *answer) {
+    bool has = fm_event_open_part(answer) && has_content(answer, fm_event_open_index(answer));
+    return has ? FM_EVENT_DUE : FM_EVENT_SKIP;
 }
 
-/* The rows after the arguments' deltas are reached when all of those were sent. */
-static enum fm_event_state call_end_state(const struct fm_answer *answer) {
-    return answer->cursor->calls_begun > 0 ? FM_EVENT_DUE : FM_EVENT_SKIP;
+static enum fm_event_state text_state(const struct fm_answer *answer) {
+    bool call = fm_event_open_part(answer) && fm_event_open_part(answer)->kind == FM_PART_CALL;
+    return call ? FM_EVENT_DUE : content_state(answer);
 }
 
 /* Clients expect at least one delta, so a call without arguments also has one. */
 static enum fm_event_state first_arguments_state(const struct fm_answer *answer) {
-    enum fm_event_state state = fm_event_arguments_state(answer);
-    return state == FM_EVENT_SKIP ? call_end_state(answer) : state;
+    if (!fm_event_open_part(answer) || fm_event_open_part(answer)->kind != FM_PART_CALL) {
+        return FM_EVENT_SKIP;
+    }
+    enum fm_event_state state = fm_event_open_state(answer);
+    return state == FM_EVENT_SKIP ? FM_EVENT_DUE : state;
+}
+
+/* Whether the next item has no part: a call, or reasoning that is only a state, which comes with it. */
+static enum fm_event_state bare_item_state(const struct fm_answer *answer) {
+    enum fm_event_state state = fm_event_next_state(answer);
+    return state == FM_EVENT_DUE && has_content(answer, answer->cursor->parts_begun) ? FM_EVENT_SKIP : state;
 }
 
 /* Some clients notice a failure only by this event. */
@@ -502,26 +442,16 @@ static const struct fm_event_row events[] = {
     {fm_event_due, write_created, 1},
     {queued_state, write_queued, 1},
     {in_progress_state, write_in_progress, 1},
-    /* the reasoning */
-    {reasoning_state, write_reasoning_added, 1},
-    {reasoning_state, write_reasoning_part_added, 1},
-    {fm_event_reasoning_state, write_reasoning_delta, 0},
-    {reasoning_state, write_reasoning_text_done, 1},
-    {reasoning_state, write_reasoning_part_done, 1},
-    {reasoning_state, write_reasoning_done, 1},
-    /* the message */
-    {message_state, write_message_added, 1},
-    {message_state, write_part_added, 1},
-    {fm_event_text_state, write_delta, 0},
-    {message_state, write_text_done, 1},
-    {message_state, write_part_done, 1},
-    {message_state, write_message_done, 1},
-    /* the open call, then the beginning of the next call, which is the open one from then on */
-    {first_arguments_state, write_arguments_delta, 1},
-    {fm_event_arguments_state, write_arguments_delta, 0},
-    {call_end_state, write_arguments_done, 1},
-    {call_end_state, write_call_done, 1},
-    {fm_event_call_state, write_call_added, -4},
+    /* the open item, if there is one */
+    {first_arguments_state, write_delta, 1},
+    {fm_event_open_state, write_delta, 0},
+    {text_state, write_text_done, 1},
+    {content_state, write_part_done, 1},
+    {item_state, write_item_done, 1},
+    /* the beginning of the next one, which is the open one from then on */
+    {bare_item_state, write_item_added, -5},
+    {fm_event_next_state, write_item_added, 1},
+    {content_state, write_part_added, -7},
     /* the end: only a finished answer gets here */
     {error_state, write_error, 1},
     {fm_event_due, write_terminal, 1},

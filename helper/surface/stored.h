@@ -1,4 +1,5 @@
-/* What is stored: a response, and the part of a request that continues stored ones. conversation.h has the functions. */
+/* What is stored: a response, and the part of a request that continues stored ones. conversation.h has the functions.
+ */
 #ifndef FM_SURFACE_STORED_H
 #define FM_SURFACE_STORED_H
 

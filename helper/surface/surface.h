@@ -8,9 +8,10 @@
  * sure that only one thread uses it at a time. Nothing here blocks, takes a lock, or does I/O (except for random bytes
  * and the clock).
  *
- * An answer is a list of items: at most one reasoning item (what the model thought), then at most one message (a text),
- * then function calls, each with its arguments. All of them lie in one buffer, in that order. An answer to an
- * embeddings request has vectors instead, and no stream.
+ * An answer is a list of parts: reasoning (what the model thought), text, a refusal, calls with their arguments. All of
+ * them lie in one buffer, in their order. Of most engines it is at most one reasoning, then at most one text, then
+ * calls; of some (`any_order`) the parts come in any order. An answer to an embeddings request has vectors instead, and
+ * no stream.
  *
  * Streaming events are pulled, not pushed: an answer knows which events a reader has got, and builds the next one when
  * it is asked for it. Output that comes in between goes into the next delta, so a slow host costs no extra memory.
@@ -127,7 +128,9 @@ struct fm_request {
 extern const char *const fm_extra_names[FM_EXTRAS];
 bool fm_is_extra(const char *path); /* whether the member at `path` is one */
 
-struct fm_usage { /* tokens */
+#define FM_UNCOUNTED (-1) /* in place of a count: the engine does not know it */
+
+struct fm_usage { /* tokens; each may be FM_UNCOUNTED */
     int64_t input;
     int64_t cached; /* of input: those whose KV cache entries were reused */
     int64_t output;
@@ -209,19 +212,28 @@ extern const struct fm_surface fm_surface_unload;
 #define FM_CALLS_MAX     128u /* calls of an answer; ENGINE.md, "Tools" */
 #define FM_MISMATCH_MAX  511  /* bytes of the reason why a text does not match its schema */
 
-/* A call of a tool. */
-struct fm_call {
-    char item_id[FM_ID_SIZE]; /* the output item's "fc_..." */
-    char call_id[FM_ID_SIZE]; /* "call_...", which the tool's output will name */
-    char name[FM_TOOL_NAME_MAX + 1];
-    size_t start; /* where its arguments begin in the answer's output; they end where those of the next call begin */
+#define FM_PARTS_MAX       256    /* of an answer */
+#define FM_STATES_MAX      16     /* texts of job.state of an answer */
+#define FM_STATE_BYTES_MAX 262144 /* of all of them */
+
+/* What a part of an answer is. */
+enum fm_output_kind { FM_PART_REASONING, FM_PART_TEXT, FM_PART_REFUSAL, FM_PART_CALL };
+
+struct fm_output_part {
+    enum fm_output_kind kind;
+    char item_id[FM_ID_SIZE];        /* the output item's "rs_...", "msg_..." or "fc_..."; "": the API has none */
+    size_t start;                    /* where it begins in the answer's output; it ends where the next one begins */
+    char call_id[FM_ID_SIZE];        /* of a call: "call_...", which the tool's output will name */
+    char name[FM_TOOL_NAME_MAX + 1]; /* of a call: the tool's */
+    char *state;                     /* of reasoning: what the engine wants back with it; owned; NULL: nothing */
+    size_t state_len;
 };
 
 /* A reader's position in an answer's stream. All readers get the same events. All zero is the beginning. */
 struct fm_cursor {
     size_t choice;      /* the choice whose events come now */
     size_t next_event;  /* the row in surface->events */
-    size_t calls_begun; /* calls whose first event is sent; the last of them is the open item */
+    size_t parts_begun; /* parts whose first event is sent; the last of them is the open one */
     size_t sent;        /* bytes of the output that were sent in deltas */
     size_t pieces;      /* how many deltas were sent */
     size_t sent_marks;  /* marks (logprobs.c) up to `sent` */
@@ -240,20 +252,23 @@ struct fm_loaded {
 
 struct fm_answer {
     const struct fm_surface *surface;
-    struct fm_request request;     /* owned */
-    char id[FM_ID_SIZE];           /* "resp_..." or "chatcmpl-..."; never changes */
-    char item_id[FM_ID_SIZE];      /* the message item's "msg_..." */
-    char reasoning_id[FM_ID_SIZE]; /* the reasoning item's "rs_..." */
-    char *model;                   /* the id of the model that answers; owned */
-    int64_t created_at;            /* seconds since 1970 */
-    int64_t completed_at;          /* the same; 0 until the end */
-    struct fm_buf output;          /* what was produced so far: reasoning, text, arguments of the calls; or the vectors,
-                                      as entries of a JSON array */
-    size_t reasoning_len;          /* bytes of the output that are reasoning */
-    size_t output_json;            /* bytes of the output as JSON */
-    size_t output_max;             /* the largest `output_json`: FM_OUTPUT_MAX, or less if a frame has less room */
-    struct fm_call *calls;         /* owned */
-    size_t call_count;
+    struct fm_request request;    /* owned */
+    char id[FM_ID_SIZE];          /* "resp_..." or "chatcmpl-..."; never changes */
+    char item_id[FM_ID_SIZE];     /* of the only item of an object that has one: a compaction */
+    char *model;                  /* the id of the model that answers; owned */
+    char engine[33];              /* the engine that it went to, where there are several; "": not to be told */
+    int64_t created_at;           /* seconds since 1970 */
+    int64_t completed_at;         /* the same; 0 until the end */
+    struct fm_buf output;         /* what was produced so far: the texts of the parts; or the vectors, as entries of a
+                                     JSON array */
+    size_t output_json;           /* bytes of the output as JSON */
+    size_t output_max;            /* the largest `output_json`: FM_OUTPUT_MAX, or less if a frame has less room */
+    struct fm_output_part *parts; /* owned; there is room for one more than there are */
+    size_t part_count;
+    size_t call_count; /* of them */
+    size_t state_count;
+    size_t state_bytes;
+    bool any_order;         /* the parts may come in any order: the engine's, set before fm_answer_open */
     size_t dimension;       /* numbers of the engine's vectors */
     size_t vector_count;    /* vectors so far */
     int64_t dropped;        /* messages that the engine left out of the prompt */
@@ -288,7 +303,7 @@ void fm_answer_free(struct fm_answer *answer);
 /* The engine left out the oldest `messages` messages, so that the prompt fits. Before fm_answer_open. */
 void fm_answer_drop(struct fm_answer *answer, int64_t messages);
 
-/* The engine accepted the prompt, which has `input_tokens` tokens. Once. */
+/* The engine accepted the prompt, which has `input_tokens` tokens (FM_UNCOUNTED: it does not know). Once. */
 void fm_answer_open(struct fm_answer *answer, int64_t input_tokens);
 
 /*
@@ -305,11 +320,28 @@ void fm_answer_mismatch(struct fm_answer *answer, const char *reason);
 
 /*
  * Adds reasoning (whole UTF-8 characters); after fm_answer_open. FM_INTERNAL after text or a call, where no reasoning
- * may come, and whenever fm_answer_append would be false. Then the answer stays as it was, and the caller should fail
- * it.
+ * may come unless `any_order`, after a refusal, and whenever fm_answer_append would be false. Then the answer stays as
+ * it was, and the caller should fail it.
  */
 FM_MUST_USE enum fm_code fm_answer_reason(struct fm_answer *answer, const char *text, size_t len,
                                           struct fm_error *error);
+
+/*
+ * Adds text, or what the model says to refuse (`kind`); after fm_answer_open. FM_INTERNAL where that may not come: text
+ * after a call unless `any_order`, anything else after a refusal; and whenever fm_answer_append would be false.
+ */
+FM_MUST_USE enum fm_code fm_answer_say(struct fm_answer *answer, enum fm_output_kind kind, const char *text, size_t len,
+                                       struct fm_error *error);
+
+/*
+ * What the engine wants back with this answer (copied): it belongs to the reasoning that came last, or to a new part
+ * where something else came after that. FM_INTERNAL: one too many, too long, or out of memory.
+ */
+FM_MUST_USE enum fm_code fm_answer_state(struct fm_answer *answer, const char *state, size_t len,
+                                         struct fm_error *error);
+
+/* The part that is being produced; NULL: there is none. */
+const struct fm_output_part *fm_answer_last_part(const struct fm_answer *answer);
 
 /*
  * Adds text from the engine (whole UTF-8 characters), or after fm_answer_call arguments of the last call; after
@@ -432,7 +464,7 @@ void fm_request_rename_param(const struct fm_request *request, struct fm_error *
 
 /*
  * Writes a PROTOCOL.md error object: {"code","detail","openai":{"status","type","code","message","param"}}, with
- * `limit` and `limit_ms` if they are set.
+ * `limit`, `limit_ms`, `reason_code` and `retry_after_ms` if they are set.
  */
 void fm_error_write(const struct fm_error *error, struct fm_json_writer *w);
 

@@ -20,7 +20,7 @@ static void add(struct sums *sums, const struct fm_answer *choice) {
     sums->timings.accepted += timings->accepted;
     sums->timings.told |= timings->told;
     sums->timings.speculates |= timings->speculates;
-    sums->read += usage->input - usage->cached;
+    sums->read += usage->input > 0 ? usage->input - (usage->cached > 0 ? usage->cached : 0) : 0;
     sums->decoded += usage->output > 0 ? usage->output - 1 : 0;
 }
 
@@ -57,7 +57,7 @@ void fm_timings_write(const struct fm_answer *answer, struct fm_json_writer *w) 
     write_ms("decode_ms", timings->decode_us, timings->told, w);
     write_rate("prompt_tokens_per_second", sums.read, timings->prefill_us, w);
     write_rate("output_tokens_per_second", sums.decoded, timings->decode_us, w);
-    fm_json_key_int(w, "cached_tokens", first->usage.cached);
+    fm_json_key_count(w, "cached_tokens", first->usage.cached);
     if (timings->speculates) {
         fm_json_key_int(w, "drafted_tokens", timings->drafted);
         fm_json_key_int(w, "accepted_tokens", timings->accepted);

@@ -1054,8 +1054,10 @@ static void init_once(void) {
     }
     done = true;
     const struct fm_options options = {.store_bytes = 1 << 20};
-    front.program.files = (struct fm_engine_files){.name = "fake", .dir = ""};
+    front.programs[0].files = (struct fm_engine_files){.name = "fake", .dir = ""};
+    front.program_count = 1;
     fm_front_state_init(&front, &options);
+    front.engines[0].program = &front.programs[0];
     fm_store_queue_init(&front.store_queue);
 }
 
@@ -1092,9 +1094,10 @@ void front_end(void) {
     fm_buf_free(&front.reply);
     fm_buf_free(&front.event);
     fm_buf_free(&front.engines[0].message);
-    fm_crash_loop_free(&front.program.crash_loop);
-    front.program = (struct fm_program){.files = front.program.files};
-    front.engines[0] = (struct fm_engine){.front = &front, .message = front.engines[0].message};
+    fm_crash_loop_free(&front.programs[0].crash_loop);
+    front.programs[0] = (struct fm_program){.files = front.programs[0].files};
+    front.engines[0] =
+        (struct fm_engine){.front = &front, .program = &front.programs[0], .message = front.engines[0].message};
     front.last_number = 0;
     front.next_stream = 0;
     front.ending = false;

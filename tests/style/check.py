@@ -56,7 +56,7 @@ FRONT_LAYERS = (
                 "engines/availability", "engines/config", "engines/crash_loop", "engines/descriptor", "engines/failed_load", "engines/kv_files", "engines/memory",
                 "engines/models", "engines/relay")),),
     (("state", ("state", "ignored")),),
-    (("jobs", ("jobs", "streams", "watchdog", "engines/engine", "engines/table")),),
+    (("jobs", ("jobs", "streams", "watchdog", "engines/engine", "engines/lost", "engines/table")),),
     (("engines", ("engines/",)), ("store", ("store/",))),
     (("methods", ("methods/",)),),
     (("top", ("front", "dispatch", "pump")),),

@@ -15,6 +15,14 @@
  *                            loop | endless   (an answer without a format says its text again and again, up to the
  *                            token limit; loop: unless the job has a frequency penalty)
  *     FM_ENGINE_FAKE_SAVE  what it saves when it ends, see saved.h
+ *     FM_ENGINE_FAKE_IS    any of: listed, remote, any_order, config, session, silent, one_slot, uncounted, grammarless
+ *                          (separated by commas; uncounted: it counts no tokens)
+ *     FM_ENGINE_FAKE_AVAILABLE  yes | hang | crash | error | slow | CODE | CODE:TTL_MS   (it has engine.available,
+ * which says so) FM_ENGINE_FAKE_MODELS  ID,ID   (what it lists there) FM_ENGINE_FAKE_JOBS  CODE | CODE:RETRY_MS |
+ * CODE:RETRY_MS:elsewhere   (each job fails so, before it is accepted)
+ *
+ * FM_ENGINE_FAKE_LOAD may also be refuse:CODE, a reason_code. A copy of this program with the name fm-engine-NAME reads
+ * FM_ENGINE_NAME_... before FM_ENGINE_FAKE_..., so that tests can have several.
  *
  * It sees when engine.load has a `mmproj`, which it never opens: an answer without a script says of each image what it
  * begins like, and how many bytes it has. What begins like none is broken.
@@ -49,10 +57,38 @@ struct fake {
 
 static struct fake the_fake = {.lock = PTHREAD_MUTEX_INITIALIZER, .idle = PTHREAD_COND_INITIALIZER};
 
+static char own_prefix[64]; /* of the variables of this copy: "FM_ENGINE_NAME" */
+
+static void set_own_prefix(const char *program) {
+    const char *name = strstr(program, "fm-engine-");
+    for (const char *next = name; next && (next = strstr(next + 1, "fm-engine-"));) {
+        name = next; /* folders may have such names too */
+    }
+    int len = snprintf(own_prefix, sizeof own_prefix, "FM_ENGINE_%s", name ? name + sizeof "fm-engine-" - 1 : "FAKE");
+    for (int i = 0; i < len && i < (int)sizeof own_prefix - 1; i++) {
+        bool lower = own_prefix[i] >= 'a' && own_prefix[i] <= 'z';
+        own_prefix[i] = own_prefix[i] == '-' ? '_' : lower ? (char)(own_prefix[i] - 'a' + 'A') : own_prefix[i];
+    }
+}
+
 /* An environment variable; "" when it is not set. */
 static const char *fault(const char *name) {
-    const char *value = getenv(name);
+    char own[128];
+    snprintf(own, sizeof own, "%s%s", own_prefix, name + sizeof "FM_ENGINE_FAKE" - 1);
+    const char *value = getenv(own);
+    value = value ? value : getenv(name);
     return value ? value : "";
+}
+
+/* Whether `word` is in the list FM_ENGINE_FAKE_IS. */
+static bool is(const char *word) {
+    size_t len = strlen(word);
+    for (const char *at = fault("FM_ENGINE_FAKE_IS"); *at; at += strcspn(at, ","), at += *at == ',') {
+        if (strcspn(at, ",") == len && memcmp(at, word, len) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static bool fault_is(const char *name, const char *word) {
@@ -96,6 +132,47 @@ static void initializing(void *state, struct fm_kit *kit) {
     }
 }
 
+/* The models that it lists, from FM_ENGINE_FAKE_MODELS. */
+static size_t list_models(struct fm_listed_model *models) {
+    static char text[4096];
+    size_t count = 0;
+    char *rest = NULL;
+    snprintf(text, sizeof text, "%s", fault("FM_ENGINE_FAKE_MODELS"));
+    for (char *id = strtok_r(text, ",", &rest); id && count < FM_LISTED_MAX; id = strtok_r(NULL, ",", &rest)) {
+        models[count++] = (struct fm_listed_model){.id = id, .context_length = CONTEXT_LENGTH};
+    }
+    return count;
+}
+
+static void tell_available(void *state, struct fm_kit *kit, struct fm_availability *out) {
+    static struct fm_listed_model models[FM_LISTED_MAX];
+    static char code[64];
+    (void)state;
+    (void)kit;
+    snprintf(code, sizeof code, "%s", fault("FM_ENGINE_FAKE_AVAILABLE"));
+    char *ttl = strchr(code, ':');
+    if (ttl) {
+        *ttl++ = '\0';
+        out->ttl_ms = strtoll(ttl, NULL, 10);
+    }
+    if (strcmp(code, "hang") == 0) {
+        hang();
+    } else if (strcmp(code, "crash") == 0) {
+        abort();
+    } else if (strcmp(code, "slow") == 0) {
+        fm_sleep_ms(500);
+    }
+    out->available = strcmp(code, "yes") == 0 || strcmp(code, "slow") == 0;
+    out->reason_code = code;
+    if (!out->available) {
+        snprintf(out->detail, sizeof out->detail, "this engine is not available, as FM_ENGINE_FAKE_AVAILABLE asks");
+    }
+    if (fault("FM_ENGINE_FAKE_MODELS")[0]) {
+        out->models = models;
+        out->model_count = list_models(models);
+    }
+}
+
 static void load_slowly(struct fm_kit *kit, int64_t ms) {
     int64_t start = fm_now_ms();
     for (int step = 0; step < LOAD_STEPS && !fm_kit_ending(kit); step++) {
@@ -132,6 +209,10 @@ static enum fm_code load(void *state, struct fm_kit *kit, const struct fm_model_
         abort();
     } else if (fault_is("FM_ENGINE_FAKE_LOAD", "exit")) {
         _exit(3);
+    } else if (fault_detail("FM_ENGINE_FAKE_LOAD", "refuse")) {
+        enum fm_code code = fm_fail(error, FM_UNAVAILABLE, "this load is refused, as FM_ENGINE_FAKE_LOAD asks");
+        snprintf(error->reason_code, sizeof error->reason_code, "%s", fault_detail("FM_ENGINE_FAKE_LOAD", "refuse"));
+        return code;
     } else if (load_is_to("error", model)) {
         return fm_fail(error, FM_UNAVAILABLE, "%s: this load fails, as FM_ENGINE_FAKE_LOAD asks",
                        model ? model : "null");
@@ -140,8 +221,9 @@ static enum fm_code load(void *state, struct fm_kit *kit, const struct fm_model_
     }
     fm_fake_saved_load(kit, files);
     fm_kit_load_progress(kit, 1);
-    *info = (struct fm_model_info){.context_length = CONTEXT_LENGTH,
-                                   .slots = SLOTS,
+    *info = (struct fm_model_info){.context_length = is("uncounted") ? 0 : CONTEXT_LENGTH,
+                                   .slots = is("one_slot") ? 1 : SLOTS,
+                                   .silent = is("silent"),
                                    .images = files->mmproj != NULL,
                                    .memory_bytes = strtoll(fault("FM_ENGINE_FAKE_MEMORY"), NULL, 10),
                                    .gpu = wish.folder ? use_gpu(&wish) : NULL};
@@ -408,16 +490,37 @@ static enum fm_reason answer(struct fm_kit_job *job, struct fm_error *error) {
     if (!script) {
         return answer_freely(job, &message, prompt.words, error);
     }
-    enum fm_reason reason = fm_kit_job_accept(job, prompt.words);
+    enum fm_reason reason = fm_kit_job_accept(job, is("uncounted") ? FM_UNCOUNTED : prompt.words);
     reason = reason ? reason : fm_script_run(script, job, error);
     fm_script_free(script);
     return reason;
 }
 
+/* FM_REASON_ERROR: jobs are to fail, as FM_ENGINE_FAKE_JOBS says. */
+static enum fm_reason fail_first(struct fm_error *error) {
+    char text[128];
+    snprintf(text, sizeof text, "%s", fault("FM_ENGINE_FAKE_JOBS"));
+    if (!text[0]) {
+        return FM_REASON_NONE;
+    }
+    char *retry = strchr(text, ':');
+    char *elsewhere = retry ? strchr(retry + 1, ':') : NULL;
+    if (retry) {
+        *retry++ = '\0';
+    }
+    (void)fm_fail(error, fm_code_parse(text), "this job fails, as FM_ENGINE_FAKE_JOBS asks");
+    error->retry_ms = retry ? strtoll(retry, NULL, 10) : 0;
+    error->elsewhere = elsewhere != NULL;
+    return FM_REASON_ERROR;
+}
+
 static void *run_job(void *argument) {
     struct fm_kit_job *job = argument;
     struct fm_error error;
-    enum fm_reason reason = job->inputs ? fm_fake_embed(job, CONTEXT_LENGTH, &error) : answer(job, &error);
+    enum fm_reason reason = fail_first(&error);
+    if (!reason) {
+        reason = job->inputs ? fm_fake_embed(job, CONTEXT_LENGTH, &error) : answer(job, &error);
+    }
     fm_kit_job_finish(job, reason, &error);
     pthread_mutex_lock(&the_fake.lock);
     if (--the_fake.active == 0) {
@@ -469,9 +572,19 @@ static void serve(void *state, struct fm_kit *kit) {
 
 int main(int argc, char *argv[]) {
     struct fm_gpu_wish wish;
+    set_own_prefix(argv[0]);
     fm_kit_gpu_wish(&wish);
+    fm_fake_take_config();
     const struct fm_engine_ops ops = {
         .name = "fake",
+        .lists_models = is("listed"),
+        .remote = is("remote"),
+        .any_order = is("any_order"),
+        .needs_config = is("config"),
+        .wants_session = is("session"),
+        .lacks = (is("uncounted") ? FM_LACKS_COUNTS | FM_LACKS_TRUNCATION : 0u) |
+                 (is("grammarless") ? FM_LACKS_GRAMMARS | FM_LACKS_SEEDS : 0u),
+        .available = fault("FM_ENGINE_FAKE_AVAILABLE")[0] ? tell_available : NULL,
         .version = FM_VERSION,
         .tools = true,
         .embeddings = true,

@@ -117,6 +117,25 @@ static bool is_tool_call(struct json_object *argument) {
            is_text(json_object_object_get(argument, "name")) && is_text(json_object_object_get(argument, "arguments"));
 }
 
+static const struct word pieces[] = {{"text", FM_PIECE_TEXT},
+                                     {"reasoning", FM_PIECE_REASONING},
+                                     {"refusal", FM_PIECE_REFUSAL},
+                                     {"arguments", FM_PIECE_ARGUMENTS},
+                                     {NULL, 0}};
+
+static bool is_piece(struct json_object *argument) {
+    return json_object_is_type(argument, json_type_array) && json_object_array_length(argument) == 2 &&
+           find_word(pieces, json_object_array_get_idx(argument, 0)) && is_text(json_object_array_get_idx(argument, 1));
+}
+
+static bool is_object(struct json_object *argument) {
+    return json_object_is_type(argument, json_type_object);
+}
+
+static bool is_error(struct json_object *argument) {
+    return is_text(argument) || is_object(argument);
+}
+
 static bool is_attempt(struct json_object *argument) {
     return is_text(argument) && fm_attempt_known(json_object_get_string(argument));
 }
@@ -154,9 +173,61 @@ static enum fm_reason run_finish(struct run *run, struct json_object *argument) 
     return (enum fm_reason)find_word(finishes, argument)->value;
 }
 
+static const char *word_of(struct json_object *object, const char *name, const char *otherwise) {
+    struct json_object *value = json_object_object_get(object, name);
+    return value ? json_object_get_string(value) : otherwise;
+}
+
 static enum fm_reason run_error(struct run *run, struct json_object *argument) {
-    (void)fm_fail(run->error, FM_INTERNAL, "%s", json_object_get_string(argument));
+    if (is_text(argument)) {
+        (void)fm_fail(run->error, FM_INTERNAL, "%s", json_object_get_string(argument));
+        return FM_REASON_ERROR;
+    }
+    (void)fm_fail(run->error, fm_code_parse(word_of(argument, "code", "")), "%s",
+                  word_of(argument, "detail", "the script asks for it"));
+    snprintf(run->error->reason_code, sizeof run->error->reason_code, "%s", word_of(argument, "reason_code", ""));
+    run->error->retry_ms = json_object_get_int64(json_object_object_get(argument, "retry_after_ms"));
+    run->error->elsewhere = json_object_get_boolean(json_object_object_get(argument, "elsewhere"));
     return FM_REASON_ERROR;
+}
+
+static enum fm_reason piece(struct run *run, enum fm_piece kind, struct json_object *text) {
+    size_t len;
+    const char *bytes = text_of(text, &len);
+    return told(run, fm_kit_job_piece(run->job, kind, bytes, len));
+}
+
+static enum fm_reason run_piece(struct run *run, struct json_object *argument) {
+    enum fm_piece kind = (enum fm_piece)find_word(pieces, json_object_array_get_idx(argument, 0))->value;
+    return piece(run, kind, json_object_array_get_idx(argument, 1));
+}
+
+static enum fm_reason run_refusal(struct run *run, struct json_object *argument) {
+    return piece(run, FM_PIECE_REFUSAL, argument);
+}
+
+static enum fm_reason run_call(struct run *run, struct json_object *argument) {
+    return told(run, fm_kit_job_tool_call(run->job, json_object_get_string(argument)));
+}
+
+static enum fm_reason run_state(struct run *run, struct json_object *argument) {
+    size_t len;
+    const char *text = text_of(argument, &len);
+    return told(run, fm_kit_job_state(run->job, text, len));
+}
+
+static int64_t count_of(struct json_object *object, const char *name) {
+    struct json_object *value = json_object_object_get(object, name);
+    return value ? json_object_get_int64(value) : FM_UNCOUNTED;
+}
+
+static enum fm_reason run_usage(struct run *run, struct json_object *argument) {
+    const struct fm_kit_usage usage = {.input = count_of(argument, "input"),
+                                       .cached = count_of(argument, "cached"),
+                                       .output = count_of(argument, "output"),
+                                       .reasoning = count_of(argument, "reasoning")};
+    fm_kit_job_usage(run->job, &usage);
+    return FM_REASON_NONE;
 }
 
 static enum fm_reason run_stdout(struct run *run, struct json_object *argument) {
@@ -238,6 +309,64 @@ static enum fm_reason run_try(struct run *run, struct json_object *argument) {
     return token(run, outcome, strlen(outcome));
 }
 
+static char *keys[8];
+static char key_names[8][64];
+static size_t key_count;
+
+static void take_keys(struct json_object *value) {
+    struct json_object_iter member;
+    if (!json_object_is_type(value, json_type_object)) {
+        return;
+    }
+    json_object_object_foreachC(value, member) {
+        if (strcmp(member.key, "key_env") == 0 && key_count < sizeof keys / sizeof keys[0]) {
+            snprintf(key_names[key_count], sizeof key_names[0], "%s", json_object_get_string(member.val));
+            keys[key_count++] = fm_kit_take_key(json_object_get_string(member.val));
+        }
+        take_keys(member.val);
+    }
+}
+
+void fm_fake_take_config(void) {
+    const char *text = fm_kit_config(NULL);
+    struct json_object *config = text ? json_tokener_parse(text) : NULL;
+    take_keys(config);
+    json_object_put(config);
+}
+
+/* The configuration, its folder, or a key that it names, as NAME or its variable's value, which should be gone. */
+static int write_config(const char *name, char *text, size_t size) {
+    const char *folder;
+    const char *config = fm_kit_config(&folder);
+    if (strcmp(name, "config") == 0) {
+        return snprintf(text, size, "%s", config ? config : "none");
+    }
+    if (strcmp(name, "config_dir") == 0) {
+        return snprintf(text, size, "%s", folder ? folder : "none");
+    }
+    if (strncmp(name, "env:", 4) == 0) {
+        const char *value = getenv(name + 4);
+        return snprintf(text, size, "%s", value ? value : "unset");
+    }
+    for (size_t i = 0; i < key_count && strncmp(name, "key:", 4) == 0; i++) {
+        if (strcmp(key_names[i], name + 4) == 0) {
+            return snprintf(text, size, "%s", keys[i] ? keys[i] : "unset");
+        }
+    }
+    return 0;
+}
+
+/* The states of all messages, each with a space after it. */
+static int write_states(const struct fm_kit_job *job, char *text, size_t size) {
+    int len = 0;
+    for (size_t i = 0; i < job->message_count; i++) {
+        for (size_t k = 0; k < job->messages[i].state_count; k++) {
+            len += snprintf(text + len, size - (size_t)len, "%s ", job->messages[i].states[k].text);
+        }
+    }
+    return len ? len : snprintf(text, size, "none");
+}
+
 /* What of the job is told by its name; JSON, "" for no such name. */
 static int write_parameter(const struct fm_kit_job *job, const char *name, char *text, size_t size) {
     if (strcmp(name, "saved") == 0) {
@@ -252,12 +381,24 @@ static int write_parameter(const struct fm_kit_job *job, const char *name, char 
     if (strcmp(name, "repeat_penalty") == 0) {
         return snprintf(text, size, "%g", job->repeat_penalty);
     }
-    return strcmp(name, "ignore_eos") == 0 ? snprintf(text, size, "%s", job->ignore_eos ? "true" : "false") : 0;
+    if (strcmp(name, "ignore_eos") == 0) {
+        return snprintf(text, size, "%s", job->ignore_eos ? "true" : "false");
+    }
+    if (strcmp(name, "model") == 0) {
+        return snprintf(text, size, "%s", job->model ? job->model : "none");
+    }
+    if (strcmp(name, "session") == 0) {
+        return snprintf(text, size, "%s", job->session ? job->session : "none");
+    }
+    if (strcmp(name, "states") == 0) {
+        return write_states(job, text, size);
+    }
+    return write_config(name, text, size);
 }
 
 /* One token. */
 static enum fm_reason run_parameter(struct run *run, struct json_object *argument) {
-    char text[64] = "";
+    char text[1024] = "";
     int len = write_parameter(run->job, json_object_get_string(argument), text, sizeof text);
     return token(run, text, (size_t)len);
 }
@@ -271,11 +412,14 @@ static const struct step {
 } steps[] = {
     {"repeat", is_repeat, run_repeat},     {"sleep_ms", is_count, run_sleep},
     {"prefill_ms", is_count, run_prefill}, {"finish", is_finish, run_finish},
-    {"error", is_text, run_error},         {"stdout", is_text, run_stdout},
+    {"error", is_error, run_error},        {"stdout", is_text, run_stdout},
     {"hang", is_hang, run_hang},           {"signal", is_signal, run_signal},
     {"exit", is_count, run_exit},          {"try", is_attempt, run_try},
     {"reasoning", is_text, run_reasoning}, {"tool_call", is_tool_call, run_tool_call},
     {"parameter", is_text, run_parameter}, {"gpu_signal", is_signal, run_gpu_signal},
+    {"piece", is_piece, run_piece},        {"refusal", is_text, run_refusal},
+    {"call", is_text, run_call},           {"state", is_text, run_state},
+    {"usage", is_object, run_usage},
 };
 
 /* The step's row and argument; NULL when the entry is none. */

@@ -13,14 +13,23 @@
  *     {"prefill_ms":N}         works, then tells that the prompt is read; ends with an abort
  *     {"finish":WHY}           the end: stop, length or content_filter
  *     {"error":DETAIL}         the end: INTERNAL
+ *     {"error":{"code":CODE,"detail":DETAIL,"retry_after_ms":N,"elsewhere":BOOL,"reason_code":CODE}}
+ *                              the end, with that error; all but `code` may be left out
+ *     {"piece":[KIND,TEXT]}    output that is not counted: text, reasoning, refusal or arguments; in place of tokens
+ *     {"refusal":TEXT}         the same as a piece of that kind
+ *     {"call":NAME}            begins a call; pieces are its arguments
+ *     {"state":TEXT}           what the engine wants back with the answer
+ *     {"usage":{"input":N,"cached":N,"output":N,"reasoning":N}}
+ *                              the counts that the end tells; what is left out is unknown
  *     {"stdout":TEXT}          prints among the frames
  *     {"hang":HOW}             soft: until the abort; hard: tells progress, then for good
  *     {"signal":NAME}          to itself, such as SEGV
  *     {"gpu_signal":NAME}      the same as long as the front tells of a GPU; else nothing
  *     {"exit":STATUS}          at once
  *     {"try":ATTEMPT}          what the sandbox should forbid (attempt.h); a token says how it went: "ok" or "EPERM"
- *     {"parameter":NAME}       a token with what the job has as top_k, min_p, repeat_penalty or ignore_eos; saved: what
- *                              the engine has of its predecessor (saved.h)
+ *     {"parameter":NAME}       a token with what the job has as top_k, min_p, repeat_penalty or ignore_eos, model,
+ *                              session, states; saved: what the engine has of its predecessor (saved.h); config: the
+ *                              configuration; key:NAME: the key in that variable, taken at the start
  *
  * A job that asks for log probabilities gets made-up ones: the sum of a token's bytes modulo 1024, through -1000; the
  * most likely tokens in its place are it, it with "~" after it, with "~~" and so on, each by 1 less likely.
@@ -55,6 +64,9 @@ enum fm_reason fm_script_echo(const char *text, size_t len, int64_t room, struct
 /* Calls the tool `name`, and then as fm_script_echo with its arguments. */
 enum fm_reason fm_script_call(const char *name, const char *arguments, size_t len, struct fm_kit_job *job,
                               struct fm_error *error);
+
+/* Takes the configuration, and the keys that it names, out of the environment. Before any thread runs. */
+void fm_fake_take_config(void);
 
 /* Words between white space: the fake engine's tokens. */
 int64_t fm_script_words(const char *text, size_t len);

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "front/engines/engine.h"
+#include "front/engines/lost.h"
 #include "front/engines/send.h"
 #include "front/engines/table.h"
 #include "front/jobs.h"
@@ -26,10 +27,17 @@ static int64_t get_int(struct json_object *object, const char *key) {
     return json_object_object_get_ex(object, key, &value) ? json_object_get_int64(value) : 0;
 }
 
-/* A count of tokens. Of an engine's nonsense the nearest one is taken, so that sums stay in range. */
+/* A count. Of an engine's nonsense the nearest one is taken, so that sums stay in range. */
 static int64_t get_count(struct json_object *object, const char *key) {
     int64_t count = get_int(object, key);
     return count < 0 ? 0 : count > INT32_MAX ? INT32_MAX : count;
+}
+
+/* A count of tokens; FM_UNCOUNTED where the engine does not tell it. */
+static int64_t get_tokens(struct json_object *object, const char *key) {
+    struct json_object *value = NULL;
+    json_object_object_get_ex(object, key, &value);
+    return value ? get_count(object, key) : FM_UNCOUNTED;
 }
 
 static const char *get_string(struct json_object *object, const char *key) {
@@ -306,8 +314,9 @@ static void on_accepted(struct fm_job *job, struct json_object *params) {
             (void)fm_fail_no_memory(&error);
             fm_job_stop_locked(job, &error);
         }
+        job->answer.any_order = job->engine->program->descriptor.any_order;
         fm_answer_drop(&job->answer, get_count(params, "dropped"));
-        fm_answer_open(&job->answer, get_count(params, "input_tokens"));
+        fm_answer_open(&job->answer, get_tokens(params, "input_tokens"));
     }
     pthread_cond_broadcast(&job->changed);
 }
@@ -329,34 +338,58 @@ static void fail_job(struct fm_job *job, const char *detail) {
     fm_job_stop_locked(job, &error);
 }
 
-/* `text` is more of the answer's last item; a message's has log probabilities where the request asks for them. */
-static void take_output(struct fm_job *job, struct json_object *params, struct json_object *text) {
-    job->produced = true;
-    job->answer.usage.output = get_count(params, "output_tokens");
-    size_t len = (size_t)json_object_get_string_len(text);
-    struct json_object *logprobs = json_object_object_get(params, "logprobs");
-    struct fm_error error;
-    if (len == 0) {
-        return; /* and no log probabilities: they are those of text */
+/* The text of an event of output, which has begun then; NULL: there is none, or it may not come yet. */
+static const char *take_text(struct fm_job *job, struct json_object *params, const char *member, size_t *len) {
+    struct json_object *text = NULL;
+    json_object_object_get_ex(params, member, &text);
+    if (!json_object_is_type(text, json_type_string) || !job->answer.opened) {
+        return NULL;
     }
-    if (!fm_answer_append(&job->answer, json_object_get_string(text), len)) {
-        fail_job(job, "the answer is too large to hold");
-    } else if (job->answer.call_count == 0 && fm_answer_logprobs(&job->answer, logprobs, &error) != FM_OK) {
+    job->produced = true;
+    job->answer.usage.output = get_tokens(params, "output_tokens");
+    *len = (size_t)json_object_get_string_len(text);
+    return json_object_get_string(text);
+}
+
+/* Text has log probabilities where the request asks for them. */
+static void on_delta(struct fm_job *job, struct json_object *params) {
+    size_t len = 0;
+    const char *text = take_text(job, params, "text", &len);
+    struct fm_error error;
+    if (!text) {
+        return;
+    }
+    enum fm_code code = fm_answer_say(&job->answer, FM_PART_TEXT, text, len, &error);
+    if (code == FM_OK && len > 0) {
+        code = fm_answer_logprobs(&job->answer, json_object_object_get(params, "logprobs"), &error);
+    }
+    if (code != FM_OK) {
         fm_job_stop_locked(job, &error);
     }
 }
 
-static void on_delta(struct fm_job *job, struct json_object *params) {
-    struct json_object *text;
-    bool valid = json_object_object_get_ex(params, "text", &text) && json_object_is_type(text, json_type_string);
+static void on_refusal(struct fm_job *job, struct json_object *params) {
+    size_t len = 0;
+    const char *text = take_text(job, params, "text", &len);
+    struct fm_error error;
+    if (text && fm_answer_say(&job->answer, FM_PART_REFUSAL, text, len, &error) != FM_OK) {
+        fm_job_stop_locked(job, &error);
+    }
+}
+
+static void on_state(struct fm_job *job, struct json_object *params) {
+    struct json_object *state = NULL;
+    struct fm_error error;
+    json_object_object_get_ex(params, "state", &state);
+    bool valid = json_object_is_type(state, json_type_string) && json_object_get_string_len(state) > 0;
     if (!valid || !job->answer.opened) {
         return;
     }
-    if (job->answer.call_count > 0) {
-        fail_job(job, "the engine sent text after a call");
-        return;
+    job->produced = true;
+    size_t len = (size_t)json_object_get_string_len(state);
+    if (fm_answer_state(&job->answer, json_object_get_string(state), len, &error) != FM_OK) {
+        fm_job_stop_locked(job, &error);
     }
-    take_output(job, params, text);
 }
 
 static void on_reasoning(struct fm_job *job, struct json_object *params) {
@@ -368,7 +401,7 @@ static void on_reasoning(struct fm_job *job, struct json_object *params) {
         return;
     }
     job->produced = true;
-    usage->output = get_count(params, "output_tokens");
+    usage->output = get_tokens(params, "output_tokens");
     usage->reasoning = usage->output;
     size_t len = (size_t)json_object_get_string_len(text);
     if (fm_answer_reason(&job->answer, json_object_get_string(text), len, &error) != FM_OK) {
@@ -394,7 +427,7 @@ static void on_tool_call(struct fm_job *job, struct json_object *params) {
         return;
     }
     job->produced = true;
-    job->answer.usage.output = get_count(params, "output_tokens");
+    job->answer.usage.output = get_tokens(params, "output_tokens");
     if (fm_answer_call(&job->answer, name, &error) != FM_OK) {
         fm_job_stop_locked(job, &error);
     }
@@ -406,12 +439,17 @@ static void on_tool_delta(struct fm_job *job, struct json_object *params) {
     if (!job->answer.opened) {
         return;
     }
-    size_t calls = job->answer.call_count;
-    if (calls == 0 || !is_index(params, calls - 1) || !json_object_is_type(arguments, json_type_string)) {
+    const struct fm_output_part *last = fm_answer_last_part(&job->answer);
+    bool open = last && last->kind == FM_PART_CALL && is_index(params, job->answer.call_count - 1);
+    size_t len = 0;
+    if (!open || !json_object_is_type(arguments, json_type_string)) {
         fail_job(job, "the engine sent arguments of a call that it does not make");
         return;
     }
-    take_output(job, params, arguments);
+    const char *text = take_text(job, params, "arguments", &len);
+    if (!fm_answer_append(&job->answer, text, len)) {
+        fail_job(job, "the answer is too large to hold");
+    }
 }
 
 static void on_embedding(struct fm_job *job, struct json_object *params) {
@@ -442,10 +480,10 @@ static const struct {
 static void read_usage(struct json_object *params, struct fm_usage *usage) {
     struct json_object *value;
     if (json_object_object_get_ex(params, "usage", &value) && json_object_is_type(value, json_type_object)) {
-        usage->input = get_count(value, "input_tokens");
-        usage->cached = get_count(value, "cached_tokens");
-        usage->output = get_count(value, "output_tokens");
-        usage->reasoning = get_count(value, "reasoning_tokens");
+        usage->input = get_tokens(value, "input_tokens");
+        usage->cached = get_tokens(value, "cached_tokens");
+        usage->output = get_tokens(value, "output_tokens");
+        usage->reasoning = get_tokens(value, "reasoning_tokens");
     }
 }
 
@@ -512,6 +550,7 @@ static const struct {
     void (*handle)(struct fm_job *job, struct json_object *params);
 } job_events[] = {
     {"job.delta", ANSWER, on_delta},          {"job.reasoning", ANSWER, on_reasoning},
+    {"job.refusal", ANSWER, on_refusal},      {"job.state", ANSWER, on_state},
     {"job.tool_call", ANSWER, on_tool_call},  {"job.tool_delta", ANSWER, on_tool_delta},
     {"job.embedding", VECTOR, on_embedding},  {"job.progress", NO_OUTPUT, on_progress},
     {"job.accepted", NO_OUTPUT, on_accepted}, {"job.finished", NO_OUTPUT, on_finished},

@@ -2,11 +2,13 @@
 #include "front/engines/send.h"
 #include "base/clock.h"
 #include "front/engines/engine.h"
-#include "front/jobs.h"
 #include "front/engines/table.h"
 #include "front/ignored.h"
+#include "front/jobs.h"
 #include "protocol/frame.h"
 #include "protocol/version.h"
+
+#include <stdio.h>
 
 static struct fm_json_writer begin_notification(struct fm_engine *engine, const char *method) {
     fm_frame_begin(&engine->message);
@@ -115,6 +117,9 @@ void fm_engine_send_job_locked(struct fm_engine *engine, struct fm_job *job) {
     bool again = fm_answer_has_next(&job->answer) || fm_engine_may_use_gpu_locked(engine) || fm_job_may_move(job);
     if (!again) {
         fm_buf_free(members); /* a prompt can be megabytes, and this was the last time that it is sent */
+    }
+    if (engine->front->program_count > 1) {
+        snprintf(job->answer.engine, sizeof job->answer.engine, "%s", engine->program->files.name);
     }
     job->state = FM_JOB_SENT;
     job->progress_ms = fm_now_ms();

@@ -16,6 +16,7 @@
 #include "front/engines/engine.h"
 #include "front/engines/environment.h"
 #include "front/engines/events.h"
+#include "front/engines/lost.h"
 #include "front/engines/relay.h"
 #include "front/engines/send.h"
 #include "front/engines/table.h"

@@ -333,10 +333,12 @@ static struct item_words item_words_of(const struct fm_answer *answer) {
 
 static void write_item_added(struct fm_answer *answer, struct fm_json_writer *w) {
     answer->cursor->parts_begun++;
+    answer->cursor->content_due = has_content(answer, fm_event_open_index(answer));
     write_item_event(answer, "response.output_item.added", false, w);
 }
 
 static void write_part_added(struct fm_answer *answer, struct fm_json_writer *w) {
+    answer->cursor->content_due = false;
     write_part_event(answer, item_words_of(answer).part_added, false, w);
 }
 
@@ -413,6 +415,10 @@ static enum fm_event_state content_state(const struct fm_answer *answer) {
     return has ? FM_EVENT_DUE : FM_EVENT_SKIP;
 }
 
+static enum fm_event_state content_due_state(const struct fm_answer *answer) {
+    return answer->cursor->content_due ? FM_EVENT_DUE : FM_EVENT_SKIP;
+}
+
 static enum fm_event_state text_state(const struct fm_answer *answer) {
     bool call = fm_event_open_part(answer) && fm_event_open_part(answer)->kind == FM_PART_CALL;
     return call ? FM_EVENT_DUE : content_state(answer);
@@ -451,7 +457,7 @@ static const struct fm_event_row events[] = {
     /* the beginning of the next one, which is the open one from then on */
     {bare_item_state, write_item_added, -5},
     {fm_event_next_state, write_item_added, 1},
-    {content_state, write_part_added, -7},
+    {content_due_state, write_part_added, -7},
     /* the end: only a finished answer gets here */
     {error_state, write_error, 1},
     {fm_event_due, write_terminal, 1},

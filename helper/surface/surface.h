@@ -234,6 +234,7 @@ struct fm_cursor {
     size_t choice;      /* the choice whose events come now */
     size_t next_event;  /* the row in surface->events */
     size_t parts_begun; /* parts whose first event is sent; the last of them is the open one */
+    bool content_due;   /* the open part's item has begun, and its content has not */
     size_t sent;        /* bytes of the output that were sent in deltas */
     size_t pieces;      /* how many deltas were sent */
     size_t sent_marks;  /* marks (logprobs.c) up to `sent` */

@@ -4,6 +4,7 @@
  */
 #include "tests/fuzz/front.h"
 #include "front/dispatch.h"
+#include "front/engines/supervisor.h"
 #include "front/store/queue.h"
 #include "front/store/thread.h"
 #include "front/streams.h"
@@ -1103,4 +1104,11 @@ void front_end(void) {
     front.ending = false;
     front.shutdown_called = false;
     front.shutdown_call.len = 0;
+}
+
+/* ---- in place of supervisor.c: nobody is asked whether it is available ---- */
+
+void fm_engine_ask_locked(struct fm_program *program, struct fm_engine *probe) {
+    (void)program;
+    (void)probe;
 }

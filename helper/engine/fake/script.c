@@ -315,6 +315,9 @@ static size_t key_count;
 
 static void take_keys(struct json_object *value) {
     struct json_object_iter member;
+    for (size_t i = 0; json_object_is_type(value, json_type_array) && i < json_object_array_length(value); i++) {
+        take_keys(json_object_array_get_idx(value, i));
+    }
     if (!json_object_is_type(value, json_type_object)) {
         return;
     }

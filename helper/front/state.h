@@ -40,14 +40,14 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define FM_JOBS_MAX       64
-#define FM_PROGRAMS_MAX   FM_OPTIONS_ORDER_MAX
-#define FM_ENGINES_MAX    (FM_OPTIONS_ENGINES_MAX + FM_PROGRAMS_MAX) /* models of files, and engines without */
-#define FM_SLOTS_MAX      FM_JOBS_MAX                                /* jobs that an engine may have at once */
-#define FM_SILENCE_MS     5000 /* an engine that has not obeyed an abort, and says nothing for so long, is ended */
-#define FM_CANCEL_WAITERS 4
-#define FM_STOPPED_MS     1000  /* who wakes so much too late was stopped: SIGSTOP, a debugger, suspend */
-#define FM_STALL_MS       60000 /* a peer that takes no byte for so long is gone */
+#define FM_JOBS_MAX         64
+#define FM_PROGRAMS_MAX     FM_OPTIONS_ORDER_MAX
+#define FM_ENGINES_MAX      (FM_OPTIONS_ENGINES_MAX + FM_PROGRAMS_MAX) /* models of files, and engines without */
+#define FM_ENGINE_SLOTS_MAX FM_JOBS_MAX                                /* jobs that an engine may have at once */
+#define FM_SILENCE_MS       5000 /* an engine that has not obeyed an abort, and says nothing for so long, is ended */
+#define FM_CANCEL_WAITERS   4
+#define FM_STOPPED_MS       1000  /* who wakes so much too late was stopped: SIGSTOP, a debugger, suspend */
+#define FM_STALL_MS         60000 /* a peer that takes no byte for so long is gone */
 
 struct fm_front;
 
@@ -111,7 +111,7 @@ enum fm_engine_end {
 struct fm_program {
     struct fm_engine_files files; /* constant while threads run, as the next */
     struct fm_config config;
-    struct fm_availability availability;
+    struct fm_verdict availability;
     bool asking; /* a process of it is to tell whether it is available */
     struct fm_crash_loop crash_loop;
     struct fm_failed_loads failed_loads;
@@ -134,15 +134,15 @@ struct fm_engine {
     pid_t pid;              /* 0: none that may be killed */
     int64_t state_since_ms; /* when it came to its state */
     int64_t started_ms;
-    int64_t load_ms;             /* from then until it was ready */
-    int64_t context_length;      /* tokens, as it reported them; 0: it did not */
-    bool warming;                /* it was started by models.load, and ends if nobody waits for the load any more */
-    int64_t memory;              /* bytes that the model takes: what is estimated, then what the engine reports */
-    int64_t used_us;             /* when a job was handed to it, or ended in it, last; or when it was started (in ms,
-                                    two could be the same) */
-    unsigned slots;              /* jobs it runs at once */
-    bool silent;                 /* its jobs show no progress before their first output */
-    uint64_t lost[FM_SLOTS_MAX]; /* runs that it was to abort and has still, though their jobs are settled */
+    int64_t load_ms;        /* from then until it was ready */
+    int64_t context_length; /* tokens, as it reported them; 0: it did not */
+    bool warming;           /* it was started by models.load, and ends if nobody waits for the load any more */
+    int64_t memory;         /* bytes that the model takes: what is estimated, then what the engine reports */
+    int64_t used_us;        /* when a job was handed to it, or ended in it, last; or when it was started (in ms,
+                               two could be the same) */
+    unsigned slots;         /* jobs it runs at once */
+    bool silent;            /* its jobs show no progress before their first output */
+    uint64_t lost[FM_ENGINE_SLOTS_MAX]; /* runs that it was to abort and has still, though their jobs are settled */
     unsigned lost_count;
     int64_t lost_ms;           /* when the last of them was lost, or it had another job last */
     int64_t heard_ms;          /* when it said something last */

@@ -228,7 +228,7 @@ bool fm_part_set_state(struct fm_answer *answer, struct fm_output_part *part, co
 }
 
 enum fm_code fm_answer_state(struct fm_answer *answer, const char *state, size_t len, struct fm_error *error) {
-    if (answer->state_count == FM_STATES_MAX || len > FM_STATE_BYTES_MAX - answer->state_bytes) {
+    if (answer->state_count == FM_ANSWER_STATES_MAX || len > FM_ANSWER_STATE_BYTES_MAX - answer->state_bytes) {
         return fm_fail(error, FM_INTERNAL, "the engine wants more of its state back than an answer can hold");
     }
     size_t json = fm_json_string_size(state, len);
@@ -355,7 +355,7 @@ void fm_answer_write_choice(const struct fm_answer *answer, struct fm_json_write
 
 /* Of what is not known no sum is. */
 static int64_t add_counts(int64_t one, int64_t other) {
-    return one < 0 || other < 0 ? FM_UNCOUNTED : one + other;
+    return one < 0 || other < 0 ? FM_UNKNOWN_COUNT : one + other;
 }
 
 struct fm_usage fm_answer_usage(const struct fm_answer *answer) {

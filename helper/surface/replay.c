@@ -165,7 +165,7 @@ static bool take_logprobs(struct fm_answer *answer, struct json_object *output, 
 /* What is null is not known. */
 static int64_t get_tokens(struct json_object *object, const char *name) {
     struct json_object *value = get(object, name);
-    return value ? json_object_get_int64(value) : FM_UNCOUNTED;
+    return value ? json_object_get_int64(value) : FM_UNKNOWN_COUNT;
 }
 
 static void take_usage(struct fm_answer *answer, struct json_object *usage) {

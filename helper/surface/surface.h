@@ -128,9 +128,9 @@ struct fm_request {
 extern const char *const fm_extra_names[FM_EXTRAS];
 bool fm_is_extra(const char *path); /* whether the member at `path` is one */
 
-#define FM_UNCOUNTED (-1) /* in place of a count: the engine does not know it */
+#define FM_UNKNOWN_COUNT (-1) /* in place of a count: the engine does not know it */
 
-struct fm_usage { /* tokens; each may be FM_UNCOUNTED */
+struct fm_usage { /* tokens; each may be FM_UNKNOWN_COUNT */
     int64_t input;
     int64_t cached; /* of input: those whose KV cache entries were reused */
     int64_t output;
@@ -212,9 +212,9 @@ extern const struct fm_surface fm_surface_unload;
 #define FM_CALLS_MAX     128u /* calls of an answer; ENGINE.md, "Tools" */
 #define FM_MISMATCH_MAX  511  /* bytes of the reason why a text does not match its schema */
 
-#define FM_PARTS_MAX       256    /* of an answer */
-#define FM_STATES_MAX      16     /* texts of job.state of an answer */
-#define FM_STATE_BYTES_MAX 262144 /* of all of them */
+#define FM_PARTS_MAX              256    /* of an answer */
+#define FM_ANSWER_STATES_MAX      16     /* texts of job.state of an answer */
+#define FM_ANSWER_STATE_BYTES_MAX 262144 /* of all of them */
 
 /* What a part of an answer is. */
 enum fm_output_kind { FM_PART_REASONING, FM_PART_TEXT, FM_PART_REFUSAL, FM_PART_CALL };
@@ -304,7 +304,7 @@ void fm_answer_free(struct fm_answer *answer);
 /* The engine left out the oldest `messages` messages, so that the prompt fits. Before fm_answer_open. */
 void fm_answer_drop(struct fm_answer *answer, int64_t messages);
 
-/* The engine accepted the prompt, which has `input_tokens` tokens (FM_UNCOUNTED: it does not know). Once. */
+/* The engine accepted the prompt, which has `input_tokens` tokens (FM_UNKNOWN_COUNT: it does not know). Once. */
 void fm_answer_open(struct fm_answer *answer, int64_t input_tokens);
 
 /*

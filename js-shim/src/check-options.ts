@@ -9,6 +9,8 @@ import { isObject } from "./types.js";
 /** What a value may be: `ms` and `count` are integers that are not negative. */
 type Kind =
   | "text"
+  | "engine"
+  | "remote"
   | "flag"
   | "aliases"
   | "ms"
@@ -25,7 +27,8 @@ type Kind =
 const KINDS: { readonly [Name in keyof Required<ClientOptions>]: Kind } = {
   helperPath: "text",
   storageDir: "text",
-  engine: "text",
+  engine: "engine",
+  remote: "remote",
   engineDir: "text",
   model: "text",
   aliases: "aliases",
@@ -75,11 +78,15 @@ const isRestart = (value: unknown): boolean =>
     ([name, number]) =>
       Object.hasOwn(RESTART_POLICY, name) && (number === undefined || (typeof number === "number" && number >= 0)),
   );
+const isEngine = (value: unknown): boolean =>
+  typeof value === "string" || (Array.isArray(value) && value.length > 0 && value.every((name) => typeof name === "string"));
 const isGpu = (value: unknown): boolean => value === "auto" || value === "off" || (isCount(value) && value !== 0);
 const isBytes = (value: unknown): boolean =>
   (isCount(value) && value !== 0) || (typeof value === "string" && /^[0-9]+[KMG]?$/.test(value));
 const CHECKS: Record<Exclude<Kind, readonly unknown[]>, [(value: unknown) => boolean, string]> = {
   text: [(value) => typeof value === "string", "a string"],
+  engine: [isEngine, "an engine's name, or an array of names"],
+  remote: [(value) => typeof value === "string" || isObject(value), "an object, or the path of a file"],
   flag: [(value) => typeof value === "boolean", "true or false"],
   ms: [isMs, `an integer from 0 to ${LONGEST_MS}, in ms`],
   someMs: [(value) => isMs(value) && value !== 0, `an integer from 1 to ${LONGEST_MS}, in ms`],
@@ -106,7 +113,8 @@ export function checkOptions(options: unknown): void {
     }
     if (value === undefined) continue;
     const [fits, what] = checkOf(KINDS[name as keyof ClientOptions]);
-    if (!fits(value)) throw wrong(name, `Invalid option '${name}': it must be ${what}, not ${shown(value)}.`);
+    const told = name === "remote" ? typeof value : shown(value);
+    if (!fits(value)) throw wrong(name, `Invalid option '${name}': it must be ${what}, not ${told}.`);
   }
 }
 

@@ -28,8 +28,17 @@ export interface ClientOptions {
    * the helper can't be run where it is installed.
    */
   storageDir?: string | undefined;
-  /** The NAME of the engine program `fm-engine-NAME`. Default: `llama`. */
-  engine?: string | undefined;
+  /**
+   * The engine that answers: `"llama"` (models on this machine), `"apple"` (that of macOS), `"remote"` (a server), or several in
+   * an array, in the order in which requests go to them; `"auto"` is apple, llama, remote. Default: `"llama"`, and `"auto"` with
+   * `remote`.
+   */
+  engine?: string | readonly string[] | undefined;
+  /**
+   * Where the engine `remote` sends requests to: an object, or the path of a JSON file (docs/options.md). An object is written to
+   * no file: it goes by the environment of the helper, which takes it out of there.
+   */
+  remote?: RemoteOptions | string | undefined;
   /** The folder with the engine programs, when they are not beside the helper. */
   engineDir?: string | undefined;
   /** A model file's path, or the id of a model in `modelsDir`. */
@@ -119,6 +128,23 @@ export interface ClientOptions {
   maxRetryDelayMs?: number | undefined;
   /** How a helper in an app bundle is started; `"direct-exec"` is the only way that there is. */
   appBundleLaunchMode?: "direct-exec" | undefined;
+}
+
+/** The configuration of the engine `remote`. Its documentation tells of more members. */
+export interface RemoteOptions {
+  /** Tried in their order, up to the first output. */
+  endpoints: readonly RemoteEndpoint[];
+  [member: string]: unknown;
+}
+
+/** A server that the engine `remote` sends requests to. */
+export interface RemoteEndpoint {
+  url: string;
+  /** The key. It reaches the helper and that engine alone; no log, error or file has it. */
+  key?: string | undefined;
+  /** The environment variable that has the key. */
+  key_env?: string | undefined;
+  [member: string]: unknown;
 }
 
 /** A local language model with OpenAI's API. Made by {@link createClient}. */
@@ -314,7 +340,7 @@ function isStrict(options: ClientOptions): boolean {
 /** An option as the helper gets it: that of the caller, or else the variable. */
 function settingOf(options: ClientOptions, name: "engine" | "store", variable: `FM_PROXY_${string}`): string | undefined {
   const value = options[name] ?? variableOf(options, variable);
-  return value === "" ? undefined : value;
+  return value === "" || value === undefined ? undefined : String(value);
 }
 
 /** What one of the helper's own variables is in its environment. */

@@ -12,9 +12,40 @@ export type ReasonCode =
   | "UNSUPPORTED_HARDWARE"
   | "AI_DISABLED"
   | "MODEL_NOT_READY"
+  /** An engine has no configuration, or one that can't be used. */
+  | "NOT_CONFIGURED"
+  /** Of a server elsewhere: it does not take the key. */
+  | "AUTH_FAILED"
+  /** ... or nothing is left to spend. */
+  | "QUOTA"
+  /** ... or it can't be reached. */
+  | "OFFLINE"
+  /** ... or its certificate is not one to trust. */
+  | "TLS_FAILED"
+  | "RATE_LIMITED"
   | "SPAWN_FAILED"
   | "PROTOCOL_MISMATCH"
   | "HELPER_UNHEALTHY";
+
+const REASONS: ReadonlySet<string> = new Set<ReasonCode>([
+  "OS_TOO_OLD",
+  "UNSUPPORTED_HARDWARE",
+  "AI_DISABLED",
+  "MODEL_NOT_READY",
+  "NOT_CONFIGURED",
+  "AUTH_FAILED",
+  "QUOTA",
+  "OFFLINE",
+  "TLS_FAILED",
+  "RATE_LIMITED",
+]);
+
+/** A helper's reason_code; undefined: it gives none. An engine for another system is the one for Macs. */
+export function reasonCodeOf(code: unknown): ReasonCode | undefined {
+  if (typeof code !== "string") return undefined;
+  if (code === "UNSUPPORTED_PLATFORM") return "NOT_DARWIN";
+  return REASONS.has(code) ? (code as ReasonCode) : "HELPER_UNHEALTHY";
+}
 
 /** The codes of what goes wrong between this package and the helper. */
 export type ClientErrorCode =
@@ -151,6 +182,7 @@ export class FmError extends Error {
       limit: typeof error["limit"] === "string" ? error["limit"] : undefined,
       limitMs: typeof error["limit_ms"] === "number" ? error["limit_ms"] : undefined,
       retryAfterMs: typeof error["retry_after_ms"] === "number" ? error["retry_after_ms"] : undefined,
+      reasonCode: reasonCodeOf(error["reason_code"]),
     });
   }
 }

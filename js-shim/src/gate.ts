@@ -1,11 +1,11 @@
 // client.compatibility: whether this machine can answer requests, found out once and remembered.
 import { release } from "node:os";
-import { FmError, type ReasonCode } from "./errors.js";
+import { FmError, reasonCodeOf, type ReasonCode } from "./errors.js";
 import type { Helper } from "./helper.js";
 import type { Events } from "./events.js";
 import type { RateLimiter } from "./ratelimit.js";
 import { toFmError } from "./thrown.js";
-import type { JsonObject } from "./types.js";
+import { isObject, type JsonObject } from "./types.js";
 
 /** What `client.compatibility.check()` finds. */
 export interface CompatibilityReport {
@@ -16,6 +16,17 @@ export interface CompatibilityReport {
   detail?: string;
   /** Where a helper was looked for, in order, when none was found. */
   tried?: readonly string[];
+  /** Each engine, in the order in which requests go to them; absent for one alone, and when no helper was asked. */
+  engines?: readonly EngineReport[];
+}
+
+/** Whether one of several engines can answer requests. */
+export interface EngineReport {
+  name: string;
+  available: boolean;
+  /** Absent when available. */
+  reason_code?: ReasonCode;
+  detail?: string;
 }
 
 /** How `client.compatibility.check` looks. */
@@ -36,7 +47,11 @@ export interface Machine {
 const WAIT_MS = 5 * 60_000;
 /** A helper that hears nothing is noticed before its answer is too late, and then another one is asked. */
 const MARGIN_MS = 500;
-const REASONS: ReadonlySet<string> = new Set(["AI_DISABLED", "MODEL_NOT_READY", "OS_TOO_OLD", "UNSUPPORTED_HARDWARE"]);
+/** The same where the network may come back at any moment. */
+const OFFLINE_MS = 5000;
+/** An engine that is being asked has to say something within 7 s. */
+const CHECKING_MS = 8000;
+const CHECK_AGAIN_MS = 50;
 const START_FAILURES: ReadonlySet<string> = new Set(["SPAWN_FAILED", "PROTOCOL_MISMATCH"]);
 /** The Darwin kernel of macOS 26. */
 const DARWIN_OF_MACOS_26 = 25;
@@ -44,7 +59,7 @@ const DARWIN_OF_MACOS_26 = 25;
 /** What is known of the machine. What the helper itself refuses is known by the helper. */
 type Knowledge =
   | { state: "unknown" }
-  | { state: "ready" }
+  | { state: "ready"; verdict: Verdict }
   | { state: "waiting"; verdict: Refusal; until: number };
 
 /** What is told to who asks, and to requests. */
@@ -56,7 +71,6 @@ interface Refusal extends Verdict {
   error: FmError;
 }
 
-const COMPATIBLE: Verdict = { report: { compatible: true }, error: null };
 
 /** What the gate is made with. */
 interface GateOptions {
@@ -127,7 +141,7 @@ export class Compatibility {
   #remembered(): Verdict | null {
     const refused = this.#refused();
     if (refused !== null) return refused;
-    if (this.#known.state === "ready") return COMPATIBLE;
+    if (this.#known.state === "ready") return this.#known.verdict;
     if (this.#known.state === "waiting" && performance.now() < this.#known.until) return this.#known.verdict;
     return null;
   }
@@ -148,7 +162,12 @@ export class Compatibility {
   async #askHelper(): Promise<Verdict> {
     try {
       const options = { timeoutMs: this.#timeoutMs + MARGIN_MS, timeoutFrom: "send" } as const;
-      return this.#learn(await this.#helper.call("capabilities.get", {}, options).result);
+      const until = performance.now() + CHECKING_MS;
+      for (;;) {
+        const capabilities = await this.#helper.call("capabilities.get", {}, options).result;
+        if (capabilities["reason_code"] !== "CHECKING" || performance.now() > until) return this.#learn(capabilities);
+        await new Promise((resolve) => setTimeout(resolve, CHECK_AGAIN_MS));
+      }
     } catch (reason) {
       const error = toFmError(reason);
       return { report: reportOf(error), error };
@@ -156,17 +175,31 @@ export class Compatibility {
   }
 
   #learn(capabilities: JsonObject): Verdict {
+    const engines = enginesOf(capabilities["order"]);
     if (capabilities["available"] === true) {
-      this.#known = { state: "ready" };
-      return COMPATIBLE;
+      const verdict = { report: { compatible: true, ...engines }, error: null };
+      this.#known = { state: "ready", verdict };
+      return verdict;
     }
-    const code = String(capabilities["reason_code"]);
-    const reason = REASONS.has(code) ? (code as ReasonCode) : "HELPER_UNHEALTHY";
-    const verdict = refusalOf(no(reason, String(capabilities["detail"] ?? code)));
-    this.#known = { state: "waiting", verdict, until: performance.now() + WAIT_MS };
+    const reason = reasonCodeOf(capabilities["reason_code"]) ?? "HELPER_UNHEALTHY";
+    const detail = String(capabilities["detail"] ?? capabilities["reason_code"]);
+    const verdict = refusalOf({ ...no(reason, detail), ...engines });
+    this.#known = { state: "waiting", verdict, until: performance.now() + (reason === "OFFLINE" ? OFFLINE_MS : WAIT_MS) };
     this.#events.changeState("waiting", { reason_code: reason, detail: verdict.error.detail });
     return verdict;
   }
+}
+
+/** What is told of several engines. */
+function enginesOf(order: unknown): Pick<CompatibilityReport, "engines"> {
+  if (!Array.isArray(order) || order.length < 2) return {};
+  const engines = order.filter(isObject).map((engine): EngineReport => {
+    const name = String(engine["name"]);
+    if (engine["available"] === true) return { name, available: true };
+    const reason_code = reasonCodeOf(engine["reason_code"]) ?? "HELPER_UNHEALTHY";
+    return { name, available: false, reason_code, detail: String(engine["detail"]) };
+  });
+  return { engines };
 }
 
 /** What the `apple` engine needs of the machine; null when it has all of it. */

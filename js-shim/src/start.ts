@@ -1,10 +1,11 @@
 // How a client's helper is started: which program, with which arguments.
-import type { ClientOptions } from "./client.js";
+import type { ClientOptions, RemoteOptions } from "./client.js";
 import { locateGpuLibrary, locateHelper, type HelperLocation } from "./locate.js";
 import { modelsFolder } from "./models-folder.js";
 import { SWITCHES, VALUES } from "./options.js";
 import type { SpawnOptions } from "./process.js";
 import { makeRunnable } from "./relocate.js";
+import { isObject } from "./types.js";
 
 /** What `findHelper` finds. */
 export async function findRunnable(options: Pick<ClientOptions, "helperPath" | "storageDir">): Promise<HelperLocation> {
@@ -23,11 +24,13 @@ export async function spawnOptions(
   const gpuFolder = wantsGpuFolder(options, env) ? locateGpuLibrary() : null;
   if (gpuFolder !== null) args.push("--gpu-dir", gpuFolder);
   const settings: string[] = [];
+  if (options.remote !== undefined) args.push("--remote", remoteArgument(options.remote, env));
   for (const [name, flag, variable, given] of SWITCHES) {
     if (options[name] === given) args.push(flag);
     else if (options[name] !== undefined) delete env[variable];
   }
   for (const [name, flag, variable] of VALUES) {
+    if (name === "remote") continue; // it may hold keys, and no error should
     const value = options[name];
     const fromEnv = env[variable];
     if (value !== undefined) args.push(flag, argumentOf(value));
@@ -43,8 +46,32 @@ function wantsGpuFolder({ gpu, gpuDir }: ClientOptions, env: Record<string, stri
   return how !== "off" && gpuDir === undefined && (env["FM_PROXY_GPU_DIR"] ?? "") === "";
 }
 
-/** A value as the helper reads it; an object is a list NAME=VALUE. */
-function argumentOf(value: string | number | Record<string, string>): string {
+/** Where the helper finds the configuration of the engine `remote`, and takes it out of its environment at once. */
+const CONFIG = "FM_REMOTE_CONFIG";
+
+/**
+ * The argument of --remote. An object goes by the environment of the helper alone, and so does each `key` in it, and each
+ * variable of ours that it names as `key_env`: nothing is written to a file, and no process keeps them.
+ */
+function remoteArgument(remote: RemoteOptions | string, env: Record<string, string>): string {
+  if (typeof remote === "string") return remote;
+  let keys = 0;
+  env[CONFIG] = JSON.stringify(remote, function (this: unknown, name: string, value: unknown) {
+    if (name === "key" && isObject(this) && "url" in this) return undefined;
+    if (name === "key_env" && typeof value === "string" && process.env[value] !== undefined) {
+      env[value] ??= process.env[value];
+    }
+    if (!isObject(value) || typeof value["key"] !== "string" || !("url" in value)) return value;
+    const variable = `FM_REMOTE_KEY_${++keys}`;
+    env[variable] = value["key"];
+    return { ...value, key_env: variable };
+  });
+  return `env:${CONFIG}`;
+}
+
+/** A value as the helper reads it; an array is a list, and an object one of NAME=VALUE. */
+function argumentOf(value: string | number | readonly string[] | Record<string, string>): string {
+  if (Array.isArray(value)) return value.join(",");
   if (typeof value !== "object") return String(value);
   return Object.entries(value)
     .map(([name, meaning]) => `${name}=${meaning}`)

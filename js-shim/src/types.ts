@@ -103,7 +103,8 @@ export interface CompactedResponse extends JsonObject {
   object: "response.compaction";
   created_at: number;
   output: JsonObject[];
-  usage: ResponseUsage;
+  /** Null: its engine does not count. */
+  usage: ResponseUsage | null;
   fm?: FmReport;
 }
 

@@ -53,7 +53,8 @@ LAYERS = (
 FRONT = "helper/front/"
 FRONT_LAYERS = (
     (("parts", ("options", "outbox", "reply", "metrics", "store/store", "store/db", "engines/aliases",
-                "engines/availability", "engines/config", "engines/crash_loop", "engines/descriptor", "engines/failed_load", "engines/kv_files", "engines/memory",
+                "engines/availability", "engines/config",
+                "engines/crash_loop", "engines/descriptor", "engines/failed_load", "engines/kv_files", "engines/memory",
                 "engines/models", "engines/relay")),),
     (("state", ("state", "ignored")),),
     (("jobs", ("jobs", "streams", "watchdog", "engines/engine", "engines/lost", "engines/table")),),

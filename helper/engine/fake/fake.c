@@ -136,10 +136,13 @@ static void initializing(void *state, struct fm_kit *kit) {
 static size_t list_models(struct fm_listed_model *models) {
     static char text[4096];
     size_t count = 0;
-    char *rest = NULL;
     snprintf(text, sizeof text, "%s", fault("FM_ENGINE_FAKE_MODELS"));
-    for (char *id = strtok_r(text, ",", &rest); id && count < FM_LISTED_MAX; id = strtok_r(NULL, ",", &rest)) {
+    for (char *id = text; *id && count < FM_LISTED_MAX;) {
+        char *end = id + strcspn(id, ",");
+        char *next = *end ? end + 1 : end;
+        *end = '\0';
         models[count++] = (struct fm_listed_model){.id = id, .context_length = CONTEXT_LENGTH};
+        id = next;
     }
     return count;
 }

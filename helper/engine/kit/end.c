@@ -16,7 +16,7 @@ static void end(struct fm_kit *kit, int status, int64_t save_until_ms) {
     }
     pthread_mutex_unlock(&kit->lock);
     if (first) {
-        fm_mailbox_tell(kit);
+        fm_kit_tell(kit);
         bool woken = fm_write_all(kit->wake_write, "e", 1);
         (void)woken; /* an empty pipe takes one byte */
     }

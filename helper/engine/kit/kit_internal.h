@@ -54,6 +54,13 @@ struct fm_kit {
     char input[64 * 1024];     /* reader */
 };
 
+/* Tells an engine that waits for something else (fm_engine_ops.wake). Any thread, under no lock. */
+static inline void fm_kit_tell(const struct fm_kit *kit) {
+    if (kit->ops->wake) {
+        kit->ops->wake(kit->ops->state);
+    }
+}
+
 /* ---- end.c ---- */
 
 /* The end begins; the first call's status counts. Any thread, never blocks. */
@@ -86,10 +93,8 @@ struct fm_item *fm_mailbox_next(struct fm_kit *kit, enum fm_mailbox_wait wait, i
 /* The first aborted job that waits, taken out; NULL: there is none. Engine thread. */
 struct fm_item *fm_mailbox_next_aborted(struct fm_kit *kit);
 
+/* Frees an item that is in no mailbox, but not its job. */
 void fm_mailbox_free_item(struct fm_item *item);
-
-/* Tells an engine that waits for something else (fm_engine_ops.wake). Under no lock. */
-void fm_mailbox_tell(const struct fm_kit *kit);
 
 /* ---- describe.c ---- */
 

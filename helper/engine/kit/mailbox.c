@@ -10,12 +10,6 @@ void fm_mailbox_free_item(struct fm_item *item) {
     free(item);
 }
 
-void fm_mailbox_tell(const struct fm_kit *kit) {
-    if (kit->ops->wake) {
-        kit->ops->wake(kit->ops->state);
-    }
-}
-
 void fm_mailbox_post(struct fm_kit *kit, struct fm_item *item) {
     pthread_mutex_lock(&kit->lock);
     *kit->last = item;
@@ -28,7 +22,7 @@ void fm_mailbox_post(struct fm_kit *kit, struct fm_item *item) {
     }
     pthread_cond_broadcast(&kit->changed);
     pthread_mutex_unlock(&kit->lock);
-    fm_mailbox_tell(kit);
+    fm_kit_tell(kit);
 }
 
 /* Under the lock. */

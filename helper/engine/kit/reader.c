@@ -107,7 +107,7 @@ static void on_job_abort(struct fm_kit *kit, const struct fm_rpc_message *messag
     }
     pthread_cond_broadcast(&kit->changed);
     pthread_mutex_unlock(&kit->lock);
-    fm_mailbox_tell(kit);
+    fm_kit_tell(kit);
 }
 
 static void on_shutdown(struct fm_kit *kit, const struct fm_rpc_message *message, struct json_object *root) {

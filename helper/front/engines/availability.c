@@ -21,7 +21,7 @@ bool fm_is_reason_code(const char *code) {
     return i < sizeof reason_codes / sizeof reason_codes[0];
 }
 
-static void free_models(struct fm_availability *availability) {
+static void free_models(struct fm_verdict *availability) {
     for (size_t i = 0; i < availability->model_count; i++) {
         free(availability->models[i].id);
     }
@@ -30,9 +30,9 @@ static void free_models(struct fm_availability *availability) {
     availability->model_count = 0;
 }
 
-void fm_availability_free(struct fm_availability *availability) {
+void fm_availability_free(struct fm_verdict *availability) {
     free_models(availability);
-    *availability = (struct fm_availability){0};
+    *availability = (struct fm_verdict){0};
 }
 
 static const char *text_of(struct json_object *object, const char *name) {
@@ -49,20 +49,20 @@ static int64_t life_of(struct json_object *ttl, const struct fm_error *error) {
     return !error ? FM_GOOD_MS : strcmp(error->reason_code, "OFFLINE") == 0 ? FM_OFFLINE_MS : FM_BAD_MS;
 }
 
-/* Entries that are not as they should be are left out, and so are those beyond FM_LISTED_MAX. */
-static void take_models(struct fm_availability *availability, struct json_object *list) {
+/* Entries that are not as they should be are left out, and so are those beyond FM_LIST_MAX. */
+static void take_models(struct fm_verdict *availability, struct json_object *list) {
     size_t count = json_object_array_length(list);
-    struct fm_listed *models = calloc(count < FM_LISTED_MAX ? count + 1 : FM_LISTED_MAX, sizeof *models);
+    struct fm_listed *models = calloc(count < FM_LIST_MAX ? count + 1 : FM_LIST_MAX, sizeof *models);
     if (!models) {
         return; /* the earlier list stays */
     }
     free_models(availability);
     availability->models = models;
     availability->has_models = true;
-    for (size_t i = 0; i < count && availability->model_count < FM_LISTED_MAX; i++) {
+    for (size_t i = 0; i < count && availability->model_count < FM_LIST_MAX; i++) {
         struct json_object *entry = json_object_array_get_idx(list, i);
         const char *id = text_of(entry, "id");
-        bool valid = id && *id && strlen(id) <= FM_LISTED_ID_MAX && !fm_availability_find(availability, id);
+        bool valid = id && *id && strlen(id) <= FM_LIST_ID_MAX && !fm_availability_find(availability, id);
         char *copy = valid ? strdup(id) : NULL;
         if (copy) {
             int64_t context = json_object_get_int64(json_object_object_get(entry, "context_length"));
@@ -72,7 +72,7 @@ static void take_models(struct fm_availability *availability, struct json_object
     }
 }
 
-void fm_availability_take(struct fm_availability *availability, struct json_object *result, int64_t now_ms) {
+void fm_availability_take(struct fm_verdict *availability, struct json_object *result, int64_t now_ms) {
     struct json_object *available = json_object_object_get(result, "available");
     struct json_object *models = json_object_object_get(result, "models");
     struct json_object *ttl = json_object_object_get(result, "ttl_ms");
@@ -98,7 +98,7 @@ void fm_availability_take(struct fm_availability *availability, struct json_obje
     availability->until_ms = now_ms + life_of(ttl, &availability->error);
 }
 
-void fm_availability_fail(struct fm_availability *availability, const struct fm_error *error, int64_t now_ms) {
+void fm_availability_fail(struct fm_verdict *availability, const struct fm_error *error, int64_t now_ms) {
     availability->known = FM_KNOWN_BAD;
     availability->error = *error;
     availability->error.code = FM_UNAVAILABLE;
@@ -108,16 +108,16 @@ void fm_availability_fail(struct fm_availability *availability, const struct fm_
     availability->until_ms = now_ms + life_of(NULL, &availability->error);
 }
 
-void fm_availability_good(struct fm_availability *availability, int64_t now_ms) {
+void fm_availability_good(struct fm_verdict *availability, int64_t now_ms) {
     availability->known = FM_KNOWN_GOOD;
     availability->until_ms = now_ms + FM_GOOD_MS;
 }
 
-enum fm_known fm_availability_known(const struct fm_availability *availability, int64_t now_ms) {
+enum fm_known fm_availability_known(const struct fm_verdict *availability, int64_t now_ms) {
     return now_ms < availability->until_ms ? availability->known : FM_KNOWN_NOT;
 }
 
-const struct fm_listed *fm_availability_find(const struct fm_availability *availability, const char *id) {
+const struct fm_listed *fm_availability_find(const struct fm_verdict *availability, const char *id) {
     for (size_t i = 0; i < availability->model_count; i++) {
         if (strcmp(availability->models[i].id, id) == 0) {
             return &availability->models[i];

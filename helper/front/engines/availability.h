@@ -14,8 +14,8 @@
 #define FM_OFFLINE_MS  5000     /* ... and where the network is the reason, which comes back at any moment */
 #define FM_WAIT_MAX_MS 86400000 /* of ttl_ms and retry_after_ms */
 
-#define FM_LISTED_MAX    256 /* models that an engine may list */
-#define FM_LISTED_ID_MAX 255 /* bytes of the id of one */
+#define FM_LIST_MAX    256 /* models that an engine may list */
+#define FM_LIST_ID_MAX 255 /* bytes of the id of one */
 
 struct json_object;
 
@@ -28,7 +28,7 @@ struct fm_listed {
 enum fm_known { FM_KNOWN_NOT, FM_KNOWN_GOOD, FM_KNOWN_BAD };
 
 /* Zeroed, it is ready: nothing is known. */
-struct fm_availability {
+struct fm_verdict {
     enum fm_known known;      /* what was said last */
     int64_t until_ms;         /* so long it holds */
     struct fm_error error;    /* FM_KNOWN_BAD: FM_UNAVAILABLE with the reason_code and what to do */
@@ -41,24 +41,24 @@ struct fm_availability {
  * Takes the result of engine.available (borrowed). What is wrong in it counts as HELPER_UNHEALTHY. Without a list of
  * models, an earlier one stays.
  */
-void fm_availability_take(struct fm_availability *availability, struct json_object *result, int64_t now_ms);
+void fm_availability_take(struct fm_verdict *availability, struct json_object *result, int64_t now_ms);
 
 /* The engine could not be asked, or refused a load: `error` says why. Without a reason_code it is HELPER_UNHEALTHY. */
-void fm_availability_fail(struct fm_availability *availability, const struct fm_error *error, int64_t now_ms);
+void fm_availability_fail(struct fm_verdict *availability, const struct fm_error *error, int64_t now_ms);
 
 /* A load went well. */
-void fm_availability_good(struct fm_availability *availability, int64_t now_ms);
+void fm_availability_good(struct fm_verdict *availability, int64_t now_ms);
 
 /* What is known now. */
-enum fm_known fm_availability_known(const struct fm_availability *availability, int64_t now_ms);
+enum fm_known fm_availability_known(const struct fm_verdict *availability, int64_t now_ms);
 
 /* The listed model with the id; NULL: there is none. */
-const struct fm_listed *fm_availability_find(const struct fm_availability *availability, const char *id);
+const struct fm_listed *fm_availability_find(const struct fm_verdict *availability, const char *id);
 
 /* Whether `code` is one that an engine may use (ENGINE.md, Availability). */
 bool fm_is_reason_code(const char *code);
 
 /* Frees what is owned; ready again. */
-void fm_availability_free(struct fm_availability *availability);
+void fm_availability_free(struct fm_verdict *availability);
 
 #endif

@@ -33,11 +33,11 @@ static int64_t get_count(struct json_object *object, const char *key) {
     return count < 0 ? 0 : count > INT32_MAX ? INT32_MAX : count;
 }
 
-/* A count of tokens; FM_UNCOUNTED where the engine does not tell it. */
+/* A count of tokens; FM_UNKNOWN_COUNT where the engine does not tell it. */
 static int64_t get_tokens(struct json_object *object, const char *key) {
     struct json_object *value = NULL;
     json_object_object_get_ex(object, key, &value);
-    return value ? get_count(object, key) : FM_UNCOUNTED;
+    return value ? get_count(object, key) : FM_UNKNOWN_COUNT;
 }
 
 static const char *get_string(struct json_object *object, const char *key) {
@@ -156,7 +156,7 @@ static void on_initialized(struct fm_engine *engine, const struct fm_rpc_message
 
 /* A process that only tells this has nothing else to do. */
 static void on_available(struct fm_engine *engine, const struct fm_rpc_message *message) {
-    struct fm_availability *availability = &engine->program->availability;
+    struct fm_verdict *availability = &engine->program->availability;
     struct fm_error error;
     if (is_ok(message->result)) {
         fm_availability_take(availability, message->result, fm_now_ms());
@@ -201,7 +201,7 @@ static void on_loaded(struct fm_engine *engine, const struct fm_rpc_message *mes
         return;
     }
     int64_t slots = get_int(message->result, "slots");
-    engine->slots = slots < 1 ? 1 : slots > FM_SLOTS_MAX ? FM_SLOTS_MAX : (unsigned)slots;
+    engine->slots = slots < 1 ? 1 : slots > FM_ENGINE_SLOTS_MAX ? FM_ENGINE_SLOTS_MAX : (unsigned)slots;
     engine->silent = json_object_get_boolean(json_object_object_get(message->result, "silent"));
     engine->loaded = true;
     engine->saves = engine->kv.write >= 0;

@@ -47,11 +47,11 @@ static enum fm_code check_program(const struct fm_program *program, struct fm_er
 struct listing {
     bool complete; /* the engine lists its models, and that is not too old: what is not in the list is not there */
     bool found;
-    char first[FM_LISTED_ID_MAX + 1]; /* the default model's id; "": not known */
+    char first[FM_LIST_ID_MAX + 1]; /* the default model's id; "": not known */
 };
 
 static struct listing look_at_list(struct fm_front *front, const struct fm_program *program, const char *name) {
-    const struct fm_availability *availability = &program->availability;
+    const struct fm_verdict *availability = &program->availability;
     struct listing listing = {.complete = false};
     pthread_mutex_lock(&front->lock);
     listing.complete = availability->has_models && fm_availability_known(availability, fm_now_ms()) == FM_KNOWN_GOOD;
@@ -292,7 +292,7 @@ enum fm_code fm_route_look_up(struct fm_front *front, const char *name, struct f
 
 /* Under the lock. */
 static enum fm_code copy_list(const struct fm_program *program, struct fm_model_list *list, struct fm_error *error) {
-    const struct fm_availability *availability = &program->availability;
+    const struct fm_verdict *availability = &program->availability;
     size_t count = availability->model_count ? availability->model_count : 1;
     list->models = calloc(count, sizeof *list->models);
     enum fm_code code = list->models ? FM_OK : fm_fail_no_memory(error);

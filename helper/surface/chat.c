@@ -269,10 +269,11 @@ enum fm_event_state fm_chat_finish_state(const struct fm_answer *answer) {
 }
 
 enum fm_event_state fm_chat_usage_state(const struct fm_answer *answer) {
+    if (!fm_chat_finish_reason(answer) || !answer->request.include_usage || fm_answer_has_next(answer)) {
+        return FM_EVENT_SKIP;
+    }
     const struct fm_usage usage = fm_answer_usage(answer);
-    bool counted = usage.input >= 0 && usage.output >= 0; /* what is not known has no chunk */
-    bool due = fm_chat_finish_reason(answer) && answer->request.include_usage && !fm_answer_has_next(answer) && counted;
-    return due ? FM_EVENT_DUE : FM_EVENT_SKIP;
+    return usage.input >= 0 && usage.output >= 0 ? FM_EVENT_DUE : FM_EVENT_SKIP; /* what is not known has no chunk */
 }
 
 static const struct fm_event_row events[] = {

@@ -7,7 +7,7 @@
 
 static void input_tokens_write(const struct fm_answer *answer, struct fm_json_writer *w) {
     fm_json_key_str(w, "object", "response.input_tokens");
-    fm_json_key_int(w, "input_tokens", answer->usage.input);
+    fm_json_key_count(w, "input_tokens", answer->usage.input);
     fm_answer_write_report(answer, FM_MOMENT_NOW, w);
 }
 

@@ -3,6 +3,7 @@
 /** Options of createClient that become arguments of the helper, and the variable that sets each instead. */
 export const VALUES = [
   ["engine", "--engine", "FM_PROXY_ENGINE"],
+  ["remote", "--remote", "FM_PROXY_REMOTE"],
   ["engineDir", "--engine-dir", "FM_PROXY_ENGINE_DIR"],
   ["model", "--model", "FM_PROXY_MODEL"],
   ["aliases", "--aliases", "FM_PROXY_ALIASES"],

@@ -6,6 +6,10 @@ export const PROTOCOL_VERSION = 1;
 
 /** What a host can run into (see "All limits" in PROTOCOL.md). */
 export const LIMITS = {
+  /** Engines in `--engine`. */
+  ordered_engines: 8,
+  /** The largest `retry_after_ms`. */
+  longest_retry_ms: 86_400_000,
   /** The longest body of a frame that is served, in bytes. */
   frame_bytes: 10_000_000,
   /** The longest body that is read, discarded and answered by an error. A longer one is fatal. */
@@ -210,6 +214,22 @@ export type HelperErrorCode =
   | "OVERLOADED"
   | "GUARDRAIL";
 
+/** Why an engine is not available (see "capabilities.get" in PROTOCOL.md). */
+export type EngineReasonCode =
+  | "MODEL_NOT_READY"
+  | "AI_DISABLED"
+  | "UNSUPPORTED_HARDWARE"
+  | "UNSUPPORTED_PLATFORM"
+  | "OS_TOO_OLD"
+  | "NOT_CONFIGURED"
+  | "AUTH_FAILED"
+  | "QUOTA"
+  | "OFFLINE"
+  | "TLS_FAILED"
+  | "RATE_LIMITED"
+  | "HELPER_UNHEALTHY"
+  | "CHECKING";
+
 /** An error in the shape that OpenAI's clients know, with its HTTP status. */
 export interface OpenAIErrorShape {
   /** The HTTP status that a server would answer with. */
@@ -241,6 +261,8 @@ export interface FmReport {
   /** Paths of the parameters that neither the helper nor its engine knows, and that had no effect. */
   ignored?: string[];
   timings?: Timings;
+  /** The engine that answered, where several are configured. */
+  engine?: string;
 }
 
 /** What an answer took, with `fm.timings`; sums over all choices (see "Timings" in PROTOCOL.md). */
@@ -255,8 +277,8 @@ export interface Timings {
   prompt_tokens_per_second: number | null;
   /** Of the tokens after the first one; null if there were none. */
   output_tokens_per_second: number | null;
-  /** Tokens of the prompt that needed no work. */
-  cached_tokens: number;
+  /** Tokens of the prompt that needed no work. Null: unknown. */
+  cached_tokens: number | null;
   /** Tokens that the engine guessed ahead; absent if it does not. */
   drafted_tokens?: number;
   /** Those of them that became part of the answer. */
@@ -285,6 +307,8 @@ export interface RequestLimits {
 
 /** What the `fm` of every call can hold. */
 export interface CommonFmParams extends RequestLimits {
+  /** No engine gets the request that sends it to another machine. */
+  local_only?: boolean | null;
   /**
    * The answer is the same to the bit as in a fresh process: the request runs alone (see "Repeatable answers" in
    * PROTOCOL.md).
@@ -332,12 +356,14 @@ export interface LogprobEntry extends TokenLogprob {
 export interface ResponseUsage {
   input_tokens: number;
   input_tokens_details: {
-    cached_tokens: number;
+    /** Null: unknown. */
+    cached_tokens: number | null;
     cache_write_tokens: number;
   };
   output_tokens: number;
   output_tokens_details: {
-    reasoning_tokens: number;
+    /** Null: unknown. */
+    reasoning_tokens: number | null;
   };
   total_tokens: number;
 }
@@ -347,6 +373,12 @@ export interface OutputText {
   text: string;
   annotations: never[];
   logprobs: LogprobEntry[];
+}
+
+/** What the model says instead of an answer. */
+export interface OutputRefusal {
+  type: "refusal";
+  refusal: string;
 }
 
 export interface SummaryText {
@@ -372,13 +404,15 @@ export type OutputItem =
       type: "reasoning_text";
       text: string;
     }[];
+    /** What the engine wants back with this answer. */
+    encrypted_content?: string;
   }
   | {
     id: string;
     type: "message";
     status: "in_progress" | "completed" | "incomplete";
     role: "assistant";
-    content: OutputText[];
+    content: (OutputText | OutputRefusal)[];
   }
   | {
     id: string;
@@ -510,7 +544,7 @@ export type WireEvent =
     item_id: string;
     output_index: number;
     content_index: number;
-    part: OutputText | ReasoningText;
+    part: OutputText | OutputRefusal | ReasoningText;
   }
   | {
     type: "response.content_part.done";
@@ -518,7 +552,7 @@ export type WireEvent =
     item_id: string;
     output_index: number;
     content_index: number;
-    part: OutputText | ReasoningText;
+    part: OutputText | OutputRefusal | ReasoningText;
   }
   | {
     type: "response.output_text.delta";
@@ -537,6 +571,22 @@ export type WireEvent =
     content_index: number;
     text: string;
     logprobs: LogprobEntry[];
+  }
+  | {
+    type: "response.refusal.delta";
+    sequence_number: number;
+    item_id: string;
+    output_index: number;
+    content_index: number;
+    delta: string;
+  }
+  | {
+    type: "response.refusal.done";
+    sequence_number: number;
+    item_id: string;
+    output_index: number;
+    content_index: number;
+    refusal: string;
   }
   | {
     type: "response.reasoning_summary_part.added";
@@ -729,8 +779,24 @@ export interface EngineGpu {
   detail: string | null;
 }
 
+/** An engine that requests may go to (see `capabilities.get` in PROTOCOL.md). */
+export interface OrderedEngine {
+  name: string;
+  /** Whether it could take a request now. */
+  available: boolean;
+  /** Why not; null if it can. */
+  reason_code: EngineReasonCode | null;
+  /** The reason as a sentence; null if there is none. */
+  detail: string | null;
+  /** Whether it sends requests to another machine. */
+  remote: boolean;
+  [key: string]: unknown;
+}
+
 /** An engine with its model (see `capabilities.get` in PROTOCOL.md). */
 export interface RunningEngine {
+  /** Its name, where several are configured. */
+  engine?: string;
   /** The model's id. */
   model: string;
   state: "starting" | "ready" | "stopping";
@@ -757,7 +823,7 @@ export interface Capabilities {
   /** Whether a request can be answered. */
   available: boolean;
   /** Why not; null if it can. */
-  reason_code: "MODEL_NOT_READY" | "HELPER_UNHEALTHY" | null;
+  reason_code: EngineReasonCode | null;
   /** The reason as a sentence; null if there is none. */
   detail: string | null;
   engine: {
@@ -768,6 +834,8 @@ export interface Capabilities {
     gpu: EngineGpu | null;
     [key: string]: unknown;
   };
+  /** The engines of `--engine`, in the order in which requests go to them. */
+  order: OrderedEngine[];
   engines: RunningEngine[];
   models: {
     id: string;
@@ -776,6 +844,8 @@ export interface Capabilities {
     images: boolean;
     /** The projector's file with which it does. */
     mmproj: string | null;
+    /** The engine that has it, where several are configured. */
+    engine?: string;
     [key: string]: unknown;
   }[];
   store: StoreState;

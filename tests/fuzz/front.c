@@ -232,7 +232,11 @@ static void expect_entries(const struct call *call, struct json_object *list) {
     fm_buf_free(&entries);
 }
 
+/* Null: the engine has not counted all of it. */
 static void expect_usage(struct json_object *usage, const char *input, const char *output) {
+    if (!usage) {
+        return;
+    }
     HOLDS(count_at(usage, "total_tokens") == count_at(usage, input) + count_at(usage, output));
 }
 
@@ -546,7 +550,10 @@ static void take_vectors(struct json_object *object) {
         HOLDS(is_word(member(entry, "object"), "embedding") && (size_t)count_at(entry, "index") == i);
         HOLDS(json_object_array_length(member(entry, "embedding")) > 0);
     }
-    HOLDS(count_at(member(object, "usage"), "total_tokens") == count_at(member(object, "usage"), "prompt_tokens"));
+    struct json_object *usage = member(object, "usage");
+    if (member(usage, "prompt_tokens")) {
+        HOLDS(count_at(usage, "total_tokens") == count_at(usage, "prompt_tokens"));
+    }
 }
 
 static void take_object(struct call *call, struct json_object *result, bool ok) {
@@ -568,6 +575,9 @@ static void take_object(struct call *call, struct json_object *result, bool ok) 
     } else {
         expect_choices(call, member(object, "choices"), ok);
         expect_usage(member(object, "usage"), "prompt_tokens", "completion_tokens");
+    }
+    if (call->chat && call->stage == STAGE_TEXT_DONE && !member(object, "usage")) {
+        call->stage = STAGE_END; /* what is not known has no chunk */
     }
     if (call->stream) {
         expect_stream_ended(call, object, ok);

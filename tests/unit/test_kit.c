@@ -639,10 +639,10 @@ static void an_engine_without_formats(void **state) {
         say(jobs[i]);
         expect("job.finished", "\"reason\":\"error\"",
                "\"error\":{\"code\":\"INVALID_REQUEST\",\"detail\":\"the engine test can't hold its output to a format; "
-               "the llama engine can if it is built with Rust\",\"param\":\"format\"}");
+               "the llama engine can if it is built with Rust\",\"param\":\"format\",\"elsewhere\":true}");
     }
     say(NOTE("job.start", "{\"job\":4,\"prompt\":\"a\"}"));
-    expect("job.finished", "\"detail\":\"the engine test takes messages alone\",\"param\":\"prompt\"}");
+    expect("job.finished", "\"detail\":\"the engine test takes messages alone\",\"param\":\"prompt\",\"elsewhere\":true}");
     say(JOB(5, "", ",\"format\":null"));
     expect("job.accepted");
     assert_int_equal(hang_up(), 0);
@@ -771,7 +771,7 @@ static void an_engine_without_tools(void **state) {
         say(jobs[i]);
         expect("job.finished", "\"reason\":\"error\"",
                "\"error\":{\"code\":\"INVALID_REQUEST\",\"detail\":\"the engine test can't use tools; "
-               "the llama engine can if it is built with Rust\",\"param\":\"tools\"}");
+               "the llama engine can if it is built with Rust\",\"param\":\"tools\",\"elsewhere\":true}");
     }
     say(JOB(5, "", ",\"parallel_tool_calls\":false"));
     expect("job.accepted");
@@ -803,7 +803,7 @@ static void a_model_that_does_not_see(void **state) {
     start_loaded();
     say(NOTE("job.start",
              "{\"job\":1,\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image\",\"data\":\"AA==\"}]}]}"));
-    expect("job.finished", "\"detail\":\"the model does not see images\",\"param\":\"images[0]\"}");
+    expect("job.finished", "\"detail\":\"the model does not see images\",\"param\":\"images[0]\",\"elsewhere\":true}");
     assert_int_equal(hang_up(), 0);
 }
 
@@ -813,7 +813,7 @@ static void an_engine_without_embeddings(void **state) {
     say(EMBED(1, "[\"abc\"]"));
     expect("job.finished", "\"reason\":\"error\"",
            "\"error\":{\"code\":\"INVALID_REQUEST\",\"detail\":\"the engine test can't embed texts\","
-           "\"param\":\"embed\"}");
+           "\"param\":\"embed\",\"elsewhere\":true}");
     assert_int_equal(hang_up(), 0);
 }
 

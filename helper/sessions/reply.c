@@ -81,15 +81,22 @@ static void read_usage(struct json_object *response, struct fm_turn_result *resu
     result->output_tokens = int_member(usage, "output_tokens");
 }
 
-/* The text of the message, the last item of the output. The model's reasoning comes before it. */
+/* The text of the last message of the output, or what the model says to refuse. Reasoning may come before and after it.
+ */
 static struct fm_text find_answer(struct json_object *response) {
     struct json_object *output = member(response, "output");
-    size_t items = json_object_is_type(output, json_type_array) ? json_object_array_length(output) : 0;
-    struct json_object *item = items > 0 ? json_object_array_get_idx(output, items - 1) : NULL;
-    struct json_object *content = member(item, "content");
-    struct json_object *part =
-        json_object_is_type(content, json_type_array) ? json_object_array_get_idx(content, 0) : NULL;
-    struct json_object *text = member(part, "text");
+    size_t left = json_object_is_type(output, json_type_array) ? json_object_array_length(output) : 0;
+    struct json_object *text = NULL;
+    while (left-- > 0 && !text) {
+        struct json_object *content = member(json_object_array_get_idx(output, left), "content");
+        struct json_object *part =
+            json_object_is_type(content, json_type_array) ? json_object_array_get_idx(content, 0) : NULL;
+        bool refuses = member(part, "refusal") != NULL;
+        struct json_object *type = member(part, "type");
+        const char *word = json_object_is_type(type, json_type_string) ? json_object_get_string(type) : "";
+        bool reasoning = strcmp(word, "reasoning_text") == 0;
+        text = reasoning ? NULL : member(part, refuses ? "refusal" : "text");
+    }
     if (!json_object_is_type(text, json_type_string)) {
         return (struct fm_text){.data = "", .len = 0};
     }

@@ -137,8 +137,8 @@ static enum fm_reason long_token(struct fm_kit_job *job, char c, size_t len) {
     return reason;
 }
 
-/* Gathers two tokens, one that is too long for that, and one more; then tells how many writes there were after the second,
- * the last, and the flush. */
+/* Gathers two tokens, one that is too long for that, and one more; then tells how many writes there were after the
+ * second, the last, and the flush. */
 static enum fm_reason gather(struct fm_kit *kit, struct fm_kit_job *job) {
     char text[64];
     int before = writes;
@@ -225,6 +225,50 @@ static enum fm_reason think(struct fm_kit_job *job, bool cut) {
     return reason ? reason : fm_kit_job_token(job, "xabc", 4);
 }
 
+/* A thought, its state, a text in two pieces and a refusal, which nobody counts; what may not come in between is
+ * refused. */
+static enum fm_reason say_pieces(struct fm_kit_job *job) {
+    const struct fm_kit_usage usage = {.input = 7, .cached = FM_UNCOUNTED, .output = 3, .reasoning = FM_UNCOUNTED};
+    enum fm_reason reason = fm_kit_job_accept(job, FM_UNCOUNTED);
+    reason = reason ? reason : fm_kit_job_piece(job, FM_PIECE_REASONING, "hm", 2);
+    reason = reason ? reason : fm_kit_job_state(job, "S", 1);
+    reason = reason ? reason : fm_kit_job_piece(job, FM_PIECE_TEXT, "a\xC3", 2);
+    reason = reason ? reason : fm_kit_job_piece(job, FM_PIECE_TEXT, "\xA9", 1);
+    if (fm_kit_job_piece(job, FM_PIECE_REASONING, "x", 1) != FM_REASON_ERROR ||
+        fm_kit_job_piece(job, FM_PIECE_ARGUMENTS, "x", 1) != FM_REASON_ERROR) {
+        return FM_REASON_LENGTH;
+    }
+    reason = reason ? reason : fm_kit_job_piece(job, FM_PIECE_REFUSAL, "no", 2);
+    if (fm_kit_job_piece(job, FM_PIECE_TEXT, "x", 1) != FM_REASON_ERROR) {
+        return FM_REASON_LENGTH;
+    }
+    fm_kit_job_usage(job, &usage);
+    return reason ? reason : FM_REASON_STOP;
+}
+
+/* Calls in any order, with text after one; a stop string counts in text alone. */
+static enum fm_reason say_in_any_order(struct fm_kit_job *job) {
+    enum fm_reason reason = fm_kit_job_accept(job, FM_UNCOUNTED);
+    reason = reason ? reason : fm_kit_job_piece(job, FM_PIECE_TEXT, "a", 1);
+    reason = reason ? reason : fm_kit_job_tool_call(job, "g");
+    reason = reason ? reason : fm_kit_job_piece(job, FM_PIECE_ARGUMENTS, "\"END\"", 5);
+    reason = reason ? reason : fm_kit_job_piece(job, FM_PIECE_REASONING, "hm", 2);
+    reason = reason ? reason : fm_kit_job_piece(job, FM_PIECE_TEXT, "b EN", 4);
+    return reason ? reason : fm_kit_job_piece(job, FM_PIECE_TEXT, "D c", 3);
+}
+
+/* Settled as soon as it is aborted; what it says then goes nowhere. */
+static enum fm_reason settle(struct fm_kit_job *job) {
+    enum fm_reason reason = fm_kit_job_accept(job, 1);
+    while (!reason && !fm_kit_job_sleep(job, WAIT_MS)) {
+    }
+    fm_kit_job_settle_aborted(job);
+    fm_kit_job_settle_aborted(job);
+    reason = fm_kit_job_token(job, "x", 1);
+    fm_kit_job_progress(job, 1, 0);
+    return reason ? reason : FM_REASON_STOP;
+}
+
 /* The prompt says what to do; anything else is echoed byte by byte. */
 static enum fm_reason work(struct fm_kit *kit, struct fm_kit_job *job) {
     const struct fm_message *message = &job->messages[job->message_count - 1];
@@ -234,6 +278,13 @@ static enum fm_reason work(struct fm_kit *kit, struct fm_kit_job *job) {
     }
     if (is(message, "long report")) {
         append_many(&job->schema_report, FM_SCHEMA_REPORT_MAX + 1);
+    }
+    if (is(message, "pieces")) {
+        return say_pieces(job);
+    } else if (is(message, "any order")) {
+        return say_in_any_order(job);
+    } else if (is(message, "settle")) {
+        return settle(job);
     }
     if (fm_kit_job_accept(job, 5) != FM_REASON_NONE) {
         return FM_REASON_LENGTH;
@@ -292,6 +343,39 @@ static void serve(void *state, struct fm_kit *kit) {
             run(kit, other);
         }
     }
+}
+
+static void *wake(void *kit) {
+    fm_kit_wake(kit);
+    return NULL;
+}
+
+/* One job at a time, which ends when it is aborted, or when something wakes. */
+static void serve_within(void *state, struct fm_kit *kit) {
+    struct fm_kit_job *held = NULL;
+    (void)state;
+    while (!fm_kit_ending(kit)) {
+        struct fm_kit_job *job = fm_kit_take_within(kit, WAIT_MS);
+        if (job) {
+            held = fm_kit_job_accept(job, 1) == FM_REASON_NONE ? job : NULL;
+            if (is(&job->messages[0], "wake") && fm_thread_start(wake, kit) != 0) {
+                _exit(1);
+            }
+        } else if (held) {
+            fm_kit_job_finish(held, fm_kit_job_aborted(held) ? FM_REASON_ABORTED : FM_REASON_STOP, NULL);
+            held = NULL;
+        }
+    }
+}
+
+static void tell_available(void *state, struct fm_kit *kit, struct fm_availability *out) {
+    static const struct fm_listed_model models[] = {{"a", 9}, {"b", 0}};
+    (void)state;
+    (void)kit;
+    out->available = true;
+    out->models = models;
+    out->model_count = 2;
+    out->ttl_ms = 5;
 }
 
 static enum fm_code load(void *state, struct fm_kit *kit, const struct fm_model_files *files,
@@ -441,6 +525,116 @@ static void start_loaded(void) {
     say(LOAD);
     expect("engine.load_progress", "0.5");
     expect("\"id\":2,\"result\":{\"ok\":true,\"context_length\":100,\"slots\":2}");
+}
+
+/* ---- engines that count nothing, or wait elsewhere ---- */
+
+static void pieces(void **state) {
+    (void)state;
+    start_loaded();
+    say(JOB(1, "pieces", ""));
+    expect("job.accepted", "{\"job\":1}");
+    expect("job.reasoning", "{\"job\":1,\"text\":\"hm\"}");
+    expect("job.state", "{\"job\":1,\"state\":\"S\"}");
+    expect("job.delta", "{\"job\":1,\"text\":\"a\"}");
+    expect("job.delta", "{\"job\":1,\"text\":\"\xC3\xA9\"}");
+    expect("job.refusal", "{\"job\":1,\"text\":\"no\"}");
+    expect("job.finished", "\"reason\":\"stop\"", "\"usage\":{\"input_tokens\":7,\"output_tokens\":3}");
+    assert_int_equal(hang_up(), 0);
+}
+
+static void parts_in_any_order(void **state) {
+    (void)state;
+    ops.tools = true;
+    ops.any_order = true;
+    start_loaded();
+    say(JOB(1, "any order", ",\"stop\":[\"END\"],\"tools\":[{\"name\":\"g\"}]"));
+    expect("job.accepted");
+    expect("job.delta", "\"text\":\"a\"");
+    expect("job.tool_call", "{\"job\":1,\"index\":0,\"name\":\"g\"}");
+    expect("job.tool_delta", "{\"job\":1,\"index\":0,\"arguments\":\"\\\"END\\\"\"}");
+    expect("job.reasoning", "\"text\":\"hm\"");
+    expect("job.delta", "\"text\":\"b \"");
+    expect("job.finished", "\"reason\":\"stop\"", "\"usage\":{}");
+    ops.tools = false;
+    ops.any_order = false;
+    assert_int_equal(hang_up(), 0);
+}
+
+static void an_abort_that_is_settled_at_once(void **state) {
+    (void)state;
+    start_loaded();
+    say(JOB(1, "settle", ""));
+    expect("job.accepted");
+    say(NOTE("job.abort", "{\"job\":1}"));
+    expect("job.finished", "\"job\":1", "aborted");
+    say(JOB(2, "", ""));
+    expect("job.accepted", "\"job\":2"); /* nothing more of the first one */
+    assert_int_equal(hang_up(), 0);
+}
+
+static void aborts_and_wakes_end_the_wait(void **state) {
+    (void)state;
+    ops.serve = serve_within;
+    start_loaded();
+    say(JOB(1, "x", ""));
+    expect("job.accepted");
+    say(NOTE("job.abort", "{\"job\":1}"));
+    expect("job.finished", "aborted");
+    say(JOB(2, "wake", ""));
+    expect("job.accepted");
+    expect("job.finished", "\"reason\":\"stop\"");
+    ops.serve = serve;
+    assert_int_equal(hang_up(), 0);
+}
+
+static void availability(void **state) {
+    (void)state;
+    start();
+    say(CALL(1, "engine.available", "{}"));
+    expect("\"id\":1", "engine.available came before engine.initialize");
+    say(INIT);
+    expect("\"id\":1");
+    say(CALL(2, "engine.available", "{}"));
+    expect("\"id\":2,\"result\":{\"ok\":true,\"available\":true}");
+    assert_int_equal(hang_up(), 0);
+    ops.available = tell_available;
+    start();
+    say(INIT);
+    expect("\"availability\"");
+    say(CALL(2, "engine.available", "{}"));
+    expect("{\"ok\":true,\"available\":true,\"models\":[{\"id\":\"a\",\"context_length\":9},{\"id\":\"b\"}],\"ttl_ms\":"
+           "5}");
+    ops.available = NULL;
+    assert_int_equal(hang_up(), 0);
+}
+
+/* Each refusal names the member, and says that another engine may do it. */
+static void what_an_engine_lacks(void **state) {
+    static const struct {
+        enum fm_lack lack;
+        const char *job;
+        const char *param;
+    } rows[] = {
+        {FM_LACKS_SEEDS, JOB(1, "x", ",\"seed\":1"), "seed"},
+        {FM_LACKS_STOPS, JOB(1, "x", ",\"stop\":[\"a\"]"), "stop"},
+        {FM_LACKS_PENALTIES, JOB(1, "x", ",\"presence_penalty\":1"), "presence_penalty"},
+        {FM_LACKS_PENALTIES, JOB(1, "x", ",\"frequency_penalty\":1"), "frequency_penalty"},
+        {FM_LACKS_LOGIT_BIAS, JOB(1, "x", ",\"logit_bias\":[[1,1]]"), "logit_bias"},
+        {FM_LACKS_LOGPROBS, JOB(1, "x", ",\"logprobs\":0"), "logprobs"},
+        {FM_LACKS_COUNTS, JOB(1, "x", ",\"max_tokens\":0"), "max_tokens"},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char param[64];
+        snprintf(param, sizeof param, "\"param\":\"%s\",\"elsewhere\":true}", rows[i].param);
+        ops.lacks = rows[i].lack;
+        start_loaded();
+        say(rows[i].job);
+        expect("job.finished", "INVALID_REQUEST", param);
+        ops.lacks = 0;
+        assert_int_equal(hang_up(), 0);
+    }
 }
 
 /* ---- calls ---- */
@@ -619,7 +813,8 @@ static void formats(void **state) {
     expect("job.accepted");
     expect("job.progress");
     expect("job.delta", "\"text\":\"x\"");
-    expect("job.finished", "\"reason\":\"stop\"", "\"schema_error\":\"a stop string cut the text before it was whole\"}");
+    expect("job.finished", "\"reason\":\"stop\"",
+           "\"schema_error\":\"a stop string cut the text before it was whole\"}");
     say(JOB(6, "xyz", ",\"format\":{\"type\":\"json_object\"},\"stop\":[\"y\"]"));
     expect("job.accepted");
     expect("job.progress");
@@ -637,12 +832,14 @@ static void an_engine_without_formats(void **state) {
     start_loaded();
     for (size_t i = 0; i < COUNT(jobs); i++) {
         say(jobs[i]);
-        expect("job.finished", "\"reason\":\"error\"",
-               "\"error\":{\"code\":\"INVALID_REQUEST\",\"detail\":\"the engine test can't hold its output to a format; "
-               "the llama engine can if it is built with Rust\",\"param\":\"format\",\"elsewhere\":true}");
+        expect(
+            "job.finished", "\"reason\":\"error\"",
+            "\"error\":{\"code\":\"INVALID_REQUEST\",\"detail\":\"the engine test can't hold its output to a format; "
+            "the llama engine can if it is built with Rust\",\"param\":\"format\",\"elsewhere\":true}");
     }
     say(NOTE("job.start", "{\"job\":4,\"prompt\":\"a\"}"));
-    expect("job.finished", "\"detail\":\"the engine test takes messages alone\",\"param\":\"prompt\",\"elsewhere\":true}");
+    expect("job.finished",
+           "\"detail\":\"the engine test takes messages alone\",\"param\":\"prompt\",\"elsewhere\":true}");
     say(JOB(5, "", ",\"format\":null"));
     expect("job.accepted");
     assert_int_equal(hang_up(), 0);
@@ -1038,6 +1235,12 @@ static void each_allocation(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pieces),
+        cmocka_unit_test(parts_in_any_order),
+        cmocka_unit_test(an_abort_that_is_settled_at_once),
+        cmocka_unit_test(aborts_and_wakes_end_the_wait),
+        cmocka_unit_test(availability),
+        cmocka_unit_test(what_an_engine_lacks),
         cmocka_unit_test(calls_and_their_answers),
         cmocka_unit_test(a_job_tells_all),
         cmocka_unit_test(reasons),

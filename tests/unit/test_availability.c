@@ -1,0 +1,83 @@
+/* What is known of an engine's availability, and for how long. */
+#include "front/engines/availability.h"
+#include "wire.h"
+
+#include <json-c/json.h>
+
+static void take(struct fm_verdict *verdict, const char *text, int64_t now_ms) {
+    struct json_object *result = json_tokener_parse(text);
+    assert_non_null(result);
+    fm_availability_take(verdict, result, now_ms);
+    json_object_put(result);
+}
+
+static void how_long_it_holds(void **state) {
+    static const struct {
+        const char *result;
+        enum fm_known known;
+        int64_t ms;
+        const char *reason_code;
+    } rows[] = {
+        {"{\"available\":true}", FM_KNOWN_GOOD, FM_GOOD_MS, NULL},
+        {"{\"available\":true,\"ttl_ms\":7}", FM_KNOWN_GOOD, 7, NULL},
+        {"{\"available\":true,\"ttl_ms\":900000000000}", FM_KNOWN_GOOD, FM_WAIT_MAX_MS, NULL},
+        {"{\"available\":true,\"ttl_ms\":-1}", FM_KNOWN_GOOD, FM_GOOD_MS, NULL},
+        {"{\"available\":false,\"reason_code\":\"AI_DISABLED\"}", FM_KNOWN_BAD, FM_BAD_MS, "AI_DISABLED"},
+        {"{\"available\":false,\"reason_code\":\"OFFLINE\"}", FM_KNOWN_BAD, FM_OFFLINE_MS, "OFFLINE"},
+        {"{\"available\":false,\"reason_code\":\"OFFLINE\",\"ttl_ms\":9}", FM_KNOWN_BAD, 9, "OFFLINE"},
+        {"{\"available\":false,\"reason_code\":\"BAD_MOOD\"}", FM_KNOWN_BAD, FM_BAD_MS, "HELPER_UNHEALTHY"},
+        {"{\"available\":false}", FM_KNOWN_BAD, FM_BAD_MS, "HELPER_UNHEALTHY"},
+        {"{\"available\":1}", FM_KNOWN_BAD, FM_BAD_MS, "HELPER_UNHEALTHY"},
+        {"{}", FM_KNOWN_BAD, FM_BAD_MS, "HELPER_UNHEALTHY"},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct fm_verdict verdict = {.known = FM_KNOWN_NOT};
+        assert_int_equal(fm_availability_known(&verdict, 0), FM_KNOWN_NOT);
+        take(&verdict, rows[i].result, 1000);
+        assert_int_equal(fm_availability_known(&verdict, 1000 + rows[i].ms - 1), rows[i].known);
+        assert_int_equal(fm_availability_known(&verdict, 1000 + rows[i].ms), FM_KNOWN_NOT);
+        if (rows[i].reason_code) {
+            assert_string_equal(verdict.error.reason_code, rows[i].reason_code);
+            assert_int_equal(verdict.error.code, FM_UNAVAILABLE);
+        }
+        fm_availability_free(&verdict);
+    }
+}
+
+static void lists(void **state) {
+    (void)state;
+    struct fm_verdict verdict = {.known = FM_KNOWN_NOT};
+    take(&verdict,
+         "{\"available\":true,\"models\":[{\"id\":\"a\",\"context_length\":9},{\"id\":\"b\"},{\"id\":\"a\"},{},7,"
+         "{\"id\":\"\"}]}",
+         0);
+    assert_true(verdict.has_models);
+    assert_int_equal(verdict.model_count, 2);
+    assert_int_equal(fm_availability_find(&verdict, "a")->context_length, 9);
+    assert_null(fm_availability_find(&verdict, "c"));
+    take(&verdict, "{\"available\":false,\"reason_code\":\"OFFLINE\"}", 0);
+    assert_int_equal(verdict.model_count, 2); /* it had them, and may have them again */
+    take(&verdict, "{\"available\":true,\"models\":[]}", 0);
+    assert_true(verdict.has_models);
+    assert_int_equal(verdict.model_count, 0);
+    fm_availability_free(&verdict);
+}
+
+static void loads_count_too(void **state) {
+    (void)state;
+    struct fm_verdict verdict = {.known = FM_KNOWN_NOT};
+    struct fm_error error;
+    (void)fm_fail(&error, FM_OVERLOADED, "no thread");
+    fm_availability_fail(&verdict, &error, 0);
+    assert_int_equal(fm_availability_known(&verdict, 1), FM_KNOWN_BAD);
+    assert_string_equal(verdict.error.reason_code, "HELPER_UNHEALTHY");
+    fm_availability_good(&verdict, 5);
+    assert_int_equal(fm_availability_known(&verdict, 5), FM_KNOWN_GOOD);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(how_long_it_holds), cmocka_unit_test(lists),
+                                       cmocka_unit_test(loads_count_too)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

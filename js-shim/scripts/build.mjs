@@ -68,10 +68,10 @@ const bundle = (entry, file, format, outside, more) =>
 
 const withTabs = (text, width = 2) => text.replace(/^ +/gm, (spaces) => "\t".repeat(spaces.length / width));
 
-/** Tabs, and no comments: it is smaller and loads faster, and a stack trace still says where it was. */
+/** No indentation, and no comments: it is smaller and loads faster, and a stack trace still says where it was. */
 async function shrink(file) {
   const text = await readFile(file, "utf8");
-  const smaller = withTabs(text).replace(/^\t*(?:\/\/.*|\/\*\*[^]*?\*\/)\n/gm, "");
+  const smaller = text.replace(/^ *(?:\/\/.*|\/\*\*[^]*?\*\/)\n/gm, "").replace(/^ +/gm, "");
   const minified = async (code) => (await esbuild.transform(code, { minifyWhitespace: true })).code;
   if ((await minified(text)) !== (await minified(smaller))) throw new Error(`${file} has a string of several lines`);
   await writeFile(file, smaller);

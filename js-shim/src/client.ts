@@ -29,15 +29,11 @@ export interface ClientOptions {
    */
   storageDir?: string | undefined;
   /**
-   * The engine that answers: `"llama"` (models on this machine), `"apple"` (that of macOS), `"remote"` (a server), or several in
-   * an array, in the order in which requests go to them; `"auto"` is apple, llama, remote. Default: `"llama"`, and `"auto"` with
-   * `remote`.
+   * The engine that answers: `"llama"`, `"apple"`, `"remote"`, or several in an array, in the order in which requests go to them;
+   * `"auto"` is apple, llama, remote. Default: `"llama"`, and `"auto"` with `remote`.
    */
   engine?: string | readonly string[] | undefined;
-  /**
-   * Where the engine `remote` sends requests to: an object, or the path of a JSON file (docs/options.md). An object is written to
-   * no file: it goes by the environment of the helper, which takes it out of there.
-   */
+  /** The configuration of the engine `remote`: an object, which is written to no file, or the path of a JSON file. */
   remote?: RemoteOptions | string | undefined;
   /** The folder with the engine programs, when they are not beside the helper. */
   engineDir?: string | undefined;
@@ -130,17 +126,16 @@ export interface ClientOptions {
   appBundleLaunchMode?: "direct-exec" | undefined;
 }
 
-/** The configuration of the engine `remote`. Its documentation tells of more members. */
+/** The configuration of the engine `remote` (docs/remote.md). */
 export interface RemoteOptions {
-  /** Tried in their order, up to the first output. */
   endpoints: readonly RemoteEndpoint[];
   [member: string]: unknown;
 }
 
-/** A server that the engine `remote` sends requests to. */
+/** A server. */
 export interface RemoteEndpoint {
   url: string;
-  /** The key. It reaches the helper and that engine alone; no log, error or file has it. */
+  /** The key: only the helper and that engine get it. */
   key?: string | undefined;
   /** The environment variable that has the key. */
   key_env?: string | undefined;

@@ -12,15 +12,10 @@ export type ReasonCode =
   | "UNSUPPORTED_HARDWARE"
   | "AI_DISABLED"
   | "MODEL_NOT_READY"
-  /** An engine has no configuration, or one that can't be used. */
   | "NOT_CONFIGURED"
-  /** Of a server elsewhere: it does not take the key. */
   | "AUTH_FAILED"
-  /** ... or nothing is left to spend. */
   | "QUOTA"
-  /** ... or it can't be reached. */
   | "OFFLINE"
-  /** ... or its certificate is not one to trust. */
   | "TLS_FAILED"
   | "RATE_LIMITED"
   | "SPAWN_FAILED"

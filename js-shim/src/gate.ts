@@ -16,7 +16,7 @@ export interface CompatibilityReport {
   detail?: string;
   /** Where a helper was looked for, in order, when none was found. */
   tried?: readonly string[];
-  /** Each engine, in the order in which requests go to them; absent for one alone, and when no helper was asked. */
+  /** Each engine, in their order; absent for one alone. */
   engines?: readonly EngineReport[];
 }
 

@@ -461,6 +461,12 @@ async function driveResponses(host) {
     { wrong: true },
   );
   await create({ input: CALL, tools: [TOOL], tool_choice: "auto", stream: true, parallel_tool_calls: false });
+  const refuse = JSON.stringify([{ piece: ["reasoning", "hm"] }, { state: "S" }, { refusal: "No." }]);
+  await create({ input: refuse, stream: true });
+  await create({ input: JSON.stringify([{ piece: ["text", "a"] }]), fm: { local_only: true } });
+  const messages = [{ role: "user", content: refuse }];
+  await host.ok("chat.completions.create", { messages });
+  await host.ok("chat.completions.create", { messages, stream: true, stream_options: { include_usage: true } });
   for (const reasoning_dialect of ["summary", "reasoning_text", "reasoning"]) {
     await create({
       input: THINK,

@@ -29,6 +29,12 @@ static const struct {
     {"saved_state", FM_FEATURE_SAVED_STATE},
     {"availability", FM_FEATURE_AVAILABILITY},
     {"session", FM_FEATURE_SESSION},
+    {"grammars", FM_FEATURE_GRAMMARS},
+    {"seeds", FM_FEATURE_SEEDS},
+    {"stops", FM_FEATURE_STOPS},
+    {"penalties", FM_FEATURE_PENALTIES},
+    {"logit_bias", FM_FEATURE_LOGIT_BIAS},
+    {"logprobs", FM_FEATURE_LOGPROBS},
 };
 
 static unsigned bit_of(struct json_object *name) {

@@ -23,6 +23,12 @@ enum fm_feature {
     FM_FEATURE_SAVED_STATE = 128,
     FM_FEATURE_AVAILABILITY = 256,
     FM_FEATURE_SESSION = 512,
+    FM_FEATURE_GRAMMARS = 1024, /* from here on the engine tells only what it is able to do */
+    FM_FEATURE_SEEDS = 2048,
+    FM_FEATURE_STOPS = 4096,
+    FM_FEATURE_PENALTIES = 8192,
+    FM_FEATURE_LOGIT_BIAS = 16384,
+    FM_FEATURE_LOGPROBS = 32768,
 };
 
 struct fm_descriptor {

@@ -104,7 +104,7 @@ const LIBRARY = '/// <reference lib="esnext.disposable" />';
 async function bundleTypes(entry, file) {
   const types = await rollup({ input: join(esm, entry), plugins: [dts()], external: ["@ai-sdk/openai"] });
   const { output } = await types.generate({ format: "es", banner: LIBRARY });
-  await writeFile(join(fresh, file), withTabs(output[0].code, 4));
+  await writeFile(join(fresh, file), withTabs(output[0].code, 4).replace(/^\t+(?=\*|\/\*\*)/gm, ""));
 }
 
 async function writeNotices() {

@@ -779,14 +779,11 @@ export interface EngineGpu {
   detail: string | null;
 }
 
-/** An engine that requests may go to (see `capabilities.get` in PROTOCOL.md). */
+/** Whether an engine could take a request now, and why not. */
 export interface OrderedEngine {
   name: string;
-  /** Whether it could take a request now. */
   available: boolean;
-  /** Why not; null if it can. */
   reason_code: EngineReasonCode | null;
-  /** The reason as a sentence; null if there is none. */
   detail: string | null;
   /** Whether it sends requests to another machine. */
   remote: boolean;
@@ -795,7 +792,6 @@ export interface OrderedEngine {
 
 /** An engine with its model (see `capabilities.get` in PROTOCOL.md). */
 export interface RunningEngine {
-  /** Its name, where several are configured. */
   engine?: string;
   /** The model's id. */
   model: string;
@@ -834,7 +830,7 @@ export interface Capabilities {
     gpu: EngineGpu | null;
     [key: string]: unknown;
   };
-  /** The engines of `--engine`, in the order in which requests go to them. */
+  /** The engines, in the order in which requests go to them. */
   order: OrderedEngine[];
   engines: RunningEngine[];
   models: {
@@ -844,7 +840,6 @@ export interface Capabilities {
     images: boolean;
     /** The projector's file with which it does. */
     mmproj: string | null;
-    /** The engine that has it, where several are configured. */
     engine?: string;
     [key: string]: unknown;
   }[];

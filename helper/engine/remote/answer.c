@@ -1,0 +1,250 @@
+/*
+ * What an endpoint has sent, to the kit. job.accepted goes out with the first output, because up to then another endpoint
+ * may do the job.
+ */
+#include "engine/guide/guide.h"
+#include "engine/remote/remote.h"
+#include "protocol/base64.h"
+#include "protocol/json_check.h"
+#include "protocol/json_tree.h"
+#include "protocol/vector.h"
+
+#include <json-c/json.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TEXT_MAX          (16u << 20) /* bytes of a text that is checked */
+#define VECTOR_VALUES_MAX (1u << 20)  /* numbers of vectors that do not come in base64 */
+
+void fm_answer_init(struct fm_answer *answer, struct fm_kit_job *job) {
+    *answer = (struct fm_answer){.job = job};
+    fm_buf_init(&answer->text, TEXT_MAX);
+}
+
+void fm_answer_free(struct fm_answer *answer) {
+    fm_buf_free(&answer->text);
+}
+
+/* True where the kit wants more. */
+static bool go_on(struct fm_answer *answer, enum fm_reason reason) {
+    answer->reason = reason;
+    return reason == FM_REASON_NONE;
+}
+
+static bool accept(struct fm_answer *answer, int64_t input_tokens) {
+    if (answer->accepted) {
+        return true;
+    }
+    answer->accepted = true;
+    return go_on(answer, fm_kit_job_accept(answer->job, input_tokens));
+}
+
+static bool is_json(const struct fm_answer *answer) {
+    enum fm_format_kind kind = answer->job->format.kind;
+    return kind == FM_FORMAT_JSON_OBJECT || kind == FM_FORMAT_JSON_SCHEMA;
+}
+
+/* A call without arguments has none in some dialects, and is to have an object. */
+static bool end_call(struct fm_answer *answer) {
+    bool empty = answer->call_open && !answer->call_arguments;
+    answer->call_open = false;
+    return !empty || go_on(answer, fm_kit_job_piece(answer->job, FM_PIECE_ARGUMENTS, "{}", 2));
+}
+
+static bool take_call(struct fm_answer *answer, const char *name) {
+    if (!end_call(answer)) {
+        return false;
+    }
+    answer->calls = true;
+    answer->call_open = true;
+    answer->call_arguments = false;
+    return go_on(answer, fm_kit_job_tool_call(answer->job, name));
+}
+
+bool fm_answer_take(void *state, const struct fm_part *part) {
+    static const enum fm_piece pieces[] = {
+        [FM_PART_TEXT] = FM_PIECE_TEXT,
+        [FM_PART_REASONING] = FM_PIECE_REASONING,
+        [FM_PART_REFUSAL] = FM_PIECE_REFUSAL,
+    };
+    struct fm_answer *answer = state;
+    struct fm_kit_job *job = answer->job;
+    if (!accept(answer, FM_UNCOUNTED)) {
+        return false;
+    }
+    switch (part->kind) {
+    case FM_PART_LOGPROBS: fm_kit_job_logprobs(job, part->token); return true;
+    case FM_PART_STATE: return go_on(answer, fm_kit_job_state(job, part->text, part->len));
+    case FM_PART_CALL: return take_call(answer, part->text);
+    case FM_PART_ARGUMENTS:
+        answer->call_arguments = true;
+        return go_on(answer, fm_kit_job_piece(job, FM_PIECE_ARGUMENTS, part->text, part->len));
+    case FM_PART_TEXT:
+        if (is_json(answer)) {
+            fm_buf_append(&answer->text, part->text, part->len);
+        }
+        break;
+    default: break;
+    }
+    return end_call(answer) && go_on(answer, fm_kit_job_piece(job, pieces[part->kind], part->text, part->len));
+}
+
+/* ---- the check of a text with a format ---- */
+
+/* What is wrong with the text, into `reason`; nothing where it is as it should be. */
+static void check_text(const struct fm_answer *answer, struct fm_buf *reason) {
+    const struct fm_format *format = &answer->job->format;
+    const char *text = answer->text.len > 0 ? answer->text.data : "";
+    size_t blanks = strspn(text, " \t\r\n");
+    size_t offset;
+    const char *fault = fm_json_check(text, answer->text.len, FM_ENGINE_VALUES_MAX, &offset);
+    if (answer->text.failed) {
+        fm_buf_append_str(reason, "it is too long to be checked");
+    } else if (fault) {
+        fm_buf_append_str(reason, "it is not JSON: ");
+        fm_buf_append_str(reason, fault);
+    } else if (format->kind == FM_FORMAT_JSON_OBJECT && text[blanks] != '{') {
+        fm_buf_append_str(reason, "it is not a JSON object");
+    } else if (format->kind == FM_FORMAT_JSON_SCHEMA &&
+               !fm_guide_check_text(format->schema, text, answer->text.len, reason)) {
+        fm_buf_append_str(reason, " (the check goes on, and takes a processor until the engine ends)");
+    }
+}
+
+/* The server may have ignored the format: nothing that is broken passes for an answer with `strict`. */
+static enum fm_reason check(struct fm_answer *answer, struct fm_error *error) {
+    struct fm_buf *reason = &answer->job->schema_error;
+    const struct fm_format *format = &answer->job->format;
+    if (!is_json(answer) || (answer->calls && answer->text.len == 0) || fm_kit_job_cut(answer->job)) {
+        return FM_REASON_STOP;
+    }
+    fm_buf_append_char(&answer->text, '\0'); /* strspn stops there */
+    answer->text.len -= !answer->text.failed;
+    check_text(answer, reason);
+    if (reason->len == 0 || (format->kind == FM_FORMAT_JSON_SCHEMA && !format->strict)) {
+        return FM_REASON_STOP;
+    }
+    (void)fm_fail(error, FM_INTERNAL, "%s has not kept to the format: %.*s", answer->endpoint->host,
+                  (int)(reason->len < 300 ? reason->len : 300), reason->data);
+    fm_buf_reset(reason);
+    return FM_REASON_ERROR;
+}
+
+/* Some servers end an answer at the limit as any other. */
+static bool is_full(const struct fm_answer *answer, const struct fm_reader *reader) {
+    return answer->endpoint->dialect == FM_DIALECT_RESPONSES && !answer->calls && answer->job->max_tokens > 0 &&
+           reader->usage.output >= answer->job->max_tokens;
+}
+
+enum fm_reason fm_answer_end(struct fm_answer *answer, const struct fm_reader *reader, struct fm_error *error) {
+    enum fm_reason reason = reader->reason;
+    if (!accept(answer, reader->usage.input)) {
+        return answer->reason;
+    }
+    fm_kit_job_usage(answer->job, &reader->usage);
+    if (reason != FM_REASON_STOP) {
+        return reason;
+    }
+    if (!end_call(answer)) {
+        return answer->reason;
+    }
+    return is_full(answer, reader) ? FM_REASON_LENGTH : check(answer, error);
+}
+
+/* ---- vectors ---- */
+
+static enum fm_reason broken(const struct fm_answer *answer, const char *why, struct fm_error *error) {
+    (void)fm_fail(error, FM_INTERNAL, "%s sent vectors that can't be understood: %s", answer->endpoint->host, why);
+    return FM_REASON_ERROR;
+}
+
+/* How many numbers a vector has; 0: it is none. */
+static size_t size_of(struct json_object *vector) {
+    if (json_object_is_type(vector, json_type_array)) {
+        return json_object_array_length(vector);
+    }
+    size_t bytes = json_object_is_type(vector, json_type_string)
+                       ? fm_base64_decoded_size(json_object_get_string(vector),
+                                                (size_t)json_object_get_string_len(vector))
+                       : 0;
+    return bytes % sizeof(float) == 0 ? bytes / sizeof(float) : 0;
+}
+
+/* `vector` has `count` numbers. False: not all are finite. */
+static bool read_vector(struct json_object *vector, float *values, size_t count) {
+    if (json_object_is_type(vector, json_type_string)) {
+        return fm_vector_read(json_object_get_string(vector), (size_t)json_object_get_string_len(vector), values, count);
+    }
+    for (size_t i = 0; i < count; i++) {
+        values[i] = (float)json_object_get_double(json_object_array_get_idx(vector, i));
+        if (!isfinite(values[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The vector of the input `index`, wherever it is in the list. */
+static struct json_object *find_vector(struct json_object *list, size_t index) {
+    struct json_object *entry = json_object_array_get_idx(list, index);
+    int64_t number = (int64_t)index;
+    fm_reader_count(entry, "index", &number);
+    for (size_t i = 0; number != (int64_t)index && i < json_object_array_length(list); i++) {
+        entry = json_object_array_get_idx(list, i);
+        fm_reader_count(entry, "index", &number);
+    }
+    struct json_object *vector = NULL;
+    json_object_object_get_ex(number == (int64_t)index ? entry : NULL, "embedding", &vector);
+    return vector;
+}
+
+static enum fm_reason send_vectors(struct fm_answer *answer, struct json_object *root, struct fm_error *error) {
+    struct fm_kit_job *job = answer->job;
+    struct json_object *list = fm_reader_object(root, "data");
+    struct fm_kit_usage usage = {FM_UNCOUNTED, FM_UNCOUNTED, 0, 0};
+    if (!json_object_is_type(list, json_type_array) || json_object_array_length(list) != job->input_count) {
+        return broken(answer, "there are not as many as texts", error);
+    }
+    job->dimension = size_of(find_vector(list, 0));
+    float *values = job->dimension > 0 ? calloc(job->dimension, sizeof *values) : NULL;
+    if (!values || job->dimension > FM_VECTOR_MAX) {
+        free(values);
+        return broken(answer, "the first one is none", error);
+    }
+    fm_reader_count(fm_reader_object(root, "usage"), "prompt_tokens", &usage.input);
+    fm_kit_job_usage(job, &usage);
+    enum fm_reason reason = accept(answer, usage.input) ? FM_REASON_NONE : answer->reason;
+    for (size_t i = 0; !reason; i++) {
+        struct json_object *vector = find_vector(list, i);
+        if (size_of(vector) != job->dimension || !read_vector(vector, values, job->dimension)) {
+            reason = broken(answer, "they have not all the same size, or are not finite", error);
+        } else {
+            reason = fm_kit_job_embedding(job, values, error);
+        }
+    }
+    free(values);
+    return reason;
+}
+
+enum fm_reason fm_answer_embed(struct fm_answer *answer, const struct fm_buf *body, struct fm_error *error) {
+    struct json_object *root = NULL;
+    struct fm_buf scratch;
+    size_t offset;
+    const char *fault = fm_json_check(body->data ? body->data : "", body->len, VECTOR_VALUES_MAX, &offset);
+    if (fault) {
+        return broken(answer, fault, error);
+    }
+    fm_buf_init(&scratch, body->max);
+    bool built = fm_json_tree(body->data, body->len, &scratch, &root);
+    fm_buf_free(&scratch);
+    enum fm_reason reason = FM_REASON_ERROR;
+    if (!built) {
+        (void)fm_fail_no_memory(error);
+    } else {
+        reason = send_vectors(answer, root, error);
+    }
+    json_object_put(root);
+    return reason;
+}

@@ -1,0 +1,199 @@
+/*
+ * A job on its way through the endpoints: one after the other, each once, until one has answered with output. What comes
+ * after the first output is final, whatever it is: nothing is asked for a second time then.
+ */
+#include "base/log.h"
+#include "engine/remote/failure.h"
+#include "engine/remote/remote.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define VECTORS_MAX (64u << 20) /* bytes of an answer with vectors */
+
+struct fm_ask {
+    struct fm_remote *remote;
+    struct fm_kit_job *job;
+    struct fm_ask *next;
+    struct fm_ask **link; /* that names this one */
+    size_t tried;         /* endpoints that had their turn */
+    struct fm_transfer *transfer;
+    struct fm_reader reader; /* of a stream */
+    struct fm_buf vectors;   /* else the body so far */
+    struct fm_answer answer;
+    enum fm_code code; /* what failed last, with `error` */
+    struct fm_error error;
+};
+
+static const struct fm_endpoint *current(const struct fm_ask *ask) {
+    return &ask->remote->config.endpoints[ask->tried - 1];
+}
+
+static void finish(struct fm_ask *ask, enum fm_reason reason) {
+    *ask->link = ask->next;
+    if (ask->next) {
+        ask->next->link = ask->link;
+    }
+    fm_kit_job_finish(ask->job, reason, &ask->error);
+    fm_reader_free(&ask->reader);
+    fm_buf_free(&ask->vectors);
+    fm_answer_free(&ask->answer);
+    free(ask);
+}
+
+/* ---- what a transfer tells ---- */
+
+/* Whatever the reader makes of it, it is dealt with in `on_done`, where another transfer can be started. */
+static bool on_stream(void *state, const char *bytes, size_t len) {
+    struct fm_ask *ask = state;
+    ask->code = fm_reader_push(&ask->reader, bytes, len, &ask->error);
+    if (ask->code == FM_OK && ask->reader.complete) {
+        fm_transfer_detach(ask->transfer);
+        finish(ask, fm_answer_end(&ask->answer, &ask->reader, &ask->error));
+        return true;
+    }
+    return ask->code == FM_OK && !ask->reader.stopped;
+}
+
+static bool on_vectors(void *state, const char *bytes, size_t len) {
+    struct fm_ask *ask = state;
+    fm_buf_append(&ask->vectors, bytes, len);
+    if (ask->vectors.failed) {
+        ask->code = fm_fail(&ask->error, FM_INTERNAL, "%s sent vectors of more than 64 MiB", current(ask)->host);
+    }
+    return ask->code == FM_OK;
+}
+
+static bool start_next(struct fm_ask *ask);
+
+/* This endpoint has failed: the next one gets the job, if it may. */
+static void move_on(struct fm_ask *ask) {
+    bool moves = !ask->answer.accepted && fm_failure_moves_on(&ask->error);
+    fm_log(FM_LOG_WARN, "job %lld: %s failed: %s %s", (long long)ask->job->id, current(ask)->host,
+           fm_code_name(ask->code), ask->error.reason_code);
+    if (!moves || !start_next(ask)) {
+        finish(ask, FM_REASON_ERROR);
+    }
+}
+
+static void on_done(void *state, enum fm_code code, const struct fm_error *error) {
+    struct fm_ask *ask = state;
+    enum fm_reason reason = FM_REASON_NONE;
+    ask->transfer = NULL;
+    if (code != FM_OK && code != FM_CANCELLED) {
+        ask->code = code;
+        ask->error = *error;
+    } else if (ask->code == FM_OK && ask->reader.stopped) {
+        reason = ask->answer.reason;
+    } else if (ask->code == FM_OK && ask->job->inputs) {
+        reason = fm_answer_embed(&ask->answer, &ask->vectors, &ask->error);
+    } else if (ask->code == FM_OK) {
+        ask->code = fm_reader_close(&ask->reader, &ask->error);
+        reason = ask->code ? FM_REASON_NONE : fm_answer_end(&ask->answer, &ask->reader, &ask->error);
+    }
+    if (reason == FM_REASON_ERROR && ask->reader.stopped) {
+        (void)fm_fail(&ask->error, FM_INTERNAL, "%s sent an answer whose parts are in no order that is allowed",
+                      current(ask)->host);
+    }
+    if (reason == FM_REASON_ERROR && !ask->answer.accepted) { /* vectors that can't be understood */
+        ask->code = ask->error.code;
+        reason = FM_REASON_NONE;
+    }
+    if (reason) {
+        finish(ask, reason);
+    } else {
+        move_on(ask);
+    }
+}
+
+/* ---- the endpoints ---- */
+
+/* Sends the job to the endpoint that has its turn. False: not to this one, and `ask->error` says why. */
+static bool send(struct fm_ask *ask, const char *model) {
+    struct fm_remote *remote = ask->remote;
+    const struct fm_endpoint *endpoint = current(ask);
+    struct fm_buf body;
+    fm_buf_init(&body, FM_REQUEST_MAX);
+    ask->code = fm_request_write(endpoint, model, ask->job, &body, &ask->error);
+    if (ask->code != FM_OK) {
+        fm_buf_free(&body);
+        return false;
+    }
+    fm_reader_free(&ask->reader);
+    fm_reader_init(&ask->reader, endpoint, model, &remote->config.secrets, fm_answer_take, &ask->answer);
+    fm_buf_reset(&ask->vectors);
+    ask->answer.endpoint = endpoint;
+    const struct fm_call call = {
+        .endpoint = endpoint,
+        .path = fm_request_path(endpoint, ask->job),
+        .body = &body,
+        .session = ask->job->session,
+        .stream = !ask->job->inputs,
+        .data = ask->job->inputs ? on_vectors : on_stream,
+        .done = on_done,
+        .state = ask,
+    };
+    ask->transfer = fm_transport_start(&remote->transport, &call);
+    fm_buf_free(&body);
+    if (!ask->transfer) {
+        ask->code = fm_fail_no_memory(&ask->error);
+    }
+    return ask->transfer != NULL;
+}
+
+/* Sends the job to the next endpoint that can do it. False: there is none, and `ask->error` is that of the last one. */
+static bool start_next(struct fm_ask *ask) {
+    struct fm_remote *remote = ask->remote;
+    struct fm_error failed = ask->error; /* of one that was asked: that tells more than why another one was not */
+    while (ask->tried < remote->config.endpoint_count) {
+        struct fm_remote_model spare;
+        const struct fm_remote_model *model =
+            fm_endpoint_model(&remote->config.endpoints[ask->tried++], ask->job->model, &spare);
+        if (model && send(ask, model->name)) {
+            return true;
+        }
+        if (model && !ask->error.elsewhere) {
+            return false;
+        }
+    }
+    if (failed.code != FM_OK) {
+        ask->error = failed;
+        ask->code = failed.code;
+    }
+    return false;
+}
+
+void fm_ask_start(struct fm_remote *remote, struct fm_kit_job *job) {
+    struct fm_ask *ask = calloc(1, sizeof *ask);
+    if (!ask) {
+        fm_kit_job_finish(job, FM_REASON_ERROR, NULL);
+        return;
+    }
+    *ask = (struct fm_ask){.remote = remote, .job = job, .next = remote->asks, .link = &remote->asks};
+    if (ask->next) {
+        ask->next->link = &ask->next;
+    }
+    remote->asks = ask;
+    fm_answer_init(&ask->answer, job);
+    fm_buf_init(&ask->vectors, VECTORS_MAX);
+    if (start_next(ask)) {
+        return;
+    }
+    if (ask->code == FM_OK) {
+        (void)fm_fail(&ask->error, FM_NOT_FOUND, "no endpoint of the remote engine has the model %.200s", job->model);
+        snprintf(ask->error.param, sizeof ask->error.param, "model");
+        ask->error.elsewhere = true;
+    }
+    finish(ask, FM_REASON_ERROR);
+}
+
+void fm_ask_drop_aborted(struct fm_remote *remote) {
+    struct fm_ask *next;
+    for (struct fm_ask *ask = remote->asks; ask; ask = next) {
+        next = ask->next;
+        if (fm_kit_job_aborted(ask->job)) {
+            fm_transfer_cancel(ask->transfer);
+            finish(ask, FM_REASON_ABORTED);
+        }
+    }
+}

@@ -1,0 +1,520 @@
+/* The configuration, member by member: a table row each, so that what is unknown is an error and not ignored. */
+#include "engine/remote/config.h"
+#include "base/buf.h"
+#include "base/utf8.h"
+#include "protocol/json_check.h"
+#include "protocol/json_tree.h"
+
+#include <json-c/json.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CONFIG_VALUES_MAX 8192
+#define CONFIG_TEXT_MAX   65536
+
+/* What is read, and where that is. */
+struct place {
+    struct fm_remote_config *config;
+    struct fm_endpoint *endpoint;
+    size_t index;
+    const char *folder;
+    struct fm_error *error;
+};
+
+/* ---- errors ---- */
+
+/* "endpoints[0].url: WHY", for the host to see where the configuration is wrong. */
+static enum fm_code wrong(const struct place *place, const char *member, const char *why) {
+    struct fm_error *error = place->error;
+    char param[sizeof error->param];
+    if (place->endpoint) {
+        snprintf(param, sizeof param, "endpoints[%zu]%s%s", place->index, *member ? "." : "", member);
+    } else {
+        snprintf(param, sizeof param, "%s", member);
+    }
+    (void)fm_fail(error, FM_UNAVAILABLE, "the configuration of the remote engine: %s%s%s", param, *param ? ": " : "",
+                  why);
+    snprintf(error->param, sizeof error->param, "%s", param);
+    snprintf(error->reason_code, sizeof error->reason_code, "NOT_CONFIGURED");
+    return FM_UNAVAILABLE;
+}
+
+/* A string that is not empty and has no NUL; NULL: anything else. */
+static const char *text_of(struct json_object *value) {
+    const char *text = json_object_is_type(value, json_type_string) ? json_object_get_string(value) : NULL;
+    bool whole = text && *text && strlen(text) == (size_t)json_object_get_string_len(value);
+    return whole ? text : NULL;
+}
+
+static char *joined(const char *first, const char *second, const char *third) {
+    size_t size = strlen(first) + strlen(second) + strlen(third) + 1;
+    char *text = malloc(size);
+    if (text) {
+        snprintf(text, size, "%s%s%s", first, second, third);
+    }
+    return text;
+}
+
+/* ---- URLs ---- */
+
+struct url {
+    bool https;
+    char host[256]; /* without brackets */
+    size_t authority_len;
+    const char *authority; /* HOST:PORT, as it stands there */
+    int port;
+    const char *rest; /* what follows */
+};
+
+/* The port after the colon at `text` (`len` bytes, the colon counted); -1: it is none. */
+static int port_of(const char *text, size_t len, int otherwise) {
+    int port = 0;
+    if (len == 0) {
+        return otherwise;
+    }
+    for (size_t i = 1; i < len; i++) {
+        port = text[i] >= '0' && text[i] <= '9' && port <= 65535 ? port * 10 + (text[i] - '0') : 65536;
+    }
+    return text[0] == ':' && len > 1 && port > 0 && port <= 65535 ? port : -1;
+}
+
+/* NULL, or what is wrong with it. */
+static const char *read_url(const char *text, struct url *url) {
+    url->https = strncmp(text, "https://", 8) == 0;
+    if (!url->https && strncmp(text, "http://", 7) != 0) {
+        return "a URL that begins with https:// or http:// is expected";
+    }
+    for (const char *at = text; *at; at++) {
+        if (*at <= 0x20 || *at >= 0x7f || *at == '\\' || *at == '#') {
+            return "a URL of visible ASCII, without \\ and #, is expected";
+        }
+    }
+    url->authority = text + (url->https ? 8 : 7);
+    url->authority_len = strcspn(url->authority, "/?");
+    url->rest = url->authority + url->authority_len;
+    if (memchr(url->authority, '@', url->authority_len)) {
+        return "a URL without a user and a password is expected; a key belongs into key_file or key_env";
+    }
+    bool bracket = url->authority[0] == '[';
+    size_t host_len = strcspn(url->authority, bracket ? "]/?" : ":/?");
+    size_t past = bracket && url->authority[host_len] == ']' ? host_len + 1 : host_len;
+    const char *host = url->authority + bracket;
+    host_len -= bracket;
+    url->port = port_of(url->authority + past, url->authority_len - past, url->https ? 443 : 80);
+    if (host_len == 0 || host_len >= sizeof url->host || url->port < 0 || (bracket && past == host_len + 1)) {
+        return "a URL with a host, and a port from 1 to 65535 if there is one, is expected";
+    }
+    snprintf(url->host, sizeof url->host, "%.*s", (int)host_len, host);
+    return NULL;
+}
+
+/* Whether what is sent there stays on this machine. */
+static bool is_loopback(const struct url *url) {
+    unsigned numbers = 0;
+    for (const char *at = url->host; *at; at++) {
+        numbers += (*at == '.');
+    }
+    bool four = numbers == 3 && strspn(url->host, "0123456789.") == strlen(url->host);
+    return strcmp(url->host, "localhost") == 0 || strcmp(url->host, "::1") == 0 ||
+           (four && strncmp(url->host, "127.", 4) == 0);
+}
+
+static enum fm_code read_endpoint_url(const struct place *place, struct json_object *value) {
+    struct fm_endpoint *endpoint = place->endpoint;
+    const char *text = text_of(value);
+    struct url url;
+    const char *fault = text ? read_url(text, &url) : "a string that is not empty is expected";
+    if (fault) {
+        return wrong(place, "url", fault);
+    }
+    size_t len = strcspn(text, "?");
+    endpoint->url = text;
+    endpoint->query = text + len;
+    while (len > 0 && text[len - 1] == '/') {
+        len--;
+    }
+    endpoint->port = url.port;
+    endpoint->base = malloc(len + 1);
+    endpoint->host = malloc(url.authority_len + 1);
+    if (!endpoint->base || !endpoint->host) {
+        return fm_fail_no_memory(place->error);
+    }
+    snprintf(endpoint->base, len + 1, "%s", text);
+    snprintf(endpoint->host, url.authority_len + 1, "%s", url.authority);
+    return FM_OK;
+}
+
+static enum fm_code read_proxy(const struct place *place, struct json_object *value) {
+    struct url url;
+    const char *text = text_of(value);
+    const char *fault = text ? read_url(text, &url) : "a string that is not empty is expected";
+    if (!fault && strcmp(url.rest, "") != 0 && strcmp(url.rest, "/") != 0) {
+        fault = "a URL without a path is expected";
+    }
+    place->endpoint->proxy = text;
+    return fault ? wrong(place, "proxy", fault) : FM_OK;
+}
+
+/* ---- the other members of an endpoint ---- */
+
+static enum fm_code read_dialect(const struct place *place, struct json_object *value) {
+    static const char *const names[] = {"responses", "chat", "messages"};
+    const char *text = text_of(value);
+    for (size_t i = 0; text && i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(names[i], text) == 0) {
+            place->endpoint->dialect = (enum fm_dialect_kind)i;
+            return FM_OK;
+        }
+    }
+    return wrong(place, "dialect", "\"responses\", \"chat\" or \"messages\" is expected");
+}
+
+/* The path begins at the folder unless it is absolute. The caller frees it; NULL: out of memory. */
+static char *path_of(const struct place *place, const char *text) {
+    return text[0] == '/' || !place->folder ? joined(text, "", "") : joined(place->folder, "/", text);
+}
+
+/* A key that could not be read: the path of its member goes with what is wrong. */
+static enum fm_code key_fault(const struct place *place, const char *member) {
+    snprintf(place->error->param, sizeof place->error->param, "endpoints[%zu].%s", place->index, member);
+    return place->error->code;
+}
+
+static enum fm_code read_key_file(const struct place *place, struct json_object *value) {
+    const char *text = text_of(value);
+    if (!text) {
+        return wrong(place, "key_file", "the path of a file is expected");
+    }
+    char *path = path_of(place, text);
+    if (!path) {
+        return fm_fail_no_memory(place->error);
+    }
+    enum fm_code code = fm_key_read_file(path, &place->endpoint->key, place->error);
+    free(path);
+    return code ? key_fault(place, "key_file") : FM_OK;
+}
+
+static enum fm_code read_key_env(const struct place *place, struct json_object *value) {
+    const char *name = text_of(value);
+    if (!name || strchr(name, '=')) {
+        return wrong(place, "key_env", "the name of an environment variable is expected");
+    }
+    enum fm_code code = fm_key_read_environment(name, &place->endpoint->key, place->error);
+    return code ? key_fault(place, "key_env") : FM_OK;
+}
+
+static enum fm_code read_keychain(const struct place *place, struct json_object *value) {
+    (void)value;
+    return wrong(place, "keychain",
+                 "keys from a system's keychain are not supported yet: use key_file, or key_env with the variable "
+                 "that a keychain's own tool fills");
+}
+
+/* A name of RFC 9110, 5.1. */
+static bool is_token(const char *text) {
+    size_t len = strspn(text, "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
+    return len > 0 && text[len] == '\0';
+}
+
+static bool is_header_value(const char *text) {
+    for (; *text; text++) {
+        if ((unsigned char)*text < 0x20 || *text == 0x7f) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* These are the engine's own: with another value an answer could not be read, or be somebody else's. */
+static bool is_reserved(const char *name) {
+    static const char *const names[] = {"host",       "content-length", "content-type",    "transfer-encoding",
+                                        "connection", "accept",         "accept-encoding", "expect"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcasecmp(names[i], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum fm_code read_header_name(const struct place *place, const char *member, struct json_object *value,
+                                     const char **name) {
+    *name = text_of(value);
+    if (!*name || !is_token(*name) || is_reserved(*name)) {
+        return wrong(place, member, "the name of a header is expected, none that HTTP itself needs");
+    }
+    return FM_OK;
+}
+
+static enum fm_code read_key_header(const struct place *place, struct json_object *value) {
+    return read_header_name(place, "key_header", value, &place->endpoint->key_header);
+}
+
+static enum fm_code read_session_header(const struct place *place, struct json_object *value) {
+    return read_header_name(place, "session_header", value, &place->endpoint->session_header);
+}
+
+static enum fm_code read_headers(const struct place *place, struct json_object *value) {
+    struct fm_endpoint *endpoint = place->endpoint;
+    struct json_object_iter at;
+    if (!json_object_is_type(value, json_type_object)) {
+        return wrong(place, "headers", "an object with a string for each header is expected");
+    }
+    json_object_object_foreachC(value, at) {
+        const char *text = json_object_is_type(at.val, json_type_string) ? json_object_get_string(at.val) : NULL;
+        if (endpoint->header_count == FM_REMOTE_HEADERS_MAX) {
+            return wrong(place, "headers", "at most 16 headers are expected");
+        }
+        if (!is_token(at.key) || is_reserved(at.key)) {
+            return wrong(place, "headers", "names of headers are expected, none that HTTP itself needs");
+        }
+        if (!text || !is_header_value(text) || strlen(text) != (size_t)json_object_get_string_len(at.val)) {
+            return wrong(place, "headers", "each header's value is a string without control characters");
+        }
+        endpoint->headers[endpoint->header_count++] = (struct fm_remote_header){.name = at.key, .value = text};
+        fm_secrets_add(&place->config->secrets, text); /* it may be one */
+    }
+    return FM_OK;
+}
+
+static enum fm_code read_body(const struct place *place, struct json_object *value) {
+    place->endpoint->body = value;
+    return json_object_is_type(value, json_type_object) ? FM_OK : wrong(place, "body", "an object is expected");
+}
+
+static enum fm_code read_ca_file(const struct place *place, struct json_object *value) {
+    const char *text = text_of(value);
+    if (!text) {
+        return wrong(place, "ca_file", "the path of a file is expected");
+    }
+    place->endpoint->ca_file = path_of(place, text);
+    return place->endpoint->ca_file ? FM_OK : fm_fail_no_memory(place->error);
+}
+
+static enum fm_code read_plaintext(const struct place *place, struct json_object *value) {
+    place->endpoint->plaintext = json_object_get_boolean(value);
+    return json_object_is_type(value, json_type_boolean) ? FM_OK : wrong(place, "plaintext", "true or false is expected");
+}
+
+static enum fm_code read_timeouts(const struct place *place, struct json_object *value) {
+    struct fm_endpoint *endpoint = place->endpoint;
+    const struct {
+        const char *name;
+        int64_t *ms;
+    } rows[] = {{"connect_ms", &endpoint->connect_ms},
+                {"first_byte_ms", &endpoint->first_byte_ms},
+                {"silence_ms", &endpoint->silence_ms}};
+    int known = 0;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0] && json_object_is_type(value, json_type_object); i++) {
+        struct json_object *member;
+        if (!json_object_object_get_ex(value, rows[i].name, &member)) {
+            continue;
+        }
+        known++;
+        *rows[i].ms = json_object_get_int64(member);
+        if (!json_object_is_type(member, json_type_int) || *rows[i].ms < 1 || *rows[i].ms > FM_REMOTE_TIMEOUT_MAX) {
+            return wrong(place, "timeouts", "integers from 1 to 86400000 are expected");
+        }
+    }
+    if (!json_object_is_type(value, json_type_object) || json_object_object_length(value) != known) {
+        return wrong(place, "timeouts", "an object of connect_ms, first_byte_ms and silence_ms is expected");
+    }
+    return FM_OK;
+}
+
+/* ---- models ---- */
+
+/* "ID", or {"id","name"?,"context_length"?}. False: neither. */
+static bool read_model(struct fm_remote_model *model, struct json_object *value) {
+    struct json_object *name = NULL;
+    struct json_object *length = NULL;
+    model->id = text_of(value);
+    model->name = model->id;
+    if (model->id || !json_object_is_type(value, json_type_object)) {
+        return model->id && strlen(model->id) <= FM_LISTED_ID_MAX;
+    }
+    model->id = text_of(json_object_object_get(value, "id"));
+    int known = 1 + json_object_object_get_ex(value, "name", &name);
+    known += json_object_object_get_ex(value, "context_length", &length);
+    model->name = name ? text_of(name) : model->id;
+    model->context_length = json_object_get_int64(length);
+    bool length_fits = !length || (json_object_is_type(length, json_type_int) && model->context_length > 0);
+    return model->id && strlen(model->id) <= FM_LISTED_ID_MAX && model->name && length_fits &&
+           json_object_object_length(value) == known;
+}
+
+static enum fm_code read_models(const struct place *place, struct json_object *value) {
+    struct fm_endpoint *endpoint = place->endpoint;
+    size_t count = json_object_is_type(value, json_type_array) ? json_object_array_length(value) : 0;
+    if (count == 0 || count > FM_REMOTE_MODELS_MAX) {
+        return wrong(place, "models", "a list of 1 to 256 models is expected; without it, any model may be asked for");
+    }
+    endpoint->models = calloc(count, sizeof *endpoint->models);
+    if (!endpoint->models) {
+        return fm_fail_no_memory(place->error);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (!read_model(&endpoint->models[i], json_object_array_get_idx(value, i))) {
+            char member[32];
+            snprintf(member, sizeof member, "models[%zu]", i);
+            return wrong(place, member,
+                         "a name of up to 255 bytes, or an object of id, name and context_length, is expected");
+        }
+        endpoint->model_count = i + 1;
+    }
+    return FM_OK;
+}
+
+const struct fm_remote_model *fm_endpoint_model(const struct fm_endpoint *endpoint, const char *id,
+                                                struct fm_remote_model *spare) {
+    for (size_t i = 0; i < endpoint->model_count; i++) {
+        if (!id || strcmp(endpoint->models[i].id, id) == 0) {
+            return &endpoint->models[i];
+        }
+    }
+    *spare = (struct fm_remote_model){.id = id, .name = id};
+    return endpoint->models ? NULL : spare;
+}
+
+/* ---- the whole ---- */
+
+static const struct row {
+    const char *name;
+    enum fm_code (*read)(const struct place *place, struct json_object *value);
+    bool key; /* at most one of these */
+} rows[] = {
+    {"url", read_endpoint_url, false},
+    {"dialect", read_dialect, false},
+    {"key_file", read_key_file, true},
+    {"key_env", read_key_env, true},
+    {"keychain", read_keychain, true},
+    {"key_header", read_key_header, false},
+    {"models", read_models, false},
+    {"headers", read_headers, false},
+    {"body", read_body, false},
+    {"ca_file", read_ca_file, false},
+    {"proxy", read_proxy, false},
+    {"session_header", read_session_header, false},
+    {"plaintext", read_plaintext, false},
+    {"timeouts", read_timeouts, false},
+};
+
+/* What one member alone does not show. */
+static enum fm_code check_endpoint(const struct place *place) {
+    struct fm_endpoint *endpoint = place->endpoint;
+    struct url url;
+    if (!endpoint->url) {
+        return wrong(place, "url", "this member is missing");
+    }
+    const char *fault = read_url(endpoint->url, &url);
+    if (!fault && !url.https && !endpoint->plaintext && !is_loopback(&url)) {
+        fault = "without https, prompts and the key could be read on the way: use https, or set plaintext to true if the "
+                "network can be trusted";
+    }
+    if (endpoint->key_header && !endpoint->key) {
+        return wrong(place, "key_header", "a key_file or key_env is expected beside it");
+    }
+    if (endpoint->proxy && read_url(endpoint->proxy, &url) == NULL) {
+        endpoint->port = url.port; /* the connection goes there */
+    }
+    return fault ? wrong(place, "url", fault) : FM_OK;
+}
+
+static enum fm_code read_endpoint(struct place *place, struct json_object *value) {
+    int known = 0;
+    int keys = 0;
+    place->endpoint->connect_ms = FM_CONNECT_MS;
+    if (!json_object_is_type(value, json_type_object)) {
+        return wrong(place, "", "an object is expected");
+    }
+    if (!json_object_object_get_ex(value, "dialect", NULL)) {
+        return wrong(place, "dialect", "this member is missing: \"responses\", \"chat\" or \"messages\"");
+    }
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct json_object *member;
+        if (!json_object_object_get_ex(value, rows[i].name, &member)) {
+            continue;
+        }
+        known++;
+        keys += rows[i].key;
+        if (keys > 1) {
+            return wrong(place, rows[i].name, "only one of key_file, key_env and keychain is expected");
+        }
+        enum fm_code code = rows[i].read(place, member);
+        if (code != FM_OK) {
+            return code;
+        }
+    }
+    struct json_object_iter at;
+    json_object_object_foreachC(value, at) {
+        bool found = json_object_object_length(value) == known;
+        for (size_t i = 0; i < sizeof rows / sizeof rows[0] && !found; i++) {
+            found = strcmp(rows[i].name, at.key) == 0;
+        }
+        if (!found) {
+            return wrong(place, fm_utf8_valid(at.key, strlen(at.key)) && strlen(at.key) < 64 ? at.key : "",
+                         "there is no such member");
+        }
+    }
+    fm_secrets_add(&place->config->secrets, place->endpoint->key);
+    return check_endpoint(place);
+}
+
+static enum fm_code read_endpoints(struct place *place, struct json_object *root) {
+    struct fm_remote_config *config = place->config;
+    struct json_object *list = NULL;
+    if (!json_object_is_type(root, json_type_object) || !json_object_object_get_ex(root, "endpoints", &list) ||
+        json_object_object_length(root) != 1) {
+        return wrong(place, "", "an object with the member endpoints, and nothing else, is expected");
+    }
+    size_t count = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
+    if (count == 0 || count > FM_ENDPOINTS_MAX) {
+        return wrong(place, "endpoints", "a list of 1 to 8 endpoints is expected");
+    }
+    for (size_t i = 0; i < count; i++) {
+        place->endpoint = &config->endpoints[i];
+        place->index = i;
+        config->endpoint_count = i + 1; /* also of one that fails: what it holds is freed */
+        enum fm_code code = read_endpoint(place, json_object_array_get_idx(list, i));
+        if (code != FM_OK) {
+            return code;
+        }
+    }
+    return FM_OK;
+}
+
+enum fm_code fm_remote_config_read(struct fm_remote_config *config, const char *text, size_t len, const char *folder,
+                                   struct fm_error *error) {
+    struct place place = {.config = config, .folder = folder, .error = error};
+    struct fm_buf scratch;
+    size_t offset;
+    *config = (struct fm_remote_config){.root = NULL};
+    const char *fault = fm_json_check(text, len, CONFIG_VALUES_MAX, &offset);
+    if (fault) {
+        char why[160];
+        snprintf(why, sizeof why, "it is not JSON: %s, at byte %zu", fault, offset);
+        return wrong(&place, "", why);
+    }
+    fm_buf_init(&scratch, CONFIG_TEXT_MAX);
+    bool built = fm_json_tree(text, len, &scratch, &config->root);
+    fm_buf_free(&scratch);
+    enum fm_code code = built ? read_endpoints(&place, config->root) : fm_fail_no_memory(error);
+    if (code != FM_OK) {
+        fm_remote_config_free(config);
+    }
+    return code;
+}
+
+void fm_remote_config_free(struct fm_remote_config *config) {
+    for (size_t i = 0; i < config->endpoint_count; i++) {
+        struct fm_endpoint *endpoint = &config->endpoints[i];
+        fm_key_free(endpoint->key);
+        free(endpoint->models);
+        free(endpoint->base);
+        free(endpoint->host);
+        free(endpoint->ca_file);
+    }
+    json_object_put(config->root);
+    *config = (struct fm_remote_config){.root = NULL};
+}

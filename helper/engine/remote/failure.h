@@ -1,0 +1,54 @@
+/*
+ * What a server's refusal, or a connection that failed, means to the front: a code of PROTOCOL.md, with why and for how
+ * long (the table in docs/remote.md). Pure.
+ */
+#ifndef FM_ENGINE_REMOTE_FAILURE_H
+#define FM_ENGINE_REMOTE_FAILURE_H
+
+#include "base/error.h"
+#include "engine/remote/key.h"
+
+#include <stdbool.h>
+
+struct json_object;
+
+#define FM_FAILURE_BODY_MAX 65536u /* bytes of an error's body that are looked at */
+
+/* An answer whose status is not 200. */
+struct fm_refusal {
+    const char *host; /* what the endpoint is called */
+    long status;
+    const char *body; /* as far as it came */
+    size_t len;
+    const char *retry_after;    /* header; "": there is none, as with the others */
+    const char *retry_after_ms; /* OpenAI's */
+    const char *location;       /* of a redirect */
+    int64_t now;                /* seconds since 1970, by the server's clock if it told that */
+};
+
+/* Fills `error` and returns its code. */
+enum fm_code fm_failure_of_status(const struct fm_refusal *refusal, const struct fm_secrets *secrets,
+                                  struct fm_error *error);
+
+/* The same of an error object in the middle of a stream, or NULL where it could not be found. */
+enum fm_code fm_failure_of_event(const char *host, struct json_object *object, const struct fm_secrets *secrets,
+                                 struct fm_error *error);
+
+/* When a transfer by libcurl failed. */
+enum fm_transfer_phase {
+    FM_PHASE_CONNECTING, /* no byte of the request went out */
+    FM_PHASE_WAITING,    /* nothing of the answer has come */
+    FM_PHASE_ANSWERING,
+};
+
+/*
+ * `result` is libcurl's code, `text` its words for it (borrowed, masked here). An answer that breaks off is INTERNAL, as
+ * nobody knows what is missing.
+ */
+enum fm_code fm_failure_of_transfer(const char *host, int result, const char *text, enum fm_transfer_phase phase,
+                                    const struct fm_secrets *secrets, struct fm_error *error);
+
+/* Whether the next endpoint may do what this one did not, as long as there was no output. */
+bool fm_failure_moves_on(const struct fm_error *error);
+
+#endif

@@ -1,0 +1,131 @@
+/* Reading, masking and wiping keys. No function here writes one to a log or into an error. */
+#include "engine/remote/key.h"
+#include "base/file.h"
+#include "engine/kit/kit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void fm_wipe(void *memory, size_t len) {
+    volatile unsigned char *bytes = memory;
+    for (size_t i = 0; i < len; i++) {
+        bytes[i] = 0;
+    }
+}
+
+static enum fm_code not_configured(struct fm_error *error, const char *what, const char *name, const char *why) {
+    enum fm_code code = fm_fail(error, FM_UNAVAILABLE, "the key of %s %s %s", what, name, why);
+    snprintf(error->reason_code, sizeof error->reason_code, "NOT_CONFIGURED");
+    return code;
+}
+
+/* A header's value: visible ASCII (RFC 9110, 5.5), with neither white space nor controls in it. */
+static bool is_key(const char *text, size_t len) {
+    for (size_t i = 0; i < len; i++) {
+        if (text[i] <= 0x20 || text[i] >= 0x7f) {
+            return false;
+        }
+    }
+    return len > 0;
+}
+
+/* A copy of `text` without white space around it. */
+static enum fm_code copy_key(const char *text, size_t len, const char *what, const char *name, char **key,
+                             struct fm_error *error) {
+    static const char blanks[] = " \t\r\n";
+    while (len > 0 && strchr(blanks, text[len - 1])) {
+        len--;
+    }
+    while (len > 0 && strchr(blanks, text[0])) {
+        text++;
+        len--;
+    }
+    if (len == 0) {
+        return not_configured(error, what, name, "is empty");
+    }
+    if (len > FM_KEY_MAX) {
+        return not_configured(error, what, name, "is longer than 8192 bytes");
+    }
+    if (!is_key(text, len)) {
+        return not_configured(error, what, name, "has white space or other characters that no key has");
+    }
+    *key = malloc(len + 1);
+    if (!*key) {
+        return fm_fail_no_memory(error);
+    }
+    memcpy(*key, text, len);
+    (*key)[len] = '\0';
+    return FM_OK;
+}
+
+enum fm_code fm_key_read_file(const char *path, char **key, struct fm_error *error) {
+    struct fm_buf text;
+    *key = NULL;
+    fm_buf_init(&text, FM_KEY_MAX);
+    if (!fm_buf_reserve(&text, FM_KEY_MAX)) { /* so that no copy is left where the buffer grew */
+        return fm_fail_no_memory(error);
+    }
+    enum fm_code code = fm_file_read(path, &text, error);
+    if (code != FM_OK) {
+        snprintf(error->reason_code, sizeof error->reason_code, "NOT_CONFIGURED");
+    } else {
+        code = copy_key(text.data, text.len, "key_file", path, key, error);
+    }
+    fm_wipe(text.data, text.cap);
+    fm_buf_free(&text);
+    return code;
+}
+
+enum fm_code fm_key_read_environment(const char *name, char **key, struct fm_error *error) {
+    char *value = fm_kit_take_key(name);
+    *key = NULL;
+    if (!value) {
+        return not_configured(error, "key_env", name, "is missing: set that variable");
+    }
+    enum fm_code code = copy_key(value, strlen(value), "key_env", name, key, error);
+    fm_kit_forget(value);
+    return code;
+}
+
+void fm_key_free(char *key) {
+    if (key) {
+        fm_wipe(key, strlen(key));
+    }
+    free(key);
+}
+
+void fm_secrets_add(struct fm_secrets *secrets, const char *text) {
+    if (text && strlen(text) >= FM_SECRET_MIN && secrets->count < FM_SECRETS_MAX) {
+        secrets->texts[secrets->count++] = text;
+    }
+}
+
+/* How many bytes `text` and any part of `secret` have in common, at the most. */
+static size_t longest_match(const char *secret, const char *text, size_t len) {
+    size_t longest = 0;
+    for (; *secret; secret++) {
+        size_t same = 0;
+        while (same < len && secret[same] && secret[same] == text[same]) {
+            same++;
+        }
+        longest = same > longest ? same : longest;
+    }
+    return longest;
+}
+
+void fm_secrets_mask(const struct fm_secrets *secrets, char *text, size_t len) {
+    size_t at = 0;
+    while (at < len) {
+        size_t masked = 0;
+        for (size_t i = 0; i < secrets->count; i++) {
+            size_t whole = strlen(secrets->texts[i]);
+            size_t same = longest_match(secrets->texts[i], text + at, len - at);
+            if (same > masked && (same >= FM_KEY_PART || same == whole)) {
+                masked = same;
+            }
+        }
+        memset(text + at, '*', masked);
+        at += masked ? masked : 1;
+    }
+}

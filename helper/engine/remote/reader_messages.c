@@ -1,0 +1,145 @@
+/* A stream of Anthropic's Messages. Its end mark is `message_stop`. */
+#include "engine/remote/reader.h"
+
+#include <json-c/json.h>
+#include <string.h>
+
+/* What was read from the cache counts as input here, and is told apart there. */
+static void read_usage(struct fm_reader *reader, struct json_object *usage) {
+    int64_t fresh = FM_UNCOUNTED;
+    int64_t read = 0;
+    int64_t written = 0;
+    fm_reader_count(usage, "input_tokens", &fresh);
+    fm_reader_count(usage, "cache_read_input_tokens", &read);
+    fm_reader_count(usage, "cache_creation_input_tokens", &written);
+    if (fresh != FM_UNCOUNTED) {
+        reader->usage.input = fresh + read + written;
+        reader->usage.cached = read;
+    }
+    fm_reader_count(usage, "output_tokens", &reader->usage.output);
+}
+
+static void read_start(struct fm_reader *reader, struct json_object *data) {
+    read_usage(reader, fm_reader_object(fm_reader_object(data, "message"), "usage"));
+}
+
+static void append_member(struct fm_reader *reader, struct fm_buf *buf, struct json_object *object, const char *key) {
+    const char *text = fm_reader_string(object, key);
+    fm_buf_append_str(buf, text);
+    if (buf->failed) {
+        fm_reader_fail(reader, "a thought of more than 16 MiB, or out of memory");
+    }
+}
+
+static void read_block_start(struct fm_reader *reader, struct json_object *data) {
+    struct json_object *block = fm_reader_object(data, "content_block");
+    const char *type = fm_reader_string(block, "type");
+    struct json_object *input = fm_reader_object(block, "input");
+    fm_buf_reset(&reader->block);
+    fm_buf_reset(&reader->seal);
+    reader->call_open = strcmp(type, "tool_use") == 0;
+    if (reader->call_open) {
+        fm_reader_begin_call(reader, fm_reader_string(block, "id"), fm_reader_string(block, "name"));
+        if (json_object_is_type(input, json_type_object) && json_object_object_length(input) > 0) {
+            const char *text = json_object_to_json_string_ext(input, JSON_C_TO_STRING_PLAIN);
+            fm_reader_emit(reader, FM_PART_ARGUMENTS, text, strlen(text));
+        }
+    } else if (strcmp(type, "text") == 0) {
+        fm_reader_emit_member(reader, FM_PART_TEXT, block, "text");
+    } else if (strcmp(type, "thinking") == 0) {
+        append_member(reader, &reader->block, block, "thinking");
+        append_member(reader, &reader->seal, block, "signature");
+        fm_reader_emit_member(reader, FM_PART_REASONING, block, "thinking");
+    } else if (strcmp(type, "redacted_thinking") == 0) {
+        fm_reader_emit_state(reader, block);
+    }
+}
+
+static void read_block_delta(struct fm_reader *reader, struct json_object *data) {
+    struct json_object *delta = fm_reader_object(data, "delta");
+    const char *type = fm_reader_string(delta, "type");
+    if (strcmp(type, "text_delta") == 0) {
+        fm_reader_emit_member(reader, FM_PART_TEXT, delta, "text");
+    } else if (strcmp(type, "thinking_delta") == 0) {
+        append_member(reader, &reader->block, delta, "thinking");
+        fm_reader_emit_member(reader, FM_PART_REASONING, delta, "thinking");
+    } else if (strcmp(type, "signature_delta") == 0) {
+        append_member(reader, &reader->seal, delta, "signature");
+    } else if (strcmp(type, "input_json_delta") == 0 && reader->call_open) {
+        fm_reader_emit_member(reader, FM_PART_ARGUMENTS, delta, "partial_json");
+    }
+}
+
+/* A thought that is signed goes back with the answer, word by word. */
+static void read_block_stop(struct fm_reader *reader, struct json_object *data) {
+    struct json_object *block = reader->seal.len > 0 ? json_object_new_object() : NULL;
+    (void)data;
+    if (block) {
+        json_object_object_add(block, "type", json_object_new_string("thinking"));
+        json_object_object_add(block, "thinking",
+                               json_object_new_string_len(reader->block.len ? reader->block.data : "",
+                                                          (int)reader->block.len));
+        json_object_object_add(block, "signature",
+                               json_object_new_string_len(reader->seal.data, (int)reader->seal.len));
+        fm_reader_emit_state(reader, block);
+    }
+    json_object_put(block);
+    fm_buf_reset(&reader->block);
+    fm_buf_reset(&reader->seal);
+    reader->call_open = false;
+}
+
+static void read_message_delta(struct fm_reader *reader, struct json_object *data) {
+    static const struct {
+        const char *word;
+        enum fm_reason reason;
+    } words[] = {{"end_turn", FM_REASON_STOP},
+                 {"stop_sequence", FM_REASON_STOP},
+                 {"tool_use", FM_REASON_STOP},
+                 {"max_tokens", FM_REASON_LENGTH},
+                 {"model_context_window_exceeded", FM_REASON_LENGTH},
+                 {"refusal", FM_REASON_CONTENT_FILTER}};
+    const char *stop = fm_reader_string(fm_reader_object(data, "delta"), "stop_reason");
+    read_usage(reader, fm_reader_object(data, "usage"));
+    for (size_t i = 0; i < sizeof words / sizeof words[0] && *stop; i++) {
+        if (strcmp(words[i].word, stop) == 0) {
+            reader->reason = words[i].reason;
+            return;
+        }
+    }
+    if (*stop) {
+        fm_reader_fail(reader, "it ended for a reason that is not known");
+    }
+}
+
+static void read_stop(struct fm_reader *reader, struct json_object *data) {
+    (void)data;
+    reader->complete = reader->reason != FM_REASON_NONE;
+}
+
+static const struct row {
+    const char *type;
+    void (*read)(struct fm_reader *reader, struct json_object *data);
+} rows[] = {
+    {"message_start", read_start},
+    {"content_block_start", read_block_start},
+    {"content_block_delta", read_block_delta},
+    {"content_block_stop", read_block_stop},
+    {"message_delta", read_message_delta},
+    {"message_stop", read_stop},
+    {"error", fm_reader_report},
+};
+
+void fm_messages_read(struct fm_reader *reader, const char *name, struct json_object *data) {
+    const char *type = fm_reader_string(data, "type");
+    type = *type ? type : name;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (strcmp(rows[i].type, type) == 0) {
+            rows[i].read(reader, data);
+            return;
+        }
+    }
+    if (json_object_object_get(data, "error")) {
+        fm_reader_report(reader, data);
+    }
+}

@@ -1,0 +1,159 @@
+/*
+ * fm-engine-remote: answers jobs by servers elsewhere, of OpenAI's or Anthropic's API, as its configuration says. One
+ * thread moves all transfers on and tells the kit what has come; it waits in libcurl, and the kit wakes it there.
+ */
+#include "engine/remote/remote.h"
+#include "base/log.h"
+#include "base/platform.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define SLOTS   FM_SLOTS_MAX
+#define WAIT_MS 1000 /* at the most, between two looks at the kit */
+
+static struct fm_remote the_remote;
+
+/* ---- the start ---- */
+
+/* The models of all endpoints, for models.list: the first one of the first endpoint is the default. */
+static void list_models(struct fm_remote *remote) {
+    for (size_t i = 0; i < remote->config.endpoint_count; i++) {
+        const struct fm_endpoint *endpoint = &remote->config.endpoints[i];
+        if (!endpoint->models) {
+            remote->model_count = 0; /* this one takes any */
+            return;
+        }
+        for (size_t j = 0; j < endpoint->model_count; j++) {
+            const struct fm_remote_model *model = &endpoint->models[j];
+            bool listed = false;
+            for (size_t k = 0; k < remote->model_count && !listed; k++) {
+                listed = strcmp(remote->models[k].id, model->id) == 0;
+            }
+            if (!listed && remote->model_count < FM_LISTED_MAX) {
+                remote->models[remote->model_count++] =
+                    (struct fm_listed_model){.id = model->id, .context_length = model->context_length};
+            }
+        }
+    }
+}
+
+/* Reads all that is needed while files can still be read, and before there is a second thread. */
+static enum fm_code prepare(struct fm_remote *remote, struct fm_error *error) {
+    const char *folder = NULL;
+    const char *config = fm_kit_config(&folder);
+    if (!config) {
+        (void)fm_fail(error, FM_UNAVAILABLE, "the remote engine has no configuration: name its file with --remote FILE");
+        snprintf(error->reason_code, sizeof error->reason_code, "NOT_CONFIGURED");
+        return FM_UNAVAILABLE;
+    }
+    enum fm_code code = fm_remote_config_read(&remote->config, config, strlen(config), folder, error);
+    code = code ? code : fm_curl_load(&remote->curl, error);
+    if (code != FM_OK) {
+        return code;
+    }
+    if (!fm_transport_init(&remote->transport, &remote->curl, &remote->config.secrets)) {
+        return fm_fail_no_memory(error);
+    }
+    list_models(remote);
+    return FM_OK;
+}
+
+static enum fm_code load(void *state, struct fm_kit *kit, const struct fm_model_files *files,
+                         struct fm_model_info *info, struct fm_error *error) {
+    struct fm_remote *remote = state;
+    (void)kit;
+    (void)files;
+    if (remote->fault.code != FM_OK) {
+        *error = remote->fault;
+        return error->code;
+    }
+    *info = (struct fm_model_info){
+        .context_length = remote->model_count == 1 ? remote->models[0].context_length : 0,
+        .slots = SLOTS,
+        .silent = true,
+        .images = true, /* the server knows whether its model sees */
+    };
+    return FM_OK;
+}
+
+/* ---- the loop ---- */
+
+static void pump(struct fm_remote *remote, int64_t ms, struct fm_kit *kit) {
+    fm_ask_drop_aborted(remote);
+    fm_transport_wait(&remote->transport, ms < WAIT_MS ? ms : WAIT_MS);
+    fm_kit_gather(kit);
+    fm_transport_move(&remote->transport);
+    fm_kit_flush(kit);
+    fm_ask_drop_aborted(remote);
+}
+
+static struct fm_kit *probing_kit; /* the kit that `available` was called by */
+
+static void pump_for_probe(struct fm_remote *remote, int64_t ms) {
+    pump(remote, ms, probing_kit);
+}
+
+static void available(void *state, struct fm_kit *kit, struct fm_availability *out) {
+    struct fm_remote *remote = state;
+    if (remote->fault.code != FM_OK) {
+        out->reason_code = remote->fault.reason_code;
+        snprintf(out->detail, sizeof out->detail, "%s", remote->fault.detail);
+        return;
+    }
+    probing_kit = kit;
+    fm_probe(remote, pump_for_probe, out);
+}
+
+static void wake(void *state) {
+    struct fm_remote *remote = state;
+    if (remote->transport.multi) {
+        fm_transport_wake(&remote->transport);
+    }
+}
+
+static void serve(void *state, struct fm_kit *kit) {
+    struct fm_remote *remote = state;
+    while (!fm_kit_ending(kit)) {
+        struct fm_kit_job *job = remote->transport.count > 0 ? fm_kit_take_within(kit, 0) : fm_kit_take(kit, true);
+        if (job) {
+            fm_ask_start(remote, job);
+        } else if (!fm_kit_ending(kit)) {
+            pump(remote, WAIT_MS, kit);
+        }
+    }
+    fm_ask_drop_aborted(remote); /* the end aborts all of them */
+    fm_transport_free(&remote->transport);
+    fm_remote_config_free(&remote->config);
+}
+
+int main(int argc, char *argv[]) {
+    struct fm_remote *remote = &the_remote;
+    const struct fm_engine_ops ops = {
+        .name = "remote",
+        .version = FM_VERSION,
+        .slots = SLOTS,
+        .lists_models = true,
+        .remote = true,
+        .any_order = true,
+        .needs_config = true,
+        .wants_session = true,
+        .lacks = FM_LACKS_GRAMMARS | FM_LACKS_COUNTS | FM_LACKS_TRUNCATION,
+        .platforms = FM_ON_LINUX | FM_ON_MACOS,
+        .needs_network = true,
+        .formats = true,
+        .tools = true,
+        .embeddings = true,
+        .images = true,
+        .state = remote,
+        .load = load,
+        .available = available,
+        .wake = wake,
+        .serve = serve,
+    };
+    bool described = argc == 2 && strcmp(argv[1], "--describe") == 0;
+    if (!described && prepare(remote, &remote->fault) == FM_OK) {
+        remote->fault.code = FM_OK;
+    }
+    return fm_kit_main(&ops, argc, argv);
+}

@@ -1,0 +1,71 @@
+/*
+ * What the files of the remote engine share. The nouns: an *ask* is a job on its way through the endpoints, of which it
+ * has one at a time; a *probe* asks an endpoint whether it is there.
+ *
+ * The engine thread owns all of it, and alone calls what is here.
+ */
+#ifndef FM_ENGINE_REMOTE_REMOTE_H
+#define FM_ENGINE_REMOTE_REMOTE_H
+
+#include "engine/remote/reader.h"
+#include "engine/remote/transport.h"
+
+struct fm_ask;
+
+struct fm_remote {
+    struct fm_remote_config config;
+    struct fm_error fault; /* code not FM_OK: the engine can't do anything, for this reason */
+    struct fm_curl curl;
+    struct fm_transport transport;
+    struct fm_listed_model models[FM_LISTED_MAX]; /* of all endpoints, each once */
+    size_t model_count;                            /* 0: an endpoint takes any model */
+    struct fm_ask *asks;
+};
+
+/* ---- ask.c ---- */
+
+/* Takes the job over, and finishes it sooner or later. */
+void fm_ask_start(struct fm_remote *remote, struct fm_kit_job *job);
+
+/* Ends the asks whose jobs are aborted, and closes their connections. Not from inside of a transfer's calls. */
+void fm_ask_drop_aborted(struct fm_remote *remote);
+
+/* ---- answer.c: what has come, to the kit ---- */
+
+struct fm_answer {
+    struct fm_kit_job *job;
+    const struct fm_endpoint *endpoint;
+    bool accepted;          /* the first output was told: no other endpoint can do the job any more */
+    bool call_open;         /* the last part was a call, or arguments */
+    bool call_arguments;    /* and it has some */
+    bool calls;             /* there are any */
+    struct fm_buf text;     /* where it has to be checked */
+    enum fm_reason reason;  /* what the kit said last */
+};
+
+/* `job` is borrowed; the answer allocates nothing yet. */
+void fm_answer_init(struct fm_answer *answer, struct fm_kit_job *job);
+void fm_answer_free(struct fm_answer *answer);
+
+/* fm_part_take_fn: false when the kit wants no more, and `reason` says why. */
+bool fm_answer_take(void *answer, const struct fm_part *part);
+
+/*
+ * The answer has ended as `reader` says: the last output, the counts, the check of the text. What the job is to be
+ * finished with; with FM_REASON_ERROR, `error` says why.
+ */
+FM_MUST_USE enum fm_reason fm_answer_end(struct fm_answer *answer, const struct fm_reader *reader,
+                                         struct fm_error *error);
+
+/* The same for the body of an answer with vectors. */
+FM_MUST_USE enum fm_reason fm_answer_embed(struct fm_answer *answer, const struct fm_buf *body, struct fm_error *error);
+
+/* ---- probe.c ---- */
+
+/*
+ * Asks all endpoints, side by side, and fills `out`. Blocks for two seconds at most; `pump` (with `remote`) moves all
+ * transfers on, and waits up to so many ms.
+ */
+void fm_probe(struct fm_remote *remote, void (*pump)(struct fm_remote *, int64_t ms), struct fm_availability *out);
+
+#endif

@@ -1,0 +1,85 @@
+/*
+ * From a job to the body of a request, in an endpoint's dialect. Pure. What a dialect can't say is an INVALID_REQUEST
+ * that names the member of the job, with `elsewhere`: nothing is left out in silence.
+ */
+#ifndef FM_ENGINE_REMOTE_REQUEST_H
+#define FM_ENGINE_REMOTE_REQUEST_H
+
+#include "engine/remote/config.h"
+#include "protocol/json_writer.h"
+
+#define FM_REQUEST_MAX         (64u << 20) /* bytes of a body: images in base64, escapes */
+#define FM_MESSAGES_MAX_TOKENS 8192 /* where the job has no limit: the dialect Messages demands one. `body` may say more */
+
+/* What is added to the endpoint's URL for this job, such as "/chat/completions". */
+const char *fm_request_path(const struct fm_endpoint *endpoint, const struct fm_kit_job *job);
+
+/*
+ * Appends the body to `out` (empty, with FM_REQUEST_MAX as its maximum). `model` NULL: none is named. FM_INVALID_REQUEST
+ * as above; FM_OVERLOADED: it is too long, or out of memory.
+ */
+FM_MUST_USE enum fm_code fm_request_write(const struct fm_endpoint *endpoint, const char *model,
+                                          const struct fm_kit_job *job, struct fm_buf *out, struct fm_error *error);
+
+/*
+ * Who made a state of an answer: it goes back to this endpoint and model alone. `maker` has room for FM_MAKER_SIZE.
+ */
+#define FM_MAKER_SIZE 24u
+void fm_request_maker(const struct fm_endpoint *endpoint, const char *model, char *maker);
+
+/* ---- what the dialects share; only they and tests use it ---- */
+
+struct fm_body {
+    struct fm_json_writer w;
+    const struct fm_endpoint *endpoint;
+    const struct fm_kit_job *job;
+    char maker[FM_MAKER_SIZE];
+    const char *keys[40]; /* that were written */
+    size_t key_count;
+    struct fm_error *error;
+};
+
+/* A member of the body begins: its value follows. */
+void fm_body_key(struct fm_body *body, const char *key);
+
+/*
+ * The same for an object, of which the configuration may add members: `own` (taken over; NULL: out of memory) and what
+ * else the configuration's member of this name has.
+ */
+void fm_body_object(struct fm_body *body, const char *key, struct json_object *own);
+
+/* INVALID_REQUEST: the dialect has no such thing. `param` is the job's member. */
+enum fm_code fm_body_refuse(struct fm_body *body, const char *param, const char *why);
+
+/* The media type of an image; NULL: it is none that servers take. */
+const char *fm_image_type(const struct fm_image *image);
+
+/* Writes `before`, the image in base64 and `after` as one string. */
+void fm_body_base64(struct fm_body *body, const char *before, const struct fm_image *image);
+
+/* Refuses an image of an unknown type. */
+enum fm_code fm_body_check_images(struct fm_body *body);
+
+/* The tools that this answer may call: the others are left out, as no dialect can forbid single ones. */
+bool fm_body_has_tools(const struct fm_body *body);
+
+/* The one tool that has to be called; NULL: there is a choice. */
+const struct fm_tool *fm_body_only_tool(const struct fm_body *body);
+
+/* "none" to "max"; NULL: the model's default. */
+const char *fm_body_effort(const struct fm_body *body);
+
+/*
+ * The items among the states of `message` that this endpoint made, as a new list (the caller's); NULL: there are none,
+ * or out of memory.
+ */
+struct json_object *fm_body_states(const struct fm_body *body, const struct fm_message *message);
+
+/* Whether `message` is of that role. */
+bool fm_body_is_role(const struct fm_message *message, const char *role);
+
+enum fm_code fm_chat_write(struct fm_body *body);
+enum fm_code fm_responses_write(struct fm_body *body);
+enum fm_code fm_messages_write(struct fm_body *body);
+
+#endif

@@ -1,0 +1,295 @@
+/* Anthropic's Messages. */
+#include "engine/remote/request.h"
+#include "protocol/json_check.h"
+
+#include <json-c/json.h>
+#include <stdio.h>
+#include <string.h>
+
+static enum fm_code refuse_what_is_missing(struct fm_body *body) {
+    const struct fm_kit_job *job = body->job;
+    const struct {
+        bool used;
+        const char *param;
+    } rows[] = {
+        {job->has_seed, "seed"},
+        {job->presence_penalty != 0, "presence_penalty"},
+        {job->frequency_penalty != 0, "frequency_penalty"},
+        {job->logit_bias_count > 0, "logit_bias"},
+        {job->logprobs, "logprobs"},
+        {job->min_p >= 0, "min_p"},
+        {job->repeat_penalty != 1, "repeat_penalty"},
+        {job->ignore_eos, "ignore_eos"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (rows[i].used) {
+            return fm_body_refuse(body, rows[i].param, "the server's API (Messages) has no such parameter");
+        }
+    }
+    return FM_OK;
+}
+
+static void write_text(struct fm_json_writer *w, const char *text, size_t len) {
+    if (len > 0) {
+        fm_json_object_begin(w);
+        fm_json_key_str(w, "type", "text");
+        fm_json_key(w, "text");
+        fm_json_string(w, text, len);
+        fm_json_object_end(w);
+    }
+}
+
+static void write_image(struct fm_body *body, const struct fm_image *image) {
+    struct fm_json_writer *w = &body->w;
+    fm_json_object_begin(w);
+    fm_json_key_str(w, "type", "image");
+    fm_json_key(w, "source");
+    fm_json_object_begin(w);
+    fm_json_key_str(w, "type", "base64");
+    fm_json_key_str(w, "media_type", fm_image_type(image));
+    fm_json_key(w, "data");
+    fm_body_base64(body, "", image);
+    fm_json_object_end(w);
+    fm_json_object_end(w);
+}
+
+/* The input of a call is an object here, not its text. */
+static enum fm_code write_call(struct fm_body *body, const struct fm_tool_call *call, size_t message, size_t index) {
+    struct fm_json_writer *w = &body->w;
+    size_t offset;
+    size_t blanks = strspn(call->arguments, " \t\r\n");
+    bool empty = blanks == call->arguments_len;
+    if (!empty && (call->arguments[blanks] != '{' ||
+                   fm_json_check(call->arguments, call->arguments_len, FM_ENGINE_VALUES_MAX, &offset))) {
+        char param[64];
+        snprintf(param, sizeof param, "messages[%zu].tool_calls[%zu].arguments", message, index);
+        return fm_body_refuse(body, param, "the server's API (Messages) takes only a JSON object as arguments");
+    }
+    fm_json_object_begin(w);
+    fm_json_key_str(w, "type", "tool_use");
+    fm_json_key_str(w, "id", call->id);
+    fm_json_key_str(w, "name", call->name);
+    fm_json_key(w, "input");
+    fm_json_raw(w, empty ? "{}" : call->arguments, empty ? 2 : call->arguments_len);
+    fm_json_object_end(w);
+    return FM_OK;
+}
+
+static void write_output(struct fm_json_writer *w, const struct fm_message *message) {
+    fm_json_object_begin(w);
+    fm_json_key_str(w, "type", "tool_result");
+    fm_json_key_str(w, "tool_use_id", message->tool_call_id);
+    fm_json_key(w, "content");
+    fm_json_string(w, message->content, message->content_len);
+    fm_json_object_end(w);
+}
+
+/* Thoughts come first, with their signatures, as they came. */
+static enum fm_code write_blocks(struct fm_body *body, size_t index) {
+    const struct fm_message *message = &body->job->messages[index];
+    struct fm_json_writer *w = &body->w;
+    struct json_object *states = fm_body_states(body, message);
+    size_t at = 0;
+    enum fm_code code = FM_OK;
+    for (size_t i = 0; states && i < json_object_array_length(states); i++) {
+        fm_json_value(w, json_object_array_get_idx(states, i));
+    }
+    json_object_put(states);
+    if (message->tool_call_id) {
+        write_output(w, message);
+        return FM_OK;
+    }
+    for (size_t i = 0; i < message->image_count; i++) {
+        write_text(w, message->content + at, message->images[i].at - at);
+        write_image(body, &message->images[i]);
+        at = message->images[i].at;
+    }
+    write_text(w, message->content + at, message->content_len - at);
+    for (size_t i = 0; i < message->tool_call_count && code == FM_OK; i++) {
+        code = write_call(body, &message->tool_calls[i], index, i);
+    }
+    return code;
+}
+
+/* Outputs of calls are the user's here, and all outputs of one answer are one message. */
+static const char *role_of(const struct fm_message *message) {
+    return fm_body_is_role(message, "assistant") ? "assistant" : "user";
+}
+
+static enum fm_code write_messages(struct fm_body *body, size_t from) {
+    const struct fm_kit_job *job = body->job;
+    struct fm_json_writer *w = &body->w;
+    enum fm_code code = FM_OK;
+    fm_body_key(body, "messages");
+    fm_json_array_begin(w);
+    for (size_t i = from; i < job->message_count && code == FM_OK; i++) {
+        const struct fm_message *message = &job->messages[i];
+        if (fm_body_is_role(message, "system")) {
+            char param[32];
+            snprintf(param, sizeof param, "messages[%zu].role", i);
+            return fm_body_refuse(body, param, "the server's API (Messages) takes system messages only at the beginning");
+        }
+        fm_json_object_begin(w);
+        fm_json_key_str(w, "role", role_of(message));
+        fm_json_key(w, "content");
+        fm_json_array_begin(w);
+        code = write_blocks(body, i);
+        while (code == FM_OK && message->tool_call_id && i + 1 < job->message_count &&
+               job->messages[i + 1].tool_call_id) {
+            code = write_blocks(body, ++i);
+        }
+        fm_json_array_end(w);
+        fm_json_object_end(w);
+    }
+    fm_json_array_end(w);
+    return code;
+}
+
+/* Returns how many messages that were. */
+static size_t write_system(struct fm_body *body) {
+    const struct fm_kit_job *job = body->job;
+    size_t count = 0;
+    while (count < job->message_count && fm_body_is_role(&job->messages[count], "system")) {
+        count++;
+    }
+    if (count > 0) {
+        fm_body_key(body, "system");
+        fm_json_array_begin(&body->w);
+        for (size_t i = 0; i < count; i++) {
+            write_text(&body->w, job->messages[i].content, job->messages[i].content_len);
+        }
+        fm_json_array_end(&body->w);
+    }
+    return count;
+}
+
+static void write_tools(struct fm_body *body) {
+    static const char *const words[] = {
+        [FM_TOOLS_AUTO] = "auto", [FM_TOOLS_REQUIRED] = "any", [FM_TOOLS_NONE] = "none"};
+    struct fm_json_writer *w = &body->w;
+    const struct fm_tool *only = fm_body_only_tool(body);
+    fm_body_key(body, "tools");
+    fm_json_array_begin(w);
+    for (size_t i = 0; i < body->job->tool_count; i++) {
+        const struct fm_tool *tool = &body->job->tools[i];
+        if (!tool->allowed && body->job->tool_mode != FM_TOOLS_NONE) {
+            continue;
+        }
+        fm_json_object_begin(w);
+        fm_json_key_str(w, "name", tool->name);
+        if (tool->description) {
+            fm_json_key_str(w, "description", tool->description);
+        }
+        fm_json_key(w, "input_schema");
+        if (tool->parameters) {
+            fm_json_value(w, tool->parameters);
+        } else {
+            fm_json_raw(w, "{\"type\":\"object\"}", 17);
+        }
+        if (tool->strict) {
+            fm_json_key_bool(w, "strict", true);
+        }
+        fm_json_object_end(w);
+    }
+    fm_json_array_end(w);
+    fm_body_key(body, "tool_choice");
+    fm_json_object_begin(w);
+    fm_json_key_str(w, "type", only ? "tool" : words[body->job->tool_mode]);
+    if (only) {
+        fm_json_key_str(w, "name", only->name);
+    }
+    if (!body->job->parallel_tool_calls && body->job->tool_mode != FM_TOOLS_NONE) {
+        fm_json_key_bool(w, "disable_parallel_tool_use", true);
+    }
+    fm_json_object_end(w);
+}
+
+/* {"format"?,"effort"?}; and whether to think at all. */
+static void write_output_config(struct fm_body *body) {
+    const struct fm_format *format = &body->job->format;
+    const char *effort = fm_body_effort(body);
+    bool thinks = effort && body->job->effort != FM_EFFORT_NONE;
+    struct json_object *config = json_object_new_object();
+    if (effort) {
+        struct json_object *thinking = json_object_new_object();
+        if (thinking) {
+            json_object_object_add(thinking, "type", json_object_new_string(thinks ? "adaptive" : "disabled"));
+        }
+        fm_body_object(body, "thinking", thinking);
+    }
+    if (!config || (format->kind == FM_FORMAT_TEXT && !thinks)) {
+        body->w.buf->failed |= !config;
+        json_object_put(config);
+        return;
+    }
+    if (thinks) {
+        const char *word = body->job->effort == FM_EFFORT_MINIMAL ? "low" : effort; /* the lowest that it has */
+        json_object_object_add(config, "effort", json_object_new_string(word));
+    }
+    struct json_object *shape = format->kind == FM_FORMAT_TEXT ? NULL : json_object_new_object();
+    if (shape) {
+        struct json_object *schema = format->schema ? json_object_get(format->schema) : json_object_new_object();
+        if (!format->schema) {
+            json_object_object_add(schema, "type", json_object_new_string("object"));
+        }
+        json_object_object_add(shape, "type", json_object_new_string("json_schema"));
+        json_object_object_add(shape, "schema", schema);
+        json_object_object_add(config, "format", shape);
+    }
+    fm_body_object(body, "output_config", config);
+}
+
+/* Without a limit of the job, the configuration's own goes. */
+static void write_max_tokens(struct fm_body *body) {
+    bool configured = json_object_object_get_ex(body->endpoint->body, "max_tokens", NULL);
+    if (body->job->max_tokens > 0 || !configured) {
+        fm_body_key(body, "max_tokens");
+        fm_json_int(&body->w, body->job->max_tokens > 0 ? body->job->max_tokens : FM_MESSAGES_MAX_TOKENS);
+    }
+}
+
+static void write_options(struct fm_body *body) {
+    const struct fm_kit_job *job = body->job;
+    struct fm_json_writer *w = &body->w;
+    write_max_tokens(body);
+    if (job->temperature != 1) {
+        fm_body_key(body, "temperature");
+        fm_json_double(w, job->temperature);
+    }
+    if (job->top_p != 1) {
+        fm_body_key(body, "top_p");
+        fm_json_double(w, job->top_p);
+    }
+    if (job->top_k > 0) {
+        fm_body_key(body, "top_k");
+        fm_json_int(w, job->top_k);
+    }
+    if (job->stop_count > 0) {
+        fm_body_key(body, "stop_sequences");
+        fm_json_array_begin(w);
+        for (size_t i = 0; i < job->stop_count; i++) {
+            fm_json_string(w, job->stops[i].text, job->stops[i].len);
+        }
+        fm_json_array_end(w);
+    }
+    fm_body_key(body, "stream");
+    fm_json_bool(w, true);
+}
+
+enum fm_code fm_messages_write(struct fm_body *body) {
+    enum fm_code code = refuse_what_is_missing(body);
+    if (code != FM_OK) {
+        return code;
+    }
+    size_t system = write_system(body);
+    code = write_messages(body, system);
+    if (code != FM_OK) {
+        return code;
+    }
+    if (fm_body_has_tools(body)) {
+        write_tools(body);
+    }
+    write_output_config(body);
+    write_options(body);
+    return FM_OK;
+}

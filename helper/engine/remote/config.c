@@ -1,6 +1,7 @@
 /* The configuration, member by member: a table row each, so that what is unknown is an error and not ignored. */
 #include "engine/remote/config.h"
 #include "base/buf.h"
+#include "base/secret.h"
 #include "base/utf8.h"
 #include "protocol/json_check.h"
 #include "protocol/json_tree.h"
@@ -356,7 +357,7 @@ static enum fm_code read_models(const struct place *place, struct json_object *v
     }
     for (size_t i = 0; i < count; i++) {
         if (!read_model(&endpoint->models[i], json_object_array_get_idx(value, i))) {
-            char member[32];
+            char member[64];
             snprintf(member, sizeof member, "models[%zu]", i);
             return wrong(place, member,
                          "a name of up to 255 bytes, or an object of id, name and context_length, is expected");
@@ -509,7 +510,7 @@ enum fm_code fm_remote_config_read(struct fm_remote_config *config, const char *
 void fm_remote_config_free(struct fm_remote_config *config) {
     for (size_t i = 0; i < config->endpoint_count; i++) {
         struct fm_endpoint *endpoint = &config->endpoints[i];
-        fm_key_free(endpoint->key);
+        fm_secret_free(endpoint->key);
         free(endpoint->models);
         free(endpoint->base);
         free(endpoint->host);

@@ -1,10 +1,9 @@
 /* Reading, masking and wiping keys. No function here writes one to a log or into an error. */
 #include "engine/remote/key.h"
 #include "base/file.h"
-#include "engine/kit/kit.h"
+#include "base/secret.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 void fm_wipe(void *memory, size_t len) {
@@ -50,13 +49,8 @@ static enum fm_code copy_key(const char *text, size_t len, const char *what, con
     if (!is_key(text, len)) {
         return not_configured(error, what, name, "has white space or other characters that no key has");
     }
-    *key = malloc(len + 1);
-    if (!*key) {
-        return fm_fail_no_memory(error);
-    }
-    memcpy(*key, text, len);
-    (*key)[len] = '\0';
-    return FM_OK;
+    *key = fm_secret_copy(text, len);
+    return *key ? FM_OK : fm_fail_no_memory(error);
 }
 
 enum fm_code fm_key_read_file(const char *path, char **key, struct fm_error *error) {
@@ -78,21 +72,14 @@ enum fm_code fm_key_read_file(const char *path, char **key, struct fm_error *err
 }
 
 enum fm_code fm_key_read_environment(const char *name, char **key, struct fm_error *error) {
-    char *value = fm_kit_take_key(name);
+    char *value = fm_secret_take(name);
     *key = NULL;
     if (!value) {
         return not_configured(error, "key_env", name, "is missing: set that variable");
     }
     enum fm_code code = copy_key(value, strlen(value), "key_env", name, key, error);
-    fm_kit_forget(value);
+    fm_secret_free(value);
     return code;
-}
-
-void fm_key_free(char *key) {
-    if (key) {
-        fm_wipe(key, strlen(key));
-    }
-    free(key);
 }
 
 void fm_secrets_add(struct fm_secrets *secrets, const char *text) {

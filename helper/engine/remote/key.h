@@ -17,17 +17,14 @@
 void fm_wipe(void *memory, size_t len);
 
 /*
- * The key in the file `path`, without white space around it; the caller wipes and frees `*key`, which is NULL on
- * failure. FM_UNAVAILABLE, with `error->reason` "NOT_CONFIGURED": it can't be read, is empty, too long or no key. May
+ * The key in the file `path`, without white space around it; the caller frees `*key` by fm_secret_free; it is
+ * NULL on failure. FM_UNAVAILABLE, with `error->reason` "NOT_CONFIGURED": it can't be read, is empty, too long or no key. May
  * block on the disk.
  */
 FM_MUST_USE enum fm_code fm_key_read_file(const char *path, char **key, struct fm_error *error);
 
-/* The same of the environment's variable `name`, which is overwritten and taken out (fm_kit_take_key). */
+/* The same of the environment's variable `name`, which is overwritten and taken out. */
 FM_MUST_USE enum fm_code fm_key_read_environment(const char *name, char **key, struct fm_error *error);
-
-/* Wipes and frees; NULL is fine. */
-void fm_key_free(char *key);
 
 /* What has to be masked: borrowed texts. One that is too short, or one too many, is left out. */
 struct fm_secrets {

@@ -136,7 +136,7 @@ enum fm_code fm_body_check_images(struct fm_body *body) {
         const struct fm_message *message = &body->job->messages[i];
         for (size_t j = 0; j < message->image_count; j++) {
             if (!fm_image_type(&message->images[j])) {
-                char param[32];
+                char param[64];
                 snprintf(param, sizeof param, "images[%zu]", message->images[j].index);
                 enum fm_code code = fm_body_refuse(body, param, "a PNG, JPEG, GIF, WebP or BMP file is expected");
                 body->error->elsewhere = false;

@@ -125,7 +125,7 @@ static enum fm_code write_messages(struct fm_body *body, size_t from) {
     for (size_t i = from; i < job->message_count && code == FM_OK; i++) {
         const struct fm_message *message = &job->messages[i];
         if (fm_body_is_role(message, "system")) {
-            char param[32];
+            char param[64];
             snprintf(param, sizeof param, "messages[%zu].role", i);
             return fm_body_refuse(body, param, "the server's API (Messages) takes system messages only at the beginning");
         }

@@ -20,11 +20,9 @@ typedef void fm_curl_multi;
 struct curl_slist;
 
 enum fm_curl_option {
-    FM_CURLOPT_LOW_SPEED_LIMIT = 19,
     FM_CURLOPT_SSLVERSION = 32,
     FM_CURLOPT_POST = 47,
     FM_CURLOPT_FOLLOWLOCATION = 52,
-    FM_CURLOPT_HTTPGET = 80,
     FM_CURLOPT_HTTP_VERSION = 84,
     FM_CURLOPT_NOSIGNAL = 99,
     FM_CURLOPT_CONNECTTIMEOUT_MS = 156,

@@ -218,17 +218,28 @@ class Engine:
         return status, time.monotonic() - start
 
 
+def grown(output_tokens, params):
+    """The count of an event, if its engine counts: never less than the last one."""
+    count = params.get("output_tokens", output_tokens)
+    assert count >= output_tokens, params
+    return count
+
+
 class Outcome:
     """A job's events, checked against the order that ENGINE.md gives, and what they add up to."""
 
     def __init__(self, events):
+        events = list(events)
         self.names = []
         self.text = ""
         self.reasoning = ""
-        self.accepted = None
+        self.refusal = ""
+        self.is_accepted = False
+        self.accepted = None  # tokens of the prompt; None where the engine can't count them
         self.dropped = 0
         self.processed = 0
         self.cached = 0
+        self.counted = any("output_tokens" in params for name, params in events if name != "job.finished")
         self.signs = []  # output_tokens of each job.progress while it generates
         self.report = None  # of a job with a schema
         self.schema_error = None
@@ -240,7 +251,8 @@ class Outcome:
             self.names.append(name)
             if name == "job.accepted":
                 assert self.names == ["job.accepted"], self.names
-                self.accepted = params["input_tokens"]
+                self.is_accepted = True
+                self.accepted = params.get("input_tokens")
                 self.dropped = params.get("dropped", 0)
                 self.report = params.get("schema_report")
             elif name == "job.progress" and "output_tokens" in params:
@@ -249,28 +261,29 @@ class Outcome:
                 output_tokens = params["output_tokens"]
                 self.signs.append(output_tokens)
             elif name == "job.progress":
-                assert self.accepted is not None and not self.signs, self.names
+                assert self.is_accepted and not self.signs, self.names
                 assert not {"job.delta", "job.reasoning"} & set(self.names), self.names
                 assert self.processed <= params["processed"] <= self.accepted, params  # the same within a batch that takes long
                 assert 0 <= params["cached"] <= params["processed"], params
                 self.processed, self.cached = params["processed"], params["cached"]
             elif name == "job.reasoning":
-                assert self.accepted is not None and params["text"] != "", params
-                assert params["output_tokens"] >= output_tokens, params
-                output_tokens = params["output_tokens"]
+                assert self.is_accepted and params["text"] != "", params
+                output_tokens = grown(output_tokens, params)
                 self.reasoning += params["text"]
                 assert not self.text and not self.calls, "a thought after text or a call"
             elif name == "job.delta":
-                assert self.accepted is not None and params["text"] != "", params
-                assert params["output_tokens"] >= output_tokens, params
-                output_tokens = params["output_tokens"]
+                assert self.is_accepted and params["text"] != "", params
+                output_tokens = grown(output_tokens, params)
                 self.text += params["text"]
                 if "logprobs" in params:
                     self._add_logprobs(params["logprobs"], params["text"])
                 assert not self.calls, "text after a call"
+            elif name == "job.refusal":
+                assert self.is_accepted and params["text"] != "", params
+                self.refusal += params["text"]
             elif name in ("job.tool_call", "job.tool_delta"):
-                assert self.accepted is not None and params["output_tokens"] >= output_tokens, params
-                output_tokens = params["output_tokens"]
+                assert self.is_accepted, params
+                output_tokens = grown(output_tokens, params)
                 if name == "job.tool_call":
                     self.calls.append([params["name"], ""])
                 else:
@@ -279,15 +292,16 @@ class Outcome:
                 assert params["index"] == len(self.calls) - 1, params
             else:
                 assert name == "job.finished", name
-                self.reason, self.usage, self.error = params["reason"], params["usage"], params.get("error")
+                self.reason, self.usage, self.error = params["reason"], params.get("usage", {}), params.get("error")
                 self.schema_error = params.get("schema_error")
                 self.timings = params.get("timings")
         assert (self.error is not None) == (self.reason == "error"), self.error
-        assert self.usage["input_tokens"] == (self.accepted or 0), self.usage
-        assert self.usage["output_tokens"] >= output_tokens, self.usage
-        assert self.usage["cached_tokens"] == self.cached, self.usage
-        assert 0 <= self.usage["reasoning_tokens"] <= self.usage["output_tokens"], self.usage
-        assert not self.reasoning or self.usage["reasoning_tokens"] > 0, self.usage
+        usage = self.usage  # an engine leaves out what it does not know
+        assert usage.get("input_tokens", self.accepted or 0) == (self.accepted or 0), usage
+        assert usage.get("output_tokens", output_tokens) >= output_tokens, usage
+        assert usage.get("cached_tokens", self.cached) == self.cached, usage
+        assert 0 <= usage.get("reasoning_tokens", 0) <= usage.get("output_tokens", 1 << 40), usage
+        assert not self.reasoning or usage.get("reasoning_tokens", 1) > 0, usage
 
     def _add_logprobs(self, entries, text):
         """They are those of the text, unless it has characters that stand for what is none."""

@@ -67,12 +67,16 @@ class SharedCase(Case):
     """One engine for all tests of a class."""
 
     ENV = None
+    FEATURE = None  # that it takes
 
     @classmethod
     def setUpClass(cls):
         cls.engine = Engine(PROGRAM, cls.ENV)
         cls.addClassCleanup(cls.engine.close)
-        assert cls.engine.initialize()["ok"]
+        initialized = cls.engine.initialize()
+        assert initialized["ok"]
+        if cls.FEATURE and cls.FEATURE not in initialized["features"]:
+            raise unittest.SkipTest(f"this engine does not have {cls.FEATURE}")
         loaded, _ = cls.engine.load(MODEL)
         assert loaded["ok"], loaded
         cls.context_length = loaded["context_length"]
@@ -277,6 +281,8 @@ class Jobs(SharedCase):
 
     def test_held_text_is_told_as_progress(self):
         whole = self.engine.run(user(SHORT), max_tokens=40, temperature=0)
+        if not whole.counted:
+            self.skipTest("this engine does not count its tokens as they come")
         held = self.engine.run(user(SHORT), max_tokens=40, temperature=0, stop=[whole.text + "\0never"])
         self.assertEqual((held.text, held.usage["output_tokens"]), (whole.text, whole.usage["output_tokens"]))
         self.assertEqual(held.names.count("job.delta"), 1, "a stop string may begin with the first character")
@@ -373,6 +379,7 @@ class Truncation(SharedCase):
     """The oldest turns go until the prompt fits with a reserve for the answer. Mostly counted: that is quick."""
 
     ENV = {"FM_ENGINE_LLAMA_CTX": "512"}
+    FEATURE = "truncation"
 
     def setUp(self):
         self.words = self.context_length // 20  # of each message
@@ -441,6 +448,8 @@ class Truncation(SharedCase):
 
 class Prompts(SharedCase):
     """A text that the answer goes on with, in place of messages."""
+
+    FEATURE = "completions"
 
     def complete(self, prompt, **params):
         return self.engine.run(None, prompt=prompt, **{"max_tokens": 6, "temperature": 0, **params})
@@ -534,7 +543,7 @@ class Aborts(SharedCase):
         self.assert_soon(time.monotonic() - start, GRACE)
         outcome = Outcome(seen)
         self.assertEqual(outcome.reason, "aborted")
-        self.assertGreater(outcome.usage["output_tokens"], 0)
+        self.assertNotEqual(outcome.usage.get("output_tokens"), 0)
         self.assertEqual(self.engine.run(user(SHORT), max_tokens=10, temperature=0).text, before,
                          "an abort leaves nothing behind")
 

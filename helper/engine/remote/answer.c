@@ -143,14 +143,21 @@ enum fm_reason fm_answer_end(struct fm_answer *answer, const struct fm_reader *r
     if (!accept(answer, reader->usage.input)) {
         return answer->reason;
     }
-    fm_kit_job_usage(answer->job, &reader->usage);
     if (reason != FM_REASON_STOP) {
         return reason;
     }
     if (!end_call(answer)) {
         return answer->reason;
     }
-    return is_full(answer, reader) ? FM_REASON_LENGTH : check(answer, error);
+    if (is_full(answer, reader)) {
+        return FM_REASON_LENGTH;
+    }
+    if (answer->job->tool_mode == FM_TOOLS_REQUIRED && answer->job->tool_count > 0 && !answer->calls) {
+        (void)fm_fail(error, FM_INTERNAL, "%s has answered without a call, though the request demands one",
+                      answer->endpoint->host);
+        return FM_REASON_ERROR;
+    }
+    return check(answer, error);
 }
 
 /* ---- vectors ---- */
@@ -204,6 +211,7 @@ static enum fm_reason send_vectors(struct fm_answer *answer, struct json_object 
     struct fm_kit_job *job = answer->job;
     struct json_object *list = fm_reader_object(root, "data");
     struct fm_kit_usage usage = {FM_UNCOUNTED, FM_UNCOUNTED, 0, 0};
+    answer->counted = true;
     if (!json_object_is_type(list, json_type_array) || json_object_array_length(list) != job->input_count) {
         return broken(answer, "there are not as many as texts", error);
     }

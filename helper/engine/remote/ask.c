@@ -34,6 +34,9 @@ static void finish(struct fm_ask *ask, enum fm_reason reason) {
     if (ask->next) {
         ask->next->link = ask->link;
     }
+    if (!ask->answer.counted) { /* as far as the server has told: where it has not, nothing is known */
+        fm_kit_job_usage(ask->job, &ask->reader.usage);
+    }
     fm_kit_job_finish(ask->job, reason, &ask->error);
     fm_reader_free(&ask->reader);
     fm_buf_free(&ask->vectors);
@@ -176,6 +179,7 @@ void fm_ask_start(struct fm_remote *remote, struct fm_kit_job *job) {
     remote->asks = ask;
     fm_answer_init(&ask->answer, job);
     fm_buf_init(&ask->vectors, VECTORS_MAX);
+    fm_reader_init(&ask->reader, &remote->config.endpoints[0], NULL, &remote->config.secrets, fm_answer_take, &ask->answer);
     if (start_next(ask)) {
         return;
     }

@@ -3,8 +3,7 @@
  * thread moves all transfers on and tells the kit what has come; it waits in libcurl, and the kit wakes it there.
  */
 #include "engine/remote/remote.h"
-#include "base/log.h"
-#include "base/platform.h"
+#include "engine/guide/grammar.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -141,7 +140,7 @@ int main(int argc, char *argv[]) {
         .lacks = FM_LACKS_GRAMMARS | FM_LACKS_COUNTS | FM_LACKS_TRUNCATION,
         .platforms = FM_ON_LINUX | FM_ON_MACOS,
         .needs_network = true,
-        .formats = true,
+        .formats = fm_grammar_supported(), /* by which texts are checked */
         .tools = true,
         .embeddings = true,
         .images = true,

@@ -39,6 +39,7 @@ struct fm_answer {
     bool call_open;         /* the last part was a call, or arguments */
     bool call_arguments;    /* and it has some */
     bool calls;             /* there are any */
+    bool counted;           /* the kit has the counts of tokens */
     struct fm_buf text;     /* where it has to be checked */
     enum fm_reason reason;  /* what the kit said last */
 };

@@ -1,0 +1,53 @@
+"""llama.cpp's own server on a free port of this machine, for tests that ask it. Python's standard library only."""
+
+import http.client
+import os
+import socket
+import subprocess
+import tempfile
+import time
+
+from patience import WAIT
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+PROGRAM = os.path.join(ROOT, "build", "deps", "llama-server", "bin", "llama-server")
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class LlamaServer:
+    """`arguments` go to the server after the usual ones."""
+
+    def __init__(self, model, *arguments, port=None):
+        self.port = port or free_port()
+        self.url = f"http://127.0.0.1:{self.port}/v1"
+        self.log = tempfile.TemporaryFile()
+        self.process = subprocess.Popen(
+            [PROGRAM, "-m", model, "--host", "127.0.0.1", "--port", str(self.port), "-c", "8192", "-np", "4", "-t", "1",
+             "--jinja", "--no-webui", *arguments], stdin=subprocess.DEVNULL, stdout=self.log, stderr=subprocess.STDOUT)
+        self._wait_until_ready()
+
+    def _wait_until_ready(self):
+        deadline = time.monotonic() + WAIT
+        while time.monotonic() < deadline and self.process.poll() is None:
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=WAIT)
+            try:
+                connection.request("GET", "/health")
+                if connection.getresponse().status == 200:
+                    return
+            except OSError:
+                pass
+            finally:
+                connection.close()
+            time.sleep(0.05)  # it tells nobody when it is ready
+        self.close()
+        self.log.seek(0)
+        raise AssertionError("llama-server did not start:\n" + self.log.read().decode(errors="replace")[-2000:])
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()

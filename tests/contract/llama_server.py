@@ -27,7 +27,7 @@ class LlamaServer:
         self.url = f"http://127.0.0.1:{self.port}/v1"
         self.log = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
-            [PROGRAM, "-m", model, "--host", "127.0.0.1", "--port", str(self.port), "-c", "8192", "-np", "4", "-t", "1",
+            [PROGRAM, "-m", model, "--host", "127.0.0.1", "--port", str(self.port), "-c", "16384", "-np", "2", "-t", "1",
              "--jinja", "--no-webui", *arguments], stdin=subprocess.DEVNULL, stdout=self.log, stderr=subprocess.STDOUT)
         self._wait_until_ready()
 

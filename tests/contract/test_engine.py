@@ -20,20 +20,21 @@ from engine import EXIT, GRACE, SLOW, WAIT, Engine, Outcome, TimedTest, frame, n
 
 PROGRAM = None
 MODEL = None
+REAL = False  # a real model answers, though the engine has no files (test_remote.py)
 
 SHORT = "Please count from one to ten in words, slowly and with care."
 
 
 def long_prompt():
     """A job that is still generating seconds after its first text."""
-    if MODEL:
+    if MODEL or REAL:
         return user("Write a very long story about a fox and the sea, with many chapters.")
     return user(json.dumps(["once", {"repeat": [" upon a time", 20]}, {"hang": "soft"}]))
 
 
 def prefill_prompt():
     """A job whose prompt takes seconds to read."""
-    if MODEL:
+    if MODEL or REAL:
         return user("All work and no play makes Jack a dull boy. " * 450)
     return user(json.dumps([{"prefill_ms": 60000}, "late"]))
 
@@ -51,7 +52,15 @@ class Case(TimedTest):
         loaded, _ = engine.load(MODEL)
         self.assertTrue(loaded["ok"], loaded)
         self.context_length = loaded["context_length"]
+        self.silent = loaded.get("silent", False)
         return engine
+
+    def run_or_skip(self, *args, **params):
+        """The outcome of a job, unless this engine says that another one has to do it."""
+        outcome = self.engine.run(*args, **params)
+        if outcome.error and outcome.error.get("elsewhere"):
+            self.skipTest(outcome.error["detail"])
+        return outcome
 
     def assert_works(self, engine):
         outcome = engine.run(user(SHORT), max_tokens=4, temperature=0)
@@ -80,6 +89,7 @@ class SharedCase(Case):
         loaded, _ = cls.engine.load(MODEL)
         assert loaded["ok"], loaded
         cls.context_length = loaded["context_length"]
+        cls.silent = loaded.get("silent", False)
 
 
 class Calls(Case):
@@ -132,7 +142,8 @@ class Calls(Case):
         engine.initialize()
         loaded, progress = engine.load(MODEL)
         self.assertIs(loaded["ok"], True, loaded)
-        self.assertGreaterEqual(loaded["context_length"], 256)
+        if loaded["context_length"] is not None:
+            self.assertGreaterEqual(loaded["context_length"], 256)
         self.assertGreaterEqual(loaded["slots"], 1)
         self.assertEqual(progress, sorted(progress))
         self.assertTrue(all(0 <= p <= 1 for p in progress), progress)
@@ -231,7 +242,7 @@ class Jobs(SharedCase):
     def test_all_roles(self):
         outcome = self.engine.run([{"role": "system", "content": "You are brief."}, {"role": "user", "content": "Hello."},
                                    {"role": "assistant", "content": "Hi!"}, {"role": "user", "content": SHORT}],
-                                  max_tokens=6, top_p=0.9, temperature=0.8, seed=7)
+                                  max_tokens=6, top_p=0.9, temperature=0.8)
         self.assertIn(outcome.reason, ("stop", "length"))
         self.assertGreater(len(outcome.text), 0)
 
@@ -243,17 +254,20 @@ class Jobs(SharedCase):
         whole = self.engine.run(user(SHORT), max_tokens=12, temperature=0).text
         middle = len(whole) // 2
         stop = whole[middle:middle + 5]
-        outcome = self.engine.run(user(SHORT), max_tokens=12, temperature=0, stop=["never, ever", stop])
+        outcome = self.run_or_skip(user(SHORT), max_tokens=12, temperature=0, stop=["never, ever", stop])
         self.assertEqual((outcome.reason, outcome.text), ("stop", whole[:whole.index(stop)]))
         self.assertLess(outcome.usage["output_tokens"], 12)
 
     def test_a_stop_string_that_does_not_come_costs_no_text(self):
+        if REAL:
+            self.skipTest("llama-server loses at its limit what it holds back")
         whole = self.engine.run(user(SHORT), max_tokens=12, temperature=0).text
-        outcome = self.engine.run(user(SHORT), max_tokens=12, temperature=0, stop=[whole[-6:] + "\u20ac"])
+        outcome = self.run_or_skip(user(SHORT), max_tokens=12, temperature=0, stop=[whole[-6:] + "\u20ac"])
         self.assertEqual((outcome.reason, outcome.text), ("length", whole))
 
     def test_count_only(self):
         """The prompt is counted and nothing is computed; what a later job finds in the cache stays as it was."""
+        self.run_or_skip(user(SHORT), max_tokens=0)
         first = self.engine.run(user(SHORT), max_tokens=3, temperature=0)
         for params in ({}, {"format": {"type": "json_object"}}, {"stop": ["x"], "seed": 1}):
             counted = self.engine.run(user("Something else."), max_tokens=0, **params)
@@ -271,12 +285,14 @@ class Jobs(SharedCase):
         self.assertEqual(over.error["code"], "CONTEXT_OVERFLOW")
 
     def test_overflow_tells_both_numbers(self):
-        outcome = self.engine.run(user("word " * (self.context_length + 40)))
+        words = (self.context_length or 16384) + 40  # no server of the tests has more
+        outcome = self.engine.run(user("word " * words))
         self.assertEqual((outcome.names, outcome.reason), (["job.finished"], "error"))
         self.assertEqual(outcome.error["code"], "CONTEXT_OVERFLOW")
         numbers = [int(n) for n in re.findall(r"\d+", outcome.error["detail"])]
-        self.assertIn(self.context_length, numbers)
-        self.assertGreater(max(numbers), self.context_length)
+        self.assertGreater(max(numbers), words)
+        if self.context_length is not None:
+            self.assertIn(self.context_length, numbers)
         self.assert_works(self.engine)
 
     def test_held_text_is_told_as_progress(self):
@@ -339,7 +355,7 @@ class Jobs(SharedCase):
         self.assertIn(self.engine.run(user(SHORT), max_tokens=10, temperature=0).text, texts)
 
     def test_the_same_seed_gives_the_same_text(self):
-        first = self.engine.run(user(SHORT), max_tokens=40, temperature=1, seed=42).text
+        first = self.run_or_skip(user(SHORT), max_tokens=40, temperature=1, seed=42).text
         self.engine.run(user(SHORT), max_tokens=20, temperature=1)
         self.assertEqual(self.engine.run(user(SHORT), max_tokens=40, temperature=1, seed=42).text, first)
 
@@ -520,15 +536,16 @@ class Aborts(SharedCase):
     def test_in_prefill(self):
         job = self.engine.start(prefill_prompt(), temperature=0)
         events = self.engine.events(job)
-        name, _ = first = next(events)
-        self.assertEqual(name, "job.accepted")
+        first = [] if self.silent else [next(events)]  # nothing comes before the first output then
+        self.assertIn([name for name, _ in first], ([], ["job.accepted"]))
         start = time.monotonic()
         self.engine.notify("job.abort", {"job": job})
         rest = list(events)
         self.assert_soon(time.monotonic() - start, GRACE)
-        outcome = Outcome([first] + rest)
+        outcome = Outcome(first + rest)
         self.assertEqual((outcome.reason, outcome.text), ("aborted", ""))
-        self.assertLess(outcome.processed, outcome.accepted)
+        if not self.silent:
+            self.assertLess(outcome.processed, outcome.accepted)
         self.assert_works(self.engine)
 
     def test_in_mid_stream(self):

@@ -4,8 +4,8 @@
 #include <json-c/json.h>
 #include <string.h>
 
-/* What was read from the cache counts as input here, and is told apart there. */
-static void read_usage(struct fm_reader *reader, struct json_object *usage) {
+/* What was read from the cache counts as input here, and is told apart there. Output is counted at the end alone. */
+static void read_input_usage(struct fm_reader *reader, struct json_object *usage) {
     int64_t fresh = FM_UNCOUNTED;
     int64_t read = 0;
     int64_t written = 0;
@@ -16,11 +16,10 @@ static void read_usage(struct fm_reader *reader, struct json_object *usage) {
         reader->usage.input = fresh + read + written;
         reader->usage.cached = read;
     }
-    fm_reader_count(usage, "output_tokens", &reader->usage.output);
 }
 
 static void read_start(struct fm_reader *reader, struct json_object *data) {
-    read_usage(reader, fm_reader_object(fm_reader_object(data, "message"), "usage"));
+    read_input_usage(reader, fm_reader_object(fm_reader_object(data, "message"), "usage"));
 }
 
 static void append_member(struct fm_reader *reader, struct fm_buf *buf, struct json_object *object, const char *key) {
@@ -100,7 +99,9 @@ static void read_message_delta(struct fm_reader *reader, struct json_object *dat
                  {"model_context_window_exceeded", FM_REASON_LENGTH},
                  {"refusal", FM_REASON_CONTENT_FILTER}};
     const char *stop = fm_reader_string(fm_reader_object(data, "delta"), "stop_reason");
-    read_usage(reader, fm_reader_object(data, "usage"));
+    struct json_object *usage = fm_reader_object(data, "usage");
+    read_input_usage(reader, usage);
+    fm_reader_count(usage, "output_tokens", &reader->usage.output);
     for (size_t i = 0; i < sizeof words / sizeof words[0] && *stop; i++) {
         if (strcmp(words[i].word, stop) == 0) {
             reader->reason = words[i].reason;

@@ -97,6 +97,13 @@ char **fm_process_environment(void);
 /* Ends this process as if by that signal (SIGSTOP stops it). From any thread, whatever signals it blocks. */
 void fm_end_by_signal(int number);
 
+/*
+ * From here on other processes of the same user can't read this one's memory or environment, and it leaves no core
+ * dump (Linux; on macOS no core dump alone; nothing on Windows). For a process that holds keys: call it before it reads
+ * one.
+ */
+void fm_process_hide(void);
+
 /* How many of the machine's processors this process may use at the same time; each is at least 1. */
 struct fm_processors {
     int count; /* those of its affinity, but no more than the CPU quota of its cgroups allows, rounded up */
@@ -163,10 +170,19 @@ void fm_ask_for_end(void);
 
 /* ---- the sandbox ---- */
 
+/* What a program may do that talks to servers. */
+struct fm_sandbox_client {
+    const int *ports; /* of TCP, to connect to, besides that of names (53) */
+    size_t port_count;
+    const char *const *files; /* that it reads, besides those of system folders; NULL in it: none */
+    size_t file_count;
+};
+
 /* What a program can't do without. */
 struct fm_sandbox_needs {
     bool network;
     bool gpus;
+    const struct fm_sandbox_client *client; /* with `network`: no more of it than this. NULL: all */
 };
 
 /* Which parts are in force; all false and 0 on a system that has none of them. */
@@ -182,7 +198,7 @@ struct fm_sandbox {
 
 /*
  * From here on this process can't create, write, change or remove a file, start a program or a process, reach the
- * network (unless `needs->network`), touch other processes, open devices (GPUs, where `needs->gpus`, are an exception
+ * network (unless `needs->network`; a client can't listen), touch other processes, open devices (GPUs, where `needs->gpus`, are an exception
  * if Landlock can tell them from other files), or gain privileges. It may read files, and write to descriptors that are
  * open. Each part works without the others; `in_force` says which do. It can't be undone, and threads inherit it, so
  * call it once, before the first thread. Leaves a few descriptors of /proc open. The rules: ENGINE.md, Sandbox.

@@ -24,6 +24,7 @@
 #define NR_LANDLOCK_RESTRICT_SELF  446
 #define LANDLOCK_VERSION           1u
 #define LANDLOCK_PATH_BENEATH      1
+#define LANDLOCK_NET_PORT          2
 
 #define LANDLOCK_EXECUTE   (1u << 0)
 #define LANDLOCK_WRITE     (1u << 1)
@@ -33,6 +34,7 @@
 #define LANDLOCK_TRUNCATE  (1u << 14)
 #define LANDLOCK_IOCTL_DEV (1u << 15)
 #define LANDLOCK_TCP       3u /* bind, connect */
+#define LANDLOCK_CONNECT   2u
 #define LANDLOCK_SCOPES    3u /* abstract UNIX sockets, signals */
 
 enum { LANDLOCK_ABI_TRUNCATE = 3, LANDLOCK_ABI_NETWORK, LANDLOCK_ABI_IOCTL, LANDLOCK_ABI_SCOPE };
@@ -50,7 +52,14 @@ struct landlock_path {
     int32_t fd;
 } __attribute__((packed));
 
-static struct landlock_rules landlock_rules(long abi, bool needs_network, bool may_write, bool devices_denied) {
+struct landlock_port {
+    uint64_t rights;
+    uint64_t port;
+};
+
+static struct landlock_rules landlock_rules(long abi, const struct fm_sandbox_needs *needs, bool may_write,
+                                            bool devices_denied) {
+    bool few_ports = !needs->network || needs->client;
     struct landlock_rules rules = {.files = LANDLOCK_EXECUTE};
     if (!may_write) {
         rules.files |= LANDLOCK_ALL_WRITE;
@@ -58,7 +67,7 @@ static struct landlock_rules landlock_rules(long abi, bool needs_network, bool m
     }
     rules.files |= devices_denied ? LANDLOCK_READ_FILE | LANDLOCK_READ_DIR : 0;
     rules.files |= abi >= LANDLOCK_ABI_IOCTL ? LANDLOCK_IOCTL_DEV : 0;
-    rules.network = abi >= LANDLOCK_ABI_NETWORK && !needs_network ? LANDLOCK_TCP : 0;
+    rules.network = abi >= LANDLOCK_ABI_NETWORK && few_ports ? LANDLOCK_TCP : 0;
     rules.scopes = abi >= LANDLOCK_ABI_SCOPE ? LANDLOCK_SCOPES : 0;
     return rules;
 }
@@ -258,6 +267,36 @@ static void allow_gpus(int ruleset, const struct landlock_rules *rules) {
     }
 }
 
+/* ---- clients ---- */
+
+/* Programs, libraries, how names are resolved, whom to trust. A path that is not there is left out. */
+static const char *const system_paths[] = {
+    "/etc",       "/usr",       "/lib",         "/lib64",           "/lib32",
+    "/nix/store", "/gnu/store", "/run/nscd",    "/run/resolvconf",  "/run/systemd/resolve",
+    "/var/lib/ca-certificates", "/run/NetworkManager", "/sys/devices/system/cpu",
+};
+
+static void allow_path(int ruleset, const char *path) {
+    int fd = path ? allow(ruleset, path, 0) : -1;
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+static void allow_client(int ruleset, const struct fm_sandbox_client *client, bool network) {
+    struct landlock_port rule = {.rights = LANDLOCK_CONNECT, .port = 53};
+    for (size_t i = 0; i < sizeof system_paths / sizeof system_paths[0]; i++) {
+        allow_path(ruleset, system_paths[i]);
+    }
+    for (size_t i = 0; i < client->file_count; i++) {
+        allow_path(ruleset, client->files[i]);
+    }
+    for (size_t i = 0; i <= client->port_count && network; i++) {
+        syscall(NR_LANDLOCK_ADD_RULE, ruleset, LANDLOCK_NET_PORT, &rule, 0u);
+        rule.port = i < client->port_count ? (uint64_t)client->ports[i] : rule.port;
+    }
+}
+
 /* ---- the ruleset ---- */
 
 int fm_os_landlock_enter(const struct fm_sandbox_needs *needs, bool may_write, struct fm_sandbox *in_force) {
@@ -270,11 +309,15 @@ int fm_os_landlock_enter(const struct fm_sandbox_needs *needs, bool may_write, s
     }
     fm_buf_init(&denied, DENIED_MAX);
     bool listed = list_denied(&denied);
-    struct landlock_rules rules = landlock_rules(abi, needs->network, may_write, listed);
+    struct landlock_rules rules = landlock_rules(abi, needs, may_write, listed);
     /* An older kernel accepts fields that it does not know as long as they are 0. */
     long ruleset = syscall(NR_LANDLOCK_CREATE_RULESET, &rules, sizeof rules, 0u);
     if (ruleset >= 0 && listed) {
-        allow_beside((int)ruleset, &denied, "");
+        if (needs->client) {
+            allow_client((int)ruleset, needs->client, rules.network != 0);
+        } else {
+            allow_beside((int)ruleset, &denied, "");
+        }
         allow_exceptions((int)ruleset);
     }
     if (ruleset >= 0 && listed && needs->gpus) {

@@ -130,6 +130,11 @@ bool fm_os_close_rest_on_exec(void) {
     return syscall(NR_CLOSE_RANGE, 3u, ~0u, CLOSE_RANGE_ON_EXEC) == 0;
 }
 
+/* It closes /proc/PID to others too, and leaves out the dump that a program in core_pattern would get. */
+void fm_process_hide(void) {
+    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+}
+
 #define ROOT_IS_NOBODY (SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE)
 
 bool fm_os_drop_capabilities(void) {

@@ -12,6 +12,7 @@
 #include <mach/mach.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/event.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -138,6 +139,11 @@ int64_t fm_process_memory(pid_t pid) {
     struct proc_taskinfo info;
     int got = proc_pidinfo(pid, PROC_PIDTASKINFO, 0, &info, sizeof info);
     return got == (int)sizeof info ? (int64_t)info.pti_resident_size : -1;
+}
+
+void fm_process_hide(void) {
+    const struct rlimit none = {.rlim_cur = 0, .rlim_max = 0};
+    setrlimit(RLIMIT_CORE, &none);
 }
 
 /* macOS has no capabilities: root's powers come from its user id. */

@@ -200,6 +200,9 @@ static const int denied_network[] = {
     SYS_recvmmsg, SYS_shutdown,   SYS_setsockopt, SYS_getsockopt, SYS_getsockname, SYS_getpeername,
 };
 
+/* A program that talks to servers does not become one. It binds sockets of netlink, so Landlock forbids to bind TCP. */
+static const int denied_client[] = {SYS_listen, SYS_accept, SYS_accept4};
+
 /* All other ioctls are denied: on a terminal or a device they could type into the user's shell, or drive the device. */
 static const uint32_t allowed_ioctls[] = {TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIOCLEX, FIONCLEX, 0x802c542a};
 
@@ -350,7 +353,7 @@ static void build_writes(struct filter *filter, bool gpus) {
     no_flags(filter, SYS_openat, 2, flags);
 }
 
-static void build_filter(struct filter *filter, bool needs_network, bool gpus) {
+static void build_filter(struct filter *filter, const struct fm_sandbox_needs *needs, bool gpus) {
     const uint32_t self[] = {(uint32_t)getpid()};
     load(filter, offsetof(struct seccomp_data, arch));
     emit(filter, BPF_JMP | BPF_K | BPF_JEQ, OUR_ARCH, 1, 0);
@@ -367,8 +370,10 @@ static void build_filter(struct filter *filter, bool needs_network, bool gpus) {
     if (!MAY_WRITE) {
         build_writes(filter, gpus);
     }
-    if (!needs_network) {
+    if (!needs->network) {
         deny_all(filter, denied_network, COUNT(denied_network));
+    } else if (needs->client) {
+        deny_all(filter, denied_client, COUNT(denied_client));
     }
     by_value(filter, SYS_kill, 0, self, 1, ALLOW, FAIL(EPERM));
     by_value(filter, SYS_tgkill, 0, self, 1, ALLOW, FAIL(EPERM)); /* abort() */
@@ -382,9 +387,9 @@ static void build_filter(struct filter *filter, bool needs_network, bool gpus) {
     answer(filter, ALLOW);
 }
 
-static bool enter_seccomp(bool needs_network, bool gpus) {
+static bool enter_seccomp(const struct fm_sandbox_needs *needs, bool gpus) {
     static struct filter filter;
-    build_filter(&filter, needs_network, gpus);
+    build_filter(&filter, needs, gpus);
     const struct sock_fprog program = {.len = (unsigned short)filter.len, .filter = filter.code};
     return filter.len <= FILTER_MAX && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0;
 }
@@ -392,8 +397,8 @@ static bool enter_seccomp(bool needs_network, bool gpus) {
 #else
 
 /* The filter has not been tried on this architecture. */
-static bool enter_seccomp(bool needs_network, bool gpus) {
-    (void)needs_network;
+static bool enter_seccomp(const struct fm_sandbox_needs *needs, bool gpus) {
+    (void)needs;
     (void)gpus;
     return false;
 }
@@ -404,7 +409,7 @@ void fm_sandbox_enter(const struct fm_sandbox_needs *needs, struct fm_sandbox *i
     in_force->no_capabilities = fm_os_drop_capabilities(); /* before seccomp denies it */
     in_force->no_new_privs = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
     in_force->landlock = fm_os_landlock_enter(needs, MAY_WRITE, in_force);
-    in_force->seccomp = enter_seccomp(needs->network, in_force->gpus_allowed);
+    in_force->seccomp = enter_seccomp(needs, in_force->gpus_allowed);
     in_force->network_denied = in_force->seccomp && !needs->network;
 }
 

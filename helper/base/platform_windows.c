@@ -212,6 +212,9 @@ char **fm_process_environment(void) {
     return _environ;
 }
 
+void fm_process_hide(void) {
+}
+
 void fm_sandbox_enter(const struct fm_sandbox_needs *needs, struct fm_sandbox *in_force) {
     (void)needs;
     *in_force = (struct fm_sandbox){.landlock = 0};

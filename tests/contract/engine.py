@@ -298,12 +298,12 @@ class Outcome:
         assert (self.error is not None) == (self.reason == "error"), self.error
         usage = self.usage  # an engine leaves out what it does not know
         # Without a count in job.accepted, only the end tells: then `accepted` and `cached` are what it says.
-        told = not self.is_accepted or self.accepted is not None
-        if not told:
+        if self.is_accepted and self.accepted is None:
             self.accepted, self.cached = usage.get("input_tokens"), usage.get("cached_tokens", 0)
-        assert usage.get("input_tokens", self.accepted or 0) == (self.accepted or 0), usage
+        if self.is_accepted:
+            assert usage.get("input_tokens", self.accepted or 0) == (self.accepted or 0), usage
+            assert usage.get("cached_tokens", self.cached) == self.cached, usage
         assert usage.get("output_tokens", output_tokens) >= output_tokens, usage
-        assert usage.get("cached_tokens", self.cached) == self.cached, usage
         assert 0 <= usage.get("reasoning_tokens", 0) <= usage.get("output_tokens", 1 << 40), usage
         assert not self.reasoning or usage.get("reasoning_tokens", 1) > 0, usage
 

@@ -43,6 +43,7 @@ enum {                         /* exit statuses, besides 0 */
 };
 
 struct fm_kit;
+struct fm_sandbox_client;
 struct json_object;
 
 /* What to load: paths, borrowed. */
@@ -127,6 +128,7 @@ struct fm_engine_ops {
     unsigned lacks;           /* enum fm_lack */
     unsigned platforms;       /* enum fm_platforms; 0: all */
     bool needs_network;       /* leaves the network out of the sandbox */
+    const struct fm_sandbox_client *client; /* or but for this (base/platform.h); NULL: all of it */
     bool needs_gpus;          /* leaves the GPUs' devices out of it */
     bool formats;             /* honours job->format; else the kit refuses jobs that have one */
     bool tools;               /* honours job->tools, and calls in messages; else the kit refuses jobs with them */

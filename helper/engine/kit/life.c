@@ -415,7 +415,8 @@ int fm_kit_main(const struct fm_engine_ops *ops, int argc, char *argv[]) {
         return fm_describe_print(ops);
     }
     fm_fill_std_fds(); /* opens /dev/null for writing, so it comes first */
-    const struct fm_sandbox_needs needs = {.network = ops->needs_network, .gpus = ops->needs_gpus};
+    const struct fm_sandbox_needs needs = {
+        .network = ops->needs_network, .gpus = ops->needs_gpus, .client = ops->client};
     fm_sandbox_enter(&needs, &kit->sandbox);
     if (!start(kit, ops)) {
         return FM_EXIT_NO_MEMORY;

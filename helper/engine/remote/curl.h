@@ -54,6 +54,7 @@ enum fm_curl_number {
     FM_CURLE_OK = 0,
     FM_CURLE_WRITE_ERROR = 23,
     FM_CURLE_OPERATION_TIMEDOUT = 28,
+    FM_CURLE_GOT_NOTHING = 52,
     FM_CURL_ERROR_SIZE = 256,
 };
 

@@ -3,6 +3,7 @@
  * thread moves all transfers on and tells the kit what has come; it waits in libcurl, and the kit wakes it there.
  */
 #include "engine/remote/remote.h"
+#include "base/platform.h"
 #include "engine/guide/grammar.h"
 
 #include <stdio.h>
@@ -56,6 +57,22 @@ static enum fm_code prepare(struct fm_remote *remote, struct fm_error *error) {
     }
     list_models(remote);
     return FM_OK;
+}
+
+/* What this process may read and connect to from now on. Both lists live as long as the process. */
+static const struct fm_sandbox_client *client_of(const struct fm_remote *remote) {
+    static struct fm_sandbox_client client;
+    static int ports[FM_ENDPOINTS_MAX];
+    static const char *files[FM_ENDPOINTS_MAX];
+    for (size_t i = 0; i < remote->config.endpoint_count; i++) {
+        ports[i] = remote->config.endpoints[i].port;
+        files[i] = remote->config.endpoints[i].ca_file;
+    }
+    client = (struct fm_sandbox_client){.ports = ports,
+                                        .port_count = remote->config.endpoint_count,
+                                        .files = files,
+                                        .file_count = remote->config.endpoint_count};
+    return &client;
 }
 
 static enum fm_code load(void *state, struct fm_kit *kit, const struct fm_model_files *files,
@@ -128,7 +145,7 @@ static void serve(void *state, struct fm_kit *kit) {
 
 int main(int argc, char *argv[]) {
     struct fm_remote *remote = &the_remote;
-    const struct fm_engine_ops ops = {
+    struct fm_engine_ops ops = {
         .name = "remote",
         .version = FM_VERSION,
         .slots = SLOTS,
@@ -151,8 +168,10 @@ int main(int argc, char *argv[]) {
         .serve = serve,
     };
     bool described = argc == 2 && strcmp(argv[1], "--describe") == 0;
+    fm_process_hide();
     if (!described && prepare(remote, &remote->fault) == FM_OK) {
         remote->fault.code = FM_OK;
     }
+    ops.client = client_of(remote);
     return fm_kit_main(&ops, argc, argv);
 }

@@ -28,7 +28,7 @@ struct fm_transfer {
     struct fm_buf refusal; /* body of an answer with another status */
     char text[FM_CURL_ERROR_SIZE];
     int64_t deadline_ms; /* of what comes next; 0: none */
-    bool begun;          /* the answer has */
+    bool begun;          /* the answer has: its head is whole */
     bool detached;
     bool over; /* `data` wanted no more */
     long status;
@@ -121,6 +121,10 @@ static size_t on_header(char *line, size_t one, size_t len, void *argument) {
     take_header(line, len, "date", transfer->date);
     take_header(line, len, "content-type", transfer->type);
     take_header(line, len, "content-encoding", transfer->encoding);
+    if (len > 0 && (line[0] == '\r' || line[0] == '\n')) {
+        transfer->transport->curl->easy_getinfo(transfer->easy, FM_CURLINFO_RESPONSE_CODE, &transfer->status);
+        transfer->begun = transfer->status >= 200;
+    }
     return len;
 }
 
@@ -139,14 +143,9 @@ static const char *look_at_headers(const struct fm_transfer *transfer) {
 
 static size_t on_data(char *bytes, size_t one, size_t len, void *argument) {
     struct fm_transfer *transfer = argument;
-    const struct fm_curl *curl = transfer->transport->curl;
     (void)one;
     if (transfer->detached) {
         return len;
-    }
-    if (!transfer->begun) {
-        transfer->begun = true;
-        curl->easy_getinfo(transfer->easy, FM_CURLINFO_RESPONSE_CODE, &transfer->status);
     }
     set_deadline(transfer, transfer->call.endpoint->silence_ms);
     if (transfer->status != 200) {
@@ -189,15 +188,15 @@ static enum fm_transfer_phase phase_of(const struct fm_transfer *transfer) {
 static enum fm_code judge(struct fm_transfer *transfer, int result, struct fm_error *error) {
     const struct fm_curl *curl = transfer->transport->curl;
     const char *host = transfer->call.endpoint->host;
-    curl->easy_getinfo(transfer->easy, FM_CURLINFO_RESPONSE_CODE, &transfer->status);
-    const char *fault = transfer->status == 200 ? look_at_headers(transfer) : NULL;
+    const char *fault = transfer->begun && transfer->status == 200 ? look_at_headers(transfer) : NULL;
     if (fault && (result == FM_CURLE_OK || result == FM_CURLE_WRITE_ERROR)) {
         return fm_fail(error, FM_INTERNAL, "%s %s", host, fault);
     }
-    if (transfer->status >= 300 || (result == FM_CURLE_OK && transfer->status != 200)) {
+    if (transfer->begun && (transfer->status >= 300 || (result == FM_CURLE_OK && transfer->status != 200))) {
         return fail_by_status(transfer, error); /* also where its body is cut */
     }
-    if (result != FM_CURLE_OK) {
+    if (result != FM_CURLE_OK || !transfer->begun) {
+        result = result ? result : FM_CURLE_GOT_NOTHING;
         const char *text = transfer->text[0] ? transfer->text : curl->easy_strerror(result);
         return fm_failure_of_transfer(host, result, text, phase_of(transfer), transfer->transport->secrets, error);
     }

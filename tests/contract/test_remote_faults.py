@@ -1,0 +1,529 @@
+"""What the remote engine makes of servers that are slow, cut, broken or somebody else's:
+
+    test_remote_faults.py PROGRAM [CASE...]
+
+FM_FAILOVERS (default 60) is the number of random failovers. The table of docs/remote.md ("What a fault becomes") is the one
+of FAULTS below: test_the_table_of_the_documentation compares them.
+"""
+
+import gzip
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+from engine import GRACE, WAIT, Engine, Outcome, TimedTest, user
+from faulty_server import PATHS, FaultyServer, certificate, chunked, head, models, resets, says, stream, whole
+
+PROGRAM = None
+DIALECTS = ("chat", "responses", "messages")
+FAILOVERS = int(os.environ.get("FM_FAILOVERS", "60"))
+CANARY = "sk-canary-5b1f6d0c9e"
+
+
+def error_body(message="no", **members):
+    return json.dumps({"error": {"message": message, **members}}).encode()
+
+
+def status(code, body=b"{}", **headers):
+    return says(head(code, "application/json", Content_Length=len(body), **headers) + body)
+
+
+def slow(data, step=97):
+    """In pieces, each when the one before has been sent."""
+    def answer(server, connection, request):
+        if models(connection, request):
+            for at in range(0, len(data), step):
+                connection.sendall(data[at:at + step])
+        return True
+    return answer
+
+
+def silent(data=b""):
+    """These bytes, and then nothing for as long as the other side waits."""
+    def answer(server, connection, request):
+        if models(connection, request):
+            connection.sendall(data)
+            connection.recv(1)
+            server.closed.release()
+            return False
+        return True
+    return answer
+
+
+CHAT = stream("chat")
+HALF = CHAT[:CHAT.index(b"\n\n", 900) + 2]
+
+# name of the fault, what the server does, code, reason_code, whether the next endpoint gets the job, how docs/remote.md calls it
+FAULTS = [
+    ("slow", slow(whole(CHAT)), None, None, False, "slow, in small pieces"),
+    ("no answer", says(b"", more=False), "OVERLOADED", None, True, "closed without an answer"),
+    ("reset", resets(), "OVERLOADED", None, True, "reset before the answer"),
+    ("cut in the head", says(b"HTTP/1.1 200 OK\r\nContent-", more=False), "OVERLOADED", None, True, "closed without an answer"),
+    ("cut before output", says(head() + CHAT[:40], more=False), "INTERNAL", None, True, "cut before the first output"),
+    ("cut after output", says(head() + HALF, more=False), "INTERNAL", None, False, "cut after output"),
+    ("reset after output", resets(head() + HALF), "INTERNAL", None, False, "reset after output"),
+    ("rate limit", status(429), "RATE_LIMITED", None, True, "429"),
+    ("rate limit with seconds", status(429, Retry_After=7), "RATE_LIMITED", None, True, "429 with Retry-After"),
+    ("quota", status(429, error_body(code="insufficient_quota")), "UNAVAILABLE", "QUOTA", True, "429 insufficient_quota"),
+    ("bad request", status(400, error_body()), "INVALID_REQUEST", None, False, "400, 422"),
+    ("too long", status(400, error_body(code="context_length_exceeded")), "CONTEXT_OVERFLOW", None, True, "400 too long; 413"),
+    ("too large", status(413), "CONTEXT_OVERFLOW", None, True, "400 too long; 413"),
+    ("filtered", status(400, error_body(code="content_filter")), "GUARDRAIL", None, False, "400 content_filter"),
+    ("bad key", status(401, error_body(f"wrong key {CANARY}")), "UNAVAILABLE", "AUTH_FAILED", True, "401, 403, 407"),
+    ("forbidden", status(403), "UNAVAILABLE", "AUTH_FAILED", True, "401, 403, 407"),
+    ("unpaid", status(402), "UNAVAILABLE", "QUOTA", True, "402"),
+    ("not found", status(404), "NOT_FOUND", None, True, "404"),
+    ("late", status(408), "OVERLOADED", None, True, "408, 409, 425"),
+    ("500", status(500, b"<html>"), "OVERLOADED", None, True, "5xx, 529"),
+    ("503", status(503, Retry_After=2), "OVERLOADED", None, True, "5xx, 529"),
+    ("529", status(529), "OVERLOADED", None, True, "5xx, 529"),
+    ("501", status(501), "INVALID_REQUEST", None, True, "501"),
+    ("redirect", status(307, Location="https://elsewhere.example/"), "UNAVAILABLE", "NOT_CONFIGURED", True, "3xx"),
+    ("gzip", says(head(Content_Encoding="gzip") + gzip.compress(CHAT), more=False), "INTERNAL", None, True, "gzip"),
+    ("no stream", says(head(kind="application/json", Content_Length=2) + b"{}"), "INTERNAL", None, True, "no stream"),
+    ("a page", says(head(kind="text/html", Content_Length=6) + b"<html>"), "INTERNAL", None, True, "no stream"),
+    ("no JSON", says(whole(b"data: {\"choices\": [\n\n")), "INTERNAL", None, True, "malformed events"),
+    ("no events", says(whole(b"nonsense\n" * 9)), "INTERNAL", None, True, "cut before the first output"),
+    ("no end mark", says(whole(HALF)), "INTERNAL", None, False, "cut after output"),
+    ("an error event", says(whole(b'data: {"error":{"type":"overloaded_error","message":"x"}}\n\n')), "OVERLOADED", None, True,
+     "an error as an event"),
+    ("no HTTP", says(b"SSH-2.0-OpenSSH_9\r\n", more=False), "OVERLOADED", None, True, "closed without an answer"),
+    ("broken chunks", says(head(Transfer_Encoding="chunked") + b"zz\r\n", more=False), "INTERNAL", None, True,
+     "cut before the first output"),
+]
+
+
+class Case(TimedTest):
+    def engine(self, *endpoints, dialect="chat", env=None, log_level="off", **members):
+        """An engine with an endpoint for each of these servers or URLs."""
+        rows = [{"url": getattr(e, "url", e), "dialect": dialect, **members} for e in endpoints]
+        engine = Engine(PROGRAM, {"FM_ENGINE_CONFIG": json.dumps({"endpoints": rows}), **(env or {})})
+        self.addCleanup(engine.close)
+        self.assertTrue(engine.initialize(log_level=log_level)["ok"])
+        self.assertTrue(engine.load(None)[0]["ok"])
+        return engine
+
+    def server(self, answer, context=None):
+        server = FaultyServer(answer, context)
+        self.addCleanup(server.close)
+        return server
+
+    def good(self, dialect="chat"):
+        return self.server(says(whole(stream(dialect))))
+
+    @staticmethod
+    def text(dialect="chat"):
+        """The text of the recorded answer."""
+        deltas = {
+            "chat": lambda event: "".join(c["delta"].get("content") or "" for c in event["choices"]),
+            "responses": lambda event: event["delta"] if event["type"] == "response.output_text.delta" else "",
+            "messages": lambda event: event["delta"].get("text", "") if event["type"] == "content_block_delta" else "",
+        }
+        lines = re.findall(r"^data: (\{.*)$", stream(dialect).decode(), re.M)
+        return "".join(deltas[dialect](json.loads(line)) for line in lines)
+
+    def assert_whole(self, outcome, dialect="chat"):
+        self.assertEqual((outcome.error, outcome.reason, outcome.text), (None, "length", self.text(dialect)))
+
+
+class Streams(Case):
+    def test_whole(self):
+        for dialect in DIALECTS:
+            server = self.good(dialect)
+            outcome = self.engine(server, dialect=dialect).run(user("hi"), max_tokens=12)
+            self.assert_whole(outcome, dialect)
+            self.assertEqual((outcome.usage["input_tokens"], outcome.usage["output_tokens"]), (35, 12))
+            self.assertEqual([r.path for r in server.requests], [PATHS[dialect]])
+
+    def test_one_connection_for_many_requests(self):
+        connections = set()
+
+        def answer(server, connection, request):
+            connections.add(connection.fileno())
+            connection.sendall(whole(CHAT))
+            return True
+
+        engine = self.engine(self.server(answer))
+        for _ in range(20):
+            self.assert_whole(engine.run(user("hi")))
+        self.assertEqual(len(connections), 1)
+
+    def test_cut_at_each_hundredth_byte(self):
+        for dialect in DIALECTS:
+            data = whole(stream(dialect))
+            at = [0]
+            bad = self.server(lambda server, connection, request: connection.sendall(data[:at[0]]) or False)
+            alone = self.engine(bad, dialect=dialect)
+            both = self.engine(bad, self.good(dialect), dialect=dialect)
+            for at[0] in range(0, len(data), 100):
+                outcome = alone.run(user("hi"), max_tokens=12)
+                if outcome.reason == "error":
+                    self.assertIn(outcome.error["code"], ("INTERNAL", "OVERLOADED"), at)
+                    self.assertTrue(self.text(dialect).startswith(outcome.text))
+                else:  # what is missing is after the end mark
+                    self.assert_whole(outcome, dialect)
+                again = both.run(user("hi"), max_tokens=12)
+                if outcome.text and outcome.reason == "error":
+                    self.assertEqual((again.reason, again.text), ("error", outcome.text), at)
+                else:
+                    self.assert_whole(again, dialect)
+
+    def test_many_at_once(self):
+        engine = self.engine(self.good())
+        jobs = [engine.start(user("hi")) for _ in range(64)]
+        for outcome in engine.outcomes(jobs):
+            self.assert_whole(outcome)
+
+
+class Faults(Case):
+    def test_what_each_becomes(self):
+        for name, answer, code, reason_code, moves, _ in FAULTS:
+            with self.subTest(name):
+                server = self.server(answer)
+                outcome = self.engine(server).run(user("hi"))
+                if code is None:
+                    self.assert_whole(outcome)
+                    continue
+                self.assertEqual((outcome.reason, outcome.error["code"], outcome.error.get("reason_code")),
+                                 ("error", code, reason_code), outcome.error)
+                self.assertIn(server.host, outcome.error["detail"])
+                self.assertEqual(len(server.requests), 1, "one try")
+                good = self.good()
+                again = self.engine(server, good).run(user("hi"))
+                self.assertEqual(len(good.requests), int(moves))
+                if moves:
+                    self.assert_whole(again)
+                else:
+                    self.assertEqual((again.error["code"], again.text), (code, outcome.text))
+
+    def test_the_table_of_the_documentation(self):
+        path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "remote.md")
+        with open(path) as file:
+            section = file.read().split("## What a fault becomes")[1].split("\n## ")[0]
+        table = {row[0]: (row[1], row[2]) for row in re.findall(r"^\| ([^|]+?) \| ([^|]+?) \| ([^|]+?) \|", section, re.M)}
+        for _, _, code, reason_code, moves, words in FAULTS:
+            told = "the whole answer" if code is None else " ".join(filter(None, (code, reason_code)))
+            self.assertEqual(table.get(words), (told, "-" if code is None else "yes" if moves else "no"), words)
+
+    def test_retry_after(self):
+        later = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(1_700_000_060))
+        date = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(1_700_000_000))
+        for headers, expected in (({"Retry_After": 7}, 7000), ({"Retry_After": later, "Date": date}, 60000),
+                                  ({"retry_after_ms": 1250, "Retry_After": 9}, 1250), ({}, None), ({"Retry_After": "soon"}, None)):
+            error = self.engine(self.server(status(429, **headers))).run(user("hi")).error
+            self.assertEqual((error["code"], error.get("retry_after_ms")), ("RATE_LIMITED", expected), headers)
+
+    def test_a_server_that_is_not_there(self):
+        gone = self.good()
+        gone.close()
+        error = self.engine(gone).run(user("hi")).error
+        self.assertEqual((error["code"], error["reason_code"]), ("UNAVAILABLE", "OFFLINE"))
+        self.assert_whole(self.engine(gone, self.good()).run(user("hi")))
+
+    def test_silence_ends_by_the_limits_of_the_configuration(self):
+        good = self.good()
+        waits = self.server(silent())
+        outcome = self.engine(waits, timeouts={"first_byte_ms": 50}).run(user("hi"))
+        self.assertEqual(outcome.error["code"], "OVERLOADED")
+        self.assertTrue(waits.closed.acquire(timeout=WAIT))
+        self.assert_whole(self.engine(waits, good, timeouts={"first_byte_ms": 50}).run(user("hi")))
+        stops = self.server(silent(head() + HALF))
+        outcome = self.engine(stops, good, timeouts={"silence_ms": 50}).run(user("hi"))
+        self.assertEqual((outcome.error["code"], self.text().startswith(outcome.text)), ("INTERNAL", True))
+
+    def test_a_model_that_no_endpoint_has(self):
+        error = self.engine(self.good(), models=["a"]).run(user("hi"), model="b").error
+        self.assertEqual((error["code"], error["param"], error["elsewhere"]), ("NOT_FOUND", "model", True))
+
+    def test_what_a_dialect_lacks_goes_to_another_endpoint(self):
+        responses, chat = self.good("responses"), self.good("chat")
+        rows = [{"url": responses.url, "dialect": "responses"}, {"url": chat.url, "dialect": "chat"}]
+        engine = Engine(PROGRAM, {"FM_ENGINE_CONFIG": json.dumps({"endpoints": rows})})
+        self.addCleanup(engine.close)
+        engine.initialize()
+        engine.load(None)
+        self.assert_whole(engine.run(user("hi"), seed=1))
+        self.assertEqual((len(responses.requests), len(chat.requests)), (0, 1))
+
+
+class Failovers(Case):
+    def test_no_byte_is_lost_or_doubled(self):
+        """The first endpoint is cut at a random place; before its first output the second one answers, and never after."""
+        random.seed(18)
+        for dialect in DIALECTS:
+            data, text = whole(stream(dialect)), self.text(dialect)
+            at = [0]
+            bad = self.server(lambda server, connection, request: connection.sendall(data[:at[0]]) or False)
+            good = self.good(dialect)
+            engine = self.engine(bad, good, dialect=dialect)
+            moved = 0
+            for _ in range(-(-FAILOVERS // len(DIALECTS))):
+                at[0] = random.randrange(len(data) // 3)
+                before = len(good.requests)
+                outcome = engine.run(user("hi"), max_tokens=12)
+                if len(good.requests) > before:
+                    moved += 1
+                    self.assert_whole(outcome, dialect)
+                else:
+                    self.assertEqual((outcome.reason, outcome.error["code"]), ("error", "INTERNAL"))
+                    self.assertTrue(outcome.text and text.startswith(outcome.text))
+            self.assertGreater(moved, 0)
+            self.assertEqual(len(bad.requests), len(good.requests) + (-(-FAILOVERS // len(DIALECTS)) - moved))
+
+
+class Aborts(Case):
+    def test_an_abort_closes_the_connection(self):
+        for data in (b"", head(), head() + HALF):
+            server = self.server(silent(data))
+            engine = self.engine(server)
+            job = engine.start(user("hi"))
+            events = engine.events(job)
+            if data.endswith(HALF):
+                next(events)
+            else:
+                deadline = time.monotonic() + WAIT
+                while not server.requests and time.monotonic() < deadline:
+                    time.sleep(0.01)
+            start = time.monotonic()
+            engine.notify("job.abort", {"job": job})
+            self.assertEqual(list(events)[-1][1]["reason"], "aborted")
+            self.assertTrue(server.closed.acquire(timeout=WAIT))
+            self.assert_soon(time.monotonic() - start, GRACE)
+
+    def test_an_abort_harms_no_other_job(self):
+        gate = threading.Event()
+
+        def answer(server, connection, request):
+            connection.sendall(head(Transfer_Encoding="chunked"))
+            gate.wait(WAIT)
+            connection.sendall(chunked(CHAT))
+            return True
+
+        engine = self.engine(self.server(answer))
+        jobs = [engine.start(user("hi")) for _ in range(8)]
+        for job in jobs[::2]:
+            engine.notify("job.abort", {"job": job})
+        self.assertEqual([outcome.reason for outcome in engine.outcomes(jobs[::2])], ["aborted"] * 4)
+        gate.set()
+        for outcome in engine.outcomes(jobs[1::2]):
+            self.assert_whole(outcome)
+
+
+class Availability(Case):
+    def available(self, *endpoints, **members):
+        reply, _ = self.engine(*endpoints, **members).call("engine.available", {})
+        return reply["result"]
+
+    def test_by_what_the_server_says(self):
+        def for_models(code, **headers):
+            return says(b"") if code is None else lambda s, c, r: c.sendall(head(code, "application/json", Content_Length=2, **headers)
+                                                                            + b"{}")
+        gone = self.good()
+        gone.close()
+        for server, available, reason in ((self.good(), True, None), (gone, False, "OFFLINE"),
+                                          (self.server(for_models(401)), False, "AUTH_FAILED"),
+                                          (self.server(for_models(402)), False, "QUOTA"),
+                                          (self.server(for_models(404)), True, None),
+                                          (self.server(for_models(500)), True, None),
+                                          (self.server(for_models(429, Retry_After=3)), False, "RATE_LIMITED"),
+                                          (self.server(for_models(302)), False, "NOT_CONFIGURED")):
+            result = self.available(server)
+            self.assertEqual((result["available"], result.get("reason_code")), (available, reason), result)
+        self.assertTrue(self.available(gone, self.good())["available"], "one is enough")
+        self.assertEqual(self.available(self.server(for_models(429, Retry_After=3)))["ttl_ms"], 3000)
+
+    def test_a_server_that_says_nothing(self):
+        start = time.monotonic()
+        result = self.available(self.server(lambda server, connection, request: connection.recv(1) or False))
+        self.assertEqual((result["available"], result["reason_code"]), (False, "OFFLINE"))
+        self.assert_soon(time.monotonic() - start, 3)
+
+    def test_the_models_of_the_configuration(self):
+        result = self.available(self.good(), models=["a", {"id": "b", "context_length": 9}])
+        self.assertEqual(result["models"], [{"id": "a"}, {"id": "b", "context_length": 9}])
+
+    def test_a_configuration_that_is_wrong(self):
+        for config, param in (({"endpoints": [{"url": "http://far.example", "dialect": "chat"}]}, "endpoints[0].url"),
+                              ({"endpoints": []}, "endpoints")):
+            engine = Engine(PROGRAM, {"FM_ENGINE_CONFIG": json.dumps(config)})
+            self.addCleanup(engine.close)
+            engine.initialize()
+            result = engine.call("engine.available", {})[0]["result"]
+            self.assertEqual((result["available"], result["reason_code"]), (False, "NOT_CONFIGURED"))
+            self.assertIn(param, result["detail"])
+            error = engine.load(None)[0]["error"]
+            self.assertEqual((error["code"], error["reason_code"], error["param"]), ("UNAVAILABLE", "NOT_CONFIGURED", param))
+
+
+class Tls(Case):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.good_context, cls.good_cert = certificate(folder.name, "good", 2)
+        cls.name_context, cls.name_cert = certificate(folder.name, "name", 2, "/CN=other.example", "DNS:other.example")
+        cls.old_context, cls.old_cert = certificate(folder.name, "old", -1)
+
+    def test_a_certificate_that_is_trusted(self):
+        server = self.server(says(whole(CHAT)), self.good_context)
+        self.assert_whole(self.engine(server, ca_file=self.good_cert).run(user("hi")))
+
+    def test_certificates_that_are_not(self):
+        for context, ca_file in ((self.name_context, self.name_cert), (self.old_context, self.old_cert), (self.good_context, None)):
+            server = self.server(says(whole(CHAT)), context)
+            more = {"ca_file": ca_file} if ca_file else {}
+            engine = self.engine(server, self.good(), **more)
+            alone = self.engine(server, **more)
+            error = alone.run(user("hi")).error
+            self.assertEqual((error["code"], error["reason_code"]), ("UNAVAILABLE", "TLS_FAILED"), error)
+            self.assertEqual(server.requests, [], "nothing was sent, not even a head")
+            self.assert_whole(engine.run(user("hi")))
+            result = alone.call("engine.available", {})[0]["result"]
+            self.assertEqual((result["available"], result["reason_code"]), (False, "TLS_FAILED"))
+
+
+class Keys(Case):
+    """A key is in the header that carries it, and nowhere else."""
+
+    def look_everywhere(self, engine, *texts):
+        needle = CANARY.encode()
+        for text in texts:
+            self.assertNotIn(CANARY, text)
+        for name in ("environ", "cmdline"):
+            with open(f"/proc/{engine.process.pid}/{name}", "rb") as file:
+                self.assertNotIn(needle, file.read())
+        engine.hang_up()
+        engine.process.wait(WAIT)
+        engine.threads[1].join()
+        self.assertNotIn(needle, engine.stderr)
+
+    def test_where_it_is_not(self):
+        if not os.path.exists("/proc/self/environ"):
+            self.skipTest("needs /proc")
+        with tempfile.NamedTemporaryFile("w") as file:
+            file.write(CANARY + "\n")
+            file.flush()
+            for members, env in (({"key_env": "FM_TEST_CANARY"}, {"FM_TEST_CANARY": CANARY}), ({"key_file": file.name}, {})):
+                for log_level in ("off", "error", "warn", "info", "debug"):
+                    bad = self.server(status(401, error_body(f"wrong key: {CANARY}, or {CANARY[3:14]}")))
+                    engine = self.engine(bad, env=env, log_level=log_level, **members)
+                    outcome = engine.run(user("hi"))
+                    self.assertEqual(bad.requests[0].headers["authorization"], "Bearer " + CANARY)
+                    available = engine.call("engine.available", {})[0]["result"]
+                    self.assertNotIn(CANARY[3:14], outcome.error["detail"])
+                    self.look_everywhere(engine, json.dumps(outcome.error), json.dumps(available))
+
+    def test_other_processes_of_the_user_can_not_read_it(self):
+        """Its memory is closed to them, and there is no core file."""
+        if os.geteuid() != 0 or not os.path.exists("/proc/self/environ"):
+            self.skipTest("needs root, to be somebody else, and /proc")
+        rows = [{"url": self.good().url, "dialect": "chat", "key_env": "FM_TEST_CANARY"}]
+        with tempfile.TemporaryDirectory() as folder:  # that everybody may read
+            os.chmod(folder, 0o755)
+            program = shutil.copy(PROGRAM, folder)
+            engine = Engine(program, {"FM_ENGINE_CONFIG": json.dumps({"endpoints": rows}), "FM_TEST_CANARY": CANARY},
+                            user=65534, group=65534, extra_groups=[])
+            self.addCleanup(engine.close)
+            self.assertTrue(engine.initialize()["ok"])
+            reads = subprocess.run(["/bin/cat", f"/proc/{engine.process.pid}/environ"], user=65534, group=65534,
+                                   extra_groups=[], capture_output=True, text=True, env={})
+            self.assertIn("Permission denied", reads.stderr)
+            engine.process.send_signal(signal.SIGSEGV)  # as in a crash
+            engine.process.wait(WAIT)
+            self.assertEqual([name for name in os.listdir(folder) if "core" in name], [])
+
+    def test_the_header_that_a_dialect_has(self):
+        for dialect, more, name, value in (("messages", {}, "x-api-key", CANARY), ("chat", {"key_header": "api-key"}, "api-key", CANARY),
+                                           ("responses", {}, "authorization", "Bearer " + CANARY)):
+            server = self.good(dialect)
+            engine = self.engine(server, dialect=dialect, env={"FM_TEST_CANARY": CANARY}, key_env="FM_TEST_CANARY", **more)
+            self.assert_whole(engine.run(user("hi"), max_tokens=12), dialect)
+            self.assertEqual(server.requests[0].headers.get(name), value)
+
+    def test_a_session_and_other_headers(self):
+        server = self.good()
+        engine = self.engine(server, session_header="x-session-id", headers={"x-team": "blue"})
+        engine.run(user("hi"), session="00112233aabbccdd")
+        engine.run(user("hi"))
+        first, second = server.requests
+        self.assertEqual((first.headers["x-session-id"], first.headers["x-team"]), ("00112233aabbccdd", "blue"))
+        self.assertNotIn("x-session-id", second.headers)
+
+
+class Output(Case):
+    """What an answer consists of, beside text."""
+
+    def run_events(self, dialect, *events, **params):
+        body = "".join(f"data: {json.dumps(event)}\n\n" for event in events).encode()
+        return self.engine(self.server(says(whole(body))), dialect=dialect).run(user("hi"), **params)
+
+    def chat(self, *deltas, finish="stop", **params):
+        events = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+        return self.run_events("chat", *events, {"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]}, **params)
+
+    def test_calls(self):
+        call = {"tool_calls": [{"index": 0, "id": "c", "function": {"name": "f", "arguments": ""}}]}
+        outcome = self.chat(call, finish="tool_calls", tools=[{"name": "f"}])
+        self.assertEqual((outcome.reason, outcome.calls), ("stop", [["f", "{}"]]))
+        outcome = self.chat({"content": "no"}, tools=[{"name": "f"}], tool_choice={"mode": "required"})
+        self.assertEqual((outcome.error["code"], outcome.text), ("INTERNAL", "no"))
+
+    def test_a_refusal(self):
+        outcome = self.chat({"refusal": "I "}, {"refusal": "won't"})
+        self.assertEqual((outcome.reason, outcome.refusal, outcome.text), ("stop", "I won't", ""))
+
+    def test_a_filter(self):
+        self.assertEqual(self.chat({"content": "a"}, finish="content_filter").reason, "content_filter")
+
+    def test_a_stop_string_is_looked_for_here_too(self):
+        outcome = self.chat({"content": "one, t"}, {"content": "wo, three"}, stop=["two"])
+        self.assertEqual((outcome.reason, outcome.text), ("stop", "one, "))
+
+    def test_formats_are_checked(self):
+        schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+        strict = {"type": "json_schema", "schema": schema, "strict": True}
+        loose = {"type": "json_schema", "schema": schema}
+        for text, format, code, schema_error in (
+                ('{"a": 1}', strict, None, False), ('{"a": "1"}', strict, "INTERNAL", False), ("nonsense", strict, "INTERNAL", False),
+                ('{"a": "1"}', loose, None, True), ("nonsense", loose, None, True), ('{"a": 1}', loose, None, False),
+                ('{"x": 1}', {"type": "json_object"}, None, False), ("[1]", {"type": "json_object"}, "INTERNAL", False),
+                ("", strict, "INTERNAL", False)):
+            outcome = self.chat({"content": text}, format=format)
+            if outcome.error and outcome.error.get("param") == "format":
+                self.skipTest("the engine was built without llguidance")
+            self.assertEqual((outcome.error and outcome.error["code"], outcome.schema_error is not None), (code, schema_error),
+                             (text, format, outcome.error))
+
+    def test_vectors(self):
+        body = json.dumps({"data": [{"index": 1, "embedding": "AAAAAAAAgD8="}, {"index": 0, "embedding": [3, 4]}],
+                           "usage": {"prompt_tokens": 5}}).encode()
+        server = self.server(says(head(kind="application/json", Content_Length=len(body)) + body))
+        engine = self.engine(server)
+        engine.next_job += 1
+        engine.notify("job.start", {"job": engine.next_job, "embed": ["a", "b"]})
+        events = list(engine.events(engine.next_job))
+        self.assertEqual([name for name, _ in events], ["job.accepted", "job.embedding", "job.embedding", "job.finished"])
+        self.assertEqual(events[0][1], {"job": 1, "input_tokens": 5, "dimension": 2})
+        self.assertEqual([params["vector"] for _, params in events[1:3]], ["mpkZP83MTD8=", "AAAAAAAAgD8="])
+        self.assertEqual(server.requests[0].path, "/v1/embeddings")
+
+
+def main():
+    global PROGRAM
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    PROGRAM = os.path.abspath(sys.argv.pop(1))
+    unittest.main()
+
+
+if __name__ == "__main__":
+    main()

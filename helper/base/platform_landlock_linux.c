@@ -271,9 +271,19 @@ static void allow_gpus(int ruleset, const struct landlock_rules *rules) {
 
 /* Programs, libraries, how names are resolved, whom to trust. A path that is not there is left out. */
 static const char *const system_paths[] = {
-    "/etc",       "/usr",       "/lib",         "/lib64",           "/lib32",
-    "/nix/store", "/gnu/store", "/run/nscd",    "/run/resolvconf",  "/run/systemd/resolve",
-    "/var/lib/ca-certificates", "/run/NetworkManager", "/sys/devices/system/cpu",
+    "/etc",
+    "/usr",
+    "/lib",
+    "/lib64",
+    "/lib32",
+    "/nix/store",
+    "/gnu/store",
+    "/run/nscd",
+    "/run/resolvconf",
+    "/run/systemd/resolve",
+    "/var/lib/ca-certificates",
+    "/run/NetworkManager",
+    "/sys/devices/system/cpu",
 };
 
 static void allow_path(int ruleset, const char *path) {

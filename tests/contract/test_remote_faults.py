@@ -217,8 +217,8 @@ class Faults(Case):
     def test_retry_after(self):
         later = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(1_700_000_060))
         date = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(1_700_000_000))
-        for headers, expected in (({"Retry_After": 7}, 7000), ({"Retry_After": later, "Date": date}, 60000),
-                                  ({"retry_after_ms": 1250, "Retry_After": 9}, 1250), ({}, None), ({"Retry_After": "soon"}, None)):
+        for headers, expected in (({"Retry_After": 7}, 7000), ({"Retry_After": later, "Date": date}, 60000), ({}, None),
+                                  ({"retry_after_ms": 1250, "Retry_After": 9}, 1250), ({"Retry_After": "soon"}, None)):
             error = self.engine(self.server(status(429, **headers))).run(user("hi")).error
             self.assertEqual((error["code"], error.get("retry_after_ms")), ("RATE_LIMITED", expected), headers)
 
@@ -325,8 +325,8 @@ class Availability(Case):
 
     def test_by_what_the_server_says(self):
         def for_models(code, **headers):
-            return says(b"") if code is None else lambda s, c, r: c.sendall(head(code, "application/json", Content_Length=2, **headers)
-                                                                            + b"{}")
+            data = head(code, "application/json", Content_Length=2, **headers) + b"{}"
+            return lambda server, connection, request: connection.sendall(data)
         gone = self.good()
         gone.close()
         for server, available, reason in ((self.good(), True, None), (gone, False, "OFFLINE"),
@@ -378,7 +378,8 @@ class Tls(Case):
         self.assert_whole(self.engine(server, ca_file=self.good_cert).run(user("hi")))
 
     def test_certificates_that_are_not(self):
-        for context, ca_file in ((self.name_context, self.name_cert), (self.old_context, self.old_cert), (self.good_context, None)):
+        for context, ca_file in ((self.name_context, self.name_cert), (self.old_context, self.old_cert),
+                                 (self.good_context, None)):
             server = self.server(says(whole(CHAT)), context)
             more = {"ca_file": ca_file} if ca_file else {}
             engine = self.engine(server, self.good(), **more)
@@ -442,7 +443,8 @@ class Keys(Case):
             self.assertEqual([name for name in os.listdir(folder) if "core" in name], [])
 
     def test_the_header_that_a_dialect_has(self):
-        for dialect, more, name, value in (("messages", {}, "x-api-key", CANARY), ("chat", {"key_header": "api-key"}, "api-key", CANARY),
+        for dialect, more, name, value in (("messages", {}, "x-api-key", CANARY),
+                                           ("chat", {"key_header": "api-key"}, "api-key", CANARY),
                                            ("responses", {}, "authorization", "Bearer " + CANARY)):
             server = self.good(dialect)
             engine = self.engine(server, dialect=dialect, env={"FM_TEST_CANARY": CANARY}, key_env="FM_TEST_CANARY", **more)
@@ -493,7 +495,8 @@ class Output(Case):
         strict = {"type": "json_schema", "schema": schema, "strict": True}
         loose = {"type": "json_schema", "schema": schema}
         for text, format, code, schema_error in (
-                ('{"a": 1}', strict, None, False), ('{"a": "1"}', strict, "INTERNAL", False), ("nonsense", strict, "INTERNAL", False),
+                ('{"a": 1}', strict, None, False), ('{"a": "1"}', strict, "INTERNAL", False),
+                ("nonsense", strict, "INTERNAL", False),
                 ('{"a": "1"}', loose, None, True), ("nonsense", loose, None, True), ('{"a": 1}', loose, None, False),
                 ('{"x": 1}', {"type": "json_object"}, None, False), ("[1]", {"type": "json_object"}, "INTERNAL", False),
                 ("", strict, "INTERNAL", False)):

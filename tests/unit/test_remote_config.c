@@ -78,7 +78,8 @@ static const struct row {
     {ENDPOINT("\"keychain\":\"x\""), "endpoints[0].keychain"},
     {ENDPOINT("\"key_header\":\"api-key\""), "endpoints[0].key_header"},
     {ENDPOINT("\"colour\":\"red\""), "endpoints[0].colour"},
-    {"{\"endpoints\":[{\"url\":\"https://a\",\"dialect\":\"chat\"},{\"url\":\"https://b\",\"dialect\":\"chat\",\"x\":1}]}",
+    {"{\"endpoints\":[{\"url\":\"https://a\",\"dialect\":\"chat\"},{\"url\":\"https://"
+     "b\",\"dialect\":\"chat\",\"x\":1}]}",
      "endpoints[1].x"},
     {"{\"endpoints\":[{\"url\":\"https://a\"}]}", "endpoints[0].dialect"},
     {"{\"endpoints\":[{\"url\":\"https://a\",\"dialect\":\"soap\"}]}", "endpoints[0].dialect"},
@@ -116,7 +117,8 @@ static void texts(void **state) {
 static void what_is_read(void **state) {
     (void)state;
     static const char text[] =
-        "{\"endpoints\":[{\"url\":\"https://a.example:8443/openai//?v=1\",\"dialect\":\"responses\",\"ca_file\":\"ca.pem\","
+        "{\"endpoints\":[{\"url\":\"https://a.example:8443/openai//"
+        "?v=1\",\"dialect\":\"responses\",\"ca_file\":\"ca.pem\","
         "\"models\":[\"m\",{\"id\":\"n\",\"name\":\"o\",\"context_length\":9}],\"timeouts\":{\"silence_ms\":5}},"
         "{\"url\":\"http://localhost\",\"dialect\":\"messages\",\"proxy\":\"http://p:3128\"}]}";
     struct fm_remote_config config;
@@ -160,16 +162,22 @@ static void keys(void **state) {
         size_t len;
         const char *key; /* NULL: it is none */
     } cases[] = {
-        {BYTES("sk-canary-1"), "sk-canary-1"}, {BYTES(" \tsk-canary-1\r\n\n"), "sk-canary-1"}, {BYTES(""), NULL},
-        {BYTES("\n"), NULL},                   {BYTES("two words"), NULL},                    {BYTES("a\nb"), NULL},
-        {BYTES("a\0b"), NULL},                 {BYTES("k\xc3\xa4"), NULL},
+        {BYTES("sk-canary-1"), "sk-canary-1"},
+        {BYTES(" \tsk-canary-1\r\n\n"), "sk-canary-1"},
+        {BYTES(""), NULL},
+        {BYTES("\n"), NULL},
+        {BYTES("two words"), NULL},
+        {BYTES("a\nb"), NULL},
+        {BYTES("a\0b"), NULL},
+        {BYTES("k\xc3\xa4"), NULL},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         char text[512];
         struct fm_remote_config config;
         struct fm_error error = {.code = FM_OK};
         const char *path = key_file(cases[i].text, cases[i].len);
-        snprintf(text, sizeof text, "{\"endpoints\":[{\"url\":\"https://a\",\"dialect\":\"chat\",\"key_file\":\"%s\"}]}", path);
+        snprintf(text, sizeof text,
+                 "{\"endpoints\":[{\"url\":\"https://a\",\"dialect\":\"chat\",\"key_file\":\"%s\"}]}", path);
         enum fm_code code = fm_remote_config_read(&config, text, strlen(text), NULL, &error);
         unlink(path);
         if (cases[i].key) {
@@ -211,8 +219,9 @@ static void only_one_key(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts), cmocka_unit_test(what_is_read),           cmocka_unit_test(keys),
-        cmocka_unit_test(key_of_the_environment), cmocka_unit_test(only_one_key),
+        cmocka_unit_test(texts),        cmocka_unit_test(what_is_read),
+        cmocka_unit_test(keys),         cmocka_unit_test(key_of_the_environment),
+        cmocka_unit_test(only_one_key),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,9 +22,11 @@ static const struct row {
     {422, "{\"detail\":\"no\"}", "", "INVALID_REQUEST - 0 here -"},
     {400, SAYS("\"code\":\"context_length_exceeded\""), "", "CONTEXT_OVERFLOW - 0 elsewhere -"},
     {400, SAYS("\"type\":\"exceed_context_size_error\",\"code\":400"), "", "CONTEXT_OVERFLOW - 0 elsewhere -"},
-    {400, "{\"message\":\"This model's maximum context length is 512 tokens\"}", "", "CONTEXT_OVERFLOW - 0 elsewhere -"},
-    {400, "{\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\",\"message\":\"prompt is too long: 9 > 8\"}}", "",
+    {400, "{\"message\":\"This model's maximum context length is 512 tokens\"}", "",
      "CONTEXT_OVERFLOW - 0 elsewhere -"},
+    {400,
+     "{\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\",\"message\":\"prompt is too long: 9 > 8\"}}",
+     "", "CONTEXT_OVERFLOW - 0 elsewhere -"},
     {413, "", "", "CONTEXT_OVERFLOW - 0 elsewhere -"},
     {400, SAYS("\"code\":\"content_filter\""), "", "GUARDRAIL - 0 here -"},
     {401, SAYS("\"message\":\"bad key\""), "", "UNAVAILABLE AUTH_FAILED 0 here -"},
@@ -248,9 +250,9 @@ static void words(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(statuses),  cmocka_unit_test(events),
-        cmocka_unit_test(transfers), cmocka_unit_test(what_does_not_move_on),
-        cmocka_unit_test(masking),   cmocka_unit_test(words),
+        cmocka_unit_test(statuses),    cmocka_unit_test(events),
+        cmocka_unit_test(transfers),   cmocka_unit_test(what_does_not_move_on),
+        cmocka_unit_test(masking),     cmocka_unit_test(words),
         cmocka_unit_test(retry_after),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,8 +11,8 @@
 #define CALL(index, id, name, text)                                                                                    \
     CHAT("\"tool_calls\":[{\"index\":" index ",\"id\":" id ",\"function\":{\"name\":" name ",\"arguments\":\"" text    \
          "\"}}]")
-#define DONE           "data: [DONE]\n\n"
-#define RESP(type, members) "event: " type "\ndata: {\"type\":\"" type "\"," members "}\n\n"
+#define DONE                   "data: [DONE]\n\n"
+#define RESP(type, members)    "event: " type "\ndata: {\"type\":\"" type "\"," members "}\n\n"
 #define RESP_DELTA(kind, text) RESP("response." kind ".delta", "\"item_id\":\"i\",\"delta\":\"" text "\"")
 #define RESP_END                                                                                                       \
     RESP("response.completed", "\"response\":{\"usage\":{\"input_tokens\":7,\"output_tokens\":3,"                      \
@@ -45,7 +45,8 @@ static const struct row {
     {FM_DIALECT_CHAT, "nothing", "", "INTERNAL"},
     {FM_DIALECT_CHAT, "filtered", CHAT_END("content_filter") DONE, "content_filter -1/-1/-1/-1 complete"},
     {FM_DIALECT_CHAT, "an unknown end", CHAT_END("abort") DONE, "INTERNAL"},
-    {FM_DIALECT_CHAT, "reasoning_content", CHAT("\"reasoning_content\":\"hm\"") CHAT("\"content\":\"a\"") CHAT_END("stop") DONE,
+    {FM_DIALECT_CHAT, "reasoning_content",
+     CHAT("\"reasoning_content\":\"hm\"") CHAT("\"content\":\"a\"") CHAT_END("stop") DONE,
      "reasoning(hm) text(a) stop -1/-1/-1/-1 complete"},
     {FM_DIALECT_CHAT, "reasoning", CHAT("\"reasoning\":\"h\"") CHAT("\"reasoning\":\"m\"") CHAT_END("stop") DONE,
      "reasoning(h) state(\"reasoning\") reasoning(m) stop -1/-1/-1/-1 complete"},
@@ -55,24 +56,26 @@ static const struct row {
      CALL("0", "\"c0\"", "\"f\"", "") CALL("0", "null", "null", "{\\\"a\\\":") CALL("0", "null", "null", "1}")
          CALL("1", "\"c1\"", "\"g\"", "{}") CHAT_END("tool_calls") DONE,
      "call(f) arguments({\"a\":1}) call(g) arguments({}) stop -1/-1/-1/-1 complete"},
-    {FM_DIALECT_CHAT, "calls told apart by the id alone", CALL("0", "\"c0\"", "\"f\"", "{}") CALL("0", "\"c1\"", "\"g\"", "{}")
-     CHAT_END("tool_calls") DONE,
+    {FM_DIALECT_CHAT, "calls told apart by the id alone",
+     CALL("0", "\"c0\"", "\"f\"", "{}") CALL("0", "\"c1\"", "\"g\"", "{}") CHAT_END("tool_calls") DONE,
      "call(f) arguments({}) call(g) arguments({}) stop -1/-1/-1/-1 complete"},
-    {FM_DIALECT_CHAT, "names that are repeated", CALL("0", "\"c0\"", "\"f\"", "{") CALL("0", "\"c0\"", "\"f\"", "}")
-     CHAT_END("tool_calls") DONE,
+    {FM_DIALECT_CHAT, "names that are repeated",
+     CALL("0", "\"c0\"", "\"f\"", "{") CALL("0", "\"c0\"", "\"f\"", "}") CHAT_END("tool_calls") DONE,
      "call(f) arguments({}) stop -1/-1/-1/-1 complete"},
-    {FM_DIALECT_CHAT, "mixed calls", CALL("0", "\"c0\"", "\"f\"", "{") CALL("1", "\"c1\"", "\"g\"", "{}")
-     CALL("0", "null", "null", "}") CHAT_END("tool_calls") DONE,
+    {FM_DIALECT_CHAT, "mixed calls",
+     CALL("0", "\"c0\"", "\"f\"", "{") CALL("1", "\"c1\"", "\"g\"", "{}") CALL("0", "null", "null", "}")
+         CHAT_END("tool_calls") DONE,
      "call(f) arguments({) call(g) arguments({}) INTERNAL"},
     {FM_DIALECT_CHAT, "a call without a name", CALL("0", "\"c0\"", "null", "{}"), "INTERNAL"},
-    {FM_DIALECT_CHAT, "an error", CHAT("\"content\":\"a\"") "data: {\"error\":{\"message\":\"x\",\"type\":\"server_error\"}}\n\n",
+    {FM_DIALECT_CHAT, "an error",
+     CHAT("\"content\":\"a\"") "data: {\"error\":{\"message\":\"x\",\"type\":\"server_error\"}}\n\n",
      "text(a) OVERLOADED"},
     {FM_DIALECT_CHAT, "no JSON", CHAT("\"content\":\"a\"") "data: {\"choices\":[\n\n", "text(a) INTERNAL"},
     {FM_DIALECT_CHAT, "no object", "data: []\n\n", "INTERNAL"},
     {FM_DIALECT_CHAT, "members of other types",
      "data: {\"choices\":{},\"usage\":7}\n\ndata: {\"choices\":[7]}\n\ndata: "
-     "{\"choices\":[{\"delta\":{\"content\":7,\"tool_calls\":{}},\"finish_reason\":7,\"logprobs\":[]}]}\n\n" CHAT_END("stop")
-         DONE,
+     "{\"choices\":[{\"delta\":{\"content\":7,\"tool_calls\":{}},\"finish_reason\":7,\"logprobs\":[]}]}\n\n" CHAT_END(
+         "stop") DONE,
      "stop -1/-1/-1/-1 complete"},
     {FM_DIALECT_CHAT, "log probabilities",
      "data: {\"choices\":[{\"delta\":{\"content\":\"ab\"},\"logprobs\":{\"content\":[{\"token\":\"a\",\"logprob\":-0.5,"
@@ -93,7 +96,8 @@ static const struct row {
              RESP("response.output_item.done", "\"item\":{\"type\":\"reasoning\",\"id\":\"rs\",\"summary\":[],"
                                                "\"encrypted_content\":\"XYZ\",\"status\":null}")
                  RESP_DELTA("output_text", "c") RESP_END,
-     "reasoning(a\n\nb) state({\"type\":\"reasoning\",\"id\":\"rs\",\"summary\":[],\"encrypted_content\":\"XYZ\"}) text(c) "
+     "reasoning(a\n\nb) state({\"type\":\"reasoning\",\"id\":\"rs\",\"summary\":[],\"encrypted_content\":\"XYZ\"}) "
+     "text(c) "
      "stop 7/2/3/1 complete"},
     {FM_DIALECT_RESPONSES, "a thought without a seal",
      RESP_DELTA("reasoning_text", "a")
@@ -129,30 +133,30 @@ static const struct row {
 
     {FM_DIALECT_MESSAGES, "text",
      MSG_START MSG_BLOCK("\"type\":\"text\",\"text\":\"\"") "event: ping\ndata: {\"type\":\"ping\"}\n\n" MSG_DELTA(
-         "\"type\":\"text_delta\",\"text\":\"Hel\"") MSG_DELTA("\"type\":\"text_delta\",\"text\":\"lo\"") MSG_STOP
-         MSG_END("end_turn"),
+         "\"type\":\"text_delta\",\"text\":\"Hel\"") MSG_DELTA("\"type\":\"text_delta\",\"text\":\"lo\"")
+         MSG_STOP MSG_END("end_turn"),
      "text(Hello) stop 9/3/9/-1 complete"},
-    {FM_DIALECT_MESSAGES, "no end mark",
-     MSG_START MSG("message_delta", "\"delta\":{\"stop_reason\":\"end_turn\"}"), "INTERNAL"},
+    {FM_DIALECT_MESSAGES, "no end mark", MSG_START MSG("message_delta", "\"delta\":{\"stop_reason\":\"end_turn\"}"),
+     "INTERNAL"},
     {FM_DIALECT_MESSAGES, "a signed thought",
      MSG_BLOCK("\"type\":\"thinking\",\"thinking\":\"\"") MSG_DELTA("\"type\":\"thinking_delta\",\"thinking\":\"a\"")
-         MSG_DELTA("\"type\":\"thinking_delta\",\"thinking\":\"b\"") MSG_DELTA(
-             "\"type\":\"signature_delta\",\"signature\":\"S\"") MSG_STOP MSG_END("end_turn"),
+         MSG_DELTA("\"type\":\"thinking_delta\",\"thinking\":\"b\"")
+             MSG_DELTA("\"type\":\"signature_delta\",\"signature\":\"S\"") MSG_STOP MSG_END("end_turn"),
      "reasoning(ab) state({\"type\":\"thinking\",\"thinking\":\"ab\",\"signature\":\"S\"}) stop -1/-1/9/-1 complete"},
     {FM_DIALECT_MESSAGES, "a hidden thought",
      MSG_BLOCK("\"type\":\"redacted_thinking\",\"data\":\"X\"") MSG_STOP MSG_END("end_turn"),
      "state({\"type\":\"redacted_thinking\",\"data\":\"X\"}) stop -1/-1/9/-1 complete"},
     {FM_DIALECT_MESSAGES, "an empty signature",
-     MSG_BLOCK("\"type\":\"thinking\",\"thinking\":\"a\"") MSG_DELTA("\"type\":\"signature_delta\",\"signature\":\"\"") MSG_STOP
-         MSG_END("end_turn"),
+     MSG_BLOCK("\"type\":\"thinking\",\"thinking\":\"a\"") MSG_DELTA("\"type\":\"signature_delta\",\"signature\":\"\"")
+         MSG_STOP MSG_END("end_turn"),
      "reasoning(a) stop -1/-1/9/-1 complete"},
     {FM_DIALECT_MESSAGES, "calls, and text between them",
      MSG_BLOCK("\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"f\",\"input\":{}")
          MSG_DELTA("\"type\":\"input_json_delta\",\"partial_json\":\"{\\\"a\\\"\"")
-             MSG_DELTA("\"type\":\"input_json_delta\",\"partial_json\":\":1}\"") MSG_STOP
-                 MSG_BLOCK("\"type\":\"text\",\"text\":\"b\"") MSG_STOP
-                     MSG_BLOCK("\"type\":\"tool_use\",\"id\":\"c\",\"name\":\"g\",\"input\":{\"x\":1}") MSG_STOP
-                         MSG_END("tool_use"),
+             MSG_DELTA("\"type\":\"input_json_delta\",\"partial_json\":\":1}\"")
+                 MSG_STOP MSG_BLOCK("\"type\":\"text\",\"text\":\"b\"")
+                     MSG_STOP MSG_BLOCK("\"type\":\"tool_use\",\"id\":\"c\",\"name\":\"g\",\"input\":{\"x\":1}")
+                         MSG_STOP MSG_END("tool_use"),
      "call(f) arguments({\"a\":1}) text(b) call(g) arguments({\"x\":1}) stop -1/-1/9/-1 complete"},
     {FM_DIALECT_MESSAGES, "the limit", MSG_END("max_tokens"), "length -1/-1/9/-1 complete"},
     {FM_DIALECT_MESSAGES, "a refusal", MSG_END("refusal"), "content_filter -1/-1/9/-1 complete"},
@@ -162,12 +166,12 @@ static const struct row {
 };
 
 struct subject_of_row {
-    struct fm_reader reader;
+    struct fm_remote_reader reader;
     struct transcript *log;
     int last; /* kind of the part that is open in the transcript; -1: none */
 };
 
-static bool take(void *state, const struct fm_part *part) {
+static bool take(void *state, const struct fm_remote_part *part) {
     static const char *const names[] = {"text", "reasoning", "refusal", "call", "arguments", "state", "token"};
     struct subject_of_row *subject = state;
     bool joins = subject->last == (int)part->kind && part->kind != FM_PART_CALL;
@@ -233,7 +237,7 @@ static void streams(void **state) {
     }
 }
 
-static bool take_one(void *state, const struct fm_part *part) {
+static bool take_one(void *state, const struct fm_remote_part *part) {
     (*(int *)state)++;
     return part->kind != FM_PART_TEXT;
 }
@@ -244,7 +248,7 @@ static void stops(void **state) {
     static const char in[] = CHAT("\"content\":\"a\"") CHAT("\"content\":\"b\"") CHAT_END("stop") DONE;
     static struct fm_endpoint endpoint = {.base = (char *)"", .host = (char *)"h", .dialect = FM_DIALECT_CHAT};
     const struct fm_secrets none = {.count = 0};
-    struct fm_reader reader;
+    struct fm_remote_reader reader;
     struct fm_error error;
     int parts = 0;
     fm_reader_init(&reader, &endpoint, NULL, &none, take_one, &parts);

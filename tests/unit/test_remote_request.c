@@ -16,11 +16,11 @@
 #define R_INPUT(in) "{\"model\":\"m\",\"input\":[" in "],"
 #define R_TEXT(role, type, text)                                                                                       \
     "{\"type\":\"message\",\"role\":\"" role "\",\"content\":[{\"type\":\"" type "\",\"text\":\"" text "\"}]}"
-#define R_HI   R_INPUT(R_TEXT("user", "input_text", "hi"))
-#define R_END  "\"include\":[\"reasoning.encrypted_content\"],\"store\":false,\"stream\":true}"
+#define R_HI         R_INPUT(R_TEXT("user", "input_text", "hi"))
+#define R_END        "\"include\":[\"reasoning.encrypted_content\"],\"store\":false,\"stream\":true}"
 #define M_TEXT(text) "[{\"type\":\"text\",\"text\":\"" text "\"}]"
-#define M_HI   "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":" M_TEXT("hi") "}],"
-#define M_END  "\"max_tokens\":8192,\"stream\":true}"
+#define M_HI         "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":" M_TEXT("hi") "}],"
+#define M_END        "\"max_tokens\":8192,\"stream\":true}"
 #define TALK                                                                                                           \
     "\"messages\":[{\"role\":\"system\",\"content\":\"s\"},{\"role\":\"user\",\"content\":\"u\"},"                     \
     "{\"role\":\"assistant\",\"tool_calls\":[{\"id\":\"1\",\"name\":\"f\",\"arguments\":\"{\\\"a\\\":1}\"},"           \
@@ -28,9 +28,12 @@
     "{\"role\":\"tool\",\"content\":\"x\",\"tool_call_id\":\"1\"},{\"role\":\"tool\",\"content\":\"y\","               \
     "\"tool_call_id\":\"2\"}]"
 #define TOOLS                                                                                                          \
-    "\"tools\":[{\"name\":\"f\",\"description\":\"d\",\"parameters\":{\"type\":\"object\"},\"strict\":true},{\"name\":\"g\"}]"
-#define PNG   "iVBORw0KGgoA"
-#define IMAGE "\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"image\",\"data\":\"" PNG "\"},{\"type\":\"text\",\"text\":\"b\"}]}]"
+    "\"tools\":[{\"name\":\"f\",\"description\":\"d\",\"parameters\":{\"type\":\"object\"},\"strict\":true},{"         \
+    "\"name\":\"g\"}]"
+#define PNG "iVBORw0KGgoA"
+#define IMAGE                                                                                                          \
+    "\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"image\",\"data\":"   \
+    "\"" PNG "\"},{\"type\":\"text\",\"text\":\"b\"}]}]"
 
 static const struct row {
     enum fm_dialect_kind dialect;
@@ -41,12 +44,16 @@ static const struct row {
     {C, HI, NULL, C_HI C_END},
     {R, HI, NULL, R_HI R_END},
     {M, HI, NULL, M_HI M_END},
-    {C, HI ",\"max_tokens\":5,\"temperature\":0,\"top_p\":0.5,\"seed\":3,\"presence_penalty\":1,\"frequency_penalty\":-1", NULL,
-     C_HI "\"temperature\":0,\"top_p\":0.5,\"presence_penalty\":1,\"frequency_penalty\":-1,\"seed\":3,\"max_tokens\":5," C_END},
+    {C,
+     HI ",\"max_tokens\":5,\"temperature\":0,\"top_p\":0.5,\"seed\":3,\"presence_penalty\":1,\"frequency_penalty\":-1",
+     NULL,
+     C_HI "\"temperature\":0,\"top_p\":0.5,\"presence_penalty\":1,\"frequency_penalty\":-1,\"seed\":3,\"max_tokens\":"
+          "5," C_END},
     {R, HI ",\"max_tokens\":5,\"temperature\":0,\"top_p\":0.5,\"presence_penalty\":1", NULL,
      R_HI "\"temperature\":0,\"top_p\":0.5,\"presence_penalty\":1,\"max_output_tokens\":5," R_END},
     {M, HI ",\"max_tokens\":5,\"temperature\":0,\"top_p\":0.5,\"top_k\":4,\"stop\":[\"a\",\"b\"]", NULL,
-     M_HI "\"max_tokens\":5,\"temperature\":0,\"top_p\":0.5,\"top_k\":4,\"stop_sequences\":[\"a\",\"b\"],\"stream\":true}"},
+     M_HI
+     "\"max_tokens\":5,\"temperature\":0,\"top_p\":0.5,\"top_k\":4,\"stop_sequences\":[\"a\",\"b\"],\"stream\":true}"},
     {C, HI ",\"logit_bias\":[[7,1],[8,-100],[7,2]],\"stop\":[\"x\"],\"logprobs\":2", NULL,
      C_HI "\"logit_bias\":{\"8\":-100,\"7\":2},\"logprobs\":true,\"top_logprobs\":2,\"stop\":[\"x\"]," C_END},
     {C, HI ",\"top_k\":4,\"min_p\":0.1,\"repeat_penalty\":1.5,\"ignore_eos\":true", NULL,
@@ -55,69 +62,92 @@ static const struct row {
      R_HI "\"include\":[\"reasoning.encrypted_content\",\"message.output_text.logprobs\"],\"top_logprobs\":2,"
           "\"store\":false,\"stream\":true}"},
     {C, HI ",\"reasoning\":{\"effort\":\"high\"}", NULL, C_HI "\"reasoning_effort\":\"high\"," C_END},
-    {R, HI ",\"reasoning\":{\"effort\":\"high\"}", "{\"reasoning\":{\"summary\":\"auto\",\"effort\":\"low\"},\"user\":\"u\",\"store\":true}",
+    {R, HI ",\"reasoning\":{\"effort\":\"high\"}",
+     "{\"reasoning\":{\"summary\":\"auto\",\"effort\":\"low\"},\"user\":\"u\",\"store\":true}",
      R_HI "\"reasoning\":{\"effort\":\"high\",\"summary\":\"auto\"},"
           "\"include\":[\"reasoning.encrypted_content\"],\"store\":false,\"stream\":true,\"user\":\"u\"}"},
     {M, HI ",\"reasoning\":{\"effort\":\"minimal\"}", NULL,
      M_HI "\"thinking\":{\"type\":\"adaptive\"},\"output_config\":{\"effort\":\"low\"}," M_END},
     {M, HI ",\"reasoning\":{\"effort\":\"none\"}", NULL, M_HI "\"thinking\":{\"type\":\"disabled\"}," M_END},
     {M, HI, "{\"max_tokens\":99}", M_HI "\"stream\":true,\"max_tokens\":99}"},
-    {C, HI ",\"format\":{\"type\":\"json_object\"}", NULL, C_HI "\"response_format\":{\"type\":\"json_object\"}," C_END},
+    {C, HI ",\"format\":{\"type\":\"json_object\"}", NULL,
+     C_HI "\"response_format\":{\"type\":\"json_object\"}," C_END},
     {C, HI ",\"format\":{\"type\":\"json_schema\",\"schema\":{\"type\":\"object\"},\"strict\":true}", NULL,
-     C_HI "\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"answer\",\"schema\":{\"type\":\"object\"},"
+     C_HI "\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"answer\",\"schema\":{\"type\":"
+          "\"object\"},"
           "\"strict\":true}}," C_END},
-    {R, HI ",\"format\":{\"type\":\"json_schema\",\"schema\":{\"type\":\"object\"}}", "{\"text\":{\"verbosity\":\"low\"}}",
-     R_HI "\"text\":{\"format\":{\"type\":\"json_schema\",\"name\":\"answer\",\"schema\":{\"type\":\"object\"},\"strict\":false},"
+    {R, HI ",\"format\":{\"type\":\"json_schema\",\"schema\":{\"type\":\"object\"}}",
+     "{\"text\":{\"verbosity\":\"low\"}}",
+     R_HI "\"text\":{\"format\":{\"type\":\"json_schema\",\"name\":\"answer\",\"schema\":{\"type\":\"object\"},"
+          "\"strict\":false},"
           "\"verbosity\":\"low\"}," R_END},
     {M, HI ",\"format\":{\"type\":\"json_schema\",\"schema\":{\"type\":\"array\"}}", NULL,
      M_HI "\"output_config\":{\"format\":{\"type\":\"json_schema\",\"schema\":{\"type\":\"array\"}}}," M_END},
     {M, HI ",\"format\":{\"type\":\"json_object\"}", NULL,
      M_HI "\"output_config\":{\"format\":{\"type\":\"json_schema\",\"schema\":{\"type\":\"object\"}}}," M_END},
     {C, HI "," TOOLS, NULL,
-     C_HI "\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"description\":\"d\",\"parameters\":{\"type\":\"object\"},"
+     C_HI "\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"description\":\"d\",\"parameters\":{"
+          "\"type\":\"object\"},"
           "\"strict\":true}},{\"type\":\"function\",\"function\":{\"name\":\"g\"}}],\"tool_choice\":\"auto\"," C_END},
     {C, HI "," TOOLS ",\"tool_choice\":{\"mode\":\"required\",\"names\":[\"g\"]},\"parallel_tool_calls\":false", NULL,
      C_HI "\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"g\"}}],"
           "\"tool_choice\":{\"type\":\"function\",\"function\":{\"name\":\"g\"}},\"parallel_tool_calls\":false," C_END},
     {R, HI "," TOOLS ",\"tool_choice\":{\"mode\":\"none\"}", NULL,
-     R_HI "\"tools\":[{\"type\":\"function\",\"name\":\"f\",\"description\":\"d\",\"parameters\":{\"type\":\"object\"},\"strict\":true},"
+     R_HI "\"tools\":[{\"type\":\"function\",\"name\":\"f\",\"description\":\"d\",\"parameters\":{\"type\":\"object\"},"
+          "\"strict\":true},"
           "{\"type\":\"function\",\"name\":\"g\",\"strict\":false}],\"tool_choice\":\"none\"," R_END},
     {M, HI "," TOOLS ",\"tool_choice\":{\"mode\":\"required\"},\"parallel_tool_calls\":false", NULL,
      M_HI "\"tools\":[{\"name\":\"f\",\"description\":\"d\",\"input_schema\":{\"type\":\"object\"},\"strict\":true},"
           "{\"name\":\"g\",\"input_schema\":{\"type\":\"object\"}}],"
           "\"tool_choice\":{\"type\":\"any\",\"disable_parallel_tool_use\":true}," M_END},
     {M, HI "," TOOLS ",\"tool_choice\":{\"mode\":\"required\",\"names\":[\"g\"]}", NULL,
-     M_HI "\"tools\":[{\"name\":\"g\",\"input_schema\":{\"type\":\"object\"}}],\"tool_choice\":{\"type\":\"tool\",\"name\":\"g\"}," M_END},
+     M_HI "\"tools\":[{\"name\":\"g\",\"input_schema\":{\"type\":\"object\"}}],\"tool_choice\":{\"type\":\"tool\","
+          "\"name\":\"g\"}," M_END},
     {C, TALK, NULL,
      "{\"model\":\"m\",\"messages\":[{\"role\":\"system\",\"content\":\"s\"},{\"role\":\"user\",\"content\":\"u\"},"
-     "{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"id\":\"1\",\"type\":\"function\",\"function\":{\"name\":\"f\","
-     "\"arguments\":\"{\\\"a\\\":1}\"}},{\"id\":\"2\",\"type\":\"function\",\"function\":{\"name\":\"f\",\"arguments\":\"\"}}]},"
-     "{\"role\":\"tool\",\"content\":\"x\",\"tool_call_id\":\"1\"},{\"role\":\"tool\",\"content\":\"y\",\"tool_call_id\":\"2\"}]," C_END},
+     "{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"id\":\"1\",\"type\":\"function\",\"function\":{"
+     "\"name\":\"f\","
+     "\"arguments\":\"{\\\"a\\\":1}\"}},{\"id\":\"2\",\"type\":\"function\",\"function\":{\"name\":\"f\",\"arguments\":"
+     "\"\"}}]},"
+     "{\"role\":\"tool\",\"content\":\"x\",\"tool_call_id\":\"1\"},{\"role\":\"tool\",\"content\":\"y\",\"tool_call_"
+     "id\":\"2\"}]," C_END},
     {R, TALK, NULL,
-     R_INPUT(R_TEXT("system", "input_text", "s") "," R_TEXT("user", "input_text", "u") ","
-             "{\"type\":\"function_call\",\"call_id\":\"1\",\"name\":\"f\",\"arguments\":\"{\\\"a\\\":1}\"},"
-             "{\"type\":\"function_call\",\"call_id\":\"2\",\"name\":\"f\",\"arguments\":\"\"},"
-             "{\"type\":\"function_call_output\",\"call_id\":\"1\",\"output\":\"x\"},"
-             "{\"type\":\"function_call_output\",\"call_id\":\"2\",\"output\":\"y\"}") R_END},
+     R_INPUT(R_TEXT("system", "input_text", "s") "," R_TEXT(
+         "user", "input_text",
+         "u") ","
+              "{\"type\":\"function_call\",\"call_id\":\"1\",\"name\":\"f\",\"arguments\":\"{\\\"a\\\":1}\"},"
+              "{\"type\":\"function_call\",\"call_id\":\"2\",\"name\":\"f\",\"arguments\":\"\"},"
+              "{\"type\":\"function_call_output\",\"call_id\":\"1\",\"output\":\"x\"},"
+              "{\"type\":\"function_call_output\",\"call_id\":\"2\",\"output\":\"y\"}") R_END},
     {M, TALK, NULL,
-     "{\"model\":\"m\",\"system\":" M_TEXT("s") ",\"messages\":[{\"role\":\"user\",\"content\":" M_TEXT("u") "},"
-     "{\"role\":\"assistant\",\"content\":[{\"type\":\"tool_use\",\"id\":\"1\",\"name\":\"f\",\"input\":{\"a\":1}},"
-     "{\"type\":\"tool_use\",\"id\":\"2\",\"name\":\"f\",\"input\":{}}]},"
-     "{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"1\",\"content\":\"x\"},"
-     "{\"type\":\"tool_result\",\"tool_use_id\":\"2\",\"content\":\"y\"}]}]," M_END},
+     "{\"model\":\"m\",\"system\":" M_TEXT("s") ",\"messages\":[{\"role\":\"user\",\"content\":" M_TEXT(
+         "u") "},"
+              "{\"role\":\"assistant\",\"content\":[{\"type\":\"tool_use\",\"id\":\"1\",\"name\":\"f\",\"input\":{"
+              "\"a\":1}},"
+              "{\"type\":\"tool_use\",\"id\":\"2\",\"name\":\"f\",\"input\":{}}]},"
+              "{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"1\",\"content\":\"x\"},"
+              "{\"type\":\"tool_result\",\"tool_use_id\":\"2\",\"content\":\"y\"}]}]," M_END},
     {C, IMAGE, NULL,
-     "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"image_url\","
+     "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a\"},{\"type\":"
+     "\"image_url\","
      "\"image_url\":{\"url\":\"data:image/png;base64," PNG "\"}},{\"type\":\"text\",\"text\":\"b\"}]}]," C_END},
     {R, IMAGE, NULL,
-     R_INPUT("{\"type\":\"message\",\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"a\"},{\"type\":\"input_image\","
-             "\"detail\":\"auto\",\"image_url\":\"data:image/png;base64," PNG "\"},{\"type\":\"input_text\",\"text\":\"b\"}]}") R_END},
+     R_INPUT("{\"type\":\"message\",\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"a\"},{\"type\":"
+             "\"input_image\","
+             "\"detail\":\"auto\",\"image_url\":\"data:image/png;base64," PNG
+             "\"},{\"type\":\"input_text\",\"text\":\"b\"}]}") R_END},
     {M, IMAGE, NULL,
-     "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"image\",\"source\":"
-     "{\"type\":\"base64\",\"media_type\":\"image/png\",\"data\":\"" PNG "\"}},{\"type\":\"text\",\"text\":\"b\"}]}]," M_END},
+     "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a\"},{\"type\":"
+     "\"image\",\"source\":"
+     "{\"type\":\"base64\",\"media_type\":\"image/png\",\"data\":\"" PNG
+     "\"}},{\"type\":\"text\",\"text\":\"b\"}]}]," M_END},
     {C, "\"embed\":[\"a\",\"b\"]", NULL, "{\"model\":\"m\",\"input\":[\"a\",\"b\"],\"encoding_format\":\"base64\"}"},
     {C, "\"embed\":[\"a\"]", "{\"dimensions\":8}",
      "{\"model\":\"m\",\"input\":[\"a\"],\"encoding_format\":\"base64\",\"dimensions\":8}"},
-    {C, "\"messages\":[{\"role\":\"assistant\",\"content\":\"a\",\"reasoning\":\"r\"},{\"role\":\"user\",\"content\":\"\"}]", NULL,
+    {C,
+     "\"messages\":[{\"role\":\"assistant\",\"content\":\"a\",\"reasoning\":\"r\"},{\"role\":\"user\",\"content\":\"\"}"
+     "]",
+     NULL,
      "{\"model\":\"m\",\"messages\":[{\"role\":\"assistant\",\"content\":\"a\",\"reasoning_content\":\"r\"},"
      "{\"role\":\"user\",\"content\":\"\"}]," C_END},
 
@@ -134,10 +164,10 @@ static const struct row {
     {M, HI ",\"logit_bias\":[[1,1]]", NULL, "!logit_bias"},
     {M, HI ",\"logprobs\":0", NULL, "!logprobs"},
     {M, "\"embed\":[\"a\"]", NULL, "!embed"},
-    {M, "\"messages\":[{\"role\":\"user\",\"content\":\"a\"},{\"role\":\"system\",\"content\":\"b\"}]", NULL, "!messages[1].role"},
-    {M,
-     "\"messages\":[{\"role\":\"assistant\",\"tool_calls\":[{\"id\":\"1\",\"name\":\"f\",\"arguments\":\"[1]\"}]}]", NULL,
-     "!messages[0].tool_calls[0].arguments"},
+    {M, "\"messages\":[{\"role\":\"user\",\"content\":\"a\"},{\"role\":\"system\",\"content\":\"b\"}]", NULL,
+     "!messages[1].role"},
+    {M, "\"messages\":[{\"role\":\"assistant\",\"tool_calls\":[{\"id\":\"1\",\"name\":\"f\",\"arguments\":\"[1]\"}]}]",
+     NULL, "!messages[0].tool_calls[0].arguments"},
     {C, "\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image\",\"data\":\"AAAA\"}]}]", NULL, "!images[0]"},
 };
 
@@ -150,7 +180,8 @@ static void read_job(struct fm_kit_job *job, struct json_object *params) {
     }
 }
 
-static void expect_body(enum fm_dialect_kind dialect, const char *members, const char *configured, const char *expected) {
+static void expect_body(enum fm_dialect_kind dialect, const char *members, const char *configured,
+                        const char *expected) {
     struct fm_endpoint endpoint = {.base = (char *)"https://a", .host = (char *)"a", .dialect = dialect};
     struct fm_kit_job job;
     struct fm_error error = {.code = FM_OK};
@@ -202,7 +233,8 @@ static void states(void **state) {
         {R, "{\\\"type\\\":\\\"reasoning\\\"}",
          R_INPUT("{\"type\":\"reasoning\"}," R_TEXT("assistant", "output_text", "a")) R_END},
         {M, "{\\\"type\\\":\\\"thinking\\\"}",
-         "{\"model\":\"m\",\"messages\":[{\"role\":\"assistant\",\"content\":[{\"type\":\"thinking\"},{\"type\":\"text\",\"text\":\"a\"}]}]," M_END},
+         "{\"model\":\"m\",\"messages\":[{\"role\":\"assistant\",\"content\":[{\"type\":\"thinking\"},{\"type\":"
+         "\"text\",\"text\":\"a\"}]}]," M_END},
         {C, "\\\"reasoning\\\"",
          "{\"model\":\"m\",\"messages\":[{\"role\":\"assistant\",\"content\":\"a\",\"reasoning\":\"r\"}]," C_END},
     };
@@ -212,7 +244,8 @@ static void states(void **state) {
         char members[512];
         fm_request_maker(&endpoint, "m", maker);
         snprintf(members, sizeof members,
-                 "\"messages\":[{\"role\":\"assistant\",\"content\":\"a\",\"reasoning\":\"r\",\"state\":[\"{\\\"maker\\\":\\\"%s\\\","
+                 "\"messages\":[{\"role\":\"assistant\",\"content\":\"a\",\"reasoning\":\"r\",\"state\":[\"{"
+                 "\\\"maker\\\":\\\"%s\\\","
                  "\\\"item\\\":%s}\",\"{\\\"maker\\\":\\\"other\\\",\\\"item\\\":{}}\",\"gAAA\",\"[]\",\"{}\"]}]",
                  maker, cases[i].item);
         expect_body(cases[i].dialect, members, NULL, cases[i].expected);

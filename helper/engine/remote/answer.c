@@ -1,6 +1,6 @@
 /*
- * What an endpoint has sent, to the kit. job.accepted goes out with the first output, because up to then another endpoint
- * may do the job.
+ * What an endpoint has sent, to the kit. job.accepted goes out with the first output, because up to then another
+ * endpoint may do the job.
  */
 #include "engine/guide/guide.h"
 #include "engine/remote/remote.h"
@@ -18,22 +18,22 @@
 #define TEXT_MAX          (16u << 20) /* bytes of a text that is checked */
 #define VECTOR_VALUES_MAX (1u << 20)  /* numbers of vectors that do not come in base64 */
 
-void fm_answer_init(struct fm_answer *answer, struct fm_kit_job *job) {
-    *answer = (struct fm_answer){.job = job};
+void fm_remote_answer_init(struct fm_remote_answer *answer, struct fm_kit_job *job) {
+    *answer = (struct fm_remote_answer){.job = job};
     fm_buf_init(&answer->text, TEXT_MAX);
 }
 
-void fm_answer_free(struct fm_answer *answer) {
+void fm_remote_answer_free(struct fm_remote_answer *answer) {
     fm_buf_free(&answer->text);
 }
 
 /* True where the kit wants more. */
-static bool go_on(struct fm_answer *answer, enum fm_reason reason) {
+static bool go_on(struct fm_remote_answer *answer, enum fm_reason reason) {
     answer->reason = reason;
     return reason == FM_REASON_NONE;
 }
 
-static bool accept(struct fm_answer *answer, int64_t input_tokens) {
+static bool accept(struct fm_remote_answer *answer, int64_t input_tokens) {
     if (answer->accepted) {
         return true;
     }
@@ -41,19 +41,19 @@ static bool accept(struct fm_answer *answer, int64_t input_tokens) {
     return go_on(answer, fm_kit_job_accept(answer->job, input_tokens));
 }
 
-static bool is_json(const struct fm_answer *answer) {
+static bool is_json(const struct fm_remote_answer *answer) {
     enum fm_format_kind kind = answer->job->format.kind;
     return kind == FM_FORMAT_JSON_OBJECT || kind == FM_FORMAT_JSON_SCHEMA;
 }
 
 /* A call without arguments has none in some dialects, and is to have an object. */
-static bool end_call(struct fm_answer *answer) {
+static bool end_call(struct fm_remote_answer *answer) {
     bool empty = answer->call_open && !answer->call_arguments;
     answer->call_open = false;
     return !empty || go_on(answer, fm_kit_job_piece(answer->job, FM_PIECE_ARGUMENTS, "{}", 2));
 }
 
-static bool take_call(struct fm_answer *answer, const char *name) {
+static bool take_call(struct fm_remote_answer *answer, const char *name) {
     if (!end_call(answer)) {
         return false;
     }
@@ -63,13 +63,13 @@ static bool take_call(struct fm_answer *answer, const char *name) {
     return go_on(answer, fm_kit_job_tool_call(answer->job, name));
 }
 
-bool fm_answer_take(void *state, const struct fm_part *part) {
+bool fm_remote_answer_take(void *state, const struct fm_remote_part *part) {
     static const enum fm_piece pieces[] = {
         [FM_PART_TEXT] = FM_PIECE_TEXT,
         [FM_PART_REASONING] = FM_PIECE_REASONING,
         [FM_PART_REFUSAL] = FM_PIECE_REFUSAL,
     };
-    struct fm_answer *answer = state;
+    struct fm_remote_answer *answer = state;
     struct fm_kit_job *job = answer->job;
     if (!accept(answer, FM_UNCOUNTED)) {
         return false;
@@ -94,7 +94,7 @@ bool fm_answer_take(void *state, const struct fm_part *part) {
 /* ---- the check of a text with a format ---- */
 
 /* What is wrong with the text, into `reason`; nothing where it is as it should be. */
-static void check_text(const struct fm_answer *answer, struct fm_buf *reason) {
+static void check_text(const struct fm_remote_answer *answer, struct fm_buf *reason) {
     const struct fm_format *format = &answer->job->format;
     const char *text = answer->text.len > 0 ? answer->text.data : "";
     size_t blanks = strspn(text, " \t\r\n");
@@ -114,7 +114,7 @@ static void check_text(const struct fm_answer *answer, struct fm_buf *reason) {
 }
 
 /* The server may have ignored the format: nothing that is broken passes for an answer with `strict`. */
-static enum fm_reason check(struct fm_answer *answer, struct fm_error *error) {
+static enum fm_reason check(struct fm_remote_answer *answer, struct fm_error *error) {
     struct fm_buf *reason = &answer->job->schema_error;
     const struct fm_format *format = &answer->job->format;
     if (!is_json(answer) || (answer->calls && answer->text.len == 0) || fm_kit_job_cut(answer->job)) {
@@ -133,12 +133,13 @@ static enum fm_reason check(struct fm_answer *answer, struct fm_error *error) {
 }
 
 /* Some servers end an answer at the limit as any other. */
-static bool is_full(const struct fm_answer *answer, const struct fm_reader *reader) {
+static bool is_full(const struct fm_remote_answer *answer, const struct fm_remote_reader *reader) {
     return answer->endpoint->dialect == FM_DIALECT_RESPONSES && !answer->calls && answer->job->max_tokens > 0 &&
            reader->usage.output >= answer->job->max_tokens;
 }
 
-enum fm_reason fm_answer_end(struct fm_answer *answer, const struct fm_reader *reader, struct fm_error *error) {
+enum fm_reason fm_remote_answer_end(struct fm_remote_answer *answer, const struct fm_remote_reader *reader,
+                                    struct fm_error *error) {
     enum fm_reason reason = reader->reason;
     if (!accept(answer, reader->usage.input)) {
         return answer->reason;
@@ -162,7 +163,7 @@ enum fm_reason fm_answer_end(struct fm_answer *answer, const struct fm_reader *r
 
 /* ---- vectors ---- */
 
-static enum fm_reason broken(const struct fm_answer *answer, const char *why, struct fm_error *error) {
+static enum fm_reason broken(const struct fm_remote_answer *answer, const char *why, struct fm_error *error) {
     (void)fm_fail(error, FM_INTERNAL, "%s sent vectors that can't be understood: %s", answer->endpoint->host, why);
     return FM_REASON_ERROR;
 }
@@ -172,17 +173,18 @@ static size_t size_of(struct json_object *vector) {
     if (json_object_is_type(vector, json_type_array)) {
         return json_object_array_length(vector);
     }
-    size_t bytes = json_object_is_type(vector, json_type_string)
-                       ? fm_base64_decoded_size(json_object_get_string(vector),
-                                                (size_t)json_object_get_string_len(vector))
-                       : 0;
+    size_t bytes =
+        json_object_is_type(vector, json_type_string)
+            ? fm_base64_decoded_size(json_object_get_string(vector), (size_t)json_object_get_string_len(vector))
+            : 0;
     return bytes % sizeof(float) == 0 ? bytes / sizeof(float) : 0;
 }
 
 /* `vector` has `count` numbers. False: not all are finite. */
 static bool read_vector(struct json_object *vector, float *values, size_t count) {
     if (json_object_is_type(vector, json_type_string)) {
-        return fm_vector_read(json_object_get_string(vector), (size_t)json_object_get_string_len(vector), values, count);
+        return fm_vector_read(json_object_get_string(vector), (size_t)json_object_get_string_len(vector), values,
+                              count);
     }
     for (size_t i = 0; i < count; i++) {
         values[i] = (float)json_object_get_double(json_object_array_get_idx(vector, i));
@@ -207,7 +209,7 @@ static struct json_object *find_vector(struct json_object *list, size_t index) {
     return vector;
 }
 
-static enum fm_reason send_vectors(struct fm_answer *answer, struct json_object *root, struct fm_error *error) {
+static enum fm_reason send_vectors(struct fm_remote_answer *answer, struct json_object *root, struct fm_error *error) {
     struct fm_kit_job *job = answer->job;
     struct json_object *list = fm_reader_object(root, "data");
     struct fm_kit_usage usage = {FM_UNCOUNTED, FM_UNCOUNTED, 0, 0};
@@ -236,7 +238,8 @@ static enum fm_reason send_vectors(struct fm_answer *answer, struct json_object 
     return reason;
 }
 
-enum fm_reason fm_answer_embed(struct fm_answer *answer, const struct fm_buf *body, struct fm_error *error) {
+enum fm_reason fm_remote_answer_embed(struct fm_remote_answer *answer, const struct fm_buf *body,
+                                      struct fm_error *error) {
     struct json_object *root = NULL;
     struct fm_buf scratch;
     size_t offset;

@@ -1,6 +1,6 @@
 /*
- * A job on its way through the endpoints: one after the other, each once, until one has answered with output. What comes
- * after the first output is final, whatever it is: nothing is asked for a second time then.
+ * A job on its way through the endpoints: one after the other, each once, until one has answered with output. What
+ * comes after the first output is final, whatever it is: nothing is asked for a second time then.
  */
 #include "base/log.h"
 #include "engine/remote/failure.h"
@@ -18,9 +18,9 @@ struct fm_ask {
     struct fm_ask **link; /* that names this one */
     size_t tried;         /* endpoints that had their turn */
     struct fm_transfer *transfer;
-    struct fm_reader reader; /* of a stream */
-    struct fm_buf vectors;   /* else the body so far */
-    struct fm_answer answer;
+    struct fm_remote_reader reader; /* of a stream */
+    struct fm_buf vectors;          /* else the body so far */
+    struct fm_remote_answer answer;
     enum fm_code code; /* what failed last, with `error` */
     struct fm_error error;
 };
@@ -40,7 +40,7 @@ static void finish(struct fm_ask *ask, enum fm_reason reason) {
     fm_kit_job_finish(ask->job, reason, &ask->error);
     fm_reader_free(&ask->reader);
     fm_buf_free(&ask->vectors);
-    fm_answer_free(&ask->answer);
+    fm_remote_answer_free(&ask->answer);
     free(ask);
 }
 
@@ -52,7 +52,7 @@ static bool on_stream(void *state, const char *bytes, size_t len) {
     ask->code = fm_reader_push(&ask->reader, bytes, len, &ask->error);
     if (ask->code == FM_OK && ask->reader.complete) {
         fm_transfer_detach(ask->transfer);
-        finish(ask, fm_answer_end(&ask->answer, &ask->reader, &ask->error));
+        finish(ask, fm_remote_answer_end(&ask->answer, &ask->reader, &ask->error));
         return true;
     }
     return ask->code == FM_OK && !ask->reader.stopped;
@@ -89,10 +89,10 @@ static void on_done(void *state, enum fm_code code, const struct fm_error *error
     } else if (ask->code == FM_OK && ask->reader.stopped) {
         reason = ask->answer.reason;
     } else if (ask->code == FM_OK && ask->job->inputs) {
-        reason = fm_answer_embed(&ask->answer, &ask->vectors, &ask->error);
+        reason = fm_remote_answer_embed(&ask->answer, &ask->vectors, &ask->error);
     } else if (ask->code == FM_OK) {
         ask->code = fm_reader_close(&ask->reader, &ask->error);
-        reason = ask->code ? FM_REASON_NONE : fm_answer_end(&ask->answer, &ask->reader, &ask->error);
+        reason = ask->code ? FM_REASON_NONE : fm_remote_answer_end(&ask->answer, &ask->reader, &ask->error);
     }
     if (reason == FM_REASON_ERROR && ask->reader.stopped) {
         (void)fm_fail(&ask->error, FM_INTERNAL, "%s sent an answer whose parts are in no order that is allowed",
@@ -123,7 +123,7 @@ static bool send(struct fm_ask *ask, const char *model) {
         return false;
     }
     fm_reader_free(&ask->reader);
-    fm_reader_init(&ask->reader, endpoint, model, &remote->config.secrets, fm_answer_take, &ask->answer);
+    fm_reader_init(&ask->reader, endpoint, model, &remote->config.secrets, fm_remote_answer_take, &ask->answer);
     fm_buf_reset(&ask->vectors);
     ask->answer.endpoint = endpoint;
     const struct fm_call call = {
@@ -177,9 +177,10 @@ void fm_ask_start(struct fm_remote *remote, struct fm_kit_job *job) {
         ask->next->link = &ask->next;
     }
     remote->asks = ask;
-    fm_answer_init(&ask->answer, job);
+    fm_remote_answer_init(&ask->answer, job);
     fm_buf_init(&ask->vectors, VECTORS_MAX);
-    fm_reader_init(&ask->reader, &remote->config.endpoints[0], NULL, &remote->config.secrets, fm_answer_take, &ask->answer);
+    fm_reader_init(&ask->reader, &remote->config.endpoints[0], NULL, &remote->config.secrets, fm_remote_answer_take,
+                   &ask->answer);
     if (start_next(ask)) {
         return;
     }

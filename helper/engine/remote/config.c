@@ -295,7 +295,8 @@ static enum fm_code read_ca_file(const struct place *place, struct json_object *
 
 static enum fm_code read_plaintext(const struct place *place, struct json_object *value) {
     place->endpoint->plaintext = json_object_get_boolean(value);
-    return json_object_is_type(value, json_type_boolean) ? FM_OK : wrong(place, "plaintext", "true or false is expected");
+    return json_object_is_type(value, json_type_boolean) ? FM_OK
+                                                         : wrong(place, "plaintext", "true or false is expected");
 }
 
 static enum fm_code read_timeouts(const struct place *place, struct json_object *value) {
@@ -385,20 +386,13 @@ static const struct row {
     enum fm_code (*read)(const struct place *place, struct json_object *value);
     bool key; /* at most one of these */
 } rows[] = {
-    {"url", read_endpoint_url, false},
-    {"dialect", read_dialect, false},
-    {"key_file", read_key_file, true},
-    {"key_env", read_key_env, true},
-    {"keychain", read_keychain, true},
-    {"key_header", read_key_header, false},
-    {"models", read_models, false},
-    {"headers", read_headers, false},
-    {"body", read_body, false},
-    {"ca_file", read_ca_file, false},
-    {"proxy", read_proxy, false},
-    {"session_header", read_session_header, false},
-    {"plaintext", read_plaintext, false},
-    {"timeouts", read_timeouts, false},
+    {"url", read_endpoint_url, false},    {"dialect", read_dialect, false},
+    {"key_file", read_key_file, true},    {"key_env", read_key_env, true},
+    {"keychain", read_keychain, true},    {"key_header", read_key_header, false},
+    {"models", read_models, false},       {"headers", read_headers, false},
+    {"body", read_body, false},           {"ca_file", read_ca_file, false},
+    {"proxy", read_proxy, false},         {"session_header", read_session_header, false},
+    {"plaintext", read_plaintext, false}, {"timeouts", read_timeouts, false},
 };
 
 /* What one member alone does not show. */
@@ -410,8 +404,9 @@ static enum fm_code check_endpoint(const struct place *place) {
     }
     const char *fault = read_url(endpoint->url, &url);
     if (!fault && !url.https && !endpoint->plaintext && !is_loopback(&url)) {
-        fault = "without https, prompts and the key could be read on the way: use https, or set plaintext to true if the "
-                "network can be trusted";
+        fault =
+            "without https, prompts and the key could be read on the way: use https, or set plaintext to true if the "
+            "network can be trusted";
     }
     if (endpoint->key_header && !endpoint->key) {
         return wrong(place, "key_header", "a key_file or key_env is expected beside it");

@@ -14,19 +14,19 @@
 
 struct json_object;
 
-#define FM_ENDPOINTS_MAX       8u
-#define FM_REMOTE_MODELS_MAX   256u /* of an endpoint, as in the answer to engine.available */
-#define FM_REMOTE_HEADERS_MAX  16u
-#define FM_CONNECT_MS          10000 /* the default of timeouts.connect_ms */
-#define FM_REMOTE_TIMEOUT_MAX  86400000
+#define FM_ENDPOINTS_MAX      8u
+#define FM_REMOTE_MODELS_MAX  256u /* of an endpoint, as in the answer to engine.available */
+#define FM_REMOTE_HEADERS_MAX 16u
+#define FM_CONNECT_MS         10000 /* the default of timeouts.connect_ms */
+#define FM_REMOTE_TIMEOUT_MAX 86400000
 
 enum fm_dialect_kind { FM_DIALECT_RESPONSES, FM_DIALECT_CHAT, FM_DIALECT_MESSAGES };
 
 /* A model that an endpoint has. */
 struct fm_remote_model {
-    const char *id;          /* in requests of the host */
-    const char *name;        /* in requests to the server */
-    int64_t context_length;  /* 0: not known */
+    const char *id;         /* in requests of the host */
+    const char *name;       /* in requests to the server */
+    int64_t context_length; /* 0: not known */
 };
 
 struct fm_remote_header {
@@ -35,19 +35,19 @@ struct fm_remote_header {
 };
 
 struct fm_endpoint {
-    const char *url;      /* without a slash at its end; a query follows in `query` */
-    char *base;           /* of it, what a path is added to; owned */
-    const char *query;    /* "?..." or "" */
-    char *host;           /* with the port where the URL has one: what errors and logs call this endpoint; owned */
-    int port;             /* to connect to; that of the proxy, where there is one */
+    const char *url;   /* without a slash at its end; a query follows in `query` */
+    char *base;        /* of it, what a path is added to; owned */
+    const char *query; /* "?..." or "" */
+    char *host;        /* with the port where the URL has one: what errors and logs call this endpoint; owned */
+    int port;          /* to connect to; that of the proxy, where there is one */
     enum fm_dialect_kind dialect;
-    char *key;             /* NULL: none; owned */
+    char *key;              /* NULL: none; owned */
     const char *key_header; /* that has the key; "authorization" has "Bearer " before it. NULL: as the dialect has it */
     struct fm_remote_model *models; /* NULL: any */
     size_t model_count;
     struct fm_remote_header headers[FM_REMOTE_HEADERS_MAX]; /* of every request, besides */
     size_t header_count;
-    struct json_object *body; /* members of every request that the job does not set; NULL: none */
+    struct json_object *body;   /* members of every request that the job does not set; NULL: none */
     char *ca_file;              /* absolute; NULL: the system's. owned */
     const char *proxy;          /* URL; NULL: none */
     const char *session_header; /* that tells the conversation; NULL: none */

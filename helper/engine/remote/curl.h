@@ -1,6 +1,6 @@
 /*
- * libcurl, loaded when the engine starts: a machine without it lacks this engine alone. What is used of its interface is
- * declared here, as its headers need not be there to build; its numbers never change (tests/unit/test_remote_curl.c
+ * libcurl, loaded when the engine starts: a machine without it lacks this engine alone. What is used of its interface
+ * is declared here, as its headers need not be there to build; its numbers never change (tests/unit/test_remote_curl.c
  * compares them where the headers are).
  */
 #ifndef FM_ENGINE_REMOTE_CURL_H

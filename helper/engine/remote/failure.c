@@ -1,4 +1,5 @@
-/* Refusals and failed transfers to errors. A server's words are shown in one line, with all that looks like a key masked. */
+/* Refusals and failed transfers to errors. A server's words are shown in one line, with all that looks like a key
+ * masked. */
 #include "engine/remote/failure.h"
 #include "base/buf.h"
 #include "base/utf8.h"
@@ -54,8 +55,13 @@ static bool has_any(const char *text, const char *const *parts) {
 static bool is_too_long(const struct words *words) {
     static const char *const codes[] = {"context_length_exceeded", "exceed_context_size", "string_above_max_length",
                                         "request_too_large", NULL};
-    static const char *const messages[] = {"context length", "maximum context",  "context window", "context size",
-                                           "prompt is too long", "input is too long", NULL};
+    static const char *const messages[] = {"context length",
+                                           "maximum context",
+                                           "context window",
+                                           "context size",
+                                           "prompt is too long",
+                                           "input is too long",
+                                           NULL};
     return has_any(words->code, codes) || has_any(words->type, codes) || has_any(words->message, messages);
 }
 
@@ -237,9 +243,9 @@ enum fm_code fm_failure_of_event(const char *host, struct json_object *object, c
         const char *type;
         long status;
     } types[] = {
-        {"invalid_request", 400}, {"authentication", 401}, {"billing", 402},    {"permission", 403},
-        {"not_found", 404},       {"request_too_large", 413}, {"rate_limit", 429}, {"overloaded", 529},
-        {"api_error", 500},       {"server_error", 500},   {"unavailable", 503}, {"timeout", 504},
+        {"invalid_request", 400}, {"authentication", 401},    {"billing", 402},     {"permission", 403},
+        {"not_found", 404},       {"request_too_large", 413}, {"rate_limit", 429},  {"overloaded", 529},
+        {"api_error", 500},       {"server_error", 500},      {"unavailable", 503}, {"timeout", 504},
     };
     static const char what[] = "ended the answer with an error";
     struct words words = read_words(object);
@@ -292,7 +298,8 @@ enum fm_code fm_failure_of_transfer(const char *host, int result, const char *te
         return with_reason(error, "OFFLINE");
     }
     if (phase == FM_PHASE_WAITING) {
-        const char *what = result == TIMED_OUT ? "did not begin to answer in time" : "closed the connection without an answer";
+        const char *what =
+            result == TIMED_OUT ? "did not begin to answer in time" : "closed the connection without an answer";
         return fail(error, FM_OVERLOADED, host, what, text, secrets);
     }
     const char *what = result == TIMED_OUT ? "fell silent in the middle of the answer" : "broke off the answer";

@@ -18,8 +18,8 @@ void fm_wipe(void *memory, size_t len);
 
 /*
  * The key in the file `path`, without white space around it; the caller frees `*key` by fm_secret_free; it is
- * NULL on failure. FM_UNAVAILABLE, with `error->reason` "NOT_CONFIGURED": it can't be read, is empty, too long or no key. May
- * block on the disk.
+ * NULL on failure. FM_UNAVAILABLE, with `error->reason` "NOT_CONFIGURED": it can't be read, is empty, too long or no
+ * key. May block on the disk.
  */
 FM_MUST_USE enum fm_code fm_key_read_file(const char *path, char **key, struct fm_error *error);
 

@@ -21,8 +21,8 @@ static bool on_data(void *state, const char *bytes, size_t len) {
 }
 
 /*
- * A server that has no such list is there all the same, and one that can't answer at the moment, or not in the form that
- * is expected, may be able to do jobs.
+ * A server that has no such list is there all the same, and one that can't answer at the moment, or not in the form
+ * that is expected, may be able to do jobs.
  */
 static void on_done(void *state, enum fm_code code, const struct fm_error *error) {
     struct probe *probe = state;
@@ -67,7 +67,9 @@ static void conclude(struct fm_remote *remote, const struct probe *probes, struc
     bool known = first && first->reason_code[0];
     static _Thread_local char reason[sizeof first->reason_code];
     snprintf(reason, sizeof reason, "%s",
-             known ? first->reason_code : first && first->code == FM_RATE_LIMITED ? "RATE_LIMITED" : "OFFLINE");
+             known                                     ? first->reason_code
+             : first && first->code == FM_RATE_LIMITED ? "RATE_LIMITED"
+                                                       : "OFFLINE");
     out->reason_code = reason;
     out->ttl_ms = first && first->retry_ms > 0 ? first->retry_ms : -1;
     snprintf(out->detail, sizeof out->detail, "%s", first ? first->detail : "no endpoint has answered in time");

@@ -1,7 +1,5 @@
-/* A streamed answer: events to JSON, and what the dialects share. A fault is kept, and nothing is handed out after it. */
+/* A streamed answer: bytes to events, events to JSON, and that to the dialect. */
 #include "engine/remote/reader.h"
-#include "base/crc32.h"
-#include "engine/remote/failure.h"
 #include "protocol/json_check.h"
 #include "protocol/json_tree.h"
 
@@ -11,9 +9,9 @@
 
 static bool take_event(void *state, const struct fm_sse_event *event);
 
-void fm_reader_init(struct fm_reader *reader, const struct fm_endpoint *endpoint, const char *model,
-                    const struct fm_secrets *secrets, fm_part_take_fn *take, void *state) {
-    *reader = (struct fm_reader){
+void fm_reader_init(struct fm_remote_reader *reader, const struct fm_endpoint *endpoint, const char *model,
+                    const struct fm_secrets *secrets, fm_remote_part_fn *take, void *state) {
+    *reader = (struct fm_remote_reader){
         .endpoint = endpoint,
         .secrets = secrets,
         .take = take,
@@ -28,175 +26,22 @@ void fm_reader_init(struct fm_reader *reader, const struct fm_endpoint *endpoint
     fm_buf_init(&reader->seal, FM_SSE_EVENT_MAX);
 }
 
-void fm_reader_free(struct fm_reader *reader) {
+void fm_reader_free(struct fm_remote_reader *reader) {
     fm_sse_free(&reader->sse);
     fm_buf_free(&reader->scratch);
     fm_buf_free(&reader->block);
     fm_buf_free(&reader->seal);
 }
 
-/* ---- faults ---- */
-
-void fm_reader_fail(struct fm_reader *reader, const char *why) {
-    if (reader->code == FM_OK) {
-        reader->code = fm_fail(reader->error, FM_INTERNAL, "%s sent an answer that can't be understood: %s",
-                               reader->endpoint->host, why);
-    }
-}
-
-void fm_reader_report(struct fm_reader *reader, struct json_object *object) {
-    if (reader->code == FM_OK) {
-        reader->code = fm_failure_of_event(reader->endpoint->host, object, reader->secrets, reader->error);
-    }
-}
-
-/* ---- parts ---- */
-
-static void emit(struct fm_reader *reader, const struct fm_part *part) {
-    if (reader->code == FM_OK && !reader->stopped) {
-        reader->stopped = !reader->take(reader->state, part);
-    }
-}
-
-void fm_reader_emit(struct fm_reader *reader, enum fm_part_kind kind, const char *text, size_t len) {
-    if (kind == FM_PART_ARGUMENTS && reader->call_count == 0) {
-        fm_reader_fail(reader, "arguments without a call");
-    }
-    if (len > 0) {
-        reader->call_arguments |= kind == FM_PART_ARGUMENTS;
-        emit(reader, &(struct fm_part){.kind = kind, .text = text, .len = len});
-    }
-}
-
-bool fm_reader_emit_member(struct fm_reader *reader, enum fm_part_kind kind, struct json_object *object,
-                           const char *key) {
-    struct json_object *value = NULL;
-    json_object_object_get_ex(object, key, &value);
-    if (!json_object_is_type(value, json_type_string) || json_object_get_string_len(value) == 0) {
-        return false;
-    }
-    fm_reader_emit(reader, kind, json_object_get_string(value), (size_t)json_object_get_string_len(value));
-    return true;
-}
-
-void fm_reader_emit_state(struct fm_reader *reader, struct json_object *item) {
-    struct fm_buf text;
-    fm_buf_init(&text, FM_SSE_EVENT_MAX);
-    struct fm_json_writer w = fm_json_writer_on(&text);
-    fm_json_object_begin(&w);
-    fm_json_key_str(&w, "maker", reader->maker);
-    fm_json_key_value(&w, "item", item);
-    fm_json_object_end(&w);
-    if (text.failed) {
-        fm_reader_fail(reader, "out of memory");
-    } else {
-        fm_reader_emit(reader, FM_PART_STATE, text.data, text.len);
-    }
-    fm_buf_free(&text);
-}
-
-void fm_reader_begin_call(struct fm_reader *reader, const char *id, const char *name) {
-    if (!*name) {
-        fm_reader_fail(reader, "a call without a name");
-    } else if (reader->call_count == FM_READER_CALLS) {
-        fm_reader_fail(reader, "more than 128 calls");
-    } else {
-        reader->calls[reader->call_count++] = fm_crc32(0, id, strlen(id));
-        reader->call_arguments = false;
-        emit(reader, &(struct fm_part){.kind = FM_PART_CALL, .text = name, .len = strlen(name)});
-    }
-}
-
-bool fm_reader_is_last_call(const struct fm_reader *reader, const char *id) {
-    return reader->call_count > 0 && reader->calls[reader->call_count - 1] == fm_crc32(0, id, strlen(id));
-}
-
-bool fm_reader_knows_call(const struct fm_reader *reader, const char *id) {
-    for (size_t i = 0; i < reader->call_count; i++) {
-        if (reader->calls[i] == fm_crc32(0, id, strlen(id))) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* ---- log probabilities ---- */
-
-/* `bytes` (room for FM_LOGPROB_BYTES_MAX) gets those of a list of numbers. False: there is no such list. */
-static bool read_bytes(struct json_object *list, char *bytes, size_t *len) {
-    size_t count = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
-    *len = count < FM_LOGPROB_BYTES_MAX ? count : FM_LOGPROB_BYTES_MAX;
-    for (size_t i = 0; i < *len; i++) {
-        bytes[i] = (char)json_object_get_int(json_object_array_get_idx(list, i));
-    }
-    return json_object_is_type(list, json_type_array);
-}
-
-/* {"token","logprob","bytes"?}; without bytes, the token's text has them. */
-static struct fm_logprob read_logprob(struct json_object *entry, char *bytes) {
-    struct fm_logprob logprob = {.bytes = bytes};
-    struct json_object *token = json_object_object_get(entry, "token");
-    if (!read_bytes(json_object_object_get(entry, "bytes"), bytes, &logprob.len) &&
-        json_object_is_type(token, json_type_string)) {
-        logprob.bytes = json_object_get_string(token);
-        logprob.len = (size_t)json_object_get_string_len(token);
-    }
-    double value = json_object_get_double(json_object_object_get(entry, "logprob"));
-    logprob.logprob = value > FM_LOGPROB_MIN ? (value < 0 ? value : 0) : FM_LOGPROB_MIN;
-    return logprob;
-}
-
-void fm_reader_emit_logprobs(struct fm_reader *reader, struct json_object *list) {
-    static _Thread_local char bytes[FM_TOP_LOGPROBS_MAX + 1][FM_LOGPROB_BYTES_MAX];
-    size_t count = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
-    for (size_t i = 0; i < count; i++) {
-        struct json_object *entry = json_object_array_get_idx(list, i);
-        struct json_object *top = fm_reader_object(entry, "top_logprobs");
-        size_t tops = json_object_is_type(top, json_type_array) ? json_object_array_length(top) : 0;
-        struct fm_token_logprobs token = {.top_count = tops < FM_TOP_LOGPROBS_MAX ? tops : FM_TOP_LOGPROBS_MAX};
-        if (!json_object_is_type(entry, json_type_object)) {
-            continue;
-        }
-        token.token = read_logprob(entry, bytes[FM_TOP_LOGPROBS_MAX]);
-        for (size_t j = 0; j < token.top_count; j++) {
-            token.top[j] = read_logprob(json_object_array_get_idx(top, j), bytes[j]);
-        }
-        emit(reader, &(struct fm_part){.kind = FM_PART_LOGPROBS, .token = &token});
-    }
-}
-
-/* ---- members ---- */
-
-void fm_reader_count(struct json_object *object, const char *key, int64_t *count) {
-    struct json_object *value = NULL;
-    json_object_object_get_ex(object, key, &value);
-    if (json_object_is_type(value, json_type_int) && json_object_get_int64(value) >= 0) {
-        *count = json_object_get_int64(value);
-    }
-}
-
-const char *fm_reader_string(struct json_object *object, const char *key) {
-    struct json_object *value = NULL;
-    json_object_object_get_ex(object, key, &value);
-    return json_object_is_type(value, json_type_string) ? json_object_get_string(value) : "";
-}
-
-struct json_object *fm_reader_object(struct json_object *object, const char *key) {
-    struct json_object *value = NULL;
-    json_object_object_get_ex(object, key, &value);
-    bool container = json_object_is_type(value, json_type_object) || json_object_is_type(value, json_type_array);
-    return container ? value : NULL;
-}
-
 /* ---- the stream ---- */
 
 static bool take_event(void *state, const struct fm_sse_event *event) {
-    static void (*const readers[])(struct fm_reader *, const char *, struct json_object *) = {
-        [FM_DIALECT_RESPONSES] = fm_responses_read,
-        [FM_DIALECT_CHAT] = fm_chat_read,
-        [FM_DIALECT_MESSAGES] = fm_messages_read,
+    static void (*const readers[])(struct fm_remote_reader *, const char *, struct json_object *) = {
+        [FM_DIALECT_RESPONSES] = fm_reader_responses,
+        [FM_DIALECT_CHAT] = fm_reader_chat,
+        [FM_DIALECT_MESSAGES] = fm_reader_messages,
     };
-    struct fm_reader *reader = state;
+    struct fm_remote_reader *reader = state;
     struct json_object *data = NULL;
     char name[64];
     size_t offset;
@@ -219,7 +64,7 @@ static bool take_event(void *state, const struct fm_sse_event *event) {
     return reader->code == FM_OK && !reader->stopped;
 }
 
-enum fm_code fm_reader_push(struct fm_reader *reader, const char *bytes, size_t len, struct fm_error *error) {
+enum fm_code fm_reader_push(struct fm_remote_reader *reader, const char *bytes, size_t len, struct fm_error *error) {
     if (reader->code != FM_OK) {
         return reader->code;
     }
@@ -233,7 +78,7 @@ enum fm_code fm_reader_push(struct fm_reader *reader, const char *bytes, size_t 
     return reader->code;
 }
 
-enum fm_code fm_reader_close(struct fm_reader *reader, struct fm_error *error) {
+enum fm_code fm_reader_close(struct fm_remote_reader *reader, struct fm_error *error) {
     reader->error = error;
     bool chat = reader->endpoint->dialect == FM_DIALECT_CHAT; /* of which some servers leave [DONE] out */
     if (reader->code == FM_OK && !reader->complete && (!chat || reader->reason == FM_REASON_NONE)) {

@@ -4,24 +4,20 @@
 #include <json-c/json.h>
 #include <string.h>
 
-static void read_usage(struct fm_reader *reader, struct json_object *usage) {
+static void read_usage(struct fm_remote_reader *reader, struct json_object *usage) {
     fm_reader_count(usage, "prompt_tokens", &reader->usage.input);
     fm_reader_count(usage, "completion_tokens", &reader->usage.output);
     fm_reader_count(fm_reader_object(usage, "prompt_tokens_details"), "cached_tokens", &reader->usage.cached);
-    fm_reader_count(fm_reader_object(usage, "completion_tokens_details"), "reasoning_tokens",
-                    &reader->usage.reasoning);
+    fm_reader_count(fm_reader_object(usage, "completion_tokens_details"), "reasoning_tokens", &reader->usage.reasoning);
 }
 
-static void read_finish(struct fm_reader *reader, const char *finish) {
+static void read_finish(struct fm_remote_reader *reader, const char *finish) {
     static const struct {
         const char *word;
         enum fm_reason reason;
-    } words[] = {{"stop", FM_REASON_STOP},
-                 {"tool_calls", FM_REASON_STOP},
-                 {"function_call", FM_REASON_STOP},
-                 {"length", FM_REASON_LENGTH},
-                 {"model_length", FM_REASON_LENGTH},
-                 {"content_filter", FM_REASON_CONTENT_FILTER}};
+    } words[] = {{"stop", FM_REASON_STOP},           {"tool_calls", FM_REASON_STOP},
+                 {"function_call", FM_REASON_STOP},  {"length", FM_REASON_LENGTH},
+                 {"model_length", FM_REASON_LENGTH}, {"content_filter", FM_REASON_CONTENT_FILTER}};
     for (size_t i = 0; i < sizeof words / sizeof words[0] && *finish; i++) {
         if (strcmp(words[i].word, finish) == 0) {
             reader->reason = words[i].reason;
@@ -34,10 +30,10 @@ static void read_finish(struct fm_reader *reader, const char *finish) {
 }
 
 /*
- * A piece of a call. The first one has the name; servers differ in whether later ones repeat it, and in whether the index
- * or the id tells calls apart.
+ * A piece of a call. The first one has the name; servers differ in whether later ones repeat it, and in whether the
+ * index or the id tells calls apart.
  */
-static void read_call(struct fm_reader *reader, struct json_object *call) {
+static void read_call(struct fm_remote_reader *reader, struct json_object *call) {
     struct json_object *function = fm_reader_object(call, "function");
     const char *id = fm_reader_string(call, "id");
     int64_t index = reader->call_index;
@@ -53,7 +49,7 @@ static void read_call(struct fm_reader *reader, struct json_object *call) {
 }
 
 /* Servers that think differ in the name; which one this server has is told, for the next request. */
-static void read_reasoning(struct fm_reader *reader, struct json_object *delta) {
+static void read_reasoning(struct fm_remote_reader *reader, struct json_object *delta) {
     bool common = fm_reader_emit_member(reader, FM_PART_REASONING, delta, "reasoning_content");
     if (!common && fm_reader_emit_member(reader, FM_PART_REASONING, delta, "reasoning") && !reader->told_field) {
         struct json_object *field = json_object_new_string("reasoning");
@@ -63,7 +59,7 @@ static void read_reasoning(struct fm_reader *reader, struct json_object *delta) 
     }
 }
 
-static void read_delta(struct fm_reader *reader, struct json_object *delta) {
+static void read_delta(struct fm_remote_reader *reader, struct json_object *delta) {
     struct json_object *calls = fm_reader_object(delta, "tool_calls");
     read_reasoning(reader, delta);
     fm_reader_emit_member(reader, FM_PART_TEXT, delta, "content");
@@ -74,7 +70,7 @@ static void read_delta(struct fm_reader *reader, struct json_object *delta) {
     }
 }
 
-void fm_chat_read(struct fm_reader *reader, const char *name, struct json_object *data) {
+void fm_reader_chat(struct fm_remote_reader *reader, const char *name, struct json_object *data) {
     struct json_object *choices = fm_reader_object(data, "choices");
     struct json_object *error = json_object_object_get(data, "error");
     if (error || strcmp(name, "error") == 0) {

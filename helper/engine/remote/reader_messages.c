@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* What was read from the cache counts as input here, and is told apart there. Output is counted at the end alone. */
-static void read_input_usage(struct fm_reader *reader, struct json_object *usage) {
+static void read_input_usage(struct fm_remote_reader *reader, struct json_object *usage) {
     int64_t fresh = FM_UNCOUNTED;
     int64_t read = 0;
     int64_t written = 0;
@@ -18,11 +18,12 @@ static void read_input_usage(struct fm_reader *reader, struct json_object *usage
     }
 }
 
-static void read_start(struct fm_reader *reader, struct json_object *data) {
+static void read_start(struct fm_remote_reader *reader, struct json_object *data) {
     read_input_usage(reader, fm_reader_object(fm_reader_object(data, "message"), "usage"));
 }
 
-static void append_member(struct fm_reader *reader, struct fm_buf *buf, struct json_object *object, const char *key) {
+static void append_member(struct fm_remote_reader *reader, struct fm_buf *buf, struct json_object *object,
+                          const char *key) {
     const char *text = fm_reader_string(object, key);
     fm_buf_append_str(buf, text);
     if (buf->failed) {
@@ -30,7 +31,7 @@ static void append_member(struct fm_reader *reader, struct fm_buf *buf, struct j
     }
 }
 
-static void read_block_start(struct fm_reader *reader, struct json_object *data) {
+static void read_block_start(struct fm_remote_reader *reader, struct json_object *data) {
     struct json_object *block = fm_reader_object(data, "content_block");
     const char *type = fm_reader_string(block, "type");
     struct json_object *input = fm_reader_object(block, "input");
@@ -54,7 +55,7 @@ static void read_block_start(struct fm_reader *reader, struct json_object *data)
     }
 }
 
-static void read_block_delta(struct fm_reader *reader, struct json_object *data) {
+static void read_block_delta(struct fm_remote_reader *reader, struct json_object *data) {
     struct json_object *delta = fm_reader_object(data, "delta");
     const char *type = fm_reader_string(delta, "type");
     if (strcmp(type, "text_delta") == 0) {
@@ -70,14 +71,14 @@ static void read_block_delta(struct fm_reader *reader, struct json_object *data)
 }
 
 /* A thought that is signed goes back with the answer, word by word. */
-static void read_block_stop(struct fm_reader *reader, struct json_object *data) {
+static void read_block_stop(struct fm_remote_reader *reader, struct json_object *data) {
     struct json_object *block = reader->seal.len > 0 ? json_object_new_object() : NULL;
     (void)data;
     if (block) {
         json_object_object_add(block, "type", json_object_new_string("thinking"));
-        json_object_object_add(block, "thinking",
-                               json_object_new_string_len(reader->block.len ? reader->block.data : "",
-                                                          (int)reader->block.len));
+        json_object_object_add(
+            block, "thinking",
+            json_object_new_string_len(reader->block.len ? reader->block.data : "", (int)reader->block.len));
         json_object_object_add(block, "signature",
                                json_object_new_string_len(reader->seal.data, (int)reader->seal.len));
         fm_reader_emit_state(reader, block);
@@ -88,7 +89,7 @@ static void read_block_stop(struct fm_reader *reader, struct json_object *data) 
     reader->call_open = false;
 }
 
-static void read_message_delta(struct fm_reader *reader, struct json_object *data) {
+static void read_message_delta(struct fm_remote_reader *reader, struct json_object *data) {
     static const struct {
         const char *word;
         enum fm_reason reason;
@@ -113,14 +114,14 @@ static void read_message_delta(struct fm_reader *reader, struct json_object *dat
     }
 }
 
-static void read_stop(struct fm_reader *reader, struct json_object *data) {
+static void read_stop(struct fm_remote_reader *reader, struct json_object *data) {
     (void)data;
     reader->complete = reader->reason != FM_REASON_NONE;
 }
 
 static const struct row {
     const char *type;
-    void (*read)(struct fm_reader *reader, struct json_object *data);
+    void (*read)(struct fm_remote_reader *reader, struct json_object *data);
 } rows[] = {
     {"message_start", read_start},
     {"content_block_start", read_block_start},
@@ -131,7 +132,7 @@ static const struct row {
     {"error", fm_reader_report},
 };
 
-void fm_messages_read(struct fm_reader *reader, const char *name, struct json_object *data) {
+void fm_reader_messages(struct fm_remote_reader *reader, const char *name, struct json_object *data) {
     const char *type = fm_reader_string(data, "type");
     type = *type ? type : name;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

@@ -18,7 +18,7 @@ struct fm_remote {
     struct fm_curl curl;
     struct fm_transport transport;
     struct fm_listed_model models[FM_LISTED_MAX]; /* of all endpoints, each once */
-    size_t model_count;                            /* 0: an endpoint takes any model */
+    size_t model_count;                           /* 0: an endpoint takes any model */
     struct fm_ask *asks;
 };
 
@@ -32,34 +32,35 @@ void fm_ask_drop_aborted(struct fm_remote *remote);
 
 /* ---- answer.c: what has come, to the kit ---- */
 
-struct fm_answer {
+struct fm_remote_answer {
     struct fm_kit_job *job;
     const struct fm_endpoint *endpoint;
-    bool accepted;          /* the first output was told: no other endpoint can do the job any more */
-    bool call_open;         /* the last part was a call, or arguments */
-    bool call_arguments;    /* and it has some */
-    bool calls;             /* there are any */
-    bool counted;           /* the kit has the counts of tokens */
-    struct fm_buf text;     /* where it has to be checked */
-    enum fm_reason reason;  /* what the kit said last */
+    bool accepted;         /* the first output was told: no other endpoint can do the job any more */
+    bool call_open;        /* the last part was a call, or arguments */
+    bool call_arguments;   /* and it has some */
+    bool calls;            /* there are any */
+    bool counted;          /* the kit has the counts of tokens */
+    struct fm_buf text;    /* where it has to be checked */
+    enum fm_reason reason; /* what the kit said last */
 };
 
 /* `job` is borrowed; the answer allocates nothing yet. */
-void fm_answer_init(struct fm_answer *answer, struct fm_kit_job *job);
-void fm_answer_free(struct fm_answer *answer);
+void fm_remote_answer_init(struct fm_remote_answer *answer, struct fm_kit_job *job);
+void fm_remote_answer_free(struct fm_remote_answer *answer);
 
-/* fm_part_take_fn: false when the kit wants no more, and `reason` says why. */
-bool fm_answer_take(void *answer, const struct fm_part *part);
+/* fm_remote_part_fn: false when the kit wants no more, and `reason` says why. */
+bool fm_remote_answer_take(void *answer, const struct fm_remote_part *part);
 
 /*
  * The answer has ended as `reader` says: the last output, the counts, the check of the text. What the job is to be
  * finished with; with FM_REASON_ERROR, `error` says why.
  */
-FM_MUST_USE enum fm_reason fm_answer_end(struct fm_answer *answer, const struct fm_reader *reader,
-                                         struct fm_error *error);
+FM_MUST_USE enum fm_reason fm_remote_answer_end(struct fm_remote_answer *answer, const struct fm_remote_reader *reader,
+                                                struct fm_error *error);
 
 /* The same for the body of an answer with vectors. */
-FM_MUST_USE enum fm_reason fm_answer_embed(struct fm_answer *answer, const struct fm_buf *body, struct fm_error *error);
+FM_MUST_USE enum fm_reason fm_remote_answer_embed(struct fm_remote_answer *answer, const struct fm_buf *body,
+                                                  struct fm_error *error);
 
 /* ---- probe.c ---- */
 

@@ -1,208 +1,19 @@
-/* The body of a request: what all dialects share. The job's members win over the configuration's, member by member. */
+/* The body of a request: by the endpoint's dialect, or for vectors, which all dialects ask for alike. */
 #include "engine/remote/request.h"
-#include "base/crc32.h"
-#include "protocol/base64.h"
-#include "protocol/json_check.h"
-#include "protocol/json_tree.h"
-
-#include <json-c/json.h>
-#include <stdio.h>
-#include <string.h>
 
 static const struct dialect {
     const char *path;
     const char *embed_path; /* NULL: it can't embed */
     enum fm_code (*write)(struct fm_body *body);
 } dialects[] = {
-    [FM_DIALECT_RESPONSES] = {"/responses", "/embeddings", fm_responses_write},
-    [FM_DIALECT_CHAT] = {"/chat/completions", "/embeddings", fm_chat_write},
-    [FM_DIALECT_MESSAGES] = {"/messages", NULL, fm_messages_write},
+    [FM_DIALECT_RESPONSES] = {"/responses", "/embeddings", fm_request_responses},
+    [FM_DIALECT_CHAT] = {"/chat/completions", "/embeddings", fm_request_chat},
+    [FM_DIALECT_MESSAGES] = {"/messages", NULL, fm_request_messages},
 };
 
 const char *fm_request_path(const struct fm_endpoint *endpoint, const struct fm_kit_job *job) {
     const struct dialect *dialect = &dialects[endpoint->dialect];
     return job->inputs ? dialect->embed_path : dialect->path;
-}
-
-/* ---- members ---- */
-
-void fm_body_key(struct fm_body *body, const char *key) {
-    if (body->key_count < sizeof body->keys / sizeof body->keys[0]) {
-        body->keys[body->key_count++] = key;
-    }
-    fm_json_key(&body->w, key);
-}
-
-static bool is_written(const struct fm_body *body, const char *key) {
-    for (size_t i = 0; i < body->key_count; i++) {
-        if (strcmp(body->keys[i], key) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void write_member(struct fm_body *body, const char *key, struct json_object *value) {
-    fm_json_key_text(&body->w, key, strlen(key));
-    fm_json_value(&body->w, value);
-}
-
-void fm_body_object(struct fm_body *body, const char *key, struct json_object *own) {
-    struct json_object *others = NULL;
-    struct json_object_iter at;
-    fm_body_key(body, key);
-    fm_json_object_begin(&body->w);
-    if (!own) {
-        body->w.buf->failed = true;
-        return;
-    }
-    json_object_object_foreachC(own, at) {
-        write_member(body, at.key, at.val);
-    }
-    json_object_object_get_ex(body->endpoint->body, key, &others);
-    if (json_object_is_type(others, json_type_object)) {
-        json_object_object_foreachC(others, at) {
-            if (!json_object_object_get_ex(own, at.key, NULL)) {
-                write_member(body, at.key, at.val);
-            }
-        }
-    }
-    fm_json_object_end(&body->w);
-    json_object_put(own);
-}
-
-/* What the configuration adds, and the job does not have. */
-static void write_others(struct fm_body *body) {
-    struct json_object_iter at;
-    if (!body->endpoint->body) {
-        return;
-    }
-    json_object_object_foreachC(body->endpoint->body, at) {
-        if (!is_written(body, at.key)) {
-            write_member(body, at.key, at.val);
-        }
-    }
-}
-
-enum fm_code fm_body_refuse(struct fm_body *body, const char *param, const char *why) {
-    (void)fm_fail(body->error, FM_INVALID_REQUEST, "%s: %s", param, why);
-    snprintf(body->error->param, sizeof body->error->param, "%s", param);
-    body->error->elsewhere = true;
-    return FM_INVALID_REQUEST;
-}
-
-/* ---- images ---- */
-
-const char *fm_image_type(const struct fm_image *image) {
-    static const struct {
-        const char *magic;
-        size_t len;
-        const char *type;
-    } types[] = {{"\x89PNG\r\n\x1a\n", 8, "image/png"},
-                 {"\xff\xd8\xff", 3, "image/jpeg"},
-                 {"GIF8", 4, "image/gif"},
-                 {"BM", 2, "image/bmp"}};
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
-        if (image->len > types[i].len && memcmp(image->bytes, types[i].magic, types[i].len) == 0) {
-            return types[i].type;
-        }
-    }
-    bool webp = image->len > 12 && memcmp(image->bytes, "RIFF", 4) == 0 && memcmp(image->bytes + 8, "WEBP", 4) == 0;
-    return webp ? "image/webp" : NULL;
-}
-
-void fm_body_base64(struct fm_body *body, const char *before, const struct fm_image *image) {
-    struct fm_buf *out = body->w.buf;
-    const unsigned char *bytes = image->bytes;
-    size_t left = image->len;
-    fm_json_raw(&body->w, "\"", 1);
-    fm_buf_append_str(out, before);
-    if (!fm_buf_reserve(out, (left + 2) / 3 * 4 + 1)) {
-        return;
-    }
-    while (left > 0) {
-        size_t len = left < 3 ? left : 3;
-        char group[4];
-        fm_base64_write_group(bytes, len, group);
-        fm_buf_append(out, group, sizeof group);
-        bytes += len;
-        left -= len;
-    }
-    fm_buf_append_char(out, '"');
-}
-
-enum fm_code fm_body_check_images(struct fm_body *body) {
-    for (size_t i = 0; i < body->job->message_count; i++) {
-        const struct fm_message *message = &body->job->messages[i];
-        for (size_t j = 0; j < message->image_count; j++) {
-            if (!fm_image_type(&message->images[j])) {
-                char param[64];
-                snprintf(param, sizeof param, "images[%zu]", message->images[j].index);
-                enum fm_code code = fm_body_refuse(body, param, "a PNG, JPEG, GIF, WebP or BMP file is expected");
-                body->error->elsewhere = false;
-                return code;
-            }
-        }
-    }
-    return FM_OK;
-}
-
-/* ---- tools, effort, state ---- */
-
-bool fm_body_has_tools(const struct fm_body *body) {
-    return body->job->tool_count > 0;
-}
-
-const struct fm_tool *fm_body_only_tool(const struct fm_body *body) {
-    const struct fm_tool *only = NULL;
-    size_t count = 0;
-    for (size_t i = 0; i < body->job->tool_count; i++) {
-        if (body->job->tools[i].allowed) {
-            only = &body->job->tools[i];
-            count++;
-        }
-    }
-    return count == 1 && body->job->tool_mode == FM_TOOLS_REQUIRED ? only : NULL;
-}
-
-const char *fm_body_effort(const struct fm_body *body) {
-    static const char *const words[] = {
-        [FM_EFFORT_DEFAULT] = NULL, [FM_EFFORT_NONE] = "none",     [FM_EFFORT_MINIMAL] = "minimal",
-        [FM_EFFORT_LOW] = "low",    [FM_EFFORT_MEDIUM] = "medium", [FM_EFFORT_HIGH] = "high",
-        [FM_EFFORT_XHIGH] = "xhigh", [FM_EFFORT_MAX] = "max",
-    };
-    return words[body->job->effort];
-}
-
-void fm_request_maker(const struct fm_endpoint *endpoint, const char *model, char *maker) {
-    uint32_t sum = fm_crc32(0, endpoint->base, strlen(endpoint->base));
-    sum = fm_crc32(sum, model ? model : "", model ? strlen(model) : 0);
-    snprintf(maker, FM_MAKER_SIZE, "remote-%d-%08x", (int)endpoint->dialect, (unsigned)sum);
-}
-
-struct json_object *fm_body_states(const struct fm_body *body, const struct fm_message *message) {
-    struct json_object *items = NULL;
-    for (size_t i = 0; i < message->state_count; i++) {
-        const struct fm_state_text *state = &message->states[i];
-        struct json_object *root = NULL;
-        struct fm_buf scratch;
-        size_t offset;
-        fm_buf_init(&scratch, FM_STATE_BYTES_MAX);
-        bool read = !fm_json_check(state->text, state->len, FM_JSON_VALUES_MAX, &offset) &&
-                    fm_json_tree(state->text, state->len, &scratch, &root);
-        fm_buf_free(&scratch);
-        const char *maker = json_object_get_string(json_object_object_get(root, "maker"));
-        if (read && json_object_is_type(root, json_type_object) && maker && strcmp(maker, body->maker) == 0) {
-            items = items ? items : json_object_new_array();
-            json_object_array_add(items, json_object_get(json_object_object_get(root, "item")));
-        }
-        json_object_put(root);
-    }
-    return items;
-}
-
-bool fm_body_is_role(const struct fm_message *message, const char *role) {
-    return strcmp(message->role, role) == 0;
 }
 
 /* ---- the whole ---- */
@@ -237,7 +48,7 @@ enum fm_code fm_request_write(const struct fm_endpoint *endpoint, const char *mo
     if (code != FM_OK) {
         return code;
     }
-    write_others(&body);
+    fm_body_others(&body);
     fm_json_object_end(&body.w);
     return out->failed ? fm_fail(error, FM_OVERLOADED, "the request is longer than 64 MiB, or memory is short") : FM_OK;
 }

@@ -8,15 +8,16 @@
 #include "engine/remote/config.h"
 #include "protocol/json_writer.h"
 
-#define FM_REQUEST_MAX         (64u << 20) /* bytes of a body: images in base64, escapes */
-#define FM_MESSAGES_MAX_TOKENS 8192 /* where the job has no limit: the dialect Messages demands one. `body` may say more */
+#define FM_REQUEST_MAX (64u << 20) /* bytes of a body: images in base64, escapes */
+#define FM_MESSAGES_MAX_TOKENS                                                                                         \
+    8192 /* where the job has no limit: the dialect Messages demands one. `body` may say more */
 
 /* What is added to the endpoint's URL for this job, such as "/chat/completions". */
 const char *fm_request_path(const struct fm_endpoint *endpoint, const struct fm_kit_job *job);
 
 /*
- * Appends the body to `out` (empty, with FM_REQUEST_MAX as its maximum). `model` NULL: none is named. FM_INVALID_REQUEST
- * as above; FM_OVERLOADED: it is too long, or out of memory.
+ * Appends the body to `out` (empty, with FM_REQUEST_MAX as its maximum). `model` NULL: none is named.
+ * FM_INVALID_REQUEST as above; FM_OVERLOADED: it is too long, or out of memory.
  */
 FM_MUST_USE enum fm_code fm_request_write(const struct fm_endpoint *endpoint, const char *model,
                                           const struct fm_kit_job *job, struct fm_buf *out, struct fm_error *error);
@@ -48,6 +49,9 @@ void fm_body_key(struct fm_body *body, const char *key);
  */
 void fm_body_object(struct fm_body *body, const char *key, struct json_object *own);
 
+/* What the configuration adds, and nobody has written yet. Last of all members. */
+void fm_body_others(struct fm_body *body);
+
 /* INVALID_REQUEST: the dialect has no such thing. `param` is the job's member. */
 enum fm_code fm_body_refuse(struct fm_body *body, const char *param, const char *why);
 
@@ -78,8 +82,9 @@ struct json_object *fm_body_states(const struct fm_body *body, const struct fm_m
 /* Whether `message` is of that role. */
 bool fm_body_is_role(const struct fm_message *message, const char *role);
 
-enum fm_code fm_chat_write(struct fm_body *body);
-enum fm_code fm_responses_write(struct fm_body *body);
-enum fm_code fm_messages_write(struct fm_body *body);
+/* A dialect's members. As fm_request_write. */
+enum fm_code fm_request_chat(struct fm_body *body);
+enum fm_code fm_request_responses(struct fm_body *body);
+enum fm_code fm_request_messages(struct fm_body *body);
 
 #endif

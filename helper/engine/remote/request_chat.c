@@ -251,7 +251,7 @@ static void write_sampling(struct fm_body *body) {
     }
 }
 
-enum fm_code fm_chat_write(struct fm_body *body) {
+enum fm_code fm_request_chat(struct fm_body *body) {
     const struct fm_kit_job *job = body->job;
     struct json_object *options = json_object_new_object();
     write_messages(body);

@@ -127,7 +127,8 @@ static enum fm_code write_messages(struct fm_body *body, size_t from) {
         if (fm_body_is_role(message, "system")) {
             char param[64];
             snprintf(param, sizeof param, "messages[%zu].role", i);
-            return fm_body_refuse(body, param, "the server's API (Messages) takes system messages only at the beginning");
+            return fm_body_refuse(body, param,
+                                  "the server's API (Messages) takes system messages only at the beginning");
         }
         fm_json_object_begin(w);
         fm_json_key_str(w, "role", role_of(message));
@@ -276,7 +277,7 @@ static void write_options(struct fm_body *body) {
     fm_json_bool(w, true);
 }
 
-enum fm_code fm_messages_write(struct fm_body *body) {
+enum fm_code fm_request_messages(struct fm_body *body) {
     enum fm_code code = refuse_what_is_missing(body);
     if (code != FM_OK) {
         return code;

@@ -11,12 +11,8 @@ static enum fm_code refuse_what_is_missing(struct fm_body *body) {
         bool used;
         const char *param;
     } rows[] = {
-        {job->has_seed, "seed"},
-        {job->stop_count > 0, "stop"},
-        {job->logit_bias_count > 0, "logit_bias"},
-        {job->top_k > 0, "top_k"},
-        {job->min_p >= 0, "min_p"},
-        {job->repeat_penalty != 1, "repeat_penalty"},
+        {job->has_seed, "seed"},         {job->stop_count > 0, "stop"}, {job->logit_bias_count > 0, "logit_bias"},
+        {job->top_k > 0, "top_k"},       {job->min_p >= 0, "min_p"},    {job->repeat_penalty != 1, "repeat_penalty"},
         {job->ignore_eos, "ignore_eos"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -218,7 +214,7 @@ static void write_options(struct fm_body *body) {
     fm_json_bool(&body->w, true);
 }
 
-enum fm_code fm_responses_write(struct fm_body *body) {
+enum fm_code fm_request_responses(struct fm_body *body) {
     enum fm_code code = refuse_what_is_missing(body);
     if (code != FM_OK) {
         return code;

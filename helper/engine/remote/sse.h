@@ -1,6 +1,7 @@
 /*
  * Server-sent events: bytes of a response in, whole events out (WHATWG HTML, 9.2.6, "Interpreting an event stream").
- * The fields `id` and `retry`, which are about reconnecting, are skipped, and so is an event that the stream's end cuts.
+ * The fields `id` and `retry`, which are about reconnecting, are skipped, and so is an event that the stream's end
+ * cuts.
  *
  * Where the pieces end makes no difference. Pure; one thread at a time.
  */

@@ -1,6 +1,6 @@
 /*
- * The transfers. Each has a handle of libcurl and is on the list from its start to its end. `data` and `done` may cancel
- * or start others: the list is only walked where no such call is made.
+ * The transfers. Each has a handle of libcurl and is on the list from its start to its end. `data` and `done` may
+ * cancel or start others: the list is only walked where no such call is made.
  */
 #include "engine/remote/transport.h"
 #include "base/clock.h"

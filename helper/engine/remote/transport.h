@@ -1,6 +1,6 @@
 /*
- * Requests over HTTP/1.1 by libcurl: many at once, all on one thread. Connections are kept and used again. No redirect is
- * followed, and a certificate that can't be trusted ends the connection before anything is sent.
+ * Requests over HTTP/1.1 by libcurl: many at once, all on one thread. Connections are kept and used again. No redirect
+ * is followed, and a certificate that can't be trusted ends the connection before anything is sent.
  *
  * The engine thread alone calls these, but for fm_transport_wake. Nothing but fm_transport_wait blocks.
  */
@@ -35,8 +35,8 @@ struct fm_call {
     bool (*data)(void *state, const char *bytes, size_t len);
 
     /*
-     * The end, once, unless the transfer was cancelled or detached; it is gone then. FM_OK: the answer is whole as far as
-     * HTTP can tell. FM_CANCELLED: `data` wanted no more. Else `error` (borrowed) says why there is none.
+     * The end, once, unless the transfer was cancelled or detached; it is gone then. FM_OK: the answer is whole as far
+     * as HTTP can tell. FM_CANCELLED: `data` wanted no more. Else `error` (borrowed) says why there is none.
      */
     void (*done)(void *state, enum fm_code code, const struct fm_error *error);
     void *state;

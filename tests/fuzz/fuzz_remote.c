@@ -1,0 +1,179 @@
+/*
+ * A server's stream, in one of three dialects. Its events are the same whether it comes whole, in pieces or byte by byte,
+ * and the same as those of a second implementation of the rules. What is handed out of it is the same too, in the same
+ * order, and nothing comes after a fault.
+ *
+ * Input: the dialect (modulo 3), the size of a piece (0 counts as 256), the stream.
+ */
+#include "engine/remote/reader.h"
+#include "tests/fuzz/fuzz.h"
+
+#define LOG_MAX (64u << 20)
+
+static void log_bytes(struct fm_buf *log, char kind, const char *bytes, size_t len) {
+    fm_buf_append_char(log, kind);
+    fm_buf_append(log, &len, sizeof len);
+    fm_buf_append(log, bytes, len);
+}
+
+/* ---- events ---- */
+
+static bool log_event(void *state, const struct fm_sse_event *event) {
+    log_bytes(state, 'n', event->name, event->name_len);
+    log_bytes(state, 'd', event->data, event->len);
+    return true;
+}
+
+static void read_events(const char *text, size_t len, size_t piece, struct fm_buf *log) {
+    struct fm_sse sse;
+    fm_sse_init(&sse, log_event, log);
+    for (size_t at = 0; at < len; at += piece) {
+        size_t size = len - at < piece ? len - at : piece;
+        char *copy = exact_copy(text + at, size);
+        HOLDS(fm_sse_push(&sse, copy, size) == FM_SSE_MORE);
+        free(copy);
+    }
+    HOLDS(sse.line.len <= len && sse.data.len <= len && sse.name.len <= len);
+    fm_sse_free(&sse);
+}
+
+/* ---- the rules once more, on a text that is there as a whole ---- */
+
+struct rules {
+    struct fm_buf name;
+    struct fm_buf data;
+    bool has_data;
+};
+
+static void rule_line(struct rules *rules, const char *line, size_t len, struct fm_buf *log) {
+    size_t name = 0;
+    while (name < len && line[name] != ':') {
+        name++;
+    }
+    size_t value = name < len ? name + 1 : len;
+    value += value < len && line[value] == ' ';
+    if (len == 0) {
+        if (rules->has_data) {
+            log_bytes(log, 'n', rules->name.data, rules->name.len);
+            log_bytes(log, 'd', rules->data.data, rules->data.len - 1); /* without the last \n */
+        }
+        fm_buf_reset(&rules->name);
+        fm_buf_reset(&rules->data);
+        rules->has_data = false;
+    } else if (name == 5 && memcmp(line, "event", 5) == 0) {
+        fm_buf_reset(&rules->name);
+        fm_buf_append(&rules->name, line + value, len - value);
+    } else if (name == 4 && memcmp(line, "data", 4) == 0) {
+        fm_buf_append(&rules->data, line + value, len - value);
+        fm_buf_append_char(&rules->data, '\n');
+        rules->has_data = true;
+    }
+}
+
+static void read_by_rules(const char *text, size_t len, struct fm_buf *log) {
+    struct rules rules = {.has_data = false};
+    size_t at = 0;
+    bool first = true;
+    fm_buf_init(&rules.name, LOG_MAX);
+    fm_buf_init(&rules.data, LOG_MAX);
+    while (at < len) {
+        size_t end = at;
+        while (end < len && text[end] != '\r' && text[end] != '\n') {
+            end++;
+        }
+        if (end == len) {
+            break; /* a line without an end is none */
+        }
+        size_t mark = first && end - at >= 3 && memcmp(text + at, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+        rule_line(&rules, text + at + mark, end - at - mark, log);
+        first = false;
+        at = end + 1 + (text[end] == '\r' && end + 1 < len && text[end + 1] == '\n');
+    }
+    fm_buf_free(&rules.name);
+    fm_buf_free(&rules.data);
+}
+
+/* ---- parts ---- */
+
+struct taken {
+    struct fm_buf log;
+};
+
+static bool log_part(void *state, const struct fm_remote_part *part) {
+    struct taken *taken = state;
+    if (part->kind == FM_PART_LOGPROBS) {
+        const struct fm_token_logprobs *token = part->token;
+        HOLDS(token->top_count <= FM_TOP_LOGPROBS_MAX && token->token.len <= FM_LOGPROB_BYTES_MAX + (16u << 20));
+        HOLDS(token->token.logprob <= 0 && token->token.logprob >= FM_LOGPROB_MIN);
+        log_bytes(&taken->log, 't', token->token.bytes, token->token.len);
+        return true;
+    }
+    HOLDS(part->len > 0 || part->kind == FM_PART_CALL);
+    log_bytes(&taken->log, (char)('A' + part->kind), part->text, part->len);
+    return true;
+}
+
+static void read_parts(enum fm_dialect_kind dialect, const char *text, size_t len, size_t piece, struct fm_buf *log) {
+    static const struct fm_secrets none;
+    static struct fm_endpoint endpoint = {.base = (char *)"", .host = (char *)"h"};
+    struct fm_remote_reader reader;
+    struct taken taken;
+    struct fm_error error = {.code = FM_OK};
+    enum fm_code code = FM_OK;
+    endpoint.dialect = dialect;
+    fm_buf_init(&taken.log, LOG_MAX);
+    fm_reader_init(&reader, &endpoint, "m", &none, log_part, &taken);
+    for (size_t at = 0; at < len; at += piece) {
+        size_t size = len - at < piece ? len - at : piece;
+        size_t before = taken.log.len;
+        char *copy = exact_copy(text + at, size);
+        enum fm_code now = fm_reader_push(&reader, copy, size, &error);
+        free(copy);
+        HOLDS(code == FM_OK || (now == code && taken.log.len == before));
+        code = now;
+    }
+    code = fm_reader_close(&reader, &error);
+    HOLDS(code == FM_OK || (error.code == code && error.detail[0] && fm_utf8_valid(error.detail, strlen(error.detail))));
+    HOLDS(code != FM_OK || reader.reason != FM_REASON_NONE);
+    HOLDS(reader.usage.input >= FM_UNCOUNTED && reader.usage.output >= FM_UNCOUNTED);
+    fm_buf_append(log, taken.log.data, taken.log.len);
+    log_bytes(log, '.', (const char *)&code, sizeof code);
+    log_bytes(log, '.', (const char *)&reader.usage, sizeof reader.usage);
+    fm_buf_free(&taken.log);
+    fm_reader_free(&reader);
+}
+
+static void expect_same(const struct fm_buf *one, const struct fm_buf *other) {
+    HOLDS(!one->failed && !other->failed);
+    HOLDS(one->len == other->len && (one->len == 0 || memcmp(one->data, other->data, one->len) == 0));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    if (size < 2) {
+        return 0;
+    }
+    enum fm_dialect_kind dialect = (enum fm_dialect_kind)(data[0] % 3);
+    const char *text = (const char *)data + 2;
+    const size_t len = size - 2;
+    const size_t pieces[] = {len ? len : 1, data[1] ? data[1] : 256, 1};
+    struct fm_buf first;
+    struct fm_buf next;
+    fm_buf_init(&first, LOG_MAX);
+    fm_buf_init(&next, LOG_MAX);
+    read_by_rules(text, len, &first);
+    for (size_t i = 0; i < 3; i++) {
+        fm_buf_reset(&next);
+        read_events(text, len, pieces[i], &next);
+        expect_same(&first, &next);
+    }
+    fm_buf_reset(&first);
+    read_parts(dialect, text, len, pieces[0], &first);
+    for (size_t i = 1; i < 3; i++) {
+        fm_buf_reset(&next);
+        read_parts(dialect, text, len, pieces[i], &next);
+        expect_same(&first, &next);
+    }
+    fm_buf_free(&first);
+    fm_buf_free(&next);
+    return 0;
+}

@@ -69,6 +69,8 @@ install_system_packages() {
   need_library cmocka libcmocka-dev
   need_command git git
   need_command python3 python3
+  [ -z "$tests" ] || need_command openssl openssl
+  has_curl || missing="$missing libcurl4"
   [ -z "$arm64" ] || need_for_arm64
   [ -z "$gpu" ] || need_vulkan
   [ -z "$macos" ] || need_for_macos
@@ -130,6 +132,9 @@ find_rust_package() {
 
 need_command() { has "$1" || missing="$missing $2"; }
 
+# The engine remote loads it.
+has_curl() { ls /usr/lib/*/libcurl.so.4 /usr/lib/*/libcurl-gnutls.so.4 /usr/lib64/libcurl.so.4 2>/dev/null | grep -q .; }
+
 need_library() { pkg-config --exists "$1" 2>/dev/null || missing="$missing $2"; }
 
 need_vulkan() {
@@ -172,7 +177,7 @@ need_for_downloads() {
 
 downloads_done() {
   node_ready && llama_lib_ready && llama_src_ready && model_ready && crates_ready && suite_ready && embedding_ready &&
-    projector_ready && arm64_ready && vulkan_ready && macos_ready
+    projector_ready && routers_ready && arm64_ready && vulkan_ready && macos_ready
 }
 
 llama_lib_ready() { installed llama-lib "$DEPS/llama/lib"; }
@@ -190,6 +195,11 @@ embedding_ready() { [ -z "$tests" ] || installed embedding-gguf build/models-emb
 
 # A projector for images, of random weights: it sees nothing, but shows the way.
 projector_ready() { [ -z "$tests" ] || installed projector build/models-vision/mmproj-random-576.F32.gguf; }
+
+# Two routers, which the engine remote is tested with: modules of Python, each in a folder of its own.
+routers_ready() {
+  [ -z "$tests" ] || { installed router-vllm "$DEPS/routers/vllm" && installed router-smg "$DEPS/routers/smg"; }
+}
 
 # llama.cpp's libraries; its source and the crates are the same for each platform.
 arm64_ready() { [ -z "$arm64" ] || installed llama-lib-arm64 "$DEPS/arm64/llama/lib"; }
@@ -240,6 +250,7 @@ download_all() {
   suite_ready || get_suite
   embedding_ready || get_embedding
   projector_ready || get_projector
+  routers_ready || get_routers
   arm64_ready || get_arm64
   macos_ready || get_macos
   clean_up
@@ -359,6 +370,14 @@ get_projector() {
   python3 -B tests/e2e/make_projector.py "$TMP/$file"
   verify "$TMP/$file"
   put projector "$TMP/$file" "build/models-vision/$file"
+}
+
+get_routers() {
+  for router in vllm smg; do
+    download "router-$router"
+    python3 -m zipfile -e "$file_path" "$TMP/router-$router"
+    put "router-$router" "$TMP/router-$router" "$DEPS/routers/$router"
+  done
 }
 
 get_crates() {

@@ -2,7 +2,7 @@
 
     test_remote_faults.py PROGRAM [CASE...]
 
-FM_FAILOVERS (default 60) is the number of random failovers. The table of docs/remote.md ("What a fault becomes") is the one
+FM_FAILOVERS (default 1,000) is the number of random failovers. The table of docs/remote.md ("What a fault becomes") is the one
 of FAULTS below: test_the_table_of_the_documentation compares them.
 """
 
@@ -25,7 +25,7 @@ from faulty_server import PATHS, FaultyServer, certificate, chunked, head, model
 
 PROGRAM = None
 DIALECTS = ("chat", "responses", "messages")
-FAILOVERS = int(os.environ.get("FM_FAILOVERS", "60"))
+FAILOVERS = int(os.environ.get("FM_FAILOVERS", "1000"))
 CANARY = "sk-canary-5b1f6d0c9e"
 
 

@@ -50,7 +50,8 @@ class Router:
         self.url = f"http://127.0.0.1:{self.port}/v1"
         urls = [worker.url.removesuffix("/v1") for worker in workers]
         self.process = subprocess.Popen(
-            [sys.executable, "-c", CODE[name], str(self.port), str(free_port()), *urls], env={**os.environ, "PYTHONPATH": os.path.join(ROUTERS, FOLDERS[name])}, stdin=subprocess.DEVNULL,
+            [sys.executable, "-c", CODE[name], str(self.port), str(free_port()), *urls],
+            env={**os.environ, "PYTHONPATH": os.path.join(ROUTERS, FOLDERS[name])}, stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         deadline = time.monotonic() + WAIT
         while time.monotonic() < deadline and self.process.poll() is None and not self._answers():

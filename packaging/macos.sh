@@ -12,7 +12,7 @@ APP=build/macos/app
 main() {
   sh packaging/setup.sh --macos --no-build
   use_node
-  build_native default build fm-engine-fake fm-engine-llama # which say what those for macOS can do
+  build_native default build fm-engine-fake fm-engine-llama fm-engine-remote # which say what those for macOS can do
   sh packaging/static-deps.sh macos
   build_native macos build/macos
   rm -rf "$APP"

@@ -200,8 +200,9 @@ struct fm_sandbox {
  * From here on this process can't create, write, change or remove a file, start a program or a process, reach the
  * network (unless `needs->network`; a client can't listen), touch other processes, open devices (GPUs, where
  * `needs->gpus`, are an exception if Landlock can tell them from other files), or gain privileges. It may read files (a
- * client only some), and write to descriptors that are open. Each part works without the others; `in_force` says which do. It can't be undone, and threads inherit it, so
- * call it once, before the first thread. Leaves a few descriptors of /proc open. The rules: ENGINE.md, Sandbox.
+ * client only some), and write to descriptors that are open. Each part works without the others; `in_force` says which
+ * do. It can't be undone, and threads inherit it, so call it once, before the first thread. Leaves a few descriptors of
+ * /proc open. The rules: ENGINE.md, Sandbox.
  */
 void fm_sandbox_enter(const struct fm_sandbox_needs *needs, struct fm_sandbox *in_force);
 

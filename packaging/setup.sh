@@ -3,11 +3,12 @@
 # the default model and the crates of one Rust library, as pinned, and builds. Does nothing, quietly and without a network,
 # where all of that is done. Everything lands in build/, js-shim/dist/ and node_modules/.
 #
-# usage: sh packaging/setup.sh [--tests] [--arm64] [--gpu] [--macos] [--no-build]
+# usage: sh packaging/setup.sh [--tests] [--arm64] [--gpu] [--macos] [--zig] [--no-build]
 #   --tests     also what only the tests need
 #   --arm64     also the programs for Linux on arm64, in build/arm64 (on Debian 12, as root or with sudo)
 #   --gpu       also what tests/gpu/run.sh needs: the Vulkan library (24 MB), and Mesa's software driver
 #   --macos     also what packaging/macos.sh builds with (on Debian 12, as root or with sudo)
+#   --zig       also zig, of --macos: for `packaging/macos.sh --link`
 #   --no-build  stop before the build
 set -eu
 # shellcheck source=packaging/lib.sh
@@ -24,15 +25,20 @@ main() {
   arm64=
   gpu=
   macos=
+  zig=
   build=yes
   for arg; do
     case $arg in
       --tests) tests=yes ;;
       --arm64) arm64=yes ;;
       --gpu) gpu=yes ;;
-      --macos) macos=yes ;;
+      --macos) macos=yes zig=yes ;;
+      --zig) zig=yes ;;
       --no-build) build= ;;
-      *) say "unknown option $arg; usage: sh packaging/setup.sh [--tests] [--arm64] [--gpu] [--macos] [--no-build]" && exit 64 ;;
+      *)
+        say "unknown option $arg; usage: sh packaging/setup.sh [--tests] [--arm64] [--gpu] [--macos] [--zig] [--no-build]"
+        exit 64
+        ;;
     esac
   done
   check_platform
@@ -177,7 +183,7 @@ need_for_downloads() {
 
 downloads_done() {
   node_ready && llama_lib_ready && llama_src_ready && model_ready && crates_ready && suite_ready && embedding_ready &&
-    projector_ready && routers_ready && arm64_ready && vulkan_ready && macos_ready
+    projector_ready && routers_ready && arm64_ready && vulkan_ready && zig_ready && macos_ready
 }
 
 llama_lib_ready() { installed llama-lib "$DEPS/llama/lib"; }
@@ -204,10 +210,12 @@ routers_ready() {
 # llama.cpp's libraries; its source and the crates are the same for each platform.
 arm64_ready() { [ -z "$arm64" ] || installed llama-lib-arm64 "$DEPS/arm64/llama/lib"; }
 
-# zig, and llama.cpp's libraries with their own source: they are of another release.
+zig_ready() { [ -z "$zig" ] || installed zig "$DEPS/zig"; }
+
+# llama.cpp's libraries with their own source: they are of another release.
 macos_ready() {
   [ -z "$macos" ] || {
-    installed zig "$DEPS/zig" && installed llama-lib-macos "$DEPS/macos/llama/lib" &&
+    installed llama-lib-macos "$DEPS/macos/llama/lib" &&
       installed llama-src-macos "$DEPS/macos/llama/src"
   }
 }
@@ -252,6 +260,7 @@ download_all() {
   projector_ready || get_projector
   routers_ready || get_routers
   arm64_ready || get_arm64
+  zig_ready || get_zig
   macos_ready || get_macos
   clean_up
   TMP=
@@ -288,7 +297,6 @@ get_arm64() {
 }
 
 get_macos() {
-  installed zig "$DEPS/zig" || get_zig
   mkdir -p "$DEPS/macos/llama" "$DEPS/macos/rust"
   ln -sfn ../../rust/vendor "$DEPS/macos/rust/vendor"
   get_libraries llama-lib-macos mac-arm64-metal "$DEPS/macos/llama/lib"

@@ -1,11 +1,11 @@
 #!/bin/sh
 # Sets the checkout up (packaging/setup.sh) and runs every test: the style check, ctest and node --test on the release build,
-# then ctest under the address and thread sanitizers (tests/README.md: what runs where). A part that fails doesn't keep the
-# others from running. At the end come the time of each part and the slowest tests. The last line is always the totals,
-# "N passed, N failed"; the exit status is 1 if anything failed.
+# a build of what needs no Rust for macOS, then ctest under the address and thread sanitizers (tests/README.md: what runs
+# where). A part that fails doesn't keep the others from running. At the end come the time of each part and the slowest tests.
+# The last line is always the totals, "N passed, N failed"; the exit status is 1 if anything failed.
 #
 # usage: sh packaging/test.sh [--fast]
-#   --fast  without the sanitizers, and without the longest tests (it prints their names)
+#   --fast  without the sanitizers, without the build for macOS, and without the longest tests (it prints their names)
 set -eu
 
 case ${1-} in
@@ -29,6 +29,7 @@ main() {
     part "style check" run_style
     part "ctest, release build" run_ctest default build ${fast:+-LE long}
     part "node --test" run_node
+    [ -n "$fast" ] || part "macOS, compiled and linked by zig" run_macos
     sanitizers
   else
     count 0 1 0
@@ -84,6 +85,14 @@ run_style() {
     count 1 0 0
   else
     count_broken "style check"
+  fi
+}
+
+run_macos() {
+  if sh packaging/macos.sh --link; then
+    count 1 0 0
+  else
+    count_broken "packaging/macos.sh --link"
   fi
 }
 

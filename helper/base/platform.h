@@ -94,6 +94,9 @@ bool fm_is_root(void);
 /* Its environment, NAME=VALUE each, NULL-terminated. It is not the caller's. */
 char **fm_process_environment(void);
 
+/* The first number of macOS's version, such as 26; 0 on another system, or if it is not known. Any thread. */
+int fm_macos_version(void);
+
 /* Ends this process as if by that signal (SIGSTOP stops it). From any thread, whatever signals it blocks. */
 void fm_end_by_signal(int number);
 
@@ -183,6 +186,7 @@ struct fm_sandbox_needs {
     bool network;
     bool gpus;
     const struct fm_sandbox_client *client; /* with `network`: no more of it than this. NULL: all */
+    bool services; /* of macOS, by its own messages: Seatbelt is left out then, unless FM_ENGINE_SEATBELT says "on" */
 };
 
 /* Which parts are in force; all false and 0 on a system that has none of them. */

@@ -68,6 +68,10 @@ size_t fm_socket_unread(int fd) {
     return ioctl(fd, SIOCOUTQ, &bytes) == 0 && bytes > 0 ? (size_t)bytes : 0;
 }
 
+int fm_macos_version(void) {
+    return 0;
+}
+
 void fm_memory_trim(void) {
 #ifdef __GLIBC__
     malloc_trim(0);

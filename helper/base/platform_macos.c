@@ -12,6 +12,7 @@
 #include <mach/mach.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/event.h>
 #include <sys/socket.h>
@@ -74,6 +75,13 @@ int64_t fm_memory_limit(void) {
     return sysctlbyname("hw.memsize", &bytes, &size, NULL, 0) == 0 ? bytes : 0;
 }
 
+int fm_macos_version(void) {
+    char version[32] = "";
+    size_t size = sizeof version - 1;
+    bool known = sysctlbyname("kern.osproductversion", version, &size, NULL, 0) == 0;
+    return known ? (int)strtol(version, NULL, 10) : 0;
+}
+
 void fm_memory_trim(void) {}
 
 void fm_random(void *data, size_t len) {
@@ -119,10 +127,30 @@ void fm_os_die_with_parent(pid_t parent) {
     (void)parent;
 }
 
-/* None of its parts exists here; Apple's own sandbox is not used. */
+/*
+ * Seatbelt. Apple calls the function deprecated and leaves it out of the SDK's newer headers; browsers use it to this
+ * day, and libSystem exports it. Flags 0: the text is a profile, not the name of one. Descriptors that are open stay
+ * writable: it is the opening that is denied.
+ */
+int sandbox_init(const char *profile, uint64_t flags, char **why);
+void sandbox_free_error(char *why);
+
+#define NOTHING_BUT_READING                                                                                            \
+    "(version 1)\n(allow default)\n(deny file-write*)\n(deny process-exec*)\n(deny process-fork)\n"
+
 void fm_sandbox_enter(const struct fm_sandbox_needs *needs, struct fm_sandbox *in_force) {
-    (void)needs;
+    const char *asked = getenv("FM_ENGINE_SEATBELT");
+    char *why = NULL;
     *in_force = (struct fm_sandbox){0};
+    if (asked ? strcmp(asked, "off") == 0 : needs->services) {
+        return;
+    }
+    const char *profile = needs->network ? NOTHING_BUT_READING : NOTHING_BUT_READING "(deny network*)\n";
+    if (sandbox_init(profile, 0, &why) == 0) {
+        in_force->network_denied = !needs->network;
+    } else if (why) {
+        sandbox_free_error(why);
+    }
 }
 
 int64_t fm_os_thread_ms(pthread_t thread) {

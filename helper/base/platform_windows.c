@@ -181,6 +181,10 @@ int64_t fm_memory_limit(void) {
     return GlobalMemoryStatusEx(&status) ? (int64_t)status.ullTotalPhys : 0;
 }
 
+int fm_macos_version(void) {
+    return 0;
+}
+
 void fm_memory_trim(void) {
     _heapmin();
 }

@@ -5,7 +5,7 @@
 //   FILE    a program or a library
 //   FOLDER  each of those in it; the others are left out
 import { readdirSync, readFileSync, statSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 
 /** The oldest macOS that the programs must run on. */
@@ -23,8 +23,15 @@ const CODE_SIGNATURE = 0x1d;
 const BUILD_VERSION = 0x32;
 const MACOS = 1;
 
+/** Apple's C bindings of its own model, which only macOS 26 has: the engine loads them when it runs. */
+const BINDINGS = "libFoundationModels.dylib";
+const BINDINGS_FLOOR = "26.0";
+
+/** Programs built with the SDK of macOS 27 get errors of Apple's model that the bindings can't tell apart. */
+const SDK_LIMIT = 27;
+
 /** What macOS has itself. */
-const SYSTEM = /^(\/usr\/lib\/lib(System\.B|c\+\+\.1|objc\.A)\.dylib|\/System\/Library\/Frameworks\/.+)$/;
+const SYSTEM = /^(\/usr\/lib\/lib(System\.B|c\+\+\.1|objc\.A)\.dylib|\/usr\/lib\/swift\/.+|\/System\/Library\/Frameworks\/.+)$/;
 
 /** Whether a file is a program or library for macOS, for one processor or for several. */
 export function isMachO(bytes) {
@@ -52,6 +59,7 @@ function takeCommand(told, kind, command) {
   else if (kind === BUILD_VERSION) {
     told.platform = command.readUInt32LE(8);
     const version = command.readUInt32LE(12);
+    told.sdk = command.readUInt32LE(16) >>> 16;
     told.floor = `${version >>> 16}.${(version >>> 8) & 0xff}`;
   }
 }
@@ -64,11 +72,15 @@ function textOf(command) {
 
 /** What is wrong with a program or library; nothing: an empty list. `has` tells whether the package has a file at a path. */
 export function faultsOf(path, bytes, has) {
-  const { cpu, platform, floor, libraries, rpaths, signed } = readMachO(bytes);
+  const { cpu, platform, floor, sdk, libraries, rpaths, signed } = readMachO(bytes);
+  const promised = basename(path) === BINDINGS ? BINDINGS_FLOOR : MACOS_FLOOR;
   const faults = [];
   if (cpu !== ARM64) faults.push("is not for arm64");
   if (platform !== MACOS) faults.push("is not for macOS");
-  else if (Number(floor) > Number(MACOS_FLOOR)) faults.push(`needs macOS ${floor}; the package promises ${MACOS_FLOOR}`);
+  else if (Number(floor) > Number(promised)) faults.push(`needs macOS ${floor}; the package promises ${promised}`);
+  else if (sdk >= SDK_LIMIT) {
+    faults.push(`is built with the SDK of macOS ${sdk}; Apple's C bindings want one before ${SDK_LIMIT}`);
+  }
   if (!signed) faults.push("has no signature, not even one of the linker's: Apple silicon does not run it");
   const strangers = rpaths.filter((rpath) => !/^@loader_path(\/\.\.\/Frameworks)?$/.test(rpath));
   if (strangers.length > 0) faults.push(`looks for libraries in ${strangers.join(", ")}`);

@@ -10,13 +10,14 @@ const ARM64 = 0x0100000c;
 const PATH = "/a/fm-proxy.app/Contents/MacOS/fm-engine-llama";
 const SYSTEM = "/usr/lib/libSystem.B.dylib";
 
-const GOOD = { cpu: ARM64, platform: 1, floor: 14 << 16, libraries: [SYSTEM], rpaths: [], signed: true };
+const SDK = (26 << 16) | (4 << 8);
+const GOOD = { cpu: ARM64, platform: 1, floor: 14 << 16, sdk: SDK, libraries: [SYSTEM], rpaths: [], signed: true };
 
 /** A program that does nothing: a header and its load commands. */
 function program(options) {
-  const { cpu, platform, floor, libraries, rpaths, signed } = { ...GOOD, ...options };
+  const { cpu, platform, floor, sdk, libraries, rpaths, signed } = { ...GOOD, ...options };
   const commands = [
-    numbers(0x32, platform, floor, 0, 0),
+    numbers(0x32, platform, floor, sdk, 0),
     ...libraries.map((name) => named(0xc, 24, name)),
     ...rpaths.map((path) => named(0x8000001c, 12, path)),
     ...(signed ? [numbers(0x1d, 0, 0)] : []),
@@ -51,10 +52,17 @@ test("a program with libraries of macOS and of the package has no fault", () => 
   assert.deepEqual(faults({ libraries, rpaths: ["@loader_path/../Frameworks"] }, has), []);
 });
 
+test("Apple's C bindings may need macOS 26, and Swift", () => {
+  const bytes = program({ floor: 26 << 16, libraries: [SYSTEM, "/usr/lib/swift/libswiftCore.dylib"] });
+  assert.deepEqual(faultsOf("/a/Frameworks/libFoundationModels.dylib", bytes, () => false), []);
+  assert.equal(faultsOf("/a/Frameworks/libother.dylib", bytes, () => false).length, 1);
+});
+
 for (const [name, options, fault] of [
   ["another processor", { cpu: 0x01000007 }, /^is not for arm64$/],
   ["another system", { platform: 2 }, /^is not for macOS$/],
   ["a later macOS", { floor: (15 << 16) | (3 << 8) }, /^needs macOS 15\.3; the package promises 14\.0$/],
+  ["a later SDK", { sdk: 27 << 16 }, /^is built with the SDK of macOS 27; Apple's C bindings/],
   ["no signature", { signed: false }, /^has no signature/],
   ["a folder of the build machine", { rpaths: ["/build/lib"] }, /^looks for libraries in \/build\/lib$/],
   ["an absolute path", { libraries: ["/opt/homebrew/lib/libjson-c.5.dylib"] }, /^needs \/opt.*, which is neither macOS's/],

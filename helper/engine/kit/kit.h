@@ -130,6 +130,7 @@ struct fm_engine_ops {
     bool needs_network;       /* leaves the network out of the sandbox */
     const struct fm_sandbox_client *client; /* or but for this (base/platform.h); NULL: all of it */
     bool needs_gpus;          /* leaves the GPUs' devices out of it */
+    bool needs_services;      /* leaves macOS's services out of it */
     bool formats;             /* honours job->format; else the kit refuses jobs that have one */
     bool tools;               /* honours job->tools, and calls in messages; else the kit refuses jobs with them */
     bool embeddings;          /* honours job->inputs; else the kit refuses jobs that have some */

@@ -416,7 +416,7 @@ int fm_kit_main(const struct fm_engine_ops *ops, int argc, char *argv[]) {
     }
     fm_fill_std_fds(); /* opens /dev/null for writing, so it comes first */
     const struct fm_sandbox_needs needs = {
-        .network = ops->needs_network, .gpus = ops->needs_gpus, .client = ops->client};
+        .network = ops->needs_network, .gpus = ops->needs_gpus, .client = ops->client, .services = ops->needs_services};
     fm_sandbox_enter(&needs, &kit->sandbox);
     if (!start(kit, ops)) {
         return FM_EXIT_NO_MEMORY;

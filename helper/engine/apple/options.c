@@ -1,0 +1,85 @@
+/* A job's sampling and limit as Apple's library takes them. */
+#include "engine/apple/options.h"
+#include "protocol/json_writer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define GREEDY_BELOW 1e-8 /* ENGINE.md: such a temperature may be greedy */
+
+/* Strings of the library's end at a NUL. */
+static bool has_nul(const char *text, size_t len) {
+    return text && memchr(text, '\0', len) != NULL;
+}
+
+static enum fm_code refuse(const char *param, const char *detail, struct fm_error *error) {
+    (void)fm_fail(error, FM_INVALID_REQUEST, "%s", detail);
+    error->elsewhere = true;
+    snprintf(error->param, sizeof error->param, "%s", param);
+    return FM_INVALID_REQUEST;
+}
+
+static enum fm_code check_message(const struct fm_message *message, size_t index, struct fm_error *error) {
+    bool nul = has_nul(message->content, message->content_len);
+    for (size_t i = 0; i < message->tool_call_count; i++) {
+        nul = nul || has_nul(message->tool_calls[i].arguments, message->tool_calls[i].arguments_len);
+    }
+    if (!nul) {
+        return FM_OK;
+    }
+    char param[48];
+    snprintf(param, sizeof param, "messages[%zu]", index);
+    return refuse(param, "Apple's library takes no text with a NUL character in it; leave it out", error);
+}
+
+enum fm_code fm_apple_check(const struct fm_kit_job *job, struct fm_error *error) {
+    const struct {
+        bool asked;
+        const char *param;
+        const char *detail;
+    } rows[] = {
+        {job->temperature > 1, "temperature", "Apple's model takes temperatures from 0 to 1"},
+        {job->top_k > 0, "top_k", "Apple's library takes top_p, and no top_k beside it"},
+        {job->min_p >= 0, "min_p", "Apple's model has no min_p"},
+        {job->repeat_penalty != 1, "repeat_penalty", "Apple's model has no penalties"},
+        {job->ignore_eos, "ignore_eos", "Apple's model ends its turn by itself; leave ignore_eos out"},
+        {job->format.kind == FM_FORMAT_JSON_OBJECT, "format",
+         "Apple's model can't be held to JSON of any shape; use a format with a schema"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (rows[i].asked) {
+            return refuse(rows[i].param, rows[i].detail, error);
+        }
+    }
+    enum fm_code code = FM_OK;
+    for (size_t i = 0; i < job->message_count && code == FM_OK; i++) {
+        code = check_message(&job->messages[i], i, error);
+    }
+    return code;
+}
+
+void fm_apple_options(const struct fm_kit_job *job, struct fm_buf *options) {
+    bool greedy = job->temperature < GREEDY_BELOW;
+    struct fm_json_writer w = fm_json_writer_on(options);
+    fm_json_object_begin(&w);
+    if (greedy || job->top_p < 1 || job->has_seed) {
+        fm_json_key(&w, "sampling");
+        fm_json_object_begin(&w);
+        fm_json_key_str(&w, "mode", greedy ? "greedy" : "random");
+        if (!greedy) {
+            fm_json_key_double(&w, "top_p", job->top_p); /* without one the library drops the seed */
+        }
+        if (!greedy && job->has_seed) {
+            fm_json_key_int(&w, "seed", job->seed & INT64_MAX); /* an unsigned number is read; others are dropped */
+        }
+        fm_json_object_end(&w);
+    }
+    if (!greedy) {
+        fm_json_key_double(&w, "temperature", job->temperature);
+    }
+    if (job->max_tokens > 0) {
+        fm_json_key_int(&w, "maximum_response_tokens", job->max_tokens);
+    }
+    fm_json_object_end(&w);
+    fm_buf_append_char(options, '\0');
+}

@@ -1,0 +1,58 @@
+/* One job on its way through the library: what the files of an answer share. Only they include this. Engine thread. */
+#ifndef FM_ENGINE_APPLE_RUN_H
+#define FM_ENGINE_APPLE_RUN_H
+
+#include "engine/apple/engine.h"
+#include "engine/apple/schema.h"
+
+#define FM_APPLE_TRANSCRIPT_MAX (64u << 20) /* bytes */
+
+/* All that a task of the library may use is in here, and stays as it is when the task does not end. */
+struct fm_apple_run {
+    struct fm_apple *apple;
+    const struct fm_apple_api *api;
+    struct fm_kit_job *job;
+    struct fm_error *error;
+    struct fm_apple_tools tools;   /* that the model may call by itself */
+    struct fm_apple_schema format; /* of the answer; root NULL: free text */
+    struct fm_apple_extras extras;
+    struct fm_buf instructions;
+    struct fm_buf whole; /* the transcript that was counted */
+    struct fm_buf options;
+    int64_t input; /* its tokens */
+
+    fm_apple_ref session; /* of the task that runs */
+    fm_apple_ref prompt;
+    struct fm_apple_task task;
+    struct fm_apple_running running;
+    struct fm_buf piece;
+    bool spoke;
+    bool complete;        /* the task ended well, or was stopped by us: its text can be counted */
+    struct fm_buf answer; /* what follows a schema, as the library wrote it; or the arguments of calls */
+};
+
+/* ---- run.c ---- */
+
+/* FM_INTERNAL into run->error. Both return FM_REASON_ERROR, so that a failing function ends in one statement. */
+enum fm_reason fm_apple_failed(struct fm_apple_run *run, const char *detail);
+enum fm_reason fm_apple_no_memory(struct fm_apple_run *run);
+
+/*
+ * Has the library answer the conversation, up to its last callback. Free text is told as it comes. With `schema` (in
+ * Apple's dialect) the answer is left in run->answer, as JSON. A call of a tool by the model is told, and ends the job.
+ * FM_REASON_NONE: it ended well. Blocks. After it run->apple->stuck has to be looked at.
+ */
+FM_MUST_USE enum fm_reason fm_apple_ask(struct fm_apple_run *run, struct json_object *schema, bool of_tool);
+
+/* ---- calls.c ---- */
+
+/* Looks at the schemas of the tools that an answer may have to call, and tells the model of the tools. */
+FM_MUST_USE enum fm_code fm_apple_prepare_calls(struct fm_apple_run *run);
+
+/* Tells what the model called by itself, before it got an answer to any of it. */
+FM_MUST_USE enum fm_reason fm_apple_tell_calls(struct fm_apple_run *run);
+
+/* The answer has to be a call: which one, then its arguments. Blocks. */
+FM_MUST_USE enum fm_reason fm_apple_call_tool(struct fm_apple_run *run);
+
+#endif

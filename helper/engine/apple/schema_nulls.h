@@ -1,0 +1,18 @@
+/* Where a schema allows null, which Apple's dialect does not have, and its answer with the nulls put back. Pure. */
+#ifndef FM_ENGINE_APPLE_SCHEMA_NULLS_H
+#define FM_ENGINE_APPLE_SCHEMA_NULLS_H
+
+#include "engine/apple/schema.h"
+
+#define FM_APPLE_WRAPPED "value" /* the property that an answer is which is not an object */
+
+/* What the `$ref` of `schema` names, or `schema` without one; NULL: not a path in `root`, or one too many. Borrowed. */
+struct json_object *fm_apple_resolve(struct json_object *root, struct json_object *schema);
+
+/* Whether null fits `schema`, a part of `root`. */
+bool fm_apple_may_be_null(struct json_object *root, struct json_object *schema);
+
+/* Whether nothing but null does. */
+bool fm_apple_only_null(struct json_object *root, struct json_object *schema);
+
+#endif

@@ -1,0 +1,44 @@
+/* A task of the library from its start to its last callback: waiting for it, and stopping it. Engine thread. */
+#ifndef FM_ENGINE_APPLE_TASK_H
+#define FM_ENGINE_APPLE_TASK_H
+
+#include "engine/apple/inbox.h"
+#include "engine/apple/tools.h"
+#include "engine/kit/kit.h"
+
+#define FM_APPLE_STOP_MS   700 /* a task that has not ended so long after its cancel; the front waits 750 */
+#define FM_APPLE_FINISH_MS 20  /* between two tries to answer calls of tools, whose results the library waits for */
+
+/* A task that runs. */
+struct fm_apple_running {
+    const struct fm_apple_api *api;
+    const struct fm_apple_tools *tools; /* that it may call; NULL: none */
+    struct fm_apple_task *task;
+    fm_apple_ref ref; /* what is cancelled: the task's, or a stream, which ends with its release */
+    bool is_stream;
+    int64_t cancelled_ms; /* 0: it is not */
+    int64_t finished_ms;  /* the last try to answer calls */
+    struct fm_apple_call calls[FM_APPLE_CALLS_MAX];
+    size_t call_count;
+    size_t collected; /* of these, those that came before the library had an answer to any: they are the model's */
+};
+
+/* Begins to stop it; once is enough. */
+void fm_apple_cancel(struct fm_apple_running *running);
+
+/*
+ * Waits until something has happened, or a second has passed; takes new calls of tools, and answers them where the task
+ * is being stopped. False: FM_APPLE_STOP_MS have passed since the cancel, and nothing helps but the end of the process,
+ * in which the task and all that it may use have to stay as they are.
+ */
+FM_MUST_USE bool fm_apple_step(struct fm_apple_running *running);
+
+/*
+ * Waits for the task's end, and cancels it when `job` is aborted. False as fm_apple_step.
+ */
+FM_MUST_USE bool fm_apple_finish_task(struct fm_apple_running *running, const struct fm_kit_job *job);
+
+/* After the last callback: releases the task, what it brought and the arguments of its calls. */
+void fm_apple_running_free(struct fm_apple_running *running);
+
+#endif

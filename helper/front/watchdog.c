@@ -1,7 +1,7 @@
 /*
  * A thread per job that sleeps until the next of its limits, on the monotonic clock. It only asks: fm_job_stop_locked
- * marks it for an abort, and when the engine's grace is over too, fm_engine_kill_locked ends the engine, or with
- * several slots fm_engine_lose_job_locked settles that job alone.
+ * marks it for an abort, and when the engine's grace is over too, fm_engine_kill_locked ends the engine, or, where that
+ * has other jobs, fm_engine_lose_job_locked settles this one alone.
  *
  * Time in which the process was stopped (SIGSTOP, a debugger, suspend where the clock runs on) must not count. The
  * thread sleeps in slices and knows how long each should have taken; what a slice took beyond that, with FM_STOPPED_MS
@@ -69,7 +69,7 @@ static void end_engine(struct fm_engine *engine) {
 static int64_t check(struct fm_job *job) {
     int64_t now = fm_now_ms();
     if (job->stopping) {
-        if (now >= job->grace_end_ms && job->engine->slots > 1 && job->engine->state == FM_ENGINE_READY) {
+        if (now >= job->grace_end_ms && fm_engine_can_lose_locked(job->engine)) {
             fm_engine_lose_job_locked(job->engine, job);
             return now;
         }

@@ -365,8 +365,9 @@ class SmallLimits(HelperTest):
     @unittest.skipIf(os.environ.get("FM_COVERAGE") in ("ON", "1"), "gcov does not survive without memory")
     def test_memory(self):
         engine_stack = 16 << 20
+        # An engine's memory grows in steps of a huge page, 2 MiB.
         program = 4 << 20  # with less the kernel can't begin the program, and ends it by a signal
-        limits = (*range(program, 8 << 20, 128 << 10), *range(engine_stack, engine_stack + (8 << 20), 512 << 10))
+        limits = (*range(program, 8 << 20, 128 << 10), *range(engine_stack, engine_stack + (16 << 20), 1 << 20))
         codes = self.codes(resource.RLIMIT_AS, limits, {"input": "x"})
         self.assertEqual(codes[-1], "ok")
         self.assertNotEqual(codes[0], "ok")

@@ -457,6 +457,18 @@ class Aborts(OrderTest):
         self.assertNotEqual(wire.children(helper.pid), before)
         self.assertTrue(self.ask(helper)["ok"])
 
+    def test_one_that_may_hang_gets_no_other_job(self):
+        helper = self.order(("alpha", {}))
+        stuck, other = (self.create(helper, script("a", {"hang": "hard"})) for _ in range(2))
+        for call in (stuck, other):
+            helper.event(call, "response.output_text.delta", keep=True)
+        before = wire.children(helper.pid)
+        helper.call("responses.cancel", {"request_id": stuck})
+        self.assert_error(helper.collect(stuck)[1], "CANCELLED")
+        self.assertTrue(self.ask(helper)["ok"], "it waits for an engine that does not hang")
+        self.assertNotEqual(wire.children(helper.pid), before)
+        self.assert_error(helper.collect(other)[1], "INTERNAL")
+
     def test_one_slot_ends_the_engine(self):
         helper = self.order(("alpha", {"IS": "one_slot"}))
         stuck = self.create(helper, script("a", {"hang": "hard"}))

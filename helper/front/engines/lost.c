@@ -4,6 +4,14 @@
 #include "front/engines/table.h"
 #include "front/jobs.h"
 
+bool fm_engine_can_lose_locked(const struct fm_engine *engine) {
+    return engine->state == FM_ENGINE_READY && fm_engine_held_locked(engine) > engine->lost_count + 1;
+}
+
+bool fm_engine_may_hang_locked(const struct fm_engine *engine) {
+    return engine->lost_count > 0 && engine->heard_ms <= engine->lost_ms;
+}
+
 void fm_engine_lose_job_locked(struct fm_engine *engine, struct fm_job *job) {
     struct fm_error error = job->stop_error; /* the job's own goes with the job */
     enum fm_finish finish = error.code == FM_CANCELLED ? FM_FINISH_CANCELLED : FM_FINISH_FAILED;

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "front/engines/engine.h"
+#include "front/engines/lost.h"
 #include "front/engines/send.h"
 #include "front/engines/supervisor.h"
 #include "front/engines/table.h"
@@ -331,7 +332,7 @@ static void send_jobs(struct fm_engine *engine, uint64_t last) {
         if (job->number > last) {
             return;
         }
-        if (must_wait(engine, job)) {
+        if (must_wait(engine, job) || fm_engine_may_hang_locked(engine)) {
             return;
         }
         if (!fm_outbox_has_room(&engine->outbox)) {

@@ -104,6 +104,7 @@ async function cancels() {
   let closed;
   const server = createServer((request, response) => {
     request.resume();
+    if (request.method !== "POST") return void response.writeHead(404).end(); // whether there is a server
     response.writeHead(200, { "content-type": "text/event-stream" });
     response.write('data: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n\n');
     response.on("close", () => closed?.(performance.now()));

@@ -105,6 +105,7 @@ def run(program, model, name):
                         workers[victim].close()
             if params["reason"] == "error":
                 failed += 1
+                print(f"{name}: {params['error']}", flush=True)
                 assert expected.startswith(text), (text, params)
             else:
                 answered += 1

@@ -1,7 +1,9 @@
 // What the engine `remote` costs: the stock SDK that talks to llama-server directly, beside the same SDK through fm-proxy and
 // the engine, by turns. And how long a cancel takes to close the connection to the server.
 //
-//   node tests/bench/remote.mjs [ROUNDS]     after packaging/setup.sh --tests; tests/bench/remote.sh builds what else it takes
+//   node tests/bench/remote.mjs [ROUNDS [first|streams|cancel]]
+//
+// After packaging/setup.sh --tests; tests/bench/remote.sh builds what else it takes.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:http";
@@ -13,6 +15,7 @@ import { createClient } from "../../js-shim/dist/esm/index.js";
 
 const root = resolve(dirname(fileURLToPath(import.meta.url)), "../..");
 const rounds = Number(process.argv[2] ?? 100);
+const part = process.argv[3];
 const model = join(root, "build/models/SmolLM2-135M-Instruct.Q4_1.gguf");
 const STREAMS = 64;
 const sdk = createRequire(join(root, "tests/js/package.json")).resolve("openai");
@@ -136,15 +139,19 @@ function report(name, got, wanted, kept) {
   console.log(`${name.padEnd(22)} ${got.padEnd(48)} ${wanted.padEnd(16)} ${kept ? "ok" : "MISSED"}`);
 }
 
-const server = await startServer();
-try {
-  const { client, openai } = helperFor(server.url);
-  const ways = [new OpenAI({ apiKey: "x", baseURL: server.url, maxRetries: 0 }), openai];
-  await firstTokens(ways);
-  await streams(ways);
-  await client.close();
-  await cancels();
-} finally {
-  server.stop();
+async function compare() {
+  const server = await startServer();
+  try {
+    const { client, openai } = helperFor(server.url);
+    const ways = [new OpenAI({ apiKey: "x", baseURL: server.url, maxRetries: 0 }), openai];
+    if (part !== "streams") await firstTokens(ways);
+    if (part !== "first") await streams(ways);
+    await client.close();
+  } finally {
+    server.stop();
+  }
 }
+
+if (part !== "cancel") await compare();
+if (part === undefined || part === "cancel") await cancels();
 process.exitCode = missed > 0 ? 1 : 0;

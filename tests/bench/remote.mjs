@@ -120,9 +120,13 @@ async function cancels() {
     const end = new Promise((done) => (closed = done));
     const stream = await openai.chat.completions.create(
       { model: "any", messages: [{ role: "user", content: "hi" }], stream: true }, { signal: controller.signal });
-    for await (const chunk of stream) if (chunk.choices[0]?.delta?.content) break;
-    const begun = performance.now();
-    controller.abort();
+    let begun;
+    for await (const chunk of stream) {
+      if (!chunk.choices[0]?.delta?.content) continue;
+      begun = performance.now(); // leaving the loop cancels too
+      controller.abort();
+      break;
+    }
     times.push((await end) - begun);
   }
   await client.close();

@@ -171,6 +171,17 @@ struct subject_of_row {
     int last; /* kind of the part that is open in the transcript; -1: none */
 };
 
+/* What comes after `mark` in a text without a NUL at its end; NULL: the mark is not there. */
+static const char *find_after(const char *text, size_t len, const char *mark) {
+    size_t mark_len = strlen(mark);
+    for (size_t i = 0; i + mark_len <= len; i++) {
+        if (memcmp(text + i, mark, mark_len) == 0) {
+            return text + i + mark_len;
+        }
+    }
+    return NULL;
+}
+
 static bool take(void *state, const struct fm_remote_part *part) {
     static const char *const names[] = {"text", "reasoning", "refusal", "call", "arguments", "state", "token"};
     struct subject_of_row *subject = state;
@@ -185,9 +196,9 @@ static bool take(void *state, const struct fm_remote_part *part) {
     } else {
         note(subject->log, "%s(", names[part->kind]);
     }
-    const char *item = part->kind == FM_PART_STATE ? strstr(part->text, "\"item\":") : NULL;
+    const char *item = part->kind == FM_PART_STATE ? find_after(part->text, part->len, "\"item\":") : NULL;
     if (item) {
-        note(subject->log, "%.*s) ", (int)(part->text + part->len - item - 8), item + 7);
+        note(subject->log, "%.*s) ", (int)(part->text + part->len - item - 1), item);
     } else {
         note(subject->log, "%.*s) ", (int)part->len, part->text);
     }

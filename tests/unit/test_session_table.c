@@ -294,7 +294,8 @@ static void idle(void **state) {
     fm_session_table_init(&table, &options);
     int64_t before = fm_now_ms();
     for (int i = 0; i < 4; i++) {
-        assert_in_range(open_session(&table, absent)->used_ms, before, fm_now_ms());
+        int64_t used_ms = open_session(&table, absent)->used_ms;
+        assert_in_range(used_ms, before, fm_now_ms());
     }
     fm_session_close_idle(&table);
     assert_int_equal(table.count, 4);

@@ -13,10 +13,10 @@ static void end(struct fm_kit *kit, int status, int64_t save_until_ms) {
             atomic_store(&job->aborted, true);
         }
         pthread_cond_broadcast(&kit->changed);
+        fm_kit_tell(kit);
     }
     pthread_mutex_unlock(&kit->lock);
     if (first) {
-        fm_kit_tell(kit);
         bool woken = fm_write_all(kit->wake_write, "e", 1);
         (void)woken; /* an empty pipe takes one byte */
     }
@@ -45,6 +45,7 @@ bool fm_kit_ending(const struct fm_kit *kit) {
 int fm_kit_end_status(struct fm_kit *kit) {
     pthread_mutex_lock(&kit->lock);
     int status = kit->status;
+    kit->over = true;
     pthread_mutex_unlock(&kit->lock);
     return status;
 }

@@ -129,16 +129,16 @@ struct fm_engine_ops {
     unsigned platforms;       /* enum fm_platforms; 0: all */
     bool needs_network;       /* leaves the network out of the sandbox */
     const struct fm_sandbox_client *client; /* or but for this (base/platform.h); NULL: all of it */
-    bool needs_gpus;          /* leaves the GPUs' devices out of it */
-    bool needs_services;      /* leaves macOS's services out of it */
-    bool formats;             /* honours job->format; else the kit refuses jobs that have one */
-    bool tools;               /* honours job->tools, and calls in messages; else the kit refuses jobs with them */
-    bool embeddings;          /* honours job->inputs; else the kit refuses jobs that have some */
-    bool prompts;             /* honours job->prompt; else the kit refuses jobs that have one */
-    bool images;              /* it may see images, if the model does */
-    bool saves;               /* it has a use for fm_model_files.saved_read and saved_write */
-    int64_t delta_ms;         /* a job's deltas, except the last, are at least so far apart; 0: one a token */
-    void *state;              /* the engine's own, handed to the calls below */
+    bool needs_gpus;                        /* leaves the GPUs' devices out of it */
+    bool needs_services;                    /* leaves macOS's services out of it */
+    bool formats;                           /* honours job->format; else the kit refuses jobs that have one */
+    bool tools;       /* honours job->tools, and calls in messages; else the kit refuses jobs with them */
+    bool embeddings;  /* honours job->inputs; else the kit refuses jobs that have some */
+    bool prompts;     /* honours job->prompt; else the kit refuses jobs that have one */
+    bool images;      /* it may see images, if the model does */
+    bool saves;       /* it has a use for fm_model_files.saved_read and saved_write */
+    int64_t delta_ms; /* a job's deltas, except the last, are at least so far apart; 0: one a token */
+    void *state;      /* the engine's own, handed to the calls below */
 
     /* engine.initialize has come; the log level is set. May be NULL. Engine thread; may block. */
     void (*initializing)(void *state, struct fm_kit *kit);
@@ -159,7 +159,8 @@ struct fm_engine_ops {
 
     /*
      * Something came for fm_kit_take: a message, an abort, the end. For an engine whose thread waits elsewhere, such as
-     * in curl_multi_poll. Any thread of the kit, under no lock; must not block, nor call the kit. NULL: not wanted.
+     * in curl_multi_poll. Any thread of the kit, under its lock, as long as fm_kit_main lasts; must not block, nor
+     * call the kit. NULL: not wanted.
      */
     void (*wake)(void *state);
 

@@ -49,14 +49,16 @@ struct fm_kit {
     bool initialized; /* engine thread */
     bool loaded;      /* engine thread */
     bool images;      /* engine thread: the model sees */
+    bool over;        /* fm_kit_main returns; under the lock */
 
     struct fm_inbound inbound; /* reader */
     char input[64 * 1024];     /* reader */
 };
 
-/* Tells an engine that waits for something else (fm_engine_ops.wake). Any thread, under no lock. */
+/* Tells an engine that waits for something else (fm_engine_ops.wake). Under the lock, which fm_kit_main takes once more
+ * before it returns: afterwards the engine's `ops` and state may be gone, and nothing is told any more. */
 static inline void fm_kit_tell(const struct fm_kit *kit) {
-    if (kit->ops->wake) {
+    if (!kit->over && kit->ops->wake) {
         kit->ops->wake(kit->ops->state);
     }
 }

@@ -21,8 +21,8 @@ void fm_mailbox_post(struct fm_kit *kit, struct fm_item *item) {
         atomic_store(&item->job->aborted, atomic_load(&kit->ending));
     }
     pthread_cond_broadcast(&kit->changed);
-    pthread_mutex_unlock(&kit->lock);
     fm_kit_tell(kit);
+    pthread_mutex_unlock(&kit->lock);
 }
 
 /* Under the lock. */

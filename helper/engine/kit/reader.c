@@ -106,8 +106,8 @@ static void on_job_abort(struct fm_kit *kit, const struct fm_rpc_message *messag
         }
     }
     pthread_cond_broadcast(&kit->changed);
-    pthread_mutex_unlock(&kit->lock);
     fm_kit_tell(kit);
+    pthread_mutex_unlock(&kit->lock);
 }
 
 static void on_shutdown(struct fm_kit *kit, const struct fm_rpc_message *message, struct json_object *root) {

@@ -140,8 +140,6 @@ static void serve(void *state, struct fm_kit *kit) {
         }
     }
     fm_ask_drop_aborted(remote); /* the end aborts all of them */
-    fm_transport_free(&remote->transport);
-    fm_remote_config_free(&remote->config);
 }
 
 int main(int argc, char *argv[]) {
@@ -174,5 +172,8 @@ int main(int argc, char *argv[]) {
         remote->fault.code = FM_OK;
     }
     ops.client = client_of(remote);
-    return fm_kit_main(&ops, argc, argv);
+    int status = fm_kit_main(&ops, argc, argv);
+    fm_transport_free(&remote->transport); /* not before: `wake` uses it */
+    fm_remote_config_free(&remote->config);
+    return status;
 }

@@ -8,6 +8,8 @@
  *     {"tool_calls":[{"name","arguments"},...]}   several calls at once
  *     {"content":TEXT}           the answer to a schema, as it is
  *
+ * A tool_call in a task with a schema, and without tools, answers that schema: with its name, or with its arguments.
+ *
  * Any other prompt is answered word by word; after an output of a tool that is what is answered. A task with a schema
  * is answered by a small instance of it, whose strings are words of the prompt. One token is one step's text, or a
  * word.
@@ -219,7 +221,23 @@ static bool add_token(struct run *run, const char *text) {
     return run->max_tokens > 0 && run->tokens >= run->max_tokens;
 }
 
+/* A call that is asked for by a schema: its name, or its arguments. */
+static void write_call(struct run *run, struct json_object *call) {
+    struct json_object *schema = json_tokener_parse(run->schema);
+    struct json_object *name = json_object_new_object();
+    bool choice = strcmp(text_of(schema, "title"), "Call") == 0;
+    json_object_object_add(name, "name", json_object_get(member(call, "name")));
+    fm_buf_reset(&run->text);
+    fm_buf_append_str(&run->text, choice ? json_object_to_json_string(name) : text_of(call, "arguments"));
+    json_object_put(name);
+    json_object_put(schema);
+}
+
 static void begin_call(struct run *run, struct json_object *call) {
+    if (run->kind == RUN_SCHEMA && run->session->tool_count == 0) {
+        write_call(run, call);
+        return;
+    }
     for (size_t i = 0; i < run->session->tool_count; i++) {
         struct tool *tool = run->session->tools[i];
         if (strcmp(tool->name, text_of(call, "name")) != 0 || run->called_count == WAITING_MAX) {

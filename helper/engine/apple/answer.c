@@ -27,8 +27,7 @@ static enum fm_code prepare_format(struct fm_apple_run *run) {
         return code;
     }
     fm_schema_free(&checked);
-    code = fm_apple_schema_make(job->format.schema, "Answer", job->format.strict, "format.schema", &run->format,
-                                run->error);
+    code = fm_apple_schema_make(job->format.schema, "Answer", false, "format.schema", &run->format, run->error);
     if (code == FM_OK) {
         run->extras.format = run->format.root;
         fm_buf_append(&job->schema_report, run->format.report.data, run->format.report.len);
@@ -136,7 +135,9 @@ static enum fm_reason answer_freely(struct fm_apple_run *run) {
 
 /* The limit is known to have ended an answer where its tokens are as many: the library does not say. */
 static enum fm_reason count_output(struct fm_apple_run *run, enum fm_reason reason) {
-    struct fm_kit_usage usage = {run->input, FM_UNCOUNTED, FM_UNCOUNTED, 0};
+    int64_t cached =
+        run->input == FM_UNCOUNTED ? FM_UNCOUNTED : 0; /* each job has a session of its own, which reads all */
+    struct fm_kit_usage usage = {run->input, cached, FM_UNCOUNTED, 0};
     bool stopped = reason == FM_REASON_STOP || reason == FM_REASON_LENGTH;
     if (!run->apple->stuck && run->complete && stopped) {
         usage.output =

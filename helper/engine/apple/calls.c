@@ -3,6 +3,7 @@
  * of the call and then its arguments, each by a schema. Arguments are told as the host's schema wants them.
  */
 #include "engine/apple/run.h"
+#include "engine/guide/guide.h"
 
 #include <json-c/json.h>
 #include <string.h>
@@ -35,6 +36,26 @@ enum fm_code fm_apple_prepare_calls(struct fm_apple_run *run) {
     return code;
 }
 
+/* FM_INTERNAL: the arguments break the schema of a strict tool. */
+static enum fm_code check_arguments(struct fm_apple_run *run, size_t index, const struct fm_buf *arguments) {
+    const struct fm_tool *tool = &run->job->tools[index];
+    enum fm_code code = FM_OK;
+    struct fm_buf why;
+    if (!tool->strict || !tool->parameters || !fm_grammar_supported()) {
+        return FM_OK;
+    }
+    fm_buf_init(&why, FM_SCHEMA_ERROR_MAX);
+    if (!fm_guide_check_text(tool->parameters, arguments->data, arguments->len, &why)) {
+        run->apple->stuck = true; /* a thread goes on with it, and takes memory */
+    }
+    if (why.len > 0) {
+        code =
+            fm_fail(run->error, FM_INTERNAL, "Apple's model called a tool with arguments that do not match its schema");
+    }
+    fm_buf_free(&why);
+    return code;
+}
+
 /* The call of tool `index`, with its arguments as the library wrote them (JSON). */
 static enum fm_reason tell_call(struct fm_apple_run *run, size_t index, const struct fm_apple_schema *schema,
                                 const char *json) {
@@ -46,6 +67,7 @@ static enum fm_reason tell_call(struct fm_apple_run *run, size_t index, const st
     } else {
         fm_buf_append_str(&arguments, "{}");
     }
+    code = code ? code : check_arguments(run, index, &arguments);
     fm_buf_append(&run->answer, arguments.data, arguments.len);
     enum fm_reason reason = code ? FM_REASON_ERROR : fm_kit_job_tool_call(run->job, run->job->tools[index].name);
     reason = reason ? reason : fm_kit_job_piece(run->job, FM_PIECE_ARGUMENTS, arguments.data, arguments.len);

@@ -161,7 +161,8 @@ enum fm_reason fm_apple_ask(struct fm_apple_run *run, struct json_object *schema
     bool called = run->running.collected > 0;
     reason = reason ? reason : called ? fm_apple_tell_calls(run) : task_end(run, of_tool);
     if (!called && !schema) {
-        fm_buf_append(&run->answer, run->task.text.data, run->task.text.len); /* what its tokens are counted of */
+        fm_buf_append(&run->answer, run->task.text.data,
+                      run->task.told); /* what was told, and its tokens are counted */
     } else if (!reason) {
         char *json = run->task.content ? run->api->content_json(run->task.content) : NULL;
         fm_buf_reset(&run->answer);

@@ -26,7 +26,8 @@ struct fm_apple_schema {
 
 /*
  * Translates `source` (borrowed; it outlives `schema`), whose root is called `title`. Where a keyword has no place in
- * the dialect, it is an error if `strict`, else left out and reported as `checked`. FM_INVALID_REQUEST, with
+ * the dialect, it is an error if `strict`, else left out and reported as `checked`: answers come whole, so they can be
+ * checked before anything of them is told. FM_INVALID_REQUEST, with
  * `elsewhere` and the path, which begins with `at`: the dialect lacks a part of it. On failure nothing is left to free.
  */
 FM_MUST_USE enum fm_code fm_apple_schema_make(struct json_object *source, const char *title, bool strict,

@@ -6,6 +6,7 @@
 #include "engine/apple/tools.h"
 #include "engine/apple/inbox.h"
 #include "engine/apple/status.h"
+#include "engine/guide/grammar.h"
 #include "engine/guide/schema.h"
 
 #include <json-c/json.h>
@@ -58,7 +59,8 @@ enum fm_code fm_apple_tool_schema(const struct fm_kit_job *job, size_t index, st
     }
     fm_schema_free(&prepared);
     snprintf(at, sizeof at, "tools[%zu].parameters", index);
-    return fm_apple_schema_make(tool->parameters, "Arguments", tool->strict, at, schema, error);
+    bool only_enforced = tool->strict && !fm_grammar_supported(); /* nobody could check what is left */
+    return fm_apple_schema_make(tool->parameters, "Arguments", only_enforced, at, schema, error);
 }
 
 /* ---- properties ---- */

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { checkChatStream, checkResponse, checkResponseStream } from "./support/invariants.mjs";
 import {
+  appleClient,
   connection,
   deltas,
   drain,
@@ -11,8 +12,10 @@ import {
   lacking,
   lackingPath,
   modelClient,
+  noApple,
   noEmbeddings,
   noModel,
+  ofApple,
   script,
   until,
 } from "./support/helper.mjs";
@@ -438,6 +441,10 @@ for (const name of ["openai-7", "openai-6"]) {
       const final = checkResponseStream(events);
       assert.equal(final.status, "cancelled");
     });
+  });
+
+  test(`${name} on the apple engine`, { skip: noApple() ?? false }, async (t) => {
+    await common(ofApple(t), OpenAI, appleClient(t), script("first ", { hang: "soft" }));
   });
 
   test(`${name} on the real model`, { skip: noModel() ?? false }, async (t) => {

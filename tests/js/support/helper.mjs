@@ -94,6 +94,55 @@ export const fakeClient = (t, options = {}) => clientFor(t, { ...fakeOptions, ..
 /** The built helper with the llama engine and the model that the build folder holds. */
 export const modelClient = (t, options = {}) => clientFor(t, { ...modelOptions, ...options });
 
+/** The stand-in of Apple's library (tests/apple). */
+const standInPath = join(root, "build", "tests-bin", "libFoundationModels.so");
+
+/** Why the apple engine cannot be asked, in front of the stand-in; null when it can. */
+export function noApple() {
+  return existsSync(join(dirname(helperPath), "fm-engine-apple")) && existsSync(standInPath)
+    ? null
+    : "the apple engine, or the stand-in of its library, is not built";
+}
+
+/**
+ * The built helper with the apple engine in front of the stand-in. The engine has another name here, because the package looks
+ * for a Mac behind that of "apple", and a description that does not say where it runs.
+ */
+export function appleClient(t, options = {}) {
+  const engineDir = temporaryFolder(t);
+  const { platforms: _, ...description } = JSON.parse(readFileSync(join(dirname(helperPath), "fm-engine-apple.json"), "utf8"));
+  symlinkSync(join(dirname(helperPath), "fm-engine-apple"), join(engineDir, "fm-engine-standin"));
+  writeFileSync(join(engineDir, "fm-engine-standin.json"), JSON.stringify(description));
+  const env = { ...sanitizerEnv, FM_ENGINE_APPLE_LIBRARY: standInPath, ...options.env };
+  return clientFor(t, { helperPath, engine: "standin", engineDir, ...options, env });
+}
+
+/** What the apple engine lacks, by the names of tests. */
+const LACKED_BY_APPLE = [
+  [/logprobs/, "Apple's model tells no log probabilities"],
+  [/penalties|logit_bias/, "Apple's model has neither penalties nor biases"],
+  [/reasoning/, "Apple's model does not think"],
+  [/json_object/, "Apple's model is held to schemas alone"],
+  [/POST \/completions/, "Apple's model takes messages alone"],
+  [/a schema that can't be enforced/, "another keyword is the first that Apple's model can't follow"],
+];
+
+/** The test `t`, whose tests of what the apple engine lacks are skipped, with the reason. */
+export function ofApple(t) {
+  const run = (name, ...more) => {
+    const reason = LACKED_BY_APPLE.find(([pattern]) => pattern.test(name))?.[1];
+    const body = more.at(-1);
+    const options = more.length > 1 ? more[0] : {};
+    return t.test(name, { ...options, skip: reason ?? options.skip ?? false }, (inner) => body(ofApple(inner)));
+  };
+  return new Proxy(t, {
+    get: (target, key) => {
+      const value = target[key];
+      return key === "test" ? run : typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+}
+
 /** The stub, with the log of what it got. */
 export function stubClient(t, stub = {}, options = {}) {
   const folder = temporaryFolder(t);

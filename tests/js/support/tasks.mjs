@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { z } from "zod";
-import { fakeClient, modelClient, script } from "./helper.mjs";
+import { appleClient, fakeClient, modelClient, noApple, ofApple, script } from "./helper.mjs";
 
 export const PROMPT = "Describe a cat called Tom, who is three years old.";
 export const Animal = z.object({
@@ -48,5 +48,6 @@ export function checkRun(seen, text, real) {
  */
 export function onBothEngines(name, missing, suite) {
   test(`${name} on the fake engine`, async (t) => suite(t, fakeClient(t), false));
+  test(`${name} on the apple engine`, { skip: noApple() ?? false }, async (t) => suite(ofApple(t), appleClient(t), false));
   test(`${name} on the real model`, { skip: missing ?? false }, async (t) => suite(t, modelClient(t), true));
 }

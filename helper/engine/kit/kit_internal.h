@@ -71,7 +71,8 @@ void fm_kit_end(struct fm_kit *kit, int status);
 /* The same, as the front asks for: the engine may save its state for `save_ms` before. */
 void fm_kit_end_saved(struct fm_kit *kit, int64_t save_ms);
 
-/* The status to exit with: that of the first call, else 0. Any thread. */
+/* The status to exit with: that of the first call, else 0. The process ends with it, so fm_kit_tell does nothing from
+ * here on. Any thread. */
 int fm_kit_end_status(struct fm_kit *kit);
 
 /* ---- mailbox.c ---- */

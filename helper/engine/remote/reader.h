@@ -105,6 +105,17 @@ void fm_reader_fail(struct fm_remote_reader *reader, const char *why);
 /* The server reports an error. */
 void fm_reader_report(struct fm_remote_reader *reader, struct json_object *object);
 
+/* How a dialect whose events have names reads one of them. */
+struct fm_reader_row {
+    const char *type;
+    void (*read)(struct fm_remote_reader *reader, struct json_object *data);
+};
+
+/* Reads an event by its row of `rows`, `count` of them: by its member `type`, or else by `name`. One that has no row is
+ * skipped, unless it reports an error. */
+void fm_reader_dispatch(struct fm_remote_reader *reader, const struct fm_reader_row *rows, size_t count,
+                        const char *name, struct json_object *data);
+
 /* A count of tokens that is a member of `object`, into `*count`, if it is there. */
 void fm_reader_count(struct json_object *object, const char *key, int64_t *count);
 

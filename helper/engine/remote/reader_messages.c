@@ -119,10 +119,7 @@ static void read_stop(struct fm_remote_reader *reader, struct json_object *data)
     reader->complete = reader->reason != FM_REASON_NONE;
 }
 
-static const struct row {
-    const char *type;
-    void (*read)(struct fm_remote_reader *reader, struct json_object *data);
-} rows[] = {
+static const struct fm_reader_row rows[] = {
     {"message_start", read_start},
     {"content_block_start", read_block_start},
     {"content_block_delta", read_block_delta},
@@ -133,15 +130,5 @@ static const struct row {
 };
 
 void fm_reader_messages(struct fm_remote_reader *reader, const char *name, struct json_object *data) {
-    const char *type = fm_reader_string(data, "type");
-    type = *type ? type : name;
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        if (strcmp(rows[i].type, type) == 0) {
-            rows[i].read(reader, data);
-            return;
-        }
-    }
-    if (json_object_object_get(data, "error")) {
-        fm_reader_report(reader, data);
-    }
+    fm_reader_dispatch(reader, rows, sizeof rows / sizeof rows[0], name, data);
 }

@@ -21,6 +21,23 @@ void fm_reader_report(struct fm_remote_reader *reader, struct json_object *objec
     }
 }
 
+/* ---- events ---- */
+
+void fm_reader_dispatch(struct fm_remote_reader *reader, const struct fm_reader_row *rows, size_t count,
+                        const char *name, struct json_object *data) {
+    const char *type = fm_reader_string(data, "type");
+    type = *type ? type : name;
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(rows[i].type, type) == 0) {
+            rows[i].read(reader, data);
+            return;
+        }
+    }
+    if (json_object_object_get(data, "error")) {
+        fm_reader_report(reader, data);
+    }
+}
+
 /* ---- parts ---- */
 
 static void emit(struct fm_remote_reader *reader, const struct fm_remote_part *part) {

@@ -109,10 +109,7 @@ static void read_failed(struct fm_remote_reader *reader, struct json_object *dat
     fm_reader_report(reader, fm_reader_object(data, "response"));
 }
 
-static const struct row {
-    const char *type;
-    void (*read)(struct fm_remote_reader *reader, struct json_object *data);
-} rows[] = {
+static const struct fm_reader_row rows[] = {
     {"response.output_text.delta", read_text},
     {"response.function_call_arguments.delta", read_arguments},
     {"response.reasoning_text.delta", read_reasoning},
@@ -128,15 +125,5 @@ static const struct row {
 };
 
 void fm_reader_responses(struct fm_remote_reader *reader, const char *name, struct json_object *data) {
-    const char *type = fm_reader_string(data, "type");
-    type = *type ? type : name;
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        if (strcmp(rows[i].type, type) == 0) {
-            rows[i].read(reader, data);
-            return;
-        }
-    }
-    if (json_object_object_get(data, "error")) {
-        fm_reader_report(reader, data);
-    }
+    fm_reader_dispatch(reader, rows, sizeof rows / sizeof rows[0], name, data);
 }

@@ -64,8 +64,12 @@ void fm_body_base64(struct fm_body *body, const char *before, const struct fm_im
 /* Refuses an image of an unknown type. */
 enum fm_code fm_body_check_images(struct fm_body *body);
 
-/* The tools that this answer may call: the others are left out, as no dialect can forbid single ones. */
+/* Whether the job has tools at all. */
 bool fm_body_has_tools(const struct fm_body *body);
+
+/* Whether the server is told of this tool: those that must not be called are left out, as no dialect can forbid single
+ * ones. Where none may be called all are told of, and the choice forbids them. */
+bool fm_body_offers(const struct fm_body *body, const struct fm_tool *tool);
 
 /* The one tool that has to be called; NULL: there is a choice. */
 const struct fm_tool *fm_body_only_tool(const struct fm_body *body);

@@ -138,6 +138,10 @@ bool fm_body_has_tools(const struct fm_body *body) {
     return body->job->tool_count > 0;
 }
 
+bool fm_body_offers(const struct fm_body *body, const struct fm_tool *tool) {
+    return tool->allowed || body->job->tool_mode == FM_TOOLS_NONE;
+}
+
 const struct fm_tool *fm_body_only_tool(const struct fm_body *body) {
     const struct fm_tool *only = NULL;
     size_t count = 0;

@@ -173,7 +173,7 @@ static void write_tools(struct fm_body *body) {
     fm_json_array_begin(w);
     for (size_t i = 0; i < body->job->tool_count; i++) {
         const struct fm_tool *tool = &body->job->tools[i];
-        if (!tool->allowed && body->job->tool_mode != FM_TOOLS_NONE) {
+        if (!fm_body_offers(body, tool)) {
             continue;
         }
         fm_json_object_begin(w);

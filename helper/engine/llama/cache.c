@@ -291,7 +291,7 @@ static void make_whole(const struct fm_cache *cache, size_t more, const struct f
         needed += !cached->state || cached == best ? cached->count : 0;
     }
     if (needed > llama_n_ctx(cache->model->context)) {
-        (void)fm_kv_grow(cache->model);
+        (void)fm_kv_grow(cache->model, needed);
     }
 }
 

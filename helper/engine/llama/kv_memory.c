@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 
+#define STEP 4 /* in two steps from FM_CONTEXT_FIRST to what most models have by default */
+
 /* All cells, with whose they are. False: there is no memory for the copy, or `to` does not take it. */
 static bool copy_cells(struct llama_context *from, struct llama_context *to) {
     size_t bytes = llama_state_get_size(from);
@@ -15,23 +17,32 @@ static bool copy_cells(struct llama_context *from, struct llama_context *to) {
     return copied;
 }
 
-bool fm_kv_grow(struct fm_llama_model *model) {
+/* How much room it has next: STEP times what it has, or what is needed, but no more than the whole. */
+static uint32_t next_size(const struct fm_llama_model *model, size_t needed) {
+    uint32_t whole = model->context_params.n_ctx;
+    size_t size = (size_t)llama_n_ctx(model->context) * STEP;
+    size = size > needed ? size : needed;
+    return size < whole ? (uint32_t)size : whole;
+}
+
+bool fm_kv_grow(struct fm_llama_model *model, size_t needed) {
     int64_t start_us = fm_now_us();
-    if (llama_n_ctx(model->context) >= model->context_params.n_ctx) {
+    struct llama_context_params params = model->context_params;
+    params.n_ctx = next_size(model, needed);
+    if (llama_n_ctx(model->context) >= params.n_ctx) {
         return false;
     }
-    struct llama_context *whole = llama_init_from_model(model->weights, model->context_params);
-    if (!whole || !copy_cells(model->context, whole)) {
-        fm_log(FM_LOG_WARN, "no memory for %u tokens of context: %u stay", model->context_params.n_ctx,
-               llama_n_ctx(model->context));
-        llama_free(whole);
+    struct llama_context *larger = llama_init_from_model(model->weights, params);
+    if (!larger || !copy_cells(model->context, larger)) {
+        fm_log(FM_LOG_WARN, "no memory for %u tokens of context: %u stay", params.n_ctx, llama_n_ctx(model->context));
+        llama_free(larger);
         return false;
     }
     llama_free(model->context);
-    model->context = whole;
-    fm_threads_move(&model->threads, whole);
+    model->context = larger;
+    fm_threads_move(&model->threads, larger);
     fm_llama_model_watch(model, model->stop, model->stop_argument);
-    fm_log(FM_LOG_DEBUG, "the KV memory has room for %u tokens now, after %lld us", llama_n_ctx(whole),
+    fm_log(FM_LOG_DEBUG, "the KV memory has room for %u tokens now, after %lld us", llama_n_ctx(larger),
            (long long)(fm_now_us() - start_us));
     return true;
 }

@@ -204,7 +204,7 @@ static struct fm_sequence *find_youngest(struct fm_scheduler *scheduler) {
  * again then: none is cut. One alone always has room, for a whole context.
  */
 static void make_room(struct fm_scheduler *scheduler) {
-    if (fm_kv_grow(scheduler->model) || fm_cache_make_room(&scheduler->cache)) {
+    if (fm_kv_grow(scheduler->model, 0) || fm_cache_make_room(&scheduler->cache)) {
         return;
     }
     struct fm_sequence *youngest = find_youngest(scheduler);

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { alive, deltas, drain, fakeClient, script, stubClient, until } from "./support/helper.mjs";
 import { checkResponse, checkResponseStream } from "./support/invariants.mjs";
-import { WAIT, repeated, soon } from "./support/patience.mjs";
+import { WAIT, inTime, repeated, soon } from "./support/patience.mjs";
 
 const hang = script("a", { hang: "soft" });
 const stop = async (client) => {
@@ -28,23 +28,23 @@ test("a stopped helper: a call ends within its limit and a second, it is replace
   assert.equal(client.starts().length, 2);
 }));
 
-test("a stopped helper that read nothing: the next one answers, once", { timeout: WAIT }, async (t) => {
+test("a stopped helper that read nothing: the next one answers, once", { timeout: WAIT }, repeated(async (t) => {
   const client = stubClient(t, {}, { handshakeTimeoutMs: 2000 });
-  const pid = await stop(client);
+  const pid = await inTime(stop(client));
   const calls = [client.responses.create({ input: "one two" }), drain(client.responses.stream({ input: "three four" }))];
-  const [whole, { events, error }] = await Promise.all(calls);
+  const [whole, { events, error }] = await inTime(Promise.all(calls));
   checkResponse(whole);
-  assert.equal(error, null);
+  if (error) await inTime(Promise.reject(error));
   checkResponseStream(events);
   assert.equal(deltas(events), "three four");
   assert.equal(client.received("responses.create").length, 2);
   assert.equal(client.starts().length, 2);
   await until(() => !alive(pid), "the end of the stopped one");
-});
+}));
 
-test("a helper stopped in mid-stream: it is ended, and the request is not sent again", { timeout: WAIT }, async (t) => {
+test("a helper stopped in mid-stream: it is ended, and the request is not sent again", { timeout: WAIT }, repeated(async (t) => {
   const client = stubClient(t, {}, { handshakeTimeoutMs: 1000 });
-  const pid = (await client.health.ping()).pid;
+  const { pid } = await inTime(client.health.ping());
   const { events, error } = await drain(client.responses.stream({ input: hang }), ({ type }) => {
     if (type.endsWith("delta")) process.kill(pid, "SIGSTOP");
   });
@@ -54,8 +54,8 @@ test("a helper stopped in mid-stream: it is ended, and the request is not sent a
   checkResponseStream(events);
   assert.equal(client.received("responses.create").length, 1);
   await until(() => !alive(pid), "its end");
-  checkResponse(await client.responses.create({ input: "x" }));
-});
+  checkResponse(await inTime(client.responses.create({ input: "x" })));
+}));
 
 test("a helper that pings and never answers: the call ends in time, it is replaced", { timeout: WAIT }, repeated(async (t) => {
   const client = stubClient(t);

@@ -29,6 +29,16 @@ export function undisturbed(holds, message) {
   if (!holds) throw new Late(`does not hold, or the machine stood still: ${message}`);
 }
 
+/** What `work` gives. A helper that was not ready within its limit may be a busy machine's. */
+export async function inTime(work) {
+  try {
+    return await work;
+  } catch (error) {
+    if (error.code !== "TIMEOUT" && error.code !== "HELPER_UNHEALTHY") throw error;
+    throw new Late(`a helper started too slowly, or hangs: ${error.message}`);
+  }
+}
+
 /** A test that is run again where it was Late, up to five times in all: what is late in each of them is a bug. */
 export const repeated = (run) => async (t) => {
   for (let left = RUNS - 1; ; left--) {

@@ -116,6 +116,31 @@ struct fm_processors {
 /* The bytes of memory that a process has in use (resident); -1: not known. Any thread; reads a small file. */
 int64_t fm_process_memory(pid_t pid);
 
+#define FM_HUGE_RANGES_MAX 16
+
+/* Mapped files whose bytes are yet to be moved into huge pages. All zero: none. */
+struct fm_huge_pages {
+    size_t size; /* bytes of a huge page */
+    size_t count;
+    struct {
+        uintptr_t from; /* both are multiples of `size` */
+        uintptr_t to;
+    } ranges[FM_HUGE_RANGES_MAX];
+};
+
+/*
+ * Adds what this process has mapped of the file at `path` for reading, as far as it fills whole huge pages. Nothing is
+ * added where the system has none to give; so far Linux alone has. Reads small files.
+ */
+void fm_huge_pages_find(struct fm_huge_pages *pages, const char *path);
+
+/*
+ * Moves the next part from the file's pages to a huge page of this process' own memory: the same bytes at the same
+ * addresses, which may be read meanwhile, but not unmapped. False: nothing is left, or there is no memory for it.
+ * Blocks for about a millisecond.
+ */
+bool fm_huge_pages_next(struct fm_huge_pages *pages);
+
 /* As of now, for the calling thread. Any thread; reads a small file for each processor, which never blocks. */
 void fm_processors(struct fm_processors *processors);
 

@@ -11,6 +11,7 @@
 #include "engine/llama/gpu.h"
 #include "engine/llama/scheduler.h"
 #include "engine/llama/vision.h"
+#include "engine/llama/weights.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,6 +31,7 @@ struct llama_engine {
     struct fm_draft_model draft; /* ->context NULL: none */
     struct fm_scheduler scheduler;
     struct fm_saved saved;
+    struct fm_huge_pages pages; /* of the weights, those that are to move */
 };
 
 static struct llama_engine the_engine;
@@ -149,6 +151,17 @@ static enum fm_code load_models(struct llama_engine *engine, const struct fm_mod
     return code;
 }
 
+/* A GPU has its own memory. */
+static void add_weights(struct llama_engine *engine, const struct fm_model_files *files) {
+    engine->pages = (struct fm_huge_pages){0};
+    if (!engine->model.uses_gpu) {
+        fm_weights_add(&engine->pages, files->model);
+    }
+    if (engine->draft.context) {
+        fm_weights_add(&engine->pages, files->draft_model);
+    }
+}
+
 static void free_models(struct llama_engine *engine) {
     fm_draft_model_free(&engine->draft);
     fm_llama_model_free(&engine->model);
@@ -175,6 +188,7 @@ static enum fm_code load(void *state, struct fm_kit *kit, const struct fm_model_
         return code;
     }
     fm_saved_init(&engine->saved, &engine->model, files, kit);
+    add_weights(engine, files);
     *info = (struct fm_model_info){.context_length = engine->model.context_length,
                                    .slots = engine->model.slots,
                                    .memory_bytes = engine->model.memory_bytes + engine->draft.memory_bytes,
@@ -188,10 +202,10 @@ static void serve(void *state, struct fm_kit *kit) {
     struct llama_engine *engine = state;
     struct fm_kit_job *job;
     if (!engine->model.embeds) {
-        fm_scheduler_run(&engine->scheduler, &engine->saved, kit);
+        fm_scheduler_run(&engine->scheduler, &engine->saved, &engine->pages, kit);
         fm_scheduler_free(&engine->scheduler);
     }
-    while (engine->model.embeds && (job = fm_kit_take(kit, true))) {
+    while (engine->model.embeds && (job = fm_weights_wait(&engine->pages, kit))) {
         fm_embed(&engine->model, job);
     }
     fm_saved_free(&engine->saved);

@@ -369,21 +369,6 @@ static bool fit_gpu(struct fm_llama_model *model, const struct source *from, str
     return fits;
 }
 
-/*
- * Weights up to this part of the usable memory are copied into memory of our own, which can lie in huge pages: a token
- * is computed up to a tenth faster. Larger ones stay in the file's pages, which the kernel can drop when memory is
- * short.
- */
-#define COPIED_PART 8
-
-static enum llama_load_mode load_mode(const char *path) {
-    struct fm_file_info file;
-    bool whole = !strstr(path, "-of-"); /* llama.cpp's names of a model in several files: such a model is large */
-    bool copied =
-        whole && fm_file_examine(path, &file) == 0 && (double)file.size <= fm_context_usable_memory() / COPIED_PART;
-    return copied ? LLAMA_LOAD_MODE_NONE : LLAMA_LOAD_MODE_AUTO;
-}
-
 /* Loads all of it; on failure nothing is left but `gpu`. */
 static enum fm_code load_from(struct fm_llama_model *model, struct source *from, bool gpu, struct fm_error *error) {
     const struct fm_llama_model_options *options = from->options;
@@ -391,7 +376,6 @@ static enum fm_code load_from(struct fm_llama_model *model, struct source *from,
     model->uses_gpu = gpu && fit_gpu(model, from, &params);
     if (!model->uses_gpu) {
         fm_llama_gpu_leave_out(&params);
-        params.load_mode = load_mode(from->path);
     }
     params.progress_callback = model->uses_gpu ? on_weights : from->progress;
     params.progress_callback_user_data = model->uses_gpu ? from : from->argument;
@@ -467,7 +451,6 @@ enum fm_code fm_llama_model_load_weights(struct fm_llama_model *model, const cha
     struct llama_model_params params = llama_model_default_params();
     *model = (struct fm_llama_model){0};
     fm_llama_gpu_leave_out(&params);
-    params.load_mode = load_mode(path);
     params.progress_callback = progress;
     params.progress_callback_user_data = argument;
     enum fm_code code = fm_file_check_magic(path, "GGUF", error);

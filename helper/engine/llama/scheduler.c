@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/llama/kv_memory.h"
+#include "engine/llama/weights.h"
 
 #include <stdlib.h>
 
@@ -144,7 +145,8 @@ static bool admit(struct fm_scheduler *scheduler) {
     }
     int64_t deadline = INT64_MAX; /* from the first on: answers under way wait */
     while (scheduler->running < slots(scheduler) && !is_closed(scheduler) && fm_now_ms() < deadline) {
-        struct fm_kit_job *job = fm_kit_take(scheduler->kit, scheduler->running == 0);
+        struct fm_kit_job *job = scheduler->running == 0 ? fm_weights_wait(scheduler->pages, scheduler->kit)
+                                                         : fm_kit_take(scheduler->kit, false);
         if (!job) {
             break;
         }
@@ -451,8 +453,10 @@ static void see(struct fm_scheduler *scheduler) {
     }
 }
 
-void fm_scheduler_run(struct fm_scheduler *scheduler, struct fm_saved *saved, struct fm_kit *kit) {
+void fm_scheduler_run(struct fm_scheduler *scheduler, struct fm_saved *saved, struct fm_huge_pages *pages,
+                      struct fm_kit *kit) {
     scheduler->kit = kit;
+    scheduler->pages = pages;
     scheduler->saved = saved;
     fm_llama_model_watch(scheduler->model, abort_asked, scheduler);
     if (scheduler->draft) {

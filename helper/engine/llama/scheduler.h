@@ -17,6 +17,7 @@ struct fm_scheduler {
     size_t running;           /* those with one */
     struct fm_kit *kit;       /* borrowed; while it runs, as the next */
     struct fm_saved *saved;
+    struct fm_huge_pages *pages;
     const struct fm_sequence *busy;    /* whose job or image is worked on: it is not ended meanwhile. NULL: none */
     bool wanted;                       /* somebody waits for what is being computed */
     int64_t asked_ms;                  /* when that was looked at */
@@ -31,7 +32,11 @@ FM_MUST_USE enum fm_code fm_scheduler_init(struct fm_scheduler *scheduler, struc
                                            struct fm_draft_model *draft, struct fm_error *error);
 void fm_scheduler_free(struct fm_scheduler *scheduler);
 
-/* Takes jobs and runs them, until `kit` ends; then saves to `saved` what it has computed. Blocks. */
-void fm_scheduler_run(struct fm_scheduler *scheduler, struct fm_saved *saved, struct fm_kit *kit);
+/*
+ * Takes jobs and runs them, until `kit` ends; then saves to `saved` what it has computed. Moves `pages` (weights.h)
+ * while there is no job. Blocks.
+ */
+void fm_scheduler_run(struct fm_scheduler *scheduler, struct fm_saved *saved, struct fm_huge_pages *pages,
+                      struct fm_kit *kit);
 
 #endif

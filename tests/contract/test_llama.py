@@ -710,7 +710,7 @@ class Together(Fast):
 
 
 class Growth(Fast):
-    """The KV memory begins with room for 1,024 tokens, and is made anew with all of it when they are not enough."""
+    """The KV memory begins with room for 1,024 tokens, and is made anew with more when they are not enough."""
 
     GREW = b"the KV memory has room for"
 
@@ -728,6 +728,20 @@ class Growth(Fast):
             self.assertEqual(engine.stderr.count(self.GREW), times)
         self.assertEqual(len(texts[0]), 90)
         self.assertEqual(texts[0], texts[1])
+
+    def test_in_steps(self):
+        """Four times as much, or as much as a prompt needs; to the end of the context."""
+        engine, context = self.ready(log_level="debug", **{CTX: "4600", KV_TOKENS: "4600"})
+        lengths = (1100, 4200)
+        for length in lengths:
+            self.assertEqual(engine.run(self.prompt_of(engine, length), max_tokens=1).accepted, length)
+        again = engine.run(self.prompt_of(engine, lengths[1]), max_tokens=1)
+        self.assertEqual(again.cached, lengths[1] - 1)
+        engine.close()
+        rooms = [int(room) for room in re.findall(self.GREW + rb" (\d+) tokens", engine.stderr)]
+        self.assertEqual(rooms[0], 4096)
+        self.assertEqual(len(rooms), 2)
+        self.assertGreaterEqual(rooms[1], context)
 
     def test_amid_the_answers_of_several(self):
         engine, _ = self.ready(log_level="debug", **{SLOTS: "4"})

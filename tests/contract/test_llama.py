@@ -730,18 +730,12 @@ class Growth(Fast):
         self.assertEqual(texts[0], texts[1])
 
     def test_in_steps(self):
-        """Four times as much, or as much as a prompt needs; to the end of the context."""
-        engine, context = self.ready(log_level="debug", **{CTX: "4600", KV_TOKENS: "4600"})
-        lengths = (1100, 4200)
-        for length in lengths:
-            self.assertEqual(engine.run(self.prompt_of(engine, length), max_tokens=1).accepted, length)
-        again = engine.run(self.prompt_of(engine, lengths[1]), max_tokens=1)
-        self.assertEqual(again.cached, lengths[1] - 1)
+        """Four times as much, not the whole context."""
+        engine, context = self.ready(log_level="debug")
+        self.assertGreater(context, 4096)
+        self.assertEqual(engine.run(self.prompt_of(engine, 1100), max_tokens=1).accepted, 1100)
         engine.close()
-        rooms = [int(room) for room in re.findall(self.GREW + rb" (\d+) tokens", engine.stderr)]
-        self.assertEqual(rooms[0], 4096)
-        self.assertEqual(len(rooms), 2)
-        self.assertGreaterEqual(rooms[1], context)
+        self.assertEqual(re.findall(self.GREW + rb" (\d+) tokens", engine.stderr), [b"4096"])
 
     def test_amid_the_answers_of_several(self):
         engine, _ = self.ready(log_level="debug", **{SLOTS: "4"})

@@ -257,6 +257,13 @@ static enum fm_reason say_in_any_order(struct fm_kit_job *job) {
     return reason ? reason : fm_kit_job_piece(job, FM_PIECE_TEXT, "D c", 3);
 }
 
+/* A call before anything else, of which only the prompt was counted. */
+static enum fm_reason call_at_once(struct fm_kit_job *job) {
+    enum fm_reason reason = fm_kit_job_accept(job, 7);
+    reason = reason ? reason : fm_kit_job_tool_call(job, "g");
+    return reason ? reason : fm_kit_job_piece(job, FM_PIECE_ARGUMENTS, "{}", 2);
+}
+
 /* Settled as soon as it is aborted; what it says then goes nowhere. */
 static enum fm_reason settle(struct fm_kit_job *job) {
     enum fm_reason reason = fm_kit_job_accept(job, 1);
@@ -283,6 +290,8 @@ static enum fm_reason work(struct fm_kit *kit, struct fm_kit_job *job) {
         return say_pieces(job);
     } else if (is(message, "any order")) {
         return say_in_any_order(job);
+    } else if (is(message, "call at once")) {
+        return call_at_once(job);
     } else if (is(message, "settle")) {
         return settle(job);
     }
@@ -556,6 +565,11 @@ static void parts_in_any_order(void **state) {
     expect("job.reasoning", "\"text\":\"hm\"");
     expect("job.delta", "\"text\":\"b \"");
     expect("job.finished", "\"reason\":\"stop\"", "\"usage\":{}");
+    say(JOB(2, "call at once", ",\"tools\":[{\"name\":\"g\"}]"));
+    expect("job.accepted", "{\"job\":2,\"input_tokens\":7}");
+    expect("job.tool_call", "{\"job\":2,\"index\":0,\"name\":\"g\"}");
+    expect("job.tool_delta", "{\"job\":2,\"index\":0,\"arguments\":\"{}\"}");
+    expect("job.finished");
     ops.tools = false;
     ops.any_order = false;
     assert_int_equal(hang_up(), 0);

@@ -306,7 +306,7 @@ enum fm_reason fm_kit_job_tool_call(struct fm_kit_job *job, const char *name) {
     struct fm_json_writer w = begin_event(job, "job.tool_call");
     fm_json_key_int(&w, "index", job->calls++);
     fm_json_key_str(&w, "name", name);
-    if (!job->pieced && job->input_tokens >= 0) {
+    if (!job->pieced && job->output_tokens > 0) { /* without a token before it, the engine tells pieces of text */
         fm_json_key_int(&w, "output_tokens", job->output_tokens);
     }
     fm_json_object_end(&w);

@@ -188,6 +188,14 @@ void fm_client_take_fault(void *context, const struct fm_rpc_id *id, enum fm_rpc
 
 /* ---- calls ---- */
 
+static bool begins_object(const char *params, size_t len) {
+    size_t at = 0;
+    while (at < len && strchr(" \t\r\n", params[at]) && params[at]) {
+        at++;
+    }
+    return at < len && params[at] == '{';
+}
+
 /* Writes the whole message into `frame`, and checks it as the helper will: a message that it can't read has no id, so
  * its answer would find no call. */
 static enum fm_code write_call(struct fm_client *client, int64_t id, const char *method, const char *params, size_t len,
@@ -208,8 +216,10 @@ static enum fm_code write_call(struct fm_client *client, int64_t id, const char 
         return fm_fail_no_memory(error);
     }
     const char *wrong = fm_json_check(frame->data + header, frame->len - header, FM_JSON_VALUES_MAX, &offset);
-    size_t blanks = len ? strspn(params, " \t\r\n") : 0;
-    if (wrong || blanks >= len || params[blanks] != '{') {
+    if (!wrong) { /* and alone: what only fits into the message could have an id of its own */
+        wrong = fm_json_check(params, len, FM_JSON_VALUES_MAX, &offset);
+    }
+    if (wrong || !begins_object(params, len)) {
         return fm_fail(error, FM_INVALID_REQUEST, "the params of %s are not a JSON object: %s", method,
                        wrong ? wrong : "they do not begin with {");
     }

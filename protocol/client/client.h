@@ -106,9 +106,9 @@ void fm_client_free(struct fm_client *client);
 FM_MUST_USE enum fm_code fm_client_start(struct fm_client *client, struct fm_error *error);
 
 /*
- * Sends a call, and starts a helper where there is none. `params` is JSON text: an object, `len` bytes; NULL: {}.
- * `handler` is copied; NULL: the answer is dropped. `*id` is the call's name for fm_client_cancel, and in params of
- * `responses.cancel` as `request_id`; NULL: nobody asks.
+ * Sends a call, and starts a helper where there is none. `method` is a name of PROTOCOL.md, which is not escaped.
+ * `params` is JSON text: an object, `len` bytes; NULL: {}. `handler` is copied; NULL: the answer is dropped. `*id` is
+ * the call's name for fm_client_cancel, and in params of `responses.cancel` as `request_id`; NULL: nobody asks.
  *
  * On failure nothing was sent, and nothing calls back: FM_INVALID_REQUEST (`params` is no JSON object, or more than a
  * frame may hold), FM_RATE_LIMITED (FM_CLIENT_CALLS_MAX), FM_OVERLOADED (the helper does not read: the queue is full),

@@ -277,7 +277,8 @@ static void params_that_are_wrong_are_never_sent(void **state) {
     char deep[129] = "{\"a\":";
     memset(deep + 5, '[', 63);
     memset(deep + 68, ']', 60);
-    const char *const rows[] = {"", " ", "[]", "7", "{", "{}}", "{} {}", "{\"a\":NaN}", "{\"a\":\"\xff\"}", deep};
+    const char *const rows[] = {
+        "", " ", "[]", "7", "{", "{}}", "{} {}", "{},\"id\":99", "{}},{", "{\"a\":NaN}", "{\"a\":\"\xff\"}", deep};
     struct fm_client *client = stand_in(NULL, "hello; answer; cat", (struct fm_client_options){.path = NULL});
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct fm_error error = {.code = FM_OK};

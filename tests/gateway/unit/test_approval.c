@@ -138,6 +138,24 @@ static void callbacks_change_the_list(void **state) {
     assert_int_equal(opened.count, 1);
 }
 
+/* One that is withdrawn answers the one before it in the list, which is gone then. */
+static void a_callback_takes_the_one_before(void **state) {
+    (void)state;
+    struct gw_approvals *approvals = gw_approvals_new(TIMEOUT_MS);
+    struct seen before = {.count = 0};
+    struct seen other = {.count = 0};
+    struct seen seen = {.approvals = approvals};
+    open_one(approvals, "b", &before, 0);
+    open_one(approvals, "a", &seen, 0);
+    open_one(approvals, "a", &other, 0);
+    seen.answers = before.id;
+    gw_approvals_withdraw(approvals, "a");
+    assert_int_equal(before.verdict, GW_APPROVED);
+    assert_int_equal(other.count, 1);
+    assert_int_equal(gw_approvals_count(approvals), 0);
+    gw_approvals_free(approvals);
+}
+
 static void limits(void **state) {
     (void)state;
     static struct seen seen[GW_APPROVALS_MAX];
@@ -160,8 +178,12 @@ static void limits(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_answer_counts_once),     cmocka_unit_test(time_is_up), cmocka_unit_test(a_run_ends),
-        cmocka_unit_test(callbacks_change_the_list), cmocka_unit_test(limits),
+        cmocka_unit_test(an_answer_counts_once),
+        cmocka_unit_test(time_is_up),
+        cmocka_unit_test(a_run_ends),
+        cmocka_unit_test(callbacks_change_the_list),
+        cmocka_unit_test(a_callback_takes_the_one_before),
+        cmocka_unit_test(limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

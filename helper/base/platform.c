@@ -98,6 +98,28 @@ ssize_t fm_write(int fd, const void *data, size_t len) {
     return sent;
 }
 
+/* SIGPIPE goes to the thread that wrote. One that was pending before stays. */
+ssize_t fm_write_quiet(int fd, const void *data, size_t len) {
+    sigset_t pipe_signal;
+    sigset_t before;
+    sigset_t pending;
+    int number;
+    sigemptyset(&pipe_signal);
+    sigaddset(&pipe_signal, SIGPIPE);
+    sigpending(&pending);
+    bool was_pending = sigismember(&pending, SIGPIPE) == 1;
+    pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
+    ssize_t sent = fm_write(fd, data, len);
+    int error = errno;
+    sigpending(&pending);
+    if (sent < 0 && error == EPIPE && !was_pending && sigismember(&pending, SIGPIPE) == 1) {
+        sigwait(&pipe_signal, &number);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = error;
+    return sent;
+}
+
 bool fm_write_all(int fd, const void *data, size_t len) {
     const char *at = data;
     while (len) {
@@ -381,9 +403,8 @@ static bool take_given(const struct fm_child_given *given, int *report) {
 }
 
 /* In the child, between fork and exec: only async-signal-safe functions and plain system calls. */
-static void become(const char *path, char *const env[], const int standard[3], const struct fm_child_given *given,
-                   int report, pid_t parent) {
-    char *const argv[] = {(char *)path, NULL};
+static void become(const char *path, char *const argv[], char *const env[], const int standard[3],
+                   const struct fm_child_given *given, int report, pid_t parent) {
     sigset_t none;
     fm_os_die_with_parent(parent);
     setsid(); /* so it has no controlling terminal, and a process group for fm_child_kill */
@@ -413,14 +434,37 @@ static void close_all(const int *fds, size_t count) {
     }
 }
 
+/* The program's name, then `args`. The caller frees it; the strings are not copied. NULL when out of memory. */
+static char **make_argv(const char *path, char *const args[]) {
+    size_t count = 0;
+    while (args && args[count]) {
+        count++;
+    }
+    char **argv = calloc(count + 2, sizeof *argv);
+    if (argv) {
+        argv[0] = (char *)path;
+        for (size_t i = 0; i < count; i++) {
+            argv[i + 1] = args[i];
+        }
+    }
+    return argv;
+}
+
 int fm_child_start(struct fm_child *child, const char *path, char *const env[], const struct fm_child_given *given) {
+    return fm_child_start_args(child, path, NULL, env, given);
+}
+
+int fm_child_start_args(struct fm_child *child, const char *path, char *const args[], char *const env[],
+                        const struct fm_child_given *given) {
     enum { IN_READ, IN_WRITE, OUT_READ, OUT_WRITE, ERR_READ, ERR_WRITE, REPORT_READ, REPORT_WRITE, COUNT };
     int fds[COUNT] = {-1, -1, -1, -1, -1, -1, -1, -1};
     int error = fm_pipe(&fds[IN_READ], &fds[IN_WRITE]);
     error = error ? error : fm_pipe(&fds[OUT_READ], &fds[OUT_WRITE]);
     error = error ? error : fm_pipe(&fds[ERR_READ], &fds[ERR_WRITE]);
     error = error ? error : fm_pipe(&fds[REPORT_READ], &fds[REPORT_WRITE]);
-    if (error) {
+    char **argv = error ? NULL : make_argv(path, args);
+    if (!argv) {
+        error = error ? error : ENOMEM;
         close_all(fds, COUNT);
         return error;
     }
@@ -428,9 +472,10 @@ int fm_child_start(struct fm_child *child, const char *path, char *const env[], 
     pid_t pid = fork();
     if (pid == 0) {
         const int standard[3] = {fds[IN_READ], fds[OUT_WRITE], fds[ERR_WRITE]};
-        become(path, env, standard, given, fds[REPORT_WRITE], parent);
+        become(path, argv, env, standard, given, fds[REPORT_WRITE], parent);
     }
     error = pid < 0 ? errno : 0;
+    free(argv);
     close_all((int[]){fds[IN_READ], fds[OUT_WRITE], fds[ERR_WRITE], fds[REPORT_WRITE]}, 4);
     /* A successful exec closes the report pipe, so the end of input means success. */
     if (!error && fm_read(fds[REPORT_READ], &error, sizeof error) > 0) {

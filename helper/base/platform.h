@@ -62,6 +62,9 @@ ssize_t fm_read(int fd, void *data, size_t len);
  */
 ssize_t fm_write(int fd, const void *data, size_t len);
 
+/* The same, for a host that may not ignore SIGPIPE: when nobody reads any more, it is EPIPE without the signal. */
+ssize_t fm_write_quiet(int fd, const void *data, size_t len);
+
 /* Writes all of `len` bytes, blocking. EINTR and short writes are retried. False on an error (errno). */
 FM_MUST_USE bool fm_write_all(int fd, const void *data, size_t len);
 
@@ -264,6 +267,10 @@ struct fm_child_given {
  */
 FM_MUST_USE int fm_child_start(struct fm_child *child, const char *path, char *const env[],
                                const struct fm_child_given *given);
+
+/* The same with arguments: `args`, NULL-terminated, without the program's name; NULL: none. */
+FM_MUST_USE int fm_child_start_args(struct fm_child *child, const char *path, char *const args[], char *const env[],
+                                    const struct fm_child_given *given);
 
 /* True when it has ended and waits for fm_child_reap. Never blocks. */
 bool fm_child_has_ended(pid_t pid);

@@ -205,22 +205,59 @@ static bool put_into_job(const struct start *start) {
            WaitForSingleObject(start->process.hProcess, 0) == WAIT_OBJECT_0; /* its end tells why */
 }
 
-/* The name is quoted; a path has no quotes in it. */
-static wchar_t *make_command(const wchar_t *program) {
-    size_t len = wcslen(program);
-    wchar_t *command = malloc((len + 3) * sizeof *command);
+/*
+ * Appends `argument` in quotes, as Microsoft's C library takes a command line apart ("Parsing C command-line
+ * arguments"): a backslash counts as itself, unless backslashes stand before a quote, where each is doubled. `command`
+ * NULL: counts only. Returns where the next character goes.
+ */
+static size_t add_quoted(wchar_t *command, size_t at, const wchar_t *argument) {
+    size_t backslashes = 0;
+#define PUT(c) (command ? (void)(command[at] = (c)) : (void)0, at++)
+    PUT(L'"');
+    for (;; argument++) {
+        for (size_t more = *argument == L'"' ? backslashes + 1 : *argument ? 0 : backslashes; more; more--) {
+            PUT(L'\\');
+        }
+        if (!*argument) {
+            break;
+        }
+        backslashes = *argument == L'\\' ? backslashes + 1 : 0;
+        PUT(*argument);
+    }
+    PUT(L'"');
+#undef PUT
+    return at;
+}
+
+/* The program's name and the arguments, each in quotes. NULL when out of memory. The caller frees it. */
+static wchar_t *make_command(const wchar_t *program, char *const args[]) {
+    size_t len = add_quoted(NULL, 0, program);
+    wchar_t *command = malloc((len + 1) * sizeof *command);
     if (command) {
-        command[0] = command[len + 1] = L'"';
-        memcpy(command + 1, program, len * sizeof *command);
-        command[len + 2] = L'\0';
+        add_quoted(command, 0, program);
+        command[len] = L'\0';
+    }
+    for (size_t i = 0; command && args && args[i]; i++) {
+        wchar_t *wide = fm_windows_wide(args[i]);
+        wchar_t *longer = wide ? realloc(command, (add_quoted(NULL, len + 1, wide) + 1) * sizeof *command) : NULL;
+        if (!longer) {
+            free(wide);
+            free(command);
+            return NULL;
+        }
+        command = longer;
+        command[len] = L' ';
+        len = add_quoted(command, len + 1, wide);
+        command[len] = L'\0';
+        free(wide);
     }
     return command;
 }
 
 /* Creates the process in its job. 0 or an errno value. */
-static int create(struct start *start, const char *path, char *const env[]) {
+static int create(struct start *start, const char *path, char *const args[], char *const env[]) {
     start->program = fm_windows_wide(path);
-    start->command = start->program ? make_command(start->program) : NULL;
+    start->command = start->program ? make_command(start->program, args) : NULL;
     start->environment = make_environment(env);
     if (!start->command || !start->environment) {
         return ENOMEM;
@@ -351,10 +388,15 @@ static void close_fds(const struct fm_child *child) {
 }
 
 int fm_child_start(struct fm_child *child, const char *path, char *const env[], const struct fm_child_given *given) {
+    return fm_child_start_args(child, path, NULL, env, given);
+}
+
+int fm_child_start_args(struct fm_child *child, const char *path, char *const args[], char *const env[],
+                        const struct fm_child_given *given) {
     struct start start = {.job = NULL};
     (void)given; /* there is never one: fm_private_folder_open */
     *child = (struct fm_child){.to_child = -1, .from_child = -1, .errors = -1, .ended = -1};
-    int error = create(&start, path, env);
+    int error = create(&start, path, args, env);
     bool created = !error;
     for (int i = 0; i < 3; i++) { /* else the ends of its output would never come */
         close_handle(start.theirs[i]);

@@ -426,6 +426,10 @@ ssize_t fm_write(int fd, const void *data, size_t len) {
     return handle ? write_through(handle, data, len) : sent;
 }
 
+ssize_t fm_write_quiet(int fd, const void *data, size_t len) {
+    return fm_write(fd, data, len); /* there are no signals here */
+}
+
 bool fm_write_all(int fd, const void *data, size_t len) {
     struct fm_waited waited = {.fd = fd, .room = true};
     for (const char *at = data; len;) {

@@ -37,6 +37,7 @@ BANNED = {
 # Which folders a folder's files may include, the first match of a path counts. A folder may always include itself.
 LAYERS = (
     ("helper/base/", ()),
+    ("protocol/client/", ("protocol/", "base/")),
     ("protocol/", ("base/",)),
     ("helper/surface/", ("protocol/", "base/")),
     ("helper/front/", ("surface/", "protocol/", "base/")),
@@ -62,6 +63,9 @@ FRONT_LAYERS = (
     (("methods", ("methods/",)),),
     (("top", ("front", "dispatch", "pump")),),
 )
+# What is for hosts alone: neither the helper nor the rest of protocol/ may include it.
+CLIENT = "protocol/client/"
+NOT_HOSTS = ("helper/", "protocol/")
 OUR_FOLDERS = ("base/", "protocol/", "surface/", "front/", "sessions/", "bench/", "engine/")
 LLAMA_HEADER = re.compile(r'^(llama|ggml|gguf|mtmd)[\w.-]*\.h$|^common/|^(common|chat|sampling|json-schema-to-grammar)\.h$')
 LLAMA_FOLDER = "helper/engine/llama/"
@@ -232,6 +236,8 @@ def include_direction(source):
     for number, name, quoted in includes(source):
         if LLAMA_HEADER.search(name) and not source.path.startswith((LLAMA_FOLDER, *LLAMA_TESTS)):
             yield number, f"{name}: llama.cpp's headers belong to {LLAMA_FOLDER} alone"
+        elif name.startswith(CLIENT) and source.path.startswith(NOT_HOSTS) and not source.path.startswith(CLIENT):
+            yield number, f"{name}: {CLIENT} is for hosts"
         elif allowed is None:
             continue
         elif ".." in name.split("/"):

@@ -60,6 +60,9 @@ ROWS = [
     # (c) include direction
     (check.include_direction, "helper/base/x.c", '#include "protocol/frame.h"\n', [(1, "may not include it")]),
     (check.include_direction, "protocol/x.c", '#include "surface/surface.h"\n', [(1, "may not include it")]),
+    (check.include_direction, "protocol/x.c", '#include "protocol/client/client.h"\n', [(1, "is for hosts")]),
+    (check.include_direction, "helper/front/jobs.c", '#include "protocol/client/client.h"\n', [(1, "is for hosts")]),
+    (check.include_direction, "protocol/client/x.c", '#include "surface/surface.h"\n', [(1, "may not include it")]),
     (check.include_direction, "helper/surface/x.h", '#include <stdio.h>\n#include "front/front.h"\n',
      [(2, "helper/surface may not")]),
     (check.include_direction, "helper/front/x.c", '#include "engine/kit/kit.h"\n', [(1, "may not include it")]),
@@ -85,6 +88,8 @@ ROWS = [
     (check.include_direction, "helper/base/x.c", '#include "base/buf.h"\n#include <json-c/json.h>\n', []),
     (check.include_direction, "protocol/x.c", '#include "base/buf.h"\n#include "protocol/rpc.h"\n#include <math.h>\n',
      []),
+    (check.include_direction, "protocol/client/x.c", '#include "protocol/client/a.h"\n#include "protocol/b.h"\n', []),
+    (check.include_direction, "tests/client/x.c", '#include "protocol/client/client.h"\n', []),
     (check.include_direction, "helper/surface/x.c", '#include "surface/a.h"\n#include "protocol/a.h"\n#include "base/a.h"\n',
      []),
     (check.include_direction, "helper/front/jobs.c", '#include "front/state.h"\n#include "surface/a.h"\n#include "base/a.h"\n',

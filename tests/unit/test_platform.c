@@ -789,6 +789,48 @@ static long open_descriptors(void) {
     return count;
 }
 
+static void a_child_gets_its_arguments(void **state) {
+    (void)state;
+    struct fm_child child;
+    char got[32] = "";
+    size_t len = 0;
+    char *const args[] = {"-c", "printf '%s|' \"$0\" \"$@\"", "a b", "", "\"c\" \\", NULL};
+    assert_int_equal(fm_child_start_args(&child, "/bin/sh", args, no_environment, NULL), 0);
+    close(child.to_child);
+    for (ssize_t more; (more = fm_read(child.from_child, got + len, sizeof got - 1 - len)) > 0;) {
+        len += (size_t)more;
+    }
+    assert_string_equal(got, "a b||\"c\" \\|");
+    close(child.from_child);
+    close(child.errors);
+    close(child.ended);
+    assert_int_equal(fm_child_reap(child.pid), 0);
+}
+
+/* In a process whose SIGPIPE has its default action: it would end. */
+static int a_pipe_without_a_reader(void) {
+    int fds[2];
+    sigset_t set;
+    sigset_t pending;
+    signal(SIGPIPE, SIG_DFL);
+    CHECK(fm_pipe(&fds[0], &fds[1]) == 0);
+    CHECK(fm_write_quiet(fds[1], "abc", 3) == 3);
+    close(fds[0]);
+    CHECK(fm_write_quiet(fds[1], "abc", 3) == -1 && errno == EPIPE);
+    sigemptyset(&set);
+    sigaddset(&set, SIGPIPE);
+    sigprocmask(SIG_BLOCK, &set, NULL); /* a host that waits for it: one that was there stays */
+    kill(getpid(), SIGPIPE);
+    CHECK(fm_write_quiet(fds[1], "abc", 3) == -1 && errno == EPIPE);
+    CHECK(sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE) == 1);
+    return 0;
+}
+
+static void a_quiet_write_raises_no_signal(void **state) {
+    (void)state;
+    assert_int_equal(in_child(a_pipe_without_a_reader), 0);
+}
+
 static void a_child_has_three_pipes(void **state) {
     (void)state;
     struct fm_child child;
@@ -974,6 +1016,8 @@ int main(void) {
         cmocka_unit_test_setup(a_stack_of_any_size, reset),
         cmocka_unit_test_setup(ends, reset),
         cmocka_unit_test_setup(the_parents_death_is_seen, reset),
+        cmocka_unit_test_setup(a_child_gets_its_arguments, reset),
+        cmocka_unit_test_setup(a_quiet_write_raises_no_signal, reset),
         cmocka_unit_test_setup(a_child_has_three_pipes, reset),
         cmocka_unit_test_setup(a_child_has_what_it_is_given, reset),
         cmocka_unit_test_setup(a_child_may_be_given_less, reset),

@@ -154,13 +154,18 @@ class Answers(Case):
     def test_a_format(self):
         for dialect in DIALECTS:
             engine = self.engine(dialect)
-            strict = {"type": "json_schema", "name": "book", "schema": SCHEMA, "strict": True}
+            strict = {"type": "json_schema", "schema": SCHEMA, "strict": True}
             outcome = engine.run(user("a book"), format=strict)
             if outcome.error and outcome.error.get("param") == "format":
                 self.skipTest("the engine was built without llguidance")
             self.first.will({"type": "reply", "text": '{"title": 1}'})
             broken = engine.run(user("a book"), format=strict)
-            self.assertEqual((outcome.error, sorted(json.loads(outcome.text))), (None, ["pages", "title"]), dialect)
+            if dialect == "messages":  # llmock reads an earlier name of this member: a schema that is ignored is noticed
+                self.assertEqual(outcome.error["code"], "INTERNAL")
+                self.first.will({"type": "reply", "text": '{"title": "x", "pages": 1}'})
+                outcome = engine.run(user("a book"), format=strict)
+            self.assertIsNone(outcome.error, dialect)
+            self.assertEqual(sorted(json.loads(outcome.text)), ["pages", "title"])
             self.assertEqual(broken.error["code"], "INTERNAL")
 
     def test_vectors(self):

@@ -15,6 +15,7 @@ set -eu
 . "$(dirname -- "$0")/lib.sh"
 
 TRIES=2
+LLMOCK=tests/contract/llmock.txt
 CRATE=helper/engine/guide/guidance
 RUST_MIN=87 # of 1.87: the rust-version of helper/engine/guide/guidance/Cargo.toml
 TMP=
@@ -183,7 +184,7 @@ need_for_downloads() {
 
 downloads_done() {
   node_ready && llama_lib_ready && llama_src_ready && model_ready && crates_ready && suite_ready && embedding_ready &&
-    projector_ready && routers_ready && arm64_ready && vulkan_ready && zig_ready && macos_ready
+    projector_ready && routers_ready && llmock_ready && arm64_ready && vulkan_ready && zig_ready && macos_ready
 }
 
 llama_lib_ready() { installed llama-lib "$DEPS/llama/lib"; }
@@ -206,6 +207,9 @@ projector_ready() { [ -z "$tests" ] || installed projector build/models-vision/m
 routers_ready() {
   [ -z "$tests" ] || { installed router-vllm "$DEPS/routers/vllm" && installed router-smg "$DEPS/routers/smg"; }
 }
+
+# A server for clients to be tried by, with what it needs: pinned by the checksums of its list, which pip checks.
+llmock_ready() { [ -z "$tests" ] || cmp -s "$LLMOCK" "$DEPS/llmock/.installed"; }
 
 # llama.cpp's libraries; its source and the crates are the same for each platform.
 arm64_ready() { [ -z "$arm64" ] || installed llama-lib-arm64 "$DEPS/arm64/llama/lib"; }
@@ -259,6 +263,7 @@ download_all() {
   embedding_ready || get_embedding
   projector_ready || get_projector
   routers_ready || get_routers
+  llmock_ready || get_llmock
   arm64_ready || get_arm64
   zig_ready || get_zig
   macos_ready || get_macos
@@ -386,6 +391,15 @@ get_routers() {
     python3 -m zipfile -e "$file_path" "$TMP/router-$router"
     put "router-$router" "$TMP/router-$router" "$DEPS/routers/$router"
   done
+}
+
+get_llmock() {
+  say "downloading llmock and what it needs (5 MB)"
+  twice logged "pip install of llmock" python3 -m pip install --require-hashes --no-deps --only-binary=:all: --no-cache-dir \
+    --disable-pip-version-check --upgrade --target "$TMP/llmock" -r "$LLMOCK" || exit 1
+  cp "$LLMOCK" "$TMP/llmock/.installed"
+  rm -rf "$DEPS/llmock"
+  mv "$TMP/llmock" "$DEPS/llmock"
 }
 
 get_crates() {

@@ -479,6 +479,30 @@ class Output(Case):
         outcome = self.chat({"content": "no"}, tools=[{"name": "f"}], tool_choice={"mode": "required"})
         self.assertEqual((outcome.error["code"], outcome.text), ("INTERNAL", "no"))
 
+    def test_calls_that_are_broken(self):
+        """Arguments that are none, or do not match with `strict`; a tool that was not offered; a second call."""
+        schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+        tools = [{"name": "f", "parameters": schema}, {"name": "g", "parameters": schema, "strict": True}, {"name": "h"}]
+
+        def call(name, arguments, index=0):
+            return {"tool_calls": [{"index": index, "id": f"c{index}", "function": {"name": name, "arguments": arguments}}]}
+        only = {"tool_choice": {"mode": "auto", "names": ["f", "g"]}}
+        for calls, params, words in (
+                ([call("f", '{"a": 1}')], {}, None), ([call("f", '{"b": 1}')], {}, None), ([call("g", '{"a": 1}')], {}, None),
+                ([call("f", '{"a": ')], {}, "not a JSON object"), ([call("f", "[1]")], {}, "not a JSON object"),
+                ([call("f", '{"a": '), call("f", "{}", 1)], {}, "not a JSON object"),
+                ([call("f", '{"a": 1}'), call("g", "{", 1)], {}, "g, with arguments that are not a JSON object"),
+                ([call("g", '{"a": "x"}')], {}, "its schema"), ([call("g", "{}")], {}, "its schema"),
+                ([call("x", "{}")], {}, "may not call"), ([call("h", "{}")], only, "may not call"), ([call("h", "{}")], {}, None),
+                ([call("f", "{}"), call("f", "{}", 1)], {"parallel_tool_calls": False}, "one call alone")):
+            outcome = self.chat(*calls, finish="tool_calls", tools=tools, **params)
+            if words == "its schema" and outcome.error is None:
+                continue  # the engine was built without llguidance
+            self.assertEqual(outcome.error and outcome.error["code"], words and "INTERNAL", (calls, outcome.error))
+            self.assertIn(words or "", outcome.error["detail"] if outcome.error else "")
+        cut = self.chat(call("f", '{"a": '), finish="length", tools=tools)
+        self.assertEqual((cut.error, cut.reason, cut.calls), (None, "length", [["f", '{"a": ']]))
+
     def test_a_refusal(self):
         outcome = self.chat({"refusal": "I "}, {"refusal": "won't"})
         self.assertEqual((outcome.reason, outcome.refusal, outcome.text), ("stop", "I won't", ""))

@@ -81,9 +81,11 @@ class Router:
 
 
 def run(program, model, name):
-    """The answers and failures of requests, in each of which a worker is killed after a random number of deltas."""
+    """The numbers of answers, of failures without output and after output. In each request a worker is killed: at once, or
+    after a random number of deltas. Which one is random too: a router that takes turns would always, or never, have asked
+    that one if they were killed in turns."""
     workers, router, engine = [], None, None
-    answered = failed = 0
+    answered = failed = broken = 0
     try:
         workers += [LlamaServer(model, "-a", "any"), LlamaServer(model, "-a", "any")]
         router = None if name == "none" else Router(name, workers)
@@ -93,8 +95,8 @@ def run(program, model, name):
         assert engine.initialize()["ok"] and engine.load(None)[0]["ok"]
         expected = engine.run(user(QUESTION), max_tokens=30, temperature=0).text
         assert len(expected) > 20, expected
-        for number in range(KILLS):
-            victim, kill_at, deltas, text = number % 2, random.randrange(12), 0, ""
+        for _ in range(KILLS):
+            victim, kill_at, deltas, text = random.randrange(2), max(0, random.randrange(-3, 12)), 0, ""
             job = engine.start(user(QUESTION), max_tokens=30, temperature=0)
             if kill_at == 0:
                 workers[victim].close()
@@ -104,8 +106,9 @@ def run(program, model, name):
                     if deltas == kill_at:
                         workers[victim].close()
             if params["reason"] == "error":
-                failed += 1
-                print(f"{name}: {params['error']}", flush=True)
+                failed += not text
+                broken += bool(text)
+                print(f"{name}, after {deltas} deltas: {params['error']}", flush=True)
                 assert expected.startswith(text), (text, params)
             else:
                 answered += 1
@@ -116,7 +119,7 @@ def run(program, model, name):
     finally:
         for program in filter(None, [engine, router, *workers]):
             program.close()
-    return answered, failed
+    return answered, failed, broken
 
 
 def main():
@@ -130,9 +133,10 @@ def main():
             sys.exit(77)
     random.seed(18)
     for name in names:
-        answered, failed = run(program, model, name)
-        print(f"{name}: {answered} answered, {failed} failed, of {KILLS}", flush=True)
-        assert answered + failed == KILLS and answered > 0
+        answered, failed, broken = run(program, model, name)
+        print(f"{name}: {answered} answered, {failed} failed without output, {broken} after output, of {KILLS}", flush=True)
+        assert answered + failed + broken == KILLS and answered > 0
+        assert broken > 0 or KILLS < 10, "the kills hit something"
 
 
 if __name__ == "__main__":

@@ -278,13 +278,22 @@ class Configuration(OrderTest):
                 with open(f"/proc/{pid}/{file}", "rb") as proc:
                     self.assertNotIn(self.KEY.encode(), proc.read(), f"{pid} {file}")
 
-    def test_a_prefix_that_engines_see_does_not_matter(self):
-        path = self.write('{"key_env": "FM_ENGINE_KEY"}')
-        helper = self.order(("remote", {"IS": "config"}), ("beta", {}), args=("--remote", path),
-                            FM_ENGINE_KEY=self.KEY)
-        self.assertEqual(self.text_of(self.ask(helper, script({"parameter": "key:FM_ENGINE_KEY"}))), self.KEY)
-        told = self.text_of(self.ask(helper, script({"parameter": "env:FM_ENGINE_KEY"}), model="beta"))
-        self.assertEqual(told, "unset")
+    def test_names_that_others_read_are_refused(self):
+        """The engine would be another one by them before it begins, and one of ours would see the key."""
+        for name in ("LD_PRELOAD", "PATH", "HOME", "GLIBC_TUNABLES", "MALLOC_TRACE", "FM_ENGINE_KEY", "FM_PROXY_STORE", "LC_ALL"):
+            with self.subTest(name):
+                self.setUp()
+                path = self.write(json.dumps({"key_env": name}))
+                helper = self.order(("remote", {"IS": "config"}), args=("--remote", path), FM_ENGINE_KEY=self.KEY)
+                entry = helper.call("capabilities.get")["order"][0]
+                self.assertEqual(entry["reason_code"], "NOT_CONFIGURED")
+                self.assertIn(f"the variable {name} itself", entry["detail"])
+        for name in ("PATH_KEY", "HOME2", "LDKEY", "FM_REMOTE_KEY_1"):
+            with self.subTest(name):
+                self.setUp()
+                path = self.write(json.dumps({"key_env": name}))
+                helper = self.order(("remote", {"IS": "config"}), args=("--remote", path), **{name: self.KEY})
+                self.assertEqual(self.text_of(self.ask(helper, script({"parameter": "key:" + name}))), self.KEY)
 
     def test_in_a_variable(self):
         helper = self.order(("remote", {"IS": "config"}), args=("--remote", "env:THE_CONFIG"),

@@ -43,6 +43,8 @@ static void what_is_wrong(void **state) {
     } rows[] = {{"{", "not JSON"},
                 {"7", "not a JSON object"},
                 {"{\"key_env\":\"IT_IS_NOT_SET\"}", "IT_IS_NOT_SET"},
+                {"{\"key_env\":\"LD_PRELOAD\"}", "the variable LD_PRELOAD itself"},
+                {"{\"key_env\":\"PATH\"}", "the variable PATH itself"},
                 {"{\"key_env\":\"\"}", "not a variable's name"},
                 {"{\"key_env\":\"A=B\"}", "not a variable's name"},
                 {NULL, "not set"}};

@@ -2,6 +2,7 @@
  * What an endpoint has sent, to the kit. job.accepted goes out with the first output, because up to then another
  * endpoint may do the job.
  */
+#include "base/utf8.h"
 #include "engine/guide/guide.h"
 #include "engine/remote/remote.h"
 #include "protocol/base64.h"
@@ -16,15 +17,19 @@
 #include <string.h>
 
 #define TEXT_MAX          (16u << 20) /* bytes of a text that is checked */
+#define NAME_SHOWN        64          /* bytes of a tool's name in an error */
+#define WHY_SHOWN         300         /* bytes of what is wrong with it */
 #define VECTOR_VALUES_MAX (1u << 20)  /* numbers of vectors that do not come in base64 */
 
 void fm_remote_answer_init(struct fm_remote_answer *answer, struct fm_kit_job *job) {
     *answer = (struct fm_remote_answer){.job = job};
     fm_buf_init(&answer->text, TEXT_MAX);
+    fm_buf_init(&answer->arguments, TEXT_MAX);
 }
 
 void fm_remote_answer_free(struct fm_remote_answer *answer) {
     fm_buf_free(&answer->text);
+    fm_buf_free(&answer->arguments);
 }
 
 /* True where the kit wants more. */
@@ -46,22 +51,83 @@ static bool is_json(const struct fm_remote_answer *answer) {
     return kind == FM_FORMAT_JSON_OBJECT || kind == FM_FORMAT_JSON_SCHEMA;
 }
 
+/* ---- calls ---- */
+
+/* What is wrong with a call is told when the answer ends; the first fault counts. No text of the server is shown. */
+static void note_fault(struct fm_remote_answer *answer, const struct fm_tool *tool, const char *why) {
+    const char *name = tool ? tool->name : "one that this answer may not call";
+    if (answer->fault.code == FM_OK) {
+        (void)fm_fail(&answer->fault, FM_INTERNAL, "%s called a tool: %.*s%.*s", answer->endpoint->host,
+                      fm_utf8_shown(name, NAME_SHOWN), name, fm_utf8_shown(why, WHY_SHOWN), why);
+    }
+}
+
+/* A server may have ignored the schema, or have been cut: no call whose arguments are broken passes for one. */
+static void check_arguments(struct fm_remote_answer *answer) {
+    const struct fm_tool *tool = answer->call;
+    struct fm_buf *arguments = &answer->arguments;
+    struct fm_buf reason;
+    size_t offset;
+    fm_buf_append_char(arguments, '\0'); /* strspn stops there */
+    if (arguments->failed) {
+        note_fault(answer, tool, ", with arguments that are too long to be checked");
+        return;
+    }
+    arguments->len--;
+    const char *fault = fm_json_check(arguments->data, arguments->len, FM_ENGINE_VALUES_MAX, &offset);
+    if (fault || arguments->data[strspn(arguments->data, " \t\r\n")] != '{') {
+        note_fault(answer, tool, ", with arguments that are not a JSON object");
+        return;
+    }
+    if (tool->strict && tool->parameters && fm_grammar_supported()) {
+        fm_buf_init(&reason, WHY_SHOWN);
+        fm_buf_append_str(&reason, ", with arguments that don't match its schema: ");
+        size_t len = reason.len;
+        bool ended = fm_guide_check_text(tool->parameters, arguments->data, arguments->len, &reason);
+        if (!ended || reason.len > len || reason.failed) {
+            fm_buf_append_char(&reason, '\0');
+            note_fault(answer, tool, reason.failed ? ", with arguments that don't match its schema" : reason.data);
+        }
+        fm_buf_free(&reason);
+    }
+}
+
 /* A call without arguments has none in some dialects, and is to have an object. */
 static bool end_call(struct fm_remote_answer *answer) {
-    bool empty = answer->call_open && !answer->call_arguments;
-    answer->call_open = false;
+    bool open = answer->call != NULL;
+    bool empty = open && answer->arguments.len == 0;
+    if (open && !empty) {
+        check_arguments(answer);
+    }
+    answer->call = NULL;
     return !empty || go_on(answer, fm_kit_job_piece(answer->job, FM_PIECE_ARGUMENTS, "{}", 2));
 }
 
+static const struct fm_tool *find_tool(const struct fm_kit_job *job, const char *name) {
+    for (size_t i = 0; i < job->tool_count; i++) {
+        if (job->tools[i].allowed && strcmp(job->tools[i].name, name) == 0) {
+            return &job->tools[i];
+        }
+    }
+    return NULL;
+}
+
 static bool take_call(struct fm_remote_answer *answer, const char *name) {
+    struct fm_kit_job *job = answer->job;
     if (!end_call(answer)) {
         return false;
     }
+    answer->call = find_tool(job, name);
+    if (!answer->call || (answer->calls && !job->parallel_tool_calls)) {
+        note_fault(answer, answer->call, answer->call ? ", although one call alone is allowed" : "");
+        return go_on(answer, FM_REASON_ERROR);
+    }
     answer->calls = true;
-    answer->call_open = true;
-    answer->call_arguments = false;
-    return go_on(answer, fm_kit_job_tool_call(answer->job, name));
+    fm_buf_reset(&answer->arguments);
+    return go_on(answer, fm_kit_job_tool_call(job, name));
 }
+
+/* ---- all parts ---- */
 
 bool fm_remote_answer_take(void *state, const struct fm_remote_part *part) {
     static const enum fm_piece pieces[] = {
@@ -79,7 +145,7 @@ bool fm_remote_answer_take(void *state, const struct fm_remote_part *part) {
     case FM_PART_STATE: return go_on(answer, fm_kit_job_state(job, part->text, part->len));
     case FM_PART_CALL: return take_call(answer, part->text);
     case FM_PART_ARGUMENTS:
-        answer->call_arguments = true;
+        fm_buf_append(&answer->arguments, part->text, part->len);
         return go_on(answer, fm_kit_job_piece(job, FM_PIECE_ARGUMENTS, part->text, part->len));
     case FM_PART_TEXT:
         if (is_json(answer)) {
@@ -149,6 +215,10 @@ enum fm_reason fm_remote_answer_end(struct fm_remote_answer *answer, const struc
     }
     if (!end_call(answer)) {
         return answer->reason;
+    }
+    if (answer->fault.code != FM_OK) {
+        *error = answer->fault;
+        return FM_REASON_ERROR;
     }
     if (is_full(answer, reader)) {
         return FM_REASON_LENGTH;

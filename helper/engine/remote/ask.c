@@ -94,7 +94,9 @@ static void on_done(void *state, enum fm_code code, const struct fm_error *error
         ask->code = fm_reader_close(&ask->reader, &ask->error);
         reason = ask->code ? FM_REASON_NONE : fm_remote_answer_end(&ask->answer, &ask->reader, &ask->error);
     }
-    if (reason == FM_REASON_ERROR && ask->reader.stopped) {
+    if (reason == FM_REASON_ERROR && ask->answer.fault.code != FM_OK) {
+        ask->error = ask->answer.fault;
+    } else if (reason == FM_REASON_ERROR && ask->reader.stopped) {
         (void)fm_fail(&ask->error, FM_INTERNAL, "%s sent an answer whose parts are in no order that is allowed",
                       current(ask)->host);
     }

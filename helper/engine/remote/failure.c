@@ -280,6 +280,11 @@ static bool is_tls(int result) {
     return false;
 }
 
+enum fm_code fm_failure_of_proxy(const char *host, long status, struct fm_error *error) {
+    (void)fm_fail(error, FM_UNAVAILABLE, "the proxy does not let requests through to %s (status %ld)", host, status);
+    return with_reason(error, "AUTH_FAILED");
+}
+
 enum fm_code fm_failure_of_transfer(const char *host, int result, const char *text, enum fm_transfer_phase phase,
                                     const struct fm_secrets *secrets, struct fm_error *error) {
     if (result == OUT_OF_MEMORY) {

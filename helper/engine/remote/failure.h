@@ -48,6 +48,9 @@ enum fm_transfer_phase {
 enum fm_code fm_failure_of_transfer(const char *host, int result, const char *text, enum fm_transfer_phase phase,
                                     const struct fm_secrets *secrets, struct fm_error *error);
 
+/* When a proxy has refused the way to the server, with this status. */
+enum fm_code fm_failure_of_proxy(const char *host, long status, struct fm_error *error);
+
 /* Whether the next endpoint may do what this one did not, as long as there was no output. */
 bool fm_failure_moves_on(const struct fm_error *error);
 

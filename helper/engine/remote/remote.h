@@ -35,13 +35,14 @@ void fm_ask_drop_aborted(struct fm_remote *remote);
 struct fm_remote_answer {
     struct fm_kit_job *job;
     const struct fm_endpoint *endpoint;
-    bool accepted;         /* the first output was told: no other endpoint can do the job any more */
-    bool call_open;        /* the last part was a call, or arguments */
-    bool call_arguments;   /* and it has some */
-    bool calls;            /* there are any */
-    bool counted;          /* the kit has the counts of tokens */
-    struct fm_buf text;    /* where it has to be checked */
-    enum fm_reason reason; /* what the kit said last */
+    bool accepted;              /* the first output was told: no other endpoint can do the job any more */
+    bool calls;                 /* there are any */
+    const struct fm_tool *call; /* the last part was a call of this tool, or arguments; NULL: it was something else */
+    struct fm_buf arguments;    /* of that call, so far */
+    struct fm_error fault;      /* code not FM_OK: what was wrong with a call */
+    bool counted;               /* the kit has the counts of tokens */
+    struct fm_buf text;         /* where it has to be checked */
+    enum fm_reason reason;      /* what the kit said last */
 };
 
 /* `job` is borrowed; the answer allocates nothing yet. */

@@ -184,6 +184,13 @@ static enum fm_transfer_phase phase_of(const struct fm_transfer *transfer) {
     return transfer->begun ? FM_PHASE_ANSWERING : connected > 0 ? FM_PHASE_WAITING : FM_PHASE_CONNECTING;
 }
 
+/* What a proxy said to the last CONNECT; 0: nothing. */
+static long proxy_status(const struct fm_transfer *transfer) {
+    long status = 0;
+    transfer->transport->curl->easy_getinfo(transfer->easy, FM_CURLINFO_HTTP_CONNECTCODE, &status);
+    return status;
+}
+
 /* What came of it, by libcurl's `result`. */
 static enum fm_code judge(struct fm_transfer *transfer, int result, struct fm_error *error) {
     const struct fm_curl *curl = transfer->transport->curl;
@@ -194,6 +201,10 @@ static enum fm_code judge(struct fm_transfer *transfer, int result, struct fm_er
     }
     if (transfer->begun && (transfer->status >= 300 || (result == FM_CURLE_OK && transfer->status != 200))) {
         return fail_by_status(transfer, error); /* also where its body is cut */
+    }
+    long refused = transfer->begun ? 0 : proxy_status(transfer);
+    if (refused == 403 || refused == 407) {
+        return fm_failure_of_proxy(host, refused, error);
     }
     if (result != FM_CURLE_OK || !transfer->begun) {
         result = result ? result : FM_CURLE_GOT_NOTHING;

@@ -77,9 +77,31 @@ static bool has_key(const struct fm_config *config, const char *name) {
     return false;
 }
 
+/*
+ * Names, or their beginnings with '_' at the end, that no key may have: an engine's loader and its libraries read them
+ * before the engine confines itself (ld.so(8), glibc's manual, OpenSSL's env(7)), or the helper and its engines do.
+ */
+static const char *const read_by_others[] = {
+    "PATH",     "HOME",      "TMPDIR",        "LANG",        "LANGUAGE",    "TZ",         "TZDIR",
+    "LC_",      "LD_",       "DYLD_",         "MALLOC_",     "GLIBC_",      "GCONV_PATH", "RES_OPTIONS",
+    "OPENSSL_", "SSL_CERT_", "SSLKEYLOGFILE", "HOSTALIASES", "LOCALDOMAIN", "GGML_",      "VK_",
+    "ASAN_",    "UBSAN_",    "TSAN_",         "LSAN_",       "FM_ENGINE_",  "FM_PROXY_",
+};
+
+static bool is_read_by_others(const char *name) {
+    for (size_t i = 0; i < sizeof read_by_others / sizeof read_by_others[0]; i++) {
+        size_t len = strlen(read_by_others[i]);
+        bool prefix = read_by_others[i][len - 1] == '_';
+        if (strncmp(name, read_by_others[i], len) == 0 && (prefix || !name[len])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* FM_INTERNAL: out of memory; FM_UNAVAILABLE: the fault is noted. */
 static enum fm_code take_key(struct fm_config *config, const char *source, const char *name) {
-    char why[NAME_SHOWN + 64];
+    char why[NAME_SHOWN + 160];
     if (has_key(config, name)) {
         return FM_OK;
     }
@@ -88,6 +110,12 @@ static enum fm_code take_key(struct fm_config *config, const char *source, const
     }
     if (!*name || strchr(name, '=')) {
         return refuse(config, source, "a key_env is not a variable's name");
+    }
+    if (is_read_by_others(name)) {
+        snprintf(why, sizeof why,
+                 "key_env: the system or the helper reads the variable %.*s itself; put the key into another one",
+                 fm_utf8_shown(name, NAME_SHOWN), name);
+        return refuse(config, source, why);
     }
     if (!getenv(name)) {
         snprintf(why, sizeof why, "key_env: the variable %.*s is not set", fm_utf8_shown(name, NAME_SHOWN), name);

@@ -18,6 +18,7 @@ from engine import GRACE, Engine, program_and_model, user
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "bench"))
 import gguf  # noqa: E402
+import patience  # noqa: E402
 import speculation as bench  # noqa: E402
 
 PROGRAM = None
@@ -302,7 +303,7 @@ class DraftModel(Case):
         self.assert_refused(self.file(gguf.chain("xyz", 1)[:9000]), "cut short")
 
 
-class Saves(Case):
+class Saves(patience.TimedTest, Case):
     def seconds(self, engine):
         """What its process has computed so far."""
         with open(f"/proc/{engine.process.pid}/stat", encoding="utf-8") as file:
@@ -326,7 +327,7 @@ class Saves(Case):
         print(f"rewrites: {took['off'] / took['lookup']:.2f} times the speed without", file=sys.stderr)
         self.assertGreater(took["off"] / took["lookup"], 0.7)
         accepted, _ = self.drafts(engine)
-        self.assertGreater(accepted, 40 * REWRITES, "of some 200 tokens each")
+        self.assert_undisturbed(accepted > 40 * REWRITES, f"{accepted} accepted, of some 200 tokens each")
 
     def test_repeatable_answers_have_no_drafts(self):
         text = {"prompt": "one two three four " * 8, "temperature": 0, "max_tokens": 30}

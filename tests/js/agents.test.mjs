@@ -3,10 +3,10 @@ import * as agents from "@openai/agents";
 import assert from "node:assert/strict";
 import OpenAI from "openai-7";
 import { connection, noFormats } from "./support/helper.mjs";
-import { CALL, checkRun, description, LIMIT, onBothEngines, outcome } from "./support/tasks.mjs";
+import { CALL, checkRun, description, LIMIT, onEngines, outcome } from "./support/tasks.mjs";
 import { QUESTION, recorder, THINK, THOUGHT, Weather } from "./support/tasks.mjs";
 
-onBothEngines("Agents SDK", noFormats(), async (t, client, real) => {
+onEngines("Agents SDK", noFormats(), async (t, client, real) => {
   const [{ id }] = (await client.models.list()).data;
   agents.setTracingDisabled(true);
   const openai = new OpenAI({ ...connection(client), maxRetries: 0 });

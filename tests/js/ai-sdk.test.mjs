@@ -4,7 +4,7 @@ import { embedMany, generateObject, generateText, isStepCount, streamObject, str
 import assert from "node:assert/strict";
 import { createFmProxy } from "../../js-shim/dist/esm/ai.js";
 import { connection, lacking, noEmbeddings, noFormats, noModel, script } from "./support/helper.mjs";
-import { Animal, CALL, checkRun, description, LIMIT, onBothEngines } from "./support/tasks.mjs";
+import { Animal, CALL, checkRun, description, LIMIT, onEngines } from "./support/tasks.mjs";
 import { PROMPT, QUESTION, recorder, THINK, THOUGHT, Weather } from "./support/tasks.mjs";
 
 async function texts(t, client, real) {
@@ -153,7 +153,7 @@ async function tools(t, client, real) {
   }
 }
 
-onBothEngines("AI SDK", noModel(), async (t, client, real) => {
+onEngines("AI SDK", noModel(), async (t, client, real) => {
   await texts(t, client, real);
   const skip = (real && noFormats()) || false;
   await t.test("structured output", { skip }, async (t) => objects(t, client));

@@ -3,10 +3,10 @@ import { tool as langChainTool } from "@langchain/core/tools";
 import { ChatOpenAI, OpenAIEmbeddings } from "@langchain/openai";
 import assert from "node:assert/strict";
 import { connection, noEmbeddings, noFormats, noModel } from "./support/helper.mjs";
-import { Animal, CALL, checkRun, description, LIMIT, onBothEngines } from "./support/tasks.mjs";
+import { Animal, CALL, checkRun, description, LIMIT, onEngines } from "./support/tasks.mjs";
 import { PROMPT, QUESTION, recorder, THINK, THOUGHT, Weather } from "./support/tasks.mjs";
 
-onBothEngines("LangChain", noModel(), async (t, client, real) => {
+onEngines("LangChain", noModel(), async (t, client, real) => {
   const [{ id: model }] = (await client.models.list()).data;
   const { apiKey, baseURL, fetch } = connection(client);
   const common = { model, apiKey, maxRetries: 0, configuration: { baseURL, fetch } };

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { checkChatChoices, checkResponseStream } from "./support/invariants.mjs";
 import { connection, deltas, drain, noModel } from "./support/helper.mjs";
-import { onBothEngines, THINK, THOUGHT } from "./support/tasks.mjs";
+import { onEngines, THINK, THOUGHT } from "./support/tasks.mjs";
 
 const PROMPT = "Why is the sky blue? 😀";
 const MESSAGES = [{ role: "user", content: PROMPT }];
@@ -188,7 +188,7 @@ async function thoughts(t, openai, real) {
 
 for (const major of [7, 6]) {
   const { default: OpenAI } = await import(`openai-${major}`);
-  onBothEngines(`openai-${major}`, noModel(), async (t, client, real) => {
+  onEngines(`openai-${major}`, noModel(), async (t, client, real) => {
     const openai = new OpenAI({ ...connection(client), maxRetries: 0 });
     await logprobs(t, openai);
     await choices(t, openai, real);

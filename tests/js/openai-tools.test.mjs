@@ -2,7 +2,7 @@
 // another request answers.
 import assert from "node:assert/strict";
 import { connection, noFormats } from "./support/helper.mjs";
-import { CALL, checkRun, description, LIMIT, onBothEngines, QUESTION, recorder, Weather } from "./support/tasks.mjs";
+import { CALL, checkRun, description, LIMIT, onEngines, QUESTION, recorder, Weather } from "./support/tasks.mjs";
 
 async function openaiSuite(t, OpenAI, { zodFunction, zodResponsesFunction }, client, real) {
   const openai = new OpenAI({ ...connection(client), maxRetries: 0 });
@@ -51,5 +51,5 @@ async function openaiSuite(t, OpenAI, { zodFunction, zodResponsesFunction }, cli
 for (const major of [7, 6]) {
   const { default: OpenAI } = await import(`openai-${major}`);
   const helpers = await import(`openai-${major}/helpers/zod`);
-  onBothEngines(`openai-${major}`, noFormats(), (t, client, real) => openaiSuite(t, OpenAI, helpers, client, real));
+  onEngines(`openai-${major}`, noFormats(), (t, client, real) => openaiSuite(t, OpenAI, helpers, client, real));
 }

@@ -12,9 +12,12 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
+import { createServer as createHttpServer } from "node:http";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { text } from "node:stream/consumers";
+import { pipeline } from "node:stream/promises";
 import { fileURLToPath } from "node:url";
 import { createClient } from "../../../js-shim/dist/esm/index.js";
 import { platformPackage } from "../../../js-shim/dist/esm/locate.js";
@@ -127,13 +130,23 @@ const LACKED_BY_APPLE = [
   [/a schema that can't be enforced/, "another keyword is the first that Apple's model can't follow"],
 ];
 
-/** The test `t`, whose tests of what the apple engine lacks are skipped, with the reason. */
-export function ofApple(t) {
+/** What OpenAI's Responses API lacks, by the names of tests. */
+const LACKED_BY_RESPONSES = [
+  [/completions: (n|seed|logit_bias)$/, "the Responses API has neither seeds nor biases"],
+  [/json_object/, "the Responses API has no stop strings"],
+  [/a schema that can't be enforced/, "the server says it, not the engine"],
+];
+
+/** The same by chat completions. */
+const LACKED_BY_CHAT = [[/a schema that can't be enforced/, "the server says it, not the engine"]];
+
+/** The test `t`, whose tests of what an engine lacks are skipped, with the reason. */
+function without(t, lacked) {
   const run = (name, ...more) => {
-    const reason = LACKED_BY_APPLE.find(([pattern]) => pattern.test(name))?.[1];
+    const reason = lacked.find(([pattern]) => pattern.test(name))?.[1];
     const body = more.at(-1);
     const options = more.length > 1 ? more[0] : {};
-    return t.test(name, { ...options, skip: reason ?? options.skip ?? false }, (inner) => body(ofApple(inner)));
+    return t.test(name, { ...options, skip: reason ?? options.skip ?? false }, (inner) => body(without(inner, lacked)));
   };
   return new Proxy(t, {
     get: (target, key) => {
@@ -141,6 +154,38 @@ export function ofApple(t) {
       return key === "test" ? run : typeof value === "function" ? value.bind(target) : value;
     },
   });
+}
+
+export const ofApple = (t) => without(t, LACKED_BY_APPLE);
+export const ofRemote = (t, dialect) => without(t, dialect === "chat" ? LACKED_BY_CHAT : LACKED_BY_RESPONSES);
+
+/** Why the remote engine cannot be asked; null when it can. */
+export function noRemote() {
+  return existsSync(join(dirname(helperPath), "fm-engine-remote")) ? null : "the remote engine is not built";
+}
+
+/** An OpenAI server for the test, which answers by the fake engine; its base URL. */
+async function fakeServer(t) {
+  const { fetch } = createClient(fakeOptions);
+  const server = createHttpServer(async (request, reply) => {
+    const gone = new AbortController();
+    reply.on("close", () => gone.abort());
+    const { method, url } = request;
+    const body = method === "POST" ? await text(request) : undefined;
+    const headers = { "content-type": "application/json", authorization: "Bearer x" };
+    const answer = await fetch(`http://fm-proxy${url}`, { method, headers, body, signal: gone.signal });
+    reply.writeHead(answer.status, Object.fromEntries(answer.headers));
+    await pipeline(answer.body ?? [], reply).catch(() => {}); // the other side has left
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => server.close());
+  return `http://127.0.0.1:${server.address().port}/v1`;
+}
+
+/** The built helper with the remote engine, in front of a server that answers by the fake engine. */
+export async function remoteClient(t, dialect, options = {}) {
+  const remote = { endpoints: [{ url: await fakeServer(t), dialect }] };
+  return clientFor(t, { helperPath, engine: "remote", remote, env: sanitizerEnv, ...options });
 }
 
 /** The stub, with the log of what it got. */

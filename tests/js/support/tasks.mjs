@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { z } from "zod";
-import { appleClient, fakeClient, modelClient, noApple, ofApple, script } from "./helper.mjs";
+import { appleClient, fakeClient, modelClient, noApple, noRemote, ofApple, ofRemote, remoteClient, script } from "./helper.mjs";
 
 export const PROMPT = "Describe a cat called Tom, who is three years old.";
 export const Animal = z.object({
@@ -42,12 +42,17 @@ export function checkRun(seen, text, real) {
 }
 
 /**
- * A test on the fake engine, whose answers are exact, and on the real model, which says what it likes.
+ * A test on the engines whose answers are exact (the fake one, the remote one in front of it, Apple's in front of the
+ * stand-in), and on the real model, which says what it likes.
  *
  * @param {string | null} missing why the real model cannot be asked
  */
-export function onBothEngines(name, missing, suite) {
+export function onEngines(name, missing, suite) {
   test(`${name} on the fake engine`, async (t) => suite(t, fakeClient(t), false));
   test(`${name} on the apple engine`, { skip: noApple() ?? false }, async (t) => suite(ofApple(t), appleClient(t), false));
+  for (const dialect of ["responses", "chat"]) {
+    test(`${name} on the remote engine, ${dialect}`, { skip: noRemote() ?? false }, async (t) =>
+      suite(ofRemote(t, dialect), await remoteClient(t, dialect), false));
+  }
   test(`${name} on the real model`, { skip: missing ?? false }, async (t) => suite(t, modelClient(t), true));
 }

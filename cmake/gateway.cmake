@@ -1,7 +1,8 @@
 # The libraries of fm-gateway. Sets FM_GATEWAY_BUILT, and where it is ON, makes these targets:
 #
 #   fm_llhttp            the HTTP parser, built of the C files that packaging/setup.sh brings
-#   PkgConfig::WSLAY, PkgConfig::LIBUV, PkgConfig::CRYPTO
+#   fm_wslay             WebSocket frames
+#   PkgConfig::LIBUV, PkgConfig::CRYPTO
 #   fm_sqlite_vec        vectors in SQLite, built of one C file; only where setup.sh could bring it (it needs cargo)
 #
 # Of a build for another system than Linux and macOS there is no gateway: its sockets and signals are POSIX.
@@ -12,13 +13,18 @@ if(FM_GATEWAY STREQUAL "off" OR WIN32 OR (CMAKE_CROSSCOMPILING AND NOT FM_GATEWA
 endif()
 
 set(missing "")
-foreach(library WSLAY=libwslay>=1.1 LIBUV=libuv>=1.42 CRYPTO=libcrypto>=3.0)
+foreach(library LIBUV=libuv>=1.42 CRYPTO=libcrypto>=3.0)
   string(REGEX MATCH "^([A-Z]+)=(.*)$" _ ${library})
   pkg_check_modules(${CMAKE_MATCH_1} QUIET IMPORTED_TARGET ${CMAKE_MATCH_2})
   if(NOT ${CMAKE_MATCH_1}_FOUND)
     string(APPEND missing " ${CMAKE_MATCH_2}")
   endif()
 endforeach()
+find_path(FM_WSLAY_HEADERS wslay/wslay.h) # Debian's package has no file for pkg-config
+find_library(FM_WSLAY_LIBRARY wslay)
+if(NOT FM_WSLAY_HEADERS OR NOT FM_WSLAY_LIBRARY)
+  string(APPEND missing " wslay>=1.1")
+endif()
 if(NOT EXISTS "${FM_DEPS_DIR}/llhttp/llhttp.c")
   string(APPEND missing " ${FM_DEPS_DIR}/llhttp")
 endif()
@@ -30,6 +36,10 @@ if(missing)
   return()
 endif()
 set(FM_GATEWAY_BUILT ON)
+
+add_library(fm_wslay INTERFACE)
+target_include_directories(fm_wslay SYSTEM INTERFACE "${FM_WSLAY_HEADERS}")
+target_link_libraries(fm_wslay INTERFACE "${FM_WSLAY_LIBRARY}")
 
 add_library(fm_llhttp STATIC
   "${FM_DEPS_DIR}/llhttp/api.c" "${FM_DEPS_DIR}/llhttp/http.c" "${FM_DEPS_DIR}/llhttp/llhttp.c")

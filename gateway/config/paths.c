@@ -85,6 +85,27 @@ enum fm_code gw_paths_lock(const struct gw_paths *paths, int *fd, struct fm_erro
     return FM_OK;
 }
 
+enum fm_code gw_paths_note_port(const struct gw_paths *paths, int fd, int port, struct fm_error *error) {
+    char text[48];
+    int len = snprintf(text, sizeof text, "%ld\n%d\n", (long)getpid(), port);
+    return pwrite(fd, text, (size_t)len, 0) == len ? FM_OK : fail_file(error, "write", paths->lock);
+}
+
+enum fm_code gw_paths_find_port(const struct gw_paths *paths, int *port, struct fm_error *error) {
+    char text[48] = "";
+    int fd = open(paths->lock, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    bool held = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) != 0;
+    ssize_t len = held ? pread(fd, text, sizeof text - 1, 0) : 0;
+    if (fd >= 0) {
+        close(fd);
+    }
+    text[len > 0 ? len : 0] = 0;
+    const char *second = strchr(text, '\n');
+    *port = second ? (int)strtol(second + 1, NULL, 10) : 0;
+    return *port > 0 ? FM_OK
+                     : fm_fail(error, FM_UNAVAILABLE, "no fm-gateway is running with %s: start it first", paths->home);
+}
+
 enum fm_code gw_file_replace(const char *path, const char *text, size_t len, struct fm_error *error) {
     char name[GW_PATH_MAX];
     enum fm_code code = FM_OK;

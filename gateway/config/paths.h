@@ -36,6 +36,12 @@ FM_MUST_USE enum fm_code gw_paths_open(struct gw_paths *paths, struct fm_error *
  */
 FM_MUST_USE enum fm_code gw_paths_lock(const struct gw_paths *paths, int *fd, struct fm_error *error);
 
+/* Notes in the lock's file which port the gateway listens on. */
+FM_MUST_USE enum fm_code gw_paths_note_port(const struct gw_paths *paths, int fd, int port, struct fm_error *error);
+
+/* The port of the gateway that has the lock; FM_UNAVAILABLE: none runs, or it is not ready yet. */
+FM_MUST_USE enum fm_code gw_paths_find_port(const struct gw_paths *paths, int *port, struct fm_error *error);
+
 /*
  * Makes `path` hold the `len` bytes at `text`, with mode 0600, whole or not at all: a reader sees the old file or the
  * new. FM_UNAVAILABLE names the file.

@@ -82,10 +82,12 @@ void gw_websocket_limit(struct gw_websocket *socket, size_t message_max) {
 bool gw_websocket_feed(struct gw_websocket *socket, const uint8_t *data, size_t len) {
     socket->in = data;
     socket->in_len = len;
-    bool alive = !socket->closing && wslay_event_recv(socket->wslay) == 0;
+    int fault = socket->closing ? 0 : wslay_event_recv(socket->wslay);
     socket->in_len = 0;
-    alive = alive && wslay_event_send(socket->wslay) == 0;
-    return alive && !socket->closing && wslay_event_get_read_enabled(socket->wslay) &&
+    if (fault == WSLAY_ERR_PROTO) { /* of a frame's head; wslay itself answers the other faults */
+        gw_websocket_close(socket, GW_CLOSE_PROTOCOL, "this is no WebSocket frame");
+    }
+    return fault == 0 && wslay_event_send(socket->wslay) == 0 && !socket->closing && wslay_event_get_read_enabled(socket->wslay) &&
            wslay_event_get_write_enabled(socket->wslay);
 }
 

@@ -47,9 +47,9 @@ static size_t line_of(const char *text, size_t offset) {
 static enum fm_code at_line(const struct reading *reading, size_t line, const char *key, struct fm_error *error) {
     char detail[sizeof error->detail];
     memcpy(detail, error->detail, sizeof detail);
-    snprintf(error->param, sizeof error->param, "%s", key);
-    return fm_fail(error, FM_INVALID_REQUEST, "%s, line %zu: %s%s%s", reading->file, line, key, *key ? ": " : "",
-                   detail);
+    fm_fail(error, FM_INVALID_REQUEST, "%s, line %zu: %s: %s", reading->file, line, key, detail);
+    snprintf(error->param, sizeof error->param, "%s", key); /* fm_fail clears it */
+    return FM_INVALID_REQUEST;
 }
 
 static enum fm_code refuse_key(const struct reading *reading, const struct place *place, const char *name, size_t len,

@@ -56,19 +56,24 @@ bool gw_key_group_exists(const char *group, size_t len) {
 static enum fm_code refuse(const struct gw_key *key, const char *found, struct fm_error *error) {
     const char *more = key->why ? "; " : "";
     const char *why = key->why ? key->why : "";
-    snprintf(error->param, sizeof error->param, "%s.%s", key->group, key->name);
+    long long min = (long long)key->min;
+    long long max = (long long)key->max;
     switch (key->type) {
     case GW_INT:
-        return fm_fail(error, FM_INVALID_REQUEST, "must be an integer from %lld to %lld, not %s%s%s",
-                       (long long)key->min, (long long)key->max, found, more, why);
-    case GW_BOOL: return fm_fail(error, FM_INVALID_REQUEST, "must be true or false, not %s%s%s", found, more, why);
+        fm_fail(error, FM_INVALID_REQUEST, "must be an integer from %lld to %lld, not %s%s%s", min, max, found, more,
+                why);
+        break;
+    case GW_BOOL: fm_fail(error, FM_INVALID_REQUEST, "must be true or false, not %s%s%s", found, more, why); break;
     case GW_TEXT:
-        return fm_fail(error, FM_INVALID_REQUEST, "must be a string of %lld to %lld bytes, not %s%s%s",
-                       (long long)key->min, (long long)key->max, found, more, why);
-    case GW_CHOICE: break;
+        fm_fail(error, FM_INVALID_REQUEST, "must be a string of %lld to %lld bytes, not %s%s%s", min, max, found, more,
+                why);
+        break;
+    case GW_CHOICE:
+        fm_fail(error, FM_INVALID_REQUEST, "must be one of the strings %sbut is %s%s%s", key->choices, found, more, why);
+        break;
     }
-    return fm_fail(error, FM_INVALID_REQUEST, "must be one of the strings %sbut is %s%s%s", key->choices, found, more,
-                   why);
+    snprintf(error->param, sizeof error->param, "%s.%s", key->group, key->name); /* fm_fail clears it */
+    return FM_INVALID_REQUEST;
 }
 
 /* In `choices`, where each has a space after it. */

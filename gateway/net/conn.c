@@ -18,9 +18,6 @@ static bool is_stranger(const struct gw_conn *conn) {
 }
 
 static void free_conn(struct gw_conn *conn) {
-    struct gw_server *server = conn->server;
-    server->strangers -= is_stranger(conn);
-    server->count--;
     gw_peer_remove(&conn->peer);
     *conn->link = conn->next;
     if (conn->next) {
@@ -45,6 +42,8 @@ void gw_conn_drop(struct gw_conn *conn) {
         return;
     }
     conn->state = GW_CONN_GONE;
+    conn->server->strangers -= is_stranger(conn);
+    conn->server->count--;
     uv_close((uv_handle_t *)&conn->tcp, on_closed);
     uv_close((uv_handle_t *)&conn->timer, on_closed);
 }

@@ -63,6 +63,9 @@ static int on_value(llhttp_t *parser, const char *at, size_t len) {
         reading->folded = true;
         return HPE_USER;
     }
+    while (len && (at[len - 1] == ' ' || at[len - 1] == '\t')) {
+        len--;
+    }
     for (size_t i = 0; i < KNOWN_COUNT; i++) {
         if (strlen(names[i]) == reading->field.len && strncasecmp(names[i], reading->field.at, reading->field.len) == 0) {
             reading->known[i] = (struct span){at, len, reading->known[i].count + 1};

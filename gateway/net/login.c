@@ -70,6 +70,9 @@ void gw_login_message(void *context, const char *text, size_t len) {
     struct gw_conn *conn = context;
     struct gw_frame frame;
     const char *fault;
+    if (conn->state != GW_CONN_SOCKET) { /* an earlier message of the same bytes has ended it */
+        return;
+    }
     if (!conn->peer.logged_in && (conn->early_bytes += len) > GW_STRANGER_MAX) {
         gw_conn_close(conn, GW_CLOSE_TOO_BIG, "more than 4 KiB before the login");
         return;

@@ -1,6 +1,6 @@
 /*
- * fm-gateway: connects the parts. What the process holds of secrets is out of its environment, and out of other processes'
- * reach, before anything else is read.
+ * fm-gateway: connects the parts. What the process holds of secrets is out of its environment, and out of other
+ * processes' reach, before anything else is read.
  */
 #include "base/clock.h"
 #include "base/file.h"

@@ -15,7 +15,8 @@ void gw_options_write_help(FILE *file) {
           "  --dev         a page of http://localhost:5173 (Vite's server) may connect too\n"
           "\n"
           "Its folder is ~/.proj-jarvis, or what PROJ_JARVIS_HOME says. config.json there has the settings, token the\n"
-          "token. Environment: PROJ_JARVIS_TOKEN, PROJ_JARVIS_PORT, PROJ_JARVIS_HOST, ANTHROPIC_API_KEY, OPENAI_API_KEY.\n",
+          "token. Environment: PROJ_JARVIS_TOKEN, PROJ_JARVIS_PORT, PROJ_JARVIS_HOST, ANTHROPIC_API_KEY, "
+          "OPENAI_API_KEY.\n",
           file);
 }
 
@@ -46,8 +47,9 @@ static bool take(struct gw_options *options, const char *word, const char *value
         ++*at;
         return true;
     }
-    fprintf(stderr, strcmp(word, "--ui") == 0 ? "fm-gateway: %s needs a folder\n"
-                                              : "fm-gateway: unknown option %s; --help lists them\n",
+    fprintf(stderr,
+            strcmp(word, "--ui") == 0 ? "fm-gateway: %s needs a folder\n"
+                                      : "fm-gateway: unknown option %s; --help lists them\n",
             word);
     return false;
 }

@@ -1,6 +1,6 @@
 /*
- * Reads the text of a config.json. Each key is set once and by its row of keys.c; whatever else is in the text is refused
- * by key and line, so no setting that a user wrote is ever silently without effect.
+ * Reads the text of a config.json. Each key is set once and by its row of keys.c; whatever else is in the text is
+ * refused by key and line, so no setting that a user wrote is ever silently without effect.
  */
 #include "config/config.h"
 
@@ -30,7 +30,7 @@ struct reading {
     const char *group_name;
     size_t group_len;
     const char *file;
-    unsigned seen; /* a bit for each row */
+    unsigned seen;   /* a bit for each row */
     unsigned groups; /* a bit for the first row of each group */
     struct fm_error *error;
 };

@@ -1,7 +1,7 @@
 /*
- * The gateway's settings: defaults, then config.json, then environment variables. One table (keys.c) holds each key with
- * its type, limits and default; reading, checking and writing all go by it. Everything here may read or write a small
- * file; call it from the main thread, before the first other thread.
+ * The gateway's settings: defaults, then config.json, then environment variables. One table (keys.c) holds each key
+ * with its type, limits and default; reading, checking and writing all go by it. Everything here may read or write a
+ * small file; call it from the main thread, before the first other thread.
  */
 #ifndef GW_CONFIG_CONFIG_H
 #define GW_CONFIG_CONFIG_H
@@ -24,7 +24,7 @@ struct gw_config {
     char agents_workspace_path[GW_CONFIG_TEXT_MAX]; /* relative to the working folder at the start */
     int64_t tools_timeout;                          /* ms */
     int64_t tools_max_output_bytes;
-    int64_t tools_approval_timeout;        /* ms */
+    int64_t tools_approval_timeout;         /* ms */
     char tools_sandbox[GW_CONFIG_TEXT_MAX]; /* "off", "write" or "strict" */
     bool memory_enabled;
     char memory_embedding_model[GW_CONFIG_TEXT_MAX];

@@ -1,4 +1,5 @@
-/* The table of config.json's keys, and how a value gets into struct gw_config. Every key is one row here and one field. */
+/* The table of config.json's keys, and how a value gets into struct gw_config. Every key is one row here and one field.
+ */
 #include "config/config.h"
 
 #include <json-c/json.h>
@@ -69,7 +70,8 @@ static enum fm_code refuse(const struct gw_key *key, const char *found, struct f
                 why);
         break;
     case GW_CHOICE:
-        fm_fail(error, FM_INVALID_REQUEST, "must be one of the strings %sbut is %s%s%s", key->choices, found, more, why);
+        fm_fail(error, FM_INVALID_REQUEST, "must be one of the strings %sbut is %s%s%s", key->choices, found, more,
+                why);
         break;
     }
     snprintf(error->param, sizeof error->param, "%s.%s", key->group, key->name); /* fm_fail clears it */

@@ -14,14 +14,14 @@
 
 /* All absolute. The folders below `home` and all files but `lock` are made by who uses them. */
 struct gw_paths {
-    char home[GW_PATH_MAX];       /* $PROJ_JARVIS_HOME, or ~/.proj-jarvis; 0700 */
-    char config[GW_PATH_MAX];     /* config.json */
-    char token[GW_PATH_MAX];      /* token */
-    char lock[GW_PATH_MAX];       /* lock: who holds it, is the gateway of this folder */
-    char sessions[GW_PATH_MAX];   /* sessions/ */
-    char blobs[GW_PATH_MAX];      /* blobs/ */
-    char audit[GW_PATH_MAX];      /* audit.jsonl */
-    char memory_db[GW_PATH_MAX];  /* memory.db */
+    char home[GW_PATH_MAX];      /* $PROJ_JARVIS_HOME, or ~/.proj-jarvis; 0700 */
+    char config[GW_PATH_MAX];    /* config.json */
+    char token[GW_PATH_MAX];     /* token */
+    char lock[GW_PATH_MAX];      /* lock: who holds it, is the gateway of this folder */
+    char sessions[GW_PATH_MAX];  /* sessions/ */
+    char blobs[GW_PATH_MAX];     /* blobs/ */
+    char audit[GW_PATH_MAX];     /* audit.jsonl */
+    char memory_db[GW_PATH_MAX]; /* memory.db */
 };
 
 /*

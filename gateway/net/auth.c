@@ -1,4 +1,5 @@
-/* Checks tokens and one-time codes. A secret is compared by its digest alone, and what fails is counted before it is told. */
+/* Checks tokens and one-time codes. A secret is compared by its digest alone, and what fails is counted before it is
+ * told. */
 #include "net/auth.h"
 
 #include "base/platform.h"

@@ -12,13 +12,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GW_FAILURES_MAX  10u
-#define GW_FAILURES_MS   60000
-#define GW_CODE_MS       60000 /* how long a one-time code is good */
-#define GW_CODE_LEN      64u   /* hexadecimal digits */
-#define GW_CODES_USED    64u   /* codes that were used and are not over yet; more are refused */
-#define GW_DIGEST_LEN    32u
-#define GW_TOKEN_MAX     512u  /* bytes */
+#define GW_FAILURES_MAX 10u
+#define GW_FAILURES_MS  60000
+#define GW_CODE_MS      60000 /* how long a one-time code is good */
+#define GW_CODE_LEN     64u   /* hexadecimal digits */
+#define GW_CODES_USED   64u   /* codes that were used and are not over yet; more are refused */
+#define GW_DIGEST_LEN   32u
+#define GW_TOKEN_MAX    512u /* bytes */
 
 enum gw_login { GW_LOGIN_OK, GW_LOGIN_WRONG, GW_LOGIN_LIMITED };
 

@@ -1,8 +1,8 @@
 /*
  * Connections. Each has a deadline until it is logged in, and never more than a limit of bytes waiting either way.
  *
- * A connection is freed only after libuv has closed both of its handles, so a function here may end it and go on: it looks
- * at `state` after whatever may have done that. Peers leave rpc's list there too, never while rpc walks along it.
+ * A connection is freed only after libuv has closed both of its handles, so a function here may end it and go on: it
+ * looks at `state` after whatever may have done that. Peers leave rpc's list there too, never while rpc walks along it.
  */
 #include "net/conn.h"
 
@@ -187,7 +187,8 @@ static void take_head(struct gw_conn *conn, size_t end_of_head) {
     const char *reason = NULL;
     fm_buf_init(&conn->head, GW_HEAD_MAX);
     int status = gw_head_read(head.data, end_of_head, &server->policy, &request, &reason);
-    bool chat = !status && request.websocket && (request.path_len == 1 || (request.path_len == 3 && !memcmp(request.path, "/ws", 3)));
+    bool chat = !status && request.websocket &&
+                (request.path_len == 1 || (request.path_len == 3 && !memcmp(request.path, "/ws", 3)));
     if (status) {
         gw_http_refuse(&conn->out, status, reason);
     } else if (request.websocket && !chat) {

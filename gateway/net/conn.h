@@ -19,16 +19,16 @@ struct gw_conn {
     struct gw_conn **link;
     enum gw_conn_state state;
     unsigned open_handles;
-    bool paused;       /* nothing is read, because too much waits to be sent */
-    bool writing;      /* libuv has `sending` */
-    bool shut;         /* our side of the connection has been ended */
+    bool paused;        /* nothing is read, because too much waits to be sent */
+    bool writing;       /* libuv has `sending` */
+    bool shut;          /* our side of the connection has been ended */
     size_t early_bytes; /* of frames before the login */
     uv_tcp_t tcp;
     uv_timer_t timer;
     uv_write_t write;
     uv_shutdown_t shutdown;
     struct fm_buf head;
-    struct fm_buf out;     /* to be sent after `sending` */
+    struct fm_buf out; /* to be sent after `sending` */
     struct fm_buf sending;
     struct gw_websocket socket;
 };

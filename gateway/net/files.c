@@ -16,11 +16,16 @@
 
 static const char *type_of(const char *name) {
     static const char *const types[][2] = {
-        {".html", "text/html; charset=utf-8"}, {".js", "text/javascript; charset=utf-8"},
-        {".css", "text/css; charset=utf-8"},   {".svg", "image/svg+xml"},
-        {".png", "image/png"},                 {".ico", "image/x-icon"},
-        {".woff2", "font/woff2"},              {".json", "application/json"},
-        {".webmanifest", "application/manifest+json"}, {".txt", "text/plain; charset=utf-8"},
+        {".html", "text/html; charset=utf-8"},
+        {".js", "text/javascript; charset=utf-8"},
+        {".css", "text/css; charset=utf-8"},
+        {".svg", "image/svg+xml"},
+        {".png", "image/png"},
+        {".ico", "image/x-icon"},
+        {".woff2", "font/woff2"},
+        {".json", "application/json"},
+        {".webmanifest", "application/manifest+json"},
+        {".txt", "text/plain; charset=utf-8"},
     };
     size_t len = strlen(name);
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {

@@ -1,6 +1,6 @@
 /*
- * The page's files: read into memory at the start, and found by their exact names. A request can't name anything else of
- * the disk, whatever its path looks like.
+ * The page's files: read into memory at the start, and found by their exact names. A request can't name anything else
+ * of the disk, whatever its path looks like.
  */
 #ifndef GW_NET_FILES_H
 #define GW_NET_FILES_H
@@ -10,9 +10,9 @@
 #include <stddef.h>
 #include <stdbool.h>
 
-#define GW_FILES_MAX      512u        /* files */
-#define GW_FILE_BYTES_MAX (4u << 20)  /* of one */
-#define GW_ETAG_LEN       34u         /* with its quotes */
+#define GW_FILES_MAX      512u       /* files */
+#define GW_FILE_BYTES_MAX (4u << 20) /* of one */
+#define GW_ETAG_LEN       34u        /* with its quotes */
 
 struct gw_file {
     char *path; /* "/index.html" */
@@ -29,8 +29,8 @@ struct gw_files {
 
 /*
  * Reads the folder and those in it. Links, names with other characters than letters, digits and "-_.", names that begin
- * with a dot, and kinds of files that no page has are left out. May block on the disk. FM_UNAVAILABLE names what can't be
- * read, FM_OVERLOADED what is too much; `files` is empty then.
+ * with a dot, and kinds of files that no page has are left out. May block on the disk. FM_UNAVAILABLE names what can't
+ * be read, FM_OVERLOADED what is too much; `files` is empty then.
  */
 FM_MUST_USE enum fm_code gw_files_load(struct gw_files *files, const char *folder, struct fm_error *error);
 void gw_files_free(struct gw_files *files);

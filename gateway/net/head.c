@@ -1,9 +1,9 @@
 /*
- * The policy of request heads. llhttp (strict, as it is by default) finds the lines; what they may say is decided here, and a
- * header that the policy knows may be there once.
+ * The policy of request heads. llhttp (strict, as it is by default) finds the lines; what they may say is decided here,
+ * and a header that the policy knows may be there once.
  *
- * A page of another site that resolves its name to 127.0.0.1 sends its own name as Host; one that opens a WebSocket sends
- * its own Origin. Both are refused here, and nothing that the gateway sends allows another origin to read it.
+ * A page of another site that resolves its name to 127.0.0.1 sends its own name as Host; one that opens a WebSocket
+ * sends its own Origin. Both are refused here, and nothing that the gateway sends allows another origin to read it.
  */
 #include "net/head.h"
 
@@ -67,7 +67,8 @@ static int on_value(llhttp_t *parser, const char *at, size_t len) {
         len--;
     }
     for (size_t i = 0; i < KNOWN_COUNT; i++) {
-        if (strlen(names[i]) == reading->field.len && strncasecmp(names[i], reading->field.at, reading->field.len) == 0) {
+        if (strlen(names[i]) == reading->field.len &&
+            strncasecmp(names[i], reading->field.at, reading->field.len) == 0) {
             reading->known[i] = (struct span){at, len, reading->known[i].count + 1};
         }
     }
@@ -150,7 +151,8 @@ static int check_path(struct span url, const char **reason) {
         return refuse(414, "The path is too long.", reason);
     }
     if (memchr(url.at, '?', url.len) || memchr(url.at, '#', url.len)) {
-        return refuse(400, "No path here has a query. The token belongs in the first message of the WebSocket.", reason);
+        return refuse(400, "No path here has a query. The token belongs in the first message of the WebSocket.",
+                      reason);
     }
     return 0;
 }
@@ -220,12 +222,12 @@ static int decide(const struct reading *reading, const struct gw_head_policy *po
     if (status) {
         return status;
     }
-    *request = (struct gw_request){.path = reading->url.at,
-                                   .path_len = reading->url.len,
-                                   .head_only = method == HTTP_HEAD,
-                                   .etag = reading->known[IF_NONE_MATCH].count == 1 ? reading->known[IF_NONE_MATCH].at
-                                                                                    : NULL,
-                                   .etag_len = reading->known[IF_NONE_MATCH].len};
+    *request =
+        (struct gw_request){.path = reading->url.at,
+                            .path_len = reading->url.len,
+                            .head_only = method == HTTP_HEAD,
+                            .etag = reading->known[IF_NONE_MATCH].count == 1 ? reading->known[IF_NONE_MATCH].at : NULL,
+                            .etag_len = reading->known[IF_NONE_MATCH].len};
     return check_upgrade(reading->known, request, reason);
 }
 

@@ -26,10 +26,10 @@ struct gw_head_policy {
 struct gw_request {
     const char *path;
     size_t path_len;
-    bool head_only;       /* HEAD */
-    bool websocket;       /* an upgrade; else a request for a file */
-    const char *key;      /* Sec-WebSocket-Key, GW_WEBSOCKET_KEY_LEN bytes */
-    const char *etag;     /* If-None-Match; NULL: none */
+    bool head_only;   /* HEAD */
+    bool websocket;   /* an upgrade; else a request for a file */
+    const char *key;  /* Sec-WebSocket-Key, GW_WEBSOCKET_KEY_LEN bytes */
+    const char *etag; /* If-None-Match; NULL: none */
     size_t etag_len;
 };
 

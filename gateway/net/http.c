@@ -1,6 +1,6 @@
 /*
- * HTTP answers. Each has the headers that keep a page from doing more than it is for: no script, style or connection but
- * the gateway's own, no frame around it, no type guessed, nothing told to other sites.
+ * HTTP answers. Each has the headers that keep a page from doing more than it is for: no script, style or connection
+ * but the gateway's own, no frame around it, no type guessed, nothing told to other sites.
  */
 #include "net/http.h"
 
@@ -70,7 +70,8 @@ static void write_answer(struct fm_buf *out, const struct answer *answer) {
 static void write_text(struct fm_buf *out, int status, const char *text, const char *more, bool head_only) {
     char body[256];
     int len = snprintf(body, sizeof body, "%s\n", text);
-    write_answer(out, &(struct answer){status, "text/plain; charset=utf-8", "no-store", more, body, (size_t)len, head_only});
+    write_answer(out,
+                 &(struct answer){status, "text/plain; charset=utf-8", "no-store", more, body, (size_t)len, head_only});
 }
 
 void gw_http_refuse(struct fm_buf *out, int status, const char *reason) {
@@ -90,7 +91,8 @@ static void write_health(struct fm_buf *out, bool head_only, int64_t uptime) {
     write_answer(out, &(struct answer){200, "application/json", "no-store", "", body, (size_t)len, head_only});
 }
 
-void gw_http_answer(struct fm_buf *out, const struct gw_request *request, const struct gw_files *files, int64_t uptime) {
+void gw_http_answer(struct fm_buf *out, const struct gw_request *request, const struct gw_files *files,
+                    int64_t uptime) {
     char etag[64];
     if (is("/health", request->path, request->path_len)) {
         write_health(out, request->head_only, uptime);
@@ -98,8 +100,9 @@ void gw_http_answer(struct fm_buf *out, const struct gw_request *request, const 
     }
     const struct gw_file *file = gw_files_find(files, request->path, request->path_len);
     if (!file) {
-        write_text(out, 404, files->count ? "There is no such file." : "The page is not installed; GET /health answers.",
-                   "", request->head_only);
+        write_text(out, 404,
+                   files->count ? "There is no such file." : "The page is not installed; GET /health answers.", "",
+                   request->head_only);
         return;
     }
     snprintf(etag, sizeof etag, "ETag: %s\r\n", file->etag);

@@ -1,6 +1,6 @@
 /*
- * What a message of a WebSocket is for. Before the login only health.check is answered, and anything but that or a good auth
- * frame closes the socket; after it, a wrong frame gets its error and the socket lives on.
+ * What a message of a WebSocket is for. Before the login only health.check is answered, and anything but that or a good
+ * auth frame closes the socket; after it, a wrong frame gets its error and the socket lives on.
  */
 #include "net/conn.h"
 

@@ -33,10 +33,11 @@ enum fm_code gw_server_start(struct gw_server *server, const char *host, int por
     int status = bind_to(server, host, port);
     if (status) {
         uv_close((uv_handle_t *)&server->listener, NULL);
-        return fm_fail(error, FM_UNAVAILABLE,
-                       "can't listen on %s, port %d: %s. Another program may use the port: end it, or set gateway.port in "
-                       "config.json or PROJ_JARVIS_PORT to another",
-                       host, port, uv_strerror(status));
+        return fm_fail(
+            error, FM_UNAVAILABLE,
+            "can't listen on %s, port %d: %s. Another program may use the port: end it, or set gateway.port in "
+            "config.json or PROJ_JARVIS_PORT to another",
+            host, port, uv_strerror(status));
     }
     server->policy.port = port_of(server);
     return FM_OK;

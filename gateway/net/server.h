@@ -1,6 +1,6 @@
 /*
- * The gateway's server: sockets of this machine, each a request for a file, or a WebSocket of frames. It runs on the loop
- * that it is given, never blocks, and no function of it is called on another thread.
+ * The gateway's server: sockets of this machine, each a request for a file, or a WebSocket of frames. It runs on the
+ * loop that it is given, never blocks, and no function of it is called on another thread.
  */
 #ifndef GW_NET_SERVER_H
 #define GW_NET_SERVER_H
@@ -13,15 +13,15 @@
 
 #include <uv.h>
 
-#define GW_STRANGERS_MAX 32u         /* sockets that have not logged in */
-#define GW_SOCKETS_MAX   2048u       /* all of them */
-#define GW_HEAD_MS       5000        /* until the request head is there */
-#define GW_LOGIN_MS      5000        /* until the auth frame is there */
-#define GW_ANSWER_MS     10000       /* until an HTTP answer was taken */
-#define GW_LINGER_MS     2000        /* for the other side to close, after a close frame or an answer */
-#define GW_STRANGER_MAX  4096u       /* bytes of frames before the login, all together */
-#define GW_MESSAGE_BYTES (8u << 20)  /* of a frame after it; and of what waits to be sent */
-#define GW_PAUSE_BYTES   (1u << 20)  /* waiting to be sent: nothing more is read from that socket until it is less */
+#define GW_STRANGERS_MAX 32u        /* sockets that have not logged in */
+#define GW_SOCKETS_MAX   2048u      /* all of them */
+#define GW_HEAD_MS       5000       /* until the request head is there */
+#define GW_LOGIN_MS      5000       /* until the auth frame is there */
+#define GW_ANSWER_MS     10000      /* until an HTTP answer was taken */
+#define GW_LINGER_MS     2000       /* for the other side to close, after a close frame or an answer */
+#define GW_STRANGER_MAX  4096u      /* bytes of frames before the login, all together */
+#define GW_MESSAGE_BYTES (8u << 20) /* of a frame after it; and of what waits to be sent */
+#define GW_PAUSE_BYTES   (1u << 20) /* waiting to be sent: nothing more is read from that socket until it is less */
 #define GW_BACKLOG       128
 
 struct gw_conn;
@@ -45,9 +45,9 @@ struct gw_server {
 };
 
 /*
- * Listens on `host` ("127.0.0.1", "localhost" or "::1") and `port` (0: any that is free; `policy.port` has it afterwards).
- * The caller has set all fields up to `on_login_context` except `listener` and `policy.port`, and the rest is 0. What they
- * point to must outlive the server. FM_UNAVAILABLE says what is wrong.
+ * Listens on `host` ("127.0.0.1", "localhost" or "::1") and `port` (0: any that is free; `policy.port` has it
+ * afterwards). The caller has set all fields up to `on_login_context` except `listener` and `policy.port`, and the rest
+ * is 0. What they point to must outlive the server. FM_UNAVAILABLE says what is wrong.
  */
 FM_MUST_USE enum fm_code gw_server_start(struct gw_server *server, const char *host, int port, struct fm_error *error);
 
@@ -55,8 +55,8 @@ FM_MUST_USE enum fm_code gw_server_start(struct gw_server *server, const char *h
 void gw_server_set_token(struct gw_server *server, const char *token);
 
 /*
- * Stops listening, and closes all sockets with GW_CLOSE_GOING_AWAY; those that don't answer are gone after GW_LINGER_MS. The
- * loop has no handle of the server's after that.
+ * Stops listening, and closes all sockets with GW_CLOSE_GOING_AWAY; those that don't answer are gone after
+ * GW_LINGER_MS. The loop has no handle of the server's after that.
  */
 void gw_server_stop(struct gw_server *server);
 

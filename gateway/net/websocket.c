@@ -1,4 +1,5 @@
-/* WebSocket frames by wslay. Text messages alone come in; a message is never longer than the limit, however it is cut. */
+/* WebSocket frames by wslay. Text messages alone come in; a message is never longer than the limit, however it is cut.
+ */
 #include "net/websocket.h"
 
 #include <string.h>
@@ -85,12 +86,13 @@ bool gw_websocket_feed(struct gw_websocket *socket, const uint8_t *data, size_t 
     int fault = socket->closing ? 0 : wslay_event_recv(socket->wslay);
     socket->in_len = 0;
     if (fault && !socket->closing) { /* of a frame's head: wslay itself would say nothing, or close without a code */
-        static const uint8_t frame[] = {0x80 | WSLAY_CONNECTION_CLOSE, 2, GW_CLOSE_PROTOCOL >> 8, GW_CLOSE_PROTOCOL & 255};
+        static const uint8_t frame[] = {0x80 | WSLAY_CONNECTION_CLOSE, 2, GW_CLOSE_PROTOCOL >> 8,
+                                        GW_CLOSE_PROTOCOL & 255};
         socket->closing = true;
         return socket->write(socket->context, frame, sizeof frame) && false;
     }
-    return fault == 0 && wslay_event_send(socket->wslay) == 0 && !socket->closing && wslay_event_get_read_enabled(socket->wslay) &&
-           wslay_event_get_write_enabled(socket->wslay);
+    return fault == 0 && wslay_event_send(socket->wslay) == 0 && !socket->closing &&
+           wslay_event_get_read_enabled(socket->wslay) && wslay_event_get_write_enabled(socket->wslay);
 }
 
 bool gw_websocket_send(struct gw_websocket *socket, const char *text, size_t len) {

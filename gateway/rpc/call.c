@@ -1,4 +1,5 @@
-/* Answers. A call is settled by gw_call_end or gw_call_fail, and is freed there: a second answer is a bug of its handler. */
+/* Answers. A call is settled by gw_call_end or gw_call_fail, and is freed there: a second answer is a bug of its
+ * handler. */
 #include "rpc/call.h"
 
 #include <stdarg.h>

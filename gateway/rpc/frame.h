@@ -44,8 +44,8 @@ struct gw_frame {
 };
 
 /*
- * Reads `len` bytes. On GW_PARSE, GW_INVALID or GW_INTERNAL `*fault` says what is wrong, in a static string, and `id` is
- * set if the frame has a proper one. Call gw_frame_free in any case.
+ * Reads `len` bytes. On GW_PARSE, GW_INVALID or GW_INTERNAL `*fault` says what is wrong, in a static string, and `id`
+ * is set if the frame has a proper one. Call gw_frame_free in any case.
  */
 FM_MUST_USE enum gw_code gw_frame_read(const char *text, size_t len, struct gw_frame *frame, const char **fault);
 void gw_frame_free(struct gw_frame *frame);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define AT(field) offsetof(struct gw_params, field)
+#define AT(field)                      offsetof(struct gw_params, field)
 #define ROW(name, before_auth, params) {name, before_auth, sizeof(params) / sizeof(params)[0], params}
 
 #define AGENT_ID    {"agentId", GW_PARAM_NAME, false, GW_NAME_MAX, AT(agent_id)}

@@ -1,6 +1,6 @@
 /*
- * The table of methods: each a row with its parameters, which are checked before a handler sees them. To add one: a value
- * of enum gw_method, a row in methods.c, for a new parameter a field of struct gw_params; then gw_app_set. Pure.
+ * The table of methods: each a row with its parameters, which are checked before a handler sees them. To add one: a
+ * value of enum gw_method, a row in methods.c, for a new parameter a field of struct gw_params; then gw_app_set. Pure.
  */
 #ifndef GW_RPC_METHODS_H
 #define GW_RPC_METHODS_H
@@ -29,7 +29,8 @@ enum gw_method {
 #define GW_SESSION_KEY_LEN 32u
 #define GW_HISTORY_MAX     10000
 
-/* A string; NULL: the caller did not send it. It has no NUL before its end, except a message, for which `len` counts. */
+/* A string; NULL: the caller did not send it. It has no NUL before its end, except a message, for which `len` counts.
+ */
 struct gw_text {
     const char *text;
     size_t len;

@@ -1,4 +1,5 @@
-/* Checks parameters by their rows. A handler gets values that are of the right kind and within the limits, or is not called. */
+/* Checks parameters by their rows. A handler gets values that are of the right kind and within the limits, or is not
+ * called. */
 #include "rpc/methods.h"
 
 #include "base/utf8.h"

@@ -1,6 +1,6 @@
 /*
- * Peers, and the way of a request to its handler. A call is in its peer's list from the request to its answer; a peer that
- * goes takes itself out of its calls, never the calls with it.
+ * Peers, and the way of a request to its handler. A call is in its peer's list from the request to its answer; a peer
+ * that goes takes itself out of its calls, never the calls with it.
  */
 #include "rpc/rpc.h"
 

@@ -2,8 +2,8 @@
  * Requests become calls of handlers, each answered once; events go to every socket that is logged in. The sockets
  * themselves are net/'s: here they are peers, to which text is sent.
  *
- * All of it runs on the loop thread and never blocks. A handler may answer before it returns or later; the peer may be gone
- * by then, and the answer is dropped. A handler gets no peer, so nothing of it can keep one alive.
+ * All of it runs on the loop thread and never blocks. A handler may answer before it returns or later; the peer may be
+ * gone by then, and the answer is dropped. A handler gets no peer, so nothing of it can keep one alive.
  */
 #ifndef GW_RPC_RPC_H
 #define GW_RPC_RPC_H
@@ -83,9 +83,9 @@ void gw_call_fail(struct gw_call *call, enum gw_code code, const char *fmt, ...)
 struct fm_json_writer *gw_event_begin(struct gw_rpc *rpc, const char *name);
 
 /*
- * Adds sessionKey (NULL: the event is of no session) and seq to data, and sends it to all who are logged in. Returns seq:
- * higher for each event, also after a restart, unless the clock was set back; below 2^53. 0: out of memory, or the event
- * was too long, and nothing was sent.
+ * Adds sessionKey (NULL: the event is of no session) and seq to data, and sends it to all who are logged in. Returns
+ * seq: higher for each event, also after a restart, unless the clock was set back; below 2^53. 0: out of memory, or the
+ * event was too long, and nothing was sent.
  */
 int64_t gw_event_end(struct gw_rpc *rpc, const char *session_key);
 

@@ -235,7 +235,8 @@ class Frames(NetTest):
                     ('{"id":"","method":"health.check"}', -32600, None), ('{"id":"a"}', -32600, "a"),
                     ('{"id":"a","method":5}', -32600, "a"), ('{"id":"a","method":"x","jsonrpc":"2.0"}', -32600, "a"),
                     ('{"type":"auth","token":"x"}', -32600, None), ('{"id":"a","method":"none"}', -32601, "a"),
-                    ('{"id":"a","method":"chat.send"}', -32602, "a"), ('{"id":"a","method":"chat.send","params":[]}', -32602, "a"),
+                    ('{"id":"a","method":"chat.send"}', -32602, "a"),
+                    ('{"id":"a","method":"chat.send","params":[]}', -32602, "a"),
                     ('{"id":"\\u0000\\"","method":"none"}', -32601, "\0\""), ("[" * 100, -32700, None),
                     ('{"id":"a","method":"health.check","params":{"x":1}}', -32602, "a")):
                 with self.subTest(text):
@@ -251,7 +252,8 @@ class Frames(NetTest):
                  ("sessions.get", {"sessionKey": KEY.upper()}, "sessionKey"),
                  ("chat.send", {"sessionKey": KEY}, "message"), ("chat.send", {"sessionKey": KEY, "message": ""}, "message"),
                  ("chat.history", {"sessionKey": KEY, "limit": 0}, "limit"), ("chat.abort", {"runId": ""}, "runId"),
-                 ("chat.history", {"sessionKey": KEY, "limit": 1.5}, "limit"), ("exec.approve", {"approvalId": None}, "approvalId"),
+                 ("chat.history", {"sessionKey": KEY, "limit": 1.5}, "limit"),
+                 ("exec.approve", {"approvalId": None}, "approvalId"),
                  ("exec.deny", {"approvalId": "a", "reason": []}, "reason"), ("agents.list", {"more": 1}, "more"))
         with self.gateway.logged_in() as sock:
             for method, params, named in cases:
@@ -272,10 +274,14 @@ class Frames(NetTest):
                 self.assertIn(method, error["message"])
 
     def test_broken_websocket_frames(self):
-        attacks = (("no mask", 1002, {"opcode": 1, "payload": b"x", "mask": False}), ("binary", 1003, {"opcode": 2, "payload": b"x"}),
-                   ("2^62", 1009, {"opcode": 1, "payload": b"x", "length": 1 << 62}), ("2^63", 1002, {"opcode": 1, "payload": b"x", "length": 1 << 63}),
-                   ("8 MiB and 1", 1009, {"opcode": 1, "payload": b"x", "length": (8 << 20) + 1}), ("compressed", 1002, {"opcode": 1, "rsv": 4}),
-                   ("not UTF-8", 1007, {"opcode": 1, "payload": b"\xff"}), ("a long ping", 1002, {"opcode": 9, "payload": b"x" * 126}),
+        attacks = (("no mask", 1002, {"opcode": 1, "payload": b"x", "mask": False}),
+                   ("binary", 1003, {"opcode": 2, "payload": b"x"}),
+                   ("2^62", 1009, {"opcode": 1, "payload": b"x", "length": 1 << 62}),
+                   ("2^63", 1002, {"opcode": 1, "payload": b"x", "length": 1 << 63}),
+                   ("8 MiB and 1", 1009, {"opcode": 1, "payload": b"x", "length": (8 << 20) + 1}),
+                   ("compressed", 1002, {"opcode": 1, "rsv": 4}),
+                   ("not UTF-8", 1007, {"opcode": 1, "payload": b"\xff"}),
+                   ("a long ping", 1002, {"opcode": 9, "payload": b"x" * 126}),
                    ("cut ping", 1002, {"opcode": 9, "fin": False}), ("no beginning", 1002, {"opcode": 0, "payload": b"x"}),
                    ("unknown", 1002, {"opcode": 3, "payload": b"x"}))
         for name, code, frame in attacks:

@@ -58,7 +58,8 @@ class Starts(unittest.TestCase):
 
     def test_a_broken_config_names_key_and_line(self):
         for text, words in (('{"gateway": {\n  "host": "0.0.0.0"}}', ("line 2", "gateway.host", "0.0.0.0")),
-                            ('{\n"tols": {}}', ("line 2", "tols")), ('{\n\n"tools": {"timeout": "5"}}', ("line 3", "tools.timeout")),
+                            ('{\n"tols": {}}', ("line 2", "tols")),
+                            ('{\n\n"tools": {"timeout": "5"}}', ("line 3", "tools.timeout")),
                             ("{\n\n,", ("line 3", "not JSON"))):
             with self.subTest(text):
                 self.config(text)

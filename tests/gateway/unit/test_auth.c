@@ -84,10 +84,8 @@ static void test_many_codes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_tokens, set_up),
-        cmocka_unit_test_setup(test_ten_failures_a_minute, set_up),
-        cmocka_unit_test_setup(test_codes, set_up),
-        cmocka_unit_test_setup(test_a_changed_code, set_up),
+        cmocka_unit_test_setup(test_tokens, set_up),     cmocka_unit_test_setup(test_ten_failures_a_minute, set_up),
+        cmocka_unit_test_setup(test_codes, set_up),      cmocka_unit_test_setup(test_a_changed_code, set_up),
         cmocka_unit_test_setup(test_many_codes, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

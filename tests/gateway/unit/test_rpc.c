@@ -134,8 +134,8 @@ static void test_events(void **state) {
     char wanted[256];
     fm_json_key_str(gw_event_begin(&rpc, "chat.delta"), "runId", "r");
     int64_t seq = gw_event_end(&rpc, "k");
-    snprintf(wanted, sizeof wanted, "{\"event\":\"chat.delta\",\"data\":{\"runId\":\"r\",\"sessionKey\":\"k\",\"seq\":%lld}}",
-             (long long)seq);
+    snprintf(wanted, sizeof wanted,
+             "{\"event\":\"chat.delta\",\"data\":{\"runId\":\"r\",\"sessionKey\":\"k\",\"seq\":%lld}}", (long long)seq);
     assert_string_equal(one.last, wanted);
     assert_int_equal(two.sent, 0); /* not logged in */
     assert_true(seq > 0 && seq < (int64_t)1 << 53);

@@ -18,6 +18,7 @@ struct gw_options {
 /* False: an option is wrong, and stderr says which. */
 FM_MUST_USE bool gw_options_read(struct gw_options *options, int argc, char *argv[]);
 
+/* What --help prints. */
 void gw_options_write_help(FILE *file);
 
 #endif

@@ -51,7 +51,9 @@ void gw_rpc_free(struct gw_rpc *rpc);
 /* The part that does `method` is there. `context` is the part's own. */
 void gw_app_set(struct gw_rpc *rpc, enum gw_method method, gw_handler *handle, void *context);
 
+/* Into rpc's list: it gets events once it is logged in. */
 void gw_peer_add(struct gw_rpc *rpc, struct gw_peer *peer);
+
 /* Its open calls go on, and their answers are dropped. */
 void gw_peer_remove(struct gw_peer *peer);
 

@@ -50,7 +50,7 @@ main() {
   use_node
   [ -z "$tests" ] || install_js tests/js
   [ -z "$build" ] || {
-    build_native default build fm-proxy fm-engine-llama fm-engine-remote
+    build_native default build fm-proxy fm-engine-llama fm-engine-remote fm-gateway
     [ -z "$arm64" ] || build_native arm64 build/arm64
     build_js
   }

@@ -20,7 +20,11 @@ static bool take_text(struct json_object *value, const char **text, size_t *len)
 }
 
 static const char *read_auth(struct json_object *root, struct gw_frame *frame) {
-    json_object_object_foreach(root, name, value) {
+    struct json_object_iterator end = json_object_iter_end(root);
+    for (struct json_object_iterator at = json_object_iter_begin(root); !json_object_iter_equal(&at, &end);
+         json_object_iter_next(&at)) {
+        const char *name = json_object_iter_peek_name(&at);
+        struct json_object *value = json_object_iter_peek_value(&at);
         size_t len = 0;
         const char *text = NULL;
         if (!take_text(value, &text, &len)) {
@@ -45,7 +49,11 @@ static const char *read_auth(struct json_object *root, struct gw_frame *frame) {
 
 static const char *read_request(struct json_object *root, struct gw_frame *frame) {
     const char *fault = NULL;
-    json_object_object_foreach(root, name, value) {
+    struct json_object_iterator end = json_object_iter_end(root);
+    for (struct json_object_iterator at = json_object_iter_begin(root); !json_object_iter_equal(&at, &end);
+         json_object_iter_next(&at)) {
+        const char *name = json_object_iter_peek_name(&at);
+        struct json_object *value = json_object_iter_peek_value(&at);
         if (strcmp(name, "id") == 0) {
             if (!take_text(value, &frame->id, &frame->id_len) || frame->id_len == 0 || frame->id_len > GW_ID_MAX) {
                 frame->id = NULL;

@@ -92,7 +92,11 @@ enum gw_code gw_params_read(const struct gw_row *row, struct json_object *values
     if (!values) {
         return GW_OK;
     }
-    json_object_object_foreach(values, name, value) {
+    struct json_object_iterator end = json_object_iter_end(values);
+    for (struct json_object_iterator at = json_object_iter_begin(values); !json_object_iter_equal(&at, &end);
+         json_object_iter_next(&at)) {
+        const char *name = json_object_iter_peek_name(&at);
+        struct json_object *value = json_object_iter_peek_value(&at);
         const struct gw_param *param = find(row, name);
         if (!param) {
             snprintf(fault, size, "%.*s: %s has no such parameter", fm_utf8_shown(name, 64), name, row->name);

@@ -62,6 +62,8 @@ configured_for() {
   printf '%s\n' "$ROOT"
   cat CMakePresets.json
   [ ! -e "$DEPS/rust/.vendored" ] || echo 'with the crates'
+  [ ! -e "$DEPS/llhttp" ] || echo 'with the gateway'
+  [ ! -e "$DEPS/sqlite-vec" ] || echo 'with vectors in SQLite'
 }
 
 # build_native PRESET DIR [TARGET...]: says so only where there is much to do.

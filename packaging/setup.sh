@@ -17,6 +17,7 @@ set -eu
 TRIES=2
 LLMOCK=tests/contract/llmock.txt
 CRATE=helper/engine/guide/guidance
+VEC_CRATE=gateway/deps/sqlite-vec
 RUST_MIN=87 # of 1.87: the rust-version of helper/engine/guide/guidance/Cargo.toml
 TMP=
 child=
@@ -49,7 +50,7 @@ main() {
   use_node
   [ -z "$tests" ] || install_js tests/js
   [ -z "$build" ] || {
-    build_native default build fm-proxy fm-engine-llama fm-engine-remote
+    build_native default build fm-proxy fm-engine-llama fm-engine-remote fm-gateway
     [ -z "$arm64" ] || build_native arm64 build/arm64
     build_js
   }
@@ -74,6 +75,7 @@ install_system_packages() {
   need_library json-c libjson-c-dev
   need_library sqlite3 libsqlite3-dev
   need_library cmocka libcmocka-dev
+  need_for_gateway
   need_command git git
   need_command python3 python3
   [ -z "$tests" ] || need_command openssl openssl
@@ -144,6 +146,13 @@ has_curl() { ls /usr/lib/*/libcurl.so.4 /usr/lib/*/libcurl-gnutls.so.4 /usr/lib6
 
 need_library() { pkg-config --exists "$1" 2>/dev/null || missing="$missing $2"; }
 
+# Debian's libwslay-dev has no file for pkg-config.
+need_for_gateway() {
+  need_library libuv libuv1-dev
+  need_library libcrypto libssl-dev
+  [ -e /usr/include/wslay/wslay.h ] || missing="$missing libwslay-dev"
+}
+
 need_vulkan() {
   ls /usr/lib/*/libvulkan.so.1 >/dev/null 2>&1 || missing="$missing libvulkan1"
   ls /usr/share/vulkan/icd.d/lvp_icd*.json >/dev/null 2>&1 || missing="$missing mesa-vulkan-drivers"
@@ -184,7 +193,8 @@ need_for_downloads() {
 
 downloads_done() {
   node_ready && llama_lib_ready && llama_src_ready && model_ready && crates_ready && suite_ready && embedding_ready &&
-    projector_ready && routers_ready && llmock_ready && arm64_ready && vulkan_ready && zig_ready && macos_ready
+    projector_ready && routers_ready && llmock_ready && llhttp_ready && vec_ready && arm64_ready && vulkan_ready && zig_ready &&
+    macos_ready
 }
 
 llama_lib_ready() { installed llama-lib "$DEPS/llama/lib"; }
@@ -229,6 +239,12 @@ crates_ready() {
   [ -e "$DEPS/.no-rust" ] || ! rust_will_do || cmp -s "$CRATE/Cargo.lock" "$DEPS/rust/.vendored"
 }
 
+# fm-gateway's parser of HTTP.
+llhttp_ready() { installed llhttp "$DEPS/llhttp"; }
+
+# Its vectors in SQLite: where there is no Rust, it has none.
+vec_ready() { [ -e "$DEPS/.no-rust" ] || ! rust_will_do || installed sqlite-vec "$DEPS/sqlite-vec"; }
+
 node_ready() {
   if [ -d "$DEPS/node" ]; then
     installed node "$DEPS/node"
@@ -264,6 +280,8 @@ download_all() {
   projector_ready || get_projector
   routers_ready || get_routers
   llmock_ready || get_llmock
+  llhttp_ready || get_llhttp
+  vec_ready || get_vec
   arm64_ready || get_arm64
   zig_ready || get_zig
   macos_ready || get_macos
@@ -400,6 +418,36 @@ get_llmock() {
   cp "$LLMOCK" "$TMP/llmock/.installed"
   rm -rf "$DEPS/llmock"
   mv "$TMP/llmock" "$DEPS/llmock"
+}
+
+get_llhttp() {
+  download llhttp
+  mkdir "$TMP/llhttp"
+  tar -xzmf "$file_path" --no-same-owner -C "$TMP" "$package-$version/vendor/llhttp"
+  llhttp=$TMP/$package-$version/vendor/llhttp
+  mv "$llhttp/build/llhttp.h" "$llhttp/build/c/llhttp.c" "$llhttp/src/native/api.c" "$llhttp/src/native/http.c" \
+    "$llhttp/LICENSE" "$TMP/llhttp"
+  put llhttp "$TMP/llhttp" "$DEPS/llhttp"
+}
+
+# The crate's own sqlite3.h stays out: the system's is the one to build with.
+get_vec() {
+  say "downloading the crate of $VEC_CRATE (1 MB)"
+  twice vendor_vec || {
+    say "could not download the crate of $VEC_CRATE: building fm-gateway without vectors. Check the network and the settings" \
+      "of cargo, and run again to have them too"
+    return 0
+  }
+  pin sqlite-vec
+  verify "$TMP/vec/sqlite-vec/$file"
+  mkdir "$TMP/sqlite-vec"
+  mv "$TMP/vec/sqlite-vec/sqlite-vec.c" "$TMP/vec/sqlite-vec/sqlite-vec.h" "$TMP/sqlite-vec"
+  put sqlite-vec "$TMP/sqlite-vec" "$DEPS/sqlite-vec"
+}
+
+vendor_vec() {
+  rm -rf "$TMP/vec"
+  logged "cargo vendor" cargo vendor --locked --quiet --manifest-path "$VEC_CRATE/Cargo.toml" "$TMP/vec"
 }
 
 get_crates() {

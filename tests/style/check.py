@@ -47,6 +47,10 @@ LAYERS = (
     ("helper/engine/chat/", ("engine/kit/", "protocol/", "base/")),
     ("helper/engine/guide/", ("engine/chat/", "engine/kit/", "protocol/", "base/")),
     ("helper/engine/", ("engine/guide/", "engine/chat/", "engine/kit/", "protocol/", "base/")),  # and its own folder, below
+    # Of the gateway's folders: what a row may include of them, besides its own. It knows the helper's base alone.
+    ("gateway/config/", ("protocol/", "base/")),
+    ("gateway/rpc/", ("protocol/", "base/")),
+    ("gateway/net/", ("rpc/", "config/", "protocol/", "base/")),
     ("helper/main.c", ("bench/", "sessions/", "front/", "surface/", "protocol/", "base/")),
 )
 # helper/front/ from the bottom up: a row holds layers, each a name, and its files and folders. A file may include its own
@@ -66,7 +70,7 @@ FRONT_LAYERS = (
 # What is for hosts alone: neither the helper nor the rest of protocol/ may include it.
 CLIENT = "protocol/client/"
 NOT_HOSTS = ("helper/", "protocol/")
-OUR_FOLDERS = ("base/", "protocol/", "surface/", "front/", "sessions/", "bench/", "engine/")
+OUR_FOLDERS = ("base/", "protocol/", "surface/", "front/", "sessions/", "bench/", "engine/", "config/", "rpc/", "net/")
 LLAMA_HEADER = re.compile(r'^(llama|ggml|gguf|mtmd)[\w.-]*\.h$|^common/|^(common|chat|sampling|json-schema-to-grammar)\.h$')
 LLAMA_FOLDER = "helper/engine/llama/"
 LLAMA_TESTS = ("tests/bench/", "tests/gpu/")
@@ -199,7 +203,7 @@ def includes(source):
 def allowed_folders(path):
     for folder, allowed in LAYERS:
         if path.startswith(folder):
-            own = re.match(r"(?:helper/)?((?:engine/)?[\w-]+/)", path)
+            own = re.match(r"(?:helper/|gateway/)?((?:engine/)?[\w-]+/)", path)
             return allowed + ((own.group(1),) if own and folder.endswith("/") else ())
     return None
 
@@ -291,7 +295,7 @@ def declarations(source):
 
 def commented_declarations(source):
     """(f) in the headers, each function stands below a comment, or in a group without blank lines below one."""
-    if not source.path.endswith((".h", ".hpp")) or not source.path.startswith(("helper/", "protocol/")):
+    if not source.path.endswith((".h", ".hpp")) or not source.path.startswith(("helper/", "protocol/", "gateway/")):
         return
     for number, name in declarations(source):
         above = number - 2

@@ -1,0 +1,247 @@
+/*
+ * fm-gateway: connects the parts. What the process holds of secrets is out of its environment, and out of other
+ * processes' reach, before anything else is read.
+ */
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/platform.h"
+#include "base/secret.h"
+#include "config/config.h"
+#include "config/paths.h"
+#include "net/server.h"
+#include "net/token.h"
+#include "options.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sysexits.h>
+
+struct gateway {
+    struct gw_options options;
+    struct gw_paths paths;
+    struct gw_config config;
+    struct gw_secrets secrets;
+    char *token; /* in force: the environment's, or the file's */
+    struct gw_auth auth;
+    struct gw_files files;
+    struct gw_rpc rpc;
+    struct gw_server server;
+    uv_loop_t loop;
+    uv_signal_t signals[2];
+    uv_fs_event_t token_watch;
+    int lock;
+};
+
+static struct gateway gateway;
+
+static int complain(const struct fm_error *error) {
+    fprintf(stderr, "fm-gateway: %s\n", error->detail);
+    return error->code == FM_INVALID_REQUEST ? EX_CONFIG : EX_UNAVAILABLE;
+}
+
+/* "[::1]" in an address. */
+static const char *host_shown(const char *host) {
+    return strcmp(host, "::1") == 0 ? "[::1]" : host;
+}
+
+static void print_link(const char *host, int port, const char *token) {
+    char code[GW_CODE_LEN + 1];
+    gw_auth_make_code(token, strlen(token), fm_now_ms(), code);
+    printf("http://%s:%d/#code=%s\n", host_shown(host), port, code);
+}
+
+/* ---- the token ---- */
+
+static enum fm_code find_token(bool make, struct fm_error *error) {
+    if (gateway.secrets.token && *gateway.secrets.token) {
+        gateway.token = fm_secret_copy(gateway.secrets.token, strlen(gateway.secrets.token));
+        return gateway.token ? FM_OK : fm_fail_no_memory(error);
+    }
+    return gw_token_read(gateway.paths.token, make, &gateway.token, error);
+}
+
+static void on_token_changed(uv_fs_event_t *watch, const char *name, int events, int status) {
+    struct fm_error error;
+    char *token = NULL;
+    (void)watch;
+    (void)events;
+    if (status != 0 || !name || strcmp(name, "token") != 0) {
+        return;
+    }
+    if (gw_token_read(gateway.paths.token, false, &token, &error) != FM_OK) {
+        fm_log(FM_LOG_WARN, "the token stays as it was: %s", error.detail);
+        return;
+    }
+    if (strcmp(token, gateway.token) == 0) {
+        fm_secret_free(token);
+        return;
+    }
+    gw_auth_set_token(&gateway.auth, token, strlen(token));
+    gw_server_set_token(&gateway.server, token);
+    fm_secret_free(gateway.token);
+    gateway.token = token;
+}
+
+/* The file's, where it is the file's. */
+static void watch_token(void) {
+    uv_fs_event_init(&gateway.loop, &gateway.token_watch);
+    if (!gateway.secrets.token || !*gateway.secrets.token) {
+        int status = uv_fs_event_start(&gateway.token_watch, on_token_changed, gateway.paths.home, 0);
+        if (status) {
+            fm_log(FM_LOG_WARN, "a new token counts after a restart only: can't watch %s: %s", gateway.paths.home,
+                   uv_strerror(status));
+        }
+    }
+}
+
+/* ---- its life ---- */
+
+static void on_signal(uv_signal_t *signal, int number) {
+    (void)signal;
+    (void)number;
+    gw_server_stop(&gateway.server);
+    uv_close((uv_handle_t *)&gateway.token_watch, NULL);
+    for (size_t i = 0; i < 2; i++) {
+        uv_close((uv_handle_t *)&gateway.signals[i], NULL);
+    }
+}
+
+static void watch_signals(void) {
+    static const int numbers[] = {SIGTERM, SIGINT};
+    signal(SIGPIPE, SIG_IGN);
+    for (size_t i = 0; i < 2; i++) {
+        uv_signal_init(&gateway.loop, &gateway.signals[i]);
+        uv_signal_start(&gateway.signals[i], on_signal, numbers[i]);
+    }
+}
+
+/* A socket is a descriptor; the usual limit is 1,024. */
+static void allow_descriptors(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max < 8192 ? limit.rlim_max : 8192;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+/* A page that isn't there is no reason not to start: the sockets and /health are. */
+static enum fm_code load_page(struct fm_error *error) {
+    char beside[GW_PATH_MAX];
+    if (gateway.options.ui) {
+        return gw_files_load(&gateway.files, gateway.options.ui, error);
+    }
+    if (fm_program_dir(beside, sizeof beside - 16)) {
+        memcpy(beside + strlen(beside), "/gateway-ui", sizeof "/gateway-ui");
+        struct fm_file_info info;
+        if (fm_file_examine(beside, &info) == 0) {
+            return gw_files_load(&gateway.files, beside, error);
+        }
+    }
+    return FM_OK;
+}
+
+/* Everything up to a listener. */
+static enum fm_code prepare(struct fm_error *error) {
+    enum fm_code code = gw_paths_lock(&gateway.paths, &gateway.lock, error);
+    code = code == FM_OK ? gw_config_load(&gateway.config, gateway.paths.config, error) : code;
+    code = code == FM_OK ? find_token(true, error) : code;
+    code = code == FM_OK ? load_page(error) : code;
+    if (code != FM_OK) {
+        return code;
+    }
+    allow_descriptors();
+    gw_auth_init(&gateway.auth, gateway.token, strlen(gateway.token));
+    gw_rpc_init(&gateway.rpc);
+    if (uv_loop_init(&gateway.loop) != 0) {
+        return fm_fail(error, FM_UNAVAILABLE, "no descriptors are left, or no memory");
+    }
+    gateway.server.loop = &gateway.loop;
+    gateway.server.policy.dev = gateway.options.dev;
+    gateway.server.rpc = &gateway.rpc;
+    gateway.server.auth = &gateway.auth;
+    gateway.server.token = gateway.token;
+    gateway.server.files = &gateway.files;
+    code = gw_server_start(&gateway.server, gateway.config.gateway_host, (int)gateway.config.gateway_port, error);
+    return code == FM_OK ? gw_paths_note_port(&gateway.paths, gateway.lock, gateway.server.policy.port, error) : code;
+}
+
+/* A code would stay in a journal, so only a terminal gets one. */
+static void announce(void) {
+    const char *host = gateway.config.gateway_host;
+    int port = gateway.server.policy.port;
+    if (fm_is_terminal(1)) {
+        print_link(host, port, gateway.token);
+        puts("The link logs a browser in, once, within 60 s. Another one: fm-gateway --link");
+    } else {
+        printf("http://%s:%d/\n", host_shown(host), port);
+    }
+    fflush(stdout);
+}
+
+static int serve(void) {
+    struct fm_error error;
+    if (prepare(&error) != FM_OK) {
+        return complain(&error);
+    }
+    watch_signals();
+    watch_token();
+    announce();
+    uv_run(&gateway.loop, UV_RUN_DEFAULT);
+    uv_loop_close(&gateway.loop);
+    gw_rpc_free(&gateway.rpc);
+    gw_files_free(&gateway.files);
+    return EX_OK;
+}
+
+static int show_link(void) {
+    struct fm_error error;
+    int port = 0;
+    gw_config_defaults(&gateway.config);
+    if (gw_paths_find_port(&gateway.paths, &port, &error) != FM_OK ||
+        gw_config_load(&gateway.config, gateway.paths.config, &error) != FM_OK || find_token(false, &error) != FM_OK) {
+        return complain(&error);
+    }
+    print_link(gateway.config.gateway_host, port, gateway.token);
+    return EX_OK;
+}
+
+static int renew_token(void) {
+    struct fm_error error;
+    if (gateway.secrets.token && *gateway.secrets.token) {
+        fputs("fm-gateway: PROJ_JARVIS_TOKEN is the token here: set it to another, and restart the gateway\n", stderr);
+        return EX_USAGE;
+    }
+    return gw_token_renew(gateway.paths.token, &error) == FM_OK ? EX_OK : complain(&error);
+}
+
+int main(int argc, char *argv[]) {
+    struct fm_error error;
+    fm_fill_std_fds();
+    fm_process_hide();
+    fm_log_init("fm-gateway", FM_LOG_WARN);
+    if (!gw_options_read(&gateway.options, argc, argv)) {
+        return EX_USAGE;
+    }
+    if (gateway.options.mode == GW_HELP) {
+        gw_options_write_help(stdout);
+        return EX_OK;
+    }
+    if (gateway.options.mode == GW_VERSION) {
+        puts("fm-gateway " FM_VERSION);
+        return EX_OK;
+    }
+    gw_secrets_take(&gateway.secrets);
+    if (gw_paths_open(&gateway.paths, &error) != FM_OK) {
+        return complain(&error);
+    }
+    int status = gateway.options.mode == GW_LINK        ? show_link()
+                 : gateway.options.mode == GW_NEW_TOKEN ? renew_token()
+                                                        : serve();
+    fm_secret_free(gateway.token);
+    gw_secrets_free(&gateway.secrets);
+    return status;
+}

@@ -1,0 +1,60 @@
+/*
+ * The frames of one WebSocket: bytes in, messages and bytes out. Pure but for its callbacks; one thread at a time.
+ */
+#ifndef GW_NET_WEBSOCKET_H
+#define GW_NET_WEBSOCKET_H
+
+#include "base/compiler.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define GW_FRAGMENTS_MAX 4096u /* frames of a message: wslay keeps a block for each */
+
+/* Close codes: RFC 6455, 7.4.1, and its registry. */
+enum gw_close {
+    GW_CLOSE_NORMAL = 1000,
+    GW_CLOSE_GOING_AWAY = 1001,
+    GW_CLOSE_PROTOCOL = 1002,
+    GW_CLOSE_NOT_TEXT = 1003,
+    GW_CLOSE_POLICY = 1008,
+    GW_CLOSE_TOO_BIG = 1009,
+    GW_CLOSE_LATER = 1013,
+};
+
+struct wslay_event_context;
+
+struct gw_websocket {
+    struct wslay_event_context *wslay;
+    const uint8_t *in; /* what wslay has not read of the bytes that are being fed */
+    size_t in_len;
+    unsigned fragments;
+    bool closing; /* a close frame is on its way: nothing is sent after it */
+    void *context;
+    /* A text message. `text` ends with the call. */
+    void (*message)(void *context, const char *text, size_t len);
+    /* Bytes for the other side, to be kept or sent. False: there is no room. */
+    bool (*write)(void *context, const uint8_t *data, size_t len);
+};
+
+/* False: out of memory. The caller has set `context`, `message` and `write`. */
+FM_MUST_USE bool gw_websocket_init(struct gw_websocket *socket, size_t message_max);
+void gw_websocket_free(struct gw_websocket *socket);
+
+/* From here on a message may have so many bytes. */
+void gw_websocket_limit(struct gw_websocket *socket, size_t message_max);
+
+/*
+ * Takes bytes that have arrived; calls `message` for each message that is whole, and `write` for what RFC 6455 wants
+ * answered. False: the connection is over, the close frame is written, and what comes is to be dropped.
+ */
+FM_MUST_USE bool gw_websocket_feed(struct gw_websocket *socket, const uint8_t *data, size_t len);
+
+/* Writes a text message. False: there is no room, or no memory. Nothing happens after a close. */
+FM_MUST_USE bool gw_websocket_send(struct gw_websocket *socket, const char *text, size_t len);
+
+/* Writes a close frame, unless there was one. The reason has 123 bytes at most. */
+void gw_websocket_close(struct gw_websocket *socket, enum gw_close code, const char *reason);
+
+#endif

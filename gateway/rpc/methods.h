@@ -1,0 +1,85 @@
+/*
+ * The table of methods: each a row with its parameters, which are checked before a handler sees them. To add one: a
+ * value of enum gw_method, a row in methods.c, for a new parameter a field of struct gw_params; then gw_app_set. Pure.
+ */
+#ifndef GW_RPC_METHODS_H
+#define GW_RPC_METHODS_H
+
+#include "rpc/frame.h"
+
+#include <stdint.h>
+
+enum gw_method {
+    GW_HEALTH_CHECK,
+    GW_AGENTS_LIST,
+    GW_SESSIONS_CREATE,
+    GW_SESSIONS_LIST,
+    GW_SESSIONS_GET,
+    GW_CHAT_SEND,
+    GW_CHAT_HISTORY,
+    GW_CHAT_ABORT,
+    GW_EXEC_APPROVE,
+    GW_EXEC_DENY,
+    GW_METHOD_COUNT,
+};
+
+#define GW_MESSAGE_MAX     (1u << 20) /* bytes of a message of chat.send */
+#define GW_REASON_MAX      2000u      /* bytes of the reason of a denial */
+#define GW_NAME_MAX        64u        /* bytes of an agentId, runId or approvalId */
+#define GW_SESSION_KEY_LEN 32u
+#define GW_HISTORY_MAX     10000
+
+/* A string; NULL: the caller did not send it. It has no NUL before its end, except a message, for which `len` counts.
+ */
+struct gw_text {
+    const char *text;
+    size_t len;
+};
+
+/* The parameters of any method; those that its row does not have are NULL and 0. Valid while the handler runs. */
+struct gw_params {
+    struct gw_text agent_id;
+    struct gw_text session_key; /* 32 digits of lower-case hexadecimal */
+    struct gw_text message;
+    struct gw_text run_id;
+    struct gw_text approval_id;
+    struct gw_text reason;
+    int64_t limit; /* 0: the caller did not send it */
+};
+
+enum gw_param_kind {
+    GW_PARAM_NAME, /* 1 to `max` bytes without control characters */
+    GW_PARAM_KEY,  /* a sessionKey: it may become the name of a file */
+    GW_PARAM_TEXT, /* up to `max` bytes of any text; 1 at least where it is required */
+    GW_PARAM_INT,  /* 1 to `max` */
+};
+
+struct gw_param {
+    const char *name;
+    enum gw_param_kind kind;
+    bool required;
+    int64_t max;
+    size_t offset; /* in struct gw_params */
+};
+
+struct gw_row {
+    const char *name;
+    bool before_auth; /* answered on a socket that is not logged in */
+    size_t param_count;
+    const struct gw_param *params;
+};
+
+/* By enum gw_method. */
+extern const struct gw_row gw_rows[GW_METHOD_COUNT];
+
+/* The method of that name; GW_METHOD_COUNT: there is none. */
+enum gw_method gw_method_find(const char *name, size_t len);
+
+/*
+ * Checks `values` (NULL: none were sent) against the row and fills `params`. GW_INVALID_PARAMS: `fault` has the
+ * parameter's name and what it must be. Values point into `values`.
+ */
+FM_MUST_USE enum gw_code gw_params_read(const struct gw_row *row, struct json_object *values, struct gw_params *params,
+                                        char *fault, size_t size);
+
+#endif

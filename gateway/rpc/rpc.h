@@ -1,0 +1,94 @@
+/*
+ * Requests become calls of handlers, each answered once; events go to every socket that is logged in. The sockets
+ * themselves are net/'s: here they are peers, to which text is sent.
+ *
+ * All of it runs on the loop thread and never blocks. A handler may answer before it returns or later; the peer may be
+ * gone by then, and the answer is dropped. A handler gets no peer, so nothing of it can keep one alive.
+ */
+#ifndef GW_RPC_RPC_H
+#define GW_RPC_RPC_H
+
+#include "protocol/json_writer.h"
+#include "rpc/methods.h"
+
+#define GW_ANSWER_MAX (8u << 20) /* bytes of a frame that the gateway sends */
+#define GW_CALLS_MAX  64u        /* requests of a peer that wait for their answers; more are GW_BUSY */
+
+struct gw_call;
+struct gw_peer;
+
+/* A method's handler. It owns `call`, and has to settle it with gw_call_end or gw_call_fail. `params` end with it. */
+typedef void gw_handler(void *context, struct gw_call *call, const struct gw_params *params);
+
+struct gw_rpc {
+    struct {
+        gw_handler *handle; /* NULL: the part that does it isn't there; answered with GW_UNAVAILABLE */
+        void *context;
+    } app[GW_METHOD_COUNT];
+    struct gw_peer *peers; /* logged in or not */
+    int64_t started_ms;    /* fm_now_ms */
+    int64_t seq;           /* of the last event */
+    struct fm_buf event;   /* that is being written */
+    struct fm_json_writer writer;
+};
+
+/* What rpc needs of a socket. net/ has it inside its own struct; its fields are rpc's, but for `send`. */
+struct gw_peer {
+    /* Sends a whole frame; `text` is the caller's. The peer may be removed by it later, never during it. */
+    void (*send)(struct gw_peer *peer, const char *text, size_t len);
+    bool logged_in; /* net/ sets it */
+    struct gw_call *calls;
+    size_t call_count;
+    struct gw_rpc *rpc;
+    struct gw_peer *next;
+    struct gw_peer **link;
+};
+
+/* health.check is there from the start. `rpc` must outlive peers and calls. */
+void gw_rpc_init(struct gw_rpc *rpc);
+void gw_rpc_free(struct gw_rpc *rpc);
+
+/* The part that does `method` is there. `context` is the part's own. */
+void gw_app_set(struct gw_rpc *rpc, enum gw_method method, gw_handler *handle, void *context);
+
+/* Into rpc's list: it gets events once it is logged in. */
+void gw_peer_add(struct gw_rpc *rpc, struct gw_peer *peer);
+
+/* Its open calls go on, and their answers are dropped. */
+void gw_peer_remove(struct gw_peer *peer);
+
+/* A request frame (gw_frame_read) of a peer: calls the handler, or answers what is wrong. */
+void gw_rpc_request(struct gw_peer *peer, const struct gw_frame *frame);
+
+/* Sends an error frame. `id` NULL: null, because the frame's own could not be read. */
+void gw_rpc_refuse(struct gw_peer *peer, const char *id, size_t id_len, enum gw_code code, const char *message);
+
+/* The seconds since the start. */
+int64_t gw_rpc_uptime(const struct gw_rpc *rpc);
+
+/* ---- answers ---- */
+
+/* The answer's writer: the handler writes one value, the result, then calls gw_call_end. Not after a failure. */
+struct fm_json_writer *gw_call_begin(struct gw_call *call);
+
+/* Sends the answer and frees the call. A result of more than GW_ANSWER_MAX bytes becomes an error, GW_INTERNAL. */
+void gw_call_end(struct gw_call *call);
+
+/* Answers with an error, and frees the call. Drops what was written of a result. Never user text in `message`. */
+void gw_call_fail(struct gw_call *call, enum gw_code code, const char *fmt, ...) FM_PRINTF(3, 4);
+
+/* ---- events ---- */
+
+/*
+ * Begins {"event":NAME,"data":{...}}: the caller writes the members of data, then calls gw_event_end. One at a time.
+ */
+struct fm_json_writer *gw_event_begin(struct gw_rpc *rpc, const char *name);
+
+/*
+ * Adds sessionKey (NULL: the event is of no session) and seq to data, and sends it to all who are logged in. Returns
+ * seq: higher for each event, also after a restart, unless the clock was set back; below 2^53. 0: out of memory, or the
+ * event was too long, and nothing was sent.
+ */
+int64_t gw_event_end(struct gw_rpc *rpc, const char *session_key);
+
+#endif

@@ -50,7 +50,7 @@ main() {
   use_node
   [ -z "$tests" ] || install_js tests/js
   [ -z "$build" ] || {
-    build_native default build fm-proxy fm-engine-llama fm-engine-remote fm-gateway
+    build_native default build fm-proxy fm-engine-llama fm-engine-remote ${tests:+fm-gateway}
     [ -z "$arm64" ] || build_native arm64 build/arm64
     build_js
   }
@@ -75,7 +75,7 @@ install_system_packages() {
   need_library json-c libjson-c-dev
   need_library sqlite3 libsqlite3-dev
   need_library cmocka libcmocka-dev
-  need_for_gateway
+  [ -z "$tests" ] || need_for_gateway
   need_command git git
   need_command python3 python3
   [ -z "$tests" ] || need_command openssl openssl
@@ -239,11 +239,11 @@ crates_ready() {
   [ -e "$DEPS/.no-rust" ] || ! rust_will_do || cmp -s "$CRATE/Cargo.lock" "$DEPS/rust/.vendored"
 }
 
-# fm-gateway's parser of HTTP.
-llhttp_ready() { installed llhttp "$DEPS/llhttp"; }
+# fm-gateway's parser of HTTP. The gateway is not for users yet: its parts come with the tests alone.
+llhttp_ready() { [ -z "$tests" ] || installed llhttp "$DEPS/llhttp"; }
 
 # Its vectors in SQLite: where there is no Rust, it has none.
-vec_ready() { [ -e "$DEPS/.no-rust" ] || ! rust_will_do || installed sqlite-vec "$DEPS/sqlite-vec"; }
+vec_ready() { [ -z "$tests" ] || [ -e "$DEPS/.no-rust" ] || ! rust_will_do || installed sqlite-vec "$DEPS/sqlite-vec"; }
 
 node_ready() {
   if [ -d "$DEPS/node" ]; then

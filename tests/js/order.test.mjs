@@ -6,7 +6,18 @@ import { readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import OpenAI from "openai-7";
-import { clientFor, helperPath, needFakeEngine, script, sanitizerEnv, temporaryFolder } from "./support/helper.mjs";
+import {
+  clientFor,
+  fakeServer,
+  helperPath,
+  modelOptions,
+  needFakeEngine,
+  noModel,
+  noRemote,
+  script,
+  sanitizerEnv,
+  temporaryFolder,
+} from "./support/helper.mjs";
 
 needFakeEngine();
 const KEY = "sk-canary-9876543210";
@@ -58,6 +69,20 @@ test("auto: an engine for another system is passed over", { skip: process.platfo
     told.map(({ name, reason_code }) => [name, reason_code]),
     [["apple", "NOT_DARWIN"], ["llama", undefined], ["remote", "HELPER_UNHEALTHY"]],
   );
+});
+
+test("auto with the real engines: the model, without its file a server, without that reasons", {
+  skip: noModel() ?? noRemote() ?? process.platform === "darwin",
+}, async (t) => {
+  const modelsDir = temporaryFolder(t);
+  const client = (more) => clientFor(t, { ...modelOptions, engine: "auto", modelsDir, ...more });
+  const remote = { endpoints: [{ url: await fakeServer(t), dialect: "responses" }] };
+  const ask = async (asked) => (await asked.responses.create({ input: "hello", max_output_tokens: 4 })).fm.engine;
+  const reasons = async (asked) => (await asked.compatibility.check()).engines.map((engine) => engine.reason_code);
+
+  assert.equal(await ask(client({ modelsDir: modelOptions.modelsDir, remote })), "llama");
+  assert.equal(await ask(client({ remote })), "remote");
+  assert.deepEqual(await reasons(client({})), ["NOT_DARWIN", "MODEL_NOT_READY", "NOT_CONFIGURED"]);
 });
 
 test("a rate limit's Retry-After reaches stock clients", async (t) => {

@@ -165,7 +165,7 @@ export function noRemote() {
 }
 
 /** An OpenAI server for the test, which answers by the fake engine; its base URL. */
-async function fakeServer(t) {
+export async function fakeServer(t) {
   const { fetch } = createClient(fakeOptions);
   const server = createHttpServer(async (request, reply) => {
     const gone = new AbortController();

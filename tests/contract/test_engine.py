@@ -115,8 +115,11 @@ class Calls(Case):
         self.assert_works(engine)
         states = []
         for thread in os.listdir(f"/proc/{engine.process.pid}/task"):
-            with open(f"/proc/{engine.process.pid}/task/{thread}/status") as f:
-                lines = dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
+            try:
+                with open(f"/proc/{engine.process.pid}/task/{thread}/status") as f:
+                    lines = dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
+            except (FileNotFoundError, ProcessLookupError):
+                continue  # a job's thread, which has ended since
             none = all(int(lines[key], 16) == 0 for key in ("CapInh", "CapPrm", "CapEff", "CapAmb"))
             states.append((lines["NoNewPrivs"], lines["Seccomp"], "none" if none else "some"))
         self.assertGreaterEqual(len(states), 3)

@@ -493,6 +493,7 @@ class Output(Case):
                 ([call("f", '{"a": '), call("f", "{}", 1)], {}, "not a JSON object"),
                 ([call("f", '{"a": 1}'), call("g", "{", 1)], {}, "g, with arguments that are not a JSON object"),
                 ([call("g", '{"a": "x"}')], {}, "its schema"), ([call("g", "{}")], {}, "its schema"),
+                ([call("g", "")], {}, "its schema"), ([call("g", "", 0), call("f", "{}", 1)], {}, "its schema"),
                 ([call("x", "{}")], {}, "may not call"), ([call("h", "{}")], only, "may not call"), ([call("h", "{}")], {}, None),
                 ([call("f", "{}"), call("f", "{}", 1)], {"parallel_tool_calls": False}, "one call alone")):
             outcome = self.chat(*calls, finish="tool_calls", tools=tools, **params)

@@ -22,6 +22,12 @@ static const struct row {
     {URL("http://a.example/v1"), "endpoints[0].url"},
     {URL("http://127.0.0.1.a.example/v1"), "endpoints[0].url"},
     {URL("http://127.example/v1"), "endpoints[0].url"},
+    {URL("http://127.0.0.999/v1"), "endpoints[0].url"},
+    {URL("http://127.0.1/v1"), "endpoints[0].url"},
+    {URL("http://127.0.0.1.2/v1"), "endpoints[0].url"},
+    {URL("http://localhost\",\"proxy\":\"http://127.0.0.1:3128"), NULL},
+    {URL("http://localhost\",\"proxy\":\"http://p.example:3128"), "endpoints[0].proxy"},
+    {URL("http://localhost\",\"plaintext\":true,\"proxy\":\"http://p.example:3128"), NULL},
     {URL("http://localhost.example/v1"), "endpoints[0].url"},
     {URL("http://[::2]/v1"), "endpoints[0].url"},
     {URL("ftp://a.example"), "endpoints[0].url"},
@@ -120,7 +126,7 @@ static void what_is_read(void **state) {
         "{\"endpoints\":[{\"url\":\"https://a.example:8443/openai//"
         "?v=1\",\"dialect\":\"responses\",\"ca_file\":\"ca.pem\","
         "\"models\":[\"m\",{\"id\":\"n\",\"name\":\"o\",\"context_length\":9}],\"timeouts\":{\"silence_ms\":5}},"
-        "{\"url\":\"http://localhost\",\"dialect\":\"messages\",\"proxy\":\"http://p:3128\"}]}";
+        "{\"url\":\"http://localhost\",\"dialect\":\"messages\",\"proxy\":\"http://p:3128\",\"plaintext\":true}]}";
     struct fm_remote_config config;
     struct fm_remote_model spare;
     struct fm_error error;
@@ -129,6 +135,8 @@ static void what_is_read(void **state) {
     const struct fm_endpoint *second = &config.endpoints[1];
     assert_string_equal(first->base, "https://a.example:8443/openai");
     assert_string_equal(first->query, "?v=1");
+    assert_int_equal(config.secrets.count, 1);
+    assert_string_equal(config.secrets.texts[0], "?v=1");
     assert_string_equal(first->host, "a.example:8443");
     assert_string_equal(first->ca_file, "/etc/fm/ca.pem");
     assert_int_equal(first->port, 8443);

@@ -96,7 +96,10 @@ static void check_arguments(struct fm_remote_answer *answer) {
 static bool end_call(struct fm_remote_answer *answer) {
     bool open = answer->call != NULL;
     bool empty = open && answer->arguments.len == 0;
-    if (open && !empty) {
+    if (empty) {
+        fm_buf_append_str(&answer->arguments, "{}");
+    }
+    if (open) {
         check_arguments(answer);
     }
     answer->call = NULL;

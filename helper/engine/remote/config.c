@@ -110,15 +110,25 @@ static const char *read_url(const char *text, struct url *url) {
     return NULL;
 }
 
+/* An IPv4 address of this machine: 127 and three numbers. Whatever else begins so is a name, and asked of a server. */
+static bool is_ipv4_loopback(const char *host) {
+    if (strncmp(host, "127.", 4) != 0) {
+        return false;
+    }
+    host += 3;
+    for (int i = 0; i < 3; i++) {
+        size_t digits = *host == '.' ? strspn(host + 1, "0123456789") : 0;
+        if (digits == 0 || digits > 3 || strtol(host + 1, NULL, 10) > 255) {
+            return false;
+        }
+        host += digits + 1;
+    }
+    return *host == '\0';
+}
+
 /* Whether what is sent there stays on this machine. */
 static bool is_loopback(const struct url *url) {
-    unsigned numbers = 0;
-    for (const char *at = url->host; *at; at++) {
-        numbers += (*at == '.');
-    }
-    bool four = numbers == 3 && strspn(url->host, "0123456789.") == strlen(url->host);
-    return strcmp(url->host, "localhost") == 0 || strcmp(url->host, "::1") == 0 ||
-           (four && strncmp(url->host, "127.", 4) == 0);
+    return strcmp(url->host, "localhost") == 0 || strcmp(url->host, "::1") == 0 || is_ipv4_loopback(url->host);
 }
 
 static enum fm_code read_endpoint_url(const struct place *place, struct json_object *value) {
@@ -132,6 +142,7 @@ static enum fm_code read_endpoint_url(const struct place *place, struct json_obj
     size_t len = strcspn(text, "?");
     endpoint->url = text;
     endpoint->query = text + len;
+    fm_secrets_add(&place->config->secrets, endpoint->query); /* a key may be in it */
     while (len > 0 && text[len - 1] == '/') {
         len--;
     }
@@ -402,19 +413,23 @@ static enum fm_code check_endpoint(const struct place *place) {
     if (!endpoint->url) {
         return wrong(place, "url", "this member is missing");
     }
+    const char *member = "url";
     const char *fault = read_url(endpoint->url, &url);
-    if (!fault && !url.https && !endpoint->plaintext && !is_loopback(&url)) {
-        fault =
-            "without https, prompts and the key could be read on the way: use https, or set plaintext to true if the "
-            "network can be trusted";
+    bool open = !fault && !url.https && !endpoint->plaintext; /* whoever carries it can read it */
+    bool leaves = open && !is_loopback(&url);
+    if (endpoint->proxy && read_url(endpoint->proxy, &url) == NULL) {
+        endpoint->port = url.port; /* the connection goes there */
+        member = open && !leaves ? "proxy" : member;
+        leaves = leaves || (open && !is_loopback(&url));
+    }
+    if (leaves) {
+        fault = "without https, prompts and the key could be read on the way: use https, or set plaintext to true if "
+                "the network can be trusted";
     }
     if (endpoint->key_header && !endpoint->key) {
         return wrong(place, "key_header", "a key_file or key_env is expected beside it");
     }
-    if (endpoint->proxy && read_url(endpoint->proxy, &url) == NULL) {
-        endpoint->port = url.port; /* the connection goes there */
-    }
-    return fault ? wrong(place, "url", fault) : FM_OK;
+    return fault ? wrong(place, member, fault) : FM_OK;
 }
 
 static enum fm_code read_endpoint(struct place *place, struct json_object *value) {

@@ -4,6 +4,11 @@
 #include <json-c/json.h>
 #include <string.h>
 
+/* No model reads so many; and their sum is a number. */
+static int64_t at_most(int64_t tokens) {
+    return tokens < INT64_C(1) << 53 ? tokens : INT64_C(1) << 53;
+}
+
 /* What was read from the cache counts as input here, and is told apart there. Output is counted at the end alone. */
 static void read_input_usage(struct fm_remote_reader *reader, struct json_object *usage) {
     int64_t fresh = FM_UNCOUNTED;
@@ -13,7 +18,7 @@ static void read_input_usage(struct fm_remote_reader *reader, struct json_object
     fm_reader_count(usage, "cache_read_input_tokens", &read);
     fm_reader_count(usage, "cache_creation_input_tokens", &written);
     if (fresh != FM_UNCOUNTED) {
-        reader->usage.input = fresh + read + written;
+        reader->usage.input = at_most(fresh) + at_most(read) + at_most(written);
         reader->usage.cached = read;
     }
 }

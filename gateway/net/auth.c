@@ -2,6 +2,7 @@
  * told. */
 #include "net/auth.h"
 
+#include "base/hex.h"
 #include "base/platform.h"
 
 #include <openssl/crypto.h>
@@ -30,9 +31,7 @@ static void sign(const unsigned char key[GW_DIGEST_LEN], const char *code, char 
     if (!HMAC(EVP_sha256(), key, GW_DIGEST_LEN, (const unsigned char *)text, sizeof text, bytes, &len)) {
         abort();
     }
-    for (size_t i = 0; i < SIGNED_LEN / 2; i++) {
-        snprintf(mac + 2 * i, 3, "%02x", bytes[i]);
-    }
+    fm_hex(mac, bytes, SIGNED_LEN / 2);
 }
 
 void gw_auth_init(struct gw_auth *auth, const char *token, size_t len) {

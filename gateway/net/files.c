@@ -2,6 +2,7 @@
 #include "net/files.h"
 
 #include "base/file.h"
+#include "base/hex.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -48,9 +49,7 @@ static bool make_etag(struct gw_file *file) {
         return false;
     }
     file->etag[0] = '"';
-    for (size_t i = 0; i < 16; i++) {
-        snprintf(file->etag + 1 + 2 * i, 3, "%02x", digest[i]);
-    }
+    fm_hex(file->etag + 1, digest, 16);
     memcpy(file->etag + 33, "\"", 2);
     return true;
 }

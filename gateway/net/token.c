@@ -2,6 +2,7 @@
 #include "net/token.h"
 
 #include "base/file.h"
+#include "base/hex.h"
 #include "base/platform.h"
 #include "base/secret.h"
 #include "config/paths.h"
@@ -9,16 +10,13 @@
 
 #include <errno.h>
 #include <openssl/crypto.h>
-#include <stdio.h>
 #include <string.h>
 
 enum fm_code gw_token_renew(const char *path, struct fm_error *error) {
     unsigned char bytes[GW_TOKEN_DIGITS / 2];
     char text[GW_TOKEN_DIGITS + 2];
     fm_random(bytes, sizeof bytes);
-    for (size_t i = 0; i < sizeof bytes; i++) {
-        snprintf(text + 2 * i, 3, "%02x", bytes[i]);
-    }
+    fm_hex(text, bytes, sizeof bytes);
     text[GW_TOKEN_DIGITS] = '\n';
     enum fm_code code = gw_file_replace(path, text, GW_TOKEN_DIGITS + 1, error);
     OPENSSL_cleanse(bytes, sizeof bytes);

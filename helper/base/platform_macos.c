@@ -169,18 +169,6 @@ int64_t fm_process_memory(pid_t pid) {
     return got == (int)sizeof info ? (int64_t)info.pti_resident_size : -1;
 }
 
-/* ---- huge pages: not here ---- */
-
-void fm_huge_pages_find(struct fm_huge_pages *pages, const char *path) {
-    (void)pages;
-    (void)path;
-}
-
-bool fm_huge_pages_next(struct fm_huge_pages *pages) {
-    (void)pages;
-    return false;
-}
-
 void fm_process_hide(void) {
     const struct rlimit none = {.rlim_cur = 0, .rlim_max = 0};
     setrlimit(RLIMIT_CORE, &none);

@@ -203,18 +203,6 @@ int64_t fm_process_memory(pid_t pid) {
     return known ? (int64_t)counters.WorkingSetSize : -1;
 }
 
-/* ---- huge pages: not here ---- */
-
-void fm_huge_pages_find(struct fm_huge_pages *pages, const char *path) {
-    (void)pages;
-    (void)path;
-}
-
-bool fm_huge_pages_next(struct fm_huge_pages *pages) {
-    (void)pages;
-    return false;
-}
-
 const char *fm_platform_name(void) {
     return "windows";
 }

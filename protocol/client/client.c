@@ -3,6 +3,7 @@
 #include "protocol/client/client.h"
 #include "base/clock.h"
 #include "base/secret.h"
+#include "base/variables.h"
 #include "protocol/client/internal.h"
 
 #include <json-c/json.h>
@@ -56,15 +57,7 @@ static const char *const allowed[] = {
 };
 
 static bool is_allowed(const char *entry) {
-    size_t name_len = strcspn(entry, "=");
-    for (size_t i = 0; i < sizeof allowed / sizeof allowed[0]; i++) {
-        size_t len = strlen(allowed[i]);
-        bool prefix = allowed[i][len - 1] == '_';
-        if (strncmp(entry, allowed[i], len) == 0 && (prefix || name_len == len)) {
-            return true;
-        }
-    }
-    return false;
+    return fm_variable_is_in(allowed, sizeof allowed / sizeof allowed[0], entry);
 }
 
 static size_t count_of(const char *const *list) {

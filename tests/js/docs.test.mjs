@@ -117,6 +117,8 @@ test("docs/options.md tells the whole environment that the helper gets", () => {
   const told = new Set(names.filter(([, , star]) => star === "").map(([, name]) => name));
   assert.deepEqual([...told].sort(), [...ENVIRONMENT].sort());
   assert.deepEqual(names.filter(([, , star]) => star).map(([, name]) => name), ["FM_"]);
+  const [list] = /(?<=allowed\[\] = \{)[^]*?(?=#ifdef FM_SANITIZE)/.exec(read("protocol/client/client.c"));
+  assert.deepEqual(found(list, /"([A-Z_]+)"/g), sorted(["FM_", ...ENVIRONMENT]), "the client in C lets the same through");
   const host = Object.fromEntries([...told, "FM_X", "XDG_OTHER", "SECRET"].map((name) => [name, "1"]));
   assert.deepEqual(new Set(Object.keys(helperEnvironment(host))), new Set([...told, "FM_X"]));
 });

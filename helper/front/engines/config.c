@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/secret.h"
 #include "base/utf8.h"
+#include "base/variables.h"
 #include "protocol/json_check.h"
 #include "protocol/json_tree.h"
 
@@ -89,14 +90,7 @@ static const char *const read_by_others[] = {
 };
 
 static bool is_read_by_others(const char *name) {
-    for (size_t i = 0; i < sizeof read_by_others / sizeof read_by_others[0]; i++) {
-        size_t len = strlen(read_by_others[i]);
-        bool prefix = read_by_others[i][len - 1] == '_';
-        if (strncmp(name, read_by_others[i], len) == 0 && (prefix || !name[len])) {
-            return true;
-        }
-    }
-    return false;
+    return fm_variable_is_in(read_by_others, sizeof read_by_others / sizeof read_by_others[0], name);
 }
 
 /* FM_INTERNAL: out of memory; FM_UNAVAILABLE: the fault is noted. */

@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/platform.h"
 #include "base/secret.h"
+#include "base/variables.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -36,20 +37,8 @@ static const char *const ours[] = {"FM_ENGINE_GPU", "FM_ENGINE_GPU_DIR", "FM_ENG
 static char huge_pages[] = "GLIBC_TUNABLES=glibc.malloc.hugetlb=1";
 
 static bool is_allowed(const char *entry) {
-    size_t name_len = strcspn(entry, "=");
-    for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++) {
-        if (name_len == strlen(ours[i]) && strncmp(entry, ours[i], name_len) == 0) {
-            return false;
-        }
-    }
-    for (size_t i = 0; i < sizeof allowed / sizeof allowed[0]; i++) {
-        size_t len = strlen(allowed[i]);
-        bool prefix = allowed[i][len - 1] == '_';
-        if (strncmp(entry, allowed[i], len) == 0 && (prefix || name_len == len)) {
-            return true;
-        }
-    }
-    return false;
+    return !fm_variable_is_in(ours, sizeof ours / sizeof ours[0], entry) &&
+           fm_variable_is_in(allowed, sizeof allowed / sizeof allowed[0], entry);
 }
 
 /* Adds "NAME=VALUE". False when out of memory. */

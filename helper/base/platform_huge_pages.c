@@ -1,5 +1,5 @@
 /*
- * Huge pages (platform.h) on Linux: transparent ones, Documentation/admin-guide/mm/transhuge.rst of the kernel. The
+ * Huge pages (platform.h): on Linux transparent ones, Documentation/admin-guide/mm/transhuge.rst of the kernel. The
  * bytes at an address stay the same all the time: a copy takes the file's place in one system call.
  */
 #ifdef __linux__
@@ -117,5 +117,17 @@ bool fm_huge_pages_next(struct fm_huge_pages *pages) {
 }
 
 #else
-typedef int fm_platform_huge_pages_linux_is_empty;
+
+#include "base/platform.h"
+
+void fm_huge_pages_find(struct fm_huge_pages *pages, const char *path) {
+    (void)pages;
+    (void)path;
+}
+
+bool fm_huge_pages_next(struct fm_huge_pages *pages) {
+    (void)pages;
+    return false;
+}
+
 #endif

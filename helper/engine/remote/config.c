@@ -408,28 +408,30 @@ static const struct row {
 
 /* What one member alone does not show. */
 static enum fm_code check_endpoint(const struct place *place) {
+    static const char in_clear[] =
+        "without https, prompts and the key could be read on the way: use https, or set plaintext to true if the "
+        "network can be trusted";
     struct fm_endpoint *endpoint = place->endpoint;
     struct url url;
-    if (!endpoint->url) {
-        return wrong(place, "url", "this member is missing");
+    struct url proxy;
+    const char *fault = endpoint->url ? read_url(endpoint->url, &url) : "this member is missing";
+    if (fault) {
+        return wrong(place, "url", fault);
     }
-    const char *member = "url";
-    const char *fault = read_url(endpoint->url, &url);
-    bool open = !fault && !url.https && !endpoint->plaintext; /* whoever carries it can read it */
-    bool leaves = open && !is_loopback(&url);
-    if (endpoint->proxy && read_url(endpoint->proxy, &url) == NULL) {
-        endpoint->port = url.port; /* the connection goes there */
-        member = open && !leaves ? "proxy" : member;
-        leaves = leaves || (open && !is_loopback(&url));
-    }
-    if (leaves) {
-        fault = "without https, prompts and the key could be read on the way: use https, or set plaintext to true if "
-                "the network can be trusted";
-    }
+    bool open = !url.https && !endpoint->plaintext; /* whoever carries it can read it */
     if (endpoint->key_header && !endpoint->key) {
         return wrong(place, "key_header", "a key_file or key_env is expected beside it");
     }
-    return fault ? wrong(place, member, fault) : FM_OK;
+    if (open && !is_loopback(&url)) {
+        return wrong(place, "url", in_clear);
+    }
+    if (endpoint->proxy && read_url(endpoint->proxy, &proxy) == NULL) {
+        endpoint->port = proxy.port; /* the connection goes there */
+        if (open && !is_loopback(&proxy)) {
+            return wrong(place, "proxy", in_clear);
+        }
+    }
+    return FM_OK;
 }
 
 static enum fm_code read_endpoint(struct place *place, struct json_object *value) {

@@ -130,15 +130,15 @@ const LACKED_BY_APPLE = [
   [/a schema that can't be enforced/, "another keyword is the first that Apple's model can't follow"],
 ];
 
-/** What OpenAI's Responses API lacks, by the names of tests. */
+/** What the remote engine lacks by chat completions, by the names of tests. */
+const LACKED_BY_CHAT = [[/a schema that can't be enforced/, "the server says it, not the engine"]];
+
+/** The same by OpenAI's Responses API. */
 const LACKED_BY_RESPONSES = [
+  ...LACKED_BY_CHAT,
   [/completions: (n|seed|logit_bias)$/, "the Responses API has neither seeds nor biases"],
   [/json_object/, "the Responses API has no stop strings"],
-  [/a schema that can't be enforced/, "the server says it, not the engine"],
 ];
-
-/** The same by chat completions. */
-const LACKED_BY_CHAT = [[/a schema that can't be enforced/, "the server says it, not the engine"]];
 
 /** The test `t`, whose tests of what an engine lacks are skipped, with the reason. */
 function without(t, lacked) {

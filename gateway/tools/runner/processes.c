@@ -60,8 +60,14 @@ static bool read_process(const char *name, struct process *row) {
     return true;
 }
 
+/* In a container /proc can be that of another PID namespace: its numbers mean other processes here. */
+static bool proc_is_ours(void) {
+    char self[32] = "";
+    return readlink("/proc/self", self, sizeof self - 1) > 0 && strtol(self, NULL, 10) == getpid();
+}
+
 static void read_all(struct table *table) {
-    DIR *folder = opendir("/proc");
+    DIR *folder = proc_is_ours() ? opendir("/proc") : NULL;
     const struct dirent *entry;
     table->count = 0;
     while (folder && (entry = readdir(folder))) {

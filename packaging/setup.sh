@@ -79,6 +79,7 @@ install_system_packages() {
   need_command git git
   need_command python3 python3
   [ -z "$tests" ] || need_command openssl openssl
+  [ -z "$tests" ] || need_for_browser
   has_curl || missing="$missing libcurl4"
   [ -z "$arm64" ] || need_for_arm64
   [ -z "$gpu" ] || need_vulkan
@@ -152,6 +153,10 @@ need_for_gateway() {
   need_library libcrypto libssl-dev
   [ -e /usr/include/wslay/wslay.h ] || missing="$missing libwslay-dev"
 }
+
+# The gateway's tool browser drives it. Ubuntu has it as a snap alone, which does not start in a container: the tests of that
+# tool are left out there.
+need_for_browser() { ! grep -q '^ID=debian' /etc/os-release 2>/dev/null || need_command chromium chromium; }
 
 need_vulkan() {
   ls /usr/lib/*/libvulkan.so.1 >/dev/null 2>&1 || missing="$missing libvulkan1"

@@ -51,6 +51,7 @@ LAYERS = (
     ("gateway/config/", ("protocol/", "base/")),
     ("gateway/rpc/", ("protocol/", "base/")),
     ("gateway/net/", ("rpc/", "config/", "protocol/", "base/")),
+    ("gateway/tools/", ("protocol/", "base/")),
     ("helper/main.c", ("bench/", "sessions/", "front/", "surface/", "protocol/", "base/")),
 )
 # helper/front/ from the bottom up: a row holds layers, each a name, and its files and folders. A file may include its own
@@ -70,7 +71,8 @@ FRONT_LAYERS = (
 # What is for hosts alone: neither the helper nor the rest of protocol/ may include it.
 CLIENT = "protocol/client/"
 NOT_HOSTS = ("helper/", "protocol/")
-OUR_FOLDERS = ("base/", "protocol/", "surface/", "front/", "sessions/", "bench/", "engine/", "config/", "rpc/", "net/")
+OUR_FOLDERS = ("base/", "protocol/", "surface/", "front/", "sessions/", "bench/", "engine/", "config/", "rpc/", "net/",
+               "tools/")
 LLAMA_HEADER = re.compile(r'^(llama|ggml|gguf|mtmd)[\w.-]*\.h$|^common/|^(common|chat|sampling|json-schema-to-grammar)\.h$')
 LLAMA_FOLDER = "helper/engine/llama/"
 LLAMA_TESTS = ("tests/bench/", "tests/gpu/")

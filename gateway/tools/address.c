@@ -1,0 +1,140 @@
+/* The special-purpose addresses, by prefix. What is not in the table is public. */
+#include "tools/address.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <uv.h>
+
+struct prefix {
+    unsigned char bytes[16];
+    int bits;
+    const char *what;
+};
+
+static const char loopback[] = "a loopback address";
+static const char private_network[] = "an address of a private network";
+static const char link_local[] = "an address of the local link";
+static const char special[] = "an address for special purposes";
+
+static const struct prefix version4[] = {
+    {{0}, 8, special},
+    {{10}, 8, private_network},
+    {{100, 64}, 10, private_network},
+    {{127}, 8, loopback},
+    {{169, 254}, 16, link_local},
+    {{172, 16}, 12, private_network},
+    {{192, 0, 0}, 24, special},
+    {{192, 0, 2}, 24, special},
+    {{192, 88, 99}, 24, special},
+    {{192, 168}, 16, private_network},
+    {{198, 18}, 15, special},
+    {{198, 51, 100}, 24, special},
+    {{203, 0, 113}, 24, special},
+    {{224}, 4, special},
+    {{240}, 4, special},
+};
+
+static const struct prefix version6[] = {
+    {{[15] = 1}, 128, loopback},
+    {{0}, 96, special}, /* "::", and the old form that carries IPv4 */
+    {{0x00, 0x64, 0xff, 0x9b, 0x00, 0x01}, 48, special},
+    {{0x01}, 64, special},
+    {{0x20, 0x01}, 23, special}, /* Teredo and others */
+    {{0x20, 0x01, 0x0d, 0xb8}, 32, special},
+    {{0x3f, 0xff}, 20, special},
+    {{0x5f, 0x00}, 16, special},
+    {{0xfc}, 7, private_network},
+    {{0xfe, 0x80}, 10, link_local},
+    {{0xfe, 0xc0}, 10, private_network},
+    {{0xff}, 8, special},
+};
+
+/* IPv6 addresses that carry one of IPv4, and where. */
+static const struct {
+    struct prefix prefix;
+    size_t at;
+} carriers[] = {
+    {{{[10] = 0xff, [11] = 0xff}, 96, NULL}, 12},
+    {{{[8] = 0xff, [9] = 0xff}, 96, NULL}, 12},
+    {{{0x00, 0x64, 0xff, 0x9b}, 96, NULL}, 12},
+    {{{0x20, 0x02}, 16, NULL}, 2},
+};
+
+static bool matches(const struct prefix *prefix, const unsigned char *bytes) {
+    int whole = prefix->bits / 8;
+    int rest = prefix->bits % 8;
+    unsigned char mask = (unsigned char)(0xff00 >> rest);
+    return memcmp(prefix->bytes, bytes, (size_t)whole) == 0 &&
+           (!rest || ((prefix->bytes[whole] ^ bytes[whole]) & mask) == 0);
+}
+
+static const char *find(const struct prefix *table, size_t count, const unsigned char *bytes) {
+    for (size_t i = 0; i < count; i++) {
+        if (matches(&table[i], bytes)) {
+            return table[i].what;
+        }
+    }
+    return NULL;
+}
+
+static const char *refuse4(const unsigned char *bytes) {
+    return find(version4, sizeof version4 / sizeof version4[0], bytes);
+}
+
+/* The address in IPv6's form, or IPv4's. */
+static const unsigned char *bytes_of(const struct sockaddr *address, size_t *len) {
+    if (address->sa_family == AF_INET) {
+        *len = 4;
+        return (const unsigned char *)&((const struct sockaddr_in *)(const void *)address)->sin_addr;
+    }
+    *len = 16;
+    return (const unsigned char *)&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
+}
+
+const char *gw_address_refused(const struct sockaddr *address) {
+    size_t len;
+    if (address->sa_family != AF_INET && address->sa_family != AF_INET6) {
+        return special;
+    }
+    const unsigned char *bytes = bytes_of(address, &len);
+    if (len == 4) {
+        return refuse4(bytes);
+    }
+    for (size_t i = 0; i < sizeof carriers / sizeof carriers[0]; i++) {
+        if (matches(&carriers[i].prefix, bytes)) {
+            return refuse4(bytes + carriers[i].at);
+        }
+    }
+    return find(version6, sizeof version6 / sizeof version6[0], bytes);
+}
+
+bool gw_address_is_own(const struct sockaddr *address) {
+    uv_interface_address_t *interfaces = NULL;
+    int count = 0;
+    size_t len;
+    size_t other_len;
+    bool own = false;
+    const unsigned char *bytes = bytes_of(address, &len);
+    if (uv_interface_addresses(&interfaces, &count) != 0) {
+        return true; /* not known: then it may not be reached */
+    }
+    for (int i = 0; i < count && !own; i++) {
+        const struct sockaddr *other = (const struct sockaddr *)&interfaces[i].address;
+        const unsigned char *other_bytes = bytes_of(other, &other_len);
+        own = other->sa_family == address->sa_family && memcmp(bytes, other_bytes, len) == 0;
+    }
+    uv_free_interface_addresses(interfaces, count);
+    return own;
+}
+
+void gw_address_write(const struct sockaddr *address, char *text, size_t size) {
+    char host[INET6_ADDRSTRLEN] = "?";
+    size_t len;
+    const unsigned char *bytes = bytes_of(address, &len);
+    unsigned port = ntohs(len == 4 ? ((const struct sockaddr_in *)(const void *)address)->sin_port
+                                   : ((const struct sockaddr_in6 *)(const void *)address)->sin6_port);
+    inet_ntop(address->sa_family, bytes, host, sizeof host);
+    snprintf(text, size, len == 4 ? "%s:%u" : "[%s]:%u", host, port);
+}

@@ -1,0 +1,22 @@
+/* Which addresses the browser may reach: those of the public internet. Pure, but for those of this machine. */
+#ifndef GW_TOOLS_ADDRESS_H
+#define GW_TOOLS_ADDRESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/socket.h>
+
+/*
+ * NULL when `address` (AF_INET or AF_INET6) is public. Otherwise what it is, such as "a loopback address". An IPv6
+ * address that carries one of IPv4 (mapped, 6to4, NAT64) counts as that one. Addresses: the special-purpose registries
+ * of IANA (RFC 6890), and multicast.
+ */
+const char *gw_address_refused(const struct sockaddr *address);
+
+/* The same for an address that one of this machine's interfaces has, public or not. Asks the system. */
+bool gw_address_is_own(const struct sockaddr *address);
+
+/* "ADDRESS:PORT" or "[ADDRESS]:PORT" of `address`. Pure. */
+void gw_address_write(const struct sockaddr *address, char *text, size_t size);
+
+#endif

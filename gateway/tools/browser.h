@@ -1,0 +1,85 @@
+/* A call of the tool browser from the inside: what its files share. The loop's thread. */
+#ifndef GW_TOOLS_BROWSER_H
+#define GW_TOOLS_BROWSER_H
+
+#include "tools/call.h"
+#include "tools/cdp.h"
+#include "tools/proxy.h"
+
+#define GW_BROWSER_ID_MAX  80u
+#define GW_BROWSER_STEP_MS 30000 /* for one action */
+
+struct json_object;
+
+struct gw_browser {
+    struct gw_call *call;
+    struct gw_process *process; /* NULL: it has ended, or never ran */
+    struct gw_proxy *proxy;
+    struct gw_cdp cdp;
+    struct gw_output noise; /* what Chromium prints, for the error where it does not start */
+    uv_timer_t limit;       /* of the action */
+    uv_timer_t pause;       /* between two looks at the page */
+    char session[GW_BROWSER_ID_MAX];
+    char frame[GW_BROWSER_ID_MAX];  /* the main one */
+    char loader[GW_BROWSER_ID_MAX]; /* what a navigate waits for; "": nothing */
+    char loaded[GW_BROWSER_ID_MAX]; /* what has loaded last */
+    size_t step;                    /* the action that runs */
+    bool loading;                   /* the main frame */
+    bool settling;                  /* a click or key may have begun a navigation; `pause` has run out, or is to */
+    bool paused;
+    bool finished; /* all actions are done */
+    bool failed;
+    char failure[1000];
+    char refusal[300]; /* the last connection that was refused in this action */
+    size_t refusals;
+    gw_cdp_answered *then; /* where the value of an expression goes */
+    struct fm_buf expression;
+    struct gw_process_end end;
+    unsigned open; /* of timers and proxy, once it closes */
+};
+
+/* An action of the table in browser_actions.c. */
+struct gw_browser_action {
+    const char *name;
+    const char *needs[2]; /* members, besides "action" */
+    const char *takes[2];
+    const char *verb;  /* for the summary: "Navigate to" */
+    const char *shown; /* the member that follows the verb; NULL: none */
+    void (*run)(struct gw_browser *browser, struct json_object *action);
+    void (*late)(struct gw_browser *browser); /* at its limit; NULL: that is a failure */
+};
+
+/* NULL: there is no such action. */
+const struct gw_browser_action *gw_browser_action_find(const char *name);
+
+/* The object of an action, and a member's text ("" if it is not there). */
+struct json_object *gw_browser_step(const struct gw_browser *browser);
+const char *gw_browser_text(struct json_object *action, const char *member);
+
+/* The current action is done: on to the next, or to the end. */
+void gw_browser_next(struct gw_browser *browser);
+
+/* The current action failed, and so does the call. */
+void gw_browser_fail(struct gw_browser *browser, const char *fmt, ...) FM_PRINTF(2, 3);
+
+/* A line, or more, of the call's output. */
+void gw_browser_say(struct gw_browser *browser, const char *fmt, ...) FM_PRINTF(2, 3);
+
+/* Calls a method on the page; a call that can't be written fails the action. */
+void gw_browser_ask(struct gw_browser *browser, const char *method, const char *params, gw_cdp_answered *answered);
+
+/*
+ * Evaluates `function` (JavaScript) with the texts as arguments, in a world that the page's own scripts can't reach.
+ * `then` gets the value, or an error if it threw.
+ */
+void gw_browser_evaluate(struct gw_browser *browser, const char *function, const char *const *texts, size_t count,
+                         gw_cdp_answered *then);
+
+/* Begins the life of a browser (browser_run.c). */
+enum fm_code gw_browser_execute(struct gw_call *call, struct fm_error *error);
+void gw_browser_abort(struct gw_call *call);
+
+/* For browser_run.c: an event of the page. */
+void gw_browser_event(struct gw_browser *browser, const char *method, struct json_object *params);
+
+#endif

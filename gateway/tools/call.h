@@ -1,0 +1,79 @@
+/* A call from the inside: what the tools' files share with registry.c. The loop's thread. */
+#ifndef GW_TOOLS_CALL_H
+#define GW_TOOLS_CALL_H
+
+#include "base/buf.h"
+#include "tools/output.h"
+#include "tools/process.h"
+#include "tools/tool.h"
+
+#define GW_CALL_TEXT_MAX    (4u * 1024u * 1024u) /* bytes of summary and of details: the input with each byte escaped */
+#define GW_ATTACHMENTS_MAX  8u
+#define GW_ATTACHMENT_BYTES (16u * 1024u * 1024u) /* of all of them, as base64 */
+
+struct gw_tools {
+    uv_loop_t *loop;
+    char *runner;
+    char *browser;
+    char *exempt_address;
+    char **environment; /* what commands get, NULL-terminated */
+    char **hidden;      /* what a sandbox hides, NULL-terminated, absolute and without links */
+    char *temporary;    /* the folder for temporary ones */
+    int64_t timeout_ms;
+    size_t output_max;
+    int64_t processes_max;
+    enum gw_sandbox sandbox;
+};
+
+struct gw_call {
+    struct gw_tools *tools;
+    const struct gw_tool *tool;
+    struct json_object *input;
+    int folder;                      /* O_PATH */
+    char *folder_path;               /* as it was when it was opened, without links */
+    int job;                         /* sealed memfd of what runs; -1: none */
+    char digest[GW_DIGEST_SIZE];     /* of what is approved */
+    char job_digest[GW_DIGEST_SIZE]; /* of the job */
+    struct fm_buf summary;           /* NUL-terminated once it is prepared; so are the details */
+    struct fm_buf details;
+    struct gw_observer observer;
+    struct gw_output output;
+    struct gw_attachment attachments[GW_ATTACHMENTS_MAX];
+    size_t attachment_count;
+    size_t attachment_bytes;
+    uv_timer_t later; /* for what must not be called back at once */
+    bool aborting;
+    bool settled;
+    bool freed;              /* gw_call_free came; the timer is closing */
+    struct fm_error failure; /* of the start */
+    void *own;               /* the tool's */
+};
+
+/* What a job is besides the call's own settings. `private_folder`: "" for none. */
+struct gw_job_plan {
+    const char *const *argv; /* NULL-terminated */
+    const char *private_folder;
+    bool folder_writable;
+    bool pipes;
+    bool home_private; /* the private folder is HOME, too */
+};
+
+/* Writes the job into a sealed memfd, and its digest. */
+FM_MUST_USE enum fm_code gw_call_freeze(struct gw_call *call, const struct gw_job_plan *plan, struct fm_error *error);
+
+/* A path for a folder that the runner makes. The caller frees it; NULL: no memory. */
+char *gw_call_private_path(const struct gw_call *call);
+
+/* Tells the observer. */
+void gw_call_progress(struct gw_call *call, const char *fmt, ...) FM_PRINTF(2, 3);
+
+/* Takes `data` (base64, malloc'd) whatever it returns. False when there is no room for it. */
+FM_MUST_USE bool gw_call_attach(struct gw_call *call, const char *mime_type, const char *name, char *data, size_t len);
+
+/*
+ * The one end of a call. `note` is a line that is added to the output; "" or NULL: none. `process` may be NULL, if no
+ * process ran.
+ */
+void gw_call_settle(struct gw_call *call, enum gw_end end, const struct gw_process_end *process, const char *note);
+
+#endif

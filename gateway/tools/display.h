@@ -1,0 +1,17 @@
+/* Text from a model as a user must see it before approval. */
+#ifndef GW_TOOLS_DISPLAY_H
+#define GW_TOOLS_DISPLAY_H
+
+#include "base/buf.h"
+
+/*
+ * Appends UTF-8 `text` with every character replaced by its name in angle brackets, such as <U+202E>, that would be
+ * invisible, look like a space, or move or reorder others: controls (but for newline and tab), bidi marks, zero-width
+ * and filler characters, tags. True when one was replaced. Pure.
+ */
+bool gw_display(struct fm_buf *buf, const char *text, size_t len);
+
+/* The same as one line of at most `max` bytes: newlines and tabs become a space, and "..." stands for what is cut. */
+void gw_display_line(struct fm_buf *buf, const char *text, size_t len, size_t max);
+
+#endif

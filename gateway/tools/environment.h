@@ -1,0 +1,26 @@
+/* What a tool's command gets of the gateway's environment, and what a sandbox hides from it. */
+#ifndef GW_TOOLS_ENVIRONMENT_H
+#define GW_TOOLS_ENVIRONMENT_H
+
+#include <stddef.h>
+
+/*
+ * The variables of `environment` that the allow-list names, and TERM=dumb; NULL-terminated. The allow-list has what
+ * programs need to find files and to speak the user's language: no keys, tokens or sockets. The caller frees it with
+ * gw_strings_free; NULL: no memory. Pure.
+ */
+char **gw_environment_allowed(char *const *environment);
+
+/* The value of a variable in such a list; NULL: it is not there. Pure. */
+const char *gw_environment_get(char *const *environment, const char *name);
+
+/*
+ * The folders and files below `home` that hold keys and are there now, and `state_folder` (NULL: none): absolute,
+ * without links, NULL-terminated. Freed as above. Looks at the disk.
+ */
+char **gw_hidden_paths(const char *home, const char *state_folder);
+
+/* NULL does nothing. */
+void gw_strings_free(char **strings);
+
+#endif

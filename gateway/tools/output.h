@@ -1,0 +1,35 @@
+/*
+ * What a command prints, kept within a limit: the beginning and the end. Takes any bytes at any rate; memory is bounded
+ * by the limit. One thread.
+ */
+#ifndef GW_TOOLS_OUTPUT_H
+#define GW_TOOLS_OUTPUT_H
+
+#include "base/buf.h"
+
+#include <stdint.h>
+
+struct gw_output {
+    size_t max;
+    struct fm_buf head; /* the first bytes, up to half of `max` */
+    struct fm_buf tail; /* a ring of the last ones, up to the other half */
+    size_t at;          /* where the ring's next byte goes, once it is full */
+    uint64_t total;
+    bool failed; /* out of memory: what came then is counted as missing */
+};
+
+/* `max` in bytes; what is less than 1,000 counts as 1,000. Allocates nothing. */
+void gw_output_init(struct gw_output *output, size_t max);
+void gw_output_free(struct gw_output *output);
+
+/* Never blocks. */
+void gw_output_add(struct gw_output *output, const char *data, size_t len);
+
+/*
+ * Appends the text: UTF-8, where a byte that is none becomes U+FFFD, at most `max` bytes. Where not all fits, a line
+ * stands between beginning and end that says how many bytes are missing; both are cut between characters, and
+ * `*truncated` is set. False when out of memory.
+ */
+FM_MUST_USE bool gw_output_text(const struct gw_output *output, struct fm_buf *text, bool *truncated);
+
+#endif

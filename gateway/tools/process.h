@@ -1,0 +1,58 @@
+/*
+ * A command that runs under fm-tool-run, on the loop: its output, its pipes, its end. The loop's thread; callbacks come
+ * from the loop.
+ */
+#ifndef GW_TOOLS_PROCESS_H
+#define GW_TOOLS_PROCESS_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <uv.h>
+
+struct gw_process;
+
+enum gw_process_why {
+    GW_PROCESS_EXIT,
+    GW_PROCESS_TIMEOUT,
+    GW_PROCESS_ABORTED,
+    GW_PROCESS_FAILED, /* it was not started: `error` says why */
+    GW_PROCESS_LOST,   /* the runner ended without a word */
+};
+
+struct gw_process_end {
+    enum gw_process_why why;
+    int exit_code; /* 128 + N for signal N */
+    bool pid_namespace;
+    char error[512];
+};
+
+struct gw_process_handlers {
+    void *context;
+    void (*output)(void *context, const char *data, size_t len);    /* stdout and stderr, as they come */
+    void (*message)(void *context, const char *data, size_t len);   /* from its pipe; NULL where there is none */
+    void (*ended)(void *context, const struct gw_process_end *end); /* once, the last: nothing of it runs any more */
+};
+
+struct gw_process_start {
+    uv_loop_t *loop;
+    const char *runner;
+    int job;            /* sealed memfd; stays the caller's, as the folder does */
+    int folder;         /* O_PATH */
+    const char *digest; /* of the job, 64 digits */
+    bool pipes;
+};
+
+/* Starts it. FM_UNAVAILABLE or FM_INTERNAL: nothing runs, and nothing calls back. */
+FM_MUST_USE enum fm_code gw_process_start(const struct gw_process_start *start,
+                                          const struct gw_process_handlers *handlers, struct gw_process **process,
+                                          struct fm_error *error);
+
+/* Asks for its end; `ended` follows. From `ended` on the process is no more, and must not be named. */
+void gw_process_abort(struct gw_process *process);
+
+/* Writes to its pipe. `data` is copied. False when it can't be written: the command is gone, or no memory. */
+FM_MUST_USE bool gw_process_write(struct gw_process *process, const char *data, size_t len);
+
+#endif

@@ -1,0 +1,15 @@
+/* Starting the command of a job, confined as the job says. */
+#ifndef GW_TOOLS_RUNNER_COMMAND_H
+#define GW_TOOLS_RUNNER_COMMAND_H
+
+#include "tools/runner/job.h"
+
+#include <sys/types.h>
+
+/*
+ * Forks and executes the command in the folder GW_RUN_FOLDER, as the leader of a session. Returns its id when the
+ * program runs; -1 with the reason in `problem`: nothing of the command ran then. Blocks until one of them is known.
+ */
+pid_t gw_command_start(const struct gw_job *job, char *problem, size_t size);
+
+#endif

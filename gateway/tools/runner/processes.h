@@ -1,0 +1,21 @@
+/* Ending everything that a command started. All are of one thread, and use /proc where there is no namespace. */
+#ifndef GW_TOOLS_RUNNER_PROCESSES_H
+#define GW_TOOLS_RUNNER_PROCESSES_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/*
+ * Sends the signal to every descendant of this process. `own_namespace`: this process is the first of a PID namespace,
+ * so that the kernel finds them all at once. Otherwise the caller is a subreaper; processes that fork meanwhile are
+ * stopped first.
+ */
+void gw_processes_signal(bool own_namespace, int number);
+
+/* Kills every descendant and waits until none is left. Blocks; a process in an uninterruptible call delays it. */
+void gw_processes_end(bool own_namespace);
+
+/* How many threads this user has, in all; 0: not known. */
+long gw_processes_of_user(void);
+
+#endif

@@ -1,0 +1,456 @@
+#!/usr/bin/env python3
+"""
+The tool browser with a real Chromium: what it does, what it refuses, and hostile pages. Servers on 127.0.0.1 stand for the web
+(`exempt` lets the browser reach one address) and for what must not be reached, which counts who comes.
+"""
+import base64
+import http.server
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+sys.dont_write_bytecode = True
+from tools import DRIVER, NO_NAMESPACE, ROOT, Driver, landlock_abi, processes, wait_for  # noqa: E402
+from patience import WAIT, TimedTest  # noqa: E402
+
+CHROMIUM = shutil.which("chromium")
+
+PAGES = {
+    "/": "<title>Home</title><h1>Hello</h1><form action=/found><input id=q name=q value=old></form>"
+         "<button id=b onclick=\"document.title=document.querySelector('#q').value\">go</button>"
+         "<a id=next href=/next>next</a> <a id=blank target=_blank href=/next>blank</a><p id=hidden style=display:none>x</p>"
+         "<div style=position:relative><button id=under>u</button><div id=over style='position:absolute;inset:0'>o</div></div>",
+    "/next": "<title>Next</title>next page",
+    "/late": "<script>setTimeout(()=>{document.body.innerHTML='<p id=late>there</p>'},300)</script>",
+    "/loop": "<title>Loop</title>x<script>setTimeout(()=>{for(;;);},50)</script>",
+    "/liar": "<title>Liar</title><p>truth</p><script>document.querySelector=()=>{throw 1};"
+             "Object.defineProperty(HTMLElement.prototype,'innerText',{get:()=>'a lie'});window.Array=window.JSON=null</script>",
+    "/dialog": "<title>Dialog</title><p>after</p><script>alert('pay'); confirm('really'); prompt('how')</script>",
+    "/popups": "<title>Popups</title><p>still here</p><script>for(let i=0;i<200;i++)window.open('/next')</script>",
+    "/big": "<title>Big</title><script>document.write('<p>' + 'word '.repeat(400000))</script>",
+    "/bidi": "<title>Bidi</title><p>a\u202eb</p>",
+    "/file": "<title>File</title><p>mine</p><script>location='file:///etc/passwd';window.open('file:///etc/passwd')</script>"
+             "<iframe src=file:///etc/passwd></iframe><meta http-equiv=refresh content='0;url=file:///etc/passwd'>",
+}
+
+
+class Server:
+    """A web server; `pages` are PAGES and what a test adds. `hits` are the paths that were asked for."""
+
+    def __init__(self, address="127.0.0.1"):
+        self.hits = []
+        self.pages = dict(PAGES)
+        self.redirects = {}
+        server = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                path = self.path.partition("?")[0]
+                server.hits.append(self.path)
+                if path in server.redirects:
+                    self.send_response(302)
+                    self.send_header("Location", server.redirects[path])
+                    self.send_header("Content-Length", "0")
+                    self.end_headers()
+                    return
+                body = server.pages.get(path, f"<title>Other</title>{self.path}").encode("utf-8", "surrogatepass")
+                self.send_response(200)
+                if path == "/download":
+                    self.send_header("Content-Disposition", "attachment; filename=evil.sh")
+                self.send_header("Content-Type", "text/html; charset=utf-8")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer((address, 0), Handler)
+        self.server.daemon_threads = True
+        self.port = self.server.server_port
+        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True)
+        self.thread.start()
+
+    def url(self, path="/"):
+        return f"http://127.0.0.1:{self.port}{path}"
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join(WAIT)
+
+
+def navigate(url):
+    return {"action": "navigate", "url": url}
+
+
+TEXT = {"action": "text"}
+
+
+@unittest.skipUnless(CHROMIUM, "there is no chromium; packaging/setup.sh --tests brings it")
+class Browser(TimedTest):
+    nobody = False
+
+    def setUp(self):
+        self.web = Server()
+        self.addCleanup(self.web.close)
+        self.inside = Server()  # what must not be reached
+        self.addCleanup(self.inside.close)
+        self.folder = tempfile.mkdtemp(prefix="fm-tools-")
+        os.chmod(self.folder, 0o777)
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def driver(self, **config):
+        config = {"exempt": f"127.0.0.1:{self.web.port}", **config}
+        return Driver(env={"TMPDIR": self.folder}, nobody=self.nobody, **config)
+
+    def browse(self, *actions, **config):
+        with self.driver(**config) as driver:
+            result = driver.run("browser", {"actions": list(actions)})
+            self.progress = driver.progress
+        self.assertEqual(os.listdir(self.folder), [], "the profile is left")
+        self.assertEqual(processes(self.folder), [])
+        return result
+
+    # ---- what it does
+
+    def test_a_form_and_links(self):
+        result = self.browse(navigate(self.web.url()), {"action": "type", "selector": "#q", "text": "grün"},
+                             {"action": "click", "selector": "#b"}, {"action": "text", "selector": "h1"},
+                             {"action": "type", "selector": "#q", "text": "a b", "submit": True}, TEXT,
+                             navigate(self.web.url()), {"action": "click", "selector": "#blank"}, TEXT,
+                             {"action": "screenshot"})
+        self.assertEqual(result["end"], "done", result["output"])
+        url = self.web.url
+        lines = [line for line in result["output"].splitlines() if not line.startswith("(Chromium's own sandbox")]
+        self.assertEqual(lines, [
+            f'1. navigate: {url("/")} "Home"', "2. type: done", f'3. click: {url("/")} "grün"', f'4. text of {url("/")}:',
+            "Hello",
+            f'5. type: {url("/found?q=a+b")} "Other"', f'6. text of {url("/found?q=a+b")}:', "/found?q=a+b",
+            f'7. navigate: {url("/")} "Home"', f'8. click: {url("/next")} "Next"', f'9. text of {url("/next")}:', "next page",
+            "10. screenshot: screenshot-10.png"])
+        [picture] = result["attachments"]
+        self.assertEqual((picture["type"], picture["mimeType"], picture["name"]), ("image", "image/png", "screenshot-10.png"))
+        png = base64.b64decode(picture["data"], validate=True)
+        self.assertEqual((png[:8], int.from_bytes(png[16:20], "big")), (b"\x89PNG\r\n\x1a\n", 1280))
+        self.assertIn(f"Navigate to {url('/')}", self.progress)
+        self.assertTrue(self.progress[0].startswith("Starting the browser"))
+
+    def test_wait(self):
+        result = self.browse(navigate(self.web.url("/late")), {"action": "wait", "selector": "#late"},
+                             {"action": "wait", "ms": 10}, TEXT)
+        self.assertIn("there", result["output"])
+
+    def test_which_action_failed(self):
+        rows = (
+            ({"action": "click", "selector": "#none"}, "no element matches the selector"),
+            ({"action": "click", "selector": "##"}, "is the selector one of CSS?"),
+            ({"action": "click", "selector": "#hidden"}, "not visible"),
+            ({"action": "click", "selector": "#under"}, "covered by another one: DIV"),
+            ({"action": "type", "selector": "h1", "text": "x"}, "takes no text"),
+            ({"action": "text", "selector": "#none"}, "no element matches"),
+            ({"action": "wait", "selector": "##"}, "is the selector one of CSS?"),
+        )
+        for action, expected in rows:
+            with self.subTest(action):
+                result = self.browse(navigate(self.web.url()), action, TEXT)
+                self.assertEqual(result["end"], "failed")
+                self.assertIn(f"actions[1] ({action['action']}) failed: ", result["output"])
+                self.assertIn(expected, result["output"])
+                self.assertIn("1. navigate", result["output"])  # what was done before is still there
+
+    def test_a_server_that_is_not_there(self):
+        self.inside.close()
+        result = self.browse(navigate(self.inside.url()), exempt=f"127.0.0.1:{self.inside.port}")
+        self.assertEqual(result["end"], "failed")
+        self.assertIn("actions[0] (navigate) failed: net::ERR_", result["output"])
+        self.inside = Server()
+        self.addCleanup(self.inside.close)
+
+    def test_what_is_shown(self):
+        with self.driver() as driver:
+            request = driver.prepare("browser", {"actions": [navigate("https://user.example/a?b#c"), TEXT, TEXT]})
+            self.assertEqual(request["summary"], "Navigate to user.example, then 2 more actions")
+            self.assertEqual(request["details"], {"actions": [navigate("https://user.example/a?b#c"), TEXT, TEXT]})
+            driver.send(op="free", id=driver.next_id)
+            request = driver.prepare("browser", {"actions": [{"action": "type", "selector": "#a", "text": "x\u202ey"}]})
+            self.assertEqual(request["details"], {"actions": [{"action": "type", "selector": "#a", "text": "x<U+202E>y"}],
+                                                  "escaped": True})
+            driver.send(op="free", id=driver.next_id)
+
+    def test_bad_input(self):
+        rows = (
+            ({}, "actions"),
+            ({"actions": []}, "actions"),
+            ({"actions": [TEXT] * 21}, "actions"),
+            ({"actions": ["text"]}, "actions[0]"),
+            ({"actions": [TEXT, {"action": "fly"}]}, "actions[1].action"),
+            ({"actions": [{"action": "navigate"}]}, "actions[0].url"),
+            ({"actions": [{"action": "click"}]}, "actions[0].selector"),
+            ({"actions": [{"action": "type", "selector": "a"}]}, "actions[0].text"),
+            ({"actions": [{"action": "wait"}]}, "actions[0].selector"),
+            ({"actions": [{"action": "wait", "ms": 30001}]}, "actions[0].ms"),
+            ({"actions": [{"action": "text", "url": "http://a/"}]}, "actions[0].url"),
+            ({"actions": [{"action": "text", "selector": "a\0b"}]}, "actions[0].selector"),
+            *(({"actions": [navigate(url)]}, "actions[0].url") for url in (
+                "file:///etc/passwd", "FILE:/etc/passwd", "chrome://version", "javascript:alert(1)", "data:text/html,x",
+                "view-source:http://a/", "about:blank", "ftp://a/", "//a/", "http:a", "https://", "https:///x", "http://?x",
+                "https://bank.example@evil.example/", "https://evil.example\\@bank.example/", "http://a/ b", "http://a/\nb",
+                " http://a/", "http://a\tb/")),
+        )
+        with self.driver() as driver:
+            for call_input, param in rows:
+                with self.subTest(str(call_input)[:80]):
+                    answer = driver.prepare("browser", call_input)
+                    self.assertEqual((answer.get("error"), answer.get("param")), ("INVALID_REQUEST", param))
+
+    # ---- what it refuses
+
+    def refused(self, result, reason):
+        self.assertEqual(result["end"], "failed", result["output"])
+        self.assertIn("actions[0] (navigate) failed: net::ERR_", result["output"])
+        self.assertIn("Refused: ", result["output"])
+        self.assertIn(reason, result["output"])
+        self.assertEqual(self.inside.hits, [])
+
+    def test_addresses(self):
+        port = self.inside.port
+        rows = (
+            (f"http://127.0.0.1:{port}/", "127.0.0.1 is a loopback address"),
+            (f"http://localhost:{port}/", "is a loopback address"),
+            (f"http://x.localhost:{port}/", None),
+            (f"http://127.1:{port}/", "127.0.0.1 is a loopback address"),
+            (f"http://2130706433:{port}/", "127.0.0.1 is a loopback address"),
+            (f"http://0x7f000001:{port}/", "127.0.0.1 is a loopback address"),
+            (f"http://0:{port}/", "0.0.0.0 is an address for special purposes"),
+            (f"http://[::1]:{port}/", "[::1] is a loopback address"),
+            (f"http://[::]:{port}/", "[::] is an address for special purposes"),
+            (f"http://[::ffff:127.0.0.1]:{port}/", "is a loopback address"),
+            ("http://10.1.2.3/", "10.1.2.3 is an address of a private network"),
+            ("http://192.168.0.1/", "192.168.0.1 is an address of a private network"),
+            ("http://169.254.169.254/latest/meta-data/", "169.254.169.254 is an address of the local link"),
+        )
+        for url, reason in rows:
+            with self.subTest(url):
+                result = self.browse(navigate(url))
+                if reason:
+                    self.refused(result, reason)
+                else:  # the resolver may not know it
+                    self.assertEqual((result["end"], self.inside.hits), ("failed", []))
+
+    def test_redirects(self):
+        for target in (self.inside.url("/secret"), f"http://[::1]:{self.inside.port}/", "http://10.0.0.1/"):
+            with self.subTest(target):
+                self.web.redirects["/away"] = target
+                self.refused(self.browse(navigate(self.web.url("/away"))), " is a")
+        self.web.redirects["/away"] = "file:///etc/passwd"
+        result = self.browse(navigate(self.web.url("/away")), TEXT)
+        self.assertEqual(result["end"], "failed")
+        self.assertNotIn("root:", result["output"])
+
+    @unittest.skipUnless(ROOT, "only root may mount a file of names")
+    def test_a_name_that_leads_here(self):
+        hosts = os.path.join(self.folder, "hosts")
+        with open(hosts, "w", encoding="ascii") as file:
+            file.write("127.0.0.1 public.example\n::1 six.example\n10.9.8.7 inner.example\n")
+        script = os.path.join(self.folder, "driver.sh")
+        with open(script, "w", encoding="ascii") as file:
+            file.write(f"#!/bin/sh\nmount --bind {hosts} /etc/hosts && exec {DRIVER}\n")
+        import tools
+        for name, reason in (("public", "public.example: 127.0.0.1 is a loopback address"),
+                             ("six", "six.example: [::1] is a loopback address"),
+                             ("inner", "inner.example: 10.9.8.7 is an address of a private network")):
+            with self.subTest(name):
+                plain = subprocess.Popen
+                tools.subprocess.Popen = lambda command, **more: plain(["unshare", "-m", "sh", script], **more)
+                try:
+                    with Driver(exempt=f"127.0.0.1:{self.web.port}") as driver:
+                        result = driver.run("browser", {"actions": [navigate(f"http://{name}.example:{self.inside.port}/")]})
+                finally:
+                    tools.subprocess.Popen = plain
+                self.refused(result, reason)
+
+    def test_what_a_page_loads(self):
+        """Each way out of a page ends at the proxy."""
+        inside, ws = self.inside.url("/from-page"), self.inside.url("/ws").replace("http", "ws")
+        self.web.pages["/attack"] = f"""<title>Attack</title><img src={inside}><iframe src={inside}></iframe>
+            <link rel=prefetch href={inside}><link rel=preconnect href={inside}><link rel=stylesheet href={inside}>
+            <script src={inside}></script><object data={inside}></object><video src={inside}></video>
+            <script>fetch('{inside}',{{mode:'no-cors'}}).catch(()=>0); navigator.sendBeacon('{inside}');
+            new WebSocket('{ws}').onerror=()=>document.title='refused'; try{{new EventSource('{inside}')}}catch(e){{}}
+            new Worker(URL.createObjectURL(new Blob([`fetch('{inside}',{{mode:'no-cors'}})`])));
+            new RTCPeerConnection({{iceServers:[{{urls:'stun:127.0.0.1:{self.inside.port}'}}]}}).createDataChannel('x');
+            window.open('{inside}'); let f=document.createElement('form'); f.action='{inside}'; f.target='_blank';
+            document.documentElement.append(f); f.submit();</script>"""
+        result = self.browse(navigate(self.web.url("/attack")), {"action": "wait", "ms": 1000}, {"action": "screenshot"})
+        self.assertEqual(result["end"], "done", result["output"])
+        self.assertIn("127.0.0.1 is a loopback address", result["output"])
+        self.assertEqual(self.inside.hits, [])
+
+    def test_the_same_page_reaches_what_it_may(self):
+        """So it is the proxy that stops it."""
+        self.web.pages["/own"] = f"<title>Own</title><img src={self.web.url('/image')}>"
+        self.browse(navigate(self.web.url("/own")))
+        self.assertIn("/image", self.web.hits)
+
+    def test_downloads(self):
+        result = self.browse(navigate(self.web.url("/download")))
+        self.assertEqual(result["end"], "failed")
+        self.assertIn("actions[0] (navigate) failed: net::ERR_ABORTED", result["output"])
+
+    def test_downloads_of_a_page(self):
+        self.web.pages["/"] = "<script>location='/download'</script>"
+        with self.driver() as driver:
+            driver.prepare("browser", {"actions": [navigate(self.web.url()), {"action": "wait", "ms": 1500},
+                                                   {"action": "wait", "selector": "#never"}]})
+            driver.start()
+            while driver.line()["progress"] != "Wait for #never":
+                pass
+            self.assertIn("/download", self.web.hits)
+            names = [name for _, _, files in os.walk(self.folder) for name in files]
+            self.assertEqual([name for name in names if "evil" in name or name.endswith(".crdownload")], [])
+            driver.abort()
+            driver.result()
+
+    def test_strict(self):
+        with self.driver(sandbox="strict") as driver:
+            answer = driver.prepare("browser", {"actions": [TEXT]})
+            self.assertEqual(answer["error"], "UNAVAILABLE")
+            self.assertIn('tools.sandbox is "strict"', answer["detail"])
+
+    @unittest.skipUnless(landlock_abi() >= 2, "this kernel has no Landlock")
+    def test_write(self):
+        result = self.browse(navigate(self.web.url("/next")), TEXT, {"action": "screenshot"}, sandbox="write")
+        self.assertEqual((result["end"], len(result["attachments"])), ("done", 1), result["output"])
+
+    def test_no_chromium(self):
+        result = self.browse(TEXT, browser="/no/such/chromium")
+        self.assertEqual(result["end"], "failed")
+        self.assertIn("/no/such/chromium can't be run: No such file or directory", result["output"])
+        result = self.browse(TEXT, browser="/bin/true")
+        self.assertEqual(result["end"], "failed")
+        self.assertIn("did not start", result["output"])
+        result = self.browse(TEXT, browser="/bin/cat", timeout=500)
+        self.assertEqual(result["end"], "failed" if "did not start" in result["output"] else "timeout")
+
+    # ---- hostile pages
+
+    def test_a_page_that_lies(self):
+        result = self.browse(navigate(self.web.url("/liar")), {"action": "text", "selector": "p"})
+        self.assertIn("\ntruth\n", result["output"])
+        self.assertNotIn("a lie", result["output"])
+
+    def test_dialogs(self):
+        result = self.browse(navigate(self.web.url("/dialog")), TEXT)
+        self.assertEqual(result["end"], "done", result["output"])
+        for text in ("closed: pay", "closed: really", "closed: how", "after"):
+            self.assertIn(text, result["output"])
+
+    def test_popups_and_files(self):
+        result = self.browse(navigate(self.web.url("/popups")), TEXT, navigate(self.web.url("/file")),
+                             {"action": "wait", "ms": 300}, TEXT)
+        self.assertEqual(result["end"], "done", result["output"])
+        self.assertIn("still here", result["output"])
+        self.assertIn("mine", result["output"])
+        self.assertNotIn("root:", result["output"])
+
+    def test_a_long_text(self):
+        result = self.browse(navigate(self.web.url("/big")), TEXT)
+        self.assertTrue(result["truncated"])
+        self.assertLess(len(result["output"].encode()), 100_200)
+        self.assertIn("the first 200000 were read", result["output"])
+
+    def test_a_page_that_hangs(self):
+        result = self.browse(navigate(self.web.url("/loop")), {"action": "wait", "ms": 300}, TEXT, timeout=15_000)
+        self.assertEqual(result["end"], "timeout", result["output"])
+        self.assertIn("ended in actions[", result["output"])
+
+    # ---- ends
+
+    def wait_for_page(self, driver):
+        driver.prepare("browser", {"actions": [navigate(self.web.url("/next")), {"action": "wait", "selector": "#never"}]})
+        driver.start()
+        while not (line := driver.line()).get("progress", "").startswith("Wait for"):
+            self.assertNotIn("end", line)
+        self.assertGreater(len(processes(self.folder)), 3)
+
+    def test_abort(self):
+        with self.driver() as driver:
+            self.wait_for_page(driver)
+            begun = time.monotonic()
+            driver.abort()
+            result = driver.result()
+            self.assert_soon(time.monotonic() - begun, 2)
+            self.assertEqual(result["end"], "aborted")
+            self.assertEqual(processes(self.folder), [])
+            self.assertEqual(os.listdir(self.folder), [])
+
+    def test_abort_at_once(self):
+        with self.driver() as driver:
+            driver.prepare("browser", {"actions": [navigate(self.web.url())]})
+            driver.start()
+            driver.abort()
+            self.assertEqual(driver.result()["end"], "aborted")
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_the_gateway_is_killed(self):
+        driver = self.driver()
+        self.wait_for_page(driver)
+        begun = time.monotonic()
+        driver.process.kill()
+        wait_for(lambda: not processes(self.folder))
+        self.assert_soon(time.monotonic() - begun, 2)
+        wait_for(lambda: not os.listdir(self.folder))
+        driver.close()
+
+    def test_chromiums_own_sandbox(self):
+        with self.driver() as driver:
+            self.wait_for_page(driver)
+            renderers = [pid for pid in processes(self.folder) if "--type=renderer" in self.command(pid)]
+            root = ROOT and not self.nobody
+            self.assertTrue(renderers)
+            for pid in renderers:
+                with open(f"/proc/{pid}/status", encoding="ascii") as file:
+                    self.assertIn(f"Seccomp:\t{0 if root else 2}\n", file.read())
+                self.assertEqual("--no-sandbox" in self.command(pid), root)
+            driver.abort()
+            result = driver.result()
+        self.assertEqual("sandbox is off, because the gateway runs as root" in result["output"], root)
+
+    @staticmethod
+    def command(pid):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                return file.read().decode()
+        except OSError:
+            return ""
+
+
+@unittest.skipUnless(CHROMIUM and ROOT, "is the first class for a normal user")
+class BrowserAsNobody(Browser):
+    """With Chromium's own sandbox, and in a namespace of users."""
+    nobody = True
+
+
+class BrowserAsNobodyWithoutNamespace(BrowserAsNobody):
+    def driver(self, **config):
+        return super().driver(rules=NO_NAMESPACE, **config)
+
+
+def load_tests(loader, tests, _):
+    """As another user only what differs there."""
+    suite = unittest.TestSuite(loader.loadTestsFromTestCase(Browser))
+    for case in (BrowserAsNobody, BrowserAsNobodyWithoutNamespace):
+        for name in ("test_a_form_and_links", "test_abort", "test_the_gateway_is_killed", "test_chromiums_own_sandbox",
+                     "test_what_a_page_loads", "test_write"):
+            suite.addTest(case(name))
+    return suite
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,528 @@
+#!/usr/bin/env python3
+"""
+The tool bash and fm-tool-run, attacked: whatever a command does, its processes are gone when its result comes, and within 2 s
+of the gateway's death. Run in the namespace that the kernel gives to root, in that of a normal user, and without one.
+"""
+import hashlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.dont_write_bytecode = True
+from tools import (NO_LANDLOCK, NO_NAMESPACE, NOBODY, ROOT, RUNNER, Driver, landlock_abi, memfd, processes,  # noqa: E402
+                   wait_for)
+from patience import SANITIZED, WAIT, TimedTest  # noqa: E402
+
+counter = iter(range(10**6))
+
+
+def marker():
+    """A text that no other command line has: a time for sleep."""
+    return f"7{os.getpid():07d}{next(counter):04d}"
+
+
+class Plain(unittest.TestCase):
+    def test_results(self):
+        rows = (
+            ("echo out; echo err >&2", "out\nerr\n", 0),
+            ("exit 7", "", 7),
+            ("kill -9 $$", "", 137),
+            ("cat", "", 0),  # no input
+            ("tty", "not a tty\n", 1),
+            ("printf 'gr\\303\\274n'", "grün", 0),
+            ("printf 'a\\377b'", "a\ufffdb", 0),
+            ("no-such-command-here 2>/dev/null", "", 127),
+            ("cd /usr && pwd", "/usr\n", 0),
+            ("diff <(echo 1) <(echo 1)", "", 0),  # needs a /proc of its own
+        )
+        with Driver() as driver:
+            for command, output, code in rows:
+                with self.subTest(command):
+                    result = driver.bash(command)
+                    self.assertEqual((result["output"], result.get("exitCode"), result["end"]), (output, code, "done"))
+                    self.assertFalse(result["truncated"])
+
+    def test_what_is_shown(self):
+        rows = (
+            ("echo hello", "echo hello", "echo hello", False),
+            ("echo a\n\techo b", "echo a  echo b", "echo a\n\techo b", False),
+            ("echo \u202e'x'", "echo <U+202E>'x'", "echo <U+202E>'x'", True),
+            ("a\x1b[2Jb\r", "a<U+001B>[2Jb<U+000D>", "a<U+001B>[2Jb<U+000D>", True),
+            ("r\u200bm\u00a0-rf", "r<U+200B>m<U+00A0>-rf", "r<U+200B>m<U+00A0>-rf", True),
+            ("echo ü \u4e2d \U0001f600", "echo ü \u4e2d \U0001f600", "echo ü \u4e2d \U0001f600", False),
+        )
+        with Driver() as driver:
+            for command, summary, shown, escaped in rows:
+                with self.subTest(command):
+                    request = driver.prepare("bash", {"command": command}, "/usr/lib/..")
+                    details = {"command": shown, "workingDir": "/usr"}
+                    if escaped:
+                        details["escaped"] = True
+                    self.assertEqual(request["details"], details)
+                    self.assertEqual(request["summary"], summary)
+                    self.assertIs(request["requiresApproval"], True)
+                    driver.send(op="free", id=driver.next_id)
+            long = driver.prepare("bash", {"command": "echo " + "x" * 16_384 + "; rm -rf /"})
+            self.assertEqual(len(long["summary"]), 203)
+            self.assertTrue(long["details"]["command"].endswith("; rm -rf /"))
+            driver.send(op="free", id=driver.next_id)
+
+    def test_bad_input(self):
+        rows = (
+            ("bash", {}, "INVALID_REQUEST", "command"),
+            ("bash", {"command": 1}, "INVALID_REQUEST", "command"),
+            ("bash", {"command": ""}, "INVALID_REQUEST", "command"),
+            ("bash", {"command": "a\0b"}, "INVALID_REQUEST", "command"),
+            ("bash", {"command": "x" * 100_001}, "INVALID_REQUEST", "command"),
+            ("bash", {"command": "x", "cwd": "/"}, "INVALID_REQUEST", "cwd"),
+            ("bash", ["x"], "INVALID_REQUEST", ""),
+            ("bash", None, "INVALID_REQUEST", ""),
+            ("python", {}, "NOT_FOUND", ""),
+        )
+        with Driver() as driver:
+            for tool, call_input, code, param in rows:
+                with self.subTest(tool=tool, call_input=str(call_input)[:40]):
+                    answer = driver.prepare(tool, call_input)
+                    self.assertEqual((answer["error"], answer["param"]), (code, param))
+            self.assertIn("/no/such", driver.prepare("bash", {"command": "x"}, "/no/such")["detail"])
+            self.assertIn("Not a directory", driver.prepare("bash", {"command": "x"}, "/etc/passwd")["detail"])
+
+    def test_head_and_tail(self):
+        """1 GB goes through, and what is missing is counted to the byte."""
+        size = 50_000_000 if SANITIZED else 1_000_000_000
+        with Driver() as driver:
+            result = driver.bash(f"echo first; yes grün | head -c {size}; echo; echo last")
+            self.assertTrue(result["truncated"])
+            text = result["output"]
+            self.assertLessEqual(len(text.encode()), 100_000)
+            self.assertTrue(text.startswith("first\ngrün\n") and text.endswith("\nlast\n"))
+            head, line, tail = text.partition("\n[... ")
+            count, _, tail = tail.partition(" bytes are left out here ...]\n")
+            self.assertEqual(int(count) + len(head.encode()) + len(tail.encode()), size + 12)
+            if not SANITIZED:
+                self.assertLess(driver.peak_memory(), 32 << 20)
+
+    def test_several_at_once(self):
+        with Driver() as driver:
+            for i in range(8):
+                driver.prepare("bash", {"command": f"echo {i}"})
+                driver.start()
+            got = set()
+            while len(got) < 8:
+                line = driver.line()
+                if "end" in line:
+                    got.add((line["id"], line["output"]))
+            self.assertEqual(got, {(i + 1, f"{i}\n") for i in range(8)})
+
+    def test_progress(self):
+        with Driver() as driver:
+            driver.prepare("bash", {"command": "echo x; sleep 60"})
+            driver.start()
+            self.assertRegex(driver.line()["progress"], r"Running for \d+ s, 2 bytes of output")
+            driver.abort()
+            self.assertEqual(driver.result()["end"], "aborted")
+
+    def test_a_link_that_is_swapped_after_approval(self):
+        with tempfile.TemporaryDirectory() as folder, Driver() as driver:
+            link = os.path.join(folder, "link")
+            for name in ("approved", "other"):
+                os.mkdir(os.path.join(folder, name))
+            os.symlink("approved", link)
+            request = driver.prepare("bash", {"command": "pwd -P; touch here"}, link)
+            self.assertEqual(request["details"]["workingDir"], os.path.join(os.path.realpath(folder), "approved"))
+            os.remove(link)
+            os.symlink("other", link)
+            driver.start()
+            self.assertTrue(driver.result()["output"].endswith("/approved\n"))
+            self.assertEqual(os.listdir(os.path.join(folder, "approved")), ["here"])
+            self.assertEqual(os.listdir(os.path.join(folder, "other")), [])
+
+    def test_a_missing_runner(self):
+        driver = Driver(runner="/no/such/fm-tool-run")
+        self.assertIn("/no/such/fm-tool-run", driver.line()["detail"])
+        self.assertEqual(driver.close(), 2)
+
+
+class Frozen(unittest.TestCase):
+    """The runner itself, by hand: it takes the approved bytes and no others."""
+
+    def run_job(self, data, digest=None, sealed=True):
+        ours, theirs = socket.socketpair()
+        job, folder = memfd(data, sealed), os.open("/", os.O_PATH)
+        moved = [fd for fd in (theirs.fileno(), job, folder)]
+
+        def arrange():
+            high = [os.dup2(fd, 100 + i) for i, fd in enumerate(moved)]
+            for i, fd in enumerate(high):
+                os.dup2(fd, 3 + i, inheritable=True)
+
+        runner = subprocess.Popen([RUNNER], preexec_fn=arrange, close_fds=False, stdout=subprocess.DEVNULL)
+        theirs.close()
+        ours.sendall((digest or hashlib.sha256(data).hexdigest()).encode())
+        ours.settimeout(WAIT)
+        answer = b""
+        while piece := ours.recv(4096):
+            answer += piece
+        runner.wait(WAIT)
+        ours.close()
+        os.close(job)
+        os.close(folder)
+        return json.loads(answer)
+
+    def job(self, command, **more):
+        return json.dumps({"argv": ["bash", "-c", command], "env": ["PATH=" + os.environ["PATH"]], "hidden": [],
+                           "sandbox": "off", "private": "", "folder_writable": True, "pipes": False, "timeout_ms": 60000,
+                           "processes": 1000, **more}).encode()
+
+    def test_rows(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = os.path.join(folder, "done")
+            good = self.job(f"touch {done}")
+            other = hashlib.sha256(good + b" ").hexdigest()
+            rows = (
+                ("another digest", good, {"digest": other}, "not the one that was approved"),
+                ("not sealed", good, {"sealed": False}, "not sealed"),
+                ("no JSON", b"{", {}, "wire.h"),
+                ("no command", self.job("x", argv=[]), {}, "wire.h"),
+                ("a word", self.job("x", sandbox="some"), {}, "wire.h"),
+            )
+            for name, data, more, expected in rows:
+                with self.subTest(name):
+                    answer = self.run_job(data, **more)
+                    self.assertEqual(answer["end"], "failed")
+                    self.assertIn(expected, answer["error"])
+                    self.assertFalse(os.path.exists(done))
+            self.assertEqual(self.run_job(good)["end"], "exit")
+            self.assertTrue(os.path.exists(done))
+
+    def test_a_program_that_is_not_there(self):
+        answer = self.run_job(self.job("x", argv=["no-such-program"]))
+        self.assertIn("no-such-program can't be run", answer["error"])
+
+
+class Ends(TimedTest):
+    """No process is left. In the namespace that root gets, if this is root."""
+
+    rules = ()
+    nobody = False
+    namespace = True
+
+    def driver(self, **config):
+        return Driver(rules=self.rules, nobody=self.nobody, **config)
+
+    def assert_gone(self, mark):
+        self.assertEqual(processes(mark), [])
+
+    def test_the_namespace(self):
+        with self.driver() as driver:
+            self.assertIs(driver.bash("true")["namespace"], self.namespace)
+
+    def test_what_is_left_in_the_background(self):
+        rows = (
+            "sleep {0} & echo on",
+            "(setsid sleep {0} >/dev/null 2>&1 &); echo on",
+            "setsid bash -c '(setsid sleep {0} &) & exit'; echo on",
+            "trap '' TERM; (trap '' TERM HUP; sleep {0}) & echo on",
+            "for i in 1 2 3 4 5 6 7 8; do (sleep {0} & sleep {0}) & done; echo on",
+            "python3 -c 'import os,time; os.fork() or os.setsid() or os.fork() or [os.close(i) for i in range(3)] and "
+            "time.sleep({0})' & sleep 0.3; echo on",
+        )
+        with self.driver() as driver:
+            for row in rows:
+                with self.subTest(row):
+                    mark = marker()
+                    result = driver.bash(row.format(mark))
+                    self.assertEqual((result["output"], result["end"]), ("on\n", "done"))
+                    self.assert_gone(mark)
+
+    def test_abort(self):
+        rows = ("sleep {0}", "trap '' TERM INT HUP; sleep {0}; sleep {0}", "(setsid sleep {0} &); sleep {0}",
+                "kill -STOP $$; sleep {0}")
+        with self.driver() as driver:
+            for row in rows:
+                with self.subTest(row):
+                    mark = marker()
+                    driver.prepare("bash", {"command": "echo x; " + row.format(mark)})
+                    driver.start()
+                    wait_for(lambda: processes(mark))
+                    begun = time.monotonic()
+                    driver.abort()
+                    driver.abort()
+                    result = driver.result()
+                    self.assert_soon(time.monotonic() - begun, 2)
+                    self.assertEqual(result["end"], "aborted")
+                    self.assertTrue(result["output"].endswith("[The command was aborted.]"), result["output"])
+                    self.assertNotIn("exitCode", result)
+                    self.assert_gone(mark)
+
+    def test_time_limit(self):
+        mark = marker()
+        with self.driver(timeout=300) as driver:
+            result = driver.bash(f"trap '' TERM; (setsid sleep {mark} &); while :; do sleep {mark}; done")
+            self.assertEqual(result["end"], "timeout")
+            self.assertIn("time limit of 300 ms", result["output"])
+            self.assert_gone(mark)
+
+    def test_sigterm_comes_first(self):
+        with self.driver(timeout=500) as driver:
+            result = driver.bash("trap 'echo cleaned; exit' TERM; while :; do sleep 0.05; done")
+            self.assert_undisturbed("cleaned\n" in result["output"], result["output"])
+
+    def test_the_gateway_is_killed(self):
+        for row in ("sleep {0}", "trap '' TERM; (setsid sleep {0} &); sleep {0}"):
+            with self.subTest(row):
+                mark = marker()
+                driver = self.driver()
+                driver.prepare("bash", {"command": row.format(mark) + "; exit"})
+                driver.start()
+                wait_for(lambda: processes(f"sleep\0{mark}"))
+                begun = time.monotonic()
+                driver.process.kill()
+                wait_for(lambda: not processes(mark))
+                self.assert_soon(time.monotonic() - begun, 2)
+                driver.close()
+
+    def test_a_command_that_kills_its_watcher(self):
+        mark = marker()
+        with self.driver() as driver:
+            result = driver.bash(f"sleep {mark} & kill -9 $PPID; sleep 0.2; echo on")
+            if self.namespace:  # it can't
+                self.assertEqual((result["end"], result["output"]), ("done", "on\n"))
+            else:
+                self.assertEqual(result["end"], "failed")
+                self.assertIn("was killed", result["output"])
+            self.assert_gone(mark)
+
+    def test_fork_bomb(self):
+        """Bounded by the namespace's own limit for root, by RLIMIT_NPROC for others."""
+        if ROOT and not self.nobody and not self.namespace:
+            self.skipTest("without a namespace nothing bounds the processes of root")
+        mark = marker()
+        with self.driver(timeout=2000, processes=400) as driver:
+            driver.prepare("bash", {"command": f"bomb{mark}() {{ bomb{mark} | bomb{mark} & }}; bomb{mark}; sleep 60"})
+            driver.start()
+            most = 0
+            while driver.lines.empty():
+                most = max(most, len(processes(mark)))
+            result = driver.result()
+            self.assertEqual(result["end"], "timeout")
+            self.assertGreater(most, 50)
+            self.assertLess(most, 800)  # the runner counts what the user has besides
+            self.assert_gone(mark)
+
+    def test_environment(self):
+        canary = "sk-canary-" + marker()
+        env = {"ANTHROPIC_API_KEY": canary, "PROJ_JARVIS_TOKEN": canary, "SSH_AUTH_SOCK": canary, "BASH_ENV": canary,
+               "LC_TIME": "C"}
+        with Driver(env=env, rules=self.rules, nobody=self.nobody) as driver:
+            result = driver.bash("env")
+            self.assertNotIn(canary, result["output"])
+            names = {line.partition("=")[0] for line in result["output"].splitlines()}
+            self.assertIn("LC_TIME", names)
+            self.assertLessEqual(names, {"HOME", "LANG", "LANGUAGE", "LC_TIME", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL",
+                                         "TMPDIR", "TZ", "USER", "TERM", "PWD", "SHLVL", "_", "OLDPWD"})
+            if self.namespace:  # no process of others is to be seen there
+                result = driver.bash("cat /proc/*/environ | tr '\\0' '\\n'; ls /proc | grep -c '^[0-9]'")
+                self.assertNotIn(canary, result["output"])
+                self.assertLess(int(result["output"].split()[-1]), 8)
+
+    def test_descriptors(self):
+        probe = "import os; print([fd for fd in range(4096) if os.path.exists(f'/proc/self/fd/{fd}')])"
+        with self.driver() as driver:
+            self.assertEqual(driver.bash(f'python3 -c "{probe}"')["output"], "[0, 1, 2]\n")
+
+
+class EndsWithoutNamespace(Ends):
+    rules = NO_NAMESPACE
+    namespace = False
+
+
+@unittest.skipUnless(ROOT, "is the first class for a normal user")
+class EndsAsNobody(Ends):
+    nobody = True
+
+    @classmethod
+    def setUpClass(cls):
+        with Driver(nobody=True) as driver:
+            if not driver.bash("true")["namespace"]:
+                raise unittest.SkipTest("this kernel gives normal users no namespace")
+
+
+@unittest.skipUnless(ROOT, "is the second class for a normal user")
+class EndsAsNobodyWithoutNamespace(Ends):
+    nobody = True
+    rules = NO_NAMESPACE
+    namespace = False
+
+
+@unittest.skipUnless(landlock_abi() >= 2, "this kernel has no Landlock")
+class Sandbox(unittest.TestCase):
+    """What a command can't do with tools.sandbox, as root if this is root, and as a normal user."""
+
+    nobody = False
+
+    def setUp(self):
+        self.home = tempfile.mkdtemp(prefix="fm-home-")
+        self.addCleanup(shutil.rmtree, self.home)
+        for name in (".ssh", ".aws", "work", "other", ".proj-jarvis"):
+            os.mkdir(os.path.join(self.home, name))
+        self.write(".ssh/id", "SECRET")
+        self.write(".netrc", "SECRET")
+        self.write(".proj-jarvis/token", "SECRET")
+        self.write("other/file", "content")
+        self.work = os.path.join(self.home, "work")
+        os.symlink("../.ssh/id", os.path.join(self.work, "link"))
+        if self.nobody:
+            for folder, _, files in os.walk(self.home):
+                os.chown(folder, NOBODY, NOBODY)
+                for name in files:
+                    os.chown(os.path.join(folder, name), NOBODY, NOBODY, follow_symlinks=False)
+
+    def write(self, name, text):
+        with open(os.path.join(self.home, name), "w", encoding="ascii") as file:
+            file.write(text)
+
+    def driver(self, sandbox, rules=(), **config):
+        return Driver(env={"HOME": self.home}, sandbox=sandbox, nobody=self.nobody, rules=rules, **config)
+
+    ATTEMPTS = (
+        "echo x > ../other/file", "echo x > ../new", "rm ../other/file", "mkdir ../folder", "mv ../other/file .",
+        "ln ../other/file hard && echo x > hard", "truncate -s 0 ../other/file",
+        "python3 -c 'import os; os.truncate(\"../other/file\", 0)'",
+        "python3 -c 'import os; os.open(\"../other/file\", os.O_RDONLY | os.O_TRUNC)'",
+        "cat ../.ssh/id", "cat link", "cat ../.netrc", "cat ../.proj-jarvis/token", "cp -r ../.ssh copy",
+        "echo x > ../.ssh/authorized_keys", "cat /proc/1/root$HOME/.ssh/id", "mount -t tmpfs x ../other",
+        "unshare -Ur true && unshare -Urm mount --bind ../.ssh ../other && cat ../other/id",
+        "python3 -c 'import os; os.mknod(\"node\", 0o60600, os.makedev(254, 0)); open(\"node\")'",
+    )
+
+    def test_attempts(self):
+        for sandbox in ("write", "strict"):
+            with self.driver(sandbox) as driver:
+                for attempt in self.ATTEMPTS:
+                    with self.subTest(sandbox=sandbox, attempt=attempt):
+                        result = driver.bash(attempt, self.work)
+                        self.assertNotEqual(result.get("exitCode"), 0, result["output"])
+                        self.assertNotIn("SECRET", result["output"])
+                        with open(os.path.join(self.home, "other", "file"), encoding="ascii") as file:
+                            self.assertEqual(file.read(), "content")
+                        self.assertEqual(os.listdir(os.path.join(self.home, ".ssh")), ["id"])
+
+    def test_they_work_without(self):
+        """So it is the sandbox that stops them."""
+        with self.driver("off") as driver:
+            for attempt in ("cat ../.ssh/id", "cat link", "echo content > ../other/file", "mkdir ../folder"):
+                self.assertEqual(driver.bash(attempt, self.work)["exitCode"], 0)
+
+    def test_what_goes_on_working(self):
+        rows = ("echo x > file && mkdir -p a/b && mv file a/b/ && rm -r a", "echo x > $TMPDIR/y && cp $TMPDIR/y z && rm z",
+                "cat ../other/file >/dev/null", "ls ~ >/dev/null", "python3 -c 'print(1)' | cat", "git init -q g && rm -rf g")
+        for sandbox in ("write", "strict"):
+            with self.driver(sandbox) as driver:
+                for row in rows:
+                    with self.subTest(sandbox=sandbox, row=row):
+                        result = driver.bash(row, self.work)
+                        self.assertEqual(result.get("exitCode"), 0, result["output"])
+
+    def test_the_folder_for_temporary_files_is_private_and_goes(self):
+        with self.driver("write") as driver:
+            result = driver.bash("mkdir -p $TMPDIR/a/b/c && touch $TMPDIR/a/b/c/f && ln -s /etc $TMPDIR/l && chmod 0 $TMPDIR/a "
+                                 "&& stat -c %a $TMPDIR && echo $TMPDIR", self.work)
+            mode, path = result["output"].split()
+            self.assertEqual(mode, "700")
+            self.assertFalse(os.path.exists(path))
+            self.assertTrue(os.path.exists("/etc/passwd"))
+            deep = driver.bash("echo $TMPDIR; python3 -c 'import os; os.chdir(os.environ[\"TMPDIR\"]); "
+                               "[(os.mkdir(\"d\"), os.chdir(\"d\")) for _ in range(3000)]; open(\"f\", \"w\")'", self.work)
+            self.assertEqual(deep["exitCode"], 0, deep["output"])
+            self.assertFalse(os.path.exists(deep["output"].strip()))
+
+    def test_sockets(self):
+        server = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(server.close)
+        rows = (f"exec 3<>/dev/tcp/127.0.0.1/{server.getsockname()[1]}",
+                "python3 -c 'import socket; socket.socket(socket.AF_UNIX)'",
+                "python3 -c 'import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM)'",
+                "python3 -c 'import ctypes, sys; sys.exit(ctypes.CDLL(None).syscall(41, 10, 1, 0) < 0)'")
+        for sandbox, works in (("off", True), ("write", True), ("strict", False)):
+            with self.driver(sandbox) as driver:
+                for row in rows:
+                    with self.subTest(sandbox=sandbox, row=row):
+                        self.assertEqual(driver.bash(row, self.work).get("exitCode") == 0, works)
+
+    def test_io_uring(self):
+        """It opens files and sockets without the calls that a filter sees."""
+        for sandbox in ("write", "strict"):
+            with self.driver(sandbox) as driver:
+                result = driver.bash("python3 -c 'import ctypes; p = ctypes.create_string_buffer(120); "
+                                     "print(ctypes.CDLL(None, use_errno=True).syscall(425, 1, p), ctypes.get_errno())'",
+                                     self.work)
+                self.assertEqual(result["output"], "-1 1\n")
+
+    def test_signals_to_others(self):
+        victim = subprocess.Popen(["sleep", "600"], preexec_fn=(lambda: os.setuid(NOBODY)) if self.nobody else None)
+        self.addCleanup(victim.wait)
+        self.addCleanup(victim.kill)
+        for rules in ((), NO_NAMESPACE if landlock_abi() >= 6 else ()):
+            with self.driver("write", rules=rules) as driver:
+                self.assertNotEqual(driver.bash(f"kill -9 {victim.pid}", self.work)["exitCode"], 0)
+        self.assertIsNone(victim.poll())
+
+    def test_a_folder_that_holds_keys_is_refused(self):
+        with self.driver("write") as driver:
+            for folder in (self.home, "/", os.path.join(self.home, ".ssh")):
+                with self.subTest(folder):
+                    result = driver.bash("touch ran", folder)
+                    self.assertEqual(result["end"], "failed")
+                    self.assertRegex(result["output"], "choose another working folder")
+                    self.assertFalse(os.path.exists(os.path.join(folder, "ran")))
+
+    def test_the_state_folder_is_hidden(self):
+        state = tempfile.mkdtemp(prefix="fm-state-")
+        self.addCleanup(shutil.rmtree, state)
+        with open(os.path.join(state, "token"), "w", encoding="ascii") as file:
+            file.write("SECRET")
+        os.chmod(state, 0o755)
+        with self.driver("write", stateFolder=state) as driver:
+            self.assertNotIn("SECRET", driver.bash(f"cat {state}/token", self.work)["output"])
+
+    def test_a_kernel_without_landlock(self):
+        for sandbox in ("write", "strict"):
+            with self.driver(sandbox, rules=(NO_LANDLOCK,)) as driver:
+                result = driver.bash("touch ran", self.work)
+                self.assertEqual(result["end"], "failed")
+                self.assertIn(f'tools.sandbox is "{sandbox}", and this kernel has no Landlock', result["output"])
+                self.assertNotIn("ran", os.listdir(self.work))
+
+
+@unittest.skipUnless(ROOT and landlock_abi() >= 2, "is the first class for a normal user")
+class SandboxAsNobody(Sandbox):
+    nobody = True
+
+
+class Cleanup(TimedTest):
+    def test_the_private_folder_of_a_killed_gateway_goes(self):
+        if landlock_abi() < 2:
+            self.skipTest("this kernel has no Landlock")
+        with tempfile.TemporaryDirectory() as folder:
+            driver = Driver(env={"TMPDIR": folder, "HOME": "/nonexistent"}, sandbox="write")
+            mark = marker()
+            driver.prepare("bash", {"command": f"sleep {mark}; exit"}, "/usr")
+            driver.start()
+            wait_for(lambda: processes(f"sleep\0{mark}"))
+            self.assertEqual(len(os.listdir(folder)), 1)
+            begun = time.monotonic()
+            driver.process.kill()
+            wait_for(lambda: not os.listdir(folder))
+            self.assert_soon(time.monotonic() - begun, 2)
+            driver.close()
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -71,6 +71,7 @@ struct gw_filter {
         char name[GW_NAME_KEPT + 1];
         size_t name_len;
         size_t gap;      /* blanks after the name or the separator */
+        bool path;       /* "/" is before the name */
         bool quote_seen; /* the name's closing quote */
         bool escaped;    /* the quotes are, as in JSON inside a string */
         bool tight;      /* "=" right after the name, and the value right after it */

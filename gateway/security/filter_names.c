@@ -133,6 +133,11 @@ static bool looks_secret(const struct looks *looks, const char *value, size_t le
            !is_number(looks, value);
 }
 
+/* "self.key)": an argument of a program's call, whose name is in capitals. */
+static bool is_argument(const struct looks *looks, const char *value, size_t len) {
+    return value[len - 1] == ')' && looks->digits == 0 && looks->others == 1;
+}
+
 static bool is_secret(const struct gw_filter *filter) {
     const char *value = filter->n.value;
     size_t len = filter->n.value_len;
@@ -146,7 +151,10 @@ static bool is_secret(const struct gw_filter *filter) {
         if (is_number(&looks, value) && looks.digits < 6 && looks.others == 0) {
             return false;
         }
-        return quoted ? looks.blanks < 2 || looks.digits : filter->n.tight || looks_secret(&looks, value, len, 8);
+        if (quoted) {
+            return looks.blanks < 2 || looks.digits;
+        }
+        return filter->n.tight ? !is_argument(&looks, value, len) : looks_secret(&looks, value, len, 8);
     case GW_NAME_PASSWORD:
         if (quoted) {
             return len >= 4 && looks.blanks == 0 && !(looks.dots && looks.others == 0 && looks.digits == 0);
@@ -164,7 +172,7 @@ static bool is_secret(const struct gw_filter *filter) {
 static void forget(struct gw_filter *filter) {
     filter->n.state = GW_NAME_TEXT;
     filter->n.name_len = filter->n.gap = filter->n.value_len = 0;
-    filter->n.quote_seen = filter->n.escaped = false;
+    filter->n.quote_seen = filter->n.escaped = filter->n.path = false;
     filter->n.quote = '\0';
 }
 
@@ -179,16 +187,19 @@ static void text_byte(struct gw_filter *filter, unsigned char c) {
             memmove(filter->n.name, filter->n.name + 1, --filter->n.name_len);
         }
         filter->n.name[filter->n.name_len++] = (char)c;
-    } else if (filter->n.name_len &&
-               (c == '=' || c == ':' || c == ' ' || c == '\t' || c == '"' || c == '\'' || c == '\\' || c == '`')) {
+    } else if (c == '/') {
+        forget(filter);
+        filter->n.path = true;
+    } else if (filter->n.name_len && strchr("=: \t\"'`\\", c) && c) {
         filter->n.state = GW_NAME_AFTER;
     } else {
-        filter->n.name_len = 0;
+        forget(filter);
     }
 }
 
 static void separate(struct gw_filter *filter, unsigned char c) {
-    enum gw_name_strength strength = strength_of(filter->n.name, filter->n.name_len);
+    bool file = filter->n.path && filter->n.name_len == 6 && memcmp(filter->n.name, "passwd", 6) == 0;
+    enum gw_name_strength strength = file ? GW_NAME_NONE : strength_of(filter->n.name, filter->n.name_len);
     bool tight = c == '=' && filter->n.gap == 0;
     forget(filter);
     if (strength != GW_NAME_NONE) {

@@ -133,6 +133,8 @@ static const struct row stays[] = {
     {"max_tokens: 2048, token_count=17", NULL},
     {"monkey=banana42x7, turkey: a1b2c3d4e5f6", NULL},
     {"KEY=1", NULL},
+    {"run(\"--link\", CANARY_KEY=self.KEY)", NULL},
+    {"\"cat /etc/passwd\": \"EPERM\", /etc/passwd: \"gone\"", NULL},
     {"the secret: it depends", NULL},
     {"-----", NULL},
     {"", NULL},

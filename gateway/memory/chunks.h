@@ -1,7 +1,7 @@
 /*
  * Texts are cut into chunks, each of which gets a vector. A chunk ends where a paragraph, a line, a sentence or a word
- * does, if there is such a place in its last quarter, and the next one begins a little before that, so that what is said
- * there is whole in one of them. What is appended to a text changes its last chunk alone, and adds others. Pure.
+ * does, if there is such a place in its last quarter, and the next one begins a little before that, so that what is
+ * said there is whole in one of them. What is appended to a text changes its last chunk alone, and adds others. Pure.
  */
 #ifndef GW_MEMORY_CHUNKS_H
 #define GW_MEMORY_CHUNKS_H
@@ -11,13 +11,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define GW_TOKEN_BYTES     4u   /* of English text and today's vocabularies, on average */
-#define GW_CHUNK_TOKENS    500u
-#define GW_OVERLAP_TOKENS  50u
-#define GW_CHUNK_BYTES     (GW_CHUNK_TOKENS * GW_TOKEN_BYTES)
-#define GW_OVERLAP_BYTES   (GW_OVERLAP_TOKENS * GW_TOKEN_BYTES)
-#define GW_CHUNK_LEAST     64u /* bytes: what is shorter is not halved any more */
-#define GW_HASH_LEN        64u /* hexadecimal digits of a SHA-256 */
+#define GW_TOKEN_BYTES    4u /* of English text and today's vocabularies, on average */
+#define GW_CHUNK_TOKENS   500u
+#define GW_OVERLAP_TOKENS 50u
+#define GW_CHUNK_BYTES    (GW_CHUNK_TOKENS * GW_TOKEN_BYTES)
+#define GW_OVERLAP_BYTES  (GW_OVERLAP_TOKENS * GW_TOKEN_BYTES)
+#define GW_CHUNK_LEAST    64u /* bytes: what is shorter is not halved any more */
+#define GW_HASH_LEN       64u /* hexadecimal digits of a SHA-256 */
 
 struct gw_chunk {
     char *text; /* UTF-8, not NUL-terminated */

@@ -19,12 +19,12 @@ static bool is_word_byte(char c) {
 /* They are in nearly every chunk: they cost BM25 most of its time, and say nothing. */
 static bool is_common(struct word word) {
     static const char *const common[] = {
-        "a",    "about", "an",   "and",  "any",  "are",   "as",    "at",    "be",    "been", "but",   "by",
-        "can",  "could", "did",  "do",   "does", "for",   "from",  "had",   "has",   "have", "he",    "her",
-        "his",  "how",   "i",    "if",   "in",   "is",    "it",    "its",   "me",    "my",   "no",    "not",
-        "of",   "on",    "or",   "our",  "s",    "she",   "should", "so",   "t",     "that", "the",   "their",
-        "them", "there", "they", "this", "to",   "was",   "we",    "were",  "what",  "when", "where", "which",
-        "who",  "why",   "will", "with", "would", "you",  "your",
+        "a",    "about", "an",   "and",  "any",   "are", "as",     "at",   "be",   "been", "but",   "by",
+        "can",  "could", "did",  "do",   "does",  "for", "from",   "had",  "has",  "have", "he",    "her",
+        "his",  "how",   "i",    "if",   "in",    "is",  "it",     "its",  "me",   "my",   "no",    "not",
+        "of",   "on",    "or",   "our",  "s",     "she", "should", "so",   "t",    "that", "the",   "their",
+        "them", "there", "they", "this", "to",    "was", "we",     "were", "what", "when", "where", "which",
+        "who",  "why",   "will", "with", "would", "you", "your",
     };
     for (size_t i = 0; i < sizeof common / sizeof *common; i++) {
         if (strlen(common[i]) == word.len && strncasecmp(common[i], word.at, word.len) == 0) {
@@ -86,7 +86,8 @@ static int best_first(const void *a, const void *b) {
     return by_score ? by_score : (one->id > other->id) - (one->id < other->id);
 }
 
-size_t gw_fuse(const int64_t *by_words, size_t words, const int64_t *by_vector, size_t vectors, struct gw_found *found) {
+size_t gw_fuse(const int64_t *by_words, size_t words, const int64_t *by_vector, size_t vectors,
+               struct gw_found *found) {
     size_t count = 0;
     for (size_t i = 0; i < words; i++) {
         struct gw_found *one = find(found, &count, by_words[i]);

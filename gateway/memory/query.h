@@ -24,8 +24,8 @@ struct gw_found {
 };
 
 /*
- * Puts the ids of two lists, each the best first, together by reciprocal rank fusion. `found` has room for both; returns
- * how many there are, the best first, equal ones by their ids.
+ * Puts the ids of two lists, each the best first, together by reciprocal rank fusion. `found` has room for both;
+ * returns how many there are, the best first, equal ones by their ids.
  */
 size_t gw_fuse(const int64_t *by_words, size_t words, const int64_t *by_vector, size_t vectors, struct gw_found *found);
 

@@ -77,12 +77,13 @@ struct gw_hit {
 };
 
 /*
- * The best `limit` chunks for a question, by its words (a query of gw_query_write; "": none) and its vector (NULL:
- * none). `hits` has room for `limit`. The caller frees them by gw_hits_free, not after a failure.
+ * The best `limit` chunks for a question, by its words (`len` bytes; 0: not by words) and its vector (NULL: not by
+ * that). Words that very many chunks have are left out, so that it takes about as long in a large memory as in a small
+ * one. `hits` has room for `limit`. The caller frees them by gw_hits_free, not after a failure.
  */
-FM_MUST_USE enum fm_code gw_memory_db_search(struct gw_memory_db *db, const char *query, const float *vector,
-                                             size_t dimensions, struct gw_hit *hits, size_t limit, size_t *count,
-                                             struct fm_error *error);
+FM_MUST_USE enum fm_code gw_memory_db_search(struct gw_memory_db *db, const char *question, size_t len,
+                                             const float *vector, size_t dimensions, struct gw_hit *hits, size_t limit,
+                                             size_t *count, struct fm_error *error);
 void gw_hits_free(struct gw_hit *hits, size_t count);
 
 #endif

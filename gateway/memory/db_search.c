@@ -4,6 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define COMMON      5000  /* chunks that have a word: it is a common one */
+#define MATCHES_MAX 15000 /* chunks that are to be scored */
+#define QUERY_MAX   65536 /* bytes */
+
 /* Runs a query that gives ids, at most GW_CANDIDATES_MAX. */
 static bool read_ids(sqlite3_stmt *statement, int64_t *ids, size_t *count) {
     *count = 0;
@@ -13,12 +17,71 @@ static bool read_ids(sqlite3_stmt *statement, int64_t *ids, size_t *count) {
     return statement && sqlite3_finalize(statement) == SQLITE_OK;
 }
 
-static bool search_words(struct gw_memory_db *db, const char *query, int64_t *ids, size_t *count) {
-    sqlite3_stmt *statement =
-        gw_memory_db_prepare(db, "SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH ?1 ORDER BY rank LIMIT ?2");
-    sqlite3_bind_text(statement, 1, query, -1, SQLITE_STATIC);
-    sqlite3_bind_int64(statement, 2, GW_CANDIDATES_MAX);
-    return read_ids(statement, ids, count);
+static bool match(struct gw_memory_db *db, const struct gw_words *words, const char *sql, int64_t limit, int64_t *ids,
+                  size_t *count) {
+    struct fm_buf query;
+    fm_buf_init(&query, QUERY_MAX);
+    gw_query_write(words, &query);
+    fm_buf_append(&query, "", 1);
+    sqlite3_stmt *statement = query.failed ? NULL : gw_memory_db_prepare(db, sql);
+    sqlite3_bind_text(statement, 1, query.data, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(statement, 2, limit);
+    bool done = read_ids(statement, ids, count);
+    fm_buf_free(&query);
+    return done;
+}
+
+struct counted {
+    struct gw_word word;
+    int64_t chunks; /* that have it; COMMON or more: nobody counted on */
+};
+
+static int rarest_first(const void *a, const void *b) {
+    const struct counted *one = a;
+    const struct counted *other = b;
+    return (one->chunks > other->chunks) - (one->chunks < other->chunks);
+}
+
+/*
+ * BM25 computes a score for each chunk that has any of the words, about 1 us each: so the rare words come first, which
+ * weigh most in it anyway, until they would make too many. Common ones alone say nothing that a vector does not say
+ * better (`has_vector`).
+ */
+static bool choose_words(struct gw_memory_db *db, bool has_vector, struct gw_words *words) {
+    struct counted counted[GW_QUERY_WORDS_MAX];
+    int64_t sum = 0;
+    size_t chosen = 0;
+    for (size_t i = 0; i < words->count; i++) {
+        const struct gw_words one = {.items = {words->items[i]}, .count = 1};
+        size_t rows;
+        counted[i].word = words->items[i];
+        if (!match(db, &one, "SELECT count(*) FROM (SELECT 1 FROM chunks_fts WHERE chunks_fts MATCH ?1 LIMIT ?2)",
+                   COMMON, &counted[i].chunks, &rows)) {
+            return false;
+        }
+    }
+    qsort(counted, words->count, sizeof *counted, rarest_first);
+    for (size_t i = 0; i < words->count; i++) {
+        sum += counted[i].chunks;
+        bool common = counted[i].chunks >= COMMON || sum > MATCHES_MAX;
+        if (!common || (i == 0 && !has_vector)) {
+            words->items[chosen++] = counted[i].word;
+        }
+    }
+    words->count = chosen;
+    return true;
+}
+
+static bool search_words(struct gw_memory_db *db, const char *question, size_t len, bool has_vector, int64_t *ids,
+                         size_t *count) {
+    struct gw_words words;
+    gw_words_find(question, len, &words);
+    if (!choose_words(db, has_vector, &words)) {
+        return false;
+    }
+    return words.count == 0 ||
+           match(db, &words, "SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH ?1 ORDER BY rank LIMIT ?2",
+                 GW_CANDIDATES_MAX, ids, count);
 }
 
 /* Vectors have length 1, so the nearest ones have the greatest cosine. */
@@ -61,16 +124,18 @@ void gw_hits_free(struct gw_hit *hits, size_t count) {
     }
 }
 
-enum fm_code gw_memory_db_search(struct gw_memory_db *db, const char *query, const float *vector, size_t dimensions,
-                                 struct gw_hit *hits, size_t limit, size_t *count, struct fm_error *error) {
+enum fm_code gw_memory_db_search(struct gw_memory_db *db, const char *question, size_t len, const float *vector,
+                                 size_t dimensions, struct gw_hit *hits, size_t limit, size_t *count,
+                                 struct fm_error *error) {
     int64_t by_words[GW_CANDIDATES_MAX];
     int64_t by_vector[GW_CANDIDATES_MAX];
     struct gw_found found[2 * GW_CANDIDATES_MAX];
     size_t words = 0;
     size_t vectors = 0;
     *count = 0;
-    if ((*query && !search_words(db, query, by_words, &words)) ||
-        (vector && dimensions == db->dimensions && !search_vectors(db, vector, by_vector, &vectors))) {
+    bool has_vector = vector && dimensions == db->dimensions;
+    if ((len && !search_words(db, question, len, has_vector, by_words, &words)) ||
+        (has_vector && !search_vectors(db, vector, by_vector, &vectors))) {
         return gw_memory_db_fail(db, error);
     }
     size_t all = gw_fuse(by_words, words, by_vector, vectors, found);

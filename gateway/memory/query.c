@@ -7,17 +7,12 @@
 #include <string.h>
 #include <strings.h>
 
-struct word {
-    const char *at;
-    size_t len;
-};
-
 static bool is_word_byte(char c) {
     return isalnum((unsigned char)c) || (unsigned char)c >= 0x80;
 }
 
 /* They are in nearly every chunk: they cost BM25 most of its time, and say nothing. */
-static bool is_common(struct word word) {
+static bool is_common(struct gw_word word) {
     static const char *const common[] = {
         "a",    "about", "an",   "and",  "any",   "are", "as",     "at",   "be",   "been", "but",   "by",
         "can",  "could", "did",  "do",   "does",  "for", "from",   "had",  "has",  "have", "he",    "her",
@@ -34,37 +29,40 @@ static bool is_common(struct word word) {
     return false;
 }
 
-static bool is_known(const struct word *words, size_t count, struct word word) {
-    for (size_t i = 0; i < count; i++) {
-        if (words[i].len == word.len && strncasecmp(words[i].at, word.at, word.len) == 0) {
+static bool is_known(const struct gw_words *words, struct gw_word word) {
+    for (size_t i = 0; i < words->count; i++) {
+        if (words->items[i].len == word.len && strncasecmp(words->items[i].at, word.at, word.len) == 0) {
             return true;
         }
     }
     return false;
 }
 
-static size_t find_words(const char *question, size_t len, bool common_too, struct word words[GW_QUERY_WORDS_MAX]) {
-    size_t count = 0;
-    for (size_t at = 0; at < len && count < GW_QUERY_WORDS_MAX;) {
-        struct word word = {question + at, 0};
+static void find_words(const char *question, size_t len, bool common_too, struct gw_words *words) {
+    words->count = 0;
+    for (size_t at = 0; at < len && words->count < GW_QUERY_WORDS_MAX;) {
+        struct gw_word word = {question + at, 0};
         while (at + word.len < len && is_word_byte(word.at[word.len])) {
             word.len++;
         }
-        if (word.len && (common_too || !is_common(word)) && !is_known(words, count, word)) {
-            words[count++] = word;
+        if (word.len && (common_too || !is_common(word)) && !is_known(words, word)) {
+            words->items[words->count++] = word;
         }
         at += word.len ? word.len : 1;
     }
-    return count;
 }
 
-void gw_query_write(const char *question, size_t len, struct fm_buf *query) {
-    struct word words[GW_QUERY_WORDS_MAX];
-    size_t count = find_words(question, len, false, words);
-    count = count ? count : find_words(question, len, true, words);
-    for (size_t i = 0; i < count; i++) {
+void gw_words_find(const char *question, size_t len, struct gw_words *words) {
+    find_words(question, len, false, words);
+    if (!words->count) {
+        find_words(question, len, true, words);
+    }
+}
+
+void gw_query_write(const struct gw_words *words, struct fm_buf *query) {
+    for (size_t i = 0; i < words->count; i++) {
         fm_buf_append_str(query, i ? " OR \"" : "\"");
-        fm_buf_append(query, words[i].at, words[i].len);
+        fm_buf_append(query, words->items[i].at, words->items[i].len);
         fm_buf_append_char(query, '"');
     }
 }

@@ -9,11 +9,20 @@
 #define GW_QUERY_WORDS_MAX 32u /* of a question; more make BM25 slow and no better */
 #define GW_RRF_K           60u /* Cormack, Clarke and Buettcher, SIGIR 2009 */
 
-/*
- * Writes a query of FTS5 that matches whatever has any of the question's words, the common ones of English left out
- * unless there are no others. Nothing in a question is an operator. Empty: it has no words.
- */
-void gw_query_write(const char *question, size_t len, struct fm_buf *query);
+/* Words of a question, each once; they are parts of it. */
+struct gw_words {
+    struct gw_word {
+        const char *at;
+        size_t len;
+    } items[GW_QUERY_WORDS_MAX];
+    size_t count;
+};
+
+/* Finds the words; the common ones of English are left out, unless there are no others. */
+void gw_words_find(const char *question, size_t len, struct gw_words *words);
+
+/* Writes a query of FTS5 that matches whatever has any of the words. Nothing in a word is an operator. */
+void gw_query_write(const struct gw_words *words, struct fm_buf *query);
 
 /* A chunk that was found: its place in the two lists, from 1 on; 0: it is not in that one. */
 struct gw_found {

@@ -32,15 +32,9 @@ static void end(struct search *search, const struct fm_error *error) {
 
 static enum fm_code work(struct gw_memory_job *job, struct gw_memory_db *db, struct fm_error *error) {
     struct search *search = search_of(job);
-    struct fm_buf query;
-    fm_buf_init(&query, 2 * GW_QUESTION_MAX);
-    gw_query_write(search->text, search->len, &query);
-    fm_buf_append(&query, "", 1);
-    enum fm_code code = query.failed ? fm_fail_no_memory(error)
-                                     : gw_memory_db_search(db, query.data, search->vector, search->dimensions,
-                                                           search->hits, search->limit, &search->count, error);
+    enum fm_code code = gw_memory_db_search(db, search->text, search->len, search->vector, search->dimensions,
+                                            search->hits, search->limit, &search->count, error);
     search->count = code == FM_OK ? search->count : 0;
-    fm_buf_free(&query);
     return code;
 }
 

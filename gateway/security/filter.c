@@ -9,7 +9,7 @@ struct gw_filter *gw_filter_new(const struct gw_known *known) {
     struct gw_filter *filter = calloc(1, sizeof *filter);
     if (filter) {
         filter->known = known;
-        gw_filter_keys_init(filter);
+        filter->tables = gw_filter_keys_tables();
     }
     return filter;
 }

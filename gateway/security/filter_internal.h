@@ -41,13 +41,18 @@ enum gw_name_strength {
     GW_NAME_KEY,      /* cache_key = ..., which is hardly ever a secret */
 };
 
-struct gw_filter {
-    const struct gw_known *known;
-    struct fm_buf *out; /* during a call */
-    /* of key_formats.c, for each byte: its classes, the formats that may begin with it, and that may come after it */
+/* Of key_formats.c, for each byte: its classes, the formats that may begin with it, and those that may come after it.
+ */
+struct gw_key_tables {
     uint16_t classes[256];
     uint64_t may_begin[256];
     uint64_t may_follow[256];
+};
+
+struct gw_filter {
+    const struct gw_known *known;
+    struct fm_buf *out; /* during a call */
+    const struct gw_key_tables *tables;
     struct {
         uint16_t matched[GW_KNOWN_MAX]; /* of each secret: so many bytes of it are the last ones of the text */
         unsigned char held[GW_KNOWN_LEN_MAX];
@@ -94,8 +99,8 @@ struct gw_filter {
     } t;
 };
 
-/* Fills the tables. */
-void gw_filter_keys_init(struct gw_filter *filter);
+/* The tables, which are made once. Any thread. */
+const struct gw_key_tables *gw_filter_keys_tables(void);
 
 /* The stages: a byte, and the end of the text. */
 void gw_filter_known_byte(struct gw_filter *filter, unsigned char c);

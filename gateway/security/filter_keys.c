@@ -5,6 +5,7 @@
 #include "security/filter_internal.h"
 
 #include <ctype.h>
+#include <pthread.h>
 #include <string.h>
 
 /* ---- a format ---- */
@@ -41,15 +42,23 @@ static bool may_follow(const struct gw_key_format *format, unsigned char before)
     return format->anywhere || !(gw_classes_of(before) & (format->parts[last_of(format)].classes | GW_ALNUM));
 }
 
-void gw_filter_keys_init(struct gw_filter *filter) {
+static struct gw_key_tables tables;
+
+static void fill_tables(void) {
     for (unsigned c = 0; c < 256; c++) {
-        filter->classes[c] = gw_classes_of((unsigned char)c);
+        tables.classes[c] = gw_classes_of((unsigned char)c);
         for (size_t i = 0; i < gw_key_format_count; i++) {
             uint64_t bit = UINT64_C(1) << i;
-            filter->may_begin[c] |= may_begin(&gw_key_formats[i], (unsigned char)c) ? bit : 0;
-            filter->may_follow[c] |= may_follow(&gw_key_formats[i], (unsigned char)c) ? bit : 0;
+            tables.may_begin[c] |= may_begin(&gw_key_formats[i], (unsigned char)c) ? bit : 0;
+            tables.may_follow[c] |= may_follow(&gw_key_formats[i], (unsigned char)c) ? bit : 0;
         }
     }
+}
+
+const struct gw_key_tables *gw_filter_keys_tables(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, fill_tables);
+    return &tables;
 }
 
 /* Of a run, by its first bytes: whether digits and letters are mixed. */
@@ -76,7 +85,7 @@ static enum verdict end_run(const struct gw_filter *filter, size_t index, unsign
     if (!is_last(format, filter->t.part[index])) {
         return GOES_ON;
     }
-    bool boundary = !format->exact || !(filter->classes[c] & GW_WORD);
+    bool boundary = !format->exact || !(filter->tables->classes[c] & GW_WORD);
     bool mixed = !format->mixed || is_mixed(filter->t.held + filter->t.begins[index], run);
     return boundary && mixed ? IS_KEY : IS_NONE;
 }
@@ -130,7 +139,7 @@ static enum verdict step(struct gw_filter *filter, size_t index, size_t at, size
     if (part->literal) {
         return match_literal(filter, index, at);
     }
-    if (filter->classes[filter->t.held[at]] & part->classes) {
+    if (filter->tables->classes[filter->t.held[at]] & part->classes) {
         return go_on(filter, index);
     }
     enum verdict verdict = end_run(filter, index, filter->t.held[at]);
@@ -164,7 +173,7 @@ static void redact(struct gw_filter *filter, size_t index, size_t len) {
     for (size_t part = 0; part < format->kept; part++) {
         const struct gw_key_part *at = part_of(format, part);
         size_t run = 0;
-        while (!at->literal && run < at->max && filter->classes[filter->t.held[from + run]] & at->classes) {
+        while (!at->literal && run < at->max && filter->tables->classes[filter->t.held[from + run]] & at->classes) {
             run++;
         }
         from += at->literal ? strlen(at->literal) : run;
@@ -186,7 +195,7 @@ static size_t first_of(uint64_t formats) {
 }
 
 static void begin(struct gw_filter *filter) {
-    filter->t.alive = filter->may_begin[filter->t.held[0]] & filter->may_follow[filter->t.before];
+    filter->t.alive = filter->tables->may_begin[filter->t.held[0]] & filter->tables->may_follow[filter->t.before];
     for (uint64_t left = filter->t.alive; left; left &= left - 1) {
         size_t i = first_of(left);
         filter->t.part[i] = 0;
@@ -223,7 +232,7 @@ static void work(struct gw_filter *filter) {
     while (filter->t.at < filter->t.count) {
         if (filter->t.dropping) {
             const struct gw_key_format *format = filter->t.dropping;
-            if (filter->classes[filter->t.held[0]] & format->parts[last_of(format)].classes) {
+            if (filter->tables->classes[filter->t.held[0]] & format->parts[last_of(format)].classes) {
                 shift(filter, 1);
                 continue;
             }

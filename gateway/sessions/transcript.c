@@ -10,10 +10,10 @@ static bool read_line(const char *line, size_t len, const struct gw_transcript_r
     const char *fault;
     fm_buf_reset(scratch);
     bool whole = gw_record_read(line, len, scratch, &record, &fault);
-    if (whole && record.seq <= *seq) {
+    if (whole && (record.seq <= *seq || record.seq - *seq > GW_SEQ_STEP_MAX)) {
         json_object_put(record.json);
         whole = false;
-        fault = "its seq is not above those before it";
+        fault = "its seq is not above those before it, or far above";
     }
     if (!whole) {
         return !reader->broken || reader->broken(reader->context, line, len, fault);

@@ -4,11 +4,14 @@
 
 #include "sessions/record.h"
 
+#define GW_SEQ_STEP_MAX 4294967296 /* from record to record: no transcript can have so many that its seq overflows */
+
 struct gw_transcript_reader {
     void *context;
     /* A record, whose JSON is put afterwards. False: the reader stops. */
     bool (*record)(void *context, const struct gw_record *record);
-    /* A line that is no record, or whose seq does not rise. NULL: it is skipped. False: the reader stops. */
+    /* A line that is no record, or whose seq does not rise, or by too much. NULL: it is skipped. False: the reader
+     * stops. */
     bool (*broken)(void *context, const char *line, size_t len, const char *fault);
 };
 

@@ -151,6 +151,8 @@ static const struct {
     {"a member is missing", SESSION "{\"seq\":2,\"time\":1,\"type\":\"message\",\"role\":\"user\"}\n", SESSION},
     {"a member of another kind", SESSION "{\"seq\":2,\"time\":1,\"type\":\"title\",\"title\":7}\n", SESSION},
     {"seq 0", "{\"seq\":0,\"time\":1,\"type\":\"title\",\"title\":\"x\"}\n" SESSION, SESSION},
+    {"seq leaps", SESSION "{\"seq\":9223372036854775807,\"time\":1,\"type\":\"run_started\",\"runId\":\"r\"}\n",
+     SESSION},
     {"nothing whole", "hello\n", ""},
     {"an array", "[]\n" SESSION, SESSION},
 };

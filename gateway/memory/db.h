@@ -22,8 +22,14 @@
 #include "memory/chunks.h"
 #include "memory/query.h"
 
-#define GW_CANDIDATES_MAX 50u   /* of each of the two lists of a search */
-#define GW_DIMENSIONS_MAX 8192u /* today's models have up to 4,096 */
+/*
+ * How many of each of the two lists of a search are fused: as many as are wanted, within these. A chunk that is in both
+ * lists goes before all that are in one, wherever it is in them (2 / (60 + 50) is more than 1 / 61): with long lists
+ * that is chance. On the questions of tests/gateway, recall@5 is 0.95 with 5 to 10 of each, and 0.87 with 50.
+ */
+#define GW_CANDIDATES_LEAST 10u
+#define GW_CANDIDATES_MAX   50u
+#define GW_DIMENSIONS_MAX   8192u /* today's models have up to 4,096 */
 
 struct gw_memory_db;
 

@@ -8,7 +8,7 @@
 #define MATCHES_MAX 15000 /* chunks that are to be scored */
 #define QUERY_MAX   65536 /* bytes */
 
-/* Runs a query that gives ids, at most GW_CANDIDATES_MAX. */
+/* Runs a query that gives ids; `ids` has room for GW_CANDIDATES_MAX. */
 static bool read_ids(sqlite3_stmt *statement, int64_t *ids, size_t *count) {
     *count = 0;
     while (statement && *count < GW_CANDIDATES_MAX && sqlite3_step(statement) == SQLITE_ROW) {
@@ -72,8 +72,8 @@ static bool choose_words(struct gw_memory_db *db, bool has_vector, struct gw_wor
     return true;
 }
 
-static bool search_words(struct gw_memory_db *db, const char *question, size_t len, bool has_vector, int64_t *ids,
-                         size_t *count) {
+static bool search_words(struct gw_memory_db *db, const char *question, size_t len, bool has_vector, size_t wanted,
+                         int64_t *ids, size_t *count) {
     struct gw_words words;
     gw_words_find(question, len, &words);
     if (!choose_words(db, has_vector, &words)) {
@@ -81,15 +81,15 @@ static bool search_words(struct gw_memory_db *db, const char *question, size_t l
     }
     return words.count == 0 ||
            match(db, &words, "SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH ?1 ORDER BY rank LIMIT ?2",
-                 GW_CANDIDATES_MAX, ids, count);
+                 (int64_t)wanted, ids, count);
 }
 
 /* Vectors have length 1, so the nearest ones have the greatest cosine. */
-static bool search_vectors(struct gw_memory_db *db, const float *vector, int64_t *ids, size_t *count) {
+static bool search_vectors(struct gw_memory_db *db, const float *vector, size_t wanted, int64_t *ids, size_t *count) {
     sqlite3_stmt *statement =
         gw_memory_db_prepare(db, "SELECT rowid FROM vectors.knn WHERE embedding MATCH ?1 AND k = ?2");
     sqlite3_bind_blob64(statement, 1, vector, db->dimensions * sizeof *vector, SQLITE_STATIC);
-    sqlite3_bind_int64(statement, 2, GW_CANDIDATES_MAX);
+    sqlite3_bind_int64(statement, 2, (int64_t)wanted);
     return read_ids(statement, ids, count);
 }
 
@@ -132,10 +132,12 @@ enum fm_code gw_memory_db_search(struct gw_memory_db *db, const char *question, 
     struct gw_found found[2 * GW_CANDIDATES_MAX];
     size_t words = 0;
     size_t vectors = 0;
+    size_t wanted = limit < GW_CANDIDATES_LEAST ? GW_CANDIDATES_LEAST : limit;
+    wanted = wanted < GW_CANDIDATES_MAX ? wanted : GW_CANDIDATES_MAX;
     *count = 0;
     bool has_vector = vector && dimensions == db->dimensions;
-    if ((len && !search_words(db, question, len, has_vector, by_words, &words)) ||
-        (has_vector && !search_vectors(db, vector, by_vector, &vectors))) {
+    if ((len && !search_words(db, question, len, has_vector, wanted, by_words, &words)) ||
+        (has_vector && !search_vectors(db, vector, wanted, by_vector, &vectors))) {
         return gw_memory_db_fail(db, error);
     }
     size_t all = gw_fuse(by_words, words, by_vector, vectors, found);

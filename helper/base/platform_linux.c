@@ -49,6 +49,10 @@ int64_t fm_os_changed_ms(const struct stat *info) {
     return (int64_t)info->st_mtim.tv_sec * 1000 + info->st_mtim.tv_nsec / 1000000;
 }
 
+int fm_os_sync(int fd) {
+    return fdatasync(fd);
+}
+
 int fm_os_pipe(int fds[2]) {
     return pipe2(fds, O_CLOEXEC);
 }

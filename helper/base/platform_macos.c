@@ -36,6 +36,11 @@ int64_t fm_os_changed_ms(const struct stat *info) {
     return (int64_t)info->st_mtimespec.tv_sec * 1000 + info->st_mtimespec.tv_nsec / 1000000;
 }
 
+/* fsync alone leaves it in the drive's own memory there (fsync(2) of macOS). Not every file system has the command. */
+int fm_os_sync(int fd) {
+    return fcntl(fd, F_FULLFSYNC) == 0 ? 0 : fsync(fd);
+}
+
 int fm_os_pipe(int fds[2]) {
     if (pipe(fds) != 0) {
         return -1;

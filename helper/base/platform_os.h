@@ -19,6 +19,9 @@ extern const char *const fm_os_cache_name;
 /* When the file was last written, in ms since 1970. */
 int64_t fm_os_changed_ms(const struct stat *info);
 
+/* Blocks until the file's bytes, and the length that they need, are on the disk. 0, or -1 with errno. */
+int fm_os_sync(int fd);
+
 /* pipe(2), both ends close-on-exec. 0, or -1 with errno. */
 int fm_os_pipe(int fds[2]);
 

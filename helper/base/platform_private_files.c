@@ -122,6 +122,28 @@ int fm_private_file_create(int folder, const char *name) {
     return fd;
 }
 
+int fm_private_file_append(int folder, const char *name, bool make) {
+    struct stat info;
+    int made = make ? O_CREAT | O_EXCL : 0;
+    int fd = openat(folder, name, O_RDWR | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | made, FILE_MODE);
+    if (fd >= 0 && ((make && fchmod(fd, FILE_MODE) != 0) || fstat(fd, &info) != 0)) {
+        return give_up(fd, errno);
+    }
+    return fd < 0 || is_ours(&info) ? fd : give_up(fd, EPERM);
+}
+
+bool fm_private_file_sync(int fd) {
+    return fm_os_sync(fd) == 0;
+}
+
+bool fm_private_folder_sync(int folder) {
+    return fsync(folder) == 0;
+}
+
+bool fm_private_file_cut(int fd, int64_t size) {
+    return ftruncate(fd, (off_t)size) == 0;
+}
+
 bool fm_private_file_is_left(int folder, const char *name) {
     int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     bool left = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;

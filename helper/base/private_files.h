@@ -48,6 +48,22 @@ int fm_private_file_open(int folder, const char *name);
  */
 int fm_private_file_create(int folder, const char *name);
 
+/*
+ * Opens a file of ours to read it and to write behind its end. `make`: it is a new one, with mode 0600; EEXIST: there
+ * is one. Returns a descriptor; -1 with errno (EPERM as above).
+ */
+int fm_private_file_append(int folder, const char *name, bool make);
+
+/*
+ * What was written to the file is on the disk; of a folder: the names of its files are. False with errno: nothing is
+ * known of what was written since the last time. Blocks until the disk has it.
+ */
+FM_MUST_USE bool fm_private_file_sync(int fd);
+FM_MUST_USE bool fm_private_folder_sync(int folder);
+
+/* The file has its first `size` bytes alone. False with errno. */
+FM_MUST_USE bool fm_private_file_cut(int fd, int64_t size);
+
 /* No process has the file open that made it: who did was killed. False where the system can't tell. */
 bool fm_private_file_is_left(int folder, const char *name);
 

@@ -1,0 +1,54 @@
+/*
+ * Texts are cut into chunks, each of which gets a vector. A chunk ends where a paragraph, a line, a sentence or a word
+ * does, if there is such a place in its last quarter, and the next one begins a little before that, so that what is
+ * said there is whole in one of them. What is appended to a text changes its last chunk alone, and adds others. Pure.
+ */
+#ifndef GW_MEMORY_CHUNKS_H
+#define GW_MEMORY_CHUNKS_H
+
+#include "base/compiler.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define GW_TOKEN_BYTES    4u /* of English text and today's vocabularies, on average */
+#define GW_CHUNK_TOKENS   500u
+#define GW_OVERLAP_TOKENS 50u
+#define GW_CHUNK_BYTES    (GW_CHUNK_TOKENS * GW_TOKEN_BYTES)
+#define GW_OVERLAP_BYTES  (GW_OVERLAP_TOKENS * GW_TOKEN_BYTES)
+#define GW_CHUNK_LEAST    64u /* bytes: what is shorter is not halved any more */
+#define GW_HASH_LEN       64u /* hexadecimal digits of a SHA-256 */
+
+struct gw_chunk {
+    char *text; /* UTF-8, not NUL-terminated */
+    size_t len;
+    char hash[GW_HASH_LEN + 1]; /* of the text */
+    float *vector;              /* NULL: it has none (yet) */
+};
+
+/* A list of chunks, which owns its texts and vectors. All zero: an empty one. */
+struct gw_chunks {
+    struct gw_chunk *items;
+    size_t count;
+    size_t room;
+    size_t dimensions; /* of the vectors; 0: there is none */
+};
+
+/* The SHA-256 of some bytes, as hexadecimal digits. */
+void gw_hash(const void *bytes, size_t len, char hash[GW_HASH_LEN + 1]);
+
+/* Appends the chunks of a text of valid UTF-8, of at most `max` bytes each (16 at least). False: out of memory. */
+FM_MUST_USE bool gw_chunks_cut(struct gw_chunks *chunks, const char *text, size_t len, size_t max, size_t overlap);
+
+/*
+ * Puts the two halves of a chunk in its place. False: out of memory, or it is too short to be halved; then nothing has
+ * changed.
+ */
+FM_MUST_USE bool gw_chunks_halve(struct gw_chunks *chunks, size_t index);
+
+/* Gives the chunk a copy of a vector. False: out of memory, or the others have another length. */
+FM_MUST_USE bool gw_chunks_set_vector(struct gw_chunks *chunks, size_t index, const float *vector, size_t dimensions);
+
+void gw_chunks_free(struct gw_chunks *chunks);
+
+#endif

@@ -1,0 +1,98 @@
+/*
+ * The memory: what was said in past sessions is found again, by its words and by its meaning.
+ *
+ *     gw_memory_open   at the start; then gw_memory_sync: what is new or has changed is indexed in the background
+ *     gw_memory_index  after a run
+ *     gw_memory_forget when a session is deleted
+ *     gw_memory_search before a run
+ *
+ * The memory's thread has the database. The vectors come from an embedder, which is called on the loop. Searches go
+ * before indexing; where there are no vectors, because the embedder fails, words alone are searched, and what could not
+ * be indexed whole is indexed again at the next sync.
+ *
+ * Loop thread. Nothing blocks but gw_memory_close. Callbacks come later, never from within the function that takes
+ * them, once each; after a failure nothing calls back.
+ */
+#ifndef GW_MEMORY_MEMORY_H
+#define GW_MEMORY_MEMORY_H
+
+#include "memory/db.h"
+#include "sessions/worker.h"
+
+#define GW_SEARCH_LIMIT_MAX 50u
+#define GW_EMBED_AT_ONCE    16u   /* texts of a call of the embedder */
+#define GW_QUESTION_MAX     8192u /* bytes of a question that are searched for */
+
+/* ---- the embedder ---- */
+
+/*
+ * Texts that want vectors. The embedder has it from `embed` until it calls one of the two functions below, once, at
+ * once or later, on the loop thread; also if the memory is closed meanwhile.
+ */
+struct gw_embedding {
+    const char *const *texts; /* UTF-8, NUL-terminated as well */
+    const size_t *lens;
+    size_t count;
+    bool for_search; /* somebody waits for it; else it is work in the background */
+};
+
+struct gw_embedder {
+    void *context;
+    void (*embed)(void *context, struct gw_embedding *embedding);
+};
+
+/* `vectors` has count * dimensions numbers, a vector after the other; they are copied, and scaled to length 1. */
+void gw_embedding_done(struct gw_embedding *embedding, const float *vectors, size_t dimensions);
+
+/* FM_CONTEXT_OVERFLOW: a text is too long for the model; it comes again in halves. Any other code: not now. */
+void gw_embedding_failed(struct gw_embedding *embedding, const struct fm_error *error);
+
+/* ---- the memory ---- */
+
+struct gw_memory;
+
+struct gw_memory_options {
+    uv_loop_t *loop;
+    const char *database; /* path of memory.db */
+    const char *folder;   /* of the transcripts */
+    const char *model;    /* whose vectors these are, such as "local/all-MiniLM-L6-v2": with another one, all is new */
+    struct gw_embedder embedder; /* `embed` NULL: there is none, words alone are searched */
+};
+
+/* Texts are copied. FM_UNAVAILABLE: no thread. The database is opened on its thread; if it can't be, calls fail. */
+FM_MUST_USE enum fm_code gw_memory_open(const struct gw_memory_options *options, struct gw_memory **memory,
+                                        struct fm_error *error);
+
+/*
+ * Ends the thread after the job at hand; what waits is dropped: calls back with FM_CANCELLED. The loop has to run once
+ * more, and the memory lives until the embedder has answered what it has.
+ */
+void gw_memory_close(struct gw_memory *memory);
+
+/* `error` NULL: done. */
+typedef void gw_memory_done(void *context, const struct fm_error *error);
+
+/* Indexes what is new or has changed in the folder, and forgets what is gone. */
+FM_MUST_USE enum fm_code gw_memory_sync(struct gw_memory *memory, gw_memory_done *done, void *context,
+                                        struct fm_error *error);
+
+/* Indexes a session's transcript. */
+FM_MUST_USE enum fm_code gw_memory_index(struct gw_memory *memory, const char *session_key, gw_memory_done *done,
+                                         void *context, struct fm_error *error);
+
+/* Nothing of the session is left in the memory afterwards. After its file is gone: else the next sync indexes it. */
+FM_MUST_USE enum fm_code gw_memory_forget(struct gw_memory *memory, const char *session_key, gw_memory_done *done,
+                                          void *context, struct fm_error *error);
+
+/*
+ * What was found, the best first; `path` of a hit is "sessions/KEY.jsonl". `error` NULL: it went well, and
+ * `by_meaning` says whether vectors took part. All of it is valid during the call.
+ */
+typedef void gw_memory_searched(void *context, const struct fm_error *error, const struct gw_hit *hits, size_t count,
+                                bool by_meaning);
+
+/* Searches for a question, `limit` (1 to GW_SEARCH_LIMIT_MAX) chunks at most. */
+FM_MUST_USE enum fm_code gw_memory_search(struct gw_memory *memory, const char *question, size_t limit,
+                                          gw_memory_searched *done, void *context, struct fm_error *error);
+
+#endif

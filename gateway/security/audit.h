@@ -1,0 +1,66 @@
+/*
+ * The audit: audit.jsonl, one line of JSON for each attempt to log in, and before and after each tool. Who waits for
+ * `done` before a tool runs, has the record on the disk before. All texts go through the secrets filter, whatever the
+ * setting for the rest is.
+ *
+ *     {"time":1764061200123,"event":"auth","ok":false,"detail":"wrong token"}
+ *     {"time":...,"event":"tool_before","sessionKey":"...","runId":"...","callId":"...","tool":"bash","approval":"user",
+ *      "details":{"command":"ls","workingDir":"/home/me"}}
+ *     {"time":...,"event":"tool_after","sessionKey":"...","runId":"...","callId":"...","tool":"bash","outcome":"done",
+ *      "exitCode":0,"outputBytes":120,"truncated":false,"durationMs":31}
+ *
+ * Loop thread. Nothing blocks but gw_audit_open.
+ */
+#ifndef GW_SECURITY_AUDIT_H
+#define GW_SECURITY_AUDIT_H
+
+#include "security/filter.h"
+#include "sessions/journal.h"
+
+#define GW_AUDIT_DETAILS_MAX (256u << 10) /* bytes of a tool's details; longer ones are cut, and the record says so */
+
+struct gw_audit;
+
+/*
+ * Opens audit.jsonl in the folder `home`, and cuts off a line that a crash tore. `on` false: nothing is written, and
+ * all calls succeed (security.auditLog). `known`: see filter.h; it must outlive the audit. FM_UNAVAILABLE: the file
+ * can't be used. Blocks on the disk.
+ */
+FM_MUST_USE enum fm_code gw_audit_open(struct gw_journal *journal, const char *home, bool on,
+                                       const struct gw_known *known, struct gw_audit **audit, struct fm_error *error);
+
+/* Before gw_journal_close. What was taken is written. NULL: nothing happens. */
+void gw_audit_free(struct gw_audit *audit);
+
+/* Of a tool's call. Texts are copied; NULL: it is left out. */
+struct gw_audit_tool {
+    const char *session_key;
+    const char *run_id;
+    const char *call_id;
+    const char *tool;
+};
+
+/* An attempt to log in. `detail`: why it failed, or by what it succeeded; never the token. */
+FM_MUST_USE enum fm_code gw_audit_auth(struct gw_audit *audit, bool ok, const char *detail, gw_journal_done *done,
+                                       void *context, struct fm_error *error);
+
+/* Before a tool runs. `approval`: who allowed it, such as "user" or "rule". `details`: what it will do, JSON. */
+FM_MUST_USE enum fm_code gw_audit_tool_before(struct gw_audit *audit, const struct gw_audit_tool *tool,
+                                              const char *approval, const char *details, size_t len,
+                                              gw_journal_done *done, void *context, struct fm_error *error);
+
+/* What came of it: `outcome` such as "done", "denied", "timeout", "aborted" or "failed". */
+struct gw_audit_result {
+    const char *outcome;
+    int exit_code; /* -1: there is none */
+    size_t output_bytes;
+    bool truncated;
+    int64_t duration_ms;
+};
+
+/* After it ran, or after it was decided that it does not. */
+FM_MUST_USE enum fm_code gw_audit_tool_after(struct gw_audit *audit, const struct gw_audit_tool *tool,
+                                             const struct gw_audit_result *result, gw_journal_done *done, void *context,
+                                             struct fm_error *error);
+
+#endif

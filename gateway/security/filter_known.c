@@ -1,0 +1,123 @@
+/*
+ * The first stage: secrets that the process holds. What is held back is the longest beginning of a secret that the text
+ * ends with; a byte that leaves is dropped if it was part of a secret, and each run of those becomes one marker.
+ */
+#include "base/secret.h"
+#include "security/filter_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the list ---- */
+
+struct gw_known *gw_known_new(void) {
+    return calloc(1, sizeof(struct gw_known));
+}
+
+void gw_known_free(struct gw_known *known) {
+    for (size_t i = 0; known && i < known->count; i++) {
+        fm_secret_free(known->secrets[i].text);
+        free(known->secrets[i].back);
+    }
+    free(known);
+}
+
+/* back[i]: the longest proper beginning of the first i + 1 bytes that is their end too. */
+static void fill_back(struct gw_secret *secret) {
+    uint16_t matched = 0;
+    secret->back[0] = 0;
+    for (size_t i = 1; i < secret->len; i++) {
+        while (matched && secret->text[i] != secret->text[matched]) {
+            matched = secret->back[matched - 1];
+        }
+        matched = (uint16_t)(matched + (secret->text[i] == secret->text[matched]));
+        secret->back[i] = matched;
+    }
+}
+
+bool gw_known_add(struct gw_known *known, const char *text, size_t len) {
+    if (len < GW_KNOWN_LEN_MIN || len > GW_KNOWN_LEN_MAX || known->count == GW_KNOWN_MAX) {
+        return false;
+    }
+    struct gw_secret secret = {.len = len, .text = fm_secret_copy(text, len), .back = calloc(len, sizeof(uint16_t))};
+    if (!secret.text || !secret.back) {
+        fm_secret_free(secret.text);
+        free(secret.back);
+        return false;
+    }
+    fill_back(&secret);
+    known->secrets[known->count++] = secret;
+    return true;
+}
+
+/* ---- the stage ---- */
+
+/* The oldest byte leaves. */
+static void leave(struct gw_filter *filter) {
+    size_t at = filter->k.first;
+    bool hit = filter->k.hit[at];
+    filter->k.first = (at + 1) % GW_KNOWN_LEN_MAX;
+    filter->k.count--;
+    if (hit && !filter->k.marked) {
+        for (const char *mark = GW_REDACTED; *mark; mark++) {
+            gw_filter_pem_byte(filter, (unsigned char)*mark);
+        }
+    }
+    filter->k.marked = hit;
+    if (!hit) {
+        gw_filter_pem_byte(filter, filter->k.held[at]);
+    }
+}
+
+static void take(struct gw_filter *filter, unsigned char c) {
+    size_t at = (filter->k.first + filter->k.count) % GW_KNOWN_LEN_MAX;
+    filter->k.held[at] = c;
+    filter->k.hit[at] = false;
+    filter->k.count++;
+}
+
+static void hit_last(struct gw_filter *filter, size_t len) {
+    for (size_t i = 0; i < len; i++) {
+        filter->k.hit[(filter->k.first + filter->k.count - 1 - i) % GW_KNOWN_LEN_MAX] = true;
+    }
+}
+
+/* How much of the secret the text ends with, now that `c` came. */
+static uint16_t advance(const struct gw_secret *secret, uint16_t matched, unsigned char c) {
+    if (matched == secret->len) {
+        matched = secret->back[matched - 1];
+    }
+    while (matched && (unsigned char)secret->text[matched] != c) {
+        matched = secret->back[matched - 1];
+    }
+    return (uint16_t)(matched + ((unsigned char)secret->text[matched] == c));
+}
+
+void gw_filter_known_byte(struct gw_filter *filter, unsigned char c) {
+    size_t needed = 0;
+    if (!filter->known || !filter->known->count) {
+        gw_filter_pem_byte(filter, c);
+        return;
+    }
+    if (filter->k.count == GW_KNOWN_LEN_MAX) {
+        leave(filter); /* a secret of the greatest length that was found */
+    }
+    take(filter, c);
+    for (size_t i = 0; i < filter->known->count; i++) {
+        const struct gw_secret *secret = &filter->known->secrets[i];
+        filter->k.matched[i] = advance(secret, filter->k.matched[i], c);
+        if (filter->k.matched[i] == secret->len) {
+            hit_last(filter, secret->len);
+        }
+        needed = filter->k.matched[i] > needed ? filter->k.matched[i] : needed;
+    }
+    while (filter->k.count > needed) {
+        leave(filter);
+    }
+}
+
+void gw_filter_known_end(struct gw_filter *filter) {
+    while (filter->k.count) {
+        leave(filter);
+    }
+}

@@ -1,0 +1,250 @@
+/*
+ * The second stage: private keys in PEM (RFC 7468; OpenPGP's armour too). From BEGIN on, lines are dropped as long as
+ * they look like a key's: base64, headers. The first that does not, goes on as it was. A BEGIN that no such line
+ * follows is a text about keys, and goes on too. `held` has what came since the last line that was dropped; it begins
+ * with the end of that line.
+ */
+#include "security/filter_internal.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#define BEGIN     "-----BEGIN "
+#define BEGIN_LEN (sizeof BEGIN - 1)
+#define END       "-----END "
+#define WORD_MIN  40 /* a key whose line ends became blanks has words of at least this length */
+
+static void give(struct gw_filter *filter, const char *text, size_t len) {
+    for (size_t i = 0; i < len; i++) {
+        gw_filter_names_byte(filter, (unsigned char)text[i]);
+    }
+}
+
+/* ---- text, and BEGIN ---- */
+
+/* What looked like a BEGIN is none; its last dashes may begin another one. */
+static void head_is_text(struct gw_filter *filter) {
+    size_t dashes = 0;
+    while (dashes < filter->p.head_len && dashes < 5 && filter->p.head[filter->p.head_len - 1 - dashes] == '-') {
+        dashes++;
+    }
+    give(filter, filter->p.head, filter->p.head_len - dashes);
+    memset(filter->p.head, '-', dashes);
+    filter->p.head_len = dashes;
+    filter->p.state = GW_PEM_TEXT;
+}
+
+static void text_byte(struct gw_filter *filter, unsigned char c) {
+    if (filter->p.head_len && c != (unsigned char)BEGIN[filter->p.head_len]) {
+        if (c == '-' && filter->p.head_len == 5) { /* a sixth dash */
+            gw_filter_names_byte(filter, c);
+            return;
+        }
+        give(filter, filter->p.head, filter->p.head_len);
+        filter->p.head_len = 0;
+    }
+    if (c != (unsigned char)BEGIN[filter->p.head_len]) {
+        gw_filter_names_byte(filter, c);
+        return;
+    }
+    filter->p.head[filter->p.head_len++] = (char)c;
+    if (filter->p.head_len == BEGIN_LEN) {
+        filter->p.state = GW_PEM_LABEL;
+        filter->p.dashes = 0;
+    }
+}
+
+static void label_byte(struct gw_filter *filter, unsigned char c) {
+    bool label = (isupper(c) || isdigit(c) || c == ' ') && filter->p.dashes == 0;
+    if ((!label && c != '-') || filter->p.head_len == GW_PEM_HEAD_MAX) {
+        head_is_text(filter);
+        text_byte(filter, c);
+        return;
+    }
+    filter->p.head[filter->p.head_len++] = (char)c;
+    filter->p.head[filter->p.head_len] = '\0';
+    filter->p.dashes += c == '-';
+    if (filter->p.dashes == 5 && strstr(filter->p.head, "PRIVATE KEY")) {
+        filter->p.state = GW_PEM_BODY;
+        filter->p.held_len = 0;
+        filter->p.dropped = false;
+    } else if (filter->p.dashes == 5) {
+        head_is_text(filter);
+    }
+}
+
+/* ---- the key ---- */
+
+struct span {
+    const char *at;
+    size_t len;
+};
+
+static bool is_blank(char c) {
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+/* How many bytes of a blank or of a line end as JSON writes it `text` begins with. */
+static size_t blank_at(const char *text, size_t len) {
+    if (len && is_blank(text[0])) {
+        return 1;
+    }
+    return len > 1 && text[0] == '\\' && (text[1] == 'n' || text[1] == 'r' || text[1] == 't') ? 2 : 0;
+}
+
+/* Without the blanks around it. */
+static struct span trim(const char *text, size_t len) {
+    size_t step;
+    while ((step = blank_at(text, len))) {
+        text += step;
+        len -= step;
+    }
+    while (len && (is_blank(text[len - 1]) || (len > 1 && blank_at(text + len - 2, 2) == 2))) {
+        len -= is_blank(text[len - 1]) ? 1 : 2;
+    }
+    return (struct span){text, len};
+}
+
+/* "Proc-Type: 4,ENCRYPTED" */
+static bool is_header(struct span line) {
+    size_t name = 0;
+    while (name < line.len && (isalnum((unsigned char)line.at[name]) || line.at[name] == '-')) {
+        name++;
+    }
+    return name && isupper((unsigned char)line.at[0]) && name + 1 < line.len && memcmp(line.at + name, ": ", 2) == 0;
+}
+
+/* Base64: one word, or more if their line ends became blanks. */
+static bool is_base64(struct span line) {
+    size_t words = 0;
+    size_t word = 0;
+    size_t longest = 0;
+    for (size_t i = 0; i < line.len; i++) {
+        char c = line.at[i];
+        if (is_blank(c)) {
+            word = 0;
+            continue;
+        }
+        if (!isalnum((unsigned char)c) && c != '+' && c != '/' && c != '=') {
+            return false;
+        }
+        words += word == 0;
+        word++;
+        longest = word > longest ? word : longest;
+    }
+    return words == 1 || longest >= WORD_MIN;
+}
+
+static bool is_of_key(struct span line) {
+    return line.len && (is_base64(line) || is_header(line));
+}
+
+/* The first `len` bytes of what is held were the key's. */
+static void drop(struct gw_filter *filter, size_t len) {
+    if (!filter->p.dropped) {
+        give(filter, GW_REDACTED, sizeof GW_REDACTED - 1);
+        filter->p.dropped = true;
+    }
+    memmove(filter->p.held, filter->p.held + len, filter->p.held_len - len);
+    filter->p.held_len -= len;
+}
+
+/* The key is over: what is held goes on as text, behind BEGIN if that turned out to be text too. */
+static void end_body(struct gw_filter *filter) {
+    char held[GW_PEM_HELD_MAX];
+    size_t len = filter->p.held_len;
+    memcpy(held, filter->p.held, len);
+    filter->p.state = GW_PEM_TEXT;
+    filter->p.held_len = 0;
+    if (!filter->p.dropped) {
+        give(filter, filter->p.head, filter->p.head_len);
+    }
+    filter->p.head_len = 0;
+    for (size_t i = 0; i < len; i++) { /* it may have a BEGIN of its own, at most a few times */
+        gw_filter_pem_byte(filter, (unsigned char)held[i]);
+    }
+}
+
+/* A line is complete, or all that will come of it; its end, if there is one, has `end` bytes. */
+static void judge(struct gw_filter *filter, size_t end) {
+    struct span line = trim(filter->p.held, filter->p.held_len);
+    if (is_of_key(line)) {
+        drop(filter, filter->p.held_len - end);
+    } else if (line.len) {
+        end_body(filter);
+    }
+}
+
+/* "-----END PRIVATE KEY-----" is complete. */
+static bool is_end(const struct gw_filter *filter) {
+    const char *held = filter->p.held;
+    size_t least = sizeof END - 1 + 1 + 5; /* with a label of a byte, and dashes */
+    size_t at = 0;
+    if (filter->p.held_len < least || memcmp(held + filter->p.held_len - 5, "-----", 5) != 0) {
+        return false;
+    }
+    while (at + least <= filter->p.held_len && memcmp(held + at, END, sizeof END - 1) != 0) {
+        at++;
+    }
+    struct span before = trim(held, at);
+    return at + least <= filter->p.held_len && (before.len == 0 || is_of_key(before));
+}
+
+/* A line that is longer than what can be held: its part before a dash, which may begin END, is judged by itself. */
+static void judge_part(struct gw_filter *filter) {
+    const char *dash = memchr(filter->p.held, '-', filter->p.held_len);
+    size_t before = dash ? (size_t)(dash - filter->p.held) : 0;
+    if (before && is_of_key(trim(filter->p.held, before))) {
+        drop(filter, before);
+        return;
+    }
+    judge(filter, 0);
+    if (filter->p.state == GW_PEM_BODY && filter->p.held_len) { /* nothing but blanks */
+        end_body(filter);
+    }
+}
+
+static void body_byte(struct gw_filter *filter, unsigned char c) {
+    static const char never[] = "\"'`{}[]|;#$%&*!?"; /* in a line of a key */
+    if (c >= 0x80 || (c && strchr(never, c))) {
+        judge(filter, 0);
+        if (filter->p.state == GW_PEM_BODY) {
+            end_body(filter);
+        }
+        gw_filter_pem_byte(filter, c);
+        return;
+    }
+    filter->p.held[filter->p.held_len++] = (char)c;
+    if (c == '\n') {
+        judge(filter, 1);
+    } else if (c == 'n' && filter->p.held_len > 1 && filter->p.held[filter->p.held_len - 2] == '\\') {
+        judge(filter, 2);
+    } else if (c == '-' && is_end(filter)) {
+        drop(filter, filter->p.held_len);
+        filter->p.state = GW_PEM_TEXT;
+        filter->p.head_len = 0;
+    } else if (filter->p.held_len == GW_PEM_HELD_MAX) {
+        judge_part(filter);
+    }
+}
+
+/* ---- the stage ---- */
+
+void gw_filter_pem_byte(struct gw_filter *filter, unsigned char c) {
+    switch (filter->p.state) {
+    case GW_PEM_TEXT: text_byte(filter, c); break;
+    case GW_PEM_LABEL: label_byte(filter, c); break;
+    case GW_PEM_BODY: body_byte(filter, c); break;
+    }
+}
+
+void gw_filter_pem_end(struct gw_filter *filter) {
+    while (filter->p.state == GW_PEM_BODY) { /* what is held may have a BEGIN of its own */
+        judge(filter, 0);
+        if (filter->p.state == GW_PEM_BODY) {
+            end_body(filter);
+        }
+    }
+    give(filter, filter->p.head, filter->p.head_len);
+    filter->p.head_len = 0;
+}

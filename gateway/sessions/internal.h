@@ -1,0 +1,60 @@
+/* What the files of sessions.h share. Calls go down: requests.c, sessions.c, mend.c, list.c. */
+#ifndef GW_SESSIONS_INTERNAL_H
+#define GW_SESSIONS_INTERNAL_H
+
+#include "sessions/sessions.h"
+
+#define GW_SESSION_FILE_LEN (GW_SESSION_KEY_LEN + sizeof ".jsonl")
+
+/* A session with what the list need not know. */
+struct gw_session_entry {
+    struct gw_session shown; /* first: who has a pointer to it, has the entry */
+    struct gw_journal_file *file;
+    int64_t seq;   /* the last that was given to a record */
+    bool unusable; /* takes no records: the start could not mend it */
+    bool going;    /* is being deleted */
+};
+
+struct gw_sessions {
+    struct gw_journal *journal;
+    struct gw_journal_file *last; /* is never written to: the sessions end when it does */
+    int folder;
+    int blobs;
+    struct gw_session_entry **entries;
+    size_t count;
+    size_t room;
+    /* the record that was begun */
+    struct gw_session_entry *entry;
+    enum gw_record_type type;
+    struct fm_buf line;
+    struct fm_json_writer writer;
+};
+
+/* "KEY.jsonl". */
+void gw_session_file_name(char name[GW_SESSION_FILE_LEN], const char *key);
+
+/* The entry of a session that is not being deleted; NULL with FM_NOT_FOUND. */
+struct gw_session_entry *gw_session_entry_find(const struct gw_sessions *sessions, const char *key,
+                                               struct fm_error *error);
+
+/* Makes room for one more entry. False: out of memory. */
+FM_MUST_USE bool gw_sessions_reserve(struct gw_sessions *sessions);
+
+/* A new entry, with its file, that is not in the list. NULL: out of memory. */
+struct gw_session_entry *gw_session_entry_new(struct gw_sessions *sessions, const char *key, int64_t whole);
+
+/* Frees it once its records are done. */
+void gw_session_entry_free(struct gw_session_entry *entry);
+
+/* Ms since 1970. */
+int64_t gw_wall_ms(void);
+
+/* Reads a file of the folder whole. The caller frees `*text`. Any thread; blocks. */
+FM_MUST_USE enum fm_code gw_session_file_read(int folder, const char *name, char **text, size_t *len,
+                                              struct fm_error *error);
+
+/* Reads and mends all sessions of the folder `path`, and adds them to the list. Blocks. */
+FM_MUST_USE enum fm_code gw_sessions_mend(struct gw_sessions *sessions, const char *path, struct gw_mended *mended,
+                                          struct fm_error *error);
+
+#endif

@@ -1,0 +1,54 @@
+/*
+ * What a transcript says after a crash: which of its bytes are whole records, and which records close what was open
+ * when the gateway ended. A tool is never run again. Pure; recurses as deep as a record's JSON is nested.
+ */
+#ifndef GW_SESSIONS_RECOVERY_H
+#define GW_SESSIONS_RECOVERY_H
+
+#include "base/error.h"
+#include "sessions/record.h"
+
+#define GW_TITLE_MAX    256u /* bytes */
+#define GW_AGENT_ID_MAX 64u  /* bytes */
+
+/* What the list of sessions shows of one. */
+struct gw_facts {
+    char agent_id[GW_AGENT_ID_MAX + 1];
+    char title[GW_TITLE_MAX + 1]; /* the user's, or the beginning of their first message; "": no message yet */
+    bool renamed;                 /* the user's */
+    int64_t created_ms;           /* since 1970 */
+    int64_t updated_ms;           /* of the last message, or `created_ms` */
+    int64_t seq;                  /* of the last record; 0: there is none */
+    size_t messages;
+};
+
+/* Takes a record that is on the disk into account. */
+void gw_facts_apply(struct gw_facts *facts, const struct gw_record *record);
+
+/* A title on one line: without control characters, cut between characters. */
+void gw_title_set(char title[GW_TITLE_MAX + 1], const char *text, size_t characters);
+
+struct gw_recovered {
+    struct gw_facts facts;
+    size_t whole; /* the first bytes of the text are whole records; the rest was torn by the crash */
+    /*
+     * Lines were broken that a crash can't have torn: the text is to be set aside, and `kept` is the records of it that
+     * are whole. Then `whole` is its length.
+     */
+    bool damaged;
+    struct fm_buf kept;
+    struct fm_buf closing; /* records, to be appended: what was open is closed by them; empty: nothing was */
+    size_t runs;           /* so many of them: "run_ended", outcome "error" */
+    size_t approvals;      /* "approval_settled", verdict "withdrawn" */
+    size_t tools;          /* "tool_result", outcome "unknown" or "not_run" */
+};
+
+/*
+ * Examines a transcript. `now_ms` (since 1970) is the time of the records that close. The caller frees `recovered` by
+ * gw_recovered_free, not after a failure: FM_INTERNAL, out of memory.
+ */
+FM_MUST_USE enum fm_code gw_recover(const char *text, size_t len, int64_t now_ms, struct gw_recovered *recovered,
+                                    struct fm_error *error);
+void gw_recovered_free(struct gw_recovered *recovered);
+
+#endif

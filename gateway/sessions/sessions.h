@@ -1,0 +1,106 @@
+/*
+ * The sessions: each is a transcript, sessions/KEY.jsonl, which holds all that is known of it (record.h). What a
+ * callback has acknowledged is on the disk, and a restart finds it.
+ *
+ * Loop thread. Nothing blocks but gw_sessions_open. Callbacks come later, never from within the function that takes
+ * them, once each; after a failure nothing calls back.
+ */
+#ifndef GW_SESSIONS_SESSIONS_H
+#define GW_SESSIONS_SESSIONS_H
+
+#include "sessions/blobs.h"
+#include "sessions/recovery.h"
+#include "sessions/views.h"
+
+#define GW_SESSIONS_MAX 100000u
+
+struct gw_sessions;
+
+/* One of the list. `facts` are of what is on the disk. */
+struct gw_session {
+    char key[GW_SESSION_KEY_LEN + 1];
+    struct gw_facts facts;
+};
+
+/* What the start had to mend, all sessions together. */
+struct gw_mended {
+    size_t sessions; /* that were read */
+    size_t torn;     /* transcripts whose end was cut off */
+    size_t damaged;  /* that were set aside as KEY.damaged-TIME, and written anew from their whole records */
+    size_t runs;     /* that were closed, as the two below */
+    size_t approvals;
+    size_t tools;
+    size_t unusable; /* that can't be read, or whose repair failed: the log says why */
+};
+
+/*
+ * Reads all sessions of the folder `path` (made if it isn't there), cuts what a crash tore, and closes what was open.
+ * `blobs` is the folder of attachments. The sessions use `journal` until gw_sessions_free. FM_UNAVAILABLE: a folder
+ * can't be used. A session that can't be mended, because the disk is full say, is read but takes no records until a
+ * restart. Blocks: it reads every transcript.
+ */
+FM_MUST_USE enum fm_code gw_sessions_open(struct gw_journal *journal, const char *path, const char *blobs,
+                                          struct gw_sessions **sessions, struct gw_mended *mended,
+                                          struct fm_error *error);
+
+/* Before gw_journal_close, which waits for what was taken. No new calls; what was taken is called back for. */
+void gw_sessions_free(struct gw_sessions *sessions);
+
+/* The session of that key; NULL: there is none. Valid until the loop goes on. */
+const struct gw_session *gw_session_find(const struct gw_sessions *sessions, const char *key);
+
+/* Calls `each` for all, the one with the latest message first, until it returns false. False: out of memory. */
+FM_MUST_USE bool gw_sessions_each(const struct gw_sessions *sessions,
+                                  bool (*each)(void *context, const struct gw_session *session), void *context);
+
+/* Writes {sessionKey,title,agentId,createdAt,updatedAt,messageCount}; times in ms since 1970. Pure. */
+void gw_session_write(const struct gw_session *session, struct fm_json_writer *w);
+
+/* `error` NULL: the session is on the disk, and in the list. */
+typedef void gw_session_created(void *context, const struct fm_error *error, const struct gw_session *session);
+
+/* A new session with a random key. FM_RATE_LIMITED: there are GW_SESSIONS_MAX. */
+FM_MUST_USE enum fm_code gw_session_create(struct gw_sessions *sessions, const char *agent_id, gw_session_created *done,
+                                           void *context, struct fm_error *error);
+
+/*
+ * Begins a record of a session: the caller writes the members that its type must have, and others, to the writer that
+ * it gets, then calls gw_session_end, before the loop goes on. `run_id` NULL: the record is of no run. NULL with
+ * FM_NOT_FOUND (no such session) or FM_UNAVAILABLE (the start could not mend it).
+ */
+struct fm_json_writer *gw_session_begin(struct gw_sessions *sessions, const char *key, enum gw_record_type type,
+                                        const char *run_id, struct fm_error *error);
+
+/*
+ * The record that was begun goes to the disk; `*seq` (NULL: nobody asks) is its number. Records of a session keep their
+ * order; if one can't be written, later ones still may be. FM_INVALID_REQUEST: it has not the members of its type, or
+ * is longer than GW_RECORD_MAX. Else fails as gw_journal_append.
+ */
+FM_MUST_USE enum fm_code gw_session_end(struct gw_sessions *sessions, gw_journal_done *done, void *context,
+                                        int64_t *seq, struct fm_error *error);
+
+/* A title of 1 to GW_TITLE_MAX bytes; FM_INVALID_REQUEST otherwise. */
+FM_MUST_USE enum fm_code gw_session_rename(struct gw_sessions *sessions, const char *key, const char *title,
+                                           gw_journal_done *done, void *context, struct fm_error *error);
+
+/*
+ * Removes a session and its attachments; it takes no records from now on. If the disk fails, it is there again. End its
+ * runs before.
+ */
+FM_MUST_USE enum fm_code gw_session_delete(struct gw_sessions *sessions, const char *key, gw_journal_done *done,
+                                           void *context, struct fm_error *error);
+
+/* `error` NULL: the view, valid during the call. */
+typedef void gw_session_viewed(void *context, const struct fm_error *error, const char *text, size_t len, bool cut);
+
+/* Reads what is on the disk when all that was taken before is. FM_NOT_FOUND: no such session. */
+FM_MUST_USE enum fm_code gw_session_view(struct gw_sessions *sessions, const char *key, const struct gw_view *view,
+                                         gw_session_viewed *done, void *context, struct fm_error *error);
+
+/* Attachments: as gw_blob_put and gw_blob_get. */
+FM_MUST_USE enum fm_code gw_session_attach(struct gw_sessions *sessions, const char *key, const void *bytes, size_t len,
+                                           gw_blob_put_done *done, void *context, struct fm_error *error);
+FM_MUST_USE enum fm_code gw_session_attachment(struct gw_sessions *sessions, const char *id, gw_blob_get_done *done,
+                                               void *context, struct fm_error *error);
+
+#endif

@@ -1,0 +1,24 @@
+/* Reading a transcript, which is a text of records (record.h). Pure; recurses as deep as a record's JSON is nested. */
+#ifndef GW_SESSIONS_TRANSCRIPT_H
+#define GW_SESSIONS_TRANSCRIPT_H
+
+#include "sessions/record.h"
+
+#define GW_SEQ_STEP_MAX 4294967296 /* from record to record: no transcript can have so many that its seq overflows */
+
+struct gw_transcript_reader {
+    void *context;
+    /* A record, whose JSON is put afterwards. False: the reader stops. */
+    bool (*record)(void *context, const struct gw_record *record);
+    /* A line that is no record, or whose seq does not rise, or by too much. NULL: it is skipped. False: the reader
+     * stops. */
+    bool (*broken)(void *context, const char *line, size_t len, const char *fault);
+};
+
+/*
+ * Reads the lines of `text` that have their newline. Returns how many bytes the lines that it went through have; what
+ * is behind them has no newline, if no callback stopped it.
+ */
+size_t gw_transcript_read(const char *text, size_t len, const struct gw_transcript_reader *reader);
+
+#endif

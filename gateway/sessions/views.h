@@ -1,0 +1,33 @@
+/* What is shown of a transcript: JSON for chat.history and for a run's prompt, and texts to keep. Pure. */
+#ifndef GW_SESSIONS_VIEWS_H
+#define GW_SESSIONS_VIEWS_H
+
+#include "base/buf.h"
+
+#include <stdint.h>
+
+enum gw_view_form {
+    /* [{"role","content","seq","time"}, ...], with runId and attachments where the record has them */
+    GW_VIEW_MESSAGES,
+    GW_VIEW_RECORDS,  /* [record, ...], as they are on the disk (record.h) */
+    GW_VIEW_MARKDOWN, /* for people: messages, tools and what came of them */
+    GW_VIEW_JSONL,    /* the transcript itself, its whole records */
+};
+
+struct gw_view {
+    enum gw_view_form form;
+    size_t limit;      /* the last so many elements of an array; 0: all */
+    int64_t after_seq; /* only what is above; 0: all */
+    size_t max_bytes;  /* of the result, of an array: what is older is left out. 0: GW_VIEW_MAX */
+};
+
+#define GW_VIEW_MAX (256u << 20)
+
+/*
+ * Writes the view of a transcript to `out`, an empty buffer that the caller has initialised. `*cut`: an array has not
+ * all elements that the caller asked for, because of max_bytes. False: out of memory, or the text is longer than `out`
+ * may be.
+ */
+FM_MUST_USE bool gw_view_write(const char *text, size_t len, const struct gw_view *view, struct fm_buf *out, bool *cut);
+
+#endif

@@ -1,0 +1,47 @@
+/*
+ * A thread with a queue: jobs go in on the loop thread, are run in turn on the worker's thread, and come back on the
+ * loop thread. The journal and the memory have one each.
+ *
+ * All functions: loop thread. None blocks but gw_worker_close.
+ */
+#ifndef GW_SESSIONS_WORKER_H
+#define GW_SESSIONS_WORKER_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <uv.h>
+
+struct gw_worker;
+
+/* Its owner has it inside a struct of its own, which the worker has from gw_worker_add until `done`. */
+struct gw_job {
+    struct gw_job *next;
+    void (*done)(struct gw_job *job); /* loop thread; may free the job and add others */
+    bool urgent;                      /* goes before all that are not */
+};
+
+struct gw_worker_options {
+    uv_loop_t *loop;
+    /*
+     * Worker's thread: runs the jobs of a list, in their order. It changes neither `next` nor the order.
+     */
+    void (*run)(void *context, struct gw_job *jobs);
+    void *context;
+    bool in_batches; /* `run` gets all that wait; else one job at a time */
+};
+
+/* Starts the thread. FM_UNAVAILABLE: the system has no thread or descriptor left; FM_INTERNAL: no memory. */
+FM_MUST_USE enum fm_code gw_worker_open(const struct gw_worker_options *options, struct gw_worker **worker,
+                                        struct fm_error *error);
+
+/* Never fails. `done` is called once, later, from the loop or from gw_worker_close. */
+void gw_worker_add(struct gw_worker *worker, struct gw_job *job);
+
+/*
+ * Runs what is queued, and what the callbacks of that add, calls all of them back and ends the thread. Blocks for as
+ * long as that takes. The loop must run once more, which frees the worker and then calls `closed` (NULL: nothing).
+ */
+void gw_worker_close(struct gw_worker *worker, void (*closed)(void *context), void *context);
+
+#endif

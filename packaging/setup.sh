@@ -48,11 +48,12 @@ main() {
   install_system_packages
   download_all
   use_node
-  [ -z "$tests" ] || install_js tests/js
+  [ -z "$tests" ] || { install_js tests/js && install_js gateway/ui && install_js tests/gateway/ui; }
   [ -z "$build" ] || {
     build_native default build fm-proxy fm-engine-llama fm-engine-remote ${tests:+fm-gateway}
     [ -z "$arm64" ] || build_native arm64 build/arm64
     build_js
+    [ -z "$tests" ] || build_ui
   }
 }
 
@@ -79,6 +80,7 @@ install_system_packages() {
   need_command git git
   need_command python3 python3
   [ -z "$tests" ] || need_command openssl openssl
+  [ -z "$tests" ] || need_chromium
   has_curl || missing="$missing libcurl4"
   [ -z "$arm64" ] || need_for_arm64
   [ -z "$gpu" ] || need_vulkan
@@ -151,6 +153,12 @@ need_for_gateway() {
   need_library libuv libuv1-dev
   need_library libcrypto libssl-dev
   [ -e /usr/include/wslay/wslay.h ] || missing="$missing libwslay-dev"
+}
+
+# The gateway's page is tested in it. On Ubuntu apt has none that runs without snapd: there, FM_CHROMIUM may name one, or the
+# tests that need it are skipped.
+need_chromium() {
+  [ -n "${FM_CHROMIUM-}" ] || ! grep -qx 'ID=debian' /etc/os-release 2>/dev/null || need_command chromium chromium
 }
 
 need_vulkan() {

@@ -95,6 +95,20 @@ build_js() {
   mv build/.js-built.new build/.js-built
 }
 
+# Builds fm-gateway's page where one of its files is newer than the last build.
+build_ui() {
+  install_js gateway/ui || return 1
+  if [ -f build/bin/gateway-ui/index.html ] && [ -f build/.ui-built ] && [ -z "$(changed_ui)" ]; then
+    return 0
+  fi
+  say "building the gateway's page"
+  touch build/.ui-built.new
+  logged "npm run build in gateway/ui" npm run build --prefix gateway/ui || return 1
+  mv build/.ui-built.new build/.ui-built
+}
+
+changed_ui() { find gateway/ui -mindepth 1 -name node_modules -prune -o -newer build/.ui-built -print -quit; }
+
 changed_js() {
   find js-shim -mindepth 1 \( -name node_modules -o -name dist -o -name '.dist-*' -o -name examples \) -prune \
     -o -newer build/.js-built -print -quit

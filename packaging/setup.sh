@@ -48,11 +48,12 @@ main() {
   install_system_packages
   download_all
   use_node
-  [ -z "$tests" ] || install_js tests/js
+  [ -z "$tests" ] || { install_js tests/js && install_js gateway/ui && install_js tests/gateway/ui; }
   [ -z "$build" ] || {
     build_native default build fm-proxy fm-engine-llama fm-engine-remote ${tests:+fm-gateway}
     [ -z "$arm64" ] || build_native arm64 build/arm64
     build_js
+    [ -z "$tests" ] || build_ui
   }
 }
 
@@ -79,7 +80,7 @@ install_system_packages() {
   need_command git git
   need_command python3 python3
   [ -z "$tests" ] || need_command openssl openssl
-  [ -z "$tests" ] || need_for_browser
+  [ -z "$tests" ] || need_chromium
   has_curl || missing="$missing libcurl4"
   [ -z "$arm64" ] || need_for_arm64
   [ -z "$gpu" ] || need_vulkan
@@ -154,9 +155,11 @@ need_for_gateway() {
   [ -e /usr/include/wslay/wslay.h ] || missing="$missing libwslay-dev"
 }
 
-# The gateway's tool browser drives it. Ubuntu has it as a snap alone, which does not start in a container: the tests of that
-# tool are left out there.
-need_for_browser() { ! grep -q '^ID=debian' /etc/os-release 2>/dev/null || need_command chromium chromium; }
+# The gateway's page is tested in it. On Ubuntu apt has none that runs without snapd: there, FM_CHROMIUM may name one, or the
+# tests that need it are skipped.
+need_chromium() {
+  [ -n "${FM_CHROMIUM-}" ] || ! grep -qx 'ID=debian' /etc/os-release 2>/dev/null || need_command chromium chromium
+}
 
 need_vulkan() {
   ls /usr/lib/*/libvulkan.so.1 >/dev/null 2>&1 || missing="$missing libvulkan1"

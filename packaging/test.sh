@@ -29,6 +29,7 @@ main() {
     part "style check" run_style
     part "ctest, release build" run_ctest default build ${fast:+-LE long}
     part "node --test" run_node
+    part "node --test, the gateway's page" run_ui
     [ -n "$fast" ] || part "macOS, compiled and linked by zig" run_macos
     sanitizers
   else
@@ -151,17 +152,47 @@ run_node() {
     return 0
   }
   tap=$RESULTS/node.tap
-  # By itself Node runs one file fewer at once than there are processors; most files wait. Before 20.11 it has no such
-  # options.
-  options="--test-timeout=$HANGS_MS --test-concurrency=$(($(nproc) + 1))"
-  # shellcheck disable=SC2086 # two words, or none
-  node $options -e 0 2>/dev/null || options=
+  find_node_options
   # shellcheck disable=SC2046,SC2086 # no name has a space
   node --test $options --test-reporter=spec --test-reporter-destination=stdout \
     --test-reporter=tap --test-reporter-destination="$tap" $(node_tests) || status=$?
   count_results "node --test" "$status" "$(tap_totals "$tap")"
   # The table is of all clients' tests.
   [ -n "$fast" ] || node tests/js/conformance.mjs --check "$tap" || count_broken "the table of docs/conformance.md"
+}
+
+# By itself Node runs one file fewer at once than there are processors; most files wait. Before 20.11 it has no such options.
+find_node_options() {
+  options="--test-timeout=$HANGS_MS --test-concurrency=$(($(nproc) + 1))"
+  # shellcheck disable=SC2086 # two words, or none
+  node $options -e 0 2>/dev/null || options=
+}
+
+# The page of fm-gateway, on a stand-in of it, in Chromium. With --fast without the looks at every state in every width.
+run_ui() {
+  lock
+  build_ui && status=0 || status=1
+  unlock
+  [ "$status" = 0 ] || {
+    count_broken "the build of gateway/ui"
+    return 0
+  }
+  tap=$RESULTS/ui.tap
+  find_node_options
+  # shellcheck disable=SC2046,SC2086 # no name has a space
+  node --test $options --test-reporter=spec --test-reporter-destination=stdout \
+    --test-reporter=tap --test-reporter-destination="$tap" $(ui_tests) || status=$?
+  count_results "node --test, the gateway's page" "$status" "$(tap_totals "$tap")"
+}
+
+ui_tests() {
+  for file in tests/gateway/ui/*.test.mjs; do
+    if [ -n "$fast" ] && [ "$file" = tests/gateway/ui/looks.test.mjs ]; then
+      echo "== left out (--fast): $file" >&2
+    else
+      echo "$file"
+    fi
+  done
 }
 
 # The files of node --test. What is left out is told on stderr.
@@ -218,6 +249,7 @@ print_times() {
       [ ! -f "$RESULTS/ctest-$preset.xml" ] || junit_seconds "$RESULTS/ctest-$preset.xml" | sed "s/\$/ ($preset)/"
     done
     [ ! -f "$RESULTS/node.tap" ] || tap_seconds "$RESULTS/node.tap" | sed 's/$/ (node)/'
+    [ ! -f "$RESULTS/ui.tap" ] || tap_seconds "$RESULTS/ui.tap" | sed 's/$/ (page)/'
   } | sort -rn | head -n 12
 }
 

@@ -1,0 +1,130 @@
+/**
+ * Markdown to HTML, block by block, so that a growing text renders anew only where it grows. No HTML of the text passes,
+ * and no image is loaded: both are shown as text and link. Pure; what it returns still goes through DOMPurify
+ * (components/markdown-renderer.ts).
+ */
+import { Marked, type Token, type Tokens } from "marked";
+import { highlight } from "./highlight.js";
+
+export interface Block {
+  /** The source; equal sources have equal HTML, unless `links` changed. */
+  raw: string;
+  html: string;
+}
+
+const ENTITIES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
+
+export function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? character);
+}
+
+/** Addresses that a link may have; null: none of them. */
+export function safeHref(href: string): string | null {
+  return /^(https?:\/\/|mailto:)[^\s]+$/i.test(href) ? href : null;
+}
+
+function anchor(href: string, title: string | null | undefined, inner: string): string {
+  const safe = safeHref(href);
+  if (safe === null) return inner;
+  return `<a href="${escapeHtml(safe)}" title="${escapeHtml(title ? `${title} (${safe})` : safe)}">${inner}</a>`;
+}
+
+const marked = new Marked({
+  gfm: true,
+  breaks: true,
+  renderer: {
+    html: ({ text }) => (/^<br\s*\/?>$/i.test(text.trim()) ? "<br>" : escapeHtml(text)),
+    image: ({ href, title, text }) => anchor(href, title, escapeHtml(`Image: ${text || href}`)),
+    link({ href, title, tokens }) {
+      return anchor(href, title, this.parser.parseInline(tokens));
+    },
+    code({ text, lang }) {
+      const language = /^[\w+#-]+/.exec(lang ?? "")?.[0].toLowerCase() ?? "";
+      const named = language ? ` class="language-${escapeHtml(language)}"` : "";
+      return `<pre><code${named}>${highlight(text, language) ?? escapeHtml(text)}</code></pre>\n`;
+    },
+    checkbox: ({ checked }) => `<input type="checkbox" disabled${checked ? " checked" : ""}> `,
+  },
+});
+
+/**
+ * Renders a text that grows. Keeps the blocks that more text can't change any more: all but the last one. A link that is
+ * defined further down is found when the text is complete.
+ */
+export class BlockRenderer {
+  private blocks: Block[] = [];
+
+  /** The blocks of `text`. `complete`: nothing is added to it any more. */
+  render(text: string, complete: boolean): Block[] {
+    const source = text.replace(/\r\n?/g, "\n");
+    const before = complete ? [] : this.blocks.slice(0, -1);
+    const kept = source.startsWith(before.map(({ raw }) => raw).join("")) ? before : [];
+    const from = kept.reduce((sum, block) => sum + block.raw.length, 0);
+    const tokens = marked.lexer(complete ? source : heal(source.slice(from)));
+    const fresh = merged(tokens).map((token): Block => ({ raw: token.raw, html: marked.parser([token]) }));
+    // The last block has its healed source; its length is not used, and the next text is lexed from its start.
+    this.blocks = [...kept, ...fresh];
+    return this.blocks;
+  }
+}
+
+/** White space goes to the block before it, so that the sources of all blocks are the text. */
+function merged(tokens: Token[]): Token[] {
+  const found: Token[] = [];
+  for (const token of tokens) {
+    const last = found.at(-1);
+    if (token.type === "space" && last)
+      found[found.length - 1] = { ...last, raw: last.raw + token.raw } as Tokens.Generic;
+    else found.push(token);
+  }
+  return found;
+}
+
+const FENCE = /^ {0,3}(`{3,}|~{3,})/;
+
+/** Closes what the end of a growing text leaves open, so that it does not flip when the rest comes. */
+export function heal(text: string): string {
+  if (openFence(text)) return text;
+  const start = text.lastIndexOf("\n\n") + 1;
+  const head = text.slice(0, start);
+  let tail = text.slice(start);
+  const ticks = tail.match(/(?<!`)`(?!`)/g)?.length ?? 0;
+  if (ticks % 2 === 1) return head + (tail.endsWith("`") ? tail.slice(0, -1) : `${tail}\``);
+  const bare = tail.replace(/`[^`]*`/g, (code) => " ".repeat(code.length));
+  // A link whose address is still coming: its text alone.
+  const link = /!?\[([^\]\n]*)(\]\([^)\s]*)?$/.exec(bare);
+  if (link && link.index !== undefined && !/^\s*\[[ x]?$/i.test(bare.slice(link.index))) {
+    const inner = tail
+      .slice(link.index)
+      .replace(/^!?\[/, "")
+      .replace(/\]\([^)]*$/, "");
+    tail = tail.slice(0, link.index) + inner;
+  }
+  for (const mark of ["**", "~~"]) {
+    const count = tail.replace(/`[^`]*`/g, "").split(mark).length - 1;
+    if (count % 2 === 0) continue;
+    tail = tail.endsWith(mark) ? tail.slice(0, -mark.length) : `${tail.replace(/\s*\*?$/, "")}${mark}`;
+  }
+  return head + tail;
+}
+
+function openFence(text: string): boolean {
+  let open: string | undefined;
+  for (const line of text.split("\n")) {
+    const fence = FENCE.exec(line)?.[1];
+    if (!fence) continue;
+    if (open === undefined) open = fence;
+    else if (fence[0] === open[0] && fence.length >= open.length) open = undefined;
+  }
+  return open !== undefined;
+}
+
+/**
+ * For a screen reader: how far a growing text can be read aloud, from `from` on; the end of a sentence, a line or a block.
+ * `from` if nothing new is whole.
+ */
+export function spokenEnd(text: string, from: number): number {
+  let end = from;
+  for (const match of text.slice(from).matchAll(/[.!?:](?=\s)|\n/g)) end = from + match.index + 1;
+  return end;
+}

@@ -1,0 +1,43 @@
+// What axe-core says of each state of the page at three widths, light and dark; that nothing is wider than the page, and
+// that what is touched is large enough. The pictures are in build/gateway-ui.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { hasChromium } from "./browser.mjs";
+import { STATES, WIDTHS, look } from "./looks.mjs";
+import { Browser } from "./browser.mjs";
+
+const skip = hasChromium ? false : "Chromium is missing: apt-get install chromium, or name one in FM_CHROMIUM";
+
+test("every state, every width, light and dark", { skip }, async (t) => {
+  const browser = await Browser.launch();
+  try {
+    for (const name of Object.keys(STATES)) {
+      await t.test(name, async () => {
+        const faults = [];
+        for (const [width, height] of WIDTHS)
+          await look(browser, name, width, height, async (...what) => faults.push(...(await check(...what))));
+        assert.deepEqual(faults, []);
+      });
+    }
+  } finally {
+    await browser.close();
+  }
+});
+
+/** What is wrong with the page, in words. */
+async function check(page, what) {
+  const { violations } = await page.evaluate(() => {
+    // A side bar that is open over the page hides the page, with its main part and its heading.
+    const covered = document.querySelector("jarvis-app").shadowRoot.querySelector(".bar[aria-modal=true]") !== null;
+    const rules = Object.fromEntries(
+      ["landmark-one-main", "page-has-heading-one"].map((name) => [name, { enabled: !covered }]),
+    );
+    return globalThis.axe.run({ resultTypes: ["violations"], rules });
+  });
+  const found = violations.map(
+    ({ id, impact, nodes }) => `${impact} ${id}: ${nodes.map(({ target }) => target.flat().join(" > ")).join("; ")}`,
+  );
+  const wide = await page.evaluate(() => document.scrollingElement.scrollWidth - innerWidth);
+  if (wide > 0) found.push(`${wide} px too wide`);
+  return [...page.problems, ...found].map((fault) => `${what}: ${fault}`);
+}

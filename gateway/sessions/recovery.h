@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "sessions/record.h"
 
-#define GW_TITLE_MAX    256u /* bytes */
+#define GW_TITLE_MAX    800u /* bytes */
 #define GW_AGENT_ID_MAX 64u  /* bytes */
 
 /* What the list of sessions shows of one. */
@@ -20,6 +20,8 @@ struct gw_facts {
     int64_t updated_ms;           /* of the last message, or `created_ms` */
     int64_t seq;                  /* of the last record; 0: there is none */
     size_t messages;
+    int64_t input_tokens; /* of all runs that have ended */
+    int64_t output_tokens;
 };
 
 /* Takes a record that is on the disk into account. */

@@ -220,6 +220,7 @@ void gw_run_free(struct gw_run *run);
 
 /* ---- join.c: what a session is, for who comes later ---- */
 
+/* sessions.subscribe, sessions.get, chat.history, sessions.search. */
 void gw_join_subscribe(void *context, struct gw_call *call, const struct gw_params *params);
 void gw_join_get(void *context, struct gw_call *call, const struct gw_params *params);
 void gw_join_history(void *context, struct gw_call *call, const struct gw_params *params);

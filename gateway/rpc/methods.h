@@ -20,6 +20,11 @@ enum gw_method {
     GW_CHAT_ABORT,
     GW_EXEC_APPROVE,
     GW_EXEC_DENY,
+    GW_SESSIONS_SUBSCRIBE,
+    GW_SESSIONS_SEARCH,
+    GW_SESSIONS_RENAME,
+    GW_SESSIONS_DELETE,
+    GW_BLOBS_GET,
     GW_METHOD_COUNT,
 };
 
@@ -28,6 +33,10 @@ enum gw_method {
 #define GW_NAME_MAX        64u        /* bytes of an agentId, runId or approvalId */
 #define GW_SESSION_KEY_LEN 32u
 #define GW_HISTORY_MAX     10000
+#define GW_SEARCH_MAX      200              /* results of sessions.search */
+#define GW_QUERY_MAX       1000u            /* bytes */
+#define GW_NEW_TITLE_MAX   800u             /* bytes: 200 characters */
+#define GW_SEQ_MAX         9007199254740991 /* 2^53 - 1: what a page can hold (ECMA-262, 21.1.2.6) */
 
 /* A string; NULL: the caller did not send it. It has no NUL before its end, except a message, for which `len` counts.
  */
@@ -44,7 +53,13 @@ struct gw_params {
     struct gw_text run_id;
     struct gw_text approval_id;
     struct gw_text reason;
-    int64_t limit; /* 0: the caller did not send it */
+    struct gw_text request_key; /* as a sessionKey */
+    struct gw_text query;
+    struct gw_text title;
+    struct gw_text blob_id;
+    int64_t limit;     /* 0: the caller did not send it */
+    int64_t after_seq; /* the same */
+    bool remember;
 };
 
 enum gw_param_kind {
@@ -52,6 +67,8 @@ enum gw_param_kind {
     GW_PARAM_KEY,  /* a sessionKey: it may become the name of a file */
     GW_PARAM_TEXT, /* up to `max` bytes of any text; 1 at least where it is required */
     GW_PARAM_INT,  /* 1 to `max` */
+    GW_PARAM_SEQ,  /* 0 to `max` */
+    GW_PARAM_BOOL,
 };
 
 struct gw_param {

@@ -30,10 +30,18 @@ static bool is_name(const char *text, size_t len, int64_t max) {
     return len > 0 && (int64_t)len <= max;
 }
 
+static bool is_number(const struct gw_param *param, struct json_object *value) {
+    int64_t least = param->kind == GW_PARAM_INT ? 1 : 0;
+    return json_object_is_type(value, json_type_int) && json_object_get_int64(value) >= least &&
+           json_object_get_int64(value) <= param->max;
+}
+
 static bool is_allowed(const struct gw_param *param, struct json_object *value) {
-    if (param->kind == GW_PARAM_INT) {
-        return json_object_is_type(value, json_type_int) && json_object_get_int64(value) >= 1 &&
-               json_object_get_int64(value) <= param->max;
+    if (param->kind == GW_PARAM_BOOL) {
+        return json_object_is_type(value, json_type_boolean);
+    }
+    if (param->kind == GW_PARAM_INT || param->kind == GW_PARAM_SEQ) {
+        return is_number(param, value);
     }
     if (!json_object_is_type(value, json_type_string)) {
         return false;
@@ -44,7 +52,9 @@ static bool is_allowed(const struct gw_param *param, struct json_object *value) 
     case GW_PARAM_NAME: return is_name(text, len, param->max);
     case GW_PARAM_KEY: return is_key(text, len);
     case GW_PARAM_TEXT:
-    case GW_PARAM_INT: break;
+    case GW_PARAM_INT:
+    case GW_PARAM_SEQ:
+    case GW_PARAM_BOOL: break;
     }
     return (int64_t)len <= param->max && (len > 0 || !param->required);
 }
@@ -53,12 +63,13 @@ static void say_wanted(const struct gw_param *param, char *fault, size_t size) {
     long long max = (long long)param->max;
     switch (param->kind) {
     case GW_PARAM_INT: snprintf(fault, size, "%s: must be an integer from 1 to %lld", param->name, max); return;
+    case GW_PARAM_SEQ: snprintf(fault, size, "%s: must be an integer from 0 to %lld", param->name, max); return;
+    case GW_PARAM_BOOL: snprintf(fault, size, "%s: must be true or false", param->name); return;
     case GW_PARAM_NAME:
         snprintf(fault, size, "%s: must be a string of 1 to %lld bytes without control characters", param->name, max);
         return;
     case GW_PARAM_KEY:
-        snprintf(fault, size, "%s: must be %u hexadecimal digits in lower case, as sessions.create gives it",
-                 param->name, GW_SESSION_KEY_LEN);
+        snprintf(fault, size, "%s: must be %u hexadecimal digits in lower case", param->name, GW_SESSION_KEY_LEN);
         return;
     case GW_PARAM_TEXT: break;
     }
@@ -67,7 +78,9 @@ static void say_wanted(const struct gw_param *param, char *fault, size_t size) {
 
 static void put(const struct gw_param *param, struct json_object *value, struct gw_params *params) {
     char *field = (char *)params + param->offset;
-    if (param->kind == GW_PARAM_INT) {
+    if (param->kind == GW_PARAM_BOOL) {
+        *(bool *)field = json_object_get_boolean(value);
+    } else if (param->kind == GW_PARAM_INT || param->kind == GW_PARAM_SEQ) {
         int64_t number = json_object_get_int64(value);
         memcpy(field, &number, sizeof number);
     } else {

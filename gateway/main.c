@@ -2,6 +2,7 @@
  * fm-gateway: connects the parts. What the process holds of secrets is out of its environment, and out of other
  * processes' reach, before anything else is read.
  */
+#include "assistant.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -33,6 +34,7 @@ struct gateway {
     uv_loop_t loop;
     uv_signal_t signals[2];
     uv_fs_event_t token_watch;
+    struct gw_assistant *assistant;
     int lock;
 };
 
@@ -100,10 +102,48 @@ static void watch_token(void) {
 
 /* ---- its life ---- */
 
+#ifdef GW_RUNS
+static enum fm_code open_assistant(struct fm_error *error) {
+    const struct gw_assistant_options options = {
+        .loop = &gateway.loop,
+        .rpc = &gateway.rpc,
+        .paths = &gateway.paths,
+        .config = &gateway.config,
+        .secrets = &gateway.secrets,
+        .token = gateway.token,
+        .helper = gateway.options.helper,
+        .helper_arguments = gateway.options.helper_arguments,
+        .embedding_models = gateway.options.embedding_models,
+        .browser = gateway.options.browser,
+    };
+    enum fm_code code = gw_assistant_open(&options, &gateway.assistant, error);
+    if (code == FM_OK) {
+        gateway.server.on_login = gw_assistant_on_login;
+        gateway.server.on_login_context = gateway.assistant;
+    }
+    return code;
+}
+
+static void stop_assistant(void) {
+    gw_assistant_stop(gateway.assistant);
+}
+#else /* a library is missing (cmake/gateway.cmake): the methods of chats answer "unavailable" */
+static enum fm_code open_assistant(struct fm_error *error) {
+    (void)error;
+    return FM_OK;
+}
+
+static void stop_assistant(void) {}
+#endif
+
 static void on_signal(uv_signal_t *signal, int number) {
     (void)signal;
     (void)number;
+    if (gateway.server.stopping) {
+        return;
+    }
     gw_server_stop(&gateway.server);
+    stop_assistant();
     uv_close((uv_handle_t *)&gateway.token_watch, NULL);
     for (size_t i = 0; i < 2; i++) {
         uv_close((uv_handle_t *)&gateway.signals[i], NULL);
@@ -165,6 +205,10 @@ static enum fm_code prepare(struct fm_error *error) {
     gateway.server.auth = &gateway.auth;
     gateway.server.token = gateway.token;
     gateway.server.files = &gateway.files;
+    code = open_assistant(error);
+    if (code != FM_OK) {
+        return code;
+    }
     code = gw_server_start(&gateway.server, gateway.config.gateway_host, (int)gateway.config.gateway_port, error);
     return code == FM_OK ? gw_paths_note_port(&gateway.paths, gateway.lock, gateway.server.policy.port, error) : code;
 }

@@ -6,13 +6,17 @@
 void gw_options_write_help(FILE *file) {
     fputs("fm-gateway " FM_VERSION ": an assistant on this machine, in the browser.\n"
           "\n"
-          "usage: fm-gateway [--ui FOLDER] [--dev]   runs it until SIGTERM or Ctrl-C\n"
+          "usage: fm-gateway [OPTION...]              runs it until SIGTERM or Ctrl-C\n"
           "       fm-gateway --link                  prints a link that logs a browser in, once, within 60 s\n"
           "       fm-gateway --new-token             replaces the token; whoever is logged in must log in again\n"
           "       fm-gateway --version | --help\n"
           "\n"
           "  --ui FOLDER   the files of the page, instead of those beside the program\n"
           "  --dev         a page of http://localhost:5173 (Vite's server) may connect too\n"
+          "  --helper PATH             fm-proxy, instead of the one beside the program\n"
+          "  --helper-arg ARGUMENT     for fm-proxy, such as --helper-arg --models-dir --helper-arg FOLDER\n"
+          "  --embedding-models FOLDER the memory searches by meaning too, with the embedding model in it\n"
+          "  --browser PATH            Chromium, for the tool browser; otherwise `chromium`\n"
           "\n"
           "Its folder is ~/.proj-jarvis, or what PROJ_JARVIS_HOME says. config.json there has the settings, token the\n"
           "token. Environment: PROJ_JARVIS_TOKEN, PROJ_JARVIS_PORT, PROJ_JARVIS_HOST, ANTHROPIC_API_KEY, "
@@ -23,6 +27,18 @@ void gw_options_write_help(FILE *file) {
 static bool set_mode(struct gw_options *options, enum gw_mode mode) {
     options->mode = mode;
     return true;
+}
+
+/* Where the option's value goes; NULL: it is none that has one. */
+static const char **field_of(struct gw_options *options, const char *word) {
+    if (strcmp(word, "--helper-arg") == 0 && options->helper_argument_count < GW_HELPER_ARGUMENTS) {
+        return &options->helper_arguments[options->helper_argument_count++];
+    }
+    return strcmp(word, "--ui") == 0                 ? &options->ui
+           : strcmp(word, "--helper") == 0           ? &options->helper
+           : strcmp(word, "--embedding-models") == 0 ? &options->embedding_models
+           : strcmp(word, "--browser") == 0          ? &options->browser
+                                                     : NULL;
 }
 
 static bool take(struct gw_options *options, const char *word, const char *value, int *at) {
@@ -42,14 +58,13 @@ static bool take(struct gw_options *options, const char *word, const char *value
         options->dev = true;
         return true;
     }
-    if (strcmp(word, "--ui") == 0 && value) {
-        options->ui = value;
+    const char **field = field_of(options, word);
+    if (field && value) {
+        *field = value;
         ++*at;
         return true;
     }
-    fprintf(stderr,
-            strcmp(word, "--ui") == 0 ? "fm-gateway: %s needs a folder\n"
-                                      : "fm-gateway: unknown option %s; --help lists them\n",
+    fprintf(stderr, field ? "fm-gateway: %s needs a value\n" : "fm-gateway: unknown option %s; --help lists them\n",
             word);
     return false;
 }

@@ -28,6 +28,7 @@ struct gw_rpc {
     struct gw_peer *peers; /* logged in or not */
     int64_t started_ms;    /* fm_now_ms */
     int64_t seq;           /* of the last event */
+    int64_t promised;      /* the highest number of gw_event_promise; 0: none */
     struct fm_buf event;   /* that is being written */
     struct fm_json_writer writer;
 };
@@ -90,5 +91,19 @@ struct fm_json_writer *gw_event_begin(struct gw_rpc *rpc, const char *name);
  * event was too long, and nothing was sent.
  */
 int64_t gw_event_end(struct gw_rpc *rpc, const char *session_key);
+
+/*
+ * The number that an event will have, for a record that has to be on the disk before the event is sent. It is a step of
+ * GW_SEQ_PROMISE above the last one, so that the events until then have numbers below it.
+ */
+#define GW_SEQ_PROMISE 100000
+int64_t gw_event_promise(struct gw_rpc *rpc);
+
+/* Events have numbers above `seq` from now on. */
+void gw_event_start_above(struct gw_rpc *rpc, int64_t seq);
+
+/* As gw_event_end, for an event whose number was promised. If other events have passed that number, it gets the next.
+ */
+int64_t gw_event_end_as(struct gw_rpc *rpc, const char *session_key, int64_t promised);
 
 #endif

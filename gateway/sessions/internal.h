@@ -46,9 +46,6 @@ struct gw_session_entry *gw_session_entry_new(struct gw_sessions *sessions, cons
 /* Frees it once its records are done. */
 void gw_session_entry_free(struct gw_session_entry *entry);
 
-/* Ms since 1970. */
-int64_t gw_wall_ms(void);
-
 /* Reads a file of the folder whole. The caller frees `*text`. Any thread; blocks. */
 FM_MUST_USE enum fm_code gw_session_file_read(int folder, const char *name, char **text, size_t *len,
                                               struct fm_error *error);

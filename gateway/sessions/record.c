@@ -38,6 +38,7 @@ static const struct {
     [GW_RECORD_TOOL_STARTED] = {"tool_started", {{"runId", json_type_string}, {"callId", json_type_string}}},
     [GW_RECORD_TOOL_RESULT] =
         {"tool_result", {{"runId", json_type_string}, {"callId", json_type_string}, {"output", json_type_string}}},
+    [GW_RECORD_STEP] = {"step", {{"runId", json_type_string}, {"items", json_type_array}}},
     [GW_RECORD_RUN_ENDED] = {"run_ended", {{"runId", json_type_string}, {"outcome", json_type_string}}},
 };
 

@@ -15,7 +15,10 @@
  *     approval_settled  runId, approvalId, verdict      approved, denied, expired or withdrawn; also reason
  *     tool_started      runId, callId                   from here on it may have run; not needed after "approved"
  *     tool_result       runId, callId, output           also outcome: unknown, if nobody knows whether it ran
- *     run_ended         runId, outcome                  final, error or aborted; also usage, message
+ *     step              runId, items                    what the model said in one turn: items of the Responses API, as
+ *                                                       they go back to it; also provider, model, text
+ *     run_ended         runId, outcome                  final, error or aborted; also usage, message, model, event (the
+ *                                                       number of the event that tells it), takenBack (it never began)
  *
  * Pure.
  */
@@ -38,6 +41,7 @@ enum gw_record_type {
     GW_RECORD_APPROVAL_SETTLED,
     GW_RECORD_TOOL_STARTED,
     GW_RECORD_TOOL_RESULT,
+    GW_RECORD_STEP,
     GW_RECORD_RUN_ENDED,
     GW_RECORD_OTHER, /* of a later version: read, never written */
 };

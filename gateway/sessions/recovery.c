@@ -67,6 +67,23 @@ static void apply_message(struct gw_facts *facts, const struct gw_record *record
     }
 }
 
+/* A count of usage; 0 where it is missing or no count. */
+static int64_t count_of(struct json_object *usage, const char *name) {
+    int64_t count = json_object_get_int64(json_object_object_get(usage, name));
+    return count > 0 && count < INT32_MAX ? count : 0;
+}
+
+static void apply_end(struct gw_facts *facts, struct json_object *record) {
+    struct json_object *usage = json_object_object_get(record, "usage");
+    int64_t event = json_object_get_int64(json_object_object_get(record, "event"));
+    facts->event = event > facts->event && event < GW_EVENT_MAX ? event : facts->event;
+    if (json_object_is_type(usage, json_type_object)) {
+        facts->input_tokens += count_of(usage, "inputTokens");
+        facts->output_tokens += count_of(usage, "outputTokens");
+        facts->priceless |= !json_object_object_get_ex(usage, "costUsd", NULL);
+    }
+}
+
 void gw_facts_apply(struct gw_facts *facts, const struct gw_record *record) {
     if (facts->seq == 0) {
         facts->created_ms = facts->updated_ms = record->time_ms;
@@ -82,6 +99,8 @@ void gw_facts_apply(struct gw_facts *facts, const struct gw_record *record) {
         facts->renamed = true;
     } else if (record->type == GW_RECORD_MESSAGE) {
         apply_message(facts, record);
+    } else if (record->type == GW_RECORD_RUN_ENDED) {
+        apply_end(facts, record->json);
     }
 }
 
@@ -171,6 +190,7 @@ static void follow(struct recovery *recovery, const struct gw_record *record) {
     case GW_RECORD_SESSION:
     case GW_RECORD_TITLE:
     case GW_RECORD_MESSAGE:
+    case GW_RECORD_STEP:
     case GW_RECORD_OTHER: break;
     }
 }

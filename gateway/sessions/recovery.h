@@ -8,8 +8,9 @@
 #include "base/error.h"
 #include "sessions/record.h"
 
-#define GW_TITLE_MAX    256u /* bytes */
-#define GW_AGENT_ID_MAX 64u  /* bytes */
+#define GW_TITLE_MAX    800u             /* bytes */
+#define GW_AGENT_ID_MAX 64u              /* bytes */
+#define GW_EVENT_MAX    9007199254740991 /* 2^53 - 1: the highest number that a page can hold */
 
 /* What the list of sessions shows of one. */
 struct gw_facts {
@@ -20,6 +21,10 @@ struct gw_facts {
     int64_t updated_ms;           /* of the last message, or `created_ms` */
     int64_t seq;                  /* of the last record; 0: there is none */
     size_t messages;
+    int64_t input_tokens; /* of all runs that have ended */
+    int64_t output_tokens;
+    bool priceless; /* of some of them it is not known what they cost; all others cost nothing */
+    int64_t event;  /* the highest number of an event that is noted; 0: none is */
 };
 
 /* Takes a record that is on the disk into account. */

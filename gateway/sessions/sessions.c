@@ -139,7 +139,8 @@ static void on_disk(void *context, const struct fm_error *error) {
 
 /* Whether the list shows something of it. */
 static bool is_listed(enum gw_record_type type) {
-    return type == GW_RECORD_SESSION || type == GW_RECORD_TITLE || type == GW_RECORD_MESSAGE;
+    return type == GW_RECORD_SESSION || type == GW_RECORD_TITLE || type == GW_RECORD_MESSAGE ||
+           type == GW_RECORD_RUN_ENDED;
 }
 
 /* What was written is read again: what a start would take for damage is not written. */

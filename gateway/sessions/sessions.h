@@ -16,6 +16,9 @@
 
 struct gw_sessions;
 
+/* The time of records: ms since 1970. Any thread. */
+int64_t gw_wall_ms(void);
+
 /* One of the list. `facts` are of what is on the disk. */
 struct gw_session {
     char key[GW_SESSION_KEY_LEN + 1];

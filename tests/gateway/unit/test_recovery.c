@@ -198,7 +198,7 @@ static void titles_are_cut_between_characters(void **state) {
     gw_title_set(title, text, 60);
     assert_int_equal(strlen(title), 240);
     gw_title_set(title, text, 300);
-    assert_int_equal(strlen(title), 256);
+    assert_int_equal(strlen(title), GW_TITLE_MAX);
     gw_title_set(title, "", 60);
     assert_string_equal(title, "");
 }

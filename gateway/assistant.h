@@ -1,0 +1,48 @@
+/*
+ * What the gateway is behind its sockets: sessions, memory, models and tools, opened and closed in their order. Loop
+ * thread.
+ */
+#ifndef GW_ASSISTANT_H
+#define GW_ASSISTANT_H
+
+#include "config/config.h"
+#include "config/paths.h"
+#include "net/auth.h"
+#include "rpc/rpc.h"
+
+#include <uv.h>
+
+struct gw_assistant;
+
+/* Borrowed until the loop has ended. */
+struct gw_assistant_options {
+    uv_loop_t *loop;
+    struct gw_rpc *rpc;
+    const struct gw_paths *paths;
+    const struct gw_config *config;
+    const struct gw_secrets *secrets;
+    const char *token;
+    const char *helper;                  /* path of fm-proxy; NULL: beside this program */
+    const char *const *helper_arguments; /* for the local model's; NULL-terminated */
+    const char *embedding_models;        /* folder; NULL: memory searches by words alone, unless OpenAI embeds */
+    const char *browser;                 /* path of Chromium; NULL: by PATH */
+};
+
+/*
+ * Opens everything, and takes the methods. FM_UNAVAILABLE or FM_INVALID_REQUEST: the error says what to do, and nothing
+ * is left open. Blocks: it reads all transcripts.
+ */
+FM_MUST_USE enum fm_code gw_assistant_open(const struct gw_assistant_options *options, struct gw_assistant **assistant,
+                                           struct fm_error *error);
+
+/* For the server: notes each login in the audit. */
+void gw_assistant_on_login(void *assistant, enum gw_login result, const char *how);
+
+/*
+ * Ends all runs, then closes everything; the loop has nothing of it afterwards. What does not end within
+ * GW_STOP_MS is left: the process ends then, and its children with it.
+ */
+#define GW_STOP_MS 1500
+void gw_assistant_stop(struct gw_assistant *assistant);
+
+#endif

@@ -1,0 +1,51 @@
+/*
+ * The conversations that go on: messages wait in their session's queue, one run of a session goes on at a time, and a
+ * run is turns of a model and calls of tools, until the model has nothing more to call. What is said of a run has an
+ * order: on the disk first, then told.
+ *
+ * Loop thread; nothing blocks, but for the few small files of an agent, and the file of rules. This part does all
+ * methods of the gateway but health.check (rpc/methods.c), and sends all events.
+ */
+#ifndef GW_RUN_CHATS_H
+#define GW_RUN_CHATS_H
+
+#include "memory/memory.h"
+#include "providers/provider.h"
+#include "rpc/rpc.h"
+#include "security/audit.h"
+#include "sessions/sessions.h"
+#include "tools/tool.h"
+
+#define GW_QUEUE_MAX 20u /* messages of a session that wait */
+#define GW_STEPS_MAX 16u /* turns of the model in a run */
+
+struct gw_chats;
+
+/* Everything is borrowed, for as long as the chats live; texts are copied. */
+struct gw_chats_options {
+    uv_loop_t *loop;
+    struct gw_rpc *rpc;
+    struct gw_sessions *sessions;
+    struct gw_audit *audit;
+    const struct gw_known *known; /* what the secrets filter takes out besides; NULL: nothing is filtered */
+    struct gw_memory *memory;     /* NULL: nothing is recalled */
+    struct gw_providers *providers;
+    struct gw_tools *tools; /* NULL: models get none */
+    int64_t approval_timeout_ms;
+    const char *workspace;     /* folder of the agent's files */
+    const char *default_agent; /* its id */
+    const char *folder;        /* where tools run */
+    const char *rules;         /* path of rules.json */
+};
+
+/* Takes its methods. FM_UNAVAILABLE: the rules can't be read. */
+FM_MUST_USE enum fm_code gw_chats_new(const struct gw_chats_options *options, struct gw_chats **chats,
+                                      struct fm_error *error);
+
+/* Aborts all runs and takes no more; `stopped` comes once none is left, perhaps from within. */
+void gw_chats_stop(struct gw_chats *chats, void (*stopped)(void *context), void *context);
+
+/* After `stopped`. The loop has to run once more. */
+void gw_chats_free(struct gw_chats *chats);
+
+#endif

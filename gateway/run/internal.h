@@ -1,0 +1,255 @@
+/*
+ * What the files of run/ share. Calls go down: methods.c, join.c, send.c, run.c, calls.c, live.c, tell.c.
+ *
+ * A run is owned by its chat from its message on until its end is told. `writes` counts what the journal still has of
+ * it: a run whose end is told is freed when that is none.
+ */
+#ifndef GW_RUN_INTERNAL_H
+#define GW_RUN_INTERNAL_H
+
+#include "run/approval.h"
+#include "run/chats.h"
+#include "run/rules.h"
+#include "sessions/story.h"
+
+#define GW_RUN_ID_LEN      32u
+#define GW_CALL_ID_LEN     16u
+#define GW_REQUEST_KEY_LEN 32u
+
+struct gw_run;
+
+/* A part of an answer, as it is now: text, or a call of a tool. */
+struct gw_part {
+    bool tool;
+    struct fm_buf text; /* the text, or the tool's output */
+    char call_id[GW_CALL_ID_LEN + 1];
+    char *tool_name;
+    char *summary;
+    char *details;     /* JSON */
+    const char *state; /* of a tool: PROTOCOL.md, Shapes; a literal */
+    bool has_exit_code;
+    int exit_code;
+    bool truncated;
+    int64_t duration_ms;       /* -1: it has not ended */
+    struct fm_buf attachments; /* a JSON array; empty: none */
+};
+
+enum gw_run_state {
+    GW_RUN_WRITING, /* its message is on its way to the disk */
+    GW_RUN_QUEUED,
+    GW_RUN_GOING,
+    GW_RUN_ENDING, /* its end is on its way to the disk */
+};
+
+/* What a run that goes on waits for, and how that is ended early. */
+enum gw_run_phase {
+    GW_PHASE_OTHER, /* the disk, or the memory: what comes next looks at `aborting` */
+    GW_PHASE_TURN,
+    GW_PHASE_APPROVAL,
+    GW_PHASE_TOOL,
+};
+
+struct gw_run {
+    struct gw_run *next; /* of its chat; the first one goes on */
+    struct gw_chat *chat;
+    struct gw_chats *chats; /* the chat may be gone when the last write is done */
+    char id[GW_RUN_ID_LEN + 1];
+    char request_key[GW_REQUEST_KEY_LEN + 1]; /* "": none */
+    char *message;
+    size_t message_len;
+    int64_t time_ms; /* of its message, since 1970 */
+    enum gw_run_state state;
+    enum gw_run_phase phase;
+    bool aborting;
+    bool taken_back; /* it was aborted before it began */
+    bool cut;        /* the last turn was ended by a limit */
+    bool over;       /* told; it is freed after its last write */
+    unsigned writes;
+    bool lost;                 /* a record of its message, or of its answer, is not on the disk */
+    int64_t event;             /* the number of the event that will tell its end */
+    struct gw_reply *sends[4]; /* who asks for it with its requestKey while it is written */
+    size_t send_count;
+    struct gw_reply *aborts[4];
+    size_t abort_count;
+
+    struct gw_agent agent;
+    bool has_agent;
+    char model[GW_MODEL_MAX + 16]; /* "local/default" */
+    struct fm_buf recalled;        /* text for the instructions */
+    struct gw_turn *turn;
+    unsigned steps;
+    struct gw_usage usage; /* sums */
+
+    struct fm_buf text; /* of all steps */
+    size_t step_start;  /* where in it the step that goes on begins */
+    struct gw_part *parts;
+    size_t part_count;
+
+    struct json_object *items; /* of the step whose calls are run; owned */
+    size_t item_index;
+    unsigned call_number;
+    struct gw_call *call;
+    char approval_id[GW_APPROVAL_ID_LEN + 1];
+    int64_t approval_end_ms; /* since 1970 */
+    bool can_remember;
+    const char *allowed_by;    /* "user", "rule" or "none" */
+    struct gw_reply *answerer; /* the user's answer, which is told once it is on the disk */
+    bool denied;
+    int64_t tool_started_ms; /* fm_now_ms */
+    struct gw_tool_outcome *outcome;
+
+    const char *outcome_word; /* of run_ended */
+    char fault[640];          /* of chat.error */
+};
+
+/* A session that was used since the start. */
+struct gw_chat {
+    struct gw_chat *next;
+    struct gw_chats *chats;
+    char key[GW_SESSION_KEY_LEN + 1];
+    struct gw_run *runs;
+    bool loaded; /* its transcript was read: the two below are true */
+    bool browsed;
+    struct json_object *keys;        /* {requestKey: {"runId","message"}}: a hash of the message; owned */
+    struct gw_pending_send *pending; /* until it is loaded; the oldest first */
+    unsigned ends;                   /* runs that have ended: who reads the transcript sees whether it missed one */
+    struct gw_reply *deleter;
+    bool deleting;
+    bool removing; /* the journal has it */
+};
+
+struct gw_chats {
+    struct gw_chats_options options;
+    char *workspace;
+    char *default_agent;
+    char *folder;
+    struct gw_rules *rules;
+    struct gw_approvals *approvals;
+    uv_timer_t expiry;
+    uv_timer_t reaper;   /* frees what is dead when no function has it any more */
+    struct gw_run *dead; /* over, with no write left */
+    struct gw_chat *first;
+    bool stopping;
+    void (*stopped)(void *context);
+    void *stopped_context;
+    struct fm_buf tools; /* the JSON of the table, for models */
+};
+
+/* ---- tell.c: events and shapes of PROTOCOL.md ---- */
+
+/* The members of a Session; the session must be there. */
+void gw_tell_session(const struct gw_chats *chats, const struct gw_session *session, struct fm_json_writer *w);
+
+/* The members of an Approval that is open. */
+void gw_tell_approval(const struct gw_run *run, bool with_session, struct fm_json_writer *w);
+
+/* {inputTokens,outputTokens,costUsd?} */
+void gw_tell_usage(const struct gw_usage *usage, bool is_free, struct fm_json_writer *w);
+
+/* Sends sessions.changed. */
+void gw_tell_changed(struct gw_chats *chats, const char *session_key);
+
+/* Begins an event of a run, with its runId. End it with gw_event_end(rpc, run->chat->key). */
+struct fm_json_writer *gw_tell_begin(struct gw_run *run, const char *event);
+int64_t gw_tell_end(struct gw_run *run);
+
+/* A text as the filter leaves it, appended to `out`, which is NUL-terminated then. False: out of memory. */
+FM_MUST_USE bool gw_tell_filtered(const struct gw_chats *chats, const char *text, size_t len, struct fm_buf *out);
+
+/* ---- live.c: the answer so far ---- */
+
+/* Text of the model. False: out of memory. */
+FM_MUST_USE bool gw_live_text(struct gw_run *run, const char *text, size_t len);
+
+/* A call of a tool, the last part from now on. NULL: out of memory. */
+struct gw_part *gw_live_tool(struct gw_run *run, const char *name, const char *summary, const char *details);
+
+/* The last part, which is the tool's that goes on. */
+struct gw_part *gw_live_last(struct gw_run *run);
+
+/* The array of parts. */
+void gw_live_write(const struct gw_run *run, struct fm_json_writer *w);
+void gw_live_write_tool(const struct gw_part *part, struct fm_json_writer *w);
+void gw_live_free(struct gw_run *run);
+
+/* ---- calls.c: the tools of a step ---- */
+
+/* Runs the calls in run->items, one after the other; then gw_run_calls_done. */
+void gw_calls_run(struct gw_run *run);
+
+/* What the model calls the tool with that waits for approval: JSON. */
+const char *gw_calls_input(const struct gw_run *run);
+
+/* The user's answer to run->approval_id: see chats.c. */
+void gw_calls_decided(void *context, const char *approval_id, enum gw_verdict verdict, const char *reason);
+
+/* Ends the call that goes on early. */
+void gw_calls_abort(struct gw_run *run);
+
+/* The run ends: nothing of its calls is left open. */
+void gw_calls_leave(struct gw_run *run);
+
+/* ---- run.c ---- */
+
+/* Begins the run, which is the first of its chat. */
+void gw_run_begin(struct gw_run *run);
+
+/* The run shall end. It does, as soon as what goes on in it has stopped. */
+void gw_run_abort(struct gw_run *run);
+
+/* The run has failed with this sentence, or was aborted (NULL, with run->aborting). Not while anything goes on in it.
+ */
+void gw_run_fail(struct gw_run *run, const char *message);
+
+/* All calls of the step have their results. */
+void gw_run_calls_done(struct gw_run *run);
+
+/*
+ * Writing a record of the run: begin, members, end. `then` comes when it is on the disk; if it can't get there the run
+ * fails instead. NULL with `then` not called: the run has failed already.
+ */
+struct fm_json_writer *gw_run_record(struct gw_run *run, enum gw_record_type type);
+void gw_run_write(struct gw_run *run, void (*then)(struct gw_run *run));
+
+/* ---- send.c: chats and their queues ---- */
+
+/* The chat of the session, made where there is none. NULL: out of memory. */
+struct gw_chat *gw_chat_of(struct gw_chats *chats, const char *key);
+struct gw_chat *gw_chat_find(const struct gw_chats *chats, const char *key);
+
+/* The open run of that id in any chat; NULL: there is none. */
+struct gw_run *gw_run_find(const struct gw_chats *chats, const char *run_id);
+
+/* chat.send, sessions.delete. */
+void gw_send(void *context, struct gw_reply *call, const struct gw_params *params);
+void gw_delete(void *context, struct gw_reply *call, const struct gw_params *params);
+
+/* The end of the run is told: it leaves its chat, and the next one begins. */
+void gw_run_leave(struct gw_run *run);
+
+/* Frees a run that is over, once nothing of it is left: in a later round of the loop. */
+void gw_run_free(struct gw_run *run);
+void gw_runs_reap(struct gw_chats *chats);
+
+/* ---- join.c: what a session is, for who comes later ---- */
+
+void gw_join_subscribe(void *context, struct gw_reply *call, const struct gw_params *params);
+void gw_join_get(void *context, struct gw_reply *call, const struct gw_params *params);
+void gw_join_history(void *context, struct gw_reply *call, const struct gw_params *params);
+void gw_join_search(void *context, struct gw_reply *call, const struct gw_params *params);
+
+/* ---- messages.c (pure) ---- */
+
+/* Which of a story's messages are written: those of runs that have ended. */
+struct gw_messages {
+    const struct gw_story *story;
+    int64_t after_seq;
+    size_t limit;                                    /* the last so many; 0: all */
+    bool (*open)(void *context, const char *run_id); /* such a run is left out */
+    void *context;
+};
+
+/* Writes the array. `*more`: earlier ones were left out for `limit`. */
+void gw_messages_write(const struct gw_messages *messages, struct fm_json_writer *w, bool *more);
+
+#endif

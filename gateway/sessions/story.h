@@ -1,0 +1,50 @@
+/*
+ * A transcript by its runs: each has its user message, what came of it, and its end. Runs stand in the order in which
+ * they were started; a message that waited while another run went on is with its own run. Pure.
+ */
+#ifndef GW_SESSIONS_STORY_H
+#define GW_SESSIONS_STORY_H
+
+#include "base/compiler.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct json_object;
+
+#define GW_EVENTS_A_MS 1000 /* events' numbers begin at the time of the start: so many for each ms since 1970 */
+
+/* All of it is borrowed of the records, but `parts`. */
+struct gw_story_run {
+    const char *id;
+    struct json_object *started; /* run_started */
+    struct json_object *user;    /* message; NULL: it is missing */
+    struct json_object **parts; /* step, tool_call, approval_settled, tool_result: in their order; owned by the story */
+    size_t part_count;
+    struct json_object *answer; /* the assistant's message; NULL: there is none */
+    struct json_object *ended;  /* run_ended; NULL: it is open */
+    int64_t event;              /* the number of the event that told its end */
+    bool taken_back;            /* it never began */
+};
+
+struct gw_story {
+    struct gw_story_run *runs;
+    size_t count;
+    bool browsed; /* text of a web page is in it */
+};
+
+/* Reads an array of records (views.h, GW_VIEW_RECORDS). False: out of memory; there is nothing to free then. */
+FM_MUST_USE bool gw_story_read(struct json_object *records, struct gw_story *story);
+void gw_story_free(struct gw_story *story);
+
+/* The run with the id; NULL: there is none. */
+const struct gw_story_run *gw_story_find(const struct gw_story *story, const char *run_id);
+
+/* The string `name` of a record; "": it has none. */
+const char *gw_text_of(struct json_object *record, const char *name);
+
+/* Whether the record has this type. NULL is no record. */
+bool gw_is_record(struct json_object *record, const char *type);
+
+#endif

@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static void health_check(void *context, struct gw_reply *call, const struct gw_params *params) {
     (void)params;
@@ -20,8 +21,15 @@ static void health_check(void *context, struct gw_reply *call, const struct gw_p
     gw_reply_end(call);
 }
 
+/* Above all of an earlier process: so many events it can't have sent in a millisecond. */
+static int64_t first_seq(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return ((int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000) * 1000;
+}
+
 void gw_rpc_init(struct gw_rpc *rpc) {
-    *rpc = (struct gw_rpc){.started_ms = fm_now_ms(), .seq = fm_wall_seconds() * 1000000};
+    *rpc = (struct gw_rpc){.started_ms = fm_now_ms(), .seq = first_seq()};
     fm_buf_init(&rpc->event, GW_ANSWER_MAX);
     gw_app_set(rpc, GW_HEALTH_CHECK, health_check, rpc);
 }

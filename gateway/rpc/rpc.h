@@ -96,7 +96,7 @@ int64_t gw_event_end(struct gw_rpc *rpc, const char *session_key);
  * The number that an event will have, for a record that has to be on the disk before the event is sent. It is a step of
  * GW_SEQ_PROMISE above the last one, so that the events until then have numbers below it.
  */
-#define GW_SEQ_PROMISE 100000
+#define GW_SEQ_PROMISE 10000
 int64_t gw_event_promise(struct gw_rpc *rpc);
 
 /* Events have numbers above `seq` from now on. */

@@ -101,7 +101,7 @@ static void write_result(struct gw_run *run) {
 /* The call does not run: the model is told why. */
 static void settle(struct gw_run *run, const char *state, const char *output) {
     struct gw_part *part = gw_live_last(run);
-    gw_call_free(run->call);
+    gw_tool_call_free(run->call);
     run->call = NULL;
     part->state = state;
     part->duration_ms = 0;
@@ -226,7 +226,7 @@ static void on_done(void *context, const struct gw_result *result) {
     bool ok = gw_tell_filtered(chats_of(run), result->output, result->output_len, &part->text);
     part->text.len -= part->text.len > 0; /* without the NUL */
     ok = ok && keep_attachments(run, result);
-    gw_call_free(run->call);
+    gw_tool_call_free(run->call);
     run->call = NULL;
     if (!ok) {
         free_outcome(run);
@@ -267,7 +267,7 @@ static void on_audited(void *context, const struct fm_error *error) {
     run->phase = GW_PHASE_TOOL;
     run->tool_started_ms = fm_now_ms();
     gw_live_last(run)->state = "running";
-    gw_call_start(run->call, &observer);
+    gw_tool_call_start(run->call, &observer);
 }
 
 /* That it may run is on the disk. */
@@ -469,17 +469,18 @@ static void prepare(struct gw_run *run, struct json_object *item) {
     struct gw_chats *chats = chats_of(run);
     const char *name = gw_text_of(item, "name");
     const char *arguments = gw_text_of(item, "arguments");
-    struct gw_call_request request;
+    struct gw_tool_call_request request;
     struct fm_error error;
-    enum fm_code code = chats->options.tools ? gw_call_prepare(chats->options.tools, name, arguments, strlen(arguments),
-                                                               chats->folder, &run->call, &error)
-                                             : fm_fail(&error, FM_UNAVAILABLE, "there are no tools on this system");
+    enum fm_code code = chats->options.tools
+                            ? gw_tool_call_prepare(chats->options.tools, name, arguments, strlen(arguments),
+                                                   chats->folder, &run->call, &error)
+                            : fm_fail(&error, FM_UNAVAILABLE, "there are no tools on this system");
     if (code != FM_OK) {
         run->call = NULL;
         refuse(run, item, &error);
         return;
     }
-    gw_call_request(run->call, &request);
+    gw_tool_call_request(run->call, &request);
     bool ruled = !run->chat->browsed && strcmp(name, "browser") != 0 &&
                  gw_rules_allow(chats->rules, request.tool, chats->folder, arguments);
     if (!gw_live_tool(run, request.tool, request.summary, request.details)) {
@@ -532,7 +533,7 @@ void gw_calls_leave(struct gw_run *run) {
 
 void gw_calls_abort(struct gw_run *run) {
     if (run->phase == GW_PHASE_TOOL) {
-        gw_call_abort(run->call);
+        gw_tool_call_abort(run->call);
     } else if (run->phase == GW_PHASE_APPROVAL) {
         gw_approvals_withdraw(chats_of(run)->approvals, run->id);
     }

@@ -88,7 +88,7 @@ struct gw_run {
     struct json_object *items; /* of the step whose calls are run; owned */
     size_t item_index;
     unsigned call_number;
-    struct gw_call *call;
+    struct gw_tool_call *call;
     char approval_id[GW_APPROVAL_ID_LEN + 1];
     int64_t approval_end_ms; /* since 1970 */
     bool can_remember;

@@ -364,7 +364,7 @@ static void free_run(struct gw_run *run) {
     if (run->has_agent) {
         gw_agent_free(&run->agent);
     }
-    gw_call_free(run->call);
+    gw_tool_call_free(run->call);
     gw_live_free(run);
     fm_buf_free(&run->recalled);
     json_object_put(run->items);

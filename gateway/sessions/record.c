@@ -132,3 +132,12 @@ const char *gw_record_text(const struct gw_record *record, const char *name) {
                ? json_object_get_string(value)
                : NULL;
 }
+
+int64_t gw_record_event(struct json_object *json) {
+    struct json_object *event;
+    if (json_object_object_get_ex(json, "event", &event)) {
+        int64_t number = json_object_get_int64(event);
+        return number > 0 && number < GW_EVENT_MAX ? number : 0;
+    }
+    return json_object_get_int64(json_object_object_get(json, "time")) * GW_EVENTS_A_MS;
+}

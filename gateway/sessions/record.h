@@ -29,7 +29,9 @@
 
 #include <stdint.h>
 
-#define GW_RECORD_MAX (16u << 20) /* bytes of a line */
+#define GW_RECORD_MAX  (16u << 20)      /* bytes of a line */
+#define GW_EVENTS_A_MS 1000             /* events begin, at a start, with so many for each ms since 1970 */
+#define GW_EVENT_MAX   9007199254740991 /* 2^53 - 1: the highest number that a page can hold */
 
 enum gw_record_type {
     GW_RECORD_SESSION,
@@ -73,6 +75,9 @@ void gw_record_end(struct fm_json_writer *w);
  */
 FM_MUST_USE bool gw_record_read(const char *line, size_t len, struct fm_buf *scratch, struct gw_record *record,
                                 const char **fault);
+
+/* The number of the event that tells a run's end (`json` of run_ended); if it is not noted, one by its time. */
+int64_t gw_record_event(struct json_object *json);
 
 /* The string `name` of a record; NULL: it has none. */
 const char *gw_record_text(const struct gw_record *record, const char *name);

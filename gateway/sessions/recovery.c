@@ -12,6 +12,12 @@
 
 #define TITLE_CHARACTERS 60 /* of a message that becomes a title */
 #define TEXT_MAX         (SIZE_MAX / 2)
+/*
+ * Nobody tells of an end that a start has written. It has a number above those that clients have seen of other
+ * sessions, so that they get it when they come back: events are never so far ahead of the clock. The events of this
+ * process begin above it.
+ */
+#define AHEAD_MS         60000
 
 enum kind { APPROVAL, CALL, RUN }; /* in the order in which they are closed */
 
@@ -75,8 +81,8 @@ static int64_t count_of(struct json_object *usage, const char *name) {
 
 static void apply_end(struct gw_facts *facts, struct json_object *record) {
     struct json_object *usage = json_object_object_get(record, "usage");
-    int64_t event = json_object_get_int64(json_object_object_get(record, "event"));
-    facts->event = event > facts->event && event < GW_EVENT_MAX ? event : facts->event;
+    int64_t event = gw_record_event(record);
+    facts->event = event > facts->event ? event : facts->event;
     if (json_object_is_type(usage, json_type_object)) {
         facts->input_tokens += count_of(usage, "inputTokens");
         facts->output_tokens += count_of(usage, "outputTokens");
@@ -242,7 +248,10 @@ static void close_one(struct gw_recovered *out, const struct open *open, int64_t
         close_call(&w, open);
         out->tools++;
     } else {
+        int64_t event = (now_ms + AHEAD_MS) * GW_EVENTS_A_MS;
+        out->facts.event = event > out->facts.event ? event : out->facts.event;
         fm_json_key_str(&w, "outcome", "error");
+        fm_json_key_int(&w, "event", out->facts.event);
         fm_json_key_str(&w, "message", "The gateway ended during this run. Send the message again to go on.");
         out->runs++;
     }

@@ -8,9 +8,8 @@
 #include "base/error.h"
 #include "sessions/record.h"
 
-#define GW_TITLE_MAX    800u             /* bytes */
-#define GW_AGENT_ID_MAX 64u              /* bytes */
-#define GW_EVENT_MAX    9007199254740991 /* 2^53 - 1: the highest number that a page can hold */
+#define GW_TITLE_MAX    800u /* bytes */
+#define GW_AGENT_ID_MAX 64u  /* bytes */
 
 /* What the list of sessions shows of one. */
 struct gw_facts {

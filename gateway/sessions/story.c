@@ -1,6 +1,7 @@
 /* Sorts records by their runs. Runs are few and records come mostly for the last one, so they are looked for backwards.
  */
 #include "sessions/story.h"
+#include "sessions/record.h"
 
 #include <json-c/json.h>
 #include <stdlib.h>
@@ -51,13 +52,9 @@ static bool add_to(struct gw_story *story, struct gw_story_run *run, struct json
             run->answer = record;
         }
     } else if (gw_is_record(record, "run_ended")) {
-        struct json_object *event = NULL;
-        bool noted = json_object_object_get_ex(record, "event", &event);
         run->ended = record;
         run->taken_back = json_object_object_get_ex(record, "takenBack", NULL);
-        /* What a start has closed is told by nobody: it counts as told then. Events begin above that. */
-        run->event = noted ? json_object_get_int64(event)
-                           : GW_EVENTS_A_MS * json_object_get_int64(json_object_object_get(record, "time"));
+        run->event = gw_record_event(record);
     }
     story->browsed |= gw_is_record(record, "tool_call") && strcmp(gw_text_of(record, "name"), "browser") == 0;
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {

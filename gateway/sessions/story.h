@@ -13,8 +13,6 @@
 
 struct json_object;
 
-#define GW_EVENTS_A_MS 1000 /* events' numbers begin at the time of the start: so many for each ms since 1970 */
-
 /* All of it is borrowed of the records, but `parts`. */
 struct gw_story_run {
     const char *id;

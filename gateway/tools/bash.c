@@ -15,19 +15,19 @@
 #define TICK_MS     5000u
 
 struct bash {
-    struct gw_call *call;
+    struct gw_tool_call *call;
     struct gw_process *process; /* NULL: it has ended */
     uv_timer_t tick;
     int64_t begun_ms;
     struct gw_process_end end;
 };
 
-static void write_details(struct gw_call *call, const char *command, size_t len) {
+static void write_details(struct gw_tool_call *call, const char *command, size_t len) {
     struct fm_buf shown;
     struct fm_buf folder;
     struct fm_json_writer w = fm_json_writer_on(&call->details);
-    fm_buf_init(&shown, GW_CALL_TEXT_MAX);
-    fm_buf_init(&folder, GW_CALL_TEXT_MAX);
+    fm_buf_init(&shown, GW_TOOL_CALL_TEXT_MAX);
+    fm_buf_init(&folder, GW_TOOL_CALL_TEXT_MAX);
     bool escaped = gw_display(&shown, command, len);
     escaped |= gw_display(&folder, call->folder_path, strlen(call->folder_path));
     fm_json_object_begin(&w);
@@ -50,7 +50,7 @@ static enum fm_code refuse(struct fm_error *error, const char *why) {
     return FM_INVALID_REQUEST;
 }
 
-static enum fm_code prepare(struct gw_call *call, struct fm_error *error) {
+static enum fm_code prepare(struct gw_tool_call *call, struct fm_error *error) {
     struct json_object *value = json_object_object_get(call->input, "command");
     const char *command = json_object_get_string(value);
     size_t len = (size_t)json_object_get_string_len(value);
@@ -61,13 +61,13 @@ static enum fm_code prepare(struct gw_call *call, struct fm_error *error) {
         return refuse(error, "must not have a NUL character");
     }
     bool sandboxed = call->tools->sandbox != GW_SANDBOX_OFF;
-    char *private_folder = sandboxed ? gw_call_private_path(call) : strdup("");
+    char *private_folder = sandboxed ? gw_tool_call_private_path(call) : strdup("");
     if (!private_folder) {
         return fm_fail_no_memory(error);
     }
     const char *const argv[] = {"bash", "-c", command, NULL};
     const struct gw_job_plan plan = {.argv = argv, .private_folder = private_folder, .folder_writable = true};
-    enum fm_code code = gw_call_freeze(call, &plan, error);
+    enum fm_code code = gw_tool_call_freeze(call, &plan, error);
     free(private_folder);
     memcpy(call->digest, call->job_digest, sizeof call->digest);
     gw_display_line(&call->summary, command, len, SUMMARY_MAX);
@@ -84,13 +84,13 @@ static void on_output(void *context, const char *data, size_t len) {
 
 static void on_tick(uv_timer_t *timer) {
     struct bash *bash = timer->data;
-    gw_call_progress(bash->call, "Running for %" PRId64 " s, %" PRIu64 " bytes of output",
-                     (fm_now_ms() - bash->begun_ms) / 1000, bash->call->output.total);
+    gw_tool_call_progress(bash->call, "Running for %" PRId64 " s, %" PRIu64 " bytes of output",
+                          (fm_now_ms() - bash->begun_ms) / 1000, bash->call->output.total);
 }
 
 static void settle(uv_handle_t *handle) {
     struct bash *bash = handle->data;
-    struct gw_call *call = bash->call;
+    struct gw_tool_call *call = bash->call;
     struct gw_process_end end = bash->end;
     static const enum gw_end ends[] = {[GW_PROCESS_EXIT] = GW_END_DONE,
                                        [GW_PROCESS_TIMEOUT] = GW_END_TIMEOUT,
@@ -113,7 +113,7 @@ static void settle(uv_handle_t *handle) {
     }
     call->own = NULL;
     free(bash);
-    gw_call_settle(call, ends[end.why], &end, note);
+    gw_tool_call_settle(call, ends[end.why], &end, note);
 }
 
 static void on_ended(void *context, const struct gw_process_end *end) {
@@ -127,7 +127,7 @@ static void free_late(uv_handle_t *handle) {
     free(handle->data);
 }
 
-static enum fm_code execute(struct gw_call *call, struct fm_error *error) {
+static enum fm_code execute(struct gw_tool_call *call, struct fm_error *error) {
     struct bash *bash = calloc(1, sizeof *bash);
     if (!bash) {
         return fm_fail_no_memory(error);
@@ -152,14 +152,14 @@ static enum fm_code execute(struct gw_call *call, struct fm_error *error) {
     return FM_OK;
 }
 
-static void abort_command(struct gw_call *call) {
+static void abort_command(struct gw_tool_call *call) {
     struct bash *bash = call->own;
     if (bash && bash->process) {
         gw_process_abort(bash->process);
     }
 }
 
-static void free_nothing(struct gw_call *call) {
+static void free_nothing(struct gw_tool_call *call) {
     (void)call; /* `own` is gone when a call has settled */
 }
 

@@ -67,7 +67,7 @@ static enum fm_code check_action(struct json_object *action, size_t index, struc
     return fault ? refuse(error, index, "url", fault) : FM_OK;
 }
 
-static void write_summary(struct gw_call *call, struct json_object *actions) {
+static void write_summary(struct gw_tool_call *call, struct json_object *actions) {
     struct json_object *first = json_object_array_get_idx(actions, 0);
     const struct gw_browser_action *row = gw_browser_action_find(gw_browser_text(first, "action"));
     size_t more = json_object_array_length(actions) - 1;
@@ -97,7 +97,7 @@ static bool write_action(struct fm_json_writer *w, struct json_object *action) {
         fm_json_key(w, name);
         if (json_object_is_type(value, json_type_string)) {
             struct fm_buf shown;
-            fm_buf_init(&shown, GW_CALL_TEXT_MAX);
+            fm_buf_init(&shown, GW_TOOL_CALL_TEXT_MAX);
             escaped |= gw_display(&shown, json_object_get_string(value), (size_t)json_object_get_string_len(value));
             fm_json_string(w, shown.data ? shown.data : "", shown.len);
             w->buf->failed |= shown.failed;
@@ -110,7 +110,7 @@ static bool write_action(struct fm_json_writer *w, struct json_object *action) {
     return escaped;
 }
 
-static void write_details(struct gw_call *call, struct json_object *actions) {
+static void write_details(struct gw_tool_call *call, struct json_object *actions) {
     struct fm_json_writer w = fm_json_writer_on(&call->details);
     bool escaped = false;
     fm_json_object_begin(&w);
@@ -126,7 +126,7 @@ static void write_details(struct gw_call *call, struct json_object *actions) {
     fm_json_object_end(&w);
 }
 
-static enum fm_code prepare(struct gw_call *call, struct fm_error *error) {
+static enum fm_code prepare(struct gw_tool_call *call, struct fm_error *error) {
     struct json_object *actions = json_object_object_get(call->input, "actions");
     if (call->tools->sandbox == GW_SANDBOX_STRICT) {
         return fm_fail(error, FM_UNAVAILABLE,
@@ -148,7 +148,7 @@ static enum fm_code prepare(struct gw_call *call, struct fm_error *error) {
     return FM_OK;
 }
 
-static void free_nothing(struct gw_call *call) {
+static void free_nothing(struct gw_tool_call *call) {
     (void)call; /* `own` is gone when a call has settled */
 }
 

@@ -12,7 +12,7 @@
 struct json_object;
 
 struct gw_browser {
-    struct gw_call *call;
+    struct gw_tool_call *call;
     struct gw_process *process; /* NULL: it has ended, or never ran */
     struct gw_proxy *proxy;
     struct gw_cdp cdp;
@@ -76,8 +76,8 @@ void gw_browser_evaluate(struct gw_browser *browser, const char *function, const
                          gw_cdp_answered *then);
 
 /* Begins the life of a browser (browser_run.c). */
-enum fm_code gw_browser_execute(struct gw_call *call, struct fm_error *error);
-void gw_browser_abort(struct gw_call *call);
+enum fm_code gw_browser_execute(struct gw_tool_call *call, struct fm_error *error);
+void gw_browser_abort(struct gw_tool_call *call);
 
 /* For browser_run.c: an event of the page. */
 void gw_browser_event(struct gw_browser *browser, const char *method, struct json_object *params);

@@ -300,7 +300,7 @@ static void on_picture(void *context, struct json_object *result, const char *er
         return;
     }
     snprintf(name, sizeof name, "screenshot-%zu.png", browser->step + 1);
-    if (!gw_call_attach(browser->call, "image/png", name, strdup(data), len)) {
+    if (!gw_tool_call_attach(browser->call, "image/png", name, strdup(data), len)) {
         gw_browser_fail(browser, "a call has at most %u screenshots, of %u MiB together", GW_ATTACHMENTS_MAX,
                         GW_ATTACHMENT_BYTES >> 20);
         return;

@@ -53,7 +53,7 @@ static enum gw_end say_end(const struct gw_browser *browser, char *note, size_t 
 }
 
 static void settle(struct gw_browser *browser) {
-    struct gw_call *call = browser->call;
+    struct gw_tool_call *call = browser->call;
     char note[1800] = "";
     enum gw_end end = say_end(browser, note, sizeof note);
     struct gw_process_end process = browser->end;
@@ -63,7 +63,7 @@ static void settle(struct gw_browser *browser) {
     fm_buf_free(&browser->expression);
     free(browser);
     call->own = NULL;
-    gw_call_settle(call, end, &process, note);
+    gw_tool_call_settle(call, end, &process, note);
 }
 
 static void one_closed(struct gw_browser *browser) {
@@ -100,7 +100,7 @@ static void end_process(struct gw_browser *browser) {
     }
 }
 
-void gw_browser_abort(struct gw_call *call) {
+void gw_browser_abort(struct gw_tool_call *call) {
     struct gw_browser *browser = call->own;
     if (browser) {
         end_process(browser);
@@ -231,7 +231,7 @@ static void begin_step(struct gw_browser *browser) {
     const char *shown = row->shown ? gw_browser_text(action, row->shown) : "";
     *browser->refusal = '\0';
     browser->settling = false;
-    gw_call_progress(browser->call, "%s%s%.200s", row->verb, *shown ? " " : "", shown);
+    gw_tool_call_progress(browser->call, "%s%s%.200s", row->verb, *shown ? " " : "", shown);
     uv_timer_start(&browser->limit, on_limit, GW_BROWSER_STEP_MS, 0);
     row->run(browser, action);
 }
@@ -333,10 +333,10 @@ static void on_refused(void *context, const char *host, const char *reason) {
 /* ---- the start ---- */
 
 static enum fm_code freeze(struct gw_browser *browser, struct fm_error *error) {
-    struct gw_call *call = browser->call;
+    struct gw_tool_call *call = browser->call;
     char proxy[64];
     char profile[1200];
-    char *folder = gw_call_private_path(call);
+    char *folder = gw_tool_call_private_path(call);
     if (!folder) {
         return fm_fail_no_memory(error);
     }
@@ -374,7 +374,7 @@ static enum fm_code freeze(struct gw_browser *browser, struct fm_error *error) {
                           fm_is_root() ? "about:blank" : NULL,
                           NULL};
     const struct gw_job_plan plan = {.argv = argv, .private_folder = folder, .pipes = true, .home_private = true};
-    enum fm_code code = gw_call_freeze(call, &plan, error);
+    enum fm_code code = gw_tool_call_freeze(call, &plan, error);
     free(folder);
     return code;
 }
@@ -407,7 +407,7 @@ static void forget(struct gw_browser *browser) {
 }
 
 static enum fm_code start_process(struct gw_browser *browser, struct fm_error *error) {
-    struct gw_call *call = browser->call;
+    struct gw_tool_call *call = browser->call;
     const struct gw_process_start start = {.loop = call->tools->loop,
                                            .runner = call->tools->runner,
                                            .job = call->job,
@@ -419,7 +419,7 @@ static enum fm_code start_process(struct gw_browser *browser, struct fm_error *e
     return gw_process_start(&start, &handlers, &browser->process, error);
 }
 
-enum fm_code gw_browser_execute(struct gw_call *call, struct fm_error *error) {
+enum fm_code gw_browser_execute(struct gw_tool_call *call, struct fm_error *error) {
     struct gw_browser *browser = calloc(1, sizeof *browser);
     if (!browser) {
         return fm_fail_no_memory(error);
@@ -442,8 +442,8 @@ enum fm_code gw_browser_execute(struct gw_call *call, struct fm_error *error) {
     if (fm_is_root()) {
         gw_browser_say(browser, "(Chromium's own sandbox is off, because the gateway runs as root.)\n");
     }
-    gw_call_progress(call, fm_is_root() ? "Starting the browser, without its own sandbox: the gateway runs as root"
-                                        : "Starting the browser");
+    gw_tool_call_progress(call, fm_is_root() ? "Starting the browser, without its own sandbox: the gateway runs as root"
+                                             : "Starting the browser");
     uv_timer_start(&browser->limit, on_limit, GW_BROWSER_STEP_MS, 0);
     gw_browser_ask(browser, "Browser.setDownloadBehavior", "{\"behavior\":\"deny\"}", on_denied);
     return FM_OK;

@@ -7,7 +7,8 @@
 #include "tools/process.h"
 #include "tools/tool.h"
 
-#define GW_CALL_TEXT_MAX    (4u * 1024u * 1024u) /* bytes of summary and of details: the input with each byte escaped */
+#define GW_TOOL_CALL_TEXT_MAX                                                                                          \
+    (4u * 1024u * 1024u) /* bytes of summary and of details: the input with each byte escaped */
 #define GW_ATTACHMENTS_MAX  8u
 #define GW_ATTACHMENT_BYTES (16u * 1024u * 1024u) /* of all of them, as base64 */
 
@@ -25,7 +26,7 @@ struct gw_tools {
     enum gw_sandbox sandbox;
 };
 
-struct gw_call {
+struct gw_tool_call {
     struct gw_tools *tools;
     const struct gw_tool *tool;
     struct json_object *input;
@@ -44,7 +45,7 @@ struct gw_call {
     uv_timer_t later; /* for what must not be called back at once */
     bool aborting;
     bool settled;
-    bool freed;              /* gw_call_free came; the timer is closing */
+    bool freed;              /* gw_tool_call_free came; the timer is closing */
     struct fm_error failure; /* of the start */
     void *own;               /* the tool's */
 };
@@ -59,21 +60,24 @@ struct gw_job_plan {
 };
 
 /* Writes the job into a sealed memfd, and its digest. */
-FM_MUST_USE enum fm_code gw_call_freeze(struct gw_call *call, const struct gw_job_plan *plan, struct fm_error *error);
+FM_MUST_USE enum fm_code gw_tool_call_freeze(struct gw_tool_call *call, const struct gw_job_plan *plan,
+                                             struct fm_error *error);
 
 /* A path for a folder that the runner makes. The caller frees it; NULL: no memory. */
-char *gw_call_private_path(const struct gw_call *call);
+char *gw_tool_call_private_path(const struct gw_tool_call *call);
 
 /* Tells the observer. */
-void gw_call_progress(struct gw_call *call, const char *fmt, ...) FM_PRINTF(2, 3);
+void gw_tool_call_progress(struct gw_tool_call *call, const char *fmt, ...) FM_PRINTF(2, 3);
 
 /* Takes `data` (base64, malloc'd) whatever it returns. False when there is no room for it. */
-FM_MUST_USE bool gw_call_attach(struct gw_call *call, const char *mime_type, const char *name, char *data, size_t len);
+FM_MUST_USE bool gw_tool_call_attach(struct gw_tool_call *call, const char *mime_type, const char *name, char *data,
+                                     size_t len);
 
 /*
  * The one end of a call. `note` is a line that is added to the output; "" or NULL: none. `process` may be NULL, if no
  * process ran.
  */
-void gw_call_settle(struct gw_call *call, enum gw_end end, const struct gw_process_end *process, const char *note);
+void gw_tool_call_settle(struct gw_tool_call *call, enum gw_end end, const struct gw_process_end *process,
+                         const char *note);
 
 #endif

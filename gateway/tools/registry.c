@@ -1,6 +1,6 @@
 /*
- * The table of tools, and the life of a call: prepared, started, settled once. gw_call_settle is the only place that
- * reports a result, and a call calls back from the loop alone.
+ * The table of tools, and the life of a call: prepared, started, settled once. gw_tool_call_settle is the only place
+ * that reports a result, and a call calls back from the loop alone.
  */
 #include "base/platform.h"
 #include "protocol/json_check.h"
@@ -152,7 +152,7 @@ static struct json_object *parse(const char *text, size_t len, struct fm_error *
     return root;
 }
 
-static enum fm_code check_input(struct gw_call *call, struct fm_error *error) {
+static enum fm_code check_input(struct gw_tool_call *call, struct fm_error *error) {
     const char *text = call->tool->input_schema;
     struct json_object *schema = parse(text, strlen(text), error);
     enum fm_code code = schema ? gw_schema_check(schema, call->input, error) : error->code;
@@ -161,7 +161,7 @@ static enum fm_code check_input(struct gw_call *call, struct fm_error *error) {
 }
 
 /* Opens the folder once; what it was called then is what the user sees. */
-static enum fm_code open_folder(struct gw_call *call, const char *folder, struct fm_error *error) {
+static enum fm_code open_folder(struct gw_tool_call *call, const char *folder, struct fm_error *error) {
     char link[64];
     char path[PATH_MAX];
     call->folder = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -176,7 +176,7 @@ static enum fm_code open_folder(struct gw_call *call, const char *folder, struct
 }
 
 static void free_call(uv_handle_t *handle) {
-    struct gw_call *call = handle->data;
+    struct gw_tool_call *call = handle->data;
     call->tool->free(call);
     json_object_put(call->input);
     if (call->folder >= 0) {
@@ -195,22 +195,22 @@ static void free_call(uv_handle_t *handle) {
     free(call);
 }
 
-void gw_call_free(struct gw_call *call) {
+void gw_tool_call_free(struct gw_tool_call *call) {
     if (call && !call->freed) {
         call->freed = true;
         uv_close((uv_handle_t *)&call->later, free_call);
     }
 }
 
-static struct gw_call *create(struct gw_tools *tools, const struct gw_tool *tool) {
-    struct gw_call *call = calloc(1, sizeof *call);
+static struct gw_tool_call *create(struct gw_tools *tools, const struct gw_tool *tool) {
+    struct gw_tool_call *call = calloc(1, sizeof *call);
     if (call) {
         call->tools = tools;
         call->tool = tool;
         call->folder = -1;
         call->job = -1;
-        fm_buf_init(&call->summary, GW_CALL_TEXT_MAX);
-        fm_buf_init(&call->details, GW_CALL_TEXT_MAX);
+        fm_buf_init(&call->summary, GW_TOOL_CALL_TEXT_MAX);
+        fm_buf_init(&call->details, GW_TOOL_CALL_TEXT_MAX);
         gw_output_init(&call->output, tools->output_max);
         uv_timer_init(tools->loop, &call->later);
         call->later.data = call;
@@ -218,14 +218,14 @@ static struct gw_call *create(struct gw_tools *tools, const struct gw_tool *tool
     return call;
 }
 
-enum fm_code gw_call_prepare(struct gw_tools *tools, const char *name, const char *input, size_t len,
-                             const char *folder, struct gw_call **result, struct fm_error *error) {
+enum fm_code gw_tool_call_prepare(struct gw_tools *tools, const char *name, const char *input, size_t len,
+                                  const char *folder, struct gw_tool_call **result, struct fm_error *error) {
     const struct gw_tool *tool = find_tool(name);
     *result = NULL;
     if (!tool) {
         return fm_fail(error, FM_NOT_FOUND, "there is no tool %.*s", fm_utf8_shown(name, 80), name);
     }
-    struct gw_call *call = create(tools, tool);
+    struct gw_tool_call *call = create(tools, tool);
     if (!call) {
         return fm_fail_no_memory(error);
     }
@@ -239,15 +239,15 @@ enum fm_code gw_call_prepare(struct gw_tools *tools, const char *name, const cha
         code = call->summary.failed || call->details.failed ? fm_fail_no_memory(error) : FM_OK;
     }
     if (code != FM_OK) {
-        gw_call_free(call);
+        gw_tool_call_free(call);
         return code;
     }
     *result = call;
     return FM_OK;
 }
 
-void gw_call_request(const struct gw_call *call, struct gw_call_request *request) {
-    *request = (struct gw_call_request){
+void gw_tool_call_request(const struct gw_tool_call *call, struct gw_tool_call_request *request) {
+    *request = (struct gw_tool_call_request){
         .tool = call->tool->name,
         .summary = call->summary.data,
         .details = call->details.data,
@@ -268,7 +268,8 @@ static void write_list(struct fm_json_writer *w, const char *name, const char *c
 }
 
 /* A private folder is also the command's TMPDIR. */
-static void write_environment(struct fm_json_writer *w, const struct gw_call *call, const struct gw_job_plan *plan) {
+static void write_environment(struct fm_json_writer *w, const struct gw_tool_call *call,
+                              const struct gw_job_plan *plan) {
     const char *private_folder = plan->private_folder;
     fm_json_key(w, "env");
     fm_json_array_begin(w);
@@ -292,7 +293,7 @@ static void write_environment(struct fm_json_writer *w, const struct gw_call *ca
     fm_json_array_end(w);
 }
 
-static void write_job(struct fm_buf *job, const struct gw_call *call, const struct gw_job_plan *plan) {
+static void write_job(struct fm_buf *job, const struct gw_tool_call *call, const struct gw_job_plan *plan) {
     struct fm_json_writer w = fm_json_writer_on(job);
     fm_json_object_begin(&w);
     write_list(&w, "argv", plan->argv);
@@ -307,7 +308,7 @@ static void write_job(struct fm_buf *job, const struct gw_call *call, const stru
     fm_json_object_end(&w);
 }
 
-enum fm_code gw_call_freeze(struct gw_call *call, const struct gw_job_plan *plan, struct fm_error *error) {
+enum fm_code gw_tool_call_freeze(struct gw_tool_call *call, const struct gw_job_plan *plan, struct fm_error *error) {
     struct fm_buf job;
     fm_buf_init(&job, GW_RUN_JOB_MAX);
     write_job(&job, call, plan);
@@ -321,7 +322,7 @@ enum fm_code gw_call_freeze(struct gw_call *call, const struct gw_job_plan *plan
                             "the call can't be kept for approval: it is too long, or no memory is left");
 }
 
-char *gw_call_private_path(const struct gw_call *call) {
+char *gw_tool_call_private_path(const struct gw_tool_call *call) {
     unsigned char random[16];
     char digits[GW_DIGEST_SIZE];
     char *path = NULL;
@@ -335,25 +336,25 @@ char *gw_call_private_path(const struct gw_call *call) {
 /* ---- a call that runs ---- */
 
 static void on_start_failed(uv_timer_t *timer) {
-    struct gw_call *call = timer->data;
-    gw_call_settle(call, GW_END_FAILED, NULL, call->failure.detail);
+    struct gw_tool_call *call = timer->data;
+    gw_tool_call_settle(call, GW_END_FAILED, NULL, call->failure.detail);
 }
 
-void gw_call_start(struct gw_call *call, const struct gw_observer *observer) {
+void gw_tool_call_start(struct gw_tool_call *call, const struct gw_observer *observer) {
     call->observer = *observer;
     if (call->tool->execute(call, &call->failure) != FM_OK) {
         uv_timer_start(&call->later, on_start_failed, 0, 0);
     }
 }
 
-void gw_call_abort(struct gw_call *call) {
+void gw_tool_call_abort(struct gw_tool_call *call) {
     if (!call->settled && call->failure.code == FM_OK) {
         call->aborting = true;
         call->tool->abort(call);
     }
 }
 
-void gw_call_progress(struct gw_call *call, const char *fmt, ...) {
+void gw_tool_call_progress(struct gw_tool_call *call, const char *fmt, ...) {
     char text[400];
     va_list args;
     va_start(args, fmt);
@@ -365,7 +366,7 @@ void gw_call_progress(struct gw_call *call, const char *fmt, ...) {
     }
 }
 
-bool gw_call_attach(struct gw_call *call, const char *mime_type, const char *name, char *data, size_t len) {
+bool gw_tool_call_attach(struct gw_tool_call *call, const char *mime_type, const char *name, char *data, size_t len) {
     if (!data || call->attachment_count == GW_ATTACHMENTS_MAX || len > GW_ATTACHMENT_BYTES - call->attachment_bytes) {
         free(data);
         return false;
@@ -378,7 +379,8 @@ bool gw_call_attach(struct gw_call *call, const char *mime_type, const char *nam
     return true;
 }
 
-void gw_call_settle(struct gw_call *call, enum gw_end end, const struct gw_process_end *process, const char *note) {
+void gw_tool_call_settle(struct gw_tool_call *call, enum gw_end end, const struct gw_process_end *process,
+                         const char *note) {
     struct gw_result result = {
         .end = end, .attachments = call->attachments, .attachment_count = call->attachment_count};
     struct fm_buf text;

@@ -1,10 +1,11 @@
 /*
  * The gateway's tools: what a model may ask for, what the user is shown before, and how it runs.
  *
- * A call goes through gw_call_prepare (input checked, everything frozen), the user's approval, which is the caller's
- * work, and gw_call_start, which ends in exactly one `done`. A tool is one file and one row of the table in registry.c.
- * Everything is called on the loop's thread, never blocks for longer than a file's opening takes, and calls back from
- * the loop only, never from within a function here. Linux alone: runner/ is built on its namespaces and Landlock.
+ * A call goes through gw_tool_call_prepare (input checked, everything frozen), the user's approval, which is the
+ * caller's work, and gw_tool_call_start, which ends in exactly one `done`. A tool is one file and one row of the table
+ * in registry.c. Everything is called on the loop's thread, never blocks for longer than a file's opening takes, and
+ * calls back from the loop only, never from within a function here. Linux alone: runner/ is built on its namespaces and
+ * Landlock.
  */
 #ifndef GW_TOOLS_TOOL_H
 #define GW_TOOLS_TOOL_H
@@ -20,7 +21,7 @@
 #define GW_TOOL_INPUT_MAX (256u * 1024u) /* bytes of a call's input as JSON */
 
 struct json_object;
-struct gw_call;
+struct gw_tool_call;
 struct gw_tools;
 
 /* What tools.sandbox says (config.json). */
@@ -36,13 +37,13 @@ struct gw_tool {
     const char *input_schema; /* a JSON Schema object, of the keywords in schema.h */
     bool requires_approval;
     /* Checks what the schema can't, and fills the call's summary, details and job (call.h). */
-    enum fm_code (*prepare)(struct gw_call *call, struct fm_error *error);
-    /* Begins; ends in one gw_call_settle, later. A failure is that of the start, and nothing runs then. */
-    enum fm_code (*execute)(struct gw_call *call, struct fm_error *error);
+    enum fm_code (*prepare)(struct gw_tool_call *call, struct fm_error *error);
+    /* Begins; ends in one gw_tool_call_settle, later. A failure is that of the start, and nothing runs then. */
+    enum fm_code (*execute)(struct gw_tool_call *call, struct fm_error *error);
     /* Ends it early: it settles as soon as nothing of it is left. May come more than once. */
-    void (*abort)(struct gw_call *call);
+    void (*abort)(struct gw_tool_call *call);
     /* Frees what the two kept in the call. */
-    void (*free)(struct gw_call *call);
+    void (*free)(struct gw_tool_call *call);
 };
 
 struct gw_tools_config {
@@ -73,13 +74,13 @@ const struct gw_tool *gw_tools_at(size_t index);
 /*
  * Checks a call that a model makes, and freezes it. `input` is JSON; `folder` is where it shall run, opened here and
  * kept: a link that changes afterwards changes nothing. FM_NOT_FOUND: no such tool. FM_INVALID_REQUEST: the input is at
- * fault, which `param` names ("actions[2].url"), or the folder is. The call is the caller's, for gw_call_free.
+ * fault, which `param` names ("actions[2].url"), or the folder is. The call is the caller's, for gw_tool_call_free.
  */
-FM_MUST_USE enum fm_code gw_call_prepare(struct gw_tools *tools, const char *name, const char *input, size_t len,
-                                         const char *folder, struct gw_call **call, struct fm_error *error);
+FM_MUST_USE enum fm_code gw_tool_call_prepare(struct gw_tools *tools, const char *name, const char *input, size_t len,
+                                              const char *folder, struct gw_tool_call **call, struct fm_error *error);
 
 /* What the user is to approve. Valid as long as the call. */
-struct gw_call_request {
+struct gw_tool_call_request {
     const char *tool;
     const char *summary; /* a line, made visible as by display.h */
     const char *details; /* a JSON object: bash {command,workingDir}, browser {actions}; "escaped":true is added where a
@@ -87,12 +88,12 @@ struct gw_call_request {
     const char *digest;  /* SHA-256 of what will run: the runner refuses anything else */
     bool requires_approval;
 };
-void gw_call_request(const struct gw_call *call, struct gw_call_request *request);
+void gw_tool_call_request(const struct gw_tool_call *call, struct gw_tool_call_request *request);
 
 enum gw_end {
     GW_END_DONE,    /* it ran to its end, well or not */
     GW_END_TIMEOUT, /* tools.timeout */
-    GW_END_ABORTED, /* by gw_call_abort */
+    GW_END_ABORTED, /* by gw_tool_call_abort */
     GW_END_FAILED,  /* it could not run, or an action failed: `output` says which and why */
     GW_END_UNKNOWN, /* the runner was killed: nobody knows how far it came */
 };
@@ -124,16 +125,16 @@ struct gw_observer {
     void *context;
     void (*progress)(void *context, const char *message); /* a line of plain text; may be NULL */
     void (*done)(void *context,
-                 const struct gw_result *result); /* once; valid during the call; gw_call_free is allowed */
+                 const struct gw_result *result); /* once; valid during the call; gw_tool_call_free is allowed */
 };
 
 /* Runs it, once. Whatever goes wrong comes in `done`. */
-void gw_call_start(struct gw_call *call, const struct gw_observer *observer);
+void gw_tool_call_start(struct gw_tool_call *call, const struct gw_observer *observer);
 
 /* Ends it early. `done` comes as soon as none of its processes is left. Nothing after `done`. */
-void gw_call_abort(struct gw_call *call);
+void gw_tool_call_abort(struct gw_tool_call *call);
 
-/* Before gw_call_start, or from `done` on. NULL does nothing. */
-void gw_call_free(struct gw_call *call);
+/* Before gw_tool_call_start, or from `done` on. NULL does nothing. */
+void gw_tool_call_free(struct gw_tool_call *call);
 
 #endif

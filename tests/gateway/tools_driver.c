@@ -21,7 +21,7 @@
 
 struct slot {
     int id;
-    struct gw_call *call;
+    struct gw_tool_call *call;
 };
 
 static uv_loop_t loop;
@@ -100,7 +100,7 @@ static void on_done(void *context, const struct gw_result *result) {
     }
     fm_json_array_end(&w);
     end(&w);
-    gw_call_free(slot->call);
+    gw_tool_call_free(slot->call);
     slot->call = NULL;
 }
 
@@ -116,7 +116,7 @@ static struct slot *find(int id) {
 static void prepare(struct json_object *root, int id) {
     struct json_object *call_input = NULL;
     struct fm_error error;
-    struct gw_call_request request;
+    struct gw_tool_call_request request;
     struct fm_buf line;
     struct slot *slot = slots;
     while (slot->call) {
@@ -125,11 +125,12 @@ static void prepare(struct json_object *root, int id) {
     json_object_object_get_ex(root, "input", &call_input);
     const char *json = json_object_to_json_string(call_input);
     slot->id = id;
-    if (gw_call_prepare(tools, text(root, "tool"), json, strlen(json), text(root, "folder"), &slot->call, &error)) {
+    if (gw_tool_call_prepare(tools, text(root, "tool"), json, strlen(json), text(root, "folder"), &slot->call,
+                             &error)) {
         report_error(id, &error);
         return;
     }
-    gw_call_request(slot->call, &request);
+    gw_tool_call_request(slot->call, &request);
     struct fm_json_writer w = begin(&line, id);
     fm_json_key_str(&w, "summary", request.summary);
     fm_json_key(&w, "details");
@@ -165,11 +166,11 @@ static void take(struct json_object *root) {
     } else if (strcmp(op, "prepare") == 0) {
         prepare(root, id);
     } else if (strcmp(op, "start") == 0 && slot) {
-        gw_call_start(slot->call, &observer);
+        gw_tool_call_start(slot->call, &observer);
     } else if (strcmp(op, "abort") == 0 && slot) {
-        gw_call_abort(slot->call);
+        gw_tool_call_abort(slot->call);
     } else if (strcmp(op, "free") == 0 && slot) {
-        gw_call_free(slot->call);
+        gw_tool_call_free(slot->call);
         slot->call = NULL;
     }
 }

@@ -1,0 +1,168 @@
+/*
+ * The client says before each round of the loop what it waits for (`prepare`), and works when one of that is there. The
+ * loop waits on duplicates of the client's descriptors: the client closes its own ones at any moment, and a number may
+ * be another file a moment later.
+ */
+#include "providers/link.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct watch {
+    uv_poll_t poll;
+    struct gw_link *link;
+    struct watch *next;
+    int client_fd; /* whose duplicate `fd` is */
+    int fd;
+    int events;
+};
+
+struct gw_link {
+    struct fm_client *client;
+    uv_loop_t *loop;
+    uv_prepare_t prepare;
+    uv_timer_t timer;
+    struct watch *watches;
+    pid_t pid; /* of the helper that the watches are of */
+    unsigned handles;
+};
+
+static void on_watch_closed(uv_handle_t *handle) {
+    free(handle->data);
+}
+
+static void drop(struct watch **at) {
+    struct watch *watch = *at;
+    *at = watch->next;
+    uv_poll_stop(&watch->poll);
+    close(watch->fd);
+    uv_close((uv_handle_t *)&watch->poll, on_watch_closed);
+}
+
+static void on_ready(uv_poll_t *poll, int status, int events) {
+    struct watch *watch = poll->data;
+    (void)status;
+    (void)events;
+    fm_client_process(watch->link->client);
+}
+
+static void on_time(uv_timer_t *timer) {
+    struct gw_link *link = timer->data;
+    fm_client_process(link->client);
+}
+
+static void add(struct gw_link *link, const struct fm_waited *wanted) {
+    struct watch *watch = calloc(1, sizeof *watch);
+    int fd = watch ? fcntl(wanted->fd, F_DUPFD_CLOEXEC, 0) : -1;
+    if (fd < 0 || uv_poll_init(link->loop, &watch->poll, fd) != 0) {
+        if (fd >= 0) {
+            close(fd);
+        }
+        free(watch);
+        uv_timer_start(&link->timer, on_time, 50, 0); /* it is tried again by then */
+        return;
+    }
+    watch->poll.data = watch;
+    watch->link = link;
+    watch->client_fd = wanted->fd;
+    watch->fd = fd;
+    watch->next = link->watches;
+    link->watches = watch;
+}
+
+static void drop_unwanted(struct gw_link *link, const struct fm_waited *wanted, size_t count) {
+    bool other = fm_client_pid(link->client) != link->pid;
+    link->pid = fm_client_pid(link->client);
+    for (struct watch **at = &link->watches; *at;) {
+        size_t i = 0;
+        while (i < count && wanted[i].fd != (*at)->client_fd) {
+            i++;
+        }
+        if (other || i == count) {
+            drop(at);
+        } else {
+            at = &(*at)->next;
+        }
+    }
+}
+
+static struct watch *find(const struct gw_link *link, int client_fd) {
+    struct watch *watch = link->watches;
+    while (watch && watch->client_fd != client_fd) {
+        watch = watch->next;
+    }
+    return watch;
+}
+
+static void wait_for(struct gw_link *link, const struct fm_waited *wanted) {
+    int events = (wanted->input ? UV_READABLE : 0) | (wanted->room ? UV_WRITABLE : 0);
+    if (!find(link, wanted->fd)) {
+        add(link, wanted);
+    }
+    struct watch *watch = find(link, wanted->fd);
+    if (watch && watch->events != events) {
+        watch->events = events;
+        uv_poll_start(&watch->poll, events, on_ready);
+    }
+}
+
+static void on_prepare(uv_prepare_t *prepare) {
+    struct gw_link *link = prepare->data;
+    struct fm_waited wanted[FM_WAITED_MAX];
+    size_t count = fm_client_fds(link->client, wanted);
+    int64_t timeout_ms = fm_client_timeout(link->client);
+    drop_unwanted(link, wanted, count);
+    if (timeout_ms >= 0) {
+        uv_timer_start(&link->timer, on_time, (uint64_t)timeout_ms, 0);
+    } else {
+        uv_timer_stop(&link->timer);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (wanted[i].fd >= 0) {
+            wait_for(link, &wanted[i]);
+        }
+    }
+}
+
+struct gw_link *gw_link_new(uv_loop_t *loop, const struct fm_client_options *options) {
+    struct gw_link *link = calloc(1, sizeof *link);
+    struct fm_client *client = link ? fm_client_new(options) : NULL;
+    if (!client) {
+        free(link);
+        return NULL;
+    }
+    link->client = client;
+    link->loop = loop;
+    uv_prepare_init(loop, &link->prepare);
+    uv_timer_init(loop, &link->timer);
+    link->prepare.data = link->timer.data = link;
+    link->handles = 2;
+    uv_prepare_start(&link->prepare, on_prepare);
+    uv_unref((uv_handle_t *)&link->prepare);
+    return link;
+}
+
+struct fm_client *gw_link_client(struct gw_link *link) {
+    return link->client;
+}
+
+static void on_closed(uv_handle_t *handle) {
+    struct gw_link *link = handle->data;
+    if (--link->handles == 0) {
+        free(link);
+    }
+}
+
+void gw_link_close(struct gw_link *link) {
+    if (!link) {
+        return;
+    }
+    while (link->watches) { /* the helper sees its end only when our duplicates are closed too */
+        drop(&link->watches);
+    }
+    fm_client_free(link->client);
+    uv_close((uv_handle_t *)&link->prepare, on_closed);
+    uv_close((uv_handle_t *)&link->timer, on_closed);
+}

@@ -1,0 +1,18 @@
+/* Helpers that ask a server elsewhere: how OpenAI and Anthropic are reached. */
+#ifndef GW_PROVIDERS_REMOTE_H
+#define GW_PROVIDERS_REMOTE_H
+
+#include "agents/agent.h"
+#include "providers/link.h"
+
+/* The variable of the environment that has the provider's key; NULL: it needs none. */
+const char *gw_remote_key_name(enum gw_provider provider);
+
+/*
+ * A helper with the engine `remote` for the provider. The key reaches it by the environment. `url`: what comes before
+ * "/responses" or "/messages"; NULL: the provider's own. NULL: out of memory.
+ */
+FM_MUST_USE struct gw_link *gw_remote_link(uv_loop_t *loop, const char *helper, enum gw_provider provider,
+                                           const char *key, const char *url);
+
+#endif

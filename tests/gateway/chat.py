@@ -1,0 +1,138 @@
+"""What the tests of runs share: a gateway with the fake engine, and a client that keeps events apart from answers."""
+
+import contextlib
+import json
+import os
+import tempfile
+import time
+
+from gw import TOKEN, WAIT, Closed, Gateway
+
+WORKSPACE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../gateway/workspace")
+
+
+def script(*steps):
+    return json.dumps(steps)
+
+
+def bash(command, **more):
+    """A step of the fake engine: the model calls bash."""
+    return {"tool_call": {"name": "bash", "arguments": json.dumps({"command": command, **more})}}
+
+
+def run_bash(*steps):
+    """A message to which the model answers by a command whose output is its next script."""
+    return script(bash(f"printf %s {json.dumps(json.dumps(steps))}"))
+
+
+def gateway(*args, home=None, env=None, settings=None):
+    home = home or tempfile.mkdtemp()
+    path = os.path.join(home, "config.json")
+    if not os.path.exists(path):
+        config = {"agents": {"workspacePath": WORKSPACE}, "memory": {"enabled": False}}
+        for key, value in (settings or {}).items():
+            group, name = key.split(".")
+            config.setdefault(group, {})[name] = value
+        with open(path, "w") as file:
+            json.dump(config, file)
+    return Gateway("--helper-arg", "--engine", "--helper-arg", "fake", *args, home=home, env=env)
+
+
+class Client:
+    """A socket that is logged in. `events` has those that were not asked for yet, in their order."""
+
+    def __init__(self, gateway):
+        self.socket = gateway.logged_in()
+        self.events = []
+        self.answers = {}
+        self.last = 0
+
+    def send(self, method, **params):
+        self.last += 1
+        self.socket.send({"id": str(self.last), "method": method, "params": params})
+        return str(self.last)
+
+    def read(self):
+        message = self.socket.receive()
+        if "event" in message:
+            self.events.append(message)
+        else:
+            self.answers[message["id"]] = message
+
+    def answer(self, call):
+        while call not in self.answers:
+            self.read()
+        return self.answers.pop(call)
+
+    def call(self, method, **params):
+        """The result; AssertionError for an error."""
+        answer = self.answer(self.send(method, **params))
+        assert "result" in answer, answer
+        return answer["result"]
+
+    def fails(self, method, **params):
+        return self.answer(self.send(method, **params))["error"]
+
+    def event(self, name, **members):
+        """The first event of that name with these members of data; those before it are kept."""
+        at = 0
+        while True:
+            while at < len(self.events):
+                event = self.events[at]
+                if event["event"] == name and all(event["data"].get(k) == v for k, v in members.items()):
+                    return self.events.pop(at)["data"]
+                at += 1
+            self.read()
+
+    def session(self):
+        return self.call("sessions.create")["sessionKey"]
+
+    def say(self, key, message, **params):
+        """The run's id."""
+        return self.call("chat.send", sessionKey=key, message=message, **params)["runId"]
+
+    def end(self, run):
+        """(events of the run up to its end, that one last) as (name, data)."""
+        taken = []
+        while True:
+            for at, event in enumerate(self.events):
+                if event["data"].get("runId") == run:
+                    taken.append(self.events.pop(at))
+                    break
+            else:
+                self.read()
+                continue
+            if taken[-1]["event"] in ("chat.final", "chat.error"):
+                return [(event["event"], event["data"]) for event in taken]
+
+    def ask(self, key, message, **params):
+        """The text of the answer."""
+        events = self.end(self.say(key, message, **params))
+        assert events[-1][0] == "chat.final", events[-1]
+        return "".join(data["text"] for name, data in events if name == "chat.delta")
+
+    def close(self):
+        with contextlib.suppress(OSError):
+            self.socket.close()
+
+
+def wait_for(check):
+    deadline = time.monotonic() + WAIT
+    while not check():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.01)
+
+
+def children(pid):
+    """All descendants of a process that live."""
+    found = []
+    for entry in os.listdir("/proc"):
+        with contextlib.suppress(OSError, ValueError):
+            with open(f"/proc/{int(entry)}/stat") as file:
+                fields = file.read().rpartition(")")[2].split()
+            if int(fields[1]) == pid and fields[0] != "Z":
+                found += [int(entry), *children(int(entry))]
+    return found
+
+
+__all__ = ["TOKEN", "WAIT", "Closed", "Client", "bash", "children", "gateway", "run_bash", "script", "wait_for"]

@@ -8,11 +8,13 @@
 
 #define WHY_MAX 300 /* bytes of the helper's own words, so that there is room for what to do */
 
+#define OPTION "--"
+
 struct row {
     bool local;
     bool elsewhere;
     enum fm_code code;
-    const char *reason_code; /* NULL: any */
+    const char *reason_code; /* NULL: any; "--": the helper names an option of its own */
     const char *advice;      /* "%s": the variable that has the provider's key */
 };
 
@@ -24,7 +26,7 @@ static const struct row rows[] = {
     {false, true, FM_UNAVAILABLE, "TLS_FAILED", "look at this machine's clock and certificates"},
     {false, true, FM_NOT_FOUND, NULL, "name a model that the account has in AGENTS.md (model: PROVIDER/NAME)"},
     {true, false, FM_NOT_FOUND, NULL, "name one that is there in AGENTS.md (model: local/NAME), or local/default"},
-    {true, false, FM_UNAVAILABLE, "MODEL_NOT_READY",
+    {true, false, FM_UNAVAILABLE, OPTION,
      "fm-gateway takes such options with --helper-arg before each word, as in --helper-arg --models-dir --helper-arg "
      "FOLDER"},
     {true, true, FM_CONTEXT_OVERFLOW, NULL, "begin a new conversation, or shorten the message"},
@@ -37,9 +39,9 @@ static const struct row rows[] = {
 static const char *find(bool local, const struct fm_error *error) {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct row *row = &rows[i];
-        bool fits = (local ? row->local : row->elsewhere) && row->code == error->code &&
-                    (!row->reason_code || strcmp(row->reason_code, error->reason_code) == 0);
-        if (fits) {
+        bool reason = !row->reason_code || strcmp(row->reason_code, error->reason_code) == 0 ||
+                      (strcmp(row->reason_code, OPTION) == 0 && strstr(error->detail, " --"));
+        if ((local ? row->local : row->elsewhere) && row->code == error->code && reason) {
             return row->advice;
         }
     }

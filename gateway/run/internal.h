@@ -233,9 +233,12 @@ void gw_runs_reap(struct gw_chats *chats);
 
 /* ---- join.c: what a session is, for who comes later ---- */
 
+/* sessions.subscribe, sessions.get, chat.history. They read the transcript, and answer later. */
 void gw_join_subscribe(void *context, struct gw_reply *call, const struct gw_params *params);
 void gw_join_get(void *context, struct gw_reply *call, const struct gw_params *params);
 void gw_join_history(void *context, struct gw_reply *call, const struct gw_params *params);
+
+/* sessions.search: all transcripts, one after the other (search.c). */
 void gw_join_search(void *context, struct gw_reply *call, const struct gw_params *params);
 
 /* ---- messages.c (pure) ---- */

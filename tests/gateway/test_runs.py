@@ -255,7 +255,8 @@ class Tools(RunTest):
         self.assertFalse(os.path.exists("/tmp/never"))
 
     def test_wrong_calls_are_told_to_the_model(self):
-        for step in (bash(7), {"tool_call": {"name": "rm", "arguments": "{}"}}, {"tool_call": {"name": "bash", "arguments": "{}"}}):
+        for step in (bash(7), {"tool_call": {"name": "rm", "arguments": "{}"}},
+                     {"tool_call": {"name": "bash", "arguments": "{}"}}):
             events = self.client.end(self.client.say(self.key, script(step)))
             self.assertIn(events[-1][0], ("chat.final", "chat.error"))
             results = [data for name, data in events if name == "tool.result"]

@@ -113,9 +113,10 @@ struct gw_embedder_state *gw_embedder_new(const struct gw_embedder_options *opti
         return NULL;
     }
     state->model = options->model ? strdup(options->model) : NULL;
-    state->link = options->models ? gw_link_new(options->loop, &client)
-                                  : gw_remote_link(options->loop, options->helper, GW_PROVIDER_OPENAI,
-                                                   options->openai_key ? options->openai_key : "", options->openai_url);
+    state->link = options->models
+                      ? gw_link_new(options->loop, &client, 0)
+                      : gw_remote_link(options->loop, options->helper, GW_PROVIDER_OPENAI,
+                                       options->openai_key ? options->openai_key : "", options->openai_url, 0);
     if (!state->link || (options->model && !state->model)) {
         gw_embedder_free(state);
         return NULL;

@@ -4,9 +4,12 @@
  * be another file a moment later.
  */
 #include "providers/link.h"
+#include "base/log.h"
+#include "protocol/line.h"
 
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -24,10 +27,90 @@ struct gw_link {
     uv_loop_t *loop;
     uv_prepare_t prepare;
     uv_timer_t timer;
+    uv_timer_t pulse;
+    int64_t pulse_ms;
+    bool asked;      /* for a sign of life that has not come */
+    unsigned missed; /* so often in a row */
+    struct fm_lines log;
     struct watch *watches;
     pid_t pid; /* of the helper that the watches are of */
     unsigned handles;
 };
+
+/* ---- its log ---- */
+
+static void relay(struct gw_link *link) {
+    const char *line;
+    size_t len;
+    enum fm_line_event event;
+    while ((event = fm_lines_next(&link->log, &line, &len)) != FM_LINE_NONE) {
+        if (event == FM_LINE_READY && len > 0) {
+            fm_log_relay("fm-proxy", line, len);
+        }
+    }
+}
+
+static void on_stderr(void *context, const char *bytes, size_t len) {
+    struct gw_link *link = context;
+    while (len > 0) {
+        size_t piece = len < FM_LINE_FEED ? len : FM_LINE_FEED;
+        (void)!fm_lines_feed(&link->log, bytes, piece); /* without memory a line is lost */
+        relay(link);
+        bytes += piece;
+        len -= piece;
+    }
+}
+
+static void on_state(void *context, enum fm_client_state state, const char *why) {
+    struct gw_link *link = context;
+    (void)state;
+    if (why) { /* it has ended; what it began to say, ends with it */
+        fm_lines_end(&link->log);
+        relay(link);
+        fm_lines_free(&link->log);
+        fm_lines_init(&link->log);
+    }
+}
+
+/* ---- its pulse ---- */
+
+static void on_alive(void *context, const struct fm_client_reply *reply) {
+    struct gw_link *link = context;
+    (void)reply;
+    link->asked = false;
+    link->missed = 0;
+}
+
+static void on_pulse(uv_timer_t *timer) {
+    struct gw_link *link = timer->data;
+    const struct fm_client_handler handler = {link, NULL, on_alive};
+    struct fm_error error;
+    char why[160];
+    if (fm_client_state_get(link->client) != FM_CLIENT_READY) {
+        return; /* its start and its end have limits of their own */
+    }
+    if (!link->asked) {
+        link->asked = fm_client_call(link->client, "health.ping", NULL, 0, &handler, NULL, &error) == FM_OK;
+    } else if (++link->missed >= GW_LINK_PULSES_MAX) {
+        snprintf(why, sizeof why, "the helper hung for %d ms, and was ended; the next message starts another one",
+                 (int)(link->pulse_ms * GW_LINK_PULSES_MAX));
+        link->missed = 0;
+        fm_client_kill(link->client, why);
+    }
+}
+
+/* Only while somebody waits for the helper: an idle gateway sleeps. */
+static void keep_pulse(struct gw_link *link) {
+    bool waits = fm_client_open_calls(link->client) > (link->asked ? 1 : 0);
+    if (!waits) {
+        uv_timer_stop(&link->pulse);
+    } else if (!uv_is_active((uv_handle_t *)&link->pulse)) {
+        link->missed = 0;
+        uv_timer_start(&link->pulse, on_pulse, (uint64_t)link->pulse_ms, (uint64_t)link->pulse_ms);
+    }
+}
+
+/* ---- what it waits for ---- */
 
 static void on_watch_closed(uv_handle_t *handle) {
     free(handle->data);
@@ -43,8 +126,10 @@ static void drop(struct watch **at) {
 
 static void on_ready(uv_poll_t *poll, int status, int events) {
     struct watch *watch = poll->data;
-    (void)status;
     (void)events;
+    if (status != 0) { /* the loop has stopped it, as it does where the other end of a pipe is gone */
+        watch->events = 0;
+    }
     fm_client_process(watch->link->client);
 }
 
@@ -113,6 +198,7 @@ static void on_prepare(uv_prepare_t *prepare) {
     struct fm_waited wanted[FM_WAITED_MAX];
     size_t count = fm_client_fds(link->client, wanted);
     int64_t timeout_ms = fm_client_timeout(link->client);
+    keep_pulse(link);
     drop_unwanted(link, wanted, count);
     if (timeout_ms >= 0) {
         uv_timer_start(&link->timer, on_time, (uint64_t)timeout_ms, 0);
@@ -126,26 +212,42 @@ static void on_prepare(uv_prepare_t *prepare) {
     }
 }
 
-struct gw_link *gw_link_new(uv_loop_t *loop, const struct fm_client_options *options) {
+/* ---- its life ---- */
+
+struct gw_link *gw_link_new(uv_loop_t *loop, const struct fm_client_options *options, int64_t pulse_ms) {
     struct gw_link *link = calloc(1, sizeof *link);
-    struct fm_client *client = link ? fm_client_new(options) : NULL;
+    struct fm_client_options own = *options;
+    own.context = link;
+    own.on_state = on_state;
+    own.on_stderr = on_stderr;
+    struct fm_client *client = link ? fm_client_new(&own) : NULL;
     if (!client) {
         free(link);
         return NULL;
     }
     link->client = client;
     link->loop = loop;
+    link->pulse_ms = pulse_ms ? pulse_ms : GW_LINK_PULSE_MS;
+    fm_lines_init(&link->log);
     uv_prepare_init(loop, &link->prepare);
     uv_timer_init(loop, &link->timer);
-    link->prepare.data = link->timer.data = link;
-    link->handles = 2;
+    uv_timer_init(loop, &link->pulse);
+    link->prepare.data = link->timer.data = link->pulse.data = link;
+    link->handles = 3;
     uv_prepare_start(&link->prepare, on_prepare);
     uv_unref((uv_handle_t *)&link->prepare);
+    uv_unref((uv_handle_t *)&link->pulse);
     return link;
 }
 
 struct fm_client *gw_link_client(struct gw_link *link) {
     return link->client;
+}
+
+void gw_link_stop(struct gw_link *link) {
+    if (link) {
+        fm_client_stop(link->client);
+    }
 }
 
 static void on_closed(uv_handle_t *handle) {
@@ -163,6 +265,9 @@ void gw_link_close(struct gw_link *link) {
         drop(&link->watches);
     }
     fm_client_free(link->client);
+    relay(link);
+    fm_lines_free(&link->log);
     uv_close((uv_handle_t *)&link->prepare, on_closed);
     uv_close((uv_handle_t *)&link->timer, on_closed);
+    uv_close((uv_handle_t *)&link->pulse, on_closed);
 }

@@ -3,20 +3,29 @@
  * cancel, whose end is the engine's.
  */
 #include "providers/provider.h"
+#include "base/secret.h"
 #include "protocol/json_writer.h"
+#include "providers/advice.h"
 #include "providers/remote.h"
 
 #include <json-c/json.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define ARGUMENTS_MAX 64
+/*
+ * Limits of a turn, as `fm` of the request (PROTOCOL.md, Limits). The helper's defaults are for programs; a person sees
+ * what goes on and can stop it, while a long prompt on a slow machine, or a model that thinks, is silent for minutes.
+ */
+#define QUEUE_MS       600000
+#define FIRST_TOKEN_MS 900000
+#define NO_PROGRESS_MS 300000
+#define TOTAL_MS       3600000
 
 struct gw_providers {
     uv_loop_t *loop;
+    int64_t pulse_ms;
     char *helper;
-    char *arguments[ARGUMENTS_MAX + 1];
+    char **arguments; /* NULL-terminated */
     char *keys[GW_PROVIDER_COUNT];
     char *urls[GW_PROVIDER_COUNT];
     struct gw_link *links[GW_PROVIDER_COUNT]; /* NULL: not used yet */
@@ -25,13 +34,30 @@ struct gw_providers {
 struct gw_turn {
     struct fm_client *client;
     int64_t call;
+    bool aborted;
+    struct gw_model_ref model;
     struct gw_turn_observer observer;
 };
 
 /* ---- helpers ---- */
 
-static char *copy_of(const char *text) {
-    return text ? strdup(text) : NULL;
+/* A copy of `text`, or NULL where that is NULL. */
+static bool copy(const char *text, bool secret, char **out) {
+    *out = !text ? NULL : secret ? fm_secret_copy(text, strlen(text)) : strdup(text);
+    return *out || !text;
+}
+
+static bool copy_arguments(const char *const *arguments, char ***out) {
+    size_t count = 0;
+    while (arguments && arguments[count]) {
+        count++;
+    }
+    *out = calloc(count + 1, sizeof **out);
+    bool ok = *out != NULL;
+    for (size_t i = 0; ok && i < count; i++) {
+        ok = copy(arguments[i], false, &(*out)[i]);
+    }
+    return ok;
 }
 
 struct gw_providers *gw_providers_new(const struct gw_providers_options *options) {
@@ -40,16 +66,13 @@ struct gw_providers *gw_providers_new(const struct gw_providers_options *options
         return NULL;
     }
     providers->loop = options->loop;
-    providers->helper = strdup(options->helper);
-    bool ok = providers->helper != NULL;
-    for (size_t i = 0; ok && options->arguments && options->arguments[i] && i < ARGUMENTS_MAX; i++) {
-        providers->arguments[i] = strdup(options->arguments[i]);
-        ok = providers->arguments[i] != NULL;
-    }
-    providers->keys[GW_PROVIDER_OPENAI] = copy_of(options->openai_key);
-    providers->keys[GW_PROVIDER_ANTHROPIC] = copy_of(options->anthropic_key);
-    providers->urls[GW_PROVIDER_OPENAI] = copy_of(options->openai_url);
-    providers->urls[GW_PROVIDER_ANTHROPIC] = copy_of(options->anthropic_url);
+    providers->pulse_ms = options->pulse_ms;
+    bool ok = copy(options->helper, false, &providers->helper) &&
+              copy_arguments(options->arguments, &providers->arguments) &&
+              copy(options->openai_key, true, &providers->keys[GW_PROVIDER_OPENAI]) &&
+              copy(options->anthropic_key, true, &providers->keys[GW_PROVIDER_ANTHROPIC]) &&
+              copy(options->openai_url, false, &providers->urls[GW_PROVIDER_OPENAI]) &&
+              copy(options->anthropic_url, false, &providers->urls[GW_PROVIDER_ANTHROPIC]);
     if (!ok) {
         gw_providers_free(providers);
         return NULL;
@@ -57,22 +80,19 @@ struct gw_providers *gw_providers_new(const struct gw_providers_options *options
     return providers;
 }
 
-static void free_secret(char *text) {
-    if (text) {
-        explicit_bzero(text, strlen(text));
-        free(text);
-    }
-}
-
 void gw_providers_free(struct gw_providers *providers) {
     for (size_t i = 0; i < GW_PROVIDER_COUNT; i++) {
+        gw_link_stop(providers->links[i]);
+    }
+    for (size_t i = 0; i < GW_PROVIDER_COUNT; i++) {
         gw_link_close(providers->links[i]);
-        free_secret(providers->keys[i]);
+        fm_secret_free(providers->keys[i]);
         free(providers->urls[i]);
     }
-    for (size_t i = 0; i < ARGUMENTS_MAX; i++) {
+    for (size_t i = 0; providers->arguments && providers->arguments[i]; i++) {
         free(providers->arguments[i]);
     }
+    free(providers->arguments);
     free(providers->helper);
     free(providers);
 }
@@ -84,22 +104,23 @@ bool gw_provider_is_free(enum gw_provider provider) {
 static struct gw_link *new_local(const struct gw_providers *providers) {
     struct fm_client_options options = {.path = providers->helper,
                                         .arguments = (const char *const *)providers->arguments};
-    return gw_link_new(providers->loop, &options);
+    return gw_link_new(providers->loop, &options, providers->pulse_ms);
 }
 
 static enum fm_code link_of(struct gw_providers *providers, enum gw_provider provider, struct gw_link **link,
                             struct fm_error *error) {
     bool local = provider == GW_PROVIDER_LOCAL;
-    if (!local && !providers->keys[provider]) {
+    if (!local && (!providers->keys[provider] || !*providers->keys[provider])) {
         const char *key = gw_remote_key_name(provider);
         return fm_fail(error, FM_UNAVAILABLE,
                        "the provider %s needs a key: set %s in the gateway's environment, and start it again",
                        gw_provider_name(provider), key);
     }
     if (!providers->links[provider]) {
-        providers->links[provider] = local ? new_local(providers)
-                                           : gw_remote_link(providers->loop, providers->helper, provider,
-                                                            providers->keys[provider], providers->urls[provider]);
+        providers->links[provider] =
+            local ? new_local(providers)
+                  : gw_remote_link(providers->loop, providers->helper, provider, providers->keys[provider],
+                                   providers->urls[provider], providers->pulse_ms);
     }
     *link = providers->links[provider];
     return *link ? FM_OK : fm_fail_no_memory(error);
@@ -138,26 +159,48 @@ static int64_t count_of(struct json_object *usage, const char *name) {
 
 static struct gw_usage usage_of(struct json_object *response) {
     struct json_object *usage = member(response, "usage");
-    return (struct gw_usage){count_of(usage, "input_tokens"), count_of(usage, "output_tokens")};
+    return (struct gw_usage){
+        .input_tokens = count_of(usage, "input_tokens"),
+        .output_tokens = count_of(usage, "output_tokens"),
+        .cached_tokens = count_of(member(usage, "input_tokens_details"), "cached_tokens"),
+    };
+}
+
+static void fail(const struct gw_turn *turn, const struct gw_usage *usage, struct fm_error *error) {
+    if (turn->aborted) { /* whatever it came to, that is what was asked for */
+        (void)fm_fail(error, FM_CANCELLED, "stopped");
+    }
+    gw_advise(&turn->model, error);
+    turn->observer.failed(turn->observer.context, error, usage);
 }
 
 static void on_settled(void *context, const struct fm_client_reply *reply) {
     struct gw_turn *turn = context;
-    struct gw_turn_observer observer = turn->observer;
     struct json_object *response = member(reply->result, "response");
-    struct gw_usage usage = usage_of(response);
     struct json_object *output = member(response, "output");
+    struct gw_usage usage = usage_of(response);
     struct fm_error error;
-    free(turn);
     if (reply->code != FM_OK) {
         error = *reply->error;
-        observer.failed(observer.context, &error, &usage);
+        fail(turn, &usage, &error);
     } else if (!json_object_is_type(output, json_type_array)) {
         (void)fm_fail(&error, FM_INTERNAL, "the helper's answer has no output");
-        observer.failed(observer.context, &error, &usage);
+        fail(turn, &usage, &error);
     } else {
-        observer.final(observer.context, output, &usage, strcmp(text_of(response, "status"), "completed") != 0);
+        bool cut = strcmp(text_of(response, "status"), "completed") != 0;
+        turn->observer.final(turn->observer.context, output, &usage, cut);
     }
+    free(turn);
+}
+
+static void write_limits(struct fm_json_writer *w) {
+    fm_json_key(w, "fm");
+    fm_json_object_begin(w);
+    fm_json_key_int(w, "queue_timeout_ms", QUEUE_MS);
+    fm_json_key_int(w, "first_token_timeout_ms", FIRST_TOKEN_MS);
+    fm_json_key_int(w, "no_progress_timeout_ms", NO_PROGRESS_MS);
+    fm_json_key_int(w, "timeout_ms", TOTAL_MS);
+    fm_json_object_end(w);
 }
 
 static void write_params(const struct gw_turn_request *request, struct fm_buf *params) {
@@ -182,6 +225,7 @@ static void write_params(const struct gw_turn_request *request, struct fm_buf *p
     }
     fm_json_key_bool(&w, "stream", true);
     fm_json_key_bool(&w, "store", false);
+    write_limits(&w);
     fm_json_object_end(&w);
 }
 
@@ -204,11 +248,13 @@ enum fm_code gw_turn_start(struct gw_providers *providers, const struct gw_turn_
     } else {
         const struct fm_client_handler handler = {turn, on_event, on_settled};
         turn->client = gw_link_client(link);
+        turn->model = *request->model;
         turn->observer = *observer;
         code = fm_client_call(turn->client, "responses.create", params.data, params.len, &handler, &turn->call, error);
     }
     fm_buf_free(&params);
     if (code != FM_OK) {
+        gw_advise(request->model, error);
         free(turn);
         return code;
     }
@@ -217,5 +263,6 @@ enum fm_code gw_turn_start(struct gw_providers *providers, const struct gw_turn_
 }
 
 void gw_turn_abort(struct gw_turn *turn) {
+    turn->aborted = true;
     (void)fm_client_cancel(turn->client, turn->call);
 }

@@ -28,8 +28,9 @@ struct gw_providers_options {
     const char *const *arguments; /* of the local one, such as "--models-dir", FOLDER; NULL-terminated; NULL: none */
     const char *openai_key;       /* NULL: not set */
     const char *anthropic_key;
-    const char *openai_url; /* before "/responses"; NULL: OpenAI's own */
-    const char *anthropic_url;
+    const char *openai_url;    /* as OPENAI_BASE_URL has it; NULL or "": OpenAI's own */
+    const char *anthropic_url; /* as ANTHROPIC_BASE_URL has it */
+    int64_t pulse_ms;          /* see link.h; 0: its default */
 };
 
 struct gw_turn_request {
@@ -45,6 +46,7 @@ struct gw_turn_request {
 struct gw_usage {
     int64_t input_tokens; /* -1: not counted */
     int64_t output_tokens;
+    int64_t cached_tokens; /* of the input */
 };
 
 /* What a turn says. After `final` or `failed`, one of which comes exactly once, nothing comes. */
@@ -56,7 +58,10 @@ struct gw_turn_observer {
      * to it in the next turn, unchanged. It is borrowed. `cut`: a limit ended the answer.
      */
     void (*final)(void *context, struct json_object *items, const struct gw_usage *usage, bool cut);
-    /* `error` has a sentence for people. FM_CANCELLED: by gw_turn_abort. */
+    /*
+     * `error` has a sentence for people: why, and what to do. FM_CANCELLED: by gw_turn_abort, and the engine has
+     * stopped. What had come before is not taken back.
+     */
     void (*failed)(void *context, const struct fm_error *error, const struct gw_usage *usage);
 };
 
@@ -78,7 +83,9 @@ FM_MUST_USE enum fm_code gw_turn_start(struct gw_providers *providers, const str
                                        const struct gw_turn_observer *observer, struct gw_turn **turn,
                                        struct fm_error *error);
 
-/* The turn fails with FM_CANCELLED, once the engine has stopped; unless it has ended by then. May come more than once.
+/*
+ * The turn fails with FM_CANCELLED, once the engine has stopped; unless it has ended by then. May come more than once,
+ * also from within `delta`. A helper that hangs is ended for it (link.h).
  */
 void gw_turn_abort(struct gw_turn *turn);
 

@@ -2,6 +2,7 @@
 #include "providers/remote.h"
 #include "protocol/json_writer.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define CONFIG_MAX 4096
@@ -11,16 +12,31 @@
 struct elsewhere {
     const char *dialect;
     const char *url;
-    const char *key; /* the variable that has it */
+    const char *path; /* comes behind the URL, unless that ends with it */
+    const char *key;  /* the variable that has it */
 };
 
 static const struct elsewhere elsewhere[] = {
-    [GW_PROVIDER_OPENAI] = {"responses", "https://api.openai.com/v1", "OPENAI_API_KEY"},
-    [GW_PROVIDER_ANTHROPIC] = {"messages", "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY"},
+    [GW_PROVIDER_OPENAI] = {"responses", "https://api.openai.com/v1", "", "OPENAI_API_KEY"},
+    [GW_PROVIDER_ANTHROPIC] = {"messages", "https://api.anthropic.com", "/v1", "ANTHROPIC_API_KEY"},
 };
 
 const char *gw_remote_key_name(enum gw_provider provider) {
     return elsewhere[provider].key;
+}
+
+static void write_url(const struct elsewhere *row, const char *url, struct fm_json_writer *w) {
+    char whole[CONFIG_MAX];
+    const char *from = url && *url ? url : row->url;
+    size_t len = strlen(from);
+    size_t path_len = strlen(row->path);
+    while (len > 0 && from[len - 1] == '/') {
+        len--;
+    }
+    bool has_path = len >= path_len && memcmp(from + len - path_len, row->path, path_len) == 0;
+    int size = snprintf(whole, sizeof whole, "%.*s%s", (int)len, from, has_path ? "" : row->path);
+    w->buf->failed |= size < 0 || (size_t)size >= sizeof whole;
+    fm_json_key_str(w, "url", whole);
 }
 
 /* {"endpoints":[{"url","dialect","key_env"}]}, as NAME=VALUE. */
@@ -31,7 +47,7 @@ static bool write_config(const struct elsewhere *row, const char *url, struct fm
     fm_json_key(&w, "endpoints");
     fm_json_array_begin(&w);
     fm_json_object_begin(&w);
-    fm_json_key_str(&w, "url", url ? url : row->url);
+    write_url(row, url, &w);
     fm_json_key_str(&w, "dialect", row->dialect);
     fm_json_key_str(&w, "key_env", row->key);
     fm_json_object_end(&w);
@@ -42,7 +58,7 @@ static bool write_config(const struct elsewhere *row, const char *url, struct fm
 }
 
 struct gw_link *gw_remote_link(uv_loop_t *loop, const char *helper, enum gw_provider provider, const char *key,
-                               const char *url) {
+                               const char *url, int64_t pulse_ms) {
     static const char *const arguments[] = {"--engine",      "remote", "--remote", "env:" VARIABLE,
                                             "--store-bytes", "0",      NULL};
     const struct elsewhere *row = &elsewhere[provider];
@@ -58,7 +74,7 @@ struct gw_link *gw_remote_link(uv_loop_t *loop, const char *helper, enum gw_prov
     if (write_config(row, url, &config) && !variable.failed) {
         const char *environment[] = {config.data, variable.data, NULL};
         struct fm_client_options options = {.path = helper, .arguments = arguments, .environment = environment};
-        link = gw_link_new(loop, &options);
+        link = gw_link_new(loop, &options, pulse_ms);
     }
     if (variable.data) {
         explicit_bzero(variable.data, variable.len);

@@ -5,20 +5,20 @@
 #include "rpc/rpc.h"
 
 #include "base/clock.h"
-#include "rpc/call.h"
+#include "rpc/reply.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-static void health_check(void *context, struct gw_call *call, const struct gw_params *params) {
+static void health_check(void *context, struct gw_reply *call, const struct gw_params *params) {
     (void)params;
-    struct fm_json_writer *w = gw_call_begin(call);
+    struct fm_json_writer *w = gw_reply_begin(call);
     fm_json_object_begin(w);
     fm_json_key_str(w, "status", "ok");
     fm_json_key_int(w, "uptime", gw_rpc_uptime(context));
     fm_json_object_end(w);
-    gw_call_end(call);
+    gw_reply_end(call);
 }
 
 /* Above all of an earlier process: so many events it can't have sent in a millisecond. */
@@ -59,7 +59,7 @@ void gw_peer_add(struct gw_rpc *rpc, struct gw_peer *peer) {
 
 void gw_peer_remove(struct gw_peer *peer) {
     while (peer->calls) {
-        gw_call_orphan(peer->calls);
+        gw_reply_orphan(peer->calls);
     }
     *peer->link = peer->next;
     if (peer->next) {
@@ -71,7 +71,7 @@ void gw_peer_remove(struct gw_peer *peer) {
 void gw_rpc_refuse(struct gw_peer *peer, const char *id, size_t id_len, enum gw_code code, const char *message) {
     struct fm_buf text;
     fm_buf_init(&text, GW_ANSWER_MAX);
-    gw_call_write_error(&text, id, id_len, code, message);
+    gw_reply_write_error(&text, id, id_len, code, message);
     if (!text.failed) {
         peer->send(peer, text.data, text.len);
     }
@@ -96,14 +96,14 @@ void gw_rpc_request(struct gw_peer *peer, const struct gw_frame *frame) {
                       "busy: too many requests of this connection wait for their answers; send it again after one");
         return;
     }
-    struct gw_call *call = gw_call_new(peer, frame->id, frame->id_len);
+    struct gw_reply *call = gw_reply_new(peer, frame->id, frame->id_len);
     if (!call) {
         gw_rpc_refuse(peer, frame->id, frame->id_len, GW_INTERNAL, "out of memory");
         return;
     }
     if (!peer->rpc->app[method].handle) {
-        gw_call_fail(call, GW_UNAVAILABLE, "unavailable: this gateway was built without what %s needs",
-                     gw_rows[method].name);
+        gw_reply_fail(call, GW_UNAVAILABLE, "unavailable: this gateway was built without what %s needs",
+                      gw_rows[method].name);
         return;
     }
     peer->rpc->app[method].handle(peer->rpc->app[method].context, call, &params);

@@ -14,11 +14,11 @@
 #define GW_ANSWER_MAX (8u << 20) /* bytes of a frame that the gateway sends */
 #define GW_CALLS_MAX  64u        /* requests of a peer that wait for their answers; more are GW_BUSY */
 
-struct gw_call;
+struct gw_reply;
 struct gw_peer;
 
-/* A method's handler. It owns `call`, and has to settle it with gw_call_end or gw_call_fail. `params` end with it. */
-typedef void gw_handler(void *context, struct gw_call *call, const struct gw_params *params);
+/* A method's handler. It owns `call`, and has to settle it with gw_reply_end or gw_reply_fail. `params` end with it. */
+typedef void gw_handler(void *context, struct gw_reply *call, const struct gw_params *params);
 
 struct gw_rpc {
     struct {
@@ -28,6 +28,7 @@ struct gw_rpc {
     struct gw_peer *peers; /* logged in or not */
     int64_t started_ms;    /* fm_now_ms */
     int64_t seq;           /* of the last event */
+    int64_t promised;      /* the highest number of gw_event_promise; 0: none */
     struct fm_buf event;   /* that is being written */
     struct fm_json_writer writer;
 };
@@ -37,7 +38,7 @@ struct gw_peer {
     /* Sends a whole frame; `text` is the caller's. The peer may be removed by it later, never during it. */
     void (*send)(struct gw_peer *peer, const char *text, size_t len);
     bool logged_in; /* net/ sets it */
-    struct gw_call *calls;
+    struct gw_reply *calls;
     size_t call_count;
     struct gw_rpc *rpc;
     struct gw_peer *next;
@@ -68,14 +69,14 @@ int64_t gw_rpc_uptime(const struct gw_rpc *rpc);
 
 /* ---- answers ---- */
 
-/* The answer's writer: the handler writes one value, the result, then calls gw_call_end. Not after a failure. */
-struct fm_json_writer *gw_call_begin(struct gw_call *call);
+/* The answer's writer: the handler writes one value, the result, then calls gw_reply_end. Not after a failure. */
+struct fm_json_writer *gw_reply_begin(struct gw_reply *call);
 
 /* Sends the answer and frees the call. A result of more than GW_ANSWER_MAX bytes becomes an error, GW_INTERNAL. */
-void gw_call_end(struct gw_call *call);
+void gw_reply_end(struct gw_reply *call);
 
 /* Answers with an error, and frees the call. Drops what was written of a result. Never user text in `message`. */
-void gw_call_fail(struct gw_call *call, enum gw_code code, const char *fmt, ...) FM_PRINTF(3, 4);
+void gw_reply_fail(struct gw_reply *call, enum gw_code code, const char *fmt, ...) FM_PRINTF(3, 4);
 
 /* ---- events ---- */
 
@@ -90,5 +91,19 @@ struct fm_json_writer *gw_event_begin(struct gw_rpc *rpc, const char *name);
  * event was too long, and nothing was sent.
  */
 int64_t gw_event_end(struct gw_rpc *rpc, const char *session_key);
+
+/*
+ * The number that an event will have, for a record that has to be on the disk before the event is sent. It is a step of
+ * GW_SEQ_PROMISE above the last one, so that the events until then have numbers below it.
+ */
+#define GW_SEQ_PROMISE 10000
+int64_t gw_event_promise(struct gw_rpc *rpc);
+
+/* Events have numbers above `seq` from now on. */
+void gw_event_start_above(struct gw_rpc *rpc, int64_t seq);
+
+/* As gw_event_end, for an event whose number was promised. If other events have passed that number, it gets the next.
+ */
+int64_t gw_event_end_as(struct gw_rpc *rpc, const char *session_key, int64_t promised);
 
 #endif

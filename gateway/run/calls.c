@@ -17,6 +17,7 @@
 #include <string.h>
 
 #define TEXT_MAX (64u << 20)
+#define NOT_RUN  "Not run: the run was stopped."
 
 /* What came of a call, while its attachments go to the disk. */
 struct gw_tool_outcome {
@@ -254,12 +255,12 @@ static void on_progress(void *context, const char *message) {
 static void on_audited(void *context, const struct fm_error *error) {
     struct gw_run *run = context;
     run->writes--;
-    if (error) {
-        gw_run_fail(run, error->detail);
+    if (error || run->fault[0]) {
+        gw_run_fail(run, error ? error->detail : NULL);
         return;
     }
     if (run->aborting) {
-        settle(run, "aborted", "Not run: the user stopped the run.");
+        settle(run, "aborted", NOT_RUN);
         return;
     }
     const struct gw_observer observer = {run, on_progress, on_done};
@@ -285,14 +286,14 @@ static void on_allowed(struct gw_run *run) {
 /* ---- approval ---- */
 
 static void answer_user(struct gw_run *run) {
-    struct gw_call *call = run->answerer;
+    struct gw_reply *call = run->answerer;
     run->answerer = NULL;
     if (call) {
-        struct fm_json_writer *w = gw_call_begin(call);
+        struct fm_json_writer *w = gw_reply_begin(call);
         fm_json_object_begin(w);
         fm_json_key_bool(w, "ok", true);
         fm_json_object_end(w);
-        gw_call_end(call);
+        gw_reply_end(call);
     }
 }
 
@@ -327,7 +328,7 @@ static void on_expired(struct gw_run *run) {
 
 static void on_withdrawn(struct gw_run *run) {
     tell_resolved(run, "withdrawn");
-    settle(run, "aborted", "Not run: the user stopped the run.");
+    settle(run, "aborted", NOT_RUN);
 }
 
 void gw_calls_decided(void *context, const char *approval_id, enum gw_verdict verdict, const char *reason) {
@@ -342,6 +343,10 @@ void gw_calls_decided(void *context, const char *approval_id, enum gw_verdict ve
     };
     struct gw_run *run = context;
     run->phase = GW_PHASE_OTHER;
+    if (run->state == GW_RUN_ENDING) { /* gw_calls_leave: the disk has failed, and nothing more is written */
+        tell_resolved(run, rows[GW_WITHDRAWN].word);
+        return;
+    }
     struct fm_json_writer *w = gw_run_record(run, GW_RECORD_APPROVAL_SETTLED);
     if (!w) {
         return;
@@ -477,7 +482,7 @@ static void prepare(struct gw_run *run, struct json_object *item) {
     }
     gw_tool_call_request(run->call, &request);
     bool ruled = !run->chat->browsed && strcmp(name, "browser") != 0 &&
-                 gw_rules_allow(chats->rules, request.tool, request.details);
+                 gw_rules_allow(chats->rules, request.tool, chats->folder, arguments);
     if (!gw_live_tool(run, request.tool, request.summary, request.details)) {
         gw_run_fail(run, "out of memory");
         return;
@@ -491,6 +496,10 @@ static void prepare(struct gw_run *run, struct json_object *item) {
     } else {
         allow(run, ruled ? "rule" : "none");
     }
+}
+
+const char *gw_calls_input(const struct gw_run *run) {
+    return gw_text_of(json_object_array_get_idx(run->items, run->item_index - 1), "arguments");
 }
 
 static void next(struct gw_run *run) {
@@ -507,6 +516,19 @@ static void next(struct gw_run *run) {
 
 void gw_calls_run(struct gw_run *run) {
     next(run);
+}
+
+void gw_calls_leave(struct gw_run *run) {
+    struct gw_reply *answerer = run->answerer;
+    if (run->approval_id[0]) {
+        gw_approvals_withdraw(chats_of(run)->approvals, run->id);
+    }
+    run->approval_id[0] = '\0';
+    run->answerer = NULL;
+    if (answerer) {
+        gw_reply_fail(answerer, GW_UNAVAILABLE, "the answer could not be kept, so the tool did not run: %s",
+                      run->fault);
+    }
 }
 
 void gw_calls_abort(struct gw_run *run) {

@@ -15,18 +15,18 @@
 
 /* ---- agents and sessions ---- */
 
-static void list_agents(void *context, struct gw_call *call, const struct gw_params *params) {
+static void list_agents(void *context, struct gw_reply *call, const struct gw_params *params) {
     struct gw_chats *chats = context;
     struct gw_agent agent;
     struct fm_error error;
     (void)params;
     if (gw_agent_read(chats->workspace, chats->default_agent, &agent, &error) != FM_OK) {
-        gw_call_fail(call, GW_UNAVAILABLE, "%s", error.detail);
+        gw_reply_fail(call, GW_UNAVAILABLE, "%s", error.detail);
         return;
     }
     char model[GW_MODEL_MAX + 16];
     snprintf(model, sizeof model, "%s/%s", gw_provider_name(agent.model.provider), agent.model.name);
-    struct fm_json_writer *w = gw_call_begin(call);
+    struct fm_json_writer *w = gw_reply_begin(call);
     fm_json_object_begin(w);
     fm_json_key(w, "agents");
     fm_json_array_begin(w);
@@ -37,22 +37,22 @@ static void list_agents(void *context, struct gw_call *call, const struct gw_par
     fm_json_object_end(w);
     fm_json_array_end(w);
     fm_json_object_end(w);
-    gw_call_end(call);
+    gw_reply_end(call);
     gw_agent_free(&agent);
 }
 
 /* A call that waits for the disk. */
 struct pending {
     struct gw_chats *chats;
-    struct gw_call *call;
+    struct gw_reply *call;
     char key[GW_SESSION_KEY_LEN + 1]; /* of its session; "": it has none yet */
 };
 
 /* NULL: out of memory, and the call is answered. */
-static struct pending *pend(struct gw_chats *chats, struct gw_call *call, const char *key) {
+static struct pending *pend(struct gw_chats *chats, struct gw_reply *call, const char *key) {
     struct pending *pending = calloc(1, sizeof *pending);
     if (!pending) {
-        gw_call_fail(call, GW_INTERNAL, "out of memory");
+        gw_reply_fail(call, GW_INTERNAL, "out of memory");
         return NULL;
     }
     pending->chats = chats;
@@ -64,24 +64,24 @@ static struct pending *pend(struct gw_chats *chats, struct gw_call *call, const 
 static void on_created(void *context, const struct fm_error *error, const struct gw_session *session) {
     struct pending *creation = context;
     if (error) {
-        gw_call_fail(creation->call, GW_UNAVAILABLE, "the session was not made: %s", error->detail);
+        gw_reply_fail(creation->call, GW_UNAVAILABLE, "the session was not made: %s", error->detail);
     } else {
-        struct fm_json_writer *w = gw_call_begin(creation->call);
+        struct fm_json_writer *w = gw_reply_begin(creation->call);
         fm_json_object_begin(w);
         fm_json_key_str(w, "sessionKey", session->key);
         fm_json_object_end(w);
-        gw_call_end(creation->call);
+        gw_reply_end(creation->call);
         gw_tell_changed(creation->chats, session->key);
     }
     free(creation);
 }
 
-static void create_session(void *context, struct gw_call *call, const struct gw_params *params) {
+static void create_session(void *context, struct gw_reply *call, const struct gw_params *params) {
     struct gw_chats *chats = context;
     const char *agent = params->agent_id.text ? params->agent_id.text : chats->default_agent;
     struct fm_error error;
     if (strcmp(agent, chats->default_agent) != 0) {
-        gw_call_fail(call, GW_NOT_FOUND, "agentId: there is no such agent; agents.list has them");
+        gw_reply_fail(call, GW_NOT_FOUND, "agentId: there is no such agent; agents.list has them");
         return;
     }
     struct pending *creation = pend(chats, call, "");
@@ -91,7 +91,7 @@ static void create_session(void *context, struct gw_call *call, const struct gw_
     enum fm_code code = gw_session_create(chats->options.sessions, agent, on_created, creation, &error);
     if (code != FM_OK) {
         free(creation);
-        gw_call_fail(call, code == FM_RATE_LIMITED ? GW_BUSY : GW_UNAVAILABLE, "%s", error.detail);
+        gw_reply_fail(call, code == FM_RATE_LIMITED ? GW_BUSY : GW_UNAVAILABLE, "%s", error.detail);
     }
 }
 
@@ -106,9 +106,9 @@ static bool list_session(void *context, const struct gw_session *session) {
     return true;
 }
 
-static void list_sessions(void *context, struct gw_call *call, const struct gw_params *params) {
+static void list_sessions(void *context, struct gw_reply *call, const struct gw_params *params) {
     struct gw_chats *chats = context;
-    struct fm_json_writer *w = gw_call_begin(call);
+    struct fm_json_writer *w = gw_reply_begin(call);
     struct listing listing = {chats, w};
     (void)params;
     fm_json_object_begin(w);
@@ -130,9 +130,9 @@ static void list_sessions(void *context, struct gw_call *call, const struct gw_p
     fm_json_key_int(w, "seq", chats->options.rpc->seq);
     fm_json_object_end(w);
     if (ok) {
-        gw_call_end(call);
+        gw_reply_end(call);
     } else {
-        gw_call_fail(call, GW_INTERNAL, "out of memory");
+        gw_reply_fail(call, GW_INTERNAL, "out of memory");
     }
 }
 
@@ -140,24 +140,24 @@ static void on_renamed(void *context, const struct fm_error *error) {
     struct pending *rename = context;
     const struct gw_session *session = gw_session_find(rename->chats->options.sessions, rename->key);
     if (error || !session) {
-        gw_call_fail(rename->call, GW_UNAVAILABLE, "the title was not kept: %s", error ? error->detail : "it is gone");
+        gw_reply_fail(rename->call, GW_UNAVAILABLE, "the title was not kept: %s", error ? error->detail : "it is gone");
     } else {
-        struct fm_json_writer *w = gw_call_begin(rename->call);
+        struct fm_json_writer *w = gw_reply_begin(rename->call);
         fm_json_object_begin(w);
         fm_json_key(w, "session");
         gw_tell_session(rename->chats, session, w);
         fm_json_object_end(w);
-        gw_call_end(rename->call);
+        gw_reply_end(rename->call);
         gw_tell_changed(rename->chats, rename->key);
     }
     free(rename);
 }
 
-static void rename_session(void *context, struct gw_call *call, const struct gw_params *params) {
+static void rename_session(void *context, struct gw_reply *call, const struct gw_params *params) {
     struct gw_chats *chats = context;
     struct fm_error error;
     if (fm_utf8_characters(params->title.text, params->title.len) > TITLE_CHARACTERS) {
-        gw_call_fail(call, GW_INVALID_PARAMS, "title: must have %d characters at most", TITLE_CHARACTERS);
+        gw_reply_fail(call, GW_INVALID_PARAMS, "title: must have %d characters at most", TITLE_CHARACTERS);
         return;
     }
     struct pending *rename = pend(chats, call, params->session_key.text);
@@ -168,11 +168,11 @@ static void rename_session(void *context, struct gw_call *call, const struct gw_
         gw_session_rename(chats->options.sessions, rename->key, params->title.text, on_renamed, rename, &error);
     if (code != FM_OK) {
         free(rename);
-        gw_call_fail(call,
-                     code == FM_NOT_FOUND         ? GW_NOT_FOUND
-                     : code == FM_INVALID_REQUEST ? GW_INVALID_PARAMS
-                                                  : GW_UNAVAILABLE,
-                     "%s%s", code == FM_INVALID_REQUEST ? "title: " : "", error.detail);
+        gw_reply_fail(call,
+                      code == FM_NOT_FOUND         ? GW_NOT_FOUND
+                      : code == FM_INVALID_REQUEST ? GW_INVALID_PARAMS
+                                                   : GW_UNAVAILABLE,
+                      "%s%s", code == FM_INVALID_REQUEST ? "title: " : "", error.detail);
     }
 }
 
@@ -181,8 +181,8 @@ static void rename_session(void *context, struct gw_call *call, const struct gw_
 static void on_blob(void *context, const struct fm_error *error, const void *bytes, size_t len) {
     struct pending *get = context;
     if (error) {
-        gw_call_fail(get->call, error->code == FM_NOT_FOUND ? GW_NOT_FOUND : GW_UNAVAILABLE, "blobId: %s",
-                     error->detail);
+        gw_reply_fail(get->call, error->code == FM_NOT_FOUND ? GW_NOT_FOUND : GW_UNAVAILABLE, "blobId: %s",
+                      error->detail);
         free(get);
         return;
     }
@@ -196,35 +196,35 @@ static void on_blob(void *context, const struct fm_error *error, const void *byt
         fm_base64_write_group(data + at, len - at < 3 ? len - at : 3, group);
         fm_buf_append(&text, group, sizeof group);
     }
-    struct fm_json_writer *w = gw_call_begin(get->call);
+    struct fm_json_writer *w = gw_reply_begin(get->call);
     fm_json_object_begin(w);
     fm_json_key_str(w, "mimeType", png ? "image/png" : jpeg ? "image/jpeg" : "application/octet-stream");
     fm_json_key(w, "data");
     fm_json_string(w, text.data, text.len);
     fm_json_object_end(w);
-    gw_call_end(get->call);
+    gw_reply_end(get->call);
     fm_buf_free(&text);
     free(get);
 }
 
-static void get_blob(void *context, struct gw_call *call, const struct gw_params *params) {
+static void get_blob(void *context, struct gw_reply *call, const struct gw_params *params) {
     struct gw_chats *chats = context;
     struct fm_error error;
     struct pending *get = pend(chats, call, "");
     if (get && gw_session_attachment(chats->options.sessions, params->blob_id.text, on_blob, get, &error) != FM_OK) {
         free(get);
-        gw_call_fail(call, error.code == FM_NOT_FOUND ? GW_NOT_FOUND : GW_UNAVAILABLE, "blobId: %s", error.detail);
+        gw_reply_fail(call, error.code == FM_NOT_FOUND ? GW_NOT_FOUND : GW_UNAVAILABLE, "blobId: %s", error.detail);
     }
 }
 
 /* ---- a run that goes on ---- */
 
-static void abort_run(void *context, struct gw_call *call, const struct gw_params *params) {
+static void abort_run(void *context, struct gw_reply *call, const struct gw_params *params) {
     struct gw_run *run = gw_run_find(context, params->run_id.text);
     if (!run) {
-        gw_call_fail(call, GW_NOT_FOUND, "runId: no such run is open");
+        gw_reply_fail(call, GW_NOT_FOUND, "runId: no such run is open");
     } else if (run->abort_count == sizeof run->aborts / sizeof run->aborts[0]) {
-        gw_call_fail(call, GW_BUSY, "the run is being stopped already");
+        gw_reply_fail(call, GW_BUSY, "the run is being stopped already");
     } else {
         run->aborts[run->abort_count++] = call;
         if (!run->aborting) {
@@ -242,16 +242,16 @@ static struct gw_run *run_of_approval(const struct gw_chats *chats, const char *
     return NULL;
 }
 
-static void answer_ok(struct gw_call *call, bool ok) {
-    struct fm_json_writer *w = gw_call_begin(call);
+static void answer_ok(struct gw_reply *call, bool ok) {
+    struct fm_json_writer *w = gw_reply_begin(call);
     fm_json_object_begin(w);
     fm_json_key_bool(w, "ok", ok);
     fm_json_object_end(w);
-    gw_call_end(call);
+    gw_reply_end(call);
 }
 
 /* The call is answered once the decision is on the disk (calls.c), or here if it came too late. */
-static void decide(struct gw_chats *chats, struct gw_call *call, const char *id, bool approved, const char *reason) {
+static void decide(struct gw_chats *chats, struct gw_reply *call, const char *id, bool approved, const char *reason) {
     struct gw_run *run = run_of_approval(chats, id);
     if (!run || run->answerer || run->phase != GW_PHASE_APPROVAL) {
         answer_ok(call, false);
@@ -264,25 +264,27 @@ static void decide(struct gw_chats *chats, struct gw_call *call, const char *id,
     }
 }
 
-static void approve(void *context, struct gw_call *call, const struct gw_params *params) {
+static void approve(void *context, struct gw_reply *call, const struct gw_params *params) {
     struct gw_chats *chats = context;
-    struct gw_run *run = run_of_approval(chats, params->approval_id.text);
+    const char *id = params->approval_id.text;
+    struct gw_run *run = run_of_approval(chats, id);
     struct fm_error error;
     if (params->remember && run && !run->can_remember) {
-        gw_call_fail(call, GW_INVALID_PARAMS, "remember: this call is always asked for");
+        gw_reply_fail(call, GW_INVALID_PARAMS, "remember: this call is always asked for");
         return;
     }
-    if (params->remember && run) {
-        const struct gw_part *part = gw_live_last(run);
-        if (gw_rules_add(chats->rules, part->tool_name, part->details, &error) != FM_OK) {
-            gw_call_fail(call, GW_UNAVAILABLE, "the rule was not kept, and nothing was approved: %s", error.detail);
+    gw_approvals_expire(chats->approvals, fm_now_ms()); /* what is open now, stays open for this call */
+    if (params->remember && run && run->phase == GW_PHASE_APPROVAL && !run->answerer) {
+        const char *tool = gw_live_last(run)->tool_name;
+        if (gw_rules_add(chats->rules, tool, chats->folder, gw_calls_input(run), &error) != FM_OK) {
+            gw_reply_fail(call, GW_UNAVAILABLE, "the rule was not kept, and nothing was approved: %s", error.detail);
             return;
         }
     }
-    decide(chats, call, params->approval_id.text, true, "");
+    decide(chats, call, id, true, "");
 }
 
-static void deny(void *context, struct gw_call *call, const struct gw_params *params) {
+static void deny(void *context, struct gw_reply *call, const struct gw_params *params) {
     const char *reason = params->reason.text ? params->reason.text : "";
     decide(context, call, params->approval_id.text, false, reason);
 }
@@ -344,6 +346,20 @@ static void free_parts(struct gw_chats *chats) {
     free(chats->folder);
 }
 
+static bool note_event(void *context, const struct gw_session *session) {
+    int64_t *event = context;
+    *event = session->facts.event > *event ? session->facts.event : *event;
+    return true;
+}
+
+/* Above all events of former processes: by the clock, or if that was set back, by what the transcripts note. */
+static int64_t first_seq(const struct gw_sessions *sessions) {
+    int64_t noted = 0;
+    int64_t now = gw_wall_ms() * GW_EVENTS_A_MS;
+    (void)!gw_sessions_each(sessions, note_event, &noted);
+    return noted && noted + GW_SEQ_PROMISE > now ? noted + GW_SEQ_PROMISE : now;
+}
+
 enum fm_code gw_chats_new(const struct gw_chats_options *options, struct gw_chats **out, struct fm_error *error) {
     struct gw_chats *chats = calloc(1, sizeof *chats);
     if (!chats) {
@@ -354,7 +370,6 @@ enum fm_code gw_chats_new(const struct gw_chats_options *options, struct gw_chat
     chats->default_agent = strdup(options->default_agent);
     chats->folder = strdup(options->folder);
     chats->approvals = gw_approvals_new(options->approval_timeout_ms);
-    chats->start_seq = options->rpc->seq;
     fm_buf_init(&chats->tools, TOOLS_MAX);
     bool ok = chats->workspace && chats->default_agent && chats->folder && chats->approvals && write_tools(chats);
     enum fm_code code = ok ? gw_rules_open(options->rules, &chats->rules, error) : fm_fail_no_memory(error);
@@ -364,7 +379,9 @@ enum fm_code gw_chats_new(const struct gw_chats_options *options, struct gw_chat
         return code;
     }
     uv_timer_init(options->loop, &chats->expiry);
-    chats->expiry.data = chats;
+    uv_timer_init(options->loop, &chats->reaper);
+    chats->expiry.data = chats->reaper.data = chats;
+    gw_event_start_above(options->rpc, first_seq(options->sessions));
     set_methods(chats);
     *out = chats;
     return FM_OK;
@@ -392,18 +409,21 @@ void gw_chats_stop(struct gw_chats *chats, void (*stopped)(void *context), void 
     }
 }
 
+/* The journal has called back for all of it by now. */
 static void on_closed(uv_handle_t *handle) {
     struct gw_chats *chats = handle->data;
-    free_parts(chats);
-    free(chats);
-}
-
-void gw_chats_free(struct gw_chats *chats) {
+    gw_runs_reap(chats);
     while (chats->first) {
         struct gw_chat *chat = chats->first;
         chats->first = chat->next;
         json_object_put(chat->keys);
         free(chat);
     }
-    uv_close((uv_handle_t *)&chats->expiry, on_closed);
+    free_parts(chats);
+    free(chats);
+}
+
+void gw_chats_free(struct gw_chats *chats) {
+    uv_close((uv_handle_t *)&chats->expiry, NULL);
+    uv_close((uv_handle_t *)&chats->reaper, on_closed);
 }

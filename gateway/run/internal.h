@@ -52,6 +52,7 @@ enum gw_run_phase {
 struct gw_run {
     struct gw_run *next; /* of its chat; the first one goes on */
     struct gw_chat *chat;
+    struct gw_chats *chats; /* the chat may be gone when the last write is done */
     char id[GW_RUN_ID_LEN + 1];
     char request_key[GW_REQUEST_KEY_LEN + 1]; /* "": none */
     char *message;
@@ -60,18 +61,21 @@ struct gw_run {
     enum gw_run_state state;
     enum gw_run_phase phase;
     bool aborting;
-    bool over; /* told; it is freed with its last write */
+    bool taken_back; /* it was aborted before it began */
+    bool cut;        /* the last turn was ended by a limit */
+    bool over;       /* told; it is freed after its last write */
     unsigned writes;
-    struct gw_call *sends[4]; /* who asks for it with its requestKey while it is written */
+    bool lost;                 /* a record of its message, or of its answer, is not on the disk */
+    int64_t event;             /* the number of the event that will tell its end */
+    struct gw_reply *sends[4]; /* who asks for it with its requestKey while it is written */
     size_t send_count;
-    struct gw_call *aborts[4];
+    struct gw_reply *aborts[4];
     size_t abort_count;
 
     struct gw_agent agent;
     bool has_agent;
     char model[GW_MODEL_MAX + 16]; /* "local/default" */
     struct fm_buf recalled;        /* text for the instructions */
-    uv_timer_t *recall_timer;      /* NULL: it is not waited for */
     struct gw_turn *turn;
     unsigned steps;
     struct gw_usage usage; /* sums */
@@ -88,8 +92,8 @@ struct gw_run {
     char approval_id[GW_APPROVAL_ID_LEN + 1];
     int64_t approval_end_ms; /* since 1970 */
     bool can_remember;
-    const char *allowed_by;   /* "user", "rule" or "none" */
-    struct gw_call *answerer; /* the user's answer, which is told once it is on the disk */
+    const char *allowed_by;    /* "user", "rule" or "none" */
+    struct gw_reply *answerer; /* the user's answer, which is told once it is on the disk */
     bool denied;
     int64_t tool_started_ms; /* fm_now_ms */
     struct gw_tool_outcome *outcome;
@@ -109,8 +113,9 @@ struct gw_chat {
     struct json_object *keys;        /* {requestKey: {"runId","message"}}: a hash of the message; owned */
     struct gw_pending_send *pending; /* until it is loaded; the oldest first */
     unsigned ends;                   /* runs that have ended: who reads the transcript sees whether it missed one */
-    struct gw_call *deleter;
+    struct gw_reply *deleter;
     bool deleting;
+    bool removing; /* the journal has it */
 };
 
 struct gw_chats {
@@ -121,8 +126,9 @@ struct gw_chats {
     struct gw_rules *rules;
     struct gw_approvals *approvals;
     uv_timer_t expiry;
+    uv_timer_t reaper;   /* frees what is dead when no function has it any more */
+    struct gw_run *dead; /* over, with no write left */
     struct gw_chat *first;
-    int64_t start_seq; /* of events before the first of this process: what was told before has no greater one */
     bool stopping;
     void (*stopped)(void *context);
     void *stopped_context;
@@ -171,11 +177,17 @@ void gw_live_free(struct gw_run *run);
 /* Runs the calls in run->items, one after the other; then gw_run_calls_done. */
 void gw_calls_run(struct gw_run *run);
 
+/* What the model calls the tool with that waits for approval: JSON. */
+const char *gw_calls_input(const struct gw_run *run);
+
 /* The user's answer to run->approval_id: see chats.c. */
 void gw_calls_decided(void *context, const char *approval_id, enum gw_verdict verdict, const char *reason);
 
 /* Ends the call that goes on early. */
 void gw_calls_abort(struct gw_run *run);
+
+/* The run ends: nothing of its calls is left open. */
+void gw_calls_leave(struct gw_run *run);
 
 /* ---- run.c ---- */
 
@@ -209,22 +221,25 @@ struct gw_chat *gw_chat_find(const struct gw_chats *chats, const char *key);
 struct gw_run *gw_run_find(const struct gw_chats *chats, const char *run_id);
 
 /* chat.send, sessions.delete. */
-void gw_send(void *context, struct gw_call *call, const struct gw_params *params);
-void gw_delete(void *context, struct gw_call *call, const struct gw_params *params);
+void gw_send(void *context, struct gw_reply *call, const struct gw_params *params);
+void gw_delete(void *context, struct gw_reply *call, const struct gw_params *params);
 
 /* The end of the run is told: it leaves its chat, and the next one begins. */
 void gw_run_leave(struct gw_run *run);
 
-/* Frees a run that is over, once nothing of it is left. */
+/* Frees a run that is over, once nothing of it is left: in a later round of the loop. */
 void gw_run_free(struct gw_run *run);
+void gw_runs_reap(struct gw_chats *chats);
 
 /* ---- join.c: what a session is, for who comes later ---- */
 
-/* sessions.subscribe, sessions.get, chat.history, sessions.search. */
-void gw_join_subscribe(void *context, struct gw_call *call, const struct gw_params *params);
-void gw_join_get(void *context, struct gw_call *call, const struct gw_params *params);
-void gw_join_history(void *context, struct gw_call *call, const struct gw_params *params);
-void gw_join_search(void *context, struct gw_call *call, const struct gw_params *params);
+/* sessions.subscribe, sessions.get, chat.history. They read the transcript, and answer later. */
+void gw_join_subscribe(void *context, struct gw_reply *call, const struct gw_params *params);
+void gw_join_get(void *context, struct gw_reply *call, const struct gw_params *params);
+void gw_join_history(void *context, struct gw_reply *call, const struct gw_params *params);
+
+/* sessions.search: all transcripts, one after the other (search.c). */
+void gw_join_search(void *context, struct gw_reply *call, const struct gw_params *params);
 
 /* ---- messages.c (pure) ---- */
 
@@ -232,8 +247,7 @@ void gw_join_search(void *context, struct gw_call *call, const struct gw_params 
 struct gw_messages {
     const struct gw_story *story;
     int64_t after_seq;
-    int64_t start_seq; /* the seq of a run whose end was not noted: what came before the start of this process */
-    size_t limit;      /* the last so many; 0: all */
+    size_t limit;                                    /* the last so many; 0: all */
     bool (*open)(void *context, const char *run_id); /* such a run is left out */
     void *context;
 };

@@ -150,8 +150,9 @@ static void write_answer(const struct gw_story_run *run, int64_t seq, struct fm_
 }
 
 static bool is_written(const struct gw_messages *messages, const struct gw_story_run *run, int64_t *seq) {
-    *seq = run->event ? run->event : messages->start_seq;
-    return run->ended && *seq > messages->after_seq && !(messages->open && messages->open(messages->context, run->id));
+    *seq = run->event;
+    return run->ended && !run->taken_back && *seq > messages->after_seq &&
+           !(messages->open && messages->open(messages->context, run->id));
 }
 
 void gw_messages_write(const struct gw_messages *messages, struct fm_json_writer *w, bool *more) {

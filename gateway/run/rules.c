@@ -1,7 +1,9 @@
-/* The rules, in memory and in rules.json: [{"tool","details"}], where details is the text that the user has seen. */
+/* The rules, in memory and in rules.json: [{"tool","folder","input"}]. Input is the call's, as JSON without spaces. */
 #include "run/rules.h"
 #include "base/file.h"
 #include "config/paths.h"
+#include "protocol/json_check.h"
+#include "protocol/json_tree.h"
 #include "protocol/json_writer.h"
 
 #include <errno.h>
@@ -10,11 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FILE_MAX_BYTES (64u << 20)
+#define FILE_MAX_BYTES   (64u << 20)
+#define INPUT_VALUES_MAX 1048576 /* as json_check's callers for tools have */
 
 struct gw_rules {
     char *path;
-    struct json_object *list; /* an array of {tool, details} */
+    struct json_object *list; /* an array of {tool, folder, input} */
 };
 
 static enum fm_code broken(const char *path, struct fm_error *error) {
@@ -31,7 +34,7 @@ static bool is_list(struct json_object *list) {
     bool ok = json_object_is_type(list, json_type_array);
     for (size_t i = 0; ok && i < json_object_array_length(list); i++) {
         struct json_object *rule = json_object_array_get_idx(list, i);
-        ok = text_of(rule, "tool") && text_of(rule, "details");
+        ok = text_of(rule, "tool") && text_of(rule, "folder") && text_of(rule, "input");
     }
     return ok;
 }
@@ -83,29 +86,63 @@ void gw_rules_free(struct gw_rules *rules) {
     }
 }
 
-bool gw_rules_allow(const struct gw_rules *rules, const char *tool, const char *details) {
+/* The input without spaces, read as the tool reads it (tools/registry.c). The caller puts it; NULL: it is no JSON, or
+ * no memory. */
+static struct json_object *parse(const char *input) {
+    struct json_object *root = NULL;
+    struct fm_buf scratch;
+    size_t offset;
+    if (fm_json_check(input, strlen(input), INPUT_VALUES_MAX, &offset)) {
+        return NULL;
+    }
+    fm_buf_init(&scratch, FILE_MAX_BYTES);
+    bool ok = fm_json_tree(input, strlen(input), &scratch, &root);
+    fm_buf_free(&scratch);
+    return ok ? root : NULL;
+}
+
+static bool is_rule(const struct gw_rules *rules, const char *tool, const char *folder, const char *input) {
     for (size_t i = 0; i < json_object_array_length(rules->list); i++) {
         struct json_object *rule = json_object_array_get_idx(rules->list, i);
-        if (strcmp(text_of(rule, "tool"), tool) == 0 && strcmp(text_of(rule, "details"), details) == 0) {
+        if (strcmp(text_of(rule, "tool"), tool) == 0 && strcmp(text_of(rule, "folder"), folder) == 0 &&
+            strcmp(text_of(rule, "input"), input) == 0) {
             return true;
         }
     }
     return false;
 }
 
-enum fm_code gw_rules_add(struct gw_rules *rules, const char *tool, const char *details, struct fm_error *error) {
+bool gw_rules_allow(const struct gw_rules *rules, const char *tool, const char *folder, const char *input) {
+    struct json_object *root = parse(input);
+    bool allowed = root && is_rule(rules, tool, folder, json_object_to_json_string_ext(root, JSON_C_TO_STRING_PLAIN));
+    json_object_put(root);
+    return allowed;
+}
+
+static bool append(struct gw_rules *rules, const char *tool, const char *folder, const char *input) {
+    struct json_object *rule = json_object_new_object();
+    return rule && json_object_object_add(rule, "tool", json_object_new_string(tool)) == 0 &&
+           json_object_object_add(rule, "folder", json_object_new_string(folder)) == 0 &&
+           json_object_object_add(rule, "input", json_object_new_string(input)) == 0 &&
+           json_object_array_add(rules->list, rule) == 0;
+}
+
+enum fm_code gw_rules_add(struct gw_rules *rules, const char *tool, const char *folder, const char *input,
+                          struct fm_error *error) {
     size_t count = json_object_array_length(rules->list);
-    if (gw_rules_allow(rules, tool, details)) {
+    if (gw_rules_allow(rules, tool, folder, input)) {
         return FM_OK;
     }
     if (count >= GW_RULES_MAX) {
         return fm_fail(error, FM_RATE_LIMITED, "there are %u rules already: remove some from %s", GW_RULES_MAX,
                        rules->path);
     }
-    struct json_object *rule = json_object_new_object();
-    json_object_object_add(rule, "tool", json_object_new_string(tool));
-    json_object_object_add(rule, "details", json_object_new_string(details));
-    json_object_array_add(rules->list, rule);
+    struct json_object *root = parse(input);
+    bool added = root && append(rules, tool, folder, json_object_to_json_string_ext(root, JSON_C_TO_STRING_PLAIN));
+    json_object_put(root);
+    if (!added) {
+        return fm_fail_no_memory(error);
+    }
     struct fm_buf text;
     fm_buf_init(&text, FILE_MAX_BYTES);
     struct fm_json_writer w = fm_json_writer_on(&text);

@@ -39,12 +39,15 @@ static void on_written(void *context, const struct fm_error *error) {
     void (*then)(struct gw_run *run) = written->then;
     free(written);
     run->writes--;
+    if (error && !run->fault[0]) {
+        snprintf(run->fault, sizeof run->fault, "%s", error->detail);
+    }
     if (run->over) {
         gw_run_free(run);
-    } else if (error && then) {
-        gw_run_fail(run, error->detail);
-    } else if (error && run->state == GW_RUN_GOING) {
-        snprintf(run->fault, sizeof run->fault, "%s", error->detail); /* what goes on ends in a fault */
+    } else if (run->state != GW_RUN_GOING) {
+        return;
+    } else if (run->fault[0] && (then || run->phase == GW_PHASE_APPROVAL)) {
+        gw_run_fail(run, NULL); /* also for an earlier record: nothing runs that is not on the disk */
     } else if (then) {
         then(run);
     }
@@ -79,13 +82,13 @@ void gw_run_write(struct gw_run *run, void (*then)(struct gw_run *run)) {
 
 static void tell_end(struct gw_run *run) {
     struct gw_chats *chats = run->chat->chats;
-    bool final = run->outcome_word && strcmp(run->outcome_word, "final") == 0;
+    bool final = strcmp(run->outcome_word, "final") == 0;
     for (size_t i = 0; i < run->abort_count; i++) {
-        struct fm_json_writer *w = gw_call_begin(run->aborts[i]);
+        struct fm_json_writer *w = gw_reply_begin(run->aborts[i]);
         fm_json_object_begin(w);
         fm_json_key_bool(w, "ok", true);
         fm_json_object_end(w);
-        gw_call_end(run->aborts[i]);
+        gw_reply_end(run->aborts[i]);
     }
     run->abort_count = 0;
     struct fm_json_writer *w = gw_tell_begin(run, final ? "chat.final" : "chat.error");
@@ -94,32 +97,37 @@ static void tell_end(struct gw_run *run) {
         gw_tell_usage(&run->usage, run->has_agent && gw_provider_is_free(run->agent.model.provider), w);
     } else {
         fm_json_key_str(w, "message", run->fault);
-        if (run->aborting) {
+        if (strcmp(run->outcome_word, "aborted") == 0) {
             fm_json_key_bool(w, "aborted", true);
         }
     }
-    int64_t event = gw_tell_end(run);
+    (void)gw_event_end_as(chats->options.rpc, run->chat->key, run->event);
     struct fm_error error;
-    w = gw_session_begin(chats->options.sessions, run->chat->key, GW_RECORD_RUN_TOLD, run->id, &error);
-    if (w) { /* for who joins later; without it the end counts as older than this process */
-        fm_json_key_int(w, "event", event);
-        (void)!gw_session_end(chats->options.sessions, NULL, NULL, NULL, &error);
-    }
-    if (chats->options.memory && final) {
+    if (chats->options.memory && !run->taken_back) {
         (void)!gw_memory_index(chats->options.memory, run->chat->key, NULL, NULL, &error);
     }
     gw_run_leave(run);
 }
 
-/* The end could not be written: it is told all the same, as what it is. */
+static void say_lost(struct gw_run *run, const char *why) {
+    run->outcome_word = "error";
+    snprintf(run->fault, sizeof run->fault, "the answer could not be kept: %s", why);
+}
+
+/* An end that could not be written is told all the same, as what it is. */
 static void on_end_written(void *context, const struct fm_error *error) {
     struct gw_run *run = context;
     run->writes--;
-    if (error) {
-        run->outcome_word = "error";
-        snprintf(run->fault, sizeof run->fault, "the answer could not be kept: %s", error->detail);
+    if (error || run->lost) {
+        say_lost(run, error ? error->detail : "the disk failed for a moment");
     }
     tell_end(run);
+}
+
+static void on_answer_written(void *context, const struct fm_error *error) {
+    struct gw_run *run = context;
+    run->writes--;
+    run->lost |= error != NULL; /* what is written later may get there all the same */
 }
 
 static bool write_answer(struct gw_run *run, struct fm_error *error) {
@@ -136,7 +144,11 @@ static bool write_answer(struct gw_run *run, struct fm_error *error) {
         fm_json_key(w, "partial");
         fm_json_string(w, run->text.data + step, run->text.len - step);
     }
-    return gw_session_end(sessions, NULL, NULL, NULL, error) == FM_OK;
+    if (gw_session_end(sessions, on_answer_written, run, NULL, error) != FM_OK) {
+        return false;
+    }
+    run->writes++;
+    return true;
 }
 
 static bool write_end(struct gw_run *run, struct fm_error *error) {
@@ -146,6 +158,10 @@ static bool write_end(struct gw_run *run, struct fm_error *error) {
         return false;
     }
     fm_json_key_str(w, "outcome", run->outcome_word);
+    fm_json_key_int(w, "event", run->event);
+    if (run->taken_back) {
+        fm_json_key_bool(w, "takenBack", true);
+    }
     if (run->model[0]) {
         fm_json_key_str(w, "model", run->model);
         fm_json_key(w, "usage");
@@ -154,11 +170,10 @@ static bool write_end(struct gw_run *run, struct fm_error *error) {
     if (run->fault[0]) {
         fm_json_key_str(w, "message", run->fault);
     }
-    run->writes++;
     if (gw_session_end(sessions, on_end_written, run, NULL, error) != FM_OK) {
-        run->writes--;
         return false;
     }
+    run->writes++;
     return true;
 }
 
@@ -168,10 +183,11 @@ static void end(struct gw_run *run, const char *outcome) {
     run->state = GW_RUN_ENDING;
     run->phase = GW_PHASE_OTHER;
     run->outcome_word = outcome;
+    gw_calls_leave(run);
+    run->event = gw_event_promise(options_of(run)->rpc);
     bool ok = (!final && run->text.len == 0) || write_answer(run, &error);
     if (!ok || !write_end(run, &error)) {
-        run->outcome_word = "error";
-        snprintf(run->fault, sizeof run->fault, "the answer could not be kept: %s", error.detail);
+        say_lost(run, error.detail);
         tell_end(run);
     }
 }
@@ -180,12 +196,13 @@ void gw_run_fail(struct gw_run *run, const char *message) {
     if (run->state == GW_RUN_ENDING) {
         return;
     }
+    bool stopping = run->chat->chats->stopping;
     if (run->aborting) {
-        snprintf(run->fault, sizeof run->fault, "stopped by the user");
+        snprintf(run->fault, sizeof run->fault, stopping ? "the gateway was stopped" : "stopped by the user");
     } else if (message) {
         snprintf(run->fault, sizeof run->fault, "%s", message);
     }
-    end(run, run->aborting ? "aborted" : "error");
+    end(run, run->aborting && !stopping ? "aborted" : "error");
 }
 
 /* True: the run has ended here, because it shall, or because a record of it could not be written. */
@@ -203,6 +220,7 @@ static bool must_end(struct gw_run *run) {
 void gw_run_abort(struct gw_run *run) {
     run->aborting = true;
     if (run->state == GW_RUN_QUEUED) {
+        run->taken_back = !run->chat->chats->stopping;
         gw_run_fail(run, NULL);
     } else if (run->state == GW_RUN_GOING && run->phase == GW_PHASE_TURN) {
         gw_turn_abort(run->turn);
@@ -246,7 +264,9 @@ static void on_step_written(struct gw_run *run) {
     if (must_end(run)) {
         return;
     }
-    if (!has_calls(run->items)) {
+    if (!has_calls(run->items) && run->cut) {
+        gw_run_fail(run, "the answer is longer than the model may write at once: ask for the rest of it");
+    } else if (!has_calls(run->items)) {
         end(run, "final");
     } else if (run->steps >= GW_STEPS_MAX) {
         gw_run_fail(run, "the model called tools in 16 turns and gave no answer: ask for less at once");
@@ -268,6 +288,7 @@ static void on_final(void *context, struct json_object *items, const struct gw_u
         return;
     }
     run->steps++;
+    run->cut = cut;
     json_object_put(run->items);
     run->items = json_object_get(items);
     run->item_index = 0;

@@ -19,7 +19,7 @@
 /* A message that waits until its chat is loaded. */
 struct gw_pending_send {
     struct gw_pending_send *next;
-    struct gw_call *call;
+    struct gw_reply *call;
     char *message;
     size_t len;
     char request_key[GW_REQUEST_KEY_LEN + 1];
@@ -106,13 +106,23 @@ static void note_keys(struct gw_chat *chat, const struct gw_story *story) {
 
 /* ---- a message ---- */
 
-static void answer_send(struct gw_call *call, const char *run_id, bool queued) {
-    struct fm_json_writer *w = gw_call_begin(call);
+static void answer_send(struct gw_reply *call, const char *run_id, bool queued) {
+    struct fm_json_writer *w = gw_reply_begin(call);
     fm_json_object_begin(w);
     fm_json_key_str(w, "runId", run_id);
     fm_json_key_bool(w, "queued", queued);
     fm_json_object_end(w);
-    gw_call_end(call);
+    gw_reply_end(call);
+}
+
+/* A message whose run_started is missing belongs to no run: a restart would not find it. */
+static void on_started_written(void *context, const struct fm_error *error) {
+    struct gw_run *run = context;
+    run->writes--;
+    run->lost |= error != NULL;
+    if (run->over) {
+        gw_run_free(run);
+    }
 }
 
 static void on_message_written(void *context, const struct fm_error *error) {
@@ -120,9 +130,10 @@ static void on_message_written(void *context, const struct fm_error *error) {
     struct gw_chat *chat = run->chat;
     bool queued = chat->runs != run;
     run->writes--;
-    if (error) {
+    if (error || run->lost) {
+        const char *why = error ? error->detail : "the disk failed for a moment";
         for (size_t i = 0; i < run->send_count; i++) {
-            gw_call_fail(run->sends[i], GW_UNAVAILABLE, "the message was not taken: %s", error->detail);
+            gw_reply_fail(run->sends[i], GW_UNAVAILABLE, "the message was not taken: %s", why);
         }
         run->send_count = 0;
         json_object_object_del(chat->keys, run->request_key);
@@ -145,6 +156,7 @@ static void on_message_written(void *context, const struct fm_error *error) {
     run->state = GW_RUN_QUEUED;
     gw_tell_changed(chat->chats, chat->key);
     if (run->aborting) {
+        run->taken_back = queued && !chat->chats->stopping;
         gw_run_fail(run, NULL);
     } else if (!queued) {
         gw_run_begin(run);
@@ -167,6 +179,7 @@ static struct gw_run *new_run(struct gw_chat *chat, const struct gw_pending_send
     run->id[GW_RUN_ID_LEN] = '\0';
     memcpy(run->request_key, send->request_key, sizeof run->request_key);
     run->chat = chat;
+    run->chats = chat->chats;
     run->message = message;
     run->message_len = send->len;
     run->time_ms = gw_wall_ms();
@@ -189,7 +202,8 @@ static enum fm_code write_message(struct gw_run *run, struct fm_error *error) {
     if (run->request_key[0]) {
         fm_json_key_str(w, "requestKey", run->request_key);
     }
-    enum fm_code code = gw_session_end(sessions, NULL, NULL, NULL, error);
+    enum fm_code code = gw_session_end(sessions, on_started_written, run, NULL, error);
+    run->writes += code == FM_OK;
     w = code == FM_OK ? gw_session_begin(sessions, run->chat->key, GW_RECORD_MESSAGE, run->id, error) : NULL;
     if (!w) {
         return error->code;
@@ -211,14 +225,14 @@ static bool answer_again(struct gw_chat *chat, const struct gw_pending_send *sen
     }
     hash_message(send->message, send->len, hash);
     if (strcmp(gw_text_of(entry, "message"), hash) != 0) {
-        gw_call_fail(send->call, GW_INVALID_PARAMS, "requestKey: another message of this session has it");
+        gw_reply_fail(send->call, GW_INVALID_PARAMS, "requestKey: another message of this session has it");
         return true;
     }
     struct gw_run *run = gw_run_find(chat->chats, gw_text_of(entry, "runId"));
     if (run && run->state == GW_RUN_WRITING && run->send_count < sizeof run->sends / sizeof run->sends[0]) {
         run->sends[run->send_count++] = send->call;
     } else if (run && run->state == GW_RUN_WRITING) {
-        gw_call_fail(send->call, GW_BUSY, "the message is being written: ask again in a moment");
+        gw_reply_fail(send->call, GW_BUSY, "the message is being written: ask again in a moment");
     } else {
         answer_send(send->call, gw_text_of(entry, "runId"), run && run->state == GW_RUN_QUEUED);
     }
@@ -230,8 +244,8 @@ static void take(struct gw_chat *chat, const struct gw_pending_send *send) {
     size_t waiting = 0;
     struct fm_error error;
     if (chat->deleting || chat->chats->stopping) {
-        gw_call_fail(send->call, GW_UNAVAILABLE, "the %s: no message is taken any more",
-                     chat->deleting ? "session is being deleted" : "gateway is being stopped");
+        gw_reply_fail(send->call, GW_UNAVAILABLE, "the %s: no message is taken any more",
+                      chat->deleting ? "session is being deleted" : "gateway is being stopped");
         return;
     }
     if (answer_again(chat, send)) {
@@ -241,13 +255,13 @@ static void take(struct gw_chat *chat, const struct gw_pending_send *send) {
         waiting += run != chat->runs;
     }
     if (waiting >= GW_QUEUE_MAX) {
-        gw_call_fail(send->call, GW_BUSY, "%u messages wait in this session already: send it again later",
-                     GW_QUEUE_MAX);
+        gw_reply_fail(send->call, GW_BUSY, "%u messages wait in this session already: send it again later",
+                      GW_QUEUE_MAX);
         return;
     }
     struct gw_run *run = new_run(chat, send);
     if (!run) {
-        gw_call_fail(send->call, GW_INTERNAL, "out of memory");
+        gw_reply_fail(send->call, GW_INTERNAL, "out of memory");
         return;
     }
     run->sends[run->send_count++] = send->call;
@@ -255,7 +269,7 @@ static void take(struct gw_chat *chat, const struct gw_pending_send *send) {
         note_key(chat, run->request_key, run->id, run->message, run->message_len);
     }
     if (write_message(run, &error) != FM_OK) {
-        gw_call_fail(run->sends[0], GW_UNAVAILABLE, "the message was not taken: %s", error.detail);
+        gw_reply_fail(run->sends[0], GW_UNAVAILABLE, "the message was not taken: %s", error.detail);
         run->send_count = 0;
         json_object_object_del(chat->keys, run->request_key);
         gw_run_leave(run);
@@ -289,8 +303,8 @@ static void on_loaded(void *context, const struct fm_error *error, const char *t
         if (chat->loaded) {
             take(chat, send);
         } else {
-            gw_call_fail(send->call, GW_UNAVAILABLE, "the session can't be read: %s",
-                         error ? error->detail : "no memory");
+            gw_reply_fail(send->call, GW_UNAVAILABLE, "the session can't be read: %s",
+                          error ? error->detail : "no memory");
         }
         free_pending(send);
         send = after;
@@ -314,11 +328,11 @@ static enum fm_code load(struct gw_chat *chat, struct gw_pending_send *send, str
     return code;
 }
 
-void gw_send(void *context, struct gw_call *call, const struct gw_params *params) {
+void gw_send(void *context, struct gw_reply *call, const struct gw_params *params) {
     struct gw_chats *chats = context;
     struct fm_error error;
     if (!gw_session_find(chats->options.sessions, params->session_key.text)) {
-        gw_call_fail(call, GW_NOT_FOUND, "sessionKey: there is no such session; sessions.list has them");
+        gw_reply_fail(call, GW_NOT_FOUND, "sessionKey: there is no such session; sessions.list has them");
         return;
     }
     struct gw_chat *chat = gw_chat_of(chats, params->session_key.text);
@@ -327,7 +341,7 @@ void gw_send(void *context, struct gw_call *call, const struct gw_params *params
     if (!chat || !send || !message) {
         free(send);
         free(message);
-        gw_call_fail(call, GW_INTERNAL, "out of memory");
+        gw_reply_fail(call, GW_INTERNAL, "out of memory");
         return;
     }
     memcpy(message, params->message.text, params->message.len);
@@ -339,17 +353,14 @@ void gw_send(void *context, struct gw_call *call, const struct gw_params *params
         take(chat, send);
         free_pending(send);
     } else if (load(chat, send, &error) != FM_OK) {
-        gw_call_fail(call, GW_UNAVAILABLE, "the session can't be read: %s", error.detail);
+        gw_reply_fail(call, GW_UNAVAILABLE, "the session can't be read: %s", error.detail);
         free_pending(send);
     }
 }
 
 /* ---- the end of a run ---- */
 
-void gw_run_free(struct gw_run *run) {
-    if (run->writes > 0) {
-        return;
-    }
+static void free_run(struct gw_run *run) {
     if (run->has_agent) {
         gw_agent_free(&run->agent);
     }
@@ -361,25 +372,46 @@ void gw_run_free(struct gw_run *run) {
     free(run);
 }
 
+void gw_runs_reap(struct gw_chats *chats) {
+    while (chats->dead) {
+        struct gw_run *run = chats->dead;
+        chats->dead = run->next;
+        free_run(run);
+    }
+}
+
+static void on_reap(uv_timer_t *timer) {
+    gw_runs_reap(timer->data);
+}
+
+void gw_run_free(struct gw_run *run) {
+    struct gw_chats *chats = run->chats;
+    if (run->writes == 0) {
+        run->next = chats->dead;
+        chats->dead = run;
+        uv_timer_start(&chats->reaper, on_reap, 0, 0);
+    }
+}
+
 static void on_deleted(void *context, const struct fm_error *error) {
     struct gw_chat *chat = context;
     struct gw_chats *chats = chat->chats;
-    struct gw_call *call = chat->deleter;
+    struct gw_reply *call = chat->deleter;
     struct fm_error fault;
     chat->deleter = NULL;
     if (error) {
-        chat->deleting = false;
-        gw_call_fail(call, GW_UNAVAILABLE, "the session is still there: %s", error->detail);
+        chat->deleting = chat->removing = false;
+        gw_reply_fail(call, GW_UNAVAILABLE, "the session is still there: %s", error->detail);
         return;
     }
     struct fm_json_writer *w = gw_event_begin(chats->options.rpc, "sessions.changed");
     fm_json_key_bool(w, "deleted", true);
     (void)gw_event_end(chats->options.rpc, chat->key);
-    w = gw_call_begin(call);
+    w = gw_reply_begin(call);
     fm_json_object_begin(w);
     fm_json_key_bool(w, "ok", true);
     fm_json_object_end(w);
-    gw_call_end(call);
+    gw_reply_end(call);
     if (chats->options.memory) {
         (void)!gw_memory_forget(chats->options.memory, chat->key, NULL, NULL, &fault);
     }
@@ -388,22 +420,26 @@ static void on_deleted(void *context, const struct fm_error *error) {
 
 static void delete_now(struct gw_chat *chat) {
     struct fm_error error;
+    if (chat->removing) {
+        return;
+    }
+    chat->removing = true;
     if (gw_session_delete(chat->chats->options.sessions, chat->key, on_deleted, chat, &error) != FM_OK) {
-        chat->deleting = false;
-        gw_call_fail(chat->deleter, GW_UNAVAILABLE, "the session is still there: %s", error.detail);
+        chat->deleting = chat->removing = false;
+        gw_reply_fail(chat->deleter, GW_UNAVAILABLE, "the session is still there: %s", error.detail);
         chat->deleter = NULL;
     }
 }
 
-void gw_delete(void *context, struct gw_call *call, const struct gw_params *params) {
+void gw_delete(void *context, struct gw_reply *call, const struct gw_params *params) {
     struct gw_chats *chats = context;
     if (!gw_session_find(chats->options.sessions, params->session_key.text)) {
-        gw_call_fail(call, GW_NOT_FOUND, "sessionKey: there is no such session; sessions.list has them");
+        gw_reply_fail(call, GW_NOT_FOUND, "sessionKey: there is no such session; sessions.list has them");
         return;
     }
     struct gw_chat *chat = gw_chat_of(chats, params->session_key.text);
     if (!chat || chat->deleting) {
-        gw_call_fail(call, GW_BUSY, "the session is being deleted already");
+        gw_reply_fail(call, GW_BUSY, "the session is being deleted already");
         return;
     }
     chat->deleting = true;

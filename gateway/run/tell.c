@@ -17,7 +17,7 @@ void gw_tell_usage(const struct gw_usage *usage, bool is_free, struct fm_json_wr
 void gw_tell_session(const struct gw_chats *chats, const struct gw_session *session, struct fm_json_writer *w) {
     const struct gw_facts *facts = &session->facts;
     const struct gw_chat *chat = gw_chat_find(chats, session->key);
-    const struct gw_usage usage = {facts->input_tokens, facts->output_tokens};
+    const struct gw_usage usage = {.input_tokens = facts->input_tokens, .output_tokens = facts->output_tokens};
     fm_json_object_begin(w);
     fm_json_key_str(w, "sessionKey", session->key);
     fm_json_key_str(w, "agentId", facts->agent_id);
@@ -29,7 +29,7 @@ void gw_tell_session(const struct gw_chats *chats, const struct gw_session *sess
     fm_json_key_int(w, "messageCount", (int64_t)facts->messages);
     fm_json_key_bool(w, "running", chat && chat->runs);
     fm_json_key(w, "usage");
-    gw_tell_usage(&usage, false, w);
+    gw_tell_usage(&usage, !facts->priceless, w);
     fm_json_object_end(w);
 }
 

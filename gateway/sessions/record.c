@@ -39,7 +39,6 @@ static const struct {
     [GW_RECORD_TOOL_RESULT] =
         {"tool_result", {{"runId", json_type_string}, {"callId", json_type_string}, {"output", json_type_string}}},
     [GW_RECORD_STEP] = {"step", {{"runId", json_type_string}, {"items", json_type_array}}},
-    [GW_RECORD_RUN_TOLD] = {"run_told", {{"runId", json_type_string}, {"event", json_type_int}}},
     [GW_RECORD_RUN_ENDED] = {"run_ended", {{"runId", json_type_string}, {"outcome", json_type_string}}},
 };
 
@@ -132,4 +131,13 @@ const char *gw_record_text(const struct gw_record *record, const char *name) {
     return json_object_object_get_ex(record->json, name, &value) && json_object_is_type(value, json_type_string)
                ? json_object_get_string(value)
                : NULL;
+}
+
+int64_t gw_record_event(struct json_object *json) {
+    struct json_object *event;
+    if (json_object_object_get_ex(json, "event", &event)) {
+        int64_t number = json_object_get_int64(event);
+        return number > 0 && number < GW_EVENT_MAX ? number : 0;
+    }
+    return json_object_get_int64(json_object_object_get(json, "time")) * GW_EVENTS_A_MS;
 }

@@ -16,9 +16,9 @@
  *     tool_started      runId, callId                   from here on it may have run; not needed after "approved"
  *     tool_result       runId, callId, output           also outcome: unknown, if nobody knows whether it ran
  *     step              runId, items                    what the model said in one turn: items of the Responses API, as
- * they go back to it; also provider, model, text run_ended         runId, outcome                  final, error or
- * aborted; also usage, message, model run_told          runId, event                    the number of the event that
- * told its end
+ *                                                       they go back to it; also provider, model, text
+ *     run_ended         runId, outcome                  final, error or aborted; also usage, message, model, event (the
+ *                                                       number of the event that tells it), takenBack (it never began)
  *
  * Pure.
  */
@@ -29,7 +29,9 @@
 
 #include <stdint.h>
 
-#define GW_RECORD_MAX (16u << 20) /* bytes of a line */
+#define GW_RECORD_MAX  (16u << 20)      /* bytes of a line */
+#define GW_EVENTS_A_MS 1000             /* events begin, at a start, with so many for each ms since 1970 */
+#define GW_EVENT_MAX   9007199254740991 /* 2^53 - 1: the highest number that a page can hold */
 
 enum gw_record_type {
     GW_RECORD_SESSION,
@@ -43,7 +45,6 @@ enum gw_record_type {
     GW_RECORD_TOOL_RESULT,
     GW_RECORD_STEP,
     GW_RECORD_RUN_ENDED,
-    GW_RECORD_RUN_TOLD,
     GW_RECORD_OTHER, /* of a later version: read, never written */
 };
 
@@ -74,6 +75,9 @@ void gw_record_end(struct fm_json_writer *w);
  */
 FM_MUST_USE bool gw_record_read(const char *line, size_t len, struct fm_buf *scratch, struct gw_record *record,
                                 const char **fault);
+
+/* The number of the event that tells a run's end (`json` of run_ended); if it is not noted, one by its time. */
+int64_t gw_record_event(struct json_object *json);
 
 /* The string `name` of a record; NULL: it has none. */
 const char *gw_record_text(const struct gw_record *record, const char *name);

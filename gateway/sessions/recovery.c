@@ -12,6 +12,12 @@
 
 #define TITLE_CHARACTERS 60 /* of a message that becomes a title */
 #define TEXT_MAX         (SIZE_MAX / 2)
+/*
+ * Nobody tells of an end that a start has written. It has a number above those that clients have seen of other
+ * sessions, so that they get it when they come back: events are never so far ahead of the clock. The events of this
+ * process begin above it.
+ */
+#define AHEAD_MS         60000
 
 enum kind { APPROVAL, CALL, RUN }; /* in the order in which they are closed */
 
@@ -73,10 +79,14 @@ static int64_t count_of(struct json_object *usage, const char *name) {
     return count > 0 && count < INT32_MAX ? count : 0;
 }
 
-static void apply_usage(struct gw_facts *facts, struct json_object *usage) {
+static void apply_end(struct gw_facts *facts, struct json_object *record) {
+    struct json_object *usage = json_object_object_get(record, "usage");
+    int64_t event = gw_record_event(record);
+    facts->event = event > facts->event ? event : facts->event;
     if (json_object_is_type(usage, json_type_object)) {
         facts->input_tokens += count_of(usage, "inputTokens");
         facts->output_tokens += count_of(usage, "outputTokens");
+        facts->priceless |= !json_object_object_get_ex(usage, "costUsd", NULL);
     }
 }
 
@@ -96,7 +106,7 @@ void gw_facts_apply(struct gw_facts *facts, const struct gw_record *record) {
     } else if (record->type == GW_RECORD_MESSAGE) {
         apply_message(facts, record);
     } else if (record->type == GW_RECORD_RUN_ENDED) {
-        apply_usage(facts, json_object_object_get(record->json, "usage"));
+        apply_end(facts, record->json);
     }
 }
 
@@ -187,7 +197,6 @@ static void follow(struct recovery *recovery, const struct gw_record *record) {
     case GW_RECORD_TITLE:
     case GW_RECORD_MESSAGE:
     case GW_RECORD_STEP:
-    case GW_RECORD_RUN_TOLD:
     case GW_RECORD_OTHER: break;
     }
 }
@@ -239,7 +248,10 @@ static void close_one(struct gw_recovered *out, const struct open *open, int64_t
         close_call(&w, open);
         out->tools++;
     } else {
+        int64_t event = (now_ms + AHEAD_MS) * GW_EVENTS_A_MS;
+        out->facts.event = event > out->facts.event ? event : out->facts.event;
         fm_json_key_str(&w, "outcome", "error");
+        fm_json_key_int(&w, "event", out->facts.event);
         fm_json_key_str(&w, "message", "The gateway ended during this run. Send the message again to go on.");
         out->runs++;
     }

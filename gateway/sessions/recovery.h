@@ -22,6 +22,8 @@ struct gw_facts {
     size_t messages;
     int64_t input_tokens; /* of all runs that have ended */
     int64_t output_tokens;
+    bool priceless; /* of some of them it is not known what they cost; all others cost nothing */
+    int64_t event;  /* the highest number of an event that is noted; 0: none is */
 };
 
 /* Takes a record that is on the disk into account. */

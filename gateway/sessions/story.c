@@ -1,6 +1,7 @@
 /* Sorts records by their runs. Runs are few and records come mostly for the last one, so they are looked for backwards.
  */
 #include "sessions/story.h"
+#include "sessions/record.h"
 
 #include <json-c/json.h>
 #include <stdlib.h>
@@ -52,8 +53,8 @@ static bool add_to(struct gw_story *story, struct gw_story_run *run, struct json
         }
     } else if (gw_is_record(record, "run_ended")) {
         run->ended = record;
-    } else if (gw_is_record(record, "run_told")) {
-        run->event = json_object_get_int64(json_object_object_get(record, "event"));
+        run->taken_back = json_object_object_get_ex(record, "takenBack", NULL);
+        run->event = gw_record_event(record);
     }
     story->browsed |= gw_is_record(record, "tool_call") && strcmp(gw_text_of(record, "name"), "browser") == 0;
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {

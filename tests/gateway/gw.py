@@ -32,11 +32,12 @@ def environment(home, **more):
 class Gateway:
     """A running gateway on a free port. `home` is removed at the end, unless it was given."""
 
-    def __init__(self, *args, home=None, token=TOKEN, env=None):
+    def __init__(self, *args, home=None, token=TOKEN, env=None, cwd=None):
         self.own = home is None
         self.home = home or tempfile.mkdtemp()
         self.env = environment(self.home, **({"PROJ_JARVIS_TOKEN": token} if token else {}), **(env or {}))
-        self.process = subprocess.Popen([PROGRAM, *args], env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.process = subprocess.Popen([PROGRAM, *args], env=self.env, cwd=cwd, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE)
         line = self.process.stdout.readline().decode()
         match = re.fullmatch(r"http://(127\.0\.0\.1|\[::1\]|localhost):(\d+)/\n", line)
         if not match:

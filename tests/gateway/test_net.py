@@ -262,7 +262,7 @@ class Frames(NetTest):
                     self.assertEqual(error["code"], -32602)
                     self.assertTrue(error["message"].startswith(named + ":"), error)
 
-    def test_an_agent_without_its_files_says_so(self):
+    def test_a_part_that_can_not_work_says_so(self):
         with self.gateway.logged_in() as sock:
             error = sock.call("agents.list")["error"]
             self.assertEqual(error["code"], -32050)

@@ -444,8 +444,8 @@ class Ends(RunTest):
         wait_for(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids))
         self.restart()
         messages = self.messages()
-        self.assertTrue(messages[1]["aborted"])
-        self.assertEqual(messages[1]["runId"], run)
+        self.assertEqual((messages[1]["error"], messages[1]["runId"]), ("the gateway was stopped", run))
+        self.assertNotIn("aborted", messages[1])
 
     def test_a_tool_is_never_run_again(self):
         marker = os.path.join(self.home, "marker")

@@ -20,7 +20,7 @@ struct peer {
 static struct gw_rpc rpc;
 static struct peer one;
 static struct peer two;
-static struct gw_call *kept;
+static struct gw_reply *kept;
 
 static void keep(struct gw_peer *base, const char *text, size_t len) {
     struct peer *peer = (struct peer *)base;
@@ -58,7 +58,7 @@ static void ask(const char *text) {
     gw_frame_free(&frame);
 }
 
-static void hold(void *context, struct gw_call *call, const struct gw_params *params) {
+static void hold(void *context, struct gw_reply *call, const struct gw_params *params) {
     assert_ptr_equal(context, &kept);
     assert_non_null(call);
     assert_null(params->agent_id.text);
@@ -72,12 +72,12 @@ static void test_answers(void **state) {
     gw_app_set(&rpc, GW_SESSIONS_CREATE, hold, &kept);
     ask("{\"id\":\"b\",\"method\":\"sessions.create\",\"params\":{}}");
     assert_int_equal(one.sent, 1);
-    fm_json_str(gw_call_begin(kept), "later");
-    gw_call_end(kept);
+    fm_json_str(gw_reply_begin(kept), "later");
+    gw_reply_end(kept);
     assert_string_equal(one.last, "{\"id\":\"b\",\"result\":\"later\"}");
     ask("{\"id\":\"c\",\"method\":\"sessions.create\"}");
-    fm_json_object_begin(gw_call_begin(kept)); /* what was written of a result is dropped */
-    gw_call_fail(kept, GW_NOT_FOUND, "no agent %d", 5);
+    fm_json_object_begin(gw_reply_begin(kept)); /* what was written of a result is dropped */
+    gw_reply_fail(kept, GW_NOT_FOUND, "no agent %d", 5);
     assert_string_equal(one.last, "{\"id\":\"c\",\"error\":{\"code\":-32004,\"message\":\"no agent 5\"}}");
     assert_int_equal(one.base.call_count, 0);
 }
@@ -87,8 +87,8 @@ static void test_a_peer_that_is_gone(void **state) {
     gw_app_set(&rpc, GW_SESSIONS_CREATE, hold, &kept);
     ask("{\"id\":\"b\",\"method\":\"sessions.create\"}");
     gw_peer_remove(&one.base);
-    fm_json_null(gw_call_begin(kept));
-    gw_call_end(kept);
+    fm_json_null(gw_reply_begin(kept));
+    gw_reply_end(kept);
     assert_int_equal(one.sent, 0);
 }
 
@@ -99,14 +99,14 @@ static void test_an_answer_that_is_too_long(void **state) {
     memset(text, 'x', GW_ANSWER_MAX - 1);
     gw_app_set(&rpc, GW_SESSIONS_CREATE, hold, &kept);
     ask("{\"id\":\"b\",\"method\":\"sessions.create\"}");
-    fm_json_str(gw_call_begin(kept), text);
-    gw_call_end(kept);
+    fm_json_str(gw_reply_begin(kept), text);
+    gw_reply_end(kept);
     assert_non_null(strstr(one.last, "\"code\":-32603"));
     free(text);
 }
 
-static void drop(void *context, struct gw_call *call, const struct gw_params *params) {
-    struct gw_call **calls = context;
+static void drop(void *context, struct gw_reply *call, const struct gw_params *params) {
+    struct gw_reply **calls = context;
     (void)params;
     while (*calls) {
         calls++;
@@ -115,7 +115,7 @@ static void drop(void *context, struct gw_call *call, const struct gw_params *pa
 }
 
 static void test_calls_are_limited(void **state) {
-    struct gw_call *calls[GW_CALLS_MAX + 2] = {NULL};
+    struct gw_reply *calls[GW_CALLS_MAX + 2] = {NULL};
     (void)state;
     gw_app_set(&rpc, GW_SESSIONS_LIST, drop, calls);
     for (unsigned i = 0; i < GW_CALLS_MAX; i++) {
@@ -125,7 +125,7 @@ static void test_calls_are_limited(void **state) {
     ask("{\"id\":\"b\",\"method\":\"sessions.list\"}");
     assert_non_null(strstr(one.last, "-32029"));
     for (unsigned i = 0; i < GW_CALLS_MAX; i++) {
-        gw_call_fail(calls[i], GW_BUSY, "x");
+        gw_reply_fail(calls[i], GW_BUSY, "x");
     }
 }
 

@@ -1,16 +1,16 @@
 /* Calls, as rpc.c needs them; others use rpc.h. Loop thread. */
-#ifndef GW_RPC_CALL_H
-#define GW_RPC_CALL_H
+#ifndef GW_RPC_REPLY_H
+#define GW_RPC_REPLY_H
 
 #include "rpc/rpc.h"
 
 /* A call in the peer's list, that copies the id. NULL: out of memory. */
-struct gw_call *gw_call_new(struct gw_peer *peer, const char *id, size_t id_len);
+struct gw_reply *gw_reply_new(struct gw_peer *peer, const char *id, size_t id_len);
 
 /* Takes the call out of its peer's list: the peer is gone, and the answer will be dropped. */
-void gw_call_orphan(struct gw_call *call);
+void gw_reply_orphan(struct gw_reply *call);
 
 /* Writes an error frame. `id` NULL: null. */
-void gw_call_write_error(struct fm_buf *text, const char *id, size_t id_len, enum gw_code code, const char *message);
+void gw_reply_write_error(struct fm_buf *text, const char *id, size_t id_len, enum gw_code code, const char *message);
 
 #endif

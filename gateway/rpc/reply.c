@@ -1,24 +1,24 @@
-/* Answers. A call is settled by gw_call_end or gw_call_fail, and is freed there: a second answer is a bug of its
+/* Answers. A call is settled by gw_reply_end or gw_reply_fail, and is freed there: a second answer is a bug of its
  * handler. */
-#include "rpc/call.h"
+#include "rpc/reply.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct gw_call {
+struct gw_reply {
     struct gw_peer *peer; /* NULL: gone */
-    struct gw_call *next;
-    struct gw_call **link;
+    struct gw_reply *next;
+    struct gw_reply **link;
     struct fm_buf text;
     struct fm_json_writer writer;
     size_t id_len;
     char id[GW_ID_MAX];
 };
 
-struct gw_call *gw_call_new(struct gw_peer *peer, const char *id, size_t id_len) {
-    struct gw_call *call = calloc(1, sizeof *call);
+struct gw_reply *gw_reply_new(struct gw_peer *peer, const char *id, size_t id_len) {
+    struct gw_reply *call = calloc(1, sizeof *call);
     if (!call) {
         return NULL;
     }
@@ -36,7 +36,7 @@ struct gw_call *gw_call_new(struct gw_peer *peer, const char *id, size_t id_len)
     return call;
 }
 
-void gw_call_orphan(struct gw_call *call) {
+void gw_reply_orphan(struct gw_reply *call) {
     *call->link = call->next;
     if (call->next) {
         call->next->link = call->link;
@@ -58,7 +58,7 @@ static struct fm_json_writer open_frame(struct fm_buf *text, const char *id, siz
     return w;
 }
 
-void gw_call_write_error(struct fm_buf *text, const char *id, size_t id_len, enum gw_code code, const char *message) {
+void gw_reply_write_error(struct fm_buf *text, const char *id, size_t id_len, enum gw_code code, const char *message) {
     struct fm_json_writer w = open_frame(text, id, id_len);
     fm_json_key(&w, "error");
     fm_json_object_begin(&w);
@@ -68,7 +68,7 @@ void gw_call_write_error(struct fm_buf *text, const char *id, size_t id_len, enu
     fm_json_object_end(&w);
 }
 
-struct fm_json_writer *gw_call_begin(struct gw_call *call) {
+struct fm_json_writer *gw_reply_begin(struct gw_reply *call) {
     fm_buf_reset(&call->text);
     call->writer = open_frame(&call->text, call->id, call->id_len);
     fm_json_key(&call->writer, "result");
@@ -76,10 +76,10 @@ struct fm_json_writer *gw_call_begin(struct gw_call *call) {
 }
 
 /* Sends what is in `text`, if somebody waits for it. */
-static void settle(struct gw_call *call) {
+static void settle(struct gw_reply *call) {
     struct gw_peer *peer = call->peer;
     if (peer) {
-        gw_call_orphan(call);
+        gw_reply_orphan(call);
         if (!call->text.failed) {
             peer->send(peer, call->text.data, call->text.len);
         }
@@ -88,22 +88,22 @@ static void settle(struct gw_call *call) {
     free(call);
 }
 
-void gw_call_end(struct gw_call *call) {
+void gw_reply_end(struct gw_reply *call) {
     fm_json_object_end(&call->writer);
     if (call->text.failed) {
-        gw_call_fail(call, GW_INTERNAL, "the answer is longer than 8 MiB, or memory ran out: ask for less of it");
+        gw_reply_fail(call, GW_INTERNAL, "the answer is longer than 8 MiB, or memory ran out: ask for less of it");
         return;
     }
     settle(call);
 }
 
-void gw_call_fail(struct gw_call *call, enum gw_code code, const char *fmt, ...) {
+void gw_reply_fail(struct gw_reply *call, enum gw_code code, const char *fmt, ...) {
     char message[512];
     va_list args;
     va_start(args, fmt);
     vsnprintf(message, sizeof message, fmt, args);
     va_end(args);
     fm_buf_reset(&call->text);
-    gw_call_write_error(&call->text, call->id, call->id_len, code, message);
+    gw_reply_write_error(&call->text, call->id, call->id_len, code, message);
     settle(call);
 }

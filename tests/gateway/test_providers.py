@@ -38,6 +38,14 @@ def user(text):
     return {"role": "user", "content": text}
 
 
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+
+def picture(text):
+    return {"role": "user", "content": [{"type": "input_text", "text": text},
+                                        {"type": "input_image", "image_url": f"data:image/png;base64,{PNG}"}]}
+
+
 # ---- streams that say something, think and call a tool, as the two APIs have them ----
 
 def sse(*events):
@@ -285,6 +293,14 @@ class Local(Case):
         self.assertIn("'huge'", lost.detail)
         self.assertIn("AGENTS.md", lost.detail)
 
+    def test_a_model_that_sees_no_images_is_asked_without(self):
+        driver = self.driver()
+        outcome = driver.run("local", [picture("What is this?")])
+        self.assertIsNone(outcome.error, outcome.detail)
+        self.assertEqual(outcome.text, "What is this?[an image, which this model can't see]")
+        refused = driver.run("local", [picture("What is this?"), {"type": "nonsense"}])
+        self.assertEqual(refused.error, "INVALID_REQUEST", "what is wrong otherwise stays wrong")
+
     def test_cut_at_a_limit(self):
         self.assertTrue(self.driver().run("local", '["so far", {"finish":"length"}]').end["cut"])
 
@@ -449,6 +465,12 @@ class Remote(Case):
         self.assertEqual((thought["thinking"], thought["signature"]), ("A look helps.", SIGNATURE))
         self.assertEqual((text["text"], call["name"], call["input"]), (SAID, "bash", json.loads(ARGUMENTS)))
         self.assertEqual((result["content"][0]["type"], result["content"][0]["tool_use_id"]), ("tool_result", call["id"]))
+
+    def test_images_go_to_models_that_see(self):
+        for provider in PROVIDERS:
+            driver, server = self.remote(says(whole(stream(DIALECT[provider]))))
+            self.assertIsNone(driver.run(provider, [picture("What is this?")]).error)
+            self.assertIn(PNG, [r for r in server.requests if r.method == "POST"][-1].body.decode())
 
     def sweep(self, provider, body, text, calls=()):
         """Cuts the answer at each of its bytes, HTTP included."""

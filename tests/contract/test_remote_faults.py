@@ -197,6 +197,8 @@ class Faults(Case):
                                  ("error", code, reason_code), outcome.error)
                 self.assertIn(server.host, outcome.error["detail"])
                 self.assertEqual(len(server.requests), 1, "one try")
+                engine_moves = outcome.error.get("elsewhere") or code in ("UNAVAILABLE", "RATE_LIMITED", "OVERLOADED")
+                self.assertEqual(bool(engine_moves), moves, "to the next engine, as to the next endpoint")
                 good = self.good()
                 again = self.engine(server, good).run(user("hi"))
                 self.assertEqual(len(good.requests), int(moves))

@@ -75,6 +75,7 @@ static void move_on(struct fm_ask *ask) {
     fm_log(FM_LOG_WARN, "job %lld: %s failed: %s %s", (long long)ask->job->id, current(ask)->host,
            fm_code_name(ask->code), ask->error.reason_code);
     if (!moves || !start_next(ask)) {
+        ask->error.elsewhere |= moves && fm_failure_moves_on(&ask->error); /* another engine is a next one too */
         finish(ask, FM_REASON_ERROR);
     }
 }

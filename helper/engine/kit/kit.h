@@ -109,7 +109,7 @@ enum fm_lack {
     FM_LACKS_PENALTIES = 8,    /* `presence_penalty`, `frequency_penalty` */
     FM_LACKS_LOGIT_BIAS = 16,  /* `logit_bias` */
     FM_LACKS_LOGPROBS = 32,    /* `logprobs` */
-    FM_LACKS_EXTRAS = 64,      /* the extra parameters; the front does not send them then */
+    FM_LACKS_EXTRAS = 64,      /* the extra parameters, which the front does not send then */
     FM_LACKS_COUNTS = 128,     /* it can't count a prompt's tokens: `max_tokens` 0 */
     FM_LACKS_TRUNCATION = 256, /* `truncation` "auto" */
 };

@@ -172,6 +172,7 @@ struct fm_surface {
                                   members are the result's, once the engine has accepted the prompt */
     const char *id_prefix;     /* of the answer's id: "resp_" */
     const char *item_prefix;   /* of the output item's id: "msg_"; NULL: items have no ids */
+    bool whole_usage;          /* OpenAI's types demand each member of `usage`: `fm.uncounted` names those not known */
 
     /*
      * Checks `params` (an object) and fills `request` (uninitialised). Keeps no reference to `params`, but removes

@@ -119,6 +119,8 @@ export interface FmReport {
   timings?: Timings;
   /** The engine that answered, where several are configured. */
   engine?: string;
+  /** Counts that are not known: `usage` has 0. */
+  uncounted?: ("cached_tokens" | "reasoning_tokens")[];
 }
 
 /** What an answer took, with `fm.timings`; sums over all choices (see "Timings" in PROTOCOL.md). */
@@ -212,14 +214,14 @@ export interface LogprobEntry extends TokenLogprob {
 export interface ResponseUsage {
   input_tokens: number;
   input_tokens_details: {
-    /** Null: unknown. */
-    cached_tokens: number | null;
+    /** 0 if `fm.uncounted` names it. */
+    cached_tokens: number;
     cache_write_tokens: number;
   };
   output_tokens: number;
   output_tokens_details: {
-    /** Null: unknown. */
-    reasoning_tokens: number | null;
+    /** 0 if `fm.uncounted` names it. */
+    reasoning_tokens: number;
   };
   total_tokens: number;
 }

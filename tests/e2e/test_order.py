@@ -352,8 +352,9 @@ class Answers(OrderTest):
         response = self.items([{"piece": ["text", "a"]}, {"usage": {"input": 7, "output": 3}}])
         usage = response["usage"]
         self.assertEqual((usage["input_tokens"], usage["output_tokens"], usage["total_tokens"]), (7, 3, 10))
-        self.assertIsNone(usage["input_tokens_details"]["cached_tokens"])
-        self.assertIsNone(usage["output_tokens_details"]["reasoning_tokens"])
+        self.assertEqual(usage["input_tokens_details"]["cached_tokens"], 0)
+        self.assertEqual(usage["output_tokens_details"]["reasoning_tokens"], 0)
+        self.assertEqual(response["fm"]["uncounted"], ["cached_tokens", "reasoning_tokens"])
 
     def test_chat_without_counts(self):
         helper = self.order(("alpha", {"IS": "uncounted"}))

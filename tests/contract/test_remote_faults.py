@@ -533,6 +533,25 @@ class Output(Case):
             self.assertEqual((outcome.error and outcome.error["code"], outcome.schema_error is not None), (code, schema_error),
                              (text, format, outcome.error))
 
+    def test_what_to_do_about_a_format_that_is_ignored(self):
+        """llama.cpp's server keeps formats in chat alone."""
+        strict = {"type": "json_schema", "schema": {"type": "object"}, "strict": True}
+        answers = {
+            "chat": [{"choices": [{"index": 0, "delta": {"content": "no"}, "finish_reason": "stop"}]}],
+            "responses": [{"type": "response.output_text.delta", "delta": "no"},
+                          {"type": "response.completed", "response": {}}],
+            "messages": [{"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "no"}},
+                         {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}, {"type": "message_stop"}],
+        }
+        for dialect, advice in (("chat", "it may ignore formats; try another server or model"),
+                                ("responses", "it may ignore formats in the dialect responses; try the dialect chat"),
+                                ("messages", "it may ignore formats in the dialect messages; try the dialect chat")):
+            error = self.run_events(dialect, *answers[dialect], format=strict).error
+            if error.get("param") == "format":
+                self.skipTest("the engine was built without llguidance")
+            self.assertEqual(error["code"], "INTERNAL")
+            self.assertIn(f"has not kept to the format ({advice}): it is not JSON", error["detail"])
+
     def test_vectors(self):
         body = json.dumps({"data": [{"index": 1, "embedding": "AAAAAAAAgD8="}, {"index": 0, "embedding": [3, 4]}],
                            "usage": {"prompt_tokens": 5}}).encode()

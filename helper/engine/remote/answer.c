@@ -186,6 +186,11 @@ static void check_text(const struct fm_remote_answer *answer, struct fm_buf *rea
 
 /* The server may have ignored the format: nothing that is broken passes for an answer with `strict`. */
 static enum fm_reason check(struct fm_remote_answer *answer, struct fm_error *error) {
+    static const char *const advice[] = {
+        [FM_DIALECT_CHAT] = "it may ignore formats; try another server or model",
+        [FM_DIALECT_RESPONSES] = "it may ignore formats in the dialect responses; try the dialect chat",
+        [FM_DIALECT_MESSAGES] = "it may ignore formats in the dialect messages; try the dialect chat",
+    };
     struct fm_buf *reason = &answer->job->schema_error;
     const struct fm_format *format = &answer->job->format;
     if (!is_json(answer) || (answer->calls && answer->text.len == 0) || fm_kit_job_cut(answer->job)) {
@@ -197,8 +202,10 @@ static enum fm_reason check(struct fm_remote_answer *answer, struct fm_error *er
     if (reason->len == 0 || (format->kind == FM_FORMAT_JSON_SCHEMA && !format->strict)) {
         return FM_REASON_STOP;
     }
-    (void)fm_fail(error, FM_INTERNAL, "%s has not kept to the format: %.*s", answer->endpoint->host,
-                  (int)(reason->len < 300 ? reason->len : 300), reason->data);
+    fm_buf_append_char(reason, '\0');
+    const char *why = reason->failed ? "what is wrong is too long to be told" : reason->data;
+    (void)fm_fail(error, FM_INTERNAL, "%s has not kept to the format (%s): %.*s", answer->endpoint->host,
+                  advice[answer->endpoint->dialect], fm_utf8_shown(why, WHY_SHOWN), why);
     fm_buf_reset(reason);
     return FM_REASON_ERROR;
 }

@@ -552,6 +552,16 @@ class Output(Case):
             self.assertEqual(error["code"], "INTERNAL")
             self.assertIn(f"has not kept to the format ({advice}): it is not JSON", error["detail"])
 
+    def test_no_more_likely_tokens_than_were_asked_for(self):
+        """llama.cpp's server tells some even if none is asked for; OpenAI's none."""
+        tops = [{"token": token, "logprob": -0.5, "bytes": [ord(token)]} for token in "abc"]
+        entry = {"token": "a", "logprob": -0.5, "bytes": [97], "top_logprobs": tops}
+        event = {"choices": [{"index": 0, "delta": {"content": "a"}, "logprobs": {"content": [entry]},
+                              "finish_reason": "stop"}]}
+        for asked in (0, 2, 20):
+            outcome = self.run_events("chat", event, logprobs=asked)
+            self.assertEqual([len(told["top"]) for told in outcome.logprobs], [min(asked, 3)])
+
     def test_vectors(self):
         body = json.dumps({"data": [{"index": 1, "embedding": "AAAAAAAAgD8="}, {"index": 0, "embedding": [3, 4]}],
                            "usage": {"prompt_tokens": 5}}).encode()

@@ -58,6 +58,10 @@ static const struct row {
      C_HI "\"logit_bias\":{\"8\":-100,\"7\":2},\"logprobs\":true,\"top_logprobs\":2,\"stop\":[\"x\"]," C_END},
     {C, HI ",\"top_k\":4,\"min_p\":0.1,\"repeat_penalty\":1.5,\"ignore_eos\":true", NULL,
      C_HI "\"top_k\":4,\"min_p\":0.1,\"repeat_penalty\":1.5,\"repetition_penalty\":1.5,\"ignore_eos\":true," C_END},
+    {C, HI ",\"logprobs\":0", NULL, C_HI "\"logprobs\":true," C_END},
+    {R, HI ",\"logprobs\":0", NULL,
+     R_HI
+     "\"include\":[\"reasoning.encrypted_content\",\"message.output_text.logprobs\"],\"store\":false,\"stream\":true}"},
     {R, HI ",\"logprobs\":2", NULL,
      R_HI "\"include\":[\"reasoning.encrypted_content\",\"message.output_text.logprobs\"],\"top_logprobs\":2,"
           "\"store\":false,\"stream\":true}"},

@@ -132,6 +132,13 @@ static bool take_call(struct fm_remote_answer *answer, const char *name) {
 
 /* ---- all parts ---- */
 
+/* Some servers tell more of the likely tokens than they are asked for. */
+static void take_logprobs(struct fm_kit_job *job, const struct fm_token_logprobs *told) {
+    struct fm_token_logprobs token = *told;
+    token.top_count = token.top_count < job->top_logprobs ? token.top_count : job->top_logprobs;
+    fm_kit_job_logprobs(job, &token);
+}
+
 bool fm_remote_answer_take(void *state, const struct fm_remote_part *part) {
     static const enum fm_piece pieces[] = {
         [FM_PART_TEXT] = FM_PIECE_TEXT,
@@ -144,7 +151,7 @@ bool fm_remote_answer_take(void *state, const struct fm_remote_part *part) {
         return false;
     }
     switch (part->kind) {
-    case FM_PART_LOGPROBS: fm_kit_job_logprobs(job, part->token); return true;
+    case FM_PART_LOGPROBS: take_logprobs(job, part->token); return true;
     case FM_PART_STATE: return go_on(answer, fm_kit_job_state(job, part->text, part->len));
     case FM_PART_CALL: return take_call(answer, part->text);
     case FM_PART_ARGUMENTS:

@@ -247,7 +247,9 @@ static void write_sampling(struct fm_body *body) {
     if (job->logprobs) {
         fm_body_key(body, "logprobs");
         fm_json_bool(&body->w, true);
-        write_int(body, "top_logprobs", (int64_t)job->top_logprobs);
+        if (job->top_logprobs > 0) { /* 0 is the default, and llama.cpp's server tells nothing for it */
+            write_int(body, "top_logprobs", (int64_t)job->top_logprobs);
+        }
     }
 }
 

@@ -184,7 +184,7 @@ static void write_include(struct fm_body *body) {
         fm_json_str(&body->w, "message.output_text.logprobs");
     }
     fm_json_array_end(&body->w);
-    if (body->job->logprobs) {
+    if (body->job->top_logprobs > 0) { /* 0 is the default, and llama.cpp's server tells nothing for it */
         fm_body_key(body, "top_logprobs");
         fm_json_int(&body->w, (int64_t)body->job->top_logprobs);
     }

@@ -5,6 +5,7 @@
 #include "surface/request.h"
 
 #include <json-c/json.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define REPEAT_PENALTY_MAX 10
@@ -26,15 +27,18 @@ const struct fm_rule fm_extra_rules[] = {
     {0},
 };
 
-/* False for a value that changes nothing, so no engine needs it. `min_p` 0 does: an engine's default may differ. */
-static bool asks(const char *name, struct json_object *value) {
+/*
+ * False for a value (its JSON) that changes nothing: an engine that does not have the extra does as asked. `min_p` 0
+ * does: an engine's default may differ.
+ */
+static bool asks(const char *name, const char *value) {
     if (strcmp(name, "top_k") == 0) {
-        return json_object_get_int64(value) > 0;
+        return strtoll(value, NULL, 10) > 0;
     }
     if (strcmp(name, "repeat_penalty") == 0) {
-        return json_object_get_double(value) != 1;
+        return strtod(value, NULL) != 1;
     }
-    return strcmp(name, "min_p") == 0 || json_object_get_boolean(value);
+    return strcmp(name, "ignore_eos") != 0 || strcmp(value, "true") == 0;
 }
 
 /* Each extra is stored as its name and its value in JSON, each followed by a NUL. */
@@ -42,7 +46,7 @@ void fm_request_note_extras(struct fm_request *request, struct json_object *body
     struct fm_json_writer w = fm_json_writer_on(&request->extras);
     for (size_t i = 0; i < FM_EXTRAS; i++) {
         struct json_object *value = json_object_object_get(body, fm_extra_names[i]);
-        if (value && asks(fm_extra_names[i], value)) {
+        if (value) {
             fm_buf_append(&request->extras, fm_extra_names[i], strlen(fm_extra_names[i]) + 1);
             w.comma = false;
             fm_json_value(&w, value);
@@ -73,7 +77,7 @@ void fm_request_write_extras(struct fm_request *request, unsigned has, struct fm
         if (has & 1u << find_extra(name)) {
             fm_json_key(w, name);
             fm_json_raw(w, value, strlen(value));
-        } else {
+        } else if (asks(name, value)) {
             fm_ignored_append(&request->ignored, name);
         }
     }

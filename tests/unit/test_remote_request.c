@@ -58,6 +58,17 @@ static const struct row {
      C_HI "\"logit_bias\":{\"8\":-100,\"7\":2},\"logprobs\":true,\"top_logprobs\":2,\"stop\":[\"x\"]," C_END},
     {C, HI ",\"top_k\":4,\"min_p\":0.1,\"repeat_penalty\":1.5,\"ignore_eos\":true", NULL,
      C_HI "\"top_k\":4,\"min_p\":0.1,\"repeat_penalty\":1.5,\"repetition_penalty\":1.5,\"ignore_eos\":true," C_END},
+/* what the host named is sent, and wins, also where it changes nothing */
+#define NAMED    "\"temperature\":1,\"top_p\":1,\"presence_penalty\":0,\"frequency_penalty\":0"
+#define DEFAULTS "{\"temperature\":0.2,\"top_p\":0.3,\"presence_penalty\":1,\"frequency_penalty\":1,\"top_k\":9}"
+    {C, HI "," NAMED ",\"top_k\":0,\"min_p\":0,\"repeat_penalty\":1,\"ignore_eos\":false", DEFAULTS,
+     C_HI NAMED ",\"top_k\":-1,\"min_p\":0,\"repeat_penalty\":1,\"repetition_penalty\":1,\"ignore_eos\":false," C_END},
+    {R, HI "," NAMED ",\"top_k\":0,\"repeat_penalty\":1,\"ignore_eos\":false", "{\"temperature\":0.2,\"top_p\":0.3}",
+     R_HI NAMED "," R_END},
+    {M, HI "," NAMED ",\"top_k\":-1", "{\"temperature\":0.2,\"top_p\":0.3,\"top_k\":9}",
+     M_HI "\"max_tokens\":8192,\"temperature\":1,\"top_p\":1,\"stream\":true}"},
+    {C, HI, "{\"temperature\":0.2}",
+     C_HI "\"stream\":true,\"stream_options\":{\"include_usage\":true},\"temperature\":0.2}"},
     {R, HI ",\"logprobs\":2", NULL,
      R_HI "\"include\":[\"reasoning.encrypted_content\",\"message.output_text.logprobs\"],\"top_logprobs\":2,"
           "\"store\":false,\"stream\":true}"},

@@ -186,9 +186,12 @@ static void an_engine_gets_the_extras_that_it_has(void **state) {
     check_extras("{\"input\":\"hi\"," FOUR "}", 0, "", "top_k");
     check_extras("{\"input\":\"hi\"," FOUR "}", 1u, "\"top_k\":40", "min_p");
     check_extras("{\"input\":\"hi\",\"x\":1,\"min_p\":0}", ALL, "\"min_p\":0", "x");
-    /* what asks for nothing, no engine need know */
+    /* what asks for nothing, an engine need not have */
     check_extras("{\"input\":\"hi\",\"top_k\":-1,\"repeat_penalty\":1.0,\"ignore_eos\":false}", 0, "", "");
     check_extras("{\"input\":\"hi\",\"top_k\":0,\"min_p\":null}", 0, "", "");
+    /* but one that has it is told: something else may be the default there */
+    check_extras("{\"input\":\"hi\",\"top_k\":-1,\"repeat_penalty\":1.0,\"ignore_eos\":false}", ALL,
+                 "\"top_k\":-1,\"repeat_penalty\":1.0,\"ignore_eos\":false", "");
 }
 
 static void extras_are_checked(void **state) {

@@ -309,6 +309,18 @@ struct fm_kit_usage {
     int64_t reasoning;
 };
 
+/* Which members of a job the host has named. An engine that computes looks at the values alone: what nobody names has
+ * the value that changes nothing. One that asks somebody else passes on what was named, and nothing else. */
+struct fm_named {
+    bool temperature;
+    bool top_p;
+    bool presence_penalty;
+    bool frequency_penalty;
+    bool top_k;
+    bool repeat_penalty;
+    bool ignore_eos;
+};
+
 /* All strings belong to the job. The members down to `parallel_tool_calls` are read-only. */
 struct fm_kit_job {
     int64_t id;
@@ -328,6 +340,7 @@ struct fm_kit_job {
     int64_t max_tokens;  /* at least 1; 0: no limit */
     double temperature;  /* at least 0 */
     double top_p;        /* 0 to 1 */
+    struct fm_named named;
     bool has_seed;
     int64_t seed;
     bool repeatable;          /* the same to the bit as in a fresh process: it has to run alone, see fm_kit_take */

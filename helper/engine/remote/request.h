@@ -49,6 +49,12 @@ void fm_body_key(struct fm_body *body, const char *key);
  */
 void fm_body_object(struct fm_body *body, const char *key, struct json_object *own);
 
+/* The members that the host named, of those that draw tokens in all dialects alike: a number each. */
+void fm_body_sampling(struct fm_body *body);
+
+/* A member that the request has to be without: the configuration's does not go either. */
+void fm_body_omit(struct fm_body *body, const char *key);
+
 /* What the configuration adds, and nobody has written yet. Last of all members. */
 void fm_body_others(struct fm_body *body);
 

@@ -11,11 +11,40 @@
 
 /* ---- members ---- */
 
-void fm_body_key(struct fm_body *body, const char *key) {
+void fm_body_omit(struct fm_body *body, const char *key) {
     if (body->key_count < sizeof body->keys / sizeof body->keys[0]) {
         body->keys[body->key_count++] = key;
     }
+}
+
+void fm_body_key(struct fm_body *body, const char *key) {
+    fm_body_omit(body, key);
     fm_json_key(&body->w, key);
+}
+
+/*
+ * What the host named goes, also a value that changes nothing: the server's default, or the configuration, may say
+ * something else. What he did not name does not go: models that think refuse it, whatever it is.
+ */
+void fm_body_sampling(struct fm_body *body) {
+    const struct fm_kit_job *job = body->job;
+    const bool penalties = body->endpoint->dialect != FM_DIALECT_MESSAGES;
+    const struct {
+        bool named;
+        const char *key;
+        double value;
+    } rows[] = {
+        {job->named.temperature, "temperature", job->temperature},
+        {job->named.top_p, "top_p", job->top_p},
+        {job->named.presence_penalty && penalties, "presence_penalty", job->presence_penalty},
+        {job->named.frequency_penalty && penalties, "frequency_penalty", job->frequency_penalty},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (rows[i].named) {
+            fm_body_key(body, rows[i].key);
+            fm_json_double(&body->w, rows[i].value);
+        }
+    }
 }
 
 static bool is_written(const struct fm_body *body, const char *key) {

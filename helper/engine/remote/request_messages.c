@@ -253,17 +253,12 @@ static void write_options(struct fm_body *body) {
     const struct fm_kit_job *job = body->job;
     struct fm_json_writer *w = &body->w;
     write_max_tokens(body);
-    if (job->temperature != 1) {
-        fm_body_key(body, "temperature");
-        fm_json_double(w, job->temperature);
-    }
-    if (job->top_p != 1) {
-        fm_body_key(body, "top_p");
-        fm_json_double(w, job->top_p);
-    }
+    fm_body_sampling(body);
     if (job->top_k > 0) {
         fm_body_key(body, "top_k");
         fm_json_int(w, job->top_k);
+    } else if (job->named.top_k) { /* all tokens: that is meant without it */
+        fm_body_omit(body, "top_k");
     }
     if (job->stop_count > 0) {
         fm_body_key(body, "stop_sequences");

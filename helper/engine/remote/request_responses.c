@@ -169,13 +169,6 @@ static void write_format(struct fm_body *body) {
     fm_body_object(body, "text", text);
 }
 
-static void write_number(struct fm_body *body, const char *key, double value, double otherwise) {
-    if (value != otherwise) {
-        fm_body_key(body, key);
-        fm_json_double(&body->w, value);
-    }
-}
-
 static void write_include(struct fm_body *body) {
     fm_body_key(body, "include");
     fm_json_array_begin(&body->w);
@@ -192,10 +185,7 @@ static void write_include(struct fm_body *body) {
 
 static void write_options(struct fm_body *body) {
     const struct fm_kit_job *job = body->job;
-    write_number(body, "temperature", job->temperature, 1);
-    write_number(body, "top_p", job->top_p, 1);
-    write_number(body, "presence_penalty", job->presence_penalty, 0);
-    write_number(body, "frequency_penalty", job->frequency_penalty, 0);
+    fm_body_sampling(body);
     if (job->max_tokens > 0) {
         fm_body_key(body, "max_output_tokens");
         fm_json_int(&body->w, job->max_tokens);

@@ -119,23 +119,6 @@ static bool log_part(void *state, const struct fm_remote_part *part) {
     return true;
 }
 
-/* Whether a value says anything: a string that is not empty, or a number, at any depth. */
-static bool says(struct json_object *value) {
-    struct json_object_iter at;
-    bool any = json_object_is_type(value, json_type_int) || json_object_is_type(value, json_type_double) ||
-               (json_object_is_type(value, json_type_string) && json_object_get_string_len(value) > 0);
-    if (json_object_is_type(value, json_type_array)) {
-        for (size_t i = 0; i < json_object_array_length(value); i++) {
-            any |= says(json_object_array_get_idx(value, i));
-        }
-    } else if (json_object_is_type(value, json_type_object)) {
-        json_object_object_foreachC(value, at) {
-            any |= strcmp(at.key, "type") != 0 && says(at.val);
-        }
-    }
-    return any;
-}
-
 static struct json_object *member(struct json_object *object, const char *key) {
     struct json_object *value = NULL;
     json_object_object_get_ex(object, key, &value);
@@ -145,6 +128,38 @@ static struct json_object *member(struct json_object *object, const char *key) {
 static bool is(struct json_object *object, const char *key, const char *text) {
     struct json_object *value = member(object, key);
     return json_object_is_type(value, json_type_string) && strcmp(json_object_get_string(value), text) == 0;
+}
+
+/* What a part says by its type; NULL: it is of no known type. */
+static struct json_object *part_text(struct json_object *part) {
+    static const char *const types[][2] = {{"text", "text"},           {"output_text", "text"},
+                                           {"refusal", "refusal"},     {"thinking", "thinking"},
+                                           {"reasoning_text", "text"}, {"summary_text", "text"}};
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        if (is(part, "type", types[i][0])) {
+            return member(part, types[i][1]);
+        }
+    }
+    return member(part, "type") ? NULL : member(part, "text");
+}
+
+/* Whether a value says anything: a string that is not empty, or a number, at any depth. */
+static bool says(struct json_object *value) {
+    struct json_object_iter at;
+    bool any = json_object_is_type(value, json_type_int) || json_object_is_type(value, json_type_double) ||
+               (json_object_is_type(value, json_type_string) && json_object_get_string_len(value) > 0);
+    if (json_object_is_type(value, json_type_array)) {
+        for (size_t i = 0; i < json_object_array_length(value); i++) {
+            any |= says(json_object_array_get_idx(value, i));
+        }
+    } else if (part_text(value)) {
+        any = says(part_text(value));
+    } else if (json_object_is_type(value, json_type_object)) {
+        json_object_object_foreachC(value, at) {
+            any |= strcmp(at.key, "type") != 0 && says(at.val);
+        }
+    }
+    return any;
 }
 
 static bool chat_says(struct json_object *data) {

@@ -209,6 +209,8 @@ static const struct row {
      "reasoning(hm) stop 7/2/3/1 complete"},
     {FM_DIALECT_RESPONSES, "a part of no known type",
      RESP_WHOLE("{\"type\":\"message\",\"content\":[{\"type\":\"output_audio\"}]}"), "INTERNAL"},
+    {FM_DIALECT_RESPONSES, "a part without a text",
+     RESP_WHOLE("{\"type\":\"message\",\"content\":[{\"type\":\"output_text\",\"txt\":\"a\"}]}"), "INTERNAL"},
     {FM_DIALECT_RESPONSES, "an output that is no list", RESP("response.completed", "\"response\":{\"output\":{}}"),
      "INTERNAL"},
     {FM_DIALECT_RESPONSES, "a delta that is no string", RESP("response.output_text.delta", "\"delta\":{}"), "INTERNAL"},

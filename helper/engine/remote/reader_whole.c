@@ -89,13 +89,14 @@ static void say_part(struct fm_remote_reader *reader, struct json_object *part, 
     };
     const char *type = fm_reader_string(part, "type");
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
-        if (strcmp(types[i].type, *type ? type : "text") == 0) {
+        struct json_object *text = fm_reader_member(part, types[i].member);
+        if (text && strcmp(types[i].type, *type ? type : "text") == 0) {
             bool inner = kind == FM_PART_REASONING && types[i].kind == FM_PART_TEXT; /* a text of a thought */
-            fm_reader_say(reader, fm_reader_member(part, types[i].member), inner ? kind : types[i].kind, said);
+            fm_reader_say(reader, text, inner ? kind : types[i].kind, said);
             return;
         }
     }
-    fm_reader_fail(reader, "a part of the answer is of a type that is not known");
+    fm_reader_fail(reader, "a part of the answer is of a type that is not known, or has no text");
 }
 
 void fm_reader_say(struct fm_remote_reader *reader, struct json_object *value, enum fm_remote_part_kind kind,

@@ -413,6 +413,12 @@ enum fm_code fm_kit_job_read(struct fm_kit_job *job, struct json_object *params,
         const char *name = json_object_iter_peek_name(&at);
         struct json_object *value = json_object_iter_peek_value(&at);
         const struct member *member = find_member(name);
+        if (!member && fm_kit_job_read_passed(job, name, value)) {
+            if (value && !json_object_is_type(value, json_type_string)) {
+                return fm_kit_job_wrong(error, name, "a string");
+            }
+            continue;
+        }
         if (!member) {
             return fm_fail(error, FM_INVALID_REQUEST, "job.start: this engine does not know the member \"%s\"", name);
         }

@@ -3,6 +3,7 @@
 
 #include <json-c/json.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* NaN is no such number. */
 static bool read_between(struct json_object *value, double least, double most, double *number) {
@@ -65,6 +66,26 @@ enum fm_code fm_kit_job_read_logprobs(struct fm_kit_job *job, struct json_object
 /* ---- extra parameters ---- */
 
 const char *const fm_kit_job_extras[] = {"top_k", "min_p", "repeat_penalty", "ignore_eos", NULL};
+
+const char *const fm_kit_job_passed[FM_PASSED_COUNT + 1] = {
+    [FM_PASSED_VERBOSITY] = "verbosity",
+    [FM_PASSED_REASONING_SUMMARY] = "reasoning_summary",
+    [FM_PASSED_SERVICE_TIER] = "service_tier",
+    [FM_PASSED_CACHE_KEY] = "prompt_cache_key",
+    [FM_PASSED_CACHE_RETENTION] = "prompt_cache_retention",
+    [FM_PASSED_SAFETY_IDENTIFIER] = "safety_identifier",
+    [FM_PASSED_USER] = "user",
+};
+
+bool fm_kit_job_read_passed(struct fm_kit_job *job, const char *name, struct json_object *value) {
+    for (size_t i = 0; i < FM_PASSED_COUNT; i++) {
+        if (strcmp(fm_kit_job_passed[i], name) == 0) {
+            job->passed[i] = value;
+            return true;
+        }
+    }
+    return false;
+}
 
 enum fm_code fm_kit_job_read_top_k(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
     int64_t count = json_object_get_int64(value);

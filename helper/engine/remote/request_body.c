@@ -85,6 +85,27 @@ void fm_body_object(struct fm_body *body, const char *key, struct json_object *o
     json_object_put(own);
 }
 
+/* ---- what is handed on ---- */
+
+const char *fm_body_passed(const struct fm_body *body, enum fm_passed which) {
+    return json_object_get_string(body->job->passed[which]);
+}
+
+void fm_body_pass(struct fm_body *body, enum fm_passed which, const char *key) {
+    if (body->job->passed[which]) {
+        fm_body_key(body, key);
+        fm_json_value(&body->w, body->job->passed[which]);
+    }
+}
+
+void fm_body_pass_all(struct fm_body *body) {
+    fm_body_pass(body, FM_PASSED_SERVICE_TIER, "service_tier");
+    fm_body_pass(body, FM_PASSED_CACHE_KEY, "prompt_cache_key");
+    fm_body_pass(body, FM_PASSED_CACHE_RETENTION, "prompt_cache_retention");
+    fm_body_pass(body, FM_PASSED_SAFETY_IDENTIFIER, "safety_identifier");
+    fm_body_pass(body, FM_PASSED_USER, "user");
+}
+
 /* What the configuration adds, and the job does not have. */
 void fm_body_others(struct fm_body *body) {
     struct json_object_iter at;

@@ -26,6 +26,9 @@ static void write_image_part(struct fm_body *body, const struct fm_image *image)
     fm_json_object_begin(w);
     fm_json_key(w, "url");
     fm_body_base64(body, before, image);
+    if (image->detail) {
+        fm_json_key_str(w, "detail", image->detail);
+    }
     fm_json_object_end(w);
     fm_json_object_end(w);
 }
@@ -250,6 +253,11 @@ static void write_sampling(struct fm_body *body) {
 
 enum fm_code fm_request_chat(struct fm_body *body) {
     const struct fm_kit_job *job = body->job;
+    const char *summary = fm_body_passed(body, FM_PASSED_REASONING_SUMMARY);
+    if (summary && strcmp(summary, "concise") == 0) {
+        return fm_body_refuse(body, "reasoning_summary",
+                              "the server's API (chat) has no summaries: thoughts are told whole");
+    }
     struct json_object *options = json_object_new_object();
     write_messages(body);
     if (fm_body_has_tools(body)) {
@@ -266,6 +274,8 @@ enum fm_code fm_request_chat(struct fm_body *body) {
         fm_body_key(body, "reasoning_effort");
         fm_json_str(&body->w, fm_body_effort(body));
     }
+    fm_body_pass(body, FM_PASSED_VERBOSITY, "verbosity");
+    fm_body_pass_all(body);
     fm_body_key(body, "stream");
     fm_json_bool(&body->w, true);
     if (options) {

@@ -124,7 +124,7 @@ struct fm_request {
  * Extras: parameters that are not OpenAI's and that not every engine has. An engine names those that it has in its
  * reply to engine.initialize (ENGINE.md, "Extra parameters").
  */
-#define FM_EXTRAS 4
+#define FM_EXTRAS 11
 extern const char *const fm_extra_names[FM_EXTRAS];
 bool fm_is_extra(const char *path); /* whether the member at `path` is one */
 

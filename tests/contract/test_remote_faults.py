@@ -62,6 +62,10 @@ def silent(data=b""):
 CHAT = stream("chat")
 HALF = CHAT[:CHAT.index(b"\n\n", 900) + 2]
 
+CHUNKS = [json.loads(line) for line in re.findall(r"^data: (\{.*)$", CHAT.decode(), re.M)]
+TEXT = "".join(choice["delta"].get("content") or "" for chunk in CHUNKS for choice in chunk["choices"])
+MESSAGE = json.dumps({"choices": [{"message": {"content": TEXT}, "finish_reason": "length"}]}).encode()
+
 # name of the fault, what the server does, code, reason_code, whether the next endpoint gets the job, how docs/remote.md calls it
 FAULTS = [
     ("slow", slow(whole(CHAT)), None, None, False, "slow, in small pieces"),
@@ -90,6 +94,7 @@ FAULTS = [
     ("redirect", status(307, Location="https://elsewhere.example/"), "UNAVAILABLE", "NOT_CONFIGURED", True, "3xx"),
     ("gzip", says(head(Content_Encoding="gzip") + gzip.compress(CHAT), more=False), "INTERNAL", None, True, "gzip"),
     ("no stream", says(head(kind="application/json", Content_Length=2) + b"{}"), "INTERNAL", None, True, "no stream"),
+    ("no stream but the answer", status(200, MESSAGE), None, None, False, "the answer as JSON, not streamed"),
     ("a page", says(head(kind="text/html", Content_Length=6) + b"<html>"), "INTERNAL", None, True, "no stream"),
     ("no JSON", says(whole(b"data: {\"choices\": [\n\n")), "INTERNAL", None, True, "malformed events"),
     ("no events", says(whole(b"nonsense\n" * 9)), "INTERNAL", None, True, "cut before the first output"),
@@ -503,8 +508,24 @@ class Output(Case):
                 continue  # the engine was built without llguidance
             self.assertEqual(outcome.error and outcome.error["code"], words and "INTERNAL", (calls, outcome.error))
             self.assertIn(words or "", outcome.error["detail"] if outcome.error else "")
-        cut = self.chat(call("f", '{"a": '), finish="length", tools=tools)
-        self.assertEqual((cut.error, cut.reason, cut.calls), (None, "length", [["f", '{"a": ']]))
+        for finish in ("length", "content_filter"):
+            cut = self.chat(call("f", '{"a": '), finish=finish, tools=tools)
+            self.assertEqual((cut.error, cut.reason, cut.calls), (None, finish, [["f", '{"a": ']]))
+            for calls in (['{"a": ', "{"], ["[1"], ['{"a" 1'], ["{} x"]):
+                broken = self.chat(*(call("f", text, i) for i, text in enumerate(calls)), finish=finish, tools=tools)
+                self.assertEqual((broken.error or {}).get("code"), "INTERNAL", calls)
+                self.assertIn("not a JSON object", broken.error["detail"])
+
+    def test_a_text_that_is_longer_than_a_frame(self):
+        """It arrives whole, in frames; and what has to come back, and may not be as long, is told so."""
+        text = "\u0001" * 1_000_000 + "x" * 9_000_000
+        outcome = self.chat({"content": text})
+        self.assertEqual((outcome.error, outcome.reason, len(outcome.text)), (None, "stop", len(text)))
+        self.assertEqual(outcome.text, text)
+        block = {"type": "redacted_thinking", "data": "x" * 300_000}
+        error = self.run_events("messages", {"type": "content_block_start", "content_block": block}).error
+        self.assertEqual(error["code"], "INTERNAL")
+        self.assertIn("262144", error["detail"])
 
     def test_a_refusal(self):
         outcome = self.chat({"refusal": "I "}, {"refusal": "won't"})
@@ -574,6 +595,16 @@ class Output(Case):
         self.assertEqual(events[0][1], {"job": 1, "input_tokens": 5, "dimension": 2})
         self.assertEqual([params["vector"] for _, params in events[1:3]], ["mpkZP83MTD8=", "AAAAAAAAgD8="])
         self.assertEqual(server.requests[0].path, "/v1/embeddings")
+
+    def test_vectors_that_are_none(self):
+        for vector in ([3, "4"], [3, None], [True, 4], ["x", "y"], {}, "AAAA", [1e999]):
+            body = json.dumps({"data": [{"index": 0, "embedding": vector}]}).replace("Infinity", "1e999").encode()
+            engine = self.engine(self.server(says(head(kind="application/json", Content_Length=len(body)) + body)))
+            engine.next_job += 1
+            engine.notify("job.start", {"job": engine.next_job, "embed": ["a"]})
+            finished = list(engine.events(engine.next_job))[-1][1]
+            self.assertEqual((finished["reason"], finished["error"]["code"]), ("error", "INTERNAL"), vector)
+            self.assertIn("vectors that can't be understood", finished["error"]["detail"])
 
 
 def main():

@@ -233,6 +233,24 @@ class Availability(OrderTest):
         helper = self.order(("alpha", {"AVAILABLE": "OFFLINE"}))
         self.known(helper)
         self.assertTrue(self.ask(helper)["ok"])
+        self.assertTrue(helper.call("capabilities.get")["order"][0]["available"])
+
+    def test_a_request_that_fails_tells_that_it_is_not(self):
+        helper = self.order(("alpha", {"AVAILABLE": "yes", "JOBS": "UNAVAILABLE:0:AUTH_FAILED"}), ("beta", {}))
+        self.assertTrue(self.known(helper)["order"][0]["available"])
+        self.assertEqual(self.answered_by(helper), "beta")
+        order = helper.call("capabilities.get")["order"]
+        self.assertEqual([(e["name"], e["available"], e["reason_code"]) for e in order],
+                         [("alpha", False, "AUTH_FAILED"), ("beta", True, None)])
+        self.assertIn("as FM_ENGINE_FAKE_JOBS asks", order[0]["detail"])
+
+    def test_a_request_for_another_model_tells_nothing(self):
+        helper = self.order(("alpha", {"IS": "listed", "AVAILABLE": "yes", "MODELS": "big,small",
+                                       "JOBS": "UNAVAILABLE:0:AUTH_FAILED"}))
+        self.known(helper)
+        for model, available in (("small", True), ("big", False)):
+            self.assert_error(self.ask(helper, model=model), "UNAVAILABLE")
+            self.assertEqual(helper.call("capabilities.get")["order"][0]["available"], available, model)
 
     def test_auto(self):
         self.engine("llama")
@@ -334,8 +352,9 @@ class Answers(OrderTest):
         response = self.items([{"piece": ["text", "a"]}, {"usage": {"input": 7, "output": 3}}])
         usage = response["usage"]
         self.assertEqual((usage["input_tokens"], usage["output_tokens"], usage["total_tokens"]), (7, 3, 10))
-        self.assertIsNone(usage["input_tokens_details"]["cached_tokens"])
-        self.assertIsNone(usage["output_tokens_details"]["reasoning_tokens"])
+        self.assertEqual(usage["input_tokens_details"]["cached_tokens"], 0)
+        self.assertEqual(usage["output_tokens_details"]["reasoning_tokens"], 0)
+        self.assertEqual(response["fm"]["uncounted"], ["cached_tokens", "reasoning_tokens"])
 
     def test_chat_without_counts(self):
         helper = self.order(("alpha", {"IS": "uncounted"}))

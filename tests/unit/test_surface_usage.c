@@ -127,6 +127,28 @@ static void a_stored_response_has_the_same_counts(void **state) {
     }
 }
 
+/* An answer with another choice before it: the prompt is counted once, the rest is added up where both are known. */
+static void several_choices(void **state) {
+    static const struct {
+        struct fm_usage first, second, sum;
+    } sums[] = {
+        {{7, 2, 3, 1}, {7, 6, 5, 4}, {7, 2, 8, 5}},
+        {{7, 2, U, 1}, {7, 6, 5, U}, {7, 2, U, U}},
+        {{U, U, 3, U}, {7, 6, U, 4}, {U, U, U, U}},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof sums / sizeof sums[0]; i++) {
+        struct fm_answer first = {.usage = sums[i].first};
+        struct fm_answer *earlier[] = {&first};
+        struct fm_answer second = {.usage = sums[i].second, .choice = 1, .earlier = earlier};
+        struct fm_usage sum = fm_answer_usage(&second);
+        assert_int_equal(sum.input, sums[i].sum.input);
+        assert_int_equal(sum.cached, sums[i].sum.cached);
+        assert_int_equal(sum.output, sums[i].sum.output);
+        assert_int_equal(sum.reasoning, sums[i].sum.reasoning);
+    }
+}
+
 static void vectors(void **state) {
     static const struct {
         int64_t input;
@@ -154,6 +176,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_not_known_passes_for_no_count),
         cmocka_unit_test(a_stored_response_has_the_same_counts),
+        cmocka_unit_test(several_choices),
         cmocka_unit_test(vectors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,10 +4,10 @@ Takes each check out of the code, one at a time, and looks that the test that gu
     run.py [WORD...]      only the mutations whose rule contains one of the words
     run.py --check        looks that the code still has what is to be taken out; builds nothing
 
-Works in a copy (build/mutations), with the build of the fake engine alone. Rows of FULL_TESTS get a second build, with the
-llama engine and llguidance, which needs `sh packaging/setup.sh --no-build` first. A mutation is a text in a file and what stands
-there instead; a test that stays green without its check is a failure of this run, and so is one that is red with all
-checks in place. Prints a table. It takes some hours; without the rows of the llama engine, half of that.
+Works in a copy (build/mutations), with a build that has no engine but those that need nothing else. Rows whose tests need
+llama.cpp or llguidance (FULL_TESTS) have a second one: `sh packaging/setup.sh --no-build` comes before that. A mutation is a
+text in a file and what stands there instead; a test that stays green without its check is a failure of this run, and so is
+one that is red with all checks in place. Prints a table. It takes some hours.
 """
 
 import os
@@ -23,8 +23,8 @@ BUILD = os.path.join(COPY, "build")
 FULL_BUILD = os.path.join(COPY, "build-full")
 FULL_TESTS = ("contract.llama_", "contract.remote_")  # what their names begin with
 FULL_TARGETS = ("--target", "fm-engine-llama", "fm-engine-remote")
-LIMIT_S = 240
-DEPS = os.path.join(COPY, "deps")  # of that: llguidance is built once more, apart from the checkout's
+FULL_DEPS = os.path.join(COPY, "deps")  # llguidance is built once more, apart from the checkout's
+LIMIT_S = 240  # of a row's tests
 
 FRAME = "protocol/frame.c"
 CHECK = "protocol/json_check.c"
@@ -50,6 +50,7 @@ FILE = "helper/base/file.c"
 FIELDS = "helper/surface/check.c"
 FORMAT = "helper/surface/format.c"
 TOOLS = "helper/surface/tools.c"
+USAGE = "helper/surface/usage.c"
 ANSWER = "helper/surface/answer.c"
 COMPACT = "helper/surface/compact.c"
 MESSAGES = "helper/surface/messages.c"
@@ -843,6 +844,24 @@ MUTATIONS = [
      "return job->route.count > 0;", "e2e.order"),
     ("order: nor for an error of its own", JOBS, "!is_of_the_engine(&copy) || ", "", "e2e.order"),
     ("order: the prompt stays as long as another may get it", SEND, " || fm_job_may_move(job);", ";", "e2e.order"),
+    # counts that are not known
+    ("usage: of a count that is not known no total is", USAGE, "return usage->input >= 0 && usage->output >= 0;", "return true;",
+     "unit.surface_usage"),
+    ("usage: of what is not known no sum is", USAGE, "one < 0 || other < 0 ? FM_UNKNOWN_COUNT : one + other", "one + other",
+     "unit.surface_usage"),
+    ("usage: a detail is a number in the Responses API", USAGE, "return count < 0 ? 0 : count;", "return count;",
+     "unit.surface_usage"),
+    ("usage: fm names those that nobody counted", USAGE,
+     "return fm_usage_known(usage) && (usage->cached < 0 || usage->reasoning < 0);", "return false;", "unit.surface_usage"),
+    ("usage: ... alone where usage is known", USAGE, "return fm_usage_known(usage) && (", "return (", "unit.surface_usage"),
+    ("usage: ... and in the APIs alone that demand them", ANSWER, "answer->surface->whole_usage && ", "", "unit.surface_usage"),
+    ("usage: a stored response knows them", USAGE, "return listed ? FM_UNKNOWN_COUNT : read_count(details, name);",
+     "return read_count(details, name);", "unit.surface_usage"),
+    ("usage: chat leaves them out", USAGE, "    if (count >= 0) {\n", "    if (1) {\n", "unit.surface_usage"),
+    ("usage: texts that nobody counted have none", USAGE, "    if (usage->input < 0) {\n", "    if (0) {\n",
+     "unit.surface_usage"),
+    ("an engine without extras gets none", ADMIT, "{has_min_p, FM_LACKS_EXTRAS, ", "{has_min_p, 0, ", "unit.kit"),
+    ("extras that change nothing are none", ADMIT, "return job->top_k > 0;", "return true;", "unit.kit"),
     # servers elsewhere
     ("remote: after the first output no other server is asked", ASK,
      "bool moves = !ask->answer.accepted && fm_failure_moves_on(&ask->error);",
@@ -863,6 +882,8 @@ MUTATIONS = [
      "    fm_secrets_add(&place->config->secrets, place->endpoint->key);\n", "", "unit.remote_config"),
     ("remote: a header of the configuration may hold a key", "helper/engine/remote/config.c",
      "        fm_secrets_add(&place->config->secrets, text); /* it may be one */\n", "", "unit.remote_config"),
+    ("remote: no more likely tokens than were asked for", REMOTE_ANSWER,
+     "token.top_count < job->top_logprobs ? token.top_count : job->top_logprobs", "token.top_count", "contract.remote_faults"),
     ("remote: a text with a format is checked", REMOTE_ANSWER, "    check_text(answer, reason);\n", "", "contract.remote_faults"),
     ("remote: one that differs from a strict schema is an error", REMOTE_ANSWER,
      "(format->kind == FM_FORMAT_JSON_SCHEMA && !format->strict)", "format->kind == FM_FORMAT_JSON_SCHEMA",
@@ -971,7 +992,7 @@ MUTATIONS = [
      "e2e.requests"),
     ("each choice has a seed of its own", ANSWER, "request.seed + answer->choice", "request.seed",
      "unit.surface_chat"),
-    ("the prompt counts once", ANSWER, "total.input = i == 0 ? usage->input : total.input;",
+    ("the prompt counts once", USAGE, "total.input = i == 0 ? usage->input : total.input;",
      "total.input = add_counts(total.input, usage->input);", "e2e.requests"),
     ("the usage chunk is after the last choice", "helper/surface/chat.c", " || fm_answer_has_next(answer)) {", ") {",
      "e2e.requests|fuzz.events"),
@@ -1505,7 +1526,8 @@ MUTATIONS = [
      "unit.kit_truncation"),
     ("truncation: the newest turns are tried first", TRUNCATION, "step < half ? step : half", "half", "unit.kit_truncation"),
     ("truncation: what was left out is told", ANSWER,
-     "if (!schema && dropped == 0 && !ignored && !timings && !engine) {", "if (!schema) {", "unit.surface_responses"),
+     "if (!schema && dropped == 0 && !ignored && !timings && !engine && !uncounted) {", "if (!schema) {",
+     "unit.surface_responses"),
     ("prompt: stands in place of messages", JOB_PARAMS, "if (job->prompt && (job->messages", "if (0 && (job->messages",
      "unit.kit_job_params"),
     ("prompt: a suffix stands beside it", JOB_PARAMS, "return job->suffix && !job->prompt ?", "return 0 ?",
@@ -1668,10 +1690,10 @@ def link(there, *path):
 def configure(test):
     options = ("-DFM_LLAMA=off",)
     if is_full(test):
-        link(os.path.join(DEPS, "llama"), "deps", "llama")
-        link(os.path.join(DEPS, "rust", "vendor"), "deps", "rust", "vendor")
+        link(os.path.join(FULL_DEPS, "llama"), "deps", "llama")
+        link(os.path.join(FULL_DEPS, "rust", "vendor"), "deps", "rust", "vendor")
         link(os.path.join(SOURCE, "build", "models"), "models")
-        options = (f"-DFM_DEPS_DIR={DEPS}", "-DFM_VISION=off")
+        options = (f"-DFM_DEPS_DIR={FULL_DEPS}", "-DFM_VISION=off")
     done = call("cmake", "-S", SOURCE, "-B", build_of(test), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug", *options)
     errors = done.stdout if done.returncode else build(test)
     if errors:

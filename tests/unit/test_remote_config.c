@@ -226,6 +226,21 @@ static void key_of_the_environment(void **state) {
     fm_remote_config_free(&config);
 }
 
+/* They are masked in whatever a server says. */
+static void what_may_be_a_key(void **state) {
+    (void)state;
+    static const char text[] =
+        ENDPOINT("\"key_env\":\"FM_TEST_KEY\",\"headers\":{\"x-other\":\"sk-canary-4\",\"x-no\":\"1\"}");
+    struct fm_remote_config config;
+    struct fm_error error;
+    assert_int_equal(setenv("FM_TEST_KEY", "sk-canary-3", 1), 0);
+    assert_int_equal(fm_remote_config_read(&config, text, sizeof text - 1, NULL, &error), FM_OK);
+    assert_int_equal(config.secrets.count, 2);
+    assert_string_equal(config.secrets.texts[0], "sk-canary-4");
+    assert_string_equal(config.secrets.texts[1], "sk-canary-3");
+    fm_remote_config_free(&config);
+}
+
 static void only_one_key(void **state) {
     (void)state;
     static const char text[] = ENDPOINT("\"key_file\":\"/dev/null\",\"key_env\":\"X\"");
@@ -237,8 +252,11 @@ static void only_one_key(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts),        cmocka_unit_test(what_is_read),
-        cmocka_unit_test(keys),         cmocka_unit_test(key_of_the_environment),
+        cmocka_unit_test(texts),
+        cmocka_unit_test(what_is_read),
+        cmocka_unit_test(keys),
+        cmocka_unit_test(key_of_the_environment),
+        cmocka_unit_test(what_may_be_a_key),
         cmocka_unit_test(only_one_key),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

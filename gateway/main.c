@@ -153,6 +153,7 @@ static void on_signal(uv_signal_t *signal, int number) {
 static void watch_signals(void) {
     static const int numbers[] = {SIGTERM, SIGINT};
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a limit of files' sizes is an error of the write, as a full disk is */
     for (size_t i = 0; i < 2; i++) {
         uv_signal_init(&gateway.loop, &gateway.signals[i]);
         uv_signal_start(&gateway.signals[i], on_signal, numbers[i]);

@@ -254,7 +254,13 @@ class Frames(NetTest):
                  ("chat.history", {"sessionKey": KEY, "limit": 0}, "limit"), ("chat.abort", {"runId": ""}, "runId"),
                  ("chat.history", {"sessionKey": KEY, "limit": 1.5}, "limit"),
                  ("exec.approve", {"approvalId": None}, "approvalId"),
-                 ("exec.deny", {"approvalId": "a", "reason": []}, "reason"), ("agents.list", {"more": 1}, "more"))
+                 ("exec.deny", {"approvalId": "a", "reason": []}, "reason"), ("agents.list", {"more": 1}, "more"),
+                 ("exec.approve", {"approvalId": "a", "remember": "yes"}, "remember"),
+                 ("chat.send", {"sessionKey": KEY, "message": "x", "requestKey": "x"}, "requestKey"),
+                 ("sessions.subscribe", {"sessionKey": KEY, "afterSeq": -1}, "afterSeq"),
+                 ("sessions.subscribe", {"sessionKey": KEY, "afterSeq": 2 ** 53}, "afterSeq"),
+                 ("sessions.search", {"query": ""}, "query"), ("sessions.search", {"query": "x", "limit": 201}, "limit"),
+                 ("sessions.rename", {"sessionKey": KEY, "title": "a\nb"}, "title"), ("blobs.get", {}, "blobId"))
         with self.gateway.logged_in() as sock:
             for method, params, named in cases:
                 with self.subTest(method=method, params=params):

@@ -16,7 +16,8 @@
  *                            token limit; loop: unless the job has a frequency penalty)
  *     FM_ENGINE_FAKE_SAVE  what it saves when it ends, see saved.h
  *     FM_ENGINE_FAKE_IS    any of: listed, remote, any_order, config, session, silent, one_slot, uncounted, grammarless
- *                          (separated by commas; uncounted: it counts no tokens)
+ *                          (separated by commas; uncounted: it counts no tokens); led_by_tools: what a tool said is a
+ *                          script too, so that a test leads a model from call to call
  *     FM_ENGINE_FAKE_AVAILABLE  yes | hang | crash | error | slow | CODE | CODE:TTL_MS   (it has engine.available,
  *                            which says so)
  *     FM_ENGINE_FAKE_MODELS  ID,ID   (what it lists there)
@@ -484,7 +485,8 @@ static enum fm_reason answer(struct fm_kit_job *job, struct fm_error *error) {
     if (!check_biases(job, error) || !check_images(job, error)) {
         return FM_REASON_ERROR;
     }
-    bool scripted = !message.tool_call_id; /* what a tool said is a text, whatever it looks like */
+    /* What a tool said is a text, whatever it looks like, unless a test wants it otherwise. */
+    bool scripted = !message.tool_call_id || is("led_by_tools");
     if (scripted && fm_script_parse(text.text, text.len, &script, error) != FM_OK) {
         return FM_REASON_ERROR;
     }

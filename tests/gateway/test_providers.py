@@ -677,20 +677,23 @@ class Whole(Case):
     def test_a_tool_through_each(self):
         for provider in PROVIDERS:
             with self.subTest(provider):
-                whole_answer = stream(DIALECT[provider]).replace(b'"max_tokens"', b'"end_turn"')  # the recorded one was cut
-                client, server = self.talk(provider, [TOOL_STREAM[provider], whole_answer], self.folder())
+                rest = stream(DIALECT[provider]).replace(b'"max_tokens"', b'"end_turn"')  # the recorded one was cut
+                client, server = self.talk(provider, [TOOL_STREAM[provider], rest], self.folder())
                 run = client.say(client.session(), "look")
                 request = client.event("exec.approval_request", runId=run)
                 self.assertEqual(request["details"]["command"], json.loads(ARGUMENTS)["command"])
                 client.call("exec.approve", approvalId=request["approvalId"])
                 result = client.event("tool.result", runId=run)
                 name, data = client.end(run)[-1]
+                self.assertEqual(name, "chat.final", data)
                 self.assertEqual((name, data["usage"]["inputTokens"], data["usage"]["outputTokens"]), ("chat.final", 85, 32))
+                self.addCleanup(client.close)
+                paths = {r.path for r in server.requests if r.method == "POST"}
+                self.assertEqual(paths, {f"/v1/{DIALECT[provider]}"}, "a URL with the /v1 is fine too")
                 body = json.loads([r for r in server.requests if r.method == "POST"][-1].body)
                 said = json.dumps(body, ensure_ascii=False)
                 self.assertIn(SECRET_THOUGHT if provider == "openai" else SIGNATURE, said)
                 self.assertIn(json.dumps(result["output"], ensure_ascii=False), said)
-                client.close()
 
     def test_an_image_of_a_tool(self):
         """A transcript with a screenshot goes on: the model sees it."""

@@ -52,6 +52,16 @@ LAYERS = (
     ("gateway/rpc/", ("protocol/", "base/")),
     ("gateway/net/", ("rpc/", "config/", "protocol/", "base/")),
     ("gateway/tools/", ("protocol/", "base/")),
+    ("gateway/agents/", ("protocol/", "base/")),
+    ("gateway/sessions/", ("protocol/", "base/")),
+    ("gateway/security/", ("sessions/", "protocol/", "base/")),
+    ("gateway/memory/", ("sessions/", "protocol/", "base/")),
+    ("gateway/providers/", ("memory/", "agents/", "sessions/", "protocol/", "base/")),
+    ("gateway/run/", ("providers/", "memory/", "security/", "tools/", "agents/", "sessions/", "rpc/", "config/",
+                      "protocol/", "base/")),
+    ("system/desktop/", ("protocol/", "base/")),
+    ("system/backends/", ("desktop/", "protocol/", "base/")),
+    ("system/commands/", ("desktop/", "protocol/", "base/")),
     ("helper/main.c", ("bench/", "sessions/", "front/", "surface/", "protocol/", "base/")),
 )
 # helper/front/ from the bottom up: a row holds layers, each a name, and its files and folders. A file may include its own
@@ -72,7 +82,7 @@ FRONT_LAYERS = (
 CLIENT = "protocol/client/"
 NOT_HOSTS = ("helper/", "protocol/")
 OUR_FOLDERS = ("base/", "protocol/", "surface/", "front/", "sessions/", "bench/", "engine/", "config/", "rpc/", "net/",
-               "tools/")
+               "tools/", "agents/", "security/", "memory/", "providers/", "run/", "desktop/", "commands/", "backends/")
 LLAMA_HEADER = re.compile(r'^(llama|ggml|gguf|mtmd)[\w.-]*\.h$|^common/|^(common|chat|sampling|json-schema-to-grammar)\.h$')
 LLAMA_FOLDER = "helper/engine/llama/"
 LLAMA_TESTS = ("tests/bench/", "tests/gpu/")
@@ -205,7 +215,7 @@ def includes(source):
 def allowed_folders(path):
     for folder, allowed in LAYERS:
         if path.startswith(folder):
-            own = re.match(r"(?:helper/|gateway/)?((?:engine/)?[\w-]+/)", path)
+            own = re.match(r"(?:helper/|gateway/|system/)?((?:engine/)?[\w-]+/)", path)
             return allowed + ((own.group(1),) if own and folder.endswith("/") else ())
     return None
 
@@ -297,7 +307,7 @@ def declarations(source):
 
 def commented_declarations(source):
     """(f) in the headers, each function stands below a comment, or in a group without blank lines below one."""
-    if not source.path.endswith((".h", ".hpp")) or not source.path.startswith(("helper/", "protocol/", "gateway/")):
+    if not source.path.endswith((".h", ".hpp")) or not source.path.startswith(("helper/", "protocol/", "gateway/", "system/")):
         return
     for number, name in declarations(source):
         above = number - 2

@@ -1,0 +1,170 @@
+/* list_apps, focus_app, close_app. A deed ends when it is seen to have happened, or its time is up. */
+#include "commands/internal.h"
+#include "desktop/refuse.h"
+
+#include <json-c/json.h>
+#include <string.h>
+
+#define FOCUS_MS  2000  /* until a window that was asked for is the active one */
+#define LAUNCH_MS 15000 /* until an application that was started has a window */
+#define CLOSE_MS  5000  /* until the windows that were asked to close are gone */
+
+static int64_t now(const struct sy_world *world) {
+    return world->desktop.backend->now(world->desktop.self);
+}
+
+static enum fm_code wait_until(const struct sy_world *world, int64_t until_ms, struct fm_error *error) {
+    return world->desktop.backend->wait(world->desktop.self, until_ms, error);
+}
+
+/* ---- list_apps ---- */
+
+enum fm_code sy_run_list_apps(struct sy_world *world, const struct sy_plan *plan, const struct sy_step *step,
+                              struct fm_json_writer *w, struct fm_error *error) {
+    const struct sy_snapshot *snapshot = &plan->snapshot;
+    (void)world;
+    (void)step;
+    if (snapshot->no_windows.code != FM_OK) {
+        *error = snapshot->no_windows;
+        return error->code;
+    }
+    fm_json_key(w, "apps");
+    fm_json_array_begin(w);
+    for (size_t i = 0; i < snapshot->running_count; i++) {
+        const struct sy_running *at = &snapshot->running[i];
+        fm_json_object_begin(w);
+        fm_json_key_str(w, "name", at->name);
+        fm_json_key_int(w, "windows", (int64_t)at->window_count);
+        fm_json_key_bool(w, "is_active", at->active);
+        fm_json_object_end(w);
+    }
+    fm_json_array_end(w);
+    return FM_OK;
+}
+
+/* ---- focus_app ---- */
+
+enum fm_code sy_check_focus_app(struct sy_world *world, struct sy_plan *plan, struct sy_step *step,
+                                struct fm_error *error) {
+    (void)world;
+    return sy_find_app(plan, step, false, error);
+}
+
+static enum fm_code launch(const struct sy_world *world, const struct sy_plan *plan, const struct sy_step *step,
+                           char window[SY_ID_MAX], struct fm_error *error) {
+    const struct sy_backend *backend = world->desktop.backend;
+    int64_t until_ms = now(world) + LAUNCH_MS;
+    if (!backend->launch) {
+        return sy_lacks(world, "starting an application", error);
+    }
+    enum fm_code code = backend->launch(world->desktop.self, step->app->id, error);
+    while (code == FM_OK && !window[0]) {
+        if (now(world) >= until_ms) {
+            return sy_refuse_step(step, error, "no_window", "app_name",
+                                  "the application was started, but has no window after %d s", LAUNCH_MS / 1000);
+        }
+        code = wait_until(world, until_ms, error);
+        code = code ? code : sy_window_now(world, plan, step, window, error);
+    }
+    return code;
+}
+
+static enum fm_code until_active(const struct sy_world *world, const struct sy_step *step, const char *id,
+                                 struct fm_error *error) {
+    int64_t until_ms = now(world) + FOCUS_MS;
+    for (;;) {
+        struct sy_window window;
+        bool found;
+        enum fm_code code = sy_look_at_window(world, id, &found, &window, error);
+        if (code != FM_OK) {
+            return code;
+        }
+        if (!found) {
+            return sy_refuse_step(step, error, "no_window", "app_name", "the window was closed meanwhile");
+        }
+        if (window.active) {
+            return FM_OK;
+        }
+        if (now(world) >= until_ms) {
+            return sy_refuse_step(step, error, "focus_refused", "app_name",
+                                  "the window manager did not bring the window to the front");
+        }
+        code = wait_until(world, until_ms, error);
+        if (code != FM_OK) {
+            return code;
+        }
+    }
+}
+
+enum fm_code sy_run_focus_app(struct sy_world *world, const struct sy_plan *plan, const struct sy_step *step,
+                              struct fm_json_writer *w, struct fm_error *error) {
+    char window[SY_ID_MAX];
+    enum fm_code code = sy_window_now(world, plan, step, window, error);
+    bool runs = window[0];
+    if (code == FM_OK && !runs && !step->app) {
+        return sy_refuse_step(step, error, "no_window", "app_name", "the application's windows were closed meanwhile");
+    }
+    if (code == FM_OK && !runs) {
+        code = launch(world, plan, step, window, error);
+    }
+    code = code ? code : world->desktop.backend->focus(world->desktop.self, window, error);
+    if (code == FM_NOT_FOUND) {
+        return sy_refuse_step(step, error, "no_window", "app_name", "the window was closed meanwhile");
+    }
+    code = code ? code : until_active(world, step, window, error);
+    if (code == FM_OK) {
+        fm_json_key_str(w, "app_name", step->name);
+        fm_json_key_bool(w, "launched", !runs);
+    }
+    return code;
+}
+
+/* ---- close_app ---- */
+
+enum fm_code sy_check_close_app(struct sy_world *world, struct sy_plan *plan, struct sy_step *step,
+                                struct fm_error *error) {
+    (void)world;
+    return sy_find_app(plan, step, true, error);
+}
+
+/* How many of the step's windows are there now. */
+static enum fm_code count_open(const struct sy_world *world, const struct sy_step *step, size_t *open,
+                               struct fm_error *error) {
+    struct sy_windows windows = {.count = 0};
+    enum fm_code code = world->desktop.backend->windows(world->desktop.self, &windows, error);
+    *open = 0;
+    for (size_t i = 0; i < step->id_count; i++) {
+        for (size_t at = 0; at < windows.count; at++) {
+            *open += strcmp(step->ids[i], windows.at[at].id) == 0;
+        }
+    }
+    sy_windows_free(&windows);
+    return code;
+}
+
+enum fm_code sy_run_close_app(struct sy_world *world, const struct sy_plan *plan, const struct sy_step *step,
+                              struct fm_json_writer *w, struct fm_error *error) {
+    int64_t until_ms = now(world) + CLOSE_MS;
+    size_t open = step->id_count;
+    enum fm_code code = FM_OK;
+    (void)plan;
+    for (size_t i = 0; i < step->id_count && code == FM_OK; i++) {
+        code = world->desktop.backend->close(world->desktop.self, step->ids[i], error);
+        code = code == FM_NOT_FOUND ? FM_OK : code; /* it was closed meanwhile */
+    }
+    code = code ? code : count_open(world, step, &open, error);
+    while (code == FM_OK && open > 0) {
+        if (now(world) >= until_ms) {
+            return sy_refuse_step(step, error, "still_open", "app_name",
+                                  "%zu of %zu windows are still open after %d s: they may ask the user something", open,
+                                  step->id_count, CLOSE_MS / 1000);
+        }
+        code = wait_until(world, until_ms, error);
+        code = code ? code : count_open(world, step, &open, error);
+    }
+    if (code == FM_OK) {
+        fm_json_key_str(w, "app_name", step->name);
+        fm_json_key_int(w, "closed_windows", (int64_t)step->id_count);
+    }
+    return code;
+}

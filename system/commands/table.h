@@ -1,0 +1,62 @@
+/* The table of commands: a row each. system/README.md has the contract. */
+#ifndef SY_COMMANDS_H
+#define SY_COMMANDS_H
+
+#include "commands/plan.h"
+
+enum sy_kind {
+    SY_STRING,  /* not empty */
+    SY_WORD,    /* one of `words` */
+    SY_INDEX,   /* a positive integer */
+    SY_INDICES, /* an array of them, not empty, without duplicates */
+    SY_BOUNDS,  /* [left, top, right, bottom] */
+};
+
+struct sy_param {
+    const char *name; /* NULL ends the list */
+    enum sy_kind kind;
+    bool required;
+    const char *const *words; /* NULL-terminated */
+    const char *about;        /* for models */
+};
+
+/* Finds what the step is about, on the plan's snapshot. The parameters have their types. */
+typedef enum fm_code sy_check(struct sy_world *world, struct sy_plan *plan, struct sy_step *step,
+                              struct fm_error *error);
+
+/* Does it, and writes members of the result. */
+typedef enum fm_code sy_run(struct sy_world *world, const struct sy_plan *plan, const struct sy_step *step,
+                            struct fm_json_writer *w, struct fm_error *error);
+
+struct sy_command {
+    const char *type;
+    const char *about; /* for models */
+    const struct sy_param *params;
+    bool reads;      /* it changes nothing */
+    bool destroys;   /* it closes something */
+    sy_check *check; /* NULL: nothing is to be found */
+    sy_run *run;
+};
+
+extern const struct sy_command sy_commands[];
+extern const size_t sy_command_count;
+
+/* NULL: there is no such command. */
+const struct sy_command *sy_find_command(const char *type);
+
+/*
+ * Checks the parameters of a command: unknown_param, missing_param, invalid_type, empty_string, empty_list,
+ * duplicate_index, invalid_index, invalid_bounds, unknown_monitor. null counts as absent. `prefix` stands before the
+ * parameter's name in the error. Pure.
+ */
+FM_MUST_USE enum fm_code sy_check_params(const struct sy_command *command, struct json_object *args, const char *prefix,
+                                         struct fm_error *error);
+
+/* ---- the rows' functions: commands/apps.c, place.c, tabs.c ---- */
+
+sy_check sy_check_focus_app, sy_check_place_app, sy_check_close_app;
+sy_run sy_run_list_apps, sy_run_focus_app, sy_run_place_app, sy_run_close_app;
+sy_check sy_check_list_tabs, sy_check_switch_tab, sy_check_open_url, sy_check_close_tab;
+sy_run sy_run_list_tabs, sy_run_switch_tab, sy_run_open_url, sy_run_close_tab;
+
+#endif

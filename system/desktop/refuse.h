@@ -1,0 +1,17 @@
+/*
+ * How fm-system says no. `reason` of the error is the code on the wire, such as "unknown_app" (system/README.md has the
+ * list), `param` the path of the parameter.
+ */
+#ifndef SY_REFUSE_H
+#define SY_REFUSE_H
+
+#include "base/error.h"
+
+/* Fills `error` with FM_INVALID_REQUEST and returns that. `reason` must outlive the error; `param` "" names none. */
+enum fm_code sy_refuse(struct fm_error *error, const char *reason, const char *param, const char *fmt, ...)
+    FM_PRINTF(4, 5);
+
+/* The code on the wire: the reason, or a word for errors that come without one. */
+const char *sy_reason(const struct fm_error *error);
+
+#endif

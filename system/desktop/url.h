@@ -1,0 +1,26 @@
+/* Which addresses a browser may be sent to, and what users mean by them. Pure. */
+#ifndef SY_URL_H
+#define SY_URL_H
+
+#include "base/error.h"
+
+#include <stddef.h>
+
+#define SY_URL_MAX 8192 /* bytes of a URL, without its NUL */
+
+/*
+ * What open_url opens for `text`: an http or https URL as it is; a host with a dot (and a path), after "https://"; an
+ * IP address or localhost, after "http://"; a word of the table of sites, such as "chatgpt". `url` has room for
+ * SY_URL_MAX + 1 bytes. FM_INVALID_REQUEST, with the reason scheme_not_allowed, unknown_site, credentials_in_url,
+ * invalid_url or empty_string.
+ */
+FM_MUST_USE enum fm_code sy_url_normalize(const char *text, char *url, struct fm_error *error);
+
+/* The host of a URL in small letters, without "www." and port; "" where it has none. Returns its length; `host` is cut
+ * at `size` - 1 bytes. */
+size_t sy_url_domain(const char *url, char *host, size_t size);
+
+/* What the user's words for a site mean, such as "gmail": a host, perhaps with a path. NULL: nobody knows. */
+const char *sy_site(const char *word);
+
+#endif

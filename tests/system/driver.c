@@ -1,0 +1,117 @@
+/*
+ * Runs requests on a fake desktop. One JSON object on stdin: {"desktop": {as fake.h has it}, "requests": [...]}, where
+ * a request is an envelope, or {"type": a command's, "args": {...}}; both may have "dry_run" and "cancel_at" (ms of the
+ * fake's clock). One JSON object on stdout: {"answers": [{as fm-system answers}], "log": [the deeds]}.
+ */
+#include "backends/fake.h"
+#include "commands/plan.h"
+#include "protocol/json_writer.h"
+#include "desktop/refuse.h"
+
+#include <json-c/json.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OUT_MAX (64u << 20)
+
+static struct json_object *member(struct json_object *object, const char *name) {
+    struct json_object *value = NULL;
+    json_object_object_get_ex(object, name, &value);
+    return value;
+}
+
+static struct json_object *read_all(FILE *file) {
+    struct fm_buf text;
+    char piece[65536];
+    size_t len;
+    fm_buf_init(&text, OUT_MAX);
+    while ((len = fread(piece, 1, sizeof piece, file)) > 0) {
+        fm_buf_append(&text, piece, len);
+    }
+    fm_buf_append_char(&text, '\0');
+    struct json_object *root = text.failed ? NULL : json_tokener_parse(text.data);
+    fm_buf_free(&text);
+    return root;
+}
+
+static void write_error(const struct sy_plan *plan, const struct fm_error *error, struct fm_json_writer *w) {
+    fm_json_object_begin(w);
+    fm_json_key_str(w, "code", sy_reason(error));
+    fm_json_key_str(w, "param", error->param);
+    fm_json_key_str(w, "detail", error->detail);
+    if (plan->candidates.len > 0) {
+        fm_json_key(w, "candidates");
+        fm_json_raw(w, plan->candidates.data, plan->candidates.len);
+    }
+    fm_json_object_end(w);
+}
+
+static void answer(struct sy_world *world, struct json_object *request, struct fm_json_writer *w) {
+    struct json_object *type = member(request, "type");
+    struct json_object *cancel = member(request, "cancel_at");
+    bool dry = json_object_get_boolean(member(request, "dry_run"));
+    struct fm_error error = {.code = FM_OK};
+    struct sy_plan plan;
+    sy_fake_cancel_at(&world->desktop, cancel ? json_object_get_int64(cancel) : -1);
+    json_object_object_del(request, "cancel_at");
+    enum fm_code code =
+        type ? sy_plan_command(world, json_object_get_string(type), member(request, "args"), &plan, &error)
+             : sy_plan_envelope(world, request, &plan, &error);
+    fm_json_object_begin(w);
+    if (code == FM_OK && plan.question) {
+        fm_json_key_str(w, "question", plan.question);
+    } else if (code == FM_OK) {
+        fm_json_key(w, "done");
+        code = dry ? sy_plan_tell(&plan, w, &error) : sy_plan_run(world, &plan, NULL, NULL, w, &error);
+    }
+    if (code != FM_OK) {
+        fm_json_key(w, "error");
+        write_error(&plan, &error, w);
+    }
+    fm_json_object_end(w);
+    sy_plan_free(&plan);
+}
+
+static void write_log(const struct sy_desktop *desktop, struct fm_json_writer *w) {
+    const struct fm_buf *log = sy_fake_log(desktop);
+    const char *at = log->data;
+    const char *end = at ? at + log->len : NULL;
+    fm_json_array_begin(w);
+    while (at && at < end) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        fm_json_string(w, at, (size_t)(newline - at));
+        at = newline + 1;
+    }
+    fm_json_array_end(w);
+}
+
+int main(void) {
+    struct json_object *root = read_all(stdin);
+    struct json_object *requests = member(root, "requests");
+    struct sy_world world = {.presets = NULL};
+    struct fm_error error;
+    struct fm_buf out;
+    fm_buf_init(&out, OUT_MAX);
+    struct fm_json_writer w = fm_json_writer_on(&out);
+    if (!root || sy_fake_new(member(root, "desktop"), &world.desktop, &error) != FM_OK) {
+        fprintf(stderr, "driver: no JSON, or no desktop in it\n");
+        return 1;
+    }
+    fm_json_object_begin(&w);
+    fm_json_key(&w, "answers");
+    fm_json_array_begin(&w);
+    for (size_t i = 0; i < json_object_array_length(requests); i++) {
+        answer(&world, json_object_array_get_idx(requests, i), &w);
+    }
+    fm_json_array_end(&w);
+    fm_json_key(&w, "log");
+    write_log(&world.desktop, &w);
+    fm_json_object_end(&w);
+    fwrite(out.data, 1, out.len, stdout);
+    fm_buf_free(&out);
+    sy_told_free(&world.told);
+    world.desktop.backend->free(world.desktop.self);
+    json_object_put(root);
+    return 0;
+}

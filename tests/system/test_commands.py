@@ -1,0 +1,377 @@
+"""Each command of fm-system on the fake desktop: what it does, each refusal's exact code, and that nothing runs before all
+commands of a request are checked. FM_SYSTEM_DRIVER names the program of driver.c."""
+
+import copy
+import json
+import os
+import random
+import subprocess
+import unittest
+
+DRIVER = os.environ["FM_SYSTEM_DRIVER"]
+
+DESKTOP = {
+    "monitors": [{"area": [1920, 0, 3840, 1080]}, {"area": [0, 0, 1920, 1080], "primary": True}],
+    "apps": [
+        {"id": "google-chrome.desktop", "name": "Google Chrome", "class": "Google-chrome", "program": "google-chrome"},
+        {"id": "xterm.desktop", "name": "XTerm", "class": "XTerm", "program": "xterm"},
+        {"id": "org.example.Notes.desktop", "name": "Notes", "class": "", "program": "notes"},
+        {"id": "other-notes.desktop", "name": "Notes", "class": "othernotes", "program": "other"},
+    ],
+    "windows": [
+        {"id": "w1", "class": "Google-chrome", "title": "Reddit", "bounds": [0, 0, 960, 1080], "active": True},
+        {"id": "w2", "class": "XTerm", "title": "sh", "bounds": [1000, 100, 1640, 580]},
+        {"id": "w3", "class": "XTerm", "title": "top", "bounds": [2000, 0, 2640, 480]},
+        {"id": "w4", "class": "Strange", "title": "?", "bounds": [0, 0, 100, 100]},
+    ],
+    "tabs": [
+        {"id": "t1", "window": "20", "active": True, "title": "Reddit", "url": "https://www.reddit.com/"},
+        {"id": "t2", "window": "20", "title": "GitHub", "url": "https://github.com/a"},
+        {"id": "t3", "window": "9", "active": True, "title": "r/c", "url": "https://old.reddit.com/r/c"},
+        {"id": "t4", "window": "100", "active": True, "title": "News", "url": "https://news.example/"},
+    ],
+}
+# tabs by index: 1 t3 (window 9), 2 t1, 3 t2 (window 20), 4 t4 (window 100)
+
+
+def run(*requests, rules=(), **changes):
+    """The answers and the deeds."""
+    desktop = {**copy.deepcopy(DESKTOP), **changes, "rules": list(rules)}
+    given = json.dumps({"desktop": desktop, "requests": requests}).encode()
+    done = subprocess.run([DRIVER], input=given, capture_output=True, timeout=60)
+    if done.returncode != 0:
+        raise AssertionError(done.stderr.decode())
+    told = json.loads(done.stdout)
+    return told["answers"], told["log"]
+
+
+def one(type, rules=(), desktop=None, **args):
+    answers, log = run({"type": type, "args": args}, rules=rules, **(desktop or {}))
+    return answers[0], log
+
+
+class Commands(unittest.TestCase):
+    def result(self, answer):
+        self.assertNotIn("error", answer)
+        self.assertTrue(answer["done"]["ok"])
+        return answer["done"]["results"][0]
+
+    def refused(self, answer, code, param=None):
+        self.assertIn("error", answer)
+        self.assertEqual(answer["error"]["code"], code, answer)
+        if param is not None:
+            self.assertEqual(answer["error"]["param"], param, answer)
+        return answer["error"]
+
+    # ---- lists ----
+
+    def test_list_apps(self):
+        answer, log = one("list_apps")
+        self.assertEqual(self.result(answer)["apps"], [
+            {"name": "Google Chrome", "windows": 1, "is_active": True}, {"name": "Strange", "windows": 1, "is_active": False},
+            {"name": "XTerm", "windows": 2, "is_active": False}])
+        self.assertEqual(log, [])
+
+    def test_names_are_unique(self):
+        windows = [{"id": "a", "class": "org.example.notes", "title": "1"}, {"id": "b", "class": "OtherNotes", "title": "2"},
+                   {"id": "c", "class": "XTERM", "title": "3"}, {"id": "d", "class": "", "title": "Google Chrome"}]
+        answer, _ = one("list_apps", desktop={"windows": windows})
+        self.assertEqual([app["name"] for app in self.result(answer)["apps"]],
+                         ["Google Chrome (window)", "Notes (org.example.Notes.desktop)", "Notes (other-notes.desktop)", "XTerm"])
+
+    def test_list_tabs(self):
+        answer, _ = one("list_tabs")
+        result = self.result(answer)
+        self.assertRegex(result["snapshot"], "^[0-9a-f]{16}$")
+        self.assertEqual([(tab["index"], tab["window_index"], tab["local_index"], tab["domain"], tab["is_active"])
+                          for tab in result["tabs"]],
+                         [(1, 1, 1, "old.reddit.com", True), (2, 2, 1, "reddit.com", True), (3, 2, 2, "github.com", False),
+                          (4, 3, 1, "news.example", True)])
+        self.assertEqual(set(result["tabs"][0]), {"index", "title", "url", "domain", "content_summary", "is_active",
+                                                  "window_index", "local_index"})
+
+    # ---- focus_app ----
+
+    def test_focus_the_topmost_window(self):
+        answer, log = one("focus_app", app_name="XTerm")
+        self.assertFalse(self.result(answer)["launched"])
+        self.assertEqual(log, ["focus w2"])
+
+    def test_focus_starts_what_does_not_run(self):
+        answer, log = one("focus_app", app_name="Notes (org.example.Notes.desktop)")
+        self.assertTrue(self.result(answer)["launched"])
+        self.assertEqual(log, ["launch org.example.Notes.desktop", "focus new1"])
+
+    def test_focus_without_an_entry(self):
+        answer, log = one("focus_app", app_name="Strange")
+        self.result(answer)
+        self.assertEqual(log, ["focus w4"])
+
+    def test_focus_refusals(self):
+        error = self.refused(one("focus_app", app_name="chrome")[0], "unknown_app", "app_name")
+        self.assertEqual(error["candidates"], ["Google Chrome"])
+        refuse = [{"on": "focus", "do": "refuse"}]
+        self.refused(one("focus_app", refuse, app_name="XTerm")[0], "focus_refused")
+        silent = [{"on": "launch", "do": "refuse"}]
+        name = "Notes (other-notes.desktop)"
+        self.refused(one("focus_app", silent, app_name=name)[0], "no_window")
+        gone = [{"on": "focus", "do": {"window.close": "w2"}}]
+        self.refused(one("focus_app", gone, app_name="XTerm")[0], "no_window")
+        gone = [{"on": "place", "do": {"window.close": "w2"}}]
+        self.refused(one("place_app", gone, app_name="XTerm", monitor="right")[0], "no_window")
+        self.refused(one("focus_app", [{"on": "focus", "do": "fail"}], app_name="XTerm")[0], "unavailable")
+
+    # ---- place_app ----
+
+    def test_place_by_bounds(self):
+        answer, log = one("place_app", app_name="XTerm", bounds=[1920, 0, 2880, 1080])
+        self.assertEqual(self.result(answer)["bounds"], [1920, 0, 2880, 1080])
+        self.assertEqual(log, ["place w2 1920 0 2880 1080"])
+
+    def test_place_on_a_monitor_keeps_size_and_place(self):
+        for monitor, bounds in (("right", "2920 100 3560 580"), ("left", "1000 100 1640 580"), ("main", "1000 100 1640 580")):
+            answer, log = one("place_app", app_name="XTerm", monitor=monitor)
+            self.result(answer)
+            self.assertEqual(log, [f"place w2 {bounds}"])
+
+    def test_a_window_that_is_too_large_begins_at_the_edge(self):
+        monitors = [{"area": [0, 0, 1920, 1080], "primary": True}, {"area": [1920, 0, 2560, 400]}]
+        _, log = one("place_app", app_name="XTerm", monitor="right", desktop={"monitors": monitors})
+        self.assertEqual(log, ["place w2 1920 0 2560 480"])
+
+    def test_what_the_window_manager_lets_it_be(self):
+        answer, _ = one("place_app", [{"on": "place", "do": "refuse"}], app_name="XTerm", monitor="right")
+        result = self.result(answer)
+        self.assertEqual((result["bounds"], result["exact"]), ([1000, 100, 1640, 580], False))
+
+    def test_place_refusals(self):
+        for args, code, param in (
+                ({}, "no_target", "monitor"),
+                ({"monitor": "top"}, "unknown_monitor", "monitor"),
+                ({"monitor": None, "bounds": None}, "no_target", "monitor"),
+                ({"bounds": [0, 0, 10]}, "invalid_bounds", "bounds"),
+                ({"bounds": [0, 0, 10, 10.5]}, "invalid_bounds", "bounds"),
+                ({"bounds": [0, 0, "10", 10]}, "invalid_bounds", "bounds"),
+                ({"bounds": "left"}, "invalid_bounds", "bounds"),
+                ({"bounds": [10, 0, 10, 10]}, "invalid_bounds", "bounds"),
+                ({"bounds": [0, 20, 10, 10]}, "invalid_bounds", "bounds"),
+                ({"bounds": [0, 0, 32768, 10]}, "invalid_bounds", "bounds"),
+                ({"bounds": [0, 0, 2 ** 40, 10]}, "invalid_bounds", "bounds"),
+                ({"bounds": [-900, 0, 99, 500]}, "bounds_off_screen", "bounds"),
+                ({"bounds": [5000, 0, 6000, 500]}, "bounds_off_screen", "bounds"),
+                ({"bounds": [0, 1040, 600, 1600]}, "bounds_off_screen", "bounds"),
+                ({"bounds": [0, 0, 960, 1080], "monitor": "right"}, "bounds_off_monitor", "bounds")):
+            with self.subTest(args):
+                answer, log = one("place_app", app_name="XTerm", **args)
+                self.refused(answer, code, param)
+                self.assertEqual(log, [])
+        self.refused(one("place_app", app_name="XTerm", monitor="right", desktop={"monitors": DESKTOP["monitors"][1:]})[0],
+                     "unknown_monitor", "monitor")
+        self.refused(one("place_app", app_name="Notes (other-notes.desktop)", monitor="main")[0], "no_window", "app_name")
+
+    def test_a_started_application_is_placed(self):
+        name = "Notes (other-notes.desktop)"
+        answers, log = run({"commands": [{"type": "focus_app", "app_name": name},
+                                         {"type": "place_app", "app_name": name, "monitor": "right"}],
+                            "needs_clarification": False, "clarification_reason": None})
+        self.assertTrue(answers[0]["done"]["ok"])
+        self.assertEqual(log, ["launch other-notes.desktop", "focus new1", "place new1 2020 100 2660 580"])
+
+    # ---- close_app ----
+
+    def test_close_all_windows(self):
+        answer, log = one("close_app", app_name="XTerm")
+        self.assertEqual(self.result(answer)["closed_windows"], 2)
+        self.assertEqual(log, ["close w2", "close w3"])
+
+    def test_close_refusals(self):
+        self.refused(one("close_app", app_name="Notes (other-notes.desktop)")[0], "not_running", "app_name")
+        self.refused(one("close_app", app_name="nothing")[0], "unknown_app", "app_name")
+        self.refused(one("close_app", [{"on": "close w3", "do": "refuse"}], app_name="XTerm")[0], "still_open", "app_name")
+        _, log = one("close_app", [{"on": "close w2", "do": {"window.close": "w2"}}], app_name="XTerm")
+        self.assertEqual(log, ["close w2", "close w3"])
+
+    # ---- tabs ----
+
+    def test_switch_tab(self):
+        answer, log = one("switch_tab", tab_index=3)
+        self.assertEqual(self.result(answer)["title"], "GitHub")
+        self.assertEqual(log, ["tab.activate t2"])
+
+    def test_switch_refusals(self):
+        for args, code in (({}, "missing_param"), ({"tab_index": 0}, "invalid_index"), ({"tab_index": -1}, "invalid_index"),
+                           ({"tab_index": 5}, "unknown_tab"), ({"tab_index": "3"}, "invalid_type"),
+                           ({"tab_index": 3.0}, "invalid_type"), ({"tab_index": 2 ** 70}, "unknown_tab"),
+                           ({"tab_index": 1, "snapshot": "0" * 16}, "stale_snapshot"),
+                           ({"tab_index": 1, "snapshot": ""}, "empty_string"), ({"tab_index": 1, "x": 1}, "unknown_param")):
+            with self.subTest(args):
+                answer, log = one("switch_tab", **args)
+                self.refused(answer, code)
+                self.assertEqual(log, [])
+        refuse = [{"on": "tab.activate", "do": "refuse"}]
+        self.refused(one("switch_tab", refuse, tab_index=3)[0], "timeout")
+
+    def test_open_url(self):
+        answer, log = one("open_url", url="chatgpt")
+        self.assertEqual(self.result(answer)["url"], "https://chatgpt.com")
+        self.assertEqual(log, ["tab.open https://chatgpt.com"])
+        self.refused(one("open_url", url="file:///etc/passwd")[0], "scheme_not_allowed", "url")
+        self.refused(one("open_url", url="")[0], "empty_string", "url")
+
+    def test_close_tabs_from_the_highest(self):
+        answer, log = one("close_tab", tab_indices=[1, 3, 2])
+        self.assertEqual(self.result(answer)["closed"], [1, 2, 3])
+        self.assertEqual(log, ["tab.close t2", "tab.close t1", "tab.close t3"])
+
+    def test_a_page_may_refuse(self):
+        answer, _ = one("close_tab", [{"on": "tab.close t1", "do": "refuse"}], tab_indices=[1, 2])
+        result = self.result(answer)
+        self.assertEqual((result["closed"], result["blocked"]), ([1], [2]))
+
+    def test_close_tab_refusals(self):
+        for indices, code, param in (([], "empty_list", "tab_indices"), ([1, 1], "duplicate_index", "tab_indices[1]"),
+                                     ([1, 0], "invalid_index", "tab_indices[1]"), ([1, 9], "unknown_tab", "tab_indices"),
+                                     (3, "invalid_type", "tab_indices"), (["a"], "invalid_type", "tab_indices[0]"),
+                                     (None, "missing_param", "tab_indices")):
+            with self.subTest(indices):
+                answer, log = one("close_tab", tab_indices=indices)
+                self.refused(answer, code, param)
+                self.assertEqual(log, [])
+
+    # ---- a user who interferes ----
+
+    def test_indices_mean_what_the_client_saw(self):
+        listed = {"type": "list_tabs"}
+        user = {"after_ms": 5, "do": {"tab.close": "t3"}}
+        wait = {"type": "switch_tab", "args": {"tab_index": 9}}  # takes no time
+        answers, log = run(listed, {"type": "close_tab", "args": {"tab_indices": [2]}}, wait, listed,
+                           {"type": "switch_tab", "args": {"tab_index": 2}}, rules=[user])
+        self.assertEqual(log, ["tab.close t1", "tab.activate t2"])
+        self.assertEqual(answers[1]["done"]["results"][0]["closed"], [2])
+
+    def test_a_tab_that_was_closed_is_not_another_one(self):
+        close = {"on": "tab.activate t1", "do": {"tab.close": "t3"}}
+        answers, log = run({"type": "list_tabs"}, {"type": "switch_tab", "args": {"tab_index": 2}},
+                           {"type": "close_tab", "args": {"tab_indices": [1]}}, rules=[close])
+        self.refused(answers[2], "unknown_tab", "tab_indices")
+        self.assertEqual(log, ["tab.activate t1"])
+
+    def test_an_older_handle(self):
+        first = run({"type": "list_tabs"})[0][0]["done"]["results"][0]["snapshot"]
+        close = {"on": "tab.activate t1", "do": {"tab.close": "t3"}}
+        answers, log = run({"type": "list_tabs"}, {"type": "switch_tab", "args": {"tab_index": 2}}, {"type": "list_tabs"},
+                           {"type": "close_tab", "args": {"tab_indices": [4], "snapshot": first}}, rules=[close])
+        self.assertEqual(answers[3]["done"]["results"][0]["closed"], [4])
+        self.assertEqual(log, ["tab.activate t1", "tab.close t4"])
+
+    def test_another_page_in_the_tab_is_not_closed(self):
+        """Between the check and the deed the user goes on to another page in it."""
+        def other(id, window):
+            return {"tab.open": {"id": id, "window": window, "title": "Bank", "url": "https://bank.example/", "active": True}}
+        rule = {"on": "tab.close t1", "do": {"tab.close": "t3", **other("t3", "9")}}
+        answer, log = one("close_tab", [rule], tab_indices=[1, 2])
+        result = self.result(answer)
+        self.assertEqual((result["closed"], result["changed"]), ([2], [1]))
+        self.assertEqual(log, ["tab.close t1"])
+
+    def test_cancel(self):
+        answers, log = run({"type": "close_app", "args": {"app_name": "XTerm"}, "cancel_at": 100},
+                           rules=[{"on": "close w3", "do": "refuse"}])
+        self.refused(answers[0], "cancelled")
+        self.assertEqual(log, ["close w2", "close w3"])
+
+    def test_bulk_closes_with_a_user_who_interferes(self):
+        seed = int(os.environ.get("FM_SEED", random.randrange(1 << 30)))
+        print(f"seed {seed}")
+        for round_ in range(int(os.environ.get("FM_BULK_CLOSES", "100"))):
+            with self.subTest(seed=seed, round=round_):
+                self.bulk(random.Random(f"{seed}/{round_}"))
+
+    def bulk(self, chance):
+        ids = [f"t{i}" for i in range(chance.randint(1, 30))]
+        tabs = [{"id": id, "window": str(chance.randint(1, 4)), "title": id,
+                 "url": f"https://{chance.choice(('reddit.com', 'a.example'))}/{id}"} for id in ids]
+        by_id = {tab["id"]: tab for tab in tabs}
+        rules = []
+        for i in range(chance.randint(0, 6)):
+            what = chance.choice(({"tab.close": chance.choice(ids)}, {"tab.move": {"id": chance.choice(ids), "before":
+                                                                                   chance.choice([*ids, None])}},
+                                  {"tab.open": {"id": f"u{i}", "window": str(chance.randint(1, 4)), "title": "mine",
+                                                "url": "https://reddit.com/mine"}}))
+            rules.append({"on": chance.choice(("tab.close", f"tab.close {chance.choice(ids)}")), "do": what, "once": True})
+        rules += [{"on": f"tab.close {chance.choice(ids)}", "do": "refuse"}] * chance.randint(0, 1)
+        first = run({"type": "list_tabs"}, tabs=tabs, rules=rules)[0][0]["done"]["results"][0]["tabs"]
+        wanted = [tab["index"] for tab in first if tab["domain"] == "reddit.com"]
+        if not wanted:
+            return
+        answers, log = run({"type": "list_tabs"}, {"type": "close_tab", "args": {"tab_indices": wanted}}, tabs=tabs, rules=rules)
+        self.assertIn("done", answers[1])
+        closed = [line.split()[1] for line in log if line.startswith("tab.close ")]
+        self.assertEqual([id for id in closed if "reddit.com" not in by_id.get(id, {"url": ""})["url"]], [])
+        result = answers[1]["done"]["results"][0]
+        self.assertEqual(sorted(result["closed"] + result["blocked"] + result["changed"]), wanted)
+
+    # ---- requests ----
+
+    def test_nothing_runs_before_all_is_checked(self):
+        answers, log = run({"commands": [{"type": "focus_app", "app_name": "XTerm"}, {"type": "switch_tab", "tab_index": 99}]})
+        self.refused(answers[0], "unknown_tab", "commands[1].tab_index")
+        self.assertEqual(log, [])
+
+    def test_the_first_failure_ends_it(self):
+        answers, log = run({"commands": [{"type": "focus_app", "app_name": "XTerm"}, {"type": "close_app", "app_name": "Strange"},
+                                         {"type": "switch_tab", "tab_index": 1}]}, rules=[{"on": "close", "do": "refuse"}])
+        self.refused(answers[0], "still_open", "commands[1].app_name")
+        results = answers[0]["done"]["results"]
+        self.assertEqual([(r["type"], r["ok"]) for r in results], [("focus_app", True), ("close_app", False)])
+        self.assertEqual(log, ["focus w2", "close w4"])
+
+    def test_a_question_runs_nothing(self):
+        answers, log = run({"commands": [{"type": "switch_tab"}], "needs_clarification": True, "clarification_reason": "Which?"})
+        self.assertEqual(answers[0], {"question": "Which?"})
+        self.assertEqual(log, [])
+
+    def test_request_refusals(self):
+        focus = {"type": "focus_app", "app_name": "XTerm"}
+        for request, code, param in (
+                ({"commands": []}, "empty_commands", "commands"),
+                ({}, "missing_param", "commands"),
+                ({"commands": {}}, "invalid_type", "commands"),
+                ({"commands": [1]}, "invalid_type", None),
+                ({"commands": [{}]}, "missing_param", "commands[0].type"),
+                ({"commands": [{"type": 1}]}, "invalid_type", "commands[0].type"),
+                ({"commands": [{"type": "fly"}]}, "unknown_type", "commands[0].type"),
+                ({"commands": [focus] * 21}, "invalid_type", "commands"),
+                ({"commands": [focus], "needs_clarification": "no"}, "invalid_type", "needs_clarification"),
+                ({"commands": [focus], "needs_clarification": True}, "missing_reason", "clarification_reason"),
+                ({"commands": [focus], "needs_clarification": True, "clarification_reason": ""}, "missing_reason", None),
+                ({"commands": [focus], "more": 1}, "unknown_param", "more"),
+                ({"commands": [{**focus, "app_name": ""}]}, "empty_string", "commands[0].app_name"),
+                ({"commands": [{**focus, "app_name": 7}]}, "invalid_type", "commands[0].app_name"),
+                ({"commands": [{**focus, "app_name": "a\0b"}]}, "invalid_type", "commands[0].app_name"),
+                ({"commands": [{**focus, "why": 7}]}, "unknown_param", "commands[0].why")):
+            with self.subTest(request):
+                answers, log = run(request)
+                self.refused(answers[0], code, param)
+                self.assertEqual(log, [])
+
+    def test_dry_run(self):
+        answers, log = run({"commands": [{"type": "close_tab", "tab_indices": [1]}, {"type": "open_url", "url": "chatgpt"}],
+                            "dry_run": True})
+        self.assertEqual(answers[0]["done"]["would"], [{"type": "close_tab", "ids": ["t3"]},
+                                                       {"type": "open_url", "url": "https://chatgpt.com"}])
+        self.assertEqual(log, [])
+
+    # ---- what a desktop lacks ----
+
+    def test_unavailable(self):
+        for lacks, requests in (("windows", ("list_apps", {"app_name": "XTerm"})), ("tabs", ("list_tabs", {"tab_index": 1}))):
+            with self.subTest(lacks):
+                self.refused(one(requests[0], desktop={"lacks": [lacks]})[0], "unavailable")
+        self.refused(one("focus_app", app_name="XTerm", desktop={"lacks": ["windows"]})[0], "unavailable")
+        self.refused(one("open_url", url="chatgpt", desktop={"lacks": ["tabs"]})[0], "unavailable")
+        self.refused(one("place_app", app_name="XTerm", monitor="main", desktop={"lacks": ["monitors"]})[0], "unavailable")
+
+
+if __name__ == "__main__":
+    unittest.main()

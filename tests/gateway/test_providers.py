@@ -685,12 +685,13 @@ class Whole(Case):
                 client.call("exec.approve", approvalId=request["approvalId"])
                 result = client.event("tool.result", runId=run)
                 name, data = client.end(run)[-1]
+                self.assertEqual(name, "chat.final", data)
                 self.assertEqual((name, data["usage"]["inputTokens"], data["usage"]["outputTokens"]), ("chat.final", 85, 32))
+                self.addCleanup(client.close)
                 body = json.loads([r for r in server.requests if r.method == "POST"][-1].body)
                 said = json.dumps(body, ensure_ascii=False)
                 self.assertIn(SECRET_THOUGHT if provider == "openai" else SIGNATURE, said)
                 self.assertIn(json.dumps(result["output"], ensure_ascii=False), said)
-                client.close()
 
     def test_an_image_of_a_tool(self):
         """A transcript with a screenshot goes on: the model sees it."""

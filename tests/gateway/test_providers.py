@@ -688,6 +688,8 @@ class Whole(Case):
                 self.assertEqual(name, "chat.final", data)
                 self.assertEqual((name, data["usage"]["inputTokens"], data["usage"]["outputTokens"]), ("chat.final", 85, 32))
                 self.addCleanup(client.close)
+                paths = {r.path for r in server.requests if r.method == "POST"}
+                self.assertEqual(paths, {f"/v1/{DIALECT[provider]}"}, "a URL with the /v1 is fine too")
                 body = json.loads([r for r in server.requests if r.method == "POST"][-1].body)
                 said = json.dumps(body, ensure_ascii=False)
                 self.assertIn(SECRET_THOUGHT if provider == "openai" else SIGNATURE, said)

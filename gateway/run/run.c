@@ -6,10 +6,8 @@
 #include "run/internal.h"
 
 #include "base/clock.h"
-#include "protocol/base64.h"
 #include "protocol/json_check.h"
 #include "protocol/json_tree.h"
-#include "providers/input.h"
 
 #include <json-c/json.h>
 #include <stdio.h>
@@ -20,7 +18,6 @@
 #define RECALL_HITS  4
 #define RECALL_BYTES 6000       /* of what is recalled: a part of a small model's context */
 #define RECORDS_MAX  (4u << 20) /* bytes of the transcript that a turn is made of: the newest */
-#define INPUT_MAX    (7u << 20) /* with images */
 #define REQUEST_MAX  GW_TURN_BYTES_MAX
 
 static const struct gw_chats_options *options_of(const struct gw_run *run) {
@@ -356,100 +353,28 @@ static struct json_object *parse(const char *text, size_t len) {
     return ok ? root : NULL;
 }
 
-/* What a turn is made of, while its images come from the disk. */
-struct reading {
-    struct gw_run *run;
-    struct json_object *records;
-    struct gw_story story; /* of the records */
-    struct gw_input_images images;
-    char *data[GW_INPUT_IMAGES_MAX];
-    size_t at; /* the image that is read */
-};
-
-static void reading_free(struct reading *reading) {
-    for (size_t i = 0; i < GW_INPUT_IMAGES_MAX; i++) {
-        free(reading->data[i]);
-    }
-    gw_story_free(&reading->story);
-    json_object_put(reading->records);
-    free(reading);
-}
-
-static void finish_reading(struct reading *reading) {
-    struct gw_run *run = reading->run;
-    struct fm_buf input;
-    fm_buf_init(&input, INPUT_MAX);
-    struct fm_json_writer w = fm_json_writer_on(&input);
-    gw_input_write(&reading->story, run->id, &run->agent.model, &reading->images, &w);
-    reading_free(reading);
-    if (input.failed) {
-        gw_run_fail(run, "the conversation is too long: begin a new one");
-    } else {
-        start_turn(run, &input);
-    }
-    fm_buf_free(&input);
-}
-
-static void read_images(struct reading *reading);
-
-/* An image that can't be read is one that the model is only told of. */
-static void on_image(void *context, const struct fm_error *error, const void *bytes, size_t len) {
-    struct reading *reading = context;
-    struct gw_run *run = reading->run;
-    run->writes--;
+/* What the model is to read is there. */
+static void on_input(struct gw_run *run, const struct fm_buf *input) {
     if (must_end(run)) {
-        reading_free(reading);
         return;
     }
-    char *data = error ? NULL : malloc((len + 2) / 3 * 4);
-    for (size_t at = 0; data && at < len; at += 3) {
-        const unsigned char *group = (const unsigned char *)bytes + at;
-        fm_base64_write_group(group, len - at < 3 ? len - at : 3, data + at / 3 * 4);
+    if (input->failed) {
+        gw_run_fail(run, "the conversation is too long: begin a new one");
+        return;
     }
-    reading->data[reading->at] = data;
-    reading->images.at[reading->at].data = data;
-    reading->images.at[reading->at].len = (len + 2) / 3 * 4;
-    reading->at++;
-    read_images(reading);
-}
-
-/* The next image; after the last one, the turn. */
-static void read_images(struct reading *reading) {
-    struct gw_run *run = reading->run;
-    struct fm_error error;
-    while (reading->at < reading->images.count) {
-        if (gw_session_attachment(options_of(run)->sessions, reading->images.at[reading->at].blob_id, on_image, reading,
-                                  &error) == FM_OK) {
-            run->writes++;
-            return;
-        }
-        reading->at++;
-    }
-    finish_reading(reading);
+    start_turn(run, input);
 }
 
 static void on_viewed(void *context, const struct fm_error *error, const char *text, size_t len, bool cut) {
     struct gw_run *run = context;
     struct json_object *records = error ? NULL : parse(text, len);
-    struct reading *reading = calloc(1, sizeof *reading);
     (void)cut;
     run->writes--;
     if (must_end(run)) {
         json_object_put(records);
-        free(reading);
-        return;
-    }
-    if (!records || !reading || !gw_story_read(records, &reading->story)) {
-        json_object_put(records);
-        free(reading);
+    } else if (!records || !gw_read_input(run, records, on_input)) {
         gw_run_fail(run, error ? error->detail : "out of memory");
-        return;
     }
-    reading->run = run;
-    reading->records = records;
-    run->chat->browsed |= reading->story.browsed;
-    gw_input_find_images(&reading->story, run->id, &reading->images);
-    read_images(reading);
 }
 
 /* The transcript is what the model reads: so it never reads what is not on the disk. */

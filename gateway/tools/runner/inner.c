@@ -23,6 +23,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define PID_MAX_LEAST 301 /* RESERVED_PIDS + 1 in the kernel's kernel/pid.c */
+
 static _Noreturn void report(int socket, enum gw_report_kind kind, int status, const char *text) {
     struct gw_report message = {.kind = kind, .status = status};
     snprintf(message.text, sizeof message.text, "%s", text);
@@ -51,7 +53,7 @@ static bool map_user(uid_t user, gid_t group) {
 
 /*
  * Since Linux 6.14 each PID namespace has a limit of its own (Documentation/admin-guide/sysctl/kernel.rst); before, a
- * write would change the machine's.
+ * write would change the machine's. The kernel refuses a lower one than PID_MAX_LEAST, which would leave no limit.
  */
 static void limit_namespace(int64_t processes) {
     struct utsname name;
@@ -59,7 +61,7 @@ static void limit_namespace(int64_t processes) {
     char *minor = NULL;
     long major = uname(&name) == 0 ? strtol(name.release, &minor, 10) : 0;
     if (major > 6 || (major == 6 && minor && strtol(minor + 1, NULL, 10) >= 14)) {
-        snprintf(line, sizeof line, "%lld", (long long)processes);
+        snprintf(line, sizeof line, "%lld", (long long)(processes > PID_MAX_LEAST ? processes : PID_MAX_LEAST));
         write_file("/proc/sys/kernel/pid_max", line);
     }
 }

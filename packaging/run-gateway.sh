@@ -122,7 +122,7 @@ wait_until_up() {
     kill -0 "$child" 2>/dev/null || {
       status=0
       wait "$child" || status=$?
-      [ "$mode" != background ] || tail -n 5 "$log" >&2
+      [ "$mode" != background ] || tail -n 1 "$log" >&2
       exit "$status"
     }
     sleep 0.1

@@ -1,23 +1,37 @@
 #!/bin/sh
-# Shows that the two commands work from nothing: makes a bare Debian 12 root with debootstrap (no compiler, no Node), clones
-# this repository's last commit into it, and runs there packaging/run.sh, packaging/run.sh again without a network, and
-# packaging/test.sh. What the host's network needs (mirror, proxies, certificates, registries) is taken over from the host.
-# Needs root, debootstrap and a network; takes about 2 GB of disk.
+# Shows that the three commands work from nothing: makes a bare Debian 12 root with debootstrap (no compiler, no Node),
+# clones this repository's last commit into it, and runs there packaging/run.sh, packaging/run.sh again without a network,
+# packaging/run-gateway.sh until its page answers, and packaging/test.sh. What the host's network needs (mirror, proxies,
+# certificates, registries) is taken over from the host. Needs root, debootstrap and a network; takes about 2 GB of disk.
 #
-# usage: sh packaging/bare-root.sh [--root DIR] [--keep] [--fast] [--no-tests]
+# usage: sh packaging/bare-root.sh [--root DIR] [--keep] [--fast] [--no-tests] [--gateway]
 #   --root DIR   where the root is made (default: ${TMPDIR:-/tmp}/fm-proxy-bare); DIR.base.tar keeps the bare system for
 #                the next time
 #   --keep       leave the root behind
 #   --fast       pass --fast to packaging/test.sh
 #   --no-tests   leave packaging/test.sh out
+#   --gateway    packaging/run-gateway.sh alone, as the first command of all
 set -eu
 
 PROMPT='Why is the sky blue?'
+# The gateway ends with the namespace of this command. Its link leads to the page; the browser for its tool is there.
+GATEWAY='set -e
+  export PROJ_JARVIS_PORT=0
+  link=$(sh packaging/run-gateway.sh --background)
+  echo "$link"
+  python3 - "${link%%#*}" <<END
+import sys, urllib.request
+page = urllib.request.urlopen(sys.argv[1]).read()
+assert b"<jarvis-app" in page, page
+print(len(page), "bytes of the page;", urllib.request.urlopen(sys.argv[1] + "health").read().decode())
+END
+  chromium --version'
 SUITE=bookworm
 here=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 root=${TMPDIR:-/tmp}/fm-proxy-bare
 keep=
 tests=yes
+prompts=yes
 test_options=
 
 say() { printf 'bare-root: %s\n' "$*" >&2; }
@@ -49,6 +63,7 @@ read_options() {
       --keep) keep=yes ;;
       --fast) test_options=--fast ;;
       --no-tests) tests= ;;
+      --gateway) tests='' prompts='' ;;
       *) say "unknown option $1; the comment in $0 lists them" && exit 64 ;;
     esac
     shift
@@ -146,8 +161,11 @@ take_over_registries() {
 }
 
 run_commands() {
-  step "first run" inside sh packaging/run.sh "$PROMPT"
-  step "second run, without a network" offline sh packaging/run.sh "$PROMPT"
+  if [ -n "$prompts" ]; then
+    step "first run" inside sh packaging/run.sh "$PROMPT"
+    step "second run, without a network" offline sh packaging/run.sh "$PROMPT"
+  fi
+  step "the gateway" inside sh -c "$GATEWAY"
   [ -z "$tests" ] || step "tests" inside sh packaging/test.sh $test_options
   say "all passed"
 }

@@ -3,8 +3,9 @@
 # the default model and the crates of one Rust library, as pinned, and builds. Does nothing, quietly and without a network,
 # where all of that is done. Everything lands in build/, js-shim/dist/ and node_modules/.
 #
-# usage: sh packaging/setup.sh [--tests] [--arm64] [--gpu] [--macos] [--zig] [--no-build]
-#   --tests     also what only the tests need
+# usage: sh packaging/setup.sh [--gateway] [--tests] [--arm64] [--gpu] [--macos] [--zig] [--no-build]
+#   --gateway   also fm-gateway, with its page, an embedding model for its memory, and Chromium for its tool
+#   --tests     also what only the tests need; all of --gateway is among it
 #   --arm64     also the programs for Linux on arm64, in build/arm64 (on Debian 12, as root or with sudo)
 #   --gpu       also what tests/gpu/run.sh needs: the Vulkan library (24 MB), and Mesa's software driver
 #   --macos     also what packaging/macos.sh builds with (on Debian 12, as root or with sudo)
@@ -23,6 +24,7 @@ TMP=
 child=
 
 main() {
+  gateway=
   tests=
   arm64=
   gpu=
@@ -31,14 +33,16 @@ main() {
   build=yes
   for arg; do
     case $arg in
-      --tests) tests=yes ;;
+      --gateway) gateway=yes ;;
+      --tests) gateway=yes tests=yes ;;
       --arm64) arm64=yes ;;
       --gpu) gpu=yes ;;
       --macos) macos=yes zig=yes ;;
       --zig) zig=yes ;;
       --no-build) build= ;;
       *)
-        say "unknown option $arg; usage: sh packaging/setup.sh [--tests] [--arm64] [--gpu] [--macos] [--zig] [--no-build]"
+        say "unknown option $arg; usage: sh packaging/setup.sh [--gateway] [--tests] [--arm64] [--gpu] [--macos]" \
+          "[--zig] [--no-build]"
         exit 64
         ;;
     esac
@@ -48,12 +52,13 @@ main() {
   install_system_packages
   download_all
   use_node
-  [ -z "$tests" ] || { install_js tests/js && install_js gateway/ui && install_js tests/gateway/ui; }
+  [ -z "$gateway" ] || install_js gateway/ui
+  [ -z "$tests" ] || { install_js tests/js && install_js tests/gateway/ui; }
   [ -z "$build" ] || {
-    build_native default build fm-proxy fm-engine-llama fm-engine-remote ${tests:+fm-gateway}
+    build_native default build fm-proxy fm-engine-llama fm-engine-remote ${gateway:+fm-gateway}
     [ -z "$arm64" ] || build_native arm64 build/arm64
     build_js
-    [ -z "$tests" ] || build_ui
+    [ -z "$gateway" ] || build_ui
   }
 }
 
@@ -76,11 +81,11 @@ install_system_packages() {
   need_library json-c libjson-c-dev
   need_library sqlite3 libsqlite3-dev
   need_library cmocka libcmocka-dev
-  [ -z "$tests" ] || need_for_gateway
+  [ -z "$gateway" ] || need_for_gateway
   need_command git git
   need_command python3 python3
   [ -z "$tests" ] || need_command openssl openssl
-  [ -z "$tests" ] || need_chromium
+  [ -z "$tests" ] || ! chromium_is_wanted || missing="$missing chromium"
   has_curl || missing="$missing libcurl4"
   [ -z "$arm64" ] || need_for_arm64
   [ -z "$gpu" ] || need_vulkan
@@ -88,6 +93,7 @@ install_system_packages() {
   need_for_downloads
   [ -z "$missing" ] || install_missing
   ! rust_is_wanted || install_rust
+  [ -z "$gateway" ] || [ -e "$DEPS/.no-chromium" ] || ! chromium_is_wanted || install_chromium
 }
 
 install_missing() {
@@ -139,6 +145,25 @@ find_rust_package() {
   rust_package=
 }
 
+# --- Chromium ---------------------------------------------------------------------------------------------------------
+
+# The gateway's tool "browser" runs it, and its page is tested in it. On Ubuntu apt has none that runs without snapd: there,
+# FM_CHROMIUM may name one, or the tests that need it are skipped.
+chromium_is_wanted() {
+  [ -z "${FM_CHROMIUM-}" ] && ! has chromium && grep -qx 'ID=debian' /etc/os-release 2>/dev/null
+}
+
+# The gateway is worth having without it.
+install_chromium() {
+  say "installing with apt: chromium"
+  if (become_root ' chromium' && run_apt update && run_apt install --yes --no-install-recommends chromium); then
+    return 0
+  fi
+  say "going on without Chromium: the gateway's tool \"browser\" is not available until it is installed" \
+    "(apt-get install chromium)"
+  touch "$DEPS/.no-chromium"
+}
+
 # --- what a system has ------------------------------------------------------------------------------------------------
 
 need_command() { has "$1" || missing="$missing $2"; }
@@ -153,12 +178,6 @@ need_for_gateway() {
   need_library libuv libuv1-dev
   need_library libcrypto libssl-dev
   [ -e /usr/include/wslay/wslay.h ] || missing="$missing libwslay-dev"
-}
-
-# The gateway's page is tested in it. On Ubuntu apt has none that runs without snapd: there, FM_CHROMIUM may name one, or the
-# tests that need it are skipped.
-need_chromium() {
-  [ -n "${FM_CHROMIUM-}" ] || ! grep -qx 'ID=debian' /etc/os-release 2>/dev/null || need_command chromium chromium
 }
 
 need_vulkan() {
@@ -216,7 +235,7 @@ vulkan_ready() { [ -z "$gpu" ] || installed llama-vulkan "$DEPS/vulkan"; }
 suite_ready() { [ -z "$tests" ] || installed schema-suite "$DEPS/schema-suite"; }
 
 # A model that embeds, in a folder of its own: the first of build/models is the one that answers.
-embedding_ready() { [ -z "$tests" ] || installed embedding-gguf build/models-embedding/all-MiniLM-L6-v2.F32.gguf; }
+embedding_ready() { [ -z "$gateway" ] || installed embedding-gguf build/models-embedding/all-MiniLM-L6-v2.F32.gguf; }
 
 # A projector for images, of random weights: it sees nothing, but shows the way.
 projector_ready() { [ -z "$tests" ] || installed projector build/models-vision/mmproj-random-576.F32.gguf; }
@@ -247,11 +266,11 @@ crates_ready() {
   [ -e "$DEPS/.no-rust" ] || ! rust_will_do || cmp -s "$CRATE/Cargo.lock" "$DEPS/rust/.vendored"
 }
 
-# fm-gateway's parser of HTTP. The gateway is not for users yet: its parts come with the tests alone.
-llhttp_ready() { [ -z "$tests" ] || installed llhttp "$DEPS/llhttp"; }
+# fm-gateway's parser of HTTP.
+llhttp_ready() { [ -z "$gateway" ] || installed llhttp "$DEPS/llhttp"; }
 
 # Its vectors in SQLite: where there is no Rust, it has none.
-vec_ready() { [ -z "$tests" ] || [ -e "$DEPS/.no-rust" ] || ! rust_will_do || installed sqlite-vec "$DEPS/sqlite-vec"; }
+vec_ready() { [ -z "$gateway" ] || [ -e "$DEPS/.no-rust" ] || ! rust_will_do || installed sqlite-vec "$DEPS/sqlite-vec"; }
 
 node_ready() {
   if [ -d "$DEPS/node" ]; then

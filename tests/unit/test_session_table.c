@@ -367,7 +367,7 @@ static void params(void **state) {
     assert_json(made, "text.format.schema",
                 "{\"type\":\"object\",\"properties\":{\"result\":{\"type\":\"string\"}},\"required\":[\"result\"],"
                 "\"additionalProperties\":false}");
-    assert_int_equal(json_object_object_length(made), 7);
+    assert_int_equal(json_object_object_length(made), 6);
     json_object_put(made);
     attempt = (struct fm_attempt){.format = FM_OUTPUT_STRING_LIST, .again = true, .timeout_ms = 1};
     made = params_of(&table, session, &attempt);
@@ -375,7 +375,7 @@ static void params(void **state) {
     assert_json(made, "fm", "{\"timeout_ms\":1}");
     assert_json(made, "text.format.schema.properties",
                 "{\"result\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}}}");
-    assert_int_equal(json_object_object_length(made), 8);
+    assert_int_equal(json_object_object_length(made), 7);
     json_object_put(made);
     fm_session_table_free(&table);
 }

@@ -31,7 +31,7 @@ PAGES = {
     "/liar": "<title>Liar</title><p>truth</p><script>document.querySelector=()=>{throw 1};"
              "Object.defineProperty(HTMLElement.prototype,'innerText',{get:()=>'a lie'});window.Array=window.JSON=null</script>",
     "/dialog": "<title>Dialog</title><p>after</p><script>alert('pay'); confirm('really'); prompt('how')</script>",
-    "/popups": "<title>Popups</title><p>still here</p><script>for(let i=0;i<200;i++)window.open('/next')</script>",
+    "/popups": "<title>Popups</title><p>still here</p><script>for(let i=0;i<30;i++)window.open('/next')</script>",
     "/big": "<title>Big</title><script>document.write('<p>' + 'word '.repeat(400000))</script>",
     "/bidi": "<title>Bidi</title><p>a\u202eb</p>",
     "/file": "<title>File</title><p>mine</p><script>location='file:///etc/passwd';window.open('file:///etc/passwd')</script>"

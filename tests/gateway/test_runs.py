@@ -14,7 +14,7 @@ import threading
 import time
 import unittest
 
-from chat import WAIT, Client, bash, children, gateway, run_bash, script, wait_for
+from chat import WAIT, Client, bash, children, gateway, lives, run_bash, script, wait_for
 
 HANG = script("begun", {"hang": "soft"})
 
@@ -441,7 +441,7 @@ class Ends(RunTest):
         pids = children(self.gateway.process.pid)
         self.gateway.process.send_signal(signal.SIGTERM)
         self.assertEqual(self.gateway.process.wait(WAIT), 0)
-        wait_for(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids))
+        wait_for(lambda: not any(map(lives, pids)))
         self.restart()
         messages = self.messages()
         self.assertEqual((messages[1]["error"], messages[1]["runId"]), ("the gateway was stopped", run))
@@ -454,7 +454,7 @@ class Ends(RunTest):
         wait_for(lambda: os.path.exists(marker))
         pids = children(self.gateway.process.pid)
         self.restart(kill=True)
-        wait_for(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids))
+        wait_for(lambda: not any(map(lives, pids)))
         part = self.messages()[1]["parts"][-1]
         self.assertEqual(part["state"], "unknown")
         with open(marker) as file:
@@ -486,7 +486,7 @@ class Ends(RunTest):
             pids = children(self.gateway.process.pid)
             self.restart(kill=True)
             gone = time.monotonic() + 2 + WAIT / 10
-            while any(os.path.exists(f"/proc/{pid}") for pid in pids):
+            while any(map(lives, pids)):
                 self.assertLess(time.monotonic(), gone, "a child is left")
                 time.sleep(0.01)
         kept = {m["runId"] for m in self.messages() if m["role"] == "user"}

@@ -1,5 +1,6 @@
 // The page on the real gateway, in Chromium: what a user does from the first link to a restart in the middle of an answer.
-// The fake engine gives the answers (of what a tool printed, it says that again), and the model of the set-up one. The pictures are in build/gateway-ui/real-*.png.
+// The fake engine gives the answers (of what a tool printed, it says that again), and the model of the set-up one. The
+// pictures are in build/gateway-ui/real-*.png.
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";

@@ -59,7 +59,7 @@ run_part() {
 
 run_one() {
   case $1 in
-    places | fuzz | coverage | mutations) ;;
+    places | fuzz | coverage) ;;
     *) sh packaging/setup.sh --tests ;;
   esac
   use_node

@@ -49,6 +49,7 @@ FM_MUST_USE bool gw_chunks_halve(struct gw_chunks *chunks, size_t index);
 /* Gives the chunk a copy of a vector. False: out of memory, or the others have another length. */
 FM_MUST_USE bool gw_chunks_set_vector(struct gw_chunks *chunks, size_t index, const float *vector, size_t dimensions);
 
+/* Frees texts and vectors; the list is empty again. */
 void gw_chunks_free(struct gw_chunks *chunks);
 
 #endif

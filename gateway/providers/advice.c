@@ -20,7 +20,7 @@ struct row {
 
 static const struct row rows[] = {
     {false, true, FM_UNAVAILABLE, "AUTH_FAILED",
-     "set %s to a key that is valid in the gateway's environment, and start the gateway again"},
+     "set %s to a valid key in the gateway's environment, and start the gateway again"},
     {false, true, FM_UNAVAILABLE, "QUOTA", "look at the credit and the limits of the account that %s belongs to"},
     {false, true, FM_UNAVAILABLE, "OFFLINE", "look at the connection, or name a local model in AGENTS.md"},
     {false, true, FM_UNAVAILABLE, "TLS_FAILED", "look at this machine's clock and certificates"},

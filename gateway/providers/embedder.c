@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define REQUEST_MAX (8u << 20)
+#define IDLE_MS     "300000" /* after so long without a text the model leaves the memory */
 
 struct gw_embedder_state {
     struct gw_link *link;
@@ -107,7 +108,8 @@ static void embed(void *context, struct gw_embedding *embedding) {
 
 struct gw_embedder_state *gw_embedder_new(const struct gw_embedder_options *options) {
     struct gw_embedder_state *state = calloc(1, sizeof *state);
-    const char *arguments[] = {"--models-dir", options->models, "--store-bytes", "0", NULL};
+    const char *arguments[] = {
+        "--models-dir", options->models, "--store-bytes", "0", "--idle-unload-ms", IDLE_MS, NULL};
     struct fm_client_options client = {.path = options->helper, .arguments = arguments};
     if (!state) {
         return NULL;

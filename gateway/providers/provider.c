@@ -6,6 +6,7 @@
 #include "base/secret.h"
 #include "protocol/json_writer.h"
 #include "providers/advice.h"
+#include "providers/input.h"
 #include "providers/remote.h"
 
 #include <json-c/json.h>
@@ -35,6 +36,8 @@ struct gw_turn {
     struct fm_client *client;
     int64_t call;
     bool aborted;
+    bool had_output;
+    struct fm_buf blind; /* the params without images, for a model that sees none; empty: there are none */
     struct gw_model_ref model;
     struct gw_turn_observer observer;
 };
@@ -146,6 +149,7 @@ static void on_event(void *context, const char *method, struct json_object *even
     if (strcmp(type, "response.output_text.delta") == 0 || strcmp(type, "response.refusal.delta") == 0) {
         struct json_object *delta = member(event, "delta");
         size_t len = (size_t)json_object_get_string_len(delta);
+        turn->had_output |= len > 0;
         if (len > 0) {
             turn->observer.delta(turn->observer.context, json_object_get_string(delta), len);
         }
@@ -174,12 +178,38 @@ static void fail(const struct gw_turn *turn, const struct gw_usage *usage, struc
     turn->observer.failed(turn->observer.context, error, usage);
 }
 
+static void on_settled(void *context, const struct fm_client_reply *reply);
+
+static void turn_free(struct gw_turn *turn) {
+    fm_buf_free(&turn->blind);
+    free(turn);
+}
+
+/*
+ * Asks again without images, once, where the model sees none: the helper refuses them before anything else happens
+ * (PROTOCOL.md, Images), as servers do.
+ */
+static bool ask_blind(struct gw_turn *turn, const struct fm_client_reply *reply) {
+    const struct fm_client_handler handler = {turn, on_event, on_settled};
+    struct fm_error error;
+    if (reply->code != FM_INVALID_REQUEST || turn->blind.len == 0 || turn->had_output || turn->aborted) {
+        return false;
+    }
+    bool ok = fm_client_call(turn->client, "responses.create", turn->blind.data, turn->blind.len, &handler, &turn->call,
+                             &error) == FM_OK;
+    fm_buf_free(&turn->blind);
+    return ok;
+}
+
 static void on_settled(void *context, const struct fm_client_reply *reply) {
     struct gw_turn *turn = context;
     struct json_object *response = member(reply->result, "response");
     struct json_object *output = member(response, "output");
     struct gw_usage usage = usage_of(response);
     struct fm_error error;
+    if (reply->code != FM_OK && ask_blind(turn, reply)) {
+        return;
+    }
     if (reply->code != FM_OK) {
         error = *reply->error;
         fail(turn, &usage, &error);
@@ -190,7 +220,7 @@ static void on_settled(void *context, const struct fm_client_reply *reply) {
         bool cut = strcmp(text_of(response, "status"), "completed") != 0;
         turn->observer.final(turn->observer.context, output, &usage, cut);
     }
-    free(turn);
+    turn_free(turn);
 }
 
 static void write_limits(struct fm_json_writer *w) {
@@ -203,10 +233,17 @@ static void write_limits(struct fm_json_writer *w) {
     fm_json_object_end(w);
 }
 
-static void write_params(const struct gw_turn_request *request, struct fm_buf *params) {
+/* False: `blind`, and there is nothing to leave out. */
+static bool write_params(const struct gw_turn_request *request, bool blind, struct fm_buf *params) {
     struct fm_json_writer w = fm_json_writer_on(params);
     bool local = request->model->provider == GW_PROVIDER_LOCAL;
     fm_json_object_begin(&w);
+    fm_json_key(&w, "input");
+    if (!blind) {
+        fm_json_raw(&w, request->input, request->input_len);
+    } else if (!gw_input_write_without_images(request->input, request->input_len, &w)) {
+        return false;
+    }
     if (!local || strcmp(request->model->name, "default") != 0) {
         fm_json_key_str(&w, "model", request->model->name);
     }
@@ -214,8 +251,6 @@ static void write_params(const struct gw_turn_request *request, struct fm_buf *p
         fm_json_key(&w, "instructions");
         fm_json_string(&w, request->instructions, request->instructions_len);
     }
-    fm_json_key(&w, "input");
-    fm_json_raw(&w, request->input, request->input_len);
     if (request->tools) {
         fm_json_key(&w, "tools");
         fm_json_raw(&w, request->tools, request->tools_len);
@@ -227,6 +262,24 @@ static void write_params(const struct gw_turn_request *request, struct fm_buf *p
     fm_json_key_bool(&w, "store", false);
     write_limits(&w);
     fm_json_object_end(&w);
+    return true;
+}
+
+static enum fm_code send_turn(struct gw_turn *turn, const struct gw_turn_request *request, struct fm_error *error) {
+    const struct fm_client_handler handler = {turn, on_event, on_settled};
+    struct fm_buf params;
+    fm_buf_init(&params, GW_TURN_BYTES_MAX);
+    (void)write_params(request, false, &params);
+    if (!write_params(request, true, &turn->blind) || turn->blind.failed) {
+        fm_buf_free(&turn->blind);
+    }
+    enum fm_code code =
+        params.failed
+            ? fm_fail(error, FM_CONTEXT_OVERFLOW, "the conversation has more than %u MiB, too much for a request",
+                      GW_TURN_BYTES_MAX >> 20)
+            : fm_client_call(turn->client, "responses.create", params.data, params.len, &handler, &turn->call, error);
+    fm_buf_free(&params);
+    return code;
 }
 
 enum fm_code gw_turn_start(struct gw_providers *providers, const struct gw_turn_request *request,
@@ -237,25 +290,17 @@ enum fm_code gw_turn_start(struct gw_providers *providers, const struct gw_turn_
         return code;
     }
     struct gw_turn *turn = calloc(1, sizeof *turn);
-    struct fm_buf params;
-    fm_buf_init(&params, GW_TURN_BYTES_MAX);
-    write_params(request, &params);
     if (!turn) {
-        code = fm_fail_no_memory(error);
-    } else if (params.failed) {
-        code = fm_fail(error, FM_CONTEXT_OVERFLOW,
-                       "the conversation is too long for a request (%u MiB): begin a new one", GW_TURN_BYTES_MAX >> 20);
-    } else {
-        const struct fm_client_handler handler = {turn, on_event, on_settled};
-        turn->client = gw_link_client(link);
-        turn->model = *request->model;
-        turn->observer = *observer;
-        code = fm_client_call(turn->client, "responses.create", params.data, params.len, &handler, &turn->call, error);
+        return fm_fail_no_memory(error);
     }
-    fm_buf_free(&params);
+    turn->client = gw_link_client(link);
+    turn->model = *request->model;
+    turn->observer = *observer;
+    fm_buf_init(&turn->blind, GW_TURN_BYTES_MAX);
+    code = send_turn(turn, request, error);
     if (code != FM_OK) {
         gw_advise(request->model, error);
-        free(turn);
+        turn_free(turn);
         return code;
     }
     *out = turn;

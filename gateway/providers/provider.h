@@ -37,7 +37,7 @@ struct gw_turn_request {
     const struct gw_model_ref *model;
     const char *instructions; /* the system prompt; UTF-8, `instructions_len` bytes */
     size_t instructions_len;
-    const char *input; /* a JSON array of the Responses API's items */
+    const char *input; /* a JSON array of the Responses API's items; a model that sees no images gets none */
     size_t input_len;
     const char *tools; /* a JSON array of its function tools; NULL: none */
     size_t tools_len;

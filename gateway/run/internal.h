@@ -1,5 +1,5 @@
 /*
- * What the files of run/ share. Calls go down: methods.c, join.c, send.c, run.c, calls.c, live.c, tell.c.
+ * What the files of run/ share. Calls go down: methods.c, join.c, send.c, run.c, calls.c, reading.c, live.c, tell.c.
  *
  * A run is owned by its chat from its message on until its end is told. `writes` counts what the journal still has of
  * it: a run whose end is told is freed when that is none.
@@ -188,6 +188,16 @@ void gw_calls_abort(struct gw_run *run);
 
 /* The run ends: nothing of its calls is left open. */
 void gw_calls_leave(struct gw_run *run);
+
+/* ---- reading.c: what the model reads ---- */
+
+/*
+ * Makes the items of the run's turn of the records, which it takes over, also on failure; their images are read from
+ * the disk meanwhile. `then` is called once, at once or later, with an input that has failed where it is too long, or
+ * where memory ran out. The run is not freed before that. False: out of memory, and nothing calls back.
+ */
+FM_MUST_USE bool gw_read_input(struct gw_run *run, struct json_object *records,
+                               void (*then)(struct gw_run *run, const struct fm_buf *input));
 
 /* ---- run.c ---- */
 

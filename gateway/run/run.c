@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "protocol/json_check.h"
 #include "protocol/json_tree.h"
-#include "providers/input.h"
 
 #include <json-c/json.h>
 #include <stdio.h>
@@ -17,8 +16,8 @@
 
 #define RECALL_MS    150 /* that a search may take */
 #define RECALL_HITS  4
-#define RECALL_BYTES 6000 /* of what is recalled: a part of a small model's context */
-#define INPUT_MAX    (6u << 20)
+#define RECALL_BYTES 6000       /* of what is recalled: a part of a small model's context */
+#define RECORDS_MAX  (4u << 20) /* bytes of the transcript that a turn is made of: the newest */
 #define REQUEST_MAX  GW_TURN_BYTES_MAX
 
 static const struct gw_chats_options *options_of(const struct gw_run *run) {
@@ -354,39 +353,33 @@ static struct json_object *parse(const char *text, size_t len) {
     return ok ? root : NULL;
 }
 
+/* What the model is to read is there. */
+static void on_input(struct gw_run *run, const struct fm_buf *input) {
+    if (must_end(run)) {
+        return;
+    }
+    if (input->failed) {
+        gw_run_fail(run, "the conversation is too long: begin a new one");
+        return;
+    }
+    start_turn(run, input);
+}
+
 static void on_viewed(void *context, const struct fm_error *error, const char *text, size_t len, bool cut) {
     struct gw_run *run = context;
     struct json_object *records = error ? NULL : parse(text, len);
-    struct gw_story story;
     (void)cut;
     run->writes--;
     if (must_end(run)) {
         json_object_put(records);
-        return;
-    }
-    if (!records || !gw_story_read(records, &story)) {
-        json_object_put(records);
+    } else if (!records || !gw_read_input(run, records, on_input)) {
         gw_run_fail(run, error ? error->detail : "out of memory");
-        return;
     }
-    struct fm_buf input;
-    fm_buf_init(&input, INPUT_MAX);
-    struct fm_json_writer w = fm_json_writer_on(&input);
-    run->chat->browsed |= story.browsed;
-    gw_input_write(&story, run->id, &run->agent.model, &w);
-    if (input.failed) {
-        gw_run_fail(run, "the conversation is too long: begin a new one");
-    } else {
-        start_turn(run, &input);
-    }
-    fm_buf_free(&input);
-    gw_story_free(&story);
-    json_object_put(records);
 }
 
 /* The transcript is what the model reads: so it never reads what is not on the disk. */
 static void view_transcript(struct gw_run *run) {
-    const struct gw_view view = {.form = GW_VIEW_RECORDS, .max_bytes = INPUT_MAX};
+    const struct gw_view view = {.form = GW_VIEW_RECORDS, .max_bytes = RECORDS_MAX};
     struct fm_error error;
     if (gw_session_view(options_of(run)->sessions, run->chat->key, &view, on_viewed, run, &error) != FM_OK) {
         gw_run_fail(run, error.detail);

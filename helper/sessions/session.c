@@ -222,7 +222,9 @@ void fm_session_write_params(const struct fm_session_table *table, const struct 
     fm_json_raw(w, formats[attempt->format], strlen(formats[attempt->format]));
     fm_json_object_end(w);
     fm_json_key_bool(w, "store", false);
-    fm_json_key_double(w, "temperature", options->temperature);
+    if (options->temperature != 1) { /* the default is not named: some models of servers refuse to be told of one */
+        fm_json_key_double(w, "temperature", options->temperature);
+    }
     if (attempt->again) {
         fm_json_key_double(w, "frequency_penalty", LOOP_PENALTY);
     }

@@ -8,6 +8,7 @@
 #include "protocol/frame.h"
 #include "surface/ignored.h"
 #include "surface/timings.h"
+#include "surface/usage.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -353,23 +354,6 @@ void fm_answer_write_choice(const struct fm_answer *answer, struct fm_json_write
     }
 }
 
-/* Of what is not known no sum is. */
-static int64_t add_counts(int64_t one, int64_t other) {
-    return one < 0 || other < 0 ? FM_UNKNOWN_COUNT : one + other;
-}
-
-struct fm_usage fm_answer_usage(const struct fm_answer *answer) {
-    struct fm_usage total = answer->usage;
-    for (size_t i = 0; i < answer->choice; i++) {
-        const struct fm_usage *usage = &answer->earlier[i]->usage;
-        total.input = i == 0 ? usage->input : total.input;
-        total.cached = i == 0 ? usage->cached : total.cached;
-        total.output = add_counts(total.output, usage->output);
-        total.reasoning = add_counts(total.reasoning, usage->reasoning);
-    }
-    return total;
-}
-
 /* ---- the object ---- */
 
 /* Where the part `index` ends in the output. */
@@ -498,6 +482,12 @@ static bool tells_timings(const struct fm_answer *answer) {
     return answer->request.timings && answer->finished && !fm_answer_has_next(answer);
 }
 
+/* The other APIs leave out what is not known. */
+static bool tells_uncounted(const struct fm_answer *answer) {
+    const struct fm_usage usage = fm_answer_usage(answer);
+    return answer->surface->whole_usage && answer->finished && fm_usage_has_uncounted(&usage);
+}
+
 void fm_answer_write_chunk_report(const struct fm_answer *answer, bool first, bool last, struct fm_json_writer *w) {
     bool ignored = first && next_ignored(answer, FM_MOMENT_NOW, NULL);
     bool timings = last && tells_timings(answer);
@@ -525,7 +515,8 @@ void fm_answer_write_report(const struct fm_answer *answer, enum fm_moment momen
     bool ignored = next_ignored(answer, moment, NULL) != NULL;
     bool timings = moment == FM_MOMENT_NOW && answer->request.timings && answer->finished;
     bool engine = moment == FM_MOMENT_NOW && answer->engine[0] && answer->finished;
-    if (!schema && dropped == 0 && !ignored && !timings && !engine) {
+    bool uncounted = moment == FM_MOMENT_NOW && tells_uncounted(answer);
+    if (!schema && dropped == 0 && !ignored && !timings && !engine && !uncounted) {
         return;
     }
     fm_json_key(w, "fm");
@@ -547,6 +538,10 @@ void fm_answer_write_report(const struct fm_answer *answer, enum fm_moment momen
     }
     if (engine) {
         fm_json_key_str(w, "engine", answer->engine);
+    }
+    if (uncounted) {
+        const struct fm_usage usage = fm_answer_usage(answer);
+        fm_usage_write_uncounted(&usage, w);
     }
     fm_json_object_end(w);
 }

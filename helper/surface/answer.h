@@ -68,7 +68,8 @@ enum fm_moment {
 
 /*
  * Writes the object's member `fm` if it has something to say: the schema report that the request asks for, how many
- * messages were left out, which parameters were ignored, and at the end what it took, where that was asked for.
+ * messages were left out, which parameters were ignored, and at the end what it took, where that was asked for, which
+ * engine it was, and what that did not count.
  */
 void fm_answer_write_report(const struct fm_answer *answer, enum fm_moment moment, struct fm_json_writer *w);
 
@@ -78,16 +79,12 @@ void fm_answer_write_report(const struct fm_answer *answer, enum fm_moment momen
  */
 void fm_answer_write_chunk_report(const struct fm_answer *answer, bool first, bool last, struct fm_json_writer *w);
 
-/* The member `usage` of the Responses API's objects: null where the prompt's tokens or the answer's are not known. */
-void fm_responses_write_usage(const struct fm_usage *usage, struct fm_json_writer *w);
-
 /*
  * Parts of chat that legacy completions use too: the first members of an object or chunk (id, object, created, model);
- * the member `usage`; the chunk that has it; why the answer ended (NULL while it has not, or when it was cancelled or
+ * the chunk with the usage; why the answer ended (NULL while it has not, or when it was cancelled or
  * failed); whether the chunks with that reason and with the usage are due.
  */
 void fm_chat_write_head(const struct fm_answer *answer, const char *object, struct fm_json_writer *w);
-void fm_chat_write_usage(const struct fm_answer *answer, struct fm_json_writer *w);
 void fm_chat_write_usage_chunk(const struct fm_answer *answer, const char *object, struct fm_json_writer *w);
 const char *fm_chat_finish_reason(const struct fm_answer *answer);
 enum fm_event_state fm_chat_finish_state(const struct fm_answer *answer);
@@ -138,9 +135,6 @@ void fm_answer_cut(struct fm_answer *answer);
  */
 void fm_logprobs_write_counts(const struct fm_answer *answer, struct fm_json_writer *w);
 FM_MUST_USE bool fm_logprobs_restore(struct fm_answer *answer, struct json_object *list, struct json_object *counts);
-
-/* The tokens of all choices. The prompt, which they share, counts once. */
-struct fm_usage fm_answer_usage(const struct fm_answer *answer);
 
 /* The first text's bytes and their number; valid until something is appended. */
 const char *fm_answer_text(const struct fm_answer *answer);

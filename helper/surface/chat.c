@@ -4,6 +4,7 @@
  */
 #include "surface/answer.h"
 #include "surface/request.h"
+#include "surface/usage.h"
 
 const char *fm_chat_finish_reason(const struct fm_answer *answer) {
     static const char *const names[] = {
@@ -17,29 +18,6 @@ const char *fm_chat_finish_reason(const struct fm_answer *answer) {
 }
 
 /* ---- the object ---- */
-
-void fm_chat_write_usage(const struct fm_answer *answer, struct fm_json_writer *w) {
-    const struct fm_usage total = fm_answer_usage(answer);
-    const struct fm_usage *usage = &total;
-    if (usage->input < 0 || usage->output < 0) {
-        fm_json_key_null(w, "usage");
-        return;
-    }
-    fm_json_key(w, "usage");
-    fm_json_object_begin(w);
-    fm_json_key_int(w, "prompt_tokens", usage->input);
-    fm_json_key_int(w, "completion_tokens", usage->output);
-    fm_json_key_int(w, "total_tokens", usage->input + usage->output);
-    fm_json_key(w, "prompt_tokens_details");
-    fm_json_object_begin(w);
-    fm_json_key_count(w, "cached_tokens", usage->cached);
-    fm_json_object_end(w);
-    fm_json_key(w, "completion_tokens_details");
-    fm_json_object_begin(w);
-    fm_json_key_count(w, "reasoning_tokens", usage->reasoning);
-    fm_json_object_end(w);
-    fm_json_object_end(w);
-}
 
 void fm_chat_write_head(const struct fm_answer *answer, const char *object, struct fm_json_writer *w) {
     fm_json_key_str(w, "id", answer->id);
@@ -273,7 +251,7 @@ enum fm_event_state fm_chat_usage_state(const struct fm_answer *answer) {
         return FM_EVENT_SKIP;
     }
     const struct fm_usage usage = fm_answer_usage(answer);
-    return usage.input >= 0 && usage.output >= 0 ? FM_EVENT_DUE : FM_EVENT_SKIP; /* what is not known has no chunk */
+    return fm_usage_known(&usage) ? FM_EVENT_DUE : FM_EVENT_SKIP; /* what is not known has no chunk */
 }
 
 static const struct fm_event_row events[] = {

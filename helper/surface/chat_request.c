@@ -334,6 +334,7 @@ enum fm_code fm_chat_read(struct json_object *body, const struct fm_ignored *ign
     max_tokens = max_tokens ? max_tokens : json_object_object_get(body, "max_tokens");
     fm_request_write_sampling(body, max_tokens, &job);
     fm_request_note_extras(request, body);
+    fm_request_note_passed(request, body, json_object_object_get(body, "verbosity"), NULL);
     write_logit_bias(body, &job);
     bool logprobs = json_object_get_boolean(json_object_object_get(body, "logprobs"));
     fm_request_write_logprobs(request, body, logprobs, &job);

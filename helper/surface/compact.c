@@ -7,6 +7,7 @@
 #include "surface/answer.h"
 #include "surface/items.h"
 #include "surface/request.h"
+#include "surface/usage.h"
 
 #include <string.h>
 
@@ -98,6 +99,7 @@ const struct fm_surface fm_surface_compact = {
     .check_cut = check_cut,
     .id_prefix = "resp_",
     .item_prefix = FM_COMPACTION_PREFIX,
+    .whole_usage = true,
     .parse = fm_compact_parse,
     .write = compact_write,
 };

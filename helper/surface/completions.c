@@ -4,6 +4,7 @@
  */
 #include "surface/answer.h"
 #include "surface/request.h"
+#include "surface/usage.h"
 
 /* Begins an object or chunk, up to the text of its one choice. */
 static void begin_choice(const struct fm_answer *answer, struct fm_json_writer *w) {

@@ -6,6 +6,7 @@
 #include "protocol/vector.h"
 #include "surface/answer.h"
 #include "surface/request.h"
+#include "surface/usage.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -144,11 +145,7 @@ static void embeddings_write(const struct fm_answer *answer, struct fm_json_writ
     }
     fm_json_array_end(w);
     fm_json_key_str(w, "model", answer->model);
-    fm_json_key(w, "usage");
-    fm_json_object_begin(w);
-    fm_json_key_count(w, "prompt_tokens", answer->usage.input);
-    fm_json_key_count(w, "total_tokens", answer->usage.input);
-    fm_json_object_end(w);
+    fm_embeddings_write_usage(&answer->usage, w);
     fm_answer_write_report(answer, FM_MOMENT_NOW, w);
     fm_json_object_end(w);
 }

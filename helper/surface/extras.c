@@ -5,11 +5,26 @@
 #include "surface/request.h"
 
 #include <json-c/json.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define REPEAT_PENALTY_MAX 10
+#define OWN                4 /* of fm_extra_names: those that are not OpenAI's */
 
-const char *const fm_extra_names[FM_EXTRAS] = {"top_k", "min_p", "repeat_penalty", "ignore_eos"};
+/* The others are OpenAI's, and change nothing here: they are for engines that hand the job on (ENGINE.md). */
+const char *const fm_extra_names[FM_EXTRAS] = {
+    "top_k",
+    "min_p",
+    "repeat_penalty",
+    "ignore_eos",
+    "verbosity",
+    "reasoning_summary",
+    "service_tier",
+    "prompt_cache_key",
+    "prompt_cache_retention",
+    "safety_identifier",
+    "user",
+};
 
 static enum fm_code check_repeat_penalty(const struct fm_rule *rule, struct json_object *value,
                                          const struct fm_path *at, struct fm_error *error) {
@@ -26,28 +41,47 @@ const struct fm_rule fm_extra_rules[] = {
     {0},
 };
 
-/* False for a value that changes nothing, so no engine needs it. `min_p` 0 does: an engine's default may differ. */
-static bool asks(const char *name, struct json_object *value) {
+/*
+ * False for a value (its JSON) that changes nothing: an engine that does not have the extra does as asked. `min_p` 0
+ * does: an engine's default may differ.
+ */
+static bool asks(const char *name, const char *value) {
     if (strcmp(name, "top_k") == 0) {
-        return json_object_get_int64(value) > 0;
+        return strtoll(value, NULL, 10) > 0;
     }
     if (strcmp(name, "repeat_penalty") == 0) {
-        return json_object_get_double(value) != 1;
+        return strtod(value, NULL) != 1;
     }
-    return strcmp(name, "min_p") == 0 || json_object_get_boolean(value);
+    if (strcmp(name, "ignore_eos") == 0) {
+        return strcmp(value, "true") == 0;
+    }
+    return strcmp(name, "min_p") == 0;
 }
 
 /* Each extra is stored as its name and its value in JSON, each followed by a NUL. */
-void fm_request_note_extras(struct fm_request *request, struct json_object *body) {
+static void note(struct fm_request *request, const char *name, struct json_object *value) {
     struct fm_json_writer w = fm_json_writer_on(&request->extras);
-    for (size_t i = 0; i < FM_EXTRAS; i++) {
-        struct json_object *value = json_object_object_get(body, fm_extra_names[i]);
-        if (value && asks(fm_extra_names[i], value)) {
-            fm_buf_append(&request->extras, fm_extra_names[i], strlen(fm_extra_names[i]) + 1);
-            w.comma = false;
-            fm_json_value(&w, value);
-            fm_buf_append_char(&request->extras, '\0');
-        }
+    if (value) {
+        fm_buf_append(&request->extras, name, strlen(name) + 1);
+        fm_json_value(&w, value);
+        fm_buf_append_char(&request->extras, '\0');
+    }
+}
+
+void fm_request_note_extras(struct fm_request *request, struct json_object *body) {
+    for (size_t i = 0; i < OWN; i++) {
+        note(request, fm_extra_names[i], json_object_object_get(body, fm_extra_names[i]));
+    }
+}
+
+void fm_request_note_passed(struct fm_request *request, struct json_object *body, struct json_object *verbosity,
+                            struct json_object *summary) {
+    static const char *const names[] = {"service_tier", "prompt_cache_key", "prompt_cache_retention",
+                                        "safety_identifier", "user"};
+    note(request, "verbosity", verbosity);
+    note(request, "reasoning_summary", summary);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        note(request, names[i], json_object_object_get(body, names[i]));
     }
 }
 
@@ -61,7 +95,7 @@ static size_t find_extra(const char *name) {
 }
 
 bool fm_is_extra(const char *path) {
-    return find_extra(path) < FM_EXTRAS;
+    return find_extra(path) < OWN;
 }
 
 void fm_request_write_extras(struct fm_request *request, unsigned has, struct fm_json_writer *w) {
@@ -73,7 +107,7 @@ void fm_request_write_extras(struct fm_request *request, unsigned has, struct fm
         if (has & 1u << find_extra(name)) {
             fm_json_key(w, name);
             fm_json_raw(w, value, strlen(value));
-        } else {
+        } else if (asks(name, value)) {
             fm_ignored_append(&request->ignored, name);
         }
     }

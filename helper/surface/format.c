@@ -258,6 +258,18 @@ static void rename_image_param(const struct fm_request *request, size_t index, s
     }
 }
 
+/* What Responses has inside of another member (request.h, fm_request_note_passed), and chat has not. */
+static void rename_passed_param(struct fm_error *error) {
+    static const struct fm_param_name names[] = {{"verbosity", "text.verbosity"},
+                                                 {"reasoning_summary", "reasoning.summary"}};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(error->param, names[i].engine) == 0) {
+            set_param(error, names[i].host, (int)strlen(names[i].host), "");
+            return;
+        }
+    }
+}
+
 void fm_request_rename_param(const struct fm_request *request, struct fm_error *error) {
     size_t image;
     if (blames_image(error, &image)) {
@@ -266,6 +278,8 @@ void fm_request_rename_param(const struct fm_request *request, struct fm_error *
     }
     if (request->nested_tools) {
         rename_tool_param(error);
+    } else {
+        rename_passed_param(error);
     }
     for (const struct fm_param_name *name = request->format_params; name && name->engine; name++) {
         if (is_within(error->param, name->engine)) {

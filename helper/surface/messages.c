@@ -29,6 +29,12 @@ static struct json_object *image_url(const struct fm_part_kind *kind, struct jso
     return json_object_is_type(url, json_type_object) ? json_object_object_get(url, "url") : url;
 }
 
+/* How closely to look at it, which lies beside its URL; NULL: that is left open. */
+static struct json_object *image_detail(const struct fm_part_kind *kind, struct json_object *part) {
+    struct json_object *url = json_object_object_get(part, kind->member);
+    return json_object_object_get(json_object_is_type(url, json_type_object) ? url : part, "detail");
+}
+
 /* The first image from the part `index` on; the number of parts when there is none. */
 static size_t find_image(const struct fm_dialect *dialect, struct json_object *content, size_t index) {
     size_t count = json_object_is_type(content, json_type_array) ? json_object_array_length(content) : 0;
@@ -197,6 +203,9 @@ static void write_parts(const struct fm_dialect *dialect, struct json_object *co
             const char *data = fm_image_data(image_url(kind, part), &len);
             fm_json_key(w, "data");
             fm_json_string(w, data, len);
+            if (image_detail(kind, part)) {
+                fm_json_key_value(w, "detail", image_detail(kind, part));
+            }
         } else {
             fm_json_key_value(w, "text", json_object_object_get(part, kind->member));
         }

@@ -8,6 +8,7 @@
 #include "surface/conversation.h"
 #include "surface/ignored.h"
 #include "surface/timings.h"
+#include "surface/usage.h"
 
 #include <json-c/json.h>
 #include <stdio.h>
@@ -162,21 +163,6 @@ static bool take_logprobs(struct fm_answer *answer, struct json_object *output, 
     return ok;
 }
 
-/* What is null is not known. */
-static int64_t get_tokens(struct json_object *object, const char *name) {
-    struct json_object *value = get(object, name);
-    return value ? json_object_get_int64(value) : FM_UNKNOWN_COUNT;
-}
-
-static void take_usage(struct fm_answer *answer, struct json_object *usage) {
-    answer->usage = (struct fm_usage){
-        .input = get_tokens(usage, "input_tokens"),
-        .cached = get_tokens(get(usage, "input_tokens_details"), "cached_tokens"),
-        .output = get_tokens(usage, "output_tokens"),
-        .reasoning = get_tokens(get(usage, "output_tokens_details"), "reasoning_tokens"),
-    };
-}
-
 static bool take_ignored(struct fm_answer *answer, struct json_object *paths) {
     struct fm_buf *ignored = &answer->request.ignored;
     size_t count = json_object_is_type(paths, json_type_array) ? json_object_array_length(paths) : 0;
@@ -264,7 +250,7 @@ static bool take_response(struct fm_answer *answer, struct json_object *object, 
                                             ? (enum fm_reasoning_dialect)dialect
                                             : FM_REASONING_SUMMARY;
     answer->opened = json_object_get_boolean(get(stream, "opened"));
-    take_usage(answer, get(object, "usage"));
+    answer->usage = fm_usage_restore(get(object, "usage"), get(get(object, "fm"), "uncounted"));
     return take_output(answer, output) && take_pieces(answer, get(stream, "ends")) &&
            take_logprobs(answer, output, get(stream, "logprobs")) && take_report(answer, get(object, "fm")) &&
            take_echo(answer, object) && take_end(answer, object);

@@ -173,21 +173,14 @@ static void copy_member(struct json_object *body, const char *name, struct fm_js
     }
 }
 
-/* A penalty of 0 changes nothing, so it is not sent: an engine may not have it. */
-static void copy_penalty(struct json_object *body, const char *name, struct fm_json_writer *w) {
-    if (json_object_get_double(json_object_object_get(body, name)) != 0) {
-        copy_member(body, name, w);
-    }
-}
-
 void fm_request_write_sampling(struct json_object *body, struct json_object *max_tokens, struct fm_json_writer *w) {
     if (max_tokens) {
         fm_json_key_value(w, "max_tokens", max_tokens);
     }
     copy_member(body, "temperature", w);
     copy_member(body, "top_p", w);
-    copy_penalty(body, "presence_penalty", w);
-    copy_penalty(body, "frequency_penalty", w);
+    copy_member(body, "presence_penalty", w);
+    copy_member(body, "frequency_penalty", w);
     struct json_object *stop = json_object_object_get(body, "stop");
     if (json_object_is_type(stop, json_type_string)) {
         fm_json_key(w, "stop");

@@ -54,6 +54,13 @@ void fm_request_begin(struct fm_request *request, struct json_object *body, cons
 extern const struct fm_rule fm_extra_rules[];
 void fm_request_note_extras(struct fm_request *request, struct json_object *body);
 
+/*
+ * The same for what OpenAI's server does something with, and we do not, of a body with fm_shared_rules. `verbosity` and
+ * `summary` (of reasoning): where the API has them; or NULL.
+ */
+void fm_request_note_passed(struct fm_request *request, struct json_object *body, struct json_object *verbosity,
+                            struct json_object *summary);
+
 /* Writes the job's sampling members, which all APIs name alike. `max_tokens`: the API's own value, or NULL. */
 void fm_request_write_sampling(struct json_object *body, struct json_object *max_tokens, struct fm_json_writer *w);
 

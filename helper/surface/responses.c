@@ -5,6 +5,7 @@
  */
 #include "surface/answer.h"
 #include "surface/request.h"
+#include "surface/usage.h"
 
 /* ---- the object ---- */
 
@@ -165,28 +166,6 @@ static void write_output(const struct fm_answer *answer, bool now, struct fm_jso
         write_item(answer, i, true, w);
     }
     fm_json_array_end(w);
-}
-
-void fm_responses_write_usage(const struct fm_usage *usage, struct fm_json_writer *w) {
-    if (usage->input < 0 || usage->output < 0) {
-        fm_json_key_null(w, "usage");
-        return;
-    }
-    fm_json_key(w, "usage");
-    fm_json_object_begin(w);
-    fm_json_key_int(w, "input_tokens", usage->input);
-    fm_json_key(w, "input_tokens_details");
-    fm_json_object_begin(w);
-    fm_json_key_count(w, "cached_tokens", usage->cached);
-    fm_json_key_int(w, "cache_write_tokens", 0);
-    fm_json_object_end(w);
-    fm_json_key_int(w, "output_tokens", usage->output);
-    fm_json_key(w, "output_tokens_details");
-    fm_json_object_begin(w);
-    fm_json_key_count(w, "reasoning_tokens", usage->reasoning);
-    fm_json_object_end(w);
-    fm_json_key_int(w, "total_tokens", usage->input + usage->output);
-    fm_json_object_end(w);
 }
 
 static void write_incomplete_details(const char *reason, struct fm_json_writer *w) {
@@ -469,6 +448,7 @@ const struct fm_surface fm_surface_responses = {
     .result_member = "response",
     .id_prefix = "resp_",
     .item_prefix = "msg_",
+    .whole_usage = true,
     .parse = fm_responses_parse,
     .events = events,
     .event_count = sizeof events / sizeof events[0],

@@ -134,15 +134,19 @@ static void write_value_or(struct json_object *value, const char *fallback, stru
     }
 }
 
-static void write_reasoning_echo(struct json_object *reasoning, struct fm_json_writer *w) {
+/* How the thought is to be told; NULL: that is left open. */
+static struct json_object *summary_of(struct json_object *reasoning) {
     struct json_object *summary = json_object_object_get(reasoning, "summary");
-    summary = summary ? summary : json_object_object_get(reasoning, "generate_summary");
+    return summary ? summary : json_object_object_get(reasoning, "generate_summary");
+}
+
+static void write_reasoning_echo(struct json_object *reasoning, struct fm_json_writer *w) {
     fm_json_key(w, "reasoning");
     fm_json_object_begin(w);
     fm_json_key(w, "effort");
     write_value_or(json_object_object_get(reasoning, "effort"), "null", w);
     fm_json_key(w, "summary");
-    write_value_or(summary, "null", w);
+    write_value_or(summary_of(reasoning), "null", w);
     fm_json_object_end(w);
 }
 
@@ -301,6 +305,8 @@ enum fm_code fm_responses_read(struct json_object *body, enum fm_purpose purpose
     write_purpose(purpose, request, &job);
     fm_request_write_sampling(body, json_object_object_get(body, "max_output_tokens"), &job);
     fm_request_note_extras(request, body);
+    fm_request_note_passed(request, body, json_object_object_get(json_object_object_get(body, "text"), "verbosity"),
+                           summary_of(json_object_object_get(body, "reasoning")));
     if (fm_string_is(json_object_object_get(body, "truncation"), "auto")) {
         fm_json_key_str(&job, "truncation", "auto");
     }

@@ -124,7 +124,7 @@ struct fm_request {
  * Extras: parameters that are not OpenAI's and that not every engine has. An engine names those that it has in its
  * reply to engine.initialize (ENGINE.md, "Extra parameters").
  */
-#define FM_EXTRAS 4
+#define FM_EXTRAS 11
 extern const char *const fm_extra_names[FM_EXTRAS];
 bool fm_is_extra(const char *path); /* whether the member at `path` is one */
 
@@ -172,6 +172,7 @@ struct fm_surface {
                                   members are the result's, once the engine has accepted the prompt */
     const char *id_prefix;     /* of the answer's id: "resp_" */
     const char *item_prefix;   /* of the output item's id: "msg_"; NULL: items have no ids */
+    bool whole_usage;          /* OpenAI's types demand each member of `usage`: `fm.uncounted` names those not known */
 
     /*
      * Checks `params` (an object) and fills `request` (uninitialised). Keeps no reference to `params`, but removes

@@ -1,5 +1,6 @@
 // Makes what follows from protocol/*.schema.json and is checked in: src/wire.ts (constants, and types of the helper's
-// own messages) and the tables of limits in the documents. `npm run types` writes them; a test sees that they are current.
+// own messages), src/limits.ts, and the tables of limits in the documents. `npm run types` writes them; a test sees that
+// they are current.
 import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -16,9 +17,8 @@ export const readSchema = (name) => JSON.parse(readFileSync(join(protocol, `${na
 
 // ---- TypeScript
 
-const HEAD = `// Made by scripts/types.mjs from protocol/host.schema.json: change that, then run \`npm run types\`.
-import type { JsonObject } from "./types.js";
-`;
+const MADE = "// Made by scripts/types.mjs from protocol/host.schema.json: change that, then run `npm run types`.\n";
+const HEAD = `${MADE}import type { JsonObject } from "./types.js";\n`;
 
 const STREAMS = "The notifications of a stream. `params.id` is the id of the call that each belongs to.";
 
@@ -139,9 +139,6 @@ const table = (name, description, rows) =>
 export function wire(schema = readSchema("host")) {
   const definitions = schema.$defs;
   const types = new Types(schema);
-  const limits = Object.entries(definitions.limits).map(
-    ([name, limit]) => `${comment(limit.description, 1)}  ${name}: ${number(limit.const)},\n`,
-  );
   const rpc = definitions.rpc_code.oneOf.map(
     (code) => `${comment(code.description, 1)}  ${code.title}: ${code.const},\n`,
   );
@@ -159,7 +156,6 @@ export function wire(schema = readSchema("host")) {
   return [
     HEAD,
     `${comment(version.description)}export const PROTOCOL_VERSION = ${version.const};\n`,
-    table("LIMITS", 'What a host can run into (see "All limits" in PROTOCOL.md).', limits),
     table("RPC_ERRORS", definitions.rpc_code.description, rpc),
     table("ERROR_SHAPES", "HTTP status, type and usual code that OpenAI's clients see for each code.", shapes),
     `${comment(STREAMS)}export const STREAM_NOTIFICATIONS = [${streams}] as const;\n`,
@@ -168,6 +164,14 @@ export function wire(schema = readSchema("host")) {
       .filter((each) => each.title !== undefined)
       .map((each) => types.declaration(each)),
   ].join("\n");
+}
+
+/** The text of src/limits.ts: a constant for each, so that a bundle has those alone that are used. */
+export function limits({ $defs } = readSchema("host")) {
+  const rows = Object.entries($defs.limits).map(
+    ([name, limit]) => `${comment(limit.description)}export const ${name} = ${number(limit.const)};\n`,
+  );
+  return `${MADE}// What a host can run into (see "All limits" in PROTOCOL.md).\n\n${rows.join("")}`;
 }
 
 // ---- the documents
@@ -195,7 +199,8 @@ export function made() {
     const path = join(protocol, document);
     return { path, text: withLimits(readFileSync(path, "utf8"), readSchema(name)) };
   });
-  return [{ path: join(shim, "src", "wire.ts"), text: wire() }, ...documents];
+  const sources = { "wire.ts": wire(), "limits.ts": limits() };
+  return [...Object.entries(sources).map(([name, text]) => ({ path: join(shim, "src", name), text })), ...documents];
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

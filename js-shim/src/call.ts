@@ -1,9 +1,9 @@
 // One call as its caller sees it: it settles once, in time, over one helper or two.
 import type { Connection } from "./connection.js";
 import { FmError } from "./errors.js";
+import * as LIMITS from "./limits.js";
 import type { CallOptions, JsonObject, Operation } from "./types.js";
 import { isObject } from "./types.js";
-import { LIMITS } from "./wire.js";
 
 /** Calls of the engine: the helper ends them itself after `fm.timeout_ms`. */
 const TIMED: ReadonlySet<string> = new Set([

@@ -1,6 +1,6 @@
 // Content-Length frames: bytes in, message bodies out, and the other way round.
+import * as LIMITS from "./limits.js";
 import { isObject } from "./types.js";
-import { LIMITS } from "./wire.js";
 import { findFault } from "./wire-check.js";
 
 /** The longest body that either side serves. */

@@ -1,6 +1,6 @@
 // The header x-fm-ignored: which parameters of a request nobody knew.
+import * as LIMITS from "./limits.js";
 import { isObject } from "./types.js";
-import { LIMITS } from "./wire.js";
 
 /** As many as the helper reports of a request. */
 const MAX_NAMES = LIMITS.ignored_paths;

@@ -147,7 +147,8 @@ export interface EmbeddingList extends JsonObject {
   object: "list";
   model: string;
   data: { object: "embedding"; index: number; embedding: number[] | string; [key: string]: unknown }[];
-  usage: { prompt_tokens: number; total_tokens: number; [key: string]: unknown };
+  /** Null: not counted. */
+  usage: { prompt_tokens: number; total_tokens: number; [key: string]: unknown } | null;
   fm?: FmReport;
 }
 

@@ -1,5 +1,5 @@
 // Checks the JSON of a message before it is parsed: depth and number of values.
-import { LIMITS } from "./wire.js";
+import * as LIMITS from "./limits.js";
 
 const MAX_DEPTH = LIMITS.json_depth;
 const MAX_VALUES = LIMITS.json_values;

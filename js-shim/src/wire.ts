@@ -4,150 +4,6 @@ import type { JsonObject } from "./types.js";
 /** The version of this protocol. */
 export const PROTOCOL_VERSION = 1;
 
-/** What a host can run into (see "All limits" in PROTOCOL.md). */
-export const LIMITS = {
-  /** Engines in `--engine`. */
-  ordered_engines: 8,
-  /** The largest `retry_after_ms`. */
-  longest_retry_ms: 86_400_000,
-  /** The longest body of a frame that is served, in bytes. */
-  frame_bytes: 10_000_000,
-  /** The longest body that is read, discarded and answered by an error. A longer one is fatal. */
-  skipped_frame_bytes: 40_000_000,
-  /** The longest header of a frame in bytes, the empty line included. */
-  header_bytes: 8192,
-  /** The most lines of a header. */
-  header_lines: 32,
-  /** The deepest nesting of arrays and objects in a body, the message itself included. */
-  json_depth: 64,
-  /** The most JSON values in a body: strings, numbers, true, false, null, arrays and objects; keys do not count. */
-  json_values: 65_536,
-  /** The longest string that can be a JSON-RPC id, in bytes. */
-  id_bytes: 256,
-  /** The largest integer that can be a JSON-RPC id, and with a minus sign the smallest. */
-  id_integer: 9_007_199_254_740_991,
-  /** Requests in flight at once. */
-  requests: 64,
-  /** Calls that wait for the store at once. */
-  store_calls: 64,
-  /** Calls that wait for the same cancel. */
-  cancel_calls: 4,
-  /** Default of `fm.queue_timeout_ms`. */
-  queue_timeout_ms: 120_000,
-  /** Default of `fm.first_token_timeout_ms`. */
-  first_token_timeout_ms: 120_000,
-  /** Default of `fm.no_progress_timeout_ms`. */
-  no_progress_timeout_ms: 60_000,
-  /** Default of `fm.timeout_ms`. */
-  timeout_ms: 600_000,
-  /** The longest time limit that a request can set. */
-  longest_timeout_ms: 86_400_000,
-  /** From a request to stop until an engine that has not stopped is ended. */
-  grace_ms: 750,
-  /** A host that reads no byte for so long counts as gone. */
-  stall_ms: 60_000,
-  /** How long `capabilities.get` tells of a load that failed. */
-  failed_load_ms: 60_000,
-  /** Replies that may wait for a host that does not read. With more of them the host counts as gone. */
-  reply_queue_bytes: 8_388_608,
-  /** Streams and results of streams are queued only while less than this is queued. */
-  stream_queue_bytes: 65_536,
-  /** Text that may wait for a host that does not read. With more of it generation pauses. */
-  backlog_bytes: 2_097_152,
-  /** Reasoning, text and arguments of an answer together, as JSON. */
-  output_bytes: 4_194_304,
-  /** Log probabilities of an answer, as JSON. */
-  logprobs_bytes: 4_194_304,
-  /** The longest string that can be `input`, in characters. */
-  input_characters: 10_485_760,
-  /** The longest id of an item, in characters. */
-  item_id_characters: 64,
-  /** A conversation that goes on with stored responses, as JSON. */
-  conversation_bytes: 16_777_216,
-  /** Items of such a conversation. */
-  conversation_items: 16_384,
-  /** The largest `limit` of `responses.input_items`. */
-  page_items: 100,
-  /** Default of that `limit`. */
-  page_items_default: 20,
-  /** A name in `--aliases`, or its model, in bytes. */
-  alias_bytes: 255,
-  /** The largest `--max-engines`. */
-  max_engines: 8,
-  /** Default of that option. */
-  max_engines_default: 3,
-  /** Default of `--idle-unload-ms`: an engine without a request for so long is ended, in ms. */
-  idle_unload_ms: 600_000,
-  /** Default of `--store-bytes`. */
-  store_bytes: 67_108_864,
-  /** What a stored response counts in addition to its JSON, in bytes. */
-  store_row_bytes: 512,
-  /** How long the first call waits for a store that another process has locked. */
-  store_lock_ms: 200,
-  /** Tools of a request. */
-  tools: 128,
-  /** Calls of tools in an answer. */
-  calls: 128,
-  /** The longest name of a tool or of a schema, in characters. */
-  name_characters: 64,
-  /** The deepest nesting of a JSON schema. */
-  schema_levels: 50,
-  /** JSON values of a schema, and of all schemas of a request's tools together. */
-  schema_values: 32_768,
-  /** The longest `definition` of a grammar, in bytes. */
-  grammar_bytes: 65_536,
-  /** Entries of each list of a schema report. */
-  report_entries: 200,
-  /** The longest entry of such a list, in bytes. */
-  report_entry_bytes: 255,
-  /** Paths of ignored parameters that an answer reports. */
-  ignored_paths: 64,
-  /** The longest such path, in bytes. */
-  ignored_path_bytes: 255,
-  /** Names of ignored parameters that the log reports. */
-  logged_names: 64,
-  /** The longest such name, in bytes. */
-  logged_name_bytes: 64,
-  /** Strings in `stop`. */
-  stop_strings: 4,
-  /** Members of `logit_bias`. */
-  logit_biases: 1024,
-  /** Alternatives of a token. */
-  top_logprobs: 20,
-  /** What is less likely is reported as this. */
-  logprob_floor: -9999,
-  /** The largest `n` of a chat completion. */
-  choices: 128,
-  /** Default of `max_tokens` of a legacy completion. */
-  completion_tokens: 16,
-  /** The largest `repeat_penalty`. */
-  repeat_penalty: 10,
-  /** Members of `metadata`. */
-  metadata_pairs: 16,
-  /** The longest key of `metadata`, in characters. */
-  metadata_key_characters: 64,
-  /** The longest value of `metadata`, in characters. */
-  metadata_value_characters: 512,
-  /** The longest `safety_identifier` or `prompt_cache_key`, in characters. */
-  identifier_characters: 64,
-  /** Tokens of a summary that `responses.compact` makes. */
-  summary_tokens: 1024,
-  /** Texts of an embeddings request. */
-  embedding_inputs: 2048,
-  /** The longest side of an image. */
-  image_side_pixels: 16_384,
-  /** Pixels of an image, width by height. */
-  image_pixels: 33_554_432,
-  /** Deaths of an engine in a row, with one model, after which requests for that model are refused for a while. */
-  engine_deaths: 3,
-  /** How long they are refused at first; the time doubles. */
-  engine_pause_ms: 1000,
-  /** How long they are refused at most. */
-  longest_engine_pause_ms: 30_000,
-  /** Models whose deaths are counted. */
-  engine_death_models: 8,
-} as const;
-
 /** Codes of JSON-RPC errors: the message is broken, and no method has seen it. */
 export const RPC_ERRORS = {
   /** A broken frame, or a body that is not the JSON that this protocol takes. */
@@ -263,6 +119,8 @@ export interface FmReport {
   timings?: Timings;
   /** The engine that answered, where several are configured. */
   engine?: string;
+  /** Counts that are not known: `usage` has 0. */
+  uncounted?: ("cached_tokens" | "reasoning_tokens")[];
 }
 
 /** What an answer took, with `fm.timings`; sums over all choices (see "Timings" in PROTOCOL.md). */
@@ -356,14 +214,14 @@ export interface LogprobEntry extends TokenLogprob {
 export interface ResponseUsage {
   input_tokens: number;
   input_tokens_details: {
-    /** Null: unknown. */
-    cached_tokens: number | null;
+    /** 0 if `fm.uncounted` names it. */
+    cached_tokens: number;
     cache_write_tokens: number;
   };
   output_tokens: number;
   output_tokens_details: {
-    /** Null: unknown. */
-    reasoning_tokens: number | null;
+    /** 0 if `fm.uncounted` names it. */
+    reasoning_tokens: number;
   };
   total_tokens: number;
 }

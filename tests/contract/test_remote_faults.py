@@ -62,6 +62,10 @@ def silent(data=b""):
 CHAT = stream("chat")
 HALF = CHAT[:CHAT.index(b"\n\n", 900) + 2]
 
+CHUNKS = [json.loads(line) for line in re.findall(r"^data: (\{.*)$", CHAT.decode(), re.M)]
+TEXT = "".join(choice["delta"].get("content") or "" for chunk in CHUNKS for choice in chunk["choices"])
+MESSAGE = json.dumps({"choices": [{"message": {"content": TEXT}, "finish_reason": "length"}]}).encode()
+
 # name of the fault, what the server does, code, reason_code, whether the next endpoint gets the job, how docs/remote.md calls it
 FAULTS = [
     ("slow", slow(whole(CHAT)), None, None, False, "slow, in small pieces"),
@@ -90,6 +94,7 @@ FAULTS = [
     ("redirect", status(307, Location="https://elsewhere.example/"), "UNAVAILABLE", "NOT_CONFIGURED", True, "3xx"),
     ("gzip", says(head(Content_Encoding="gzip") + gzip.compress(CHAT), more=False), "INTERNAL", None, True, "gzip"),
     ("no stream", says(head(kind="application/json", Content_Length=2) + b"{}"), "INTERNAL", None, True, "no stream"),
+    ("no stream but the answer", status(200, MESSAGE), None, None, False, "the answer as JSON, not streamed"),
     ("a page", says(head(kind="text/html", Content_Length=6) + b"<html>"), "INTERNAL", None, True, "no stream"),
     ("no JSON", says(whole(b"data: {\"choices\": [\n\n")), "INTERNAL", None, True, "malformed events"),
     ("no events", says(whole(b"nonsense\n" * 9)), "INTERNAL", None, True, "cut before the first output"),
@@ -197,6 +202,8 @@ class Faults(Case):
                                  ("error", code, reason_code), outcome.error)
                 self.assertIn(server.host, outcome.error["detail"])
                 self.assertEqual(len(server.requests), 1, "one try")
+                engine_moves = outcome.error.get("elsewhere") or code in ("UNAVAILABLE", "RATE_LIMITED", "OVERLOADED")
+                self.assertEqual(bool(engine_moves), moves, "to the next engine, as to the next endpoint")
                 good = self.good()
                 again = self.engine(server, good).run(user("hi"))
                 self.assertEqual(len(good.requests), int(moves))
@@ -472,6 +479,11 @@ class Output(Case):
         events = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
         return self.run_events("chat", *events, {"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]}, **params)
 
+    def guided(self):
+        """Whether the engine was built with llguidance, which checks schemas."""
+        error = self.chat({"content": "{}"}, format={"type": "json_object"}).error
+        return error is None or error.get("param") != "format"
+
     def test_calls(self):
         call = {"tool_calls": [{"index": 0, "id": "c", "function": {"name": "f", "arguments": ""}}]}
         outcome = self.chat(call, finish="tool_calls", tools=[{"name": "f"}])
@@ -487,22 +499,37 @@ class Output(Case):
         def call(name, arguments, index=0):
             return {"tool_calls": [{"index": index, "id": f"c{index}", "function": {"name": name, "arguments": arguments}}]}
         only = {"tool_choice": {"mode": "auto", "names": ["f", "g"]}}
+        unlike = "its schema" if self.guided() else None
         for calls, params, words in (
                 ([call("f", '{"a": 1}')], {}, None), ([call("f", '{"b": 1}')], {}, None), ([call("g", '{"a": 1}')], {}, None),
                 ([call("f", '{"a": ')], {}, "not a JSON object"), ([call("f", "[1]")], {}, "not a JSON object"),
                 ([call("f", '{"a": '), call("f", "{}", 1)], {}, "not a JSON object"),
                 ([call("f", '{"a": 1}'), call("g", "{", 1)], {}, "g, with arguments that are not a JSON object"),
-                ([call("g", '{"a": "x"}')], {}, "its schema"), ([call("g", "{}")], {}, "its schema"),
-                ([call("g", "")], {}, "its schema"), ([call("g", "", 0), call("f", "{}", 1)], {}, "its schema"),
+                ([call("g", '{"a": "x"}')], {}, unlike), ([call("g", "{}")], {}, unlike),
+                ([call("g", "")], {}, unlike), ([call("g", "", 0), call("f", "{}", 1)], {}, unlike),
                 ([call("x", "{}")], {}, "may not call"), ([call("h", "{}")], only, "may not call"), ([call("h", "{}")], {}, None),
                 ([call("f", "{}"), call("f", "{}", 1)], {"parallel_tool_calls": False}, "one call alone")):
             outcome = self.chat(*calls, finish="tool_calls", tools=tools, **params)
-            if words == "its schema" and outcome.error is None:
-                continue  # the engine was built without llguidance
             self.assertEqual(outcome.error and outcome.error["code"], words and "INTERNAL", (calls, outcome.error))
             self.assertIn(words or "", outcome.error["detail"] if outcome.error else "")
-        cut = self.chat(call("f", '{"a": '), finish="length", tools=tools)
-        self.assertEqual((cut.error, cut.reason, cut.calls), (None, "length", [["f", '{"a": ']]))
+        for finish in ("length", "content_filter"):
+            cut = self.chat(call("f", '{"a": '), finish=finish, tools=tools)
+            self.assertEqual((cut.error, cut.reason, cut.calls), (None, finish, [["f", '{"a": ']]))
+            for calls in (['{"a": ', "{"], ["[1"], ['{"a" 1'], ["{} x"]):
+                broken = self.chat(*(call("f", text, i) for i, text in enumerate(calls)), finish=finish, tools=tools)
+                self.assertEqual((broken.error or {}).get("code"), "INTERNAL", calls)
+                self.assertIn("not a JSON object", broken.error["detail"])
+
+    def test_a_text_that_is_longer_than_a_frame(self):
+        """It arrives whole, in frames; and what has to come back, and may not be as long, is told so."""
+        text = "\u0001" * 1_000_000 + "x" * 9_000_000
+        outcome = self.chat({"content": text})
+        self.assertEqual((outcome.error, outcome.reason, len(outcome.text)), (None, "stop", len(text)))
+        self.assertEqual(outcome.text, text)
+        block = {"type": "redacted_thinking", "data": "x" * 300_000}
+        error = self.run_events("messages", {"type": "content_block_start", "content_block": block}).error
+        self.assertEqual(error["code"], "INTERNAL")
+        self.assertIn("262144", error["detail"])
 
     def test_a_refusal(self):
         outcome = self.chat({"refusal": "I "}, {"refusal": "won't"})
@@ -519,6 +546,8 @@ class Output(Case):
         schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
         strict = {"type": "json_schema", "schema": schema, "strict": True}
         loose = {"type": "json_schema", "schema": schema}
+        if not self.guided():
+            self.skipTest("the engine was built without llguidance")
         for text, format, code, schema_error in (
                 ('{"a": 1}', strict, None, False), ('{"a": "1"}', strict, "INTERNAL", False),
                 ("nonsense", strict, "INTERNAL", False),
@@ -526,10 +555,37 @@ class Output(Case):
                 ('{"x": 1}', {"type": "json_object"}, None, False), ("[1]", {"type": "json_object"}, "INTERNAL", False),
                 ("", strict, "INTERNAL", False)):
             outcome = self.chat({"content": text}, format=format)
-            if outcome.error and outcome.error.get("param") == "format":
-                self.skipTest("the engine was built without llguidance")
             self.assertEqual((outcome.error and outcome.error["code"], outcome.schema_error is not None), (code, schema_error),
                              (text, format, outcome.error))
+
+    def test_what_to_do_about_a_format_that_is_ignored(self):
+        """llama.cpp's server keeps formats in chat alone."""
+        strict = {"type": "json_schema", "schema": {"type": "object"}, "strict": True}
+        answers = {
+            "chat": [{"choices": [{"index": 0, "delta": {"content": "no"}, "finish_reason": "stop"}]}],
+            "responses": [{"type": "response.output_text.delta", "delta": "no"},
+                          {"type": "response.completed", "response": {}}],
+            "messages": [{"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "no"}},
+                         {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}, {"type": "message_stop"}],
+        }
+        for dialect, advice in (("chat", "it may ignore formats; try another server or model"),
+                                ("responses", "it may ignore formats in the dialect responses; try the dialect chat"),
+                                ("messages", "it may ignore formats in the dialect messages; try the dialect chat")):
+            error = self.run_events(dialect, *answers[dialect], format=strict).error
+            if error.get("param") == "format":
+                self.skipTest("the engine was built without llguidance")
+            self.assertEqual(error["code"], "INTERNAL")
+            self.assertIn(f"has not kept to the format ({advice}): it is not JSON", error["detail"])
+
+    def test_no_more_likely_tokens_than_were_asked_for(self):
+        """llama.cpp's server tells some even if none is asked for; OpenAI's none."""
+        tops = [{"token": token, "logprob": -0.5, "bytes": [ord(token)]} for token in "abc"]
+        entry = {"token": "a", "logprob": -0.5, "bytes": [97], "top_logprobs": tops}
+        event = {"choices": [{"index": 0, "delta": {"content": "a"}, "logprobs": {"content": [entry]},
+                              "finish_reason": "stop"}]}
+        for asked in (0, 2, 20):
+            outcome = self.run_events("chat", event, logprobs=asked)
+            self.assertEqual([len(told["top"]) for told in outcome.logprobs], [min(asked, 3)])
 
     def test_vectors(self):
         body = json.dumps({"data": [{"index": 1, "embedding": "AAAAAAAAgD8="}, {"index": 0, "embedding": [3, 4]}],
@@ -543,6 +599,16 @@ class Output(Case):
         self.assertEqual(events[0][1], {"job": 1, "input_tokens": 5, "dimension": 2})
         self.assertEqual([params["vector"] for _, params in events[1:3]], ["mpkZP83MTD8=", "AAAAAAAAgD8="])
         self.assertEqual(server.requests[0].path, "/v1/embeddings")
+
+    def test_vectors_that_are_none(self):
+        for vector in ([3, "4"], [3, None], [True, 4], ["x", "y"], {}, "AAAA", [1e999]):
+            body = json.dumps({"data": [{"index": 0, "embedding": vector}]}).replace("Infinity", "1e999").encode()
+            engine = self.engine(self.server(says(head(kind="application/json", Content_Length=len(body)) + body)))
+            engine.next_job += 1
+            engine.notify("job.start", {"job": engine.next_job, "embed": ["a"]})
+            finished = list(engine.events(engine.next_job))[-1][1]
+            self.assertEqual((finished["reason"], finished["error"]["code"]), ("error", "INTERNAL"), vector)
+            self.assertIn("vectors that can't be understood", finished["error"]["detail"])
 
 
 def main():

@@ -375,10 +375,16 @@ class SmallLimits(HelperTest):
 
 
 class Models(HelperTest):
-    """What the front itself checks of the llama engine's model file."""
+    """What the front itself checks of the llama engine's model file. The fake one stands in its place."""
+
+    def llama(self, *args):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        foreign_engine.borrow(os.path.join(wire.BIN, "fm-engine-fake"), folder.name, "llama")
+        return self.helper("--engine-dir", folder.name, *args, engine="llama")
 
     def unavailable(self, *args):
-        helper = self.helper(*args, engine="llama")
+        helper = self.llama(*args)
         error = self.assert_error(helper.call("responses.create", {"input": "x"}), "UNAVAILABLE")
         capabilities = helper.call("capabilities.get")
         self.assertFalse(capabilities["available"])
@@ -408,7 +414,7 @@ class Models(HelperTest):
                 open(os.path.join(folder.encode(), name), "w").close()
             os.mkdir(os.path.join(folder, "folder.gguf"))
             os.mkfifo(os.path.join(folder, "fifo.gguf"))
-            helper = self.helper("--models-dir", folder, "--strict-parameters", engine="llama")
+            helper = self.llama("--models-dir", folder, "--strict-parameters")
             self.assertEqual([m["id"] for m in helper.call("models.list")["data"]], ["good"])
             for method in ("models.list", "capabilities.get"):
                 self.assert_error(helper.call(method, {"engine": "x"}), "INVALID_REQUEST", "engine", "unknown_parameter")

@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 import time
 
+import foreign_engine
 import wire
 from wire import HelperTest, check_stream, script
 
@@ -92,6 +93,10 @@ class Routes(OrderTest):
         result = self.ask(helper, script({"parameter": "model"}), model="whatever")
         self.assertEqual(result["response"]["fm"]["engine"], "beta")
         self.assertEqual(result["response"]["output"][0]["content"][0]["text"], "whatever")
+
+    def test_who_has_the_model_is_before_who_may_have_it(self):
+        helper = self.order(("alpha", {"IS": "listed"}), ("beta", {}))
+        self.assertEqual(self.answered_by(helper, model="beta"), "beta")
 
     def test_local_only(self):
         helper = self.order(("alpha", {"IS": "remote"}), ("beta", {}))
@@ -233,6 +238,24 @@ class Availability(OrderTest):
         helper = self.order(("alpha", {"AVAILABLE": "OFFLINE"}))
         self.known(helper)
         self.assertTrue(self.ask(helper)["ok"])
+        self.assertTrue(helper.call("capabilities.get")["order"][0]["available"])
+
+    def test_a_request_that_fails_tells_that_it_is_not(self):
+        helper = self.order(("alpha", {"AVAILABLE": "yes", "JOBS": "UNAVAILABLE:0:AUTH_FAILED"}), ("beta", {}))
+        self.assertTrue(self.known(helper)["order"][0]["available"])
+        self.assertEqual(self.answered_by(helper), "beta")
+        order = helper.call("capabilities.get")["order"]
+        self.assertEqual([(e["name"], e["available"], e["reason_code"]) for e in order],
+                         [("alpha", False, "AUTH_FAILED"), ("beta", True, None)])
+        self.assertIn("as FM_ENGINE_FAKE_JOBS asks", order[0]["detail"])
+
+    def test_a_request_for_another_model_tells_nothing(self):
+        helper = self.order(("alpha", {"IS": "listed", "AVAILABLE": "yes", "MODELS": "big,small",
+                                       "JOBS": "UNAVAILABLE:0:AUTH_FAILED"}))
+        self.known(helper)
+        for model, available in (("small", True), ("big", False)):
+            self.assert_error(self.ask(helper, model=model), "UNAVAILABLE")
+            self.assertEqual(helper.call("capabilities.get")["order"][0]["available"], available, model)
 
     def test_auto(self):
         self.engine("llama")
@@ -334,8 +357,9 @@ class Answers(OrderTest):
         response = self.items([{"piece": ["text", "a"]}, {"usage": {"input": 7, "output": 3}}])
         usage = response["usage"]
         self.assertEqual((usage["input_tokens"], usage["output_tokens"], usage["total_tokens"]), (7, 3, 10))
-        self.assertIsNone(usage["input_tokens_details"]["cached_tokens"])
-        self.assertIsNone(usage["output_tokens_details"]["reasoning_tokens"])
+        self.assertEqual(usage["input_tokens_details"]["cached_tokens"], 0)
+        self.assertEqual(usage["output_tokens_details"]["reasoning_tokens"], 0)
+        self.assertEqual(response["fm"]["uncounted"], ["cached_tokens", "reasoning_tokens"])
 
     def test_chat_without_counts(self):
         helper = self.order(("alpha", {"IS": "uncounted"}))
@@ -443,6 +467,56 @@ class Answers(OrderTest):
 
 class Aborts(OrderTest):
     LIMIT = {"timeout_ms": 500}  # a cancel could come before the hang, which has begun by then
+    # It answers the second of two jobs all the time, and stops the first one when the file GATE is there.
+    STUBBORN = """
+        initialize()
+        send(id=read()["id"], result={"ok": True, "context_length": 1000, "slots": 2})
+        first, second = accept(), accept()
+
+        def say(text):
+            send(method="job.delta", params={"job": second, "text": text, "output_tokens": 1})
+
+        while not os.path.exists(GATE):
+            say("still ")
+            time.sleep(0.1)
+        send(method="job.finished", params={"job": first, "reason": "aborted", "usage": {}})
+        say("there")
+        finish(second)
+        while True:
+            read()
+        """
+
+    def stubborn(self):
+        """The helper, the path of the gate, a request that does not stop though it should have, and one that goes on."""
+        gate = os.path.join(self.folder, "gate")
+        foreign_engine.write(self.folder, "alpha", self.STUBBORN.replace("GATE", repr(gate)))
+        helper = self.helper("--engine-dir", self.folder, engine="alpha")
+        first, second = (self.create(helper, "x") for _ in range(2))
+        helper.event(second, "response.output_text.delta", keep=True)  # it has both
+        helper.start("responses.cancel", {"request_id": first})
+        self.assert_error(helper.collect(first)[1], "CANCELLED")
+        return helper, gate, second
+
+    def held(self, helper):
+        return [engine["requests"] for engine in helper.call("capabilities.get")["engines"]]
+
+    def test_one_that_ends_at_last_frees_its_slot(self):
+        helper, gate, second = self.stubborn()
+        self.assertEqual(self.held(helper), [2], "its slot is taken still")
+        open(gate, "w").close()
+        _, result = helper.collect(second)
+        self.assertTrue(result["ok"], result)
+        self.assertEqual(self.held(helper), [0])
+
+    def test_an_engine_that_goes_on_with_others_stays(self):
+        helper, gate, second = self.stubborn()
+        until = time.monotonic() + 6  # the silence that ends an engine is 5 s
+        while time.monotonic() < until:
+            helper.event(second, "response.output_text.delta")
+        open(gate, "w").close()
+        _, result = helper.collect(second)
+        self.assertTrue(result["ok"], result)
+        self.assertRegex(result["response"]["output"][0]["content"][0]["text"], "^(still )+there$")
 
     def test_one_that_is_not_obeyed_does_no_harm_to_others(self):
         helper = self.order(("alpha", {}))

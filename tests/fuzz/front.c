@@ -240,6 +240,14 @@ static void expect_usage(struct json_object *usage, const char *input, const cha
     HOLDS(count_at(usage, "total_tokens") == count_at(usage, input) + count_at(usage, output));
 }
 
+/* OpenAI's types demand these counts. */
+static void expect_details(struct json_object *usage) {
+    if (usage) {
+        HOLDS(count_at(member(usage, "input_tokens_details"), "cached_tokens") >= 0);
+        HOLDS(count_at(member(usage, "output_tokens_details"), "reasoning_tokens") >= 0);
+    }
+}
+
 static void expect_error(struct json_object *error) {
     struct json_object *openai = member(error, "openai");
     HOLDS(json_object_is_type(member(error, "code"), json_type_string) && !is_word(member(error, "code"), "OK"));
@@ -551,7 +559,7 @@ static void take_vectors(struct json_object *object) {
         HOLDS(json_object_array_length(member(entry, "embedding")) > 0);
     }
     struct json_object *usage = member(object, "usage");
-    if (member(usage, "prompt_tokens")) {
+    if (usage) { /* null: not known */
         HOLDS(count_at(usage, "total_tokens") == count_at(usage, "prompt_tokens"));
     }
 }
@@ -569,6 +577,7 @@ static void take_object(struct call *call, struct json_object *result, bool ok) 
     if (has(result, "response")) {
         expect_output(call, object);
         expect_usage(member(object, "usage"), "input_tokens", "output_tokens");
+        expect_details(member(object, "usage"));
     } else if (is_word(member(object, "object"), "text_completion")) {
         expect_text_choice(call, member(object, "choices"));
         expect_usage(member(object, "usage"), "prompt_tokens", "completion_tokens");

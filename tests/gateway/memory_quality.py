@@ -5,9 +5,10 @@
 
 memory_questions.jsonl has conversations: 60 with a question whose answer is in them and nowhere else, and others that are
 near. Of the questions a third has other words than the conversation ("meaning"), a third some of its words ("mixed"), and a
-third a name or number that stands beside others like it ("name"). The documents of this repository are more sessions, as a haystack. The vectors come from the embedding model that
-packaging/setup.sh brings, through fm-proxy. It prints recall@1, @3, @5 and the mean reciprocal rank, and fails if recall@5
-of both is below 0.9, or not above that of words alone and of vectors alone.
+third a name or number that stands beside others like it ("name"). The documents of this repository are more sessions, as a
+haystack. The vectors come from the embedding model that packaging/setup.sh brings, through fm-proxy. It prints recall@1, @3,
+@5 and the mean reciprocal rank, and fails if recall@5 of both is below 0.9, or not above that of words alone and of vectors
+alone.
 """
 import json
 import os

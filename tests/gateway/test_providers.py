@@ -1,10 +1,12 @@
 """Models as the gateway reaches them: the helper with the fake engine, and with the engine `remote` before servers of this
 machine that answer as OpenAI and Anthropic do, whole and cut at every byte."""
 
+import base64
 import json
 import os
 import queue
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,12 +18,14 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
 sys.path.insert(0, os.path.join(HERE, "..", "contract"))
+from chat import Client, gateway  # noqa: E402
 from faulty_server import FaultyServer, chunked, head, models, says, stream, whole  # noqa: E402
 from patience import WAIT  # noqa: E402
 
 BIN = os.environ.get("FM_BIN", os.path.join(HERE, "..", "..", "build", "bin"))
 DRIVER = os.path.join(BIN, "..", "tests-bin", "providers_driver")
 HELPER = os.path.join(BIN, "fm-proxy")
+EMBEDDING_MODELS = os.path.join(BIN, "..", "models-embedding")
 AT_ONCE = 24  # turns of a sweep over all bytes
 KEYS = {"openaiKey": "sk-canary-openai-71c2f09a", "anthropicKey": "sk-ant-canary-5b1f6d0c9e"}
 MODELS = {"openai": "openai/gpt-5.4-mini", "anthropic": "anthropic/claude-sonnet-5", "local": "local/default"}
@@ -36,6 +40,14 @@ SIGNATURE = "EqQBCgIYAhIM-signed-" + "y" * 40
 
 def user(text):
     return {"role": "user", "content": text}
+
+
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+
+def picture(text):
+    return {"role": "user", "content": [{"type": "input_text", "text": text},
+                                        {"type": "input_image", "image_url": f"data:image/png;base64,{PNG}"}]}
 
 
 # ---- streams that say something, think and call a tool, as the two APIs have them ----
@@ -285,6 +297,14 @@ class Local(Case):
         self.assertIn("'huge'", lost.detail)
         self.assertIn("AGENTS.md", lost.detail)
 
+    def test_a_model_that_sees_no_images_is_asked_without(self):
+        driver = self.driver()
+        outcome = driver.run("local", [picture("What is this?")])
+        self.assertIsNone(outcome.error, outcome.detail)
+        self.assertEqual(outcome.text, "What is this?[an image, which this model can't see]")
+        refused = driver.run("local", [picture("What is this?"), {"type": "nonsense"}])
+        self.assertEqual(refused.error, "INVALID_REQUEST", "what is wrong otherwise stays wrong")
+
     def test_cut_at_a_limit(self):
         self.assertTrue(self.driver().run("local", '["so far", {"finish":"length"}]').end["cut"])
 
@@ -450,6 +470,12 @@ class Remote(Case):
         self.assertEqual((text["text"], call["name"], call["input"]), (SAID, "bash", json.loads(ARGUMENTS)))
         self.assertEqual((result["content"][0]["type"], result["content"][0]["tool_use_id"]), ("tool_result", call["id"]))
 
+    def test_images_go_to_models_that_see(self):
+        for provider in PROVIDERS:
+            driver, server = self.remote(says(whole(stream(DIALECT[provider]))))
+            self.assertIsNone(driver.run(provider, [picture("What is this?")]).error)
+            self.assertIn(PNG, [r for r in server.requests if r.method == "POST"][-1].body.decode())
+
     def sweep(self, provider, body, text, calls=()):
         """Cuts the answer at each of its bytes, HTTP included."""
         data = whole(body)
@@ -607,6 +633,17 @@ class Embeddings(Case):
         self.assertEqual(line["error"], "UNAVAILABLE")
         self.assertIn("OPENAI_API_KEY", line["detail"])
 
+    @unittest.skipUnless(os.path.exists(os.path.join(BIN, "fm-engine-llama")) and os.path.exists(EMBEDDING_MODELS),
+                         "no llama.cpp, or no embedding model")
+    def test_a_model_here(self):
+        driver = self.driver()
+        driver.send(op="embedder", helper=HELPER, models=EMBEDDING_MODELS)
+        cat, kitten, tax = self.embed(driver, ["The cat sleeps.", "A kitten is asleep.", "Taxes are due in May."])["vectors"]
+        self.assertEqual(len(cat), 384)
+        self.assertGreater(sum(a * b for a, b in zip(cat, kitten)), sum(a * b for a, b in zip(cat, tax)) + 0.2)
+        long = self.embed(driver, ["word " * 5000])
+        self.assertEqual(long["error"], "CONTEXT_OVERFLOW", "it comes again in halves")
+
     @unittest.skipUnless(os.path.exists(os.path.join(BIN, "fm-engine-llama")), "built without llama.cpp")
     def test_a_folder_without_a_model(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -615,6 +652,87 @@ class Embeddings(Case):
             line = self.embed(driver, ["one"])
             self.assertEqual(line["error"], "UNAVAILABLE")
             self.assertIn(folder, line["detail"])
+
+
+class Whole(Case):
+    """The gateway itself: a conversation with a tool, approved, through each provider."""
+
+    def folder(self):
+        path = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, path)
+        return path
+
+    def talk(self, provider, answers, home, **env):
+        server = self.server(lambda server, connection, request: not models(connection, request) or
+                             connection.sendall(whole(answers.pop(0))) or True)
+        workspace = self.folder()
+        with open(os.path.join(workspace, "AGENTS.md"), "w") as file:
+            file.write(f"---\nmodel: {MODELS[provider]}\n---\nBe kind.\n")
+        gw = gateway(home=home, settings={"agents.workspacePath": workspace},
+                     env={"OPENAI_API_KEY": KEYS["openaiKey"], "ANTHROPIC_API_KEY": KEYS["anthropicKey"],
+                          "OPENAI_BASE_URL": server.url, "ANTHROPIC_BASE_URL": server.url, **env})
+        self.addCleanup(gw.stop)
+        return Client(gw), server
+
+    def test_a_tool_through_each(self):
+        for provider in PROVIDERS:
+            with self.subTest(provider):
+                whole_answer = stream(DIALECT[provider]).replace(b'"max_tokens"', b'"end_turn"')  # the recorded one was cut
+                client, server = self.talk(provider, [TOOL_STREAM[provider], whole_answer], self.folder())
+                run = client.say(client.session(), "look")
+                request = client.event("exec.approval_request", runId=run)
+                self.assertEqual(request["details"]["command"], json.loads(ARGUMENTS)["command"])
+                client.call("exec.approve", approvalId=request["approvalId"])
+                result = client.event("tool.result", runId=run)
+                name, data = client.end(run)[-1]
+                self.assertEqual(name, "chat.final", data)
+                self.assertEqual((name, data["usage"]["inputTokens"], data["usage"]["outputTokens"]), ("chat.final", 85, 32))
+                self.addCleanup(client.close)
+                paths = {r.path for r in server.requests if r.method == "POST"}
+                self.assertEqual(paths, {f"/v1/{DIALECT[provider]}"}, "a URL with the /v1 is fine too")
+                body = json.loads([r for r in server.requests if r.method == "POST"][-1].body)
+                said = json.dumps(body, ensure_ascii=False)
+                self.assertIn(SECRET_THOUGHT if provider == "openai" else SIGNATURE, said)
+                self.assertIn(json.dumps(result["output"], ensure_ascii=False), said)
+
+    def test_an_image_of_a_tool(self):
+        """A transcript with a screenshot goes on: the model sees it."""
+        key = "0123456789abcdef" * 2
+        blob = f"{key}-{'f' * 16}"
+        records = [
+            {"type": "session", "agentId": "assistant"},
+            {"type": "run_started", "runId": "r1"},
+            {"type": "message", "runId": "r1", "role": "user", "content": "shoot"},
+            {"type": "step", "runId": "r1", "provider": "openai", "model": "gpt-5.4-mini", "text": "", "items": [
+                {"type": "function_call", "call_id": "call_9", "name": "browser", "arguments": '{"actions":[]}'}]},
+            {"type": "tool_call", "runId": "r1", "callId": "c1", "providerCallId": "call_9", "name": "browser", "input": {}},
+            {"type": "tool_result", "runId": "r1", "callId": "c1", "output": "done", "attachments": [
+                {"type": "image", "mimeType": "image/png", "name": "shot.png", "bytes": 70, "blobId": blob}]},
+            {"type": "message", "runId": "r1", "role": "assistant", "content": ""},
+            {"type": "run_ended", "runId": "r1", "outcome": "final"}]
+        lines = "".join(json.dumps({"seq": seq, "time": 1764061200000, **record}) + "\n"
+                        for seq, record in enumerate(records, 1))
+        files = {f"sessions/{key}.jsonl": lines.encode(), f"blobs/{blob}": base64.b64decode(PNG)}
+        for provider in PROVIDERS:
+            with self.subTest(provider):
+                home = self.folder()
+                for name, data in files.items():
+                    os.makedirs(os.path.dirname(os.path.join(home, name)), mode=0o700)
+                    with open(os.open(os.path.join(home, name), os.O_CREAT | os.O_WRONLY, 0o600), "wb") as file:
+                        file.write(data)
+                client, server = self.talk(provider, [stream(DIALECT[provider])], home)
+                client.end(client.say(key, "What do you see?"))
+                body = [r for r in server.requests if r.method == "POST"][-1].body.decode()
+                self.assertIn(PNG, body)
+                self.assertIn("done\\n[image shot.png: image/png, 70 bytes, in the next message]", body)
+                client.close()
+
+    def test_a_missing_key_is_told(self):
+        client, _ = self.talk("openai", [], self.folder(), OPENAI_API_KEY="")
+        name, data = client.end(client.say(client.session(), "hi"))[-1]
+        self.assertEqual(name, "chat.error")
+        self.assertIn("OPENAI_API_KEY", data["message"])
+        client.close()
 
 
 if __name__ == "__main__":

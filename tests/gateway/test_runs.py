@@ -365,7 +365,8 @@ class Requests(RunTest):
         self.assertEqual(self.client.say(self.key, "once", requestKey=request), run)
         self.client.end(run)
         self.assertEqual(self.client.say(self.key, "once", requestKey=request), run)
-        self.assertEqual(self.client.fails("chat.send", sessionKey=self.key, message="other", requestKey=request)["code"], -32602)
+        error = self.client.fails("chat.send", sessionKey=self.key, message="other", requestKey=request)
+        self.assertEqual(error["code"], -32602)
         for kill in (False, True):
             self.restart(kill)
             self.assertEqual(self.client.say(self.key, "once", requestKey=request), run)

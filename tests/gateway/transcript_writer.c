@@ -179,7 +179,7 @@ int main(int argc, char *argv[]) {
     }
     say("ready %zu %zu %zu %zu\n", mended.runs, mended.torn, mended.damaged, mended.unusable);
     go_on();
-    while (flying && uv_run(&loop, UV_RUN_ONCE)) {
+    while ((flying || uv_is_active((uv_handle_t *)&rest)) && uv_run(&loop, UV_RUN_ONCE)) {
     }
     gw_sessions_free(sessions);
     gw_journal_close(journal);

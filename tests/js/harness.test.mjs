@@ -512,8 +512,15 @@ test("a violation that no reader looks at fails the test in its end", () => {
 
 test("every test makes its clients by the harness", () => {
   const folder = dirname(fileURLToPath(import.meta.url));
-  // Those that have a reason: the text of a program to run elsewhere, and the start of a helper itself.
-  const exempt = { "fetch.test.mjs": 1, "install.test.mjs": 2, "lifecycle.test.mjs": 3, "package.test.mjs": 6 };
+  // Those that have a reason: the text of a program to run elsewhere, the start of a helper itself, and answers without the
+  // counts that the harness demands.
+  const exempt = {
+    "fetch.test.mjs": 1,
+    "install.test.mjs": 2,
+    "lifecycle.test.mjs": 3,
+    "package.test.mjs": 6,
+    "uncounted.test.mjs": 1,
+  };
   for (const name of readdirSync(folder).filter((each) => each.endsWith(".test.mjs") && each !== "harness.test.mjs")) {
     const made = readFileSync(join(folder, name), "utf8").match(
       /\bcreateClient\(|\bcreateFetch\(|\bnew (Responses|ChatCompletions|Completions)\(/g,

@@ -232,8 +232,7 @@ type Ours = { type: "error" | "response.reasoning.delta" | "response.reasoning.d
 type Plain = Exclude<ResponseEvent, Ours>;
 export const event = (it: Plain): OpenAI.Responses.ResponseStreamEvent => it;
 export const output = (it: ResponseObject): OpenAI.Responses.ResponseOutputItem[] => it.output;
-type Details = "input_tokens_details" | "output_tokens_details"; // ours may be null: nobody has counted them
-export const usage = (it: ResponseObject): Omit<OpenAI.Responses.ResponseUsage, Details> | null => it.usage;
+export const usage = (it: ResponseObject): OpenAI.Responses.ResponseUsage | null => it.usage;
 export const text = (it: ResponseObject): string => it.output_text;
 `;
   writeFileSync(join(folder, "sdk7.mts"), code("openai"));

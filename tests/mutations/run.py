@@ -4,9 +4,10 @@ Takes each check out of the code, one at a time, and looks that the test that gu
     run.py [WORD...]      only the mutations whose rule contains one of the words
     run.py --check        looks that the code still has what is to be taken out; builds nothing
 
-Works in a copy (build/mutations), with the build of the fake engine alone. A mutation is a text in a file and what
-stands there instead; a test that stays green without its check is a failure of this run, and so is one that is red with
-all checks in place. Prints a table. It takes some twenty minutes.
+Works in a copy (build/mutations), with a build that has no engine but those that need nothing else. Rows whose tests need
+llama.cpp or llguidance (FULL_TESTS) have a second one: `sh packaging/setup.sh --no-build` comes before that. A mutation is a
+text in a file and what stands there instead; a test that stays green without its check is a failure of this run, and so is
+one that is red with all checks in place. Prints a table. It takes some hours.
 """
 
 import os
@@ -19,6 +20,11 @@ ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 COPY = os.path.join(ROOT, "build", "mutations")
 SOURCE = os.path.join(COPY, "source")
 BUILD = os.path.join(COPY, "build")
+FULL_BUILD = os.path.join(COPY, "build-full")
+FULL_TESTS = ("contract.llama_", "contract.remote_")  # what their names begin with
+FULL_TARGETS = ("--target", "fm-engine-llama", "fm-engine-remote")
+FULL_DEPS = os.path.join(COPY, "deps")  # llguidance is built once more, apart from the checkout's
+LIMIT_S = 240  # of a row's tests
 
 FRAME = "protocol/frame.c"
 CHECK = "protocol/json_check.c"
@@ -28,10 +34,12 @@ JOBS = "helper/front/jobs.c"
 EVENTS = "helper/front/engines/events.c"
 SUPERVISOR = "helper/front/engines/supervisor.c"
 PLACES = "helper/front/engines/places.c"
+LOST = "helper/front/engines/lost.c"
+ROUTE = "helper/front/engines/route.c"
+SEND = "helper/front/engines/send.c"
 WATCHDOG = "helper/front/watchdog.c"
 LIMITS = "helper/surface/limits.c"
 OUTBOX = "helper/front/outbox.c"
-METHODS = "helper/front/methods/capabilities_get.c"
 PLATFORM = "helper/base/platform.c"
 THREAD_COUNT = "helper/engine/llama/thread_count.c"
 THREADS = "helper/base/platform_threads.c"
@@ -42,6 +50,7 @@ FILE = "helper/base/file.c"
 FIELDS = "helper/surface/check.c"
 FORMAT = "helper/surface/format.c"
 TOOLS = "helper/surface/tools.c"
+USAGE = "helper/surface/usage.c"
 ANSWER = "helper/surface/answer.c"
 COMPACT = "helper/surface/compact.c"
 MESSAGES = "helper/surface/messages.c"
@@ -65,7 +74,12 @@ SWAP = "helper/engine/llama/swap.c"
 KV_MEMORY = "helper/engine/llama/kv_memory.c"
 CPUS = "helper/base/platform_cpus_linux.c"
 ENVIRONMENT = "helper/front/engines/environment.c"
+ADMIT = "helper/engine/kit/admit.c"
+ASK = "helper/engine/remote/ask.c"
+FAILURE = "helper/engine/remote/failure.c"
+REMOTE_ANSWER = "helper/engine/remote/answer.c"
 KIT = "helper/engine/kit/life.c"
+MAILBOX = "helper/engine/kit/mailbox.c"
 LOGPROBS = "helper/engine/kit/logprobs.c"
 READER = "helper/engine/kit/reader.c"
 RESPONSES = "helper/surface/responses.c"
@@ -278,8 +292,8 @@ MUTATIONS = [
      "",
      "e2e.requests"),
     ("64 requests in flight", "helper/front/state.h",
-     "FM_JOBS_MAX       64",
-     "FM_JOBS_MAX       65",
+     "FM_JOBS_MAX         64",
+     "FM_JOBS_MAX         65",
      "e2e.requests|e2e.wire|unit.options"),
     # deadlines
     ("total and the others fire", WATCHDOG, "if (now < limit.since_ms + limit.length_ms) {", "if (1) {", "e2e.limits"),
@@ -519,7 +533,7 @@ MUTATIONS = [
      '"x64", "sapphirerapids", "zen4",', "contract.llama_settings"),
     ("what is saved comes into a full KV memory", "helper/engine/llama/saved_write.c",
      "        (void)fm_swap_out(&cached->cache->list[i]);\n", "", "e2e.saved_state"),
-    ("a full KV memory grows", "helper/engine/llama/scheduler.c", "fm_kv_grow(scheduler->model) || ", "",
+    ("a full KV memory grows", "helper/engine/llama/scheduler.c", "fm_kv_grow(scheduler->model, 0) || ", "",
      "contract.llama_settings"),
     ("no more threads than processors by default", "helper/engine/llama/threads.c",
      "usable.cores < threads ? usable.cores : threads;", "threads;", "contract.llama_settings"),
@@ -591,12 +605,13 @@ MUTATIONS = [
     ("metrics: a limit is no failure", "helper/front/metrics.c", "error && error->code == FM_TIMEOUT", "0", "e2e.metrics"),
     ("metrics: what is refused counts", "helper/front/methods/methods.c", "front->metrics.outcomes[FM_OUTCOME_REFUSED]++;", "",
      "e2e.metrics"),
-    ("metrics: an engine's death counts", SUPERVISOR, "front->metrics.engine_deaths++;", "", "e2e.metrics"),
+    ("metrics: an engine's death counts", SUPERVISOR,
+     "        front->metrics.engine_deaths++;\n        fm_crash_loop_note(", "        fm_crash_loop_note(", "e2e.metrics"),
     ("a repeatable request waits for the others", PLACES,
-     "if (must_wait(engine, job)) {", "if (0) {", "e2e.limits"),
+     "if (must_wait(engine, job) || ", "if (", "e2e.limits"),
     ("the others wait for a repeatable request", PLACES, " || other->answer.request.repeatable)", ")", "e2e.limits"),
-    ("an engine holds a repeatable job back", "helper/engine/kit/life.c",
-     "if (item && item->job && item->job->repeatable && !wait) {", "if (0) {", "contract.llama_settings"),
+    ("an engine holds a repeatable job back", MAILBOX, "return repeatable && beside ? NULL : item;", "return item;",
+     "contract.llama_settings"),
     ("and those that come beside it", SCHEDULER, " && !is_closed(scheduler)", "", "contract.llama_settings"),
     ("a busy engine is waited for", PLACES,
      "if (work_before(engine, job->number) == 0) {", "if (1) {", "e2e.model_change"),
@@ -620,14 +635,13 @@ MUTATIONS = [
      "for (size_t i = 0; i < FM_ENGINES_MAX; i++) {\n            turns->last[i] = job->number;\n        }\n        (void)last;",
      "e2e.engines"),
     ("who waits for a projector holds up no other model", PLACES, "return WAITS_FOR_OWN_ENGINE;", "return WAITS;", "e2e.images"),
-    ("models fit the budget together", PLACES, "if (used > 0 && used + need > front->memory_budget) {", "if (0) {",
-     "e2e.engines"),
+    ("models fit the budget together", PLACES, " || (used > 0 && used + need > front->memory_budget);", ";", "e2e.engines"),
     ("what engines report counts", PLACES, "    keep_to_budget(front);\n", "", "e2e.engines"),
     ("a model that reports too much is refused", EVENTS,
      "if (fm_needs_check(&engine->model, bytes, front->options.memory_budget, &error) != FM_OK) {", "if (0) {", "e2e.engines"),
     ("... and the next time before it is loaded", PLACES, "need = known ? need : model->size;", "need = model->size;",
      "e2e.engines"),
-    ("places are limited", PLACES, "i < (size_t)front->options.max_engines", "i < FM_ENGINES_MAX", "e2e.engines"),
+    ("places are limited", PLACES, "counted >= front->options.max_engines", "counted >= FM_ENGINES_MAX", "e2e.engines"),
     ("a load that failed is its model's", EVENTS, "fm_failed_load_clear(&program->failed_loads, &engine->model);",
      "program->failed_loads = (struct fm_failed_loads){.next = 0};", "e2e.engines"),
     ("a load that somebody waits for goes on", PLACES,
@@ -641,16 +655,16 @@ MUTATIONS = [
      "if (waited[0].ready) {",
      "e2e.bad_engine"),
     ("engine.initialize has 5 s, whatever else is said", SUPERVISOR,
-     "return engine->initialized ? LOAD_QUIET_MS : INITIALIZE_MS;",
-     "return LOAD_QUIET_MS;",
+     "return !engine->initialized ? INITIALIZE_MS : engine->probes",
+     "return engine->initialized && engine->probes",
      "e2e.bad_engine"),
-    ("a description that can't be used is told", METHODS,
-     "if (files->fault.code != FM_OK) {",
-     "if (0) {",
+    ("a description that can't be used is told", ROUTE,
+     "if (fm_engine_program(files, path, error) != FM_OK || files->fault.code != FM_OK) {",
+     "if (fm_engine_program(files, path, error) != FM_OK) {",
      "e2e.bad_engine"),
-    ("a failed load is told", METHODS,
-     "bool started = failed && failed->engine_started;",
-     "failed = NULL;\n    bool started = false;",
+    ("a failed load is told", ROUTE,
+     "enum fm_code code = failed ? FM_UNAVAILABLE : FM_OK;",
+     "failed = NULL;\n    enum fm_code code = FM_OK;",
      "e2e.faults"),
     ("and no request gets past it", MODELS,
      "    if (engine->fault.code != FM_OK) {\n        *error = engine->fault;",
@@ -732,11 +746,11 @@ MUTATIONS = [
      "return",
      "e2e.gpu"),
     ("no GPU where none is wanted", SUPERVISOR,
-     'return there && strcmp(options->gpu, "off") != 0 && !engine->front->program.gpu_given_up;',
-     "return there && !engine->front->program.gpu_given_up;",
+     'return there && strcmp(options->gpu, "off") != 0 && !engine->program->gpu_given_up;',
+     "return there && !engine->program->gpu_given_up;",
      "e2e.gpu"),
     ("a GPU that failed is not tried again", SUPERVISOR,
-     'return there && strcmp(options->gpu, "off") != 0 && !engine->front->program.gpu_given_up;',
+     'return there && strcmp(options->gpu, "off") != 0 && !engine->program->gpu_given_up;',
      'return there && strcmp(options->gpu, "off") != 0;',
      "e2e.gpu"),
     ("an engine that is ended does not blame its GPU", SUPERVISOR,
@@ -753,9 +767,9 @@ MUTATIONS = [
      "} else if (job->state == FM_JOB_QUEUED && was_for(engine, job) && !again) {",
      "} else if (job->state == FM_JOB_QUEUED && was_for(engine, job)) {",
      "e2e.gpu"),
-    ("the prompt stays as long as it may be sent again", "helper/front/engines/send.c",
-     "if (!fm_answer_has_next(&job->answer) && !fm_engine_may_use_gpu_locked(engine)) {",
-     "if (!fm_answer_has_next(&job->answer)) {",
+    ("the prompt stays as long as it may be sent again", SEND,
+     "fm_engine_may_use_gpu_locked(engine) || ",
+     "",
      "e2e.gpu"),
     ("GPUs are opened by engines that are told of one", LANDLOCK, "if (ruleset >= 0 && listed && needs->gpus) {",
      "if (ruleset >= 0 && listed) {", "e2e.sandbox"),
@@ -768,8 +782,8 @@ MUTATIONS = [
     ("a file with a GPU's name is none", LANDLOCK, "fstat(fd, &info) == 0 && S_ISCHR(info.st_mode)",
      "fstat(fd, &info) == 0", "e2e.sandbox"),
     ("without Landlock nothing is opened as a GPU", SANDBOX,
-     "in_force->seccomp = enter_seccomp(needs->network, in_force->gpus_allowed);",
-     "in_force->seccomp = enter_seccomp(needs->network, needs->gpus);",
+     "in_force->seccomp = enter_seccomp(needs, in_force->gpus_allowed);",
+     "in_force->seccomp = enter_seccomp(needs, needs->gpus);",
      "e2e.sandbox"),
     ("with a GPU, too, no file is made without a name", SANDBOX,
      "(gpus ? O_TMPFILE & ~(uint32_t)O_DIRECTORY : (uint32_t)O_RDWR)",
@@ -805,6 +819,78 @@ MUTATIONS = [
      "if (sequence == 0) {",
      "if (0) {",
      "unit.kit_text_stream"),
+    # an engine that does not obey an abort
+    ("an abort that is not obeyed settles that job alone", WATCHDOG,
+     "if (now >= job->grace_end_ms && fm_engine_can_lose_locked(job->engine)) {", "if (0) {", "e2e.order"),
+    ("with no other job it ends the engine", LOST,
+     "fm_engine_held_locked(engine) > engine->lost_count + 1;", "fm_engine_held_locked(engine) > engine->lost_count;",
+     "e2e.order"),
+    ("so does silence that follows it", SUPERVISOR, "if (silence == 0) {", "if (0) {", "e2e.order"),
+    ("but no silence of one that goes on with others", LOST,
+     "others && engine->heard_ms > engine->lost_ms ? engine->heard_ms : engine->lost_ms;", "engine->lost_ms;", "e2e.order"),
+    ("meanwhile it gets no other job", PLACES, " || fm_engine_may_hang_locked(engine)) {", ") {", "e2e.order"),
+    ("one that ends at last is forgotten", EVENTS, "        fm_engine_find_run_locked(engine, run);\n", "", "e2e.order"),
+    # several engines in an order
+    ("order: the first engine that can has the request", ROUTE,
+     "for (size_t i = 0; i < front->program_count; i++) {\n        if (look_at(",
+     "for (size_t i = front->program_count; i-- > 0;) {\n        if (look_at(", "e2e.order"),
+    ("order: who has the model is before who may have it", ROUTE,
+     "search.sure.count ? &search.sure : search.maybe.count ? &search.maybe :",
+     "search.maybe.count ? &search.maybe : search.sure.count ? &search.sure :", "e2e.order"),
+    ("order: who is not available comes last", ROUTE, "bad ? &search->late : sure", "sure", "e2e.order"),
+    ("order: local_only keeps a request on this machine", ROUTE, "if (request->local_only && files->descriptor.remote) {",
+     "if (0) {", "e2e.order"),
+    ("order: after the first output no request moves on", JOBS, "return job->route.count > 0 && !job->produced;",
+     "return job->route.count > 0;", "e2e.order"),
+    ("order: nor for an error of its own", JOBS, "!is_of_the_engine(&copy) || ", "", "e2e.order"),
+    ("order: the prompt stays as long as another may get it", SEND, " || fm_job_may_move(job);", ";", "e2e.order"),
+    # counts that are not known
+    ("usage: of a count that is not known no total is", USAGE, "return usage->input >= 0 && usage->output >= 0;", "return true;",
+     "unit.surface_usage"),
+    ("usage: of what is not known no sum is", USAGE, "one < 0 || other < 0 ? FM_UNKNOWN_COUNT : one + other", "one + other",
+     "unit.surface_usage"),
+    ("usage: a detail is a number in the Responses API", USAGE, "return count < 0 ? 0 : count;", "return count;",
+     "unit.surface_usage"),
+    ("usage: fm names those that nobody counted", USAGE,
+     "return fm_usage_known(usage) && (usage->cached < 0 || usage->reasoning < 0);", "return false;", "unit.surface_usage"),
+    ("usage: ... alone where usage is known", USAGE, "return fm_usage_known(usage) && (", "return (", "unit.surface_usage"),
+    ("usage: ... and in the APIs alone that demand them", ANSWER, "answer->surface->whole_usage && ", "", "unit.surface_usage"),
+    ("usage: a stored response knows them", USAGE, "return listed ? FM_UNKNOWN_COUNT : read_count(details, name);",
+     "return read_count(details, name);", "unit.surface_usage"),
+    ("usage: chat leaves them out", USAGE, "    if (count >= 0) {\n", "    if (1) {\n", "unit.surface_usage"),
+    ("usage: texts that nobody counted have none", USAGE, "    if (usage->input < 0) {\n", "    if (0) {\n",
+     "unit.surface_usage"),
+    ("an engine without extras gets none", ADMIT, "{has_min_p, FM_LACKS_EXTRAS, ", "{has_min_p, 0, ", "unit.kit"),
+    ("extras that change nothing are none", ADMIT, "return job->top_k > 0;", "return true;", "unit.kit"),
+    # servers elsewhere
+    ("remote: after the first output no other server is asked", ASK,
+     "bool moves = !ask->answer.accepted && fm_failure_moves_on(&ask->error);",
+     "bool moves = fm_failure_moves_on(&ask->error);", "contract.remote_faults"),
+    ("remote: nor about a request that is wrong everywhere", FAILURE,
+     "error->code == FM_INTERNAL || error->elsewhere;", "error->code != FM_OK;",
+     "unit.remote_failures"),
+    ("remote: another server begins with nothing of the first one's answer", ASK,
+     "    fm_reader_free(&ask->reader);\n    fm_reader_init(&ask->reader, endpoint,",
+     "    if (ask->tried == 1) fm_reader_init(&ask->reader, endpoint,", "contract.remote_faults"),
+    ("remote: a server without the model is not asked", "helper/engine/remote/config.c",
+     "return endpoint->models ? NULL : spare;", "return spare;", "unit.remote_config"),
+    ("remote: keys are masked in a server's words", FAILURE, "    fm_secrets_mask(secrets, shown, strlen(shown));\n", "",
+     "unit.remote_failures"),
+    ("remote: parts of a key too", "helper/engine/remote/key.c", "(match.in_common >= FM_KEY_PART || match.in_common == whole)",
+     "match.in_common == whole",
+     "unit.remote_failures"),
+    ("remote: a key is such a text", "helper/engine/remote/config.c",
+     "    fm_secrets_add(&place->config->secrets, place->endpoint->key);\n", "", "unit.remote_config"),
+    ("remote: a header of the configuration may hold a key", "helper/engine/remote/config.c",
+     "        fm_secrets_add(&place->config->secrets, text); /* it may be one */\n", "", "unit.remote_config"),
+    ("remote: no more likely tokens than were asked for", REMOTE_ANSWER,
+     "token.top_count < job->top_logprobs ? token.top_count : job->top_logprobs", "token.top_count", "contract.remote_faults"),
+    ("remote: a text with a format is checked", REMOTE_ANSWER, "    check_text(answer, reason);\n", "", "contract.remote_faults"),
+    ("remote: one that differs from a strict schema is an error", REMOTE_ANSWER,
+     "(format->kind == FM_FORMAT_JSON_SCHEMA && !format->strict)", "format->kind == FM_FORMAT_JSON_SCHEMA",
+     "contract.remote_faults"),
+    ("remote: so are arguments that differ from their strict tool's", REMOTE_ANSWER,
+     "if (tool->strict && tool->parameters && fm_grammar_supported()) {", "if (0) {", "contract.remote_faults"),
     # what a request and a model may be
     ("numbers are in their range", FIELDS, "if (number > (double)rule->max) {", "if (0) {", "unit.surface_requests"),
     ("unknown fields are noted", FIELDS, "fm_ignored_add(ignored, path.text);", "(void)path;",
@@ -818,8 +904,8 @@ MUTATIONS = [
      "ignored->count < FM_IGNORED_MAX ? path : FM_IGNORED_MORE;",
      "path;",
      "unit.surface_ignored"),
-    ("what asks for nothing is no extra", "helper/surface/extras.c", "if (value && asks(fm_extra_names[i], value)) {",
-     "if (value) {",
+    ("what asks for nothing is not ignored", "helper/surface/extras.c", "} else if (asks(name, value)) {",
+     "} else {",
      "unit.surface_ignored"),
     ("no extra is ignored before there is an engine", ANSWER, "moment == FM_MOMENT_QUEUED && fm_is_extra(last)", "0",
      "unit.surface_ignored"),
@@ -868,10 +954,6 @@ MUTATIONS = [
     ("a token's id is a plain number", CHAT_REQUEST, " && (key[0] != '0' || digits == 1)", "", "unit.surface_requests"),
     ("a token's id is 32 bits long", CHAT_REQUEST, "token <= INT32_MAX ? token : -1", "token", "unit.surface_requests"),
     ("at most 1,024 biases", CHAT_REQUEST, "> LOGIT_BIASES_MAX) {", "> 100000) {", "unit.surface_requests"),
-    ("a penalty of 0 is not sent", "helper/surface/request.c",
-     "if (json_object_get_double(json_object_object_get(body, name)) != 0) {",
-     "if (1) {",
-     "unit.surface_requests"),
     ("the kit: a bias is from -100 to 100", JOB_SAMPLING, "*number >= least && *number <= most;", "*number == *number;",
      "unit.kit_job_params"),
     ("the kit: a bias is a pair", JOB_SAMPLING, " || json_object_array_length(value) != 2", "", "unit.kit_job_params"),
@@ -907,11 +989,12 @@ MUTATIONS = [
      "e2e.requests"),
     ("each choice has a seed of its own", ANSWER, "request.seed + answer->choice", "request.seed",
      "unit.surface_chat"),
-    ("the prompt counts once", ANSWER, "total.output += usage->output;", "total.input += usage->input;", "e2e.requests"),
-    ("the usage chunk is after the last choice", "helper/surface/chat.c", " && !fm_answer_has_next(answer);", ";",
+    ("the prompt counts once", USAGE, "total.input = i == 0 ? usage->input : total.input;",
+     "total.input = add_counts(total.input, usage->input);", "e2e.requests"),
+    ("the usage chunk is after the last choice", "helper/surface/chat.c", " || fm_answer_has_next(answer)) {", ") {",
      "e2e.requests|fuzz.events"),
-    ("the prompt stays for the next choice", "helper/front/engines/send.c",
-     "if (!fm_answer_has_next(&job->answer) && !fm_engine_may_use_gpu_locked(engine)) {", "if (1) {", "e2e.requests"),
+    ("the prompt stays for the next choice", SEND,
+     "fm_answer_has_next(&job->answer) || ", "", "e2e.requests"),
     ("choices share the room of an answer", ANSWER, "fm_buf_init(&answer->output, FM_OUTPUT_MAX); /*",
      "answer->output_json = 0, fm_buf_init(&answer->output, FM_OUTPUT_MAX); /*",
      "e2e.requests"),
@@ -960,25 +1043,32 @@ MUTATIONS = [
      "choice->finish == FM_FINISH_STOP;",
      "unit.surface_tools"),
     ("a call has at least one delta", RESPONSES,
-     "return state == FM_EVENT_SKIP ? call_end_state(answer) : state;",
+     "return state == FM_EVENT_SKIP ? FM_EVENT_DUE : state;",
      "return state;",
      "unit.surface_tools"),
-    ("an item is whole when another one follows", RESPONSES, "if (followed || completed(answer)) {",
+    ("an item is whole when another one follows", RESPONSES, "if (index + 1 < answer->part_count || completed(answer)) {",
      "if (completed(answer)) {", "unit.surface_tools"),
     ("a message has its place before the calls", RESPONSES,
-     "return (int64_t)open_call(answer) + has_reasoning(answer) + has_message(answer);",
-     "return (int64_t)open_call(answer) + has_reasoning(answer);",
+     '(int64_t)fm_event_open_index(answer));\n    fm_json_key(w, "item");',
+     "(int64_t)fm_event_open_index(answer) -\n"
+     "                    (fm_event_open_part(answer)->kind == FM_PART_CALL && fm_answer_has(answer, FM_PART_TEXT)));\n"
+     '    fm_json_key(w, "item");',
+     "fuzz.events"),
+    ("... in the events of its parts too", RESPONSES,
+     "(int64_t)fm_event_open_index(answer));\n    if (part->kind",
+     "(int64_t)fm_event_open_index(answer) -\n"
+     "                    (part->kind == FM_PART_CALL && fm_answer_has(answer, FM_PART_TEXT)));\n    if (part->kind",
      "fuzz.events"),
     ("calls come in order", EVENTS, "if (!name || !is_index(params, job->answer.call_count)) {", "if (!name) {", "e2e.tools"),
-    ("arguments are the last call's", EVENTS, "!is_index(params, calls - 1) || ", "", "e2e.tools"),
-    ("no arguments without a call", EVENTS, "calls == 0 || ", "", "e2e.tools"),
-    ("no text after a call", EVENTS, "if (job->answer.call_count > 0) {", "if (0) {", "e2e.tools"),
+    ("arguments are the last call's", EVENTS, " && is_index(params, job->answer.call_count - 1);", ";", "e2e.tools"),
+    ("no arguments without a call", EVENTS, "last && last->kind == FM_PART_CALL && ", "", "e2e.tools"),
+    ("no text after a call", ANSWER, "if (answer->call_count > 0 && !answer->any_order) {", "if (0) {", "e2e.tools"),
     ("no call before the prompt is accepted", EVENTS,
      "struct fm_error error;\n    if (!job->answer.opened) {",
      "struct fm_error error;\n    if (0) {",
      "e2e.tools"),
     ("a path within a tool becomes the host's", FORMAT, "if (request->nested_tools) {", "if (0) {", "unit.surface_tools"),
-    ("an engine without tools gets no job with them", KIT, "fm_kit_job_uses_tools(job) && ", "0 && ", "unit.kit"),
+    ("an engine without tools gets no job with them", ADMIT, "fm_kit_job_uses_tools(job) && ", "0 && ", "unit.kit"),
     ("stop strings do not count in arguments", JOB,
      "fm_text_stream_free(&job->stream);\n    return fm_text_stream_init(&job->stream, NULL, 0) && flushed;",
      "return flushed;",
@@ -994,10 +1084,7 @@ MUTATIONS = [
      "if (!tool) {",
      "if (!tool) {\n            continue;\n        }\n        if (0) {",
      "unit.kit_job_params"),
-    ("an engine without formats gets no job with one", KIT,
-     "job->format.kind != FM_FORMAT_TEXT && !kit->ops->formats",
-     "0",
-     "unit.kit"),
+    ("an engine without formats gets no job with one", ADMIT, "has_format(job) && !ops->formats", "0", "unit.kit"),
     ("a report that does not fit is not left out", "helper/engine/kit/job.c",
      "w.buf->failed |= job->schema_report.failed;",
      "",
@@ -1010,7 +1097,7 @@ MUTATIONS = [
      "return true ? FM_OK : fm_fail(error, FM_UNAVAILABLE, \"this", "unit.models"),
     ("a FIFO is not waited for", PLATFORM, "| O_NONBLOCK | O_NOCTTY |", "| O_NOCTTY |", "unit.models"),
     ("a folder that can't be read is not an empty one", MODELS,
-     "} else if (list.folder_error && !(list.named_projector && names_default(name))) {",
+     "} else if (list.folder_error && !(list.named_projector && fm_model_names_default(name))) {",
      "} else if (0) {",
      "unit.models|e2e.faults"),
     ("descriptors that ran out are no fault of a file", FILE,
@@ -1077,17 +1164,15 @@ MUTATIONS = [
      "unit.surface_images"),
     ("an image of a stored conversation is not the body's", FORMAT,
      "!request->conversation.previous_id && !request->conversation.refers", "true", "unit.surface_images"),
-    ("a model that sees none gets no image", "helper/front/methods/create.c",
-     "!model.mmproj && fm_request_image_param(", "0 && fm_request_image_param(",
-     "e2e.images"),
-    ("nor one out of the store", JOBS, "request->conversation.images && !job->model.mmproj", "0", "e2e.images"),
-    ("nor does an engine", KIT, "job->image_count > 0 && !kit->images", "0", "unit.kit"),
+    ("a model that sees none gets no image", ROUTE, "!fm_model_sees(&model) && ", "0 && ", "e2e.images"),
+    ("nor one out of the store", JOBS, "request->conversation.images && !fm_model_sees(&job->model)", "0", "e2e.images"),
+    ("nor does an engine", ADMIT, "job->image_count > 0 && !images", "0", "unit.kit"),
     ("the projector is the default model's", MODELS, "if (options->mmproj && model->is_default) {", "if (options->mmproj) {",
      "unit.models"),
     ("the draft model is the default model's", MODELS, "options->draft_model && model->is_default", "options->draft_model",
      "unit.models"),
     ("a draft model's file is looked at", MODELS, "code ? code : check_draft(model->draft, error)", "code", "unit.models"),
-    ("the engine is told of the draft model", "helper/front/engines/send.c", "if (model->draft) {", "if (0) {", "e2e.images"),
+    ("the engine is told of the draft model", SEND, "if (model->draft) {", "if (0) {", "e2e.images"),
     ("a projector's file is looked at", MODELS, "code || !model->mmproj || model->found ? code", "1 ? code", "unit.models"),
     ("a projector is no model", MODELS, "    if (model.kind.projector) {", "    if (0) {", "unit.models|e2e.images"),
     ("nor the default one", MODELS, "    if (kind.projector) {", "    if (0) {", "unit.models|e2e.images"),
@@ -1096,8 +1181,7 @@ MUTATIONS = [
     ("it lies beside the model", MODELS, "len == model_len && memcmp(folder, model_folder, len) == 0", "true", "unit.models"),
     ("of several the name counts", MODELS, "(!best || len > most)", "!best", "unit.models"),
     ("a header's array ends inside it", "helper/base/gguf.c", "count <= rest->len / sizes[type] &&", "", "unit.models"),
-    ("text does without a projector that was found", "helper/front/methods/create.c",
-     "!request.unresolved && request.image_params.len == 0", "0",
+    ("text does without a projector that was found", ROUTE, "!request->unresolved && request->image_params.len == 0", "0",
      "e2e.images"),
     ("a stored image needs it", JOBS, "if (!request->conversation.images && request->image_params.len == 0) {", "{",
      "e2e.images"),
@@ -1107,7 +1191,8 @@ MUTATIONS = [
     ("its deaths are not the model's", MODELS, "model->found && model->mmproj ? model->mmproj : model->id", "model->id",
      "e2e.images"),
     ("parts are the user's", JOB_PARAMS, "&& strcmp(message->role, \"user\") == 0", "", "unit.kit_job_params"),
-    ("a part has its members and no other", JOB_IMAGES, "&& json_object_object_length(part) == 2", "", "unit.kit_job_params"),
+    ("a part has its members and no other", JOB_IMAGES, "&& json_object_object_length(part) == others + 1", "",
+     "unit.kit_job_params"),
     ("images keep their place after an outcome", "helper/engine/chat/tool_prompt.c", "message, outcomes->content_len + 1);",
      "message, 0);", "unit.chat_tools"),
     ("images are counted through", JOB_IMAGES, "job->image_count++", "k", "unit.kit_job_params"),
@@ -1139,17 +1224,20 @@ MUTATIONS = [
      "if (job_events[i].output == (embeds(job) ? ANSWER : VECTOR)) {", "if (0) {", "e2e.embeddings"),
     ("dimensions are looked at before the work", EVENTS, "if (embeds(job) && !take_dimension(job, params)) {", "if (0) {",
      "e2e.embeddings"),
-    ("a job that embeds has no other members", JOB_PARAMS, "strcmp(name, \"embed\") != 0) {", "0) {", "unit.kit_job_params"),
+    ("a job that embeds has no other members", JOB_PARAMS, "if (member_at.val && other) {", "if (0) {", "unit.kit_job_params"),
     ("a job has at most 2,048 inputs", JOB_PARAMS, "|| count > FM_INPUTS_MAX", "", "unit.kit_job_params"),
     ("a job's inputs are not empty", JOB_PARAMS,
      "if (len == 0) {\n            return fm_kit_job_wrong_entry(error, \"embed\"",
      "if (0) {\n            return fm_kit_job_wrong_entry(error, \"embed\"",
      "unit.kit_job_params"),
-    ("an engine without embeddings gets none", KIT, "job->inputs && !kit->ops->embeddings", "0", "unit.kit"),
+    ("an engine without embeddings gets none", ADMIT, "embeds(job) && !ops->embeddings", "0", "unit.kit"),
     ("a vector without a length is an error", JOB, "if (!fm_vector_normalise(values, job->dimension)) {",
      "if (fm_vector_normalise(values, job->dimension), 0) {", "unit.kit"),
-    ("vectors are told until the abort", JOB, "return fm_kit_job_aborted(job) ? FM_REASON_ABORTED : FM_REASON_NONE;",
-     "return FM_REASON_NONE;", "contract.fake_embeddings"),
+    ("vectors are told until the abort", JOB,
+     "return FM_REASON_STOP;\n    }\n    return fm_kit_job_aborted(job) ? FM_REASON_ABORTED : FM_REASON_NONE;\n}\n\n"
+     "static void write_count(",
+     "return FM_REASON_STOP;\n    }\n    return FM_REASON_NONE;\n}\n\nstatic void write_count(",
+     "contract.fake_embeddings"),
     ("fake: the same text has the same vector", FAKE_EMBED, "uint64_t state = hash_of(input);",
      "uint64_t state = hash_of(input) + job->embedded;", "contract.fake_embeddings"),
     ("a model's id has no NUL", "helper/front/methods/models_retrieve.c",
@@ -1239,8 +1327,8 @@ MUTATIONS = [
      "parser->skip == next->len || **bytes != next->text[parser->skip]", "parser->skip == next->len", "unit.chat_tools"),
     # reasoning
     ("a thought comes before text and calls", ANSWER,
-     "if (fm_answer_text_len(answer) > 0 || answer->call_count > 0) {\n        return fm_fail",
-     "if (0) {\n        return fm_fail",
+     "if (begun && (!answer->any_order || is_refused(answer))) {",
+     "if (0) {",
      "unit.surface_reasoning|e2e.reasoning"),
     ("an engine built on the kit keeps to that", JOB, "if (job->spoke || job->calls > 0) {", "if (0) {", "unit.kit"),
     ("no stop string in a thought", JOB, "fm_text_stream_init(&job->thought, NULL, 0)",
@@ -1248,10 +1336,19 @@ MUTATIONS = [
     ("what is left of a thought is told as one", JOB,
      "if (!end_thought(job) || fm_text_stream_flush", "if (fm_text_stream_flush", "unit.kit"),
     ("a reasoning that was cut is incomplete", RESPONSES,
-     "bool followed = fm_answer_text_len(answer) > 0 || answer->call_count > 0;", "bool followed = true;",
+     "if (index + 1 < answer->part_count || completed(answer)) {",
+     "if (index + 1 < answer->part_count || completed(answer) || answer->parts[index].kind == FM_PART_REASONING) {",
      "unit.surface_reasoning|e2e.reasoning"),
     ("items after the reasoning count from 1", RESPONSES,
-     "return (int64_t)open_call(answer) + has_reasoning(answer)", "return (int64_t)open_call(answer)",
+     '(int64_t)fm_event_open_index(answer));\n    fm_json_key(w, "item");',
+     "(int64_t)fm_event_open_index(answer) -\n                    (fm_event_open_part(answer)->kind != FM_PART_REASONING &&\n"
+     "                     fm_answer_has(answer, FM_PART_REASONING)));\n"
+     '    fm_json_key(w, "item");',
+     "unit.surface_reasoning|e2e.reasoning"),
+    ("... and so do their parts", RESPONSES,
+     "(int64_t)fm_event_open_index(answer));\n    if (part->kind",
+     "(int64_t)fm_event_open_index(answer) -\n"
+     "                    (part->kind != FM_PART_REASONING && fm_answer_has(answer, FM_PART_REASONING)));\n    if (part->kind",
      "unit.surface_reasoning|e2e.reasoning"),
     ("a thought in chat is the assistant's", CHAT_REQUEST, "return thinks && !assistant ?", "return 0 ?",
      "unit.surface_reasoning"),
@@ -1426,13 +1523,14 @@ MUTATIONS = [
     ("truncation: the beginning stays for some turns", TRUNCATION, "while (unit * 8 <= all - turns) {", "while (0) {",
      "unit.kit_truncation"),
     ("truncation: the newest turns are tried first", TRUNCATION, "step < half ? step : half", "half", "unit.kit_truncation"),
-    ("truncation: what was left out is told", ANSWER, "if (!schema && dropped == 0 && !ignored && !timings) {", "if (!schema) {",
+    ("truncation: what was left out is told", ANSWER,
+     "if (!schema && dropped == 0 && !ignored && !timings && !engine && !uncounted) {", "if (!schema) {",
      "unit.surface_responses"),
     ("prompt: stands in place of messages", JOB_PARAMS, "if (job->prompt && (job->messages", "if (0 && (job->messages",
      "unit.kit_job_params"),
     ("prompt: a suffix stands beside it", JOB_PARAMS, "return job->suffix && !job->prompt ?", "return 0 ?",
      "unit.kit_job_params"),
-    ("prompt: an engine that takes messages alone", KIT, "job->prompt && !kit->ops->prompts", "0", "unit.kit"),
+    ("prompt: an engine that takes messages alone", ADMIT, "has_prompt(job) && !ops->prompts", "0", "unit.kit"),
     ("completions: one prompt", COMPLETIONS_REQUEST, "if (count > 1 || tokens) {", "if (tokens) {", "unit.surface_completions"),
     ("completions: no tokens", COMPLETIONS_REQUEST, "if (count > 1 || tokens) {", "if (count > 1) {",
      "unit.surface_completions"),
@@ -1551,7 +1649,7 @@ MUTATIONS = [
      "unit.log"),
     ("sessions: cached tokens are told", SESSION_REPLY,
      'result->cached_tokens = int_member(member(usage, "input_tokens_details"), "cached_tokens");', "", "unit.session_reply"),
-    ("sessions: an answer is the last item", SESSION_REPLY, "json_object_array_get_idx(output, items - 1)",
+    ("sessions: an answer is the last item", SESSION_REPLY, "json_object_array_get_idx(output, left)",
      "json_object_array_get_idx(output, 0)", "unit.session_reply"),
     ("sessions: a full context has its word", SESSION_REPLY, '"context full: %s", detail', '"%s", detail',
      "unit.session_reply"),
@@ -1566,12 +1664,42 @@ MUTATIONS = [
 ]
 
 
-def build():
-    done = call("cmake", "--build", BUILD)
+def is_full(test):
+    return test.startswith(FULL_TESTS)
+
+
+def build_of(test):
+    return FULL_BUILD if is_full(test) else BUILD
+
+
+def build(test):
+    """What the test needs; gives the compiler's output when it fails, else ""."""
+    done = call("cmake", "--build", build_of(test), *(FULL_TARGETS if is_full(test) else ()))
     return done.stdout if done.returncode else ""
 
 
-def prepare():
+def link(there, *path):
+    """Has what packaging/setup.sh downloaded where the build of the copy looks for it."""
+    os.makedirs(os.path.dirname(there), exist_ok=True)
+    if not os.path.lexists(there):
+        os.symlink(os.path.join(ROOT, "build", *path), there)
+
+
+def configure(test):
+    options = ("-DFM_LLAMA=off",)
+    if is_full(test):
+        link(os.path.join(FULL_DEPS, "llama"), "deps", "llama")
+        link(os.path.join(FULL_DEPS, "rust", "vendor"), "deps", "rust", "vendor")
+        link(os.path.join(SOURCE, "build", "models"), "models")
+        options = (f"-DFM_DEPS_DIR={FULL_DEPS}", "-DFM_VISION=off")
+    done = call("cmake", "-S", SOURCE, "-B", build_of(test), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug", *options)
+    errors = done.stdout if done.returncode else build(test)
+    if errors:
+        sys.exit(errors)
+
+
+def prepare(tests):
+    """The copy, and the builds that the tests need."""
     shutil.rmtree(SOURCE, ignore_errors=True)
     ignore = shutil.ignore_patterns("build", "node_modules", ".git", "dist")
     shutil.copytree(ROOT, SOURCE, ignore=ignore, copy_function=shutil.copy)  # new times: objects of another run are stale
@@ -1580,24 +1708,32 @@ def prepare():
         lenient = f.read().replace("-Werror", "-Wno-error")
     with open(flags, "w") as f:
         f.write(lenient)
-    configured = call("cmake", "-S", SOURCE, "-B", BUILD, "-G", "Ninja", "-DFM_LLAMA=off", "-DCMAKE_BUILD_TYPE=Debug")
-    errors = build()
-    if configured.returncode or errors:
-        sys.exit(configured.stdout + errors)
+    for test in {build_of(test): test for test in tests}.values():
+        configure(test)
 
 
-def is_red(test):
-    """True when one of the tests fails; they stop at the first."""
+def ctest(tests):
+    """Runs tests of the same build, up to the first that fails."""
     os.environ["FM_FAIL_FAST"] = "1"
-    done = call("ctest", "--test-dir", BUILD, "-R", f"^({test})(\\.[0-9])?$", "--stop-on-failure", "--timeout", "240")
+    names = f"^({'|'.join(tests)})(\\.[0-9])?$"
+    done = call("ctest", "--test-dir", build_of(tests[0]), "-R", names, "--stop-on-failure", "--output-on-failure",
+                "--timeout", str(LIMIT_S))
     if "No tests were found" in done.stdout:
-        sys.exit(f"no such test: {test}")
-    return done.returncode != 0
+        sys.exit(f"no such test: {', '.join(tests)}")
+    return done
+
+
+def check_green(tests):
+    for where in dict.fromkeys(build_of(test) for test in tests):
+        done = ctest([test for test in tests if build_of(test) == where])
+        if done.returncode:
+            sys.exit(f"{done.stdout}\na test is red though no check was taken out")
 
 
 def rows(wanted):
     for rule, file, old, new, test in wanted:
-        outcome = try_mutation(os.path.join(SOURCE, file), old, new, build, lambda test=test: is_red(test))
+        path = os.path.join(SOURCE, file)
+        outcome = try_mutation(path, old, new, lambda test=test: build(test), lambda test=test: ctest([test]).returncode != 0)
         yield rule, file, test.replace("|", ", "), outcome
 
 
@@ -1605,9 +1741,9 @@ def main():
     if sys.argv[1:] == ["--check"]:
         return check_places(ROOT, MUTATIONS)
     wanted = chosen(MUTATIONS, sys.argv[1:])
-    prepare()
-    if is_red("|".join({test for *_, test in wanted})):
-        sys.exit("a test is red though no check was taken out")
+    tests = list(dict.fromkeys(test for *_, test in wanted))
+    prepare(tests)
+    check_green(tests)
     return print_table(rows(wanted))
 
 

@@ -394,7 +394,8 @@ MUTATIONS = [
     ("J18: after 60 s", RESTART, "healthyAfterMs: 60_000", "healthyAfterMs: 59_999", "restart", "^J18"),
     # the gate
     ("a check asks once, however many want to know", GATE, "this.#asking ??= ", "this.#asking = ", "gate", "^many requests"),
-    ("compatible is remembered", GATE, 'if (this.#known.state === "ready") return COMPATIBLE;', "", "gate", "^compatible is"),
+    ("compatible is remembered", GATE, 'if (this.#known.state === "ready") return this.#known.verdict;', "",
+     "gate", "^compatible is"),
     ("... until a request fails for want of the model", GUARD, 'if (error.code === "UNAVAILABLE") gate.doubt();', "",
      "gate", "^compatible is"),
     ("a missing model is remembered for five minutes", GATE, "const WAIT_MS = 5 * 60_000;", "const WAIT_MS = 6 * 60_000;",

@@ -135,10 +135,6 @@ static void test_options(void **state) {
          "{\"sampling\":{\"mode\":\"random\",\"top_p\":1,\"seed\":9223372036854775807},\"temperature\":1}", ""},
         {",\"max_tokens\":9", "{\"temperature\":1,\"maximum_response_tokens\":9}", ""},
         {",\"temperature\":1.01", NULL, "temperature"},
-        {",\"top_k\":5", NULL, "top_k"},
-        {",\"min_p\":0.1", NULL, "min_p"},
-        {",\"repeat_penalty\":1.5", NULL, "repeat_penalty"},
-        {",\"ignore_eos\":true", NULL, "ignore_eos"},
         {",\"format\":{\"type\":\"json_object\"}", NULL, "format"},
     };
     for (size_t i = 0; i < sizeof jobs / sizeof jobs[0]; i++) {

@@ -76,8 +76,52 @@ static void loads_count_too(void **state) {
     assert_int_equal(fm_availability_known(&verdict, 5), FM_KNOWN_GOOD);
 }
 
+static void jobs_count_too(void **state) {
+    (void)state;
+    static const struct {
+        enum fm_code code;
+        const char *reason_code;
+        int64_t retry_ms;
+        enum fm_known known; /* from 0 to `ms` */
+        int64_t ms;
+    } rows[] = {
+        {FM_UNAVAILABLE, "AUTH_FAILED", 0, FM_KNOWN_BAD, FM_BAD_MS},
+        {FM_UNAVAILABLE, "OFFLINE", 0, FM_KNOWN_BAD, FM_OFFLINE_MS},
+        {FM_UNAVAILABLE, "QUOTA", 9, FM_KNOWN_BAD, 9},
+        {FM_UNAVAILABLE, "QUOTA", FM_BAD_MS + 1, FM_KNOWN_BAD, FM_BAD_MS},
+        {FM_UNAVAILABLE, "", 0, FM_KNOWN_GOOD, FM_GOOD_MS},
+        {FM_RATE_LIMITED, "", 9, FM_KNOWN_GOOD, FM_GOOD_MS},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct fm_verdict verdict = {.known = FM_KNOWN_NOT};
+        struct fm_error error;
+        fm_availability_good(&verdict, 0);
+        (void)fm_fail(&error, rows[i].code, "no");
+        snprintf(error.reason_code, sizeof error.reason_code, "%s", rows[i].reason_code);
+        error.retry_ms = rows[i].retry_ms;
+        fm_availability_job(&verdict, &error, 0);
+        assert_int_equal(fm_availability_known(&verdict, rows[i].ms - 1), rows[i].known);
+        assert_int_equal(fm_availability_known(&verdict, rows[i].ms), FM_KNOWN_NOT);
+    }
+}
+
+static void a_good_job_ends_a_bad_verdict(void **state) {
+    (void)state;
+    struct fm_verdict verdict = {.known = FM_KNOWN_NOT};
+    struct fm_error error;
+    fm_availability_job(&verdict, NULL, 0);
+    assert_int_equal(fm_availability_known(&verdict, 0), FM_KNOWN_NOT); /* it is asked: its models are not known yet */
+    (void)fm_fail(&error, FM_UNAVAILABLE, "no");
+    fm_availability_fail(&verdict, &error, 0);
+    fm_availability_job(&verdict, NULL, 1);
+    assert_int_equal(fm_availability_known(&verdict, FM_GOOD_MS), FM_KNOWN_GOOD);
+    fm_availability_job(&verdict, NULL, 2);
+    assert_int_equal(fm_availability_known(&verdict, FM_GOOD_MS + 1), FM_KNOWN_NOT); /* it is asked again in time */
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(how_long_it_holds), cmocka_unit_test(lists),
-                                       cmocka_unit_test(loads_count_too)};
+                                       cmocka_unit_test(loads_count_too), cmocka_unit_test(jobs_count_too),
+                                       cmocka_unit_test(a_good_job_ends_a_bad_verdict)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

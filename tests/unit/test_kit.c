@@ -530,7 +530,9 @@ static void start_loaded(void) {
     say(INIT);
     expect("\"id\":1,\"result\":{\"ok\":true,\"protocol_version\":1,\"name\":\"test\",\"version\":\"7\",\"slots\":2,"
            "\"models\":\"own\",\"features\":[",
-           "\"parameters\":[\"top_k\",\"min_p\",\"repeat_penalty\",\"ignore_eos\"],\"sandbox\":{");
+           ops.lacks & FM_LACKS_EXTRAS
+               ? "\"parameters\":[],\"sandbox\":{"
+               : "\"parameters\":[\"top_k\",\"min_p\",\"repeat_penalty\",\"ignore_eos\"],\"sandbox\":{");
     say(LOAD);
     expect("engine.load_progress", "0.5");
     expect("\"id\":2,\"result\":{\"ok\":true,\"context_length\":100,\"slots\":2}");
@@ -637,6 +639,10 @@ static void what_an_engine_lacks(void **state) {
         {FM_LACKS_LOGIT_BIAS, JOB(1, "x", ",\"logit_bias\":[[1,1]]"), "logit_bias"},
         {FM_LACKS_LOGPROBS, JOB(1, "x", ",\"logprobs\":0"), "logprobs"},
         {FM_LACKS_COUNTS, JOB(1, "x", ",\"max_tokens\":0"), "max_tokens"},
+        {FM_LACKS_EXTRAS, JOB(1, "x", ",\"top_k\":1"), "top_k"},
+        {FM_LACKS_EXTRAS, JOB(1, "x", ",\"min_p\":0"), "min_p"},
+        {FM_LACKS_EXTRAS, JOB(1, "x", ",\"repeat_penalty\":1.5"), "repeat_penalty"},
+        {FM_LACKS_EXTRAS, JOB(1, "x", ",\"ignore_eos\":true"), "ignore_eos"},
     };
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -649,6 +655,17 @@ static void what_an_engine_lacks(void **state) {
         ops.lacks = 0;
         assert_int_equal(hang_up(), 0);
     }
+}
+
+/* Extras that change nothing ask for nothing. */
+static void neutral_extras(void **state) {
+    (void)state;
+    ops.lacks = FM_LACKS_EXTRAS;
+    start_loaded();
+    say(JOB(1, "x", ",\"top_k\":-1,\"repeat_penalty\":1.0,\"ignore_eos\":false"));
+    expect("job.accepted");
+    ops.lacks = 0;
+    assert_int_equal(hang_up(), 0);
 }
 
 /* ---- calls ---- */
@@ -1255,6 +1272,7 @@ int main(void) {
         cmocka_unit_test(aborts_and_wakes_end_the_wait),
         cmocka_unit_test(availability),
         cmocka_unit_test(what_an_engine_lacks),
+        cmocka_unit_test(neutral_extras),
         cmocka_unit_test(calls_and_their_answers),
         cmocka_unit_test(a_job_tells_all),
         cmocka_unit_test(reasons),

@@ -282,6 +282,8 @@ static void values_arrive(void **state) {
     assert_int_equal(job.max_tokens, 7);
     assert_true(job.temperature == 0.5 && job.top_p == 1 && job.has_seed && job.seed == -9 && job.repeatable);
     assert_true(job.presence_penalty == -0.5 && job.frequency_penalty == 1);
+    assert_true(job.named.temperature && job.named.top_p && job.named.presence_penalty && job.named.frequency_penalty);
+    assert_false(job.named.top_k || job.named.repeat_penalty || job.named.ignore_eos);
     assert_true(job.logprobs && job.top_logprobs == 3);
     assert_int_equal(job.logit_bias_count, 2);
     assert_true(job.logit_biases[0].token == 7 && job.logit_biases[0].bias == FM_LOGIT_BAN);

@@ -59,10 +59,10 @@ static const struct row {
     {ENDPOINT("\"models\":[{\"id\":\"a\",\"x\":1}]"), "endpoints[0].models[0]"},
     {ENDPOINT("\"models\":[{\"id\":\"a\",\"context_length\":0}]"), "endpoints[0].models[0]"},
     {ENDPOINT("\"headers\":{\"x-a\":\"b\",\"x-c\":\"\"}"), NULL},
-    {ENDPOINT("\"headers\":{\"x-a\":1}"), "endpoints[0].headers"},
-    {ENDPOINT("\"headers\":{\"x a\":\"b\"}"), "endpoints[0].headers"},
-    {ENDPOINT("\"headers\":{\"x-a\":\"b\\r\\nx: y\"}"), "endpoints[0].headers"},
-    {ENDPOINT("\"headers\":{\"Content-Length\":\"1\"}"), "endpoints[0].headers"},
+    {ENDPOINT("\"headers\":{\"x-a\":1}"), "endpoints[0].headers.x-a"},
+    {ENDPOINT("\"headers\":{\"x a\":\"b\"}"), "endpoints[0].headers.x a"},
+    {ENDPOINT("\"headers\":{\"x-a\":\"b\\r\\nx: y\"}"), "endpoints[0].headers.x-a"},
+    {ENDPOINT("\"headers\":{\"Content-Length\":\"1\"}"), "endpoints[0].headers.Content-Length"},
     {ENDPOINT("\"headers\":[]"), "endpoints[0].headers"},
     {ENDPOINT("\"body\":{\"a\":1}"), NULL},
     {ENDPOINT("\"body\":[]"), "endpoints[0].body"},
@@ -73,10 +73,11 @@ static const struct row {
     {ENDPOINT("\"session_header\":\"x-session\""), NULL},
     {ENDPOINT("\"session_header\":\"x session\""), "endpoints[0].session_header"},
     {ENDPOINT("\"timeouts\":{\"connect_ms\":5,\"first_byte_ms\":6,\"silence_ms\":7}"), NULL},
-    {ENDPOINT("\"timeouts\":{\"connect_ms\":0}"), "endpoints[0].timeouts"},
-    {ENDPOINT("\"timeouts\":{\"total\":1}"), "endpoints[0].timeouts"},
+    {ENDPOINT("\"timeouts\":{\"connect_ms\":0}"), "endpoints[0].timeouts.connect_ms"},
+    {ENDPOINT("\"timeouts\":{\"total\":1}"), "endpoints[0].timeouts.total"},
     {ENDPOINT("\"timeouts\":7"), "endpoints[0].timeouts"},
-    {ENDPOINT("\"ca_file\":\"ca.pem\""), NULL},
+    {ENDPOINT("\"ca_file\":\"ca.pem\""), "endpoints[0].ca_file"},
+    {ENDPOINT("\"ca_file\":\"/dev/null\""), "endpoints[0].ca_file"},
     {ENDPOINT("\"ca_file\":7"), "endpoints[0].ca_file"},
     {ENDPOINT("\"key_file\":\"nowhere\""), "endpoints[0].key_file"},
     {ENDPOINT("\"key_env\":\"FM_TEST_NO_SUCH\""), "endpoints[0].key_env"},
@@ -93,11 +94,15 @@ static const struct row {
     {"{\"endpoints\":[7]}", "endpoints[0]"},
     {"{\"endpoints\":[]}", "endpoints"},
     {"{\"endpoints\":{}}", "endpoints"},
-    {"{}", ""},
+    {"{}", "endpoints"},
     {"[]", ""},
     {"{\"endpoints\":[", ""},
     {"", ""},
-    {"{\"endpoints\":[],\"x\":1}", ""},
+    {"{\"endpoints\":[],\"x\":1}", "x"},
+    {"{\"endpoints\":[],\"endpoints\":[]}", "endpoints"},
+    {ENDPOINT("\"plaintext\":true,\"pl\\u0061intext\":true"), "endpoints[0].plaintext"},
+    {ENDPOINT("\"body\": { \"a\\\"\" : [1, {\"b\":-1.5e3 , \"b\":2}] }"), "endpoints[0].body.a\"[1].b"},
+    {ENDPOINT("\"body\":{\"a\":[{\"b\":1},{\"b\":2}],\"b\":{\"a\":\"a\"}}"), NULL},
 };
 
 static void texts(void **state) {
@@ -113,6 +118,7 @@ static void texts(void **state) {
             assert_int_equal(code, FM_UNAVAILABLE);
             assert_string_equal(error.reason_code, "NOT_CONFIGURED");
             expect_text(rows[i].text, "row", i, rows[i].param, error.param);
+            assert_non_null(strstr(error.detail, rows[i].param));
             assert_int_equal(config.endpoint_count, 0);
         }
         fm_remote_config_free(&config);
@@ -120,17 +126,32 @@ static void texts(void **state) {
     }
 }
 
+/* Writes a file of its own; its path. */
+static const char *file_with(const char *text, size_t len) {
+    static char path[] = "/tmp/fm-test-key-XXXXXX";
+    memcpy(path + sizeof path - 7, "XXXXXX", 6);
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, len), (ssize_t)len);
+    close(fd);
+    return path;
+}
+
 static void what_is_read(void **state) {
     (void)state;
-    static const char text[] =
-        "{\"endpoints\":[{\"url\":\"https://a.example:8443/openai//"
-        "?v=1\",\"dialect\":\"responses\",\"ca_file\":\"ca.pem\","
-        "\"models\":[\"m\",{\"id\":\"n\",\"name\":\"o\",\"context_length\":9}],\"timeouts\":{\"silence_ms\":5}},"
-        "{\"url\":\"http://localhost\",\"dialect\":\"messages\",\"proxy\":\"http://p:3128\",\"plaintext\":true}]}";
+    const char *path = file_with(BYTES("-----BEGIN CERTIFICATE-----"));
+    char text[512];
+    int len = snprintf(text, sizeof text,
+                       "{\"endpoints\":[{\"url\":\"https://a.example:8443/openai//?v=1\",\"dialect\":\"responses\","
+                       "\"ca_file\":\"%s\",\"models\":[\"m\",{\"id\":\"n\",\"name\":\"o\",\"context_length\":9}],"
+                       "\"timeouts\":{\"silence_ms\":5}},{\"url\":\"http://localhost\",\"dialect\":\"messages\","
+                       "\"proxy\":\"http://p:3128\",\"plaintext\":true}]}",
+                       path + sizeof "/tmp/" - 1);
     struct fm_remote_config config;
     struct fm_remote_model spare;
     struct fm_error error;
-    assert_int_equal(fm_remote_config_read(&config, text, sizeof text - 1, "/etc/fm", &error), FM_OK);
+    assert_int_equal(fm_remote_config_read(&config, text, (size_t)len, "/tmp", &error), FM_OK);
+    unlink(path);
     const struct fm_endpoint *first = &config.endpoints[0];
     const struct fm_endpoint *second = &config.endpoints[1];
     assert_string_equal(first->base, "https://a.example:8443/openai");
@@ -138,7 +159,7 @@ static void what_is_read(void **state) {
     assert_int_equal(config.secrets.count, 1);
     assert_string_equal(config.secrets.texts[0], "?v=1");
     assert_string_equal(first->host, "a.example:8443");
-    assert_string_equal(first->ca_file, "/etc/fm/ca.pem");
+    assert_string_equal(first->ca_file, path);
     assert_int_equal(first->port, 8443);
     assert_int_equal(first->dialect, FM_DIALECT_RESPONSES);
     assert_int_equal(first->connect_ms, FM_CONNECT_MS);
@@ -150,17 +171,6 @@ static void what_is_read(void **state) {
     assert_string_equal(fm_endpoint_model(second, "any", &spare)->name, "any");
     assert_null(fm_endpoint_model(second, NULL, &spare)->name);
     fm_remote_config_free(&config);
-}
-
-/* Writes a file of its own; its path. */
-static const char *key_file(const char *text, size_t len) {
-    static char path[] = "/tmp/fm-test-key-XXXXXX";
-    memcpy(path + sizeof path - 7, "XXXXXX", 6);
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, text, len), (ssize_t)len);
-    close(fd);
-    return path;
 }
 
 static void keys(void **state) {
@@ -183,7 +193,7 @@ static void keys(void **state) {
         char text[512];
         struct fm_remote_config config;
         struct fm_error error = {.code = FM_OK};
-        const char *path = key_file(cases[i].text, cases[i].len);
+        const char *path = file_with(cases[i].text, cases[i].len);
         snprintf(text, sizeof text,
                  "{\"endpoints\":[{\"url\":\"https://a\",\"dialect\":\"chat\",\"key_file\":\"%s\"}]}", path);
         enum fm_code code = fm_remote_config_read(&config, text, strlen(text), NULL, &error);
@@ -216,6 +226,21 @@ static void key_of_the_environment(void **state) {
     fm_remote_config_free(&config);
 }
 
+/* They are masked in whatever a server says. */
+static void what_may_be_a_key(void **state) {
+    (void)state;
+    static const char text[] =
+        ENDPOINT("\"key_env\":\"FM_TEST_KEY\",\"headers\":{\"x-other\":\"sk-canary-4\",\"x-no\":\"1\"}");
+    struct fm_remote_config config;
+    struct fm_error error;
+    assert_int_equal(setenv("FM_TEST_KEY", "sk-canary-3", 1), 0);
+    assert_int_equal(fm_remote_config_read(&config, text, sizeof text - 1, NULL, &error), FM_OK);
+    assert_int_equal(config.secrets.count, 2);
+    assert_string_equal(config.secrets.texts[0], "sk-canary-4");
+    assert_string_equal(config.secrets.texts[1], "sk-canary-3");
+    fm_remote_config_free(&config);
+}
+
 static void only_one_key(void **state) {
     (void)state;
     static const char text[] = ENDPOINT("\"key_file\":\"/dev/null\",\"key_env\":\"X\"");
@@ -227,8 +252,11 @@ static void only_one_key(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts),        cmocka_unit_test(what_is_read),
-        cmocka_unit_test(keys),         cmocka_unit_test(key_of_the_environment),
+        cmocka_unit_test(texts),
+        cmocka_unit_test(what_is_read),
+        cmocka_unit_test(keys),
+        cmocka_unit_test(key_of_the_environment),
+        cmocka_unit_test(what_may_be_a_key),
         cmocka_unit_test(only_one_key),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -207,14 +207,20 @@ static void masking(void **state) {
         {"the short one: tiny!", "the short one: ****!"},
         {"sk-abcde", "********"},
         {"xsk-abcdefghijklmnopx", "x*******************x"},
+        {"sk%2Dabcdefgh%69jklmnop.", "***********************."},
+        {"a part: cd%65%66gh%69%6a.", "a part: ****************."},
+        {"of a query: a b/c+d=1", "of a query: *********"},
+        {"of a query: a%20b%2fc%2Bd%3d1.", "of a query: *****************."},
+        {"100%, %2", "100%, %2"},
         {"", ""},
     };
     struct fm_secrets secrets = {.count = 0};
     fm_secrets_add(&secrets, "sk-abcdefghijklmnop");
     fm_secrets_add(&secrets, "tiny");
+    fm_secrets_add(&secrets, "a%20b%2Fc%2bd=1");
     fm_secrets_add(&secrets, "it");
     fm_secrets_add(&secrets, NULL);
-    assert_int_equal(secrets.count, 2);
+    assert_int_equal(secrets.count, 3);
     for (size_t i = 0; i < COUNT(cases); i++) {
         char text[64];
         snprintf(text, sizeof text, "%s", cases[i].in);

@@ -58,9 +58,50 @@ static const struct row {
      C_HI "\"logit_bias\":{\"8\":-100,\"7\":2},\"logprobs\":true,\"top_logprobs\":2,\"stop\":[\"x\"]," C_END},
     {C, HI ",\"top_k\":4,\"min_p\":0.1,\"repeat_penalty\":1.5,\"ignore_eos\":true", NULL,
      C_HI "\"top_k\":4,\"min_p\":0.1,\"repeat_penalty\":1.5,\"repetition_penalty\":1.5,\"ignore_eos\":true," C_END},
+    {C, HI ",\"logprobs\":0", NULL, C_HI "\"logprobs\":true," C_END},
+    {R, HI ",\"logprobs\":0", NULL,
+     R_HI
+     "\"include\":[\"reasoning.encrypted_content\",\"message.output_text.logprobs\"],\"store\":false,\"stream\":true}"},
+/* what the host named is sent, and wins, also where it changes nothing */
+#define NAMED    "\"temperature\":1,\"top_p\":1,\"presence_penalty\":0,\"frequency_penalty\":0"
+#define DEFAULTS "{\"temperature\":0.2,\"top_p\":0.3,\"presence_penalty\":1,\"frequency_penalty\":1,\"top_k\":9}"
+    {C, HI "," NAMED ",\"top_k\":0,\"min_p\":0,\"repeat_penalty\":1,\"ignore_eos\":false", DEFAULTS,
+     C_HI NAMED ",\"top_k\":-1,\"min_p\":0,\"repeat_penalty\":1,\"repetition_penalty\":1,\"ignore_eos\":false," C_END},
+    {R, HI "," NAMED ",\"top_k\":0,\"repeat_penalty\":1,\"ignore_eos\":false", "{\"temperature\":0.2,\"top_p\":0.3}",
+     R_HI NAMED "," R_END},
+    {M, HI "," NAMED ",\"top_k\":-1", "{\"temperature\":0.2,\"top_p\":0.3,\"top_k\":9}",
+     M_HI "\"max_tokens\":8192,\"temperature\":1,\"top_p\":1,\"stream\":true}"},
+    {C, HI, "{\"temperature\":0.2}",
+     C_HI "\"stream\":true,\"stream_options\":{\"include_usage\":true},\"temperature\":0.2}"},
     {R, HI ",\"logprobs\":2", NULL,
      R_HI "\"include\":[\"reasoning.encrypted_content\",\"message.output_text.logprobs\"],\"top_logprobs\":2,"
           "\"store\":false,\"stream\":true}"},
+#define PASSED                                                                                                         \
+    "\"prompt_cache_key\":\"k\",\"prompt_cache_retention\":\"24h\",\"safety_identifier\":\"s\",\"user\":\"u\""
+    {C, HI ",\"verbosity\":\"low\",\"reasoning_summary\":\"auto\",\"service_tier\":\"flex\"," PASSED,
+     "{\"service_tier\":\"default\",\"verbosity\":\"high\"}",
+     C_HI "\"verbosity\":\"low\",\"service_tier\":\"flex\"," PASSED "," C_END},
+    {R, HI ",\"verbosity\":\"low\",\"reasoning_summary\":\"concise\",\"service_tier\":\"flex\"," PASSED,
+     "{\"reasoning\":{\"effort\":\"low\"},\"text\":{\"verbosity\":\"high\"}}",
+     R_HI "\"text\":{\"verbosity\":\"low\"},\"reasoning\":{\"summary\":\"concise\",\"effort\":\"low\"},"
+          "\"service_tier\":\"flex\"," PASSED "," R_END},
+    {M, HI ",\"verbosity\":\"medium\",\"reasoning_summary\":\"auto\",\"service_tier\":\"default\"," PASSED, NULL,
+     M_HI "\"max_tokens\":8192,\"service_tier\":\"standard_only\",\"metadata\":{\"user_id\":\"s\"},\"stream\":true}"},
+    {M, HI ",\"service_tier\":\"auto\",\"user\":\"u\"", NULL,
+     M_HI "\"max_tokens\":8192,\"service_tier\":\"auto\",\"metadata\":{\"user_id\":\"u\"},\"stream\":true}"},
+    {M, HI ",\"service_tier\":\"priority\"", NULL, "!service_tier"},
+    {M, HI ",\"verbosity\":\"low\"", NULL, "!verbosity"},
+    {M, HI ",\"reasoning_summary\":\"concise\"", NULL, "!reasoning_summary"},
+    {C, HI ",\"reasoning_summary\":\"concise\"", NULL, "!reasoning_summary"},
+    {C, "\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image\",\"data\":\"" PNG "\",\"detail\":\"low\"}]}]",
+     NULL,
+     "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\",\"image_url\":{\"url\":"
+     "\"data:image/png;base64," PNG "\",\"detail\":\"low\"}}]}]," C_END},
+    {R,
+     "\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image\",\"data\":\"" PNG "\",\"detail\":\"high\"}]}]",
+     NULL,
+     R_INPUT("{\"type\":\"message\",\"role\":\"user\",\"content\":[{\"type\":\"input_image\",\"detail\":\"high\","
+             "\"image_url\":\"data:image/png;base64," PNG "\"}]}") R_END},
     {C, HI ",\"reasoning\":{\"effort\":\"high\"}", NULL, C_HI "\"reasoning_effort\":\"high\"," C_END},
     {R, HI ",\"reasoning\":{\"effort\":\"high\"}",
      "{\"reasoning\":{\"summary\":\"auto\",\"effort\":\"low\"},\"user\":\"u\",\"store\":true}",

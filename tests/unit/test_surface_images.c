@@ -86,8 +86,7 @@ static const struct row chat[] = {
     {CHAT_IMAGE(""), "missing_required_parameter", "messages[0].content[0].image_url"},
     {CHAT_IMAGE(",\"image_url\":\"" URL "\""), "invalid_type", "messages[0].content[0].image_url"},
     {CHAT_IMAGE(",\"image_url\":{}"), "missing_required_parameter", "messages[0].content[0].image_url.url"},
-    {CHAT_IMAGE(",\"image_url\":{\"url\":\"" URL "\",\"size\":1}"), IGNORED,
-     "messages[0].content[0].image_url.size"},
+    {CHAT_IMAGE(",\"image_url\":{\"url\":\"" URL "\",\"size\":1}"), IGNORED, "messages[0].content[0].image_url.size"},
     {"{\"messages\":[{\"role\":\"assistant\",\"content\":[{\"type\":\"image_url\",\"image_url\":{\"url\":\"" URL
      "\"}}]}]}",
      "unsupported_parameter", "messages[0].content[0].type"},
@@ -110,13 +109,16 @@ static void rows_are_taken_or_refused(void **state) {
 
 static void what_the_engine_gets(void **state) {
     (void)state;
-    static const char job[] = "\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"what?\"},"
-                              "{\"type\":\"image\",\"data\":\"iVBORw0KGgo=\"}]}]";
-    check_job(&fm_surface_responses, FROM(URL), job);
+#define JOB(detail)                                                                                                    \
+    "\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"what?\"},"                            \
+    "{\"type\":\"image\",\"data\":\"iVBORw0KGgo=\"" detail "}]}]"
+    check_job(&fm_surface_responses, FROM(URL), JOB(""));
     check_job(&fm_surface_chat,
               CHAT("{\"type\":\"text\",\"text\":\"what?\"},{\"type\":\"image_url\",\"image_url\":{\"url\":\"" URL
                    "\",\"detail\":\"high\"}}"),
-              job);
+              JOB(",\"detail\":\"high\""));
+    check_job(&fm_surface_responses, INPUT("{\"type\":\"input_image\",\"image_url\":\"" URL "\",\"detail\":\"low\"}"),
+              JOB(",\"detail\":\"low\""));
     /* a list without images is one text, as before */
     check_job(&fm_surface_responses, INPUT("{\"type\":\"input_text\",\"text\":\" Why?\"}"),
               "\"messages\":[{\"role\":\"user\",\"content\":\"what? Why?\"}]");
@@ -141,6 +143,13 @@ static void check_renamed(const struct fm_surface *surface, const char *body, co
         assert_null(error.reason);
     }
     fm_request_free(&request);
+}
+
+static void errors_find_what_was_handed_on(void **state) {
+    (void)state;
+    check_renamed(&fm_surface_responses, FROM(URL), "verbosity", "text.verbosity", NULL);
+    check_renamed(&fm_surface_responses, FROM(URL), "reasoning_summary", "reasoning.summary", NULL);
+    check_renamed(&fm_surface_chat, CHAT_FROM(URL), "verbosity", "verbosity", NULL);
 }
 
 static void errors_find_their_image(void **state) {
@@ -181,7 +190,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_taken_or_refused), cmocka_unit_test(what_the_engine_gets),
         cmocka_unit_test(errors_find_their_image),   cmocka_unit_test(the_first_one_has_a_path),
-        cmocka_unit_test(images_are_kept),
+        cmocka_unit_test(images_are_kept),           cmocka_unit_test(errors_find_what_was_handed_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

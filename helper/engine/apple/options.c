@@ -39,10 +39,6 @@ enum fm_code fm_apple_check(const struct fm_kit_job *job, struct fm_error *error
         const char *detail;
     } rows[] = {
         {job->temperature > 1, "temperature", "Apple's model takes temperatures from 0 to 1"},
-        {job->top_k > 0, "top_k", "Apple's library takes top_p, and no top_k beside it"},
-        {job->min_p >= 0, "min_p", "Apple's model has no min_p"},
-        {job->repeat_penalty != 1, "repeat_penalty", "Apple's model has no penalties"},
-        {job->ignore_eos, "ignore_eos", "Apple's model ends its turn by itself; leave ignore_eos out"},
         {job->format.kind == FM_FORMAT_JSON_OBJECT, "format",
          "Apple's model can't be held to JSON of any shape; use a format with a schema"},
     };

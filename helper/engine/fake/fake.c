@@ -19,8 +19,10 @@
  *                          (separated by commas; uncounted: it counts no tokens); led_by_tools: what a tool said is a
  *                          script too, so that a test leads a model from call to call
  *     FM_ENGINE_FAKE_AVAILABLE  yes | hang | crash | error | slow | CODE | CODE:TTL_MS   (it has engine.available,
- * which says so) FM_ENGINE_FAKE_MODELS  ID,ID   (what it lists there) FM_ENGINE_FAKE_JOBS  CODE | CODE:RETRY_MS |
- * CODE:RETRY_MS:elsewhere   (each job fails so, before it is accepted)
+ *                            which says so)
+ *     FM_ENGINE_FAKE_MODELS  ID,ID   (what it lists there)
+ *     FM_ENGINE_FAKE_JOBS  CODE | CODE:RETRY_MS | CODE:RETRY_MS:elsewhere | CODE:RETRY_MS:REASON_CODE   (each job fails
+ *                            so, before it is accepted)
  *
  * FM_ENGINE_FAKE_LOAD may also be refuse:CODE, a reason_code. A copy of this program with the name fm-engine-NAME reads
  * FM_ENGINE_NAME_... before FM_ENGINE_FAKE_..., so that tests can have several.
@@ -509,13 +511,16 @@ static enum fm_reason fail_first(struct fm_error *error) {
         return FM_REASON_NONE;
     }
     char *retry = strchr(text, ':');
-    char *elsewhere = retry ? strchr(retry + 1, ':') : NULL;
+    char *more = retry ? strchr(retry + 1, ':') : NULL;
     if (retry) {
         *retry++ = '\0';
     }
     (void)fm_fail(error, fm_code_parse(text), "this job fails, as FM_ENGINE_FAKE_JOBS asks");
     error->retry_ms = retry ? strtoll(retry, NULL, 10) : 0;
-    error->elsewhere = elsewhere != NULL;
+    error->elsewhere = more && strcmp(more, ":elsewhere") == 0;
+    if (more && !error->elsewhere) {
+        snprintf(error->reason_code, sizeof error->reason_code, "%s", more + 1);
+    }
     return FM_REASON_ERROR;
 }
 

@@ -48,6 +48,22 @@ static bool wants_logprobs(const struct fm_kit_job *job) {
     return job->logprobs;
 }
 
+static bool has_top_k(const struct fm_kit_job *job) {
+    return job->top_k > 0;
+}
+
+static bool has_min_p(const struct fm_kit_job *job) {
+    return job->min_p >= 0;
+}
+
+static bool has_repeat_penalty(const struct fm_kit_job *job) {
+    return job->repeat_penalty != 1;
+}
+
+static bool ignores_eos(const struct fm_kit_job *job) {
+    return job->ignore_eos;
+}
+
 static bool only_counts(const struct fm_kit_job *job) {
     return job->count_only;
 }
@@ -66,6 +82,10 @@ static const struct row {
     {has_frequency_penalty, FM_LACKS_PENALTIES, "frequency_penalty", "knows no penalties"},
     {has_biases, FM_LACKS_LOGIT_BIAS, "logit_bias", "can't bias tokens"},
     {wants_logprobs, FM_LACKS_LOGPROBS, "logprobs", "tells no log probabilities"},
+    {has_top_k, FM_LACKS_EXTRAS, "top_k", "knows no top_k"},
+    {has_min_p, FM_LACKS_EXTRAS, "min_p", "knows no min_p"},
+    {has_repeat_penalty, FM_LACKS_EXTRAS, "repeat_penalty", "knows no penalties"},
+    {ignores_eos, FM_LACKS_EXTRAS, "ignore_eos", "ends its answers by itself; leave ignore_eos out"},
     {only_counts, FM_LACKS_COUNTS, "max_tokens", "can't count the tokens of a prompt"},
 };
 

@@ -14,10 +14,10 @@ static enum fm_code wrong_part(struct fm_error *error, size_t message, size_t pa
     return fm_kit_job_wrong_entry(error, list, part, member, expected);
 }
 
-/* The member `name` of a part that has `type` besides and nothing else, a string; NULL: it is none such. */
-static struct json_object *only_member(struct json_object *part, const char *name) {
+/* The member `name` of a part that has `others` besides and nothing else, a string; NULL: it is none such. */
+static struct json_object *only_member(struct json_object *part, const char *name, int others) {
     struct json_object *value = json_object_object_get(part, name);
-    bool valid = json_object_is_type(value, json_type_string) && json_object_object_length(part) == 2;
+    bool valid = json_object_is_type(value, json_type_string) && json_object_object_length(part) == others + 1;
     return valid ? value : NULL;
 }
 
@@ -50,7 +50,8 @@ static enum fm_code add_text(struct fm_message *message, struct json_object *tex
 }
 
 /* FM_INVALID_REQUEST: it is no base64. */
-static enum fm_code add_image(struct fm_message *message, struct json_object *data, struct fm_error *error) {
+static enum fm_code add_image(struct fm_message *message, struct json_object *data, const char *detail,
+                              struct fm_error *error) {
     const char *text = json_object_get_string(data);
     size_t digits = (size_t)json_object_get_string_len(data);
     size_t len = fm_base64_decoded_size(text, digits);
@@ -61,13 +62,15 @@ static enum fm_code add_image(struct fm_message *message, struct json_object *da
     if (!bytes) {
         return fm_fail_no_memory(error);
     }
-    message->images[message->image_count++] = (struct fm_image){.bytes = bytes, .len = len, .at = message->content_len};
+    message->images[message->image_count++] =
+        (struct fm_image){.bytes = bytes, .len = len, .at = message->content_len, .detail = detail};
     return fm_base64_read(text, digits, bytes) ? FM_OK : FM_INVALID_REQUEST;
 }
 
 static enum fm_code read_part(struct fm_message *message, size_t index, size_t at, struct json_object *part,
                               struct fm_error *error) {
     static const char *const types[] = {"text", "image", NULL};
+    static const char *const details[] = {"auto", "low", "high", "original", NULL};
     if (!json_object_is_type(part, json_type_object)) {
         return wrong_part(error, index, at, "", "an object");
     }
@@ -76,12 +79,20 @@ static enum fm_code read_part(struct fm_message *message, size_t index, size_t a
         return wrong_part(error, index, at, ".type", "\"text\" or \"image\"");
     }
     if (type == 0) {
-        struct json_object *text = only_member(part, "text");
+        struct json_object *text = only_member(part, "text", 1);
         return text ? add_text(message, text) : wrong_part(error, index, at, "", "a string \"text\" and nothing else");
     }
-    struct json_object *data = only_member(part, "data");
-    enum fm_code code = data ? add_image(message, data, error) : FM_INVALID_REQUEST;
-    return code == FM_INVALID_REQUEST ? wrong_part(error, index, at, "", "\"data\" in base64 and nothing else") : code;
+    struct json_object *detail = NULL;
+    int others = 1 + json_object_object_get_ex(part, "detail", &detail);
+    struct json_object *data = only_member(part, "data", others);
+    int word = fm_kit_job_word(detail, details);
+    if (detail && word < 0) {
+        return wrong_part(error, index, at, ".detail", "\"auto\", \"low\", \"high\" or \"original\"");
+    }
+    enum fm_code code = data ? add_image(message, data, detail ? details[word] : NULL, error) : FM_INVALID_REQUEST;
+    return code == FM_INVALID_REQUEST
+               ? wrong_part(error, index, at, "", "\"data\" in base64, and nothing but \"detail\"")
+               : code;
 }
 
 enum fm_code fm_kit_job_read_parts(struct fm_message *message, size_t index, struct json_object *parts,

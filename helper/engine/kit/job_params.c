@@ -215,11 +215,13 @@ static bool read_number(struct json_object *value, double *number) {
 }
 
 static enum fm_code read_temperature(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
+    job->named.temperature = true;
     return read_number(value, &job->temperature) ? FM_OK : fm_kit_job_wrong(error, "temperature", "a number from 0");
 }
 
 static enum fm_code read_top_p(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
     bool valid = read_number(value, &job->top_p) && job->top_p <= 1;
+    job->named.top_p = true;
     return valid ? FM_OK : fm_kit_job_wrong(error, "top_p", "a number from 0 to 1");
 }
 
@@ -411,6 +413,12 @@ enum fm_code fm_kit_job_read(struct fm_kit_job *job, struct json_object *params,
         const char *name = json_object_iter_peek_name(&at);
         struct json_object *value = json_object_iter_peek_value(&at);
         const struct member *member = find_member(name);
+        if (!member && fm_kit_job_read_passed(job, name, value)) {
+            if (value && !json_object_is_type(value, json_type_string)) {
+                return fm_kit_job_wrong(error, name, "a string");
+            }
+            continue;
+        }
         if (!member) {
             return fm_fail(error, FM_INVALID_REQUEST, "job.start: this engine does not know the member \"%s\"", name);
         }

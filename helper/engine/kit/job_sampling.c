@@ -3,6 +3,7 @@
 
 #include <json-c/json.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* NaN is no such number. */
 static bool read_between(struct json_object *value, double least, double most, double *number) {
@@ -14,12 +15,14 @@ static bool read_between(struct json_object *value, double least, double most, d
 enum fm_code fm_kit_job_read_presence_penalty(struct fm_kit_job *job, struct json_object *value,
                                               struct fm_error *error) {
     bool valid = read_between(value, -2, 2, &job->presence_penalty);
+    job->named.presence_penalty = true;
     return valid ? FM_OK : fm_kit_job_wrong(error, "presence_penalty", "a number from -2 to 2");
 }
 
 enum fm_code fm_kit_job_read_frequency_penalty(struct fm_kit_job *job, struct json_object *value,
                                                struct fm_error *error) {
     bool valid = read_between(value, -2, 2, &job->frequency_penalty);
+    job->named.frequency_penalty = true;
     return valid ? FM_OK : fm_kit_job_wrong(error, "frequency_penalty", "a number from -2 to 2");
 }
 
@@ -64,10 +67,31 @@ enum fm_code fm_kit_job_read_logprobs(struct fm_kit_job *job, struct json_object
 
 const char *const fm_kit_job_extras[] = {"top_k", "min_p", "repeat_penalty", "ignore_eos", NULL};
 
+const char *const fm_kit_job_passed[FM_PASSED_COUNT + 1] = {
+    [FM_PASSED_VERBOSITY] = "verbosity",
+    [FM_PASSED_REASONING_SUMMARY] = "reasoning_summary",
+    [FM_PASSED_SERVICE_TIER] = "service_tier",
+    [FM_PASSED_CACHE_KEY] = "prompt_cache_key",
+    [FM_PASSED_CACHE_RETENTION] = "prompt_cache_retention",
+    [FM_PASSED_SAFETY_IDENTIFIER] = "safety_identifier",
+    [FM_PASSED_USER] = "user",
+};
+
+bool fm_kit_job_read_passed(struct fm_kit_job *job, const char *name, struct json_object *value) {
+    for (size_t i = 0; i < FM_PASSED_COUNT; i++) {
+        if (strcmp(fm_kit_job_passed[i], name) == 0) {
+            job->passed[i] = value;
+            return true;
+        }
+    }
+    return false;
+}
+
 enum fm_code fm_kit_job_read_top_k(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
     int64_t count = json_object_get_int64(value);
     bool valid = json_object_is_type(value, json_type_int) && count >= -1 && count <= INT32_MAX;
     job->top_k = valid && count > 0 ? count : 0;
+    job->named.top_k = true;
     return valid ? FM_OK : fm_kit_job_wrong(error, "top_k", "an integer from -1 to 2147483647");
 }
 
@@ -78,11 +102,13 @@ enum fm_code fm_kit_job_read_min_p(struct fm_kit_job *job, struct json_object *v
 
 enum fm_code fm_kit_job_read_repeat_penalty(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
     bool valid = read_between(value, 0, 10, &job->repeat_penalty) && job->repeat_penalty > 0;
+    job->named.repeat_penalty = true;
     return valid ? FM_OK : fm_kit_job_wrong(error, "repeat_penalty", "a number above 0, up to 10");
 }
 
 enum fm_code fm_kit_job_read_ignore_eos(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
     job->ignore_eos = json_object_get_boolean(value);
+    job->named.ignore_eos = true;
     bool valid = json_object_is_type(value, json_type_boolean);
     return valid ? FM_OK : fm_kit_job_wrong(error, "ignore_eos", "true or false");
 }

@@ -109,7 +109,7 @@ enum fm_lack {
     FM_LACKS_PENALTIES = 8,    /* `presence_penalty`, `frequency_penalty` */
     FM_LACKS_LOGIT_BIAS = 16,  /* `logit_bias` */
     FM_LACKS_LOGPROBS = 32,    /* `logprobs` */
-    FM_LACKS_EXTRAS = 64,      /* the extra parameters; the front does not send them then */
+    FM_LACKS_EXTRAS = 64,      /* the extra parameters, which the front does not send then */
     FM_LACKS_COUNTS = 128,     /* it can't count a prompt's tokens: `max_tokens` 0 */
     FM_LACKS_TRUNCATION = 256, /* `truncation` "auto" */
 };
@@ -125,6 +125,7 @@ struct fm_engine_ops {
     bool any_order;           /* reasoning, text and calls of an answer come in any order, each several times */
     bool needs_config;        /* fm_kit_config has to have something */
     bool wants_session;       /* it has a use for job->session */
+    bool passes_on;           /* it has a use for job->passed */
     unsigned lacks;           /* enum fm_lack */
     unsigned platforms;       /* enum fm_platforms; 0: all */
     bool needs_network;       /* leaves the network out of the sandbox */
@@ -201,6 +202,7 @@ struct fm_image {
     size_t len;           /* at least 1 */
     size_t at;            /* bytes of the message's content before it */
     size_t index;         /* of the job's images, from 0 on, in the order of all messages */
+    const char *detail;   /* "low", "high", "original" or "auto"; NULL: left open */
 };
 
 struct fm_message {
@@ -309,6 +311,31 @@ struct fm_kit_usage {
     int64_t reasoning;
 };
 
+/* What a server that the job is handed on to may do something with, and a model does not see (ENGINE.md, Handing on).
+ */
+enum fm_passed {
+    FM_PASSED_VERBOSITY,         /* "low", "medium" or "high" */
+    FM_PASSED_REASONING_SUMMARY, /* "auto", "concise" or "detailed" */
+    FM_PASSED_SERVICE_TIER,
+    FM_PASSED_CACHE_KEY,
+    FM_PASSED_CACHE_RETENTION,
+    FM_PASSED_SAFETY_IDENTIFIER,
+    FM_PASSED_USER,
+    FM_PASSED_COUNT,
+};
+
+/* Which members of a job the host has named. An engine that computes looks at the values alone: what nobody names has
+ * the value that changes nothing. One that asks somebody else passes on what was named, and nothing else. */
+struct fm_named {
+    bool temperature;
+    bool top_p;
+    bool presence_penalty;
+    bool frequency_penalty;
+    bool top_k;
+    bool repeat_penalty;
+    bool ignore_eos;
+};
+
 /* All strings belong to the job. The members down to `parallel_tool_calls` are read-only. */
 struct fm_kit_job {
     int64_t id;
@@ -328,6 +355,8 @@ struct fm_kit_job {
     int64_t max_tokens;  /* at least 1; 0: no limit */
     double temperature;  /* at least 0 */
     double top_p;        /* 0 to 1 */
+    struct fm_named named;
+    struct json_object *passed[FM_PASSED_COUNT]; /* strings, borrowed; NULL: the host did not name it */
     bool has_seed;
     int64_t seed;
     bool repeatable;          /* the same to the bit as in a fresh process: it has to run alone, see fm_kit_take */

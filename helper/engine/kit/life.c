@@ -104,6 +104,9 @@ static void answer_initialize(struct fm_kit *kit, const struct fm_item *item) {
     for (const char *const *name = fm_kit_job_extras; *name && !(ops->lacks & FM_LACKS_EXTRAS); name++) {
         fm_json_str(&w, *name);
     }
+    for (const char *const *name = fm_kit_job_passed; *name && ops->passes_on; name++) {
+        fm_json_str(&w, *name);
+    }
     fm_json_array_end(&w);
     fm_json_key(&w, "sandbox");
     fm_sandbox_write(&kit->sandbox, &w);

@@ -20,6 +20,7 @@
 #define NAME_SHOWN        64          /* bytes of a tool's name in an error */
 #define WHY_SHOWN         300         /* bytes of what is wrong with it */
 #define VECTOR_VALUES_MAX (1u << 20)  /* numbers of vectors that do not come in base64 */
+#define PIECE_MAX         (1u << 20)  /* bytes of a text that go to the front at once: with escapes, they fit a frame */
 
 void fm_remote_answer_init(struct fm_remote_answer *answer, struct fm_kit_job *job) {
     *answer = (struct fm_remote_answer){.job = job};
@@ -53,6 +54,27 @@ static bool is_json(const struct fm_remote_answer *answer) {
 
 /* ---- calls ---- */
 
+/* Hands a text on, in pieces that fit a frame whatever the server's have. */
+static bool send_text(struct fm_remote_answer *answer, enum fm_piece kind, const char *text, size_t len) {
+    bool more = true;
+    for (size_t at = 0; more && at < len; at += PIECE_MAX) {
+        size_t piece = len - at < PIECE_MAX ? len - at : PIECE_MAX;
+        more = go_on(answer, fm_kit_job_piece(answer->job, kind, text + at, piece));
+    }
+    return more;
+}
+
+/* What has to come back with the conversation has a limit (ENGINE.md, State of an answer). */
+static bool send_state(struct fm_remote_answer *answer, const char *text, size_t len) {
+    if (len > FM_STATE_BYTES_MAX) {
+        (void)fm_fail(&answer->fault, FM_INTERNAL,
+                      "%s sent a thought of %zu bytes that has to come back with the conversation, and 262144 can",
+                      answer->endpoint->host, len);
+        return go_on(answer, FM_REASON_ERROR);
+    }
+    return go_on(answer, fm_kit_job_state(answer->job, text, len));
+}
+
 /* What is wrong with a call is told when the answer ends; the first fault counts. No text of the server is shown. */
 static void note_fault(struct fm_remote_answer *answer, const struct fm_tool *tool, const char *why) {
     const char *name = tool ? tool->name : "one that this answer may not call";
@@ -62,8 +84,11 @@ static void note_fault(struct fm_remote_answer *answer, const struct fm_tool *to
     }
 }
 
-/* A server may have ignored the schema, or have been cut: no call whose arguments are broken passes for one. */
-static void check_arguments(struct fm_remote_answer *answer) {
+/*
+ * A server may have ignored the schema, or have been cut: no call whose arguments are broken passes for one. `cut`: the
+ * answer has reached a limit, and what is there may be the beginning of an object.
+ */
+static void check_arguments(struct fm_remote_answer *answer, bool cut) {
     const struct fm_tool *tool = answer->call;
     struct fm_buf *arguments = &answer->arguments;
     struct fm_buf reason;
@@ -74,8 +99,12 @@ static void check_arguments(struct fm_remote_answer *answer) {
         return;
     }
     arguments->len--;
+    size_t blanks = strspn(arguments->data, " \t\r\n");
     const char *fault = fm_json_check(arguments->data, arguments->len, FM_ENGINE_VALUES_MAX, &offset);
-    if (fault || arguments->data[strspn(arguments->data, " \t\r\n")] != '{') {
+    if (fault && cut && offset == arguments->len && (arguments->data[blanks] == '{' || blanks == arguments->len)) {
+        return;
+    }
+    if (fault || arguments->data[blanks] != '{') {
         note_fault(answer, tool, ", with arguments that are not a JSON object");
         return;
     }
@@ -100,7 +129,7 @@ static bool end_call(struct fm_remote_answer *answer) {
         fm_buf_append_str(&answer->arguments, "{}");
     }
     if (open) {
-        check_arguments(answer);
+        check_arguments(answer, false);
     }
     answer->call = NULL;
     return !empty || go_on(answer, fm_kit_job_piece(answer->job, FM_PIECE_ARGUMENTS, "{}", 2));
@@ -132,6 +161,13 @@ static bool take_call(struct fm_remote_answer *answer, const char *name) {
 
 /* ---- all parts ---- */
 
+/* Some servers tell more of the likely tokens than they are asked for. */
+static void take_logprobs(struct fm_kit_job *job, const struct fm_token_logprobs *told) {
+    struct fm_token_logprobs token = *told;
+    token.top_count = token.top_count < job->top_logprobs ? token.top_count : job->top_logprobs;
+    fm_kit_job_logprobs(job, &token);
+}
+
 bool fm_remote_answer_take(void *state, const struct fm_remote_part *part) {
     static const enum fm_piece pieces[] = {
         [FM_PART_TEXT] = FM_PIECE_TEXT,
@@ -144,12 +180,12 @@ bool fm_remote_answer_take(void *state, const struct fm_remote_part *part) {
         return false;
     }
     switch (part->kind) {
-    case FM_PART_LOGPROBS: fm_kit_job_logprobs(job, part->token); return true;
-    case FM_PART_STATE: return go_on(answer, fm_kit_job_state(job, part->text, part->len));
+    case FM_PART_LOGPROBS: take_logprobs(job, part->token); return true;
+    case FM_PART_STATE: return send_state(answer, part->text, part->len);
     case FM_PART_CALL: return take_call(answer, part->text);
     case FM_PART_ARGUMENTS:
         fm_buf_append(&answer->arguments, part->text, part->len);
-        return go_on(answer, fm_kit_job_piece(job, FM_PIECE_ARGUMENTS, part->text, part->len));
+        return send_text(answer, FM_PIECE_ARGUMENTS, part->text, part->len);
     case FM_PART_TEXT:
         if (is_json(answer)) {
             fm_buf_append(&answer->text, part->text, part->len);
@@ -157,7 +193,7 @@ bool fm_remote_answer_take(void *state, const struct fm_remote_part *part) {
         break;
     default: break;
     }
-    return end_call(answer) && go_on(answer, fm_kit_job_piece(job, pieces[part->kind], part->text, part->len));
+    return end_call(answer) && send_text(answer, pieces[part->kind], part->text, part->len);
 }
 
 /* ---- the check of a text with a format ---- */
@@ -186,6 +222,11 @@ static void check_text(const struct fm_remote_answer *answer, struct fm_buf *rea
 
 /* The server may have ignored the format: nothing that is broken passes for an answer with `strict`. */
 static enum fm_reason check(struct fm_remote_answer *answer, struct fm_error *error) {
+    static const char *const advice[] = {
+        [FM_DIALECT_CHAT] = "it may ignore formats; try another server or model",
+        [FM_DIALECT_RESPONSES] = "it may ignore formats in the dialect responses; try the dialect chat",
+        [FM_DIALECT_MESSAGES] = "it may ignore formats in the dialect messages; try the dialect chat",
+    };
     struct fm_buf *reason = &answer->job->schema_error;
     const struct fm_format *format = &answer->job->format;
     if (!is_json(answer) || (answer->calls && answer->text.len == 0) || fm_kit_job_cut(answer->job)) {
@@ -197,8 +238,10 @@ static enum fm_reason check(struct fm_remote_answer *answer, struct fm_error *er
     if (reason->len == 0 || (format->kind == FM_FORMAT_JSON_SCHEMA && !format->strict)) {
         return FM_REASON_STOP;
     }
-    (void)fm_fail(error, FM_INTERNAL, "%s has not kept to the format: %.*s", answer->endpoint->host,
-                  (int)(reason->len < 300 ? reason->len : 300), reason->data);
+    fm_buf_append_char(reason, '\0');
+    const char *why = reason->failed ? "what is wrong is too long to be told" : reason->data;
+    (void)fm_fail(error, FM_INTERNAL, "%s has not kept to the format (%s): %.*s", answer->endpoint->host,
+                  advice[answer->endpoint->dialect], fm_utf8_shown(why, WHY_SHOWN), why);
     fm_buf_reset(reason);
     return FM_REASON_ERROR;
 }
@@ -215,15 +258,17 @@ enum fm_reason fm_remote_answer_end(struct fm_remote_answer *answer, const struc
     if (!accept(answer, reader->usage.input)) {
         return answer->reason;
     }
-    if (reason != FM_REASON_STOP) {
-        return reason;
-    }
-    if (!end_call(answer)) {
+    if (reason != FM_REASON_STOP && answer->call) {
+        check_arguments(answer, true);
+    } else if (!end_call(answer)) {
         return answer->reason;
     }
     if (answer->fault.code != FM_OK) {
         *error = answer->fault;
         return FM_REASON_ERROR;
+    }
+    if (reason != FM_REASON_STOP) {
+        return reason;
     }
     if (is_full(answer, reader)) {
         return FM_REASON_LENGTH;
@@ -255,15 +300,17 @@ static size_t size_of(struct json_object *vector) {
     return bytes % sizeof(float) == 0 ? bytes / sizeof(float) : 0;
 }
 
-/* `vector` has `count` numbers. False: not all are finite. */
+/* `vector` has `count` entries. False: not all are finite numbers. */
 static bool read_vector(struct json_object *vector, float *values, size_t count) {
     if (json_object_is_type(vector, json_type_string)) {
         return fm_vector_read(json_object_get_string(vector), (size_t)json_object_get_string_len(vector), values,
                               count);
     }
     for (size_t i = 0; i < count; i++) {
-        values[i] = (float)json_object_get_double(json_object_array_get_idx(vector, i));
-        if (!isfinite(values[i])) {
+        struct json_object *number = json_object_array_get_idx(vector, i);
+        values[i] = (float)json_object_get_double(number);
+        bool is_number = json_object_is_type(number, json_type_int) || json_object_is_type(number, json_type_double);
+        if (!is_number || !isfinite(values[i])) {
             return false;
         }
     }
@@ -304,7 +351,7 @@ static enum fm_reason send_vectors(struct fm_remote_answer *answer, struct json_
     for (size_t i = 0; !reason; i++) {
         struct json_object *vector = find_vector(list, i);
         if (size_of(vector) != job->dimension || !read_vector(vector, values, job->dimension)) {
-            reason = broken(answer, "they have not all the same size, or are not finite", error);
+            reason = broken(answer, "they have not all the same size, or are not finite numbers", error);
         } else {
             reason = fm_kit_job_embedding(job, values, error);
         }

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define VECTORS_MAX (64u << 20) /* bytes of an answer with vectors */
+#define BODY_MAX (64u << 20) /* bytes of an answer that is no stream */
 
 struct fm_ask {
     struct fm_remote *remote;
@@ -19,7 +19,7 @@ struct fm_ask {
     size_t tried;         /* endpoints that had their turn */
     struct fm_transfer *transfer;
     struct fm_remote_reader reader; /* of a stream */
-    struct fm_buf vectors;          /* else the body so far */
+    struct fm_buf body;             /* of an answer that is none, so far */
     struct fm_remote_answer answer;
     enum fm_code code; /* what failed last, with `error` */
     struct fm_error error;
@@ -39,16 +39,28 @@ static void finish(struct fm_ask *ask, enum fm_reason reason) {
     }
     fm_kit_job_finish(ask->job, reason, &ask->error);
     fm_reader_free(&ask->reader);
-    fm_buf_free(&ask->vectors);
+    fm_buf_free(&ask->body);
     fm_remote_answer_free(&ask->answer);
     free(ask);
 }
 
 /* ---- what a transfer tells ---- */
 
+static bool on_body(void *state, const char *bytes, size_t len) {
+    struct fm_ask *ask = state;
+    fm_buf_append(&ask->body, bytes, len);
+    if (ask->body.failed) {
+        ask->code = fm_fail(&ask->error, FM_INTERNAL, "%s sent an answer of more than 64 MiB", current(ask)->host);
+    }
+    return ask->code == FM_OK;
+}
+
 /* Whatever the reader makes of it, it is dealt with in `on_done`, where another transfer can be started. */
 static bool on_stream(void *state, const char *bytes, size_t len) {
     struct fm_ask *ask = state;
+    if (!fm_transfer_streams(ask->transfer)) {
+        return on_body(state, bytes, len);
+    }
     ask->code = fm_reader_push(&ask->reader, bytes, len, &ask->error);
     if (ask->code == FM_OK && ask->reader.complete) {
         fm_transfer_detach(ask->transfer);
@@ -56,15 +68,6 @@ static bool on_stream(void *state, const char *bytes, size_t len) {
         return true;
     }
     return ask->code == FM_OK && !ask->reader.stopped;
-}
-
-static bool on_vectors(void *state, const char *bytes, size_t len) {
-    struct fm_ask *ask = state;
-    fm_buf_append(&ask->vectors, bytes, len);
-    if (ask->vectors.failed) {
-        ask->code = fm_fail(&ask->error, FM_INTERNAL, "%s sent vectors of more than 64 MiB", current(ask)->host);
-    }
-    return ask->code == FM_OK;
 }
 
 static bool start_next(struct fm_ask *ask);
@@ -75,8 +78,21 @@ static void move_on(struct fm_ask *ask) {
     fm_log(FM_LOG_WARN, "job %lld: %s failed: %s %s", (long long)ask->job->id, current(ask)->host,
            fm_code_name(ask->code), ask->error.reason_code);
     if (!moves || !start_next(ask)) {
+        ask->error.elsewhere |= moves && fm_failure_moves_on(&ask->error); /* another engine is a next one too */
         finish(ask, FM_REASON_ERROR);
     }
+}
+
+/* The body has ended: of a stream, or of an answer that came as a whole. */
+static enum fm_reason end_of_answer(struct fm_ask *ask) {
+    if (ask->body.len > 0) {
+        ask->code = fm_reader_whole(&ask->reader, ask->body.data, ask->body.len, &ask->error);
+    }
+    if (ask->reader.stopped) {
+        return ask->answer.reason;
+    }
+    ask->code = fm_reader_close(&ask->reader, &ask->error);
+    return ask->code ? FM_REASON_NONE : fm_remote_answer_end(&ask->answer, &ask->reader, &ask->error);
 }
 
 static void on_done(void *state, enum fm_code code, const struct fm_error *error) {
@@ -89,10 +105,9 @@ static void on_done(void *state, enum fm_code code, const struct fm_error *error
     } else if (ask->code == FM_OK && ask->reader.stopped) {
         reason = ask->answer.reason;
     } else if (ask->code == FM_OK && ask->job->inputs) {
-        reason = fm_remote_answer_embed(&ask->answer, &ask->vectors, &ask->error);
+        reason = fm_remote_answer_embed(&ask->answer, &ask->body, &ask->error);
     } else if (ask->code == FM_OK) {
-        ask->code = fm_reader_close(&ask->reader, &ask->error);
-        reason = ask->code ? FM_REASON_NONE : fm_remote_answer_end(&ask->answer, &ask->reader, &ask->error);
+        reason = end_of_answer(ask);
     }
     if (reason == FM_REASON_ERROR && ask->answer.fault.code != FM_OK) {
         ask->error = ask->answer.fault;
@@ -126,7 +141,7 @@ static bool send(struct fm_ask *ask, const char *model) {
     }
     fm_reader_free(&ask->reader);
     fm_reader_init(&ask->reader, endpoint, model, &remote->config.secrets, fm_remote_answer_take, &ask->answer);
-    fm_buf_reset(&ask->vectors);
+    fm_buf_reset(&ask->body);
     ask->answer.endpoint = endpoint;
     const struct fm_call call = {
         .endpoint = endpoint,
@@ -134,7 +149,7 @@ static bool send(struct fm_ask *ask, const char *model) {
         .body = &body,
         .session = ask->job->session,
         .stream = !ask->job->inputs,
-        .data = ask->job->inputs ? on_vectors : on_stream,
+        .data = ask->job->inputs ? on_body : on_stream,
         .done = on_done,
         .state = ask,
     };
@@ -180,7 +195,7 @@ void fm_ask_start(struct fm_remote *remote, struct fm_kit_job *job) {
     }
     remote->asks = ask;
     fm_remote_answer_init(&ask->answer, job);
-    fm_buf_init(&ask->vectors, VECTORS_MAX);
+    fm_buf_init(&ask->body, BODY_MAX);
     fm_reader_init(&ask->reader, &remote->config.endpoints[0], NULL, &remote->config.secrets, fm_remote_answer_take,
                    &ask->answer);
     if (start_next(ask)) {

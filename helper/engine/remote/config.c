@@ -1,8 +1,11 @@
 /* The configuration, member by member: a table row each, so that what is unknown is an error and not ignored. */
 #include "engine/remote/config.h"
 #include "base/buf.h"
+#include "base/file.h"
 #include "base/secret.h"
 #include "base/utf8.h"
+#include "engine/remote/twice.h"
+#include "engine/remote/url.h"
 #include "protocol/json_check.h"
 #include "protocol/json_tree.h"
 
@@ -59,83 +62,11 @@ static char *joined(const char *first, const char *second, const char *third) {
 
 /* ---- URLs ---- */
 
-struct url {
-    bool https;
-    char host[256]; /* without brackets */
-    size_t authority_len;
-    const char *authority; /* HOST:PORT, as it stands there */
-    int port;
-    const char *rest; /* what follows */
-};
-
-/* The port after the colon at `text` (`len` bytes, the colon counted); -1: it is none. */
-static int port_of(const char *text, size_t len, int otherwise) {
-    int port = 0;
-    if (len == 0) {
-        return otherwise;
-    }
-    for (size_t i = 1; i < len; i++) {
-        port = text[i] >= '0' && text[i] <= '9' && port <= 65535 ? port * 10 + (text[i] - '0') : 65536;
-    }
-    return text[0] == ':' && len > 1 && port > 0 && port <= 65535 ? port : -1;
-}
-
-/* NULL, or what is wrong with it. */
-static const char *read_url(const char *text, struct url *url) {
-    url->https = strncmp(text, "https://", 8) == 0;
-    if (!url->https && strncmp(text, "http://", 7) != 0) {
-        return "a URL that begins with https:// or http:// is expected";
-    }
-    for (const char *at = text; *at; at++) {
-        if (*at <= 0x20 || *at >= 0x7f || *at == '\\' || *at == '#') {
-            return "a URL of visible ASCII, without \\ and #, is expected";
-        }
-    }
-    url->authority = text + (url->https ? 8 : 7);
-    url->authority_len = strcspn(url->authority, "/?");
-    url->rest = url->authority + url->authority_len;
-    if (memchr(url->authority, '@', url->authority_len)) {
-        return "a URL without a user and a password is expected; a key belongs into key_file or key_env";
-    }
-    bool bracket = url->authority[0] == '[';
-    size_t host_len = strcspn(url->authority, bracket ? "]/?" : ":/?");
-    size_t past = bracket && url->authority[host_len] == ']' ? host_len + 1 : host_len;
-    const char *host = url->authority + bracket;
-    host_len -= bracket;
-    url->port = port_of(url->authority + past, url->authority_len - past, url->https ? 443 : 80);
-    if (host_len == 0 || host_len >= sizeof url->host || url->port < 0 || (bracket && past == host_len + 1)) {
-        return "a URL with a host, and a port from 1 to 65535 if there is one, is expected";
-    }
-    snprintf(url->host, sizeof url->host, "%.*s", (int)host_len, host);
-    return NULL;
-}
-
-/* An IPv4 address of this machine: 127 and three numbers. Whatever else begins so is a name, and asked of a server. */
-static bool is_ipv4_loopback(const char *host) {
-    if (strncmp(host, "127.", 4) != 0) {
-        return false;
-    }
-    host += 3;
-    for (int i = 0; i < 3; i++) {
-        size_t digits = *host == '.' ? strspn(host + 1, "0123456789") : 0;
-        if (digits == 0 || digits > 3 || strtol(host + 1, NULL, 10) > 255) {
-            return false;
-        }
-        host += digits + 1;
-    }
-    return *host == '\0';
-}
-
-/* Whether what is sent there stays on this machine. */
-static bool is_loopback(const struct url *url) {
-    return strcmp(url->host, "localhost") == 0 || strcmp(url->host, "::1") == 0 || is_ipv4_loopback(url->host);
-}
-
 static enum fm_code read_endpoint_url(const struct place *place, struct json_object *value) {
     struct fm_endpoint *endpoint = place->endpoint;
     const char *text = text_of(value);
-    struct url url;
-    const char *fault = text ? read_url(text, &url) : "a string that is not empty is expected";
+    struct fm_url url;
+    const char *fault = text ? fm_url_read(text, &url) : "a string that is not empty is expected";
     if (fault) {
         return wrong(place, "url", fault);
     }
@@ -158,9 +89,9 @@ static enum fm_code read_endpoint_url(const struct place *place, struct json_obj
 }
 
 static enum fm_code read_proxy(const struct place *place, struct json_object *value) {
-    struct url url;
+    struct fm_url url;
     const char *text = text_of(value);
-    const char *fault = text ? read_url(text, &url) : "a string that is not empty is expected";
+    const char *fault = text ? fm_url_read(text, &url) : "a string that is not empty is expected";
     if (!fault && strcmp(url.rest, "") != 0 && strcmp(url.rest, "/") != 0) {
         fault = "a URL without a path is expected";
     }
@@ -187,10 +118,17 @@ static char *path_of(const struct place *place, const char *text) {
     return text[0] == '/' || !place->folder ? joined(text, "", "") : joined(place->folder, "/", text);
 }
 
-/* A key that could not be read: the path of its member goes with what is wrong. */
-static enum fm_code key_fault(const struct place *place, const char *member) {
-    snprintf(place->error->param, sizeof place->error->param, "endpoints[%zu].%s", place->index, member);
-    return place->error->code;
+/* What a file or a variable that a member names is in the way of: the member's path goes before it. */
+static enum fm_code cannot_use(const struct place *place, const char *member) {
+    char why[sizeof place->error->detail];
+    snprintf(why, sizeof why, "%s", place->error->detail);
+    return wrong(place, member, why);
+}
+
+/* The path of a member of a member, "headers.x-a"; that of the outer one where the name can't be shown. */
+static void inner_path(char *path, size_t size, const char *member, const char *name) {
+    bool shown = fm_utf8_valid(name, strlen(name)) && strlen(name) < 64;
+    snprintf(path, size, shown ? "%s.%s" : "%s", member, name);
 }
 
 static enum fm_code read_key_file(const struct place *place, struct json_object *value) {
@@ -204,7 +142,7 @@ static enum fm_code read_key_file(const struct place *place, struct json_object 
     }
     enum fm_code code = fm_key_read_file(path, &place->endpoint->key, place->error);
     free(path);
-    return code ? key_fault(place, "key_file") : FM_OK;
+    return code ? cannot_use(place, "key_file") : FM_OK;
 }
 
 static enum fm_code read_key_env(const struct place *place, struct json_object *value) {
@@ -213,7 +151,7 @@ static enum fm_code read_key_env(const struct place *place, struct json_object *
         return wrong(place, "key_env", "the name of an environment variable is expected");
     }
     enum fm_code code = fm_key_read_environment(name, &place->endpoint->key, place->error);
-    return code ? key_fault(place, "key_env") : FM_OK;
+    return code ? cannot_use(place, "key_env") : FM_OK;
 }
 
 static enum fm_code read_keychain(const struct place *place, struct json_object *value) {
@@ -270,6 +208,7 @@ static enum fm_code read_session_header(const struct place *place, struct json_o
 static enum fm_code read_headers(const struct place *place, struct json_object *value) {
     struct fm_endpoint *endpoint = place->endpoint;
     struct json_object_iter at;
+    char member[96];
     if (!json_object_is_type(value, json_type_object)) {
         return wrong(place, "headers", "an object with a string for each header is expected");
     }
@@ -278,11 +217,12 @@ static enum fm_code read_headers(const struct place *place, struct json_object *
         if (endpoint->header_count == FM_REMOTE_HEADERS_MAX) {
             return wrong(place, "headers", "at most 16 headers are expected");
         }
+        inner_path(member, sizeof member, "headers", at.key);
         if (!is_token(at.key) || is_reserved(at.key)) {
-            return wrong(place, "headers", "names of headers are expected, none that HTTP itself needs");
+            return wrong(place, member, "the name of a header is expected, none that HTTP itself needs");
         }
         if (!text || !is_header_value(text) || strlen(text) != (size_t)json_object_get_string_len(at.val)) {
-            return wrong(place, "headers", "each header's value is a string without control characters");
+            return wrong(place, member, "a string without control characters is expected");
         }
         endpoint->headers[endpoint->header_count++] = (struct fm_remote_header){.name = at.key, .value = text};
         fm_secrets_add(&place->config->secrets, text); /* it may be one */
@@ -301,7 +241,18 @@ static enum fm_code read_ca_file(const struct place *place, struct json_object *
         return wrong(place, "ca_file", "the path of a file is expected");
     }
     place->endpoint->ca_file = path_of(place, text);
-    return place->endpoint->ca_file ? FM_OK : fm_fail_no_memory(place->error);
+    if (!place->endpoint->ca_file) {
+        return fm_fail_no_memory(place->error);
+    }
+    struct fm_buf start;
+    fm_buf_init(&start, 1);
+    enum fm_code code = fm_file_read_start(place->endpoint->ca_file, &start, 1, place->error);
+    bool empty = start.len == 0;
+    fm_buf_free(&start);
+    if (code != FM_OK) {
+        return cannot_use(place, "ca_file");
+    }
+    return empty ? wrong(place, "ca_file", "the file is empty: one with certificates (PEM) is expected") : FM_OK;
 }
 
 static enum fm_code read_plaintext(const struct place *place, struct json_object *value) {
@@ -318,20 +269,24 @@ static enum fm_code read_timeouts(const struct place *place, struct json_object 
     } rows[] = {{"connect_ms", &endpoint->connect_ms},
                 {"first_byte_ms", &endpoint->first_byte_ms},
                 {"silence_ms", &endpoint->silence_ms}};
-    int known = 0;
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0] && json_object_is_type(value, json_type_object); i++) {
-        struct json_object *member;
-        if (!json_object_object_get_ex(value, rows[i].name, &member)) {
-            continue;
-        }
-        known++;
-        *rows[i].ms = json_object_get_int64(member);
-        if (!json_object_is_type(member, json_type_int) || *rows[i].ms < 1 || *rows[i].ms > FM_REMOTE_TIMEOUT_MAX) {
-            return wrong(place, "timeouts", "integers from 1 to 86400000 are expected");
-        }
-    }
-    if (!json_object_is_type(value, json_type_object) || json_object_object_length(value) != known) {
+    struct json_object_iter at;
+    if (!json_object_is_type(value, json_type_object)) {
         return wrong(place, "timeouts", "an object of connect_ms, first_byte_ms and silence_ms is expected");
+    }
+    json_object_object_foreachC(value, at) {
+        char member[96];
+        size_t row = 0;
+        while (row < sizeof rows / sizeof rows[0] && strcmp(rows[row].name, at.key) != 0) {
+            row++;
+        }
+        inner_path(member, sizeof member, "timeouts", at.key);
+        if (row == sizeof rows / sizeof rows[0]) {
+            return wrong(place, member, "there is no such member");
+        }
+        *rows[row].ms = json_object_get_int64(at.val);
+        if (!json_object_is_type(at.val, json_type_int) || *rows[row].ms < 1 || *rows[row].ms > FM_REMOTE_TIMEOUT_MAX) {
+            return wrong(place, member, "an integer from 1 to 86400000 is expected");
+        }
     }
     return FM_OK;
 }
@@ -412,9 +367,9 @@ static enum fm_code check_endpoint(const struct place *place) {
         "without https, prompts and the key could be read on the way: use https, or set plaintext to true if the "
         "network can be trusted";
     struct fm_endpoint *endpoint = place->endpoint;
-    struct url url;
-    struct url proxy;
-    const char *fault = endpoint->url ? read_url(endpoint->url, &url) : "this member is missing";
+    struct fm_url url;
+    struct fm_url proxy;
+    const char *fault = endpoint->url ? fm_url_read(endpoint->url, &url) : "this member is missing";
     if (fault) {
         return wrong(place, "url", fault);
     }
@@ -422,12 +377,12 @@ static enum fm_code check_endpoint(const struct place *place) {
     if (endpoint->key_header && !endpoint->key) {
         return wrong(place, "key_header", "a key_file or key_env is expected beside it");
     }
-    if (open && !is_loopback(&url)) {
+    if (open && !fm_url_is_loopback(&url)) {
         return wrong(place, "url", in_clear);
     }
-    if (endpoint->proxy && read_url(endpoint->proxy, &proxy) == NULL) {
+    if (endpoint->proxy && fm_url_read(endpoint->proxy, &proxy) == NULL) {
         endpoint->port = proxy.port; /* the connection goes there */
-        if (open && !is_loopback(&proxy)) {
+        if (open && !fm_url_is_loopback(&proxy)) {
             return wrong(place, "proxy", in_clear);
         }
     }
@@ -477,9 +432,18 @@ static enum fm_code read_endpoint(struct place *place, struct json_object *value
 static enum fm_code read_endpoints(struct place *place, struct json_object *root) {
     struct fm_remote_config *config = place->config;
     struct json_object *list = NULL;
-    if (!json_object_is_type(root, json_type_object) || !json_object_object_get_ex(root, "endpoints", &list) ||
-        json_object_object_length(root) != 1) {
-        return wrong(place, "", "an object with the member endpoints, and nothing else, is expected");
+    struct json_object_iter at;
+    if (!json_object_is_type(root, json_type_object)) {
+        return wrong(place, "", "an object with the member endpoints is expected");
+    }
+    json_object_object_foreachC(root, at) {
+        if (strcmp(at.key, "endpoints") != 0) {
+            return wrong(place, strlen(at.key) < 64 ? at.key : "",
+                         "there is no such member, endpoints is the only one");
+        }
+    }
+    if (!json_object_object_get_ex(root, "endpoints", &list)) {
+        return wrong(place, "endpoints", "this member is missing");
     }
     size_t count = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
     if (count == 0 || count > FM_ENDPOINTS_MAX) {
@@ -502,12 +466,16 @@ enum fm_code fm_remote_config_read(struct fm_remote_config *config, const char *
     struct place place = {.config = config, .folder = folder, .error = error};
     struct fm_buf scratch;
     size_t offset;
+    char path[128];
     *config = (struct fm_remote_config){.root = NULL};
     const char *fault = fm_json_check(text, len, CONFIG_VALUES_MAX, &offset);
     if (fault) {
         char why[160];
         snprintf(why, sizeof why, "it is not JSON: %s, at byte %zu", fault, offset);
         return wrong(&place, "", why);
+    }
+    if (fm_json_find_twice(text, len, path, sizeof path)) {
+        return wrong(&place, path, "this member is there twice");
     }
     fm_buf_init(&scratch, CONFIG_TEXT_MAX);
     bool built = fm_json_tree(text, len, &scratch, &config->root);

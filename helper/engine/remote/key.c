@@ -88,17 +88,59 @@ void fm_secrets_add(struct fm_secrets *secrets, const char *text) {
     }
 }
 
-/* How many bytes `text` and any part of `secret` have in common, at the most. */
-static size_t longest_match(const char *secret, const char *text, size_t len) {
-    size_t longest = 0;
-    for (; *secret; secret++) {
-        size_t same = 0;
-        while (same < len && secret[same] && secret[same] == text[same]) {
-            same++;
+static int digit_of(char c) {
+    return c >= '0' && c <= '9' ? c - '0' : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10 : -1;
+}
+
+/* The byte that `text` (`len` bytes, at least one) begins with, and how many it takes: three of one that is
+ * percent-encoded (RFC 3986, 2.1), as servers that repeat a URL have them. */
+static size_t byte_at(const char *text, size_t len, char *byte) {
+    int high = len >= 3 && text[0] == '%' ? digit_of(text[1]) : -1;
+    int low = high >= 0 ? digit_of(text[2]) : -1;
+    *byte = low >= 0 ? (char)(high << 4 | low) : text[0];
+    return low >= 0 ? 3 : 1;
+}
+
+/* What the beginning of a text has in common with a secret. */
+struct match {
+    size_t bytes;     /* of the text, as it stands there */
+    size_t in_common; /* once both are decoded */
+};
+
+static struct match match_from(const char *secret, size_t secret_len, const char *text, size_t len) {
+    struct match match = {0, 0};
+    while (secret_len > 0 && match.bytes < len) {
+        char theirs;
+        char ours;
+        size_t step = byte_at(text + match.bytes, len - match.bytes, &theirs);
+        size_t secret_step = byte_at(secret, secret_len, &ours);
+        if (theirs != ours) {
+            break;
         }
-        longest = same > longest ? same : longest;
+        match.bytes += step;
+        match.in_common++;
+        secret += secret_step;
+        secret_len -= secret_step;
     }
-    return longest;
+    return match;
+}
+
+/* The bytes at the beginning of `text` that have to be masked for this secret. */
+static size_t masked_by(const char *secret, const char *text, size_t len) {
+    size_t secret_len = strlen(secret);
+    size_t masked = 0;
+    size_t whole = 0; /* bytes of the secret, decoded */
+    char byte;
+    for (size_t at = 0; at < secret_len; at += byte_at(secret + at, secret_len - at, &byte)) {
+        whole++;
+    }
+    for (size_t at = 0; at < secret_len; at += byte_at(secret + at, secret_len - at, &byte)) {
+        struct match match = match_from(secret + at, secret_len - at, text, len);
+        if (match.bytes > masked && (match.in_common >= FM_KEY_PART || match.in_common == whole)) {
+            masked = match.bytes;
+        }
+    }
+    return masked;
 }
 
 void fm_secrets_mask(const struct fm_secrets *secrets, char *text, size_t len) {
@@ -106,11 +148,8 @@ void fm_secrets_mask(const struct fm_secrets *secrets, char *text, size_t len) {
     while (at < len) {
         size_t masked = 0;
         for (size_t i = 0; i < secrets->count; i++) {
-            size_t whole = strlen(secrets->texts[i]);
-            size_t same = longest_match(secrets->texts[i], text + at, len - at);
-            if (same > masked && (same >= FM_KEY_PART || same == whole)) {
-                masked = same;
-            }
+            size_t bytes = masked_by(secrets->texts[i], text + at, len - at);
+            masked = bytes > masked ? bytes : masked;
         }
         memset(text + at, '*', masked);
         at += masked ? masked : 1;

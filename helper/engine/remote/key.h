@@ -37,7 +37,7 @@ void fm_secrets_add(struct fm_secrets *secrets, const char *text);
 
 /*
  * Overwrites, in `text`, all that could be part of a secret by asterisks: FM_KEY_PART or more bytes in a row that a
- * secret has in a row too, or all of a shorter one. Pure.
+ * secret has in a row too, or all of a shorter one; percent-encoded or not, in both. Pure.
  */
 void fm_secrets_mask(const struct fm_secrets *secrets, char *text, size_t len);
 

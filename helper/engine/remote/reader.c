@@ -18,12 +18,14 @@ void fm_reader_init(struct fm_remote_reader *reader, const struct fm_endpoint *e
         .state = state,
         .usage = {FM_UNCOUNTED, FM_UNCOUNTED, FM_UNCOUNTED, FM_UNCOUNTED},
         .call_index = -1,
+        .part_index = -1,
     };
     fm_request_maker(endpoint, model, reader->maker);
     fm_sse_init(&reader->sse, take_event, reader);
     fm_buf_init(&reader->scratch, FM_SSE_EVENT_MAX);
     fm_buf_init(&reader->block, FM_SSE_EVENT_MAX);
     fm_buf_init(&reader->seal, FM_SSE_EVENT_MAX);
+    fm_buf_init(&reader->joined, FM_SSE_EVENT_MAX + 3);
 }
 
 void fm_reader_free(struct fm_remote_reader *reader) {
@@ -31,10 +33,43 @@ void fm_reader_free(struct fm_remote_reader *reader) {
     fm_buf_free(&reader->scratch);
     fm_buf_free(&reader->block);
     fm_buf_free(&reader->seal);
+    fm_buf_free(&reader->joined);
 }
 
-/* ---- the stream ---- */
+/* ---- events ---- */
 
+/* Builds what the text says; NULL, or what is wrong with it. */
+static const char *build(struct fm_remote_reader *reader, const char *text, size_t len, struct json_object **data) {
+    struct fm_buf checked;
+    struct fm_buf raw;
+    size_t offset;
+    const char *fault = fm_json_check(text, len, FM_ENGINE_VALUES_MAX, &offset);
+    fm_buf_init(&checked, FM_SSE_EVENT_MAX);
+    fm_buf_init(&raw, FM_SSE_EVENT_MAX);
+    reader->halved = fault && fm_halves_find(text, len, &checked, &raw);
+    if (reader->halved) {
+        fault = fm_json_check(checked.data, checked.len, FM_ENGINE_VALUES_MAX, &offset);
+        text = raw.data;
+        len = raw.len;
+    }
+    if (!fault && !fm_json_tree(text, len, &reader->scratch, data)) {
+        fault = "out of memory";
+    } else if (!fault && !json_object_is_type(*data, json_type_object)) {
+        fault = "it is no JSON object";
+    }
+    fm_buf_free(&checked);
+    fm_buf_free(&raw);
+    return fault;
+}
+
+/* Nothing more comes of the answer. */
+static void end(struct fm_remote_reader *reader) {
+    if (reader->complete) {
+        fm_reader_end_text(reader);
+    }
+}
+
+/* What follows the end is not looked at: whether it has come already depends on the network. */
 static bool take_event(void *state, const struct fm_sse_event *event) {
     static void (*const readers[])(struct fm_remote_reader *, const char *, struct json_object *) = {
         [FM_DIALECT_RESPONSES] = fm_reader_responses,
@@ -44,28 +79,26 @@ static bool take_event(void *state, const struct fm_sse_event *event) {
     struct fm_remote_reader *reader = state;
     struct json_object *data = NULL;
     char name[64];
-    size_t offset;
     if (event->len == 6 && memcmp(event->data, "[DONE]", 6) == 0) { /* of chat; others send it too */
-        reader->complete |= reader->reason != FM_REASON_NONE;
-        return true;
+        reader->complete = reader->reason != FM_REASON_NONE;
+    } else {
+        snprintf(name, sizeof name, "%.*s", event->name_len < sizeof name ? (int)event->name_len : 0, event->name);
+        const char *fault = build(reader, event->data, event->len, &data);
+        if (fault) {
+            fm_reader_fail(reader, fault);
+        } else {
+            readers[reader->endpoint->dialect](reader, name, data);
+        }
+        json_object_put(data);
     }
-    snprintf(name, sizeof name, "%.*s", event->name_len < sizeof name ? (int)event->name_len : 0, event->name);
-    const char *fault = fm_json_check(event->data, event->len, FM_ENGINE_VALUES_MAX, &offset);
-    if (fault) {
-        fm_reader_fail(reader, fault);
-    } else if (!fm_json_tree(event->data, event->len, &reader->scratch, &data)) {
-        fm_reader_fail(reader, "out of memory");
-    } else if (!json_object_is_type(data, json_type_object)) {
-        fm_reader_fail(reader, "an event is no JSON object");
-    } else if (!reader->complete) {
-        readers[reader->endpoint->dialect](reader, name, data);
-    }
-    json_object_put(data);
-    return reader->code == FM_OK && !reader->stopped;
+    end(reader);
+    return reader->code == FM_OK && !reader->stopped && !reader->complete;
 }
 
+/* ---- the stream ---- */
+
 enum fm_code fm_reader_push(struct fm_remote_reader *reader, const char *bytes, size_t len, struct fm_error *error) {
-    if (reader->code != FM_OK) {
+    if (reader->code != FM_OK || reader->complete) {
         return reader->code;
     }
     reader->error = error;
@@ -78,9 +111,30 @@ enum fm_code fm_reader_push(struct fm_remote_reader *reader, const char *bytes, 
     return reader->code;
 }
 
+enum fm_code fm_reader_whole(struct fm_remote_reader *reader, const char *body, size_t len, struct fm_error *error) {
+    struct json_object *data = NULL;
+    reader->error = error;
+    const char *fault = build(reader, body, len, &data);
+    if (fault) {
+        fm_reader_fail(reader, fault);
+    } else if (fm_reader_member(data, "error")) {
+        fm_reader_report(reader, data);
+    } else if (reader->endpoint->dialect == FM_DIALECT_CHAT) {
+        fm_reader_chat(reader, "", data);
+    } else if (reader->endpoint->dialect == FM_DIALECT_RESPONSES) {
+        fm_reader_responses_whole(reader, data);
+    } else {
+        fm_reader_messages_whole(reader, data);
+    }
+    json_object_put(data);
+    end(reader);
+    return reader->code;
+}
+
 enum fm_code fm_reader_close(struct fm_remote_reader *reader, struct fm_error *error) {
     reader->error = error;
     bool chat = reader->endpoint->dialect == FM_DIALECT_CHAT; /* of which some servers leave [DONE] out */
+    fm_reader_end_text(reader);
     if (reader->code == FM_OK && !reader->complete && (!chat || reader->reason == FM_REASON_NONE)) {
         reader->code = fm_fail(error, FM_INTERNAL, "%s ended the answer without an end mark: a part of it is missing",
                                reader->endpoint->host);

@@ -7,6 +7,7 @@
 #define FM_ENGINE_REMOTE_READER_H
 
 #include "engine/remote/config.h"
+#include "engine/remote/halves.h"
 #include "engine/remote/request.h"
 #include "engine/remote/sse.h"
 
@@ -32,6 +33,21 @@ struct fm_remote_part {
 typedef bool fm_remote_part_fn(void *state, const struct fm_remote_part *part);
 
 #define FM_READER_CALLS FM_KIT_TOOLS_MAX
+#define FM_READER_KINDS (FM_PART_REFUSAL + 1) /* that are texts */
+
+/* A text that was handed out, as a checksum: whether another one begins with it. */
+struct fm_tally {
+    uint32_t sum;
+    size_t len;
+};
+
+/* Of which unit of the answer: servers repeat each as a whole at its end, or tell nothing else. */
+enum fm_tally_level { FM_TALLY_PART, FM_TALLY_ITEM, FM_TALLY_ANSWER, FM_TALLY_LEVELS };
+
+/* The texts of a whole item, each kind on its own. */
+struct fm_said {
+    struct fm_buf texts[FM_READER_KINDS]; /* by FM_PART_TEXT, FM_PART_REASONING and FM_PART_REFUSAL */
+};
 
 struct fm_remote_reader {
     const struct fm_endpoint *endpoint;
@@ -46,6 +62,11 @@ struct fm_remote_reader {
 
     struct fm_sse sse;
     struct fm_buf scratch;
+    bool halved;                     /* the event has halves of characters */
+    struct fm_halves halves;         /* of the text that came last */
+    enum fm_remote_part_kind speech; /* ... its kind */
+    struct fm_buf joined;
+    struct fm_tally told[FM_READER_KINDS][FM_TALLY_LEVELS];
     enum fm_code code; /* of the first fault */
     struct fm_error *error;
 
@@ -54,10 +75,16 @@ struct fm_remote_reader {
     size_t call_count;
     int64_t call_index;  /* chat: of the last call */
     bool call_arguments; /* the last call has some */
-    bool call_open;      /* messages: the open block is a call */
+    bool call_closed;    /* ... and they are a whole object */
+    bool call_quoted;    /* ... and end in a string */
+    bool call_escaped;   /* ... and end in a backslash that counts */
+    int64_t call_depth;  /* ... and end in so many objects and lists */
+    bool call_open;      /* messages, responses: the open block, or item, is a call */
+    size_t items;        /* responses: that were told as a whole */
     struct fm_buf block; /* messages: thought of the open block */
     struct fm_buf seal;  /* messages: its signature */
     bool told_field;     /* chat: the name of the member with reasoning was told */
+    int64_t part_index;  /* responses: of the part that came last */
 };
 
 /*
@@ -74,6 +101,10 @@ void fm_reader_free(struct fm_remote_reader *reader);
 FM_MUST_USE enum fm_code fm_reader_push(struct fm_remote_reader *reader, const char *bytes, size_t len,
                                         struct fm_error *error);
 
+/* The same for an answer that is no stream: its body, which is there as a whole. In place of fm_reader_push. */
+FM_MUST_USE enum fm_code fm_reader_whole(struct fm_remote_reader *reader, const char *body, size_t len,
+                                         struct fm_error *error);
+
 /* The body has ended. FM_INTERNAL unless the end mark was there. */
 FM_MUST_USE enum fm_code fm_reader_close(struct fm_remote_reader *reader, struct fm_error *error);
 
@@ -82,9 +113,40 @@ FM_MUST_USE enum fm_code fm_reader_close(struct fm_remote_reader *reader, struct
 /* Hands a part out; an empty one is left out. */
 void fm_reader_emit(struct fm_remote_reader *reader, enum fm_remote_part_kind kind, const char *text, size_t len);
 
-/* The same of a member that is a string. False: there is none, or it is empty. */
+/* The same of a member that is a string. False: there is none, or it is empty. Anything else but null is a fault. */
 bool fm_reader_emit_member(struct fm_remote_reader *reader, enum fm_remote_part_kind kind, struct json_object *object,
                            const char *key);
+
+/* Arguments of the last call: a string, or, of servers that do so, the object itself. */
+void fm_reader_emit_arguments(struct fm_remote_reader *reader, struct json_object *object, const char *key);
+
+/* What waits for the rest of a character goes out without it. Before any other part, and at the end. */
+void fm_reader_end_text(struct fm_remote_reader *reader);
+
+/* ---- reader_whole.c: what comes as a whole, with or without its pieces before ---- */
+
+/* Another item begins, or another part of the same one. */
+void fm_reader_begin_item(struct fm_remote_reader *reader);
+void fm_reader_begin_part(struct fm_remote_reader *reader);
+
+/* Counts what was handed out. */
+void fm_reader_tally(struct fm_remote_reader *reader, enum fm_remote_part_kind kind, const char *text, size_t len);
+
+/*
+ * `text` is the whole text of that unit: what of it has not come in pieces is handed out. False: the pieces are not its
+ * beginning, and nothing is handed out.
+ */
+bool fm_reader_emit_rest(struct fm_remote_reader *reader, enum fm_remote_part_kind kind, enum fm_tally_level level,
+                         const char *text, size_t len);
+
+/*
+ * A text in any of the forms in which servers send it: a string, or a list of parts, {"type","text"}. It is appended to
+ * `said`; with NULL it is handed out. `kind` is that of a string. Null is nothing; what is of no known form is a fault.
+ */
+void fm_reader_say(struct fm_remote_reader *reader, struct json_object *value, enum fm_remote_part_kind kind,
+                   struct fm_said *said);
+void fm_said_init(struct fm_said *said);
+void fm_said_free(struct fm_said *said);
 
 /* A state that holds `item` (borrowed). */
 void fm_reader_emit_state(struct fm_remote_reader *reader, struct json_object *item);
@@ -92,7 +154,7 @@ void fm_reader_emit_state(struct fm_remote_reader *reader, struct json_object *i
 /* The log probabilities of a list of tokens, in OpenAI's form. */
 void fm_reader_emit_logprobs(struct fm_remote_reader *reader, struct json_object *list);
 
-/* A call begins. */
+/* A call begins. Without a name it is a fault. */
 void fm_reader_begin_call(struct fm_remote_reader *reader, const char *id, const char *name);
 
 /* Whether that is the id of the last call; and of any. */
@@ -122,6 +184,9 @@ void fm_reader_count(struct json_object *object, const char *key, int64_t *count
 /* A member that is a string; "": there is none. */
 const char *fm_reader_string(struct json_object *object, const char *key);
 
+/* Any member; NULL: there is none, it is null, or `object` is no object. */
+struct json_object *fm_reader_member(struct json_object *object, const char *key);
+
 /* A member that is an object or a list; NULL: there is none. */
 struct json_object *fm_reader_object(struct json_object *object, const char *key);
 
@@ -129,5 +194,9 @@ struct json_object *fm_reader_object(struct json_object *object, const char *key
 void fm_reader_chat(struct fm_remote_reader *reader, const char *name, struct json_object *data);
 void fm_reader_responses(struct fm_remote_reader *reader, const char *name, struct json_object *data);
 void fm_reader_messages(struct fm_remote_reader *reader, const char *name, struct json_object *data);
+
+/* An answer that is no stream. */
+void fm_reader_responses_whole(struct fm_remote_reader *reader, struct json_object *data);
+void fm_reader_messages_whole(struct fm_remote_reader *reader, struct json_object *data);
 
 #endif

@@ -23,10 +23,6 @@ static void read_input_usage(struct fm_remote_reader *reader, struct json_object
     }
 }
 
-static void read_start(struct fm_remote_reader *reader, struct json_object *data) {
-    read_input_usage(reader, fm_reader_object(fm_reader_object(data, "message"), "usage"));
-}
-
 static void append_member(struct fm_remote_reader *reader, struct fm_buf *buf, struct json_object *object,
                           const char *key) {
     const char *text = fm_reader_string(object, key);
@@ -36,18 +32,16 @@ static void append_member(struct fm_remote_reader *reader, struct fm_buf *buf, s
     }
 }
 
-static void read_block_start(struct fm_remote_reader *reader, struct json_object *data) {
-    struct json_object *block = fm_reader_object(data, "content_block");
+static void read_block(struct fm_remote_reader *reader, struct json_object *block) {
     const char *type = fm_reader_string(block, "type");
-    struct json_object *input = fm_reader_object(block, "input");
+    struct json_object *input = fm_reader_member(block, "input");
     fm_buf_reset(&reader->block);
     fm_buf_reset(&reader->seal);
     reader->call_open = strcmp(type, "tool_use") == 0;
     if (reader->call_open) {
         fm_reader_begin_call(reader, fm_reader_string(block, "id"), fm_reader_string(block, "name"));
-        if (json_object_is_type(input, json_type_object) && json_object_object_length(input) > 0) {
-            const char *text = json_object_to_json_string_ext(input, JSON_C_TO_STRING_PLAIN);
-            fm_reader_emit(reader, FM_PART_ARGUMENTS, text, strlen(text));
+        if (!json_object_is_type(input, json_type_object) || json_object_object_length(input) > 0) {
+            fm_reader_emit_arguments(reader, block, "input");
         }
     } else if (strcmp(type, "text") == 0) {
         fm_reader_emit_member(reader, FM_PART_TEXT, block, "text");
@@ -58,6 +52,10 @@ static void read_block_start(struct fm_remote_reader *reader, struct json_object
     } else if (strcmp(type, "redacted_thinking") == 0) {
         fm_reader_emit_state(reader, block);
     }
+}
+
+static void read_block_start(struct fm_remote_reader *reader, struct json_object *data) {
+    read_block(reader, fm_reader_object(data, "content_block"));
 }
 
 static void read_block_delta(struct fm_remote_reader *reader, struct json_object *data) {
@@ -94,7 +92,25 @@ static void read_block_stop(struct fm_remote_reader *reader, struct json_object 
     reader->call_open = false;
 }
 
-static void read_message_delta(struct fm_remote_reader *reader, struct json_object *data) {
+/* A message: its blocks as a whole, if they are there, and what its prompt took. */
+static void read_message(struct fm_remote_reader *reader, struct json_object *message) {
+    struct json_object *content = fm_reader_member(message, "content");
+    size_t count = json_object_is_type(content, json_type_array) ? json_object_array_length(content) : 0;
+    read_input_usage(reader, fm_reader_object(message, "usage"));
+    if (content && !json_object_is_type(content, json_type_array)) {
+        fm_reader_say(reader, content, FM_PART_TEXT, NULL);
+    }
+    for (size_t i = 0; i < count && reader->code == FM_OK; i++) {
+        read_block(reader, json_object_array_get_idx(content, i));
+        read_block_stop(reader, NULL);
+    }
+}
+
+static void read_start(struct fm_remote_reader *reader, struct json_object *data) {
+    read_message(reader, fm_reader_object(data, "message"));
+}
+
+static void read_stop_reason(struct fm_remote_reader *reader, struct json_object *delta) {
     static const struct {
         const char *word;
         enum fm_reason reason;
@@ -104,10 +120,7 @@ static void read_message_delta(struct fm_remote_reader *reader, struct json_obje
                  {"max_tokens", FM_REASON_LENGTH},
                  {"model_context_window_exceeded", FM_REASON_LENGTH},
                  {"refusal", FM_REASON_CONTENT_FILTER}};
-    const char *stop = fm_reader_string(fm_reader_object(data, "delta"), "stop_reason");
-    struct json_object *usage = fm_reader_object(data, "usage");
-    read_input_usage(reader, usage);
-    fm_reader_count(usage, "output_tokens", &reader->usage.output);
+    const char *stop = fm_reader_string(delta, "stop_reason");
     for (size_t i = 0; i < sizeof words / sizeof words[0] && *stop; i++) {
         if (strcmp(words[i].word, stop) == 0) {
             reader->reason = words[i].reason;
@@ -117,6 +130,13 @@ static void read_message_delta(struct fm_remote_reader *reader, struct json_obje
     if (*stop) {
         fm_reader_fail(reader, "it ended for a reason that is not known");
     }
+}
+
+static void read_message_delta(struct fm_remote_reader *reader, struct json_object *data) {
+    struct json_object *usage = fm_reader_object(data, "usage");
+    read_input_usage(reader, usage);
+    fm_reader_count(usage, "output_tokens", &reader->usage.output);
+    read_stop_reason(reader, fm_reader_object(data, "delta"));
 }
 
 static void read_stop(struct fm_remote_reader *reader, struct json_object *data) {
@@ -136,4 +156,12 @@ static const struct fm_reader_row rows[] = {
 
 void fm_reader_messages(struct fm_remote_reader *reader, const char *name, struct json_object *data) {
     fm_reader_dispatch(reader, rows, sizeof rows / sizeof rows[0], name, data);
+}
+
+/* A message object in place of a stream. */
+void fm_reader_messages_whole(struct fm_remote_reader *reader, struct json_object *data) {
+    read_message(reader, data);
+    fm_reader_count(fm_reader_object(data, "usage"), "output_tokens", &reader->usage.output);
+    read_stop_reason(reader, data);
+    reader->complete = reader->reason != FM_REASON_NONE;
 }

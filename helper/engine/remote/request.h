@@ -49,6 +49,19 @@ void fm_body_key(struct fm_body *body, const char *key);
  */
 void fm_body_object(struct fm_body *body, const char *key, struct json_object *own);
 
+/* The members that the host named, of those that draw tokens in all dialects alike: a number each. */
+void fm_body_sampling(struct fm_body *body);
+
+/* A member that the request has to be without: the configuration's does not go either. */
+void fm_body_omit(struct fm_body *body, const char *key);
+
+/* What the host named for the server: a string, or NULL; and as a member of the body. */
+const char *fm_body_passed(const struct fm_body *body, enum fm_passed which);
+void fm_body_pass(struct fm_body *body, enum fm_passed which, const char *key);
+
+/* What OpenAI's dialects have alike: service_tier, prompt_cache_key and so on. */
+void fm_body_pass_all(struct fm_body *body);
+
 /* What the configuration adds, and nobody has written yet. Last of all members. */
 void fm_body_others(struct fm_body *body);
 

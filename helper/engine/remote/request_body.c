@@ -11,11 +11,40 @@
 
 /* ---- members ---- */
 
-void fm_body_key(struct fm_body *body, const char *key) {
+void fm_body_omit(struct fm_body *body, const char *key) {
     if (body->key_count < sizeof body->keys / sizeof body->keys[0]) {
         body->keys[body->key_count++] = key;
     }
+}
+
+void fm_body_key(struct fm_body *body, const char *key) {
+    fm_body_omit(body, key);
     fm_json_key(&body->w, key);
+}
+
+/*
+ * What the host named goes, also a value that changes nothing: the server's default, or the configuration, may say
+ * something else. What he did not name does not go: models that think refuse it, whatever it is.
+ */
+void fm_body_sampling(struct fm_body *body) {
+    const struct fm_kit_job *job = body->job;
+    const bool penalties = body->endpoint->dialect != FM_DIALECT_MESSAGES;
+    const struct {
+        bool named;
+        const char *key;
+        double value;
+    } rows[] = {
+        {job->named.temperature, "temperature", job->temperature},
+        {job->named.top_p, "top_p", job->top_p},
+        {job->named.presence_penalty && penalties, "presence_penalty", job->presence_penalty},
+        {job->named.frequency_penalty && penalties, "frequency_penalty", job->frequency_penalty},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (rows[i].named) {
+            fm_body_key(body, rows[i].key);
+            fm_json_double(&body->w, rows[i].value);
+        }
+    }
 }
 
 static bool is_written(const struct fm_body *body, const char *key) {
@@ -54,6 +83,27 @@ void fm_body_object(struct fm_body *body, const char *key, struct json_object *o
     }
     fm_json_object_end(&body->w);
     json_object_put(own);
+}
+
+/* ---- what is handed on ---- */
+
+const char *fm_body_passed(const struct fm_body *body, enum fm_passed which) {
+    return json_object_get_string(body->job->passed[which]);
+}
+
+void fm_body_pass(struct fm_body *body, enum fm_passed which, const char *key) {
+    if (body->job->passed[which]) {
+        fm_body_key(body, key);
+        fm_json_value(&body->w, body->job->passed[which]);
+    }
+}
+
+void fm_body_pass_all(struct fm_body *body) {
+    fm_body_pass(body, FM_PASSED_SERVICE_TIER, "service_tier");
+    fm_body_pass(body, FM_PASSED_CACHE_KEY, "prompt_cache_key");
+    fm_body_pass(body, FM_PASSED_CACHE_RETENTION, "prompt_cache_retention");
+    fm_body_pass(body, FM_PASSED_SAFETY_IDENTIFIER, "safety_identifier");
+    fm_body_pass(body, FM_PASSED_USER, "user");
 }
 
 /* What the configuration adds, and the job does not have. */

@@ -26,6 +26,9 @@ static void write_image_part(struct fm_body *body, const struct fm_image *image)
     fm_json_object_begin(w);
     fm_json_key(w, "url");
     fm_body_base64(body, before, image);
+    if (image->detail) {
+        fm_json_key_str(w, "detail", image->detail);
+    }
     fm_json_object_end(w);
     fm_json_object_end(w);
 }
@@ -176,11 +179,9 @@ static void write_format(struct fm_body *body) {
     fm_json_object_end(w);
 }
 
-static void write_number(struct fm_body *body, const char *key, double value, double otherwise) {
-    if (value != otherwise) {
-        fm_body_key(body, key);
-        fm_json_double(&body->w, value);
-    }
+static void write_number(struct fm_body *body, const char *key, double value) {
+    fm_body_key(body, key);
+    fm_json_double(&body->w, value);
 }
 
 static void write_int(struct fm_body *body, const char *key, int64_t value) {
@@ -224,35 +225,41 @@ static void write_stops(struct fm_body *body) {
 /* How tokens are drawn. What servers beside OpenAI's have is under the name that they have in common. */
 static void write_sampling(struct fm_body *body) {
     const struct fm_kit_job *job = body->job;
-    write_number(body, "temperature", job->temperature, 1);
-    write_number(body, "top_p", job->top_p, 1);
-    write_number(body, "presence_penalty", job->presence_penalty, 0);
-    write_number(body, "frequency_penalty", job->frequency_penalty, 0);
+    fm_body_sampling(body);
     if (job->has_seed) {
         write_int(body, "seed", job->seed);
     }
     write_biases(body);
-    if (job->top_k > 0) {
-        write_int(body, "top_k", job->top_k);
+    if (job->named.top_k) {
+        write_int(body, "top_k", job->top_k > 0 ? job->top_k : -1); /* all tokens: SGLang takes no 0 */
     }
     if (job->min_p >= 0) {
-        write_number(body, "min_p", job->min_p, -1);
+        write_number(body, "min_p", job->min_p);
     }
-    write_number(body, "repeat_penalty", job->repeat_penalty, 1);     /* llama.cpp */
-    write_number(body, "repetition_penalty", job->repeat_penalty, 1); /* vLLM, SGLang */
-    if (job->ignore_eos) {
+    if (job->named.repeat_penalty) {
+        write_number(body, "repeat_penalty", job->repeat_penalty);     /* llama.cpp */
+        write_number(body, "repetition_penalty", job->repeat_penalty); /* vLLM, SGLang */
+    }
+    if (job->named.ignore_eos) {
         fm_body_key(body, "ignore_eos");
-        fm_json_bool(&body->w, true);
+        fm_json_bool(&body->w, job->ignore_eos);
     }
     if (job->logprobs) {
         fm_body_key(body, "logprobs");
         fm_json_bool(&body->w, true);
-        write_int(body, "top_logprobs", (int64_t)job->top_logprobs);
+        if (job->top_logprobs > 0) { /* 0 is the default, and llama.cpp's server tells nothing for it */
+            write_int(body, "top_logprobs", (int64_t)job->top_logprobs);
+        }
     }
 }
 
 enum fm_code fm_request_chat(struct fm_body *body) {
     const struct fm_kit_job *job = body->job;
+    const char *summary = fm_body_passed(body, FM_PASSED_REASONING_SUMMARY);
+    if (summary && strcmp(summary, "concise") == 0) {
+        return fm_body_refuse(body, "reasoning_summary",
+                              "the server's API (chat) has no summaries: thoughts are told whole");
+    }
     struct json_object *options = json_object_new_object();
     write_messages(body);
     if (fm_body_has_tools(body)) {
@@ -269,6 +276,8 @@ enum fm_code fm_request_chat(struct fm_body *body) {
         fm_body_key(body, "reasoning_effort");
         fm_json_str(&body->w, fm_body_effort(body));
     }
+    fm_body_pass(body, FM_PASSED_VERBOSITY, "verbosity");
+    fm_body_pass_all(body);
     fm_body_key(body, "stream");
     fm_json_bool(&body->w, true);
     if (options) {

@@ -6,12 +6,26 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The tier in the words of this dialect; "": it has none such; NULL: none was named. */
+static const char *tier_of(const struct fm_body *body) {
+    const char *tier = fm_body_passed(body, FM_PASSED_SERVICE_TIER);
+    if (!tier || strcmp(tier, "auto") == 0) {
+        return tier;
+    }
+    return strcmp(tier, "default") == 0 ? "standard_only" : "";
+}
+
 static enum fm_code refuse_what_is_missing(struct fm_body *body) {
     const struct fm_kit_job *job = body->job;
+    const char *verbosity = fm_body_passed(body, FM_PASSED_VERBOSITY);
+    const char *summary = fm_body_passed(body, FM_PASSED_REASONING_SUMMARY);
     const struct {
         bool used;
         const char *param;
     } rows[] = {
+        {verbosity && strcmp(verbosity, "medium") != 0, "verbosity"},
+        {summary && strcmp(summary, "concise") == 0, "reasoning_summary"},
+        {tier_of(body) && !*tier_of(body), "service_tier"},
         {job->has_seed, "seed"},
         {job->presence_penalty != 0, "presence_penalty"},
         {job->frequency_penalty != 0, "frequency_penalty"},
@@ -249,21 +263,29 @@ static void write_max_tokens(struct fm_body *body) {
     }
 }
 
+/* Who asks, for the server to see abuse: the newer of OpenAI's two names for it first. */
+static void write_user(struct fm_body *body) {
+    struct json_object *user = body->job->passed[FM_PASSED_SAFETY_IDENTIFIER];
+    user = user ? user : body->job->passed[FM_PASSED_USER];
+    if (user) {
+        struct json_object *metadata = json_object_new_object();
+        if (metadata) {
+            json_object_object_add(metadata, "user_id", json_object_get(user));
+        }
+        fm_body_object(body, "metadata", metadata);
+    }
+}
+
 static void write_options(struct fm_body *body) {
     const struct fm_kit_job *job = body->job;
     struct fm_json_writer *w = &body->w;
     write_max_tokens(body);
-    if (job->temperature != 1) {
-        fm_body_key(body, "temperature");
-        fm_json_double(w, job->temperature);
-    }
-    if (job->top_p != 1) {
-        fm_body_key(body, "top_p");
-        fm_json_double(w, job->top_p);
-    }
+    fm_body_sampling(body);
     if (job->top_k > 0) {
         fm_body_key(body, "top_k");
         fm_json_int(w, job->top_k);
+    } else if (job->named.top_k) { /* all tokens: that is meant without it */
+        fm_body_omit(body, "top_k");
     }
     if (job->stop_count > 0) {
         fm_body_key(body, "stop_sequences");
@@ -273,6 +295,11 @@ static void write_options(struct fm_body *body) {
         }
         fm_json_array_end(w);
     }
+    if (tier_of(body)) {
+        fm_body_key(body, "service_tier");
+        fm_json_str(w, tier_of(body));
+    }
+    write_user(body);
     fm_body_key(body, "stream");
     fm_json_bool(w, true);
 }

@@ -39,7 +39,7 @@ static void write_image(struct fm_body *body, const struct fm_image *image) {
     snprintf(before, sizeof before, "data:%s;base64,", fm_image_type(image));
     fm_json_object_begin(&body->w);
     fm_json_key_str(&body->w, "type", "input_image");
-    fm_json_key_str(&body->w, "detail", "auto");
+    fm_json_key_str(&body->w, "detail", image->detail ? image->detail : "auto");
     fm_json_key(&body->w, "image_url");
     fm_body_base64(body, before, image);
     fm_json_object_end(&body->w);
@@ -147,33 +147,57 @@ static void write_tool_choice(struct fm_body *body) {
     }
 }
 
-/* {"format":{...}}, to which the configuration may add `verbosity`. */
-static void write_format(struct fm_body *body) {
-    const struct fm_format *job = &body->job->format;
-    struct json_object *format = json_object_new_object();
-    struct json_object *text = json_object_new_object();
-    if (job->kind == FM_FORMAT_TEXT || !format || !text) {
-        body->w.buf->failed |= !format || !text;
-        json_object_put(format);
-        json_object_put(text);
-        return;
-    }
+/* What the text must look like; NULL: anything, or out of memory. */
+static struct json_object *make_format(const struct fm_format *job) {
     bool schema = job->kind == FM_FORMAT_JSON_SCHEMA;
+    struct json_object *format = job->kind == FM_FORMAT_TEXT ? NULL : json_object_new_object();
+    if (!format) {
+        return NULL;
+    }
     json_object_object_add(format, "type", json_object_new_string(schema ? "json_schema" : "json_object"));
     if (schema) {
         json_object_object_add(format, "name", json_object_new_string("answer"));
         json_object_object_add(format, "schema", json_object_get(job->schema));
         json_object_object_add(format, "strict", json_object_new_boolean(job->strict));
     }
-    json_object_object_add(text, "format", format);
+    return format;
+}
+
+/* {"format"?,"verbosity"?}, to which the configuration may add. */
+static void write_text(struct fm_body *body) {
+    struct json_object *verbosity = body->job->passed[FM_PASSED_VERBOSITY];
+    struct json_object *format = make_format(&body->job->format);
+    struct json_object *text = json_object_new_object();
+    body->w.buf->failed |= !text || (!format && body->job->format.kind != FM_FORMAT_TEXT);
+    if (!text || (!format && !verbosity)) {
+        json_object_put(format);
+        json_object_put(text);
+        return;
+    }
+    if (format) {
+        json_object_object_add(text, "format", format);
+    }
+    if (verbosity) {
+        json_object_object_add(text, "verbosity", json_object_get(verbosity));
+    }
     fm_body_object(body, "text", text);
 }
 
-static void write_number(struct fm_body *body, const char *key, double value, double otherwise) {
-    if (value != otherwise) {
-        fm_body_key(body, key);
-        fm_json_double(&body->w, value);
+/* {"effort"?,"summary"?} */
+static void write_reasoning(struct fm_body *body) {
+    struct json_object *summary = body->job->passed[FM_PASSED_REASONING_SUMMARY];
+    const char *effort = fm_body_effort(body);
+    if (!effort && !summary) {
+        return;
     }
+    struct json_object *reasoning = json_object_new_object();
+    if (reasoning && effort) {
+        json_object_object_add(reasoning, "effort", json_object_new_string(effort));
+    }
+    if (reasoning && summary) {
+        json_object_object_add(reasoning, "summary", json_object_get(summary));
+    }
+    fm_body_object(body, "reasoning", reasoning);
 }
 
 static void write_include(struct fm_body *body) {
@@ -184,7 +208,7 @@ static void write_include(struct fm_body *body) {
         fm_json_str(&body->w, "message.output_text.logprobs");
     }
     fm_json_array_end(&body->w);
-    if (body->job->logprobs) {
+    if (body->job->top_logprobs > 0) { /* 0 is the default, and llama.cpp's server tells nothing for it */
         fm_body_key(body, "top_logprobs");
         fm_json_int(&body->w, (int64_t)body->job->top_logprobs);
     }
@@ -192,21 +216,13 @@ static void write_include(struct fm_body *body) {
 
 static void write_options(struct fm_body *body) {
     const struct fm_kit_job *job = body->job;
-    write_number(body, "temperature", job->temperature, 1);
-    write_number(body, "top_p", job->top_p, 1);
-    write_number(body, "presence_penalty", job->presence_penalty, 0);
-    write_number(body, "frequency_penalty", job->frequency_penalty, 0);
+    fm_body_sampling(body);
     if (job->max_tokens > 0) {
         fm_body_key(body, "max_output_tokens");
         fm_json_int(&body->w, job->max_tokens);
     }
-    if (fm_body_effort(body)) {
-        struct json_object *reasoning = json_object_new_object();
-        if (reasoning) {
-            json_object_object_add(reasoning, "effort", json_object_new_string(fm_body_effort(body)));
-        }
-        fm_body_object(body, "reasoning", reasoning);
-    }
+    write_reasoning(body);
+    fm_body_pass_all(body);
     write_include(body);
     fm_body_key(body, "store");
     fm_json_bool(&body->w, false);
@@ -229,7 +245,7 @@ enum fm_code fm_request_responses(struct fm_body *body) {
         write_tools(body);
         write_tool_choice(body);
     }
-    write_format(body);
+    write_text(body);
     write_options(body);
     return FM_OK;
 }

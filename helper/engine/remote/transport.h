@@ -26,7 +26,7 @@ struct fm_call {
     const char *path;    /* after the endpoint's URL */
     struct fm_buf *body; /* taken over, and empty afterwards; NULL: a GET */
     const char *session; /* NULL: none is told */
-    bool stream;         /* server-sent events are wanted, else JSON */
+    bool stream;         /* server-sent events are wanted, though JSON may come; else JSON */
 
     /*
      * A piece of the body of an answer with status 200. False: nothing more is wanted, and the connection is closed. It
@@ -54,6 +54,9 @@ struct fm_transfer *fm_transport_start(struct fm_transport *transport, const str
 
 /* Ends a transfer and closes its connection; no call comes any more. NULL does nothing. */
 void fm_transfer_cancel(struct fm_transfer *transfer);
+
+/* Whether what comes is a stream of events, and not JSON. Once something has come. */
+bool fm_transfer_streams(const struct fm_transfer *transfer);
 
 /*
  * Nothing that still comes is of interest: no call comes any more, but the connection stays of use if the answer ends

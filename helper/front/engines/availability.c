@@ -113,6 +113,17 @@ void fm_availability_good(struct fm_verdict *availability, int64_t now_ms) {
     availability->until_ms = now_ms + FM_GOOD_MS;
 }
 
+void fm_availability_job(struct fm_verdict *availability, const struct fm_error *error, int64_t now_ms) {
+    if (error && error->code == FM_UNAVAILABLE && error->reason_code[0]) {
+        fm_availability_fail(availability, error, now_ms);
+        if (error->retry_ms > 0 && error->retry_ms < availability->until_ms - now_ms) {
+            availability->until_ms = now_ms + error->retry_ms;
+        }
+    } else if (!error && availability->known == FM_KNOWN_BAD) {
+        fm_availability_good(availability, now_ms);
+    }
+}
+
 enum fm_known fm_availability_known(const struct fm_verdict *availability, int64_t now_ms) {
     return now_ms < availability->until_ms ? availability->known : FM_KNOWN_NOT;
 }

@@ -49,6 +49,13 @@ void fm_availability_fail(struct fm_verdict *availability, const struct fm_error
 /* A load went well. */
 void fm_availability_good(struct fm_verdict *availability, int64_t now_ms);
 
+/*
+ * A job for the default model has ended: well (`error` NULL), after which an engine that was not available is, or not.
+ * UNAVAILABLE with a reason_code counts as the engine's word on itself, for as long as `retry_ms` says at most; any
+ * other error says nothing.
+ */
+void fm_availability_job(struct fm_verdict *availability, const struct fm_error *error, int64_t now_ms);
+
 /* What is known now. */
 enum fm_known fm_availability_known(const struct fm_verdict *availability, int64_t now_ms);
 

@@ -506,6 +506,24 @@ static void read_timings(struct json_object *params, struct fm_timings *timings)
     }
 }
 
+/* Whether the job is for its engine's default model, by this name or without one. */
+static bool is_for_default(const struct fm_job *job) {
+    const struct fm_verdict *availability = &job->engine->program->availability;
+    if (!job->model.listed) {
+        return job->model.is_default;
+    }
+    const char *asked = job->model.asked;
+    return !asked || (availability->model_count > 0 && strcmp(availability->models[0].id, asked) == 0);
+}
+
+/* What the end of a job says of its engine; another model than the default one may be at another server. */
+static void note_availability(const struct fm_job *job, const struct fm_error *error) {
+    struct fm_program *program = job->engine->program;
+    if (program->files.descriptor.features & FM_FEATURE_AVAILABILITY && is_for_default(job)) {
+        fm_availability_job(&program->availability, error, fm_now_ms());
+    }
+}
+
 static void on_finished(struct fm_job *job, struct json_object *params) {
     const char *reason = get_string(params, "reason");
     const char *mismatch = get_string(params, "schema_error");
@@ -529,6 +547,7 @@ static void on_finished(struct fm_job *job, struct json_object *params) {
     for (size_t i = 0; i < sizeof finish_reasons / sizeof finish_reasons[0]; i++) {
         if (reason && strcmp(reason, finish_reasons[i].reason) == 0 && job->answer.opened) {
             fm_crash_loop_reset(&job->engine->program->crash_loop, fm_model_blamed(&job->model));
+            note_availability(job, NULL);
             if (mismatch) {
                 fm_answer_mismatch(&job->answer, *mismatch ? mismatch : "the engine gave no reason");
             }
@@ -537,6 +556,7 @@ static void on_finished(struct fm_job *job, struct json_object *params) {
         }
     }
     read_error(params, FM_INTERNAL, &error);
+    note_availability(job, &error);
     fm_request_rename_param(&job->answer.request, &error);
     fm_job_fail_or_move_locked(job, &error);
 }

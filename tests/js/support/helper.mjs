@@ -1,4 +1,6 @@
 // Where the helpers are, and clients for them that a test need not close itself.
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import {
   copyFileSync,
@@ -140,6 +142,15 @@ const LACKED_BY_RESPONSES = [
   [/json_object/, "the Responses API has no stop strings"],
 ];
 
+/** What llama.cpp's own server lacks with this model. */
+const LACKED_BY_LLAMA_SERVER = [
+  ...LACKED_BY_CHAT,
+  [/: (a function tool|tools|bindTools)/, "the server does not hold this model to a call"],
+  [/POST \/embeddings/, "the server's model generates text; it embeds none"],
+  [/a bias for no token/, "the server takes it"],
+  [/schema report/, "the server lets white space be between the tokens"],
+];
+
 /** The test `t`, whose tests of what an engine lacks are skipped, with the reason. */
 function without(t, lacked) {
   const run = (name, ...more) => {
@@ -158,6 +169,8 @@ function without(t, lacked) {
 
 export const ofApple = (t) => without(t, LACKED_BY_APPLE);
 export const ofRemote = (t, dialect) => without(t, dialect === "chat" ? LACKED_BY_CHAT : LACKED_BY_RESPONSES);
+
+export const ofLlamaServer = (t) => without(t, LACKED_BY_LLAMA_SERVER);
 
 /** Why the remote engine cannot be asked; null when it can. */
 export function noRemote() {
@@ -186,6 +199,50 @@ export async function fakeServer(t) {
 export async function remoteClient(t, dialect, options = {}) {
   const remote = { endpoints: [{ url: await fakeServer(t), dialect }] };
   return clientFor(t, { helperPath, engine: "remote", remote, env: sanitizerEnv, ...options });
+}
+
+/** llama.cpp's own server, which tests/bench/server.sh builds. */
+const llamaServerPath = join(root, "build", "deps", "llama-server", "bin", "llama-server");
+
+/** Why llama.cpp's own server cannot be asked; null when it can. */
+export function noLlamaServer() {
+  const built = existsSync(llamaServerPath) ? null : "llama.cpp's server is not built (tests/bench/server.sh)";
+  return noRemote() ?? noModel() ?? built;
+}
+
+/** That server with the model that the build folder holds; its base URL. */
+async function llamaServer(t) {
+  const models = join(root, "build", "models");
+  const model = join(models, readdirSync(models).find((name) => name.endsWith(".gguf")));
+  const port = await freePort();
+  const words = `--host 127.0.0.1 --port ${port} -c 16384 -np 2 -t 1 --jinja --no-webui`.split(" ");
+  const server = spawn(llamaServerPath, ["-m", model, ...words], { stdio: "ignore" });
+  const ended = once(server, "exit");
+  t.after(async () => {
+    server.kill("SIGKILL");
+    await ended;
+  });
+  const url = `http://127.0.0.1:${port}`;
+  await until(async () => {
+    assert.equal(server.exitCode, null, "llama-server has ended");
+    return await fetch(`${url}/health`).then(({ ok }) => ok, () => false);
+  }, "llama-server is ready");
+  return `${url}/v1`;
+}
+
+async function freePort() {
+  const probe = createServer().listen(0, "127.0.0.1");
+  await once(probe, "listening");
+  const { port } = probe.address();
+  probe.close();
+  await once(probe, "close");
+  return port;
+}
+
+/** The built helper with the remote engine, in front of llama.cpp's own server. */
+export async function llamaServerClient(t) {
+  const remote = { endpoints: [{ url: await llamaServer(t), dialect: "chat" }] };
+  return clientFor(t, { helperPath, engine: "remote", remote, env: sanitizerEnv });
 }
 
 /** The stub, with the log of what it got. */

@@ -2,7 +2,20 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { z } from "zod";
-import { appleClient, fakeClient, modelClient, noApple, noRemote, ofApple, ofRemote, remoteClient, script } from "./helper.mjs";
+import {
+  appleClient,
+  fakeClient,
+  llamaServerClient,
+  modelClient,
+  noApple,
+  noLlamaServer,
+  noRemote,
+  ofApple,
+  ofLlamaServer,
+  ofRemote,
+  remoteClient,
+  script,
+} from "./helper.mjs";
 
 export const PROMPT = "Describe a cat called Tom, who is three years old.";
 export const Animal = z.object({
@@ -43,7 +56,8 @@ export function checkRun(seen, text, real) {
 
 /**
  * A test on the engines whose answers are exact (the fake one, the remote one in front of it, Apple's in front of the
- * stand-in), and on the real model, which says what it likes.
+ * stand-in), and on the real model, which says what it likes: in the llama engine, and in llama.cpp's own server behind
+ * the remote engine.
  *
  * @param {string | null} missing why the real model cannot be asked
  */
@@ -54,5 +68,7 @@ export function onEngines(name, missing, suite) {
     test(`${name} on the remote engine, ${dialect}`, { skip: noRemote() ?? false }, async (t) =>
       suite(ofRemote(t, dialect), await remoteClient(t, dialect), false));
   }
+  test(`${name} on the remote engine, llama-server`, { skip: noLlamaServer() ?? false }, async (t) =>
+    suite(ofLlamaServer(t), await llamaServerClient(t), true));
   test(`${name} on the real model`, { skip: missing ?? false }, async (t) => suite(t, modelClient(t), true));
 }

@@ -1,0 +1,91 @@
+/*
+ * What a turn is made of: the transcript's records, and the images that tools brought, which are read one after the
+ * other. An image that can't be read is one that the model is only told of.
+ */
+#include "protocol/base64.h"
+#include "providers/input.h"
+#include "run/internal.h"
+
+#include <json-c/json.h>
+#include <stdlib.h>
+
+#define INPUT_MAX (7u << 20) /* bytes, with images: GW_TURN_BYTES_MAX has room for the instructions too */
+
+struct reading {
+    struct gw_run *run;
+    void (*then)(struct gw_run *run, const struct fm_buf *input);
+    struct json_object *records;
+    struct gw_story story; /* of the records */
+    struct gw_input_images images;
+    char *data[GW_INPUT_IMAGES_MAX];
+    size_t at; /* the image that is read */
+};
+
+static void reading_free(struct reading *reading) {
+    for (size_t i = 0; i < GW_INPUT_IMAGES_MAX; i++) {
+        free(reading->data[i]);
+    }
+    gw_story_free(&reading->story);
+    json_object_put(reading->records);
+    free(reading);
+}
+
+static void finish(struct reading *reading) {
+    struct gw_run *run = reading->run;
+    void (*then)(struct gw_run *run, const struct fm_buf *input) = reading->then;
+    struct fm_buf input;
+    fm_buf_init(&input, INPUT_MAX);
+    struct fm_json_writer w = fm_json_writer_on(&input);
+    gw_input_write(&reading->story, run->id, &run->agent.model, &reading->images, &w);
+    reading_free(reading);
+    then(run, &input);
+    fm_buf_free(&input);
+}
+
+static void read_images(struct reading *reading);
+
+static void on_image(void *context, const struct fm_error *error, const void *bytes, size_t len) {
+    struct reading *reading = context;
+    char *data = error ? NULL : malloc((len + 2) / 3 * 4);
+    for (size_t at = 0; data && at < len; at += 3) {
+        fm_base64_write_group((const unsigned char *)bytes + at, len - at < 3 ? len - at : 3, data + at / 3 * 4);
+    }
+    reading->run->writes--;
+    reading->data[reading->at] = data;
+    reading->images.at[reading->at].data = data;
+    reading->images.at[reading->at].len = (len + 2) / 3 * 4;
+    reading->at++;
+    read_images(reading);
+}
+
+/* The next image; after the last one, or where the run shall end, it is finished. */
+static void read_images(struct reading *reading) {
+    struct gw_run *run = reading->run;
+    struct fm_error error;
+    while (reading->at < reading->images.count && !run->aborting) {
+        const char *blob = reading->images.at[reading->at].blob_id;
+        if (gw_session_attachment(run->chat->chats->options.sessions, blob, on_image, reading, &error) == FM_OK) {
+            run->writes++;
+            return;
+        }
+        reading->at++;
+    }
+    finish(reading);
+}
+
+bool gw_read_input(struct gw_run *run, struct json_object *records,
+                   void (*then)(struct gw_run *run, const struct fm_buf *input)) {
+    struct reading *reading = calloc(1, sizeof *reading);
+    if (!reading || !gw_story_read(records, &reading->story)) {
+        json_object_put(records);
+        free(reading);
+        return false;
+    }
+    reading->run = run;
+    reading->then = then;
+    reading->records = records;
+    run->chat->browsed |= reading->story.browsed;
+    gw_input_find_images(&reading->story, run->id, &reading->images);
+    read_images(reading);
+    return true;
+}

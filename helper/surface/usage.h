@@ -1,0 +1,34 @@
+/* What an answer's tokens are: the member `usage` of its object, and `fm.uncounted`. Pure. */
+#ifndef FM_SURFACE_USAGE_H
+#define FM_SURFACE_USAGE_H
+
+#include "surface/surface.h"
+
+struct fm_json_writer;
+struct json_object;
+
+/* The tokens of all choices. The prompt, which they share, counts once. */
+struct fm_usage fm_answer_usage(const struct fm_answer *answer);
+
+/* Whether the prompt's tokens and the answer's are known; otherwise `usage` is null. */
+bool fm_usage_known(const struct fm_usage *usage);
+
+/* The member `usage` of the Responses API's objects. OpenAI's types demand its details: one that is not known is 0. */
+void fm_responses_write_usage(const struct fm_usage *usage, struct fm_json_writer *w);
+
+/* Whether fm_responses_write_usage writes such a 0. */
+bool fm_usage_has_uncounted(const struct fm_usage *usage);
+
+/* The member `uncounted` of `fm`: the names of these details. */
+void fm_usage_write_uncounted(const struct fm_usage *usage, struct fm_json_writer *w);
+
+/* Takes back what fm_responses_write_usage and fm_usage_write_uncounted wrote. Each may be NULL (both borrowed). */
+struct fm_usage fm_usage_restore(struct json_object *usage, struct json_object *uncounted);
+
+/* The member `usage` in chat and completions, with the sums of all choices. A detail that is not known is left out. */
+void fm_chat_write_usage(const struct fm_answer *answer, struct fm_json_writer *w);
+
+/* The member `usage` of vectors, which have no answer to count. */
+void fm_embeddings_write_usage(const struct fm_usage *usage, struct fm_json_writer *w);
+
+#endif

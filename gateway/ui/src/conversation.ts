@@ -126,7 +126,10 @@ export function withSnapshot(conversation: Conversation, snapshot: Snapshot, com
   const old = new Map(conversation.items.map((item) => [item.key, item]));
   const settled = complete ? [] : conversation.items.filter((item) => isSettled(item));
   const items = new Map(settled.map((item) => [item.key, item]));
-  const add = (item: Item) => items.set(item.key, keepKey(item, old, conversation.items));
+  const add = (item: Item) => {
+    const kept = keepKey(item, old, conversation.items);
+    items.set(kept.key, kept);
+  };
   snapshot.messages.forEach((message, index) => add(itemOf(message, index)));
   for (const run of snapshot.runs) {
     add(userItem(run, run.state === "queued" ? "queued" : "done"));

@@ -132,6 +132,24 @@ test("after a lost connection: the new messages, the text so far, and what is st
   assert.deepEqual(shape(known).slice(2), ["user done unsent", "assistant streaming "]);
 });
 
+test("after a lost connection a message of ours is there once, whether its run goes on or is over", () => {
+  const sent = chat.withSent(chat.withItem(start, chat.localItem("k1", "hi", 1)), "k1", "r", false);
+  const before = play(sent, ["chat.start", { runId: "r" }], ...deltas("r", "a"));
+  const run = { runId: "r", state: "running", message: "hi", parts: [{ type: "text", text: "ab" }], time: 1 };
+  const messages = [
+    { role: "user", runId: "r", seq: 9, content: "hi" },
+    { role: "assistant", runId: "r", seq: 9, content: "abc" },
+  ];
+  const still = { seq: 8, session: {}, messages: [], runs: [{ ...run, requestKey: "k1" }], approvals: [] };
+  const over = { seq: 9, session: {}, messages, runs: [], approvals: [] };
+  for (const complete of [false, true]) {
+    const going = chat.withSnapshot(before, still, complete);
+    assert.deepEqual(shape(going), ["user done hi", "assistant streaming ab"]);
+    assert.equal(going.items[0].key, "local:k1", "the element stays");
+    assert.deepEqual(shape(chat.withSnapshot(before, over, complete)), ["user done hi", "assistant done abc"]);
+  }
+});
+
 test("tools: call, approval, progress, result", () => {
   const details = { command: "ls", workingDir: "/" };
   const asked = play(

@@ -25,7 +25,8 @@ export class JarvisLogin extends LitElement {
       <form class="card" @submit=${this.submit}>
         <img src="./icon.svg" alt="" width="44" height="44" />
         <h1>Log in to Jarvis</h1>
-        <p>Run <code>fm-gateway --link</code> in a terminal: the address that it prints logs you in.</p>
+        <p>Run <code>sh packaging/run-gateway.sh</code> or <code>fm-gateway --link</code> in a terminal: the link that it
+          prints logs you in.</p>
         <p class="or"><span>or enter the token</span></p>
         <label for="token">Token</label>
         <div class="entry">

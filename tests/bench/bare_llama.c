@@ -1,6 +1,7 @@
 /*
  * The reference for tokens/s: llama.cpp's own loop with the model, template, context and threads of fm-engine-llama,
- * but without frames, JSON, stop strings or a second process. Greedy, up to the model's end of turn.
+ * but with ggml's kernels alone, and without frames, JSON, stop strings or a second process. Greedy, up to the model's
+ * end of turn.
  *
  *     bare_llama MODEL PROMPT TOKENS
  *
@@ -57,7 +58,7 @@ static bool generate(const struct fm_llama_model *model, llama_token *prompt, si
 }
 
 int main(int argc, char **argv) {
-    const struct fm_llama_model_options options = {0};
+    const struct fm_llama_model_options options = {.ggml_kernels = true};
     struct fm_llama_model model;
     struct fm_error error;
     struct timing timing = {0};

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "engine/llama/bridge.h"
 #include "engine/llama/context.h"
+#include "engine/llama/matmul.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -96,7 +97,7 @@ static enum fm_code make_context(struct fm_draft_model *draft, const struct fm_l
     if (code != FM_OK) {
         return code;
     }
-    draft->context = llama_init_from_model(draft->weights, params);
+    draft->context = fm_matmul_context(draft->weights, params);
     draft->batch = llama_batch_init(FM_MODEL_BATCH, 0, 1);
     draft->tokens = calloc(room, sizeof *draft->tokens);
     if (!draft->context || !draft->batch.token || !draft->tokens) {

@@ -2,6 +2,7 @@
 #include "engine/llama/kv_memory.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "engine/llama/matmul.h"
 
 #include <stdlib.h>
 
@@ -32,7 +33,7 @@ bool fm_kv_grow(struct fm_llama_model *model, size_t needed) {
     if (llama_n_ctx(model->context) >= params.n_ctx) {
         return false;
     }
-    struct llama_context *larger = llama_init_from_model(model->weights, params);
+    struct llama_context *larger = fm_matmul_context(model->weights, params);
     if (!larger || !copy_cells(model->context, larger)) {
         fm_log(FM_LOG_WARN, "no memory for %u tokens of context: %u stay", params.n_ctx, llama_n_ctx(model->context));
         llama_free(larger);

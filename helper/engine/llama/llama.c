@@ -1,8 +1,8 @@
 /*
  * fm-engine-llama: GGUF models through llama.cpp. The engine thread generates all jobs, batch by batch (scheduler.h).
  * Everything here belongs to it; ggml's compute threads know nothing of jobs. Its settings are the environment
- * variables FM_ENGINE_LLAMA_CTX, FM_ENGINE_LLAMA_SLOTS, FM_ENGINE_LLAMA_KV_TOKENS, FM_ENGINE_LLAMA_SPECULATION and
- * FM_ENGINE_LLAMA_THREADS (docs/options.md).
+ * variables FM_ENGINE_LLAMA_CTX, FM_ENGINE_LLAMA_SLOTS, FM_ENGINE_LLAMA_KV_TOKENS, FM_ENGINE_LLAMA_SPECULATION,
+ * FM_ENGINE_LLAMA_KERNELS and FM_ENGINE_LLAMA_THREADS (docs/options.md).
  */
 #include "base/platform.h"
 #include "engine/kit/kit.h"
@@ -123,10 +123,21 @@ static enum fm_code read_drafts(struct fm_llama_model_options *options, struct f
     return fm_fail(error, FM_UNAVAILABLE, "FM_ENGINE_LLAMA_SPECULATION is neither \"lookup\" nor \"off\"");
 }
 
+/* Who computes products of Q4_1. */
+static enum fm_code read_kernels(struct fm_llama_model_options *options, struct fm_error *error) {
+    const char *text = getenv("FM_ENGINE_LLAMA_KERNELS");
+    bool ours = !text || !text[0] || strcmp(text, "own") == 0;
+    options->ggml_kernels = !ours;
+    return ours || strcmp(text, "ggml") == 0
+               ? FM_OK
+               : fm_fail(error, FM_UNAVAILABLE, "FM_ENGINE_LLAMA_KERNELS is neither \"own\" nor \"ggml\"");
+}
+
 static enum fm_code read_settings(struct fm_llama_model_options *options, struct fm_error *error) {
     enum fm_code code = read_setting("FM_ENGINE_LLAMA_CTX", FM_MODEL_CONTEXT_MAX, &options->context_length, error);
     code = code ? code : read_slots(options, error);
     code = code ? code : read_drafts(options, error);
+    code = code ? code : read_kernels(options, error);
     code = code ? code : read_setting("FM_ENGINE_LLAMA_KV_TOKENS", FM_MODEL_CONTEXT_MAX, &options->kv_tokens, error);
     return code ? code : read_setting("FM_ENGINE_LLAMA_THREADS", threads_max(), &options->threads, error);
 }

@@ -9,6 +9,7 @@
 #include "engine/llama/context.h"
 #include "engine/llama/gguf_file.h"
 #include "engine/llama/gpu.h"
+#include "engine/llama/matmul.h"
 
 #include <ggml-backend.h>
 #include <pthread.h>
@@ -109,7 +110,7 @@ static bool load_cpu(const char *dir) {
 }
 
 /* The libraries of ggml's backends lie beside libllama, wherever that is. */
-static enum fm_code load_backends(struct fm_error *error) {
+static enum fm_code load_backends(const struct fm_llama_model_options *options, struct fm_error *error) {
     if (ggml_backend_reg_count() > 0) {
         return FM_OK;
     }
@@ -122,6 +123,11 @@ static enum fm_code load_backends(struct fm_error *error) {
     }
     if (!ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU)) {
         return fm_fail(error, FM_UNAVAILABLE, "no libggml-cpu library in %s fits this processor", dir);
+    }
+    struct fm_gpu_wish wish;
+    fm_kit_gpu_wish(&wish);
+    if (!options->ggml_kernels && !wish.folder) { /* a GPU's layers are another matter */
+        fm_matmul_register();
     }
     return FM_OK;
 }
@@ -207,7 +213,7 @@ static enum fm_code make_context(struct fm_llama_model *model, const char *path,
     params->cb_eval_user_data = model;
     struct llama_context_params first = *params;
     first.n_ctx = fm_context_first(model);
-    model->context = llama_init_from_model(model->weights, first);
+    model->context = fm_matmul_context(model->weights, first);
     if (!model->context) {
         return fail_with_log(error, path,
                              asked ? "no memory for the context that FM_ENGINE_LLAMA_CTX asks for"
@@ -430,7 +436,7 @@ enum fm_code fm_llama_model_load(struct fm_llama_model *model, const char *path,
     llama_log_set(on_log, NULL);
     ggml_set_abort_callback(on_ggml_abort);
     enum fm_code code = fm_file_check_magic(path, "GGUF", error); /* llama.cpp would wait for a FIFO */
-    code = code ? code : load_backends(error);
+    code = code ? code : load_backends(options, error);
     code = code ? code : load_somewhere(model, &from, error);
     if (code != FM_OK) {
         return code;

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/platform.h"
 #include "engine/llama/bridge.h"
+#include "engine/llama/matmul.h"
 
 #include <ggml-backend.h>
 #include <ggml-cpu.h>
@@ -49,6 +50,7 @@ void fm_threads_start(struct fm_threads *threads, struct llama_context *context,
     struct ggml_threadpool_params params = ggml_threadpool_params_default(most);
     params.poll = THREAD_POLL;
     threads->pool = new_pool(&params);
+    fm_matmul_use_threads(threads->pool);
     fm_threads_share(threads, context);
 }
 
@@ -66,6 +68,7 @@ void fm_threads_stop(struct fm_threads *threads) {
     void *function = cpu_function("ggml_threadpool_free");
     if (threads->pool && function) {
         memcpy(&free_pool, &function, sizeof free_pool);
+        fm_matmul_use_threads(NULL);
         free_pool(threads->pool);
     }
     *threads = (struct fm_threads){0};

@@ -248,6 +248,7 @@ for (const signal of ["SIGTERM", "SIGKILL"]) {
     await page.getByText("The connection to the gateway is lost").waitFor({ state: "detached" });
     await button("Try again").waitFor();
     assert.equal(await item("assistant").count(), 1);
+    assert.equal(await item("user").count(), 1);
     await look(`restart-${signal}`);
     await say("and on");
     await item("assistant").nth(1).getByText("and on").waitFor();

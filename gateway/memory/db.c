@@ -426,5 +426,9 @@ enum fm_code gw_memory_db_forget(struct gw_memory_db *db, const char *path, stru
     sqlite3_bind_text(statement, 1, path, -1, SQLITE_STATIC);
     done = run(statement) && done;
     /* FTS5 keeps the words of what was deleted until it merges its parts */
-    return end(db, done && exec(db, "INSERT INTO chunks_fts(chunks_fts) VALUES('optimize')"), error);
+    enum fm_code code = end(db, done && exec(db, "INSERT INTO chunks_fts(chunks_fts) VALUES('optimize')"), error);
+    if (code == FM_OK) { /* nor is it left in the log; while another program reads, the next one does it */
+        exec(db, "PRAGMA wal_checkpoint(TRUNCATE)");
+    }
+    return code;
 }

@@ -6,14 +6,30 @@
 #include "sessions/transcript.h"
 
 #include <errno.h>
+#include <json-c/json.h>
 #include <string.h>
+
+/* A NUL becomes a blank: the index and the embedder would take it for the text's end. */
+static void add_content(struct fm_buf *text, struct json_object *content) {
+    const char *from = json_object_get_string(content);
+    size_t len = (size_t)json_object_get_string_len(content);
+    for (size_t at = 0; at < len;) {
+        size_t part = strlen(from + at);
+        fm_buf_append(text, from + at, part);
+        at += part;
+        if (at < len) {
+            fm_buf_append_char(text, ' ');
+            at++;
+        }
+    }
+}
 
 static bool add_message(void *context, const struct gw_record *record) {
     struct fm_buf *text = context;
     if (record->type == GW_RECORD_MESSAGE) {
         fm_buf_append_str(text, gw_record_text(record, "role"));
         fm_buf_append_str(text, ": ");
-        fm_buf_append_str(text, gw_record_text(record, "content"));
+        add_content(text, json_object_object_get(record->json, "content"));
         fm_buf_append_str(text, "\n\n");
     }
     return !text->failed;

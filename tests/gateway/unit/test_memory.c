@@ -308,6 +308,42 @@ static void what_is_forgotten_is_gone(void **state) {
     assert_int_equal(number("SELECT count(*) FROM chunks_fts WHERE chunks_fts MATCH 'zebra'"), 0);
 }
 
+/* Whether a file of the database has these bytes anywhere. */
+static bool is_in_file(const char *name, const char *text) {
+    FILE *file = fopen(in_folder(name), "rb");
+    char *bytes = malloc(1 << 22);
+    size_t len = file ? fread(bytes, 1, 1 << 22, file) : 0;
+    bool found = memmem(bytes, len, text, strlen(text));
+    free(bytes);
+    if (file) {
+        fclose(file);
+    }
+    return found;
+}
+
+/* Not in a table, and not as bytes of a free page or of the log. */
+static void what_is_forgotten_is_in_no_file(void **state) {
+    (void)state;
+    say(key_a, "okapi one");
+    say(key_b, "zebra two");
+    assert_int_equal(sync_all(), FM_OK);
+    assert_true(is_in_file("memory.db", "okapi") || is_in_file("memory.db-wal", "okapi"));
+    remove_transcript(key_a);
+    assert_int_equal(gw_memory_forget(f.memory, key_a, on_done, NULL, &error), FM_OK);
+    assert_int_equal(wait_for_it(), FM_OK);
+    assert_false(is_in_file("memory.db", "okapi"));
+    assert_false(is_in_file("memory.db-wal", "okapi"));
+    assert_true(finds("zebra", key_b));
+}
+
+static void a_nul_ends_no_message(void **state) {
+    (void)state;
+    say(key_a, "before it\\u0000gnu behind it");
+    assert_int_equal(sync_all(), FM_OK);
+    assert_true(finds("gnu", key_a));
+    assert_true(f.by_words);
+}
+
 static void tables_are_those_of_the_document(void **state) {
     (void)state;
     say(key_a, "something");
@@ -501,6 +537,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(by_words_and_by_meaning),   TEST(what_is_known_is_not_embedded_again),
         TEST(what_is_forgotten_is_gone), TEST(tables_are_those_of_the_document),
+        TEST(a_nul_ends_no_message),     TEST(what_is_forgotten_is_in_no_file),
         TEST(another_model_begins_anew), TEST(other_vectors_begin_anew),
         TEST(long_texts_are_halved),     TEST(without_a_model_words_are_searched),
         TEST(answers_may_come_at_once),  TEST(a_broken_file_is_moved_aside),

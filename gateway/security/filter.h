@@ -32,8 +32,9 @@ FM_MUST_USE struct gw_known *gw_known_new(void);
 void gw_known_free(struct gw_known *known);
 
 /*
- * Adds one; it is copied into memory of base/secret.h. False: it is shorter or longer than the limits, there are
- * GW_KNOWN_MAX already, or there is no memory.
+ * Adds one, and what JSON makes of it if that differs (quotes, backslashes): then it counts as two, and both are within
+ * the limits. They are copied into memory of base/secret.h. False: it is shorter or longer than the limits, there are
+ * GW_KNOWN_MAX already, or there is no memory; then nothing was added.
  */
 FM_MUST_USE bool gw_known_add(struct gw_known *known, const char *secret, size_t len);
 

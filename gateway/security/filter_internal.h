@@ -79,6 +79,7 @@ struct gw_filter {
         bool path;       /* "/" is before the name */
         bool quote_seen; /* the name's closing quote */
         bool escaped;    /* the quotes are, as in JSON inside a string */
+        bool backslash;  /* in quotes: the last byte is one that makes the next the value's */
         bool tight;      /* "=" right after the name, and the value right after it */
         char separator;
         char quote;

@@ -3,6 +3,8 @@
  * ends with; a byte that leaves is dropped if it was part of a secret, and each run of those becomes one marker.
  */
 #include "base/secret.h"
+#include "base/utf8.h"
+#include "protocol/json_writer.h"
 #include "security/filter_internal.h"
 
 #include <stdlib.h>
@@ -14,10 +16,14 @@ struct gw_known *gw_known_new(void) {
     return calloc(1, sizeof(struct gw_known));
 }
 
+static void drop_secret(const struct gw_secret *secret) {
+    fm_secret_free(secret->text);
+    free(secret->back);
+}
+
 void gw_known_free(struct gw_known *known) {
     for (size_t i = 0; known && i < known->count; i++) {
-        fm_secret_free(known->secrets[i].text);
-        free(known->secrets[i].back);
+        drop_secret(&known->secrets[i]);
     }
     free(known);
 }
@@ -35,18 +41,45 @@ static void fill_back(struct gw_secret *secret) {
     }
 }
 
-bool gw_known_add(struct gw_known *known, const char *text, size_t len) {
+static bool add_one(struct gw_known *known, const char *text, size_t len) {
     if (len < GW_KNOWN_LEN_MIN || len > GW_KNOWN_LEN_MAX || known->count == GW_KNOWN_MAX) {
         return false;
     }
     struct gw_secret secret = {.len = len, .text = fm_secret_copy(text, len), .back = calloc(len, sizeof(uint16_t))};
     if (!secret.text || !secret.back) {
-        fm_secret_free(secret.text);
-        free(secret.back);
+        drop_secret(&secret);
         return false;
     }
     fill_back(&secret);
     known->secrets[known->count++] = secret;
+    return true;
+}
+
+/* As JSON writes it between quotes, if that differs. False: it can't be added. */
+static bool add_escaped(struct gw_known *known, const char *text, size_t len) {
+    size_t room = fm_utf8_valid(text, len) ? fm_json_string_size(text, len) : len + 2;
+    if (room == len + 2) {
+        return true;
+    }
+    struct fm_buf quoted = {.data = fm_secret_new(room), .cap = room, .max = room}; /* so it never moves */
+    if (!quoted.data) {
+        return false;
+    }
+    struct fm_json_writer w = fm_json_writer_on(&quoted);
+    fm_json_string(&w, text, len);
+    bool added = !quoted.failed && add_one(known, quoted.data + 1, quoted.len - 2);
+    fm_secret_free(quoted.data);
+    return added;
+}
+
+bool gw_known_add(struct gw_known *known, const char *text, size_t len) {
+    if (!add_one(known, text, len)) {
+        return false;
+    }
+    if (!add_escaped(known, text, len)) {
+        drop_secret(&known->secrets[--known->count]);
+        return false;
+    }
     return true;
 }
 

@@ -172,7 +172,7 @@ static bool is_secret(const struct gw_filter *filter) {
 static void forget(struct gw_filter *filter) {
     filter->n.state = GW_NAME_TEXT;
     filter->n.name_len = filter->n.gap = filter->n.value_len = 0;
-    filter->n.quote_seen = filter->n.escaped = filter->n.path = false;
+    filter->n.quote_seen = filter->n.escaped = filter->n.path = filter->n.backslash = false;
     filter->n.quote = '\0';
 }
 
@@ -335,9 +335,11 @@ static void bare_byte(struct gw_filter *filter, unsigned char c) {
     }
 }
 
-static bool ends_quoted(const struct gw_filter *filter, unsigned char c) {
-    bool after_backslash = filter->n.value_len && filter->n.value[filter->n.value_len - 1] == '\\';
-    return c == '\n' || (c == (unsigned char)filter->n.quote && !after_backslash) || (filter->n.escaped && c == '\\');
+/* A quote behind a backslash is the value's; behind two, the second of which is the value's, it ends it. */
+static bool ends_quoted(struct gw_filter *filter, unsigned char c) {
+    bool behind = filter->n.backslash;
+    filter->n.backslash = c == '\\' && !behind;
+    return c == '\n' || (c == (unsigned char)filter->n.quote && !behind) || (filter->n.escaped && c == '\\');
 }
 
 static void quoted_byte(struct gw_filter *filter, unsigned char c) {
@@ -354,7 +356,7 @@ static void quoted_byte(struct gw_filter *filter, unsigned char c) {
 }
 
 static void rest_byte(struct gw_filter *filter, unsigned char c) {
-    bool ends = filter->n.quote ? c == '\n' || c == (unsigned char)filter->n.quote : ends_bare(filter, c);
+    bool ends = filter->n.quote ? ends_quoted(filter, c) : ends_bare(filter, c);
     if (ends) {
         forget(filter);
         text_byte(filter, c);

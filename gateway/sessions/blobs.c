@@ -97,6 +97,15 @@ enum fm_code gw_blob_put(struct gw_journal *journal, int folder, const char *key
 
 /* ---- reading ---- */
 
+static enum fm_code read_bytes(struct get *get, int fd, size_t len, struct fm_error *error) {
+    get->len = len;
+    get->bytes = malloc(len);
+    if (!get->bytes) {
+        return fm_fail_no_memory(error);
+    }
+    return fm_private_file_read(fd, get->bytes, len, 0) ? FM_OK : fail("read", error);
+}
+
 static enum fm_code read_blob(void *context, struct fm_error *error) {
     struct get *get = context;
     int fd = fm_private_file_open(get->folder, get->id);
@@ -104,12 +113,10 @@ static enum fm_code read_blob(void *context, struct fm_error *error) {
         return errno == ENOENT ? fm_fail(error, FM_NOT_FOUND, "there is no such attachment") : fail("read", error);
     }
     int64_t size = fm_private_file_size(fd);
-    get->len = size > 0 && size <= GW_BLOB_MAX ? (size_t)size : 0;
-    get->bytes = malloc(get->len + 1);
-    enum fm_code code = !get->bytes ? fm_fail_no_memory(error) : FM_OK;
-    if (code == FM_OK && !fm_private_file_read(fd, get->bytes, get->len, 0)) {
-        code = fail("read", error);
-    }
+    enum fm_code code = size > 0 && size <= GW_BLOB_MAX
+                            ? read_bytes(get, fd, (size_t)size, error)
+                            : fm_fail(error, FM_UNAVAILABLE, "the attachment is damaged: blobs/%s has %lld bytes",
+                                      get->id, (long long)size);
     fm_close(fd);
     return code;
 }

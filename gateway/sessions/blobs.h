@@ -18,7 +18,10 @@
 /* `error` NULL: `id` is on the disk. Once for each that was taken. */
 typedef void gw_blob_put_done(void *context, const struct fm_error *error, const char *id);
 
-/* `error` NULL: the blob, valid during the call. FM_NOT_FOUND: there is none of that id. */
+/*
+ * `error` NULL: the blob, valid during the call. FM_NOT_FOUND: there is none of that id. FM_UNAVAILABLE: it can't be
+ * read, or has a length that none can have.
+ */
 typedef void gw_blob_get_done(void *context, const struct fm_error *error, const void *bytes, size_t len);
 
 /* Whether it has the form of a session's key, 32 digits of lower-case hexadecimal. Only then can it be a file's name.

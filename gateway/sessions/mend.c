@@ -184,5 +184,7 @@ enum fm_code gw_sessions_mend(struct gw_sessions *sessions, const char *path, st
         }
     }
     fm_folder_close(folder);
-    return code;
+    /* What is whole counts as acknowledged from now on, but who wrote it may have been killed before it synced a name.
+     */
+    return code == FM_OK && !fm_private_folder_sync(sessions->folder) ? fail("write", path, error) : code;
 }

@@ -101,17 +101,49 @@ static bool is_another(void *context, const char *key) {
     return strcmp(context, key) != 0;
 }
 
-static enum fm_code remove_files(void *context, struct fm_error *error) {
-    const struct deletion *deletion = context;
-    char name[GW_SESSION_FILE_LEN];
-    gw_session_file_name(name, deletion->entry->shown.key);
-    fm_private_file_remove(deletion->sessions->folder, name);
-    int fd = fm_private_file_append(deletion->sessions->folder, name, false);
+/* A session's files: the transcript, copies of it that a start set aside, and what it left half-written. */
+struct files {
+    int folder;
+    const char *key;
+    bool any;
+};
+
+static bool is_its(const struct files *files, const char *name) {
+    name += name[0] == '.';
+    return strncmp(name, files->key, GW_SESSION_KEY_LEN) == 0 && name[GW_SESSION_KEY_LEN] == '.';
+}
+
+static void remove_its(void *context, const struct fm_private_entry *entry) {
+    const struct files *files = context;
+    if (is_its(files, entry->name)) {
+        fm_private_file_remove(files->folder, entry->name);
+    }
+}
+
+static void find_its(void *context, const struct fm_private_entry *entry) {
+    struct files *files = context;
+    files->any = files->any || is_its(files, entry->name);
+}
+
+/* Also one that is not ours any more, which the folder's list leaves out. */
+static bool is_there(int folder, const char *name) {
+    int fd = fm_private_file_append(folder, name, false);
     bool there = fd >= 0 || errno != ENOENT;
     if (fd >= 0) {
         fm_close(fd);
     }
-    if (there || !fm_private_folder_sync(deletion->sessions->folder)) {
+    return there;
+}
+
+static enum fm_code remove_files(void *context, struct fm_error *error) {
+    const struct deletion *deletion = context;
+    struct files files = {.folder = deletion->sessions->folder, .key = deletion->entry->shown.key};
+    char name[GW_SESSION_FILE_LEN];
+    gw_session_file_name(name, files.key);
+    fm_private_file_remove(files.folder, name);
+    bool gone = !is_there(files.folder, name) && fm_private_folder_list(files.folder, remove_its, &files) &&
+                fm_private_folder_list(files.folder, find_its, &files) && !files.any;
+    if (!gone || !fm_private_folder_sync(deletion->sessions->folder)) {
         return fm_fail(error, FM_UNAVAILABLE, "can't remove sessions/%s: look at the folder's rights and the disk",
                        name);
     }

@@ -87,8 +87,8 @@ FM_MUST_USE enum fm_code gw_session_rename(struct gw_sessions *sessions, const c
                                            gw_journal_done *done, void *context, struct fm_error *error);
 
 /*
- * Removes a session and its attachments; it takes no records from now on. If the disk fails, it is there again. End its
- * runs before.
+ * Removes a session, its attachments, and what a start set aside of its transcript; it takes no records from now on. If
+ * the disk fails, it is there again. End its runs before.
  */
 FM_MUST_USE enum fm_code gw_session_delete(struct gw_sessions *sessions, const char *key, gw_journal_done *done,
                                            void *context, struct fm_error *error);

@@ -337,6 +337,58 @@ static void a_file_without_a_record_is_gone(void **state) {
     assert_int_equal(access(in_folder(file_name()), F_OK), -1);
 }
 
+/* A file that is not what was put there is no attachment: it is not given out as an empty one. */
+static void a_damaged_attachment(void **state) {
+    char name[sizeof "blobs/" + GW_BLOB_ID_LEN];
+    (void)state;
+    create("a");
+    assert_int_equal(gw_session_attach(f.sessions, f.key, "png", 3, on_put, NULL, &error), FM_OK);
+    wait_for_it();
+    snprintf(name, sizeof name, "blobs/%s", f.blob);
+    const off_t lengths[] = {0, (off_t)GW_BLOB_MAX + 1};
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(truncate(in_folder(name), lengths[i]), 0);
+        assert_int_equal(gw_session_attachment(f.sessions, f.blob, on_get, NULL, &error), FM_OK);
+        wait_for_it();
+        assert_int_equal(f.error.code, FM_UNAVAILABLE);
+    }
+}
+
+static size_t count_files_with(const char *text) {
+    DIR *folder = opendir(in_folder("sessions"));
+    const struct dirent *entry;
+    size_t count = 0;
+    assert_non_null(folder);
+    while ((entry = readdir(folder))) {
+        count += strstr(entry->d_name, text) != NULL;
+    }
+    closedir(folder);
+    return count;
+}
+
+/* What is deleted is not left in the copy that a start set aside. */
+static void a_delete_takes_the_damaged_copy_too(void **state) {
+    char path[96];
+    (void)state;
+    create("a");
+    say("user", "one");
+    char first[GW_SESSION_KEY_LEN + 1];
+    memcpy(first, f.key, sizeof first);
+    append_to_file("broken\n");
+    create("b");
+    append_to_file("broken\n");
+    restart();
+    assert_int_equal(f.mended.damaged, 2);
+    snprintf(path, sizeof path, "sessions/.%s.damaged-5", f.key); /* of a start that was killed */
+    put_file(path, "x", 1);
+    assert_int_equal(count_files_with(f.key), 3);
+    assert_int_equal(gw_session_delete(f.sessions, f.key, on_done, NULL, &error), FM_OK);
+    wait_for_it();
+    assert_int_equal(f.error.code, FM_OK);
+    assert_int_equal(count_files_with(f.key), 0);
+    assert_int_equal(count_files_with(first), 2);
+}
+
 static void limit_files(rlim_t bytes) {
     const struct rlimit limit = {bytes, RLIM_INFINITY};
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
@@ -396,6 +448,8 @@ int main(void) {
         TEST(what_was_said_survives),
         TEST(the_list_is_sorted),
         TEST(rename_and_delete),
+        TEST(a_damaged_attachment),
+        TEST(a_delete_takes_the_damaged_copy_too),
         TEST(records_are_checked),
         TEST(a_torn_line_is_cut),
         TEST(open_runs_are_closed),

@@ -139,5 +139,6 @@ int64_t gw_record_event(struct json_object *json) {
         int64_t number = json_object_get_int64(event);
         return number > 0 && number < GW_EVENT_MAX ? number : 0;
     }
-    return json_object_get_int64(json_object_object_get(json, "time")) * GW_EVENTS_A_MS;
+    int64_t time_ms = json_object_get_int64(json_object_object_get(json, "time"));
+    return time_ms > 0 && time_ms < GW_EVENT_MAX / GW_EVENTS_A_MS ? time_ms * GW_EVENTS_A_MS : 0;
 }

@@ -76,7 +76,10 @@ void gw_record_end(struct fm_json_writer *w);
 FM_MUST_USE bool gw_record_read(const char *line, size_t len, struct fm_buf *scratch, struct gw_record *record,
                                 const char **fault);
 
-/* The number of the event that tells a run's end (`json` of run_ended); if it is not noted, one by its time. */
+/*
+ * The number of the event that tells a run's end (`json` of run_ended); if it is not noted, one by its time. 0: no
+ * number can be made of that.
+ */
 int64_t gw_record_event(struct json_object *json);
 
 /* The string `name` of a record; NULL: it has none. */

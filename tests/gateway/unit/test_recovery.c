@@ -188,6 +188,23 @@ static void facts(void **state) {
     gw_recovered_free(&recovered);
 }
 
+/* A time that no number of an event can be made of, times 1000, may even come out as a small one. */
+static void ends_far_away_have_no_event(void **state) {
+    static const char *const times[] = {"9007199254741", "18446744073709552", "9223372036854775807"};
+    char text[256];
+    (void)state;
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+        int len =
+            snprintf(text, sizeof text,
+                     SESSION "{\"seq\":2,\"time\":%s,\"type\":\"run_ended\",\"runId\":\"r1\",\"outcome\":\"final\"}\n",
+                     times[i]);
+        recover_bytes(text, (size_t)len);
+        assert_false(recovered.damaged);
+        assert_int_equal(recovered.facts.event, 0);
+        gw_recovered_free(&recovered);
+    }
+}
+
 static void titles_are_cut_between_characters(void **state) {
     char title[GW_TITLE_MAX + 1];
     char text[4 * 300 + 1];
@@ -295,13 +312,10 @@ static void random_damage_comes_out_whole(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_open_is_closed),
-        cmocka_unit_test(each_cut_is_mended),
-        cmocka_unit_test(damage_is_told_from_a_tear),
-        cmocka_unit_test(facts),
-        cmocka_unit_test(titles_are_cut_between_characters),
-        cmocka_unit_test(views_show_what_is_there),
-        cmocka_unit_test(random_damage_comes_out_whole),
+        cmocka_unit_test(what_is_open_is_closed),      cmocka_unit_test(each_cut_is_mended),
+        cmocka_unit_test(damage_is_told_from_a_tear),  cmocka_unit_test(facts),
+        cmocka_unit_test(ends_far_away_have_no_event), cmocka_unit_test(titles_are_cut_between_characters),
+        cmocka_unit_test(views_show_what_is_there),    cmocka_unit_test(random_damage_comes_out_whole),
     };
     return cmocka_run_group_tests_name("recovery", tests, NULL, NULL);
 }

@@ -53,6 +53,9 @@ if(EXISTS "${FM_DEPS_DIR}/sqlite-vec/sqlite-vec.c")
   add_library(fm_sqlite_vec STATIC "${FM_DEPS_DIR}/sqlite-vec/sqlite-vec.c")
   target_include_directories(fm_sqlite_vec SYSTEM PUBLIC "${FM_DEPS_DIR}/sqlite-vec")
   target_compile_definitions(fm_sqlite_vec PUBLIC SQLITE_CORE PRIVATE _GNU_SOURCE)
+  # A distance is a sum: in order, each addition waits for the one before. In any order, a search takes half the time.
+  target_compile_options(fm_sqlite_vec PRIVATE
+    -fassociative-math -fno-signed-zeros -fno-trapping-math -fno-math-errno)
   target_link_libraries(fm_sqlite_vec PUBLIC PkgConfig::SQLITE m)
   if(FM_SANITIZE)
     target_compile_options(fm_sqlite_vec PRIVATE -g)

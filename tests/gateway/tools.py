@@ -62,7 +62,12 @@ class Driver:
     def prepare(self, tool, call_input, folder="/"):
         self.next_id += 1
         self.send(op="prepare", id=self.next_id, tool=tool, input=call_input, folder=folder)
-        return self.line()
+        others = []  # of calls that were started before
+        while (line := self.line())["id"] != self.next_id:
+            others.append(line)
+        for other in others:
+            self.lines.put(other)
+        return line
 
     def start(self):
         """Starts the call that was prepared last."""

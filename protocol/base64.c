@@ -3,12 +3,28 @@
 
 static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-void fm_base64_write_group(const unsigned char *bytes, size_t len, char group[4]) {
+/* Writes three bytes (at the end of the data: one or two) as four digits. */
+static void write_group(const unsigned char *bytes, size_t len, char group[4]) {
     unsigned all = (unsigned)bytes[0] << 16 | (len > 1 ? (unsigned)bytes[1] << 8 : 0) | (len > 2 ? bytes[2] : 0);
     group[0] = digits[all >> 18];
     group[1] = digits[all >> 12 & 63];
     group[2] = len > 1 ? digits[all >> 6 & 63] : '=';
     group[3] = len > 2 ? digits[all & 63] : '=';
+}
+
+void fm_base64_append(struct fm_buf *out, const void *bytes, size_t len) {
+    const unsigned char *at = bytes;
+    if (!fm_buf_reserve(out, (len + 2) / 3 * 4)) {
+        return;
+    }
+    while (len > 0) {
+        size_t taken = len < 3 ? len : 3;
+        char group[4];
+        write_group(at, taken, group);
+        fm_buf_append(out, group, sizeof group);
+        at += taken;
+        len -= taken;
+    }
 }
 
 /* The value of a digit; 64: not a digit. */

@@ -2,13 +2,10 @@
 #ifndef FM_PROTOCOL_BASE64_H
 #define FM_PROTOCOL_BASE64_H
 
-#include "base/compiler.h"
+#include "base/buf.h"
 
-#include <stdbool.h>
-#include <stddef.h>
-
-/* Writes three bytes (at the end of the data: one or two) as four digits. */
-void fm_base64_write_group(const unsigned char *bytes, size_t len, char group[4]);
+/* Appends the bytes as digits; a failure is the buffer's. */
+void fm_base64_append(struct fm_buf *out, const void *bytes, size_t len);
 
 /* Reads four digits into the `len` (1 to 3) bytes that they stand for. False when they are not such a group. */
 FM_MUST_USE bool fm_base64_read_group(const char group[4], size_t len, unsigned char *bytes);

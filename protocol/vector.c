@@ -14,20 +14,8 @@ size_t fm_vector_text_size(size_t count) {
 }
 
 void fm_vector_write(const float *values, size_t count, struct fm_json_writer *w) {
-    const unsigned char *bytes = (const unsigned char *)values;
-    size_t left = count * sizeof *values;
     fm_json_raw(w, "\"", 1); /* opens a value that is written in pieces */
-    if (!fm_buf_reserve(w->buf, fm_vector_text_size(count) + 1)) {
-        return;
-    }
-    while (left > 0) {
-        size_t len = left < 3 ? left : 3;
-        char group[4];
-        fm_base64_write_group(bytes, len, group);
-        fm_buf_append(w->buf, group, sizeof group);
-        bytes += len;
-        left -= len;
-    }
+    fm_base64_append(w->buf, values, count * sizeof *values);
     fm_buf_append_char(w->buf, '"');
 }
 

@@ -40,19 +40,7 @@ static void on_result_written(struct gw_run *run) {
     struct fm_json_writer *w = gw_tell_begin(run, "tool.result");
     fm_json_key_str(w, "callId", part->call_id);
     fm_json_key_str(w, "state", part->state);
-    fm_json_key(w, "output");
-    fm_json_string(w, part->text.data, part->text.len);
-    if (part->has_exit_code) {
-        fm_json_key_int(w, "exitCode", part->exit_code);
-    }
-    if (part->truncated) {
-        fm_json_key_bool(w, "truncated", true);
-    }
-    fm_json_key_int(w, "durationMs", part->duration_ms);
-    if (part->attachments.len > 0) {
-        fm_json_key(w, "attachments");
-        fm_json_raw(w, part->attachments.data, part->attachments.len);
-    }
+    gw_live_write_outcome(part, w);
     (void)gw_tell_end(run);
     next(run);
 }
@@ -79,22 +67,10 @@ static void write_result(struct gw_run *run) {
     }
     fm_json_key_str(w, "callId", part->call_id);
     fm_json_key_str(w, "state", part->state);
-    fm_json_key(w, "output");
-    fm_json_string(w, part->text.data, part->text.len);
     if (strcmp(part->state, "unknown") == 0) {
         fm_json_key_str(w, "outcome", "unknown");
     }
-    if (part->has_exit_code) {
-        fm_json_key_int(w, "exitCode", part->exit_code);
-    }
-    if (part->truncated) {
-        fm_json_key_bool(w, "truncated", true);
-    }
-    fm_json_key_int(w, "durationMs", part->duration_ms);
-    if (part->attachments.len > 0) {
-        fm_json_key(w, "attachments");
-        fm_json_raw(w, part->attachments.data, part->attachments.len);
-    }
+    gw_live_write_outcome(part, w);
     gw_run_write(run, on_result_written);
 }
 
@@ -289,11 +265,7 @@ static void answer_user(struct gw_run *run) {
     struct gw_reply *call = run->answerer;
     run->answerer = NULL;
     if (call) {
-        struct fm_json_writer *w = gw_reply_begin(call);
-        fm_json_object_begin(w);
-        fm_json_key_bool(w, "ok", true);
-        fm_json_object_end(w);
-        gw_reply_end(call);
+        gw_tell_ok(call, true);
     }
 }
 
@@ -435,11 +407,7 @@ static bool begin(struct gw_run *run, struct json_object *item, bool requires_ap
         return false;
     }
     w = gw_tell_begin(run, "tool.call");
-    fm_json_key_str(w, "callId", part->call_id);
-    fm_json_key_str(w, "toolName", part->tool_name);
-    fm_json_key_str(w, "summary", part->summary);
-    fm_json_key(w, "details");
-    fm_json_raw(w, part->details, strlen(part->details));
+    gw_live_write_call(part, w);
     fm_json_key_bool(w, "requiresApproval", requires_approval);
     (void)gw_tell_end(run);
     return true;

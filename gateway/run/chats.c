@@ -189,21 +189,15 @@ static void on_blob(void *context, const struct fm_error *error, const void *byt
     const unsigned char *data = bytes;
     bool png = len > 8 && memcmp(data, "\x89PNG", 4) == 0;
     bool jpeg = len > 3 && data[0] == 0xff && data[1] == 0xd8;
-    struct fm_buf text;
-    fm_buf_init(&text, GW_BLOB_MAX * 2);
-    for (size_t at = 0; at < len; at += 3) {
-        char group[4];
-        fm_base64_write_group(data + at, len - at < 3 ? len - at : 3, group);
-        fm_buf_append(&text, group, sizeof group);
-    }
     struct fm_json_writer *w = gw_reply_begin(get->call);
     fm_json_object_begin(w);
     fm_json_key_str(w, "mimeType", png ? "image/png" : jpeg ? "image/jpeg" : "application/octet-stream");
     fm_json_key(w, "data");
-    fm_json_string(w, text.data, text.len);
+    fm_json_raw(w, "\"", 1); /* opens a value that is written in pieces */
+    fm_base64_append(w->buf, bytes, len);
+    fm_buf_append_char(w->buf, '"');
     fm_json_object_end(w);
     gw_reply_end(get->call);
-    fm_buf_free(&text);
     free(get);
 }
 
@@ -242,25 +236,17 @@ static struct gw_run *run_of_approval(const struct gw_chats *chats, const char *
     return NULL;
 }
 
-static void answer_ok(struct gw_reply *call, bool ok) {
-    struct fm_json_writer *w = gw_reply_begin(call);
-    fm_json_object_begin(w);
-    fm_json_key_bool(w, "ok", ok);
-    fm_json_object_end(w);
-    gw_reply_end(call);
-}
-
 /* The call is answered once the decision is on the disk (calls.c), or here if it came too late. */
 static void decide(struct gw_chats *chats, struct gw_reply *call, const char *id, bool approved, const char *reason) {
     struct gw_run *run = run_of_approval(chats, id);
     if (!run || run->answerer || run->phase != GW_PHASE_APPROVAL) {
-        answer_ok(call, false);
+        gw_tell_ok(call, false);
         return;
     }
     run->answerer = call;
     if (!gw_approval_answer(chats->approvals, id, approved, reason, fm_now_ms())) {
         run->answerer = NULL;
-        answer_ok(call, false);
+        gw_tell_ok(call, false);
     }
 }
 

@@ -1,5 +1,5 @@
 /*
- * What the files of run/ share. Calls go down: methods.c, join.c, send.c, run.c, calls.c, reading.c, live.c, tell.c.
+ * What the files of run/ share. Calls go down: methods.c, join.c, send.c, run.c, calls.c, reading.c, tell.c, live.c.
  *
  * A run is owned by its chat from its message on until its end is told. `writes` counts what the journal still has of
  * it: a run whose end is told is freed when that is none.
@@ -149,6 +149,9 @@ void gw_tell_usage(const struct gw_usage *usage, bool is_free, struct fm_json_wr
 /* Sends sessions.changed. */
 void gw_tell_changed(struct gw_chats *chats, const char *session_key);
 
+/* Answers {"ok"}, and so settles the call. */
+void gw_tell_ok(struct gw_reply *call, bool ok);
+
 /* Begins an event of a run, with its runId. End it with gw_event_end(rpc, run->chat->key). */
 struct fm_json_writer *gw_tell_begin(struct gw_run *run, const char *event);
 int64_t gw_tell_end(struct gw_run *run);
@@ -165,11 +168,14 @@ FM_MUST_USE bool gw_live_text(struct gw_run *run, const char *text, size_t len);
 struct gw_part *gw_live_tool(struct gw_run *run, const char *name, const char *summary, const char *details);
 
 /* The last part, which is the tool's that goes on. */
-struct gw_part *gw_live_last(struct gw_run *run);
+struct gw_part *gw_live_last(const struct gw_run *run);
 
 /* The array of parts. */
 void gw_live_write(const struct gw_run *run, struct fm_json_writer *w);
-void gw_live_write_tool(const struct gw_part *part, struct fm_json_writer *w);
+
+/* Members of a tool's part: callId, toolName, summary, details; and of what came of it: output, exitCode, ... */
+void gw_live_write_call(const struct gw_part *part, struct fm_json_writer *w);
+void gw_live_write_outcome(const struct gw_part *part, struct fm_json_writer *w);
 void gw_live_free(struct gw_run *run);
 
 /* ---- calls.c: the tools of a step ---- */
@@ -192,11 +198,11 @@ void gw_calls_leave(struct gw_run *run);
 /* ---- reading.c: what the model reads ---- */
 
 /*
- * Makes the items of the run's turn of the records, which it takes over, also on failure; their images are read from
- * the disk meanwhile. `then` is called once, at once or later, with an input that has failed where it is too long, or
+ * Makes the items of the run's turn of its transcript's records (sessions/story.h); their images are read from the disk
+ * meanwhile. `then` is called once, at once or later, with an input that has failed where it is too long, or
  * where memory ran out. The run is not freed before that. False: out of memory, and nothing calls back.
  */
-FM_MUST_USE bool gw_read_input(struct gw_run *run, struct json_object *records,
+FM_MUST_USE bool gw_read_input(struct gw_run *run, const char *text, size_t len,
                                void (*then)(struct gw_run *run, const struct fm_buf *input));
 
 /* ---- run.c ---- */

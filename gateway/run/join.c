@@ -5,9 +5,6 @@
  */
 #include "run/internal.h"
 
-#include "protocol/json_tree.h"
-
-#include <json-c/json.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -112,9 +109,7 @@ static void read_transcript(struct join *join);
 
 static void on_viewed(void *context, const struct fm_error *error, const char *text, size_t len, bool cut) {
     struct join *join = context;
-    struct json_object *records = NULL;
     struct gw_story story;
-    struct fm_buf scratch;
     (void)cut;
     if (!gw_session_find(join->chats->options.sessions, join->key)) {
         gw_reply_fail(join->call, GW_NOT_FOUND, "sessionKey: the session was deleted");
@@ -125,17 +120,14 @@ static void on_viewed(void *context, const struct fm_error *error, const char *t
         read_transcript(join);
         return;
     }
-    fm_buf_init(&scratch, GW_RECORD_MAX);
     if (error) {
         gw_reply_fail(join->call, GW_UNAVAILABLE, "the session can't be read: %s", error->detail);
-    } else if (!fm_json_tree(text, len, &scratch, &records) || !gw_story_read(records, &story)) {
+    } else if (!gw_story_read(text, len, &story)) {
         gw_reply_fail(join->call, GW_INTERNAL, "out of memory");
     } else {
         write_answer(join, &story);
         gw_story_free(&story);
     }
-    fm_buf_free(&scratch);
-    json_object_put(records);
     free(join);
 }
 

@@ -20,7 +20,7 @@ static struct gw_part *add(struct gw_run *run) {
     return part;
 }
 
-struct gw_part *gw_live_last(struct gw_run *run) {
+struct gw_part *gw_live_last(const struct gw_run *run) {
     return &run->parts[run->part_count - 1];
 }
 
@@ -49,7 +49,15 @@ struct gw_part *gw_live_tool(struct gw_run *run, const char *name, const char *s
     return part->tool_name && part->summary && part->details ? part : NULL;
 }
 
-static void write_outcome(const struct gw_part *part, struct fm_json_writer *w) {
+void gw_live_write_call(const struct gw_part *part, struct fm_json_writer *w) {
+    fm_json_key_str(w, "callId", part->call_id);
+    fm_json_key_str(w, "toolName", part->tool_name);
+    fm_json_key_str(w, "summary", part->summary);
+    fm_json_key(w, "details");
+    fm_json_raw(w, part->details, strlen(part->details));
+}
+
+void gw_live_write_outcome(const struct gw_part *part, struct fm_json_writer *w) {
     fm_json_key(w, "output");
     fm_json_string(w, part->text.data, part->text.len);
     if (part->has_exit_code) {
@@ -65,15 +73,11 @@ static void write_outcome(const struct gw_part *part, struct fm_json_writer *w) 
     }
 }
 
-void gw_live_write_tool(const struct gw_part *part, struct fm_json_writer *w) {
-    fm_json_key_str(w, "callId", part->call_id);
-    fm_json_key_str(w, "toolName", part->tool_name);
-    fm_json_key_str(w, "summary", part->summary);
-    fm_json_key(w, "details");
-    fm_json_raw(w, part->details, strlen(part->details));
+static void write_tool(const struct gw_part *part, struct fm_json_writer *w) {
+    gw_live_write_call(part, w);
     fm_json_key_str(w, "state", part->state);
     if (part->duration_ms >= 0) {
-        write_outcome(part, w);
+        gw_live_write_outcome(part, w);
     }
 }
 
@@ -84,7 +88,7 @@ void gw_live_write(const struct gw_run *run, struct fm_json_writer *w) {
         fm_json_object_begin(w);
         fm_json_key_str(w, "type", part->tool ? "tool" : "text");
         if (part->tool) {
-            gw_live_write_tool(part, w);
+            write_tool(part, w);
         } else {
             fm_json_key(w, "text");
             fm_json_string(w, part->text.data, part->text.len);

@@ -6,7 +6,6 @@
 #include "providers/input.h"
 #include "run/internal.h"
 
-#include <json-c/json.h>
 #include <stdlib.h>
 
 #define INPUT_MAX (7u << 20) /* bytes, with images: GW_TURN_BYTES_MAX has room for the instructions too */
@@ -14,19 +13,17 @@
 struct reading {
     struct gw_run *run;
     void (*then)(struct gw_run *run, const struct fm_buf *input);
-    struct json_object *records;
-    struct gw_story story; /* of the records */
+    struct gw_story story;
     struct gw_input_images images;
-    char *data[GW_INPUT_IMAGES_MAX];
-    size_t at; /* the image that is read */
+    struct fm_buf data[GW_INPUT_IMAGES_MAX]; /* of the images, in base64 */
+    size_t at;                               /* the image that is read */
 };
 
 static void reading_free(struct reading *reading) {
     for (size_t i = 0; i < GW_INPUT_IMAGES_MAX; i++) {
-        free(reading->data[i]);
+        fm_buf_free(&reading->data[i]);
     }
     gw_story_free(&reading->story);
-    json_object_put(reading->records);
     free(reading);
 }
 
@@ -46,14 +43,13 @@ static void read_images(struct reading *reading);
 
 static void on_image(void *context, const struct fm_error *error, const void *bytes, size_t len) {
     struct reading *reading = context;
-    char *data = error ? NULL : malloc((len + 2) / 3 * 4);
-    for (size_t at = 0; data && at < len; at += 3) {
-        fm_base64_write_group((const unsigned char *)bytes + at, len - at < 3 ? len - at : 3, data + at / 3 * 4);
-    }
+    struct fm_buf *data = &reading->data[reading->at];
     reading->run->writes--;
-    reading->data[reading->at] = data;
-    reading->images.at[reading->at].data = data;
-    reading->images.at[reading->at].len = (len + 2) / 3 * 4;
+    if (!error) {
+        fm_base64_append(data, bytes, len);
+    }
+    reading->images.at[reading->at].data = data->data; /* NULL: it could not be read */
+    reading->images.at[reading->at].len = data->len;
     reading->at++;
     read_images(reading);
 }
@@ -73,17 +69,18 @@ static void read_images(struct reading *reading) {
     finish(reading);
 }
 
-bool gw_read_input(struct gw_run *run, struct json_object *records,
+bool gw_read_input(struct gw_run *run, const char *text, size_t len,
                    void (*then)(struct gw_run *run, const struct fm_buf *input)) {
     struct reading *reading = calloc(1, sizeof *reading);
-    if (!reading || !gw_story_read(records, &reading->story)) {
-        json_object_put(records);
+    if (!reading || !gw_story_read(text, len, &reading->story)) {
         free(reading);
         return false;
     }
     reading->run = run;
     reading->then = then;
-    reading->records = records;
+    for (size_t i = 0; i < GW_INPUT_IMAGES_MAX; i++) {
+        fm_buf_init(&reading->data[i], INPUT_MAX);
+    }
     run->chat->browsed |= reading->story.browsed;
     gw_input_find_images(&reading->story, run->id, &reading->images);
     read_images(reading);

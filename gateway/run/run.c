@@ -6,8 +6,6 @@
 #include "run/internal.h"
 
 #include "base/clock.h"
-#include "protocol/json_check.h"
-#include "protocol/json_tree.h"
 
 #include <json-c/json.h>
 #include <stdio.h>
@@ -83,11 +81,7 @@ static void tell_end(struct gw_run *run) {
     struct gw_chats *chats = run->chat->chats;
     bool final = strcmp(run->outcome_word, "final") == 0;
     for (size_t i = 0; i < run->abort_count; i++) {
-        struct fm_json_writer *w = gw_reply_begin(run->aborts[i]);
-        fm_json_object_begin(w);
-        fm_json_key_bool(w, "ok", true);
-        fm_json_object_end(w);
-        gw_reply_end(run->aborts[i]);
+        gw_tell_ok(run->aborts[i], true);
     }
     run->abort_count = 0;
     struct fm_json_writer *w = gw_tell_begin(run, final ? "chat.final" : "chat.error");
@@ -343,16 +337,6 @@ static void start_turn(struct gw_run *run, const struct fm_buf *input) {
     run->phase = GW_PHASE_TURN;
 }
 
-/* Our own records: they were checked when they were read. */
-static struct json_object *parse(const char *text, size_t len) {
-    struct json_object *root = NULL;
-    struct fm_buf scratch;
-    fm_buf_init(&scratch, GW_RECORD_MAX);
-    bool ok = fm_json_tree(text, len, &scratch, &root);
-    fm_buf_free(&scratch);
-    return ok ? root : NULL;
-}
-
 /* What the model is to read is there. */
 static void on_input(struct gw_run *run, const struct fm_buf *input) {
     if (must_end(run)) {
@@ -367,12 +351,9 @@ static void on_input(struct gw_run *run, const struct fm_buf *input) {
 
 static void on_viewed(void *context, const struct fm_error *error, const char *text, size_t len, bool cut) {
     struct gw_run *run = context;
-    struct json_object *records = error ? NULL : parse(text, len);
     (void)cut;
     run->writes--;
-    if (must_end(run)) {
-        json_object_put(records);
-    } else if (!records || !gw_read_input(run, records, on_input)) {
+    if (!must_end(run) && (error || !gw_read_input(run, text, len, on_input))) {
         gw_run_fail(run, error ? error->detail : "out of memory");
     }
 }

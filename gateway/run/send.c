@@ -6,7 +6,6 @@
 
 #include "base/hex.h"
 #include "base/platform.h"
-#include "protocol/json_tree.h"
 
 #include <inttypes.h>
 #include <json-c/json.h>
@@ -285,13 +284,9 @@ static void free_pending(struct gw_pending_send *send) {
 
 static void on_loaded(void *context, const struct fm_error *error, const char *text, size_t len, bool cut) {
     struct gw_chat *chat = context;
-    struct json_object *records = NULL;
     struct gw_story story;
-    struct fm_buf scratch;
     (void)cut;
-    fm_buf_init(&scratch, GW_RECORD_MAX);
-    chat->loaded = !error && fm_json_tree(text, len, &scratch, &records) && gw_story_read(records, &story);
-    fm_buf_free(&scratch);
+    chat->loaded = !error && gw_story_read(text, len, &story);
     if (chat->loaded) {
         note_keys(chat, &story);
         gw_story_free(&story);
@@ -309,7 +304,6 @@ static void on_loaded(void *context, const struct fm_error *error, const char *t
         free_pending(send);
         send = after;
     }
-    json_object_put(records);
 }
 
 /* Queues the message until the chat is loaded. */
@@ -407,11 +401,7 @@ static void on_deleted(void *context, const struct fm_error *error) {
     struct fm_json_writer *w = gw_event_begin(chats->options.rpc, "sessions.changed");
     fm_json_key_bool(w, "deleted", true);
     (void)gw_event_end(chats->options.rpc, chat->key);
-    w = gw_reply_begin(call);
-    fm_json_object_begin(w);
-    fm_json_key_bool(w, "ok", true);
-    fm_json_object_end(w);
-    gw_reply_end(call);
+    gw_tell_ok(call, true);
     if (chats->options.memory) {
         (void)!gw_memory_forget(chats->options.memory, chat->key, NULL, NULL, &fault);
     }

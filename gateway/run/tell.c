@@ -1,9 +1,6 @@
 /* What is told: the shapes and events of PROTOCOL.md that more than one file writes. */
 #include "run/internal.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 void gw_tell_usage(const struct gw_usage *usage, bool is_free, struct fm_json_writer *w) {
     fm_json_object_begin(w);
     fm_json_key_int(w, "inputTokens", usage->input_tokens > 0 ? usage->input_tokens : 0);
@@ -34,14 +31,9 @@ void gw_tell_session(const struct gw_chats *chats, const struct gw_session *sess
 }
 
 void gw_tell_approval(const struct gw_run *run, bool with_session, struct fm_json_writer *w) {
-    const struct gw_part *part = &run->parts[run->part_count - 1];
     fm_json_key_str(w, "approvalId", run->approval_id);
-    fm_json_key_str(w, "toolName", part->tool_name);
-    fm_json_key_str(w, "summary", part->summary);
-    fm_json_key(w, "details");
-    fm_json_raw(w, part->details, strlen(part->details));
     fm_json_key_str(w, "runId", run->id);
-    fm_json_key_str(w, "callId", part->call_id);
+    gw_live_write_call(gw_live_last(run), w);
     fm_json_key_int(w, "expiresAt", run->approval_end_ms);
     fm_json_key_bool(w, "canRemember", run->can_remember);
     if (with_session) {
@@ -57,6 +49,14 @@ void gw_tell_changed(struct gw_chats *chats, const char *session_key) {
         gw_tell_session(chats, session, w);
         (void)gw_event_end(chats->options.rpc, session_key);
     }
+}
+
+void gw_tell_ok(struct gw_reply *call, bool ok) {
+    struct fm_json_writer *w = gw_reply_begin(call);
+    fm_json_object_begin(w);
+    fm_json_key_bool(w, "ok", ok);
+    fm_json_object_end(w);
+    gw_reply_end(call);
 }
 
 struct fm_json_writer *gw_tell_begin(struct gw_run *run, const char *event) {

@@ -1,6 +1,7 @@
 /* Sorts records by their runs. Runs are few and records come mostly for the last one, so they are looked for backwards.
  */
 #include "sessions/story.h"
+#include "protocol/json_tree.h"
 #include "sessions/record.h"
 
 #include <json-c/json.h>
@@ -24,10 +25,6 @@ static struct gw_story_run *find(const struct gw_story *story, const char *id) {
         }
     }
     return NULL;
-}
-
-const struct gw_story_run *gw_story_find(const struct gw_story *story, const char *run_id) {
-    return find(story, run_id);
 }
 
 static bool add_part(struct gw_story_run *run, struct json_object *record) {
@@ -65,10 +62,21 @@ static bool add_to(struct gw_story *story, struct gw_story_run *run, struct json
     return true;
 }
 
-bool gw_story_read(struct json_object *records, struct gw_story *story) {
-    size_t count = json_object_array_length(records);
-    *story = (struct gw_story){.runs = calloc(count + 1, sizeof *story->runs)};
-    bool ok = story->runs != NULL;
+/* It was checked, record by record, when the transcript was read. */
+static struct json_object *parse(const char *text, size_t len) {
+    struct json_object *root = NULL;
+    struct fm_buf scratch;
+    fm_buf_init(&scratch, GW_RECORD_MAX);
+    bool ok = fm_json_tree(text, len, &scratch, &root);
+    fm_buf_free(&scratch);
+    return ok ? root : NULL;
+}
+
+bool gw_story_read(const char *text, size_t len, struct gw_story *story) {
+    struct json_object *records = parse(text, len);
+    size_t count = records ? json_object_array_length(records) : 0;
+    *story = (struct gw_story){.runs = calloc(count + 1, sizeof *story->runs), .records = records};
+    bool ok = records && story->runs;
     for (size_t i = 0; ok && i < count; i++) {
         struct json_object *record = json_object_array_get_idx(records, i);
         const char *id = gw_text_of(record, "runId");
@@ -90,5 +98,6 @@ void gw_story_free(struct gw_story *story) {
         free(story->runs[i].parts);
     }
     free(story->runs);
+    json_object_put(story->records);
     *story = (struct gw_story){.count = 0};
 }

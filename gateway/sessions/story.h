@@ -13,12 +13,12 @@
 
 struct json_object;
 
-/* All of it is borrowed of the records, but `parts`. */
+/* The records are the story's. */
 struct gw_story_run {
     const char *id;
     struct json_object *started; /* run_started */
     struct json_object *user;    /* message; NULL: it is missing */
-    struct json_object **parts; /* step, tool_call, approval_settled, tool_result: in their order; owned by the story */
+    struct json_object **parts;  /* step, tool_call, approval_settled, tool_result: in their order */
     size_t part_count;
     struct json_object *answer; /* the assistant's message; NULL: there is none */
     struct json_object *ended;  /* run_ended; NULL: it is open */
@@ -30,14 +30,15 @@ struct gw_story {
     struct gw_story_run *runs;
     size_t count;
     bool browsed; /* text of a web page is in it */
+    struct json_object *records;
 };
 
-/* Reads an array of records (views.h, GW_VIEW_RECORDS). False: out of memory; there is nothing to free then. */
-FM_MUST_USE bool gw_story_read(struct json_object *records, struct gw_story *story);
+/*
+ * Reads an array of records, as gw_view_write has written it (GW_VIEW_RECORDS). False: out of memory; there is nothing
+ * to free then.
+ */
+FM_MUST_USE bool gw_story_read(const char *text, size_t len, struct gw_story *story);
 void gw_story_free(struct gw_story *story);
-
-/* The run with the id; NULL: there is none. */
-const struct gw_story_run *gw_story_find(const struct gw_story *story, const char *run_id);
 
 /* The string `name` of a record; "": it has none. */
 const char *gw_text_of(struct json_object *record, const char *name);

@@ -148,21 +148,9 @@ const char *fm_image_type(const struct fm_image *image) {
 
 void fm_body_base64(struct fm_body *body, const char *before, const struct fm_image *image) {
     struct fm_buf *out = body->w.buf;
-    const unsigned char *bytes = image->bytes;
-    size_t left = image->len;
     fm_json_raw(&body->w, "\"", 1);
     fm_buf_append_str(out, before);
-    if (!fm_buf_reserve(out, (left + 2) / 3 * 4 + 1)) {
-        return;
-    }
-    while (left > 0) {
-        size_t len = left < 3 ? left : 3;
-        char group[4];
-        fm_base64_write_group(bytes, len, group);
-        fm_buf_append(out, group, sizeof group);
-        bytes += len;
-        left -= len;
-    }
+    fm_base64_append(out, image->bytes, image->len);
     fm_buf_append_char(out, '"');
 }
 

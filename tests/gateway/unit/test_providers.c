@@ -139,8 +139,7 @@ static void write_input(const char *records, const struct gw_model_ref *model, s
     struct gw_story story;
     struct gw_input_images images;
     snprintf(text, sizeof text, "[%s]", records);
-    struct json_object *root = parse(text, strlen(text));
-    assert_true(gw_story_read(root, &story));
+    assert_true(gw_story_read(text, strlen(text), &story));
     gw_input_find_images(&story, "r2", &images);
     for (size_t i = 0; i < images.count; i++) {
         images.at[i].data = strcmp(images.at[i].blob_id, "gone") == 0 ? NULL : "QUJD";
@@ -151,7 +150,6 @@ static void write_input(const char *records, const struct gw_model_ref *model, s
     gw_input_write(&story, "r2", model, &images, &w);
     assert_false(out->failed);
     gw_story_free(&story);
-    json_object_put(root);
 }
 
 static void test_input(void **state) {

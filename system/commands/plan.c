@@ -3,6 +3,7 @@
  * be opened, is looked for again when its turn comes.
  */
 #include "commands/plan.h"
+#include "commands/internal.h"
 #include "commands/table.h"
 #include "protocol/json_writer.h"
 #include "desktop/refuse.h"
@@ -170,16 +171,6 @@ enum fm_code sy_plan_run(struct sy_world *world, struct sy_plan *plan, sy_progre
     return code == FM_OK && w->buf->failed ? fm_fail_no_memory(error) : code;
 }
 
-static void tell_bounds(const struct sy_rect *bounds, struct fm_json_writer *w) {
-    fm_json_key(w, "bounds");
-    fm_json_array_begin(w);
-    fm_json_int(w, bounds->left);
-    fm_json_int(w, bounds->top);
-    fm_json_int(w, bounds->right);
-    fm_json_int(w, bounds->bottom);
-    fm_json_array_end(w);
-}
-
 static void tell_step(const struct sy_step *step, struct fm_json_writer *w) {
     fm_json_object_begin(w);
     fm_json_key_str(w, "type", step->command->type);
@@ -187,7 +178,7 @@ static void tell_step(const struct sy_step *step, struct fm_json_writer *w) {
         fm_json_key_str(w, "app_name", step->name);
     }
     if (step->has_bounds) {
-        tell_bounds(&step->bounds, w);
+        sy_write_bounds(&step->bounds, w);
     }
     if (step->url) {
         fm_json_key_str(w, "url", step->url);

@@ -138,9 +138,6 @@ enum fm_code sy_window_now(const struct sy_world *world, const struct sy_plan *p
     struct sy_windows windows = {.count = 0};
     const struct sy_backend *backend = world->desktop.backend;
     window[0] = '\0';
-    if (!backend->windows) {
-        return sy_lacks(world, "this", error);
-    }
     enum fm_code code = backend->windows(world->desktop.self, &windows, error);
     for (size_t i = windows.count; i > 0; i--) { /* the topmost one last, so that it stays */
         if (is_of_step(plan, step, &windows.at[i - 1])) {

@@ -68,7 +68,4 @@ const struct sy_installed *sy_find_installed(const struct sy_snapshot *snapshot,
  */
 const struct sy_monitor *sy_find_monitor(const struct sy_snapshot *snapshot, const char *name);
 
-/* What the monitor is called, the first of "main", "left", "right" that fits; "": none does. */
-const char *sy_monitor_name(const struct sy_snapshot *snapshot, const struct sy_monitor *monitor);
-
 #endif

@@ -4,6 +4,7 @@
  */
 #include "run/internal.h"
 
+#include "base/hash.h"
 #include "base/hex.h"
 #include "base/platform.h"
 
@@ -73,13 +74,9 @@ struct gw_run *gw_run_find(const struct gw_chats *chats, const char *run_id) {
 
 /* ---- requests that come again ---- */
 
-/* FNV-1a, 64 bits, with the length: whether it is the same message, among those of one user. */
+/* With the length: whether it is the same message, among those of one user. */
 static void hash_message(const char *text, size_t len, char hash[40]) {
-    uint64_t value = 14695981039346656037u;
-    for (size_t i = 0; i < len; i++) {
-        value = (value ^ (unsigned char)text[i]) * 1099511628211u;
-    }
-    snprintf(hash, 40, "%016" PRIx64 "-%zu", value, len);
+    snprintf(hash, 40, "%016" PRIx64 "-%zu", fm_hash(FM_HASH_START, text, len), len);
 }
 
 static void note_key(struct gw_chat *chat, const char *key, const char *run_id, const char *message, size_t len) {

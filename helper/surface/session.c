@@ -1,15 +1,13 @@
 /*
  * The hash that all requests of a conversation have in common: that of its messages up to the first one of the user,
- * as the engine gets them. It only has to tell conversations apart, so it is FNV-1a with 64 bits.
+ * as the engine gets them. It only has to tell conversations apart (base/hash.h).
  */
+#include "base/hash.h"
 #include "surface/surface.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-#define FNV_OFFSET UINT64_C(14695981039346656037)
-#define FNV_PRIME  UINT64_C(1099511628211)
 
 /* After the string that begins at `at`, in JSON that is well-formed. */
 static const char *after_string(const char *at, const char *end) {
@@ -55,15 +53,14 @@ bool fm_request_session(const struct fm_request *request, char session[FM_SESSIO
     static const char user[] = "{\"role\":\"user\"";
     const char *at = request->job_members.data;
     const char *end = at ? at + request->job_members.len : at;
-    uint64_t hash = FNV_OFFSET;
+    uint64_t hash = FM_HASH_START;
     bool asked = false;
     at = at ? find_messages(at, end) : NULL;
     while (at && at < end && *at == '{' && !asked) {
         const char *next = after_value(at, end);
         asked = (size_t)(next - at) >= sizeof user && memcmp(at, user, sizeof user - 1) == 0;
-        for (; at < next; at++) {
-            hash = (hash ^ (unsigned char)*at) * FNV_PRIME;
-        }
+        hash = fm_hash(hash, at, (size_t)(next - at));
+        at = next;
         at += at < end && *at == ',';
     }
     if (asked) {

@@ -3,6 +3,7 @@
  * place, and nothing changes afterwards.
  */
 #include "desktop/snapshot.h"
+#include "base/hash.h"
 #include "desktop/url.h"
 
 #include <inttypes.h>
@@ -92,16 +93,6 @@ const struct sy_monitor *sy_find_monitor(const struct sy_snapshot *snapshot, con
     return strcmp(name, "left") == 0    ? &monitors->at[0]
            : strcmp(name, "right") == 0 ? &monitors->at[monitors->count - 1]
                                         : NULL;
-}
-
-const char *sy_monitor_name(const struct sy_snapshot *snapshot, const struct sy_monitor *monitor) {
-    static const char *const names[] = {"main", "left", "right"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (sy_find_monitor(snapshot, names[i]) == monitor) {
-            return names[i];
-        }
-    }
-    return "";
 }
 
 /* ---- applications ---- */
@@ -286,16 +277,12 @@ static int by_place(const void *a, const void *b) {
     return order ? order : strcmp(x->id, y->id);
 }
 
-/* FNV-1a, 64 bits, of the ids in their order. */
+/* Of the ids in their order, each with its NUL. */
 static void make_handle(struct sy_snapshot *snapshot) {
-    uint64_t hash = 14695981039346656037u;
+    uint64_t hash = FM_HASH_START;
     for (size_t i = 0; i < snapshot->tab_count; i++) {
-        for (const char *at = snapshot->tabs[i].tab->id;; at++) {
-            hash = (hash ^ (unsigned char)*at) * 1099511628211u;
-            if (!*at) {
-                break;
-            }
-        }
+        const char *id = snapshot->tabs[i].tab->id;
+        hash = fm_hash(hash, id, strlen(id) + 1);
     }
     snprintf(snapshot->handle, sizeof snapshot->handle, "%016" PRIx64, hash);
 }

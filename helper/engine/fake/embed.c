@@ -1,5 +1,6 @@
 /* The fake engine's vectors, of a hash of each text, or of its script's text. */
 #include "engine/fake/embed.h"
+#include "base/hash.h"
 #include "engine/fake/script.h"
 #include "protocol/vector.h"
 
@@ -12,15 +13,6 @@ static size_t dimension(void) {
     const char *value = getenv("FM_ENGINE_FAKE_DIMENSION");
     unsigned long asked = value ? strtoul(value, NULL, 10) : 0;
     return asked > 0 && asked <= FM_VECTOR_MAX ? asked : DIMENSION;
-}
-
-/* FNV-1a. */
-static uint64_t hash_of(const struct fm_input *input) {
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < input->len; i++) {
-        hash = (hash ^ (unsigned char)input->text[i]) * 0x100000001b3u;
-    }
-    return hash;
 }
 
 /* From -1 up to 1, by a linear congruential generator. */
@@ -45,7 +37,7 @@ static enum fm_reason run_script(const struct fm_input *input, struct fm_kit_job
 
 static enum fm_reason embed(const struct fm_input *input, struct fm_kit_job *job, float *values,
                             struct fm_error *error) {
-    uint64_t state = hash_of(input);
+    uint64_t state = fm_hash(FM_HASH_START, input->text, input->len);
     enum fm_reason reason = run_script(input, job, error);
     for (size_t i = 0; i < job->dimension; i++) {
         values[i] = next_number(&state);

@@ -1,6 +1,7 @@
 /* The files in which engines keep what they have computed: kv_files.h. */
 #include "front/engines/kv_files.h"
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/platform.h"
 #include "base/private_files.h"
@@ -15,8 +16,6 @@
 #define HASH_DIGITS 16
 #define LEFT_MS     60000 /* a new file that is younger may not be locked yet */
 #define SHARE       2     /* a file may have this part of all bytes, so that another model's has room too */
-#define FNV_OFFSET  0xcbf29ce484222325u
-#define FNV_PRIME   0x100000001b3u
 
 void fm_kv_files_none(struct fm_kv_files *files) {
     *files = (struct fm_kv_files){.folder = -1, .read = -1, .write = -1};
@@ -31,17 +30,10 @@ static void close_one(int *fd) {
 
 /* ---- names ---- */
 
-static uint64_t add_to_hash(uint64_t hash, const char *text) {
-    do {
-        hash = (hash ^ (unsigned char)*text) * FNV_PRIME;
-    } while (*text++);
-    return hash;
-}
-
 /* Two that have the same name by chance take turns: an engine knows its own model's file. */
 static void make_names(struct fm_kv_files *files, const char *engine, const char *model) {
     uint64_t random;
-    uint64_t hash = add_to_hash(add_to_hash(FNV_OFFSET, engine), model);
+    uint64_t hash = fm_hash(fm_hash(FM_HASH_START, engine, strlen(engine) + 1), model, strlen(model) + 1);
     fm_random(&random, sizeof random);
     snprintf(files->name, sizeof files->name, "%016llx" SAVED, (unsigned long long)hash);
     snprintf(files->new_name, sizeof files->new_name, "%016llx" NEW, (unsigned long long)random);

@@ -1,0 +1,13 @@
+/* FNV-1a with 64 bits: it tells things apart that nobody has made alike on purpose. Pure. */
+#ifndef FM_BASE_HASH_H
+#define FM_BASE_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define FM_HASH_START UINT64_C(14695981039346656037) /* of no bytes: the offset basis */
+
+/* The hash of all bytes so far and these; `hash` is the result of the call before, FM_HASH_START in the first. */
+uint64_t fm_hash(uint64_t hash, const void *data, size_t len);
+
+#endif

@@ -91,14 +91,3 @@ bool gw_sessions_each(const struct gw_sessions *sessions, bool (*each)(void *con
     free(sorted);
     return true;
 }
-
-void gw_session_write(const struct gw_session *session, struct fm_json_writer *w) {
-    fm_json_object_begin(w);
-    fm_json_key_str(w, "sessionKey", session->key);
-    fm_json_key_str(w, "title", session->facts.title);
-    fm_json_key_str(w, "agentId", session->facts.agent_id);
-    fm_json_key_int(w, "createdAt", session->facts.created_ms);
-    fm_json_key_int(w, "updatedAt", session->facts.updated_ms);
-    fm_json_key_int(w, "messageCount", (int64_t)session->facts.messages);
-    fm_json_object_end(w);
-}

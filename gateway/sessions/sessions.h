@@ -56,9 +56,6 @@ const struct gw_session *gw_session_find(const struct gw_sessions *sessions, con
 FM_MUST_USE bool gw_sessions_each(const struct gw_sessions *sessions,
                                   bool (*each)(void *context, const struct gw_session *session), void *context);
 
-/* Writes {sessionKey,title,agentId,createdAt,updatedAt,messageCount}; times in ms since 1970. Pure. */
-void gw_session_write(const struct gw_session *session, struct fm_json_writer *w);
-
 /* `error` NULL: the session is on the disk, and in the list. */
 typedef void gw_session_created(void *context, const struct fm_error *error, const struct gw_session *session);
 

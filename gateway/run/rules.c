@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FILE_MAX_BYTES   (64u << 20)
-#define INPUT_VALUES_MAX 1048576 /* as json_check's callers for tools have */
+#define FILE_MAX_BYTES (64u << 20)
+#define VALUES_MAX     1048576 /* as json_check's callers for tools have */
 
 struct gw_rules {
     char *path;
@@ -39,25 +39,35 @@ static bool is_list(struct json_object *list) {
     return ok;
 }
 
+/* Read as a tool reads its input (tools/registry.c). The caller puts it; NULL: it is no JSON, or no memory. */
+static struct json_object *parse(const char *text, size_t len) {
+    struct json_object *root = NULL;
+    struct fm_buf scratch;
+    size_t offset;
+    if (fm_json_check(text, len, VALUES_MAX, &offset)) {
+        return NULL;
+    }
+    fm_buf_init(&scratch, FILE_MAX_BYTES);
+    bool ok = fm_json_tree(text, len, &scratch, &root);
+    fm_buf_free(&scratch);
+    return ok ? root : NULL;
+}
+
 static enum fm_code read_file(struct gw_rules *rules, struct fm_error *error) {
     struct fm_buf text;
+    struct fm_file_info info;
+    if (fm_file_examine(rules->path, &info) == ENOENT) {
+        rules->list = json_object_new_array();
+        return rules->list ? FM_OK : fm_fail_no_memory(error);
+    }
     fm_buf_init(&text, FILE_MAX_BYTES);
-    FILE *file = fopen(rules->path, "re");
-    if (!file && errno != ENOENT) {
-        return fm_fail(error, FM_UNAVAILABLE, "can't read %s: %s", rules->path, strerror(errno));
+    enum fm_code code = fm_file_read(rules->path, &text, error);
+    if (code == FM_OK) {
+        rules->list = parse(text.data ? text.data : "", text.len);
+        code = is_list(rules->list) ? FM_OK : broken(rules->path, error);
     }
-    char piece[8192];
-    size_t len;
-    while (file && (len = fread(piece, 1, sizeof piece, file)) > 0) {
-        fm_buf_append(&text, piece, len);
-    }
-    fm_buf_append_char(&text, '\0');
-    rules->list = file && !text.failed ? json_tokener_parse(text.data) : json_object_new_array();
     fm_buf_free(&text);
-    if (file) {
-        fclose(file);
-    }
-    return is_list(rules->list) ? FM_OK : broken(rules->path, error);
+    return code;
 }
 
 enum fm_code gw_rules_open(const char *path, struct gw_rules **out, struct fm_error *error) {
@@ -86,21 +96,6 @@ void gw_rules_free(struct gw_rules *rules) {
     }
 }
 
-/* The input without spaces, read as the tool reads it (tools/registry.c). The caller puts it; NULL: it is no JSON, or
- * no memory. */
-static struct json_object *parse(const char *input) {
-    struct json_object *root = NULL;
-    struct fm_buf scratch;
-    size_t offset;
-    if (fm_json_check(input, strlen(input), INPUT_VALUES_MAX, &offset)) {
-        return NULL;
-    }
-    fm_buf_init(&scratch, FILE_MAX_BYTES);
-    bool ok = fm_json_tree(input, strlen(input), &scratch, &root);
-    fm_buf_free(&scratch);
-    return ok ? root : NULL;
-}
-
 static bool is_rule(const struct gw_rules *rules, const char *tool, const char *folder, const char *input) {
     for (size_t i = 0; i < json_object_array_length(rules->list); i++) {
         struct json_object *rule = json_object_array_get_idx(rules->list, i);
@@ -113,7 +108,7 @@ static bool is_rule(const struct gw_rules *rules, const char *tool, const char *
 }
 
 bool gw_rules_allow(const struct gw_rules *rules, const char *tool, const char *folder, const char *input) {
-    struct json_object *root = parse(input);
+    struct json_object *root = parse(input, strlen(input));
     bool allowed = root && is_rule(rules, tool, folder, json_object_to_json_string_ext(root, JSON_C_TO_STRING_PLAIN));
     json_object_put(root);
     return allowed;
@@ -137,7 +132,7 @@ enum fm_code gw_rules_add(struct gw_rules *rules, const char *tool, const char *
         return fm_fail(error, FM_RATE_LIMITED, "there are %u rules already: remove some from %s", GW_RULES_MAX,
                        rules->path);
     }
-    struct json_object *root = parse(input);
+    struct json_object *root = parse(input, strlen(input));
     bool added = root && append(rules, tool, folder, json_object_to_json_string_ext(root, JSON_C_TO_STRING_PLAIN));
     json_object_put(root);
     if (!added) {

@@ -203,6 +203,7 @@ static void close_all(void *context) {
     if (assistant->journal) {
         gw_journal_close(assistant->journal);
     }
+    gw_known_free(assistant->known); /* the last that used it was the audit */
     if (assistant->timed) {
         uv_close((uv_handle_t *)&assistant->deadline, NULL);
     }

@@ -4,15 +4,12 @@ import contextlib
 import json
 import os
 import tempfile
-import time
 
-from gw import TOKEN, WAIT, Closed, Gateway
+from gw import TOKEN, WAIT, Closed, Gateway  # first: it makes the modules of the end-to-end tests known
+import wire  # noqa: E402
+from wire import script, wait_until
 
 WORKSPACE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../gateway/workspace")
-
-
-def script(*steps):
-    return json.dumps(steps)
 
 
 def bash(command, **more):
@@ -116,13 +113,6 @@ class Client:
             self.socket.close()
 
 
-def wait_for(check):
-    deadline = time.monotonic() + WAIT
-    while not check():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.01)
-
-
 def lives(pid):
     """Not so one that has ended, and waits for whoever inherited it to ask how."""
     with contextlib.suppress(OSError):
@@ -133,14 +123,7 @@ def lives(pid):
 
 def children(pid):
     """All descendants of a process that live."""
-    found = []
-    for entry in os.listdir("/proc"):
-        with contextlib.suppress(OSError, ValueError):
-            with open(f"/proc/{int(entry)}/stat") as file:
-                fields = file.read().rpartition(")")[2].split()
-            if int(fields[1]) == pid and fields[0] != "Z":
-                found += [int(entry), *children(int(entry))]
-    return found
+    return [each for child in wire.children(pid) if lives(child) for each in (child, *children(child))]
 
 
-__all__ = ["TOKEN", "WAIT", "Closed", "Client", "bash", "children", "gateway", "lives", "run_bash", "script", "wait_for"]
+__all__ = ["TOKEN", "WAIT", "Closed", "Client", "bash", "children", "gateway", "lives", "run_bash", "script", "wait_until"]

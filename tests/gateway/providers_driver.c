@@ -5,10 +5,8 @@
  * {"op":"abort","id":N} and {"op":"embed","id":N,"texts":[..]}. A line for each thing that happens comes back; the end
  * of the input closes all, and the exit status is 0 only if nothing is left on the loop.
  */
+#include "driver.h"
 #include "base/log.h"
-#include "base/platform.h"
-#include "protocol/json_writer.h"
-#include "protocol/line.h"
 #include "providers/embedder.h"
 #include "providers/provider.h"
 
@@ -37,52 +35,9 @@ struct embedding {
 };
 
 static uv_loop_t loop;
-static uv_pipe_t input;
-static struct fm_lines lines;
 static struct gw_providers *providers;
 static struct gw_embedder_state *embedder;
 static struct slot slots[TURNS_MAX];
-static char piece[FM_LINE_FEED];
-
-static struct json_object *member(struct json_object *root, const char *name) {
-    struct json_object *value = NULL;
-    json_object_object_get_ex(root, name, &value);
-    return value;
-}
-
-static const char *text(struct json_object *root, const char *name) {
-    return json_object_get_string(member(root, name));
-}
-
-static int64_t number(struct json_object *root, const char *name) {
-    return json_object_get_int64(member(root, name));
-}
-
-static struct fm_json_writer begin(struct fm_buf *line, int id) {
-    fm_buf_init(line, 64u << 20);
-    struct fm_json_writer w = fm_json_writer_on(line);
-    fm_json_object_begin(&w);
-    fm_json_key_int(&w, "id", id);
-    return w;
-}
-
-static void end(struct fm_json_writer *w) {
-    fm_json_object_end(w);
-    fm_buf_append_char(w->buf, '\n');
-    if (w->buf->failed || !fm_write_all(1, w->buf->data, w->buf->len)) {
-        exit(3);
-    }
-    fm_buf_free(w->buf);
-}
-
-static void report_error(int id, const struct fm_error *error) {
-    struct fm_buf line;
-    struct fm_json_writer w = begin(&line, id);
-    fm_json_key_str(&w, "error", fm_code_name(error->code));
-    fm_json_key_str(&w, "reason", error->reason_code);
-    fm_json_key_str(&w, "detail", error->detail);
-    end(&w);
-}
 
 static void write_usage(struct fm_json_writer *w, const struct gw_usage *usage) {
     fm_json_key_int(w, "inputTokens", usage->input_tokens);
@@ -93,10 +48,10 @@ static void write_usage(struct fm_json_writer *w, const struct gw_usage *usage) 
 static void on_delta(void *context, const char *delta, size_t len) {
     struct slot *slot = context;
     struct fm_buf line;
-    struct fm_json_writer w = begin(&line, slot->id);
+    struct fm_json_writer w = driver_begin(&line, slot->id);
     fm_json_key(&w, "delta");
     fm_json_string(&w, delta, len);
-    end(&w);
+    driver_end(&w);
     if (++slot->deltas == slot->abort_after) {
         gw_turn_abort(slot->turn);
     }
@@ -105,36 +60,36 @@ static void on_delta(void *context, const char *delta, size_t len) {
 static void on_final(void *context, struct json_object *items, const struct gw_usage *usage, bool cut) {
     struct slot *slot = context;
     struct fm_buf line;
-    struct fm_json_writer w = begin(&line, slot->id);
+    struct fm_json_writer w = driver_begin(&line, slot->id);
     fm_json_key(&w, "final");
     fm_json_value(&w, items);
     fm_json_key_bool(&w, "cut", cut);
     write_usage(&w, usage);
-    end(&w);
+    driver_end(&w);
     slot->turn = NULL;
 }
 
 static void on_failed(void *context, const struct fm_error *error, const struct gw_usage *usage) {
     struct slot *slot = context;
     (void)usage;
-    report_error(slot->id, error);
+    driver_report(slot->id, error);
     slot->turn = NULL;
 }
 
 static void open_providers(struct json_object *root) {
     const char *arguments[ARGUMENTS_MAX + 1] = {NULL};
-    struct json_object *list = member(root, "arguments");
+    struct json_object *list = driver_member(root, "arguments");
     for (size_t i = 0; i < ARGUMENTS_MAX && list && i < json_object_array_length(list); i++) {
         arguments[i] = json_object_get_string(json_object_array_get_idx(list, i));
     }
     const struct gw_providers_options options = {.loop = &loop,
-                                                 .helper = text(root, "helper"),
+                                                 .helper = driver_text(root, "helper"),
                                                  .arguments = arguments,
-                                                 .openai_key = text(root, "openaiKey"),
-                                                 .anthropic_key = text(root, "anthropicKey"),
-                                                 .openai_url = text(root, "openaiUrl"),
-                                                 .anthropic_url = text(root, "anthropicUrl"),
-                                                 .pulse_ms = number(root, "pulse")};
+                                                 .openai_key = driver_text(root, "openaiKey"),
+                                                 .anthropic_key = driver_text(root, "anthropicKey"),
+                                                 .openai_url = driver_text(root, "openaiUrl"),
+                                                 .anthropic_url = driver_text(root, "anthropicUrl"),
+                                                 .pulse_ms = driver_number(root, "pulse")};
     providers = gw_providers_new(&options);
     if (!providers) {
         exit(2);
@@ -143,11 +98,11 @@ static void open_providers(struct json_object *root) {
 
 static void open_embedder(struct json_object *root) {
     const struct gw_embedder_options options = {.loop = &loop,
-                                                .helper = text(root, "helper"),
-                                                .models = text(root, "models"),
-                                                .openai_key = text(root, "openaiKey"),
-                                                .openai_url = text(root, "openaiUrl"),
-                                                .model = text(root, "model")};
+                                                .helper = driver_text(root, "helper"),
+                                                .models = driver_text(root, "models"),
+                                                .openai_key = driver_text(root, "openaiKey"),
+                                                .openai_url = driver_text(root, "openaiUrl"),
+                                                .model = driver_text(root, "model")};
     embedder = gw_embedder_new(&options);
     if (!embedder) {
         exit(2);
@@ -158,16 +113,16 @@ static void start_turn(struct json_object *root, int id) {
     struct fm_error error;
     struct gw_model_ref model;
     struct slot *slot = slots;
-    const char *name = text(root, "model");
-    const char *instructions = text(root, "instructions");
-    const char *items = text(root, "input");
-    const char *tools = text(root, "tools");
+    const char *name = driver_text(root, "model");
+    const char *instructions = driver_text(root, "instructions");
+    const char *items = driver_text(root, "input");
+    const char *tools = driver_text(root, "tools");
     while (slot->turn) {
         slot++;
     }
-    *slot = (struct slot){.id = id, .abort_after = (int)number(root, "abortAfter")};
+    *slot = (struct slot){.id = id, .abort_after = (int)driver_number(root, "abortAfter")};
     if (gw_model_ref_parse(name, strlen(name), &model, &error) != FM_OK) {
-        report_error(id, &error);
+        driver_report(id, &error);
         return;
     }
     const struct gw_turn_request request = {.model = &model,
@@ -179,7 +134,7 @@ static void start_turn(struct json_object *root, int id) {
                                             .tools_len = tools ? strlen(tools) : 0};
     const struct gw_turn_observer observer = {slot, on_delta, on_final, on_failed};
     if (gw_turn_start(providers, &request, &observer, &slot->turn, &error) != FM_OK) {
-        report_error(id, &error);
+        driver_report(id, &error);
     }
 }
 
@@ -188,7 +143,7 @@ static void start_turn(struct json_object *root, int id) {
 void gw_embedding_done(struct gw_embedding *asked, const float *vectors, size_t dimensions) {
     struct embedding *embedding = (struct embedding *)asked;
     struct fm_buf line;
-    struct fm_json_writer w = begin(&line, embedding->id);
+    struct fm_json_writer w = driver_begin(&line, embedding->id);
     fm_json_key(&w, "vectors");
     fm_json_array_begin(&w);
     for (size_t i = 0; i < asked->count; i++) {
@@ -199,21 +154,21 @@ void gw_embedding_done(struct gw_embedding *asked, const float *vectors, size_t 
         fm_json_array_end(&w);
     }
     fm_json_array_end(&w);
-    end(&w);
+    driver_end(&w);
     json_object_put(embedding->root);
     free(embedding);
 }
 
 void gw_embedding_failed(struct gw_embedding *asked, const struct fm_error *error) {
     struct embedding *embedding = (struct embedding *)asked;
-    report_error(embedding->id, error);
+    driver_report(embedding->id, error);
     json_object_put(embedding->root);
     free(embedding);
 }
 
 static void embed(struct json_object *root, int id) {
     struct embedding *embedding = calloc(1, sizeof *embedding);
-    struct json_object *list = member(root, "texts");
+    struct json_object *list = driver_member(root, "texts");
     if (!embedding) {
         exit(3);
     }
@@ -232,8 +187,8 @@ static void embed(struct json_object *root, int id) {
 /* ---- lines ---- */
 
 static void take(struct json_object *root) {
-    const char *op = text(root, "op");
-    int id = (int)number(root, "id");
+    const char *op = driver_text(root, "op");
+    int id = (int)driver_number(root, "id");
     if (strcmp(op, "open") == 0) {
         open_providers(root);
     } else if (strcmp(op, "embedder") == 0) {
@@ -250,42 +205,15 @@ static void take(struct json_object *root) {
     }
 }
 
-static void allocate(uv_handle_t *handle, size_t wanted, uv_buf_t *buf) {
-    (void)handle;
-    (void)wanted;
-    *buf = uv_buf_init(piece, sizeof piece);
-}
-
-static void on_input(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf) {
-    const char *line;
-    size_t len;
-    if (got < 0) {
-        uv_close((uv_handle_t *)stream, NULL);
-        gw_providers_free(providers);
-        gw_embedder_free(embedder);
-        return;
-    }
-    if (!fm_lines_feed(&lines, buf->base, (size_t)got)) {
-        exit(3);
-    }
-    while (fm_lines_next(&lines, &line, &len) == FM_LINE_READY) {
-        struct json_tokener *tokener = json_tokener_new();
-        struct json_object *root = json_tokener_parse_ex(tokener, line, (int)len);
-        take(root);
-        json_object_put(root);
-        json_tokener_free(tokener);
-    }
+static void close_all(void) {
+    gw_providers_free(providers);
+    gw_embedder_free(embedder);
 }
 
 int main(void) {
     fm_log_init("providers_driver", FM_LOG_WARN);
     signal(SIGPIPE, SIG_IGN);
-    fm_lines_init(&lines);
     uv_loop_init(&loop);
-    uv_pipe_init(&loop, &input, 0);
-    uv_pipe_open(&input, 0);
-    uv_read_start((uv_stream_t *)&input, allocate, on_input);
-    uv_run(&loop, UV_RUN_DEFAULT);
-    fm_lines_free(&lines);
+    driver_run(&loop, take, close_all);
     return uv_loop_close(&loop) == 0 ? 0 : 4;
 }

@@ -15,7 +15,7 @@ import time
 import unittest
 
 sys.dont_write_bytecode = True
-from tools import DRIVER, NO_NAMESPACE, ROOT, Driver, landlock_abi, processes, wait_for  # noqa: E402
+from tools import DRIVER, NO_NAMESPACE, ROOT, Driver, landlock_abi, processes, wait_until  # noqa: E402
 from patience import WAIT, TimedTest  # noqa: E402
 
 CHROMIUM = shutil.which("chromium")
@@ -403,9 +403,9 @@ class Browser(TimedTest):
         self.wait_for_page(driver)
         begun = time.monotonic()
         driver.process.kill()
-        wait_for(lambda: not processes(self.folder))
+        wait_until(lambda: not processes(self.folder))
         self.assert_soon(time.monotonic() - begun, 2)
-        wait_for(lambda: not os.listdir(self.folder))
+        wait_until(lambda: not os.listdir(self.folder))
         driver.close()
 
     def test_chromiums_own_sandbox(self):

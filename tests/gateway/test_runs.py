@@ -14,7 +14,7 @@ import threading
 import time
 import unittest
 
-from chat import WAIT, Client, bash, children, gateway, lives, run_bash, script, wait_for
+from chat import WAIT, Client, bash, children, gateway, lives, run_bash, script, wait_until
 
 HANG = script("begun", {"hang": "soft"})
 
@@ -208,7 +208,7 @@ class Aborts(RunTest):
     def test_while_a_tool_runs(self):
         run = self.client.say(self.key, script(bash("sleep 1000")))
         self.client.call("exec.approve", approvalId=self.client.event("exec.approval_request")["approvalId"])
-        wait_for(self.sleeps)
+        wait_until(self.sleeps)
         events = self.abort(run)
         self.assertEqual([data["state"] for name, data in events if name == "tool.result"], ["aborted"])
         self.assertFalse(self.sleeps())
@@ -412,7 +412,7 @@ class Joining(RunTest):
                 self.assertEqual(seen & set(new), set())
                 seen |= set(new)
                 after = snapshot["seq"]
-            wait_for(lambda: not self.client.call("sessions.get", sessionKey=key)["session"]["running"])
+            wait_until(lambda: not self.client.call("sessions.get", sessionKey=key)["session"]["running"])
             seen |= {m["runId"] for m in self.client.call("sessions.subscribe", sessionKey=key, afterSeq=after)["messages"]}
             self.assertEqual(seen, {m["runId"] for m in self.client.call("sessions.get", sessionKey=key)["messages"]})
 
@@ -441,7 +441,7 @@ class Ends(RunTest):
         pids = children(self.gateway.process.pid)
         self.gateway.process.send_signal(signal.SIGTERM)
         self.assertEqual(self.gateway.process.wait(WAIT), 0)
-        wait_for(lambda: not any(map(lives, pids)))
+        wait_until(lambda: not any(map(lives, pids)))
         self.restart()
         messages = self.messages()
         self.assertEqual((messages[1]["error"], messages[1]["runId"]), ("the gateway was stopped", run))
@@ -451,10 +451,10 @@ class Ends(RunTest):
         marker = os.path.join(self.home, "marker")
         self.client.say(self.key, script(bash(f"echo x >> {marker}; sleep 1000")))
         self.client.call("exec.approve", approvalId=self.client.event("exec.approval_request")["approvalId"])
-        wait_for(lambda: os.path.exists(marker))
+        wait_until(lambda: os.path.exists(marker))
         pids = children(self.gateway.process.pid)
         self.restart(kill=True)
-        wait_for(lambda: not any(map(lives, pids)))
+        wait_until(lambda: not any(map(lives, pids)))
         part = self.messages()[1]["parts"][-1]
         self.assertEqual(part["state"], "unknown")
         with open(marker) as file:

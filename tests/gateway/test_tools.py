@@ -16,7 +16,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 from tools import (NO_LANDLOCK, NO_NAMESPACE, NOBODY, ROOT, RUNNER, Driver, landlock_abi, memfd, processes,  # noqa: E402
-                   wait_for)
+                   wait_until)
 from patience import SANITIZED, WAIT, TimedTest  # noqa: E402
 
 counter = iter(range(10**6))
@@ -251,7 +251,7 @@ class Ends(TimedTest):
                     mark = marker()
                     driver.prepare("bash", {"command": "echo x; " + row.format(mark)})
                     driver.start()
-                    wait_for(lambda: processes(mark))
+                    wait_until(lambda: processes(mark))
                     begun = time.monotonic()
                     driver.abort()
                     driver.abort()
@@ -282,10 +282,10 @@ class Ends(TimedTest):
                 driver = self.driver()
                 driver.prepare("bash", {"command": row.format(mark) + "; exit"})
                 driver.start()
-                wait_for(lambda: processes(f"sleep\0{mark}"))
+                wait_until(lambda: processes(f"sleep\0{mark}"))
                 begun = time.monotonic()
                 driver.process.kill()
-                wait_for(lambda: not processes(mark))
+                wait_until(lambda: not processes(mark))
                 self.assert_soon(time.monotonic() - begun, 2)
                 driver.close()
 
@@ -522,11 +522,11 @@ class Cleanup(TimedTest):
             mark = marker()
             driver.prepare("bash", {"command": f"sleep {mark}; exit"}, "/usr")
             driver.start()
-            wait_for(lambda: processes(f"sleep\0{mark}"))
+            wait_until(lambda: processes(f"sleep\0{mark}"))
             self.assertEqual(len(os.listdir(folder)), 1)
             begun = time.monotonic()
             driver.process.kill()
-            wait_for(lambda: not os.listdir(folder))
+            wait_until(lambda: not os.listdir(folder))
             self.assert_soon(time.monotonic() - begun, 2)
             driver.close()
 

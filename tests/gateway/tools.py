@@ -7,11 +7,11 @@ import queue
 import subprocess
 import sys
 import threading
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "e2e"))
 from patience import WAIT  # noqa: E402
 from poorer_kernel import MACHINE, NO_LANDLOCK, landlock_abi, poorer  # noqa: E402,F401
+from wire import wait_until  # noqa: E402,F401
 
 BIN = os.environ.get("FM_BIN", os.path.join(os.path.dirname(__file__), "..", "..", "build", "bin"))
 DRIVER = os.path.join(BIN, "..", "tests-bin", "tools_driver")
@@ -127,15 +127,6 @@ def processes(marker):
         except OSError:
             pass
     return found
-
-
-def wait_for(condition):
-    """Polls until it holds."""
-    until = time.monotonic() + WAIT
-    while not (value := condition()):
-        assert time.monotonic() < until, "it never came"
-        time.sleep(0.01)
-    return value
 
 
 def memfd(data, sealed=True):

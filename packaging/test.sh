@@ -144,21 +144,31 @@ junit_totals() {
 }
 
 run_node() {
+  run_files "node --test" build_js js-shim "$RESULTS/node.tap" node_tests || return 0
+  # The table is of all clients' tests.
+  [ -n "$fast" ] || node tests/js/conformance.mjs --check "$RESULTS/node.tap" ||
+    count_broken "the table of docs/conformance.md"
+}
+
+# The page of fm-gateway, on a stand-in of it, in Chromium. With --fast without the looks at every state in every width.
+run_ui() { run_files "node --test, the gateway's page" build_ui gateway/ui "$RESULTS/ui.tap" ui_tests || return 0; }
+
+# run_files NAME BUILD WHAT TAP LIST: runs BUILD, of WHAT, then the test files that LIST prints, with their results in TAP.
+# 1: the build is broken, and nothing ran.
+run_files() {
   lock
-  build_js && status=0 || status=1
+  "$2" && status=0 || status=1
   unlock
   [ "$status" = 0 ] || {
-    count_broken "the build of js-shim"
-    return 0
+    count_broken "the build of $3"
+    return 1
   }
-  tap=$RESULTS/node.tap
   find_node_options
   # shellcheck disable=SC2046,SC2086 # no name has a space
   node --test $options --test-reporter=spec --test-reporter-destination=stdout \
-    --test-reporter=tap --test-reporter-destination="$tap" $(node_tests) || status=$?
-  count_results "node --test" "$status" "$(tap_totals "$tap")"
-  # The table is of all clients' tests.
-  [ -n "$fast" ] || node tests/js/conformance.mjs --check "$tap" || count_broken "the table of docs/conformance.md"
+    --test-reporter=tap --test-reporter-destination="$4" $("$5") || status=$?
+  count_results "$1" "$status" "$(tap_totals "$4")"
+  return 0
 }
 
 # By itself Node runs one file fewer at once than there are processors; most files wait. Before 20.11 it has no such options.
@@ -166,23 +176,6 @@ find_node_options() {
   options="--test-timeout=$HANGS_MS --test-concurrency=$(($(nproc) + 1))"
   # shellcheck disable=SC2086 # two words, or none
   node $options -e 0 2>/dev/null || options=
-}
-
-# The page of fm-gateway, on a stand-in of it, in Chromium. With --fast without the looks at every state in every width.
-run_ui() {
-  lock
-  build_ui && status=0 || status=1
-  unlock
-  [ "$status" = 0 ] || {
-    count_broken "the build of gateway/ui"
-    return 0
-  }
-  tap=$RESULTS/ui.tap
-  find_node_options
-  # shellcheck disable=SC2046,SC2086 # no name has a space
-  node --test $options --test-reporter=spec --test-reporter-destination=stdout \
-    --test-reporter=tap --test-reporter-destination="$tap" $(ui_tests) || status=$?
-  count_results "node --test, the gateway's page" "$status" "$(tap_totals "$tap")"
 }
 
 ui_tests() {
